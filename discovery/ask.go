@@ -56,7 +56,8 @@ func (s *Service) serveOffer(stream network.Stream) {
 	}
 }
 
-// answer makes the Response to the request of a peer. Another network learns nothing but that.
+// answer returns the Response to a peer's request. A peer of another network learns only that the networks
+// differ.
 func (s *Service) answer(req *pb.Request, asker p2ppeer.ID) (*pb.Response, error) {
 	if req.GetNetwork() != s.cfg.Network {
 		return &pb.Response{Refusal: pb.Response_OTHER_NETWORK}, nil

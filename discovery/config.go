@@ -44,7 +44,7 @@ type Config struct {
 	// Issued and Expires. Nil for a submit-only peer: it offers nothing and is not announced.
 	Offer func() Offer
 
-	// Machine names this machine to a peer that asks for the offer; it must not block. Nil: it is not named.
+	// Machine names this machine in offers to the given peer; it must not block. Nil: offers name no machine.
 	Machine func(asker p2ppeer.ID) string
 
 	// Twin is told, at most once and from any goroutine, that another process has the

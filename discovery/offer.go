@@ -63,7 +63,7 @@ type Offer struct {
 
 	Site     string              // where the peer stands, in its owner's words; empty when not declared
 	Owner    string              // who owns the peer, by its own account; empty when not declared
-	Machine  string              // equal for the peers of one machine that the same peer asks; empty when not known
+	Machine  string              // the same for all peers of one machine in offers to the same peer; empty: unknown
 	History  reliability.History // of the peer, by its own account, to the second
 	Protocol int                 // version.Protocol of the peer
 	Release  string

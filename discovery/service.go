@@ -199,7 +199,7 @@ func (s *Service) Peers() []Known {
 // known.
 func (s *Service) Reachability() network.Reachability { return s.reach.now() }
 
-// ownOffer returns the local peer's offer to a peer as it is now.
+// ownOffer returns the local peer's current offer to a peer.
 func (s *Service) ownOffer(asker p2ppeer.ID) Offer {
 	o := s.cfg.Offer()
 	if s.cfg.Machine != nil {

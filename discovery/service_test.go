@@ -124,7 +124,7 @@ func TestCandidatesSayWhyNot(t *testing.T) {
 	}
 }
 
-// TestOffersNameTheMachine to who asks, the local peer's own among them.
+// TestOffersNameTheMachine: each offer names its machine to the peer that asks, the local peer's own offer too.
 func TestOffersNameTheMachine(t *testing.T) {
 	named := func(asker p2ppeer.ID) string { return "of-" + asker.String() }
 	cfg := testConfig()

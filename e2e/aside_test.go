@@ -10,10 +10,10 @@ import (
 
 const (
 	farmTasks = 1500
-	farmRuns  = "rank 0 tasks 300 " // when the farm is under way
+	farmRuns  = "rank 0 tasks 300 " // printed once the farm is under way
 )
 
-// farm is a job of six processes, so many for each rank, in which each message depends on an outcome.
+// farm starts a job of six processes, r for each rank, in which each message depends on an outcome.
 func (m *machine) farm(t *testing.T, supernode *peerProcess, r, tasks int) *job {
 	t.Helper()
 	j := m.submit(t, t.TempDir(), "--supernode", supernode.addr, "-n", fmt.Sprint(6/r), "-r", fmt.Sprint(r), "-w", "60", "--timeout", "110s", "--heal", "off",
@@ -22,7 +22,7 @@ func (m *machine) farm(t *testing.T, supernode *peerProcess, r, tasks int) *job 
 	return j
 }
 
-// silences returns the longest time for which a job prints nothing until done is closed.
+// silences returns the longest time during which a job prints nothing, until done is closed.
 func (j *job) silences(done <-chan struct{}) (longest time.Duration) {
 	last := time.Now()
 	for {
@@ -31,7 +31,7 @@ func (j *job) silences(done <-chan struct{}) (longest time.Duration) {
 			return max(longest, time.Since(last))
 		case <-j.ended:
 			return longest
-		case <-time.After(5 * time.Millisecond): // how exactly it is measured
+		case <-time.After(5 * time.Millisecond): // the precision of the measurement
 		}
 		if w := j.stdout.lastWritten(); w.After(last) {
 			longest, last = max(longest, w.Sub(last)), w
@@ -39,7 +39,7 @@ func (j *job) silences(done <-chan struct{}) (longest time.Duration) {
 	}
 }
 
-// isAside reports whether e is a view in which some process is aside, or, unless want, none is.
+// isAside reports whether e is a view in which a process is set aside or, unless want, in which none is.
 func isAside(e event, want bool) bool {
 	if e.Event != "view" || e.View == nil {
 		return false
@@ -51,8 +51,8 @@ func isAside(e event, want bool) bool {
 	return aside == want
 }
 
-// TestR4RankGoesOnWithoutASilentReplica silences a replica that is not the master of a rank that decides
-// all the time. The rank stalls for a part only of what it takes to fail the replica.
+// TestR4RankGoesOnWithoutASilentReplica silences a replica that is not the master, in a rank that decides
+// continuously. The rank stalls for only a part of the time that it takes to fail the replica.
 func TestR4RankGoesOnWithoutASilentReplica(t *testing.T) {
 	t.Parallel()
 	cut := func(p *peerProcess) { p.machine.lan.cut() }
@@ -84,8 +84,8 @@ func TestR4RankGoesOnWithoutASilentReplica(t *testing.T) {
 	}
 }
 
-// TestR4ReplicaThatWasSilentTakesOver cuts the link of a replica for less than it takes to fail it. Once
-// it counts again its master's peer is killed: the replica has all outcomes that it has missed.
+// TestR4ReplicaThatWasSilentTakesOver cuts the link of a replica for less time than it takes to fail the
+// replica. Once it counts again, the peer of its master is killed: the replica has all outcomes that it missed.
 func TestR4ReplicaThatWasSilentTakesOver(t *testing.T) {
 	t.Parallel()
 	machines := newLAN(t, 7)

@@ -35,8 +35,8 @@ var delegations = map[string]delegation{
 	"user not": {ordinary, nil, []string{"memory", "cpu", "processes"}},
 }
 
-// emulatedHang is how long peers of an emulated machine may be silent: it is some twenty times slower
-// than the one that emulates it, and shares that with other work.
+// emulatedHang is how long peers of an emulated machine may be silent. Such a machine is about twenty times
+// slower than the one that emulates it, and shares that one with other work.
 const emulatedHang = 30 * time.Second
 
 // TestO1JobsInGroupsOfVersion2: at peers to whom more or less is delegated a job computes what it is to, and programs

@@ -99,9 +99,9 @@ func TestHealsUntilNobodyIsThereWhoBegan(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestHealsOnPeersOfTheJob has no peer that takes no part in the job: two ranks lose a replica with
-// each peer that is killed, and each gets another one on a peer that runs other ranks. In the end
-// each of the two peers that are left runs every rank (R7, S4).
+// TestHealsOnPeersOfTheJob: every peer takes part in the job. Two ranks lose a replica with each peer that is
+// killed, and each gets a new one on a peer that runs other ranks. In the end each of the two remaining peers
+// runs every rank (R7, S4).
 func TestHealsOnPeersOfTheJob(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 4, "--slots", "4")
@@ -141,8 +141,9 @@ func TestHealsOnPeersOfTheJob(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestHealsOnAPeerThatIsBack has no free slot for a rank that has lost a replica: the user is told so, until the peer
-// that was killed has booted again. A second loss soon after that is replaced as well, on the peer that had it.
+// TestHealsOnAPeerThatIsBack: there is no free slot for a rank that has lost a replica. The user is told so,
+// until the killed peer has booted again. A second loss soon afterwards is replaced as well, on the peer that
+// ran the lost replica.
 func TestHealsOnAPeerThatIsBack(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 4, "--slots", "1")
@@ -155,7 +156,7 @@ func TestHealsOnAPeerThatIsBack(t *testing.T) {
 	j.waitFor("why the rank has to wait", func(e event) bool {
 		return e.Event == "heal" && strings.Contains(e.Text, "rank 1 still lacks a replica: ")
 	})
-	j.printed("rank 1 step 1500 ") // some attempts have come to nothing
+	j.printed("rank 1 step 1500 ") // some attempts have failed by then
 	peers = reboot(t, peers)
 	ready := time.Now()
 	process, _ := j.awaitHealed(1)

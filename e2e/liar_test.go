@@ -119,7 +119,8 @@ func TestV4LiarFailsItself(t *testing.T) {
 	}
 }
 
-// expectPlanned waits until a job of two ranks is planned to run on the peer, too: others may not have met it yet.
+// expectPlanned waits until a job of two ranks is planned to run on the peer, which other peers may not have
+// discovered yet.
 func expectPlanned(t *testing.T, p, supernode *peerProcess, replicas int) {
 	t.Helper()
 	eventually(t, "a plan with the peer", func() error {

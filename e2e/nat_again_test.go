@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// renumber gives the router another public address, as a provider does. The kernel forgets what
-// the router has translated to the old one.
+// renumber gives the router another public address, as a provider does. The kernel discards the router's
+// address translations for the old one.
 func (h *home) renumber(addr string) {
 	h.t.Helper()
 	h.router.runAll(h.t, fmt.Sprintf(`ip addr del %s/8 dev wan
@@ -24,8 +24,8 @@ func (p *peerProcess) restart(options ...string) *peerProcess {
 	return again
 }
 
-// TestNATPunchedAgain has the supernode restart and the public address of a home change, in either
-// order. The connection between two homes is punched again, without a restart of their peers.
+// TestNATPunchedAgain restarts the supernode and changes the public address of a home network, in either order.
+// The connection between two homes is punched again without a restart of their peers.
 func TestNATPunchedAgain(t *testing.T) {
 	t.Parallel()
 	for _, restartFirst := range []bool{true, false} {
@@ -43,7 +43,7 @@ func TestNATPunchedAgain(t *testing.T) {
 			if restartFirst {
 				homes[0].renumber("11.0.1.77")
 			}
-			g.peers[0].awaitConnection(g.peers[1], func(c connection) bool { return c.Way != "punched" }) // of the old address
+			g.peers[0].awaitConnection(g.peers[1], func(c connection) bool { return c.Way != "punched" }) // the old one is gone
 			g.peers[0].awaitWay(g.peers[1], "punched")
 		})
 	}

@@ -21,11 +21,12 @@ type chronicle struct {
 	notes    []string
 	placed   map[nemesis.Process]string // peers, also of those that came while the job ran
 	failures []nemesis.Failure          // while the job ran
-	aside    []bool                     // in the latest view, as its states
-	// abandoned are the processes that were aside when the last that counted of their rank failed.
+	aside    []bool                     // whether a process is set aside in the latest view; indexed like its states
+	// abandoned holds the processes that were set aside when the last replica of their rank that counted
+	// failed.
 	abandoned map[nemesis.Process]bool
-	kept      bool // another p2prun can go on with the job
-	over      bool // the job had its result
+	kept      bool // another p2prun can resume the job
+	over      bool // the job has its result
 }
 
 func newChronicle(begun time.Time) *chronicle {
@@ -147,7 +148,7 @@ func TestChronicleKnowsWhoWasFailedAndWhen(t *testing.T) {
 	c.follow(j)
 	c.following.Wait()
 	if len(c.abandoned) > 0 {
-		t.Errorf("%v: nobody was aside", c.abandoned)
+		t.Errorf("%v: no process was set aside", c.abandoned)
 	}
 	killed, second := nemesis.Process{Rank: 1, Replica: 0}, nemesis.Process{Rank: 0, Replica: 1}
 	want := []nemesis.Failure{
@@ -168,8 +169,8 @@ func TestChronicleKnowsWhoWasFailedAndWhen(t *testing.T) {
 	}
 }
 
-// TestChronicleKnowsWhoWasAside: a rank whose last replica that counts fails is lost with those that are
-// aside; one that is aside and fails by itself has failed.
+// TestChronicleKnowsWhoWasAside: when the last replica of a rank that counts fails, the rank is lost, with its
+// replicas that are set aside. A replica that is set aside and fails by itself has failed.
 func TestChronicleKnowsWhoWasAside(t *testing.T) {
 	t.Parallel()
 	c := newChronicle(time.Now())

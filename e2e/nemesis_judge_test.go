@@ -22,7 +22,7 @@ func (b *battle) judge() {
 	}
 	b.note("exit status %d", e.Status)
 	e.Exposed, e.Outvoted = b.exposed(), b.outvoted()
-	for p := range b.chronicle.abandoned { // it did not answer when the others of its rank failed
+	for p := range b.chronicle.abandoned { // processes that did not answer when the others of their rank failed
 		e.Exposed = append(e.Exposed, p.Rank)
 	}
 	for _, j := range b.jobs {

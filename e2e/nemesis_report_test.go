@@ -19,7 +19,7 @@ type tally struct {
 	outcomes map[nemesis.Verdict]int // of jobs
 	wrongs   map[nemesis.Verdict]int // of the product
 	strikes  map[string]int          // carried out, by kind
-	lies     map[string]int          // jobs with a peer that lies, by what it does
+	lies     map[string]int          // number of jobs with a lying peer, by lie
 	felled   map[int]int             // peers that were killed while a job ran, by how many ranks ran there
 	woke     map[string]int          // who had been stopped and failed, while the job ran, by kind
 	undone   map[string]int          // strikes that the system does not allow, by kind

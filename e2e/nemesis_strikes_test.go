@@ -49,7 +49,7 @@ func (b *battle) fight() {
 	b.job.wait()
 }
 
-// deceive takes down that a peer lies: it, and what runs there, may be failed.
+// deceive records that a peer lies: the peer, and the processes that run there, may be failed.
 func (b *battle) deceive() {
 	liar := b.peers[nemesis.Liar]
 	b.note("%s %s", liar.id, b.plan.Lie)

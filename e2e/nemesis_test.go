@@ -69,7 +69,7 @@ type field struct {
 	submitter *peerProcess
 	peers     []*peerProcess // peer i is on machine i+1
 	tally     *tally
-	lie       string // file that says what the liar lies about
+	lie       string // file that names the lie of the liar
 
 	disturbances map[int]disturbance // of the network, now
 	disturbed    int

@@ -14,20 +14,20 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/ether"
 )
 
-// staged is how much input the job of TestNATSaturatedUplink has, in bytes: several times what the queues
+// staged is the size of the input of the job of TestNATSaturatedUplink, in bytes: several times what the queues
 // on the way hold.
 const staged = 2 << 20
 
-// TestNATSaturatedUplink stages from a home with 2 Mbit/s up to two others, of which one is behind a
-// symmetric router and reached through a relay only. While the uplink is full nobody takes a
-// connection for dead or a peer for failed (V3).
+// TestNATSaturatedUplink stages from a home network with a 2 Mbit/s uplink to two others. One of these is
+// behind a symmetric router and can be reached only through a relay. While the uplink is full, no peer
+// considers a connection dead or a peer failed (V3).
 func TestNATSaturatedUplink(t *testing.T) {
 	t.Parallel()
 	i := newInternet(t)
 	near, far, behind := i.home(cone, 1), i.home(cone, 2), i.home(symmetric, 2)
 	g := i.natGrid(near, far, behind)
 	program := []string{filepath.Join(bin, "stepper"), "-steps", "10", "-every", "5"}
-	if s := g.submit(t, "5", "1", program...).wait(); s != 0 { // all have the program then
+	if s := g.submit(t, "5", "1", program...).wait(); s != 0 { // afterwards all peers have the program
 		t.Fatalf("exit status %d", s)
 	}
 	for _, h := range []*home{near, far, behind} {
@@ -69,7 +69,8 @@ func TestNATSaturatedUplink(t *testing.T) {
 	}
 }
 
-// copyTime is how long it takes to bring so many bytes from the first machine of a home to another.
+// copyTime returns how long it takes to copy that many bytes from the first machine of a home to another
+// machine.
 func (h *home) copyTime(t *testing.T, to *machine, bytes int64) time.Duration {
 	t.Helper()
 	var l net.Listener

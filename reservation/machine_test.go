@@ -80,7 +80,7 @@ func TestOneMachineRunsARankOnce(t *testing.T) {
 	}
 }
 
-// TestMachineIsNamedBeforeSlotsAreHeld: by another name to each submitter, which is none of its jobs' either.
+// TestMachineIsNamedBeforeSlotsAreHeld: each submitter gets a different name, which none of its jobs gets.
 func TestMachineIsNamedBeforeSlotsAreHeld(t *testing.T) {
 	s := newService(t, newHost(t), Limits{Slots: 4})
 	if got := s.Machine("alice"); got != "" {
@@ -98,7 +98,7 @@ func TestMachineIsNamedBeforeSlotsAreHeld(t *testing.T) {
 	}
 }
 
-// TestShortageSaysWhatPeersCouldGive: as much as the job can use of their slots, free or not.
+// TestShortageSaysWhatPeersCouldGive: as many of their slots as the job can use, free or not.
 func TestShortageSaysWhatPeersCouldGive(t *testing.T) {
 	a := newAttempt([]Candidate{{Peer: "free", Slots: 1, Total: 1}, {Peer: "taken", Total: 9}, {Peer: "supernode"}}, Need{Job: "job", N: 2, R: 2})
 	want := map[p2ppeer.ID]int{"free": 1, "taken": 2, "supernode": 0}

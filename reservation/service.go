@@ -108,8 +108,9 @@ func (s *Service) Holds(submitter p2ppeer.ID) bool {
 	return s.ledger.Holds(submitter)
 }
 
-// Machine names this machine to a submitter before it holds slots here: the same for all of its jobs and for
-// every peer on the machine, and another one for each submitter. Empty: not known.
+// Machine names this machine to a submitter before it holds slots here. The name is the same for all of its
+// jobs and for every peer on the machine, and different for each submitter. It is empty if the machine is
+// unknown.
 func (s *Service) Machine(submitter p2ppeer.ID) string {
 	return machineName(s.machine, Name{Submitter: submitter}) // no job has an empty name
 }

@@ -109,7 +109,7 @@ func TestAPeerOfAnotherNetworkIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestUnusableHome ends with the status that it has in all commands.
+// TestUnusableHome: p2prun ends with the status that all commands have for an unusable home.
 func TestUnusableHome(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

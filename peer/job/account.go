@@ -77,7 +77,7 @@ type accounts struct {
 	tolerant bool                          // differences are told and nothing else
 	shown    func(rank int) (p printed)    // what the user has got by now; nil: nobody knows
 	counting func(rank int) []view.Process // the replicas that count
-	speakers func(rank int) []view.Process // those that have spoken for a rank; nil: nobody knows
+	speakers func(rank int) []view.Process // the processes that have spoken for a rank; nil: unknown
 }
 
 // Add takes the first account of p. It returns a sentence if another replica has done
@@ -183,7 +183,7 @@ func (a *accounts) misled(rank int) string {
 	return ""
 }
 
-// source says from whom the user has got what a rank has printed, as the end of a sentence.
+// source says which processes the user has got a rank's output from, as the end of a sentence.
 func (a *accounts) source(rank int) string {
 	if a.speakers == nil {
 		return ""
@@ -191,7 +191,7 @@ func (a *accounts) source(rank int) string {
 	return " from " + a.names(a.speakers(rank))
 }
 
-// Owing returns those of the processes that have given no account.
+// Owing returns the given processes that have given no account.
 func (a *accounts) Owing(ps []view.Process) (owing []view.Process) {
 	for _, p := range ps {
 		if _, given := a.of[p]; !given {
@@ -201,9 +201,9 @@ func (a *accounts) Owing(ps []view.Process) (owing []view.Process) {
 	return owing
 }
 
-// Unconfirmed returns those of the given processes that have given no account, and whose rank's answer is not
-// confirmed: there are no equal accounts of more than half of the given processes of that rank. A process that is
-// the only one of its rank confirms its answer alone.
+// Unconfirmed returns the given processes that have given no account, and whose rank's answer is not confirmed.
+// An answer is confirmed by equal accounts of more than half of the given processes of its rank. A process that
+// is the only one of its rank confirms its answer alone.
 func (a *accounts) Unconfirmed(ps []view.Process) (missing []view.Process) {
 	all, agree := make(map[int]int), make(map[int]int)
 	for _, p := range ps {
@@ -213,7 +213,8 @@ func (a *accounts) Unconfirmed(ps []view.Process) (missing []view.Process) {
 	return slices.DeleteFunc(a.Owing(ps), func(p view.Process) bool { return 2*agree[p.Rank] > all[p.Rank] })
 }
 
-// Premature reports whether of three or more of the given processes of a rank more than half have given no account.
+// Premature reports whether a rank has three or more of the given processes, more than half of which have given
+// no account.
 func (a *accounts) Premature(ps []view.Process) bool {
 	all, owing := make(map[int]int), make(map[int]int)
 	for _, p := range ps {
@@ -227,7 +228,7 @@ func (a *accounts) Premature(ps []view.Process) bool {
 	return false
 }
 
-// agreeing returns how many of the given processes have done the same as p, which counts too if it has given an
+// agreeing returns how many of the given processes have done the same as p, including p if it has given an
 // account.
 func (a *accounts) agreeing(p view.Process, ps []view.Process) (n int) {
 	if _, given := a.of[p]; !given {
@@ -241,7 +242,8 @@ func (a *accounts) agreeing(p view.Process, ps []view.Process) (n int) {
 	return n
 }
 
-// unconfirmed is the result of a job whose answer some of the processes have not confirmed for so long.
+// unconfirmed returns the result of a job whose answer some of the processes have not confirmed within a given
+// time.
 func (a *accounts) unconfirmed(ps []view.Process, waited time.Duration) *Result {
 	missing := a.Unconfirmed(ps)
 	rank := missing[0].Rank
@@ -256,7 +258,7 @@ func (a *accounts) unconfirmed(ps []view.Process, waited time.Duration) *Result 
 	}
 }
 
-// names names some processes; "no replica" if there are none.
+// names lists processes; "no replica" if there are none.
 func (a *accounts) names(ps []view.Process) string {
 	var names []string
 	for _, p := range ps {

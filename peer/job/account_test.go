@@ -151,11 +151,11 @@ func FuzzAccount(f *testing.F) {
 	})
 }
 
-// TestV4AnswerIsConfirmedByMost: equal accounts of more than half of the replicas that are alive confirm an answer.
+// TestV4AnswerIsConfirmedByMost: equal accounts of more than half of the live replicas confirm an answer.
 func TestV4AnswerIsConfirmedByMost(t *testing.T) {
 	wrote := func(n uint64) *account { return &account{Digested: true, Printed: printed{Bytes: n}} }
 	for name, tt := range map[string]struct {
-		said    []*account // of the replicas that are alive; nil: it has not ended
+		said    []*account // of the live replicas; nil: it has not ended
 		missing []view.Process
 	}{
 		"the only one has ended":            {[]*account{wrote(1)}, nil},
@@ -181,7 +181,7 @@ func TestV4AnswerIsConfirmedByMost(t *testing.T) {
 	}
 }
 
-// TestV4OneOfThreeThatEndsEarlyProvesNothing: the job goes on until half of three or more replicas have ended.
+// TestV4OneOfThreeThatEndsEarlyProvesNothing: the job continues until half of three or more replicas have ended.
 func TestV4OneOfThreeThatEndsEarlyProvesNothing(t *testing.T) {
 	for _, c := range []struct {
 		alive, ended int

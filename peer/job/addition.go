@@ -15,21 +15,21 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A process that is to join a rank may run beside others of the job, on a peer that runs none of
-// that rank. It is said on the control stream that there is:
+// A process that is to join a rank may run beside other processes of the job, on a peer that runs none of that
+// rank. The control stream that the peer already has carries the messages:
 //
 //	submitter                               peer
 //	    |-- Add(process, key), Emitted ------->|  staging
 //	    |<-- Added ----------------------------|  entering
-//	    |<-- Initialized(key) -----------------|  joining, as in recruit.go: its peer has a number among
-//	    |                                      |  those who agree on views already
-//	    |-- Drop ----------------------------->|  or, before it joins: it is let go of
+//	    |<-- Initialized(key) -----------------|  joining, as in recruit.go; its peer is a member of
+//	    |                                      |  the view group already
+//	    |-- Drop ----------------------------->|  or, before it joins: it is dropped
 //	    |<-- Added(error) ---------------------|  nothing of it is left
 //
-// When the stream breaks before the process joins, the submitter drops it, and repeats Drop when the peer is
-// back. The reservation key tells the answers of one attempt from those of the next.
+// When the stream breaks before the process joins, the submitter drops the process, and repeats Drop when the
+// peer is connected again. The reservation key distinguishes the answers of one attempt from those of the next.
 
-// adds reports whether a process is being added that is to join rank.
+// adds reports whether a process that is to join rank is being added.
 func (l *link) adds(rank int) bool {
 	for p := range l.added {
 		if p.Rank == rank {
@@ -39,7 +39,7 @@ func (l *link) adds(rank int) bool {
 	return false
 }
 
-// takes reports whether the peer of a link can run p beside what it runs.
+// takes reports whether the peer of a link can run p beside its other processes.
 func (e *execution) takes(l *link, p view.Process) bool {
 	if l.err != nil || l.retired || l.away || l.recruit != nil || e.adopted != nil && l.peer == e.j.s.cfg.Host.ID() {
 		return false
@@ -59,10 +59,10 @@ func (e *execution) takes(l *link, p view.Process) bool {
 		}
 		runs = runs || v.Has(q)
 	}
-	return runs // else its part is about to end
+	return runs // otherwise its part is about to end
 }
 
-// hosts are the links to those of the job's peers that can run p.
+// hosts returns the links to the job's peers that can run p.
 func (e *execution) hosts(p view.Process) map[p2ppeer.ID]*link {
 	out := make(map[p2ppeer.ID]*link)
 	for _, l := range e.links {
@@ -73,19 +73,19 @@ func (e *execution) hosts(p view.Process) map[p2ppeer.ID]*link {
 	return out
 }
 
-// addTo has the peer of a link run one more process, for which it has a slot.
+// addTo makes the peer of a link run one more process, for which it has a slot.
 func (e *execution) addTo(l *link, r *recruit) {
-	if !e.takes(l, r.process) { // what has happened meanwhile
+	if !e.takes(l, r.process) { // something has changed meanwhile
 		e.giveBack(r)
 		e.healing.GaveUp(r.process.Rank, e.elapsed())
 		return
 	}
 	l.added[r.process] = r
 	l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Add{Add: &jobpb.Add{Process: jobpb.FromProcess(r.process), Key: r.slots.Key[:]}}})
-	l.say(e.emitted(r.process.Rank)) // what the user has got is not to be sent again
+	l.say(e.emitted(r.process.Rank)) // so that the peer does not repeat output that the user has
 }
 
-// hearStaging notes that a peer is still bringing the files of the processes that it adds.
+// hearStaging notes that a peer is still fetching the files of the processes that it adds.
 func (l *link) hearStaging() {
 	for _, r := range l.added {
 		r.heard = time.Now()
@@ -109,8 +109,8 @@ func (e *execution) hearAddition(h heard, p view.Process) (meant bool, _ *Result
 	return isLate, nil
 }
 
-// hearDropped handles the answer about an attempt to add p that this process does not wait for. If the answer
-// says that the process runs, the submitter that was here before has added it, and nobody will let it join.
+// hearDropped handles the answer about an attempt to add p that this submitter does not wait for. If the answer
+// says that the process runs, the previous submitter has added it, and no submitter will let it join.
 func (e *execution) hearDropped(l *link, p view.Process, m *jobpb.Added) {
 	key, dropped := l.dropped[p]
 	switch {
@@ -122,11 +122,12 @@ func (e *execution) hearDropped(l *link, p view.Process, m *jobpb.Added) {
 	}
 }
 
-// advanceAddition takes a process that is being added from phase to phase, by what its peer says.
+// advanceAddition moves a process that is being added from phase to phase, according to the messages of its
+// peer.
 func (e *execution) advanceAddition(l *link, r *recruit, m *jobpb.FromPeer) *Result {
 	switch b := m.Body.(type) {
 	case *jobpb.FromPeer_Added:
-		if b.Added.Error != "" { // nothing of it is there
+		if b.Added.Error != "" { // nothing of it exists
 			delete(l.added, r.process)
 			e.giveBack(r)
 			e.gaveUp(l, r, errors.New(plain(b.Added.Error)))
@@ -154,7 +155,7 @@ func (e *execution) advanceAddition(l *link, r *recruit, m *jobpb.FromPeer) *Res
 	return nil
 }
 
-// letGo lets go of a recruit that has not joined; another one will be looked for.
+// letGo drops a recruit that has not joined; the search for another one follows.
 func (e *execution) letGo(l *link, r *recruit, err error) {
 	if r == l.recruit {
 		e.giveUp(l, err)
@@ -171,7 +172,7 @@ func (e *execution) gaveUp(l *link, r *recruit, err error) {
 	e.avoid(l.peer)
 }
 
-// drop has a peer let go of a process that was to be added. It may not have heard of it.
+// drop tells a peer to drop a process that was to be added. The peer may not know of the process.
 func (e *execution) drop(l *link, r *recruit) {
 	delete(l.added, r.process)
 	l.dropped[r.process] = r.slots.Key
@@ -179,8 +180,8 @@ func (e *execution) drop(l *link, r *recruit) {
 	l.say(dropMessage(r.process, r.slots.Key))
 }
 
-// giveBack notes that the job may hold a slot that no peer has redeemed. The job gives it back at its end, unless
-// its lease ends before.
+// giveBack notes that the job may hold a slot that no peer has redeemed. The job returns the slot at its end,
+// unless the lease ends earlier.
 func (e *execution) giveBack(r *recruit) {
 	if r.phase == recruitStaging {
 		e.unused[r.slots.Peer] = r.slots
@@ -191,7 +192,7 @@ func dropMessage(p view.Process, key reservation.Key) *jobpb.ToPeer {
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Drop{Drop: &jobpb.Drop{Process: jobpb.FromProcess(p), Key: key[:]}}}
 }
 
-// dismissAdditions lets go of processes that are not needed any more, or of which nothing is said.
+// dismissAdditions drops processes that are not needed any more, or about which their peer is silent.
 func (e *execution) dismissAdditions(l *link) {
 	for _, r := range l.added {
 		switch {
@@ -204,8 +205,8 @@ func (e *execution) dismissAdditions(l *link) {
 	}
 }
 
-// forsakeAdditions lets go of the processes that have yet to join where the stream to their peer has broken,
-// or the job is over.
+// forsakeAdditions drops the processes that have yet to join if the stream to their peer has broken, or if the
+// job is over.
 func (e *execution) forsakeAdditions(l *link) {
 	for _, r := range l.added {
 		if r.phase != recruitJoining {
@@ -214,8 +215,7 @@ func (e *execution) forsakeAdditions(l *link) {
 	}
 }
 
-// othersFirst sorts candidates: those that take part in the job come last, since others have
-// more room.
+// othersFirst sorts candidates: peers that take part in the job come last, since other peers have more room.
 func othersFirst(candidates []reservation.Candidate, hosts map[p2ppeer.ID]*link) []reservation.Candidate {
 	out := slices.Clone(candidates)
 	slices.SortStableFunc(out, func(a, b reservation.Candidate) int {

@@ -13,9 +13,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// Replicas that are lost when no peer is free that takes no part in the job.
+// These tests lose replicas when every free peer takes part in the job.
 
-// askedToAdd waits until this part is to run q, too, or q has joined elsewhere: then it returns nil.
+// askedToAdd waits until this part is told to run q, too. If q joins elsewhere first, it returns nil.
 func (p *part) askedToAdd(q view.Process) *jobpb.Add {
 	return await(p, func(m *jobpb.ToPeer) *jobpb.ToPeer {
 		if a := m.GetAdd(); a != nil && a.Process.View() == q {
@@ -38,17 +38,17 @@ func (p *part) redeems(a *jobpb.Add) {
 	p.more = append(p.more, key)
 }
 
-// added answers that a process which was to be added runs, or why it does not.
+// added answers that a process to be added runs, or why it does not.
 func (p *part) added(a *jobpb.Add, problem string) {
 	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Added{Added: &jobpb.Added{Process: a.Process, Key: a.Key, Error: problem}}})
 }
 
-// entersAdded is what the peer of q, which is added, says until it has caught up.
+// entersAdded sends the messages of the peer of q, which is added, until q has caught up.
 func (p *part) entersAdded(a *jobpb.Add) {
 	q := a.Process.View()
 	p.redeems(a)
 	if e := await(p, (*jobpb.ToPeer).GetEmitted); int(e.Rank) != q.Rank {
-		p.Errorf("it hears what the user has of rank %d", e.Rank)
+		p.Errorf("it is told what output the user has of rank %d", e.Rank)
 	}
 	p.added(a, "")
 	p.initialized(q)
@@ -66,22 +66,23 @@ func (p *part) entersAdded(a *jobpb.Add) {
 	p.processes = append(p.processes, q)
 }
 
-// endAll has all processes of the part end well.
+// endAll ends all processes of the part successfully.
 func (p *part) endAll() {
 	for _, q := range p.processes {
 		p.ends(q)
 	}
 }
 
-// crowded is a job of two ranks and two replicas, whose losses are replaced.
+// crowded is a job of two ranks with two replicas each, whose lost replicas are replaced.
 func (b *bed) crowded() Request {
 	req := b.request(2, 2)
 	req.Heal = true
 	return req
 }
 
-// crowd gives the peers their script. Each has one slot when the job looks for peers, so that it begins on all of
-// them, and another one from then on. One whose part has ended is of no use when it is asked again, however long a test takes.
+// crowd gives the peers their script. Each has one slot when the job looks for peers, so that the job begins on
+// all of them, and one more from then on. A peer whose part has ended refuses when it is asked again, however
+// long a test takes.
 func (b *bed) crowd(script func(*part)) {
 	for _, peer := range b.peers {
 		peer.slots.Resize(1)
@@ -96,9 +97,9 @@ func (b *bed) crowd(script func(*part)) {
 	})
 }
 
-// TestLostReplicaIsReplacedOnAPeerOfTheJob, of which a rank has lost one, and all that are free take part in
-// it: it goes to one that runs none of the rank. Then the other replica of the rank is lost, and the new one
-// has the last word (R7).
+// TestLostReplicaIsReplacedOnAPeerOfTheJob: a rank has lost a replica, and every free peer takes part in the
+// job. The new replica goes to a peer that runs none of the rank. Then the other replica of the rank is lost,
+// and the new one completes the rank (R7).
 func TestLostReplicaIsReplacedOnAPeerOfTheJob(t *testing.T) {
 	b := newBed(t, never, 2, 2, 2, 2)
 	watch, healed := untilHealed()
@@ -134,8 +135,8 @@ func TestLostReplicaIsReplacedOnAPeerOfTheJob(t *testing.T) {
 	}
 }
 
-// TestTwoRanksAreHealedOnTwoPeersThatRunEachOther: of two peers of each rank one is lost, and those that are left
-// take what the others have run. There is no free slot then but theirs.
+// TestTwoRanksAreHealedOnTwoPeersThatRunEachOther: each rank loses one of its two peers, and each remaining
+// peer takes a replica of the other rank. No other slot is free then.
 func TestTwoRanksAreHealedOnTwoPeersThatRunEachOther(t *testing.T) {
 	b := newBed(t, never, 2, 2, 2, 2)
 	var lost, whole sync.WaitGroup
@@ -172,7 +173,7 @@ func TestTwoRanksAreHealedOnTwoPeersThatRunEachOther(t *testing.T) {
 	o.told("rank 1 has 2 replicas again (replica 2 on peer …")
 }
 
-// TestAdditionThatComesToNothingIsFollowedByAnother, at the other peer, whose part goes on meanwhile.
+// TestAdditionThatComesToNothingIsFollowedByAnother, at the other peer, whose part continues meanwhile.
 func TestAdditionThatComesToNothingIsFollowedByAnother(t *testing.T) {
 	b := newBed(t, never, 2, 2, 2, 2)
 	added := proc(0, 2)
@@ -210,10 +211,10 @@ func TestAdditionThatComesToNothingIsFollowedByAnother(t *testing.T) {
 					case a == nil:
 					case asked.Add(1) == 1:
 						fails(p, a)
-						for _, key := range p.more { // as a peer that has let it go
+						for _, key := range p.more { // as a peer that has dropped the process
 							p.peer.slots.Release(key)
 						}
-						p.added(a, "it was let go")
+						p.added(a, "it was dropped")
 					default:
 						p.entersAdded(a)
 					}
@@ -233,7 +234,7 @@ func abortedMessage(q view.Process) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Aborted{Aborted: &jobpb.Aborted{Process: jobpb.FromProcess(q), Code: 1}}}
 }
 
-// TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing, whether its peer has taken the slot or not.
+// TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing, whether or not the peer has taken the slot.
 func TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing(t *testing.T) {
 	b := newBed(t, never, 2, 2, 2, 2)
 	for name, took := range map[string]bool{"asked": false, "started": true} {
@@ -260,7 +261,7 @@ func TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing(t *testing.T) {
 	b.in(t)
 }
 
-// TestPeersWithoutAPartComeFirst: one that takes part in the job runs more only where no other has a slot.
+// TestPeersWithoutAPartComeFirst: a peer of the job runs one more process only where no other peer has a slot.
 func TestPeersWithoutAPartComeFirst(t *testing.T) {
 	b := newBed(t, never, 2, 2, 2, 2, 1)
 	watch, healed := untilHealed()
@@ -303,7 +304,7 @@ func TestTakes(t *testing.T) {
 		"it adds another": {func(_ *execution, l *link) {
 			l.added[proc(2, 2)] = &recruit{process: proc(2, 2), phase: recruitEntering}
 		}, true},
-		"it lets it go":        {func(_ *execution, l *link) { l.dropped[proc(0, 2)] = reservation.Key{} }, false},
+		"it is dropping it":    {func(_ *execution, l *link) { l.dropped[proc(0, 2)] = reservation.Key{} }, false},
 		"its owner wants it":   {func(e *execution, l *link) { e.watch.Leaves(proc(1, 0)) }, false},
 		"all there has failed": {func(e *execution, l *link) { sole{e.watch}.Lost([]view.Process{proc(1, 0)}, "is lost") }, false},
 	} {
@@ -347,14 +348,14 @@ func TestPeerThatBringsFilesIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestV3AnswerAboutAnEarlierAttemptIsNotTakenForOneAboutTheNext: a peer that is back answers Drop as often as it has
-// heard it. An honest peer would else break the protocol when its process says more.
+// TestV3AnswerAboutAnEarlierAttemptIsNotTakenForOneAboutTheNext: a peer that is connected again answers Drop as
+// often as it has received it. Otherwise an honest peer would break the protocol when its process reports more.
 func TestV3AnswerAboutAnEarlierAttemptIsNotTakenForOneAboutTheNext(t *testing.T) {
 	e, l, r := adding(t, recruitStaging)
 	first := reservation.Key{1}
 	l.dropped[r.process] = first
 	for range 2 {
-		e.hear(heard{link: l, wire: l.wire, msg: addedMessage(r.process, first, "it was let go")})
+		e.hear(heard{link: l, wire: l.wire, msg: addedMessage(r.process, first, "it was dropped")})
 		if _, left := l.dropped[r.process]; left || l.added[r.process] != r || l.err != nil {
 			t.Fatalf("dropped %v, added %v, lost: %v", l.dropped, l.added, l.err)
 		}
@@ -365,8 +366,8 @@ func TestV3AnswerAboutAnEarlierAttemptIsNotTakenForOneAboutTheNext(t *testing.T)
 	}
 }
 
-// TestS4AttachedSubmitterDropsWhatItDoesNotKnow: a process that the submitter before it has added, and that was not to
-// join yet, waits for nobody.
+// TestS4AttachedSubmitterDropsWhatItDoesNotKnow: the previous submitter has added a process and not let it
+// join, and no submitter will.
 func TestS4AttachedSubmitterDropsWhatItDoesNotKnow(t *testing.T) {
 	key := reservation.Key{1}
 	for _, kept := range []bool{false, true} {
@@ -386,7 +387,7 @@ func TestS4AttachedSubmitterDropsWhatItDoesNotKnow(t *testing.T) {
 		if want := map[bool]int{false: 1, true: 0}[kept]; drops != want {
 			t.Errorf("kept: %v: dropped %d times, want %d", kept, drops, want)
 		}
-		e.hear(heard{link: l, wire: l.wire, msg: addedMessage(r.process, key, "it was let go")})
+		e.hear(heard{link: l, wire: l.wire, msg: addedMessage(r.process, key, "it was dropped")})
 		if len(l.dropped) > 0 || l.err != nil {
 			t.Errorf("kept: %v: dropped %v, lost: %v", kept, l.dropped, l.err)
 		}

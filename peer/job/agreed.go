@@ -97,7 +97,7 @@ func (e *execution) applyAgreed(c viewgroup.Committed) *Result {
 	return e.commit(c.Change, e.sources(c))
 }
 
-// commit takes a change of the view that has been made on the word of the given peers.
+// commit applies a change of the view that was made at the request of the given peers.
 func (e *execution) commit(c viewgroup.Change, by []p2ppeer.ID) *Result {
 	s := e.watch.Committed(c)
 	for _, id := range by {
@@ -109,7 +109,7 @@ func (e *execution) commit(c viewgroup.Change, by []p2ppeer.ID) *Result {
 	return e.apply(s)
 }
 
-// sources returns the peers on whose word a change was agreed on, as far as they are known.
+// sources returns the peers at whose request a change was agreed on, as far as they are known.
 func (e *execution) sources(c viewgroup.Committed) (ids []p2ppeer.ID) {
 	for _, number := range c.By {
 		if id, ok := e.views.IDOf(number); ok {
@@ -178,9 +178,9 @@ func (e *execution) joinViews() ([]uint32, error) {
 	return order, nil
 }
 
-// enlist notes the process of a recruit, and gives its peer a number among those who agree on views, which nobody
-// has had. The submitter's own is one of them, and so is one to which the process is added. What is
-// returned undoes that.
+// enlist records the process of a recruit, and gives its peer an unused number in the view group. The
+// submitter's own peer has a number already, and so has a peer to which the process is added. The returned
+// function undoes that.
 func (e *execution) enlist(l *link, p view.Process, key []byte) (undo func()) {
 	number, processes := l.number, l.processes
 	if l.recruit == nil {
@@ -195,8 +195,8 @@ func (e *execution) enlist(l *link, p view.Process, key []byte) (undo func()) {
 	}
 }
 
-// introduce has those who agree on views know who runs the process of a recruit. Its peer, which has a number,
-// becomes one of them, if it is none.
+// introduce tells the members of the view group which peer runs the process of a recruit. That peer, which has
+// a number, becomes a member unless it is one already.
 func (e *execution) introduce(l *link, p view.Process) {
 	if l.number == 0 {
 		return

@@ -11,33 +11,33 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// A replica that is silent holds up its rank: outcomes wait until each replica that counts has them.
-// It may be back before its peer is failed. So when a master says that its rank waits, the submitter
-// sets aside those replicas of the rank whose peers do not answer it either, and the rank goes on
-// without them. A replica that is back counts again once its master says that it lacks nothing
-// (package replication). Until then it cannot take over: if its master fails meanwhile and no other
-// replica is left, the rank is lost. A rank whose outcomes do not wait sets nobody aside.
+// A silent replica holds up its rank: outcomes wait until each replica that counts has them. It may answer
+// again before its peer is failed. So when a master reports that its rank waits, the submitter sets aside those
+// replicas of the rank whose peers do not answer the submitter either, and the rank continues without them. A
+// replica that answers again counts again once its master says that it lacks nothing (package replication).
+// Until then it cannot take over: if its master fails meanwhile and no other replica is left, the rank is lost.
+// A rank whose outcomes do not wait sets no replica aside.
 
 const (
-	// asideAfter is for how much of a gossip period, beside two round trips, a peer does not answer
-	// before its processes are set aside: it has been asked four times.
+	// asideAfter divides the gossip period. The processes of a peer are set aside when it has not answered for
+	// the quotient plus two round trips: it has been asked four times by then.
 	asideAfter = 2
-	// asideRest is how long the processes of a peer are not set aside again, times how often they have
-	// been: a link that flaps does not fill the log of the views.
+	// asideRest is how long the processes of a peer are not set aside again, times how often they were set
+	// aside: an unstable link does not fill the log of the views.
 	asideRest = 10 * time.Second
 )
 
-// An unheard peer is what its link knows of its silence.
+// An unheard records the silence of a link's peer.
 type unheard struct {
 	since atomic.Int64 // when the fault detector began to suspect it, in ns since 1970; 0: it does not
 	trip  atomic.Int64 // its round trip then, in ns; 0: not known
 
-	asides   int       // how often processes of it were set aside
-	asideIn  int64     // the latest value of since in which they were
-	asideEnd time.Time // before which they are not again, in another one
+	asides   int       // how often its processes were set aside
+	asideIn  int64     // the latest value of since in which they were set aside
+	asideEnd time.Time // they are not set aside before this time in another suspicion
 }
 
-// lasts returns for how long the peer has been suspected, 0 if it is not.
+// lasts returns how long the peer has been suspected, or 0 if it is not.
 func (u *unheard) lasts() time.Duration {
 	if since := u.since.Load(); since != 0 {
 		return time.Since(time.Unix(0, since))
@@ -45,12 +45,12 @@ func (u *unheard) lasts() time.Duration {
 	return 0
 }
 
-// long reports whether the peer has not answered for long enough that its processes are set aside.
+// long reports whether the peer has been silent for long enough that its processes are set aside.
 func (u *unheard) long(period time.Duration) bool {
 	return u.lasts() >= period/asideAfter+2*time.Duration(u.trip.Load()) && u.since.Load() != 0
 }
 
-// setAside reports whether a process of the peer is to be set aside, which is aside or not.
+// setAside reports whether to set aside a process of the peer, which is set aside already or not.
 func (u *unheard) setAside(is bool, now time.Time) bool {
 	if since := u.since.Load(); since != u.asideIn {
 		if now.Before(u.asideEnd) {
@@ -63,7 +63,7 @@ func (u *unheard) setAside(is bool, now time.Time) bool {
 	return !is
 }
 
-// stalled takes the word of a process that its rank waits for other replicas.
+// stalled handles the report of a process that its rank waits for other replicas.
 func (e *execution) stalled(p view.Process) (r *Result) {
 	v := e.watch.View()
 	if !v.IsMaster(p) || e.detector == nil || e.parted || e.adopted != nil || e.views != nil && e.views.Contact() != viewgroup.InTouch {
@@ -74,7 +74,7 @@ func (e *execution) stalled(p view.Process) (r *Result) {
 		switch {
 		case q == p || l == nil || l.err != nil || l.peer == e.j.s.cfg.Host.ID():
 		case l.unheard.lasts() == 0:
-			cmp.Or(l.group, e.detector).Silent(l.peer, 1) // that may have begun just now
+			cmp.Or(l.group, e.detector).Silent(l.peer, 1) // its silence may have begun just now
 		case l.unheard.long(cmp.Or(e.j.s.cfg.Period, faultdetect.DefaultPeriod)) && l.unheard.setAside(v.AsideSince(q) != 0, time.Now()):
 			e.j.log.Info().Stringer("peer", l.peer).Int("rank", q.Rank).Int("replica", q.Replica).Msg("set aside: its rank waits for it, and its peer does not answer")
 			r = cmp.Or(r, e.apply(e.watch.SetAside(q)))
@@ -83,21 +83,20 @@ func (e *execution) stalled(p view.Process) (r *Result) {
 	return r
 }
 
-// SetAside has p, the peer of which is silent, not count for what its rank decides, unless it is
-// its master.
+// SetAside makes p, whose peer is silent, not count for the decisions of its rank, unless it is its master.
 func (w *watch) SetAside(p view.Process) step {
 	w.at(p).setAside = viewgroup.Change{Process: p, To: view.Live, Aside: true, At: w.view.AsideChanged(p)}
 	return w.wish(w.at(p).setAside)
 }
 
-// mayCount reports whether p counts for what its rank decides, and is not asked to be set aside.
+// mayCount reports whether p counts for the decisions of its rank, and no request to set it aside is pending.
 func (w *watch) mayCount(p view.Process) bool {
 	c := w.at(p).setAside
 	_, pending := c.Apply(w.view)
 	return w.view.AsideSince(p) == 0 && !(c.Aside && pending)
 }
 
-// UpToDate says that p, which is aside, lacks nothing any more.
+// UpToDate handles the statement that p, which is set aside, lacks nothing any more.
 func (w *watch) UpToDate(p view.Process, m *jobpb.UpToDate) step {
 	if !w.view.Live(p) || m.GetSince() == 0 || m.GetTerm() == 0 {
 		return step{}
@@ -106,7 +105,8 @@ func (w *watch) UpToDate(p view.Process, m *jobpb.UpToDate) step {
 	return w.wish(w.at(p).upToDate)
 }
 
-// wishAgain asks that those replicas of a rank count again whose word came before the change that it is about.
+// wishAgain requests that those replicas of a rank count again whose statements arrived before the change that
+// they are about.
 func (w *watch) wishAgain(s *step, rank int) {
 	for k := range w.view.R {
 		p := view.Process{Rank: rank, Replica: k}
@@ -116,7 +116,7 @@ func (w *watch) wishAgain(s *step, rank int) {
 	}
 }
 
-// wish asks for c if it changes something, while the job runs.
+// wish requests c if it changes something, while the job runs.
 func (w *watch) wish(c viewgroup.Change) (s step) {
 	if _, changes := c.Apply(w.view); changes && w.begun && !w.over && w.state(c.Process) == view.Live {
 		s.Propose = []viewgroup.Change{c}
@@ -124,7 +124,7 @@ func (w *watch) wish(c viewgroup.Change) (s step) {
 	return s
 }
 
-// explainAsides says why the replicas of p's rank fail that do so with it in the next view.
+// explainAsides records the reason for the replicas of p's rank that fail together with p in the next view.
 func (w *watch) explainAsides(p view.Process, next view.View) {
 	for _, q := range w.view.LiveReplicas(p.Rank) {
 		if q != p && next.State(q) == view.Failed && w.at(q).why == "" {

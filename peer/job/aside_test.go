@@ -14,8 +14,8 @@ func (w sole) UpToDate(p view.Process, since, term uint64) step {
 	return w.agree(w.watch.UpToDate(p, &jobpb.UpToDate{Since: since, Term: term}))
 }
 
-// TestR4ProcessIsSetAsideAndReturns follows a process through the views, and holds that it leads only
-// when it counts again.
+// TestR4ProcessIsSetAsideAndReturns follows a process through the views, and checks that it becomes master only
+// while it counts.
 func TestR4ProcessIsSetAsideAndReturns(t *testing.T) {
 	w, p := running(t, 1, 2), proc(0, 1)
 	if s := w.SetAside(proc(0, 0)); s.View != nil {
@@ -29,10 +29,10 @@ func TestR4ProcessIsSetAsideAndReturns(t *testing.T) {
 		t.Errorf("it became master: %v", s.View)
 	}
 	if s := w.UpToDate(p, s.View.Epoch+1, 1); s.View != nil {
-		t.Errorf("it came back on a word about another epoch: %v", s.View)
+		t.Errorf("it returned on a statement about another epoch: %v", s.View)
 	}
 	if s := w.UpToDate(p, s.View.Epoch, 1); s.View == nil || !s.View.Counts(p) {
-		t.Fatalf("it did not come back: %+v", s)
+		t.Fatalf("it did not return: %+v", s)
 	}
 	if s := w.Lost([]view.Process{proc(0, 0)}, "failed"); s.Result != nil || !w.View().IsMaster(p) {
 		t.Errorf("it did not take over: %v, result %v", w.View(), s.Result)
@@ -46,7 +46,7 @@ func TestNobodyIsSetAsideBeforeTheJobBegins(t *testing.T) {
 	}
 }
 
-// TestR7RankIsLostWithTheLastThatCounts: the user reads why the replica that is aside is no help.
+// TestR7RankIsLostWithTheLastThatCounts: the user is told why the replica that is set aside does not help.
 func TestR7RankIsLostWithTheLastThatCounts(t *testing.T) {
 	w := running(t, 2, 2)
 	w.SetAside(proc(1, 1))
@@ -56,7 +56,8 @@ func TestR7RankIsLostWithTheLastThatCounts(t *testing.T) {
 	}
 }
 
-// TestO2NobodyLeavesToOneThatIsAside: it could not take over.
+// TestO2NobodyLeavesToOneThatIsAside: a master does not hand over to a replica that is set aside, which could
+// not take over.
 func TestO2NobodyLeavesToOneThatIsAside(t *testing.T) {
 	w := running(t, 1, 2)
 	since := w.SetAside(proc(0, 1)).View.Epoch
@@ -68,7 +69,8 @@ func TestO2NobodyLeavesToOneThatIsAside(t *testing.T) {
 	}
 }
 
-// TestO2NobodyLeavesToOneThatIsAboutToBeAside: what both ask for is agreed on in that order.
+// TestO2NobodyLeavesToOneThatIsAboutToBeAside: the request to set a replica aside and the one to leave are
+// agreed on in that order.
 func TestO2NobodyLeavesToOneThatIsAboutToBeAside(t *testing.T) {
 	w := running(t, 1, 2)
 	asked := w.watch.SetAside(proc(0, 1)).Propose
@@ -80,8 +82,8 @@ func TestO2NobodyLeavesToOneThatIsAboutToBeAside(t *testing.T) {
 	}
 }
 
-// TestWordThatComesBeforeItsViewIsKept: a process says that it lacks nothing any more before it is known here that it was
-// set aside.
+// TestWordThatComesBeforeItsViewIsKept: a process reports that it lacks nothing any more before this submitter
+// knows that it was set aside.
 func TestWordThatComesBeforeItsViewIsKept(t *testing.T) {
 	w := running(t, 1, 2)
 	asked := w.watch.SetAside(proc(0, 1)).Propose
@@ -102,7 +104,7 @@ func TestO4UpToDateOfAProcessThatIsNotInTheView(t *testing.T) {
 	}
 }
 
-// TestUnheardPeer holds when processes of a peer are set aside: once in each suspicion, and ever more
+// TestUnheardPeer checks when processes of a peer are set aside: once in each suspicion, and more and more
 // rarely.
 func TestUnheardPeer(t *testing.T) {
 	var u unheard
@@ -130,7 +132,7 @@ func TestUnheardPeer(t *testing.T) {
 		{2, false, asideRest - 1, false},
 		{2, false, asideRest, true},
 		{3, true, 3*asideRest - 1, false},
-		{3, true, 3 * asideRest, true}, // it came back for a moment, and does not answer again
+		{3, true, 3 * asideRest, true}, // it answered for a moment, and is silent again
 		{4, true, 6*asideRest - 1, false},
 		{5, true, 6 * asideRest, true},
 	} {

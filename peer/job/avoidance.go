@@ -16,7 +16,7 @@ type avoidance map[p2ppeer.ID]avoided
 type avoided struct {
 	failures int
 	until    time.Time
-	distrust bool // it is avoided for as long as the job runs
+	distrust bool // it is avoided for the rest of the job
 }
 
 // The pause after a peer's first failure, and the longest.
@@ -32,8 +32,8 @@ func (a avoidance) Failed(p p2ppeer.ID, now time.Time) {
 	a[p] = avoided{failures: at.failures + 1, until: now.Add(pause), distrust: at.distrust}
 }
 
-// Distrust notes that p broke the protocol, or that its process did otherwise than most replicas of its
-// rank: the next process there might, too.
+// Distrust notes that p broke the protocol, or that its process deviated from most replicas of its rank: the
+// next process there might deviate, too.
 func (a avoidance) Distrust(p p2ppeer.ID) {
 	at := a[p]
 	at.distrust = true

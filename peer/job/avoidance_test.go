@@ -26,7 +26,7 @@ func TestAvoidancePauses(t *testing.T) {
 	}
 }
 
-// TestV4DistrustLasts: a peer that lied gets no other process of the job, however long it waits.
+// TestV4DistrustLasts: a peer that lied gets no other process of the job, however much time passes.
 func TestV4DistrustLasts(t *testing.T) {
 	a, now := make(avoidance), time.Unix(0, 0)
 	a.Distrust("x")

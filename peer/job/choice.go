@@ -13,7 +13,7 @@ import (
 type Candidate struct {
 	Platform
 	Slots   int                 `json:"slots"`             // free
-	Machine string              `json:"machine,omitempty"` // equal for peers on one machine; empty: unknown, and taken for one of its own
+	Machine string              `json:"machine,omitempty"` // equal on one machine; empty: unknown, counts as a machine of its own
 	History reliability.History `json:"history"`
 }
 

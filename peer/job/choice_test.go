@@ -23,7 +23,7 @@ func alike(peers, slots int) []Candidate {
 	return out
 }
 
-// on puts candidates on a machine.
+// on places candidates on a machine.
 func on(machine string, candidates []Candidate) []Candidate {
 	for i := range candidates {
 		candidates[i].Machine = machine

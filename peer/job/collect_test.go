@@ -199,7 +199,7 @@ func TestR6NobodyCollectsFromReplicasThatDiffer(t *testing.T) {
 					close(begun)
 					return
 				}
-				// What is suspended confirms nothing, and is not waited for.
+				// A suspended replica confirms nothing, and the job does not wait for it.
 				p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Paused{Paused: &jobpb.Paused{Rule: "the owner is there"}}})
 				<-begun
 				account(p, q, "something else")

@@ -11,7 +11,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// finishes has q print text, end well and account for it.
+// finishes makes q print text, end successfully and account for it.
 func (p *part) finishes(q view.Process, text string) {
 	digest := sha256.Sum256([]byte(text))
 	p.say(outputMessage(q, Stdout, 0, true, text))
@@ -22,8 +22,8 @@ func (p *part) finishes(q view.Process, text string) {
 	p.exits(q, wellEnded)
 }
 
-// confirming is a watch of events, and the channel that it closes when the user reads that the answer of the
-// job is to be confirmed.
+// confirming returns a watch of events, and the channel that it closes when the user is told that the answer of
+// the job is to be confirmed.
 func confirming() (watch func(Event) error, waits <-chan struct{}) {
 	c := make(chan struct{})
 	return func(e Event) error {
@@ -34,8 +34,8 @@ func confirming() (watch func(Event) error, waits <-chan struct{}) {
 	}, c
 }
 
-// TestV4AnswerOfAReplicaThatEndsEarlyIsNotBelieved: of two replicas one ends long before the other, with a wrong
-// answer. The job waits for the other, and ends with status 65.
+// TestV4AnswerOfAReplicaThatEndsEarlyIsNotBelieved: one of two replicas ends long before the other, with a
+// wrong answer. The job waits for the other, and ends with status 65.
 func TestV4AnswerOfAReplicaThatEndsEarlyIsNotBelieved(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	watch, waits := confirming()
@@ -53,7 +53,7 @@ func TestV4AnswerOfAReplicaThatEndsEarlyIsNotBelieved(t *testing.T) {
 	o.want(StatusDiverged, "the replicas of rank 0 have diverged")
 }
 
-// TestV4AnswerOfASlowReplicaIsWaitedFor, of two.
+// TestV4AnswerOfASlowReplicaIsWaitedFor: the job waits for the slower of two replicas.
 func TestV4AnswerOfASlowReplicaIsWaitedFor(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	watch, waits := confirming()
@@ -72,8 +72,8 @@ func TestV4AnswerOfASlowReplicaIsWaitedFor(t *testing.T) {
 	o.wrote(0, Stdout, "right\n")
 }
 
-// TestV4ReplicaThatHangsDoesNotHangTheJob: of two replicas one never ends. The job ends in bounded time with
-// status 65 and the names of both, and of three replicas with the answer of the other two.
+// TestV4ReplicaThatHangsDoesNotHangTheJob: one replica never ends. With two replicas, the job ends in bounded
+// time with status 65 and the names of both; with three, with the answer of the other two.
 func TestV4ReplicaThatHangsDoesNotHangTheJob(t *testing.T) {
 	for name, r := range map[string]int{"one of two": 2, "one of three": 3} {
 		t.Run(name, func(t *testing.T) {

@@ -149,7 +149,7 @@ type Shortage struct {
 	Tallies   []Tally  `json:"reasons"`   // peers that gave nothing
 	Peers     []Passed `json:"peers"`     // these one by one; the first maxPassed of them
 
-	module bool // there would be enough of them for a module
+	module bool // there would be enough slots for a module
 }
 
 // A Tally is how many peers there are of one reason.
@@ -208,8 +208,8 @@ func (j *run) shortage(c considered, err error) *Result {
 	return &Result{Status: StatusShortage, Message: text, Hint: told.hint(), Shortage: told}
 }
 
-// enoughAsModule reports whether the job could run as a module: with the slots, free or not, of those peers that
-// take nothing else.
+// enoughAsModule reports whether the job could run as a module, if the slots of peers that accept only modules,
+// free or not, are added to those that were found.
 func (c considered) enoughAsModule(short *reservation.ShortageError) bool {
 	slots, any := short.FoundSlots, false
 	for _, o := range short.Outcomes {
@@ -221,7 +221,7 @@ func (c considered) enoughAsModule(short *reservation.ShortageError) bool {
 	return any && slots >= short.NeededSlots()
 }
 
-// hint says what could help: a module first, if that suffices; where all peers lack one thing, that.
+// hint says what could help: first a module, if that suffices; otherwise the one thing that all peers lack.
 func (s *Shortage) hint() string {
 	if s.module {
 		return "give a Go package or a WebAssembly module as PROGRAM (--as wasm), or have owners allow you; or " + hintMorePeers

@@ -52,7 +52,8 @@ func TestLaterAttemptCorrectsEarlierOne(t *testing.T) {
 	}
 }
 
-// TestShortageHintsAtModulesWhereTheyWouldHelp: where peers that take nothing else have slots enough.
+// TestShortageHintsAtModulesWhereTheyWouldHelp: the hint appears where peers that accept only modules have
+// enough slots.
 func TestShortageHintsAtModulesWhereTheyWouldHelp(t *testing.T) {
 	offers := func(peer p2ppeer.ID, granted, offers int) reservation.Outcome {
 		return reservation.Outcome{Peer: peer, Slots: granted, Offers: offers}

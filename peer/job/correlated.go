@@ -11,14 +11,14 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// A sharedCause is one failure that may take several peers of a job.
+// A sharedCause is a single failure that may stop several peers of a job.
 type sharedCause struct {
-	place string // how a rank stands whose replicas share it
+	place string // where a rank is whose replicas share the cause
 	names func(Planned) []string
 }
 
-// sharedCauses are those that allocation cannot always avoid. Machines are not among them: no two
-// replicas of a rank run on one.
+// sharedCauses are the causes that allocation cannot always avoid. Machines are not among them: two replicas of
+// a rank never share one.
 var sharedCauses = []sharedCause{
 	{"behind one relay", func(p Planned) []string {
 		if p.Relay == "" {
@@ -44,8 +44,8 @@ var sharedCauses = []sharedCause{
 	}},
 }
 
-// correlated warns, in one sentence, of the ranks that one failure may take with all their replicas, as far
-// as that can be seen from where these run. It is empty if there are none.
+// correlated returns a warning, in one sentence, of the ranks that one failure may stop with all their
+// replicas, as far as their placement shows. It is empty if there are none.
 func correlated(planned []Planned, n, r int) string {
 	if r < 2 {
 		return ""
@@ -88,7 +88,7 @@ func sharedBy(planned []Planned, rank int, names func(Planned) []string) string 
 	return cmp.Or(append(common, "")...)
 }
 
-// theRanks begins a clause about ranks of n.
+// theRanks returns the beginning of a clause about some of n ranks.
 func theRanks(ranks []int, n int) string {
 	switch {
 	case len(ranks) == 1:
@@ -101,7 +101,7 @@ func theRanks(ranks []int, n int) string {
 	return fmt.Sprintf("%d ranks are", len(ranks))
 }
 
-// nameOf ends a clause about what has one of the names.
+// nameOf returns the end of a clause about ranks that share one of the names.
 func nameOf(names map[string]bool) string {
 	if len(names) > 1 {
 		return " each"
@@ -109,7 +109,7 @@ func nameOf(names map[string]bool) string {
 	return " (" + strings.Join(slices.Collect(maps.Keys(names)), "") + ")"
 }
 
-// public reports whether the name of a router, as home gives it, is that of one on the Internet.
+// public reports whether the name of a router, as returned by home, is a public Internet address.
 func public(name string) bool {
 	address, _, _ := strings.Cut(name, "/")
 	ip, err := netip.ParseAddr(address)

@@ -10,7 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// TestWhatMayBeLostTogetherIsNamed: only what all replicas of a rank have in common.
+// TestWhatMayBeLostTogetherIsNamed: the warning names only what all replicas of a rank share.
 func TestWhatMayBeLostTogetherIsNamed(t *testing.T) {
 	const relay, another = "12D3KooWrrrrrrrr", "12D3KooWssssssss"
 	at := func(d reservation.Domain, relay string, ranks ...int) Planned {
@@ -39,10 +39,10 @@ func TestWhatMayBeLostTogetherIsNamed(t *testing.T) {
 		{"one of three elsewhere", 1, 3, []Planned{at(seen(), relay, 0), at(seen(), relay, 0), at(seen(), another, 0)}, ""},
 		{"one public address", 2, 2, []Planned{at(seen("192.0.2.1"), "", 0, 1), at(seen("192.0.2.1", "2001:db8::/64"), "", 0, 1)}, begin + "all 2 ranks are at one public address (192.0.2.1)"},
 		{"one network of IPv6", 1, 2, []Planned{at(seen("2001:db8::/64"), "", 0), at(seen("2001:db8::/64"), "", 0)}, begin + "rank 0 is at one public address (2001:db8::/64)"},
-		{"an address that one of them only says", 1, 2, []Planned{at(seen("192.0.2.1"), "", 0), at(reservation.Domain{Said: "192.0.2.1"}, "", 0)}, begin + "rank 0 is at one public address (192.0.2.1)"},
+		{"an address that one peer only claims", 1, 2, []Planned{at(seen("192.0.2.1"), "", 0), at(reservation.Domain{Said: "192.0.2.1"}, "", 0)}, begin + "rank 0 is at one public address (192.0.2.1)"},
 		{"private addresses and this machine's", 1, 2, []Planned{at(seen("192.168.1.5", "127.0.0.1"), "", 0), at(seen("192.168.1.5", "127.0.0.1"), "", 0)}, ""},
 		{"one owner", 4, 2, []Planned{at(owned("alice", true), "", 0, 1, 2), at(owned("alice", true), "", 0, 1, 3), at(owned("bob", true), "", 2, 3)}, begin + "ranks 0 and 1 are on machines of one owner (alice)"},
-		{"one owner, as they say", 1, 2, []Planned{at(owned("alice", false), "", 0), at(owned("alice", false), "", 0)}, begin + "rank 0 is on machines of one owner (alice, by their own account)"},
+		{"one owner, by their own account", 1, 2, []Planned{at(owned("alice", false), "", 0), at(owned("alice", false), "", 0)}, begin + "rank 0 is on machines of one owner (alice, by their own account)"},
 		{"two owners with two ranks each", 5, 2, []Planned{
 			at(owned("alice", true), "", 0, 1), at(owned("alice", true), "", 0, 1), at(owned("bob", true), "", 2, 3, 4), at(owned("bob", true), "", 2, 3), at(owned("eve", true), "", 4),
 		}, begin + "4 ranks are on machines of one owner each"},
@@ -67,10 +67,10 @@ func TestOnlyRelay(t *testing.T) {
 	for _, tt := range []struct{ name, from, want string }{
 		{"no connection", "", ""},
 		{"directly", direct, ""},
-		{"by a relay", through(relay), relay},
-		{"twice by a relay", through(relay) + " " + through(relay), relay},
-		{"by two relays", through(relay) + " " + through(another), ""},
-		{"by a relay and directly", through(relay) + " " + direct, ""},
+		{"through a relay", through(relay), relay},
+		{"twice through a relay", through(relay) + " " + through(relay), relay},
+		{"through two relays", through(relay) + " " + through(another), ""},
+		{"through a relay and directly", through(relay) + " " + direct, ""},
 	} {
 		var from []ma.Multiaddr
 		for _, text := range strings.Fields(tt.from) {

@@ -192,7 +192,8 @@ func (d *dispute) produced(counting []view.Process) map[uint64]int {
 	return said
 }
 
-// harmless reports whether the receivers have got what most replicas of the source, a quorum, have produced.
+// harmless reports whether the receivers have got the message that most replicas of the source, a quorum, have
+// produced.
 func (w *watch) harmless(d *dispute) bool {
 	counting := w.counting(d.source)
 	most, ok := majority(d.produced(counting), len(counting))
@@ -248,9 +249,8 @@ func (w *watch) irreconcilable(d *dispute) Result {
 	return r
 }
 
-// answer is the result of a job all of whose ranks are done: good unless there is a
-// dispute that nobody has decided. Replicas may still say so when the job is over and its answer
-// is yet to be confirmed.
+// answer is the result of a job all of whose ranks are done: success, unless a dispute is undecided. Replicas
+// may still report a dispute after the job is done, while its answer is yet to be confirmed.
 func (w *watch) answer() Result {
 	for _, d := range w.disputes {
 		if w.open(d) && !w.harmless(d) {

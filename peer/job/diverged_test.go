@@ -170,9 +170,9 @@ func TestWordAboutAReceiverThatHasYetToJoinIsHeardOnceItHas(t *testing.T) {
 	}
 }
 
-// TestV4LateWordsSpoilTheAnswer: a liar sent a wrong message, with which all ranks have computed to the end. The honest
-// replica of its rank comes to that message while the answer is being confirmed. Of three, a liar whose message nobody
-// has got is harmless.
+// TestV4LateWordsSpoilTheAnswer: a liar sent a wrong message, and all ranks computed to the end with it. The
+// honest replica of its rank produces that message while the answer is being confirmed. With three replicas, a
+// liar is harmless if no rank has received its message.
 func TestV4LateWordsSpoilTheAnswer(t *testing.T) {
 	for r, status := range map[int]int{2: StatusDiverged, 3: StatusOK} {
 		w := running(t, 2, r)
@@ -180,7 +180,7 @@ func TestV4LateWordsSpoilTheAnswer(t *testing.T) {
 		if s := finish(w, proc(1, 0)); s.Result == nil || s.Result.Status != StatusOK {
 			t.Fatalf("result %+v", s.Result)
 		}
-		received := uint64(7) // what the liar has produced
+		received := uint64(7) // what the liar produced
 		if r == 3 {
 			received = 5
 		}

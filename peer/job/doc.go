@@ -66,8 +66,7 @@
 //
 // # Not promised
 //
-// A peer that is there, answers its detector and never ends the only process of
-// its rank holds the job up until the user's --timeout. Of a third replica that is far
-// behind when the answer is confirmed, of suspended replicas, and of ranks that have
-// one replica left, nothing is compared.
+// A connected peer that answers its detector and never ends the only process of its rank holds the job up until
+// the user's --timeout. Nothing is compared of a third replica that is far behind when the answer is confirmed,
+// of suspended replicas, and of ranks that have one replica left.
 package job

@@ -9,18 +9,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// An entry keeps which processes of a job that has been started have called mpj.Init. It reads no
-// clock. A peer that never reports Initialized would keep a job from beginning for ever. The replicas
-// of a rank do the same work before mpj.Init. So a replica may take entryFactor times as long as most replicas of its
-// rank have taken, and waits.silence at least; then it is failed. Of two replicas neither is failed: the peer that
-// reports Initialized too early could be the one that lies, and the honest replica would fail (V4). The job ends with
-// StatusDiverged then. Where no replica of a rank has called mpj.Init, the user is told which processes are missing.
+// An entry keeps which processes of a job that has been started have called mpj.Init. It reads no clock. A peer
+// that never reports Initialized would keep a job from beginning for ever. The replicas of a rank do the same
+// work before mpj.Init. So a replica may take entryFactor times as long as most replicas of its rank, and at
+// least waits.silence; then it is failed. With two replicas neither is failed: the peer that reports
+// Initialized too early could be the liar, and the honest replica would fail (V4). The job ends with
+// StatusDiverged then. Where no replica of a rank has called mpj.Init, the user is told which processes are
+// missing.
 type entry struct {
 	started time.Time                  // when all processes had been started
 	since   map[view.Process]time.Time // when each process called mpj.Init, or ended without it
 	called  bool                       // a process has called mpj.Init
 	told    bool                       // the user knows which processes are missing
-	looked  time.Time                  // at what is missing
+	looked  time.Time                  // when missing processes were last looked for
 }
 
 const (
@@ -34,8 +35,8 @@ func newEntry(started time.Time) *entry {
 	return &entry{started: started, since: make(map[view.Process]time.Time), looked: started}
 }
 
-// look notes the time, once in entryPeriod. Time in which a missing process is suspended does not count, nor does time
-// in which nobody looked, because this process did not run.
+// look notes the time, once per entryPeriod. Time during which a missing process is suspended does not count,
+// and neither does time during which this process did not run.
 func (n *entry) look(now time.Time, suspended bool) {
 	lost := now.Sub(n.looked)
 	if n.looked = now; !suspended {
@@ -82,8 +83,8 @@ func replicasOf(v view.View, rank int) (ps []view.Process) {
 	return ps
 }
 
-// waiting returns the replicas of a rank that have been waiting in mpj.Init, or have ended, for at least the given time,
-// and for entryFactor times what they took.
+// waiting returns the replicas of a rank that have been waiting in mpj.Init, or have ended, for at least the
+// given time, and for at least entryFactor times as long as they took to get there.
 func (n *entry) waiting(v view.View, rank int, least time.Duration, now time.Time) (out []view.Process) {
 	for _, p := range replicasOf(v, rank) {
 		if since, called := n.since[p]; called && now.Sub(since) >= max(least, entryFactor*since.Sub(n.started)) {
@@ -93,8 +94,9 @@ func (n *entry) waiting(v view.View, rank int, least time.Duration, now time.Tim
 	return out
 }
 
-// undecided returns one process that has not called mpj.Init, and one of its rank that has been waiting there, or
-// has ended without it, for too long, where these are all replicas of the rank. ok is false if there are none.
+// undecided returns one process that has not called mpj.Init, and one of its rank that has been waiting there,
+// or has ended without it, for too long, if the rank has no other replica. ok is false if there is no such
+// pair.
 func (n *entry) undecided(v view.View, least time.Duration, now time.Time) (missing, waiting view.Process, ok bool) {
 	for _, p := range n.missing(v) {
 		if waits := n.waiting(v, p.Rank, least, now); len(waits) == 1 && len(replicasOf(v, p.Rank)) == 2 {

@@ -56,8 +56,8 @@ func TestV4EarlyEntryOfALiarFailsNoReplica(t *testing.T) {
 	}
 }
 
-// TestV4TwoReplicasDivergeAtInit: of two replicas one has been waiting in mpj.Init for long, and nobody can tell
-// which of the two peers lies.
+// TestV4TwoReplicasDivergeAtInit: one of two replicas has been waiting in mpj.Init for long, and the submitter
+// cannot tell which of the two peers lies.
 func TestV4TwoReplicasDivergeAtInit(t *testing.T) {
 	start := time.Unix(0, 0)
 	for r := 1; r <= 3; r++ {
@@ -73,7 +73,7 @@ func TestV4TwoReplicasDivergeAtInit(t *testing.T) {
 	}
 }
 
-// TestV4TwoReplicasDivergeAtTheEnd: of two replicas of a program that does not use mpj one has ended long ago.
+// TestV4TwoReplicasDivergeAtTheEnd: the program does not use mpj, and one of two replicas has ended long ago.
 func TestV4TwoReplicasDivergeAtTheEnd(t *testing.T) {
 	start := time.Unix(0, 0)
 	v, n := view.New(1, 2), newEntry(start)
@@ -131,7 +131,8 @@ func TestV4PeerThatWithholdsItsEntryFailsByName(t *testing.T) {
 	o.told("did not call mpj.Init long after most replicas of its rank had (rank 0 replica 2 on peer …")
 }
 
-// TestTimeThatAProcessCannotUseIsNotCounted at mpj.Init: while it is suspended, and while this process did not run.
+// TestTimeThatAProcessCannotUseIsNotCounted: neither time in which it is suspended, nor time in which this
+// process did not run.
 func TestTimeThatAProcessCannotUseIsNotCounted(t *testing.T) {
 	start := time.Unix(0, 0)
 	for name, lost := range map[string]bool{"suspended": true, "this process did not run": false} {

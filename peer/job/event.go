@@ -64,7 +64,7 @@ type Event struct {
 	Routes  []Route    `json:"routes,omitempty"`
 	Choice  *Choice    `json:"choice,omitempty"`
 	View    *view.View `json:"view,omitempty"`
-	// By names the peers on whose word View has changed, by ID; empty if they are not known.
+	// By holds the IDs of the peers at whose request View has changed; it is empty if they are unknown.
 	By []string `json:"by,omitempty"`
 	// Record is the number of the last whole record of output in Data, in its rank's stream, from 1
 	// on; Records is how many there are. Record 0: Data is the end of an unfinished line.

@@ -11,28 +11,28 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// A deceit is a job of one rank at its submitter, one replica of which runs on a peer that lies about
-// all that a peer says: mpj.Init, its end, its output, its account. All others are honest.
+// A deceit is a job of one rank, as its submitter sees it. One replica runs on a peer that lies about
+// everything a peer reports: mpj.Init, its end, its output, its account. All other peers are honest.
 type deceit struct {
 	watch    watch
 	emission emission
-	liar     int // replica
+	liar     int // number of the liar's replica
 	procs    []teller
-	got      string // by the user
+	got      string // output that the user has got
 	result   *Result
 	ended    bool // nothing else happens to the job
 }
 
-// A teller is one replica, and what its peer has said of it.
+// A teller is one replica, and what its peer has reported about it.
 type teller struct {
-	called, ended, said bool                  // mpj.Init; the program has ended; and its peer has said so
-	printed             string                // as far as it has arrived
+	called, ended, said bool                  // mpj.Init; the program has ended; and its peer has reported that
+	printed             string                // output that has arrived so far
 	told, drained       bool                  // its output has arrived; the user has it
-	account             string                // what it accounts for having printed; "": it has not
+	account             string                // what it accounts for having printed; "": no account yet
 	odd, spoke          bool                  // as accounts say; it has spoken for its rank
-	wanted              [view.Failed + 1]bool // what it is to become has yet to be agreed on
-	since               uint64                // as of an actor
-	moved               bool                  // it has been ahead
+	wanted              [view.Failed + 1]bool // states that it is to reach and that have yet to be agreed on
+	since               uint64                // as in an actor
+	moved               bool                  // it has been reported ahead
 }
 
 const truth, untruth = "right\n", "wrong\n"
@@ -58,7 +58,7 @@ func (d deceit) clone() deceit {
 	return d
 }
 
-// appendKey appends what is the same for equal states.
+// appendKey appends a key, which is the same for equal states.
 func (d *deceit) appendKey(b []byte) []byte {
 	flags := func(set ...bool) (b byte) {
 		for i, s := range set {
@@ -111,7 +111,7 @@ func printedAs(text string) printed {
 	return printed{Bytes: uint64(len(text)), Digest: sha256.Sum256([]byte(text))}
 }
 
-// judge draws the conclusion from the accounts.
+// judge draws the conclusions from the accounts.
 func (d *deceit) judge(final bool) error {
 	a := d.accounts()
 	_, r := a.Judge(1, final)
@@ -127,7 +127,7 @@ func (d *deceit) judge(final bool) error {
 	return nil
 }
 
-// end holds V4 against the result of the job.
+// end checks V4 against the result of the job.
 func (d *deceit) end(r Result) error {
 	d.ended = true
 	switch {
@@ -160,10 +160,10 @@ func (d *deceit) follow(s step) error {
 	return nil
 }
 
-// heardOut is as that of an execution.
+// heardOut is like that of an execution.
 func (d *deceit) heardOut() []view.Process { return d.watch.working() }
 
-// A happening is something that can happen of replica k. pressing says that it happens some time.
+// A happening is something that can happen to replica k. pressing says that it happens eventually.
 type happening struct {
 	name     string
 	pressing bool
@@ -220,13 +220,13 @@ func lost(d *deceit, k int, _ *teller) error {
 	return d.follow(d.watch.Lost([]view.Process{proc(0, k)}, "is lost"))
 }
 
-// honestWords are what honest replicas say, and what is agreed on.
+// honestWords are the reports of honest replicas, and the agreements on views.
 var honestWords = []happening{
 	{"calls mpj.Init", true, honestly(func(_ *deceit, _ int, p *teller) bool { return !p.called }), calls},
 	{"ends well", true, honestly(func(d *deceit, _ int, p *teller) bool { return d.watch.begun && !p.ended }), exits(wellEnded)},
-	{"has its output arrive", true, honestly(func(_ *deceit, _ int, p *teller) bool { return p.ended && p.spoke && !p.told }), prints(truth)},
+	{"delivers its output", true, honestly(func(_ *deceit, _ int, p *teller) bool { return p.ended && p.spoke && !p.told }), prints(truth)},
 	{"accounts for it", true, honestly(func(_ *deceit, _ int, p *teller) bool { return p.ended && p.account == "" }), accountsFor(truth)},
-	{"has its output read", true, func(_ *deceit, _ int, p *teller) bool { return p.told && !p.drained }, func(d *deceit, k int, p *teller) error {
+	{"is read by the user", true, func(_ *deceit, _ int, p *teller) bool { return p.told && !p.drained }, func(d *deceit, k int, p *teller) error {
 		p.drained = true
 		return d.follow(d.watch.Drained(proc(0, k)))
 	}},
@@ -239,7 +239,7 @@ var honestWords = []happening{
 	}},
 }
 
-// lyingWords are what the liar says, and what the submitter does after some time.
+// lyingWords are the reports of the liar, and what the submitter does after some time.
 var lyingWords = []happening{
 	{"lies that it called mpj.Init", false, lying(func(_ *deceit, _ int, p *teller) bool { return !p.called && !p.said }), calls},
 	{"lies that it ended well", false, lying(func(d *deceit, _ int, p *teller) bool { return !p.said && p.called && d.watch.begun }), exits(wellEnded)},
@@ -254,8 +254,8 @@ var lyingWords = []happening{
 		p.moved = true
 		return d.follow(d.watch.Ahead(proc(0, k)))
 	}},
-	{"has itself finish", false, lying(func(*deceit, int, *teller) bool { return true }), becomes(view.Finished)},
-	{"has itself fail", false, lying(func(*deceit, int, *teller) bool { return true }), becomes(view.Failed)},
+	{"makes itself finish", false, lying(func(*deceit, int, *teller) bool { return true }), becomes(view.Finished)},
+	{"makes itself fail", false, lying(func(*deceit, int, *teller) bool { return true }), becomes(view.Failed)},
 	{"prints something else", false, lies1(func(_ *deceit, p *teller) bool { return p.spoke && !p.told }), prints(untruth)},
 	{"prints what is right", false, lies1(func(_ *deceit, p *teller) bool { return p.spoke && !p.told }), prints(truth)},
 	{"accounts for something else", false, lies1(func(_ *deceit, p *teller) bool { return p.account == "" }), accountsFor(untruth)},
@@ -268,12 +268,12 @@ var lyingWords = []happening{
 	{"is lost, as it does not call mpj.Init", true, withheldBy(func(d *deceit, k int) bool {
 		return !d.watch.begun && d.watch.View().Live(proc(0, k)) && !d.procs[k].called && d.watch.mostCall(0)
 	}), lost},
-	{"has the job end, as it does not call mpj.Init", true, withheldBy(func(d *deceit, k int) bool {
+	{"ends the job, as it does not call mpj.Init", true, withheldBy(func(d *deceit, k int) bool {
 		return !d.watch.begun && d.watch.View().Live(proc(0, k)) && !d.procs[k].called && len(d.procs) == 2
 	}), func(d *deceit, k int, _ *teller) error {
 		return d.end(Result{Status: StatusDiverged, Message: hostOf(proc(0, k))}) // see TestV4TwoReplicasDivergeAtInit
 	}},
-	{"has the job end, as nobody confirms its answer", true, func(d *deceit, k int, _ *teller) bool {
+	{"ends the job, as its answer is not confirmed", true, func(d *deceit, k int, _ *teller) bool {
 		return k == d.liar && d.result != nil && d.waitsForLiar() && len(d.accounts().Unconfirmed(d.heardOut())) > 0
 	}, func(d *deceit, _ int, _ *teller) error {
 		if err := d.judge(true); err != nil || d.ended {
@@ -281,7 +281,7 @@ var lyingWords = []happening{
 		}
 		return d.end(*d.accounts().unconfirmed(d.heardOut(), 0))
 	}},
-	{"has the job end, confirmed", true, func(d *deceit, k int, _ *teller) bool {
+	{"ends the job, confirmed", true, func(d *deceit, k int, _ *teller) bool {
 		return k == d.liar && d.result != nil && len(d.accounts().Unconfirmed(d.heardOut())) == 0
 	}, func(d *deceit, _ int, _ *teller) error {
 		if err := d.judge(true); err != nil || d.ended {
@@ -300,14 +300,15 @@ func lies1(can func(*deceit, *teller) bool) func(*deceit, int, *teller) bool {
 	return func(d *deceit, k int, p *teller) bool { return k == d.liar && can(d, p) }
 }
 
-// withheldBy is of what only the liar has not done, and that has not failed for it yet.
+// withheldBy returns a condition on an action that only the liar has omitted, and for which it has not failed
+// yet.
 func withheldBy(can func(*deceit, int) bool) func(*deceit, int, *teller) bool {
 	return func(d *deceit, k int, p *teller) bool {
 		return k == d.liar && d.waitsForLiar() && d.watch.state(proc(0, k)) != view.Failed && can(d, k)
 	}
 }
 
-// waitsForLiar reports whether all that honest replicas can say has been said.
+// waitsForLiar reports whether honest replicas have nothing more to report.
 func (d *deceit) waitsForLiar() bool {
 	for k := range d.procs {
 		for _, h := range honestWords {
@@ -319,7 +320,7 @@ func (d *deceit) waitsForLiar() bool {
 	return true
 }
 
-// everything goes through all that can become of d, which followed on the given events.
+// everything explores all states that can follow from d, to which the given events have led.
 func (d deceit) everything(t *testing.T, met map[string]bool, path []string) {
 	key := string(d.appendKey(nil))
 	if met[key] || d.ended {
@@ -345,9 +346,9 @@ func (d deceit) everything(t *testing.T, met map[string]bool, path []string) {
 	}
 }
 
-// TestV4EveryOrderOfLies holds V4 in every order of what a peer that lies and honest peers say of the replicas
-// of a rank: the user gets the right answer, or status 65 with the name of the liar, and no honest replica
-// fails. There are three replicas with -deep.
+// TestV4EveryOrderOfLies checks V4 in every order of the reports of a lying peer and of honest peers about the
+// replicas of a rank: the user gets the right answer, or status 65 with the name of the liar, and no honest
+// replica fails. With -deep there are three replicas.
 func TestV4EveryOrderOfLies(t *testing.T) {
 	most := 2
 	if *deep {

@@ -35,7 +35,7 @@ type execution struct {
 	spoke      map[view.Process]bool    // for its rank, in a view so far
 	unspoken   map[view.Process]backlog // output that others have sent
 	foretold   foretold                 // words about receivers that have yet to join
-	toJoin     map[view.Process]backlog // said of processes that have yet to join
+	toJoin     map[view.Process]backlog // messages about processes that have yet to join
 	ended      map[view.Process][2]bool // streams that the process has closed
 	withheld   withheld
 	answers    map[view.Process]*jobpb.Collected // of those that were asked for their files; nil until they answer
@@ -79,7 +79,7 @@ type execution struct {
 	found      chan finding       // what came of it
 	avoided    avoidance
 	unused     map[p2ppeer.ID]reservation.Placement // slots of processes that were not added, which their peers may not have redeemed
-	lacking    map[int][]string                     // reasons that the user was told why a rank lacks a replica
+	lacking    map[int][]string                     // reasons, already told to the user, why a rank lacks a replica
 	recoveries []time.Duration                      // how long ranks were without a replica
 
 	inbox       chan heard
@@ -336,7 +336,7 @@ func (e *execution) hear(h heard) *Result {
 	case h.err != nil:
 		return e.lose(h.link, "the connection to it broke", h.err)
 	}
-	if h.msg.GetStaging() != nil { // it is there, and that has been noted
+	if h.msg.GetStaging() != nil { // the peer is connected, and that has been noted
 		h.link.hearStaging()
 		return nil
 	}
@@ -411,8 +411,8 @@ func (e *execution) hearOf(p view.Process, h heard) *Result {
 	return nil
 }
 
-// exited takes that a process has ended. Its peer has said before that it called mpj.Init, which returns only
-// once the job has begun. Of a job that another process has begun, not all of that is known.
+// exited handles the end of a process. Its peer has reported before that the process called mpj.Init, which
+// returns only once the job has begun. After attaching to a job of another process, not all of that is known.
 func (e *execution) exited(l *link, p view.Process, x exit) *Result {
 	if e.adopted == nil && e.watch.View().Live(p) && (x.Initialized && !e.watch.at(p).initialized || x.Finalized && !e.watch.begun) {
 		return e.breach(l, fmt.Errorf("process %v ended after mpj.Init, which it has not gone through", p))

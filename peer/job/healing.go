@@ -64,8 +64,7 @@ func (h *healing) Served(rank int) bool { return h.ranks[rank].served }
 // lack a replica.
 func (h *healing) Failed(rank int) int { return h.ranks[rank].failed }
 
-// longestPause bounds the pause between two attempts for a rank: that a slot is free now is found out by
-// asking.
+// longestPause bounds the pause between two attempts for a rank: only asking shows that a slot is free now.
 const longestPause = 2 * time.Second
 
 // GaveUp says that this came to nothing. The next attempt has to wait, the longer

@@ -13,15 +13,16 @@ import (
 )
 
 // A job is done when one replica of each rank has finished. Its answer is confirmed when, for each rank, most
-// replicas that are alive have ended with the same account (V4). Without this rule, a replica that lies could end
-// long before the others, and its answer would be the only one. With two replicas both must end.
+// live replicas have ended with the same account (V4). Without this rule, a replica that lies could end long
+// before the others, and its answer would be the only one. With two replicas both must end.
 //
-// The replicas that are alive are those that count (see counting), that are not suspended by their owner and whose
-// peer has not been given up. Of three or more, one that ends long before most proves nothing, so the job goes on until
-// half of them have ended. From then on it waits for waits.confirm, or confirmFactor times as long as it ran if that is
-// longer. A replica that has not ended by then hangs, runs on a far slower machine, or
-// lies about having begun; or the one that has ended lies. With two replicas the submitter cannot know which, so
-// the job ends with StatusDiverged and a message that names both. With --on-divergence warn nothing is confirmed.
+// The replicas that are live here are those that count (see counting), that are not suspended by their owner
+// and whose peer has not been given up. With three or more, one that ends long before most proves nothing, so
+// the job continues until half of them have ended. From then on it waits for waits.confirm, or confirmFactor
+// times as long as it ran if that is longer. A replica that has not ended by then hangs, runs on a far slower
+// machine, or lies about having begun; or the one that has ended lies. With two replicas the submitter cannot
+// know which, so the job ends with StatusDiverged and a message that names both. With --on-divergence warn
+// nothing is confirmed.
 
 const (
 	// hearOutPart and hearOutMost limit how long a job waits for further accounts once its answer is confirmed: a
@@ -29,10 +30,10 @@ const (
 	hearOutPart = 20
 	hearOutMost = time.Second
 
-	// confirmFactor is how many times as long as the job ran it waits for its answer to be confirmed.
+	// confirmFactor, times how long the job ran, is how long it waits for its answer to be confirmed.
 	confirmFactor = 4
 
-	// confirmQuietly is how long the job waits before it tells the user what it waits for.
+	// confirmQuietly is how long the job waits before it tells the user which replicas it waits for.
 	confirmQuietly = 2 * time.Second
 )
 
@@ -77,7 +78,7 @@ func (e *execution) printedBy(rank int) printed {
 	return printed{Bytes: h.bytes + uint64(len(tail)), Digest: [sha256.Size]byte(all.Sum(nil))}
 }
 
-// speakers returns the processes that speak for a rank, or have.
+// speakers returns the processes that speak for a rank, or have spoken for it.
 func (e *execution) speakers(rank int) (ps []view.Process) {
 	for _, p := range e.watch.View().Processes() {
 		if p.Rank == rank && e.spoke[p] {
@@ -163,8 +164,8 @@ func (e *execution) confirm(ctx context.Context) *Result {
 	return e.accounts.unconfirmed(e.heardOut(), most)
 }
 
-// hearWhile handles what happens for so long at most, as long as a condition holds. Time in which this process
-// did not run, or was cut off, does not count: nobody could be heard.
+// hearWhile handles events for at most a given time, as long as a condition holds. Time in which this process
+// did not run, or was cut off, does not count: it could not hear any peer.
 func (e *execution) hearWhile(ctx context.Context, most time.Duration, condition func() bool) *Result {
 	for condition() && most > 0 {
 		before := time.Now()
@@ -184,7 +185,7 @@ func (e *execution) hearWhile(ctx context.Context, most time.Duration, condition
 	return nil
 }
 
-// heardOut returns the replicas that are alive: those that have done their work, or are at it, and can account for it.
+// heardOut returns the live replicas: those that have done their work, or are doing it, and can account for it.
 func (e *execution) heardOut() []view.Process {
 	return slices.DeleteFunc(e.watch.working(), func(p view.Process) bool { return !e.reaches(p) || e.suspended(p) })
 }

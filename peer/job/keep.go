@@ -69,10 +69,10 @@ type KeptPeer struct {
 	SlotsOn   string         `json:"slots_on,omitempty"` // the machine by its grant: see reservation.Placement.Machine
 	Processes []view.Process `json:"processes"`
 	Number    int            `json:"number,omitempty"` // among those who agree on views
-	Keys      [][]byte       `json:"keys,omitempty"`   // public, of its processes in their order; empty for those that were there at first
+	Keys      [][]byte       `json:"keys,omitempty"`   // public, of its processes in order; empty for those that the job began with
 }
 
-// keptKeys returns the keys of the processes of a peer, as they are kept.
+// keptKeys returns the keys of the processes of a peer, in the form in which they are kept.
 func keptKeys(l *link) (keys [][]byte) {
 	for _, p := range l.processes {
 		keys = append(keys, l.keys[p])
@@ -80,7 +80,7 @@ func keptKeys(l *link) (keys [][]byte) {
 	return keys
 }
 
-// keysOf returns them as a link has them.
+// keysOf returns the kept keys in the form that a link has.
 func (k KeptPeer) keysOf() map[view.Process][]byte {
 	keys := make(map[view.Process][]byte)
 	for i, p := range k.Processes {

@@ -280,7 +280,7 @@ func TestR6FilesThatCannotBeWrittenWaitForAttach(t *testing.T) {
 			b.write(req.OutputDir+"/a", "a file where a folder is to go")
 			p.ends(q, "unfinished")
 			p.offers(q, map[string]string{"a/b": "1"})
-		} else { // its files are not asked for
+		} else { // its files are not requested
 			p.until(proc(0, 0), view.Finished)
 			p.ends(q, "unfinished")
 		}

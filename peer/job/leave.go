@@ -20,7 +20,7 @@ func (w *watch) Leaves(p view.Process) step {
 // Leaving reports whether the owner of p's peer takes the machine back.
 func (w *watch) Leaving(p view.Process) bool { return w.view.Contains(p) && w.at(p).leaving }
 
-// dismiss lets those replicas of a rank go that leave, if one stays that may be master.
+// dismiss releases the leaving replicas of a rank, if one stays that may be master.
 func (w *watch) dismiss(s *step, rank int) {
 	counting := w.counting(rank)
 	for _, q := range counting {

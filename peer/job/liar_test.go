@@ -49,8 +49,8 @@ func TestV4APeerThatHidesAnExitIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestV4TheEndOfAProcessCountsWheneverItIsSaid: it is agreed that a process has finished before its peer says that
-// it has ended, as when the peer comes back late. The peer is not blamed, and the rank is done.
+// TestV4TheEndOfAProcessCountsWheneverItIsSaid: a process is agreed to have finished before its peer reports
+// that it has ended, as when the peer is connected again late. The peer is not blamed, and the rank is done.
 func TestV4TheEndOfAProcessCountsWheneverItIsSaid(t *testing.T) {
 	w := running(t, 1, 2)
 	p := proc(0, 0)

@@ -56,7 +56,7 @@ type link struct {
 	err           error                        // not nil: the peer is lost to the job
 	retired       bool                         // it was told to stop before the job is over
 	retiredAt     time.Time
-	suspended     bool   // its owner needs it, says the peer
+	suspended     bool   // its owner has suspended it, as the peer reports
 	pauses        int    // times that it has said so, or that it goes on
 	count         uint64 // messages that it has said, but for output
 	backAt        time.Time
@@ -67,7 +67,7 @@ type link struct {
 
 	heardAt time.Time // when it said something last, since it was asked to join the fault detector's group
 
-	silent  atomic.Bool // says the fault detector
+	silent  atomic.Bool // according to the fault detector
 	unheard unheard
 	doors   connection.Doors
 
@@ -79,10 +79,10 @@ type link struct {
 	recruit *recruit           // until its process is in the view
 	group   *faultdetect.Group // that watches it until all are watched anew
 
-	// Of processes that have come later than the job began: see addition.go.
+	// Of processes that were added after the job began: see addition.go.
 	keys    map[view.Process][]byte          // public
-	added   map[view.Process]*recruit        // beside others that run there, until they are in the view
-	dropped map[view.Process]reservation.Key // until the peer says that nothing of them is left
+	added   map[view.Process]*recruit        // being added beside others that run there, until they are in the view
+	dropped map[view.Process]reservation.Key // being dropped, until the peer says that nothing of them is left
 }
 
 // A wire is one stream of a link, and what waits to be said on it.

@@ -114,7 +114,8 @@ func (o *outcome) view() view.View {
 	return view.View{}
 }
 
-// changesNameTheirSource expects that the view has changed, and that each event says on whose word.
+// changesNameTheirSource expects that the view has changed, and that each event names the peers that requested
+// the change.
 func (o *outcome) changesNameTheirSource() {
 	changes := 0
 	for _, e := range o.events {
@@ -122,7 +123,7 @@ func (o *outcome) changesNameTheirSource() {
 			continue
 		}
 		if changes++; len(e.By) == 0 {
-			o.bed.Errorf("nobody is named for %+v", *e.View)
+			o.bed.Errorf("no peer is named for %+v", *e.View)
 		}
 	}
 	if changes == 0 {

@@ -145,7 +145,7 @@ func (p *part) closes(q view.Process, count uint64) {
 	p.say(outputMessage(q, Stderr, 0, true))
 }
 
-// exits says how q ended, and accounts for what it has done if it ended well, as a peer does.
+// exits reports how q ended and, if it ended successfully, its account, as a peer does.
 func (p *part) exits(q view.Process, e exit) {
 	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{
 		Process: jobpb.FromProcess(q), Code: int32(e.Code), Signal: e.Signal, Reason: e.Reason, Limit: e.Limit,

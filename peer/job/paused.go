@@ -17,8 +17,8 @@ func (e *execution) suspended(p view.Process) bool {
 // maxPauses bounds how often the user is told of one peer that its owner needs it.
 const maxPauses = 64
 
-// paused tells the user that the processes of a peer stand still, or go on. They
-// answer for nothing to the submitter, and their peer is there. A job that is done does not wait for their accounts.
+// paused tells the user that the processes of a peer are suspended, or have resumed. Suspended processes owe
+// the submitter no answer, and their peer stays connected. A job that is done does not wait for their accounts.
 func (e *execution) paused(l *link, m *jobpb.Paused) {
 	l.suspended = m.Rule != ""
 	switch l.pauses++; {

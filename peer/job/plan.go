@@ -30,7 +30,7 @@ func (p Planned) runs(rank int) bool {
 	return slices.ContainsFunc(p.Processes, func(q view.Process) bool { return q.Rank == rank })
 }
 
-// planned says on which peers the job runs.
+// planned returns the peers on which the job runs.
 func (j *run) planned(reserved *reservation.Reservation) (out []Planned) {
 	for _, p := range reserved.Placements {
 		c := j.met[p.Peer]
@@ -63,7 +63,7 @@ func onlyRelay(from []ma.Multiaddr) (only string) {
 	return only
 }
 
-// plan tells the user where the job would run, and gives its slots back.
+// plan tells the user where the job would run, and returns its slots.
 func (j *run) plan(ctx context.Context, reserved *reservation.Reservation) Result {
 	planned := j.planned(reserved)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
@@ -75,7 +75,7 @@ func (j *run) plan(ctx context.Context, reserved *reservation.Reservation) Resul
 	return Result{Status: StatusOK}
 }
 
-// warnCorrelated warns the user of what may be lost together.
+// warnCorrelated warns the user of ranks that one failure may stop with all their replicas.
 func (j *run) warnCorrelated(planned []Planned) {
 	if text := correlated(planned, j.req.N, j.req.R); text != "" {
 		j.warn(text)

@@ -58,8 +58,8 @@ func TestDataStrategiesTakeTheCacheFirst(t *testing.T) {
 	}
 }
 
-// TestUserReadsWhatMayBeLostTogether before the job is staged, and when it is only planned; and on which machine
-// each planned peer is.
+// TestUserReadsWhatMayBeLostTogether: the user is warned before the job is staged, and also if it is only
+// planned. The plan names the machine of each peer.
 func TestUserReadsWhatMayBeLostTogether(t *testing.T) {
 	const warning = "one failure may take all replicas of a rank: rank 0 is on machines of one owner (alice)"
 	b := newBed(t, never, 1, 1).launching()

@@ -34,12 +34,12 @@ import (
 // agreeing on views says Agree first, and Introduce in place of Joined; others have views and rows
 // from each other.
 //
-// A peer that takes part in the job already gets it as addition.go says.
+// addition.go describes how a peer that takes part in the job already gets the process.
 type recruit struct {
 	process view.Process
 	phase   recruitPhase
-	heard   time.Time             // last word of its peer
-	slots   reservation.Placement // where it is added to a part that runs
+	heard   time.Time             // when its peer was last heard
+	slots   reservation.Placement // its slot, if it is added to a part that runs
 }
 
 type recruitPhase int
@@ -285,8 +285,8 @@ func (e *execution) keyOf(l *link, p view.Process) []byte {
 	return l.keys[p]
 }
 
-// enter asks for a recruit, which waits in mpj.Init and has a key, to become a process of the job,
-// and tells everybody where the process is that one of the next views names.
+// enter requests that a recruit, which waits in mpj.Init and has a key, becomes a process of the job, and tells
+// all peers where the process runs that one of the next views names.
 func (e *execution) enter(l *link, r *recruit, key []byte) *Result {
 	p := r.process
 	s := e.watch.Join(p)

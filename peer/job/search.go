@@ -19,9 +19,9 @@ import (
 // A finding is what came of a search for a peer that can run one more process.
 type finding struct {
 	rank  int
-	link  *link    // to it; nil: there is none
-	added *recruit // that it is to run beside others; nil: it has no part in the job
-	err   error    // why
+	link  *link    // to the peer that was found; nil: none was
+	added *recruit // to run beside other processes there; nil: the peer takes no part in the job
+	err   error    // why no peer was found
 }
 
 // seek looks for a peer that can run one more replica of a rank. There is one
@@ -47,26 +47,26 @@ func (e *execution) seek(rank int) {
 	go func() { e.found <- e.recruit(ctx, w) }() // ends with its finding, soon after ctx does
 }
 
-// A vacancy is what a search is to fill: it looks for a slot for a process.
+// A vacancy is what a search is to fill: it needs a slot for a process.
 type vacancy struct {
 	process  view.Process
-	hosts    map[p2ppeer.ID]*link // that take part in the job and can run it, too
+	hosts    map[p2ppeer.ID]*link // peers of the job that can run it, too
 	without  map[p2ppeer.ID]bool  // peers that are not asked
-	others   []reservation.Domain // of its rank
-	machines []string             // likewise
-	wide     time.Duration        // for how long more is looked for than one slot
+	others   []reservation.Domain // failure domains of the rest of its rank
+	machines []string             // machines of the rest of its rank
+	wide     time.Duration        // how long to look for more than one slot
 }
 
 const (
-	// searchFor bounds one look for peers: one that has had nothing free may have now.
+	// searchFor bounds one search for peers: a peer that had no free slot may have one now.
 	searchFor = 2 * time.Second
-	// widened is how much longer others are asked after each attempt that has come to nothing, mostWidened
-	// times at most: the peers that answer first may refuse.
+	// widened is how much longer other peers are asked after each attempt that has failed, mostWidened times at
+	// most: the peers that answer first may refuse.
 	widened, mostWidened = 100 * time.Millisecond, 10
 )
 
-// unwanted are the peers that take part in the job already and are none of the hosts, and those that were
-// of no use a moment ago.
+// unwanted returns the peers that take part in the job already and are not among the hosts, and those that were
+// lost or could not help a moment ago.
 func (e *execution) unwanted(hosts map[p2ppeer.ID]*link) map[p2ppeer.ID]bool {
 	out := maps.Clone(e.j.excluded)
 	if e.adopted != nil { // its number means the process that was there before
@@ -142,7 +142,7 @@ func (e *execution) candidates(ctx context.Context, w vacancy) ([]reservation.Ca
 // take goes on with what a search has found.
 func (e *execution) take(f finding) {
 	e.search = nil
-	defer e.heal() // of the ranks that wait another may be served now
+	defer e.heal() // another rank that waits may be served now
 	if f.link == nil {
 		e.j.log.Debug().Int("rank", f.rank).Err(f.err).Msg("no recruit")
 		e.tellWait(f.rank, f.err)

@@ -7,10 +7,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A program that uses mpj.Init calls it in all its replicas. A replica that ends well without it, while another
-// one of its rank has called it, is none of the same program's doing: one of the two peers lies (V4).
+// A program that uses mpj.Init calls it in all its replicas. If a replica ends successfully without that call,
+// and another one of its rank has made it, the program is not the cause: one of the two peers lies (V4).
 
-// called reports whether p has called mpj.Init, as its peer says.
+// called reports whether p has called mpj.Init, according to its peer.
 func (w *watch) called(p view.Process) bool {
 	at := w.at(p)
 	return at.initialized || at.exit != nil && at.exit.Initialized
@@ -58,8 +58,8 @@ func (w *watch) mostCall(rank int) bool {
 	return 2*len(called) > all
 }
 
-// settleSkipped decides between replicas of rank that have called mpj.Init and those that have ended without
-// it, once each has done one of the two: of three or more, most are right.
+// settleSkipped decides between the replicas of rank that have called mpj.Init and those that have ended
+// without it, once each has done either: with three or more, most are right.
 func (w *watch) settleSkipped(s *step, rank int) {
 	called, skipped, all := w.entries(rank)
 	if w.begun || len(called) == 0 || len(skipped) == 0 || len(called)+len(skipped) < all {
@@ -84,7 +84,7 @@ func (w *watch) settleSkipped(s *step, rank int) {
 	}
 }
 
-// replicas names some replicas of a rank, with their peers.
+// replicas lists replicas of a rank, with their peers.
 func (w *watch) replicas(ps []view.Process) string {
 	var names []string
 	for _, p := range ps {

@@ -83,7 +83,7 @@ type part struct {
 	spec      *jobspec.Spec
 	key       reservation.Key
 	redeemed  bool
-	more      []reservation.Key // of slots for processes that were added
+	more      []reservation.Key // of the slots of processes that were added
 	processes []view.Process
 	joining   *jobpb.Join
 	begun     bool // its processes have left mpj.Init

@@ -74,8 +74,8 @@ type waits struct {
 	lull time.Duration
 	// progress is how long a peer may stage or start without any progress, whatever it says.
 	progress time.Duration
-	// output is how long nothing more may come of the output of a process that has ended, if another
-	// replica can speak for its rank. If there is none, silence applies.
+	// output is how long no more of the output of a process that has ended may arrive, if another replica can
+	// speak for its rank. Otherwise silence applies.
 	output time.Duration
 	// apart is how long a peer that stages may be disconnected. It waits a little longer.
 	apart time.Duration
@@ -85,7 +85,7 @@ type waits struct {
 	// files is how long replicas have at least for the list of their files, when those of
 	// others are here.
 	files time.Duration
-	// confirm is how long a job that is done waits at least for its answer to be confirmed, see hearOut.
+	// confirm is the least time that a job that is done waits for its answer to be confirmed; see hearOut.
 	confirm time.Duration
 	// stop is how long peers have for freeing everything of a job that is over
 	// before the submitter stops waiting for their word.

@@ -76,7 +76,7 @@ func decide(voices []voice) (c viewgroup.Change, ok bool, err error) {
 	return c, 2*most > len(voices), err
 }
 
-// naming returns the peers whose voices name a change.
+// naming returns the peers whose reports name a change.
 func naming(voices []voice, c viewgroup.Change) (ids []p2ppeer.ID) {
 	for _, v := range voices {
 		if !v.silent && v.change == c {

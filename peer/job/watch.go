@@ -42,8 +42,8 @@ type watched struct {
 	drained     bool    // the user has all its output
 	words       int     // of divergence, see Diverged
 
-	setAside viewgroup.Change // that has been asked for last
-	upToDate viewgroup.Change // by which it counts again, as it has said last
+	setAside viewgroup.Change // the change that was last requested
+	upToDate viewgroup.Change // the change by which it counts again, according to its last statement
 
 	asked view.State // what it is to become, if that is agreed on
 	why   string     // it is, or will be, not live, as the rest of a sentence
@@ -53,14 +53,14 @@ type watched struct {
 type step struct {
 	Propose []viewgroup.Change // to be agreed on
 	View    *view.View         // new: to be told to every peer
-	By      []string           // IDs of the peers on whose word View has changed
+	By      []string           // IDs of the peers at whose request View has changed
 	Begin   bool               // every live process has called mpj.Init: let them go on
 	Notes   []string           // what happened, one sentence each, for the user
 	Joined  *view.Process      // it is in View, and may leave mpj.Init
 	Healed  bool               // a process that has joined counts as much as any other now
 	Result  *Result            // the job is over
 
-	Outvoted []view.Process // did otherwise than most replicas of their rank
+	Outvoted []view.Process // processes that deviated from most replicas of their rank
 }
 
 // newWatch returns the watch of a job whose processes have all been started.
@@ -104,7 +104,8 @@ func (w *watch) Initialized(p view.Process) step {
 	return s
 }
 
-// Exited says that p has ended, as its peer tells (F2). The peer may say so after it was agreed that p has finished.
+// Exited handles the report of p's peer that p has ended (F2). It may come after it was agreed that p has
+// finished.
 func (w *watch) Exited(p view.Process, e exit) step {
 	var s step
 	if !w.view.Has(p) || w.at(p).exit != nil {
@@ -298,7 +299,7 @@ func (w *watch) ask(s *step, p view.Process, to view.State, why string) {
 	}
 }
 
-// outvote fails p, which did otherwise than most replicas of its rank.
+// outvote fails p, which deviated from most replicas of its rank.
 func (w *watch) outvote(s *step, p view.Process, why string) {
 	w.ask(s, p, view.Failed, why)
 	s.Outvoted = append(s.Outvoted, p)
@@ -311,18 +312,18 @@ func (w *watch) Attribute(p view.Process, why string) {
 	}
 }
 
-// endedWell reports whether the peer of p says that p has ended well.
+// endedWell reports whether p has ended successfully, according to its peer.
 func (w *watch) endedWell(p view.Process) bool {
 	return w.at(p).exit != nil && w.at(p).exit.good()
 }
 
-// Unexplained reports whether p is to finish on the word of its peer alone, which has not said
-// that it has ended well.
+// Unexplained reports whether p is to finish at the request of its peer alone, which has not reported that p
+// ended successfully.
 func (w *watch) Unexplained(p view.Process) bool {
 	return w.view.Contains(p) && w.at(p).asked < view.Finished && !w.endedWell(p)
 }
 
-// Silent reports whether p has finished, and its peer has not said that it has ended well.
+// Silent reports whether p has finished, and its peer has not reported that it ended successfully.
 func (w *watch) Silent(p view.Process) bool {
 	return w.view.State(p) == view.Finished && !w.endedWell(p)
 }
@@ -442,9 +443,8 @@ func (w *watch) settle(s *step) {
 	w.settleInit(s)
 }
 
-// done reports whether the user has got all that rank has to say: one replica has
-// finished, and its output is out. One that has not gone through mpj.Init with all others counts if most have
-// ended so.
+// done reports whether the user has got all the output of rank: one replica has finished, and its output is
+// out. A replica that has not passed mpj.Init with all others counts if most replicas have ended so.
 func (w *watch) done(rank int) bool {
 	for k := range w.view.R {
 		p := view.Process{Rank: rank, Replica: k}

@@ -14,7 +14,7 @@ import (
 // ever (V4).
 type withheld map[view.Process]time.Time
 
-// overdue returns those of the given speakers of whose output nothing has come for longer than most says.
+// overdue returns those of the given speakers whose output has made no progress for longer than most allows.
 func (w withheld) overdue(speakers []view.Process, most func(view.Process) time.Duration, now time.Time) (out []view.Process) {
 	maps.DeleteFunc(w, func(p view.Process, _ time.Time) bool { return !slices.Contains(speakers, p) })
 	for _, p := range speakers {
@@ -31,9 +31,9 @@ func (w withheld) overdue(speakers []view.Process, most func(view.Process) time.
 
 var errWithheld = errors.New("its process has ended, and the rest of its output does not come")
 
-// demandOutput gives up the peers that withhold output of speakers that have ended: another replica
-// speaks then. A rank without another replica fails with that, so its peer has longer. While the user has yet to
-// read what has come, a peer may not be allowed to send more.
+// demandOutput gives up the peers that withhold output of speakers that have ended: another replica speaks
+// then. A rank without another replica fails in that case, so its peer gets more time. While the user has yet
+// to read the output that has come, a peer may not be allowed to send more.
 func (e *execution) demandOutput() *Result {
 	var speakers []view.Process
 	for _, p := range e.watch.Undrained() {
@@ -52,7 +52,7 @@ func (e *execution) demandOutput() *Result {
 	return nil
 }
 
-// outputMay returns how long nothing more may come of the output of p, which has ended.
+// outputMay returns how long the output of p, which has ended, may make no progress.
 func (e *execution) outputMay(p view.Process) time.Duration {
 	if len(e.watch.counting(p.Rank)) > 1 {
 		return e.j.s.waits.output

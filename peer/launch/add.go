@@ -13,19 +13,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A job that runs here may get one more process, in place of a replica that was lost elsewhere. It
-// has a slot, a scratch folder and a supervisor of its own like all others.
+// A job that runs here may get one more process, in place of a replica that was lost elsewhere. Like all others
+// it has its own slot, scratch folder and supervisor.
 //
 //	submitter                            this peer
 //	    |-- Add(process, key) -------------->|  key redeemed, files laid out
 //	    |<-- Added --------------------------|  it runs
 //	    |<-- Initialized(key) ---------------|  it waits in mpj.Init
 //	    |-- Joined, View ------------------->|  it is in the view, and begins
-//	    |-- Drop --------------------------->|  or is let go before: nothing of it is left
+//	    |-- Drop -------------------------->|  or is dropped before that: nothing of it is left
 //
-// Another peer may run it in its place, if the submitter has let it go and that was not heard here.
+// Another peer may run the process instead, if the submitter has dropped it and this peer has not been told.
 
-// add has one more process run here, or says why not.
+// add runs one more process here, or reports why not.
 func (j *job) add(m *jobpb.Add) error {
 	ids, err := checkJoiner([]*jobpb.Process{m.GetProcess()}, j.spec.N, j.spec.R)
 	if err != nil {
@@ -67,7 +67,7 @@ func readKey(b []byte) (key reservation.Key, err error) {
 	return reservation.Key(b), nil
 }
 
-// hasPlace says why this part of the job cannot have one more process.
+// hasPlace reports why this part of the job cannot have one more process.
 func (j *job) hasPlace(id view.Process) error {
 	switch {
 	case j.cut != nil || j.leaving || !j.stopBy.IsZero():
@@ -93,7 +93,7 @@ func (j *job) hasPlace(id view.Process) error {
 	return nil
 }
 
-// cellsTaken returns how many cells of the board processes here have, or have had.
+// cellsTaken returns how many cells of the board the processes here use, or have used.
 func (j *job) cellsTaken() (n int) {
 	for _, p := range j.local {
 		n = max(n, p.cell+1)
@@ -101,7 +101,8 @@ func (j *job) cellsTaken() (n int) {
 	return n
 }
 
-// reorder says which processes run here from now on. Limits of the whole part are those of as many slots.
+// reorder sets which processes run here from now on. The limits of the whole part become those of as many
+// slots.
 func (j *job) reorder(order []view.Process) {
 	j.service.mu.Lock()
 	j.order = order
@@ -115,10 +116,10 @@ func (j *job) reorder(order []view.Process) {
 			j.log.Warn().Err(err).Msg("the job's limit of the processors stays as it was")
 		}
 	}
-	_ = j.yield() // an error means that it has the weight that it had
+	_ = j.yield() // after an error it keeps the weight that it had
 }
 
-// bringProcess lays out the files of a process that was added, the last of so many, and starts it.
+// bringProcess lays out the files of an added process, the last of so many, and starts it.
 func (j *job) bringProcess(p *process, processes int) {
 	var i *instance
 	err := j.folder.MakeProcess(p.id)
@@ -138,7 +139,7 @@ func (j *job) bringProcess(p *process, processes int) {
 	j.service.config.Reservations.Release(p.slot)
 }
 
-// bringInputs gives a process the input files of the job, which are here as a rule.
+// bringInputs gives a process the input files of the job, which are usually here already.
 func (j *job) bringInputs(p view.Process, processes int) error {
 	inputs, err := j.fetchManifest(j.ctx)
 	if err == nil {
@@ -158,7 +159,7 @@ func (j *job) bringInputs(p view.Process, processes int) error {
 	}
 }
 
-// brought begins to watch a process that was added, unless it was let go of meanwhile.
+// brought begins to watch an added process, unless it was dropped meanwhile.
 func (j *job) brought(p *process, i *instance, err error) {
 	if j.local[p.id] == p && err == nil {
 		p.run(i)
@@ -177,7 +178,7 @@ func (j *job) brought(p *process, i *instance, err error) {
 		err = errLetGo
 	}
 	j.working.Go(func() { // ends with the process
-		if i != nil { // the job's other processes go on giving way to the owner's work
+		if i != nil { // the job's other processes continue to give way to the owner's work
 			i.program.Kill()
 			i.close()
 		}
@@ -185,7 +186,7 @@ func (j *job) brought(p *process, i *instance, err error) {
 	})
 }
 
-// reportAdditions tells the submitter that this peer is there, until the processes that are added run.
+// reportAdditions tells the submitter that this peer is connected, until the added processes run.
 func (j *job) reportAdditions() {
 	for _, p := range j.local {
 		if p.added && p.live == nil {
@@ -195,16 +196,16 @@ func (j *job) reportAdditions() {
 	}
 }
 
-// waits reports whether the process was added, and nobody has been told that it joins.
+// waits reports whether the process was added, and no other process has been told that it joins.
 func (p *process) waits() bool {
 	_, told := p.job.members.peerOf[p.id]
 	return p.added && !told && p.job.view.State(p.id) == view.Vacant
 }
 
-var errLetGo = errors.New("the submitter has let it go")
+var errLetGo = errors.New("the submitter has dropped it")
 
-// drop lets go of the process that was added with a key, if there is one, and says so when nothing of it is left.
-// It does nothing once others have been told that the process joins.
+// drop drops the process that was added with a key, if there is one, and reports when nothing of it is left. It
+// does nothing once other processes have been told that the process joins.
 func (j *job) drop(m *jobpb.Drop) error {
 	key, err := readKey(m.GetKey())
 	if err != nil {
@@ -217,13 +218,13 @@ func (j *job) drop(m *jobpb.Drop) error {
 		if p.waits() {
 			j.letProcessGo(p)
 		}
-	case !ending || ends != key: // else vacate says so
+	case !ending || ends != key: // otherwise vacate says so
 		j.say(added(id, key, errLetGo))
 	}
 	return nil
 }
 
-// letProcessGo ends a process that was added, as if it had never been here.
+// letProcessGo ends an added process, and leaves nothing of it.
 func (j *job) letProcessGo(p *process) {
 	j.forgetProcess(p)
 	p.expelled = true
@@ -241,7 +242,7 @@ func (j *job) letProcessGo(p *process) {
 	})
 }
 
-// forgetProcess has a process that was added not be one of those here any more.
+// forgetProcess removes an added process from those that run here.
 func (j *job) forgetProcess(p *process) {
 	j.letGo[p.id] = p.slot
 	delete(j.local, p.id)
@@ -250,7 +251,7 @@ func (j *job) forgetProcess(p *process) {
 	j.watching.Forget(p.id)
 }
 
-// vacate frees what a process had that does not run here, and tells why it does not.
+// vacate frees the resources of a process that does not run here, and reports why it does not run.
 func (j *job) vacate(p *process, why error) {
 	p.cancel()
 	if err := j.folder.RemoveProcess(p.id); err != nil {
@@ -263,7 +264,7 @@ func (j *job) vacate(p *process, why error) {
 	})
 }
 
-// superseded lets go of a process that was added, if another peer runs it, as row says.
+// superseded drops an added process, if row says that another peer runs it.
 func (j *job) superseded(row *jobpb.Member) {
 	if p := j.local[row.GetProcess().View()]; p != nil && p.waits() && p2ppeer.ID(row.GetPeer()) != j.service.host.ID() {
 		j.letProcessGo(p)

@@ -17,7 +17,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// addition is a process that is added, and opens a channel to one that was here before, or that one.
+// addition runs as an added process that opens a channel to an earlier one, or as that earlier process.
 func addition() int {
 	l := enter(version.Protocol)
 	text, err := os.ReadFile("in/data")
@@ -40,13 +40,13 @@ func addition() int {
 	return 0
 }
 
-// startAdding starts a job of two ranks and two replicas of which rank 0 has lost the replica of peer 0.
+// startAdding starts a job of two ranks with two replicas each. Rank 0 has lost its replica on peer 0.
 func startAdding(t *testing.T) (j *testJob, after view.View) {
 	t.Helper()
 	return startAddingWith(t, limits.Grant{})
 }
 
-// startAddingWith does so on peers that grant so much.
+// startAddingWith does the same on peers with the given grant.
 func startAddingWith(t *testing.T, grant limits.Grant) (j *testJob, after view.View) {
 	t.Helper()
 	b := newTestbed(t, 2, 3)
@@ -72,7 +72,7 @@ func (j *testJob) addMessage(p view.Process, key reservation.Key) *jobpb.ToPeer 
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Add{Add: &jobpb.Add{Process: jobpb.FromProcess(p), Key: key[:]}}}
 }
 
-// adds has a peer add a process, with a slot of its own, and returns what it answers.
+// adds makes a peer add a process, with its own slot, and returns the answer.
 func (j *testJob) adds(peer int, p view.Process) *jobpb.Added {
 	j.Helper()
 	j.links[peer].say(j.addMessage(p, j.reserve(j.peers[peer], 1)))
@@ -83,7 +83,7 @@ func dropMessage(p view.Process, key reservation.Key) *jobpb.ToPeer {
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Drop{Drop: &jobpb.Drop{Process: jobpb.FromProcess(p), Key: key[:]}}}
 }
 
-// freeSlots waits until so many slots of a peer are free.
+// freeSlots waits until that many slots of a peer are free.
 func (j *testJob) freeSlots(peer, want int) {
 	j.Helper()
 	slots := j.peers[peer].reservations
@@ -107,19 +107,19 @@ func (j *testJob) notAdded(p view.Process, key reservation.Key) {
 	})
 }
 
-// until waits until something is so at peer 0.
+// until waits until a condition holds at peer 0.
 func (j *testJob) until(ok func(*job) bool) {
 	j.Helper()
 	here := j.hosted(0)
 	for begun := time.Now(); !answered(j.T, here, func() bool { return ok(here) }); time.Sleep(time.Millisecond) {
 		if time.Since(begun) > patience {
-			j.Fatal("it does not come to that")
+			j.Fatal("the condition never held")
 		}
 	}
 }
 
-// TestProcessIsAddedToAPartThatRuns: it takes a slot of its own and waits until it is in the view; then it has
-// channels to the others here, and nothing of it is left after the job (S4).
+// TestProcessIsAddedToAPartThatRuns: the process takes its own slot and waits until it is in the view. Then it
+// has channels to the other processes here, and nothing of it is left after the job (S4).
 func TestProcessIsAddedToAPartThatRuns(t *testing.T) {
 	j, v := startAdding(t)
 	p := view.Process{Replica: 2}
@@ -132,7 +132,7 @@ func TestProcessIsAddedToAPartThatRuns(t *testing.T) {
 	row := j.member(p, j.peers[0])
 	row.Key = i.Key
 	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: row}})
-	j.links[0].say(dropMessage(p, reservation.Key(a.Key))) // too late: others have heard of it
+	j.links[0].say(dropMessage(p, reservation.Key(a.Key))) // too late: other processes have been told
 	v, _, _ = v.Join(0)
 	j.tellView(v)
 	if h := await(j.links[0], (*jobpb.FromPeer).GetHealed); h.Process.View() != p || h.Messages != 5 {
@@ -151,8 +151,8 @@ func TestProcessIsAddedToAPartThatRuns(t *testing.T) {
 	j.stop()
 }
 
-// TestS4ProcessThatIsLetGoLeavesNothing: whether the submitter says so or another peer has it, its slot is free and
-// its folder gone while the job goes on, and the same process may be added anew.
+// TestS4ProcessThatIsLetGoLeavesNothing: whether the submitter drops it or another peer runs it, its slot is
+// free and its folder gone while the job continues, and the same process may be added again.
 func TestS4ProcessThatIsLetGoLeavesNothing(t *testing.T) {
 	j, v := startAdding(t)
 	p := view.Process{Replica: 2}
@@ -211,7 +211,7 @@ func TestPeerRefusesAProcessThatItCannotAdd(t *testing.T) {
 	j.stop()
 }
 
-// TestDropIsAboutOneAttempt: said again, it does not end the process that was added since.
+// TestDropIsAboutOneAttempt: a repeated Drop does not end the process that was added since.
 func TestDropIsAboutOneAttempt(t *testing.T) {
 	j, _ := startAdding(t)
 	p := view.Process{Replica: 2}
@@ -246,13 +246,14 @@ func TestMalformedKeysEndTheJob(t *testing.T) {
 			j.links[0].say(m)
 			<-here.done
 			if here.ended == nil {
-				t.Error("it goes on")
+				t.Error("the job continues")
 			}
 		})
 	}
 }
 
-// TestWhatWaitsToJoinEndsWithoutASubmitter: it would keep its slot, and those of all others, until the job ends.
+// TestWhatWaitsToJoinEndsWithoutASubmitter: otherwise it would keep its slot, and those of all others, until
+// the job ends.
 func TestWhatWaitsToJoinEndsWithoutASubmitter(t *testing.T) {
 	j, _ := startAdding(t)
 	p := view.Process{Replica: 2}
@@ -276,7 +277,7 @@ func TestWhatWaitsToJoinEndsWithoutASubmitter(t *testing.T) {
 	j.stop()
 }
 
-// TestLimitsAreThoseOfOneMoreSlot while a process is added, and those of the slots that are left when it is dropped.
+// TestLimitsAreThoseOfOneMoreSlot: they include the slot of an added process, and no longer when it is dropped.
 func TestLimitsAreThoseOfOneMoreSlot(t *testing.T) {
 	j, _ := startAddingWith(t, limits.Grant{Slot: limits.Limits{CPU: 150}})
 	j.need(cgroup.CPU)
@@ -309,8 +310,8 @@ func TestLimitsAreThoseOfOneMoreSlot(t *testing.T) {
 	j.stop()
 }
 
-// TestGuardMeasuresAnAddedProcess in place of one of the same folder that was dropped: what is there counts once. It has
-// not stood with the others yet.
+// TestGuardMeasuresAnAddedProcess: the process replaces a dropped one with the same folder, and the contents of
+// the folder count once. It has not been suspended with the others yet.
 func TestGuardMeasuresAnAddedProcess(t *testing.T) {
 	j, _ := startAdding(t)
 	here, instances := j.hosted(0), j.instances(0)
@@ -325,7 +326,7 @@ func TestGuardMeasuresAnAddedProcess(t *testing.T) {
 	j.stop()
 }
 
-// TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing, at whatever point.
+// TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing, at whatever step of the addition.
 func TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		j, _ := startAdding(t)

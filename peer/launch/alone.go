@@ -162,8 +162,8 @@ func (j *job) listensTo(p view.Process) bool {
 	return j.orphaned && j.attached != nil && here != nil && here.speaks && !here.drained()
 }
 
-// letNoneJoin ends the processes that wait to join while no submitter is here that could let them. A submitter that
-// has done so before it was lost replaces them once they are in the view.
+// letNoneJoin ends the processes that wait to join while no submitter is connected that could let them. A
+// submitter that let them join before it was lost replaces them once they are in the view.
 func (j *job) letNoneJoin() {
 	if j.attached != nil {
 		return

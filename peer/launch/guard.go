@@ -64,7 +64,7 @@ type meter struct {
 	roused  bool            // somebody was woken in the last round
 }
 
-// run ends processes that have more than is granted, until the job ends.
+// run ends processes that exceed their grants, until the job ends.
 func (g *guard) run() {
 	defer g.job.running.Done()
 	for {
@@ -92,8 +92,8 @@ func newGuard(j *job, instances []*instance) *guard {
 	return g
 }
 
-// add has the guard measure a process that was added to the job, in place of an earlier one that was dropped and
-// had the same folder.
+// add makes the guard measure a process that was added to the job, in place of an earlier one that was dropped
+// and had the same folder.
 func (g *guard) add(m *meter) {
 	g.meters = append(slices.DeleteFunc(g.meters, func(before *meter) bool { return before.folder == m.folder }), m)
 	g.written, g.count = true, time.Time{} // it has its input files on disk

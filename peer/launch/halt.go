@@ -65,7 +65,7 @@ func (g *guard) raise() {
 	begun, late := time.Now(), false
 	pids := g.processes()
 	for _, m := range g.live() {
-		if m.still != nil && m.still.Late() { // else it was added since
+		if m.still != nil && m.still.Late() { // otherwise it was added since
 			proc.GoOn(m.still.Made(proc.SceneOf(pids[m])))
 			late = late || m.still.Late()
 		}

@@ -33,7 +33,7 @@ type job struct {
 	progress  progress // of staging
 	service   *Service
 	submitter p2ppeer.ID
-	order     []view.Process // that run here, as asked for; written under service.mu
+	order     []view.Process // processes that run here, in the order requested; written under service.mu
 	since     time.Time
 	log       zerolog.Logger
 
@@ -68,9 +68,9 @@ type job struct {
 	folder  scratch.Job
 	local   map[view.Process]*process
 	letGo   map[view.Process]reservation.Key // processes that were added and are being ended: see add.go
-	metered chan *meter                      // of processes that were added, for the guard
-	serving []func()                         // take files off offer
-	unshare func()                           // does so with those that its fellows may have, for good
+	metered chan *meter                      // of added processes, for the guard
+	serving []func()                         // stop offering files
+	unshare func()                           // permanently stops offering the files that the job's other peers may have
 
 	members      membership
 	places       [][2]int // machine and cluster of each rank, once they have begun

@@ -60,7 +60,7 @@ func (j *job) keepOnly() {
 	first := !j.onlyKeeps
 	j.onlyKeeps, j.weighAt = true, time.Time{}
 	order, slots := j.order, j.slots()
-	j.working.Go(func() { j.giveSlotsBack(order, slots, first) }) // ends when what they have left is measured
+	j.working.Go(func() { j.giveSlotsBack(order, slots, first) }) // ends when their leftovers are measured
 }
 
 // giveSlotsBack lets others have the slots, if little of the job is kept here. Else it keeps them for now.

@@ -35,8 +35,8 @@ func (j *job) makeGroup() (err error) {
 	return j.group.GiveWay(cgroup.Precedence{Weight: j.weight()})
 }
 
-// processors returns how much of the processors the processes that run here may have together, in percent of one; 0
-// is no limit.
+// processors returns the share of the processors that the processes here may use together, in percent of one
+// processor; 0: no limit.
 func (j *job) processors() int64 {
 	return limits.Min(limits.Limits{CPU: j.grant.Slot.CPU * int64(len(j.order))}, j.grant.Job).CPU
 }
@@ -169,7 +169,7 @@ func (j *job) refusals(g *cgroup.Group) limits.Usage {
 // freeProgram is how large a program may be in any case, in bytes: it lies beside what a slot may have.
 const freeProgram = 256 << 20
 
-// checkInputs says whether the job's program and inputs fit into what so many processes may have on disk.
+// checkInputs reports whether the job's program and inputs fit into the disk limits of so many processes.
 func (j *job) checkInputs(inputs filetransfer.Manifest, processes int) error {
 	size, least := int64(0), scratch.LeastEntry(string(j.folder))
 	for _, f := range inputs {

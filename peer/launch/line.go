@@ -113,8 +113,8 @@ func (p *process) tell(m proclink.Message, descriptor *os.File) {
 	}
 }
 
-// begin lets the process leave mpj.Init once it has called that and the job has begun, or, where it was added
-// since, when it is in the view.
+// begin lets the process leave mpj.Init once the process has called it and the job has begun or, for a process
+// that was added since, once the process is in the view.
 func (p *process) begin() {
 	v := p.job.view
 	if !p.initialized || !p.job.begun || p.begun || p.added && v.State(p.id) == view.Vacant {
@@ -222,7 +222,7 @@ func (j *job) hearAhead(p *process) {
 	}
 }
 
-// maxStalls bounds how often a process is heard that says that its rank waits for other replicas, or that it
+// maxStalls bounds how many reports of a process are handled, that its rank waits for other replicas or that it
 // lacks nothing any more.
 const maxStalls = 4096
 
@@ -233,8 +233,8 @@ func (j *job) hearStalled(p *process) {
 	}
 }
 
-// hearUpToDate tells the submitter that a process that is aside lacks nothing any more, once in each
-// view in which it is.
+// hearUpToDate tells the submitter that a process that is set aside lacks nothing any more, once in each view
+// in which it is set aside.
 func (j *job) hearUpToDate(p *process, a protection.UpToDate) {
 	if a.Since == j.view.AsideSince(p.id) && a.Since != 0 && a != p.upToDate && p.stalls < maxStalls {
 		p.upToDate = a

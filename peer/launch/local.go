@@ -31,7 +31,7 @@ func (j *job) makeBoard() {
 	j.board, j.cells = board, cells
 }
 
-// spareCells are on the board for processes that are added. Those for which there is none speak over pipes.
+// spareCells is the number of cells on the board for added processes. Processes without a cell use pipes.
 const spareCells = 16
 
 // setup tells a process who it is.

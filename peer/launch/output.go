@@ -78,8 +78,8 @@ func (p *process) settle(stream int) {
 	}
 }
 
-// account tells the submitter what a replica that has ended well has done in all. What it
-// says on standard error is for people, and may have times and addresses in it.
+// account tells the submitter what a replica that has ended successfully has done in all. Standard error does
+// not count: it is for people, and may have times and addresses in it.
 func (p *process) account() {
 	if p.endedWell() && p.job.spec.R > 1 && !p.expelled && !p.accounted {
 		p.accounted = true

@@ -33,7 +33,7 @@ func newPacer(perSecond int64) pacer {
 	return pacer{rate.NewLimiter(rate.Limit(perSecond), int(max(leastBurst, perSecond/20)))}
 }
 
-// adjust has the limit be so many bytes a second, if there is one.
+// adjust changes the limit to so many bytes per second, if there is one.
 func (p pacer) adjust(perSecond int64) {
 	if p.limiter != nil && perSecond > 0 {
 		p.limiter.SetLimit(rate.Limit(perSecond))

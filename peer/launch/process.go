@@ -39,7 +39,7 @@ type process struct {
 	greeted, initialized, finalized, aborted bool // what it has said
 	healed, unkept, lapsed                   bool // likewise
 	upToDate                                 protection.UpToDate
-	stalls                                   int  // times it has been heard that its rank waits, or that it lacks nothing any more
+	stalls                                   int  // reports handled, that its rank waits or that it lacks nothing any more
 	diverged                                 int  // how often it has said that replicas differ
 	aheads                                   int  // times it has said that it is ahead of its master
 	stopped                                  bool // while nobody asks it itself, says its supervisor
@@ -67,9 +67,9 @@ type process struct {
 	leaving  bool             // the submitter has been told that it is to go
 
 	joining bool            // it joins its rank late; fixed
-	added   bool            // to a part of the job that ran already; fixed
-	slot    reservation.Key // of one that was added; fixed
-	begun   bool            // it has left mpj.Init, or may
+	added   bool            // to a part of the job that was running already; fixed
+	slot    reservation.Key // slot of a process that was added; fixed
+	begun   bool            // it has left mpj.Init, or may leave it
 }
 
 func newProcess(j *job, id view.Process, cell int) *process {
@@ -160,7 +160,7 @@ func (p *process) await(heard <-chan struct{}) {
 func (j *job) exited(p *process, e supervisor.Exit) {
 	p.exit, p.starved = &e, time.Time{}
 	p.cancel()
-	if j.local[p.id] == p { // else it was dropped, and there may be another one
+	if j.local[p.id] == p { // otherwise it was dropped, and there may be another one
 		j.alive.Forget(p.id)
 		j.watching.Forget(p.id)
 	}
@@ -209,15 +209,15 @@ func programHang(hang time.Duration, replicas int) time.Duration {
 	return hang
 }
 
-// tolerate takes how long the job tolerates silence of its peers.
+// tolerate sets how long the job tolerates silence of its peers.
 func (j *job) tolerate(hang time.Duration) {
 	j.hang = hang
 	j.alive.Tolerate(programHang(hang, j.spec.R))
 	j.watching.Tolerate(supervisorHang(hang, j.spec.R))
 }
 
-// supervisorHang returns how long a supervisor may leave its peer without an answer, in a job that tolerates
-// silence of its peers for hang.
+// supervisorHang returns how long a supervisor may fail to answer its peer, in a job that tolerates silence of
+// its peers for hang.
 func supervisorHang(hang time.Duration, replicas int) time.Duration {
 	return max(programHang(hang, replicas), faultdetect.DefaultHang)
 }

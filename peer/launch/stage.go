@@ -178,7 +178,7 @@ func (j *job) fetch(ctx context.Context, lists ...[]filetransfer.Want) error {
 	return nil
 }
 
-// layOut gives each of some processes files of its own, so that no process can change
+// layOut gives each of the given processes its own files, so that no process can change
 // what another reads.
 func (j *job) layOut(ctx context.Context, program, inputs filetransfer.Manifest, processes []view.Process) error {
 	store := j.service.config.Files.Store()

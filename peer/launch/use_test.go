@@ -278,7 +278,7 @@ func TestProgramHangFollowsTheToleratedHang(t *testing.T) {
 	}
 }
 
-// TestSupervisorHangFollowsTheToleratedHang where that is long, with replicas.
+// TestSupervisorHangFollowsTheToleratedHang: it does so where that is long, with replicas.
 func TestSupervisorHangFollowsTheToleratedHang(t *testing.T) {
 	for _, c := range []struct {
 		hang     time.Duration

@@ -50,8 +50,8 @@ func Fail(status int, err error, hint string) error {
 	return &Failure{status, err, hint}
 }
 
-// FailHome makes err end the command with HomeUnusable if it says that a home cannot be used, and else with
-// Usage.
+// FailHome makes the command end with HomeUnusable if err says that a home cannot be used, and with Usage
+// otherwise.
 func FailHome(err error) error {
 	home, ok := errors.AsType[*peer.HomeError](err)
 	switch {
@@ -63,8 +63,8 @@ func FailHome(err error) error {
 	return Fail(HomeUnusable, home, "choose another folder with --home or P2PMPI_HOME")
 }
 
-// FailDial makes err of peer.Dial end a command that needs a running peer. The hint says what to do if there
-// is none.
+// FailDial turns an error of peer.Dial into the failure of a command that needs a running peer. The hint says
+// what to do if no peer is running.
 func FailDial(err error, hint string) error {
 	_, unusable := errors.AsType[*peer.HomeError](err)
 	switch {

@@ -47,7 +47,7 @@ func Plan(planned []job.Planned) []string {
 	return append(lines, machines(planned)...)
 }
 
-// machines says which peers of a plan, and how many slots, share a machine.
+// machines says which peers of a plan share a machine, and how many slots they have there.
 func machines(planned []job.Planned) (lines []string) {
 	peers, slots := make(map[string][]string), make(map[string]int)
 	var order []string

@@ -47,7 +47,8 @@ func TestPlanNamesPeers(t *testing.T) {
 	}
 }
 
-// TestPlanSaysWhichSlotsShareAMachine: those of several peers on it, not those of one peer.
+// TestPlanSaysWhichSlotsShareAMachine: slots of several peers on one machine are named, slots of one peer are
+// not.
 func TestPlanSaysWhichSlotsShareAMachine(t *testing.T) {
 	on := func(peer, machine string, ranks ...int) job.Planned {
 		p := job.Planned{Peer: "12D3KooW" + peer, Machine: machine}

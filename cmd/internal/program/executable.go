@@ -16,16 +16,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// An image is what an executable says of itself.
+// An image holds what the headers of an executable say about it.
 type image struct {
 	of        job.Platform
-	libraries []string // that it needs
-	function  string   // of MPI that it has linked, or imports; empty: none is known
+	libraries []string // shared libraries that it needs
+	function  string   // of MPI that it defines or imports; empty: none is known
 }
 
-// checkExecutable reports what keeps an executable from running on peers of this machine's
-// platform, before any of them is asked. Files of other kinds pass. A peer's sandbox admits the calls of
-// one processor only, so programs for its predecessor (386 on amd64) do not run either.
+// checkExecutable reports what keeps an executable from running on peers of this machine's platform, before any
+// of them is asked. It accepts files of other kinds. A peer's sandbox allows the system calls of one processor
+// architecture only, so programs for its predecessor (386 on amd64) do not run either.
 func checkExecutable(f io.ReaderAt, start []byte, local job.Platform) error {
 	if len(start) < 4 {
 		return nil
@@ -53,11 +53,12 @@ func checkExecutable(f io.ReaderAt, start []byte, local job.Platform) error {
 	return x.checkMPI()
 }
 
-// foreignMPI are the libraries of other MPIs, without versions.
+// foreignMPI matches the libraries of other MPI implementations, without versions.
 var foreignMPI = regexp.MustCompile(`^(libp?mpi(ch(cxx|f90)?|cxx|fort|_(abi|cray|cxx|dbg|ibm|mpifh|mt|usempi|usempi_ignore_tkr|usempif08))?|msmpi|impi)\.`)
 
-// checkMPI refuses a program of another MPI, whose ranks would not find each other. One that links it
-// statically, or from a library of another name, is known by the function that each must call.
+// checkMPI refuses a program of another MPI implementation, whose ranks would not find each other. A program
+// that links MPI statically, or from a library with another name, is recognized by the function that every MPI
+// program must call.
 func (x image) checkMPI() error {
 	why := ""
 	for _, l := range x.libraries {
@@ -104,7 +105,7 @@ func readELF(r io.ReaderAt) (x image, err error) {
 	case f.Machine == elf.EM_PPC64:
 		x.of.Arch = "ppc64"
 	case f.Machine == elf.EM_MIPS && strings.HasPrefix(runtime.GOARCH, "mips"):
-		x.of.Arch = runtime.GOARCH // four platforms that the header does not tell apart
+		x.of.Arch = runtime.GOARCH // the header is the same for four platforms
 	}
 	if x.libraries, err = f.ImportedLibraries(); err != nil {
 		return x, damaged("ELF", err)
@@ -113,8 +114,8 @@ func readELF(r io.ReaderAt) (x image, err error) {
 	return x, nil
 }
 
-// mpiFunction returns the function of MPI that a program has linked, or cannot do without, or "". One
-// that is stripped of its symbols is not told from others.
+// mpiFunction returns the MPI function that a program defines or requires, or "". It cannot recognize a
+// stripped program.
 func mpiFunction(f *elf.File) string {
 	own, _ := f.Symbols()
 	imported, _ := f.DynamicSymbols()

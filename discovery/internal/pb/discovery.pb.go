@@ -92,7 +92,7 @@ type Offer struct {
 	Site          string                 `protobuf:"bytes,20,opt,name=site,proto3" json:"site,omitempty"`                             // where the owner says that it stands; may be empty
 	Position      *Coordinate            `protobuf:"bytes,21,opt,name=position,proto3" json:"position,omitempty"`                     // in the space of round-trip times
 	Owner         string                 `protobuf:"bytes,22,opt,name=owner,proto3" json:"owner,omitempty"`                           // whose the peer is, as it says; may be empty
-	Machine       string                 `protobuf:"bytes,23,opt,name=machine,proto3" json:"machine,omitempty"`                       // names its machine to the peer that asks; may be empty
+	Machine       string                 `protobuf:"bytes,23,opt,name=machine,proto3" json:"machine,omitempty"`                       // names the machine in offers to the peer that asks; may be empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -17,7 +17,7 @@ type Ending struct {
 	Severed  bool  // the submitter was cut off from all peers for long
 	Outvoted bool  // the majority of those who agree on views may have been lost
 
-	Liar string // how p2prun names the peer that lies; "" if none does
+	Liar string // the name that p2prun gives to the lying peer; "" if no peer lies
 
 	Resumed bool // p2prun was killed, or the peer that it had handed the job to, and the job gone on with
 	Kept    bool // before that p2prun said that the job can be gone on with

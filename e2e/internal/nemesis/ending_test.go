@@ -32,7 +32,7 @@ func TestEndingsAreJudged(t *testing.T) {
 		"said to be cut off":                     {Ending{Status: 70, Said: noMajority}, WrongStatus},
 		"diverged, and the liar is named":        {Ending{Status: 65, Liar: "…ab", Said: "replica 1 on peer …ab has"}, LiarNamed},
 		"diverged, and the liar is not named":    {Ending{Status: 65, Liar: "…ab", Said: "replica 1 on peer …cd has"}, WrongStatus},
-		"diverged, and nobody lies":              {Ending{Status: 65, Said: "replica 1 on peer …ab has"}, WrongStatus},
+		"diverged, and no peer lies":             {Ending{Status: 65, Said: "replica 1 on peer …ab has"}, WrongStatus},
 		"a lie in the answer":                    {Ending{Answer: wrong, Liar: "…ab", Said: "…ab"}, WrongAnswer},
 		"no majority":                            {Ending{Status: 70, Outvoted: true, Said: noMajority}, NoMajority},
 		"no majority and nothing said":           {Ending{Status: 70, Outvoted: true, Said: rank1}, WrongStatus},

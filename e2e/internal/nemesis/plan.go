@@ -28,7 +28,7 @@ type Job struct {
 	Concentrate bool
 	Early       Early
 	Strikes     []Strike // by time
-	// Lie is what the peer Liar lies about while the job is there; "" for nothing.
+	// Lie names what the peer Liar lies about during the job; "" for nothing.
 	Lie string
 }
 
@@ -46,15 +46,15 @@ const (
 	Slots = 2
 )
 
-// Liar is the number of the peer that lies in some jobs. Whether it runs processes of them depends on where they
-// are placed.
+// Liar is the number of the peer that lies in some jobs. Whether it runs processes of them depends on their
+// placement.
 const Liar = 1
 
-// printsSomethingElse is a lie that is not found in a job that another process of the submitter goes on with: that
-// has not got all that the job has printed.
+// printsSomethingElse is a lie that is not detected in a job that another submitter process resumes, because
+// that process does not have all that the job has printed.
 const printsSomethingElse = "prints something else"
 
-// Lies are what a peer can lie about, as e2e/testdata/liar/lie.go does.
+// Lies lists what a peer can lie about, as implemented in e2e/testdata/liar/lie.go.
 var Lies = []string{
 	"staging fails", "never calls mpj.Init", "aborts", "is ahead and aborts", "exits with another status", "never exits",
 	"has another account", printsSomethingElse, "prints nothing", "never ends its output", "ends early",
@@ -102,7 +102,8 @@ func jobOf(random *rand.Rand) Job {
 	return j
 }
 
-// deceive has the liar lie. Of each rank an honest replica survives: a liar that is left alone is believed.
+// deceive makes the liar lie. An honest replica of each rank survives, because a liar that is left alone is
+// believed.
 func (j *Job) deceive(lie string) {
 	j.Lie, j.Beyond, j.Early = lie, false, Early{}
 	if lie == printsSomethingElse {

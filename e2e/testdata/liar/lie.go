@@ -69,8 +69,8 @@ func lieAboutOutput(m *jobpb.FromPeer) *jobpb.FromPeer {
 	return m
 }
 
-// endEarly says that the processes of the job have ended, with output of the liar. All that is true of
-// them is withheld.
+// endEarly reports that the processes of the job have ended, with false output. All true reports about them are
+// withheld.
 func (j *job) endEarly() {
 	text := []byte("a line of the liar\n")
 	digest := sha256.Sum256(text)
@@ -87,7 +87,7 @@ func (j *job) endEarly() {
 	}
 }
 
-// endedEarly are the jobs of which that was said.
+// endedEarly holds the jobs for which endEarly has reported that.
 var endedEarly sync.Map
 
 // lieAtTick is called every second.

@@ -513,9 +513,9 @@ func (x *Fellow) GetNear() bool {
 	return false
 }
 
-// Add has a peer at which the job runs start one more process, which joins a rank. It
-// redeems another reservation key, lays out the files anew, and answers Added. The process
-// waits in mpj.Init until it is in the view, of which the peer hears as all others do.
+// Add makes a peer at which the job runs start one more process, which joins a rank. The
+// peer redeems another reservation key, lays out the files again, and answers Added. The
+// process waits in mpj.Init until it is in the view, which the peer gets as all peers do.
 type Add struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
@@ -569,7 +569,7 @@ func (x *Add) GetKey() []byte {
 }
 
 // Drop ends the process that was added with a reservation key and has not joined, and frees its slot.
-// Added with an error answers it, also where there is no such process.
+// The answer is Added with an error, even if there is no such process.
 type Drop struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
@@ -797,7 +797,7 @@ type Change struct {
 	Epoch         uint64                 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`        // of the view after it, once it is agreed on
 	Signature     []byte                 `protobuf:"bytes,5,opt,name=signature,proto3" json:"signature,omitempty"` // of the submitter, when it is asked for: see viewgroup.Proposal
 	Aside         bool                   `protobuf:"varint,6,opt,name=aside,proto3" json:"aside,omitempty"`        // the process is set aside
-	At            uint64                 `protobuf:"varint,7,opt,name=at,proto3" json:"at,omitempty"`              // where aside, the epoch in which that changed last; else not 0: the process, aside since that epoch, counts again
+	At            uint64                 `protobuf:"varint,7,opt,name=at,proto3" json:"at,omitempty"`              // with aside: the epoch in which that changed last; otherwise, if not 0: the process, set aside in that epoch, counts again
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1308,8 +1308,8 @@ type View struct {
 	States        []byte                 `protobuf:"bytes,4,opt,name=states,proto3" json:"states,omitempty"`             // view.State of each process, rank by rank
 	Masters       []uint32               `protobuf:"varint,5,rep,packed,name=masters,proto3" json:"masters,omitempty"`   // by rank, a replica
 	Since         []uint64               `protobuf:"varint,6,rep,packed,name=since,proto3" json:"since,omitempty"`       // by rank, the epoch in which that became master
-	Aside         []uint64               `protobuf:"varint,7,rep,packed,name=aside,proto3" json:"aside,omitempty"`       // of each process, as states: since when it is aside, or 0; none: all count
-	Returned      []uint64               `protobuf:"varint,8,rep,packed,name=returned,proto3" json:"returned,omitempty"` // likewise: when it was aside no more
+	Aside         []uint64               `protobuf:"varint,7,rep,packed,name=aside,proto3" json:"aside,omitempty"`       // of each process, as states: the epoch in which it was set aside, or 0; none: all count
+	Returned      []uint64               `protobuf:"varint,8,rep,packed,name=returned,proto3" json:"returned,omitempty"` // likewise: the epoch in which it last returned
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2171,7 +2171,7 @@ func (x *Started) GetDistances() []*Distance {
 }
 
 // Added answers Add and Drop; error is empty when the process runs. With an error nothing of it is left.
-// The key tells which attempt it is about: the same process may be added several times.
+// The key identifies the attempt: the same process may be added several times.
 type Added struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
@@ -2701,12 +2701,12 @@ func (x *Stalled) GetProcess() *Process {
 	return nil
 }
 
-// UpToDate says that a process that was set aside lacks nothing any more, as its master has told it.
+// UpToDate says that a process that was set aside lacks nothing any more, according to its master.
 type UpToDate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
-	Since         uint64                 `protobuf:"varint,2,opt,name=since,proto3" json:"since,omitempty"` // the epoch since which it is aside
-	Term          uint64                 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`   // the epoch in which the master became it
+	Since         uint64                 `protobuf:"varint,2,opt,name=since,proto3" json:"since,omitempty"` // the epoch in which it was set aside
+	Term          uint64                 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`   // the epoch in which the master became master
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -7,12 +7,11 @@
 //
 // Neither end of a TCP connection is told that the link below is cut, or that the other end
 // has another address now: what is sent waits, for ever longer, and after the link is back
-// for about as long again as it was cut. So a connection over which nothing arrives though it
-// was asked is dropped (an answer may wait behind a file: other bytes count as well, and so do those
-// that are acknowledged; a question on a circuit may wait behind other circuits of its relay: until it
-// has got there, the relay's signs of life count),
-// as is one that is, or may be, from an address that this machine does not have any more, and
-// the peer is dialled until it answers, or no job needs it any more. A peer that is dialled
+// for about as long again as it was cut. So a connection on which nothing arrives after a probe is dropped. An
+// answer may wait behind a file, so other bytes count as well, and so do bytes that are acknowledged. A probe
+// on a circuit may wait behind other circuits of its relay: until the probe has reached the relay, the relay's
+// signs of life count. Also dropped is a connection that is, or may be, from an address that this machine does
+// not have any more. The peer is dialled until it answers, or no job needs it any more. A peer that is dialled
 // while it has an older connection with the dialler checks whether that one still works.
 //
 // Processes have connections of their own, between the same two addresses. So whenever one

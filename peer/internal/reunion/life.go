@@ -9,12 +9,11 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// An answer waits behind all else that goes over its connection, for long where a file goes
-// over a slow link. So what arrives is counted; and so is what had to wait for room before it
-// could be sent, since there is room again only when the other end, or the relay of a circuit, has
-// taken what was sent before.
+// An answer waits behind all other traffic of its connection, for long where a file goes over a slow link. So
+// bytes that arrive are counted, and so are bytes that had to wait for buffer space before they could be sent:
+// there is space again only when the other end, or the relay of a circuit, has taken earlier bytes.
 
-// waited is how long a write takes that had to wait for room.
+// waited is the least duration of a write that had to wait for buffer space.
 const waited = 50 * time.Millisecond
 
 // Counting returns a multiplexer that works as m does, and whose connections count what
@@ -32,7 +31,7 @@ func (m counting) NewConn(c net.Conn, isServer bool, scope network.PeerScope) (n
 	return counted{muxed, counts}, nil
 }
 
-// A meter counts the bytes that arrive over a connection, and those that had to wait.
+// A meter counts the bytes that arrive over a connection, and the sent bytes that had to wait.
 type meter struct {
 	net.Conn
 	arrived atomic.Uint64
@@ -68,8 +67,8 @@ func (c counted) As(target any) bool {
 	return c.MuxedConn.As(target)
 }
 
-// arrived returns a number that grows when something arrives over a connection or is acknowledged;
-// always 0: that is not known.
+// arrived returns a number that grows when bytes arrive over a connection or are acknowledged; it is always 0
+// if that is unknown.
 func arrived(c network.Conn) uint64 {
 	var m *meter
 	if c.As(&m) {
@@ -77,7 +76,7 @@ func arrived(c network.Conn) uint64 {
 	}
 	var q *quic.Conn
 	if c.As(&q) {
-		return q.ConnectionStats().PacketsReceived // also acknowledgements
+		return q.ConnectionStats().PacketsReceived // acknowledgements included
 	}
 	return 0
 }

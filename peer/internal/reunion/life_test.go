@@ -52,8 +52,8 @@ func TestWhatArrivesIsCounted(t *testing.T) {
 	}
 }
 
-// TestWhatHadToWaitIsCounted: it shows that what was sent before has been taken. What there was room
-// for shows nothing.
+// TestWhatHadToWaitIsCounted: a write that had to wait shows that earlier bytes have been taken. A write that
+// found space shows nothing.
 func TestWhatHadToWaitIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()

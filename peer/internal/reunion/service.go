@@ -165,7 +165,7 @@ func (s *Service) lineOf(c network.Conn) line {
 	return l
 }
 
-// askRelay asks on each connection with a relay: which of them a circuit goes over is not known.
+// askRelay probes each connection with a relay, because it is unknown which of them carries a circuit.
 func (s *Service) askRelay(id p2ppeer.ID) {
 	ctx, cancel := context.WithTimeout(s.ctx, askAtMost)
 	defer cancel()
@@ -210,7 +210,7 @@ func settles(err error) bool {
 	return gotThere(err) || errors.Is(err, network.ErrResourceLimitExceeded)
 }
 
-// gotThere reports whether the other end has heard a question that failed.
+// gotThere reports whether a probe that failed has reached the other end.
 func gotThere(err error) bool {
 	// Who resets a stream has heard of it: libp2p answers two questions of a peer at a time.
 	if reset, ok := errors.AsType[*network.StreamError](err); ok {

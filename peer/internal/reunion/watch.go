@@ -48,17 +48,17 @@ type conn struct {
 	waiting bool      // for the answer
 	arrived uint64    // at the last look
 	lived   time.Time // when that was last seen to grow
-	below   uint64    // of a circuit: at the last look
-	flowed  time.Time // when that was last seen to grow
+	below   uint64    // for a circuit: value at the last look
+	flowed  time.Time // when below was last seen to grow
 }
 
-// A hop is the way to a relay. All circuits through it share one queue. A question that the relay
-// has answered shows that everything which was sent before has got there.
+// A hop is the way to a relay. All circuits through the relay share one queue. A probe that the relay has
+// answered shows that everything sent before it has reached the relay.
 type hop struct {
-	asked   time.Time // last
+	asked   time.Time // when the relay was last probed
 	waiting bool      // for the answer
-	passed  time.Time // what was sent before that has got to the relay,
-	at      time.Time // at the latest then
+	passed  time.Time // everything sent before this time has reached the relay,
+	at      time.Time // at this time at the latest
 }
 
 // A sight is what there is of one partner now.
@@ -71,9 +71,9 @@ type sight struct {
 type line struct {
 	id      string
 	local   netip.Addr // this machine's; unspecified: whichever it has (QUIC); not valid: through a relay
-	arrived uint64     // grows when something arrives or is acknowledged; always 0: not known
-	relay   p2ppeer.ID // of a circuit
-	below   uint64     // of a circuit: as arrived, on the way to the relay
+	arrived uint64     // grows when bytes arrive or are acknowledged; always 0: unknown
+	relay   p2ppeer.ID // for a circuit
+	below   uint64     // for a circuit: like arrived, on the way to the relay
 }
 
 // Orders are what is to be done.
@@ -112,7 +112,7 @@ func (w *watch) look(now time.Time, seen map[p2ppeer.ID]sight, own []netip.Addr)
 	return out
 }
 
-// meetRelays keeps the relays of the circuits that there are.
+// meetRelays records the relays of the current circuits.
 func (w *watch) meetRelays(seen map[p2ppeer.ID]sight) {
 	used := make(map[p2ppeer.ID]bool)
 	for _, s := range seen {
@@ -203,7 +203,7 @@ func (p *partner) tend(now time.Time, s sight, hops map[p2ppeer.ID]*hop, gone fu
 	return len(conns)
 }
 
-// see takes note of what has become of a connection since the last look.
+// see records what has changed on a connection since the last look.
 func (c *conn) see(l line, now time.Time) {
 	if l.arrived != c.arrived {
 		c.arrived, c.lived = l.arrived, now
@@ -213,9 +213,9 @@ func (c *conn) see(l line, now time.Time) {
 	}
 }
 
-// silent is for how long nothing has arrived that should have. An answer waits behind all
-// else that goes the same way, and so does a question: on a circuit behind what goes through the
-// same relay. Until it has got there, what the relay is heard of counts.
+// silent returns for how long nothing has arrived that should have. An answer waits behind all other traffic on
+// its way, and so does a probe: on a circuit it waits behind all traffic through the same relay. Until the
+// probe has reached the relay, the relay's signs of life count.
 func (c *conn) silent(now time.Time, h *hop) time.Duration {
 	if !c.waiting {
 		return 0
@@ -230,7 +230,7 @@ func (c *conn) silent(now time.Time, h *hop) time.Duration {
 	return now.Sub(since)
 }
 
-// lacks reports whether a question on a circuit may not have got to the relay yet.
+// lacks reports whether a probe on a circuit may not have reached the relay yet.
 func (c *conn) lacks(h *hop) bool { return h != nil && c.waiting && !h.passed.After(c.asked) }
 
 func later(a, b time.Time) time.Time {
@@ -276,7 +276,7 @@ func (w *watch) answered(peer p2ppeer.ID, id string) {
 	}
 }
 
-// heard notes the end of a question to a relay, and whether it has got there.
+// heard records the end of a probe to a relay, and whether it has reached the relay.
 func (w *watch) heard(now time.Time, relay p2ppeer.ID, there bool) {
 	h := w.hops[relay]
 	if h == nil {

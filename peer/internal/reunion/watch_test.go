@@ -66,7 +66,7 @@ func TestWhatIsDoneAboutAConnection(t *testing.T) {
 			{after: 3*askPeriod + 2*askAtLeast - 2, conns: grown(4)},
 			{after: 3*askPeriod + 2*askAtLeast - 1, conns: grown(4), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
 		},
-		"a circuit whose question waits at the relay's queue stays, and is judged once it has got there": {
+		"a circuit whose probe waits in the relay's queue stays, and is judged once the probe has arrived": {
 			{after: 0, conns: circuit(1)},
 			{after: askPeriod, conns: circuit(2), want: ask("a")},
 			{after: askPeriod + time.Second, conns: circuit(3), want: orders{hops: []p2ppeer.ID{relay}}},

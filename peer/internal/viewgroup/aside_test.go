@@ -6,8 +6,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// TestV4WhoSetsProcessesAsideAndHasThemReturn: the submitter does both, the peer that hosts a process
-// only has it return, and all others neither.
+// TestV4WhoSetsProcessesAsideAndHasThemReturn: the submitter may do both, the peer that hosts a process may
+// only make it return, and other peers may do neither.
 func TestV4WhoSetsProcessesAsideAndHasThemReturn(t *testing.T) {
 	const host, other = 2, 1
 	p := view.Process{Replica: 1}
@@ -24,14 +24,14 @@ func TestV4WhoSetsProcessesAsideAndHasThemReturn(t *testing.T) {
 		change Change
 		want   bool
 	}{
-		"the submitter sets it aside":    {submitterPeer, aside, true},
-		"its host sets it aside":         {host, aside, false},
-		"the other peer sets it aside":   {other, aside, false},
-		"the submitter has it return":    {submitterPeer, returns, true},
-		"its host has it return":         {host, returns, true},
-		"the other peer has it return":   {other, returns, false},
-		"its host makes it the master":   {host, Change{Process: p, Since: 1}, false},
-		"its host has it join once more": {host, Change{Process: view.Process{Replica: 2}}, false},
+		"the submitter sets it aside":      {submitterPeer, aside, true},
+		"its host sets it aside":           {host, aside, false},
+		"the other peer sets it aside":     {other, aside, false},
+		"the submitter makes it return":    {submitterPeer, returns, true},
+		"its host makes it return":         {host, returns, true},
+		"the other peer makes it return":   {other, returns, false},
+		"its host makes it the master":     {host, Change{Process: p, Since: 1}, false},
+		"its host makes it join once more": {host, Change{Process: view.Process{Replica: 2}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := member(t)
@@ -50,7 +50,7 @@ func TestV4WhoSetsProcessesAsideAndHasThemReturn(t *testing.T) {
 	}
 }
 
-// TestV4OldProposalsSetNobodyAside: a leader that lies writes the submitter's proposals into the log again.
+// TestV4OldProposalsSetNobodyAside: a lying leader writes the submitter's proposals into the log again.
 func TestV4OldProposalsSetNobodyAside(t *testing.T) {
 	p := view.Process{Replica: 1}
 	m, err := New(Config{View: view.New(1, 2), Peers: 3, Members: 3, RunsOn: map[view.Process]int{{}: 1, p: 2}, IDs: idsOf(3), Verify: verify})

@@ -17,11 +17,11 @@ type Change struct {
 	// of the rank in the view that this was asked for in. Once there is another master it
 	// means nothing any more.
 	Since uint64
-	// Aside says that Process, which is live, is set aside, if it was set aside or returned last in the
-	// epoch At, or never and At is 0 (see view.View.SetAside).
+	// Aside says that Process, which is live, is set aside, provided that it was last set aside or returned in
+	// the epoch At, or never and At is 0 (see view.View.SetAside).
 	Aside bool
-	// At, where Process is not set aside, is not 0 if Process, which is aside since that epoch,
-	// counts again, as the master says that became it in Since.
+	// At, where Process is not set aside, is not 0 if Process, which was set aside in that epoch, counts again
+	// on the statement of the master that became master in Since.
 	At uint64
 }
 
@@ -82,7 +82,7 @@ func (c Change) Apply(v view.View) (next view.View, changed bool) {
 // maxChange bounds an encoded Change, in bytes.
 const maxChange = 1 + 2*binary.MaxVarintLen32 + 2*binary.MaxVarintLen64
 
-// aside is added to the state in the first byte of a change that sets a process aside.
+// aside is added to the state, in the first byte of a change, if the change sets a process aside.
 const aside = 1 << 4
 
 var errChange = errors.New("not a change of a view")

@@ -430,8 +430,8 @@ func (w *world) settle() {
 	})
 }
 
-// TestPeerComesAgainWithOneMoreProcess: it votes as before, leads or not, and its word counts for the process that it
-// runs beside its first (V4). Other peers' words do not.
+// TestPeerComesAgainWithOneMoreProcess: the peer votes as before, as leader or not. It decides about the
+// process that it runs beside its first one (V4); other peers do not.
 func TestPeerComesAgainWithOneMoreProcess(t *testing.T) {
 	for again := 1; again < 5; again++ {
 		w := newWorld(t, 13, 5)
@@ -460,18 +460,18 @@ func TestPeerComesAgainWithOneMoreProcess(t *testing.T) {
 		w.carry(other, w.members[other].Propose(signed(other, Change{Process: p, To: view.Finished})))
 		w.ticks(10)
 		if s := w.members[0].View().State(p); s != view.Live {
-			t.Errorf("peer %d: the process is %v on another's word", again, s)
+			t.Errorf("peer %d: the process is %v at another peer's request", again, s)
 		}
 		w.carry(again, w.members[again].Propose(signed(again, Change{Process: p, To: view.Failed})))
-		w.until("it has failed on its own peer's word", everywhere(view.Failed))
+		w.until("it has failed at its own peer's request", everywhere(view.Failed))
 		if !w.members[0].View().Live(view.Process{Rank: again - 1}) {
 			t.Errorf("peer %d: its first process is gone", again)
 		}
 	}
 }
 
-// TestPeerComesWithTwoProcessesAtOnce: of two ranks that have lost a replica each, the new ones may run on the same
-// peer. Neither has to wait for the other one, nor keeps it out.
+// TestPeerComesWithTwoProcessesAtOnce: when two ranks have lost a replica each, the new ones may run on the
+// same peer. Neither has to wait for the other one, nor keeps it out.
 func TestPeerComesWithTwoProcessesAtOnce(t *testing.T) {
 	const peer = 3
 	w := newWorld(t, 13, 5)
@@ -481,7 +481,7 @@ func TestPeerComesWithTwoProcessesAtOnce(t *testing.T) {
 	for _, p := range []view.Process{first, second} {
 		w.tell(0, invite(Newcomer{Peer: peer, ID: idOf(peer), Process: p, Row: []byte("row")}))
 	}
-	w.until("both have joined, on the word of the peer that runs them", func() bool {
+	w.until("both have joined, at the request of the peer that runs them", func() bool {
 		return !slices.ContainsFunc(w.members, func(m *Member) bool {
 			return !m.View().Live(first) || !m.View().Live(second) || m.config.RunsOn[first] != peer || m.config.RunsOn[second] != peer
 		})

@@ -11,10 +11,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup/internal/pb"
 )
 
-// A Newcomer is a peer that comes while the job runs, with a process that is to join its
-// rank. Its number is higher than those of all who came before, even if it has had one. A peer
-// that takes part in the job already, and runs one more process, comes again with the number
-// that it has: who votes stays as it is then, and all know whose word counts for the process.
+// A Newcomer is a peer that comes while the job runs, with a process that is to join its rank. Its number is
+// higher than those of all earlier peers, even if it has had one. A peer that already takes part in the job,
+// and runs one more process, comes again with the number that it has: the voters stay the same, and all members
+// know which peer decides about the process.
 //
 //	submitter's peer                    others              newcomer
 //	  Introduce
@@ -30,7 +30,7 @@ import (
 // A submitter that takes no part has several members introduce it. Whoever leads has it taken in,
 // if it was told: once, whoever else is told, how often, and how late.
 type Newcomer struct {
-	Peer    int // number: that nobody else has had, and the least such; or that it has
+	Peer    int // the least number that no peer has had, or the number that the peer has
 	ID      p2ppeer.ID
 	Process view.Process
 	Row     []byte // all that others have to know of it; means nothing here
@@ -71,8 +71,8 @@ func (m *Member) invited(n Newcomer) bool {
 	return m.config.Verify(m.config.IDs[submitterPeer], n.statement(), n.Signature)
 }
 
-// has reports whether n is one of those here already, with one more process. Of the submitter's peer,
-// whose word counts for every process, nobody needs to know.
+// has reports whether n is a member already, with one more process. For the submitter's peer, which decides
+// about every process, no member needs to know.
 func (m *Member) has(n Newcomer) bool {
 	return n.Peer != submitterPeer && n.ID != "" && m.config.IDs[n.Peer] == n.ID
 }
@@ -83,13 +83,13 @@ func (m *Member) canBe(n Newcomer) bool {
 		n.Process.Rank >= 0 && n.Process.Rank < m.view.N && n.Process.Replica >= 0 && n.Process.Replica < view.MaxReplicas
 }
 
-// excludes reports whether only one of both can be taken in. A peer may run several processes.
+// excludes reports whether only one of the two can be taken in. A peer may run several processes.
 func (n Newcomer) excludes(other Newcomer) bool {
 	return n.Peer == other.Peer && n.ID != other.ID || n.Process == other.Process
 }
 
-// introduction is the change of the membership that takes n in. Where it is one of those here it
-// changes nothing else, whether it votes or not.
+// introduction returns the change of the membership that takes n in. For a present member it changes nothing
+// else, whether it votes or not.
 func (m *Member) introduction(n Newcomer) *raftpb.ConfChange {
 	context, err := proto.Marshal(&pb.Newcomer{
 		Peer: []byte(n.ID), Rank: uint32(n.Process.Rank), Replica: uint32(n.Process.Replica), Row: n.Row, Signature: n.Signature,

@@ -34,7 +34,7 @@ type kernel interface {
 	process(job, name string, q Quota) (map[Controller]string, error)
 	// giveWay lets others than a job go first.
 	giveWay(folders map[Controller]string, p Precedence) error
-	// setCPU changes how much of the processors the processes of a job may have together.
+	// setCPU changes the share of the processors that the processes of a job may use together.
 	setCPU(folders map[Controller]string, percent int64) error
 	// usage returns what a group has. Where its Short is not told, alarm's bell of a job rings.
 	usage(folders map[Controller]string) Usage
@@ -109,8 +109,8 @@ func (g *Group) GiveWay(p Precedence) error {
 // need a processor to be gone.
 func (g *Group) Hurry() { _ = g.GiveWay(Precedence{Weight: usual}) } // an error means that it is gone
 
-// SetCPU changes how much of the processors the processes of the job may have together, in percent of one. The
-// job must have been made with such a limit.
+// SetCPU changes the share of the processors that the processes of the job may use together, in percent of one
+// processor. The job must have been made with such a limit.
 func (g *Group) SetCPU(percent int64) error {
 	if len(g.folders) == 0 {
 		return nil

@@ -138,7 +138,7 @@ func (k *v1) setCPU(folders map[Controller]string, percent int64) error {
 	if !ok {
 		return nil
 	}
-	_ = write(f, "cpu.cfs_burst_us", "0") // it may not be above the quota
+	_ = write(f, "cpu.cfs_burst_us", "0") // it may not exceed the quota
 	err := write(f, "cpu.cfs_quota_us", strconv.FormatInt(percent*periodMicros/100, 10))
 	_ = write(f, "cpu.cfs_burst_us", strconv.FormatInt(percent*periodMicros/200, 10)) // since Linux 5.14
 	return err

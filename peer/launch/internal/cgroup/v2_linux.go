@@ -145,7 +145,7 @@ func (k *v2) setCPU(folders map[Controller]string, percent int64) error {
 	if !ok {
 		return nil
 	}
-	_ = write(f, "cpu.max.burst", "0") // it may not be above the quota
+	_ = write(f, "cpu.max.burst", "0") // it may not exceed the quota
 	err := write(f, "cpu.max", fmt.Sprintf("%d %d", percent*periodMicros/100, periodMicros))
 	_ = write(f, "cpu.max.burst", strconv.FormatInt(percent*periodMicros/200, 10)) // since Linux 5.14
 	return err

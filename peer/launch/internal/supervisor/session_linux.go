@@ -30,7 +30,7 @@ type Session struct {
 		sync.Mutex
 		pid      int    // of the leader; 0: there is none
 		late     int    // starts that take long
-		niceness string // that the kernel knows; "": the usual one
+		niceness string // nice value that the kernel has been told; "": the default
 	}
 }
 
@@ -69,9 +69,9 @@ func (s *Session) late(change int) {
 	s.weigh()
 }
 
-// weigh tells the kernel how nice the session is. The kernel accepts one such change in 100 ms from all
-// processes of all users together, except those of root, so weigh tries again until it is accepted. The caller has
-// locked weight.
+// weigh tells the kernel the nice value of the session. The kernel accepts one such change in 100 ms from the
+// processes of all users together, except those of root, so weigh tries again until it is accepted. The caller
+// has locked weight.
 func (s *Session) weigh() {
 	want := sessionNiceness
 	if s.weight.late > 0 {
@@ -88,7 +88,7 @@ func (s *Session) weigh() {
 	s.weight.niceness = want
 }
 
-// lead sets the leader's process, 0 if there is none, and has its session give way.
+// lead sets the leader's process, 0 if there is none, and makes its session give way.
 func (s *Session) lead(pid int) {
 	s.weight.Lock()
 	defer s.weight.Unlock()

@@ -70,8 +70,8 @@ func TestSessionDoesNotGiveWayWhileAStartTakesLong(t *testing.T) {
 	awaitNiceness(t, pid, sessionNiceness)
 }
 
-// TestSessionGivesWayThoughTheKernelIsBusy has another session take every change that the kernel accepts of those who
-// are not root, for longer than a session takes to begin.
+// TestSessionGivesWayThoughTheKernelIsBusy: another session takes every change that the kernel accepts from
+// users other than root, for longer than a session takes to begin.
 func TestSessionGivesWayThoughTheKernelIsBusy(t *testing.T) {
 	apart(t)
 	_, competitor := sessionOf(t, os.Getpid())

@@ -15,12 +15,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/hostcall"
 )
 
-// maxChecked bounds, in bytes, the modules that are checked: it takes some 25 times as much memory, and more
-// for a module of one long function.
+// maxChecked bounds the size, in bytes, of the modules that are checked. A check takes some 25 times as much
+// memory, and more for a module of one long function.
 const maxChecked = 12 << 20
 
-// Check reports why no peer can run a module: it is damaged, or it imports what a Host does not have. A large
-// module passes: the peer that compiles it finds out.
+// Check reports why no peer can run a module: it is damaged, or it imports something that a Host does not
+// offer. A large module passes: the peer that compiles it detects the fault.
 func Check(ctx context.Context, binary []byte) error {
 	if len(binary) > maxChecked {
 		return nil
@@ -55,7 +55,7 @@ func foreign(kind, module, name string) error {
 	return fmt.Errorf("a WebAssembly module that imports the %s %.80q of %.80q, which peers do not have: build it for WASI (wasip1)", kind, name, module)
 }
 
-// printable makes one line of an engine's error, which may quote the module.
+// printable turns an engine's error, which may quote the module, into one line.
 func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -66,15 +66,15 @@ func printable(text string) string {
 	return strings.Join(strings.Fields(text[:min(len(text), 300)]), " ")
 }
 
-// A signature is what a function takes and returns.
+// A signature holds the types of a function's parameters and results.
 type signature struct{ params, results []api.ValueType }
 
-// of reports whether it is that of f.
+// of reports whether s is the signature of f.
 func (s signature) of(f api.FunctionDefinition) bool {
 	return slices.Equal(s.params, f.ParamTypes()) && slices.Equal(s.results, f.ResultTypes())
 }
 
-// offered are the functions that a Host has, by module and name.
+// offered returns the functions that a Host offers, by module and name.
 func offered(ctx context.Context, r wazero.Runtime) (map[string]map[string]signature, error) {
 	wasi, err := wasi_snapshot_preview1.NewBuilder(r).Compile(ctx)
 	if err != nil {

@@ -67,7 +67,7 @@ func (m wazeroModule) offer(ctx context.Context, h *Host, c *collector) error {
 	return err
 }
 
-// results are the types of what a function of package hostcall returns.
+// results returns the result types of a function of package hostcall.
 func results(f *hostcall.Function) []api.ValueType {
 	if !f.Returns {
 		return nil
@@ -75,7 +75,7 @@ func results(f *hostcall.Function) []api.ValueType {
 	return []api.ValueType{api.ValueTypeI32}
 }
 
-// types are those of parameters as package hostcall writes them.
+// types returns the types of parameters in the notation of package hostcall.
 func types(params string) []api.ValueType {
 	out := make([]api.ValueType, len(params))
 	for i, p := range params {
