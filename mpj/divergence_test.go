@@ -293,3 +293,63 @@ func TestDivergenceEndsAJobInOneProcess(t *testing.T) {
 		})
 	}
 }
+
+// A late sender is a slow link: frames arrive some time after Send has taken them.
+type late struct {
+	channel.Sender
+	taken chan []channel.Frame
+	close func()
+}
+
+func newLate(s channel.Sender) *late {
+	l := &late{Sender: s, taken: make(chan []channel.Frame, 64)}
+	l.close = sync.OnceFunc(func() { close(l.taken) })
+	go func() { // until Close
+		defer s.Close()
+		for frames := range l.taken {
+			time.Sleep(20 * time.Millisecond)
+			s.Send(frames...)
+		}
+	}()
+	return l
+}
+
+func (l *late) Send(frames ...channel.Frame) error {
+	frames = slices.Clone(frames)
+	for i, f := range frames {
+		frames[i].Payload = slices.Clone(f.Payload)
+	}
+	l.taken <- frames
+	return nil
+}
+
+func (l *late) Close() error {
+	l.close()
+	return nil
+}
+
+// A receiver does not finish before the replicas of the sender know what it has got, however slow
+// the link to them is: they compare nothing with a process that has finished.
+func TestDivergenceIsFoundOverASlowLink(t *testing.T) {
+	for replica := range 2 { // of rank 0, that sends something else
+		job := localworld.New(t.Context(), localworld.Config{
+			Ranks: 2, Replicas: 2, Sockets: true,
+			Wrap: func(_, to view.Process, s channel.Sender) channel.Sender {
+				if to.Rank == 0 {
+					return newLate(s)
+				}
+				return s
+			},
+		})
+		err := runIn(job, func(w *World) error {
+			value := make([]int, 1)
+			if w.Rank() == 0 {
+				value[0] = w.Replica() ^ replica
+			}
+			return Bcast(w.Comm, value, 0)
+		})
+		if err == nil || !strings.Contains(err.Error(), "of rank 0 has diverged: message 1 to rank 1") {
+			t.Errorf("replica %d: %v", replica, err)
+		}
+	}
+}

@@ -91,6 +91,7 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 			e.tellTakenTo(o.to)
 		}
 		e.queryAll(o.to.Rank)
+		e.askReachedAgain(o.to)
 		e.relieve()
 		e.armTick()
 	}
@@ -102,13 +103,13 @@ func engineKind(k channel.Kind) bool {
 	return k == channel.Receipt || k == channel.Query || k == channel.Taken || k == channel.Pace || k == channel.PaceReply
 }
 
-// popProtected ends what the protocol will send again. What is the engine's own
-// stays: this process may have been asked anew, and have
+// popProtected ends what will be sent again. The engine's own frames stay, but for the Query of
+// Flush, which must not overtake the protocol's: this process may have been asked anew, and have
 // answered, before it got hold of the channel that its answer goes by.
 func (e *Engine) popProtected(o *outlet) {
 	var own []parcel
 	for _, p := range o.queue {
-		if engineKind(p.Kind) {
+		if engineKind(p.Kind) && (p.Kind != channel.Query || p.Seq != 0) {
 			own = append(own, p)
 		}
 	}

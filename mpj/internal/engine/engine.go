@@ -98,12 +98,13 @@ type Engine struct {
 	requests   []*Request // to be used again
 	waiters    []*waiter
 	shorts     [][]byte
-	shortsMade int         // by room
-	queued     int         // bytes in outlets
-	writes     int         // the rank whose channels the goroutine that holds mu will write to, or noRank
-	stalled    []*heldSend // of held, those that wait for the load
-	sent       Request     // of every send that was done at once
-	flush      *waiter     // of Flush
+	shortsMade int            // by room
+	queued     int            // bytes in outlets
+	writes     int            // the rank whose channels the goroutine that holds mu will write to, or noRank
+	stalled    []*heldSend    // of held, those that wait for the load
+	sent       Request        // of every send that was done at once
+	flush      *waiter        // of Flush
+	unreached  []view.Process // of Flush: who has not answered askReached
 	tick       *time.Timer
 	ticking    bool
 

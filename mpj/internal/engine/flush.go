@@ -1,6 +1,12 @@
 package engine
 
-import "github.com/p2pmpi/p2pmpi/internal/view"
+import (
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
 
 // Flush waits until every message of this process is where it has to be: it
 // then owes nothing to anybody. The program receives nothing from now on. So that
@@ -18,7 +24,10 @@ func (e *Engine) Flush() error {
 		// What came last is acknowledged, though nobody waits for that: replicas of its
 		// source compare.
 		e.apply(e.protocol.Tick())
-		return e.await(w, func() bool { return e.err == nil && e.queued == 0 && e.telling == 0 && e.protocol.Retained() == 0 })
+		e.askReached()
+		return e.await(w, func() bool {
+			return e.err == nil && e.queued == 0 && e.telling == 0 && e.protocol.Retained() == 0 && e.reachedAll()
+		})
 	}
 	e.ending = true
 	for _, b := range e.mailboxes {
@@ -29,6 +38,46 @@ func (e *Engine) Flush() error {
 		return e.err == nil && e.queued == 0 && e.bodies == 0
 	})
 }
+
+// A process that has finished gets nothing more, so the replicas of other ranks forget what they keep
+// for it, and what it has acknowledged is compared no more. Its last acknowledgements must therefore
+// have reached them before it finishes. Flush sends each of them a Query for message 0 of a stream,
+// which every process counts as matched: the Receipt comes once all that was sent before has arrived.
+
+// askReached asks all processes of other ranks that this one has sent anything to. e.mu is held.
+func (e *Engine) askReached() {
+	e.unreached = e.unreached[:0]
+	for _, o := range e.outlets {
+		if o != nil && o.to.Rank != e.self.Rank && e.view.Counts(o.to) {
+			e.unreached = append(e.unreached, o.to)
+			e.enqueue(e.reachedQuery(o.to))
+		}
+	}
+}
+
+func (e *Engine) reachedQuery(to view.Process) protection.Envelope {
+	return protection.Envelope{To: to, Frame: channel.Frame{Header: channel.Header{Kind: channel.Query, Rank: uint32(e.self.Rank)}}}
+}
+
+// askReachedAgain asks a process again with which a channel was opened anew: the question or the answer
+// may be lost. e.mu is held.
+func (e *Engine) askReachedAgain(to view.Process) {
+	if slices.Contains(e.unreached, to) {
+		e.enqueue(e.reachedQuery(to))
+	}
+}
+
+// reached records the answer of a process. e.mu is held.
+func (e *Engine) reached(p view.Process) {
+	if i := slices.Index(e.unreached, p); i >= 0 {
+		e.unreached = slices.Delete(e.unreached, i, i+1)
+		e.flush.wake()
+	}
+}
+
+// reachedAll reports whether all that was sent has reached whoever compares. A process that is set
+// aside or has left the job is not waited for. e.mu is held.
+func (e *Engine) reachedAll() bool { return !slices.ContainsFunc(e.unreached, e.view.Counts) }
 
 // announcements returns the sends that wait for their receives.
 func (e *Engine) announcements() (all []*Request) {

@@ -100,6 +100,7 @@ func (e *Engine) readAll(in, before *inlet) {
 		e.acknowledge(in) // what from keeps, so that it need not all come again
 		if e.err == nil {
 			e.queryAll(in.from.Rank) // a Receipt may have been lost
+			e.askReachedAgain(in.from)
 		}
 		e.mu.Unlock()
 	}

@@ -86,6 +86,10 @@ func (e *Engine) arrivedReceipt(from view.Process, f channel.Header) {
 	name := letter{f.Context, from.Rank, f.Seq}
 	switch {
 	case e.view.State(from) == view.Failed || from.Rank == e.self.Rank:
+	case f.Seq == 0 && f.Kind == channel.Query:
+		e.tellMatched(from, f.Context, 0)
+	case f.Seq == 0:
+		e.reached(from)
 	case f.Kind == channel.Receipt:
 		e.receipt(name, from.Replica)
 	case e.hasMatched(name):
