@@ -35,9 +35,9 @@ var delegations = map[string]delegation{
 	"user not": {ordinary, nil, []string{"memory", "cpu", "processes"}},
 }
 
-// emulatedHang is how long peers of an emulated machine may be silent. Such a machine is about twenty times
-// slower than the one that emulates it, and shares that one with other work.
-const emulatedHang = 30 * time.Second
+// crowdedHang is how long peers may be silent that have little of a processor: thirty on one machine, or
+// those of an emulated machine, which is about twenty times slower than the one that emulates it.
+const crowdedHang = 30 * time.Second
 
 // TestO1JobsInGroupsOfVersion2: at peers to whom more or less is delegated a job computes what it is to, and programs
 // that want more than they may have are ended, or get no more of the processors. What does not hold is said at boot.
@@ -52,7 +52,7 @@ func TestO1JobsInGroupsOfVersion2(t *testing.T) {
 	held, supernode := bootDelegated(t)
 	peers := slices.Collect(maps.Keys(held))
 	run := func(n, r string, program ...string) *job {
-		options := []string{"--supernode", supernode.addr, "-n", n, "-r", r, "-w", "60", "--tolerated-hang", emulatedHang.String()}
+		options := []string{"--supernode", supernode.addr, "-n", n, "-r", r, "-w", "60", "--tolerated-hang", crowdedHang.String()}
 		return submit(t, t.TempDir(), append(options, program...)...)
 	}
 

@@ -330,7 +330,7 @@ func TestPeersOfAnAttachedJobFailNobodyForALink(t *testing.T) {
 			machines, network := newEther(t, 1, 5)
 			peers, home := lanGrid(t, machines, "--slots", "2"), t.TempDir()
 			first := machines[0].submit(t, home, "--supernode", peers[0].addr, "-n", "2", "-r", "4", "-w", "60", "--timeout", "110s",
-				"--tolerated-hang", "0s", filepath.Join(bin, "stepper"), "-steps", "700", "-every", "50", "-work", "0", "-pause", "20ms")
+				filepath.Join(bin, "stepper"), "-steps", "700", "-every", "50", "-work", "0", "-pause", "20ms")
 			first.waitFor("that it is kept", func(e event) bool { return e.Event == "kept" })
 			first.printed("rank 1 step 50 ")
 			first.kill()
