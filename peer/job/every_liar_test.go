@@ -26,7 +26,6 @@ type deceit struct {
 // A teller is one replica, and what its peer has reported about it.
 type teller struct {
 	called, ended, said bool                  // mpj.Init; the program has ended; and its peer has reported that
-	printed             string                // output that has arrived so far
 	told, drained       bool                  // its output has arrived; the user has it
 	account             string                // what it accounts for having printed; "": no account yet
 	odd, spoke          bool                  // as accounts say; it has spoken for its rank
