@@ -46,7 +46,11 @@ func (p *Peer) startHost() error {
 	if err := p.startDialRule(); err != nil {
 		return err
 	}
-	puncher := punch.New(p.registry, p.punches, p.log)
+	supernodes, err := addrInfos(p.cfg.Supernodes)
+	if err != nil {
+		return err
+	}
+	puncher := punch.New(supernodes, p.registry, p.punches, p.log)
 	if p.cfg.mapsPorts() {
 		p.ports = portmap.New(p.log)
 		p.owns("port mapping", p.ports.Close)

@@ -57,7 +57,7 @@ func newHostOf(t *testing.T, cfg Config) host.Host {
 
 func newHostBehind(t *testing.T, cfg Config, key crypto.PrivKey, gate *membership.Gate, dials *dialrule.Rule) host.Host {
 	t.Helper()
-	puncher := punch.New(prometheus.NewRegistry(), connection.NewPunches(), zerolog.Nop())
+	puncher := punch.New(nil, prometheus.NewRegistry(), connection.NewPunches(), zerolog.Nop())
 	h, err := newHost(cfg, key, gate, dials, prometheus.NewRegistry(), puncher, nil, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 // A Puncher has a host punch holes.
 type Puncher struct {
 	log     zerolog.Logger
+	public  []p2ppeer.ID // reached without holes
 	libp2p  *holepunch.Service
 	metrics holepunch.MetricsTracer
 	holes   *holes
@@ -42,13 +43,16 @@ type try struct {
 }
 
 // New returns a Puncher for the host that its Option is given to; metrics go to reg, and
-// events hears what comes of each try.
-func New(reg prometheus.Registerer, events holepunch.EventTracer, log zerolog.Logger) *Puncher {
+// events hears what comes of each try. The host's supernodes are reached without holes.
+func New(supernodes []p2ppeer.AddrInfo, reg prometheus.Registerer, events holepunch.EventTracer, log zerolog.Logger) *Puncher {
 	p := &Puncher{
 		log:     log,
 		holes:   newHoles(events),
 		metrics: holepunch.NewMetricsTracer(holepunch.WithRegisterer(reg)),
 		over:    make(chan try),
+	}
+	for _, s := range supernodes {
+		p.public = append(p.public, s.ID)
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p

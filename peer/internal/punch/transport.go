@@ -2,6 +2,7 @@ package punch
 
 import (
 	"context"
+	"slices"
 
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -22,10 +23,15 @@ import (
 // it does the kernel refuses every dial from this port to there: no hole can be punched. So a
 // peer that has relays, whom a dial reaches in vain as a rule, is dialled from another port
 // unless a hole is punched.
+//
+// Supernodes are dialled from where holes are punched even while they have relays, as one has that
+// was just started and does not know yet that it is reached without. What they see is how this peer learns its
+// public address, without which no hole is punched.
 type TCP struct {
 	*tcp.TcpTransport
 	elsewhere *tcp.TcpTransport // dials from another port
 	known     peerstore.AddrBook
+	public    []p2ppeer.ID
 	holes     *holes
 }
 
@@ -41,7 +47,7 @@ func (p *Puncher) TCP(s *swarm.Swarm, upgrader transport.Upgrader, resources net
 	if err != nil {
 		return nil, err
 	}
-	return &TCP{here, elsewhere, s.Peerstore(), p.holes}, nil
+	return &TCP{here, elsewhere, s.Peerstore(), p.public, p.holes}, nil
 }
 
 // Dial implements transport.Transport.
@@ -59,7 +65,7 @@ func (t *TCP) DialWithUpdates(ctx context.Context, to ma.Multiaddr, id p2ppeer.I
 // dial dials a peer from the port that is due. As a hole that begins to be punched waits for
 // what the swarm dials already, that goes on from the other port then.
 func (t *TCP) dial(ctx context.Context, id p2ppeer.ID, from func(context.Context, *tcp.TcpTransport) (transport.CapableConn, error)) (transport.CapableConn, error) {
-	if punched, _, _ := network.GetSimultaneousConnect(ctx); punched || !t.hasRelays(id) {
+	if punched, _, _ := network.GetSimultaneousConnect(ctx); punched || slices.Contains(t.public, id) || !t.hasRelays(id) {
 		return from(ctx, t.TcpTransport)
 	}
 	ordinary, cancel := context.WithCancel(ctx)

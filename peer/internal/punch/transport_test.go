@@ -35,23 +35,28 @@ func newHost(t *testing.T, opts ...libp2p.Option) host.Host {
 	return h
 }
 
-// TestPortThatIsDialledFrom is the listening one's, but for who has relays and is dialled without
-// a hole.
+// TestPortThatIsDialledFrom is the listening one's, but for who has relays, is no supernode, and is
+// dialled without a hole.
 func TestPortThatIsDialledFrom(t *testing.T) {
-	p := New(prometheus.NewRegistry(), new(heard), zerolog.Nop())
+	supernode := newHost(t)
+	p := New([]p2ppeer.AddrInfo{{ID: supernode.ID()}}, prometheus.NewRegistry(), new(heard), zerolog.Nop())
 	from := newHost(t, libp2p.Transport(p.TCP))
 	listening, err := from.Addrs()[0].ValueForProtocol(ma.P_TCP)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, c := range map[string]struct{ relays, punched, same bool }{
-		"who has no relays":        {false, false, true},
-		"who has relays":           {true, false, false},
-		"who has, through a hole":  {true, true, true},
-		"none, but through a hole": {false, true, true},
+	for name, c := range map[string]struct{ relays, punched, supernode, same bool }{
+		"who has no relays":         {same: true},
+		"who has relays":            {relays: true},
+		"who has, through a hole":   {relays: true, punched: true, same: true},
+		"none, but through a hole":  {punched: true, same: true},
+		"a supernode that has some": {relays: true, supernode: true, same: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			to := newHost(t)
+			to := supernode
+			if !c.supernode {
+				to = newHost(t)
+			}
 			ctx := t.Context()
 			if c.relays {
 				relay := ma.StringCast("/ip4/127.0.0.1/tcp/1/p2p/" + to.ID().String() + "/p2p-circuit")
@@ -144,8 +149,8 @@ func TestDialGoesOnFromTheHole(t *testing.T) {
 	for name, c := range tests {
 		t.Run(name, func(t *testing.T) {
 			var events heard
-			p := New(prometheus.NewRegistry(), &events, zerolog.Nop())
-			tr := &TCP{new(tcp.TcpTransport), new(tcp.TcpTransport), newHost(t).Peerstore(), p.holes}
+			p := New(nil, prometheus.NewRegistry(), &events, zerolog.Nop())
+			tr := &TCP{new(tcp.TcpTransport), new(tcp.TcpTransport), newHost(t).Peerstore(), nil, p.holes}
 			tr.known.AddAddr(id, ma.StringCast("/ip4/192.0.2.1/tcp/1/p2p-circuit"), peerstore.PermanentAddrTTL)
 			for i := range c.before {
 				p.holes.Trace(&c.before[i])
