@@ -17,7 +17,7 @@ wasmtime:         ## another engine for modules into bin/, faster, without fixes
 test:             ## the tests that need nothing but Go, within five minutes
 	go test -short ./...
 
-test-all:         ## every test, and long explorations; three quarters of an hour; needs gcc, and root for some
+test-all:         ## every test, with the race detector, and long explorations; three quarters of an hour; needs gcc, and root for some
 	.ci/test-all
 
 e2e:              ## only the tests with real processes

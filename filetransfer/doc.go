@@ -55,7 +55,7 @@
 // was asked of it to others. Each job has streams of its own, and shares the link
 // evenly with others.
 //
-// The decisions are in pure cores: which unit a Fetch asks of whom in plan.go, what the origin leaves to others
-// in ledger.go, how much is in flight in flight.go, what to evict in evict.go. Service and Store carry them
-// out.
+// The decisions are in pure cores: which unit a Fetch requests from which peer in plan.go, what the
+// origin leaves to other peers in ledger.go, how much is in flight in flight.go, what to evict in
+// evict.go. Service and Store carry them out.
 package filetransfer

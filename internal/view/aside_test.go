@@ -117,7 +117,7 @@ func TestV4ProcessIsSetAsideOnce(t *testing.T) {
 	}{
 		"the first time":          {New(1, 3), 0, true},
 		"the same once more":      {once, 0, false},
-		"anew":                    {once, 2, true},
+		"again":                   {once, 2, true},
 		"after it has returned":   {back, 0, false},
 		"and the second":          {back, 2, false},
 		"a new one":               {back, 3, true},

@@ -285,7 +285,7 @@ func TestPeersWithoutAPartComeFirst(t *testing.T) {
 	o.told("rank 0 has 2 replicas again (replica 2 on peer …")
 }
 
-// TestTakes: a peer that runs a rank, is about to go, or has yet to answer for a slot does not get one more process.
+// TestTakes: a peer that already runs a rank, is leaving, or has an unanswered request does not get one more process.
 func TestTakes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		spoil func(e *execution, l *link)
@@ -300,7 +300,7 @@ func TestTakes(t *testing.T) {
 		"it adds one for it": {func(_ *execution, l *link) {
 			l.added[proc(0, 2)] = &recruit{process: proc(0, 2), phase: recruitEntering}
 		}, false},
-		"it has yet to answer": {func(_ *execution, l *link) { l.added[proc(2, 2)] = &recruit{process: proc(2, 2)} }, false},
+		"a request is unanswered": {func(_ *execution, l *link) { l.added[proc(2, 2)] = &recruit{process: proc(2, 2)} }, false},
 		"it adds another": {func(_ *execution, l *link) {
 			l.added[proc(2, 2)] = &recruit{process: proc(2, 2), phase: recruitEntering}
 		}, true},

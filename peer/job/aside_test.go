@@ -96,7 +96,7 @@ func TestWordThatComesBeforeItsViewIsKept(t *testing.T) {
 	}
 }
 
-// TestO4UpToDateOfAProcessThatIsNotInTheView: a peer that has yet to join says so.
+// TestO4UpToDateOfAProcessThatIsNotInTheView: a report about a process that has not joined is ignored.
 func TestO4UpToDateOfAProcessThatIsNotInTheView(t *testing.T) {
 	w := running(t, 1, 2)
 	if s := w.UpToDate(proc(0, 2), 1, 1); s.View != nil || s.Result != nil {

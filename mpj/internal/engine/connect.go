@@ -103,9 +103,9 @@ func engineKind(k channel.Kind) bool {
 	return k == channel.Receipt || k == channel.Query || k == channel.Taken || k == channel.Pace || k == channel.PaceReply
 }
 
-// popProtected ends what will be sent again. The engine's own frames stay, but for the Query of
-// Flush, which must not overtake the protocol's: this process may have been asked anew, and have
-// answered, before it got hold of the channel that its answer goes by.
+// popProtected removes the frames that will be sent again. The engine's own frames stay: they may be the
+// answer to a question that was repeated before this process had the new channel. The exception is
+// the Query of Flush, which must follow the protocol's frames and is repeated after them.
 func (e *Engine) popProtected(o *outlet) {
 	var own []parcel
 	for _, p := range o.queue {

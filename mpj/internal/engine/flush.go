@@ -59,8 +59,8 @@ func (e *Engine) reachedQuery(to view.Process) protection.Envelope {
 	return protection.Envelope{To: to, Frame: channel.Frame{Header: channel.Header{Kind: channel.Query, Rank: uint32(e.self.Rank)}}}
 }
 
-// askReachedAgain asks a process again with which a channel was opened anew: the question or the answer
-// may be lost. e.mu is held.
+// askReachedAgain repeats the question after a channel to or from a process has been reopened: the question
+// or the answer may be lost. e.mu is held.
 func (e *Engine) askReachedAgain(to view.Process) {
 	if slices.Contains(e.unreached, to) {
 		e.enqueue(e.reachedQuery(to))
