@@ -175,14 +175,14 @@ func TestSubmitterUnplugged(t *testing.T) {
 		"the job is over":                     {away: 15 * time.Second, steps: 400, pause: 20 * time.Millisecond, over: true},
 		"the job has lost a peer and is over": {away: 15 * time.Second, steps: 400, pause: 20 * time.Millisecond, over: true, kill: true},
 		// Connections break of themselves, and nobody is found silent.
-		"more silence is tolerated": {away: 45 * time.Second, steps: 360, pause: 200 * time.Millisecond, options: []string{"--tolerated-hang", "2m"}},
+		"more silence is tolerated": {away: 45 * time.Second, steps: 300, pause: 200 * time.Millisecond, options: []string{"--tolerated-hang", "2m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			machines, network := newEther(t, 1, 7)
 			peers := lanGrid(t, machines, "--slots", "1")
 			j := machines[0].paced(t, peers[0], c.steps, c.pause, c.options...)
-			j.printed("rank 1 step 100 ")
+			j.printed("rank 1 step 50 ")
 			heal := part(network, len(machines), 0)
 			cut := time.Now()
 			if c.kill {
