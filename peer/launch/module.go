@@ -145,13 +145,9 @@ type allowance struct{ left, starved time.Duration }
 
 // spend takes what he has had of the processors since before.
 func (a *allowance) spend(before, now proc.Turns) {
-	took := now.At.Sub(before.At)
-	if now.Starved(before) {
-		excused := min(took, a.starved)
-		a.starved -= excused
-		took -= excused
-	}
-	a.left -= took
+	excused := min(now.Lacked(before), a.starved)
+	a.starved -= excused
+	a.left -= now.At.Sub(before.At) - excused
 }
 
 // confineCompiler is confine for the compiler, which runs alone in the job's group.

@@ -44,7 +44,7 @@ type process struct {
 	aheads                                   int  // times it has said that it is ahead of its master
 	stopped                                  bool // while nobody asks it itself, says its supervisor
 
-	late    *proc.Turns // what it has had of the processors when it was last found late; nil: it is not
+	late    *lateness   // nil: it answers
 	unheard *proc.Turns // likewise its supervisor
 	starved time.Time   // since when the owner's own work leaves it none; zero: it has some
 
@@ -223,8 +223,8 @@ func supervisorHang(hang time.Duration, replicas int) time.Duration {
 }
 
 // checkAlive asks the programs whether they are there, and ends those that have
-// not answered for too long: one that was stopped, or never yields. One that the owner's
-// own work leaves no processor to is neither.
+// not answered for too long: one that was stopped, or never yields. Time in which a program waited for a
+// processor does not count.
 func (j *job) checkAlive() {
 	excused := j.excused()
 	if excused {
@@ -242,7 +242,8 @@ func (j *job) checkAlive() {
 		j.local[id].tell(proclink.Message{Type: proclink.Ping, Count: j.alive.count}, nil)
 	}
 	for _, id := range hung {
-		j.local[id].end(fmt.Sprintf("has not answered its peer for %v", j.alive.Hang()))
+		p := j.local[id]
+		p.end(fmt.Sprintf("has not answered its peer for %v%v", j.alive.Hang(), p.late))
 	}
 }
 
@@ -299,22 +300,39 @@ func (j *job) excuseSupervisors(late []view.Process) {
 // weighSupervisor takes what the supervisor, which is late with an answer, has had until now. One that a program
 // has stopped wants no processor.
 func (p *process) weighSupervisor(now proc.Turns) {
-	if p.unheard != nil && now.Starved(*p.unheard) {
-		p.job.watching.Excuse(p.id, now.At.Sub(p.unheard.At))
+	if p.unheard != nil {
+		p.job.watching.Excuse(p.id, now.Lacked(*p.unheard))
 	}
 	p.unheard = &now
 }
 
+// A lateness is what a process that is late with an answer had of the processors when that was first found, and when
+// it was last looked at.
+type lateness struct{ first, last proc.Turns }
+
+// String tells one that hangs in a loop from one that waits for something; it is empty of nil, and where the kernel
+// does not say.
+func (l *lateness) String() string {
+	if l == nil || l.last.Ran == 0 {
+		return ""
+	}
+	round := func(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }
+	return fmt.Sprintf(" (of the last %v it ran for %v and waited for a processor for %v)", round(l.last.At.Sub(l.first.At)),
+		round(l.last.Ran-l.first.Ran), round(l.last.Lacked(l.first)))
+}
+
 // weigh takes what the process, which is late with an answer, has had of the processors until now.
 func (p *process) weigh(now proc.Turns) {
-	before := p.late
-	p.late = &now
-	switch {
-	case before == nil:
-	case now.Starved(*before):
-		p.job.alive.Excuse(p.id, now.At.Sub(before.At))
+	if p.late == nil {
+		p.late = &lateness{first: now, last: now}
+		return
+	}
+	before := p.late.last
+	p.late.last = now
+	p.job.alive.Excuse(p.id, now.Lacked(before))
+	if now.Starved(before) {
 		p.starves(before.At)
-	default:
+	} else {
 		p.fed()
 	}
 }

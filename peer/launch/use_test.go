@@ -258,6 +258,29 @@ func TestProcessesAreTheirInstances(t *testing.T) {
 	j.stop()
 }
 
+// TestReasonSaysWhatAHungProgramDid: one that computes without end has another bug than one that waits for nothing.
+func TestReasonSaysWhatAHungProgramDid(t *testing.T) {
+	const ms = time.Millisecond
+	begin := proc.Turns{At: time.Now(), Ran: time.Second, Waited: time.Second}
+	for name, tt := range map[string]struct {
+		late *lateness
+		want string
+	}{
+		"was never looked at":     {nil, ""},
+		"the kernel does not say": {&lateness{proc.Turns{At: begin.At}, proc.Turns{At: begin.At.Add(time.Second)}}, ""},
+		"spins": {
+			&lateness{begin, proc.Turns{At: begin.At.Add(1500 * ms), Ran: begin.Ran + 1201*ms, Waited: begin.Waited + 299*ms}},
+			" (of the last 1.5s it ran for 1.2s and waited for a processor for 300ms)",
+		},
+		"waits": {&lateness{begin, proc.Turns{At: begin.At.Add(1500 * ms), Ran: begin.Ran, Waited: begin.Waited}},
+			" (of the last 1.5s it ran for 0s and waited for a processor for 0s)"},
+	} {
+		if got := tt.late.String(); got != tt.want {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
 // TestProgramHangFollowsTheToleratedHang of its job, within bounds.
 func TestProgramHangFollowsTheToleratedHang(t *testing.T) {
 	const s = time.Second
@@ -297,10 +320,22 @@ func TestSupervisorHangFollowsTheToleratedHang(t *testing.T) {
 	}
 }
 
-// TestFrozenProgramIsFoundWithinTheToleratedHang, and one that lacks a processor is not taken for one.
+// TestFrozenProgramIsFoundWithinTheToleratedHang: how long a program may leave its peer without an answer is counted in time in
+// which it does not wait for a processor.
 func TestFrozenProgramIsFoundWithinTheToleratedHang(t *testing.T) {
 	id := view.Process{}
-	for name, starves := range map[string]bool{"frozen": false, "starves": true} {
+	for name, tt := range map[string]struct {
+		ran, waited time.Duration // in each period
+		found       time.Duration // 0: never
+	}{
+		"frozen":                      {0, 0, 2500 * time.Millisecond},
+		"spins":                       {alivePeriod, 0, 2500 * time.Millisecond},
+		"spins with four threads":     {2 * alivePeriod, 2 * alivePeriod, 2500 * time.Millisecond},
+		"spins on half a processor":   {alivePeriod / 2, alivePeriod / 2, 3500 * time.Millisecond},
+		"has a tenth of a processor":  {alivePeriod / 10, alivePeriod - alivePeriod/10, 11500 * time.Millisecond},
+		"starves":                     {0, alivePeriod, 0},
+		"two threads of it both wait": {0, 2 * alivePeriod, 0},
+	} {
 		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), watching: newAliveCheck(tickPeriod)}
 		p := &process{job: j, id: id, starved: time.Now()} // so that nothing is logged
 		j.alive.Tolerate(programHang(2*time.Second, 2))
@@ -308,9 +343,7 @@ func TestFrozenProgramIsFoundWithinTheToleratedHang(t *testing.T) {
 		turns, found := proc.Turns{At: time.Now()}, time.Duration(0)
 		for passed := alivePeriod; passed < time.Minute && found == 0; passed += alivePeriod {
 			turns.At = turns.At.Add(alivePeriod)
-			if starves {
-				turns.Waited += alivePeriod
-			}
+			turns.Ran, turns.Waited = turns.Ran+tt.ran, turns.Waited+tt.waited
 			if len(j.alive.Late()) > 0 {
 				p.starved = turns.At
 				p.weigh(turns)
@@ -319,8 +352,8 @@ func TestFrozenProgramIsFoundWithinTheToleratedHang(t *testing.T) {
 				found = passed
 			}
 		}
-		if want := map[bool]time.Duration{false: 2500 * time.Millisecond, true: 0}[starves]; found != want {
-			t.Errorf("%s: found after %v, want %v", name, found, want)
+		if found != tt.found {
+			t.Errorf("%s: found after %v, want %v", name, found, tt.found)
 		}
 	}
 }

@@ -5,7 +5,7 @@
 //	Inspect                                   threads, open files, bytes on disk without a name
 //	MemoryOf ── Parts                         memory, as long as it takes; what several share counts once
 //	TouchedBy                                 memory, at a glance
-//	CPUTime, TurnsOf ── Turns.Starved         processor time; whether they want to run and cannot
+//	CPUTime, TurnsOf ── Turns.Lacked, Starved processor time; how long they wanted to run and could not
 //	SceneOf ── Stop ── Stillness ── GoOn      that they stand while what they have on disk is measured
 //
 // Whoever is looked at does not help. He moves, shares, maps, forks and ends meanwhile, and may be hostile: Inspect

@@ -8,6 +8,13 @@ type Turns struct {
 	Ran, Waited time.Duration // of all their threads
 }
 
+// Lacked returns for how long since before they wanted a processor and had none. Who has several threads
+// that wait while one runs lacks nothing in that time.
+func (t Turns) Lacked(before Turns) time.Duration {
+	idle := t.At.Sub(before.At) - (t.Ran - before.Ran)
+	return max(0, min(idle, t.Waited-before.Waited))
+}
+
 // Starved reports whether they have wanted to run ever since before, and hardly could: with what
 // they got nobody answers in time.
 func (t Turns) Starved(before Turns) bool {

@@ -31,6 +31,29 @@ func TestStarvedIsWhoWantsToRunAndCannot(t *testing.T) {
 	}
 }
 
+func TestLackedIsTimeWithoutAProcessor(t *testing.T) {
+	const s, ms = time.Second, time.Millisecond
+	for _, tt := range []struct {
+		name               string
+		ran, waited, lacks time.Duration // in a second
+	}{
+		{"starved", 0, s, s},
+		{"stopped, or waits for something else", 0, 0, 0},
+		{"computes on a processor of its own", s, 0, 0},
+		{"has a tenth of a processor", 100 * ms, 900 * ms, 900 * ms},
+		{"two threads, a tenth of a processor", 100 * ms, 1900 * ms, 900 * ms},
+		{"eight threads on two processors", 2 * s, 6 * s, 0},
+		{"wants little, and waits for it", 10 * ms, 300 * ms, 300 * ms},
+		{"a thread has ended", -s, -s, 0},
+	} {
+		begin := Turns{At: time.Now(), Ran: time.Minute, Waited: time.Hour}
+		end := Turns{At: begin.At.Add(s), Ran: begin.Ran + tt.ran, Waited: begin.Waited + tt.waited}
+		if got := end.Lacked(begin); got != tt.lacks {
+			t.Errorf("%s: lacks one for %v, want %v", tt.name, got, tt.lacks)
+		}
+	}
+}
+
 // TestTurnsAreCounted looks at this process, which computes.
 func TestTurnsAreCounted(t *testing.T) {
 	if _, err := os.Stat("/proc/self/schedstat"); err != nil {
