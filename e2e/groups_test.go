@@ -35,8 +35,8 @@ var delegations = map[string]delegation{
 	"user not": {ordinary, nil, []string{"memory", "cpu", "processes"}},
 }
 
-// crowdedHang is how long peers may be silent that have little of a processor: thirty on one machine, or
-// those of an emulated machine, which is about twenty times slower than the one that emulates it.
+// crowdedHang is the tolerated hang of peers that get little processor time, such as thirty peers on one
+// machine, or peers on an emulated machine, which is about twenty times slower than its host.
 const crowdedHang = 30 * time.Second
 
 // TestO1JobsInGroupsOfVersion2: at peers to whom more or less is delegated a job computes what it is to, and programs

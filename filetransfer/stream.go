@@ -50,10 +50,10 @@ type stream struct {
 
 	// Of the reader.
 	inPart bool   // the next bytes are of a part
-	told   uint64 // arrived bytes that the source was told of; only if it asks for that
-	counts bool
-	rate   rate // at which parts come
-	said   rate // what the source knows of that
+	told   uint64 // value of came that was last reported to the source
+	counts bool   // the source asks for reports of arrived bytes
+	rate   rate   // at which parts come
+	said   rate   // the rate that was last reported to the source
 }
 
 // An asked is a request that has been made.

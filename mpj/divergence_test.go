@@ -328,8 +328,8 @@ func (l *late) Close() error {
 	return nil
 }
 
-// A receiver does not finish before the replicas of the sender know what it has got, however slow
-// the link to them is: they compare nothing with a process that has finished.
+// TestDivergenceIsFoundOverASlowLink: a receiver finishes only when the sender's replicas know what it
+// received, however slow the link to them is. They compare nothing with a process that has finished.
 func TestDivergenceIsFoundOverASlowLink(t *testing.T) {
 	for replica := range 2 { // of rank 0, that sends something else
 		job := localworld.New(t.Context(), localworld.Config{

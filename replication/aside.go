@@ -15,8 +15,8 @@ import (
 //	                              ^                       |
 //	                              +---- view: aside again-+
 type asides struct {
-	// ready is, by replica, the epoch in which it was set aside when it last reported to be present. As long as
-	// it is set aside since then, outcomes wait for it again.
+	// ready holds, by replica, the epoch that its last Ready named: the one in which it was set aside. While
+	// that is still the epoch in which it was last set aside, outcomes wait for it again.
 	ready []uint64
 	// upToDate is, by replica, the last statement of this process as its master. reported is the last statement
 	// of this process itself, in Since, that it is present.
@@ -46,7 +46,8 @@ const (
 	sparedCost = 256 // approximate cost of holding an outcome and its backlog, apart from its bytes
 )
 
-// settleWithout makes an outcome stable that only replicas lack that are set aside. It is kept for them.
+// settleWithout makes an outcome stable if only replicas that are set aside lack it. The outcome is held for
+// them.
 func (p *Protocol) settleWithout(h *held) {
 	if h.stable || p.decisions.retained+sparedCost*len(p.decisions.held) > maxSpared {
 		return
@@ -99,8 +100,7 @@ func (p *Protocol) receiveReady(from view.Process, f channel.Frame) error {
 	return nil
 }
 
-// welcome tells replicas that are set aside, and that outcomes wait for, that they lack nothing any more, once
-// that is so.
+// welcome sends UpToDate to replicas that are set aside and have reported Ready, once they lack no outcome.
 func (p *Protocol) welcome() {
 	for _, q := range p.others {
 		now := protection.UpToDate{Since: p.v.AsideSince(q), Term: p.takeover.term}

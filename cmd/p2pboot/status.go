@@ -20,7 +20,7 @@ job that runs here, how its processes reach those of other peers, and how far
 away those are.
 
 Exit status: 0 shown, 64 wrong usage, 69 no peer is running on the home,
-or it may not be asked by this user, 73 the home cannot be used.`
+or this user may not ask it, 73 the home cannot be used.`
 
 const statusExamples = `  p2pboot status             for people
   p2pboot status --json      all of it, for scripts`

@@ -22,9 +22,9 @@ nothing of it is left here. --now hands nothing over. The job gets no slots of
 this peer again until that is started anew; who is never to have any belongs
 into --deny.
 
-Exit status: 0 it has gone, 64 wrong usage, 69 no peer is running on the home,
-or it has no such job, 73 the home cannot be used, 130 interrupted while
-waiting.`
+Exit status: 0 nothing of the job is left here, 64 wrong usage, 69 no peer is
+running on the home or the peer has no such job, 73 the home cannot be used,
+130 interrupted while waiting.`
 
 const stopExamples = `  p2pboot jobs               which there are
   p2pboot stop 3f2b8c1e      hand it over, or end it

@@ -37,9 +37,9 @@ nothing over: jobs with other replicas notice, and go on all the same.
 Every option is also a configuration key and an environment variable
 P2PMPI_...; see p2pboot --help.
 
-Exit status: 0 the peer has gone, 64 wrong usage, 69 no peer is running on the
-home, or it may not be asked by this user, 73 the home cannot be used, 130
-interrupted while waiting.`
+Exit status: 0 the peer ended, 64 wrong usage, 69 no peer is running on the
+home or this user may not stop it, 73 the home cannot be used, 130 interrupted
+while waiting.`
 
 const examples = `  p2phalt            hand over what can be, and end within seconds
   p2phalt --drain    harm no job: wait for those that cannot be migrated

@@ -119,7 +119,7 @@ func TestV4ProcessIsSetAsideOnce(t *testing.T) {
 		"the same once more":      {once, 0, false},
 		"again":                   {once, 2, true},
 		"after it has returned":   {back, 0, false},
-		"and the second":          {back, 2, false},
+		"a second time":           {back, 2, false},
 		"a new one":               {back, 3, true},
 		"after others have grown": {twice, 4, true},
 		"an old one, then":        {twice, 3, false},

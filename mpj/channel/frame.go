@@ -25,7 +25,7 @@ const (
 	Sync   // a new master asks for the determinants of its rank
 	SyncReply
 	Receipt  // a synchronous message has been matched
-	Query    // has it been? For message 0: has all come that was sent before?
+	Query    // asks whether that message has been matched; with Seq 0, whether all earlier frames have arrived
 	Announce // the header of a message whose payload waits to be asked for
 	Clear    // asks for it
 	Body     // brings it

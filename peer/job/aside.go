@@ -22,8 +22,8 @@ const (
 	// asideAfter divides the gossip period. The processes of a peer are set aside when it has not answered for
 	// the quotient plus two round trips: it has been asked four times by then.
 	asideAfter = 2
-	// asideRest is how long the processes of a peer are not set aside again, times how often they were set
-	// aside: an unstable link does not fill the log of the views.
+	// asideRest, times how often the processes of a peer were set aside, is the time during which another
+	// suspicion does not set them aside. So an unstable link does not fill the log of views.
 	asideRest = 10 * time.Second
 )
 
@@ -128,7 +128,7 @@ func (w *watch) wish(c viewgroup.Change) (s step) {
 func (w *watch) explainAsides(p view.Process, next view.View) {
 	for _, q := range w.view.LiveReplicas(p.Rank) {
 		if q != p && next.State(q) == view.Failed && w.at(q).why == "" {
-			w.at(q).why = "did not answer when its master failed, and may lack what its rank had decided"
+			w.at(q).why = "did not answer when its master failed, and may lack outcomes of its rank"
 		}
 	}
 }

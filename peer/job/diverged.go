@@ -175,7 +175,7 @@ func (w *watch) decide(s *step, d *dispute) {
 	case all < len(counting):
 	case ok && said[most] == all && len(w.counting(d.receiver.Rank)) >= quorum:
 		d.settled = true
-		w.outvote(s, d.receiver, fmt.Sprintf("was voted out: all replicas of rank %d have produced another message than it says it has got", d.source))
+		w.outvote(s, d.receiver, fmt.Sprintf("was voted out: it reports a received message that no replica of rank %d produced", d.source))
 	default:
 		w.end(s, w.irreconcilable(d))
 	}
@@ -192,8 +192,8 @@ func (d *dispute) produced(counting []view.Process) map[uint64]int {
 	return said
 }
 
-// harmless reports whether the receivers have got the message that most replicas of the source, a quorum, have
-// produced.
+// harmless reports whether an undecided dispute leaves the answer right: the source has at least quorum
+// replicas, and the receivers have got the message that most of these produced.
 func (w *watch) harmless(d *dispute) bool {
 	counting := w.counting(d.source)
 	most, ok := majority(d.produced(counting), len(counting))

@@ -66,7 +66,7 @@
 //
 // # Not promised
 //
-// A connected peer that answers its detector and never ends the only process of its rank holds the job up until
-// the user's --timeout. Nothing is compared of a third replica that is far behind when the answer is confirmed,
-// of suspended replicas, and of ranks that have one replica left.
+// A rank with one replica may hang: if its peer stays connected and answers the detector, but the process never
+// ends, the job lasts until the user's --timeout. Some replicas are not compared with others: suspended ones,
+// the last one of a rank, and a third one that is far behind when the answer is confirmed.
 package job

@@ -9,13 +9,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// An entry keeps which processes of a job that has been started have called mpj.Init. It reads no clock. A peer
-// that never reports Initialized would keep a job from beginning for ever. The replicas of a rank do the same
-// work before mpj.Init. So a replica may take entryFactor times as long as most replicas of its rank, and at
-// least waits.silence; then it is failed. With two replicas neither is failed: the peer that reports
-// Initialized too early could be the liar, and the honest replica would fail (V4). The job ends with
-// StatusDiverged then. Where no replica of a rank has called mpj.Init, the user is told which processes are
-// missing.
+// An entry records which processes of a started job have called mpj.Init. It reads no clock.
+//
+// The job begins when all have called it, so a peer that never reports Initialized would delay the job for
+// ever. The replicas of a rank do the same work before mpj.Init. So a replica that has not called it is failed
+// once most replicas of its rank have waited there long enough: for waits.silence, and for entryFactor times as
+// long as they took to call it. With two replicas neither is failed, because the peer that reported Initialized
+// early may be the liar (V4); the job ends with StatusDiverged. Once some process has called it, and
+// waits.silence has passed, the user is told which processes are missing.
 type entry struct {
 	started time.Time                  // when all processes had been started
 	since   map[view.Process]time.Time // when each process called mpj.Init, or ended without it

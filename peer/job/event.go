@@ -17,7 +17,7 @@ const (
 	PlannedEvent  Kind = "planned"  // Planned: where a job that is only tried would run; Text
 	PlacedEvent   Kind = "placed"   // Placed: which process runs on which peer
 	OutputEvent   Kind = "output"   // Rank, Stream, Data
-	ViewEvent     Kind = "view"     // View: a process has failed or finished, or is master; By; Text
+	ViewEvent     Kind = "view"     // View and By, the peers that requested it; or Text: what happened to a process
 	ChannelsEvent Kind = "channels" // Routes: how processes reach each other
 	WarningEvent  Kind = "warning"  // Text
 	HealEvent     Kind = "heal"     // Rank, Text; once it has its replica: Placed, Took

@@ -415,7 +415,7 @@ func (e *execution) hearOf(p view.Process, h heard) *Result {
 // returns only once the job has begun. After attaching to a job of another process, not all of that is known.
 func (e *execution) exited(l *link, p view.Process, x exit) *Result {
 	if e.adopted == nil && e.watch.View().Live(p) && (x.Initialized && !e.watch.at(p).initialized || x.Finalized && !e.watch.begun) {
-		return e.breach(l, fmt.Errorf("process %v ended after mpj.Init, which it has not gone through", p))
+		return e.breach(l, fmt.Errorf("the reported end of process %v contradicts earlier messages about mpj.Init", p))
 	}
 	if e.entry != nil && x.good() {
 		e.entry.arrived(p, time.Now())

@@ -185,7 +185,8 @@ func (e *execution) hearWhile(ctx context.Context, most time.Duration, condition
 	return nil
 }
 
-// heardOut returns the live replicas: those that have done their work, or are doing it, and can account for it.
+// heardOut returns the live replicas, whose accounts can confirm the answer: those that count, have not ended
+// unsuccessfully, are not suspended, and whose peer has not been given up.
 func (e *execution) heardOut() []view.Process {
 	return slices.DeleteFunc(e.watch.working(), func(p view.Process) bool { return !e.reaches(p) || e.suspended(p) })
 }

@@ -285,8 +285,8 @@ func (e *execution) keyOf(l *link, p view.Process) []byte {
 	return l.keys[p]
 }
 
-// enter requests that a recruit, which waits in mpj.Init and has a key, becomes a process of the job, and tells
-// all peers where the process runs that one of the next views names.
+// enter requests the view in which a recruit, which waits in mpj.Init and has a key, joins its rank. Before
+// that it tells all peers where the process runs.
 func (e *execution) enter(l *link, r *recruit, key []byte) *Result {
 	p := r.process
 	s := e.watch.Join(p)

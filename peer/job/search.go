@@ -60,8 +60,8 @@ type vacancy struct {
 const (
 	// searchFor bounds one search for peers: a peer that had no free slot may have one now.
 	searchFor = 2 * time.Second
-	// widened is how much longer other peers are asked after each attempt that has failed, mostWidened times at
-	// most: the peers that answer first may refuse.
+	// widened, times the number of failed attempts (at most mostWidened), is how long a search asks all peers,
+	// however many slots it finds: the peers that answer first may refuse.
 	widened, mostWidened = 100 * time.Millisecond, 10
 )
 

@@ -45,8 +45,8 @@ func (w *watch) mostSkip(rank int) bool {
 	return 2*len(skipped) > all
 }
 
-// skips reports whether the program does not use mpj: most replicas of rank have ended without calling mpj.Init, or
-// some have, none has called it, and the first answer counts.
+// skips reports whether the program does not use mpj: most replicas of rank have ended without calling
+// mpj.Init. With --on-divergence warn one such replica suffices, if no replica of rank has called mpj.Init.
 func (w *watch) skips(rank int) bool {
 	called, skipped, _ := w.entries(rank)
 	return w.mostSkip(rank) || w.tolerant && len(skipped) > 0 && len(called) == 0

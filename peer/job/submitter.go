@@ -74,8 +74,8 @@ type waits struct {
 	lull time.Duration
 	// progress is how long a peer may stage or start without any progress, whatever it says.
 	progress time.Duration
-	// output is how long no more of the output of a process that has ended may arrive, if another replica can
-	// speak for its rank. Otherwise silence applies.
+	// output bounds the time without new output of a process that has ended but has output left, if another
+	// replica can speak for its rank. Otherwise silence is the bound.
 	output time.Duration
 	// apart is how long a peer that stages may be disconnected. It waits a little longer.
 	apart time.Duration

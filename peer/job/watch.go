@@ -443,8 +443,8 @@ func (w *watch) settle(s *step) {
 	w.settleInit(s)
 }
 
-// done reports whether the user has got all the output of rank: one replica has finished, and its output is
-// out. A replica that has not passed mpj.Init with all others counts if most replicas have ended so.
+// done reports whether some replica of rank has finished and the user has got all its output. If the job has
+// not begun, or the replica never called mpj.Init, it counts only if the program does not use mpj (see skips).
 func (w *watch) done(rank int) bool {
 	for k := range w.view.R {
 		p := view.Process{Rank: rank, Replica: k}

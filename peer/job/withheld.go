@@ -31,9 +31,9 @@ func (w withheld) overdue(speakers []view.Process, most func(view.Process) time.
 
 var errWithheld = errors.New("its process has ended, and the rest of its output does not come")
 
-// demandOutput gives up the peers that withhold output of speakers that have ended: another replica speaks
-// then. A rank without another replica fails in that case, so its peer gets more time. While the user has yet
-// to read the output that has come, a peer may not be allowed to send more.
+// demandOutput gives up the peers that withhold output of speakers that have ended, so that another replica
+// speaks. A rank without another replica fails, so its peer gets more time. A peer is not blamed while the user
+// has yet to read output of the rank, because flow control may keep the peer from sending more.
 func (e *execution) demandOutput() *Result {
 	var speakers []view.Process
 	for _, p := range e.watch.Undrained() {

@@ -101,8 +101,8 @@ func (j *job) cellsTaken() (n int) {
 	return n
 }
 
-// reorder sets which processes run here from now on. The limits of the whole part become those of as many
-// slots.
+// reorder sets which processes run here from now on, and adjusts the upload, CPU and weight limits of this part
+// of the job to their number.
 func (j *job) reorder(order []view.Process) {
 	j.service.mu.Lock()
 	j.order = order
@@ -113,7 +113,7 @@ func (j *job) reorder(order []view.Process) {
 	}
 	if most := j.processors(); most > 0 {
 		if err := j.group.SetCPU(most); err != nil {
-			j.log.Warn().Err(err).Msg("the job's limit of the processors stays as it was")
+			j.log.Warn().Err(err).Msg("CPU limit of the job not changed")
 		}
 	}
 	_ = j.yield() // after an error it keeps the weight that it had
@@ -255,7 +255,7 @@ func (j *job) forgetProcess(p *process) {
 func (j *job) vacate(p *process, why error) {
 	p.cancel()
 	if err := j.folder.RemoveProcess(p.id); err != nil {
-		j.log.Error().Err(err).Msg("scratch folder of a process stays until its job is over")
+		j.log.Error().Err(err).Msg("scratch folder of a process not removed; it stays until the job ends")
 	}
 	j.service.config.Reservations.Release(p.slot)
 	j.do(func() {

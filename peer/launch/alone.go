@@ -162,15 +162,15 @@ func (j *job) listensTo(p view.Process) bool {
 	return j.orphaned && j.attached != nil && here != nil && here.speaks && !here.drained()
 }
 
-// letNoneJoin ends the processes that wait to join while no submitter is connected that could let them. A
-// submitter that let them join before it was lost replaces them once they are in the view.
+// letNoneJoin ends the processes that wait to join while no submitter is connected. If the submitter had
+// already let one of them join, it replaces that process once the view names it.
 func (j *job) letNoneJoin() {
 	if j.attached != nil {
 		return
 	}
 	for _, p := range j.local {
 		if p.waits() {
-			p.end("its submitter is gone, and has not let it join")
+			p.end("its submitter is gone, so it cannot join the job")
 		}
 	}
 }

@@ -113,8 +113,8 @@ func (p *process) tell(m proclink.Message, descriptor *os.File) {
 	}
 }
 
-// begin lets the process leave mpj.Init once the process has called it and the job has begun or, for a process
-// that was added since, once the process is in the view.
+// begin lets the process leave mpj.Init, if the process has called it and the job has begun. A process that was
+// added later must also be in the view.
 func (p *process) begin() {
 	v := p.job.view
 	if !p.initialized || !p.job.begun || p.begun || p.added && v.State(p.id) == view.Vacant {
@@ -233,8 +233,9 @@ func (j *job) hearStalled(p *process) {
 	}
 }
 
-// hearUpToDate tells the submitter that a process that is set aside lacks nothing any more, once in each view
-// in which it is set aside.
+// hearUpToDate passes the statement that a process, which is set aside, lacks nothing any more to the
+// submitter. It drops repeated statements, and those about another epoch than the one in which the process was
+// set aside.
 func (j *job) hearUpToDate(p *process, a protection.UpToDate) {
 	if a.Since == j.view.AsideSince(p.id) && a.Since != 0 && a != p.upToDate && p.stalls < maxStalls {
 		p.upToDate = a

@@ -73,7 +73,7 @@ func (x image) checkMPI() error {
 	if why == "" {
 		return nil
 	}
-	return fmt.Errorf("a program of another MPI (%s): programs communicate through package mpj, in Go, for now (docs/mpj.md)", why)
+	return fmt.Errorf("a program of another MPI (%s): only Go programs that use package mpj can communicate (docs/mpj.md)", why)
 }
 
 func damaged(kind string, err error) error {

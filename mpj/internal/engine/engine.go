@@ -47,8 +47,8 @@ type Config struct {
 	// Stalled is called, now and then, while the rank waits for other replicas to receive an outcome. It may
 	// block.
 	Stalled func()
-	// UpToDate is called with the statement of the protocol that lets the process, which is set aside, count
-	// again. It may block.
+	// UpToDate is called while this process is set aside, with the master's statement that the process lacks
+	// nothing: with that statement it may count again. UpToDate may block.
 	UpToDate func(protection.UpToDate)
 }
 
@@ -62,7 +62,7 @@ type Engine struct {
 	past     *Past // nil: none
 	unkept   func(why string, forGood bool)
 	joined   func(messages, bytes uint64) // nil once told
-	state    *draft                       // what has come of the state that this process is to go on from
+	state    *draft                       // the received part of the checkpoint that this process resumes from
 	ahead    func()
 	upToDate func(protection.UpToDate)
 	onStall  func()

@@ -39,10 +39,10 @@ func (e *Engine) Flush() error {
 	})
 }
 
-// A process that has finished gets nothing more, so the replicas of other ranks forget what they keep
-// for it, and what it has acknowledged is compared no more. Its last acknowledgements must therefore
-// have reached them before it finishes. Flush sends each of them a Query for message 0 of a stream,
-// which every process counts as matched: the Receipt comes once all that was sent before has arrived.
+// When a process finishes, the replicas of other ranks drop the messages that they hold for it. From then on
+// they cannot compare its acknowledgements with their own messages. So its last acknowledgements must arrive
+// before it finishes. Flush sends each of these replicas a Query for message 0, which every process treats as
+// matched. Frames arrive in order, so the Receipt shows that all earlier frames have arrived.
 
 // askReached asks all processes of other ranks that this one has sent anything to. e.mu is held.
 func (e *Engine) askReached() {
@@ -75,8 +75,8 @@ func (e *Engine) reached(p view.Process) {
 	}
 }
 
-// reachedAll reports whether all that was sent has reached whoever compares. A process that is set
-// aside or has left the job is not waited for. e.mu is held.
+// reachedAll reports whether every process asked by askReached has answered. It does not wait for processes
+// that were set aside or are no longer live. e.mu is held.
 func (e *Engine) reachedAll() bool { return !slices.ContainsFunc(e.unreached, e.view.Counts) }
 
 // announcements returns the sends that wait for their receives.

@@ -42,8 +42,8 @@ type try struct {
 	really bool // there was a public address, and libp2p was not trying already
 }
 
-// New returns a Puncher for the host that its Option is given to; metrics go to reg, and
-// events hears what comes of each try. The host's supernodes are reached without holes.
+// New returns a Puncher for the host that its Option is given to. It registers its metrics with reg and reports
+// the result of each attempt to events. The host's supernodes are reached without holes.
 func New(supernodes []p2ppeer.AddrInfo, reg prometheus.Registerer, events holepunch.EventTracer, log zerolog.Logger) *Puncher {
 	p := &Puncher{
 		log:     log,

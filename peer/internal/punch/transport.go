@@ -13,20 +13,18 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// TCP is libp2p's transport, but for the port that peers behind relays are dialled from.
+// TCP is libp2p's TCP transport, except that it dials peers that have relays from another port.
 //
-// Holes are punched from the ports that both listen on, and libp2p dials everybody from there:
-// who is dialled sees where a hole would be. Yet a dial in vain leaves a trace at this peer's
-// router, for minutes. When the other one dials next, the router lets that in, and as the dial
-// is over here the listener answers; but the router takes the answer for part of what was
-// dialled, which it does not fit, and drops it. The connection stays half open, and as long as
-// it does the kernel refuses every dial from this port to there: no hole can be punched. So a
-// peer that has relays, whom a dial reaches in vain as a rule, is dialled from another port
-// unless a hole is punched.
+// Hole punching uses the ports that both peers listen on, and libp2p makes all other dials from the same port.
+// But a failed dial leaves an entry in this peer's router for minutes. When the other peer dials next, the
+// router lets that dial in and this peer's listener answers. The router then attributes the answer to the
+// failed dial, which it does not fit, and drops it. The connection stays half open, and meanwhile the kernel
+// refuses every dial from this port to that peer: no hole can be punched. Dials to peers that have relays
+// usually fail, so they use another port unless a hole is being punched.
 //
-// Supernodes are dialled from where holes are punched even while they have relays, as one has that
-// was just started and does not know yet that it is reached without. What they see is how this peer learns its
-// public address, without which no hole is punched.
+// Supernodes are always dialled from the hole-punching port: they report the address that they observe, and
+// without its public address this peer punches no holes. A supernode that has just started may have relays too,
+// until it learns that it can be reached directly.
 type TCP struct {
 	*tcp.TcpTransport
 	elsewhere *tcp.TcpTransport // dials from another port

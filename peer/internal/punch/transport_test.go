@@ -35,8 +35,8 @@ func newHost(t *testing.T, opts ...libp2p.Option) host.Host {
 	return h
 }
 
-// TestPortThatIsDialledFrom is the listening one's, but for who has relays, is no supernode, and is
-// dialled without a hole.
+// TestPortThatIsDialledFrom: peers are dialled from the listening port. The exceptions are dials, without a
+// hole, to peers that have relays and are not supernodes.
 func TestPortThatIsDialledFrom(t *testing.T) {
 	supernode := newHost(t)
 	p := New([]p2ppeer.AddrInfo{{ID: supernode.ID()}}, prometheus.NewRegistry(), new(heard), zerolog.Nop())
@@ -46,11 +46,11 @@ func TestPortThatIsDialledFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ relays, punched, supernode, same bool }{
-		"who has no relays":         {same: true},
-		"who has relays":            {relays: true},
-		"who has, through a hole":   {relays: true, punched: true, same: true},
-		"none, but through a hole":  {punched: true, same: true},
-		"a supernode that has some": {relays: true, supernode: true, same: true},
+		"no relays":               {same: true},
+		"relays":                  {relays: true},
+		"relays, through a hole":  {relays: true, punched: true, same: true},
+		"no relays, but a hole":   {punched: true, same: true},
+		"a supernode with relays": {relays: true, supernode: true, same: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			to := supernode

@@ -57,8 +57,8 @@ type conn struct {
 type hop struct {
 	asked   time.Time // when the relay was last probed
 	waiting bool      // for the answer
-	passed  time.Time // everything sent before this time has reached the relay,
-	at      time.Time // at this time at the latest
+	passed  time.Time // everything sent before this time has reached the relay
+	at      time.Time // when that became known
 }
 
 // A sight is what there is of one partner now.

@@ -17,11 +17,11 @@ type Change struct {
 	// of the rank in the view that this was asked for in. Once there is another master it
 	// means nothing any more.
 	Since uint64
-	// Aside says that Process, which is live, is set aside, provided that it was last set aside or returned in
-	// the epoch At, or never and At is 0 (see view.View.SetAside).
+	// Aside sets Process aside. The change has no effect unless Process was last set aside, or last returned, in
+	// epoch At; At is 0 if it never was (see view.View.SetAside).
 	Aside bool
-	// At, where Process is not set aside, is not 0 if Process, which was set aside in that epoch, counts again
-	// on the statement of the master that became master in Since.
+	// At, if Aside is false and At is not 0, is the epoch in which Process was set aside: the change lets Process
+	// count again. It relies on the statement of the master whose term began in epoch Since (see view.View.Return).
 	At uint64
 }
 

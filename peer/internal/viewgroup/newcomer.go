@@ -11,10 +11,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup/internal/pb"
 )
 
-// A Newcomer is a peer that comes while the job runs, with a process that is to join its rank. Its number is
-// higher than those of all earlier peers, even if it has had one. A peer that already takes part in the job,
-// and runs one more process, comes again with the number that it has: the voters stay the same, and all members
-// know which peer decides about the process.
+// A Newcomer is a peer that is introduced while the job runs, with a process that is to join a rank. A peer
+// that takes no part in the job gets a number higher than all earlier ones, even if it had a number before. A
+// peer that takes part already keeps its number and runs one more process. It is introduced so that all members
+// know which peer decides about that process; the voters stay the same.
 //
 //	submitter's peer                    others              newcomer
 //	  Introduce
@@ -71,8 +71,8 @@ func (m *Member) invited(n Newcomer) bool {
 	return m.config.Verify(m.config.IDs[submitterPeer], n.statement(), n.Signature)
 }
 
-// has reports whether n is a member already, with one more process. For the submitter's peer, which decides
-// about every process, no member needs to know.
+// has reports whether n is a member already and is introduced with one more process. It is false for the
+// submitter's peer, which decides about every process and needs no introduction.
 func (m *Member) has(n Newcomer) bool {
 	return n.Peer != submitterPeer && n.ID != "" && m.config.IDs[n.Peer] == n.ID
 }
@@ -88,8 +88,8 @@ func (n Newcomer) excludes(other Newcomer) bool {
 	return n.Peer == other.Peer && n.ID != other.ID || n.Process == other.Process
 }
 
-// introduction returns the change of the membership that takes n in. For a present member it changes nothing
-// else, whether it votes or not.
+// introduction returns the membership change that introduces n. If n is a member already, the change only
+// carries the description of its process: n votes, or does not vote, as before.
 func (m *Member) introduction(n Newcomer) *raftpb.ConfChange {
 	context, err := proto.Marshal(&pb.Newcomer{
 		Peer: []byte(n.ID), Rank: uint32(n.Process.Rank), Replica: uint32(n.Process.Replica), Row: n.Row, Signature: n.Signature,
