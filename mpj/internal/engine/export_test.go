@@ -16,6 +16,13 @@ func SetPatience(d time.Duration) (restore func()) {
 	return func() { patience = before }
 }
 
+// SetAnswersWithin changes answersWithin until restore is called.
+func SetAnswersWithin(d time.Duration) (restore func()) {
+	before := answersWithin
+	answersWithin = d
+	return func() { answersWithin = before }
+}
+
 // SetPastLimit changes pastLimit until restore is called.
 func SetPastLimit(bytes int) (restore func()) {
 	before := pastLimit

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -25,9 +26,7 @@ func (e *Engine) Flush() error {
 		// source compare.
 		e.apply(e.protocol.Tick())
 		e.askReached()
-		return e.await(w, func() bool {
-			return e.err == nil && e.queued == 0 && e.telling == 0 && e.protocol.Retained() == 0 && e.reachedAll()
-		})
+		return e.awaitLast(w)
 	}
 	e.ending = true
 	for _, b := range e.mailboxes {
@@ -43,6 +42,30 @@ func (e *Engine) Flush() error {
 // they cannot compare its acknowledgements with their own messages. So its last acknowledgements must arrive
 // before it finishes. Flush sends each of these replicas a Query for message 0, which every process treats as
 // matched. Frames arrive in order, so the Receipt shows that all earlier frames have arrived.
+
+// answersWithin, and what the job tolerates of silence, is how long Flush waits for the last answers. A process that
+// does not answer for so long, and is still live, has ended and its peer withholds that: such a peer holds up nobody
+// (V4).
+var answersWithin = 10 * time.Second // a variable for tests
+
+// awaitLast waits until all that this process has sent has arrived, also its last acknowledgements. All messages are
+// acknowledged first; what is under way then is of use only to replicas that compare. e.mu is held, but not while it
+// waits.
+func (e *Engine) awaitLast(w *waiter) error {
+	acknowledged := func() bool { return e.err == nil && e.telling == 0 && e.protocol.Retained() == 0 }
+	if err := e.await(w, acknowledged); err != nil {
+		return err
+	}
+	late := false
+	timer := time.AfterFunc(answersWithin+e.bears, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		late = true
+		e.flush.wake()
+	})
+	defer timer.Stop()
+	return e.await(w, func() bool { return acknowledged() && (late || e.queued == 0 && e.reachedAll()) })
+}
 
 // askReached asks all processes of other ranks that this one has sent anything to. e.mu is held.
 func (e *Engine) askReached() {
