@@ -72,12 +72,12 @@ var aspects = []aspect{
 // accounts compares those of the replicas of each rank. It is pure, like watch.
 type accounts struct {
 	of       map[view.Process]account
-	odd      map[view.Process]bool         // most of their rank have done something else
-	name     func(p view.Process) string   // for people
-	tolerant bool                          // differences are told and nothing else
-	shown    func(rank int) (p printed)    // what the user has got by now; nil: nobody knows
-	counting func(rank int) []view.Process // the replicas that count
-	speakers func(rank int) []view.Process // the processes that have spoken for a rank; nil: unknown
+	odd      map[view.Process]bool          // most of their rank have done something else
+	name     func(p view.Process) string    // for people
+	tolerant bool                           // differences are told and nothing else
+	shown    func(rank int) (printed, bool) // what the user has got by now; not ok if nobody knows
+	counting func(rank int) []view.Process  // the replicas that count
+	speakers func(rank int) []view.Process  // the processes that have spoken for a rank; nil: unknown
 }
 
 // Add takes the first account of p. It returns a sentence if another replica has done
@@ -172,10 +172,10 @@ func (a *accounts) compare(rank int, s aspect, final bool) (odd []view.Process, 
 func (a *accounts) misled(rank int) string {
 	for _, p := range a.counting(rank) {
 		x, ok := a.of[p]
-		if a.shown == nil || !ok || !x.Digested || a.odd[p] {
+		if !ok || !x.Digested || a.odd[p] {
 			continue
 		}
-		if got := a.shown(rank); got != x.Printed {
+		if got, known := a.shown(rank); known && got != x.Printed {
 			return fmt.Sprintf("%s has printed %v, and the user has got %v%s", a.name(p), x.Printed, got, a.source(rank))
 		}
 		break

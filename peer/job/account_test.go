@@ -18,7 +18,7 @@ func accountsOf(counting int, got printed) *accounts {
 	return &accounts{
 		of: make(map[view.Process]account), odd: make(map[view.Process]bool),
 		name:  func(p view.Process) string { return p.String() },
-		shown: func(int) printed { return got },
+		shown: func(int) (printed, bool) { return got, true },
 		counting: func(int) (ps []view.Process) {
 			for k := range counting {
 				ps = append(ps, proc(0, k))

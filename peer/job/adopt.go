@@ -64,7 +64,7 @@ func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) Result {
 		return refuse(sink, Result{Status: StatusUsage, Message: err.Error()})
 	}
 	defer k.close()
-	shown, err := k.positions()
+	shown, printed, err := k.positions()
 	begin, wrong := k.begin()
 	if err = errors.Join(err, wrong); err != nil {
 		return refuse(sink, Result{Status: StatusUsage, Message: err.Error()})
@@ -87,7 +87,7 @@ func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) Result {
 	defer s.forget(id)
 	j.printer = newPrinter(id, sink, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) }, k, s.cfg.Resident)
 	defer j.printer.close()
-	e := newAdopted(j, shown, begin)
+	e := newAdopted(j, shown, printed, begin)
 	e.until, _ = ctx.Deadline()
 	if e.healing != nil && !e.numbered() {
 		lacks = errors.New("not all that their peers have to know was kept")
@@ -124,7 +124,7 @@ func (s *Submitter) runAgain(k *keeper) (j *run, lacks error) {
 
 // newAdopted returns the execution of a job on the peers that it was kept with. Streams to
 // them are being made.
-func newAdopted(j *run, shown [][2]uint64, begin *jobpb.ToPeer) *execution {
+func newAdopted(j *run, shown [][2]uint64, printed []transcript, begin *jobpb.ToPeer) *execution {
 	r := &reservation.Reservation{Job: j.spec.ID}
 	for _, p := range j.keeper.kept.Peers {
 		r.Placements = append(r.Placements, reservation.Placement{Peer: p.Peer, Processes: p.Processes, Machine: p.SlotsOn})
@@ -137,7 +137,8 @@ func newAdopted(j *run, shown [][2]uint64, begin *jobpb.ToPeer) *execution {
 		e.flows[rank] = [2]flow{{shown: shown[rank][0]}, {shown: shown[rank][1]}}
 	}
 	if e.accounts != nil {
-		e.accounts.shown = nil // only of a part of it
+		e.printed = printed
+		e.accounts.speakers = nil // nobody knows who has spoken before
 	}
 	e.patience = time.After(j.req.Away)
 	latest := make(map[p2ppeer.ID]*link)

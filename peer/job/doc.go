@@ -59,7 +59,9 @@
 // Processes say when a receiver has got another message than they have produced
 // (package replication). What follows is the watch's to decide, by the number of
 // replicas that have produced each: diverged.go. Replicas that have ended account for
-// all that they have sent and printed, and their peer says so: account.go. A job that
+// all that they have sent and printed, and their peer says so: account.go. The submitter
+// compares that with what the user has got, which it keeps as a digest for a later attach:
+// transcript.go. A job that
 // is done waits, in bounded time, until most live replicas of each rank have given the
 // same account (hearout.go). Files of another replica than the one
 // they are collected from are compared by their lists: files.go.

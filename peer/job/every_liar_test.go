@@ -85,7 +85,7 @@ func (d *deceit) accounts() *accounts {
 	a := &accounts{
 		of: make(map[view.Process]account), odd: make(map[view.Process]bool), counting: d.watch.counting,
 		name:  func(p view.Process) string { return "replica on peer " + hostOf(p) },
-		shown: func(int) printed { return printedAs(d.got) },
+		shown: func(int) (printed, bool) { return printedAs(d.got), true },
 		speakers: func(int) (ps []view.Process) {
 			for k, p := range d.procs {
 				if p.spoke {

@@ -53,7 +53,7 @@ type execution struct {
 	generation uint32                            // of the group
 	grouped    time.Time                         // when it began
 	accounts   *accounts                         // of what replicas have done in all; nil: there are none
-	printed    []printedHash                     // by rank: what the user has got
+	printed    []transcript                      // by rank: what the user has got
 	views      *viewgroup.Group                  // agrees on views; nil: the submitter alone makes them
 	agreed     *agreed                           // what it has agreed on
 	adopted    *adopted                          // another process has begun the job; nil: this one

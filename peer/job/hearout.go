@@ -2,9 +2,7 @@ package job
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
-	"hash"
 	"slices"
 	"time"
 
@@ -39,10 +37,7 @@ const (
 
 // newAccounts returns the accounts of the job; nothing is known.
 func (e *execution) newAccounts() *accounts {
-	e.printed = make([]printedHash, e.j.req.N)
-	for rank := range e.printed {
-		e.printed[rank].Hash = sha256.New()
-	}
+	e.printed = newTranscripts(e.j.req.N)
 	return &accounts{
 		of: make(map[view.Process]account), odd: make(map[view.Process]bool),
 		tolerant: e.j.req.OnDivergence == Warn, shown: e.printedBy, counting: e.watch.counting, speakers: e.speakers,
@@ -52,30 +47,10 @@ func (e *execution) newAccounts() *accounts {
 	}
 }
 
-// A printedHash is of what the user has got of a rank's standard output.
-type printedHash struct {
-	hash.Hash
-	bytes uint64
-}
-
-func (h *printedHash) add(b []byte) {
-	h.Write(b)
-	h.bytes += uint64(len(b))
-}
-
 // printedBy returns what the user has got of a rank's standard output, and would get if
-// the job were over.
-func (e *execution) printedBy(rank int) printed {
-	h := e.printed[rank]
-	tail := e.emission.Tail(e.watch.View(), rank, Stdout)
-	all := sha256.New()
-	if len(tail) == 0 {
-		all = h.Hash
-	} else if clone, err := h.Hash.(hash.Cloner).Clone(); err == nil {
-		all = clone
-		all.Write(tail)
-	}
-	return printed{Bytes: h.bytes + uint64(len(tail)), Digest: [sha256.Size]byte(all.Sum(nil))}
+// the job were over. It is not ok if that is unknown.
+func (e *execution) printedBy(rank int) (p printed, ok bool) {
+	return e.printed[rank].with(e.emission.Tail(e.watch.View(), rank, Stdout))
 }
 
 // speakers returns the processes that speak for a rank, or have spoken for it.

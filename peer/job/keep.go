@@ -29,8 +29,8 @@ import (
 // after this one was killed:
 //
 //	<jobs>/<ID>/job    a Kept, as JSON; replaced as a whole
-//	            shown  how many records of each rank's streams the user has: 8 bytes each,
-//	                   written when the record has been
+//	            got    what the user has of each rank's streams, written when a record has been shown:
+//	                   a transcript of standard output, and how many records of standard error, in 8 bytes
 //	            lock   held by the process that follows the job
 //	            work, contents/  for peers that come later: see work.go
 //
@@ -138,7 +138,7 @@ func expire(dir string) {
 
 // touched returns when the job was last marked, or anything else of it kept.
 func (k *keeper) touched() (last time.Time) {
-	for _, name := range []string{".", "job", "shown", "lock"} {
+	for _, name := range []string{".", "job", "got", "lock"} {
 		if info, err := os.Stat(filepath.Join(k.dir, name)); err == nil && info.ModTime().After(last) {
 			last = info.ModTime()
 		}
@@ -181,10 +181,11 @@ type keeper struct {
 	dir   string
 	kept  Kept
 	lock  *flock.Flock
-	shown *os.File
-	left  bool // another process is to go on with it: peers have yet to be told that the job is over
-	told  bool // the user knows that the job can be gone on with
-	got   bool // the user has the result
+	shown *os.File     // the file got
+	out   []transcript // by rank: what is noted there of standard output
+	left  bool         // another process is to go on with it: peers have yet to be told that the job is over
+	told  bool         // the user knows that the job can be gone on with
+	got   bool         // the user has the result
 }
 
 // keep begins to keep a job of its own.
@@ -194,7 +195,7 @@ func (s *Submitter) keep(j *run) (*keeper, error) {
 	}
 	k := &keeper{dir: filepath.Join(s.cfg.Jobs, j.spec.ID), kept: Kept{
 		Job: j.spec.ID, Request: j.req, Since: j.spec.Created,
-	}}
+	}, out: newTranscripts(j.req.N)}
 	if !s.cfg.Resident {
 		var err error
 		if k.kept.Identity, err = crypto.MarshalPrivateKey(s.cfg.Key); err != nil {
@@ -241,6 +242,8 @@ func (s *Submitter) reopen(id string) (*keeper, error) {
 		if k.kept, err = readKept(k.dir); err != nil { // it was over meanwhile
 			k.close()
 			err = fmt.Errorf("%w: %s", errNotKept, id)
+		} else if _, k.out, err = k.positions(); err != nil {
+			k.close()
 		}
 	}
 	if err != nil {
@@ -259,7 +262,7 @@ func (k *keeper) open() error {
 	if !ok {
 		return fmt.Errorf("another p2prun follows job %s", filepath.Base(k.dir))
 	}
-	if k.shown, err = os.OpenFile(filepath.Join(k.dir, "shown"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+	if k.shown, err = os.OpenFile(filepath.Join(k.dir, "got"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		k.lock.Close()
 		return fmt.Errorf("keep the job: %w", err)
 	}
@@ -333,34 +336,43 @@ func (k *keeper) writeResult(r Result, rest []Output) error {
 	return k.write()
 }
 
-const positionSize = 8
+// shownSize is how many bytes of the file got a rank takes.
+const shownSize = transcriptSize + 8
 
-// note keeps that the user has the first count records of a rank's stream.
-func (k *keeper) note(rank int, s Stream, count uint64) error {
+// note keeps that the user has got the records of an output event, and all before.
+func (k *keeper) note(e Event) error {
 	if k == nil {
 		return nil
 	}
-	at := int64(2*rank+int(s-Stdout)) * positionSize
-	_, err := k.shown.WriteAt(binary.BigEndian.AppendUint64(nil, count), at)
+	at := int64(e.Rank) * shownSize
+	var err error
+	if e.Stream == Stdout {
+		t := &k.out[e.Rank]
+		t.add(e.Record, e.Records, e.Data)
+		_, err = k.shown.WriteAt(t.encode(), at)
+	} else {
+		_, err = k.shown.WriteAt(binary.BigEndian.AppendUint64(nil, e.Record), at+transcriptSize)
+	}
 	if errors.Is(err, os.ErrClosed) { // it is not kept any more
 		return nil
 	}
 	return err
 }
 
-// positions returns how many records of each rank's streams the user has.
-func (k *keeper) positions() ([][2]uint64, error) {
-	all := make([]byte, 2*positionSize*k.kept.Request.N)
+// positions returns how many records of each rank's streams the user has, and what has been printed in those of
+// standard output.
+func (k *keeper) positions() (counts [][2]uint64, out []transcript, err error) {
+	all := make([]byte, shownSize*k.kept.Request.N) // what was never written is 0
 	if _, err := k.shown.ReadAt(all, 0); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("read how much of the output is shown: %w", err)
+		return nil, nil, fmt.Errorf("read how much of the output is shown: %w", err)
 	}
-	out := make([][2]uint64, k.kept.Request.N) // what was never written is 0
-	for rank := range out {
-		for s := range out[rank] {
-			out[rank][s] = binary.BigEndian.Uint64(all[(2*rank+s)*positionSize:])
-		}
+	for rank := range k.kept.Request.N {
+		b := all[rank*shownSize:]
+		t := decodeTranscript([transcriptSize]byte(b))
+		counts = append(counts, [2]uint64{t.records, binary.BigEndian.Uint64(b[transcriptSize:])})
+		out = append(out, t)
 	}
-	return out, nil
+	return counts, out, nil
 }
 
 // delivered notes that the user has the result.

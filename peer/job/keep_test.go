@@ -43,7 +43,7 @@ func TestAKeptJobIsAsItWas(t *testing.T) {
 	}
 	for rank, counts := range [][2]uint64{{1 << 40, 0}, {0, 7}} {
 		for i, n := range counts {
-			if err := errors.Join(k.note(rank, Stream(i+1), 3), k.note(rank, Stream(i+1), n)); err != nil {
+			if err := errors.Join(k.note(shownEvent(rank, Stream(i+1), 3)), k.note(shownEvent(rank, Stream(i+1), n))); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -71,7 +71,7 @@ func TestAKeptJobIsAsItWas(t *testing.T) {
 	if err != nil || !key.Equals(s.cfg.Key) {
 		t.Errorf("another identity, %v", err)
 	}
-	if shown, err := again.positions(); err != nil || !reflect.DeepEqual(shown, [][2]uint64{{1 << 40, 0}, {0, 7}}) {
+	if shown, _, err := again.positions(); err != nil || !reflect.DeepEqual(shown, [][2]uint64{{1 << 40, 0}, {0, 7}}) {
 		t.Errorf("positions %v, %v", shown, err)
 	}
 	if begin, err := again.begin(); err != nil || string(begin.GetBegin().GetKeys()) != "keys" {
@@ -148,7 +148,7 @@ func TestAJobWithAResultIsOver(t *testing.T) {
 		{Rank: 1, Stream: Stdout, Record: 8, Data: []byte("last ")},
 		{Rank: 0, Stream: Stderr, Data: []byte("tail")},
 	}
-	if err := errors.Join(k.note(1, Stdout, 6), k.writeResult(want, rest), k.note(1, Stdout, 7)); err != nil {
+	if err := errors.Join(k.note(shownEvent(1, Stdout, 6)), k.writeResult(want, rest), k.note(shownEvent(1, Stdout, 7))); err != nil {
 		t.Fatal(err)
 	}
 	k.close()

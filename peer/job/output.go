@@ -53,7 +53,7 @@ func (e *execution) output(h heard, p view.Process) *Result {
 		event := outputEvent(p.Rank, s, fresh)
 		event.Record, event.Records = next, records
 		if s == Stdout && e.accounts != nil {
-			e.printed[p.Rank].add(fresh)
+			e.printed[p.Rank].add(next, records, fresh)
 		}
 		i := item{event: event, weight: len(fresh) + outputOverhead}
 		f.unread += i.weight

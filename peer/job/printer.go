@@ -255,7 +255,7 @@ func (p *printer) check(err error) {
 
 // note keeps what has been shown.
 func (p *printer) note(i item) {
-	err := p.keeper.note(i.event.Rank, i.event.Stream, i.event.Record)
+	err := p.keeper.note(i.event)
 	if err == nil || p.unkept {
 		return
 	}

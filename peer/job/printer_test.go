@@ -120,7 +120,7 @@ func TestPrinterSaysOnceThatNothingIsNoted(t *testing.T) {
 			warnings++
 		}
 		return nil
-	}), nil, &keeper{shown: full}, false)
+	}), nil, &keeper{shown: full, out: newTranscripts(1)}, false)
 	for i := range uint64(2) {
 		p.print(record(0, i+1))
 		<-p.news
@@ -196,7 +196,7 @@ func TestR6WhatIsShownAtOnce(t *testing.T) {
 		if len(shown) != want {
 			t.Errorf("handed %v: shown by %d events, want %d", handed, len(shown), want)
 		}
-		if at, err := k.positions(); err != nil || at[0][0] != 1200 {
+		if at, _, err := k.positions(); err != nil || at[0][0] != 1200 {
 			t.Errorf("handed %v: noted %v, %v", handed, at, err)
 		}
 		weight := 0
