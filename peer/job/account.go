@@ -75,7 +75,7 @@ type accounts struct {
 	odd      map[view.Process]bool          // most of their rank have done something else
 	name     func(p view.Process) string    // for people
 	tolerant bool                           // differences are told and nothing else
-	shown    func(rank int) (printed, bool) // what the user has got by now; not ok if nobody knows
+	shown    func(rank int) (printed, bool) // what the user has got by now; not ok if that is unknown
 	counting func(rank int) []view.Process  // the replicas that count
 	speakers func(rank int) []view.Process  // the processes that have spoken for a rank; nil: unknown
 }

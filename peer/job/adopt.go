@@ -138,7 +138,7 @@ func newAdopted(j *run, shown [][2]uint64, printed []transcript, begin *jobpb.To
 	}
 	if e.accounts != nil {
 		e.printed = printed
-		e.accounts.speakers = nil // nobody knows who has spoken before
+		e.accounts.speakers = nil // those before the attachment are unknown
 	}
 	e.patience = time.After(j.req.Away)
 	latest := make(map[p2ppeer.ID]*link)

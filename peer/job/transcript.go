@@ -26,7 +26,8 @@ func newTranscripts(n int) (all []transcript) {
 	return all
 }
 
-// add adds records that the user has got after the first ones, up to number next.
+// add appends records of output. The last of them has number next; if they do not follow the previous ones, the
+// digest becomes unknown.
 func (t *transcript) add(next, records uint64, data []byte) {
 	if t.records+records != next {
 		t.digest = nil
@@ -70,8 +71,8 @@ func (t *transcript) encode() []byte {
 	return b[:transcriptSize]
 }
 
-// decodeTranscript reads what encode has returned; of nothing but zeros, which a file has that was never written,
-// nothing is printed yet.
+// decodeTranscript reads what encode has returned. Zeros, as in a part of the file that was never written, are a
+// transcript of no output.
 func decodeTranscript(b [transcriptSize]byte) transcript {
 	if b == [transcriptSize]byte{} {
 		return newTranscript()

@@ -66,7 +66,7 @@ func TestTranscriptOfNothing(t *testing.T) {
 }
 
 // TestV4AttachedJobKnowsWhatTheUserGotBefore it was attached to: a replica that printed something else then than it
-// accounts for is found. Where a part of the output was not noted, nobody knows, and the job ends as its replicas say.
+// accounts for is found. If a part of the output was not noted, nothing is compared, and the job ends as its replicas say.
 func TestV4AttachedJobKnowsWhatTheUserGotBefore(t *testing.T) {
 	skip.Long(t)
 	for name, tt := range map[string]struct {

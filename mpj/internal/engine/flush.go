@@ -43,14 +43,14 @@ func (e *Engine) Flush() error {
 // before it finishes. Flush sends each of these replicas a Query for message 0, which every process treats as
 // matched. Frames arrive in order, so the Receipt shows that all earlier frames have arrived.
 
-// answersWithin, and what the job tolerates of silence, is how long Flush waits for the last answers. A process that
-// does not answer for so long, and is still live, has ended and its peer withholds that: such a peer holds up nobody
-// (V4).
+// answersWithin, plus the silence that the job tolerates, is how long Flush waits for the last answers. A process that
+// has not answered by then and is still live in the view has probably ended, and its peer conceals that. Such a peer
+// must not hold up the job (V4).
 var answersWithin = 10 * time.Second // a variable for tests
 
-// awaitLast waits until all that this process has sent has arrived, also its last acknowledgements. All messages are
-// acknowledged first; what is under way then is of use only to replicas that compare. e.mu is held, but not while it
-// waits.
+// awaitLast waits until everything that this process has sent has arrived, including its last acknowledgements. The
+// wait for its messages has no limit. The acknowledgements, which only serve to find divergences, are given up after
+// answersWithin. e.mu is held, but not while it waits.
 func (e *Engine) awaitLast(w *waiter) error {
 	acknowledged := func() bool { return e.err == nil && e.telling == 0 && e.protocol.Retained() == 0 }
 	if err := e.await(w, acknowledged); err != nil {

@@ -113,8 +113,8 @@ func TestSendsToTheFinishedEnd(t *testing.T) {
 	}
 }
 
-// TestV4FlushDoesNotWaitForOneWhoseEndIsWithheld: a process has ended, and its peer does not say so. It answers
-// nobody any more, and stays live.
+// TestV4FlushDoesNotWaitForOneWhoseEndIsWithheld: a process has ended, but its peer does not report that, so the
+// process stays live in the view. It answers no more questions.
 func TestV4FlushDoesNotWaitForOneWhoseEndIsWithheld(t *testing.T) {
 	defer engine.SetAnswersWithin(50 * time.Millisecond)()
 	for name, config := range configs(2) {

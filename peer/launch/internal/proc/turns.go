@@ -8,8 +8,8 @@ type Turns struct {
 	Ran, Waited time.Duration // of all their threads
 }
 
-// Lacked returns for how long since before they wanted a processor and had none. Who has several threads
-// that wait while one runs lacks nothing in that time.
+// Lacked returns how long these processes have waited for a processor since before, without running. Time in
+// which some of their threads wait while another runs does not count.
 func (t Turns) Lacked(before Turns) time.Duration {
 	idle := t.At.Sub(before.At) - (t.Ran - before.Ran)
 	return max(0, min(idle, t.Waited-before.Waited))
