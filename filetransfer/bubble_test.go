@@ -194,7 +194,7 @@ func TestT1SourceThatTalksGarbageIsNamedAndLeftOut(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var log logtest.Log
 					submitter, peer := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "peer", zerolog.New(&log))
-					w, _ := offer(t, submitter, peer, content(1, PieceBytes))
+					w, _ := offer(t, submitter, peer, content(1, 2*PieceBytes))
 					defer peer.Share(job, "origin", []p2ppeer.ID{"fellow"}, nil)()
 					peer.connect(map[p2ppeer.ID]*Service{"origin": submitter})
 					tried, open := 0, peer.open

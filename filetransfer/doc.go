@@ -20,13 +20,13 @@
 // Files that are still in the web come into the submitter's store by Download, and are staged from
 // there like others.
 //
-// What is wanted is asked for in units of at most a mebibyte: a piece of a large
+// What is wanted is asked for in units of at most 256 KiB: a piece of a large
 // file, or several small files. Peers that Share ask each other for what they have,
 // and the origin for what nobody has yet, so that it sends everything about once
 // however many they are. Peers at one site take from each other what one of them has fetched, so
 // that each byte crosses the site's uplink about once: near.go.
 //
-// Beyond the local network no more bytes are in flight than fill the link, so that control traffic, which
+// Beyond the site no more bytes are in flight than fill the link, so that control traffic, which
 // passes the same queues, waits only briefly. The fetching peer reports how much has arrived, and flight.go
 // derives from these reports how much the link holds.
 //

@@ -17,7 +17,7 @@ const (
 	emptyFor = time.Minute
 )
 
-// A flight says how many bytes may be in flight on a link beyond the local network: enough to fill the link and
+// A flight says how many bytes may be in flight on a link beyond the site: enough to fill the link and
 // no more, because the rest would wait in a queue that control traffic has to pass. It is a pure core. The
 // window is
 //

@@ -19,7 +19,7 @@ const (
 	// does not say that it has arrived.
 	unconfirmed = 60 * time.Second
 	// maxBooked is how many units are booked for a peer that have not arrived.
-	maxBooked = 4
+	maxBooked = 16
 )
 
 // A ledger is an origin's book of the units of one list: to whom each was given,

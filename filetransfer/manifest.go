@@ -21,7 +21,7 @@ const (
 	MaxPathBytes     = 1024     // one staged path
 	MaxPathDepth     = 64       // names in one staged path
 	MaxNameBytes     = 255      // one name in it; the limit of Linux file systems
-	MaxFileBytes     = 1 << 39  // one file: its Pieces take half of MaxManifestBytes
+	MaxFileBytes     = 1 << 37  // one file: its Pieces take half of MaxManifestBytes
 )
 
 // An Entry is one file of a Manifest.

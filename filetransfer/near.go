@@ -21,7 +21,7 @@ const (
 	// waitShare bounds the time that a fetch waits for one neighbor: 1/waitShare of its own.
 	waitShare = 4
 	// unitTime is the wait allowed in addition for each unit that the neighbor sends: 4 MiB/s.
-	unitTime = 250 * time.Millisecond
+	unitTime = 60 * time.Millisecond
 )
 
 // A neighbor is a fellow at this peer's site.

@@ -13,8 +13,8 @@ import (
 // Who answers tries a sample of the piece, and compares.
 
 const (
-	sampleBytes = 32 << 10 // of a piece that are tried first
-	minPacked   = 512      // bytes: less is not worth it
+	sampleBytes = 8 << 10 // of a piece that are tried first
+	minPacked   = 512     // bytes: less is not worth it
 	// hoped is the part of a piece that compression leaves, at best, when it is tried at all.
 	hoped = 0.3
 	// margin is how many times more time it must spare than it takes: the asking peer has to

@@ -12,8 +12,9 @@ import (
 )
 
 // PieceBytes is how much of a content is verified, and passed on to others, at
-// once. It is a multiple of SHA-256's block of 64 bytes.
-const PieceBytes = 1 << 20
+// once. It is a multiple of SHA-256's block of 64 bytes. A peer passes nothing on before the first piece
+// is complete, and the last pieces take as long as the first ones: small pieces keep slow links busy.
+const PieceBytes = 1 << 18
 
 // chainBytes is the size of SHA-256's chaining value.
 const chainBytes = sha256.Size

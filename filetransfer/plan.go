@@ -5,15 +5,18 @@ import (
 	"time"
 )
 
+// How many units are requested ahead of their arrival.
 const (
-	// soleWindow is how many units are asked for ahead of their arrival of a
-	// peer that alone has them: 16 MiB fill a link of 1 Gbit/s and 100 ms.
-	soleWindow = 16
-	// fellowWindow is how many are of each of several.
+	// soleWindow is for a source that alone has them: 16 MiB fill a link of 1 Gbit/s and 100 ms.
+	soleWindow = 64
+	// fellowWindow is for each of several fellows, and freshWindow for the origin while it gives each unit
+	// to one peer only. Small windows keep the queues of slow links short.
 	fellowWindow = 4
-	// freshWindow is how many are of the origin, when it gives each unit to
-	// somebody else.
-	freshWindow = 2
+	freshWindow  = 2
+	// quickFactor enlarges these for a source that sends a unit within quickly of the request: the
+	// windows would not fill a fast link over which a message takes long.
+	quickFactor = 4
+	quickly     = 250 * time.Millisecond
 )
 
 const (
@@ -84,6 +87,7 @@ type source struct {
 	asked  []asking      // oldest first: answers come in that order
 	heard  time.Duration // when it last sent bytes of a unit, or was asked with nothing else under way
 	silent bool
+	quick  bool // its last unit came within quickly of the request
 }
 
 type asking struct {
@@ -239,7 +243,9 @@ func (p *plan) tick(now time.Duration) {
 func (p *plan) arrived(id int, now time.Duration) {
 	p.wait(now)
 	p.came = now
-	p.took(id, now-p.sources[id].asked[0].at)
+	took := now - p.sources[id].asked[0].at
+	p.sources[id].quick = took < quickly
+	p.took(id, took)
 	p.finish(p.answered(id, now))
 }
 
@@ -327,13 +333,17 @@ func (p *plan) next(id int, now time.Duration) (u int, fresh, ok bool) {
 }
 
 func (p *plan) window(id int, now time.Duration) int {
-	switch {
-	case id != origin:
-		return fellowWindow
-	case p.sharing(now):
-		return freshWindow
+	n := fellowWindow
+	if id == origin {
+		if !p.sharing(now) {
+			return soleWindow
+		}
+		n = freshWindow
 	}
-	return soleWindow
+	if p.sources[id].quick {
+		n *= quickFactor
+	}
+	return n
 }
 
 // sharing reports whether what the origin gives to others may come from them. When
@@ -427,12 +437,17 @@ func (p *plan) ofFellow(id int, s *source, now time.Duration) int {
 }
 
 // late reports whether a unit was requested so long ago that it is requested once more: from a
-// neighbor, or from another site.
+// neighbor; or from another site, if all other units are under way.
 func (p *plan) late(u int, near bool, now time.Duration) bool {
 	if near {
 		return now-p.since[u] > endgame
 	}
-	return now-p.since[u] > max(endgame, 2*p.usual)
+	return now-p.since[u] > max(endgame, 2*p.usual) && p.idle()
+}
+
+// idle reports whether everything that is missing is under way.
+func (p *plan) idle() bool {
+	return p.find(p.first, func(u int) bool { return p.asked[u] == 0 }) < 0
 }
 
 func isAsked(asked []asking, u int) bool {

@@ -25,7 +25,7 @@ func set(n int, units ...int) bitset {
 }
 
 func TestPlanTakesEverythingInOrderFromTheOriginAlone(t *testing.T) {
-	p := newPlan(40, set(40, 1), 0, 1, 0)
+	p := newPlan(160, set(160, 1), 0, 1, 0)
 	p.joined(origin, 0)
 	units, fresh := asks(p, origin, 0)
 	if len(units) != soleWindow || fresh || units[0] != 0 || units[1] != 2 {
@@ -78,7 +78,7 @@ func TestPlanAsksTheOriginForWhatNobodyHas(t *testing.T) {
 }
 
 func TestPlanTakesFromTheOriginWhenNoFellowIsInReach(t *testing.T) {
-	p := newPlan(40, newBitset(40), 2, 1, 0)
+	p := newPlan(160, newBitset(160), 2, 1, 0)
 	p.joined(origin, 0)
 	if units, fresh := asks(p, origin, 0); len(units) != freshWindow || !fresh {
 		t.Fatalf("asks for %v, fresh %v", units, fresh)
@@ -90,7 +90,7 @@ func TestPlanTakesFromTheOriginWhenNoFellowIsInReach(t *testing.T) {
 
 // On a busy machine, or far away, fellows take as long to reach as the origin did.
 func TestPlanWaitsLongerForFellowsWhereTheOriginWasSlowToReach(t *testing.T) {
-	p := newPlan(40, newBitset(40), 2, 1, 0)
+	p := newPlan(160, newBitset(160), 2, 1, 0)
 	p.joined(origin, grace)
 	p.joined(origin, 2*grace) // another stream does not count
 	if units, fresh := asks(p, origin, 4*grace-1); len(units) != freshWindow || !fresh {
@@ -98,6 +98,53 @@ func TestPlanWaitsLongerForFellowsWhereTheOriginWasSlowToReach(t *testing.T) {
 	}
 	if units, fresh := asks(p, origin, 4*grace); len(units) != soleWindow-freshWindow || fresh {
 		t.Errorf("asks for %v, fresh %v when no fellow has come for long", units, fresh)
+	}
+}
+
+// A source that answers quickly is asked for more at a time, until it does not.
+func TestPlanAsksAQuickSourceForMore(t *testing.T) {
+	p := newPlan(160, newBitset(160), 1, 1, 0)
+	p.joined(origin, 0)
+	p.joined(1, 0)
+	p.has(1, newBitset(160), nil)
+	if units, _ := asks(p, origin, 0); len(units) != freshWindow {
+		t.Fatalf("asks for %v at first", units)
+	}
+	p.arrived(origin, quickly-1)
+	if units, _ := asks(p, origin, quickly); len(units) != quickFactor*freshWindow-1 {
+		t.Errorf("asks for %v of a quick one", units)
+	}
+	for range quickFactor*freshWindow - 1 {
+		p.arrived(origin, 3*quickly)
+	}
+	if units, _ := asks(p, origin, 3*quickly); len(units) != 1 {
+		t.Errorf("asks for %v once it is slow", units)
+	}
+}
+
+// While units are missing that are not under way, none is requested from two other sites: each copy takes
+// time of a slow link.
+func TestPlanRequestsFromASecondSiteOnlyAtTheEnd(t *testing.T) {
+	const units = fellowWindow + 1
+	p := newPlan(units, newBitset(units), 2, 1, 0)
+	p.joined(1, 0)
+	p.joined(2, 0)
+	all := newBitset(units)
+	for u := range units {
+		all.add(u)
+	}
+	p.has(1, all, nil)
+	first, _ := asks(p, 1, 0)
+	p.has(2, set(units, first...), nil)
+	if more, _ := asks(p, 2, 2*endgame); more != nil {
+		t.Fatalf("requests %v from a second site while another unit is not under way", more)
+	}
+	p.arrived(1, 2*endgame)
+	if more, _ := asks(p, 1, 2*endgame); len(more) != 1 {
+		t.Fatalf("requests %v from the first site", more)
+	}
+	if more, _ := asks(p, 2, 5*endgame); len(more) == 0 {
+		t.Error("requests nothing from a second site at the end")
 	}
 }
 

@@ -26,7 +26,7 @@ const (
 
 // maxRoom is how many parts of fellows are in memory: each has a buffer of a piece, and one
 // that is coming in compressed another.
-const maxRoom = 64
+const maxRoom = 256
 
 var errClosed = errors.New("file transfer service is closed")
 

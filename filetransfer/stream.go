@@ -75,7 +75,7 @@ type part struct {
 
 // maxParts is how many parts may have come that the keeper has not begun with: each has
 // a buffer of a piece.
-const maxParts = 1
+const maxParts = 4
 
 // buffers are of a piece each.
 var buffers = sync.Pool{New: func() any { b := make([]byte, PieceBytes); return &b }}
@@ -99,7 +99,7 @@ func (st *stream) run(ctx context.Context) error {
 	if st.t.svc.unpacks {
 		st.rate = guess(l)
 	}
-	st.counts = st.t.svc.far(l)
+	st.counts = st.t.svc.far(l) || st.t.otherSite(st.peer)
 	st.out, st.counted, st.parts = make(chan *pb.Ask, 4*maxAhead), make(chan struct{}, 1), make(chan part, maxParts)
 	var writing sync.WaitGroup
 	writing.Go(func() { st.write(ctx) }) // ends with ctx

@@ -360,7 +360,7 @@ func TestSwarm(t *testing.T) {
 		{name: "one", peers: 1, units: 256, copies: 1, times: 1.1},
 		{name: "16", peers: 16, units: 256, copies: 1.6, times: 1.5},
 		{name: "64", peers: 64, units: 64, copies: 1.6, times: 1.5},
-		{name: "256", peers: 256, units: 32, copies: 1.6, times: 1.5},
+		{name: "256", peers: 256, units: 128, copies: 1.6, times: 1.5},
 		{name: "small file", peers: 16, units: 16, copies: 1.6},
 		{name: "fewer units than peers", peers: 64, units: 4, copies: 1.6},
 		{name: "mixed rates", peers: 16, units: 64, copies: 1.6, change: func(w *world, rng *rand.Rand) {
@@ -370,7 +370,7 @@ func TestSwarm(t *testing.T) {
 		}},
 		{name: "one stalls", peers: 16, units: 128, copies: 1.6, change: func(w *world, _ *rand.Rand) { w.hosts[3].stalls = true }},
 		{name: "one lies", peers: 16, units: 128, copies: 1.6, change: func(w *world, _ *rand.Rand) { w.hosts[3].lies = true }},
-		{name: "one hogs", peers: 16, units: 128, copies: 1.6, times: 8, change: func(w *world, _ *rand.Rand) { w.hog(3) }},
+		{name: "one hogs", peers: 16, units: 512, copies: 1.6, times: 8, change: func(w *world, _ *rand.Rand) { w.hog(3) }},
 		{name: "four of 64 stall, four lie", peers: 64, units: 64, copies: 1.6, change: func(w *world, _ *rand.Rand) {
 			for i := range 4 {
 				w.hosts[5+7*i].stalls = true
@@ -423,7 +423,7 @@ func TestSwarmAtSites(t *testing.T) {
 		{name: "one never answers", sites: 3, each: 2, units: 64, copies: 1.6, times: 2.5, change: func(w *world) { w.hosts[3].stalls = true }},
 		{name: "one lies", sites: 3, each: 2, units: 64, copies: 1.5, times: 2, change: func(w *world) { w.hosts[3].lies = true }},
 		{name: "one fetches nothing", sites: 3, each: 2, units: 64, copies: 1.3, times: 2, change: func(w *world) { w.hosts[3].idle = true; w.done++ }},
-		{name: "one sends slowly", sites: 3, each: 2, units: 64, copies: 1.6, times: 2.5, change: func(w *world) { w.hosts[3].pause = 900 * time.Millisecond }},
+		{name: "one sends slowly", sites: 3, each: 2, units: 256, copies: 1.6, times: 2.5, change: func(w *world) { w.hosts[3].pause = 225 * time.Millisecond }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -98,6 +98,12 @@ func (t *transfer) place() {
 	t.plan.place(siteKey(t.svc.host.ID()), near)
 }
 
+// otherSite reports whether some fellows are at this peer's site, and the peer is not: the way to it may be
+// slow, and others of the site use it.
+func (t *transfer) otherSite(p p2ppeer.ID) bool {
+	return len(t.near) > 0 && !slices.Contains(t.near, p)
+}
+
 // giveUp takes note that a fellow is not asked any more, and logs why.
 func (t *transfer) giveUp(p p2ppeer.ID, err error) {
 	t.mu.Lock()
