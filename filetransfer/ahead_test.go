@@ -1,14 +1,17 @@
 package filetransfer
 
 import (
+	"context"
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-msgio/pbio"
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
@@ -45,6 +48,54 @@ func TestNoMoreIsUnderWayThanIsAcknowledged(t *testing.T) {
 			t.Errorf("given up after %v, want %v", took, stallTimeout)
 		}
 	})
+}
+
+// TestFlightsBetweenSites: a peer that has a neighbor at its site reports what arrives from other sites, and not
+// what arrives from the neighbor; one without neighbors reports nothing.
+func TestFlightsBetweenSites(t *testing.T) {
+	for name, tt := range map[string]struct{ near, origin, fellow bool }{
+		"a neighbor": {true, true, false}, "no neighbor": {false, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				peer := newOffline(t, "peer", zerolog.Nop())
+				w, _ := offer(t, newOffline(t, "origin", zerolog.Nop()), peer, content(1, 2*PieceBytes))
+				var near []p2ppeer.ID
+				if tt.near {
+					near = append(near, "fellow")
+				}
+				defer peer.Share(job, "origin", []p2ppeer.ID{"fellow"}, near)()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				heard := make(chan struct{}, 2)
+				counts := map[p2ppeer.ID]bool{}
+				var mu sync.Mutex
+				peer.open = func(_ context.Context, to p2ppeer.ID) (link, error) {
+					ours, theirs := net.Pipe()
+					go func() { // ends with the peer's end
+						var ask pb.Ask
+						if err := pbio.NewDelimitedReader(theirs, maxAsk).ReadMsg(&ask); err == nil {
+							mu.Lock()
+							counts[to] = ask.GetOpen().GetCounts()
+							mu.Unlock()
+							heard <- struct{}{}
+						}
+						io.Copy(io.Discard, theirs)
+					}()
+					return pipeLink{ours}, nil
+				}
+				ended := make(chan error, 1)
+				go func() { ended <- peer.Fetch(ctx, "origin", job, []Want{w}, nil) }()
+				<-heard
+				<-heard
+				cancel()
+				<-ended
+				if counts["origin"] != tt.origin || counts["fellow"] != tt.fellow {
+					t.Errorf("reports to %v, want it to the origin: %v, to the fellow: %v", counts, tt.origin, tt.fellow)
+				}
+			})
+		})
+	}
 }
 
 // TestO4PeerThatSaysWhatCannotHaveComeIsNamed: the log names a peer that reports an impossible number of bytes.

@@ -490,7 +490,7 @@ func TestFetchEndsWithItsContextAndWithClose(t *testing.T) {
 	for _, end := range []string{"context", "close"} {
 		t.Run(end, func(t *testing.T) {
 			submitter, peer := newPair(t)
-			w, _ := offer(t, submitter, peer, content(1, 4*PieceBytes))
+			w, _ := offer(t, submitter, peer, content(1, 4*maxParts*PieceBytes))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			held, hold := context.WithCancel(context.Background())

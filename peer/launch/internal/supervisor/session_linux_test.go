@@ -152,6 +152,7 @@ func awaitExitOf(t *testing.T, pid int) {
 // TestSessionIsNoMatter to what is promised of programs otherwise. What a terminal's stop signals do there is: nobody
 // is there who could have them go on.
 func TestSessionIsNoMatter(t *testing.T) {
+	skip.Long(t)
 	apart(t)
 	t.Setenv(sessionVariable, "1")
 	for name, test := range map[string]func(*testing.T){
