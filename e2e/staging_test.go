@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -67,36 +66,53 @@ func TestLANStagingOverASlowUplink(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestLANStagingAtSites stages a file from a submitter at a site of its own to peers at three sites of
-// two, whose uplinks are as slow as the submitter's. The uplinks carry one copy into each site, and it
-// takes about as long as staging the file at one peer, which is measured in the same run. The peers
-// name their sites.
+// TestLANStagingAtSites stages a file to peers at sites of two, whose uplinks are as slow as the
+// submitter's, which is at a site of its own or at one of theirs. The uplinks carry one copy into each other
+// site, and it takes about as long as staging the file at one peer there, which is measured in the same run.
+// The peers name their sites.
 func TestLANStagingAtSites(t *testing.T) {
 	t.Parallel()
-	const sites, each = 3, 2
-	all := newSites(t, append([]int{1}, slices.Repeat([]int{each}, sites)...)...)
-	var machines []*machine
+	for name, sizes := range map[string][]int{"the submitter alone": {1, 2, 2, 2}, "the submitter beside two peers": {3, 2, 2}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testStagingAtSites(t, sizes)
+		})
+	}
+}
+
+// testStagingAtSites stages from the first machine of the first site to all other machines.
+func testStagingAtSites(t *testing.T, sizes []int) {
+	t.Helper()
+	all := newSites(t, sizes...)
+	var away []*machine
 	for i, s := range all {
 		s.uplink.slow(*sitesMbit)
 		for _, m := range s.machines {
+			m.env = append(m.env, fmt.Sprintf("P2PMPI_SITE=site-%d", i))
 			if i > 0 {
-				m.boot = append(m.boot, "--site", fmt.Sprintf("site-%d", i))
+				away = append(away, m)
 			}
-			machines = append(machines, m)
 		}
 	}
-	peers := lanGrid(t, machines, "--slots", "1")
-	one, _ := stageAtSites(t, machines[0], peers[0], all, 1)
-	took, copies := stageAtSites(t, machines[0], peers[0], all, sites*each)
+	submitter, beside := all[0].machines[0], all[0].machines[1:]
+	peers := lanGrid(t, append([]*machine{submitter}, away...), "--slots", "1")
+	one, _ := stageAtSites(t, submitter, peers[0], all, 1)
+	for _, m := range beside {
+		p := m.startPeer(t, t.TempDir(), "--supernode", peers[0].addr, "--slots", "1")
+		p.awaitReady()
+		peers = append(peers, p)
+	}
+	took, copies := stageAtSites(t, submitter, peers[0], all, len(peers))
 	var sum float64
 	for _, c := range copies {
 		sum += c
 	}
-	t.Logf("%d MiB to %d sites of %d peers, uplinks of %d Mbit/s: %.1f s, one copy to one peer %.1f s (%.2f times that); "+
-		"the submitter's uplink carried %.2f copies, all uplinks %.2f (%.2f for each site)",
-		*sitesMiB, sites, each, *sitesMbit, took.Seconds(), one.Seconds(), took.Seconds()/one.Seconds(), copies[0], sum, sum/sites)
+	sites := float64(len(all) - 1) // that a copy has to enter
+	t.Logf("%d MiB to %d peers, %d of them beside the submitter, uplinks of %d Mbit/s: %.1f s, one copy to one peer %.1f s (%.2f times that); "+
+		"the submitter's uplink carried %.2f copies, all uplinks %.2f (%.2f for each other site)",
+		*sitesMiB, len(peers), len(beside), *sitesMbit, took.Seconds(), one.Seconds(), took.Seconds()/one.Seconds(), copies[0], sum, sum/sites)
 	if sum > 1.3*sites {
-		t.Errorf("the uplinks carried %.2f copies (%.2f), want at most 1.3 for each of %d sites", sum, copies, sites)
+		t.Errorf("the uplinks carried %.2f copies (%.2f), want at most 1.3 for each of %g sites", sum, copies, sites)
 	}
 	if took > one*14/10 {
 		t.Errorf("staging took %.2f times as long as one copy, want at most 1.4", took.Seconds()/one.Seconds())

@@ -50,6 +50,7 @@ func (c *Config) AddNetworkFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.GossipPeriod, "gossip-period", c.GossipPeriod, "`TIME` between two signs of life")
 	flags.DurationVar(&c.ToleratedHang, "tolerated-hang", c.ToleratedHang, "`TIME` for which a silent peer is tolerated; the default without replicas (-r 1) is as long as the job has run, 30s to 10m")
 	flags.StringVar(&c.Detector, "detector", c.Detector, "`KIND` of failure detector: fast or gossip")
+	flags.StringVar(&c.Site, "site", c.Site, "`NAME` of the place where this machine is: files enter a place about once")
 	flags.Int64Var(&c.CacheLimit, "cache-limit", c.CacheLimit, "`MIB` of staged files to keep")
 }
 
@@ -71,7 +72,6 @@ func (c *Config) AddVolunteerFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.RequireConfinement, "require-confinement", c.RequireConfinement, "refuse strangers' native programs where this machine cannot keep them from its files, network and processes")
 	flags.StringVar(&c.Owner, "owner", c.Owner, "`NAME` of whose machine this is: give it to all of yours; replicas go to different owners")
 	flags.StringVar(&c.WasmEngine, "wasm-engine", c.WasmEngine, "have modules run by the engine at `PATH`, whose compiler you trust (default wazero, which is built in)")
-	flags.StringVar(&c.Site, "site", c.Site, "`NAME` of the place where this peer stands")
 	flags.StringVar(&c.Machine, "machine", c.Machine, "`NAME` of the physical machine, if several virtual ones with a peer run on it: never two replicas of a rank; auto: this system; none: not said")
 	flags.StringVar(&c.DataListen, "data-listen", c.DataListen, "`ADDR` (host:port) for messages of programs, or none (default a free port beside --listen)")
 	flags.BoolVar(&c.Relay, "relay", c.Relay, "have others reach peers through this one")

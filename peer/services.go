@@ -344,6 +344,7 @@ func (p *Peer) startDiscovery() error {
 		Jobs:      jobs,
 		Resident:  p.role == Volunteer,
 		Owner:     owner,
+		Site:      p.cfg.Site,
 		Outdated:  func() []p2ppeer.ID { return p.outdated.list(time.Now()) },
 	})
 	return nil

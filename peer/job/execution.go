@@ -117,14 +117,15 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 	if j.req.Heal && j.req.R > 1 {
 		e.healing = newHealing(j.req.N, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
 	}
-	var peers []p2ppeer.ID
+	offered := make(map[bool][]p2ppeer.ID) // to those at the submitter's site, and to others
 	for _, p := range reserved.Placements {
 		l := newLink(p, p.Processes...)
+		l.home = j.atHome(p.Peer)
 		e.links = append(e.links, l)
 		for _, q := range p.Processes {
 			e.runsOn[q] = l
 		}
-		peers = append(peers, p.Peer)
+		offered[l.home] = append(offered[l.home], p.Peer)
 	}
 	e.hearSpeakers(e.watch.View())
 	e.watch.peerOf = e.peerOf
@@ -132,12 +133,14 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 	if j.req.R > 1 {
 		e.accounts = e.newAccounts()
 	}
-	e.serve(peers...)
+	for _, peers := range offered {
+		e.serve(peers...)
+	}
 	return e
 }
 
-// serve puts the job's contents on offer to peers, the connections to which are to
-// stay.
+// serve puts the job's contents on offer to peers, which share with each other what they fetch. The
+// connections to them are to stay.
 func (e *execution) serve(peers ...p2ppeer.ID) {
 	for _, p := range peers {
 		e.j.s.cfg.Host.ConnManager().Protect(p, e.tag())

@@ -34,6 +34,7 @@ type link struct {
 	peer      p2ppeer.ID
 	processes []view.Process
 	slots     reservation.Placement
+	home      bool // it is at the submitter's site
 
 	*wire
 	ctx     context.Context // ends when the peer is lost, and with close

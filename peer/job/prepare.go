@@ -56,9 +56,12 @@ func (e *execution) stage(ctx context.Context) error {
 		e.staging = false
 		e.j.s.setPartners(e.j.spec.ID, nil) // until it has begun
 	}()
-	sites := e.sites()
+	sites, home := e.sites(), make([]bool, len(e.links))
 	for i, l := range e.links {
-		m := &jobpb.Prepare{Spec: e.j.envelope, Key: l.slots.Key[:], Fellows: e.fellows(i, sites)}
+		home[i] = l.home
+	}
+	for i, l := range e.links {
+		m := &jobpb.Prepare{Spec: e.j.envelope, Key: l.slots.Key[:], Fellows: e.fellows(i, sites, home)}
 		for _, p := range l.processes {
 			m.Processes = append(m.Processes, jobpb.FromProcess(p))
 		}
@@ -70,9 +73,10 @@ func (e *execution) stage(ctx context.Context) error {
 }
 
 // fellows returns the peers with which the peer of a link shares what it fetches, so that the
-// submitter sends everything about once. sites numbers the site of each link.
-func (e *execution) fellows(link int, sites []int) (fellows []*jobpb.Fellow) {
-	for _, i := range sharers(link, sites) {
+// submitter sends everything about once. sites numbers the site of each link; home says which are at the
+// submitter's.
+func (e *execution) fellows(link int, sites []int, home []bool) (fellows []*jobpb.Fellow) {
+	for _, i := range sharers(link, sites, home) {
 		p := e.links[i].peer
 		fellows = append(fellows, &jobpb.Fellow{Peer: []byte(p), Addrs: e.addrs(p), Near: sites[i] == sites[link]})
 	}

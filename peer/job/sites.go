@@ -1,7 +1,10 @@
 package job
 
 import (
+	"net/netip"
 	"slices"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -48,25 +51,43 @@ func sitesOf(domains []reservation.Domain) []int {
 	return sites
 }
 
-// sharers returns the peers with which a peer shares what it fetches: its neighbours among all, and
-// among those of its site. The relation is symmetric.
-func sharers(peer int, sites []int) []int {
-	out := filetransfer.Neighbours(peer, len(sites))
-	var mates []int // at its site, itself included
-	at := 0
-	for i, site := range sites {
-		if site != sites[peer] {
-			continue
-		}
-		if i == peer {
-			at = len(mates)
-		}
-		mates = append(mates, i)
+// atHome reports whether a peer is at the submitter's own site: both declare the same site, or, where one
+// of them declares none, the submitter reaches the peer at an address of a local network.
+func (j *run) atHome(p p2ppeer.ID) bool {
+	d := j.domainOf(p)
+	if own := j.s.cfg.Site; own != "" && d.Site != "" {
+		return own == d.Site
 	}
-	for _, i := range filetransfer.Neighbours(at, len(mates)) {
-		if !slices.Contains(out, mates[i]) {
-			out = append(out, mates[i])
+	return slices.ContainsFunc(d.Addresses, func(a string) bool {
+		ip, err := netip.ParseAddr(a) // of a network of IPv6 it is none, and that is public
+		return err == nil && (ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast())
+	})
+}
+
+// sharers returns the peers with which a peer shares what it fetches: its neighbours among all, and
+// among those of its site. The relation is symmetric. home says which peers are at the submitter's site:
+// these share with each other only. What they fetch from the submitter costs nothing of the site's
+// uplink, and what others fetched from them would use that uplink once more.
+func sharers(peer int, sites []int, home []bool) []int {
+	out := neighbours(peer, len(sites), func(i int) bool { return home[i] == home[peer] })
+	for _, i := range neighbours(peer, len(sites), func(i int) bool { return home[i] == home[peer] && sites[i] == sites[peer] }) {
+		if !slices.Contains(out, i) {
+			out = append(out, i)
 		}
 	}
 	return out
+}
+
+// neighbours returns filetransfer.Neighbours of a peer among those of n peers that are in a set, as it is.
+func neighbours(peer, n int, in func(i int) bool) (js []int) {
+	var set []int
+	for i := range n {
+		if in(i) {
+			set = append(set, i)
+		}
+	}
+	for _, j := range filetransfer.Neighbours(slices.Index(set, peer), len(set)) {
+		js = append(js, set[j])
+	}
+	return js
 }

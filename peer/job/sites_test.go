@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
@@ -42,7 +44,7 @@ func TestPeersOfASiteShareWithEachOther(t *testing.T) {
 		}
 		all := make([][]int, n)
 		for i := range sites {
-			all[i] = sharers(i, sites)
+			all[i] = sharers(i, sites, make([]bool, n))
 		}
 		for i, js := range all {
 			if len(js) > filetransfer.MaxFellows {
@@ -53,6 +55,43 @@ func TestPeersOfASiteShareWithEachOther(t *testing.T) {
 					t.Fatalf("%d of %d, at site %d, shares with %v", i, n, sites[i], js)
 				}
 			}
+		}
+	}
+}
+
+// Peers at the submitter's site share with each other, and others with others.
+func TestPeersAtHomeShareWithEachOtherOnly(t *testing.T) {
+	sites, home := []int{0, 1, 1, 3, 3, 5}, []bool{true, false, false, false, false, true}
+	for i, want := range [][]int{{5}, {2, 3, 4}, {1, 3, 4}, {1, 2, 4}, {1, 2, 3}, {0}} {
+		if got := sharers(i, sites, home); !slices.Equal(got, want) {
+			t.Errorf("peer %d shares with %v, want %v", i, got, want)
+		}
+	}
+}
+
+func TestPeersOfOneNameOrLocalAddressAreAtHome(t *testing.T) {
+	at := func(site string, addresses ...string) reservation.Domain {
+		return reservation.Domain{Site: site, Addresses: addresses}
+	}
+	for _, tt := range []struct {
+		own  string
+		peer reservation.Domain
+		want bool
+	}{
+		{"a", at("a", "192.0.2.1"), true},
+		{"a", at("b", "192.168.1.2"), false},
+		{"a", at("", "192.168.1.2"), true},
+		{"", at("a", "10.0.0.2"), true},
+		{"", at("", "127.0.0.1"), true},
+		{"", at("", "fe80::1"), true},
+		{"", at("", "192.0.2.1"), false},
+		{"", at("", "2001:db8::/64"), false},
+		{"", at(""), false},
+	} {
+		id := p2ppeer.ID("peer")
+		j := &run{s: &Submitter{cfg: Config{Site: tt.own}}, met: map[p2ppeer.ID]reservation.Candidate{id: {Domain: tt.peer}}}
+		if got := j.atHome(id); got != tt.want {
+			t.Errorf("at %q, %+v is at home: %v", tt.own, tt.peer, got)
 		}
 	}
 }
