@@ -33,7 +33,8 @@ const (
 //	  +-- unconfirmed --+
 type ledger struct {
 	entries map[int]entry
-	moved   map[holder]time.Duration // when its link last carried something
+	moved   map[holder]time.Duration        // when its link last carried something
+	booked  map[p2ppeer.ID]map[int]struct{} // units of the peer's entries that have not arrived
 }
 
 // A holder is a peer to which units are given, over one of its links.
@@ -50,7 +51,7 @@ type entry struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{entries: map[int]entry{}, moved: map[holder]time.Duration{}}
+	return &ledger{entries: map[int]entry{}, moved: map[holder]time.Duration{}, booked: map[p2ppeer.ID]map[int]struct{}{}}
 }
 
 // grant reports whether the unit may be sent to the peer as fresh, and books it.
@@ -69,14 +70,19 @@ func (l *ledger) book(unit int, to holder, now time.Duration) {
 	if ok && (e.peer == to.peer || l.holds(e, now)) || l.underWay(to.peer, now) >= maxBooked {
 		return
 	}
+	delete(l.booked[e.peer], unit)
 	l.entries[unit] = entry{holder: to, granted: now}
+	if l.booked[to.peer] == nil {
+		l.booked[to.peer] = map[int]struct{}{}
+	}
+	l.booked[to.peer][unit] = struct{}{}
 	l.moved[to] = now
 }
 
 // underWay returns how many units are booked for the peer that have not arrived.
 func (l *ledger) underWay(to p2ppeer.ID, now time.Duration) (n int) {
-	for _, e := range l.entries {
-		if e.peer == to && !e.arrived && l.holds(e, now) {
+	for unit := range l.booked[to] {
+		if l.holds(l.entries[unit], now) {
 			n++
 		}
 	}
@@ -113,6 +119,7 @@ func (l *ledger) got(unit int, at holder, now time.Duration) {
 		return
 	}
 	e.arrived = true
+	delete(l.booked[at.peer], unit)
 	e.until = now + min(max(2*(now-e.granted), minLease), maxLease)
 	l.entries[unit] = e
 }

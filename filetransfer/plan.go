@@ -7,14 +7,14 @@ import (
 
 // How many units are requested ahead of their arrival.
 const (
-	// soleWindow is for a source that alone has them: 16 MiB fill a link of 1 Gbit/s and 100 ms.
+	// soleWindow is for the only source: 16 MiB fill a link of 1 Gbit/s with a round-trip time of 100 ms.
 	soleWindow = 64
 	// fellowWindow is for each of several fellows, and freshWindow for the origin while it gives each unit
 	// to one peer only. Small windows keep the queues of slow links short.
 	fellowWindow = 4
 	freshWindow  = 2
-	// quickFactor enlarges these for a source that sends a unit within quickly of the request: the
-	// windows would not fill a fast link over which a message takes long.
+	// quickFactor enlarges these for a source that sends a unit within quickly of the one before it: the
+	// windows would not fill a fast link with a long round-trip time.
 	quickFactor = 4
 	quickly     = 250 * time.Millisecond
 )
@@ -87,7 +87,8 @@ type source struct {
 	asked  []asking      // oldest first: answers come in that order
 	heard  time.Duration // when it last sent bytes of a unit, or was asked with nothing else under way
 	silent bool
-	quick  bool // its last unit came within quickly of the request
+	last   time.Duration // when its last unit came, or the origin declined
+	quick  bool          // its last unit came within quickly of the request for it, and of the one before
 }
 
 type asking struct {
@@ -186,9 +187,11 @@ func (p *plan) has(id int, all bitset, more []uint32) (news bool) {
 		p.shared++
 		news = true
 	}
-	for u := range p.held {
-		if all.has(u) {
-			news = p.holds(id, s, u) || news
+	if len(all) > 0 { // usually there are a few more only
+		for u := range p.held {
+			if all.has(u) {
+				news = p.holds(id, s, u) || news
+			}
 		}
 	}
 	for _, u := range more {
@@ -243,9 +246,10 @@ func (p *plan) tick(now time.Duration) {
 func (p *plan) arrived(id int, now time.Duration) {
 	p.wait(now)
 	p.came = now
-	took := now - p.sources[id].asked[0].at
-	p.sources[id].quick = took < quickly
-	p.took(id, took)
+	s := p.sources[id]
+	begun := s.asked[0].at
+	s.quick = now-max(begun, s.last) < quickly
+	p.took(id, now-begun)
 	p.finish(p.answered(id, now))
 }
 
@@ -296,6 +300,7 @@ func (p *plan) declined(taken bitset, now time.Duration) {
 func (p *plan) answered(id int, now time.Duration) int {
 	s := p.sources[id]
 	p.alive(id, s, now)
+	s.last = now
 	a := s.asked[0]
 	s.asked = s.asked[1:]
 	if a.counted {
@@ -404,20 +409,22 @@ func (p *plan) fresh() int {
 
 // ofFellow chooses the unit that fewest fellows have, one of them by chance.
 // When all that the fellow has is under way, it chooses one that has been so for
-// long.
+// long: from a fellow at another site only when all that is missing is under way, or if it has been so for
+// very long, because each copy takes time of a slow link.
 func (p *plan) ofFellow(id int, s *source, now time.Duration) int {
 	if s.has == nil {
 		return -1
 	}
 	near := p.near[id] != nil
 	best, ties := -1, 0
-	late := -1
+	late, idle := -1, near || p.idle()
 	for u := p.first; u < len(p.held); u++ {
 		if p.done.has(u) || !s.has.has(u) || !near && !p.enters(u) {
 			continue
 		}
 		switch {
-		case p.asked[u] == 1 && best < 0 && p.late(u, near, now) && (late < 0 || p.since[u] < p.since[late]):
+		case p.asked[u] == 1 && best < 0 && p.late(u, near, now) && (idle || p.tooLate(u, now)) &&
+			(late < 0 || p.since[u] < p.since[late]):
 			if !isAsked(s.asked, u) {
 				late = u
 			}
@@ -437,12 +444,17 @@ func (p *plan) ofFellow(id int, s *source, now time.Duration) int {
 }
 
 // late reports whether a unit was requested so long ago that it is requested once more: from a
-// neighbor; or from another site, if all other units are under way.
+// neighbor, or from another site.
 func (p *plan) late(u int, near bool, now time.Duration) bool {
 	if near {
 		return now-p.since[u] > endgame
 	}
-	return now-p.since[u] > max(endgame, 2*p.usual) && p.idle()
+	return now-p.since[u] > max(endgame, 2*p.usual)
+}
+
+// tooLate reports whether a unit was requested from another site so long ago that its source counts as too slow.
+func (p *plan) tooLate(u int, now time.Duration) bool {
+	return now-p.since[u] > max(silence, 4*p.usual)
 }
 
 // idle reports whether everything that is missing is under way.

@@ -1,6 +1,7 @@
 package filetransfer
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -101,7 +102,7 @@ func TestPlanWaitsLongerForFellowsWhereTheOriginWasSlowToReach(t *testing.T) {
 	}
 }
 
-// A source that answers quickly is asked for more at a time, until it does not.
+// A source that answers quickly gets a larger window until it becomes slow.
 func TestPlanAsksAQuickSourceForMore(t *testing.T) {
 	p := newPlan(160, newBitset(160), 1, 1, 0)
 	p.joined(origin, 0)
@@ -117,8 +118,47 @@ func TestPlanAsksAQuickSourceForMore(t *testing.T) {
 	for range quickFactor*freshWindow - 1 {
 		p.arrived(origin, 3*quickly)
 	}
-	if units, _ := asks(p, origin, 3*quickly); len(units) != 1 {
+	if units, _ := asks(p, origin, 3*quickly); len(units) != quickFactor*freshWindow-1 {
+		t.Errorf("asks for %v of one that is far and quick: units came together", units)
+	}
+	p.arrived(origin, 5*quickly)
+	if units, _ := asks(p, origin, 5*quickly); len(units) != 0 {
 		t.Errorf("asks for %v once it is slow", units)
+	}
+}
+
+// Two neighbors, each of which owns a unit that comes slowly, request it from a second site although the
+// neighbor's is not under way.
+func TestPlanDoesNotWaitForASlowSiteWhileANeighborOwnsUnits(t *testing.T) {
+	const units = 16
+	p := newPlan(units, newBitset(units), 3, 1, 0)
+	p.place(1, map[int]uint64{3: 2})
+	for id := 1; id <= 3; id++ {
+		p.joined(id, 0)
+	}
+	p.has(3, newBitset(units), nil) // the neighbor
+	own := -1
+	for u := range units {
+		if p.owner(u) == itself && own < 0 {
+			own = u
+		}
+	}
+	neighbors := p.find(0, func(u int) bool { return p.owner(u) != itself })
+	for id := 1; id <= 2; id++ {
+		p.has(id, set(units, own, neighbors), nil)
+	}
+	if got, _ := asks(p, 1, 0); !slices.Equal(got, []int{own}) {
+		t.Fatalf("requests %v from the slow site, want %d", got, own)
+	}
+	for now := time.Second; now < silence; now += time.Second {
+		p.sending(1, now) // a little
+		p.tick(now)
+		if got, _ := asks(p, 2, now); got != nil {
+			t.Fatalf("requests %v from a second site after %v", got, now)
+		}
+	}
+	if got, _ := asks(p, 2, silence+1); !slices.Equal(got, []int{own}) {
+		t.Errorf("requests %v from the second site, want %d", got, own)
 	}
 }
 
@@ -200,7 +240,7 @@ func TestPlanAsksASilentOriginAgainOnceItHasAnswered(t *testing.T) {
 			for range freshWindow {
 				answer(p)
 			}
-			if units, _ := asks(p, origin, later); len(units) != freshWindow {
+			if units, _ := asks(p, origin, later); len(units) < freshWindow {
 				t.Errorf("then for %v", units)
 			}
 		})

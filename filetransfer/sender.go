@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"math/bits"
 	"sync/atomic"
 	"time"
 
@@ -232,9 +233,9 @@ func (sd *sender) news(have bitset) *pb.Have {
 		return &pb.Have{All: have}
 	}
 	var more []uint32
-	for u := range sd.units {
-		if have.has(u) && !sd.told.has(u) {
-			more = append(more, uint32(u))
+	for i, b := range have {
+		for added := b &^ sd.told[i]; added != 0; added &= added - 1 {
+			more = append(more, uint32(8*i+bits.TrailingZeros8(added)))
 		}
 	}
 	sd.told = have

@@ -133,7 +133,7 @@ func TestPeersWithContentsInTheirCacheServeThem(t *testing.T) {
 func TestT1LyingFellowIsNamedAndLeftOut(t *testing.T) {
 	skip.Long(t)
 	c := newCrowd(t, 3)
-	m, _ := c.offerTree(t, 6*PieceBytes)
+	m, _ := c.offerTree(t, 20*PieceBytes)
 	liar := c.peers[0]
 	c.fetchOne(t, 0, m.Wants())
 	large := m[len(m)-1]
@@ -166,11 +166,11 @@ func TestT1LyingFellowIsNamedAndLeftOut(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	wantFile(t, honest.store.Path(large.Digest), content(1, 6*PieceBytes))
+	wantFile(t, honest.store.Path(large.Digest), content(1, 20*PieceBytes))
 	if got := c.log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, large.Digest.String()) {
 		t.Errorf("the log says %s", got)
 	}
-	if got := honest.Stats().BytesReceived - sizeOf(m); got > (fellowWindow+1)*PieceBytes {
+	if got := honest.Stats().BytesReceived - sizeOf(m); got > (maxParts+2)*PieceBytes {
 		t.Errorf("lies cost %d bytes", got)
 	}
 }

@@ -389,7 +389,7 @@ func (st *stream) free(buf *[]byte) {
 const (
 	// measured is how large a part must be for its way to tell how fast the link is: a small one
 	// may have come with what was before it.
-	measured = 64 << 10
+	measured = PieceBytes / 16
 	// guessedLink is the rate of a link beyond the local network, in bytes a second, before it was
 	// measured.
 	guessedLink rate = 8 << 20

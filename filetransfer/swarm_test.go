@@ -332,7 +332,7 @@ func (h *simHost) take(from *simHost, s *sending, last bool) {
 		f := h.w.hosts[n]
 		h.w.after(latency, func() {
 			if id := slices.Index(f.peers, h.number); !f.banned[id] {
-				f.plan.has(id, newBitset(h.w.units), []uint32{uint32(s.unit)})
+				f.plan.has(id, nil, []uint32{uint32(s.unit)})
 				f.ask(id)
 			}
 		})

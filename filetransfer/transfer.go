@@ -98,8 +98,8 @@ func (t *transfer) place() {
 	t.plan.place(siteKey(t.svc.host.ID()), near)
 }
 
-// otherSite reports whether some fellows are at this peer's site, and the peer is not: the way to it may be
-// slow, and others of the site use it.
+// otherSite reports whether some fellows are at this peer's site, and the given peer is not: the link to it may be
+// slow and shared with the rest of the site.
 func (t *transfer) otherSite(p p2ppeer.ID) bool {
 	return len(t.near) > 0 && !slices.Contains(t.near, p)
 }

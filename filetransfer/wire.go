@@ -18,12 +18,12 @@ const ProtocolID = "/p2pmpi/filetransfer/2.2.0"
 
 // Bounds of what comes over a stream.
 const (
-	maxAsk    = 16 << 10 // bytes of an Ask: a request for maxBatch contents, with room to spare
-	maxAhead  = 128      // requests that are not answered yet
-	maxJob    = 256      // bytes of a job's name
-	maxMore   = 1024     // units in one Have
-	maxWrite  = 64 << 10 // bytes that must go within the time of a stall
-	maxAnswer = 64       // bytes of an Answer beside its units
+	maxAsk    = 16 << 10   // bytes of an Ask: a request for maxBatch contents, with room to spare
+	maxAhead  = soleWindow // requests that are not answered yet
+	maxJob    = 256        // bytes of a job's name
+	maxMore   = 1024       // units in one Have
+	maxWrite  = 64 << 10   // bytes that must go within the time of a stall
+	maxAnswer = 64         // bytes of an Answer beside its units
 )
 
 // A link is the stream between two peers as this package uses it.

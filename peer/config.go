@@ -130,7 +130,7 @@ type Config struct {
 
 	// Site names where the peer stands, such as a building; empty is nowhere in
 	// particular. What is at one site may fail together, so the replicas of a rank are
-	// put at different ones where there is a choice.
+	// put at different ones where there is a choice. Files that are staged enter each site about once.
 	Site string
 
 	// Machine names the physical machine: no two replicas of a rank are on peers of the same one. It is told to

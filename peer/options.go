@@ -50,7 +50,7 @@ func (c *Config) AddNetworkFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.GossipPeriod, "gossip-period", c.GossipPeriod, "`TIME` between two signs of life")
 	flags.DurationVar(&c.ToleratedHang, "tolerated-hang", c.ToleratedHang, "`TIME` for which a silent peer is tolerated; the default without replicas (-r 1) is as long as the job has run, 30s to 10m")
 	flags.StringVar(&c.Detector, "detector", c.Detector, "`KIND` of failure detector: fast or gossip")
-	flags.StringVar(&c.Site, "site", c.Site, "`NAME` of the place where this machine is: files enter a place about once")
+	flags.StringVar(&c.Site, "site", c.Site, "`NAME` of this machine's site: replicas go to different sites, and files enter each site about once")
 	flags.Int64Var(&c.CacheLimit, "cache-limit", c.CacheLimit, "`MIB` of staged files to keep")
 }
 

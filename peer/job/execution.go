@@ -117,15 +117,12 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 	if j.req.Heal && j.req.R > 1 {
 		e.healing = newHealing(j.req.N, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
 	}
-	offered := make(map[bool][]p2ppeer.ID) // to those at the submitter's site, and to others
 	for _, p := range reserved.Placements {
 		l := newLink(p, p.Processes...)
-		l.home = j.atHome(p.Peer)
 		e.links = append(e.links, l)
 		for _, q := range p.Processes {
 			e.runsOn[q] = l
 		}
-		offered[l.home] = append(offered[l.home], p.Peer)
 	}
 	e.hearSpeakers(e.watch.View())
 	e.watch.peerOf = e.peerOf
@@ -133,9 +130,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 	if j.req.R > 1 {
 		e.accounts = e.newAccounts()
 	}
-	for _, peers := range offered {
-		e.serve(peers...)
-	}
+	e.serveSites()
 	return e
 }
 

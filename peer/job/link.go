@@ -34,7 +34,8 @@ type link struct {
 	peer      p2ppeer.ID
 	processes []view.Process
 	slots     reservation.Placement
-	home      bool // it is at the submitter's site
+	site      int  // its number, equal for all peers of a site
+	local     bool // that is the submitter's
 
 	*wire
 	ctx     context.Context // ends when the peer is lost, and with close

@@ -56,12 +56,12 @@ func (e *execution) stage(ctx context.Context) error {
 		e.staging = false
 		e.j.s.setPartners(e.j.spec.ID, nil) // until it has begun
 	}()
-	sites, home := e.sites(), make([]bool, len(e.links))
+	sites, local := make([]int, len(e.links)), make([]bool, len(e.links))
 	for i, l := range e.links {
-		home[i] = l.home
+		sites[i], local[i] = l.site, l.local
 	}
 	for i, l := range e.links {
-		m := &jobpb.Prepare{Spec: e.j.envelope, Key: l.slots.Key[:], Fellows: e.fellows(i, sites, home)}
+		m := &jobpb.Prepare{Spec: e.j.envelope, Key: l.slots.Key[:], Fellows: e.fellows(i, sites, local)}
 		for _, p := range l.processes {
 			m.Processes = append(m.Processes, jobpb.FromProcess(p))
 		}
@@ -73,12 +73,12 @@ func (e *execution) stage(ctx context.Context) error {
 }
 
 // fellows returns the peers with which the peer of a link shares what it fetches, so that the
-// submitter sends everything about once. sites numbers the site of each link; home says which are at the
-// submitter's.
-func (e *execution) fellows(link int, sites []int, home []bool) (fellows []*jobpb.Fellow) {
-	for _, i := range sharers(link, sites, home) {
+// submitter sends everything about once. sites numbers the site of each link; local says which are at the
+// submitter's: there the submitter is as near as the fellows.
+func (e *execution) fellows(link int, sites []int, local []bool) (fellows []*jobpb.Fellow) {
+	for _, i := range sharers(link, sites, local) {
 		p := e.links[i].peer
-		fellows = append(fellows, &jobpb.Fellow{Peer: []byte(p), Addrs: e.addrs(p), Near: sites[i] == sites[link]})
+		fellows = append(fellows, &jobpb.Fellow{Peer: []byte(p), Addrs: e.addrs(p), Near: sites[i] == sites[link] && !local[link]})
 	}
 	return fellows
 }

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
@@ -59,39 +57,37 @@ func TestPeersOfASiteShareWithEachOther(t *testing.T) {
 	}
 }
 
-// Peers at the submitter's site share with each other, and others with others.
-func TestPeersAtHomeShareWithEachOtherOnly(t *testing.T) {
-	sites, home := []int{0, 1, 1, 3, 3, 5}, []bool{true, false, false, false, false, true}
+// Peers at the submitter's site share only with each other, and so do the others.
+func TestLocalPeersShareOnlyWithEachOther(t *testing.T) {
+	sites, local := []int{0, 1, 1, 3, 3, 0}, []bool{true, false, false, false, false, true}
 	for i, want := range [][]int{{5}, {2, 3, 4}, {1, 3, 4}, {1, 2, 4}, {1, 2, 3}, {0}} {
-		if got := sharers(i, sites, home); !slices.Equal(got, want) {
+		if got := sharers(i, sites, local); !slices.Equal(got, want) {
 			t.Errorf("peer %d shares with %v, want %v", i, got, want)
 		}
 	}
 }
 
-func TestPeersOfOneNameOrLocalAddressAreAtHome(t *testing.T) {
+func TestLocalSites(t *testing.T) {
 	at := func(site string, addresses ...string) reservation.Domain {
 		return reservation.Domain{Site: site, Addresses: addresses}
 	}
-	for _, tt := range []struct {
-		own  string
-		peer reservation.Domain
-		want bool
+	tests := []struct {
+		name    string
+		own     reservation.Domain
+		domains []reservation.Domain
+		want    []bool
 	}{
-		{"a", at("a", "192.0.2.1"), true},
-		{"a", at("b", "192.168.1.2"), false},
-		{"a", at("", "192.168.1.2"), true},
-		{"", at("a", "10.0.0.2"), true},
-		{"", at("", "127.0.0.1"), true},
-		{"", at("", "fe80::1"), true},
-		{"", at("", "192.0.2.1"), false},
-		{"", at("", "2001:db8::/64"), false},
-		{"", at(""), false},
-	} {
-		id := p2ppeer.ID("peer")
-		j := &run{s: &Submitter{cfg: Config{Site: tt.own}}, met: map[p2ppeer.ID]reservation.Candidate{id: {Domain: tt.peer}}}
-		if got := j.atHome(id); got != tt.want {
-			t.Errorf("at %q, %+v is at home: %v", tt.own, tt.peer, got)
-		}
+		{"names", at("a"), []reservation.Domain{at("a", "192.0.2.1"), at("b", "192.168.1.2")}, []bool{true, false}},
+		{"addresses of a local network", at("a"), []reservation.Domain{at("", "192.168.1.2"), at("", "127.0.0.1"), at("", "fe80::1"), at("", "192.0.2.1"), at("")}, []bool{true, true, true, false, false}},
+		{"the submitter has no name", at(""), []reservation.Domain{at("a", "10.0.0.2"), at("a", "192.0.2.1"), at("b", "192.0.2.2")}, []bool{true, true, false}},
+		{"its own address", at("", "192.0.2.1", "2001:db8::/64"), []reservation.Domain{at("", "192.0.2.1"), at("", "2001:db8::/64"), at("", "2001:db8:1::/64")}, []bool{true, true, false}},
+		{"behind the router of a peer of its name", at("a"), []reservation.Domain{at("a", "192.0.2.1"), at("", "192.0.2.1")}, []bool{true, true}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := localSites(tt.domains, sitesOf(tt.domains), tt.own); !slices.Equal(got, tt.want) {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
 	}
 }

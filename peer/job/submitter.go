@@ -36,7 +36,7 @@ type Config struct {
 	Log       zerolog.Logger
 	// Outdated returns the peers that were met lately and speak another version; nil: none are known.
 	Outdated func() []p2ppeer.ID
-	// Site is where the submitter's peer stands, as its owner declares it; empty: not said.
+	// Site is the declared site of the submitter's machine, or empty.
 	Site string
 	// Owner returns who owns a peer of a private network, as the network's owner has signed it, or "" if
 	// that is not known; nil: the network is an open one.
