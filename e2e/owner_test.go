@@ -396,7 +396,7 @@ func TestProgramsGiveWayByDefault(t *testing.T) {
 	p := m.startPeer(t, folderOf(t, ordinary), "--slots", "2", "--require-confinement=false")
 	p.awaitReady()
 	j := submit(t, t.TempDir(), "--supernode", p.addr, "-n", "2", "-w", "60",
-		filepath.Join(bin, "stepper"), "-steps", "200", "-every", "10", "-work", "1ms", "-pause", "5ms")
+		filepath.Join(bin, "stepper"), "-steps", "200", "-every", "10", "-work", "1ms", "-pause", "50ms")
 	j.waitRunning()
 	pid, ok := p.rankProcess("0.0")
 	if !ok {
@@ -406,10 +406,18 @@ func TestProgramsGiveWayByDefault(t *testing.T) {
 		t.Errorf("its niceness is %d, %v", 20-raw, err)
 	}
 	groups, _ := os.ReadFile(filepath.Join(p.home, "cgroups"))
-	own, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", p.cmd.Process.Pid))
-	programs, _ := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", pid))
-	if err == nil && len(groups) == 0 && (strings.Contains(string(own), " nice 15") || !strings.Contains(string(programs), " nice 15")) {
-		t.Errorf("the session of the peer is %q, that of programs %q", own, programs)
+	if own, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", p.cmd.Process.Pid)); err == nil && len(groups) == 0 {
+		if strings.Contains(string(own), " nice 15") {
+			t.Errorf("the session of the peer is %q", own)
+		}
+		// It does not give way while the start takes long, as on a busy machine.
+		eventually(t, "session of programs", func() error {
+			programs, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", pid))
+			if err == nil && !strings.Contains(string(programs), " nice 15") {
+				err = fmt.Errorf("it is %q", programs)
+			}
+			return err
+		})
 	}
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d:\n%s", s, j.stderr)
