@@ -47,7 +47,7 @@ func (m *machine) steady(t *testing.T, supernode *peerProcess, steps int, option
 // whatever its pause: a job that is to last gets through with fewer of them.
 func (m *machine) paced(t *testing.T, supernode *peerProcess, steps int, pause time.Duration, options ...string) *job {
 	t.Helper()
-	args := append([]string{"--supernode", supernode.addr, "-n", "3", "-r", "2", "-w", "60", "--timeout", "200s"}, options...)
+	args := append([]string{"--supernode", supernode.addr, "-n", "3", "-r", "2", "-w", "60", "--timeout", "110s"}, options...)
 	j := m.submit(t, t.TempDir(), append(args,
 		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "0", "-pause", pause.String())...)
 	j.waitRunning()

@@ -408,9 +408,9 @@ func (p *plan) fresh() int {
 }
 
 // ofFellow chooses the unit that fewest fellows have, one of them by chance.
-// When all that the fellow has is under way, it chooses one that has been so for
-// long: from a fellow at another site only when all that is missing is under way, or if it has been so for
-// very long, because each copy takes time of a slow link.
+// When every unit that the fellow has is already requested, it chooses one that was requested long ago. At
+// another site it does so only if every missing unit is requested, or if that was very long ago, because each
+// copy takes time on a slow link.
 func (p *plan) ofFellow(id int, s *source, now time.Duration) int {
 	if s.has == nil {
 		return -1
@@ -457,7 +457,7 @@ func (p *plan) tooLate(u int, now time.Duration) bool {
 	return now-p.since[u] > max(silence, 4*p.usual)
 }
 
-// idle reports whether everything that is missing is under way.
+// idle reports whether every missing unit is requested.
 func (p *plan) idle() bool {
 	return p.find(p.first, func(u int) bool { return p.asked[u] == 0 }) < 0
 }

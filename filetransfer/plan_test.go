@@ -128,7 +128,7 @@ func TestPlanAsksAQuickSourceForMore(t *testing.T) {
 }
 
 // Two neighbors, each of which owns a unit that comes slowly, request it from a second site although the
-// neighbor's is not under way.
+// neighbor's is not requested.
 func TestPlanDoesNotWaitForASlowSiteWhileANeighborOwnsUnits(t *testing.T) {
 	const units = 16
 	p := newPlan(units, newBitset(units), 3, 1, 0)
@@ -162,7 +162,7 @@ func TestPlanDoesNotWaitForASlowSiteWhileANeighborOwnsUnits(t *testing.T) {
 	}
 }
 
-// While units are missing that are not under way, none is requested from two other sites: each copy takes
+// While some missing units are not requested, none is requested from two other sites: each copy takes
 // time of a slow link.
 func TestPlanRequestsFromASecondSiteOnlyAtTheEnd(t *testing.T) {
 	const units = fellowWindow + 1
@@ -177,7 +177,7 @@ func TestPlanRequestsFromASecondSiteOnlyAtTheEnd(t *testing.T) {
 	first, _ := asks(p, 1, 0)
 	p.has(2, set(units, first...), nil)
 	if more, _ := asks(p, 2, 2*endgame); more != nil {
-		t.Fatalf("requests %v from a second site while another unit is not under way", more)
+		t.Fatalf("requests %v from a second site while another unit is not requested", more)
 	}
 	p.arrived(1, 2*endgame)
 	if more, _ := asks(p, 1, 2*endgame); len(more) != 1 {
@@ -222,9 +222,12 @@ func TestPlanAsksOthersForWhatASilentFellowOwes(t *testing.T) {
 // An origin that was taken for silent while its answers waited for the disk is asked again.
 func TestPlanAsksASilentOriginAgainOnceItHasAnswered(t *testing.T) {
 	const later = silence + 1
-	for name, answer := range map[string]func(p *plan){
-		"by sending":   func(p *plan) { p.arrived(origin, later) },
-		"by declining": func(p *plan) { p.declined(newBitset(8), later) },
+	for name, tt := range map[string]struct {
+		answer func(p *plan)
+		want   int // units requested then
+	}{
+		"by sending":   {func(p *plan) { p.arrived(origin, later) }, 8 - freshWindow}, // all others: it is quick
+		"by declining": {func(p *plan) { p.declined(newBitset(8), later) }, freshWindow},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlan(8, newBitset(8), 1, 1, 0)
@@ -238,9 +241,9 @@ func TestPlanAsksASilentOriginAgainOnceItHasAnswered(t *testing.T) {
 				t.Fatal("the origin is not taken for silent")
 			}
 			for range freshWindow {
-				answer(p)
+				tt.answer(p)
 			}
-			if units, _ := asks(p, origin, later); len(units) < freshWindow {
+			if units, _ := asks(p, origin, later); len(units) != tt.want {
 				t.Errorf("then for %v", units)
 			}
 		})

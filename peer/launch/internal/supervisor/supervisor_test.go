@@ -230,7 +230,7 @@ func tryRunBy(t testing.TB, deadline time.Time, walls sandbox.Means, path string
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { (*pipe.read).Close() })
-		(*pipe.read).SetReadDeadline(time.Now().Add(time.Minute)) // on a busy machine the program may get 1/30 of a processor
+		(*pipe.read).SetReadDeadline(time.Now().Add(20 * time.Second))
 	}
 	r.Process, err = startBy(c, deadline)
 	for _, f := range []*os.File{inherited, c.Stdout, c.Stderr} {
