@@ -40,16 +40,16 @@ func withoutMDNS(machines []*machine) []*machine {
 // steady is a job of three ranks twice over, of so many steps of 20 ms and more.
 func (m *machine) steady(t *testing.T, supernode *peerProcess, steps int, options ...string) *job {
 	t.Helper()
-	return m.paced(t, supernode, steps, 20*time.Millisecond, options...)
+	return m.paced(t, supernode, steps, 50, 20*time.Millisecond, options...)
 }
 
-// paced is steady with another pause in each step. A step takes the processors for as long
-// whatever its pause: a job that is to last gets through with fewer of them.
-func (m *machine) paced(t *testing.T, supernode *peerProcess, steps int, pause time.Duration, options ...string) *job {
+// paced is steady with another pause in each step, and a line every so many steps. A step takes
+// the processors for as long whatever its pause: a job that is to last has few steps of long pauses.
+func (m *machine) paced(t *testing.T, supernode *peerProcess, steps, every int, pause time.Duration, options ...string) *job {
 	t.Helper()
 	args := append([]string{"--supernode", supernode.addr, "-n", "3", "-r", "2", "-w", "60", "--timeout", "110s"}, options...)
 	j := m.submit(t, t.TempDir(), append(args,
-		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "0", "-pause", pause.String())...)
+		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", fmt.Sprint(every), "-work", "0", "-pause", pause.String())...)
 	j.waitRunning()
 	return j
 }
@@ -57,10 +57,16 @@ func (m *machine) paced(t *testing.T, supernode *peerProcess, steps int, pause t
 // expectSteady expects that the job ends with the right answer.
 func expectSteady(t *testing.T, j *job, steps int) {
 	t.Helper()
+	expectPaced(t, j, steps, 50)
+}
+
+// expectPaced expects the same of a job that prints a line every so many steps.
+func expectPaced(t *testing.T, j *job, steps, every int) {
+	t.Helper()
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d", s)
 	}
-	expectStepper(t, j, 3, steps, 50)
+	expectStepper(t, j, 3, steps, every)
 }
 
 // expectNobodyFailed reads what p2prun said until its end (V3).

@@ -166,23 +166,24 @@ func TestSubmitterUnplugged(t *testing.T) {
 	for name, c := range map[string]struct {
 		away    time.Duration
 		steps   int
+		every   int           // so many of them a line
 		pause   time.Duration // in each
 		options []string
 		over    bool // before the submitter is back
 		kill    bool // a peer meanwhile
 	}{
-		"the job still runs":                  {away: 15 * time.Second, steps: 500, pause: 50 * time.Millisecond},
-		"the job is over":                     {away: 15 * time.Second, steps: 400, pause: 20 * time.Millisecond, over: true},
-		"the job has lost a peer and is over": {away: 15 * time.Second, steps: 400, pause: 20 * time.Millisecond, over: true, kill: true},
+		"the job still runs":                  {away: 15 * time.Second, steps: 500, every: 50, pause: 50 * time.Millisecond},
+		"the job is over":                     {away: 15 * time.Second, steps: 400, every: 50, pause: 20 * time.Millisecond, over: true},
+		"the job has lost a peer and is over": {away: 15 * time.Second, steps: 400, every: 50, pause: 20 * time.Millisecond, over: true, kill: true},
 		// Connections break of themselves, and nobody is found silent.
-		"more silence is tolerated": {away: 45 * time.Second, steps: 300, pause: 200 * time.Millisecond, options: []string{"--tolerated-hang", "2m"}},
+		"more silence is tolerated": {away: 45 * time.Second, steps: 60, every: 5, pause: time.Second, options: []string{"--tolerated-hang", "2m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			machines, network := newEther(t, 1, 7)
 			peers := lanGrid(t, machines, "--slots", "1")
-			j := machines[0].paced(t, peers[0], c.steps, c.pause, c.options...)
-			j.printed("rank 1 step 50 ")
+			j := machines[0].paced(t, peers[0], c.steps, c.every, c.pause, c.options...)
+			j.printed(fmt.Sprintf("rank 1 step %d ", c.every))
 			heal := part(network, len(machines), 0)
 			cut := time.Now()
 			if c.kill {
@@ -203,7 +204,7 @@ func TestSubmitterUnplugged(t *testing.T) {
 			heal()
 			healed := time.Now()
 			j.printsMore()
-			expectSteady(t, j, c.steps)
+			expectPaced(t, j, c.steps, c.every)
 			t.Logf("over %v after the cut was mended", time.Since(healed))
 			if !c.kill {
 				expectNobodyFailed(t, j)
@@ -284,7 +285,7 @@ func TestSubmitterFrozen(t *testing.T) {
 		t.Run(long.String(), func(t *testing.T) {
 			t.Parallel()
 			peers := grid(t, 6, "--slots", "1")
-			j := loopback.paced(t, peers[0], steps, 50*time.Millisecond)
+			j := loopback.paced(t, peers[0], steps, 50, 50*time.Millisecond)
 			j.printed("rank 1 step 50 ")
 			j.cmd.Process.Signal(syscall.SIGSTOP)
 			time.Sleep(long) // what is tested
@@ -305,7 +306,7 @@ func TestRecruitsOutliveACut(t *testing.T) {
 			t.Parallel()
 			machines, network := newEther(t, 1, 8)
 			peers := lanGrid(t, machines, "--slots", "1")
-			j := machines[0].paced(t, peers[0], 600, 50*time.Millisecond)
+			j := machines[0].paced(t, peers[0], 600, 50, 50*time.Millisecond)
 			j.printed("rank 1 step 50 ")
 			j.peerOf(peers, "1.0").kill()
 			recruit, took := j.awaitHealed(1)
