@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
@@ -158,10 +159,10 @@ type liar struct {
 }
 
 // Send implements channel.Sender.
-func (l liar) Send(frames ...channel.Frame) error {
+func (l liar) Send(frames ...frame.Frame) error {
 	frames = slices.Clone(frames)
 	for i, f := range frames {
-		if f.Kind == channel.Data && f.Seq == l.seq {
+		if f.Kind == frame.Data && f.Seq == l.seq {
 			frames[i].Payload = slices.Clone(f.Payload)
 			frames[i].Payload[0] ^= 1
 		}
@@ -297,12 +298,12 @@ func TestDivergenceEndsAJobInOneProcess(t *testing.T) {
 // A late sender is a slow link: frames arrive some time after Send has taken them.
 type late struct {
 	channel.Sender
-	taken chan []channel.Frame
+	taken chan []frame.Frame
 	close func()
 }
 
 func newLate(s channel.Sender) *late {
-	l := &late{Sender: s, taken: make(chan []channel.Frame, 64)}
+	l := &late{Sender: s, taken: make(chan []frame.Frame, 64)}
 	l.close = sync.OnceFunc(func() { close(l.taken) })
 	go func() { // until Close
 		defer s.Close()
@@ -314,7 +315,7 @@ func newLate(s channel.Sender) *late {
 	return l
 }
 
-func (l *late) Send(frames ...channel.Frame) error {
+func (l *late) Send(frames ...frame.Frame) error {
 	frames = slices.Clone(frames)
 	for i, f := range frames {
 		frames[i].Payload = slices.Clone(f.Payload)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
@@ -35,7 +36,7 @@ func newFragile(s channel.Sender, random *rand.Rand) *fragile {
 
 func (f *fragile) Broken() <-chan struct{} { return f.broken }
 
-func (f *fragile) Send(frames ...channel.Frame) error {
+func (f *fragile) Send(frames ...frame.Frame) error {
 	if f.left--; f.left >= 0 {
 		return f.Sender.Send(frames...)
 	}

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // Asides records what is known of the replicas of this process's rank that are set aside.
@@ -56,7 +56,7 @@ func (p *Protocol) settleWithout(h *held) {
 	p.show(h)
 	for _, q := range p.others {
 		if h.has[q.Replica] {
-			f := p.control(channel.Stable, h.Context, h.Index, nil)
+			f := p.control(frame.Stable, h.Context, h.Index, nil)
 			f.Sync = true
 			p.emit(q, f)
 		}
@@ -71,7 +71,7 @@ func (p *Protocol) report() {
 	}
 	if master, ok := p.v.Master(p.self.Rank); ok {
 		p.asides.reported = now
-		p.emit(master, p.control(channel.Ready, 0, now.Since, nil))
+		p.emit(master, p.control(frame.Ready, 0, now.Since, nil))
 	}
 }
 
@@ -88,7 +88,7 @@ func (p *Protocol) reportAgain(q view.Process) {
 }
 
 // receiveReady records that from, which is set aside, is present: outcomes wait for it from now on.
-func (p *Protocol) receiveReady(from view.Process, f channel.Frame) error {
+func (p *Protocol) receiveReady(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
 		return fmt.Errorf("is aside since no epoch")
 	}
@@ -108,13 +108,13 @@ func (p *Protocol) welcome() {
 			continue
 		}
 		p.asides.upToDate[q.Replica] = now
-		p.emit(q, p.control(channel.UpToDate, 0, now.Since, binary.LittleEndian.AppendUint64(nil, now.Term)))
+		p.emit(q, p.control(frame.UpToDate, 0, now.Since, binary.LittleEndian.AppendUint64(nil, now.Term)))
 	}
 }
 
 // receiveUpToDate passes on the master's statement that this process, which is set aside, lacks nothing. A
 // statement that does not fit this process's view is out of date, or answers a report yet to come.
-func (p *Protocol) receiveUpToDate(from view.Process, f channel.Frame) error {
+func (p *Protocol) receiveUpToDate(from view.Process, f frame.Frame) error {
 	if len(f.Payload) != 8 {
 		return fmt.Errorf("term of %d bytes", len(f.Payload))
 	}

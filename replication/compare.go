@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // A seal is the digests of the messages of one stream that have arrived since the
@@ -178,6 +178,6 @@ func (p *Protocol) check(b *backlog, q view.Process, c *claim, h *hash, m *prote
 		return
 	}
 	for _, o := range p.others {
-		p.emit(o, p.control(channel.Dispute, b.context, m.Seq, d.encode()))
+		p.emit(o, p.control(frame.Dispute, b.context, m.Seq, d.encode()))
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // A twin is a job of three ranks with two replicas each, in which the replicas of
@@ -168,7 +168,7 @@ func TestClaimsAreBoundedAndForgotten(t *testing.T) {
 	p := New(view.Process{Replica: 1}, view.New(2, 2), Secret{})
 	b := make([]byte, keySize+8*ackMessages)
 	for n := range uint64(2 * maxClaimed / len(b)) {
-		f := frame(channel.Ack, 1, (n+1)*ackMessages, string(b))
+		f := control(frame.Ack, 1, (n+1)*ackMessages, string(b))
 		if _, err := p.Receive(view.Process{Rank: 1}, f); err != nil {
 			t.Fatal(err)
 		}

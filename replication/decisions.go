@@ -7,9 +7,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // MaxOutcome bounds the bytes of one outcome. The engine's are far below.
@@ -164,7 +164,7 @@ func (p *Protocol) Decide(d protection.Determinant) protection.Output {
 func (p *Protocol) propose(h *held) {
 	for _, q := range p.others {
 		if !h.has[q.Replica] {
-			p.emit(q, p.control(channel.Determinant, h.Context, h.Index, h.Outcome))
+			p.emit(q, p.control(frame.Determinant, h.Context, h.Index, h.Outcome))
 		}
 	}
 }
@@ -188,7 +188,7 @@ func (p *Protocol) settle(h *held) {
 	p.decisions.drop(h)
 	p.show(h)
 	for _, q := range p.others {
-		p.emit(q, p.control(channel.Stable, h.Context, h.Index, nil))
+		p.emit(q, p.control(frame.Stable, h.Context, h.Index, nil))
 	}
 }
 
@@ -206,7 +206,7 @@ func (p *Protocol) show(h *held) {
 // after this process has named it master itself in answering its Sync. One that is known to be stable may come again from a
 // new master that has not heard so; it is held until the master has, because
 // what is held is what is told again when an acknowledgement may be lost.
-func (p *Protocol) receiveDeterminant(from view.Process, f channel.Frame) error {
+func (p *Protocol) receiveDeterminant(from view.Process, f frame.Frame) error {
 	if !p.v.IsMaster(from) {
 		return nil
 	}
@@ -223,13 +223,13 @@ func (p *Protocol) receiveDeterminant(from view.Process, f channel.Frame) error 
 		d.hold(det, !first)
 	}
 	p.takeover.asked[from.Replica] = p.termOf() // or has no need to: it decides
-	p.emit(from, p.control(channel.DeterminantAck, f.Context, f.Seq, nil))
+	p.emit(from, p.control(frame.DeterminantAck, f.Context, f.Seq, nil))
 	return nil
 }
 
 // receiveDeterminantAck notes that a replica has an outcome, which stays true when
 // this process is not master any more. It is settled here only if this one decides.
-func (p *Protocol) receiveDeterminantAck(from view.Process, f channel.Frame) error {
+func (p *Protocol) receiveDeterminantAck(from view.Process, f frame.Frame) error {
 	pt := protection.Point{Context: f.Context, Index: f.Seq}
 	if !p.decisions.has(pt) {
 		return fmt.Errorf("acknowledges a determinant that was not proposed")
@@ -249,7 +249,7 @@ func (p *Protocol) receiveDeterminantAck(from view.Process, f channel.Frame) err
 // receiveStable shows an outcome that is stable, and forgets it if every live replica has it. A message of a
 // former master does not count: its successor may have proposed the outcome again and wait for it to be held
 // here.
-func (p *Protocol) receiveStable(from view.Process, f channel.Frame) error {
+func (p *Protocol) receiveStable(from view.Process, f frame.Frame) error {
 	pt := protection.Point{Context: f.Context, Index: f.Seq}
 	if !p.v.IsMaster(from) {
 		return nil

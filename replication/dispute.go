@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // A dispute is about one message: a replica of this rank has produced another one
@@ -37,7 +37,7 @@ func (d *dispute) encode() []byte {
 }
 
 // decodeDispute reads a Dispute about a message from rank self of n.
-func decodeDispute(f channel.Frame, self, n int) (dispute, error) {
+func decodeDispute(f frame.Frame, self, n int) (dispute, error) {
 	if len(f.Payload) != disputeSize || f.Seq == 0 {
 		return dispute{}, fmt.Errorf("dispute about message %d in %d bytes", f.Seq, len(f.Payload))
 	}
@@ -53,7 +53,7 @@ func decodeDispute(f channel.Frame, self, n int) (dispute, error) {
 }
 
 // receiveDispute gives this process's vote, now or when it can.
-func (p *Protocol) receiveDispute(from view.Process, f channel.Frame) error {
+func (p *Protocol) receiveDispute(from view.Process, f frame.Frame) error {
 	d, err := decodeDispute(f, p.self.Rank, p.v.N)
 	if err != nil {
 		return err

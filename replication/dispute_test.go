@@ -3,14 +3,14 @@ package replication
 import (
 	"testing"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // disputing is replica 1 of rank 0 of a job of two ranks with three replicas each, which
 // has produced one message, and what 1.0 acknowledges of it.
-func disputing(t *testing.T) (p *Protocol, ack channel.Frame) {
+func disputing(t *testing.T) (p *Protocol, ack frame.Frame) {
 	v := view.New(2, 3)
 	p = New(view.Process{Replica: 1}, v, Secret{1})
 	p.Send(protection.Message{Dest: 1, Payload: []byte("hello")})
@@ -22,13 +22,13 @@ func disputing(t *testing.T) (p *Protocol, ack channel.Frame) {
 }
 
 // disputed is what replica 2 says that 1.k has got as message seq.
-func disputed(k int, seq uint64) channel.Frame {
+func disputed(k int, seq uint64) frame.Frame {
 	d := dispute{stream: stream{rank: 1}, replica: k, seq: seq, received: 9}
-	return frame(channel.Dispute, 0, seq, string(d.encode()))
+	return control(frame.Dispute, 0, seq, string(d.encode()))
 }
 
 // votes are what p says when it gets a frame.
-func votes(t *testing.T, p *Protocol, from view.Process, f channel.Frame) []protection.Divergence {
+func votes(t *testing.T, p *Protocol, from view.Process, f frame.Frame) []protection.Divergence {
 	out, err := p.Receive(from, f)
 	if err != nil {
 		t.Fatal(err)

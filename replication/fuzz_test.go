@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // FuzzDecodeHeld holds that no payload of a SyncReply does harm, and that there
@@ -39,15 +39,15 @@ func FuzzDecodeHeld(f *testing.F) {
 // replica that is made master half-way. It must not panic, must change nothing
 // that it calls an error, and must not keep more than it was given.
 func FuzzReceive(f *testing.F) {
-	row := func(from byte, kind channel.Kind, seq byte, payload string) []byte {
+	row := func(from byte, kind frame.Kind, seq byte, payload string) []byte {
 		return append([]byte{from, byte(kind), 0, seq, byte(len(payload))}, payload...)
 	}
-	f.Add(row(3, channel.Data, 1, "hello"))
-	f.Add(append(row(0, channel.Determinant, 1, "a"), row(0, channel.Stable, 1, "")...))
-	f.Add(append(row(2, channel.Sync, 0, ""), row(3, channel.Ack, 9, "")...))
-	f.Add(append(row(0x82, channel.SyncReply, 0, string(appendDeterminant(nil, protection.Determinant{}))),
-		row(2, channel.DeterminantAck, 0, "")...))
-	f.Add(append(row(3, channel.Ack, 2, string(make([]byte, keySize+16))), row(3, channel.Ack, 3, string(make([]byte, keySize+8)))...))
+	f.Add(row(3, frame.Data, 1, "hello"))
+	f.Add(append(row(0, frame.Determinant, 1, "a"), row(0, frame.Stable, 1, "")...))
+	f.Add(append(row(2, frame.Sync, 0, ""), row(3, frame.Ack, 9, "")...))
+	f.Add(append(row(0x82, frame.SyncReply, 0, string(appendDeterminant(nil, protection.Determinant{}))),
+		row(2, frame.DeterminantAck, 0, "")...))
+	f.Add(append(row(3, frame.Ack, 2, string(make([]byte, keySize+16))), row(3, frame.Ack, 3, string(make([]byte, keySize+8)))...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		v := view.New(2, 3)
 		p := New(view.Process{Replica: 1}, v, Secret{})
@@ -60,8 +60,8 @@ func FuzzReceive(f *testing.F) {
 				p.View(next)
 			}
 			n := min(int(b[4]), len(b)-5)
-			fr := channel.Frame{
-				Header:  channel.Header{Kind: channel.Kind(b[1]), Context: uint32(b[2]), Rank: uint32(from.Rank), Seq: uint64(b[3]), Size: uint64(n)},
+			fr := frame.Frame{
+				Header:  frame.Header{Kind: frame.Kind(b[1]), Context: uint32(b[2]), Rank: uint32(from.Rank), Seq: uint64(b[3]), Size: uint64(n)},
 				Payload: b[5 : 5+n],
 			}
 			b = b[5+n:]
@@ -93,7 +93,7 @@ func FuzzReceivePast(f *testing.F) {
 		p := NewJoining(self, v, Secret{})
 		p.Tick()
 		for _, q := range []view.Process{donor, {Rank: 1}} {
-			if _, err := p.Receive(q, frame(channel.Greet, uint32(q.Rank), 0, "")); err != nil {
+			if _, err := p.Receive(q, control(frame.Greet, uint32(q.Rank), 0, "")); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -3,9 +3,9 @@ package replication
 import (
 	"fmt"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // An acknowledgement goes out after this many messages or bytes of a stream,
@@ -60,7 +60,7 @@ func (in *inbox) from(context uint32, source int) (*arrivals, error) {
 // receiveData delivers the next message of a stream, drops one that is here
 // already, and drops one that is too early: the channel has lost something,
 // and when it is reopened all that is missing comes again, in order.
-func (p *Protocol) receiveData(from view.Process, f channel.Frame) error {
+func (p *Protocol) receiveData(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
 		return fmt.Errorf("message without a number")
 	}
@@ -94,7 +94,7 @@ func (p *Protocol) acknowledge(a *arrivals) {
 	if a.seal != nil {
 		a.last, a.seal = a.seal.encode(), nil
 	}
-	f := p.control(channel.Ack, a.context, a.next-1, a.last)
+	f := p.control(frame.Ack, a.context, a.next-1, a.last)
 	for _, q := range p.live[a.source] {
 		p.emit(q, f)
 	}
@@ -120,7 +120,7 @@ func (p *Protocol) acknowledgeAll(q view.Process) {
 		case a.seal != nil:
 			p.acknowledge(a)
 		default:
-			p.emit(q, p.control(channel.Ack, a.context, a.next-1, a.last))
+			p.emit(q, p.control(frame.Ack, a.context, a.next-1, a.last))
 		}
 	}
 }

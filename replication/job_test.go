@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // A job is a whole job under a random scheduler: its processes, the channels
@@ -19,7 +19,7 @@ type job struct {
 	n, r   int
 	most   int        // replicas that a rank can have had
 	procs  []*process // by rank and replica
-	queues [][]channel.Frame
+	queues [][]frame.Frame
 	busy   []int                       // the queues with frames in them, and perhaps others
 	listed []bool                      // by queue: is in busy
 	slow   []int                       // by queue: how seldom it is chosen
@@ -63,7 +63,7 @@ func newJob(rng *rand.Rand) *job {
 		j.procs = append(j.procs, newProcess(id, j.views[0], all[id.Rank], j))
 	}
 	j.to = make([]int, len(j.procs))
-	j.queues = make([][]channel.Frame, len(j.procs)*len(j.procs))
+	j.queues = make([][]frame.Frame, len(j.procs)*len(j.procs))
 	j.listed = make([]bool, len(j.queues))
 	j.slow = make([]int, len(j.queues))
 	for i := range j.slow {
@@ -90,7 +90,7 @@ func (j *job) index(p view.Process) int { return p.Rank*j.most + p.Replica }
 func (j *job) queue(from, to view.Process) int { return j.index(from)*len(j.procs) + j.index(to) }
 
 // put appends a frame to queue i.
-func (j *job) put(i int, f channel.Frame) {
+func (j *job) put(i int, f frame.Frame) {
 	j.queues[i] = append(j.queues[i], f)
 	if !j.listed[i] {
 		j.listed[i] = true
@@ -124,7 +124,7 @@ func (j *job) carryOut(p *process, out protection.Output) error {
 		if j.trace != nil {
 			j.trace("  %v -> %v %+v %x", p.id, e.To, e.Frame.Header, e.Frame.Payload)
 		}
-		if e.Frame.Kind == channel.Data {
+		if e.Frame.Kind == frame.Data {
 			if err := j.checkLeak(p, e); err != nil {
 				return err
 			}

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // A joining is what a replica that is new in its rank still waits for.
@@ -119,7 +119,7 @@ func (p *Protocol) meet(q view.Process) {
 		return
 	}
 	for _, h := range p.decisions.inOrder() {
-		p.emit(q, p.control(channel.Determinant, h.Context, h.Index, h.Outcome))
+		p.emit(q, p.control(frame.Determinant, h.Context, h.Index, h.Outcome))
 	}
 }
 
@@ -130,14 +130,14 @@ func (p *Protocol) greet(q view.Process) {
 	if q.Rank != p.self.Rank {
 		p.acknowledgeAll(q)
 	}
-	f := p.control(channel.Greet, 0, 0, nil)
+	f := p.control(frame.Greet, 0, 0, nil)
 	f.Sync = p.joined && !p.partial()
 	p.emit(q, f)
 }
 
 // receiveGreet takes note that from has this process in its view, and sends it what
 // it lacks if it asks.
-func (p *Protocol) receiveGreet(from view.Process, f channel.Frame) {
+func (p *Protocol) receiveGreet(from view.Process, f frame.Frame) {
 	if f.Sync && from.Rank != p.self.Rank && p.takeover.promoted() {
 		p.resend(from)
 	}
@@ -178,11 +178,11 @@ func (p *Protocol) askPast() {
 
 // recall asks for the next piece of the past.
 func (p *Protocol) recall() {
-	p.emit(p.joining.donor, p.control(channel.Recall, 0, p.joining.position, nil))
+	p.emit(p.joining.donor, p.control(frame.Recall, 0, p.joining.position, nil))
 }
 
 // receiveRecall answers a new replica, now or as soon as this process decides.
-func (p *Protocol) receiveRecall(from view.Process, f channel.Frame) {
+func (p *Protocol) receiveRecall(from view.Process, f frame.Frame) {
 	p.recalls[from.Replica] = recall{position: f.Seq}
 	p.answerRecall(from)
 }
@@ -229,7 +229,7 @@ func (p *Protocol) answerRecalls() {
 
 // receivePast takes a piece of the rank's past. One that was not asked for last is
 // late, or came twice.
-func (p *Protocol) receivePast(from view.Process, f channel.Frame) error {
+func (p *Protocol) receivePast(from view.Process, f frame.Frame) error {
 	j := p.joining
 	if !p.partial() || !j.asked || from != j.donor || f.Seq != j.position || j.resumption.arrived {
 		return nil

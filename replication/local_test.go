@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 	"fmt"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // A register gives equal things the same small number.
@@ -109,7 +109,7 @@ type locals struct {
 	scenario
 	ids    []view.Process
 	states register[[sha256.Size]byte, *local]
-	frames register[frameKey, channel.Frame]
+	frames register[frameKey, frame.Frame]
 	views  register[string, view.View]
 	memo   map[moment]*effect
 }
@@ -121,7 +121,7 @@ type moment struct {
 
 // A frameKey is a frame with its payload in a form that can be compared.
 type frameKey struct {
-	channel.Header
+	frame.Header
 	payload string
 }
 
@@ -375,7 +375,7 @@ func (r *recorder) carryOut(p *process, out protection.Output) error {
 	}
 	for _, e := range append(out.Send, p.pieces(out)...) {
 		f := e.Frame
-		n := r.locals.frames.number(frameKey{f.Header, string(f.Payload)}, func() channel.Frame { return f })
+		n := r.locals.frames.number(frameKey{f.Header, string(f.Payload)}, func() frame.Frame { return f })
 		r.posts = append(r.posts, post{e.To.Rank*r.locals.most() + e.To.Replica, n})
 	}
 	for _, d := range out.Decided {

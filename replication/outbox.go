@@ -6,9 +6,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // maxContexts bounds how many contexts frames from one rank can make this
@@ -196,7 +196,7 @@ func (p *Protocol) resend(q view.Process) {
 // receiveAck compares what from has got with what this process has produced, and
 // notes that from has the messages of a stream up to f.Seq, which this process may
 // not have produced yet.
-func (p *Protocol) receiveAck(from view.Process, f channel.Frame) error {
+func (p *Protocol) receiveAck(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
 		return fmt.Errorf("acknowledges nothing")
 	}

@@ -4,20 +4,20 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-func data(rank uint32, seq uint64, payload []byte) channel.Frame {
-	return channel.Frame{
-		Header:  channel.Header{Kind: channel.Data, Rank: rank, Seq: seq, Size: uint64(len(payload))},
+func data(rank uint32, seq uint64, payload []byte) frame.Frame {
+	return frame.Frame{
+		Header:  frame.Header{Kind: frame.Data, Rank: rank, Seq: seq, Size: uint64(len(payload))},
 		Payload: payload,
 	}
 }
 
-func frame(kind channel.Kind, rank uint32, seq uint64, payload string) channel.Frame {
-	return channel.Frame{Header: channel.Header{Kind: kind, Rank: rank, Seq: seq}, Payload: []byte(payload)}
+func control(kind frame.Kind, rank uint32, seq uint64, payload string) frame.Frame {
+	return frame.Frame{Header: frame.Header{Kind: kind, Rank: rank, Seq: seq}, Payload: []byte(payload)}
 }
 
 // numbers returns the numbers of the messages that out delivers.
@@ -60,7 +60,7 @@ func TestR2DuplicateIsAcknowledgedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := p.Tick()
-		if len(out.Send) != 2 || out.Send[0].Frame.Kind != channel.Ack || out.Send[0].Frame.Seq != 1 {
+		if len(out.Send) != 2 || out.Send[0].Frame.Kind != frame.Ack || out.Send[0].Frame.Seq != 1 {
 			t.Errorf("arrival %d led to %+v", i, out.Send)
 		}
 	}
@@ -148,7 +148,7 @@ func TestR3TableForgetsInOrder(t *testing.T) {
 		most = max(most, p.Retained())
 		if i%100 == 0 {
 			for k := range 2 {
-				if _, err := p.Receive(view.Process{Rank: 1, Replica: k}, frame(channel.Ack, 1, i-50, "")); err != nil {
+				if _, err := p.Receive(view.Process{Rank: 1, Replica: k}, control(frame.Ack, 1, i-50, "")); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -165,10 +165,10 @@ func TestR4MasterFromTheStartAsksFirst(t *testing.T) {
 	if p.Decider() {
 		t.Error("decides without asking what the failed master decided")
 	}
-	if out := p.Tick(); len(out.Send) != 1 || out.Send[0].Frame.Kind != channel.Sync {
+	if out := p.Tick(); len(out.Send) != 1 || out.Send[0].Frame.Kind != frame.Sync {
 		t.Errorf("first tick: %+v", out.Send)
 	}
-	if _, err := p.Receive(view.Process{Replica: 2}, frame(channel.SyncReply, 0, v.Since[0], "")); err != nil || !p.Decider() {
+	if _, err := p.Receive(view.Process{Replica: 2}, control(frame.SyncReply, 0, v.Since[0], "")); err != nil || !p.Decider() {
 		t.Errorf("after the answer: %v, decider %v", err, p.Decider())
 	}
 }
@@ -207,7 +207,7 @@ func TestReceiveRefuses(t *testing.T) {
 	tests := []struct {
 		name          string
 		replica, from view.Process
-		f             channel.Frame
+		f             frame.Frame
 	}{
 		{"from itself", view.Process{}, view.Process{}, data(0, 1, nil)},
 		{"from no process", view.Process{}, view.Process{Rank: 7}, data(7, 1, nil)},
@@ -215,30 +215,30 @@ func TestReceiveRefuses(t *testing.T) {
 		{"other rank in the header", view.Process{}, view.Process{Rank: 1}, data(0, 1, nil)},
 		{"data without a number", view.Process{}, view.Process{Rank: 1}, data(1, 0, nil)},
 		{"data within the rank", view.Process{}, view.Process{Replica: 1}, data(0, 1, nil)},
-		{"ack within the rank", view.Process{}, view.Process{Replica: 1}, frame(channel.Ack, 0, 1, "")},
-		{"ack of nothing", view.Process{}, view.Process{Rank: 1}, frame(channel.Ack, 1, 0, "")},
-		{"ack with half a digest", view.Process{}, view.Process{Rank: 1}, frame(channel.Ack, 1, 2, string(make([]byte, keySize+12)))},
-		{"ack with a key alone", view.Process{}, view.Process{Rank: 1}, frame(channel.Ack, 1, 2, string(make([]byte, keySize)))},
-		{"ack with too many digests", view.Process{}, view.Process{Rank: 1}, frame(channel.Ack, 1, 99, string(make([]byte, keySize+8*(ackMessages+1))))},
-		{"ack with digests of no messages", view.Process{}, view.Process{Rank: 1}, frame(channel.Ack, 1, 1, string(make([]byte, keySize+16)))},
-		{"determinant of another rank", view.Process{}, view.Process{Rank: 1}, frame(channel.Determinant, 1, 1, "")},
-		{"unknown kind", view.Process{}, view.Process{Replica: 1}, frame(200, 0, 1, "")},
-		{"determinant too long", view.Process{Replica: 1}, view.Process{}, frame(channel.Determinant, 0, 7, big)},
-		{"second outcome", view.Process{Replica: 1}, view.Process{}, frame(channel.Determinant, 0, 1, "b")},
-		{"stable but unknown", view.Process{Replica: 1}, view.Process{}, frame(channel.Stable, 0, 9, "")},
-		{"ack of what was not proposed", view.Process{}, view.Process{Replica: 1}, frame(channel.DeterminantAck, 0, 9, "")},
-		{"sync in no term", view.Process{Replica: 1}, view.Process{Replica: 2}, frame(channel.Sync, 0, 0, "")},
-		{"reply in no term", view.Process{}, view.Process{Replica: 2}, frame(channel.SyncReply, 0, 0, "")},
-		{"reply cut off", view.Process{}, view.Process{Replica: 1}, frame(channel.SyncReply, 0, firstTerm, conflict[:9])},
-		{"reply with another outcome", view.Process{}, view.Process{Replica: 1}, frame(channel.SyncReply, 0, firstTerm, conflict)},
-		{"reply with what was not proposed", view.Process{}, view.Process{Replica: 1}, frame(channel.SyncReply, 0, firstTerm, unknown)},
+		{"ack within the rank", view.Process{}, view.Process{Replica: 1}, control(frame.Ack, 0, 1, "")},
+		{"ack of nothing", view.Process{}, view.Process{Rank: 1}, control(frame.Ack, 1, 0, "")},
+		{"ack with half a digest", view.Process{}, view.Process{Rank: 1}, control(frame.Ack, 1, 2, string(make([]byte, keySize+12)))},
+		{"ack with a key alone", view.Process{}, view.Process{Rank: 1}, control(frame.Ack, 1, 2, string(make([]byte, keySize)))},
+		{"ack with too many digests", view.Process{}, view.Process{Rank: 1}, control(frame.Ack, 1, 99, string(make([]byte, keySize+8*(ackMessages+1))))},
+		{"ack with digests of no messages", view.Process{}, view.Process{Rank: 1}, control(frame.Ack, 1, 1, string(make([]byte, keySize+16)))},
+		{"determinant of another rank", view.Process{}, view.Process{Rank: 1}, control(frame.Determinant, 1, 1, "")},
+		{"unknown kind", view.Process{}, view.Process{Replica: 1}, control(200, 0, 1, "")},
+		{"determinant too long", view.Process{Replica: 1}, view.Process{}, control(frame.Determinant, 0, 7, big)},
+		{"second outcome", view.Process{Replica: 1}, view.Process{}, control(frame.Determinant, 0, 1, "b")},
+		{"stable but unknown", view.Process{Replica: 1}, view.Process{}, control(frame.Stable, 0, 9, "")},
+		{"ack of what was not proposed", view.Process{}, view.Process{Replica: 1}, control(frame.DeterminantAck, 0, 9, "")},
+		{"sync in no term", view.Process{Replica: 1}, view.Process{Replica: 2}, control(frame.Sync, 0, 0, "")},
+		{"reply in no term", view.Process{}, view.Process{Replica: 2}, control(frame.SyncReply, 0, 0, "")},
+		{"reply cut off", view.Process{}, view.Process{Replica: 1}, control(frame.SyncReply, 0, firstTerm, conflict[:9])},
+		{"reply with another outcome", view.Process{}, view.Process{Replica: 1}, control(frame.SyncReply, 0, firstTerm, conflict)},
+		{"reply with what was not proposed", view.Process{}, view.Process{Replica: 1}, control(frame.SyncReply, 0, firstTerm, unknown)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := New(tt.replica, view.New(2, 3), Secret{})
 			if point := (protection.Point{Index: 1}); p.Decider() {
 				p.Decide(protection.Determinant{Point: point, Outcome: []byte("a")})
-			} else if _, err := p.Receive(view.Process{}, frame(channel.Determinant, 0, 1, "a")); err != nil {
+			} else if _, err := p.Receive(view.Process{}, control(frame.Determinant, 0, 1, "a")); err != nil {
 				t.Fatal(err)
 			}
 			before := p.Retained()
@@ -255,18 +255,18 @@ func TestReceiveRefuses(t *testing.T) {
 func TestR4OldMasterIsNotHeard(t *testing.T) {
 	tests := []struct {
 		name string
-		f    channel.Frame
+		f    frame.Frame
 	}{
-		{"a second outcome", frame(channel.Determinant, 0, 1, "b")},
-		{"another outcome", frame(channel.Determinant, 0, 7, "")},
-		{"that the outcome is stable", frame(channel.Stable, 0, 1, "")},
-		{"that one is stable that is not known", frame(channel.Stable, 0, 9, "")},
-		{"an answer to nothing", frame(channel.SyncReply, 0, 1, "")},
+		{"a second outcome", control(frame.Determinant, 0, 1, "b")},
+		{"another outcome", control(frame.Determinant, 0, 7, "")},
+		{"that the outcome is stable", control(frame.Stable, 0, 1, "")},
+		{"that one is stable that is not known", control(frame.Stable, 0, 9, "")},
+		{"an answer to nothing", control(frame.SyncReply, 0, 1, "")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := New(view.Process{Replica: 1}, view.New(2, 3), Secret{})
-			if _, err := p.Receive(view.Process{}, frame(channel.Determinant, 0, 1, "a")); err != nil {
+			if _, err := p.Receive(view.Process{}, control(frame.Determinant, 0, 1, "a")); err != nil {
 				t.Fatal(err)
 			}
 			before := p.Retained()
@@ -282,12 +282,12 @@ func TestR4MasterIsNoneBeforeItAnswersTheNext(t *testing.T) {
 	p := New(view.Process{}, view.New(2, 2), Secret{})
 	p.Decide(protection.Determinant{Point: protection.Point{Index: 1}, Outcome: []byte("a")})
 	p.Send(protection.Message{Dest: 1, Payload: []byte("x")})
-	if out, err := p.Receive(view.Process{Replica: 1}, frame(channel.Sync, 0, 2, "")); err != nil || len(out.Send) != 0 {
+	if out, err := p.Receive(view.Process{Replica: 1}, control(frame.Sync, 0, 2, "")); err != nil || len(out.Send) != 0 {
 		t.Fatalf("answers %+v, %v, before its view names the other", out.Send, err)
 	}
 	second, _ := view.New(2, 2).Promote(view.Process{Replica: 1})
 	out := p.View(second)
-	if p.Decider() || len(out.Send) != 1 || out.Send[0].Frame.Kind != channel.SyncReply || len(out.Send[0].Frame.Payload) == 0 {
+	if p.Decider() || len(out.Send) != 1 || out.Send[0].Frame.Kind != frame.SyncReply || len(out.Send[0].Frame.Payload) == 0 {
 		t.Fatalf("decider %v, sends %+v; want what it holds", p.Decider(), out.Send)
 	}
 	if out := p.Send(protection.Message{Dest: 1, Payload: []byte("y")}); len(out.Send) != 0 {
@@ -297,13 +297,13 @@ func TestR4MasterIsNoneBeforeItAnswersTheNext(t *testing.T) {
 	if out := p.View(third); p.Decider() || len(out.Send) != 2+2+1 {
 		t.Errorf("decider %v, sends %+v; want two messages to two replicas, and Sync", p.Decider(), out.Send)
 	}
-	if _, err := p.Receive(view.Process{Replica: 1}, frame(channel.SyncReply, 0, 1, "")); err != nil || p.Decider() {
+	if _, err := p.Receive(view.Process{Replica: 1}, control(frame.SyncReply, 0, 1, "")); err != nil || p.Decider() {
 		t.Errorf("decider %v, %v after an answer of an earlier term", p.Decider(), err)
 	}
-	if _, err := p.Receive(view.Process{Replica: 1}, frame(channel.SyncReply, 0, 3, "")); err != nil || p.Decider() {
+	if _, err := p.Receive(view.Process{Replica: 1}, control(frame.SyncReply, 0, 3, "")); err != nil || p.Decider() {
 		t.Errorf("decider %v, %v after the answer, and what it has decided before is not stable", p.Decider(), err)
 	}
-	if out, err := p.Receive(view.Process{Replica: 1}, frame(channel.DeterminantAck, 0, 1, "")); err != nil || !p.Decider() || len(out.Decided) != 1 {
+	if out, err := p.Receive(view.Process{Replica: 1}, control(frame.DeterminantAck, 0, 1, "")); err != nil || !p.Decider() || len(out.Decided) != 1 {
 		t.Errorf("decider %v, decided %v, %v when it is", p.Decider(), out.Decided, err)
 	}
 }
@@ -312,18 +312,18 @@ func TestR4MasterIsNoneBeforeItAnswersTheNext(t *testing.T) {
 // the outcome of the first, which the program has not seen yet, has given away.
 func TestR4NewMasterDecidesNothingBesideWhatItHolds(t *testing.T) {
 	p := New(view.Process{Replica: 1}, view.New(1, 3), Secret{})
-	if _, err := p.Receive(view.Process{}, channel.Frame{Header: channel.Header{Kind: channel.Determinant, Seq: 1}, Payload: []byte("a")}); err != nil {
+	if _, err := p.Receive(view.Process{}, frame.Frame{Header: frame.Header{Kind: frame.Determinant, Seq: 1}, Payload: []byte("a")}); err != nil {
 		t.Fatal(err)
 	}
 	v, _ := view.New(1, 3).With(view.Process{}, view.Failed)
 	p.View(v)
-	if _, err := p.Receive(view.Process{Replica: 2}, frame(channel.SyncReply, 0, v.Since[0], "")); err != nil || p.Decider() {
+	if _, err := p.Receive(view.Process{Replica: 2}, control(frame.SyncReply, 0, v.Since[0], "")); err != nil || p.Decider() {
 		t.Fatalf("decider %v, %v while it holds what another may lack", p.Decider(), err)
 	}
 	if out := p.Decide(protection.Determinant{Point: protection.Point{Index: 2}, Outcome: []byte("b")}); len(out.Send)+len(out.Decided) != 0 {
 		t.Errorf("it decides: %+v", out)
 	}
-	if out, err := p.Receive(view.Process{Replica: 2}, frame(channel.DeterminantAck, 0, 1, "")); err != nil || !p.Decider() || len(out.Decided) != 1 {
+	if out, err := p.Receive(view.Process{Replica: 2}, control(frame.DeterminantAck, 0, 1, "")); err != nil || !p.Decider() || len(out.Decided) != 1 {
 		t.Errorf("decider %v, decided %v, %v once nobody lacks it", p.Decider(), out.Decided, err)
 	}
 	if out := p.Decide(protection.Determinant{Point: protection.Point{Index: 1}, Outcome: []byte("b")}); len(out.Send)+len(out.Decided) != 0 {
@@ -333,8 +333,8 @@ func TestR4NewMasterDecidesNothingBesideWhatItHolds(t *testing.T) {
 
 func TestContextsFromOneRankAreBounded(t *testing.T) {
 	p := New(view.Process{Rank: 0}, view.New(2, 2), Secret{})
-	for _, kind := range []channel.Kind{channel.Data, channel.Ack} {
-		f := frame(kind, 1, 1, "")
+	for _, kind := range []frame.Kind{frame.Data, frame.Ack} {
+		f := control(kind, 1, 1, "")
 		for i := range uint32(maxContexts) {
 			f.Context = i
 			if _, err := p.Receive(view.Process{Rank: 1}, f); err != nil {

@@ -3,9 +3,9 @@ package replication
 import (
 	"fmt"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // A Protocol is the replication protocol of one process. It implements
@@ -110,14 +110,14 @@ func (p *Protocol) reset() {
 }
 
 // emit puts a frame of this process on the channel to q.
-func (p *Protocol) emit(q view.Process, f channel.Frame) {
+func (p *Protocol) emit(q view.Process, f frame.Frame) {
 	p.out.Send = append(p.out.Send, protection.Envelope{To: q, Frame: f})
 }
 
 // control returns a frame that carries no message of the program.
-func (p *Protocol) control(kind channel.Kind, context uint32, seq uint64, payload []byte) channel.Frame {
-	return channel.Frame{
-		Header: channel.Header{
+func (p *Protocol) control(kind frame.Kind, context uint32, seq uint64, payload []byte) frame.Frame {
+	return frame.Frame{
+		Header: frame.Header{
 			Kind: kind, Context: context, Rank: uint32(p.self.Rank), Seq: seq, Size: uint64(len(payload)),
 		},
 		Payload: payload,
@@ -151,7 +151,7 @@ func (p *Protocol) Send(m protection.Message) protection.Output {
 
 // Receive implements protection.Protocol. Frames of failed processes are
 // refused without an error: their sender may not know yet (R5).
-func (p *Protocol) Receive(from view.Process, f channel.Frame) (protection.Output, error) {
+func (p *Protocol) Receive(from view.Process, f frame.Frame) (protection.Output, error) {
 	p.reset()
 	if err := p.receive(from, f); err != nil {
 		return p.out, fmt.Errorf("frame of kind %d, context %d, seq %d from %v: %w", f.Kind, f.Context, f.Seq, from, err)
@@ -159,7 +159,7 @@ func (p *Protocol) Receive(from view.Process, f channel.Frame) (protection.Outpu
 	return p.out, nil
 }
 
-func (p *Protocol) receive(from view.Process, f channel.Frame) error {
+func (p *Protocol) receive(from view.Process, f frame.Frame) error {
 	if from == p.self || !p.v.Contains(from) || p.v.State(from) == view.Vacant {
 		return fmt.Errorf("sender is no other process of the job")
 	}
@@ -171,44 +171,44 @@ func (p *Protocol) receive(from view.Process, f channel.Frame) error {
 		return nil
 	}
 	sameRank := from.Rank == p.self.Rank
-	ofMessages := f.Kind == channel.Data || f.Kind == channel.Ack // and so between ranks
-	if f.Kind != channel.Greet && sameRank == ofMessages {
+	ofMessages := f.Kind == frame.Data || f.Kind == frame.Ack // and so between ranks
+	if f.Kind != frame.Greet && sameRank == ofMessages {
 		return fmt.Errorf("kind does not belong between rank %d and rank %d", from.Rank, p.self.Rank)
 	}
 	// What a finished process sent last may still be under way. Its messages count,
 	// and what it says about those of others. The rest it sent about itself, and it
 	// needs nothing any more.
-	if state == view.Finished && f.Kind != channel.Data && f.Kind != channel.Ack && f.Kind != channel.Dispute {
+	if state == view.Finished && f.Kind != frame.Data && f.Kind != frame.Ack && f.Kind != frame.Dispute {
 		return nil
 	}
 	switch f.Kind {
-	case channel.Data:
+	case frame.Data:
 		return p.receiveData(from, f)
-	case channel.Ack:
+	case frame.Ack:
 		return p.receiveAck(from, f)
-	case channel.Determinant:
+	case frame.Determinant:
 		return p.receiveDeterminant(from, f)
-	case channel.DeterminantAck:
+	case frame.DeterminantAck:
 		return p.receiveDeterminantAck(from, f)
-	case channel.Stable:
+	case frame.Stable:
 		return p.receiveStable(from, f)
-	case channel.Sync:
+	case frame.Sync:
 		return p.receiveSync(from, f)
-	case channel.SyncReply:
+	case frame.SyncReply:
 		return p.receiveSyncReply(from, f)
-	case channel.Dispute:
+	case frame.Dispute:
 		return p.receiveDispute(from, f)
-	case channel.Ready:
+	case frame.Ready:
 		return p.receiveReady(from, f)
-	case channel.UpToDate:
+	case frame.UpToDate:
 		return p.receiveUpToDate(from, f)
-	case channel.Greet:
+	case frame.Greet:
 		p.receiveGreet(from, f)
 		return nil
-	case channel.Recall:
+	case frame.Recall:
 		p.receiveRecall(from, f)
 		return nil
-	case channel.Past:
+	case frame.Past:
 		return p.receivePast(from, f)
 	}
 	return fmt.Errorf("unknown kind")

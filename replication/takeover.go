@@ -3,9 +3,9 @@ package replication
 import (
 	"fmt"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // A takeover is how far this process is on its way from replica to master. It is
@@ -67,7 +67,7 @@ func (p *Protocol) promote() (begun bool) {
 	p.flush()
 	for _, q := range p.others {
 		t.awaited[q.Replica] = true
-		p.emit(q, p.control(channel.Sync, 0, t.term, nil))
+		p.emit(q, p.control(frame.Sync, 0, t.term, nil))
 	}
 	return true
 }
@@ -108,7 +108,7 @@ func (p *Protocol) awaiting() bool {
 }
 
 // receiveSync answers a new master, now or as soon as the view names it.
-func (p *Protocol) receiveSync(from view.Process, f channel.Frame) error {
+func (p *Protocol) receiveSync(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
 		return fmt.Errorf("asks in no term")
 	}
@@ -124,7 +124,7 @@ func (p *Protocol) receiveSync(from view.Process, f channel.Frame) error {
 func (p *Protocol) answerSync(q view.Process) {
 	asked := p.takeover.asked[q.Replica]
 	if q != p.self && p.v.IsMaster(q) && asked == p.termOf() {
-		p.emit(q, p.control(channel.SyncReply, 0, asked, encodeHeld(p.decisions.inOrder())))
+		p.emit(q, p.control(frame.SyncReply, 0, asked, encodeHeld(p.decisions.inOrder())))
 	}
 }
 
@@ -132,7 +132,7 @@ func (p *Protocol) answerSync(q view.Process) {
 // it need not be told; those that are stable it may forget; others are new, and
 // only a takeover can bring them. An answer of an earlier term is worth nothing:
 // another may have been master since.
-func (p *Protocol) receiveSyncReply(from view.Process, f channel.Frame) error {
+func (p *Protocol) receiveSyncReply(from view.Process, f frame.Frame) error {
 	t, d := &p.takeover, &p.decisions
 	if f.Seq == 0 {
 		return fmt.Errorf("answers a question of no term")
@@ -166,7 +166,7 @@ func (p *Protocol) merge(from view.Process, det protection.Determinant) {
 	h := p.decisions.held[det.Point]
 	switch {
 	case h == nil && p.decisions.has(det.Point):
-		p.emit(from, p.control(channel.Stable, det.Context, det.Index, nil))
+		p.emit(from, p.control(frame.Stable, det.Context, det.Index, nil))
 		return
 	case h == nil:
 		p.decisions.record(det.Point)
@@ -181,13 +181,13 @@ func (p *Protocol) merge(from view.Process, det protection.Determinant) {
 // holds, which is all that it can have acknowledged and that still matters.
 func (p *Protocol) reconcile(q view.Process) {
 	if p.takeover.promoted() {
-		p.emit(q, p.control(channel.Sync, 0, p.takeover.term, nil))
+		p.emit(q, p.control(frame.Sync, 0, p.takeover.term, nil))
 		if p.takeover.syncing {
 			return
 		}
 		for _, h := range p.decisions.inOrder() {
 			if !h.has[q.Replica] {
-				p.emit(q, p.control(channel.Determinant, h.Context, h.Index, h.Outcome))
+				p.emit(q, p.control(frame.Determinant, h.Context, h.Index, h.Outcome))
 			}
 		}
 		return

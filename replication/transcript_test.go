@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
@@ -61,7 +61,7 @@ func replay(text string) string {
 // A rehearsal is a job whose every event is commanded.
 type rehearsal struct {
 	procs  map[view.Process]*Protocol
-	queues map[[2]view.Process][]channel.Frame
+	queues map[[2]view.Process][]frame.Frame
 	v      view.View
 	out    *strings.Builder
 }
@@ -138,7 +138,7 @@ func (s *rehearsal) each(command string, p view.Process) {
 func (s *rehearsal) begin(n, r int) {
 	s.v = view.New(n, r)
 	s.procs = make(map[view.Process]*Protocol)
-	s.queues = make(map[[2]view.Process][]channel.Frame)
+	s.queues = make(map[[2]view.Process][]frame.Frame)
 	for _, p := range s.v.Processes() {
 		s.procs[p] = New(p, s.v, Secret{})
 	}
@@ -181,22 +181,22 @@ func (s *rehearsal) show(p view.Process, out protection.Output) {
 }
 
 // content is what the payload of f says.
-func content(f channel.Frame) string {
+func content(f frame.Frame) string {
 	switch f.Kind {
-	case channel.Ack:
+	case frame.Ack:
 		return fmt.Sprintf("digests %d", max(0, len(f.Payload)-keySize)/8)
-	case channel.Dispute:
+	case frame.Dispute:
 		d, _ := decodeDispute(f, -1, 9)
 		return fmt.Sprintf("about what %d.%d has got", d.rank, d.replica)
 	}
 	return strconv.Quote(string(f.Payload))
 }
 
-var kindNames = map[channel.Kind]string{
-	channel.Data: "data", channel.Ack: "ack", channel.Determinant: "determinant",
-	channel.DeterminantAck: "determinant-ack", channel.Stable: "stable",
-	channel.Sync: "sync", channel.SyncReply: "sync-reply", channel.Dispute: "dispute",
-	channel.Greet: "greet", channel.Recall: "recall", channel.Past: "past",
+var kindNames = map[frame.Kind]string{
+	frame.Data: "data", frame.Ack: "ack", frame.Determinant: "determinant",
+	frame.DeterminantAck: "determinant-ack", frame.Stable: "stable",
+	frame.Sync: "sync", frame.SyncReply: "sync-reply", frame.Dispute: "dispute",
+	frame.Greet: "greet", frame.Recall: "recall", frame.Past: "past",
 }
 
 func number(s string) int {

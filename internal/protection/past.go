@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
 // A rank's past is what has reached its programs from outside: messages of other
@@ -139,13 +139,13 @@ func ReadRecord(b []byte, self int) (Record, []byte, error) {
 		rec.Message.Sync = first != byte(rec.Kind)
 	case RecordOutcome:
 		rec.Outcome.Context, rec.Outcome.Index = uint32(r.number(1<<32-1)), r.number(1<<64-1)
-		rec.Outcome.Outcome = r.bytes(channel.MaxPayload)
+		rec.Outcome.Outcome = r.bytes(frame.MaxPayload)
 	case RecordSent, RecordReceived, RecordPoints:
 		rec.At = Position{Context: uint32(r.number(1<<32 - 1)), Rank: int(r.number(1<<31 - 1)), Seq: r.number(1<<64 - 1)}
 	case RecordState:
 		rec.Length = r.fixed()
 	case RecordOwn:
-		rec.Bytes = r.bytes(channel.MaxPayload)
+		rec.Bytes = r.bytes(frame.MaxPayload)
 	default:
 		if r.err == nil {
 			r.err = fmt.Errorf("record of unknown kind %d in a past", first)
@@ -177,7 +177,7 @@ func (r *reader) message(kind RecordKind, self int) *Message {
 		m.Source, m.Dest = self, rank
 	}
 	m.Tag, m.Seq = r.tag(), r.number(1<<64-1)
-	m.Payload = r.bytes(channel.MaxPayload)
+	m.Payload = r.bytes(frame.MaxPayload)
 	return m
 }
 

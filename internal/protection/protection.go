@@ -3,8 +3,8 @@ package protection
 import (
 	"fmt"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // A Message is what the program sends from one rank to another. Context,
@@ -36,7 +36,7 @@ type Determinant struct {
 // An Envelope is a frame and the process that it goes to.
 type Envelope struct {
 	To    view.Process
-	Frame channel.Frame
+	Frame frame.Frame
 }
 
 // An Output is what a Protocol asks for in answer to one event. Its slices are
@@ -79,10 +79,10 @@ type Recall struct {
 // PastFrame returns the frame that brings a piece of the past of rank: what comes
 // after position. last says that there is no more. A piece of nothing that is not
 // the last says that the past is not kept.
-func PastFrame(rank int, position uint64, piece []byte, last bool) channel.Frame {
-	return channel.Frame{
-		Header: channel.Header{
-			Kind: channel.Past, Sync: last, Rank: uint32(rank), Seq: position, Size: uint64(len(piece)),
+func PastFrame(rank int, position uint64, piece []byte, last bool) frame.Frame {
+	return frame.Frame{
+		Header: frame.Header{
+			Kind: frame.Past, Sync: last, Rank: uint32(rank), Seq: position, Size: uint64(len(piece)),
 		},
 		Payload: piece,
 	}
@@ -109,7 +109,7 @@ func (d Divergence) Differs() bool { return d.Produced != d.Received }
 // Valid reports whether process p of a job with view v can say d: it is about a
 // message to another rank.
 func (d Divergence) Valid(p view.Process, v view.View) error {
-	if v.State(p) == view.Vacant || v.State(d.Receiver) == view.Vacant || d.Receiver.Rank == p.Rank || d.Seq == 0 || d.Length > channel.MaxPayload {
+	if v.State(p) == view.Vacant || v.State(d.Receiver) == view.Vacant || d.Receiver.Rank == p.Rank || d.Seq == 0 || d.Length > frame.MaxPayload {
 		return fmt.Errorf("divergence of %v about message %d to %v, %d bytes", p, d.Seq, d.Receiver, d.Length)
 	}
 	return nil
@@ -129,7 +129,7 @@ type Protocol interface {
 	Send(m Message) Output
 	// Receive takes a frame that arrived from a process. The error says that
 	// the sender broke the protocol; nothing has then been changed.
-	Receive(from view.Process, f channel.Frame) (Output, error)
+	Receive(from view.Process, f frame.Frame) (Output, error)
 	// Decider reports whether this process itself chooses the outcomes of its
 	// nondeterministic calls now. It may change in any call of another method.
 	Decider() bool
@@ -173,10 +173,10 @@ type Protocol interface {
 }
 
 // DataFrame returns the frame that carries m.
-func DataFrame(m Message) channel.Frame {
-	return channel.Frame{
-		Header: channel.Header{
-			Kind: channel.Data, Sync: m.Sync, Context: m.Context, Rank: uint32(m.Source),
+func DataFrame(m Message) frame.Frame {
+	return frame.Frame{
+		Header: frame.Header{
+			Kind: frame.Data, Sync: m.Sync, Context: m.Context, Rank: uint32(m.Source),
 			Tag: m.Tag, Seq: m.Seq, Size: uint64(len(m.Payload)),
 		},
 		Payload: m.Payload,
@@ -184,7 +184,7 @@ func DataFrame(m Message) channel.Frame {
 }
 
 // DataMessage returns the message in a Data frame from rank source to dest.
-func DataMessage(f channel.Frame, source, dest int) Message {
+func DataMessage(f frame.Frame, source, dest int) Message {
 	return Message{
 		Context: f.Context, Source: source, Dest: dest,
 		Tag: f.Tag, Seq: f.Seq, Sync: f.Sync, Payload: f.Payload,

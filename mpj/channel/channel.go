@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
+
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
 // A Sender is the writing end of a channel. Frames arrive whole and in the
@@ -12,7 +14,7 @@ import (
 type Sender interface {
 	// Send writes the frames, and returns when their payloads may be reused.
 	// It blocks while the receiver is behind.
-	Send(frames ...Frame) error
+	Send(frames ...frame.Frame) error
 	// Broken is closed when the receiver is gone, or the way to it. A sender
 	// that has nothing to send learns so that what it sent may not have arrived.
 	Broken() <-chan struct{}
@@ -28,7 +30,7 @@ type Receiver interface {
 	// Receive returns the next frame. alloc chooses where its payload goes: it
 	// is given the header and returns Size bytes. The error is io.EOF after
 	// the sender closed between two frames.
-	Receive(alloc func(Header) []byte) (Frame, error)
+	Receive(alloc func(frame.Header) []byte) (frame.Frame, error)
 	Close() error
 }
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -58,19 +60,19 @@ func eachKind(t *testing.T, test func(*testing.T, Sender, Receiver)) {
 	}
 }
 
-func frame(seq int, payload []byte) Frame {
-	return Frame{Header: Header{Kind: Data, Context: 2, Seq: uint64(seq), Size: uint64(len(payload))}, Payload: payload}
+func numbered(seq int, payload []byte) frame.Frame {
+	return frame.Frame{Header: frame.Header{Kind: frame.Data, Context: 2, Seq: uint64(seq), Size: uint64(len(payload))}, Payload: payload}
 }
 
-func fresh(h Header) []byte { return make([]byte, h.Size) }
+func fresh(h frame.Header) []byte { return make([]byte, h.Size) }
 
 func TestFramesArriveWholeAndInOrder(t *testing.T) {
-	sizes := []int{0, 1, HeaderSize, 1000, streamBuffer - HeaderSize, streamBuffer, 3 << 20, 0, 7}
+	sizes := []int{0, 1, frame.HeaderSize, 1000, streamBuffer - frame.HeaderSize, streamBuffer, 3 << 20, 0, 7}
 	eachKind(t, func(t *testing.T, s Sender, r Receiver) {
-		var sent []Frame
+		var sent []frame.Frame
 		for round := range 3 {
 			for i, n := range sizes {
-				sent = append(sent, frame(len(sent), bytes.Repeat([]byte{byte(16*round + i)}, n)))
+				sent = append(sent, numbered(len(sent), bytes.Repeat([]byte{byte(16*round + i)}, n)))
 			}
 		}
 		var sending sync.WaitGroup
@@ -98,9 +100,9 @@ func TestFramesArriveWholeAndInOrder(t *testing.T) {
 
 func TestManyFramesInOneSend(t *testing.T) {
 	eachKind(t, func(t *testing.T, s Sender, r Receiver) {
-		frames := make([]Frame, 2*maxBatch+3)
+		frames := make([]frame.Frame, 2*maxBatch+3)
 		for i := range frames {
-			frames[i] = frame(i, []byte{byte(i)})
+			frames[i] = numbered(i, []byte{byte(i)})
 		}
 		var sending sync.WaitGroup
 		sending.Go(func() {
@@ -124,7 +126,7 @@ func TestPayloadMayBeReusedAfterSend(t *testing.T) {
 			b := []byte{0}
 			for i := range 100 {
 				b[0] = byte(i)
-				if err := s.Send(frame(i, b)); err != nil {
+				if err := s.Send(numbered(i, b)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -149,7 +151,7 @@ func TestCloseEndsABlockedCall(t *testing.T) {
 		r.Close()
 		blocked.Wait()
 		for range 100 { // a socket takes some frames before it notices
-			if err := s.Send(frame(1, make([]byte, 1<<16))); err != nil {
+			if err := s.Send(numbered(1, make([]byte, 1<<16))); err != nil {
 				return
 			}
 		}
@@ -171,7 +173,7 @@ func TestIdleSenderLearnsThatTheReceiverIsGone(t *testing.T) {
 
 func TestWrongSizeIsRefused(t *testing.T) {
 	eachKind(t, func(t *testing.T, s Sender, _ Receiver) {
-		f := frame(1, []byte("abc"))
+		f := numbered(1, []byte("abc"))
 		f.Size = 2
 		if s.Send(f) == nil {
 			t.Error("a frame whose size is not that of its payload went")
@@ -180,8 +182,8 @@ func TestWrongSizeIsRefused(t *testing.T) {
 }
 
 func TestStreamCutWithinAFrame(t *testing.T) {
-	whole := append(AppendHeader(nil, Header{Kind: Data, Size: 5}), "hello"...)
-	for _, n := range []int{1, HeaderSize - 1, HeaderSize, HeaderSize + 4} {
+	whole := append(frame.AppendHeader(nil, frame.Header{Kind: frame.Data, Size: 5}), "hello"...)
+	for _, n := range []int{1, frame.HeaderSize - 1, frame.HeaderSize, frame.HeaderSize + 4} {
 		a, b := connected(t)
 		a.Write(whole[:n])
 		a.Close()
@@ -189,24 +191,6 @@ func TestStreamCutWithinAFrame(t *testing.T) {
 			t.Errorf("cut after %d bytes: got %v, want an unexpected EOF", n, err)
 		}
 	}
-}
-
-// FuzzHeader holds that what decodes encodes to the same bytes: there is one
-// form of every header and no room to hide anything in.
-func FuzzHeader(f *testing.F) {
-	f.Add(AppendHeader(nil, Header{Kind: Data, Context: 2, Rank: 1, Tag: -1, Seq: 7, Size: 9}))
-	f.Add(AppendHeader(nil, Header{Kind: SyncReply, Size: MaxPayload}))
-	f.Add(make([]byte, HeaderSize))
-	f.Add([]byte("short"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		h, err := ParseHeader(b)
-		if err != nil {
-			return
-		}
-		if again := AppendHeader(nil, h); !bytes.Equal(again, b) {
-			t.Errorf("%x decodes to %+v, which encodes to %x", b, h, again)
-		}
-	})
 }
 
 func BenchmarkSend(b *testing.B) {
@@ -218,10 +202,10 @@ func BenchmarkSend(b *testing.B) {
 				into := make([]byte, size)
 				receiving.Go(func() {
 					for range b.N {
-						r.Receive(func(Header) []byte { return into })
+						r.Receive(func(frame.Header) []byte { return into })
 					}
 				})
-				f := frame(1, make([]byte, size))
+				f := numbered(1, make([]byte, size))
 				b.SetBytes(int64(size))
 				b.ReportAllocs()
 				for range b.N {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
 func init() {
@@ -191,7 +193,7 @@ func TestPipeWriterWithoutRoomEnds(t *testing.T) {
 func TestWarmPipeAllocatesNothing(t *testing.T) {
 	w, r := pipe(t, false)
 	s := NewPipeSender(w)
-	f, buf := frame(1, make([]byte, 40)), make([]byte, 40+HeaderSize)
+	f, buf := numbered(1, make([]byte, 40)), make([]byte, 40+frame.HeaderSize)
 	if n := testing.AllocsPerRun(100, func() {
 		s.Send(f)
 		io.ReadFull(r, buf)

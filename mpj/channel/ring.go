@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
 // A ring is the shared memory of one shm channel: what one process sends to
@@ -38,7 +40,7 @@ const (
 	cacheLine = 128
 	cellCount = 256
 	// inlineSize is the longest payload that goes into a cell.
-	inlineSize  = cacheLine - 16 - HeaderSize
+	inlineSize  = cacheLine - 16 - frame.HeaderSize
 	controlSize = 4096
 	bulkOffset  = controlSize + cellCount*cacheLine
 	// Payloads begin at multiples of bulkAlign, so that copies are aligned and
@@ -76,7 +78,7 @@ type cell struct {
 	part  uint64 // bytes of the payload that this record has in the bulk
 	// header is that of the frame, in the record that begins it. A payload of
 	// up to inlineSize bytes follows it, and then part is 0.
-	header [HeaderSize]byte
+	header [frame.HeaderSize]byte
 	inline [inlineSize]byte
 }
 

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"sync"
+
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
 // Self returns the two ends of a channel within this process. Send hands its
@@ -19,10 +21,10 @@ func Self() (Sender, Receiver) {
 type self struct {
 	mu       sync.Mutex
 	changed  sync.Cond
-	frames   []Frame // of the Send under way, not yet received
-	taking   bool    // the receiver copies frames[0] outside mu
-	finished bool    // by the sender
-	gone     bool    // the receiver closed
+	frames   []frame.Frame // of the Send under way, not yet received
+	taking   bool          // the receiver copies frames[0] outside mu
+	finished bool          // by the sender
+	gone     bool          // the receiver closed
 	broken   chan struct{}
 }
 
@@ -31,10 +33,10 @@ type (
 	selfReceiver struct{ *self }
 )
 
-func (s selfSender) Send(frames ...Frame) error {
+func (s selfSender) Send(frames ...frame.Frame) error {
 	for _, f := range frames {
-		if uint64(len(f.Payload)) != f.Size || f.Size > MaxPayload {
-			return fmt.Errorf("channel: frame with a payload of %d bytes says %d, at most %d go", len(f.Payload), f.Size, uint64(MaxPayload))
+		if uint64(len(f.Payload)) != f.Size || f.Size > frame.MaxPayload {
+			return fmt.Errorf("channel: frame with a payload of %d bytes says %d, at most %d go", len(f.Payload), f.Size, uint64(frame.MaxPayload))
 		}
 	}
 	s.mu.Lock()
@@ -62,7 +64,7 @@ func (s selfSender) Close() error {
 	return nil
 }
 
-func (r selfReceiver) Receive(alloc func(Header) []byte) (Frame, error) {
+func (r selfReceiver) Receive(alloc func(frame.Header) []byte) (frame.Frame, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for len(r.frames) == 0 && !r.gone && !r.finished {
@@ -70,9 +72,9 @@ func (r selfReceiver) Receive(alloc func(Header) []byte) (Frame, error) {
 	}
 	switch {
 	case r.gone:
-		return Frame{}, fmt.Errorf("channel: receive: %w", net.ErrClosed)
+		return frame.Frame{}, fmt.Errorf("channel: receive: %w", net.ErrClosed)
 	case r.finished:
-		return Frame{}, io.EOF
+		return frame.Frame{}, io.EOF
 	}
 	f := r.frames[0]
 	r.taking = true
@@ -83,7 +85,7 @@ func (r selfReceiver) Receive(alloc func(Header) []byte) (Frame, error) {
 	r.taking = false
 	r.frames = r.frames[1:]
 	r.changed.Broadcast()
-	return Frame{Header: f.Header, Payload: payload}, nil
+	return frame.Frame{Header: f.Header, Payload: payload}, nil
 }
 
 func (r selfReceiver) Close() error {

@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
 func init() {
@@ -56,8 +58,8 @@ func must[T any](v T, err error) func(testing.TB) T {
 func TestShmAllocatesNothing(t *testing.T) {
 	s, r := shmPair(t, RingCapacity)
 	for _, size := range []int{1, inlineSize, inlineSize + 1, 1 << 16} {
-		f, into := frame(1, make([]byte, size)), make([]byte, size)
-		place := func(Header) []byte { return into }
+		f, into := numbered(1, make([]byte, size)), make([]byte, size)
+		place := func(frame.Header) []byte { return into }
 		got := testing.AllocsPerRun(100, func() {
 			if done, err := s.TrySend(f); !done || err != nil {
 				t.Fatal(done, err)
@@ -73,7 +75,7 @@ func TestShmAllocatesNothing(t *testing.T) {
 }
 
 func TestShmEnds(t *testing.T) {
-	whole, cut := frame(1, make([]byte, 100)), frame(2, make([]byte, 2*minRing))
+	whole, cut := numbered(1, make([]byte, 100)), numbered(2, make([]byte, 2*minRing))
 	s, r := shmPair(t, minRing)
 	s.TrySend(whole)
 	s.TrySend(cut)
@@ -103,7 +105,7 @@ func TestSenderWithoutRoomIsRung(t *testing.T) {
 	for name, size := range map[string]int{"of cells": 1, "of bulk": 1000} {
 		t.Run(name, func(t *testing.T) {
 			s, r := shmPair(t, minRing)
-			f := frame(1, make([]byte, size))
+			f := numbered(1, make([]byte, size))
 			for {
 				s.own.Arm()
 				done, err := s.TrySend(f)

@@ -3,11 +3,13 @@ package channel
 import (
 	"runtime"
 	"sync"
+
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
 // Send sends the frames as Sender says. While it waits it sleeps on own, so no
 // other goroutine may do so then.
-func (s *ShmSender) Send(frames ...Frame) error {
+func (s *ShmSender) Send(frames ...frame.Frame) error {
 	for _, f := range frames {
 		for wait := (patience{bell: s.own}); ; wait.pause() {
 			wait.prepare()
@@ -27,7 +29,7 @@ func (s *ShmSender) Send(frames ...Frame) error {
 
 // Receive returns the next frame as Receiver says. While it waits it sleeps on
 // own, so no other goroutine may do so then.
-func (r *ShmReceiver) Receive(alloc func(Header) []byte) (Frame, error) {
+func (r *ShmReceiver) Receive(alloc func(frame.Header) []byte) (frame.Frame, error) {
 	for wait := (patience{bell: r.own}); ; wait.pause() {
 		wait.prepare()
 		if f, ok, err := r.TryReceive(alloc); ok || err != nil {

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"unsafe"
+
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
 // heapRing returns a ring in ordinary memory: the same code without a second
@@ -25,21 +27,21 @@ func heapRing(t testing.TB) (*ring, []byte) {
 func FuzzShm(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 2, 0, 0, 0})
 	f.Add([]byte{1, 0x10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0})
-	hostile := AppendHeader([]byte{1, 0x10, 1, 0, 1, 0, 0, 0}, Header{Kind: Data, Size: MaxPayload})
+	hostile := frame.AppendHeader([]byte{1, 0x10, 1, 0, 1, 0, 0, 0}, frame.Header{Kind: frame.Data, Size: frame.MaxPayload})
 	f.Add(append(hostile, 0, 0, 0, 0))
 	f.Fuzz(func(t *testing.T, program []byte) {
 		bells := testHeapBells(2)
 		ring, shared := heapRing(t)
 		s, r := newShmSender(ring, bells[0], bells[1]), newShmReceiver(ring, bells[1], bells[0])
 		payload := make([]byte, 3*minRing)
-		under := Frame{}
+		under := frame.Frame{}
 		playHostile(program, shared, func(word uint32) {
 			if !s.begun {
-				under = frame(1, payload[:int(word>>3)%len(payload)])
+				under = numbered(1, payload[:int(word>>3)%len(payload)])
 			}
 			s.TrySend(under)
 			for range 4 {
-				r.TryReceive(func(h Header) []byte { return payload[:min(h.Size, uint64(len(payload)))] })
+				r.TryReceive(func(h frame.Header) []byte { return payload[:min(h.Size, uint64(len(payload)))] })
 			}
 		})
 	})
@@ -69,7 +71,7 @@ func testHeapBells(n int) []*Bell {
 }
 
 func TestShmCorruptionIsAnError(t *testing.T) {
-	long := frame(1, make([]byte, 2*minRing))
+	long := numbered(1, make([]byte, 2*minRing))
 	for name, c := range map[string]struct {
 		spoil    func(*ring)
 		sending  bool // the sender notices

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
 // Other processes of these tests are this program again; childVariable says
@@ -67,11 +69,11 @@ func (e *pollingEnd) kill(t testing.TB) {
 // forever is a number of looks after which nobody sleeps.
 const forever = 1 << 30
 
-func (e *pollingEnd) send(f Frame) error {
+func (e *pollingEnd) send(f frame.Frame) error {
 	return e.until(func() (bool, error) { return e.s.TrySend(f) })
 }
 
-func (e *pollingEnd) receive(alloc func(Header) []byte) (f Frame, err error) {
+func (e *pollingEnd) receive(alloc func(frame.Header) []byte) (f frame.Frame, err error) {
 	err = e.until(func() (ok bool, err error) {
 		f, ok, err = e.r.TryReceive(alloc)
 		return ok, err
@@ -156,7 +158,7 @@ func openEnd(board, out, in *os.File, cell, looks int) (*pollingEnd, error) {
 // echo sends back what it receives.
 func echo(e *pollingEnd) error {
 	buffer := make([]byte, 4<<20)
-	place := func(h Header) []byte { return buffer[:h.Size] }
+	place := func(h frame.Header) []byte { return buffer[:h.Size] }
 	for {
 		f, err := e.receive(place)
 		if err != nil {
@@ -201,19 +203,19 @@ func exchange(e *pollingEnd, seed uint64) error {
 
 // randomFrame returns a frame of one of the sizes that matter, with a checksum
 // in its header.
-func randomFrame(random *rand.Rand, seq int) Frame {
+func randomFrame(random *rand.Rand, seq int) frame.Frame {
 	limits := []int{2, inlineSize + 3, 1 << 10, 1 << 14, 3 * streamStep, 1 << 19}
 	limit := limits[min(random.IntN(len(limits)), random.IntN(len(limits)))]
 	b := make([]byte, random.IntN(limit))
 	for i := range b {
 		b[i] = byte(i + seq)
 	}
-	f := frame(seq, b)
+	f := numbered(seq, b)
 	f.Context = crc32.ChecksumIEEE(b)
 	return f
 }
 
-func checkFrame(f Frame, seq int) error {
+func checkFrame(f frame.Frame, seq int) error {
 	if f.Seq != uint64(seq) || uint64(len(f.Payload)) != f.Size || crc32.ChecksumIEEE(f.Payload) != f.Context {
 		return fmt.Errorf("frame %d arrived as %+v with checksum %x", seq, f.Header, crc32.ChecksumIEEE(f.Payload))
 	}
@@ -242,8 +244,8 @@ func BenchmarkShmPingPong(b *testing.B) {
 		for _, size := range []int{1, 64, 1 << 10, 64 << 10, 1 << 20, 4 << 20} {
 			b.Run(fmt.Sprintf("%s/%dB", waiting.name, size), func(b *testing.B) {
 				e := startChild(b, "echo", waiting.looks, RingCapacity)
-				f, into := frame(1, make([]byte, size)), make([]byte, size)
-				place := func(Header) []byte { return into }
+				f, into := numbered(1, make([]byte, size)), make([]byte, size)
+				place := func(frame.Header) []byte { return into }
 				round := func() {
 					if err := e.send(f); err != nil {
 						b.Fatal(err)

@@ -11,7 +11,7 @@ func readablePair(t testing.TB, allowed Reading) (*ShmSender, *ShmReceiver) {
 	t.Helper()
 	s, r := shmPair(t, minRing)
 	r.SetReading(allowed)
-	s.TrySend(frame(1, nil))
+	s.TrySend(numbered(1, nil))
 	if _, ok, err := r.TryReceive(fresh); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
@@ -62,7 +62,7 @@ func TestOnlyTheSendersProcessIsRead(t *testing.T) {
 		s, r := shmPair(t, minRing)
 		r.SetReading(ReadAny)
 		lie(s.ring)
-		s.TrySend(frame(1, nil))
+		s.TrySend(numbered(1, nil))
 		if _, ok, err := r.TryReceive(fresh); !ok || err != nil || r.CanRead() {
 			t.Errorf("%s: got %v, %v, memory read %v", name, ok, err, r.CanRead())
 		}
@@ -98,7 +98,7 @@ func show(e *pollingEnd) error {
 	for i := range memory {
 		memory[i] = byte(i * 7)
 	}
-	if err := e.send(frame(0, binary.LittleEndian.AppendUint64(nil, e.s.Address(memory)))); err != nil {
+	if err := e.send(numbered(0, binary.LittleEndian.AppendUint64(nil, e.s.Address(memory)))); err != nil {
 		return err
 	}
 	_, err := e.receive(fresh)

@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"runtime"
+
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
 // A ShmReceiver is the reading end of a channel through shared memory. Whoever
@@ -22,10 +24,10 @@ type ShmReceiver struct {
 	cellsTaken, bulkTaken uint64 // where the next record is
 	cellsFreed, bulkFreed uint64 // what the sender may know of it
 
-	frame Frame  // under way
-	begun bool   // frame has its header and its place
-	got   uint64 // bytes of its payload that are there
-	err   error  // nothing more comes
+	frame frame.Frame // under way
+	begun bool        // frame has its header and its place
+	got   uint64      // bytes of its payload that are there
+	err   error       // nothing more comes
 
 	// What is known of the sender's memory:
 	allowed  Reading
@@ -74,12 +76,12 @@ func (r *ShmReceiver) Arrived() bool {
 // header is there: it returns Size bytes, which belong to the receiver until
 // the frame is whole. The error is io.EOF after the sender closed between two
 // frames. It never blocks, and allocates nothing.
-func (r *ShmReceiver) TryReceive(alloc func(Header) []byte) (f Frame, ok bool, err error) {
+func (r *ShmReceiver) TryReceive(alloc func(frame.Header) []byte) (f frame.Frame, ok bool, err error) {
 	defer runtime.KeepAlive(r)
 	for r.err == nil {
 		c := r.cell(r.cellsTaken)
 		if stamp := c.stamp.Load(); stamp != r.cellsTaken+1 {
-			return Frame{}, false, r.idle(stamp)
+			return frame.Frame{}, false, r.idle(stamp)
 		}
 		if !r.begun {
 			r.err = r.begin(c, alloc)
@@ -87,20 +89,20 @@ func (r *ShmReceiver) TryReceive(alloc func(Header) []byte) (f Frame, ok bool, e
 			r.err = r.take(c.part)
 		}
 		if r.err == nil && r.got == r.frame.Size {
-			f, r.frame, r.begun = r.frame, Frame{}, false
+			f, r.frame, r.begun = r.frame, frame.Frame{}, false
 			return f, true, nil
 		}
 	}
-	return Frame{}, false, r.err
+	return frame.Frame{}, false, r.err
 }
 
 // begin takes the first record of a frame.
-func (r *ShmReceiver) begin(c *cell, alloc func(Header) []byte) error {
+func (r *ShmReceiver) begin(c *cell, alloc func(frame.Header) []byte) error {
 	if !r.met {
 		r.meet()
 	}
 	header := c.header // what was checked does not change any more
-	h, err := ParseHeader(header[:])
+	h, err := frame.ParseHeader(header[:])
 	if err != nil {
 		return err
 	}
@@ -109,7 +111,7 @@ func (r *ShmReceiver) begin(c *cell, alloc func(Header) []byte) error {
 	if uint64(len(payload)) != h.Size {
 		return fmt.Errorf("channel: %d bytes to receive a payload of %d into", len(payload), h.Size)
 	}
-	r.frame, r.begun, r.got = Frame{Header: h, Payload: payload}, true, 0
+	r.frame, r.begun, r.got = frame.Frame{Header: h, Payload: payload}, true, 0
 	if h.Size > inlineSize {
 		return r.take(part)
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"runtime"
 	"sync/atomic"
+
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
 // A ShmSender is the writing end of a channel through shared memory. Whoever
@@ -56,7 +58,7 @@ func newShmSender(r *ring, own, other *Bell) *ShmSender {
 // whether that was all. If not, call it again with the same frame: after a
 // look at other work, or when own was rung, which happens when there is room.
 // It never blocks, and allocates nothing.
-func (s *ShmSender) TrySend(f Frame) (done bool, err error) {
+func (s *ShmSender) TrySend(f frame.Frame) (done bool, err error) {
 	defer runtime.KeepAlive(s)
 	if err := s.usable(f); err != nil {
 		return false, err
@@ -71,7 +73,7 @@ func (s *ShmSender) TrySend(f Frame) (done bool, err error) {
 		}
 		c := s.cell(s.cellsEnd)
 		if !s.begun {
-			putHeader(&c.header, &f.Header)
+			frame.PutHeader(&c.header, &f.Header)
 			s.begun = true
 		}
 		s.write(s.bulkEnd, f.Payload[s.sent:s.sent+n])
@@ -83,26 +85,26 @@ func (s *ShmSender) TrySend(f Frame) (done bool, err error) {
 }
 
 // usable returns what forbids to send f.
-func (s *ShmSender) usable(f Frame) error {
+func (s *ShmSender) usable(f frame.Frame) error {
 	switch {
 	case s.err != nil:
 		return s.err
 	case s.control.gone.Load() != 0:
 		return fmt.Errorf("channel: send: %w", net.ErrClosed)
-	case uint64(len(f.Payload)) != f.Size || f.Size > MaxPayload:
-		return fmt.Errorf("channel: frame with a payload of %d bytes says %d, at most %d go", len(f.Payload), f.Size, uint64(MaxPayload))
+	case uint64(len(f.Payload)) != f.Size || f.Size > frame.MaxPayload:
+		return fmt.Errorf("channel: frame with a payload of %d bytes says %d, at most %d go", len(f.Payload), f.Size, uint64(frame.MaxPayload))
 	case s.begun && s.sent >= f.Size:
 		return fmt.Errorf("channel: send of %d bytes, but %d of the frame before are still to go", f.Size, s.sent)
 	}
 	return nil
 }
 
-func (s *ShmSender) sendInline(f Frame) (done bool, err error) {
+func (s *ShmSender) sendInline(f frame.Frame) (done bool, err error) {
 	if !s.room(0) {
 		return false, s.err
 	}
 	c := s.cell(s.cellsEnd)
-	putHeader(&c.header, &f.Header)
+	frame.PutHeader(&c.header, &f.Header)
 	copy(c.inline[:], f.Payload)
 	s.publish(c, 0)
 	return true, nil

@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
 // FromFile returns a connected socket's connection. It works on a duplicate:
@@ -58,7 +60,7 @@ type streamSender struct {
 	vector  net.Buffers // what is left of parts; a field so that it stays off the heap
 }
 
-func (s *streamSender) Send(frames ...Frame) error {
+func (s *streamSender) Send(frames ...frame.Frame) error {
 	for len(frames) > 0 {
 		n := min(len(frames), maxBatch)
 		if err := s.write(frames[:n]); err != nil {
@@ -69,17 +71,17 @@ func (s *streamSender) Send(frames ...Frame) error {
 	return nil
 }
 
-func (s *streamSender) write(frames []Frame) error {
-	if need := len(frames) * HeaderSize; cap(s.headers) < need {
+func (s *streamSender) write(frames []frame.Frame) error {
+	if need := len(frames) * frame.HeaderSize; cap(s.headers) < need {
 		s.headers = make([]byte, 0, need)
 	}
 	s.headers, s.parts = s.headers[:0], s.parts[:0]
 	for _, f := range frames {
-		if uint64(len(f.Payload)) != f.Size || f.Size > MaxPayload {
-			return fmt.Errorf("channel: frame with a payload of %d bytes says %d, at most %d go", len(f.Payload), f.Size, uint64(MaxPayload))
+		if uint64(len(f.Payload)) != f.Size || f.Size > frame.MaxPayload {
+			return fmt.Errorf("channel: frame with a payload of %d bytes says %d, at most %d go", len(f.Payload), f.Size, uint64(frame.MaxPayload))
 		}
 		start := len(s.headers)
-		s.headers = AppendHeader(s.headers, f.Header)
+		s.headers = frame.AppendHeader(s.headers, f.Header)
 		s.parts = append(s.parts, s.headers[start:])
 		if f.Size > 0 {
 			s.parts = append(s.parts, f.Payload)
@@ -142,32 +144,32 @@ func (r *streamReceiver) again(err error) bool {
 	return true
 }
 
-func (r *streamReceiver) Receive(alloc func(Header) []byte) (Frame, error) {
-	for len(r.unread) < HeaderSize {
+func (r *streamReceiver) Receive(alloc func(frame.Header) []byte) (frame.Frame, error) {
+	for len(r.unread) < frame.HeaderSize {
 		err := r.fill()
 		switch {
 		case err == nil:
 		case !r.again(err):
-			return Frame{}, err
+			return frame.Frame{}, err
 		case r.interrupted.Swap(false):
-			return Frame{}, ErrInterrupted
+			return frame.Frame{}, ErrInterrupted
 		}
 	}
-	h, err := ParseHeader(r.unread[:HeaderSize])
+	h, err := frame.ParseHeader(r.unread[:frame.HeaderSize])
 	if err != nil {
-		return Frame{}, err
+		return frame.Frame{}, err
 	}
-	r.unread = r.unread[HeaderSize:]
+	r.unread = r.unread[frame.HeaderSize:]
 	payload := alloc(h)
 	n := copy(payload, r.unread)
 	r.unread = r.unread[n:]
 	for n < len(payload) {
 		m, err := io.ReadFull(r.conn, payload[n:])
 		if n += m; err != nil && !r.again(err) {
-			return Frame{}, cut(err)
+			return frame.Frame{}, cut(err)
 		}
 	}
-	return Frame{Header: h, Payload: payload}, nil
+	return frame.Frame{Header: h, Payload: payload}, nil
 }
 
 // fill reads more bytes behind those that are unread.

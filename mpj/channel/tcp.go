@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync/atomic"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
 // handshakeTimeout bounds the proof of who is at the other end.
@@ -57,11 +59,11 @@ type tcpSender struct {
 	broken chan struct{}
 }
 
-func (s *tcpSender) Send(frames ...Frame) error {
+func (s *tcpSender) Send(frames ...frame.Frame) error {
 	s.record = s.record[:0]
 	for _, f := range frames {
-		if uint64(len(f.Payload)) != f.Size || f.Size > MaxPayload {
-			return fmt.Errorf("channel: frame with a payload of %d bytes says %d, at most %d go", len(f.Payload), f.Size, uint64(MaxPayload))
+		if uint64(len(f.Payload)) != f.Size || f.Size > frame.MaxPayload {
+			return fmt.Errorf("channel: frame with a payload of %d bytes says %d, at most %d go", len(f.Payload), f.Size, uint64(frame.MaxPayload))
 		}
 		if err := s.append(f); err != nil {
 			return err
@@ -71,16 +73,16 @@ func (s *tcpSender) Send(frames ...Frame) error {
 }
 
 // append puts f into the record, and whatever is too long for one on its way.
-func (s *tcpSender) append(f Frame) error {
+func (s *tcpSender) append(f frame.Frame) error {
 	if s.record == nil {
 		s.record = make([]byte, 0, recordSize)
 	}
-	if len(s.record)+HeaderSize > recordSize {
+	if len(s.record)+frame.HeaderSize > recordSize {
 		if err := s.flush(); err != nil {
 			return err
 		}
 	}
-	s.record = AppendHeader(s.record, f.Header)
+	s.record = frame.AppendHeader(s.record, f.Header)
 	n := min(len(f.Payload), recordSize-len(s.record))
 	s.record = append(s.record, f.Payload[:n]...)
 	if n == len(f.Payload) {
@@ -139,11 +141,11 @@ type tcpReceiver struct {
 	stream *streamReceiver
 }
 
-func (r *tcpReceiver) Receive(alloc func(Header) []byte) (Frame, error) {
+func (r *tcpReceiver) Receive(alloc func(frame.Header) []byte) (frame.Frame, error) {
 	if !r.proved {
 		if err := r.handshake(); err != nil {
 			r.conn.Close()
-			return Frame{}, err
+			return frame.Frame{}, err
 		}
 	}
 	return r.stream.Receive(alloc)

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
 func init() {
@@ -98,7 +100,7 @@ func TestTCPIsForTheRightProcessesOnly(t *testing.T) {
 			s, err := OpenTCPSender(t.Context(), a, c.sender, c.expected)
 			if err == nil {
 				defer s.Close()
-				s.Send(frame(1, []byte("secret")))
+				s.Send(numbered(1, []byte("secret")))
 			}
 			if err := <-received; (err == nil) != c.sends {
 				t.Errorf("received: %v", err)
@@ -114,7 +116,7 @@ func TestTCPReceiverSurvivesNoise(t *testing.T) {
 	for name, noise := range map[string][]byte{
 		"nothing":       nil,
 		"text":          []byte("GET / HTTP/1.1\r\n\r\n"),
-		"frame":         AppendHeader(nil, Header{Kind: Data}),
+		"frame":         frame.AppendHeader(nil, frame.Header{Kind: frame.Data}),
 		"cut handshake": {22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3},
 		"long record":   {22, 3, 1, 0xff, 0xff},
 	} {
@@ -142,7 +144,7 @@ func TestTCPBreaksAtBothEnds(t *testing.T) {
 	s, r := tcpPair(t, a, b)
 	defer s.Close()
 	defer r.Close()
-	if err := s.Send(frame(1, make([]byte, 100))); err != nil {
+	if err := s.Send(numbered(1, make([]byte, 100))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Receive(fresh); err != nil {
@@ -178,7 +180,7 @@ func TestTCPInterruptedAnywhereLosesNothing(t *testing.T) {
 	const frames = 50
 	copying.Go(func() {
 		for i := range frames {
-			s.Send(frame(i, bytes.Repeat([]byte{byte(i)}, 3*i)))
+			s.Send(numbered(i, bytes.Repeat([]byte{byte(i)}, 3*i)))
 		}
 	})
 	for i := 0; i < frames; {
@@ -225,7 +227,7 @@ func TestTCPNoticesForgery(t *testing.T) {
 	forge.Lock()
 	forging = true
 	forge.Unlock()
-	s.Send(frame(1, bytes.Repeat([]byte{7}, 100)))
+	s.Send(numbered(1, bytes.Repeat([]byte{7}, 100)))
 	if f, err := r.Receive(fresh); err == nil || errors.Is(err, io.EOF) {
 		t.Errorf("received %+v, %v", f, err)
 	}
@@ -273,8 +275,8 @@ func channelEnds(b *testing.B, size int) (e ends) {
 		x, y := dialed(b)
 		s, r := tcpPair(b, x, y)
 		b.Cleanup(func() { s.Close(); r.Close() })
-		f, into := []Frame{frame(1, make([]byte, size))}, make([]byte, size)
-		place := func(Header) []byte { return into }
+		f, into := []frame.Frame{numbered(1, make([]byte, size))}, make([]byte, size)
+		place := func(frame.Header) []byte { return into }
 		e.send[i] = func() error { return s.Send(f...) }
 		e.receive[1-i] = func() error { _, err := r.Receive(place); return err }
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
@@ -25,9 +26,9 @@ type counting struct {
 	messages *atomic.Int64
 }
 
-func (c counting) Send(frames ...channel.Frame) error {
+func (c counting) Send(frames ...frame.Frame) error {
 	for _, f := range frames {
-		if f.Kind == channel.Data || f.Kind == channel.Announce {
+		if f.Kind == frame.Data || f.Kind == frame.Announce {
 			c.messages.Add(1)
 		}
 	}

@@ -1,9 +1,9 @@
 package engine
 
 import (
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // maxPaces bounds the frames to another replica behind which it gets no answer.
@@ -39,7 +39,7 @@ func (e *Engine) keepPace() {
 	}
 	if question := e.pace.tick(e.clock()); question != 0 {
 		if master, ok := e.view.Master(e.self.Rank); ok {
-			e.tellPace(master, channel.Pace, question, nil)
+			e.tellPace(master, frame.Pace, question, nil)
 		}
 	}
 	if e.pace.asked != 0 {
@@ -47,21 +47,21 @@ func (e *Engine) keepPace() {
 	}
 }
 
-func (e *Engine) tellPace(to view.Process, kind channel.Kind, question uint64, answer []byte) {
-	e.enqueue(protection.Envelope{To: to, Frame: channel.Frame{
-		Header:  channel.Header{Kind: kind, Rank: uint32(e.self.Rank), Seq: question, Size: uint64(len(answer))},
+func (e *Engine) tellPace(to view.Process, kind frame.Kind, question uint64, answer []byte) {
+	e.enqueue(protection.Envelope{To: to, Frame: frame.Frame{
+		Header:  frame.Header{Kind: kind, Rank: uint32(e.self.Rank), Seq: question, Size: uint64(len(answer))},
 		Payload: answer,
 	}})
 }
 
 // arrivedPace takes a question or an answer of another replica of the rank.
-func (e *Engine) arrivedPace(from view.Process, f *channel.Frame) error {
+func (e *Engine) arrivedPace(from view.Process, f *frame.Frame) error {
 	switch {
 	case from.Rank != e.self.Rank || !e.view.Live(from):
-	case f.Kind == channel.Pace:
+	case f.Kind == frame.Pace:
 		if len(e.outlet(from).queue) < maxPaces { // who asks is to read, too
 			a := paceAnswer{e.clock(), e.pace.own.appendTo(nil)}
-			e.tellPace(from, channel.PaceReply, f.Seq, a.encode())
+			e.tellPace(from, frame.PaceReply, f.Seq, a.encode())
 		}
 	default:
 		a, err := decodePaceAnswer(f.Payload)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
@@ -99,8 +100,8 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 }
 
 // engineKind reports whether frames of a kind are the engine's own in a job with replicas.
-func engineKind(k channel.Kind) bool {
-	return k == channel.Receipt || k == channel.Query || k == channel.Taken || k == channel.Pace || k == channel.PaceReply
+func engineKind(k frame.Kind) bool {
+	return k == frame.Receipt || k == frame.Query || k == frame.Taken || k == frame.Pace || k == frame.PaceReply
 }
 
 // popProtected removes the frames that will be sent again. The engine's own frames stay: they may be the
@@ -109,7 +110,7 @@ func engineKind(k channel.Kind) bool {
 func (e *Engine) popProtected(o *outlet) {
 	var own []parcel
 	for _, p := range o.queue {
-		if engineKind(p.Kind) && (p.Kind != channel.Query || p.Seq != 0) {
+		if engineKind(p.Kind) && (p.Kind != frame.Query || p.Seq != 0) {
 			own = append(own, p)
 		}
 	}

@@ -3,8 +3,8 @@ package engine
 import (
 	"fmt"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // eagerCredit bounds, in bytes with headers, the eager messages that one
@@ -29,7 +29,7 @@ func (e *Engine) consume(m message) {
 }
 
 func (e *Engine) consumed(in *inlet, size int) {
-	in.link.consumed += uint32(channel.HeaderSize + size)
+	in.link.consumed += uint32(frame.HeaderSize + size)
 	if in.link.consumed-in.link.returned >= eagerCredit/2 {
 		e.acknowledge(in)
 	}
@@ -42,8 +42,8 @@ func (e *Engine) acknowledge(in *inlet) {
 	}
 	link := in.link
 	link.frames, link.unacked, link.returned = 0, 0, link.consumed
-	e.put(e.outlet(in.from), parcel{Frame: channel.Frame{Header: channel.Header{
-		Kind: channel.Ack, Context: link.consumed, Seq: link.seq,
+	e.put(e.outlet(in.from), parcel{Frame: frame.Frame{Header: frame.Header{
+		Kind: frame.Ack, Context: link.consumed, Seq: link.seq,
 	}}})
 }
 
@@ -57,7 +57,7 @@ func (e *Engine) acknowledgeDue() {
 }
 
 // acknowledged takes an Ack. One that comes late says nothing new.
-func (e *Engine) acknowledged(from view.Process, h channel.Header) error {
+func (e *Engine) acknowledged(from view.Process, h frame.Header) error {
 	o := e.outlet(from)
 	if grant := int32(h.Context - o.granted); grant > 0 {
 		if o.credit+int(grant) > eagerCredit {
@@ -80,7 +80,7 @@ func (e *Engine) acknowledged(from view.Process, h channel.Header) error {
 // them the acknowledgements, which nobody acknowledges.
 func (e *Engine) popArrived(o *outlet) {
 	n := 0
-	for n < o.written && (o.queue[n].Kind == channel.Ack || o.queue[n].Seq <= o.arrived) {
+	for n < o.written && (o.queue[n].Kind == frame.Ack || o.queue[n].Seq <= o.arrived) {
 		n++
 	}
 	e.pop(o, n)

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
@@ -30,15 +31,15 @@ var unopened = channel.Limits{Copied: 64 << 10}
 
 // eager reports whether a message of so many bytes may go eagerly now.
 func (o *outlet) eager(size int) bool {
-	return size <= o.limits.Copied && o.credit >= channel.HeaderSize+size
+	return size <= o.limits.Copied && o.credit >= frame.HeaderSize+size
 }
 
 // sendEagerly sends a message whose payload the caller keeps.
 func (e *Engine) sendEagerly(o *outlet, context uint32, tag int32, payload []byte) {
-	o.credit -= channel.HeaderSize + len(payload)
+	o.credit -= frame.HeaderSize + len(payload)
 	o.seq++
-	f := channel.Frame{
-		Header:  channel.Header{Kind: channel.Data, Context: context, Rank: uint32(e.self.Rank), Tag: tag, Seq: o.seq, Size: uint64(len(payload))},
+	f := frame.Frame{
+		Header:  frame.Header{Kind: frame.Data, Context: context, Rank: uint32(e.self.Rank), Tag: tag, Seq: o.seq, Size: uint64(len(payload))},
 		Payload: payload,
 	}
 	if o.ring != nil && len(o.queue) == 0 {
@@ -58,14 +59,14 @@ func (e *Engine) sendEagerly(o *outlet, context uint32, tag int32, payload []byt
 // sendPinned sends a message eagerly whose payload is the caller's, and reports
 // whether it may. r is done when the message is acknowledged.
 func (e *Engine) sendPinned(r *Request, o *outlet, context uint32, tag int32, payload []byte) bool {
-	need := channel.HeaderSize + len(payload)
+	need := frame.HeaderSize + len(payload)
 	if o.ring != nil || o.sender == nil || len(payload) <= o.limits.Copied || len(payload) > o.limits.Pinned || o.credit < need {
 		return false
 	}
 	o.credit -= need
 	r.body = payload
 	e.bodies++
-	f := e.numbered(o, channel.Data)
+	f := e.numbered(o, frame.Data)
 	f.Context, f.Rank, f.Tag, f.Size, f.Payload = context, uint32(e.self.Rank), tag, uint64(len(payload)), payload
 	f.Sync = true // r waits
 	e.put(o, parcel{Frame: f, owner: r})
@@ -115,34 +116,34 @@ func (e *Engine) give(r *Request, m message) {
 
 // claim returns where the payload of a frame goes, if that is the buffer of a
 // receive: a match is made when the header is here.
-func (e *Engine) claim(link *inflow, from view.Process, h channel.Header) []byte {
-	link.duplicate = h.Kind != channel.Ack && h.Seq <= link.seq && h.Seq > 0
-	if (h.Kind == channel.Announce || h.Kind == channel.Body && h.Rank == inPlace) && h.Size == addressSize {
+func (e *Engine) claim(link *inflow, from view.Process, h frame.Header) []byte {
+	link.duplicate = h.Kind != frame.Ack && h.Seq <= link.seq && h.Seq > 0
+	if (h.Kind == frame.Announce || h.Kind == frame.Body && h.Rank == inPlace) && h.Size == addressSize {
 		return link.address[:]
 	}
-	if link.duplicate || h.Kind != channel.Data && h.Kind != channel.Body || e.err != nil {
+	if link.duplicate || h.Kind != frame.Data && h.Kind != frame.Body || e.err != nil {
 		return nil
 	}
 	if link.claimed != h.Seq { // else it comes once more, after its channel broke
 		link.claimed, link.request = h.Seq, nil
-		if h.Kind == channel.Body {
+		if h.Kind == frame.Body {
 			link.request = link.cleared[nameOf(h)]
 		} else {
 			link.request = e.mailbox(h.Context).claim(from.Rank, h.Tag)
 		}
 	}
 	r := link.request
-	if r == nil || r.hold || r.whole && h.Kind == channel.Data || h.Size > uint64(len(r.buf)) {
+	if r == nil || r.hold || r.whole && h.Kind == frame.Data || h.Size > uint64(len(r.buf)) {
 		return nil
 	}
 	return r.buf[:h.Size:h.Size]
 }
 
 // arrivedDirect takes a frame whose payload is where claim said.
-func (e *Engine) arrivedDirect(in *inlet, f *channel.Frame) error {
+func (e *Engine) arrivedDirect(in *inlet, f *frame.Frame) error {
 	link := in.link
 	switch {
-	case f.Kind == channel.Ack:
+	case f.Kind == frame.Ack:
 		return e.acknowledged(in.from, f.Header)
 	case link.duplicate:
 		release(f.Payload)
@@ -167,22 +168,22 @@ func (e *Engine) arrivedDirect(in *inlet, f *channel.Frame) error {
 	return nil
 }
 
-func (e *Engine) takeDirect(in *inlet, f *channel.Frame) error {
+func (e *Engine) takeDirect(in *inlet, f *frame.Frame) error {
 	switch f.Kind {
-	case channel.Data:
+	case frame.Data:
 		e.takeData(in, f)
 		return nil
-	case channel.Announce:
+	case frame.Announce:
 		return e.takeAnnounce(in, f)
-	case channel.Clear:
+	case frame.Clear:
 		return e.takeClear(in.from, f.Header)
-	case channel.Body:
+	case frame.Body:
 		return e.takeBody(in, f)
 	}
 	return fmt.Errorf("unknown without a protocol")
 }
 
-func (e *Engine) takeData(in *inlet, f *channel.Frame) {
+func (e *Engine) takeData(in *inlet, f *frame.Frame) {
 	r := in.link.request
 	in.link.request = nil
 	switch {

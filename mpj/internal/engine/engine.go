@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
@@ -262,7 +263,7 @@ func (e *Engine) apply(out protection.Output) {
 		e.stepDown()
 	}
 	for _, envelope := range out.Send {
-		if envelope.Frame.Kind == channel.Recall && e.sated() {
+		if envelope.Frame.Kind == frame.Recall && e.sated() {
 			e.postponed = append(e.postponed, envelope)
 			continue
 		}

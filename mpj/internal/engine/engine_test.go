@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
@@ -39,7 +40,7 @@ type brittle struct {
 	left int
 }
 
-func (b *brittle) Send(frames ...channel.Frame) error {
+func (b *brittle) Send(frames ...frame.Frame) error {
 	if b.left >= len(frames) {
 		b.left -= len(frames)
 		return b.Sender.Send(frames...)
@@ -58,7 +59,7 @@ type lossy struct {
 
 func (l *lossy) Broken() <-chan struct{} { return l.broken }
 
-func (l *lossy) Send(frames ...channel.Frame) error {
+func (l *lossy) Send(frames ...frame.Frame) error {
 	if l.left > 0 {
 		l.left--
 		return l.Sender.Send(frames...)
@@ -294,7 +295,7 @@ func TestHostileFrameEndsTheEngine(t *testing.T) {
 	e := newEngine(t, view.Process{}, view.New(2, 1))
 	s, r := channel.Self()
 	e.Accept(view.Process{Rank: 1}, r)
-	s.Send(channel.Frame{Header: channel.Header{Kind: channel.SyncReply, Rank: 1}})
+	s.Send(frame.Frame{Header: frame.Header{Kind: frame.SyncReply, Rank: 1}})
 	if _, err := e.Recv(context2, 1, 0, nil); err == nil || errors.Is(err, engine.ErrClosed) {
 		t.Errorf("got %v", err)
 	}

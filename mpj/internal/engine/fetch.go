@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
@@ -44,14 +45,14 @@ func (e *Engine) offers(o *outlet, r *Request) bool {
 // been read.
 func (e *Engine) offer(o *outlet, r *Request, name uint64) {
 	binary.LittleEndian.PutUint64(r.address[:], o.memory.Address(r.body))
-	f := e.numbered(o, channel.Body)
+	f := e.numbered(o, frame.Body)
 	setName(&f.Header, name)
 	f.Rank, f.Payload, f.Size = inPlace, r.address[:], addressSize
 	e.put(o, parcel{Frame: f})
 }
 
 // takeOffer begins to fetch the payload that a Body in place tells of.
-func (e *Engine) takeOffer(in *inlet, f *channel.Frame) error {
+func (e *Engine) takeOffer(in *inlet, f *frame.Frame) error {
 	name := nameOf(f.Header)
 	r := in.link.cleared[name]
 	if r == nil || in.memory == nil || len(f.Payload) != addressSize {

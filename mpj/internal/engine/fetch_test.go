@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
@@ -22,7 +23,7 @@ type carrier struct {
 	lie     uint64
 }
 
-func (c carrier) TrySend(f channel.Frame) (bool, error) {
+func (c carrier) TrySend(f frame.Frame) (bool, error) {
 	done, err := c.ShmSender.TrySend(f)
 	if done {
 		c.carried.Add(int64(f.Size))

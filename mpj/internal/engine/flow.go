@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
 // What a program has been sent and has not received lies in its memory, at each of
@@ -41,7 +41,7 @@ const shortMost = 1 << 20
 
 // messageCost is what a message counts apart from its payload, in bytes: as much as
 // without replicas, so that no fewer short ones are buffered.
-const messageCost = channel.HeaderSize
+const messageCost = frame.HeaderSize
 
 // A tally counts the bytes of messages, by class, each with messageCost.
 type tally [classes]uint64
@@ -191,9 +191,9 @@ func readTally(b []byte) (t tally) {
 }
 
 // takenFrame says to a process of another rank what this one has received from it.
-func takenFrame(rank int, t tally) channel.Frame {
-	return channel.Frame{
-		Header:  channel.Header{Kind: channel.Taken, Rank: uint32(rank), Size: tallySize},
+func takenFrame(rank int, t tally) frame.Frame {
+	return frame.Frame{
+		Header:  frame.Header{Kind: frame.Taken, Rank: uint32(rank), Size: tallySize},
 		Payload: t.append(make([]byte, 0, tallySize)),
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // Flush waits until every message of this process is where it has to be: it
@@ -79,7 +79,7 @@ func (e *Engine) askReached() {
 }
 
 func (e *Engine) reachedQuery(to view.Process) protection.Envelope {
-	return protection.Envelope{To: to, Frame: channel.Frame{Header: channel.Header{Kind: channel.Query, Rank: uint32(e.self.Rank)}}}
+	return protection.Envelope{To: to, Frame: frame.Frame{Header: frame.Header{Kind: frame.Query, Rank: uint32(e.self.Rank)}}}
 }
 
 // askReachedAgain repeats the question after a channel to or from a process has been reopened: the question

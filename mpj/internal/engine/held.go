@@ -1,9 +1,9 @@
 package engine
 
 import (
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
@@ -135,7 +135,7 @@ func (e *Engine) tellTakenTo(p view.Process) {
 }
 
 // arrivedTaken takes what another process has received.
-func (e *Engine) arrivedTaken(from view.Process, f *channel.Frame) error {
+func (e *Engine) arrivedTaken(from view.Process, f *frame.Frame) error {
 	t, err := decodeTally(f.Payload)
 	if err != nil || !e.view.Live(from) || from.Rank == e.self.Rank {
 		return err

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
@@ -17,8 +18,8 @@ type inlet struct {
 	from     view.Process
 	receiver channel.Receiver
 	ring     ringReceiver
-	memory   memoryReader                // the same, if it can read
-	alloc    func(channel.Header) []byte // of ring; a field so that it is made once
+	memory   memoryReader              // the same, if it can read
+	alloc    func(frame.Header) []byte // of ring; a field so that it is made once
 	ended    chan struct{}
 	loan     *loan // of a channel that can be lent
 
@@ -71,7 +72,7 @@ func (e *Engine) accept(from view.Process, r channel.Receiver) {
 	}
 	if ring, ok := r.(ringReceiver); ok && before == nil {
 		in.memory, _ = r.(memoryReader)
-		in.ring, in.alloc = ring, func(h channel.Header) []byte { return e.place(in, h) }
+		in.ring, in.alloc = ring, func(h frame.Header) []byte { return e.place(in, h) }
 		if in.link != nil {
 			in.link.lossless = true
 		}
@@ -104,7 +105,7 @@ func (e *Engine) readAll(in, before *inlet) {
 		}
 		e.mu.Unlock()
 	}
-	alloc := func(h channel.Header) []byte {
+	alloc := func(h frame.Header) []byte {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		return e.place(in, h)
@@ -130,7 +131,7 @@ func (e *Engine) readAll(in, before *inlet) {
 
 // readOne takes a frame that the inlet's goroutine has read, and reports
 // whether that goes on.
-func (e *Engine) readOne(in *inlet, f *channel.Frame, timer *time.Timer) bool {
+func (e *Engine) readOne(in *inlet, f *frame.Frame, timer *time.Timer) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.err != nil || !e.arrived(in, f) {
@@ -147,40 +148,40 @@ func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 // place returns where the payload of a frame goes: to the buffer of the receive
 // that it is for, when nothing has to be asked first. What is none of the program's
 // nobody gives back: it takes nothing from the pool. e.mu is held.
-func (e *Engine) place(in *inlet, h channel.Header) []byte {
+func (e *Engine) place(in *inlet, h frame.Header) []byte {
 	switch {
 	case e.protocol == nil:
 		if b := e.claim(in.link, in.from, h); b != nil {
 			return b
 		}
-	case h.Kind != channel.Data:
+	case h.Kind != frame.Data:
 		return make([]byte, h.Size)
 	}
 	return e.room(int(h.Size))
 }
 
 // arrived takes a frame, and reports whether the engine goes on. e.mu is held.
-func (e *Engine) arrived(in *inlet, f *channel.Frame) bool {
+func (e *Engine) arrived(in *inlet, f *frame.Frame) bool {
 	var err error
 	switch {
 	case e.protocol == nil:
 		err = e.arrivedDirect(in, f)
-	case f.Kind == channel.Receipt || f.Kind == channel.Query:
+	case f.Kind == frame.Receipt || f.Kind == frame.Query:
 		e.arrivedReceipt(in.from, f.Header)
-	case f.Kind == channel.Taken:
+	case f.Kind == frame.Taken:
 		err = e.arrivedTaken(in.from, f)
-	case f.Kind == channel.Pace || f.Kind == channel.PaceReply:
+	case f.Kind == frame.Pace || f.Kind == frame.PaceReply:
 		err = e.arrivedPace(in.from, f)
 	default:
 		var out protection.Output
 		if out, err = e.protocol.Receive(in.from, *f); err == nil {
-			if f.Kind == channel.Past {
+			if f.Kind == frame.Past {
 				e.countRelived(out.Deliver)
 			}
 			e.apply(out)
 			e.relieve()
 			e.armTick()
-			if f.Kind == channel.Past {
+			if f.Kind == frame.Past {
 				e.resuming.wake()
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
@@ -31,7 +32,7 @@ type loan struct {
 	borrower *waiter
 	borrows  uint64        // so far
 	recall   chan struct{} // of capacity 1: the goroutine is to read again
-	alloc    func(channel.Header) []byte
+	alloc    func(frame.Header) []byte
 }
 
 // lend waits until the inlet's goroutine is to read again. e.mu is held at the

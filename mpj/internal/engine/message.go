@@ -3,13 +3,13 @@ package engine
 import (
 	"fmt"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // MaxMessage is the length in bytes of the longest message.
-const MaxMessage = channel.MaxPayload
+const MaxMessage = frame.MaxPayload
 
 // Send sends payload and returns when it may be used again: at once if the
 // message is short or there is room, else when the receiver has taken it.

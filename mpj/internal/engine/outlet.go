@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
@@ -17,17 +18,17 @@ import (
 type outlet struct {
 	to      view.Process
 	queue   []parcel
-	space   []parcel        // the beginning of the queue's memory
-	frames  []channel.Frame // of writeNow
-	written int             // so many of the queue are in the channel
-	filled  chan struct{}   // of capacity 1: something has changed for the goroutine
-	sender  channel.Sender  // while open
-	ring    ringSender      // the same, if it is one
-	memory  memorySender    // the same, if its receiver may read
-	writing bool            // somebody uses sender
-	pushing bool            // is in the poller's list
-	broken  bool            // sender has failed
-	hidden  bool            // memory cannot be read by the receiver
+	space   []parcel       // the beginning of the queue's memory
+	frames  []frame.Frame  // of writeNow
+	written int            // so many of the queue are in the channel
+	filled  chan struct{}  // of capacity 1: something has changed for the goroutine
+	sender  channel.Sender // while open
+	ring    ringSender     // the same, if it is one
+	memory  memorySender   // the same, if its receiver may read
+	writing bool           // somebody uses sender
+	pushing bool           // is in the poller's list
+	broken  bool           // sender has failed
+	hidden  bool           // memory cannot be read by the receiver
 	// again says that the first frames of sender may have been in the last one too:
 	// that they have arrived does not mean that sender reads them no more.
 	again bool
@@ -50,12 +51,12 @@ type outlet struct {
 // A parcel is a frame in a queue. When it is done with, its payload goes back
 // to where it came from, and the send that it belongs to is done.
 type parcel struct {
-	channel.Frame
+	frame.Frame
 	pooled bool
 	owner  *Request
 }
 
-func size(f channel.Frame) int { return channel.HeaderSize + int(f.Size) }
+func size(f frame.Frame) int { return frame.HeaderSize + int(f.Size) }
 
 // index is the place of process p in outlets and inlets.
 func (e *Engine) index(p view.Process) int { return p.Rank*e.view.R + p.Replica }

@@ -3,7 +3,7 @@ package engine
 import (
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
 // A Bell is where this process sleeps until another has put something into one
@@ -20,10 +20,10 @@ type (
 	ringReceiver interface {
 		Ready() bool
 		Arrived() bool // the same without the end: a single load
-		TryReceive(alloc func(channel.Header) []byte) (channel.Frame, bool, error)
+		TryReceive(alloc func(frame.Header) []byte) (frame.Frame, bool, error)
 	}
 	ringSender interface {
-		TrySend(channel.Frame) (done bool, err error)
+		TrySend(frame.Frame) (done bool, err error)
 	}
 )
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
@@ -49,7 +50,7 @@ const addressSize = 8
 
 // attachAddress puts into an announcement where its payload is, if the receiver may
 // read it there. r keeps it, on the heap, until the receiver is done.
-func (o *outlet) attachAddress(f *channel.Frame, r *Request) {
+func (o *outlet) attachAddress(f *frame.Frame, r *Request) {
 	if n := len(r.body); o.memory != nil && n > 0 && n <= readLimit {
 		binary.LittleEndian.PutUint64(r.address[:], o.memory.Address(r.body))
 		f.Payload, f.Size = r.address[:], addressSize

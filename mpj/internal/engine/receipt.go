@@ -3,9 +3,9 @@ package engine
 import (
 	"slices"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // A letter names a message to or from a rank.
@@ -59,8 +59,8 @@ func (e *Engine) report(m message) {
 }
 
 func (e *Engine) tellMatched(to view.Process, context uint32, seq uint64) {
-	e.enqueue(protection.Envelope{To: to, Frame: channel.Frame{
-		Header: channel.Header{Kind: channel.Receipt, Context: context, Rank: uint32(e.self.Rank), Seq: seq},
+	e.enqueue(protection.Envelope{To: to, Frame: frame.Frame{
+		Header: frame.Header{Kind: frame.Receipt, Context: context, Rank: uint32(e.self.Rank), Seq: seq},
 	}})
 }
 
@@ -82,15 +82,15 @@ func (e *Engine) receipt(name letter, replica int) {
 const maxReceipts = 1 << 16
 
 // arrivedReceipt takes a Receipt or a Query of another process.
-func (e *Engine) arrivedReceipt(from view.Process, f channel.Header) {
+func (e *Engine) arrivedReceipt(from view.Process, f frame.Header) {
 	name := letter{f.Context, from.Rank, f.Seq}
 	switch {
 	case e.view.State(from) == view.Failed || from.Rank == e.self.Rank:
-	case f.Seq == 0 && f.Kind == channel.Query:
+	case f.Seq == 0 && f.Kind == frame.Query:
 		e.tellMatched(from, f.Context, 0)
 	case f.Seq == 0:
 		e.reached(from)
-	case f.Kind == channel.Receipt:
+	case f.Kind == frame.Receipt:
 		e.receipt(name, from.Replica)
 	case e.hasMatched(name):
 		e.tellMatched(from, f.Context, f.Seq)
@@ -144,8 +144,8 @@ func (e *Engine) query(h *heldSend) {
 	for k := range e.view.R {
 		to := view.Process{Rank: h.name.rank, Replica: k}
 		lives = lives || e.view.Live(to)
-		e.enqueue(protection.Envelope{To: to, Frame: channel.Frame{
-			Header: channel.Header{Kind: channel.Query, Context: h.name.context, Rank: uint32(e.self.Rank), Seq: h.name.seq},
+		e.enqueue(protection.Envelope{To: to, Frame: frame.Frame{
+			Header: frame.Header{Kind: frame.Query, Context: h.name.context, Rank: uint32(e.self.Rank), Seq: h.name.seq},
 		}})
 	}
 	if !lives { // the rank has finished without it

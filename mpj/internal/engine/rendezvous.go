@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // announce sends the header of a message whose payload goes when it is asked
@@ -29,7 +29,7 @@ func (e *Engine) announce(r *Request, context uint32, dest int, tag int32, paylo
 	if o.announced == nil {
 		o.announced = make(map[uint64]*Request)
 	}
-	f := e.numbered(o, channel.Announce)
+	f := e.numbered(o, frame.Announce)
 	f.Context, f.Tag, f.Rank = context, tag, uint32(len(payload))
 	o.attachAddress(&f, r)
 	o.announced[f.Seq] = r
@@ -37,16 +37,16 @@ func (e *Engine) announce(r *Request, context uint32, dest int, tag int32, paylo
 }
 
 // numbered returns an empty frame with the next number.
-func (e *Engine) numbered(o *outlet, kind channel.Kind) channel.Frame {
+func (e *Engine) numbered(o *outlet, kind frame.Kind) frame.Frame {
 	o.seq++
-	return channel.Frame{Header: channel.Header{Kind: kind, Seq: o.seq}}
+	return frame.Frame{Header: frame.Header{Kind: kind, Seq: o.seq}}
 }
 
 // setName puts the number of an announced message into the header of a Clear or a
 // Body.
-func setName(h *channel.Header, seq uint64) { h.Context, h.Tag = uint32(seq), int32(uint32(seq>>32)) }
+func setName(h *frame.Header, seq uint64) { h.Context, h.Tag = uint32(seq), int32(uint32(seq>>32)) }
 
-func nameOf(h channel.Header) uint64 { return uint64(h.Context) | uint64(uint32(h.Tag))<<32 }
+func nameOf(h frame.Header) uint64 { return uint64(h.Context) | uint64(uint32(h.Tag))<<32 }
 
 // bodyDone takes note that a payload waits no more.
 func (e *Engine) bodyDone() {
@@ -94,13 +94,13 @@ const (
 // answer sends a Clear.
 func (e *Engine) answer(to view.Process, name uint64, need uint32) {
 	o := e.outlet(to)
-	f := e.numbered(o, channel.Clear)
+	f := e.numbered(o, frame.Clear)
 	setName(&f.Header, name)
 	f.Rank = need
 	e.put(o, parcel{Frame: f})
 }
 
-func (e *Engine) takeAnnounce(in *inlet, f *channel.Frame) error {
+func (e *Engine) takeAnnounce(in *inlet, f *frame.Frame) error {
 	m := message{announced: true, full: int(f.Rank)}
 	switch len(f.Payload) {
 	case 0:
@@ -115,7 +115,7 @@ func (e *Engine) takeAnnounce(in *inlet, f *channel.Frame) error {
 	return nil
 }
 
-func (e *Engine) takeClear(from view.Process, h channel.Header) error {
+func (e *Engine) takeClear(from view.Process, h frame.Header) error {
 	o := e.outlet(from)
 	r := o.announced[nameOf(h)]
 	switch {
@@ -137,14 +137,14 @@ func (e *Engine) takeClear(from view.Process, h channel.Header) error {
 		r.finish()
 		return nil
 	}
-	f := e.numbered(o, channel.Body)
+	f := e.numbered(o, frame.Body)
 	setName(&f.Header, nameOf(h))
 	f.Payload, f.Size, f.Sync = r.body, uint64(len(r.body)), true
 	e.put(o, parcel{Frame: f, owner: r})
 	return nil
 }
 
-func (e *Engine) takeBody(in *inlet, f *channel.Frame) error {
+func (e *Engine) takeBody(in *inlet, f *frame.Frame) error {
 	link := in.link
 	if f.Rank == inPlace {
 		return e.takeOffer(in, f)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
@@ -23,17 +24,17 @@ type reporter struct {
 
 func (r *reporter) Broken() <-chan struct{} { return r.broken }
 
-func (r *reporter) Send(frames ...channel.Frame) error {
-	has := func(k channel.Kind) bool {
-		return slices.ContainsFunc(frames, func(f channel.Frame) bool { return f.Kind == k })
+func (r *reporter) Send(frames ...frame.Frame) error {
+	has := func(k frame.Kind) bool {
+		return slices.ContainsFunc(frames, func(f frame.Frame) bool { return f.Kind == k })
 	}
-	if r.lost != nil && has(channel.Receipt) {
+	if r.lost != nil && has(frame.Receipt) {
 		r.lost()
 		close(r.broken)
 		return nil
 	}
 	err := r.Sender.Send(frames...)
-	if has(channel.Query) {
+	if has(frame.Query) {
 		r.queried()
 	}
 	return err

@@ -3,7 +3,7 @@ package engine
 import (
 	"testing"
 
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
 // A silentRing never has anything.
@@ -11,7 +11,7 @@ type silentRing struct{ looks int }
 
 func (r *silentRing) Ready() bool   { r.looks++; return false }
 func (r *silentRing) Arrived() bool { return r.Ready() }
-func (r *silentRing) TryReceive(func(channel.Header) []byte) (f channel.Frame, ok bool, err error) {
+func (r *silentRing) TryReceive(func(frame.Header) []byte) (f frame.Frame, ok bool, err error) {
 	return f, false, nil
 }
 

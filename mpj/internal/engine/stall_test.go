@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
@@ -18,7 +19,7 @@ type held struct {
 	gate chan struct{}
 }
 
-func (h held) Send(frames ...channel.Frame) error {
+func (h held) Send(frames ...frame.Frame) error {
 	<-h.gate
 	return h.Sender.Send(frames...)
 }

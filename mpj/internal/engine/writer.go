@@ -1,8 +1,8 @@
 package engine
 
 import (
+	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // directFrames bounds what writeNow writes: a message, and what has waited for it.
@@ -73,7 +73,7 @@ func (e *Engine) write(o *outlet) {
 	}()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var frames []channel.Frame
+	var frames []frame.Frame
 	for e.due(o) {
 		if o.sender == nil {
 			if !e.connect(o) || o.ring != nil {

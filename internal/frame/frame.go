@@ -1,4 +1,4 @@
-package channel
+package frame
 
 import (
 	"encoding/binary"
@@ -11,8 +11,8 @@ const HeaderSize = 32
 // MaxPayload bounds the payload of one frame, in bytes.
 const MaxPayload = 1<<32 - 1
 
-// A Kind says what a frame is for. The channels only carry it; package
-// protection and the protocols behind it give the values their meaning.
+// A Kind says what a frame is for. Channels only carry it; package
+// protection and the protocols behind it define what the values mean.
 type Kind uint8
 
 // The kinds of frames.
@@ -54,7 +54,7 @@ type Header struct {
 	Size    uint64 // bytes of payload that follow
 }
 
-// A Frame is what a channel carries whole and in order.
+// A Frame is what a channel carries as a whole.
 type Frame struct {
 	Header
 	Payload []byte // Size bytes
@@ -63,12 +63,12 @@ type Frame struct {
 // AppendHeader appends the wire form of h to b.
 func AppendHeader(b []byte, h Header) []byte {
 	b = append(b, make([]byte, HeaderSize)...)
-	putHeader((*[HeaderSize]byte)(b[len(b)-HeaderSize:]), &h)
+	PutHeader((*[HeaderSize]byte)(b[len(b)-HeaderSize:]), &h)
 	return b
 }
 
-// putHeader writes the wire form of h to b.
-func putHeader(b *[HeaderSize]byte, h *Header) {
+// PutHeader writes the wire form of h to b.
+func PutHeader(b *[HeaderSize]byte, h *Header) {
 	first := uint32(h.Kind)
 	if h.Sync {
 		first |= 1 << 8
@@ -85,7 +85,7 @@ func putHeader(b *[HeaderSize]byte, h *Header) {
 // unknown kind, padding that is not zero, a size above MaxPayload.
 func ParseHeader(b []byte) (Header, error) {
 	if len(b) != HeaderSize {
-		return Header{}, fmt.Errorf("channel: header of %d bytes, want %d", len(b), HeaderSize)
+		return Header{}, fmt.Errorf("frame: header of %d bytes, want %d", len(b), HeaderSize)
 	}
 	h := Header{
 		Kind:    Kind(b[0]),
@@ -98,11 +98,11 @@ func ParseHeader(b []byte) (Header, error) {
 	}
 	switch {
 	case h.Kind == 0 || h.Kind > maxKind:
-		return Header{}, fmt.Errorf("channel: frame of unknown kind %d", h.Kind)
+		return Header{}, fmt.Errorf("frame: frame of unknown kind %d", h.Kind)
 	case b[1] > 1 || b[2]|b[3] != 0:
-		return Header{}, fmt.Errorf("channel: padding of a header is not zero")
+		return Header{}, fmt.Errorf("frame: padding of a header is not zero")
 	case h.Size > MaxPayload:
-		return Header{}, fmt.Errorf("channel: payload of %d bytes, at most %d are taken", h.Size, uint64(MaxPayload))
+		return Header{}, fmt.Errorf("frame: payload of %d bytes, at most %d are taken", h.Size, uint64(MaxPayload))
 	}
 	return h, nil
 }
