@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/p2pmpi/p2pmpi/internal/conformance"
+	"github.com/p2pmpi/p2pmpi/mpj/mpitest"
 )
 
 // expectConformance says whether every test of the suite for n ranks has passed,
@@ -23,7 +23,7 @@ func expectConformance(t *testing.T, j *job, n, r, rounds int) {
 	var want strings.Builder
 	count := 0
 	for round := range rounds {
-		for _, c := range conformance.Suite() {
+		for _, c := range mpitest.Suite() {
 			if c.Min <= n && (c.Replicas || r == 1) {
 				fmt.Fprintf(&want, "round %d passed: %s\n", round, c.Name)
 				count++

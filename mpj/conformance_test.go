@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/p2pmpi/p2pmpi/internal/conformance"
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/mpj"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
+	"github.com/p2pmpi/p2pmpi/mpj/mpitest"
 )
 
 var fullConformance = flag.Bool("conformance.full", !raceEnabled, "run the conformance suite in every shape, also under -race")
@@ -47,7 +47,7 @@ func TestConformance(t *testing.T) {
 					shape := way.use
 					shape.Ranks, shape.Replicas = n, r
 					job := localworld.New(context.Background(), shape)
-					err := mpj.RunIn(job, func(w *mpj.World) error { return conformance.Run(w, r > 1, conformance.Suite(), nil) })
+					err := mpj.RunIn(job, func(w *mpj.World) error { return mpitest.Run(w, r > 1, mpitest.Suite(), nil) })
 					if err != nil {
 						t.Error(err)
 					}
@@ -71,7 +71,7 @@ func TestConformanceUnderCheck(t *testing.T) {
 		t.Run(fmt.Sprintf("n=%d,r=%d", shape.Ranks, shape.Replicas), func(t *testing.T) {
 			job := localworld.New(context.Background(), shape)
 			err := mpj.RunIn(job, func(w *mpj.World) error {
-				return conformance.Run(w, shape.Replicas > 1, conformance.Suite(), nil)
+				return mpitest.Run(w, shape.Replicas > 1, mpitest.Suite(), nil)
 			})
 			if err != nil {
 				t.Error(err)

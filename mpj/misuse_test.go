@@ -14,7 +14,7 @@ import (
 // Misuse that only several ranks together can see. Every case ends, by the
 // error of a rank, which names the call, the ranks and what they gave: the same
 // whether it is of the rank at which the call failed, of one that waited for that
-// rank, or of Finalize. Those that one rank sees by itself are in package conformance.
+// rank, or of Finalize. Those that one rank sees by itself are in package mpitest.
 var misuses = []struct {
 	name  string
 	ranks int

@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/p2pmpi/p2pmpi/internal/conformance"
 	"github.com/p2pmpi/p2pmpi/mpj"
+	"github.com/p2pmpi/p2pmpi/mpj/mpitest"
 )
 
 var (
@@ -34,7 +34,7 @@ func run() error {
 	}
 	count := 0
 	for round := range *rounds {
-		err := conformance.Run(world, *replicated, conformance.Suite(), func(name string) {
+		err := mpitest.Run(world, *replicated, mpitest.Suite(), func(name string) {
 			if count++; world.Rank() == 0 {
 				fmt.Printf("round %d passed: %s\n", round, name)
 			}
