@@ -194,3 +194,48 @@ func TestUsagesAreWrappedOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestConfigurationPageListsEveryOption: docs/configuration.md has a row for every option, with its default.
+func TestConfigurationPageListsEveryOption(t *testing.T) {
+	page, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := make(map[string]string) // default by key
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(line, " | ") // option, key, default, meaning
+		if len(cells) != 4 {
+			continue
+		}
+		key := strings.Trim(cells[1], "`")
+		if strings.Contains(cells[0], "--"+key+"`") || strings.Contains(cells[0], "--"+key+" ") {
+			documented[key] = cells[2]
+		}
+	}
+	c, o := DefaultConfig(), DefaultRunOptions()
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c.AddHomeFlags(flags)
+	c.AddNetworkFlags(flags)
+	c.AddVolunteerFlags(flags)
+	AddHaltFlags(flags)
+	o.AddFlags(flags)
+	for _, key := range allKeys() {
+		got, ok := documented[key]
+		if !ok {
+			t.Errorf("docs/configuration.md has no row for --%s", key)
+			continue
+		}
+		f := flags.Lookup(key)
+		want := f.DefValue
+		if f.Value.Type() == "duration" {
+			want = strings.TrimSuffix(strings.TrimSuffix(want, "0s"), "0m")
+		}
+		_, isList := f.Value.(pflag.SliceValue)
+		if isList || want == "" || slices.Contains([]string{"ranks", "slots", "success"}, key) {
+			continue // the page describes these defaults in words
+		}
+		if !strings.HasPrefix(got, "`"+want+"`") {
+			t.Errorf("docs/configuration.md: default of --%s is %s, want `%s`", key, got, want)
+		}
+	}
+}
