@@ -2,8 +2,8 @@ package engine
 
 import "github.com/p2pmpi/p2pmpi/internal/view"
 
-// bring keeps m, which is news, and ends the waits in its context: of receives,
-// and of sends whose payload nobody has asked for.
+// bring keeps m, a news message, and ends the waits in its context: those of receives with any tag,
+// and those of sends whose payload has not been asked for.
 func (e *Engine) bring(b *mailbox, m message) {
 	b.news = true
 	b.add(m)
@@ -27,7 +27,7 @@ func (e *Engine) bring(b *mailbox, m message) {
 	}
 }
 
-// giveUp ends a send that nobody may ever receive, for its caller.
+// giveUp ends, for its caller, a send that may never be received.
 func (e *Engine) giveUp(r *Request) {
 	if r.announced {
 		e.detach(r)
@@ -36,8 +36,8 @@ func (e *Engine) giveUp(r *Request) {
 	}
 }
 
-// detach ends an announced send for its caller, before the receiver has asked
-// for its payload. It may still: the payload is copied.
+// detach ends an announced send for its caller, before the receiver has asked for its payload. The
+// receiver may still ask, so detach copies the payload.
 func (e *Engine) detach(r *Request) {
 	o := e.outlet(view.Process{Rank: r.source})
 	for name, other := range o.announced {
@@ -52,9 +52,8 @@ func (e *Engine) detach(r *Request) {
 	}
 }
 
-// Swap is Sendrecv within a collective: what comes is to have the tag and to fill
-// recv. When it does not, nobody can say whether the other message will ever be
-// received, and Swap does not wait for that.
+// Swap is Sendrecv within a collective: the message received should have the tag and fill recv. If
+// it does not, the other message may never be received, and Swap does not wait for that.
 func (e *Engine) Swap(context uint32, tag int32, dest int, send []byte, source int, recv []byte) (Status, error) {
 	e.mu.Lock()
 	r := e.request()
@@ -96,9 +95,9 @@ func (r *Request) fits(tag int32) bool {
 	return r.err == nil && r.status.Tag == tag && r.status.Size == len(r.buf)
 }
 
-// Abandon gives up a context in which this process receives nothing any more:
-// what has come and what comes is thrown away, and senders that wait to be
-// asked for a payload are told that nobody needs it. Nothing is posted in it.
+// Abandon discards all present and future messages of a context in which this process receives
+// nothing more. It tells senders that wait with a payload that the payload is not needed. The
+// program must post no receives in the context.
 func (e *Engine) Abandon(context uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -113,7 +112,7 @@ func (e *Engine) Abandon(context uint32) {
 	e.leave()
 }
 
-// discard throws m away. With a protocol it has been acknowledged already.
+// discard drops m. With a protocol, m has been acknowledged already.
 func (e *Engine) discard(m message) {
 	switch {
 	case e.protocol != nil:

@@ -6,11 +6,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// maxPaces bounds the frames to another replica behind which it gets no answer.
+// maxPaces bounds the frames queued for another replica; behind more of them, it gets no answer.
 const maxPaces = 64
 
-// mayLead reports whether this process is one that may come to be ahead: it takes part,
-// and another is master.
+// mayLead reports whether this process may get ahead of its master: it takes part, and another
+// process is master.
 func (e *Engine) mayLead() bool {
 	return e.protocol != nil && e.view.Live(e.self) && !e.view.IsMaster(e.self)
 }
@@ -54,12 +54,12 @@ func (e *Engine) tellPace(to view.Process, kind frame.Kind, question uint64, ans
 	}})
 }
 
-// arrivedPace takes a question or an answer of another replica of the rank.
+// arrivedPace processes a question or an answer of another replica of the rank.
 func (e *Engine) arrivedPace(from view.Process, f *frame.Frame) error {
 	switch {
 	case from.Rank != e.self.Rank || !e.view.Live(from):
 	case f.Kind == frame.Pace:
-		if len(e.outlet(from).queue) < maxPaces { // who asks is to read, too
+		if len(e.outlet(from).queue) < maxPaces { // a replica that asks must also read
 			a := paceAnswer{e.clock(), e.pace.own.appendTo(nil)}
 			e.tellPace(from, frame.PaceReply, f.Seq, a.encode())
 		}
@@ -78,8 +78,8 @@ func (e *Engine) arrivedPace(from view.Process, f *frame.Frame) error {
 	return nil
 }
 
-// tellAhead says that this process is ahead of its master. It does not wait. e.mu is
-// held.
+// tellAhead reports that this process is ahead of its master. It does not wait for the callback.
+// e.mu is held.
 func (e *Engine) tellAhead() {
 	if e.ahead == nil {
 		return

@@ -9,11 +9,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// Checkpoint makes what has reached this process so far superfluous for those that join
-// its rank later, or, when this process is such a one and calls it first, lets it go on
-// from the last checkpoint of its rank. The program has nothing under way. What a
-// checkpoint could not be made for, such as a full disk, is no error: the log is as it
-// was. An error is one of Save, Restore or TakeOwn, or the engine's.
+// Checkpoint makes a checkpoint of the program, so that replicas that join the rank later need not
+// replay the log before it. If this process is itself such a replica and calls Checkpoint for the
+// first time, it resumes from the last checkpoint of its rank. The program must have no operation
+// in progress. If the checkpoint cannot be made, for example because the disk is full, the log
+// stays as it was and Checkpoint returns nil. A non-nil error is one of Save, Restore or TakeOwn,
+// or the engine's.
 func (e *Engine) Checkpoint(c Checkpoint) error {
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
@@ -56,7 +57,8 @@ func (e *Engine) Checkpoint(c Checkpoint) error {
 	return e.err
 }
 
-// underWay reports whether some goroutine of the program waits for something.
+// underWay reports whether the program has a posted receive, a synchronous send or an open
+// decision.
 func (e *Engine) underWay() bool {
 	for _, b := range e.mailboxes {
 		if len(b.posts) > 0 {
@@ -71,7 +73,7 @@ func (e *Engine) underWay() bool {
 	return len(e.open) > 0
 }
 
-// commit lets the past begin with the state in d, and with s. e.mu is held.
+// commit replaces the current part of the log with the state in d and snapshot s. e.mu is held.
 func (e *Engine) commit(d *draft, s protection.Snapshot) {
 	if s.Size() > pastAhead {
 		return
@@ -81,17 +83,17 @@ func (e *Engine) commit(d *draft, s protection.Snapshot) {
 		b = protection.AppendOutcome(b, &protection.Determinant{Point: pt, Outcome: outcome})
 	}
 	if due := e.past.commit(d, b, e.view); due != nil {
-		e.running.Go(func() { e.past.write(due) }) // until it has caught up
+		e.running.Go(func() { e.past.write(due) }) // until the file has caught up
 	}
 }
 
-// ownSize is the length in bytes of what a snapshot says of the engine itself: the time
-// of the program, its steps, and for each rank what was sent to it and received from it.
+// ownSize returns the length in bytes of the engine's part of a snapshot: the program's time, its
+// steps, and for each rank the tallies of messages sent to and received from it.
 func (e *Engine) ownSize() int { return flowsAt + 2*tallySize*len(e.flows) }
 
 const flowsAt = 16
 
-// snapshot returns what a process has to know, beside the program's state, to go on
+// snapshot returns the data that a process needs, in addition to the program's state, to resume
 // from here. e.mu is held.
 func (e *Engine) snapshot(own []byte) protection.Snapshot {
 	s := e.protocol.Snapshot()
@@ -112,7 +114,7 @@ func (e *Engine) snapshot(own []byte) protection.Snapshot {
 	return s
 }
 
-// takeState writes down what has come of the state that this process is to go on from.
+// takeState appends an arrived piece of the state that this process will resume from to its file.
 func (e *Engine) takeState(b []byte) {
 	if e.state == nil && e.past != nil {
 		e.state = e.past.newDraft()
@@ -126,7 +128,7 @@ func (e *Engine) takeState(b []byte) {
 	}
 }
 
-// resume goes on from the checkpoint that has come. e.mu is held, and released.
+// resume resumes from the checkpoint that has arrived. e.mu is held, and released.
 func (e *Engine) resume(c Checkpoint) error {
 	s, out := e.protocol.Resume()
 	e.takeState(nil)
@@ -159,7 +161,7 @@ func (e *Engine) resume(c Checkpoint) error {
 	return c.Restore(d.reader())
 }
 
-// goTo brings the mailboxes, the steps, the flows and the clock to where the snapshot was made.
+// goTo sets the mailboxes, steps, flows and clock to their state in the snapshot.
 func (e *Engine) goTo(s *protection.Snapshot) {
 	for _, b := range e.mailboxes {
 		b.unexpected, b.space, b.present = nil, nil, nil

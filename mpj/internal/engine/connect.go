@@ -9,29 +9,30 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// reopenFirst and reopenMost are the waits before a channel is opened again:
-// the first, and the one that doubling it ends at. A channel that lived for
-// longer than the latter makes the count start anew.
+// reopenFirst and reopenMost bound the delays before a channel is opened again: the first delay,
+// and the limit of its doubling. After a channel that lived longer than reopenMost, the delays
+// start from the beginning.
 const (
 	reopenFirst = 5 * time.Millisecond
 	reopenMost  = 500 * time.Millisecond
 )
 
-// patience is how long, in a job without replicas, a process to which there is
-// no channel may still turn out to have left the view, or to come back, before
-// that is an error, beside what the job bears (Bear). Longer than a view takes otherwise.
+// patience is how long the engine of a job without replicas tries to open a channel before it
+// fails. Within that time, a process that cannot be reached may leave the view or become reachable
+// again. The silence that the job tolerates comes on top (Bear). It is longer than a new view
+// usually takes.
 var patience = 30 * time.Second // a variable for tests
 
-// Bear says for how long the job bears with a peer that is silent, at the least: a link may be
-// cut for so long while a channel is being opened.
+// Bear sets the shortest time for which the job tolerates a silent peer. A link may be cut for that
+// long while a channel is being opened.
 func (e *Engine) Bear(silence time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.bears = silence
 }
 
-// connect opens the channel of o, again and again until it succeeds or o is
-// dropped; it then returns false. e.mu is held, but not meanwhile.
+// connect opens the channel of o, and retries until it succeeds. It returns false if o is dropped
+// first. e.mu is held, but not while the channel is being opened.
 func (e *Engine) connect(o *outlet) bool {
 	start := time.Now()
 	again := !o.opened.IsZero()
@@ -56,8 +57,8 @@ func (e *Engine) connect(o *outlet) bool {
 	return false
 }
 
-// connected uses s from now on. What was in the last channel and may not have
-// arrived goes again.
+// connected uses s from now on. It repeats the frames of the last channel that may not have
+// arrived.
 func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 	if o.dropped {
 		s.Close()
@@ -82,13 +83,13 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 	switch in := e.inlets[e.index(o.to)]; {
 	case !again:
 	case e.protocol == nil:
-		if in != nil { // the last one may have been lost
+		if in != nil { // the last acknowledgement may have been lost
 			e.acknowledge(in)
 		}
 	default:
 		e.popProtected(o)
 		e.apply(e.protocol.Reopened(o.to))
-		if e.whole && o.to.Rank != e.self.Rank { // this, too, may have been lost
+		if e.whole && o.to.Rank != e.self.Rank { // the last report may have been lost
 			e.tellTakenTo(o.to)
 		}
 		e.queryAll(o.to.Rank)
@@ -104,9 +105,10 @@ func engineKind(k frame.Kind) bool {
 	return k == frame.Receipt || k == frame.Query || k == frame.Taken || k == frame.Pace || k == frame.PaceReply
 }
 
-// popProtected removes the frames that will be sent again. The engine's own frames stay: they may be the
-// answer to a question that was repeated before this process had the new channel. The exception is
-// the Query of Flush, which must follow the protocol's frames and is repeated after them.
+// popProtected removes the frames that will be sent again. The engine's own frames stay: they may
+// be the answer to a question that was repeated before this process had the new channel. The
+// exception is the Query of Flush, which must follow the protocol's frames and is repeated after
+// them.
 func (e *Engine) popProtected(o *outlet) {
 	var own []parcel
 	for _, p := range o.queue {
@@ -120,8 +122,9 @@ func (e *Engine) popProtected(o *outlet) {
 	}
 }
 
-// Reopen has the channel to a process opened anew, if there is one: it may not work any
-// more, or there is a better way. What may not have arrived goes again.
+// Reopen closes the channel to a process, if there is one, and opens another. It is for channels
+// that may no longer work, or for which there is a better path. Frames that may not have arrived
+// are sent again.
 func (e *Engine) Reopen(to view.Process) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -132,20 +135,19 @@ func (e *Engine) Reopen(to view.Process) {
 	if o == nil || o.dropped || o.sender == nil || o.ring != nil {
 		return
 	}
-	o.sender.Close() // whoever writes finds it broken, and so does the goroutine of o
+	o.sender.Close() // the writer and the goroutine of o find it broken
 	o.broken = true
 	o.signal()
 }
 
-// pause waits and reports whether o has not been dropped meanwhile. e.mu is
-// held, but not while it waits.
+// pause waits, and reports whether o is still not dropped. e.mu is held, but not while it waits.
 func (e *Engine) pause(o *outlet, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for !o.dropped {
 		e.mu.Unlock()
 		select {
-		case <-o.filled: // perhaps dropped
+		case <-o.filled: // o may have been dropped
 			e.mu.Lock()
 		case <-timer.C:
 			e.mu.Lock()

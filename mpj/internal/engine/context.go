@@ -5,14 +5,14 @@ import (
 	"math/rand/v2"
 )
 
-// The calls here give up when a context ends. When that is depends on timing,
-// so it is part of a decision: with replicas the decider's context counts.
+// The calls here give up when a context.Context ends. The moment of that depends on timing, so it
+// is part of a decision: with replicas, the decider's context counts.
 
-// Replicated reports whether other processes have a say in what this one does.
+// Replicated reports whether this process has a protocol, so that other replicas take part in its
+// decisions.
 func (e *Engine) Replicated() bool { return e.protocol != nil }
 
-// wakes lets w be woken when ctx ends, until stop is called. e.mu is held at
-// the call of both.
+// wakes makes the end of ctx wake w, until the caller calls stop. e.mu is held at both calls.
 func (e *Engine) wakes(ctx context.Context, w *waiter) (stop func() bool) {
 	live := true
 	cancel := context.AfterFunc(ctx, func() {
@@ -28,8 +28,8 @@ func (e *Engine) wakes(ctx context.Context, w *waiter) (stop func() bool) {
 	}
 }
 
-// WaitContext waits until r is done or ctx has ended, and returns which. When
-// done, Wait has the result; at a replica it may have to wait for it still.
+// WaitContext waits until r is done or ctx has ended, and reports which. If done, Wait returns the
+// result; at a replica, Wait may still have to wait for it.
 func (e *Engine) WaitContext(ctx context.Context, r *Request) (done bool, err error) {
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
@@ -47,7 +47,7 @@ func (e *Engine) WaitContext(ctx context.Context, r *Request) (done bool, err er
 	return err == nil && len(values) == 1, err
 }
 
-// ProbeContext is Probe that gives up, with false, when ctx ends.
+// ProbeContext is like Probe, but returns false when ctx ends.
 func (e *Engine) ProbeContext(ctx context.Context, inContext uint32, source int, tag int32) (Status, bool, error) {
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
@@ -72,8 +72,7 @@ func (e *Engine) ProbeContext(ctx context.Context, inContext uint32, source int,
 	return statusFrom(values), true, nil
 }
 
-// RandomSeed returns a random number, the same at all replicas, and 0 once the
-// engine has stopped.
+// RandomSeed returns a random number, the same at all replicas, and 0 once the engine has stopped.
 func (e *Engine) RandomSeed() uint64 {
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()

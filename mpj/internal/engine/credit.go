@@ -7,19 +7,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// eagerCredit bounds, in bytes with headers, the eager messages that one
-// process may have sent to another that has not matched them.
+// eagerCredit bounds, in bytes with headers, the eager messages that one process may have sent to
+// another that has not matched them.
 const eagerCredit = 2 << 20
 
-// An acknowledgement goes out after this many frames or bytes, or at the next
-// tick. More of either saves frames, and keeps more at the sender.
+// An acknowledgement is sent after this many frames or bytes, or at the next tick. Raising either
+// saves frames, and keeps more messages at the sender.
 const (
 	ackFrames = 64
 	ackBytes  = 256 << 10
 )
 
-// consume takes note that an eager message has been matched, and lets its
-// sender know from time to time.
+// consume records that an eager message has been matched, and reports that to its sender from time
+// to time.
 func (e *Engine) consume(m message) {
 	if m.Source == e.self.Rank {
 		e.selfBytes -= len(m.Payload)
@@ -35,7 +35,7 @@ func (e *Engine) consumed(in *inlet, size int) {
 	}
 }
 
-// acknowledge tells a sender what is here and what has been matched.
+// acknowledge reports to a sender which frames have arrived and how many bytes have been matched.
 func (e *Engine) acknowledge(in *inlet) {
 	if e.err != nil || in.link == nil || !e.view.Live(in.from) {
 		return
@@ -47,7 +47,7 @@ func (e *Engine) acknowledge(in *inlet) {
 	}}})
 }
 
-// acknowledgeDue acknowledges what has come lately.
+// acknowledgeDue acknowledges the frames that have arrived since the last acknowledgement.
 func (e *Engine) acknowledgeDue() {
 	for _, in := range e.inlets {
 		if in != nil && in.link != nil && in.link.frames > 0 {
@@ -56,7 +56,7 @@ func (e *Engine) acknowledgeDue() {
 	}
 }
 
-// acknowledged takes an Ack. One that comes late says nothing new.
+// acknowledged processes an Ack. A late Ack has no effect.
 func (e *Engine) acknowledged(from view.Process, h frame.Header) error {
 	o := e.outlet(from)
 	if grant := int32(h.Context - o.granted); grant > 0 {
@@ -76,8 +76,8 @@ func (e *Engine) acknowledged(from view.Process, h frame.Header) error {
 	return nil
 }
 
-// popArrived ends the frames in the channel of o that have arrived, and with
-// them the acknowledgements, which nobody acknowledges.
+// popArrived ends the written frames of o that have arrived, and the written Acks, which are never
+// acknowledged.
 func (e *Engine) popArrived(o *outlet) {
 	n := 0
 	for n < o.written && (o.queue[n].Kind == frame.Ack || o.queue[n].Seq <= o.arrived) {

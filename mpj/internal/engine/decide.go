@@ -8,14 +8,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// decisionContext is the context of the points that belong to no communicator:
-// those of requests and of the clock. Its mailbox never sees a message.
+// decisionContext is the context of the points that belong to no communicator: those of requests
+// and of the clock. Its mailbox never contains a message.
 const decisionContext = 0
 
-// A decision is a point that the program has reached and whose outcome it does
-// not know yet.
+// A decision is a point that the program has reached and whose outcome it does not know yet.
 type decision struct {
-	request *Request // a wildcard receive; nil for a call that waits itself
+	request *Request // a wildcard receive; nil for a call that itself waits
 
 	outcome []byte
 	decided bool
@@ -24,7 +23,7 @@ type decision struct {
 
 var errMalformed = errors.New("a determinant does not fit its call: the replicas of this rank do not run alike")
 
-// orMalformed returns err, or errMalformed in its place.
+// orMalformed returns err, or errMalformed if err is nil.
 func orMalformed(err error) error {
 	if err == nil {
 		err = errMalformed
@@ -38,8 +37,8 @@ func (b *mailbox) nextPoint(context uint32) protection.Point {
 	return protection.Point{Context: context, Index: b.points}
 }
 
-// decide waits for the outcome of point p. At the decider choose is asked,
-// whenever w is woken, until it has one. e.mu is held.
+// decide waits for the outcome of point p. The decider calls choose whenever w is woken, until it
+// returns an outcome. e.mu is held.
 func (e *Engine) decide(p protection.Point, w *waiter, choose func() ([]uint64, bool)) ([]uint64, error) {
 	if e.protocol == nil {
 		return e.choose(w, choose)
@@ -67,7 +66,7 @@ func (e *Engine) decide(p protection.Point, w *waiter, choose func() ([]uint64, 
 	return e.decode(d.outcome)
 }
 
-// choose waits for the outcome of a point where no other process has a say.
+// choose waits for the outcome of a point in an engine without a protocol.
 func (e *Engine) choose(w *waiter, choose func() ([]uint64, bool)) (values []uint64, err error) {
 	if e.err != nil {
 		return nil, e.err
@@ -80,7 +79,7 @@ func (e *Engine) choose(w *waiter, choose func() ([]uint64, bool)) (values []uin
 	return values, err
 }
 
-// decode is decodeOutcome for the engine: an error ends it.
+// decode is decodeOutcome for the engine: an error stops the engine.
 func (e *Engine) decode(outcome []byte) ([]uint64, error) {
 	values, err := decodeOutcome(outcome)
 	if err != nil {
@@ -89,14 +88,14 @@ func (e *Engine) decode(outcome []byte) ([]uint64, error) {
 	return values, err
 }
 
-// propose gives the protocol the message that is bound to wildcard r.
+// propose passes the message that is bound to wildcard r to the protocol as its outcome.
 func (e *Engine) propose(r *Request) {
 	e.open[r.point] = &decision{request: r}
 	outcome := encodeOutcome(uint64(r.bound.Source), r.bound.Seq)
 	e.apply(e.protocol.Decide(protection.Determinant{Point: r.point, Outcome: outcome}))
 }
 
-// decided takes an outcome that the program may see from now on.
+// decided applies an outcome that the program may see from now on.
 func (e *Engine) decided(det protection.Determinant) {
 	e.stall.end()
 	d, ok := e.open[det.Point]
@@ -125,7 +124,7 @@ func (e *Engine) decided(det protection.Determinant) {
 	}
 }
 
-// decodeName reads the outcome of a wildcard receive.
+// decodeName decodes the outcome of a wildcard receive.
 func (e *Engine) decodeName(outcome []byte) (source int, seq uint64, err error) {
 	rank, n := binary.Uvarint(outcome)
 	if n <= 0 || rank >= uint64(e.view.N) {
@@ -138,8 +137,8 @@ func (e *Engine) decodeName(outcome []byte) (source int, seq uint64, err error) 
 	return int(rank), seq, nil
 }
 
-// stepDown leaves to another process what this one, which was the decider, has not
-// proposed. What it has proposed the protocol keeps until it is decided.
+// stepDown leaves to the new decider the choices that this process has not proposed. The protocol
+// keeps those that it has proposed until they are decided.
 func (e *Engine) stepDown() {
 	e.decider = false
 	for _, b := range e.mailboxes {
@@ -151,8 +150,7 @@ func (e *Engine) stepDown() {
 	}
 }
 
-// takeOver makes the choices that waited for this process to become the
-// decider.
+// takeOver makes the pending choices after this process has become the decider.
 func (e *Engine) takeOver() {
 	for _, b := range e.mailboxes {
 		e.settle(b)
@@ -162,8 +160,7 @@ func (e *Engine) takeOver() {
 	}
 }
 
-// decideRequests decides the outcome of a call about requests: indices of
-// some that are done.
+// decideRequests decides the outcome of a call about requests: the indices of some that are done.
 func (e *Engine) decideRequests(rs []*Request, choose func() ([]uint64, bool)) (indices []int, err error) {
 	defer func() { giveWay(len(indices) > 0) }()
 	w := waiters.Get().(*waiter)
@@ -192,9 +189,8 @@ func (e *Engine) decideRequests(rs []*Request, choose func() ([]uint64, bool)) (
 	return indices, nil
 }
 
-// Wtime returns seconds since some moment in the past. A new decider goes on
-// from the last time that the old one gave. Once the engine has stopped the
-// time stands still.
+// Wtime returns seconds since some moment in the past. A new decider continues from the last time
+// that the old one returned. Once the engine has stopped, Wtime returns a constant.
 func (e *Engine) Wtime() float64 {
 	if e.protocol == nil {
 		return e.clock().Seconds()
@@ -215,7 +211,7 @@ func (e *Engine) Wtime() float64 {
 	return e.time
 }
 
-// An outcome is a list of unsigned numbers: what they mean depends on the call.
+// An outcome is a list of unsigned numbers. Their meaning depends on the call.
 
 func encodeOutcome(values ...uint64) []byte {
 	var b []byte

@@ -9,8 +9,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// An engine without a protocol (r = 1) moves messages itself, in one of two
-// ways:
+// An engine without a protocol (r = 1) moves messages itself, in one of two ways:
 //
 //	eager       Data, with the payload: into the buffer of the receive if there is
 //	            one, else into one of the engine's until there is
@@ -18,23 +17,23 @@ import (
 //	            straight from the sender's buffer to the receiver's
 //	            (or the receiver fetches it: see reading.go)
 //
-// Long and synchronous messages take the second, and so do those for which the
-// receiver has granted no more credit: what it must keep is bounded. On a channel
-// that may break, those in between go eagerly too, but from the sender's buffer,
-// and are done when acknowledged: a round trip there costs more than a ring's. All but Ack
-// are numbered for each pair of processes and kept until acknowledged (unless the
-// channel is a ring, which cannot break), so that they can go again on a new
-// channel, and the receiver knows what it has already.
+// Long and synchronous messages use rendezvous. So do messages for which the receiver has granted
+// no more credit, which bounds the memory of the receiver. On a channel that may break, messages of
+// medium length are also sent eagerly, but from the sender's buffer. They are done when
+// acknowledged: a round trip there costs more than on a ring. All frames except Ack are numbered
+// for each pair of processes and kept until acknowledged, unless the channel is a ring, which
+// cannot break. So the sender can repeat them on a new channel, and the receiver can discard
+// duplicates.
 
-// unopened are the limits of an outlet whose channel is still to be opened.
+// unopened is the limits of an outlet whose channel is not open yet.
 var unopened = channel.Limits{Copied: 64 << 10}
 
-// eager reports whether a message of so many bytes may go eagerly now.
+// eager reports whether a message of size bytes may be sent eagerly now.
 func (o *outlet) eager(size int) bool {
 	return size <= o.limits.Copied && o.credit >= frame.HeaderSize+size
 }
 
-// sendEagerly sends a message whose payload the caller keeps.
+// sendEagerly sends a message whose payload remains the caller's.
 func (e *Engine) sendEagerly(o *outlet, context uint32, tag int32, payload []byte) {
 	o.credit -= frame.HeaderSize + len(payload)
 	o.seq++
@@ -56,8 +55,8 @@ func (e *Engine) sendEagerly(o *outlet, context uint32, tag int32, payload []byt
 	e.leave()
 }
 
-// sendPinned sends a message eagerly whose payload is the caller's, and reports
-// whether it may. r is done when the message is acknowledged.
+// sendPinned sends a message eagerly from the caller's buffer, and reports whether it could. r is
+// done when the message is acknowledged.
 func (e *Engine) sendPinned(r *Request, o *outlet, context uint32, tag int32, payload []byte) bool {
 	need := frame.HeaderSize + len(payload)
 	if o.ring != nil || o.sender == nil || len(payload) <= o.limits.Copied || len(payload) > o.limits.Pinned || o.credit < need {
@@ -68,7 +67,7 @@ func (e *Engine) sendPinned(r *Request, o *outlet, context uint32, tag int32, pa
 	e.bodies++
 	f := e.numbered(o, frame.Data)
 	f.Context, f.Rank, f.Tag, f.Size, f.Payload = context, uint32(e.self.Rank), tag, uint64(len(payload)), payload
-	f.Sync = true // r waits
+	f.Sync = true // request an immediate acknowledgement, because r waits
 	e.put(o, parcel{Frame: f, owner: r})
 	return true
 }
@@ -114,8 +113,8 @@ func (e *Engine) give(r *Request, m message) {
 	}
 }
 
-// claim returns where the payload of a frame goes, if that is the buffer of a
-// receive: a match is made when the header is here.
+// claim returns where the payload of a frame should go, if that is the buffer of a receive. A match
+// is made when the header arrives.
 func (e *Engine) claim(link *inflow, from view.Process, h frame.Header) []byte {
 	link.duplicate = h.Kind != frame.Ack && h.Seq <= link.seq && h.Seq > 0
 	if (h.Kind == frame.Announce || h.Kind == frame.Body && h.Rank == inPlace) && h.Size == addressSize {
@@ -124,7 +123,7 @@ func (e *Engine) claim(link *inflow, from view.Process, h frame.Header) []byte {
 	if link.duplicate || h.Kind != frame.Data && h.Kind != frame.Body || e.err != nil {
 		return nil
 	}
-	if link.claimed != h.Seq { // else it comes once more, after its channel broke
+	if link.claimed != h.Seq { // otherwise the frame is repeated after its channel broke
 		link.claimed, link.request = h.Seq, nil
 		if h.Kind == frame.Body {
 			link.request = link.cleared[nameOf(h)]
@@ -139,7 +138,7 @@ func (e *Engine) claim(link *inflow, from view.Process, h frame.Header) []byte {
 	return r.buf[:h.Size:h.Size]
 }
 
-// arrivedDirect takes a frame whose payload is where claim said.
+// arrivedDirect processes a frame whose payload is where claim placed it.
 func (e *Engine) arrivedDirect(in *inlet, f *frame.Frame) error {
 	link := in.link
 	switch {
@@ -191,7 +190,7 @@ func (e *Engine) takeData(in *inlet, f *frame.Frame) {
 		e.deliverDirect(message{Message: protection.DataMessage(*f, in.from.Rank, e.self.Rank)})
 	case r.hold || r.whole || len(f.Payload) > len(r.buf):
 		e.give(r, message{Message: protection.DataMessage(*f, in.from.Rank, e.self.Rank)})
-	default: // the payload is in its place
+	default: // the payload is in the receive's buffer
 		e.consumed(in, len(f.Payload))
 		r.status = Status{Source: in.from.Rank, Tag: f.Tag, Size: len(f.Payload)}
 		r.finish()

@@ -2,12 +2,12 @@ package engine
 
 import "github.com/p2pmpi/p2pmpi/internal/protection"
 
-// maxDiverged bounds what is said about messages that replicas have not produced
-// alike. The first is enough to stop a job.
+// maxDiverged bounds the reports of messages that replicas have not produced alike. The first is
+// enough to stop a job.
 const maxDiverged = 256
 
-// tellDiverged passes d on without waiting, except that Flush waits for it: what is
-// said must be out before this process says that it owes nothing. e.mu is held.
+// tellDiverged reports d without waiting for the callback. Flush waits for it: the reports must be
+// out before this process is done. e.mu is held.
 func (e *Engine) tellDiverged(d protection.Divergence) {
 	if e.tell == nil || e.diverged == maxDiverged {
 		return

@@ -1,6 +1,6 @@
-// Package engine is the matching engine of one process: it brings messages and
-// receives together, keeps the contexts apart, and moves frames between the
-// channels and the protection protocol, if there is one.
+// Package engine is the matching engine of one process. It matches messages with receives, keeps
+// communication contexts apart, and moves frames between the channels and the protection protocol,
+// if the job has one.
 //
 //	 program's goroutines                                  other processes
 //	Send, Recv, Wait, Test ...   +-> outlet -> Sender ====> 1.0
@@ -12,83 +12,91 @@
 //	+---------^-----------------------+
 //	          +--- inlet <- Receiver <===================== 1.0
 //
-// # Two ways for a message
+// # Two message paths
 //
-// With replicas every message is given to the protocol, with a copy of its
-// payload for the backup table, and goes to each live replica of its
-// destination: protected.go. Without (r = 1) the engine moves it directly, from
-// the program's buffer if it can and to the program's buffer if it knows it:
-// direct.go, rendezvous.go and credit.go say how. Matching is the same: mailbox.go.
+// With replicas, the engine hands every message to the protocol, together with a copy of its
+// payload for the backup table. The message goes to each live replica of its destination: see
+// protected.go. Without replicas (r = 1) the engine moves messages directly. It sends from the
+// program's buffer and receives into the program's buffer where possible: see direct.go,
+// rendezvous.go and credit.go. Matching is the same on both paths: see mailbox.go.
 //
-// # Who works
+// # Goroutines
 //
-// Nothing waits for the program. A channel with a descriptor has a goroutine
-// that reads it, and one that writes what the program's own goroutine has not
-// written already. A ring in shared memory has none: whoever waits in a call
-// polls it, and when nobody waits, the pump does: poll.go. Readers never write to
-// a channel that may block: what they cause to be sent they put into an outlet.
-// So every process always takes what arrives, and two that send to each other
-// never wait for each other.
+// Progress does not depend on the program making calls. A channel with a descriptor has one
+// goroutine that reads it. A second goroutine writes the frames that the program's own goroutine
+// has not written already. A ring in shared memory has no goroutine of its own. A goroutine that
+// waits in a call polls it; when no goroutine waits, the pump does: see poll.go. Readers never
+// write to a channel that may block; they put the frames that they cause into an outlet. Every
+// process therefore always accepts arriving frames, and two processes that send to each other
+// cannot block each other.
 //
 // # Nondeterminism
 //
-// With a named source, matching is a function of the program and the sequence
-// of messages of each rank, so all replicas do the same without talking. A
-// receive or probe from AnySource, Iprobe, the Test family, Waitany, Waitsome
-// and Wtime also depend on timing. Each such call takes a point: the next
-// index of its context, in program order, the same at all replicas. The
-// decider (the rank's master) chooses an outcome and gives it to the protocol; it
-// takes effect, there as everywhere, when the protocol returns it as decided. A
-// process without replicas just chooses. AnySource uses the context of its communicator;
-// decisions about requests and the clock, which may span communicators, use
-// decisionContext, in which no message is ever sent.
+// With a named source, matching is a function of the program and of each rank's sequence of
+// messages. All replicas make the same matches without communication. A receive or probe from
+// AnySource, Iprobe, the Test family, Waitany, Waitsome and Wtime also depend on timing. Each such
+// call takes a point: the next index of its context, in program order, the same at all replicas.
+// The decider (the rank's master) chooses an outcome and passes it to the protocol. The outcome
+// takes effect at every replica, the decider included, when the protocol returns it as decided. A
+// process without replicas chooses on its own. AnySource uses the context of its communicator.
+// Decisions about requests and the clock may span communicators; they use decisionContext, in which
+// no message is ever sent.
 //
-// Until an AnySource receive is decided, a message that it may get is kept
-// from the named receives that were posted after it: see mailbox.
+// Until an AnySource receive is decided, the named receives posted after it cannot take a message
+// that it may get: see mailbox.
 //
-// # What bounds memory with replicas
+// # Memory bounds with replicas
 //
-// A receiver takes and acknowledges whatever arrives, and the protocol's backup table
-// at the sender keeps what has not arrived everywhere: a send waits while more than flowLimit
-// is on its way. That wait always ends: a live process reads, and one that is stopped for
-// good is failed by its peer. What has arrived and is not received waits at the receiver, and flow.go
-// bounds that: a send is done when its destination's replicas have received enough of what came before,
-// or its message. So of each sender a replica keeps, apart from messages of sends that are not done:
+// A receiver accepts and acknowledges every message that arrives. The protocol's backup table at
+// the sender keeps the messages that some replica still lacks. A send waits while more than
+// flowLimit bytes are queued or kept. That wait always ends: a live process reads, and the peer of
+// a permanently stopped process fails it. Messages that have arrived and that no receive has
+// matched stay in the receiver's memory; flow.go bounds them. A send is done when its destination's
+// replicas have received enough of the earlier messages, or have matched its own message. So per
+// sender, and apart from messages of sends that are not done, a replica keeps at most:
 //
-//	the quickest of its rank   near: 4 MiB of short messages, 16 MiB of long ones, and one message
-//	a slower one               far: 32 MiB of each, 256 MiB in small jobs
+//	the fastest of its rank    near: 4 MiB of short messages, 16 MiB of long ones, and one message
+//	a slower one               far: 32 MiB of each class, up to 256 MiB in small jobs
 //
-// and an eighth of near more, which is received and not told of. A sender keeps what its replicas
-// lack and have not acknowledged, which is no more than that. What a program has under way itself,
-// by Isend, it has chosen to; the copies of it, here and there, are as large as its own buffers.
+// One eighth of near comes on top, for messages that have been received and not yet reported. A
+// sender keeps the messages that its replicas lack and have not acknowledged, which stays within
+// the same bounds. The program itself chooses how much it keeps pending with Isend. The copies of
+// those messages, at sender and receiver, are as large as its own buffers.
 //
-// A slow replica is neither failed nor dropped for that: whoever sends to it waits once it is far
-// behind, and from then on the job has its pace. Until then the quickest set the pace, so that one that
-// is to become master (pace.go) comes to be ahead.
+// A slow replica is neither failed nor dropped for its lag. Senders to it wait once it is far
+// behind, and from then on the job runs at its pace. Until then the fastest replica sets the pace,
+// which lets a replica that should become master (pace.go) get ahead.
 //
-// No program hangs that would not without replicas. A message is on its way before its send waits, so what
-// waits never keeps from anybody what it needs: the matching of that very message ends the wait as well,
-// and for that everybody has what he needs to come as far as the program without replicas and with
-// synchronous sends. Say nothing happens any more, and look at the replica of each rank that is least far. It
-// waits for a message, and then it is one that the same replica of the source has not sent, for
-// what any replica as far as that one has sent the master has, and it arrives; or for an outcome, and then the
-// master, which is no less far, is there and has none to choose; or for its send to be done, and
-// then the least far of the destination has not matched the message, since if that has, all have. So they wait
-// for each other as the ranks of a program without replicas would whose sends beyond
-// the credit are synchronous, and such a one is wrong (eagerCredit is less than near, and like it counts short messages only).
+// Replication adds no deadlock. A send transmits its message before it waits, so a waiting send
+// withholds nothing that another process needs. The matching of that message ends the wait as well.
+// All processes therefore advance as far as in a program without replicas whose sends beyond the
+// credit are synchronous. Suppose that all progress has stopped, and consider the least advanced
+// replica of each rank. It waits for one of three things:
 //
-// Faults change nothing in that. All replicas of the source count, and are told, alike, so one that becomes
-// master waits or goes on as the old one would have. Counts are totals, and are told again when a channel has
-// broken or a process is new; that a message has been matched is asked again, as it is when the
-// view changes. Whoever has failed does not count. A new replica relives its rank's past, of which it takes
-// as much as its program receives (join.go); it counts from when it is whole. One that ends receives
-// nothing more, and says so by having received everything.
+//   - A message. The least advanced replica of the source has not sent it. If it had, the
+//     source's master, which is no less advanced, would have sent it too, and it would arrive.
+//   - An outcome. The master, which is no less advanced, has reached the same call and has no
+//     outcome to choose.
+//   - The end of its send. The least advanced replica of the destination has not matched the
+//     message; if it had, all of them would have.
+//
+// So these replicas wait for each other like the ranks of a program without replicas whose sends
+// beyond the credit are synchronous. Such a program is erroneous. The bound eagerCredit is less
+// than near and, like near, counts only short messages.
+//
+// Faults do not change this. All replicas of the source count messages and receive reports alike,
+// so a new master waits or continues as the old one would have. Counts are totals, and a process
+// sends them again when a channel has broken or a process is new. Queries for matches are repeated
+// then too, and when the view changes. Failed processes do not count. A new replica replays its
+// rank's message log as fast as its program receives (join.go), and counts once the replay is
+// complete. A process whose program has ended receives nothing more, and reports that it has
+// received everything.
 //
 // # New replicas
 //
-// A view may have more replicas than the one before. Their channels are taken as soon
-// as the view has them: join.go. What reaches a process from outside is kept in
-// a log (past.go), out of which the protocol gives a replica that joins the rank later
-// all that its program needs to come as far as the others. A checkpoint of the program
-// takes the place of the middle of the log (checkpoint.go, draft.go).
+// A view may have more replicas than the one before. The engine accepts their channels as soon as
+// the view contains them: see join.go. A message log (past.go) keeps everything that reaches a
+// process from outside. From this log, the protocol gives a replica that joins the rank later the
+// messages and outcomes with which its program catches up. A checkpoint of the program replaces the
+// middle part of the log (checkpoint.go, draft.go).
 package engine

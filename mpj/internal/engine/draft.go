@@ -10,21 +10,21 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A draft is a checkpoint that is being made: the program's state, in a file. What goes
-// wrong with the file it keeps to itself, since other replicas know nothing of it.
+// A draft is a checkpoint in the making: the program's state, in a file. It does not report file
+// errors before finish, since other replicas do not have them.
 type draft struct {
-	file   *os.File // nil: the past has it, or nobody
+	file   *os.File // nil once the past owns it or it is closed
 	to     *bufio.Writer
 	limit  uint64
-	length uint64 // of the state
+	length uint64 // length of the state in bytes
 	err    error
-	state  *os.File // to be read, even if the past has the file
+	state  *os.File // the file for reading, even if the past owns it
 }
 
 const draftBuffer = 256 << 10
 
-// draft returns a new draft, or nil if no checkpoint is to be made now: somebody reads
-// the log, or this process is behind its rank, or there is no log. The first call ends
+// draft returns a new draft. It returns nil if this process cannot make a checkpoint now: a replica
+// is reading the log, or this process is behind its rank, or there is no log. The first call ends
 // the prologue.
 func (p *Past) draft(v view.View, behind bool) *draft {
 	p.split()
@@ -51,7 +51,7 @@ func (p *Past) split() {
 	p.prologue, p.current = p.current, &segment{file: f}
 }
 
-// newDraft returns an empty draft, or nil if there can be no file.
+// newDraft returns an empty draft, or nil if it cannot create a file.
 func (p *Past) newDraft() *draft {
 	f, err := p.unnamed()
 	if err != nil {
@@ -62,7 +62,7 @@ func (p *Past) newDraft() *draft {
 	return d
 }
 
-// Write implements io.Writer. It never fails: finish says so.
+// Write implements io.Writer. It never fails; finish reports errors.
 func (d *draft) Write(b []byte) (int, error) {
 	switch d.length += uint64(len(b)); {
 	case d.err != nil:
@@ -86,12 +86,12 @@ func (d *draft) finish() bool {
 	return d.err == nil
 }
 
-// reader returns what reads the state.
+// reader returns a reader of the state.
 func (d *draft) reader() io.Reader {
 	return bufio.NewReaderSize(io.NewSectionReader(d.state, protection.StateHeader, int64(d.length)), draftBuffer)
 }
 
-// discard gives the file up unless it has become the past.
+// discard closes the file unless the past owns it.
 func (d *draft) discard() {
 	if d.file != nil {
 		d.file.Close()
@@ -99,8 +99,8 @@ func (d *draft) discard() {
 	}
 }
 
-// commit lets the log begin with d and the records of a snapshot, unless somebody has
-// begun to read it. It returns the segment that is to be written, if there is one.
+// commit makes the log continue from d and the records of a snapshot, unless a replica has begun to
+// read the log. It returns the segment to write, if there is one.
 func (p *Past) commit(d *draft, records []byte, v view.View) *segment {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,145 +12,142 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// ErrExpelled ends an engine whose own process has left the view: what it
-// computes from then on is nobody's answer (R5).
+// ErrExpelled stops an engine whose own process has left the view. The view no longer accepts that
+// process's results (R5).
 var ErrExpelled = errors.New("this process is out of the job's view")
 
-// A Config says what an engine works for and with.
+// A Config holds the parameters and callbacks of an engine.
 type Config struct {
 	Self view.Process
 	View view.View
 	// Protocol protects the process; nil when there are no replicas.
 	Protocol protection.Protocol
 	Opener   channel.Opener
-	// Bell is where this process sleeps when it waits for rings; nil when it has
-	// none.
+	// Bell is where this process sleeps while it waits for rings; nil when it has no rings.
 	Bell Bell
-	// Crowded says that the job has more processes here than there are
-	// processors.
+	// Crowded reports whether the job has more processes on this machine than there are processors.
 	Crowded bool
 	// Clock returns the time since some moment in the past, for Wtime.
 	Clock func() time.Duration
-	// Diverged is told what the protocol says about messages that replicas have not
-	// produced alike, maxDiverged times at most. It may block.
+	// Diverged receives the protocol's reports of messages that replicas have not produced alike,
+	// at most maxDiverged times. It may block.
 	Diverged func(protection.Divergence)
-	// Past keeps what reaches this process, for replicas that join its rank later; nil:
-	// nobody does. The engine closes it. Unkept is told why that can be no more, for good
-	// or, once, until the program's next checkpoint.
+	// Past is the message log of this process, for replicas that join its rank later; nil if no
+	// replica will join. The engine closes it. The engine calls Unkept with the reason when it
+	// drops the log: for good or, reported once, until the program's next checkpoint.
 	Past   *Past
 	Unkept func(why string, forGood bool)
-	// Joined is told, if this process is new in a rank that runs, that it does now what
-	// its rank does: how many messages it was given anew, and their bytes. It may block.
+	// Joined is called, if this process is new in a running rank, once it has caught up with its
+	// rank. It receives the number of replayed messages and their bytes. It may block.
 	Joined func(messages, bytes uint64)
-	// Ahead is told, now and then, that the process is ahead of its rank's master. It
-	// may block.
+	// Ahead is called occasionally while the process is ahead of its rank's master. It may block.
 	Ahead func()
-	// Stalled is called, now and then, while the rank waits for other replicas to receive an outcome. It may
-	// block.
+	// Stalled is called occasionally while the rank waits for other replicas to receive an outcome.
+	// It may block.
 	Stalled func()
-	// UpToDate is called while this process is set aside, with the master's statement that the process lacks
-	// nothing: with that statement it may count again. UpToDate may block.
+	// UpToDate is called while this process is set aside, with the master's statement that the
+	// process lacks nothing. With that statement the process may count again. UpToDate may block.
 	UpToDate func(protection.UpToDate)
 }
 
-// An Engine is the engine of one process. Its methods may be called by several
-// goroutines; of calls whose outcome depends on timing, one at a time.
+// An Engine is the engine of one process. Several goroutines may call its methods, but only one at
+// a time may make a call whose outcome depends on timing.
 type Engine struct {
 	self     view.Process
 	opener   channel.Opener
 	clock    func() time.Duration
 	tell     func(protection.Divergence)
-	past     *Past // nil: none
+	past     *Past // nil if none is kept
 	unkept   func(why string, forGood bool)
-	joined   func(messages, bytes uint64) // nil once told
-	state    *draft                       // the received part of the checkpoint that this process resumes from
+	joined   func(messages, bytes uint64) // nil once called
+	state    *draft                       // received part of the checkpoint that this process resumes from
 	ahead    func()
 	upToDate func(protection.UpToDate)
 	onStall  func()
 	stall    stall
 
-	ctx     context.Context // of everything that blocks; ends with the engine
+	ctx     context.Context // of all blocking operations; ends with the engine
 	cancel  context.CancelFunc
 	stopped chan struct{}  // closed when err is set
-	running sync.WaitGroup // readers, writers and the tick
+	running sync.WaitGroup // readers, writers, the tick and callbacks
 
 	mu        sync.Mutex
-	err       error // why the engine has stopped
+	err       error // why the engine has stopped; nil while it runs
 	view      view.View
-	protocol  protection.Protocol // nil: see direct.go
-	decider   bool                // what protocol.Decider said last
+	protocol  protection.Protocol // nil without replicas: see direct.go
+	decider   bool                // last result of protocol.Decider
 	mailboxes map[uint32]*mailbox
-	last      uint32 // the mailbox that was used last
+	last      uint32 // context of lastBox, the mailbox used last
 	lastBox   *mailbox
-	open      map[protection.Point]*decision // reached, not decided
-	early     map[protection.Point][]byte    // decided, not reached
+	open      map[protection.Point]*decision // points that the program has reached and that are not decided
+	early     map[protection.Point][]byte    // outcomes of points that the program has not reached
 
-	applying   bool // apply is working off the next two
+	applying   bool // apply is processing the next two
 	deliveries []protection.Message
 	outcomes   []protection.Determinant
 
 	outlets    []*outlet // by process: rank*r + replica
 	inlets     []*inlet
-	callers    []caller // who have a channel to this process and are not in its view
+	callers    []caller // processes with a channel to this one that are not yet in its view
 	poller     poller
-	loans      int // inlets that are lent
+	loans      int // number of lent inlets
 	sleepers   []*waiter
-	sleeps     uint64     // so far
-	requests   []*Request // to be used again
+	sleeps     uint64     // number of sleeps so far
+	requests   []*Request // free requests, for reuse
 	waiters    []*waiter
 	shorts     [][]byte
-	shortsMade int            // by room
+	shortsMade int            // number of buffers that room has made
 	queued     int            // bytes in outlets
-	writes     int            // the rank whose channels the goroutine that holds mu will write to, or noRank
-	stalled    []*heldSend    // of held, those that wait for the load
-	sent       Request        // of every send that was done at once
-	flush      *waiter        // of Flush
-	unreached  []view.Process // of Flush: who has not answered askReached
+	writes     int            // rank whose channels the goroutine that holds mu will write to, or noRank
+	stalled    []*heldSend    // those of held that wait for the load to fall
+	sent       Request        // the request of every send that was done at once
+	flush      *waiter        // waiter of Flush; nil outside it
+	unreached  []view.Process // processes that have not answered askReached, during Flush
 	tick       *time.Timer
 	ticking    bool
 
 	// With a protocol:
 	credits  credits
 	flows    []flow                    // by rank
-	whole    bool                      // this process is not new, or whole
-	held     map[letter]*heldSend      // what is sent and not done
-	receipts map[letter]struct{}       // of synchronous sends, that came before them
-	asked    map[letter][]view.Process // who wants to know when a message has been matched
-	// lent counts who uses a payload that a send has copied, if its memory is to be
-	// used again: the protocol and the queues that it is in.
+	whole    bool                      // this process is not new, or has its rank's complete message log
+	held     map[letter]*heldSend      // sends that have started and are not done
+	receipts map[letter]struct{}       // receipts for synchronous sends that this process has yet to make
+	asked    map[letter][]view.Process // processes to tell when a message has been matched
+	// lent counts the users of a payload that a send has copied, if its memory is to be reused. The
+	// users are the protocol and the queues that contain the payload.
 	lent map[*byte]int
 
-	postponed []protection.Envelope // Recalls that wait for the program
-	uneaten   int                   // bytes that waited for it at the last tick
+	postponed []protection.Envelope // Recall requests held back until the program has received more
+	uneaten   int                   // unmatched bytes at the last tick
 
-	relived, relivedBytes uint64 // messages of the rank's past that were given to this process
+	relived, relivedBytes uint64 // messages of the rank's log replayed to this process
 
-	resuming *waiter // of Checkpoint, for a checkpoint to come
+	resuming *waiter // waiter of Checkpoint while it waits for an arriving checkpoint
 
-	diverged int // times that tell has been called
-	telling  int // calls of it that have not returned
+	diverged int // number of calls of tell
+	telling  int // calls of tell that have not returned
 
 	// Without a protocol:
-	bodies      int    // payloads that wait for their receive, or are on their way
+	bodies      int    // payloads that wait for their receive or are being transferred
 	finished    []bool // by rank: it sends nothing more
 	anyFinished bool
-	undrained   bool // messages of theirs may still be in rings
+	undrained   bool // rings may still hold messages of finished ranks
 
-	ending    bool // in Flush: the program receives nothing more
+	ending    bool // Flush has begun: the program receives nothing more
 	refused   []Unmatched
-	selfSeq   uint64 // messages of this process to itself
-	selfBytes int    // of these, those that have not been matched
+	selfSeq   uint64 // number of messages of this process to itself
+	selfBytes int    // bytes of those that have not been matched
 
-	bears time.Duration // see Bear
+	bears time.Duration // silence that the job tolerates: see Bear
 
 	pace pace
 
-	clockOffset float64 // seconds that make clock continue the last decider's
+	clockOffset float64 // seconds to add to clock to continue the last decider's time
 	time        float64 // last outcome of Wtime
 }
 
-// New returns the engine of a process. It stops, and fails all calls, when ctx
-// ends; Close must be called in any case.
+// New returns the engine of a process. The engine stops, and all calls fail, when ctx ends. The
+// caller must call Close in any case.
 func New(ctx context.Context, c Config) *Engine {
 	e := &Engine{
 		self: c.Self, opener: c.Opener, clock: c.Clock, tell: c.Diverged, past: c.Past, unkept: c.Unkept,
@@ -199,7 +196,7 @@ func New(ctx context.Context, c Config) *Engine {
 // Context returns a context that ends when the engine stops.
 func (e *Engine) Context() context.Context { return e.ctx }
 
-// View takes a newer view of the job.
+// View installs a newer view of the job and ignores older ones.
 func (e *Engine) View(v view.View) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -218,7 +215,7 @@ func (e *Engine) View(v view.View) {
 			e.drop(o)
 		}
 	}
-	for _, in := range e.inlets { // who reads may have to read another one
+	for _, in := range e.inlets { // a borrower may have to read another inlet
 		if in != nil && in.loan != nil && in.loan.borrowed {
 			in.loan.borrower.wake()
 		}
@@ -251,9 +248,9 @@ func (e *Engine) grow(v view.View) {
 	e.outlets, e.inlets = outlets, inlets
 }
 
-// apply does what the protocol asks for. Deliveries and outcomes may lead to
-// further calls of the protocol, so they are copied first and worked off here,
-// whatever depth apply is called at. e.mu is held.
+// apply carries out an output of the protocol. Deliveries and outcomes may lead to further calls of
+// the protocol. So apply copies them first, and only the outermost call processes them. e.mu is
+// held.
 func (e *Engine) apply(out protection.Output) {
 	if out.Lost != "" {
 		e.fail(errors.New(out.Lost))
@@ -280,7 +277,7 @@ func (e *Engine) apply(out protection.Output) {
 		e.recall(r)
 	}
 	if out.UpToDate != (protection.UpToDate{}) && e.upToDate != nil {
-		e.running.Go(func() { e.upToDate(out.UpToDate) }) // until that returns
+		e.running.Go(func() { e.upToDate(out.UpToDate) }) // until the call returns
 	}
 	if len(out.State) > 0 {
 		e.takeState(out.State)
@@ -320,7 +317,7 @@ func (e *Engine) apply(out protection.Output) {
 	}
 }
 
-// mailbox returns the mailbox of context.
+// mailbox returns the mailbox of context, and creates it if necessary.
 func (e *Engine) mailbox(context uint32) *mailbox {
 	if e.last == context && e.lastBox != nil {
 		return e.lastBox
@@ -360,7 +357,7 @@ func (e *Engine) settle(b *mailbox) {
 	}
 }
 
-// matched completes r with m, by way of a decision when r is a wildcard.
+// matched completes r with m. For a wildcard it proposes m as the outcome instead.
 func (e *Engine) matched(r *Request, m message) {
 	if r.proposed {
 		e.propose(r)
@@ -376,8 +373,8 @@ func (e *Engine) complete(r *Request, m message) {
 	r.complete(m)
 }
 
-// Fail stops the engine: every call that waits, and every later one, returns
-// err. The first call counts.
+// Fail stops the engine: every waiting call and every later one returns err. Later calls of Fail
+// have no effect.
 func (e *Engine) Fail(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -428,7 +425,7 @@ func (e *Engine) Close() {
 		c.receiver.Close()
 	}
 	e.callers = nil
-	for i, in := range e.inlets { // nobody polls any more
+	for i, in := range e.inlets { // no goroutine polls the rings any more
 		if in != nil && in.ring != nil {
 			in.receiver.Close()
 			e.inlets[i].ring = nil
@@ -442,13 +439,13 @@ func (e *Engine) Close() {
 	}
 }
 
-// tickInterval is how long acknowledgements may be held back. Short against
-// the time in which a sender fills its share of flowLimit.
+// tickInterval is the longest time that acknowledgements may be held back. It is short compared
+// with the time in which a sender fills its share of flowLimit.
 const tickInterval = 10 * time.Millisecond
 
-// armTick sees to it that the protocol is told of the passing of time while it
-// may owe acknowledgements: once after whatever arrived, and again as long as
-// that makes it send something. e.mu is held.
+// armTick schedules a tick, which tells the protocol that time has passed while it may owe
+// acknowledgements. The engine arms it after each arrival, and again as long as ticks make the
+// protocol send something. e.mu is held.
 func (e *Engine) armTick() {
 	if e.ticking || e.err != nil {
 		return

@@ -6,20 +6,19 @@ import "cmp"
 type Part struct {
 	Rank  int
 	Bytes []byte
-	// Of a receive, once Exchange has returned: what came, and why it failed.
+	// For a receive, once Exchange has returned: the status of the message, or the reason of a
+	// failure.
 	Status Status
 	Err    error
 
 	request *Request
 }
 
-// Exchange sends one message to each rank of out and receives one from each of
-// in, all at the same time: nobody waits for one of them before it has begun
-// the others. So ranks that share a processor hand it on once, and not once for
-// each message. The tag is that of what is sent; what is received may have any,
-// but when something else comes than that tag and a whole buffer, Exchange does not
-// wait for sends that nobody may ask for. The error is that of a send or of the
-// engine.
+// Exchange sends one message to each rank of out and receives one from each of in, all at the same
+// time. It starts all of them before it waits for any. So ranks that share a processor hand it on
+// once, and not once for each message. The messages sent have the given tag; those received may
+// have any. If a received message lacks that tag or does not fill its buffer, Exchange does not
+// wait for sends that may never be received. The error is that of a send or of the engine.
 func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -55,7 +54,7 @@ func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 		if out[i].request == nil {
 			continue
 		}
-		if !fits { // who knows whether it is received
+		if !fits { // the send may never be received
 			e.giveUp(out[i].request)
 		}
 		if err := e.conclude(&out[i]); err != nil || out[i].Err != nil {
@@ -65,8 +64,8 @@ func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 	return nil
 }
 
-// conclude waits for the request of p. e.mu is held, but not while it waits or
-// copies.
+// conclude waits for the request of p. e.mu is held, but not while it waits or copies a long
+// payload.
 func (e *Engine) conclude(p *Part) error {
 	if err := e.wait(p.request); err != nil {
 		return err

@@ -9,40 +9,39 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// A payload that is asked for while the program of its sender computes would be
-// put into the ring by the pump, which takes the processor from the program for as
-// long as the copy takes. So the pump says where the payload is, and the receiver
-// fetches it, piece by piece, while it makes progress:
+// When a receiver asks for a payload while the sender's program computes, the pump would put the
+// payload into the ring. The pump would take the processor from the program for the time of the
+// copy. So the pump sends the address of the payload, and the receiver fetches it, piece by piece,
+// while it makes progress:
 //
 //	Announce ->  <- Clear, needed  Body, in place ->  <- Clear, not needed
 //
-// A receiver that cannot read there asks once more, and never again gets such a
-// Body from this sender.
+// A receiver that cannot read that memory asks once more. This sender never sends it such a Body
+// again.
 
-// fetchPiece is how many bytes are read at once, with the engine's mutex: some
-// 60 µs.
+// fetchPiece is the number of bytes read at once, with the engine's mutex held: some 60 µs.
 const fetchPiece = channel.ReadMost / 4
 
-// inPlace is what the rank of such a Body says. Its payload is the address.
+// inPlace is the rank field of such a Body. Its payload is the address.
 const inPlace = 1
 
-// A fetch is a payload that is being read where its sender has it.
+// A fetch is a payload that is being read from the memory of its sender.
 type fetch struct {
 	in      *inlet
 	request *Request
-	name    uint64 // of the message
+	name    uint64 // number of the message
 	address uint64
-	got     int // bytes
+	got     int // bytes read so far
 }
 
-// offers reports whether the receiver at o is to fetch the payload of r: if it can,
-// and only the pump is there to do it otherwise.
+// offers reports whether the receiver at o should fetch the payload of r: it can read the payload,
+// and otherwise only the pump would send it.
 func (e *Engine) offers(o *outlet, r *Request) bool {
 	return len(r.body) > o.limits.Copied && o.memory != nil && !o.hidden && e.poller.pumping && !e.poller.spinning && len(e.sleepers) == 0
 }
 
-// offer tells the receiver at o where the payload of r is, and keeps r until it has
-// been read.
+// offer tells the receiver at o where the payload of r is, and keeps r until the payload has been
+// read.
 func (e *Engine) offer(o *outlet, r *Request, name uint64) {
 	binary.LittleEndian.PutUint64(r.address[:], o.memory.Address(r.body))
 	f := e.numbered(o, frame.Body)
@@ -51,7 +50,7 @@ func (e *Engine) offer(o *outlet, r *Request, name uint64) {
 	e.put(o, parcel{Frame: f})
 }
 
-// takeOffer begins to fetch the payload that a Body in place tells of.
+// takeOffer begins to fetch the payload of a Body in place.
 func (e *Engine) takeOffer(in *inlet, f *frame.Frame) error {
 	name := nameOf(f.Header)
 	r := in.link.cleared[name]
@@ -76,7 +75,7 @@ func (e *Engine) fetchOne() {
 	switch err := f.in.memory.ReadMemory(f.address+uint64(f.got), piece); {
 	case errors.Is(err, channel.ErrUnreadable):
 		f.in.link.cleared[f.name] = r
-		e.answer(f.in.from, f.name, unreadable) // in vain if its sender has ended: a view will say so
+		e.answer(f.in.from, f.name, unreadable) // useless if its sender has ended: a view will follow
 	case err != nil:
 		e.fail(protocolError(f.in.from, err))
 		return

@@ -7,13 +7,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// A rank that has finalized sends nothing more, and its Flush has waited until its
-// messages were here or in a ring. So a program that waits for a receive from it
-// that has found no message would wait for ever: the receive fails. A receive that
-// nobody waits for stays, since the program may cancel it. All replicas of a rank
-// fail in the same receives, since all have the same messages.
+// A rank that has finalized sends nothing more. Its Flush has waited until its messages were here
+// or in a ring. So a receive from it that has found no message would wait forever; it fails when
+// the program waits for it. Other such receives stay posted, since the program may cancel them. All
+// replicas of a rank fail in the same receives, since all have the same messages.
 
-// meetFinished takes the ranks that have finalized in the view. e.mu is held.
+// meetFinished records the ranks that have finalized in the view. e.mu is held.
 func (e *Engine) meetFinished() {
 	e.finished = slices.Grow(e.finished[:0], e.view.N)[:e.view.N]
 	e.anyFinished = false
@@ -25,15 +24,15 @@ func (e *Engine) meetFinished() {
 		return
 	}
 	e.undrained = true
-	if e.poller.spinning { // it looks at the rings without e.mu, and drains them when it ends
+	if e.poller.spinning { // it polls the rings without e.mu, and drains them when it ends
 		e.poller.awaited.wake()
 		return
 	}
 	e.drainFinished()
 }
 
-// drainFinished takes the last messages of ranks that have finalized out of the rings, before any
-// receive from them is given up. e.mu is held, and no goroutine spins.
+// drainFinished takes the last messages of finalized ranks out of the rings, before any receive
+// from these ranks fails. e.mu is held, and no goroutine spins.
 func (e *Engine) drainFinished() {
 	for e.progress() && e.err == nil {
 	}
@@ -57,13 +56,13 @@ func hasFinished(v view.View, rank int) bool {
 	return finished
 }
 
-// over reports whether nothing comes from source any more. A process that joins
-// receives messages of finished ranks from other processes.
+// over reports whether no more messages come from source. A joining process still gets messages of
+// finished ranks from other processes.
 func (e *Engine) over(source int) bool {
 	return e.anyFinished && !e.undrained && source >= 0 && e.finished[source] && (e.protocol == nil || e.whole)
 }
 
-// hopeless reports whether the message of receive r will not come.
+// hopeless reports whether the message for receive r will never come.
 func (e *Engine) hopeless(r *Request) bool {
 	if !r.posted || r.wildcard || r.exact || !e.over(r.source) {
 		return false
@@ -73,13 +72,13 @@ func (e *Engine) hopeless(r *Request) bool {
 	})
 }
 
-// allHopeless reports whether a program that waits for any of some requests
-// waits for ever.
+// allHopeless reports whether a program that waits for any of these requests would wait forever.
 func (e *Engine) allHopeless(rs []*Request) bool {
 	return e.anyFinished && !slices.ContainsFunc(rs, func(r *Request) bool { return !e.hopeless(r) })
 }
 
-// failHopeless fails receive r, for which the program waits, if it is hopeless.
+// failHopeless fails receive r, for which the program waits, if r is hopeless. It reports whether
+// it did.
 func (e *Engine) failHopeless(r *Request) (failed bool) {
 	if failed = e.hopeless(r); failed {
 		e.mailbox(r.context).remove(r)
@@ -89,7 +88,7 @@ func (e *Engine) failHopeless(r *Request) (failed bool) {
 	return failed
 }
 
-// wakePosts lets those who wait for receives look again.
+// wakePosts wakes the waiters of posted receives, so that they check their condition again.
 func (b *mailbox) wakePosts() {
 	for _, r := range b.posts {
 		r.waiter.wake()

@@ -7,26 +7,25 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// What a program has been sent and has not received lies in its memory, at each of
-// its replicas. A flow bounds that. Of the messages from one rank to another each
-// process of the first knows, in bytes, how many it has sent, and each of the second
-// says to all of them, now and then, how many its program has received:
+// A replica keeps in memory the messages that its program has been sent and has not received. A
+// flow bounds them. For the messages from one rank to another, each process of the first rank knows
+// how many bytes it has sent. Each process of the second rank reports to all of them, from time to
+// time, how many bytes its program has received:
 //
 //	0.0, 0.1: sent 5.0 MB          1.0: received 4.5 MB
 //	    |  <-- Taken 4.5 MB --------|
 //	    |  <-- Taken 1.0 MB ------------ 1.1: received 1.0 MB, slow
 //
-// What was sent before a message and is not received, as far as is known, is what a
-// replica of its destination lacks. The send is done once some replica lacks less than
-// near, so that the quickest of them sets the pace, and each less than far, so
-// that a slow one is waited for before it is far behind. A replica that has received the
-// very message counts as one that lacks nothing: whatever else waits, a send is done
-// when all replicas have matched it, as a synchronous one would be.
+// A replica of the destination lacks the messages that were sent before a given one and that it has
+// not reported as received. The send is done once some replica lacks less than near and each lacks
+// less than far. So the fastest replica sets the pace, and senders wait for a slow one before it is
+// far behind. A replica that has matched the very message counts as lacking nothing. So, whatever
+// else waits, a send is done when all replicas have matched it, as a synchronous send would be.
 //
-// Short messages and long ones are counted apart, since without replicas too a long
-// message that waits for its receive does not keep short ones from being buffered.
-// Counts of one process are for ever; those of replicas of one rank agree when they have
-// done the same, but for what goroutines of a program send at once.
+// Short and long messages are counted separately. Without replicas too, a long message that waits
+// for its receive does not keep short ones from being buffered. The counts of one process only
+// grow. The counts of a rank's replicas agree when the replicas have done the same, except for
+// messages that goroutines of a program send concurrently.
 
 // The classes of messages.
 const (
@@ -35,12 +34,12 @@ const (
 	classes
 )
 
-// shortMost is the longest short message, in bytes: the longest that goes without
-// being asked for when there are no replicas.
+// shortMost is the longest short message, in bytes: the longest that is sent eagerly when there are
+// no replicas.
 const shortMost = 1 << 20
 
-// messageCost is what a message counts apart from its payload, in bytes: as much as
-// without replicas, so that no fewer short ones are buffered.
+// messageCost is the number of bytes that a message counts in addition to its payload. It is the
+// same as without replicas, so that no fewer short messages are buffered.
 const messageCost = frame.HeaderSize
 
 // A tally counts the bytes of messages, by class, each with messageCost.
@@ -57,27 +56,27 @@ func (t *tally) add(size int) { t[classOf(size)] += uint64(size) + messageCost }
 
 func (t *tally) sum() uint64 { return t[short] + t[long] }
 
-// A flow is what one process knows of the messages between it and another rank. It is
-// a pure value.
+// A flow is the state that one process keeps of the messages between it and another rank. It is a
+// pure value.
 type flow struct {
 	sent  tally
-	taken []tally // by replica of the rank: so much of that it has received
-	heard []bool  // by replica: taken counts
-	took  tally   // of the rank's messages this process's program has received so much
-	told  tally   // what the rank knows of that
+	taken []tally // by replica of the rank: the part of sent that it has received
+	heard []bool  // by replica: it has reported, so taken counts
+	took  tally   // messages of the rank that this process's program has received
+	told  tally   // the part of took that has been reported to the rank
 }
 
-// Credits say how many bytes replicas may lack when a send is done.
+// credits are the numbers of bytes that replicas may lack when a send is done.
 type credits struct {
-	near [classes]int // the quickest; far each
+	near [classes]int // limit for the fastest replica; far is that for each
 	far  int
-	step int // bytes that are received and not told of, at most
+	step int // most bytes that are received and not reported
 }
 
-// The credits of all jobs. Near, less a step, is more than eagerCredit for short
-// messages: a program that ends without replicas because so much is buffered ends with
-// replicas. For long ones it is what lets a sender copy one while others are on their
-// way. A slow replica may be behind by farShare over all senders, or by farLeast for each.
+// The credits of all jobs. The credit near, less a step, is more than eagerCredit for short
+// messages. So a program that ends without replicas because its messages are buffered ends with
+// replicas too. For long messages, near lets a sender copy one message while others are being
+// transferred. A slow replica may be behind by farShare over all senders, or by farLeast for each.
 var (
 	near     = [classes]int{short: 4 << 20, long: 16 << 20}
 	farShare = 256 << 20
@@ -89,16 +88,16 @@ func creditsFor(n int) credits {
 	return credits{near: near, far: max(farLeast, farShare/max(1, n-1)), step: near[short] / 8}
 }
 
-// A heldSend is a send whose message is on its way and that is not done.
+// A heldSend is a send whose message has been handed to the protocol and that is not done.
 type heldSend struct {
 	request *Request
 	name    letter
 	class   int
-	before  uint64 // bytes of the class that were sent to the rank before it
+	before  uint64 // bytes of the class sent to the rank before it
 	full    bool   // waits for the load to fall below flowLimit
-	sync    bool   // waits for a match, too
-	matched bool   // by some replica
-	by      []bool // by replica: it has matched
+	sync    bool   // synchronous: also waits for a match
+	matched bool   // matched by some replica
+	by      []bool // by replica: it has matched the message
 	over    bool
 }
 
@@ -108,8 +107,8 @@ func (f *flow) next(name letter, size int) heldSend {
 	return heldSend{name: name, class: class, before: f.sent[class]}
 }
 
-// done reports whether the replicas of its destination that are live lack so little that
-// h is. A replica that has not said yet what it has received does not count.
+// done reports whether the live replicas of h's destination lack so little that h is done. A
+// replica that has not yet reported what it has received does not count.
 func (f *flow) done(h *heldSend, c *credits, live func(replica int) bool) bool {
 	quick, none := h.matched, true
 	for k := range f.taken {
@@ -129,7 +128,7 @@ func (f *flow) done(h *heldSend, c *credits, live func(replica int) bool) bool {
 	return quick || none && !h.sync
 }
 
-// report takes note that a replica has matched h.
+// report records that a replica has matched h.
 func (h *heldSend) report(replica int) {
 	h.matched = true
 	for len(h.by) <= replica {
@@ -138,15 +137,15 @@ func (h *heldSend) report(replica int) {
 	h.by[replica] = true
 }
 
-// grow makes room for so many replicas. New ones do not count before they have said
-// what they have received: they relive it first.
+// grow makes room for a number of replicas. New ones replay their rank's message log first, and do
+// not count before they report what they have received.
 func (f *flow) grow(replicas int) {
 	for len(f.taken) < replicas {
 		f.taken, f.heard = append(f.taken, tally{}), append(f.heard, false)
 	}
 }
 
-// hear takes what a replica says that it has received. Something older says nothing.
+// hear records a replica's report of what it has received. An older report has no effect.
 func (f *flow) hear(replica int, t tally) {
 	f.heard[replica] = true
 	for class := range t {
@@ -154,7 +153,7 @@ func (f *flow) hear(replica int, t tally) {
 	}
 }
 
-// due reports whether the rank is to know what was received from it.
+// due reports whether the rank should be told what this process has received from it.
 func (f *flow) due(c *credits) bool { return f.took.sum()-f.told.sum() >= uint64(c.step) }
 
 // tallySize is the length of a tally on the wire, in bytes.
@@ -169,8 +168,8 @@ func (t tally) append(b []byte) []byte {
 	return b
 }
 
-// decodeTally reads what append writes, and nothing else. A count of more than any
-// program can receive would overflow.
+// decodeTally decodes the output of append and rejects everything else. It also rejects counts that
+// no program can reach, which would overflow.
 func decodeTally(b []byte) (t tally, err error) {
 	if len(b) != tallySize {
 		return t, errTally
@@ -182,7 +181,7 @@ func decodeTally(b []byte) (t tally, err error) {
 	return t, nil
 }
 
-// readTally reads what append writes.
+// readTally decodes the output of append from the start of b.
 func readTally(b []byte) (t tally) {
 	for class := range t {
 		t[class] = binary.LittleEndian.Uint64(b[8*class:])
@@ -190,7 +189,8 @@ func readTally(b []byte) (t tally) {
 	return t
 }
 
-// takenFrame says to a process of another rank what this one has received from it.
+// takenFrame returns the frame that tells a process of another rank what this one has received from
+// it.
 func takenFrame(rank int, t tally) frame.Frame {
 	return frame.Frame{
 		Header:  frame.Header{Kind: frame.Taken, Rank: uint32(rank), Size: tallySize},

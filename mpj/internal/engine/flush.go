@@ -9,10 +9,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// Flush waits until every message of this process is where it has to be: it
-// then owes nothing to anybody. The program receives nothing from now on. So that
-// two processes with messages that neither receives do not wait for each other,
-// what is announced to this one is refused, which ends the send.
+// Flush waits until every message of this process is where it has to be. The program receives
+// nothing more from now on. Flush refuses the messages announced to this process, which ends their
+// sends. So two processes with messages that neither receives do not wait for each other.
 func (e *Engine) Flush() error {
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
@@ -22,8 +21,8 @@ func (e *Engine) Flush() error {
 	defer func() { e.flush = nil }()
 	if e.protocol != nil {
 		e.endFlows()
-		// What came last is acknowledged, though nobody waits for that: replicas of its
-		// source compare.
+		// Acknowledge the last messages, although no process waits for that: the replicas of their
+		// source compare acknowledgements.
 		e.apply(e.protocol.Tick())
 		e.askReached()
 		return e.awaitLast(w)
@@ -67,7 +66,7 @@ func (e *Engine) awaitLast(w *waiter) error {
 	return e.await(w, func() bool { return acknowledged() && (late || e.queued == 0 && e.reachedAll()) })
 }
 
-// askReached asks all processes of other ranks that this one has sent anything to. e.mu is held.
+// askReached asks all processes of other ranks to which this one has sent anything. e.mu is held.
 func (e *Engine) askReached() {
 	e.unreached = e.unreached[:0]
 	for _, o := range e.outlets {
@@ -102,7 +101,7 @@ func (e *Engine) reached(p view.Process) {
 // that were set aside or are no longer live. e.mu is held.
 func (e *Engine) reachedAll() bool { return !slices.ContainsFunc(e.unreached, e.view.Counts) }
 
-// announcements returns the sends that wait for their receives.
+// announcements returns the announced sends that wait for their receives.
 func (e *Engine) announcements() (all []*Request) {
 	for _, o := range e.outlets {
 		if o == nil {
@@ -126,8 +125,8 @@ func (e *Engine) refuseAll(b *mailbox) {
 	}
 }
 
-// refuse tells the sender of an announced message that nobody receives it, and
-// takes note of it for Unmatched.
+// refuse tells the sender of an announced message that it will not be received, and records the
+// message for Unmatched.
 func (e *Engine) refuse(m message) {
 	e.refused = append(e.refused, Unmatched{Context: m.Context, Status: statusOf(m)})
 	if m.sender != nil {

@@ -1,8 +1,7 @@
 package engine
 
-// Forget drops what the engine keeps of a context in which the program sends and
-// receives nothing any more. It keeps what has not been matched, and that one was
-// abandoned.
+// Forget drops the state of a context in which the program sends and receives nothing more. It
+// keeps the state of abandoned contexts and of those with unmatched messages or posted calls.
 func (e *Engine) Forget(context uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

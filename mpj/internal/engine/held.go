@@ -7,24 +7,24 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// newFlows returns the flows of an engine with a protocol. In a job that runs already
-// nobody counts yet.
+// newFlows returns the flows of an engine with a protocol. If this process joins a running job, no
+// other replica counts yet.
 func (e *Engine) newFlows(joining bool) {
 	e.credits = creditsFor(e.view.N)
 	e.flows = make([]flow, e.view.N)
 	for rank := range e.flows {
 		f := &e.flows[rank]
-		f.grow(max(e.view.R, e.self.Replica+1)) // the view may not have this process yet
+		f.grow(max(e.view.R, e.self.Replica+1)) // the view may not contain this process yet
 		for k := range f.heard {
 			f.heard[k] = !joining && rank != e.self.Rank && e.view.Live(view.Process{Rank: rank, Replica: k})
 		}
 	}
-	e.flows[e.self.Rank].heard[e.self.Replica] = true // knows at once
+	e.flows[e.self.Rank].heard[e.self.Replica] = true // this process needs no report of its own
 }
 
 // hasRoom reports whether the replicas of the destination of h lack so little that h is done.
 func (e *Engine) hasRoom(h *heldSend) bool {
-	if !h.sync && e.protocol.Joining() { // others have its messages, and credits are not known yet
+	if !h.sync && e.protocol.Joining() { // other replicas have sent its messages, and credits are not known yet
 		return true
 	}
 	return e.flows[h.name.rank].done(h, &e.credits, func(k int) bool {
@@ -37,10 +37,10 @@ func (e *Engine) next(context uint32, dest, size int) heldSend {
 	return e.flows[dest].next(letter{context: context, rank: dest}, size)
 }
 
-// name gives h, which is the next send of its context and rank, its number.
+// name sets the number of h, which is the next send of its context and rank.
 func (e *Engine) name(h *heldSend) { h.name.seq = e.protocol.Sent(h.name.context, h.name.rank) + 1 }
 
-// sendStandard sends m so that r is done when there is room for m where it goes to.
+// sendStandard sends m. r is done when there is room for m at its destination.
 func (e *Engine) sendStandard(r *Request, m protection.Message) {
 	h := e.next(m.Context, m.Dest, len(m.Payload))
 	e.name(&h)
@@ -53,7 +53,7 @@ func (e *Engine) sendStandard(r *Request, m protection.Message) {
 	}
 }
 
-// sendHeld sends m, so that r is done when h is. It may be before it returns.
+// sendHeld sends m. r is done when h is, which may be before sendHeld returns.
 func (e *Engine) sendHeld(r *Request, h *heldSend, m protection.Message) {
 	h.request = r
 	e.held[h.name] = h
@@ -86,7 +86,7 @@ func (e *Engine) settleAllHeld(rank int) {
 	}
 }
 
-// letPass ends a send whose message is on its way.
+// letPass ends a send whose message has been handed to the protocol.
 func (e *Engine) letPass(r *Request) {
 	for _, h := range e.held {
 		if h.request == r {
@@ -96,8 +96,8 @@ func (e *Engine) letPass(r *Request) {
 	}
 }
 
-// take takes note that the program has received m and tells the
-// replicas of its source from time to time.
+// take records that the program has received m. From time to time it reports this to the replicas
+// of the source.
 func (e *Engine) take(m *protection.Message) {
 	if e.protocol == nil {
 		return
@@ -113,7 +113,7 @@ func (e *Engine) take(m *protection.Message) {
 	}
 }
 
-// takeUnreceived takes note that the program never will receive m.
+// takeUnreceived records that the program will never receive m.
 func (e *Engine) takeUnreceived(m message) {
 	e.take(&m.Message)
 	e.report(m)
@@ -134,7 +134,7 @@ func (e *Engine) tellTakenTo(p view.Process) {
 	e.enqueue(protection.Envelope{To: p, Frame: takenFrame(e.self.Rank, e.flows[p.Rank].took)})
 }
 
-// arrivedTaken takes what another process has received.
+// arrivedTaken processes another process's report of what it has received.
 func (e *Engine) arrivedTaken(from view.Process, f *frame.Frame) error {
 	t, err := decodeTally(f.Payload)
 	if err != nil || !e.view.Live(from) || from.Rank == e.self.Rank {
@@ -145,7 +145,8 @@ func (e *Engine) arrivedTaken(from view.Process, f *frame.Frame) error {
 	return nil
 }
 
-// becomeWhole tells everybody from where this process, which was new, goes on.
+// becomeWhole reports to all ranks what this process, which was new, has received, so that it
+// counts from now on.
 func (e *Engine) becomeWhole() {
 	e.whole = true
 	for rank := range e.flows {
@@ -154,8 +155,8 @@ func (e *Engine) becomeWhole() {
 	e.meetFinished()
 }
 
-// meetFlows makes room for the processes of the view that were not in the one before,
-// and tells them what this process has received of what they are to send again.
+// meetFlows makes room for the processes that are new in the view. It tells them what this process
+// has received of the messages that they will send again.
 func (e *Engine) meetFlows(before view.View) {
 	for rank := range e.flows {
 		e.flows[rank].grow(e.view.R)
@@ -170,8 +171,8 @@ func (e *Engine) meetFlows(before view.View) {
 	}
 }
 
-// endFlows says that the program receives nothing more: what has come, and what
-// comes, keeps nobody.
+// endFlows records that the program receives nothing more. From then on, messages here delay no
+// sender.
 func (e *Engine) endFlows() {
 	e.ending = true
 	for _, b := range e.mailboxes {
@@ -181,8 +182,8 @@ func (e *Engine) endFlows() {
 	}
 }
 
-// forgo lets go of the payload of a message that is not received any more. The
-// reason of a failure stays: Finalize reports it.
+// forgo drops the payload of a message that the program will not receive. It keeps the reason of a
+// failure, because Finalize reports it.
 func (e *Engine) forgo(m *message) {
 	e.takeUnreceived(*m)
 	if m.Tag == words.ReasonTag && len(m.Payload) <= words.ReasonMost {

@@ -12,39 +12,39 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// An inlet is a channel from another process. One goroutine reads it, or, if
-// it is a ring, whoever makes progress.
+// An inlet is a channel from another process. One goroutine reads it. If the inlet is a ring, the
+// goroutine that makes progress reads it instead.
 type inlet struct {
 	from     view.Process
 	receiver channel.Receiver
 	ring     ringReceiver
-	memory   memoryReader              // the same, if it can read
-	alloc    func(frame.Header) []byte // of ring; a field so that it is made once
+	memory   memoryReader              // ring, if this process may read the sender's memory
+	alloc    func(frame.Header) []byte // allocator for ring; a field so that the closure is made once
 	ended    chan struct{}
-	loan     *loan // of a channel that can be lent
+	loan     *loan // nil if the channel cannot be lent
 
 	link *inflow
 }
 
-// An inflow is what an engine without a protocol knows of one process, whatever
-// channel its frames come on.
+// An inflow is the state that an engine without a protocol keeps of one process. It survives a
+// change of the channel.
 type inflow struct {
-	seq       uint64              // of the last frame that is here
-	heard     uint64              // frames of Hear
+	seq       uint64              // number of the last frame that has arrived
+	heard     uint64              // number of frames received by Hear
 	unacked   int                 // bytes since the last acknowledgement, with headers
-	frames    int                 // likewise
+	frames    int                 // frames since the last acknowledgement
 	consumed  uint32              // bytes of eager messages that have been matched, modulo 2^32
-	returned  uint32              // of these, those that the sender knows of
+	returned  uint32              // the part of consumed that the sender has been told
 	lossless  bool                // the channel cannot break
 	cleared   map[uint64]*Request // receives that wait for the body of a message
-	claimed   uint64              // the frame that is coming in, for which request was looked up
-	request   *Request            // that it goes to, if there is one
-	duplicate bool                // that frame is here already
-	address   [addressSize]byte   // of the announcement that is coming in
+	claimed   uint64              // number of the arriving frame for which request was looked up
+	request   *Request            // receive that the arriving frame goes to, or nil
+	duplicate bool                // the arriving frame has arrived before
+	address   [addressSize]byte   // payload of the arriving announcement
 }
 
-// Accept takes over a channel on which process from sends. A channel that from
-// opened before is over then: what is left in it will come again.
+// Accept takes over a channel on which process from sends. It replaces an earlier channel from the
+// same process; the sender repeats frames that are still in that one.
 func (e *Engine) Accept(from view.Process, r channel.Receiver) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -98,7 +98,7 @@ func (e *Engine) readAll(in, before *inlet) {
 		before.receiver.Close()
 		<-before.ended
 		e.mu.Lock()
-		e.acknowledge(in) // what from keeps, so that it need not all come again
+		e.acknowledge(in) // tell the sender what has arrived, so that it repeats only the rest
 		if e.err == nil {
 			e.queryAll(in.from.Rank) // a Receipt may have been lost
 			e.askReachedAgain(in.from)
@@ -121,7 +121,7 @@ func (e *Engine) readAll(in, before *inlet) {
 			continue
 		}
 		if err != nil {
-			return // from opens another one if it has more to say
+			return // the sender opens another channel if it has more to send
 		}
 		if !e.readOne(in, &f, timer) {
 			return
@@ -129,8 +129,8 @@ func (e *Engine) readAll(in, before *inlet) {
 	}
 }
 
-// readOne takes a frame that the inlet's goroutine has read, and reports
-// whether that goes on.
+// readOne processes a frame that the inlet's goroutine has read, and reports whether the goroutine
+// should continue.
 func (e *Engine) readOne(in *inlet, f *frame.Frame, timer *time.Timer) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -145,9 +145,9 @@ func (e *Engine) readOne(in *inlet, f *frame.Frame, timer *time.Timer) bool {
 
 func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 
-// place returns where the payload of a frame goes: to the buffer of the receive
-// that it is for, when nothing has to be asked first. What is none of the program's
-// nobody gives back: it takes nothing from the pool. e.mu is held.
+// place returns where the payload of a frame should go. It is the buffer of the matching receive,
+// when that is known at once. Payloads of the protocol's own frames are never given back, so place
+// allocates them outside the pool. e.mu is held.
 func (e *Engine) place(in *inlet, h frame.Header) []byte {
 	switch {
 	case e.protocol == nil:
@@ -160,7 +160,7 @@ func (e *Engine) place(in *inlet, h frame.Header) []byte {
 	return e.room(int(h.Size))
 }
 
-// arrived takes a frame, and reports whether the engine goes on. e.mu is held.
+// arrived processes a frame, and reports whether the engine continues. e.mu is held.
 func (e *Engine) arrived(in *inlet, f *frame.Frame) bool {
 	var err error
 	switch {
@@ -192,7 +192,7 @@ func (e *Engine) arrived(in *inlet, f *frame.Frame) bool {
 	return e.err == nil
 }
 
-// protocolError describes what process from has done.
+// protocolError returns the error for a protocol violation by process from.
 func protocolError(from view.Process, err error) error {
 	return fmt.Errorf("process %v broke the protocol: %w", from, err)
 }

@@ -6,18 +6,18 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// A caller has opened a channel to this process before this process's view has it.
-// News of views and channels come by different ways.
+// A caller is a process that has opened a channel to this process before this process's view
+// contains it. Views and channels arrive by different paths.
 type caller struct {
 	from     view.Process
 	receiver channel.Receiver
 }
 
-// maxCallers bounds those that wait for a view.
+// maxCallers bounds the callers that wait for a view.
 const maxCallers = 1024
 
-// keepWaiting keeps a channel until the view says who opened it. One that from
-// opened before is over. e.mu is held.
+// keepWaiting keeps a channel until the view contains its sender. It closes an earlier channel of
+// the same sender. e.mu is held.
 func (e *Engine) keepWaiting(from view.Process, r channel.Receiver) {
 	for i, c := range e.callers {
 		if c.from == from {
@@ -33,7 +33,7 @@ func (e *Engine) keepWaiting(from view.Process, r channel.Receiver) {
 	e.callers = append(e.callers, caller{from, r})
 }
 
-// meet takes the channels that have waited for the view. e.mu is held.
+// meet accepts the channels that have waited for the view. e.mu is held.
 func (e *Engine) meet() {
 	callers := e.callers
 	e.callers = nil
@@ -42,21 +42,21 @@ func (e *Engine) meet() {
 	}
 }
 
-// keepPast writes down what has reached this process from outside. e.mu is held.
+// keepPast logs what has reached this process from outside. e.mu is held.
 func (e *Engine) keepPast(out protection.Output) {
 	if e.past == nil {
 		return
 	}
 	due, why, forGood := e.past.keep(out, e.self.Rank)
 	if due != nil {
-		e.running.Go(func() { e.past.write(due) }) // until it has caught up
+		e.running.Go(func() { e.past.write(due) }) // until the file has caught up
 	}
 	if why != "" && e.unkept != nil {
 		e.running.Go(func() { e.unkept(why, forGood) }) // until it returns
 	}
 }
 
-// recall sends a piece of the past to a replica that asks for it.
+// recall sends a piece of the log to a replica that asks for it.
 func (e *Engine) recall(r protection.Recall) {
 	e.running.Go(func() { // until the piece is read
 		var piece []byte
@@ -70,12 +70,11 @@ func (e *Engine) recall(r protection.Recall) {
 	})
 }
 
-// pastLimit is how many bytes of messages may wait for the program of a new replica
-// before it gets more of its rank's past. Whoever told it everything at once
-// would have it keep a whole log in memory.
+// pastLimit is how many bytes of unreceived messages a new replica may hold before it asks for more
+// of its rank's log. Without the limit it would hold the whole log in memory.
 var pastLimit = 64 << 20 // a variable for tests
 
-// sated reports whether the program has enough to receive for now.
+// sated reports whether the program has enough messages to receive for now.
 func (e *Engine) sated() bool {
 	if e.uneaten = e.unreceived(); e.uneaten < pastLimit {
 		return false
@@ -84,7 +83,7 @@ func (e *Engine) sated() bool {
 	return true
 }
 
-// unreceived returns the bytes of messages that no receive has matched.
+// unreceived returns the number of bytes of messages that no receive has matched.
 func (e *Engine) unreceived() (bytes int) {
 	for _, b := range e.mailboxes {
 		for i := range b.unexpected {
@@ -94,8 +93,9 @@ func (e *Engine) unreceived() (bytes int) {
 	return bytes
 }
 
-// goOn asks for more of the past once the program has received enough, or waits in
-// a call and has received nothing for a tick: what it waits for may be further on.
+// goOn asks for more of the log once the program has received enough. It also asks when the program
+// waits in a call and has received nothing for a tick: the awaited message may come later in the
+// log.
 func (e *Engine) goOn() {
 	if len(e.postponed) == 0 {
 		return
@@ -111,7 +111,7 @@ func (e *Engine) goOn() {
 	e.postponed = nil
 }
 
-// countRelived counts what is delivered out of the past.
+// countRelived counts the messages replayed from the log.
 func (e *Engine) countRelived(ms []protection.Message) {
 	e.relived += uint64(len(ms))
 	for i := range ms {
@@ -119,7 +119,7 @@ func (e *Engine) countRelived(ms []protection.Message) {
 	}
 }
 
-// tellJoined says that this process does what its rank does. e.mu is held.
+// tellJoined reports that this process has caught up with its rank. e.mu is held.
 func (e *Engine) tellJoined() {
 	tell, messages, bytes := e.joined, e.relived, e.relivedBytes
 	e.joined = nil

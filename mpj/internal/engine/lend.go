@@ -8,35 +8,34 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// A message that is read by one goroutine and waited for by another costs a
-// switch between the two. So the goroutine that reads a channel lends it to the
-// program's: when a frame has ended a wait, the program is likely to come back
-// soon and wait for the next from the same process, and then reads by itself.
+// When one goroutine reads a message and another waits for it, the message costs a switch between
+// the two. So the goroutine that reads a channel lends it to the program. When a frame has ended a
+// wait, the program is likely to come back soon and wait for the next message of the same process.
+// Then it reads the channel by itself.
 //
 //	reading    the inlet's goroutine is in Receive
-//	lent       nobody is: the program is between two calls
-//	borrowed   a goroutine of the program, which waits for what comes here
+//	lent       no goroutine is: the program is between two calls
+//	borrowed   a goroutine of the program, which waits for a message of this inlet
 //
-// Whoever else wakes the borrower interrupts it. When nobody has borrowed for
-// restTime, or another goroutine sleeps that may need what comes here, the
-// inlet's goroutine reads again.
+// Any other event that wakes the borrower interrupts its reading. The inlet's goroutine reads again
+// when the program has not borrowed for restTime, or when another goroutine sleeps that may need
+// messages of this inlet.
 
 // An interruptible receiver can be lent.
 type interruptible interface{ Interrupt() }
 
-// A loan is the state of an inlet that can be lent. The engine's mutex guards
-// it.
+// A loan is the state of an inlet that can be lent. The engine's mutex guards it.
 type loan struct {
 	lent     bool
 	borrowed bool
 	borrower *waiter
-	borrows  uint64        // so far
-	recall   chan struct{} // of capacity 1: the goroutine is to read again
+	borrows  uint64        // number of times it has been borrowed
+	recall   chan struct{} // of capacity 1: the inlet's goroutine should read again
 	alloc    func(frame.Header) []byte
 }
 
-// lend waits until the inlet's goroutine is to read again. e.mu is held at the
-// beginning and the end.
+// lend waits until the inlet's goroutine should read again. e.mu is held at the beginning and the
+// end.
 func (e *Engine) lend(in *inlet, timer *time.Timer) {
 	l := in.loan
 	l.lent = true
@@ -60,7 +59,7 @@ func (e *Engine) lend(in *inlet, timer *time.Timer) {
 	e.loans--
 }
 
-// lender returns the inlet that r waits for, if it is lent.
+// lender returns the inlet that r waits for, if it is lent and not borrowed.
 func (e *Engine) lender(r *Request) *inlet {
 	if e.loans == 0 || r.source == AnySource || r.whole || len(e.sleepers) > 0 {
 		return nil
@@ -76,8 +75,8 @@ func (e *Engine) lender(r *Request) *inlet {
 	return in
 }
 
-// borrow reads one frame from in. It returns early when w is woken. e.mu is held
-// at the beginning and the end.
+// borrow reads one frame from in. It returns early when w is woken. e.mu is held at the beginning
+// and the end.
 func (e *Engine) borrow(in *inlet, w *waiter) {
 	l := in.loan
 	l.borrowed, l.borrower = true, w
@@ -92,20 +91,20 @@ func (e *Engine) borrow(in *inlet, w *waiter) {
 	l.borrowed, l.borrower = false, nil
 	switch {
 	case err == nil:
-		if e.err == nil { // what it causes to be sent goes before the program does
+		if e.err == nil { // the frames that it causes are sent before the program continues
 			e.writes = in.from.Rank
 			e.arrived(in, &f)
 			e.writeTo(in.from.Rank)
 		}
 	case !errors.Is(err, channel.ErrInterrupted):
-		in.recall() // its goroutine will come to the same end
+		in.recall() // its goroutine will get the same error
 	}
 	if len(e.sleepers) > 0 {
 		in.recall()
 	}
 }
 
-// recall lets the goroutine of in read again, if it does not.
+// recall makes the goroutine of in read again, if in is lent.
 func (in *inlet) recall() {
 	if in.loan == nil || !in.loan.lent {
 		return
@@ -116,8 +115,8 @@ func (in *inlet) recall() {
 	}
 }
 
-// recallAll lets all inlets be read by their goroutines, because somebody
-// sleeps who may need any of them.
+// recallAll makes the goroutines of all lent inlets read again, because a sleeping goroutine may
+// need any of them.
 func (e *Engine) recallAll() {
 	if e.loans == 0 {
 		return

@@ -11,13 +11,13 @@ import (
 type message struct {
 	protection.Message
 	arrival uint64 // number in its mailbox, in order of arrival
-	bound   bool   // to a wildcard that is proposed
+	bound   bool   // bound to a proposed wildcard
 
-	// Without a protocol the payload may still be with its sender.
+	// Without a protocol, the payload may still be at its sender.
 	announced bool
-	full      int      // bytes
-	sender    *Request // if that is this process
-	address   uint64   // where it is there, if this process may read it
+	full      int      // size of the payload in bytes
+	sender    *Request // the send, if this process is the sender
+	address   uint64   // where the payload is at the sender, if this process may read it
 }
 
 // size returns the bytes of m.
@@ -28,35 +28,32 @@ func (m message) size() int {
 	return len(m.Payload)
 }
 
-// A mailbox matches the messages of one context with its posted receives. It
-// is a pure value: the engine tells it of every message and receive, and is
-// told of every match.
+// A mailbox matches the messages of one context with its posted receives. It is a pure value: the
+// engine calls it with every message and receive, and it returns every match.
 //
-// A post takes the first message, in order of arrival, that it could take, and
-// only if no earlier post still in the mailbox could take that too. Mostly the
-// second half makes nobody wait, since the earlier post would have the message
-// by then. It does while a wildcard's outcome is not known: at a replica, which
-// must not choose, and at the decider from proposing a message to the
-// protocol's decided. A wildcard stays in the mailbox that long, and so does the
-// message that is bound to it; what it could take waits, and so do the posts
-// that could take the same, and those behind these. So a named receive shows the program nothing that depends on
-// an outcome that some replica may still lack (R4). One wildcard need not wait
-// for another's outcome: its own says by name what it got.
+// A post takes the first message, in order of arrival, that it could take. It may do so only if no
+// earlier post still in the mailbox could take that message too. Usually the second condition
+// delays nothing, since the earlier post would have the message by then. It does delay while a
+// wildcard's outcome is not known: at a replica, which must not choose, and at the decider between
+// its proposal and the protocol's decision. During that time the wildcard and the message bound to
+// it stay in the mailbox. The messages that the wildcard could take wait, and so do the posts that
+// compete for them, and the posts behind these. So a named receive shows the program nothing that
+// depends on an outcome that some replica may still lack (R4). One wildcard need not wait for
+// another's outcome, because its own outcome names its message.
 //
-// Once decided, a wildcard is exact: it takes one message, by name, and leaves
-// all others alone. So every match at a replica is the one that the decider
-// made, whatever the order of arrival from different sources.
+// Once decided, a wildcard is exact: it takes one message, by name, and no other. So every match at
+// a replica is the one that the decider made, whatever the order of arrival from different sources.
 type mailbox struct {
 	posts      []*Request // in program order
-	unexpected []message  // in order of arrival; somewhere in space
-	space      []message  // without elements
+	unexpected []message  // in order of arrival; a part of space
+	space      []message  // memory of unexpected, with length 0
 	arrivals   uint64
-	present    map[origin]struct{} // of unexpected; nil: not made
-	wildcards  int                 // among posts
+	present    map[origin]struct{} // names of unexpected; nil if not built
+	wildcards  int                 // number of wildcards among posts
 	points     uint64
-	news       bool      // has come, and ends what waits
-	abandoned  bool      // nothing is received any more
-	probes     []*waiter // to wake when a message has come or a post has gone
+	news       bool      // a news message has arrived; it ends waiting calls
+	abandoned  bool      // the program receives nothing more here
+	probes     []*waiter // waiters to wake when a message has arrived or a post is gone
 }
 
 // takes reports whether post r could take m.
@@ -71,16 +68,15 @@ func matches(source int, tag int32, m *protection.Message) bool {
 	return (source == AnySource || source == m.Source) && (tag == AnyTag || tag == m.Tag)
 }
 
-// mayTake reports whether r may take anything now.
+// mayTake reports whether r may take any message now.
 func (r *Request) mayTake(decider bool) bool {
 	return !r.wildcard || r.exact || decider && !r.proposed
 }
 
-// Where every message may be matched as soon as there is a receive for it,
-// nothing in the mailbox fits anything else in it, and the next three are
-// enough.
+// Without a protocol, every message may be matched as soon as there is a receive for it. Then no
+// message in the mailbox fits any post in it, and the next three methods are enough.
 
-// claim removes and returns the first post that takes a message.
+// claim removes and returns the first post that takes a message with this source and tag.
 func (b *mailbox) claim(source int, tag int32) *Request {
 	for i, r := range b.posts {
 		if (r.source == AnySource || r.source == source) && (r.tag == AnyTag || r.tag == tag) {
@@ -103,7 +99,7 @@ func (b *mailbox) find(r *Request) (message, bool) {
 
 // add keeps a message that no post takes.
 func (b *mailbox) add(m message) {
-	if n := len(b.unexpected); n == cap(b.unexpected) { // it has come to the end of the space
+	if n := len(b.unexpected); n == cap(b.unexpected) { // unexpected fills its space to the end
 		if cap(b.space) <= 2*n {
 			b.space = make([]message, 0, 2*n+4)
 		}
@@ -117,14 +113,14 @@ func (b *mailbox) add(m message) {
 	}
 }
 
-// An origin names a message of a context.
+// An origin names a message within a context.
 type origin struct {
 	source int
 	seq    uint64
 }
 
-// has reports whether the message of that name waits to be matched. That many
-// wait and many are asked for is rare, but then it is not to take long.
+// has reports whether the named message is unmatched. It builds an index if many messages wait.
+// That case is rare, but must stay fast.
 func (b *mailbox) has(source int, seq uint64) bool {
 	if b.present == nil {
 		if len(b.unexpected) <= fewMessages {
@@ -139,7 +135,7 @@ func (b *mailbox) has(source int, seq uint64) bool {
 	return ok
 }
 
-// fewMessages is how many has looks at one by one.
+// fewMessages is the number of messages up to which has searches linearly.
 const fewMessages = 64
 
 func (b *mailbox) append(r *Request) {
@@ -147,14 +143,14 @@ func (b *mailbox) append(r *Request) {
 	b.posts = append(b.posts, r)
 }
 
-// remove takes back a post.
+// remove removes a post.
 func (b *mailbox) remove(r *Request) { b.removePost(slices.Index(b.posts, r)) }
 
-// arrive takes m and returns the post that gets it, if there is one.
+// arrive adds m and returns the post that gets it, if there is one.
 func (b *mailbox) arrive(m protection.Message, decider bool) (*Request, message, bool) {
 	b.arrivals++
 	arrived := message{Message: m, arrival: b.arrivals}
-	if b.wildcards == 0 { // then nothing waits for an outcome
+	if b.wildcards == 0 { // then no post waits for an outcome
 		for i, r := range b.posts {
 			if r.takes(m) {
 				b.removePost(i)
@@ -168,7 +164,7 @@ func (b *mailbox) arrive(m protection.Message, decider bool) (*Request, message,
 	return b.match(decider, func(r *Request) bool { return r.takes(m) })
 }
 
-// post takes r and returns the message that it gets, if there is one.
+// post adds r and returns the message that it gets, if there is one.
 func (b *mailbox) post(r *Request, decider bool) (message, bool) {
 	b.append(r)
 	if r.wildcard {
@@ -182,9 +178,9 @@ func (b *mailbox) post(r *Request, decider bool) (message, bool) {
 	return b.take(i, j), true
 }
 
-// match returns a post, among those that the caller wants, and its message, if
-// there are two that belong together now. Exact posts come first, so that no
-// wildcard at a new decider takes what an outcome has given away.
+// match returns a post that the caller wants and its message, if there is such a pair now. Exact
+// posts come first, so that no wildcard at a new decider takes a message that an outcome has
+// already assigned.
 func (b *mailbox) match(decider bool, wanted func(*Request) bool) (*Request, message, bool) {
 	for _, exact := range []bool{true, false} {
 		for i, r := range b.posts {
@@ -211,16 +207,16 @@ func (b *mailbox) choice(i int, decider bool) (j int, ok bool) {
 	return j, j >= 0 && (r.exact || !b.claimed(b.unexpected[j], i, r.wildcard))
 }
 
-// claimed reports whether one of the first n posts could take m. A proposed
-// one claims nothing from a wildcard.
+// claimed reports whether one of the first n posts could take m. A proposed post claims nothing
+// from a wildcard.
 func (b *mailbox) claimed(m message, n int, wildcard bool) bool {
 	return slices.ContainsFunc(b.posts[:n], func(r *Request) bool {
 		return !(r.proposed && wildcard) && r.takes(m.Message)
 	})
 }
 
-// take gives message j to post i, and removes both; or it binds the message
-// to a wildcard whose outcome is not known.
+// take gives message j to post i and removes both. If the post is a wildcard whose outcome is not
+// known, take binds the message to it instead.
 func (b *mailbox) take(i, j int) message {
 	r := b.posts[i]
 	if r.wildcard && !r.exact {
@@ -242,9 +238,8 @@ func (b *mailbox) probe(source int, tag int32) (message, bool) {
 	return message{}, false
 }
 
-// decide tells wildcard r which message it gets. done says that r has it and is
-// out of the mailbox. Otherwise r is exact from now on, and what was bound to it
-// is free again.
+// decide tells wildcard r which message it gets. If r has that message already, decide removes both
+// and returns true. Otherwise r becomes exact, and the message bound to it becomes free again.
 func (b *mailbox) decide(r *Request, source int, seq uint64) (done bool) {
 	if r.proposed {
 		j, _ := slices.BinarySearchFunc(b.unexpected, r.bound.arrival, func(m message, arrival uint64) int {
@@ -284,7 +279,7 @@ func (b *mailbox) removeMessage(i int) message {
 		b.unexpected = slices.Delete(b.unexpected, i, i+1)
 		return m
 	}
-	b.unexpected[0] = message{} // the usual case, and cheap with many waiting
+	b.unexpected[0] = message{} // the usual case, and cheap when many messages wait
 	b.unexpected = b.unexpected[1:]
 	if len(b.unexpected) == 0 {
 		b.unexpected, b.present = b.space, nil
@@ -295,7 +290,7 @@ func (b *mailbox) removeMessage(i int) message {
 	return m
 }
 
-// spaceKept is how many messages an empty mailbox keeps space for.
+// spaceKept is the largest capacity, in messages, that an empty mailbox keeps.
 const spaceKept = 1024
 
 func (b *mailbox) wakeProbes() {

@@ -11,8 +11,8 @@ import (
 // MaxMessage is the length in bytes of the longest message.
 const MaxMessage = frame.MaxPayload
 
-// Send sends payload and returns when it may be used again: at once if the
-// message is short or there is room, else when the receiver has taken it.
+// Send sends payload and returns when the caller may reuse it. That is at once if the message is
+// short or there is room, and otherwise when the receiver has taken it.
 func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode Mode) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -23,7 +23,7 @@ func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode 
 		return nil
 	}
 	r := e.request()
-	if e.protocol == nil { // else protect knows
+	if e.protocol == nil { // otherwise protect sets it
 		e.writes = dest
 	}
 	e.sendLater(r, context, dest, tag, payload, mode)
@@ -36,8 +36,7 @@ func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode 
 	return err
 }
 
-// Isend is Send without waiting: payload belongs to the engine until the
-// request is done.
+// Isend is Send without waiting: payload belongs to the engine until the request is done.
 func (e *Engine) Isend(context uint32, dest int, tag int32, payload []byte, mode Mode) (*Request, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -66,9 +65,9 @@ func (e *Engine) sendable(dest int, payload []byte) error {
 	return nil
 }
 
-// reachable reports whether some replica of rank has not failed. A rank that
-// has finished takes no messages, but to send it one is no error here: whether
-// it has finished yet is a matter of timing.
+// reachable reports whether some replica of rank has not failed. A finished rank accepts no
+// messages, but a send to it is no error here, because the moment at which it finishes depends on
+// timing.
 func (e *Engine) reachable(rank int) bool {
 	for k := range e.view.R {
 		if e.view.Has(view.Process{Rank: rank, Replica: k}) {
@@ -78,7 +77,7 @@ func (e *Engine) reachable(rank int) bool {
 	return false
 }
 
-// sendAtOnce sends the message if that needs no waiting.
+// sendAtOnce sends the message if that needs no waiting, and reports whether it did.
 func (e *Engine) sendAtOnce(context uint32, dest int, tag int32, payload []byte, mode Mode) bool {
 	switch {
 	case mode == Synchronous:
@@ -101,18 +100,18 @@ func (e *Engine) sendAtOnce(context uint32, dest int, tag int32, payload []byte,
 	return true
 }
 
-// sendLater sends the message so that r is done when its payload is free.
+// sendLater sends the message. r is done when its payload may be reused.
 func (e *Engine) sendLater(r *Request, context uint32, dest int, tag int32, payload []byte, mode Mode) {
 	switch {
 	case e.protocol == nil:
-		r.source = dest // whose answer it waits for
+		r.source = dest // the rank whose answer it waits for
 		if mode == Standard && dest != e.self.Rank && e.sendPinned(r, e.outlet(view.Process{Rank: dest}), context, tag, payload) {
 			return
 		}
 		e.announce(r, context, dest, tag, payload)
 	case mode == Synchronous:
 		e.sendSynchronously(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload), Sync: true})
-	default: // it is on its way in any case, so that one larger than the limit goes through
+	default: // the message is sent in any case, so that one larger than the limit gets through
 		e.sendStandard(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload)})
 	}
 }
@@ -147,8 +146,8 @@ func (e *Engine) post(r *Request, context uint32, source int, tag int32) error {
 	return nil
 }
 
-// preset readies wildcard r: exact when its outcome is known already, open for
-// the outcome when another process decides.
+// preset prepares wildcard r. If its outcome is known already, r becomes exact; if another process
+// decides, r waits for the outcome.
 func (e *Engine) preset(r *Request) error {
 	if outcome, ok := e.early[r.point]; ok {
 		delete(e.early, r.point)
@@ -176,7 +175,7 @@ func (e *Engine) Irecv(context uint32, source int, tag int32, buf []byte) (*Requ
 	return r, nil
 }
 
-// Recv receives into buf and waits for it.
+// Recv receives into buf and waits for the message.
 func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (Status, error) {
 	e.mu.Lock()
 	r := e.request()
@@ -188,14 +187,14 @@ func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (Status
 	return e.received(r, err)
 }
 
-// received returns what has become of a receive, which is done unless there is
-// an error; it is used again then. e.mu is held, and released.
+// received returns the result of receive r and recycles it. r is done unless err is set. e.mu is
+// held, and released.
 func (e *Engine) received(r *Request, err error) (Status, error) {
-	if err != nil { // r may still be posted: leave it
+	if err != nil { // r may still be posted: do not recycle it
 		e.mu.Unlock()
 		return Status{}, err
 	}
-	if p := r.payload; len(p) <= shortPayload { // or everything is in its place
+	if p := r.payload; len(p) <= shortPayload { // or the payload is already in the caller's buffer
 		s, err := r.result()
 		if p != nil && r.payload == nil {
 			e.giveBack(p)
@@ -239,7 +238,7 @@ func (e *Engine) Sendrecv(context uint32, dest int, sendTag int32, send []byte, 
 	return e.received(r, e.exchange(r, context, dest, sendTag, send, source, recvTag))
 }
 
-// exchange posts r and sends, and waits for both.
+// exchange posts r, sends, and waits for both.
 func (e *Engine) exchange(r *Request, context uint32, dest int, sendTag int32, send []byte, source int, recvTag int32) error {
 	if err := e.sendable(dest, send); err != nil {
 		return err

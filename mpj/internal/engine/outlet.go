@@ -9,47 +9,46 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// An outlet is what goes to one process: a queue of frames, and the channel.
-// Who writes? A ring is filled by whoever makes progress. Another channel is
-// written by the outlet's own goroutine, or, when that has nothing to do, by the
-// goroutine of the program that sends. In an engine without a protocol the
-// queue keeps what was written until the receiver has acknowledged it, because
-// the channel may break.
+// An outlet is the sending side to one process: a queue of frames, and the channel. A goroutine
+// that makes progress fills a ring. Another kind of channel is written by the outlet's own
+// goroutine or, when that goroutine is idle, by the goroutine of the program that sends. In an
+// engine without a protocol, the queue keeps written frames until the receiver has acknowledged
+// them, because the channel may break.
 type outlet struct {
 	to      view.Process
 	queue   []parcel
-	space   []parcel       // the beginning of the queue's memory
-	frames  []frame.Frame  // of writeNow
-	written int            // so many of the queue are in the channel
+	space   []parcel       // start of the queue's memory, with length 0
+	frames  []frame.Frame  // scratch space of writeNow
+	written int            // number of queued parcels already written to the channel
 	filled  chan struct{}  // of capacity 1: something has changed for the goroutine
-	sender  channel.Sender // while open
-	ring    ringSender     // the same, if it is one
-	memory  memorySender   // the same, if its receiver may read
-	writing bool           // somebody uses sender
-	pushing bool           // is in the poller's list
+	sender  channel.Sender // nil while no channel is open
+	ring    ringSender     // sender, if it is a ring
+	memory  memorySender   // sender, if the receiver may read this process's memory
+	writing bool           // some goroutine uses sender
+	pushing bool           // the outlet is in poller.pushing
 	broken  bool           // sender has failed
-	hidden  bool           // memory cannot be read by the receiver
-	// again says that the first frames of sender may have been in the last one too:
-	// that they have arrived does not mean that sender reads them no more.
+	hidden  bool           // the receiver cannot read memory
+	// again reports that the first frames of sender may have been in the last channel too. So
+	// sender may still be reading them after they have been acknowledged.
 	again bool
-	// dropped says that nothing goes to this process any more.
+	// dropped reports that no more frames go to this process.
 	dropped bool
 
 	// Without a protocol:
-	seq       uint64         // of the last frame
-	arrived   uint64         // of the last one that was acknowledged
-	limits    channel.Limits // of its channel
-	credit    int            // bytes that may still go eagerly
-	granted   uint32         // what the receiver has consumed so far, as it counts
+	seq       uint64         // number of the last frame
+	arrived   uint64         // number of the last acknowledged frame
+	limits    channel.Limits // limits of its channel
+	credit    int            // bytes that may still be sent eagerly
+	granted   uint32         // bytes that the receiver has consumed so far, by its own count
 	announced map[uint64]*Request
-	told      uint64 // frames of Tell
+	told      uint64 // number of frames sent by Tell
 
-	opened time.Time     // when a channel was opened last
-	wait   time.Duration // before the next is
+	opened time.Time     // time when a channel was last opened
+	wait   time.Duration // delay before the next attempt
 }
 
-// A parcel is a frame in a queue. When it is done with, its payload goes back
-// to where it came from, and the send that it belongs to is done.
+// A parcel is a frame in a queue. When it has been sent, its payload returns to its pool, and the
+// send that owns it is done.
 type parcel struct {
 	frame.Frame
 	pooled bool
@@ -58,17 +57,17 @@ type parcel struct {
 
 func size(f frame.Frame) int { return frame.HeaderSize + int(f.Size) }
 
-// index is the place of process p in outlets and inlets.
+// index returns the position of process p in outlets and inlets.
 func (e *Engine) index(p view.Process) int { return p.Rank*e.view.R + p.Replica }
 
-// outlet returns what goes to p. e.mu is held.
+// outlet returns the outlet to p, and creates it if necessary. e.mu is held.
 func (e *Engine) outlet(p view.Process) *outlet {
 	i := e.index(p)
 	o := e.outlets[i]
 	if o == nil {
 		o = &outlet{to: p, filled: make(chan struct{}, 1), limits: unopened, credit: eagerCredit}
 		e.outlets[i] = o
-		if !e.view.Live(p) || e.err != nil { // it has finished, or this one: nothing goes there
+		if !e.view.Live(p) || e.err != nil { // p or this process has ended: no frames go there
 			o.dropped = true
 			return o
 		}
@@ -78,7 +77,7 @@ func (e *Engine) outlet(p view.Process) *outlet {
 	return o
 }
 
-// enqueue gives a frame of the protocol's to its destination. e.mu is held.
+// enqueue queues a frame of the protocol for its destination. e.mu is held.
 func (e *Engine) enqueue(envelope protection.Envelope) {
 	if e.err != nil || !e.view.Live(envelope.To) {
 		e.letGo(envelope.Frame.Payload)
@@ -87,7 +86,7 @@ func (e *Engine) enqueue(envelope protection.Envelope) {
 	e.put(e.outlet(envelope.To), parcel{Frame: envelope.Frame})
 }
 
-// put appends a parcel to the queue of o and lets it be written. e.mu is held.
+// put appends a parcel to the queue of o and starts its writing. e.mu is held.
 func (e *Engine) put(o *outlet, p parcel) {
 	if !e.queueUp(o, p) {
 		return
@@ -105,7 +104,8 @@ func (e *Engine) put(o *outlet, p parcel) {
 	}
 }
 
-// queueUp appends a parcel to the queue of o, or ends it if nothing goes there.
+// queueUp appends a parcel to the queue of o. If o is dropped, it ends the parcel and returns
+// false.
 func (e *Engine) queueUp(o *outlet, p parcel) bool {
 	if o.dropped {
 		e.done(p)
@@ -125,12 +125,12 @@ func (o *outlet) signal() {
 	}
 }
 
-// push moves what there is room for into the ring of o.
+// push moves queued frames into the ring of o while there is room.
 func (e *Engine) push(o *outlet) {
 	n := 0
 	for n < len(o.queue) && !o.dropped {
 		done, err := o.ring.TrySend(o.queue[n].Frame)
-		if err != nil { // the receiver is gone: the view will say so
+		if err != nil { // the receiver is gone: a view will follow
 			n = len(o.queue)
 			break
 		}
@@ -142,7 +142,7 @@ func (e *Engine) push(o *outlet) {
 	e.pop(o, n)
 }
 
-// pop ends the first n parcels of o. e.mu is held.
+// pop removes and ends the first n parcels of o. e.mu is held.
 func (e *Engine) pop(o *outlet, n int) {
 	if n == 0 {
 		return
@@ -174,14 +174,14 @@ func (e *Engine) done(p parcel) {
 	}
 }
 
-// drop ends the writing to a process that has left the view: what waits for it
-// waits no more. e.mu is held.
+// drop stops the writing to a process that has left the view, and ends everything that waits for
+// that process. e.mu is held.
 func (e *Engine) drop(o *outlet) {
 	if o == nil || o.dropped {
 		return
 	}
 	o.dropped = true
-	if o.writing { // what is being written is not to be used again
+	if o.writing { // the memory being written must not be reused
 		for i := range o.written {
 			o.queue[i].Payload, o.queue[i].pooled = nil, false
 		}

@@ -9,81 +9,78 @@ import (
 	"time"
 )
 
-// Of the replicas of a rank one transmits and decides, the master. If its machine is
-// slower than another's, the whole job waits for it. So each replica finds out for
-// how much of the time it is ahead of its master, and says so if that is much;
-// whoever makes the views names it master.
+// One replica of a rank, the master, transmits and decides. If its machine is slower than another
+// replica's, the whole job waits for it. So each replica measures for what share of the time it is
+// ahead of its master, and reports a large share. The authority that makes the views then names it
+// master.
 //
-// How far a program has come is counted in steps: its sends and its nondeterministic
-// calls, which are the same at all replicas. Each process remembers when it has come
-// how far. A replica that has not seen its master come as far as itself asks, once in
-// a tick:
+// Progress of a program is counted in steps: its sends and its nondeterministic calls, which are
+// the same at all replicas. Each process records the times of its steps. A replica that has not
+// seen its master come as far as itself asks the master, once per tick:
 //
 //	replica   --- Pace 3, the third question ---> master
 //	          <-- PaceReply 3: step 4 at 4.100 s, --
 //	              step 5 at 4.109 s, now it is 4.110 s
 //
-// It is not enough to compare how many steps the two have taken when the master
-// answers: a machine that is stopped for nine milliseconds of ten does, once it goes
-// on, what there was to do before it answers, and seems level. So the replica compares
-// times, for which it needs to compare the clocks: half of the quickest answer ago the
-// master's showed what the answer says, as in NTP. That an answer is late is no sign
-// of anything.
+// Comparing the two step counts at the time of the answer would not be enough. Suppose that a
+// machine is stopped for nine milliseconds of every ten. When it resumes, it takes all pending
+// steps before it answers, and seems level. So the replica compares times, and for that it
+// estimates the offset between the clocks. As in NTP, it assumes that the master read its clock
+// half a round trip before the fastest answer arrived. A late answer by itself is not evidence of
+// slowness.
 //
-// In programs whose ranks wait for each other a replica is soon ahead by a step and
-// no more, until the master takes that one. So what counts is for how much of the time
-// it is ahead, by whatever number of steps, against a fifth of all time and twice that
-// for which the master is. Machines that are alike are ahead of each other in turn, and
-// never say so. A slow one never comes to be ahead again; and each word doubles what
-// the next one takes.
+// In programs whose ranks wait for each other, a replica is soon ahead by one step, and stays there
+// until the master takes that step. So the measure is the share of time for which the replica is
+// ahead, by any number of steps. Against it count a fifth of all time and twice the time for which
+// the master is ahead. Equal machines are ahead of each other in turn and never report a lead. A
+// slow machine never gets ahead again. Each report doubles the lead that the next one needs.
 
 const (
-	// leadSaid is the time by which a replica has been ahead, in the balance, when it
-	// says so: after 0.5 s at the earliest. Moving mastership costs a round of messages.
+	// leadSaid is the accumulated lead at which a replica reports it: after 0.5 s at the earliest.
+	// Moving mastership costs a round of messages.
 	leadSaid = 400 * time.Millisecond
-	// mostLead is where doubling leadSaid ends.
+	// mostLead is the limit of the doubling of leadSaid.
 	mostLead = leadSaid << 12
-	// clearPart is the part of a lead that does if it is clear, and clarity how clear that
-	// is: the chance that spells of machines that are alike get there is below
-	// exp(-clarity²/2), or one in 3,000.
+	// clearPart is the divisor of the needed lead for a lead that is statistically clear, and
+	// clarity is the threshold for clear. Spells of equal machines reach it with a probability
+	// below exp(-clarity²/2), or one in 3,000.
 	clearPart = 10
 	clarity   = 4
-	// longSpell is how long a spell can count.
+	// longSpell is the most time that one spell can contribute.
 	longSpell = 10 * time.Millisecond
-	// recently is for how long a spell counts: what is older by that counts 1/e.
+	// recently is the decay time of spells, in seconds: the weight of a spell falls to 1/e in this
+	// time.
 	recently = 1.5
-	// mostCounted is for how much time one answer can count, so that a master that was
-	// held up once is not slow for that.
+	// mostCounted is the most time that one answer can cover, so that a single delay does not make
+	// a master count as slow.
 	mostCounted = 100 * time.Millisecond
-	// pacePatience is for how long an answer is awaited. It may be lost with its
-	// channel.
+	// pacePatience is how long a replica waits for an answer before it asks again. An answer may be
+	// lost with its channel.
 	pacePatience = time.Second
-	// clockDrift is how much faster than the other one of two clocks may be, at most:
-	// one part in so many.
+	// clockDrift bounds the relative drift of two clocks: one part in clockDrift.
 	clockDrift = 4096
 )
 
-// A pace is what a replica knows of its lead. It is a pure value: time is that of the
+// A pace is a replica's measurement of its lead. It is a pure value: all times are readings of the
 // process's own clock.
 type pace struct {
 	own history
 
-	question uint64        // number of the last one
-	asked    time.Duration // when; 0: no answer is awaited
-	heard    bool          // an answer of this master
-	known    uint64        // steps that it had taken then
-	counted  time.Duration // up to when time has been counted
+	question uint64        // number of the last question
+	asked    time.Duration // time of the last question; 0 if no answer is pending
+	heard    bool          // an answer of the present master has arrived
+	known    uint64        // steps that the master had taken at that answer
+	counted  time.Duration // time up to which the lead has been counted
 	clocks   comparison
 
-	lead   time.Duration // what has been counted adds up to, at least 0
-	need   time.Duration // lead that is said
+	lead   time.Duration // accumulated lead, at least 0
+	need   time.Duration // lead to report
 	spells spells
 }
 
 func newPace() pace { return pace{need: leadSaid} }
 
-// tick returns the number of the question that the master is to be asked at a time;
-// 0: none.
+// tick returns the number of the question to ask the master now, or 0 if none.
 func (p *pace) tick(now time.Duration) (question uint64) {
 	if p.heard && p.known == p.own.last.steps || p.own.last.steps == 0 || p.asked != 0 && now-p.asked < pacePatience {
 		return 0
@@ -93,8 +90,8 @@ func (p *pace) tick(now time.Duration) (question uint64) {
 	return p.question
 }
 
-// hear takes the master's answer to a question at a time, and reports whether to say
-// that this process is ahead of it.
+// hear processes the master's answer to a question, and reports whether this process should report
+// that it is ahead.
 func (p *pace) hear(question uint64, a paceAnswer, now time.Duration) (ahead bool) {
 	if p.asked == 0 || question != p.question {
 		return false
@@ -113,17 +110,17 @@ func (p *pace) hear(question uint64, a paceAnswer, now time.Duration) (ahead boo
 	return true
 }
 
-// leads reports whether the lead is one to be said.
+// leads reports whether the lead is large or clear enough to report.
 func (p *pace) leads() bool {
 	words := float64(p.need) / float64(leadSaid)
 	return p.lead >= p.need || p.lead >= p.need/clearPart && p.spells.clear(clarity*clarity*words)
 }
 
-// count counts the time that has passed since it was counted last, up to the answer.
+// count accounts for the time from the last counted moment up to the answer.
 func (p *pace) count(a paceAnswer, now time.Duration) {
 	to := min(p.clocks.own(a.now), now)
 	own, master := p.own.appendTo(nil), a.marks
-	for i := range master { // in doubt it was earlier
+	for i := range master { // in doubt, assume that the master was earlier
 		master[i].at = p.clocks.own(master[i].at) - p.clocks.doubt()
 	}
 	from := max(p.counted, to-mostCounted, own[0].at, master[0].at)
@@ -144,15 +141,15 @@ func (p *pace) count(a paceAnswer, now time.Duration) {
 	p.lead = max(0, p.lead)
 }
 
-// Who has taken more steps.
+// Which of the two has taken more steps.
 const (
 	masterAhead = iota - 1
 	level
 	replicaAhead
 )
 
-// compare yields who had taken more steps, in the parts of some time, and how long each
-// is. Both lists have to begin before that time.
+// compare divides the time between from and to into parts, and yields for each part which process
+// had taken more steps and how long the part is. Both lists must begin before from.
 func compare(replica, master []mark, from, to time.Duration) iter.Seq2[int, time.Duration] {
 	return func(yield func(int, time.Duration) bool) {
 		for at := from; at < to; {
@@ -173,24 +170,24 @@ func compare(replica, master []mark, from, to time.Duration) iter.Seq2[int, time
 	}
 }
 
-// Spells sums up for how long the replica was ahead at a time until the two were level
-// again, and, as negative ones, for how long the master was.
+// spells accumulates how long the replica was ahead at a time until the two were level again. Times
+// for which the master was ahead count as negative.
 //
 //	replica   |...|      |..|    |..|        +3 +2 +2 -1 = 6
 //	level         |......|  |.|..|  |..|
 //	master                    ||             √(9+4+4+1) = 4.2: so clear, 1.4
 //
-// The sum over the root of the sum of squares is a measure that needs no knowledge of
-// how long spells are: if each is as likely to be the one's as the other's, then that
-// it exceeds z has a probability below exp(-z²/2), whatever their lengths (Efron, Student's
-// t-test under symmetry conditions, 1969). One spell alone makes it 1; none counts for
-// more than longSpell, so that after a pause the others are soon to be seen again.
+// The measure is the sum divided by the root of the sum of squares. It needs no knowledge of the
+// lengths of spells. If each spell belongs to either process with equal probability, the measure
+// exceeds z with a probability below exp(-z²/2), whatever the lengths (Efron, Student's t-test
+// under symmetry conditions, 1969). A single spell yields 1. No spell counts for more than
+// longSpell, so that a long pause does not hide the other spells for long.
 type spells struct {
-	now          time.Duration // the one that lasts
-	sum, squares float64       // of those that have ended, in seconds
+	now          time.Duration // the current spell; negative if the master is ahead
+	sum, squares float64       // of the completed spells, in seconds
 }
 
-// take says who has been ahead for how long, next.
+// take records which process was ahead next, and for how long.
 func (s *spells) take(who int, lasts time.Duration) {
 	if who == level || (s.now < 0) != (who == masterAhead) {
 		x := max(-longSpell, min(longSpell, s.now)).Seconds()
@@ -199,22 +196,23 @@ func (s *spells) take(who int, lasts time.Duration) {
 	s.now += time.Duration(who) * lasts
 }
 
-// fade lets time pass.
+// fade reduces the weight of past spells after some time has passed.
 func (s *spells) fade(passed time.Duration) {
 	part := math.Exp(-passed.Seconds() / recently)
 	s.sum, s.squares = part*s.sum, part*s.squares
 }
 
-// clear reports whether it is the replica that has been ahead, and the measure's square
-// is as great as this.
+// clear reports whether the replica is the one ahead, and whether the square of the measure is at
+// least square.
 func (s *spells) clear(square float64) bool {
 	return s.sum > 0 && s.sum*s.sum >= square*s.squares
 }
 
-// slow doubles what the next word takes.
+// slow doubles the lead that the next report needs.
 func (p *pace) slow() { p.need = min(2*p.need, mostLead) }
 
-// moved says that the rank has another master. demoted: this process was it before.
+// moved resets the measurement for a new master of the rank. demoted: this process was master
+// before.
 func (p *pace) moved(demoted bool) {
 	p.asked, p.heard, p.lead, p.spells, p.clocks = 0, false, 0, spells{}, comparison{}
 	if demoted {
@@ -222,27 +220,27 @@ func (p *pace) moved(demoted bool) {
 	}
 }
 
-// A history says when a process has come how far.
+// A history records when a process took its steps.
 type history struct {
 	last  mark
-	marks [paceMarks - 1]mark // earlier ones, markGap apart or more: a ring
-	made  int                 // marks so far
+	marks [paceMarks - 1]mark // earlier ones, at least markGap apart, as a ring
+	made  int                 // number of marks so far
 }
 
-// A mark says when a process had taken so many steps.
+// A mark is a step count and the time at which a process reached it.
 type mark struct {
 	steps uint64
 	at    time.Duration
 }
 
 const (
-	// markGap is how exact a history is.
+	// markGap is the time resolution of a history.
 	markGap = 200 * time.Microsecond
-	// paceMarks is how far it reaches back: some ticks if steps are quick.
+	// paceMarks bounds the marks of a history. They cover some ticks if steps are fast.
 	paceMarks = 128
 )
 
-// step takes a step.
+// step records one step.
 func (h *history) step(now time.Duration) {
 	if h.made == 0 || now-h.mark(h.made-1).at >= markGap {
 		*h.mark(h.made) = h.last
@@ -253,7 +251,7 @@ func (h *history) step(now time.Duration) {
 
 func (h *history) mark(i int) *mark { return &h.marks[i%len(h.marks)] }
 
-// appendTo appends what is remembered, the earliest first. It is never nothing.
+// appendTo appends the recorded marks, earliest first. There is always at least one.
 func (h *history) appendTo(marks []mark) []mark {
 	for i := max(0, h.made-len(h.marks)); i < h.made; i++ {
 		marks = append(marks, *h.mark(i))
@@ -261,16 +259,16 @@ func (h *history) appendTo(marks []mark) []mark {
 	return append(marks, h.last)
 }
 
-// A comparison is of two clocks.
+// A comparison is an estimate of the offset between two clocks.
 type comparison struct {
 	made    bool
-	taken   time.Duration // when, on the own clock
-	took    time.Duration // the round of question and answer
-	further time.Duration // by which the other clock shows more
+	taken   time.Duration // time of the measurement, on the own clock
+	took    time.Duration // round-trip time of question and answer
+	further time.Duration // by how much the other clock is ahead
 }
 
-// take takes what the other clock showed at some time between a question and its answer.
-// The quickest answer says most. With time it says less, since clocks drift.
+// take adds a reading of the other clock, taken between a question and its answer. The reading with
+// the shortest round trip is the most exact. Its weight falls with time because clocks drift.
 func (c *comparison) take(asked, other, now time.Duration) {
 	took := now - asked
 	if c.made && took > c.took+(now-c.taken)/clockDrift {
@@ -279,26 +277,26 @@ func (c *comparison) take(asked, other, now time.Duration) {
 	*c = comparison{true, now, took, other - (asked + took/2)}
 }
 
-// own returns when the other clock showed a time.
+// own converts a time on the other clock to the own clock.
 func (c *comparison) own(other time.Duration) time.Duration { return other - c.further }
 
-// doubt returns by how much that may be wrong.
+// doubt returns the possible error of own.
 func (c *comparison) doubt() time.Duration { return c.took / 2 }
 
-// A paceAnswer says when a master has come how far, the earliest first, and what its
-// clock shows now. It is never without marks.
+// A paceAnswer holds the marks of a master, earliest first, and the reading of its clock now. It
+// has at least one mark.
 type paceAnswer struct {
 	now   time.Duration
 	marks []mark
 }
 
-// steps returns how many the master has taken.
+// steps returns the number of steps that the master has taken.
 func (a paceAnswer) steps() uint64 { return a.marks[len(a.marks)-1].steps }
 
 // markSize is the length of a mark on the wire, in bytes.
 const markSize = 16
 
-// longestClock bounds what a clock shows.
+// longestClock bounds the reading of a clock.
 const longestClock = time.Duration(1) << 60
 
 var errPace = errors.New("not an answer about its pace")
@@ -313,7 +311,7 @@ func (a paceAnswer) encode() []byte {
 	return b
 }
 
-// decodePaceAnswer reads what encode writes, and nothing else.
+// decodePaceAnswer decodes the output of encode and rejects everything else.
 func decodePaceAnswer(b []byte) (a paceAnswer, err error) {
 	n := (len(b) - 8) / markSize
 	if n < 1 || n > paceMarks || len(b) != 8+n*markSize {

@@ -10,45 +10,44 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A Past is the log of what has reached a process from outside: messages of other
-// ranks, and outcomes, in the order in which they came. A program's checkpoint takes
-// the place of what came between its first checkpoint and this one.
+// A Past is the message log of a process: the messages of other ranks and the outcomes that have
+// reached it, in order of arrival. A checkpoint of the program replaces the part of the log since
+// the program's first checkpoint.
 //
 //	prologue, up to the first checkpoint | the last checkpoint | what came after it
 //
-// It is whole or it is nothing: when it would become longer than its limit, or a
-// file cannot be written, it is let go; what came before the first checkpoint is kept,
-// so that another checkpoint can make it whole again.
+// The log is either complete or dropped. It is dropped when it would exceed its limit, or when a
+// file cannot be written. The prologue is kept, so that another checkpoint can complete the log
+// again.
 type Past struct {
 	dir   string
-	limit uint64 // bytes
+	limit uint64 // in bytes
 
 	mu       sync.Mutex
-	prologue *segment // nil: there was no checkpoint yet
-	current  *segment // nil: let go
-	why      string   // it was let go, if that is to be told
-	lapsed   bool     // it has been let go until the next checkpoint
+	prologue *segment // nil before the first checkpoint
+	current  *segment // nil if dropped
+	why      string   // reason for dropping it, if still to be reported
+	lapsed   bool     // it has been dropped until the next checkpoint
 	resumed  bool     // current begins with a checkpoint
-	made     int      // checkpoints so far
+	made     int      // number of checkpoints so far
 	readers  map[view.Process]*reader
 }
 
-// A reader is a new replica that is told this past. While one has not come to the end
-// no checkpoint takes the place of what it has still to read. When it asks again
-// afterwards, because an answer was lost, and there is another checkpoint now, it cannot
-// be told more.
+// A reader is a new replica that reads this log. Until it has reached the end, no checkpoint may
+// replace the part that it still has to read. It may ask again afterwards, because an answer was
+// lost. If the log has a newer checkpoint by then, it gets no more.
 type reader struct {
-	made   int // checkpoints when it began
+	made   int // number of checkpoints when it began
 	active bool
 }
 
 const (
-	pastTail  = 256 << 10 // bytes of the tail after which it is written
-	pastAhead = 64 << 20  // and with which the file is too slow
-	pastPiece = 1 << 20   // bytes that a new replica gets at once
+	pastTail  = 256 << 10 // size of the tail, in bytes, at which it is written
+	pastAhead = 64 << 20  // size of the tail, in bytes, at which the file is too slow
+	pastPiece = 1 << 20   // most bytes that a new replica gets in one answer
 )
 
-// NewPast returns an empty log of at most limit bytes in files of folder dir.
+// NewPast returns an empty log of at most limit bytes, with files in directory dir.
 func NewPast(dir string, limit uint64) (*Past, error) {
 	p := &Past{dir: dir, limit: limit, readers: make(map[view.Process]*reader)}
 	f, err := p.unnamed()
@@ -59,7 +58,7 @@ func NewPast(dir string, limit uint64) (*Past, error) {
 	return p, nil
 }
 
-// unnamed returns a file that nobody else can open.
+// unnamed returns an open file without a name, which no other process can open.
 func (p *Past) unnamed() (*os.File, error) {
 	f, err := os.CreateTemp(p.dir, ".past-*")
 	if err != nil {
@@ -72,9 +71,9 @@ func (p *Past) unnamed() (*os.File, error) {
 	return f, nil
 }
 
-// keep appends what a protocol has delivered to rank self and shown to it. The
-// caller is to call write with due, if it is not nil, and to tell why the log was let
-// go, if it was for good or, which is told once, until the next checkpoint.
+// keep appends what a protocol has delivered to rank self and decided for it. If due is not nil,
+// the caller must call write with it. If why is not empty, the log has been dropped, and the caller
+// must report that: forGood, or until the next checkpoint, which is reported once.
 func (p *Past) keep(out protection.Output, self int) (due *segment, why string, forGood bool) {
 	if len(out.Deliver)+len(out.Decided) == 0 {
 		return nil, "", false
@@ -88,7 +87,7 @@ func (p *Past) keep(out protection.Output, self int) (due *segment, why string, 
 	return p.due(), why, p.prologue == nil
 }
 
-// due returns the segment that is to be written, if there is one.
+// due returns the segment to write, if there is one.
 func (p *Past) due() *segment {
 	if s := p.current; s != nil && !s.busy && len(s.tail) >= pastTail {
 		s.busy = true
@@ -117,7 +116,7 @@ func (p *Past) append(out protection.Output, self int) {
 
 func (p *Past) length() uint64 { return p.prologue.length() + p.current.length() }
 
-// letGo gives the log up. p.mu is held.
+// letGo drops the log. p.mu is held.
 func (p *Past) letGo(why string) {
 	p.current.close()
 	if p.current = nil; !p.lapsed {
@@ -125,7 +124,7 @@ func (p *Past) letGo(why string) {
 	}
 }
 
-// write moves the tail of s into its file until it is short.
+// write moves the tail of s into its file until the tail is short.
 func (p *Past) write(s *segment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,9 +134,9 @@ func (p *Past) write(s *segment) {
 	s.busy = false
 }
 
-// piece returns what follows a position, for process to, and whether it goes to the
-// end. It is nothing, and not the end, when the log has been let go or is not so long.
-// At position 0 there is but the byte that says how the log begins.
+// piece returns the bytes that follow a position, for process to, and whether they reach the end.
+// It returns nil and false when the log has been dropped or is shorter. Position 0 holds the single
+// byte that states how the log begins.
 func (p *Past) piece(to view.Process, position uint64) (b []byte, last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,7 +165,7 @@ func (p *Past) piece(to view.Process, position uint64) (b []byte, last bool) {
 	return b, last
 }
 
-// isRead reports whether a process of view v reads the log.
+// isRead reports whether a live process of view v is reading the log.
 func (p *Past) isRead(v view.View) bool {
 	maps.DeleteFunc(p.readers, func(q view.Process, r *reader) bool { return !v.Live(q) })
 	for _, r := range p.readers {
@@ -177,7 +176,7 @@ func (p *Past) isRead(v view.View) bool {
 	return false
 }
 
-// close lets go of the log without a word; p may be nil.
+// close drops the log without a report; p may be nil.
 func (p *Past) close() {
 	if p == nil {
 		return

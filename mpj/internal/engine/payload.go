@@ -6,18 +6,18 @@ import (
 	"unsafe"
 )
 
-// Large payloads are used again: to get fresh memory from the system costs more
-// than to copy a message into it.
+// Large payloads are reused: allocating fresh memory from the system costs more than copying a
+// message into it.
 
-// Payloads of these sizes, in powers of two, are kept. Smaller ones are cheap,
-// and larger ones too rare to hold on to.
+// The smallest and largest kept payloads, as powers of two. Smaller ones are cheap, and larger ones
+// too rare to keep.
 const (
 	smallestKept = 12 // 4 KiB
 	largestKept  = 23 // 8 MiB
 )
 
-// kept has the free ones by the power, each as a *byte, its first: that takes no
-// allocation to put into a pool, as a slice does.
+// kept holds the free payloads by power. Each is stored as a *byte, its first element, because
+// putting that into a pool does not allocate, and putting a slice does.
 var kept [largestKept + 1]sync.Pool
 
 // allocate returns size bytes of any content, for the payload of a message.
@@ -32,7 +32,7 @@ func allocate(size int) []byte {
 	return make([]byte, size, 1<<power)
 }
 
-// release takes a payload that nobody uses any more.
+// release takes back a payload that is no longer used.
 func release(payload []byte) {
 	power := bits.Len(uint(cap(payload))) - 1
 	if power >= smallestKept && power <= largestKept && cap(payload) == 1<<power {
@@ -47,15 +47,15 @@ func duplicate(payload []byte) []byte {
 	return b
 }
 
-// Short payloads that wait to be acknowledged have a pool of each engine's own,
-// which its mutex guards: that of sync allocates when it takes something back.
+// Short payloads that wait to be acknowledged come from a pool of the engine's own, guarded by its
+// mutex. A sync.Pool of slices would allocate when it takes one back.
 const (
 	shortPayload = 1 << 10 // bytes
 	shortsKept   = 2 * ackFrames
 )
 
-// lendOut returns an empty slice with room for size bytes, until giveBack. e.mu
-// is held.
+// lendOut returns an empty slice with room for size bytes, to be returned with giveBack. e.mu is
+// held.
 func (e *Engine) lendOut(size int) []byte {
 	if size > shortPayload {
 		return allocate(size)[:0]
@@ -75,8 +75,8 @@ func (e *Engine) copyOf(payload []byte) []byte {
 	return b
 }
 
-// room returns size bytes of any content. Short ones are from the pool as long as
-// it has not lent out too many: each has room for more than it is asked for.
+// room returns size bytes of any content. Short ones come from the pool as long as it has not lent
+// out too many, because each has more room than requested.
 func (e *Engine) room(size int) []byte {
 	if size == 0 || size > shortPayload {
 		return allocate(size)
@@ -93,7 +93,7 @@ func (e *Engine) room(size int) []byte {
 	return make([]byte, size)
 }
 
-// giveBack takes what lendOut or room lent.
+// giveBack takes back what lendOut or room returned.
 func (e *Engine) giveBack(b []byte) {
 	switch {
 	case cap(b) != shortPayload:

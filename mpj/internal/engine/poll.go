@@ -6,20 +6,20 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// A Bell is where this process sleeps until another has put something into one
-// of its rings, or made room in one: see channel.Bell.
+// A Bell is where this process sleeps until another has put something into one of its rings, or
+// made room in one: see channel.Bell.
 type Bell interface {
-	Arm()    // from now on others ring
+	Arm()    // from now on other processes ring
 	Sleep()  // until rung or disarmed
-	Disarm() // others need not ring; ends Sleep
+	Disarm() // other processes need not ring; ends Sleep
 }
 
-// A ring is a channel's end in shared memory. It never blocks, and somebody has
-// to look at it.
+// A ring is a channel's end in shared memory. It never blocks, and a goroutine of the engine must
+// poll it.
 type (
 	ringReceiver interface {
 		Ready() bool
-		Arrived() bool // the same without the end: a single load
+		Arrived() bool // Ready without the check for the end: a single load
 		TryReceive(alloc func(frame.Header) []byte) (frame.Frame, bool, error)
 	}
 	ringSender interface {
@@ -27,41 +27,42 @@ type (
 	}
 )
 
-// A poller is what the engine needs to know of its rings. Who looks at them?
+// A poller is the engine's state about its rings. It is in one of three states, which differ in who
+// polls:
 //
 //	spinning   a goroutine of the program that waits in a call: the fast case,
-//	           in which nobody makes a system call; see spin.go
-//	watching   the pump, which sleeps at the bell: when all that wait have spun
-//	           for long enough, or the program computes
-//	resting    nobody: the program is between two calls. If it has not come back
-//	           within restTime, the pump watches.
+//	           without system calls; see spin.go
+//	watching   the pump, which sleeps at the bell: all waiting goroutines have
+//	           spun for long enough, or the program computes
+//	resting    no goroutine: the program is between two calls. If it has not
+//	           come back within restTime, the pump watches.
 type poller struct {
 	bell    Bell
 	crowded bool // more processes than processors: spinning keeps others from working
 
-	inlets   []*inlet // those with rings; replaced, not changed
-	next     int      // where the next pass begins, so that none comes first always
+	inlets   []*inlet // inlets with rings; replaced, never modified
+	next     int      // where the next pass begins, so that no inlet is always first
 	pushing  []*outlet
 	fetches  []*fetch
-	polls    uint64 // passes so far
+	polls    uint64 // number of passes so far
 	spinning bool
-	slow     int     // waits that are not to yield, since a yield took long
-	awaited  *waiter // of whoever spins
+	slow     int     // waits that should not yield, since a yield took long
+	awaited  *waiter // waiter of the goroutine that spins
 	watching bool
 	pumping  bool          // the pump is at the bell, or has not left it yet
-	dozing   bool          // whoever spins sleeps at the bell
+	dozing   bool          // the goroutine that spins sleeps at the bell
 	kick     chan struct{} // of capacity 1: watching has changed
 }
 
-// restTime is how long the program may stay away before the pump watches.
+// restTime is how long the program may be outside the engine's calls before the pump watches.
 const restTime = time.Millisecond
 
-// free reports whether the caller may spin: there are rings and nobody does.
+// free reports whether the caller may spin: there are rings, and no goroutine spins.
 func (p *poller) free() bool {
 	return !p.spinning && (len(p.inlets) > 0 || len(p.pushing) > 0)
 }
 
-// watch lets the pump watch the rings if nobody looks at them.
+// watch makes the pump watch the rings if no goroutine polls them.
 func (p *poller) watch() {
 	if p.bell == nil || p.spinning || p.watching {
 		return
@@ -81,7 +82,7 @@ func (p *poller) rest() {
 	}
 }
 
-// leave lets the pump go on with what the program has left to do. e.mu is held.
+// leave makes the pump continue the transfers that the program leaves pending. e.mu is held.
 func (e *Engine) leave() {
 	if len(e.poller.pushing) > 0 || e.bodies > 0 || len(e.sleepers) > 0 {
 		e.poller.watch()
@@ -89,8 +90,8 @@ func (e *Engine) leave() {
 	}
 }
 
-// progress takes what is in the rings and fills those with room, and reports
-// whether there was anything. It never blocks. e.mu is held.
+// progress takes the frames from the rings, fills rings that have room, and reports whether it
+// moved any. It never blocks. e.mu is held.
 func (e *Engine) progress() (moved bool) {
 	p := &e.poller
 	p.polls++
@@ -117,7 +118,7 @@ func (e *Engine) progress() (moved bool) {
 	return moved
 }
 
-// advance makes progress, unless a goroutine spins: it does so then, and looks at
+// advance makes progress, unless a goroutine spins: that goroutine makes progress itself, and polls
 // the rings without the engine's mutex. e.mu is held.
 func (e *Engine) advance() {
 	if !e.poller.spinning {
@@ -125,7 +126,7 @@ func (e *Engine) advance() {
 	}
 }
 
-// drainMost bounds the frames of one pass, so that no ring waits for another.
+// drainMost bounds the frames of one pass, so that no ring waits long for another.
 const drainMost = 32
 
 // drain takes frames from a ring.
@@ -142,7 +143,7 @@ func (e *Engine) drain(in *inlet) {
 	}
 }
 
-// pushAll fills the rings of the outlets that have something for them.
+// pushAll fills the rings of the outlets with queued frames.
 func (e *Engine) pushAll() (moved bool) {
 	p := &e.poller
 	left := p.pushing[:0]
@@ -171,7 +172,7 @@ func (e *Engine) addRing(in *inlet) {
 	p.watch()
 }
 
-// closeRing ends a ring: from has nothing more to say, or is broken.
+// closeRing closes a ring whose sender has ended it or violated the protocol.
 func (e *Engine) closeRing(in *inlet, err error) {
 	p := &e.poller
 	kept := make([]*inlet, 0, len(p.inlets))

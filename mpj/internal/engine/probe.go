@@ -6,9 +6,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// Probe waits for a message that a receive from source with tag would take,
-// and describes it. With a named source that is the same message at all
-// replicas; from AnySource it is a decision.
+// Probe waits for a message that a receive from source with tag would take, and describes it. With
+// a named source, that is the same message at all replicas; from AnySource, it is a decision.
 func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 	var found Status
 	look := func(b *mailbox) bool {
@@ -45,8 +44,8 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 	return statusFrom(values), nil
 }
 
-// Iprobe describes the message that Probe would describe now, if there is one.
-// That is a decision also with a named source.
+// Iprobe describes the message that Probe would describe now, if there is one. That is a decision
+// even with a named source.
 func (e *Engine) Iprobe(context uint32, source int, tag int32) (s Status, ok bool, err error) {
 	defer func() { giveWay(ok) }()
 	w := waiters.Get().(*waiter)
@@ -73,7 +72,7 @@ func (b *mailbox) forgetProbe(w *waiter) {
 	b.probes = slices.DeleteFunc(b.probes, func(p *waiter) bool { return p == w })
 }
 
-// valuesOf is the outcome that says s.
+// valuesOf encodes s as the values of an outcome.
 func valuesOf(s Status) []uint64 {
 	return []uint64{uint64(s.Source), uint64(s.Tag), uint64(s.Size)}
 }

@@ -2,17 +2,16 @@ package engine
 
 import "github.com/p2pmpi/p2pmpi/internal/protection"
 
-// flowLimit is how many bytes may be on their way, or kept for processes that
-// lack them, before a send of a protected engine waits. Raising it costs memory
-// and hides slow links; lowering it makes every sender wait for the slowest
-// replica.
+// flowLimit is how many bytes may be queued, or kept for processes that lack them, before a send of
+// a protected engine waits. Raising it costs memory and hides slow links; lowering it makes every
+// sender wait for the slowest replica.
 var flowLimit = 64 << 20 // a variable for tests
 
-// load is what flowLimit limits. e.mu is held.
+// load is the number of bytes that flowLimit limits. e.mu is held.
 func (e *Engine) load() int { return e.queued + e.protocol.Retained() }
 
-// relieve ends the waits that a lower load ends. It is called while frames are written,
-// so it sends none. e.mu is held.
+// relieve ends the waits of sends once the load has fallen below flowLimit. It is called while
+// frames are written, so it sends none. e.mu is held.
 func (e *Engine) relieve() {
 	if len(e.stalled) > 0 && e.load() < flowLimit {
 		for _, h := range e.stalled {
@@ -25,7 +24,7 @@ func (e *Engine) relieve() {
 	e.flush.wake()
 }
 
-// protect sends m, whose payload is the protocol's from now on.
+// protect sends m, whose payload belongs to the protocol from now on.
 func (e *Engine) protect(m protection.Message) {
 	if m.Dest != e.self.Rank && usedAgain(m.Payload) {
 		e.lent[&m.Payload[0]] = 1
@@ -39,15 +38,15 @@ func (e *Engine) protect(m protection.Message) {
 	e.writeTo(m.Dest)
 }
 
-// directLoad is how many bytes others may lack of this process's messages for a
-// send to write by itself. It is less than the system keeps for a connection, so
-// that the send does not wait for a replica that hangs.
+// directLoad is the most bytes of this process's messages that other processes may lack for a send
+// to write by itself. It is less than the system buffers for a connection, so the send does not
+// wait for a replica that hangs.
 const directLoad = 32 << 10
 
-// noRank is none.
+// noRank stands for no rank.
 const noRank = -1
 
-// usedAgain reports whether a payload's memory is worth to be used again.
+// usedAgain reports whether a payload's memory is worth reusing.
 func usedAgain(payload []byte) bool {
 	return len(payload) >= 1<<smallestKept || len(payload) > 0 && cap(payload) == shortPayload
 }
@@ -62,7 +61,7 @@ func (e *Engine) hold(payload []byte) {
 	}
 }
 
-// letGo takes a user away. A payload without any is used again.
+// letGo removes a user of a payload. The memory of a payload without users is reused.
 func (e *Engine) letGo(payload []byte) {
 	if !usedAgain(payload) {
 		return

@@ -2,7 +2,7 @@ package engine
 
 import "time"
 
-// pump is the goroutine that watches the rings while the program does not.
+// pump is the goroutine that polls the rings while no goroutine of the program does.
 func (e *Engine) pump() {
 	defer e.running.Done()
 	p := &e.poller
@@ -28,7 +28,7 @@ func (e *Engine) pump() {
 	}
 }
 
-// watchBell polls and sleeps at the bell as long as the pump is to watch.
+// watchBell polls the rings, and sleeps at the bell, for as long as the pump should watch.
 func (e *Engine) watchBell() {
 	armed := false
 	for {
@@ -46,7 +46,7 @@ func (e *Engine) watchBell() {
 			armed = false
 		case !armed:
 			e.poller.bell.Arm()
-			armed = true // and look once more
+			armed = true // and poll once more
 		default:
 			e.poller.bell.Sleep()
 			armed = false

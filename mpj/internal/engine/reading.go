@@ -8,16 +8,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// Within a machine an announcement says where the payload is, and the receiver
-// may read it from there instead of asking for it:
+// Within a machine, an announcement contains the address of the payload. The receiver may read the
+// payload from there instead of asking for it:
 //
 //	Announce, address ->  read, when a receive has matched  <- Clear, not needed
 //
-// That is one copy where a ring has two, and the sender has nothing to do
-// meanwhile. But the two copies of a ring go on at the same time if a processor is
-// free for each, and stay within the second-level caches, which the system's
-// copy of a long payload does not. So reading is for exchanges, in which both
-// processors are busy anyway. On two, in µs, ring and reading:
+// That takes one copy where a ring takes two, and the sender has nothing to do meanwhile. But the
+// two copies of a ring run in parallel if a processor is free for each. They also stay within the
+// second-level caches, which the system's copy of a long payload does not. So the engine reads only
+// in exchanges, in which both processors are busy anyway. Times on two processors in µs, by ring
+// and by reading:
 //
 //	                         128 KiB     256 KiB       1 MiB      4 MiB
 //	2 ranks  latency                     28    51   110   197  586  1256
@@ -28,8 +28,8 @@ import (
 //	         allreduce      153  148    344   291  1711  1462
 //	         bcast, always read         119   112   492   547
 //
-// (e2e/bench -only 'mpj shm n=(2|4)/(latency|bidirectional|alltoall|allreduce|bcast)';
-// with 4 ranks runs differ by a fifth. An allreduce sends parts of its length.)
+// (e2e/bench -only 'mpj shm n=(2|4)/(latency|bidirectional|alltoall|allreduce|bcast)'; with 4
+// ranks, runs differ by a fifth. An allreduce sends parts of its length.)
 
 // readLimit is the longest payload that is read, in bytes.
 const readLimit = channel.ReadMost / 2
@@ -39,7 +39,7 @@ type memorySender interface {
 	Address(payload []byte) uint64
 }
 
-// A memoryReader is the other end.
+// A memoryReader is the receiving end of a memorySender.
 type memoryReader interface {
 	CanRead() bool
 	ReadMemory(address uint64, b []byte) error
@@ -48,8 +48,8 @@ type memoryReader interface {
 // addressSize is the length of an address in the payload of an announcement.
 const addressSize = 8
 
-// attachAddress puts into an announcement where its payload is, if the receiver may
-// read it there. r keeps it, on the heap, until the receiver is done.
+// attachAddress adds the address of the payload to an announcement, if the receiver may read it
+// there. The address stays in r, on the heap, until the receiver is done.
 func (o *outlet) attachAddress(f *frame.Frame, r *Request) {
 	if n := len(r.body); o.memory != nil && n > 0 && n <= readLimit {
 		binary.LittleEndian.PutUint64(r.address[:], o.memory.Address(r.body))
@@ -57,18 +57,18 @@ func (o *outlet) attachAddress(f *frame.Frame, r *Request) {
 	}
 }
 
-// reads reports whether this process is to read m: if the sender has its hands full
-// with what this process sends.
+// reads reports whether this process should read m from its sender: it can, and transfers of other
+// payloads are pending here.
 func (e *Engine) reads(in *inlet, m message) bool {
 	return m.address != 0 && m.full <= readLimit && e.bodies > 0 && in.memory != nil && in.memory.CanRead()
 }
 
-// read reads m into the buffer of r, which it has matched. It takes some 50 µs at
-// most. e.mu is held.
+// read reads m into the buffer of r, which it has matched. It takes at most some 50 µs. e.mu is
+// held.
 func (e *Engine) read(in *inlet, r *Request, m message) {
 	switch err := in.memory.ReadMemory(m.address, r.buf[:m.full]); {
 	case errors.Is(err, channel.ErrUnreadable):
-		e.askFor(in, r, m.Seq) // in vain if its sender has ended: a view will say so
+		e.askFor(in, r, m.Seq) // useless if its sender has ended: a view will follow
 	case err != nil:
 		e.fail(protocolError(in.from, err))
 	default:

@@ -11,18 +11,18 @@ import (
 // A letter names a message to or from a rank.
 type letter struct {
 	context uint32
-	rank    int // the other one
+	rank    int // the other rank
 	seq     uint64
 }
 
-// That a message has been matched each replica of its destination reports by a Receipt:
-// of a synchronous one to all replicas of its source, of others to those that have
-// asked with a Query, because their send waits. Reports are not
-// numbered and not kept. When one may have been lost with a process or a channel,
-// the sender asks, and those that have matched report anew.
+// Each replica of a message's destination reports the match by a Receipt. For a synchronous message
+// it sends the Receipt to all replicas of the source. For others it sends it to the replicas that
+// have asked with a Query, because their send waits. Receipts are neither numbered nor kept. When
+// one may have been lost with a process or a channel, the sender asks, and the replicas that have
+// matched report again.
 
-// sendSynchronously sends m so that r is done when it has been matched. A
-// message to this process itself may be, before protect returns.
+// sendSynchronously sends m. r is done when m has been matched. A message to this process itself
+// may be matched before protect returns.
 func (e *Engine) sendSynchronously(r *Request, m protection.Message) {
 	h := e.next(m.Context, m.Dest, len(m.Payload))
 	h.sync = true
@@ -31,12 +31,12 @@ func (e *Engine) sendSynchronously(r *Request, m protection.Message) {
 		delete(e.receipts, h.name)
 		h.matched = true
 	}
-	if e.sendHeld(r, &h, m); !h.over { // all may have matched it, and this process not have heard
+	if e.sendHeld(r, &h, m); !h.over { // all replicas may have matched it without this process having heard
 		e.query(&h)
 	}
 }
 
-// report tells the replicas of its source that m has been matched, if they want to know.
+// report reports the match of m to the replicas of its source that need to know.
 func (e *Engine) report(m message) {
 	name := letter{m.Context, m.Source, m.Seq}
 	switch {
@@ -64,8 +64,7 @@ func (e *Engine) tellMatched(to view.Process, context uint32, seq uint64) {
 	}})
 }
 
-// receipt takes the news that a replica has matched a message, maybe before this process
-// sends it.
+// receipt records that a replica has matched a message, possibly before this process sends it.
 func (e *Engine) receipt(name letter, replica int) {
 	if h, ok := e.held[name]; ok {
 		h.report(replica)
@@ -77,11 +76,11 @@ func (e *Engine) receipt(name letter, replica int) {
 	}
 }
 
-// maxReceipts bounds what others can make this process remember. One that is
-// forgotten is asked for when the view changes.
+// maxReceipts bounds the entries that other processes can make this process remember. A forgotten
+// receipt is asked for when the view changes.
 const maxReceipts = 1 << 16
 
-// arrivedReceipt takes a Receipt or a Query of another process.
+// arrivedReceipt processes a Receipt or a Query of another process.
 func (e *Engine) arrivedReceipt(from view.Process, f frame.Header) {
 	name := letter{f.Context, from.Rank, f.Seq}
 	switch {
@@ -99,13 +98,14 @@ func (e *Engine) arrivedReceipt(from view.Process, f frame.Header) {
 	}
 }
 
-// hasMatched reports whether a message has come and its receive as well, or none will.
+// hasMatched reports whether a message has arrived and either been matched or will never be.
 func (e *Engine) hasMatched(name letter) bool {
 	return e.protocol.Received(name.context, name.rank) >= name.seq &&
 		(e.ending || !e.mailbox(name.context).has(name.rank, name.seq))
 }
 
-// answerAsked answers who has asked for what a checkpoint holds as received.
+// answerAsked answers the processes that have asked for messages that a checkpoint holds as
+// received.
 func (e *Engine) answerAsked() {
 	for name, by := range e.asked {
 		if e.hasMatched(name) {
@@ -117,16 +117,16 @@ func (e *Engine) answerAsked() {
 	}
 }
 
-// ask takes note that p wants to know when a message of its rank is matched. There are as
-// many of those as messages are here, and maxReceipts more that have not come. The
-// master of a rank asks behind its message.
+// ask records that p must be told when a message of its rank is matched. Queries are bounded by the
+// number of messages here plus maxReceipts for messages that have not arrived. The master of a rank
+// sends its query after the message.
 func (e *Engine) ask(name letter, p view.Process) {
 	if !slices.Contains(e.asked[name], p) {
 		e.asked[name] = append(e.asked[name], p)
 	}
 }
 
-// queryAll asks anew what has been matched: at all ranks, or at one.
+// queryAll asks again for the matches of all held sends, to one rank or, if rank is noRank, to all.
 func (e *Engine) queryAll(rank int) {
 	for _, h := range e.held {
 		if rank == noRank || h.name.rank == rank {
@@ -135,7 +135,7 @@ func (e *Engine) queryAll(rank int) {
 	}
 }
 
-// query asks who has matched one message.
+// query asks all replicas of the destination whether they have matched one message.
 func (e *Engine) query(h *heldSend) {
 	if h.name.rank == e.self.Rank {
 		return

@@ -9,11 +9,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// announce sends the header of a message whose payload goes when it is asked
-// for. r is done then.
+// announce sends the header of a message whose payload follows on request. r is done once the
+// payload has been sent or is not needed.
 func (e *Engine) announce(r *Request, context uint32, dest int, tag int32, payload []byte) {
-	r.context, r.source, r.tag = context, dest, tag                        // dest will ask for it
-	if dest != e.self.Rank && e.outlet(view.Process{Rank: dest}).dropped { // it has finished
+	r.context, r.source, r.tag = context, dest, tag                        // dest will ask for the payload
+	if dest != e.self.Rank && e.outlet(view.Process{Rank: dest}).dropped { // dest has finished
 		r.finish()
 		return
 	}
@@ -42,20 +42,18 @@ func (e *Engine) numbered(o *outlet, kind frame.Kind) frame.Frame {
 	return frame.Frame{Header: frame.Header{Kind: kind, Seq: o.seq}}
 }
 
-// setName puts the number of an announced message into the header of a Clear or a
-// Body.
+// setName stores the number of an announced message in the header of a Clear or a Body.
 func setName(h *frame.Header, seq uint64) { h.Context, h.Tag = uint32(seq), int32(uint32(seq>>32)) }
 
 func nameOf(h frame.Header) uint64 { return uint64(h.Context) | uint64(uint32(h.Tag))<<32 }
 
-// bodyDone takes note that a payload waits no more.
+// bodyDone records that one pending payload is done.
 func (e *Engine) bodyDone() {
 	e.bodies--
 	e.flush.wake()
 }
 
-// clear gets the payload of an announced message, or tells its sender that
-// nobody has room for it.
+// clear gets the payload of an announced message, or tells its sender that there is no room for it.
 func (e *Engine) clear(r *Request, m message) {
 	in := e.inlets[m.Source]
 	switch {
@@ -84,11 +82,11 @@ func (e *Engine) askFor(in *inlet, r *Request, name uint64) {
 	e.answer(in.from, name, needed)
 }
 
-// What a Clear says in its rank: whether a Body is to follow.
+// The rank field of a Clear: whether a Body should follow.
 const (
 	needed     = 0
 	notNeeded  = 1 // there is no room for it, or it has been read
-	unreadable = 2 // it has to come through the ring
+	unreadable = 2 // it must come through the ring
 )
 
 // answer sends a Clear.
@@ -109,7 +107,7 @@ func (e *Engine) takeAnnounce(in *inlet, f *frame.Frame) error {
 	default:
 		return fmt.Errorf("announcement with %d bytes", len(f.Payload))
 	}
-	f.Payload = nil // is used again
+	f.Payload = nil // its memory is reused
 	m.Message = protection.DataMessage(*f, in.from.Rank, e.self.Rank)
 	e.deliverDirect(m)
 	return nil
@@ -119,7 +117,7 @@ func (e *Engine) takeClear(from view.Process, h frame.Header) error {
 	o := e.outlet(from)
 	r := o.announced[nameOf(h)]
 	switch {
-	case o.dropped: // from has finished since: the send is done
+	case o.dropped: // the sender of the Clear has finished since: the send is done
 		return nil
 	case r == nil:
 		return fmt.Errorf("no message %d was announced", nameOf(h))

@@ -8,40 +8,40 @@ func statusOf(m message) Status {
 	return Status{Source: m.Source, Tag: m.Tag, Size: m.size()}
 }
 
-// A Request is a send, a receive or an operation of the caller's under way. It
-// belongs to the engine until it is done.
+// A Request is a pending send, receive or operation of the caller's. It belongs to the engine until
+// it is done.
 type Request struct {
-	// Of a receive:
+	// For a receive:
 	source int
 	tag    int32
 	buf    []byte
 	whole  bool // takes a message of any length, in a buffer of its own
-	hold   bool // of Mprobe: is done once it has its message, and takes it later
-	posted bool // is in its mailbox
-	// Of a receive in a protected engine:
+	hold   bool // for Mprobe: done once it has its message, whose payload is taken later
+	posted bool // it is in its mailbox
+	// For a receive in a protected engine:
 	wildcard bool // source was AnySource
 	exact    bool // takes the message (source, seq) and no other
 	seq      uint64
-	point    protection.Point // of a wildcard
-	proposed bool             // the protocol has been given bound as its outcome
-	bound    message          // of hold: the message that it has
+	point    protection.Point // point of a wildcard
+	proposed bool             // bound has been proposed to the protocol as the outcome
+	bound    message          // message that a proposed wildcard or a hold request has
 
-	// Of a send whose payload waits for its receive, which is to rank source:
+	// For a send to rank source whose payload waits for its receive:
 	context   uint32
 	body      []byte
-	announced bool              // and not asked for
-	address   [addressSize]byte // of body, for the announcement
+	announced bool              // announced, and the receiver has not asked for it
+	address   [addressSize]byte // address of body, for the announcement
 
-	operation bool // ends with Finish
+	operation bool // completed by Finish
 
 	done    bool
-	err     error // why it failed
+	err     error // why it failed; nil otherwise
 	status  Status
 	payload []byte // received, not yet copied to buf
 	waiter  *waiter
 }
 
-// request returns one that recycle gave back, or a new one. e.mu is held.
+// request returns a recycled request, or a new one. e.mu is held.
 func (e *Engine) request() *Request {
 	if last := len(e.requests) - 1; last >= 0 {
 		r := e.requests[last]
@@ -51,7 +51,7 @@ func (e *Engine) request() *Request {
 	return new(Request)
 }
 
-// recycle takes a request that nobody knows any more. e.mu is held.
+// recycle takes back a request without any other references. e.mu is held.
 func (e *Engine) recycle(r *Request) {
 	*r = Request{}
 	if len(e.requests) < spare {
@@ -59,11 +59,11 @@ func (e *Engine) recycle(r *Request) {
 	}
 }
 
-// spare bounds the requests and waiters that are kept: one of each for every
-// goroutine that is in a call.
+// spare bounds the requests and waiters that are kept: one of each for every goroutine that is in a
+// call.
 const spare = 16
 
-// complete ends receive r with m, whose payload is here.
+// complete ends receive r with m, whose payload has arrived.
 func (r *Request) complete(m message) {
 	r.status, r.bound = statusOf(m), message{}
 	if r.hold {
@@ -106,9 +106,8 @@ func (e *Engine) wait(r *Request) error {
 	return nil
 }
 
-// result returns what has become of r. It copies what r received to its
-// buffer if it is not there already: the program's own goroutine does that,
-// without holding the engine up.
+// result returns the result of r. If the received payload is not in r's buffer yet, result copies
+// it there. The program's own goroutine does that, without delaying the engine.
 func (r *Request) result() (Status, error) {
 	if r.err != nil {
 		return r.status, r.err
@@ -154,15 +153,15 @@ func (e *Engine) Finish(r *Request, s Status, err error) {
 	r.finish()
 }
 
-// Go runs f in a goroutine that Close waits for. Once the engine has stopped
-// every call of f on it fails, so that f ends.
+// Go runs f in a goroutine that Close waits for. Once the engine has stopped, every call that f
+// makes on it fails, so that f can end.
 func (e *Engine) Go(f func()) {
 	e.running.Go(f)
 }
 
-// Cancel cancels a receive that has not matched: it is done then, and its
-// Status says so. Any other request goes on. Replicas cannot do it, because
-// a named receive of one may have matched when that of another has not.
+// Cancel cancels a receive that has not matched: the receive is then done, and its Status reports
+// the cancellation. Cancel has no effect on other requests. Replicas cannot cancel, because a named
+// receive of one may have matched when that of another has not.
 func (e *Engine) Cancel(r *Request) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// A segment is a part of a Past: a file, and the end of it in memory.
+// A segment is a part of a Past: a file, and the end of the segment in memory.
 //
 //	tail --> writing --> file
 //
 // A nil segment is empty. The mutex of the Past guards it.
 type segment struct {
-	file    *os.File // nil: closed
+	file    *os.File // nil if closed
 	written uint64   // bytes in the file
-	writing []byte   // behind those, on its way to the file
-	tail    []byte   // behind those
-	spare   []byte   // memory of an earlier tail
-	busy    bool     // somebody writes
+	writing []byte   // bytes after those, being written to the file
+	tail    []byte   // bytes after those
+	spare   []byte   // memory of an earlier tail, for reuse
+	busy    bool     // a goroutine writes
 }
 
 func (s *segment) length() uint64 {
@@ -34,8 +34,7 @@ func (s *segment) close() {
 	*s = segment{busy: s.busy}
 }
 
-// write moves the tail into the file until it is short. mu is held, but not while it
-// writes.
+// write moves the tail into the file until the tail is short. mu is held, but not while it writes.
 func (s *segment) write(mu *sync.Mutex) error {
 	for s.file != nil && len(s.tail) >= pastTail {
 		s.writing, s.tail = s.tail, s.spare[:0]
@@ -58,9 +57,9 @@ func (s *segment) write(mu *sync.Mutex) error {
 	return nil
 }
 
-// piece returns what follows a position, and whether it goes to the end. It is nothing,
-// and not the end, when there is no such position, or the file cannot be read. mu is
-// held, but not while it reads.
+// piece returns the bytes that follow a position, and whether they reach the end. It returns nil
+// and false when there is no such position, or when the file cannot be read. mu is held, but not
+// while it reads.
 func (s *segment) piece(position uint64, mu *sync.Mutex) (b []byte, last bool) {
 	switch end := s.length(); {
 	case s.file == nil || position > end:

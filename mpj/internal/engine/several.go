@@ -2,8 +2,8 @@ package engine
 
 import "runtime"
 
-// The calls here look at several requests at once. What they find depends on
-// timing, so it is a decision.
+// The calls here inspect several requests at once. Their result depends on timing, so it is a
+// decision.
 
 // Waitany waits until one of the requests is done and returns its index.
 func (e *Engine) Waitany(rs []*Request) (int, error) {
@@ -23,7 +23,7 @@ func (e *Engine) Waitany(rs []*Request) (int, error) {
 	return done[0], nil
 }
 
-// waitDirect is Waitany where the process decides for itself.
+// waitDirect is Waitany in an engine without a protocol.
 func (e *Engine) waitDirect(rs []*Request) (int, error) {
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
@@ -82,16 +82,15 @@ func (e *Engine) Testany(rs []*Request) (int, error) {
 	return done[0], nil
 }
 
-// giveWay lets other goroutines run after a look that found nothing: a program
-// that polls would else keep those that read its messages waiting for a whole
-// time slice, again and again.
+// giveWay lets other goroutines run after a test that found nothing. Otherwise, a program that
+// polls would repeatedly delay the goroutines that read its messages by a whole time slice.
 func giveWay(found bool) {
 	if !found {
 		runtime.Gosched()
 	}
 }
 
-// look makes what progress can be made and returns what find then finds.
+// look makes progress and returns the result of find.
 func (e *Engine) look(find func() int) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -107,8 +106,8 @@ func (e *Engine) Testsome(rs []*Request) ([]int, error) {
 	return e.decideRequests(rs, func() ([]uint64, bool) { return allDone(rs), true })
 }
 
-// Testall reports whether all requests are done. At a replica they may not be
-// so yet, but will: Wait for them.
+// Testall reports whether all requests are done. At a replica, they may not be done yet, but will
+// be: the caller must call Wait for them.
 func (e *Engine) Testall(rs []*Request) (bool, error) {
 	if e.protocol == nil {
 		pending, err := e.look(func() int { return indexPending(rs) })

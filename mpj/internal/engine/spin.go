@@ -5,39 +5,39 @@ import (
 	"time"
 )
 
-// A goroutine that waits looks at the rings itself. How long, and what it does
-// between two looks, depends on whether there is a processor for each rank:
+// A goroutine that waits polls the rings itself. How long it polls, and what it does between two
+// looks, depends on whether there is a processor for each rank:
 //
 //	                 at first     after spinTime       in the end
 //	enough           looks        yields every time    the pump, at the bell
 //	crowded          yields every time                 sleeps at the bell itself
 //
-// To yield hands the processor to a rank that has something to do, for a third
-// of what it costs to sleep and be woken. It does no good where the scheduler
-// keeps the ranks apart in groups (sched_autogroup, cgroups), or when the others
-// compute: hence the bell. Where other programs compute, each yield costs their
-// time slices: after one that took slowYield the next waits sleep at once.
+// A yield hands the processor to a rank that has work to do, for a third of the cost of sleeping
+// and being woken. It is useless where the scheduler keeps the ranks apart in groups
+// (sched_autogroup, cgroups), or when the other ranks compute; the bell covers those cases. Where
+// other programs compute, each yield costs their time slices. So after a yield that took slowYield,
+// the next waits sleep at once.
 const (
 	spinTime    = 30 * time.Microsecond
 	yieldTime   = 300 * time.Microsecond
 	crowdedTime = 50 * time.Microsecond
-	// A quick answer comes during the first looks, which keep the engine's mutex:
-	// others wait for a third of a microsecond at most.
+	// lockedLooks is the number of first looks, made with the engine's mutex held, because a quick
+	// answer comes during these. They delay other goroutines by a third of a microsecond at most.
 	lockedLooks = 64
-	spinLooks   = 64 // between two looks at the clock
-	// yieldLooks is the same with a yield every time, which may take long.
+	spinLooks   = 64 // looks between two readings of the clock
+	// yieldLooks is the same with a yield after every look, which may take long.
 	yieldLooks  = 4
 	yieldRounds = 32
 	slowYield   = time.Millisecond // less than a time slice, more than the looks of many ranks
-	slowWaits   = 256              // waits without yields after that
-	// allRounds is how often rings other than that of the rank that is waited for
-	// get a look: each is a page or two that a process that has just come to the
-	// processor has to fetch anew.
+	slowWaits   = 256              // number of waits without yields after a slow one
+	// allRounds is the interval, in rounds, between looks at rings other than that of the awaited
+	// rank. Each such look touches a page or two, which a process that has just been scheduled must
+	// fetch into its caches.
 	allRounds = 8
 )
 
-// spin polls the rings until w is woken, and returns false when it has taken
-// too long. e.mu is held at the beginning and the end.
+// spin polls the rings until w is woken, and returns false when that takes too long. e.mu is held
+// at the beginning and the end.
 func (e *Engine) spin(w *waiter) bool {
 	p := &e.poller
 	p.rest()
@@ -51,8 +51,8 @@ func (e *Engine) spin(w *waiter) bool {
 	return woken
 }
 
-// pollFor looks at the rings until w is woken or the engine stops. It returns
-// false when it has taken too long and the pump does better.
+// pollFor polls the rings until w is woken or the engine stops. It returns false when it has taken
+// too long and the pump should poll instead.
 func (e *Engine) pollFor(w *waiter) bool {
 	p := &e.poller
 	limit := yieldTime
@@ -85,7 +85,7 @@ func (e *Engine) pollFor(w *waiter) bool {
 		}
 		switch {
 		case e.lookAway(first, w, round, p.crowded || waited > spinTime):
-		case !slow && p.slow == slowWaits: // a yield was slow just now
+		case !slow && p.slow == slowWaits: // the last yield was slow
 			slow = true
 		case start.IsZero():
 			start = time.Now()
@@ -95,8 +95,7 @@ func (e *Engine) pollFor(w *waiter) bool {
 	}
 }
 
-// ringOf returns the inlet with the ring of the rank that w waits for, if it is
-// one.
+// ringOf returns the inlet of the rank that w waits for, if that inlet is a ring.
 func (e *Engine) ringOf(w *waiter) *inlet {
 	r := w.request
 	if r == nil || r.operation || r.source < 0 || e.protocol != nil {
@@ -108,7 +107,7 @@ func (e *Engine) ringOf(w *waiter) *inlet {
 	return nil
 }
 
-// expected is ringOf where no other ring matters at the moment.
+// expected is ringOf, or nil if other rings matter at the moment.
 func (e *Engine) expected(w *waiter) *inlet {
 	if e.bodies > 0 || len(e.sleepers) > 0 || len(e.poller.pushing) > 0 {
 		return nil
@@ -116,8 +115,7 @@ func (e *Engine) expected(w *waiter) *inlet {
 	return e.ringOf(w)
 }
 
-// progressFrom is progress that leaves the rings alone that are not expected,
-// but for some rounds.
+// progressFrom is progress that polls only the ring of first, except every allRounds rounds.
 func (e *Engine) progressFrom(first *inlet, round int) (moved bool) {
 	if first == nil || round%allRounds == 0 {
 		return e.progress()
@@ -130,8 +128,7 @@ func (e *Engine) progressFrom(first *inlet, round int) (moved bool) {
 	return moved
 }
 
-// lookAway looks without the engine's mutex, and reports whether there is
-// something to do.
+// lookAway polls without the engine's mutex, and reports whether there is something to do.
 func (e *Engine) lookAway(first *inlet, w *waiter, round int, yield bool) (found bool) {
 	inlets := e.poller.inlets
 	e.mu.Unlock()
@@ -142,7 +139,7 @@ func (e *Engine) lookAway(first *inlet, w *waiter, round int, yield bool) (found
 			return !slow
 		})
 		if round%yieldRounds == 0 {
-			runtime.Gosched() // other goroutines of this process, too; it may wake a thread
+			runtime.Gosched() // let other goroutines of this process run too; may wake a thread
 		}
 	} else {
 		found = look(inlets, first, w, spinLooks, nil)
@@ -154,16 +151,16 @@ func (e *Engine) lookAway(first *inlet, w *waiter, round int, yield bool) (found
 	return found
 }
 
-// yielded lets another process run, and reports whether that took no time slice.
+// yielded lets another process run, and reports whether that was quick, less than a time slice.
 func yielded() bool {
 	start := time.Now()
 	yieldProcessor()
 	return time.Since(start) < slowYield
 }
 
-// look looks at the ring of first, or at all if that is nil, so many times, and
-// reports whether there is something to do. Between two looks it calls pause, if
-// that is not nil, and ends early when that returns false.
+// look polls the ring of first, or all rings if first is nil, up to the given number of times. It
+// reports whether there is something to do. Between two looks it calls pause, if that is not nil,
+// and ends early when pause returns false.
 func look(inlets []*inlet, first *inlet, w *waiter, times int, pause func() bool) bool {
 	for range times {
 		if first == nil {
@@ -185,8 +182,8 @@ func look(inlets []*inlet, first *inlet, w *waiter, times int, pause func() bool
 	return false
 }
 
-// doze sleeps at the bell until there is something in a ring or w is woken. The
-// pump is not there: nobody else sleeps at the bell.
+// doze sleeps at the bell until a ring has something or w is woken. The pump is not at the bell, so
+// this goroutine sleeps there alone.
 func (e *Engine) doze(w *waiter) {
 	p := &e.poller
 	p.bell.Arm()
@@ -196,7 +193,7 @@ func (e *Engine) doze(w *waiter) {
 	}
 	if w.number == 0 {
 		e.sleeps++
-		w.number = e.sleeps // for all of this wait: what comes for others does not end it
+		w.number = e.sleeps // one number for the whole wait: arrivals for other waiters do not end it
 	}
 	w.bell, p.dozing = p.bell, true
 	e.mu.Unlock()

@@ -1,12 +1,13 @@
 package engine
 
-// A rank waits for each outcome until its other replicas have it. A silent machine holds up the rank until it
-// has failed or answers, so the master reports a long wait: the submitter can set a silent replica aside. Which
-// wait is long depends on how long outcomes take here.
+// A rank waits for each outcome until its other replicas have received it. A silent machine holds
+// up the rank until it has failed or answers. So the master reports a long wait, and the submitter
+// can set a silent replica aside. Which wait counts as long depends on how long outcomes usually
+// take.
 
 const (
-	// stallTicks is the number of ticks without a stable outcome, 0.2 s, after which a wait for one is first
-	// reported. It is reported again after twice as many, and so on.
+	// stallTicks is the number of ticks without a stable outcome, 0.2 s, after which a wait is
+	// first reported. Each further report needs twice as many ticks.
 	stallTicks = 20
 	// usualParts is the least ratio of a reported wait to a usual one.
 	usualParts = 4
@@ -14,9 +15,9 @@ const (
 
 // A stall measures, for the master of a rank, how long outcomes wait. It is a pure value.
 type stall struct {
-	ticks int // since the last outcome became stable, or the first began to wait
-	limit int // ticks after which the wait is next reported; 0: not known yet
-	usual int // smoothed ticks that outcomes take, times 8*usualParts
+	ticks int // ticks since the last outcome became stable, or the first began to wait
+	limit int // ticks at which the wait is next reported; 0 if not known yet
+	usual int // smoothed number of ticks that outcomes take, times 8*usualParts
 }
 
 // tick counts a tick in which an outcome waits, and reports whether to report the wait.

@@ -2,8 +2,8 @@ package engine
 
 import "github.com/p2pmpi/p2pmpi/internal/protection"
 
-// Sums returns what this process has sent in all, clipped; not ok if nobody can
-// compare it with anything, or it is not known.
+// Sums returns the sums of all messages that this process has sent, shortened by protection.Clip.
+// ok is false without replicas, and when the process does not know all its messages.
 func (e *Engine) Sums() (sums []protection.Sum, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -4,8 +4,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// selfLimit is the longest message of a process to itself that is copied before its
-// receive is there, in bytes.
+// selfLimit is the longest message of a process to itself, in bytes, that is copied before its
+// receive is posted.
 const selfLimit = 64 << 10
 
 // toSelf returns a message of this process to itself.
@@ -16,8 +16,8 @@ func (e *Engine) toSelf(context uint32, tag int32, payload []byte) message {
 	}}
 }
 
-// sendToSelf delivers a message to this process, at once if a receive waits for
-// it or it is short.
+// sendToSelf delivers a message to this process if a receive waits for it or it is short, and
+// reports whether it did.
 func (e *Engine) sendToSelf(context uint32, tag int32, payload []byte) bool {
 	b := e.mailbox(context)
 	if r := b.claim(e.self.Rank, tag); r != nil {
@@ -42,7 +42,7 @@ func (e *Engine) sendToSelf(context uint32, tag int32, payload []byte) bool {
 	return true
 }
 
-// copySelf moves the payload of a send of this process to itself.
+// copySelf moves the payload of a send of this process to itself into receive r, and ends both.
 func (e *Engine) copySelf(r, sender *Request) {
 	switch {
 	case r.whole:

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Unmatched returns the messages that are here and that no receive has taken,
-// by context and in order of arrival: what a program that ends has forgotten.
+// Unmatched returns the messages that have arrived and that no receive has taken, by context and in
+// order of arrival. They are the messages that an ending program has left behind.
 func (e *Engine) Unmatched() []Unmatched {
 	e.mu.Lock()
 	defer e.mu.Unlock()

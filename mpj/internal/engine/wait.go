@@ -6,19 +6,19 @@ import (
 	"sync/atomic"
 )
 
-// A waiter is where one goroutine of the program sleeps until something has
-// changed. Waking it too often is harmless: it looks again. The engine's mutex
-// guards it.
+// A waiter is where one goroutine of the program sleeps until something has changed. A spurious
+// wake-up is harmless: the goroutine checks its condition again. The engine's mutex guards the
+// waiter.
 type waiter struct {
 	changed  chan struct{} // of capacity 1
-	spinning bool          // looks at woken instead
-	bell     Bell          // where it sleeps while it spins, or nil
+	spinning bool          // it polls woken and does not sleep on changed
+	bell     Bell          // where it sleeps while spinning, or nil
 	woken    atomic.Bool
 	stale    bool   // changed may be full
-	reading  *inlet // is read by this goroutine, which is interrupted
+	reading  *inlet // inlet that this goroutine is reading; waking interrupts it
 
-	// What the goroutine waits for, for Waiting; nothing when that is not known.
-	number   uint64 // of this sleep
+	// What the goroutine waits for, as reported by Waiting; unset when that is not known.
+	number   uint64 // number of this sleep
 	request  *Request
 	requests []*Request // any of these
 	probe    Call
@@ -48,7 +48,7 @@ func (w *waiter) wake() {
 	}
 }
 
-// put gives back a waiter that nobody wakes any more.
+// put returns a waiter to the pool. No goroutine may wake it any more.
 func (w *waiter) put() {
 	w.reset()
 	w.requests, w.probe = nil, Call{}
@@ -65,8 +65,7 @@ func (w *waiter) reset() {
 	}
 }
 
-// waiter and recycleWaiter do the same for calls that are made very often. e.mu
-// is held.
+// waiter and recycleWaiter are like the pool, for calls that are made very often. e.mu is held.
 func (e *Engine) waiter() *waiter {
 	if last := len(e.waiters) - 1; last >= 0 {
 		w := e.waiters[last]
@@ -83,8 +82,8 @@ func (e *Engine) recycleWaiter(w *waiter) {
 	}
 }
 
-// await waits until done returns true, which it looks at whenever w is woken.
-// e.mu is held, also while done runs, and released while await sleeps.
+// await waits until done returns true, and calls it whenever w is woken. e.mu is held, also while
+// done runs, and released while await sleeps.
 func (e *Engine) await(w *waiter, done func() bool) error {
 	for !done() {
 		if e.err != nil {
@@ -95,9 +94,9 @@ func (e *Engine) await(w *waiter, done func() bool) error {
 	return nil
 }
 
-// sleep returns when w has been woken, or earlier. Meanwhile rings are polled:
-// by this goroutine for a while if no other does, then by the pump. e.mu is held
-// at the beginning and the end, and whoever wakes w holds it too.
+// sleep returns when w has been woken, or earlier. Meanwhile this goroutine polls the rings for a
+// while, if no other does, and then the pump does. e.mu is held at the beginning and the end. A
+// goroutine that wakes w holds it too.
 func (e *Engine) sleep(w *waiter) {
 	if w.woken.Load() {
 		w.woken.Store(false)

@@ -2,11 +2,10 @@ package engine
 
 import "github.com/p2pmpi/p2pmpi/internal/view"
 
-// What is here lets a search for deadlocks look into an engine without a
-// protocol. It costs the engine nothing but a few notes about who sleeps.
+// The functions here let a deadlock detector inspect an engine without a protocol. They cost the
+// engine only a few notes about its sleepers.
 
-// Waiting returns what goroutines wait for. It is for engines without a
-// protocol.
+// Waiting returns what the program's goroutines wait for. It is for engines without a protocol.
 func (e *Engine) Waiting() Waiting {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -35,7 +34,8 @@ func (e *Engine) Waiting() Waiting {
 	return w
 }
 
-// calls returns what one sleeper waits for, if it is known and not there yet.
+// calls returns the calls that one sleeper waits in. It returns false if they are not known or one
+// of them is done.
 func (e *Engine) calls(w *waiter) (calls []Call, ok bool) {
 	requests := w.requests
 	if w.request != nil {
@@ -60,7 +60,7 @@ func (e *Engine) calls(w *waiter) (calls []Call, ok bool) {
 	return calls, len(calls) > 0 && !w.woken.Load()
 }
 
-// call returns what r waits for, or nothing when it is done or will be.
+// call returns what r waits for, or the zero Call when r is done or will be done.
 func (r *Request) call() Call {
 	c := Call{Context: r.context, Peer: r.source, Tag: r.tag}
 	switch {
@@ -75,7 +75,7 @@ func (r *Request) call() Call {
 	return c
 }
 
-// hereMost bounds what here returns.
+// hereMost bounds the result of here.
 const hereMost = 3
 
 // here returns the first messages that wait to be matched.
@@ -87,8 +87,8 @@ func (b *mailbox) here() []Status {
 	return all
 }
 
-// Tell sends payload at once, whatever credit there is, as one frame that
-// Waiting does not count. What may be on its way is up to the caller.
+// Tell sends payload at once, regardless of credit, as one frame that Waiting does not count. The
+// caller bounds the number of such frames in transit.
 func (e *Engine) Tell(context uint32, dest int, payload []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -101,7 +101,7 @@ func (e *Engine) Tell(context uint32, dest int, payload []byte) error {
 	return nil
 }
 
-// Hear receives what another rank tells.
+// Hear receives a payload that another rank has sent with Tell.
 func (e *Engine) Hear(context uint32, source int) ([]byte, error) {
 	b, _, err := e.RecvWhole(context, source, 0)
 	if err != nil {

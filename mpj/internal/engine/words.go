@@ -3,25 +3,25 @@ package engine
 import "github.com/p2pmpi/p2pmpi/mpj/internal/words"
 
 type (
-	// Mode is that of package words.
+	// Mode is the send mode of package words.
 	Mode = words.Mode
-	// Status is that of package words.
+	// Status is the message status of package words.
 	Status = words.Status
-	// TruncateError is that of package words.
+	// TruncateError is the error of package words for a receive buffer that is too short.
 	TruncateError = words.TruncateError
-	// Unmatched is that of package words.
+	// Unmatched is the unmatched message of package words.
 	Unmatched = words.Unmatched
-	// Checkpoint is that of package words.
+	// Checkpoint describes a program checkpoint, as in package words.
 	Checkpoint = words.Checkpoint
-	// CallKind is that of package words.
+	// CallKind is the kind of a Call of package words.
 	CallKind = words.CallKind
-	// Call is that of package words.
+	// Call is the waiting call of package words.
 	Call = words.Call
-	// Waiting is that of package words.
+	// Waiting is the summary of waiting calls of package words.
 	Waiting = words.Waiting
 )
 
-// Likewise.
+// Constants of package words.
 const (
 	AnySource   = words.AnySource
 	AnyTag      = words.AnyTag
@@ -35,7 +35,7 @@ const (
 	Operating   = words.Operating
 )
 
-// Likewise.
+// Errors of package words.
 var (
 	ErrClosed     = words.ErrClosed
 	ErrReplicated = words.ErrReplicated

@@ -5,12 +5,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// directFrames bounds what writeNow writes: a message, and what has waited for it.
+// directFrames bounds the frames that writeNow writes: a message, and frames that have waited for
+// it.
 const directFrames = 4
 
-// writeNow writes the queue of o from the calling goroutine, if the outlet's
-// own has nothing to do. It spares a small message two switches of goroutines.
-// e.mu is held, but not while it writes.
+// writeNow writes the queue of o from the calling goroutine, if the outlet's own is idle. It saves
+// a small message two switches of goroutines. e.mu is held, but not while it writes.
 func (e *Engine) writeNow(o *outlet) {
 	n := len(o.queue) - o.written
 	if o.sender == nil || o.ring != nil || o.writing || o.broken || o.dropped || n > directFrames {
@@ -34,8 +34,8 @@ func (e *Engine) writeNow(o *outlet) {
 	}
 }
 
-// writeTo writes what put has left to the calling goroutine because writes was
-// rank. e.mu is held, but not while it writes.
+// writeTo writes the frames that put has left to the calling goroutine because e.writes was rank.
+// e.mu is held, but not while it writes.
 func (e *Engine) writeTo(rank int) {
 	if e.writes != rank {
 		return
@@ -49,14 +49,14 @@ func (e *Engine) writeTo(rank int) {
 	}
 }
 
-// wrote takes note that n frames of the queue are in the channel.
+// wrote records that n frames of the queue have been written to the channel.
 func (e *Engine) wrote(o *outlet, n int, err error) {
 	o.writing, o.again = false, false
 	switch {
 	case o.dropped:
 	case err != nil:
 		o.broken = true
-	case e.protocol != nil: // it keeps for itself what may have to go again
+	case e.protocol != nil: // the protocol keeps what may have to be sent again
 		e.pop(o, n)
 	default:
 		e.popArrived(o)
@@ -97,8 +97,8 @@ func (e *Engine) write(o *outlet) {
 	}
 }
 
-// due waits until the goroutine of o has something to do, and returns false
-// when o is dropped. e.mu is held, but not while it waits.
+// due waits until the goroutine of o has something to do, and returns false when o is dropped. e.mu
+// is held, but not while it waits.
 func (e *Engine) due(o *outlet) bool {
 	for {
 		if o.dropped {

@@ -2,6 +2,6 @@ package engine
 
 import "syscall"
 
-// yieldProcessor lets another process run. A raw call: the thread stays the
-// goroutine's, which is back before the runtime would have noticed.
+// yieldProcessor lets another process run. It makes a raw system call, so the goroutine keeps its
+// thread; the call is over before the runtime would notice it.
 func yieldProcessor() { syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }
