@@ -17,8 +17,8 @@ var collectives = []Test{
 	{"collectives and messages of one communicator do not meet", 1, true, apart},
 }
 
-// barrier has each rank tell the next one before it enters. Behind the barrier
-// the message of the neighbour has been sent, so that in the end all have it.
+// barrier sends a message to the next rank before each barrier. After the barrier the neighbour has
+// sent its message, so every rank can receive it.
 func barrier(w *mpj.World) error {
 	for round := range 10 {
 		if err := cmp.Or(mpj.Send(w.Comm, []int{round}, right(w.Comm), 0), mpj.Barrier(w.Comm)); err != nil {
@@ -33,11 +33,12 @@ func barrier(w *mpj.World) error {
 	return nil
 }
 
-// counts are those of elements in collectives: short, and long enough for the
-// algorithms of long messages.
+// counts are the element counts of collectives: short ones, and one long enough for the algorithms
+// for long messages.
 var counts = []int{0, 1, 7, 3000}
 
-// movements checks the root in the middle alone with long vectors.
+// movements checks the collectives that move data. With long vectors it checks only the root in the
+// middle.
 func movements(w *mpj.World) error {
 	for _, count := range counts {
 		for root := range w.Size() {
@@ -56,8 +57,8 @@ func movements(w *mpj.World) error {
 	)
 }
 
-// seq is what rank contributes: different at every rank and place, as far as
-// T goes.
+// seq returns the contribution of rank: different at every rank and position, as far as T has
+// enough values.
 func seq[T mpj.Ordered](rank, count int) []T { return numbers[T](rank%16*7, count) }
 
 // all returns the contributions of all ranks, one after the other.
@@ -69,7 +70,7 @@ func all[T mpj.Ordered](n, count int) []T {
 	return s
 }
 
-// columns returns what rank gets when all send it their rank'th part.
+// columns returns the data that rank receives when every rank sends it its part number rank.
 func columns[T mpj.Ordered](n, rank, count int) []T {
 	var s []T
 	for i := range n {
@@ -97,7 +98,7 @@ func moved[T mpj.Ordered](c *mpj.Comm, count, root int) error {
 		same("Alltoall", swapped, columns[T](n, c.Rank(), count)))
 }
 
-// inPlace is MPI_IN_PLACE: nil for the buffer that is not there.
+// inPlace tests MPI_IN_PLACE, which is a nil buffer here.
 func inPlace(w *mpj.World) error {
 	c, n, rank := w.Comm, w.Size(), w.Rank()
 	for _, count := range counts {
@@ -123,8 +124,8 @@ func inPlace(w *mpj.World) error {
 	return nil
 }
 
-// sideBySide begins a collective on each of two communicators in opposite order
-// at odd and even ranks (6.13).
+// sideBySide starts a collective on each of two communicators, in opposite order at odd and even
+// ranks (6.13).
 func sideBySide(w *mpj.World) error {
 	a, err1 := w.Dup()
 	b, err2 := w.Dup()
@@ -145,7 +146,7 @@ func sideBySide(w *mpj.World) error {
 	return cmp.Or(err, same("sums", []int{sums[0][0], sums[1][0]}, []int{want, want}), a.Free(), b.Free())
 }
 
-// apart has wildcard receives posted while collectives run.
+// apart keeps wildcard receives posted while collectives run.
 func apart(w *mpj.World) error {
 	buf := make([]int, 1)
 	r, err := mpj.Irecv(w.Comm, buf, mpj.AnySource, mpj.AnyTag)

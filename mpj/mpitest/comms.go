@@ -22,7 +22,7 @@ var comms = []Test{
 	{"error handlers see errors, and are inherited", 1, true, errhandler},
 }
 
-// works holds that c is a communicator of these ranks of w, in order.
+// works checks that c is a working communicator of these ranks of w, in order.
 func works(w *mpj.World, c *mpj.Comm, ranks []int) error {
 	sum, want := make([]int, 1), 0
 	for _, r := range ranks {
@@ -52,7 +52,7 @@ func duplicate(w *mpj.World) error {
 		works(w, d, numbers[int](0, w.Size())), d.Free())
 }
 
-// split makes three groups in which the ranks go backwards.
+// split makes three communicators, in which the ranks are in descending order.
 func split(w *mpj.World) error {
 	color := w.Rank() % 3
 	c, err := w.Split(color, -w.Rank())
@@ -65,7 +65,7 @@ func split(w *mpj.World) error {
 			ranks = append(ranks, i)
 		}
 	}
-	same, err := w.Split(5, 1) // equal keys keep the order
+	same, err := w.Split(5, 1) // equal keys preserve the order
 	return cmp.Or(err, works(w, c, ranks), works(w, same, numbers[int](0, w.Size())), c.Free(), same.Free())
 }
 
@@ -84,7 +84,7 @@ func splitUndefined(w *mpj.World) error {
 	return cmp.Or(works(w, c, []int{0}), c.Free())
 }
 
-// splitMachine cannot know where the ranks are: only that they agree.
+// splitMachine cannot know which ranks share a machine. It checks only that the ranks agree.
 func splitMachine(w *mpj.World) error {
 	c, err := w.SplitType(mpj.SplitMachine, 0)
 	if err != nil {
@@ -109,7 +109,7 @@ func create(w *mpj.World) error {
 	return cmp.Or(works(w, c, ranksOf(w, odd)), c.Free())
 }
 
-// descendants splits in halves down to single ranks.
+// descendants splits communicators in halves down to single ranks.
 func descendants(w *mpj.World) error {
 	c := w.Comm
 	for c.Size() > 1 {

@@ -22,7 +22,7 @@ var datatypes = []Test{
 	{"wrong datatypes are errors where they are used", 1, true, wrongTypes},
 }
 
-// A layoutCase is a datatype over int32 and the places of its elements.
+// A layoutCase is a datatype over int32 and the positions of its elements.
 type layoutCase struct {
 	name   string
 	of     mpj.Datatype[int32]
@@ -47,11 +47,11 @@ func layoutCases() []layoutCase {
 	}
 }
 
-// origin and room are where a layoutCase lies in its slice: two items forward
-// or backward fit.
+// origin is the position of the first item of a layoutCase in its slice, and room the slice's
+// length. Two items fit, forward or backward.
 const origin, room = 30, 80
 
-// placed returns the places of two items one after the other.
+// placed returns the positions of two consecutive items.
 func (c layoutCase) placed() []int {
 	_, extent := c.of.Extent()
 	var all []int
@@ -63,8 +63,8 @@ func (c layoutCase) placed() []int {
 	return all
 }
 
-// layouts sends each datatype to the neighbour, who receives plain elements,
-// and the other way round.
+// layouts sends each datatype to the neighbour, which receives plain elements, and then the other
+// way round.
 func layouts(w *mpj.World) error {
 	for _, c := range layoutCases() {
 		if err := cmp.Or(c.of.Err(), c.gathered(w.Comm), c.scattered(w.Comm)); err != nil {
@@ -103,7 +103,7 @@ func (c layoutCase) scattered(comm *mpj.Comm) error {
 	return cmp.Or(err, same("received", got, want), equal("size", s.Size, x.Size()))
 }
 
-// signatures is section 3.3.1: only the sequence of basic types has to match.
+// signatures tests section 3.3.1: only the sequence of basic types must match.
 func signatures(w *mpj.World) error {
 	rows := mpj.TypeOf[float64]().Vector(4, 4, 6)    // 4 rows of 4 in a 4 x 6 matrix
 	columns := mpj.TypeOf[float64]().Vector(4, 1, 4) // one column of a 4 x 4 matrix
@@ -181,8 +181,7 @@ func subarray(w *mpj.World) error {
 	return cmp.Or(part.Err(), err, same("part", got, []int{7, 8, 9, 12, 13, 14}))
 }
 
-// elements is section 3.2.5: a message that fills one item and a third of
-// another.
+// elements tests section 3.2.5 with a message that fills one item and a third of another.
 func elements(w *mpj.World) error {
 	triple := mpj.TypeOf[int16]().Vector(3, 1, 2)
 	got := make([]int16, 20)
@@ -217,7 +216,7 @@ func typedPersistent(w *mpj.World) error {
 	return nil
 }
 
-// pack is section 5.2, with a message of several parts in between.
+// pack tests section 5.2, and sends the packed data as one message.
 func pack(w *mpj.World) error {
 	b := mpj.Pack(nil, []int{w.Rank(), 3})
 	b, err := mpj.PackTyped(b, mpj.TypeOf[float32]().Vector(3, 1, 2).At(numbers[float32](0, 6), 0, 1))

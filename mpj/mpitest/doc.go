@@ -1,15 +1,14 @@
-// Package mpitest holds package mpj to what the MPI standard promises. It
-// follows the structure of the public MPI test suites: one file for each
-// chapter of the standard, one small test for each promise, named after it and
-// with the section of MPI 4.0 beside it.
+// Package mpitest tests package mpj against the MPI standard. It follows the structure of the
+// public MPI test suites. There is one file for each chapter of the standard and one small test for
+// each requirement. A test is named after its requirement and cites the section of MPI 4.0.
 //
 //	Suite() -> Test ... Test        Run(world, tests)
 //	                                  | each test, at all ranks
 //	                                  | a barrier, so that tests do not mix
 //	                                  v the first error, named after its test
 //
-// The tests know mpj's interface alone. So the same ones run as goroutines over
-// each kind of channel, in the tests of package mpj, and as processes under
-// p2prun, from e2e/programs/conformance; with one replica and with several, and
-// with some killed meanwhile.
+// The tests use only mpj's public interface, so the same tests run in several settings. In the
+// tests of package mpj they run as goroutines over each kind of channel. From
+// e2e/programs/conformance they run as processes under p2prun. They run with one replica per rank
+// or several, and while processes are killed.
 package mpitest

@@ -27,8 +27,8 @@ func wtime(w *mpj.World) error {
 	return equal("resolution", w.Wtick() > 0 && w.Wtick() < 1, true)
 }
 
-// random compares with a rank that sends what it has drawn: with replicas
-// only one of them is heard, and all have to agree with what they said.
+// random compares the numbers that each rank draws with those that it sends. With replicas, the
+// receivers hear only one replica, so this checks that all replicas of a rank draw the same.
 func random(w *mpj.World) error {
 	mine := []uint64{w.Rand(5).Uint64(), w.RandomSeed()}
 	everybody, again := make([]uint64, 2*w.Size()), make([]uint64, 2*w.Size())

@@ -7,7 +7,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// Groups (MPI 4.0, 7.3). They are local: nothing is sent.
+// Groups (MPI 4.0, 7.3). Their operations are local: they send nothing.
 var groups = []Test{
 	{"the world's group has all ranks", 1, true, worldGroup},
 	{"incl and excl choose by rank", 1, true, inclExcl},

@@ -8,16 +8,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// Misuse that a rank can see by itself is an error of the call, and nothing is
-// sent (MPI 4.0, 9.3 and 9.4).
+// A misuse that a rank can detect by itself is an error of the call, and nothing is sent (MPI 4.0,
+// 9.3 and 9.4).
 var misuses = []Test{
 	{"wrong arguments of messages are errors", 1, true, wrongMessages},
 	{"wrong arguments of collectives are errors", 1, true, wrongCollectives},
 	{"calls on no communicator, or a freed one, are errors", 1, true, wrongComms},
 }
 
-// refused checks that every call failed with its class, in an error that names
-// this rank or none.
+// refused checks that every call failed with its class, in an error that names this rank or none.
 func refused(w *mpj.World, calls []misuse) error {
 	for _, m := range calls {
 		var e *mpj.Error
@@ -28,7 +27,7 @@ func refused(w *mpj.World, calls []misuse) error {
 			return fmt.Errorf("%s: the error names rank %d", m.what, e.Rank)
 		}
 	}
-	return mpj.Barrier(w.Comm) // all is still well
+	return mpj.Barrier(w.Comm) // the communicator still works
 }
 
 type misuse struct {

@@ -15,8 +15,8 @@ var neighbours = []Test{
 	{"neighbourhood collectives have forms that do not wait", 1, true, neighboursStarted},
 }
 
-// gridExchange arranges all ranks in a ring: with one rank both neighbours are
-// that rank itself, with two they are the same.
+// gridExchange arranges all ranks in a ring. With one rank, both neighbours are that rank itself;
+// with two, both are the same rank.
 func gridExchange(w *mpj.World) error {
 	g, err := w.CartCreate([]int{w.Size()}, []bool{true}, false)
 	if err != nil {
@@ -51,8 +51,8 @@ func gridEdge(w *mpj.World) error {
 	return cmp.Or(mpj.NeighborAllgather(g, []int{w.Rank()}, got), same("received", got, want), g.Free())
 }
 
-// starExchange has rank 0 in the middle of all others: rank i sends it i
-// elements and gets as many.
+// starExchange connects rank 0 with all other ranks. Rank i sends i elements to rank 0 and receives
+// as many.
 func starExchange(w *mpj.World) error {
 	n := w.Size()
 	var others, counts []int
@@ -78,7 +78,7 @@ func starExchange(w *mpj.World) error {
 		}
 	}
 	err = cmp.Or(mpj.NeighborAlltoallv(g, sent, counts, nil, got, counts, nil), same("NeighborAlltoallv", got, want))
-	if w.Rank() == 0 { // gathers from all, and tells all nothing
+	if w.Rank() == 0 { // gathers from all, and sends nothing
 		return cmp.Or(err, mpj.NeighborAllgatherv(g, nil, collected, counts, nil), same("NeighborAllgatherv", collected, want), g.Free())
 	}
 	return cmp.Or(err, mpj.NeighborAllgatherv(g, sent, nil, []int{0}, nil), g.Free())

@@ -15,7 +15,7 @@ var nonblocking = []Test{
 	{"collectives that wait and that do not mix", 1, true, mixed},
 }
 
-// everyStarted begins all and waits for them together.
+// everyStarted starts all collectives and waits for them together.
 func everyStarted(w *mpj.World) error {
 	for _, count := range []int{1, 3000} {
 		if err := startedTogether(w.Comm, count); err != nil {
@@ -81,7 +81,7 @@ func startedTogether(c *mpj.Comm, count int) error {
 		same("IreduceScatterBlock", block, mine), same("IreduceScatter", blockv, mine))
 }
 
-// manyStarted has more under way than a communicator has slots for.
+// manyStarted starts more collectives at once than a communicator has slots for.
 func manyStarted(w *mpj.World) error {
 	const many = 100
 	rs, sums := make([]*mpj.Request, many), make([][1]int, many)
@@ -91,7 +91,7 @@ func manyStarted(w *mpj.World) error {
 			return err
 		}
 	}
-	for i := range rs { // the last first
+	for i := range rs { // in reverse order
 		if _, err := rs[many-1-i].Wait(); err != nil {
 			return err
 		}
@@ -104,8 +104,8 @@ func manyStarted(w *mpj.World) error {
 	return nil
 }
 
-// ibarrier lets the last rank begin only when it has heard from rank 0 that
-// its barrier is not complete.
+// ibarrier starts the barrier at the last rank only after rank 0 has reported that its own barrier
+// is not complete.
 func ibarrier(w *mpj.World) error {
 	last, buf := w.Size()-1, make([]byte, 1)
 	if w.Rank() == last {

@@ -85,8 +85,7 @@ func inactiveAgain(w *mpj.World) error {
 	return cmp.Or(err, equal("source", s.Source, left(w.Comm)), equal("size", s.Size, 8), noStatus(r))
 }
 
-// noStatus checks that a request that is not active is complete, with an empty
-// status, in every call.
+// noStatus checks that an inactive request is complete, with an empty status, in every call.
 func noStatus(r *mpj.Request) error {
 	empty := mpj.Status{Source: mpj.AnySource, Tag: mpj.AnyTag}
 	waited, err1 := r.Wait()

@@ -126,8 +126,8 @@ func mprobeLong(w *mpj.World) error {
 	return cmp.Or(same("message", whole, numbers[int](0, length)), fails("too short", err, mpj.ErrTruncate))
 }
 
-// cancelReceive is section 3.8.4: the receive is as if it had never been, so
-// the message goes to the next one.
+// cancelReceive tests section 3.8.4: a cancelled receive has no effect, so the message goes to the
+// next receive.
 func cancelReceive(w *mpj.World) error {
 	if w.Rank() == 1 {
 		if _, err := mpj.Recv(w.Comm, []byte{0}, 0, 1); err != nil {
@@ -163,7 +163,7 @@ func cancelLate(w *mpj.World) error {
 	if err != nil {
 		return err
 	}
-	if _, err := mpj.Recv(w.Comm, make([]int, 1), 1, 1); err != nil { // so the other one has come
+	if _, err := mpj.Recv(w.Comm, make([]int, 1), 1, 1); err != nil { // so the other message has arrived
 		return err
 	}
 	if err := r.Cancel(); err != nil {

@@ -60,8 +60,8 @@ func wildcardOrder(w *mpj.World) error {
 	return nil
 }
 
-// fairness ends only when rank 0 has heard of each source often enough, while
-// all others go on for as long.
+// fairness ends only when rank 0 has received often enough from each source, while all other ranks
+// keep sending.
 func fairness(w *mpj.World) error {
 	const often = 10
 	more := make([]int, 1)
@@ -122,8 +122,7 @@ func anyTag(w *mpj.World) error {
 	return nil
 }
 
-// postedOrder has receives with and without wildcards wait for messages that
-// any of them could take.
+// postedOrder posts receives with and without wildcards for messages that each of them could take.
 func postedOrder(w *mpj.World) error {
 	if w.Rank() == 1 {
 		if err := mpj.Barrier(w.Comm); err != nil {

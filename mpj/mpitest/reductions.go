@@ -22,8 +22,7 @@ var reductions = []Test{
 	{"reduce-local is the operation alone", 1, true, reduceLocal},
 }
 
-// reduced checks all reductions with op at all counts against folding in rank
-// order.
+// reduced checks all reductions with op, at all counts, against folding in rank order.
 func reduced[T mpj.Element](c *mpj.Comm, name string, op mpj.Op[T], give func(rank, count int) []T) error {
 	for _, count := range counts {
 		if err := reducedOnce(c, count, op, give); err != nil {
@@ -33,7 +32,7 @@ func reduced[T mpj.Element](c *mpj.Comm, name string, op mpj.Op[T], give func(ra
 	return nil
 }
 
-// fold returns what ranks 0 to last combine to.
+// fold returns the combination of the contributions of ranks 0 to last, in rank order.
 func fold[T mpj.Element](last, count int, op mpj.Op[T], give func(rank, count int) []T) []T {
 	acc := give(0, count)
 	for i := 1; i <= last; i++ {
@@ -86,7 +85,7 @@ func reducedScattered[T mpj.Element](c *mpj.Comm, count int, op mpj.Op[T], give 
 		same("ReduceScatterBlock", even, total[rank*count:(rank+1)*count]), same("ReduceScatter", uneven, total[from:from+counts[rank]]))
 }
 
-// small gives numbers of which products and sums of a few stay exact.
+// small returns small numbers, whose sums and products over a few ranks are exact.
 func small[T mpj.Ordered](rank, count int) []T {
 	s := make([]T, count)
 	for i := range s {
@@ -103,7 +102,7 @@ func arithmetic(w *mpj.World) error {
 	)
 }
 
-// numeric checks one operation at all counts and the others at one.
+// numeric checks one operation at all counts and the others at one count.
 func numeric[T mpj.Ordered](c *mpj.Comm) error {
 	var zero T
 	err := cmp.Or(reduced(c, "sum", mpj.Sum[T], small[T]), reducedOnce(c, 7, mpj.Prod[T], small[T]),
@@ -162,15 +161,15 @@ func locations(w *mpj.World) error {
 		}
 		return s
 	}
-	first := make([]mpj.Loc[float64], 1) // of equal values
+	first := make([]mpj.Loc[float64], 1) // index of the first among equal values
 	err := mpj.Allreduce(w.Comm, []mpj.Loc[float64]{{Value: 1, Index: int64(10 + w.Rank())}}, first, mpj.MaxLoc)
 	return cmp.Or(err, equal("equal values", first[0].Index, 10),
 		reduced(w.Comm, "maxloc", mpj.MaxLoc[float64], give), reduced(w.Comm, "minloc", mpj.MinLoc[float64], give),
 		reduced(w.Comm, "maxloc of integers", mpj.MaxLoc[int32], ints), reduced(w.Comm, "minloc of integers", mpj.MinLoc[int32], ints))
 }
 
-// rankOrder combines maps x -> ax+b modulo 2^64, which do not commute. An
-// element pair is one complex number with whole parts that stay exact.
+// rankOrder combines maps x -> ax+b modulo 1009, which do not commute. Each map is one complex
+// number, with integer parts that stay exact.
 func rankOrder(w *mpj.World) error {
 	compose := mpj.Each(func(f, g complex128) complex128 {
 		return complex(math.Mod(real(f)*real(g), 1009), math.Mod(imag(f)*real(g)+imag(g), 1009))
@@ -236,8 +235,8 @@ func reduceInPlace(w *mpj.World) error {
 	return nil
 }
 
-// sameBits sums numbers of very different sizes, where each order of additions
-// gives other bits.
+// sameBits sums numbers of very different magnitudes, so that each order of additions produces
+// different bits.
 func sameBits(w *mpj.World) error {
 	for _, count := range []int{1, 40, 2000, 20000} {
 		me, sums := make([]float64, count), make([]float64, count)

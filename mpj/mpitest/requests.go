@@ -23,8 +23,8 @@ var requests = []Test{
 	{"a wait may give up and be repeated", 2, true, waitContext},
 }
 
-// posted begins to receive count messages of this rank itself, and then sends
-// them in the opposite order.
+// posted starts to receive count messages from the left neighbour, and then to send as many to the
+// right one in the opposite order.
 func posted(w *mpj.World, count int) (rs []*mpj.Request, bufs [][]int, err error) {
 	for i := range count {
 		buf := make([]int, 1)
@@ -45,9 +45,9 @@ func posted(w *mpj.World, count int) (rs []*mpj.Request, bufs [][]int, err error
 	return rs, bufs, nil
 }
 
-const several = 5 // messages
+const several = 5 // number of messages
 
-// whole returns an error unless all that posted began has arrived.
+// whole returns an error unless all messages of posted have arrived.
 func whole(bufs [][]int) error {
 	for i, buf := range bufs {
 		if buf[0] != 100+i {
@@ -169,7 +169,7 @@ func test(w *mpj.World) error {
 	if err != nil {
 		return err
 	}
-	_, done, err := r.Test() // the other one sends only after this
+	_, done, err := r.Test() // the other rank sends only after this
 	if err := cmp.Or(err, equal("complete", done, false)); err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func getStatus(w *mpj.World) error {
 	if err := cmp.Or(err, equal("complete", again, true), equal("size", s.Size, 8)); err != nil {
 		return err
 	}
-	i, _, err := mpj.Waitany(rs[0]) // it is active yet
+	i, _, err := mpj.Waitany(rs[0]) // the request is still active
 	_, waited := rs[1].Wait()
 	return cmp.Or(err, waited, equal("index", i, 0), whole(bufs))
 }
@@ -229,7 +229,7 @@ func waitError(w *mpj.World) error {
 	return cmp.Or(fails("Waitall", err, mpj.ErrTruncate), same("the other message", long, []int{3, 4}), equal("its size", statuses[1].Size, 16))
 }
 
-// waitContext gives up with a context that has ended, and waits again.
+// waitContext waits with a context that has ended, and then waits again.
 func waitContext(w *mpj.World) error {
 	if w.Rank() > 1 {
 		return nil

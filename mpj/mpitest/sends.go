@@ -27,7 +27,7 @@ var sends = []Test{
 	{"values of any type arrive", 1, true, values},
 }
 
-// A mode is one of MPI's four (3.4).
+// A mode is one of MPI's four send modes (3.4).
 type mode struct {
 	name  string
 	send  func(c *mpj.Comm, buf []int32, dest, tag int) error
@@ -42,11 +42,11 @@ var modes = []mode{
 	{"ready", mpj.Rsend[int32], mpj.Irsend[int32], mpj.RsendInit[int32]},
 }
 
-// lengths are those of messages: empty, short, and beyond the eager limit.
+// lengths are the lengths of messages: empty, short, and beyond the eager limit.
 var lengths = []int{0, 1, 1000, 50000}
 
-// inModes runs the exchange of a message with the neighbours in every mode and
-// length. send returns how to wait for what it has begun.
+// inModes exchanges a message with the neighbours in every mode and length. send starts to send and
+// returns a function that waits for the end.
 func inModes(w *mpj.World, send func(m mode, buf []int32, dest int) (func() error, error)) error {
 	if err := w.BufferAttach(1 << 20); err != nil {
 		return err
@@ -58,7 +58,7 @@ func inModes(w *mpj.World, send func(m mode, buf []int32, dest int) (func() erro
 			if err != nil {
 				return err
 			}
-			if err := mpj.Barrier(w.Comm); err != nil { // ready mode asks for it
+			if err := mpj.Barrier(w.Comm); err != nil { // ready mode requires that the receive is posted
 				return err
 			}
 			wait, err := send(m, sent, right(w.Comm))
@@ -163,8 +163,7 @@ func orderOfTags(w *mpj.World) error {
 	return nil
 }
 
-// synchronous lets rank 1 receive only when it is told to, after the send was
-// seen not to be complete.
+// synchronous makes rank 1 receive only after the send was found incomplete.
 func synchronous(w *mpj.World) error {
 	buf := make([]int, 1)
 	switch w.Rank() {
@@ -190,7 +189,7 @@ func synchronous(w *mpj.World) error {
 	return nil
 }
 
-// buffered sends messages far above the eager limit before anyone receives (3.6).
+// buffered sends messages far above the eager limit before any rank receives (3.6).
 func buffered(w *mpj.World) error {
 	const length, count = 20000, 3
 	if err := w.BufferAttach(count * (8*length + mpj.BsendOverhead)); err != nil {
@@ -224,7 +223,7 @@ func bufferFull(w *mpj.World) error {
 		fails("second BufferDetach", err4, mpj.ErrBuffer))
 }
 
-// exchange has every rank send to all before it receives (3.5, "safe").
+// exchange sends from every rank to all ranks before any rank receives (3.5, "safe").
 func exchange(w *mpj.World) error {
 	const length = 64 << 10
 	sent, got := make([]byte, length), make([]byte, length)
@@ -285,7 +284,7 @@ func sendrecvReplace(w *mpj.World) error {
 	return nil
 }
 
-// nullProcess is section 3.10.
+// nullProcess tests section 3.10.
 func nullProcess(w *mpj.World) error {
 	nothing := mpj.Status{Source: mpj.ProcNull, Tag: mpj.AnyTag}
 	buf := []int{1, 2}
@@ -321,7 +320,7 @@ func values(w *mpj.World) error {
 	type tree struct {
 		Name string
 		Kids []tree
-		Tags map[string]any // which replicas range over in different orders
+		Tags map[string]any // replicas iterate over it in different orders
 	}
 	v := tree{Tags: map[string]any{"a": 1, "b": "two", "c": 3.5, "d": []byte("four"), "e": uint8(5), "f": nil}, Name: fmt.Sprint("root ", w.Rank()), Kids: []tree{{Name: "a"}, {Name: "b", Kids: []tree{{Name: "c"}}}}}
 	if err := mpj.SendValue(w.Comm, v, right(w.Comm), 0); err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// A Test holds one promise. All ranks of a world run it.
+// A Test checks one requirement. All ranks of a world run it.
 type Test struct {
 	Name     string
-	Min      int  // ranks that it needs
+	Min      int  // least number of ranks
 	Replicas bool // may run with several replicas of each rank
 	Run      func(*mpj.World) error
 }
@@ -28,9 +28,9 @@ func Suite() []Test {
 	)
 }
 
-// Run runs those of the tests that fit w, in order, and returns the first
-// error. replicated says that each rank of w runs more than once. passed, unless
-// nil, is told the name of each test that has ended well at all ranks.
+// Run runs the tests that fit w, in order, and returns the first error. replicated states that each
+// rank of w has several replicas. Run calls passed, unless it is nil, with the name of each test
+// that has succeeded at all ranks.
 func Run(w *mpj.World, replicated bool, tests []Test, passed func(name string)) error {
 	for _, t := range tests {
 		if w.Size() < t.Min || replicated && !t.Replicas {
@@ -49,7 +49,7 @@ func Run(w *mpj.World, replicated bool, tests []Test, passed func(name string)) 
 	return nil
 }
 
-// equal returns an error that says what differs, if got is not want.
+// equal returns an error that describes the difference if got is not want.
 func equal[T comparable](what string, got, want T) error {
 	if got != want {
 		return fmt.Errorf("%s: got %v, want %v", what, got, want)
@@ -65,7 +65,7 @@ func same[T comparable](what string, got, want []T) error {
 	return nil
 }
 
-// short returns what an error shows of a slice.
+// short returns the part of a slice that an error shows.
 func short[T any](s []T) []T { return s[:min(len(s), 20)] }
 
 // fails returns an error unless err is of the class.
@@ -80,7 +80,7 @@ func fails(what string, err error, class mpj.Class) error {
 func right(c *mpj.Comm) int { return (c.Rank() + 1) % c.Size() }
 func left(c *mpj.Comm) int  { return (c.Rank() + c.Size() - 1) % c.Size() }
 
-// numbers returns from, from+1, ... of the given length.
+// numbers returns a slice of the given length with from, from+1, ...
 func numbers[T mpj.Ordered](from, length int) []T {
 	s := make([]T, length)
 	for i := range s {

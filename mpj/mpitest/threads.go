@@ -7,8 +7,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// Several goroutines at once: what MPI asks of MPI_THREAD_MULTIPLE (MPI 4.0,
-// 11.6). With replicas each goroutine has a communicator of its own.
+// Several goroutines at once, as MPI_THREAD_MULTIPLE allows (MPI 4.0, 11.6). With replicas, each
+// goroutine has its own communicator.
 var threads = []Test{
 	{"goroutines share a communicator by tags", 1, false, threadsByTag},
 	{"goroutines with communicators of their own run independently", 1, true, threadsByComm},
@@ -69,10 +69,10 @@ func threadsByComm(w *mpj.World) error {
 	})
 }
 
-// threadsMprobe has goroutines take messages of different lengths off one
-// communicator: none gets another's.
+// threadsMprobe receives messages of different lengths in several goroutines on one communicator.
+// Each goroutine must get the message that its own probe matched.
 func threadsMprobe(w *mpj.World) error {
-	const each = 12 // messages of every other rank
+	const each = 12 // messages of each sender
 	if w.Rank() > 0 {
 		for i := range each {
 			if err := mpj.Send(w.Comm, numbers[int](i, 1+i*i), 0, 0); err != nil {

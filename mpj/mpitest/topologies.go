@@ -150,7 +150,7 @@ func ringGraph(w *mpj.World) error {
 
 func ringDistGraph(w *mpj.World) error {
 	g, err1 := w.DistGraphCreateAdjacent([]int{left(w.Comm)}, []int{4}, []int{right(w.Comm)}, []int{4}, false)
-	// The same, with every edge given by the rank before its source.
+	// The same graph, with every edge given by the rank before its source.
 	from := right(w.Comm)
 	h, err2 := w.DistGraphCreate([]int{from}, []int{1}, []int{(from + 1) % w.Size()}, []int{4}, false)
 	if err := cmp.Or(err1, err2); err != nil {

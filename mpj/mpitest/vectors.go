@@ -15,7 +15,7 @@ var vectors = []Test{
 	{"alltoallw works in place", 1, true, alltoallwInPlace},
 }
 
-// blocks are of different lengths, one of them 0, with a gap behind each.
+// blocks describes blocks of different lengths, some of them 0, with a gap after each.
 type blocks struct {
 	counts, displs []int
 	length         int
@@ -31,7 +31,7 @@ func gappy(n int) blocks {
 	return b
 }
 
-// filled returns a slice with the contributions of all ranks in their places.
+// filled returns a slice with the contributions of all ranks at their positions.
 func (b blocks) filled() []int64 {
 	s := make([]int64, b.length)
 	for i, count := range b.counts {
@@ -75,8 +75,8 @@ func gapsInPlace(w *mpj.World) error {
 	return cmp.Or(err, mpj.Allgatherv(c, nil, mine, b.counts, b.displs), same("Allgatherv", mine, b.filled()))
 }
 
-// triangle lets rank i send i+j elements to rank j, in the opposite order of
-// ranks, and then swaps them back in place.
+// triangle sends i+j elements from rank i to rank j, with the blocks in descending order of ranks.
+// It then exchanges them back in place.
 func triangle(w *mpj.World) error {
 	c, n := w.Comm, w.Size()
 	counts, displs := make([]int, n), make([]int, n)
@@ -124,8 +124,8 @@ func alltoallw(w *mpj.World) error {
 	return nil
 }
 
-// alltoallwInPlace transposes a matrix of which each rank has a row: with gaps,
-// and as a collective that does not wait.
+// alltoallwInPlace transposes a matrix of which each rank has a row, with gaps between the
+// elements. It uses the blocking and the non-blocking call.
 func alltoallwInPlace(w *mpj.World) error {
 	n, rank := w.Size(), w.Rank()
 	for _, wait := range []bool{true, false} {
