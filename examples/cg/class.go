@@ -2,12 +2,11 @@ package main
 
 import "github.com/p2pmpi/p2pmpi/examples/internal/npb"
 
-// A class is a size of the problem, with the eigenvalue estimate that NPB
-// expects for it.
+// A class is a problem size, with the eigenvalue estimate that NPB expects for it.
 type class struct {
 	order      int     // rows of the matrix
-	nonzeros   int     // in each of the vectors that it is made of
-	iterations int     // of the inverse iteration
+	nonzeros   int     // in each of the vectors that generate the matrix
+	iterations int     // number of inverse iterations
 	shift      float64 // lambda in NPB's definition
 	zeta       float64
 }
@@ -22,11 +21,12 @@ var classes = map[string]class{
 const (
 	// epsilon is the relative error of zeta that NPB allows.
 	epsilon = 1e-10
-	// steps is how many steps the conjugate gradient method gets.
+	// steps is the number of steps of the conjugate gradient method.
 	steps = 25
 	// condition is the reciprocal of the matrix's condition number.
 	condition = 0.1
-	// maxRanks keeps blocks far larger than a rank's share of the work on them.
+	// maxRanks bounds the number of ranks, so that the blocks of the matrix do not become too
+	// small.
 	maxRanks = 256
 )
 

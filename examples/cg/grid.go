@@ -7,7 +7,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// A span is the numbers from up to, not including, to.
+// A span is a range of numbers: from is included, and to is not.
 type span struct{ from, to int }
 
 func (s span) len() int       { return s.to - s.from }
@@ -31,21 +31,21 @@ func (s span) part(i, n int) span {
 // A block is a rectangle of the matrix.
 type block struct{ rows, columns span }
 
-// A grid is a rank's place among the ranks, which stand in rows by columns:
-// as many of both, or twice as many columns.
+// A grid is a rank's position in a grid of ranks. The grid has as many columns as rows, or twice as
+// many.
 type grid struct {
 	comm          *mpj.Comm
-	run           *npb.Run // whose clock knows what messages cost
+	run           *npb.Run // its clock measures the time of communication
 	rows, columns int
 	row, column   int
 
-	order  int       // of the matrix
-	in     []float64 // where pieces of w arrive
-	mine   []float64 // what sum adds to
-	theirs []float64 // and where its numbers arrive
+	order  int       // order of the matrix
+	in     []float64 // receive buffer for pieces of w
+	mine   []float64 // sums of sum
+	theirs []float64 // receive buffer of sum
 }
 
-// maxSums is how many numbers can be summed at once.
+// maxSums is the most numbers that can be summed at once.
 const maxSums = 2
 
 // The tags of the grid's messages.
@@ -56,8 +56,8 @@ const (
 	swapTag
 )
 
-// newGrid places the rank of run, one of a power of two, in a grid for
-// a matrix of the given order.
+// newGrid places the rank of run in a grid for a matrix of the given order. The number of ranks
+// must be a power of two.
 func newGrid(run *npb.Run, order int) *grid {
 	log := bits.TrailingZeros(uint(run.Size()))
 	g := &grid{comm: run.World.Comm, run: run, order: order, rows: 1 << (log / 2), columns: 1 << ((log + 1) / 2)}
@@ -67,25 +67,25 @@ func newGrid(run *npb.Run, order int) *grid {
 	return g
 }
 
-// rowSpan returns the rows of the matrix that a row of ranks has.
+// rowSpan returns the rows of the matrix that belong to a row of ranks.
 func (g *grid) rowSpan(row int) span { return span{0, g.order}.part(row, g.rows) }
 
-// columnSpan returns the columns of the matrix that a column of ranks has: the
-// same as the row of that number, or a half of it when there are more columns.
+// columnSpan returns the columns of the matrix that belong to a column of ranks. They are the span
+// of the row with that number, or a half of it when there are more columns than rows.
 func (g *grid) columnSpan(column int) span {
 	parts := g.columns / g.rows
 	return g.rowSpan(column/parts).part(column%parts, parts)
 }
 
-// block returns what this rank has of the matrix.
+// block returns this rank's block of the matrix.
 func (g *grid) block() block { return block{g.rowSpan(g.row), g.columnSpan(g.column)} }
 
-// rank returns who stands in a row and column.
+// rank returns the rank at a row and column.
 func (g *grid) rank(row, column int) int { return row*g.columns + column }
 
-// sum adds up the x of the ranks of this row, that is, over all columns of the
-// matrix. Every rank gets the same bits: in each step two ranks add the same two
-// numbers. The result is valid until the next sum.
+// sum returns the sum of x over the ranks of this row, that is, over all columns of the matrix.
+// Every rank gets the same bits: in each step, two ranks add the same two numbers. The result is
+// valid until the next call of sum.
 func (g *grid) sum(x ...float64) ([]float64, error) {
 	mine, theirs := g.mine[:len(x)], g.theirs[:len(x)]
 	copy(mine, x)
@@ -102,9 +102,8 @@ func (g *grid) sum(x ...float64) ([]float64, error) {
 	return mine, err
 }
 
-// transpose adds up the w of the ranks of this row, each of which has a part of
-// every element, and puts the piece that belongs with this rank's column into q.
-// It uses w up.
+// transpose sums w over the ranks of this row, each of which has a part of every element. It stores
+// the piece that belongs to this rank's column in q, and overwrites w.
 func (g *grid) transpose(w, q []float64) error {
 	return g.run.Communicate(func() error {
 		w, err := g.sumRow(w)
@@ -122,9 +121,9 @@ func (g *grid) transpose(w, q []float64) error {
 	})
 }
 
-// sumRow adds up the w of the ranks of this row. With twice as many columns as
-// rows, it does so for the half only that this rank will pass on: neighbours
-// first give each other the half that they do not need.
+// sumRow sums w over the ranks of this row. With twice as many columns as rows, it sums only the
+// half that this rank will pass on. For that, neighbours first exchange the halves that they do not
+// need.
 func (g *grid) sumRow(w []float64) ([]float64, error) {
 	bit := 1
 	if g.columns > g.rows {

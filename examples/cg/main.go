@@ -44,9 +44,8 @@ func run(r *npb.Run) (npb.Result, error) {
 	}, nil
 }
 
-// iterate starts from the vector of ones and does n iterations of the inverse
-// power method. zeta is the estimate of the eigenvalue, and residual that of the
-// last linear system.
+// iterate runs n iterations of the inverse power method from the vector of ones. It returns the
+// estimate zeta of the eigenvalue and the residual of the last linear system.
 func (s *solver) iterate(c class, n int) (zeta, residual float64, err error) {
 	for i := range s.x {
 		s.x[i] = 1

@@ -7,9 +7,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/examples/internal/npb"
 )
 
-// A matrix is the block of the sparse matrix A that belongs to one rank, by
-// rows: row i has values[starts[i]:starts[i+1]] in the columns of the same
-// part of columns, which count from the first of the block.
+// A matrix is one rank's block of the sparse matrix A, by rows. Row i has
+// values[starts[i]:starts[i+1]], in the columns given by the same part of columns. Column numbers
+// are relative to the block's first column.
 type matrix struct {
 	starts  []int
 	columns []int32
@@ -28,7 +28,7 @@ type sparse struct {
 func newMatrix(c class, b block) matrix {
 	vectors := randomVectors(c)
 	m := matrix{starts: make([]int, b.rows.len()+1)}
-	for _, v := range vectors { // how long rows can get
+	for _, v := range vectors { // upper bounds of the row lengths
 		width := b.columns.count(v.at)
 		for _, row := range v.at {
 			if b.rows.has(int(row)) {
@@ -37,7 +37,7 @@ func newMatrix(c class, b block) matrix {
 		}
 	}
 	for i := range b.rows.len() {
-		m.starts[i+1] += m.starts[i] + 1 // and the diagonal
+		m.starts[i+1] += m.starts[i] + 1 // plus the diagonal
 	}
 	m.columns = make([]int32, m.starts[b.rows.len()])
 	m.values = make([]float64, len(m.columns))
@@ -45,7 +45,7 @@ func newMatrix(c class, b block) matrix {
 	return m
 }
 
-// randomVectors returns the x_i for all i.
+// randomVectors returns all vectors x_i.
 func randomVectors(c class) []sparse {
 	random, _ := npb.Seed.Next() // NPB's makea draws one number first
 	power := 1
@@ -71,7 +71,7 @@ func randomVectors(c class) []sparse {
 	return vectors
 }
 
-// set gives v the value at the place, which may be a new one.
+// set sets the element at position at, which may be new, to value.
 func (v *sparse) set(at int32, value float64) {
 	if k := slices.Index(v.at, at); k >= 0 {
 		v.values[k] = value
@@ -81,8 +81,8 @@ func (v *sparse) set(at int32, value float64) {
 	v.values = append(v.values, value)
 }
 
-// fill puts the terms of the sum into the rows, the same column several times,
-// and returns where each row's terms end.
+// fill stores the terms of the sum in the rows, where the same column may occur several times. It
+// returns the end of each row's terms.
 func (m *matrix) fill(c class, b block, vectors []sparse) (ends []int) {
 	ends = slices.Clone(m.starts[:len(m.starts)-1])
 	put := func(row, column int, value float64) {
@@ -110,8 +110,8 @@ func (m *matrix) fill(c class, b block, vectors []sparse) (ends []int) {
 	return ends
 }
 
-// compact adds up terms of the same row and column, in the order in which they
-// were put, sorts each row by column and moves the rows together.
+// compact adds up the terms of the same row and column, in the order in which fill stored them. It
+// then sorts each row by column and removes the gaps between rows.
 func (m *matrix) compact(ends []int, width int) {
 	sums, seen := make([]float64, width), make([]bool, width)
 	end := 0
@@ -138,8 +138,8 @@ func (m *matrix) compact(ends []int, width int) {
 	m.columns, m.values = slices.Clone(m.columns[:end]), slices.Clone(m.values[:end])
 }
 
-// multiply puts the product of m and p into w. Two sums for each row let the
-// processor add to one while the other is not ready.
+// multiply sets w to the product of m and p. It uses two sums for each row, so the processor can
+// add to one while the other is not ready.
 func (m *matrix) multiply(p, w []float64) {
 	for i := range w {
 		columns := m.columns[m.starts[i]:m.starts[i+1]]

@@ -2,14 +2,14 @@ package main
 
 import "math"
 
-// A solver finds z with A z = x by the conjugate gradient method. All vectors
-// are the pieces that belong with this rank's column of the matrix, except w.
+// A solver solves A z = x for z by the conjugate gradient method. All vectors except w are the
+// pieces that belong to this rank's column of the matrix.
 type solver struct {
 	grid *grid
 	a    matrix
 
 	x, z, p, q, r []float64
-	w             []float64 // a product by A, before the ranks of a row have added theirs
+	w             []float64 // a product with A, before the sum over the ranks of a row
 }
 
 func newSolver(g *grid, a matrix) *solver {
@@ -21,8 +21,8 @@ func newSolver(g *grid, a matrix) *solver {
 	return s
 }
 
-// solve leaves in z an approximation of the solution for x, after a fixed
-// number of steps, and returns the norm of what A z still lacks.
+// solve sets z to an approximate solution for x, after a fixed number of steps, and returns the
+// norm of x - A z.
 func (s *solver) solve() (residual float64, err error) {
 	clear(s.z)
 	copy(s.r, s.x)
@@ -47,8 +47,8 @@ func (s *solver) solve() (residual float64, err error) {
 	return math.Sqrt(total[0]), err
 }
 
-// step goes one step along the direction p. rho is the square of the length of
-// the residual r, and so is what it returns.
+// step makes one step along the direction p. rho is the squared norm of the residual r before the
+// step, and the result is that after it.
 func (s *solver) step(rho float64) (float64, error) {
 	if err := s.multiply(s.p, s.q); err != nil {
 		return 0, err
@@ -74,7 +74,7 @@ func (s *solver) step(rho float64) (float64, error) {
 	return next, nil
 }
 
-// multiply puts A v into to.
+// multiply sets to to A v.
 func (s *solver) multiply(v, to []float64) error {
 	s.a.multiply(v, s.w)
 	return s.grid.transpose(s.w, to)
@@ -85,7 +85,7 @@ func (s *solver) dot(a, b []float64) (float64, error) {
 	return sum[0], err
 }
 
-// dot returns the scalar product of two pieces of vectors.
+// dot returns the scalar product of two distributed vectors.
 func dot(a, b []float64) (sum float64) {
 	b = b[:len(a)]
 	for i := range a {

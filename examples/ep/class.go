@@ -2,8 +2,8 @@ package main
 
 import "github.com/p2pmpi/p2pmpi/examples/internal/npb"
 
-// A class is a size of the problem with the sums that NPB expects for it, as
-// in the verification part of NPB's EP.
+// A class is a problem size, with the sums that NPB expects for it, as in the verification part of
+// NPB's EP.
 type class struct {
 	bits     int // 2^bits pairs
 	expected sums
@@ -21,7 +21,7 @@ const epsilon = 1e-8
 
 func (c class) batches() int { return 1 << (c.bits - batchBits) }
 
-// verify reports whether s is right.
+// verify reports whether s is correct.
 func (c class) verify(s sums) bool {
 	return npb.Near(s.x, c.expected.x, epsilon) && npb.Near(s.y, c.expected.y, epsilon)
 }

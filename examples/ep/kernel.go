@@ -6,24 +6,24 @@ import (
 	"github.com/p2pmpi/p2pmpi/examples/internal/npb"
 )
 
-// seed is where EP starts; the other kernels have npb.Seed.
+// seed is the seed of EP; the other kernels use npb.Seed.
 const seed npb.Random = 271828183
 
-// A batch is 2^16 pairs of numbers (MK in NPB). Any batch can be computed
-// without the ones before it.
+// A batch is 2^16 pairs of numbers (MK in NPB). Any batch can be computed without the ones before
+// it.
 const (
 	batchBits   = 16
 	batchPairs  = 1 << batchBits
 	annuliCount = 10 // NQ in NPB
 )
 
-// sums adds up the Gaussian deviates of some pairs.
+// sums holds the sums of the Gaussian deviates of some pairs.
 type sums struct{ x, y float64 }
 
 // annuli counts accepted pairs by the whole part of max(|x|, |y|).
 type annuli [annuliCount]int64
 
-// pairs returns how many pairs were accepted.
+// pairs returns the number of accepted pairs.
 func (q *annuli) pairs() int64 {
 	var n int64
 	for _, c := range q {
@@ -32,12 +32,12 @@ func (q *annuli) pairs() int64 {
 	return n
 }
 
-// batch turns the k-th batch of uniform pairs in the square (-1, 1) x (-1, 1)
-// into Gaussian ones by Marsaglia's polar method, which rejects the pairs
-// outside the unit circle. It counts the others in q and returns their sums.
+// batch generates the k-th batch of uniform pairs in the square (-1, 1) x (-1, 1). It turns them
+// into Gaussian pairs by Marsaglia's polar method, which rejects the pairs outside the unit circle.
+// It counts the accepted pairs in q and returns their sums.
 //
-// The conversions to float64 forbid to fuse a product and a sum into one
-// instruction: processors that have it would round differently from the others.
+// The conversions to float64 prevent the fusion of a product and a sum into one instruction.
+// Processors with that instruction would round differently from the others.
 func batch(k int, q *annuli) sums {
 	var s sums
 	random := seed.Skip(uint64(k) * 2 * batchPairs)

@@ -51,8 +51,8 @@ func compute(r *npb.Run, batches int) (total sums, counts annuli, err error) {
 			return mpj.Reduce(r.World.Comm, counts[:], counts[:], mpj.Sum, 0)
 		})
 	}
-	// Sums of floating-point numbers depend on the order. This one is that of
-	// the batches, whoever computed them.
+	// Sums of floating-point numbers depend on the order of additions. Use the order of the
+	// batches, regardless of the rank that computed them.
 	for i := 0; i+1 < len(all); i += 2 {
 		total.x += all[i]
 		total.y += all[i+1]
@@ -60,15 +60,14 @@ func compute(r *npb.Run, batches int) (total sums, counts annuli, err error) {
 	return total, counts, err
 }
 
-// progress says at every tenth of the work how much is done.
+// progress reports every tenth of the work.
 func progress(w io.Writer, done, all int) {
 	if done*10/all > (done-1)*10/all {
 		fmt.Fprintf(w, "ep: %d %% done\n", done*100/all)
 	}
 }
 
-// share returns which of the batches are for a rank: from up to, not
-// including, to.
+// share returns the range of batches of a rank: from is included, and to is not.
 func share(batches, rank, ranks int) (from, to int) {
 	return batches * rank / ranks, batches * (rank + 1) / ranks
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/examples/internal/npb"
 )
 
-// fields returns what is special to EP in its report.
+// fields returns the fields of the report that are specific to EP.
 func fields(c class, s sums, q annuli) []npb.Field {
 	counts := "pairs with max(|x|, |y|) between"
 	for l, count := range q {

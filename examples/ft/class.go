@@ -5,8 +5,7 @@ import (
 	"math/cmplx"
 )
 
-// A class is a size of the problem, with the checksum that NPB expects after
-// each time step.
+// A class is a problem size, with the checksum that NPB expects after each time step.
 type class struct {
 	nx, ny, nz int
 	checksums  []complex128
@@ -67,7 +66,7 @@ const epsilon = 1e-12
 // points returns the number of points in the box.
 func (c class) points() int { return c.nx * c.ny * c.nz }
 
-// verify reports whether the checksums are right.
+// verify reports whether the checksums are correct.
 func (c class) verify(checksums []complex128) bool {
 	if len(checksums) != len(c.checksums) {
 		return false

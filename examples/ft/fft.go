@@ -6,15 +6,13 @@ import (
 	"math/cmplx"
 )
 
-// width is how many lines are transformed side by side. They lie next to each
-// other in memory, 8 lines of 16 bytes an element, so that every access takes
-// two cache lines in full, and all of them and their scratch space stay in the
-// cache.
+// width is the number of lines that are transformed side by side. They are adjacent in memory: 8
+// lines with 16 bytes per element, so that every access uses two full cache lines. The lines and
+// their scratch space fit in the cache.
 const width = 8
 
-// A transform is the discrete Fourier transform of lines of one length, a power
-// of two. It computes sum over j of v[j] e^(sign 2 pi i j k / n), without a
-// factor.
+// A transform is the discrete Fourier transform of lines of one length, a power of two. It computes
+// the sum over j of v[j] e^(sign 2 pi i j k / n), without a factor.
 type transform struct {
 	n       int
 	roots   [2][]complex128 // e^(-2 pi i k / n) for k < n/2, and their conjugates
@@ -40,9 +38,8 @@ func newTransform(n int) *transform {
 	return t
 }
 
-// strided transforms in place the count lines whose elements are stride apart,
-// the first elements of which follow each other from data[0] on. count is a
-// multiple of width.
+// strided transforms count lines in place. The elements of a line are stride apart, and the first
+// elements of the lines are adjacent, from data[0] on. count must be a multiple of width.
 func (t *transform) strided(data []complex128, stride, count, direction int) {
 	for from := 0; from < count; from += width {
 		in := t.scratch[0]
@@ -56,8 +53,7 @@ func (t *transform) strided(data []complex128, stride, count, direction int) {
 	}
 }
 
-// contiguous transforms in place count lines that follow each other. count is a
-// multiple of width.
+// contiguous transforms count consecutive lines in place. count must be a multiple of width.
 func (t *transform) contiguous(data []complex128, count, direction int) {
 	for ; count > 0; count -= width {
 		in := t.scratch[0]
@@ -77,9 +73,9 @@ func (t *transform) contiguous(data []complex128, count, direction int) {
 	}
 }
 
-// lines transforms the lines in scratch[0] and returns the scratch that has the
-// result. It is Stockham's method, which needs no reordering: where there were
-// lines of n elements, a pass leaves four times as many of n/4, side by side.
+// lines transforms the lines in scratch[0] and returns the scratch buffer that contains the result.
+// It uses Stockham's method, which needs no reordering: each pass turns lines of n elements into
+// four times as many lines of n/4 elements, side by side.
 func (t *transform) lines(direction int) []complex128 {
 	in, out := t.scratch[0], t.scratch[1]
 	n := t.n
@@ -95,7 +91,7 @@ func (t *transform) lines(direction int) []complex128 {
 	return in
 }
 
-// radix2 is a pass from lines of all elements to twice as many.
+// radix2 is a pass that turns lines into twice as many lines of half the length.
 func radix2(in, out, roots []complex128) {
 	half := len(in) / 2
 	for p, w := range roots {
@@ -108,7 +104,7 @@ func radix2(in, out, roots []complex128) {
 	}
 }
 
-// radix4 is a pass from lines of n elements to four times as many.
+// radix4 is a pass that turns lines of n elements into four times as many lines of n/4.
 func (t *transform) radix4(in, out []complex128, n, direction int) {
 	lines := len(in) / n
 	quarter := len(in) / 4
@@ -128,8 +124,7 @@ func (t *transform) radix4(in, out []complex128, n, direction int) {
 	}
 }
 
-// butterfly is the transform of four elements, for many of them. The parts of
-// out follow each other.
+// butterfly transforms four elements, for many groups of four. The parts of out are adjacent.
 func butterfly(a, b, c, d, out []complex128) {
 	n := len(a)
 	b, c, d = b[:n], c[:n], d[:n]
@@ -137,7 +132,7 @@ func butterfly(a, b, c, d, out []complex128) {
 	for i := range a {
 		even, odd := a[i]+c[i], a[i]-c[i]
 		sum, difference := b[i]+d[i], b[i]-d[i]
-		turned := complex(imag(difference), -real(difference)) // by -i
+		turned := complex(imag(difference), -real(difference)) // multiplied by -i
 		out0[i] = even + sum
 		out1[i] = odd + turned
 		out2[i] = even - sum
@@ -145,8 +140,7 @@ func butterfly(a, b, c, d, out []complex128) {
 	}
 }
 
-// twistedButterfly is butterfly with its results multiplied by 1, w, w2 = w^2
-// and w^3.
+// twistedButterfly is butterfly with its results multiplied by 1, w, w2 = w^2 and w^3.
 func twistedButterfly(a, b, c, d, out []complex128, w, w2 complex128) {
 	n := len(a)
 	b, c, d = b[:n], c[:n], d[:n]

@@ -57,7 +57,7 @@ func (s *solver) solve() ([]complex128, error) {
 	return checksums, nil
 }
 
-// fields returns what is special to FT in its report.
+// fields returns the fields of the report that are specific to FT.
 func fields(c class, checksums []complex128) []npb.Field {
 	fields := []npb.Field{
 		npb.Fieldf("Size", "%d x %d x %d points", c.nx, c.ny, c.nz),

@@ -7,7 +7,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// A solver has one rank's slabs.
+// A solver holds one rank's slabs.
 type solver struct {
 	class class
 	run   *npb.Run
@@ -16,10 +16,10 @@ type solver struct {
 	ny, nz      int // of a slab of frequencies, of a slab of space
 	frequencies []complex128
 	space       []complex128
-	parts       []complex128 // the slab in space on its way, part by part
+	parts       []complex128 // the slab in space, divided into the parts of all ranks for the exchange
 
 	alongX, alongY, alongZ *transform
-	decay                  [3][]float64 // in one time step, along x, y and z
+	decay                  [3][]float64 // factors of one time step, along x, y and z
 }
 
 func newSolver(run *npb.Run, c class) *solver {
@@ -34,7 +34,7 @@ func newSolver(run *npb.Run, c class) *solver {
 	return s
 }
 
-// start makes the initial state, of random numbers, and its frequencies.
+// start generates the initial state from random numbers, and its frequencies.
 func (s *solver) start() error {
 	for i, n := range [3]int{s.class.nx, s.class.ny, s.class.nz} {
 		s.decay[i] = decay(n)
@@ -49,8 +49,8 @@ func (s *solver) start() error {
 	return s.transform()
 }
 
-// decay returns by what factor each of n frequencies along an axis decays in one
-// time step. Those of the upper half are negative.
+// decay returns, for each of n frequencies along an axis, its factor for one time step. The
+// frequencies of the upper half are negative.
 func decay(n int) []float64 {
 	const alpha = 1e-6
 	factors := make([]float64, n)
@@ -61,8 +61,7 @@ func decay(n int) []float64 {
 	return factors
 }
 
-// evolve goes one time step on, and puts the frequencies into the memory of
-// space as well.
+// evolve advances the frequencies by one time step, and also stores them in the memory of space.
 func (s *solver) evolve() {
 	row := 0
 	for _, dz := range s.decay[2] {
@@ -83,7 +82,7 @@ func evolveRow(from, to []complex128, decay []float64, factor float64) {
 	}
 }
 
-// transform turns space into frequencies, and uses space up.
+// transform transforms space into frequencies, and overwrites space.
 func (s *solver) transform() error {
 	plane := s.class.nx * s.class.ny
 	for k := range s.nz {
@@ -99,7 +98,7 @@ func (s *solver) transform() error {
 	return nil
 }
 
-// transformBack turns frequencies in the memory of space into space.
+// transformBack transforms the frequencies in the memory of space back into space.
 func (s *solver) transformBack() error {
 	s.alongZ.strided(s.space, s.ny*s.class.nx, s.ny*s.class.nx, backward)
 	if err := s.exchange(s.space, s.parts); err != nil {
@@ -115,9 +114,8 @@ func (s *solver) transformBack() error {
 	return nil
 }
 
-// eachRun calls move for each run of memory that is together both in a part that
-// is one rank's, and in the slab in space. A slab of frequencies is its parts, one
-// after the other.
+// eachRun calls move for each run of memory that is contiguous both in a rank's part and in the
+// slab in space. A slab of frequencies consists of its parts, one after the other.
 func (s *solver) eachRun(move func(part, slab []complex128)) {
 	n := s.ny * s.class.nx
 	for rank := range s.comm.Size() {
@@ -127,12 +125,12 @@ func (s *solver) eachRun(move func(part, slab []complex128)) {
 	}
 }
 
-// exchange gives every rank its part of from.
+// exchange sends every rank its part of from.
 func (s *solver) exchange(from, to []complex128) error {
 	return s.run.Communicate(func() error { return mpj.Alltoall(s.comm, from, to) })
 }
 
-// checksum adds up 1024 points, and divides by the number of all.
+// checksum sums 1024 points and divides by the number of all points.
 func (s *solver) checksum() (complex128, error) {
 	const samples = 1024
 	sum := make([]complex128, 1)

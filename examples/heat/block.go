@@ -9,16 +9,16 @@ import (
 // hot is the temperature of the upper edge of the plate.
 const hot = 100
 
-// A block is a part of the plate with its halo: rows x columns temperatures of
-// its own, and around them one more on each side. Beyond the edge of the plate
-// the halo holds the temperature of the edge, which nothing changes.
+// A block is a part of the plate with its halo: rows x columns temperatures of its own, and one
+// more cell on each side. Beyond the edge of the plate, the halo holds the temperature of the edge,
+// which is constant.
 type block struct {
 	rows, columns int
 	cells         []float64 // (rows+2) x (columns+2), row by row
 	column        mpj.Datatype[float64]
 }
 
-// newBlock returns a block at 0 degrees; upper says that it is at the upper edge.
+// newBlock returns a block at 0 degrees. upper reports whether the block is at the upper edge.
 func newBlock(rows, columns int, upper bool) *block {
 	b := &block{
 		rows: rows, columns: columns,
@@ -47,8 +47,8 @@ func (b *block) inner() mpj.Typed {
 	return mpj.TypeOf[float64]().Vector(b.rows, b.columns, b.columns+2).At(b.cells, b.at(1, 1), 1)
 }
 
-// step computes the temperatures after old in rows from row0 to row1 and columns
-// from column0 to column1, ends included, and returns the greatest change.
+// step computes the temperatures that follow those of old, in rows row0 to row1 and columns column0
+// to column1, inclusive. It returns the greatest change.
 func (b *block) step(old *block, row0, row1, column0, column1 int) float64 {
 	change := 0.0
 	width := column1 - column0 + 1
@@ -62,7 +62,7 @@ func (b *block) step(old *block, row0, row1, column0, column1 int) float64 {
 		next := b.cells[at:][:width]
 		for i := range next {
 			t := (up[i] + down[i] + here[i] + here[i+2]) / 4
-			if d := math.Abs(t - here[i+1]); d > change { // faster than max, which minds NaN
+			if d := math.Abs(t - here[i+1]); d > change { // faster than max, which handles NaN
 				change = d
 			}
 			next[i] = t
@@ -71,13 +71,13 @@ func (b *block) step(old *block, row0, row1, column0, column1 int) float64 {
 	return change
 }
 
-// interior computes all that needs no halo.
+// interior computes all cells that do not depend on the halo.
 func (b *block) interior(old *block) float64 {
 	return b.step(old, 2, b.rows-1, 2, b.columns-1)
 }
 
-// border computes the rest: the outermost rows, and the outermost columns
-// between them. In a block of one row or column the first is also the last.
+// border computes the other cells: the outermost rows, and the outermost columns between them. In a
+// block of one row or column, the first is also the last.
 func (b *block) border(old *block) float64 {
 	change := b.step(old, 1, 1, 1, b.columns)
 	if b.rows > 1 {

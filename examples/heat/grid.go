@@ -6,12 +6,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// A grid is how the plate is divided among the ranks.
+// A grid is the division of the plate among the ranks.
 type grid struct {
 	*mpj.Comm // Cartesian
 
 	side                  int   // of the plate, in points
-	dims                  []int // ranks down and across
+	dims                  []int // number of ranks down and across
 	up, down, left, right int   // neighbours, or ProcNull at the edge of the plate
 }
 
@@ -23,7 +23,7 @@ func newGrid(world *mpj.Comm, side int) (g grid, err error) {
 	if side < g.dims[0] {
 		return g, fmt.Errorf("%w: a plate of %d points a side is too small for %d x %d ranks", errUsage, side, g.dims[0], g.dims[1])
 	}
-	// Ranks may be numbered anew, so that neighbours are on near machines.
+	// Allow reordering of the ranks, so that neighbours are on nearby machines.
 	if g.Comm, err = world.CartCreate(g.dims, []bool{false, false}, true); err != nil {
 		return g, err
 	}
@@ -34,10 +34,10 @@ func newGrid(world *mpj.Comm, side int) (g grid, err error) {
 	return g, err
 }
 
-// An area is where in the plate a rank's block is.
+// An area is the position and size of a rank's block in the plate.
 type area struct{ row, column, rows, columns int }
 
-// area returns the block of a rank.
+// area returns the area of a rank's block.
 func (g grid) area(rank int) (area, error) {
 	coords, err := g.CartCoords(rank)
 	if err != nil {
@@ -48,8 +48,8 @@ func (g grid) area(rank int) (area, error) {
 	return area{top, left, bottom - top, right - left}, nil
 }
 
-// share returns which of n rows or columns are for the i-th of parts: from up
-// to, not including, to. Shares differ by at most one.
+// share returns the range of n rows or columns of part i: from is included, and to is not. Shares
+// differ by at most one.
 func share(n, i, parts int) (from, to int) {
 	start := func(i int) int { return i*(n/parts) + min(i, n%parts) }
 	return start(i), start(i + 1)
@@ -61,9 +61,9 @@ const (
 	plateTag
 )
 
-// exchange starts to receive the halo of b from the neighbours and to send them
-// its border. Until all requests are complete the halo must not be read, and the
-// border not written. Messages to and from ProcNull vanish.
+// exchange starts to receive the halo of b from the neighbours and to send its border to them.
+// Until all requests are complete, the halo must not be read and the border not written. Messages
+// to and from ProcNull have no effect.
 func (g grid) exchange(b *block, requests []*mpj.Request) ([]*mpj.Request, error) {
 	var first error
 	start := func(r *mpj.Request, err error) {
@@ -83,8 +83,8 @@ func (g grid) exchange(b *block, requests []*mpj.Request) ([]*mpj.Request, error
 	return requests, first
 }
 
-// gather returns the whole plate, row by row, at rank 0. Each block is received
-// where it belongs: a vector again, whose rows are as far apart as the plate's.
+// gather returns the whole plate, row by row, at rank 0. A vector datatype receives each block at
+// its place: its rows are as far apart as those of the plate.
 func (g grid) gather(b *block) ([]float64, error) {
 	sent, err := mpj.IsendTyped(g.Comm, b.inner(), 0, plateTag)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 var errUsage = errors.New("usage: heat [-side POINTS] [-tolerance DEGREES] [-steps N] [-png FILE]")
 
-// exitUsage is the status after a mistake in the arguments.
+// exitUsage is the exit status for wrong arguments.
 const exitUsage = 64
 
 func main() {
@@ -25,11 +25,11 @@ func main() {
 		err = world.Finalize()
 	}
 	if errors.Is(err, errUsage) {
-		world.Abort(exitUsage, err.Error()) // the whole job, with one message
+		world.Abort(exitUsage, err.Error()) // ends the whole job, with one message
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "heat:", err)
-		os.Exit(1) // this process: its replicas go on, if they can
+		os.Exit(1) // ends only this process: its replicas continue if they can
 	}
 }
 
@@ -63,8 +63,8 @@ func run(world *mpj.World, args []string, stdout, stderr io.Writer) error {
 	return err
 }
 
-// progress returns a function that reports when the change in a step has fallen
-// to another tenth.
+// progress returns a function that reports each time the change per step has fallen by a factor of
+// ten.
 func progress(w io.Writer) func(step int, change float64) {
 	next := 1.0
 	return func(step int, change float64) {
@@ -77,20 +77,20 @@ func progress(w io.Writer) func(step int, change float64) {
 	}
 }
 
-// options are what the arguments ask for.
+// options are the values of the arguments.
 type options struct {
 	side, steps int
 	tolerance   float64
 	png         string
 }
 
-// maxSide bounds the plate, which rank 0 has in memory as a whole.
+// maxSide bounds the side of the plate, because rank 0 holds the whole plate in memory.
 const maxSide = 1 << 13
 
 func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("heat", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the error says it
+	flags.SetOutput(io.Discard) // the error contains the message
 	flags.IntVar(&o.side, "side", 127, "points in each direction")
 	flags.Float64Var(&o.tolerance, "tolerance", 1e-3, "change in a step, in degrees, that is none any more")
 	flags.IntVar(&o.steps, "steps", 1_000_000, "the most steps")

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// picture paints temperatures, of side x side points row by row, from black (0
-// degrees) over red and yellow to white (100).
+// picture paints temperatures, given as side x side points row by row, from black (0 degrees) over
+// red and yellow to white (100).
 func picture(plate []float64, side int) *image.Paletted {
 	img := image.NewPaletted(image.Rect(0, 0, side, side), palette())
 	for i, t := range plate {
@@ -18,7 +18,7 @@ func picture(plate []float64, side int) *image.Paletted {
 	return img
 }
 
-// shades is how many colours there are.
+// shades is the number of colours.
 const shades = 256
 
 func palette() color.Palette {

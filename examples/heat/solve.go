@@ -2,19 +2,19 @@ package main
 
 import "github.com/p2pmpi/p2pmpi/mpj"
 
-// A solution is what all ranks know in the end.
+// A solution is the state of all ranks at the end.
 type solution struct {
 	block  *block // of this rank
 	steps  int
-	change float64 // greatest of a point in the last step, in degrees
+	change float64 // greatest change of a point in the last step, in degrees
 }
 
-// checkEvery is how many steps go by between two looks at the change. Each look
-// lets all ranks wait for the slowest.
+// checkEvery is the number of steps between two checks of the change. At each check, all ranks wait
+// for the slowest.
 const checkEvery = 10
 
-// solve computes step after step, until no temperature changes by more than
-// tolerance in one, or limit steps are done. checked hears of every look.
+// solve computes steps until no temperature changes by more than tolerance in a step, or until
+// limit steps are done. It calls checked at every check.
 func (g grid) solve(tolerance float64, limit int, checked func(step int, change float64)) (solution, error) {
 	a, err := g.area(g.Rank())
 	if err != nil {
@@ -35,7 +35,7 @@ func (g grid) solve(tolerance float64, limit int, checked func(step int, change 
 		if step%checkEvery != 0 && step < limit {
 			continue
 		}
-		// The greatest of all ranks. They all get the same, and decide alike.
+		// The greatest change at all ranks. All ranks get the same value, and so decide alike.
 		greatest := []float64{change}
 		if err := mpj.Allreduce(g.Comm, greatest, greatest, mpj.Max); err != nil {
 			return solution{}, err

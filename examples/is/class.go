@@ -1,6 +1,6 @@
 package main
 
-// A class is a size of the problem, with the ranks of five of its keys.
+// A class is a problem size, with the ranks of five of its keys.
 type class struct {
 	keysLog, maxLog, bucketsLog int // logarithms to base 2
 
@@ -8,15 +8,14 @@ type class struct {
 }
 
 const (
-	rankings  = 10 // that count
+	rankings  = 10 // number of timed rankings
 	testCount = 5
-	// maxRanks keeps several buckets for each rank, and the two keys that
-	// change in every ranking on rank 0.
+	// maxRanks leaves several buckets to each rank, and leaves the two keys that change in every
+	// ranking on rank 0.
 	maxRanks = 256
 )
 
-// A test says where NPB expects a key: in the i-th ranking at
-// rank + drift (i + offset).
+// A test is the rank that NPB expects for a key: in the i-th ranking, rank + drift (i + offset).
 type test struct {
 	key           int // its index among all keys
 	rank          int
@@ -26,9 +25,8 @@ type test struct {
 // expected returns the rank of the key in the i-th ranking.
 func (t test) expected(i int) int { return t.rank + t.drift*(i+t.offset) }
 
-// In every ranking a small key and a large one take the place of others, so
-// that the ranks of the test keys drift: those at the lower end up, those at
-// the upper end down.
+// In every ranking, a small key and a large one replace two other keys, so the ranks of the test
+// keys drift: those at the lower end upwards, those at the upper end downwards.
 var classes = map[string]class{
 	"S": {16, 11, 9, [testCount]test{
 		{48427, 0, 1, 0}, {17148, 18, 1, 0}, {23627, 346, 1, 0}, {62548, 64917, -1, 0}, {4431, 65463, -1, 0},
@@ -47,10 +45,10 @@ var classes = map[string]class{
 // total returns the number of keys.
 func (c class) total() int { return 1 << c.keysLog }
 
-// maxKey returns what all keys are smaller than.
+// maxKey returns the exclusive upper bound of the keys.
 func (c class) maxKey() int { return 1 << c.maxLog }
 
-// share returns which of the keys a rank makes: from up to, not including, to.
+// share returns the range of keys that a rank generates: from is included, and to is not.
 func (c class) share(rank, ranks int) (from, to int) {
 	return c.total() * rank / ranks, c.total() * (rank + 1) / ranks
 }

@@ -1,12 +1,12 @@
-// Is is the "integer sort" kernel of the NAS Parallel Benchmarks: it ranks
-// integer keys with a bucket sort, ten times over. It moves nearly all of its
-// data through the network each time, in few large messages.
+// Is is the "integer sort" kernel of the NAS Parallel Benchmarks. It ranks integer keys with a
+// bucket sort, ten times. Each ranking moves nearly all data through the network, in a few large
+// messages.
 //
 //	p2prun --local 4 -n 4 ./examples/is -class S
 //
-// The classes are S, W, A and B; -times adds the time spent in messages. The
-// number of ranks is any up to 256, where NPB wants a power of two. A
-// verification that fails gives exit status 1.
+// The classes are S, W, A and B; -times adds the time spent in messages. The number of ranks may be
+// any up to 256, while NPB requires a power of two. If the verification fails, the exit status is
+// 1.
 //
 // # One ranking
 //

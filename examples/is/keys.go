@@ -2,8 +2,8 @@ package main
 
 import "github.com/p2pmpi/p2pmpi/examples/internal/npb"
 
-// makeKeys returns the keys from up to, not including, to: each the sum of four
-// random numbers, so that most are in the middle.
+// makeKeys returns the keys with indices in [from, to). Each is the sum of
+// four random numbers, so most are in the middle of the range.
 func makeKeys(c class, from, to int) []int32 {
 	const draws = 4
 	keys := make([]int32, to-from)
@@ -20,16 +20,16 @@ func makeKeys(c class, from, to int) []int32 {
 	return keys
 }
 
-// countBuckets adds to sizes how many keys there are in each bucket. A bucket
-// is the keys with the same upper bits.
+// countBuckets adds the number of keys in each bucket to sizes. A bucket contains the keys with the
+// same upper bits.
 func countBuckets(keys, sizes []int32, shift int) {
 	for _, k := range keys {
 		sizes[k>>shift]++
 	}
 }
 
-// group copies the keys to grouped bucket by bucket. next is scratch space, one
-// for each bucket.
+// group copies the keys to grouped, bucket by bucket. next is scratch space with one element per
+// bucket.
 func group(keys, grouped, sizes, next []int32, shift int) {
 	at := int32(0)
 	for b, n := range sizes {
@@ -43,9 +43,8 @@ func group(keys, grouped, sizes, next []int32, shift int) {
 	}
 }
 
-// divide gives each of the n ranks a run of buckets: ends[j] is the bucket after
-// the last one of rank j. A run ends as soon as the ranks so far have their
-// shares of all keys.
+// divide assigns a run of buckets to each of the n ranks: ends[j] is the bucket after the last one
+// of rank j. A run ends as soon as the ranks so far have their shares of all keys.
 func divide(totals []int32, n int) (ends []int) {
 	var all, sum int
 	for _, size := range totals {
@@ -63,9 +62,9 @@ func divide(totals []int32, n int) (ends []int) {
 	return ends
 }
 
-// rankKeys puts into below how many of the keys are smaller than each possible
-// one: below[k-low] for key k. The keys are at least low, and smaller than low +
-// len(below) - 1; the last of below is the number of keys.
+// rankKeys sets below[k-low], for each possible key k, to the number of keys that are smaller than
+// k. The keys are at least low and smaller than low + len(below) - 1. The last element of below is
+// the number of keys.
 func rankKeys(keys, below []int32, low int32) {
 	clear(below)
 	for _, k := range keys {

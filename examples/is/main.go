@@ -34,13 +34,13 @@ func run(r *npb.Run) (npb.Result, error) {
 			npb.Fieldf("Iterations", "%d", rankings),
 			npb.Fieldf("Misplaced", "%d", wrong),
 		},
-		Operations: rankings * float64(class.total()), // keys ranked
+		Operations: rankings * float64(class.total()), // number of ranked keys
 		Verified:   wrong == 0,
 	}, nil
 }
 
-// rankAll does what is timed, and returns at rank 0 how many keys turned out
-// to be misplaced, at any rank.
+// rankAll runs the timed part. It returns at rank 0 the number of keys that are misplaced at any
+// rank.
 func (s *sorter) rankAll() (int, error) {
 	if err := s.run.Start(); err != nil {
 		return 0, err

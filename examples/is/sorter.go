@@ -7,28 +7,28 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// A sorter is one rank's part in the sort.
+// A sorter is one rank's part of the sort.
 type sorter struct {
 	class class
 	run   *npb.Run
 	comm  *mpj.Comm
-	shift int     // from a key to its bucket
-	keys  []int32 // that this rank made
+	shift int     // shift from a key to its bucket
+	keys  []int32 // keys that this rank generated
 	tests [testCount]int32
 
-	// Of the last ranking.
-	sizes, totals []int32 // of the buckets: own keys, all keys
-	next          []int32 // scratch, one for each bucket
-	grouped       []int32 // own keys by bucket
+	// State of the last ranking.
+	sizes, totals []int32 // of the buckets: of this rank's keys, and of all keys
+	next          []int32 // scratch space, one element per bucket
+	grouped       []int32 // this rank's keys by bucket
 	sendCounts    []int
 	recvCounts    []int
 	received      []int32 // the keys of this rank's buckets
-	low           int32   // the least of them that is possible
-	lower         int     // how many keys lower ranks have
+	low           int32   // least possible key of those
+	lower         int     // number of keys of lower ranks
 	below         []int32 // see rankKeys
 }
 
-// newSorter makes the keys of this rank and tells all ranks the test keys.
+// newSorter generates the keys of this rank and distributes the test keys to all ranks.
 func newSorter(run *npb.Run, c class) (*sorter, error) {
 	comm := run.World.Comm
 	from, to := c.share(comm.Rank(), comm.Size())
@@ -71,8 +71,8 @@ func (s *sorter) rank(i int) error {
 	return nil
 }
 
-// assign works out from the ends of all ranks' runs of buckets how many keys go
-// to each rank, and which keys this one gets.
+// assign computes, from the ends of all ranks' runs of buckets, how many keys go to each rank and
+// which keys this rank gets.
 func (s *sorter) assign(ends []int) {
 	first := 0
 	s.lower = 0
@@ -89,7 +89,7 @@ func (s *sorter) assign(ends []int) {
 	}
 }
 
-// exchange gives every rank the keys of its buckets.
+// exchange sends every rank the keys of its buckets.
 func (s *sorter) exchange() error {
 	if err := mpj.Alltoall(s.comm, s.sendCounts, s.recvCounts); err != nil {
 		return err
@@ -98,13 +98,13 @@ func (s *sorter) exchange() error {
 	return mpj.Alltoallv(s.comm, s.grouped, s.sendCounts, nil, s.received, s.recvCounts, nil)
 }
 
-// checkTests returns how many of the test keys that this rank has got are not
-// where NPB expects them in the i-th ranking.
+// checkTests returns the number of test keys of this rank that are not where NPB expects them in
+// the i-th ranking.
 func (s *sorter) checkTests(i int) (wrong int) {
 	for k, test := range s.class.tests {
 		at := int(s.tests[k] - s.low)
 		if at < 0 || at >= len(s.below)-1 {
-			continue // another rank's
+			continue // it belongs to another rank
 		}
 		if s.lower+int(s.below[at]) != test.expected(i) {
 			wrong++
@@ -113,9 +113,8 @@ func (s *sorter) checkTests(i int) (wrong int) {
 	return wrong
 }
 
-// checkSorted puts the keys in order by their ranks and returns how many are
-// smaller than the one before, here or on the rank before; and one more if keys
-// were lost.
+// checkSorted sorts the keys by their ranks. It returns how many are smaller than their
+// predecessor, here or on the previous rank, plus one if keys were lost.
 func (s *sorter) checkSorted() (wrong int, err error) {
 	sorted := make([]int32, len(s.received))
 	next := append([]int32(nil), s.below...)
@@ -123,7 +122,7 @@ func (s *sorter) checkSorted() (wrong int, err error) {
 		sorted[next[k-s.low]] = k
 		next[k-s.low]++
 	}
-	last := []int32{-1} // of this and all lower ranks
+	last := []int32{-1} // largest key of this and all lower ranks
 	if len(sorted) > 0 {
 		last[0] = sorted[len(sorted)-1]
 	}
@@ -155,7 +154,7 @@ func sum[T int | int32](numbers []T) (total int) {
 	return total
 }
 
-// resize returns a slice of length n, in the memory of s if that suffices.
+// resize returns a slice of length n, in the memory of s if that is large enough.
 func resize(s []int32, n int) []int32 {
 	if cap(s) < n {
 		return make([]int32, n, n+n/8) // the next ranking may need a little more

@@ -6,21 +6,21 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// A clustering is where the centroids are, and what is known of them.
+// A clustering is a set of centroids with its properties.
 type clustering struct {
 	centroids points
-	counts    []int64 // points of each
-	inertia   float64 // sum of the squares of all distances to the nearest centroid
+	counts    []int64 // number of points of each centroid
+	inertia   float64 // sum of the squared distances to the nearest centroid
 	steps     int
-	converged bool // else the limit of steps was reached
+	converged bool // if false, the limit of steps was reached
 }
 
-// totals is what the ranks add up in a step, in one vector for one message.
+// totals are the sums that the ranks compute in a step, in one vector for one message.
 type totals struct {
 	all     []float64
 	sums    []float64 // of the coordinates in each cluster
-	counts  []float64 // of the points in it; exact up to 2^53
-	moved   *float64  // points that belong to another cluster than a step before
+	counts  []float64 // number of points in each cluster; exact up to 2^53
+	moved   *float64  // number of points that have changed their cluster in this step
 	inertia *float64
 }
 
@@ -30,9 +30,8 @@ func newTotals(k, dims int) totals {
 	return totals{all, sums, rest[:k], &rest[k], &rest[k+1]}
 }
 
-// cluster moves the centroids, until no point changes its cluster or limit
-// steps are done. mine are the points of this rank; the result is the same at
-// all.
+// cluster moves the centroids until no point changes its cluster or limit steps are done. mine are
+// the points of this rank; the result is the same at all ranks.
 func cluster(c *mpj.Comm, mine, centroids points, limit int) (clustering, error) {
 	k, dims := centroids.count(), centroids.dims
 	result := clustering{centroids: centroids, counts: make([]int64, k)}
@@ -57,7 +56,7 @@ func cluster(c *mpj.Comm, mine, centroids points, limit int) (clustering, error)
 	return result, nil
 }
 
-// assign finds the nearest centroid of every point, and adds the point to it.
+// assign finds the nearest centroid of every point and adds the point to its totals.
 func (t totals) assign(mine, centroids points, belongs []int) {
 	for i := range belongs {
 		p := mine.at(i)
@@ -75,8 +74,8 @@ func (t totals) assign(mine, centroids points, belongs []int) {
 	}
 }
 
-// nearest returns the number of the centroid that is nearest to p, the first of
-// several, and the square of its distance.
+// nearest returns the index of the centroid nearest to p, the first of several, and the square of
+// its distance.
 func nearest(p []float64, centroids points) (best int, least float64) {
 	least = math.Inf(1)
 	for k := range centroids.count() {
@@ -87,7 +86,7 @@ func nearest(p []float64, centroids points) (best int, least float64) {
 	return best, least
 }
 
-// move puts every centroid in the middle of its points. One that has none stays.
+// move moves every centroid to the mean of its points. A centroid without points stays.
 func (t totals) move(centroids points) {
 	for k, n := range t.counts {
 		if n == 0 {

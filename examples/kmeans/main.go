@@ -14,10 +14,10 @@ import (
 
 var (
 	errUsage = errors.New("usage: kmeans -k CLUSTERS [-columns NAME,...] [-seed N] [-steps N] FILE")
-	errInput = errors.New("kmeans") // something is wrong with the data
+	errInput = errors.New("kmeans") // an error in the data
 )
 
-// What the status says: a mistake in the arguments, or one in the data.
+// Exit statuses: wrong arguments, or an error in the data.
 const (
 	exitUsage = 64
 	exitInput = 1
@@ -38,7 +38,7 @@ func main() {
 		world.Abort(exitInput, err.Error())
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "kmeans:", err)
-		os.Exit(1) // this process: its replicas go on, if they can
+		os.Exit(1) // ends only this process: its replicas continue if they can
 	}
 }
 
@@ -63,7 +63,7 @@ func run(world *mpj.World, args []string, stdout io.Writer) error {
 	return result.print(stdout, d.Names, world.Size())
 }
 
-// options are what the arguments ask for.
+// options are the values of the arguments.
 type options struct {
 	k, steps      int
 	seed          uint64
@@ -73,7 +73,7 @@ type options struct {
 func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("kmeans", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the error says it
+	flags.SetOutput(io.Discard) // the error contains the message
 	flags.IntVar(&o.k, "k", 0, "clusters")
 	flags.StringVar(&o.columns, "columns", "", "columns that make up a point")
 	flags.Uint64Var(&o.seed, "seed", 1, "of the random numbers for the first centroids")
@@ -92,12 +92,11 @@ func parse(args []string) (options, error) {
 
 // A dataset is what every rank knows of the file.
 type dataset struct {
-	Names  []string // of the coordinates
+	Names  []string // names of the coordinates
 	Points int
 }
 
-// distribute reads the file at rank 0 and gives every rank its share of the
-// points.
+// distribute reads the file at rank 0 and sends every rank its share of the points.
 func distribute(c *mpj.Comm, o options) (d dataset, mine points, err error) {
 	var all points
 	if c.Rank() == 0 {

@@ -23,8 +23,8 @@ func (p points) at(i int) []float64 { return p.coords[i*p.dims:][:p.dims] }
 
 // squareDistance returns the square of the distance between two points.
 //
-// The conversion to float64 forbids to fuse product and sum into one
-// instruction: replicas on different processors must find the same.
+// The conversion to float64 prevents the fusion of a product and a sum into one instruction:
+// replicas on different processors must get the same result.
 func squareDistance(a, b []float64) float64 {
 	sum := 0.0
 	for i, x := range a {
@@ -44,15 +44,15 @@ func readFile(name, columns string) (names []string, p points, err error) {
 	return read(f, name, columns)
 }
 
-// A failure is what is wrong in a line of the file.
+// A failure describes an error in a line of the file.
 type failure struct {
 	line int
 	err  error
 }
 
-// read reads a header and then a point from every line. columns names what
-// makes up a point, as -columns does. The names of the columns are returned,
-// and every error is an errInput that begins with file:line.
+// read reads a header and then a point from every line. columns selects the columns of a point, in
+// the format of -columns. read also returns the names of these columns. Every error is an errInput
+// that begins with file:line.
 func read(r io.Reader, file, columns string) (names []string, p points, err error) {
 	names, p, wrong := readLines(csv.NewReader(r), columns)
 	if wrong != nil {
@@ -95,8 +95,8 @@ func readLines(c *csv.Reader, columns string) (names []string, p points, wrong *
 	return names, p, nil
 }
 
-// readFailure says in which line reading failed, and how; atEnd is what is wrong
-// with a file that ends there.
+// readFailure returns the line in which reading failed, and the reason; atEnd is the reason if the
+// file ends there.
 func readFailure(err error, atEnd string) *failure {
 	var parse *csv.ParseError
 	switch {
@@ -108,7 +108,7 @@ func readFailure(err error, atEnd string) *failure {
 	return &failure{1, err}
 }
 
-// choose returns the numbers, from 0, of the columns that columns asks for.
+// choose returns the numbers, from 0, of the columns that columns selects.
 func choose(header, first []string, columns string) (chosen []int, err error) {
 	if columns == "" {
 		for i, field := range first {
@@ -138,10 +138,10 @@ func choose(header, first []string, columns string) (chosen []int, err error) {
 	return chosen, nil
 }
 
-// maxNumber bounds coordinates, so that no sum of squares of them overflows.
+// maxNumber bounds the coordinates, so that no sum of their squares overflows.
 const maxNumber = 1e100
 
-// number returns the number in a field.
+// number parses the number in a field.
 func number(field string) (float64, error) {
 	x, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
 	switch {

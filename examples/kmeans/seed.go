@@ -7,19 +7,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// share returns which of count points are for a rank: from up to, not
-// including, to. Shares differ by at most one.
+// share returns the range of count points of a rank: from is included, and to is not. Shares differ
+// by at most one.
 func share(count, rank, ranks int) (from, to int) {
 	start := func(rank int) int { return rank*(count/ranks) + min(rank, count%ranks) }
 	return start(rank), start(rank + 1)
 }
 
-// seed draws k of the points that the ranks have together by k-means++. mine are
-// those of this rank. Every rank gets the same.
+// seed draws k of the ranks' points by k-means++. mine are the points of this rank. Every rank gets
+// the same result.
 func seed(c *mpj.Comm, mine points, k int, random *rand.Rand) (points, error) {
 	drawn := points{dims: mine.dims}
-	// The weight of a point is how likely it is drawn next: at first all are
-	// alike, later it is the square of the distance to the nearest one drawn.
+	// The probability of drawing a point is proportional to its weight. At first all weights are
+	// equal; later the weight is the square of the distance to the nearest drawn point.
 	weights := make([]float64, mine.count())
 	for i := range weights {
 		weights[i] = 1
@@ -43,8 +43,8 @@ func seed(c *mpj.Comm, mine points, k int, random *rand.Rand) (points, error) {
 	return drawn, nil
 }
 
-// draw returns at every rank the point at which the running sum of all ranks'
-// weights passes the given part of the total, or nil when all weights are 0.
+// draw returns, at every rank, the point at which the running sum of all ranks' weights passes the
+// given part of the total. It returns nil when all weights are 0.
 func draw(c *mpj.Comm, mine points, weights []float64, part float64) ([]float64, error) {
 	sum := []float64{0}
 	for _, w := range weights {
@@ -58,7 +58,7 @@ func draw(c *mpj.Comm, mine points, weights []float64, part float64) ([]float64,
 	for rank, s := range sums {
 		total += s
 		if s > 0 {
-			owner = rank // the last one, unless the sum passes before
+			owner = rank // the last one with a weight, unless the sum passes target earlier
 		}
 	}
 	if owner < 0 {
@@ -79,8 +79,8 @@ func draw(c *mpj.Comm, mine points, weights []float64, part float64) ([]float64,
 	return point, mpj.Bcast(c, point, owner)
 }
 
-// pick returns the index at which the running sum of weights passes target. The
-// sum may stay just below it by rounding: then it is the last one with a weight.
+// pick returns the index at which the running sum of weights passes target. Rounding may leave the
+// sum just below target; then pick returns the last index with a positive weight.
 func pick(weights []float64, target float64) int {
 	last := 0
 	for i, w := range weights {

@@ -1,18 +1,19 @@
 package main
 
-// A region is the part of the complex plane that is painted.
+// A region is the part of the complex plane to paint.
 type region struct {
 	x, y          float64 // the centre
 	span          float64 // from the left edge to the right one
 	width, height int     // pixels
-	limit         int32   // steps after which a point counts as one of the set
+	limit         int32   // number of steps after which a point counts as part of the set
 }
 
-// row computes a row of pixels, from the top: for each, how many steps of
-// z -> z² + c leave the circle of radius 2, or 0 when limit steps do not.
+// row computes the steps of one row of pixels, counted from the top. For each pixel it stores after
+// how many steps of z -> z² + c the value leaves the circle of radius 2, or 0 if it is still inside
+// after limit steps.
 //
-// Here and below conversions to float64 forbid to fuse a product and a sum into
-// one instruction: processors that have it would paint another picture.
+// Here and below, conversions to float64 prevent the fusion of a product and a sum into one
+// instruction. Processors with that instruction would paint another picture.
 func (r region) row(row int, steps []int32) {
 	pixel := r.span / float64(r.width)
 	y := r.y + float64((float64(r.height-1)/2-float64(row))*pixel)
@@ -22,8 +23,8 @@ func (r region) row(row int, steps []int32) {
 	}
 }
 
-// escape returns after how many steps the point x+iy is known not to belong to
-// the set, or 0 when limit steps do not tell.
+// escape returns the number of steps after which the point x+iy is known to be outside the set, or
+// 0 if limit steps do not show it.
 func escape(x, y float64, limit int32) int32 {
 	if inside(x, y) {
 		return 0
@@ -39,8 +40,8 @@ func escape(x, y float64, limit int32) int32 {
 	return 0
 }
 
-// inside reports whether a point lies in the set's cardioid or in the circle
-// left of it. These hold most of the points that would take limit steps.
+// inside reports whether a point lies in the set's cardioid or in the circle to the left of it.
+// These contain most of the points that would take limit steps.
 func inside(x, y float64) bool {
 	y2 := float64(y * y)
 	q := float64((x-0.25)*(x-0.25)) + y2

@@ -12,14 +12,14 @@ const (
 	rowTag             // the number of a row to compute, or noRow
 )
 
-// noRow says that there is nothing left to do.
+// noRow tells a rank that no rows are left.
 const noRow = -1
 
-// A done row travels as its number, and then its pixels.
+// A finished row is sent as its number, followed by its pixels.
 const header = 1
 
-// paint returns the steps of all pixels at rank 0, row by row from the top.
-// done is called there for each row that is there.
+// paint returns the steps of all pixels at rank 0, row by row from the top. It calls done there for
+// each finished row.
 func paint(c *mpj.Comm, r region, done func()) ([]int32, error) {
 	switch {
 	case c.Rank() != 0:
@@ -35,7 +35,7 @@ func paint(c *mpj.Comm, r region, done func()) ([]int32, error) {
 	return steps, nil
 }
 
-// deal gives every row to the rank that asks first, and returns them all.
+// deal assigns every row to the rank that asks first, and returns all rows.
 func deal(c *mpj.Comm, r region, done func()) ([]int32, error) {
 	steps := make([]int32, r.width*r.height)
 	message := make([]int32, header+r.width)
@@ -64,10 +64,10 @@ func deal(c *mpj.Comm, r region, done func()) ([]int32, error) {
 	return steps, nil
 }
 
-// compute asks rank 0 for rows and hands them in, until there are no more.
+// compute asks rank 0 for rows and returns them, until none are left.
 func compute(c *mpj.Comm, r region) error {
 	message := make([]int32, header+r.width)
-	finished := message[:0] // nothing yet
+	finished := message[:0] // no finished row yet
 	for {
 		if err := mpj.Send(c, finished, 0, doneTag); err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 
 var errUsage = errors.New("usage: mandelbrot [-x CENTRE] [-y CENTRE] [-span WIDTH] [-width PIXELS] [-height PIXELS] [-limit STEPS] [-png FILE]")
 
-// exitUsage is the status after a mistake in the arguments.
+// exitUsage is the exit status for wrong arguments.
 const exitUsage = 64
 
 func main() {
@@ -26,11 +26,11 @@ func main() {
 		err = world.Finalize()
 	}
 	if errors.Is(err, errUsage) {
-		world.Abort(exitUsage, err.Error()) // the whole job, with one message
+		world.Abort(exitUsage, err.Error()) // ends the whole job, with one message
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mandelbrot:", err)
-		os.Exit(1) // this process: its replicas go on, if they can
+		os.Exit(1) // ends only this process: its replicas continue if they can
 	}
 }
 
@@ -53,8 +53,8 @@ func run(world *mpj.World, args []string, stdout, stderr io.Writer) error {
 	return err
 }
 
-// progress returns a function that is to be called for each of the rows, and
-// that says when another tenth of them is there.
+// progress returns a function to call for each finished row. The function reports every tenth of
+// the rows.
 func progress(w io.Writer, rows int) func() {
 	done := 0
 	return func() {
@@ -65,7 +65,7 @@ func progress(w io.Writer, rows int) func() {
 	}
 }
 
-// share returns which part of the pixels is in the set.
+// share returns the share of pixels that are in the set.
 func share(steps []int32) float64 {
 	in := 0
 	for _, s := range steps {
@@ -76,16 +76,16 @@ func share(steps []int32) float64 {
 	return float64(in) / float64(len(steps))
 }
 
-// The most that parse accepts: pixels in a direction, and steps for one.
+// Limits of parse: pixels in a direction, and steps for one pixel.
 const (
 	maxPixels = 1 << 14
 	maxLimit  = 1 << 30
 )
 
-// parse returns what to paint, and into which file.
+// parse returns the region to paint, and the name of the file.
 func parse(args []string) (r region, file string, err error) {
 	flags := flag.NewFlagSet("mandelbrot", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the error says it
+	flags.SetOutput(io.Discard) // the error contains the message
 	flags.Float64Var(&r.x, "x", -0.65, "real part of the centre")
 	flags.Float64Var(&r.y, "y", 0, "imaginary part of the centre")
 	flags.Float64Var(&r.span, "span", 3, "width of the region")

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// picture turns the steps of all pixels into colours: black for the set, and
-// around it shades that come again every shadeCount steps.
+// picture turns the steps of all pixels into colours: black for the set, and around it shades that
+// repeat every shadeCount steps.
 func picture(r region, steps []int32) *image.Paletted {
 	img := image.NewPaletted(image.Rect(0, 0, r.width, r.height), palette())
 	for i, s := range steps {
@@ -20,11 +20,11 @@ func picture(r region, steps []int32) *image.Paletted {
 	return img
 }
 
-// shadeCount is how many colours there are besides black.
+// shadeCount is the number of colours besides black.
 const shadeCount = 255
 
-// shades are the colours that the others lie between, evenly spaced. The last
-// leads back to the first.
+// shades are the colours between which palette interpolates, evenly spaced. The last leads back to
+// the first.
 var shades = []color.RGBA{
 	{12, 8, 60, 255}, {32, 107, 203, 255}, {237, 255, 255, 255}, {255, 170, 0, 255}, {90, 20, 10, 255},
 }

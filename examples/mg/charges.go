@@ -8,17 +8,17 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// charges is how many points of the right side are +1, and how many are -1.
+// charges is the number of points of the right-hand side that are +1, and of those that are -1.
 const charges = 10
 
-// A candidate is a point with the random number that NPB gives it.
+// A candidate is a point with its random number in NPB.
 type candidate struct {
 	number float64
 	point  int // x + n (y + n z)
 }
 
-// charge makes the right side: NPB gives each point a random number, +1 to the
-// ten points with the largest and -1 to those with the smallest.
+// charge sets the right-hand side. NPB gives each point a random number; the ten points with the
+// largest numbers get +1 and those with the smallest -1.
 func (s *solver) charge() error {
 	top, bottom := s.extremes()
 	plus, err := s.choose(top, func(a, b candidate) int { return cmp.Compare(b.number, a.number) })
@@ -37,8 +37,7 @@ func (s *solver) charge() error {
 	return s.mesh.update(s.v)
 }
 
-// extremes returns the points of this rank's box with the largest and with the
-// smallest numbers.
+// extremes returns the points of this rank's box with the largest and with the smallest numbers.
 func (s *solver) extremes() (top, bottom []candidate) {
 	n, at := s.class.points(), s.corner()
 	numbers := make([]float64, s.v.size[x]-2)
@@ -53,8 +52,8 @@ func (s *solver) extremes() (top, bottom []candidate) {
 	return top, bottom
 }
 
-// insert puts c into a list that has at most ten candidates, those with the
-// largest of sign times their number, the last of them first.
+// insert inserts c into a list of at most ten candidates, those with the largest values of sign
+// times their number, in ascending order.
 func insert(list []candidate, c candidate, sign float64) []candidate {
 	if len(list) == charges {
 		if sign*c.number <= sign*list[0].number {
@@ -68,7 +67,7 @@ func insert(list []candidate, c candidate, sign float64) []candidate {
 	return slices.Insert(list, at, c)
 }
 
-// choose returns the first ten, in the given order, of all ranks' candidates.
+// choose returns the first ten of all ranks' candidates in the given order.
 func (s *solver) choose(mine []candidate, order func(a, b candidate) int) ([]candidate, error) {
 	numbers, points := make([]float64, charges), make([]int, charges)
 	for i, c := range mine {
@@ -90,7 +89,7 @@ func (s *solver) choose(mine []candidate, order func(a, b candidate) int) ([]can
 	return all[:charges], nil
 }
 
-// put sets a point of the right side, if it is in this rank's box.
+// put sets a point of the right-hand side, if it is in this rank's box.
 func (s *solver) put(point int, value float64) {
 	n, at, box := s.class.points(), s.corner(), s.v.inside()
 	i, j, k := point%n-at[x], point/n%n-at[y], point/n/n-at[z]

@@ -2,20 +2,19 @@ package main
 
 import "github.com/p2pmpi/p2pmpi/examples/internal/npb"
 
-// A class is a size of the problem, with the norm of the residual that NPB
-// expects for it.
+// A class is a problem size, with the norm of the residual that NPB expects for it.
 type class struct {
 	log        int // 2^log points along each axis
-	iterations int // V-cycles
+	iterations int // number of V-cycles
 	smoother   stencil
 	norm       float64
 }
 
-// A stencil has the weights of a point itself, of the 6 nearest points around
-// it, the next 12 across the edges, and the last 8 across the corners.
+// A stencil holds the weights of a point itself, of the 6 nearest points around it, of the next 12
+// across the edges, and of the last 8 across the corners.
 type stencil [4]float64
 
-// laplace is the discrete Laplace operator. NPB leaves out its zero.
+// laplace is the discrete Laplace operator. NPB omits the term with its zero weight.
 var laplace = stencil{-8.0 / 3, 0, 1.0 / 6, 1.0 / 12}
 
 // The approximate inverses of laplace.
@@ -34,7 +33,7 @@ var classes = map[string]class{
 const (
 	// epsilon is the relative error of the norm that NPB allows.
 	epsilon = 1e-8
-	// maxRanks leaves every rank more points than charges.
+	// maxRanks ensures that every rank has more points than charges.
 	maxRanks = 256
 )
 

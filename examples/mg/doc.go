@@ -1,14 +1,12 @@
-// Mg is the "multigrid" kernel of the NAS Parallel Benchmarks: it solves
-// Poisson's equation on a cube whose opposite faces are joined, with V-cycles
-// over grids of which each is twice as coarse as the one before. Its messages
-// are the faces of boxes, long ones for the fine grids and short ones for the
-// coarse.
+// Mg is the "multigrid" kernel of the NAS Parallel Benchmarks. It solves Poisson's equation on a
+// cube with periodic boundaries. It uses V-cycles over a hierarchy of grids, each twice as coarse
+// as the previous one. Its messages are the faces of boxes: long ones for the fine grids and short
+// ones for the coarse grids.
 //
 //	p2prun --local 4 -n 4 ./examples/mg -class S
 //
-// The classes are S, W, A and B; -times adds the time spent in messages. The
-// number of ranks is a power of two, as in NPB. A verification that fails gives
-// exit status 1.
+// The classes are S, W, A and B; -times adds the time spent in messages. The number of ranks must
+// be a power of two, as in NPB. If the verification fails, the exit status is 1.
 //
 // # One V-cycle
 //
@@ -18,8 +16,7 @@
 //	          restrict \        ...        /
 //	                     r 2^3  smooth  u 2^3
 //
-// Every rank has a box of each grid with a layer of its neighbours' points
-// around it, which is brought up to date after each change. Grids that have
-// fewer points along an axis than there are ranks are not divided: every rank
-// has all of them and computes the same.
+// Every rank has a box of each grid, surrounded by a layer of its neighbours' points that is
+// updated after each change. A grid that has fewer points along an axis than there are ranks is not
+// divided: every rank has the whole grid and computes the same.
 package main

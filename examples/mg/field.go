@@ -7,12 +7,12 @@ const (
 	z
 )
 
-// A field is the values at the points of a box of a grid, and of one layer of
-// points around it. Along x they follow each other in memory.
+// A field holds the values at the points of a box of a grid, and of one layer of points around the
+// box. Points along x are adjacent in memory.
 type field struct {
-	size   [3]int // with the layer around
+	size   [3]int // number of points, including the layer around
 	values []float64
-	whole  bool // the box is all of the grid, whatever the number of ranks
+	whole  bool // the box is the whole grid, whatever the number of ranks
 }
 
 // newField returns a field with the given numbers of points inside.
@@ -30,7 +30,7 @@ func newField(inside [3]int, whole bool) *field {
 // inside returns the numbers of points without the layer around.
 func (f *field) inside() [3]int { return [3]int{f.size[x] - 2, f.size[y] - 2, f.size[z] - 2} }
 
-// row returns the points along x with these coordinates; 0 is in the layer.
+// row returns the points along x with these coordinates; coordinate 0 is in the layer.
 func (f *field) row(j, k int) []float64 {
 	from := f.size[x] * (j + f.size[y]*k)
 	return f.values[from : from+f.size[x] : from+f.size[x]]
@@ -45,9 +45,9 @@ func (f *field) rows(do func(j, k int)) {
 	}
 }
 
-// A face is a layer of points across an axis. So that the three pairs together
-// make the layer around complete, with edges and corners, the faces across y
-// have what came across x in them, and those across z what came across both.
+// A face is a layer of points across an axis. The faces are exchanged in the order x, y, z. Those
+// across y include the points received across x, and those across z include the points received
+// across both. So the three exchanges fill the whole layer around the box, with edges and corners.
 
 // faceLength returns the number of points in a face.
 func (f *field) faceLength(axis int) int {
@@ -60,14 +60,13 @@ func (f *field) faceLength(axis int) int {
 	return f.size[x] * f.size[y]
 }
 
-// copyFace copies the face at the given place on the axis to buf, or from
-// buf.
+// copyFace copies the face at a position on the axis to buf or, if toField, from buf.
 func (f *field) copyFace(axis, at int, buf []float64, toField bool) {
 	if axis == x {
 		f.copyColumn(at, buf, toField)
 		return
 	}
-	first, last, run := 1, f.size[z]-1, f.size[x] // of memory, for each layer across z
+	first, last, run := 1, f.size[z]-1, f.size[x] // contiguous run of memory for each layer across z
 	if axis == z {
 		first, last, run = at, at+1, f.size[x]*f.size[y]
 		at = 0
@@ -83,8 +82,7 @@ func (f *field) copyFace(axis, at int, buf []float64, toField bool) {
 	}
 }
 
-// copyColumn is copyFace for the axis along which each point of a face is in a
-// row of its own.
+// copyColumn is copyFace for the x axis, along which each point of a face is in a different row.
 func (f *field) copyColumn(at int, buf []float64, toField bool) {
 	f.rows(func(j, k int) {
 		if p := &f.row(j, k)[at]; toField {
@@ -96,8 +94,7 @@ func (f *field) copyColumn(at int, buf []float64, toField bool) {
 	})
 }
 
-// take copies to f, and to the layer around it, the box of whole whose first
-// point inside is at.
+// take copies to f, and to the layer around it, the box of whole whose first inner point is at at.
 func (f *field) take(whole *field, at [3]int) {
 	for k := range f.size[z] {
 		for j := range f.size[y] {
@@ -112,7 +109,7 @@ func (f *field) pack() (packed []float64) {
 	return packed
 }
 
-// unpack is the reverse of pack, for a box of n points whose first is at.
+// unpack stores packed, the output of pack for a box of n points, at position at of f.
 func (f *field) unpack(packed []float64, at, n [3]int) {
 	for k := range n[z] {
 		for j := range n[y] {

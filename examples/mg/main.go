@@ -40,7 +40,7 @@ func run(r *npb.Run) (npb.Result, error) {
 	}, nil
 }
 
-// solve does n V-cycles from zero and returns the norm of the residual.
+// solve runs n V-cycles from zero and returns the norm of the residual.
 func (s *solver) solve(n int) (float64, error) {
 	u, r := s.u[s.class.log], s.r[s.class.log]
 	clear(u.values)

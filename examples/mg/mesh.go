@@ -5,19 +5,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// A mesh is a rank's place among the ranks, which stand in a box.
+// A mesh is a rank's position in a box of ranks.
 type mesh struct {
 	comm  *mpj.Comm
-	run   *npb.Run // whose clock knows what messages cost
-	ranks [3]int   // along each axis
+	run   *npb.Run // its clock measures the time of communication
+	ranks [3]int   // number of ranks along each axis
 	place [3]int
 
-	in, out [2][]float64 // faces on their way: [0] at the lower end of the axis
+	in, out [2][]float64 // face buffers: [0] for the lower end of the axis
 }
 
-// newMesh places the rank of run, one of a power of two, in a box that is as
-// near to a cube as can be. It is cut across z first, where a face is in one
-// piece in memory, and across x last.
+// newMesh places the rank of run in a box that is as close to a cube as possible. The number of
+// ranks must be a power of two. The box is divided across z first, where a face is contiguous in
+// memory, and across x last.
 func newMesh(run *npb.Run) *mesh {
 	m := &mesh{comm: run.World.Comm, run: run, ranks: [3]int{1, 1, 1}}
 	axis := z
@@ -29,22 +29,22 @@ func newMesh(run *npb.Run) *mesh {
 	return m
 }
 
-// placeOf returns where a rank stands.
+// placeOf returns the position of a rank.
 func (m *mesh) placeOf(rank int) [3]int {
 	return [3]int{rank % m.ranks[x], rank / m.ranks[x] % m.ranks[y], rank / (m.ranks[x] * m.ranks[y])}
 }
 
-// neighbour returns the rank that is steps away along an axis, round the ends.
+// neighbour returns the rank that is steps away along an axis, with wrap-around.
 func (m *mesh) neighbour(axis, steps int) int {
 	p := m.place
 	p[axis] = (p[axis] + steps + m.ranks[axis]) % m.ranks[axis]
 	return p[x] + m.ranks[x]*(p[y]+m.ranks[y]*p[z])
 }
 
-// divides reports whether each rank can have a box of a grid of n points a side.
+// divides reports whether a grid of n points a side can be divided among the ranks.
 func (m *mesh) divides(n int) bool { return n >= max(m.ranks[x], m.ranks[y], m.ranks[z]) }
 
-// box returns the points of a rank's box of a grid of n points a side.
+// box returns the numbers of points of a rank's box, for a grid of n points a side.
 func (m *mesh) box(n int) [3]int {
 	return [3]int{n / m.ranks[x], n / m.ranks[y], n / m.ranks[z]}
 }
@@ -64,7 +64,7 @@ func (m *mesh) update(f *field) error {
 		}
 		f.copyFace(axis, 1, m.out[0], false)
 		f.copyFace(axis, inside, m.out[1], false)
-		if f.whole || m.ranks[axis] == 1 { // the cube's opposite faces are joined
+		if f.whole || m.ranks[axis] == 1 { // periodic boundary
 			m.in[0], m.out[1] = m.out[1], m.in[0]
 			m.in[1], m.out[0] = m.out[0], m.in[1]
 		} else if err := m.run.Communicate(func() error { return m.swap(axis) }); err != nil {
@@ -76,8 +76,8 @@ func (m *mesh) update(f *field) error {
 	return nil
 }
 
-// swap exchanges faces with both neighbours along an axis. With two ranks both
-// are the same one, and the tag tells which end of the box a face is from.
+// swap exchanges faces with both neighbours along an axis. With two ranks, both neighbours are the
+// same rank, and the tag identifies the end of the box.
 func (m *mesh) swap(axis int) error {
 	lower, upper := m.neighbour(axis, -1), m.neighbour(axis, 1)
 	var requests [4]*mpj.Request
@@ -98,7 +98,7 @@ func (m *mesh) swap(axis int) error {
 	return err
 }
 
-// gather puts the boxes of all ranks together to the whole grid, at every rank.
+// gather assembles the boxes of all ranks into the whole grid, at every rank.
 func (m *mesh) gather(part, whole *field) error {
 	mine := part.pack()
 	all := make([]float64, len(mine)*m.comm.Size())
@@ -111,7 +111,7 @@ func (m *mesh) gather(part, whole *field) error {
 	return m.update(whole)
 }
 
-// resize returns a slice of length n, in the memory of s if that suffices.
+// resize returns a slice of length n, in the memory of s if that is large enough.
 func resize(s []float64, n int) []float64 {
 	if cap(s) < n {
 		return make([]float64, n)

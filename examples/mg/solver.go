@@ -6,16 +6,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// A solver has this rank's part of all grids. Grid k has 2^k points a side.
+// A solver holds this rank's part of all grids. Grid k has 2^k points a side.
 type solver struct {
 	class class
 	mesh  *mesh
 
-	v    *field   // the right side, on the finest grid
+	v    *field   // the right-hand side, on the finest grid
 	u, r []*field // the solution or correction, and the residual, of each grid
 
-	// The coarsest grid that is divided among the ranks, and all of it when
-	// there are coarser ones.
+	// The coarsest grid that is divided among the ranks, and the whole of that grid if there are
+	// coarser ones.
 	divided        int
 	wholeU, wholeR *field
 
@@ -45,8 +45,8 @@ func newSolver(m *mesh, c class) *solver {
 	return s
 }
 
-// cycle improves u on grid k, given the residual r there. On all but the finest
-// grid it starts from zero.
+// cycle improves u on grid k, given the residual r there. On all grids but the finest it starts
+// from zero.
 func (s *solver) cycle(k int) error {
 	u, r, right := s.u[k], s.r[k], s.r[k]
 	if k == s.class.log {
@@ -70,7 +70,7 @@ func (s *solver) cycle(k int) error {
 	return s.smooth(r, u)
 }
 
-// residual puts v - A u into r, which may be v.
+// residual sets r to v - A u; r may be v.
 func (s *solver) residual(u, v, r *field) error {
 	near, far := s.near[:u.size[x]], s.far[:u.size[x]]
 	u.rows(func(j, k int) {
@@ -80,7 +80,7 @@ func (s *solver) residual(u, v, r *field) error {
 	return s.mesh.update(r)
 }
 
-// smooth adds to u an approximation of the solution for r.
+// smooth adds an approximate solution for r to u.
 func (s *solver) smooth(r, u *field) error {
 	near, far := s.near[:r.size[x]], s.far[:r.size[x]]
 	r.rows(func(j, k int) {
@@ -90,7 +90,7 @@ func (s *solver) smooth(r, u *field) error {
 	return s.mesh.update(u)
 }
 
-// restrict brings the residual of grid k to the next coarser one.
+// restrict computes the residual of the next coarser grid from that of grid k.
 func (s *solver) restrict(k int) error {
 	fine, coarse := s.r[k], s.r[k-1]
 	if k == s.divided {
@@ -107,8 +107,8 @@ func (s *solver) restrict(k int) error {
 	return s.mesh.update(coarse)
 }
 
-// interpolate adds the correction of the next coarser grid to grid k. The layer
-// around is as up to date as that of the coarser one.
+// interpolate adds the correction of the next coarser grid to grid k. The layer around is as
+// current as that of the coarser grid.
 func (s *solver) interpolate(k int) {
 	fine, coarse := s.u[k], s.u[k-1]
 	if k == s.divided {
@@ -133,7 +133,7 @@ func (s *solver) interpolate(k int) {
 	}
 }
 
-// norm returns the root of the mean of the squares of r.
+// norm returns the root mean square of r.
 func (s *solver) norm(r *field) (float64, error) {
 	sum := make([]float64, 1)
 	r.rows(func(j, k int) {

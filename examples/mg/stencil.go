@@ -1,12 +1,11 @@
 package main
 
-// Each of these operators reads 27 points for each that it writes. With the
-// sums of a row's four nearest rows and of its four diagonal ones, which three
-// neighbouring points share, it needs far fewer additions.
+// Each of these operators reads 27 points for each point that it writes. For a row, they precompute
+// the sums of the four nearest neighbours and of the four diagonal neighbours. Three adjacent
+// points share these sums, which saves many additions.
 
-// around puts, for each point along row (j, k), the sum of its 4 nearest
-// points in the plane across x into near, and that of the 4 diagonal ones into
-// far.
+// around sets, for each point along row (j, k), near to the sum of the 4 nearest points in the
+// plane across x, and far to the sum of the 4 diagonal points.
 func (f *field) around(j, k int, near, far []float64) {
 	sum4(near, f.row(j-1, k), f.row(j+1, k), f.row(j, k-1), f.row(j, k+1))
 	sum4(far, f.row(j-1, k-1), f.row(j+1, k-1), f.row(j-1, k+1), f.row(j+1, k+1))
@@ -19,7 +18,7 @@ func sum4(sum, a, b, c, d []float64) {
 	}
 }
 
-// residualRow puts v - A u into r, which may be v. near and far are those of u.
+// residualRow sets r to v - A u; r may be v. near and far are those of u.
 func residualRow(r, v, u, near, far []float64) {
 	n := len(r)
 	v, u, near, far = v[:n], u[:n], near[:n], far[:n]
@@ -43,8 +42,8 @@ func smoothRow(s stencil, u, r, near, far []float64) {
 	}
 }
 
-// restrictRow puts a weighted mean of the fine points around each coarse one
-// into it. near and far are those of fine.
+// restrictRow sets each coarse point to a weighted mean of the fine points around it. near and far
+// are those of fine.
 func restrictRow(coarse, fine, near, far []float64) {
 	for i := 1; i < len(coarse)-1; i++ {
 		f, n, d := fine[2*i-1:2*i+2], near[2*i-1:2*i+2], far[2*i-1:2*i+2]
@@ -55,8 +54,8 @@ func restrictRow(coarse, fine, near, far []float64) {
 	}
 }
 
-// interpolateRow adds to a row of fine points the weighted coarse ones: each to
-// the fine point at its place, and the mean of two to the one between them.
+// interpolateRow adds weighted coarse points to a row of fine points. A fine point at the place of
+// a coarse one gets that value; a fine point between two coarse ones gets their mean.
 func interpolateRow(fine, coarse []float64, weight float64) {
 	half, left := weight/2, coarse[0]
 	for _, right := range coarse[1:] {

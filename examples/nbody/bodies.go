@@ -5,35 +5,35 @@ import (
 	"math/rand/v2"
 )
 
-// Lengths, masses and times are in units in which the gravitational constant is
-// 1, all bodies together weigh 1, and each ball has radius 1.
+// Lengths, masses and times are in units in which the gravitational constant is 1, the total mass
+// of all bodies is 1, and each ball has radius 1.
 const (
 	ballMass  = 0.5
 	softening = 0.05
 )
 
-// A block is the positions and masses of some bodies, as they go round: x, y, z
-// and mass of the first, then of the second, and so on.
+// A block holds the positions and masses of some bodies, as sent around the ring: x, y, z and mass
+// of the first, then of the second, and so on.
 type block []float64
 
-// perBody is how many numbers a block has for a body.
+// perBody is the number of values per body in a block.
 const perBody = 4
 
 func (b block) count() int { return len(b) / perBody }
 
-// A vector is a velocity, acceleration or part of one.
+// A vector is a velocity or an acceleration.
 type vector struct{ x, y, z float64 }
 
-// A system is the bodies of a rank.
+// A system holds the bodies of a rank.
 type system struct {
 	bodies       block
 	velocities   []vector
 	acceleration []vector
-	potential    float64 // energy of these bodies in the gravity of all
+	potential    float64 // potential energy of these bodies in the gravity of all
 }
 
-// newSystem returns those of count bodies that are for a rank. Every rank draws
-// all from the same seed, which is simpler than to send them, and as fast.
+// newSystem returns the bodies of a rank, out of count. Every rank draws all bodies from the same
+// seed, which is simpler than sending them, and as fast.
 func newSystem(count, rank, ranks int, seed uint64) *system {
 	random := rand.New(rand.NewPCG(seed, 0))
 	from, to := share(count, rank, ranks)
@@ -48,16 +48,16 @@ func newSystem(count, rank, ranks int, seed uint64) *system {
 	return s
 }
 
-// share returns which of count bodies are for a rank: from up to, not including,
-// to. Shares differ by at most one.
+// share returns the range of count bodies of a rank: from is included, and to is not. Shares differ
+// by at most one.
 func share(count, rank, ranks int) (from, to int) {
 	start := func(rank int) int { return rank*(count/ranks) + min(rank, count%ranks) }
 	return start(rank), start(rank + 1)
 }
 
-// star draws the position and velocity of a body in the left or the right ball.
-// Each ball is of even density and turns as a whole, as fast as bodies in its
-// equator circle its mass, and flies to the other one, a little past it.
+// star draws the position and velocity of a body in the left or the right ball. Each ball has
+// uniform density and rotates as a rigid body, at the speed at which bodies at its equator circle
+// its mass. The balls fly towards each other and pass at a small distance.
 func star(random *rand.Rand, left bool) (p, v vector) {
 	for {
 		p = vector{2*random.Float64() - 1, 2*random.Float64() - 1, 2*random.Float64() - 1}
@@ -78,14 +78,14 @@ func star(random *rand.Rand, left bool) (p, v vector) {
 
 // square returns the square of a vector's length.
 //
-// Here and below conversions to float64 forbid to fuse a product and a sum into
-// one instruction: replicas on different processors must find the same.
+// Here and below, conversions to float64 prevent the fusion of a product and a sum into one
+// instruction: replicas on different processors must get the same result.
 func (v vector) square() float64 {
 	return float64(v.x*v.x) + float64(v.y*v.y) + float64(v.z*v.z)
 }
 
-// pull adds the gravity of the bodies of b to s. self says that they are the
-// bodies of s themselves, none of which pulls at itself.
+// pull adds the gravity of the bodies of b to s. self reports whether b holds the bodies of s
+// themselves: a body does not attract itself.
 func (s *system) pull(b block, self bool) {
 	const softening2 = softening * softening
 	for i := range s.acceleration {
@@ -114,7 +114,7 @@ func (s *system) pull(b block, self bool) {
 	}
 }
 
-// kick advances the velocities by a time.
+// kick advances the velocities by a time step.
 func (s *system) kick(time float64) {
 	for i, a := range s.acceleration {
 		v := &s.velocities[i]
@@ -124,7 +124,7 @@ func (s *system) kick(time float64) {
 	}
 }
 
-// drift advances the positions by a time.
+// drift advances the positions by a time step.
 func (s *system) drift(time float64) {
 	for i, v := range s.velocities {
 		p := s.bodies[i*perBody:][:3]
@@ -134,7 +134,7 @@ func (s *system) drift(time float64) {
 	}
 }
 
-// kinetic returns the energy of the bodies' motion.
+// kinetic returns the kinetic energy of the bodies.
 func (s *system) kinetic() float64 {
 	sum := 0.0
 	for i, v := range s.velocities {

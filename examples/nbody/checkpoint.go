@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// save writes all that the steps from step on depend on.
+// save writes the state on which the computation from step on depends.
 func (s *system) save(to io.Writer, step int) error {
 	numbers := append([]float64{float64(step), s.potential}, s.bodies...)
 	for _, vectors := range [][]vector{s.velocities, s.acceleration} {
@@ -16,7 +16,7 @@ func (s *system) save(to io.Writer, step int) error {
 	return binary.Write(to, binary.LittleEndian, numbers)
 }
 
-// restore reads what save has written, for as many bodies, and returns the step.
+// restore reads the output of save, for the same number of bodies, and returns the step.
 func (s *system) restore(from io.Reader) (step int, err error) {
 	numbers := make([]float64, 2+len(s.bodies)+3*len(s.velocities)+3*len(s.acceleration))
 	if err := binary.Read(from, binary.LittleEndian, numbers); err != nil {

@@ -14,7 +14,7 @@ import (
 
 var errUsage = errors.New("usage: nbody [-bodies N] [-steps N] [-time T] [-seed N] [-csv FILE] [-png FILE]")
 
-// exitUsage is the status after a mistake in the arguments.
+// exitUsage is the exit status for wrong arguments.
 const exitUsage = 64
 
 func main() {
@@ -26,11 +26,11 @@ func main() {
 		err = world.Finalize()
 	}
 	if errors.Is(err, errUsage) {
-		world.Abort(exitUsage, err.Error()) // the whole job, with one message
+		world.Abort(exitUsage, err.Error()) // ends the whole job, with one message
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "nbody:", err)
-		os.Exit(1) // this process: its replicas go on, if they can
+		os.Exit(1) // ends only this process: its replicas continue if they can
 	}
 }
 
@@ -72,7 +72,7 @@ func run(world *mpj.World, args []string, stdout, stderr io.Writer) error {
 	return err
 }
 
-// progress returns a function that says when another tenth of the steps is done.
+// progress returns a function that reports every tenth of the steps.
 func progress(w io.Writer, steps int) func(step int) {
 	return func(step int) {
 		if step*10/steps > (step-1)*10/steps {
@@ -81,15 +81,15 @@ func progress(w io.Writer, steps int) func(step int) {
 	}
 }
 
-// options are what the arguments ask for.
+// options are the values of the arguments.
 type options struct {
 	bodies, steps int
-	time          float64 // a step's
+	time          float64 // duration of a step
 	seed          uint64
 	csv, png      string
 }
 
-// write writes the files that are asked for.
+// write writes the files that the options name.
 func (o options) write(bodies block, velocities []vector) error {
 	if err := writeFile(o.csv, func(w io.Writer) error { return writeCSV(w, bodies, velocities) }); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (o options) write(bodies block, velocities []vector) error {
 	return writeFile(o.png, func(w io.Writer) error { return writePNG(w, bodies) })
 }
 
-// The most that parse accepts: bodies, and steps.
+// Limits of parse: bodies, and steps.
 const (
 	maxBodies = 1 << 24
 	maxSteps  = 1_000_000_000
@@ -106,7 +106,7 @@ const (
 func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("nbody", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the error says it
+	flags.SetOutput(io.Discard) // the error contains the message
 	flags.IntVar(&o.bodies, "bodies", 1000, "bodies in both balls")
 	flags.IntVar(&o.steps, "steps", 200, "steps")
 	flags.Float64Var(&o.time, "time", 0.01, "length of a step")

@@ -11,8 +11,7 @@ import (
 	"os"
 )
 
-// writeCSV writes a line for every body. The numbers are exact: reading them
-// gives the same bits.
+// writeCSV writes a line for every body. The numbers are exact: reading them returns the same bits.
 func writeCSV(w io.Writer, bodies block, velocities []vector) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintln(b, "x,y,z,vx,vy,vz,mass")
@@ -20,18 +19,18 @@ func writeCSV(w io.Writer, bodies block, velocities []vector) error {
 		p := bodies[i*perBody:][:perBody]
 		fmt.Fprintf(b, "%v,%v,%v,%v,%v,%v,%v\n", p[0], p[1], p[2], v.x, v.y, v.z, p[3])
 	}
-	return b.Flush() // the first error of all
+	return b.Flush() // the first error of all writes
 }
 
-// A picture is pictureSide pixels wide and high and shows what is less than
+// A picture is pictureSide pixels wide and high. It shows the bodies that are less than
 // pictureReach from the middle in each direction.
 const (
 	pictureSide  = 600
 	pictureReach = 2.5
 )
 
-// picture shows the bodies from the end of the z axis. The more there are at a
-// place, the brighter it is.
+// picture shows the bodies as seen along the z axis. The more bodies a pixel contains, the brighter
+// it is.
 func picture(bodies block) *image.Gray {
 	img := image.NewGray(image.Rect(0, 0, pictureSide, pictureSide))
 	lighten := func(x, y, light int) {
@@ -53,7 +52,7 @@ func picture(bodies block) *image.Gray {
 	return img
 }
 
-// writeFile makes a file of what write writes, unless it has no name.
+// writeFile creates a file with the output of write, unless name is empty.
 func writeFile(name string, write func(io.Writer) error) error {
 	if name == "" {
 		return nil

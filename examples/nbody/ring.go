@@ -6,7 +6,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// ringTag is the tag of the blocks that go round.
+// ringTag is the tag of the blocks that travel around the ring.
 const ringTag = 1
 
 // A ring moves count bodies that are divided among the ranks of c.
@@ -14,7 +14,7 @@ type ring struct {
 	c     *mpj.Comm
 	count int
 	s     *system // of this rank
-	// The block that is here, and the one that comes: each as long as the longest.
+	// The present block and the arriving one, each with room for the longest block.
 	here, coming block
 }
 
@@ -26,16 +26,16 @@ func newRing(c *mpj.Comm, count int, seed uint64) *ring {
 	}
 }
 
-// forces computes the gravity of all bodies at those of this rank.
+// forces computes the gravity of all bodies at the bodies of this rank.
 func (r *ring) forces() error {
 	clear(r.s.acceleration)
 	r.s.potential = 0
 	rank, ranks := r.c.Rank(), r.c.Size()
 	here := r.here[:copy(r.here, r.s.bodies)]
 	for k := range ranks {
-		// Here is the block of the rank that is k places before this one.
+		// here is the block of the rank k places before this one.
 		if k == ranks-1 {
-			r.s.pull(here, k == 0) // the last block goes nowhere
+			r.s.pull(here, k == 0) // the last block is not sent on
 			break
 		}
 		from, to := share(r.count, (rank-k-1+ranks)%ranks, ranks)
@@ -48,7 +48,7 @@ func (r *ring) forces() error {
 		if err != nil {
 			return err
 		}
-		r.s.pull(here, k == 0) // which only reads what is being sent
+		r.s.pull(here, k == 0) // it only reads the block that is being sent
 		if _, err := mpj.Waitall(receive, send); err != nil {
 			return err
 		}
@@ -58,11 +58,11 @@ func (r *ring) forces() error {
 	return nil
 }
 
-// checkpointEvery is how many steps go by between two checkpoints: a replica that is
-// new in the middle of a long run has at most so many to compute again.
+// checkpointEvery is the number of steps between two checkpoints. It bounds the steps that a
+// replica which joins a long run must recompute.
 const checkpointEvery = 20
 
-// run advances all bodies by steps of the given time. done hears of every step.
+// run advances all bodies by steps of the given time. It calls done after every step.
 func (r *ring) run(w *mpj.World, steps int, time float64, done func(step int)) error {
 	for step := 0; step < steps; step++ {
 		if step%checkpointEvery == 0 {
@@ -84,8 +84,8 @@ func (r *ring) run(w *mpj.World, steps int, time float64, done func(step int)) e
 	return nil
 }
 
-// energy returns the energy of all bodies at rank 0. The forces are those of
-// the positions. Each pair of bodies is in the potential of both: hence half.
+// energy returns the energy of all bodies at rank 0. The forces must be those of the present
+// positions. Each pair of bodies is in the potential of both, so the potential counts half.
 func (r *ring) energy() (float64, error) {
 	e := []float64{r.s.kinetic() + r.s.potential/2}
 	err := mpj.Reduce(r.c, e, e, mpj.Sum, 0)

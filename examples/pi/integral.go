@@ -1,11 +1,10 @@
 package main
 
-// rectangles returns the part that rectangles from up to, not including, to
-// contribute to the integral of 4/(1+x²) over [0, 1], divided into n of them.
-// The height of a rectangle is the value in its middle.
+// rectangles returns the contribution of the rectangles [from, to) to the integral of 4/(1+x²) over
+// [0, 1], divided into n of them. The height of a rectangle is the value at its middle.
 //
-// The conversion to float64 forbids to fuse product and sum into one
-// instruction: replicas on different processors must find the same.
+// The conversion to float64 prevents the fusion of a product and a sum into one instruction:
+// replicas on different processors must get the same result.
 func rectangles(from, to, n int) float64 {
 	width := 1 / float64(n)
 	sum := 0.0

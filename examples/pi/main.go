@@ -14,14 +14,13 @@ import (
 
 var errUsage = errors.New("usage: pi [INTERVALS], a whole number from 1 to 10^15")
 
-// The number of intervals: without an argument, and at most, so that every
-// index is exact as a float64.
+// The default number of intervals, and the largest, for which every index is exact as a float64.
 const (
 	defaultIntervals = 10_000_000
 	maxIntervals     = 1e15
 )
 
-// exitUsage is the status after a mistake in the arguments.
+// exitUsage is the exit status for wrong arguments.
 const exitUsage = 64
 
 func main() {
@@ -33,17 +32,17 @@ func main() {
 		err = world.Finalize()
 	}
 	if errors.Is(err, errUsage) {
-		world.Abort(exitUsage, err.Error()) // the whole job, with one message
+		world.Abort(exitUsage, err.Error()) // ends the whole job, with one message
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "pi:", err)
-		os.Exit(1) // this process: its replicas go on, if they can
+		os.Exit(1) // ends only this process: its replicas continue if they can
 	}
 }
 
 func run(world *mpj.World, args []string, stdout io.Writer) error {
-	// All ranks have the arguments. Only rank 0 looks at them here, as a program
-	// does that asks its user.
+	// All ranks have the arguments. Only rank 0 parses them here, like a program that asks its
+	// user.
 	intervals := make([]int, 1)
 	if world.Rank() == 0 {
 		var err error
@@ -70,7 +69,7 @@ func run(world *mpj.World, args []string, stdout io.Writer) error {
 	return err
 }
 
-// parse returns the number of intervals that the arguments ask for.
+// parse returns the number of intervals in the arguments.
 func parse(args []string) (int, error) {
 	if len(args) == 0 {
 		return defaultIntervals, nil
@@ -82,8 +81,8 @@ func parse(args []string) (int, error) {
 	return n, nil
 }
 
-// share returns which of n intervals are for a rank: from up to, not
-// including, to. Shares differ by at most one.
+// share returns the range of n intervals of a rank: from is included, and to is not. Shares differ
+// by at most one.
 func share(n, rank, ranks int) (from, to int) {
 	start := func(rank int) int { return rank*(n/ranks) + min(rank, n%ranks) }
 	return start(rank), start(rank + 1)

@@ -13,13 +13,13 @@ import (
 
 var errUsage = errors.New("usage: ring [ROUNDS], a whole number from 1 to 10^9")
 
-// The number of rounds: without an argument, and at most.
+// The default number of rounds, and the largest.
 const (
 	defaultRounds = 100
 	maxRounds     = 1_000_000_000
 )
 
-// exitUsage is the status after a mistake in the arguments.
+// exitUsage is the exit status for wrong arguments.
 const exitUsage = 64
 
 func main() {
@@ -31,11 +31,11 @@ func main() {
 		err = world.Finalize()
 	}
 	if errors.Is(err, errUsage) {
-		world.Abort(exitUsage, err.Error()) // the whole job, with one message
+		world.Abort(exitUsage, err.Error()) // ends the whole job, with one message
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "ring:", err)
-		os.Exit(1) // this process: its replicas go on, if they can
+		os.Exit(1) // ends only this process: its replicas continue if they can
 	}
 }
 
@@ -62,7 +62,7 @@ func run(world *mpj.World, args []string, stdout io.Writer) error {
 	return err
 }
 
-// parse returns the number of rounds that the arguments ask for.
+// parse returns the number of rounds in the arguments.
 func parse(args []string) (int, error) {
 	if len(args) == 0 {
 		return defaultRounds, nil

@@ -9,14 +9,14 @@ import (
 // tokenTag is the tag of the token's messages.
 const tokenTag = 1
 
-// pass sends a token round the ring the given number of times. Rank 0 starts
-// with 0 and has it again at the end; each rank adds its number when the token
-// comes by. pass returns the token as this rank had it last.
+// pass sends a token around the ring the given number of times. Rank 0 starts with 0 and has the
+// token again at the end; each rank adds its number when it gets the token. pass returns the last
+// value of the token at this rank.
 func pass(c *mpj.Comm, rounds int) (int64, error) {
 	next, previous := (c.Rank()+1)%c.Size(), (c.Rank()+c.Size()-1)%c.Size()
 	token := make([]int64, 1)
 	for round := range rounds {
-		// Rank 0 sends before it receives; if all received first, all would wait.
+		// Rank 0 sends before it receives; if all ranks received first, all would wait.
 		if c.Rank() == 0 {
 			if err := mpj.Send(c, token, next, tokenTag); err != nil {
 				return 0, fmt.Errorf("round %d: %w", round+1, err)
@@ -35,7 +35,7 @@ func pass(c *mpj.Comm, rounds int) (int64, error) {
 	return token[0], nil
 }
 
-// expected is what the token is after some rounds: each adds 0 + 1 + ... + ranks-1.
+// expected returns the value of the token after some rounds: each round adds 0 + 1 + ... + ranks-1.
 func expected(ranks, rounds int) int64 {
 	return int64(rounds) * int64(ranks) * int64(ranks-1) / 2
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// readPart returns the lines that begin in this rank's part of the file. Every
-// rank has the whole file, since p2prun brings input files to all.
+// readPart returns the lines that begin in this rank's part of the file. Every rank has the whole
+// file, since p2prun copies input files to all ranks.
 func readPart(c *mpj.Comm, o options) ([]line, error) {
 	f, err := os.Open(o.file)
 	if err != nil {
@@ -26,7 +26,7 @@ func readPart(c *mpj.Comm, o options) ([]line, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: %s is no regular file", errInput, o.file)
 	}
-	// Not size*rank/ranks, which is too large a number for large files.
+	// The simpler size*rank/ranks would overflow for large files.
 	ranks, rank := int64(c.Size()), int64(c.Rank())
 	start := func(rank int64) int64 {
 		return info.Size()/ranks*rank + min(rank, info.Size()%ranks)
@@ -42,12 +42,11 @@ func readPart(c *mpj.Comm, o options) ([]line, error) {
 	return lines, err
 }
 
-// readLines returns the lines of f that begin at from or after it, and before
-// to, and where the first one begins. The last one may be longer than any
-// buffer and end far behind to.
+// readLines returns the lines of f that begin at or after from and before to, and the position of
+// the first one. The last line may be longer than any buffer and end far beyond to.
 func readLines(f io.ReadSeeker, from, to int64) (text []byte, at int64, err error) {
-	// A line begins at from when the byte before ends one; so start there, and
-	// pass over what is left of that line.
+	// A line begins at from if the byte before it is a newline. So start at that byte, and skip the
+	// rest of its line.
 	at = max(from-1, 0)
 	if _, err := f.Seek(at, io.SeekStart); err != nil {
 		return nil, 0, err
@@ -77,8 +76,8 @@ func readLines(f io.ReadSeeker, from, to int64) (text []byte, at int64, err erro
 	return append(text, rest...), at, nil
 }
 
-// skipLine reads to the end of a line, without keeping it, and returns its
-// length. io.EOF says that no newline came.
+// skipLine reads to the end of a line, without keeping it, and returns its length. io.EOF means
+// that the line has no newline.
 func skipLine(r *bufio.Reader) (skipped int64, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -89,8 +88,8 @@ func skipLine(r *bufio.Reader) (skipped int64, err error) {
 	}
 }
 
-// numberAll finds the numbers of all lines. Its error names file and line, for
-// which a rank needs to know how many lines the ranks before it have.
+// numberAll parses the numbers of all lines. Its errors contain the file and line number, for which
+// a rank needs the number of lines of the previous ranks.
 func numberAll(c *mpj.Comm, file string, lines []line) error {
 	n := []int{len(lines)}
 	if err := mpj.Scan(c, n, n, mpj.Sum); err != nil {
@@ -103,13 +102,13 @@ func numberAll(c *mpj.Comm, file string, lines []line) error {
 	return nil
 }
 
-// The tag of a part's messages to rank 0, and how many bytes one has at most.
+// The tag of a part's messages to rank 0, and the greatest size of one in bytes.
 const (
 	partTag   = 1
 	partBytes = 1 << 20
 )
 
-// write writes the sorted lines, each rank its own or rank 0 those of all.
+// write writes the sorted lines: each rank writes its own, or rank 0 writes those of all ranks.
 func write(c *mpj.Comm, o options, lines []line) error {
 	text := join(lines)
 	switch {
@@ -128,11 +127,11 @@ func write(c *mpj.Comm, o options, lines []line) error {
 		}
 		text = text[n:]
 	}
-	return mpj.Send(c, text, 0, partTag) // an empty message: that was all
+	return mpj.Send(c, text, 0, partTag) // an empty message marks the end
 }
 
-// writeAll writes the part of rank 0 and then those that the others send, in
-// order. It never has more than one message of them in memory.
+// writeAll writes the part of rank 0 and then those of the other ranks, in order. It keeps at most
+// one of their messages in memory.
 func writeAll(c *mpj.Comm, mine []byte, w io.Writer) error {
 	if _, err := w.Write(mine); err != nil {
 		return err
@@ -155,7 +154,7 @@ func writeAll(c *mpj.Comm, mine []byte, w io.Writer) error {
 	return nil
 }
 
-// writeFile makes a file of what write writes.
+// writeFile creates a file with the output of write.
 func writeFile(name string, write func(io.Writer) error) error {
 	f, err := os.Create(name)
 	if err != nil {

@@ -7,15 +7,15 @@ import (
 	"strconv"
 )
 
-// A line is what is sorted.
+// A line is a line of text, as it is sorted.
 type line struct {
 	text   []byte // without the newline
-	number int64  // its value, when integers are sorted
-	at     int64  // where it begins in the file: two lines are never equal
+	number int64  // its value, if integers are sorted
+	at     int64  // its position in the file, so that two lines are never equal
 }
 
-// compare orders lines by number, then by text unless numbers are sorted, and
-// equal ones by their place in the file.
+// compare orders lines by number, or by text if numbers are not sorted, and equal ones by their
+// position in the file.
 func (o options) compare(a, b line) int {
 	if o.integers {
 		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.at, b.at))
@@ -23,7 +23,7 @@ func (o options) compare(a, b line) int {
 	return cmp.Or(bytes.Compare(a.text, b.text), cmp.Compare(a.at, b.at))
 }
 
-// split cuts text, which begins at the given place of the file, into lines.
+// split splits text, which begins at the given position of the file, into lines.
 func split(text []byte, at int64) []line {
 	lines := make([]line, 0, bytes.Count(text, newline)+1)
 	for len(text) > 0 {
@@ -37,7 +37,7 @@ func split(text []byte, at int64) []line {
 
 var newline = []byte{'\n'}
 
-// join is the opposite of split: the text of lines, each with its newline.
+// join is the opposite of split: it returns the text of lines, each with its newline.
 func join(lines []line) []byte {
 	size := 0
 	for _, l := range lines {
@@ -50,8 +50,8 @@ func join(lines []line) []byte {
 	return text
 }
 
-// parseNumbers finds the number of each line. It returns which line is none,
-// and -1 when all are.
+// parseNumbers parses the number of each line. It returns the index of the first line without a
+// number, or -1.
 func parseNumbers(lines []line) (bad int, err error) {
 	for i := range lines {
 		n, err := strconv.ParseInt(string(bytes.TrimSpace(lines[i].text)), 10, 64)
@@ -63,7 +63,7 @@ func parseNumbers(lines []line) (bad int, err error) {
 	return -1, nil
 }
 
-// merge merges sorted parts. Of equal lines, those of a part before come first.
+// merge merges sorted parts. Equal lines are in the order of the parts.
 func merge(parts [][]line, compare func(a, b line) int) []line {
 	switch len(parts) {
 	case 0:

@@ -14,11 +14,11 @@ import (
 
 var (
 	errUsage = errors.New("usage: samplesort [-integers] [-out FILE] [-parts] FILE")
-	errInput = errors.New("samplesort")                // something is wrong with the file
-	errWrong = errors.New("samplesort made a mistake") // what no input may lead to
+	errInput = errors.New("samplesort")                // an error in the file
+	errWrong = errors.New("samplesort made a mistake") // an internal error, which no input should cause
 )
 
-// What the status says: a mistake in the arguments, or one in the file.
+// Exit statuses: wrong arguments, or an error in the file.
 const (
 	exitUsage = 64
 	exitInput = 1
@@ -39,7 +39,7 @@ func main() {
 		world.Abort(exitInput, err.Error())
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "samplesort:", err)
-		os.Exit(1) // this process: its replicas go on, if they can
+		os.Exit(1) // ends only this process: its replicas continue if they can
 	}
 }
 
@@ -77,8 +77,7 @@ func run(world *mpj.World, args []string, stdout io.Writer) error {
 	return report(world.Comm, stdout, after, len(lines), seconds)
 }
 
-// report prints at rank 0 what was sorted. mine is how many lines this rank had
-// in the end.
+// report prints a summary at rank 0. mine is the number of lines that this rank had in the end.
 func report(c *mpj.Comm, w io.Writer, s sum, mine int, seconds float64) error {
 	counts := make([]int, c.Size())
 	if err := mpj.Gather(c, []int{mine}, counts, 0); err != nil || c.Rank() != 0 {
@@ -89,7 +88,7 @@ func report(c *mpj.Comm, w io.Writer, s sum, mine int, seconds float64) error {
 	return err
 }
 
-// options are what the arguments ask for.
+// options are the values of the arguments.
 type options struct {
 	integers, parts bool
 	out, file       string
@@ -98,7 +97,7 @@ type options struct {
 func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("samplesort", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the error says it
+	flags.SetOutput(io.Discard) // the error contains the message
 	flags.BoolVar(&o.integers, "integers", false, "lines are whole numbers, and sorted by value")
 	flags.BoolVar(&o.parts, "parts", false, "write a file for each rank")
 	flags.StringVar(&o.out, "out", "sorted.txt", "file to write")

@@ -7,8 +7,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// sortAll sorts the lines of all ranks: afterwards each has a part of them, all
-// of it before that of the next rank.
+// sortAll sorts the lines of all ranks. Afterwards each rank has a part of them, and all lines of a
+// rank come before those of the next.
 func sortAll(c *mpj.Comm, o options, lines []line) ([]line, error) {
 	slices.SortFunc(lines, o.compare)
 	if c.Size() == 1 {
@@ -21,8 +21,8 @@ func sortAll(c *mpj.Comm, o options, lines []line) ([]line, error) {
 	return o.exchange(c, lines, splitters)
 }
 
-// split returns the lines at which to divide: part i of the result holds what
-// is less than the i-th splitter and not less than the one before.
+// split divides sorted lines at the splitters: part i of the result contains the lines less than
+// splitter i and not less than the one before.
 func (o options) split(c *mpj.Comm, lines []line) ([]line, error) {
 	samples, err := gather(c, sample(lines, c.Size()*samplesPerPart))
 	if err != nil {
@@ -37,12 +37,12 @@ func (o options) split(c *mpj.Comm, lines []line) ([]line, error) {
 	return sample(samples, c.Size()-1), nil
 }
 
-// samplesPerPart is how many samples a rank takes for every part that there
-// will be. More make the parts more even, and cost more to sort.
+// samplesPerPart is the number of samples that a rank takes for every part. More samples make the
+// parts more even, and cost more to sort.
 const samplesPerPart = 4
 
-// sample returns count evenly spaced lines of sorted ones, or all when there are
-// not more.
+// sample returns count evenly spaced lines out of sorted ones, or all if there are no more than
+// count.
 func sample(lines []line, count int) []line {
 	if len(lines) <= count {
 		return lines
@@ -54,8 +54,8 @@ func sample(lines []line, count int) []line {
 	return samples
 }
 
-// gather returns the lines of all ranks at each of them. Their texts travel in
-// one Allgatherv and their places in another one.
+// gather returns the lines of all ranks at each of them. Their texts travel in one Allgatherv and
+// their positions in another.
 func gather(c *mpj.Comm, mine []line) ([]line, error) {
 	places := make([]int64, len(mine))
 	for i, l := range mine {
@@ -75,7 +75,7 @@ func gather(c *mpj.Comm, mine []line) ([]line, error) {
 	return all, nil
 }
 
-// allgather is Allgatherv for ranks that do not know how much the others have.
+// allgather is Allgatherv for ranks that do not know the counts of the other ranks.
 func allgather[T mpj.Element](c *mpj.Comm, mine []T) ([]T, error) {
 	counts := make([]int, c.Size())
 	if err := mpj.Allgather(c, []int{len(mine)}, counts); err != nil {
@@ -93,9 +93,9 @@ func total(counts []int) int {
 	return sum
 }
 
-// exchange sends every line to the rank that its part belongs to, and merges
-// what comes. The places of lines do not travel: the part of a rank before holds
-// lines before in the file, and merge keeps their order.
+// exchange sends every line to the rank of its part, and merges the received lines. The positions
+// of lines are not sent: the part of a lower rank contains earlier lines of the file, and merge
+// keeps their order.
 func (o options) exchange(c *mpj.Comm, lines, splitters []line) ([]line, error) {
 	sendCounts, recvCounts := make([]int, c.Size()), make([]int, c.Size())
 	from := 0
@@ -119,7 +119,7 @@ func (o options) exchange(c *mpj.Comm, lines, splitters []line) ([]line, error) 
 	return o.mergeParts(text, recvCounts)
 }
 
-// mergeParts merges the lines of parts, of which the i-th has counts[i] bytes.
+// mergeParts merges the lines of parts; part i has counts[i] bytes.
 func (o options) mergeParts(text []byte, counts []int) ([]line, error) {
 	parts := make([][]line, len(counts))
 	at := 0

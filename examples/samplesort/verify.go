@@ -8,8 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// A sum is what sorting must not change: how many lines there are, and a
-// checksum that does not depend on their order.
+// A sum is an invariant of sorting: the number of lines, and a checksum that does not depend on
+// their order.
 type sum struct{ lines, bytes, check uint64 }
 
 // sumAll adds up the sums of all ranks' lines.
@@ -26,16 +26,16 @@ func sumAll(c *mpj.Comm, lines []line) (sum, error) {
 	return sum{n[0], n[1], n[2]}, err
 }
 
-// borderTag is the tag of the messages from rank to rank with the greatest line.
+// borderTag is the tag of the messages that carry the greatest line to the next rank.
 const borderTag = 2
 
-// verify fails unless lines are in order at every rank, and from rank to rank.
+// verify returns an error unless lines are in order at every rank, and from rank to rank.
 func verify(c *mpj.Comm, o options, lines []line) error {
 	order := func(a, b line) int { a.at, b.at = 0, 0; return o.compare(a, b) }
 	if !slices.IsSortedFunc(lines, order) {
 		return fmt.Errorf("%w: the lines of rank %d are not in order", errWrong, c.Rank())
 	}
-	// The greatest line so far goes from rank to rank, past those without lines.
+	// The greatest line so far travels from rank to rank, also through ranks without lines.
 	var before []line
 	if c.Rank() > 0 {
 		text, _, err := mpj.RecvValue[[]byte](c, c.Rank()-1, borderTag)

@@ -4,19 +4,19 @@ import "github.com/p2pmpi/p2pmpi/mpj"
 
 // The tags of this program's messages.
 const (
-	askTag   = iota + 1 // a rank has nothing to do
-	dealTag             // the number of the batch for it
+	askTag   = iota + 1 // request of an idle rank
+	dealTag             // number of the batch assigned to it
 	wordsTag            // entries for the rank that owns their words
 	tableTag            // entries for rank 0 to print
 )
 
-// noBatch says that there is nothing left to do.
+// noBatch tells a rank that no batches are left.
 const noBatch = -1
 
-// deal gives the numbers 0..batches-1 to the ranks that ask, whoever asks
-// first, and then tells each that there are no more. Who is first depends on
-// timing: the master of rank 0 decides, and its replicas follow, so that all
-// of them deal alike and a new master goes on where the last one was.
+// deal assigns the numbers 0..batches-1 to the ranks in the order of their requests, and then tells
+// each rank that none are left. The order of requests depends on timing. The master of rank 0
+// decides it, and its replicas follow. So all replicas assign alike, and a new master continues
+// where the last one stopped.
 func deal(c *mpj.Comm, batches int) error {
 	next := int64(0)
 	for asking := c.Size() - 1; asking > 0; {
@@ -38,7 +38,7 @@ func deal(c *mpj.Comm, batches int) error {
 	return nil
 }
 
-// ask asks rank 0 for work and calls do for each number that it is given.
+// ask asks rank 0 for work and calls do with each number that it gets.
 func ask(c *mpj.Comm, do func(batch int) error) error {
 	answer := make([]int64, 1)
 	for {

@@ -10,14 +10,14 @@ import (
 	"slices"
 )
 
-// A file is one to be counted.
+// A file is a file to count.
 type file struct {
 	Name string
-	Size int64 // bytes, when it was listed
+	Size int64 // in bytes, when it was listed
 }
 
-// list returns the regular files below the folder root in the order of their
-// names, and the names of what is neither a regular file nor a folder.
+// list returns the regular files below the directory root in the order of their names, and the
+// names of entries that are neither regular files nor directories.
 func list(root string) (files []file, others []string, err error) {
 	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -40,8 +40,8 @@ func list(root string) (files []file, others []string, err error) {
 	return files, others, nil
 }
 
-// shares divides files among ranks so that all have about the same number of
-// bytes: the largest file that is left goes to the rank that has least.
+// shares divides files among ranks so that all have about the same number of bytes. The largest
+// remaining file goes to the rank with the fewest bytes.
 func shares(files []file, ranks int) [][]file {
 	bySize := slices.Clone(files)
 	slices.SortStableFunc(bySize, func(a, b file) int { return cmp.Compare(b.Size, a.Size) })
@@ -59,12 +59,12 @@ func shares(files []file, ranks int) [][]file {
 	return shares
 }
 
-// fileCost is the size, in bytes, of a file that takes as long to count as
-// another one takes to open. It also spreads empty files.
+// fileCost is the cost of opening a file, as the number of bytes that can be counted in the same
+// time. It also spreads empty files.
 const fileCost = 4 << 10
 
-// batches cuts files into pieces that are worth a message: of at least
-// batchSize bytes, or many files.
+// batches divides files into batches that are worth a message: at least batchSize bytes each, or
+// many files.
 func batches(files []file) [][]file {
 	var all [][]file
 	first, size := 0, int64(0)
@@ -80,10 +80,10 @@ func batches(files []file) [][]file {
 
 const batchSize = 1 << 20
 
-// totals are what is known of files without their words.
+// totals are the totals of files, without their words.
 type totals struct{ files, bytes, words int64 }
 
-// count counts the words of files in t and returns their totals.
+// count counts the words of files in t and returns the totals of the files.
 func count(t tally, files []file, buf []byte) (totals, error) {
 	var sum totals
 	for _, f := range files {

@@ -14,7 +14,7 @@ import (
 
 var errUsage = errors.New("usage: wordcount [-top K | -all] [-farm]; it counts the files that are staged, or in the current folder")
 
-// exitUsage is the status after a mistake in the arguments.
+// exitUsage is the exit status for wrong arguments.
 const exitUsage = 64
 
 func main() {
@@ -26,11 +26,11 @@ func main() {
 		err = world.Finalize()
 	}
 	if errors.Is(err, errUsage) {
-		world.Abort(exitUsage, err.Error()) // the whole job, with one message
+		world.Abort(exitUsage, err.Error()) // ends the whole job, with one message
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "wordcount:", err)
-		os.Exit(1) // this process: its replicas go on, if they can
+		os.Exit(1) // ends only this process: its replicas continue if they can
 	}
 }
 
@@ -62,11 +62,10 @@ func run(world *mpj.World, args []string, stdout, stderr io.Writer) error {
 	return t.print(stdout)
 }
 
-// parse returns how many words to print, and whether to deal files out on
-// demand.
+// parse returns the number of words to print, and whether to assign files on demand.
 func parse(args []string) (top int, farm bool, err error) {
 	flags := flag.NewFlagSet("wordcount", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the error says it
+	flags.SetOutput(io.Discard) // the error contains the message
 	all := flags.Bool("all", false, "print all words")
 	flags.BoolVar(&farm, "farm", false, "deal files out to the ranks that ask for work")
 	flags.IntVar(&top, "top", 20, "print the `K` most frequent words")
@@ -81,8 +80,8 @@ func parse(args []string) (top int, farm bool, err error) {
 	return top, farm, nil
 }
 
-// listOnce returns the files in the working folder of rank 0 at every rank, so
-// that all divide the same list.
+// listOnce returns the files in the working directory of rank 0 at every rank, so that all ranks
+// divide the same list.
 func listOnce(c *mpj.Comm, stderr io.Writer) ([]file, error) {
 	var files []file
 	if c.Rank() == 0 {
@@ -117,7 +116,7 @@ func countShare(c *mpj.Comm, t tally, files []file, farm bool) (totals, error) {
 	return sum, err
 }
 
-// tabulate brings what all ranks know together at rank 0.
+// tabulate combines the counts of all ranks at rank 0.
 func tabulate(c *mpj.Comm, owned tally, mine totals, top int) (table, error) {
 	entries, err := collect(c, owned.sorted(byCount), top)
 	if err != nil {

@@ -7,17 +7,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// owner is the rank that adds up the counts of a word. The hash is the same
-// in every process; that of package maphash would not be.
+// owner returns the rank that sums the counts of a word. The hash is the same in every process,
+// unlike that of package maphash.
 func owner(word string, ranks int) int {
 	h := fnv.New32a()
 	h.Write([]byte(word))
 	return int(h.Sum32() % uint32(ranks))
 }
 
-// shuffle sends what this rank has counted to the owners of the words, and
-// returns the counts, over all files, of the words that this rank owns. In
-// step k every rank sends to the k-th rank after it.
+// shuffle sends this rank's counts to the owners of the words. It returns the total counts of the
+// words that this rank owns. In step k, every rank sends to the k-th rank after it.
 func shuffle(c *mpj.Comm, counted tally) (tally, error) {
 	parts := make([][]entry, c.Size())
 	for _, e := range counted.sorted(byWord) {
@@ -41,8 +40,8 @@ func shuffle(c *mpj.Comm, counted tally) (tally, error) {
 	return owned, nil
 }
 
-// collect returns at rank 0 the first top entries of all ranks in the order
-// byCount. owned is in that order, and no word is at two ranks.
+// collect returns at rank 0 the first top entries of all ranks in the order byCount. owned must be
+// in that order, and no word may be at two ranks.
 func collect(c *mpj.Comm, owned []entry, top int) ([]entry, error) {
 	owned = owned[:min(top, len(owned))]
 	if c.Rank() != 0 {
@@ -62,7 +61,7 @@ func collect(c *mpj.Comm, owned []entry, top int) ([]entry, error) {
 // entriesPerMessage keeps messages, and their backups, small.
 const entriesPerMessage = 1 << 10
 
-// sendEntries sends entries in several messages, of which the last is empty.
+// sendEntries sends entries in several messages; an empty one marks the end.
 func sendEntries(c *mpj.Comm, entries []entry, dest, tag int) error {
 	for part := range slices.Chunk(entries, entriesPerMessage) {
 		if err := mpj.SendValue(c, part, dest, tag); err != nil {
@@ -72,7 +71,7 @@ func sendEntries(c *mpj.Comm, entries []entry, dest, tag int) error {
 	return mpj.SendValue(c, []entry{}, dest, tag)
 }
 
-// recvEntries receives what sendEntries sent and hands each entry to take.
+// recvEntries receives the messages of sendEntries and calls take with each entry.
 func recvEntries(c *mpj.Comm, source, tag int, take func(entry)) error {
 	for {
 		part, _, err := mpj.RecvValue[[]entry](c, source, tag)

@@ -6,14 +6,14 @@ import (
 	"io"
 )
 
-// A table is what wordcount prints.
+// A table is the output of wordcount.
 type table struct {
-	entries  []entry // in order, the most frequent first
+	entries  []entry // most frequent first
 	totals   totals
 	distinct int64
 }
 
-// print writes the entries, one in a line, and the totals.
+// print writes the entries, one per line, and the totals.
 func (t table) print(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	width := len("count")
@@ -26,5 +26,5 @@ func (t table) print(w io.Writer) error {
 	}
 	fmt.Fprintf(b, "\nfiles     %d\nbytes     %d\nwords     %d\ndistinct  %d\n",
 		t.totals.files, t.totals.bytes, t.totals.words, t.distinct)
-	return b.Flush() // the first error of all
+	return b.Flush() // the first error of all writes
 }

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// An entry is a word and how often it occurs.
+// An entry is a word and its number of occurrences.
 type entry struct {
 	Word  string
 	Count int64
@@ -38,8 +38,8 @@ func (t tally) merge(e entry) {
 	t[e.Word] = &e.Count
 }
 
-// sorted returns the entries of t in the given order. A map has none, and
-// replicas of a rank must send the same bytes.
+// sorted returns the entries of t in the given order. A map has no fixed order, and replicas of a
+// rank must send the same bytes.
 func (t tally) sorted(order func(a, b entry) int) []entry {
 	entries := make([]entry, 0, len(t))
 	for word, count := range t {
@@ -49,14 +49,14 @@ func (t tally) sorted(order func(a, b entry) int) []entry {
 	return entries
 }
 
-// byWord is the order of words by their bytes.
+// byWord orders words by their bytes.
 func byWord(a, b entry) int { return strings.Compare(a.Word, b.Word) }
 
-// byCount puts frequent words first, and words of one count in order.
+// byCount orders words by descending count, and words of equal count by their bytes.
 func byCount(a, b entry) int { return cmp.Or(cmp.Compare(b.Count, a.Count), byWord(a, b)) }
 
-// read counts the words of r, whatever its bytes are, and returns how many
-// there are. buf is working space that may be used again.
+// read counts the words of r, which may contain any bytes, and returns their number. buf is working
+// memory that may be reused.
 func (t tally) read(r io.Reader, buf []byte) (words int64, err error) {
 	s := bufio.NewScanner(r)
 	s.Buffer(buf, math.MaxInt) // a word may be as long as the file
@@ -68,8 +68,8 @@ func (t tally) read(r io.Reader, buf []byte) (words int64, err error) {
 	return words, s.Err()
 }
 
-// splitWord is a bufio.SplitFunc for words: longest runs of letters, numbers
-// and underscores. A byte that is no UTF-8 ends a word as a space does.
+// splitWord is a bufio.SplitFunc for words: maximal sequences of letters, numbers and underscores.
+// Invalid UTF-8 ends a word as a space does.
 func splitWord(data []byte, atEOF bool) (advance int, word []byte, err error) {
 	start, end := 0, 0 // data[start:end] is the word so far
 	for end < len(data) {
@@ -93,8 +93,8 @@ func splitWord(data []byte, atEOF bool) (advance int, word []byte, err error) {
 	return start, nil, nil
 }
 
-// inWord reports whether data starts with a character of a word, and how many
-// bytes the character has.
+// inWord reports whether data starts with a character of a word, and how many bytes the character
+// has.
 func inWord(data []byte) (in bool, size int) {
 	if b := data[0]; b < utf8.RuneSelf {
 		return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '_', 1

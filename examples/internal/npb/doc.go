@@ -1,6 +1,6 @@
-// Package npb is what the NAS Parallel Benchmarks in this folder have in
-// common: how they are started, timed and reported, and NPB's generator of
-// random numbers. What they compute is in their own folders.
+// Package npb is the common part of the NAS Parallel Benchmarks in this directory: their command
+// line, timing and reports, and NPB's random number generator. Each kernel's computation is in its
+// own directory.
 //
 //	arguments --> Kernel.Main --> Run: world, class, clock
 //	                                |
@@ -9,6 +9,6 @@
 //	                                v
 //	                             Result --> report of rank 0, exit status
 //
-// The definitions, classes and verification values are those of D. Bailey et
-// al., "The NAS Parallel Benchmarks", RNR-94-007, and of NPB 3.4.
+// The definitions, classes and verification values are those of D. Bailey et al., "The NAS Parallel
+// Benchmarks", RNR-94-007, and of NPB 3.4.
 package npb

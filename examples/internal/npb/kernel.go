@@ -12,23 +12,22 @@ import (
 
 // A Kernel is one of the benchmarks.
 type Kernel struct {
-	Name       string   // as the program is called: "cg"
+	Name       string   // name of the program: "cg"
 	Classes    []string // the first is the default
 	Sequential bool     // Run also works without a world, for -sequential
 
-	// Run computes a class. All ranks return, and the Result of rank 0 counts.
+	// Run computes a class. It returns at all ranks, and only the Result of rank 0 is used.
 	Run func(*Run) (Result, error)
 }
 
-// errVerification is what a wrong result ends with, at rank 0.
+// errVerification is the error of rank 0 for a wrong result.
 var errVerification = errors.New("the result is not that of NPB")
 
-// exitUsage is the status after a mistake in the arguments.
+// exitUsage is the exit status for wrong arguments.
 const exitUsage = 64
 
-// Main is all of the program's main function. It exits with status 0 when the
-// result is right, 1 when it is not or when anything failed, and 64 for
-// wrong usage.
+// Main is the body of the program's main function. It exits with status 0 when the result is
+// correct, 1 when it is wrong or an error occurred, and 64 for wrong usage.
 func (k Kernel) Main() {
 	o, err := k.parse(os.Args[1:])
 	if err == nil && o.sequential {
@@ -42,12 +41,12 @@ func (k Kernel) Main() {
 		err = world.Finalize()
 	}
 	if errors.Is(err, ErrUsage) {
-		world.Abort(exitUsage, k.Name+": "+err.Error()) // the whole job, with one message
+		world.Abort(exitUsage, k.Name+": "+err.Error()) // ends the whole job, with one message
 	}
 	k.exit(err)
 }
 
-// exit ends this process; its replicas go on, if they can.
+// exit ends this process; its replicas continue if they can.
 func (k Kernel) exit(err error) {
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", k.Name, err)
@@ -56,8 +55,8 @@ func (k Kernel) exit(err error) {
 	os.Exit(0)
 }
 
-// Execute is Main without the process around it: it runs k with args as one
-// rank of world. The error wraps ErrUsage when the user can put it right.
+// Execute runs k with args as one rank of world, like Main, but does not exit the process. The
+// error wraps ErrUsage when the user can correct it.
 func (k Kernel) Execute(world *mpj.World, args []string, stdout, stderr io.Writer) error {
 	o, err := k.parse(args)
 	if err != nil {

@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// ErrUsage is wrapped by the errors about arguments and about the number of
-// ranks: what the user can put right. They are the same at every rank.
+// ErrUsage is wrapped by the errors that the user can correct: wrong arguments, or a wrong number
+// of ranks. They are the same at every rank.
 var ErrUsage = errors.New("wrong usage")
 
-// options are what the arguments ask for.
+// options are the values of the arguments.
 type options struct {
 	class      string
 	times      bool
 	sequential bool
 }
 
-// parse reads the arguments of k. The class may come with or without -class.
+// parse parses the arguments of k. The class may be given with or without -class.
 func (k Kernel) parse(args []string) (options, error) {
 	o := options{class: k.Classes[0]}
 	set := flag.NewFlagSet(k.Name, flag.ContinueOnError)

@@ -1,10 +1,10 @@
 package npb
 
-// Random is NPB's generator x -> 5^13 x mod 2^46. It is a value: Next and Skip
-// return the generator that follows.
+// Random is NPB's generator x -> 5^13 x mod 2^46. It is a value: Next and Skip return the next
+// state of the generator.
 //
-// The product modulo 2^64 has the right low 46 bits, so that one integer
-// multiplication is NPB's randlc, to the bit.
+// The product modulo 2^64 has the correct low 46 bits. So one integer multiplication computes NPB's
+// randlc, to the bit.
 type Random uint64
 
 const (
@@ -12,17 +12,17 @@ const (
 	modulus    = 1 << 46
 )
 
-// Seed is where every kernel but EP starts.
+// Seed is the seed of every kernel but EP.
 const Seed Random = 314159265
 
-// Next returns a number in (0, 1), and the generator after it. Nothing in it is
-// rounded.
+// Next returns a number in (0, 1), and the next state of the generator. The number is exact,
+// without rounding.
 func (r Random) Next() (Random, float64) {
 	r = r * multiplier % modulus
 	return r, float64(int64(r)) * 0x1p-46
 }
 
-// Skip returns the generator as it is n numbers later, in O(log n) steps.
+// Skip returns the generator's state n numbers later, in O(log n) steps.
 func (r Random) Skip(n uint64) Random {
 	power, square := Random(1), Random(multiplier)
 	for ; n > 0; n /= 2 {
@@ -34,7 +34,7 @@ func (r Random) Skip(n uint64) Random {
 	return r * power % modulus
 }
 
-// Fill puts the next numbers into dst.
+// Fill stores the next numbers in dst, and returns the state after them.
 func (r Random) Fill(dst []float64) Random {
 	for i := range dst {
 		r, dst[i] = r.Next()

@@ -9,11 +9,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// A Run is one execution of a kernel, as one of its ranks sees it.
+// A Run is one execution of a kernel at one rank.
 type Run struct {
 	World    *mpj.World // nil for -sequential
 	Class    string
-	Progress io.Writer // standard error at rank 0
+	Progress io.Writer // standard error at rank 0, else discarded
 
 	clock clock
 }
@@ -34,8 +34,7 @@ func (r *Run) Size() int {
 	return r.World.Size()
 }
 
-// PowerOfTwo returns an error when the number of ranks is no power of two, or
-// greater than limit.
+// PowerOfTwo returns an error unless the number of ranks is a power of two and at most limit.
 func (r *Run) PowerOfTwo(limit int) error {
 	if n := r.Size(); bits.OnesCount(uint(n)) != 1 || n > limit {
 		return fmt.Errorf("%w: class %s needs a power of two of ranks, at most %d, not %d", ErrUsage, r.Class, limit, n)
@@ -43,7 +42,7 @@ func (r *Run) PowerOfTwo(limit int) error {
 	return nil
 }
 
-// Start begins the time that is reported, at all ranks together.
+// Start starts the reported time at all ranks together.
 func (r *Run) Start() error {
 	if r.World != nil {
 		if err := mpj.Barrier(r.World.Comm); err != nil {
@@ -55,7 +54,7 @@ func (r *Run) Start() error {
 	return nil
 }
 
-// Stop ends the time. All ranks call it; the longest time of any counts.
+// Stop ends the reported time. All ranks must call it; the longest time of any rank counts.
 func (r *Run) Stop() error {
 	r.clock.seconds = r.clock.now() - r.clock.start
 	if r.World == nil {
@@ -69,8 +68,8 @@ func (r *Run) Stop() error {
 	return nil
 }
 
-// Communicate calls f, which sends and receives, and with -times adds the time
-// that it takes to that of communication. A nil Run just calls f.
+// Communicate calls f, which sends and receives. With -times, it adds the duration of f to the
+// communication time. With a nil Run, it only calls f.
 func (r *Run) Communicate(f func() error) error {
 	if r == nil || !r.clock.times {
 		return f()
@@ -81,10 +80,10 @@ func (r *Run) Communicate(f func() error) error {
 	return err
 }
 
-// A clock measures in seconds.
+// A clock measures times in seconds.
 type clock struct {
 	now   func() float64
-	times bool // communication apart
+	times bool // measure communication separately
 
 	start                             float64
 	seconds, communication, computing float64

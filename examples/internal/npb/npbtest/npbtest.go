@@ -13,11 +13,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// timeLimit bounds what would hang.
+// timeLimit ends tests that hang.
 const timeLimit = time.Minute
 
-// Verify runs class S of k as n ranks, for each n, and fails t unless rank 0
-// alone reports a result that NPB's own verification accepts.
+// Verify runs class S of k as n ranks, for each n. It fails t unless rank 0, and no other rank,
+// reports a result that NPB's own verification accepts.
 func Verify(t *testing.T, k npb.Kernel, ranks ...int) {
 	t.Helper()
 	for _, n := range ranks {
