@@ -7,12 +7,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/report"
 )
 
-// A contender is one way to do what the plan asks for.
+// A contender is one way to run the items of the plan.
 type contender struct {
 	report.Contender
 	needs string   // a library that must be installed, or relayed
-	tests []string // that it makes
-	most  int      // bytes of its longest message; 0 for the plan's
+	tests []string // tests that it runs
+	most  int      // bytes of its longest message; 0 for the plan's limit
 	run   runner
 }
 
@@ -23,34 +23,34 @@ func (c contender) isProgram() bool { return slices.Contains(plan.Kernels, c.tes
 // sequential is EP without mpj.
 const sequential = "Go, sequential"
 
-// follows reports whether a contender runs right after the one before it in the
-// list: on a machine whose speed changes within minutes the two can be compared.
+// follows reports whether a contender runs right after the previous one in the list. On a machine
+// whose speed changes within minutes, only such a pair is comparable.
 func (c contender) follows() bool { return c.Name == sequential }
 
-// relayed peers are what a contender needs that is measured over a relay.
+// relayed is the requirement of contenders that are measured over a relay: relayed peers.
 const relayed = "relayed peers"
 
-// A relay is the slowest path by far: what it costs is seen without the longest
-// messages, and one way.
+// mostRelayed bounds the messages over a relay. A relay is by far the slowest path; its cost is
+// visible without the longest messages, and in one direction.
 const mostRelayed = 4 << 20
 
-// Four or eight processes share the processors when there are replicas: the longest
-// collectives take long there, and say no more.
+// mostReplicated bounds the collectives with replicas. Then four or eight processes share the
+// processors; the longest collectives take long and add no information.
 const mostReplicated = 1 << 20
 
 var overRelay = []string{plan.Latency, plan.Rate, plan.Bandwidth}
 
-// messages are the tests of those that have all of the interface.
+// messages are the tests of contenders that implement the whole interface.
 var messages = slices.Concat(plan.Pairs, plan.Collectives)
 
-// overPairs are the tests of contenders that know nothing but a connection.
+// overPairs are the tests of contenders that have only a connection.
 var overPairs = []string{plan.Latency, plan.Rate, plan.Bandwidth, plan.Bidirectional}
 
-// talking are the kernels that send much. EP does not: whatever carries its few
-// messages, it takes as long.
+// talking are the kernels that send much data. EP sends only a few messages, so its time does not
+// depend on the transport.
 var talking = []string{"is", "cg", "mg", "ft"}
 
-// contenders are all, in the order of the tables.
+// contenders returns all contenders, in the order of the tables.
 func contenders() []contender {
 	onePeer := func(channel string) []string { return []string{"-a", "concentrate", "--channels", channel} }
 	peers := func(channel string) []string { return []string{"-a", "spread", "--channels", channel} }
@@ -85,8 +85,8 @@ func contenders() []contender {
 		{name("mpj stream", 4), "", messages, 0, ours(4, 1, peers("stream")...)},
 		{name("Open MPI shm", 4), "openmpi", messages, 0, openMPI(4, append(yield, shm...)...)},
 		{name("Open MPI tcp", 4), "openmpi", messages, 0, openMPI(4, append(yield, tcp...)...)},
-		// MPICH does not yield: with more processes than processors a barrier takes
-		// milliseconds there, and nothing can be learnt from that.
+		// MPICH does not yield: with more processes than processors, a barrier takes milliseconds
+		// there, and the comparison is useless.
 
 		{name("mpj shm", 2), "", []string{"ep"}, 0, ourKernels(2, onePeer("shm")...)},
 		{name(sequential, 2), "", []string{"ep"}, 0, alone(2)},

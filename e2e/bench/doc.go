@@ -1,16 +1,17 @@
-// Bench compares mpj with other message-passing libraries and with the connections
-// that lie under it, all on this machine and interleaved.
+// Bench compares mpj with other message-passing libraries and with the underlying connections. All
+// contenders run on this machine, interleaved.
 //
 //	go run ./e2e/bench -quick                  a look, in a minute
 //	go run ./e2e/bench -rounds 5 -out docs     all, into docs/benchmarks.md
 //	go run ./e2e/bench -only 'mpj|TLS' -quick  those whose name matches
 //
-// In each round every contender runs once, in an order that a printed seed decides:
+// In each round every contender runs once, in an order that a printed seed determines:
 //
 //	round ──► shuffle ──► contender: p2prun, mpirun or a pair of processes
 //	                        └── JSON lines ──► report: medians, ratios, plots
 //
-// An interrupt ends the measuring and writes what there is. Jobs of ours run on p2pboot processes that it boots on loopback. A library that
-// is not installed is left out, and so is whoever has failed twice. The
-// package plan says what is measured; contenders.go says by whom.
+// An interrupt ends the measurement and writes the results so far. The project's own jobs run on
+// p2pboot processes that bench boots on loopback. Bench omits libraries that are not installed, and
+// contenders that have failed twice. The package plan defines the measurements; contenders.go lists
+// the contenders.
 package main

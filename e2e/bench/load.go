@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// sampling is how long the machine is watched before each run.
+// sampling is how long the load of the machine is sampled before each run.
 const sampling = 200 * time.Millisecond
 
-// quiet is how busy others may be for a run to begin at once.
+// quiet is the share of the processors that other work may use for a run to begin at once.
 const quiet = 0.1
 
-// settle waits until others are quiet, at most for a while, and returns how busy
-// they are then.
+// settle waits until the load of other work is low, for at most atMost, and returns the last load.
 func settle(ctx context.Context, atMost time.Duration) (part float64, ok bool) {
 	for deadline := time.Now().Add(atMost); ; {
 		part, ok = others(ctx)
@@ -25,9 +24,8 @@ func settle(ctx context.Context, atMost time.Duration) (part float64, ok bool) {
 	}
 }
 
-// others returns which part of the processors was busy for a while with nothing of
-// ours running: what figures have to be read with. Where the system does not tell,
-// ok is false.
+// others returns the share of the processors that was busy for a while in which the benchmark ran
+// nothing. It helps to interpret the figures. ok is false where the system does not report it.
 func others(ctx context.Context) (part float64, ok bool) {
 	busy, all, ok := processorTime()
 	if !ok {
@@ -44,8 +42,8 @@ func others(ctx context.Context) (part float64, ok bool) {
 	return (busyThen - busy) / (allThen - all), ok
 }
 
-// processorTime is the first line of Linux's /proc/stat, summed up: user, nice,
-// system, idle, iowait, … since the start.
+// processorTime returns the sums over the first line of Linux's /proc/stat: user, nice, system,
+// idle, iowait, … since the start.
 func processorTime() (busy, all float64, ok bool) {
 	stat, err := os.ReadFile("/proc/stat")
 	line, _, _ := strings.Cut(string(stat), "\n")
@@ -53,7 +51,7 @@ func processorTime() (busy, all float64, ok bool) {
 	if err != nil || len(words) < 9 {
 		return 0, 0, false
 	}
-	for i, word := range words[1:9] { // what follows is in user and nice already
+	for i, word := range words[1:9] { // the fields after these are included in user and nice
 		x, err := strconv.ParseFloat(word, 64)
 		if err != nil {
 			return 0, 0, false

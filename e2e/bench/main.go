@@ -24,12 +24,12 @@ import (
 
 func main() { command.Main() }
 
-// called is what the command is called, and its sections are.
+// called is the name of the command and of its sections.
 const called = "bench"
 
 var command = tool.Tool[options]{Name: called, Parse: parse, Work: bench}
 
-// options are those of the command line.
+// options are the values of the command line options.
 type options struct {
 	quick   bool
 	only    *regexp.Regexp
@@ -85,11 +85,11 @@ func bench(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if err := context.Cause(ctx); err != nil && results.Rounds() == 0 {
 		return err
 	}
-	when.rounds = results.Rounds() // of an interrupted run: as far as it came
+	when.rounds = results.Rounds() // for an interrupted run, the rounds that were done
 	return publish(results, o, when, stdout)
 }
 
-// present are the contenders that are wanted and installed.
+// present returns the contenders that are selected and installed.
 func present(all []contender, o options, stderr io.Writer) []contender {
 	var field []contender
 	for _, c := range all {
@@ -105,7 +105,7 @@ func present(all []contender, o options, stderr io.Writer) []contender {
 	return field
 }
 
-// installed tells whether programs can be built for a library, and run.
+// installed reports whether a library's compiler and launcher are installed.
 func installed(library string) bool {
 	for _, command := range []string{"mpicc.", "mpirun."} {
 		if _, err := exec.LookPath(command + library); err != nil {
@@ -115,7 +115,7 @@ func installed(library string) bool {
 	return true
 }
 
-// wanted are the items that a contender is to measure.
+// wanted returns the items that a contender should measure.
 func wanted(c contender, o options) []string {
 	var words []string
 	for _, item := range plan.Of(c.Processes, o.quick) {
@@ -127,13 +127,13 @@ func wanted(c contender, o options) []string {
 	return words
 }
 
-// wants tells whether -only matches a test of a contender.
+// wants reports whether -only matches a test of a contender.
 func (o options) wants(c contender, test string) bool {
 	return o.only.MatchString(fmt.Sprintf("%s n=%d/%s", c.Name, c.Processes, test))
 }
 
-// measure runs the rounds. Whoever fails twice takes no further part. load has how busy
-// others kept the machine before each run.
+// measure runs the rounds. It drops a contender that has failed twice. load contains the load of
+// other work before each run, in percent.
 func measure(ctx context.Context, w *workshop, field []contender, o options, stderr io.Writer) (results *report.Results, load []float64) {
 	var shown []report.Contender
 	for _, c := range field {
@@ -165,8 +165,8 @@ func measure(ctx context.Context, w *workshop, field []contender, o options, std
 	return results, load
 }
 
-// shuffle returns the contenders' numbers in random order, those that follow behind
-// those that they follow.
+// shuffle returns the contenders' indices in random order, except that followers stay behind the
+// contenders that they follow.
 func shuffle(field []contender, random *rand.Rand) []int {
 	var groups [][]int
 	for i, c := range field {
@@ -194,7 +194,7 @@ func one(ctx context.Context, w *workshop, c contender, items []string, add func
 	out, err := c.run(ctx, &mine, items)
 	for line := range bytes.Lines(out) {
 		if !bytes.HasPrefix(line, []byte("{")) {
-			continue // of mpirun, which has no other place for its own words
+			continue // a message of mpirun, which prints its own messages here too
 		}
 		var r plan.Result
 		if malformed := json.Unmarshal(line, &r); malformed != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
 )
 
-// The class of the NAS kernels, and that of a quick look.
+// The class of the NAS kernels, and the class for a quick look.
 const (
 	nasClass      = "A"
 	nasQuickClass = "S"
@@ -25,23 +25,22 @@ func ourKernels(n int, options ...string) runner {
 	})
 }
 
-// openMPIKernels runs the C programs.
+// openMPIKernels runs the C programs with Open MPI.
 func openMPIKernels(n int, options ...string) runner {
 	return kernels(func(ctx context.Context, w *workshop, kernel string) ([]byte, error) {
 		return mpirunOpenMPI(ctx, n, options, w.built(kernel+".openmpi"), w.class)
 	})
 }
 
-// mpichKernels runs the C programs.
+// mpichKernels runs the C programs with MPICH.
 func mpichKernels(n int, env ...string) runner {
 	return kernels(func(ctx context.Context, w *workshop, kernel string) ([]byte, error) {
 		return mpirunMPICH(ctx, n, env, w.built(kernel+".mpich"), w.class)
 	})
 }
 
-// alone runs n processes of the plain sequential program at a time, each of which
-// does the whole work. So a job of n ranks should need the n-th part of the longest
-// time, which is what is noted.
+// alone runs n processes of the sequential program at a time, each of which does the whole work. A
+// job of n ranks should need the n-th part of the longest time, so alone reports that.
 func alone(n int) runner {
 	return kernels(func(ctx context.Context, w *workshop, kernel string) ([]byte, error) {
 		outs, errs := make([][]byte, n), make([]error, n)
@@ -65,8 +64,8 @@ func alone(n int) runner {
 	})
 }
 
-// kernels makes a runner of what runs one kernel and returns its report, ours in
-// words or that of the C programs.
+// kernels returns a runner for a function that runs one kernel and returns its report, in the
+// format of the Go or the C programs.
 func kernels(one func(ctx context.Context, w *workshop, kernel string) ([]byte, error)) runner {
 	return func(ctx context.Context, w *workshop, items []string) ([]byte, error) {
 		var lines []byte
@@ -93,7 +92,7 @@ func kernels(one func(ctx context.Context, w *workshop, kernel string) ([]byte, 
 	}
 }
 
-// kernelResult reads the report of a kernel.
+// kernelResult parses the report of a kernel.
 func kernelResult(kernel string, out []byte) (plan.Result, error) {
 	result := plan.Result{Test: kernel}
 	if !verified.Match(out) {
@@ -112,7 +111,7 @@ func kernelResult(kernel string, out []byte) (plan.Result, error) {
 	return result, err
 }
 
-// The fields of a report: as the programs in C write them, and as ours do.
+// The fields of a report, in the formats of the C and the Go programs.
 var (
 	verified = regexp.MustCompile(`verified=yes|Verification *= SUCCESSFUL`)
 	reported = map[string]*regexp.Regexp{

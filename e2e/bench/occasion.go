@@ -12,19 +12,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 )
 
-// An occasion is when, where and on what figures were taken.
+// An occasion records when, where and with what the figures were measured.
 type occasion struct {
 	begin          time.Time
 	took           time.Duration
 	rounds         int
 	seed           uint64
-	load           report.Figure // percent of the processors that others kept busy
+	load           report.Figure // load of other work, in percent of the processors
 	commit         string
 	system         string
 	openMPI, mpich string
 }
 
-// note looks at all that does not change while it is measured.
+// note records the properties that do not change during the measurement.
 func note(ctx context.Context, o options) occasion {
 	return occasion{
 		begin: time.Now(), rounds: o.rounds, seed: o.seed,
@@ -33,13 +33,13 @@ func note(ctx context.Context, o options) occasion {
 	}
 }
 
-// String stands under a table.
+// String returns the line below a table.
 func (w occasion) String() string {
 	return fmt.Sprintf("*%s, commit %s, rounds: %d, order by seed %d; processors busy with other things before each run: %s %%.*",
 		w.begin.UTC().Format("2006-01-02 15:04 MST"), w.commit, w.rounds, w.seed, w.load)
 }
 
-// machine is a table of what all figures are of.
+// machine returns a table of the machine and the software versions.
 func (w occasion) machine() string {
 	return markdown.Table([][]string{
 		{"what", "measured on, and with"},
@@ -51,7 +51,7 @@ func (w occasion) machine() string {
 	})
 }
 
-// processor is the name of the processor, where Linux tells.
+// processor returns the name of the processor, where Linux reports it.
 func processor() string {
 	info, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(info)) {
@@ -62,7 +62,7 @@ func processor() string {
 	return runtime.GOARCH
 }
 
-// version is the first line that a command prints about itself.
+// version returns the first line of a command's version output.
 func version(ctx context.Context, command string, args ...string) string {
 	out, err := output(ctx, nil, command, args...)
 	if err != nil {

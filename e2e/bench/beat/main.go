@@ -1,13 +1,12 @@
-// Beat shows how long nothing comes from a rank: every rank sends to rank 0 at a
-// steady pace, and rank 0 prints each silence that is longer than four beats.
+// Beat measures gaps in the messages of a rank. Every rank sends to rank 0 at a steady pace, and
+// rank 0 prints each silence that is longer than four beats.
 //
 //	beat [-for D] [-every D]
 //
 //	gap RANK LAST NEXT     the times of two arrivals, in nanoseconds since 1970
 //
-// It reads the clock of its machine, which may differ between replicas, but sends
-// none of what it reads. What it prints differs, so with replicas it wants
-// --on-divergence warn.
+// It reads the clock of its machine, which may differ between replicas, but never sends the
+// readings. Its output differs between replicas, so with replicas it needs --on-divergence warn.
 package main
 
 import (
@@ -56,8 +55,8 @@ func run() error {
 	return world.Finalize()
 }
 
-// send makes up for a beat that was late, so that no replica falls behind another for
-// good.
+// send sends the beats on schedule. It makes up for late beats, so that no replica stays behind
+// another.
 func send(c *mpj.Comm, beats int) error {
 	begun := time.Now()
 	for i := range beats {
@@ -69,7 +68,7 @@ func send(c *mpj.Comm, beats int) error {
 	return nil
 }
 
-// listen takes all that the others send, in the order in which it comes.
+// listen receives the beats of the other ranks in order of arrival.
 func listen(c *mpj.Comm, beats int) error {
 	last, count := make([]time.Time, c.Size()), make([]int64, c.Size())
 	var beat [1]int64

@@ -1,6 +1,6 @@
-// Detection measures how long a group needs to find out that a member has failed,
-// what that costs, and how often it is wrong; with the detector that peers run, at
-// virtual time and in real processes.
+// Detection measures how long a group needs to detect the failure of a member, what the detection
+// costs, and how often it is wrong. It uses the detector that peers run, at virtual time and in
+// real processes.
 //
 //	go run ./e2e/bench/detection                     the groups of the seed, in minutes
 //	go run ./e2e/bench/detection -large -out docs    all, into docs/failure-detection.md
@@ -11,5 +11,5 @@
 //	 memberlist: n members on loopback ──► times
 //	 inside a network namespace: n processes on loopback, killed, stopped, cut off ──► times
 //
-// The same seed gives the same figures at virtual time.
+// At virtual time, the same seed produces the same figures.
 package main

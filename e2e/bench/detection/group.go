@@ -16,40 +16,41 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/grid"
 )
 
-// A group is real processes, each on a machine of its own as far as the network can
-// tell: a network namespace, with a cable to the router that is in the namespace of
-// this process. With a switch each would know the hardware address of all that it
-// speaks to, and the kernel has room for some thousand of those in all its namespaces.
+// A group is a set of real processes, each on a separate machine as far as the network is
+// concerned. Each has a network namespace, with a cable to the router in this process's namespace.
+// Without a router, on a switch, each process would store the hardware addresses of all its
+// partners. The kernel has room for only some thousand of those in all its namespaces.
 type group struct {
 	members []*process
 	told    chan report
-	known   map[report]bool // what has been told, without its time
-	wrong   map[string]int  // by fault and mode: verdicts about members that live
-	missed  map[string]int  // likewise: verdicts that have not come
-	fault   string          // whose turn it is
+	known   map[report]bool // reports received so far, without their times
+	wrong   map[string]int  // by fault and mode: number of verdicts about live members
+	missed  map[string]int  // by fault and mode: number of missing verdicts
+	fault   string          // the fault of the current turn
 }
 
-// process is a member of a group.
+// A process is a member of a group.
 type process struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *bufio.Reader
-	cable  string // the end of it at the router
-	about  string // its line: who it is and where
-	faulty bool   // it has been made to fail
+	cable  string // the router's end of its cable
+	about  string // its line: ID and address
+	faulty bool   // a fault has been injected
 }
 
-// A report is what a member says of another: it is failed.
+// A report is a member's statement that another has failed.
 type report struct {
 	observer, member int
 	mode             string
 	at               time.Time
 }
 
-// newGroup starts n members that tolerate so long a hang, and has them meet.
+// newGroup starts n members that tolerate a hang of the given length, and introduces them to each
+// other.
 func newGroup(ctx context.Context, n int, hang time.Duration) (*group, error) {
 	g := &group{
-		told:  make(chan report, 4*n*n), // more than they ever say
+		told:  make(chan report, 4*n*n), // more than the members ever send
 		known: make(map[report]bool), wrong: make(map[string]int),
 	}
 	if err := newRouter(ctx); err != nil {
@@ -92,8 +93,8 @@ func newGroup(ctx context.Context, n int, hang time.Duration) (*group, error) {
 	return g, nil
 }
 
-// lan is where all members are. What is for one whose cable is cut is dropped
-// without a word.
+// lan is the network of all members. The router silently drops packets for a member whose cable is
+// cut.
 const lan = "10.78.0.0/16"
 
 // newRouter makes a router without cables.
@@ -104,7 +105,7 @@ func newRouter(ctx context.Context) error {
 	return ip(ctx, "", "route replace blackhole "+lan)
 }
 
-// start starts member i and plugs it in.
+// start starts member i and connects it to the router.
 func start(ctx context.Context, i int) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -128,14 +129,14 @@ func start(ctx context.Context, i int) (*process, error) {
 	return p, p.plugIn(ctx, address)
 }
 
-// plugIn gives the process a cable and an address, and says so. It waits for that,
-// so it is in its namespace by then.
+// plugIn waits until the process is in its namespace, gives it a cable and an address, and notifies
+// it.
 func (p *process) plugIn(ctx context.Context, address string) error {
 	if _, err := p.out.ReadString('\n'); err != nil {
 		return err
 	}
 	pid := strconv.Itoa(p.cmd.Process.Pid)
-	p.cable = "cable" + pid // one of another group may still be on its way out, and its route
+	p.cable = "cable" + pid // unique, since a cable of a previous group and its route may still exist
 	err := ip(ctx, "", fmt.Sprintf(`link add %s type veth peer name eth0 netns %s
 		addr add 169.254.0.1/32 dev %[1]s
 		link set %[1]s up
@@ -166,13 +167,13 @@ func (g *group) listen(observer int, out io.Reader) {
 	}
 }
 
-// close ends all members. Their cables go with them.
+// close kills all members. Their cables disappear with them.
 func (g *group) close() error {
 	for _, p := range g.members {
 		p.cmd.Process.Kill()
 	}
 	for _, p := range g.members {
-		p.cmd.Wait() // killed: that is no error
+		p.cmd.Wait() // it was killed: not an error
 	}
 	return nil
 }
@@ -189,10 +190,10 @@ var realFaults = []realFault{
 	{"process stopped", func(p *process, _ context.Context) error { return p.cmd.Process.Signal(syscall.SIGSTOP) }},
 }
 
-// cut pulls the plug: what is sent is lost, and nobody is told.
+// cut disconnects the cable: packets are lost without an error.
 func (p *process) cut(ctx context.Context) error { return ip(ctx, "", "link set "+p.cable+" down") }
 
-// ip runs commands of ip(8), a line each, in the network namespace of a process.
+// ip runs commands of ip(8), one per line, in the network namespace of a process.
 func ip(ctx context.Context, pid, commands string) error {
 	cmd := exec.CommandContext(ctx, "ip", "-batch", "-")
 	if pid != "" {

@@ -14,7 +14,7 @@ import (
 
 func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// options are those of the command line.
+// options are the values of the command line options.
 type options struct {
 	seed  uint64
 	large bool
@@ -23,8 +23,9 @@ type options struct {
 	only  *regexp.Regexp
 }
 
-// command is one of three processes: the one that the user starts, one that it starts
-// in a network namespace (inNamespace), and a member that this one starts (start).
+// command is the main function of three kinds of processes. They are the one that the user starts,
+// one that it starts in a network namespace (inNamespace), and the members that this one starts
+// (start).
 func command(args []string, stdout, stderr io.Writer) int {
 	var err error
 	switch {
@@ -60,7 +61,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	return o, err
 }
 
-// tables are what is measured, by the name of the section that shows it.
+// tables are the measurements, by the name of the section that shows them.
 var tables = []struct {
 	name string
 	of   func(options) ([][]string, error)

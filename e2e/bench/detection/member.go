@@ -18,20 +18,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 )
 
-// modes are measured side by side: each process is a member of one group of each.
+// modes are measured side by side: each process is a member of one group per mode.
 var modes = []faultdetect.Mode{faultdetect.Gossip, faultdetect.Fast}
 
-// member is the whole of a process that is a member of a real group, with the
-// detector of a peer and nothing else of it. It says where it is once there is a
-// network, is told who the others are, and then says whom it fails and when, until its
-// input ends.
+// member is the main function of a process in a real group. It runs a peer's failure detector and
+// nothing else of a peer. It prints its address once there is a network, and reads the addresses of
+// the other members. Then it prints its verdicts with their times, until its input ends.
 //
 //	out  an empty line
 //	in   an empty line
 //	out  ID ADDRESS
 //	in   MEMBERS SELF HANG, and MEMBERS lines ID ADDRESS
-//	out  an empty line, once it has connections to those that it sends tables to: those
-//	     of a large group have this machine's processors busy for longer than a period
+//	out  an empty line, once it is connected to the members that it sends tables to: in a
+//	     large group, connecting occupies this machine's processors for longer than a period
 //	in   an empty line
 //	out  MODE MEMBER NANOSECONDS, for each verdict
 func member(address string, in io.Reader, out io.Writer) error {
@@ -83,7 +82,7 @@ func member(address string, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// connect connects to the members that tables go to.
+// connect connects to the members that this one sends tables to.
 func connect(h host.Host, ids []p2ppeer.ID, self int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -96,7 +95,7 @@ func connect(h host.Host, ids []p2ppeer.ID, self int) error {
 	return nil
 }
 
-// meet reads who the n members of the group are and where.
+// meet reads the identities and addresses of the n members of the group.
 func meet(known peerstore.Peerstore, in io.Reader, n int) (ids []p2ppeer.ID, err error) {
 	for range n {
 		var name, address string

@@ -9,9 +9,8 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// memberlistTimes measures hashicorp/memberlist with its LAN defaults, at real
-// time: members of one process, on loopback, of which four are shut down, one after the
-// other.
+// memberlistTimes measures hashicorp/memberlist with its LAN defaults, at real time. All members
+// are in one process, on loopback, and four of them are shut down, one after the other.
 func memberlistTimes(options) ([][]string, error) {
 	rows := [][]string{{"n", "memberlist: min", "mean", "max", "σ"}}
 	for _, n := range []int{8, 16, 32, 64, 128, 192} {
@@ -24,7 +23,7 @@ func memberlistTimes(options) ([][]string, error) {
 	return rows, nil
 }
 
-// witness hears from memberlist who has left.
+// A witness receives memberlist's notifications of members that have left.
 type witness struct {
 	mu   sync.Mutex
 	lost string
@@ -47,17 +46,17 @@ func (w *witness) knowing() []time.Time {
 	return w.when
 }
 
-// expect has it hear of a member's end from now on.
+// expect makes the witness record the end of a member from now on.
 func (w *witness) expect(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lost, w.when = name, nil
 }
 
-// met returns when all members know all. memberlist tells that to nobody, so it is
-// asked.
+// met returns when all members know all others. memberlist has no notification for that, so met
+// polls.
 func met(members []*memberlist.Memberlist) error {
-	limit := time.Now().Add(5 * time.Minute) // large groups exchange all they know every two
+	limit := time.Now().Add(5 * time.Minute) // in large groups, members exchange their full state only every two minutes
 	for _, m := range members {
 		for m.NumMembers() < len(members) {
 			if time.Now().After(limit) {
@@ -105,8 +104,8 @@ func memberlistGroup(n int) (times []float64, err error) {
 	return times, nil
 }
 
-// memberlistLoses shuts a member down and returns after how many seconds each of so many
-// survivors knew.
+// memberlistLoses shuts a member down. For each of the survivors, it returns the time in seconds
+// until the survivor knew.
 func memberlistLoses(m *memberlist.Memberlist, w *witness, survivors int) (times []float64, err error) {
 	w.expect(m.LocalNode().Name)
 	begun := time.Now()

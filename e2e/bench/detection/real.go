@@ -19,12 +19,11 @@ import (
 // realTimes is detectionTimes with real processes, at real time.
 func realTimes(o options) ([][]string, error) { return inNamespace("times", o.seed) }
 
-// realWrong is falseFailures with real processes on a machine that has no time for
-// them.
+// realWrong is falseFailures with real processes on an overloaded machine.
 func realWrong(o options) ([][]string, error) { return inNamespace("false", o.seed) }
 
-// inNamespace has a process in a network namespace of its own make a table: there
-// links can be cut, and nobody else's are.
+// inNamespace makes a table in a process with its own network namespace, so that cutting links
+// affects no other process.
 func inNamespace(table string, seed uint64) (rows [][]string, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -43,10 +42,10 @@ func inNamespace(table string, seed uint64) (rows [][]string, err error) {
 	return rows, err
 }
 
-// enough is more time than a table takes.
+// enough bounds the time for a table; it is more than a table takes.
 const enough = 30 * time.Minute
 
-// inside is the process in the namespace.
+// inside is the main function of the process in the namespace.
 func inside(table, seed string) error {
 	number, err := strconv.ParseUint(seed, 10, 64)
 	if err != nil {
@@ -66,7 +65,7 @@ func inside(table, seed string) error {
 	return json.NewEncoder(os.Stdout).Encode(rows)
 }
 
-// groupTimes is the table of when the survivors of real groups know.
+// groupTimes returns the table of detection times in real groups.
 func groupTimes(ctx context.Context, random *rand.Rand) ([][]string, error) {
 	rows := [][]string{{"n", "fault", "gossip: min", "mean", "max", "σ", "fast: min", "mean", "max", "σ", "failed and lived: gossip", "fast", "never known: gossip", "fast"}}
 	for _, n := range []int{8, 16, 32, 64, 128, 192} {
@@ -93,14 +92,13 @@ func groupTimes(ctx context.Context, random *rand.Rand) ([][]string, error) {
 	return rows, nil
 }
 
-// realRounds is how many members of groups of each size are lost by each fault: in one
-// group as long as it keeps most of its members, in as many groups otherwise.
+// realRounds is the number of members of each group size that each fault hits. One group loses
+// several members as long as it keeps most of them; otherwise each loss uses another group.
 const realRounds = 4
 
-// loseOfEach has a group of n lose a member by each fault in turn, so many times. wrong
-// counts the verdicts about members that live, until the next fault, missed those that
-// have not come after a minute: of members that others have failed wrongly, and tell
-// nothing any more.
+// loseOfEach makes a group of n lose a member by each fault in turn, rounds times. wrong counts the
+// verdicts about live members until the next fault. missed counts the verdicts that are missing
+// after a minute; their observers were themselves failed wrongly and report nothing any more.
 func loseOfEach(ctx context.Context, n, rounds int, random *rand.Rand, times map[string][]float64, wrong, missed map[string]int) error {
 	g, err := newGroup(ctx, n, 0)
 	if err != nil {
@@ -110,9 +108,9 @@ func loseOfEach(ctx context.Context, n, rounds int, random *rand.Rand, times map
 	g.wrong, g.missed = wrong, missed
 	for i, lost := range random.Perm(n)[:rounds*len(realFaults)] {
 		f := realFaults[i%len(realFaults)]
-		settle := time.Duration((1 + random.Float64()) * float64(period)) // any phase of the period
+		settle := time.Duration((1 + random.Float64()) * float64(period)) // a random phase of the period
 		if i == 0 {
-			settle += 10 * period // streams opened, all tables full
+			settle += 10 * period // let streams open and tables fill
 		}
 		g.fault = f.name
 		g.quiet(settle)
@@ -123,7 +121,7 @@ func loseOfEach(ctx context.Context, n, rounds int, random *rand.Rand, times map
 	return nil
 }
 
-// quiet lets time pass in which nobody is to be failed.
+// quiet records reports for a while in which no member should fail.
 func (g *group) quiet(d time.Duration) {
 	end := time.After(d)
 	for {
@@ -136,8 +134,8 @@ func (g *group) quiet(d time.Duration) {
 	}
 }
 
-// note takes note of a report. Of one that is cut off all others have failed: what it
-// says is not wrong.
+// note records a report. A report by a faulty member is not wrong: a member that is cut off has
+// good reason to fail all others.
 func (g *group) note(r report) {
 	if !g.members[r.member].faulty && !g.members[r.observer].faulty {
 		g.wrong[g.fault+r.mode]++
@@ -146,7 +144,7 @@ func (g *group) note(r report) {
 	g.known[r] = true
 }
 
-// lose makes a member fail, and waits until all survivors know in all modes.
+// lose makes a member fail, and waits until all survivors know, in all modes.
 func (g *group) lose(ctx context.Context, member int, f realFault, times map[string][]float64) error {
 	p := g.members[member]
 	p.faulty = true
@@ -176,7 +174,7 @@ func (g *group) lose(ctx context.Context, member int, f realFault, times map[str
 	return nil
 }
 
-// unaware are the reports of a member's failure that are still to come.
+// unaware returns the reports of a member's failure that are still missing.
 func (g *group) unaware(member int) map[report]bool {
 	missing := make(map[report]bool)
 	for i, q := range g.members {
@@ -190,8 +188,7 @@ func (g *group) unaware(member int) map[report]bool {
 	return missing
 }
 
-// groupFailures is the table of who is failed and lives, while each processor has
-// endless loops to do.
+// groupFailures returns the table of false failures while endless loops occupy each processor.
 func groupFailures(ctx context.Context, random *rand.Rand) ([][]string, error) {
 	const seconds = 40
 	rows := [][]string{{"n", "what there is to bear", "tolerated hang", "seconds", "gossip: false failures", "fast: false failures"}}
@@ -217,7 +214,7 @@ func groupFailures(ctx context.Context, random *rand.Rand) ([][]string, error) {
 	return rows, nil
 }
 
-// bear runs a group beside so many endless loops, and counts by mode who is failed.
+// bear runs a group beside endless loops, and returns the number of false failures by mode.
 func bear(ctx context.Context, n, loops int, hang time.Duration, pauses bool, d time.Duration, random *rand.Rand) (wrong map[string]int, err error) {
 	g, err := newGroup(ctx, n, hang)
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect/sim"
 )
 
-// period is that of the seed's measurements.
+// period is the heartbeat period in the seed's measurements.
 const period = time.Second
 
-// seedTimes are what the authors of P2P-MPI measured: the mean, in seconds.
+// seedTimes are the mean detection times that the authors of P2P-MPI measured, in seconds.
 var seedTimes = map[int]string{8: "7.29", 16: "9.34", 32: "10.65", 64: "13.35", 128: "15.19", 192: "17.50"}
 
-// fault is a way for a member to fall silent.
+// A fault is a way for a member to fall silent.
 type fault struct {
 	name string
 	end  func(w *sim.World, member int, at time.Duration)
@@ -39,17 +39,16 @@ func sizes(o options) []int {
 	return s
 }
 
-// runs is how many groups of n are let lose a member.
+// runs returns the number of groups of n that lose a member.
 func runs(n int) int { return max(1, min(100, 3000/n)) }
 
-// detectionTimes is the table of when the survivors know, for each size, fault
-// and mode.
+// detectionTimes returns the table of detection times, for each size, fault and mode.
 func detectionTimes(o options) ([][]string, error) {
 	rows := [][]string{{"n", "fault", "P2P-MPI: mean", "gossip: min", "mean", "max", "σ", "fast: min", "mean", "max", "σ"}}
 	for _, n := range sizes(o) {
 		for _, f := range faults {
 			if n > 1024 && f.name != "silent host" && f.name != "process killed" {
-				continue // minutes each, and as a silent host
+				continue // minutes each, with the same result as a silent host
 			}
 			row := []string{fmt.Sprint(n), f.name, ""}
 			if f.name == "silent host" {
@@ -68,7 +67,7 @@ func detectionTimes(o options) ([][]string, error) {
 	return rows, nil
 }
 
-// schemeTimes compares the schemes of targets, by gossip alone.
+// schemeTimes compares the target schemes, with gossip alone.
 func schemeTimes(o options) ([][]string, error) {
 	rows := [][]string{{"n", "targets", "rounds", "min", "mean", "max", "σ"}}
 	for _, n := range []int{8, 32, 128} {
@@ -84,8 +83,8 @@ func schemeTimes(o options) ([][]string, error) {
 	return rows, nil
 }
 
-// sample lets groups of n lose one member each, and returns after how many
-// seconds each survivor knew.
+// sample makes groups of n lose one member each. It returns the detection time of each survivor, in
+// seconds.
 func sample(n int, c faultdetect.Config, f fault, seed uint64) (times []float64, err error) {
 	for r := range runs(n) {
 		w, err := sim.New(n, c, seed+uint64(r))
@@ -117,7 +116,7 @@ func sample(n int, c faultdetect.Config, f fault, seed uint64) (times []float64,
 	return times, nil
 }
 
-// figures are least, mean and greatest, and the standard deviation.
+// figures returns the minimum, mean, maximum and standard deviation.
 func figures(xs []float64) []string {
 	if len(xs) == 0 {
 		return []string{"–", "–", "–", "–"}

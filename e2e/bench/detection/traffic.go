@@ -8,9 +8,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect/sim"
 )
 
-// traffic is the table of what a member sends, in the mean of a few, on streams
-// that are open already. What TCP, TLS and the multiplexer add, about 90 bytes
-// for each message, is not in it.
+// traffic returns the table of the traffic that a member sends, as the mean of a few members, on
+// open streams. It excludes the overhead of TCP, TLS and the multiplexer, about 90 bytes per
+// message.
 func traffic(o options) ([][]string, error) {
 	rows := [][]string{{"n", "table as a whole: B/s", "as differences: B/s", "messages/s", "at 5 % loss: B/s", "messages/s", "in the 10 s around a failure: B/s", "messages/s"}}
 	for _, n := range sizes(o)[:min(7, len(sizes(o)))] {
@@ -25,7 +25,7 @@ func traffic(o options) ([][]string, error) {
 			}
 			w.RandomPhases()
 			w.Loss = t.loss
-			turn := time.Duration(2*faultdetect.Rounds(n)+1) * period // all streams are open, and all links known
+			turn := time.Duration(2*faultdetect.Rounds(n)+1) * period // by then all streams are open and all links are known
 			if t.crash {
 				w.Crash(n-1, turn+2*period)
 			}
@@ -44,7 +44,7 @@ func traffic(o options) ([][]string, error) {
 	return rows, nil
 }
 
-// A meter counts what the first few members send.
+// A meter counts the messages of the first few members.
 type meter struct {
 	streams   map[sim.Pair]*faultdetect.Encoder
 	observers int

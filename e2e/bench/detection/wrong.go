@@ -8,10 +8,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect/sim"
 )
 
-// weather is what a group has to bear without failing anybody.
+// A weather is an adverse condition under which no member should be failed.
 type weather struct {
 	name string
-	hang time.Duration // that the detectors tolerate
+	hang time.Duration // hang that the detectors tolerate
 	make func(w *sim.World, until time.Duration)
 }
 
@@ -46,7 +46,7 @@ func pauses(w *sim.World, until time.Duration) {
 	}
 }
 
-// falseFailures is the table of how often a live member is failed by another.
+// falseFailures returns the table of how often a member fails a live one.
 func falseFailures(o options) ([][]string, error) {
 	rows := [][]string{{"n", "what there is to bear", "hours", "gossip: false failures per hour", "suspicions", "fast: false failures per hour", "suspicions"}}
 	for _, n := range []int{8, 32} {

@@ -1,9 +1,9 @@
-// Output measures how fast what ranks print gets through p2prun into a file, beside cat.
+// Output measures how fast the output of ranks passes through p2prun into a file, compared with
+// cat.
 //
 //	go run ./e2e/bench/output                        a look
 //	go run ./e2e/bench/output -rounds 7 -out docs    on a quiet machine, into docs/benchmarks.md
 //
-// In each round every way to a file is taken once, in random order. What is counted is the time
-// that it takes longer than with almost no output, so the start of a job is left out. All peers
-// share this machine.
+// In each round, every way to a file is measured once, in random order. The time with almost no
+// output is subtracted, to exclude the start of a job. All peers share this machine.
 package main

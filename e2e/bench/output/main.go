@@ -29,7 +29,7 @@ const called = "output"
 
 var command = tool.Tool[options]{Name: called, Parse: parse, Work: bench}
 
-// options are those of the command line.
+// options are the values of the command line options.
 type options struct {
 	rounds    int
 	megabytes int
@@ -52,7 +52,7 @@ func parse(flags *flag.FlagSet, args []string) (options, error) {
 	return o, nil
 }
 
-// A way is one by which lines get into a file: what runs to print so many megabytes.
+// A way writes lines to a file: it returns a command that prints the given number of megabytes.
 type way func(ctx context.Context, megabytes int) *exec.Cmd
 
 // The ways, in the order of the table.
@@ -125,7 +125,7 @@ func waysOf(ctx context.Context, g *grid.Grid, dir string, megabytes int) (map[s
 	}, nil
 }
 
-// measure returns how many megabytes a second come into a file, without the time that it takes to begin and end.
+// measure returns the throughput into a file in MB/s, without the time to start and end.
 func measure(ctx context.Context, w way, file string, megabytes int) (float64, error) {
 	idle, err := timed(w(ctx, 0), file)
 	if err != nil {
@@ -141,7 +141,7 @@ func measure(ctx context.Context, w way, file string, megabytes int) (float64, e
 	return float64(megabytes) / max(took-idle, time.Millisecond).Seconds(), nil
 }
 
-// timed runs a command into a new file.
+// timed runs a command with a new file as its output, and returns the time.
 func timed(cmd *exec.Cmd, file string) (time.Duration, error) {
 	os.Remove(file)
 	out, err := os.Create(file)
@@ -158,7 +158,7 @@ func timed(cmd *exec.Cmd, file string) (time.Duration, error) {
 	return time.Since(begun), nil
 }
 
-// table has a row for each way.
+// table returns a table with a row for each way.
 func table(rates map[string][]float64) string {
 	rows := [][]string{{"", "MB/s", "of cat's"}}
 	for _, name := range order {

@@ -21,10 +21,10 @@ func main() {
 	tool.Tool[options]{Name: called, Parse: parse, Work: bench}.Main()
 }
 
-// called is what the command is called, and its sections are.
+// called is the name of the command and of its sections.
 const called = "owner"
 
-// options are those of the command line.
+// options are the values of the command line options.
 type options struct {
 	length   time.Duration
 	niceness int
@@ -73,13 +73,13 @@ func bench(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 	return tool.Publish(sections, called, o.out, "benchmarks.md", stdout)
 }
 
-// rareEvery is in which rounds the rare ways are gone.
+// rareEvery is the interval of the rounds that include the rare ways.
 const rareEvery = 4
 
-// rounds builds in every way, again and again.
+// rounds repeats the build in every way until the time is over.
 func (s *site) rounds(ctx context.Context, o options, stderr io.Writer) (all results, err error) {
 	all = make(results)
-	if _, err := s.build(ctx); err != nil { // which fills the cache
+	if _, err := s.build(ctx); err != nil { // fills the build cache
 		return nil, err
 	}
 	random, begun := rand.New(rand.NewPCG(o.seed, 0)), time.Now()

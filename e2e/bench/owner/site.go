@@ -19,17 +19,17 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/grid"
 )
 
-// module is the import path of all that is built.
+// module is the import path prefix of the packages to build.
 const module = "github.com/p2pmpi/p2pmpi/"
 
-// A site is the owner's machine, with a peer of the default options, and one that gives way less.
+// A site is the owner's machine, with a peer with default options and one that gives way less.
 type site struct {
 	dir  string
-	peer *grid.Grid // of the default options
+	peer *grid.Grid // with default options
 	less *grid.Grid
 	ways []way
 
-	builds int // so far
+	builds int // number of builds so far
 }
 
 func openSite(ctx context.Context, niceness int) (s *site, err error) {
@@ -63,7 +63,7 @@ func openSite(ctx context.Context, niceness int) (s *site, err error) {
 	return s, err
 }
 
-// usual is the folder of the homes of the peer with its defaults.
+// usual is the directory with the home of the default peer.
 const usual = "usual"
 
 func (s *site) close() (err error) {
@@ -75,17 +75,17 @@ func (s *site) close() (err error) {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-// A way is what else the machine does during a build. begin returns once it does, and end when it
-// does no more.
+// A way is a load of the machine during a build. begin returns once the load is present, and end
+// once it is gone.
 type way struct {
 	name  string
-	rare  bool // not in each round
+	rare  bool // not measured in every round
 	begin func(context.Context) (end func() error, err error)
 }
 
 const alone = "alone"
 
-// during builds while something else goes on.
+// during builds under the load of w.
 func (s *site) during(ctx context.Context, w way) (b build, err error) {
 	end, err := w.begin(ctx)
 	if err != nil {
@@ -95,14 +95,15 @@ func (s *site) during(ctx context.Context, w way) (b build, err error) {
 	return s.build(ctx)
 }
 
-// edited are packages that take some seconds, as when somebody has edited them: a longer build would
-// be repeated less often.
+// edited are packages that take some seconds to build, as after an edit. A longer build would allow
+// fewer repetitions.
 const edited = "go/..."
 
-// build is the owner's work. What the edited packages need is there from the first time on.
+// build is the owner's work. The dependencies of the edited packages stay in the cache after the
+// first build.
 func (s *site) build(ctx context.Context) (b build, err error) {
 	s.builds++
-	again := fmt.Sprintf("-gcflags=%s=-trimpath=%d", edited, s.builds) // so that they are compiled again
+	again := fmt.Sprintf("-gcflags=%s=-trimpath=%d", edited, s.builds) // forces a recompilation
 	cmd := exec.CommandContext(ctx, "go", "build", again, edited)
 	cmd.Env = append(os.Environ(), "GOCACHE="+filepath.Join(s.dir, "gocache"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -116,8 +117,8 @@ func (s *site) build(ctx context.Context) (b build, err error) {
 	return b, nil
 }
 
-// job has a rank compute in each slot, and returns once they do. It is cancelled in the end, and
-// has to be there still.
+// job runs a computing rank in each slot, and returns once all run. end cancels the job, and
+// returns an error if it had ended before.
 func (s *site) job(ctx context.Context, at *grid.Grid) (end func() error, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	wait, err := s.submit(ctx, at, time.Hour)
@@ -135,7 +136,7 @@ func (s *site) job(ctx context.Context, at *grid.Grid) (end func() error, err er
 	}, nil
 }
 
-// submit has p2prun run stepper, and returns once the ranks run.
+// submit runs stepper with p2prun, and returns once the ranks run.
 func (s *site) submit(ctx context.Context, at *grid.Grid, length time.Duration) (wait func() error, err error) {
 	cmd := at.Command(ctx, "--json", "-n", strconv.Itoa(runtime.NumCPU()),
 		filepath.Join(s.dir, "stepper"), "-work", "100ms", "-every", "100", "-for", length.String())
@@ -173,8 +174,8 @@ func (s *site) submit(ctx context.Context, at *grid.Grid, length time.Duration) 
 	}
 }
 
-// starve has the owner need all processors for a while, for so many processes, during which a job
-// goes on that ends after it. It returns which part of the time of both the job had.
+// starve occupies all processors with a number of the owner's processes for a while. Meanwhile a
+// job runs that ends afterwards. starve returns the job's share of the processor time of both.
 func (s *site) starve(ctx context.Context, crowd int, while time.Duration) (part float64, err error) {
 	wait, err := s.submit(ctx, s.peer, while)
 	if err != nil {
@@ -191,7 +192,7 @@ func (s *site) starve(ctx context.Context, crowd int, while time.Duration) (part
 	return float64(jobs) / float64(jobs+owners), errors.Join(err1, err2, err3, wait())
 }
 
-// used returns the processor time that the job has had.
+// used returns the processor time that the job has used.
 func (s *site) used(ctx context.Context) (time.Duration, error) {
 	out, err := exec.CommandContext(ctx, filepath.Join(s.dir, "p2pboot"), "jobs", "--json", "--home", filepath.Join(s.dir, usual, "peer0")).Output()
 	var hosted []struct{ Use struct{ CPU time.Duration } }
@@ -204,15 +205,15 @@ func (s *site) used(ctx context.Context) (time.Duration, error) {
 	return hosted[0].Use.CPU, nil
 }
 
-// spinning as the only argument makes this program compute for ever.
+// spinning as the only argument makes this program compute forever.
 const spinning = "-spin"
 
 func spin() {
-	for n := 0; ; n++ { // that is all
+	for n := 0; ; n++ { // endless loop
 	}
 }
 
-// A crowd is some processes that do that, each in a session of its own.
+// A crowd is a number of spinning processes, each in its own session.
 type crowd []*exec.Cmd
 
 func compute(ctx context.Context, n int) (c crowd, err error) {
@@ -228,13 +229,13 @@ func compute(ctx context.Context, n int) (c crowd, err error) {
 	return c, err
 }
 
-// stop ends them, and returns the processor time that they have had.
+// stop kills them, and returns the processor time that they have used.
 func (c crowd) stop() (sum time.Duration) {
 	for _, cmd := range c {
 		cmd.Process.Kill()
 	}
 	for _, cmd := range c {
-		cmd.Wait() // it says that it was killed
+		cmd.Wait() // the error only reports that it was killed
 		sum += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	}
 	return sum

@@ -9,7 +9,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 )
 
-// A build is how long one took, and what it had of the processors, in seconds.
+// A build is the duration of a build and its processor time, in seconds.
 type build struct{ took, used float64 }
 
 // results are the builds of each round, by way.
@@ -22,7 +22,8 @@ func (r results) add(round int, way string, b build) {
 	r[way][round] = b
 }
 
-// buildTable has medians, and how they compare with those of the same round alone.
+// buildTable returns a table of medians, and their ratios to the undisturbed build of the same
+// round.
 func (s *site) buildTable(r results) string {
 	if len(r) == 0 {
 		return ""
@@ -48,8 +49,7 @@ func (s *site) buildTable(r results) string {
 	return markdown.Table(rows)
 }
 
-// likely is the median of samples, and between which of them that of all there could be is, with a
-// probability of 95 %.
+// likely returns the median of samples and the 95 % confidence interval of the population's median.
 func likely(samples []float64) string {
 	if len(samples) == 0 {
 		return ""
@@ -68,7 +68,7 @@ func median(samples []float64) float64 {
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
-// A part is what a job had of the time beside so many processes for each processor.
+// A part is a job's share of the processor time beside a number of processes per processor.
 type part struct {
 	each int
 	had  float64

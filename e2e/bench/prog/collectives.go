@@ -5,9 +5,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// collective returns one operation of a collective, or nil when the test is none.
-// The root of the i-th is rank i mod n: each has to have the one before before
-// it can begin, so that no root runs ahead of the others.
+// collective returns one operation of a collective, or nil when the test is not a collective. The
+// root of the i-th operation is rank i mod n. Each root must have finished the previous operation
+// before it can begin, so no root runs ahead of the others.
 func collective(c *mpj.Comm, item plan.Item) func(i int) error {
 	n := c.Size()
 	switch item.Test {

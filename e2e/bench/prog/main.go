@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// join is this process's part in the job.
+// join joins the job and runs this process's part of it.
 func join(items []plan.Item) error {
 	world, err := mpj.Init(context.Background())
 	if err != nil {
@@ -73,8 +73,8 @@ func measureAll(c *mpj.Comm, items []plan.Item, stdout io.Writer) error {
 	return nil
 }
 
-// measure measures on c. What was measured, which differs from replica to replica,
-// goes around on aside, so that all that is compared on c is the same.
+// measure measures an item on c. Measured values differ between replicas and are sent only on
+// aside, so that the replicas' messages on c are equal.
 func measure(c, aside *mpj.Comm, item plan.Item) (plan.Result, error) {
 	result := plan.Result{Test: item.Test, Bytes: item.Bytes}
 	if slices.Contains(plan.Kernels, item.Test) {
@@ -96,7 +96,7 @@ func measure(c, aside *mpj.Comm, item plan.Item) (plan.Result, error) {
 	result.Seconds = seconds / float64(operations)
 	if item.Test == plan.Latency && item.Bytes <= plan.AllocationLimit {
 		perOp, err := allocations(c, aside, item.Count, op)
-		perMessage := perOp / float64(operations*max(c.Size()/2, 1)) // of all pairs
+		perMessage := perOp / float64(operations*max(c.Size()/2, 1)) // over all pairs
 		result.Allocs = &perMessage
 		return result, err
 	}

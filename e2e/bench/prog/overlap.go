@@ -9,11 +9,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// overlap measures how much of the time of a transfer is hidden while rank 0
-// computes without calling mpj: 1 - (together - computing) / transfer. Rank 1 is in
-// a blocking call. The computing takes about three times as long as the transfer.
-// The three take turns, so that a processor that becomes faster or slower does so
-// for all, and each counts with its median. What is returned is rank 0's.
+// overlap measures which share of the time of a transfer is hidden while rank 0 computes without
+// calling mpj: 1 - (together - computing) / transfer. Rank 1 is in a blocking call. The computation
+// takes about three times as long as the transfer. The three measurements alternate, so that a
+// change of the processor's speed affects all of them, and each contributes its median. The result
+// is that of rank 0.
 func overlap(c *mpj.Comm, item plan.Item) (part, seconds float64, err error) {
 	o := &overlapping{c: c, buf: plan.Touched[byte](item.Bytes), send: item.Test == plan.OverlapSend}
 	warm := make([]float64, item.Count)
@@ -52,8 +52,8 @@ type overlapping struct {
 	send bool // rank 0 sends
 }
 
-// timed returns the seconds that a transfer, or none, takes here with so much work
-// at rank 0. Ranks begin together.
+// timed returns the seconds that this rank needs for a transfer, or for none, with some work at
+// rank 0. All ranks begin together.
 func (o *overlapping) timed(transfer bool, work int) (float64, error) {
 	if err := mpj.Barrier(o.c); err != nil {
 		return 0, err
@@ -64,7 +64,7 @@ func (o *overlapping) timed(transfer bool, work int) (float64, error) {
 	if o.send == (rank == 0) {
 		start = mpj.Isend[byte]
 	}
-	var request *mpj.Request // nil counts as complete
+	var request *mpj.Request // a nil request counts as complete
 	if transfer && rank < 2 {
 		var err error
 		if request, err = start(o.c, o.buf, 1-rank, tag); err != nil {
@@ -78,10 +78,10 @@ func (o *overlapping) timed(transfer bool, work int) (float64, error) {
 	return time.Since(begin).Seconds(), err
 }
 
-// sink keeps the compiler from leaving compute out.
+// sink prevents the compiler from removing compute.
 var sink atomic.Uint64
 
-// compute does so many steps of a calculation that uses no memory.
+// compute executes a number of steps of a calculation that uses no memory.
 func compute(steps int) {
 	x := sink.Load()
 	for range steps {
@@ -90,7 +90,7 @@ func compute(steps int) {
 	sink.Store(x)
 }
 
-// calibrate returns how many steps take so many seconds.
+// calibrate returns the number of steps that take the given time.
 func calibrate(seconds float64) int {
 	const steps = 1 << 22
 	best := time.Duration(1 << 62)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// KillProcess kills the program of a process, given as "rank.replica", of the only
-// job that runs, and returns when. Its peer and its supervisor live on.
+// KillProcess kills the program of a process, given as "rank.replica", of the only running job, and
+// returns the time. The process's peer and supervisor survive.
 func (g *Grid) KillProcess(process string) (time.Time, error) {
 	pid, _, err := g.find(process)
 	if err != nil {
@@ -21,7 +21,7 @@ func (g *Grid) KillProcess(process string) (time.Time, error) {
 	return time.Now(), os.NewSyscallError("kill", syscall.Kill(pid, syscall.SIGKILL))
 }
 
-// KillPeerOf kills the peer that such a process runs on, and returns when.
+// KillPeerOf kills the peer that runs such a process, and returns the time.
 func (g *Grid) KillPeerOf(process string) (time.Time, error) {
 	_, p, err := g.find(process)
 	if err != nil {
@@ -31,7 +31,7 @@ func (g *Grid) KillPeerOf(process string) (time.Time, error) {
 	return time.Now(), p.cmd.Process.Kill()
 }
 
-// find looks for a process by the folder that it runs in.
+// find finds a process by its working directory.
 func (g *Grid) find(process string) (pid int, at *peerProcess, err error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -40,7 +40,7 @@ func (g *Grid) find(process string) (pid int, at *peerProcess, err error) {
 	for _, e := range entries {
 		folder, _ := os.Readlink(filepath.Join("/proc", e.Name(), "cwd"))
 		program, _ := os.Readlink(filepath.Join("/proc", e.Name(), "exe"))
-		if filepath.Base(folder) != process || filepath.Base(program) == "p2pboot" { // its supervisor is not meant
+		if filepath.Base(folder) != process || filepath.Base(program) == "p2pboot" { // skip its supervisor
 			continue
 		}
 		for _, p := range g.peers {
@@ -53,13 +53,13 @@ func (g *Grid) find(process string) (pid int, at *peerProcess, err error) {
 	return 0, nil, fmt.Errorf("process %s runs on no peer", process)
 }
 
-// Replace boots the peers again that were killed, in the homes that they had.
+// Replace boots killed peers again, with their homes.
 func (g *Grid) Replace(ctx context.Context) error {
 	for i, p := range g.peers {
 		if !p.killed {
 			continue
 		}
-		p.cmd.Wait() // it says only that it was killed
+		p.cmd.Wait() // the error only reports that it was killed
 		again, err := g.boot(ctx, filepath.Base(p.home), g.later())
 		if err != nil {
 			return err

@@ -4,5 +4,5 @@ package grid
 
 import "os/exec"
 
-// EndWithParent does nothing where the system knows no such thing.
+// EndWithParent does nothing, since this system lacks such a feature.
 func EndWithParent(*exec.Cmd) {}

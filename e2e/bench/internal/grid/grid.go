@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// patience bounds what is waited for besides jobs; all of it takes a second or two.
+// patience bounds all waits except those for jobs. They usually take a second or two.
 const patience = time.Minute
 
 // Build builds packages of this module, given by import path, into dir.
@@ -28,44 +28,44 @@ func Build(ctx context.Context, dir string, packages ...string) error {
 	return nil
 }
 
-// Commands are the packages that a Grid needs the binaries of.
+// Commands are the packages whose binaries a Grid needs.
 var Commands = []string{"github.com/p2pmpi/p2pmpi/cmd/p2pboot", "github.com/p2pmpi/p2pmpi/cmd/p2prun"}
 
 // A Grid is a number of peers on loopback.
 type Grid struct {
-	bin   string // folder of the commands
-	dir   string // of the peers' homes
+	bin   string // directory of the commands
+	dir   string // directory of the peers' homes
 	peers []*peerProcess
 
-	others []string // arguments of peers, besides the address of the first
+	others []string // arguments of later peers, except the address of the first
 }
 
 // A peerProcess is a running p2pboot.
 type peerProcess struct {
 	home    string
-	address string // with which others find it
+	address string // address at which others find it
 	cmd     *exec.Cmd
 	log     bytes.Buffer
 	killed  bool
 }
 
-// Boot boots so many peers of so many slots each, with the commands in bin and
-// their homes in dir. The first introduces the others. More are options of each.
+// Boot boots peers with the given number of slots each, with the commands in bin and their homes in
+// dir. The first peer introduces the others. Each peer gets the options in more.
 func Boot(ctx context.Context, bin, dir string, peers, slots int, more ...string) (*Grid, error) {
 	args := append([]string{"--listen", onLoopback, "--slots", strconv.Itoa(slots)}, more...)
 	return boot(ctx, bin, dir, peers, args, args)
 }
 
-// BootRelayed is as Boot, but the first peer has no slots, and the others cannot
-// reach each other: they do not listen, so the first relays.
+// BootRelayed is like Boot, but the first peer has no slots and relays for the others. The others
+// do not listen, so they cannot reach each other.
 func BootRelayed(ctx context.Context, bin, dir string, peers, slots int) (*Grid, error) {
 	return boot(ctx, bin, dir, 1+peers,
 		[]string{"--listen", onLoopback, "--slots", "0", "--nat", "--reachability", "public"},
 		[]string{"--listen", "none", "--slots", strconv.Itoa(slots), "--nat", "--reachability", "private"})
 }
 
-// BootApart is as Boot, but the first peer has no slots and is not counted: it only
-// submits. So whatever happens to a peer of a job, its submitter stays.
+// BootApart is like Boot, but adds a first peer without slots that only submits. So the submitter
+// survives the loss of any peer of a job.
 func BootApart(ctx context.Context, bin, dir string, peers, slots int) (*Grid, error) {
 	return boot(ctx, bin, dir, 1+peers,
 		[]string{"--listen", onLoopback, "--slots", "0"},
@@ -88,7 +88,7 @@ func boot(ctx context.Context, bin, dir string, peers int, first, others []strin
 	return g, nil
 }
 
-// later are the arguments of all peers but the first.
+// later returns the arguments of all peers but the first.
 func (g *Grid) later() []string {
 	return append(slices.Clone(g.others), "--supernode", g.peers[0].address)
 }
@@ -107,7 +107,7 @@ func (g *Grid) boot(ctx context.Context, name string, args []string) (*peerProce
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	// It prints one line, or ends and closes its output.
+	// The peer prints one line, or ends and closes its output.
 	overdue := time.AfterFunc(patience, func() { p.cmd.Process.Kill() })
 	defer overdue.Stop()
 	line, err := bufio.NewReader(out).ReadString('\n')
@@ -121,7 +121,7 @@ func (g *Grid) boot(ctx context.Context, name string, args []string) (*peerProce
 	return p, nil
 }
 
-// command is one of ours with nothing of the owner's configuration.
+// command returns a command of this project that runs without the owner's configuration.
 func (g *Grid) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(g.bin, name), args...)
 	cmd.Env = []string{
@@ -134,14 +134,14 @@ func (g *Grid) command(ctx context.Context, name string, args ...string) *exec.C
 	return cmd
 }
 
-// Command is p2prun at the first peer with these arguments, to be started. When ctx
-// ends it cancels the job.
+// Command returns p2prun at the first peer with these arguments, to be started. The end of ctx
+// cancels the job.
 func (g *Grid) Command(ctx context.Context, args ...string) *exec.Cmd {
 	return g.command(ctx, "p2prun", append([]string{"--home", g.peers[0].home}, args...)...)
 }
 
-// Run runs p2prun at the first peer with these arguments, in dir, and returns the
-// ranks' output. When ctx ends it cancels the job.
+// Run runs p2prun at the first peer with these arguments, in dir, and returns the ranks' output.
+// The end of ctx cancels the job.
 func (g *Grid) Run(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := g.Command(ctx, args...)
 	var stderr bytes.Buffer
@@ -153,7 +153,7 @@ func (g *Grid) Run(ctx context.Context, dir string, args ...string) ([]byte, err
 	return out, nil
 }
 
-// Close halts the peers, and returns when all are gone.
+// Close halts the peers, and returns when all have ended.
 func (g *Grid) Close() error {
 	for _, p := range g.peers {
 		p.cmd.Process.Signal(syscall.SIGTERM)

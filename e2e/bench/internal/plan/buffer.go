@@ -1,7 +1,7 @@
 package plan
 
-// Touched makes a buffer of n elements that are all 1. A new one would only be
-// many views of the system's one page of zeros, and be read faster than memory is.
+// Touched returns a buffer of n elements that are all 1. The pages of a new, untouched buffer would
+// all map to the system's single page of zeros, which is faster to read than memory.
 func Touched[T byte | float64](n int) []T {
 	b := make([]T, n)
 	for i := range b {

@@ -1,6 +1,6 @@
 package plan
 
-// The sizes, in bytes. Reductions are of float64, so theirs begin at 8.
+// The sizes, in bytes. Reductions are of float64, so their sizes begin at 8.
 var (
 	pairSizes       = []int{1, 4, 16, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20}
 	rateSizes       = []int{1, 8, 64, 512}
@@ -9,7 +9,7 @@ var (
 	overlapSizes    = []int{64 << 20}
 )
 
-// Those of a quick look.
+// The sizes of a quick look.
 var (
 	quickSizes           = []int{1, 1 << 10, 1 << 20}
 	quickRateSizes       = []int{1}
@@ -18,12 +18,11 @@ var (
 	quickOverlapSizes    = []int{16 << 20}
 )
 
-// blockLimit bounds the block of the collectives whose buffers hold one for
-// each rank.
+// blockLimit bounds the block of collectives whose buffers hold one block per rank.
 const blockLimit = 16 << 20
 
-// Of returns what two processes do, or with more than two: collectives, and the
-// latency of several pairs at once.
+// Of returns the items for a number of processes. With more than two, these are collectives, and
+// the latency of several pairs at once.
 func Of(processes int, quick bool) []Item {
 	var items []Item
 	add := func(test string, sizes, quickSizes []int) {
@@ -55,11 +54,11 @@ func Of(processes int, quick bool) []Item {
 	return items
 }
 
-// fits tells whether a test is made with messages of that length.
+// fits reports whether a test runs with messages of this length.
 func fits(test string, bytes, processes int) bool {
 	switch test {
 	case Barrier:
-		return bytes == 8 // once; it has no length
+		return bytes == 8 // once, since it has no length
 	case Reduce, Allreduce:
 		return bytes%8 == 0
 	case Allgather, Alltoall:
@@ -70,9 +69,9 @@ func fits(test string, bytes, processes int) bool {
 	return true
 }
 
-// count is how many operations an item has: the same for all contenders, so that
-// none gets more time to warm up, and bounded by the bytes that are moved, so that
-// the slowest ends in time.
+// count returns the number of operations of an item. It is the same for all contenders, so that
+// none gets more time for warming up. The bytes to move bound it, so that the slowest contender
+// ends in time.
 func count(test string, bytes int, quick bool) int {
 	volume, most := 32<<20, 2000
 	if quick {
@@ -81,7 +80,7 @@ func count(test string, bytes int, quick bool) int {
 	switch test {
 	case OverlapSend, OverlapRecv:
 		return Batches
-	case Rate, Bandwidth, Bidirectional: // windows
+	case Rate, Bandwidth, Bidirectional: // in windows
 		return min(max(2*volume/(bytes*Window(bytes)), 3), most/10)
 	case Latency:
 		return min(max(volume/bytes, 4), most)
@@ -89,6 +88,6 @@ func count(test string, bytes int, quick bool) int {
 	return min(max(volume/(4*bytes), 3), most/2)
 }
 
-// Window is how many messages of the windowed tests are on their way before the
+// Window returns the number of messages of the windowed tests that are in transit before the
 // receiver answers.
 func Window(bytes int) int { return min(max((16<<20)/bytes, 2), 64) }

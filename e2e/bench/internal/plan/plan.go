@@ -7,26 +7,24 @@ import (
 	"strings"
 )
 
-// The tests. Those of pairs are between ranks 0 and 1, 2 and 3, … at the same
-// time.
+// The tests. Those of pairs run between ranks 0 and 1, 2 and 3, … at the same time.
 const (
 	Latency       = "latency"       // half the round trip of a message of Bytes
 	Bandwidth     = "bandwidth"     // time of a message in a window of Window(Bytes), one way
-	Bidirectional = "bidirectional" // the same, both ways at once: time of one message each way
-	Rate          = "rate"          // as bandwidth, for small messages
-	OverlapSend   = "overlapsend"   // how much of a send's time computing hides
-	OverlapRecv   = "overlaprecv"   // the same of a receive's
+	Bidirectional = "bidirectional" // the same in both directions at once: time of one message each way
+	Rate          = "rate"          // like bandwidth, for small messages
+	OverlapSend   = "overlapsend"   // share of a send's time that computation hides
+	OverlapRecv   = "overlaprecv"   // the same for a receive
 
 	Barrier   = "barrier"
 	Bcast     = "bcast"     // Bytes from a root that changes with each operation
 	Reduce    = "reduce"    // Bytes of float64 to such a root
 	Allreduce = "allreduce" // Bytes of float64
-	Allgather = "allgather" // Bytes of each rank
+	Allgather = "allgather" // Bytes from each rank
 	Alltoall  = "alltoall"  // Bytes from each rank to each
 )
 
-// Pairs, Collectives and Kernels, the NAS programs, are the tests in the order in
-// which they are shown.
+// Pairs, Collectives and Kernels (the NAS programs) are the tests, in the order of the tables.
 var (
 	Pairs       = []string{Latency, Rate, Bandwidth, Bidirectional, OverlapSend, OverlapRecv}
 	Collectives = []string{Barrier, Bcast, Reduce, Allreduce, Allgather, Alltoall}
@@ -40,16 +38,16 @@ type Item struct {
 	Count int
 }
 
-// String is how an item stands on a contender's command line.
+// String returns the item in the format of a contender's command line.
 func (i Item) String() string { return fmt.Sprintf("%s:%d:%d", i.Test, i.Bytes, i.Count) }
 
-// maxBytes and maxCount bound what Parse takes.
+// maxBytes and maxCount bound the values that Parse accepts.
 const (
 	maxBytes = 64 << 20
 	maxCount = 1_000_000
 )
 
-// Parse returns the item that String wrote.
+// Parse parses the output of String.
 func Parse(s string) (Item, error) {
 	words := strings.Split(s, ":")
 	if len(words) != 3 || !slices.Contains(slices.Concat(Pairs, Collectives, Kernels), words[0]) {
@@ -83,15 +81,15 @@ type Result struct {
 	Test    string  `json:"test"`
 	Bytes   int     `json:"bytes"`
 	Seconds float64 `json:"seconds"`
-	// Overlap, of the overlap tests, is the part of the transfer's time that
-	// computing hid: 1 all of it, 0 nothing, less than 0 when both together took
-	// longer than one after the other.
+	// Overlap, for the overlap tests, is the part of the transfer's time that computation hid. It
+	// is 1 for all of it and 0 for nothing. It is negative when both together took longer than one
+	// after the other.
 	Overlap *float64 `json:"overlap,omitempty"`
-	// Allocs, of the contenders that can tell, is how many heap allocations a
-	// message costs in both processes together.
+	// Allocs, where the contender can count them, is the number of heap allocations per message in
+	// both processes together.
 	Allocs *float64 `json:"allocs,omitempty"`
-	// Messages and Computing are the seconds of a kernel in messages and outside of
-	// them, each those of the rank that spent most.
+	// Messages and Computing are the seconds of a kernel in communication and outside of it, each
+	// for the rank with the greatest value.
 	Messages  *float64 `json:"messages,omitempty"`
 	Computing *float64 `json:"computing,omitempty"`
 }

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Batches is how many batches the operations of an item are divided into.
+// Batches is the number of batches into which the operations of an item are divided.
 const Batches = 5
 
-// Median warms up, has batch do the operations in batches and returns the seconds
-// of one operation in the median batch. batch returns the seconds that its n
-// operations took; all ranks of a contender call it with the same n.
+// Median warms up, calls batch for each batch of operations, and returns the seconds per operation
+// in the median batch. batch returns the seconds that its n operations took; all ranks of a
+// contender call it with the same n.
 func Median(count int, batch func(n int) (float64, error)) (float64, error) {
 	if _, err := batch(count/10 + 1); err != nil {
 		return 0, err
@@ -29,11 +29,11 @@ func Median(count int, batch func(n int) (float64, error)) (float64, error) {
 	return times[batches/2], nil
 }
 
-// AllocationLimit is the longest message of which allocations are counted.
+// AllocationLimit is the longest message whose allocations are counted.
 const AllocationLimit = 64 << 10
 
-// Allocations returns how many heap allocations of this process an operation costs,
-// over n of them.
+// Allocations returns the number of heap allocations of this process per operation, over n
+// operations.
 func Allocations(n int, op func() error) (float64, error) {
 	before := mallocs()
 	for range n {

@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// A Figure is the median of samples and how far they spread. One of no samples has
-// N 0 and shows as a dash.
+// A Figure is the median of samples and their spread. A Figure without samples has N 0 and is shown
+// as a dash.
 type Figure struct {
 	Median, Min, Max float64
 	N                int
 }
 
-// FigureOf sums samples up.
+// FigureOf returns the Figure of samples.
 func FigureOf(samples []float64) Figure {
 	if len(samples) == 0 {
 		return Figure{}
@@ -27,8 +27,8 @@ func FigureOf(samples []float64) Figure {
 	return Figure{Median: middle, Min: s[0], Max: s[len(s)-1], N: len(s)}
 }
 
-// Map is the figure in another unit. A falling f, such as that from seconds to
-// bytes per second, exchanges the least and the greatest.
+// Map returns the figure in another unit. A decreasing function to, such as that from seconds to
+// bytes per second, exchanges the minimum and maximum.
 func (f Figure) Map(to func(float64) float64) Figure {
 	if f.N == 0 {
 		return f
@@ -37,8 +37,7 @@ func (f Figure) Map(to func(float64) float64) Figure {
 	return Figure{Median: to(f.Median), Min: min(least, greatest), Max: max(least, greatest), N: f.N}
 }
 
-// String is the median with two or three digits, and the spread of several
-// samples.
+// String returns the median with two or three digits and, for several samples, the spread.
 func (f Figure) String() string {
 	switch f.N {
 	case 0:
@@ -49,7 +48,7 @@ func (f Figure) String() string {
 	return fmt.Sprintf("%s (%s–%s)", short(f.Median), short(f.Min), short(f.Max))
 }
 
-// short writes a number with three digits, or as a whole one if it has more.
+// short formats a number with three digits, or as an integer if it has more.
 func short(x float64) string {
 	switch size := math.Abs(x); {
 	case size >= 100:
@@ -60,7 +59,7 @@ func short(x float64) string {
 	return strconv.FormatFloat(x, 'f', 2, 64)
 }
 
-// Size writes a number of bytes in the unit that fits.
+// Size formats a number of bytes in the largest unit that divides it.
 func Size(bytes int) string {
 	switch {
 	case bytes >= 1<<20 && bytes%(1<<20) == 0:

@@ -8,7 +8,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 )
 
-// Kernels is a table of the NAS programs.
+// Kernels returns a table of the NAS programs.
 func (r *Results) Kernels(processes int) string {
 	rows := [][]string{{"program", "", "total, s", "messages, s", "computing, s"}}
 	for _, kernel := range plan.Kernels {
@@ -36,15 +36,15 @@ func optional(x *float64) (float64, bool) {
 	return *x, true
 }
 
-// A KernelTarget says how long our program may take: Limit times as long as theirs
-// spends in messages and ours outside of them.
+// A KernelTarget bounds the time of our program by Limit times the sum of the other's communication
+// time and our computing time.
 type KernelTarget struct {
 	Kernel       string
 	Ours, Theirs Contender
 	Limit        float64
 }
 
-// KernelTargets is a table of the targets for which there are results.
+// KernelTargets returns a table of the targets that have results.
 func (r *Results) KernelTargets(targets []KernelTarget) string {
 	rows := [][]string{{"program", "ours, s", "against", "their messages + our computing, s", "target", "measured", "met"}}
 	for _, t := range targets {
@@ -67,7 +67,7 @@ func (r *Results) KernelTargets(targets []KernelTarget) string {
 	return markdown.Table(rows)
 }
 
-// verdict is how a table says whether a target is met.
+// verdict formats whether a target is met.
 func verdict(met bool) string {
 	if met {
 		return "yes"

@@ -12,15 +12,15 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Plot draws the medians of a test over the size, a line for each contender, both
-// axes logarithmic, as an SVG file. With nothing to draw there is no file.
+// Plot draws the medians of a test over the size as an SVG file. Each contender has a line, and
+// both axes are logarithmic. Without data, Plot writes no file.
 func (r *Results) Plot(file, title, test string, processes int, unit Unit) error {
 	p := plot.New()
 	p.Title.Text = title
 	p.X.Label.Text, p.Y.Label.Text = "bytes", unit.Name
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(byteTicks), plot.LogTicks{Prec: -1}
-	rises := unit.Name == Micros.Name // times do, so that there is room at the top left
+	rises := unit.Name == Micros.Name // times rise, which leaves room at the top left
 	p.Legend.Top, p.Legend.Left = rises, rises
 	p.Add(gray())
 	drawn := false
@@ -56,7 +56,7 @@ func (r *Results) points(c Contender, test string, unit Unit) plotter.XYs {
 	return points
 }
 
-// gray is a grid that stays behind the lines.
+// gray returns a pale grid, to draw behind the lines.
 func gray() *plotter.Grid {
 	g := plotter.NewGrid()
 	style := draw.LineStyle{Color: color.Gray{225}, Width: vg.Points(0.5)}
@@ -64,14 +64,13 @@ func gray() *plotter.Grid {
 	return g
 }
 
-// widen takes the Y axis to whole powers of ten: the logarithmic ticks need one at
-// least.
+// widen extends the Y axis to whole powers of ten, because the logarithmic ticks need at least one.
 func widen(p *plot.Plot) {
 	p.Y.Min = math.Pow(10, math.Floor(math.Log10(p.Y.Min)))
 	p.Y.Max = math.Pow(10, math.Ceil(math.Log10(p.Y.Max)))
 }
 
-// byteTicks marks each fourth power of two.
+// byteTicks returns a tick for each fourth power of two.
 func byteTicks(least, greatest float64) []plot.Tick {
 	var ticks []plot.Tick
 	for bytes := 1; float64(bytes) <= greatest; bytes *= 16 {

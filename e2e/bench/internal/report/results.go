@@ -6,34 +6,33 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
 )
 
-// A Contender is one way of doing the same: a library or a connection, with so
-// many processes.
+// A Contender is one implementation under test, a library or a connection, with a number of
+// processes.
 type Contender struct {
 	Name      string
 	Processes int
 }
 
-// A Key names what is measured once in a round.
+// A Key identifies a measurement that is made once per round.
 type Key struct {
 	Contender
 	Test  string
 	Bytes int
 }
 
-// Results holds what was measured: for each key one result in each round, where
-// it was not missed.
+// Results holds the results: for each key, one result for each round that produced one.
 type Results struct {
 	values     map[Key]map[int]plan.Result
 	contenders []Contender // in the order of tables
 	rounds     int
 }
 
-// NewResults returns an empty one that shows contenders in this order.
+// NewResults returns empty results that show contenders in this order.
 func NewResults(contenders []Contender) *Results {
 	return &Results{values: make(map[Key]map[int]plan.Result), contenders: contenders}
 }
 
-// Add notes a result of a contender in a round; rounds count from 0.
+// Add records a result of a contender in a round; rounds count from 0.
 func (r *Results) Add(round int, c Contender, result plan.Result) {
 	key := Key{c, result.Test, result.Bytes}
 	if r.values[key] == nil {
@@ -43,10 +42,10 @@ func (r *Results) Add(round int, c Contender, result plan.Result) {
 	r.rounds = max(r.rounds, round+1)
 }
 
-// Rounds is how many rounds have results.
+// Rounds returns the number of rounds with results.
 func (r *Results) Rounds() int { return r.rounds }
 
-// Bytes returns the sizes at which a test was made with so many processes.
+// Bytes returns the sizes at which a test was run with this number of processes.
 func (r *Results) Bytes(test string, processes int) []int {
 	var sizes []int
 	for key := range r.values {
@@ -58,7 +57,7 @@ func (r *Results) Bytes(test string, processes int) []int {
 	return sizes
 }
 
-// Contenders returns those that made a test with so many processes.
+// Contenders returns the contenders that ran a test with this number of processes.
 func (r *Results) Contenders(test string, processes int) []Contender {
 	var made []Contender
 	for _, c := range r.contenders {
@@ -71,12 +70,12 @@ func (r *Results) Contenders(test string, processes int) []Contender {
 	return made
 }
 
-// seconds is the time of a key over the rounds.
+// seconds returns the time of a key over the rounds.
 func (r *Results) seconds(key Key) Figure {
 	return r.figure(key, func(p plan.Result) (float64, bool) { return p.Seconds, true })
 }
 
-// figure is a number of a key's results over the rounds.
+// figure returns a value of a key's results over the rounds.
 func (r *Results) figure(key Key, of func(plan.Result) (float64, bool)) Figure {
 	var samples []float64
 	for _, p := range r.values[key] {

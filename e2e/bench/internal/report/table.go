@@ -9,7 +9,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 )
 
-// A Unit is how the time of an operation is shown.
+// A Unit is a presentation of the time of an operation.
 type Unit struct {
 	Name string
 	Of   func(seconds float64, bytes int) float64
@@ -24,13 +24,13 @@ var (
 	MRates   = Unit{"million messages/s", func(s float64, _ int) float64 { return 1 / s / 1e6 }}
 )
 
-// show is the figure of a key in a unit.
+// show returns the figure of a key in a unit.
 func (r *Results) show(key Key, unit Unit) Figure {
 	return r.seconds(key).Map(func(s float64) float64 { return unit.Of(s, key.Bytes) })
 }
 
-// BySize is a table of a test with a row for each contender and a column for each
-// of these sizes at which it was made; all of them without any.
+// BySize returns a table of a test with a row for each contender and a column for each of the given
+// sizes with results. Without sizes, it shows all.
 func (r *Results) BySize(test string, processes int, unit Unit, sizes ...int) string {
 	made := r.Bytes(test, processes)
 	if len(sizes) > 0 {
@@ -54,7 +54,7 @@ func (r *Results) BySize(test string, processes int, unit Unit, sizes ...int) st
 	return markdown.Table(rows)
 }
 
-// Collectives is a table for each collective made with so many processes.
+// Collectives returns a table for each collective with this number of processes.
 func (r *Results) Collectives(processes int) string {
 	var b strings.Builder
 	for _, test := range plan.Collectives {
@@ -70,7 +70,7 @@ func (r *Results) Collectives(processes int) string {
 	return b.String()
 }
 
-// Overlap is a table of how much of a transfer's time computing hides, in percent.
+// Overlap returns a table of the share of a transfer's time that computation hides, in percent.
 func (r *Results) Overlap() string {
 	rows := [][]string{{"hidden, %", "receive", "send"}}
 	for _, c := range r.Contenders(plan.OverlapRecv, 2) {
@@ -90,7 +90,7 @@ func (r *Results) Overlap() string {
 	return markdown.Table(rows)
 }
 
-// overlap is the part of the transfer that was hidden, in percent.
+// overlap returns the hidden share of the transfer, in percent.
 func (r *Results) overlap(key Key) Figure {
 	return r.figure(key, func(p plan.Result) (float64, bool) {
 		if p.Overlap == nil {
@@ -100,8 +100,7 @@ func (r *Results) overlap(key Key) Figure {
 	})
 }
 
-// Allocations is a table of the heap allocations that a message costs, in sender and
-// receiver together.
+// Allocations returns a table of the heap allocations per message, in sender and receiver together.
 func (r *Results) Allocations(sizes ...int) string {
 	head := []string{"allocations"}
 	for _, bytes := range sizes {

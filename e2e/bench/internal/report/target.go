@@ -7,29 +7,28 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 )
 
-// A Target says how one contender should compare with another.
+// A Target is a required relation between two contenders.
 type Target struct {
-	Path    string // what is compared, in words
+	Path    string // description of what is compared
 	Against string
 	Ours    Contender
 	Theirs  Contender
 	Tests   []string
 	Sizes   []int // with several tests or sizes: the geometric mean of all
 	Limit   float64
-	// Speed compares bandwidths, which should be at least Limit; otherwise times are
+	// Speed selects a comparison of bandwidths, which should be at least Limit. Otherwise times are
 	// compared, which should be at most Limit.
 	Speed bool
 }
 
-// An OverlapTarget says how many percent of the time of a transfer computing should
-// hide.
+// An OverlapTarget is the share of a transfer's time, in percent, that computation should hide.
 type OverlapTarget struct {
 	Ours    Contender
 	Test    string
 	Percent float64
 }
 
-// Targets is a table of the targets for which there are results.
+// Targets returns a table of the targets that have results.
 func (r *Results) Targets(targets []Target, overlaps []OverlapTarget) string {
 	rows := [][]string{{"path", "against", "target", "measured", "ours", "theirs", "met"}}
 	for _, t := range targets {
@@ -58,7 +57,7 @@ func (r *Results) target(t Target) []string {
 		f := r.seconds(k)
 		return f.Median, f.N > 0
 	})
-	if n < len(t.Tests)*len(t.Sizes) { // a mean of some would be another one
+	if n < len(t.Tests)*len(t.Sizes) { // a mean over only some of them would not be comparable
 		return nil
 	}
 	var rounds []float64
@@ -81,7 +80,7 @@ func (r *Results) target(t Target) []string {
 	return []string{t.Path, t.Against, fmt.Sprintf("%s %.2f×", sign, t.Limit), spread.String() + "×", ours, theirs, verdict(met)}
 }
 
-// both are the two medians of a target, where it is about a single size.
+// both returns the two medians of a target that has a single test and size.
 func (r *Results) both(t Target) (ours, theirs string) {
 	if len(t.Tests)*len(t.Sizes) > 1 {
 		return "", ""
@@ -90,7 +89,7 @@ func (r *Results) both(t Target) (ours, theirs string) {
 	switch {
 	case t.Speed:
 		unit = GBytes
-	case t.Sizes[0] == 0: // a program
+	case t.Sizes[0] == 0: // a kernel
 		unit = Seconds
 	}
 	show := func(c Contender) string {
@@ -99,8 +98,8 @@ func (r *Results) both(t Target) (ours, theirs string) {
 	return show(t.Ours), show(t.Theirs)
 }
 
-// ratio is the geometric mean of the ratios over the tests and sizes that both have
-// and their number.
+// ratio returns the geometric mean of the ratios over the tests and sizes that both contenders
+// have, and their number.
 func (r *Results) ratio(t Target, of func(Key) (float64, bool)) (mean float64, n int) {
 	var logs float64
 	for _, test := range t.Tests {

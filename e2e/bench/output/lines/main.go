@@ -1,4 +1,4 @@
-// Lines prints lines of 65 to 87 bytes, as fast as they are taken.
+// Lines prints lines of 65 to 87 bytes as fast as its output accepts them.
 //
 //	lines [MB]
 package main
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-const block = 64 << 10 // bytes, of one write
+const block = 64 << 10 // bytes of one write
 
 func main() {
 	megabytes := 1
