@@ -11,7 +11,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/tool"
 )
 
-// pairColumns are the sizes that tables of pairs show; plots have all.
+// pairColumns are the sizes that tables of pairs show; plots show all sizes.
 var pairColumns = []int{1, 64, 1 << 10, 4 << 10, 64 << 10, 1 << 20, 4 << 20, 64 << 20}
 
 func sections(r *report.Results) []tool.Section {
@@ -33,7 +33,7 @@ func sections(r *report.Results) []tool.Section {
 	}
 }
 
-// publish writes the results to where they are wanted.
+// publish writes the results to the documentation or to standard output.
 func publish(r *report.Results, o options, when occasion, stdout io.Writer) error {
 	all := sections(r)
 	for i, s := range all {

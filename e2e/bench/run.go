@@ -18,7 +18,7 @@ import (
 // perRun bounds one run of one contender.
 const perRun = 150 * time.Second
 
-// A runner makes the items, as words, and returns what was printed.
+// A runner runs items, given as command line arguments, and returns the printed output.
 type runner func(ctx context.Context, w *workshop, items []string) ([]byte, error)
 
 // ours runs prog as a job of n ranks with r replicas.
@@ -26,23 +26,23 @@ func ours(n, r int, options ...string) runner {
 	return on(func(w *workshop) *grid.Grid { return w.grid }, n, r, options...)
 }
 
-// oursRelayed is as ours, on peers that cannot reach each other.
+// oursRelayed is like ours, on peers that cannot reach each other.
 func oursRelayed(n, r int) runner {
 	return on(func(w *workshop) *grid.Grid { return w.relayed }, n, r, "-a", "spread")
 }
 
-// on runs prog on a grid of the workshop.
+// on returns a runner that runs prog on a grid of the workshop.
 func on(pick func(*workshop) *grid.Grid, n, r int, options ...string) runner {
 	return func(ctx context.Context, w *workshop, items []string) ([]byte, error) {
 		grid := pick(w)
 		args := append([]string{"-n", strconv.Itoa(n), "-r", strconv.Itoa(r), "--timeout", perRun.String()}, options...)
 		if r > 1 {
-			args = append(args, "--on-divergence", "warn") // in what prog measures and tells
+			args = append(args, "--on-divergence", "warn") // measured times in prog's messages and output
 		}
 		if w.profile == "" {
 			return grid.Run(ctx, w.dir, append(append(args, w.built("prog")), items...)...)
 		}
-		// p2prun replaces no file.
+		// p2prun does not overwrite files.
 		if err := os.Remove(filepath.Join(w.profile, "cpu.pprof")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -51,8 +51,8 @@ func on(pick func(*workshop) *grid.Grid, n, r int, options ...string) runner {
 	}
 }
 
-// openMPI runs the C program. No library binds processes to processors here: that
-// is what all can be had with.
+// openMPI runs the C program with Open MPI. No library binds processes to processors here, since
+// not all of them support that.
 func openMPI(n int, options ...string) runner {
 	return func(ctx context.Context, w *workshop, items []string) ([]byte, error) {
 		return mpirunOpenMPI(ctx, n, options, w.built("bench.openmpi"), items...)
@@ -65,7 +65,7 @@ func mpirunOpenMPI(ctx context.Context, n int, options []string, program string,
 	return guest(ctx, nil, "mpirun.openmpi", append(all, args...)...)
 }
 
-// mpich runs the C program; its channel is chosen by the environment.
+// mpich runs the C program with MPICH; the environment selects its channel.
 func mpich(n int, env ...string) runner {
 	return func(ctx context.Context, w *workshop, items []string) ([]byte, error) {
 		return mpirunMPICH(ctx, n, env, w.built("bench.mpich"), items...)
@@ -77,18 +77,18 @@ func mpirunMPICH(ctx context.Context, n int, env []string, program string, args 
 	return guest(ctx, env, "mpirun.mpich", append(all, args...)...)
 }
 
-// raw runs two processes with nothing but a connection.
+// raw runs two processes with a plain connection.
 func raw(path string) runner {
 	return func(ctx context.Context, w *workshop, items []string) ([]byte, error) {
 		return guest(ctx, nil, w.built("raw"), append([]string{"-path", path}, items...)...)
 	}
 }
 
-// niceness is that of all contenders, because peers run their guests so (see
-// peer/launch): what else the machine does comes first for everybody.
+// niceness is the niceness of all contenders, because peers run guests with it (see peer/launch).
+// So other work on the machine has priority over every contender alike.
 const niceness = "19"
 
-// guest runs a contender that is no job of ours.
+// guest runs a contender that is not a job of this project.
 func guest(ctx context.Context, env []string, name string, args ...string) ([]byte, error) {
 	out, err := output(ctx, env, "nice", append([]string{"-n", niceness, name}, args...)...)
 	if err != nil {
@@ -97,7 +97,7 @@ func guest(ctx context.Context, env []string, name string, args ...string) ([]by
 	return out, err
 }
 
-// output runs a command with additions to the environment.
+// output runs a command with additions to the environment, and returns its output.
 func output(ctx context.Context, env []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var stderr bytes.Buffer

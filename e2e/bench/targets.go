@@ -5,7 +5,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/report"
 )
 
-// What each path of ours is compared with.
+// The project's paths and their counterparts.
 const (
 	ourShm      = "mpj shm"
 	ourTCP      = "mpj tcp"
@@ -20,7 +20,7 @@ const (
 	rawRelay    = "libp2p TLS, relayed"
 )
 
-// targets are what is to be reached.
+// targets returns the performance targets.
 func targets() []report.Target {
 	return append([]report.Target{
 		faster("shm, 1 B half round trip", ourShm, openShm, 2, 1, 1.3),
@@ -40,7 +40,7 @@ func targets() []report.Target {
 	}, collectiveTargets()...)
 }
 
-// collectiveTargets are about the geometric mean from 8 B to 4 MiB.
+// collectiveTargets returns the targets for the geometric mean of collectives from 8 B to 4 MiB.
 func collectiveTargets() []report.Target {
 	sizes := []int{8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 << 20}
 	var targets []report.Target
@@ -55,7 +55,7 @@ func collectiveTargets() []report.Target {
 	return targets
 }
 
-// faster compares the time of a message.
+// faster returns a target for the time of a message.
 func faster(path, ours, theirs string, processes, bytes int, limit float64) report.Target {
 	return report.Target{
 		Path: path, Against: theirs, Ours: name(ours, processes), Theirs: name(theirs, processes),
@@ -63,14 +63,14 @@ func faster(path, ours, theirs string, processes, bytes int, limit float64) repo
 	}
 }
 
-// wider compares bandwidths, of messages that go to and fro.
+// wider returns a target for the bandwidth of messages that go back and forth.
 func wider(path, ours, theirs string, bytes int, limit float64) report.Target {
 	t := faster(path, ours, theirs, 2, bytes, limit)
 	t.Speed = true
 	return t
 }
 
-// overlapTargets are about progress while the program computes.
+// overlapTargets returns the targets for progress while the program computes.
 func overlapTargets() []report.OverlapTarget {
 	var targets []report.OverlapTarget
 	for _, ours := range []string{ourShm, ourTCP, ourStream} {
@@ -81,7 +81,7 @@ func overlapTargets() []report.OverlapTarget {
 	return targets
 }
 
-// kernelTargets are about whole programs that send much.
+// kernelTargets returns the targets for whole programs that communicate much.
 func kernelTargets() []report.KernelTarget {
 	var targets []report.KernelTarget
 	for _, kernel := range []string{"is", "cg", "mg", "ft"} {
@@ -90,7 +90,7 @@ func kernelTargets() []report.KernelTarget {
 	return targets
 }
 
-// epTarget is what EP as a job should need, compared with EP as a plain program.
+// epTarget returns the target for EP as a job, compared with EP as a sequential program.
 func epTarget() report.Target {
 	return report.Target{
 		Path: "EP, 2 processes", Against: sequential, Ours: name(ourShm, 2), Theirs: name(sequential, 2),

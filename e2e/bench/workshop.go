@@ -11,18 +11,18 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
 )
 
-// A workshop is what runners work with.
+// A workshop is the environment of the runners.
 type workshop struct {
-	dir     string // all that is built, and nothing that should stay
+	dir     string // directory of build results and temporary files
 	grid    *grid.Grid
-	relayed *grid.Grid // of peers that meet through a relay; nil if nobody needs it
-	class   string     // of the NAS kernels
-	profile string     // folder for CPU profiles; "" for none
+	relayed *grid.Grid // peers that reach each other through a relay; nil if not needed
+	class   string     // class of the NAS kernels
+	profile string     // directory for CPU profiles; empty for none
 }
 
 func (w *workshop) built(name string) string { return filepath.Join(w.dir, name) }
 
-// openWorkshop builds what these contenders need, and boots peers.
+// openWorkshop builds the programs that these contenders need, and boots peers.
 func openWorkshop(ctx context.Context, field []contender, o options) (*workshop, error) {
 	dir, err := os.MkdirTemp("", "p2pmpi-bench-")
 	if err != nil {
@@ -39,14 +39,14 @@ func openWorkshop(ctx context.Context, field []contender, o options) (*workshop,
 	return w, nil
 }
 
-// The grid: enough peers for two replicas of two ranks, each with enough slots for
-// all ranks of a job.
+// The grid: enough peers for two replicas of two ranks, each with enough slots for all ranks of a
+// job.
 const (
 	gridPeers = 4
 	gridSlots = 4
 )
 
-// module is the import path of all that is built.
+// module is the import path prefix of the packages to build.
 const module = "github.com/p2pmpi/p2pmpi/"
 
 func (w *workshop) equip(ctx context.Context, field []contender, o options) error {
@@ -78,7 +78,7 @@ func (w *workshop) equip(ctx context.Context, field []contender, o options) erro
 	return err
 }
 
-// compile builds C programs with a library, as NAME.LIBRARY.
+// compile compiles C programs with a library, as NAME.LIBRARY.
 func (w *workshop) compile(ctx context.Context, library string, programs []string) error {
 	prog, err := output(ctx, nil, "go", "list", "-f", "{{.Dir}}", module+"e2e/bench/prog")
 	if err != nil {
@@ -94,7 +94,7 @@ func (w *workshop) compile(ctx context.Context, library string, programs []strin
 	return nil
 }
 
-// wantedKernels are the NAS programs that anybody runs.
+// wantedKernels returns the NAS programs that any contender runs.
 func wantedKernels(field []contender, o options) []string {
 	var kernels []string
 	for _, kernel := range plan.Kernels {

@@ -1,10 +1,9 @@
-// Package crowd measures what a crowd of submitters gets of too few slots, and
-// writes that into docs/networking.md.
+// Package crowd measures how many submitters compete for too few slots and what each gets, and
+// writes the results into docs/networking.md.
 //
 //	go test ./e2e/crowd                               a look, and what must hold
 //	go test ./e2e/crowd -all -hours 4 -out ../../docs the tables
 //
-// Time is virtual, which is why this is a test: package reservation/sim says what
-// is simulated. The same seed gives nearly the same figures: what happens at the
-// same instant happens in any order.
+// Time is virtual, which is why this is a test. Package reservation/sim describes the simulation.
+// The same seed produces nearly the same figures: simultaneous events happen in any order.
 package crowd

@@ -12,12 +12,12 @@ import (
 
 func main() { command.Main() }
 
-// called is what the command is called, and its sections are.
+// called is the name of the command and of its sections.
 const called = "finding"
 
 var command = tool.Tool[options]{Name: called, Parse: parse, Work: publish}
 
-// options are those of the command line.
+// options are the values of the command line options.
 type options struct {
 	out    string
 	worlds int
@@ -40,7 +40,7 @@ func parse(flags *flag.FlagSet, args []string) (options, error) {
 	return o, nil
 }
 
-// publish measures, and writes tables and plots to where they are wanted.
+// publish measures, and writes tables and plots to the documentation or to standard output.
 func publish(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	growth, others := grow(ctx, o, stderr), limits(ctx, o, stderr)
 	if ctx.Err() != nil {

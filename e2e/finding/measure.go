@@ -10,24 +10,24 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery/sim"
 )
 
-// wanted is how many peers are looked for: n·r of the job.
+// wanted is the number of peers to find: n·r of the job.
 const wanted = 64
 
-// sizes are the networks' peers that are up. In a smaller one there are hardly
-// enough that suit.
+// sizes are the numbers of live peers in the networks. A smaller network hardly has enough suitable
+// peers.
 var sizes = []int{300, 1000, 3000, 10_000, 30_000}
 
-// kinds are who searches.
+// kinds are the kinds of searchers.
 var kinds = []string{"a peer", "a newcomer"}
 
-// A sample is the searches in worlds of one kind.
+// A sample is the set of searches in worlds of one kind.
 type sample struct {
-	name     string // what is different in these worlds
+	name     string // what is special in these worlds
 	live     int
-	outcomes [2][]sim.Outcome // by kinds
+	outcomes [2][]sim.Outcome // by kind of searcher
 }
 
-// measure searches in worlds of one kind; in fewer than are wanted once ctx has ended.
+// measure searches in worlds of one kind. It stops early when ctx ends.
 func measure(ctx context.Context, o options, c sim.Config) sample {
 	s := sample{live: c.Live}
 	for i := range uint64(o.worlds) {
@@ -58,7 +58,7 @@ func grow(ctx context.Context, o options, progress io.Writer) []sample {
 	return all
 }
 
-// limits measures what other settings would do.
+// limits measures the effect of other settings.
 func limits(ctx context.Context, o options, progress io.Writer) []sample {
 	var all []sample
 	for _, tt := range []struct {
@@ -90,7 +90,7 @@ func limits(ctx context.Context, o options, progress io.Writer) []sample {
 	return all
 }
 
-// quantile returns the value below which a share of the outcomes is.
+// quantile returns the value below which the given share of the outcomes is.
 func quantile[T cmp.Ordered](outcomes []sim.Outcome, share float64, of func(sim.Outcome) T) T {
 	var values []T
 	for _, o := range outcomes {

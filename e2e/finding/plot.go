@@ -16,7 +16,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery/sim"
 )
 
-// drawGrowth writes a plot of the time and one of the messages, over the network's size.
+// drawGrowth writes plots of the time and of the messages over the network's size.
 func drawGrowth(samples []sample, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -39,8 +39,8 @@ func drawGrowth(samples []sample, dir string) error {
 	return nil
 }
 
-// chart has a line for each kind of searcher: the median, and bars to a tenth and
-// nine tenths of the worlds.
+// chart returns a plot with a line for each kind of searcher. It shows the median, with bars from
+// the 10th to the 90th percentile of the worlds.
 func chart(samples []sample, label string, of func(sim.Outcome) float64) (*plot.Plot, error) {
 	p := plot.New()
 	p.X.Label.Text, p.Y.Label.Text = "peers that are up", label
@@ -75,7 +75,7 @@ func chart(samples []sample, label string, of func(sim.Outcome) float64) (*plot.
 	return p, nil
 }
 
-// A curve is points with what is about them.
+// A curve is a set of points with error bars.
 type curve struct {
 	plotter.XYs
 	plotter.YErrors

@@ -9,7 +9,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 )
 
-// columns are what tables tell of a sample's searches.
+// columns are the columns of the tables, computed from a sample's searches.
 var columns = []struct {
 	head string
 	cell func([]sim.Outcome) string
@@ -48,7 +48,7 @@ var columns = []struct {
 	}},
 }
 
-// table writes a row for each kind of searcher in each sample.
+// table returns a table with a row for each kind of searcher in each sample.
 func table(samples []sample, head string, name func(sample) string) string {
 	rows := [][]string{{head, "searcher"}}
 	for _, c := range columns {

@@ -8,32 +8,32 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect/lifetime"
 )
 
-// rates are the probabilities of a crash that are computed.
+// rates are the crash probabilities for which the results are computed.
 var rates = []float64{0.01, 0.05, 0.1}
 
-// ranks are the jobs' n, with 2 and with 3 replicas.
+// ranks are the numbers of ranks of the jobs, with 2 and with 3 replicas.
 var ranks = []int{2, 4, 8, 16, 32, 64, 128}
 
 var schemes = []lifetime.Scheme{lifetime.BRR, lifetime.DBRR, lifetime.LiveDBRR}
 
-// results are what was found out of each job's group.
+// results holds the results for each job's group.
 type results []group
 
-// A group is a job's members, with a detector of each scheme.
+// A group is the set of a job's members, with a detector for each scheme.
 type group struct {
 	job       lifetime.Job
-	detectors []detector // as schemes
+	detectors []detector // in the order of schemes
 }
 
-// A detector has profiles over the sets of crashes.
+// A detector holds the profiles of one scheme over the sets of crashes.
 type detector struct {
-	fewest int              // crashes that may cut
-	cut    lifetime.Profile // it has failed
-	first  lifetime.Profile // it has failed, and the application has not
-	late   lifetime.Profile // a survivor looks failed
+	fewest int              // fewest crashes that may cut it
+	cut    lifetime.Profile // sets in which the detector has failed
+	first  lifetime.Profile // sets in which the detector has failed, and the application has not
+	late   lifetime.Profile // sets in which a survivor looks failed
 }
 
-// compute measures every job of at most so many members; fewer once ctx has ended.
+// compute measures every job of at most most members. It stops early when ctx ends.
 func compute(ctx context.Context, e lifetime.Effort, most int, progress io.Writer) results {
 	var r results
 	for _, replicas := range []int{2, 3} {
@@ -56,19 +56,19 @@ func compute(ctx context.Context, e lifetime.Effort, most int, progress io.Write
 	return r
 }
 
-// lateEffort is how much less is tried of what takes so much longer to find out:
-// whether news is late takes a walk through all rounds for every survivor.
+// lateEffort is the factor by which the effort for late is reduced. Its check takes much longer: it
+// follows all rounds for every survivor.
 const lateEffort = 8
 
 func measure(s lifetime.Scheme, job lifetime.Job, e lifetime.Effort) detector {
 	gossip := s.Among(job.Members())
-	var cut bool // of the set that is looked at: Cut takes its time
+	var cut bool // for the present set, since Cut is slow
 	all := func(crashed lifetime.Set) bool { cut = gossip.Cut(crashed); return cut }
 	first := func(crashed lifetime.Set) bool { return cut && job.Survives(crashed) }
 	d := detector{fewest: gossip.FewestCut()}
 	p := lifetime.Measure(job.Members(), d.fewest, e, all, first)
 	d.cut, d.first = p[0], p[1]
-	if job.Replicas == 2 && s != lifetime.LiveDBRR { // replicas do not matter to it, and ours never is
+	if job.Replicas == 2 && s != lifetime.LiveDBRR { // for other jobs the result is the same, and LiveDBRR is never late
 		e.Enumerate, e.Sample = e.Enumerate/lateEffort, max(1, e.Sample/lateEffort)
 		d.late = lifetime.Measure(job.Members(), 0, e, gossip.Late)[0]
 	}

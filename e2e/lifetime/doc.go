@@ -1,9 +1,8 @@
-// Lifetime computes the probability that a failure detector fails before the
-// application (promise F3), and writes it into docs/reliability.md.
+// Lifetime computes the probability that a failure detector fails before the application (promise
+// F3), and writes the results into docs/reliability.md.
 //
 //	go run ./e2e/lifetime -sample 200          a look, to standard output
 //	go run ./e2e/lifetime -out docs            tables and plots
 //
-// The package faultdetect/lifetime says what is computed. The same seed gives the
-// same figures.
+// Package faultdetect/lifetime describes the computation. The same seed produces the same figures.
 package main

@@ -14,12 +14,12 @@ import (
 
 func main() { command.Main() }
 
-// called is what the command is called, and its sections are.
+// called is the name of the command and of its sections.
 const called = "lifetime"
 
 var command = tool.Tool[options]{Name: called, Parse: parse, Work: publish}
 
-// options are those of the command line.
+// options are the values of the command line options.
 type options struct {
 	out    string
 	sample int
@@ -42,7 +42,7 @@ func parse(flags *flag.FlagSet, args []string) (options, error) {
 	return o, nil
 }
 
-// publish computes, and writes tables and plots to where they are wanted.
+// publish computes, and writes tables and plots to the documentation or to standard output.
 func publish(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	effort := lifetime.Effort{Enumerate: 1 << 16, Sample: o.sample, Rand: rand.New(rand.NewPCG(o.seed, 0))}
 	r := compute(ctx, effort, o.most, stderr)
@@ -51,7 +51,7 @@ func publish(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	}
 	all := r.sections()
 	for i, s := range all {
-		if s.Name != "fewest" && o.out != "" { // which is exact
+		if s.Name != "fewest" && o.out != "" { // that section is exact, without samples
 			all[i].Text += fmt.Sprintf("\nMade with `-sample %d -seed %d`.\n", o.sample, o.seed)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// leastShown is where the axis of probabilities ends; less is as good as never.
+// leastShown is the lower end of the probability axis; smaller probabilities do not matter.
 const leastShown = 1e-12
 
 // draw writes a plot for each rate: of jobs with 2 replicas, the probability that

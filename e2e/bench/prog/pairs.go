@@ -7,8 +7,8 @@ import (
 
 const tag = 1
 
-// pair returns a test between ranks 0 and 1, 2 and 3, …, and how many operations
-// it is at a time: two make a round trip, and a window is many.
+// pair returns an operation of a test between ranks 0 and 1, 2 and 3, …, and the number of messages
+// that the time of one operation covers: two for a round trip, and many for a window.
 func pair(c *mpj.Comm, item plan.Item) (op func(int) error, operations int) {
 	p := &pairing{c: c, other: c.Rank() ^ 1, first: c.Rank()%2 == 0}
 	if item.Test == plan.Latency {
@@ -25,12 +25,12 @@ func pair(c *mpj.Comm, item plan.Item) (op func(int) error, operations int) {
 	return p.oneWay, window
 }
 
-// A pairing is two ranks that measure their way.
+// A pairing is one rank's end of a pair that measures its connection.
 type pairing struct {
 	c        *mpj.Comm
 	other    int
 	first    bool // the even rank sends first
-	bytes    int  // of a message
+	bytes    int  // size of a message
 	buf, in  []byte
 	requests []*mpj.Request
 	ack      [1]byte

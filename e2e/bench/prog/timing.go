@@ -7,8 +7,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// timed returns how many seconds n operations took at the rank that needed
-// longest. They begin together.
+// timed returns the seconds that n operations took at the slowest rank. All ranks begin together.
 func timed(c, aside *mpj.Comm, n int, op func(i int) error) (float64, error) {
 	if err := mpj.Barrier(c); err != nil {
 		return 0, err
@@ -22,15 +21,15 @@ func timed(c, aside *mpj.Comm, n int, op func(i int) error) (float64, error) {
 	return longest(aside, time.Since(start).Seconds())
 }
 
-// longest is the greatest of all ranks' seconds.
+// longest returns the maximum of all ranks' seconds.
 func longest(c *mpj.Comm, seconds float64) (float64, error) {
 	of := []float64{seconds}
 	err := mpj.Allreduce(c, of, of, mpj.Max)
 	return of[0], err
 }
 
-// allocations returns how many heap allocations an operation costs at all ranks
-// together, over n of them. Nothing else of the measuring is among them.
+// allocations returns the number of heap allocations per operation at all ranks together, over n
+// operations. It excludes allocations of the measurement itself.
 func allocations(c, aside *mpj.Comm, n int, op func(i int) error) (float64, error) {
 	if err := mpj.Barrier(c); err != nil {
 		return 0, err

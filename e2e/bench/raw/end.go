@@ -11,13 +11,13 @@ import (
 type end struct {
 	conn  connection
 	first bool
-	bytes int // of a message
+	bytes int // size of a message
 	buf   []byte
 	in    []byte
 	sent  chan error
 }
 
-// operation returns a test and how many operations it is at a time.
+// operation returns an operation of a test and the number of messages that its time covers.
 func (e *end) operation(item plan.Item) (op func() error, operations int, err error) {
 	window := plan.Window(item.Bytes)
 	e.bytes = item.Bytes
@@ -92,8 +92,8 @@ func (e *end) receiveWindow() error {
 	return nil
 }
 
-// part returns when both ends have all that was sent: a host that closes takes with
-// it what is on its way. The second process has the last word and leaves last.
+// part returns when both ends have received all data, because a host that closes drops data in
+// transit. The second process sends the last byte and leaves last.
 func (e *end) part() error {
 	if e.first {
 		_, err := io.ReadFull(e.conn, make([]byte, 1))
@@ -102,6 +102,6 @@ func (e *end) part() error {
 	if _, err := e.conn.Write([]byte{0}); err != nil {
 		return err
 	}
-	io.Copy(io.Discard, e.conn) // until the first has closed, in whatever way
+	io.Copy(io.Discard, e.conn) // until the first process has closed, cleanly or not
 	return nil
 }

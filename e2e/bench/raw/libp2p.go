@@ -18,7 +18,7 @@ import (
 const protocolID = "/p2pmpi/bench/raw/1.0.0"
 
 var (
-	withTLS   = libp2p.Security(libp2ptls.ID, libp2ptls.New) // what our peers prefer
+	withTLS   = libp2p.Security(libp2ptls.ID, libp2ptls.New) // preferred by our peers
 	withNoise = libp2p.Security(noise.ID, noise.New)
 )
 
@@ -52,8 +52,8 @@ func dialLibp2p(security libp2p.Option) func(context.Context, string) (connectio
 	}
 }
 
-// acceptStream waits for the one stream that is expected: its opener has sent one
-// byte, because libp2p tells nobody of a stream that nothing was written to.
+// acceptStream waits for the single expected stream. Its opener sends one byte, because libp2p does
+// not announce a stream before data is written to it.
 func acceptStream(h host.Host) acceptor {
 	streams := make(chan network.Stream, 1)
 	h.SetStreamHandler(protocolID, func(s network.Stream) {
@@ -90,7 +90,7 @@ func addressOf(h host.Host) string {
 	return ma.Join(h.Addrs()[0], ma.StringCast(fmt.Sprint("/p2p/", h.ID()))).String()
 }
 
-// A stream closes its host with it.
+// A stream closes its host when it is closed.
 type stream struct {
 	network.Stream
 	host host.Host

@@ -22,7 +22,7 @@ var (
 
 func main() {
 	flag.Parse()
-	ctx, cancel := context.WithCancel(context.Background()) // which ends the relay, too
+	ctx, cancel := context.WithCancel(context.Background()) // its end also ends the relay
 	err := run(ctx)
 	cancel()
 	if err != nil {
@@ -58,7 +58,7 @@ func run(ctx context.Context) error {
 	return e.part()
 }
 
-// first starts the second process and prints what they measure.
+// first starts the second process and prints the measurements.
 func first(ctx context.Context, path path, items []plan.Item) error {
 	address, accept, err := path.listen(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func measureAll(e *end, items []plan.Item, stdout io.Writer) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", item, err)
 			}
-			result.Allocs = &perTrip // one message sent and one received here, and as many there
+			result.Allocs = &perTrip // one message sent and one received here, and as many at the other end
 		}
 		if err := out.Encode(result); err != nil {
 			return err

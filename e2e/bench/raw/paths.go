@@ -11,10 +11,10 @@ import (
 // A connection carries bytes both ways.
 type connection = io.ReadWriteCloser
 
-// An acceptor waits for the one connection that is expected.
+// An acceptor waits for the single expected connection.
 type acceptor func() (connection, error)
 
-// A path is a kind of connection between two processes of this machine.
+// A path is a kind of connection between two processes on this machine.
 type path struct {
 	listen func(context.Context) (address string, accept acceptor, err error)
 	dial   func(ctx context.Context, address string) (connection, error)

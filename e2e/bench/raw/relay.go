@@ -16,20 +16,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/grid"
 )
 
-// A relayed stream goes through a third process, which passes bytes on that it
-// cannot read:
+// A relayed stream passes through a third process, which forwards encrypted bytes:
 //
 //	first ◄── TCP ──► relay ◄── TCP ──► second
 
-// serveRelay is that third process. It prints its address and serves until it is
-// killed; first ends it.
+// serveRelay is the main function of the third process. It prints its address and serves until it
+// is killed; the first process ends it.
 func serveRelay(ctx context.Context) error {
 	h, err := newHost(withTLS, libp2p.DisableRelay(), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"))
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	// As our peers relay: without limits that are announced, and with their buffers.
+	// Like our peers: without announced limits, and with their buffer size.
 	resources := relay.DefaultResources()
 	resources.Limit, resources.BufferSize = nil, 64<<10
 	service, err := relay.New(h, relay.WithResources(resources))
@@ -42,7 +41,7 @@ func serveRelay(ctx context.Context) error {
 	return nil
 }
 
-// listenRelayed starts the relay and is reached through it and in no other way.
+// listenRelayed starts the relay, and listens only through it.
 func listenRelayed(ctx context.Context) (string, acceptor, error) {
 	self, err := os.Executable()
 	if err != nil {

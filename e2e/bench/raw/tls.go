@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// listenTLS and dialTLS use TLS 1.3 with full records from the start. The
-// certificate is made for the occasion and not looked at: what is measured begins
-// after the handshake.
+// listenTLS and dialTLS use TLS 1.3 with full records from the start. The certificate is temporary
+// and not verified, since the measurement begins after the handshake.
 func listenTLS(ctx context.Context) (string, acceptor, error) {
 	certificate, err := selfSigned()
 	if err != nil {

@@ -28,23 +28,23 @@ var subjects = []subject{
 	{4, "heat", []string{"-side", "255", "-tolerance", "0", "-steps", "1000"}, total(heatTest)},
 }
 
-// What is shown of programs that run as a whole.
+// Descriptions of the programs that are measured as a whole.
 const (
 	epTest   = "EP, class W"
 	isTest   = "IS, class A"
 	heatTest = "halo exchange: heat, 255 × 255 points, 1000 steps"
 )
 
-// The ways to run a subject. One job with r=2 and two jobs with r=1 do the same
-// computing, here on the same processors: what r=2 takes longer is what keeping the
-// replicas alike costs.
+// The ways to run a subject. One job with r=2 and two jobs with r=1 do the same computation, here
+// on the same processors. The additional time of r=2 is the cost of keeping the replicas
+// consistent.
 const (
 	once    = "r=1"
 	twice   = "two jobs, r=1"
 	doubled = "r=2"
 )
 
-// A turn is one subject in one way.
+// A turn is a subject with a way to run it.
 type turn struct {
 	subject
 	way string
@@ -72,7 +72,7 @@ func (f *field) cost(ctx context.Context) (all []sample, err error) {
 	return all, nil
 }
 
-// take takes a turn. Of two jobs at once a sample is the mean.
+// take runs a turn. For two concurrent jobs, a sample is the mean of both.
 func (f *field) take(ctx context.Context, t turn) ([]sample, error) {
 	switch t.way {
 	case once:
@@ -98,11 +98,11 @@ func (f *field) take(ctx context.Context, t turn) ([]sample, error) {
 	return both[0], nil
 }
 
-// job runs a subject as one job, of which no two processes share a peer.
+// job runs a subject as one job in which no two processes share a peer.
 func (f *field) job(ctx context.Context, s subject, replicas string) ([]sample, error) {
 	args := []string{"-n", strconv.Itoa(s.n), "-r", replicas, "-a", "spread", "--channels", "tcp", "--timeout", "60s"}
 	if replicas != "1" && s.program == "prog" {
-		args = append(args, "--on-divergence", "warn") // in what prog measures and tells
+		args = append(args, "--on-divergence", "warn") // measured times in prog's messages and output
 	}
 	out, err := f.grid.Run(ctx, f.dir, append(append(args, f.built(s.program)), s.args...)...)
 	if err != nil {
@@ -111,7 +111,7 @@ func (f *field) job(ctx context.Context, s subject, replicas string) ([]sample, 
 	return s.read(out)
 }
 
-// operations reads what prog prints: a line for each item.
+// operations parses the output of prog, a line for each item.
 func operations(out []byte) (all []sample, err error) {
 	lines := json.NewDecoder(bytes.NewReader(out))
 	for lines.More() {
@@ -126,7 +126,7 @@ func operations(out []byte) (all []sample, err error) {
 
 var seconds = regexp.MustCompile(`(?i)\btime +(?:= *)?([0-9.]+) seconds`)
 
-// total reads the report of a program that has run as a whole.
+// total parses the report of a program that is measured as a whole.
 func total(test string) func([]byte) ([]sample, error) {
 	return func(out []byte) ([]sample, error) {
 		match := seconds.FindSubmatch(out)

@@ -1,11 +1,11 @@
-// Replicas measures what replicas cost when nothing fails, and how long a rank is
-// silent when its master is killed.
+// Replicas measures the cost of replicas without failures, and how long a rank is silent when its
+// master is killed.
 //
 //	go run ./e2e/bench/replicas                                       a look, in about a minute
 //	go run ./e2e/bench/replicas -for 80s -samples FILE                a piece; later ones add to it
 //	go run ./e2e/bench/replicas -for 0 -samples FILE -out docs        tables of all of them
 //
-// All runs on peers of one slot each that it boots on loopback:
+// Everything runs on peers with one slot each, which the command boots on loopback:
 //
 //	cost       each round runs every program with r=1, twice at once with r=1, and
 //	           with r=2, in random order

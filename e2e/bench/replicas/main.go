@@ -18,12 +18,12 @@ import (
 
 func main() { command.Main() }
 
-// called is what the command is called, and its sections are.
+// called is the name of the command and of its sections.
 const called = "replicas"
 
 var command = tool.Tool[options]{Name: called, Parse: parse, Work: bench}
 
-// options are those of the command line.
+// options are the values of the command line options.
 type options struct {
 	length  time.Duration
 	samples string
@@ -69,14 +69,14 @@ func bench(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		called, o.out, "benchmarks.md", stdout)
 }
 
-// module is the import path of all that is built.
+// module is the import path prefix of the packages to build.
 const module = "github.com/p2pmpi/p2pmpi/"
 
-// peers is enough for four ranks twice, and for beat's five.
+// peers is enough for two replicas of four ranks, or of beat's five.
 const peers = 10
 
-// measure takes samples until the time is over: in each round the cost once, and
-// as many kills as take about as long.
+// measure takes samples until the time is over. Each round measures the cost once, and as many
+// kills as take about as long.
 func measure(ctx context.Context, o options, round int, stderr io.Writer) (taken []sample, err error) {
 	dir, err := os.MkdirTemp("", "p2pmpi-replicas-")
 	if err != nil {
@@ -116,9 +116,9 @@ func measure(ctx context.Context, o options, round int, stderr io.Writer) (taken
 	return taken, nil
 }
 
-// A field is what is measured on.
+// A field is the equipment of the measurements.
 type field struct {
-	dir    string // of the programs
+	dir    string // directory of the programs
 	grid   *grid.Grid
 	random *rand.Rand
 }

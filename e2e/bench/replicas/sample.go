@@ -9,25 +9,25 @@ import (
 	"os"
 )
 
-// A sample is one thing that was measured once.
+// A sample is the result of one measurement.
 type sample struct {
 	Round int `json:"round"`
 
-	// Of the cost: what was done how, and the seconds that it took.
+	// For the cost: the test and the way to run it, and the seconds that it took.
 	Test    string  `json:"test,omitempty"`
 	Bytes   int     `json:"bytes,omitempty"`
 	N       int     `json:"n,omitempty"`
 	Way     string  `json:"way,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"`
 
-	// Of a kill: of what, and the seconds from it to the view with the new master and
-	// to the new master's first message.
+	// For a kill: its target, and the seconds from the kill to the view with the new master and to
+	// the new master's first message.
 	Killed  string  `json:"killed,omitempty"`
 	Master  float64 `json:"master,omitempty"`
 	Message float64 `json:"message,omitempty"`
 }
 
-// rounds is how many rounds there are samples of.
+// rounds returns the number of rounds that have samples.
 func rounds(all []sample) int {
 	n := 0
 	for _, s := range all {
@@ -36,7 +36,7 @@ func rounds(all []sample) int {
 	return n
 }
 
-// read returns the samples in a file; without one there are none.
+// read returns the samples in a file, or none if there is no file.
 func read(file string) (all []sample, err error) {
 	f, err := os.Open(file)
 	if file == "" || errors.Is(err, fs.ErrNotExist) {
@@ -57,7 +57,7 @@ func read(file string) (all []sample, err error) {
 	return all, lines.Err()
 }
 
-// write adds samples to a file, if there is to be one.
+// write appends samples to a file, if file is not empty.
 func write(file string, samples []sample) error {
 	if file == "" {
 		return nil

@@ -16,8 +16,8 @@ type row struct {
 	n     int
 }
 
-// costTable has a row for each test: medians with the least and the greatest, and
-// the ratios within rounds.
+// costTable returns a table with a row for each test. It shows medians with their minimum and
+// maximum, and the ratios within rounds.
 func costTable(all []sample) string {
 	times := make(map[row]map[string]map[int]float64) // by way and round
 	var order []row
@@ -49,7 +49,7 @@ func costTable(all []sample) string {
 	return markdown.Table(rows)
 }
 
-// sorted brings the rows into the order of the subjects, and of sizes.
+// sorted sorts the rows in the order of the subjects, and then of sizes.
 func sorted(rows []row) []row {
 	slices.SortFunc(rows, func(a, b row) int {
 		if a.place() != b.place() {
@@ -60,7 +60,7 @@ func sorted(rows []row) []row {
 	return rows
 }
 
-// place is where rows of the test stand.
+// place returns the position of the test's rows.
 func (r row) place() int {
 	return slices.Index([]string{plan.Latency, plan.Alltoall, epTest, isTest, heatTest}, r.test)
 }
@@ -75,7 +75,7 @@ func (r row) name() string {
 	return r.test
 }
 
-// time is how long something took over the rounds.
+// time returns the figure of the times over the rounds.
 func (r row) time(rounds map[int]float64) string {
 	unit, factor := "s", 1.0
 	if r.bytes > 0 {
@@ -92,7 +92,7 @@ func values(rounds map[int]float64) []float64 {
 	return all
 }
 
-// ratio is over the rounds that have both.
+// ratio returns the figure of the ratios over the rounds that have both times.
 func ratio(ours, theirs map[int]float64) report.Figure {
 	var all []float64
 	for round, x := range ours {
@@ -103,7 +103,7 @@ func ratio(ours, theirs map[int]float64) report.Figure {
 	return report.FigureOf(all)
 }
 
-// takeoverTable has percentiles of the times after kills, in milliseconds.
+// takeoverTable returns a table with percentiles of the times after kills, in milliseconds.
 func takeoverTable(all []sample) string {
 	rows := [][]string{{"SIGKILL to", "kills", "new master: p50, ms", "p99", "greatest", "its first message: p50, ms", "p99", "greatest"}}
 	for _, killed := range []string{"process", "peer"} {
@@ -131,7 +131,7 @@ func takeoverTable(all []sample) string {
 	return markdown.Table(rows)
 }
 
-// percentile is the least of sorted samples that is not exceeded by this part of them.
+// percentile returns the smallest sample that at least the given part of the samples do not exceed.
 func percentile(sorted []float64, part float64) float64 {
 	for i, x := range sorted {
 		if float64(i+1) >= part*float64(len(sorted)) {

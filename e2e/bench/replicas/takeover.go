@@ -16,12 +16,12 @@ import (
 const (
 	beatRanks  = 5
 	beatEvery  = 2 * time.Millisecond
-	betweenTwo = 700 * time.Millisecond // kills: all is quiet again by then
-	onTheWay   = 20 * time.Millisecond  // what a master has sent may still arrive after its end
+	betweenTwo = 700 * time.Millisecond // time between kills: long enough for all effects to end
+	onTheWay   = 20 * time.Millisecond  // time in which messages of a dead master may still arrive
 )
 
-// takeovers runs a job with a kill in it for each rank but 0, of processes, and then
-// one of peers.
+// takeovers runs a job in which it kills the process of each master but rank 0's, and then a job in
+// which it kills their peers.
 func (f *field) takeovers(ctx context.Context) (all []sample, err error) {
 	for _, killed := range []struct {
 		what string
@@ -41,13 +41,13 @@ func (f *field) takeovers(ctx context.Context) (all []sample, err error) {
 	return all, nil
 }
 
-// beat runs the program of that name and kills masters.
+// beat runs the program beat and kills masters.
 func (f *field) beat(ctx context.Context, kill func(process string) (time.Time, error)) ([]sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	length := beatRanks*betweenTwo + time.Second
 	cmd := f.grid.Command(ctx, "--json", "-n", fmt.Sprint(beatRanks), "-r", "2", "-a", "spread", "--channels", "tcp",
-		"--on-divergence", "warn", // each replica of rank 0 prints what its own clock says
+		"--on-divergence", "warn", // each replica of rank 0 prints times of its own clock
 		f.built("beat"), "-for", length.String(), "-every", beatEvery.String())
 	var gaps bytes.Buffer
 	cmd.Dir, cmd.Stdout = f.dir, &gaps
@@ -72,13 +72,13 @@ func (f *field) beat(ctx context.Context, kill func(process string) (time.Time, 
 // A campaign kills the masters of a job, one after the other.
 type campaign struct {
 	kill    func(process string) (time.Time, error)
-	masters map[int]int       // replica by rank, when it is not 0
-	kills   map[int]time.Time // by rank
-	views   map[int]time.Time // by rank: the first with another master after that
+	masters map[int]int       // replica by rank, if not 0
+	kills   map[int]time.Time // time of the kill by rank
+	views   map[int]time.Time // by rank: time of the first view with another master after the kill
 	said    bytes.Buffer
 }
 
-// word is a line of p2prun --json.
+// A word is a line of p2prun --json.
 type word struct {
 	Event string
 	Time  time.Time
@@ -86,7 +86,7 @@ type word struct {
 	View  *view.View
 }
 
-// follow kills a master every so often once the job runs, until it ends.
+// follow kills a master at intervals once the job runs, until the job ends.
 func (c *campaign) follow(ctx context.Context, told io.Reader) error {
 	words := make(chan word)
 	go func() { // ends with p2prun
@@ -128,7 +128,7 @@ func (c *campaign) strike(rank int) error {
 	return err
 }
 
-// note notes the masters of a view.
+// note records the masters of a view.
 func (c *campaign) note(w word) {
 	if w.View == nil {
 		return
@@ -145,8 +145,8 @@ func (c *campaign) note(w word) {
 	}
 }
 
-// samples puts views and silences together. A rank whose silence was no longer than a
-// few beats is not among the gaps: then a few beats is what is known.
+// samples combines views and silences. beat does not report silences of up to four beats; for a
+// rank without a gap, samples uses four beats.
 func (c *campaign) samples(gaps io.Reader) (all []sample, err error) {
 	silences := make(map[int]gap)
 	for lines := bufio.NewScanner(gaps); lines.Scan(); {
@@ -172,12 +172,12 @@ func (c *campaign) samples(gaps io.Reader) (all []sample, err error) {
 	return all, nil
 }
 
-// A gap is a silence of a rank. The longest that a kill begins is that of the takeover.
+// A gap is a silence of a rank. The longest gap that begins with a kill is that of the takeover.
 type gap struct{ from, to time.Time }
 
 func (g gap) length() time.Duration { return g.to.Sub(g.from) }
 
-// gapOf reads a line of beat.
+// gapOf parses a line of beat.
 func gapOf(line string) (rank int, g gap, err error) {
 	var last, next int64
 	if _, err = fmt.Sscanf(line, "gap %d %d %d", &rank, &last, &next); err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 )
 
-// A contender prepares a transfer of content from the first host to all others, all
-// of which are connected. fetch carries it out, end lets go of everything.
+// A contender prepares a transfer of content from the first host to all others, all of which are
+// connected. fetch runs the transfer, and end releases everything.
 type contender struct {
 	name    string
 	prepare func(ctx context.Context, dir string, hosts []*limited, content []byte) (fetch func() error, end func(), err error)
@@ -81,7 +81,7 @@ func own(ctx context.Context, dir string, hosts []*limited, content []byte) (fun
 	}, end, nil
 }
 
-// library is bitswap as it comes, with blocks kept in memory.
+// library returns a contender that uses bitswap with its defaults, with blocks in memory.
 func library(size int) func(context.Context, string, []*limited, []byte) (func() error, func(), error) {
 	return func(ctx context.Context, _ string, hosts []*limited, content []byte) (func() error, func(), error) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -111,7 +111,7 @@ func library(size int) func(context.Context, string, []*limited, []byte) (func()
 		}
 		for i, s := range swaps {
 			for j, h := range hosts {
-				if i != j { // they were connected before bitswap listened
+				if i != j { // the hosts were connected before bitswap listened
 					s.PeerConnected(h.ID())
 				}
 			}

@@ -13,14 +13,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// grain is how many bytes a limited stream moves at once.
+// grain is the number of bytes that a limited stream moves at once.
 const grain = 16 << 10
 
-// A limited host has all its streams share a rate out and one in.
+// A limited host bounds the total rate of its streams in each direction.
 type limited struct {
 	host.Host
 	out, in *rate.Limiter
-	sent    atomic.Int64 // bytes
+	sent    atomic.Int64 // in bytes
 }
 
 // newLimited starts a host on loopback. Rates are in Mbit/s.

@@ -31,7 +31,7 @@ type setting struct {
 	up, peer   float64
 }
 
-// one is how long the origin needs to send the file once, in seconds.
+// one returns the seconds that the origin needs to send the file once.
 func (s setting) one() float64 { return float64(s.mib) * (1 << 20) * 8 / (s.up * 1e6) }
 
 type outcome struct{ times, copies []float64 }
@@ -61,13 +61,13 @@ func run(s setting, rounds int, limit time.Duration) error {
 	return nil
 }
 
-// spread writes the median, the least and the greatest.
+// spread formats the median, the minimum and the maximum.
 func spread(x []float64) string {
 	slices.Sort(x)
 	return fmt.Sprintf("%.2f (%.2f to %.2f)", x[len(x)/2], x[0], x[len(x)-1])
 }
 
-// measure runs one transfer on hosts of its own.
+// measure runs one transfer on its own hosts.
 func measure(ctx context.Context, s setting, c contender) (took time.Duration, sent int64, err error) {
 	dir, err := os.MkdirTemp("", "swarm")
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/hostcall"
 )
 
-// An engine runs modules. What belongs to one module is in a folder, with the module
-// itself as moduleFile.
+// An engine runs modules. Each module has a directory, which contains the module itself as
+// moduleFile.
 type engine interface {
-	// compile compiles the module and keeps what comes of it in the folder.
+	// compile compiles the module and keeps the result in the directory.
 	compile(folder string) error
-	// run runs the compiled module to its end and returns its exit status. memory is
-	// told the module's memory before any function of p is called.
+	// run runs the compiled module to its end and returns its exit status. It sets p.read to a
+	// reader of the module's memory before any function of p is called.
 	run(folder string, args []string, p *process) (status int, err error)
 }
 
@@ -25,14 +25,14 @@ const moduleFile = "module.wasm"
 
 func readModule(folder string) ([]byte, error) { return os.ReadFile(filepath.Join(folder, moduleFile)) }
 
-// maxMemory is what modules may have, in bytes.
+// maxMemory bounds the memory of a module, in bytes.
 const maxMemory = 1 << 30
 
-// A process is a module's part in the job that this process was started for, if it was
-// and if the module asks.
+// A process is a module's part in the job for which this process was started, if there is a job and
+// the module joins it.
 type process struct {
 	*hostcall.Process
-	read func(at, size uint32) ([]byte, bool) // the module's memory
+	read func(at, size uint32) ([]byte, bool) // reads the module's memory
 }
 
 func newProcess() *process {
@@ -45,8 +45,8 @@ func newProcess() *process {
 	return p
 }
 
-// host compiles or runs the module of a folder by an engine: it is what this program does
-// when it is started as a contender.
+// host compiles or runs the module in a directory with an engine. It is the main function of this
+// program when it is started as a contender.
 func host(args []string) (status int, err error) {
 	if len(args) < 3 {
 		return 0, fmt.Errorf("usage: host compile|run ENGINE FOLDER [ARGS]")

@@ -80,13 +80,13 @@ func run(o options) error {
 	for round := range o.rounds {
 		if err := r.measure(ctx, w, round); err != nil {
 			fmt.Fprintf(os.Stderr, "wasm: round %d/%d: %v\n", round+1, o.rounds, err)
-			break // with what there is
+			break // publish the results so far
 		}
 	}
 	return publish(r, o.out)
 }
 
-// publish writes the tables that there are results for.
+// publish writes the tables that have results.
 func publish(r results, out string) error {
 	for _, name := range tables {
 		text := r.table(name)

@@ -12,19 +12,19 @@ import (
 // A program is one of the programs in one form.
 type program struct {
 	name, language string
-	engine         string // that runs it as a module, or runner or fastRunner; empty: it is native
-	simd           bool   // built with vectors of 128 bits, C only
+	engine         string // runs it as a module; may be runner or fastRunner; empty if native
+	simd           bool   // built with 128-bit vectors; C only
 }
 
 const (
 	inC  = "C"
 	inGo = "Go"
-	// Runners are the peers' own, in place of an engine.
+	// The peers' own runners, in place of an engine.
 	runner     = "the peers' runner"
 	fastRunner = "the peers' runner, wasmtime"
 )
 
-// form names what programs differ in.
+// form returns the name of the program's form.
 func (p program) form() string {
 	switch {
 	case p.engine == "":
@@ -35,7 +35,7 @@ func (p program) form() string {
 	return p.engine
 }
 
-// path is where it is: a file, or the folder of an engine.
+// path returns the location of the program: a file, or the directory of an engine.
 func (p program) path(w *workshop) string {
 	path := filepath.Join(w.dir, p.name+"-"+p.language)
 	switch {
@@ -52,7 +52,7 @@ func (p program) path(w *workshop) string {
 // ran reports whether the peers' runner runs it.
 func (p program) ran() bool { return p.engine == runner || p.engine == fastRunner }
 
-// build builds it, if that has not been done.
+// build builds it, unless it exists already.
 func (p program) build(ctx context.Context, w *workshop) (err error) {
 	out := p.path(w)
 	if _, err := os.Stat(out); err == nil {
@@ -111,13 +111,13 @@ func (p program) buildGo(ctx context.Context, w *workshop, out string) error {
 	return err
 }
 
-// run runs it, a program in Go as a job of so many ranks, and returns what it prints.
+// run runs it and returns its output. A program in Go runs as a job with the given number of ranks.
 func (p program) run(ctx context.Context, w *workshop, ranks int, args ...string) ([]byte, error) {
 	var options []string
 	words := append([]string{p.path(w)}, args...)
 	if p.engine != "" && !p.ran() {
 		folder := p.path(w)
-		if ranks > 0 { // then it is where the job puts it
+		if ranks > 0 { // then the job copies it to its working directory
 			folder = filepath.Base(folder)
 			options = []string{"-i", folder}
 		}
@@ -133,7 +133,7 @@ func (p program) run(ctx context.Context, w *workshop, ranks int, args ...string
 	return command(ctx, w.dir, nil, words[0], words[1:]...)
 }
 
-// compileAnew compiles its module once more, and returns how long that takes.
+// compileAnew compiles its module once more, and returns the time.
 func (p program) compileAnew(ctx context.Context, w *workshop) (seconds float64, err error) {
 	folder, err := os.MkdirTemp(w.dir, "anew")
 	if err != nil {
@@ -148,7 +148,7 @@ func (p program) compileAnew(ctx context.Context, w *workshop) (seconds float64,
 	return time.Since(begun).Seconds(), err
 }
 
-// start starts it so that it does nothing, and returns how long it takes to end.
+// start starts it without work, and returns the time until it ends.
 func (p program) start(ctx context.Context, w *workshop) (seconds float64, err error) {
 	begun := time.Now()
 	if _, err = p.run(ctx, w, 0); err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 )
 
-// A results has the seconds of each trial, round by round.
+// results holds the seconds of each trial, round by round.
 type results struct {
 	trials  []trial
-	seconds [][]float64 // of each trial
+	seconds [][]float64 // by trial and round
 }
 
 // measure adds a round, unless there is an error.
@@ -33,11 +33,11 @@ func (r results) measure(ctx context.Context, w *workshop, round int) error {
 	return nil
 }
 
-// tables are those that are written, in order.
+// tables are the tables to write, in order.
 var tables = []string{inC, inGo, start, message}
 
-// table writes a table: the native program's seconds, and how many times as long others
-// take. It is empty if nothing was measured for it.
+// table returns a table with the native program's seconds, and the ratios of the others to it. It
+// is empty if it has no results.
 func (r results) table(name string) string {
 	head := []string{""}
 	var rows [][]string
@@ -69,8 +69,8 @@ func (r results) table(name string) string {
 	return markdown.Table(append([][]string{head}, rows...))
 }
 
-// cell is the median of a trial, with the least and the greatest: in seconds, or, of a
-// module that computes, as a ratio to the native program in the same round.
+// cell returns the median of a trial, with its minimum and maximum. It is in seconds or, for a
+// module that computes, the ratio to the native program in the same round.
 func (r results) cell(i int) string {
 	t := r.trials[i]
 	base := slices.IndexFunc(r.trials, func(o trial) bool { return o.table == t.table && o.row == t.row && o.program.engine == "" })
@@ -90,7 +90,7 @@ func spread(x []float64, write func(float64) string) string {
 	return fmt.Sprintf("%s (%s–%s)", write(sorted[len(sorted)/2]), write(sorted[0]), write(sorted[len(sorted)-1]))
 }
 
-// inSeconds writes a time with three digits.
+// inSeconds formats a time with three digits.
 func inSeconds(s float64) string {
 	switch {
 	case s < 1e-3:

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// A trial is what gives one figure of a table.
+// A trial produces one figure of a table.
 type trial struct {
 	table, row string
 	program    program
@@ -23,13 +23,13 @@ const (
 // ping is the program that sends messages.
 const ping = "ping"
 
-// kernels are the programs that compute, with the class of a run and of a quick look. It
-// takes a native program about a second.
+// kernels are the programs that compute, with the class for a run and for a quick look. A native
+// program takes about a second.
 var kernels = []struct{ name, class, quick string }{
 	{"ep", "W", "S"}, {"is", "A", "S"}, {"cg", "A", "S"}, {"heat", "", ""},
 }
 
-// trials are all.
+// trials returns all trials.
 func trials(quick bool) (all []trial) {
 	for _, k := range kernels {
 		var args []string
@@ -66,7 +66,8 @@ func trials(quick bool) (all []trial) {
 	return all
 }
 
-// computes runs a program, in Go as a job of so many ranks, and takes its word.
+// computes returns a measurement that runs a program and parses its report. A program in Go runs as
+// a job with the given number of ranks.
 func computes(ranks int, args ...string) func(context.Context, *workshop, program) (float64, error) {
 	return func(ctx context.Context, w *workshop, p program) (float64, error) {
 		out, err := p.run(ctx, w, ranks, args...)
@@ -83,13 +84,13 @@ func compiles(ctx context.Context, w *workshop, p program) (float64, error) {
 
 func starts(ctx context.Context, w *workshop, p program) (float64, error) { return p.start(ctx, w) }
 
-// What programs print: a line of name=value pairs, or a report in words.
+// The formats of reports: a line of name=value pairs, or text.
 var (
 	verified = regexp.MustCompile(`verified=yes|Verification *= SUCCESSFUL|(?s:steps[ =]+8330\b.*centre[ =]+21\.70)`)
 	seconds  = regexp.MustCompile(`(?:seconds=|Time +.*= |time +)([0-9.]+)`)
 )
 
-// reported returns what a program says that it has taken.
+// reported returns the time in a program's report.
 func reported(out []byte) (float64, error) {
 	match := seconds.FindSubmatch(out)
 	if match == nil || !verified.Match(out) {

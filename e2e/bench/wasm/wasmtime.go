@@ -79,7 +79,7 @@ func (e wasmtimeEngine) run(folder string, args []string, p *process) (int, erro
 	return 0, err
 }
 
-// link gives modules the functions of package hostcall.
+// link defines the functions of package hostcall for modules.
 func link(l *wasmtime.Linker, p *process) error {
 	for i := range hostcall.Functions {
 		f := &hostcall.Functions[i]

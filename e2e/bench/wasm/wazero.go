@@ -14,7 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/hostcall"
 )
 
-// wazeroEngine is wazero, set as the peers' runner sets it.
+// wazeroEngine is wazero, configured like the peers' runner.
 type wazeroEngine struct{}
 
 func (wazeroEngine) compile(folder string) error {
@@ -22,7 +22,7 @@ func (wazeroEngine) compile(folder string) error {
 	return err
 }
 
-// load returns the module compiled, by what a compile has kept if there was one.
+// load returns the compiled module, from the cache of an earlier compilation if there is one.
 func (wazeroEngine) load(ctx context.Context, folder string) (wazero.Runtime, wazero.CompiledModule, error) {
 	cache, err := wazero.NewCompilationCacheWithDir(filepath.Join(folder, "wazero"))
 	if err != nil {
@@ -62,7 +62,7 @@ func (e wazeroEngine) run(folder string, args []string, p *process) (int, error)
 	return 0, err
 }
 
-// offer gives the module the functions of package hostcall.
+// offer defines the functions of package hostcall for the module.
 func offer(ctx context.Context, r wazero.Runtime, p *process) error {
 	host := r.NewHostModuleBuilder(hostcall.Name)
 	for i := range hostcall.Functions {

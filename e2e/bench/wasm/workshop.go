@@ -12,10 +12,10 @@ import (
 
 // A workshop is where programs are built and run.
 type workshop struct {
-	dir  string // of all that is built
-	fast string // of the commands with wasmtime beside them
-	root string // of the repository
-	self string // this program
+	dir  string // directory of all build results
+	fast string // directory of the commands with wasmtime
+	root string // root of the repository
+	self string // path of this program
 }
 
 func openWorkshop(ctx context.Context, dir string) (*workshop, error) {
@@ -40,8 +40,7 @@ func openWorkshop(ctx context.Context, dir string) (*workshop, error) {
 	return w, err
 }
 
-// command runs a program in a folder, with more in its environment, and returns what it
-// prints.
+// command runs a program in a directory, with additions to its environment, and returns its output.
 func command(ctx context.Context, dir string, env []string, name string, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, name, args...)
 	var stderr bytes.Buffer

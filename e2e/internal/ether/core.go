@@ -5,42 +5,42 @@ import (
 	"time"
 )
 
-// A Way is what happens to frames from one port to another. The zero Way delivers
-// all of them at once, in order.
+// A Way describes the transmission of frames from one port to another. The zero Way delivers all
+// frames at once, in order.
 type Way struct {
-	Cut   bool          // none arrives, and nobody is told
-	Loss  float64       // part of the frames that is lost, 0 to 1
-	Delay time.Duration // of every frame
-	Late  float64       // part of the frames that is late besides
-	By    time.Duration // how late: whatever is sent meanwhile overtakes it
+	Cut   bool          // all frames are silently dropped
+	Loss  float64       // share of the frames that is lost, 0 to 1
+	Delay time.Duration // delay of every frame
+	Late  float64       // share of the frames that has an additional delay
+	By    time.Duration // that delay; frames sent later overtake the delayed ones
 }
 
 // An address is the hardware address of an interface.
 type address [6]byte
 
-// A delivery is a frame on its way to a port.
+// A delivery is a frame in transit to a port.
 type delivery struct {
 	to    int
 	after time.Duration
 }
 
-// A core knows who is where, and what happens on the way there.
+// A core knows the port of each address, and the Way between ports.
 type core struct {
 	random *rand.Rand
 	ports  int
-	ways   map[[2]int]Way // by from and to; one that is not in it is the zero Way
+	ways   map[[2]int]Way // by from and to; the zero Way if absent
 	where  map[address]int
 }
 
-// maxAddresses bounds what a core learns; beyond it frames go to everybody.
+// maxAddresses bounds the learned addresses; frames to other addresses are sent to all ports.
 const maxAddresses = 1 << 12
 
 func newCore(seed uint64) *core {
 	return &core{random: rand.New(rand.NewPCG(seed, 0)), ways: make(map[[2]int]Way), where: make(map[address]int)}
 }
 
-// forward returns where a frame that came in at a port goes to. A frame for nobody
-// in particular, or for somebody unknown, goes to all others.
+// forward returns the deliveries of a frame that arrived at a port. A broadcast or a frame for an
+// unknown address goes to all other ports.
 func (c *core) forward(from int, frame []byte) []delivery {
 	if len(frame) < 14 { // destination, source, type
 		return nil
@@ -59,7 +59,7 @@ func (c *core) forward(from int, frame []byte) []delivery {
 	return all
 }
 
-// deliver appends what becomes of a frame from one port to another, if anything.
+// deliver appends the delivery of a frame from one port to another, if it is not lost.
 func (c *core) deliver(all []delivery, from, to int) []delivery {
 	way := c.ways[[2]int{from, to}]
 	if from == to || way.Cut || way.Loss > 0 && c.random.Float64() < way.Loss {
@@ -72,7 +72,7 @@ func (c *core) deliver(all []delivery, from, to int) []delivery {
 	return append(all, delivery{to, after})
 }
 
-// set replaces a way.
+// set replaces the Way between two ports.
 func (c *core) set(from, to int, way Way) {
 	if way == (Way{}) {
 		delete(c.ways, [2]int{from, to})

@@ -1,6 +1,6 @@
-// Package ether is an Ethernet switch in user space, for kernels whose cables can
-// neither delay packets nor bring them out of order. What goes from one port to
-// another is lost, late, overtaken or cut off as a test says, each way by itself.
+// Package ether is an Ethernet switch in user space, for kernels whose virtual cables can neither
+// delay nor reorder packets. For each direction between two ports, a test sets whether frames are
+// lost, late, overtaken or cut off.
 //
 //	 machine 0 (namespace)                           machine 1
 //	┌──────────────┐   frames   ┌────────┐          ┌──────────────┐
@@ -8,7 +8,7 @@
 //	└──────────────┘            └────────┘          └──────────────┘
 //	                  from 0 to 1: Way{Loss: 0.05, Delay: 20 ms, …}
 //
-// The core decides where a frame goes and when; Switch moves frames. A frame
-// that cannot be delivered at once because of a full queue is lost, as in a
-// real switch. Nothing is promised about bandwidth: one goroutine reads each port.
+// The core decides where a frame goes and when; Switch moves frames. A frame that cannot be
+// delivered at once because of a full queue is lost, as in a real switch. The switch guarantees no
+// bandwidth: one goroutine reads each port.
 package ether

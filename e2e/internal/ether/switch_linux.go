@@ -20,11 +20,11 @@ type Switch struct {
 	core  *core
 	ports []*os.File
 	late  queue
-	sent  uint64 // frames that ever were late, so that those due at once keep their order
+	sent  uint64 // number of late frames so far, which orders frames that are due at the same time
 }
 
-// New returns a switch without ports. The seed decides which frames are lost and
-// late, as far as their order is the same.
+// New returns a switch without ports. The seed determines which frames are lost and late, provided
+// that they arrive in the same order.
 func New(seed uint64) *Switch {
 	s := &Switch{core: newCore(seed)}
 	s.timer = time.AfterFunc(time.Hour, s.flush)
@@ -32,8 +32,8 @@ func New(seed uint64) *Switch {
 	return s
 }
 
-// Plug makes a TAP device of this name in the network namespace of the calling
-// thread and connects it. The switch has it from then on: it is gone after Close.
+// Plug makes a TAP device of this name in the network namespace of the calling thread and connects
+// it. The switch owns the device and removes it in Close.
 func (s *Switch) Plug(name string) (port int, err error) {
 	device, err := openTAP(name)
 	if err != nil {
@@ -66,15 +66,14 @@ func openTAP(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// Set says what happens to frames from one port to another from now on. Those that
-// are on their way arrive as they would have.
+// Set sets the Way of frames from one port to another. Frames in transit are not affected.
 func (s *Switch) Set(from, to int, way Way) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.core.set(from, to, way)
 }
 
-// Close takes all devices away, and returns when nothing runs any more.
+// Close removes all devices, and returns when all readers have ended.
 func (s *Switch) Close() {
 	s.mu.Lock()
 	for _, device := range s.ports {
@@ -86,10 +85,10 @@ func (s *Switch) Close() {
 	s.readers.Wait()
 }
 
-// maxFrame is longer than any frame of a device whose MTU nobody has raised.
+// maxFrame is longer than any frame of a device with the default MTU.
 const maxFrame = 2048
 
-// read takes in what a machine sends.
+// read receives the frames that a machine sends.
 func (s *Switch) read(port int, device *os.File) {
 	frame := make([]byte, maxFrame)
 	for {
@@ -101,18 +100,18 @@ func (s *Switch) read(port int, device *os.File) {
 	}
 }
 
-// maxLate bounds the frames that are on their way, as the memory of a switch does.
+// maxLate bounds the frames in transit, like the memory of a real switch.
 const maxLate = 1 << 14
 
-// pass sends a frame on, now or later.
+// pass delivers a frame, now or later.
 func (s *Switch) pass(from int, frame []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var kept []byte // shared by all who get it later
+	var kept []byte // shared by all late deliveries
 	for _, d := range s.core.forward(from, frame) {
 		switch {
 		case d.after == 0:
-			s.ports[d.to].Write(frame) // a device that is down takes nothing: lost
+			s.ports[d.to].Write(frame) // an inactive device refuses the frame: it is lost
 		case len(s.late) < maxLate:
 			if kept == nil {
 				kept = slices.Clone(frame)
@@ -140,7 +139,7 @@ func (s *Switch) flush() {
 	}
 }
 
-// waiting is a frame that is late.
+// A waiting is a late frame.
 type waiting struct {
 	due    time.Time
 	number uint64
@@ -148,7 +147,7 @@ type waiting struct {
 	frame  []byte
 }
 
-// A queue has the frame that is due next first: a heap.
+// A queue is a heap of late frames; the first is the next one due.
 type queue []waiting
 
 func (q queue) Len() int { return len(q) }

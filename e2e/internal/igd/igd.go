@@ -1,5 +1,5 @@
-// Package igd is the part of a home router that maps ports for whoever asks by UPnP: an
-// Internet gateway device (UPnP Forum, InternetGatewayDevice:1), as far as tests need it.
+// Package igd is the UPnP port mapping service of a home router: an Internet gateway device (UPnP
+// Forum, InternetGatewayDevice:1), as far as tests need it.
 package igd
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/natpmp"
 )
 
-// Group is the multicast address at which devices are looked for.
+// Group is the multicast address for device searches.
 var Group = &net.UDPAddr{IP: net.IPv4(239, 255, 255, 250), Port: 1900}
 
 const (
@@ -26,8 +26,8 @@ const (
 	service = "urn:schemas-upnp-org:service:WANIPConnection:1"
 )
 
-// Announce answers searches on conn, a socket of Group, until it is closed: the device is
-// described at location, a URL of Handler's.
+// Announce answers searches on conn, a socket of Group, until conn is closed. The description of
+// the device is at location, a URL of Handler.
 func Announce(conn net.PacketConn, location string) {
 	datagram := make([]byte, 2048)
 	for {
@@ -49,7 +49,7 @@ type writerTo struct {
 // Write implements io.Writer.
 func (w writerTo) Write(b []byte) (int, error) { return w.conn.WriteTo(b, w.to) }
 
-// found reports whether a datagram looks for this device.
+// found reports whether a datagram searches for this device.
 func found(datagram []byte) bool {
 	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(datagram)))
 	return err == nil && r.Method == "M-SEARCH" && r.Header.Get("St") == device
@@ -64,9 +64,9 @@ const description = `<?xml version="1.0"?>
 <SCPDURL>/scpd</SCPDURL><controlURL>/control</controlURL><eventSubURL>/events</eventSubURL></service>
 </serviceList></device></deviceList></device></deviceList></device></root>`
 
-// Handler describes the device, and does what it is told. The router's own address outside is
-// external; add makes a mapping, at the port that was asked for, or takes away the one at that
-// port: then it has no lifetime. There are no permanent ones.
+// Handler serves the device's description and its control actions. external is the router's
+// external address. add makes a mapping at the requested port or, if the mapping has no lifetime,
+// removes the one at that port. There are no permanent mappings.
 func Handler(external netip.Addr, add func(natpmp.Mapping) error) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, description) })
@@ -84,7 +84,7 @@ func Handler(external netip.Addr, add func(natpmp.Mapping) error) http.Handler {
 	return mux
 }
 
-// arguments are those of AddPortMapping.
+// arguments are the arguments of AddPortMapping.
 type arguments struct {
 	External uint16 `xml:"Body>AddPortMapping>NewExternalPort"`
 	Protocol string `xml:"Body>AddPortMapping>NewProtocol"`
@@ -93,13 +93,13 @@ type arguments struct {
 	Seconds  int64  `xml:"Body>AddPortMapping>NewLeaseDuration"`
 }
 
-// A deletion has the arguments of DeletePortMapping.
+// deletion holds the arguments of DeletePortMapping.
 type deletion struct {
 	External uint16 `xml:"Body>DeletePortMapping>NewExternalPort"`
 	Protocol string `xml:"Body>DeletePortMapping>NewProtocol"`
 }
 
-// act does what an envelope asks for, and returns the answer.
+// act executes the action in an envelope, and returns the answer.
 func act(action string, envelope io.Reader, external netip.Addr, add func(natpmp.Mapping) error) (string, error) {
 	answer := func(inside string) string {
 		return fmt.Sprintf(`<u:%sResponse xmlns:u="%s">%s</u:%[1]sResponse>`, action, service, inside)

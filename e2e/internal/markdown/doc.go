@@ -1,3 +1,2 @@
-// Package markdown writes tables, and puts what commands compute into the
-// sections of documents that are theirs.
+// Package markdown formats tables, and replaces generated sections of documents.
 package markdown

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Table writes a table; the first row is its head.
+// Table formats a table; the first row is its header.
 func Table(rows [][]string) string {
 	var b strings.Builder
 	for i, row := range rows {
@@ -18,12 +18,12 @@ func Table(rows [][]string) string {
 	return b.String()
 }
 
-// Insert replaces what stands in a file between the markers of a section,
+// Insert replaces the content of a file between the markers of a section,
 //
 //	<!-- NAME -->
 //	<!-- /NAME -->
 //
-// by text. It is an error if they are not there.
+// by text. It returns an error if the file lacks the markers.
 func Insert(file, name, text string) error {
 	old, err := os.ReadFile(file)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package natpmp is the part of a home router that maps ports for whoever asks: NAT-PMP
-// (RFC 6886), as far as tests need it.
+// Package natpmp is the port mapping service of a home router: NAT-PMP (RFC 6886), as far as tests
+// need it.
 package natpmp
 
 import (
@@ -12,15 +12,15 @@ import (
 // Port is the UDP port that a router listens on.
 const Port = 5351
 
-// A Mapping is a port of the router that leads to one of a machine.
+// A Mapping maps a port of the router to a port of a machine.
 type Mapping struct {
 	Protocol string // udp or tcp
 	External uint16
 	Internal netip.AddrPort
-	Lifetime time.Duration // 0: the mapping is to go
+	Lifetime time.Duration // 0 removes the mapping
 }
 
-// What a request asks for, and what it comes to.
+// Operations and result codes.
 const (
 	opAddress = 0
 	opUDP     = 1
@@ -32,8 +32,8 @@ const (
 	resources   = 4
 )
 
-// Serve answers on conn until it is closed. The router's own address outside is external;
-// add makes a mapping, at the port that was asked for.
+// Serve answers requests on conn until it is closed. external is the router's external address; add
+// makes a mapping at the requested port.
 func Serve(conn net.PacketConn, external netip.Addr, add func(Mapping) error) {
 	request := make([]byte, 64)
 	for {
@@ -51,7 +51,7 @@ func Serve(conn net.PacketConn, external netip.Addr, add func(Mapping) error) {
 	}
 }
 
-// answer returns the reply to a request of the machine from, or nil if it is none.
+// answer returns the reply to a request of the machine from, or nil if it is not a request.
 func answer(request []byte, from, external netip.Addr, add func(Mapping) error) []byte {
 	if len(request) < 2 || request[0] != 0 {
 		return nil
@@ -77,9 +77,9 @@ func answer(request []byte, from, external netip.Addr, add func(Mapping) error) 
 	}
 }
 
-// header is what a reply begins with.
+// header returns the beginning of a reply.
 func header(op byte, result uint16) []byte {
 	h := []byte{0, isReply | op}
 	h = binary.BigEndian.AppendUint16(h, result)
-	return binary.BigEndian.AppendUint32(h, 1) // seconds that the router knows its mappings
+	return binary.BigEndian.AppendUint32(h, 1) // seconds since the start of the router's mapping table
 }

@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// An Ending is how a job ended, and what it had been through by then.
+// An Ending describes how a job ended, and which faults preceded that.
 type Ending struct {
-	Status int    // exit status of the last p2prun; -1 if who waits for it has killed it
-	Said   string // by p2prun, with single blanks
-	Answer error  // what is wrong with what the job has printed and written
+	Status int    // exit status of the last p2prun; -1 if the test killed it after a timeout
+	Said   string // messages of p2prun, with single blanks
+	Answer error  // error in what the job has printed and written
 
-	Exposed  []int // ranks none of whose replicas is sure to have survived
-	Severed  bool  // the submitter was cut off from all peers for long
-	Outvoted bool  // the majority of those who agree on views may have been lost
+	Exposed  []int // ranks whose replicas may all have been lost
+	Severed  bool  // the submitter was cut off from all peers for a long time
+	Outvoted bool  // the majority of the voters on views may have been lost
 
-	Liar string // the name that p2prun gives to the lying peer; "" if no peer lies
+	Liar string // the name that p2prun uses for the lying peer; empty if no peer lies
 
-	Resumed bool // p2prun was killed, or the peer that it had handed the job to, and the job gone on with
-	Kept    bool // before that p2prun said that the job can be gone on with
-	Over    bool // before that the job had ended
+	Resumed bool // p2prun or the peer that held its job was killed, and the job resumed
+	Kept    bool // before that, p2prun reported that the job can be resumed
+	Over    bool // before that, the job had ended
 }
 
-// A Verdict is what an Ending comes to.
+// A Verdict is the judgement of an Ending.
 type Verdict string
 
-// What may be.
+// Allowed verdicts.
 const (
 	RightAnswer   Verdict = "right answer"
 	RankLost      Verdict = "a rank lost, and said so"
@@ -38,7 +38,7 @@ const (
 	KilledTooLate Verdict = "submitter killed when the job was over"
 )
 
-// What must not be.
+// Failures of the system.
 const (
 	WrongAnswer Verdict = "wrong answer"
 	WrongStatus Verdict = "wrong status"
@@ -47,10 +47,10 @@ const (
 	Leftovers   Verdict = "leftovers"
 )
 
-// Wrongs are all that must not be, in the order of reports.
+// Wrongs are all verdicts that are failures of the system, in the order of reports.
 var Wrongs = []Verdict{WrongAnswer, WrongStatus, Hang, LiveFailed, Leftovers}
 
-// Wrong reports whether v must not be.
+// Wrong reports whether v is a failure of the system.
 func (v Verdict) Wrong() bool { return slices.Contains(Wrongs, v) }
 
 // The exit statuses of p2prun that are not the program's own.
@@ -64,7 +64,7 @@ const (
 	timeout  = 75
 )
 
-// Judge says what an ending comes to.
+// Judge returns the verdict on an ending.
 func (e Ending) Judge() Verdict {
 	switch {
 	case e.Status == killed || e.Status == timeout:
@@ -91,15 +91,14 @@ func (e Ending) Judge() Verdict {
 	return WrongStatus
 }
 
-// Watched reports whether what became of the job's processes says anything about V3. Where the
-// majority may have been lost, the others may fail whom they do not reach; and of a job that ended
-// because its submitter was cut off or killed, each peer has ended its part.
+// Watched reports whether the fate of the job's processes is evidence about V3. Where the majority
+// may have been lost, the other peers may fail processes that they cannot reach. When a job ended
+// because its submitter was cut off or killed, each peer has ended its own processes.
 func (e Ending) Watched() bool {
 	return !e.Outvoted && (e.Status == ok || !e.Severed && !e.gone())
 }
 
-// gone reports whether who wanted to go on with the job was told that there is nothing to
-// go on with.
+// gone reports whether an attempt to resume the job failed because there was nothing to resume.
 func (e Ending) gone() bool {
 	why := map[int][]string{
 		usage:  {"no job to go on with", "it is about to end", "no such job is kept"},
@@ -115,29 +114,29 @@ func (e Ending) saysLost(rank int) bool {
 
 const noMajority = "cut off from the majority of the job's peers"
 
-// saysParted reports whether a submitter that was cut off from all peers says so in one
-// of the ways in which it can notice: it has heard of no majority; or of one that had
-// some peers left, and not all ranks; or the job was over but for its files.
+// saysParted reports whether p2prun's messages show that the submitter was cut off from all peers.
+// It can notice that in one of three ways. It hears of no majority, or of a majority that has only
+// some peers and ranks left, or the job has ended and its files cannot be collected.
 func (e Ending) saysParted() bool {
 	return slices.ContainsFunc([]string{noMajority, "lost all its replicas", "could not be collected"},
 		func(reason string) bool { return strings.Contains(e.Said, reason) })
 }
 
-// A Failure is that a process left the view.
+// A Failure is the removal of a process from the view.
 type Failure struct {
 	Process
-	At  time.Duration // after the job began to run
-	Why string        // in p2prun's words
+	At  time.Duration // time since the job began to run
+	Why string        // reason, in p2prun's words
 }
 
-// String writes it for whoever looks for the reason.
+// String describes f for a test report.
 func (f Failure) String() string {
 	return fmt.Sprintf("%s at %v (%s)", f.Process, f.At.Round(time.Millisecond), f.Why)
 }
 
-// Unprovoked returns those failures that nothing explains: by then nothing had been done
-// to the process, or to its machine, that may fail it (V3). harmed says since when
-// something had been.
+// Unprovoked returns the failures that no fault explains: by then, no fault that may fail the
+// process had hit it or its machine (V3). harmed holds the time of the first such fault for each
+// process.
 func Unprovoked(failures []Failure, harmed map[Process]time.Duration) []Failure {
 	var all []Failure
 	for _, f := range failures {

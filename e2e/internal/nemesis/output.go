@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// Continued returns what two p2pruns of a job have printed in all, the second after the first
-// was killed. What the first had printed last, and not noted, comes again: up to so many lines
-// of the end of what each rank has printed. More than that is left as it is, for whoever checks
-// the answer. A line that the first was killed in the middle of does not count.
+// Continued returns the combined output of two p2pruns of a job, where the second was started after
+// the first was killed. The second repeats the output that the first had printed last and not
+// recorded: together up to most lines at the end of the ranks' outputs. Continued removes these
+// lines. If more lines are repeated, it leaves them for the check of the answer. It also removes an
+// incomplete last line of the first.
 func Continued(first, second string, most int) string {
 	first = first[:strings.LastIndexByte(first, '\n')+1]
 	before, after := ByRank(first), ByRank(second)
@@ -32,7 +33,7 @@ func Continued(first, second string, most int) string {
 	return all.String()
 }
 
-// repeated returns with how many lines b repeats the end of a, or some of it.
+// repeated returns the number of lines at the start of b that repeat the end of a.
 func repeated(a, b []string) int {
 	for i := range a {
 		if n := min(len(a)-i, len(b)); a[i] == b[0] && slices.Equal(a[i:i+n], b[:n]) {
@@ -42,7 +43,7 @@ func repeated(a, b []string) int {
 	return 0
 }
 
-// ByRank sorts lines by who has printed them: those "rank I ..." by I, all others are of "".
+// ByRank groups lines by the rank that has printed them: "rank I ..." under I, all others under "".
 func ByRank(text string) map[string][]string {
 	ranks := make(map[string][]string)
 	for line := range strings.Lines(text) {

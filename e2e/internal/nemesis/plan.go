@@ -7,40 +7,40 @@ import (
 	"time"
 )
 
-// A Round is some jobs that run one after the other on the same peers. Peers that
-// were killed come back between them.
+// A Round is a number of jobs that run one after the other on the same peers. Killed peers restart
+// between the jobs.
 type Round struct {
-	Network uint64 // seed of what the network loses
+	Network uint64 // seed of the network's losses
 	Jobs    []Job
 }
 
-// A Job is what is submitted, and what is done to it.
+// A Job is a submission and the faults to inject into it.
 type Job struct {
 	Program string // one of Programs
 	Dice    uint64 // seed of the program's arguments
 	N, R    int
-	// Client has a peer submit it that lives on; otherwise p2prun is a peer of its
-	// own.
+	// Client makes a peer submit the job and outlive it. Otherwise p2prun is itself a submit-only
+	// peer.
 	Client bool
-	// Beyond has the strikes carried out even if they take all replicas of a rank.
+	// Beyond allows strikes that destroy all replicas of a rank.
 	Beyond bool
-	// Concentrate puts two ranks on a peer where that is possible.
+	// Concentrate puts two ranks on a peer where possible.
 	Concentrate bool
 	Early       Early
-	Strikes     []Strike // by time
-	// Lie names what the peer Liar lies about during the job; "" for nothing.
+	Strikes     []Strike // in order of time
+	// Lie names the lie of the peer Liar during the job; empty for none.
 	Lie string
 }
 
-// An Early strike hits a peer before the job runs; the zero one does nothing.
+// An Early strike hits a peer before the job runs; the zero value does nothing.
 type Early struct {
 	Phase string // "reserving", "staging" or "starting"
-	Peer  int    // by number; it may turn out to be none of the job's
+	Peer  int    // number of the peer, which may have no part in the job
 	Kind  Kind   // KillPeer or FullDisk, until the job runs
 }
 
-// Peers is how many peers a round has. With Slots slots each there is room for every
-// job with two peers gone.
+// Peers is the number of peers in a round. With Slots slots each, there is room for every job even
+// if two peers are gone.
 const (
 	Peers = 8
 	Slots = 2
@@ -67,11 +67,11 @@ var Programs = []string{"ep", "is", "farm", "heat", "traffic", "stepper", "flood
 const (
 	jobs       = 4
 	maxStrikes = 5
-	// span is when strikes begin: jobs take about as long.
+	// span is the time in which strikes begin; jobs take about as long.
 	span = 6 * time.Second
 )
 
-// Of returns a round. The same seed and number give the same.
+// Of returns a round. The same seed and number return the same round.
 func Of(seed uint64, number int) Round {
 	random := rand.New(rand.NewPCG(seed, uint64(number)))
 	r := Round{Network: random.Uint64()}
@@ -102,8 +102,8 @@ func jobOf(random *rand.Rand) Job {
 	return j
 }
 
-// deceive makes the liar lie. An honest replica of each rank survives, because a liar that is left alone is
-// believed.
+// deceive makes the liar lie. It ensures that an honest replica of each rank survives, because a
+// liar without honest replicas is believed.
 func (j *Job) deceive(lie string) {
 	j.Lie, j.Beyond, j.Early = lie, false, Early{}
 	if lie == printsSomethingElse {
@@ -118,7 +118,7 @@ func strikeOf(random *rand.Rand, n, r int) Strike {
 		Victim: Process{random.IntN(n), random.IntN(r)}, Other: Process{random.IntN(n), random.IntN(r)},
 	}
 	if t.kind.Wakes() {
-		s.At /= 2 // it should wake while the job runs
+		s.At /= 2 // the target should wake while the job runs
 	}
 	switch t.kind {
 	case Clock:
@@ -136,7 +136,7 @@ func strikeOf(random *rand.Rand, n, r int) Strike {
 	return s
 }
 
-// weighted picks a trait.
+// weighted picks a random trait, by weight.
 func weighted(random *rand.Rand) trait {
 	sum := 0
 	for _, t := range traits {
@@ -151,7 +151,7 @@ func weighted(random *rand.Rand) trait {
 	panic("unreachable")
 }
 
-// between returns a time of whole milliseconds.
+// between returns a random time in whole milliseconds.
 func between(random *rand.Rand, least, most time.Duration) time.Duration {
 	if most <= least {
 		return least

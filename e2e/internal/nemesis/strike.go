@@ -6,72 +6,73 @@ import (
 	"time"
 )
 
-// A Kind is what is done.
+// A Kind is a kind of fault.
 type Kind string
 
-// To one process of the job.
+// Faults of one process of the job.
 const (
 	KillProcess    Kind = "kill process"
-	StopProcess    Kind = "stop process" // and let it go on when it has been failed
+	StopProcess    Kind = "stop process" // and resume it after it has been failed
 	PauseProcess   Kind = "pause process"
 	KillSupervisor Kind = "kill supervisor"
 	StopSupervisor Kind = "stop supervisor"
 )
 
-// To the peer that a process of the job runs on, with all that runs there.
+// Faults of the peer of a process, with all processes there.
 const (
 	KillPeer  Kind = "kill peer"
-	StopPeer  Kind = "stop peer" // but for what runs there, and wake it when it has been failed
-	Freeze    Kind = "freeze"    // the peer and what runs there, and wake all when it has been failed
+	StopPeer  Kind = "stop peer" // without its processes, and resume it after it has been failed
+	Freeze    Kind = "freeze"    // the peer and its processes, and resume all after they have been failed
 	PausePeer Kind = "pause peer"
 )
 
-// To the machine of a process, and to the submitter.
+// Faults of the machine of a process, and of the submitter.
 const (
-	Clock         Kind = "clock stepped" // of its peer
+	Clock         Kind = "clock stepped" // of the process's peer
 	FullDisk      Kind = "disk full"     // no byte can be written in the peer's home
-	KillSubmitter Kind = "kill p2prun"   // and go on with the job, if that can be
+	KillSubmitter Kind = "kill p2prun"   // and resume the job, if possible
 	KillResident  Kind = "kill resident" // the peer of the submitter's machine, and boot it again
-	// The submitter's machine: what must be borne with, and what the job ends of, or not.
+	// The link of the submitter's machine: cut for a tolerable time, and for a time that may end
+	// the job.
 	BlinkSubmitter  Kind = "unplug the submitter for a moment"
 	UnplugSubmitter Kind = "unplug the submitter"
 )
 
-// To the network.
+// Faults of the network.
 const (
 	Blink  Kind = "unplug for a moment" // the machine of a process
-	Unplug Kind = "unplug"              // and plug it in when it has been failed
+	Unplug Kind = "unplug"              // the same, and reconnect it after it has been failed
 	Mute   Kind = "nothing leaves"      // the machine of a process
 	Deaf   Kind = "nothing arrives"     // at the machine of a process
-	OneWay Kind = "cut one way"         // from the machine of a process to that of another
-	Split  Kind = "partition"           // the machines of two processes on one side, all else on the other
+	OneWay Kind = "cut one way"         // from the machine of one process to that of another
+	Split  Kind = "partition"           // the machines of two processes on one side, all others on the other
 	Loss   Kind = "loss"                // everywhere
 	Delay  Kind = "delay"
 	Late   Kind = "reordering"
 )
 
-// A Harm is the most that a strike may do to the processes that it is aimed at.
+// A Harm is the worst effect that a strike may have on its target processes.
 type Harm int
 
 // The harms.
 const (
-	None  Harm = iota // a live process that can be reached is not failed (V3)
-	Doubt             // it may be failed or not
+	None  Harm = iota // a live, reachable process must not be failed (V3)
+	Doubt             // the process may or may not be failed
 	Death
 )
 
-// A trait says how strikes of a kind are.
+// A trait describes the strikes of a kind.
 type trait struct {
 	kind        Kind
-	weight      int // how often, beside the others
+	weight      int // relative frequency
 	harm        Harm
-	pair        bool // it is about two processes
+	pair        bool // it has two target processes
 	least, most time.Duration
 }
 
-// traits are all kinds. Those that harm nobody last no longer than what must be
-// borne with; the others are over only when all have noticed. Of those that wake it
-// is how long after that they do.
+// traits are the traits of all kinds. Harmless strikes last no longer than the tolerated silence.
+// The others last until all peers have noticed. For a kind that wakes its target, least and most
+// bound the time from the failure to the wake-up.
 var traits = []trait{
 	{KillProcess, 4, Death, false, 0, 0},
 	{StopProcess, 2, Death, false, time.Second, 3 * time.Second},
@@ -99,7 +100,7 @@ var traits = []trait{
 	{Late, 3, None, false, time.Second, 6 * time.Second},
 }
 
-// Kinds are all kinds, in the order of reports.
+// Kinds returns all kinds, in the order of reports.
 func Kinds() []Kind {
 	var kinds []Kind
 	for _, t := range traits {
@@ -115,22 +116,23 @@ func traitOf(k Kind) trait {
 			return t
 		}
 	}
-	panic("nemesis: no such kind: " + string(k)) // a mistake in the test
+	panic("nemesis: no such kind: " + string(k)) // an error in the test
 }
 
-// Harm is the most that strikes of the kind may do to those that they are aimed at.
+// Harm returns the worst effect that strikes of the kind may have on their targets.
 func (k Kind) Harm() Harm { return traitOf(k).harm }
 
-// Pair reports whether strikes of the kind are aimed at two processes.
+// Pair reports whether strikes of the kind have two target processes.
 func (k Kind) Pair() bool { return traitOf(k).pair }
 
-// Single reports whether strikes of the kind leave the rest of the machine alone.
+// Single reports whether strikes of the kind affect only a process, and not the rest of the
+// machine.
 func (k Kind) Single() bool {
 	return slices.Contains([]Kind{KillProcess, StopProcess, PauseProcess, KillSupervisor, StopSupervisor}, k)
 }
 
-// Wakes reports whether those that a strike of the kind stops go on some time after they
-// have been failed, or when the job has ended.
+// Wakes reports whether the targets of such a strike are stopped and later resumed, some time after
+// they have been failed or when the job has ended.
 func (k Kind) Wakes() bool {
 	return slices.Contains([]Kind{StopProcess, StopSupervisor, StopPeer, Freeze}, k)
 }
@@ -141,21 +143,20 @@ type Process struct{ Rank, Replica int }
 // String writes a process as "rank.replica".
 func (p Process) String() string { return fmt.Sprintf("%d.%d", p.Rank, p.Replica) }
 
-// A Strike is one thing that is done.
+// A Strike is one fault to inject.
 type Strike struct {
 	Kind   Kind
-	At     time.Duration // after the job has begun to run
-	For    time.Duration // then it is over; 0 if it is never. Of those that wake: after they were failed
+	At     time.Duration // time since the job began to run
+	For    time.Duration // duration; 0 for no end. For a kind that wakes: time since the target was failed
 	Victim Process
-	Other  Process // of pairs
-	// Much is for the strikes at the network as a whole: the part of frames that
-	// is lost or late, 0 to 1.
+	Other  Process // second target of a pair
+	// Much is, for strikes at the whole network, the share of frames that is lost or late, 0 to 1.
 	Much float64
-	// By is how long frames take, or those that are late, or how wrong the clock is.
+	// By is the delay of frames or of late frames, or the error of the clock.
 	By time.Duration
 }
 
-// String says what is done.
+// String describes the strike.
 func (s Strike) String() string {
 	text := fmt.Sprintf("at %v: %s", s.At, s.Kind)
 	switch {

@@ -5,23 +5,21 @@ import (
 	"time"
 )
 
-// TCP sends again after 0.2, 0.6, 1.4 and 3 s what was lost. So a machine that was unplugged
-// for a second is heard of again after one and a half, and one that was not heard of for
-// another reason just then, or whose packets are lost or late at that moment, may be silent
-// for longer than is tolerated.
+// wayBack is how long a machine may stay silent after its link works again. TCP retransmits lost
+// packets after 0.2, 0.6, 1.4 and 3 s. So a machine that was unplugged for a second may be silent
+// for another second and a half. A second fault in this time may make it silent for longer than is
+// tolerated.
 const wayBack = 1500 * time.Millisecond
 
-// silences reports whether a strike of the kind has a machine silent for as long as it must
-// be borne with.
+// silences reports whether a strike of the kind makes a machine silent for as long as is tolerated.
 func (k Kind) silences() bool { return k == Blink || k == PausePeer }
 
-// hampers reports whether strikes of the kind make it take longer until a machine that was
-// silent is heard again.
+// hampers reports whether strikes of the kind delay the first message of a machine after a silence.
 func (k Kind) hampers() bool { return k.silences() || slices.Contains([]Kind{Loss, Delay, Late}, k) }
 
-// TooMuch returns those of some strikes that make a machine silent together with s for longer
-// than is tolerated, or may: what they are aimed at may be failed. sameMachine says whether two
-// strikes are aimed at one machine. s is the latest.
+// TooMuch returns the strikes that, in combination, may make a machine silent for longer than is
+// tolerated; their targets may be failed. It compares s, the latest strike, with those before.
+// sameMachine reports whether two strikes hit the same machine.
 func (s Strike) TooMuch(before []Strike, sameMachine func(a, b Strike) bool) (silent []Strike) {
 	for _, b := range before {
 		if s.At > b.At+b.For+wayBack {

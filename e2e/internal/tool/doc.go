@@ -1,3 +1,3 @@
-// Package tool is the frame of the commands that measure or compute something and make tables
-// of it for the documentation: options, signals, exit statuses, and where the tables go.
+// Package tool is a framework for commands that measure or compute something and write tables for
+// the documentation. It handles options, signals, exit statuses, and the destination of the tables.
 package tool

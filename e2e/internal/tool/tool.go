@@ -17,14 +17,14 @@ import (
 // A Tool is such a command, with options of type O.
 type Tool[O any] struct {
 	Name string
-	// Parse reads the options from arguments; its errors are the user's.
+	// Parse parses the arguments; its errors are usage errors.
 	Parse func(flags *flag.FlagSet, args []string) (O, error)
-	// Work does it, until ctx ends.
+	// Work runs the command, until it is done or ctx ends.
 	Work func(ctx context.Context, o O, stdout, stderr io.Writer) error
 }
 
-// Main runs the tool with the arguments of this process, until a signal, and exits. A second signal ends
-// it at once.
+// Main runs the tool with the arguments of this process and exits. A signal ends ctx; a second
+// signal ends the process at once.
 func (t Tool[O]) Main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -33,7 +33,7 @@ func (t Tool[O]) Main() {
 	os.Exit(status)
 }
 
-// Run runs the tool and returns the exit status: 0, 64 where it was asked wrongly, 1 where it has failed.
+// Run runs the tool and returns the exit status: 0, 64 for wrong usage, or 1 for an error.
 func (t Tool[O]) Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet(t.Name, flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -52,10 +52,11 @@ func (t Tool[O]) Run(ctx context.Context, args []string, stdout, stderr io.Write
 	return 0
 }
 
-// A Section is what belongs between two markers of a page. One without text stays as it was.
+// A Section is the text between two markers of a page. A Section without text leaves the page
+// unchanged.
 type Section struct{ Name, Text string }
 
-// Publish writes sections of a tool into dir/page, or with no dir to stdout.
+// Publish writes sections of a tool into dir/page or, if dir is empty, to stdout.
 func Publish(sections []Section, name, dir, page string, stdout io.Writer) error {
 	for _, s := range sections {
 		switch {

@@ -1,7 +1,7 @@
-// Package traffic says who sends what to whom in each round of the program of that
-// name (e2e/programs/traffic), and what the ranks print when all of it arrives. All
-// of it follows from a seed, so every rank knows what should come, and a test knows
-// the output without sending anything.
+// Package traffic defines the messages in each round of the program of that name
+// (e2e/programs/traffic), and the output of the ranks. Everything follows from a seed. So every
+// rank knows the messages that should arrive, and a test can compute the output without sending
+// anything.
 package traffic
 
 import (
@@ -10,16 +10,15 @@ import (
 	"math/rand/v2"
 )
 
-// A Message is one of a round.
+// A Message is one message of a round.
 type Message struct {
 	From, To, Tag int
 	seed          uint64
 	bytes         int
 }
 
-// Round returns the messages of a round between n ranks, in the order in which each
-// rank sends its own: up to 2n messages of up to most bytes. Short ones are
-// as frequent as long ones.
+// Round returns the messages of a round between n ranks, in the order in which each rank sends its
+// own: up to 2n messages of up to most bytes. Short messages are as frequent as long ones.
 func Round(seed uint64, round, n, most int) []Message {
 	random := rand.New(rand.NewPCG(seed, uint64(round)))
 	messages := make([]Message, random.IntN(2*n)+1)
@@ -30,7 +29,7 @@ func Round(seed uint64, round, n, most int) []Message {
 	return messages
 }
 
-// Payload returns what a message carries.
+// Payload returns the payload of a message.
 func (m Message) Payload() []byte {
 	b := make([]byte, m.bytes)
 	x := m.seed
@@ -41,7 +40,7 @@ func (m Message) Payload() []byte {
 	return b
 }
 
-// Mix returns a checksum that a payload has been added to.
+// Mix returns the checksum after adding a payload to sum.
 func Mix(sum uint64, payload []byte) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%016x", sum)
@@ -49,13 +48,13 @@ func Mix(sum uint64, payload []byte) uint64 {
 	return h.Sum64()
 }
 
-// Line is what a rank prints after so many rounds, with the checksum of all that it
-// has received.
+// Line is the line that a rank prints after a number of rounds, with the checksum of all received
+// payloads.
 func Line(rank, rounds int, sum uint64) string {
 	return fmt.Sprintf("rank %d rounds %d checksum %016x", rank, rounds, sum)
 }
 
-// Output is what n ranks print in so many rounds: a line each after every so many.
+// Output returns the output of n ranks: a line of each rank after every every rounds.
 func Output(seed uint64, rounds, every, n, most int) []string {
 	var lines []string
 	sums := make([]uint64, n)

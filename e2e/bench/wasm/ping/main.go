@@ -1,6 +1,6 @@
-// Ping passes a message of 8 bytes to and fro between two ranks, and prints half of the
-// time of a round trip, the median of some batches. Without an argument it does nothing,
-// and joins no job.
+// Ping sends a message of 8 bytes back and forth between two ranks, and prints half of the
+// round-trip time, as the median of some batches. Without an argument it does nothing, and joins no
+// job.
 package main
 
 import (
@@ -45,7 +45,7 @@ func run(count string) error {
 	return world.Finalize()
 }
 
-// batch returns how long so many round trips take.
+// batch returns the time of a number of round trips.
 func batch(world *mpj.World, trips int) (float64, error) {
 	const tag = 1
 	buf, other := make([]byte, 8), 1-world.Rank()
