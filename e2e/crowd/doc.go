@@ -1,4 +1,4 @@
-// Package crowd measures how many submitters compete for too few slots and what each gets, and
+// Package crowd measures how a crowd of submitters shares too few slots, and
 // writes the results into docs/networking.md.
 //
 //	go test ./e2e/crowd                               a look, and what must hold

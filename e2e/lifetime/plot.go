@@ -18,8 +18,8 @@ import (
 // leastShown is the lower end of the probability axis; smaller probabilities do not matter.
 const leastShown = 1e-12
 
-// draw writes a plot for each rate: of jobs with 2 replicas, the probability that
-// the application and that each detector fails, over the members.
+// draw writes a plot for each rate. For jobs with 2 replicas, it shows the probabilities that the
+// application and that each detector fails, over the number of members.
 func (r results) draw(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (r results) plot(f float64) *plot.Plot {
 	return p
 }
 
-// A curve is probabilities by number of members, some of them only bounds.
+// A curve holds probabilities by number of members. Some of them are only upper bounds.
 type curve struct {
 	all, bounds plotter.XYs
 }
@@ -82,7 +82,7 @@ func (c *curve) draw(p *plot.Plot, i int, name string) {
 	}
 	line, marks, err := plotter.NewLinePoints(c.all)
 	if err != nil {
-		return // of no points, or ones that are no numbers; neither comes here
+		return // only for no points or NaNs, which do not occur here
 	}
 	line.Color, marks.Color = plotutil.Color(i), plotutil.Color(i)
 	marks.Shape, marks.Radius = draw.CircleGlyph{}, vg.Points(2.5)
@@ -94,7 +94,7 @@ func (c *curve) draw(p *plot.Plot, i int, name string) {
 	}
 }
 
-// gray is a grid that stays behind the lines.
+// gray returns a pale grid, to draw behind the lines.
 func gray() *plotter.Grid {
 	g := plotter.NewGrid()
 	style := draw.LineStyle{Color: color.Gray{225}, Width: vg.Points(0.5)}
@@ -102,7 +102,7 @@ func gray() *plotter.Grid {
 	return g
 }
 
-// doublings marks powers of two.
+// doublings returns ticks at powers of two.
 func doublings(least, greatest float64) []plot.Tick {
 	var ticks []plot.Tick
 	for x := 1.0; x <= greatest; x *= 2 {

@@ -19,7 +19,7 @@ func (r results) sections() []tool.Section {
 	return []tool.Section{{Name: "fewest", Text: r.fewest()}, {Name: "cut", Text: cut.String()}, {Name: "late", Text: r.late()}}
 }
 
-// cut compares the application's end with the detectors'.
+// cut returns a table that compares the failure of the application with that of the detectors.
 func (r results) cut(f float64) string {
 	head := []string{"n", "r", "application"}
 	for _, s := range schemes {
@@ -36,7 +36,7 @@ func (r results) cut(f float64) string {
 	return markdown.Table(rows)
 }
 
-// fewest tells how many crashes each detector needs.
+// fewest returns a table of the number of crashes that each detector needs to fail.
 func (r results) fewest() string {
 	head := []string{"members"}
 	for _, s := range schemes {
@@ -53,10 +53,10 @@ func (r results) fewest() string {
 	return markdown.Table(rows)
 }
 
-// late compares how often a survivor looks failed.
+// late returns a table of how often a survivor looks failed.
 func (r results) late() string {
 	head := []string{"members"}
-	fixed := schemes[:2] // ours is never late
+	fixed := schemes[:2] // LiveDBRR is never late
 	for _, s := range fixed {
 		for _, f := range rates {
 			head = append(head, fmt.Sprintf("%v, f = %s", s, percent(f)))
@@ -75,7 +75,7 @@ func (r results) late() string {
 	return markdown.Table(rows)
 }
 
-// pairs are the groups of jobs with 2 replicas.
+// pairs returns the groups of jobs with 2 replicas.
 func (r results) pairs() results {
 	var two results
 	for _, g := range r {
@@ -86,8 +86,8 @@ func (r results) pairs() results {
 	return two
 }
 
-// cell writes a probability: an exact one alone, one from samples with its
-// interval, or only the bound where hardly a set was found.
+// cell formats a probability. It shows an exact one alone, an estimate with its interval, and only
+// the upper bound where the samples contain almost no such set.
 func cell(p lifetime.Profile, f float64) string {
 	share := p.At(f)
 	switch {
@@ -99,10 +99,11 @@ func cell(p lifetime.Profile, f float64) string {
 	return fmt.Sprintf("%s (%s–%s)", short(share.Fraction), short(share.Low), short(share.High))
 }
 
-// bound tells whether a sample says no more than how likely something is at most.
+// bound reports whether a sample shows only an upper bound.
 func bound(s lifetime.Share) bool { return s.Low < s.High/1000 }
 
-// short writes a probability with two digits. One that is almost 0 or 1 is so.
+// short formats a probability with two digits. A probability very close to 0 or 1 is shown as 0 or
+// 1.
 func short(p float64) string {
 	if p < 1e-99 {
 		return "0"
@@ -111,7 +112,7 @@ func short(p float64) string {
 	if p > 1-1e-7 {
 		return "1"
 	}
-	if p > 0.9 { // say how far from certain
+	if p > 0.9 { // show the distance from 1
 		digits = strconv.FormatFloat(p, 'f', 2+int(-math.Log10(1-p)), 64)
 	}
 	return digits

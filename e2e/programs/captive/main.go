@@ -1,5 +1,5 @@
-// Captive is a module that tries to see more than its scratch folder. It says what it has
-// reached, and ends with status 1 if that is anything.
+// Captive is a module that tries to reach more than its scratch directory. It prints what it has
+// reached, and exits with status 1 if it has reached anything.
 //
 //	captive FILE...    the files of the owner that it tries to read
 package main
@@ -37,7 +37,7 @@ func main() {
 	try("a connection", err)
 	_, err = os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
 	try("a process", err)
-	// Its folder is the root, so that this is where .. leads.
+	// The module's directory is its root, so .. leads to that directory itself.
 	err = os.WriteFile("../inside", []byte("x"), 0o600)
 	if _, missing := os.Stat("inside"); err != nil || missing != nil {
 		fmt.Println("cannot write to its own folder:", err, missing)

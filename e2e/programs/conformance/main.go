@@ -1,5 +1,5 @@
-// Conformance runs the conformance suite as the processes of a job. Rank 0
-// prints the name of each test that has passed.
+// Conformance runs the conformance suite as the processes of a job. Rank 0 prints the name of each
+// test that has passed.
 //
 //	conformance [-replicated] [-rounds K]
 package main

@@ -1,14 +1,13 @@
-// Farm is a program in which everything depends on the order of arrival, for
-// killing things at it. Rank 0 hands out tasks to whoever answered; each answer
-// is a hash of all that its worker has seen, which rank 0 works out too (package
-// farm of e2e/internal), so two replicas that saw different orders are found out at
-// once. Every now and then all ranks print the hash of the order, and rank 0 the
-// order too: from that all of the output follows.
+// Farm is a target for fault injection in which everything depends on the order of arrival. Rank 0
+// gives a new task to each worker that answers. Each answer is a hash of all that its worker has
+// received. Rank 0 computes the same hash (package farm of e2e/internal), so it detects at once
+// when two replicas saw different orders. At intervals all ranks print the hash of the order, and
+// rank 0 also prints the order, which determines the whole output.
 //
 //	farm [-tasks K] [-every J] [-style recv|probe|iprobe|test|waitany|mixed] [-size N] [-work D]
 //
-// The output of two runs differs, but within one the same number of tasks has
-// the same hash at all ranks.
+// The output of two runs differs, but within one run the same number of tasks has the same hash at
+// all ranks.
 package main
 
 import (
@@ -83,7 +82,7 @@ func worker(c *mpj.Comm) error {
 	}
 }
 
-// fill makes a message whose every number is known from its first.
+// fill fills a message with numbers that all follow from the first.
 func fill(buf []uint64, x uint64) {
 	for i := range buf {
 		buf[i] = x + uint64(i)*uint64(i)
@@ -99,7 +98,7 @@ func intact(buf []uint64) bool {
 	return true
 }
 
-// spin computes for d, as a program does that does not call mpj.
+// spin computes for d without calling mpj, as a real program does.
 func spin(d time.Duration) {
 	for start := time.Now(); time.Since(start) < d; {
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// A master is rank 0.
+// A master is the state of rank 0.
 type master struct {
 	c      *mpj.Comm
 	book   *farm.Book
-	posted []*mpj.Request // receives of the styles test and waitany
+	posted []*mpj.Request // receives for the styles test and waitany
 	bufs   [][]uint64
-	took   []int // the workers whose answers were taken since the order was told
+	took   []int // workers whose answers were taken since the order was last told
 }
 
 func newMaster(c *mpj.Comm) *master {
@@ -46,7 +46,7 @@ func (m *master) run() error {
 	return m.tell(doneTag)
 }
 
-// give hands worker w the next task, which depends on the order so far.
+// give sends worker w the next task, which depends on the order so far.
 func (m *master) give(w int) error {
 	task, ok := m.book.Give(w)
 	if !ok {
@@ -57,7 +57,7 @@ func (m *master) give(w int) error {
 	return mpj.Send(m.c, buf, w, taskTag)
 }
 
-// tell prints the order here and has every worker print it.
+// tell prints the order at rank 0 and makes every worker print it.
 func (m *master) tell(tag int) error {
 	fmt.Println(farm.TookLine(m.took))
 	m.took = nil
@@ -71,7 +71,7 @@ func (m *master) tell(tag int) error {
 	return nil
 }
 
-// take takes an answer of any worker and checks it.
+// take receives an answer from any worker and checks it.
 func (m *master) take() (worker int, err error) {
 	w, err := m.receive()
 	if err != nil {
@@ -86,8 +86,8 @@ func (m *master) take() (worker int, err error) {
 
 var styles = []string{"recv", "probe", "iprobe", "test", "waitany"}
 
-// receive receives an answer into the buffer of its worker, in one of the ways
-// that depend on timing.
+// receive receives an answer into the buffer of its worker, in one of the ways that depend on
+// timing.
 func (m *master) receive() (worker int, err error) {
 	how := *style
 	if how == "mixed" {
@@ -99,7 +99,7 @@ func (m *master) receive() (worker int, err error) {
 			return 0, err
 		}
 	case m.posts():
-		how = "waitany" // for the last time
+		how = "waitany" // complete the posted receives first
 	}
 	switch how {
 	case "recv":
@@ -123,7 +123,7 @@ func (m *master) receive() (worker int, err error) {
 	return 0, fmt.Errorf("unknown style %q", how)
 }
 
-// poll asks the workers in turn.
+// poll probes the workers in turn.
 func (m *master) poll() (int, error) {
 	for {
 		for w := 1; w < m.c.Size(); w++ {
@@ -134,7 +134,7 @@ func (m *master) poll() (int, error) {
 	}
 }
 
-// from receives the answer of worker w, which is there.
+// from receives the answer of worker w, which has arrived.
 func (m *master) from(w int, err error) (int, error) {
 	if err != nil {
 		return 0, err
@@ -171,7 +171,7 @@ func (m *master) test() (int, error) {
 	}
 }
 
-// completed takes the receive for worker w out.
+// completed removes the completed receive for worker w.
 func (m *master) completed(w int, err error) (int, error) {
 	if err != nil {
 		return 0, err

@@ -1,11 +1,11 @@
-// Fickle is a program that breaks the promise to be repeatable: at some step rank 0
-// passes something around the ring that is not the same at all its replicas.
+// Fickle is a program that is not repeatable, as replication requires. At some step, rank 0 sends a
+// value around the ring that differs between its replicas.
 //
 //	fickle [-steps K] [-at STEP] none|clock|environment|corrupt=REPLICA|last|self|print|write
 //
-// With the last four it is at the end: replica 1 does not send a last message, sends
-// itself another one, or prints something else, a second after the others. What is printed
-// is in out.txt too; with write only that is not the same.
+// With the last four, the difference is at the end. Replica 1 omits a last message, sends itself a
+// different one, or prints something else, a second after the others. The printed text is also
+// written to out.txt; with write, only that file differs.
 package main
 
 import (
@@ -49,7 +49,7 @@ func run(how string) error {
 		if err := pass(world.Comm, value); err != nil {
 			return fmt.Errorf("step %d: %w", step, err)
 		}
-		// Replicas that run on get a chance to hear of it.
+		// Give replicas that continue a chance to learn of the divergence.
 		time.Sleep(20 * time.Millisecond)
 	}
 	last := ""
@@ -74,7 +74,7 @@ func run(how string) error {
 	return world.Finalize()
 }
 
-// part does what is different at the end at the odd replica.
+// part runs the end of the program, in which the odd replica may differ.
 func part(world *mpj.World, how, last string) error {
 	c, value := world.Comm, []byte(last)
 	if how == "self" {
@@ -98,7 +98,7 @@ func part(world *mpj.World, how, last string) error {
 		}
 	}
 	if last == "print" {
-		time.Sleep(time.Second) // another replica ends first, and speaks for the rank
+		time.Sleep(time.Second) // another replica ends first, and becomes the output leader of the rank
 	}
 	if c.Rank() == 1 && (how == "last" || how == "self" || how == "print" || how == "write") {
 		time.Sleep(3 * time.Second) // both replicas of rank 0 end before the job does
@@ -106,7 +106,7 @@ func part(world *mpj.World, how, last string) error {
 	return nil
 }
 
-// spoil writes into value what differs from replica to replica.
+// spoil stores data in value that differs between replicas.
 func spoil(value []byte, how string, replica int) error {
 	how, which, _ := strings.Cut(how, "=")
 	switch how {
@@ -114,7 +114,7 @@ func spoil(value []byte, how string, replica int) error {
 	case "clock":
 		copy(value, time.Now().Format(time.RFC3339Nano))
 	case "environment":
-		folder, err := os.Getwd() // a process has one of its own
+		folder, err := os.Getwd() // each process has its own
 		if err != nil {
 			return err
 		}

@@ -1,5 +1,6 @@
-// Flood is a program whose rank 0 sends much more than fits anywhere while rank 1
-// does not receive, and then receives all. Both fail if their memory shows it.
+// Flood is a program whose rank 0 sends much more data than all buffers can hold. Rank 1 receives
+// nothing at first, and then receives everything. Both ranks fail if their memory use grows too
+// much.
 //
 //	flood [-mib M] [-quiet D]
 package main
@@ -21,7 +22,7 @@ var (
 )
 
 const (
-	words = 8 << 10   // of a message
+	words = 8 << 10   // numbers in a message
 	most  = 160 << 20 // bytes of memory
 )
 
@@ -69,7 +70,7 @@ func send(world *mpj.World, messages int) error {
 
 func receive(world *mpj.World, messages int) error {
 	time.Sleep(*quiet / 2)
-	if err := checkMemory(); err != nil { // later others may receive already, and this one be behind
+	if err := checkMemory(); err != nil { // later, another replica may receive already while this one is behind
 		return err
 	}
 	time.Sleep(*quiet / 2)
@@ -88,8 +89,8 @@ func receive(world *mpj.World, messages int) error {
 	return nil
 }
 
-// checkMemory fails if the heap holds more than what the library may keep, and as much
-// again for what is not collected yet.
+// checkMemory returns an error if the heap holds more than the library's limits, plus as much again
+// for garbage that has not been collected.
 func checkMemory() error {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -18,7 +18,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// A bomb that nobody stops gives up when it has come so far.
+// A bomb that is not stopped gives up at these limits.
 const (
 	mostChildren    = 1000
 	mostMemory      = 1 << 30
@@ -26,10 +26,10 @@ const (
 	mostDescriptors = 50_000
 )
 
-// child is one of many.
+// child is the main function of a child process: it only sleeps.
 func child() { time.Sleep(time.Hour) }
 
-// forkBomb has as many children as it gets.
+// forkBomb starts as many children as it can.
 func forkBomb(*mpj.World) error {
 	for n := range mostChildren {
 		if err := exec.CommandContext(context.Background(), "sleep", "3600").Start(); err != nil {
@@ -39,7 +39,7 @@ func forkBomb(*mpj.World) error {
 	return stay("fork: got %d children", mostChildren)
 }
 
-// memoryBomb writes to as much memory as it gets.
+// memoryBomb writes to as much memory as it can get.
 func memoryBomb(*mpj.World) error {
 	const step = 16 << 20
 	for n := 0; n < mostMemory; n += step {
@@ -54,7 +54,7 @@ func memoryBomb(*mpj.World) error {
 	return stay("memory: got %d MiB", mostMemory>>20)
 }
 
-// diskBomb writes files, each of 16 MiB, as many as it can.
+// diskBomb writes as many files of 16 MiB as it can.
 func diskBomb(*mpj.World) error {
 	block := make([]byte, 1<<20)
 	for n := 0; n < mostDisk; n += 16 << 20 {
@@ -70,7 +70,7 @@ func diskBomb(*mpj.World) error {
 	return stay("disk: got %d MiB", mostDisk>>20)
 }
 
-// mappedBomb writes through memory to files that have neither a name nor a descriptor any more.
+// mappedBomb writes, through memory mappings, to files without a name or an open descriptor.
 func mappedBomb(*mpj.World) error {
 	const size = 8 << 20
 	for n := 0; n < mostDisk; n += size {
@@ -90,7 +90,7 @@ func mappedBomb(*mpj.World) error {
 	return stay("mapped: got %d MiB", mostDisk>>20)
 }
 
-// undumpableBomb keeps files without a name open, in a process whose descriptors only root may look at.
+// undumpableBomb keeps nameless files open in a process whose descriptors only root may inspect.
 func undumpableBomb(*mpj.World) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return stay("undumpable: stopped at once: %q", err)
@@ -110,7 +110,7 @@ func undumpableBomb(*mpj.World) error {
 	return stay("undumpable: got %d MiB in %d files", mostDisk>>20, len(kept))
 }
 
-// nameless returns a file of that size that has no name any more.
+// nameless returns an open file of the given size without a name.
 func nameless(n int, size int64) (*os.File, error) {
 	f, err := os.Create(fmt.Sprintf("bomb-%d", n))
 	if err != nil {
@@ -119,9 +119,10 @@ func nameless(n int, size int64) (*os.File, error) {
 	return f, errors.Join(os.Remove(f.Name()), f.Truncate(size))
 }
 
-// swapFolders has folders that nobody may look into become links to a file of the owner's, and back,
-// while somebody looks whether he may. It writes, so that somebody does. It says how often he has given himself the
-// right to, which root need not.
+// swapFolders repeatedly exchanges unreadable directories with links to a file of the owner's,
+// while the peer checks the directories' permissions for disk accounting. It writes files to
+// provoke that accounting. It prints how often the peer has given itself permission to read a
+// directory, which root does not need.
 func swapFolders(world *mpj.World) error {
 	exchanges, opened := 0, 0
 	begun := time.Now()
@@ -142,7 +143,7 @@ func swapFolders(world *mpj.World) error {
 	return world.Finalize()
 }
 
-// swapOnce makes folders and links, exchanges them for a while, and removes them.
+// swapOnce makes directories and links, exchanges them for a while, and removes them.
 func swapOnce() (exchanges, opened int, err error) {
 	const pairs = 100
 	for n := range pairs {
@@ -169,8 +170,8 @@ func swapOnce() (exchanges, opened int, err error) {
 	return exchanges, opened, nil
 }
 
-// wokenBomb writes ever more, in one file that it moves all the time, while timers and other processes wake all of it
-// whenever somebody has them stand.
+// wokenBomb writes ever more to one file that it constantly moves. Timers and other processes
+// resume all its processes whenever the peer stops them.
 func wokenBomb(*mpj.World) error {
 	err := errors.Join(os.Mkdir("a", 0o700), os.Mkdir("z", 0o700), os.WriteFile("a/big", nil, 0o600), unruly.Wake(), unruly.Rouse(2))
 	if err != nil {
@@ -192,8 +193,9 @@ func wokenBomb(*mpj.World) error {
 	return stay("woken: got %d MiB", mostDisk>>20)
 }
 
-// hopBomb has processes that each write a little, move it, start the next one, and end. A block is large enough
-// for a few hundred hops to exceed the limit: on a busy machine, programs get a small share of the processors.
+// hopBomb starts chains of processes. Each process writes a little, moves the file, starts the next
+// process, and ends. A block is large enough that a few hundred hops exceed the limit: on a busy
+// machine, programs get a small share of the processors.
 func hopBomb(*mpj.World) error {
 	const chains = 4
 	block := make([]byte, 64<<10)
@@ -208,7 +210,7 @@ func hopBomb(*mpj.World) error {
 	return stay("hop: they hop")
 }
 
-// descriptorBomb opens as many as it can.
+// descriptorBomb opens as many descriptors as it can.
 func descriptorBomb(*mpj.World) error {
 	for n := range mostDescriptors {
 		if _, err := unix.Open(os.DevNull, unix.O_RDONLY, 0); err != nil {
@@ -218,7 +220,7 @@ func descriptorBomb(*mpj.World) error {
 	return stay("descriptors: got %d", mostDescriptors)
 }
 
-// stay says what came of it, and keeps it.
+// stay prints the result of a bomb, and keeps what the bomb holds.
 func stay(format string, a ...any) error {
 	fmt.Printf(format+"\n", a...)
 	time.Sleep(time.Hour)
@@ -239,7 +241,7 @@ func outputFlood(*mpj.World) error {
 	}
 }
 
-// sleepOn has finished, and stays.
+// sleepOn finalizes and then does not exit.
 func sleepOn(world *mpj.World) error {
 	err := world.Finalize()
 	fmt.Println("sleep: finalized")
@@ -247,7 +249,7 @@ func sleepOn(world *mpj.World) error {
 	return err
 }
 
-// daemon leaves a grandchild in a session of its own, and ends.
+// daemon leaves a grandchild in its own session, and ends.
 func daemon(world *mpj.World) error {
 	if err := leaveGhost(); err != nil {
 		return err
@@ -255,7 +257,7 @@ func daemon(world *mpj.World) error {
 	return world.Finalize()
 }
 
-// late does so when the job is over for it.
+// late leaves such a grandchild after it has finalized.
 func late(world *mpj.World) error {
 	if err := world.Finalize(); err != nil {
 		return err
@@ -263,9 +265,9 @@ func late(world *mpj.World) error {
 	return leaveGhost()
 }
 
-// leaveGhost returns when there is one.
+// leaveGhost starts a ghost, and returns when it runs.
 func leaveGhost() error {
-	// The shell is gone at once, so that its child has no parent here.
+	// The shell exits at once, so its child becomes an orphan.
 	c := exec.CommandContext(context.Background(), "sh", "-c", `setsid "$0" "$@" </dev/null >/dev/null 2>&1 &`, self(), "-home="+*home, "-outside="+*outside, "ghost")
 	if err := c.Run(); err != nil {
 		return fmt.Errorf("leave a ghost: %w", err)
@@ -280,7 +282,7 @@ func leaveGhost() error {
 	return fmt.Errorf("no ghost has come")
 }
 
-// ghost is deaf to signals, and writes outside when the program is long gone.
+// ghost ignores signals, and writes outside the scratch directory long after the program has ended.
 func ghost() {
 	ignoreSignals()
 	if err := os.WriteFile("haunted", nil, 0o600); err != nil {
@@ -291,10 +293,10 @@ func ghost() {
 	time.Sleep(time.Hour)
 }
 
-// ignoreSignals ignores all that can be.
+// ignoreSignals ignores all signals that can be ignored.
 func ignoreSignals() { ossignal.Ignore() }
 
-// plantForGood leaves a file wherever it can.
+// plantForGood writes a file wherever it can, and leaves it there.
 func plantForGood() {
 	for _, dir := range []string{*home, *outside} {
 		os.WriteFile(filepath.Join(dir, planted), nil, 0o666)

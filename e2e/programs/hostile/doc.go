@@ -1,13 +1,14 @@
-// Hostile is a program that tries to get out of where it runs, in the ways of a group, or to use
-// the machine up in one way. Of each attempt it says in a line whether it was stopped, and why, or
-// what it got, or that it could not be made; a bomb says how far it came. It changes nothing that it
-// gets hold of, since it also runs where nothing stops it: what it could write it only opens, whom it could
-// signal it leaves alone, and its mounts have no file system.
+// Hostile is a program that attacks its machine. It tries to escape from its sandbox in the ways of
+// one group, or to exhaust one resource. For each attempt it prints a line: that the attempt was
+// stopped, and why; or what it got; or that the attempt could not be made. A bomb prints how far it
+// came. Hostile changes nothing outside its sandbox, since it also runs where nothing stops it. It
+// opens files without writing to them, does not signal the processes that it could signal, and
+// mounts nothing real.
 //
 //	hostile -home DIR -outside DIR -peer PID -victim PID -folder DIR -listener ADDR files|network|processes|kernel
 //	hostile -only ATTEMPT -home DIR ... files|network|processes|kernel
 //	hostile [-home DIR...] fork|memory|disk|mapped|undumpable|swap|woken|hop|descriptors|output|sleep|daemon|late
 //	hostile marked & hostile spy: the second one looks for what the first one, and its own other ranks, have in memory
 //
-// It does so on Linux.
+// It works only on Linux.
 package main

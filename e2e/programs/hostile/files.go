@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// planted is the name of whatever it writes where it must not. The test looks for that from outside.
+// planted is the name of all files that hostile writes in forbidden places. The test looks for them
+// from outside.
 const planted = "p2pmpi-planted"
 
 var files = map[string]attempt{
@@ -90,7 +91,7 @@ func listFolder(dir string) (string, error) {
 	return fmt.Sprint(entries), err
 }
 
-// listHome looks for more than the way to its own folder.
+// listHome succeeds if it sees more of the home than the path to the process's own directory.
 func listHome() (string, error) {
 	entries, err := os.ReadDir(*home)
 	if err == nil && len(entries) == 1 && entries[0].Name() == "scratch" {
@@ -103,8 +104,8 @@ func plant(dir *string, name string) attempt {
 	return func() (string, error) { return plantIn(filepath.Join(*dir, name)) }
 }
 
-// plantIn writes a file, and takes it away again: whoever looks had no chance, but the write
-// was done.
+// plantIn writes a file and removes it again. An observer may miss the file, but the write has
+// succeeded.
 func plantIn(dir string) (string, error) {
 	path := filepath.Join(dir, planted)
 	if err := os.WriteFile(path, []byte("planted"), 0o666); err != nil {
@@ -121,8 +122,8 @@ func plantAny(dirs ...string) attempt {
 	return anyOf(tries...)
 }
 
-// private writes into a folder that a process may have for itself, and leaves that there: the test
-// looks whether it did.
+// private writes into a directory of which a process may have a private instance. It leaves the
+// file there for the test to check.
 func private(dir string) (string, error) {
 	path := filepath.Join(dir, planted)
 	if err := os.WriteFile(path, []byte("planted"), 0o666); err != nil {
@@ -139,8 +140,8 @@ func openToWrite(path string) (string, error) {
 	return path, err
 }
 
-// overwriteSelf sets the length that the program has. As long as it runs the system lets nobody do so who
-// else might.
+// overwriteSelf truncates the program to its present length. While the program runs, the system
+// refuses that with ETXTBSY even to a process with permission, so that error counts as success.
 func overwriteSelf() (string, error) {
 	info, err := os.Stat(self())
 	if err != nil {
@@ -153,7 +154,7 @@ func overwriteSelf() (string, error) {
 	return self(), err
 }
 
-// writable opens files, and writes nothing.
+// writable opens files for writing, and writes nothing.
 func writable(paths ...string) attempt {
 	var tries []attempt
 	for _, path := range paths {
@@ -166,7 +167,7 @@ func throughLink() (string, error) {
 	if err := os.Symlink(filepath.Join(*home, "identity"), "link-to-identity"); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
-	return readFile("link-to-identity") // it stays: the test has it collected
+	return readFile("link-to-identity") // the link stays: the test collects it
 }
 
 func writeThroughLink() (string, error) {
@@ -183,7 +184,7 @@ func throughHardLink() (string, error) {
 	return readFile("hard-link")
 }
 
-// climb looks for the home above its folder.
+// climb looks for the home in the directories above its own.
 func climb() (string, error) {
 	for up := ".."; strings.Count(up, "/") < 12; up += "/.." {
 		if got, err := readFile(filepath.Join(up, "identity")); err == nil {
@@ -200,7 +201,7 @@ func throughRoot(root string) attempt {
 	return func() (string, error) { return readFile(root + *home + "/identity") }
 }
 
-// descriptors looks at what the process has got from its peer.
+// descriptors inspects the descriptors that the process has inherited from its peer.
 func descriptors() (string, error) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -223,7 +224,7 @@ func descriptors() (string, error) {
 	return "", errNothing
 }
 
-// device makes the one that is the machine's memory, and that of its first disk.
+// device makes the devices of the machine's memory and of its first disk, and reads them.
 func device() (string, error) {
 	if err := errors.Join(unix.Mknod("mem", unix.S_IFCHR|0o600, int(unix.Mkdev(1, 1))), unix.Mknod("disk", unix.S_IFBLK|0o600, int(unix.Mkdev(8, 0)))); err != nil {
 		return "", err
@@ -233,7 +234,8 @@ func device() (string, error) {
 	return anyOf(func() (string, error) { return readFile("mem") }, func() (string, error) { return readFile("disk") })()
 }
 
-// byHandle opens the root of the file system that its folder is on, past all mounts.
+// byHandle opens the root of the file system of its directory by a file handle, which bypasses all
+// mounts.
 func byHandle() (string, error) {
 	_, mount, err := unix.NameToHandleAt(unix.AT_FDCWD, ".", 0)
 	if err != nil {
@@ -244,7 +246,7 @@ func byHandle() (string, error) {
 		return "", err
 	}
 	defer unix.Close(here)
-	inode := []byte{2, 0, 0, 0, 0, 0, 0, 0} // the root's on ext4
+	inode := []byte{2, 0, 0, 0, 0, 0, 0, 0} // the root's inode on ext4
 	fd, err := unix.OpenByHandleAt(here, unix.NewFileHandle(1, inode), unix.O_RDONLY)
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EACCES) {
 		return "", err

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bySetuid is the name of an attempt that needs what only root can give.
+// bySetuid is the name of an attempt that needs a file that only root can provide.
 const bySetuid = "be root by a setuid program"
 
 var kernel = map[string]attempt{
@@ -52,9 +52,9 @@ var kernel = map[string]attempt{
 	"a new session with the keys": call("keyctl", raw(unix.SYS_KEYCTL, 1, 0)),
 }
 
-// mount is a call that whoever may mount gets an error from too, another one: there is no such
-// file system, no such folder, no mount. Or it would be done to the machine of whoever runs this
-// without walls.
+// mount is a mount call with invalid arguments. A process with permission gets an error too, but a
+// different one: no such file system, no such directory, or no mount. So the attempt is harmless on
+// a machine without a sandbox.
 func mount(name string, f func() error) attempt {
 	return func() (string, error) {
 		err := f()
@@ -65,7 +65,7 @@ func mount(name string, f func() error) attempt {
 	}
 }
 
-// becomeRoot runs a program that is root for everybody who may be, and says who it is.
+// becomeRoot runs a setuid program of root, and reports the user that it runs as.
 func becomeRoot() (string, error) {
 	out, err := exec.CommandContext(context.Background(), *setuid, "-u").CombinedOutput()
 	said := strings.TrimSpace(string(out))
@@ -78,7 +78,7 @@ func becomeRoot() (string, error) {
 	return "user 0", nil
 }
 
-// privileges are what its status says.
+// privileges reports the privileges in the process's status.
 func privileges() (string, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -99,7 +99,7 @@ func privileges() (string, error) {
 	return strings.Join(got, ", "), nil
 }
 
-// becomeOwner becomes root, who owns the home where tests run, and reads his key.
+// becomeOwner tries to become root, which owns the home where tests run, and reads the owner's key.
 func becomeOwner() (string, error) {
 	err := errors.Join(unix.Setresgid(0, 0, 0), unix.Setresuid(0, 0, 0))
 	got, failed := readFile(*home + "/.ssh/id_ed25519")
@@ -127,7 +127,7 @@ func requestKey() error {
 	return err
 }
 
-// lockMemory locks what a user may lock in all, on most systems.
+// lockMemory locks as much memory as a user may lock in total on most systems.
 func lockMemory() (string, error) {
 	b, err := unix.Mmap(-1, 0, 8<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
@@ -136,7 +136,7 @@ func lockMemory() (string, error) {
 	return "8 MiB", unix.Mlock(b)
 }
 
-// segment makes one of System V, which would outlive it.
+// segment makes a System V shared memory segment, which would outlive the process.
 func segment() error {
 	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o600)
 	if err == nil {
@@ -145,7 +145,7 @@ func segment() error {
 	return err
 }
 
-// queue makes one of POSIX, which would outlive it.
+// queue makes a POSIX message queue, which would outlive the process.
 func queue() (string, error) {
 	name := append([]byte(planted), 0)
 	defer raw(unix.SYS_MQ_UNLINK, uintptr(unsafe.Pointer(&name[0])))()

@@ -21,7 +21,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// What the attacker has found out before.
+// What the attacker knows in advance.
 var (
 	home     = flag.String("home", "/nonexistent", "the owner's and the peer's home")
 	outside  = flag.String("outside", "/nonexistent", "a folder of the owner's, with a file secret and a socket")
@@ -34,17 +34,18 @@ var (
 	only     = flag.String("only", "", "the one attempt that this child makes")
 )
 
-// An attempt says what it got, or returns why nothing.
+// An attempt returns what it got, or an error that states why it got nothing.
 type attempt func() (got string, err error)
 
-// errUntried is of an attempt that could not be made, and so proves nothing.
+// errUntried is the error of an attempt that could not be made, and so proves nothing.
 var errUntried = errors.New("not tried")
 
-// ownChild is no attempt: children can work.
+// ownChild is not an attempt: it checks that children can work.
 const ownChild = "own child"
 
-// groups are the attempts that leave the machine in peace. Each is made in a child, which may be
-// killed for it, but those that look at what the process itself has got.
+// groups are the attempts that do not disturb the machine. Each runs in a child process, because
+// the system may kill it for the attempt. The exceptions are attempts that inspect the process
+// itself.
 var groups = map[string]map[string]attempt{
 	"files":     files,
 	"network":   network,
@@ -52,7 +53,7 @@ var groups = map[string]map[string]attempt{
 	"kernel":    kernel,
 }
 
-// bombs use up what a machine has, or do not end.
+// bombs exhaust a resource of the machine, or do not end.
 var bombs = map[string]func(*mpj.World) error{
 	"fork":        forkBomb,
 	"memory":      memoryBomb,
@@ -71,7 +72,7 @@ var bombs = map[string]func(*mpj.World) error{
 	"spy":         spy,
 }
 
-// roles are what children do.
+// roles are the main functions of child processes.
 var roles = map[string]func(){"child": child, "ghost": ghost, "decoy": decoy}
 
 func main() {
@@ -94,7 +95,7 @@ func run(word string) error {
 	if err != nil {
 		return err
 	}
-	// What cannot do what it may proves nothing by what it may not.
+	// If allowed operations fail too, the failure of forbidden ones proves nothing.
 	if err := os.WriteFile("own", nil, 0o600); err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func alone(group map[string]attempt) error {
 	return nil
 }
 
-// report prints one line.
+// report makes an attempt and prints its line.
 func report(name string, try attempt) {
 	switch got, err := try(); {
 	case errors.Is(err, errUntried):
@@ -145,8 +146,9 @@ func report(name string, try attempt) {
 	}
 }
 
-// inChild makes an attempt in a process of its own: a system that kills for the call has stopped it. A
-// child that ends in any other way without a word has not tried.
+// inChild makes an attempt in a child process. If the system kills the child for a system call, the
+// attempt was stopped. If the child ends without output for another reason, the attempt was not
+// made.
 func inChild(name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -182,10 +184,10 @@ func self() string {
 	return path
 }
 
-// errNothing is of an attempt that found nothing to take.
+// errNothing is the error of an attempt that found nothing to take.
 var errNothing = errors.New("nothing there")
 
-// anyOf makes the attempts one after the other until one gets something.
+// anyOf makes the attempts one after the other until one succeeds.
 func anyOf(tries ...attempt) attempt {
 	return func() (string, error) {
 		var all error
@@ -200,8 +202,8 @@ func anyOf(tries ...attempt) attempt {
 	}
 }
 
-// call is a system call that has no sensible arguments: any error but a refusal says that the
-// system would have done it.
+// call is a system call without useful arguments. Any error except a refusal shows that the system
+// would have executed the call.
 func call(name string, f func() error) attempt {
 	return func() (string, error) {
 		err := f()
@@ -214,7 +216,7 @@ func call(name string, f func() error) attempt {
 	}
 }
 
-// raw is a call by number.
+// raw returns a function that makes a system call by its number.
 func raw(number uintptr, args ...uintptr) func() error {
 	return func() error {
 		var a [6]uintptr

@@ -37,7 +37,7 @@ var processes = map[string]attempt{
 	"take all of the owner's timers":    timers,
 }
 
-// seeOthers looks for whoever has a peer's home, or a neighbour's folder, on the command line.
+// seeOthers looks for processes of a peer or a neighbour by their command lines.
 func seeOthers() (string, error) {
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil || len(lines) == 0 {
@@ -56,7 +56,7 @@ func signal(pid *int) attempt {
 	return func() (string, error) { return fmt.Sprint("process ", *pid), unix.Kill(*pid, 0) }
 }
 
-// trace takes hold of a process without stopping it, which ends with this one.
+// trace attaches to a process without stopping it, until this process ends.
 func trace(pid *int) attempt {
 	const seize = 0x4206
 	return func() (string, error) {
@@ -67,11 +67,11 @@ func trace(pid *int) attempt {
 func memory(pid *int) attempt {
 	return func() (string, error) {
 		local := make([]byte, 8)
-		remote := []unix.RemoteIovec{{Base: 0x400000, Len: len(local)}} // where programs begin
+		remote := []unix.RemoteIovec{{Base: 0x400000, Len: len(local)}} // where programs usually begin
 		iov := []unix.Iovec{{Base: &local[0]}}
 		iov[0].SetLen(len(local))
 		_, err := unix.ProcessVMReadv(*pid, iov, remote, 0)
-		if errors.Is(err, unix.EFAULT) { // not there, but it looked
+		if errors.Is(err, unix.EFAULT) { // the address is not mapped, but the call was allowed
 			err = nil
 		}
 		return fmt.Sprintf("%q", local), err
@@ -86,7 +86,7 @@ func openToRead(path string) (string, error) {
 	return path, err
 }
 
-// handle gets one of a process, and by it one of its files.
+// handle gets a handle of a process, and through it one of its open files.
 func handle(pid *int) attempt {
 	return func() (string, error) {
 		fd, err := unix.PidfdOpen(*pid, 0)
@@ -102,7 +102,8 @@ func handle(pid *int) attempt {
 	}
 }
 
-// enter enters a namespace with one thread, which has a working folder of its own for that if it may.
+// enter enters a namespace with one thread. It first unshares the thread's working directory, if it
+// may.
 func enter(path string, kind int, pid *int) attempt {
 	return func() (string, error) {
 		runtime.LockOSThread() // until this process ends
@@ -116,9 +117,9 @@ func enter(path string, kind int, pid *int) attempt {
 	}
 }
 
-// setPriority gives the peer the priority that it has.
+// setPriority sets the peer's priority to its present value.
 func setPriority() (string, error) {
-	now, err := unix.Getpriority(unix.PRIO_PROCESS, *peer) // 20 is usual, 1 is last
+	now, err := unix.Getpriority(unix.PRIO_PROCESS, *peer) // 20 is the default, 1 the lowest
 	if err != nil {
 		return "", err
 	}
@@ -141,7 +142,7 @@ func raiseLimits() (string, error) {
 			return "", err
 		}
 		if l.Max == unix.RLIM_INFINITY {
-			continue // not limited by this
+			continue // this limit does not restrict the process
 		}
 		l.Max++
 		if err := unix.Setrlimit(what, &l); err == nil {
@@ -151,7 +152,8 @@ func raiseLimits() (string, error) {
 	return "", errNothing
 }
 
-// timers makes more than a user with few programs needs: all that he has come from one store.
+// timers creates more timers than a user with few programs needs, because all timers of a user come
+// from one pool.
 func timers() (string, error) {
 	const most = 2000
 	for n := range most {
@@ -167,10 +169,10 @@ func spared() (string, error) {
 	return "oom_score_adj", os.WriteFile("/proc/self/oom_score_adj", []byte("-500"), 0)
 }
 
-// decoy is a process that anybody of its user may get hold of, until its standard input ends.
+// decoy is a process that any process of its user may trace, until its standard input ends.
 func decoy() {
 	anybody := ^uintptr(0)
-	unix.Prctl(unix.PR_SET_PTRACER, anybody, 0, 0, 0) // an error means that nobody asks
+	unix.Prctl(unix.PR_SET_PTRACER, anybody, 0, 0, 0) // fails only where the kernel has no such restriction
 	fmt.Println("decoy: is there")
 	io.Copy(io.Discard, os.Stdin)
 }

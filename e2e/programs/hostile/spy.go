@@ -19,14 +19,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// markAt is where each process that is marked has its mark in memory: a word, and a number of its own.
+// markAt is the address of the mark in the memory of each marked process. A mark consists of a word
+// and a number unique to the process.
 const (
 	markAt   = 1 << 30
 	markWord = "p2pmpi-mark-"
 	markLen  = len(markWord) + 16
 )
 
-// mark puts one there.
+// mark places the mark of this process.
 func mark() (own []byte, err error) {
 	at, err := unix.MmapPtr(-1, 0, unsafe.Add(nil, markAt), 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_FIXED_NOREPLACE)
 	if err != nil {
@@ -40,7 +41,7 @@ func mark() (own []byte, err error) {
 	return own, nil
 }
 
-// marked is what a spy is after.
+// marked is the target of a spy.
 func marked(*mpj.World) error {
 	if _, err := mark(); err != nil {
 		return err
@@ -48,8 +49,8 @@ func marked(*mpj.World) error {
 	return stay("marked")
 }
 
-// spy looks for the marks of all other processes of the machine: of the same job, whose ranks have
-// theirs too, and of others.
+// spy looks for the marks of all other processes on the machine: of the ranks of its own job, which
+// have marks too, and of other jobs.
 func spy(world *mpj.World) error {
 	own, err := mark()
 	if err != nil {
@@ -58,20 +59,20 @@ func spy(world *mpj.World) error {
 	if err := mpj.Barrier(world.Comm); err != nil {
 		return err
 	}
-	// A way to look that does not lead to its own proves nothing.
+	// If a method does not find the process's own mark, its failure proves nothing.
 	if got, err := readByFile(os.Getpid()); !errors.Is(err, fs.ErrNotExist) && !bytes.Equal(got, own) {
 		return fmt.Errorf("read its own memory: %q, %w", got, err)
 	}
 	report("read others' memory by a call", func() (string, error) { return seekMark(own, numbers(), readByCall) })
 	report("read others' memory by a file", func() (string, error) { return seekMark(own, seen(), readByFile) })
 	report("trace others", func() (string, error) { return seize(numbers()) })
-	if err := mpj.Barrier(world.Comm); err != nil { // the others look for this one's, too
+	if err := mpj.Barrier(world.Comm); err != nil { // the other ranks look for this rank's mark, too
 		return err
 	}
 	return world.Finalize()
 }
 
-// numbers are all that processes may have.
+// numbers yields all process IDs that may exist.
 func numbers() iter.Seq[int] {
 	most := 1 << 22
 	if text, err := os.ReadFile("/proc/sys/kernel/pid_max"); err == nil {
@@ -83,7 +84,7 @@ func numbers() iter.Seq[int] {
 	}
 }
 
-// seen are the numbers of the processes that it sees.
+// seen yields the IDs of the processes that this process sees.
 func seen() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		folders, _ := filepath.Glob("/proc/[0-9]*")
@@ -95,7 +96,7 @@ func seen() iter.Seq[int] {
 	}
 }
 
-// seekMark looks for a mark in processes, until it has found one that is not its own.
+// seekMark looks for marks in processes, until it finds one that is not its own.
 func seekMark(own []byte, pids iter.Seq[int], look func(pid int) ([]byte, error)) (string, error) {
 	if _, err := look(os.Getpid()); errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) {
 		return "", fmt.Errorf("not even its own: %w", err)
@@ -127,7 +128,7 @@ func readByFile(pid int) ([]byte, error) {
 	return got, err
 }
 
-// seize takes hold of any process, which ends with this one.
+// seize attaches to any process, until this process ends.
 func seize(pids iter.Seq[int]) (string, error) {
 	const seize = 0x4206
 	if err := raw(unix.SYS_PTRACE, seize, 1<<30, 0, 0)(); !errors.Is(err, unix.ESRCH) {

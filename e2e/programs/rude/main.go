@@ -1,6 +1,6 @@
-// Rude is a program with bad manners, one for each word on its command line: it
-// floods its output, writes what is no text, closes what it was given, leaves
-// children behind, and enters and leaves the job at the wrong time.
+// Rude is a program that misbehaves, in one way for each word on its command line. It floods its
+// output, writes binary data, closes inherited descriptors, leaves children behind, and enters and
+// leaves the job at the wrong time.
 //
 //	rude init lines=1000 barrier finalize
 //	rude init only=1 exit=3 barrier finalize
@@ -44,7 +44,7 @@ var manners = map[string]func(arg string) error{
 }
 
 var (
-	world *mpj.World // after init
+	world *mpj.World // set by init
 	skip  bool       // the next word is for another rank
 )
 
@@ -97,7 +97,7 @@ func long(arg string) error {
 	return err
 }
 
-// binary=K prints K bytes of any value.
+// binary=K prints K bytes of arbitrary values.
 func binary(arg string) error {
 	b := make([]byte, number(arg))
 	x := uint32(rank() + 1)
@@ -112,7 +112,7 @@ func binary(arg string) error {
 // closeStdout closes standard output.
 func closeStdout(string) error { return os.Stdout.Close() }
 
-// orphans=K leaves K children that hold the pipes, each in a session of its own.
+// orphans=K leaves K children that hold the pipes, each in its own session.
 func orphans(arg string) error {
 	for range number(arg) {
 		c := exec.CommandContext(context.Background(), "setsid", "sleep", "1000")
@@ -124,7 +124,7 @@ func orphans(arg string) error {
 	return nil
 }
 
-// file writes so many MiB, the same at all replicas, into file.bin.
+// file=K writes K MiB, the same at all replicas, into file.bin.
 func file(arg string) error {
 	block := make([]byte, 1<<20)
 	rand.NewChaCha8([32]byte{byte(rank())}).Read(block)
@@ -141,7 +141,7 @@ func file(arg string) error {
 	return f.Close()
 }
 
-// initialize enters the job.
+// init enters the job.
 func initialize(string) (err error) {
 	world, err = mpj.Init(context.Background())
 	return err
@@ -167,19 +167,19 @@ func say(arg string) error {
 	return err
 }
 
-// tail prints without a newline at the end.
+// tail=TEXT prints a text without a final newline.
 func tail(arg string) error {
 	_, err := fmt.Print(arg)
 	return err
 }
 
-// stderr=TEXT prints a line there.
+// stderr=TEXT prints a line to standard error.
 func stderr(arg string) error {
 	_, err := fmt.Fprintln(os.Stderr, arg)
 	return err
 }
 
-// bulk=K sends K bytes around the ring and checks what comes.
+// bulk=K sends K bytes around the ring and checks the received bytes.
 func bulk(arg string) error {
 	n, me := world.Size(), world.Rank()
 	out, in := bytes.Repeat([]byte{byte(me)}, number(arg)), make([]byte, number(arg))
@@ -210,7 +210,7 @@ func small(arg string) error {
 	return nil
 }
 
-// only=R has only rank R do the next word.
+// only=R makes only rank R execute the next word.
 func only(arg string) error {
 	skip = rank() != number(arg)
 	return nil

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Offsets into what a filter sees of a system call (struct seccomp_data).
+// Offsets into the description of a system call that a filter gets (struct seccomp_data).
 const (
 	offsetNumber = 0
-	offsetFirst  = 16 // argument, its lower half
+	offsetFirst  = 16 // first argument, lower half
 )
 
-// listen has the kernel ask whoever reads the descriptor that it returns when
-// this thread, or the program that it becomes, asks for the time of day.
+// listen installs a filter for this thread, and for the program that it becomes. When it asks for
+// the time of day, the kernel asks the process that reads the returned descriptor.
 func listen() (int, error) {
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offsetNumber},

@@ -1,14 +1,13 @@
 //go:build linux && amd64
 
-// Stepped runs a program whose clock a test can step, while all others keep theirs.
-// The program is what it always is: the kernel asks this one what time it is.
+// Stepped runs a program whose clock a test can step, while all other programs keep the right time.
+// The program is not modified: the kernel asks this process for the time.
 //
 //	stepped FILE PROGRAM [ARG]...
 //
-// FILE has the seconds by which the clock is wrong, and may change at any time;
-// without it the clock is right. FILE.ready is there once the program's clock can be
-// stepped; where the system does not allow that, the program runs with the
-// usual clock.
+// FILE contains the seconds by which the clock is wrong, and may change at any time; without it the
+// clock is right. FILE.ready exists once the program's clock can be stepped. Where the system does
+// not allow that, the program runs with the usual clock.
 //
 //	stepped, becomes PROGRAM by exec            its child
 //	  seccomp filter: clock_gettime(REALTIME) ──► listener: writes the time into the
@@ -16,8 +15,8 @@
 //	  stopped at exec ───────────────────────────► takes the vDSO away, with which a
 //	                                              program reads the clock by itself
 //
-// What PROGRAM starts has a vDSO again, and so the right time, but if it asks the
-// system itself. Time that is only measured (CLOCK_MONOTONIC) stays as it is.
+// Programs that PROGRAM starts have a vDSO again, and so get the right time, unless they make the
+// system call. The monotonic clock (CLOCK_MONOTONIC) is not changed.
 package main
 
 import (
@@ -31,8 +30,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The thread that installs the filter and is traced has to be that which executes
-// the program, and the parent of the child: the process's first.
+// The thread that installs the filter and is traced must also execute the program and be the parent
+// of the child. So it must be the process's first thread.
 func init() { runtime.LockOSThread() }
 
 const serving = "-serve"
@@ -55,7 +54,7 @@ func main() {
 	os.Exit(1)
 }
 
-// run becomes the program; it returns only an error.
+// run replaces this process by the program; it returns only an error.
 func run(name string, args []string) error {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -64,8 +63,7 @@ func run(name string, args []string) error {
 	return syscall.Exec(path, args, os.Environ())
 }
 
-// attach starts the child, and returns when it has the listener and traces this
-// thread.
+// attach starts the child, and returns when the child has the listener and traces this thread.
 func attach(file string) error {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -90,7 +88,7 @@ func attach(file string) error {
 	if err := unix.Sendmsg(ends[0], []byte{0}, unix.UnixRights(listener), nil, 0); err != nil {
 		return os.NewSyscallError("sendmsg", err)
 	}
-	theirs.Close() // so that the child's end closes when it ends
+	theirs.Close() // so that the read below ends if the child ends
 	if n, err := unix.Read(ends[0], make([]byte, 1)); n != 1 || err != nil {
 		return fmt.Errorf("the child is not there: %w", err)
 	}

@@ -18,8 +18,8 @@ import (
 // socket is the child's descriptor of the socket to its parent.
 const socket = 3
 
-// serve is the child: it takes over the listener, has the parent become the program
-// without a vDSO, and then tells it the time.
+// serve is the main function of the child. It takes over the listener, waits until the parent has
+// become the program without a vDSO, and then answers its requests for the time.
 func serve(file string) error {
 	program := os.Getppid()
 	oob := make([]byte, unix.CmsgSpace(4))
@@ -47,8 +47,8 @@ func serve(file string) error {
 	return answer(rights[0], file)
 }
 
-// A question is what the kernel asks (struct seccomp_notif), and a reply what it
-// is told (struct seccomp_notif_resp).
+// A question is a request of the kernel (struct seccomp_notif), and a reply the answer (struct
+// seccomp_notif_resp).
 type (
 	question struct {
 		id         uint64
@@ -66,12 +66,12 @@ type (
 	}
 )
 
-// answer tells the time until the program has ended.
+// answer answers requests for the time until the program has ended.
 func answer(listener int, file string) error {
 	for {
 		var q question
 		if err := ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&q)); errors.Is(err, unix.EINTR) || errors.Is(err, unix.ENOENT) {
-			continue // a signal came between, at either side
+			continue // a signal interrupted either side
 		} else if err != nil {
 			return err
 		}
@@ -92,14 +92,14 @@ func ioctl(fd int, request uintptr, argument unsafe.Pointer) error {
 	return nil
 }
 
-// step is how wrong the clock is.
+// step returns the error of the clock.
 func step(file string) time.Duration {
 	text, _ := os.ReadFile(file)
-	seconds, _ := strconv.Atoi(strings.TrimSpace(string(text))) // 0 of none
+	seconds, _ := strconv.Atoi(strings.TrimSpace(string(text))) // 0 without a file
 	return time.Duration(seconds) * time.Second
 }
 
-// tell writes the time to where a thread of the program wants it.
+// tell writes the time to the address that a thread of the program has passed.
 func tell(thread int, address uint64, now time.Time) error {
 	timespec := binary.LittleEndian.AppendUint64(nil, uint64(now.Unix()))
 	timespec = binary.LittleEndian.AppendUint64(timespec, uint64(now.Nanosecond()))

@@ -18,8 +18,8 @@ const (
 	auxVDSO   = 33
 )
 
-// hideVDSO lets the parent, which this thread has seized, go on until it executes its
-// program, and takes the vDSO out of what that is told.
+// hideVDSO lets the parent, which this thread has seized, continue until it executes its program.
+// It then removes the vDSO from the program's auxiliary vector.
 func hideVDSO(program int) error {
 	if err := unix.PtraceInterrupt(program); err != nil {
 		return os.NewSyscallError("ptrace", err)
@@ -40,7 +40,7 @@ func hideVDSO(program int) error {
 				err = e
 			}
 			return err
-		case !seen: // interrupted, as wished: now it may be told what to stop at
+		case !seen: // the requested interruption: only now can the options be set
 			seen = true
 			if err := unix.PtraceSetOptions(program, unix.PTRACE_O_TRACEEXEC); err != nil {
 				return os.NewSyscallError("ptrace", err)
@@ -57,8 +57,8 @@ func hideVDSO(program int) error {
 	}
 }
 
-// hide has the program ignore the vDSO's place in the auxiliary vector. That is on
-// its stack, above the arguments and the environment.
+// hide overwrites the vDSO's entry in the program's auxiliary vector, so that the program ignores
+// it. The vector is on the program's stack, above the arguments and the environment.
 func hide(program int) error {
 	var registers unix.PtraceRegs
 	if err := unix.PtraceGetRegs(program, &registers); err != nil {
@@ -81,7 +81,7 @@ func hide(program int) error {
 		return err
 	}
 	at += 8 * int64(arguments+1)
-	for last := uint64(1); last != 0; { // environment
+	for last := uint64(1); last != 0; { // skip the environment
 		if last, err = word(); err != nil {
 			return err
 		}

@@ -1,10 +1,9 @@
-// Stepper is a program whose every answer is known, for killing things at it.
-// Each step it exchanges a number around the ring, then lets rank 0 take one
-// number from each other rank in any order (wildcard receives), and prints one
-// line at each rank now and then.
+// Stepper is a target for fault injection whose every answer is known. In each step it exchanges a
+// number around the ring. Then rank 0 receives one number from each other rank in any order
+// (wildcard receives). Each rank prints one line at intervals.
 //
 //	stepper [-steps K | -for D] [-every J] [-work D] [-pause D [-pacer]] [-save J [-state MiB]]
-//		[-exit S -at K] [-abort S] [-panic] [-stuck]
+//		[-exit S] [-abort S] [-panic] [-stuck] [-write FILE]
 package main
 
 import (
@@ -95,7 +94,7 @@ func run() error {
 	return world.Finalize()
 }
 
-// goOn reports whether there is another step, for all ranks alike.
+// goOn reports whether there is another step; the result is the same at all ranks.
 func goOn(world *mpj.World, step int, began float64) (bool, error) {
 	if *last == 0 {
 		return step < *steps, nil
@@ -125,7 +124,7 @@ func misbehave(world *mpj.World) error {
 	return nil
 }
 
-// ring sends x to the next rank and returns what comes from the one before.
+// ring sends x to the next rank and returns the number from the previous one.
 func ring(c *mpj.Comm, x int64) (int64, error) {
 	n, me := c.Size(), c.Rank()
 	out, in := []int64{x*int64(n) + int64(me)}, []int64{0}
@@ -136,8 +135,8 @@ func ring(c *mpj.Comm, x int64) (int64, error) {
 	return in[0], err
 }
 
-// gatherAnyOrder adds up x over all ranks at rank 0, in the order of arrival,
-// and gives everybody the result.
+// gatherAnyOrder sums x over all ranks at rank 0, in the order of arrival, and returns the result
+// at every rank.
 func gatherAnyOrder(c *mpj.Comm, x int64) (int64, error) {
 	result := []int64{x}
 	if c.Rank() != 0 {
@@ -156,7 +155,7 @@ func gatherAnyOrder(c *mpj.Comm, x int64) (int64, error) {
 	return result[0], mpj.Bcast(c, result, 0)
 }
 
-// spin computes for d, as a program does that does not call mpj.
+// spin computes for d without calling mpj, as a real program does.
 func spin(d time.Duration) {
 	for start := time.Now(); time.Since(start) < d; {
 	}

@@ -7,10 +7,10 @@ import (
 	"io"
 )
 
-// A state is all that a rank has to know to go on.
+// A state is the data that a rank needs to resume.
 type state struct {
 	step, sum int64
-	ballast   []byte // each byte its index, and one more for each step that came by
+	ballast   []byte // each byte is its index, plus one for each step that has changed it
 }
 
 func newState(size int) *state {
@@ -21,7 +21,7 @@ func newState(size int) *state {
 	return s
 }
 
-// add ends a step.
+// add completes a step.
 func (s *state) add(x int64) {
 	s.sum += x
 	if n := int64(len(s.ballast)); n > 0 {
@@ -29,7 +29,7 @@ func (s *state) add(x int64) {
 	}
 }
 
-// check holds that the ballast is what the steps have made of it.
+// check returns an error unless the ballast is the result of the steps.
 func (s *state) check() error {
 	n := int64(len(s.ballast))
 	for i, b := range s.ballast {

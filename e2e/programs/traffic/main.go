@@ -1,9 +1,9 @@
-// Traffic sends messages of random lengths between random ranks, and checks every
-// byte. Now and then each rank prints the checksum of all that it has received.
+// Traffic sends messages of random lengths between random ranks, and checks every byte. At
+// intervals each rank prints the checksum of all payloads that it has received.
 //
 //	traffic [-rounds K] [-every J] [-seed S] [-most BYTES] [-pause D]
 //
-// The package e2e/internal/traffic knows what is sent, and what is printed then.
+// The package e2e/internal/traffic defines the messages and the expected output.
 package main
 
 import (
@@ -52,9 +52,9 @@ func run() error {
 	return world.Finalize()
 }
 
-// exchange sends and receives this rank's part of a round, all at once, and returns
-// the checksum with what has come. A message that is too long for its buffer is an
-// error of Waitall.
+// exchange sends and receives this rank's part of a round, all at once. It returns the checksum
+// after adding the received payloads. A message that is too long for its buffer is an error of
+// Waitall.
 func exchange(c *mpj.Comm, messages []traffic.Message, sum uint64) (uint64, error) {
 	var requests []*mpj.Request
 	var wanted, got [][]byte

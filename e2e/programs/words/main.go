@@ -1,8 +1,7 @@
-// Words counts the words of the files that a list names, each on its line: a
-// second opinion on what the example wordcount counts in a job, found with a
-// regular expression by a single process that knows nothing of mpj. It is a
-// program of its own because the race detector, which slows such loops down ten
-// times, has nothing to find in it.
+// Words counts the words of the files in a list, one name per line. It is an independent check of
+// the example wordcount, which counts them in a job. A single process that does not use mpj finds
+// the words with a regular expression. It is a separate program because the race detector slows
+// such loops down ten times and has nothing to find in them.
 //
 //	words LIST
 package main

@@ -12,17 +12,17 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// What a p2pboot that lies does otherwise than one that does not: this file is added to the package
-// when the test builds it. say and tick of a job begin with a call of these functions, as does
-// the sending of output.
+// This file is the difference between a p2pboot that lies and an honest one. The test adds it to
+// the package when it builds the liar. The functions say and tick of a job, and the sending of
+// output, begin with calls of these functions.
 
-// lie returns what this peer lies about now: what is in the file that LIE names.
+// lie returns the present lie of this peer: the content of the file that LIE names.
 func lie() string {
 	b, _ := os.ReadFile(os.Getenv("LIE"))
 	return string(b)
 }
 
-// lieAbout returns what the job says in place of m.
+// lieAbout returns the messages that the job sends in place of m.
 func (j *job) lieAbout(m *jobpb.FromPeer) (said []*jobpb.FromPeer) {
 	switch b := m.Body.(type) {
 	case *jobpb.FromPeer_Account:
@@ -57,7 +57,7 @@ func (j *job) lieAbout(m *jobpb.FromPeer) (said []*jobpb.FromPeer) {
 	return []*jobpb.FromPeer{m}
 }
 
-// lieAboutOutput returns what the job sends in place of m; nil: nothing.
+// lieAboutOutput returns the message that the job sends in place of m, or nil for none.
 func lieAboutOutput(m *jobpb.FromPeer) *jobpb.FromPeer {
 	switch o := m.GetOutput(); {
 	case lie() == "prints nothing", lie() == "ends early", lie() == "never ends its output" && o.End:
