@@ -8,9 +8,9 @@ type region struct {
 	limit         int32   // number of steps after which a point counts as part of the set
 }
 
-// row computes the steps of one row of pixels, counted from the top. For each pixel it stores after
-// how many steps of z -> z² + c the value leaves the circle of radius 2, or 0 if it is still inside
-// after limit steps.
+// row computes the steps of one row of pixels, counted from the top. For each pixel it stores the
+// number of steps of z -> z² + c after which z leaves the circle of radius 2. It stores 0 if z is
+// still inside after limit steps.
 //
 // Here and below, conversions to float64 prevent the fusion of a product and a sum into one
 // instruction. Processors with that instruction would paint another picture.

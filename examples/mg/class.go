@@ -10,7 +10,7 @@ type class struct {
 	norm       float64
 }
 
-// A stencil holds the weights of a point itself, of the 6 nearest points around it, of the next 12
+// A stencil holds four weights: of a point itself, of its 6 nearest neighbours, of the next 12
 // across the edges, and of the last 8 across the corners.
 type stencil [4]float64
 

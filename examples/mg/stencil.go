@@ -4,8 +4,8 @@ package main
 // the sums of the four nearest neighbours and of the four diagonal neighbours. Three adjacent
 // points share these sums, which saves many additions.
 
-// around sets, for each point along row (j, k), near to the sum of the 4 nearest points in the
-// plane across x, and far to the sum of the 4 diagonal points.
+// around computes two sums for each point along row (j, k), over its neighbours in the plane across
+// x. near gets the sum of the 4 nearest points, and far that of the 4 diagonal points.
 func (f *field) around(j, k int, near, far []float64) {
 	sum4(near, f.row(j-1, k), f.row(j+1, k), f.row(j, k-1), f.row(j, k+1))
 	sum4(far, f.row(j-1, k-1), f.row(j+1, k-1), f.row(j-1, k+1), f.row(j+1, k+1))

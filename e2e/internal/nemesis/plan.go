@@ -50,8 +50,8 @@ const (
 // placement.
 const Liar = 1
 
-// printsSomethingElse is a lie that is not detected in a job that another submitter process resumes, because
-// that process does not have all that the job has printed.
+// printsSomethingElse is a lie that is not detected in a job that another submitter process
+// resumes, because that process does not have all output of the job.
 const printsSomethingElse = "prints something else"
 
 // Lies lists what a peer can lie about, as implemented in e2e/testdata/liar/lie.go.

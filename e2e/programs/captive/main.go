@@ -1,5 +1,5 @@
-// Captive is a module that tries to reach more than its scratch directory. It prints what it has
-// reached, and exits with status 1 if it has reached anything.
+// Captive is a module that tries to reach more than its scratch directory. It prints each success,
+// and exits with status 1 if it has reached anything.
 //
 //	captive FILE...    the files of the owner that it tries to read
 package main

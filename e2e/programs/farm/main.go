@@ -1,6 +1,6 @@
 // Farm is a target for fault injection in which everything depends on the order of arrival. Rank 0
-// gives a new task to each worker that answers. Each answer is a hash of all that its worker has
-// received. Rank 0 computes the same hash (package farm of e2e/internal), so it detects at once
+// gives a new task to each worker that answers. Each answer is a hash of everything that its worker
+// has received. Rank 0 computes the same hash (package farm of e2e/internal), so it detects at once
 // when two replicas saw different orders. At intervals all ranks print the hash of the order, and
 // rank 0 also prints the order, which determines the whole output.
 //

@@ -17,13 +17,12 @@ import (
 //	            straight from the sender's buffer to the receiver's
 //	            (or the receiver fetches it: see reading.go)
 //
-// Long and synchronous messages use rendezvous. So do messages for which the receiver has granted
-// no more credit, which bounds the memory of the receiver. On a channel that may break, messages of
-// medium length are also sent eagerly, but from the sender's buffer. They are done when
-// acknowledged: a round trip there costs more than on a ring. All frames except Ack are numbered
-// for each pair of processes and kept until acknowledged, unless the channel is a ring, which
-// cannot break. So the sender can repeat them on a new channel, and the receiver can discard
-// duplicates.
+// Long and synchronous messages use rendezvous. So do messages for which the sender has no credit
+// left, which bounds the memory of the receiver. On a channel that may break, messages of medium
+// length are also sent eagerly, but from the sender's buffer. They are done when acknowledged: a
+// round trip there costs more than on a ring. All frames except Ack are numbered for each pair of
+// processes and kept until acknowledged, unless the channel is a ring, which cannot break. So the
+// sender can repeat them on a new channel, and the receiver can discard duplicates.
 
 // unopened is the limits of an outlet whose channel is not open yet.
 var unopened = channel.Limits{Copied: 64 << 10}

@@ -65,7 +65,7 @@
 //
 // A slow replica is neither failed nor dropped for its lag. Senders to it wait once it is far
 // behind, and from then on the job runs at its pace. Until then the fastest replica sets the pace,
-// which lets a replica that should become master (pace.go) get ahead.
+// so a replica that should become master can get ahead (pace.go).
 //
 // Replication adds no deadlock. A send transmits its message before it waits, so a waiting send
 // withholds nothing that another process needs. The matching of that message ends the wait as well.

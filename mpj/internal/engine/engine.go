@@ -34,7 +34,7 @@ type Config struct {
 	Diverged func(protection.Divergence)
 	// Past is the message log of this process, for replicas that join its rank later; nil if no
 	// replica will join. The engine closes it. The engine calls Unkept with the reason when it
-	// drops the log: for good or, reported once, until the program's next checkpoint.
+	// drops the log: permanently or, reported once, until the program's next checkpoint.
 	Past   *Past
 	Unkept func(why string, forGood bool)
 	// Joined is called, if this process is new in a running rank, once it has caught up with its
@@ -113,7 +113,7 @@ type Engine struct {
 	held     map[letter]*heldSend      // sends that have started and are not done
 	receipts map[letter]struct{}       // receipts for synchronous sends that this process has yet to make
 	asked    map[letter][]view.Process // processes to tell when a message has been matched
-	// lent counts the users of a payload that a send has copied, if its memory is to be reused. The
+	// lent counts the users of a payload that a send has copied, if its memory will be reused. The
 	// users are the protocol and the queues that contain the payload.
 	lent map[*byte]int
 

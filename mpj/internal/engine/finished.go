@@ -56,8 +56,8 @@ func hasFinished(v view.View, rank int) bool {
 	return finished
 }
 
-// over reports whether no more messages come from source. A joining process still gets messages of
-// finished ranks from other processes.
+// over reports whether source sends nothing more. A joining process still gets messages of finished
+// ranks from other processes.
 func (e *Engine) over(source int) bool {
 	return e.anyFinished && !e.undrained && source >= 0 && e.finished[source] && (e.protocol == nil || e.whole)
 }

@@ -108,7 +108,7 @@ func (f *flow) next(name letter, size int) heldSend {
 }
 
 // done reports whether the live replicas of h's destination lack so little that h is done. A
-// replica that has not yet reported what it has received does not count.
+// replica that has not reported yet does not count.
 func (f *flow) done(h *heldSend, c *credits, live func(replica int) bool) bool {
 	quick, none := h.matched, true
 	for k := range f.taken {
@@ -138,14 +138,14 @@ func (h *heldSend) report(replica int) {
 }
 
 // grow makes room for a number of replicas. New ones replay their rank's message log first, and do
-// not count before they report what they have received.
+// not count before their first report.
 func (f *flow) grow(replicas int) {
 	for len(f.taken) < replicas {
 		f.taken, f.heard = append(f.taken, tally{}), append(f.heard, false)
 	}
 }
 
-// hear records a replica's report of what it has received. An older report has no effect.
+// hear records a replica's report of received bytes. An older report has no effect.
 func (f *flow) hear(replica int, t tally) {
 	f.heard[replica] = true
 	for class := range t {

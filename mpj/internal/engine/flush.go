@@ -9,7 +9,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// Flush waits until every message of this process is where it has to be. The program receives
+// Flush waits until every message of this process has reached its destination. The program receives
 // nothing more from now on. Flush refuses the messages announced to this process, which ends their
 // sends. So two processes with messages that neither receives do not wait for each other.
 func (e *Engine) Flush() error {
@@ -37,19 +37,20 @@ func (e *Engine) Flush() error {
 	})
 }
 
-// When a process finishes, the replicas of other ranks drop the messages that they hold for it. From then on
-// they cannot compare its acknowledgements with their own messages. So its last acknowledgements must arrive
-// before it finishes. Flush sends each of these replicas a Query for message 0, which every process treats as
-// matched. Frames arrive in order, so the Receipt shows that all earlier frames have arrived.
+// When a process finishes, the replicas of other ranks drop the messages that they hold for it.
+// From then on they cannot compare its acknowledgements with their own messages. So its last
+// acknowledgements must arrive before it finishes. Flush sends each of these replicas a Query for
+// message 0, which every process treats as matched. Frames arrive in order, so the Receipt shows
+// that all earlier frames have arrived.
 
-// answersWithin, plus the silence that the job tolerates, is how long Flush waits for the last answers. A process that
-// has not answered by then and is still live in the view has probably ended, and its peer conceals that. Such a peer
-// must not hold up the job (V4).
+// answersWithin, plus the silence that the job tolerates, is how long Flush waits for the last
+// answers. A process that has not answered by then and is still live in the view has probably
+// ended, and its peer conceals that. Such a peer must not hold up the job (V4).
 var answersWithin = 10 * time.Second // a variable for tests
 
-// awaitLast waits until everything that this process has sent has arrived, including its last acknowledgements. The
-// wait for its messages has no limit. The acknowledgements, which only serve to find divergences, are given up after
-// answersWithin. e.mu is held, but not while it waits.
+// awaitLast waits until everything that this process has sent has arrived, including its last
+// acknowledgements. The wait for its messages has no limit. The acknowledgements, which only serve
+// to find divergences, are given up after answersWithin. e.mu is held, but not while it waits.
 func (e *Engine) awaitLast(w *waiter) error {
 	acknowledged := func() bool { return e.err == nil && e.telling == 0 && e.protocol.Retained() == 0 }
 	if err := e.await(w, acknowledged); err != nil {
@@ -81,8 +82,8 @@ func (e *Engine) reachedQuery(to view.Process) protection.Envelope {
 	return protection.Envelope{To: to, Frame: frame.Frame{Header: frame.Header{Kind: frame.Query, Rank: uint32(e.self.Rank)}}}
 }
 
-// askReachedAgain repeats the question after a channel to or from a process has been reopened: the question
-// or the answer may be lost. e.mu is held.
+// askReachedAgain repeats the question after a channel to or from a process has been reopened: the
+// question or the answer may be lost. e.mu is held.
 func (e *Engine) askReachedAgain(to view.Process) {
 	if slices.Contains(e.unreached, to) {
 		e.enqueue(e.reachedQuery(to))
@@ -97,8 +98,8 @@ func (e *Engine) reached(p view.Process) {
 	}
 }
 
-// reachedAll reports whether every process asked by askReached has answered. It does not wait for processes
-// that were set aside or are no longer live. e.mu is held.
+// reachedAll reports whether every process asked by askReached has answered. It does not wait for
+// processes that were set aside or are no longer live. e.mu is held.
 func (e *Engine) reachedAll() bool { return !slices.ContainsFunc(e.unreached, e.view.Counts) }
 
 // announcements returns the announced sends that wait for their receives.

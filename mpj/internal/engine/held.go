@@ -134,7 +134,7 @@ func (e *Engine) tellTakenTo(p view.Process) {
 	e.enqueue(protection.Envelope{To: p, Frame: takenFrame(e.self.Rank, e.flows[p.Rank].took)})
 }
 
-// arrivedTaken processes another process's report of what it has received.
+// arrivedTaken processes another process's report of received bytes.
 func (e *Engine) arrivedTaken(from view.Process, f *frame.Frame) error {
 	t, err := decodeTally(f.Payload)
 	if err != nil || !e.view.Live(from) || from.Rank == e.self.Rank {

@@ -98,7 +98,7 @@ func (e *Engine) readAll(in, before *inlet) {
 		before.receiver.Close()
 		<-before.ended
 		e.mu.Lock()
-		e.acknowledge(in) // tell the sender what has arrived, so that it repeats only the rest
+		e.acknowledge(in) // report the arrived frames to the sender, so that it repeats only the rest
 		if e.err == nil {
 			e.queryAll(in.from.Rank) // a Receipt may have been lost
 			e.askReachedAgain(in.from)

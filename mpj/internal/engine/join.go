@@ -42,7 +42,7 @@ func (e *Engine) meet() {
 	}
 }
 
-// keepPast logs what has reached this process from outside. e.mu is held.
+// keepPast logs the messages and outcomes that have reached this process. e.mu is held.
 func (e *Engine) keepPast(out protection.Output) {
 	if e.past == nil {
 		return

@@ -31,7 +31,7 @@ type outlet struct {
 	// again reports that the first frames of sender may have been in the last channel too. So
 	// sender may still be reading them after they have been acknowledged.
 	again bool
-	// dropped reports that no more frames go to this process.
+	// dropped reports that the engine sends nothing more to this process.
 	dropped bool
 
 	// Without a protocol:

@@ -35,7 +35,7 @@ type Past struct {
 
 // A reader is a new replica that reads this log. Until it has reached the end, no checkpoint may
 // replace the part that it still has to read. It may ask again afterwards, because an answer was
-// lost. If the log has a newer checkpoint by then, it gets no more.
+// lost. If the log has a newer checkpoint by then, it gets no further answers.
 type reader struct {
 	made   int // number of checkpoints when it began
 	active bool

@@ -27,8 +27,8 @@ type (
 	}
 )
 
-// A poller is the engine's state about its rings. It is in one of three states, which differ in who
-// polls:
+// A poller is the engine's state about its rings. It is in one of three states, which differ in the
+// goroutine that polls:
 //
 //	spinning   a goroutine of the program that waits in a call: the fast case,
 //	           without system calls; see spin.go

@@ -1,5 +1,6 @@
-// Package plan defines what is measured, how often, and the format of results. Every contender, in
-// Go or in C, gets the same items on its command line and answers with one JSON line for each:
+// Package plan defines the measurements, their numbers of repetitions, and the format of results.
+// Every contender, in Go or in C, gets the same items on its command line and answers with one JSON
+// line for each:
 //
 //	bench ── latency:1:2000 latency:4:2000 … ──► contender, n processes
 //	      ◄── {"test":"latency","bytes":1,"seconds":3.6e-07} … ── rank 0
