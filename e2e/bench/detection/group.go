@@ -18,7 +18,7 @@ import (
 
 // A group is a set of real processes, each on a separate machine as far as the network is
 // concerned. Each has a network namespace, with a cable to the router in this process's namespace.
-// Without a router, on a switch, each process would store the hardware addresses of all its
+// With a switch in place of the router, each process would store the hardware addresses of all its
 // partners. The kernel has room for only some thousand of those in all its namespaces.
 type group struct {
 	members []*process

@@ -41,19 +41,20 @@ func ended(job *localworld.World, p view.Process, e *engine.Engine, err error) e
 	return err
 }
 
-// While nobody receives, the replicas of a receiver have the credit of the quickest to
-// keep. One of which another is ahead has the credit of each; and the
-// sender keeps no more than its receivers lack, and what they have not acknowledged yet.
+// TestR3AFloodIsBounded checks the memory bounds of an exchange in which no program receives at
+// first. The replicas of the receiver may then hold the credit of the fastest. Once one replica is
+// ahead of another, the other may hold the credit of each. The sender keeps no more than its
+// receivers lack or have not acknowledged.
 func TestR3AFloodIsBounded(t *testing.T) {
 	const quickest, each, size, messages = 5_000, 20_000, 300, 200
 	defer engine.SetCredits(quickest, each)()
-	// What goes over the credit, and what has been received and is not known.
+	// Bytes beyond the credit, and bytes that have been received and not reported.
 	const over = quickest/8 + 2*size
 	for _, replicas := range []int{2, 3} {
 		t.Run(fmt.Sprintf("r=%d", replicas), func(t *testing.T) {
 			job := localworld.New(soon(t), localworld.Config{Ranks: 2, Replicas: replicas})
 			senders := make([]atomic.Pointer[engine.Engine], replicas)
-			var looked atomic.Int32 // receivers that have
+			var looked atomic.Int32 // number of receivers that have checked their memory
 			err := job.Run(func(p view.Process, e *engine.Engine) error {
 				if p.Rank == 0 {
 					senders[p.Replica].Store(e)
@@ -66,7 +67,7 @@ func TestR3AFloodIsBounded(t *testing.T) {
 				looked.Add(1)
 				err = errors.Join(err, until(e, func() bool { return looked.Load() == int32(replicas) }))
 				for i := 0; i < messages && err == nil; i++ {
-					if p.Replica == 1 && i < messages/2 { // is slow
+					if p.Replica == 1 && i < messages/2 { // it is slow
 						err = until(e, func() bool { return waits(senders, messages) })
 					}
 					if got := e.Unreceived(); got > each+over {
@@ -95,7 +96,7 @@ func sendMany(e *engine.Engine, messages, size, bound int) error {
 	return nil
 }
 
-// waits reports whether some sender waits, or there is no more to wait for.
+// waits reports whether some sender waits, has ended or has sent all messages.
 func waits(senders []atomic.Pointer[engine.Engine], messages int) bool {
 	for k := range senders {
 		if e := senders[k].Load(); e != nil && (e.Held() > 0 || e.Context().Err() != nil || e.SentTo(context2, 1) == uint64(messages)) {
@@ -105,8 +106,8 @@ func waits(senders []atomic.Pointer[engine.Engine], messages int) bool {
 	return false
 }
 
-// exchanges are programs that MPI allows, though nothing need be buffered: every send
-// beyond the credit is done when it is received, whatever else waits.
+// exchanges are programs that MPI allows even without any buffering: every send beyond the credit
+// is done when it is received, whatever else waits.
 var exchanges = map[string]func(p view.Process, e *engine.Engine) error{
 	"what is sent first is received last": func(p view.Process, e *engine.Engine) error {
 		if p.Rank == 1 {
@@ -217,13 +218,14 @@ func TestSafeProgramsEndWithoutCredit(t *testing.T) {
 	}
 }
 
-// Programs that need no more buffered than there is without replicas end with replicas.
+// TestProgramsThatNeedBuffersEnd checks that programs that end without replicas, thanks to
+// buffering, also end with replicas.
 func TestProgramsThatNeedBuffersEnd(t *testing.T) {
 	for _, replicas := range []int{1, 2} {
 		job := localworld.New(soon(t), localworld.Config{Ranks: 2, Replicas: replicas, Sockets: true})
 		err := job.Run(func(p view.Process, e *engine.Engine) error {
 			other := 1 - p.Rank
-			r, err := e.Isend(context2, other, 1, make([]byte, 2<<20), engine.Standard) // waits, and takes no credit
+			r, err := e.Isend(context2, other, 1, make([]byte, 2<<20), engine.Standard) // waits, and uses no credit
 			if err != nil {
 				return err
 			}
@@ -245,13 +247,14 @@ func TestProgramsThatNeedBuffersEnd(t *testing.T) {
 	}
 }
 
-// A master is lost while its send waits, and so does that of the next, until somebody receives.
+// TestR2MasterIsLostWhileItsSendWaits checks the loss of a master whose send waits. The send of the
+// next master waits as well, until the message is received.
 func TestR2MasterIsLostWhileItsSendWaits(t *testing.T) {
 	defer engine.SetCredits(1, 1)()
 	for _, mode := range []engine.Mode{engine.Standard, engine.Synchronous} {
 		job := localworld.New(soon(t), localworld.Config{Ranks: 2, Replicas: 2})
 		senders := make([]atomic.Pointer[engine.Engine], 2)
-		var waited [3]atomic.Bool // a receiver that is behind looks when the send is done
+		var waited [3]atomic.Bool // a receiver that is behind may look after the send is done
 		err := job.Run(func(p view.Process, e *engine.Engine) error {
 			if p.Rank == 0 {
 				senders[p.Replica].Store(e)
@@ -288,8 +291,9 @@ func TestR2MasterIsLostWhileItsSendWaits(t *testing.T) {
 	}
 }
 
-// Sends that waited for the load to fall wait on for their receives, several at once. To
-// replicas on the same machine frames are written by whoever queues them.
+// TestSendsRelievedOfTheLoadWaitOn checks that sends that have waited for the load to fall still
+// wait for their receives, several at once. With replicas on the same machine, the goroutine that
+// queues a frame also writes it.
 func TestSendsRelievedOfTheLoadWaitOn(t *testing.T) {
 	defer engine.SetCredits(1, 1_000_000)()
 	defer engine.SetFlowLimit(1000)()
@@ -310,7 +314,7 @@ func TestSendsRelievedOfTheLoadWaitOn(t *testing.T) {
 			}
 			return ended(job, p, e, err)
 		}
-		err = until(e, func() bool { // all has arrived, and is not received
+		err = until(e, func() bool { // all messages have arrived, and none is received
 			for k := range senders {
 				s := senders[k].Load()
 				if s == nil || s.SentTo(context2, 1) < messages || s.Retained() > 0 {

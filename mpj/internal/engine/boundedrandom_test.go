@@ -19,14 +19,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// A letterPlan is one message of a plan: its send, its receive and the wait for the send
-// each have a time. Every rank does what it has to in the order of times, and waits only
-// for what is earlier, so the plan ends though nothing is buffered.
+// A letterPlan is one message of a plan. Its send, its receive and the wait for the send each have
+// a time. Every rank performs its operations in the order of times, and waits only for earlier
+// ones. So the plan ends even without any buffering.
 type letterPlan struct {
 	source, dest, size     int
 	mode                   engine.Mode
 	sent, received, waited int
-	any                    bool // is received from AnySource
+	any                    bool // received from AnySource
 }
 
 func randomPlan(random *rand.Rand, ranks, messages int) []letterPlan {
@@ -36,7 +36,7 @@ func randomPlan(random *rand.Rand, ranks, messages int) []letterPlan {
 		*l = letterPlan{source: random.IntN(ranks), dest: random.IntN(ranks), size: 8 + random.IntN(2000), mode: engine.Mode(random.IntN(2)), any: random.IntN(4) == 0}
 		l.sent = 10 * i
 		l.received = l.sent
-		if random.IntN(3) > 0 || l.source == l.dest { // else the send waits itself
+		if random.IntN(3) > 0 || l.source == l.dest { // otherwise the send itself waits
 			l.received += 1 + 10*random.IntN(20)
 			l.waited = l.received + 1 + 10*random.IntN(20)
 		}
@@ -44,7 +44,7 @@ func randomPlan(random *rand.Rand, ranks, messages int) []letterPlan {
 	return plan
 }
 
-// payload returns what message i has in it.
+// payload returns the payload of message i.
 func (l letterPlan) payload(i int) []byte {
 	b := make([]byte, l.size)
 	for at := 0; at+8 <= len(b); at += 8 {
@@ -53,7 +53,7 @@ func (l letterPlan) payload(i int) []byte {
 	return b
 }
 
-// follow does what a rank has to do. acted is called before each step.
+// follow performs the operations of a rank. It calls acted before each step.
 func follow(e *engine.Engine, rank int, plan []letterPlan, acted func()) error {
 	type step struct {
 		at int
@@ -103,8 +103,8 @@ var (
 	plansSeed = flag.Uint64("plans.seed", 0, "seed of the first; 0: a random one")
 )
 
-// Random programs that need nothing buffered end with hardly any credit, while replicas are
-// lost, others join, masters change and channels break.
+// TestRandomSafeProgramsEnd runs random programs that need no buffering, with hardly any credit.
+// Meanwhile replicas are lost, others join, masters change and channels break.
 func TestRandomSafeProgramsEnd(t *testing.T) {
 	seed := cmp.Or(*plansSeed, rand.Uint64())
 	t.Logf("seed %d", seed)
@@ -139,7 +139,7 @@ func runRandomPlan(t *testing.T, seed uint64) error {
 	}
 	return f.job.Run(func(p view.Process, e *engine.Engine) error {
 		err := follow(e, p.Rank, plan, f.step)
-		if err = ended(f.job, p, e, err); err != nil && p.Replica >= c.Replicas { // the others had ended
+		if err = ended(f.job, p, e, err); err != nil && p.Replica >= c.Replicas { // the other processes had ended
 			f.job.Kill(p)
 			return nil
 		}
@@ -147,7 +147,7 @@ func runRandomPlan(t *testing.T, seed uint64) error {
 	})
 }
 
-// breaking returns what makes channels break now and then.
+// breaking returns a wrapper that makes channels break from time to time.
 func breaking(random *rand.Rand) func(_, _ view.Process, s channel.Sender) channel.Sender {
 	var mu sync.Mutex
 	return func(_, _ view.Process, s channel.Sender) channel.Sender {
@@ -157,7 +157,7 @@ func breaking(random *rand.Rand) func(_, _ view.Process, s channel.Sender) chann
 	}
 }
 
-// A fate is what happens to a job, at some of the steps that its processes take.
+// A fate causes events in a job, at some of the steps of its processes.
 type fate struct {
 	job   *localworld.World
 	steps atomic.Int64
@@ -165,7 +165,7 @@ type fate struct {
 
 	mu     sync.Mutex
 	random *rand.Rand
-	sound  map[view.Process]bool // those that know what their rank knows
+	sound  map[view.Process]bool // processes that have their rank's complete state
 }
 
 func (f *fate) step() {
@@ -177,7 +177,7 @@ func (f *fate) step() {
 	}
 }
 
-// strike kills a process, has one join, or makes one master.
+// strike kills a process, makes one join, or makes one master.
 func (f *fate) strike() {
 	f.mu.Lock()
 	p, ranks := f.any(), f.job.Ranks()
@@ -206,7 +206,7 @@ func (f *fate) strike() {
 	}
 }
 
-// any returns a sound process.
+// any returns a random sound process.
 func (f *fate) any() view.Process {
 	ps := slices.SortedFunc(maps.Keys(f.sound), func(a, b view.Process) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Replica, b.Replica))
@@ -214,7 +214,7 @@ func (f *fate) any() view.Process {
 	return ps[f.random.IntN(len(ps))]
 }
 
-// spare reports whether another one of its rank is sound.
+// spare reports whether another process of p's rank is sound.
 func (f *fate) spare(p view.Process) bool {
 	for q := range f.sound {
 		if q.Rank == p.Rank && q != p {

@@ -12,8 +12,8 @@ type still struct{ protection.Protocol }
 
 func (still) Snapshot() protection.Snapshot { return protection.Snapshot{} }
 
-// TestACheckpointKeepsCounts: who goes on from it does not look behind its master, nor
-// seem to have received less.
+// TestACheckpointKeepsCounts checks that a process that resumes from a checkpoint keeps its step
+// count and its tallies. So it seems neither behind its master nor to have received less.
 func TestACheckpointKeepsCounts(t *testing.T) {
 	still := func() *Engine {
 		e := &Engine{clock: func() time.Duration { return time.Minute }, protocol: still{}, flows: make([]flow, 2)}

@@ -19,8 +19,8 @@ const (
 
 // patience is how long the engine of a job without replicas tries to open a channel before it
 // fails. Within that time, a process that cannot be reached may leave the view or become reachable
-// again. The silence that the job tolerates comes on top (Bear). It is longer than a new view
-// usually takes.
+// again. The silence that the job tolerates comes on top (Bear). A new view usually takes less than
+// patience.
 var patience = 30 * time.Second // a variable for tests
 
 // Bear sets the shortest time for which the job tolerates a silent peer. A link may be cut for that

@@ -190,7 +190,7 @@ func (e *Engine) decideRequests(rs []*Request, choose func() ([]uint64, bool)) (
 }
 
 // Wtime returns seconds since some moment in the past. A new decider continues from the last time
-// that the old one returned. Once the engine has stopped, Wtime returns a constant.
+// that the old one returned. With replicas, Wtime returns a constant once the engine has stopped.
 func (e *Engine) Wtime() float64 {
 	if e.protocol == nil {
 		return e.clock().Seconds()

@@ -7,7 +7,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// Outcomes come from other processes of the rank: whatever they say, decoding
+// FuzzOutcome checks that decoding any outcome, which comes from another process of the rank,
 // neither panics nor yields a rank that does not exist.
 func FuzzOutcome(f *testing.F) {
 	f.Add(encodeOutcome(1, 7))

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 
 const context2 = 2 // a context for messages
 
-// A brittle sender breaks after some frames, having sent a part of the last.
+// A brittle sender breaks after a number of frames, and sends only a part of the last batch.
 type brittle struct {
 	channel.Sender
 	left int
@@ -50,7 +50,7 @@ func (b *brittle) Send(frames ...frame.Frame) error {
 	return errors.New("broken by the test")
 }
 
-// A lossy sender takes a last frame, loses it, and breaks.
+// A lossy sender accepts a last frame, loses it, and breaks.
 type lossy struct {
 	channel.Sender
 	left   int
@@ -73,7 +73,8 @@ func (l *lossy) Send(frames ...frame.Frame) error {
 	}
 }
 
-// What was lost goes again although its sender has nothing more to send.
+// TestR2IdleChannelMayBreak checks that a lost frame is sent again even if its sender has nothing
+// more to send.
 func TestR2IdleChannelMayBreak(t *testing.T) {
 	job := localworld.New(context.Background(), localworld.Config{
 		Ranks: 2, Replicas: 2,
@@ -135,7 +136,7 @@ func TestChannelsMayBreak(t *testing.T) {
 	}
 }
 
-// Rings carry everything, in order, with and without replicas, and with more
+// TestRings checks that rings deliver everything in order, with and without replicas, and with more
 // processes than processors.
 func TestRings(t *testing.T) {
 	for _, replicas := range []int{1, 2} {
@@ -158,8 +159,8 @@ func TestRings(t *testing.T) {
 	}
 }
 
-// gossip sends to the next rank and receives from the one before, by name and
-// from anybody in turn, messages short and long.
+// gossip sends short and long messages to the next rank. It receives from the previous rank,
+// alternately by name and from AnySource.
 func gossip(p view.Process, e *engine.Engine) error {
 	for i := range 60 {
 		out := make([]byte, 1+i%3*100_000)
@@ -187,8 +188,9 @@ func gossip(p view.Process, e *engine.Engine) error {
 	return nil
 }
 
-// Without replicas a process that cannot be reached and does not leave the view
-// is an error after a while, but not while the job would bear with its peer.
+// TestUnreachableProcessWithoutReplicasIsAnError checks that, without replicas, an unreachable
+// process that stays in the view causes an error after a while. The error must not come before the
+// silence that the job tolerates has passed.
 func TestUnreachableProcessWithoutReplicasIsAnError(t *testing.T) {
 	const patience = 50 * time.Millisecond
 	defer engine.SetPatience(patience)()
@@ -208,8 +210,8 @@ func TestUnreachableProcessWithoutReplicasIsAnError(t *testing.T) {
 	}
 }
 
-// A sender that is far ahead of its receiver's channel waits, and all the same
-// two that flood each other do not wait for each other.
+// TestFloodsPassEachOther checks that a sender far ahead of its receiver's channel waits, and that
+// two processes that flood each other do not block each other.
 func TestFloodsPassEachOther(t *testing.T) {
 	defer engine.SetFlowLimit(1 << 20)()
 	for _, replicas := range []int{1, 2} {
@@ -217,7 +219,7 @@ func TestFloodsPassEachOther(t *testing.T) {
 		err := job.Run(func(p view.Process, e *engine.Engine) error {
 			messages, size := 50, 64<<10 // more than the limit together, each less, and within the credit
 			if replicas == 1 {
-				messages = 15 // as much as goes eagerly
+				messages = 15 // the most that is sent eagerly
 			}
 			buf := make([]byte, size)
 			for range messages {
@@ -242,7 +244,7 @@ func TestFloodsPassEachOther(t *testing.T) {
 	}
 }
 
-// nobody opens channels to nobody.
+// A nobody opens no channels.
 type nobody struct{}
 
 func (nobody) Open(ctx context.Context, to view.Process) (channel.Sender, error) {
@@ -301,7 +303,7 @@ func TestHostileFrameEndsTheEngine(t *testing.T) {
 	}
 }
 
-// Every call that waits is ended by Close, and Close returns.
+// TestCloseEndsWhatWaits checks that Close ends every waiting call, and returns.
 func TestCloseEndsWhatWaits(t *testing.T) {
 	e := newEngine(t, view.Process{}, view.New(2, 1))
 	r, err := e.Irecv(context2, 1, 0, nil)

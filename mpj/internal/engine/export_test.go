@@ -30,36 +30,36 @@ func SetPastLimit(bytes int) (restore func()) {
 	return func() { pastLimit = before }
 }
 
-// SetCredits changes the bytes that the quickest replica, and each, may lack, for jobs
-// that begin before restore is called.
+// SetCredits changes the bytes that the fastest replica, and each replica, may lack, for jobs that
+// start before restore is called.
 func SetCredits(quickest, each int) (restore func()) {
 	n, s, l := near, farShare, farLeast
 	near, farShare, farLeast = [classes]int{quickest, quickest}, 0, each
 	return func() { near, farShare, farLeast = n, s, l }
 }
 
-// Held returns how many sends of e are not done.
+// Held returns the number of sends of e that are not done.
 func (e *Engine) Held() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.held)
 }
 
-// Unreceived returns the bytes here that no receive has matched.
+// Unreceived returns the number of bytes that have arrived and that no receive has matched.
 func (e *Engine) Unreceived() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.unreceived()
 }
 
-// SentTo returns how many messages have been sent to a rank in a context.
+// SentTo returns the number of messages sent to a rank in a context.
 func (e *Engine) SentTo(context uint32, dest int) uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.protocol.Sent(context, dest)
 }
 
-// Retained returns what the protocol keeps, in bytes.
+// Retained returns the number of bytes that the protocol keeps.
 func (e *Engine) Retained() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// A carrier counts the bytes that go through its ring, and may lie about where a
-// payload is.
+// A carrier counts the bytes that pass through its ring, and may announce wrong addresses of
+// payloads.
 type carrier struct {
 	*channel.ShmSender
 	carried *atomic.Int64
@@ -33,8 +33,8 @@ func (c carrier) TrySend(f frame.Frame) (bool, error) {
 
 func (c carrier) Address(payload []byte) uint64 { return c.ShmSender.Address(payload) + c.lie }
 
-// sendUnattended has rank 0 begin to send so many bytes to rank 1 and call nothing
-// until they have arrived. It returns how many went through a ring.
+// sendUnattended makes rank 0 start to send a message of size bytes to rank 1, and call nothing
+// until the message has arrived. It returns the number of bytes that passed through a ring.
 func sendUnattended(size int, reading channel.Reading, lie uint64, receive func(*engine.Engine, []byte) error) (int64, error) {
 	var carried atomic.Int64
 	job := localworld.New(context.Background(), localworld.Config{

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// A send is done when the quickest replica lacks less than near and none lacks far, as
-// far as is known; or when those that lack more have matched it.
+// TestASendIsDoneWhenItsReceiversLackLittle checks when a send is done. That is when the fastest
+// replica is known to lack less than near and none to lack far, or when the replicas that lack more
+// have matched it.
 func TestASendIsDoneWhenItsReceiversLackLittle(t *testing.T) {
 	c := credits{near: [classes]int{short: 1000, long: 4000}, far: 10_000}
 	all := []bool{true, true, true}
@@ -65,7 +66,8 @@ func TestASendIsDoneWhenItsReceiversLackLittle(t *testing.T) {
 	}
 }
 
-// What is done without replicas, since it is buffered, is done with replicas.
+// TestReplicasBufferAsMuchAsCredit checks that messages that are buffered without replicas are also
+// buffered with replicas.
 func TestReplicasBufferAsMuchAsCredit(t *testing.T) {
 	c := creditsFor(1000)
 	if got := c.near[short] - c.step; got < eagerCredit {
@@ -76,7 +78,7 @@ func TestReplicasBufferAsMuchAsCredit(t *testing.T) {
 	}
 }
 
-// News that overtake each other say what the latest says.
+// TestOldTalliesSayNothing checks that a report that arrives after a newer one has no effect.
 func TestOldTalliesSayNothing(t *testing.T) {
 	var f flow
 	f.grow(1)

@@ -14,8 +14,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// unprotected runs program as the two processes of a job with r = 1, joined in
-// every way and with messages that go at once and that are announced.
+// unprotected runs program as the two processes of a job with r = 1, with every kind of channel,
+// and with message sizes for eager and announced sends.
 func unprotected(t *testing.T, program func(job *localworld.World, p view.Process, e *engine.Engine, size int) error) {
 	for name, config := range configs(2) {
 		for _, size := range []int{10, 100 << 10, 3 << 20} {
@@ -33,8 +33,8 @@ func unprotected(t *testing.T, program func(job *localworld.World, p view.Proces
 	}
 }
 
-// Flush waits for a message whose receive comes late, although nobody waits for
-// the send.
+// TestFlushWaitsForLateReceives checks that Flush waits for a message whose receive comes late,
+// although the program does not wait for the send.
 func TestFlushWaitsForLateReceives(t *testing.T) {
 	for range 3 {
 		sender, flushed := make(chan *engine.Engine, 1), make(chan struct{}, 1)
@@ -58,8 +58,8 @@ func TestFlushWaitsForLateReceives(t *testing.T) {
 	}
 }
 
-// Messages that neither of two processes receives keep neither of them, and
-// both hear of theirs.
+// TestFlushRefusesWhatNobodyReceives checks that messages that neither of two processes receives
+// block neither of them, and that each process reports its unmatched messages.
 func TestFlushRefusesWhatNobodyReceives(t *testing.T) {
 	unprotected(t, func(job *localworld.World, p view.Process, e *engine.Engine, size int) error {
 		defer job.Finish(p)
@@ -69,7 +69,7 @@ func TestFlushRefusesWhatNobodyReceives(t *testing.T) {
 				return err
 			}
 		}
-		if _, err := e.Sendrecv(context2, other, 6, nil, other, 6, nil); err != nil { // theirs is here then
+		if _, err := e.Sendrecv(context2, other, 6, nil, other, 6, nil); err != nil { // then the other's messages have arrived
 			return err
 		}
 		if err := e.Flush(); err != nil {
@@ -83,8 +83,8 @@ func TestFlushRefusesWhatNobodyReceives(t *testing.T) {
 	})
 }
 
-// What is sent to a process that has finished is lost at once, whether or not
-// there was a channel to it.
+// TestSendsToTheFinishedEnd checks that messages to a finished process are dropped at once, whether
+// or not there was a channel to it.
 func TestSendsToTheFinishedEnd(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		finished := make(chan struct{}, 1)
@@ -113,8 +113,8 @@ func TestSendsToTheFinishedEnd(t *testing.T) {
 	}
 }
 
-// TestV4FlushDoesNotWaitForOneWhoseEndIsWithheld: a process has ended, but its peer does not report that, so the
-// process stays live in the view. It answers no more questions.
+// TestV4FlushDoesNotWaitForOneWhoseEndIsWithheld ends a process whose peer does not report the end,
+// so that the process stays live in the view. The process no longer answers.
 func TestV4FlushDoesNotWaitForOneWhoseEndIsWithheld(t *testing.T) {
 	defer engine.SetAnswersWithin(50 * time.Millisecond)()
 	for name, config := range configs(2) {

@@ -10,9 +10,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// A new replica's program that needs the end of its rank's past first gets there,
-// though that is more than may wait for it, and the synchronous sends of its rank, which
-// have been matched long ago, end.
+// TestANewReplicaGetsToTheEndOfALongPast runs a new replica whose program first needs the end of
+// its rank's message log. The replica must reach the end although the log is longer than the limit
+// of unreceived messages. The synchronous sends of its rank, which were matched long ago, must end.
 func TestANewReplicaGetsToTheEndOfALongPast(t *testing.T) {
 	defer engine.SetPastLimit(1 << 20)()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -9,19 +9,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// A name is what an outcome says: which message.
+// A name is the content of an outcome: the name of a message.
 type name struct {
 	source int
 	seq    uint64
 }
 
-// A replica is a mailbox and what a test has seen of it.
+// A replica is a mailbox and the record of its matches.
 type replica struct {
 	mailbox
 	decider  bool
 	requests []*Request
-	matched  map[int]name // by post, complete
-	proposed []int        // posts, in order
+	matched  map[int]name // completed matches, by post
+	proposed []int        // proposed posts, in order
 }
 
 func newReplica(decider bool) *replica {
@@ -53,8 +53,8 @@ func (r *replica) doPost(spec Request) {
 	}
 }
 
-// doDecide gives post i its outcome. If it was not posted yet it is exact from
-// the start, as the engine would have it.
+// doDecide gives post i its outcome. A post that is not posted yet becomes exact from the start, as
+// in the engine.
 func (r *replica) doDecide(i int, n name) {
 	if r.decide(r.requests[i], n.source, n.seq) {
 		r.matched[i] = n
@@ -68,7 +68,7 @@ func (r *replica) doDecide(i int, n name) {
 	}
 }
 
-// A script is a job's messages to one rank and the receives of that rank.
+// A script holds a job's messages to one rank and the receives of that rank.
 type script struct {
 	random   *rand.Rand
 	messages [][]protection.Message // by source, in order
@@ -94,10 +94,9 @@ func newScript(seed uint64) *script {
 	return s
 }
 
-// play lets everything happen to r in a random order: messages of each source
-// in theirs, posts in theirs, and outcomes once their posts are there. At a
-// decider the outcomes are its own proposals, come back later; known gets them.
-// check runs after every step.
+// play performs all events of the script on r in a random order. Messages of each source stay in
+// order, posts stay in order, and outcomes follow their posts. At a decider, the outcomes are its
+// own proposals, returned later; play adds them to known. It calls check after every step.
 func (s *script) play(r *replica, known map[int]name, check func()) {
 	arrived, posted := make([]int, len(s.messages)), 0
 	pending := maps.Clone(known)
@@ -119,7 +118,7 @@ func (s *script) play(r *replica, known map[int]name, check func()) {
 				r.doDecide(i, known[i])
 			})
 		}
-		for i := range len(s.posts) { // not over the map: its order is random
+		for i := range len(s.posts) { // not over the map, whose order is random
 			if n, ok := pending[i]; ok && i < posted && !r.decider {
 				steps = append(steps, func() { delete(pending, i); r.doDecide(i, n) })
 			}
@@ -134,7 +133,8 @@ func (s *script) play(r *replica, known map[int]name, check func()) {
 	}
 }
 
-// Whatever the order of arrival, a replica makes the decider's matches.
+// TestR4ReplicasMatchAsTheDecider checks that a replica makes the decider's matches, whatever the
+// order of arrival.
 func TestR4ReplicasMatchAsTheDecider(t *testing.T) {
 	for seed := range uint64(3000) {
 		s := newScript(seed)
@@ -151,8 +151,8 @@ func TestR4ReplicasMatchAsTheDecider(t *testing.T) {
 	}
 }
 
-// What the decider's program sees is fixed by the outcomes that are decided: a
-// replica that has these, and every message, comes to the same.
+// TestR4NothingUndecidedShows checks that decided outcomes determine everything that the decider's
+// program sees: a replica with these outcomes and all messages makes the same matches.
 func TestR4NothingUndecidedShows(t *testing.T) {
 	for seed := range uint64(2000) {
 		s := newScript(seed)
@@ -180,14 +180,14 @@ func TestR4NothingUndecidedShows(t *testing.T) {
 	}
 }
 
-// A new decider goes on from any state of a replica without contradicting what
-// the old one had decided, and nothing is matched twice.
+// TestR4TakeoverKeepsWhatWasDecided checks that a new decider continues from any state of a
+// replica. It must not contradict a decision of the old one, and no message may be matched twice.
 func TestR4TakeoverKeepsWhatWasDecided(t *testing.T) {
 	for seed := range uint64(3000) {
 		s := newScript(seed)
 		known := make(map[int]name)
 		s.play(newReplica(true), known, nil)
-		for i := range len(s.posts) { // outcomes that were lost with the old master
+		for i := range len(s.posts) { // drop outcomes that were lost with the old master
 			if s.random.IntN(2) == 0 {
 				delete(known, i)
 			}
@@ -251,8 +251,8 @@ func TestNamedReceivesDoNotOvertake(t *testing.T) {
 	}
 }
 
-// An earlier master's outcome wins over a proposal, whose message goes back to
-// where it was.
+// TestKnownOutcomeWins checks that an earlier master's outcome prevails over a proposal, and that
+// the proposed message returns to its place.
 func TestKnownOutcomeWins(t *testing.T) {
 	b := new(mailbox)
 	b.arrive(protection.Message{Source: 1, Seq: 1}, true)

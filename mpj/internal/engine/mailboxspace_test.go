@@ -7,8 +7,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// However many messages wait, those that come and go in order need no memory
-// once there is room for them, and stay in order.
+// TestWaitingMessagesKeepOrderAndSpace checks that messages that come and go in order need no new
+// memory once there is room for them, and stay in order, however many wait.
 func TestWaitingMessagesKeepOrderAndSpace(t *testing.T) {
 	for _, waiting := range []int{0, 1, 2, 7, 100} {
 		t.Run(fmt.Sprint(waiting), func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestWaitingMessagesKeepOrderAndSpace(t *testing.T) {
 	}
 }
 
-// A burst does not stay.
+// TestAnEmptyMailboxKeepsLittleSpace checks that the memory for a burst is released.
 func TestAnEmptyMailboxKeepsLittleSpace(t *testing.T) {
 	var b mailbox
 	for range 10 * spaceKept {

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// A race is a replica and its master, both of which go through the steps of a program.
+// A race is a replica and its master, which both take the steps of a program.
 type race struct {
 	pace   pace
 	master history
-	said   []time.Duration // when the replica said that it is ahead
+	said   []time.Duration // times at which the replica reported that it is ahead
 	// away reports whether the master's machine is stopped.
 	away func(at time.Duration) bool
 }
 
 const (
-	raceTick  = 100 * time.Microsecond // in which everything is done that is due
-	raceRound = 3 * raceTick           // of a message, there and back
-	// masterClock is by how much the master's clock shows more.
+	raceTick  = 100 * time.Microsecond // time unit in which all due events happen
+	raceRound = 3 * raceTick           // round-trip time of a message
+	// masterClock is the difference between the master's clock and the replica's.
 	masterClock = time.Hour
 )
 
-// run lets time pass. In each tick the two take as many steps as is said.
+// run lets time pass. In each tick, the two processes take the given numbers of steps.
 func (r *race) run(lasts time.Duration, replica, master func(at time.Duration) int) {
 	var question uint64
 	var answer paceAnswer
@@ -58,7 +58,7 @@ func (r *race) run(lasts time.Duration, replica, master func(at time.Duration) i
 
 func newRace() race { return race{pace: newPace()} }
 
-// every takes a step in every n, from the first n on.
+// every takes one step in each period n, starting with time n.
 func every(n, offset time.Duration) func(time.Duration) int {
 	return func(at time.Duration) int {
 		if at >= n && at%n == offset {
@@ -93,14 +93,14 @@ func TestReplicaThatIsAheadSaysSo(t *testing.T) {
 	}
 }
 
-// TestMasterThatIsStoppedIsFoundOut: whenever it goes on it does what there was to do
-// before it answers.
+// TestMasterThatIsStoppedIsFoundOut checks a master that, whenever it resumes, takes all pending
+// steps before it answers.
 func TestMasterThatIsStoppedIsFoundOut(t *testing.T) {
 	const cycle = 10 * time.Millisecond
 	r := newRace()
 	r.away = func(at time.Duration) bool { return at%cycle < cycle*9/10 }
 	taken := uint64(0)
-	// Each step begins when a message comes, at any time within the cycle.
+	// Each step begins when a message arrives, at any time within the cycle.
 	r.run(5*time.Second, every(cycle, 3*time.Millisecond), func(time.Duration) int {
 		due := r.pace.own.last.steps - taken
 		taken += due
@@ -111,13 +111,13 @@ func TestMasterThatIsStoppedIsFoundOut(t *testing.T) {
 	}
 }
 
-// TestReplicasThatTakeTurnsAreLevel: two that share a processor are ahead of each other in
-// turn. Chance may favour one for a while.
+// TestReplicasThatTakeTurnsAreLevel checks two replicas that share a processor and so are ahead of
+// each other in turn. By chance, one may be favoured for a while.
 func TestReplicasThatTakeTurnsAreLevel(t *testing.T) {
 	said, seed := 0, rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for range 10 {
-		// In a round each has a turn of the same length; who is first is left to chance.
+		// In a round, each replica has a turn of the same length, in random order.
 		r, ends, turn, first := newRace(), time.Duration(0), tickInterval, false
 		inTurn := func(own bool) func(time.Duration) int {
 			return func(at time.Duration) int {
@@ -139,14 +139,14 @@ func TestReplicasThatTakeTurnsAreLevel(t *testing.T) {
 	}
 }
 
-// TestLevelReplicasHardlyEverSayThatTheyAreAhead: each is sometimes held up, and makes good
-// for that. Long pauses that come together by chance may look like a slow machine.
+// TestLevelReplicasHardlyEverSayThatTheyAreAhead checks replicas that are held up sometimes and
+// then catch up. Long pauses that cluster by chance may look like a slow machine.
 func TestLevelReplicasHardlyEverSayThatTheyAreAhead(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
-		every       int // steps, of 1 ms
+		every       int // mean interval of pauses in steps of 1 ms
 		least, most time.Duration
-		said        int // at most, in all
+		said        int // most reports in total
 	}{
 		{"pauses", 1000, 0, 100 * time.Millisecond, 0},
 		{"long pauses", 4000, 100 * time.Millisecond, 300 * time.Millisecond, 2},

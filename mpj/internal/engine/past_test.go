@@ -9,7 +9,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// log returns an empty log and its folder.
+// log returns an empty log and its directory.
 func log(t *testing.T, limit uint64) (*Past, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -21,10 +21,10 @@ func log(t *testing.T, limit uint64) (*Past, string) {
 	return p, dir
 }
 
-// reading is who reads a log.
+// reading is the process that reads a log.
 var reading = view.Process{Replica: 2}
 
-// all returns what p holds, read piece by piece, but for the first byte.
+// all returns the content of p, read piece by piece, except the first byte.
 func all(t *testing.T, p *Past) []byte {
 	t.Helper()
 	var read []byte
@@ -54,7 +54,7 @@ func TestAPastIsReadWhereverItIs(t *testing.T) {
 		if why != "" {
 			t.Fatal(why)
 		}
-		if due != nil && i%7 != 4 { // else it has to wait
+		if due != nil && i%7 != 4 { // otherwise it has to wait
 			p.write(due)
 		} else {
 			p.current.busy = false
@@ -121,7 +121,7 @@ func TestAPieceBeyondTheEndIsNone(t *testing.T) {
 	}
 }
 
-// logged is one message of the given length, in p and as a record.
+// logged appends one message of the given length to p, and returns its record.
 func logged(t *testing.T, p *Past, seq uint64, length int) []byte {
 	t.Helper()
 	m := protection.Message{Source: 1, Seq: seq, Payload: bytes.Repeat([]byte{byte(seq)}, length)}
@@ -135,8 +135,8 @@ func logged(t *testing.T, p *Past, seq uint64, length int) []byte {
 	return append(protection.AppendMessage(nil, &m), m.Payload...)
 }
 
-// TestACheckpointTakesThePlaceOfWhatCameBefore reads a log with three checkpoints: of
-// what came between the first and the last nothing is left.
+// TestACheckpointTakesThePlaceOfWhatCameBefore reads a log with three checkpoints. The log must
+// contain nothing from between the first and the last checkpoint.
 func TestACheckpointTakesThePlaceOfWhatCameBefore(t *testing.T) {
 	v := view.New(1, 3)
 	p, dir := log(t, 1<<30)

@@ -19,19 +19,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
-// shared opens the one channel that each of two processes needs.
+// A shared opens the only channel that each of two processes needs.
 type shared struct{ sender channel.Sender }
 
 func (s shared) Open(context.Context, view.Process) (channel.Sender, error) { return s.sender, nil }
 
-// joinShared returns how an engine of two joins the other over rings, with such a way
-// to each other's memory.
+// joinShared returns a function that makes the engine of one of two processes, joined by rings.
+// reading is the way to read the other process's memory.
 func joinShared(reading channel.Reading) func(rank int, files []*os.File) (*engine.Engine, error) {
 	return func(rank int, files []*os.File) (*engine.Engine, error) { return joinRings(rank, files, reading) }
 }
 
-// joinRings returns the engine of process rank of two. files are a board, the
-// ring from rank 0 to 1 and that from 1 to 0.
+// joinRings returns the engine of process rank of two. files are a board, the ring from rank 0 to 1
+// and that from 1 to 0.
 func joinRings(rank int, files []*os.File, reading channel.Reading) (*engine.Engine, error) {
 	board, err := channel.MapBoard(files[0])
 	if err != nil {
@@ -63,8 +63,8 @@ func joinRings(rank int, files []*os.File, reading channel.Reading) (*engine.Eng
 	return e, nil
 }
 
-// joinSocket is joinShared over socket pairs: files are the one from rank 0 to 1
-// and the one from 1 to 0.
+// joinSocket is like joinShared, over socket pairs: files are the one from rank 0 to 1 and the one
+// from 1 to 0.
 func joinSocket(rank int, files []*os.File) (*engine.Engine, error) {
 	out, err := channel.FromFile(files[rank])
 	if err != nil {
@@ -114,14 +114,14 @@ func newShared() (files []*os.File, err error) {
 	return files, nil
 }
 
-// A way is how the two processes of the benchmark are joined.
+// A way is a way to join the two processes of the benchmark.
 type way struct {
 	open func() (ours, theirs []*os.File, err error)
 	join func(rank int, files []*os.File) (*engine.Engine, error)
 }
 
-// joinTCP is joinSocket over TCP with TLS. The two tell each other their keys
-// first: what they prove does not matter here.
+// joinTCP is like joinSocket, over TCP with TLS. The two processes first exchange their keys;
+// authentication does not matter here.
 func joinTCP(rank int, files []*os.File) (*engine.Engine, error) {
 	self, err := channel.NewIdentity()
 	if err != nil {
@@ -151,7 +151,7 @@ func joinTCP(rank int, files []*os.File) (*engine.Engine, error) {
 	return e, nil
 }
 
-// later opens a TCP channel when it is asked for.
+// A later opens a TCP channel on request.
 type later struct {
 	conn  net.Conn
 	self  *channel.Identity
@@ -192,17 +192,17 @@ func newTCP() (ours, theirs []*os.File, err error) {
 var ways = map[string]way{
 	"tcp":    {newTCP, joinTCP},
 	"shm":    {openShared, joinShared(channel.ReadOthers)},
-	"walls":  {openShared, joinShared(channel.ReadNone)}, // shm where processes cannot read each other's memory
+	"walls":  {openShared, joinShared(channel.ReadNone)}, // like shm, where processes cannot read each other's memory
 	"socket": {newSockets, joinSocket},
 }
 
 const (
-	partnerVariable = "ENGINE_BENCH_PARTNER" // the way
+	partnerVariable = "ENGINE_BENCH_PARTNER" // name of the way
 	sizeVariable    = "ENGINE_BENCH_SIZE"
 )
 
-// partner is the other process of BenchmarkTwoProcesses: it sends back what it
-// gets until an empty message comes.
+// partner is the other process of BenchmarkTwoProcesses: it returns each message until an empty one
+// arrives.
 func partner(way string) error {
 	e, err := ways[way].join(1, []*os.File{os.NewFile(3, ""), os.NewFile(4, ""), os.NewFile(5, "")})
 	if err != nil {
@@ -225,8 +225,7 @@ func partner(way string) error {
 	}
 }
 
-// BenchmarkTwoProcesses takes the time of a message there and one back between
-// two processes.
+// BenchmarkTwoProcesses measures the time of a message and its reply between two processes.
 func BenchmarkTwoProcesses(b *testing.B) {
 	for name := range ways {
 		for _, size := range []int{1, 1 << 10, 64 << 10, 1 << 20, 4 << 20} {

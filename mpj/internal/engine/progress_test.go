@@ -13,7 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// configs are the ways in which processes may be joined.
+// configs returns the ways to join processes.
 func configs(ranks int) map[string]localworld.Config {
 	return map[string]localworld.Config{
 		"self":        {Ranks: ranks, Replicas: 1},
@@ -26,8 +26,8 @@ func configs(ranks int) map[string]localworld.Config {
 	}
 }
 
-// everyWay runs program as every process of a job, joined in every way. What
-// program sends is where it has to be before its process finishes.
+// everyWay runs program as every process of a job, joined in every way. It flushes the messages of
+// program before its process finishes.
 func everyWay(t *testing.T, ranks int, program func(*localworld.World, view.Process, *engine.Engine) error) {
 	for name, config := range configs(ranks) {
 		t.Run(name, func(t *testing.T) {
@@ -49,8 +49,8 @@ func everyWay(t *testing.T, ranks int, program func(*localworld.World, view.Proc
 	}
 }
 
-// A transfer goes on while the program of one side, or the other, does not call
-// the engine.
+// TestProgressWithoutTheProgram checks that a transfer continues while the program of either side
+// does not call the engine.
 func TestProgressWithoutTheProgram(t *testing.T) {
 	const size = 8 << 20
 	for _, idle := range []int{0, 1} {
@@ -65,7 +65,7 @@ func TestProgressWithoutTheProgram(t *testing.T) {
 							return err
 						}
 						if p.Rank == idle {
-							<-over // there is one from each replica of the other
+							<-over // each replica of the other rank sends one
 						}
 						if _, err := e.Wait(r); err != nil {
 							return err
@@ -95,7 +95,8 @@ func startTransfer(p view.Process, e *engine.Engine, buf []byte) (*engine.Reques
 	return e.Irecv(context2, 0, 0, buf)
 }
 
-// A synchronous send is done when its message has been matched, and not before.
+// TestSynchronousSend checks that a synchronous send is done when its message has been matched, and
+// not before.
 func TestSynchronousSend(t *testing.T) {
 	everyWay(t, 2, func(_ *localworld.World, p view.Process, e *engine.Engine) error {
 		for round := range 20 {
@@ -126,8 +127,8 @@ func TestSynchronousSend(t *testing.T) {
 	})
 }
 
-// Two that synchronously send to each other, with receives posted, go on,
-// whoever of their replicas fails.
+// TestR2SynchronousSendsSurviveKills checks two ranks that send synchronously to each other, with
+// receives posted. They must continue, whichever replica fails.
 func TestR2SynchronousSendsSurviveKills(t *testing.T) {
 	for _, victim := range []view.Process{{}, {Replica: 1}, {Rank: 1}, {Rank: 1, Replica: 1}} {
 		for _, at := range []int{0, 7, 19} {
@@ -161,7 +162,7 @@ func TestR2SynchronousSendsSurviveKills(t *testing.T) {
 	}
 }
 
-// A message that a probe has taken is nobody else's, and is received once.
+// TestMatchedProbe checks that a message taken by a probe is received once, by its own receive.
 func TestMatchedProbe(t *testing.T) {
 	everyWay(t, 2, func(_ *localworld.World, p view.Process, e *engine.Engine) error {
 		sizes := []int{3, 200_000, 0}
@@ -203,8 +204,7 @@ func TestMatchedProbe(t *testing.T) {
 	})
 }
 
-// A receive that nothing has matched can be taken back; one that has matched
-// not.
+// TestCancel checks that a receive can be cancelled until it has matched a message.
 func TestCancel(t *testing.T) {
 	everyWay(t, 2, func(_ *localworld.World, p view.Process, e *engine.Engine) error {
 		if p.Rank == 0 {
@@ -223,7 +223,7 @@ func TestCancel(t *testing.T) {
 		}
 		err = e.Cancel(never)
 		if errors.Is(err, engine.ErrReplicated) {
-			return nil // and says so
+			return nil // it must return this error
 		}
 		if s, waitErr := e.Wait(never); err != nil || waitErr != nil || !s.Cancelled {
 			return fmt.Errorf("cancelled: %+v, %w, %w", s, err, waitErr)
@@ -238,8 +238,8 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// A truncated message is an error at its receiver and no hindrance to its
-// sender, however it comes.
+// TestTruncation checks that a truncated message is an error at its receiver and does not affect
+// its sender, on every kind of channel.
 func TestTruncation(t *testing.T) {
 	everyWay(t, 2, func(_ *localworld.World, p view.Process, e *engine.Engine) error {
 		for _, size := range []int{100, 200_000} {
@@ -259,8 +259,8 @@ func TestTruncation(t *testing.T) {
 	})
 }
 
-// What a receiver has to keep is bounded by credit: beyond it, messages wait at
-// their sender.
+// TestUnexpectedMessagesAreBounded checks that credit bounds the messages that a receiver must
+// keep. Beyond it, messages wait at their sender.
 func TestUnexpectedMessagesAreBounded(t *testing.T) {
 	const messages, size = 200, 60 << 10
 	for _, name := range []string{"self", "rings", "sockets"} {
@@ -289,8 +289,8 @@ func TestUnexpectedMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// flood starts messages to rank 1, says so, and waits for them. It returns how
-// many were done before it said so.
+// flood starts messages to rank 1, closes sent, and waits for the messages. It returns how many
+// were done before sent was closed.
 func flood(e *engine.Engine, messages, size int, sent chan<- struct{}) (int, error) {
 	var rs []*engine.Request
 	buf := make([]byte, size)
@@ -311,7 +311,7 @@ func flood(e *engine.Engine, messages, size int, sent chan<- struct{}) (int, err
 	return len(done), err
 }
 
-// No frame that another process may send makes the engine do more than end.
+// FuzzDirectFrames checks that no frame from another process can do more than stop the engine.
 func FuzzDirectFrames(f *testing.F) {
 	f.Add(uint8(frame.Announce), uint32(2), uint32(100), int32(0), uint64(1), make([]byte, 8))
 	for kind := frame.Data; kind <= frame.Body; kind++ {

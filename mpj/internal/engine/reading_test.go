@@ -14,14 +14,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// readers is a job whose ranks read each other's payloads.
+// readers returns a job whose ranks read each other's payloads.
 func readers(wrap func(from, to view.Process, s channel.Sender) channel.Sender) *localworld.World {
 	return localworld.New(context.Background(), localworld.Config{
 		Ranks: 2, Replicas: 1, Rings: true, Reading: channel.ReadAny, Wrap: wrap,
 	})
 }
 
-// A liar announces payloads that are not there.
+// A liar announces payloads at wrong addresses.
 type liar struct {
 	*channel.ShmSender
 	address uint64
@@ -57,8 +57,8 @@ func exchangeOnce(p view.Process, e *engine.Engine, out, in []byte) error {
 	return err
 }
 
-// meet opens the channels between ranks 0 and 1. When the other one has sent
-// twice, it has received once.
+// meet opens the channels between ranks 0 and 1. When the other rank has sent twice, it has
+// received once.
 func meet(p view.Process, e *engine.Engine) error {
 	for range 2 {
 		if _, err := e.Sendrecv(context2, 1-p.Rank, 0, nil, 1-p.Rank, 0, nil); err != nil {
@@ -68,7 +68,8 @@ func meet(p view.Process, e *engine.Engine) error {
 	return nil
 }
 
-// occupy gives rank 1 a send that nobody receives: it then reads what it gets.
+// occupy gives rank 1 a send that is never received, so that it reads the payloads of arriving
+// messages.
 func occupy(p view.Process, e *engine.Engine) error {
 	if p.Rank == 0 {
 		return nil
@@ -77,8 +78,8 @@ func occupy(p view.Process, e *engine.Engine) error {
 	return err
 }
 
-// A payload whose sender fails is delivered as it was, or not at all, although
-// the sender's program may use its buffer again.
+// TestPayloadOfAFailedSenderIsWholeOrLost checks that a payload whose sender fails is delivered
+// unchanged or not at all, although the sender's program may reuse its buffer.
 func TestPayloadOfAFailedSenderIsWholeOrLost(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -15,10 +15,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// A reporter loses the first Receipt that it is given, and breaks.
+// A reporter loses the first Receipt that it should send, and breaks.
 type reporter struct {
 	channel.Sender
-	lost, queried func() // tell of that, and of a Query that has gone
+	lost, queried func() // called when the Receipt is lost, and when a Query has been sent
 	broken        chan struct{}
 }
 
@@ -40,21 +40,21 @@ func (r *reporter) Send(frames ...frame.Frame) error {
 	return err
 }
 
-// A Receipt is lost with its channel. The sender sees the next one at once, and
-// asks; the answer is given before whoever opens that channel can use it. It must
-// not be taken for something that was in the last one.
+// TestR2AnswerBeforeTheChannelIsThere loses a Receipt with its channel. The sender notices the next
+// channel at once, and asks. The answer is given before the goroutine that opens that channel can
+// use it. The engine must not take the answer for a frame of the last channel.
 func TestR2AnswerBeforeTheChannelIsThere(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), 20*time.Second, errors.New("hangs"))
 	defer cancel()
 	const matched, asked = 0, 1 // tags
 	s, r := view.Process{Rank: 0}, view.Process{Rank: 1}
-	engines := make(chan *engine.Engine, 1) // r's
+	engines := make(chan *engine.Engine, 1) // engine of r
 	var lost, queried sync.Once
 	once, query, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	config := localworld.Config{Ranks: 2, Replicas: 2, Wrap: func(_, _ view.Process, inner channel.Sender) channel.Sender {
 		w := &reporter{Sender: inner, broken: make(chan struct{}), queried: func() { queried.Do(func() { close(query) }) }}
 		select {
-		case <-once: // this is the next channel from r to s: wait until r has answered
+		case <-once: // the next channel from r to s: wait until r has answered
 			e := <-engines
 			e.Recv(context2, 0, asked, nil) // ends at the latest with ctx
 		default:
@@ -63,7 +63,7 @@ func TestR2AnswerBeforeTheChannelIsThere(t *testing.T) {
 		return w
 	}}
 	job := localworld.New(ctx, config)
-	job.Kill(view.Process{Rank: 0, Replica: 1}) // they would report as well
+	job.Kill(view.Process{Rank: 0, Replica: 1}) // their replicas would report as well
 	job.Kill(view.Process{Rank: 1, Replica: 1})
 	err := job.Run(func(p view.Process, e *engine.Engine) error {
 		switch p {

@@ -6,7 +6,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// A silentRing never has anything.
+// A silentRing is always empty.
 type silentRing struct{ looks int }
 
 func (r *silentRing) Ready() bool   { r.looks++; return false }
@@ -15,8 +15,8 @@ func (r *silentRing) TryReceive(func(frame.Header) []byte) (f frame.Frame, ok bo
 	return f, false, nil
 }
 
-// A wait whose yields cost time slices of other programs stops to yield: it
-// sleeps instead.
+// TestASlowYieldIsTheLast checks that a wait whose yields cost time slices of other programs stops
+// yielding: it sleeps instead.
 func TestASlowYieldIsTheLast(t *testing.T) {
 	for _, tt := range []struct{ slowAt, yields int }{{1, 1}, {3, 3}, {99, yieldLooks}} {
 		ring, yields := new(silentRing), 0
