@@ -32,13 +32,14 @@ func TestRanksThatAreNoPowerOfTwoAreWrongUsage(t *testing.T) {
 	}
 }
 
-// odd is a problem whose order no power of two divides.
+// odd is a problem whose order is not divisible by a power of two.
 var odd = class{order: 51, nonzeros: 3, shift: 10}
 
-// vector is an arbitrary one for odd.
+// vector returns element i of an arbitrary vector for odd.
 func vector(i int) float64 { return math.Sin(float64(i)) }
 
-// TestProductIsTheSameInEveryGrid compares with the whole matrix.
+// TestProductIsTheSameInEveryGrid compares the products of all grids with the product of the whole
+// matrix.
 func TestProductIsTheSameInEveryGrid(t *testing.T) {
 	whole := newMatrix(odd, block{span{0, odd.order}, span{0, odd.order}})
 	p, want := make([]float64, odd.order), make([]float64, odd.order)
@@ -69,7 +70,8 @@ func checkProduct(w *mpj.World, want []float64) error {
 	return nil
 }
 
-// TestMatrixIsSymmetric holds what the method needs, and that rows are sorted.
+// TestMatrixIsSymmetric checks that the matrix is symmetric, as the method requires, and that rows
+// are sorted.
 func TestMatrixIsSymmetric(t *testing.T) {
 	m := newMatrix(odd, block{span{0, odd.order}, span{0, odd.order}})
 	dense := make(map[[2]int]float64)

@@ -48,8 +48,8 @@ func TestShareLeavesNoBatchOutAndGivesNoneTwice(t *testing.T) {
 	}
 }
 
-// TestReport runs class S, with the counts of NPB's own output: rank 0 reports,
-// and nobody else says anything.
+// TestReport runs class S and compares the report with NPB's own counts: rank 0 reports, and no
+// other rank prints anything.
 func TestReport(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		t.Run(fmt.Sprintf("n=%d", n), func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestSumsAreTheSameForEveryNumberOfRanks compares the last bits.
+// TestSumsAreTheSameForEveryNumberOfRanks compares the sums to the last bit.
 func TestSumsAreTheSameForEveryNumberOfRanks(t *testing.T) {
 	const batches = 8
 	wantSums, wantCounts := sequential(batches)

@@ -32,7 +32,7 @@ func TestVerifyRefusesOtherValues(t *testing.T) {
 	}
 }
 
-// direct is the transform by its definition.
+// direct computes the transform by its definition.
 func direct(v []complex128, direction int) []complex128 {
 	sign := []float64{forward: -1, backward: 1}[direction]
 	out := make([]complex128, len(v))
@@ -86,7 +86,8 @@ func TestTransformIsItsDefinition(t *testing.T) {
 // box is a small problem with three different sides.
 var box = class{nx: 32, ny: 16, nz: 8}
 
-// TestTransformBackIsTheInverse has its factor, the number of points.
+// TestTransformBackIsTheInverse checks that both transforms together multiply by the number of
+// points.
 func TestTransformBackIsTheInverse(t *testing.T) {
 	for _, n := range []int{1, 2, 4, 8} {
 		npbtest.Run(t, n, func(w *mpj.World) error {
@@ -110,7 +111,7 @@ func TestTransformBackIsTheInverse(t *testing.T) {
 	}
 }
 
-// TestWaveHasOneFrequency shows that the axes are where they should be.
+// TestWaveHasOneFrequency checks that the axes are in the right order.
 func TestWaveHasOneFrequency(t *testing.T) {
 	const fx, fy, fz = 3, 5, 6
 	for _, n := range []int{1, 4} {

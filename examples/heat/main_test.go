@@ -15,8 +15,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// sequential solves the same problem as it would be written for one process: two
-// arrays, with the edges in them.
+// sequential solves the same problem as a program for one process would: with two arrays that
+// include the edges.
 func sequential(side int, tolerance float64, limit int) (plate []float64, steps int, change float64) {
 	width := side + 2
 	old, next := make([]float64, width*width), make([]float64, width*width)
@@ -84,8 +84,7 @@ func TestResultIsThatOfASequentialSolverToTheBit(t *testing.T) {
 	}
 }
 
-// runAll runs the program with n ranks and returns what they print on standard
-// output and standard error.
+// runAll runs the program with n ranks and returns their standard output and standard error.
 func runAll(n int, args ...string) (stdout, stderr string, err error) {
 	out, errs := make([]bytes.Buffer, n), make([]bytes.Buffer, n)
 	err = mpj.RunLocal(context.Background(), n, func(w *mpj.World) error {
@@ -104,7 +103,7 @@ func TestPictureShowsTheHotEdge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// In the end the centre has 25 degrees, the mean of the four edges.
+	// At the end the centre has 25 degrees, the mean of the four edges.
 	if !strings.HasPrefix(stdout, "picture  "+file+", 31 x 31\nranks    2 x 2\nsteps    ") || !strings.Contains(stdout, "\ncentre   24.98 degrees\n") {
 		t.Errorf("%q", stdout)
 	}

@@ -13,7 +13,7 @@ import (
 
 func TestClassS(t *testing.T) { npbtest.Verify(t, kernel, 1, 2, 3, 4, 7) }
 
-// TestMisplacedKeysAreFound spoils a ranking in each way that is checked.
+// TestMisplacedKeysAreFound corrupts a ranking in each way that the checks detect.
 func TestMisplacedKeysAreFound(t *testing.T) {
 	for name, spoil := range map[string]func(*sorter){
 		"a rank too high":     func(s *sorter) { s.lower++ },

@@ -17,7 +17,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// write makes a file and returns its name.
+// write creates a file with this content and returns its name.
 func write(t *testing.T, content string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "data.csv")
@@ -27,8 +27,8 @@ func write(t *testing.T, content string) string {
 	return name
 }
 
-// runAll runs the program with n ranks and returns what rank 0 prints, and an
-// error when another prints something.
+// runAll runs the program with n ranks and returns the output of rank 0, or an error when another
+// rank prints something.
 func runAll(n int, args ...string) (string, error) {
 	stdout := make([]bytes.Buffer, n)
 	err := mpj.RunLocal(context.Background(), n, func(w *mpj.World) error {
@@ -61,7 +61,7 @@ ranks    %d
 	}
 }
 
-// lumps returns points around centres, which they belong to by turns.
+// lumps returns points around centres, with the centres in turn.
 func lumps(random *rand.Rand, count int, centres points) points {
 	p := points{dims: centres.dims}
 	for i := range count {
@@ -72,7 +72,7 @@ func lumps(random *rand.Rand, count int, centres points) points {
 	return p
 }
 
-// clusterAll clusters all points with n ranks and returns what each found.
+// clusterAll clusters all points with n ranks and returns each rank's result.
 func clusterAll(t *testing.T, n int, all points, k int, seedOf uint64) []clustering {
 	t.Helper()
 	results := make([]clustering, n)
@@ -91,13 +91,13 @@ func clusterAll(t *testing.T, n int, all points, k int, seedOf uint64) []cluster
 	return results
 }
 
-// TestClusteringIsThatOfOneRank finds lumps with several ranks and with one,
-// and that each rank knows the same.
+// TestClusteringIsThatOfOneRank clusters lumps with several ranks and with one. Every rank must get
+// the same result.
 func TestClusteringIsThatOfOneRank(t *testing.T) {
 	seedOf := rand.Uint64()
 	t.Logf("seed %d", seedOf)
-	// So far apart that the first centroids, which are drawn by the square of their
-	// distance, are one of each lump but once in ten million times.
+	// The lumps are so far apart that the first centroids, drawn by the square of their distance,
+	// are in different lumps. This fails about once in ten million times.
 	const far = 2e4
 	centres := points{3, []float64{0, 0, 0, far, 0, 5, 0, far, -5, far, far, 0}}
 	all := lumps(rand.New(rand.NewPCG(seedOf, 1)), 400, centres)
@@ -116,8 +116,7 @@ func TestClusteringIsThatOfOneRank(t *testing.T) {
 	}
 }
 
-// TestEachCentroidIsTheMiddleOfItsPoints checks the result against what it is
-// by definition.
+// TestEachCentroidIsTheMiddleOfItsPoints checks the result against its definition.
 func TestEachCentroidIsTheMiddleOfItsPoints(t *testing.T) {
 	seedOf := rand.Uint64()
 	t.Logf("seed %d", seedOf)

@@ -58,7 +58,7 @@ func TestMistakesInAFileAreReportedWithTheirLine(t *testing.T) {
 	}
 }
 
-// FuzzRead wants whole, finite points of whatever there is, or an error.
+// FuzzRead checks that read returns complete, finite points for any input, or an error.
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{"x,y\n1,2\n", "", "a\n\"\n", "x,y\n1,2,3\n", "\uFEFFx\n1e100\n", "x\r\n1\r\n\r\n"} {
 		f.Add(s, "")

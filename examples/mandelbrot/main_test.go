@@ -14,8 +14,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// runAll runs the program with n ranks and returns what rank 0 and what the
-// others print.
+// runAll runs the program with n ranks and returns the output of rank 0 and that of the other
+// ranks.
 func runAll(n int, args ...string) (stdout, stderr, others string, err error) {
 	out, errs := make([]bytes.Buffer, n), make([]bytes.Buffer, n)
 	err = mpj.RunLocal(context.Background(), n, func(w *mpj.World) error {
@@ -103,8 +103,7 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// TestInsideIsOnlyAShortcut holds the formulas for cardioid and circle against
-// the iteration.
+// TestInsideIsOnlyAShortcut checks the formulas for cardioid and circle against the iteration.
 func TestInsideIsOnlyAShortcut(t *testing.T) {
 	for x := -2.0; x < 0.5; x += 0.013 {
 		for y := 0.0; y < 1.2; y += 0.017 {

@@ -11,7 +11,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// With 16 ranks the coarsest grid is not divided.
+// With 16 ranks, the coarsest grid is not divided.
 func TestClassS(t *testing.T) { npbtest.Verify(t, kernel, 1, 2, 4, 16) }
 
 func TestVerifyRefusesOtherValues(t *testing.T) {
@@ -22,17 +22,17 @@ func TestVerifyRefusesOtherValues(t *testing.T) {
 	}
 }
 
-// tiny is a problem that is fast to check in full.
+// tiny is a problem that is small enough for a complete check.
 var tiny = class{log: 3, iterations: 2, smoother: small}
 
-// random fills f with numbers.
+// random fills f with random numbers.
 func random(f *field, source *rand.Rand) {
 	for i := range f.values {
 		f.values[i] = source.Float64() - 0.5
 	}
 }
 
-// at returns the sum of what the stencil has around a point of f.
+// at returns the stencil's weighted sum around a point of f.
 func (s stencil) at(f *field, i, j, k int) (sum float64) {
 	for dz := -1; dz <= 1; dz++ {
 		for dy := -1; dy <= 1; dy++ {
@@ -44,7 +44,7 @@ func (s stencil) at(f *field, i, j, k int) (sum float64) {
 	return sum
 }
 
-// TestOperatorsAreTheirStencils compares with sums over 27 points.
+// TestOperatorsAreTheirStencils compares the operators with sums over 27 points.
 func TestOperatorsAreTheirStencils(t *testing.T) {
 	seed := rand.Uint64()
 	source := rand.New(rand.NewPCG(seed, 0))
@@ -87,8 +87,8 @@ func near(t *testing.T, seed uint64, what string, got, want float64) {
 	}
 }
 
-// TestInterpolationIsLinear brings a plane to a finer grid, where it must be
-// the same plane.
+// TestInterpolationIsLinear interpolates a linear function to a finer grid, where it must be the
+// same function.
 func TestInterpolationIsLinear(t *testing.T) {
 	plane := func(i, j, k float64) float64 { return 3 + 2*i - 5*j + 7*k }
 	npbtest.Run(t, 1, func(w *mpj.World) error {
@@ -113,8 +113,8 @@ func TestInterpolationIsLinear(t *testing.T) {
 	})
 }
 
-// TestLayerIsWhatTheNeighboursHave numbers the points of the grid, also in
-// meshes that NPB would not make.
+// TestLayerIsWhatTheNeighboursHave numbers the points of the grid and checks the layers, also in
+// meshes that NPB would not create.
 func TestLayerIsWhatTheNeighboursHave(t *testing.T) {
 	const points = 8
 	for _, n := range []int{1, 2, 4, 8, 16, 64} {
@@ -148,8 +148,8 @@ func TestLayerIsWhatTheNeighboursHave(t *testing.T) {
 	}
 }
 
-// TestEveryMeshComputesTheSame compares all points after two cycles, with
-// a coarsest grid that 32 ranks do not divide.
+// TestEveryMeshComputesTheSame compares all points after two cycles, with a coarsest grid that 32
+// ranks do not divide.
 func TestEveryMeshComputesTheSame(t *testing.T) {
 	var want *field
 	for _, n := range []int{1, 2, 8, 32} {

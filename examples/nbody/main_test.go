@@ -18,7 +18,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// sequential moves all bodies in one process, in the plainest way.
+// sequential moves all bodies in one process, in the simplest way.
 func sequential(count, steps int, time float64, seed uint64) *system {
 	s := newSystem(count, 0, 1, seed)
 	pull := func() {
@@ -51,7 +51,7 @@ func sequential(count, steps int, time float64, seed uint64) *system {
 	return s
 }
 
-// simulate moves bodies with n ranks and returns them all.
+// simulate moves bodies with n ranks and returns all of them.
 func simulate(t *testing.T, n, count, steps int, time float64, seed uint64) (block, []vector) {
 	t.Helper()
 	var bodies block
@@ -115,8 +115,8 @@ func TestBodiesDoNotDependOnTheNumberOfRanks(t *testing.T) {
 	}
 }
 
-// TestTwoBodiesCircle has an answer that is known: at distance d the softened
-// force is m d/(d²+ε²)^1.5, and a circle of diameter d needs v² = force d/2.
+// TestTwoBodiesCircle simulates a case with a known solution. At distance d the softened force is m
+// d/(d²+ε²)^1.5, and a circle of diameter d needs v² = force d/2.
 func TestTwoBodiesCircle(t *testing.T) {
 	const d, m = 2.0, 0.5
 	v := math.Sqrt(m * d / math.Pow(d*d+softening*softening, 1.5) * d / 2)
@@ -128,7 +128,7 @@ func TestTwoBodiesCircle(t *testing.T) {
 		if err := r.forces(); err != nil {
 			return err
 		}
-		turn := 2 * math.Pi * (d / 2) / v // back where it was
+		turn := 2 * math.Pi * (d / 2) / v // time of one full turn
 		if err := r.run(w, 1000, turn/1000, func(int) {}); err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func TestTwoBodiesCircle(t *testing.T) {
 	}
 }
 
-// runAll runs the program with n ranks and returns what rank 0 prints.
+// runAll runs the program with n ranks and returns the output of rank 0.
 func runAll(n int, args ...string) (stdout, stderr string, err error) {
 	out, errs := make([]bytes.Buffer, n), make([]bytes.Buffer, n)
 	err = mpj.RunLocal(context.Background(), n, func(w *mpj.World) error {

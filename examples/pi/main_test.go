@@ -14,7 +14,7 @@ import (
 
 func TestRectanglesConverge(t *testing.T) {
 	for _, n := range []int{1, 10, 1000, 100_000} {
-		// The error of the midpoint rule for this integral is 1/(12 n²) and less.
+		// The error of the midpoint rule for this integral is at most 1/(12 n²).
 		if got, limit := math.Abs(rectangles(0, n, n)-math.Pi), 1/(12*float64(n)*float64(n))+1e-12; got > limit {
 			t.Errorf("%d intervals: error %g, want at most %g", n, got, limit)
 		}
@@ -39,7 +39,7 @@ func TestShareLeavesNoIntervalOutAndGivesNoneTwice(t *testing.T) {
 	}
 }
 
-// runAll runs the program with n ranks and returns what each of them prints.
+// runAll runs the program with n ranks and returns the output of each.
 func runAll(n int, args ...string) ([]string, error) {
 	stdout := make([]bytes.Buffer, n)
 	err := mpj.RunLocal(context.Background(), n, func(w *mpj.World) error {

@@ -21,8 +21,8 @@ func TestExpectedIsTheSumOfRanksForEachRound(t *testing.T) {
 	}
 }
 
-// TestTokenCollectsEveryRank looks at the token at every rank: the last one
-// hands to rank 0 what is there at the end.
+// TestTokenCollectsEveryRank checks the token at every rank: the last rank passes the final value
+// to rank 0.
 func TestTokenCollectsEveryRank(t *testing.T) {
 	const rounds = 20
 	for _, n := range []int{1, 2, 3, 8} {

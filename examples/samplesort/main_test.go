@@ -18,7 +18,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// put writes a file of the given name into a new folder and goes there.
+// put writes a file of the given name into a new directory and changes to that directory.
 func put(t *testing.T, name, content string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -138,8 +138,8 @@ func TestPartsFollowEachOther(t *testing.T) {
 	}
 }
 
-// TestNoRankHasMuchMoreThanItsShare holds the promise of regular sampling, for
-// keys that would break it without their place in the file.
+// TestNoRankHasMuchMoreThanItsShare checks the bound of regular sampling, for keys that would
+// violate it without their position in the file.
 func TestNoRankHasMuchMoreThanItsShare(t *testing.T) {
 	const count, n = 6000, 4
 	for name, one := range map[string]func(i int) string{
@@ -187,7 +187,7 @@ func TestVerifyFindsWhatIsNotInOrder(t *testing.T) {
 	}
 }
 
-// TestEveryLineBelongsToOneRank reads a file in parts, wherever they are cut.
+// TestEveryLineBelongsToOneRank reads a file in parts, with the cuts at every position.
 func TestEveryLineBelongsToOneRank(t *testing.T) {
 	const content = "a\n\nbcd\n\n\nefghijk\nl"
 	for a := range int64(len(content) + 1) {
@@ -233,7 +233,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// FuzzSplit wants that join undoes split, but for a newline at the end.
+// FuzzSplit checks that join reverses split, except for a newline at the end.
 func FuzzSplit(f *testing.F) {
 	for _, s := range []string{"", "\n", "a", "a\n", "\n\na\x00\xff\nb"} {
 		f.Add([]byte(s))

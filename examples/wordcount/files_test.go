@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// write makes files with the given contents in a new folder and goes there.
+// write creates files with the given contents in a new directory and changes to that directory.
 func write(t *testing.T, contents map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())

@@ -15,7 +15,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// An output is what the ranks of one run print.
+// An output is the output of the ranks of one run.
 type output struct{ stdout, stderr []bytes.Buffer }
 
 func runAll(n int, args ...string) (output, error) {
@@ -26,7 +26,7 @@ func runAll(n int, args ...string) (output, error) {
 	return out, err
 }
 
-// others returns what the ranks but 0 print.
+// others returns the output of all ranks except 0.
 func (o output) others() string {
 	var b bytes.Buffer
 	for rank := 1; rank < len(o.stdout); rank++ {
@@ -36,7 +36,7 @@ func (o output) others() string {
 	return b.String()
 }
 
-// modes are all ways to run wordcount that must print the same.
+// modes runs test in all modes of wordcount, which must print the same.
 func modes(t *testing.T, test func(t *testing.T, n int, args ...string)) {
 	for _, n := range []int{1, 2, 3} {
 		t.Run(fmt.Sprintf("n=%d", n), func(t *testing.T) { test(t, n) })
@@ -67,8 +67,8 @@ distinct  8
 	})
 }
 
-// TestAllCountsAreThoseOfAnIndependentCount counts text and junk, enough to
-// take several messages between each two ranks.
+// TestAllCountsAreThoseOfAnIndependentCount counts text and binary data. There is enough for
+// several messages between each pair of ranks.
 func TestAllCountsAreThoseOfAnIndependentCount(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -93,8 +93,7 @@ func TestAllCountsAreThoseOfAnIndependentCount(t *testing.T) {
 	})
 }
 
-// parseTable returns the counts in a printed table. A word that is there twice
-// is wrong.
+// parseTable returns the counts in a printed table. A word that occurs twice gets a wrong count.
 func parseTable(printed string) map[string]int64 {
 	counts := make(map[string]int64)
 	for line := range strings.Lines(printed) {
@@ -111,8 +110,7 @@ func parseTable(printed string) map[string]int64 {
 	return counts
 }
 
-// randomText is text of few short words and many long ones, between bytes of
-// all kinds.
+// randomText returns text of few short words and many long ones, between arbitrary bytes.
 func randomText(random *rand.Rand, size int) string {
 	var b strings.Builder
 	for b.Len() < size {
@@ -141,7 +139,7 @@ func TestEmptyFolder(t *testing.T) {
 	})
 }
 
-// TestUnreadableFileIsAnError has a file in the list that is not there any more.
+// TestUnreadableFileIsAnError lists a file that no longer exists.
 func TestUnreadableFileIsAnError(t *testing.T) {
 	write(t, map[string]string{"here": "a"})
 	files := []file{{"here", 1}, {"gone", 1}}

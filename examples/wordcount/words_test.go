@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 )
 
-// reference counts words in another way.
+// reference counts words in an independent way.
 func reference(text string) (map[string]int64, int64) {
 	words := regexp.MustCompile(`[\pL\pN_]+`).FindAllString(text, -1)
 	counts := make(map[string]int64)
@@ -59,7 +59,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestWordLongerThanTheBuffer counts it as one.
+// TestWordLongerThanTheBuffer checks that such a word counts as one.
 func TestWordLongerThanTheBuffer(t *testing.T) {
 	long := strings.Repeat("字a", 100_000)
 	got := make(tally)
@@ -80,8 +80,8 @@ func TestSortedPutsFrequentWordsFirst(t *testing.T) {
 	}
 }
 
-// FuzzWords compares with the regular expression, for any bytes, wherever the
-// reader cuts them.
+// FuzzWords compares the counts with a regular expression, for any bytes and any division into
+// reads.
 func FuzzWords(f *testing.F) {
 	for _, seed := range []string{"", "a b", "naïve 中文", "\xff\x00a\xe4\xb8", "_1½ \u0300e\u0301", "\xed\xa0\x80"} {
 		f.Add(seed)

@@ -10,7 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// stub is a kernel that says what it is told to.
+// stub returns a kernel with a given result and error.
 func stub(result Result, err error) Kernel {
 	return Kernel{Name: "xx", Classes: []string{"S"}, Sequential: true, Run: func(r *Run) (Result, error) {
 		if err := r.Start(); err != nil {
@@ -57,8 +57,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// execute runs k as n ranks and returns what rank 0 returns. The others keep
-// the world together until it has.
+// execute runs k as n ranks and returns the error of rank 0. The other ranks keep the world alive
+// until rank 0 returns.
 func execute(t *testing.T, k Kernel, n int, args []string, stdout *bytes.Buffer) (err error) {
 	t.Helper()
 	if n == 0 {

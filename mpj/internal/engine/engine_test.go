@@ -244,7 +244,7 @@ func TestFloodsPassEachOther(t *testing.T) {
 	}
 }
 
-// A nobody opens no channels.
+// A nobody is an opener that opens no channels.
 type nobody struct{}
 
 func (nobody) Open(ctx context.Context, to view.Process) (channel.Sender, error) {
