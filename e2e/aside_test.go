@@ -10,10 +10,11 @@ import (
 
 const (
 	farmTasks = 1500
-	farmRuns  = "rank 0 tasks 300 " // printed once the farm is under way
+	farmRuns  = "rank 0 tasks 300 " // printed once the farm is running
 )
 
-// farm starts a job of six processes, r for each rank, in which each message depends on an outcome.
+// farm starts a farm job of three ranks with r replicas each, in which each message depends on an
+// outcome.
 func (m *machine) farm(t *testing.T, supernode *peerProcess, r, tasks int) *job {
 	t.Helper()
 	j := m.submit(t, t.TempDir(), "--supernode", supernode.addr, "-n", fmt.Sprint(6/r), "-r", fmt.Sprint(r), "-w", "60", "--timeout", "110s", "--heal", "off",

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// keep submits a steady job from a home, and returns once it has begun and can be gone on
-// with.
+// keep submits a steady job from a home, and returns once it runs and can be resumed.
 func keep(t *testing.T, home string, peers []*peerProcess, args ...string) *job {
 	t.Helper()
 	args = append([]string{"--supernode", peers[0].addr, "-w", "60", "--timeout", "110s"}, args...)
@@ -21,26 +20,26 @@ func keep(t *testing.T, home string, peers []*peerProcess, args ...string) *job 
 	return j
 }
 
-// attach goes on with the only job of a home.
+// attach resumes the only job of a home.
 func attach(t *testing.T, home string, args ...string) *job {
 	t.Helper()
 	return startJob(t, append([]string{"--home", home, "--json", "--attach"}, args...)...)
 }
 
-// kill ends p2prun as the kernel does when memory is short.
+// kill kills p2prun as the kernel does when memory is short.
 func (j *job) kill() {
 	j.cmd.Process.Kill()
 	<-j.ended
 }
 
-// stepperArgs is a steady job of n ranks twice over.
+// stepperArgs are the arguments of a steady job of n ranks with two replicas each.
 func stepperArgs(n, steps int) []string { return pacedArgs(n, steps, "20ms") }
 
 func pacedArgs(n, steps int, pause string) []string {
 	return []string{"-n", fmt.Sprint(n), "-r", "2", filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "0", "-pause", pause}
 }
 
-// printsOn waits until the program has printed so many bytes more, while p2prun runs.
+// printsOn waits until the program has printed size more bytes, while p2prun runs.
 func (j *job) printsOn(size int) {
 	j.t.Helper()
 	before := len(j.stdout.String())
@@ -57,8 +56,8 @@ func (j *job) printsOn(size int) {
 	})
 }
 
-// expectWhole expects what expectInOrder does, and that of what one that was killed has printed
-// only the last line came again.
+// expectWhole is like expectInOrder. In addition, it expects that at most the last line of each
+// killed p2prun is repeated.
 func expectWhole(t *testing.T, want []string, jobs ...*job) {
 	t.Helper()
 	twice := expectInOrder(t, want, jobs...)
@@ -68,15 +67,15 @@ func expectWhole(t *testing.T, want []string, jobs ...*job) {
 	t.Logf("%d lines came twice", twice)
 }
 
-// TestAttach kills p2prun and goes on with its job: after a moment, and when the job is
-// over meanwhile, also with a peer less.
+// TestAttach kills p2prun and resumes its job: at the start of the job, after a moment, and after
+// the end of the job, also with a lost peer.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		steps int
-		begin bool // kill it before processes have heard that they may leave mpj.Init, or some
+		begin bool // kill it before all processes are told that they may leave mpj.Init
 		over  bool
-		kill  bool // a peer as well
+		kill  bool // kill a peer as well
 	}{
 		"the job begins":                      {steps: 100, begin: true},
 		"the job still runs":                  {steps: 500},
@@ -117,8 +116,8 @@ func TestAttach(t *testing.T) {
 	}
 }
 
-// TestAttachTooLate goes on with a job whose peers have waited for long enough: nothing of
-// it is left, and whoever comes too late hears so.
+// TestAttachTooLate resumes a job whose peers have waited for too long. Nothing of the job is left,
+// and p2prun reports that.
 func TestAttachTooLate(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 4, "--slots", "1")
@@ -135,8 +134,7 @@ func TestAttachTooLate(t *testing.T) {
 	}
 }
 
-// TestAttachCancel ends jobs whose p2prun was killed: by asking for no more than that, and
-// by Ctrl-C.
+// TestAttachCancel cancels jobs whose p2prun was killed, with --cancel and by Ctrl-C.
 func TestAttachCancel(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{"at once": {"--cancel"}, "while it is followed": nil} {
@@ -169,7 +167,7 @@ func TestAttachCancel(t *testing.T) {
 	}
 }
 
-// TestAttachHearsTheStatus kills p2prun before the program ends in a way of its own.
+// TestAttachHearsTheStatus kills p2prun before the program ends with different statuses.
 func TestAttachHearsTheStatus(t *testing.T) {
 	t.Parallel()
 	stepper := func(how string) []string {
@@ -195,8 +193,8 @@ func TestAttachHearsTheStatus(t *testing.T) {
 	}
 }
 
-// expectHeard kills p2prun, and expects of the one that attaches when the processes have ended
-// the status and, of a job that did well, the files.
+// expectHeard kills p2prun, and attaches again when the processes have ended. It expects the exit
+// status and, for a successful job, the files.
 func (j *job) expectHeard(peers []*peerProcess, status int, attach func() *job) {
 	t := j.t
 	t.Helper()
@@ -217,7 +215,7 @@ func (j *job) expectHeard(peers []*peerProcess, status int, attach func() *job) 
 	expectNothingLeft(t, peers)
 }
 
-// results returns the folder that the job's files were collected into.
+// results returns the directory that contains the job's collected files.
 func (j *job) results() string {
 	found, err := filepath.Glob(filepath.Join(j.cmd.Dir, "results-*"))
 	if err != nil || len(found) != 1 {
@@ -226,8 +224,8 @@ func (j *job) results() string {
 	return found[0]
 }
 
-// TestR6AttachInAFlood kills p2prun several times while much is printed: no line is
-// missing, and at most one, the last, comes twice each time.
+// TestR6AttachInAFlood kills p2prun several times while the job prints much. No line may be
+// missing, and each kill may repeat at most one line, the last.
 func TestR6AttachInAFlood(t *testing.T) {
 	t.Parallel()
 	const lines, kills = 60000, 4
@@ -248,8 +246,8 @@ func TestR6AttachInAFlood(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestAttachKnowsRecruits kills p2prun when nobody is left of those that a rank began with:
-// one of the two that have taken their places is at a peer that had one of the first.
+// TestAttachKnowsRecruits kills p2prun when none of a rank's first processes is left. One of the
+// two replacements runs on a peer that ran one of the first.
 func TestAttachKnowsRecruits(t *testing.T) {
 	t.Parallel()
 	const steps = 600
@@ -274,9 +272,9 @@ func TestAttachKnowsRecruits(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestHealsWhenAttached kills who has submitted a job, goes on with it, and kills a peer: another
-// one takes its place; then the same once more, of a rank that has had that already. What a
-// peer is given then was kept: the p2prun that was killed has taken the rest with it.
+// TestHealsWhenAttached kills the submitter of a job, resumes the job, and kills a peer. Another
+// peer must replace it. Then the same happens once more to the same rank. The files for the new
+// peers must have been kept, since the killed p2prun has taken everything else with it.
 func TestHealsWhenAttached(t *testing.T) {
 	t.Parallel()
 	const steps = 5000

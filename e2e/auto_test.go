@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestAutoReplicas has peers with a past, one of which has just been killed, in a
-// network of solid peers and in one of flaky ones: p2prun takes as many replicas as
-// the seed's formula says, and says why.
+// TestAutoReplicas boots peers with a history, one of which has just been killed, in a network of
+// reliable peers and in one of unreliable ones. p2prun must choose the number of replicas by the
+// seed's formula, and report the reason.
 func TestAutoReplicas(t *testing.T) {
 	t.Parallel()
 	const (
@@ -44,7 +44,7 @@ func TestAutoReplicas(t *testing.T) {
 			if c.Replicas != tt.replicas || c.Peers < tt.replicas || c.Peers > peers {
 				t.Errorf("%d replicas for %d peers, want %d", c.Replicas, c.Peers, tt.replicas)
 			}
-			// It chooses as soon as it has found enough peers, which may not be all.
+			// p2prun chooses as soon as it has found enough peers, which may not be all.
 			f, killed := failing(tt.up, tt.ends, expect), failing(tt.up, tt.ends+1, expect)
 			among := f + (killed-f)/float64(c.Peers)
 			if !near(c.Fails, among) && (c.Peers == peers || !near(c.Fails, f)) {
@@ -64,13 +64,14 @@ func TestAutoReplicas(t *testing.T) {
 // near allows for the seconds that the peers have run since they were booted.
 func near(got, want float64) bool { return math.Abs(got-want) < 1e-3*want }
 
-// failing is the probability that a peer fails within a time, as docs/reliability.md says.
+// failing returns the probability that a peer fails within a time, by the formula in
+// docs/reliability.md.
 func failing(up time.Duration, ends int, within time.Duration) float64 {
 	return 1 - math.Exp(-float64(ends+1)*within.Hours()/(up.Hours()+24))
 }
 
-// withPasts boots so many peers that have run for a time, and ended so often. The first
-// did not end well the last time, which it finds out by itself.
+// withPasts boots n peers with a given time of operation and number of unclean shutdowns. The first
+// peer had another unclean shutdown last time, which it detects by itself.
 func withPasts(t *testing.T, n int, up time.Duration, ends int) []*peerProcess {
 	t.Helper()
 	supernode := boot(t, "--slots", "0")

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestT2CollectingGoesOnAfterAKill of the p2pboot or the p2prun that brings a large file back.
+// TestT2CollectingGoesOnAfterAKill kills the p2pboot or the p2prun that collects a large file.
 func TestT2CollectingGoesOnAfterAKill(t *testing.T) {
 	t.Parallel()
 	const mib = 64
@@ -46,7 +46,8 @@ func TestT2CollectingGoesOnAfterAKill(t *testing.T) {
 	}
 }
 
-// awaitCollecting returns when some of the file is here. It has no name yet.
+// awaitCollecting returns when a part of the file has arrived. The file must not have its final
+// name yet.
 func (j *job) awaitCollecting() {
 	j.t.Helper()
 	j.waitFor("that a file is on its way", func(e event) bool { return e.Event == "phase" && e.Phase == "collecting" && e.Rate > 0 })
@@ -55,7 +56,7 @@ func (j *job) awaitCollecting() {
 	}
 }
 
-// expectFile expects a file of rude, with so many bytes.
+// expectFile expects a file of rude with the given size.
 func expectFile(t *testing.T, name string, size int64) {
 	t.Helper()
 	f, err := os.Open(name)
@@ -70,7 +71,7 @@ func expectFile(t *testing.T, name string, size int64) {
 	}
 }
 
-// fileSum is the digest of what rank 0 of rude writes into a file.
+// fileSum returns the digest of the file that rank 0 of rude writes.
 func fileSum(size int64) []byte {
 	h := sha256.New()
 	block := make([]byte, 1<<20)

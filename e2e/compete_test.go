@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTwoSubmittersWantMoreThanThereIs lets two jobs of four processes ask for
-// the same six slots at once: each gets all or nothing, and both finish.
+// TestTwoSubmittersWantMoreThanThereIs runs two jobs of four processes that request the same six
+// slots at once. Each gets all or nothing, and both finish.
 func TestTwoSubmittersWantMoreThanThereIs(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 6, "--slots", "1")
@@ -24,7 +24,7 @@ func TestTwoSubmittersWantMoreThanThereIs(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestS3MaxJobs gives a peer room for many processes of one job only.
+// TestS3MaxJobs gives a peer room for many processes, but of only one job.
 func TestS3MaxJobs(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 1, "--slots", "4", "--max-jobs", "1")

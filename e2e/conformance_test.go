@@ -13,8 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/mpitest"
 )
 
-// expectConformance says whether every test of the suite for n ranks has passed,
-// once in each round.
+// expectConformance checks that every test of the suite for n ranks has passed, once in each round.
 func expectConformance(t *testing.T, j *job, n, r, rounds int) {
 	t.Helper()
 	if s := j.wait(); s != 0 {
@@ -36,12 +35,12 @@ func expectConformance(t *testing.T, j *job, n, r, rounds int) {
 	}
 }
 
-// conformanceSizes are the numbers of ranks that the suite is for.
+// conformanceSizes are the numbers of ranks for which the suite is meant.
 var conformanceSizes = []int{1, 2, 3, 4, 7, 8}
 
-// conformanceRuns are the ways in which the suite runs as processes. Two replicas
-// of a rank are never on one peer, and only processes of one peer share memory, so
-// that r = 2 has shared memory for some pairs only.
+// conformanceRuns are the ways to run the suite as processes. Two replicas of a rank never share a
+// peer, and only processes on one peer share memory. So with r = 2, only some pairs have shared
+// memory.
 //
 //	                       r = 1             r = 2
 //	shm                    one peer          two peers, tcp between them
@@ -49,12 +48,12 @@ var conformanceSizes = []int{1, 2, 3, 4, 7, 8}
 //	stream                 a peer for each   eight peers at most
 //	self, in one process   mpj.TestConformance, and shm and stream once more
 //
-// With -full (make conformance) each runs at all sizes, else at some.
+// With -full (make conformance) each runs at all sizes, otherwise at some.
 var conformanceRuns = []struct {
 	name     string
 	channels string
 	replicas int
-	peers    int // 0: one for each rank
+	peers    int // 0: one per rank
 	sizes    []int
 }{
 	{"shm", "shm", 1, 1, []int{1, 8}},
@@ -91,7 +90,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestR2ConformanceSurvivesAKill kills a master in the midst of the suite.
+// TestR2ConformanceSurvivesAKill kills a master in the middle of the suite.
 func TestR2ConformanceSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 4, "--slots", "2")

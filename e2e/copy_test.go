@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// copyHome returns a new home with all files of another, as whoever restores a backup on a second
-// machine has it.
+// copyHome returns a new home with all files of another, like a backup that is restored on a second
+// machine.
 func copyHome(t *testing.T, home string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(home, "*"))
@@ -33,7 +33,7 @@ func copyHome(t *testing.T, home string) string {
 	return to
 }
 
-// expectRefusedCopy waits until a peer has ended as a copy.
+// expectRefusedCopy waits until a peer has ended because it is a copy.
 func expectRefusedCopy(t *testing.T, p *peerProcess) {
 	t.Helper()
 	select {
@@ -51,8 +51,8 @@ func expectRefusedCopy(t *testing.T, p *peerProcess) {
 	}
 }
 
-// TestCopiedHome boots a peer on a copy of a home that is in use: a supernode that both
-// have notices. The same home can be booted after a power cut.
+// TestCopiedHome boots a peer on a copy of a home that is in use. A supernode known to both detects
+// this. After a power failure, the same home can be booted again.
 func TestCopiedHome(t *testing.T) {
 	t.Parallel()
 	supernode := boot(t, "--slots", "0")
@@ -73,7 +73,7 @@ func TestCopiedHome(t *testing.T) {
 	}
 }
 
-// TestLANCopiedHome has nobody but another peer of the LAN to notice.
+// TestLANCopiedHome does the same where only another peer of the LAN can detect it.
 func TestLANCopiedHome(t *testing.T) {
 	t.Parallel()
 	machines := newLAN(t, 3)

@@ -11,28 +11,27 @@ import (
 	"testing"
 )
 
-// TestWordcountOverTheGoDistribution counts the words of every .go file of the Go
-// distribution on six peers of which two are killed on the way, and compares with
-// a count made here.
+// TestWordcountOverTheGoDistribution counts the words of all .go files of the Go distribution on
+// six peers, two of which are killed meanwhile. It compares the result with an independent count.
 func TestWordcountOverTheGoDistribution(t *testing.T) {
 	t.Parallel()
 	expectWordcount(t, 0, losses[5:6])
 }
 
-// TestWordcountSurvives does the same with every kind of loss, over the
-// longest files unless -full is given. The peers are the same ones throughout: what
-// was killed boots again on its home, with what it has cached.
+// TestWordcountSurvives does the same with every kind of loss, with only the longest files unless
+// -full is given. All runs use the same peers: killed peers boot again on their homes, with their
+// caches.
 func TestWordcountSurvives(t *testing.T) {
 	t.Parallel()
-	shortest := int64(512 << 10) // they are ten files, with a seventh of the text
+	shortest := int64(512 << 10) // ten files, with a seventh of the text
 	if *full {
 		shortest = 0
 	}
 	expectWordcount(t, shortest, losses)
 }
 
-// expectWordcount counts the words of the .go files of the Go distribution, from
-// those with so many bytes on, once for each loss.
+// expectWordcount counts the words of the .go files of the Go distribution that have at least the
+// given size, once for each loss.
 func expectWordcount(t *testing.T, shortest int64, losses []loss) {
 	t.Helper()
 	list, want := goFiles(t, shortest)
@@ -54,7 +53,7 @@ func expectWordcount(t *testing.T, shortest int64, losses []loss) {
 	}
 }
 
-// reboot boots the peers that were killed again, introduced by one that lives.
+// reboot boots the killed peers again, introduced by a live one.
 func reboot(t *testing.T, peers []*peerProcess) []*peerProcess {
 	t.Helper()
 	alive := peers[slices.IndexFunc(peers, (*peerProcess).alive)]
@@ -68,8 +67,8 @@ func reboot(t *testing.T, peers []*peerProcess) []*peerProcess {
 	return out
 }
 
-// goFiles writes a list of the .go files of the Go distribution, from those with
-// so many bytes on, and counts their words in another way than the example does.
+// goFiles writes a list of the .go files of the Go distribution that have at least the given size.
+// It counts their words in another way than the example does.
 func goFiles(t *testing.T, shortest int64) (list string, counts map[string]int) {
 	t.Helper()
 	var names strings.Builder
@@ -99,8 +98,8 @@ func goFiles(t *testing.T, shortest int64) (list string, counts map[string]int) 
 	return list, counts
 }
 
-// parseCounts reads the lines "count word", of which there is one for each word.
-// Others are what wordcount says besides.
+// parseCounts parses the lines "count word", one for each word. It skips the other output of
+// wordcount.
 func parseCounts(t *testing.T, out string) map[string]int {
 	t.Helper()
 	counts := make(map[string]int)

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// A stay is the time that a job's processes ran at its peers.
+// A stay is the time in which a job's processes ran at their peers.
 type stay struct {
 	from, to time.Time
-	placed   map[string]string // processes and their peers
+	placed   map[string]string // peer of each process
 }
 
-// stay reads what an ended p2prun has told.
+// stay reads the events of an ended p2prun.
 func (j *job) stay() stay {
 	j.t.Helper()
 	var s stay
@@ -35,19 +35,19 @@ func (j *job) stay() stay {
 	return s
 }
 
-// TestCrowdOfSubmitters has six submitters ask for three times the slots of ten peers,
-// at once: nobody gets a slot that another one has (S1), every job runs in the end, and
-// nothing stays (S4). With -full the jobs are long enough to say how well the slots
-// were used meanwhile: see docs/networking.md.
+// TestCrowdOfSubmitters runs six submitters that together request three times the slots of ten
+// peers, at once. No slot is given twice (S1), every job runs in the end, and nothing stays
+// reserved (S4). With -full, the jobs are long enough to measure the use of the slots: see
+// docs/networking.md.
 func TestCrowdOfSubmitters(t *testing.T) {
 	t.Parallel()
 	const slots = 2
 	steps, wait := 30, "200"
 	if *full {
-		steps, wait = 400, "900" // the machine may be too busy for them to run in their time
+		steps, wait = 400, "900" // a busy machine may need longer for the jobs
 	}
 	peers := grid(t, 10, "--slots", strconv.Itoa(slots))
-	ranks := []int{3, 7, 4, 6, 5, 5} // of 2 replicas each: 60 processes
+	ranks := []int{3, 7, 4, 6, 5, 5} // with 2 replicas each: 60 processes
 	var jobs []*job
 	for _, n := range ranks {
 		jobs = append(jobs, submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", strconv.Itoa(n), "-r", "2", "-w", wait,
@@ -66,7 +66,7 @@ func TestCrowdOfSubmitters(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// expectNoSlotTwice counts the processes at each peer whenever a job began.
+// expectNoSlotTwice counts the processes at each peer at the start of every job.
 func expectNoSlotTwice(t *testing.T, all []stay, slots int) {
 	t.Helper()
 	for _, now := range all {
@@ -87,8 +87,8 @@ func expectNoSlotTwice(t *testing.T, all []stay, slots int) {
 	}
 }
 
-// used is the share of slots that ran from the first job's begin to the last's: until
-// then there were more wanted than free.
+// used returns the share of slots in use between the first job's start and the last job's start. In
+// this time, more slots were requested than free.
 func used(all []stay, slots int) float64 {
 	byBegin := slices.SortedFunc(slices.Values(all), func(a, b stay) int { return a.from.Compare(b.from) })
 	first, last := byBegin[0].from, byBegin[len(byBegin)-1].from

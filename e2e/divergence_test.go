@@ -6,20 +6,21 @@ import (
 	"testing"
 )
 
-// TestDivergence runs a program whose replicas do not do the same, and expects that
-// this is found and said, and what follows from it.
+// TestDivergence runs a program whose replicas diverge, and expects that the system detects and
+// reports the divergence, with the right consequences.
 func TestDivergence(t *testing.T) {
 	t.Parallel()
-	// They differ before another replica can have been so far ahead that it is the master: at
-	// one of the first of many steps, so that a replica that is starved still gets there, and
-	// the others vote, before the rest of its rank is done; or after few, where rank 1 waits.
+	// The replicas must diverge before another replica can be far enough ahead to become master.
+	// With many steps, they diverge at one of the first. Then even a starved replica gets there,
+	// and the others vote, before the rest of its rank has finished. With few steps, rank 1 waits
+	// at the end.
 	const odd, few, many = "message 6 to rank 1", "10", "200"
 	tests := []struct {
 		name   string
 		steps  string
 		args   []string
 		status int
-		says   []string // on standard error
+		says   []string // expected on standard error
 		never  string
 	}{
 		{"clock", many, []string{"-r", "2", "clock"}, 65, []string{"the replicas of rank 0 have diverged", "rank 0 replica 1 on peer", odd}, ""},
@@ -45,7 +46,7 @@ func TestDivergence(t *testing.T) {
 			if s := j.wait(); s != tt.status {
 				t.Errorf("exit status %d, want %d", s, tt.status)
 			}
-			said := strings.Join(strings.Fields(j.stderr.String()), " ") // lines are folded
+			said := strings.Join(strings.Fields(j.stderr.String()), " ") // unfold the lines
 			for _, text := range tt.says {
 				if !strings.Contains(said, text) {
 					t.Errorf("%q is not in:\n%s", text, said)

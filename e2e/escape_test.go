@@ -23,29 +23,29 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// A bait is an owner's files, and where somebody listens.
+// A bait is a set of files of an owner, and of addresses where the test listens.
 type bait struct {
-	user     uint32 // the owner; 0 is the test's own
+	user     uint32 // the owner; 0 is the test's own user
 	home     string
-	outside  string // a folder of the owner's beside the home
+	outside  string // a directory of the owner's beside the home
 	listener net.Listener
 	abstract string
-	setuid   string       // a copy of id(1) that gives everybody root's rights; "" if nobody can make it
-	heard    atomic.Int32 // connections that were made from wherever
+	setuid   string       // a copy of id(1) that runs as root for every user; empty if the test cannot make it
+	heard    atomic.Int32 // number of connections made to it
 }
 
-// A prey is what a hostile program is after: a peer, its owner's files, and a neighbour's job.
+// A prey is the target of a hostile program: a peer, its owner's files, and a neighbour's job.
 type prey struct {
 	*bait
 	peer      *peerProcess
-	neighbour *job // of another submitter
-	steps     int  // that the neighbour has been seen to take
+	neighbour *job // job of another submitter
+	steps     int  // last observed step of the neighbour
 }
 
-// secret is in each of the owner's files, and nowhere else.
+// secret is the content of each of the owner's files, and occurs nowhere else.
 const secret = "p2pmpi-the-owners-secret"
 
-// layBait makes secrets of a user.
+// layBait creates the secrets of a user.
 func layBait(t *testing.T, user uint32) *bait {
 	t.Helper()
 	b := &bait{user: user, home: folderOf(t, user), outside: folderOf(t, user)}
@@ -63,7 +63,8 @@ func layBait(t *testing.T, user uint32) *bait {
 	return b
 }
 
-// write makes a file of the owner's with the secret in it, by its name below a folder of his.
+// write creates a file of the owner's that contains the secret. The name is relative to folder, a
+// directory of the owner's.
 func (b *bait) write(t *testing.T, folder, name string) {
 	t.Helper()
 	path := filepath.Join(folder, name)
@@ -75,7 +76,7 @@ func (b *bait) write(t *testing.T, folder, name string) {
 	}
 }
 
-// give gives a file to the owner.
+// give makes the user the owner of a file.
 func (b *bait) give(t *testing.T, path string) {
 	t.Helper()
 	if b.user == 0 {
@@ -86,7 +87,8 @@ func (b *bait) give(t *testing.T, path string) {
 	}
 }
 
-// rootsProgram makes one that tells whose rights it has, and gives everybody those of root, whom the test must be.
+// rootsProgram creates a setuid copy of id(1) that runs as root for every user. The test must be
+// root.
 func rootsProgram(t *testing.T) string {
 	t.Helper()
 	id, err := exec.LookPath("id")
@@ -104,8 +106,8 @@ func rootsProgram(t *testing.T) string {
 	return path
 }
 
-// newPrey boots a peer of a user, 0 being the test's own, on a home with secrets, and has a neighbour
-// run there. What gets out of a process all the same is still not in the mount namespace of the machine.
+// newPrey boots a peer of a user, with 0 for the test's own, on a home with secrets, and runs a
+// neighbour there. If something escapes from a process, it is still in a separate mount namespace.
 func newPrey(t *testing.T, user uint32) *prey {
 	t.Helper()
 	v := &prey{bait: layBait(t, user)}
@@ -128,10 +130,10 @@ func newPrey(t *testing.T, user uint32) *prey {
 	return v
 }
 
-// ordinary is a user that nobody on the machine is.
+// ordinary is a user ID without an account on the machine.
 const ordinary = 61234
 
-// folderOf makes a folder of a user, whom the test must be root for.
+// folderOf creates a directory of a user. The test must be root.
 func folderOf(t *testing.T, user uint32) string {
 	t.Helper()
 	if user == 0 {
@@ -147,7 +149,7 @@ func folderOf(t *testing.T, user uint32) string {
 	return folder
 }
 
-// openFolder makes a folder that everybody may look into, as those of the test are closed to others.
+// openFolder creates a directory that every user may read, unlike the test's other directories.
 func openFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "p2pmpi-e2e-")
@@ -161,7 +163,7 @@ func openFolder(t *testing.T) string {
 	return folder
 }
 
-// expectRefusal expects that a stranger's program does not run.
+// expectRefusal expects that a stranger's program is refused.
 func (v *prey) expectRefusal(t *testing.T) {
 	t.Helper()
 	j := submit(t, t.TempDir(), "--supernode", v.peer.addr, "-n", "1", filepath.Join(bin, "hostile"), "files")
@@ -170,7 +172,7 @@ func (v *prey) expectRefusal(t *testing.T) {
 	}
 }
 
-// listen counts who connects.
+// listen accepts connections and counts them.
 func (b *bait) listen(t *testing.T, network, at string) net.Listener {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), network, at)
@@ -204,7 +206,7 @@ func (v *prey) attack(t *testing.T, how string, options ...string) *job {
 	return submit(t, t.TempDir(), append(args, how)...)
 }
 
-// tell is what the hostile program has found out before: its arguments.
+// tell returns the arguments of the hostile program: what the attacker knows in advance.
 func (b *bait) tell(peer, victim int, folder string) []string {
 	return []string{
 		"-home=" + b.home, "-outside=" + b.outside, "-peer=" + strconv.Itoa(peer), "-victim=" + strconv.Itoa(victim),
@@ -214,7 +216,8 @@ func (b *bait) tell(peer, victim int, folder string) []string {
 
 var stepLine = regexp.MustCompile(`(?m)^rank 1 step ([0-9]+) `)
 
-// expectNeighbour expects that the neighbour's job takes further steps, and has got all of them right.
+// expectNeighbour expects that the neighbour's job makes further steps, and that all its output is
+// correct.
 func (v *prey) expectNeighbour(t *testing.T) {
 	t.Helper()
 	before := v.steps
@@ -236,8 +239,8 @@ func (v *prey) expectNeighbour(t *testing.T) {
 	}
 }
 
-// expectWhole expects that the peer is well, that its neighbour is, and that nothing is
-// where a hostile program has no right to write.
+// expectWhole expects that the peer and its neighbour are unharmed, and that the hostile program
+// has written nothing in forbidden places.
 func (v *prey) expectWhole(t *testing.T) {
 	t.Helper()
 	if !v.peer.alive() {
@@ -266,7 +269,7 @@ func (v *prey) expectWhole(t *testing.T) {
 	}
 }
 
-// processesNaming returns the hostile processes with that word on their command line.
+// processesNaming returns the hostile processes that have word on their command line.
 func processesNaming(word string) (pids []int) {
 	for pid := range workingFolders() {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
@@ -278,14 +281,14 @@ func processesNaming(word string) (pids []int) {
 	return pids
 }
 
-// TestO1Bombs has programs of strangers use up what a machine has, or stay when they are to be
-// gone. Each is stopped; the peer and its neighbour's job do not notice.
+// TestO1Bombs runs programs of strangers that exhaust the machine's resources, or that refuse to
+// end. Each is stopped, and neither the peer nor its neighbour's job is affected.
 func TestO1Bombs(t *testing.T) {
 	t.Parallel()
 	newPrey(t, 0).bearBombs(t)
 }
 
-// TestO1BombsAtAnOrdinaryUser does so at a peer that has no more rights than its programs had.
+// TestO1BombsAtAnOrdinaryUser does the same at a peer with the rights of an ordinary user.
 func TestO1BombsAtAnOrdinaryUser(t *testing.T) {
 	t.Parallel()
 	newPrey(t, ordinary).bearBombs(t)
@@ -297,8 +300,8 @@ func (v *prey) bearBombs(t *testing.T) {
 	unmeasured := exceeded("disk") + "|hides what it has on disk"
 	bombs := map[string]struct {
 		options []string
-		status  int    // negative: any
-		says    string // on standard error, a regular expression
+		status  int    // negative: any status
+		says    string // regular expression for standard error
 	}{
 		"fork":        {nil, 70, exceeded("processes")},
 		"memory":      {nil, 70, exceeded("memory")},
@@ -307,7 +310,7 @@ func (v *prey) bearBombs(t *testing.T) {
 		"undumpable":  {nil, 70, unmeasured},
 		"swap":        {nil, -1, ""}, // see expectSwap
 		"woken":       {nil, 70, exceeded("disk") + "|does not stand still"},
-		"hop":         {nil, 70, exceeded("(disk|processes)") + "|does not stand still"}, // who has ended is a process until he is waited for
+		"hop":         {nil, 70, exceeded("(disk|processes)") + "|does not stand still"}, // a process that has ended counts until it is reaped
 		"descriptors": {nil, 70, exceeded("(open )?files")},
 		"sleep":       {[]string{"--timeout", "5s"}, 75, ""},
 		"daemon":      {nil, 0, ""},
@@ -335,7 +338,7 @@ func (v *prey) bearBombs(t *testing.T) {
 			}
 		})
 	}
-	t.Run("compiler", func(t *testing.T) { // there is no other peer that could run the module
+	t.Run("compiler", func(t *testing.T) { // no other peer could run the module
 		ended := regexp.MustCompile(`compile hostile\.wasm: its compiler (exceeded the limit of [^:]* memory|was ended \([a-z]+\) within )`)
 		eventually(t, "the end of the module's compiler", func() error {
 			if !ended.MatchString(v.peer.log.String()) {
@@ -353,8 +356,9 @@ func (v *prey) bearBombs(t *testing.T) {
 
 var swapLine = regexp.MustCompile(`swap: ([0-9]+) exchanges, ([0-9]+) folders were looked into`)
 
-// expectSwap expects that a job has exchanged folders, also such as the peer has looked into, if it is not root and so
-// has to give itself the right to. Then it ends by itself, or is ended, as what swaps cannot be measured.
+// expectSwap expects that a job has exchanged directories, including ones that the peer has
+// inspected, unless the peer is root and needs no permission for that. Afterwards the job ends by
+// itself, or the peer ends it because its disk use cannot be measured.
 func (v *prey) expectSwap(t *testing.T, j *job) {
 	t.Helper()
 	ended := regexp.MustCompile("cannot be measured|hides what it has on disk").MatchString(j.stderr.String())
@@ -380,29 +384,29 @@ func (v *prey) bringModule(t *testing.T, module []byte) *job {
 	return submit(t, t.TempDir(), "--supernode", v.peer.addr, "-n", "1", "-w", "60", path)
 }
 
-// endless is a module of one function, of which a compiler makes much more than it is long.
+// endless returns a module of one function whose compiled code is much longer than the module.
 func endless() []byte {
 	const additions = 2 << 20
-	add := []byte{0x20, 0, 0x41, 1, 0x6a, 0x21, 0} // of 1 to its local variable
+	add := []byte{0x20, 0, 0x41, 1, 0x6a, 0x21, 0} // adds 1 to its local variable
 	body := append([]byte{1, 1, 0x7f}, bytes.Repeat(add, additions)...)
 	body = append(body, 0x0b)
 	code := binary.AppendUvarint([]byte{1}, uint64(len(body)))
 	code = append(code, body...)
 	m := []byte("\x00asm\x01\x00\x00\x00" +
 		"\x01\x04\x01\x60\x00\x00" + // a type: no arguments, no result
-		"\x03\x02\x01\x00" + // a function of it
+		"\x03\x02\x01\x00" + // a function of that type
 		"\x07\x0a\x01\x06_start\x00\x00\x0a") // its name; its code
 	return append(binary.AppendUvarint(m, uint64(len(code))), code...)
 }
 
-// TestO1OutputFlood has a program print without end, for a submitter that reads nothing and then
-// is gone. The peer does not keep it.
+// TestO1OutputFlood runs a program that prints without end, for a submitter that reads nothing and
+// then ends. The peer must not store the output.
 func TestO1OutputFlood(t *testing.T) {
 	t.Parallel()
 	newPrey(t, 0).bearOutput(t)
 }
 
-// TestO1OutputFloodAtAnOrdinaryUser has it do so at a peer that has no more rights than the program had.
+// TestO1OutputFloodAtAnOrdinaryUser does the same at a peer with the rights of an ordinary user.
 func TestO1OutputFloodAtAnOrdinaryUser(t *testing.T) {
 	t.Parallel()
 	newPrey(t, ordinary).bearOutput(t)
@@ -433,7 +437,7 @@ func (v *prey) bearOutput(t *testing.T) {
 	v.expectWhole(t)
 }
 
-// cancel ends a job as its user would.
+// cancel cancels a job as its user would, by Ctrl-C.
 func (j *job) cancel(t *testing.T) {
 	t.Helper()
 	j.cmd.Process.Signal(syscall.SIGINT)
@@ -442,15 +446,15 @@ func (j *job) cancel(t *testing.T) {
 	}
 }
 
-// TestO1Escapes has a program of a stranger try to get at what is the owner's, the peer's and a
-// neighbour's, in all the ways that it knows. It is stopped in each.
+// TestO1Escapes runs a stranger's program that tries, in many ways, to access data of the owner,
+// the peer and a neighbour. Each attempt must be stopped.
 func TestO1Escapes(t *testing.T) {
 	t.Parallel()
 	newPrey(t, 0).holdEscapes(t)
 }
 
-// TestO1EscapesFromAnOrdinaryUser has it try at a peer whose user has no rights beyond his own: what
-// gets out is him.
+// TestO1EscapesFromAnOrdinaryUser does the same at a peer of an ordinary user. A program that
+// escapes has that user's rights.
 func TestO1EscapesFromAnOrdinaryUser(t *testing.T) {
 	t.Parallel()
 	newPrey(t, ordinary).holdEscapes(t)
@@ -458,7 +462,7 @@ func TestO1EscapesFromAnOrdinaryUser(t *testing.T) {
 
 func (v *prey) holdEscapes(t *testing.T) {
 	t.Helper()
-	least := map[string]int{"files": 30, "network": 20, "processes": 15, "kernel": 30, "spy": 6} // attempts
+	least := map[string]int{"files": 30, "network": 20, "processes": 15, "kernel": 30, "spy": 6} // least number of attempts
 	marked := v.attack(t, "marked")
 	eventually(t, "a neighbour that is marked", func() error {
 		if !strings.Contains(marked.stdout.String(), "marked") {
@@ -470,7 +474,7 @@ func (v *prey) holdEscapes(t *testing.T) {
 	for group := range least {
 		options := []string{"-o", "link-*"}
 		if group == "spy" {
-			options = append(options, "-n", "2") // one looks for the other
+			options = append(options, "-n", "2") // each rank looks for the other's mark
 		}
 		jobs[group] = v.attack(t, group, options...)
 	}
@@ -494,7 +498,7 @@ func (v *prey) holdEscapes(t *testing.T) {
 			if stopped < least[group] {
 				t.Errorf("%d attempts were stopped, of at least %d", stopped, least[group])
 			}
-			if !works && group != "spy" { // it tries by itself
+			if !works && group != "spy" { // for spy, it checks this itself
 				t.Error("children cannot even do what they may")
 			}
 			if out := j.stdout.String() + j.stderr.String(); strings.Contains(out, secret) {
@@ -507,7 +511,7 @@ func (v *prey) holdEscapes(t *testing.T) {
 	v.expectWhole(t)
 }
 
-// expectNoLinks expects that nothing was collected through links.
+// expectNoLinks expects that no file was collected through links.
 func (j *job) expectNoLinks(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(j.cmd.Dir, func(path string, d fs.DirEntry, err error) error {

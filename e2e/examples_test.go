@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestExamplesComputeTheSameWhenAPeerIsKilled runs each example undisturbed
-// without replicas, and with two of which one is lost. Both must write the same
-// file, to the last bit.
+// TestExamplesComputeTheSameWhenAPeerIsKilled runs each example without replicas and without
+// faults, and again with two replicas of which one is lost. Both runs must write the same file, to
+// the last bit.
 func TestExamplesComputeTheSameWhenAPeerIsKilled(t *testing.T) {
 	t.Parallel()
 	lines := filepath.Join(t.TempDir(), "lines")
@@ -55,7 +55,7 @@ func TestExamplesComputeTheSameWhenAPeerIsKilled(t *testing.T) {
 	}
 }
 
-// numbers returns lines of numbers in no order, some of them equal.
+// numbers returns lines of unsorted numbers, some of them equal.
 func numbers(count int) []byte {
 	var b bytes.Buffer
 	for i := range count {

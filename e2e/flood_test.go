@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// floodSum is what flood prints with 512 MiB: the sum of the messages' numbers.
+// floodSum is the output of flood with 512 MiB: the sum of the messages' numbers.
 const floodSum = "rank 1 sum 33550336\n"
 
-// floodLosses happen while rank 0 waits for rank 1, which receives nothing yet.
+// floodLosses are losses while rank 0 waits for rank 1, which receives nothing yet.
 var floodLosses = []loss{
 	{"nothing", func(*testing.T, *job, []*peerProcess) {}},
 	{"the master that sends killed", func(t *testing.T, j *job, peers []*peerProcess) {
@@ -24,8 +24,8 @@ var floodLosses = []loss{
 	}},
 }
 
-// TestR3Flood sends much more than its receiver's program takes. Neither keeps it, and
-// whoever waits goes on, whatever is lost.
+// TestR3Flood sends much more data than the receiving program accepts at first. Neither rank may
+// store all of it, and both must continue, whatever is lost.
 func TestR3Flood(t *testing.T) {
 	t.Parallel()
 	for _, c := range floodLosses {

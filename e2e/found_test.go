@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// finds reports whether a peer finds so many that offer slots, itself included.
+// finds returns an error unless a peer finds exactly n peers that offer slots, including itself.
 func (p *peerProcess) finds(n int) error {
 	client := http.Client{
 		Timeout: 20 * time.Second,
@@ -38,7 +38,7 @@ func (p *peerProcess) finds(n int) error {
 	return nil
 }
 
-// expectAllFound waits until each of the peers finds all of them and nobody else.
+// expectAllFound waits until each of the peers finds all of them, and no other peer.
 func expectAllFound(t *testing.T, what string, peers ...*peerProcess) {
 	t.Helper()
 	start := time.Now()
@@ -48,7 +48,7 @@ func expectAllFound(t *testing.T, what string, peers ...*peerProcess) {
 	t.Logf("%s: all found by all after %v", what, time.Since(start))
 }
 
-// afresh kills a peer and boots it on the same home, with nobody to introduce it.
+// afresh kills a peer and boots it again on the same home, without a supernode.
 func (p *peerProcess) afresh() *peerProcess {
 	p.kill()
 	q := p.machine.startPeer(p.t, p.home, "--slots", "1")
@@ -56,14 +56,14 @@ func (p *peerProcess) afresh() *peerProcess {
 	return q
 }
 
-// plugInto has the switch be another one, of which there may be several.
+// plugInto moves the port to another switch, of which there may be several.
 func (p *port) plugInto(bridge string) {
 	p.t.Helper()
 	p.hub.run(p.t, "ip", "link", "set", p.name, "master", bridge)
 }
 
-// TestLANHeals has peers lose each other in every way, after the supernode that introduced them
-// is gone. Nobody helps them.
+// TestLANHeals makes peers lose each other in every way, after the supernode that introduced them
+// has ended. They must find each other again without help.
 func TestLANHeals(t *testing.T) {
 	t.Parallel()
 	machines := withoutMDNS(newLAN(t, 5))
@@ -87,7 +87,7 @@ func TestLANHeals(t *testing.T) {
 		ip route add default dev eth0`)
 	expectAllFound(t, "with another address", peers[:3]...)
 
-	const connectionsBreak = 45 * time.Second // to one that sleeps
+	const connectionsBreak = 45 * time.Second // to a machine that sleeps
 	time.Sleep(time.Until(fellAsleep.Add(connectionsBreak)))
 	asleep.signal(syscall.SIGCONT)
 	expectAllFound(t, "awake", peers...)
@@ -102,7 +102,7 @@ func TestLANHeals(t *testing.T) {
 	expectAllFound(t, "all restarted", peers...)
 }
 
-// TestLANPluggedInLate boots a peer before its machine has an address; mDNS has to find it later.
+// TestLANPluggedInLate boots a peer before its machine has an address; mDNS must find it later.
 func TestLANPluggedInLate(t *testing.T) {
 	t.Parallel()
 	machines := newLAN(t, 2)

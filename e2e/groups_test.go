@@ -16,18 +16,18 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// controlGroups is where version 2 is mounted.
+// controlGroups is the mount point of version 2.
 const controlGroups = "/sys/fs/cgroup"
 
-// A delegation is what a peer may do with control groups of version 2.
+// A delegation describes the control groups of version 2 that a peer may use.
 type delegation struct {
 	user        uint32
-	controllers []string // of the group that it has to itself; nil: it begins where the test is
-	unheld      []string // limits that the kernel does not hold there
+	controllers []string // of the group delegated to the peer; nil: it starts in the test's group
+	unheld      []string // limits that the kernel does not enforce there
 }
 
-// delegations are those that owners have: of a service, of a scope of one's own (systemd-run --user --scope), of one where users
-// get few controllers, and none, though others have groups.
+// delegations are typical for owners: a service, the user's own scope (systemd-run --user --scope),
+// a scope where users get few controllers, and no delegation on a system with groups.
 var delegations = map[string]delegation{
 	"root":     {0, []string{"cpu", "memory", "pids"}, nil},
 	"user":     {ordinary, []string{"cpu", "memory", "pids"}, nil},
@@ -39,9 +39,9 @@ var delegations = map[string]delegation{
 // machine, or peers on an emulated machine, which is about twenty times slower than its host.
 const crowdedHang = 30 * time.Second
 
-// TestO1JobsInGroupsOfVersion2: at peers to whom more or less is delegated a job computes what it is to, and programs
-// that want more than they may have are ended, or get no more of the processors. What does not hold is said at boot.
-// Peers that are killed leave no groups.
+// TestO1JobsInGroupsOfVersion2 runs jobs at peers with different delegations. A job computes its
+// result. Programs that exceed their limits are ended, or get no more processor time. The peer
+// reports unenforced limits at boot. Killed peers leave no groups.
 func TestO1JobsInGroupsOfVersion2(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(controlGroups, "cgroup.controllers")); err != nil {
 		t.Skip("this is not version 2")
@@ -107,14 +107,14 @@ func bootDelegated(t *testing.T) (held map[*peerProcess]delegation, supernode *p
 	return held, supernode
 }
 
-// Programs that want more than they may have: of memory, at once; of processes; of the processors.
+// Programs that exceed their limits: of memory, at once; of processes; of processor time.
 const (
 	filler   = "#!/bin/sh\nexec dd if=/dev/zero of=/dev/null bs=200M\n"
 	many     = "#!/bin/sh\ni=0; while [ $i -lt 32 ]; do sleep 3600 & i=$((i+1)); done; wait\n"
 	spinners = "#!/bin/sh\nwhile :; do :; done & while :; do :; done\n"
 )
 
-// script makes one that everybody may run.
+// script creates a script that every user may run.
 func script(t *testing.T, text string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "script")
@@ -124,8 +124,8 @@ func script(t *testing.T, text string) string {
 	return program
 }
 
-// delegate makes a group with the controllers of d and gives it to the user, as systemd does (Delegate=yes). It goes with
-// the test.
+// delegate makes a group with the controllers of d and gives it to the user, as systemd does
+// (Delegate=yes). It is removed at the end of the test.
 func (d delegation) delegate(t *testing.T, name string) string {
 	t.Helper()
 	if d.controllers == nil {
@@ -152,7 +152,7 @@ func (d delegation) delegate(t *testing.T, name string) string {
 	return scope
 }
 
-// removeGroups removes a group in which nobody is, with those below it.
+// removeGroups removes an empty group and those below it.
 func removeGroups(t *testing.T, folder string) {
 	t.Helper()
 	var folders []string
@@ -170,7 +170,7 @@ func removeGroups(t *testing.T, folder string) {
 	}
 }
 
-// expectUnheld expects that the owner is told that the kernel does not hold these limits, and no others.
+// expectUnheld expects that the peer reports exactly these limits as not enforced by the kernel.
 func (p *peerProcess) expectUnheld(t *testing.T, want []string) {
 	t.Helper()
 	s, err := p.status()
@@ -190,8 +190,9 @@ func (p *peerProcess) expectUnheld(t *testing.T, want []string) {
 	}
 }
 
-// expectProcessors expects that the job has no more of the processors, in percent of one, than it may where the kernel
-// holds it to that. Its quota is of each tenth of a second, of which half of one may be had later.
+// expectProcessors expects that the job's processor use, in percent of one processor, stays within
+// the quota where the kernel enforces it. The quota applies to each tenth of a second, and half of
+// one may be used later.
 func expectProcessors(t *testing.T, held map[*peerProcess]delegation, most float64) {
 	t.Helper()
 	begun := time.Now()
@@ -209,7 +210,7 @@ func expectProcessors(t *testing.T, held map[*peerProcess]delegation, most float
 	}
 }
 
-// computed is how long the processes of the peer's only job have had a processor.
+// computed returns the processor time of the peer's only job.
 func (p *peerProcess) computed(t *testing.T) (had time.Duration) {
 	t.Helper()
 	eventually(t, "a job at peer "+p.id, func() error {

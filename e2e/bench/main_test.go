@@ -16,8 +16,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// TestTablesComeOut runs the command as people do, on real peers, and looks at what
-// it writes: a table of what ran, the sections of what did not run as they were.
+// TestTablesComeOut runs the command as a user does, on real peers, and checks the page that it
+// writes. There must be tables of what ran, and the other sections must not change.
 func TestTablesComeOut(t *testing.T) {
 	skip.Long(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -62,7 +62,7 @@ func TestTablesComeOut(t *testing.T) {
 	}
 }
 
-// between is a section of the page.
+// between returns a section of the page.
 func between(t *testing.T, page, name string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(page, "<!-- bench:"+name+" -->")
@@ -73,7 +73,7 @@ func between(t *testing.T, page, name string) string {
 	return text
 }
 
-// TestEverySectionHasItsPlace compares what is written with the page in docs.
+// TestEverySectionHasItsPlace compares the sections that the command writes with the page in docs.
 func TestEverySectionHasItsPlace(t *testing.T) {
 	page, err := os.ReadFile("../../docs/benchmarks.md")
 	if err != nil {
@@ -84,8 +84,7 @@ func TestEverySectionHasItsPlace(t *testing.T) {
 	}
 }
 
-// TestTargetsNameContenders guards against a renamed contender: its targets would
-// silently be gone.
+// TestTargetsNameContenders detects a renamed contender, whose targets would silently disappear.
 func TestTargetsNameContenders(t *testing.T) {
 	known := make(map[report.Contender]bool)
 	for _, c := range contenders() {
@@ -98,7 +97,7 @@ func TestTargetsNameContenders(t *testing.T) {
 	}
 }
 
-// TestWhatIsComparedRunsInARow looks at many orders of a round.
+// TestWhatIsComparedRunsInARow checks many orders of a round.
 func TestWhatIsComparedRunsInARow(t *testing.T) {
 	field := contenders()
 	for seed := range uint64(50) {

@@ -23,7 +23,7 @@ var (
 
 const rtt = 50 * time.Millisecond
 
-// base is the crowd that the project promises to serve.
+// base returns the crowd that the project promises to serve.
 func base() sim.Crowd {
 	peers, length := 25, time.Minute
 	if *all {
@@ -68,7 +68,7 @@ func TestCrowd(t *testing.T) {
 	publish(t, "crowd:slots", rows)
 }
 
-// judge checks what holds for every crowd.
+// judge checks the properties that hold for every crowd.
 func judge(t *testing.T, c sim.Crowd, o sim.Outcome, least float64) {
 	for _, v := range o.Violations {
 		t.Error(v)
@@ -88,14 +88,15 @@ func judge(t *testing.T, c sim.Crowd, o sim.Outcome, least float64) {
 	}
 }
 
-// fair is how long everybody would wait and run if all took turns, with 85 % of the
-// slots in use, and what it takes to begin and end.
+// fair returns how long each submitter would wait and run if all took turns. It assumes that 85 %
+// of the slots are in use, and adds the time to start and end.
 func fair(c sim.Crowd) time.Duration {
 	sound := 1 - c.Dead - c.Silent
 	return time.Duration(c.Demand/(0.85*sound)*float64(c.Run)) + 30*time.Second
 }
 
-// burden is how many times as long the largest third of the jobs wait as the smallest.
+// burden returns the ratio between the waiting times of the largest and the smallest third of the
+// jobs.
 func burden(o sim.Outcome) float64 {
 	bySize := slices.SortedFunc(slices.Values(o.Jobs), func(a, b sim.JobRecord) int { return a.Slots - b.Slots })
 	third := len(bySize) / 3
@@ -107,7 +108,7 @@ func burden(o sim.Outcome) float64 {
 	return float64(large) / float64(max(1, small))
 }
 
-// waits returns how long jobs have waited, the shortest first.
+// waits returns the waiting times of jobs, the shortest first.
 func waits(o sim.Outcome) []time.Duration {
 	var ws []time.Duration
 	for _, j := range o.Jobs {
@@ -117,7 +118,7 @@ func waits(o sim.Outcome) []time.Duration {
 	return ws
 }
 
-// row is an outcome as a table tells it, with what there is to be had.
+// row returns an outcome as a row of the table, with the theoretical optimum.
 func row(c sim.Crowd, o sim.Outcome) []string {
 	ws, ran := waits(o), 0
 	for _, j := range o.Jobs {
@@ -135,7 +136,7 @@ func row(c sim.Crowd, o sim.Outcome) []string {
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
-// publish shows a table, and writes it into the page if that is wanted.
+// publish logs a table, and writes it into the page if -out is given.
 func publish(t *testing.T, section string, rows [][]string) {
 	text := markdown.Table(rows)
 	t.Log("\n" + text)
@@ -146,10 +147,10 @@ func publish(t *testing.T, section string, rows [][]string) {
 	}
 }
 
-// TestHold64 has one submitter hold 64 slots at peers of one slot each, of which
-// some do not answer. 82 candidates are what discovery brings: 64 and the overbooking.
+// TestHold64 makes one submitter hold 64 slots at peers of one slot each, some of which do not
+// answer. There are 82 candidates, as discovery returns: 64 and the overbooking.
 func TestHold64(t *testing.T) {
-	const seeds, most = 20, 2 * time.Second // virtual: noise does not count
+	const seeds, most = 20, 2 * time.Second // virtual time, without noise
 	rows := [][]string{{"candidates", "of them", "held within, median", "longest", "too few"}}
 	for _, candidates := range []int{82, 100, 128} {
 		for _, fault := range []string{"sound", "dead", "silent"} {

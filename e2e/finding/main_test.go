@@ -39,7 +39,8 @@ func TestTablesAndPlotsOfSmallNetworks(t *testing.T) {
 	}
 }
 
-// TestSignalEndsIt without tables of what was not measured.
+// TestSignalEndsIt checks that a signal ends the command, and that it writes no tables without
+// measurements.
 func TestSignalEndsIt(t *testing.T) {
 	ctx, told := context.WithCancel(t.Context())
 	told()

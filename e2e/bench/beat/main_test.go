@@ -7,7 +7,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// TestEveryBeatArrives lets three ranks beat for a moment.
+// TestEveryBeatArrives runs beat with three ranks for a moment.
 func TestEveryBeatArrives(t *testing.T) {
 	err := mpj.RunLocal(context.Background(), 3, func(w *mpj.World) error {
 		if w.Rank() == 0 {

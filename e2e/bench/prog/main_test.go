@@ -11,7 +11,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// TestEveryItemGivesALine makes each test of the quick plan once.
+// TestEveryItemGivesALine runs each test of the quick plan once.
 func TestEveryItemGivesALine(t *testing.T) {
 	for _, n := range []int{2, 4} {
 		items := slices.DeleteFunc(plan.Of(n, true), func(i plan.Item) bool { return slices.Contains(plan.Kernels, i.Test) })

@@ -9,8 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
 )
 
-// TestTwoEndsAgreeOnEveryTest makes each test over a pipe: were the ends not to
-// agree on lengths, it would not end.
+// TestTwoEndsAgreeOnEveryTest runs each test over a pipe. If the ends did not agree on lengths, it
+// would hang.
 func TestTwoEndsAgreeOnEveryTest(t *testing.T) {
 	var items []plan.Item
 	for _, test := range []string{plan.Latency, plan.Rate, plan.Bandwidth, plan.Bidirectional} {

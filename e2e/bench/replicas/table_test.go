@@ -59,7 +59,7 @@ func TestSamplesAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// TestTheSilenceThatAKillBeginsIsTheTakeover has silences before, at and after a kill.
+// TestTheSilenceThatAKillBeginsIsTheTakeover uses silences before, at and after a kill.
 func TestTheSilenceThatAKillBeginsIsTheTakeover(t *testing.T) {
 	killed := time.Unix(100, 0)
 	c := &campaign{kills: map[int]time.Time{1: killed}, views: map[int]time.Time{1: killed.Add(20 * time.Millisecond)}}

@@ -40,7 +40,7 @@ func TestMedianIsNotSpoiledByOneBatch(t *testing.T) {
 	got, err := Median(50, func(n int) (float64, error) {
 		calls++
 		if calls == 3 {
-			return 1000, nil // the machine did something else
+			return 1000, nil // the machine was busy with other work
 		}
 		return float64(n) * 2, nil
 	})

@@ -15,7 +15,7 @@ var (
 	them = Contender{"them", 2}
 )
 
-// measured has latencies of two contenders in three rounds, in µs.
+// measured returns latencies of two contenders in three rounds, in µs.
 func measured() *Results {
 	r := NewResults([]Contender{us, them})
 	for round, both := range [][2]float64{{3, 2}, {9, 2}, {2, 1}} {
