@@ -15,8 +15,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/nemesis"
 )
 
-// handTo hands a job to the p2pboot of a home, and returns once it has begun and can be gone
-// on with.
+// handTo hands a job to the p2pboot of a home, and returns once it runs and can be resumed.
 func handTo(t *testing.T, own *peerProcess, args ...string) *job {
 	t.Helper()
 	j := submit(t, own.home, append([]string{"-w", "60", "--timeout", "110s"}, args...)...)
@@ -24,22 +23,22 @@ func handTo(t *testing.T, own *peerProcess, args ...string) *job {
 	return j
 }
 
-// again boots a p2pboot on the home of one that was killed.
+// again boots a p2pboot on the home of a killed one.
 func (p *peerProcess) again(supernode *peerProcess) *peerProcess {
 	p.t.Helper()
 	return bootAt(p.t, p.home, "--slots", "0", "--supernode", supernode.addr)
 }
 
-// expectInOrder expects of what several p2pruns have printed one after the other that each
-// rank's lines are as wanted. The last lines of one that was killed may come again, as long
-// as it had not acknowledged them: it returns how many did.
+// expectInOrder checks the combined output of several consecutive p2pruns: each rank's lines must
+// be as wanted. A p2prun may repeat the last lines of a killed one, if that had not acknowledged
+// them. expectInOrder returns the number of repeated lines.
 func expectInOrder(t *testing.T, want []string, jobs ...*job) (twice int) {
 	t.Helper()
 	wanted, next := nemesis.ByRank(joinLines(want)), make(map[string]int)
 	for _, j := range jobs {
 		for rank, lines := range nemesis.ByRank(j.stdout.String()) {
 			at := slices.Index(wanted[rank], lines[0])
-			if at < 0 || at > next[rank] { // it may go back
+			if at < 0 || at > next[rank] { // earlier lines may be repeated
 				t.Fatalf("%q, after %d lines", lines[0], next[rank])
 			}
 			twice += next[rank] - at
@@ -60,13 +59,13 @@ func expectInOrder(t *testing.T, want []string, jobs ...*job) (twice int) {
 	return twice
 }
 
-// A handing is a job that was handed to a p2pboot, and the p2pruns that have followed it.
+// A handing is a job that was handed to a p2pboot, with the p2pruns that have followed it.
 type handing struct {
 	own  *peerProcess
 	jobs []*job
 }
 
-// kill ends "p2prun", "p2pboot" or "both".
+// kill kills "p2prun", "p2pboot" or "both".
 func (h *handing) kill(which string) {
 	if which != "p2prun" {
 		h.own.kill()
@@ -76,7 +75,7 @@ func (h *handing) kill(which string) {
 	}
 }
 
-// goOn starts again what kill has ended.
+// goOn restarts what kill has killed.
 func (h *handing) goOn(which string, supernode *peerProcess) {
 	h.own.t.Helper()
 	if which != "p2prun" {
@@ -87,18 +86,18 @@ func (h *handing) goOn(which string, supernode *peerProcess) {
 	}
 }
 
-// last is who follows the job now.
+// last returns the p2prun that follows the job now.
 func (h *handing) last() *job { return h.jobs[len(h.jobs)-1] }
 
-// TestAttachHanded kills p2prun, the p2pboot that it has handed its job to, or both, and goes
-// on with the job. While it runs: see TestR6AttachHandedInAFlood.
+// TestAttachHanded kills p2prun, the p2pboot to which it has handed its job, or both, and resumes
+// the job. TestR6AttachHandedInAFlood does that while the job runs.
 func TestAttachHanded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		steps int
 		kill  string
-		begin bool // kill as the job begins
-		over  bool // go on when its processes have ended
+		begin bool // kill at the start of the job
+		over  bool // resume when the job's processes have ended
 	}{
 		"the job begins":                           {steps: 100, kill: "p2prun", begin: true},
 		"the job is over":                          {steps: 250, kill: "p2prun", over: true},
@@ -132,7 +131,7 @@ func TestAttachHanded(t *testing.T) {
 	}
 }
 
-// expectOver expects that the job ends well, with that output, and leaves nothing behind.
+// expectOver expects that the job succeeds with the wanted output, and leaves nothing behind.
 func (h *handing) expectOver(peers []*peerProcess, want []string) {
 	t := h.own.t
 	t.Helper()
@@ -147,7 +146,7 @@ func (h *handing) expectOver(peers []*peerProcess, want []string) {
 	}
 }
 
-// noJobs reports what the home has kept of jobs.
+// noJobs returns an error if the home still contains jobs.
 func (p *peerProcess) noJobs() error {
 	left, err := os.ReadDir(filepath.Join(p.home, "jobs"))
 	if len(left) > 0 {
@@ -156,7 +155,7 @@ func (p *peerProcess) noJobs() error {
 	return err
 }
 
-// unheard fails while somebody listens to a job that was handed to the peer.
+// unheard returns an error while a p2prun follows a job that was handed to the peer.
 func (p *peerProcess) unheard() error {
 	s, err := p.status()
 	for _, j := range s.Submitted {
@@ -167,15 +166,17 @@ func (p *peerProcess) unheard() error {
 	return err
 }
 
-// attachHeard attaches to the only job of a home once its p2pboot knows that nobody listens.
+// attachHeard attaches to the only job of a home once its p2pboot knows that no p2prun follows the
+// job.
 func attachHeard(t *testing.T, own *peerProcess, args ...string) *job {
 	t.Helper()
 	eventually(t, "that nobody listens", own.unheard)
 	return attach(t, own.home, args...)
 }
 
-// TestS4AttachHandedCancel ends handed jobs: by Ctrl-C of the p2prun that has handed it in, of
-// one that has attached, and by --cancel, and by nobody's attaching.
+// TestS4AttachHandedCancel ends handed jobs in several ways: by Ctrl-C of the p2prun that has
+// handed in the job, by Ctrl-C of one that has attached, by --cancel, and by a timeout because no
+// p2prun attaches.
 func TestS4AttachHandedCancel(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]int{"Ctrl-C": 130, "Ctrl-C of another": 130, "--cancel": 130, "nobody attaches": -1} {
@@ -213,8 +214,9 @@ func TestS4AttachHandedCancel(t *testing.T) {
 	}
 }
 
-// TestR6AttachHandedInAFlood kills p2prun several times while much is printed, then p2pboot
-// too, and at last that alone: its p2prun prints much before the next one is ready.
+// TestR6AttachHandedInAFlood kills p2prun several times while the job prints much. Then it kills
+// p2pboot too, and at last only p2pboot; its p2prun must handle much output before the next p2pboot
+// is ready.
 func TestR6AttachHandedInAFlood(t *testing.T) {
 	t.Parallel()
 	const lines = 150000
@@ -230,8 +232,8 @@ func TestR6AttachHandedInAFlood(t *testing.T) {
 	h.expectOver(peers, floodOutput(2, lines))
 }
 
-// TestAttachHandedHearsTheStatus kills p2prun before the program ends in a way of its own,
-// and collects its files.
+// TestAttachHandedHearsTheStatus kills p2prun before the program ends with different statuses, and
+// collects the job's files.
 func TestAttachHandedHearsTheStatus(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]int{"-exit": 5, "-write": 0} {
@@ -250,7 +252,8 @@ func TestAttachHandedHearsTheStatus(t *testing.T) {
 	}
 }
 
-// TestHandedJobHeals when its p2prun was killed and the program that it had built is gone.
+// TestHandedJobHeals kills p2prun and removes the program that it had built; the job must still
+// replace a lost replica.
 func TestHandedJobHeals(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 5, "--slots", "1")
@@ -271,7 +274,7 @@ func TestHandedJobHeals(t *testing.T) {
 	}
 	first.peerOf(peers, "1.0").kill()
 	second := attachHeard(t, own)
-	second.waitRunning() // it is told where the job runs
+	second.waitRunning() // it receives the placement
 	process, took := second.awaitHealed(1)
 	t.Logf("%s took the place of 1.0 after %v", process, took)
 	if s := second.wait(); s != 0 {
@@ -281,7 +284,8 @@ func TestHandedJobHeals(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestO2HaltCancelsHandedJobs, also one to which nobody listens, and keeps nothing of it.
+// TestO2HaltCancelsHandedJobs halts a peer with handed jobs, followed by a p2prun or not. The jobs
+// end, and the peer keeps nothing of them.
 func TestO2HaltCancelsHandedJobs(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"", "--now"} {

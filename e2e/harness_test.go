@@ -25,17 +25,17 @@ import (
 	"time"
 )
 
-// limit bounds everything that a test waits for. It is far above what anything
-// takes; a test that meets it has failed.
+// limit bounds everything that a test waits for. It is far above the usual times; a test that
+// reaches it has failed.
 const limit = 2 * time.Minute
 
-// bin is the folder of the built commands and programs.
+// bin is the directory of the built commands and programs.
 var bin string
 
-// built is for machines without a compiler.
+// built is an option for machines without a compiler.
 var built = flag.String("bin", "", "folder of the commands and programs, if they need not be built")
 
-// full is for whoever has an hour.
+// full is an option for runs that may take an hour.
 var full = flag.Bool("full", false, "run every test in all its shapes and sizes")
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -58,7 +58,7 @@ func testMain(m *testing.M) int {
 		bin = *built
 		return m.Run()
 	}
-	build := exec.Command("go", "build", "-ldflags=-w", "-o", dir+"/", "./cmd/...", "./examples/...", "./e2e/programs/...") // nobody debugs them
+	build := exec.Command("go", "build", "-ldflags=-w", "-o", dir+"/", "./cmd/...", "./examples/...", "./e2e/programs/...") // without debug information
 	build.Dir = ".."
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
@@ -79,9 +79,9 @@ func chooseShort() {
 	}
 }
 
-// letWait has tests run at once that mostly wait, unless -parallel says how many.
-// More of them than this, and the processes of a test would get so little of the
-// processors that a failure detector may rightly take one for hung.
+// letWait makes tests that mostly wait run in parallel, unless -parallel sets the number. With more
+// of them, a test's processes would get so little processor time that a failure detector may
+// rightly consider them hung.
 func letWait() {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
@@ -90,39 +90,40 @@ func letWait() {
 	}
 }
 
-// A machine is where processes are started: this one, on loopback, or one of a LAN
-// that a test makes for itself.
+// A machine is where processes are started: this machine, on loopback, or one on a LAN that a test
+// creates.
 type machine struct {
 	addr   string   // IPv4
-	env    []string // of every process, besides what prepare gives
+	env    []string // for every process, in addition to the variables of prepare
 	boot   []string // options of every p2pboot
-	named  []string // command that is p2pboot here, if it is not the usual one
-	clock  string   // file that steps the clock of every p2pboot; "" if they have the usual one
+	named  []string // command in place of p2pboot; nil: p2pboot itself
+	clock  string   // file that steps the clock of every p2pboot; empty: they have the usual clock
 	inside *netns   // its own network; nil on loopback
-	lan    *port    // where it is plugged in, if its switch is the kernel's
-	apart  bool     // its processes have mounts, names and queues of their own, if the test is root
-	user   uint32   // that its processes are of, which the test must be root for; 0: the test's own
-	group  string   // folder of the control group of version 2 in which its p2pboot begins; "": the test's own
+	lan    *port    // port of the kernel's switch, if it is connected to one
+	apart  bool     // its processes have their own mounts, host names and queues, if the test is root
+	user   uint32   // user of its processes, for which the test must be root; 0: the test's own user
+	group  string   // path of the control group of version 2 in which its p2pboot starts; empty: the test's own
 }
 
-// loopback is this machine, from which nothing is sent.
+// loopback is this machine. Nothing leaves it.
 var loopback = &machine{
 	addr: "127.0.0.1",
 	env:  []string{"P2PMPI_MDNS=false", "P2PMPI_NAT=false"},
 	boot: []string{"--listen", "/ip4/127.0.0.1/tcp/0", "--listen", "/ip4/127.0.0.1/udp/0/quic-v1"},
 }
 
-// prepare gives cmd an environment with nothing of the owner's configuration,
-// and has it end with the test even if that is killed.
+// prepare gives cmd an environment without the owner's configuration, and makes it end with the
+// test even if the test is killed.
 func (m *machine) prepare(cmd *exec.Cmd, home string) {
 	cmd.Env = append([]string{
-		"P2PMPI_ACCEPT=native", // programs of tests are strangers' mostly
+		"P2PMPI_ACCEPT=native", // most programs of tests are strangers'
 		"P2PMPI_NICENESS=5",    // many peers and their programs share this machine
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir(),
 		"GOCACHE=" + goEnv("GOCACHE"), "GOMODCACHE=" + goEnv("GOMODCACHE"), "GOFLAGS=" + os.Getenv("GOFLAGS"),
 	}, m.env...)
-	// A session for each, as on machines of their own: sessions compete for the processors (sched_autogroup),
-	// and one for all peers of a test would have as little as one of its programs.
+	// Each process gets its own session, as on separate machines. Sessions compete for the
+	// processors (sched_autogroup), and one session for all peers of a test would get only as much
+	// as one of its programs.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
 	if m.apart && os.Geteuid() == 0 {
 		cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
@@ -153,17 +154,17 @@ var goEnv = func() func(string) string {
 	}
 }()
 
-// peerProcess is a running p2pboot.
+// A peerProcess is a running p2pboot.
 type peerProcess struct {
 	t       *testing.T
 	machine *machine
 	cmd     *exec.Cmd
 	home    string
 	id      string
-	addr    string // an address of its machine, TCP if it has one, with the peer ID
+	addr    string // address of its machine, TCP if available, with the peer ID
 	log     *lockedBuffer
 	ready   chan string   // the ready line
-	ended   chan struct{} // closed when the process is gone
+	ended   chan struct{} // closed when the process has ended
 }
 
 // boot starts p2pboot on a new home and returns when it is ready.
@@ -179,7 +180,7 @@ func bootAt(t *testing.T, home string, args ...string) *peerProcess {
 	return p
 }
 
-// startPeer starts p2pboot; awaitReady has to follow.
+// startPeer starts p2pboot; the caller must call awaitReady.
 func (m *machine) startPeer(t *testing.T, home string, args ...string) *peerProcess {
 	t.Helper()
 	p := &peerProcess{
@@ -190,7 +191,8 @@ func (m *machine) startPeer(t *testing.T, home string, args ...string) *peerProc
 	if command == nil {
 		command = []string{filepath.Join(bin, "p2pboot")}
 	}
-	// Peers count as on machines of their own; what a test gives instead comes later, and holds.
+	// By default, each peer counts as a separate machine. A test's own options follow and take
+	// precedence.
 	command = slices.Concat(command, []string{"--home", home, "--machine", "none"}, m.boot, args)
 	if m.clock != "" {
 		command = slices.Concat([]string{filepath.Join(bin, "stepped"), m.clock}, command)
@@ -227,8 +229,7 @@ func (m *machine) startPeer(t *testing.T, home string, args ...string) *peerProc
 	return p
 }
 
-// awaitReady returns when the peer can take jobs; its ID and address are then
-// known.
+// awaitReady returns when the peer can take jobs; then its ID and address are known.
 func (p *peerProcess) awaitReady() {
 	p.t.Helper()
 	select {
@@ -258,7 +259,7 @@ func (p *peerProcess) parseReady(line string) {
 	}
 }
 
-// halt ends the process as an owner would, and insists that it works.
+// halt halts the process as an owner would, and fails the test if that does not work.
 func (p *peerProcess) halt() {
 	p.signal(syscall.SIGCONT)
 	p.signal(syscall.SIGTERM)
@@ -276,7 +277,7 @@ func (p *peerProcess) halt() {
 
 func (p *peerProcess) signal(s syscall.Signal) { p.cmd.Process.Signal(s) }
 
-// kill ends the process as a power cut would.
+// kill kills the process, like a power failure.
 func (p *peerProcess) kill() {
 	p.signal(syscall.SIGKILL)
 	<-p.ended
@@ -291,20 +292,20 @@ func (p *peerProcess) alive() bool {
 	}
 }
 
-// status is what a script reads from the control socket.
+// status is the status that a script reads from the control socket.
 type status struct {
 	Slots     struct{ Total, Free, Held, Confirmed int }
 	Use       struct{ Memory, Goroutines, Streams int }
 	Hosted    []hosted
 	Submitted []struct{ Unheard time.Time }
-	// Connections are the best with each peer.
+	// Connections holds the best connection to each peer.
 	Connections []connection
 	Granted     struct {
 		Unheld []struct{ Limit, Why string }
 	}
 }
 
-// hosted is a job that has slots.
+// hosted is a job that holds slots.
 type hosted struct {
 	Job, State string
 	Use        struct{ CPU time.Duration }
@@ -334,7 +335,7 @@ func (p *peerProcess) status() (status, error) {
 	return s, json.NewDecoder(resp.Body).Decode(&s)
 }
 
-// eventually polls, since other processes give no event to wait for.
+// eventually polls, since other processes offer no event to wait for.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
 	deadline := time.Now().Add(limit)
@@ -350,8 +351,8 @@ func eventually(t *testing.T, what string, check func() error) {
 	}
 }
 
-// expectNothingLeft waits until the peers that live have all their slots back
-// and nothing of any job is there (S4).
+// expectNothingLeft waits until the live peers have all their slots back and nothing of any job is
+// left (S4).
 func expectNothingLeft(t *testing.T, peers []*peerProcess) {
 	t.Helper()
 	for _, p := range peers {
@@ -365,11 +366,12 @@ func expectNothingLeft(t *testing.T, peers []*peerProcess) {
 	}
 }
 
-// noGroupOf reports a control group that a job has left. A peer writes down where it makes them.
+// noGroupOf returns an error if a job has left a control group. A peer writes the location of its
+// groups to a file.
 func noGroupOf(home string) error {
 	text, err := os.ReadFile(filepath.Join(home, "cgroups"))
 	if err != nil {
-		return nil // it makes none
+		return nil // the peer makes no groups
 	}
 	sum := sha256.Sum256([]byte(home))
 	for parent := range strings.Lines(string(text)) {
@@ -381,7 +383,7 @@ func noGroupOf(home string) error {
 	return nil
 }
 
-// unused reports what a job still uses of the peer's slots.
+// unused returns an error while a job uses slots of the peer.
 func (p *peerProcess) unused() error {
 	s, err := p.status()
 	if err == nil && s.Slots.Free != s.Slots.Total {
@@ -390,7 +392,7 @@ func (p *peerProcess) unused() error {
 	return err
 }
 
-// idle reports what a job has left at the peer.
+// idle returns an error if a job has left anything at the peer.
 func (p *peerProcess) idle() error {
 	s, err := p.status()
 	if err != nil {
@@ -409,7 +411,7 @@ func (p *peerProcess) idle() error {
 	return nil
 }
 
-// noProcessIn reports a rank process that lives in a peer's scratch folders.
+// noProcessIn returns an error if a rank process lives in a peer's scratch directories.
 func noProcessIn(home string) error {
 	if left := processesIn(home); len(left) > 0 {
 		return fmt.Errorf("processes %d are left in the scratch folders of %s", left, home)
@@ -417,8 +419,7 @@ func noProcessIn(home string) error {
 	return nil
 }
 
-// processesIn returns the rank processes that live in a peer's scratch folders, and their
-// supervisors.
+// processesIn returns the rank processes in a peer's scratch directories, and their supervisors.
 func processesIn(home string) (pids []int) {
 	for pid, cwd := range workingFolders() {
 		if strings.HasPrefix(cwd, filepath.Join(home, "scratch")+"/") {
@@ -428,8 +429,8 @@ func processesIn(home string) (pids []int) {
 	return pids
 }
 
-// workingFolders returns the working folder of every process on the machine. Behind walls it has the name
-// that it has outside.
+// workingFolders returns the working directory of every process on the machine. For a sandboxed
+// process, it is the path outside the sandbox.
 func workingFolders() map[int]string {
 	dirs := make(map[int]string)
 	entries, _ := os.ReadDir("/proc")
@@ -451,20 +452,20 @@ func (p *peerProcess) rankProcess(process string) (pid int, ok bool) {
 		}
 		exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if !strings.HasSuffix(exe, "p2pboot") || bytes.HasPrefix(name, []byte("p2pmpi-wasm")) { // its supervisor is not meant
+		if !strings.HasSuffix(exe, "p2pboot") || bytes.HasPrefix(name, []byte("p2pmpi-wasm")) { // skip its supervisor
 			return pid, true
 		}
 	}
 	return 0, false
 }
 
-// grid boots peers with one supernode, which is killed once all have met.
+// grid boots peers with one supernode, which is killed once all peers know each other.
 func grid(t *testing.T, n int, args ...string) []*peerProcess {
 	t.Helper()
 	return gridOf(t, n, func(int) []string { return args })
 }
 
-// gridOf is grid with options for each.
+// gridOf is like grid, with separate options for each peer.
 func gridOf(t *testing.T, n int, args func(i int) []string) []*peerProcess {
 	t.Helper()
 	supernode := boot(t, "--slots", "0")
@@ -479,7 +480,7 @@ func gridOf(t *testing.T, n int, args func(i int) []string) []*peerProcess {
 	return peers
 }
 
-// event is a line of p2prun --json.
+// An event is a line of p2prun --json.
 type event struct {
 	Event  string
 	Time   time.Time
@@ -524,21 +525,21 @@ type route struct {
 	Why              string
 }
 
-// job is a running p2prun.
+// A job is a running p2prun.
 type job struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	stdout *lockedBuffer
 	stderr *lockedBuffer
-	events chan event // of --json; closed at its end
+	events chan event // of --json; closed at the end of p2prun
 	placed map[string]string
 	ended  chan struct{}
 	status int         // valid when ended is closed
-	bound  *time.Timer // kills it when it takes longer than any test
+	bound  *time.Timer // kills p2prun when it takes longer than any test should
 }
 
-// submit starts p2prun with --json. Without a home of a running peer it is a
-// submit-only peer.
+// submit starts p2prun with --json. If home is not that of a running peer, p2prun is a submit-only
+// peer.
 func submit(t *testing.T, home string, args ...string) *job {
 	t.Helper()
 	return loopback.submit(t, home, args...)
@@ -589,7 +590,7 @@ func (m *machine) startJob(t *testing.T, args ...string) *job {
 	return j
 }
 
-// follow reads what p2prun says until it ends.
+// follow reads the events of p2prun until it ends.
 func (j *job) follow(r io.Reader) {
 	defer close(j.events)
 	lines := bufio.NewScanner(r)
@@ -603,7 +604,7 @@ func (j *job) follow(r io.Reader) {
 	}
 }
 
-// waitFor returns the first event that match wants.
+// waitFor returns the first event for which match returns true.
 func (j *job) waitFor(what string, match func(event) bool) event {
 	j.t.Helper()
 	timeout := time.After(limit)
@@ -650,7 +651,7 @@ func (j *job) peerOf(peers []*peerProcess, process string) *peerProcess {
 	return nil
 }
 
-// wait returns the exit status.
+// wait waits for the end of p2prun and returns its exit status.
 func (j *job) wait() int {
 	j.t.Helper()
 	select {
@@ -661,11 +662,11 @@ func (j *job) wait() int {
 	return j.status
 }
 
-// lockedBuffer is a buffer that is written while it is read.
+// A lockedBuffer is a buffer that may be written and read concurrently.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	b    bytes.Buffer
-	last time.Time // when something was written
+	last time.Time // time of the last write
 }
 
 func (b *lockedBuffer) Write(p []byte) (int, error) {
@@ -675,7 +676,7 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return b.b.Write(p)
 }
 
-// lastWritten is when something was written for the last time.
+// lastWritten returns the time of the last write.
 func (b *lockedBuffer) lastWritten() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -688,7 +689,7 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// tail is the end of a long text.
+// tail returns the end of a long text.
 func tail(b *lockedBuffer) string {
 	s := b.String()
 	return s[max(0, len(s)-8000):]

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// awaitHealed waits until a rank has a new replica that does what the rank does, and
-// notes where it runs.
+// awaitHealed waits until a rank has a new replica that has caught up, and records where it runs.
 func (j *job) awaitHealed(rank int) (process string, took time.Duration) {
 	j.t.Helper()
 	process, took, _ = j.awaitHealedBy(rank)
 	return process, took
 }
 
-// awaitHealedBy is awaitHealed; messages is how many the new replica was given anew.
+// awaitHealedBy is like awaitHealed, and also returns the number of messages that were replayed to
+// the new replica.
 func (j *job) awaitHealedBy(rank int) (process string, took time.Duration, messages int) {
 	j.t.Helper()
 	e := j.waitFor(fmt.Sprintf("new replica of rank %d", rank), func(e event) bool {
@@ -41,10 +41,10 @@ var (
 	healLosses = flag.Int("heal.losses", 2, "replicas that a job with checkpoints of 100 MiB loses")
 )
 
-// TestHeals kills one replica of a rank after the other, each time when the last one
-// has been replaced, and the peer of one of the new ones: of the processes that the
-// rank began with none is left, and the answer is right. The rank mostly waits for
-// messages, and a new replica does what it has done so far again.
+// TestHeals kills one replica of a rank after the other, each time after the last one has been
+// replaced, and also the peer of a new one. In the end none of the rank's first processes is left,
+// and the answer must be right. The rank mostly waits for messages, and a new replica repeats the
+// rank's work so far.
 func TestHeals(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 5, "--slots", "1")
@@ -77,9 +77,9 @@ func TestHeals(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestHealsUntilNobodyIsThereWhoBegan kills the peers on which a job began, one after the
-// other, each when the process of the one before has been replaced. Those who agree on the
-// job's views have all come later then, but for the submitter, and the answer is right.
+// TestHealsUntilNobodyIsThereWhoBegan kills the peers on which a job began, one after the other,
+// each when the last lost process has been replaced. In the end, all voters on the job's views
+// except the submitter have joined later, and the answer must be right.
 func TestHealsUntilNobodyIsThereWhoBegan(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 8, "--slots", "1")
@@ -99,9 +99,9 @@ func TestHealsUntilNobodyIsThereWhoBegan(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestHealsOnPeersOfTheJob: every peer takes part in the job. Two ranks lose a replica with each peer that is
-// killed, and each gets a new one on a peer that runs other ranks. In the end each of the two remaining peers
-// runs every rank (R7, S4).
+// TestHealsOnPeersOfTheJob runs a job in which every peer takes part. Two ranks lose a replica with
+// each peer that is killed, and each gets a new one on a peer that runs other ranks. In the end
+// each of the two remaining peers runs every rank (R7, S4).
 func TestHealsOnPeersOfTheJob(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 4, "--slots", "4")
@@ -141,9 +141,9 @@ func TestHealsOnPeersOfTheJob(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestHealsOnAPeerThatIsBack: there is no free slot for a rank that has lost a replica. The user is told so,
-// until the killed peer has booted again. A second loss soon afterwards is replaced as well, on the peer that
-// ran the lost replica.
+// TestHealsOnAPeerThatIsBack runs a job without free slots for a rank that has lost a replica.
+// p2prun reports that, until the killed peer has booted again. A second loss soon afterwards is
+// replaced as well, on the peer that ran the lost replica.
 func TestHealsOnAPeerThatIsBack(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 4, "--slots", "1")
@@ -156,7 +156,7 @@ func TestHealsOnAPeerThatIsBack(t *testing.T) {
 	j.waitFor("why the rank has to wait", func(e event) bool {
 		return e.Event == "heal" && strings.Contains(e.Text, "rank 1 still lacks a replica: ")
 	})
-	j.printed("rank 1 step 1500 ") // some attempts have failed by then
+	j.printed("rank 1 step 1500 ") // by then, some attempts have failed
 	peers = reboot(t, peers)
 	ready := time.Now()
 	process, _ := j.awaitHealed(1)
@@ -171,9 +171,9 @@ func TestHealsOnAPeerThatIsBack(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestHealsFromACheckpoint loses one replica of a rank after the other, whose program
-// has 100 MiB of state and makes checkpoints: a new one is given the last, and little
-// else, and the answer is right.
+// TestHealsFromACheckpoint loses one replica of a rank after the other. The rank's program has 100
+// MiB of state and makes checkpoints. A new replica gets the last checkpoint and few messages, and
+// the answer must be right.
 func TestHealsFromACheckpoint(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 5, "--slots", "1")
@@ -185,14 +185,14 @@ func TestHealsFromACheckpoint(t *testing.T) {
 	live := []string{"1.0", "1.1"}
 	var times []time.Duration
 	for i := range *healLosses {
-		j.printed(fmt.Sprintf("rank 1 step %d ", 1000*(1+i))) // it has made other checkpoints
+		j.printed(fmt.Sprintf("rank 1 step %d ", 1000*(1+i))) // by then, it has made more checkpoints
 		victim := live[i%2]
 		killProcess(t, j.peerOf(peers, victim), victim, syscall.SIGKILL)
 		process, took, messages := j.awaitHealedBy(1)
 		live[i%2] = process
 		times = append(times, took)
 		t.Logf("%s took the place of %s after %v, with %d messages", process, victim, took.Round(time.Millisecond), messages)
-		if messages >= 2*1000 { // each step has two
+		if messages >= 2*1000 { // each step has two messages
 			t.Errorf("%s was given %d messages: it has not gone on from a checkpoint", process, messages)
 		}
 	}
@@ -205,12 +205,12 @@ func TestHealsFromACheckpoint(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// healFor is how long the job of TestHealsForLong runs.
+// healFor is the duration of the job of TestHealsForLong.
 var healFor = flag.Duration("heal", 50*time.Second, "run a job for so long, of which a process is killed every 20 s")
 
-// TestHealsForLong kills a process every 20 seconds, of any rank, each time one that
-// the rank has had from the start or the one that took its place, and expects that
-// every rank has both its replicas in the end. The program makes checkpoints.
+// TestHealsForLong kills a process every 20 seconds, of any rank: one of the rank's first processes
+// or its replacement. It expects that every rank has both its replicas in the end. The program
+// makes checkpoints.
 func TestHealsForLong(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 9, "--slots", "1")

@@ -26,7 +26,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A vandal is a libp2p host without limits of its own.
+// vandal returns a libp2p host without resource limits.
 func vandal(t *testing.T, key crypto.PrivKey, more ...libp2p.Option) host.Host {
 	t.Helper()
 	unlimited, err := rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(rcmgr.InfiniteLimits), rcmgr.WithMetricsDisabled())
@@ -41,7 +41,7 @@ func vandal(t *testing.T, key crypto.PrivKey, more ...libp2p.Option) host.Host {
 	return h
 }
 
-// newKey makes an identity.
+// newKey creates an identity.
 func newKey(t *testing.T) crypto.PrivKey {
 	t.Helper()
 	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
@@ -51,7 +51,7 @@ func newKey(t *testing.T) crypto.PrivKey {
 	return key
 }
 
-// garbage is what a vandal says, each on streams of its own.
+// garbage holds the invalid messages of a vandal; each is sent on separate streams.
 var garbage = map[string][]byte{
 	"too long":   {0xff, 0xff, 0xff, 0x7f, 1, 2, 3},
 	"no message": {3, 0xff, 0xff, 0xff},
@@ -59,12 +59,13 @@ var garbage = map[string][]byte{
 	"noise":      []byte(strings.Repeat("\x93\x07\xfe", 1000)),
 }
 
-// A siege is a peer with two slots, and what it used before it was attacked.
+// A siege is a peer with two slots that is under attack, with its use of resources before the
+// attack.
 type siege struct {
 	victim *peerProcess
 	at     p2ppeer.AddrInfo
 	idle   status
-	memory int // bytes
+	memory int // in bytes
 }
 
 func besiege(t *testing.T, where *machine) siege {
@@ -82,7 +83,7 @@ func besiege(t *testing.T, where *machine) siege {
 	return siege{victim, *at, idle, memoryOf(t, victim)}
 }
 
-// expectService expects that the peer runs a job of one whom it has never seen.
+// expectService expects that the peer runs a job of an unknown submitter.
 func (s siege) expectService(t *testing.T, stranger *machine) {
 	t.Helper()
 	j := stranger.submit(t, t.TempDir(), "--supernode", s.victim.addr, "-n", "2", "-w", "60", filepath.Join(bin, "ring"))
@@ -91,7 +92,8 @@ func (s siege) expectService(t *testing.T, stranger *machine) {
 	}
 }
 
-// expectGrowth expects that at no moment the peer had more memory than so many bytes above what it had before.
+// expectGrowth expects that the peer's memory never exceeded its value before by more than most
+// bytes.
 func (p *peerProcess) expectGrowth(t *testing.T, before, most int) {
 	t.Helper()
 	grown := peakOf(t, p) - before
@@ -101,8 +103,8 @@ func (p *peerProcess) expectGrowth(t *testing.T, before, most int) {
 	}
 }
 
-// expectOver expects that the peer uses no more than before: not one stream, since of some protocols few are
-// let in, and those would stay if they had no deadline.
+// expectOver expects that the peer uses no more resources than before. Not a single stream may be
+// left: some protocols admit few streams, and those would stay if they had no deadline.
 func (s siege) expectOver(t *testing.T, worst status) {
 	t.Helper()
 	expectNothingLeft(t, []*peerProcess{s.victim})
@@ -117,10 +119,11 @@ func (s siege) expectOver(t *testing.T, worst status) {
 	t.Logf("before %+v, at worst %+v, in the end %+v", s.idle.Use, worst.Use, now.Use)
 }
 
-// TestHostilePeer has a peer talk garbage in every protocol, open a thousand streams of
-// each and leave them, say what it says byte by byte, and connect over and over. The peer that it does that to names it,
-// in few lines, keeps its memory, runs jobs, and then has no more goroutines and streams than
-// before, though the other has closed nothing and goes on (O4).
+// TestHostilePeer runs a peer that attacks another one. It sends garbage in every protocol, opens a
+// thousand streams of each and abandons them, sends messages byte by byte, and connects again and
+// again. The victim must name the attacker in a few log lines, bound its memory, and run jobs.
+// Afterwards it must have no more goroutines and streams than before, although the attacker has
+// closed nothing and continues (O4).
 func TestHostilePeer(t *testing.T) {
 	t.Parallel()
 	s := besiege(t, loopback)
@@ -144,7 +147,7 @@ func TestHostilePeer(t *testing.T) {
 	silent := s.connectSilently(t)
 	start := time.Now()
 	var all, slow sync.WaitGroup
-	t.Cleanup(slow.Wait) // when the test's context has ended
+	t.Cleanup(slow.Wait) // ends when the test's context has ended
 	for _, p := range protocols {
 		beSlow(t.Context(), enemy, s.at.ID, p, &slow)
 	}
@@ -173,7 +176,7 @@ func TestHostilePeer(t *testing.T) {
 	}
 }
 
-// connectSilently makes TCP connections, and says nothing on them.
+// connectSilently makes TCP connections and sends nothing on them.
 func (s siege) connectSilently(t *testing.T) (silent []net.Conn) {
 	t.Helper()
 	for _, a := range s.at.Addrs {
@@ -196,10 +199,12 @@ func (s siege) connectSilently(t *testing.T) (silent []net.Conn) {
 	return silent
 }
 
-// slowly is on how many streams of each protocol a vandal talks slowly: more than may be left in the end.
+// slowly is the number of streams of each protocol on which a vandal sends slowly. It is more than
+// may be left in the end.
 const slowly = 24
 
-// beSlow says the beginning of a message on some streams, a byte now and then, until it is cut off or ctx ends.
+// beSlow sends the beginning of a message on some streams, one byte at a time, until the victim
+// cuts it off or ctx ends.
 func beSlow(ctx context.Context, h host.Host, to p2ppeer.ID, p protocol.ID, all *sync.WaitGroup) {
 	for range slowly {
 		s, err := h.NewStream(ctx, to, p)
@@ -208,7 +213,7 @@ func beSlow(ctx context.Context, h host.Host, to p2ppeer.ID, p protocol.ID, all 
 		}
 		all.Go(func() {
 			defer s.Reset()
-			_, err := s.Write([]byte{0xff, 1}) // so many bytes follow
+			_, err := s.Write([]byte{0xff, 1}) // the length of the message
 			for tick := time.Tick(500 * time.Millisecond); err == nil; {
 				select {
 				case <-tick:
@@ -221,8 +226,8 @@ func beSlow(ctx context.Context, h host.Host, to p2ppeer.ID, p protocol.ID, all 
 	}
 }
 
-// beRude talks garbage in a protocol, and leaves a thousand streams half-way. What the
-// other side makes of that is not its concern.
+// beRude sends garbage in a protocol, and abandons a thousand streams half-way. It ignores all
+// errors.
 func beRude(ctx context.Context, h host.Host, to p2ppeer.ID, p protocol.ID) {
 	for _, b := range garbage {
 		for range 16 {
@@ -245,23 +250,23 @@ func beRude(ctx context.Context, h host.Host, to p2ppeer.ID, p protocol.ID) {
 
 const (
 	crowd      = 200 // identities
-	homes      = 4   // addresses that they have, none with more than may come from one
-	crowdLeave = 4   // streams of each protocol that each of them leaves
+	homes      = 4   // addresses of these identities, each within the limit for one address
+	crowdLeave = 4   // streams of each protocol that each identity abandons
 )
 
-// TestHostileCrowd has hundreds of identities connect to a peer, and leave streams of every protocol
-// half-way, while somebody floods it with connections from one address more. Of these it takes no more than are
-// allowed. Meanwhile it takes a job of a stranger whom it has never seen, and its memory is bounded;
-// when the crowd has gone nothing is left (O4).
+// TestHostileCrowd connects hundreds of identities to a peer. They abandon streams of every
+// protocol half-way, while one more address floods the peer with connections. The peer must accept
+// no more of those than allowed. Meanwhile it must run a job of an unknown submitter, and its
+// memory must stay bounded. When the crowd has gone, nothing may be left (O4).
 func TestHostileCrowd(t *testing.T) {
 	t.Parallel()
-	machines := withoutMDNS(newLAN(t, 3)) // on loopback no address is limited
+	machines := withoutMDNS(newLAN(t, 3)) // on loopback, addresses are not limited
 	s := besiege(t, machines[0])
 	origins := machines[1].addresses(t, 1+homes)
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	var all errgroup.Group
-	all.SetLimit(8) // there are two processors
+	all.SetLimit(8) // for machines with two processors
 	enemies := make([]host.Host, crowd)
 	for i := range enemies {
 		enemies[i] = vandal(t, newKey(t), origins[1+i%homes].option())
@@ -285,13 +290,13 @@ func TestHostileCrowd(t *testing.T) {
 	s.expectOver(t, worst)
 }
 
-// What docs/security.md says that a peer has of connections from others.
+// The limits of a peer for connections from others, as documented in docs/security.md.
 const (
 	connsOfPeer    = 8
 	connsOfAddress = 64
 )
 
-// vandals are of one identity, half as many again as may be connected.
+// vandals returns hosts of one identity, half as many again as may be connected.
 func vandals(t *testing.T, key crypto.PrivKey, options ...libp2p.Option) (all []host.Host) {
 	t.Helper()
 	for range connsOfPeer * 3 / 2 {
@@ -300,7 +305,8 @@ func vandals(t *testing.T, key crypto.PrivKey, options ...libp2p.Option) (all []
 	return all
 }
 
-// expectFewOfOne connects hosts of one identity, and expects that so many stay connected as may.
+// expectFewOfOne connects hosts of one identity, and expects that exactly as many as allowed stay
+// connected.
 func (s siege) expectFewOfOne(t *testing.T, hosts []host.Host) {
 	t.Helper()
 	for _, h := range hosts {
@@ -318,8 +324,8 @@ func (s siege) expectFewOfOne(t *testing.T, hosts []host.Host) {
 	})
 }
 
-// expectFewFromOne makes 200 connections from an address, where one identity has connected before, and
-// expects that so many are answered as it may have.
+// expectFewFromOne makes 200 connections from an address from which one identity has already
+// connected. It expects that only the allowed number is answered.
 func (s siege) expectFewFromOne(t *testing.T, from origin) {
 	t.Helper()
 	_, address, err := manet.DialArgs(s.at.Addrs[0])
@@ -351,7 +357,7 @@ func (s siege) expectFewFromOne(t *testing.T, from origin) {
 	}
 }
 
-// leaveStreams connects, and leaves some streams of each protocol half-way.
+// leaveStreams connects, and abandons some streams of each protocol half-way.
 func leaveStreams(ctx context.Context, h host.Host, to p2ppeer.AddrInfo) error {
 	if err := h.Connect(ctx, to); err != nil {
 		return err
@@ -368,10 +374,10 @@ func leaveStreams(ctx context.Context, h host.Host, to p2ppeer.AddrInfo) error {
 	return err
 }
 
-// vandalism is how long it lasts at most: the other side may hold it up.
+// vandalism is the longest duration of an attack: the victim may slow it down.
 const vandalism = 10 * time.Second
 
-// memoryOf is the resident memory of a p2pboot, in bytes, and peakOf the most that it has ever had.
+// memoryOf returns the resident memory of a p2pboot, in bytes, and peakOf the maximum so far.
 func memoryOf(t *testing.T, p *peerProcess) int { return p.memory(t, "VmRSS:") }
 func peakOf(t *testing.T, p *peerProcess) int   { return p.memory(t, "VmHWM:") }
 
@@ -394,8 +400,8 @@ func (p *peerProcess) memory(t *testing.T, field string) int {
 	return 0
 }
 
-// worstUntil returns the status in which the peer had most streams until all are done: those
-// that say nothing end after a while.
+// worstUntil returns the status in which the peer had most streams, until all are done. Silent
+// streams end after a while.
 func (p *peerProcess) worstUntil(all *sync.WaitGroup) (worst status) {
 	done := make(chan struct{})
 	go func() { all.Wait(); close(done) }() // ends with the last of them

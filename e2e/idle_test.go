@@ -17,15 +17,16 @@ import (
 
 var idleFor = flag.Duration("idle.for", 4*time.Second, "how long idle peers are watched, before a job and after it")
 
-// What a peer that nobody uses may have, whether it has run a job or not: of the memory, in MiB, and of a processor, in
-// percent. That is many times what it takes on any machine: it is there for a peer that never rests.
+// Limits of an idle peer, whether it has run a job or not: memory in MiB, and processor time in
+// percent of one processor. They are many times the usual values on any machine, to detect a peer
+// that never rests.
 const (
 	maxIdle      = 60
 	maxIdleShare = 5
 )
 
-// TestIdlePeerIsSmall watches a supernode and the five peers that it has introduced, before a job has
-// run on all of them and afterwards.
+// TestIdlePeerIsSmall measures a supernode and the five peers that it has introduced, before a job
+// has run on all of them and afterwards.
 func TestIdlePeerIsSmall(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		skip.Lacks(t, "Linux, which tells")
@@ -38,7 +39,7 @@ func TestIdlePeerIsSmall(t *testing.T) {
 	}
 	watch := func(when string) {
 		t.Helper()
-		var memory []int // MiB
+		var memory []int // in MiB
 		before := make([]time.Duration, len(peers))
 		for i, p := range peers {
 			before[i] = p.processorTime()
@@ -50,7 +51,7 @@ func TestIdlePeerIsSmall(t *testing.T) {
 				memory = append(memory, p.resident())
 			}
 		}
-		var shares []float64 // percent of a processor
+		var shares []float64 // percent of one processor
 		for i, p := range peers {
 			shares = append(shares, 100*float64(p.processorTime()-before[i])/float64(time.Since(began)))
 		}
@@ -75,7 +76,7 @@ func TestIdlePeerIsSmall(t *testing.T) {
 	watch("a job has run")
 }
 
-// resident returns the MiB of memory that p2pboot has, files that it maps included.
+// resident returns the resident memory of p2pboot in MiB, including mapped files.
 func (p *peerProcess) resident() int {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	_, rest, _ := bytes.Cut(status, []byte("\nVmRSS:"))
@@ -84,11 +85,11 @@ func (p *peerProcess) resident() int {
 	return kib >> 10
 }
 
-// processorTime returns what p2pboot has had of the processors.
+// processorTime returns the processor time of p2pboot.
 func (p *peerProcess) processorTime() (sum time.Duration) {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	if fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]); len(fields) > 12 {
-		for _, f := range fields[11:13] { // user and system
+		for _, f := range fields[11:13] { // user and system time
 			ticks, _ := strconv.Atoi(string(f))
 			sum += time.Duration(ticks) * 10 * time.Millisecond
 		}

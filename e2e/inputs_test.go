@@ -20,12 +20,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 )
 
-// A listed is what an input list of a test names: a folder, and two files of a server, one with
-// its digest.
+// A listed is the content of an input list: a directory, and two files on a server, one of them
+// with its digest.
 type listed struct {
 	list   string
 	counts map[string]int // of all words
-	asked  atomic.Int32   // the server for contents
+	asked  atomic.Int32   // number of requests to the server for contents
 }
 
 func writeListed(t *testing.T) *listed {
@@ -60,8 +60,8 @@ func writeListed(t *testing.T) *listed {
 	return l
 }
 
-// TestListsOfFoldersAndURLs stages a folder and files from a web server, which a p2pboot that has
-// them asks only whether they have changed.
+// TestListsOfFoldersAndURLs stages a directory and files from a web server. A p2pboot that has the
+// files asks the server only whether they have changed.
 func TestListsOfFoldersAndURLs(t *testing.T) {
 	t.Parallel()
 	l := writeListed(t)
@@ -78,7 +78,7 @@ func TestListsOfFoldersAndURLs(t *testing.T) {
 	}
 }
 
-// TestT1DownloadThatIsNotWhatItsDigestSays runs nothing.
+// TestT1DownloadThatIsNotWhatItsDigestSays expects that a job with a wrong download does not run.
 func TestT1DownloadThatIsNotWhatItsDigestSays(t *testing.T) {
 	t.Parallel()
 	l := writeListed(t)
@@ -97,7 +97,7 @@ func TestT1DownloadThatIsNotWhatItsDigestSays(t *testing.T) {
 	}
 }
 
-// cache is what p2pboot cache --json shows.
+// cache is the output of p2pboot cache --json.
 type cache struct {
 	Running  bool
 	Bytes    int64
@@ -127,7 +127,8 @@ func cacheOf(t *testing.T, home string, args ...string) (c cache) {
 	return c
 }
 
-// TestT4CacheIsShownAndTrimmed while a job uses some of it, and when no peer runs.
+// TestT4CacheIsShownAndTrimmed shows and trims a cache while a job uses a part of it, and while no
+// peer runs.
 func TestT4CacheIsShownAndTrimmed(t *testing.T) {
 	t.Parallel()
 	l := writeListed(t)
@@ -169,14 +170,14 @@ func TestT4CacheIsShownAndTrimmed(t *testing.T) {
 	}
 }
 
-// TestT2DownloadSurvivesAKill of the peer that downloads: the next one asks for the rest.
+// TestT2DownloadSurvivesAKill kills the peer that downloads: the next one requests only the rest.
 func TestT2DownloadSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	text := []byte(strings.Repeat("epsilon ", 1<<17))
 	half := len(text) / 2
 	var asked []string
 	var mu sync.Mutex
-	stuck := make(chan struct{}) // closed once half of it was sent
+	stuck := make(chan struct{}) // closed once half of the file was sent
 	over := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
@@ -229,7 +230,7 @@ func TestT2DownloadSurvivesAKill(t *testing.T) {
 	}
 }
 
-// partialBytes counts the bytes of what has arrived in part at a home.
+// partialBytes returns the number of bytes of partial downloads in a home.
 func partialBytes(home string) (n int64) {
 	entries, _ := os.ReadDir(filepath.Join(home, "cache", "partial"))
 	for _, e := range entries {

@@ -21,8 +21,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// An internet is a switch on which everybody has an address that looks public, and homes
-// with routers behind which nobody has one.
+// An internet is a switch that connects machines with public addresses and homes. A home has a
+// router, and its machines have private addresses.
 //
 //	 public   11.0.0.1                             home 2: router 11.0.1.2
 //	┌──────────┐        ether: delay, loss        ┌──────────────────────────┐
@@ -47,7 +47,8 @@ func newInternet(t *testing.T) *internet {
 	return i
 }
 
-// needs skips a test that needs a command that is not installed, or fails where it must not.
+// needs skips a test if a required command is not installed, or fails it where skipping is not
+// allowed.
 func needs(t *testing.T, commands ...string) {
 	t.Helper()
 	for _, c := range commands {
@@ -57,7 +58,7 @@ func needs(t *testing.T, commands ...string) {
 	}
 }
 
-// plug connects a namespace, and returns the number of its port.
+// plug connects a namespace to the switch, and returns the number of its port.
 func (i *internet) plug(ns netns, name, addr string) (port int) {
 	i.t.Helper()
 	err := ns.do(func() error {
@@ -74,7 +75,7 @@ func (i *internet) plug(ns netns, name, addr string) (port int) {
 	return i.ports - 1
 }
 
-// public makes a machine that everybody reaches.
+// public makes a machine with a public address that others can reach.
 func (i *internet) public() *machine {
 	i.t.Helper()
 	ns := newNetns(i.t)
@@ -84,8 +85,7 @@ func (i *internet) public() *machine {
 	return m
 }
 
-// oneWay has a machine let in only what answers something that it has said, and say to nobody
-// that it does not let him in.
+// oneWay makes a machine admit only replies to its own packets, and silently drop all others.
 func (m *machine) oneWay(t *testing.T) {
 	t.Helper()
 	m.inside.nft(t, `table inet wall {
@@ -97,22 +97,22 @@ func (m *machine) oneWay(t *testing.T) {
 	}`)
 }
 
-// Kinds of homes: of address translation, in the words of nftables, and others.
+// Kinds of homes: kinds of address translation, in the syntax of nftables, and others.
 const (
-	// cone gives what comes from one port of a machine one port of the router, whoever
-	// it goes to, and lets in what comes from those it went to.
+	// cone maps each port of a machine to one port of the router, whatever the destination. It
+	// admits packets from addresses to which the machine has sent.
 	cone = "masquerade"
-	// symmetric gives every connection another port.
+	// symmetric uses a different port for every connection.
 	symmetric = "masquerade fully-random"
-	// mapsPorts is symmetric, and maps ports.
+	// mapsPorts is symmetric, and offers port mapping.
 	mapsPorts = "maps ports"
-	// public has no router: everybody reaches its machine.
+	// public has no router: its machine is reachable by all others.
 	public = "nothing"
-	// oneWay has none either: its machine lets in only what answers.
+	// oneWay has no router either: its machine admits only replies.
 	oneWay = "a firewall"
 )
 
-// outdoors makes a home without a router, of one machine: public or oneWay.
+// outdoors makes a home without a router, with one machine: public or oneWay.
 func (i *internet) outdoors(kind string) *home {
 	i.t.Helper()
 	m := i.public()
@@ -128,16 +128,16 @@ type home struct {
 	kind     string
 	number   int
 	router   netns
-	addr     string // of the router
-	port     int    // where it is plugged in
+	addr     string // address of the router
+	port     int    // port of the switch to which it is connected
 	machines []*machine
 
 	mapping sync.Mutex
 	mapped  []natpmp.Mapping
 }
 
-// home makes one with so many machines. Routers pass on what answers to something that
-// was said inside, and drop all else without a word.
+// home makes a home with a number of machines. Its router forwards replies to packets from inside,
+// and silently drops all others.
 func (i *internet) home(kind string, machines int) *home {
 	i.t.Helper()
 	i.homes++
@@ -188,7 +188,7 @@ func (h *home) machine(n int) *machine {
 	return m
 }
 
-// block has the router drop what goes to another home, or not any more.
+// block makes the router drop packets to another home, or stops that.
 func (h *home) block(other *home, yes bool) {
 	h.t.Helper()
 	what := "delete"
@@ -198,7 +198,7 @@ func (h *home) block(other *home, yes bool) {
 	h.router.run(h.t, "nft", what, "element", "ip", "home", "blocked", "{", other.addr, "}")
 }
 
-// mapByPMP has the router map ports for its machines: NAT-PMP.
+// mapByPMP makes the router map ports for its machines by NAT-PMP.
 func (h *home) mapByPMP() {
 	h.t.Helper()
 	var conn net.PacketConn
@@ -209,7 +209,7 @@ func (h *home) mapByPMP() {
 	h.serve(func() { natpmp.Serve(conn, netip.MustParseAddr(h.addr), h.lead) }, conn)
 }
 
-// mapByUPnP has the router map ports for its machines: UPnP.
+// mapByUPnP makes the router map ports for its machines by UPnP.
 func (h *home) mapByUPnP() {
 	h.t.Helper()
 	var searches net.PacketConn
@@ -230,7 +230,7 @@ func (h *home) mapByUPnP() {
 	h.serve(func() { server.Serve(control) }, server)
 }
 
-// listen has sockets made in the router, which is self for its machines.
+// listen creates sockets in the router's namespace; self is the router's address for its machines.
 func (h *home) listen(sockets func(self string) error) {
 	h.t.Helper()
 	if err := h.router.do(func() error { return sockets(fmt.Sprintf("192.168.%d.1", h.number)) }); err != nil {
@@ -238,7 +238,7 @@ func (h *home) listen(sockets func(self string) error) {
 	}
 }
 
-// serve runs a server, which ends when a socket of it is closed, for the time of the test.
+// serve runs a server for the duration of the test; closing socket ends it.
 func (h *home) serve(run func(), socket io.Closer) {
 	var running sync.WaitGroup
 	running.Go(run) // ends with socket
@@ -248,8 +248,8 @@ func (h *home) serve(run func(), socket io.Closer) {
 	})
 }
 
-// lead leads a port of the router to one of a machine until that is taken back: by a mapping
-// without a lifetime, which names either port.
+// lead maps a port of the router to one of a machine. A mapping without a lifetime removes the
+// mapping of either port.
 func (h *home) lead(m natpmp.Mapping) error {
 	h.mapping.Lock()
 	defer h.mapping.Unlock()
@@ -266,14 +266,14 @@ func (h *home) lead(m natpmp.Mapping) error {
 	return h.router.do(func() error { return exec.Command("nft", rules).Run() })
 }
 
-// leads returns the ports that lead to a machine.
+// leads returns the port mappings to machines.
 func (h *home) leads() []natpmp.Mapping {
 	h.mapping.Lock()
 	defer h.mapping.Unlock()
 	return slices.Clone(h.mapped)
 }
 
-// rates limits what goes out of the home and what comes in, in Mbit/s.
+// rates limits the rates out of the home and into it, in Mbit/s.
 func (h *home) rates(up, down int) {
 	h.t.Helper()
 	for device, mbit := range map[string]int{"wan": up, "lan": down} {
@@ -281,7 +281,7 @@ func (h *home) rates(up, down int) {
 	}
 }
 
-// distance delays and loses what goes between a port and all others, each way.
+// distance sets delay and loss between a port and all others, in both directions.
 func (i *internet) distance(port int, way ether.Way) {
 	for other := range i.ports {
 		i.network.Set(port, other, way)
@@ -289,7 +289,7 @@ func (i *internet) distance(port int, way ether.Way) {
 	}
 }
 
-// nft adds rules to those of a namespace.
+// nft adds nftables rules to a namespace.
 func (ns netns) nft(t *testing.T, rules string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "rules.nft")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestKernelsWithReplicas runs the NAS kernels, each rank twice, on peers of
-// their own: the report comes once (R6), and NPB's own verification accepts it.
+// TestKernelsWithReplicas runs the NAS kernels with two replicas of each rank, on separate peers.
+// The report must appear once (R6), and NPB's own verification must accept it.
 func TestKernelsWithReplicas(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 4)

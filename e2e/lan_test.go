@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// lanGrid boots a peer on each machine but the first, where there is a
-// supernode for as long as they are being introduced.
+// lanGrid boots a peer on each machine but the first. The first runs a supernode until all peers
+// have been introduced.
 func lanGrid(t *testing.T, machines []*machine, args ...string) []*peerProcess {
 	t.Helper()
 	supernode := machines[0].startPeer(t, t.TempDir(), "--slots", "0")
@@ -29,7 +29,7 @@ func lanGrid(t *testing.T, machines []*machine, args ...string) []*peerProcess {
 	return peers
 }
 
-// withoutMDNS is for machines of whose introduction the test is.
+// withoutMDNS disables mDNS on machines, for tests of their introduction.
 func withoutMDNS(machines []*machine) []*machine {
 	for _, m := range machines {
 		m.env = append(m.env, "P2PMPI_MDNS=false")
@@ -37,14 +37,15 @@ func withoutMDNS(machines []*machine) []*machine {
 	return machines
 }
 
-// steady is a job of three ranks twice over, of so many steps of 20 ms and more.
+// steady submits a job of three ranks with two replicas each, with steps of 20 ms or more.
 func (m *machine) steady(t *testing.T, supernode *peerProcess, steps int, options ...string) *job {
 	t.Helper()
 	return m.paced(t, supernode, steps, 50, 20*time.Millisecond, options...)
 }
 
-// paced is steady with another pause in each step, and a line every so many steps. A step takes
-// the processors for as long whatever its pause: a job that is to last has few steps of long pauses.
+// paced is like steady, with a different pause in each step and a line after every every steps. A
+// step takes the same processor time whatever its pause, so a long job should have few steps with
+// long pauses.
 func (m *machine) paced(t *testing.T, supernode *peerProcess, steps, every int, pause time.Duration, options ...string) *job {
 	t.Helper()
 	args := append([]string{"--supernode", supernode.addr, "-n", "3", "-r", "2", "-w", "60", "--timeout", "110s"}, options...)
@@ -60,7 +61,7 @@ func expectSteady(t *testing.T, j *job, steps int) {
 	expectPaced(t, j, steps, 50)
 }
 
-// expectPaced expects the same of a job that prints a line every so many steps.
+// expectPaced expects the same of a job that prints a line after every every steps.
 func expectPaced(t *testing.T, j *job, steps, every int) {
 	t.Helper()
 	if s := j.wait(); s != 0 {
@@ -69,7 +70,7 @@ func expectPaced(t *testing.T, j *job, steps, every int) {
 	expectStepper(t, j, 3, steps, every)
 }
 
-// expectNobodyFailed reads what p2prun said until its end (V3).
+// expectNobodyFailed checks p2prun's messages until its end for failed processes (V3).
 func expectNobodyFailed(t *testing.T, j *job) {
 	t.Helper()
 	for e := range j.events {
@@ -79,8 +80,8 @@ func expectNobodyFailed(t *testing.T, j *job) {
 	}
 }
 
-// TestLANWithoutConfiguration boots peers on three machines that have been told
-// nothing, and submits with as little.
+// TestLANWithoutConfiguration boots peers on three machines without any configuration, and submits
+// a job the same way.
 func TestLANWithoutConfiguration(t *testing.T) {
 	t.Parallel()
 	machines := newLAN(t, 3)
@@ -104,9 +105,9 @@ func TestLANWithoutConfiguration(t *testing.T) {
 	}
 }
 
-// TestLANLinkCutForGood unplugs the machine of a master in the middle of a job.
-// No packet says so to anybody: gossip finds out, on both sides. The machine
-// that is away ends its part by itself.
+// TestLANLinkCutForGood unplugs the machine of a master permanently in the middle of a job. No
+// packet reports that: gossip must detect it on both sides. The unplugged machine must end its
+// processes by itself.
 func TestLANLinkCutForGood(t *testing.T) {
 	t.Parallel()
 	machines := newLAN(t, 7)
@@ -124,8 +125,8 @@ func TestLANLinkCutForGood(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestLANManyPeersBehindOneAddress has ten peers share an address, as behind
-// one router, and a job that needs all of them.
+// TestLANManyPeersBehindOneAddress runs ten peers that share an address, as behind one router, and
+// a job that needs all of them.
 func TestLANManyPeersBehindOneAddress(t *testing.T) {
 	t.Parallel()
 	machines := withoutMDNS(newLAN(t, 3))
@@ -144,9 +145,8 @@ func TestLANManyPeersBehindOneAddress(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestV3LANSlowLink stages 20 MB to every machine, one of them behind a link of 10
-// Mbit/s, over which the heartbeats of another job of the same submitter go
-// at the same time.
+// TestV3LANSlowLink stages 20 MB to every machine. One of them is behind a link of 10 Mbit/s, which
+// also carries the heartbeats of another job of the same submitter.
 func TestV3LANSlowLink(t *testing.T) {
 	t.Parallel()
 	machines := newLAN(t, 6)
@@ -186,7 +186,7 @@ func randomFile(t *testing.T, size int) (path string, digest [sha256.Size]byte) 
 	return path, sha256.Sum256(data)
 }
 
-// TestV3LANPacketLoss has one machine lose 5 % of all packets for a while.
+// TestV3LANPacketLoss makes one machine lose 5 % of all packets for a while.
 func TestV3LANPacketLoss(t *testing.T) {
 	t.Parallel()
 	machines := newLAN(t, 7)
@@ -200,8 +200,7 @@ func TestV3LANPacketLoss(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestV3LANLinkCutForASecond unplugs a machine in the middle of a job and plugs
-// it in again.
+// TestV3LANLinkCutForASecond unplugs a machine in the middle of a job and reconnects it.
 func TestV3LANLinkCutForASecond(t *testing.T) {
 	t.Parallel()
 	machines := newLAN(t, 7)

@@ -14,8 +14,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/nemesis"
 )
 
-// edits are where a p2pboot that lies differs from one that does not: in a file of package launch
-// a text, which is there once, is replaced. What they call is in testdata/liar/lie.go.
+// edits are the differences between a lying p2pboot and an honest one: in a file of package launch,
+// a text that occurs once is replaced. The functions called are in testdata/liar/lie.go.
 var edits = []struct{ file, text, by string }{
 	{
 		"job.go", "func (j *job) say(m *jobpb.FromPeer) {\n",
@@ -28,7 +28,7 @@ var edits = []struct{ file, text, by string }{
 	},
 }
 
-// liar builds a p2pboot that lies as the file says whose name is in LIE, once for all tests.
+// liar builds a lying p2pboot, once for all tests. The file named by LIE contains its present lie.
 var liar = sync.OnceValues(func() (string, error) {
 	dir, err := filepath.Abs("../peer/launch")
 	if err != nil {
@@ -76,8 +76,9 @@ var liar = sync.OnceValues(func() (string, error) {
 	return out, nil
 })
 
-// TestV4LiarFailsItself has one peer of a job lie, among two or three replicas. The user gets the right
-// answer, or reads that replicas have diverged, with the name of the liar; no honest peer is blamed (V4).
+// TestV4LiarFailsItself runs jobs in which one peer lies, with two or three replicas. The user gets
+// the right answer, or a message that replicas have diverged that names the liar. No honest peer is
+// blamed (V4).
 func TestV4LiarFailsItself(t *testing.T) {
 	t.Parallel()
 	command, err := liar()
@@ -102,7 +103,7 @@ func TestV4LiarFailsItself(t *testing.T) {
 			expectPlanned(t, bad, supernode, r)
 			for _, lie := range append([]string{"nothing"}, nemesis.Lies...) {
 				if lie == "never calls mpj.Init" {
-					continue // it takes a minute: TestV4PeerThatWithholdsItsEntryFailsByName
+					continue // too slow here: see TestV4PeerThatWithholdsItsEntryFailsByName
 				}
 				t.Run(lie, func(t *testing.T) {
 					if err := os.WriteFile(told, []byte(lie), 0o600); err != nil {
@@ -119,8 +120,8 @@ func TestV4LiarFailsItself(t *testing.T) {
 	}
 }
 
-// expectPlanned waits until a job of two ranks is planned to run on the peer, which other peers may not have
-// discovered yet.
+// expectPlanned waits until p2prun plans a job of two ranks on the peer. Other peers may not have
+// discovered it yet.
 func expectPlanned(t *testing.T, p, supernode *peerProcess, replicas int) {
 	t.Helper()
 	eventually(t, "a plan with the peer", func() error {
@@ -139,8 +140,8 @@ func expectPlanned(t *testing.T, p, supernode *peerProcess, replicas int) {
 	})
 }
 
-// expectLiarFailsAlone reads what p2prun has said of a job with a peer that lies, and may run a process
-// of it.
+// expectLiarFailsAlone checks p2prun's messages about a job with a lying peer. runs reports whether
+// the peer may run a process of the job.
 func expectLiarFailsAlone(t *testing.T, j *job, liar *peerProcess, runs bool) {
 	t.Helper()
 	process := ""

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// glutton takes memory until somebody ends it, or a gibibyte.
+// glutton allocates up to a gibibyte of memory, until it is killed.
 const glutton = "#!/bin/sh\nhead -c 1G /dev/zero | tail -n 1 > /dev/null\n"
 
-// TestO1WhatExceedsALimitIsNamed has both replicas of a rank take more memory than the owners
-// give: the user reads so, the rank gets no new replica, and nothing is left.
+// TestO1WhatExceedsALimitIsNamed makes both replicas of a rank exceed the owners' memory limit.
+// p2prun must report that, the rank must get no new replica, and nothing may be left.
 func TestO1WhatExceedsALimitIsNamed(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 3, "--slots", "1", "--slot-limits", "memory=64MiB,processes=64")
@@ -31,13 +31,13 @@ func TestO1WhatExceedsALimitIsNamed(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// spinner is a module that computes for ever.
+// spinner is a module that computes forever.
 const spinner = "\x00asm\x01\x00\x00\x00" +
 	"\x01\x04\x01\x60\x00\x00" + // a function takes nothing, and returns nothing
-	"\x03\x02\x01\x00\x08\x01\x00" + // there is one, which begins
+	"\x03\x02\x01\x00\x08\x01\x00" + // there is one function, which is the start function
 	"\x0a\x09\x01\x07\x00\x03\x40\x0c\x00\x0b\x0b" // it loops
 
-// TestO1WhatAModuleExceedsIsNamed as of a native program.
+// TestO1WhatAModuleExceedsIsNamed does the same with a module.
 func TestO1WhatAModuleExceedsIsNamed(t *testing.T) {
 	t.Parallel()
 	p := boot(t, "--slots", "1", "--slot-limits", "time=2s")
@@ -57,7 +57,7 @@ func TestO1WhatAModuleExceedsIsNamed(t *testing.T) {
 	expectNothingLeft(t, []*peerProcess{p})
 }
 
-// TestS4GroupsGoWhenThePeerIsKilled: the supervisors remove them.
+// TestS4GroupsGoWhenThePeerIsKilled checks that the supervisors remove the groups of a killed peer.
 func TestS4GroupsGoWhenThePeerIsKilled(t *testing.T) {
 	t.Parallel()
 	p := boot(t, "--slots", "2")

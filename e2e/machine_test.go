@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReplicasAreOnDifferentMachines: two peers of this machine do not take both replicas of a rank, and count
-// as one for -r auto. A peer of another machine takes one.
+// TestReplicasAreOnDifferentMachines checks that two peers of this machine never take both replicas
+// of a rank, and count as one for -r auto. A peer of another machine takes one.
 func TestReplicasAreOnDifferentMachines(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 2, "--slots", "1", "--machine", "auto")

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// TestManners runs programs that misuse what they were given. What they print
-// arrives once and whole, the exit status tells how they ended, and nothing of
-// them is left.
+// TestManners runs programs that misbehave. Their output must arrive once and complete, the exit
+// status must report how they ended, and nothing of them may be left.
 func TestManners(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 4, "--slots", "1")
@@ -19,7 +18,7 @@ func TestManners(t *testing.T) {
 	cases := map[string]struct {
 		words  string
 		status int
-		says   string // on standard error
+		says   string // expected on standard error
 		out    func(string) bool
 	}{
 		"a flood of lines": {"init lines=200000 finalize", 0, "", func(out string) bool {
@@ -64,14 +63,14 @@ func TestManners(t *testing.T) {
 	}
 }
 
-// sameLines reports whether out is those lines, in any order.
+// sameLines reports whether out consists of these lines, in any order.
 func sameLines(out string, lines ...string) bool {
 	got := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
 	slices.Sort(got)
 	return strings.HasSuffix(out, "\n") && slices.Equal(got, lines)
 }
 
-// noise is what rude prints on rank 0 for binary=n.
+// noise returns the output of rude on rank 0 for binary=n.
 func noise(n int) []byte {
 	var b bytes.Buffer
 	for x := uint32(1); b.Len() < n; {

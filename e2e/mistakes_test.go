@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestMistakes makes each mistake once: its exit status, one clear sentence,
-// nothing left behind and nothing on standard output.
+// TestMistakes makes each user error once. It checks the exit status and the message of one clear
+// sentence. Nothing may be left behind or printed on standard output.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 2, "--slots", "2")
@@ -102,8 +102,8 @@ func TestMistakes(t *testing.T) {
 	})
 }
 
-// TestCheckEndsADeadlock: with P2PMPI_CHECK=1 in the environment of p2prun a job
-// whose ranks wait for each other ends, and says who waits for whom.
+// TestCheckEndsADeadlock sets P2PMPI_CHECK=1 in the environment of p2prun. A job whose ranks wait
+// for each other must then end, and report which rank waits for which.
 func TestCheckEndsADeadlock(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 2, "--slots", "1")
@@ -125,7 +125,7 @@ func TestCheckEndsADeadlock(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// badPackage is a Go package in a module of its own that does not compile.
+// badPackage returns a Go package, in its own module, that does not compile.
 func badPackage(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -157,8 +157,8 @@ func exitCode(err error) int {
 	return -1
 }
 
-// TestSupernodeThatDoesNotAnswer warns, and does not keep a volunteer from
-// donating nor a submitter waiting for ever.
+// TestSupernodeThatDoesNotAnswer uses a supernode that does not answer. A volunteer gets a warning
+// and can still donate, and a submitter does not wait forever.
 func TestSupernodeThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	gone := boot(t)
@@ -179,7 +179,7 @@ func TestSupernodeThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// TestPeerReturnsAfterKill boots again on a home whose peer was killed.
+// TestPeerReturnsAfterKill boots a peer again on the home of a killed one.
 func TestPeerReturnsAfterKill(t *testing.T) {
 	t.Parallel()
 	p := boot(t, "--slots", "1")
@@ -197,7 +197,7 @@ func TestPeerReturnsAfterKill(t *testing.T) {
 	expectNothingLeft(t, []*peerProcess{again})
 }
 
-// TestHalt takes a machine back while a job runs on it; the job goes on.
+// TestHalt halts a peer while a job runs on it; the job must continue.
 func TestHalt(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"", "--now"} {
@@ -228,7 +228,7 @@ func TestHalt(t *testing.T) {
 	}
 }
 
-// TestInterrupt is a user's Ctrl-C.
+// TestInterrupt sends a user's Ctrl-C.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 2, "--slots", "2")

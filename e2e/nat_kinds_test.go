@@ -18,17 +18,19 @@ var (
 	natOut    = flag.String("nat.out", "", "file with the section nat:kinds for the table of TestNATAllKinds, docs/networking.md")
 )
 
-// A meeting is how two peers reach each other best, and since when, after all were started.
+// A meeting is the best connection of two peers, with the time since all were started.
 type meeting struct {
 	way   string
 	after time.Duration
 	rtt   time.Duration
 }
 
-// TestNATAllKinds has peers behind routers of all kinds meet, 20 ms apart. Each two come to
-// the best way that there is between their kinds. Tells when, and how far they are then.
+// TestNATAllKinds connects peers behind routers of all kinds, with a delay of 20 ms. Each pair must
+// reach the best kind of connection for its routers. The test reports the time until then, and the
+// round-trip time.
 //
-// Not beside other tests: eleven peers that dial each other have work for all processors.
+// It does not run in parallel with other tests: eleven peers that dial each other occupy all
+// processors.
 func TestNATAllKinds(t *testing.T) {
 	met := make(map[string][]meeting) // by the kinds of both
 	for range *natRounds {
@@ -48,7 +50,7 @@ func TestNATAllKinds(t *testing.T) {
 	}
 }
 
-// meetAll boots two peers of each kind, and returns how all of them meet.
+// meetAll boots two peers of each kind, and returns how each pair is connected.
 func meetAll(t *testing.T) map[string][]meeting {
 	t.Helper()
 	i := newInternet(t)
@@ -82,17 +84,17 @@ func meetAll(t *testing.T) map[string][]meeting {
 	return out
 }
 
-// natFound is what p2pboot doctor says of address translation by the kind of a home: level and
-// words.
+// natFound is the report of p2pboot doctor on address translation, by the kind of home: level and
+// text.
 var natFound = map[string][2]string{
 	cone:      {"ok", "the router keeps the port of"},
 	symmetric: {"warning", "(symmetric)"},
-	public:    {"ok", ""}, // not known where it has dialled no peer; and not needed
+	public:    {"ok", ""}, // unknown until it has dialled a peer, and not needed
 	oneWay:    {"ok", "none"},
 }
 
-// look notes how each two peers of the grid reach each other now, by their numbers, and says
-// which do not in the best way.
+// look records how each pair of peers in the grid is connected now, by their indices. It returns an
+// error with the pairs that do not have the best connection yet.
 func (g *natGrid) look(met map[[2]int]meeting) error {
 	var missing []string
 	for a, p := range g.peers {
@@ -127,9 +129,9 @@ func (m *meeting) note(c connection, now time.Duration) {
 	}
 }
 
-// bestWays are those in which peers behind routers of two kinds reach each other at last. A
-// port may be mapped when a hole has already been punched, and one is also made when both
-// happen to dial each other.
+// bestWays returns the best ways for two kinds of routers. Both direct and punched connections may
+// be possible: a port may be mapped after a hole was punched, and a hole also results when both
+// peers happen to dial each other.
 func bestWays(a, b string) []string {
 	between := func(kind string) bool { return a == kind || b == kind }
 	switch {
@@ -141,7 +143,7 @@ func bestWays(a, b string) []string {
 	return []string{"punched", "direct"}
 }
 
-// kindsOf names the kinds of two homes, in one order.
+// kindsOf returns the names of the kinds of two homes, in a fixed order.
 func kindsOf(a, b *home) string {
 	names := map[string]string{cone: "endpoint-independent", symmetric: "symmetric", mapsPorts: "symmetric, maps ports"}
 	both := []string{cmp.Or(names[a.kind], a.kind), cmp.Or(names[b.kind], b.kind)}
@@ -149,7 +151,7 @@ func kindsOf(a, b *home) string {
 	return strings.Join(both, " – ")
 }
 
-// meetingRows tells of the meetings of all kinds, the middle one and both extremes.
+// meetingRows returns table rows of the meetings by kind, with median, minimum and maximum.
 func meetingRows(met map[string][]meeting) [][]string {
 	rows := [][]string{{"the two peers are behind", "pairs", "direct", "punched", "relayed", "round trip, ms", "there after, s"}}
 	for _, kinds := range slices.Sorted(maps.Keys(met)) {
@@ -168,7 +170,7 @@ func meetingRows(met map[string][]meeting) [][]string {
 	return rows
 }
 
-// spread writes the middle one of some values, the least and the most.
+// spread formats the median, the minimum and the maximum of values.
 func spread(format string, values []float64) string {
 	slices.Sort(values)
 	return fmt.Sprintf(format+" ("+format+"–"+format+")", values[len(values)/2], values[0], values[len(values)-1])

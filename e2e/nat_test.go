@@ -19,14 +19,14 @@ import (
 // A natGrid is a network whose volunteers are all behind routers.
 type natGrid struct {
 	relays []*peerProcess // public peers without slots; the first is the supernode
-	peers  []*peerProcess // volunteers of one slot
+	peers  []*peerProcess // volunteers with one slot each
 	homeOf map[string]*home
 
-	started time.Time // the last of them
+	started time.Time // time when the last of them was started
 }
 
-// natGrid boots two public peers and a volunteer on every machine of the homes. All know
-// the first public peer only. It is 20 ms from everybody at home to all others.
+// natGrid boots two public peers and a volunteer on every machine of the homes. All know only the
+// first public peer. The delay between a home and all others is 20 ms.
 func (i *internet) natGrid(homes ...*home) *natGrid {
 	i.t.Helper()
 	g := &natGrid{homeOf: make(map[string]*home)}
@@ -55,8 +55,7 @@ func (i *internet) natGrid(homes ...*home) *natGrid {
 	return g
 }
 
-// introduced adds to the options of a peer that the first of the public peers is its
-// supernode.
+// introduced adds the first public peer as supernode to the options of a peer.
 func (g *natGrid) introduced(options ...string) []string {
 	if len(g.relays) == 0 {
 		return options
@@ -71,14 +70,14 @@ func (g *natGrid) submit(t *testing.T, n, r string, program ...string) *job {
 	return g.peers[0].machine.submit(t, g.peers[0].home, append(options, program...)...)
 }
 
-// A pair is two homes, and what is between a peer of the one and one of the other.
+// A pair is two homes, with the route between a peer of one and a peer of the other.
 type pair struct {
 	from, to *home
 	route
 }
 
-// pairs waits until the ways between the job's processes are known, and returns those of
-// processes on different peers.
+// pairs waits until the routes between the job's processes are known, and returns those between
+// different peers.
 func (g *natGrid) pairs(j *job) (all []pair) {
 	j.t.Helper()
 	at := func(p struct{ Rank, Replica int }) *home {
@@ -93,9 +92,9 @@ func (g *natGrid) pairs(j *job) (all []pair) {
 	return all
 }
 
-// expectWays expects that peers of a home reach each other directly, and those of others
-// through relays where one of the two routers is symmetric. It reports whether all other
-// pairs are punched: that may take them a while, and a process may have ended before.
+// expectWays expects that peers in one home reach each other directly, and that relays connect
+// different homes if one of the routers is symmetric. It reports whether all other pairs are
+// punched. That may take a while, and a process may end before.
 func expectWays(t *testing.T, pairs []pair) (punched bool) {
 	t.Helper()
 	punched = true
@@ -111,7 +110,7 @@ func expectWays(t *testing.T, pairs []pair) (punched bool) {
 		case got == want:
 		case want == "stream punched" && got == "stream relayed":
 			punched = false
-		case p.Kind == "" && strings.HasSuffix(p.Why, " has ended"): // before it was asked for
+		case p.Kind == "" && strings.HasSuffix(p.Why, " has ended"): // before the route was queried
 			punched = false
 		default:
 			t.Errorf("from home %d to home %d: want %s of %+v", p.from.number, p.to.number, want, p.route)
@@ -120,9 +119,9 @@ func expectWays(t *testing.T, pairs []pair) (punched bool) {
 	return punched
 }
 
-// TestNATThreeHomes runs jobs whose peers are behind three routers: EP, until all pairs
-// are punched that can be; and heat, which loses a peer, and then the relay
-// that most of it goes through.
+// TestNATThreeHomes runs jobs whose peers are behind three routers. EP runs until all pairs are
+// punched where possible. The heat example loses a peer, and then the relay with most of its
+// traffic.
 func TestNATThreeHomes(t *testing.T) {
 	t.Parallel()
 	i := newInternet(t)
@@ -160,7 +159,7 @@ func TestNATThreeHomes(t *testing.T) {
 	expectNothingLeft(t, g.peers)
 }
 
-// relayInUse returns the relay that most of the job goes through.
+// relayInUse returns the relay that carries most of the job's routes.
 func (g *natGrid) relayInUse(t *testing.T, pairs []pair) *peerProcess {
 	t.Helper()
 	uses := make([]int, len(g.relays))
@@ -179,10 +178,11 @@ func (g *natGrid) relayInUse(t *testing.T, pairs []pair) *peerProcess {
 	return g.relays[most]
 }
 
-// TestNATLectureRoom has thirty peers behind one address, and a job from outside that
-// needs them all: each connects to the supernode and to the submitter.
+// TestNATLectureRoom runs thirty peers behind one address, and a job from outside that needs all of
+// them. Each connects to the supernode and to the submitter.
 //
-// Not beside other tests: a machine that is as busy as this makes it has peers taken for silent.
+// It does not run in parallel with other tests: peers on a machine that is so busy may be
+// considered silent.
 func TestNATLectureRoom(t *testing.T) {
 	i := newInternet(t)
 	start := time.Now()
@@ -202,13 +202,13 @@ func TestNATLectureRoom(t *testing.T) {
 	t.Logf("nothing is left after %v", time.Since(start))
 }
 
-// awaitWay waits until a peer is connected with another in one of these ways.
+// awaitWay waits until a peer is connected to another in one of these ways.
 func (p *peerProcess) awaitWay(to *peerProcess, ways ...string) {
 	p.t.Helper()
 	p.awaitConnection(to, func(c connection) bool { return slices.Contains(ways, c.Way) })
 }
 
-// awaitConnection waits until the best connection of a peer with another is as wanted.
+// awaitConnection waits until the best connection of a peer to another satisfies wanted.
 func (p *peerProcess) awaitConnection(to *peerProcess, wanted func(connection) bool) {
 	p.t.Helper()
 	start := time.Now()
@@ -230,8 +230,8 @@ func (p *peerProcess) awaitConnection(to *peerProcess, wanted func(connection) b
 	p.t.Logf("from %s to %s: %s after %v: %s", p.machine.addr, to.machine.addr, last.Way, time.Since(start), last.Why)
 }
 
-// TestNATRouterMapsPorts has routers between which no hole can be punched. One of two maps
-// ports, so its peer is reached directly, and so are processes on it.
+// TestNATRouterMapsPorts uses routers between which no hole can be punched. One of the two maps
+// ports, so its peer and the processes there can be reached directly.
 func TestNATRouterMapsPorts(t *testing.T) {
 	t.Parallel()
 	for how, mapPorts := range map[string]func(*home){"NAT-PMP": (*home).mapByPMP, "UPnP": (*home).mapByUPnP} {
@@ -264,7 +264,7 @@ func TestNATRouterMapsPorts(t *testing.T) {
 	}
 }
 
-// expectFinding expects what p2pboot doctor says of one thing.
+// expectFinding expects a finding of p2pboot doctor.
 func (p *peerProcess) expectFinding(about, level, found string) {
 	p.t.Helper()
 	cmd := exec.Command(filepath.Join(bin, "p2pboot"), "doctor", "--json", "--home", p.home)
@@ -274,7 +274,7 @@ func (p *peerProcess) expectFinding(about, level, found string) {
 	if err := p.machine.start(cmd); err != nil {
 		p.t.Fatal(err)
 	}
-	cmd.Wait() // its status is the worst of all findings
+	cmd.Wait() // its status is that of the worst finding
 	var all []struct{ About, Level, Found string }
 	if err := json.Unmarshal(out.Bytes(), &all); err != nil {
 		p.t.Fatalf("p2pboot doctor: %v: %q", err, out.String())
@@ -287,8 +287,8 @@ func (p *peerProcess) expectFinding(about, level, found string) {
 	p.t.Errorf("p2pboot doctor of %s: want %s, %s: %s; got %s", p.machine.addr, about, level, found, out.String())
 }
 
-// TestNATPunchedLater has two routers block each other while their peers meet. They stay
-// with the relay until a hole can be punched, which libp2p tries at the beginning only.
+// TestNATPunchedLater makes two routers block each other while their peers connect. The peers use
+// the relay until a hole can be punched. libp2p itself tries that only at the beginning.
 func TestNATPunchedLater(t *testing.T) {
 	t.Parallel()
 	i := newInternet(t)
@@ -304,10 +304,10 @@ func TestNATPunchedLater(t *testing.T) {
 	g.peers[0].awaitWay(g.peers[1], "punched")
 }
 
-// TestNATSlowAndLossy has peers that are far away, behind a router with a tenth of the rate
-// out that it has in, and on a link that loses packets; and one that lets nobody in without
-// having an address of its own translated. A job that needs them all has the right answer,
-// and none of them is held for failed.
+// TestNATSlowAndLossy runs peers on bad links: far away, behind a router whose upload rate is a
+// tenth of its download rate, and on a link that loses packets. Another peer has a public address
+// and a firewall that admits only replies. A job that needs all of them must have the right answer,
+// and no peer may be considered failed.
 func TestNATSlowAndLossy(t *testing.T) {
 	t.Parallel()
 	i := newInternet(t)

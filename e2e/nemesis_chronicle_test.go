@@ -12,14 +12,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/nemesis"
 )
 
-// A chronicle is what the p2pruns of one job have said happened to it.
+// A chronicle records the events of one job, as reported by its p2pruns.
 type chronicle struct {
-	begun     time.Time // the job runs
+	begun     time.Time // time when the job began to run
 	following sync.WaitGroup
 
 	mu       sync.Mutex
 	notes    []string
-	placed   map[nemesis.Process]string // peers, also of those that came while the job ran
+	placed   map[nemesis.Process]string // peer of each process, including those that joined while the job ran
 	failures []nemesis.Failure          // while the job ran
 	aside    []bool                     // whether a process is set aside in the latest view; indexed like its states
 	// abandoned holds the processes that were set aside when the last replica of their rank that counted
@@ -33,7 +33,7 @@ func newChronicle(begun time.Time) *chronicle {
 	return &chronicle{begun: begun, placed: make(map[nemesis.Process]string), abandoned: make(map[nemesis.Process]bool)}
 }
 
-// follow takes down what a p2prun says, until it ends.
+// follow records the events of a p2prun until it ends.
 func (c *chronicle) follow(j *job) {
 	c.following.Go(func() { // ends with p2prun
 		for e := range j.events {
@@ -63,8 +63,8 @@ func (c *chronicle) take(e event) {
 	c.over = c.over || e.Phase == "releasing"
 }
 
-// compare takes down who has failed by the latest view, rank by rank with so many
-// replicas each.
+// compare records the processes that have failed according to the latest view. states holds a
+// string for each rank, with a state for each replica.
 func (c *chronicle) compare(at time.Duration, replicas int, states []string) {
 	for i, s := range states {
 		p := nemesis.Process{Rank: i / replicas, Replica: i % replicas}
@@ -79,7 +79,7 @@ func (c *chronicle) compare(at time.Duration, replicas int, states []string) {
 	}
 }
 
-// failureNotice is what was said last of a process.
+// failureNotice returns the last message about a process.
 func (c *chronicle) failureNotice(p nemesis.Process) string {
 	for i := len(c.notes) - 1; i >= 0; i-- {
 		if strings.Contains(c.notes[i], fmt.Sprintf(": rank %d replica %d ", p.Rank, p.Replica)) {
@@ -98,7 +98,7 @@ func (c *chronicle) failure(p nemesis.Process) (nemesis.Failure, bool) {
 	return nemesis.Failure{}, false
 }
 
-// failedBy returns when the last of some processes was failed, if all have been.
+// failedBy returns the time when the last of some processes was failed, if all have been.
 func (c *chronicle) failedBy(all []nemesis.Process) (at time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,15 +112,15 @@ func (c *chronicle) failedBy(all []nemesis.Process) (at time.Duration, ok bool) 
 	return at, len(all) > 0
 }
 
-// state returns whether the job can be gone on with, and whether it had its result.
+// state returns whether the job can be resumed, and whether it has its result.
 func (c *chronicle) state() (kept, over bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.kept, c.over
 }
 
-// TestChronicleKnowsWhoWasFailedAndWhen also has a view grow, and ends as jobs do whose
-// processes are all told to.
+// TestChronicleKnowsWhoWasFailedAndWhen also adds processes to a view, and ends like a job whose
+// processes are all told to end.
 func TestChronicleKnowsWhoWasFailedAndWhen(t *testing.T) {
 	t.Parallel()
 	c := newChronicle(time.Now())
@@ -169,8 +169,9 @@ func TestChronicleKnowsWhoWasFailedAndWhen(t *testing.T) {
 	}
 }
 
-// TestChronicleKnowsWhoWasAside: when the last replica of a rank that counts fails, the rank is lost, with its
-// replicas that are set aside. A replica that is set aside and fails by itself has failed.
+// TestChronicleKnowsWhoWasAside checks replicas that are set aside. When the last replica of a rank
+// that counts fails, the rank is lost, together with its replicas that are set aside. A replica
+// that is set aside and fails by itself has failed.
 func TestChronicleKnowsWhoWasAside(t *testing.T) {
 	t.Parallel()
 	c := newChronicle(time.Now())

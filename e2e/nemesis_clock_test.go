@@ -15,9 +15,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// stepClock makes the clock of a machine's peers wrong, as a time service does that
-// has been wrong itself, and returns how it becomes right. ok is false where the
-// system does not allow it: see the program stepped.
+// stepClock makes the clock of a machine's peers wrong, like a faulty time service, and returns a
+// function that corrects it. ok is false where the system does not allow it: see the program
+// stepped.
 func (m *machine) stepClock(t *testing.T, by time.Duration) (mend func(), ok bool) {
 	t.Helper()
 	if _, err := os.Stat(m.clock + ".ready"); m.clock == "" || errors.Is(err, fs.ErrNotExist) {
@@ -27,14 +27,14 @@ func (m *machine) stepClock(t *testing.T, by time.Duration) (mend func(), ok boo
 		t.Fatal(err)
 	}
 	return func() {
-		if err := os.Remove(m.clock); err != nil && !errors.Is(err, fs.ErrNotExist) { // two steps at once
+		if err := os.Remove(m.clock); err != nil && !errors.Is(err, fs.ErrNotExist) { // there may be two steps at once
 			t.Error(err)
 		}
 	}, true
 }
 
-// TestClocksCanBeStepped asks a program that knows nothing of it for the time, as the
-// nemesis does with peers.
+// TestClocksCanBeStepped checks the time in an unmodified program whose clock is stepped as
+// TestNemesis does with peers.
 func TestClocksCanBeStepped(t *testing.T) {
 	t.Parallel()
 	m := &machine{clock: filepath.Join(t.TempDir(), "clock")}

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diskBytes is the size of a peer's disk: enough for the programs and the scratch
-// folders of a round.
+// diskBytes is the size of a peer's disk: enough for the programs and the scratch directories of a
+// round.
 const diskBytes = "256m"
 
-// diskOf returns a folder on a disk of its own, in memory, that other peers do not
-// notice when it is full. Without the right to mount one the folder is like any other;
-// only root may fill disks.
+// diskOf returns a directory on a separate disk in memory, so that other peers are not affected
+// when it is full. Without permission to mount one, the directory is an ordinary one; only root can
+// fill disks.
 func diskOf(t *testing.T) string {
 	t.Helper()
 	home := t.TempDir()
@@ -34,21 +34,21 @@ func diskOf(t *testing.T) string {
 	return home
 }
 
-// fill leaves no room on the disk that home is, and returns how there is room again. ok is
-// false if home is no disk of its own.
+// fill fills the disk of home, and returns a function that frees the space. ok is false if home has
+// no separate disk.
 func fill(t *testing.T, home string) (clear func(), ok bool) {
 	t.Helper()
 	var disk, parent unix.Stat_t
 	if unix.Stat(home, &disk) != nil || unix.Stat(filepath.Dir(home), &parent) != nil || disk.Dev == parent.Dev {
 		return nil, false
 	}
-	f, err := os.CreateTemp(home, "p2pmpi-e2e-ballast-*") // it may be full twice at a time
+	f, err := os.CreateTemp(home, "p2pmpi-e2e-ballast-*") // it may be filled twice at a time
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	for chunk := make([]byte, 1<<20); len(chunk) > 0; {
-		if _, err := f.Write(chunk); err != nil { // full, at least for so long a chunk
+		if _, err := f.Write(chunk); err != nil { // full, at least for a chunk of this size
 			chunk = chunk[:len(chunk)/2]
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/nemesis"
 )
 
-// judge expects the right answer, or the right reason why there is none, and that nobody
-// was failed to whom nothing was done.
+// judge expects the right answer, or the right reason for a missing one. It also expects that no
+// process was failed without a fault that explains it.
 func (b *battle) judge() {
 	b.t.Helper()
 	e := b.ending
@@ -26,7 +26,7 @@ func (b *battle) judge() {
 		e.Exposed = append(e.Exposed, p.Rank)
 	}
 	for _, j := range b.jobs {
-		e.Said += strings.Join(strings.Fields(j.stderr.String()), " ") + " " // lines are folded
+		e.Said += strings.Join(strings.Fields(j.stderr.String()), " ") + " " // unfold the lines
 	}
 	e.Answer = b.program.right(b.printed(), b.jobs[0].cmd.Dir)
 	verdict := e.Judge()
@@ -39,11 +39,11 @@ func (b *battle) judge() {
 	b.tally.outcomes[verdict]++
 }
 
-// printed is what all p2pruns of the job have printed one after the other.
+// printed returns the combined output of all p2pruns of the job.
 func (b *battle) printed() string {
-	most := 1 // a line may have been written just before p2prun was killed, and not noted
+	most := 1 // a line may have been written just before p2prun was killed, and not recorded
 	if b.plan.Client {
-		most = math.MaxInt // a peer tells again whatever was not acknowledged
+		most = math.MaxInt // a peer repeats everything that was not acknowledged
 	}
 	all := ""
 	for _, j := range b.jobs {
@@ -52,8 +52,7 @@ func (b *battle) printed() string {
 	return all
 }
 
-// unprovoked are the processes that were failed though nothing had been done that may
-// fail them.
+// unprovoked returns the processes that were failed without a fault that explains it.
 func (b *battle) unprovoked() []nemesis.Failure {
 	for p, since := range b.latecomers() {
 		b.harmed[p] = since
@@ -61,8 +60,8 @@ func (b *battle) unprovoked() []nemesis.Failure {
 	return nemesis.Unprovoked(b.chronicle.failures, b.harmed)
 }
 
-// latecomers are the processes that came while the job ran and may have been failed, with
-// the time since when.
+// latecomers returns the processes that joined while the job ran and may be failed, with the time
+// from which that holds.
 func (b *battle) latecomers() map[nemesis.Process]time.Duration {
 	harmed := make(map[nemesis.Process]time.Duration)
 	for _, f := range b.chronicle.failures {
@@ -74,7 +73,7 @@ func (b *battle) latecomers() map[nemesis.Process]time.Duration {
 			harmed[f.Process] = since
 		} else if !known || b.early != nil && id == b.early.id ||
 			strings.Contains(f.Why, "had yet to be brought up to date when its rank was done") {
-			// It has never done what its rank does.
+			// It has never caught up with its rank.
 			harmed[f.Process] = 0
 		}
 	}
@@ -88,9 +87,9 @@ func (b *battle) fail(v nemesis.Verdict, format string, args ...any) {
 	b.t.Fatalf("%s: %s", v, fmt.Sprintf(format, args...))
 }
 
-// outvoted reports whether the majority of those who agree on the views may have been
-// lost before others took their places: they are the submitter's peer and, of those of
-// the job, two, or four where it has so many.
+// outvoted reports whether the majority of the voters on views may have been lost before others
+// replaced them. The voters are the submitter's peer and two peers of the job, or four in a job
+// with at least four.
 func (b *battle) outvoted() bool {
 	peers := make(map[string]bool)
 	for _, id := range b.jobs[0].placed {
@@ -106,7 +105,7 @@ func (b *battle) outvoted() bool {
 	return lost > 2
 }
 
-// exposed are the ranks none of whose replicas is sure to have survived.
+// exposed returns the ranks whose replicas may all have been lost.
 func (b *battle) exposed() []int {
 	var ranks []int
 	for rank := range b.plan.N {

@@ -5,11 +5,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/nemesis"
 )
 
-// A disturbance is what happens to frames from one machine to another.
+// A disturbance returns the fate of frames from one machine to another.
 type disturbance func(from, to int) ether.Way
 
-// disturb lets something happen in the network until it is mended, besides all else
-// that happens there.
+// disturb applies a disturbance to the network, in addition to others, until mend is called.
 func (f *field) disturb(d disturbance) (mend func()) {
 	f.disturbed++
 	number := f.disturbed
@@ -21,7 +20,7 @@ func (f *field) disturb(d disturbance) (mend func()) {
 	}
 }
 
-// apply tells the switch what all disturbances come to.
+// apply sets the combined effect of all disturbances at the switch.
 func (f *field) apply() {
 	for from := range f.machines {
 		for to := range f.machines {
@@ -39,7 +38,7 @@ func (f *field) apply() {
 	}
 }
 
-// disturbance is that of a strike.
+// disturbance returns the disturbance of a strike.
 func (b *battle) disturbance(s nemesis.Strike) disturbance {
 	victim, other := b.machine(s.Victim), b.machine(s.Other)
 	cut := func(those bool) ether.Way { return ether.Way{Cut: those} }

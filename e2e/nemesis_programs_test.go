@@ -22,12 +22,11 @@ import (
 type known struct {
 	options []string // of p2prun
 	command []string
-	// right checks what the job has printed, and the files that it has brought back
-	// to dir.
+	// right checks the output of the job, and the files that it has collected in dir.
 	right func(out, dir string) error
 }
 
-// program is that of a planned job.
+// program returns the program of a planned job.
 func program(j nemesis.Job) known {
 	random := rand.New(rand.NewPCG(j.Dice, 0))
 	switch j.Program {
@@ -54,7 +53,7 @@ func program(j nemesis.Job) known {
 			},
 		}
 	case "stepper":
-		save := pick(random, "0", "40") // a checkpoint every so many steps, or none
+		save := pick(random, "0", "40") // steps between checkpoints; 0: none
 		return known{
 			command: run("stepper", "-steps", "300", "-every", "10", "-work", "1ms", "-pause", "10ms", "-save", save, "-state", "1"),
 			right:   func(out, _ string) error { return samePerRank(out, stepperOutput(j.N, 300, 10)) },
@@ -74,7 +73,7 @@ func run(program string, args ...string) []string {
 
 func pick[T any](random *rand.Rand, choices ...T) T { return choices[random.IntN(len(choices))] }
 
-// verified expects the report of a NAS kernel, once, with its own verification.
+// verified expects exactly one report of a NAS kernel, with a successful verification.
 func verified(out, _ string) error {
 	if n := strings.Count(out, "Verification = SUCCESSFUL\n"); n != 1 {
 		return fmt.Errorf("%d successful verifications in\n%s", n, out)
@@ -82,7 +81,7 @@ func verified(out, _ string) error {
 	return nil
 }
 
-// alone is what heat says and draws without any job.
+// alone returns the result of heat without a job.
 var alone = sync.OnceValues(func() (heat, error) {
 	dir, err := os.MkdirTemp("", "p2pmpi-e2e-heat-")
 	if err != nil {
@@ -98,13 +97,13 @@ var alone = sync.OnceValues(func() (heat, error) {
 	return heatOf(string(out), filepath.Join(dir, "heat.png"))
 })
 
-// heat is what the program of that name has worked out.
+// heat is the result of the program heat.
 type heat struct {
 	lines   string
 	picture []byte
 }
 
-// heatOf reads it. Only the lines that do not depend on who computed count.
+// heatOf parses it. It keeps only the lines that do not depend on the number of ranks.
 func heatOf(out, picture string) (heat, error) {
 	var h heat
 	for line := range strings.Lines(out) {
@@ -132,7 +131,7 @@ func sameHeat(out, dir string) error {
 	return nil
 }
 
-// joinLines returns a text of those lines.
+// joinLines returns the text of some lines.
 func joinLines(lines []string) string { return strings.Join(append(lines, ""), "\n") }
 
 // samePerRank compares the lines of each rank, in order.
@@ -155,7 +154,7 @@ func samePerRank(out string, want []string) error {
 	return nil
 }
 
-// floodOutput is what rude prints for lines=k.
+// floodOutput returns the output of rude for lines=k.
 func floodOutput(n, k int) []string {
 	var out []string
 	for rank := range n {
@@ -166,8 +165,8 @@ func floodOutput(n, k int) []string {
 	return out
 }
 
-// inItsOrder expects what farm prints: all follows from the order of arrival, which
-// rank 0 has printed too.
+// inItsOrder checks the output of farm: everything follows from the order of arrival, which rank 0
+// has printed too.
 func inItsOrder(out string, n, tasks, every int) error {
 	var took []int
 	for line := range strings.Lines(out) {
@@ -188,8 +187,8 @@ func inItsOrder(out string, n, tasks, every int) error {
 	return samePerRank(out, want)
 }
 
-// TestAnswersAreNotRightByChance has the answers of programs without the last line, with a
-// line twice, and with a line changed.
+// TestAnswersAreNotRightByChance checks that the answers of programs are rejected without the last
+// line, with a repeated line, and with a changed line.
 func TestAnswersAreNotRightByChance(t *testing.T) {
 	t.Parallel()
 	took := slices.Repeat([]int{1, 2, 2, 1}, 250)

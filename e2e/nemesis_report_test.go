@@ -12,19 +12,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// A tally is what TestNemesis reports at its end.
+// A tally holds the counts that TestNemesis reports at its end.
 type tally struct {
 	begun    time.Time
 	jobs     map[string]int          // by program
 	outcomes map[nemesis.Verdict]int // of jobs
-	wrongs   map[nemesis.Verdict]int // of the product
-	strikes  map[string]int          // carried out, by kind
+	wrongs   map[nemesis.Verdict]int // failures of the system
+	strikes  map[string]int          // strikes carried out, by kind
 	lies     map[string]int          // number of jobs with a lying peer, by lie
-	felled   map[int]int             // peers that were killed while a job ran, by how many ranks ran there
-	woke     map[string]int          // who had been stopped and failed, while the job ran, by kind
+	felled   map[int]int             // peers that were killed while a job ran, by the number of ranks there
+	woke     map[string]int          // targets that were stopped, failed and resumed while the job ran, by kind
 	undone   map[string]int          // strikes that the system does not allow, by kind
-	spared   int                     // strikes that would have been more than a job has to survive
-	late     int                     // strikes at jobs that had ended
+	spared   int                     // strikes omitted because the job could not survive them
+	late     int                     // strikes planned after the end of a job
 }
 
 func newTally() *tally {
@@ -35,10 +35,10 @@ func newTally() *tally {
 	}
 }
 
-// longRun is how long TestNemesis has to run for everything to have happened.
+// longRun is the duration after which TestNemesis should have seen everything.
 const longRun = 10 * time.Minute
 
-// demand expects that the run was worth its name.
+// demand expects that a run has covered enough.
 func (t *tally) demand(test *testing.T) {
 	test.Helper()
 	judged := 0

@@ -30,7 +30,7 @@ func TestTablesAndPlotsOfSmallGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| 2 | 2 | 0.005 | 0.0095 | 0.009 | 0.00048 | 0 | 0.00048 | 0 |", // the literature's, f = 5 %
+		"| 2 | 2 | 0.005 | 0.0095 | 0.009 | 0.00048 | 0 | 0.00048 | 0 |", // values of the literature, f = 5 %
 		"| 8 | 3 | 5 | 7 |", // fewest crashes
 	} {
 		if !strings.Contains(string(got), want) {
@@ -44,7 +44,8 @@ func TestTablesAndPlotsOfSmallGroups(t *testing.T) {
 	}
 }
 
-// TestSignalEndsIt without tables of what was not measured.
+// TestSignalEndsIt checks that a signal ends the command, and that it writes no tables without
+// measurements.
 func TestSignalEndsIt(t *testing.T) {
 	ctx, told := context.WithCancel(t.Context())
 	told()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// frame is one from a machine to another; machine 255 is everybody.
+// frame returns a frame from one machine to another; machine 255 is the broadcast address.
 func frame(to, from byte) []byte {
 	f := make([]byte, 64)
 	for i := range 6 {
@@ -15,7 +15,7 @@ func frame(to, from byte) []byte {
 	return f
 }
 
-// introduced returns a core of three ports on which everybody has been heard from.
+// introduced returns a core of three ports that knows the addresses of all machines.
 func introduced() *core {
 	c := newCore(1)
 	c.ports = 3
@@ -46,14 +46,13 @@ func TestFramesGoWhereTheirAddressIs(t *testing.T) {
 	}
 }
 
-// TestWays sends 10,000 frames each way between two ports, of which one way has
-// been changed.
+// TestWays sends 10,000 frames each way between two ports. One of the ways has been changed.
 func TestWays(t *testing.T) {
 	const frames = 10_000
 	tests := []struct {
 		name            string
 		way             Way
-		arrive, late    int // about so many of those that go this way
+		arrive, late    int // approximate numbers of the frames in that direction
 		delay, lateness time.Duration
 	}{
 		{"untouched", Way{}, frames, 0, 0, 0},
@@ -96,7 +95,7 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// far reports whether a count of random events is not what is expected: ten
+// far reports whether a count of random events deviates from the expected one by more than ten
 // standard deviations of 10,000 events.
 func far(got, want int) bool {
 	if want == 0 || want == 10_000 {

@@ -2,7 +2,7 @@ package farm
 
 import "testing"
 
-// TestAnyOtherOrderIsAnotherOutput also expects that the lines end with the last task.
+// TestAnyOtherOrderIsAnotherOutput also checks that the output ends with the last task.
 func TestAnyOtherOrderIsAnotherOutput(t *testing.T) {
 	one, err := Output(3, 5, 2, []int{1, 2, 1, 1, 2})
 	if err != nil {
@@ -16,7 +16,7 @@ func TestAnyOtherOrderIsAnotherOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range one {
-		if one[i] == other[i] && i != 4 && i != 8 { // in these two, the same were taken
+		if one[i] == other[i] && i != 4 && i != 8 { // at these two, both orders contain the same workers
 			t.Errorf("line %d is the same: %s", i, one[i])
 		}
 	}
@@ -39,13 +39,13 @@ func TestOrdersThatCannotBe(t *testing.T) {
 	}
 }
 
-// A worker does what it is sent, in turn, when a test lets it.
+// A worker processes its messages in order, when the test tells it to.
 type worker struct {
 	state uint64
 	sent  []uint64
 }
 
-// work has w do so many of the messages that it was sent, and returns its answer.
+// work makes w process a number of its messages, and returns its answer.
 func (w *worker) work(messages int) uint64 {
 	for _, m := range w.sent[:messages] {
 		w.state = Mix(w.state, m)

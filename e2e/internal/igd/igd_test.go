@@ -15,7 +15,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/natpmp"
 )
 
-// TestARouterDoesAsItIsTold asks it with the library that peers use.
+// TestARouterDoesAsItIsTold tests the router with the library that peers use.
 func TestARouterDoesAsItIsTold(t *testing.T) {
 	var added natpmp.Mapping
 	server := httptest.NewServer(Handler(netip.MustParseAddr("11.0.1.1"), func(m natpmp.Mapping) error {
@@ -80,7 +80,7 @@ func TestSearchesAreAnswered(t *testing.T) {
 	}
 	defer client.Close()
 	client.SetDeadline(time.Now().Add(20 * time.Second))
-	for _, target := range []string{"urn:other", device} { // the other gets no answer
+	for _, target := range []string{"urn:other", device} { // the first gets no answer
 		client.Write([]byte("M-SEARCH * HTTP/1.1\r\nHOST: 239.255.255.250:1900\r\nMAN: \"ssdp:discover\"\r\nMX: 1\r\nST: " + target + "\r\n\r\n"))
 	}
 	answer := make([]byte, 2048)

@@ -12,7 +12,7 @@ func TestInsertReplacesItsSectionOnly(t *testing.T) {
 	if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second finds what the first wrote
+	for range 2 { // the second call replaces the output of the first
 		if err := Insert(file, "ours:x", "new\n"); err != nil {
 			t.Fatal(err)
 		}

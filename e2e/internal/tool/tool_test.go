@@ -51,7 +51,7 @@ func TestExitStatuses(t *testing.T) {
 	}
 }
 
-// stubborn names a variable of the environment: this binary is a tool that does not look at its signals.
+// stubborn is an environment variable that makes this binary a tool that ignores its signals.
 const stubborn = "TOOL_TEST_STUBBORN"
 
 func TestMain(m *testing.M) {
@@ -69,7 +69,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSecondSignalEnds a tool that is still at work after the first.
+// TestSecondSignalEnds sends a second signal to a tool that still works after the first.
 func TestSecondSignalEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -94,7 +94,7 @@ func TestSecondSignalEnds(t *testing.T) {
 		defer close(ended)
 		lines.Scan()
 	}()
-	for again := time.Tick(time.Millisecond); ; { // until it is the system that handles it
+	for again := time.Tick(time.Millisecond); ; { // until the system handles the signal
 		select {
 		case <-again:
 			cmd.Process.Signal(syscall.SIGTERM)
