@@ -35,8 +35,9 @@ var delegations = map[string]delegation{
 	"user not": {ordinary, nil, []string{"memory", "cpu", "processes"}},
 }
 
-// crowdedHang is the tolerated hang of peers that get little processor time, such as thirty peers on one
-// machine, or peers on an emulated machine, which is about twenty times slower than its host.
+// crowdedHang is the tolerated hang of peers that get little processor time, such as thirty peers
+// on one machine. An emulated machine, which is about twenty times slower than its host, needs it
+// too.
 const crowdedHang = 30 * time.Second
 
 // TestO1JobsInGroupsOfVersion2 runs jobs at peers with different delegations. A job computes its

@@ -209,7 +209,7 @@ func TestV3LANLinkCutForASecond(t *testing.T) {
 	j.printed("rank 1 step 100 ")
 	away := j.peerOf(peers, "0.0").machine.lan
 	away.cut()
-	time.Sleep(time.Second) // what is tested
+	time.Sleep(time.Second) // the time under test
 	away.heal()
 	expectSteady(t, j, 250)
 	expectNobodyFailed(t, j)

@@ -14,15 +14,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/nemesis"
 )
 
-// A moment is something to do while the job runs.
+// A moment is an action at a time while the job runs.
 type moment struct {
-	at  time.Duration // after the job has begun to run
+	at  time.Duration // time since the job began to run
 	do  func()
-	end bool // of a strike: it is done even if the job has ended by then
+	end bool // end of a strike: it runs even if the job has ended by then
 }
 
-// fight carries the plan out until the job ends or the plan does. All that was to end
-// some time has ended then.
+// fight carries out the plan until the job or the plan ends. When it returns, all temporary faults
+// have ended.
 func (b *battle) fight() {
 	b.begun = time.Now()
 	b.chronicle = newChronicle(b.begun)
@@ -60,11 +60,11 @@ func (b *battle) deceive() {
 	}
 }
 
-// sleep waits for a moment of the fight and reports whether the job runs still.
+// sleep waits for a moment of the fight and reports whether the job still runs.
 func (b *battle) sleep(at time.Duration) bool {
 	ended := b.job.ended
 	if b.orphan {
-		ended = nil // nobody knows
+		ended = nil // unknown
 	}
 	select {
 	case <-ended:
@@ -73,7 +73,7 @@ func (b *battle) sleep(at time.Duration) bool {
 	return b.runs()
 }
 
-// runs reports whether the job runs still, as far as anybody knows.
+// runs reports whether the job still runs, as far as the test knows.
 func (b *battle) runs() bool {
 	select {
 	case <-b.job.ended:
@@ -83,8 +83,7 @@ func (b *battle) runs() bool {
 	}
 }
 
-// strike does one thing, unless it would be more than the job has to survive, and
-// sees to it that it ends.
+// strike carries out a strike, unless the job need not survive it, and schedules its end.
 func (b *battle) strike(s nemesis.Strike) {
 	harm, harmed, since := maps.Clone(b.harm), maps.Clone(b.harmed), maps.Clone(b.since)
 	b.weigh(s)
@@ -114,7 +113,7 @@ func (b *battle) strike(s nemesis.Strike) {
 	}
 }
 
-// weigh takes down what a strike may do, by itself and together with those before.
+// weigh records the possible harm of a strike, by itself and in combination with earlier ones.
 func (b *battle) weigh(s nemesis.Strike) {
 	for _, p := range b.harmedBy(s) {
 		b.hurt(p, s.Kind.Harm(), s.At, !s.Kind.Single())
@@ -127,7 +126,7 @@ func (b *battle) weigh(s nemesis.Strike) {
 	}
 }
 
-// hurt says that harm may have been done to a process at a time, and to its peer.
+// hurt records that a process, and possibly its peer, may have been harmed at a time.
 func (b *battle) hurt(p nemesis.Process, harm nemesis.Harm, at time.Duration, peer bool) {
 	b.harm[p] = max(b.harm[p], harm)
 	if _, was := b.harmed[p]; !was {
@@ -139,11 +138,11 @@ func (b *battle) hurt(p nemesis.Process, harm nemesis.Harm, at time.Duration, pe
 	}
 }
 
-// lookAgain is how often it is looked whether somebody who was stopped has been failed.
+// lookAgain is the interval between checks whether a stopped process has been failed.
 const lookAgain = 100 * time.Millisecond
 
-// waking has those that a strike has stopped go on some time after they have been failed,
-// or when the job has ended.
+// waking returns a moment that resumes the targets of a strike some time after they have been
+// failed, or when the job has ended.
 func (b *battle) waking(s nemesis.Strike, wake func()) moment {
 	stopped := b.harmedBy(s)
 	var look func(at time.Duration) moment
@@ -163,16 +162,16 @@ func (b *battle) waking(s nemesis.Strike, wake func()) moment {
 	return look(s.At + lookAgain)
 }
 
-// wake has those that a strike has stopped go on.
+// wake resumes the targets of a strike.
 func (b *battle) wake(s nemesis.Strike, wake func()) {
-	if b.runs() && b.at(s.Victim).alive() && b.target(s) > 0 { // nobody has killed it
+	if b.runs() && b.at(s.Victim).alive() && b.target(s) > 0 { // it has not been killed
 		b.note("wakes after it was failed: %v", s)
 		b.tally.woke[string(s.Kind)]++
 	}
 	wake()
 }
 
-// harmedBy are the processes that a strike may harm.
+// harmedBy returns the processes that a strike may harm.
 func (b *battle) harmedBy(s nemesis.Strike) []nemesis.Process {
 	switch {
 	case s.Kind.Harm() == nemesis.None:
@@ -185,7 +184,7 @@ func (b *battle) harmedBy(s nemesis.Strike) []nemesis.Process {
 	})
 }
 
-// aimedAt are the processes of the job that run on such peers.
+// aimedAt returns the processes of the job on peers for which such returns true.
 func (b *battle) aimedAt(such func(*peerProcess) bool) []nemesis.Process {
 	var all []nemesis.Process
 	for rank := range b.plan.N {
@@ -237,8 +236,8 @@ func (b *battle) carryOut(s nemesis.Strike) (end func()) {
 	return nil
 }
 
-// undone says that a strike could not be carried out, which is as it should be here or for
-// lack of rights.
+// undone records that a strike could not be carried out. asItShould reports whether that is
+// expected; otherwise the test lacks permission.
 func (b *battle) undone(k nemesis.Kind, asItShould bool) {
 	b.note("which could not be done")
 	b.tally.strikes[string(k)]--
@@ -247,14 +246,14 @@ func (b *battle) undone(k nemesis.Kind, asItShould bool) {
 	}
 }
 
-// killSubmitter kills p2prun, and has the job gone on with if that can be.
+// killSubmitter kills p2prun, and returns a function that resumes the job if possible.
 func (b *battle) killSubmitter() (attach func()) {
 	if b.orphan {
-		b.undone(nemesis.KillSubmitter, true) // it was killed before
+		b.undone(nemesis.KillSubmitter, true) // it was killed earlier
 		return nil
 	}
 	b.job.kill()
-	if b.job.status != -1 { // the job was over
+	if b.job.status != -1 { // the job had ended
 		return nil
 	}
 	b.orphan = true
@@ -263,17 +262,16 @@ func (b *battle) killSubmitter() (attach func()) {
 	return b.attach
 }
 
-// resumed says that another process goes on with the job, or will.
+// resumed records that another process has resumed the job, or will.
 func (b *battle) resumed() {
 	kept, over := b.chronicle.state()
 	b.ending.Resumed, b.ending.Kept, b.ending.Over = true, kept || b.ending.Kept, over
 }
 
-// killResident kills the peer that lives on at the submitter, to which p2prun may have
-// handed the job.
+// killResident kills the peer of the submitter's machine, which may hold the job.
 func (b *battle) killResident() (boot func()) {
 	if !b.submitter.alive() {
-		b.undone(nemesis.KillResident, true) // it was killed before
+		b.undone(nemesis.KillResident, true) // it was killed earlier
 		return nil
 	}
 	b.submitter.kill()
@@ -284,7 +282,7 @@ func (b *battle) killResident() (boot func()) {
 	return b.bootResident
 }
 
-// attach goes on with a job whose p2prun was killed.
+// attach resumes a job whose p2prun was killed.
 func (b *battle) attach() {
 	if b.plan.Client {
 		b.bootResident()
@@ -296,7 +294,8 @@ func (b *battle) attach() {
 	b.orphan, b.voteless = false, b.voteless || !b.plan.Client
 }
 
-// target is the process that a strike at one is aimed at; 0 if it has ended.
+// target returns the process ID of the target of a strike at a single process, or 0 if it has
+// ended.
 func (b *battle) target(s nemesis.Strike) int {
 	switch s.Kind {
 	case nemesis.StopPeer, nemesis.PausePeer, nemesis.Freeze:
@@ -307,13 +306,13 @@ func (b *battle) target(s nemesis.Strike) int {
 	return b.pid(s.Victim)
 }
 
-// pid returns a process of the job, or 0 if it has ended.
+// pid returns the process ID of a process of the job, or 0 if it has ended.
 func (b *battle) pid(p nemesis.Process) int {
 	pid, _ := b.at(p).rankProcess(p.String())
 	return pid
 }
 
-// signal sends a signal to some processes. One that has ended gets none.
+// signal sends a signal to some processes, except those that have ended.
 func signal(s syscall.Signal, pids ...int) {
 	for _, pid := range pids {
 		if pid > 1 {
@@ -322,8 +321,8 @@ func signal(s syscall.Signal, pids ...int) {
 	}
 }
 
-// stop stops some processes, and returns how they are woken. If one has ended by then,
-// whoever has its number is told to go on, which does no harm.
+// stop stops some processes, and returns a function that resumes them. If one has ended by then,
+// SIGCONT to a process that reuses its ID is harmless.
 func stop(pids ...int) (wake func()) {
 	signal(syscall.SIGSTOP, pids...)
 	return func() { signal(syscall.SIGCONT, pids...) }

@@ -24,17 +24,17 @@ var (
 	nemesisRound = flag.Int("nemesis.round", -1, "only this round of TestNemesis; -1 for all")
 )
 
-// TestNemesis runs jobs whose every answer is known on machines of their own, and
-// strikes at their processes, peers and network as package nemesis has planned. What a
-// job has to survive it survives with the right answer; when a rank has lost all
-// its replicas the job says so; no job hangs, and nothing is left of any.
+// TestNemesis runs jobs with known answers on separate machines, and injects faults into their
+// processes, peers and network, as planned by package nemesis. A job must survive the required
+// faults with the right answer. When a rank has lost all its replicas, p2prun must report that. No
+// job may hang or leave anything behind.
 func TestNemesis(t *testing.T) {
 	seed := *nemesisSeed
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
 	t.Logf("-nemesis.seed=%d", seed)
-	newNetns(t) // without the right to make one there is nothing to do
+	newNetns(t) // skips the test without permission to make one
 	tally := newTally()
 	defer func() {
 		t.Logf("after %v:\n%s", tally.took(), tally)
@@ -60,8 +60,8 @@ func TestNemesis(t *testing.T) {
 	}
 }
 
-// A field is where the jobs of a round run: peers on machines of their own, and the
-// submitter's machine, which has the number 0.
+// A field is where the jobs of a round run: peers on separate machines, and the submitter's
+// machine, which has the number 0.
 type field struct {
 	t         *testing.T
 	network   *ether.Switch
@@ -69,9 +69,9 @@ type field struct {
 	submitter *peerProcess
 	peers     []*peerProcess // peer i is on machine i+1
 	tally     *tally
-	lie       string // file that names the lie of the liar
+	lie       string // file that contains the present lie of the liar
 
-	disturbances map[int]disturbance // of the network, now
+	disturbances map[int]disturbance // present disturbances of the network
 	disturbed    int
 }
 
@@ -88,7 +88,7 @@ func runRound(t *testing.T, r nemesis.Round, tally *tally) {
 	deceitful := f.machines[nemesis.Liar+1]
 	deceitful.named, deceitful.env = []string{command}, append(deceitful.env, "LIE="+f.lie)
 	for i := range nemesis.Peers {
-		if i%2 == 0 { // the others are as they always are
+		if i%2 == 0 { // the others have the usual clock
 			f.machines[i+1].clock = filepath.Join(t.TempDir(), "clock")
 		}
 		f.peers = append(f.peers, f.boot(i, diskOf(t)))
@@ -101,8 +101,8 @@ func runRound(t *testing.T, r nemesis.Round, tally *tally) {
 	}
 }
 
-// startResident starts the submitter's peer, at the addresses that the others know;
-// awaitReady has to follow.
+// startResident starts the submitter's peer, at the addresses that the other peers know; the caller
+// must call awaitReady.
 func (f *field) startResident(home string) *peerProcess {
 	f.t.Helper()
 	args := []string{"--slots", "0", "--listen", "/ip4/0.0.0.0/tcp/4001", "--listen", "/ip4/0.0.0.0/udp/4001/quic-v1"}
@@ -121,7 +121,7 @@ func (f *field) bootResident() {
 	}
 }
 
-// boot starts peer i; awaitReady has to follow.
+// boot starts peer i; the caller must call awaitReady.
 func (f *field) boot(i int, home string) *peerProcess {
 	f.t.Helper()
 	return f.machines[i+1].startPeer(f.t, home, "--supernode", f.submitter.addr, "--slots", strconv.Itoa(nemesis.Slots))
@@ -157,8 +157,8 @@ func (f *field) run(j nemesis.Job) {
 	f.t.Log(b)
 }
 
-// recover expects that nothing of the job is left, and boots the peers again that
-// were killed, in their homes: then nothing is left there either.
+// recover expects that nothing of the job is left, and boots the killed peers again in their homes.
+// Then nothing may be left there either.
 func (f *field) recover() {
 	f.t.Helper()
 	expectNothingLeft(f.t, f.peers)
@@ -175,31 +175,31 @@ func (f *field) recover() {
 	expectNothingLeft(f.t, back)
 }
 
-// A battle is one job, and what is done to it.
+// A battle is one job with its faults.
 type battle struct {
 	*field
 	plan      nemesis.Job
 	program   known
-	jobs      []*job    // the p2pruns of the job: the first, and those that went on with it
-	job       *job      // the last of them
-	home      string    // where p2prun kept the job; "" if it handed it to a peer
-	orphan    bool      // p2prun was killed, and nobody has gone on with the job yet
-	voteless  bool      // who submitted the job was killed: who goes on with it has no vote
-	begun     time.Time // the job runs
+	jobs      []*job    // the p2pruns of the job: the first, and those that have resumed it
+	job       *job      // the last of jobs
+	home      string    // home in which p2prun kept the job, or that of the peer it was handed to
+	orphan    bool      // p2prun was killed, and the job has not been resumed yet
+	voteless  bool      // the submitter was killed; its successor has no vote
+	begun     time.Time // time when the job began to run
 	chronicle *chronicle
-	ending    nemesis.Ending // what is known of it yet
+	ending    nemesis.Ending // facts known of its end so far
 
-	harm    map[nemesis.Process]nemesis.Harm  // the most that was done to each
-	harmed  map[nemesis.Process]time.Duration // since when
-	since   map[string]time.Duration          // peers that may have been lost, by ID
-	strikes []nemesis.Strike                  // carried out
-	early   *peerProcess                      // whose disk was full before the job ran
+	harm    map[nemesis.Process]nemesis.Harm  // greatest harm to each process
+	harmed  map[nemesis.Process]time.Duration // time of the first harm to each process
+	since   map[string]time.Duration          // peers that may have been lost, by ID, with the time
+	strikes []nemesis.Strike                  // strikes carried out
+	early   *peerProcess                      // peer whose disk was full before the job ran
 	todo    []moment
 	log     []string
-	failing nemesis.Verdict // what it is if the test fails now
+	failing nemesis.Verdict // verdict if the test fails now
 }
 
-// String is all that was done, for whoever looks for the reason.
+// String describes the job and its faults for a test report.
 func (b *battle) String() string {
 	return fmt.Sprintf("%s, n=%d r=%d, at %v\n\t%s", b.program.command, b.plan.N, b.plan.R, b.jobs[0].placed, strings.Join(b.log, "\n\t"))
 }
@@ -208,7 +208,7 @@ func (b *battle) note(format string, args ...any) {
 	b.log = append(b.log, fmt.Sprintf(format, args...))
 }
 
-// submit hands the job in, at the peer that lives on or as a peer of its own.
+// submit submits the job, through the submitter's peer or as a submit-only peer.
 func (b *battle) submit() {
 	if err := os.WriteFile(b.lie, []byte(b.plan.Lie), 0o600); err != nil {
 		b.t.Fatal(err)
@@ -226,7 +226,7 @@ func (b *battle) submit() {
 	b.jobs = append(b.jobs, b.job)
 }
 
-// strikeEarly hits a peer that the job may be about to use, or not.
+// strikeEarly hits a peer that the job may be about to use.
 func (b *battle) strikeEarly() {
 	early := b.plan.Early
 	if early.Phase == "" {

@@ -21,13 +21,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// A netns is a network namespace: interfaces, addresses and routes of its own.
-// It has no name. It lives as long as this file is open or a process runs in
-// it, so nothing is left of it even after a test that was killed.
+// A netns is a network namespace: separate interfaces, addresses and routes. It has no name. It
+// exists as long as this file is open or a process runs in it, so nothing of it is left even after
+// a test was killed.
 type netns struct{ file *os.File }
 
-// newNetns makes an empty namespace for the time of the test. Without the right
-// to make one the test is skipped, or fails where it must not be.
+// newNetns makes an empty namespace for the duration of the test. Without permission to make one,
+// it skips the test, or fails it where skipping is not allowed.
 func newNetns(t *testing.T) netns {
 	t.Helper()
 	var ns netns
@@ -48,8 +48,7 @@ func newNetns(t *testing.T) netns {
 	return ns
 }
 
-// do runs f on a thread inside the namespace: processes that f starts are born
-// there.
+// do runs f on a thread inside the namespace: processes that f starts begin there.
 func (ns netns) do(f func() error) error {
 	return onThread(func() error {
 		if err := unix.Setns(int(ns.file.Fd()), unix.CLONE_NEWNET); err != nil {
@@ -59,8 +58,7 @@ func (ns netns) do(f func() error) error {
 	})
 }
 
-// onThread runs f on a thread that nobody else uses, and takes the thread home
-// to its namespace afterwards.
+// onThread runs f on a thread of its own, and returns the thread to its namespace afterwards.
 func onThread(f func() error) error {
 	runtime.LockOSThread()
 	home, err := os.Open("/proc/thread-self/ns/net")
@@ -71,13 +69,13 @@ func onThread(f func() error) error {
 	defer home.Close()
 	result := f()
 	if err := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); err != nil {
-		return errors.Join(result, fmt.Errorf("thread is lost in a namespace: %w", err)) // locked: it ends with its goroutine
+		return errors.Join(result, fmt.Errorf("thread is lost in a namespace: %w", err)) // the thread stays locked, and ends with its goroutine
 	}
 	runtime.UnlockOSThread()
 	return result
 }
 
-// path is what the tools of iproute2 take as the name of the namespace.
+// path is the name of the namespace for the tools of iproute2.
 func (ns netns) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), ns.file.Fd()) }
 
 // run runs a command inside the namespace.
@@ -95,7 +93,7 @@ func (ns netns) run(t *testing.T, words ...string) {
 	}
 }
 
-// runAll runs a command on each line inside the namespace.
+// runAll runs a command for each line, inside the namespace.
 func (ns netns) runAll(t *testing.T, commands string) {
 	t.Helper()
 	for line := range strings.Lines(commands) {
@@ -103,7 +101,7 @@ func (ns netns) runAll(t *testing.T, commands string) {
 	}
 }
 
-// A port is where a machine is plugged into a switch.
+// A port is where a machine is connected to a switch.
 type port struct {
 	t      *testing.T
 	hub    netns // the switch
@@ -111,8 +109,8 @@ type port struct {
 	inside netns // the machine
 }
 
-// newLAN makes a switch and so many machines on it, with the addresses
-// 10.77.0.1 and up. Nothing leads out of it.
+// newLAN makes a switch with a number of machines, with the addresses 10.77.0.1 and up. The network
+// has no connection to the outside.
 //
 //	   hub         machine 0            machine 1
 //	┌───────┐     ┌──────────────┐     ┌──────────────┐
@@ -137,7 +135,8 @@ type site struct {
 	machines []*machine
 }
 
-// newSites makes sites of so many machines, with the addresses of newLAN, which are the submitter's first.
+// newSites makes sites with the given numbers of machines. The machines have the addresses of
+// newLAN; those of the submitter's site come first.
 //
 //	   hub         site 0         machine 0
 //	┌───────┐     ┌────────┐     ┌──────────────┐
@@ -173,14 +172,14 @@ func newSwitch(t *testing.T) netns {
 	return ns
 }
 
-// plug connects the port's name at the switch with eth0 inside.
+// plug connects the port at the switch with eth0 inside.
 func (p *port) plug() {
 	p.t.Helper()
 	p.hub.runAll(p.t, fmt.Sprintf(`ip link add %s type veth peer name eth0 netns %s
 		ip link set %[1]s master lan up`, p.name, p.inside.path()))
 }
 
-// machine plugs a machine into the port, which has this number among all.
+// machine connects a machine to the port; number is its number among all machines.
 func (p *port) machine(number int) *machine {
 	p.t.Helper()
 	m := &machine{addr: fmt.Sprintf("10.77.0.%d", number), inside: &p.inside, lan: p}
@@ -189,8 +188,7 @@ func (p *port) machine(number int) *machine {
 	return m
 }
 
-// configure gives the namespace's eth0 an address, and a default route, so that
-// there is one for multicast.
+// configure gives the namespace's eth0 an address, and a default route, which multicast needs.
 func (ns netns) configure(t *testing.T, addr string) {
 	t.Helper()
 	ns.runAll(t, fmt.Sprintf(`ip link set lo up
@@ -199,7 +197,7 @@ func (ns netns) configure(t *testing.T, addr string) {
 		ip route add default dev eth0`, addr))
 }
 
-// addresses gives a machine of newLAN so many addresses, its own among them, and returns where to dial from.
+// addresses gives a machine of newLAN n addresses, including its own, and returns them as origins.
 func (m *machine) addresses(t *testing.T, n int) []origin {
 	t.Helper()
 	all := []origin{{*m.inside, m.addr}}
@@ -220,21 +218,21 @@ type origin struct {
 // DialContext implements tcp.ContextDialer.
 func (o origin) DialContext(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(o.addr)}}
-	err = o.inside.do(func() (err error) { // one address is dialled on the thread itself
+	err = o.inside.do(func() (err error) { // a dial to a single address runs on this thread
 		conn, err = dialer.DialContext(ctx, network, address)
 		return err
 	})
 	return conn, err
 }
 
-// option has a libp2p host dial from there only.
+// option makes a libp2p host dial only from this address.
 func (o origin) option() libp2p.Option {
 	dialer := func(ma.Multiaddr) (tcp.ContextDialer, error) { return o, nil }
 	return libp2p.ChainOptions(libp2p.Transport(tcp.NewTCPTransport, tcp.WithDialerForAddr(dialer)), libp2p.DisableRelay())
 }
 
-// newEther makes so many machines with the addresses of newLAN, on a switch that can
-// do what the kernel's cannot.
+// newEther makes machines with the addresses of newLAN, on a switch that can do more than the
+// kernel's.
 func newEther(t *testing.T, seed uint64, machines int) ([]*machine, *ether.Switch) {
 	t.Helper()
 	network := ether.New(seed)
@@ -256,40 +254,40 @@ func newEther(t *testing.T, seed uint64, machines int) ([]*machine, *ether.Switc
 	return all, network
 }
 
-// cut pulls the plug: what is sent is lost, and nobody is told.
+// cut disconnects the cable: packets are lost without an error.
 func (p *port) cut() {
 	p.t.Helper()
 	p.hub.run(p.t, "ip", "link", "set", p.name, "down")
 }
 
-// heal puts the plug back.
+// heal reconnects the cable.
 func (p *port) heal() {
 	p.t.Helper()
 	p.hub.run(p.t, "ip", "link", "set", p.name, "up")
 }
 
-// unplug pulls the plug for so long.
+// unplug disconnects the cable for a time.
 func (p *port) unplug(d time.Duration) {
 	p.t.Helper()
 	p.cut()
-	time.Sleep(d) // what is tested
+	time.Sleep(d) // the time under test
 	p.heal()
 }
 
-// isolate has the switch pass nothing on to other machines that are isolated too, as
-// a firewall in front of each would: what is sent is lost, and nobody is told.
+// isolate makes the switch drop all packets between this port and other isolated ports, without an
+// error, as firewalls in front of the machines would.
 func (p *port) isolate() {
 	p.t.Helper()
 	p.hub.run(p.t, "ip", "link", "set", p.name, "type", "bridge_slave", "isolated", "on")
 }
 
-// admit has the switch pass on what it did not since isolate.
+// admit ends isolate.
 func (p *port) admit() {
 	p.t.Helper()
 	p.hub.run(p.t, "ip", "link", "set", p.name, "type", "bridge_slave", "isolated", "off")
 }
 
-// slow limits the cable to so many Mbit/s each way, with a queue of 50 ms.
+// slow limits the cable to a rate in Mbit/s each way, with a queue of 50 ms.
 func (p *port) slow(mbit int) {
 	p.t.Helper()
 	limit := fmt.Sprintf("root tbf rate %dmbit burst 16kb latency 50ms", mbit)
@@ -297,9 +295,8 @@ func (p *port) slow(mbit int) {
 	p.inside.runAll(p.t, "tc qdisc add dev eth0 "+limit)
 }
 
-// lossy drops so many percent of all packets, each way. The filter is classic
-// BPF, which wants no tool but tc and no module: "load a random word; below
-// the threshold return 2 (drop), else 0 (pass)".
+// lossy drops a percentage of all packets, each way. The filter is classic BPF, which needs no tool
+// but tc and no module: "load a random word; below the threshold return 2 (drop), else 0 (pass)".
 func (p *port) lossy(percent int) {
 	p.t.Helper()
 	const random = 0xfffff000 + 56 // SKF_AD_OFF + SKF_AD_RANDOM

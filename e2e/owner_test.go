@@ -19,8 +19,8 @@ import (
 )
 
 // TestS3PolicyIsSaidAtOnce has three owners who each refuse a stranger's native program for a
-// reason of their own: the submitter reads all three. One of them runs a job of their own all
-// the same, and finds it in the journal when the peer has gone.
+// different reason; the submitter must see all three. One of the owners can still run a job of
+// their own, and finds it in the journal after the peer has ended.
 func TestS3PolicyIsSaidAtOnce(t *testing.T) {
 	t.Parallel()
 	first := boot(t, "--slots", "1", "--accept", "wasm")
@@ -66,7 +66,7 @@ func TestS3PolicyIsSaidAtOnce(t *testing.T) {
 	}
 	e, least := past[0], int64(0)
 	if groups, _ := os.ReadFile(filepath.Join(third.home, "cgroups")); strings.Contains(string(groups), "/cgroup/memory") {
-		least = 1 << 20 // version 2 of control groups tells it on newer kernels only
+		least = 1 << 20 // on older kernels, version 2 of control groups does not report it
 	}
 	if e.Submitter != third.id || e.Class != "mine" || e.Kind != "native" || e.Program != "stepper" || len(e.Digest) != 64 || e.Until == "" || e.Ended == "" ||
 		e.Processes != 1 || e.CPU <= 0 || e.Memory < least || e.Staged <= 0 || e.Output != int64(len(own.stdout.String())) {
@@ -74,10 +74,10 @@ func TestS3PolicyIsSaidAtOnce(t *testing.T) {
 	}
 }
 
-// TestO2OwnersTakeTheirMachinesBack has the owners of every peer on which a job of two ranks
-// with two replicas began take it back, the first two at the same time: they may have both
-// replicas of a rank; the third ends its peer by a signal, the last lends no more slots, and stays. Each is free while the job runs, which
-// ends as it should.
+// TestO2OwnersTakeTheirMachinesBack halts every peer on which a job of two ranks with two replicas
+// began. The first two, which may run both replicas of a rank, are halted at the same time. The
+// third ends by a signal. The last lends no more slots, but stays. Each machine is free while the
+// job still runs, and the job must succeed.
 func TestO2OwnersTakeTheirMachinesBack(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 8, "--slots", "1")
@@ -103,7 +103,7 @@ func TestO2OwnersTakeTheirMachinesBack(t *testing.T) {
 	halt(began[0], "--drain")
 	halt(began[1], "--drain")
 	leaving.Wait()
-	began[2].signal(syscall.SIGTERM) // as the system does when it is shut down
+	began[2].signal(syscall.SIGTERM) // as the system does at shutdown
 	if out, err := exec.Command(filepath.Join(bin, "p2pboot"), "slots", "0", "--home", began[3].home).CombinedOutput(); err != nil {
 		t.Errorf("p2pboot slots: %v\n%s", err, out)
 	}
@@ -133,8 +133,9 @@ func TestO2OwnersTakeTheirMachinesBack(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestO3OwnerStopsOneJob of two on one peer: without replicas it ends, and its submitter reads why, while the
-// other one goes on; with replicas another peer takes over, and the one that was told has nothing of it any more.
+// TestO3OwnerStopsOneJob stops one of two jobs on a peer. Without replicas, the job ends and its
+// submitter sees the reason, while the other job continues. With replicas, another peer takes over,
+// and nothing of the job is left at the first.
 func TestO3OwnerStopsOneJob(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 3, "--slots", "2")
@@ -188,7 +189,7 @@ func TestO3OwnerStopsOneJob(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// jobs returns the IDs of those that have slots of a peer.
+// jobs returns the IDs of the jobs that hold slots of a peer.
 func (p *peerProcess) jobs() (ids []string) {
 	p.t.Helper()
 	out, err := p2pboot("jobs", "--home", p.home, "--json")
@@ -205,16 +206,17 @@ func (p *peerProcess) jobs() (ids []string) {
 	return ids
 }
 
-// TestO2HaltOfAPeerWithAJobWithoutReplicas: with --drain the peer is gone when the job is done, and not before;
-// without, the job ends with the peer, and its submitter reads so.
+// TestO2HaltOfAPeerWithAJobWithoutReplicas halts a peer with such a job. With --drain, the peer
+// ends once the job is done. Otherwise the job ends with the peer, and its submitter sees the
+// reason.
 func TestO2HaltOfAPeerWithAJobWithoutReplicas(t *testing.T) {
 	t.Parallel()
 	const steps = 2000
 	for name, c := range map[string]struct {
 		args   []string
 		status int
-		prints string // the owner reads
-		says   string // the submitter reads, if the job does not end well
+		prints string // output for the owner
+		says   string // message for the submitter, if the job does not succeed
 	}{
 		"drain":   {[]string{"--drain"}, 0, "stepper, 0.0: waited for\n", ""},
 		"orderly": {nil, 70, "stepper, 0.0: cancelled\n", "its owner has taken the machine back"},
@@ -260,8 +262,9 @@ func TestO2HaltOfAPeerWithAJobWithoutReplicas(t *testing.T) {
 	}
 }
 
-// TestO2QuietHoursHandOver has an owner's quiet hours begin, by the clock of his machine, while a
-// job runs there: its processes go on elsewhere, and it is right. When they are over, the peer takes jobs again.
+// TestO2QuietHoursHandOver begins an owner's quiet hours, by the clock of their machine, while a
+// job runs there. The job's processes must move to other peers, and its result must be right. After
+// the quiet hours, the peer takes jobs again.
 func TestO2QuietHoursHandOver(t *testing.T) {
 	t.Parallel()
 	begin := time.Now().UTC().Add(10 * time.Minute)
@@ -328,8 +331,9 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestO2QuietHoursStopWhatCannotBeHandedOver: a rank without replicas stands still where an owner has quiet hours,
-// for longer than one may hang, and the job is right once they are over; or it ends, if its owner wants that.
+// TestO2QuietHoursStopWhatCannotBeHandedOver begins quiet hours at the peer of a rank without
+// replicas. The rank is suspended, for longer than the tolerated hang, and the job's result must be
+// right afterwards. If the owner prefers that, the job ends instead.
 func TestO2QuietHoursStopWhatCannotBeHandedOver(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -370,7 +374,7 @@ func TestO2QuietHoursStopWhatCannotBeHandedOver(t *testing.T) {
 					}
 					return err
 				})
-				mend() // the rule holds for a minute more
+				mend() // the rule applies for another minute
 				j.waitFor("an owner who does not", func(e event) bool { return strings.Contains(e.Text, "goes on with the job") })
 			}
 			if s := j.wait(); s != c.status || !strings.Contains(j.stderr.String(), c.says) {
@@ -384,8 +388,9 @@ func TestO2QuietHoursStopWhatCannotBeHandedOver(t *testing.T) {
 	}
 }
 
-// TestProgramsGiveWayByDefault runs a job at the peer of an ordinary user who has made no choice: its
-// programs come last, and where sessions compete so does theirs, but not the peer's. The job ends as it should.
+// TestProgramsGiveWayByDefault runs a job at the peer of an ordinary user with default settings.
+// The programs must have the lowest priority, and so must their session where sessions compete, but
+// not that of the peer. The job must succeed.
 func TestProgramsGiveWayByDefault(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		skip.Lacks(t, "Linux, which has such priorities")
@@ -410,7 +415,7 @@ func TestProgramsGiveWayByDefault(t *testing.T) {
 		if strings.Contains(string(own), " nice 15") {
 			t.Errorf("the session of the peer is %q", own)
 		}
-		// It does not give way while the start takes long, as on a busy machine.
+		// The priority is not lowered during the start, which may take long on a busy machine.
 		eventually(t, "session of programs", func() error {
 			programs, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", pid))
 			if err == nil && !strings.Contains(string(programs), " nice 15") {
@@ -426,15 +431,16 @@ func TestProgramsGiveWayByDefault(t *testing.T) {
 	expectNothingLeft(t, []*peerProcess{p})
 }
 
-// TestO2PeerIsHeardBesideItsOwnersWork has an owner need his processors many times over at a peer
-// that can make no control groups: it gets its turns nearly as soon as the submitter, who is a stranger to it, and who has
-// not given it up when the owner is done. The job goes on, and ends as it should.
+// TestO2PeerIsHeardBesideItsOwnersWork occupies the processors many times over at a peer that
+// cannot make control groups. The peer must get its turns nearly as soon as the submitter. The
+// submitter does not know the peer, and must not have failed it when the owner's work is done. The
+// job must succeed.
 func TestO2PeerIsHeardBesideItsOwnersWork(t *testing.T) {
 	m := *loopback
 	m.user, m.env = ordinary, append(slices.Clone(loopback.env), fmt.Sprintf("P2PMPI_NICENESS=%d", peer.DefaultConfig().Niceness))
 	p := m.startPeer(t, folderOf(t, ordinary), "--slots", "2", "--require-confinement=false")
 	p.awaitReady()
-	const need = 15 * time.Second // nearly twice what a peer may be silent for
+	const need = 15 * time.Second // nearly twice the tolerated silence of a peer
 	j := submit(t, t.TempDir(), "--supernode", p.addr, "-n", "2", "-w", "60",
 		filepath.Join(bin, "stepper"), "-for", need.String(), "-every", "1000", "-work", "1ms")
 	j.waitRunning()
@@ -460,7 +466,7 @@ func TestO2PeerIsHeardBesideItsOwnersWork(t *testing.T) {
 	expectNothingLeft(t, []*peerProcess{p})
 }
 
-// compute has so many processes compute, as from terminals of the owner's, until done.
+// compute runs n computing processes, as if from an owner's terminals, until done is called.
 func compute(t *testing.T, n int) (done func()) {
 	t.Helper()
 	var all []*exec.Cmd
@@ -483,7 +489,8 @@ func compute(t *testing.T, n int) (done func()) {
 	return done
 }
 
-// turns are how often the threads of a process have got a processor, and how long they have waited for it.
+// turns counts how often the threads of a process have got a processor, and how long they have
+// waited for it.
 type turns struct {
 	waited time.Duration
 	count  int64
@@ -493,19 +500,19 @@ func turnsOf(pid int) (sum turns) {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	for _, file := range threads {
 		text, _ := os.ReadFile(file)
-		var ran, waited, count int64 // nanoseconds
+		var ran, waited, count int64 // in nanoseconds
 		fmt.Sscan(string(text), &ran, &waited, &count)
 		sum.waited, sum.count = sum.waited+time.Duration(waited), sum.count+count
 	}
 	return sum
 }
 
-// wait is how long a turn has been waited for since before.
+// wait returns the mean waiting time per turn since before.
 func (s turns) wait(before turns) time.Duration {
 	return (s.waited - before.waited) / time.Duration(max(1, s.count-before.count))
 }
 
-// p2pboot runs one of its subcommands, and returns what it prints.
+// p2pboot runs one of its subcommands, and returns the output.
 func p2pboot(args ...string) (string, error) {
 	out, err := exec.Command(filepath.Join(bin, "p2pboot"), args...).Output()
 	return string(out), err

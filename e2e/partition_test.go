@@ -13,8 +13,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/ether"
 )
 
-// part cuts the machines with these numbers off from all others. Among themselves
-// they go on, as do the others, and nobody is told.
+// part cuts off the machines with these numbers from all others, without an error. The machines on
+// each side can still reach each other.
 func part(network *ether.Switch, machines int, away ...int) (heal func()) {
 	set := func(way ether.Way) {
 		for from := range machines {
@@ -29,13 +29,13 @@ func part(network *ether.Switch, machines int, away ...int) (heal func()) {
 	return func() { set(ether.Way{}) }
 }
 
-// numberOf is the number of the machine that a process of the job runs on.
+// numberOf returns the number of the machine on which a process of the job runs.
 func numberOf(j *job, machines []*machine, peers []*peerProcess, process string) int {
 	return slices.Index(machines, j.peerOf(peers, process).machine)
 }
 
-// expectStepperBegins expects that what a job has printed before it was stopped is how
-// the right output begins, at every rank.
+// expectStepperBegins expects that the output of a stopped job is a prefix of the right output, at
+// every rank.
 func expectStepperBegins(t *testing.T, j *job, n, steps, every int) {
 	t.Helper()
 	want := make(map[string][]string)
@@ -53,9 +53,10 @@ func expectStepperBegins(t *testing.T, j *job, n, steps, every int) {
 	}
 }
 
-// TestV2SubmitterInTheMinority parts the submitter from most of the job's peers: it
-// says so and ends with its status, and all that it can reach end their part. Nobody
-// beyond goes on for a user who hears no more. After the partition it stays so.
+// TestV2SubmitterInTheMinority cuts off the submitter from most of the job's peers. p2prun must
+// report that and end with its status, and all peers that it can reach must end their processes.
+// The other side must not continue for a user who would not learn of it. After the partition, the
+// job stays ended.
 func TestV2SubmitterInTheMinority(t *testing.T) {
 	t.Parallel()
 	for name, with := range map[string][]string{"alone": nil, "with one peer": {"0.0"}} {
@@ -87,8 +88,8 @@ func TestV2SubmitterInTheMinority(t *testing.T) {
 	}
 }
 
-// TestV2SubmitterInTheMajority parts two peers from the submitter and the others: the
-// job goes on there, and those who are away end their part by themselves.
+// TestV2SubmitterInTheMajority cuts off two peers from the submitter and the others. The job must
+// continue there, and the two peers must end their processes by themselves.
 func TestV2SubmitterInTheMajority(t *testing.T) {
 	t.Parallel()
 	machines, network := newEther(t, 1, 7)
@@ -106,7 +107,7 @@ func TestV2SubmitterInTheMajority(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// printsMore waits until a submitter that is in touch again gets output of its job.
+// printsMore waits until a submitter that is connected again gets output of its job.
 func (j *job) printsMore() {
 	j.t.Helper()
 	since, printed := time.Now(), len(j.stdout.String())
@@ -130,8 +131,8 @@ func (p *peerProcess) misses() {
 	})
 }
 
-// TestSubmitterCutOffForAWhile unplugs the submitter's machine for longer than anybody
-// needs to be found silent. The job goes on without it, and it comes back to it.
+// TestSubmitterCutOffForAWhile unplugs the submitter's machine for longer than the detection of a
+// silent peer takes. The job must continue without it, and the submitter must rejoin it.
 func TestSubmitterCutOffForAWhile(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{"two peers": {"--slots", "3"}, "six peers": {"--slots", "1"}} {
@@ -146,7 +147,7 @@ func TestSubmitterCutOffForAWhile(t *testing.T) {
 			j := machines[0].steady(t, peers[0], 500)
 			j.printed("rank 1 step 100 ")
 			heal := part(network, len(machines), 0)
-			time.Sleep(4 * time.Second) // what is tested
+			time.Sleep(4 * time.Second) // the time under test
 			heal()
 			healed := time.Now()
 			j.printsMore()
@@ -158,24 +159,24 @@ func TestSubmitterCutOffForAWhile(t *testing.T) {
 	}
 }
 
-// TestSubmitterUnplugged unplugs the submitter's machine for much longer than it bears to
-// be out of touch. The job goes on without it; once it is back it gets what it has missed,
-// once. Slots of processes that have ended are free meanwhile.
+// TestSubmitterUnplugged unplugs the submitter's machine for much longer than the tolerated
+// silence. The job must continue without it. Once reconnected, the submitter gets the missed
+// output, exactly once. Meanwhile the slots of ended processes are free.
 func TestSubmitterUnplugged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		away    time.Duration
 		steps   int
-		every   int           // so many of them a line
-		pause   time.Duration // in each
+		every   int           // steps per line
+		pause   time.Duration // in each step
 		options []string
-		over    bool // before the submitter is back
-		kill    bool // a peer meanwhile
+		over    bool // the job ends before the submitter reconnects
+		kill    bool // a peer is killed meanwhile
 	}{
 		"the job still runs":                  {away: 15 * time.Second, steps: 500, every: 50, pause: 50 * time.Millisecond},
 		"the job is over":                     {away: 15 * time.Second, steps: 400, every: 50, pause: 20 * time.Millisecond, over: true},
 		"the job has lost a peer and is over": {away: 15 * time.Second, steps: 400, every: 50, pause: 20 * time.Millisecond, over: true, kill: true},
-		// Connections break of themselves, and nobody is found silent.
+		// Connections break by themselves, and no process is found silent.
 		"more silence is tolerated": {away: 45 * time.Second, steps: 60, every: 5, pause: time.Second, options: []string{"--tolerated-hang", "2m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,7 +201,7 @@ func TestSubmitterUnplugged(t *testing.T) {
 				}
 				t.Logf("slots are free %v after the cut", time.Since(cut))
 			}
-			time.Sleep(time.Until(cut.Add(c.away))) // what is tested
+			time.Sleep(time.Until(cut.Add(c.away))) // the time under test
 			heal()
 			healed := time.Now()
 			j.printsMore()
@@ -214,8 +215,8 @@ func TestSubmitterUnplugged(t *testing.T) {
 	}
 }
 
-// TestSubmitterUnpluggedHearsTheStatus unplugs the submitter's machine until the program has
-// ended in a way of its own.
+// TestSubmitterUnpluggedHearsTheStatus unplugs the submitter's machine until the program has ended
+// with different statuses.
 func TestSubmitterUnpluggedHearsTheStatus(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"-exit", "-abort"} {
@@ -241,8 +242,8 @@ func TestSubmitterUnpluggedHearsTheStatus(t *testing.T) {
 	}
 }
 
-// TestS4SubmitterCancelsWhileCutOff cancels a job when nobody can hear of it: those who can
-// soon after do, and the user hears of the others.
+// TestS4SubmitterCancelsWhileCutOff cancels a job while no peer can be reached. Peers that can be
+// reached soon afterwards must end the job, and p2prun must report the others.
 func TestS4SubmitterCancelsWhileCutOff(t *testing.T) {
 	t.Parallel()
 	for name, soon := range map[string]bool{"mended soon": true, "mended too late": false} {
@@ -276,9 +277,9 @@ func TestS4SubmitterCancelsWhileCutOff(t *testing.T) {
 	}
 }
 
-// TestSubmitterFrozen stops p2prun, as a machine that is suspended does, for longer than the
-// others need to go on without it, and for so long that they have dropped its connections. It
-// has not seen the time pass.
+// TestSubmitterFrozen stops p2prun, like a suspended machine, in two cases. In one it is stopped
+// for longer than the others need to continue without it, in the other until they have dropped its
+// connections. p2prun does not notice the time that has passed.
 func TestSubmitterFrozen(t *testing.T) {
 	t.Parallel()
 	for long, steps := range map[time.Duration]int{5 * time.Second: 500, 18 * time.Second: 500, 50 * time.Second: 600} {
@@ -288,7 +289,7 @@ func TestSubmitterFrozen(t *testing.T) {
 			j := loopback.paced(t, peers[0], steps, 50, 50*time.Millisecond)
 			j.printed("rank 1 step 50 ")
 			j.cmd.Process.Signal(syscall.SIGSTOP)
-			time.Sleep(long) // what is tested
+			time.Sleep(long) // the time under test
 			j.cmd.Process.Signal(syscall.SIGCONT)
 			expectSteady(t, j, steps)
 			expectNobodyFailed(t, j)
@@ -297,8 +298,8 @@ func TestSubmitterFrozen(t *testing.T) {
 	}
 }
 
-// TestRecruitsOutliveACut unplugs the submitter's machine after a peer was lost and
-// another one has taken its place, which goes on as the others do.
+// TestRecruitsOutliveACut unplugs the submitter's machine after a peer was lost and replaced. The
+// replacement must continue like the other peers.
 func TestRecruitsOutliveACut(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]time.Duration{"briefly": 3 * time.Second, "for long": 15 * time.Second} {
@@ -312,7 +313,7 @@ func TestRecruitsOutliveACut(t *testing.T) {
 			recruit, took := j.awaitHealed(1)
 			t.Logf("%s is there after %v", recruit, took)
 			heal := part(network, len(machines), 0)
-			time.Sleep(away) // what is tested
+			time.Sleep(away) // the time under test
 			heal()
 			expectSteady(t, j, 600)
 			expectNobodyFailed(t, j)
@@ -321,11 +322,12 @@ func TestRecruitsOutliveACut(t *testing.T) {
 	}
 }
 
-// TestPeersOfAnAttachedJobFailNobodyForALink cuts two peers' link to each other when peers agree
-// on views without their submitter. The others hear both of them, and are a majority with either.
+// TestPeersOfAnAttachedJobFailNobodyForALink cuts the link between two peers, when peers vote on
+// views without their submitter. The other peers can reach both of them, and form a majority with
+// either.
 func TestPeersOfAnAttachedJobFailNobodyForALink(t *testing.T) {
 	t.Parallel()
-	for _, link := range [][2]string{{"0.0", "0.1"}, {"0.2", "0.3"}} { // who leads is at an end of one
+	for _, link := range [][2]string{{"0.0", "0.1"}, {"0.2", "0.3"}} { // the leader is at an end of one of these
 		t.Run(link[0]+" and "+link[1], func(t *testing.T) {
 			t.Parallel()
 			machines, network := newEther(t, 1, 5)
@@ -342,7 +344,7 @@ func TestPeersOfAnAttachedJobFailNobodyForALink(t *testing.T) {
 				network.Set(a, b, way)
 				network.Set(b, a, way)
 				if way.Cut {
-					time.Sleep(5 * time.Second) // what is tested: what TCP sends again arrives after six
+					time.Sleep(5 * time.Second) // the time under test: TCP's retransmissions arrive after six
 				}
 			}
 			if s := second.wait(); s != 0 {
@@ -355,8 +357,8 @@ func TestPeersOfAnAttachedJobFailNobodyForALink(t *testing.T) {
 	}
 }
 
-// TestTwoMachinesAndTheSubmitter takes either machine away from a job of two ranks,
-// each twice over, on two machines, or kills the submitter, whose job is gone on with.
+// TestTwoMachinesAndTheSubmitter runs a job of two ranks with two replicas each on two machines. It
+// takes either machine away, or kills the submitter and resumes the job.
 func TestTwoMachinesAndTheSubmitter(t *testing.T) {
 	t.Parallel()
 	for _, replica := range []int{0, 1} {

@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// TestS3PolicyByDefault has an owner who has said nothing. A stranger's native program is refused and his
-// module runs, and so does the owner's own native program. The log and the history tell all three apart.
+// TestS3PolicyByDefault uses an owner's default settings. A stranger's native program is refused
+// and a stranger's module runs, and so does the owner's own native program. The log and the history
+// must distinguish all three.
 func TestS3PolicyByDefault(t *testing.T) {
 	t.Parallel()
 	owner := untouched().startPeer(t, t.TempDir())
@@ -45,7 +46,7 @@ func TestS3PolicyByDefault(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &past); err != nil || len(past) != 2 {
 		t.Fatalf("want the two jobs that ran, got %v:\n%s", err, out)
 	}
-	for i, line := range []map[string]any{mine, taken} { // the newest first
+	for i, line := range []map[string]any{mine, taken} { // newest first
 		e := past[i]
 		if e.Submitter != line["signed_by"] || e.Class != line["class"] || e.Kind != line["kind"] || e.Digest != line["digest"] || e.Signed != line["signed"] || len(e.Signed) != 64 {
 			t.Errorf("the history says %+v, the log %v", e, line)
@@ -53,8 +54,9 @@ func TestS3PolicyByDefault(t *testing.T) {
 	}
 }
 
-// TestS3ListsOfWhoAndWhere has an owner who names a friend and a foe, and a friend who chooses peers. The friend's native
-// programs run, strangers' modules too, the foe's do not; and a job is at no peer that its submitter does not want.
+// TestS3ListsOfWhoAndWhere uses an owner's lists of allowed and denied peers, and a submitter's
+// choice of peers. The native programs of an allowed submitter run, strangers' modules too, and
+// those of a denied submitter do not. No job runs at a peer that its submitter excludes.
 func TestS3ListsOfWhoAndWhere(t *testing.T) {
 	t.Parallel()
 	friend := boot(t, "--slots", "1")
@@ -63,7 +65,7 @@ func TestS3ListsOfWhoAndWhere(t *testing.T) {
 	owner.awaitReady()
 	stepper, sum := filepath.Join(bin, "stepper"), compiled(t, "sum.wasm")
 
-	// expect runs a job and looks at its status, at the peers that it was on and at what it says.
+	// expect runs a job and checks its status, its peers and its messages.
 	expect := func(name string, status int, at []*peerProcess, says string, j *job) {
 		t.Helper()
 		if s := j.wait(); s != status || !strings.Contains(j.stderr.String(), says) {
@@ -98,14 +100,15 @@ func TestS3ListsOfWhoAndWhere(t *testing.T) {
 	owner.expectLogged(t, "slots refused by the owner's policy", map[string]any{"peer": foe.id, "kinds": []any{"wasm"}, "error": "refused: denied"})
 }
 
-// untouched is loopback with the defaults of an owner who has chosen nothing else.
+// untouched returns loopback with an owner's default settings.
 func untouched() *machine {
 	m := *loopback
-	m.env = append(slices.Clone(loopback.env), "P2PMPI_ACCEPT=", "P2PMPI_NICENESS=") // as if there were none
+	m.env = append(slices.Clone(loopback.env), "P2PMPI_ACCEPT=", "P2PMPI_NICENESS=") // empty counts as unset
 	return &m
 }
 
-// expectLogged returns the line of the peer's log that says this; there must be one.
+// expectLogged returns the line of the peer's log with this message and these fields; there must be
+// one.
 func (p *peerProcess) expectLogged(t *testing.T, message string, fields map[string]any) (found map[string]any) {
 	t.Helper()
 	for text := range strings.Lines(p.log.String()) {
@@ -118,7 +121,7 @@ func (p *peerProcess) expectLogged(t *testing.T, message string, fields map[stri
 	return nil
 }
 
-// has reports whether a line has all these fields.
+// has reports whether a line contains all these fields.
 func has(line, fields map[string]any) bool {
 	for key, value := range fields {
 		if !reflect.DeepEqual(line[key], value) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// network runs p2pboot network on a home and returns what it prints.
+// network runs p2pboot network on a home and returns its output.
 func network(t *testing.T, home string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(bin, "p2pboot"), append([]string{"network", "--home", home}, args...)...)
@@ -22,7 +22,7 @@ func network(t *testing.T, home string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// peerOn is the ID of the peer that will live on a home.
+// peerOn returns the ID of the future peer on a home.
 func peerOn(t *testing.T, home string) string {
 	t.Helper()
 	id, ok := strings.CutPrefix(strings.Split(network(t, home, "show"), "\n")[0], "peer ")
@@ -32,10 +32,10 @@ func peerOn(t *testing.T, home string) string {
 	return id
 }
 
-// A lab is a private network of two peers, each of one slot, that speak one transport.
+// A lab is a private network of two peers with one slot each, which use one transport.
 type lab struct {
 	machine *machine
-	owner   string // home
+	owner   string // home of the network's owner
 	peers   []*peerProcess
 }
 
@@ -55,13 +55,13 @@ func newLab(t *testing.T, listen string) *lab {
 	return l
 }
 
-// submit starts p2prun without a p2pboot of its own.
+// submit starts p2prun without a p2pboot on its home.
 func (l *lab) submit(t *testing.T, args ...string) *job {
 	t.Helper()
 	return l.machine.submit(t, t.TempDir(), append([]string{"--listen", l.machine.boot[1], "--supernode", l.peers[0].addr}, args...)...)
 }
 
-// tokenFile writes an invitation into a file.
+// tokenFile writes an invitation to a file.
 func tokenFile(t *testing.T, invitation string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "token")
@@ -71,7 +71,7 @@ func tokenFile(t *testing.T, invitation string) string {
 	return file
 }
 
-// labs runs a test over TCP and over QUIC alone.
+// labs runs a test over TCP alone and over QUIC alone.
 func labs(t *testing.T, test func(t *testing.T, l *lab)) {
 	t.Parallel()
 	for name, listen := range map[string]string{"tcp": "/ip4/127.0.0.1/tcp/0", "quic": "/ip4/127.0.0.1/udp/0/quic-v1"} {
@@ -143,8 +143,8 @@ func logged(p *peerProcess, text string) func() error {
 	}
 }
 
-// TestPrivateNetworkTakesANewTokenInWithoutARestart: a peer whose token has expired gets
-// in when its owner has joined again.
+// TestPrivateNetworkTakesANewTokenInWithoutARestart checks that a peer whose token has expired is
+// admitted again once its owner has joined with a new one.
 func TestPrivateNetworkTakesANewTokenInWithoutARestart(t *testing.T) {
 	labs(t, func(t *testing.T, l *lab) {
 		home := t.TempDir()
@@ -170,9 +170,9 @@ func TestPrivateNetworkTakesANewTokenInWithoutARestart(t *testing.T) {
 	})
 }
 
-// TestReplicasGoToDifferentOwners: whoever the network's owner has invited twice is one owner, whatever its
-// peers say of themselves; in an open network their word counts. All are on this machine, so nothing else
-// tells them apart.
+// TestReplicasGoToDifferentOwners checks that a person with two invitations from the network's
+// owner counts as one owner, whatever their peers claim. In an open network, the peers' claims
+// count. All peers are on this machine, so they differ in nothing else.
 func TestReplicasGoToDifferentOwners(t *testing.T) {
 	t.Parallel()
 	t.Run("private", func(t *testing.T) {
@@ -202,8 +202,8 @@ func TestReplicasGoToDifferentOwners(t *testing.T) {
 	})
 }
 
-// expectOwners expects that a job of two ranks has one replica of each at bob's only peer, the last one, and that it
-// is told whose the peers are.
+// expectOwners expects that a job of two ranks has one replica of each at bob's only peer, which is
+// the last one. The job's events must contain the owners of the peers.
 func expectOwners(t *testing.T, peers []*peerProcess, verified bool, args ...string) {
 	t.Helper()
 	for _, p := range peers {

@@ -15,24 +15,25 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// A foreign is a kind of processor whose programs this machine runs, by itself or by an
+// A foreign is a kind of processor whose programs this machine can run, directly or with an
 // emulator of Debian's qemu-user.
 type foreign struct {
 	arch     string      // GOARCH
-	emulator string      // command; empty: needs none
-	machine  elf.Machine // that the emulator is for
+	emulator string      // command; empty if not needed
+	machine  elf.Machine // machine type for which the emulator is registered
 }
 
-// foreigns are kinds that most machines are not of. The engine has a compiler for the first, which takes 20 s
-// there, and interprets modules on the other. An interpreter that is emulated takes minutes.
+// foreigns are kinds of processors that most machines do not have. The engine has a compiler for
+// the first, which takes 20 s there, and interprets modules on the other. An emulated interpreter
+// takes minutes.
 var foreigns = []foreign{
 	{"arm64", "qemu-aarch64", elf.EM_AARCH64},
 	{arch: "386"},
 }
 
-// TestWasmOverProcessors has ranks of one module on peers of several kinds of processors: one of each
-// other kind, and so many here that its part is small. It runs alone: an emulated compiler needs a
-// processor.
+// TestWasmOverProcessors runs ranks of one module on peers with several kinds of processors. One
+// peer has each of the other kinds. Enough ranks run here that the part of those peers is small.
+// The test does not run in parallel with others: an emulated compiler needs a processor.
 func TestWasmOverProcessors(t *testing.T) {
 	const ranks = 16
 	others := foreigns[:1]
@@ -61,7 +62,7 @@ func TestWasmOverProcessors(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// sumsOfEP runs EP, which verifies what it computes, and returns that.
+// sumsOfEP runs EP, which verifies its result, and returns that.
 func sumsOfEP(t *testing.T, args ...string) string {
 	t.Helper()
 	j := submit(t, t.TempDir(), args...)
@@ -89,9 +90,9 @@ func (f foreign) on(t *testing.T, m *machine) *machine {
 	return &there
 }
 
-// emulated returns a command that runs another with everything that it starts, whatever is for
-// such a processor by the emulator. The kernel is told in a user namespace, so that nobody else
-// notices.
+// emulated returns a command that runs another command and its children, with the emulator for
+// programs of such a processor. It configures the kernel in a user namespace, so that no other
+// process is affected.
 func (f foreign) emulated(t *testing.T) []string {
 	t.Helper()
 	emulator, err := exec.LookPath(f.emulator)
@@ -109,7 +110,7 @@ func (f foreign) emulated(t *testing.T) []string {
 	return command
 }
 
-// rule is what the kernel is told: Go's programs for such a processor are run by the emulator.
+// rule is the kernel's configuration: the emulator runs Go programs for such a processor.
 func (f foreign) rule(emulator string) string {
 	const ofType, ofMachine, length = 16, 18, 20
 	magic, mask := make([]byte, length), make([]byte, length)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// rejects has a firewall between a machine and another one reject all that goes between
-// them, and say so to both.
+// rejects makes a firewall between two machines reject all packets between them, and report that to
+// both.
 func (m *machine) rejects(t *testing.T, other *machine) {
 	t.Helper()
 	m.inside.nft(t, fmt.Sprintf(`table ip wall {
@@ -26,15 +26,15 @@ func (m *machine) rejects(t *testing.T, other *machine) {
 	}`, other.addr))
 }
 
-// TestLANFirewallThatRejects closes a firewall in the middle of a job, between two of its peers and
-// between one and the submitter. It refuses connections, as the machine of a peer that has ended
-// would. They reach each other through a relay, and nobody fails (V3).
+// TestLANFirewallThatRejects closes a firewall in the middle of a job, between two of its peers,
+// and between a peer and the submitter. It refuses connections, like the machine of a peer that has
+// ended. The two must reach each other through a relay, and no process may be failed (V3).
 func TestLANFirewallThatRejects(t *testing.T) {
 	needs(t, "nft")
 	t.Parallel()
 	type setup struct {
 		replicas  int
-		submitter bool // is one of the two
+		submitter bool // the submitter is one of the two
 	}
 	setups := map[string]setup{"two peers, r=1": {1, false}, "the submitter, r=2": {2, true}}
 	if *full {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// relayGrid boots a supernode on the first machine and a volunteer of one slot on
-// each other, none of which can reach another. It returns when all are ready.
+// relayGrid boots a supernode on the first machine and a volunteer with one slot on each other
+// machine. No volunteer can reach another. relayGrid returns when all are ready.
 func relayGrid(t *testing.T, machines []*machine, args ...string) (supernode *peerProcess, peers []*peerProcess) {
 	t.Helper()
 	supernode = machines[0].startPeer(t, t.TempDir(), "--slots", "0")
@@ -26,14 +26,14 @@ func relayGrid(t *testing.T, machines []*machine, args ...string) (supernode *pe
 	return supernode, peers
 }
 
-// TestLANRelay has peers that reach the supernode and not each other, as behind
-// firewalls that let nothing in. Whatever they say to each other goes through it:
-// also the words of a submitter that is one of them.
+// TestLANRelay runs peers that can reach the supernode and not each other, as behind firewalls that
+// admit nothing. All their traffic passes through the supernode, also that of a submitter that is
+// one of them.
 func TestLANRelay(t *testing.T) {
 	t.Parallel()
 	setups := map[string]struct {
 		replicas string
-		args     []string // of volunteers
+		args     []string // of the volunteers
 	}{
 		"r=1, nobody told them":       {"1", nil},
 		"r=2, their owners told them": {"2", []string{"--reachability", "private"}},

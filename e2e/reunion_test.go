@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// moves gives the machine another address in place of the one that it has.
+// moves replaces the address of the machine.
 func (m *machine) moves(t *testing.T, addr string) {
 	t.Helper()
 	m.inside.runAll(t, fmt.Sprintf(`ip addr del %s/24 dev eth0
@@ -17,8 +17,8 @@ func (m *machine) moves(t *testing.T, addr string) {
 	m.addr = addr
 }
 
-// lasting starts a job of three ranks, of so many steps of 50 ms and more. Empty bears leaves
-// --tolerated-hang at its default.
+// lasting starts a job of three ranks, with steps of 50 ms or more. bears is the value of
+// --tolerated-hang; empty leaves the default.
 func (m *machine) lasting(t *testing.T, supernode *peerProcess, replicas, steps int, bears string, options ...string) *job {
 	t.Helper()
 	args := append([]string{
@@ -33,7 +33,7 @@ func (m *machine) lasting(t *testing.T, supernode *peerProcess, replicas, steps 
 	return j
 }
 
-// expectUnharmed expects that the job ends with the right answer and that nobody has failed.
+// expectUnharmed expects that the job ends with the right answer and that no process has failed.
 func expectUnharmed(t *testing.T, j *job, steps int, peers []*peerProcess) {
 	t.Helper()
 	if s := j.wait(); s != 0 {
@@ -44,15 +44,15 @@ func expectUnharmed(t *testing.T, j *job, steps int, peers []*peerProcess) {
 	expectNothingLeft(t, peers)
 }
 
-// TestLANAddressChangesUnderAJob gives a machine another address in the middle of a job: one of
-// a peer, and that of the submitter. Nobody is told, and nobody fails (V3).
+// TestLANAddressChangesUnderAJob changes the address of a machine in the middle of a job: a peer's
+// machine, and the submitter's. No process is notified, and no process may be failed (V3).
 func TestLANAddressChangesUnderAJob(t *testing.T) {
 	t.Parallel()
 	const quic = "/ip4/0.0.0.0/udp/0/quic-v1"
 	for name, setup := range map[string]struct {
 		replicas  int
-		submitter bool   // moves
-		listen    string // "": to both
+		submitter bool   // its address changes
+		listen    string // empty: both transports
 	}{
 		"a peer, r=1":        {1, false, ""},
 		"a peer, r=1, QUIC":  {1, false, quic},
@@ -88,14 +88,15 @@ func TestLANAddressChangesUnderAJob(t *testing.T) {
 }
 
 // TestLANLinkCutWithinWhatIsTolerated unplugs a machine for 30 s in the middle of a job that
-// bears 40 s: one of a peer, and that of the submitter. Nothing is lost and nobody fails (V3).
+// tolerates 40 s: a peer's machine, and the submitter's. Nothing may be lost and no process may be
+// failed (V3).
 func TestLANLinkCutWithinWhatIsTolerated(t *testing.T) {
 	t.Parallel()
 	const tcp, quic = "/ip4/0.0.0.0/tcp/0", "/ip4/0.0.0.0/udp/0/quic-v1"
 	type setup struct {
 		replicas  int
-		submitter bool   // is cut off
-		listen    string // "": to both
+		submitter bool   // it is cut off
+		listen    string // empty: both transports
 	}
 	setups := map[string]setup{
 		"a peer, r=1, TCP":   {1, false, tcp},
@@ -138,12 +139,13 @@ func TestLANLinkCutWithinWhatIsTolerated(t *testing.T) {
 	}
 }
 
-// TestLANLinkCutWithoutReplicas unplugs a machine for 8 s in the middle of a job without replicas, at
-// default settings: the user reads which machine is waited for, and the job goes on.
+// TestLANLinkCutWithoutReplicas unplugs a machine for 8 s in the middle of a job without replicas,
+// with default settings. p2prun must report the machine that it waits for, and the job must
+// continue.
 func TestLANLinkCutWithoutReplicas(t *testing.T) {
 	t.Parallel()
 	for name, setup := range map[string]struct {
-		submitter bool // is cut off
+		submitter bool // it is cut off
 		says      string
 	}{
 		"a peer":        {false, "stopped or cut off; waiting up to 30s"},
@@ -167,8 +169,8 @@ func TestLANLinkCutWithoutReplicas(t *testing.T) {
 	}
 }
 
-// TestLANBetterWayTakesOver opens the firewalls between peers in the middle of a job whose
-// messages go through a relay: they go directly from then on, and nothing is lost.
+// TestLANBetterWayTakesOver opens the firewalls between peers in the middle of a job whose messages
+// pass through a relay. From then on the messages must go directly, and none may be lost.
 func TestLANBetterWayTakesOver(t *testing.T) {
 	t.Parallel()
 	for _, replicas := range []int{1, 2} {

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestSecretsAreNotTold: neither the logs, which tell all that they can, nor what
-// p2prun says, nor any command line, nor the environment of a program has the network's token, its
-// owner's key, a peer's identity, or the password of the status page.
+// TestSecretsAreNotTold checks that secrets do not leak: the network's token, its owner's key, a
+// peer's identity, and the password of the status page. They must not occur in logs at the most
+// verbose level, in p2prun's messages, in command lines, or in the environment of programs.
 func TestSecretsAreNotTold(t *testing.T) {
 	t.Parallel()
 	m := *loopback
@@ -70,7 +70,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 	}
 }
 
-// joins takes an invitation in by standard input, since it is refused as an argument.
+// joins accepts an invitation from standard input, since p2pboot refuses it as an argument.
 func (m *machine) joins(t *testing.T, home, token string) string {
 	t.Helper()
 	join := func(word string) (string, error) {
@@ -90,8 +90,8 @@ func (m *machine) joins(t *testing.T, home, token string) string {
 	return out
 }
 
-// forms are what a secret in a file may look like elsewhere. A peer that is only a member has no
-// owner's key.
+// forms returns the representations in which a secret in a file may occur elsewhere. A peer that is
+// only a member has no owner's key.
 func forms(t *testing.T, file string) []string {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -105,7 +105,7 @@ func forms(t *testing.T, file string) []string {
 	return []string{string(b), hex.EncodeToString(b), base64.StdEncoding.EncodeToString(b), base64.RawURLEncoding.EncodeToString(b)}
 }
 
-// processOn returns a process of the job that is on a peer.
+// processOn returns a process of the job on a peer.
 func processOn(j *job, p *peerProcess) string {
 	for process, peer := range j.placed {
 		if peer == p.id {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// slowed gives the process pid a tenth of its time: it is stopped for nine
-// milliseconds of ten, until the test ends.
+// slowed gives process pid a tenth of its time: it stops the process for nine milliseconds of every
+// ten, until the test ends.
 func slowed(t *testing.T, pid int) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(stop); <-ended })
@@ -24,7 +24,7 @@ func slowed(t *testing.T, pid int) {
 				signal, lasts = syscall.SIGCONT, time.Millisecond
 			}
 			if syscall.Kill(pid, signal) != nil {
-				return // it has ended
+				return // the process has ended
 			}
 			select {
 			case <-time.After(lasts):
@@ -36,7 +36,7 @@ func slowed(t *testing.T, pid int) {
 	}()
 }
 
-// heatLines are the lines of heat that do not depend on who computed.
+// heatLines returns the lines of heat that do not depend on the number of ranks.
 func heatLines(j *job) string {
 	var lines string
 	for line := range strings.Lines(j.stdout.String()) {
@@ -51,19 +51,18 @@ var slowSteps = flag.Int("slow.steps", 10000, "steps of heat in the test of slow
 
 // A heatRun is one run of heat.
 type heatRun struct {
-	took  float64   // seconds, from when it ran
-	moves []float64 // after how many the mastership of a rank moved without a failure
+	took  float64   // seconds since it began to run
+	moves []float64 // times of changes of master without a failure, in seconds
 	lines string
 }
 
-// slowRatios are, of all runs of the test (-count), what a job with slow masters took in
-// terms of one with nobody slow.
+// slowRatios holds, for all runs of the test (-count), the ratio between the times with and without
+// slow masters.
 var slowRatios []float64
 
-// TestMastershipMovesFromSlowMachines runs heat with masters on machines ten times
-// slower than the other replicas, and with nobody slow: the answer is the same, once, and
-// the slow ones need not come to their end. How long they take is logged and not
-// asserted.
+// TestMastershipMovesFromSlowMachines runs heat with masters on machines ten times slower than the
+// other replicas, and with no slow machine. The answer must be the same, printed once, and the job
+// must not wait for the slow replicas. The test logs the times and does not assert them.
 func TestMastershipMovesFromSlowMachines(t *testing.T) {
 	peers := grid(t, 4, "--slots", "1")
 	single := runHeat(t, peers, "1")
@@ -84,7 +83,7 @@ func TestMastershipMovesFromSlowMachines(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// runHeat runs heat with r replicas on two ranks. Some processes may be slow.
+// runHeat runs heat with r replicas on two ranks. The processes in slow are slowed.
 func runHeat(t *testing.T, peers []*peerProcess, r string, slow ...string) (h heatRun) {
 	t.Helper()
 	args := []string{"--supernode", peers[0].addr, "-n", "2", "-r", r, "-w", "60", "--timeout", "200s"}

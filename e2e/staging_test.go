@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// The figures of docs/benchmarks.md, section Staging, come of greater sizes than CI has time
-// for.
+// The figures in docs/benchmarks.md, section Staging, use larger sizes than CI has time for.
 var (
 	stagingPeers = flag.Int("staging.peers", 6, "peers in the test of staging over a slow uplink")
 	stagingMiB   = flag.Int("staging.mib", 12, "size of the file in that test, and in that of a killed submitter")
@@ -24,8 +23,8 @@ var (
 )
 
 // TestLANStagingOverASlowUplink stages a file to many peers from a submitter whose link has a tenth
-// of the rate of theirs: it leaves the submitter about once. How long that takes counts where the
-// processors, which all peers share here, have time to spare: they are told, too.
+// of their rate. The file must leave the submitter about once. The duration counts only where the
+// processors, which all peers share here, have time to spare; the test logs their use, too.
 func TestLANStagingOverASlowUplink(t *testing.T) {
 	t.Parallel()
 	machines := newLAN(t, *stagingPeers+1)
@@ -66,10 +65,10 @@ func TestLANStagingOverASlowUplink(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestLANStagingAtSites stages a file to peers at sites of two, whose uplinks are as slow as the
-// submitter's, which is at a site of its own or at one of theirs. The uplinks carry one copy into each other
-// site, and it takes about as long as staging the file at one peer there, which is measured in the same run.
-// The peers name their sites.
+// TestLANStagingAtSites stages a file to peers at sites of two. Their uplinks are as slow as the
+// submitter's, which is at a separate site or at one of theirs. The uplinks must carry one copy to
+// each other site. That must take about as long as staging the file at one peer there, which the
+// same run measures. The peers name their sites.
 func TestLANStagingAtSites(t *testing.T) {
 	t.Parallel()
 	for name, sizes := range map[string][]int{"the submitter alone": {1, 2, 2, 2}, "the submitter beside two peers": {3, 2, 2}} {
@@ -107,7 +106,7 @@ func testStagingAtSites(t *testing.T, sizes []int) {
 	for _, c := range copies {
 		sum += c
 	}
-	sites := float64(len(all) - 1) // that a copy has to enter
+	sites := float64(len(all) - 1) // number of sites that a copy has to enter
 	t.Logf("%d MiB to %d peers, %d of them beside the submitter, uplinks of %d Mbit/s: %.1f s, one copy to one peer %.1f s (%.2f times that); "+
 		"the submitter's uplink carried %.2f copies, all uplinks %.2f (%.2f for each other site)",
 		*sitesMiB, len(peers), len(beside), *sitesMbit, took.Seconds(), one.Seconds(), took.Seconds()/one.Seconds(), copies[0], sum, sum/sites)
@@ -120,8 +119,8 @@ func testStagingAtSites(t *testing.T, sizes []int) {
 	expectNothingLeft(t, peers)
 }
 
-// stageAtSites runs a job of n processes that stages a new file. It returns how long staging took, and how
-// many copies of the file left each site meanwhile.
+// stageAtSites runs a job of n processes that stages a new file. It returns the duration of
+// staging, and the number of copies of the file that left each site meanwhile.
 func stageAtSites(t *testing.T, submitter *machine, supernode *peerProcess, sites []*site, n int) (took time.Duration, copies []float64) {
 	t.Helper()
 	input, digest := randomFile(t, *sitesMiB<<20)
@@ -146,8 +145,8 @@ func stageAtSites(t *testing.T, submitter *machine, supernode *peerProcess, site
 	return took, copies
 }
 
-// TestT2LANStagingAfterTheSubmitterWasKilled kills p2prun in the middle of a file: the next one sends what is
-// missing.
+// TestT2LANStagingAfterTheSubmitterWasKilled kills p2prun in the middle of a file: the next one
+// sends only the missing parts.
 func TestT2LANStagingAfterTheSubmitterWasKilled(t *testing.T) {
 	t.Parallel()
 	machines := newLAN(t, 3)
@@ -160,7 +159,7 @@ func TestT2LANStagingAfterTheSubmitterWasKilled(t *testing.T) {
 	}
 	first := submit()
 	size := int64(*stagingMiB << 20)
-	there := first.waitFor("a quarter of it", func(e event) bool { return e.Phase == "staging" && e.Count >= size/2 }).Count // at both
+	there := first.waitFor("a quarter of it", func(e event) bool { return e.Phase == "staging" && e.Count >= size/2 }).Count // at both peers together
 	first.kill()
 	eventually(t, "both peers", func() error { return errorsOf(peers, (*peerProcess).idle) })
 	before := machines[0].sent(t)
@@ -175,15 +174,16 @@ func TestT2LANStagingAfterTheSubmitterWasKilled(t *testing.T) {
 	}
 	t.Logf("the first submitter was killed when %d bytes of %d were there in all; the second has sent %.2f of the file",
 		there, 2*size, float64(bytes)/float64(size))
-	// What both have may be the same. Of what was under way something may come again.
+	// Both peers may have the same parts. Data in transit may be sent again.
 	if most := (size-there/2)*11/10 + 4<<20; bytes > most {
 		t.Errorf("the second submitter has sent %d bytes of a file of %d, %d at most were missing", bytes, size, size-there/2)
 	}
 	expectNothingLeft(t, peers)
 }
 
-// TestT2LANLinkCutWhileStaging unplugs a machine for 8 s in the middle of staging, one of a peer or
-// that of the submitter, or gives it another address. No peer is lost for that: there are no others.
+// TestT2LANLinkCutWhileStaging unplugs a machine for 8 s in the middle of staging, or changes its
+// address. It is a peer's machine or the submitter's. No peer may be given up, since there are no
+// others.
 func TestT2LANLinkCutWhileStaging(t *testing.T) {
 	t.Parallel()
 	for _, who := range []string{"a peer", "the submitter", "a peer moves"} {
@@ -233,10 +233,10 @@ func errorsOf(peers []*peerProcess, check func(*peerProcess) error) error {
 	return nil
 }
 
-// processorTime is how long processes have computed, in themselves and in the kernel.
+// processorTime returns the user and system time of processes.
 func processorTime(t *testing.T, cmds []*exec.Cmd) (sum time.Duration) {
 	t.Helper()
-	const tick = 10 * time.Millisecond // USER_HZ, which is 100 on all that Go runs on
+	const tick = 10 * time.Millisecond // USER_HZ, which is 100 on all systems of Go
 	for _, cmd := range cmds {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid))
 		if err != nil {
@@ -254,13 +254,13 @@ func processorTime(t *testing.T, cmds []*exec.Cmd) (sum time.Duration) {
 	return sum
 }
 
-// sent is how many bytes have left the machine.
+// sent returns the number of bytes that have left the machine.
 func (m *machine) sent(t *testing.T) int64 {
 	t.Helper()
 	return m.inside.sent(t)
 }
 
-// sent is how many bytes have left the namespace through eth0.
+// sent returns the number of bytes that have left the namespace through eth0.
 func (ns netns) sent(t *testing.T) (bytes int64) {
 	t.Helper()
 	err := ns.do(func() error {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// stepperOutput is what stepper prints with n ranks: the lines of each rank in
-// order, the ranks in any order between each other.
+// stepperOutput returns the output of stepper with n ranks. The lines of each rank are in order,
+// and those of different ranks may be interleaved.
 func stepperOutput(n, steps, every int) []string {
 	var out []string
 	sum := 0
@@ -30,8 +30,8 @@ func stepperOutput(n, steps, every int) []string {
 	return out
 }
 
-// expectStepper compares a job's output with the known answer: every line once,
-// none torn, those of each rank in order.
+// expectStepper compares a job's output with the known answer: every line exactly once, none torn,
+// those of each rank in order.
 func expectStepper(t *testing.T, j *job, n, steps, every int) {
 	t.Helper()
 	got := strings.Split(strings.TrimSuffix(j.stdout.String(), "\n"), "\n")
@@ -48,7 +48,7 @@ func expectStepper(t *testing.T, j *job, n, steps, every int) {
 	}
 }
 
-// printed waits until the program has printed so much.
+// printed waits until the program has printed this text.
 func (j *job) printed(text string) {
 	j.t.Helper()
 	eventually(j.t, "output "+text, func() error {
@@ -59,14 +59,14 @@ func (j *job) printed(text string) {
 	})
 }
 
-// A loss takes something away from a job that runs.
+// A loss takes something away from a running job.
 type loss struct {
 	name string
 	lose func(t *testing.T, j *job, peers []*peerProcess)
 }
 
-// losses are what a job of two ranks or more, each with two replicas on six
-// peers, has to survive.
+// losses are the losses that a job must survive. The job has two ranks or more, each with two
+// replicas, on six peers.
 var losses = []loss{
 	{"nothing", func(*testing.T, *job, []*peerProcess) {}},
 	{"the peer of a master killed", func(_ *testing.T, j *job, peers []*peerProcess) {
@@ -90,12 +90,12 @@ var losses = []loss{
 	}},
 }
 
-// TestSurvives runs a program of three ranks twice over on six peers whose
-// supernode is gone, takes something away from it while it runs, and expects
-// the same answer, printed once, and nothing left behind.
+// TestSurvives runs a program of three ranks with two replicas each on six peers whose supernode is
+// gone. It takes something away while the program runs. It expects the same answer, printed once,
+// and nothing left behind.
 func TestSurvives(t *testing.T) {
 	t.Parallel()
-	const steps = 600 // last longer than a silent peer is borne with: who has all answers waits for nobody
+	const steps = 600 // longer than a silent peer is tolerated: a process that has all answers waits for no other
 	for _, c := range losses {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -135,7 +135,7 @@ func killProcess(t *testing.T, p *peerProcess, process string, s syscall.Signal)
 	}
 }
 
-// TestR7BothReplicasKilled takes all replicas of a rank away.
+// TestR7BothReplicasKilled takes away all replicas of a rank.
 func TestR7BothReplicasKilled(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 6, "--slots", "1")
@@ -154,8 +154,8 @@ func TestR7BothReplicasKilled(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestS4SubmitterKilled kills p2prun, once as a client of a peer and once as a
-// peer of its own, whose job is not to go on without it: see TestAttach and TestAttachHanded.
+// TestS4SubmitterKilled kills p2prun, once as a client of a peer and once as a submit-only peer,
+// with jobs that cannot continue without it. TestAttach and TestAttachHanded test jobs that can.
 func TestS4SubmitterKilled(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 3, "--slots", "2")
@@ -175,14 +175,14 @@ func TestS4SubmitterKilled(t *testing.T) {
 	}
 }
 
-// wake lets peers that were stopped find out what has happened meanwhile.
+// wake resumes stopped peers, so that they learn of all events since.
 func wake(peers []*peerProcess) {
 	for _, p := range peers {
 		p.signal(syscall.SIGCONT)
 	}
 }
 
-// TestCollectsOutputFiles brings the file of each rank back once.
+// TestCollectsOutputFiles collects the file of each rank once.
 func TestCollectsOutputFiles(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 4, "--slots", "1")

@@ -14,9 +14,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// unwalled are the attempts of the hostile program that get something where it has no walls, whoever runs it,
-// from an owner who is the same user. They do no harm to what is not bait. The others would, or need what not every
-// machine has.
+// unwalled are the attempts of the hostile program that succeed without a sandbox, for any user,
+// against an owner who is the same user. They harm nothing but the bait. The other attempts would
+// do harm, or need something that not every machine has.
 var unwalled = map[string][]string{
 	"files": {
 		"list the owner's home", "read the owner's SSH key", "read the peer's identity", "read the peer's lock", "list the peer's cache",
@@ -38,8 +38,8 @@ var unwalled = map[string][]string{
 	"kernel": {"own privileges", "add a key", "look for keys", "a new session with the keys", "make a memory segment", "make a message queue"},
 }
 
-// unwalledRoot are those that get something when root runs them, and do no harm to a machine whose mounts and name
-// they do not have.
+// unwalledRoot are the attempts that succeed when root runs them, and that do no harm to a machine
+// from whose mounts and host name they are separated.
 var unwalledRoot = map[string][]string{
 	"files":     {"open a file by its handle"},
 	"processes": {"enter the peer's namespaces", "get in front of all others"},
@@ -49,8 +49,8 @@ var unwalledRoot = map[string][]string{
 	},
 }
 
-// TestO1EscapesSucceedWithoutWalls: what nobody stops gets what it is after. Or that it gets nothing within
-// walls would prove nothing.
+// TestO1EscapesSucceedWithoutWalls checks that attempts succeed when nothing stops them. Otherwise
+// their failure in a sandbox would prove nothing.
 func TestO1EscapesSucceedWithoutWalls(t *testing.T) {
 	t.Parallel()
 	user := uint32(ordinary)
@@ -84,14 +84,14 @@ func TestO1EscapesSucceedWithoutWalls(t *testing.T) {
 	})
 }
 
-// A lair is where the hostile program runs without walls, as the user who has laid the bait.
+// A lair is where the hostile program runs without a sandbox, as the user of the bait.
 type lair struct {
 	*bait
-	program string // a copy of it, which is the user's
-	folder  string // its working folder
+	program string // copy of the program that belongs to the user
+	folder  string // its working directory
 	beside  *os.File
-	decoy   *exec.Cmd // in place of the peer and of a neighbour
-	flags   uintptr   // namespaces of its own
+	decoy   *exec.Cmd // stands for the peer and for a neighbour
+	flags   uintptr   // separate namespaces
 }
 
 func newLair(t *testing.T, user uint32) *lair {
@@ -121,7 +121,8 @@ func newLair(t *testing.T, user uint32) *lair {
 	return l
 }
 
-// startDecoy starts a process that can be got hold of, and looks like one of a job. It ends with the test.
+// startDecoy starts a process that can be traced, and that looks like a process of a job. It ends
+// with the test.
 func (l *lair) startDecoy(t *testing.T) {
 	t.Helper()
 	l.decoy = l.command(t, "decoy", "p2prun")
@@ -147,7 +148,7 @@ func (l *lair) startDecoy(t *testing.T) {
 	}
 }
 
-// command is the hostile program, as the user.
+// command returns the hostile program, run as the user.
 func (l *lair) command(t *testing.T, args ...string) *exec.Cmd {
 	c := exec.CommandContext(t.Context(), l.program, args...)
 	c.Dir, c.Env = l.folder, []string{"HOME=" + l.home}
@@ -158,7 +159,7 @@ func (l *lair) command(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// expectGot expects that an attempt of a group gets something. The program makes that one only.
+// expectGot expects that an attempt of a group succeeds. The program makes only that attempt.
 func (l *lair) expectGot(t *testing.T, group, name string) {
 	t.Helper()
 	pid := l.decoy.Process.Pid

@@ -14,13 +14,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/ether"
 )
 
-// staged is the size of the input of the job of TestNATSaturatedUplink, in bytes: several times what the queues
-// on the way hold.
+// staged is the size of the input of the job of TestNATSaturatedUplink, in bytes. It is several
+// times the capacity of the queues on the way.
 const staged = 2 << 20
 
-// TestNATSaturatedUplink stages from a home network with a 2 Mbit/s uplink to two others. One of these is
-// behind a symmetric router and can be reached only through a relay. While the uplink is full, no peer
-// considers a connection dead or a peer failed (V3).
+// TestNATSaturatedUplink stages from a home network with a 2 Mbit/s uplink to two others. One of
+// these is behind a symmetric router and can be reached only through a relay. While the uplink is
+// full, no peer considers a connection dead or a peer failed (V3).
 func TestNATSaturatedUplink(t *testing.T) {
 	t.Parallel()
 	i := newInternet(t)
@@ -69,7 +69,7 @@ func TestNATSaturatedUplink(t *testing.T) {
 	}
 }
 
-// copyTime returns how long it takes to copy that many bytes from the first machine of a home to another
+// copyTime returns the time to copy a number of bytes from the first machine of a home to another
 // machine.
 func (h *home) copyTime(t *testing.T, to *machine, bytes int64) time.Duration {
 	t.Helper()

@@ -27,12 +27,12 @@ func module(t *testing.T, pkg string) string {
 	return out
 }
 
-// otherEngine is the executable of an engine that these tests use beside that which is built
-// in; empty is none.
+// otherEngine is the executable of an engine that these tests use in addition to the built-in one;
+// empty if there is none.
 var otherEngine = os.Getenv("P2PMPI_TEST_ENGINE")
 
-// mixedGrid is grid, in which every second peer has the other engine, if there is one: it is
-// said to be used.
+// mixedGrid is like grid, but every second peer uses the other engine, if there is one. It checks
+// that the peer reports that engine.
 func mixedGrid(t *testing.T, n int, args ...string) []*peerProcess {
 	t.Helper()
 	if otherEngine == "" {
@@ -55,8 +55,8 @@ func mixedGrid(t *testing.T, n int, args ...string) []*peerProcess {
 	return peers
 }
 
-// TestWasmConformance runs the conformance suite as modules with replicas, in different engines
-// if there are several, of which one is lost.
+// TestWasmConformance runs the conformance suite as modules with replicas, in different engines if
+// there are several. One replica is lost.
 func TestWasmConformance(t *testing.T) {
 	t.Parallel()
 	peers := mixedGrid(t, 3, "--slots", "2")
@@ -68,8 +68,8 @@ func TestWasmConformance(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestWasmIsWhatPeersTakeThatTakeNothingElse runs a Go package on peers whose owners
-// take only modules: it is built as one when they have refused.
+// TestWasmIsWhatPeersTakeThatTakeNothingElse runs a Go package on peers whose owners accept only
+// modules. p2prun must build it as a module after they have refused it.
 func TestWasmIsWhatPeersTakeThatTakeNothingElse(t *testing.T) {
 	t.Parallel()
 	example, err := filepath.Abs("../examples/ep")
@@ -84,7 +84,7 @@ func TestWasmIsWhatPeersTakeThatTakeNothingElse(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestWasmSeesItsScratchOnly runs a module that tries to see more.
+// TestWasmSeesItsScratchOnly runs a module that tries to reach more than its scratch directory.
 func TestWasmSeesItsScratchOnly(t *testing.T) {
 	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -101,14 +101,14 @@ func TestWasmSeesItsScratchOnly(t *testing.T) {
 	}
 }
 
-// TestWasmGoesOnFromACheckpoint gives a module that has lost a replica another, which begins
-// with what the last checkpoint has.
+// TestWasmGoesOnFromACheckpoint replaces a lost replica of a module. The new replica must resume
+// from the last checkpoint.
 func TestWasmGoesOnFromACheckpoint(t *testing.T) {
 	t.Parallel()
 	peers := mixedGrid(t, 3, "--slots", "2")
 	stepper := module(t, "./e2e/programs/stepper")
 	first := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "3", "-r", "2", "-w", "60", "--timeout", "110s", stepper, "-steps", "1", "-every", "1")
-	if s := first.wait(); s != 0 { // all peers have compiled it then
+	if s := first.wait(); s != 0 { // then all peers have compiled it
 		t.Fatalf("exit status %d", s)
 	}
 	const steps, kill = 2000, 500
@@ -120,7 +120,7 @@ func TestWasmGoesOnFromACheckpoint(t *testing.T) {
 	killProcess(t, j.peerOf(peers, "1.0"), "1.0", syscall.SIGKILL)
 	process, took, messages := j.awaitHealedBy(1)
 	t.Logf("%s took the place of 1.0 after %v, with %d messages", process, took, messages)
-	if messages >= 2*kill { // each step has two
+	if messages >= 2*kill { // each step has two messages
 		t.Errorf("%s was given %d messages: it has not gone on from a checkpoint", process, messages)
 	}
 	if s := j.wait(); s != 0 {
@@ -130,7 +130,7 @@ func TestWasmGoesOnFromACheckpoint(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// compiled returns the path of a module made of C; testdata/mpi.h says how.
+// compiled returns the path of a module compiled from C, as described in testdata/mpi.h.
 func compiled(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("testdata", name))
@@ -140,7 +140,7 @@ func compiled(t *testing.T, name string) string {
 	return path
 }
 
-// TestWasmFromC runs a program in C, at replicas.
+// TestWasmFromC runs a program in C with replicas.
 func TestWasmFromC(t *testing.T) {
 	t.Parallel()
 	peers := mixedGrid(t, 2, "--slots", "3")
@@ -150,8 +150,8 @@ func TestWasmFromC(t *testing.T) {
 	}
 }
 
-// TestWasmStaysSmall runs a module of a million messages in a slot that has memory for little
-// more than a runner.
+// TestWasmStaysSmall runs a module with a million messages in a slot with little more memory than a
+// runner needs.
 func TestWasmStaysSmall(t *testing.T) {
 	t.Parallel()
 	p := mixedGrid(t, 1, "--slots", "1", "--slot-limits", "memory=96MiB")[0]

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestKilledWhileItHolds kills a p2prun that holds slots and has redeemed none: it waits for the
-// answer of a peer that hangs. When the leases are over the slots are free, and another job gets
-// them (S2, S4).
+// TestKilledWhileItHolds kills a p2prun that holds slots and has redeemed none, because it waits
+// for the answer of a peer that hangs. When the leases have expired, the slots must be free, and
+// another job must get them (S2, S4).
 func TestKilledWhileItHolds(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 3, "--slots", "1")
@@ -25,7 +25,7 @@ func TestKilledWhileItHolds(t *testing.T) {
 		if s, err := sound[0].status(); err == nil && s.Slots.Held > 0 {
 			break
 		}
-		victim.cmd.Process.Signal(syscall.SIGCONT) // it has just given them back
+		victim.cmd.Process.Signal(syscall.SIGCONT) // it has just released them
 	}
 	victim.cmd.Process.Kill()
 	expectNothingLeft(t, sound)
