@@ -174,9 +174,9 @@ func attachHeard(t *testing.T, own *peerProcess, args ...string) *job {
 	return attach(t, own.home, args...)
 }
 
-// TestS4AttachHandedCancel ends handed jobs in several ways: by Ctrl-C of the p2prun that has
-// handed in the job, by Ctrl-C of one that has attached, by --cancel, and by a timeout because no
-// p2prun attaches.
+// TestS4AttachHandedCancel ends handed jobs in several ways. Ctrl-C ends the p2prun that has handed
+// in the job, or one that has attached. Another job is cancelled with --cancel, and one times out
+// because no p2prun attaches.
 func TestS4AttachHandedCancel(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]int{"Ctrl-C": 130, "Ctrl-C of another": 130, "--cancel": 130, "nobody attaches": -1} {

@@ -22,9 +22,9 @@ type sparse struct {
 	values []float64
 }
 
-// newMatrix returns the block b of NPB's matrix: the sum over i of s_i x_i x_i^T,
-// where x_i is a random sparse vector with 1/2 at i, and s_i falls from 1 to
-// condition in geometric progression; plus (condition - shift) I.
+// newMatrix returns block b of NPB's matrix. The matrix is the sum over i of s_i x_i x_i^T, plus
+// (condition - shift) I. x_i is a random sparse vector with 1/2 at position i. s_i falls from 1 to
+// condition in geometric progression.
 func newMatrix(c class, b block) matrix {
 	vectors := randomVectors(c)
 	m := matrix{starts: make([]int, b.rows.len()+1)}

@@ -26,7 +26,7 @@ type test struct {
 func (t test) expected(i int) int { return t.rank + t.drift*(i+t.offset) }
 
 // In every ranking, a small key and a large one replace two other keys, so the ranks of the test
-// keys drift: those at the lower end upwards, those at the upper end downwards.
+// keys drift. Those at the lower end drift upwards, and those at the upper end downwards.
 var classes = map[string]class{
 	"S": {16, 11, 9, [testCount]test{
 		{48427, 0, 1, 0}, {17148, 18, 1, 0}, {23627, 346, 1, 0}, {62548, 64917, -1, 0}, {4431, 65463, -1, 0},

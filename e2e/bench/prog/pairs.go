@@ -7,8 +7,8 @@ import (
 
 const tag = 1
 
-// pair returns an operation of a test between ranks 0 and 1, 2 and 3, …, and the number of messages
-// that the time of one operation covers: two for a round trip, and many for a window.
+// pair returns an operation of a test between ranks 0 and 1, 2 and 3, …. operations is the number
+// of messages that the time of one operation covers: two for a round trip, and many for a window.
 func pair(c *mpj.Comm, item plan.Item) (op func(int) error, operations int) {
 	p := &pairing{c: c, other: c.Rank() ^ 1, first: c.Rank()%2 == 0}
 	if item.Test == plan.Latency {

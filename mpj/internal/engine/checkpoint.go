@@ -87,8 +87,9 @@ func (e *Engine) commit(d *draft, s protection.Snapshot) {
 	}
 }
 
-// ownSize returns the length in bytes of the engine's part of a snapshot: the program's time, its
-// steps, and for each rank the tallies of messages sent to and received from it.
+// ownSize returns the length in bytes of the engine's part of a snapshot. That part contains the
+// program's time, its steps, and for each rank the tallies of messages sent to and received from
+// it.
 func (e *Engine) ownSize() int { return flowsAt + 2*tallySize*len(e.flows) }
 
 const flowsAt = 16
