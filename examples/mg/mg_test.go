@@ -11,7 +11,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// With 16 ranks, the coarsest grid is not divided.
+// TestClassS verifies class S. With 16 ranks, the coarsest grid is not divided.
 func TestClassS(t *testing.T) { npbtest.Verify(t, kernel, 1, 2, 4, 16) }
 
 func TestVerifyRefusesOtherValues(t *testing.T) {

@@ -141,7 +141,7 @@ func file(arg string) error {
 	return f.Close()
 }
 
-// init enters the job.
+// initialize enters the job; its word is init.
 func initialize(string) (err error) {
 	world, err = mpj.Init(context.Background())
 	return err
