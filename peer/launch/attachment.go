@@ -15,50 +15,50 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// An attachment is a control stream of the job's submitter: the first, or the one by
-// which it has come back.
+// An attachment is a control stream of the job's submitter: the first one, or one by which the submitter
+// has reconnected.
 //
 //	submitter                               peer
-//	    |== first stream, broken ========... |  alone.go: the job goes on
+//	    |== first stream, broken ========... |  alone.go: the job continues
 //	    |-- Resume(job, heard) ------------->|  new stream
 //	    |<-- Resumed ------------------------|
-//	    |<-- what came after heard ----------|
-//	    |<-- output not acknowledged --------|  known by number, if it comes twice
-//	    |-- Begin, View, Emitted, ... ------>|  what may not have arrived: each means nothing the second time
-//	    |-- Join(next generation) ---------->|  it is not missed any more; one that is a new
-//	    |                                    |  process says no such thing, and not View
+//	    |<-- messages after heard -----------|
+//	    |<-- output not acknowledged --------|  numbered, so duplicates are recognized
+//	    |-- Begin, View, Emitted, ... ------>|  may repeat what has arrived; repetitions have no effect
+//	    |-- Join(next generation) ---------->|  the submitter no longer counts as silent; a new process
+//	    |                                    |  of the submitter sends neither this nor View
 type attachment struct {
 	stream  network.Stream
 	out     chan *jobpb.FromPeer
 	pace    func(*jobpb.FromPeer)
-	written chan struct{} // closed when nothing is written any more
+	written chan struct{} // closed when the writer has finished
 }
 
-// A submitterSide is what a job knows of its submitter, and has said to it.
+// A submitterSide holds what a job knows about its submitter, and the messages to it.
 type submitterSide struct {
-	attached *attachment      // its stream, or nil
-	doors    connection.Doors // where it takes connections
-	heardAt  time.Time        // when it said something last
-	asked    bool             // it has said Stop
+	attached *attachment      // its current stream, or nil
+	doors    connection.Doors // addresses at which it accepts connections
+	heardAt  time.Time        // time of its last message
+	asked    bool             // it has sent Stop
 
-	missed   time.Time          // since when it is silent; zero: it is not
-	askAt    time.Time          // when it is next asked whether the job is over, see askOver
-	askPause time.Duration      // after that
-	cutAt    time.Time          // since when the control stream is broken and may be made anew; zero: it is not
+	missed   time.Time          // time since which it is silent; zero: it is not
+	askAt    time.Time          // time of the next question whether the job is over, see askOver
+	askPause time.Duration      // interval to the question after that
+	cutAt    time.Time          // time at which the control stream broke, while the submitter may open another; zero: not broken
 	asking   context.CancelFunc // ends asking its machine whether it still runs
-	away     time.Duration      // how long the job goes on without it, beyond missFor
-	until    time.Time          // when the job has taken as long as it may; zero: never
+	away     time.Duration      // time that the job continues without it, beyond missFor
+	until    time.Time          // deadline of the job; zero: none
 	returns  bool               // it may come back as a new process
 	orphaned bool               // it is a new process without a log: the peers make the views
 
-	said    []*jobpb.FromPeer // all but output, from the first on: it may have to be repeated
-	sent    int               // how many of them are on their way
-	head    *jobpb.FromPeer   // offered to the writer
-	turn    int               // which process may send output next
-	refusal *jobpb.FromPeer   // the last word
+	said    []*jobpb.FromPeer // all messages except output, from the first: they may have to be repeated
+	sent    int               // how many of them have been sent
+	head    *jobpb.FromPeer   // message offered to the writer
+	turn    int               // index of the process that may send output next
+	refusal *jobpb.FromPeer   // last message of the job
 }
 
-// attach makes stream the one by which the job hears of its submitter and speaks to it.
+// attach makes stream the stream by which the job and its submitter communicate.
 func (j *job) attach(stream network.Stream, in pbio.Reader) {
 	a := &attachment{stream, make(chan *jobpb.FromPeer), j.pacePrinted, make(chan struct{})}
 	j.attached, j.heardAt = a, time.Now()
@@ -66,7 +66,7 @@ func (j *job) attach(stream network.Stream, in pbio.Reader) {
 	j.running.Go(a.write)                  // ends with out
 }
 
-// detach breaks the stream off, if there is one.
+// detach resets the current stream, if there is one.
 func (j *job) detach() {
 	if a := j.attached; a != nil {
 		a.stream.Reset()
@@ -75,7 +75,7 @@ func (j *job) detach() {
 	}
 }
 
-// leave says the job's last word, if there is one, and ends the stream in good order.
+// leave sends the job's last message, if there is one, and closes the stream cleanly.
 func (j *job) leave() {
 	a := j.attached
 	if a == nil {
@@ -94,11 +94,11 @@ func (j *job) leave() {
 	a.stream.Close()
 }
 
-// read turns what the submitter says into events, until the stream ends.
+// read turns the submitter's messages into events until the stream ends.
 func (j *job) read(a *attachment, in pbio.Reader) {
 	current := func(event func()) bool {
 		return j.do(func() {
-			if a == j.attached { // else the submitter has another one by now
+			if a == j.attached { // otherwise the submitter has opened another stream
 				event()
 			}
 		})
@@ -106,7 +106,7 @@ func (j *job) read(a *attachment, in pbio.Reader) {
 	for {
 		m := &jobpb.ToPeer{}
 		if err := in.ReadMsg(m); err != nil {
-			if errors.Is(err, io.EOF) && !errors.Is(err, network.ErrReset) { // the stream, and not its connection
+			if errors.Is(err, io.EOF) && !errors.Is(err, network.ErrReset) { // the stream has ended, its connection has not
 				err = errClosed
 			}
 			current(func() { j.broke(fmt.Errorf("control stream: %w", err)) })
@@ -118,8 +118,8 @@ func (j *job) read(a *attachment, in pbio.Reader) {
 	}
 }
 
-// write sends what the job says, until out is closed. After an error, which the
-// reader notices, it only drains.
+// write sends the job's messages until out is closed. After an error it resets the stream, which the reader
+// notices, and only drains out.
 func (a *attachment) write() {
 	defer close(a.written)
 	w := jobpb.NewWriter(a.stream)
@@ -137,12 +137,12 @@ func (a *attachment) write() {
 	}
 }
 
-// broke handles the end of the stream. One that the submitter has ended for good ends the
-// job here. Where the submitter had been silent before, it is the link that has broken, and the
-// submitter may come back. So it may when the stream was ended by neither side, unless its
-// machine says that it does not run any more, or the detector finds it silent; then one that
-// has a home may still come back as a new process. Else it has ended, or has given this peer up.
-// Between staging and the beginning, which is short, none is waited for.
+// broke handles the end of the control stream. The job ends here if the submitter has ended the stream with
+// the code Left. If the submitter had been silent before, the link has broken, and the submitter may
+// reconnect. It may also reconnect if neither side ended the stream, unless its machine reports that it no
+// longer runs, or the detector finds it silent. Even then, a submitter that keeps a home may come back as a
+// new process. In all other cases the submitter has ended, or has given this peer up. Between staging and
+// Begin, which is short, the job does not wait for a submitter that is lost.
 func (j *job) broke(reason error) {
 	last := j.attached.stream.Conn().RemoteMultiaddr()
 	ended, ok := errors.AsType[*network.StreamError](reason)
@@ -161,20 +161,20 @@ func (j *job) broke(reason error) {
 		j.cutAt = time.Now()
 		var ctx context.Context
 		ctx, j.asking = context.WithCancel(j.ctx)
-		j.running.Go(func() { j.askAfter(ctx, last, reason) }) // ends when the submitter is back, and with the job
+		j.running.Go(func() { j.askAfter(ctx, last, reason) }) // ends when the submitter is back, or with the job
 	}
 }
 
 var errClosed = errors.New("closed")
 
-// preparing reports whether the job is staged for its beginning: what was said until then can
-// be repeated.
+// preparing reports whether the job has not started yet. The submitter can then repeat all earlier
+// messages.
 func (j *job) preparing() bool {
 	return !j.joining && (j.state == Staging || j.state == Staged)
 }
 
-// lose handles the loss of a submitter that may come back only if it was cut off, or can go
-// on as a new process.
+// lose handles the loss of a submitter. The job continues only if the submitter was silent before, or if it
+// may come back as a new process.
 func (j *job) lose(reason error) {
 	j.stopAsking()
 	silent := !j.missed.IsZero() && j.keys != nil
@@ -186,26 +186,26 @@ func (j *job) lose(reason error) {
 	j.detach()
 }
 
-// askAfter asks the submitter's machine whether it still runs, until it is back.
+// askAfter asks the submitter's machine whether the submitter still runs, until it is back.
 func (j *job) askAfter(ctx context.Context, last ma.Multiaddr, reason error) {
 	if j.doors.AwaitRefused(ctx, last, j.service.host.Peerstore().Addrs(j.submitter)) {
 		j.do(func() {
-			if ctx.Err() == nil { // else it is back
+			if ctx.Err() == nil { // otherwise it is back
 				j.lose(reason)
 			}
 		})
 	}
 }
 
-// knock finds out where the submitter takes connections while it runs.
+// knock finds out at which addresses the submitter accepts connections while it runs.
 func (j *job) knock() {
 	if j.submitter != j.service.host.ID() {
 		j.running.Go(func() { j.doors.Knock(j.ctx, j.service.host, j.submitter) }) // ends within 3 s
 	}
 }
 
-// giveWay ends a job that has not begun, as its submitter brings it once more. Whether this peer
-// waits for the submitter to come back, or has yet to notice that it was cut off.
+// giveWay ends a job that has not begun, because its submitter brings it again. This peer may still wait
+// for the submitter to reconnect, or may not have noticed that the connection was cut.
 func (j *job) giveWay() {
 	if j.keys == nil {
 		j.end(errBroughtAgain)
@@ -221,20 +221,20 @@ func (j *job) stopAsking() {
 	}
 }
 
-// awaitCut gives up a submitter that has been cut off for longer than it is tolerated, should
-// nobody else say so.
+// awaitCut gives up a submitter that has been disconnected for longer than the job tolerates, if nothing
+// else has reported its failure.
 func (j *job) awaitCut() {
 	if !j.cutAt.IsZero() && time.Since(j.cutAt) > j.hang+missFor {
 		j.lose(errSubmitterFailed)
 	}
 }
 
-// maxAskPause bounds the time between two questions whether the job is over.
+// maxAskPause bounds the interval between two questions whether the job is over.
 const maxAskPause = time.Minute
 
-// askOver asks a submitter that is connected, and was out of reach, whether it has ended the job or
-// goes on without this peer: what it said then has not arrived. One that is a new process, or has yet
-// to come back to the job, does not say so, and is asked less and less often.
+// askOver asks a submitter that was out of reach, and is connected again, whether it has ended the job or
+// continues without this peer. What it announced in between has not arrived here. A submitter that is a new
+// process, or has yet to reattach to the job, cannot answer that, so askOver asks at increasing intervals.
 func (j *job) askOver() {
 	if j.cutAt.IsZero() && j.missed.IsZero() || j.orphaned {
 		j.askPause = 0
@@ -254,7 +254,7 @@ func (j *job) askOver() {
 
 var errOver = errors.New("the submitter has ended this peer's part of the job")
 
-// resume brings a submitter back to its job.
+// resume reconnects a submitter to its job.
 func (s *Service) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) {
 	j, ok := s.lookup(m.Job)
 	err := errors.New("no such job here")
@@ -267,7 +267,7 @@ func (s *Service) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume)
 		if ok {
 			err = answer
 		}
-		if err == nil && !m.Anew { // who was there before it is to hear that it is replaced
+		if err == nil && !m.Anew { // its older connections stay, so that the replaced process learns of that
 			s.dropBefore(missed, stream.Conn())
 		}
 	}
@@ -281,8 +281,8 @@ func (s *Service) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume)
 
 var errReplaced = errors.New("another process of the submitter goes on with the job")
 
-// dropBefore closes the connections to a peer that were there before it was missed, but
-// one. What is sent on them would wait for TCP to try again.
+// dropBefore closes the connections to a peer that were opened before the peer was missed, except one. Data
+// sent on them would wait for a TCP retransmission.
 func (s *Service) dropBefore(missed time.Time, but network.Conn) {
 	for _, c := range s.host.Network().ConnsToPeer(but.RemotePeer()) {
 		if c.ID() != but.ID() && c.Stat().Opened.Before(missed) {
@@ -291,12 +291,12 @@ func (s *Service) dropBefore(missed time.Time, but network.Conn) {
 	}
 }
 
-// resume makes stream the submitter's, which has heard so much of what was said.
+// resume makes stream the submitter's stream. m tells how many messages the submitter has received.
 func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) error {
 	switch {
 	case j.ended != nil || j.keys == nil && !j.preparing() && !m.Anew:
 		return errors.New("the job is not under way")
-	case j.orphaned && !m.Anew: // it would ask those who agree on views, of whom it is one, for what is known better here
+	case j.orphaned && !m.Anew: // an old process, still in the view group, would propose changes from outdated knowledge
 		return errReplaced
 	case m.Heard > uint64(len(j.said)):
 		return fmt.Errorf("%d messages heard of %d", m.Heard, len(j.said))
@@ -311,7 +311,7 @@ func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) err
 	}
 	j.stopAsking()
 	if !m.Anew && !j.failed[j.submitter] {
-		j.missed = time.Time{} // it was taken for gone, and nobody has found it silent
+		j.missed = time.Time{} // it was presumed dead, and the detector has not found it silent
 	}
 	j.detach()
 	j.attach(stream, in)

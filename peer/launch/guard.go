@@ -14,42 +14,43 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
-// How often the guard looks. What it costs the owner is bounded: the longer a look takes,
-// the longer it is until the next.
+// Intervals of the guard's measurements. They bound the cost to the owner: the longer a measurement takes,
+// the later the next one follows.
 const (
-	countEvery  = 500 * time.Millisecond // what processes have
-	memoryEvery = 20 * time.Millisecond  // their memory, where the kernel does not hold it
-	walkEvery   = 10 * time.Second       // what they have on disk, although nobody seems to have written
+	countEvery  = 500 * time.Millisecond // counters of the processes
+	memoryEvery = 20 * time.Millisecond  // memory, where the kernel does not limit it
+	walkEvery   = 10 * time.Second       // disk usage, even if nothing seems to have been written
 
-	idleShare   = 20 // times as long as a look takes, until the next one of its own accord
-	urgentShare = 4  // until the next, when somebody may have exceeded a limit
+	idleShare   = 20 // pause before a routine measurement, as a multiple of the time that the last one took
+	urgentShare = 4  // likewise, when a process may have exceeded a limit
 )
 
-// A guard ends processes of a job that have more than is granted.
+// A guard ends processes of a job that exceed their grant.
 //
-// Nobody can exceed the limit of disk before as much has been written, by whomever, as he had left:
-// until then nobody looks who has. Then all processes of the job stand still until it is known (halt.go),
-// so that none hides a file from who looks for it, and none writes on meanwhile. Nobody is ended for what he
-// seemed to have on disk while he ran: a file that is moved is seen twice, or not at all.
+// A process can only exceed its disk limit after as many bytes were written on the disk, by any program, as
+// that process had left. Until then the guard measures no files. Then it stops all processes of the job
+// until the measurement is complete (halt.go), so that no process can hide a file or write meanwhile. The
+// guard ends no process for a measurement made while the processes ran: a file that is moved then may be
+// counted twice, or not at all.
 type guard struct {
 	job    *job
 	meters []*meter
-	census supervisor.Census // of processes that have no groups
+	census supervisor.Census // of processes that have no control groups
 
-	free    int64 // on the disk, when that was asked last
-	room    int64 // what may be written until it is measured who has
-	written bool  // something was, since then
-	program int64 // bytes that the program has on disk
-	least   int64 // bytes that a name counts there at least
-	hasty   bool  // that was not found out to the end, as too much was written meanwhile
+	free    int64 // free bytes on the disk at the last check
+	room    int64 // bytes that may be written before the next measurement
+	written bool  // something was written since the last measurement
+	program int64 // bytes of the program on disk
+	least   int64 // minimum bytes that a directory entry counts
+	hasty   bool  // the last measurement stopped early, since too much was written meanwhile
 
-	count, memory, walk time.Time // when to look again
-	urgent              time.Time // when the disk may be measured again, if somebody may have too much
-	wentOn              time.Time // when all went on last that had stood
-	late                time.Time // when to look for those that were being made meanwhile; zero: nobody is late
+	count, memory, walk time.Time // times of the next measurements
+	urgent              time.Time // earliest next measurement of the disk, if a process may exceed its limit
+	wentOn              time.Time // time at which the processes were last resumed
+	late                time.Time // time to look for processes that were being created during the last halt; zero: none
 }
 
-// A meter measures what one process has, and all that it has started.
+// A meter measures what one process, with its descendants, uses.
 type meter struct {
 	process *process
 	folder  string
@@ -57,11 +58,11 @@ type meter struct {
 	began   time.Time
 	usage   limits.Usage
 	named   int64           // bytes on disk of files that have names
-	unseen  int64           // bytes of usage.Memory that a hasty look overlooks
-	before  int64           // bytes of usage.Disk the last time that it did not stand for sure, in this halt
-	over    bool            // it has too much, and is to be killed
-	still   *proc.Stillness // while it is to stand still
-	roused  bool            // somebody was woken in the last round
+	unseen  int64           // bytes of usage.Memory that a quick measurement overlooks
+	before  int64           // bytes of usage.Disk at the last measurement in this halt during which it may have run
+	over    bool            // it exceeds a limit and is being killed
+	still   *proc.Stillness // tracks whether it has stopped, during a halt
+	roused  bool            // another process resumed one of its processes in the last round
 }
 
 // run ends processes that exceed their grants, until the job ends.
@@ -92,18 +93,18 @@ func newGuard(j *job, instances []*instance) *guard {
 	return g
 }
 
-// add makes the guard measure a process that was added to the job, in place of an earlier one that was dropped
-// and had the same folder.
+// add makes the guard measure an added process. It replaces the meter of an earlier, dropped process with
+// the same folder.
 func (g *guard) add(m *meter) {
 	g.meters = append(slices.DeleteFunc(g.meters, func(before *meter) bool { return before.folder == m.folder }), m)
-	g.written, g.count = true, time.Time{} // it has its input files on disk
+	g.written, g.count = true, time.Time{} // its input files are on disk
 }
 
 func newMeter(p *process, i *instance) *meter {
 	return &meter{process: p, live: i, folder: p.job.folder.Process(p.id), began: time.Now()}
 }
 
-// pause returns how long nothing needs to be looked at.
+// pause returns the time until the next measurement is due.
 func (g *guard) pause() time.Duration {
 	switch {
 	case g.room <= 0:
@@ -115,7 +116,7 @@ func (g *guard) pause() time.Duration {
 	}
 }
 
-// due returns how long nothing needs to be looked at if so many bytes may be written meanwhile.
+// due returns the time until the next measurement is due if room bytes may be written meanwhile.
 func (g *guard) due(room int64) time.Duration {
 	next := min(time.Until(g.count), limits.Pause(room))
 	if g.watchesMemory() {
@@ -124,7 +125,7 @@ func (g *guard) due(room int64) time.Duration {
 	return next
 }
 
-// look looks at what is due.
+// look makes the measurements that are due.
 func (g *guard) look() {
 	g.raise()
 	if g.spend(); g.room > 0 {
@@ -138,7 +139,7 @@ func (g *guard) look() {
 	g.letGoOn()
 }
 
-// spend takes note of what has been written.
+// spend subtracts the bytes that were written from the room that is left.
 func (g *guard) spend() {
 	free := g.freeBytes()
 	g.written = g.written || free < g.free
@@ -146,7 +147,7 @@ func (g *guard) spend() {
 	g.free = free
 }
 
-// watch looks at what is due, and with disk at what is on disk, too.
+// watch makes the measurements that are due; with disk, it includes disk usage.
 func (g *guard) watch(disk bool) {
 	switch now := time.Now(); {
 	case !now.Before(g.count):
@@ -156,17 +157,17 @@ func (g *guard) watch(disk bool) {
 	}
 }
 
-// limitsDisk reports whether there is a limit of disk.
+// limitsDisk reports whether there is a disk limit.
 func (g *guard) limitsDisk() bool { return g.job.grant.Slot.Disk+g.job.grant.Job.Disk > 0 }
 
-// watchesMemory reports whether there is a limit of memory that the kernel does not hold.
+// watchesMemory reports whether there is a memory limit that the kernel does not enforce.
 func (g *guard) watchesMemory() bool {
 	grant := g.job.grant
 	return grant.Slot.Memory+grant.Job.Memory > 0 && g.job.service.groups.Missing(cgroup.Memory) != nil
 }
 
-// measure measures all processes while they run, and ends those that have too much of what is not on disk.
-// It returns how many bytes are left there for that one that seems to have least left.
+// measure measures all processes while they run, and ends those that exceed a limit other than disk. It
+// returns the bytes of disk that remain to the process with the least left, according to this measurement.
 func (g *guard) measure(disk bool) (left int64) {
 	failed := g.survey(disk)
 	if left = g.enforce(notKnown); len(failed) > 0 || g.hasty {
@@ -175,7 +176,7 @@ func (g *guard) measure(disk bool) (left int64) {
 	return left
 }
 
-// survey finds out what all processes have, as far as it can.
+// survey measures all processes, as far as possible.
 func (g *guard) survey(disk bool) (failed map[*meter]error) {
 	begun := time.Now()
 	failed = make(map[*meter]error)
@@ -199,10 +200,10 @@ func (g *guard) survey(disk bool) (failed map[*meter]error) {
 	return failed
 }
 
-// measureFolders finds out what is in all folders.
+// measureFolders measures the disk usage of all folders.
 func (g *guard) measureFolders(failed map[*meter]error) {
 	g.written, g.hasty = false, false
-	most := g.leastDisk() + g.leastDisk()/4 // to say how much was used, if it is little more
+	most := g.leastDisk() + g.leastDisk()/4 // measures slightly above the limit, to report how much was used
 	ruler := scratch.Ruler{Least: g.least, Most: most, Pause: g.between}
 	g.program, _ = scratch.Measure(g.job.folder.Program(), ruler)
 	for _, m := range g.meters {
@@ -213,11 +214,12 @@ func (g *guard) measureFolders(failed map[*meter]error) {
 	}
 }
 
-// leastDisk is the least limit of disk.
+// leastDisk returns the smallest disk limit.
 func (g *guard) leastDisk() int64 { return limits.Min(g.job.grant.Slot, g.job.grant.Job).Disk }
 
-// between is called while files are measured, which may take long. All other limits are watched. Nobody goes on
-// measuring while the job runs and has written as much as it may have at most: it is to stand first.
+// between is called during the measurement of files, which may take long. It checks all other limits. While
+// the job runs, it aborts the measurement once the job may have reached its disk limit, since the processes
+// must then be stopped first.
 func (g *guard) between() error {
 	g.watch(false)
 	may := min(g.room, g.leastDisk())
@@ -232,7 +234,7 @@ var errHasty = errors.New("too much is written meanwhile")
 
 func (g *guard) freeBytes() int64 { return proc.FreeBytes(string(g.job.folder), g.least) }
 
-// soon is when to count again at the latest.
+// soon returns the time until the counters must be read again.
 func (g *guard) soon() time.Duration {
 	next := countEvery
 	for _, m := range g.meters {
@@ -247,7 +249,8 @@ func (g *guard) soon() time.Duration {
 
 func after(d time.Duration) time.Time { return time.Now().Add(d) }
 
-// measureOne measures one process, which may have ended: its files stay until they are collected.
+// measureOne measures one process. A process that has ended still counts: its files stay until they are
+// collected.
 func (g *guard) measureOne(m *meter, pids []int, disk bool) (err error) {
 	u := limits.Usage{Disk: m.usage.Disk}
 	defer func() { m.usage = u }()
@@ -275,7 +278,7 @@ func (g *guard) measureOne(m *meter, pids []int, disk bool) (err error) {
 	return err
 }
 
-// ask has the control group of a process tell what it knows better.
+// ask replaces values of u with those of the process's control group where the group is more precise.
 func (g *guard) ask(group *cgroup.Group, u *limits.Usage) {
 	known, groups := group.Usage(), g.job.service.groups
 	if groups.Missing(cgroup.Memory) == nil {
@@ -289,17 +292,17 @@ func (g *guard) ask(group *cgroup.Group, u *limits.Usage) {
 	}
 }
 
-// notKnown: what a running process has on disk is certain to be at least nothing.
+// notKnown returns the bytes that a running process certainly has on disk, which is none.
 func notKnown(*meter) int64 { return 0 }
 
-// measured: once all have stood, what was measured is certain.
+// measured returns the measured bytes on disk, which are certain once all processes have stopped.
 func measured(m *meter) int64 { return m.usage.Disk }
 
-// leastRoom is what is left, in bytes, to one who has exactly his limit: no file grows by less.
+// leastRoom is the room, in bytes, of a process exactly at its limit: no file grows by less.
 const leastRoom = 4 << 10
 
-// enforce ends who has too much, on disk only what he has there for certain. It returns how many bytes are left
-// there for that one that has least left, as far as is known.
+// enforce ends the processes that exceed a limit. For disk it only counts the bytes that certain returns.
+// It returns the bytes of disk that remain to the process with the least left, as far as is known.
 func (g *guard) enforce(certain func(*meter) int64) (left int64) {
 	left = math.MaxInt64
 	remains := func(l limits.Limits, u limits.Usage) {
@@ -339,7 +342,7 @@ func (g *guard) enforce(certain func(*meter) int64) (left int64) {
 	return left
 }
 
-// processes returns those of each meter: the program and what it has started. One that has
+// processes returns the process IDs of each meter: the program and its descendants. A process that has
 // ended has none.
 func (g *guard) processes() map[*meter][]int {
 	all, live := make(map[*meter][]int), []*instance(nil)

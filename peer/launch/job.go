@@ -26,8 +26,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A job is this peer's part of a job. The goroutine that calls run owns all
-// that is not said to be fixed; others reach it through do and query.
+// A job is this peer's part of a job. The goroutine that runs run owns all fields that are not marked as
+// fixed. Other goroutines reach them through do and query.
 type job struct {
 	admission          // fixed
 	progress  progress // of staging
@@ -40,61 +40,61 @@ type job struct {
 	ctx     context.Context // ends with the job
 	cancel  context.CancelFunc
 	events  chan func()
-	done    chan struct{}  // closed when no event is taken any more
+	done    chan struct{}  // closed when the job accepts no more events
 	running sync.WaitGroup // goroutines that end with ctx, done or their process
-	working sync.WaitGroup // goroutines that still make something: files, processes
+	working sync.WaitGroup // goroutines that still create files or processes
 
 	state     State                        // written under service.mu
-	partners  map[p2ppeer.ID]time.Duration // whom it needs, and how long each may be silent; under service.mu
-	begun     bool                         // mpj.Init has returned, or may
-	onlyKeeps bool                         // nothing runs here any more; what was printed waits for the submitter
-	weighAt   time.Time                    // when what it keeps is measured again; zero: it has no slots to give back, or it is being measured
-	ran       bool                         // its processes have been started, and it stands in the journal
-	stagedAt  time.Time                    // since when everything is here
-	restsAt   time.Time                    // since when all its processes here have ended; zero: some run
+	partners  map[p2ppeer.ID]time.Duration // peers that the job needs, and how long each may be silent; under service.mu
+	begun     bool                         // mpj.Init has returned, or may return
+	onlyKeeps bool                         // all processes have ended; their output waits for the submitter
+	weighAt   time.Time                    // next measurement of what the job keeps; zero: no slots to release, or one is running
+	ran       bool                         // its processes were started, and the journal has an entry
+	stagedAt  time.Time                    // time at which staging completed
+	restsAt   time.Time                    // time at which the last process here ended; zero while any runs
 	leaving   bool                         // the owner takes the machine back, see HandOver
-	empty     time.Time                    // since when none of its processes here is in the view, while it leaves
-	stopBy    time.Time                    // when the owner wants it to be gone, see Stop; zero: he has not said so
-	cut       error                        // why its processes were ended for the owner, or nil
-	pausedAt  time.Time                    // since when the owner needs the machine, see Pause; zero: he does not; written under service.mu
-	stands    atomic.Bool                  // its processes are to stand still for that
-	saidStand bool                         // the submitter has been told so
-	ended     error                        // why the job is over, or nil
+	empty     time.Time                    // time since which the view contains none of its processes here, while it leaves
+	stopBy    time.Time                    // deadline that the owner has set for its end, see Stop; zero: none
+	cut       error                        // why the owner's decision ended its processes, or nil
+	pausedAt  time.Time                    // time since which the owner needs the machine, see Pause; zero: not needed; written under service.mu
+	stands    atomic.Bool                  // its processes are to be suspended for the owner
+	saidStand bool                         // the submitter has been told that they are suspended
+	ended     error                        // why the job ended, or nil
 
 	grant   limits.Grant  // fixed
 	upload  pacer         // fixed
 	group   *cgroup.Group // nil: none
-	halting atomic.Int32  // what its processes do for the guard
+	halting atomic.Int32  // whether its processes are stopped for the guard
 	folder  scratch.Job
 	local   map[view.Process]*process
-	letGo   map[view.Process]reservation.Key // processes that were added and are being ended: see add.go
-	metered chan *meter                      // of added processes, for the guard
-	serving []func()                         // stop offering files
-	unshare func()                           // permanently stops offering the files that the job's other peers may have
+	letGo   map[view.Process]reservation.Key // added processes that are being ended, see add.go
+	metered chan *meter                      // meters of added processes, for the guard
+	serving []func()                         // functions that end serving files
+	unshare func()                           // permanently stops serving files to the job's other peers
 
 	members      membership
-	places       [][2]int // machine and cluster of each rank, once they have begun
-	heal         bool     // replicas that are lost are replaced
+	places       [][2]int // machine and cluster of each rank, set by Begin
+	heal         bool     // lost replicas are replaced
 	view         view.View
-	ahead        view.View             // newer, with a process that is not in the membership table yet; epoch 0: none
-	views        *viewgroup.Group      // nil: the submitter alone makes them
-	changes      []viewgroup.Committed // all that were agreed on, for a submitter without a log of them
-	adrift       time.Time             // since when this peer is cut off from the majority of those who agree on views; zero: it is not
+	ahead        view.View             // newer view whose joining process is not in the membership table yet; epoch 0: none
+	views        *viewgroup.Group      // nil: the submitter alone makes the views
+	changes      []viewgroup.Committed // all committed changes, for a submitter that has lost its log of them
+	adrift       time.Time             // time since which the view group's majority is out of reach; zero: it is not
 	detector     *faultdetect.Group
-	watchers     uint32              // generation of the detector's group
-	hang         time.Duration       // how long a peer may be silent, by the detector
-	reportsUntil time.Time           // how long the job reports its presence after its start
-	failed       map[p2ppeer.ID]bool // says the detector, of those in its group
+	watchers     uint32              // generation of the fault detector's group
+	hang         time.Duration       // tolerated silence of a peer, for the detector
+	reportsUntil time.Time           // end of the time in which the job reports its presence after it has started
+	failed       map[p2ppeer.ID]bool // verdicts of the fault detector on the members of its group
 	alive        aliveCheck          // of the programs
 	watching     aliveCheck          // of their supervisors
-	own          *proc.Turns         // what this peer had of the processors when somebody was last late; nil: nobody is
+	own          *proc.Turns         // processor time of this peer when a process was last late; nil: none is late
 
 	submitterSide
 	ways
 }
 
-// do hands the owner an event and returns once it is being handled. It is false
-// when the job is over.
+// do passes an event to the job's goroutine, and returns once that goroutine handles it. It returns false
+// if the job has ended.
 func (j *job) do(event func()) bool {
 	select {
 	case j.events <- event:
@@ -104,7 +104,7 @@ func (j *job) do(event func()) bool {
 	}
 }
 
-// query asks the owner of a job, and returns what it answers. It is not ok when the job is over.
+// query runs ask on the job's goroutine and returns the answer. It returns false if the job has ended.
 func query[T any](j *job, ask func() T) (answer T, ok bool) {
 	answered := make(chan T, 1)
 	if !j.do(func() { answered <- ask() }) {
@@ -113,8 +113,8 @@ func query[T any](j *job, ask func() T) (answer T, ok bool) {
 	return <-answered, true
 }
 
-// run is the job from its admission to its end. It closes the stream, and those by
-// which the submitter comes back.
+// run runs the job from its admission to its end. It closes the given stream, and the streams by which the
+// submitter reconnects.
 func (j *job) run(stream network.Stream, in pbio.Reader) {
 	j.log.Info().Stringer("signed_by", j.submitter).Str("class", string(j.decision.Class)).
 		Str("name", j.spec.Name).Str("kind", string(j.decision.Kind)).Str("digest", j.program.Digest).Str("signed", j.signed).
@@ -126,7 +126,7 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 	go j.stage()
 	j.loop()
 	if !j.asked && j.refusal == nil {
-		j.detach() // nobody is to wait for more; the writer may be stuck
+		j.detach() // the writer may be stuck, and no message is left to wait for
 	}
 	j.cleanUp()
 	if j.asked {
@@ -145,18 +145,18 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 }
 
 const (
-	// tickPeriod is how often the job looks at the clock, and asks its supervisors whether they
-	// are alive.
+	// tickPeriod is the interval between two calls of tick, which also checks whether the supervisors are
+	// alive.
 	tickPeriod = time.Second
-	// reportPeriod is how often the job tells the submitter that this peer is there, until its fault
-	// detector watches it.
+	// reportPeriod is the interval at which the job tells the submitter that this peer is present, until
+	// the submitter's fault detector watches this peer.
 	reportPeriod = 250 * time.Millisecond
-	// reportsFor is how long the job does so after it has joined the fault detector's group: for longer
-	// than the submitter waits for these reports (startWindow of package job).
+	// reportsFor is how long these reports continue after the job has joined the fault detector's group. It
+	// is longer than the submitter waits for them (startWindow of package job).
 	reportsFor = 10 * time.Second
 )
 
-// loop handles events until the job is over.
+// loop handles events until the job ends.
 func (j *job) loop() {
 	tick := time.NewTicker(tickPeriod)
 	defer tick.Stop()
@@ -190,7 +190,7 @@ func (j *job) loop() {
 	close(j.done)
 }
 
-// end makes the job be over; the first reason stays.
+// end marks the job as ended. Only the first reason counts.
 func (j *job) end(reason error) {
 	if j.ended == nil {
 		j.ended = reason
@@ -198,7 +198,7 @@ func (j *job) end(reason error) {
 	}
 }
 
-// refuse ends the job with a last message that tells the submitter why.
+// refuse ends the job with a last message that tells the submitter the reason.
 func (j *job) refuse(m *jobpb.FromPeer, reason error) {
 	if j.ended == nil {
 		j.refusal = m
@@ -221,13 +221,13 @@ func (j *job) say(m *jobpb.FromPeer) {
 	j.said = append(j.said, m)
 }
 
-// maxSaid bounds what a submitter can have a peer keep, in messages: each of its
-// processes says a few things, it tells for hours that it stages, and of each peer at most one for each time that the group
-// of the detector begins anew.
+// maxSaid bounds the messages that this peer keeps for a submitter. Each process causes a few. Further
+// messages report progress during hours of staging, and at most one failure of each peer per generation of
+// the detector's group.
 const maxSaid = 1 << 18
 
-// hear handles one message of the submitter, which may come in any order; only
-// the right one is obeyed.
+// hear handles one message of the submitter. Messages may arrive in any order; hear acts only on those that
+// fit the state of the job.
 func (j *job) hear(m *jobpb.ToPeer) {
 	var err error
 	j.heardAt = time.Now()
@@ -287,7 +287,7 @@ func (j *job) hear(m *jobpb.ToPeer) {
 	}
 }
 
-// inOrder says whether the job is in a state in which m means something.
+// inOrder returns an error unless the job is in one of the given states.
 func (j *job) inOrder(m *jobpb.ToPeer, states ...State) error {
 	if slices.Contains(states, j.state) {
 		return nil
@@ -295,10 +295,10 @@ func (j *job) inOrder(m *jobpb.ToPeer, states ...State) error {
 	return errOrder(m.Body)
 }
 
-// errOrder says that a message came at a time when it means nothing.
+// errOrder returns the error for a message that does not fit the state of the job.
 func errOrder(m any) error { return fmt.Errorf("%T out of order", m) }
 
-// tick lets a second pass.
+// tick runs the periodic checks of the job, once per tickPeriod.
 func (j *job) tick() {
 	j.awaitCut()
 	j.askOver()
@@ -319,8 +319,8 @@ func (j *job) tick() {
 	}
 }
 
-// begin completes the membership table and lets mpj.Init return in every
-// process here; where ways are to be explained, once they are known.
+// begin completes the membership table and lets mpj.Init return in every process here. If the submitter
+// wants the paths explained, mpj.Init returns only after they have been probed.
 func (j *job) begin(m *jobpb.Begin) error {
 	if j.keys != nil {
 		return nil
@@ -339,7 +339,7 @@ func (j *job) begin(m *jobpb.Begin) error {
 	for _, p := range m.Places {
 		j.places = append(j.places, [2]int{int(p.GetMachine()), int(p.GetCluster())})
 	}
-	if !j.doors.Known(j.service.host, j.submitter) { // since it brought the job
+	if !j.doors.Known(j.service.host, j.submitter) { // since the submitter brought the job
 		j.knock()
 	}
 	if !j.explain {
@@ -359,7 +359,7 @@ func (j *job) release() {
 	}
 }
 
-// cleanUp leaves nothing of the job on this peer.
+// cleanUp removes everything of the job from this peer.
 func (j *job) cleanUp() {
 	j.cancel()
 	j.working.Wait()
@@ -400,7 +400,7 @@ func (j *job) cleanUp() {
 	}
 }
 
-// slots returns the keys of all slots that the job has here.
+// slots returns the keys of all slots that the job holds here.
 func (j *job) slots() []reservation.Key {
 	keys := []reservation.Key{j.key}
 	for _, p := range j.local {

@@ -15,18 +15,18 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A letter is a message on its way to a process.
+// A letter is a message to a process, waiting to be sent.
 type letter struct {
 	message    proclink.Message
 	descriptor *os.File // or nil
 }
 
-// maxLetters bounds those that wait for a process. There is one for each
-// channel, so one that leaves so many unread never reads. Of the views, which are of the size
-// of the job, only the latest waits: each says all that those before have said.
+// maxLetters bounds the messages that wait for a process. There is one for each channel, so a process that
+// leaves this many unread never reads. Views are as large as the job, so only the latest one waits. It
+// contains everything that the earlier ones stated.
 const maxLetters = 4096
 
-// listen turns what the process says into events, until its line ends.
+// listen turns the process's messages into events until its control socket closes.
 func (p *process) listen(heard chan<- struct{}) {
 	defer p.job.running.Done()
 	defer close(heard)
@@ -35,7 +35,7 @@ func (p *process) listen(heard chan<- struct{}) {
 	for {
 		m, f, err := p.live.line.Receive()
 		if f != nil {
-			f.Close() // processes have none to give
+			f.Close() // processes have no descriptors to hand over
 		}
 		var broken *net.OpError
 		switch {
@@ -44,7 +44,7 @@ func (p *process) listen(heard chan<- struct{}) {
 				return
 			}
 			continue
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &broken): // closed, by either side
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &broken): // closed by either side
 		default:
 			p.job.do(func() { p.babbles(err) })
 		}
@@ -52,22 +52,23 @@ func (p *process) listen(heard chan<- struct{}) {
 	}
 }
 
-// A process that talks without end waits for its peer, which has better things to do than to read: at
-// a few per cent of a processor.
+// Bounds on the rate at which this peer reads the messages of a process. Reading at this rate costs a few
+// percent of a processor; a process that sends faster has to wait.
 const (
 	linePace  = 4 << 20 // bytes a second
-	leastSaid = 1 << 10 // that a message counts as, however short
+	leastSaid = 1 << 10 // minimum cost of a message, however short
 )
 
-// newLinePace returns what holds a process of a job of n ranks, which opens a channel to each, maybe all at once.
+// newLinePace returns the rate limiter for a process of a job of n ranks. The burst allows the process to
+// open a channel to every rank at once.
 func newLinePace(n int) pacer {
 	return pacer{rate.NewLimiter(linePace, linePace+n*leastSaid)}
 }
 
-// babbles ends a process that does not keep to the protocol of its line.
+// babbles ends a process that violates the protocol of the control socket.
 func (p *process) babbles(err error) { p.end("broke the protocol of its line: " + err.Error()) }
 
-// deliver sends letters until the process ends.
+// deliver sends the queued messages until the process ends.
 func (p *process) deliver() {
 	defer p.job.running.Done()
 	for {
@@ -76,7 +77,7 @@ func (p *process) deliver() {
 			if l.message.Type == proclink.Update {
 				l.message.View = p.unread.Swap(nil)
 			}
-			p.live.line.Send(l.message, l.descriptor) // an error means that the process is gone
+			p.live.line.Send(l.message, l.descriptor) // an error means that the process has ended
 			l.drop()
 		case <-p.ctx.Done():
 			for len(p.toLine) > 0 {
@@ -87,15 +88,15 @@ func (p *process) deliver() {
 	}
 }
 
-// drop closes the letter's descriptor.
+// drop closes the message's descriptor.
 func (l letter) drop() {
 	if l.descriptor != nil {
 		l.descriptor.Close()
 	}
 }
 
-// tell sends the process a message, and hands over the descriptor. It waits for
-// the process's hello, before which it would not be understood.
+// tell queues a message to the process, and hands over the descriptor. Before the process has sent Hello it
+// would not understand the message, so tell keeps it until then.
 func (p *process) tell(m proclink.Message, descriptor *os.File) {
 	l := letter{m, descriptor}
 	switch {
@@ -113,8 +114,8 @@ func (p *process) tell(m proclink.Message, descriptor *os.File) {
 	}
 }
 
-// begin lets the process leave mpj.Init, if the process has called it and the job has begun. A process that was
-// added later must also be in the view.
+// begin lets the process leave mpj.Init, if the process has called it and the job has begun. A process that
+// was added later must also be in the view.
 func (p *process) begin() {
 	v := p.job.view
 	if !p.initialized || !p.job.begun || p.begun || p.added && v.State(p.id) == view.Vacant {
@@ -164,24 +165,24 @@ func (j *job) hearProcess(p *process, m proclink.Message) {
 			return
 		}
 		p.finalized, p.sums, p.summed = true, m.Sums, m.Summed
-		j.alive.Forget(p.id) // it may take its time to exit
+		j.alive.Forget(p.id) // it may take long to exit
 		p.fed()
 		j.say(finalized(p.id))
 		p.tell(proclink.Message{Type: proclink.Bye}, nil)
 	case m.Type == proclink.Abort && p.greeted && !p.aborted:
 		p.aborted = true
 		j.say(aborted(p.id, m.Code, m.Text))
-		p.end("has called Abort") // so that its output comes to an end
+		p.end("has called Abort") // so that its output ends
 	default:
 		p.babbles(fmt.Errorf("message %.20q out of order", m.Type))
 	}
 }
 
-// maxDiverged bounds what a process can say about messages that replicas have not
-// produced alike. The engine of an honest one says less.
+// maxDiverged bounds a process's reports of messages on which replicas differ. The engine of an honest
+// process sends fewer.
 const maxDiverged = 512
 
-// hearDiverged tells the submitter that replicas of a rank have not done the same.
+// hearDiverged reports to the submitter that replicas of a rank diverged.
 func (j *job) hearDiverged(p *process, d protection.Divergence) {
 	if p.diverged++; p.diverged > maxDiverged {
 		p.babbles(fmt.Errorf("more than %d divergences", maxDiverged))
@@ -195,8 +196,8 @@ func (j *job) hearDiverged(p *process, d protection.Divergence) {
 	j.say(diverged(p.id, d))
 }
 
-// hearUnkept tells the submitter that a process can bring no new replica up to date, for
-// good or for now.
+// hearUnkept reports to the submitter that a process cannot bring a new replica up to date, either
+// permanently or, if Lapsed, until the program's next checkpoint.
 func (j *job) hearUnkept(p *process, m proclink.Message) {
 	said := &p.unkept
 	if m.Lapsed {
@@ -211,31 +212,30 @@ func (j *job) hearUnkept(p *process, m proclink.Message) {
 		Bool("until a checkpoint", m.Lapsed).Msg("the process can bring no new replica up to date")
 }
 
-// maxAheads bounds how often a process is heard that says it is ahead of its master.
-// The engine of an honest one takes twice as long each time.
+// maxAheads bounds how many reports of a process that it is ahead of its master are handled. The engine of
+// an honest process doubles the interval each time.
 const maxAheads = 1024
 
-// hearAhead tells the submitter that a process is ahead of its rank's master.
+// hearAhead reports to the submitter that a process is ahead of its rank's master.
 func (j *job) hearAhead(p *process) {
 	if p.aheads++; p.aheads <= maxAheads {
 		j.say(ahead(p.id))
 	}
 }
 
-// maxStalls bounds how many reports of a process are handled, that its rank waits for other replicas or that it
-// lacks nothing any more.
+// maxStalls bounds how many reports of a process are handled that its rank waits for other replicas or that
+// it is up to date.
 const maxStalls = 4096
 
-// hearStalled tells the submitter that a process, a master, waits for other replicas of its rank.
+// hearStalled reports to the submitter that a master waits for other replicas of its rank.
 func (j *job) hearStalled(p *process) {
 	if p.stalls++; p.stalls <= maxStalls {
 		j.say(stalled(p.id))
 	}
 }
 
-// hearUpToDate passes the statement that a process, which is set aside, lacks nothing any more to the
-// submitter. It drops repeated statements, and those about another epoch than the one in which the process was
-// set aside.
+// hearUpToDate reports to the submitter that a process, which the view has set aside, is up to date. It
+// drops repeated reports, and those about another epoch than the one in which the process was set aside.
 func (j *job) hearUpToDate(p *process, a protection.UpToDate) {
 	if a.Since == j.view.AsideSince(p.id) && a.Since != 0 && a != p.upToDate && p.stalls < maxStalls {
 		p.upToDate = a
@@ -244,7 +244,7 @@ func (j *job) hearUpToDate(p *process, a protection.UpToDate) {
 	}
 }
 
-// greet answers a process's hello.
+// greet answers a process's Hello.
 func (j *job) greet(p *process, protocol int) {
 	if protocol != version.Protocol {
 		p.end(fmt.Sprintf("the program speaks protocol %d, its peer %d", protocol, version.Protocol))

@@ -19,56 +19,56 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A process is what the job's owner knows of one of its processes here.
+// A process is one of the job's processes on this peer. The job's goroutine owns it.
 type process struct {
 	job *job
 	id  view.Process
 
-	live *instance // nil until it runs
+	live *instance // nil until the process runs
 
-	cell   int    // of its bell on the job's board
-	shares bool   // it has the board
-	key    []byte // public, once it has called mpj.Init
+	cell   int    // cell of its doorbell on the job's board
+	shares bool   // it uses the board
+	key    []byte // its public key; nil before it has called mpj.Init
 
 	ctx    context.Context // ends with the process
 	cancel context.CancelFunc
 	toLine chan letter
-	early  []letter                  // for a process that has not said hello
-	unread atomic.Pointer[view.View] // what the Update in toLine is to say; nil: there is none
+	early  []letter                  // messages for a process that has not sent Hello
+	unread atomic.Pointer[view.View] // view that the Update in toLine will carry; nil: no Update is queued
 
-	greeted, initialized, finalized, aborted bool // what it has said
+	greeted, initialized, finalized, aborted bool // messages that it has sent
 	healed, unkept, lapsed                   bool // likewise
 	upToDate                                 protection.UpToDate
-	stalls                                   int  // reports handled, that its rank waits or that it lacks nothing any more
-	diverged                                 int  // how often it has said that replicas differ
-	aheads                                   int  // times it has said that it is ahead of its master
-	stopped                                  bool // while nobody asks it itself, says its supervisor
+	stalls                                   int  // number of handled reports that its rank waits or that it is up to date
+	diverged                                 int  // number of reports that replicas differ
+	aheads                                   int  // number of reports that it is ahead of its master
+	stopped                                  bool // its supervisor reports it stopped, at a time when this peer sends it no Ping
 
-	late    *lateness   // nil: it answers
-	unheard *proc.Turns // likewise its supervisor
-	starved time.Time   // since when the owner's own work leaves it none; zero: it has some
+	late    *lateness   // processor time since it is late with an answer; nil: it answers
+	unheard *proc.Turns // likewise of its supervisor
+	starved time.Time   // time since which the owner's work leaves it no processor; zero: it gets some
 
-	sums   []protection.Sum // what it has sent in all, says it
-	summed bool             // it has said so
+	sums   []protection.Sum // checksums of all that it has sent, by its own account
+	summed bool             // it has sent these checksums
 
-	accounted bool // the submitter has been told
+	accounted bool // the submitter has received its account
 
-	flushing *flush // nil: it has asked nothing
+	flushing *flush // its pending flush request; nil: none
 	flushes  atomic.Uint64
 	out      [streams]output
-	speaks   bool // for its rank, in the current view
-	expelled bool // failed in the view: nothing is said of it any more
+	speaks   bool // it is its rank's master in the current view
+	expelled bool // it has failed in the view; this peer reports nothing more about it
 	killed   bool
-	exit     *supervisor.Exit // not nil: it has ended
+	exit     *supervisor.Exit // nil while it runs
 	reason   string           // why this peer ended it, or empty
 	upload   pacer            // fixed
-	excess   limits.Kind      // that it has ended it for, or empty
+	excess   limits.Kind      // limit for which this peer ended it, or empty
 	asked    bool             // its files have been collected
-	leaving  bool             // the submitter has been told that it is to go
+	leaving  bool             // the submitter has been told that it will leave
 
 	joining bool            // it joins its rank late; fixed
-	added   bool            // to a part of the job that was running already; fixed
-	slot    reservation.Key // slot of a process that was added; fixed
+	added   bool            // it was added while the job ran here; fixed
+	slot    reservation.Key // its own slot, if it was added; fixed
 	begun   bool            // it has left mpj.Init, or may leave it
 }
 
@@ -101,8 +101,8 @@ func (p *process) run(i *instance) {
 	}
 }
 
-// kill ends the process and its descendants, without waiting for that. The last of the job's hurries:
-// others would compute meanwhile.
+// kill kills the process and its descendants without waiting for their exit. When it kills the last process
+// of the job, it also raises the priority of the job's control group.
 func (p *process) kill() {
 	if p.live == nil {
 		return
@@ -118,7 +118,7 @@ func (p *process) kill() {
 	p.job.hurry()
 }
 
-// close ends the process and returns when nothing of it is left.
+// close kills the process and returns when nothing of it is left.
 func (p *process) close() {
 	if p.live != nil {
 		p.live.close()
@@ -128,7 +128,7 @@ func (p *process) close() {
 	}
 }
 
-// end kills the process for a reason that the submitter is told.
+// end kills the process and records the reason for the submitter.
 func (p *process) end(reason string) {
 	if p.reason == "" && p.exit == nil {
 		p.reason = reason
@@ -136,11 +136,11 @@ func (p *process) end(reason string) {
 	}
 }
 
-// lineTimeout is how long after the end of a process its line may take to end.
-// It is longer only if a descendant holds it, and that is being killed.
+// lineTimeout bounds how long the control socket of a process may stay open after the process has ended. It
+// only stays open if a descendant holds it, and that descendant is being killed.
 const lineTimeout = time.Second
 
-// await reports the end of the process, after its last words (F2).
+// await waits for the process to end, and reports the end after the process's last messages (F2).
 func (p *process) await(heard <-chan struct{}) {
 	defer p.job.running.Done()
 	e := p.live.program.Wait()
@@ -179,8 +179,8 @@ func (j *job) exited(p *process, e supervisor.Exit) {
 	}
 }
 
-// An aliveCheck is the fault detector's CheckAlive with the clock that it goes
-// by and the number of the next question.
+// An aliveCheck combines the fault detector's CheckAlive with the clock that it uses and the number of the
+// last question.
 type aliveCheck struct {
 	*faultdetect.CheckAlive
 	since time.Time
@@ -192,15 +192,15 @@ func newAliveCheck(period time.Duration) aliveCheck {
 }
 
 const (
-	// alivePeriod is how often programs are asked whether they are alive.
+	// alivePeriod is the interval at which programs are asked whether they are alive.
 	alivePeriod = 500 * time.Millisecond
-	// minProgramHang leaves time to see whether a program that does not answer lacks a processor.
+	// minProgramHang leaves enough time to detect that a silent program lacks a processor.
 	minProgramHang = 2 * time.Second
 )
 
 // programHang returns how long a program may leave its peer without an answer, in a job that tolerates
-// silence of its peers for hang. A job without replicas tolerates that of peers for long, since a cut link
-// heals; a hung program does not.
+// silence of its peers for hang. A job without replicas tolerates long silence of peers, since a broken
+// link recovers. A hung program does not, so the tolerance for programs stays at DefaultHang.
 func programHang(hang time.Duration, replicas int) time.Duration {
 	hang = max(hang+alivePeriod, minProgramHang) // the last answer may be one period old
 	if replicas == 1 {
@@ -216,15 +216,14 @@ func (j *job) tolerate(hang time.Duration) {
 	j.watching.Tolerate(supervisorHang(hang, j.spec.R))
 }
 
-// supervisorHang returns how long a supervisor may fail to answer its peer, in a job that tolerates silence of
-// its peers for hang.
+// supervisorHang returns how long a supervisor may leave its peer without an answer, in a job that
+// tolerates silence of its peers for hang.
 func supervisorHang(hang time.Duration, replicas int) time.Duration {
 	return max(programHang(hang, replicas), faultdetect.DefaultHang)
 }
 
-// checkAlive asks the programs whether they are there, and ends those that have
-// not answered for too long: one that was stopped, or never yields. Time in which a program waited for a
-// processor does not count.
+// checkAlive asks the programs whether they are alive. It ends those that have not answered for too long,
+// because they were stopped or do not yield. Time in which a program waited for a processor does not count.
 func (j *job) checkAlive() {
 	excused := j.excused()
 	if excused {
@@ -235,7 +234,7 @@ func (j *job) checkAlive() {
 	j.excuse(j.alive.Late())
 	ask, hung := j.alive.Tick(time.Since(j.alive.since))
 	if excused {
-		ask = nil // it would find many questions when it goes on
+		ask = nil // a stopped process would find all these questions when it resumes
 	}
 	j.alive.count++
 	for _, id := range ask {
@@ -247,8 +246,8 @@ func (j *job) checkAlive() {
 	}
 }
 
-// excuseAll looks how much of the processors this peer gets itself, while somebody is late with an answer: it may be
-// this peer that has not read it.
+// excuseAll measures how much processor time this peer gets while a process is late with an answer. The
+// answer may have arrived without this peer having had time to read it.
 func (j *job) excuseAll() {
 	if len(j.alive.Late())+len(j.watching.Late()) == 0 {
 		j.own = nil
@@ -257,7 +256,7 @@ func (j *job) excuseAll() {
 	j.weighPeer(proc.TurnsOf([]int{os.Getpid()}, time.Now()))
 }
 
-// weighPeer takes what this peer has had of the processors until now.
+// weighPeer updates the processor time of this peer, and excuses all processes if this peer starved.
 func (j *job) weighPeer(now proc.Turns) {
 	if j.own != nil && now.Starved(*j.own) {
 		for _, id := range j.order {
@@ -268,7 +267,7 @@ func (j *job) weighPeer(now proc.Turns) {
 	j.own = &now
 }
 
-// excuse looks how much of the processors those get that are late with an answer.
+// excuse measures how much processor time the late programs get.
 func (j *job) excuse(late []view.Process) {
 	instances := make([]*instance, len(late))
 	for n, id := range late {
@@ -278,14 +277,14 @@ func (j *job) excuse(late []view.Process) {
 	for _, id := range j.order {
 		p := j.local[id]
 		if !slices.Contains(late, id) {
-			p.late = nil // whether it goes on its answer says: it may be that it stands still for the guard
+			p.late = nil // whether it continues, its answer tells: the guard may have stopped it
 			continue
 		}
 		p.weigh(proc.TurnsOf(pids[p.live], time.Now()))
 	}
 }
 
-// excuseSupervisors does the same with those that watch over programs.
+// excuseSupervisors measures how much processor time the late supervisors get.
 func (j *job) excuseSupervisors(late []view.Process) {
 	for _, id := range j.order {
 		p := j.local[id]
@@ -297,8 +296,8 @@ func (j *job) excuseSupervisors(late []view.Process) {
 	}
 }
 
-// weighSupervisor takes what the supervisor, which is late with an answer, has had until now. One that a program
-// has stopped wants no processor.
+// weighSupervisor updates the processor time of a late supervisor. If the program has stopped its
+// supervisor, the supervisor does not wait for a processor, and gets no excuse.
 func (p *process) weighSupervisor(now proc.Turns) {
 	if p.unheard != nil {
 		p.job.watching.Excuse(p.id, now.Lacked(*p.unheard))
@@ -306,12 +305,12 @@ func (p *process) weighSupervisor(now proc.Turns) {
 	p.unheard = &now
 }
 
-// A lateness is what a process that is late with an answer had of the processors when that was first found, and when
-// it was last looked at.
+// A lateness records the processor time of a late process when it was first found late, and at the latest
+// measurement.
 type lateness struct{ first, last proc.Turns }
 
-// String tells one that hangs in a loop from one that waits for something; it is empty of nil, and where the kernel
-// does not say.
+// String describes the processor time, which distinguishes a busy loop from a process that waits for
+// something. It returns "" if l is nil or if the kernel does not report processor time.
 func (l *lateness) String() string {
 	if l == nil || l.last.Ran == 0 {
 		return ""
@@ -321,7 +320,7 @@ func (l *lateness) String() string {
 		round(l.last.Ran-l.first.Ran), round(l.last.Lacked(l.first)))
 }
 
-// weigh takes what the process, which is late with an answer, has had of the processors until now.
+// weigh updates the processor time of a late process, and excuses the time that it waited for a processor.
 func (p *process) weigh(now proc.Turns) {
 	if p.late == nil {
 		p.late = &lateness{first: now, last: now}
@@ -337,7 +336,7 @@ func (p *process) weigh(now proc.Turns) {
 	}
 }
 
-// starves says once that the owner's own work leaves a process no processor.
+// starves logs once that the owner's own work leaves the process no processor.
 func (p *process) starves(since time.Time) {
 	if p.starved.IsZero() {
 		p.starved = since
@@ -345,7 +344,7 @@ func (p *process) starves(since time.Time) {
 	}
 }
 
-// fed says that it has one again.
+// fed logs that the process gets processor time again.
 func (p *process) fed() {
 	if !p.starved.IsZero() {
 		p.job.log.Info().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Dur("waited", time.Since(p.starved)).Msg("a process goes on")
@@ -353,10 +352,9 @@ func (p *process) fed() {
 	}
 }
 
-// checkSupervisors does the same with the supervisors, which must say that they
-// are there and that their program is not stopped. From one that a program has
-// stopped, nobody would ever hear how the program ended; and a program that was
-// stopped before it joined the job would not be asked anything by checkAlive.
+// checkSupervisors asks the supervisors whether they are alive and whether their program is stopped. If a
+// program has stopped its supervisor, this peer would never learn how the program ended. A program that was
+// stopped before it joined the job gets no questions from checkAlive.
 func (j *job) checkSupervisors() {
 	j.excuseSupervisors(j.watching.Late())
 	ask, hung := j.watching.Tick(time.Since(j.watching.since))
@@ -375,9 +373,9 @@ func (j *job) checkSupervisors() {
 	}
 }
 
-// attended takes a supervisor's answer. A program that has said hello and has not
-// finished is asked by checkAlive, whether it is stopped or hangs in another way. One that stands for the guard
-// is as if it ran.
+// attended handles a supervisor's answer. Between Hello and Finalized, checkAlive checks whether the
+// program is stopped or hangs, so attended ignores that it is stopped. A program that the guard has stopped
+// counts as running.
 func (j *job) attended(id view.Process, stopped bool) {
 	p := j.local[id]
 	if p == nil { // it was dropped

@@ -37,16 +37,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// The protocols that a Service speaks.
+// The protocols that a Service implements.
 const (
 	ControlProtocol protocol.ID = "/p2pmpi/job/1.0.0"
 	ChannelProtocol protocol.ID = "/p2pmpi/channel/1.0.0"
 )
 
-// Supervise does the work of a process's supervisor, or of a module's runner, if this
-// process was started as one by a Service; the caller then exits with the status. The main function
-// of every command that may run a Service, and TestMain of every test that
-// does, calls it first thing.
+// Supervise runs this process as a process supervisor or as a module runner, if a Service started it as
+// one. The caller must then exit with the returned status. The main function of every command that may run
+// a Service, and TestMain of every test that does, call Supervise first.
 func Supervise() (status int, isSupervisor bool) {
 	if status, ok := wasm.Main(wasm.Wazero{}); ok {
 		return status, true
@@ -54,40 +53,41 @@ func Supervise() (status int, isSupervisor bool) {
 	return supervisor.Main()
 }
 
-// Config is what a Service needs. All fields up to Views are required.
+// Config configures a Service. All fields up to Views are required.
 type Config struct {
 	Home         string // the peer's home; processes run below <Home>/scratch
 	Reservations *reservation.Service
 	Files        *filetransfer.Service
 	Detector     *faultdetect.Service
 	Views        *viewgroup.Service
-	// DataListen is the host:port where peers connect directly for their
-	// processes; port 0 takes a free one. Empty: nowhere.
+	// DataListen is the host:port that accepts direct connections of other peers for their processes. Port
+	// 0 selects a free port. If it is empty, this peer accepts no direct connections.
 	DataListen string
-	// Mapped returns where a router leads others to a TCP port of this machine, and has it
-	// do so from then on; nil: there is none.
+	// Mapped asks the router to forward a TCP port to this machine, and returns the external address; nil
+	// if port mapping is unavailable.
 	Mapped func(port uint16) (netip.AddrPort, bool)
-	// Channels are the kinds of channels that the owner allows; nil is all.
+	// Channels are the kinds of channels that the owner allows; nil allows all.
 	Channels []proclink.Kind
-	// Decide is the owner's policy: what a submitter's job may run here of the kinds that it
-	// has for this machine; nil: native programs of everybody.
+	// Decide is the owner's policy. It decides which of the kinds of programs that a submitter's job
+	// provides for this machine may run here. If it is nil, native programs of every submitter may run.
 	Decide func(submitter p2ppeer.ID, kinds []policy.Kind) policy.Decision
-	// Walls are those that ExamineWalls has found; all of them are built around each program.
+	// Walls are the sandbox mechanisms that ExamineWalls found to work. All of them apply to every program.
 	Walls Walls
 	// Engine runs modules; the zero value is BuiltIn.
 	Engine Engine
-	// Readable are absolute paths of files and folders that programs may read, beside what
-	// belongs to the system.
+	// Readable are absolute paths of files and folders that programs may read in addition to the system's
+	// own files.
 	Readable []string
-	// Journal keeps who ran what; nil: nobody asks.
+	// Journal records the jobs that ran here; nil records nothing.
 	Journal *journal.Journal
-	// Grant is what a job may have here. None of it is no limit.
+	// Grant holds the resource limits of a job on this peer; zero values mean no limit.
 	Grant limits.Grant
-	// Niceness is that of programs, 0 to 19.
+	// Niceness is the nice value of programs, 0 to 19.
 	Niceness int
-	// Dials says where the peer connects that others name; nil: all are met on this machine.
+	// Dials decides which addresses this peer connects to when other peers name them. If it is nil, the
+	// service assumes that all peers run on this machine.
 	Dials *dialrule.Rule
-	// Punches says why peers are connected as they are; nil: that is not known.
+	// Punches explains how the connections to other peers came about; nil if that is not recorded.
 	Punches *connection.Punches
 	Log     zerolog.Logger
 }
@@ -97,51 +97,51 @@ type Service struct {
 	host    host.Host
 	config  Config
 	scratch string
-	retains bool // its file system: what files no longer hold
+	retains bool // whether the home's file system keeps the space of deleted files allocated
 	groups  *cgroup.Tree
-	session *supervisor.Session // of programs; nil: this peer's
+	session *supervisor.Session // of programs; nil: they share this peer's session
 	modules *wasm.Store
 
-	ctx      context.Context // of everything; ends with Close
+	ctx      context.Context // parent of all contexts; canceled by Close
 	cancel   context.CancelFunc
 	serving  sync.WaitGroup    // streams being handled, hosted jobs among them
-	pending  *misconduct.Quota // of control streams that have said nothing yet
-	expected *misconduct.Quota // of those whose submitters have slots here
+	pending  *misconduct.Quota // control streams that have not sent a message yet
+	expected *misconduct.Quota // such streams of submitters that hold slots here
 
 	conduct  *misconduct.Log
-	told     misconduct.Pace    // of lines about the jobs of each submitter
-	returned misconduct.Pace    // of lines about their coming back
-	entrance *entrance.Entrance // nil: none
+	told     misconduct.Pace    // limits log lines about the jobs of each submitter
+	returned misconduct.Pace    // limits log lines about submitters that reconnect
+	entrance *entrance.Entrance // nil if direct connections are not accepted
 
-	protecting sync.Mutex // what jobs say of peers to the connection manager and the address book
+	protecting sync.Mutex // guards what jobs set in the connection manager and the address book
 
 	mu        sync.Mutex
 	closed    bool
-	obstacles map[p2ppeer.ID]time.Time // until when they are not connected to directly
+	obstacles map[p2ppeer.ID]time.Time // end of the time in which this peer does not connect to them directly
 	jobs      map[string]*job
 	paused    Pause
-	kept      map[*job]int64 // bytes of files of jobs that have given their slots back
-	gone      chan struct{}  // closed and replaced whenever a job has gone
+	kept      map[*job]int64 // bytes of files of jobs that have released their slots
+	gone      chan struct{}  // closed and replaced whenever a job has been removed
 	idleTimer *time.Timer    // see giveMemoryBack
 }
 
-// scratchFolder is the folder in a home in which programs run.
+// scratchFolder is the folder below a home in which programs run.
 const scratchFolder = "scratch"
 
-// maxPending bounds the control streams that have opened and said nothing yet, and
-// maxPendingEach those of one submitter. Those of submitters who have slots here, which are
-// few, are counted apart: identities are free, and others would take all the places.
+// maxPending bounds the open control streams that have not sent a message yet, and maxPendingEach bounds
+// those of one submitter. Streams of submitters that hold slots here count separately: identities are free,
+// so strangers could otherwise occupy every place.
 const (
 	maxPending     = 32
 	maxPendingEach = 8
 )
 
-// maxTold bounds the jobs of a submitter that the log tells of, and how often it comes back to
-// one, in a minute: what comes faster is no work, and the log is not to fill the disk.
+// maxTold bounds, per submitter and minute, the jobs and the reconnects that the log mentions. More than
+// that is no useful work, and must not fill the disk.
 const maxTold = 60
 
-// NewService has removed what an earlier peer that was killed has left in
-// <Home>/scratch, as far as that can be, without waiting for it, and begins to host jobs. Only one Service may use a home.
+// NewService creates a Service and begins to host jobs. It sets aside what an earlier, killed peer left in
+// <Home>/scratch, and removes it in the background. Only one Service may use a home.
 func NewService(h host.Host, c Config) (*Service, error) {
 	home, err := filepath.Abs(c.Home)
 	if err != nil {
@@ -198,14 +198,15 @@ func NewService(h host.Host, c Config) (*Service, error) {
 	return s, nil
 }
 
-// removeStale removes what an earlier peer has left. There may be much.
+// removeStale removes the scratch folders of an earlier peer, which may take long.
 func (s *Service) removeStale() {
 	if err := scratch.RemoveStale(s.ctx, s.scratch); err != nil && s.ctx.Err() == nil {
 		s.config.Log.Error().Err(err).Msg("scratch folders of an earlier peer stay")
 	}
 }
 
-// handle runs serve for each incoming stream until Close, which resets them.
+// handle returns a handler that runs serve for each incoming stream. Once Close has begun, it resets new
+// streams.
 func (s *Service) handle(serve network.StreamHandler) network.StreamHandler {
 	return func(stream network.Stream) {
 		if !s.enter() {
@@ -217,7 +218,7 @@ func (s *Service) handle(serve network.StreamHandler) network.StreamHandler {
 	}
 }
 
-// enter counts the caller as serving unless the service is closed.
+// enter registers the caller with serving, unless the service is closed.
 func (s *Service) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,8 +229,7 @@ func (s *Service) enter() bool {
 	return true
 }
 
-// Close ends every job here, kills its processes and returns when nothing of
-// them is left.
+// Close ends every job of the service, kills its processes, and returns when nothing of them is left.
 func (s *Service) Close() error {
 	s.host.RemoveStreamHandler(ControlProtocol)
 	s.host.RemoveStreamHandler(ChannelProtocol)
@@ -246,9 +246,9 @@ func (s *Service) Close() error {
 	return nil
 }
 
-// claim makes j the one job of its ID. An earlier attempt of the same submitter that has not
-// begun is ended, and waited for: the submitter has given it up, and may not have been able to
-// say so.
+// claim registers j under its job ID. If an earlier attempt of the same submitter has not begun yet, claim
+// ends it and waits for its removal: the submitter has given that attempt up, possibly without being able
+// to say so.
 func (s *Service) claim(j *job) error {
 	ctx, cancel := context.WithTimeout(s.ctx, claimTimeout)
 	defer cancel()
@@ -275,10 +275,10 @@ func (s *Service) claim(j *job) error {
 	}
 }
 
-// claimTimeout is how long a job's earlier attempt may take to end.
+// claimTimeout bounds the time in which an earlier attempt of a job must end.
 const claimTimeout = 5 * time.Second
 
-// forget says that nothing of j is left, and returns how many other jobs there are.
+// forget removes j from the service, and returns the number of jobs that remain.
 func (s *Service) forget(j *job) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -296,8 +296,7 @@ func (s *Service) lookup(id string) (*job, bool) {
 	return j, ok
 }
 
-// A State says how far a hosted job is. The package comment tells what each
-// means.
+// A State is the phase of a hosted job. The package comment describes the phases.
 type State string
 
 // The states of a hosted job, in order.
@@ -309,7 +308,7 @@ const (
 	Ending   State = "ending"
 )
 
-// A JobStatus tells the owner what runs here, and for whom (O3).
+// A JobStatus describes a hosted job to the owner: what runs, and for whom (O3).
 type JobStatus struct {
 	Job       string         `json:"job"`
 	Submitter p2ppeer.ID     `json:"submitter"`
@@ -320,22 +319,22 @@ type JobStatus struct {
 	Processes []view.Process `json:"processes"`
 	Since     time.Time      `json:"since"`
 	State     State          `json:"state"`
-	Paused    time.Time      `json:"paused,omitzero"` // since when its processes stand still, see Pause
-	Movable   bool           `json:"movable"`         // it may go on without this peer
-	Use       Use            `json:"use"`             // now, while it runs
+	Paused    time.Time      `json:"paused,omitzero"` // time since which its processes are suspended, see Pause; zero if they run
+	Movable   bool           `json:"movable"`         // the job can continue without this peer
+	Use       Use            `json:"use"`             // current resource use of a running job
 }
 
-// A Channel is how messages go from a process here to one of another peer.
+// A Channel is a connection from a process of this peer to a process of another peer.
 type Channel struct {
 	From, To view.Process
 	Peer     p2ppeer.ID
 	Kind     proclink.Kind
 	Way      connection.Way
-	Relay    p2ppeer.ID // that it goes through, if any
-	Why      string     // no better kind, and no better way
+	Relay    p2ppeer.ID // relay that the channel uses, if any
+	Why      string     // reason why no better kind and no better connection is in use
 }
 
-// Channels returns those that processes here have opened to other peers, by job.
+// Channels returns the channels that processes of this peer have opened to other peers, by job.
 func (s *Service) Channels() map[string][]Channel {
 	s.mu.Lock()
 	jobs := slices.Collect(maps.Values(s.jobs))
@@ -349,7 +348,7 @@ func (s *Service) Channels() map[string][]Channel {
 	return out
 }
 
-// opened returns the channels that processes here have opened to other peers.
+// opened returns the channels that the job's processes have opened to other peers.
 func (j *job) opened() (out []Channel) {
 	for id, c := range j.channels {
 		if c.way.kind != "" {

@@ -22,7 +22,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
-// start takes the membership table and starts the processes.
+// start reads the membership table and starts the processes.
 func (j *job) start(m *jobpb.Start) {
 	if j.cut != nil {
 		j.refuse(started(j.cut, nil), j.cut)
@@ -44,15 +44,15 @@ func (j *job) start(m *jobpb.Start) {
 		return
 	}
 	j.enter(Starting)
-	j.shareNeeds() // until it begins its stream must not break
+	j.shareNeeds() // until the job begins, its control stream must not break
 	j.makeBoard()
 	j.protect()
 	j.working.Add(1)
 	go j.launchAll(slices.Collect(maps.Keys(j.members.addrs)))
 }
 
-// protect keeps the connections to the job's peers from being trimmed, and
-// remembers where those peers are.
+// protect keeps the connections to the job's peers from being trimmed, and stores the addresses of those
+// peers.
 func (j *job) protect() {
 	j.service.host.ConnManager().Protect(j.submitter, j.tag())
 	for peer := range j.members.addrs {
@@ -60,8 +60,8 @@ func (j *job) protect() {
 	}
 }
 
-// tableTTL is how long the addresses of a table are remembered. Nobody else has the same, so that they can be told
-// from those that come from elsewhere.
+// tableTTL is the time for which the addresses of a membership table are stored. The odd nanosecond
+// distinguishes them from addresses of other sources in the address book.
 const tableTTL = time.Hour + time.Nanosecond
 
 func (j *job) protectPeer(peer p2ppeer.ID) {
@@ -75,42 +75,42 @@ func (j *job) protectPeer(peer p2ppeer.ID) {
 	h.ConnManager().Protect(peer, j.tag())
 }
 
-// unprotect forgets where the job's peers are, too, as far as only its table said so: room in the address book
-// is for those that there are.
+// unprotect reverts protect. It also removes the addresses that only this job's table named, since room in
+// the address book is limited.
 func (j *job) unprotect() {
 	h := j.service.host
 	h.ConnManager().Unprotect(j.submitter, j.tag())
 	for peer := range j.members.addrs {
 		j.service.protecting.Lock()
-		if !h.ConnManager().Unprotect(peer, j.tag()) { // else another job may need them
+		if !h.ConnManager().Unprotect(peer, j.tag()) { // otherwise another job may need them
 			h.Peerstore().UpdateAddrs(peer, tableTTL, 0)
 		}
 		j.service.protecting.Unlock()
 	}
 }
 
-// tag names the job to the connection manager. The submitter's own side of the
-// job has another one.
+// tag returns the job's name for the connection manager. The submitter's own side of the job uses another
+// name.
 func (j *job) tag() string { return "launch " + j.spec.ID }
 
-// An instance is a running process: its supervisor, and this peer's ends of its
-// line and its pipes.
+// An instance is a running process: its supervisor, and this peer's ends of its control socket and its
+// pipes.
 type instance struct {
 	program *supervisor.Process
 	group   *cgroup.Group // nil: none
 	line    *proclink.Conn
 	pipes   [streams]*os.File // standard output, standard error
-	memory  int64             // bytes that group had at most, before it was killed; 0: not known
+	memory  int64             // peak memory of group in bytes, read before it was killed; 0: unknown
 }
 
-// stdout is the stream that users get as the output of a rank, streams how many a
-// process has.
+// stdout is the index of standard output, the stream that users receive as the output of a rank. streams is
+// the number of output streams of a process.
 const (
 	stdout  = 0
 	streams = 2
 )
 
-// note notes what goes with the group.
+// note records the peak memory of the control group before the group is removed.
 func (i *instance) note() {
 	if i.group != nil {
 		i.memory = max(i.memory, i.group.Usage().MostMemory)
@@ -120,7 +120,7 @@ func (i *instance) note() {
 func (i *instance) close() {
 	i.program.Close()
 	if i.group != nil {
-		_ = i.group.Remove() // that of the job is tried again
+		_ = i.group.Remove() // removing the job's group tries again
 	}
 	i.line.Close()
 	for _, p := range i.pipes {
@@ -128,17 +128,17 @@ func (i *instance) close() {
 	}
 }
 
-// startsAtOnce bounds the processes that are being started at one time: each
-// costs two executions of the peer's own binary.
+// startsAtOnce bounds the processes that start at one time. Each costs two executions of the peer's own
+// binary.
 const startsAtOnce = 4
 
-// launchAll starts every process, or none. peers are those of the job.
+// launchAll starts all processes, or none. peers are the job's peers.
 func (j *job) launchAll(peers []p2ppeer.ID) {
 	defer j.working.Done()
 	instances := make([]*instance, len(j.order))
 	var distances []*jobpb.Distance
 	var measuring sync.WaitGroup
-	measuring.Go(func() { distances = j.measure(j.ctx, peers) }) // meanwhile
+	measuring.Go(func() { distances = j.measure(j.ctx, peers) }) // runs meanwhile
 	var starting errgroup.Group
 	starting.SetLimit(startsAtOnce)
 	err := j.makeGroup()
@@ -162,7 +162,7 @@ func (j *job) launchAll(peers []p2ppeer.ID) {
 	j.do(func() { j.refuse(started(err, nil), err) })
 }
 
-// abandon ends processes that are not watched yet.
+// abandon kills processes that are not watched yet.
 func (j *job) abandon(instances []*instance) {
 	for _, i := range instances {
 		i.program.Kill() // all at once, before waiting for each
@@ -205,14 +205,14 @@ func (j *job) launch(p view.Process) (*instance, error) {
 			_ = i.group.Remove()
 		}
 		line.Close()
-		i.pipes[0].Close() // nil files may be closed
+		i.pipes[0].Close() // Close of a nil file is harmless
 		i.pipes[1].Close()
 		return nil, fmt.Errorf("start process %v: %w", p, err)
 	}
 	return i, nil
 }
 
-// choose says what the process executes.
+// choose sets the program that the process executes, and its arguments.
 func (j *job) choose(p view.Process, c *supervisor.Command) (err error) {
 	if j.program.Wasm() {
 		return j.chooseModule(p, c)
@@ -222,7 +222,7 @@ func (j *job) choose(p view.Process, c *supervisor.Command) (err error) {
 	return err
 }
 
-// executable is where the job's program was laid out.
+// executable returns the path at which the job's program was laid out.
 func (j *job) executable() (string, error) {
 	m, err := j.programManifest()
 	if err != nil {
@@ -231,30 +231,30 @@ func (j *job) executable() (string, error) {
 	return filepath.Join(j.folder.Program(), path.Base(m[0].Path)), nil
 }
 
-// launched begins to watch the processes, which all run.
+// launched begins to watch the processes after all of them have started.
 func (j *job) launched(instances []*instance, distances []*jobpb.Distance) {
 	for i, id := range j.order {
 		j.local[id].run(instances[i])
 	}
 	j.enter(Running)
-	j.ran = true // one that never does leaves the room in the journal to others
+	j.ran = true // a job that never ran takes no room in the journal
 	j.record(j.entry())
 	j.running.Add(1)
 	go newGuard(j, instances).run() // ends with ctx
 	j.say(started(nil, distances))
 }
 
-// Bounds of a gossip period that comes from outside.
+// Bounds of the gossip period that a submitter requests.
 const (
 	minPeriod = 10 * time.Millisecond
 	maxPeriod = time.Minute
 )
 
-// join makes this peer a member of the job's fault detection, or of a later generation
-// of that. Where the submitter is this peer, it is one already.
+// join makes this peer a member of the job's fault detection group, or of a later generation of it. If this
+// peer is the submitter, it is already a member.
 func (j *job) join(m *jobpb.Join) error {
 	if j.detector != nil && m.Generation > 0 && m.Generation == j.watchers {
-		return nil // said again, since it might have been missed
+		return nil // repeated, since it might have been lost
 	}
 	if j.detector != nil && m.Generation <= j.watchers {
 		return errOrder(m)
@@ -275,7 +275,7 @@ func (j *job) join(m *jobpb.Join) error {
 		j.reportsUntil = time.Now().Add(reportsFor)
 	}
 	if before := j.detector; before != nil {
-		j.running.Go(before.Close) // it may be about to tell a verdict, which waits for us
+		j.running.Go(before.Close) // it may be about to deliver a verdict, which waits for this goroutine
 	}
 	j.detector, j.watchers, j.missed = detector, m.Generation, time.Time{}
 	j.tolerate(group.Hang)
@@ -286,14 +286,14 @@ func (j *job) join(m *jobpb.Join) error {
 	return j.joinViews(m.Views, group.Members)
 }
 
-// watchGroup reads the group that a Join describes.
+// watchGroup returns the group that a Join describes.
 func (j *job) watchGroup(m *jobpb.Join) (group faultdetect.GroupConfig, err error) {
 	period := time.Duration(m.PeriodNs)
 	if period != 0 && (period < minPeriod || period > maxPeriod) {
 		return group, fmt.Errorf("gossip period of %v", period)
 	}
 	name := jobpb.GroupAgain(j.spec.ID, m.Generation)
-	if j.joining && j.detector == nil { // of its own, with the submitter
+	if j.joining && j.detector == nil { // its own group, with the submitter
 		name = jobpb.GroupOf(j.spec.ID, j.order[0])
 	}
 	group = faultdetect.GroupConfig{Job: name, Self: -1, Period: period, Offset: m.Heartbeat, Hang: time.Duration(m.HangNs)}
@@ -321,8 +321,8 @@ func (j *job) watchGroup(m *jobpb.Join) (group faultdetect.GroupConfig, err erro
 	return group, nil
 }
 
-// peerFailed acts on what the fault detector says of a peer that has failed. The submitter's
-// may be cut off; where others agree on views with it, it may come back.
+// peerFailed handles the fault detector's verdict that a peer has failed. If the peer is the submitter, it
+// may only be cut off. In a job with a view group it may come back; any other job ends.
 func (j *job) peerFailed(peer p2ppeer.ID, generation uint32) {
 	if generation != j.watchers {
 		return
