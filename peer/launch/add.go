@@ -13,8 +13,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A job that runs here may get one more process, in place of a replica that was lost elsewhere. Like all others
-// it has its own slot, scratch folder and supervisor.
+// A running job may get an additional process on this peer, which replaces a replica lost elsewhere. Like
+// any other process, it has its own slot, scratch folder and supervisor.
 //
 //	submitter                            this peer
 //	    |-- Add(process, key) -------------->|  key redeemed, files laid out
@@ -23,9 +23,10 @@ import (
 //	    |-- Joined, View ------------------->|  it is in the view, and begins
 //	    |-- Drop -------------------------->|  or is dropped before that: nothing of it is left
 //
-// Another peer may run the process instead, if the submitter has dropped it and this peer has not been told.
+// Another peer may run the process instead, if the submitter has dropped it and this peer has not been
+// told.
 
-// add runs one more process here, or reports why not.
+// add starts one more process here, or reports to the submitter why it cannot.
 func (j *job) add(m *jobpb.Add) error {
 	ids, err := checkJoiner([]*jobpb.Process{m.GetProcess()}, j.spec.N, j.spec.R)
 	if err != nil {
@@ -67,7 +68,7 @@ func readKey(b []byte) (key reservation.Key, err error) {
 	return reservation.Key(b), nil
 }
 
-// hasPlace reports why this part of the job cannot have one more process.
+// hasPlace returns an error if this part of the job cannot have one more process.
 func (j *job) hasPlace(id view.Process) error {
 	switch {
 	case j.cut != nil || j.leaving || !j.stopBy.IsZero():
@@ -119,7 +120,8 @@ func (j *job) reorder(order []view.Process) {
 	_ = j.yield() // after an error it keeps the weight that it had
 }
 
-// bringProcess lays out the files of an added process, the last of so many, and starts it.
+// bringProcess lays out the files of an added process and starts it. processes is the number of processes
+// of this part of the job, including the new one.
 func (j *job) bringProcess(p *process, processes int) {
 	var i *instance
 	err := j.folder.MakeProcess(p.id)
@@ -159,7 +161,7 @@ func (j *job) bringInputs(p view.Process, processes int) error {
 	}
 }
 
-// brought begins to watch an added process, unless it was dropped meanwhile.
+// brought begins to watch an added process, unless the process was dropped meanwhile.
 func (j *job) brought(p *process, i *instance, err error) {
 	if j.local[p.id] == p && err == nil {
 		p.run(i)
@@ -178,7 +180,7 @@ func (j *job) brought(p *process, i *instance, err error) {
 		err = errLetGo
 	}
 	j.working.Go(func() { // ends with the process
-		if i != nil { // the job's other processes continue to give way to the owner's work
+		if i != nil { // do not raise the group's priority: the job's other processes still yield to the owner's work
 			i.program.Kill()
 			i.close()
 		}
@@ -218,13 +220,13 @@ func (j *job) drop(m *jobpb.Drop) error {
 		if p.waits() {
 			j.letProcessGo(p)
 		}
-	case !ending || ends != key: // otherwise vacate says so
+	case !ending || ends != key: // otherwise vacate reports it
 		j.say(added(id, key, errLetGo))
 	}
 	return nil
 }
 
-// letProcessGo ends an added process, and leaves nothing of it.
+// letProcessGo ends an added process and removes everything of it.
 func (j *job) letProcessGo(p *process) {
 	j.forgetProcess(p)
 	p.expelled = true

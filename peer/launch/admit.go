@@ -22,31 +22,31 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// An admission is what a valid Prepare asks for.
+// An admission holds the contents of a valid Prepare.
 type admission struct {
 	spec      *jobspec.Spec
-	signed    string          // SHA-256 of spec as its submitter has signed it, signature included
-	brings    []policy.Kind   // kinds of its programs for this machine
-	program   jobspec.Program // for this machine
-	decision  policy.Decision // why it may run here
+	signed    string          // SHA-256 of the signed spec, signature included
+	brings    []policy.Kind   // kinds of programs that it provides for this machine
+	program   jobspec.Program // program for this machine
+	decision  policy.Decision // decision of the owner's policy
 	key       reservation.Key
 	processes []view.Process
-	joining   bool     // the one process joins a rank of a job that runs
-	fellows   []fellow // peers with which it shares what it fetches
+	joining   bool     // the only process joins a rank of a running job
+	fellows   []fellow // peers with which this peer shares the files that it fetches
 }
 
-// A fellow is another of the job's peers.
+// A fellow is another peer of the job.
 type fellow struct {
 	p2ppeer.AddrInfo
 	near bool // at this peer's site
 }
 
-// A decider is the owner's policy about the kinds of programs that a submitter's job has for this
-// machine.
+// A decider is the owner's policy. It decides which of the kinds of programs that a submitter's job
+// provides for this machine may run.
 type decider func(submitter p2ppeer.ID, kinds []policy.Kind) policy.Decision
 
-// checkPrepare says whether a first message is a Prepare that this machine can
-// do and its owner lets it do, sent by the job's own submitter. It changes nothing.
+// checkPrepare checks a first message. It must be a Prepare, sent by the job's own submitter, that this
+// machine can run and its owner allows. It has no side effects.
 func checkPrepare(m *jobpb.ToPeer, submitter p2ppeer.ID, os, arch string, decide decider) (a admission, err error) {
 	p := m.GetPrepare()
 	if p == nil {
@@ -77,7 +77,7 @@ func checkPrepare(m *jobpb.ToPeer, submitter p2ppeer.ID, os, arch string, decide
 	return a, a.choose(os, arch, decide)
 }
 
-// choose takes the best program for this machine that its owner lets run.
+// choose selects the best program for this machine that its owner allows.
 func (a *admission) choose(os, arch string, decide decider) error {
 	native, hasNative := a.spec.Program(os, arch)
 	module, hasModule := a.spec.Program(jobspec.WasmOS, jobspec.WasmArch)
@@ -100,7 +100,7 @@ func (a *admission) choose(os, arch string, decide decider) error {
 	return nil
 }
 
-// describe adds to a line of the log what is known of a job that is not taken.
+// describe adds what is known about a refused job to a log line.
 func (a *admission) describe(line *zerolog.Event) {
 	if a.spec == nil {
 		return
@@ -109,7 +109,7 @@ func (a *admission) describe(line *zerolog.Event) {
 		Any("kinds", a.brings).Str("digest", a.program.Digest).Str("signed", a.signed)
 }
 
-// readFellows reads with whom this peer is to share what it fetches.
+// readFellows reads the peers with which this peer shares the files that it fetches.
 func readFellows(in []*jobpb.Fellow) ([]fellow, error) {
 	if len(in) > filetransfer.MaxFellows {
 		return nil, fmt.Errorf("files shared with %d peers, at most %d are taken", len(in), filetransfer.MaxFellows)
@@ -126,9 +126,8 @@ func readFellows(in []*jobpb.Fellow) ([]fellow, error) {
 	return fellows, nil
 }
 
-// checkProcesses reads the processes that a peer is to run: at least one, all
-// of a job of n ranks with r replicas, and no two of one rank, which would fail
-// together.
+// checkProcesses reads the processes that a peer is to run. There must be at least one. All must belong to
+// a job of n ranks with r replicas. No two may be of one rank, since they would fail together.
 func checkProcesses(ps []*jobpb.Process, n, r int) ([]view.Process, error) {
 	if len(ps) == 0 {
 		return nil, errors.New("no processes to run")
@@ -149,8 +148,7 @@ func checkProcesses(ps []*jobpb.Process, n, r int) ([]view.Process, error) {
 	return processes, nil
 }
 
-// checkJoiner reads the process that is to join a rank of a job of n ranks with r
-// replicas at first.
+// checkJoiner reads the process that is to join a rank of a job that began with n ranks and r replicas.
 func checkJoiner(ps []*jobpb.Process, n, r int) ([]view.Process, error) {
 	if len(ps) != 1 {
 		return nil, fmt.Errorf("%d processes join, want 1", len(ps))
@@ -162,8 +160,8 @@ func checkJoiner(ps []*jobpb.Process, n, r int) ([]view.Process, error) {
 	return []view.Process{p}, nil
 }
 
-// admit takes the job in: its key is redeemed and its ID claimed. An error
-// leaves nothing, and is for the submitter; what the job asked for is then known as far as it was read.
+// admit accepts the job: it claims the job's ID and redeems its key. After an error nothing is left, and
+// the error is for the submitter. The admission then holds the part of the Prepare that was read.
 func (s *Service) admit(m *jobpb.ToPeer, submitter p2ppeer.ID) (*job, admission, error) {
 	a, err := checkPrepare(m, submitter, runtime.GOOS, runtime.GOARCH, s.config.Decide)
 	if err != nil {
@@ -189,7 +187,7 @@ func (s *Service) admit(m *jobpb.ToPeer, submitter p2ppeer.ID) (*job, admission,
 	return j, a, nil
 }
 
-// bound has little said about the job if its submitter brings one after the other.
+// bound reduces logging for the job if its submitter brings jobs in quick succession.
 func (j *job) bound() {
 	switch say, unsaid := j.service.told.Due(j.submitter); {
 	case !say:
@@ -199,15 +197,15 @@ func (j *job) bound() {
 	}
 }
 
-// dismiss ends a job that has been claimed and does not begin.
+// dismiss removes a job that was claimed and will not begin.
 func (s *Service) dismiss(j *job) {
 	j.cancel()
 	close(j.done)
 	s.forget(j)
 }
 
-// newJob returns the job that a describes, before anything is done for it. It takes no
-// memory worth mentioning: anybody can ask for one.
+// newJob returns the job that a describes, before any work is done for it. It takes little memory, since
+// anyone can request a job.
 func newJob(s *Service, a admission) *job {
 	j := &job{
 		service: s, admission: a,
@@ -232,10 +230,10 @@ func newJob(s *Service, a admission) *job {
 	return j
 }
 
-// populate makes what the slots of the job's key are for.
+// populate creates the processes for which the job's key reserves slots.
 func (j *job) populate() {
 	j.view = view.New(j.spec.N, j.spec.R)
-	j.view.Epoch = 0 // the submitter's first is 1
+	j.view.Epoch = 0 // the submitter's first view has epoch 1
 	for cell, p := range j.processes {
 		j.local[p] = newProcess(j, p, cell)
 		j.local[p].joining = j.joining

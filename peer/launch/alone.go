@@ -13,43 +13,44 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// A job whose submitter is silent goes on where its peers agree on views without it. They
-// then ask for the changes that the submitter would ask for:
+// A job whose submitter is silent continues if it has a view group. Its peers then propose the changes that
+// the submitter would propose:
 //
-//	a process here has ended, or        each peer, of its own
-//	  counts again after it was set aside
-//	a peer does not answer              each peer whose fault detector finds that peer silent; the one that
-//	                                      leads the group only if it gets no answer itself. A majority
-//	                                      of its jurors has to say so (package viewgroup)
-//	a process came later, and its peer  every peer: it is the submitter's own
-//	  is not known
+//	a process here has ended, or        each peer proposes its own
+//	  is in use again after it was set
+//	  aside
+//	a peer does not answer              each peer whose fault detector reports that peer silent; the leader of
+//	                                      the group only if it gets no answer itself. A majority of the
+//	                                      peer's jurors must confirm it (package viewgroup)
+//	a process joined later, and its     every peer: it runs on the submitter's own peer
+//	  peer is not known
 //
-// They go on doing so when it comes back as a new process, which has no log of the views:
-// that one is told what is agreed on, and asks for changes through them, and for those to be
-// taken in that it has found to replace who was lost.
+// The peers continue to do so when the submitter comes back as a new process, which has no log of the
+// views. They tell that process which changes are committed. It proposes changes through them, and
+// introduces the replacements that it has found for lost processes.
 //
-// What the processes print waits for the submitter, as far as there is room, and so do
-// the files of those that have ended; their slots do not, unless that is much (kept.go).
+// The output of the processes waits for the submitter, as far as there is room, and so do the files of
+// processes that have ended. Slots are released early, unless the kept data is large (kept.go).
 
 const (
-	// missFor is how long a job bears a silent submitter in any case: longer than one
-	// waits that is out of touch.
+	// missFor is how long a job tolerates a silent submitter in any case. It is longer than a submitter
+	// that is out of touch waits.
 	missFor = 20 * time.Second
-	// standInAfter is how long the submitter is silent before others ask for changes of
-	// the view: then it takes none of them before it has heard what they follow from, if
-	// it comes back (package job, away.go).
+	// standInAfter is how long the submitter must be silent before the peers propose changes of the view.
+	// If it comes back later, it accepts none of those changes before it has received their causes (package
+	// job, away.go).
 	standInAfter = 10 * time.Second
-	// maxAway bounds how long a submitter can have a job go on without it.
+	// maxAway bounds the time that a submitter can make a job continue without it.
 	maxAway = time.Hour
-	// silentFor is how long a peer does not answer who leads before its processes fail,
-	// beside the tolerated hang. One that has come later is in no other group, so nobody asks it
-	// through others.
+	// silentFor is how long a peer may leave the leader of the view group without an answer before its
+	// processes fail, in addition to the tolerated hang. A peer that joined later is in no other group, so
+	// no member asks it through others.
 	silentFor = 4 * time.Second
 )
 
 var errSubmitterFailed = errors.New("the submitter's peer has failed")
 
-// bear takes note of how long the job is to go on without its submitter.
+// bear records how long the job continues without its submitter.
 func (j *job) bear(m *jobpb.Start) {
 	j.away, j.returns = min(max(time.Duration(m.AwayNs), 0), maxAway), m.Returns
 	if m.LeftNs > 0 {
@@ -57,16 +58,17 @@ func (j *job) bear(m *jobpb.Start) {
 	}
 }
 
-// miss says that the submitter is silent.
+// miss records that the submitter is silent.
 func (j *job) miss() {
 	if j.missed.IsZero() {
 		j.missed = time.Now()
 		j.log.Info().Msg("the submitter is out of reach; the job goes on without it")
 	}
-	j.take(j.ahead) // it brings the row no more
+	j.take(j.ahead) // the submitter no longer sends the missing row
 }
 
-// orphan has the peers make the views: the submitter is a new process, which is told of them.
+// orphan makes the peers responsible for the views, since the submitter is a new process. It sends that
+// process all committed changes.
 func (j *job) orphan() {
 	j.miss()
 	j.orphaned = true
@@ -79,16 +81,16 @@ func (j *job) orphan() {
 	}
 }
 
-// standIn does for a submitter that is silent what cannot wait for it.
+// standIn makes the decisions of a silent submitter that cannot wait for it.
 func (j *job) standIn() {
 	if j.missed.IsZero() {
 		return
 	}
 	if j.orphaned && j.attached != nil && !j.waits() {
-		j.missed = time.Now() // it is here, and makes no views
+		j.missed = time.Now() // it is connected, and makes no views
 	}
 	limit := missFor + j.away
-	if j.waits() || j.keys == nil && !j.returns { // it has not begun, and nobody else can begin it
+	if j.waits() || j.keys == nil && !j.returns { // it has not begun, and only the submitter can begin it
 		limit = missFor
 	}
 	if time.Since(j.missed) > limit || !j.until.IsZero() && time.Now().After(j.until) {
@@ -112,11 +114,11 @@ func (j *job) standIn() {
 	j.windDown()
 }
 
-// waits reports whether the process here is to join the job, and waits in mpj.Init. Where
-// nobody lets it begin for long it has not joined, or is waited for by others.
+// waits reports whether the process here is to join the job and still waits in mpj.Init. If it waits for
+// long, it has not joined, or other processes wait for it.
 func (j *job) waits() bool { return j.joining && j.keys == nil }
 
-// becomes returns what this peer knows that a live process has become.
+// becomes returns the state of a live process of the view according to this peer.
 func (j *job) becomes(p view.Process) view.State {
 	if here := j.local[p]; here != nil {
 		switch {
@@ -132,13 +134,14 @@ func (j *job) becomes(p view.Process) view.State {
 	return j.elsewhere(j.members.peerOf[p])
 }
 
-// elsewhere returns what the processes of another peer have become. That one is silent here may
-// be for a link that is cut: then others have its tables, and the detector asks it through them.
+// elsewhere returns the state of the processes of another peer. Silence towards this peer may be due to a
+// broken link between the two: the leader then gets its answers, and the detector asks it through other
+// peers.
 func (j *job) elsewhere(peer p2ppeer.ID) view.State {
 	silence, ok := j.views.Silence(peer)
 	failed, watched := j.failed[peer]
 	switch {
-	case !ok: // it is the submitter's own, which is gone
+	case !ok: // the submitter's own peer, which has failed
 		return view.Failed
 	case watched && !failed:
 		return view.Live
@@ -150,13 +153,14 @@ func (j *job) elsewhere(peer p2ppeer.ID) view.State {
 	return view.Failed
 }
 
-// reaches reports whether this peer is connected with another one.
+// reaches reports whether this peer is connected to the given peer.
 func (j *job) reaches(peer p2ppeer.ID) bool {
 	return j.service.host.Network().Connectedness(peer) == network.Connected
 }
 
-// listensTo reports whether a submitter that is here, as a new process, is to have the last
-// words of p first: one that has failed says nothing any more. Then it asks itself.
+// listensTo reports whether the submitter, which is connected as a new process, should first receive the
+// rest of p's output: once p has failed in the view, its output is no longer sent. The submitter then
+// proposes the change itself.
 func (j *job) listensTo(p view.Process) bool {
 	here := j.local[p]
 	return j.orphaned && j.attached != nil && here != nil && here.speaks && !here.drained()
@@ -175,9 +179,9 @@ func (j *job) letNoneJoin() {
 	}
 }
 
-// windDown gives the slots back when nothing runs here any more, and ends the job when
-// nothing of it will be asked for, and nobody waits for this peer's vote. Of a job that has
-// lost a rank, the submitter is to hear how.
+// windDown releases the slots when nothing runs here any more. It ends the job when nothing of it will be
+// requested, and no other peer needs this peer's vote. If the job has lost a rank, the output is kept for
+// the submitter.
 func (j *job) windDown() {
 	needed := false
 	for rank := range j.view.N {
@@ -198,12 +202,12 @@ func (j *job) windDown() {
 	}
 }
 
-// voting reports whether the others may not be a majority without this peer.
+// voting reports whether the other members may lack a majority without this peer.
 func (j *job) voting() bool {
 	return j.views.Votes(j.service.host.ID()) && j.views.Contact() != viewgroup.CutOff
 }
 
-// endAll ends what runs here.
+// endAll ends all processes of the job on this peer.
 func (j *job) endAll(reason string) {
 	for _, p := range j.local {
 		p.end(reason)

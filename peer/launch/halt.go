@@ -12,23 +12,23 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
-// errRestless is of processes that somebody has go on while they are measured.
+// errRestless is the error of a process that another process keeps resuming during the measurement.
 var errRestless = errors.New("it does not stand still while what it has on disk is measured")
 
-// What a job's processes do.
+// States of a job's processes with respect to the guard.
 const (
 	moving int32 = iota
-	stand        // still, for the guard
-	stood        // they did, since they were asked last
+	stand        // stopped, or being stopped, for the guard
+	stood        // running again, after a halt since the last call of excused
 )
 
-// excused reports whether processes could not answer, as the guard had them stand still.
+// excused reports whether processes may have missed a question because the guard stopped them.
 func (j *job) excused() bool {
 	return j.halting.Load() == stand || j.halting.CompareAndSwap(stood, moving)
 }
 
-// halt stops all processes. Those behind walls are stopped at one moment, by the first process of their
-// namespace; others one after the other.
+// halt stops all processes of the job. The init process of a sandbox's PID namespace stops all its
+// processes at once; processes outside a sandbox are stopped one by one.
 func (g *guard) halt() {
 	g.job.halting.Store(stand)
 	g.late = time.Time{}
@@ -45,7 +45,7 @@ func (g *guard) halt() {
 	}
 }
 
-// letGoOn has them go on, but for those that are to be killed, and those that stood before.
+// letGoOn resumes the processes, except those that are to be killed or were stopped before the halt.
 func (g *guard) letGoOn() {
 	for _, m := range g.live() {
 		proc.GoOn(m.still.Halted())
@@ -57,7 +57,8 @@ func (g *guard) letGoOn() {
 	g.wentOn = time.Now()
 }
 
-// raise has those go on who were being made as all went on, if it is time to look for them: often at first.
+// raise resumes processes that were still being created when the others were resumed. It looks for them
+// often at first, then at growing intervals.
 func (g *guard) raise() {
 	if g.late.IsZero() || time.Now().Before(g.late) {
 		return
@@ -65,7 +66,7 @@ func (g *guard) raise() {
 	begun, late := time.Now(), false
 	pids := g.processes()
 	for _, m := range g.live() {
-		if m.still != nil && m.still.Late() { // otherwise it was added since
+		if m.still != nil && m.still.Late() { // otherwise the process was added since the halt
 			proc.GoOn(m.still.Made(proc.SceneOf(pids[m])))
 			late = late || m.still.Late()
 		}
@@ -76,7 +77,7 @@ func (g *guard) raise() {
 	}
 }
 
-// live returns those whose processes run, or stand, and are not to be killed.
+// live returns the meters whose processes exist and are not to be killed.
 func (g *guard) live() (all []*meter) {
 	for _, m := range g.meters {
 		if m.process.ctx.Err() == nil && !m.over {
@@ -86,7 +87,7 @@ func (g *guard) live() (all []*meter) {
 	return all
 }
 
-// scenes returns what the processes of each do.
+// scenes returns the state of the threads of each meter's processes.
 func (g *guard) scenes() map[*meter]proc.Scene {
 	pids, all := g.processes(), make(map[*meter]proc.Scene)
 	for _, m := range g.live() {
@@ -95,17 +96,18 @@ func (g *guard) scenes() map[*meter]proc.Scene {
 	return all
 }
 
-// freshFor is how long a scene is told from: later its numbers may be those of others, of the owner's own programs.
+// freshFor is how long the IDs in a scene are used. Later, the kernel may have reused them for other
+// processes, such as the owner's own.
 const freshFor = time.Second
 
-// A reply is that of a supervisor who was to stop all.
+// A reply is a supervisor's reply to Halt.
 type reply struct {
 	born supervisor.Born
 	err  error
 }
 
-// stopAll tells all processes to stop: all of a program at one moment where that can be, and each thread that
-// does not stand.
+// stopAll stops all processes: where possible all those of a program at once, then each thread that still
+// runs.
 func stopAll(scenes map[*meter]proc.Scene) map[*meter]reply {
 	replies := make(map[*meter]reply)
 	var mu sync.Mutex
@@ -129,10 +131,11 @@ func stopAll(scenes map[*meter]proc.Scene) map[*meter]reply {
 	return replies
 }
 
-// measureStill measures what all have on disk while they stand, and ends who has too much. What is measured
-// counts if nobody has moved meanwhile. Until then all other limits are watched, and who has too much twice is
-// ended: calls that are under way may write for long. It returns how many bytes are left for that one that has
-// least left; ok is false if the job is over before.
+// measureStill measures the disk usage of all processes while they are stopped, and ends those that exceed
+// the limit. A measurement counts if no process ran during it. Until one counts, all other limits are
+// enforced, and so is the disk limit on a process found above it twice: system calls in progress may write
+// for long. measureStill returns the bytes that remain to the process with the least left. ok is false if
+// the job ends first.
 func (g *guard) measureStill() (left int64, ok bool) {
 	var failed map[*meter]error
 	left = math.MaxInt64
@@ -156,8 +159,9 @@ func (g *guard) measureStill() (left int64, ok bool) {
 	}
 }
 
-// conclude ends who could not be measured and who has too much on disk, now that all have stood. It returns how
-// many bytes are left for that one that has least left.
+// conclude handles a measurement during which all processes were stopped. It ends the processes that could
+// not be measured or exceed the disk limit. It returns the bytes that remain to the process with the least
+// left.
 func (g *guard) conclude(failed map[*meter]error) (left int64) {
 	for m, err := range failed {
 		g.endUnmeasurable(m, err)
@@ -165,9 +169,10 @@ func (g *guard) conclude(failed map[*meter]error) (left int64) {
 	return g.enforce(measured)
 }
 
-// enforceUnsure ends who has too much on disk although not all have stood while that was measured, if it was found
-// twice in this halt. Who is only late with a call can make a file that he moves seem two, and does so once. Of one
-// who was woken meanwhile nothing is certain. It returns how many bytes seem to be left.
+// enforceUnsure ends a process that exceeded its disk limit twice in this halt, although some processes ran
+// during the measurements. One such measurement is no proof: a pending call that moves a file can make it
+// count twice, but only once. Nothing is certain about a process that was resumed meanwhile. enforceUnsure
+// returns the bytes that seem to remain.
 func (g *guard) enforceUnsure() (left int64) {
 	left = g.enforce(func(m *meter) int64 {
 		if m.roused {
@@ -183,7 +188,8 @@ func (g *guard) enforceUnsure() (left int64) {
 	return left
 }
 
-// endUnmeasurable ends a process that cannot be measured. Folders in folders without end are too much on disk.
+// endUnmeasurable ends a process that cannot be measured. Folders nested too deeply count as exceeding the
+// disk limit.
 func (g *guard) endUnmeasurable(m *meter, err error) {
 	m.over = true
 	g.job.do(func() {
@@ -195,9 +201,9 @@ func (g *guard) endUnmeasurable(m *meter, err error) {
 	})
 }
 
-// round looks at all processes, and tells them again to stop. It reports whether all have stood since the
-// last round. Who goes on all the same is ended; without walls, where nobody can be sure, his files are
-// measured as they are.
+// round checks all processes, and stops them again. It reports whether all were stopped since the last
+// round. It ends a sandboxed process that keeps running. Outside a sandbox this cannot be known for
+// certain, so such a process is measured as it is.
 func (g *guard) round() (still bool) {
 	still = true
 	scenes := g.scenes()
@@ -207,7 +213,7 @@ func (g *guard) round() (still bool) {
 		}
 		walled := m.live.program.Walled()
 		stands, roused := m.still.See(scenes[m], r.born)
-		stands, m.roused = stands && (len(scenes[m]) > 0 || !walled), roused // or nobody could look
+		stands, m.roused = stands && (len(scenes[m]) > 0 || !walled), roused // otherwise it could not be inspected
 		if !stands && m.still.Restless() {
 			if stands = !walled; !stands {
 				g.endUnmeasurable(m, errRestless)
@@ -219,11 +225,13 @@ func (g *guard) round() (still bool) {
 	return still
 }
 
-// soonRounds come one after the other as fast as can be: they find who is woken.
+// soonRounds is the number of rounds that follow each other without a growing pause. They detect processes
+// that are resumed by others.
 const soonRounds = 6
 
-// pauseAfter lets some time pass after a round, the more the later it is and the longer that took, unless a limit
-// may be exceeded meanwhile. left are the bytes that seem to be left on disk. It reports whether the job goes on.
+// pauseAfter pauses after a round. The pause grows with the number of rounds and the time that the round
+// took, but ends before a limit can be exceeded. left is the number of bytes that seem to remain on disk.
+// pauseAfter reports whether the job continues.
 func (g *guard) pauseAfter(round int, took time.Duration, left int64) bool {
 	const most = time.Second
 	pause := time.Millisecond

@@ -13,16 +13,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
-// What the owner grants a job, and how it is held to that.
+// Enforcement of the resources that the owner grants a job.
 //
 //	kernel: memory, processors, number    control groups (package internal/cgroup)
 //	        open files, size of one file  resource limits, which the supervisor sets
-//	guard:  disk, time                    measured, the oftener the less is left (guard.go)
+//	guard:  disk, time                    measured, more often the less is left (guard.go)
 //	        memory, number                where there are no control groups
 //	pace.go: upload
 
-// makeGroup makes the control group of the job, if something is granted that it can hold. It has
-// the weight of the processes' niceness.
+// makeGroup creates the control group of the job, if the grant has a limit that the group can enforce. The
+// group's weight corresponds to the niceness of its processes.
 func (j *job) makeGroup() (err error) {
 	slot, job := j.grant.Slot, j.grant.Job
 	if slot.Memory+slot.CPU+slot.Processes+job.Memory+job.CPU+job.Processes == 0 {
@@ -35,17 +35,17 @@ func (j *job) makeGroup() (err error) {
 	return j.group.GiveWay(cgroup.Precedence{Weight: j.weight()})
 }
 
-// processors returns the share of the processors that the processes here may use together, in percent of one
-// processor; 0: no limit.
+// processors returns the CPU limit of all processes here together, in percent of one processor; 0 means no
+// limit.
 func (j *job) processors() int64 {
 	return limits.Min(limits.Limits{CPU: j.grant.Slot.CPU * int64(len(j.order))}, j.grant.Job).CPU
 }
 
-// weight is that of the job's control group: of as many processes as run here.
+// weight returns the weight of the job's control group, which is that of its processes together.
 func (j *job) weight() int64 { return weightOf(j.service.config.Niceness) * int64(len(j.order)) }
 
-// yield has the job let all others go first, if its processes are as nice as can be. Before they run
-// it does not: what starts them runs there too, and has to be done in time.
+// yield makes the job's control group idle if its processes have the highest niceness. It is called only
+// once the processes run: their startup runs in the group too, and must finish in time.
 func (j *job) yield() error {
 	if j.group == nil {
 		return nil
@@ -53,30 +53,30 @@ func (j *job) yield() error {
 	return j.group.GiveWay(cgroup.Precedence{Weight: j.weight(), Idle: j.service.config.Niceness == MostNiceness})
 }
 
-// hurry has what was killed in the job's group be gone soon, also where the owner needs all processors. Nobody
-// computes there any more.
+// hurry raises the priority of the job's control group so that killed processes exit soon, even while the
+// owner's work occupies all processors.
 func (j *job) hurry() {
 	if j.group != nil {
 		j.group.Hurry()
 	}
 }
 
-// MostNiceness is the kernel's. Of those whose programs have it, a control group is idle.
+// MostNiceness is the kernel's highest nice value. The control group of a job with this niceness is idle.
 const MostNiceness = 19
 
-// weightOf is that of a process of a niceness, as the kernel has it: 1024 without any, a quarter
-// more or less for each step.
+// weightOf returns the weight of a process with the given niceness. As in the kernel, it is 1024 at
+// niceness 0, and each step divides it by 1.25.
 func weightOf(niceness int) int64 {
 	return int64(math.Round(1024 / math.Pow(1.25, float64(niceness))))
 }
 
-// confine makes the control group of a process and returns what the kernel is to hold its
-// program to. name is that of the process, or of the compiler.
+// confine creates the control group of a process and returns the limits that the kernel enforces on its
+// program. name identifies the process, or the compiler.
 func (j *job) confine(name string) (group *cgroup.Group, l supervisor.Limits, err error) {
 	slot := j.grant.Slot
 	l.Niceness = j.service.config.Niceness
 	l.Files = uint64(slot.Files)
-	l.FileSize = uint64(slot.Disk + slot.Disk/32) // so that it is seen that there is too much
+	l.FileSize = uint64(slot.Disk + slot.Disk/32) // slightly more than the limit, so that the guard can see the excess
 	if j.service.groups.Missing(cgroup.Memory) != nil && slot.Memory > 0 {
 		l.Data = uint64(slot.Memory + slot.Memory/4 + dataSlack)
 	}
@@ -93,14 +93,15 @@ func (j *job) confine(name string) (group *cgroup.Group, l supervisor.Limits, er
 	return group, l, nil
 }
 
-// dataSlack is what may be had beyond the limit until the guard sees that, and what Go's
-// runtime reserves of private memory and does not use.
+// dataSlack is the memory, in bytes, that a program may have beyond its limit. It covers the time until the
+// guard notices, and the private memory that Go's runtime reserves and does not use.
 const dataSlack = 256 << 20
 
-// processSlack is what a program may start beyond the limit until the guard counts it, and the supervisor's threads.
+// processSlack is the number of tasks that a program may start beyond its limit. It covers the time until
+// the guard counts, and the supervisor's threads.
 const processSlack = 64
 
-// exceed ends a process that has more than it may.
+// exceed ends a process that exceeds a limit.
 func (p *process) exceed(x limits.Excess) {
 	if p.reason == "" && p.exit == nil {
 		p.excess = x.Kind
@@ -110,24 +111,24 @@ func (p *process) exceed(x limits.Excess) {
 	}
 }
 
-// exceed ends all processes of a job that has more than it may.
+// exceed ends all processes of a job that exceeds a limit.
 func (j *job) exceed(x limits.Excess) {
 	for _, id := range j.order {
 		j.local[id].exceed(x)
 	}
 }
 
-// autopsy says whether a process has ended since it wanted more than it may: the kernel has
-// ended it, or has refused it what it could not do without.
+// autopsy reports whether a process ended because of a limit. Either the kernel killed it, or it refused
+// the process a resource that the process needed.
 func (p *process) autopsy(e supervisor.Exit) (limits.Excess, bool) {
 	if e.Code == 0 && e.Signal == "" {
 		return limits.Excess{}, false
 	}
 	var u limits.Usage
 	if p.job.service.groups.Missing(cgroup.Memory) != nil {
-		u.Memory = e.Memory // it may have been refused more before anybody measured
+		u.Memory = e.Memory // the kernel may have refused it more before the guard measured
 	}
-	if p.job.grant.Slot.Disk > 0 { // one that was held to the size of one file has that much
+	if p.job.grant.Slot.Disk > 0 { // a process stopped by the file size limit has used that much
 		u.Disk, _ = scratch.Measure(p.job.folder.Process(p.id), p.hasty(time.Now))
 	}
 	if g := p.live.group; g != nil {
@@ -137,12 +138,14 @@ func (p *process) autopsy(e supervisor.Exit) (limits.Excess, bool) {
 	return p.job.grant.Exceeded(u)
 }
 
-// autopsyTime is how long it is looked for what a process has left: its rank fails over once it is told.
+// autopsyTime bounds the measurement of what a process has left. The failover of its rank waits for the
+// result.
 const autopsyTime = 300 * time.Millisecond
 
 var errLate = errors.New("others wait")
 
-// hasty measures what a process has on disk for so long only: what is found by then is what counts.
+// hasty returns a ruler that measures the disk usage of a process for autopsyTime at most. What it has
+// found by then counts.
 func (p *process) hasty(now func() time.Time) scratch.Ruler {
 	until := now().Add(autopsyTime)
 	return scratch.Ruler{
@@ -156,8 +159,8 @@ func (p *process) hasty(now func() time.Time) scratch.Ruler {
 	}
 }
 
-// refusals returns what the kernel has done to hold a process's group, or its job's, to its
-// limits, and the most that the process has had.
+// refusals returns how the kernel has enforced the limits of a process's group and of its job's group, and
+// the peak usage of the process.
 func (j *job) refusals(g *cgroup.Group) limits.Usage {
 	u := g.Usage()
 	return limits.Usage{
@@ -166,10 +169,12 @@ func (j *job) refusals(g *cgroup.Group) limits.Usage {
 	}
 }
 
-// freeProgram is how large a program may be in any case, in bytes: it lies beside what a slot may have.
+// freeProgram is the program size, in bytes, that is allowed in any case, since the program does not count
+// towards a slot's disk usage.
 const freeProgram = 256 << 20
 
-// checkInputs reports whether the job's program and inputs fit into the disk limits of so many processes.
+// checkInputs returns an error if the job's program and inputs do not fit into the disk limits of the given
+// number of processes.
 func (j *job) checkInputs(inputs filetransfer.Manifest, processes int) error {
 	size, least := int64(0), scratch.LeastEntry(string(j.folder))
 	for _, f := range inputs {

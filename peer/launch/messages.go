@@ -16,9 +16,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// What a peer says on the control stream.
+// Messages of a peer on the control stream.
 
-// maxText bounds, in bytes, what people are to read.
+// maxText bounds texts for people, in bytes.
 const maxText = 4096
 
 func text(err error) string {
@@ -28,8 +28,8 @@ func text(err error) string {
 	return clip(withoutAddresses(err))
 }
 
-// withoutAddresses is the text of an error without what came of each address at which libp2p has dialled a
-// peer: others have named them, and would read what there is in this machine's network.
+// withoutAddresses returns the text of err without the result for each address that libp2p has dialed.
+// Other peers name these addresses, and could otherwise scan this machine's network.
 func withoutAddresses(err error) string {
 	if dialled, ok := errors.AsType[*swarm.DialError](err); ok {
 		return strings.ReplaceAll(err.Error(), dialled.Error(), fmt.Sprintf("peer %s was not reached", dialled.Peer))
@@ -37,7 +37,7 @@ func withoutAddresses(err error) string {
 	return err.Error()
 }
 
-// clip makes a text that a program or a file name had a part in fit for the wire.
+// clip makes a text that may come from a program or a file name valid UTF-8 of at most maxText bytes.
 func clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxText)], "?") }
 
 func staging(done, total int64) *jobpb.FromPeer {

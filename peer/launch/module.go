@@ -19,15 +19,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
 )
 
-// CheckModule reports why no peer can run a WebAssembly module.
+// CheckModule returns an error if no peer can run the WebAssembly module.
 func CheckModule(ctx context.Context, module []byte) error { return wasm.Check(ctx, module) }
 
-// moduleConfig is what runners are told of the job's module.
+// moduleConfig returns the configuration of the job's module for its runners.
 func (j *job) moduleConfig() wasm.Config {
 	return wasm.Config{Created: j.spec.Created, Memory: uint64(max(j.grant.Slot.Memory, 0))}
 }
 
-// chooseModule has a process run the job's module.
+// chooseModule sets the job's module as the program of a process.
 func (j *job) chooseModule(p view.Process, c *supervisor.Command) (err error) {
 	config := j.moduleConfig()
 	config.Seed = fmt.Sprintf("%s rank %d", j.spec.ID, p.Rank)
@@ -37,8 +37,8 @@ func (j *job) chooseModule(p view.Process, c *supervisor.Command) (err error) {
 	return err
 }
 
-// bringModule puts the compiled module in the place of the job's module: other jobs may
-// have the store forget it before this one has started all its processes.
+// bringModule replaces the job's module by its compiled form. The job needs its own copy: the store may
+// evict the compiled module before the job has started all its processes.
 func (j *job) bringModule() error {
 	module, err := j.executable()
 	if err != nil {
@@ -66,16 +66,15 @@ func (j *job) bringModule() error {
 	return err
 }
 
-// compileTimeout bounds how long a module may take to be compiled: large ones need
-// seconds. Up to starvedMost, time does not count in which the owner's own work leaves its compiler no processor.
-// The guard watches no compiler: the kernel holds it to memory, processors and the
-// size of its one file.
+// compileTimeout bounds the compilation of a module; large modules take seconds. Time in which the owner's
+// own work leaves the compiler no processor does not count, up to starvedMost. The guard does not watch
+// compilers. The kernel limits a compiler's memory, processors and the size of its one file.
 const (
 	compileTimeout = 2 * time.Minute
 	starvedMost    = 10 * time.Minute
 )
 
-// compile compiles the job's module, and has the store keep what comes of it.
+// compile compiles the job's module and adds the result to the store.
 func (j *job) compile(module string) error {
 	folder := j.folder.Compile()
 	if err := os.Mkdir(folder, 0o700); err != nil {
@@ -121,7 +120,7 @@ func (j *job) compile(module string) error {
 	return j.service.modules.Add(j.program.Digest, module, folder)
 }
 
-// watchCompiler waits until the compiler is over, or has taken all that it may, and ends it.
+// watchCompiler waits until the compiler has ended or used up its allowance, and then kills it.
 func (j *job) watchCompiler(over context.Context, compiler *instance, may allowance) {
 	var census supervisor.Census
 	look := func() proc.Turns {
@@ -140,10 +139,11 @@ func (j *job) watchCompiler(over context.Context, compiler *instance, may allowa
 	j.hurry()
 }
 
-// An allowance is the time that somebody may still take, and how much of it he may starve besides.
+// An allowance is the time that a compiler may still take, and how much starvation is excused on top of
+// that.
 type allowance struct{ left, starved time.Duration }
 
-// spend takes what he has had of the processors since before.
+// spend subtracts the time since before.
 func (a *allowance) spend(before, now proc.Turns) {
 	excused := min(now.Lacked(before), a.starved)
 	a.starved -= excused
@@ -158,8 +158,8 @@ func (j *job) confineCompiler() (*cgroup.Group, supervisor.Limits, error) {
 	return j.confine("compiler")
 }
 
-// compilerExceeds says whether the compiler has ended for want of memory: the kernel has killed it in its group, which
-// may be nil, or has given it no more, as its last words say.
+// compilerExceeds reports whether the compiler failed for lack of memory. Either the kernel killed it in
+// its group, which may be nil, or refused it more memory, as its last output states.
 func (j *job) compilerExceeds(group *cgroup.Group, words []byte) (limits.Excess, bool) {
 	var u limits.Usage
 	if group != nil {
@@ -172,11 +172,11 @@ func (j *job) compilerExceeds(group *cgroup.Group, words []byte) (limits.Excess,
 	return j.grant.Exceeded(u)
 }
 
-// noMemory is what a runtime says that has got no more: Go's has many words for it, Rust's one.
+// noMemory matches the output of a runtime that runs out of memory: several forms for Go, one for Rust.
 var noMemory = regexp.MustCompile(`(?m)^(fatal error|runtime): .*(out of memory|cannot (allocate|map|remap) |failed to (allocate|reserve) )|memory allocation of [0-9]+ bytes failed`)
 
-// removeGroups removes the groups of the compiler and of the job, which is made anew for
-// the processes.
+// removeGroups removes the control groups of the compiler and of the job. The job's group is created again
+// for the processes.
 func (j *job) removeGroups(compiler *cgroup.Group) {
 	for _, g := range []*cgroup.Group{compiler, j.group} {
 		if g == nil {
@@ -189,7 +189,7 @@ func (j *job) removeGroups(compiler *cgroup.Group) {
 	j.group = nil
 }
 
-// startRunner starts a runner that takes part in no job, whose words can be read from said.
+// startRunner starts a runner that takes part in no job. Its output can be read from said.
 func startRunner(c supervisor.Command) (said *os.File, _ *supervisor.Process, err error) {
 	line, inherited, err := proclink.Pair()
 	if err != nil {
@@ -210,10 +210,10 @@ func startRunner(c supervisor.Command) (said *os.File, _ *supervisor.Process, er
 	return said, runner, err
 }
 
-// maxWords bounds what is told of a compiler's words, in bytes.
+// maxWords bounds the part of a compiler's output that is reported, in bytes.
 const maxWords = 1 << 10
 
-// readSome reads to the end, and returns the beginning.
+// readSome reads f to the end, and returns the first maxWords bytes.
 func readSome(f *os.File) []byte {
 	defer f.Close()
 	all := make([]byte, 0, maxWords)
@@ -226,7 +226,7 @@ func readSome(f *os.File) []byte {
 	}
 }
 
-// why says how a compiler has failed.
+// why returns an error that describes how a compiler failed.
 func why(e supervisor.Exit, words []byte, patience time.Duration) error {
 	switch {
 	case e.Signal != "":

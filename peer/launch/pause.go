@@ -8,36 +8,36 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A Pause is what the owner has said for while he needs the machine. Jobs that do not run yet end here, since they
-// can begin elsewhere; those with replicas are handed over meanwhile (HandOver); the processes of all others, and of
-// those that cannot be migrated soon, stand still, and end if it takes too long. Nothing is fetched, nor passed on
-// to others. His own jobs go on.
+// A Pause is the owner's rule for the time in which the owner needs the machine. Jobs that do not run yet
+// end here, since they can begin elsewhere. Jobs with replicas are migrated (HandOver). The processes of
+// all other jobs, and of those that cannot be migrated soon, are suspended, and are ended if that lasts too
+// long. This peer neither fetches files nor serves them to other peers. The owner's own jobs continue.
 //
-//	owner --> Pause(rule) --> guard: all stand --> Paused(rule) --> submitter
-//	                             |-- Pause() ----> they go on ----> Paused() --'
+//	owner --> Pause(rule) --> guard: all stopped -> Paused(rule) --> submitter
+//	                             |-- Pause() ----> they resume ---> Paused() --'
 //	                             '-- Most later -> they end ------> Exited(why)
 //
-// Nobody takes them for hung: whoever asks them for a sign of life is this peer, which knows, and this peer
-// answers others for itself. What others send them waits where it is.
+// Suspended processes do not count as hung: this peer asks them for signs of life, knows that they are
+// suspended, and answers other peers itself. Messages to them wait in the channels.
 type Pause struct {
-	Rule string        // that has fired, as people read it; empty: he does not need it
-	Most time.Duration // that processes stand still; 0: they end at once
+	Rule string        // rule that has fired, as people read it; empty: the owner does not need the machine
+	Most time.Duration // how long processes may be suspended; 0: they end at once
 }
 
-// canStand is whether this system lets a peer see who runs, and so stop them all. On others they go on until
-// they end.
+// canStand reports whether this system lets a peer see all processes of a job, and thus suspend them. On
+// other systems they run until they end.
 const canStand = runtime.GOOS == "linux"
 
 const (
-	// moveTimeout is how long a job that may go on elsewhere has for that before it stands still, and before it
-	// ends at the least.
+	// moveTimeout is the time that a job that can migrate has for that before it is suspended. It is also
+	// the minimum time before such a job ends.
 	moveTimeout = 10 * time.Second
-	// updateTimeout is how long the owner bears in all that processes go on to bring those up to date that come
-	// in their place. Who comes in whose place is the submitter's word.
+	// updateTimeout bounds the total time in which processes keep running to bring their replacements up to
+	// date. Only the submitter states which process replaces which.
 	updateTimeout = 5 * time.Minute
 )
 
-// Pause says what jobs of others are to do from now on, those included that come later.
+// Pause sets what jobs of other submitters do from now on, including jobs that come later.
 func (s *Service) Pause(p Pause) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *Service) pause() Pause {
 	return s.paused
 }
 
-// heed does what the owner has said.
+// heed applies the owner's current Pause to the job.
 func (j *job) heed() {
 	p := j.service.pause()
 	if j.submitter == j.service.host.ID() {
@@ -66,7 +66,7 @@ func (j *job) heed() {
 	j.sayPaused(p)
 }
 
-// pauseFrom notes that from now on the owner needs the machine, or does not any more.
+// pauseFrom records whether the owner needs the machine from now on.
 func (j *job) pauseFrom(needs bool) {
 	j.service.mu.Lock()
 	defer j.service.mu.Unlock()
@@ -76,7 +76,7 @@ func (j *job) pauseFrom(needs bool) {
 	}
 }
 
-// spare ends what the job does here for others, and the job where it is not to wait any longer.
+// spare stops serving files to other peers, and ends the job here if its time is over.
 func (j *job) spare(p Pause) {
 	j.unshare()
 	most := p.Most
@@ -90,15 +90,15 @@ func (j *job) spare(p Pause) {
 	case Starting:
 		ends = time.Since(j.pausedAt) >= most
 	case Running:
-		ends = time.Since(j.pausedAt) >= most && len(j.instances()) > 0 // else nothing of it runs here
+		ends = time.Since(j.pausedAt) >= most && len(j.instances()) > 0 // otherwise nothing of the job runs here
 	}
 	if ends {
 		j.cutShort(fmt.Errorf("its owner needs the machine: %s", p.Rule))
 	}
 }
 
-// mustStand reports whether the processes are to stand still now. What cannot be migrated stands from the
-// beginning, as soon as the guard has seen it.
+// mustStand reports whether the processes must be suspended now. A job that cannot migrate is suspended
+// from the beginning.
 func (j *job) mustStand() bool {
 	switch {
 	case !canStand || j.pausedAt.IsZero():
@@ -110,7 +110,8 @@ func (j *job) mustStand() bool {
 	return since >= moveTimeout && (since >= updateTimeout || !j.succeeded())
 }
 
-// succeeded reports whether a process has come to take the place of one here, which may have to bring it up to date.
+// succeeded reports whether a replacement of a process here has joined, which that process may have to
+// bring up to date.
 func (j *job) succeeded() bool {
 	for p := range j.members.peerOf {
 		if state := j.view.State(p); p.Replica < j.spec.R || j.local[p] != nil || state == view.Failed || state == view.Finished {
@@ -125,7 +126,7 @@ func (j *job) succeeded() bool {
 	return false
 }
 
-// sayPaused tells the submitter, once the processes run, that they stand still, or go on.
+// sayPaused tells the submitter, once the processes run, that they are suspended or resumed.
 func (j *job) sayPaused(p Pause) {
 	stands := j.stands.Load()
 	if j.state != Running || stands == j.saidStand {
@@ -139,11 +140,11 @@ func (j *job) sayPaused(p Pause) {
 	j.say(paused(p))
 }
 
-// standRound is how often processes that are to stand are told so again.
+// standRound is the interval at which suspended processes are stopped again.
 const standRound = time.Second
 
-// standBy has all processes stand still until the job is to go on. What calls that are under way still write
-// is measured; once all stand, nobody writes any more.
+// standBy keeps all processes suspended until the job resumes. It measures what system calls in progress
+// still write; once all processes have stopped, nothing is written any more.
 func (g *guard) standBy() {
 	g.halt()
 	defer g.letGoOn()

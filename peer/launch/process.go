@@ -277,7 +277,7 @@ func (j *job) excuse(late []view.Process) {
 	for _, id := range j.order {
 		p := j.local[id]
 		if !slices.Contains(late, id) {
-			p.late = nil // whether it continues, its answer tells: the guard may have stopped it
+			p.late = nil // its answer shows whether it continues: it may be stopped for the guard
 			continue
 		}
 		p.weigh(proc.TurnsOf(pids[p.live], time.Now()))
@@ -367,7 +367,7 @@ func (j *job) checkSupervisors() {
 			p.end(fmt.Sprintf("has been stopped for %v", j.watching.Hang()))
 			continue
 		}
-		// First of all: end wakes it, and it could still report another end.
+		// Kill the supervisor first: end resumes it, and it could still report a different end.
 		p.live.program.KillSupervisor()
 		p.end(fmt.Sprintf("its supervisor has not answered for %v", j.watching.Hang()))
 	}

@@ -24,7 +24,7 @@ import (
 
 // The asking side of a channel to a process of another peer.
 
-// A way is how a peer has reached another: one of conn and stream, or err.
+// A way is how a peer has reached another peer. Exactly one of conn, stream and err is set.
 type way struct {
 	passage
 	why    string
@@ -34,8 +34,8 @@ type way struct {
 	err    error
 }
 
-// openRemote joins a process of this peer with one of another peer, and carries its
-// bytes where the processes cannot do that themselves.
+// openRemote connects a process of this peer to a process of another peer. If the processes cannot
+// communicate directly, it forwards the bytes.
 func (j *job) openRemote(ctx context.Context, p *process, to view.Process, peer p2ppeer.ID, s situation) {
 	defer j.running.Done()
 	open := &pb.Open{Job: j.spec.ID, From: pbProcess(p.id), To: pbProcess(to)}
@@ -53,7 +53,7 @@ func (j *job) openRemote(ctx context.Context, p *process, to view.Process, peer 
 	}
 }
 
-// bridge gives p its end of a channel and carries its bytes.
+// bridge hands p its end of a channel and forwards its bytes.
 func (j *job) bridge(ctx context.Context, p *process, to view.Process, stream network.Stream) error {
 	ours, theirs, err := openIn()
 	if err != nil {
@@ -67,8 +67,8 @@ func (j *job) bridge(ctx context.Context, p *process, to view.Process, stream ne
 	return nil
 }
 
-// handOver gives p a TCP connection to the process that m is about, and keeps
-// nothing of it: it then ends with the processes. ctx is that of the channel.
+// handOver hands p a TCP connection to the process that m names. This peer keeps no copy, so the connection
+// ends with the processes. ctx is the channel's context.
 func (j *job) handOver(ctx context.Context, p *process, m proclink.Message, conn *net.TCPConn) error {
 	file, err := conn.File()
 	conn.Close()
@@ -94,8 +94,7 @@ func (j *job) give(ctx context.Context, p *process, m proclink.Message, file *os
 	}
 }
 
-// whenBegun calls f once the keys of all processes are known: another peer may
-// have heard of them before.
+// whenBegun calls f once the keys of all processes are known. Another peer may learn them earlier.
 func (j *job) whenBegun(f func()) {
 	if j.keys == nil && j.ctx.Err() == nil {
 		j.waiting = append(j.waiting, f)
@@ -104,8 +103,7 @@ func (j *job) whenBegun(f func()) {
 	f()
 }
 
-// reach finds a way to the processes of peer: the first of the kinds that are
-// allowed, or the next when that fails.
+// reach finds a way to the processes of peer. It tries the allowed kinds in order until one succeeds.
 func (j *job) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situation, allowed []proclink.Kind) way {
 	if s.noDirect == "" {
 		s.noDirect = j.service.obstacle(peer)
@@ -137,19 +135,19 @@ func (j *job) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situa
 			return w
 		}
 		j.log.Debug().Err(err).Stringer("peer", peer).Msg("no direct connection for processes")
-		if s.noDirect = notDirect; ctx.Err() == nil { // not because a job ends, which says nothing about the next
+		if s.noDirect = notDirect; ctx.Err() == nil { // a failure because the job ends tells nothing about later attempts
 			j.service.avoid(peer, pauseAfter(err))
 		}
 	}
 }
 
-// What is told of a peer that was not reached. What came of each address is not: others name
-// addresses, and would read what there is in this machine's network.
+// notDirect is the reason reported for a peer that could not be reached directly. It omits the result for
+// each address: other peers name the addresses, and could otherwise scan this machine's network.
 const notDirect = "tried in vain"
 
 var errNotReached = errors.New("its peer was not reached")
 
-// mayDial tells where this peer connects to another for its processes.
+// mayDial returns the filter for addresses at which this peer connects to another one for its processes.
 func (s *Service) mayDial(peer p2ppeer.ID) func(netip.Addr) bool {
 	for _, c := range s.host.Network().ConnsToPeer(peer) {
 		s.config.Dials.Met(c)
@@ -157,7 +155,7 @@ func (s *Service) mayDial(peer p2ppeer.ID) func(netip.Addr) bool {
 	return func(at netip.Addr) bool { return s.config.Dials.May(peer, at) }
 }
 
-// goesOver notes what a stream goes over.
+// goesOver records the connection that a stream uses.
 func (w *way) goesOver(c connection.Connection) {
 	w.how, w.relay = c.Way, c.Relay
 	if why := c.Outline(); why != "" {
@@ -165,8 +163,7 @@ func (w *way) goesOver(c connection.Connection) {
 	}
 }
 
-// dial opens the stream of a channel, and tries again while the other peer
-// cannot be reached.
+// dial opens the stream of a channel. It retries while the other peer cannot be reached.
 func (j *job) dial(ctx context.Context, peer p2ppeer.ID, open *pb.Open) (network.Stream, *pb.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -185,12 +182,12 @@ func (j *job) dial(ctx context.Context, peer p2ppeer.ID, open *pb.Open) (network
 		case <-ctx.Done():
 			j.log.Debug().Err(err).Stringer("peer", peer).Msg("peer not reached for a channel")
 			return nil, nil, errNotReached
-		case <-time.After(pause/2 + rand.N(pause)): // the other peer may have dialled at the same instant, too
+		case <-time.After(pause/2 + rand.N(pause)): // random, since the other peer may have dialed at the same instant
 		}
 	}
 }
 
-// ask sends the opening of a channel and waits for the answer.
+// ask sends the opening message of a channel and waits for the answer.
 func ask(ctx context.Context, stream network.Stream, open *pb.Open) (*pb.Answer, error) {
 	stop := context.AfterFunc(ctx, func() { stream.Reset() })
 	defer stop()
@@ -210,8 +207,8 @@ func ask(ctx context.Context, stream network.Stream, open *pb.Open) (*pb.Answer,
 	return answer, nil
 }
 
-// pauseAfter returns for how long a peer is not tried directly after it was not reached. One who listens,
-// and does not know the token, may have begun to a moment ago, or be about to end.
+// pauseAfter returns how long a peer is not tried directly after a failure. A listener that does not know
+// the token may only have started a moment ago, or may be about to end.
 func pauseAfter(err error) time.Duration {
 	if errors.Is(err, entrance.ErrTurnedAway) {
 		return turnedAwayPause
@@ -219,8 +216,7 @@ func pauseAfter(err error) time.Duration {
 	return directPause
 }
 
-// avoid remembers that a peer cannot be reached directly, so that the next
-// channel need not find out again.
+// avoid records that a peer cannot be reached directly, so that the next channels do not try.
 func (s *Service) avoid(peer p2ppeer.ID, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,14 +228,14 @@ func (s *Service) avoid(peer p2ppeer.ID, pause time.Duration) {
 	s.obstacles[peer] = time.Now().Add(pause)
 }
 
-// retry has the next channel to a peer try again to reach it directly.
+// retry lets the next channel to a peer try a direct connection again.
 func (s *Service) retry(peer p2ppeer.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.obstacles, peer)
 }
 
-// obstacle returns why a peer could not be reached directly of late, or nothing.
+// obstacle returns why a recent attempt to reach a peer directly failed, or "".
 func (s *Service) obstacle(peer p2ppeer.ID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

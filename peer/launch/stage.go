@@ -16,11 +16,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// progress counts the bytes of a job's contents.
+// progress counts the bytes of a job's files.
 type progress struct{ here, total atomic.Int64 }
 
-// shareFiles has this peer pass on what it fetches for the job to some others of the
-// job's peers, and take from them what they have, until the job ends or its owner needs the machine.
+// shareFiles exchanges the files that this peer fetches for the job with some of the job's other peers.
+// That ends with the job, or when the owner needs the machine.
 func (j *job) shareFiles() {
 	var ids, near []p2ppeer.ID
 	for _, f := range j.fellows {
@@ -37,7 +37,7 @@ func (j *job) shareFiles() {
 	j.serving = append(j.serving, j.unshare)
 }
 
-// stage fetches the job's contents and lays them out.
+// stage fetches the job's files and lays them out.
 func (j *job) stage() {
 	defer j.working.Done()
 	err := j.makeFolders()
@@ -62,15 +62,15 @@ func (j *job) staged(err error) {
 }
 
 const (
-	// startTimeout is how long a submitter may say nothing once everything is here: many times as
-	// long as one lets others wait that still hears of staging elsewhere.
+	// startTimeout is how long a submitter may be silent after staging. It is many times the interval at
+	// which the submitter reports that other peers still stage.
 	startTimeout = 2 * time.Minute
-	// maxStaged is how long it may have others wait in all, whatever it says.
+	// maxStaged bounds the total time between staging and Start, whatever the submitter reports.
 	maxStaged = time.Hour
 )
 
-// awaitStart gives up a submitter that is connected, and neither starts the job nor says that it
-// waits for others, or says so for too long: its slots are not to be kept for ever.
+// awaitStart ends a staged job whose submitter is connected and silent for too long, or delays Start for
+// too long. Slots are not reserved forever.
 func (j *job) awaitStart() {
 	switch {
 	case time.Since(j.heardAt) > startTimeout:
@@ -80,11 +80,12 @@ func (j *job) awaitStart() {
 	}
 }
 
-// reportStaging also tells the submitter that this peer is there, until its processes run.
+// reportStaging reports progress. Until the processes run, it also tells the submitter that this peer is
+// present.
 func (j *job) reportStaging() { j.say(staging(j.progress.here.Load(), j.progress.total.Load())) }
 
-// reportPresence lets the submitter know that this peer is there, while its fault detector does not
-// watch it yet.
+// reportPresence tells the submitter that this peer is present, as long as its fault detector may not watch
+// this peer yet.
 func (j *job) reportPresence() {
 	switch j.state {
 	case Staging, Staged, Starting:
@@ -106,11 +107,10 @@ func (j *job) makeFolders() error {
 	return err
 }
 
-// layOutAttempts bounds how often contents that turn out to be corrupted in the
-// store are fetched again.
+// layOutAttempts bounds how often files that turn out to be corrupted in the store are fetched again.
 const layOutAttempts = 3
 
-// bring fetches what the store lacks and copies it into the folders.
+// bring fetches the files that the store lacks, and copies them into the folders.
 func (j *job) bring(ctx context.Context) error {
 	inputs, err := j.fetchManifest(ctx)
 	if err != nil {
@@ -143,8 +143,8 @@ func (j *job) fetchManifest(ctx context.Context) (filetransfer.Manifest, error) 
 	return j.service.config.Files.FetchManifest(ctx, j.submitter, j.spec.ID, want)
 }
 
-// programManifest is the job's executable as a file to be laid out, under its
-// own name where that can be a file name.
+// programManifest returns the manifest of the job's executable. The file keeps its own name if that is a
+// valid file name.
 func (j *job) programManifest() (filetransfer.Manifest, error) {
 	digest, err := filetransfer.ParseDigest(j.program.Digest)
 	if err != nil {
@@ -157,8 +157,8 @@ func (j *job) programManifest() (filetransfer.Manifest, error) {
 	return m, m.Validate()
 }
 
-// fetch fetches lists of contents, each of which is the same at all of the job's
-// peers that want it: programs differ from platform to platform.
+// fetch fetches lists of files. Each list is shared only among the peers that fetch the same one: programs
+// differ between platforms.
 func (j *job) fetch(ctx context.Context, lists ...[]filetransfer.Want) error {
 	files := j.service.config.Files
 	var here, total int64
@@ -178,8 +178,8 @@ func (j *job) fetch(ctx context.Context, lists ...[]filetransfer.Want) error {
 	return nil
 }
 
-// layOut gives each of the given processes its own files, so that no process can change
-// what another reads.
+// layOut copies the files for each of the given processes, so that no process can change what another
+// reads.
 func (j *job) layOut(ctx context.Context, program, inputs filetransfer.Manifest, processes []view.Process) error {
 	store := j.service.config.Files.Store()
 	if err := store.Materialize(ctx, program, j.folder.Program()); err != nil {

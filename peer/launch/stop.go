@@ -8,24 +8,24 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// A Departure is how a job has gone from here.
+// A Departure tells how a job has left this peer.
 type Departure string
 
 // The departures.
 const (
-	HandedOver Departure = "handed over" // others do what its processes here did
+	HandedOver Departure = "handed over" // other processes do the work of those here
 	CutShort   Departure = "ended"       // its processes here were ended
-	Over       Departure = "over"        // it was already, or had nothing here
+	Over       Departure = "over"        // the job was already over, or had nothing here
 )
 
-// errStopped is what people read whose job an owner does not want any more, after who says so.
+// errStopped is the reason that people read when an owner stops a job, after the name of the peer.
 var errStopped = errors.New("its owner has stopped the job here")
 
-// errTakenBack is what people read whose job has to end since the owner takes the machine back.
+// errTakenBack is the reason that people read when a job ends because the owner takes the machine back.
 var errTakenBack = errors.New("its owner has taken the machine back")
 
-// EndAll ends what runs here for other peers, tells their submitters why, and returns when nothing of it is
-// left, or when ctx ends.
+// EndAll ends all jobs of other submitters on this peer and tells those submitters why. It returns when
+// nothing of the jobs is left, or when ctx ends.
 func (s *Service) EndAll(ctx context.Context) {
 	for {
 		s.mu.Lock()
@@ -50,9 +50,9 @@ func (s *Service) EndAll(ctx context.Context) {
 	}
 }
 
-// Stop has a job of that submitter be gone from here, and returns when nothing of it is left. One that runs with replicas
-// is handed over, if that can be within so long; else its processes are ended, and its submitter is told why.
-// When ctx ends before, the job goes all the same.
+// Stop removes a job of the given submitter from this peer, and returns when nothing of it is left. A job
+// that runs with replicas is handed over to other peers, if that succeeds in the given time. Otherwise its
+// processes are ended, and its submitter is told why. If ctx ends first, the removal continues.
 //
 //	owner --> Stop -- handed over? -- yes ----------------------> gone
 //	                       '-- no --> Exited(why) --> submitter --> Stop, or 5 s --> gone
@@ -77,7 +77,7 @@ func (s *Service) Stop(ctx context.Context, id string, submitter p2ppeer.ID, wit
 	}
 }
 
-// stop ends the job here after so long at the latest, or at once if nobody else does what it does.
+// stop ends the job here within the given time, or at once if the job has no replicas or has not begun.
 func (j *job) stop(within time.Duration) {
 	if within <= 0 || j.spec.R == 1 || !j.begun {
 		j.cutShort(errStopped)
@@ -89,8 +89,8 @@ func (j *job) stop(within time.Duration) {
 	j.moveAway()
 }
 
-// cutShort ends what runs here, and tells the submitter why. One that has staged the job hears it when it
-// starts it: before, it expects no word.
+// cutShort ends the job's processes here and tells the submitter why. If the job is staged, the submitter
+// learns that when it starts the job, since it expects no message earlier.
 func (j *job) cutShort(why error) {
 	if j.cut != nil {
 		return
@@ -106,7 +106,7 @@ func (j *job) cutShort(why error) {
 	}
 }
 
-// overstay ends a job that is here longer than its owner wants. The submitter has had time to end it.
+// overstay ends a job that is here longer than its owner wants, after the submitter has had time to end it.
 func (j *job) overstay() {
 	switch late := time.Since(j.stopBy); {
 	case j.stopBy.IsZero() || late < 0:
@@ -117,7 +117,7 @@ func (j *job) overstay() {
 	}
 }
 
-// departure says how the job has gone, once nothing of it is left.
+// departure returns how the job left, once nothing of it remains.
 func (j *job) departure() Departure {
 	switch {
 	case j.cut != nil:

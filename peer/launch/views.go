@@ -16,7 +16,7 @@ import (
 
 var errCutOff = errors.New("cut off from the majority of the job's peers")
 
-// contact takes note of how this peer stands to the majority.
+// contact records whether this peer is in contact with the majority of the view group.
 func (j *job) contact(c viewgroup.Contact) {
 	j.adrift = time.Time{}
 	if c == viewgroup.CutOff {
@@ -24,8 +24,8 @@ func (j *job) contact(c viewgroup.Contact) {
 	}
 }
 
-// drift ends a job that has been cut off for as long as a silent peer is tolerated. Meanwhile
-// nothing changes here (V2), and the majority does not fail this peer either.
+// drift ends a job that has been cut off for as long as a silent peer is tolerated. Until then nothing
+// changes here (V2), and the majority does not fail this peer either.
 func (j *job) drift() {
 	if !j.adrift.IsZero() && time.Since(j.adrift) >= j.hang {
 		j.adrift = time.Time{}
@@ -33,8 +33,8 @@ func (j *job) drift() {
 	}
 }
 
-// cutOff ends the job (V2), unless all that ran here has ended, and this peer only keeps
-// what that has printed. Who asks it for views is not to wait for its word.
+// cutOff ends the job (V2), unless all its processes here have ended and this peer only keeps their output.
+// A submitter that asks this peer for views is told that it is cut off.
 func (j *job) cutOff() {
 	switch {
 	case !j.onlyKeeps:
@@ -44,8 +44,8 @@ func (j *job) cutOff() {
 	}
 }
 
-// joinViews makes this peer one of those who agree on the job's views, if any do:
-// order has their indices in the fault detector's group.
+// joinViews makes this peer a member of the job's view group, if there is one. order lists the group's
+// members by their indices in the fault detector's group.
 func (j *job) joinViews(order []uint32, group []p2ppeer.ID) error {
 	if len(order) == 0 {
 		return nil
@@ -68,8 +68,8 @@ func (j *job) joinViews(order []uint32, group []p2ppeer.ID) error {
 	return j.vote(c)
 }
 
-// agree makes this peer, which has come later, one of those who agree on the job's views.
-// It hears of all of them, from the job's first on.
+// agree makes this peer, which joined later, a member of the job's view group. It receives all changes
+// since the job's first view.
 func (j *job) agree(m *jobpb.Agree) error {
 	c := viewgroup.GroupConfig{First: int(m.First), View: view.New(j.spec.N, j.spec.R), RunsOn: make(map[view.Process]int)}
 	for i, b := range m.Peers {
@@ -93,7 +93,7 @@ func (j *job) agree(m *jobpb.Agree) error {
 	return err
 }
 
-// vote joins the view group that c describes, but for what is the same for all.
+// vote joins the view group that c describes, after setting the fields that all callers share.
 func (j *job) vote(c viewgroup.GroupConfig) error {
 	if j.views != nil {
 		return errors.New("it is one of those who agree on views already")
@@ -104,7 +104,7 @@ func (j *job) vote(c viewgroup.GroupConfig) error {
 	c.Job, c.Members = j.spec.ID, viewgroup.Members(c.First)
 	for i, id := range c.Peers {
 		if id == j.service.host.ID() {
-			c.Self = i // its last, if it has been in the job before
+			c.Self = i // its last index, if it was in the job before
 		}
 	}
 	c.Committed = func(cs []viewgroup.Committed, v view.View) { j.do(func() { j.committed(cs, v) }) }
@@ -115,8 +115,8 @@ func (j *job) vote(c viewgroup.GroupConfig) error {
 	return err
 }
 
-// committed takes changes that are agreed on, and tells a submitter that has no part in
-// that. v is the view after them.
+// committed applies committed changes. It also reports them to a submitter that is not in the view group. v
+// is the view after the changes.
 func (j *job) committed(cs []viewgroup.Committed, v view.View) {
 	j.changes = append(j.changes, cs...)
 	if j.orphaned {
@@ -127,7 +127,7 @@ func (j *job) committed(cs []viewgroup.Committed, v view.View) {
 	j.take(v)
 }
 
-// propose asks for a change for a submitter that has no part in agreeing on views.
+// propose forwards a change proposed by a submitter that is not in the view group.
 func (j *job) propose(m *jobpb.Change) error {
 	c, err := m.Change()
 	if err != nil {
@@ -140,12 +140,12 @@ func (j *job) propose(m *jobpb.Change) error {
 	return nil
 }
 
-// maxRow bounds the row of a newcomer, in bytes: it goes into the log of those who agree on
-// views, where a message of theirs has to hold it.
+// maxRow bounds a newcomer's row in the membership table, in bytes: the row must fit into a message of the
+// view group's log.
 const maxRow = 16 << 10
 
-// introduce has a peer taken in that was found by a submitter that has no part in agreeing on
-// views. All hear of it from the log: so they all have the same row, and before the process joins.
+// introduce adds a peer to the view group on behalf of a submitter that is not a member. All members learn
+// of it from the log. They therefore have the same row, and have it before the process joins.
 func (j *job) introduce(m *jobpb.Introduce) error {
 	if !j.orphaned {
 		return errOrder(m)
@@ -165,9 +165,8 @@ func (j *job) introduce(m *jobpb.Introduce) error {
 	return nil
 }
 
-// came takes the row of a process that is to join, from those who agree on views: the
-// submitter tells it too, if it can. Who has come later hears of those, too, who have
-// failed long since.
+// came handles the row of a joining process from the view group. The submitter sends it too, if it can. A
+// peer that joined later also receives the rows of processes that failed earlier; came ignores those.
 func (j *job) came(n viewgroup.Newcomer) {
 	if j.view.State(n.Process) == view.Failed {
 		return
@@ -182,7 +181,7 @@ func (j *job) came(n viewgroup.Newcomer) {
 	}
 }
 
-// adopt takes a view that the submitter tells.
+// adopt handles a view that the submitter sends.
 func (j *job) adopt(m *jobpb.View) error {
 	v, err := m.View()
 	if err != nil {
@@ -195,15 +194,15 @@ func (j *job) adopt(m *jobpb.View) error {
 	return nil
 }
 
-// take takes a view, if it is newer: processes hear of it, one that has failed in it is
-// killed (R5), its channels break, and whoever speaks now sends its output. It may
-// come from the submitter and from the view group, which agree on what each epoch is.
+// take adopts a view if it is newer. Processes are told of it, a process that has failed in it is killed
+// (R5) and its channels are closed, and the current master sends its output. The view may come from the
+// submitter or from the view group, which agree on the contents of each epoch.
 func (j *job) take(v view.View) {
 	if v.Epoch <= j.view.Epoch {
 		return
 	}
 	if !j.knows(v) && j.missed.IsZero() {
-		j.ahead = v // the row is on its way
+		j.ahead = v // the row has yet to arrive
 		return
 	}
 	j.view = v
@@ -219,8 +218,8 @@ func (j *job) take(v view.View) {
 	}
 }
 
-// knows reports whether the membership table says where each process is that has
-// joined in v. The group may be faster with the view than the submitter with the row.
+// knows reports whether the membership table contains the peer of each process that has joined in v. The
+// view may arrive from the group before the row arrives from the submitter.
 func (j *job) knows(v view.View) bool {
 	for rank := range v.N {
 		for k := j.spec.R; k < v.R; k++ {
@@ -233,8 +232,8 @@ func (j *job) knows(v view.View) bool {
 	return true
 }
 
-// adopt tells the process of a view and does with it what the view says. One that
-// is yet to join has nothing to do with it.
+// adopt tells the process about a view, and applies what the view states about the process. A view without
+// the process does not concern it.
 func (p *process) adopt(v view.View) {
 	if v.State(p.id) == view.Vacant {
 		return
@@ -245,7 +244,7 @@ func (p *process) adopt(v view.View) {
 		return
 	}
 	if p.greeted && p.unread.Swap(&v) == nil {
-		p.tell(proclink.Message{Type: proclink.Update}, nil) // deliver has the view
+		p.tell(proclink.Message{Type: proclink.Update}, nil) // deliver adds the view
 	}
 	if speaks := v.Speaks(p.id); speaks != p.speaks {
 		p.speaks = speaks
