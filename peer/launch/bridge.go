@@ -11,27 +11,25 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// A source is where the bytes of a bridge come from: the pipe from a process or
-// the stream from its other peer.
+// A source is where a bridge reads: the pipe from a process, or the stream from another peer.
 type source interface {
 	io.ReadCloser
-	Reset() error // ends everything at once; may be called at any time
+	Reset() error // closes both directions at once; may be called at any time
 }
 
-// A sink is where they go.
+// A sink is where a bridge writes.
 type sink interface {
 	io.WriteCloser
-	CloseWrite() error // says that nothing follows
-	// Left returns when the other end has closed; with nil if it had all that was
-	// written, and nothing came back.
+	CloseWrite() error // signals the end of the data
+	// Left returns when the other end has closed. The error is nil if the other end read everything and
+	// sent nothing back.
 	Left() error
 	Reset() error
 }
 
-// carry copies a channel's bytes to dst until src has no more, and returns when
-// dst has closed too, having taken everything. When ctx ends, when either side
-// breaks, or when dst closes before the end, both sides are reset: the sender
-// then knows that the channel is broken.
+// carry copies a channel's bytes from src to dst until src ends. It returns when dst has closed too, after
+// reading everything. It resets both sides when ctx ends, when either side breaks, or when dst closes
+// early. The sender then knows that the channel is broken.
 func carry(ctx context.Context, dst sink, src source) {
 	reset := func() {
 		dst.Reset()
@@ -43,7 +41,7 @@ func carry(ctx context.Context, dst sink, src source) {
 	go func() { left <- dst.Left() }() // ends with dst, which is closed or reset below
 	copied := make(chan error, 1)
 	go func() { // ends with src, likewise
-		_, err := io.Copy(dst, src) // by the pipe among them, which has the buffer
+		_, err := io.Copy(dst, src) // by the pipe's own method where possible, which provides the buffer
 		copied <- err
 	}()
 	select {
@@ -70,7 +68,7 @@ type streamEnd struct{ network.Stream }
 
 var errCameBack = errors.New("something came back on a channel")
 
-// Left waits for the end of the other direction, on which nothing comes.
+// Left waits for the end of the other direction, which carries no data.
 func (s streamEnd) Left() error {
 	n, err := s.Read(make([]byte, 1))
 	switch {
@@ -82,7 +80,7 @@ func (s streamEnd) Left() error {
 	return err
 }
 
-// inPipe and outPipe are a peer's ends of the pipes of a process.
+// inPipe and outPipe are this peer's ends of the pipes of a process.
 type (
 	inPipe  struct{ *channel.PipeReader }
 	outPipe struct{ *channel.PipeWriter }
@@ -102,8 +100,7 @@ func (p outPipe) Left() error {
 	return nil
 }
 
-// openIn returns a pipe on which a process writes: this peer's end, and the
-// process's.
+// openIn returns a pipe on which a process writes: this peer's end, and the process's end.
 func openIn() (inPipe, *os.File, error) {
 	theirs, file, err := channel.NewPipe(true)
 	if err != nil {
@@ -118,7 +115,7 @@ func openIn() (inPipe, *os.File, error) {
 	return inPipe{ours}, theirs, nil
 }
 
-// openOut returns a pipe from which a process reads, likewise.
+// openOut returns a pipe from which a process reads: this peer's end, and the process's end.
 func openOut() (outPipe, *os.File, error) {
 	file, theirs, err := channel.NewPipe(false)
 	if err != nil {

@@ -14,45 +14,46 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
 )
 
-// A channelID names a channel. There is one at a time: a process that opens it
-// again has given up the one before.
+// A channelID names a channel. At most one channel with an ID exists: a process that opens it again has
+// given up the earlier one.
 type channelID struct{ from, to view.Process }
 
-// An openChannel is one that this peer has opened, or taken, for one of its processes.
+// An openChannel is a channel that this peer has opened or accepted for one of its processes.
 type openChannel struct {
 	breakOff context.CancelFunc
-	way      way // how it goes; no kind: not known yet, or it was opened elsewhere
+	way      way // path of the channel; without a kind: not known yet, or opened by the other peer
 	peer     p2ppeer.ID
 }
 
-// ways are how messages go from the processes here to others.
+// ways holds the channels of the processes here, and what they depend on.
 type ways struct {
-	kinds     []proclink.Kind // of channels that the user and the owner allow, best first
-	keys      []byte          // of the processes that were there at the start, rank by rank; nil: they have not begun
-	waiting   []func()        // for keys
+	kinds     []proclink.Kind // allowed by the user and the owner, best first
+	keys      []byte          // of the processes that were there at the start, rank by rank; nil until the job has begun
+	waiting   []func()        // functions that wait for keys
 	channels  map[channelID]*openChannel
-	board     *os.File                     // shared memory with the bells of the processes here, or nil
-	cells     int                          // of board
-	seekings  map[p2ppeer.ID]*seeking      // for better ways to other peers
-	distances map[p2ppeer.ID]time.Duration // round trips to other peers, as far as they were measured
+	board     *os.File                     // shared memory with the doorbells of the processes here, or nil
+	cells     int                          // number of cells of board
+	seekings  map[p2ppeer.ID]*seeking      // searches for better paths to other peers
+	distances map[p2ppeer.ID]time.Duration // measured round trips to other peers
 	explain   bool                         // the submitter is told how other peers are reached
-	told      map[p2ppeer.ID]passage       // what it was told; nil: nothing yet
+	told      map[p2ppeer.ID]passage       // the paths that it was told; nil: nothing yet
 }
 
 const (
 	maxOpening = 1024 // bytes of the messages that open a channel
 
-	// dialTimeout is how long a peer tries to reach another before it tells its
-	// process that there is no channel. The process may ask again.
+	// dialTimeout bounds the time in which a peer tries to reach another peer, before it refuses the
+	// channel to its process. The process may ask again.
 	dialTimeout = 5 * time.Second
 
-	dialPause = 200 * time.Millisecond // between two tries, at first
+	dialPause = 200 * time.Millisecond // initial pause between two attempts
 
-	directPause     = 30 * time.Second // after a direct connection that could not be made
-	turnedAwayPause = time.Second      // and after one to somebody else
+	directPause     = 30 * time.Second // pause after a failed direct connection
+	turnedAwayPause = time.Second      // pause after a direct connection that the listener turned away
 )
 
-// open answers a process that wants a channel, of a kind if that is not empty.
+// open handles a process's request for a channel to another process. If want is not empty, the channel must
+// have that kind.
 func (j *job) open(p *process, to view.Process, want proclink.Kind) {
 	if err := j.openable(channelID{p.id, to}); err != nil {
 		p.refuse(to, err)
@@ -67,7 +68,7 @@ func (j *job) open(p *process, to view.Process, want proclink.Kind) {
 		return
 	}
 	peer := j.members.peerOf[to]
-	if want == proclink.Stream { // a process says so when it could not use TCP, which situation then knows
+	if want == proclink.Stream { // the process could not use TCP, so situation avoids it for a while
 		now := time.Now()
 		j.seekingOf(peer, now).fail(now)
 	}
@@ -75,8 +76,8 @@ func (j *job) open(p *process, to view.Process, want proclink.Kind) {
 	go j.openRemote(j.replace(channelID{p.id, to}), p, to, peer, j.situation(p.id, to))
 }
 
-// situation is that of two processes on different peers, as far as it is known
-// before anything is tried.
+// situation returns the obstacles between two processes that are known before any attempt. The processes
+// are normally on different peers.
 func (j *job) situation(from, to view.Process) (s situation) {
 	if _, here := j.local[to]; !here && j.limitsUpload() {
 		s.noDirect = uploadLimited
@@ -104,8 +105,8 @@ func (j *job) keyOf(p view.Process) []byte {
 	return key
 }
 
-// openable says whether there may be a channel: both processes are in the view
-// and the membership table, and the receiver, if it is here, still runs.
+// openable returns an error unless the channel is permitted. Both processes must be in the view and in the
+// membership table, and a receiver on this peer must still run.
 func (j *job) openable(c channelID) error {
 	for _, p := range []view.Process{c.from, c.to} {
 		if _, ok := j.members.peerOf[p]; !ok || !j.view.Has(p) {
@@ -122,8 +123,7 @@ func (p *process) refuse(to view.Process, err error) {
 	p.tell(proclink.Message{Type: proclink.Refused, Process: &to, Text: text(err)}, nil)
 }
 
-// replace breaks the channel c if there is one, and returns the context of the
-// next.
+// replace closes the channel c if it exists, and returns the context of the next one.
 func (j *job) replace(c channelID) context.Context {
 	if before, ok := j.channels[c]; ok {
 		before.breakOff()

@@ -17,15 +17,15 @@ func both(asked, allowed []proclink.Kind) []proclink.Kind {
 	return slices.DeleteFunc(slices.Clone(asked), func(k proclink.Kind) bool { return !slices.Contains(allowed, k) })
 }
 
-// A passage is how the messages of a channel go.
+// A passage is the path that the messages of a channel take.
 type passage struct {
-	kind  proclink.Kind  // empty: they do not
+	kind  proclink.Kind  // empty: there is no path
 	how   connection.Way // empty: within this peer
-	relay p2ppeer.ID     // that they go through, if any
+	relay p2ppeer.ID     // relay on the path, if any
 }
 
-// rank of a passage is the lower the better it is: first of all its kind, in the order of those
-// that are allowed, then directly before punched before relayed.
+// rank returns the rank of a passage; lower is better. It orders by kind, in the order of allowed, and then
+// by connection: direct, punched, relayed.
 func (p passage) rank(allowed []proclink.Kind) int {
 	kind := slices.Index(allowed, p.kind)
 	if kind < 0 {
@@ -40,22 +40,22 @@ func (p passage) best(allowed []proclink.Kind) bool {
 	return p.rank(between) == 0
 }
 
-// A seeking is when a better passage to a peer is looked for.
+// A seeking schedules the search for a better passage to a peer.
 type seeking struct {
-	looking bool          // a look is under way
-	due     time.Time     // the next time, at the latest
-	pause   time.Duration // after that
+	looking bool          // a search is running
+	due     time.Time     // latest time of the next search
+	pause   time.Duration // pause after the next search
 
-	failed time.Duration // how long TCP is avoided, since the processes could not use it
-	until  time.Time     // when that ends
+	failed time.Duration // how long TCP is avoided after the last failure
+	until  time.Time     // end of that time
 }
 
 const (
-	// Between two looks for a better passage, at first and at most.
+	// Initial and maximum pause between two searches for a better passage.
 	seekFirst = 2 * time.Second
 	seekMost  = 30 * time.Second
 
-	// TCP that the processes could not use is avoided for so long, at first and at most.
+	// Initial and maximum time in which TCP is avoided after the processes could not use it.
 	avoidFirst = 30 * time.Second
 	avoidMost  = 10 * time.Minute
 )
@@ -64,7 +64,8 @@ func newSeeking(now time.Time) *seeking {
 	return &seeking{due: now.Add(seekFirst), pause: 2 * seekFirst}
 }
 
-// begin reports whether to look now. A connection that has become better says so.
+// begin reports whether a search must start now. hint indicates that the connection to the peer has
+// improved.
 func (s *seeking) begin(now time.Time, hint bool) bool {
 	if s.looking || !hint && now.Before(s.due) {
 		return false
@@ -78,9 +79,9 @@ func (s *seeking) end(now time.Time) {
 	s.pause = min(2*s.pause, seekMost)
 }
 
-// fail says that the processes could not use a TCP connection that there was. Those that say so
-// while it is avoided tried at the same time. After a time of more than avoidMost without, it is
-// the first failure again.
+// fail records that the processes could not use an established TCP connection. It ignores further failures
+// while TCP is avoided, since those attempts were made at the same time. If TCP has worked for more than
+// avoidMost, the next failure counts as the first one.
 func (s *seeking) fail(now time.Time) {
 	if s.avoids(now) {
 		return
@@ -92,23 +93,22 @@ func (s *seeking) fail(now time.Time) {
 	s.until = now.Add(s.failed)
 }
 
-// avoids reports whether TCP is not to be tried.
+// avoids reports whether TCP must not be tried.
 func (s *seeking) avoids(now time.Time) bool { return now.Before(s.until) }
 
-// forgive forgets the failures: the way to the peer is another.
+// forgive forgets the failures, because the connection to the peer has changed.
 func (s *seeking) forgive() { s.failed, s.until = 0, time.Time{} }
 
-// A situation is that of two processes of which one wants a channel to the other.
+// A situation holds what is known about two processes of which one wants a channel to the other.
 type situation struct {
-	here     bool   // both are on this peer
+	here     bool   // both run on this peer
 	noMemory string // why they cannot share memory, or empty
 	noDirect string // why they cannot have a TCP connection, or empty
-	noStream string // why the peers cannot bridge them, or empty
+	noStream string // why the peers cannot bridge the channel, or empty
 }
 
-// choose says of which kind the channel is to be, the first of those allowed that
-// can be, and why: also why none of the better kinds. The kind is empty when
-// there is no way.
+// choose returns the first of the allowed kinds that is possible, and explains the choice, including why no
+// better kind was chosen. The kind is empty if no kind is possible.
 func choose(s situation, allowed []proclink.Kind) (kind proclink.Kind, why string) {
 	better := proclink.Kinds
 	if i := slices.IndexFunc(allowed, func(k proclink.Kind) bool { return s.against(k) == "" }); i >= 0 {
@@ -121,7 +121,7 @@ func choose(s situation, allowed []proclink.Kind) (kind proclink.Kind, why strin
 	}
 	for _, k := range better {
 		switch obstacle := s.against(k); {
-		case k == proclink.Shm && !s.here: // that is said already
+		case k == proclink.Shm && !s.here: // stated already
 		case !slices.Contains(allowed, k):
 			reasons = append(reasons, fmt.Sprintf("%s is not allowed", k))
 		case obstacle != "":
@@ -133,7 +133,7 @@ func choose(s situation, allowed []proclink.Kind) (kind proclink.Kind, why strin
 	return kind, strings.Join(reasons, "; ")
 }
 
-// against says what forbids kind k, or nothing.
+// against returns what prevents kind k, or "".
 func (s situation) against(k proclink.Kind) string {
 	switch {
 	case k == proclink.Shm && !s.here:

@@ -13,17 +13,17 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// maxManifest leaves room for the rest of the message that carries it.
+// maxManifest leaves room for the rest of the message that carries a manifest.
 const maxManifest = jobpb.MaxMessage - maxText - 64
 
-// collect puts the output files of a process that has ended on offer.
+// collect offers the output files of a process that has ended to the submitter.
 func (j *job) collect(m *jobpb.Collect) error {
 	id := m.GetProcess().View()
 	p, ok := j.local[id]
 	if !ok {
 		return errOrder(m)
 	}
-	if p.asked { // the answer is on its way, or repeated
+	if p.asked { // the answer is on its way, or will be repeated
 		return nil
 	}
 	p.asked = true
@@ -40,11 +40,11 @@ func (j *job) collect(m *jobpb.Collect) error {
 	return nil
 }
 
-// leftTimeout is how long the files of a process that has ended wait for what it has left behind to be gone,
-// which may be in a call that takes the kernel as long.
+// leftTimeout is how long collecting a process's files waits for its descendants to exit. A system call may
+// keep them that long.
 const leftTimeout = 10 * time.Second
 
-// match finds and hashes the files that the patterns name, once nobody can change them any more.
+// match finds and hashes the files that the patterns name, once no process can change them any more.
 func (p *process) match(patterns []string) ([]byte, map[filetransfer.Digest]filetransfer.Source, error) {
 	ctx, cancel := context.WithTimeout(p.job.ctx, leftTimeout)
 	defer cancel()
@@ -70,7 +70,7 @@ func match(ctx context.Context, folder string, patterns []string) ([]byte, map[f
 	return encoded, filetransfer.Locate(m, sources), err
 }
 
-// offer serves what match found, until the job ends.
+// offer serves the files that match found, until the job ends.
 func (j *job) offer(p view.Process, manifest []byte, files map[filetransfer.Digest]filetransfer.Source, err error) {
 	if err == nil {
 		stop := j.service.config.Files.Serve(j.spec.ID, []p2ppeer.ID{j.submitter}, files)

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// maxPrepare bounds the first message, in bytes: a signed job and a list of
-	// processes. So a stranger's claim to send more costs no memory.
+	// maxPrepare bounds the first message, in bytes: a signed job and a list of processes. A stranger that
+	// announces a larger message thus costs no memory.
 	maxPrepare = jobspec.MaxEncoded + 512<<10
 
-	// prepareTimeout is how long a control stream may say nothing at first.
+	// prepareTimeout bounds the time until the first message of a control stream.
 	prepareTimeout = 30 * time.Second
 
-	// writeTimeout bounds the writing of one message. A submitter that takes
-	// longer has stopped reading; it must not, whatever its user does.
+	// writeTimeout bounds the writing of one message. A submitter that takes longer has stopped reading,
+	// which it must not do, whatever its user does.
 	writeTimeout = 60 * time.Second
 )
 
-// serveControl hosts the job that a control stream brings, until it ends, or hands the
-// stream to the job that it is to be of.
+// serveControl handles a control stream. If the first message brings a job, serveControl hosts that job
+// until it ends. If it resumes one, serveControl passes the stream to that job.
 func (s *Service) serveControl(stream network.Stream) {
 	submitter := stream.Conn().RemotePeer()
 	places := s.pending
@@ -41,7 +41,7 @@ func (s *Service) serveControl(stream network.Stream) {
 	}
 	stop := context.AfterFunc(s.ctx, func() { stream.Reset() })
 	stream.SetReadDeadline(time.Now().Add(prepareTimeout))
-	in := bufio.NewReader(stream) // shared by both readers, which take it as it is
+	in := bufio.NewReader(stream) // shared by both readers, which add no buffer of their own
 	var first jobpb.ToPeer
 	err = pbio.NewDelimitedReader(in, maxPrepare).ReadMsg(&first)
 	give()
@@ -64,7 +64,7 @@ func (s *Service) serveControl(stream network.Stream) {
 	j.run(stream, pbio.NewDelimitedReader(in, jobpb.MaxMessage))
 }
 
-// refuse answers the first message with the reason and ends the stream.
+// refuse sends an answer to the first message that states the reason, and closes the stream.
 func refuse(stream network.Stream, answer *jobpb.FromPeer) {
 	stream.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if err := pbio.NewDelimitedWriter(stream).WriteMsg(answer); err != nil {

@@ -14,15 +14,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// machineOf names this machine to the peers of one job: two peers on it say the
-// same, and what they say tells nobody else which machine it is. Empty where
-// the system does not say.
+// machineOf returns a name of this machine for the peers of one job. Two peers on this machine return the
+// same name, and the name does not identify the machine to anyone else. It is nil if the system does not
+// provide an ID.
 func machineOf(job string) []byte {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return nil
 	}
-	// A network namespace is as far away as its links say.
+	// A network namespace counts as a separate machine: its links may add any delay.
 	namespace, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {
 		return nil
@@ -35,11 +35,11 @@ const (
 	// machineSize is the length in bytes of the name of a machine.
 	machineSize = 16
 
-	// measureTimeout is how long that may take.
+	// measureTimeout bounds the measurement of distances.
 	measureTimeout = time.Second
 )
 
-// measure returns how far the job's other peers are, those that answer.
+// measure returns the round-trip times to those of the job's other peers that answer.
 func (j *job) measure(ctx context.Context, peers []p2ppeer.ID) (out []*jobpb.Distance) {
 	if len(peers) > jobpb.MaxMeasured {
 		return nil

@@ -16,25 +16,24 @@ import (
 
 // An Engine runs the WebAssembly modules of jobs.
 type Engine struct {
-	// Name is that of the engine, with its version and what processor it compiles for.
+	// Name identifies the engine, its version, and the processor for which it compiles.
 	Name    string
-	program string // an executable that runs a module, in a home: see package wasm
+	program string // executable in a home that runs a module, see package wasm
 }
 
-// BuiltIn is the engine that every peer has.
+// BuiltIn returns the engine that every peer has.
 func BuiltIn() Engine { return Engine{wasm.Wazero{}.Name(), supervisor.Own} }
 
-// examineTimeout bounds how long an engine may take to be tried: some ten milliseconds are
-// usual.
+// examineTimeout bounds the examination of an engine, which usually takes some ten milliseconds.
 const examineTimeout = 20 * time.Second
 
-// engineFile is the engine in a home that has another one than that which is built in.
+// engineFile is the name, within a home, of an engine that replaces the built-in one.
 const engineFile = "engine"
 
-// ExamineEngine copies an executable file, at an absolute path, into a home, and tries it as an
-// engine within the walls of the peer there. What becomes of the file later is all the same: the peer runs
-// what was tried. It takes some ten milliseconds, and a process that begins with Supervise. Only one
-// peer may use a home.
+// ExamineEngine copies an executable file, at an absolute path, into a home, and examines it as an engine
+// in that peer's sandbox. Later changes of the original file have no effect, since the peer runs the
+// examined copy. The examination takes some ten milliseconds, and a process that begins with Supervise.
+// Only one peer may use a home.
 func ExamineEngine(home, path string, walls Walls) (Engine, error) {
 	home, err := filepath.Abs(home)
 	if err != nil {
@@ -52,8 +51,8 @@ func ExamineEngine(home, path string, walls Walls) (Engine, error) {
 	return Engine{name, program}, nil
 }
 
-// copyEngine copies a file to where no other name leads, and which everybody may execute who gets there:
-// a program may have another user than its peer.
+// copyEngine copies a file to a new file without other links, which every user may execute who can reach
+// it: a program may run as another user than its peer.
 func copyEngine(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -71,10 +70,10 @@ func copyEngine(from, to string) error {
 	return errors.Join(err, out.Chmod(0o555), out.Close())
 }
 
-// forgetEngine removes that which an earlier peer has left in a home whose peer has e.
+// forgetEngine removes the engine that an earlier peer has left in the home, unless e uses it.
 func forgetEngine(home string, e Engine) {
 	if kept := filepath.Join(home, engineFile); e.program != kept {
-		_ = os.Remove(kept) // it is not there, or does no harm
+		_ = os.Remove(kept) // it does not exist, or is harmless
 	}
 }
 
@@ -87,7 +86,7 @@ func examineEngine(home, program string, walls Walls) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(folder) // unless its process has
+	defer os.RemoveAll(folder) // unless its process has removed it
 	said, runner, err := startRunner(supervisor.Command{
 		Title: "examine the engine", Program: program, As: wasm.Name, Scratch: folder, Walls: walls.Means,
 		Args: wasm.Config{Examine: true}.Arguments(nil), Answered: func(bool) {},

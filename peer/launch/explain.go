@@ -14,17 +14,17 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
 )
 
-// What this peer tells the submitter of the ways that its processes' messages
-// take. It tries them: a firewall is not known before.
+// This file reports to the submitter the paths that the messages of the processes here take. It probes
+// them, since firewalls cannot be detected otherwise.
 
-// A probe is two live processes, the second on another peer.
+// A probe is a pair of live processes, the second on another peer.
 type probe struct {
 	peer      p2ppeer.ID
 	from, to  view.Process
 	situation situation
 }
 
-// probes returns one for each other peer of the job.
+// probes returns one probe for each other peer of the job.
 func (j *job) probes() (out []probe) {
 	from := slices.IndexFunc(j.order, j.view.Live)
 	if from < 0 {
@@ -41,10 +41,11 @@ func (j *job) probes() (out []probe) {
 	return out
 }
 
-// maxProbes bounds the peers that are tried at one time.
+// maxProbes bounds the peers that are probed at one time.
 const maxProbes = 8
 
-// tellPaths tries the ways to all other peers and tells what was found.
+// tellPaths probes the paths to all other peers, reports them to the submitter, and then lets mpj.Init
+// return.
 func (j *job) tellPaths(probes []probe) {
 	defer j.running.Done()
 	found := make([]way, len(probes))
@@ -79,7 +80,7 @@ func (j *job) tellPaths(probes []probe) {
 	})
 }
 
-// try reaches a peer as a channel would, and lets go.
+// try reaches a peer as a channel would, and closes the connection again.
 func (j *job) try(ctx context.Context, p probe) way {
 	open := &pb.Open{Job: j.spec.ID, From: pbProcess(p.from), To: pbProcess(p.to), Probe: true}
 	w := j.reach(ctx, p.peer, open, p.situation, j.kinds)
@@ -97,7 +98,8 @@ func (j *job) try(ctx context.Context, p probe) way {
 	return w
 }
 
-// reached notes what way a channel has really taken, and tells it if that was said otherwise.
+// reached records the path that a channel has taken, and reports it if it differs from the path reported
+// before.
 func (j *job) reached(id channelID, peer p2ppeer.ID, w way) {
 	if c := j.channels[id]; c != nil {
 		c.way, c.peer = w, peer
@@ -108,7 +110,7 @@ func (j *job) reached(id channelID, peer p2ppeer.ID, w way) {
 	}
 }
 
-// sayPaths tells the submitter how other peers are reached.
+// sayPaths reports to the submitter how other peers are reached.
 func (j *job) sayPaths(ways map[p2ppeer.ID]way) {
 	m := &jobpb.Paths{}
 	for _, peer := range slices.Sorted(maps.Keys(ways)) {

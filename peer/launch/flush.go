@@ -12,25 +12,25 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 )
 
-// A process that is to make a checkpoint asks when the user has all that it has printed,
-// and one that goes on from a checkpoint says that it goes on behind what the user has.
-// What it has written before it asks may still be in the pipes.
+// A process that is about to make a checkpoint asks when the user has received all its output. A process
+// that resumes from a checkpoint states after which records it continues. In both cases, earlier output may
+// still be in the pipes.
 //
 //	process -- "line" --> pipe --> drain --> box --> user
 //	   |                             ^        |
 //	   +-- Flush --> interrupt ------+        +-- all acknowledged --> Flushed
 //
-// A full box holds up drain all the same: the answer then waits until the user has got more.
+// A full box still blocks drain. The answer then waits until the user has received more.
 
-// A flush is the question of a process, until it is answered.
+// A flush is a process's request, until it is answered.
 type flush struct {
-	number  uint64 // of this process's questions, from 1
+	number  uint64 // sequence number among this process's requests, from 1
 	count   uint64
-	behind  *[2]uint64 // it goes on behind these records; nil: it asks
+	behind  *[2]uint64 // the process continues after these records; nil: it asks
 	drained [streams]bool
 }
 
-// flush takes the question. The one before has had no answer in time.
+// flush handles the request. It replaces an earlier one that was not answered in time.
 func (p *process) flush(m proclink.Message) {
 	p.flushing = &flush{number: p.flushes.Add(1), count: m.Count, behind: m.Records}
 	for s := range p.out {
@@ -38,18 +38,18 @@ func (p *process) flush(m proclink.Message) {
 			p.flushing.drained[s] = true
 			continue
 		}
-		p.live.pipes[s].SetReadDeadline(time.Now()) // an error means that it has ended
+		p.live.pipes[s].SetReadDeadline(time.Now()) // an error means that the pipe has ended
 	}
 	p.answerFlush()
 }
 
-// A drainer reads an output stream of a process. A Flush interrupts it; it then reads without waiting until the
-// pipe is empty.
+// A drainer reads an output stream of a process. A Flush interrupts it; the drainer then reads without
+// blocking until the pipe is empty.
 type drainer struct {
 	pipe  *os.File
 	raw   syscall.RawConn
-	asked *atomic.Uint64 // number of the latest Flush, which is counted before the deadline is set
-	flush uint64         // number of the Flush that it reads for; 0: none
+	asked *atomic.Uint64 // number of the latest Flush, incremented before the deadline is set
+	flush uint64         // number of the Flush for which it reads; 0: none
 }
 
 func newDrainer(pipe *os.File, asked *atomic.Uint64) (*drainer, error) {
@@ -73,7 +73,7 @@ func (d *drainer) read(buf []byte) (n int, empty uint64, err error) {
 		}
 		d.flush = d.asked.Load()
 	}
-	if n == 0 && err == nil { // there is nothing, or the end, which the next read finds
+	if n == 0 && err == nil { // the pipe is empty or at its end, which the next read finds
 		empty, d.flush = d.flush, 0
 	}
 	return n, empty, err
@@ -87,7 +87,7 @@ func (p *process) emptied(stream int, number uint64) {
 	}
 }
 
-// answerFlush answers the process if it has asked and the answer is known.
+// answerFlush answers the pending request once the answer is known.
 func (p *process) answerFlush() {
 	f := p.flushing
 	if f == nil || f.drained != [streams]bool{true, true} {
@@ -100,7 +100,7 @@ func (p *process) answerFlush() {
 				p.babbles(fmt.Errorf("it goes on behind %d records of stream %d and has written more", f.behind[s], s+1))
 				return
 			}
-			p.out[s].sum = nil // nobody knows what came before
+			p.out[s].sum = nil // the earlier output is unknown
 		}
 	} else if records, whole, all := p.shown(); !whole {
 		answer.Records = nil
@@ -111,8 +111,8 @@ func (p *process) answerFlush() {
 	p.tell(answer, nil)
 }
 
-// shown returns how many records of each stream there are, whether these are all that
-// has been printed, and whether the user has them all.
+// shown returns the number of records of each stream. whole reports whether these are all the output, and
+// all whether the user has received them all.
 func (p *process) shown() (records [streams]uint64, whole, all bool) {
 	whole, all = true, true
 	for s := range p.out {
@@ -123,7 +123,7 @@ func (p *process) shown() (records [streams]uint64, whole, all bool) {
 	return records, whole, all
 }
 
-// readNow reads what is there without waiting for more: nothing is no error.
+// readNow reads the available bytes without waiting for more. It returns 0 and no error if there are none.
 func readNow(raw syscall.RawConn, buf []byte) (n int, err error) {
 	failed := raw.Read(func(fd uintptr) bool {
 		for n, err = syscall.Read(int(fd), buf); errors.Is(err, syscall.EINTR); {

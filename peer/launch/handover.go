@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// HandOver has the jobs here go on elsewhere, and returns when those are gone that can, or ctx
-// ends. The submitter of each is asked to do without the processes here: it takes them out of
-// the view, masters among them, as soon as their ranks have other replicas that are up to
-// date, and brings those into being that are missing. Jobs without replicas cannot; nor can this
-// peer's own, whose submitter would go with it.
+// HandOver migrates the jobs here to other peers. It returns when all jobs that can migrate have left, or
+// when ctx ends. It asks each submitter to do without the processes here. The submitter removes them from
+// the view, masters included, as soon as their ranks have other replicas that are up to date, and creates
+// missing replicas. Jobs without replicas cannot migrate, nor can this peer's own jobs, whose submitter
+// would leave with them.
 //
 //	owner --> Leaving(process) --> submitter: another one? --- yes --> view without it --> Stop
 //	                                             '-- no: recruits one, which catches up --^
 //
-// What is said holds for the rest of each job: one that could not go in time goes later.
+// The request holds for the rest of each job: a job that could not leave in time leaves later.
 func (s *Service) HandOver(ctx context.Context) {
 	for tick := time.NewTicker(tickPeriod); ; {
 		s.mu.Lock()
@@ -38,7 +38,7 @@ func (s *Service) HandOver(ctx context.Context) {
 		}
 		select {
 		case <-gone:
-		case <-tick.C: // others may have come, which had been promised slots
+		case <-tick.C: // new jobs may have come, with slots promised earlier
 		case <-ctx.Done():
 			tick.Stop()
 			return
@@ -46,8 +46,8 @@ func (s *Service) HandOver(ctx context.Context) {
 	}
 }
 
-// Trim hands over the newest jobs that can go on elsewhere, so that no more than so many slots
-// are taken. It does not wait for that.
+// Trim hands over the newest jobs that can migrate, until at most the given number of slots is in use. It
+// does not wait for them to leave.
 func (s *Service) Trim(slots int) {
 	s.mu.Lock()
 	jobs := slices.SortedFunc(maps.Values(s.jobs), func(a, b *job) int { return b.since.Compare(a.since) })
@@ -65,20 +65,21 @@ func (s *Service) Trim(slots int) {
 	}
 }
 
-// movable reports whether a job may go on without this peer.
+// movable reports whether a job can continue without this peer.
 func (s *Service) movable(j *job) bool { return j.spec.R > 1 && j.submitter != s.host.ID() }
 
-// moveAway has the job go on elsewhere from now on.
+// moveAway makes the job migrate from now on.
 func (j *job) moveAway() {
 	j.leaving = true
 	j.depart()
 }
 
-// dismissTimeout is how long a submitter may take to end the job's part at a peer none of whose
-// processes is in the view any more. It is longer where the others may not be a majority without it.
+// dismissTimeout is how long a submitter may take to end the job's part at a peer, once none of that peer's
+// processes is in the view. The job stays longer if the view group may lack a majority without this peer.
 const dismissTimeout = 5 * time.Second
 
-// depart says, once the job has begun, which processes are to go, and ends its part when they have.
+// depart tells the submitter, once the job has begun, which processes are to leave. It ends the job here
+// after they have left the view.
 func (j *job) depart() {
 	if !j.leaving || !j.begun || j.ended != nil {
 		return

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// idleAfter is how long after its last job a peer is idle: what was still on its way then has gone.
+// idleAfter is the time after its last job until a peer counts as idle. Transfers in progress have ended by
+// then.
 const idleAfter = 3 * time.Second
 
-// giveMemoryBack gives the owner back at once what the peer has taken for jobs, and once more when it is idle.
+// giveMemoryBack returns unused memory to the system at once, and again when the peer is idle.
 func (s *Service) giveMemoryBack() {
 	freeMemory()
 	s.mu.Lock()
@@ -19,14 +20,14 @@ func (s *Service) giveMemoryBack() {
 	}
 }
 
-// freeMemory gives back what is not in use. What pools keep, such as buffers of files that are on their way, they
-// let go of the second time only.
+// freeMemory returns unused memory to the system. Pools, such as buffers of file transfers, release their
+// memory only at the second call.
 func freeMemory() {
 	runtime.GC()
 	debug.FreeOSMemory()
 }
 
-// newIdleTimer is the timer of a service that may become idle, which has not been started.
+// newIdleTimer returns the stopped timer of a service that may become idle.
 func newIdleTimer(s *Service) *time.Timer {
 	t := time.AfterFunc(idleAfter, func() {
 		if !s.enter() {
@@ -42,7 +43,7 @@ func newIdleTimer(s *Service) *time.Timer {
 	return t
 }
 
-// idle reports whether no job is here.
+// idle reports whether the service hosts no job.
 func (s *Service) idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

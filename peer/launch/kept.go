@@ -11,24 +11,25 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// What is kept for submitters takes room that others are granted, once a job has given
-// its slots back. So only little is kept beside the slots.
+// Bounds of what is kept for submitters after a job has released its slots, since it takes room that is
+// granted to other jobs.
 const (
-	maxKept          = 256 << 20 // bytes of files, programs among them
-	maxKeptProcesses = 32        // of which output is kept, each in memory
+	maxKept          = 256 << 20 // bytes of files, programs included
+	maxKeptProcesses = 32        // processes whose output is kept in memory
 
-	// weighAgain is after what time a job that keeps its slots tries again: others may have gone.
+	// weighAgain is the interval at which a job that keeps its slots measures again, since other jobs may
+	// have ended.
 	weighAgain = time.Minute
 
-	// lingerFor is how long a job whose processes here have all ended has its slots while its submitter is there:
-	// so long it may take what they have left.
+	// lingerFor is how long a job keeps its slots after all its processes here have ended, while its
+	// submitter is connected. The submitter can collect their output in that time.
 	lingerFor = 10 * time.Minute
-	// maxLinger is how old a job may be of which nothing runs here, if its processes have no limit of time.
+	// maxLinger bounds the age of a job of which nothing runs here, if its processes have no time limit.
 	maxLinger = 7 * 24 * time.Hour
 )
 
-// linger lets others have the slots of a job whose processes here have all ended, although its submitter is there.
-// Where much is kept, it has them until its processes would have had to end.
+// linger releases the slots of a job whose processes here have all ended, although its submitter is
+// connected. If it keeps much data, it keeps its slots until the time limit of its processes.
 func (j *job) linger() {
 	switch {
 	case !j.rests():
@@ -52,7 +53,8 @@ func (j *job) rests() bool {
 	return true
 }
 
-// keepOnly has the job keep no more than what its processes have left, once all have ended.
+// keepOnly tries to release the job's slots once all its processes here have ended, and keeps only their
+// output.
 func (j *job) keepOnly() {
 	if !j.rests() || j.onlyKeeps && (j.weighAt.IsZero() || time.Now().Before(j.weighAt)) {
 		return
@@ -60,10 +62,11 @@ func (j *job) keepOnly() {
 	first := !j.onlyKeeps
 	j.onlyKeeps, j.weighAt = true, time.Time{}
 	order, slots := j.order, j.slots()
-	j.working.Go(func() { j.giveSlotsBack(order, slots, first) }) // ends when their leftovers are measured
+	j.working.Go(func() { j.giveSlotsBack(order, slots, first) }) // ends when the files are measured
 }
 
-// giveSlotsBack lets others have the slots, if little of the job is kept here. Else it keeps them for now.
+// giveSlotsBack releases the slots if the job keeps little data here. Otherwise the job keeps its slots for
+// now.
 func (j *job) giveSlotsBack(order []view.Process, slots []reservation.Key, first bool) {
 	bytes := j.program.Size
 	ruler := scratch.Ruler{Least: scratch.LeastEntry(string(j.folder)), Most: maxKept}
@@ -86,7 +89,7 @@ func (j *job) giveSlotsBack(order []view.Process, slots []reservation.Key, first
 	j.do(func() { j.weighAt = time.Now().Add(weighAgain) })
 }
 
-// keep takes note of what a job keeps, and is false when all jobs together would keep too much.
+// keep records the data that a job keeps. It returns false if all jobs together would keep too much.
 func (s *Service) keep(j *job, bytes int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// makeBoard makes the shared memory in which the job's processes here wake each
-// other. Without it, which is no error, they speak over pipes.
+// makeBoard creates the shared memory in which the job's processes here wake each other. If that fails,
+// they use pipes, which is not an error.
 func (j *job) makeBoard() {
 	if len(j.order) < 2 {
 		return
@@ -34,7 +34,7 @@ func (j *job) makeBoard() {
 // spareCells is the number of cells on the board for added processes. Processes without a cell use pipes.
 const spareCells = 16
 
-// setup tells a process who it is.
+// setup tells a process its rank and replica, and the state of the job.
 func (j *job) setup(p *process) {
 	v, id := j.view, p.id
 	if p.joining && v.State(id) == view.Vacant {
@@ -43,7 +43,7 @@ func (j *job) setup(p *process) {
 			p.end(fmt.Sprintf("no process %v can join the job now", id))
 			return
 		}
-		v = next // if there ever is a view of this epoch with the process, it is this one
+		v = next // if a view of this epoch with the process ever exists, it is this one
 	}
 	m := proclink.Message{
 		Type: proclink.Setup, Job: j.spec.ID, Process: &id, View: &v, Crowded: j.members.here > runtime.NumCPU(),
@@ -59,7 +59,7 @@ func (j *job) setup(p *process) {
 	p.tell(m, board)
 }
 
-// openLocal joins two processes of this peer.
+// openLocal connects two processes of this peer.
 func (j *job) openLocal(p, q *process, allowed []proclink.Kind) {
 	kind, why := choose(j.localSituation(p, q), allowed)
 	err := errors.New(why)
@@ -76,7 +76,7 @@ func (j *job) openLocal(p, q *process, allowed []proclink.Kind) {
 	}
 }
 
-// localSituation is that of two processes on this peer.
+// localSituation returns the situation of two processes of this peer.
 func (j *job) localSituation(p, q *process) situation {
 	s := j.situation(p.id, q.id)
 	s.here = true
@@ -86,7 +86,7 @@ func (j *job) localSituation(p, q *process) situation {
 	return s
 }
 
-// openRing joins two processes by shared memory.
+// openRing connects two processes by shared memory.
 func (j *job) openRing(p, q *process) error {
 	ring, err := channel.NewRing(channel.RingCapacity)
 	if err != nil {
@@ -97,13 +97,13 @@ func (j *job) openRing(p, q *process) error {
 		ring.Close()
 		return err
 	}
-	// The receiver first: it has the ring before a view says that p has finished.
+	// The receiver comes first: it must have the ring before a view states that p has finished.
 	q.tell(proclink.Message{Type: proclink.Accept, Process: &p.id, Kind: proclink.Shm, Cell: p.cell}, same)
 	p.tell(proclink.Message{Type: proclink.Channel, Process: &q.id, Kind: proclink.Shm, Cell: q.cell}, ring)
 	return nil
 }
 
-// openPair joins two processes by a pipe.
+// openPair connects two processes by a pipe.
 func (j *job) openPair(p, q *process) error {
 	in, out, err := channel.NewPipe(false)
 	if err != nil {
@@ -114,8 +114,7 @@ func (j *job) openPair(p, q *process) error {
 	return nil
 }
 
-// openLoopback joins two processes by a TCP connection that does not leave this
-// machine.
+// openLoopback connects two processes by a TCP connection within this machine.
 func (j *job) openLoopback(p, q *process) error {
 	l, err := (&net.ListenConfig{}).Listen(j.ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -149,7 +148,7 @@ func (j *job) openLoopback(p, q *process) error {
 	return nil
 }
 
-// duplicate returns another descriptor of f, closed on exec.
+// duplicate returns another descriptor of f, which is closed on exec.
 func duplicate(f *os.File) (*os.File, error) {
 	syscall.ForkLock.RLock()
 	fd, err := syscall.Dup(int(f.Fd()))

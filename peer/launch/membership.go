@@ -12,26 +12,25 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// A membership is a job's membership table: which peer runs which process, and
-// where those peers are.
+// A membership is a job's membership table: the peer of each process, and the addresses of those peers.
 type membership struct {
 	peerOf map[view.Process]p2ppeer.ID
 	addrs  map[p2ppeer.ID][]ma.Multiaddr
-	keys   map[view.Process][]byte // of those that have joined
-	here   int                     // processes on this machine, those of its other peers too
-	taken  int                     // of the room for addresses
+	keys   map[view.Process][]byte // of the processes that joined later
+	here   int                     // processes on this machine, including those of its other peers
+	taken  int                     // number of addresses in the table
 }
 
-// Bounds of a table that comes from outside.
+// Bounds of a table that another peer sends.
 const (
-	// maxTableAddrs bounds the addresses in a table. The peers of a job with many have fewer each.
+	// maxTableAddrs bounds the addresses in a table. In a large job, each peer has fewer addresses.
 	maxTableAddrs = 1 << 14
 	// maxID bounds a peer's ID, in bytes.
 	maxID = 128
 )
 
-// A place is what a table must say the truth about: this peer, its machine, the
-// processes here, and of how many ranks the job is.
+// A place holds the facts that a table must state correctly: this peer, its machine, the processes here,
+// and the size of the job.
 type place struct {
 	self    p2ppeer.ID
 	machine []byte
@@ -39,14 +38,14 @@ type place struct {
 	n, r    int
 }
 
-// hasRoom reports whether the job can have a process p, now or when it has joined its rank (view.Joiner).
+// hasRoom reports whether the job can have a process p, from the start or after it has joined its rank
+// (view.Joiner).
 func (at place) hasRoom(p view.Process) bool {
 	return p.Rank < at.n && (p.Replica < at.r || p.Replica < view.MaxReplicas && at.n <= view.MaxProcesses/(p.Replica+1))
 }
 
-// newMembership reads the table of a Start. It must name this peer for the local
-// processes and for no others, and no process twice. Processes may be missing:
-// there are no channels to them.
+// newMembership reads the table of a Start. The table must name this peer for exactly the local processes,
+// and no process twice. Processes may be missing; there are no channels to those.
 func newMembership(members []*jobpb.Member, at place) (membership, error) {
 	m := membership{
 		peerOf: make(map[view.Process]p2ppeer.ID), addrs: make(map[p2ppeer.ID][]ma.Multiaddr),
@@ -69,7 +68,7 @@ func newMembership(members []*jobpb.Member, at place) (membership, error) {
 	return m, nil
 }
 
-// add adds a row, and as many of its addresses at most.
+// add adds a row with at most addrs of its addresses.
 func (m *membership) add(row *jobpb.Member, at place, addrs int) error {
 	p := row.GetProcess().View()
 	if n := len(row.GetPeer()); n > maxID {
@@ -93,19 +92,19 @@ func (m *membership) add(row *jobpb.Member, at place, addrs int) error {
 	return nil
 }
 
-// learn takes note of the key of a process, if it is one.
+// learn stores the key of a process, if it has the right size.
 func (m *membership) learn(p view.Process, key []byte) {
 	if len(key) == proclink.KeySize {
 		m.keys[p] = bytes.Clone(key)
 	}
 }
 
-// place is where this part of the job is.
+// place returns the facts about this part of the job.
 func (j *job) place() place {
 	return place{self: j.service.host.ID(), machine: machineOf(j.spec.ID), local: j.local, n: j.spec.N, r: j.spec.R}
 }
 
-// joined takes the row of a process that joins the job.
+// joined adds the row of a process that joins the job.
 func (j *job) joined(row *jobpb.Member) error {
 	p := row.GetProcess().View()
 	if _, known := j.members.peerOf[p]; known { // its key may be new
@@ -121,8 +120,8 @@ func (j *job) joined(row *jobpb.Member) error {
 	return nil
 }
 
-// readAddrs reads the addresses that can be read, as many at most: those of a newer kind, or that are
-// too long, are of no use, and no reason to refuse the job.
+// readAddrs returns the valid addresses of in, at most most of them. It skips addresses that are too long
+// or of an unknown kind: they are no reason to refuse the job.
 func readAddrs(in [][]byte, most int) (out []ma.Multiaddr) {
 	for _, b := range in[:min(len(in), jobpb.MaxAddrs)] {
 		if len(b) > jobpb.MaxAddr || len(out) >= most {

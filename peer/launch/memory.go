@@ -6,7 +6,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
 )
 
-// watchMemory looks hastily at the memory of all processes.
+// watchMemory measures the memory of all processes quickly and imprecisely.
 func (g *guard) watchMemory() {
 	begun := time.Now()
 	all := g.processes()
@@ -20,8 +20,8 @@ func (g *guard) watchMemory() {
 	g.memory = after(max(memoryEvery, urgentShare*time.Since(begun)))
 }
 
-// countSharedOnce has memory that several processes have in common count once, where that decides: it
-// takes the kernel long to tell.
+// countSharedOnce counts memory that several processes share only once. It does so only if a limit seems
+// exceeded, since the kernel takes long to report shared memory.
 func (g *guard) countSharedOnce(all map[*meter][]int) {
 	if !g.watchesMemory() {
 		return

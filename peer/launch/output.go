@@ -11,18 +11,18 @@ import (
 type output struct {
 	box outbox.Box
 	eof bool      // the pipe has ended
-	all uint64    // bytes that have come
-	sum hash.Hash // of what has come; nil: that is not known, or of no use
+	all uint64    // bytes received
+	sum hash.Hash // hash of the bytes received; nil: unknown or not needed
 
-	printed uint64        // bytes that are in sum
-	room    chan struct{} // gets a token when a full box has room again
+	printed uint64        // number of bytes in sum
+	room    chan struct{} // receives a token when a full box has room again
 }
 
-// readSize is how many bytes of a pipe are read at a time: as many as it holds.
+// readSize is the number of bytes read from a pipe at a time, which is the capacity of a pipe.
 const readSize = 64 << 10
 
-// drain reads one output stream of the process to its end. While the box is
-// full it does not read, the pipe fills, and the program waits in its write.
+// drain reads one output stream of the process to its end. While the box is full, it does not read, so the
+// pipe fills and the program blocks in its write.
 func (p *process) drain(stream int) {
 	defer p.job.running.Done()
 	buf := make([]byte, readSize)
@@ -57,7 +57,7 @@ func (p *process) drain(stream int) {
 	}
 }
 
-// append takes what has come out of the pipe.
+// append adds bytes read from the pipe.
 func (o *output) append(b []byte) {
 	o.all += uint64(len(b))
 	if o.sum != nil {
@@ -67,8 +67,8 @@ func (o *output) append(b []byte) {
 	o.box.Append(b)
 }
 
-// settle closes a box once its pipe has ended and it is known how the process
-// did: one that was killed may have been in the middle of a line.
+// settle closes a box once its pipe has ended and the process's exit is known. A killed process may have
+// stopped in the middle of a line.
 func (p *process) settle(stream int) {
 	if o := &p.out[stream]; o.eof && p.exit != nil {
 		o.box.Close(p.exit.Signal == "" && p.reason == "")
@@ -78,8 +78,8 @@ func (p *process) settle(stream int) {
 	}
 }
 
-// account tells the submitter what a replica that has ended successfully has done in all. Standard error does
-// not count: it is for people, and may have times and addresses in it.
+// account reports to the submitter the checksums of a replica that has ended successfully. They exclude
+// standard error, which may contain times and addresses.
 func (p *process) account() {
 	if p.endedWell() && p.job.spec.R > 1 && !p.expelled && !p.accounted {
 		p.accounted = true
@@ -92,7 +92,7 @@ func (p *process) endedWell() bool {
 	return p.exit != nil && p.exit.Code == 0 && p.exit.Signal == "" && p.reason == "" && p.initialized == p.finalized
 }
 
-// drained reports whether the user has got all that the process has written.
+// drained reports whether the user has received all output of the process.
 func (p *process) drained() bool {
 	for s := range p.out {
 		if _, all := p.out[s].box.Shown(); !all || !p.out[s].eof {
@@ -102,7 +102,7 @@ func (p *process) drained() bool {
 	return true
 }
 
-// emitted drops the records that the user has got.
+// emitted drops the records that the user has received.
 func (j *job) emitted(m *jobpb.Emitted) {
 	for _, id := range j.order {
 		if id.Rank != int(m.Rank) {
@@ -123,8 +123,8 @@ func (j *job) emitted(m *jobpb.Emitted) {
 	}
 }
 
-// next puts the next message to the submitter into head: first what was said,
-// then the output of the processes that speak, by turns.
+// next sets head to the next message to the submitter. Queued messages come first, then the output of
+// masters, in turn.
 func (j *job) next() bool {
 	if j.head != nil {
 		return true

@@ -10,22 +10,23 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 )
 
-// Upload is held by having all bytes to other machines go through this peer: messages over
-// bridges, as a TCP connection that a program has in its hands cannot be slowed down
-// for certain; what it prints; its output files, and files that this peer passes on.
+// All bytes to other machines go through this peer, so that it can limit the upload: messages over bridges,
+// output, output files, and files that this peer serves. It could not reliably slow down a TCP connection
+// that a program holds itself.
 
-// uploadLimited says why the processes get no TCP connections to other peers; empty: they may.
+// uploadLimited is the reason why the processes get no TCP connections to other peers.
 const uploadLimited = "the owner of one of the peers limits the upload"
 
 func (j *job) limitsUpload() bool { return j.grant.Slot.Upload+j.grant.Job.Upload > 0 }
 
-// A pacer makes senders wait, so that all together send no more than a limit.
+// A pacer makes senders wait, so that all of them together stay below a limit.
 type pacer struct{ limiter *rate.Limiter }
 
-// leastBurst is how many bytes may go at once: what is read from a pipe at a time.
+// leastBurst is the minimum number of bytes that may be sent at once: as many as are read from a pipe at a
+// time.
 const leastBurst = 32 << 10
 
-// newPacer returns one of so many bytes a second; 0 is no limit.
+// newPacer returns a pacer for the given number of bytes per second; 0 means no limit.
 func newPacer(perSecond int64) pacer {
 	if perSecond == 0 {
 		return pacer{}
@@ -33,14 +34,14 @@ func newPacer(perSecond int64) pacer {
 	return pacer{rate.NewLimiter(rate.Limit(perSecond), int(max(leastBurst, perSecond/20)))}
 }
 
-// adjust changes the limit to so many bytes per second, if there is one.
+// adjust changes the limit to the given number of bytes per second, if there is a limit.
 func (p pacer) adjust(perSecond int64) {
 	if p.limiter != nil && perSecond > 0 {
 		p.limiter.SetLimit(rate.Limit(perSecond))
 	}
 }
 
-// wait returns when n bytes may go, or ctx ends.
+// wait returns when n bytes may be sent, or ctx ends.
 func (p pacer) wait(ctx context.Context, n int) error {
 	if p.limiter == nil {
 		return nil
@@ -55,21 +56,21 @@ func (p pacer) wait(ctx context.Context, n int) error {
 	return nil
 }
 
-// jobUpload is the limit of all that the job sends.
+// jobUpload returns the upload limit of all that the job sends.
 func jobUpload(g limits.Grant, processes int) int64 {
 	return limits.Min(limits.Limits{Upload: g.Slot.Upload * int64(processes)}, g.Job).Upload
 }
 
-// pacing makes what goes for the job wait, but for messages of a process, which wait for
-// what the process may send, too.
+// pacing delays data of the job. Messages of a process also wait for the process's own limit, see
+// pacedSource.
 func (j *job) pacing(ctx context.Context, n int) error { return j.upload.wait(ctx, n) }
 
-// pacePrinted makes output wait that is on its way to the submitter.
+// pacePrinted delays output on its way to the submitter.
 func (j *job) pacePrinted(m *jobpb.FromPeer) {
-	_ = j.upload.wait(j.ctx, len(m.GetOutput().GetData())) // what is left when the job ends is not much
+	_ = j.upload.wait(j.ctx, len(m.GetOutput().GetData())) // little is left when the job ends
 }
 
-// A pacedSource makes the reader of a process's messages wait.
+// A pacedSource delays the reading of a process's messages.
 type pacedSource struct {
 	source
 	ctx     context.Context
@@ -81,13 +82,13 @@ func (s pacedSource) Read(b []byte) (int, error) {
 	if wait := errors.Join(s.process.upload.wait(s.ctx, n), s.process.job.upload.wait(s.ctx, n)); wait != nil {
 		return n, wait
 	}
-	return n, err // io.EOF as it is
+	return n, err // passes io.EOF through
 }
 
-// paced returns what a bridge copies from.
+// paced returns the source from which a bridge copies.
 func (p *process) paced(ctx context.Context, from source) source {
 	if !p.job.limitsUpload() {
-		return from // which copies by itself, faster
+		return from // copies by itself, which is faster
 	}
 	return pacedSource{from, ctx, p}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/journal"
 )
 
-// entry is what the owner's journal says of the job while it runs.
+// entry returns the job's entry in the owner's journal while it runs.
 func (j *job) entry() journal.Entry {
 	return journal.Entry{
 		Job: j.spec.ID, Submitter: j.submitter.String(), Class: string(j.decision.Class),
@@ -15,7 +15,7 @@ func (j *job) entry() journal.Entry {
 	}
 }
 
-// finalEntry is what it says of the job that is over, whose processes are gone.
+// finalEntry returns the job's entry after the job has ended and its processes are gone.
 func (j *job) finalEntry() journal.Entry {
 	e := j.entry()
 	e.Until, e.Ended, e.Staged = time.Now().UTC().Round(0), clip(j.ended.Error()), j.progress.here.Load()
@@ -31,7 +31,7 @@ func (j *job) finalEntry() journal.Entry {
 	return e
 }
 
-// record writes an entry. Without it the job goes on: the owner reads of it in the log.
+// record writes an entry to the journal. If that fails, it logs a warning and the job continues.
 func (j *job) record(e journal.Entry) {
 	if j.service.config.Journal == nil {
 		return

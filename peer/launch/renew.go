@@ -10,8 +10,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 )
 
-// Partners returns the peers of all jobs that are staged or have begun here, and for how long each may be
-// silent.
+// Partners returns the peers that jobs here need, and how long each may be silent. It includes the jobs
+// that are staged or have begun.
 func (s *Service) Partners() map[p2ppeer.ID]time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -24,7 +24,7 @@ func (s *Service) Partners() map[p2ppeer.ID]time.Duration {
 	return out
 }
 
-// shareNeeds lets the service know whom the job needs.
+// shareNeeds publishes to the service the peers that the job needs.
 func (j *job) shareNeeds() {
 	needs := j.needs()
 	j.service.mu.Lock()
@@ -32,9 +32,9 @@ func (j *job) shareNeeds() {
 	j.partners = needs
 }
 
-// needs returns whom the job needs, and for how long each may be silent: its submitter, who
-// has a process in it, and who agrees on the views. While it is prepared there is nobody but
-// the submitter, and nobody until it has begun then.
+// needs returns the peers that the job needs, and how long each may be silent: its submitter, the peers
+// with processes in the view, and the voters of the view group. While the job is prepared, it needs only
+// the submitter. Between Start and Begin it needs none.
 func (j *job) needs() map[p2ppeer.ID]time.Duration {
 	if j.keys == nil && !j.preparing() {
 		return nil
@@ -54,8 +54,8 @@ func (j *job) needs() map[p2ppeer.ID]time.Duration {
 	return partners
 }
 
-// Renew has the channels to a peer opened anew, after the connection with it was: they may
-// wait for a link that was cut, or for an address that is no more.
+// Renew makes processes reopen their channels to a peer, after the connection to it was renewed. The
+// channels may wait for a broken link, or for an address that has changed.
 func (s *Service) Renew(peer p2ppeer.ID) {
 	s.retry(peer)
 	s.mu.Lock()

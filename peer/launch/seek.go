@@ -12,16 +12,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 )
 
-// A channel goes the best way that there was when it was opened. While the job runs a better
-// one is looked for, ever more rarely, and at once when the peers' connection has become
-// better: a hole was punched, or a firewall opened. Then the processes open their channels
-// anew. Where a TCP connection can be made and they cannot agree on keys over it, for what
-// stands between, it is not offered to them again for a while, which doubles each time.
+// A channel uses the best path that was available when it was opened. While the job runs, the peer searches
+// for a better one, at growing intervals, and at once when the connection between the peers has improved: a
+// hole was punched, or a firewall opened. The processes then reopen their channels. If a TCP connection is
+// possible, but the processes cannot agree on keys over it because of a middlebox, this peer does not offer
+// them TCP for a while. That time doubles with each failure.
 
-// seekTimeout bounds one look.
+// seekTimeout bounds one search.
 const seekTimeout = 10 * time.Second
 
-// seek looks for better ways to the peers to which there may be some.
+// seek searches for better paths to the peers whose path is not the best possible.
 func (j *job) seek() {
 	if !j.begun || j.ended != nil {
 		return
@@ -48,14 +48,13 @@ func (j *job) seekingOf(peer p2ppeer.ID, now time.Time) *seeking {
 	return s
 }
 
-// improved reports whether the connection with a channel's peer is better than the one that
-// the channel goes by.
+// improved reports whether the connection to a channel's peer is better than the one that the channel uses.
 func (j *job) improved(c *openChannel) bool {
 	now, ok := connection.Best(j.service.host, c.peer, j.service.config.Punches)
 	return ok && c.way.kind == proclink.Stream && slices.Index(connection.Ways, now.Way) < slices.Index(connection.Ways, c.way.how)
 }
 
-// lookFor looks for a better way to a peer.
+// lookFor searches for a better path to a peer.
 func (j *job) lookFor(p probe, s *seeking) {
 	defer j.running.Done()
 	ctx, cancel := context.WithTimeout(j.ctx, seekTimeout)
@@ -63,7 +62,7 @@ func (j *job) lookFor(p probe, s *seeking) {
 	h := j.service.host
 	if c, ok := connection.Best(h, p.peer, j.service.config.Punches); ok && c.Way == connection.Relayed {
 		direct, cancel := context.WithTimeout(network.WithForceDirectDial(ctx, "a better way"), directDialTimeout)
-		_ = h.Connect(direct, p2ppeer.AddrInfo{ID: p.peer}) // the way that is found says what came of it
+		_ = h.Connect(direct, p2ppeer.AddrInfo{ID: p.peer}) // the search below shows whether it succeeded
 		cancel()
 	}
 	j.service.retry(p.peer)
@@ -80,7 +79,7 @@ func (j *job) lookFor(p probe, s *seeking) {
 // directDialTimeout bounds a direct dial of a peer that is connected through a relay.
 const directDialTimeout = 3 * time.Second
 
-// takeOver has the channels to a peer opened anew that go a worse way than one that there is.
+// takeOver makes the processes reopen those channels to a peer whose path is worse than the one found.
 func (j *job) takeOver(peer p2ppeer.ID, found passage) {
 	for id, c := range j.channels {
 		p := j.local[id.from]

@@ -17,16 +17,16 @@ import (
 
 // The answering side of a channel from a process of another peer.
 
-// An acceptance is what the owner of a job decides about a channel.
+// An acceptance is the decision of a job's goroutine about a channel.
 type acceptance struct {
-	ctx    context.Context // of the bytes to be carried, if ours is there
+	ctx    context.Context // context of the forwarding, if ours is set
 	ours   *outPipe
 	answer *pb.Answer
 	err    error
 }
 
-// serveChannel answers another peer that opens a channel to a process here, and
-// carries its bytes if need be.
+// serveChannel answers another peer that opens a channel to a process here, and forwards the channel's
+// bytes if necessary.
 func (s *Service) serveChannel(stream network.Stream) {
 	stop := context.AfterFunc(s.ctx, func() { stream.Reset() })
 	defer stop()
@@ -64,8 +64,8 @@ func (s *Service) serveChannel(stream network.Stream) {
 	carry(a.ctx, a.ours, streamEnd{stream})
 }
 
-// answer says what becomes of a channel, and whether the stream is to carry it.
-// A stream that is not ends here.
+// answer sends the answer to a channel request, and reports whether it was sent. It closes a stream that
+// will not carry the channel.
 func answer(stream network.Stream, m *pb.Answer) bool {
 	err := pbio.NewDelimitedWriter(stream).WriteMsg(m)
 	switch {
@@ -77,8 +77,8 @@ func answer(stream network.Stream, m *pb.Answer) bool {
 	return err == nil
 }
 
-// accept prepares the way for a channel that another peer opens. If the
-// acceptance has an end of it, the caller is counted as running.
+// accept prepares a channel that another peer opens. If the acceptance has an end of the channel, the
+// caller is added to j.running.
 func (j *job) accept(from network.Conn, open *pb.Open) acceptance {
 	c := channelID{viewProcess(open.From), viewProcess(open.To)}
 	err := j.openable(c)
@@ -108,8 +108,8 @@ func (j *job) accept(from network.Conn, open *pb.Open) acceptance {
 	return acceptance{ctx: j.replace(c), ours: &ours, answer: &pb.Answer{}}
 }
 
-// acceptDirect expects the other peer at the entrance. Where there is none for
-// it, the answer has no addresses.
+// acceptDirect lets the other peer connect to the entrance. If this is not possible, the answer has no
+// addresses.
 func (j *job) acceptDirect(from network.Conn, c channelID, q *process, open *pb.Open) acceptance {
 	e := j.service.entrance
 	if e == nil || j.limitsUpload() || !slices.Contains(j.kinds, proclink.TCP) {

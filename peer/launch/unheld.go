@@ -7,17 +7,17 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 )
 
-// Unheld is a limit that this machine's kernel does not hold programs to.
+// Unheld is a granted limit that this machine's kernel does not enforce.
 type Unheld struct {
 	Limit   limits.Kind `json:"limit"`
 	Why     string      `json:"why"`
-	Instead string      `json:"instead"` // what is done
+	Instead string      `json:"instead"` // substitute measure
 }
 
-// Unheld returns the limits that are granted here, to everybody or to one of some classes, and that the
-// kernel does not hold.
+// Unheld returns the limits that the kernel does not enforce, among those granted to all jobs or to one of
+// the given classes.
 func (s *Service) Unheld(classes ...limits.Limits) []Unheld {
-	out := []Unheld{} // a list in JSON even when it is empty
+	out := []Unheld{} // so that JSON has a list even if it is empty
 	granted := func(kind limits.Kind) bool {
 		g := s.Grant()
 		return g.Slot.Of(kind)+g.Job.Of(kind) > 0 ||
@@ -42,14 +42,14 @@ func (s *Service) Unheld(classes ...limits.Limits) []Unheld {
 	return out
 }
 
-// Grant returns what a job may have here.
+// Grant returns the resource limits of new jobs.
 func (s *Service) Grant() limits.Grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.config.Grant
 }
 
-// SetGrant says what jobs may have that come from now on. Those that are here keep what they have.
+// SetGrant sets the resource limits of jobs that come from now on. Current jobs keep theirs.
 func (s *Service) SetGrant(g limits.Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,15 +7,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
-// A Use is what the processes of a job that run here have of the machine; 0 is not known.
+// A Use is the current resource use of a job's processes on this peer; 0 means unknown.
 type Use struct {
-	CPU    time.Duration `json:"cpu"`    // processor time so far, of them and of those that they have waited for
-	Memory int64         `json:"memory"` // bytes now, file cache included where a control group counts it
-	// Starved is how many do not answer, as the owner's own work leaves them no processor.
+	CPU    time.Duration `json:"cpu"`    // processor time so far, including descendants that have been waited for
+	Memory int64         `json:"memory"` // current bytes, including file cache where a control group counts it
+	// Starved is the number of processes that do not answer because the owner's own work leaves them no
+	// processor.
 	Starved int `json:"starved,omitempty"`
 }
 
-// uses measures what each of some jobs has.
+// uses measures the resource use of each of the given jobs.
 func uses(jobs []*job) []Use {
 	out, run, all := make([]Use, len(jobs)), make([][]*instance, len(jobs)), []*instance(nil)
 	for n, j := range jobs {
@@ -42,7 +43,7 @@ func uses(jobs []*job) []Use {
 	return out
 }
 
-// instances returns what runs of the job.
+// instances returns the running processes of the job.
 func (j *job) instances() (all []*instance) {
 	for _, id := range j.order {
 		if p := j.local[id]; p.live != nil && p.exit == nil {
@@ -52,7 +53,7 @@ func (j *job) instances() (all []*instance) {
 	return all
 }
 
-// starved returns how many of its processes are.
+// starved returns the number of the job's processes that starve.
 func (j *job) starved() (n int) {
 	for _, p := range j.local {
 		if !p.starved.IsZero() {
@@ -62,8 +63,8 @@ func (j *job) starved() (n int) {
 	return n
 }
 
-// processesOf returns the processes of each: its program, and what that has started. Those without
-// groups are looked for among all of the machine, which takes long, once.
+// processesOf returns the process IDs of each instance: its program and its descendants. For instances
+// without control groups it scans all processes of the machine, once, which takes long.
 func processesOf(census *supervisor.Census, instances []*instance) map[*instance][]int {
 	all := make(map[*instance][]int, len(instances))
 	var supervised []*supervisor.Process

@@ -7,10 +7,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
-// Walls are those that a machine lets its peer build around a native program.
+// Walls are the sandbox mechanisms that a machine provides for native programs.
 type Walls = sandbox.Report
 
-// ExamineWalls finds out which walls there are for the peer of a home, by building them. It
+// ExamineWalls finds out which sandbox mechanisms are available to the peer of a home, by using them. It
 // takes some ten milliseconds, and a process that begins with Supervise.
 func ExamineWalls(home string) Walls {
 	home, err := filepath.Abs(home)
