@@ -1,16 +1,16 @@
-// Package proc tells what some processes have and do, as /proc has it: their memory, their threads and open files,
-// files that no name leads to, how much of the processors they have had, and whether they stand still. It is asked
-// with the numbers of the processes; which these are, the caller knows.
+// Package proc reports what processes use and do, as read from /proc: their memory, threads, open files,
+// deleted files and processor time, and whether they have stopped. The caller passes the process IDs.
 //
-//	Inspect                                   threads, open files, bytes on disk without a name
-//	MemoryOf ── Parts                         memory, as long as it takes; what several share counts once
-//	TouchedBy                                 memory, at a glance
-//	CPUTime, TurnsOf ── Turns.Lacked, Starved processor time; how long they wanted to run and could not
-//	SceneOf ── Stop ── Stillness ── GoOn      that they stand while what they have on disk is measured
+//	Inspect                                   threads, open files, bytes on disk of deleted files
+//	MemoryOf ── Parts                         exact memory, which takes time; shared memory counts once
+//	TouchedBy                                 approximate memory, which is fast
+//	CPUTime, TurnsOf ── Turns.Lacked, Starved processor time; time spent runnable but not running
+//	SceneOf ── Stop ── Stillness ── GoOn      stop processes during the measurement of their files
 //
-// Whoever is looked at does not help. He moves, shares, maps, forks and ends meanwhile, and may be hostile: Inspect
-// says who hides files from this peer, and Stillness who does not stand.
+// The inspected processes do not cooperate. They fork, exit, share and map memory and move files meanwhile,
+// and they may be hostile. Inspect reports processes that hide files from this peer, and Stillness reports
+// processes that do not stop.
 //
-// Not promised: that a number is still that of the same process when it is used. And where there is no /proc, anything:
-// all is then nothing, and nobody is stopped.
+// A process ID may have been reused before it is used here; the package does not detect that. On systems
+// without /proc, all results are zero, and no process is stopped.
 package proc

@@ -1,16 +1,16 @@
 package proc
 
-// A Memory is what some processes have of it.
+// A Memory is the memory of a set of processes.
 type Memory struct {
-	own     int64          // private bytes, those in swap too
-	touched int64          // bytes of shared memory that are in their tables: a part of shared
-	shared  map[file]int64 // bytes of each shared memory, and file in memory, that they have mapped or open
+	own     int64          // private bytes, including swap
+	touched int64          // bytes of shared memory in their page tables: a part of shared
+	shared  map[file]int64 // bytes of each shared memory object and in-memory file that they have mapped or open
 }
 
-// A file is one by its device and number, whatever it is called.
+// A file identifies a file by device and inode number.
 type file struct{ device, number uint64 }
 
-// Total is all of it, in bytes; it counts what is shared once.
+// Total returns all of the memory, in bytes. Shared memory counts once.
 func (m Memory) Total() int64 {
 	sum := m.own
 	for _, n := range m.shared {
@@ -19,13 +19,13 @@ func (m Memory) Total() int64 {
 	return sum
 }
 
-// Unseen is what a hasty look overlooks: shared memory that no process has in its tables.
+// Unseen returns the bytes that TouchedBy overlooks: shared memory in no process's page tables.
 func (m Memory) Unseen() int64 { return max(0, m.Total()-m.own-m.touched) }
 
-// SharedMemoryOf returns how many bytes some processes have; what they have in common counts once.
+// SharedMemoryOf returns the memory of the processes, in bytes. Memory that they share counts once.
 func SharedMemoryOf(pids []int) int64 { return MemoryOf(pids, true).Total() }
 
-// Parts divides what several have in common among them: what each has then, in bytes.
+// Parts divides shared memory among the sets that share it, and returns the bytes of each set.
 func Parts[K comparable](have map[K]Memory) map[K]int64 {
 	sharers := make(map[file]int64)
 	for _, m := range have {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TouchedBy returns the private memory of some processes, and the shared memory that is in their
-// tables, of each that has it: a hasty look. In bytes.
+// TouchedBy returns the private memory of the processes plus the shared memory in their page tables, in
+// bytes. Shared memory counts for each process. The result is approximate, and fast.
 func TouchedBy(pids []int) (sum int64) {
 	for _, pid := range pids {
 		_, status := living(pid)
@@ -26,11 +26,13 @@ func privateOf(status []byte) int64 {
 	return (field(status, "RssAnon:") + field(status, "VmSwap:")) << 10
 }
 
-// MemoryOf returns what some processes have. Private memory that several have in common, as a child
-// has its parent's, counts for each; with divided, for each its part, which takes the kernel long to tell.
+// MemoryOf returns the memory of the processes. Private memory that several processes share, as after a
+// fork, counts for each of them. With divided, each gets its part instead, which takes the kernel long to
+// compute.
 //
-// Shared memory has pages whether or not a process has them in its tables: it may have let go of them
-// (MADV_DONTNEED), or only have written to the file. So it is the files that count, each once.
+// Shared memory occupies pages even if they are in no process's page tables: a process may have released
+// them (MADV_DONTNEED), or may only have written to the file. MemoryOf therefore counts the files, each
+// once.
 func MemoryOf(pids []int, divided bool) Memory {
 	s := &survey{Memory: Memory{shared: make(map[file]int64)}, exact: make(map[file]bool)}
 	for _, pid := range pids {
@@ -46,20 +48,21 @@ func MemoryOf(pids []int, divided bool) Memory {
 		}
 		s.own += private
 		s.touched += field(status, "RssShmem:") << 10
-		// An error of either means that it has ended, or Inspect says that it hides.
+		// An error of either means that the process has ended, or that it hides files, which Inspect
+		// reports.
 		_ = eachOpen(proc, func(link string) { s.measure(link) })
 		_ = s.lookAtMapped(proc)
 	}
 	return s.Memory
 }
 
-// A survey looks at the memory of processes one after another.
+// A survey adds up the memory of processes.
 type survey struct {
 	Memory
-	exact map[file]bool // what of shared is known, and not supposed
+	exact map[file]bool // files whose size in shared is exact
 }
 
-// measure counts a file if it is in memory, and reports whether it could be looked at.
+// measure counts a file if it is in memory, and reports whether it could access the file.
 func (s *survey) measure(link string) bool {
 	var is syscall.Stat_t
 	if syscall.Stat(link, &is) != nil {
@@ -72,11 +75,11 @@ func (s *survey) measure(link string) bool {
 	return true
 }
 
-// An extent is a part of a file that is mapped, in bytes.
+// An extent is a mapped part of a file, in bytes.
 type extent struct{ from, to uint64 }
 
-// lookAtMapped counts shared memory that a process has mapped, and nobody has open. Only a peer that is
-// root may see how much it is: to others it is as large as what of it is mapped.
+// lookAtMapped counts shared memory that a process has mapped and no process has open. Only a peer that
+// runs as root can see its size; for other peers, the mapped part counts.
 func (s *survey) lookAtMapped(proc string) error {
 	extents := make(map[file][]extent)
 	err := eachMapping(proc, func(m mapping) {
@@ -92,7 +95,7 @@ func (s *survey) lookAtMapped(proc string) error {
 	return err
 }
 
-// union is how many bytes are in some extents, each counted once.
+// union returns the number of bytes covered by the extents.
 func union(all []extent) (sum int64) {
 	slices.SortFunc(all, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
 	end := uint64(0)
@@ -105,13 +108,14 @@ func union(all []extent) (sum int64) {
 	return sum
 }
 
-// memoryDevice is that of shared memory without a name, and of files in memory: the kernel has one for
-// all. A mapping can be called anything (PR_SET_VMA_ANON_NAME).
+// memoryDevice returns the device of anonymous shared memory and of in-memory files; the kernel uses one
+// device for all. The name of a mapping is no evidence, since a process can choose it
+// (PR_SET_VMA_ANON_NAME).
 var memoryDevice = sync.OnceValue(func() uint64 {
 	var s unix.Stat_t
 	fd, err := unix.MemfdCreate("p2pmpi", unix.MFD_CLOEXEC)
 	if err != nil {
-		return math.MaxUint64 // nothing is on it
+		return math.MaxUint64 // no file is on this device
 	}
 	defer unix.Close(fd)
 	_ = unix.Fstat(fd, &s)

@@ -4,29 +4,29 @@ package proc
 
 import "time"
 
-// Inspect finds nothing: what processes have is not to be had portably.
+// Inspect returns nothing: there is no portable way.
 func Inspect([]int, string, bool) (Tree, error) { return Tree{}, nil }
 
-// TouchedBy is not known.
+// TouchedBy returns 0, unknown.
 func TouchedBy([]int) int64 { return 0 }
 
-// MemoryOf is not known.
+// MemoryOf returns the zero Memory, unknown.
 func MemoryOf([]int, bool) Memory { return Memory{} }
 
-// SceneOf sees nobody, so that nobody is stopped.
+// SceneOf returns an empty scene, so that no process is stopped.
 func SceneOf([]int) Scene { return Scene{} }
 
-// Stop stops nobody.
+// Stop does nothing.
 func (Scene) Stop() {}
 
-// GoOn has nobody go on.
+// GoOn does nothing.
 func GoOn([]int) {}
 
-// CPUTime is not known.
+// CPUTime returns 0, unknown.
 func CPUTime([]int) time.Duration { return 0 }
 
-// TurnsOf knows nothing of them, so that nobody is starved.
+// TurnsOf returns no times, so that no process counts as starved.
 func TurnsOf(_ []int, now time.Time) Turns { return Turns{At: now} }
 
-// FreeBytes is not known: what is on disk is measured from time to time.
+// FreeBytes returns 0, unknown: disk usage is then measured periodically.
 func FreeBytes(string, int64) int64 { return 0 }

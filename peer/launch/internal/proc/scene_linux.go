@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SceneOf looks what some processes do.
+// SceneOf returns the current state of the processes.
 func SceneOf(pids []int) Scene {
 	s := make(Scene)
 	for _, pid := range pids {
@@ -22,7 +22,7 @@ func SceneOf(pids []int) Scene {
 	return s
 }
 
-// stanceOf looks at all threads of a process; those that have ended are none.
+// stanceOf returns the state of a process's threads, without those that have ended.
 func stanceOf(pid int) stance {
 	s := stance{threads: make(map[int]thread)}
 	tasks := filepath.Join("/proc", strconv.Itoa(pid), "task")
@@ -50,12 +50,13 @@ func stanceOf(pid int) stance {
 	return s
 }
 
-// short reports whether this peer could not look for want of something: who is looked for may be there.
+// short reports whether an inspection failed for lack of descriptors or memory. The inspected process may
+// still exist.
 func short(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }
 
-// activityIn reads what a thread does from its status; it is not ok if it has ended.
+// activityIn returns the activity in a thread's status file. ok is false if the thread has ended.
 func activityIn(status []byte) (a activity, ok bool) {
 	_, state, _ := bytes.Cut(status, []byte("\nState:\t"))
 	if len(state) == 0 {
@@ -74,7 +75,7 @@ func activityIn(status []byte) (a activity, ok bool) {
 	return runs, true
 }
 
-// pending reads which signals wait for a process, or for a thread, from its status.
+// pending returns the set of signals pending for a process or for a thread, as read from its status file.
 func pending(status []byte, name string) uint64 {
 	_, rest, _ := bytes.Cut(status, []byte("\n"+name+"\t"))
 	line, _, _ := bytes.Cut(rest, []byte("\n"))
@@ -84,8 +85,8 @@ func pending(status []byte, name string) uint64 {
 
 func bit(s syscall.Signal) uint64 { return 1 << (s - 1) }
 
-// Stop tells each process to stop, and each of its threads that does not stand. Of threads that are told together one
-// takes it for all, and that one may be waiting.
+// Stop sends SIGSTOP to each process, and to each thread that has not stopped. A signal to a process is
+// taken by one of its threads for all, and that thread may be waiting in a system call.
 func (s Scene) Stop() {
 	for pid, does := range s {
 		syscall.Kill(pid, syscall.SIGSTOP) // an error means that it has ended
@@ -97,7 +98,7 @@ func (s Scene) Stop() {
 	}
 }
 
-// GoOn has processes go on that were told to stop.
+// GoOn resumes stopped processes.
 func GoOn(pids []int) {
 	for _, pid := range pids {
 		syscall.Kill(pid, syscall.SIGCONT)

@@ -6,57 +6,62 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
-// A Stillness finds out of the processes of one program, which have all been told to stop (SIGSTOP) at one
-// moment, when they stand, and whether somebody has them go on.
+// A Stillness determines when the processes of one program, which were all sent SIGSTOP at one moment, have
+// stopped, and whether something keeps resuming them.
 //
-// Who is told to stop does so before his next own instruction; a system call that he is in goes to its end
-// before, which may take long. Once he stands he stays so until somebody sends SIGCONT to him: a timer of
-// his, or another process, which itself has not stopped yet or was woken. A child is told what its parent
-// was told while it was made. So it goes in rounds: all are looked at, and then all are told again.
+// A process stops before its next instruction in user space. A system call in progress completes first,
+// which may take long. A stopped process remains stopped until it receives SIGCONT: from a timer of its
+// own, or from another process that has not stopped yet or was resumed. A child inherits the SIGSTOP that
+// its parent receives while it creates the child. The check therefore works in rounds: inspect all
+// processes, then send SIGSTOP to all again.
 //
-//	scene ── told ── (measured) ── scene ── told: nobody has moved if both scenes are the same, and nobody
-//	                                              was born from the telling before to the one after
+//	scene ── SIGSTOP ── (measure) ── scene ── SIGSTOP
 //
-// Who moves although he stood is woken. So is who takes what he was told twice: who has, stands, and what he
-// is told again waits until SIGCONT takes it away. And so are those of whom more are born than there are to
-// be making one. An honest process can be hit by a SIGCONT that was under way. It is not, again and again. Where
-// nobody knows who was born, so is who moves again and again and was not there when all were told.
+// Nothing has run if both scenes are equal and no process was created between the first SIGSTOP and the
+// second.
 //
-// Who does not stand yet when they go on may be making a child. It was told what he was, the kernel stops it as
-// soon as it is there, and SIGCONT to him does not reach it: it is looked for until he is through with that.
+// A process counts as resumed if it runs after it was stopped. It also counts as resumed if it takes a
+// second SIGSTOP: once stopped, the repeated signal stays pending until SIGCONT discards it. More births
+// than threads that could be creating one also prove a resumed process. An honest process can be hit by a
+// SIGCONT in transit, but not repeatedly. Where births are unknown, changes in many rounds by processes
+// that were not there at the first SIGSTOP count like resumed processes.
 //
-// It is a pure state: what the kernel says goes in, and what follows comes out.
+// A process that has not stopped when all are resumed may be creating a child. The child inherits the
+// SIGSTOP and is stopped as soon as it exists, and a SIGCONT to the parent does not reach it. The Stillness
+// looks for such children until the parent has completed its system call.
+//
+// A Stillness is a pure state machine: states from the kernel go in, conclusions come out.
 type Stillness struct {
-	seen    bool // they were, once
+	seen    bool // the processes were seen at least once
 	first   Scene
 	scene   Scene
 	born    supervisor.Born
-	births  int            // since they were told first, or since there were too many
-	threads int            // the most that there were
-	takes   map[int]int    // how often each has taken what it was told
-	slips   map[int]int    // how often each thread has gone from a processor although it stood
-	before  map[int]stance // what they did before they were told
-	known   map[int]bool   // all that were ever seen, or were there before, but for those that ended before all stood
-	woken   int            // rounds in which somebody was, for sure
-	moved   int            // rounds in which somebody has moved who was not just late
-	still   bool           // all have stood since they were seen last but one
-	late    map[int]int    // who went on before they stood: looks in a row in which each did not wait
+	births  int            // since the first SIGSTOP, or since there were too many
+	threads int            // largest number of threads
+	takes   map[int]int    // how often each process has taken a SIGSTOP
+	slips   map[int]int    // how often each stopped thread has left a processor
+	before  map[int]stance // states before the first SIGSTOP
+	known   map[int]bool   // all processes ever seen, except those that ended before all had stopped
+	woken   int            // rounds in which a process was certainly resumed
+	moved   int            // rounds in which a process other than a late one has run
+	still   bool           // none has run between the last two scenes
+	late    map[int]int    // processes resumed before they had stopped: consecutive looks in which each did not wait
 }
 
-// A Scene is what some processes do, by their numbers.
+// A Scene is the state of a set of processes, by process ID.
 type Scene map[int]stance
 
-// A stance is what a process does that has not ended.
+// A stance is the state of a process that has not ended.
 type stance struct {
 	threads map[int]thread
 	parent  int
-	told    bool // it is yet to take what it was told
-	ends    bool // it is being ended, and takes nothing any more
-	unseen  bool // this peer could not look at all of it
+	told    bool // a SIGSTOP is pending
+	ends    bool // it is being killed, and takes no more signals
+	unseen  bool // not all of it could be inspected
 }
 
-// A thread does something, and has gone from a processor so many times: as long as the number stays the
-// same, one that did not run has not.
+// A thread is the state of a thread: its activity, and its number of context switches. A thread that does
+// not run has not run since an earlier state with the same number.
 type thread struct {
 	does  activity
 	turns int64
@@ -65,24 +70,25 @@ type thread struct {
 type activity int8
 
 const (
-	runs   activity = iota // or is to
-	rests                  // until something happens, or a signal comes
-	waits                  // in a system call, for what no signal ends
+	runs   activity = iota // or is runnable
+	rests                  // sleeps until an event or a signal
+	waits                  // in an uninterruptible system call
 	stands                 // stopped
 )
 
-// How often honest processes may seem to be woken until they stand. The rounds are to come after each other
-// the later the longer it takes.
+// How often honest processes may seem to be resumed until all have stopped. The interval between rounds
+// should grow with the time that this takes.
 const (
 	mostWoken   = 3
 	mostMoved   = 16
-	spareBirths = 16 // threads of the supervisor
-	mostLooks   = 64 // ever later ones, in which who may be making a child runs
-	lastLook    = 32 // a list of processes is older than what is seen of them: who has made one may not have been on it
+	spareBirths = 16 // for the supervisor's threads
+	mostLooks   = 64 // looks, at growing intervals, at a running process that may be creating a child
+	lastLook    = 32 // looks credited to a stopped process, so that one more follows: a new child may be missing in this list
 )
 
-// NewStillness begins with what processes did before they were told first; born was last then. Whoever stands is
-// asleep: his own program wants that.
+// NewStillness returns a Stillness for processes that were in the state before when they were first
+// stopped; born was the last process ID then. Processes that are already stopped count as asleep: their own
+// program has stopped them.
 func NewStillness(before Scene, born supervisor.Born) *Stillness {
 	s := &Stillness{before: before, born: born, takes: make(map[int]int), slips: make(map[int]int), known: make(map[int]bool)}
 	s.meet(before)
@@ -95,8 +101,9 @@ func (s *Stillness) meet(all Scene) {
 	}
 }
 
-// See takes what processes do now, and who was born last when they were then told again. It reports
-// whether they have stood ever since they were seen last, and whether somebody was woken since, for sure.
+// See records the state of the processes, and the last process ID when they were then sent SIGSTOP again.
+// still reports whether none has run since the last call. roused reports whether one was certainly resumed
+// since then.
 func (s *Stillness) See(now Scene, born supervisor.Born) (still, roused bool) {
 	last, first, births := s.scene, !s.seen, birthsSince(s.born, born)
 	s.births += births
@@ -119,8 +126,8 @@ func (s *Stillness) See(now Scene, born supervisor.Born) (still, roused bool) {
 	return s.still, roused
 }
 
-// forget forgets those that have ended while the others stood: in an hour their numbers may be those of others, of
-// the owner's own programs.
+// forget removes the processes that have ended while the others were stopped. The kernel may later reuse
+// their IDs for other processes, such as the owner's own.
 func (s *Stillness) forget() {
 	maps.DeleteFunc(s.known, func(pid int, _ bool) bool {
 		_, there := s.scene[pid]
@@ -128,8 +135,8 @@ func (s *Stillness) forget() {
 	})
 }
 
-// birthsSince is how many were born between two times; one, if nobody knows how many: the numbers have begun
-// again, or could not be read.
+// birthsSince returns the number of processes created between two times. It returns 1 if the number is
+// unknown, because the IDs have wrapped around or could not be read.
 func birthsSince(last, now supervisor.Born) int {
 	if now < last || last == 0 && now > 0 {
 		return 1
@@ -137,15 +144,15 @@ func birthsSince(last, now supervisor.Born) int {
 	return int(now - last)
 }
 
-// Restless reports whether they go on in spite of all. Without walls, where they are not told at one
-// moment, that may be by chance. Where births are counted, only so many move as are woken or born; it can take
-// long on a busy machine until the last of them has.
+// Restless reports whether the processes do not stop. Outside a sandbox, where they are not stopped at one
+// moment, this may be chance. Where births are counted, only processes that are resumed or created can run;
+// the last of them may take long on a busy machine.
 func (s *Stillness) Restless() bool {
 	return s.woken >= mostWoken || s.born == 0 && s.moved >= mostMoved
 }
 
-// compare says whether somebody has done something, and whether only those have who may still be in
-// the system call in which they were told first.
+// compare reports whether a process has run, and whether all that have may still be in the system call
+// during which they received the first SIGSTOP.
 func (s *Stillness) compare(last, now Scene) (changed, late bool) {
 	late = true
 	for pid, is := range now {
@@ -168,7 +175,7 @@ func (s *Stillness) compare(last, now Scene) (changed, late bool) {
 	return changed, late
 }
 
-// wakes reports whether somebody has gone on for sure, although he was told to stop.
+// wakes reports whether a process has certainly run after it was stopped.
 func (s *Stillness) wakes(last, now Scene) (woken bool) {
 	threads := 0
 	for pid, is := range now {
@@ -183,7 +190,7 @@ func (s *Stillness) wakes(last, now Scene) (woken bool) {
 		}
 		for id, t := range is.threads {
 			if before, there := was.threads[id]; there && before.does == stands && t != before {
-				s.slips[id]++ // it stands for others a moment before it goes from the processor
+				s.slips[id]++ // a thread counts as stopped shortly before it leaves the processor
 				woken = woken || t.does != stands || s.slips[id] > 1
 			}
 		}
@@ -194,7 +201,7 @@ func (s *Stillness) wakes(last, now Scene) (woken bool) {
 	return woken
 }
 
-// some reports whether a thread does that.
+// some reports whether a thread has the given activity.
 func (s stance) some(does activity) bool {
 	for _, t := range s.threads {
 		if t.does == does {
@@ -204,15 +211,15 @@ func (s stance) some(does activity) bool {
 	return false
 }
 
-// stood reports whether a process was seen to stand.
+// stood reports whether all threads of the process were stopped.
 func (s stance) stood() bool {
 	return len(s.threads) > 0 && !s.unseen && !s.some(runs) && !s.some(rests) && !s.some(waits)
 }
 
-// same reports whether a process has done nothing between two times.
+// same reports whether the process has not run between two states.
 func (s stance) same(o stance) bool { return maps.Equal(s.threads, o.threads) }
 
-// quiet reports whether nobody runs.
+// quiet reports whether no thread runs or can be woken by a signal.
 func (s Scene) quiet() bool {
 	for _, p := range s {
 		if p.unseen {
@@ -227,8 +234,8 @@ func (s Scene) quiet() bool {
 	return true
 }
 
-// Halted returns those that are to go on: who stands because he was told to, or has been there since they were; all
-// but who is asleep.
+// Halted returns the processes that must be resumed: all that SIGSTOP has stopped, and those created
+// meanwhile, except those that are asleep.
 func (s *Stillness) Halted() (pids []int) {
 	s.late = make(map[int]int)
 	for pid := range s.known {
@@ -246,11 +253,12 @@ func (s *Stillness) Halted() (pids []int) {
 	return pids
 }
 
-// Late reports whether some went on before they stood, and may still be making a child.
+// Late reports whether some processes were resumed before they had stopped, and may still be creating a
+// child.
 func (s *Stillness) Late() bool { return len(s.late) > 0 }
 
-// Made returns the children that are to go on now, which were made by those who were late. It takes what processes
-// do by then, as often as somebody is late.
+// Made returns the children of late processes that must be resumed now. The caller passes the current
+// state, as long as Late reports true.
 func (s *Stillness) Made(now Scene) (pids []int) {
 	pids = s.children(now)
 	for pid := range s.late {
@@ -265,12 +273,12 @@ func (s *Stillness) Made(now Scene) (pids []int) {
 	}
 	maps.DeleteFunc(s.late, func(_, looks int) bool { return looks >= mostLooks })
 	for _, pid := range pids {
-		s.known[pid], s.late[pid] = true, 0 // it may have been told as it made one itself
+		s.known[pid], s.late[pid] = true, 0 // it may have received SIGSTOP while it was creating a child itself
 	}
 	return pids
 }
 
-// without leaves out the threads that stood, and those that came later.
+// without returns s without the threads that were stopped in stood, and without those created later.
 func (s stance) without(stood stance) stance {
 	if len(stood.threads) == 0 || stood.unseen {
 		return s
@@ -283,7 +291,7 @@ func (s stance) without(stood stance) stance {
 	return s
 }
 
-// Awake is a scene without those who stand because somebody was late.
+// Awake returns the scene without the children that are stopped because their parent was late.
 func (s *Stillness) Awake(now Scene) Scene {
 	awake := maps.Clone(now)
 	for _, pid := range s.children(now) {
@@ -292,7 +300,8 @@ func (s *Stillness) Awake(now Scene) Scene {
 	return awake
 }
 
-// children are those who stand, or are told to, whom nobody has seen before, and whom somebody has made who is late.
+// children returns the new processes that are stopped, or have a SIGSTOP pending, and that a late process
+// has created.
 func (s *Stillness) children(now Scene) (pids []int) {
 	gone := false
 	for pid := range s.late {
@@ -309,8 +318,8 @@ func (s *Stillness) children(now Scene) (pids []int) {
 	return pids
 }
 
-// asleep reports whether a process stood before it was told to, and has done nothing since: its own program
-// wants that, and it is not to be woken.
+// asleep reports whether a process was stopped before the halt and has not run since. Its own program has
+// stopped it, so it must not be resumed.
 func (s *Stillness) asleep(pid int) bool {
 	before, there := s.before[pid]
 	if !there || s.seen && !s.scene[pid].same(before) {

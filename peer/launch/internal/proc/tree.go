@@ -1,8 +1,8 @@
 package proc
 
-// A Tree is what some processes have, as /proc tells; nothing where there is none.
+// A Tree is what a set of processes uses, as read from /proc; zero on systems without it.
 type Tree struct {
 	Threads  int64
-	Files    int64 // of that process that has the most open
-	Nameless int64 // bytes on disk of files and folders that have no name any more
+	Files    int64 // of the process with the most open files
+	Nameless int64 // bytes on disk of deleted files and folders
 }

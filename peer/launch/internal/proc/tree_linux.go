@@ -11,32 +11,33 @@ import (
 	"syscall"
 )
 
-// errHidden is of files that nobody may look at. Who hides them exceeds his limits.
+// errHidden is the error for files that this peer cannot inspect. A process that hides files exceeds its
+// limits.
 var errHidden = errors.New("it hides what it has on disk")
 
-// An inspection looks at processes one after another.
+// An inspection adds up what processes use.
 type inspection struct {
 	Tree
-	folder string // that they work in
-	device uint64 // its disk
+	folder string // working folder of the processes
+	device uint64 // disk of that folder
 	seen   map[file]bool
 	mapped []remnant
 }
 
-// A remnant is a file without a name.
+// A remnant is a deleted file that may still be mapped.
 type remnant struct {
 	file file
-	link string // that leads to it, for who may go there
+	link string // link to it, which may need privileges to follow
 }
 
-// Inspect looks at some processes. Those that end meanwhile have nothing. With nameless it also
-// looks for the files that they have on the disk of folder, and no name leads to: such as are open,
-// mapped, run, or worked in. Who hides them from this peer is an error.
+// Inspect inspects the given processes. Processes that end meanwhile count as nothing. With nameless, it
+// also counts the deleted files on the disk of folder that the processes still use: open, mapped, executed,
+// or as a working folder. It returns an error if a process hides such files from this peer.
 func Inspect(pids []int, folder string, nameless bool) (Tree, error) {
 	i := &inspection{folder: folder, seen: make(map[file]bool)}
 	var disk syscall.Stat_t
 	if syscall.Stat(folder, &disk) != nil {
-		nameless = false // there is none any more
+		nameless = false // the folder does not exist any more
 	}
 	i.device = disk.Dev
 	for _, pid := range pids {
@@ -60,8 +61,8 @@ func Inspect(pids []int, folder string, nameless bool) (Tree, error) {
 	return i.Tree, i.countMapped()
 }
 
-// living returns where /proc tells of a process, and its status; nothing if it has ended. Where its
-// first thread has, another is asked: all of a process share what is looked at.
+// living returns the /proc folder and the status file of a process, or nothing if it has ended. If the main
+// thread has ended, living uses another thread, which shares the same resources.
 func living(pid int) (proc string, status []byte) {
 	ask := func(thread string) bool {
 		proc = filepath.Join("/proc", thread)
@@ -80,7 +81,7 @@ func living(pid int) (proc string, status []byte) {
 	return "", nil
 }
 
-// lookAtOpen counts what a process has open.
+// lookAtOpen counts the open files of a process.
 func (i *inspection) lookAtOpen(proc string) error {
 	n := int64(0)
 	err := eachOpen(proc, func(link string) {
@@ -91,7 +92,7 @@ func (i *inspection) lookAtOpen(proc string) error {
 	return err
 }
 
-// count counts a file that has no name and was not seen yet.
+// count counts a file that is deleted and was not counted yet.
 func (i *inspection) count(link string) (err error) {
 	var s syscall.Stat_t
 	if err := syscall.Stat(link, &s); err != nil || s.Nlink > 0 {
@@ -108,20 +109,20 @@ func (i *inspection) count(link string) (err error) {
 	return nil
 }
 
-// lookAtMapped remembers what a process has mapped that may be nowhere else.
+// lookAtMapped records mapped files that may be deleted.
 func (i *inspection) lookAtMapped(proc string) error {
 	return eachMapping(proc, func(m mapping) {
 		if !m.deleted() {
 			return
 		}
-		// File systems that make a device of each of their parts tell another one here.
+		// Some file systems use a separate device for each of their parts, and show another device here.
 		if m.file.device == i.device || bytes.HasPrefix(m.name, []byte(i.folder+"/")) {
 			i.mapped = append(i.mapped, remnant{file{i.device, m.file.number}, m.link(proc)})
 		}
 	})
 }
 
-// countMapped counts what is mapped and not open. Only a peer that is root may look at that.
+// countMapped counts files that are mapped and not open. Only a peer that runs as root can inspect them.
 func (i *inspection) countMapped() error {
 	for _, m := range i.mapped {
 		if i.seen[m.file] {
@@ -134,7 +135,7 @@ func (i *inspection) countMapped() error {
 	return nil
 }
 
-// field returns a number of a status file.
+// field returns a number from a status file.
 func field(status []byte, name string) int64 {
 	_, rest, ok := bytes.Cut(status, []byte("\n"+name))
 	line, _, _ := bytes.Cut(rest, []byte("\n"))
@@ -145,11 +146,11 @@ func field(status []byte, name string) int64 {
 	return 0
 }
 
-// mostFiles is what can still be made of files where the file system says that there is no end of them.
+// mostFiles is the number of free inodes assumed where the file system reports no limit.
 const mostFiles = 1 << 40
 
-// FreeBytes returns how many bytes are free on the disk of a folder. Files that are empty take
-// something, too: each that can still be made counts least bytes.
+// FreeBytes returns the free bytes on the disk of a folder. Empty files need space too: each free inode
+// counts least bytes.
 func FreeBytes(folder string, least int64) int64 {
 	var s syscall.Statfs_t
 	if syscall.Statfs(folder, &s) != nil {

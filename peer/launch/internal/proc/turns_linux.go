@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// userTick is the unit of times in stat files, whatever the kernel's own.
+// userTick is the unit of times in stat files, whatever the kernel's own tick.
 const userTick = 10 * time.Millisecond
 
-// CPUTime is what some processes have had of the processors, with their children that have ended.
+// CPUTime returns the processor time of the processes, including children that they have waited for.
 func CPUTime(pids []int) (sum time.Duration) {
 	for _, pid := range pids {
 		stat, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the name may hold anything
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the name may contain any character
 		if len(fields) < 15 {
 			continue // it has ended
 		}
@@ -28,8 +28,8 @@ func CPUTime(pids []int) (sum time.Duration) {
 	return sum
 }
 
-// TurnsOf says what some processes have had of the processors until now. Where the kernel does
-// not tell that is nothing, and nobody is starved.
+// TurnsOf returns the processor time of the processes until now. If the kernel does not report it, the
+// times are zero, and no process counts as starved.
 func TurnsOf(pids []int, now time.Time) Turns {
 	t := Turns{At: now}
 	for _, pid := range pids {

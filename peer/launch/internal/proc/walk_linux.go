@@ -24,7 +24,7 @@ func eachOpen(proc string, look func(link string)) error {
 	return err
 }
 
-// eachMapping calls look with each mapping of a process.
+// eachMapping calls look with each memory mapping of a process.
 func eachMapping(proc string, look func(mapping)) error {
 	maps, err := os.ReadFile(filepath.Join(proc, "maps"))
 	if err != nil {
@@ -36,12 +36,12 @@ func eachMapping(proc string, look func(mapping)) error {
 	return nil
 }
 
-// A mapping is a part of a file, or of memory, that a process has among its addresses.
+// A mapping is a part of a file, or of anonymous memory, in the address space of a process.
 type mapping struct {
-	at     []byte // from-to, the addresses
-	offset uint64 // of the part in the file, in bytes
+	at     []byte // address range, from-to
+	offset uint64 // offset in the file, in bytes
 	file   file
-	name   []byte // by which the file was opened; memory can be called anything (PR_SET_VMA_ANON_NAME)
+	name   []byte // name by which the file was opened; a process can choose the name of anonymous memory (PR_SET_VMA_ANON_NAME)
 }
 
 // readMapping reads a line of /proc/PID/maps:
@@ -57,15 +57,15 @@ func readMapping(line []byte) mapping {
 	return mapping{fields[0], offset, file{device(string(fields[3])), number}, bytes.Trim(line, " \n")}
 }
 
-// deleted reports whether the file has lost the name by which it was opened.
+// deleted reports whether the file was deleted under the name by which it was opened.
 func (m mapping) deleted() bool { return bytes.HasSuffix(m.name, []byte(" (deleted)")) }
 
-// link leads to the file, for who may go there.
+// link returns a link to the mapped file; following it may need privileges.
 func (m mapping) link(proc string) string {
 	return filepath.Join(proc, "map_files", span(string(m.at)))
 }
 
-// length is how many bytes are mapped.
+// length returns the number of mapped bytes.
 func (m mapping) length() uint64 {
 	from, to, _ := strings.Cut(string(m.at), "-")
 	a, _ := strconv.ParseUint(from, 16, 64)
@@ -73,7 +73,7 @@ func (m mapping) length() uint64 {
 	return b - a
 }
 
-// device reads a device as /proc/PID/maps writes it.
+// device parses a device number as /proc/PID/maps writes it.
 func device(text string) uint64 {
 	major, minor, _ := strings.Cut(text, ":")
 	a, _ := strconv.ParseUint(major, 16, 32)
@@ -81,7 +81,7 @@ func device(text string) uint64 {
 	return unix.Mkdev(uint32(a), uint32(b))
 }
 
-// span is what a mapping is called in map_files: there are no zeros before its addresses.
+// span returns the name of a mapping in map_files, whose addresses have no leading zeros.
 func span(text string) string {
 	from, to, _ := strings.Cut(text, "-")
 	trim := func(s string) string { return strings.TrimLeft(s[:len(s)-1], "0") + s[len(s)-1:] }

@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// A Census knows of each process of the machine below which supervisor it is, if any. It asks for
-// that once of each: nobody goes from one to another. A number that the kernel may have given to
-// somebody else meanwhile is asked again. The zero Census knows nobody.
+// A Census maps each process of the machine to the supervisor above it, if any. It looks up each process
+// only once, since a process cannot move to another supervisor. It looks up an ID again if the kernel may
+// have reused it. The zero Census is empty.
 type Census struct {
-	whose map[int]int // the supervisor, of each process; 0: none
-	until numbers     // given when they were asked
+	whose map[int]int // supervisor of each process; 0: none
+	until numbers     // process IDs assigned at the time of the lookup
 }
 
-// numbers tells how far the kernel has come, which gives them to processes and threads one after
-// the other and begins again where there are no more. The zero numbers are not known.
+// numbers records how many process IDs the kernel has assigned. The kernel assigns them to processes and
+// threads in order, and wraps around at the end. The zero value means unknown.
 type numbers struct {
-	last  int // given, in the peer's PID namespace
-	given int // how many, by this kernel
+	last  int // last ID assigned in the peer's PID namespace
+	given int // number of IDs that this kernel has assigned since boot
 }
 
-// mostGiven is after how many it may have come round: not before there are this many, less those
-// that are taken, which are passed over.
+// mostGiven is the number of assignments after which the IDs may have wrapped around. A wrap-around takes
+// at least this many, less the IDs in use, which are skipped.
 const mostGiven = 1 << 12
 
-// givenNow asks the kernel. Where it has no such file, nothing is known.
+// givenNow reads the current numbers; fields are 0 if the kernel does not provide them.
 func givenNow() (n numbers) {
 	n.last = lastGiven()
 	stat, _ := os.ReadFile("/proc/stat")
@@ -36,33 +36,33 @@ func givenNow() (n numbers) {
 	return n
 }
 
-// lastGiven returns the number that was given last in this process's PID namespace.
+// lastGiven returns the ID assigned last in this process's PID namespace.
 func lastGiven() int {
 	text, _ := os.ReadFile("/proc/sys/kernel/ns_last_pid")
 	last, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 	return last
 }
 
-// mayHaveGiven reports whether a number may have been given between two times.
+// mayHaveGiven reports whether an ID may have been assigned between two times.
 func (n numbers) mayHaveGiven(pid int, until numbers) bool {
 	switch {
 	case n.last == 0 || n.given == 0 || until.last == 0 || until.given-n.given >= mostGiven:
 		return true
 	case n.last <= until.last:
 		return n.last < pid && pid <= until.last
-	default: // they have begun again
+	default: // the IDs have wrapped around
 		return n.last < pid || pid <= until.last
 	}
 }
 
-// Take returns the processes below each of some supervisors: the program and all that it has started.
+// Take returns the processes below each of the given supervisors: the program and its descendants.
 func (c *Census) Take(of []*Process) map[*Process][]int {
 	now := make(map[int]int, len(c.whose)+16)
 	supervisors := make(map[int]*Process, len(of))
 	for _, p := range of {
 		supervisors[p.cmd.Process.Pid] = p
 	}
-	parents := make(map[int]int) // of those that are new
+	parents := make(map[int]int) // of new processes
 	until := givenNow()
 	for _, pid := range everybody() {
 		whose, known := c.whose[pid]
@@ -85,8 +85,8 @@ func (c *Census) Take(of []*Process) map[*Process][]int {
 	return below
 }
 
-// settle finds out whose a new process is: its parent's. One whose parent has just gone is settled
-// the next time.
+// settle determines the supervisor of a new process, which is that of its parent. If the parent has just
+// ended, the next Take settles it.
 func settle(pid int, parents, now map[int]int, supervisors map[int]*Process) (whose int, ok bool) {
 	if whose, ok = now[pid]; ok || pid == 0 {
 		return whose, true
@@ -96,7 +96,7 @@ func settle(pid int, parents, now map[int]int, supervisors map[int]*Process) (wh
 		return 0, false
 	}
 	if whose, ok = of, true; supervisors[of] == nil {
-		delete(parents, pid) // should they go round in a circle, as they change
+		delete(parents, pid) // prevents endless recursion if the parents form a cycle, since they change meanwhile
 		whose, ok = settle(of, parents, now, supervisors)
 	}
 	if ok {
@@ -105,7 +105,7 @@ func settle(pid int, parents, now map[int]int, supervisors map[int]*Process) (wh
 	return whose, ok
 }
 
-// everybody returns all processes.
+// everybody returns the IDs of all processes.
 func everybody() (all []int) {
 	proc, err := os.Open("/proc")
 	if err != nil {

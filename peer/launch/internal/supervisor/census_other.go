@@ -2,8 +2,8 @@
 
 package supervisor
 
-// A Census knows whose processes are: that is not to be had portably.
+// A Census maps processes to supervisors. There is no portable way.
 type Census struct{}
 
-// Take returns nobody.
+// Take returns nothing.
 func (*Census) Take([]*Process) map[*Process][]int { return nil }

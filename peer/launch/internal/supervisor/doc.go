@@ -1,51 +1,47 @@
-// Package supervisor starts the program of one process of a job and makes sure
-// that it ends with its peer, also when the peer is killed with SIGKILL, with
-// all processes that it has started, and that its scratch folder goes too.
+// Package supervisor starts the program of one process of a job. It ensures that the program and all its
+// descendants end with their peer, even if the peer is killed with SIGKILL, and that the scratch folder is
+// removed.
 //
 //	peer ── life pipe: order, then held open ──> supervisor ── fork ──> exec stage ── execve ──> program
 //	  ^                                            |  |                 (confine)                   |
 //	  └─ report pipe: started, exited ─────────────┘  └── reaps it, and its orphans as subreaper ───┘
-//	  └─ stdout, stderr, line ────────────────────────────────────────────────────────────────────────┘
+//	  └─ stdout, stderr, control socket ──────────────────────────────────────────────────────────────┘
 //
-// The supervisor is the peer's own executable, started again under another
-// name: Main, called first thing in main, recognises it. It reads its order
-// from the life pipe and then waits for one of two things.
+// The supervisor is the peer's own executable, started again under another name. Main, called first in
+// main, recognizes that name. The supervisor reads its order from the life pipe and then waits for one of
+// two events.
 //
-//   - The program ends. The supervisor kills what the program has left behind, so
-//     that its pipes reach their end and its files stay as they are. When all of it is
-//     gone, or after most of a second, it reports how the program ended, and waits for
-//     its peer to let go.
-//   - The life pipe ends: the peer lets go, or is gone, however it died; the
-//     kernel closes its pipes. The supervisor kills the program and
-//     all its descendants, removes the scratch folder and exits.
+//   - The program ends. The supervisor kills the remaining descendants, so that the pipes reach their end and the files no
+//     longer change. When all descendants are gone, or after most of a second, it reports how the program ended. It then waits
+//     for the peer to close the life pipe.
+//   - The life pipe is closed, by the peer or, if the peer has died, by the kernel. The supervisor kills the program and all its
+//     descendants, removes the scratch folder and exits.
 //
-// Meanwhile it answers its peer's questions whether it is there: a program may
-// have stopped it, and then neither would be noticed. It also says whether the
-// program is stopped, which is all that tells a program that will never join the
-// job from one that takes its time to.
+// Meanwhile it answers its peer's questions whether it is alive. If the program had stopped its supervisor,
+// neither event would be noticed. The answer also states whether the program is stopped. Only that
+// distinguishes a program that will never join the job from one that is slow to join.
 //
-// And as the first process of a PID namespace it stops all others there at one moment, for a peer that
-// is to measure what they have (Halt).
+// If the supervisor is the first process of a PID namespace, it can stop all other processes in it at one
+// moment. A peer uses that to measure their files (Halt).
 //
-// On Linux the supervisor is a subreaper: a descendant that outlives its parent,
-// in whatever session or process group it has put itself, becomes a child of the
-// supervisor and so can be found and killed. A supervisor that was stopped is
-// woken by the kernel when its peer dies. The program also asks the kernel to
-// be killed when the supervisor dies (PDEATHSIG). Elsewhere the program's process
-// group is killed, which a program can leave.
+// On Linux the supervisor is a subreaper. A descendant that outlives its parent becomes a child of the
+// supervisor, whatever its session or process group, and can be found and killed. When the peer dies, the
+// kernel resumes a supervisor that was stopped. The kernel also kills the program when its supervisor dies
+// (PDEATHSIG). On other systems the supervisor kills the program's process group, which a program can
+// leave.
 //
-// Between fork and execve there is a stage, again the same executable. It runs
-// as the process that the program will be, and puts the walls of package sandbox around
-// itself. With namespaces among them the supervisor is the first process of a PID namespace:
-// when it ends, however that is, the kernel ends all others there.
+// Between fork and execve runs a stage, which is again the same executable. It runs as the process that
+// becomes the program, and sandboxes itself (package sandbox). With namespaces, the supervisor is the first
+// process of a PID namespace: when it ends, in whatever way, the kernel kills all other processes there.
 //
-// The supervisor forks within the program's control groups, and under its limits of open
-// files and of the size of files, so that there is no moment without them (limits.go).
+// The supervisor forks within the program's control groups, and under its limits of open files and file
+// size, so that the program never runs without them (limits.go).
 //
-// Where a session is for programs (Session), its leader is another such process: it forks the supervisors for the
-// peer, and ends with it. A supervisor leaves the session once its program, which stays there, runs.
+// If programs run in a session of their own (Session), the session's leader is another such process. It
+// forks the supervisors for the peer, and ends with the peer. A supervisor leaves the session once its
+// program runs; the program stays in it.
 //
-// The program gets no standard input but a file that it may be given, its pipes, its line to the peer as the
-// descriptor that proclink.FDVariable names, and an environment that tells
-// nothing about the owner.
+// The program gets no standard input other than a file that it may be given. It has its output pipes, and
+// its control socket as the descriptor named by proclink.FDVariable. Its environment reveals nothing about
+// the owner.
 package supervisor

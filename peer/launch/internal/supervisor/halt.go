@@ -2,22 +2,23 @@ package supervisor
 
 import "errors"
 
-// Born is the number that was given last to a process or thread of a PID namespace: as long as it stays,
-// nobody was started there. 0 is not known: the kernel has no checkpoints (CONFIG_CHECKPOINT_RESTORE).
+// Born is the ID most recently assigned to a process or thread of a PID namespace. As long as it is
+// unchanged, none was created there. 0 means unknown: the kernel lacks CONFIG_CHECKPOINT_RESTORE.
 type Born int
 
-// ErrEnded is why Halt stops nobody.
+// ErrEnded is the error of Halt for a program that has ended.
 var ErrEnded = errors.New("the program has ended")
 
 // Walled reports whether the program is in a PID namespace.
 func (p *Process) Walled() bool { return p.group == 0 }
 
-// Halt stops the program and all that it has started, at one moment, and returns who was born last before
-// they were; only of a program that is Walled. They go on when somebody sends each SIGCONT, as they may do
-// themselves. The error is ErrEnded of a program that has ended. Halt waits for the supervisor: whoever watches
-// over it ends one that does not answer (KillSupervisor), and so Halt.
+// Halt stops the program and all its descendants at one moment, and returns the ID assigned last before
+// that. The program must be Walled. Each process resumes on SIGCONT, which the processes may also send to
+// each other. Halt returns ErrEnded if the program has ended. Halt waits for the supervisor's answer: the
+// caller must ensure that a supervisor that does not answer is killed (KillSupervisor), which also ends
+// Halt.
 func (p *Process) Halt() (Born, error) {
-	p.life.Write([]byte{byte(halt)}) // an error means that it is over
+	p.life.Write([]byte{byte(halt)}) // an error means that it has ended
 	select {
 	case born := <-p.halted:
 		return born, nil

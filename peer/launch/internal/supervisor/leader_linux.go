@@ -8,20 +8,21 @@ import (
 	"syscall"
 )
 
-// ownNiceness is where the kernel is told how nice this process's session is to others, if it has sessions compete.
+// ownNiceness is the file that sets the niceness of this process's session, if the kernel schedules by
+// session.
 const ownNiceness = "/proc/self/autogroup"
 
-// sessionNiceness is that of programs: together they get a thirtieth of the processors when
-// somebody else wants them all.
+// sessionNiceness is the niceness of the programs' session. Together, programs get about a thirtieth of the
+// processors when other processes want all of them.
 const sessionNiceness = "15"
 
-// A newborn is a leader's answer to a birth.
-type newborn struct{ PID int } // 0: there is none
+// A newborn is a session leader's answer to a birth.
+type newborn struct{ PID int } // 0: no supervisor was started
 
-// maxBirth bounds a birth and the answer, in bytes.
+// maxBirth bounds a birth and its answer, in bytes.
 const maxBirth = 4096
 
-// lead is the life of a leader. It ends with its peer.
+// lead runs the session leader until its peer ends.
 func lead() int {
 	conn, err := net.FileConn(os.NewFile(lineFD, "session"))
 	if err != nil {
@@ -35,7 +36,7 @@ func lead() int {
 			return 0
 		}
 		var b newborn
-		b.PID, _ = deliver(words[:n], rights[:m]) // with an error there is none, and the peer tries itself
+		b.PID, _ = deliver(words[:n], rights[:m]) // after an error PID is 0, and the peer starts the supervisor itself
 		answer, _ := json.Marshal(b)
 		if _, err := asked.Write(answer); err != nil {
 			return 0
@@ -43,7 +44,7 @@ func lead() int {
 	}
 }
 
-// deliver forks a supervisor, whose parent is the peer, and returns its number.
+// deliver forks a supervisor whose parent is the peer, and returns its process ID.
 func deliver(words, rights []byte) (pid int, err error) {
 	var b birth
 	if err := json.Unmarshal(words, &b); err != nil {
@@ -63,15 +64,15 @@ func deliver(words, rights []byte) (pid int, err error) {
 		defer files[i].Close()
 	}
 	cmd := b.supervisor(files)
-	cmd.SysProcAttr.Setpgid = false // who leads a group cannot leave the session
+	cmd.SysProcAttr.Setpgid = false // a process group leader cannot leave the session
 	cmd.SysProcAttr.Cloneflags |= syscall.CLONE_PARENT
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
-	pid = cmd.Process.Pid // Release forgets it
+	pid = cmd.Process.Pid // Release clears it
 	return pid, cmd.Process.Release()
 }
 
-// leaveSession has this process go to a session of its own, which has the usual weight. It stays in
-// the peer's if it was started there, where it leads a group.
+// leaveSession moves this process to a new session, which has the usual weight. It has no effect if this
+// process was started in the peer's session, where it leads a process group.
 func leaveSession() { _, _ = syscall.Setsid() }

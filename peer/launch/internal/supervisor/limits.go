@@ -6,25 +6,26 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 )
 
-// Limits are those that the kernel holds a program to; empty or 0 is none.
+// Limits are the limits that the kernel enforces on a program; empty or 0 means none.
 type Limits struct {
-	Groups []string // folders of the control groups that it is born in
-	Jobs   []string // those of its job, which go with the last process
-	Back   []string // those that the supervisor belongs to
+	Groups []string // folders of the control groups in which it starts
+	Jobs   []string // those of its job, removed with the last process
+	Back   []string // those to which the supervisor belongs
 
-	Files    uint64 // open at a time, by each process
+	Files    uint64 // open files of each process
 	FileSize uint64 // bytes of one file
-	Data     uint64 // bytes of private memory of each process, if no group holds it
-	// Processes is the number of processes and threads, the supervisor's threads among them. The kernel counts them
-	// for each user namespace since Linux 5.14. Before that it counts all of a user, and there is no such limit.
+	Data     uint64 // bytes of private memory of each process, if no group limits memory
+	// Processes is the number of processes and threads, including the supervisor's threads. Since Linux
+	// 5.14, the kernel counts them per user namespace. Earlier kernels count all of a user, and this limit
+	// is not set.
 	Processes uint64
 
-	Niceness int // at least
+	Niceness int // minimum niceness
 }
 
-// bear has fork make a process within the limits. The supervisor takes the lesser ones
-// upon itself, for good: it exists for this program only. It is in the groups for as long
-// as it forks, and counts for nothing there afterwards.
+// bear calls fork within the limits. The supervisor sets the resource limits on itself permanently, since
+// it exists for this program only. It is in the control groups only while it forks, and does not count
+// there afterwards.
 func (l Limits) bear(fork func() (int, error)) (pid int, err error) {
 	if err := l.resources(); err != nil {
 		return 0, err
@@ -39,7 +40,7 @@ func (l Limits) bear(fork func() (int, error)) (pid int, err error) {
 	return pid, err
 }
 
-// remove removes the groups of a program that is gone with all that it has started.
+// remove removes the control groups of a program that has ended with all its descendants.
 func (l Limits) remove() {
 	cgroup.RemoveEmpty(l.Groups)
 	cgroup.RemoveEmpty(l.Jobs)

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// resources sets what children of this process inherit.
+// resources sets the resource limits that children of this process inherit.
 func (l Limits) resources() error {
 	for _, r := range []struct {
 		name     string

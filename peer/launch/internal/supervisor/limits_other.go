@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// resources sets what children of this process inherit.
+// resources sets the resource limits that children of this process inherit.
 func (l Limits) resources() error {
 	if l.Files == 0 {
 		return nil

@@ -24,8 +24,8 @@ const (
 	leadName      = "p2pmpi-session"
 )
 
-// The supervisor's descriptors beside the three that every process has. The
-// program has its line at the same place, and none of the others.
+// The supervisor's descriptors after the three standard ones. The program has its control socket under the
+// same number, and none of the others.
 const (
 	lineFD = 3 + iota
 	lifeFD
@@ -35,42 +35,42 @@ const (
 // An order is what the peer writes into the life pipe. Every byte after it is a question.
 type order struct {
 	Plan     sandbox.Plan
-	As       string // its own name to the program; empty: its path
+	As       string // argv[0] of the program; empty: its path
 	Stdin    string
 	Args     []string
 	Settings []string
 	Limits   Limits
 	Apart    bool // leave the program's session once it runs
-	Probe    bool // run no program: find out which of the plan's means there are
+	Probe    bool // run no program, only find out which of the plan's means work
 }
 
-// A question is what a byte asks of the supervisor.
+// A question is a byte that the peer sends to the supervisor.
 type question byte
 
 const (
-	isThere question = '?' // whether it is there
-	halt    question = '!' // to stop all that is in its PID namespace
+	isThere question = '?' // whether the supervisor is alive
+	halt    question = '!' // to stop all processes in its PID namespace
 )
 
 // started is the supervisor's first report.
 type started struct {
 	PID   int            // as the supervisor sees it
 	Error string         // why the program does not run
-	Found sandbox.Report // by a probe
+	Found sandbox.Report // result of a probe
 }
 
-// A word is each of the supervisor's later reports: that it is there, that it has stopped
-// all, how the program ended, or, as the last, that nobody is left whom it has started.
+// A word is a later report of the supervisor: that it is alive, that it has stopped all processes, how the
+// program ended, or, as the last one, that no descendant is left.
 type word struct {
-	Stopped bool  `json:",omitempty"` // the program is, by a signal
+	Stopped bool  `json:",omitempty"` // a signal has stopped the program
 	Halted  *Born `json:",omitempty"`
 	Exit    *Exit `json:",omitempty"`
 	Gone    bool  `json:",omitempty"`
 }
 
-// Main does the work of a supervisor if this process was started as one; its
-// caller then exits with the status. Whoever starts processes calls it first
-// thing in main, before flags are read or anything is opened.
+// Main runs this process as a supervisor if it was started as one; the caller must then exit with the
+// status. Every command that starts processes calls Main first in main, before it parses flags or opens
+// files.
 func Main() (status int, ours bool) {
 	switch os.Args[0] {
 	case superviseName:
@@ -83,10 +83,10 @@ func Main() (status int, ours bool) {
 	return 0, false
 }
 
-// supervise is the life of a supervisor.
+// supervise runs the supervisor until its program and all descendants are gone.
 func supervise() int {
-	// The kernel sends PDEATHSIG when the thread that forked ends, so this
-	// goroutine keeps its thread until the process exits.
+	// The kernel sends PDEATHSIG when the thread that forked ends, so this goroutine keeps its thread until
+	// the process exits.
 	runtime.LockOSThread()
 	life, report := os.NewFile(lifeFD, "life"), json.NewEncoder(os.NewFile(reportFD, "report"))
 	if err := closeOnExec(); err != nil {
@@ -117,12 +117,11 @@ func supervise() int {
 	detach()
 	watch(pid, listen(life), lastMoments, func(w word) { report.Encode(w) })
 	o.Limits.remove()
-	scratch.RemoveProcess(o.Plan.Scratch) // nobody is left to tell of an error
+	scratch.RemoveProcess(o.Plan.Scratch) // no process is left to report an error to
 	return 0
 }
 
-// listen passes on what the peer asks; the channel is closed when the peer lets
-// go, or is gone.
+// listen delivers the peer's questions. The channel is closed when the life pipe is closed.
 func listen(life io.Reader) <-chan question {
 	asked := make(chan question)
 	go func() { // ends with the life pipe
@@ -137,23 +136,22 @@ func listen(life io.Reader) <-chan question {
 	return asked
 }
 
-// lastMoments is how long the program's end is not told for the sake of what it has left
-// behind, which may be in a call that takes the kernel longer. It is less than the second in
-// which everybody is to know of the end (promise F2).
+// lastMoments bounds the delay of the program's exit report while its descendants are killed, which may be
+// in long system calls. It is less than the second within which all peers must learn of the exit (F2).
 const lastMoments = 800 * time.Millisecond
 
-// watch returns when the program and all its descendants are gone, and the peer
-// has let go. It reports the program's end once nobody else is there, or after patience.
+// watch returns when the program and all its descendants are gone, and the life pipe is closed. It reports
+// the program's exit once no descendant is left, or after patience.
 func watch(pid int, asked <-chan question, patience time.Duration, report func(word)) {
 	c := reap(pid)
 	for {
 		select {
 		case e := <-c.exited:
-			sweep(pid, c.childless, time.After(patience)) // nobody is to change its files while they are collected
+			sweep(pid, c.childless, time.After(patience)) // no descendant may change files while they are collected
 			report(word{Exit: &e})
 			sweep(pid, c.childless, nil)
 			report(word{Gone: true})
-			for range asked { // what could be answered now would come after the last word
+			for range asked { // an answer now would come after the last report
 			}
 			return
 		case q, held := <-asked:
@@ -174,17 +172,17 @@ func watch(pid int, asked <-chan question, patience time.Duration, report func(w
 	}
 }
 
-// children is what becomes of the program, and of the orphans that it leaves.
+// children tracks the program, and the orphans that it leaves.
 type children struct {
-	stopped   atomic.Bool   // the program, as by SIGSTOP
-	exited    chan Exit     // gets the program's
-	childless chan struct{} // closed when there is none left, and none can come
+	stopped   atomic.Bool   // the program is stopped, as by SIGSTOP
+	exited    chan Exit     // receives the program's exit
+	childless chan struct{} // closed when no child is left, and none can appear
 }
 
-// reap collects the ends of all children, and watches the program stop and go on.
+// reap reaps all children, and tracks whether the program is stopped.
 func reap(program int) *children {
 	c := &children{exited: make(chan Exit, 1), childless: make(chan struct{})}
-	go func() { // ends when the last child does
+	go func() { // ends with the last child
 		defer close(c.childless)
 		for {
 			var status syscall.WaitStatus
@@ -207,7 +205,7 @@ func reap(program int) *children {
 	return c
 }
 
-// exitOf says how a program with that wait status ended.
+// exitOf converts the wait status of a program.
 func exitOf(s syscall.WaitStatus) Exit {
 	if s.Signaled() {
 		return Exit{Code: -1, Signal: s.Signal().String()}
@@ -224,7 +222,7 @@ func start(o order) (pid int, err error) {
 	return pid, err
 }
 
-// probe forks a stage that builds the walls, and returns what it has found.
+// probe forks a stage that tries the sandbox mechanisms, and returns what it has found.
 func probe(o order) (s started) {
 	pid, word, err := forkStage(o)
 	if err == nil {
@@ -237,7 +235,7 @@ func probe(o order) (s started) {
 	return s
 }
 
-// forkStage forks a stage and returns its last word: it has none if it became the program.
+// forkStage forks a stage and returns its output, which is empty if the stage has become the program.
 func forkStage(o order) (pid int, word []byte, err error) {
 	if err := adoptOrphans(); err != nil {
 		return 0, nil, fmt.Errorf("become subreaper: %w", err)
@@ -288,11 +286,11 @@ func forkStage(o order) (pid int, word []byte, err error) {
 	return pid, word, err
 }
 
-// maxWord bounds what a stage says, in bytes.
+// maxWord bounds a stage's output, in bytes.
 const maxWord = 4096
 
-// environment is the program's. PATH is for programs that run tools of the
-// machine; the folders are its own.
+// environment returns the program's environment. PATH is for programs that run the machine's tools. The
+// folders are the program's own.
 func environment(folder string) []string {
 	return []string{
 		"PATH=/usr/local/bin:/usr/bin:/bin",
@@ -303,8 +301,8 @@ func environment(folder string) []string {
 	}
 }
 
-// detach lets go of what the program has got now, so that its pipes and its
-// line end when it ends.
+// detach closes the program's output and control socket in this process, so that they end when the program
+// ends.
 func detach() {
 	if null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0); err == nil {
 		dup2(int(null.Fd()), 1)

@@ -12,8 +12,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
 )
 
-// Probe finds out which walls this machine lets its peer build around a program with a
-// folder below root, by building them. It takes some ten milliseconds.
+// Probe finds out which sandbox mechanisms this machine provides to its peer, by trying them on a program
+// with a folder below root. It takes some ten milliseconds.
 func Probe(root string) sandbox.Report {
 	r, err := probeWith(root, sandbox.Means{Namespaces: true})
 	if err == nil && r.Namespaces {
@@ -30,7 +30,7 @@ func Probe(root string) sandbox.Report {
 	return r
 }
 
-// probeWith has a supervisor try.
+// probeWith tries the given means in a supervisor.
 func probeWith(root string, means sandbox.Means) (r sandbox.Report, err error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return r, err
@@ -57,7 +57,7 @@ func probeWith(root string, means sandbox.Means) (r sandbox.Report, err error) {
 	}
 	defer p.report.Close()
 	defer p.cmd.Wait()
-	defer p.cmd.Process.Kill() // it may hang, as a folder of the network's does that is not there
+	defer p.cmd.Process.Kill() // it may hang, for instance in a network file system whose server is gone
 	defer p.life.Close()
 	p.report.SetReadDeadline(late)
 	o := order{Plan: sandbox.Plan{Means: means, Program: program, Scratch: folder}, Stdin: os.DevNull, Probe: true}

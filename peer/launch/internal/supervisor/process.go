@@ -15,37 +15,36 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
 )
 
-// startTimeout bounds the time from fork to the program's first instruction.
-// Loaded machines need seconds.
+// startTimeout bounds the time from fork to the program's first instruction. Loaded machines need seconds.
 const startTimeout = 30 * time.Second
 
-// A Command says what to run and how it is connected.
+// A Command describes a program to run, and how it is connected.
 type Command struct {
-	Title   string   // for the owner who lists processes: job and process
+	Title   string   // job and process, for an owner who lists processes
 	Program string   // absolute path of an executable file
-	As      string   // what it is called in place of that, or empty
-	Stdin   string   // path of the file that it reads as its input; empty: none
+	As      string   // name of the program in place of its path, or empty
+	Stdin   string   // path of the file that is its standard input; empty: none
 	Args    []string // without the program's own name
 	// Settings are added to the program's environment, as NAME=value.
 	Settings []string
-	Scratch  string // absolute path of its working folder, removed with it
+	Scratch  string // absolute path of its working folder, which the supervisor removes
 	Limits   Limits
-	// Walls are those around the program, all of which this machine must have: see Probe.
+	// Walls are the sandbox mechanisms around the program. This machine must have all of them, see Probe.
 	Walls sandbox.Means
-	// Readable are further files and folders of the machine that the program may read.
+	// Readable are additional files and folders of the machine that the program may read.
 	Readable []string
-	Session  *Session // that the program is in; nil: the peer's
+	Session  *Session // session in which the program runs; nil: the peer's
 
 	Line, Stdout, Stderr *os.File // the process's ends; Start leaves them open
 
-	Answered func(stopped bool) // called whenever the supervisor has answered Ask: is the program stopped?
+	Answered func(stopped bool) // called after each answer to Ask, with whether the program is stopped
 }
 
-// An Exit says how a program ended.
+// An Exit describes how a program ended.
 type Exit struct {
 	Code   int    // exit status, or -1
-	Signal string // that killed it, or empty
-	Memory int64  // the most that it had resident, in bytes; 0: nobody knows
+	Signal string // signal that killed it, or empty
+	Memory int64  // peak resident memory in bytes; 0: unknown
 }
 
 // A Process is a program under its supervisor.
@@ -56,17 +55,16 @@ type Process struct {
 	letGo  sync.Once
 
 	scratch string
-	group   int // the program's process group, 0 if it is in a PID namespace
+	group   int // the program's process group; 0 if it is in a PID namespace
 	halted  chan Born
 	exit    Exit
 	done    chan struct{} // closed when exit is known
-	gone    bool          // nobody is left whom the program has started, says the supervisor
-	over    chan struct{} // closed when it says nothing any more
+	gone    bool          // the supervisor has reported that no descendant is left
+	over    chan struct{} // closed after the supervisor's last report
 }
 
-// Start starts a program and returns when it runs, or when it is certain that
-// it does not: the error is then for the submitter, and nothing is left but the
-// scratch folder.
+// Start starts a program and returns when it runs, or when it has certainly failed to. An error is meant
+// for the submitter. After an error only the scratch folder is left.
 func Start(c Command) (*Process, error) { return startBy(c, time.Now().Add(startTimeout)) }
 
 func startBy(c Command, deadline time.Time) (*Process, error) {
@@ -77,7 +75,7 @@ func startBy(c Command, deadline time.Time) (*Process, error) {
 	}
 	report := json.NewDecoder(p.report)
 	if err := p.command(c, report, deadline); err != nil {
-		p.cmd.Process.Kill() // the program, if there is one, goes with it
+		p.cmd.Process.Kill() // the program, if it exists, dies with it
 		p.cmd.Wait()
 		p.life.Close()
 		p.report.Close()
@@ -113,21 +111,22 @@ func fork(c Command, deadline time.Time) (*Process, error) {
 	return &Process{cmd: cmd, life: lifeWrite, report: reportRead, scratch: c.Scratch, halted: make(chan Born, 1), done: make(chan struct{}), over: make(chan struct{})}, nil
 }
 
-// A birth is that of a supervisor.
+// A birth describes a supervisor to be started.
 type birth struct {
 	Title      string
-	Namespaces bool // the first process of a PID namespace
+	Namespaces bool // whether it is the first process of a PID namespace
 }
 
-// supervisorFiles is how many it has: standard output and error, its line, life and report.
+// supervisorFiles is the number of a supervisor's files: standard output and error, control socket, life
+// and report.
 const supervisorFiles = 5
 
-// supervisor returns one to be started.
+// supervisor returns the command that starts the supervisor.
 func (b birth) supervisor(files [supervisorFiles]*os.File) *exec.Cmd {
 	cmd := &exec.Cmd{
 		Path:        executable,
 		Args:        []string{superviseName, b.Title},
-		Env:         []string{"GOMAXPROCS=1"}, // nothing of the owner's; it only waits
+		Env:         []string{"GOMAXPROCS=1"}, // nothing of the owner's; the supervisor mostly waits
 		Dir:         "/",                      // keeps no file system busy
 		Stdout:      files[0],
 		Stderr:      files[1],
@@ -140,7 +139,7 @@ func (b birth) supervisor(files [supervisorFiles]*os.File) *exec.Cmd {
 	return cmd
 }
 
-// command gives the supervisor its order and waits until it is carried out.
+// command sends the supervisor its order and waits until it is carried out.
 func (p *Process) command(c Command, report *json.Decoder, deadline time.Time) error {
 	p.life.SetWriteDeadline(deadline)
 	p.report.SetReadDeadline(deadline)
@@ -166,7 +165,7 @@ func (c Command) plan() sandbox.Plan {
 	return sandbox.Plan{Means: c.Walls, Program: c.Program, Scratch: c.Scratch, Readable: c.Readable, Tool: c.As != ""}
 }
 
-// watch waits for the end of the program, and of all that it has started.
+// watch handles the supervisor's reports until the program and all its descendants have ended.
 func (p *Process) watch(report *json.Decoder, answered func(stopped bool)) {
 	defer close(p.over)
 	exited := false
@@ -183,7 +182,7 @@ func (p *Process) watch(report *json.Decoder, answered func(stopped bool)) {
 			p.gone = true
 			return
 		case w.Halted != nil:
-			p.halted <- *w.Halted // nobody asks before he has the last answer
+			p.halted <- *w.Halted // Halt waits for each answer before the next question
 		default:
 			answered(w.Stopped)
 		}
@@ -192,9 +191,9 @@ func (p *Process) watch(report *json.Decoder, answered func(stopped bool)) {
 		return
 	}
 	defer close(p.done)
-	// The supervisor was killed, by the program, by the owner, or because it did
-	// not answer. The kernel kills the program then; what it has started may
-	// still be there, unless the supervisor was the first process of their namespace.
+	// The supervisor was killed: by the program, by the owner, or because it did not answer. The kernel
+	// then kills the program. Its descendants may still exist, unless the supervisor was the first process
+	// of their namespace.
 	if p.group > 0 {
 		syscall.Kill(-p.group, syscall.SIGKILL)
 		KillStale(p.scratch)
@@ -202,24 +201,24 @@ func (p *Process) watch(report *json.Decoder, answered func(stopped bool)) {
 	p.exit = Exit{Code: -1, Signal: syscall.SIGKILL.String()}
 }
 
-// Ask has Command.Answered called, unless the supervisor is stopped: such a one
-// would not notice that the program or the peer ends.
-func (p *Process) Ask() { p.life.Write([]byte{byte(isThere)}) } // an error means that it is over
+// Ask asks the supervisor whether the program is stopped. Command.Answered receives the answer, unless the
+// supervisor itself is stopped: it would not notice that the program or the peer ends.
+func (p *Process) Ask() { p.life.Write([]byte{byte(isThere)}) } // an error means that it has ended
 
-// Supervisor is the number of the supervisor's process, until Close has returned.
+// Supervisor returns the process ID of the supervisor. It is valid until Close has returned.
 func (p *Process) Supervisor() int { return p.cmd.Process.Pid }
 
-// KillSupervisor ends a supervisor that does not answer, and the program with it.
+// KillSupervisor kills a supervisor that does not answer, and the program with it.
 func (p *Process) KillSupervisor() { p.cmd.Process.Kill() }
 
-// Wait returns how the program ended, as soon as it has.
+// Wait waits until the program has ended, and returns how.
 func (p *Process) Wait() Exit {
 	<-p.done
 	return p.exit
 }
 
-// Gone waits until nobody is left whom the program has started, as far as the system tells. The error
-// is that of ctx, or says that nobody knows: the supervisor is gone.
+// Gone waits until no descendant of the program is left, as far as the system reports. It returns ctx's
+// error, or errUnknown if the supervisor ended first.
 func (p *Process) Gone(ctx context.Context) error {
 	select {
 	case <-p.over:
@@ -234,16 +233,16 @@ func (p *Process) Gone(ctx context.Context) error {
 
 var errUnknown = errors.New("the supervisor has gone first")
 
-// Kill lets go of the program: its supervisor, which is woken if it was stopped,
-// kills it and whatever it started, and removes its scratch folder. Kill does not
-// wait for that. A supervisor that has not ended the program within sweepTimeout is killed: the kernel then kills
-// the program, and in a PID namespace all that it has started, whatever they do.
+// Kill ends the program without waiting. It closes the life pipe and resumes a stopped supervisor. The
+// supervisor then kills the program with its descendants, and removes the scratch folder. Kill kills a
+// supervisor that has not ended the program within sweepTimeout. The kernel then kills the program, and in
+// a PID namespace all its descendants, whatever they do.
 func (p *Process) Kill() { p.killWithin(sweepTimeout) }
 
 func (p *Process) killWithin(timeout time.Duration) {
 	p.letGo.Do(func() {
 		p.life.Close()
-		p.cmd.Process.Signal(syscall.SIGCONT) // an error means that it is gone
+		p.cmd.Process.Signal(syscall.SIGCONT) // an error means that it has ended
 		force := time.AfterFunc(timeout, p.KillSupervisor)
 		go func() { // ends with the program
 			<-p.done
@@ -252,16 +251,15 @@ func (p *Process) killWithin(timeout time.Duration) {
 	})
 }
 
-// sweepTimeout is how long a supervisor may take to kill and remove. One that
-// takes longer is being held by its own program.
+// sweepTimeout is how long a supervisor may take to kill and remove. If it takes longer, its own program is
+// obstructing it.
 const sweepTimeout = 10 * time.Second
 
-// Close kills the program, if it still runs, and returns when its supervisor
-// has gone.
+// Close kills the program, if it still runs, and returns when its supervisor has ended.
 func (p *Process) Close() {
 	p.Kill()
 	force := time.AfterFunc(sweepTimeout, func() { p.cmd.Process.Kill() })
-	p.cmd.Wait() // its status says nothing that the report did not
+	p.cmd.Wait() // its status adds nothing to the report
 	force.Stop()
 	<-p.over
 	p.report.Close()

@@ -12,30 +12,30 @@ import (
 	"time"
 )
 
-// A Session is one for programs, apart from their peer's. Where there are no control groups the
-// scheduler (sched_autogroup, see sched(7)) treats each session as one competitor, and the niceness of
-// processes counts within theirs only. So all programs together give way to others, and the peer,
-// which answers for them, need not. In sessions of their own, ranks that share a processor could not
-// hand it to one another by yielding, and together they would get more than the owner's one.
+// A Session is a session for programs, separate from their peer's. The scheduler may treat each session as
+// one competitor (sched_autogroup, see sched(7)); niceness then counts only within a session. A session
+// therefore makes all programs together yield to other processes, where there are no control groups, while
+// the peer itself need not yield. With one session per program, ranks that share a processor could not hand
+// it to one another by yielding, and together they would get more than the owner's session.
 //
-// A process is born into a session, and cannot go to another that exists. So the session's leader forks
-// the supervisors (leader_linux.go), whose parent is the peer nevertheless. Each of them leaves
-// when its program runs: it has to answer the peer.
+// A process is created in a session, and cannot move to another existing one. The session's leader
+// therefore forks the supervisors (leader_linux.go); their parent is the peer nevertheless. Each supervisor
+// leaves the session when its program runs, because it must answer the peer in time.
 type Session struct {
 	mu     sync.Mutex
-	leader *os.Process // nil: it has not begun
+	leader *os.Process // nil: not started
 	asks   *net.UnixConn
 
 	weight struct {
 		sync.Mutex
-		pid      int    // of the leader; 0: there is none
-		late     int    // starts that take long
-		niceness string // nice value that the kernel has been told; "": the default
+		pid      int    // process ID of the leader; 0: none
+		late     int    // number of slow starts in progress
+		niceness string // nice value last set in the kernel; "": the default
 	}
 }
 
-// NewSession returns one that begins with its first program. It is nil where sessions do not
-// compete: programs are in their peer's then.
+// NewSession returns a session that starts with its first program. It returns nil if the kernel does not
+// schedule by session: programs then run in their peer's session.
 func NewSession() *Session {
 	if _, err := os.Stat(ownNiceness); err != nil {
 		return nil
@@ -43,12 +43,14 @@ func NewSession() *Session {
 	return new(Session)
 }
 
-// lateAfter is how long a start takes on a machine with processors to spare, and more.
+// lateAfter is the time after which a start counts as slow. On a machine with idle processors, a start
+// takes less.
 const lateAfter = time.Second
 
-// hurry is called when a start begins; it returns what is to be called at its end. The start of a program takes
-// little, but on a busy machine the programs' session gets so little that many starts at once would take minutes. So
-// the session does not give way while a start takes long. Programs that run gain by that, for as long.
+// hurry is called when a start begins; the caller calls the returned function when the start ends. A start
+// needs little processor time, but on a busy machine the programs' session gets so little that many
+// simultaneous starts would take minutes. The session therefore has the usual weight while a start is slow.
+// Running programs benefit from that too.
 func (s *Session) hurry() (settled func()) {
 	if s == nil {
 		return func() {}
@@ -61,7 +63,7 @@ func (s *Session) hurry() (settled func()) {
 	}
 }
 
-// late counts starts that take long.
+// late counts the slow starts in progress.
 func (s *Session) late(change int) {
 	s.weight.Lock()
 	defer s.weight.Unlock()
@@ -69,9 +71,9 @@ func (s *Session) late(change int) {
 	s.weigh()
 }
 
-// weigh tells the kernel the nice value of the session. The kernel accepts one such change in 100 ms from the
-// processes of all users together, except those of root, so weigh tries again until it is accepted. The caller
-// has locked weight.
+// weigh sets the nice value of the session. The kernel accepts one such change in 100 ms from the processes
+// of all users together, except those of root, so weigh retries until it is accepted. The caller holds the
+// lock of weight.
 func (s *Session) weigh() {
 	want := sessionNiceness
 	if s.weight.late > 0 {
@@ -88,7 +90,7 @@ func (s *Session) weigh() {
 	s.weight.niceness = want
 }
 
-// lead sets the leader's process, 0 if there is none, and makes its session give way.
+// lead sets the leader's process ID, 0 if there is none, and lowers the priority of its session.
 func (s *Session) lead(pid int) {
 	s.weight.Lock()
 	defer s.weight.Unlock()
@@ -96,8 +98,8 @@ func (s *Session) lead(pid int) {
 	s.weigh()
 }
 
-// start starts a supervisor there, or in the peer's session where its leader can have none, as with an emulator of
-// another processor.
+// start starts a supervisor in the session. If the leader cannot fork one, as under an emulator of another
+// processor, the supervisor starts in the peer's session.
 func (s *Session) start(b birth, files [supervisorFiles]*os.File, deadline time.Time) (*exec.Cmd, error) {
 	cmd := b.supervisor(files)
 	if s == nil {
@@ -107,17 +109,17 @@ func (s *Session) start(b birth, files [supervisorFiles]*os.File, deadline time.
 	defer s.mu.Unlock()
 	n, err := s.ask(b, files, deadline)
 	if err != nil {
-		s.end() // its answer may still come, and would be taken for another
+		s.end() // its answer may still come, and would be mistaken for a later one
 		return nil, fmt.Errorf("the session of programs: %w", err)
 	}
-	if n.PID <= 0 { // -1 is everybody
+	if n.PID <= 0 { // -1 would address every process
 		return cmd, cmd.Start()
 	}
 	cmd.Process, err = os.FindProcess(n.PID)
 	return cmd, err
 }
 
-// ask has the leader fork, or a new one, should somebody have killed it.
+// ask makes the leader fork a supervisor. If the leader was killed, ask starts a new one.
 func (s *Session) ask(b birth, files [supervisorFiles]*os.File, deadline time.Time) (n newborn, err error) {
 	if s.leader == nil || s.say(b, files, deadline) != nil {
 		s.end()
@@ -136,7 +138,7 @@ func (s *Session) ask(b birth, files [supervisorFiles]*os.File, deadline time.Ti
 	return n, err
 }
 
-// say tells the leader what to fork.
+// say sends the leader the description of a supervisor to fork.
 func (s *Session) say(b birth, files [supervisorFiles]*os.File, deadline time.Time) error {
 	words, err := json.Marshal(b)
 	if err != nil {
@@ -178,7 +180,7 @@ func (s *Session) begin() error {
 	return nil
 }
 
-// Close ends the leader; what it has started goes on. The next program begins the session anew.
+// Close ends the leader; the programs in the session continue. The next program starts a new session.
 func (s *Session) Close() {
 	if s == nil {
 		return

@@ -13,16 +13,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
 )
 
-// The stage's ends of two pipes to its supervisor. Both close on exec: failure's end
-// without a word means that the program runs. From the other one it has its order.
+// The stage's ends of two pipes to its supervisor. Both are closed on exec. If failure ends without any
+// output, the program runs. The stage reads its order from the other pipe.
 const (
 	failureFD = 4 + iota
 	orderFD
 )
 
-// stage runs between fork and execve, as the process that the program will be.
+// stage runs between fork and execve, as the process that becomes the program.
 func stage() int {
-	runtime.LockOSThread() // confine may restrict this thread only; it makes the execve
+	runtime.LockOSThread() // confine may restrict only this thread, which must also call execve
 	failure := os.NewFile(failureFD, "failure")
 	syscall.CloseOnExec(failureFD)
 	syscall.CloseOnExec(orderFD)
@@ -44,13 +44,12 @@ func stage() int {
 	return 1
 }
 
-// busyTimeout is how long execute waits for a file that is still open for
-// writing somewhere.
+// busyTimeout is how long execute waits for a file that is still open for writing somewhere.
 const busyTimeout = 5 * time.Second
 
-// execute becomes the program, or returns why not. A peer that forks another
-// child while it writes the program lends that child the open file until its
-// exec (golang.org/issue/22315), so a busy file is tried again.
+// execute becomes the program, or returns an error. A peer that forks another child while it writes the
+// program lends that child the open file until its exec (golang.org/issue/22315), so execute retries a busy
+// file.
 func execute(program string, argv []string) error {
 	for end := time.Now().Add(busyTimeout); ; time.Sleep(10 * time.Millisecond) {
 		err := syscall.Exec(program, argv, os.Environ())

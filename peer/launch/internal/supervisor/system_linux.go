@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// executable is this program, also when its file has been replaced meanwhile.
+// executable is the path of this program, which stays valid if its file is replaced.
 const executable = "/proc/self/exe"
 
-// Own is that as a Command's Program.
+// Own is this program, as the Program of a Command.
 const Own = executable
 
-// adoptOrphans has orphans of the program become children of this process. Emulators of other
-// processors do not know how; native programs of strangers are not taken there.
+// adoptOrphans makes orphans of the program children of this process. User-mode emulators of other
+// processors do not support that; on those, strangers' native programs are refused.
 func adoptOrphans() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != unix.EINVAL {
 		return err
@@ -27,19 +27,18 @@ func adoptOrphans() error {
 	return nil
 }
 
-// supervisorAttributes keeps the terminal's Ctrl-C from the supervisor, and has
-// the kernel wake it when its peer ends: one that is stopped would not see that.
+// supervisorAttributes shields the supervisor from the terminal's Ctrl-C. It also makes the kernel resume
+// the supervisor when its peer ends: a stopped supervisor would not notice that.
 //
-// A process group, not a session, for the program's sake, which is born into the same: see Session.
-// With one each, ranks that share a processor could not hand it to one another by yielding, a message between
-// them would take a time slice, and their niceness would count for nothing.
+// It creates a process group and no session, because the program is created in the same session, see
+// Session. With one session each, ranks that share a processor could not hand it to one another by
+// yielding. A message between them would take a time slice, and their niceness would have no effect.
 func supervisorAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGCONT}
 }
 
-// leaveTerminal gives up the peer's terminal, if it has one, for this process
-// and its children: only the leader of its session could get it back. So no
-// program reads or writes there.
+// leaveTerminal gives up the peer's terminal, if there is one, for this process and its children. Only the
+// leader of the session could get it back, so no program reads or writes there.
 func leaveTerminal() error {
 	fd, err := syscall.Open("/dev/tty", syscall.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -49,19 +48,19 @@ func leaveTerminal() error {
 	return unix.IoctlSetInt(fd, unix.TIOCNOTTY, 0)
 }
 
-// programAttributes puts the program into a process group of its own, and has
-// the kernel kill it when the supervisor's forking thread ends.
+// programAttributes puts the program into its own process group, and makes the kernel kill it when the
+// supervisor's forking thread ends.
 func programAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// resident is the most memory that a process had, in bytes.
+// resident returns the peak resident memory of a process, in bytes.
 func resident(u syscall.Rusage) int64 { return int64(u.Maxrss) << 10 } //nolint:unconvert // it has 32 bits where words do
 
 func dup2(from, to int) error { return unix.Dup3(from, to, 0) }
 
-// closeOnExec keeps every descriptor but the standard three from the program:
-// the supervisor's own, and any that a library in the peer left open.
+// closeOnExec marks every descriptor except the standard three as close-on-exec: the supervisor's own, and
+// any that a library in the peer left open.
 func closeOnExec() error {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -75,9 +74,9 @@ func closeOnExec() error {
 	return nil
 }
 
-// sweep kills the program and all its descendants, and returns when the last
-// one is reaped, or when it has been given up. A process that forks faster than it
-// is found is found in a later turn: each turn kills all that there are.
+// sweep kills the program and all its descendants. It returns when the last one is reaped, or when givenUp
+// fires. Each pass kills all processes that exist, so a process that forks faster than one pass is caught
+// by a later one.
 func sweep(program int, childless <-chan struct{}, givenUp <-chan time.Time) {
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		killAll(program)
@@ -91,8 +90,8 @@ func sweep(program int, childless <-chan struct{}, givenUp <-chan time.Time) {
 	}
 }
 
-// killAll kills this process's descendants, the program among them. The first process of a PID
-// namespace has all others there below it, and /proc tells of others.
+// killAll kills this process's descendants, the program included. The first process of a PID namespace
+// signals all others in it: /proc may show another namespace.
 func killAll(int) {
 	supervisor := os.Getpid()
 	if supervisor == 1 {
@@ -104,13 +103,13 @@ func killAll(int) {
 	}
 }
 
-// haltAll stops all in this process's PID namespace, those too that are just being started: the kernel
-// takes a signal to all for one moment. Where there is none it stops nobody.
+// haltAll stops all processes in this process's PID namespace, including those being created: the kernel
+// delivers a signal to all of them atomically. Without a PID namespace it stops none.
 func haltAll() Born {
 	if os.Getpid() != 1 {
 		return 0
 	}
-	syscall.Kill(-1, syscall.SIGSTOP) // an error means that there is nobody
+	syscall.Kill(-1, syscall.SIGSTOP) // an error means that there are none
 	return Born(lastGiven())
 }
 
@@ -130,8 +129,8 @@ func descendants(pid int) []int {
 	return below
 }
 
-// parent reads a process and its parent from its stat file: "pid (name) state
-// ppid ...", where the name may hold anything.
+// parent reads a process ID and its parent's from a stat file: "pid (name) state ppid ...", where the name
+// may contain any character.
 func parent(stat string) (pid, ppid int, ok bool) {
 	b, err := os.ReadFile(stat)
 	if err != nil {
@@ -146,8 +145,8 @@ func parent(stat string) (pid, ppid int, ok bool) {
 	return pid, ppid, err1 == nil && err2 == nil
 }
 
-// KillStale kills the processes that run in or from a folder, for want of a
-// supervisor who would, and returns when they are gone.
+// KillStale kills the processes that run in a folder or from it and whose supervisor is gone, and returns
+// when they are gone. It gives up after sweepTimeout.
 func KillStale(folder string) {
 	for end := time.Now().Add(sweepTimeout); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		stale := runningIn(folder)
@@ -160,8 +159,8 @@ func KillStale(folder string) {
 	}
 }
 
-// runningIn returns the processes whose executable or working folder is folder
-// or below it. Those that have ended have neither.
+// runningIn returns the processes whose executable or working folder is folder or below it. Processes that
+// have ended have neither.
 func runningIn(folder string) []int {
 	var found []int
 	for _, kind := range []string{"exe", "cwd"} {

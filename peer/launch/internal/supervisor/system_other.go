@@ -11,16 +11,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
 )
 
-// executable is this program.
+// executable is the path of this program.
 var executable, _ = os.Executable()
 
-// Own is that as a Command's Program.
+// Own is this program, as the Program of a Command.
 var Own = executable
 
 // confine does nothing here; see confine_linux.go.
 func confine(sandbox.Plan, Limits) error { return nil }
 
-// A Session is none: sessions do not compete here.
+// A Session is unused: the scheduler does not distinguish sessions here.
 type Session struct{}
 
 // NewSession returns nil.
@@ -44,21 +44,21 @@ func leaveSession() {}
 // adoptOrphans does nothing: only Linux and FreeBSD have subreapers.
 func adoptOrphans() error { return nil }
 
-// supervisorAttributes keeps the terminal's Ctrl-C from the supervisor.
+// supervisorAttributes shields the supervisor from the terminal's Ctrl-C.
 func supervisorAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// leaveTerminal has nothing to do: the supervisor's session has no terminal.
+// leaveTerminal does nothing: the supervisor's session has no terminal.
 func leaveTerminal() error { return nil }
 
-// programAttributes puts the program into a process group of its own.
+// programAttributes puts the program into its own process group.
 func programAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// resident is not known: systems count it in different units.
+// resident returns 0, unknown: systems use different units.
 func resident(syscall.Rusage) int64 { return 0 }
 
 func dup2(from, to int) error { return syscall.Dup2(from, to) }
 
-// closeOnExec keeps the supervisor's own descriptors from the program.
+// closeOnExec marks the supervisor's own descriptors as close-on-exec.
 func closeOnExec() error {
 	for _, fd := range []int{lineFD, lifeFD, reportFD} {
 		syscall.CloseOnExec(fd)
@@ -66,8 +66,8 @@ func closeOnExec() error {
 	return nil
 }
 
-// sweep kills the program's process group and returns when the program is
-// reaped, or when it has been given up. Descendants that left the group stay: see doc.go.
+// sweep kills the program's process group and returns when the program is reaped, or when givenUp fires.
+// Descendants that left the group survive: see doc.go.
 func sweep(program int, childless <-chan struct{}, givenUp <-chan time.Time) {
 	for {
 		killAll(program)
@@ -84,9 +84,8 @@ func sweep(program int, childless <-chan struct{}, givenUp <-chan time.Time) {
 // killAll kills the program's process group.
 func killAll(program int) { syscall.Kill(-program, syscall.SIGKILL) }
 
-// haltAll stops nobody: there are no PID namespaces.
+// haltAll does nothing: there are no PID namespaces.
 func haltAll() Born { return 0 }
 
-// KillStale does nothing: which processes run in a folder is not to be had
-// portably.
+// KillStale does nothing: there is no portable way to find the processes that run in a folder.
 func KillStale(string) {}
