@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Enter moves this process into some groups, one of each hierarchy.
+// Enter moves this process into the given groups, one per hierarchy.
 func Enter(folders []string) error {
 	var errs []error
 	for _, f := range folders {
@@ -20,7 +20,7 @@ func Enter(folders []string) error {
 	return errors.Join(errs...)
 }
 
-// probe finds out whether a group can be made, and removes it.
+// probe checks whether a group can be created, and removes it again.
 func probe(folder string) error {
 	if err := os.Mkdir(folder, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
@@ -28,8 +28,8 @@ func probe(folder string) error {
 	return os.Remove(folder)
 }
 
-// write writes a value of a group. It makes no file: one that is not there means that the
-// kernel does not know the value.
+// write writes a value of a group. It creates no file: a missing file means that the kernel does not
+// support the value.
 func write(folder, name, value string) error {
 	f, err := os.OpenFile(filepath.Join(folder, name), os.O_WRONLY, 0)
 	if err != nil {
@@ -39,7 +39,7 @@ func write(folder, name, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// number reads a number, possibly one of several that have names; 0 is not known.
+// number reads a number from a file, by name if the file has several; 0 means unknown.
 func number(folder, file, name string) int64 {
 	text, _ := os.ReadFile(filepath.Join(folder, file))
 	for line := range strings.Lines(string(text)) {
@@ -52,7 +52,7 @@ func number(folder, file, name string) int64 {
 	return 0
 }
 
-// processesIn returns those of a group and of the groups below it.
+// processesIn returns the processes of a group and of the groups below it.
 func processesIn(folder string) (all []int) {
 	filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
@@ -69,13 +69,13 @@ func processesIn(folder string) (all []int) {
 	return all
 }
 
-// removeTimeout is how long the processes of a group may take to be gone.
+// removeTimeout bounds the time in which the processes of a group must exit.
 const removeTimeout = 5 * time.Second
 
-// removeTree kills the processes of a group and of those below it, and removes them all.
-// None of them is this process.
+// removeTree kills the processes of a group and of those below it, and removes the groups. It fails if this
+// process is among them.
 func removeTree(folder string) error {
-	_ = write(folder, "cpu.idle", "0") // who is killed there needs a processor to be gone
+	_ = write(folder, "cpu.idle", "0") // killed processes need processor time to exit
 	for wait, end := time.Millisecond, time.Now().Add(removeTimeout); ; wait = min(2*wait, 50*time.Millisecond) {
 		err := removeAll(folder)
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -94,7 +94,7 @@ func removeTree(folder string) error {
 	}
 }
 
-// removeAll removes a group and those below it, if nobody is in them.
+// removeAll removes a group and those below it, if they contain no processes.
 func removeAll(folder string) error {
 	below, err := os.ReadDir(folder)
 	if err != nil {
@@ -110,10 +110,10 @@ func removeAll(folder string) error {
 	return os.Remove(folder)
 }
 
-// RemoveEmpty removes a process's groups, and that of its job, as far as nobody else is
-// in them: for a supervisor, whose process is gone.
+// RemoveEmpty removes the groups of a process and of its job, as far as they contain no other process.
+// Supervisors call it after their process has ended.
 func RemoveEmpty(folders []string) {
 	for _, f := range folders {
-		_ = os.Remove(f) // the last one that is there does it
+		_ = os.Remove(f) // succeeds for the last process in the group
 	}
 }

@@ -2,10 +2,10 @@ package cgroup
 
 import "strconv"
 
-// A Controller is one of the kernel's that are used here.
+// A Controller is a resource controller of the kernel.
 type Controller string
 
-// The controllers.
+// The controllers that this package uses.
 const (
 	Memory Controller = "memory"
 	CPU    Controller = "cpu"
@@ -14,36 +14,36 @@ const (
 
 var controllers = []Controller{Memory, CPU, Pids}
 
-// A Quota is what the processes of a group may have; 0 is no limit.
+// A Quota holds the limits of a group's processes; 0 means no limit.
 type Quota struct {
-	Memory    int64 // bytes, none of them swapped out
-	CPU       int64 // percent of one processor; of jobs only
-	Processes int64 // and threads
+	Memory    int64 // bytes, without swap
+	CPU       int64 // percent of one processor; for jobs only
+	Processes int64 // processes and threads
 }
 
-// A Precedence is how far a job lets others go first on the processors and the disks. Where the
-// kernel knows how to, an idle one gets what nobody else wants, whatever its weight: who wakes up
-// runs at once in its place.
+// A Precedence states how far a job yields to other processes, on processors and disks. Where the kernel
+// supports it, an idle group gets only time that no other group wants, whatever its weight. A process of
+// another group that wakes up preempts it at once.
 type Precedence struct {
-	Weight int64 // beside other groups
+	Weight int64 // relative to other groups
 	Idle   bool
 }
 
-// usual is the weight of groups of which nothing else is said.
+// usual is the default weight of groups.
 const usual = 1024
 
-// weight is that of version 2, where 100 is usual.
+// weight returns the weight for version 2, where the default is 100.
 func (p Precedence) weight() string { return strconv.FormatInt(max(1, p.Weight*100/usual), 10) }
 
-// Usage is what they have.
+// Usage is the resource use of a group's processes.
 type Usage struct {
-	Memory, MostMemory       int64 // bytes, now and at most so far; 0: not known
+	Memory, MostMemory       int64 // bytes, current and peak; 0: unknown
 	Processes, MostProcesses int64 // likewise
-	Short                    int   // of memory: how often the group itself had no more; in version 1 whether, and of jobs only
-	Killed                   int   // by the kernel, for want of memory, of whatever group
-	Refused                  int   // processes and threads, by the kernel
+	Short                    int   // times that the group itself ran out of memory; in version 1 at most 1, and for jobs only
+	Killed                   int   // processes killed by the kernel for lack of memory, in whatever group
+	Refused                  int   // processes and threads that the kernel refused
 }
 
-// Period is the time in which a job gets its share of the processors. Half of a share
-// that was not used may be used later on: the threads of a runtime come in bursts.
+// periodMicros is the period, in microseconds, of a job's processor limit. Half of an unused share may be
+// used later, since the threads of a runtime run in bursts.
 const periodMicros = 100_000

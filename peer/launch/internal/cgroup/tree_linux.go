@@ -14,35 +14,36 @@ import (
 	"github.com/containerd/cgroups/v3"
 )
 
-// A Tree is where a peer makes the groups of its jobs. The zero Tree has none.
+// A Tree is where a peer creates the groups of its jobs. The zero Tree has none.
 type Tree struct {
-	prefix  string // of their names
+	prefix  string // of the group names
 	kernel  kernel
 	record  string
 	missing map[Controller]error
 }
 
-// A kernel makes groups as its version of control groups wants it.
+// A kernel creates groups for one version of control groups.
 type kernel interface {
-	// parents returns the folder of each controller in which jobs get theirs. It is to be
-	// asked once, and changes what has to be.
+	// parents returns, for each controller, the folder in which jobs get their groups. It is called once,
+	// and prepares these folders.
 	parents(prefix string) (map[Controller]string, map[Controller]error)
-	// home returns the folders to which the peer belongs.
+	// home returns the folders of the peer's own groups.
 	home() []string
-	// job and process make a group and return its folders.
+	// job and process create a group and return its folders.
 	job(name string, q Quota) (map[Controller]string, error)
 	process(job, name string, q Quota) (map[Controller]string, error)
-	// giveWay lets others than a job go first.
+	// giveWay sets how far a job yields to other processes.
 	giveWay(folders map[Controller]string, p Precedence) error
-	// setCPU changes the share of the processors that the processes of a job may use together.
+	// setCPU changes the processor limit of all processes of a job together.
 	setCPU(folders map[Controller]string, percent int64) error
-	// usage returns what a group has. Where its Short is not told, alarm's bell of a job rings.
+	// usage returns the resource use of a group. If it cannot determine Short, the eventfd that alarm
+	// returns for a job signals lack of memory.
 	usage(folders map[Controller]string) Usage
 	alarm(folders map[Controller]string) (bell *os.File, err error)
 }
 
-// Open returns where the peer of a home makes its groups, and removes what an earlier one
-// has left. Controllers that cannot be used are missing; no error prevents a peer.
+// Open returns the Tree of the peer of a home, and removes groups that an earlier peer has left.
+// Controllers that cannot be used are missing; Open never fails.
 func Open(home string) *Tree {
 	sum := sha256.Sum256([]byte(home))
 	t := &Tree{prefix: "p2pmpi-" + hex.EncodeToString(sum[:6]), record: filepath.Join(home, "cgroups")}
@@ -61,7 +62,7 @@ func Open(home string) *Tree {
 	return t
 }
 
-// Missing says why a controller cannot be used; nil: it can.
+// Missing returns the reason why a controller cannot be used, or nil.
 func (t *Tree) Missing(c Controller) error {
 	if t.kernel == nil {
 		return errAbsent
@@ -69,7 +70,7 @@ func (t *Tree) Missing(c Controller) error {
 	return t.missing[c]
 }
 
-// Home returns the folders of the peer's own groups, for supervisors to go back to.
+// Home returns the folders of the peer's own groups, to which supervisors return.
 func (t *Tree) Home() []string {
 	if t.kernel == nil {
 		return nil
@@ -77,27 +78,27 @@ func (t *Tree) Home() []string {
 	return t.kernel.home()
 }
 
-// A Group is that of a job, or of a process.
+// A Group is the control group of a job or of a process.
 type Group struct {
 	tree    *Tree
 	name    string
-	folders map[Controller]string // its own
-	job     *Group                // nil: it is that of a job
-	bell    *os.File              // see kernel; nil: none
+	folders map[Controller]string // its own folders
+	job     *Group                // nil: this is the group of a job
+	bell    *os.File              // eventfd of kernel.alarm; nil: none
 }
 
-// NewJob makes the group of a job.
+// NewJob creates the group of a job.
 func (t *Tree) NewJob(id string, q Quota) (*Group, error) {
 	job, err := t.group(t.prefix+"-"+id, func(name string) (map[Controller]string, error) {
 		return t.kernel.job(name, q)
 	})
 	if err == nil && t.kernel != nil {
-		job.bell, _ = t.kernel.alarm(job.folders) // without, nobody says that it was the job that had no more
+		job.bell, _ = t.kernel.alarm(job.folders) // without it, lack of memory of the job itself is not detected
 	}
 	return job, err
 }
 
-// GiveWay has the job let others go first. Until then it has the usual weight.
+// GiveWay sets how far the job yields to other processes. Before that it has the default weight.
 func (g *Group) GiveWay(p Precedence) error {
 	if len(g.folders) == 0 {
 		return nil
@@ -105,12 +106,12 @@ func (g *Group) GiveWay(p Precedence) error {
 	return g.tree.kernel.giveWay(g.folders, p)
 }
 
-// Hurry gives the job the usual weight again: for one whose processes have all been killed, which
-// need a processor to be gone.
+// Hurry restores the default weight of a job whose processes have all been killed, since they need
+// processor time to exit.
 func (g *Group) Hurry() { _ = g.GiveWay(Precedence{Weight: usual}) } // an error means that it is gone
 
-// SetCPU changes the share of the processors that the processes of the job may use together, in percent of one
-// processor. The job must have been made with such a limit.
+// SetCPU changes the processor limit of all processes of the job together, in percent of one processor. The
+// job must have been created with such a limit.
 func (g *Group) SetCPU(percent int64) error {
 	if len(g.folders) == 0 {
 		return nil
@@ -118,7 +119,7 @@ func (g *Group) SetCPU(percent int64) error {
 	return g.tree.kernel.setCPU(g.folders, percent)
 }
 
-// NewProcess makes the group of a process of the job, for memory and number.
+// NewProcess creates the group of a process of the job, with limits on memory and number of processes.
 func (g *Group) NewProcess(name string, q Quota) (*Group, error) {
 	process, err := g.tree.group(name, func(name string) (map[Controller]string, error) {
 		return g.tree.kernel.process(g.name, name, q)
@@ -140,8 +141,8 @@ func (t *Tree) group(name string, make func(string) (map[Controller]string, erro
 	return &Group{tree: t, name: name, folders: folders}, nil
 }
 
-// Folders returns those that each process has to enter: the group's, and for a controller of which
-// it has none of its own the job's.
+// Folders returns the folders that each process must enter: the group's own, and the job's for controllers
+// without one.
 func (g *Group) Folders() (all []string) {
 	for _, c := range controllers {
 		f, ok := g.folders[c]
@@ -155,10 +156,10 @@ func (g *Group) Folders() (all []string) {
 	return all
 }
 
-// own returns those that no other process is in.
+// own returns the folders that contain only this group's processes.
 func (g *Group) own() []string { return slices.Compact(slices.Sorted(maps.Values(g.folders))) }
 
-// Usage returns what the processes of the group have.
+// Usage returns the resource use of the group's processes.
 func (g *Group) Usage() Usage {
 	if len(g.folders) == 0 {
 		return Usage{}
@@ -170,7 +171,7 @@ func (g *Group) Usage() Usage {
 	return u
 }
 
-// Processes returns those in the group and below; none if it has no folder of its own.
+// Processes returns the processes in the group and below it, or nil if it has no folder of its own.
 func (g *Group) Processes() []int {
 	for _, f := range g.own() {
 		return processesIn(f)
@@ -178,7 +179,7 @@ func (g *Group) Processes() []int {
 	return nil
 }
 
-// Remove kills what is left in the group, and removes it.
+// Remove kills the remaining processes of the group, and removes it.
 func (g *Group) Remove() error {
 	var errs []error
 	for _, f := range g.own() {
@@ -190,9 +191,8 @@ func (g *Group) Remove() error {
 	return errors.Join(errs...)
 }
 
-// keep writes down where groups will be, for the next peer of this home, which may be
-// started in another group. If that fails, only what is left by a peer and all its
-// supervisors that are killed together stays.
+// keep records the parent folders of groups for the next peer of this home, which may start in another
+// group. If that fails, groups remain only if the peer and all its supervisors are killed together.
 func (t *Tree) keep(parents map[Controller]string) {
 	var lines []string
 	for _, c := range controllers {
@@ -205,15 +205,15 @@ func (t *Tree) keep(parents map[Controller]string) {
 	}
 }
 
-// removeStale removes the groups of jobs of an earlier peer of this home.
+// removeStale removes the job groups of an earlier peer of this home.
 func (t *Tree) removeStale() {
 	text, _ := os.ReadFile(t.record)
 	for parent := range strings.Lines(string(text)) {
 		parent = strings.TrimSpace(parent)
-		groups, _ := os.ReadDir(parent) // no pattern: names of units have backslashes
+		groups, _ := os.ReadDir(parent) // not Glob: names of units contain backslashes
 		for _, g := range groups {
 			if strings.HasPrefix(g.Name(), t.prefix+"-") {
-				_ = removeTree(filepath.Join(parent, g.Name())) // one that the peer is in itself stays
+				_ = removeTree(filepath.Join(parent, g.Name())) // a group that contains the peer itself stays
 			}
 		}
 	}

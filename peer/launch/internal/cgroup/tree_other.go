@@ -4,22 +4,22 @@ package cgroup
 
 import "errors"
 
-// A Tree is where a peer makes the groups of its jobs: there are none on this system.
+// A Tree is empty: this system has no control groups.
 type Tree struct{}
 
-// Open returns a Tree that has nothing.
+// Open returns an empty Tree.
 func Open(string) *Tree { return &Tree{} }
 
-// Missing says why a controller cannot be used.
+// Missing returns the reason why a controller cannot be used.
 func (*Tree) Missing(Controller) error { return errors.New("this system has no control groups") }
 
 // Home returns nothing.
 func (*Tree) Home() []string { return nil }
 
-// NewJob returns a group that holds nobody.
+// NewJob returns a group without effect.
 func (*Tree) NewJob(string, Quota) (*Group, error) { return &Group{}, nil }
 
-// A Group is that of a job, or of a process.
+// A Group is the control group of a job or of a process.
 type Group struct{}
 
 // GiveWay does nothing.
@@ -31,7 +31,7 @@ func (*Group) Hurry() {}
 // SetCPU does nothing.
 func (*Group) SetCPU(int64) error { return nil }
 
-// NewProcess returns a group that holds nobody.
+// NewProcess returns a group without effect.
 func (*Group) NewProcess(string, Quota) (*Group, error) { return &Group{}, nil }
 
 // Folders returns nothing.

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// v1 is version 1: each controller has a hierarchy of its own.
+// v1 implements kernel for version 1, in which each controller has its own hierarchy.
 type v1 struct {
-	folders map[Controller]string // of the peer's own groups, of controllers that can be used
+	folders map[Controller]string // the peer's own groups, by usable controller
 	subs    map[Controller]cgroup1.Subsystem
 	usable  []Controller
 }
@@ -47,7 +47,7 @@ func (k *v1) parents(prefix string) (map[Controller]string, map[Controller]error
 	return maps.Clone(k.folders), missing
 }
 
-// try finds the peer's own group of a controller, and whether groups can be made in it.
+// try finds the peer's own group of a controller, and checks whether groups can be created in it.
 func (k *v1) try(prefix string, c Controller, sub cgroup1.Subsystem) error {
 	own, err := cgroup1.NestedPath("")(cgroup1.Name(c))
 	if err != nil {
@@ -72,14 +72,14 @@ func (k *v1) job(name string, q Quota) (map[Controller]string, error) {
 	return k.make(name, k.usable, q)
 }
 
-// process makes no group of the processors' controller: its processes are in that of the job.
+// process creates no group of the cpu controller: its processes are in the job's group.
 func (k *v1) process(job, name string, q Quota) (map[Controller]string, error) {
 	return k.make(filepath.Join(job, name), slices.DeleteFunc(slices.Clone(k.usable), isCPU), q)
 }
 
 func isCPU(c Controller) bool { return c == CPU }
 
-// make makes one group for each of some controllers.
+// make creates a group in each of the given controllers.
 func (k *v1) make(name string, in []Controller, q Quota) (map[Controller]string, error) {
 	folders := make(map[Controller]string)
 	if len(in) == 0 {
@@ -125,7 +125,7 @@ func (k *v1) giveWay(folders map[Controller]string, p Precedence) error {
 	if !ok {
 		return nil
 	}
-	_ = write(f, "cpu.idle", "0") // since Linux 5.15; an idle one takes no weight
+	_ = write(f, "cpu.idle", "0") // since Linux 5.15; an idle group accepts no weight
 	err := write(f, "cpu.shares", strconv.FormatInt(max(2, p.Weight), 10))
 	if p.Idle {
 		_ = write(f, "cpu.idle", "1")
@@ -138,7 +138,7 @@ func (k *v1) setCPU(folders map[Controller]string, percent int64) error {
 	if !ok {
 		return nil
 	}
-	_ = write(f, "cpu.cfs_burst_us", "0") // it may not exceed the quota
+	_ = write(f, "cpu.cfs_burst_us", "0") // it must not exceed the quota
 	err := write(f, "cpu.cfs_quota_us", strconv.FormatInt(percent*periodMicros/100, 10))
 	_ = write(f, "cpu.cfs_burst_us", strconv.FormatInt(percent*periodMicros/200, 10)) // since Linux 5.14
 	return err
@@ -158,8 +158,8 @@ func (k *v1) usage(folders map[Controller]string) (u Usage) {
 	return u
 }
 
-// alarm has the kernel ring a bell when a group, or one that it is in, has no more memory and gets none
-// back: a cache that has filled it does not count.
+// alarm returns an eventfd that the kernel signals when the group, or a group above it, runs out of memory
+// and cannot reclaim any. A group that is merely filled with cache does not count.
 func (k *v1) alarm(folders map[Controller]string) (bell *os.File, err error) {
 	control, err := os.Open(filepath.Join(folders[Memory], "memory.oom_control"))
 	if err != nil {
@@ -177,7 +177,8 @@ func (k *v1) alarm(folders map[Controller]string) (bell *os.File, err error) {
 	return bell, nil
 }
 
-// short returns 1 if a group itself had no more: its bell has rung, and it was at its limit.
+// short returns 1 if the group itself ran out of memory: the eventfd was signaled, and the group was at its
+// limit.
 func short(bell *os.File, folders map[Controller]string) (times int) {
 	raw, err := bell.SyscallConn()
 	if err != nil {
@@ -192,7 +193,8 @@ func short(bell *os.File, folders map[Controller]string) (times int) {
 	return times
 }
 
-// full reports whether a group ever was at its limit. Not every kernel counts how often (memory.failcnt).
+// full reports whether a group ever was at its limit. memory.failcnt does not help, since some kernels do
+// not count it.
 func full(folder string) bool {
 	limit := number(folder, "memory.limit_in_bytes", "")
 	return number(folder, "memory.max_usage_in_bytes", "") >= limit-limit/20

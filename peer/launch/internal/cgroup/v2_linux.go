@@ -12,14 +12,14 @@ import (
 	"github.com/containerd/cgroups/v3/cgroup2"
 )
 
-// io is the controller of disks, which gives a job its weight there too, if it is to be had.
+// io is the disk controller. If it is available, a job's weight applies to disks too.
 const io Controller = "io"
 
-// v2 is version 2: one hierarchy, in which processes are in leaves only.
+// v2 implements kernel for version 2, which has one hierarchy, with processes only in its leaves.
 type v2 struct {
-	root   string // where it is mounted
-	own    string // the peer's own group, below root
-	leaf   string // folder of the group in which the peer is
+	root   string // mount point
+	own    string // the peer's own group, relative to root
+	leaf   string // folder of the group that contains the peer
 	usable []Controller
 }
 
@@ -45,10 +45,10 @@ func (k *v2) parents(prefix string) (map[Controller]string, map[Controller]error
 	return parents, missing
 }
 
-// delegate is what an owner may do whose peer can make no groups.
+// delegate is the advice for an owner whose peer cannot create groups.
 const delegate = "start it in one of its own: systemd-run --user --scope -p Delegate=yes p2pboot, or Delegate=yes in its service"
 
-// folder returns that of a group below the peer's own.
+// folder returns the folder of a group below the peer's own.
 func (k *v2) folder(name string) string { return filepath.Join(k.root, k.own, name) }
 
 // find finds the peer's own group.
@@ -62,14 +62,14 @@ func (k *v2) find() error {
 	return nil
 }
 
-// divide makes room for groups of jobs: the peer goes into one of its own, and gives the
-// controllers that it has to those below.
+// divide prepares the peer's own group for the groups of jobs. It moves the peer into a group below, and
+// enables the available controllers for groups below.
 func (k *v2) divide(prefix string) error {
 	if _, err := os.Stat(filepath.Join(k.folder(""), "cgroup.type")); errors.Is(err, os.ErrNotExist) {
-		if err := probe(k.folder(prefix + "-probe")); err != nil { // not everybody's, though its controllers are on for others
+		if err := probe(k.folder(prefix + "-probe")); err != nil { // the peer may lack the permission although the controllers are enabled
 			return fmt.Errorf("the root of all control groups is not the peer's; %s: %w", delegate, err)
 		}
-		k.enable() // it may have processes beside groups
+		k.enable() // the root may have processes beside groups
 		return nil
 	}
 	if all := processesAt(k.folder("")); slices.ContainsFunc(all, func(pid int) bool { return pid != os.Getpid() }) {
@@ -87,14 +87,14 @@ func (k *v2) divide(prefix string) error {
 	return nil
 }
 
-// enable has groups below the peer's own have the controllers that there are.
+// enable enables the available controllers for groups below the peer's own.
 func (k *v2) enable() {
-	for _, c := range append([]Controller{io}, controllers...) { // one that is not there does not keep the others away
+	for _, c := range append([]Controller{io}, controllers...) { // one by one, since a missing one must not prevent the others
 		_ = write(k.folder(""), "cgroup.subtree_control", "+"+string(c))
 	}
 }
 
-// processesAt returns those of a group, without those below it.
+// processesAt returns the processes of a group, without those below it.
 func processesAt(folder string) (all []int) {
 	text, _ := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
 	for _, field := range strings.Fields(string(text)) {
@@ -105,7 +105,7 @@ func processesAt(folder string) (all []int) {
 	return all
 }
 
-// enabled returns the controllers that groups below the peer's own have.
+// enabled returns the controllers that are enabled for groups below the peer's own.
 func (k *v2) enabled() (all []Controller) {
 	text, _ := os.ReadFile(filepath.Join(k.folder(""), "cgroup.subtree_control"))
 	for _, field := range strings.Fields(string(text)) {
@@ -145,15 +145,15 @@ func (k *v2) setCPU(folders map[Controller]string, percent int64) error {
 	if !ok {
 		return nil
 	}
-	_ = write(f, "cpu.max.burst", "0") // it may not exceed the quota
+	_ = write(f, "cpu.max.burst", "0") // it must not exceed the quota
 	err := write(f, "cpu.max", fmt.Sprintf("%d %d", percent*periodMicros/100, periodMicros))
 	_ = write(f, "cpu.max.burst", strconv.FormatInt(percent*periodMicros/200, 10)) // since Linux 5.14
 	return err
 }
 
 func (k *v2) giveWay(folders map[Controller]string, p Precedence) (err error) {
-	for _, f := range folders { // it is the same of each controller
-		for _, file := range []string{"io.weight", "io.bfq.weight"} { // as the scheduler of each disk goes by them
+	for _, f := range folders { // it is the same for each controller
+		for _, file := range []string{"io.weight", "io.bfq.weight"} { // which one applies depends on the disk's scheduler
 			_ = write(f, file, "default "+p.weight())
 		}
 	}
@@ -161,7 +161,7 @@ func (k *v2) giveWay(folders map[Controller]string, p Precedence) (err error) {
 	if !ok {
 		return nil
 	}
-	_ = write(f, "cpu.idle", "0") // since Linux 5.15; an idle one takes no weight
+	_ = write(f, "cpu.idle", "0") // since Linux 5.15; an idle group accepts no weight
 	err = write(f, "cpu.weight", p.weight())
 	if p.Idle {
 		_ = write(f, "cpu.idle", "1")
@@ -169,8 +169,7 @@ func (k *v2) giveWay(folders map[Controller]string, p Precedence) (err error) {
 	return err
 }
 
-// process makes a group without the processors' controller, which counts its processes
-// among those of the job.
+// process creates a group without cpu limits; the cpu controller counts its processes with the job.
 func (k *v2) process(job, name string, q Quota) (map[Controller]string, error) {
 	return k.make(filepath.Join(job, name), k.resources(q), k.usable)
 }
@@ -178,7 +177,7 @@ func (k *v2) process(job, name string, q Quota) (map[Controller]string, error) {
 func (k *v2) resources(q Quota) *cgroup2.Resources {
 	r := &cgroup2.Resources{}
 	if slices.Contains(k.usable, Memory) {
-		together := true // a program of which a part is killed is not to go on
+		together := true // a program that was killed in part must not continue
 		r.Memory = &cgroup2.Memory{OOMGroup: &together}
 		if q.Memory > 0 {
 			r.Memory.Max = &q.Memory
@@ -226,5 +225,5 @@ func (k *v2) usage(folders map[Controller]string) (u Usage) {
 	return u
 }
 
-// alarm has no bell: usage tells.
+// alarm returns no eventfd: usage determines Short.
 func (k *v2) alarm(map[Controller]string) (*os.File, error) { return nil, errors.ErrUnsupported }

@@ -1,11 +1,10 @@
-// Package entrance is where other peers connect directly, for the processes of both.
+// Package entrance accepts and makes direct connections between peers, for their processes.
 //
-// Whoever connects shows half of the token that he has sent over the peers'
-// authenticated stream, and is shown the rest of it in return: an address may
-// well be that of another machine. He who connects has drawn the token, so that
-// nobody has him send what another service takes for its own, or takes what one
-// says for an entrance. A token opens once. Strangers cost a
-// connection for a moment, and there are never many.
+// The connecting peer sends one half of a token that it has passed over the peers' authenticated stream. It
+// expects the other half in reply, since the address may belong to another machine. The connecting peer
+// chooses the token. No other peer can therefore make it send bytes that another service would accept, or
+// make it mistake another service for an entrance. A token is valid once. A stranger costs one connection
+// for a moment, and the number of such connections is bounded.
 //
 //	asking peer                       entrance
 //	   |== stream: Open, Answer ======|  NewToken: token; Expect, Addresses
@@ -13,6 +12,5 @@
 //	   |<---------------- last half --|
 //	   |                              |  both hand the connection to their processes
 //
-// Not promised: that nobody else reads or changes what goes over the connection. The processes
-// speak TLS on it.
+// The package does not protect the data on the connection. The processes speak TLS on it.
 package entrance

@@ -19,7 +19,7 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// An Entrance listens, and knows who is expected.
+// An Entrance listens for direct connections, and knows which tokens are expected.
 type Entrance struct {
 	listener net.Listener
 	port     uint16
@@ -36,26 +36,24 @@ type Entrance struct {
 const (
 	tokenSize = 32
 
-	// directTimeout bounds how long a peer tries to connect directly before
-	// the peers bridge their processes.
+	// directTimeout bounds the attempt to connect directly before the peers bridge their processes.
 	directTimeout = time.Second
 
-	// expectTimeout is how long a token opens: the asking peer has given up
-	// before.
+	// expectTimeout is how long a token is valid. The asking peer gives up earlier.
 	expectTimeout = 2 * directTimeout
 
-	maxAddresses = 8 // of one peer that are tried
+	maxAddresses = 8 // addresses of one peer that are tried
 )
 
 type half [tokenSize / 2]byte
 
-// A guest is who is expected with a token.
+// A guest is an expected connection.
 type guest struct {
 	reply   half
 	arrived func(net.Conn) // takes over the connection
 }
 
-// Listen listens on address, host:port, and serves there, see Serve.
+// Listen listens on address, host:port, and calls Serve.
 func Listen(ctx context.Context, address string, mapped func(uint16) (netip.AddrPort, bool)) (*Entrance, error) {
 	l, err := (&net.ListenConfig{KeepAliveConfig: keepAlive}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -64,8 +62,9 @@ func Listen(ctx context.Context, address string, mapped func(uint16) (netip.Addr
 	return Serve(ctx, l, mapped), nil
 }
 
-// Serve takes over l, which listens on TCP. Mapped says where the router leads others to it, if anywhere; nil: there
-// is none. When ctx ends, so do all connections that have not been handed over.
+// Serve accepts connections on l, which listens on TCP, and takes ownership of l. mapped returns the
+// external address if a router forwards the port; it may be nil. When ctx ends, so do all connections that
+// have not been handed over.
 func Serve(ctx context.Context, l net.Listener, mapped func(uint16) (netip.AddrPort, bool)) *Entrance {
 	at := l.Addr().(*net.TCPAddr)
 	e := &Entrance{
@@ -73,17 +72,17 @@ func Serve(ctx context.Context, l net.Listener, mapped func(uint16) (netip.AddrP
 		expected: make(map[half]*guest),
 		mapped:   mapped,
 	}
-	e.addressOutside()                     // so that it is mapped when a job comes
+	e.addressOutside()                     // requests the port mapping before a job needs it
 	e.serving.Go(func() { e.accept(ctx) }) // ends with the listener
 	return e
 }
 
-// keepAlive is for connections between processes: one that is cut silently
-// breaks within about ten seconds.
+// keepAlive applies to connections between processes: a connection that is cut silently breaks within about
+// ten seconds.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 4 * time.Second, Interval: 2 * time.Second, Count: 3}
 
-// Close listens no more, and returns when all connections have ended that have not been handed over: at once if the
-// context of Serve has ended, and within directTimeout otherwise.
+// Close stops listening. It returns when all connections that have not been handed over are closed: at once
+// if the context of Serve has ended, otherwise within directTimeout.
 func (e *Entrance) Close() {
 	e.listener.Close()
 	e.serving.Wait()
@@ -95,7 +94,7 @@ func (e *Entrance) accept(ctx context.Context) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // too many files: it passes
+		if err != nil { // too many open files, which is temporary
 			select {
 			case <-time.After(100 * time.Millisecond):
 				continue
@@ -110,7 +109,7 @@ func (e *Entrance) accept(ctx context.Context) {
 	}
 }
 
-// meet has a stranger show its token.
+// meet reads a new connection's token and, if it is expected, replies and hands over the connection.
 func (e *Entrance) meet(ctx context.Context, conn net.Conn) {
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
@@ -137,15 +136,15 @@ func (e *Entrance) meet(ctx context.Context, conn net.Conn) {
 	g.arrived(conn)
 }
 
-// NewToken returns one that nobody knows.
+// NewToken returns a new random token.
 func NewToken() []byte {
 	token := make([]byte, tokenSize)
 	rand.Read(token) // never fails
 	return token
 }
 
-// Expect has a token open until ctx ends or expectTimeout is over. Arrived takes over the
-// connection. A token of another size is an error, and one that is expected already.
+// Expect makes a token valid until ctx ends or expectTimeout has passed. arrived takes over the connection.
+// Expect returns an error if the token has the wrong size or is already expected.
 func (e *Entrance) Expect(ctx context.Context, token []byte, arrived func(net.Conn)) error {
 	if len(token) != tokenSize {
 		return fmt.Errorf("token of %d bytes", len(token))
@@ -172,9 +171,10 @@ func (e *Entrance) Expect(ctx context.Context, token []byte, arrived func(net.Co
 	return nil
 }
 
-// Addresses returns where the peer at the other end of c may reach the entrance, host:port: first through a router,
-// if one maps ports, then where it has reached this peer already, then at its own addresses. Loopback is for those
-// who came that way; elsewhere it would lead them to themselves.
+// Addresses returns the addresses, host:port, at which the peer at the other end of c may reach the
+// entrance. An address mapped by a router comes first, then the address by which that peer has reached this
+// one, then this peer's own. Loopback addresses are only for peers that connected by one: others would
+// reach themselves.
 func (e *Entrance) Addresses(c network.ConnMultiaddrs, own []ma.Multiaddr) []string {
 	if !e.any {
 		return []string{e.listener.Addr().String()}
@@ -196,7 +196,7 @@ func (e *Entrance) Addresses(c network.ConnMultiaddrs, own []ma.Multiaddr) []str
 	return out
 }
 
-// addressOutside returns where a router leads others to the entrance, if one does.
+// addressOutside returns the entrance's external address, if a router maps one.
 func (e *Entrance) addressOutside() []string {
 	if e.mapped == nil || !e.any {
 		return nil
@@ -208,12 +208,12 @@ func (e *Entrance) addressOutside() []string {
 	return []string{at.String()}
 }
 
-// Connect connects to the first of some addresses, host:port, that knows the token, which is to answer within
-// directTimeout. Another peer names them; where may says no is left out.
+// Connect connects to the first of the addresses, host:port, that answers with the rest of the token within
+// directTimeout. Another peer names the addresses; Connect skips those that may rejects.
 func Connect(ctx context.Context, addresses []string, may func(netip.Addr) bool, token []byte) (*net.TCPConn, error) {
 	addresses = addresses[:min(len(addresses), maxAddresses)]
 	addresses = slices.DeleteFunc(slices.Clone(addresses), func(a string) bool {
-		at, err := netip.ParseAddrPort(a) // no names: they would be looked up
+		at, err := netip.ParseAddrPort(a) // host names are rejected, since they would be resolved
 		return err != nil || !may(at.Addr())
 	})
 	if len(addresses) == 0 {
@@ -227,7 +227,7 @@ func Connect(ctx context.Context, addresses []string, may func(netip.Addr) bool,
 	}
 	results := make(chan result)
 	for _, address := range addresses {
-		go func() { // ends with ctx, at the latest
+		go func() { // ends with ctx at the latest
 			conn, err := connectAt(ctx, address, token)
 			results <- result{conn, err}
 		}()
@@ -248,15 +248,15 @@ func Connect(ctx context.Context, addresses []string, may func(netip.Addr) bool,
 	return found.conn, found.err
 }
 
-// errNoAddress says that the other peer expects nobody, or where nobody looks for it.
+// errNoAddress reports that the other peer accepts no direct connection, or named only addresses that this
+// peer must not dial.
 var errNoAddress = errors.New("the other peer has no address for direct connections")
 
-// ErrTurnedAway says that somebody listens there who does not know the token:
-// another machine with the same private address, or the other peer, whose end of
-// the job is over already.
+// ErrTurnedAway reports that the listener does not know the token. It may be another machine with the same
+// private address, or the other peer, whose part of the job has ended.
 var ErrTurnedAway = errors.New("turned away")
 
-// connectAt connects to one address and shows the token.
+// connectAt connects to one address and exchanges the token.
 func connectAt(ctx context.Context, address string, token []byte) (*net.TCPConn, error) {
 	conn, err := (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext(ctx, "tcp", address)
 	if err != nil {

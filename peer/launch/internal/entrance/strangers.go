@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// maxStrangers is how many connections may have shown nothing yet.
+// maxStrangers bounds the connections that have not shown a token yet.
 const maxStrangers = 64
 
-// strangers are the connections that have shown nothing yet, in the order in which they came. Nobody is turned
-// away: when there are too many, another one goes.
+// strangers are the connections that have not shown a token yet, in the order of their arrival. A new
+// connection is never refused: if there are too many, another one is closed.
 type strangers []stranger
 
 type stranger struct {
@@ -18,7 +18,7 @@ type stranger struct {
 	conn net.Conn
 }
 
-// add lets one more in, and closes one that is superfluous then.
+// add adds a connection, and closes a superfluous one if there are too many.
 func (s *strangers) add(c net.Conn) {
 	*s = append(*s, stranger{origin(c.RemoteAddr()), c})
 	if len(*s) > maxStrangers {
@@ -28,8 +28,9 @@ func (s *strangers) add(c net.Conn) {
 	}
 }
 
-// superfluous returns who is to go: of those from where most have come, who has waited longest. So nobody takes the
-// places of others, and who is quick is let in however many are not.
+// superfluous returns the index of the connection to close: the oldest from the origin with the most
+// connections. An origin thus cannot displace others, and a peer that shows its token quickly gets in,
+// however many connections are idle.
 func (s *strangers) superfluous() int {
 	count := make(map[netip.Prefix]int)
 	for _, one := range *s {
@@ -44,12 +45,13 @@ func (s *strangers) superfluous() int {
 	return most
 }
 
-// remove forgets one that is no stranger any more.
+// remove removes a connection that has shown a token or failed.
 func (s *strangers) remove(c net.Conn) {
 	*s = slices.DeleteFunc(*s, func(one stranger) bool { return one.conn == c })
 }
 
-// origin is what counts as the same place: an address of IPv4, or a /56 of IPv6, which is one customer's.
+// origin returns the prefix that counts as one origin: an IPv4 address, or an IPv6 /56, which is usually
+// one customer's.
 func origin(a net.Addr) netip.Prefix {
 	ip := a.(*net.TCPAddr).AddrPort().Addr().Unmap()
 	bits := 32

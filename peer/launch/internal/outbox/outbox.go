@@ -5,38 +5,37 @@ import (
 )
 
 const (
-	// MaxRecord is the length in bytes of the pieces of a longer line. The
-	// submitter goes by it too.
+	// MaxRecord is the length in bytes of the pieces of a longer line. The submitter relies on it too.
 	MaxRecord = jobpb.MaxRecord
 
-	// Limit is how many bytes a Box holds before it is Full.
+	// Limit is the number of bytes at which a Box is Full.
 	Limit = 1 << 20
 
-	// overhead is counted for each segment beside its bytes, so that short ones
-	// fill a Box too: their header and the allocator's smallest block.
+	// overhead is added to the bytes of each segment, so that short segments fill a Box too. It covers
+	// their header and the allocator's smallest block.
 	overhead = 40
 
-	// maxSegment bounds a segment in bytes, but for one that comes in one piece.
+	// maxSegment bounds a segment in bytes, unless its records arrive together.
 	maxSegment = 64 << 10
 )
 
-// A Box holds one output stream of one process. The zero Box is empty. It is
-// pure: no goroutine, no pipe, no clock.
+// A Box holds one output stream of one process. The zero Box is empty. It is pure: no goroutine, no pipe,
+// no clock.
 type Box struct {
-	tail     []byte // line that is not yet complete
+	tail     []byte // incomplete line
 	segments []segment
-	sent     int    // segments that have been handed out since Rewind
-	at       uint64 // number of the first record behind these
-	first    uint64 // number of the first record that is held, or of the next one to come
-	next     uint64 // number of the next record to come
-	size     int    // of the segments, with their overhead
-	acked    uint64 // may be ahead of next: another replica was faster
+	sent     int    // number of segments handed out since Rewind
+	at       uint64 // number of the first record after these
+	first    uint64 // number of the first record held, or of the next one to arrive
+	next     uint64 // number of the next record to arrive
+	size     int    // bytes of the segments, with overhead
+	acked    uint64 // may exceed next: another replica was faster
 	closed   bool
 	ended    bool // the end has been handed out since Rewind
 }
 
-// A segment is a run of records that the user may not have got yet. Nothing is
-// added to one that has been handed out.
+// A segment is a run of records that the user may not have received yet. Segments that have been handed out
+// do not grow.
 type segment struct {
 	data    []byte
 	records uint64
@@ -45,12 +44,11 @@ type segment struct {
 // A Batch is a run of consecutive records on their way to the submitter.
 type Batch struct {
 	First uint64 // number of its first record
-	Data  []byte // records, one after the other
+	Data  []byte // consecutive records
 	End   bool   // nothing follows
 }
 
-// Append takes the next bytes of the stream. It takes them even when the Box is
-// full; the owner is to ask first.
+// Append adds the next bytes of the stream. It does so even if the Box is full; the owner must check Full.
 func (b *Box) Append(p []byte) {
 	if len(b.tail) > 0 {
 		p = p[b.finish(p):]
@@ -60,7 +58,7 @@ func (b *Box) Append(p []byte) {
 	b.tail = append(b.tail, p[size:]...)
 }
 
-// finish adds the first bytes of p to the tail, up to the end of its record, and returns how many.
+// finish adds the first bytes of p to the tail, up to the end of its record, and returns their number.
 func (b *Box) finish(p []byte) int {
 	n := jobpb.RecordLen(p[:min(len(p), MaxRecord-len(b.tail))])
 	b.tail = append(b.tail, p[:n]...)
@@ -71,7 +69,7 @@ func (b *Box) finish(p []byte) int {
 	return n
 }
 
-// add holds a copy of some records, but for those that the user has already.
+// add stores a copy of the records, except those that the user has received already.
 func (b *Box) add(data []byte, records uint64) {
 	had := min(records, b.acked-min(b.acked, b.next))
 	data = data[jobpb.RecordsLen(data, had):]
@@ -95,9 +93,8 @@ func (b *Box) add(data []byte, records uint64) {
 	b.size += len(data)
 }
 
-// Close says that the stream has ended. An unfinished last line becomes a
-// record only if whole is set: a process that was killed may have been in the
-// middle of it.
+// Close marks the end of the stream. An unfinished last line becomes a record only if whole is set: a
+// process that was killed may have stopped in the middle of it.
 func (b *Box) Close(whole bool) {
 	if b.closed {
 		return
@@ -108,8 +105,8 @@ func (b *Box) Close(whole bool) {
 	b.tail, b.closed = nil, true
 }
 
-// Next returns records that were not handed out yet, and marks them as handed out.
-// ok is false when there is nothing to send.
+// Next returns records that were not handed out yet, and marks them as handed out. ok is false if there is
+// nothing to send.
 func (b *Box) Next() (batch Batch, ok bool) {
 	if b.ended {
 		return Batch{}, false
@@ -126,12 +123,12 @@ func (b *Box) Next() (batch Batch, ok bool) {
 	return batch, batch.End || len(batch.Data) > 0
 }
 
-// Rewind makes Next begin again at the first record that was not acknowledged:
-// the process has come to speak for its rank.
+// Rewind makes Next start again at the first record that was not acknowledged, because the process has
+// become its rank's master.
 func (b *Box) Rewind() { b.sent, b.at, b.ended = 0, b.first, false }
 
-// Acknowledge says that the user has got the first count records of the rank,
-// from whichever replica. They are dropped, also those still to come.
+// Acknowledge records that the user has received the first count records of the rank, from any replica. The
+// Box drops them, including those yet to arrive.
 func (b *Box) Acknowledge(count uint64) {
 	b.acked = max(b.acked, count)
 	for len(b.segments) > 0 && b.first < b.acked {
@@ -150,7 +147,7 @@ func (b *Box) Acknowledge(count uint64) {
 	b.at = max(b.at, b.first)
 }
 
-// drop forgets the first segment.
+// drop removes the first segment.
 func (b *Box) drop() {
 	b.segments[0] = segment{}
 	b.segments = b.segments[1:]
@@ -161,12 +158,11 @@ func (b *Box) drop() {
 // Unfinished reports whether the stream ends within a line.
 func (b *Box) Unfinished() bool { return len(b.tail) > 0 }
 
-// Shown returns how many records there have been, and whether the user has got them
-// all.
+// Shown returns the number of records so far, and whether the user has received them all.
 func (b *Box) Shown() (count uint64, all bool) { return b.next, b.next <= b.acked }
 
-// Skip says that the process goes on behind the first count records of its rank, which
-// the user has got. It reports whether that can be: it has not printed more.
+// Skip declares that the process continues after the first count records of its rank, which the user has
+// received. It returns false if the process has already written more than that, or part of a line.
 func (b *Box) Skip(count uint64) bool {
 	if b.next > count || len(b.tail) > 0 {
 		return false

@@ -1,26 +1,26 @@
-// Package sandbox builds the walls around one program: it is called in the process
-// that is about to become the program, last before execve.
+// Package sandbox restricts one program. It is called last before execve, in the process that is about to
+// become the program.
 //
-//	wall         made of                              and behind it
+//	protects     by                                   and as a second layer
 //	file system  mount namespace, a root of its own   Landlock
 //	network      seccomp: no socket is made,          network namespace, without devices; Landlock
 //	             bound or connected
 //	processes    PID namespace                        Landlock (signals), seccomp (ptrace, other processes' memory)
 //
-// A Plan says what the program may do; Enter builds what its Means name. The program sees:
+// A Plan states what the program may do; Enter applies the mechanisms in its Means. The program sees:
 //
-//	its working folder  where it is on the machine, the only one that it can write to; /tmp leads there
+//	its working folder  at its path on the machine, the only one that it can write to; /tmp leads there
 //	its executable      likewise, read-only
 //	/usr /bin /lib ...  the machine's programs and libraries, read-only
-//	/etc                what those read, and a user of its own in passwd and group
+//	/etc                files that those read, with a separate user in passwd and group
 //	/dev                null, zero, full, random, urandom
-//	/proc               its own processes, read-only; not what the machine was booted with
+//	/proc               its own processes, read-only; not the machine's boot parameters
 //
-// It has what descriptors it was born with: connected ones go on working, as no wall
-// asks where they lead. It is an ordinary user without capabilities, and can get none.
-// The supervisor makes the user and PID namespaces (Outer), of which it is the first
-// process; the stage that becomes the program makes the others (Inner).
+// The program keeps the descriptors that it inherits. Connected sockets among them continue to work, since
+// no mechanism checks where they lead. The program runs as an ordinary user without capabilities, and
+// cannot gain any. The supervisor creates the user and PID namespaces (Outer), and is their first process.
+// The stage that becomes the program creates the other namespaces (Inner).
 //
-// Not every system lets a peer build all of that. Probe of package supervisor tries it, and
-// a Report says which walls stand, and why others do not.
+// Not every system provides all mechanisms to a peer. Probe of package supervisor tries them. A Report
+// lists those that work, and the reasons why others do not.
 package sandbox

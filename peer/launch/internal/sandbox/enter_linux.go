@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Enter puts the walls that p names around this thread, which is to become the program. It
-// is locked to its goroutine, and has the namespaces that Outer and Inner make if they are
-// among the means.
+// Enter applies the mechanisms in p.Means to this thread, which is to become the program. The goroutine
+// must be locked to its thread. If the means include namespaces, the thread must be in those that Outer and
+// Inner create.
 func Enter(p Plan) error {
 	if p.Means.Namespaces {
 		if err := enterRoot(p); err != nil {
@@ -34,8 +34,8 @@ func Enter(p Plan) error {
 	return nil
 }
 
-// Try is Enter for a process that is to find out which of p's means this machine has, and
-// becomes no program. What it tells of namespaces is that their root could be built.
+// Try is Enter for a process that only finds out which of p's means work on this machine, and becomes no
+// program. It reports namespaces as working if their root could be built.
 func Try(p Plan) (r Report) {
 	r.LandlockVersion = landlockVersion()
 	if !p.Means.Namespaces {

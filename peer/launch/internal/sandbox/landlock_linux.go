@@ -8,7 +8,7 @@ import (
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 )
 
-// landlockVersion is that of the kernel's interface, 0 if it has none.
+// landlockVersion returns the version of the kernel's Landlock interface, 0 if it has none.
 func landlockVersion() int {
 	version, err := ll.LandlockGetABIVersion()
 	if err != nil {
@@ -17,22 +17,21 @@ func landlockVersion() int {
 	return version
 }
 
-// leastLandlock is the first version of which restrictFiles enforces anything: it asks for
-// files to be renamed from folder to folder, which the one before has no word for.
+// leastLandlock is the first version with which restrictFiles has an effect. It needs the right to move
+// files between folders, which version 1 lacks.
 const leastLandlock = 2
 
-// restrictFiles has the kernel check each file that is opened, each TCP connection and
-// each signal, as far as it can. In a root of its own that is a second wall: all that
-// there is may be read.
+// restrictFiles makes the kernel check opened files, TCP connections and signals, as far as its version
+// supports. In a separate root, this is a second layer: everything visible there may be read.
 func restrictFiles(p Plan) error {
-	readable := []string{"/", p.Executable()} // which /proc may lead out to
+	readable := []string{"/", p.Executable()} // to which /proc may lead
 	if !p.Means.Namespaces {
 		readable = slices.Concat(system, p.Readable, []string{p.Program, "/proc/cpuinfo", "/proc/meminfo", "/proc/self"})
 	}
 	rules := []landlock.Rule{landlock.RWFiles(devices...), landlock.RWDirs(p.Scratch).WithRefer()}
 	for _, name := range readable {
 		switch info, err := os.Stat(name); {
-		case err != nil: // it is not there
+		case err != nil: // it does not exist
 		case info.IsDir():
 			rules = append(rules, landlock.RODirs(name))
 		default:

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guest is the user and group that a program has in its namespace. Outside it is the peer's
-// own user, or nobody where that is root.
+// guest is the user and group of a program in its namespace. Outside the namespace it is the peer's own
+// user, or nobody if the peer runs as root.
 const (
 	guest  = 1000
 	nobody = 65534
 )
 
-// Outer adds to attributes of the supervisor what makes it the first process of a user and
-// PID namespace: all that it starts ends with it, and can reach no process outside.
+// Outer changes attributes so that the supervisor becomes the first process of a new user and PID
+// namespace. Its descendants then end with it, and can reach no process outside.
 func Outer(a *syscall.SysProcAttr) {
 	a.Cloneflags |= syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID
 	uid, gid := os.Geteuid(), os.Getegid()
@@ -30,33 +30,33 @@ func Outer(a *syscall.SysProcAttr) {
 	}
 	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: guest, HostID: uid, Size: 1}}
 	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: guest, HostID: gid, Size: 1}}
-	a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP} // to make the other namespaces
+	a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP} // to create the other namespaces
 }
 
-// Inner adds to attributes of the stage the namespaces that are the program's alone.
+// Inner adds to the attributes of the stage the namespaces that only the program uses.
 func Inner(a *syscall.SysProcAttr) {
 	a.Cloneflags |= syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | syscall.CLONE_NEWCGROUP
 }
 
-// CountsProcesses reports whether the kernel counts the processes of each user namespace by themselves, as it does
-// since Linux 5.14.
+// CountsProcesses reports whether the kernel counts processes per user namespace, as it does since Linux
+// 5.14.
 func CountsProcesses() bool {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {
 		return false
 	}
 	var major, minor int
-	fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &major, &minor) // 0 if it says something else
+	fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &major, &minor) // 0 if the format is unknown
 	return major > 5 || major == 5 && minor >= 14
 }
 
-// HandOver gives the program's files to the user who it runs as, if that is another one
-// than the peer. The supervisor calls it, within its namespace, before it forks.
+// HandOver makes the program's files accessible to the user that it runs as, if that is not the peer's
+// user. The supervisor calls it within its namespace before it forks.
 func HandOver(p Plan) error {
 	if !p.Means.Namespaces || os.Geteuid() == guest {
 		return nil
 	}
-	if !p.Tool && !p.own() { // the owner's files stay as they are
+	if !p.Tool && !p.own() { // the owner's files stay unchanged
 		info, err := os.Stat(p.Program)
 		if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o005 != 0o005 {
 			err = os.Chmod(p.Program, info.Mode().Perm()|0o055)
@@ -76,8 +76,8 @@ func HandOver(p Plan) error {
 	})
 }
 
-// handOverOutput lets the program open its own output: /dev/stdout and /dev/stderr. Only a
-// pipe is its own, and not a device of the machine.
+// handOverOutput lets the program open its own output as /dev/stdout and /dev/stderr. It changes only
+// pipes, which belong to the program, and no device of the machine.
 func handOverOutput() error {
 	for _, output := range []int{1, 2} {
 		var s unix.Stat_t
@@ -92,15 +92,15 @@ func handOverOutput() error {
 	return nil
 }
 
-// Guard keeps a supervisor's memory and descriptors from the program.
+// Guard protects a supervisor's memory and descriptors from the program.
 func Guard() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
-// becomeGuest gives up all that this process may do more than an ordinary user, for good.
-// Without namespaces there is no other user: the process stays who it is.
+// becomeGuest permanently drops all privileges beyond those of an ordinary user. Without namespaces there
+// is no other user, and the process keeps its user.
 func becomeGuest(namespaces bool) error {
 	for c := 0; ; c++ {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0)
-		if err == unix.EINVAL || err == unix.EPERM { // there are no more; or it is an ordinary user
+		if err == unix.EINVAL || err == unix.EPERM { // there are no more, or it is an ordinary user
 			break
 		}
 		if err != nil {

@@ -2,19 +2,19 @@ package sandbox
 
 import "strings"
 
-// A Plan says what a program may do, and where it lies. All paths are absolute and of
-// this machine.
+// A Plan states what a program may do, and where its files are. All paths are absolute paths of this
+// machine.
 type Plan struct {
 	Means    Means
 	Program  string   // executable
 	Scratch  string   // working folder
-	Readable []string // further files and folders that it may read, where they are
-	Tool     bool     // the program is the owner's, such as what runs a module
+	Readable []string // further files and folders that it may read, at their paths
+	Tool     bool     // the program belongs to the owner, for instance a module runner
 }
 
-// Executable is the program as it sees itself: where it is on the machine, so that the
-// owner finds it in lists of processes, but for the owner's own, which may lie where nothing
-// can be put.
+// Executable returns the path of the program as the program sees it. It is the path on the machine, so that
+// the owner recognizes it in process lists. Only the owner's own programs use another path, since theirs
+// may lie where nothing can be mounted.
 func (p Plan) Executable() string {
 	if p.Means.Namespaces && (p.Tool || p.own()) {
 		return "/program"
@@ -25,8 +25,8 @@ func (p Plan) Executable() string {
 // own reports whether the program is the peer's own executable.
 func (p Plan) own() bool { return strings.HasPrefix(p.Program, "/proc/") }
 
-// system is what programs need of the machine, as far as it is there: tools,
-// libraries, and what these read. Nothing of it is the owner's own.
+// system lists the parts of the machine that programs need, as far as they exist: tools, libraries, and the
+// files that these read. It contains no data of the owner.
 var system = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store",
 	"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives",
@@ -34,10 +34,10 @@ var system = []string{
 	"/etc/mime.types", "/etc/protocols", "/etc/services", "/etc/python3", "/etc/perl",
 }
 
-// devices are those that hold nothing.
+// devices lists the devices that hold no data.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
-// made are files of which the program gets its own.
+// made maps files to contents that replace those of the machine.
 var made = map[string]string{
 	"/etc/passwd":        "user:x:1000:1000::/:/bin/sh\nnobody:x:65534:65534::/:/usr/sbin/nologin\n",
 	"/etc/group":         "user:x:1000:\nnogroup:x:65534:\n",
@@ -46,11 +46,11 @@ var made = map[string]string{
 	"/etc/hostname":      hostname + "\n",
 }
 
-// links are symbolic links, from name to target.
+// links maps symbolic links to their targets.
 var links = map[string]string{
 	"/dev/fd":    "/proc/self/fd",
 	"/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2",
 }
 
-// hostname is what a program is told that its machine is called: nothing of the owner's.
+// hostname is the host name that programs see; it reveals nothing about the owner.
 const hostname = "p2pmpi"

@@ -1,46 +1,45 @@
 package sandbox
 
-// Means are what walls are made of.
+// Means is a set of sandbox mechanisms.
 type Means struct {
 	Namespaces bool `json:"namespaces"`
 	Landlock   bool `json:"landlock"`
 	Seccomp    bool `json:"seccomp"`
 }
 
-// A Report tells what this machine lets the peer build. The zero Report is of one
-// that lets it build nothing.
+// A Report states which mechanisms work on this machine. The zero Report states that none does.
 type Report struct {
 	Means
-	LandlockVersion int `json:"landlockVersion"` // of the kernel's interface, 0 is none
+	LandlockVersion int `json:"landlockVersion"` // version of the kernel's interface; 0: none
 
-	NoNamespaces string `json:"noNamespaces,omitempty"` // why there are none
+	NoNamespaces string `json:"noNamespaces,omitempty"` // why namespaces do not work
 	NoLandlock   string `json:"noLandlock,omitempty"`
 	NoSeccomp    string `json:"noSeccomp,omitempty"`
 }
 
-// A Wall keeps a program from something.
+// A Wall is a kind of protection against a program.
 type Wall string
 
-// The walls, each with what a program could do if it was missing.
+// The walls, each with what a program could do without it.
 const (
 	FileSystem Wall = "file system" // read the owner's files, write outside its scratch folder
 	Network    Wall = "network"     // open sockets
 	Processes  Wall = "processes"   // signal the owner's processes
 )
 
-// A Lack is a wall that does not stand.
+// A Lack is a missing wall.
 type Lack struct {
 	Wall Wall   `json:"wall"`
 	Why  string `json:"why"`
 }
 
-// Lacks returns the walls that do not stand, in the order of their constants; none is what a
-// careful owner wants of a machine that runs strangers' native programs.
+// Lacks returns the missing walls, in the order of their constants. A careful owner runs strangers' native
+// programs only on a machine that lacks none.
 //
-// Landlock is none by itself. Without namespaces the program is the peer's own user, whose
-// files Landlock lets it chmod and whose processes it lets it slow down. A network namespace
-// is none either: sockets that the peer hands over belong to the machine's, and seccomp
-// keeps them from being connected anew.
+// Landlock alone is not sufficient. Without namespaces, the program runs as the peer's own user. Landlock
+// then allows it to chmod that user's files and to slow down that user's processes. A network namespace is
+// not sufficient either: sockets that the peer hands over belong to the machine's namespace, and only
+// seccomp prevents the program from reconnecting them.
 func (r Report) Lacks() (lacks []Lack) {
 	if !r.Namespaces {
 		lacks = append(lacks, Lack{FileSystem, r.NoNamespaces})

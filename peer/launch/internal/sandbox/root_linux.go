@@ -11,25 +11,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A root is a file system that is being put together: a small one in memory, into which
-// parts of the machine's are bound.
+// A root is a file system under construction: a small one in memory, into which parts of the machine's are
+// bind-mounted.
 type root struct{ at string }
 
-// attributes of what is bound: nothing there gives rights or is a device, and only the
-// scratch folder is written to.
+// Attributes of bind mounts: none allows set-user-ID programs or devices, and only the scratch folder is
+// writable.
 const (
 	harmless = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 	readOnly = harmless | unix.MOUNT_ATTR_RDONLY
 )
 
-// enterRoot makes this process, which has a mount namespace of its own, see p and nothing else.
+// enterRoot makes this process, which has its own mount namespace, see only the files of p.
 func enterRoot(p Plan) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("separate mounts: %w", err)
 	}
-	// What is made here is the guest's to read, whatever the owner's own files are.
+	// Files created here must be readable by the guest, whatever the peer's umask.
 	defer unix.Umask(unix.Umask(0))
-	// Both may lie below what the new root hides.
+	// Both may lie below a folder that the new root hides.
 	scratch, err := take(p.Scratch)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func enterRoot(p Plan) error {
 	return unix.Sethostname([]byte(hostname))
 }
 
-// furnish puts in what every program gets.
+// furnish adds the files that every program gets.
 func (r root) furnish() error {
 	for _, p := range system {
 		if err := r.show(p); err != nil {
@@ -97,7 +97,7 @@ func (r root) furnish() error {
 	return r.mountProc()
 }
 
-// show binds what is called so on the machine, if anything is; a symbolic link is made anew.
+// show bind-mounts the file or folder of that name, if it exists. It copies a symbolic link.
 func (r root) show(name string) error {
 	target, err := os.Readlink(name)
 	if err == nil {
@@ -113,7 +113,7 @@ func (r root) show(name string) error {
 	return err
 }
 
-// bind shows what is at from, with all that is mounted below it, as to.
+// bind bind-mounts from, with all mounts below it, at to.
 func (r root) bind(from, to string, attributes uint64) error {
 	info, err := os.Stat(from)
 	if err != nil {
@@ -127,8 +127,8 @@ func (r root) bind(from, to string, attributes uint64) error {
 	return r.put(tree, to, info.IsDir(), attributes)
 }
 
-// take copies the mount of what is called so, with all that is mounted below it. What
-// /proc leads to is not of this process's mounts, but has a name there.
+// take clones the mount of the given file, with all mounts below it. A link in /proc may lead out of this
+// process's mounts, so take uses the path that it names.
 func take(name string) (tree int, err error) {
 	if target, err := os.Readlink(name); err == nil && strings.HasPrefix(name, "/proc/") {
 		name = target
@@ -140,7 +140,7 @@ func take(name string) (tree int, err error) {
 	return tree, nil
 }
 
-// put shows what has been taken as to.
+// put mounts a cloned mount at to.
 func (r root) put(tree int, to string, folder bool, attributes uint64) (err error) {
 	at := r.at + to
 	if folder {
@@ -160,8 +160,8 @@ func (r root) put(tree int, to string, folder bool, attributes uint64) (err erro
 	return nil
 }
 
-// lead has the way to the peer's own executable lead through /proc: the peer has been
-// upgraded, and the file that it runs from has no name any more.
+// lead makes the path of the peer's own executable a link through /proc. The peer was upgraded, so the file
+// that it runs from was deleted.
 func (r root) lead(p Plan) error {
 	if _, err := os.Lstat(r.at + p.Program); err != nil {
 		return fmt.Errorf("the file of p2pboot was replaced, and this system has no other way to it: p2pboot has to be started anew: %w", err)
@@ -169,8 +169,8 @@ func (r root) lead(p Plan) error {
 	return os.Symlink(p.Program, r.at+p.Executable())
 }
 
-// mountProc shows the processes of the namespace. Where the machine's own is partly covered,
-// as in a container, the kernel allows none: then there is none.
+// mountProc mounts /proc for the namespace's processes. If the machine's own /proc is partly covered, as in
+// a container, the kernel refuses that, and the program has no /proc.
 func (r root) mountProc() error {
 	to := r.at + "/proc"
 	if err := os.Mkdir(to, 0o555); err != nil {
@@ -185,7 +185,7 @@ func (r root) mountProc() error {
 	return r.hideBoot()
 }
 
-// hideBoot hides what the machine was booted with: it can name disks and hold secrets.
+// hideBoot hides the boot parameters, which can name disks and contain secrets.
 func (r root) hideBoot() error {
 	for _, name := range []string{"/proc/cmdline", "/proc/bootconfig"} {
 		err := unix.Mount(r.at+"/dev/null", r.at+name, "", unix.MS_BIND, "")
@@ -196,8 +196,8 @@ func (r root) hideBoot() error {
 	return nil
 }
 
-// link makes symbolic links. Temporary files go to the scratch folder, unless that, or what
-// the owner shows, is there itself. It comes last: links must not lead who puts things in.
+// link creates the symbolic links. /tmp leads to the scratch folder, unless that folder or a readable one
+// is there itself. link is called last, so that no link redirects an earlier mount.
 func (r root) link(scratch string) error {
 	for name, target := range links {
 		if err := os.Symlink(target, r.at+name); err != nil {
@@ -210,7 +210,7 @@ func (r root) link(scratch string) error {
 	return nil
 }
 
-// enter makes r the root of this process, and takes the machine's own away.
+// enter makes r the root of this process, and detaches the machine's root.
 func (r root) enter(scratch string) error {
 	if err := unix.Chdir(r.at); err != nil {
 		return err

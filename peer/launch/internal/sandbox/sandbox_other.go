@@ -4,7 +4,7 @@ package sandbox
 
 import "syscall"
 
-// why there are no walls.
+// why is the reason why no mechanism works.
 const why = "this system is not Linux"
 
 // Outer does nothing: only Linux has namespaces.
@@ -13,14 +13,14 @@ func Outer(*syscall.SysProcAttr) {}
 // Inner does nothing: only Linux has namespaces.
 func Inner(*syscall.SysProcAttr) {}
 
-// HandOver does nothing: the program is the peer's own user.
+// HandOver does nothing: the program runs as the peer's own user.
 func HandOver(Plan) error { return nil }
 
-// Guard does nothing: nobody is to be guarded against who is not within walls.
+// Guard does nothing: without a sandbox, the supervisor cannot be protected from the program.
 func Guard() error { return nil }
 
-// Enter does nothing: there is nothing to build walls of.
+// Enter does nothing: there are no mechanisms.
 func Enter(Plan) error { return nil }
 
-// Try finds nothing.
+// Try reports that no mechanism works.
 func Try(Plan) Report { return Report{NoNamespaces: why, NoLandlock: why, NoSeccomp: why} }

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allowed are the system calls of ordinary programs: files, memory, threads, children,
-// signals, time, and descriptors that they have. What is on no list fails with EPERM:
-// among others whatever makes, binds or connects a socket, mounts, traces, reads other
-// processes' memory, makes namespaces, loads code into the kernel, or sets the clock.
+// allowed lists the system calls of ordinary programs: files, memory, threads, children, signals, time, and
+// existing descriptors. All other calls fail with EPERM. Among them are calls that create, bind or connect
+// sockets, mount, trace, read other processes' memory, create namespaces, load code into the kernel, or set
+// the clock.
 const allowed = `
 read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek _llseek
 open openat openat2 creat close dup dup2 dup3 pipe pipe2
@@ -50,53 +50,53 @@ time gettimeofday clock_gettime clock_getres clock_nanosleep clock_gettime64 clo
 getitimer setitimer timer_create timer_settime timer_gettime timer_getoverrun timer_delete timer_settime64 timer_gettime64
 landlock_create_ruleset landlock_add_rule landlock_restrict_self riscv_flush_icache riscv_hwprobe`
 
-// An argument has one of these values, or, if there are none, none of some bits of its lower half
-// and the one that it needs.
+// An argument restricts one argument of a system call. It must have one of the values. If there are none,
+// its lower half must have none of the bits in no, and the bit in has.
 type argument struct {
 	index  uint32
 	values []uint64
 	no     uint64
-	has    uint64 // one bit; 0: none is needed
+	has    uint64 // one bit; 0: not required
 }
 
-// namespaces are the flags of clone(2) that make them.
+// namespaces are the flags of clone(2) that create namespaces.
 const namespaces = syscall.CLONE_NEWNS | syscall.CLONE_NEWCGROUP | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC |
 	syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET
 
-// guarded are the calls that are allowed with some arguments only. The kernel looks at the
-// lower half of most: who compares the whole for equality can not be deceived by the other.
+// guarded lists the calls that are allowed only with some arguments. The kernel uses the lower half of most
+// arguments. Comparing the whole argument is stricter, so the upper half cannot deceive the filter.
 var guarded = map[string][]argument{
 	"clone":       {{index: 0, no: namespaces | syscall.CLONE_THREAD}},
 	"close_range": {{index: 2, no: unix.CLOSE_RANGE_UNSHARE}},
 	"socketpair":  {{index: 0, values: []uint64{unix.AF_UNIX}}, {index: 1, values: pairs}},
 	"fcntl":       {{index: 1, values: fileCommands}},
 	"fcntl64":     {{index: 1, values: fileCommands}},
-	// To reserve space is refused, to give it back is not.
+	// Reserving space is refused, releasing it is allowed.
 	"fallocate": {{index: 1, values: []uint64{unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE}}},
-	// Its own limits: a limit of no processor time kills a process.
+	// Only its own limits: a processor time limit of zero kills the process that has it.
 	"prlimit64":   {{index: 0, values: []uint64{0}}, {index: 1, values: resources}},
 	"setrlimit":   {{index: 0, values: resources}},
 	"personality": {{index: 0, values: []uint64{0, 0xffffffff}}},
-	// Huge pages that the machine has set aside are the owner's, and count as nobody's memory.
+	// Huge pages that the machine has set aside belong to the owner, and count in no process's memory.
 	"mmap":         {{index: 3, no: unix.MAP_HUGETLB}},
 	"mmap2":        {{index: 3, no: unix.MAP_HUGETLB}},
 	"memfd_create": {{index: 1, no: unix.MFD_HUGETLB}},
-	// Behind others at the disk, and never before them.
+	// At the disk, a program may only yield to other processes.
 	"ioprio_set": {{index: 2, values: []uint64{lastOfAll, idleAtDisk}}},
-	// A send that opens a connection would be a connect. There is none that sends descriptors:
-	// nobody finds the files that are under way.
+	// A send that opens a connection would be a connect. sendmsg, which can send descriptors, is not
+	// allowed: the guard could not find files in transit.
 	"sendto": {{index: 3, no: unix.MSG_FASTOPEN}},
-	// All calls of sockets in one, with their arguments out of reach: Go makes them so on 386. Those
-	// that neither make, bind, connect nor address a socket.
+	// socketcall combines all socket calls, with their arguments out of the filter's reach; Go uses it on
+	// 386. The listed operations do not create, bind, connect or address a socket.
 	"socketcall": {{index: 0, values: []uint64{getsockname, getpeername, send, recv, recvfrom, shutdown, getsockopt, recvmsg}}},
-	// Not those of network interfaces, and not what speaks to a terminal's driver.
+	// Excludes those of network interfaces and of terminal drivers.
 	"ioctl": {{index: 1, values: []uint64{
 		unix.TCGETS, unix.TIOCGWINSZ, unix.TIOCGPGRP, unix.TIOCINQ, fionbio, fioclex, fionclex, unix.FICLONE,
 	}}},
 }
 
-// fileCommands are those of fcntl(2) that a program needs. Locks and leases are not among them: they work on
-// every file that can be read, and would keep the owner's programs waiting.
+// fileCommands are the commands of fcntl(2) that a program needs. Locks and leases are excluded: they work
+// on every readable file, and could block the owner's programs.
 var fileCommands = []uint64{
 	unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL,
 	unix.F_GETOWN, unix.F_SETOWN, unix.F_GETOWN_EX, unix.F_SETOWN_EX, unix.F_GETSIG, unix.F_SETSIG,
@@ -104,23 +104,23 @@ var fileCommands = []uint64{
 	unix.F_GET_RW_HINT, unix.F_SET_RW_HINT, unix.F_GET_FILE_RW_HINT, unix.F_SET_FILE_RW_HINT, unix.F_DUPFD_QUERY,
 }
 
-// lockCommands are the commands of fcntl(2) that lock files, by their numbers on all processors but MIPS, PA-RISC
-// and SPARC. The numbers 12 to 14 are those of fcntl64.
+// lockCommands are the commands of fcntl(2) that lock files, by their numbers on all processors but MIPS,
+// PA-RISC and SPARC. The numbers 12 to 14 are those of fcntl64.
 var lockCommands = []uint64{5, 6, 7, 12, 13, 14, unix.F_OFD_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW}
 
-// resources are those of setrlimit(2) but RLIMIT_CORE: see filter.
+// resources are those of setrlimit(2) except RLIMIT_CORE, see filter.
 var resources = []uint64{
 	unix.RLIMIT_CPU, unix.RLIMIT_FSIZE, unix.RLIMIT_DATA, unix.RLIMIT_STACK, unix.RLIMIT_RSS, unix.RLIMIT_NPROC,
 	unix.RLIMIT_NOFILE, unix.RLIMIT_MEMLOCK, unix.RLIMIT_AS, unix.RLIMIT_LOCKS, unix.RLIMIT_SIGPENDING,
 	unix.RLIMIT_MSGQUEUE, unix.RLIMIT_NICE, unix.RLIMIT_RTPRIO, unix.RLIMIT_RTTIME,
 }
 
-// thread is what clone(2) of a thread must say: one that had open files or a working folder of its
-// own would hide files from who measures what its process has.
+// thread is the restriction on clone(2) for threads. A thread with its own descriptor table or working
+// folder could hide files from the guard, which measures per process.
 var thread = []argument{{index: 0, no: namespaces}, {index: 0, has: syscall.CLONE_FILES}, {index: 0, has: syscall.CLONE_FS}}
 
-// pairs are the types of socketpair(2). Datagrams are not among them: who has a socket of
-// those can send to any address.
+// pairs are the allowed types of socketpair(2). Datagram sockets are excluded: they can send to any
+// address.
 var pairs = []uint64{
 	unix.SOCK_STREAM, unix.SOCK_STREAM | unix.SOCK_CLOEXEC,
 	unix.SOCK_STREAM | unix.SOCK_NONBLOCK, unix.SOCK_STREAM | unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC,
@@ -128,7 +128,7 @@ var pairs = []uint64{
 	unix.SOCK_SEQPACKET | unix.SOCK_NONBLOCK, unix.SOCK_SEQPACKET | unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC,
 }
 
-// Of socketcall(2).
+// Operations of socketcall(2).
 const (
 	getsockname = 6
 	getpeername = 7
@@ -140,21 +140,21 @@ const (
 	recvmsg     = 17
 )
 
-// Of ioprio_set(2): the last level of those that take turns, and who waits for all others.
+// Priorities of ioprio_set(2): the lowest best-effort level, and the idle class.
 const (
 	lastOfAll  = 2<<13 | 7
 	idleAtDisk = 3 << 13
 )
 
-// Of ioctl(2), on all but historic processors.
+// Requests of ioctl(2), on all but historic processors.
 const (
 	fionbio  = 0x5421
 	fionclex = 0x5450
 	fioclex  = 0x5451
 )
 
-// options of sockets that a program may set, by level. The rate at which it may send is
-// not among them: that is the owner's.
+// options are the socket options that a program may set, by level. The send rate is excluded, since the
+// owner limits it.
 var options = map[uint64][]uint64{
 	unix.SOL_SOCKET: {
 		unix.SO_KEEPALIVE, unix.SO_LINGER, unix.SO_RCVBUF, unix.SO_SNDBUF, unix.SO_RCVTIMEO, unix.SO_SNDTIMEO,
@@ -166,7 +166,7 @@ var options = map[uint64][]uint64{
 	},
 }
 
-// filterCalls has the kernel refuse all other system calls, from this thread on.
+// filterCalls makes the kernel refuse all other system calls of this thread from now on.
 func filterCalls() error {
 	table, err := arch.GetInfo("")
 	if err != nil {
@@ -191,8 +191,7 @@ func filterCalls() error {
 	return nil
 }
 
-// Offsets in struct seccomp_data; the lower half of an argument comes first on the
-// processors whose calls are known.
+// Offsets in struct seccomp_data. On the supported processors, the lower half of an argument comes first.
 const (
 	callAt      = 0
 	processorAt = 4
@@ -205,11 +204,11 @@ var (
 	refuse = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
 	absent = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)}
 	unable = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)}
-	ignore = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO} // it does nothing, and says that it has
+	ignore = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO} // returns success without effect
 )
 
-// filter is the program that judges calls, of those that there are, with their numbers. Each rule
-// of it loads what it looks at itself: nothing is left by the one before.
+// filter returns the BPF program that decides about calls. calls maps the names of existing calls to their
+// numbers. Each rule loads its own operands and relies on no earlier rule.
 func filter(processor uint32, calls map[string]int) []bpf.Instruction {
 	out := []bpf.Instruction{load(processorAt), bpf.JumpIf{Cond: bpf.JumpEqual, Val: processor, SkipTrue: 1}, refuse}
 	add := func(name string, arguments []argument, verdict bpf.Instruction) {
@@ -220,7 +219,7 @@ func filter(processor uint32, calls map[string]int) []bpf.Instruction {
 	for name := range strings.FieldsSeq(allowed) {
 		add(name, nil, allow)
 	}
-	_, two := calls["mmap2"] // then the other one has its arguments out of reach
+	_, two := calls["mmap2"] // if it exists, the arguments of mmap are out of reach
 	for name, arguments := range guarded {
 		if two && name == "mmap" {
 			continue
@@ -235,15 +234,16 @@ func filter(processor uint32, calls map[string]int) []bpf.Instruction {
 		}
 	}
 	add("clone", thread, allow)
-	add("clone3", nil, absent) // its flags are out of reach; who gets this answer uses clone
-	// A scheduler may have sessions compete, whatever the niceness of who is in them (sched_autogroup).
-	// Who makes one wants to outlive a terminal, which there is not.
+	add("clone3", nil, absent) // its flags are out of reach; programs fall back to clone
+	// The kernel may schedule by session, whatever the niceness of its processes (sched_autogroup).
+	// Programs call setsid to survive their terminal, and there is none.
 	add("setsid", nil, ignore)
-	// Attributes of files take room on disk that some file systems count nowhere. Who copies
-	// files does without on one that has none.
+	// Extended attributes take disk space that some file systems count nowhere. Programs that copy files
+	// tolerate a file system without them.
 	//
-	// fallocate reserves gigabytes in a millisecond: beyond the limit of file size (FALLOC_FL_KEEP_SIZE), or
-	// within it in many files, faster than the guard can measure. posix_fallocate(3) writes zeros instead.
+	// fallocate reserves gigabytes in a millisecond, faster than the guard can measure: beyond the file
+	// size limit (FALLOC_FL_KEEP_SIZE), or within it in many files. posix_fallocate(3) writes zeros
+	// instead.
 	for _, name := range []string{"setxattr", "lsetxattr", "fsetxattr", "fallocate", "flock"} {
 		add(name, nil, unable)
 	}
@@ -252,15 +252,16 @@ func filter(processor uint32, calls map[string]int) []bpf.Instruction {
 			add(name, []argument{{index: 1, values: []uint64{command}}}, unable)
 		}
 	}
-	// The limit of core files is 1 byte, which keeps the kernel from starting the owner's core handler. A program that
-	// lowers it to 0 would have that started again, so it may only read it.
+	// The core file limit is 1 byte, which keeps the kernel from starting the owner's core handler. A
+	// program that lowers it to 0 would enable the handler again, so it may only read the limit.
 	add("prlimit64", []argument{{index: 0, values: []uint64{0}}, {index: 1, values: []uint64{unix.RLIMIT_CORE}}, {index: 2, values: []uint64{0}}}, allow)
 	return append(out, refuse)
 }
 
 func load(offset uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: offset, Size: word} }
 
-// rule gives the verdict of a call whose arguments are all as they must be: each has one value at most.
+// rule returns the instructions that give verdict for a call if all arguments are as required. Each
+// argument has at most one value.
 func rule(number uint32, arguments []argument, verdict bpf.Instruction) []bpf.Instruction {
 	out := []bpf.Instruction{load(callAt), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number}}
 	for _, a := range arguments {
@@ -277,7 +278,7 @@ func rule(number uint32, arguments []argument, verdict bpf.Instruction) []bpf.In
 	}
 	out = append(out, verdict)
 	for i, instruction := range out {
-		if jump, ok := instruction.(bpf.JumpIf); ok { // to what comes after this rule
+		if jump, ok := instruction.(bpf.JumpIf); ok { // jumps behind this rule
 			jump.SkipTrue = uint8(len(out) - 1 - i)
 			out[i] = jump
 		}
@@ -285,7 +286,7 @@ func rule(number uint32, arguments []argument, verdict bpf.Instruction) []bpf.In
 	return out
 }
 
-// combinations are the arguments with one of their values each.
+// combinations returns all combinations of the arguments with one of their values each.
 func combinations(arguments []argument) [][]argument {
 	sets := [][]argument{nil}
 	for _, a := range arguments {

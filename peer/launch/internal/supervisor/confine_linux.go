@@ -34,8 +34,9 @@ func confine(p sandbox.Plan, l Limits) error {
 	return sandbox.Enter(p)
 }
 
-// allowances are limits that the owner cannot configure. A limit that counts all processes of a user would
-// also affect the owner's own programs if the peer runs as an ordinary user.
+// allowances are fixed limits, independent of the owner's configuration. The resources marked "per user"
+// are counted over all processes of a user. Without a limit, a program could use up the owner's share if
+// the peer runs as an ordinary user.
 var allowances = []struct {
 	name     string
 	resource int
