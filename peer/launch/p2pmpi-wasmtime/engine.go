@@ -21,10 +21,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
 )
 
-// wasmtime is the engine.
+// wasmtime implements wasm.Engine.
 type wasmtime struct{}
 
-// configuration is the number of what module.c makes of the library: see wasm.EngineName.
+// configuration is the version of the library's configuration in module.c, see wasm.EngineName.
 const configuration = 1
 
 // Name implements wasm.Engine.
@@ -32,11 +32,11 @@ func (wasmtime) Name() string {
 	return wasm.EngineName("wasmtime", "github.com/bytecodealliance/wasmtime-go/v39", configuration)
 }
 
-// codeFile is what a module was compiled to, in its folder.
+// codeFile is the name of a module's compiled code in its folder.
 const codeFile = "code"
 
-// Load implements wasm.Engine. The library knows what it has compiled itself, in this version and
-// for this processor, and takes nothing else.
+// Load implements wasm.Engine. The library accepts only code that it has compiled itself, in this version
+// and for this processor.
 func (wasmtime) Load(_ context.Context, binary []byte, folder string, pages uint32) (wasm.Module, error) {
 	C.module_memory.most = C.size_t(pages) * pageSize
 	path := filepath.Join(folder, codeFile)
@@ -53,7 +53,7 @@ func (wasmtime) Load(_ context.Context, binary []byte, folder string, pages uint
 	return module{}, err
 }
 
-// pageSize is that of WebAssembly, in bytes.
+// pageSize is the page size of WebAssembly, in bytes.
 const pageSize = 64 << 10
 
 func load(code []byte) error {
@@ -66,14 +66,14 @@ func compile(binary []byte) ([]byte, error) {
 	if err := failed(C.module_compile((*C.uint8_t)(unsafe.SliceData(binary)), C.size_t(len(binary)), &code, &size)); err != nil {
 		return nil, err
 	}
-	return unsafe.Slice((*byte)(code), size), nil // until the process ends, which is soon
+	return unsafe.Slice((*byte)(code), size), nil // valid until the process ends, which is soon
 }
 
-// maxReason bounds what is said of a failure, in bytes: a module's names are as long as it
-// likes, and so is the list of the functions that it was in, which comes before the cause.
+// maxReason bounds the text about a failure, in bytes. A module's names may have any length, and so may the
+// stack trace, which precedes the cause.
 const maxReason = 2 << 10
 
-// failed returns the error that a text of the library says, if there is one.
+// failed converts an error text of the library to an error; nil means no error.
 func failed(text *C.char) error {
 	if text == nil {
 		return nil
@@ -89,7 +89,7 @@ func failed(text *C.char) error {
 	return errors.New(where)
 }
 
-// A module is that which was loaded, of which there is one.
+// A module is the loaded module. There is only one.
 type module struct{}
 
 // Run implements wasm.Module.
@@ -103,7 +103,7 @@ func (module) Run(ctx context.Context, h *wasm.Host) error {
 			return err
 		}
 	}
-	runtime.LockOSThread() // on which the library has what belongs to the module
+	runtime.LockOSThread() // the library keeps the module's state in thread-local storage
 	defer runtime.UnlockOSThread()
 	C.module_instantiate()
 	if err := finish(functions); err != nil {
@@ -127,8 +127,8 @@ func define(i int, f wasm.Import) error {
 	return failed(C.module_define(C.int(i), texts[0], texts[1], texts[2], C.bool(f.Returns), C.bool(f.Waits)))
 }
 
-// call makes a call of the module. Who waits long does so without the thread: otherwise to wake him
-// would take two threads.
+// call performs a call of the module. A call that may wait long unlocks the thread first: with a locked
+// thread, each wake-up would need two threads.
 func call(f wasm.Import, stack []uint64) error {
 	if f.Waits {
 		runtime.UnlockOSThread()
@@ -137,8 +137,8 @@ func call(f wasm.Import, stack []uint64) error {
 	return f.Call(stack)
 }
 
-// finish has the module go on to its end, and makes its calls. Once a call has ended it, it is
-// left where it is: the process ends.
+// finish runs the module to its end, and performs its calls. If a call ends the module, its stack is
+// abandoned, since the process ends.
 func finish(functions []wasm.Import) error {
 	stack := unsafe.Slice((*uint64)(&C.module_stack[0]), C.WORDS)
 	for {

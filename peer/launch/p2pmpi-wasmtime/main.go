@@ -10,7 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
 )
 
-// notice goes with the executable: what it contains of others, and their licence.
+// notice lists the third-party software in the executable, and its licences.
 //
 //go:embed NOTICE
 var notice string

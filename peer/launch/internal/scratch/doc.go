@@ -1,12 +1,11 @@
-// Package scratch lays out the folders in which processes run, and removes them.
+// Package scratch creates, measures and removes the folders in which processes run.
 //
 //	<root>/<job>/program/<name>     the executable, shared by the job's processes here
 //	<root>/<job>/compile/           working folder of the compiler of a module
 //	<root>/<job>/<rank>.<replica>/  working folder of one process: its inputs, its output files
-//	<root>/.stale-<random>/         what an earlier peer has left of a job
+//	<root>/.stale-<random>/         job folder left by an earlier peer
 //
-// Nothing outside <root> is ever removed, and nothing that a process leaves in
-// its folder, such as folders without permissions, folders in folders without end,
-// or symbolic links, keeps it from being removed or leads out of it. Whoever removes has made sure that the
-// processes are gone.
+// The package never removes anything outside <root>. Nothing that a process leaves in its folder prevents
+// removal or leads out of it, such as folders without permissions, deeply nested folders or symbolic links.
+// The caller ensures that the processes have ended before it removes their folders.
 package scratch

@@ -8,18 +8,18 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/walk"
 )
 
-// A Ruler says how a folder is measured.
+// A Ruler configures how a folder is measured.
 type Ruler struct {
-	Least int64        // what a name counts at least, in bytes: see LeastEntry
-	Most  int64        // bytes; of a folder that has more it is not found out how much; 0: it is
-	Pause func() error // called now and then while it takes long; its error ends that; or nil
+	Least int64        // minimum bytes that a directory entry counts, see LeastEntry
+	Most  int64        // the measurement stops above this many bytes; 0: no limit
+	Pause func() error // called at intervals; an error aborts the measurement; may be nil
 }
 
-// Measure returns how much room the files in a folder take on disk, in bytes, while
-// somebody works in it who may not want that known: folders that may not be looked into
-// are given permissions. Each name counts as a file, but for further ones of a large file: those count as
-// empty files. The error is of a folder that cannot be measured, as it changes meanwhile, or is nested too deep
-// (walk.ErrDeep), or is that of Pause. Files that are open and have no name any more are not seen.
+// Measure returns the bytes that the files in a folder occupy on disk. Processes may work in the folder
+// meanwhile, and may try to hide files: Measure adds missing permissions to folders. Each directory entry
+// counts as a file; further links to a large file count as empty files. Measure does not see deleted files
+// that are still open. It returns an error if the folder changes too much to be measured or is nested too
+// deeply (walk.ErrDeep), or if Pause fails.
 func Measure(folder string, r Ruler) (int64, error) {
 	m := measurement{Ruler: r, seen: make(map[[2]uint64]bool)}
 	err := walk.Walk(folder, m.add)
@@ -32,18 +32,18 @@ func Measure(folder string, r Ruler) (int64, error) {
 	return m.sum, nil
 }
 
-// errEnough ends a measurement.
+// errEnough ends a measurement that exceeds Ruler.Most.
 var errEnough = errors.New("that is too much")
 
-// A measurement adds up what is in a folder.
+// A measurement adds up the contents of a folder.
 type measurement struct {
 	Ruler
-	seen  map[[2]uint64]bool // large files: each is found again by another name, or when it is moved
+	seen  map[[2]uint64]bool // large files, each of which may be found again under another name
 	sum   int64
 	names int
 }
 
-// between is how many names are looked at between two calls of Pause.
+// between is the number of entries between two calls of Pause.
 const between = 1024
 
 func (m *measurement) add(e *walk.Entry) error {

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// remove removes a folder and all that is in it, also folders that deny their owner. However
-// deep they are nested, few are open: what is in a subfolder is moved up. Others may remove it at the same time.
+// remove removes a folder and its contents, including folders that deny access to their owner. It moves the
+// contents of subfolders up, so that it needs few open folders however deeply they are nested. Other
+// processes may remove the folder at the same time.
 func remove(ctx context.Context, folder string) error {
 	err := empty(folder, patience(ctx, time.Now))
 	if err == nil {
@@ -25,10 +26,11 @@ func remove(ctx context.Context, folder string) error {
 	return nil
 }
 
-// longest is how long a folder is emptied: somebody may be left who fills it meanwhile.
+// longest bounds the time to empty a folder: a remaining process may keep filling it.
 const longest = 10 * time.Minute
 
-// patience returns why no more is to be removed, or nil: it has taken too long, or ctx has ended.
+// patience returns a function that returns an error once removal must stop: after longest, or when ctx
+// ends.
 func patience(ctx context.Context, now func() time.Time) (late func() error) {
 	until := now().Add(longest)
 	return func() error {
@@ -39,7 +41,7 @@ func patience(ctx context.Context, now func() time.Time) (late func() error) {
 	}
 }
 
-// empty removes what is in a folder, if it is one, until it is late.
+// empty removes the contents of a folder, if it is one, until late returns an error.
 func empty(folder string, late func() error) error {
 	if info, err := os.Lstat(folder); err != nil || !info.IsDir() {
 		return err
@@ -60,7 +62,7 @@ func empty(folder string, late func() error) error {
 	})
 }
 
-// dissolve removes a subfolder. The folders in it that are not empty are moved to the top.
+// dissolve removes a subfolder. It moves non-empty folders in it to the top.
 func dissolve(root *os.Root, folder string, late func() error) error {
 	if err := root.Chmod(folder, 0o700); err != nil {
 		return err
@@ -70,7 +72,7 @@ func dissolve(root *os.Root, folder string, late func() error) error {
 		if root.Remove(name) == nil {
 			return nil
 		}
-		if err := root.Chmod(name, 0o700); err != nil { // or it may not be moved
+		if err := root.Chmod(name, 0o700); err != nil { // without permissions it might not be movable
 			return err
 		}
 		return root.Rename(name, rand.Text())
@@ -81,8 +83,8 @@ func dissolve(root *os.Root, folder string, late func() error) error {
 	return root.Remove(folder)
 }
 
-// each has all names of a folder taken out of it, those too that come meanwhile. The error is of one
-// that cannot be, or that of late.
+// each calls take for all names in a folder, including those that appear meanwhile, until none is left. It
+// returns an error if a name cannot be taken, or that of late.
 func each(root *os.Root, folder string, late func() error, take func(name string) error) error {
 	for {
 		taken, failed, err := pass(root, folder, late, take)
@@ -92,11 +94,10 @@ func each(root *os.Root, folder string, late func() error, take func(name string
 	}
 }
 
-// portion is how many names are taken before it is asked again whether it is late: a folder that is filled
-// meanwhile has no end.
+// portion is the number of names between two calls of late: a folder that is being filled has no end.
 const portion = 1024
 
-// pass has the names taken that it finds. failed is of the last that could not be.
+// pass calls take for the names that it finds once. failed is the last error of take.
 func pass(root *os.Root, folder string, late func() error, take func(name string) error) (taken int, failed, err error) {
 	f, err := root.Open(folder)
 	if err != nil {
@@ -107,7 +108,7 @@ func pass(root *os.Root, folder string, late func() error, take func(name string
 		names, err := f.Readdirnames(portion)
 		for _, name := range names {
 			switch wrong := take(name); {
-			case errors.Is(wrong, fs.ErrNotExist): // somebody else was faster
+			case errors.Is(wrong, fs.ErrNotExist): // another process was faster
 			case wrong != nil:
 				failed = wrong
 			default:

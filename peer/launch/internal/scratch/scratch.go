@@ -13,17 +13,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// programFolder is where a job's executable lies. No process is called so.
+// programFolder is the folder of a job's executable. No process has this name.
 const programFolder = "program"
 
-// A Job is the folder of one job on this peer.
+// A Job is the path of the folder of one job on this peer.
 type Job string
 
-// At is the folder of a job below root, which Make makes.
+// At returns the folder of a job below root. Make creates it.
 func At(root, job string) Job { return Job(filepath.Join(root, job)) }
 
-// Make makes the job's folder. It must not exist yet: two jobs of one name
-// would share files.
+// Make creates the job's folder. It must not exist yet: two jobs with the same name would share files.
 func (j Job) Make() error {
 	err := os.MkdirAll(filepath.Dir(string(j)), 0o700)
 	for _, folder := range []string{string(j), j.Program()} {
@@ -37,16 +36,16 @@ func (j Job) Make() error {
 	return nil
 }
 
-// Program is the folder for the executable.
+// Program returns the folder of the executable.
 func (j Job) Program() string { return filepath.Join(string(j), programFolder) }
 
-// Process is the folder of one process, which MakeProcess makes.
+// Process returns the folder of one process. MakeProcess creates it.
 func (j Job) Process(p view.Process) string { return filepath.Join(string(j), p.String()) }
 
-// Compile is the working folder of the compiler of a module.
+// Compile returns the working folder of the compiler of a module.
 func (j Job) Compile() string { return filepath.Join(string(j), "compile") }
 
-// MakeProcess makes the folder of one process.
+// MakeProcess creates the folder of one process.
 func (j Job) MakeProcess(p view.Process) error {
 	if err := os.Mkdir(j.Process(p), 0o700); err != nil {
 		return fmt.Errorf("make scratch folder: %w", err)
@@ -57,26 +56,27 @@ func (j Job) MakeProcess(p view.Process) error {
 // RemoveProcess removes the folder of one process.
 func (j Job) RemoveProcess(p view.Process) error { return remove(context.Background(), j.Process(p)) }
 
-// Remove removes the job's folder and all that is in it.
+// Remove removes the job's folder with its contents.
 func (j Job) Remove() error { return remove(context.Background(), string(j)) }
 
-// RemoveProcess removes the folder of one process and, with the last one, that
-// of its job. It serves supervisors whose peer is gone: no one else will.
+// RemoveProcess removes the folder of one process and, with the last one, that of its job. Supervisors call
+// it after their peer is gone.
 func RemoveProcess(folder string) error {
 	err := remove(context.Background(), folder)
 	job := filepath.Dir(folder)
 	rest, readErr := os.ReadDir(job)
 	if readErr != nil || len(rest) > 1 || len(rest) == 1 && rest[0].Name() != programFolder {
-		return err // others are still there, or were faster
+		return err // other processes are still there, or were faster
 	}
 	return errors.Join(err, remove(context.Background(), job))
 }
 
-// aside begins the name of what was set aside. No job is called so.
+// aside is the prefix of folders that were set aside. No job has such a name.
 const aside = ".stale-"
 
-// SetAside moves every job's folder below root out of the way of new jobs, left over by a peer that was killed
-// together with its supervisors. It takes no longer if there is much in them. RemoveStale removes them.
+// SetAside renames every job folder below root, so that it does not obstruct new jobs. Such folders remain
+// if a peer was killed together with its supervisors. SetAside is fast whatever they contain; RemoveStale
+// removes them.
 func SetAside(root string) error {
 	jobs, err := os.ReadDir(root)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -91,7 +91,8 @@ func SetAside(root string) error {
 	return errors.Join(errs...)
 }
 
-// RemoveStale removes what was set aside below root, until ctx ends. The rest is left for the next time.
+// RemoveStale removes the folders that were set aside below root, until ctx ends. The next call removes the
+// rest.
 func RemoveStale(ctx context.Context, root string) error {
 	jobs, err := os.ReadDir(root)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

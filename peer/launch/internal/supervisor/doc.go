@@ -5,17 +5,17 @@
 //	peer ── life pipe: order, then held open ──> supervisor ── fork ──> exec stage ── execve ──> program
 //	  ^                                            |  |                 (confine)                   |
 //	  └─ report pipe: started, exited ─────────────┘  └── reaps it, and its orphans as subreaper ───┘
-//	  └─ stdout, stderr, control socket ──────────────────────────────────────────────────────────────┘
+//	  └─ stdout, stderr, control socket ────────────────────────────────────────────────────────────┘
 //
 // The supervisor is the peer's own executable, started again under another name. Main, called first in
 // main, recognizes that name. The supervisor reads its order from the life pipe and then waits for one of
 // two events.
 //
-//   - The program ends. The supervisor kills the remaining descendants, so that the pipes reach their end and the files no
-//     longer change. When all descendants are gone, or after most of a second, it reports how the program ended. It then waits
-//     for the peer to close the life pipe.
-//   - The life pipe is closed, by the peer or, if the peer has died, by the kernel. The supervisor kills the program and all its
-//     descendants, removes the scratch folder and exits.
+//   - The program ends. The supervisor kills the remaining descendants, so that the pipes reach their end
+//     and the files no longer change. When all descendants are gone, or after most of a second, it reports
+//     how the program ended. It then waits for the peer to close the life pipe.
+//   - The life pipe is closed, by the peer or, if the peer has died, by the kernel. The supervisor kills
+//     the program and all its descendants, removes the scratch folder and exits.
 //
 // Meanwhile it answers its peer's questions whether it is alive. If the program had stopped its supervisor,
 // neither event would be noticed. The answer also states whether the program is stopped. Only that

@@ -8,22 +8,21 @@ import (
 	"time"
 )
 
-// A collector has the runner's garbage collected, but only while the module is in a call.
-// A module's machine code cannot be interrupted: a collection that began beside it would
-// stop everything else in the runner until the module's next call, and the peer would take a module
-// that computes for long for one that hangs.
+// A collector collects the runner's garbage, but only while the module is in a host call. A module's
+// machine code cannot be interrupted. A collection during its execution would stop everything else in the
+// runner until the module's next call, and the peer would consider a long computation hung.
 type collector struct {
-	computing sync.Mutex // the module's code runs
-	percent   int        // Go's own, which is as it was in the end
+	computing sync.Mutex // held while the module's code runs
+	percent   int        // original GC percentage, restored at the end
 	stop      chan struct{}
 	stopped   sync.WaitGroup
 }
 
 const (
-	// often is how often it looks how much garbage there may be.
+	// often is the interval at which the collector checks the amount of garbage.
 	often = 50 * time.Millisecond
-	// grown is by how many bytes what is allocated has grown when it is worth it. Go
-	// collects by itself at the limit of the runner's memory only.
+	// grown is the growth of allocated bytes that triggers a collection. Go itself collects only at the
+	// runner's memory limit.
 	grown = 16 << 20
 )
 
@@ -33,18 +32,18 @@ func startCollector() *collector {
 	runtime.GC()
 	c.computing.Lock()
 	live := allocated()
-	c.stopped.Go(func() { c.run(live) }) // until end
+	c.stopped.Go(func() { c.run(live) }) // ends with end
 	return c
 }
 
-// outside makes a call of the module.
+// outside performs a host call of the module.
 func (c *collector) outside(call func()) {
 	c.computing.Unlock()
 	defer c.computing.Lock()
 	call()
 }
 
-// end ends it, in a call or after the module.
+// end stops the collector. It is called during a host call or after the module has ended.
 func (c *collector) end() {
 	c.computing.Unlock()
 	close(c.stop)
@@ -52,7 +51,7 @@ func (c *collector) end() {
 	debug.SetGCPercent(c.percent)
 }
 
-// run collects whenever much has come to what is live.
+// run collects garbage whenever the allocated bytes have grown enough since the last collection.
 func (c *collector) run(live uint64) {
 	tick := time.NewTicker(often)
 	defer tick.Stop()

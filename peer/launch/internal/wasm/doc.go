@@ -1,56 +1,54 @@
-// Package wasm runs WebAssembly modules as processes of a job: WASI programs (wasip1),
-// which may import the functions of package hostcall to communicate.
+// Package wasm runs WebAssembly modules as processes of a job. Modules are WASI programs (wasip1), and may
+// import the functions of package hostcall to communicate.
 //
 //	peer -- supervisor -- stage (confine) -- execve --> runner: the peer's executable
 //	                                                      module (Engine)
 //	                                                        | host functions
-//	                                                      hostcall -> engine, line
+//	                                                      hostcall -> engine, control socket
 //
-// The runner is the peer's own executable under another name: Main recognises it. It
-// is confined as a native program is, and killed as one; the engine's own way to
-// interrupt a module would cost many times the speed.
+// The runner is the peer's own executable under another name, which Main recognizes. It is sandboxed and
+// killed like a native program. The engine's own way to interrupt a module would slow modules down many
+// times.
 //
 // # Engines
 //
-// What compiles modules and runs them is an Engine: Wazero, which is pure Go and which every peer
-// has, or another one, which is then an executable of its own, with Main and all else of this
-// package: p2pmpi-wasmtime, for owners who name it. So p2pboot needs no cgo, and a peer whose engine does
-// not work within its walls (Config.Examine) has Wazero all the same. A Store keeps what each has
-// compiled apart.
+// An Engine compiles modules and runs them. Every peer has Wazero, which is pure Go. Another engine is a
+// separate executable that uses Main and the rest of this package, such as p2pmpi-wasmtime, which owners
+// may select. p2pboot thus needs no cgo, and a peer whose selected engine does not work in its sandbox
+// (Config.Examine) still has Wazero. A Store keeps the compiled code of each engine separately.
 //
-// Everything that a module sees is the same in all engines: the system (WASI) is that of wazero in
-// each (Host.Imports). So replicas in different engines agree, and a checkpoint of one is gone
-// on with in another.
+// A module sees the same environment in all engines: the system interface (WASI) is always that of wazero
+// (Host.Imports). Replicas in different engines therefore agree, and one engine can resume a checkpoint of
+// another.
 //
 // # What a module sees
 //
-//   - Files: the process's scratch folder, as / and as the current folder. It can make no
-//     symbolic links, so that no path leads out.
-//   - Arguments and environment as a native program, but HOME and TMPDIR are /.
-//   - Standard input is empty; output goes where a native program's does.
-//   - Memory: what of Config.Memory the runner leaves, to use whole; memory.grow refuses more.
-//   - The clock starts at the job's creation, goes on by a microsecond with each reading
-//     and by what the module sleeps, and jumps ahead to each time that Wtime returns. So
-//     it is the same at all replicas, which read it alike. While calls are made beside
-//     the module, which has several goroutines then, it goes on as real time does:
-//     timeouts fire, at each replica when they will. Who goes on from a checkpoint does so
-//     with the clock of who has made it, who has read it while it did.
-//   - Random numbers follow from the job's ID and the rank: they are the same at all
-//     replicas, and known to everybody who takes part in the job.
+//   - Files: the process's scratch folder, as / and as the current folder. A module cannot create symbolic
+//     links, so no path leads out of the folder.
+//   - Arguments and environment as for a native program, except that HOME and TMPDIR are /.
+//   - Standard input is empty; output is handled as for a native program.
+//   - Memory: the part of Config.Memory that the runner does not need; memory.grow fails beyond that.
+//   - Clock: it starts at the job's creation. It advances by a microsecond with each reading and by the
+//     time that the module sleeps, and jumps ahead to each time that Wtime returns. It is therefore the
+//     same at all replicas, which read it alike. While a module with several goroutines waits for its
+//     calls, the clock advances by the time that it waits, so timeouts may fire at different moments at
+//     each replica. A process that resumes from a checkpoint continues with the clock of the process that
+//     made it.
+//   - Random numbers: they follow from the job's ID and the rank. They are the same at all replicas, and
+//     known to all participants of the job.
 //   - No sockets, no other processes, no threads.
 //
 // # Garbage
 //
-// Wazero's machine code cannot be interrupted, so the runner's garbage is collected while
-// the module is in a call (collector). Else a module that computes for long would hold up
-// everything else in its process, and its peer would take it for one that hangs.
+// Wazero's machine code cannot be interrupted, so the runner collects its garbage only while the module is
+// in a host call (collector). Otherwise a module that computes for long would block everything else in its
+// process, and the peer would consider it hung.
 //
 // # Compiled once
 //
-// A peer compiles a module once, by a runner of its own (Compile): a module may be made
-// to keep a compiler busy, which is then killed as a process. What comes of it is kept in
-// the peer's home with the module, one file for each digest (Store). A job has a link to
-// that file, which stays when the store forgets it. Runners have it as their standard
-// input and read it before the module begins: they need not see the peer's home, and no
-// module can change what another runs.
+// A peer compiles a module once, in a separate runner (Compile): a malicious module may keep a compiler
+// busy, which the peer then kills like a process. A Store keeps the result together with the module in the
+// peer's home, one file per digest. A job has a link to that file, which remains valid if the store evicts
+// the file. Runners receive the file as their standard input and read it before the module starts. They
+// need no access to the peer's home, and no module can change the code that another runs.
 package wasm

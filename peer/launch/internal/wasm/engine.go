@@ -10,26 +10,26 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// An Engine compiles modules, and runs what they were compiled to. Its process runs one.
+// An Engine compiles modules and runs them. Its process runs one module.
 type Engine interface {
-	// Name says which engine it is, of which version, and for which processor: what another
-	// one has compiled is of no use to it. It is part of a file's name.
+	// Name identifies the engine, its version and the processor for which it compiles. Engines with
+	// different names cannot use each other's compiled code. The name is part of a file name.
 	Name() string
-	// Load returns a module with what it was compiled to, which is in the folder. If that is not
-	// there, or of no use, the module is compiled, and what comes of it left there. A module
-	// has no more than so many pages of memory.
+	// Load returns a module, using the compiled code in the folder. If that is missing or unusable, Load
+	// compiles the module and stores the code there. The module's memory is limited to the given number of
+	// pages.
 	Load(ctx context.Context, binary []byte, folder string, pages uint32) (Module, error)
 }
 
-// A Module is one that is compiled.
+// A Module is a compiled module.
 type Module interface {
-	// Run runs it to its end. The error is a *sys.ExitError of wazero's when it has ended
-	// itself, a hostcall.Fault, or says what it did that no module may.
+	// Run runs the module to its end. The error is a *sys.ExitError of wazero if the module has ended
+	// itself, or a hostcall.Fault, or describes what the module did wrong.
 	Run(ctx context.Context, h *Host) error
 }
 
-// EngineName returns an engine's name, whose version is that of a Go module. The configuration is a number
-// that changes whenever the engine is made to compile, or to take, anything else.
+// EngineName returns an engine's name. Its version is that of the Go module at path. configuration is a
+// number that changes whenever the engine's settings change the code that it generates or accepts.
 func EngineName(engine, path string, configuration int) string {
 	version := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -13,8 +13,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/version"
 )
 
-// strays is a module that makes a call that does not wait, for the time, and one that may, for
-// nothing; traps if there is no time; and reads beyond its memory.
+// strays is a module that tests an engine. It makes a call that does not wait, for the time, and one that
+// may wait, for nothing. It traps if there is no time, and finally reads beyond its memory.
 const strays = "\x00asm\x01\x00\x00\x00" +
 	"\x01\x13\x03\x60\x00\x00\x60\x03\x7f\x7e\x7f\x01\x7f\x60\x04\x7f\x7f\x7f\x7f\x01\x7f" +
 	"\x02\x4e\x02\x16wasi_snapshot_preview1\x0eclock_time_get\x00\x01\x16wasi_snapshot_preview1\x0bpoll_oneoff\x00\x02" +
@@ -24,12 +24,12 @@ const strays = "\x00asm\x01\x00\x00\x00" +
 	"\x41\x00\x41\x00\x41\x00\x41\x00\x10\x01\x1a" + // poll_oneoff(0, 0, 0, 0)
 	"\x41\x70\x28\x02\x00\x1a\x0b" // read at -16
 
-// examine tries the engine within the walls that this process has, and says its name and what it was
+// examine tests the engine in the sandbox of this process, and prints its name and the version that it was
 // built from.
 func examine(ctx context.Context, e Engine) int {
 	defer os.RemoveAll(compiled)
 	var module Module
-	for range 2 { // by what the first has left
+	for range 2 { // the second time with the code that the first has left
 		var err error
 		if module, err = e.Load(ctx, []byte(strays), compiled, 1); err != nil {
 			return tell(exitUnfit, err)
@@ -49,18 +49,18 @@ func examine(ctx context.Context, e Engine) int {
 	return 0
 }
 
-// runner is the number of what a peer and its runners tell each other beside what version.Protocol
-// counts: Config, what comes as standard input, exit statuses. It changes whenever that does.
+// runner is the version of the interface between a peer and its runners that version.Protocol does not
+// cover: Config, the format of standard input, exit statuses. It changes with that interface.
 const runner = 1
 
-// source says what an engine was built from.
+// source identifies the version that an engine was built from.
 var source = fmt.Sprintf("protocol %d runner %d", version.Protocol, runner)
 
-// engineName is what engines may be called: it is part of a file's name.
+// engineName matches valid engine names, which are parts of file names.
 var engineName = regexp.MustCompile(`^[a-z0-9][a-zA-Z0-9._+-]{0,99}$`)
 
-// Examined returns the name of the engine that has said so when it was tried. One that was built from
-// another version of this project is none.
+// Examined returns the name of an engine from its output when it was examined. It returns an error if the
+// engine was built from another version of this project.
 func Examined(said string) (name string, err error) {
 	name, from, _ := strings.Cut(said, " ")
 	switch {

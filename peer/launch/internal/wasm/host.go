@@ -9,14 +9,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/hostcall"
 )
 
-// A Host is what a module has beside its engine: its part in the job, and of a system what it
-// is to see. It is the same in all engines.
+// A Host is the environment of a module, which is the same in all engines: its role in the job, and the
+// system that it sees.
 type Host struct {
 	args    []string
 	clock   *clock
 	random  *rand.ChaCha8
 	process *hostcall.Process
-	memory  func(at, size uint32) ([]byte, bool) // the module's, set by its engine
+	memory  func(at, size uint32) ([]byte, bool) // access to the module's memory, set by its engine
 }
 
 func newHost(c Config, args []string) *Host {
@@ -34,7 +34,7 @@ func newHost(c Config, args []string) *Host {
 
 func (h *Host) close() { h.process.Close() }
 
-// system is what a module sees of a system; outside makes calls that take long.
+// system returns the configuration of the system that a module sees. outside performs calls that take long.
 func (h *Host) system(outside func(call func())) wazero.ModuleConfig {
 	config := wazero.NewModuleConfig().WithName("").WithArgs(h.args...).
 		WithStdout(os.Stdout).WithStderr(os.Stderr).

@@ -13,16 +13,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/hostcall"
 )
 
-// Exit statuses of the runner beside those of modules.
+// Exit statuses of the runner other than those of modules.
 const (
-	exitTrap    = 134 // the module did what no module may; as of a native program that aborts
+	exitTrap    = 134 // the module did something forbidden; as for a native program that aborts
 	exitUnfit   = 126 // the module cannot be run
 	exitNoOrder = 64
 	exitLost    = 70 // the peer is gone
 )
 
-// Main does the work of a runner with that engine, if this process was started as one; its
-// caller then exits with the status.
+// Main runs this process as a runner with the given engine, if it was started as one. The caller must then
+// exit with the status.
 func Main(e Engine) (status int, ours bool) {
 	if os.Args[0] != Name {
 		return 0, false
@@ -41,7 +41,7 @@ func tell(status int, err error) int {
 
 // run runs the module to its end.
 func run(ctx context.Context, e Engine, c Config, args []string) int {
-	if err := os.RemoveAll(compiled); err != nil { // inputs of that name are not to be executed
+	if err := os.RemoveAll(compiled); err != nil { // input files of that name must not be executed
 		return tell(exitUnfit, err)
 	}
 	if c.Examine {
@@ -56,7 +56,7 @@ func run(ctx context.Context, e Engine, c Config, args []string) int {
 		return tell(exitUnfit, fmt.Errorf("read the module: %w", err))
 	}
 	pages, own := divide(c.Memory, uint64(len(binary)))
-	if !c.Compile { // which has all of the slot, and had better end than collect garbage all the time
+	if !c.Compile { // the compiler may use the whole slot, and should rather fail than collect garbage all the time
 		debug.SetMemoryLimit(own)
 	}
 	module, err := e.Load(ctx, binary, compiled, pages)
@@ -74,10 +74,10 @@ func run(ctx context.Context, e Engine, c Config, args []string) int {
 	return status(module.Run(ctx, h))
 }
 
-// compiled is where what a module was compiled to lies, in the current folder.
+// compiled is the folder of a module's compiled code, in the current folder.
 const compiled = ".p2pmpi-compiled"
 
-// status is what the module has ended with.
+// status returns the exit status for a module that has ended with err.
 func status(err error) int {
 	var exit *sys.ExitError
 	var fault hostcall.Fault

@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// Name is what the runner is started as, in place of the program's name.
+// Name is the name under which a runner is started, in place of the program's name.
 const Name = "p2pmpi-wasm"
 
-// A Config says how a module runs.
+// A Config describes how a module runs.
 type Config struct {
-	Compile bool      // only compile the module that is the standard input
-	Examine bool      // only say which engine there is, if it works
-	Created time.Time // of the job: where the clock starts
-	Seed    string    // of the random numbers: the same for all replicas of a rank
-	Memory  uint64    // bytes that the module and its runner have; 0: as many as there are
+	Compile bool      // only compile the module on standard input
+	Examine bool      // only report which engine this is, if it works
+	Created time.Time // creation time of the job, at which the clock starts
+	Seed    string    // of the random numbers; the same for all replicas of a rank
+	Memory  uint64    // bytes for the module and its runner; 0: no limit
 }
 
-// Arguments are those of the runner for a module with arguments of its own.
+// Arguments returns the arguments of the runner for a module with the given arguments.
 func (c Config) Arguments(args []string) []string {
-	b, _ := json.Marshal(c) // has nothing that cannot be
+	b, _ := json.Marshal(c) // cannot fail for these types
 	return append([]string{string(b)}, args...)
 }
 
-// parse is the contrary of Arguments.
+// parse is the inverse of Arguments.
 func parse(args []string) (c Config, rest []string, err error) {
 	if len(args) == 0 {
 		return c, nil, fmt.Errorf("%s is for a peer to start", Name)

@@ -18,31 +18,29 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// A Store keeps compiled modules by digest, the most recently used. Several goroutines
-// may use it.
+// A Store keeps the most recently used compiled modules, by digest. It is safe for concurrent use.
 type Store struct{ dir, engine string }
 
-// maxStore bounds what a Store keeps, in bytes.
+// maxStore bounds the contents of a Store, in bytes.
 const maxStore = 512 << 20
 
-// maxEntry bounds a module with what it was compiled to, in bytes: several have room.
+// maxEntry bounds a module with its compiled code, in bytes, so that several fit.
 const maxEntry = maxStore / 4
 
-// NewStore returns the store in a folder, which is made when it is needed, of what the engine
-// of that name has compiled. Several engines may have one folder.
+// NewStore returns the store in a folder for code compiled by the engine of that name. The folder is
+// created when needed. Several engines may share a folder.
 func NewStore(dir, engine string) *Store { return &Store{dir, engine} }
 
-// Path returns where a module is, with what it was compiled to.
+// Path returns the path of a module with its compiled code.
 func (s *Store) Path(digest string) string { return filepath.Join(s.dir, digest+"-"+s.engine) }
 
-// Has reports whether a module is there, which counts as a use of it.
+// Has reports whether a module is in the store, and marks it as used.
 func (s *Store) Has(digest string) bool {
 	return os.Chtimes(s.Path(digest), time.Time{}, time.Now()) == nil
 }
 
-// Take puts what is kept of a module in the place of the module itself, a file on the same
-// file system or another, where it stays whatever becomes of the store's. It reports
-// whether it was there.
+// Take replaces the file module by a link to the stored file, or by a copy if it is on another file system.
+// It remains valid if the store evicts its file. Take reports whether the module was in the store.
 func (s *Store) Take(digest, module string) (bool, error) {
 	if !s.Has(digest) {
 		return false, nil
@@ -53,7 +51,7 @@ func (s *Store) Take(digest, module string) (bool, error) {
 		err = duplicate(s.Path(digest), taken)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // just now it was
+		return false, nil // it was evicted just now
 	}
 	if err == nil {
 		err = os.Rename(taken, module)
@@ -64,14 +62,14 @@ func (s *Store) Take(digest, module string) (bool, error) {
 	return true, nil
 }
 
-// Lock returns when nobody else makes what is to be kept of a module, of all who have locked
-// it in this folder, also in other processes.
+// Lock waits until no other process or goroutine that holds the lock compiles the same module in this
+// folder, and takes the lock.
 func (s *Store) Lock(ctx context.Context, digest string) (unlock func(), err error) {
 	if err = os.MkdirAll(s.dir, 0o700); err == nil {
 		lock := flock.New(filepath.Join(s.dir, making+digest))
 		if _, err = lock.TryLockContext(ctx, 20*time.Millisecond); err == nil {
 			return func() {
-				_ = os.Remove(lock.Path()) // who waits for it finds what there is then
+				_ = os.Remove(lock.Path()) // waiting processes then find the compiled module
 				_ = lock.Close()
 			}, nil
 		}
@@ -79,10 +77,10 @@ func (s *Store) Lock(ctx context.Context, digest string) (unlock func(), err err
 	return nil, fmt.Errorf("wait until the module is compiled: %w", err)
 }
 
-// making begins the names of files that are being made.
+// making is the prefix of files that are being written.
 const making = "new-"
 
-// duplicate copies a file to where there is none.
+// duplicate copies a file. The destination must not exist.
 func duplicate(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -97,19 +95,19 @@ func duplicate(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// A header is the first line of a file of the store: the contents that follow it, one
-// behind the other. The first is the module.
+// A header is the first line of a file of the store. It lists the contents that follow, one after the
+// other. The first is the module.
 type header []content
 
 type content struct {
-	Path string // below the folder of what was compiled; empty: the module
+	Path string // relative to the folder of compiled code; empty: the module
 	Size int64
 }
 
 // maxHeader bounds a header, in bytes.
 const maxHeader = 64 << 10
 
-// Add adds a module, and what a compiler has made of it in folder.
+// Add adds a module with the compiled code in folder.
 func (s *Store) Add(digest, module, folder string) error {
 	err := os.MkdirAll(s.dir, 0o700)
 	var f *os.File
@@ -181,8 +179,7 @@ func appendFile(to io.Writer, path string, size int64) error {
 	return err
 }
 
-// unpack lays out what a module was compiled to in the current folder, and returns the
-// module.
+// unpack writes a module's compiled code to the current folder, and returns the module.
 func unpack(from io.Reader) ([]byte, error) {
 	line := make([]byte, maxHeader)
 	if _, err := io.ReadFull(from, line); err != nil {
@@ -226,8 +223,9 @@ func layOut(from io.Reader, c content) error {
 	return errors.Join(err, f.Close())
 }
 
-// prune removes what was not used for longest, but not the module with that digest, nor
-// what is being written, which needs its room, but what a peer that was killed has left half-written.
+// prune removes the least recently used modules, except the one with the given digest. It keeps files that
+// are being written, which count towards the limit, and removes such files if they are older than an hour:
+// they were left by a peer that was killed.
 func (s *Store) prune(digest string) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -238,7 +236,7 @@ func (s *Store) prune(digest string) {
 	for _, e := range entries {
 		info, err := e.Info()
 		switch {
-		case err != nil: // it is gone
+		case err != nil: // it was removed meanwhile
 		case !strings.HasPrefix(info.Name(), making):
 			files = append(files, info)
 		case time.Since(info.ModTime()) > time.Hour:

@@ -16,21 +16,20 @@ import (
 // An Import is a function that modules may import.
 type Import struct {
 	Module, Name string
-	Params       string // their types: i for i32, I for i64
-	Returns      bool   // an i32
-	Waits        bool   // a call may take long: it is one to wait, for a message or some time
-	// Call makes a call. The stack has a word for each argument, and room for the result in its
-	// first. An error is the module's end: Run returns it.
+	Params       string // parameter types: i for i32, I for i64
+	Returns      bool   // it returns an i32
+	Waits        bool   // a call may wait long, for a message or for time
+	// Call performs a call. The stack has a word for each argument; the result replaces the first word. An
+	// error ends the module: Run returns it.
 	Call func(stack []uint64) error
 }
 
-// Imports returns all functions that modules may import, for an engine that offers them in
-// its own way. Memory returns the module's memory as it is now, and empty as long as there
-// is none; it does not move.
+// Imports returns all functions that modules may import, for an engine that provides them in its own way.
+// memory returns the module's current memory, which is empty at first. The memory must not move.
 //
-// What belongs to the system (WASI) is wazero's own, called by way of a module of wazero's whose
-// memory is the other module's. So a module sees the same in all engines: replicas in different
-// ones agree, and nothing has to be kept from it twice.
+// The system functions (WASI) are wazero's own, called through a wazero module that uses the other module's
+// memory. A module therefore sees the same in all engines, so replicas in different engines agree. It also
+// means that access restrictions are implemented only once.
 func (h *Host) Imports(ctx context.Context, memory func() []byte) ([]Import, error) {
 	h.memory = func(at, size uint32) ([]byte, bool) {
 		all := memory()
@@ -47,7 +46,7 @@ func (h *Host) Imports(ctx context.Context, memory func() []byte) ([]Import, err
 	return out, err
 }
 
-// call makes a call of the job.
+// call performs a call of package hostcall.
 func (h *Host) call(f *hostcall.Function, stack []uint64) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -62,8 +61,8 @@ func (h *Host) call(f *hostcall.Function, stack []uint64) (err error) {
 	return nil
 }
 
-// systemImports returns the functions of the system. Wazero's interpreter makes the passage: that
-// needs nothing compiled.
+// systemImports returns the system functions. Wazero's interpreter forwards the calls, so nothing needs to
+// be compiled.
 func (h *Host) systemImports(ctx context.Context, memory func() []byte) ([]Import, error) {
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
 	system, err := wasi_snapshot_preview1.NewBuilder(r).Compile(ctx)
@@ -87,7 +86,7 @@ func (h *Host) systemImports(ctx context.Context, memory func() []byte) ([]Impor
 		return nil, fmt.Errorf("the passage to the system: %w", err)
 	}
 	out := make([]Import, len(functions))
-	pages := 0 // of the passage
+	pages := 0 // memory size of the forwarding module
 	for i, f := range functions {
 		enter := p.ExportedFunction(f.Name())
 		out[i] = Import{wasi_snapshot_preview1.ModuleName, f.Name(), letters(f.ParamTypes()), len(f.ResultTypes()) > 0, f.Name() == "poll_oneoff", func(stack []uint64) error {
@@ -101,7 +100,7 @@ func (h *Host) systemImports(ctx context.Context, memory func() []byte) ([]Impor
 	return out, nil
 }
 
-// letters is the contrary of types.
+// letters is the inverse of types.
 func letters(types []api.ValueType) string {
 	out := make([]byte, len(types))
 	for i, t := range types {
@@ -113,16 +112,16 @@ func letters(types []api.ValueType) string {
 	return string(out)
 }
 
-// A mirror is the memory of another module, in the place of one's own.
+// A mirror is another module's memory, used as a module's own.
 type mirror func() []byte
 
 // Reallocate implements experimental.LinearMemory.
 func (m mirror) Reallocate(size uint64) []byte { return m()[:size:size] }
 
-// Free implements experimental.LinearMemory: the memory is the other's.
+// Free implements experimental.LinearMemory. It does nothing, since the memory belongs to the other module.
 func (mirror) Free() {}
 
-// passage returns a module that exports functions which call those that it imports.
+// passage returns a module whose exported functions call those that it imports.
 func passage(functions []api.FunctionDefinition) []byte {
 	var types, imports, kinds, exports, bodies [][]byte
 	for i, f := range functions {
@@ -130,7 +129,7 @@ func passage(functions []api.FunctionDefinition) []byte {
 		imports = append(imports, append(append(counted([]byte(wasi_snapshot_preview1.ModuleName)), counted([]byte(f.Name()))...), index(0, i)...))
 		kinds = append(kinds, index(i))
 		exports = append(exports, append(counted([]byte(f.Name())), index(0, len(functions)+i)...))
-		body := []byte{0} // no variables
+		body := []byte{0} // no local variables
 		for p := range f.ParamTypes() {
 			body = append(body, index(localGet, p)...)
 		}
@@ -150,7 +149,7 @@ func passage(functions []api.FunctionDefinition) []byte {
 	return out
 }
 
-// Instructions.
+// Opcodes of WebAssembly.
 const (
 	call     = 0x10
 	localGet = 0x20
@@ -165,5 +164,5 @@ func index(numbers ...int) (out []byte) {
 	return out
 }
 
-// counted puts how many there are before bytes.
+// counted prefixes bytes with their length.
 func counted(b []byte) []byte { return append(index(len(b)), b...) }

@@ -11,7 +11,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/hostcall"
 )
 
-// Wazero is the engine that every peer has: it is pure Go.
+// Wazero is the engine that every peer has. It is pure Go.
 type Wazero struct{}
 
 // Name implements Engine.
@@ -28,7 +28,8 @@ func (Wazero) Load(ctx context.Context, binary []byte, folder string, pages uint
 	return wazeroModule{r, compiled}, err
 }
 
-// features are what modules may use: WebAssembly 2.0 and, as other engines have it, arithmetic in constants.
+// features are the WebAssembly features that modules may use: version 2.0 and, as in other engines,
+// extended constant expressions.
 const features = api.CoreFeaturesV2 | experimental.CoreFeaturesExtendedConst
 
 type wazeroModule struct {
@@ -51,7 +52,7 @@ func (m wazeroModule) Run(ctx context.Context, h *Host) error {
 	return err
 }
 
-// offer gives the module the functions of package hostcall.
+// offer provides the functions of package hostcall to the module.
 func (m wazeroModule) offer(ctx context.Context, h *Host, c *collector) error {
 	host := m.runtime.NewHostModuleBuilder(hostcall.Name)
 	for i := range hostcall.Functions {

@@ -17,18 +17,18 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 )
 
-// tick is by how much the clock goes on with each reading.
+// tick is the time by which each reading advances the clock.
 const tick = sys.ClockResolution(time.Microsecond)
 
-// A clock is the module's. One goroutine uses it.
+// A clock is the module's clock. Only one goroutine uses it.
 type clock struct {
 	start time.Time
-	since time.Duration // what has passed
+	since time.Duration // time passed since start
 }
 
 func newClock(start time.Time) *clock { return &clock{start: start} }
 
-// reach lets the clock go on to the time that Wtime has returned.
+// reach advances the clock to the time that Wtime has returned.
 func (c *clock) reach(seconds float64) {
 	c.since = max(c.since, time.Duration(seconds*float64(time.Second)))
 }
@@ -43,20 +43,19 @@ func (c *clock) walltime() (sec int64, nsec int32) {
 	return t.Unix(), int32(t.Nanosecond())
 }
 
-// sleep takes as long as it says, and so does the clock.
+// sleep sleeps for ns nanoseconds, and advances the clock accordingly.
 func (c *clock) sleep(ns int64) {
 	time.Sleep(time.Duration(ns))
 	c.pass(time.Duration(ns))
 }
 
-// pass lets the clock go on by what the module has waited.
+// pass advances the clock by the time that the module has waited.
 func (c *clock) pass(d time.Duration) { c.since += max(d, 0) }
 
 // newRandom returns random numbers that follow from seed.
 func newRandom(seed string) *rand.ChaCha8 { return rand.NewChaCha8(sha256.Sum256([]byte(seed))) }
 
-// saveState says how clock and random numbers stand: whoever goes on elsewhere from a
-// checkpoint goes on with them.
+// saveState returns the state of the clock and the random numbers for a checkpoint.
 func saveState(c *clock, random *rand.ChaCha8) []byte {
 	b, _ := random.MarshalBinary() // never fails
 	return append(binary.LittleEndian.AppendUint64(nil, uint64(c.since)), b...)
@@ -70,19 +69,19 @@ func restoreState(c *clock, random *rand.ChaCha8, b []byte) error {
 	return random.UnmarshalBinary(b[8:])
 }
 
-// newScratch is all that a module sees of the file system.
+// newScratch returns the file system that a module sees.
 func newScratch(folder string) wazero.FSConfig {
 	return wazero.NewFSConfig().(sysfs.FSConfig).WithSysFSMount(scratch{sysfs.DirFS(folder)}, "/")
 }
 
-// A scratch is a folder without links that lead out of it: a module can make none, and
-// what is staged has none.
+// A scratch is a folder without links that lead out of it: a module cannot create any, and staged files
+// contain none.
 type scratch struct{ wsys.FS }
 
 // Symlink implements sys.FS.
 func (scratch) Symlink(string, string) wsys.Errno { return wsys.EPERM }
 
-// environment is the process's without what is the runner's own.
+// environment returns the process's environment without the runner's own variables.
 func environment() (out [][2]string) {
 	for _, v := range os.Environ() {
 		name, value, _ := strings.Cut(v, "=")
