@@ -158,8 +158,8 @@ func (j *job) reaches(peer p2ppeer.ID) bool {
 	return j.service.host.Network().Connectedness(peer) == network.Connected
 }
 
-// listensTo reports whether the submitter, which is connected as a new process, should first receive the
-// rest of p's output: once p has failed in the view, its output is no longer sent. The submitter then
+// listensTo reports whether p's output must reach the submitter before p fails in the view, since a failed
+// process sends no more output. This applies if the submitter is connected as a new process. It then
 // proposes the change itself.
 func (j *job) listensTo(p view.Process) bool {
 	here := j.local[p]
@@ -180,8 +180,8 @@ func (j *job) letNoneJoin() {
 }
 
 // windDown releases the slots when nothing runs here any more. It ends the job when nothing of it will be
-// requested, and no other peer needs this peer's vote. If the job has lost a rank, the output is kept for
-// the submitter.
+// requested, and no other peer needs this peer's vote. If the job has lost a rank, it stays, so that the
+// submitter can learn the reason.
 func (j *job) windDown() {
 	needed := false
 	for rank := range j.view.N {

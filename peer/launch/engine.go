@@ -51,8 +51,8 @@ func ExamineEngine(home, path string, walls Walls) (Engine, error) {
 	return Engine{name, program}, nil
 }
 
-// copyEngine copies a file to a new file without other links, which every user may execute who can reach
-// it: a program may run as another user than its peer.
+// copyEngine copies a file to a new file without other links. Every user who can reach the file may execute
+// it, since a program may run as another user than its peer.
 func copyEngine(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {

@@ -32,9 +32,9 @@ func (j *job) shareNeeds() {
 	j.partners = needs
 }
 
-// needs returns the peers that the job needs, and how long each may be silent: its submitter, the peers
-// with processes in the view, and the voters of the view group. While the job is prepared, it needs only
-// the submitter. Between Start and Begin it needs none.
+// needs returns the peers that the job needs, and how long each may be silent. These are its submitter, the
+// peers with processes in the view, and the voters of the view group. While the job is prepared, it needs
+// only the submitter. Between Start and Begin it needs none.
 func (j *job) needs() map[p2ppeer.ID]time.Duration {
 	if j.keys == nil && !j.preparing() {
 		return nil

@@ -13,10 +13,11 @@ import (
 )
 
 // A channel uses the best path that was available when it was opened. While the job runs, the peer searches
-// for a better one, at growing intervals, and at once when the connection between the peers has improved: a
-// hole was punched, or a firewall opened. The processes then reopen their channels. If a TCP connection is
-// possible, but the processes cannot agree on keys over it because of a middlebox, this peer does not offer
-// them TCP for a while. That time doubles with each failure.
+// for a better one, at growing intervals. It searches at once when the connection between the peers has
+// improved: a hole was punched, or a firewall opened. The processes then reopen their channels.
+//
+// The processes may be unable to agree on keys over a TCP connection, because of a middlebox. This peer
+// then does not offer them TCP for a while. That time doubles with each failure.
 
 // seekTimeout bounds one search.
 const seekTimeout = 10 * time.Second

@@ -247,7 +247,7 @@ func (s *Service) Close() error {
 }
 
 // claim registers j under its job ID. If an earlier attempt of the same submitter has not begun yet, claim
-// ends it and waits for its removal: the submitter has given that attempt up, possibly without being able
+// ends it and waits for its removal. The submitter has given that attempt up, possibly without being able
 // to say so.
 func (s *Service) claim(j *job) error {
 	ctx, cancel := context.WithTimeout(s.ctx, claimTimeout)

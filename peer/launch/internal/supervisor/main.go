@@ -59,8 +59,8 @@ type started struct {
 	Found sandbox.Report // result of a probe
 }
 
-// A word is a later report of the supervisor: that it is alive, that it has stopped all processes, how the
-// program ended, or, as the last one, that no descendant is left.
+// A word is one of the supervisor's later reports: that it is alive, that it has stopped all processes, or
+// how the program ended. The last one reports that no descendant is left.
 type word struct {
 	Stopped bool  `json:",omitempty"` // a signal has stopped the program
 	Halted  *Born `json:",omitempty"`

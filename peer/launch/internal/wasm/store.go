@@ -223,9 +223,9 @@ func layOut(from io.Reader, c content) error {
 	return errors.Join(err, f.Close())
 }
 
-// prune removes the least recently used modules, except the one with the given digest. It keeps files that
-// are being written, which count towards the limit, and removes such files if they are older than an hour:
-// they were left by a peer that was killed.
+// prune removes the least recently used modules, except the one with the given digest. Files that are being
+// written count towards the limit and stay, unless they are older than an hour: those were left by a peer
+// that was killed.
 func (s *Store) prune(digest string) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
