@@ -33,7 +33,7 @@ func addition() int {
 	case view.Process{Rank: 1}:
 		fmt.Println("here is", *l.await(proclink.Accept).Process)
 	default:
-		l.await(proclink.Bye) // which never comes
+		l.await(proclink.Bye) // never arrives
 	}
 	l.say(proclink.Finalized, nil)
 	l.await(proclink.Bye)
@@ -96,7 +96,7 @@ func (j *testJob) freeSlots(peer, want int) {
 	}
 }
 
-// notAdded waits until peer 0 says that nothing is left of the process that was added with a key.
+// notAdded waits until peer 0 reports that nothing is left of the process that was added with the key.
 func (j *testJob) notAdded(p view.Process, key reservation.Key) {
 	j.Helper()
 	await(j.links[0], func(m *jobpb.FromPeer) *jobpb.Added {
@@ -107,7 +107,7 @@ func (j *testJob) notAdded(p view.Process, key reservation.Key) {
 	})
 }
 
-// until waits until a condition holds at peer 0.
+// until waits until a condition holds on peer 0.
 func (j *testJob) until(ok func(*job) bool) {
 	j.Helper()
 	here := j.hosted(0)
@@ -118,8 +118,9 @@ func (j *testJob) until(ok func(*job) bool) {
 	}
 }
 
-// TestProcessIsAddedToAPartThatRuns: the process takes its own slot and waits until it is in the view. Then it
-// has channels to the other processes here, and nothing of it is left after the job (S4).
+// TestProcessIsAddedToAPartThatRuns checks that an added process takes its own slot and waits until it is
+// in the view. Then it has channels to the other processes here, and nothing of it is left after the job
+// (S4).
 func TestProcessIsAddedToAPartThatRuns(t *testing.T) {
 	j, v := startAdding(t)
 	p := view.Process{Replica: 2}
@@ -151,8 +152,9 @@ func TestProcessIsAddedToAPartThatRuns(t *testing.T) {
 	j.stop()
 }
 
-// TestS4ProcessThatIsLetGoLeavesNothing: whether the submitter drops it or another peer runs it, its slot is
-// free and its folder gone while the job continues, and the same process may be added again.
+// TestS4ProcessThatIsLetGoLeavesNothing checks that the slot and the folder of a dropped process are free
+// while the job continues, whether the submitter drops it or another peer runs it. The same process may be
+// added again.
 func TestS4ProcessThatIsLetGoLeavesNothing(t *testing.T) {
 	j, v := startAdding(t)
 	p := view.Process{Replica: 2}
@@ -182,7 +184,8 @@ func TestS4ProcessThatIsLetGoLeavesNothing(t *testing.T) {
 	j.stop()
 }
 
-// TestPeerRefusesAProcessThatItCannotAdd, and keeps no slot for it (S4): two replicas of a rank are not on one peer.
+// TestPeerRefusesAProcessThatItCannotAdd checks that a peer refuses a second replica of a rank, and keeps
+// no slot for it (S4).
 func TestPeerRefusesAProcessThatItCannotAdd(t *testing.T) {
 	j, _ := startAdding(t)
 	for _, tt := range []struct {
@@ -211,7 +214,7 @@ func TestPeerRefusesAProcessThatItCannotAdd(t *testing.T) {
 	j.stop()
 }
 
-// TestDropIsAboutOneAttempt: a repeated Drop does not end the process that was added since.
+// TestDropIsAboutOneAttempt checks that a repeated Drop does not end a process that was added later.
 func TestDropIsAboutOneAttempt(t *testing.T) {
 	j, _ := startAdding(t)
 	p := view.Process{Replica: 2}
@@ -232,7 +235,8 @@ func TestDropIsAboutOneAttempt(t *testing.T) {
 	j.stop()
 }
 
-// TestMalformedKeysEndTheJob, since a peer repeats them in its answers (O4).
+// TestMalformedKeysEndTheJob checks that malformed keys end the job, since a peer repeats keys in its
+// answers (O4).
 func TestMalformedKeysEndTheJob(t *testing.T) {
 	p := jobpb.FromProcess(view.Process{Replica: 2})
 	for name, m := range map[string]*jobpb.ToPeer{
@@ -252,8 +256,8 @@ func TestMalformedKeysEndTheJob(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsToJoinEndsWithoutASubmitter: otherwise it would keep its slot, and those of all others, until
-// the job ends.
+// TestWhatWaitsToJoinEndsWithoutASubmitter checks that a process that waits to join ends if the submitter
+// is lost. Otherwise it would keep its slot, and those of all others, until the job ends.
 func TestWhatWaitsToJoinEndsWithoutASubmitter(t *testing.T) {
 	j, _ := startAdding(t)
 	p := view.Process{Replica: 2}
@@ -277,7 +281,8 @@ func TestWhatWaitsToJoinEndsWithoutASubmitter(t *testing.T) {
 	j.stop()
 }
 
-// TestLimitsAreThoseOfOneMoreSlot: they include the slot of an added process, and no longer when it is dropped.
+// TestLimitsAreThoseOfOneMoreSlot checks that the job's limits include the slot of an added process until
+// it is dropped.
 func TestLimitsAreThoseOfOneMoreSlot(t *testing.T) {
 	j, _ := startAddingWith(t, limits.Grant{Slot: limits.Limits{CPU: 150}})
 	j.need(cgroup.CPU)
@@ -310,8 +315,8 @@ func TestLimitsAreThoseOfOneMoreSlot(t *testing.T) {
 	j.stop()
 }
 
-// TestGuardMeasuresAnAddedProcess: the process replaces a dropped one with the same folder, and the contents of
-// the folder count once. It has not been suspended with the others yet.
+// TestGuardMeasuresAnAddedProcess checks that the meter of an added process replaces that of a dropped one
+// with the same folder, whose contents count once. The process was not yet stopped with the others.
 func TestGuardMeasuresAnAddedProcess(t *testing.T) {
 	j, _ := startAdding(t)
 	here, instances := j.hosted(0), j.instances(0)
@@ -326,7 +331,7 @@ func TestGuardMeasuresAnAddedProcess(t *testing.T) {
 	j.stop()
 }
 
-// TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing, at whatever step of the addition.
+// TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing ends a job at each step of an addition.
 func TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		j, _ := startAdding(t)

@@ -39,7 +39,7 @@ func (j *testJob) reopen(from host.Host, peer *member, resume *jobpb.Resume) *te
 	return l
 }
 
-// startAlone starts a job of one rank, and has its peers miss the submitter.
+// startAlone starts a job of one rank, whose peers then lose contact with the submitter.
 func startAlone(t *testing.T, args ...string) *testJob {
 	j := newTestJob(t, 1, 2, nil, args...)
 	start := j.startMessage()
@@ -53,7 +53,7 @@ func startAlone(t *testing.T, args ...string) *testJob {
 	j.peers[0].meet(j.peers[1])
 	j.peers[1].meet(j.peers[0])
 	j.begin()
-	j.joinGroup(&jobpb.Join{Views: []uint32{2, 0, 1}}, false) // no heartbeat comes
+	j.joinGroup(&jobpb.Join{Views: []uint32{2, 0, 1}}, false) // no heartbeat arrives
 	for _, l := range j.links {
 		if s := await(l, (*jobpb.FromPeer).GetSuspect); p2ppeer.ID(s.Peer) != j.submitter.ID() {
 			t.Errorf("suspect %v", s)
@@ -62,8 +62,8 @@ func startAlone(t *testing.T, args ...string) *testJob {
 	return j
 }
 
-// TestSubmitterComesBackToAJobThatWentOnWithoutIt: the processes end, their slots are
-// given back, and what they have said and printed is there when it is back.
+// TestSubmitterComesBackToAJobThatWentOnWithoutIt checks that the processes end and their slots are
+// released, and that a returning submitter receives their messages and output.
 func TestSubmitterComesBackToAJobThatWentOnWithoutIt(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
@@ -98,8 +98,8 @@ func TestSubmitterComesBackToAJobThatWentOnWithoutIt(t *testing.T) {
 	j.stop()
 }
 
-// TestR6WhatWasHeardIsNotRepeated, and what was not is, as often as the submitter comes
-// back; and so is output that was not acknowledged.
+// TestR6WhatWasHeardIsNotRepeated checks what a reconnecting submitter receives: only the messages that it
+// lacks, however often it reconnects, and the output that it has not acknowledged.
 func TestR6WhatWasHeardIsNotRepeated(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
@@ -157,7 +157,8 @@ func TestNobodyComesBackToAJobThatIsNotTheirs(t *testing.T) {
 	j.stop() // on the first stream
 }
 
-// TestJobThatHasNotBegunDoesNotGoOn: nobody but the submitter can let it begin.
+// TestJobThatHasNotBegunDoesNotGoOn checks that such a job ends without its submitter, since only the
+// submitter can let it begin.
 func TestJobThatHasNotBegunDoesNotGoOn(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
@@ -196,7 +197,7 @@ func (j *testJob) startKept() *testJob {
 	return j
 }
 
-// begun waits until all peers have heard that processes may leave mpj.Init.
+// begun waits until processes may leave mpj.Init on all peers.
 func (j *testJob) begun() {
 	j.Helper()
 	late := time.Now().Add(patience)
@@ -210,9 +211,9 @@ func (j *testJob) begun() {
 	}
 }
 
-// TestNewSubmitterHearsAll: each that comes after one that was killed hears all that was
-// said, and what has been agreed on, once; and can ask for changes. Each peer runs two ranks, so
-// that one that loses a process still has another: else it may end before it has said so.
+// TestNewSubmitterHearsAll checks that each new process of a killed submitter receives all messages and
+// committed changes, once, and can propose changes. Each peer runs two ranks, so that one that loses a
+// process still has another. Otherwise it might end before it has reported the loss.
 func TestNewSubmitterHearsAll(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
@@ -246,7 +247,7 @@ func TestNewSubmitterHearsAll(t *testing.T) {
 			t.Errorf("output %q", got)
 		}
 		epochs := make(map[uint64]bool)
-		for len(epochs) < 2*ranks { // all finish: the peers have asked for that
+		for len(epochs) < 2*ranks { // all have finished: the peers have proposed that
 			m := await(j.links[0], (*jobpb.FromPeer).GetAgreed)
 			if epochs[m.Epoch] || view.State(m.To) != view.Finished {
 				t.Errorf("agreed %v", m)
@@ -268,8 +269,8 @@ func TestNewSubmitterHearsAll(t *testing.T) {
 	j.gone()
 }
 
-// TestSubmitterThatNobodyHasMissedComesBack: its connections break before it is found silent,
-// as they do where more silence is tolerated than they last. It is the same process.
+// TestSubmitterThatNobodyHasMissedComesBack checks that a submitter can reconnect if its connections break
+// before it is found silent. It is the same process.
 func TestSubmitterThatNobodyHasMissedComesBack(t *testing.T) {
 	t.Parallel()
 	j := startKept(t, "sleep")
@@ -287,8 +288,8 @@ func TestSubmitterThatNobodyHasMissedComesBack(t *testing.T) {
 	j.stop()
 }
 
-// TestNewSubmitterHearsTheLastWordsOfAProgramThatFails: it is not agreed on that the process
-// has failed, which then says nothing any more, before the user has them.
+// TestNewSubmitterHearsTheLastWordsOfAProgramThatFails checks that a process's failure is committed only
+// after the user has received its output, since a failed process sends no more.
 func TestNewSubmitterHearsTheLastWordsOfAProgramThatFails(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
@@ -326,8 +327,8 @@ func TestNewSubmitterHearsTheLastWordsOfAProgramThatFails(t *testing.T) {
 	j.gone()
 }
 
-// TestSubmitterThatIsReplacedHearsSo, whether it is there when another process of it goes on
-// with the job, or comes back later: it could only do harm, and the other one goes on.
+// TestSubmitterThatIsReplacedHearsSo checks that an old process of the submitter is told that another one
+// has resumed the job, whether it is connected or comes back later. The new one continues.
 func TestSubmitterThatIsReplacedHearsSo(t *testing.T) {
 	t.Parallel()
 	j := startKept(t, "sleep")
@@ -347,7 +348,8 @@ func TestSubmitterThatIsReplacedHearsSo(t *testing.T) {
 	j.stop()
 }
 
-// TestSubmitterThatLeavesIsNotWaitedFor: it says so, or has not said that it may return.
+// TestSubmitterThatLeavesIsNotWaitedFor checks that the job ends if the submitter says that it leaves, or
+// has not announced that it may come back.
 func TestSubmitterThatLeavesIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	j := startKept(t, "sleep")
@@ -357,7 +359,8 @@ func TestSubmitterThatLeavesIsNotWaitedFor(t *testing.T) {
 	j.gone()
 }
 
-// TestOnlyOneWithoutALogAsksForChanges: the first process of a submitter has the log itself.
+// TestOnlyOneWithoutALogAsksForChanges checks that only a new process of a submitter may propose changes
+// through a peer: the first process has the log itself.
 func TestOnlyOneWithoutALogAsksForChanges(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
@@ -377,16 +380,15 @@ func TestOnlyOneWithoutALogAsksForChanges(t *testing.T) {
 	}
 }
 
-// TestNewSubmitterOutlivesAnotherLoss: neither the process that was killed nor the part of a
-// process that has failed counts among those who agree on views once there are better ones,
-// and until then that part stays.
+// TestNewSubmitterOutlivesAnotherLoss checks that the view group drops the killed submitter process and the
+// peer of a failed process once it has replacements. Until then that peer stays.
 func TestNewSubmitterOutlivesAnotherLoss(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	j := startKept(t, "sleep")
 	for k, peer := range j.peers {
 		l, r := j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, Anew: true})
-		for end := time.Now().Add(patience); r.Error != ""; { // it has yet to hear who agrees on views
+		for end := time.Now().Add(patience); r.Error != ""; { // it has yet to learn the members of the view group
 			if time.Now().After(end) {
 				t.Fatal(r.Error)
 			}
@@ -403,15 +405,15 @@ func TestNewSubmitterOutlivesAnotherLoss(t *testing.T) {
 			t.Fatalf("agreed %v (%v), want %v", got, err, c)
 		}
 		if c.Process.Replica == 1 {
-			j.links[1].awaitEnd() // it is not needed any more
+			j.links[1].awaitEnd() // it is no longer needed
 		}
 	}
 	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: "test"}}})
 	j.gone()
 }
 
-// TestRecruitThatIsNeverLetInHasFailed: who would have let it leave mpj.Init is gone, and
-// others would wait for it.
+// TestRecruitThatIsNeverLetInHasFailed checks that a joining process counts as failed if its submitter is
+// lost before it may leave mpj.Init, since other processes would wait for it.
 func TestRecruitThatIsNeverLetInHasFailed(t *testing.T) {
 	t.Parallel()
 	p := view.Process{Replica: 2}
@@ -429,8 +431,8 @@ func TestRecruitThatIsNeverLetInHasFailed(t *testing.T) {
 	}
 }
 
-// TestS4RecruitThatIsNeverLetInEnds: it may never have joined, so that nobody fails it, whether
-// its submitter comes back as a new process or not.
+// TestS4RecruitThatIsNeverLetInEnds checks that such a process ends, whether its submitter comes back as a
+// new process or not. It may never have joined, so that no view fails it.
 func TestS4RecruitThatIsNeverLetInEnds(t *testing.T) {
 	t.Parallel()
 	for _, attached := range []bool{false, true} {
@@ -447,8 +449,8 @@ func TestS4RecruitThatIsNeverLetInEnds(t *testing.T) {
 	}
 }
 
-// TestS4LittleIsKeptBesideTheSlots: else jobs whose submitters have gone, one after the other, would fill the owner's
-// disk and memory.
+// TestS4LittleIsKeptBesideTheSlots checks the bound on kept data. Otherwise jobs of vanished submitters
+// would fill the owner's disk and memory.
 func TestS4LittleIsKeptBesideTheSlots(t *testing.T) {
 	s := &Service{kept: make(map[*job]int64), gone: make(chan struct{})}
 	one := func(processes int) *job {
@@ -478,8 +480,8 @@ func TestS4LittleIsKeptBesideTheSlots(t *testing.T) {
 	}
 }
 
-// TestPartThatIsCutOffSaysSo to a submitter that has views from it, if it goes on: it only
-// keeps what its processes have said.
+// TestPartThatIsCutOffSaysSo checks that a peer that is cut off tells this to a submitter that gets its
+// views from it, if the peer only keeps output.
 func TestPartThatIsCutOffSaysSo(t *testing.T) {
 	t.Parallel()
 	j := &job{service: &Service{}, onlyKeeps: true, submitterSide: submitterSide{orphaned: true}}

@@ -17,8 +17,9 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// TestS4NothingIsLeftWhenTheSubmitterVanishes at any step after its slots were confirmed. Before that they
-// are held by nothing but a lease (TestS2UnconfirmedHoldExpires, TestS4ConfirmedHoldEndsUnlessConfirmedAgain).
+// TestS4NothingIsLeftWhenTheSubmitterVanishes loses the submitter at each step after its slots were
+// confirmed. Before that, a lease alone holds them (TestS2UnconfirmedHoldExpires,
+// TestS4ConfirmedHoldEndsUnlessConfirmedAgain).
 func TestS4NothingIsLeftWhenTheSubmitterVanishes(t *testing.T) {
 	skip.Long(t)
 	hangUp := func(j *testJob) { j.links[0].stream.Reset() }
@@ -63,8 +64,9 @@ func TestS4NothingIsLeftWhenTheSubmitterVanishes(t *testing.T) {
 	}
 }
 
-// TestSubmitterThatCouldNotWriteComesBack to a job without replicas: it resets a control stream
-// when its link is cut for longer than a write may take, and has not ended the job.
+// TestSubmitterThatCouldNotWriteComesBack checks that a submitter can reconnect to a job without replicas
+// after a failed write. It resets a control stream when the link is down for longer than a write may take,
+// and has not ended the job.
 func TestSubmitterThatCouldNotWriteComesBack(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "wait")
 	j.run()
@@ -83,8 +85,9 @@ func TestSubmitterThatCouldNotWriteComesBack(t *testing.T) {
 	j.stop()
 }
 
-// TestS4PeerThatIsBackAsksWhetherTheJobIsOver: it missed the end of the job, or that it was given up,
-// and is connected to the submitter again. It keeps process and slot only as long as the job goes on.
+// TestS4PeerThatIsBackAsksWhetherTheJobIsOver checks that a peer that missed the end of a job asks the
+// submitter once they are connected again. The peer keeps the process and its slot only as long as the job
+// continues.
 func TestS4PeerThatIsBackAsksWhetherTheJobIsOver(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "wait")
 	j.run()
@@ -110,7 +113,7 @@ func TestS4PeerThatIsBackAsksWhetherTheJobIsOver(t *testing.T) {
 	j.gone()
 }
 
-// collectMessage asks for what role "files" has written.
+// collectMessage requests the files that the program "files" writes.
 var collectMessage = &jobpb.ToPeer{Body: &jobpb.ToPeer_Collect{Collect: &jobpb.Collect{Process: &jobpb.Process{}, Patterns: []string{"*.out"}}}}
 
 // run starts the job, and waits until its processes have left mpj.Init.
@@ -133,8 +136,8 @@ func (j *testJob) ended() {
 	}
 }
 
-// TestStagedPeerIsComeBackTo when the connection to it breaks, and waits in vain for no longer than
-// it says (S4).
+// TestStagedPeerIsComeBackTo checks that the submitter can reconnect to a peer with a staged job, and that
+// the peer waits no longer than promised (S4).
 func TestStagedPeerIsComeBackTo(t *testing.T) {
 	t.Parallel()
 	j := newTestJob(t, 2, 1, nil, "sleep")
@@ -161,13 +164,14 @@ func TestS4StagedPeerDoesNotWaitForLong(t *testing.T) {
 	j.prepare()
 	job := j.cut()
 	job.do(func() {
-		job.cutAt = job.cutAt.Add(-missFor - time.Second) // so much later
+		job.cutAt = job.cutAt.Add(-missFor - time.Second) // as if that much time had passed
 		job.awaitCut()
 	})
 	j.gone()
 }
 
-// TestS4StagedPeerIsNotKeptWaiting by a submitter that says something now and then, and starts nothing.
+// TestS4StagedPeerIsNotKeptWaiting checks the limit for a submitter that sends messages but never starts
+// the job.
 func TestS4StagedPeerIsNotKeptWaiting(t *testing.T) {
 	t.Parallel()
 	j := newTestJob(t, 2, 1, nil, "sleep")
@@ -178,7 +182,8 @@ func TestS4StagedPeerIsNotKeptWaiting(t *testing.T) {
 	j.gone()
 }
 
-// TestS4SlotsAreGivenBackWithoutAProcess although the submitter is there; what is left waits for it, but not for ever.
+// TestS4SlotsAreGivenBackWithoutAProcess checks that slots are released after all processes have ended,
+// although the submitter is connected. The output waits for the submitter, but not forever.
 func TestS4SlotsAreGivenBackWithoutAProcess(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
@@ -202,8 +207,8 @@ func TestS4SlotsAreGivenBackWithoutAProcess(t *testing.T) {
 	j.gone()
 }
 
-// cut breaks the connection with the first peer of a job that is staged, and returns its part once
-// it has noticed.
+// cut breaks the connection to the first peer of a staged job, and returns its part once that peer has
+// noticed.
 func (j *testJob) cut() *job {
 	j.Helper()
 	hosted := j.hosted(0)
@@ -218,8 +223,8 @@ func (j *testJob) cut() *job {
 	}
 }
 
-// TestNextAttemptTakesThePlaceOfTheFirst: the submitter begins anew, and could not tell so a peer that
-// was cut off.
+// TestNextAttemptTakesThePlaceOfTheFirst checks that a new attempt replaces one of the same submitter,
+// which could not tell a disconnected peer to end it.
 func TestNextAttemptTakesThePlaceOfTheFirst(t *testing.T) {
 	for name, noticed := range map[string]bool{"waits for it": true, "has not noticed": false} {
 		t.Run(name, func(t *testing.T) {
@@ -241,7 +246,8 @@ func TestNextAttemptTakesThePlaceOfTheFirst(t *testing.T) {
 	}
 }
 
-// TestS1JobThatHasBegunGivesWayToNone of its own submitter either.
+// TestS1JobThatHasBegunGivesWayToNone checks that a job that has begun is not replaced, even by its own
+// submitter.
 func TestS1JobThatHasBegunGivesWayToNone(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
@@ -283,15 +289,15 @@ func TestNewServiceRemovesWhatAKilledPeerLeft(t *testing.T) {
 	m.checkNothingLeft(t)
 }
 
-// testPeriod is long enough that a test on a busy machine fails nobody who lives,
-// and short enough that 15 of them pass while others run.
+// testPeriod is long enough that a live peer on a busy machine does not count as failed, and short enough
+// for a test to wait for 15 of them.
 const testPeriod = 250 * time.Millisecond
 
-// joinAll makes the peers and, if it is to take part, the submitter members of
-// one fault detection group.
+// joinAll makes the peers members of one fault detection group, and the submitter too if submitterToo is
+// set.
 func (j *testJob) joinAll(submitterToo bool) { j.joinGroup(&jobpb.Join{}, submitterToo) }
 
-// joinGroup is joinAll of the group that m says more about.
+// joinGroup is joinAll with further settings in m.
 func (j *testJob) joinGroup(m *jobpb.Join, submitterToo bool) {
 	j.Helper()
 	m.Heartbeat, m.PeriodNs, m.GossipOnly = 1, int64(testPeriod), true
@@ -318,7 +324,7 @@ func TestJobEndsWhenTheSubmittersPeerHasFailed(t *testing.T) {
 	t.Parallel()
 	j := newTestJob(t, 1, 2, nil, "sleep")
 	j.start()
-	j.joinAll(false) // the control streams stay, the heartbeats never come
+	j.joinAll(false) // the control streams stay open, but no heartbeat arrives
 	for _, l := range j.links {
 		l.awaitEnd()
 	}
@@ -339,8 +345,8 @@ func TestProcessesHearWhatTheJobBears(t *testing.T) {
 	j.stop()
 }
 
-// TestJobGoesOnForAWhileWithoutItsSubmitter where others agree on views with it, and
-// goes on when it is back.
+// TestJobGoesOnForAWhileWithoutItsSubmitter checks that a job with a view group continues for a while
+// without its submitter, and after its return.
 func TestJobGoesOnForAWhileWithoutItsSubmitter(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
@@ -348,7 +354,7 @@ func TestJobGoesOnForAWhileWithoutItsSubmitter(t *testing.T) {
 	j.start()
 	j.peers[0].meet(j.peers[1])
 	j.peers[1].meet(j.peers[0])
-	j.joinGroup(&jobpb.Join{Views: []uint32{2, 0, 1}}, false) // no heartbeat comes
+	j.joinGroup(&jobpb.Join{Views: []uint32{2, 0, 1}}, false) // no heartbeat arrives
 	for _, l := range j.links {
 		s := await(l, (*jobpb.FromPeer).GetSuspect)
 		if p2ppeer.ID(s.Peer) != j.submitter.ID() || s.Generation != 0 {
@@ -394,7 +400,7 @@ func TestProcessThatMisbehavesIsEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := newTestJob(t, 1, 1, nil, c.role)
-			if c.role == "stop" { // one in a PID namespace has no power over its first process
+			if c.role == "stop" { // a process in a PID namespace cannot stop its first process
 				j.peers[0].launch.config.Walls = Walls{}
 			}
 			j.start()
@@ -407,7 +413,7 @@ func TestProcessThatMisbehavesIsEnded(t *testing.T) {
 	}
 }
 
-// O4: a program's messages cost its peer a little of a processor, however many it sends.
+// O4: a program's messages cost its peer little processor time, however many it sends.
 func TestO4ChatterWaits(t *testing.T) {
 	t.Parallel()
 	j := newTestJob(t, 1, 1, nil, "chatter")
@@ -418,7 +424,7 @@ func TestO4ChatterWaits(t *testing.T) {
 	if _, err := fmt.Sscan(out, &said, &seconds); err != nil {
 		t.Fatalf("%q: %v", out, err)
 	}
-	const underWay = 2048 // in the socket
+	const underWay = 2048 // messages in the socket's buffer
 	if most := linePace*(seconds+1)/leastSaid + underWay; said > most {
 		t.Errorf("it was heard %.0f times in %.1f s, want %.0f at most", said, seconds, most)
 	}
@@ -454,8 +460,8 @@ func TestProgramThatCannotRunIsAnAnswer(t *testing.T) {
 	j.gone()
 }
 
-// TestSilentSubmitterKeepsNoSlots: one that is connected, has had the job staged and never starts it, is
-// given up, unless it says that it waits.
+// TestSilentSubmitterKeepsNoSlots checks that a connected submitter that never starts a staged job is given
+// up, unless it reports that it waits.
 func TestSilentSubmitterKeepsNoSlots(t *testing.T) {
 	t.Parallel()
 	j := newTestJob(t, 1, 1, nil, "sleep")

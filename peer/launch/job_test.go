@@ -56,8 +56,8 @@ func TestProcessesMeetAndTalkAcrossPeers(t *testing.T) {
 	j.stop()
 }
 
-// TestConnectionsOfAJobAreNotTrimmed asks the connection managers of a job's peers, which
-// close others when there are too many.
+// TestConnectionsOfAJobAreNotTrimmed checks that the connection managers of a job's peers protect the job's
+// connections. They close others when there are too many.
 func TestConnectionsOfAJobAreNotTrimmed(t *testing.T) {
 	j := newSpread(t, 2, "ring")
 	expect := func(want bool) {
@@ -83,8 +83,8 @@ func TestConnectionsOfAJobAreNotTrimmed(t *testing.T) {
 	expect(false)
 }
 
-// TestJobOutlivesTrimming has many strangers connect to the peers of a job, which then close
-// what connections are too many: those of the strangers, not the job's.
+// TestJobOutlivesTrimming makes many strangers connect to the peers of a job. The peers then close
+// connections of strangers, not the job's.
 func TestJobOutlivesTrimming(t *testing.T) {
 	j := newSpread(t, 2, "ring")
 	j.startSpread()
@@ -133,7 +133,7 @@ func newSpread(t *testing.T, n int, args ...string) *testJob {
 	return j
 }
 
-// startSpread starts the job with rank i at peer i mod 2.
+// startSpread starts the job with rank i on peer i mod 2.
 func (j *testJob) startSpread() {
 	j.Helper()
 	j.startWhere(func(at int) (here []view.Process) {
@@ -144,7 +144,7 @@ func (j *testJob) startSpread() {
 	})
 }
 
-// startCrossed starts the job with replica k of rank i at peer (i+k) mod 2.
+// startCrossed starts the job with replica k of rank i on peer (i+k) mod 2.
 func (j *testJob) startCrossed() {
 	j.Helper()
 	j.startWhere(func(at int) (here []view.Process) {
@@ -155,7 +155,7 @@ func (j *testJob) startCrossed() {
 	})
 }
 
-// startWhere starts the job with the processes that where says at each peer.
+// startWhere starts the job with the processes that where returns for each peer.
 func (j *testJob) startWhere(where func(at int) []view.Process) {
 	j.Helper()
 	start := &jobpb.Start{View: jobpb.FromView(view.New(j.spec.N, j.spec.R)), Channels: j.channels, Explain: j.explain}
@@ -184,7 +184,7 @@ func (j *testJob) startWhere(where func(at int) []view.Process) {
 	}
 }
 
-// member is a row of the membership table.
+// member returns a row of the membership table.
 func (j *testJob) member(p view.Process, peer *member) *jobpb.Member {
 	row := &jobpb.Member{Process: jobpb.FromProcess(p), Peer: []byte(peer.ID())}
 	for _, a := range peer.Addrs() {
@@ -193,8 +193,8 @@ func (j *testJob) member(p view.Process, peer *member) *jobpb.Member {
 	return row
 }
 
-// follow says in views, as a submitter would, which processes have finished,
-// until n have. The job is on two peers.
+// follow sends views, as a submitter would, for the processes that finish, until n have. The job is on two
+// peers.
 func (j *testJob) follow(n int) {
 	j.Helper()
 	v := view.New(j.spec.N, j.spec.R)
@@ -223,8 +223,7 @@ func (j *testJob) begin() {
 	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: j.keys}}})
 }
 
-// awaitInitialized waits until every process has called mpj.Init, and keeps
-// their keys.
+// awaitInitialized waits until every process has called mpj.Init, and stores their keys.
 func (j *testJob) awaitInitialized() {
 	j.Helper()
 	j.keys = make([]byte, j.spec.N*j.spec.R*proclink.KeySize)
@@ -254,7 +253,7 @@ func TestFilesGoInAndComeBack(t *testing.T) {
 	j.stop()
 }
 
-// collected returns which output files of a process are on offer.
+// collected returns the manifest of the output files that a process's peer offers.
 func (j *testJob) collected(p view.Process, pattern string) filetransfer.Manifest {
 	j.Helper()
 	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Collect{Collect: &jobpb.Collect{
@@ -281,7 +280,7 @@ func TestR6OnlyTheSpeakerSendsOutputAndTheNextTakesOver(t *testing.T) {
 			t.Errorf("a replica that does not speak sent %v", m)
 		}
 	}
-	// The user has two lines when the master's peer fails.
+	// The user has received two lines when the master's peer fails.
 	j.links[1].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{Stdout: 2}}})
 	failed, _ := view.New(1, 2).With(p, view.Failed)
 	j.tellView(failed)
@@ -306,14 +305,14 @@ func TestR5ProcessOutsideTheViewIsKilledQuietly(t *testing.T) {
 	}
 }
 
-// TestR5ChannelsToAFailedProcessBreak: its sender learns that at once, although
-// the failed process and its peer are there and silent. Of a channel that the
-// processes have for themselves, the engine says so when the view comes.
+// TestR5ChannelsToAFailedProcessBreak checks that a sender learns of the failure at once, although the
+// failed process and its peer are reachable and silent. If the processes hold the channel themselves, the
+// engine breaks it when the view arrives.
 func TestR5ChannelsToAFailedProcessBreak(t *testing.T) {
 	bed := newTestbed(t, 2, 2)
 	j := bed.newJob(t, 2, 2, nil, "hold")
 	j.channels = []string{"stream"}
-	j.startCrossed() // 0.0 and 1.1 at the first peer, 1.0 and 0.1 at the second
+	j.startCrossed() // 0.0 and 1.1 on the first peer, 1.0 and 0.1 on the second
 	j.awaitInitialized()
 	p := view.Process{}
 	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: j.keys}}})
@@ -338,7 +337,8 @@ func TestBackPressureHoldsTheProgramBack(t *testing.T) {
 	j.stop()
 }
 
-// TestPeerThatWaitsForTheStartShowsThatItIsThere: a submitter cannot tell silence from loss else.
+// TestPeerThatWaitsForTheStartShowsThatItIsThere checks that the peer reports its presence. Otherwise a
+// submitter could not distinguish waiting from a lost peer.
 func TestPeerThatWaitsForTheStartShowsThatItIsThere(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "sleep")
 	j.prepare()
@@ -347,7 +347,8 @@ func TestPeerThatWaitsForTheStartShowsThatItIsThere(t *testing.T) {
 	j.stop()
 }
 
-// TestPeerReportsThatItIsThereAfterTheStart: the fault detector may not have heard it yet.
+// TestPeerReportsThatItIsThereAfterTheStart checks that the peer continues to report its presence, since
+// the fault detector may not have heard from it yet.
 func TestPeerReportsThatItIsThereAfterTheStart(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "sleep")
 	j.start()

@@ -29,8 +29,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 )
 
-// exceed takes ever more of something, and says after each step how much it has. Where no
-// limit holds, it ends before it does harm.
+// exceed uses more and more of a resource, and prints after each step how much it has. If no limit stops
+// it, it ends before it does harm.
 func exceed(what string) int {
 	const step = 1 << 20
 	page := make([]byte, step)
@@ -105,7 +105,7 @@ func exceed(what string) int {
 	return 100
 }
 
-// share takes ever more shared memory that no table tells of.
+// share uses more and more shared memory that is in no page table.
 func share() int {
 	const step = 1 << 20
 	for had := step; had <= 96*step; had += step {
@@ -119,7 +119,7 @@ func share() int {
 	return 0
 }
 
-// newLimited returns a job of n processes on a peer that grants so much.
+// newLimited returns a job of n processes on a peer with the given grant.
 func newLimited(t *testing.T, g limits.Grant, n int, args ...string) *testJob {
 	t.Helper()
 	j := newTestJob(t, n, 1, nil, args...)
@@ -127,14 +127,14 @@ func newLimited(t *testing.T, g limits.Grant, n int, args ...string) *testJob {
 	return j
 }
 
-// last returns how a process has ended, and the last number that it said.
+// last returns how a process has ended, and the last number that it printed.
 func (j *testJob) last(p view.Process) (*jobpb.Exited, float64) {
 	j.Helper()
 	said := j.lastSaid(p)
 	return j.links[0].exited(p), said
 }
 
-// lastSaid returns the last number that a process said until it ended.
+// lastSaid returns the last number that a process printed before it ended.
 func (j *testJob) lastSaid(p view.Process) float64 {
 	j.Helper()
 	return j.lastOf(p, j.links[0].output(p, 1))
@@ -144,7 +144,7 @@ func (j *testJob) lastSaid(p view.Process) float64 {
 func (j *testJob) lastOf(p view.Process, output string) float64 {
 	j.Helper()
 	lines := strings.Fields(output)
-	for _, line := range slices.Backward(lines[max(0, len(lines)-2):]) { // one may be torn
+	for _, line := range slices.Backward(lines[max(0, len(lines)-2):]) { // the last line may be incomplete
 		if n, err := strconv.ParseFloat(line, 64); err == nil {
 			return n
 		}
@@ -153,8 +153,8 @@ func (j *testJob) lastOf(p view.Process, output string) float64 {
 	return 0
 }
 
-// saidIfAny is lastSaid, or 0 if the process said nothing: the other one may have exceeded the limit
-// of both before this one began.
+// saidIfAny is lastSaid, or 0 if the process printed nothing: another process may have exceeded the common
+// limit before this one began.
 func (j *testJob) saidIfAny(p view.Process) float64 {
 	j.Helper()
 	output := j.links[0].output(p, 1)
@@ -164,12 +164,12 @@ func (j *testJob) saidIfAny(p view.Process) float64 {
 	return j.lastOf(p, output)
 }
 
-// A way to exceed a limit.
+// An excess describes how to exceed a limit.
 type excess struct {
 	limits limits.Limits
-	needs  cgroup.Controller // without which it does not hold as closely
-	most   float64           // of what the programs say
-	named  string            // the limit
+	needs  cgroup.Controller // controller without which the limit is less exact
+	most   float64           // maximum of the printed numbers
+	named  string            // name of the limit in the report
 	slack  time.Duration     // see holds
 }
 
@@ -187,10 +187,11 @@ func excesses() map[string]excess {
 	}
 }
 
-// diskSlack is in what time a program writes 5 % of its limit of disk, on a machine that is as fast as any.
+// diskSlack is the time in which a program writes 5 % of its disk limit on a fast machine.
 const diskSlack = 5 * time.Millisecond
 
-// TestLimitsHold: no process gets more than 5 % above a limit, and what it exceeded is said.
+// TestLimitsHold checks that no process gets more than 5 % above a limit, and that the report names the
+// limit.
 func TestLimitsHold(t *testing.T) {
 	skip.Long(t)
 	for name, x := range excesses() {
@@ -210,11 +211,11 @@ func TestLimitsHold(t *testing.T) {
 	}
 }
 
-// TestLimitsOfAJobHold: two processes get no more than 5 % above a limit together.
+// TestLimitsOfAJobHold checks that two processes together get no more than 5 % above a limit.
 func TestLimitsOfAJobHold(t *testing.T) {
 	skip.Long(t)
 	for name, x := range excesses() {
-		if x.limits.Files > 0 || name == "one file" { // which are of one process
+		if x.limits.Files > 0 || name == "one file" { // limits of single processes
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -238,7 +239,7 @@ func TestLimitsOfAJobHold(t *testing.T) {
 	}
 }
 
-// hadTogether is what two processes say that they had.
+// hadTogether returns what two processes have used together, by their own account.
 func (j *testJob) hadTogether(x excess) float64 {
 	j.Helper()
 	one, other := j.saidIfAny(view.Process{}), j.saidIfAny(view.Process{Rank: 1})
@@ -251,8 +252,8 @@ func (j *testJob) hadTogether(x excess) float64 {
 	return one + other
 }
 
-// countsTogether has the kernel count what all processes of the job have at most: where it holds them to that, what one
-// has had may be the other's by now. It is looked at until counted is called.
+// countsTogether samples the kernel's peak for all processes of the job, until counted is called. If the
+// kernel enforces the limit, one process may by now use what the other used before.
 func (j *testJob) countsTogether(of cgroup.Controller) (counted func() (most float64)) {
 	here, _ := j.peers[0].launch.lookup(j.spec.ID)
 	stop, most := make(chan struct{}), make(chan float64)
@@ -277,9 +278,9 @@ func (j *testJob) countsTogether(of cgroup.Controller) (counted func() (most flo
 	return func() float64 { close(stop); return <-most }
 }
 
-// holds checks that no more than 5 % above the most that may be had was had. What the kernel holds it holds always.
-// Where it is measured, slack is in what time 5 % can be had: on a machine that is busy with others, where this peer had to
-// wait as long for a processor, one try in four is to do.
+// holds checks that try never uses more than 5 % above most. Limits that the kernel enforces always hold.
+// For measured limits, slack is the time in which 5 % can be used: if this peer had to wait as long for a
+// processor on a busy machine, one success in four tries suffices.
 func holds(t *testing.T, slack time.Duration, most float64, try func() (had float64)) {
 	t.Helper()
 	for n := 1; ; n++ {
@@ -296,7 +297,7 @@ func holds(t *testing.T, slack time.Duration, most float64, try func() (had floa
 	}
 }
 
-// need skips where the kernel, or whoever runs the tests, lets nobody make such groups.
+// need skips the test if control groups with the given controller cannot be created.
 func (j *testJob) need(c cgroup.Controller) {
 	j.Helper()
 	if c == "" {
@@ -307,15 +308,14 @@ func (j *testJob) need(c cgroup.Controller) {
 	}
 }
 
-// TestProcessorsHold: programs that compute with as many threads as they can have no more of the processors than
-// they may.
+// TestProcessorsHold checks that programs that compute with many threads stay below the CPU limit.
 func TestProcessorsHold(t *testing.T) {
 	skip.Long(t)
 	half := limits.Limits{CPU: 50}
 	for name, c := range map[string]struct {
 		grant limits.Grant
 		ranks int
-		most  float64 // percent of one processor, of all
+		most  float64 // percent of one processor, in total
 	}{
 		"a slot":    {limits.Grant{Slot: half}, 1, 50},
 		"two slots": {limits.Grant{Slot: half}, 2, 100},
@@ -335,8 +335,9 @@ func TestProcessorsHold(t *testing.T) {
 	}
 }
 
-// computes checks how much of the processors, in percent of one, the job has on its first peer. Its quota is of each
-// tenth of a second, of which half of one may be had later: over sixty of them that comes to less than 3 %.
+// computes checks the CPU use of the job on its first peer, in percent of one processor. The quota applies
+// to each tenth of a second, and half of a period may be used later: over sixty periods, that is less than
+// 3 %.
 func (j *testJob) computes(most float64) {
 	j.Helper()
 	begun, before := time.Now(), j.peers[0].launch.Jobs()[0].Use.CPU
@@ -348,15 +349,15 @@ func (j *testJob) computes(most float64) {
 	}
 }
 
-// TestLimitsAreWatchedWithoutControlGroups: they hold less closely, and name what was exceeded. Of private memory the
-// kernel gives no more than is told.
+// TestLimitsAreWatchedWithoutControlGroups checks that the guard enforces limits, less exactly, and that
+// the report names the limit. The kernel limits private memory to slightly more than the reported limit.
 func TestLimitsAreWatchedWithoutControlGroups(t *testing.T) {
 	skip.Long(t)
 	const memory = 64 << 20
 	cases := map[string]struct {
 		kind   limits.Kind
 		limits limits.Limits
-		most   float64 // of what the program says; infinite: whatever it gets before somebody looks
+		most   float64 // maximum of the printed numbers; infinite: no bound until the guard measures
 	}{
 		"memory":        {limits.Memory, limits.Limits{Memory: memory}, memory + memory/4 + dataSlack},
 		"shared memory": {limits.Memory, limits.Limits{Memory: memory}, math.Inf(1)},
@@ -378,7 +379,7 @@ func TestLimitsAreWatchedWithoutControlGroups(t *testing.T) {
 	}
 }
 
-// TestGroupsGo: nothing is left of a job that is within its limits.
+// TestGroupsGo checks that no control group is left of a job that stays within its limits.
 func TestGroupsGo(t *testing.T) {
 	j := newLimited(t, limits.Grant{Slot: limits.Limits{Memory: 256 << 20, CPU: 100, Processes: 100}}, 2, "print", "line", "3", "0")
 	groups := j.peers[0].launch.groups
@@ -396,8 +397,8 @@ func TestGroupsGo(t *testing.T) {
 	}
 }
 
-// TestInputsThatDoNotFit are not even fetched, whether nobody or only the submitter's class may
-// have so much.
+// TestInputsThatDoNotFit checks that inputs above the disk limit are not fetched, whether the limit applies
+// to all or to the submitter's class.
 func TestInputsThatDoNotFit(t *testing.T) {
 	small := limits.Limits{Disk: 1 << 20}
 	for name, c := range map[string]Config{
@@ -424,7 +425,7 @@ func TestInputsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestProgramThatIsTooLarge is not fetched either, as nobody would say how much disk it may take.
+// TestProgramThatIsTooLarge checks that a program that is too large for the disk limit is refused.
 func TestProgramThatIsTooLarge(t *testing.T) {
 	for size, want := range map[int64]string{
 		freeProgram:     "",
@@ -442,7 +443,8 @@ func TestProgramThatIsTooLarge(t *testing.T) {
 	}
 }
 
-// TestUnheldLimitsAreSaid, and only those that are set.
+// TestUnheldLimitsAreSaid checks that Unheld returns the limits that the kernel does not enforce, and only
+// those that are set.
 func TestUnheldLimitsAreSaid(t *testing.T) {
 	s := &Service{groups: &cgroup.Tree{}}
 	if got := s.Unheld(); len(got) != 0 {
@@ -458,10 +460,10 @@ func TestUnheldLimitsAreSaid(t *testing.T) {
 	}
 }
 
-// uploads is how many bytes upload sends.
+// uploads is the number of bytes that upload sends.
 const uploads = 3 << 20
 
-// upload has rank 0 send rank 1 some bytes, which says how many came in a second.
+// upload makes rank 0 send bytes to rank 1, which prints how many arrived per second.
 func upload() int {
 	w, err := mpj.Init(context.Background())
 	if err != nil {
@@ -493,11 +495,10 @@ func upload() int {
 	return 0
 }
 
-// mostUpload is what TestUploadHolds lets go in a second.
+// mostUpload is the upload limit of TestUploadHolds, in bytes per second.
 const mostUpload = 1 << 20
 
-// TestUploadHolds: messages to another machine, of a process or of all of a job, are no
-// faster than the owner wants.
+// TestUploadHolds checks the upload limit for messages to another machine, per process and per job.
 func TestUploadHolds(t *testing.T) {
 	skip.Long(t)
 	for name, g := range uploadGrants() {
@@ -525,7 +526,7 @@ func TestUploadHolds(t *testing.T) {
 	}
 }
 
-// uploadGrants let a process, or all of a job, send mostUpload.
+// uploadGrants returns grants that limit the upload of a process, or of a whole job, to mostUpload.
 func uploadGrants() map[string]limits.Grant {
 	return map[string]limits.Grant{
 		"of a slot": {Slot: limits.Limits{Upload: mostUpload}},
@@ -533,7 +534,7 @@ func uploadGrants() map[string]limits.Grant {
 	}
 }
 
-// uploads checks how many bytes have gone in a second.
+// uploads checks a rate in bytes per second against the limit.
 func (j *testJob) uploads(rate float64) {
 	j.Helper()
 	j.Logf("%.1f %% of the limit", rate/mostUpload*100)
@@ -542,7 +543,8 @@ func (j *testJob) uploads(rate float64) {
 	}
 }
 
-// TestOutputIsUploadedAsSlowly as messages are, on its way to a submitter who reads it as fast as he can.
+// TestOutputIsUploadedAsSlowly checks the upload limit for output, with a submitter that reads as fast as
+// it can.
 func TestOutputIsUploadedAsSlowly(t *testing.T) {
 	skip.Long(t)
 	for name, g := range uploadGrants() {
@@ -562,13 +564,13 @@ func TestOutputIsUploadedAsSlowly(t *testing.T) {
 	}
 }
 
-// TestFilesAreUploadedAsSlowly when the submitter collects what a program has written.
+// TestFilesAreUploadedAsSlowly checks the upload limit for output files that the submitter collects.
 func TestFilesAreUploadedAsSlowly(t *testing.T) {
 	skip.Long(t)
 	for name, g := range uploadGrants() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := newLimited(t, g, 1, "shell", fmt.Sprintf("head -c %d /dev/urandom >result.out", uploads)) // which cannot be compressed
+			j := newLimited(t, g, 1, "shell", fmt.Sprintf("head -c %d /dev/urandom >result.out", uploads)) // not compressible
 			j.start()
 			if e := j.links[0].exited(view.Process{}); e.Code != 0 {
 				t.Errorf("ended with %v", e)
@@ -584,7 +586,8 @@ func TestFilesAreUploadedAsSlowly(t *testing.T) {
 	}
 }
 
-// TestWhoStandsStillForTheGuardDoesNotHang, and is asked again when it goes on.
+// TestWhoStandsStillForTheGuardDoesNotHang checks that processes stopped by the guard are excused, and are
+// asked again when they resume.
 func TestWhoStandsStillForTheGuardDoesNotHang(t *testing.T) {
 	j := new(job)
 	if j.excused() {
@@ -606,7 +609,8 @@ func TestWhoStandsStillForTheGuardDoesNotHang(t *testing.T) {
 	}
 }
 
-// TestStoppedByTheGuardIsNotStopped for who watches over supervisors.
+// TestStoppedByTheGuardIsNotStopped checks that a program that the guard has stopped does not count as
+// stopped.
 func TestStoppedByTheGuardIsNotStopped(t *testing.T) {
 	p := &process{}
 	j := &job{local: map[view.Process]*process{{}: p}, watching: newAliveCheck(tickPeriod)}
@@ -618,7 +622,7 @@ func TestStoppedByTheGuardIsNotStopped(t *testing.T) {
 	}
 }
 
-// newJudge returns a guard of one process that may have so much on disk.
+// newJudge returns a guard of one process with the given grant.
 func newJudge(grant limits.Grant) (*guard, *meter) {
 	over := make(chan struct{})
 	close(over)
@@ -626,7 +630,8 @@ func newJudge(grant limits.Grant) (*guard, *meter) {
 	return &guard{job: &job{grant: grant, done: over}, meters: []*meter{m}}, m
 }
 
-// TestWhoHasAllThatHeMayGoesOn, until more is written.
+// TestWhoHasAllThatHeMayGoesOn checks that a process exactly at its disk limit continues until more is
+// written.
 func TestWhoHasAllThatHeMayGoesOn(t *testing.T) {
 	const most = 1 << 20
 	for used, want := range map[int64]int64{0: most, most - 1: leastRoom, most: leastRoom, most + 1: -1} {
@@ -645,7 +650,8 @@ func TestWhoHasAllThatHeMayGoesOn(t *testing.T) {
 	}
 }
 
-// TestWhoHasTooMuchTwiceIsEnded although he does not stand.
+// TestWhoHasTooMuchTwiceIsEnded checks that a process found above its disk limit twice is ended, although
+// it has not stopped.
 func TestWhoHasTooMuchTwiceIsEnded(t *testing.T) {
 	const most, more = 1 << 20, 2 << 20
 	type survey struct {
@@ -681,7 +687,8 @@ func TestWhoHasTooMuchTwiceIsEnded(t *testing.T) {
 	}
 }
 
-// TestF2ManyFilesDoNotDelayTheNews that a process has failed: what it has left is looked at for a while only.
+// TestF2ManyFilesDoNotDelayTheNews checks that many files do not delay the report of a process's failure:
+// their measurement is cut short.
 func TestF2ManyFilesDoNotDelayTheNews(t *testing.T) {
 	skip.Long(t)
 	j := newTestJob(t, 1, 1, nil, "wait")
@@ -696,7 +703,7 @@ func TestF2ManyFilesDoNotDelayTheNews(t *testing.T) {
 	}
 	now, looks := time.Unix(1000, 0), 0
 	r := p.hasty(func() time.Time {
-		if looks++; looks > 1 { // some names take so long
+		if looks++; looks > 1 { // as if some names took that long
 			now = now.Add(autopsyTime)
 		}
 		return now

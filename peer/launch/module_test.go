@@ -26,8 +26,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
 )
 
-// otherEngine names a variable of the environment: the executable of an engine that these tests
-// are run with, too.
+// otherEngine names an environment variable: the executable of a second engine for these tests.
 const otherEngine = "P2PMPI_TEST_ENGINE"
 
 // inEach runs a test with each engine.
@@ -48,12 +47,12 @@ func inEach(t *testing.T, test func(t *testing.T, e Engine)) {
 	t.Run(e.Name, func(t *testing.T) { test(t, e) })
 }
 
-// idleModule returns a module with so many functions, none of which does anything.
+// idleModule returns a module with the given number of functions, none of which does anything.
 func idleModule(functions int) []byte {
 	return module(
-		section(1, 1, []byte{0x60, 0, 0}),          // a type of functions: nothing to nothing
-		section(3, functions, []byte{0}),           // are of it
-		section(10, functions, []byte{2, 0, 0x0b}), // have no variables, and end
+		section(1, 1, []byte{0x60, 0, 0}),          // one function type: no parameters, no results
+		section(3, functions, []byte{0}),           // functions of that type
+		section(10, functions, []byte{2, 0, 0x0b}), // bodies without variables
 	)
 }
 
@@ -61,31 +60,31 @@ func module(sections ...[]byte) []byte {
 	return append([]byte("\x00asm\x01\x00\x00\x00"), bytes.Join(sections, nil)...)
 }
 
-// section returns one of n things that are alike.
+// section returns a section with n equal items.
 func section(id byte, n int, each []byte) []byte {
 	return sized([]byte{id}, append(binary.AppendUvarint(nil, uint64(n)), bytes.Repeat(each, n)...))
 }
 
-// sized appends contents with their size before them.
+// sized appends contents, prefixed with their size.
 func sized(b, contents []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(contents))), contents...)
 }
 
-// doing returns a module with one page of memory that runs a function with so many variables
-// of type i32 when it begins.
+// doing returns a module with one page of memory. Its start function has the given code and number of i32
+// variables.
 func doing(variables int, code []byte) []byte {
 	variable := append(binary.AppendUvarint([]byte{1}, uint64(variables)), 0x7f)
 	return module(
 		section(1, 1, []byte{0x60, 0, 0}),
 		section(3, 1, []byte{0}),
 		section(5, 1, []byte{0, 1}),
-		[]byte{8, 1, 0}, // begins with the function
+		[]byte{8, 1, 0}, // start function
 		section(10, 1, sized(nil, append(append(variable, code...), 0x0b))),
 	)
 }
 
-// greedy takes memory until it gets no more, uses all of it, and traps if it has less than
-// 3000 pages, which are 187 MiB.
+// greedy grows its memory until that fails, and writes to all of it. It traps if it has less than 3000
+// pages (187 MiB).
 var greedy = doing(1, []byte{
 	0x03, 0x40, 0x41, 1, 0x40, 0, 0x41, 0x7f, 0x47, 0x0d, 0, 0x0b, // while grow(1) != -1
 	0x03, 0x40, // for each 4 KiB
@@ -94,10 +93,10 @@ var greedy = doing(1, []byte{
 	0x3f, 0, 0x41, 0xb8, 0x17, 0x49, 0x04, 0x40, 0x00, 0x0b,
 })
 
-// leaver has rank 1 send messages of a MiB for as long as it can, and rank 0 take one, ask for
-// more without waiting for them, and exit with 7.
+// leaver makes rank 1 send messages of 1 MiB for as long as it can. Rank 0 receives one, starts further
+// receives without waiting for them, and exits with 7.
 var leaver = module(
-	sized([]byte{1}, []byte{5, // types of functions
+	sized([]byte{1}, []byte{5, // function types
 		0x60, 0, 0,
 		0x60, 2, 0x7f, 0x7f, 1, 0x7f,
 		0x60, 6, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f,
@@ -109,25 +108,25 @@ var leaver = module(
 		imported(hostcall.Name, "send", 3), imported("wasi_snapshot_preview1", "proc_exit", 4))),
 	section(3, 1, []byte{0}),
 	section(5, 1, []byte{0, 32}),
-	[]byte{8, 1, 5}, // begins with the function
+	[]byte{8, 1, 5}, // start function
 	section(10, 1, sized(nil, slices.Concat([]byte{1, 1, 0x7f,
 		0x41, 0, 0x41, 0, 0x10, 0, 0x1a, // join(0, 0)
 		0x41, 0, 0x28, 2, 0, 0x04, 0x40, // if rank != 0
 		0x03, 0x40}, message(0), []byte{0x41, 0, 0x41, 0, 0x10, 3, 0x45, 0x0d, 0, 0x0b, // while send(...) == 0
 		0x0f, 0x0b}, // return
 		message(1), []byte{0x41, 32, 0x41, 0, 0x10, 2, 0x1a, // recv(...)
-			0x41, 50, 0x21, 0, // for 50 times
+			0x41, 50, 0x21, 0, // 50 times
 			0x03, 0x40}, message(1), []byte{0x41, 32, 0x10, 1, 0x1a, // irecv(...)
 			0x20, 0, 0x41, 1, 0x6b, 0x22, 0, 0x0d, 0, 0x0b,
 			0x41, 7, 0x10, 4, 0x0b}))),
 )
 
-// spinner computes for ever.
+// spinner computes forever.
 var spinner = doing(0, []byte{0x03, 0x40, 0x0c, 0, 0x0b})
 
-// scribbler writes files of a MiB, which it never closes, and traps if it has written 62.
+// scribbler writes files of 1 MiB, which it never closes, and traps after 62 of them.
 var scribbler = module(
-	sized([]byte{1}, []byte{3, // types of functions
+	sized([]byte{1}, []byte{3, // function types
 		0x60, 0, 0,
 		0x60, 9, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7e, 0x7e, 0x7f, 0x7f, 1, 0x7f,
 		0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f,
@@ -136,19 +135,20 @@ var scribbler = module(
 		imported("wasi_snapshot_preview1", "path_open", 1), imported("wasi_snapshot_preview1", "fd_write", 2))),
 	section(3, 1, []byte{0}),
 	section(5, 1, []byte{0, 32}),
-	[]byte{8, 1, 2}, // begins with the function
+	[]byte{8, 1, 2}, // start function
 	section(10, 1, sized(nil, slices.Concat([]byte{1, 1, 0x7f},
-		[]byte{0x41, 4, 0x41, 0x80, 0x80, 0xc0, 0, 0x36, 2, 0}, // what is written: a MiB, from 0 on
-		[]byte{0x41, 0xc1, 0, 0x21, 0},                         // names are letters, from A on
+		[]byte{0x41, 4, 0x41, 0x80, 0x80, 0xc0, 0, 0x36, 2, 0}, // buffer: 1 MiB, from 0 on
+		[]byte{0x41, 0xc1, 0, 0x21, 0},                         // names are single letters, from A on
 		[]byte{0x03, 0x40, 0x41, 16, 0x20, 0, 0x36, 2, 0},
-		[]byte{0x41, 3, 0x41, 0, 0x41, 16, 0x41, 1, 0x41, 1, 0x42, 0xc0, 0, 0x42, 0, 0x41, 0, 0x41, 8, 0x10, 0}, // path_open(3, 0, name, 1, create, to write, 0, 0, where to)
-		[]byte{0x04, 0x40, 0x00, 0x0b},                                                                          // which succeeds
-		[]byte{0x41, 8, 0x28, 2, 0, 0x41, 0, 0x41, 1, 0x41, 12, 0x10, 1, 0x1a},                                  // fd_write(file, list, 1, where to)
+		[]byte{0x41, 3, 0x41, 0, 0x41, 16, 0x41, 1, 0x41, 1, 0x42, 0xc0, 0, 0x42, 0, 0x41, 0, 0x41, 8, 0x10, 0}, // path_open(3, 0, name, 1, create, write, 0, 0, result)
+		[]byte{0x04, 0x40, 0x00, 0x0b},                                                                          // trap if that fails
+		[]byte{0x41, 8, 0x28, 2, 0, 0x41, 0, 0x41, 1, 0x41, 12, 0x10, 1, 0x1a},                                  // fd_write(file, buffers, 1, result)
 		[]byte{0x20, 0, 0x41, 1, 0x6a, 0x22, 0, 0x41, 0xff, 0, 0x49, 0x0d, 0, 0x0b, 0x00, 0x0b},                 // while the name < 127
 	))),
 )
 
-// TestModuleIsWithinTheLimits of time and disk while it runs, and is told which it has exceeded.
+// TestModuleIsWithinTheLimits checks that the time and disk limits apply to a running module, and that the
+// submitter is told which one it exceeded.
 func TestModuleIsWithinTheLimits(t *testing.T) {
 	skip.Long(t)
 	inEach(t, func(t *testing.T, e Engine) {
@@ -174,7 +174,7 @@ func TestModuleIsWithinTheLimits(t *testing.T) {
 	})
 }
 
-// TestProcessorsHoldForModules as for native programs.
+// TestProcessorsHoldForModules checks that the CPU limit applies to modules as to native programs.
 func TestProcessorsHoldForModules(t *testing.T) {
 	skip.Long(t)
 	inEach(t, func(t *testing.T, e Engine) {
@@ -188,17 +188,19 @@ func TestProcessorsHoldForModules(t *testing.T) {
 	})
 }
 
-// message returns code that leaves the first arguments of calls that send or receive one of other.
+// message returns code that pushes the first arguments of a call that sends to rank other or receives from
+// it.
 func message(other byte) []byte {
 	return []byte{0x41, 0x80, 2, 0x41, other, 0x41, 0, 0x41, 0x80, 0x80, 4, 0x41, 0x80, 0x80, 0xc0, 0}
 }
 
-// imported returns the import of a function of a type.
+// imported returns the import of a function of the given type.
 func imported(from, name string, kind byte) []byte {
 	return append(sized(sized(nil, []byte(from)), []byte(name)), 0, kind)
 }
 
-// TestModuleLeavesWhatItHasAskedFor while that is coming in: it ends with its own status.
+// TestModuleLeavesWhatItHasAskedFor checks that a module can exit with its own status while messages that
+// it has asked for are arriving.
 func TestModuleLeavesWhatItHasAskedFor(t *testing.T) {
 	inEach(t, func(t *testing.T, e Engine) {
 		j := newModuleJobOn(t, newTestbed(t, 1, 2), e, leaver, limits.Grant{})
@@ -213,7 +215,8 @@ func TestModuleLeavesWhatItHasAskedFor(t *testing.T) {
 	})
 }
 
-// TestModuleIsRefusedMoreMemory rather than ended.
+// TestModuleIsRefusedMoreMemory checks that a module at its memory limit is refused more memory, and not
+// ended.
 func TestModuleIsRefusedMoreMemory(t *testing.T) {
 	inEach(t, func(t *testing.T, e Engine) {
 		j := newModuleJob(t, e, greedy, limits.Grant{Slot: limits.Limits{Memory: 256 << 20}})
@@ -225,9 +228,8 @@ func TestModuleIsRefusedMoreMemory(t *testing.T) {
 	})
 }
 
-// tangle returns a module of a few bytes for each of n loops, one within the other, in whose
-// midst all of n variables are used: each may come from anywhere, which makes n times n cases for
-// a compiler.
+// tangle returns a small module with n nested loops, in the innermost of which all of n variables are used.
+// Each value may come from any loop, which makes n*n cases for a compiler.
 func tangle(n int) []byte {
 	var code []byte
 	for range n {
@@ -244,8 +246,8 @@ func tangle(n int) []byte {
 	return doing(n, code)
 }
 
-// TestCompileBomb has modules that keep a compiler busy, and have it take memory: one has
-// 2^29 variables, which other engines than wazero refuse.
+// TestCompileBomb compiles modules that keep a compiler busy and make it use memory. One has 2^29
+// variables, which other engines than wazero refuse.
 func TestCompileBomb(t *testing.T) {
 	inEach(t, func(t *testing.T, e Engine) {
 		large := doing(1<<29, nil)
@@ -273,7 +275,8 @@ func TestCompileBomb(t *testing.T) {
 	})
 }
 
-// TestWordsOfWhoHasNoMemory are known: without a control group nothing else tells why a compiler has ended.
+// TestWordsOfWhoHasNoMemory checks that out-of-memory messages of compilers are recognized. Without a
+// control group, nothing else explains their end.
 func TestWordsOfWhoHasNoMemory(t *testing.T) {
 	for words, want := range map[string]bool{
 		"fatal error: runtime: out of memory\n\nruntime stack:\n":                                  true,
@@ -293,7 +296,7 @@ func TestWordsOfWhoHasNoMemory(t *testing.T) {
 	}
 }
 
-// staged returns the module of the only job that a peer has, as its processes read it.
+// staged returns the module of a peer's only job, as its processes read it.
 func (m *member) staged(t *testing.T) fs.FileInfo {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(m.launch.scratch, "*", "*", "prog"))
@@ -307,8 +310,8 @@ func (m *member) staged(t *testing.T) fs.FileInfo {
 	return info
 }
 
-// TestModuleIsCompiledOnce though two peers need it at the same time that keep what they
-// have compiled in one place.
+// TestModuleIsCompiledOnce checks that a module is compiled once, although two peers with a common store
+// need it at the same time.
 func TestModuleIsCompiledOnce(t *testing.T) {
 	inEach(t, func(t *testing.T, e Engine) {
 		b := newTestbed(t, 2, 1)
@@ -322,7 +325,7 @@ func TestModuleIsCompiledOnce(t *testing.T) {
 	})
 }
 
-// TestModuleOfAJobStays though the peer forgets it before the job begins.
+// TestModuleOfAJobStays checks that a job still starts after the store has lost its module.
 func TestModuleOfAJobStays(t *testing.T) {
 	inEach(t, func(t *testing.T, e Engine) {
 		j := newModuleJob(t, e, idleModule(1), limits.Grant{})
@@ -341,7 +344,7 @@ func TestModuleOfAJobStays(t *testing.T) {
 	})
 }
 
-// newModuleJob returns a job of one process that is a module, on a peer that grants so much.
+// newModuleJob returns a job of one process that runs a module, on a peer with the given grant.
 func newModuleJob(t *testing.T, e Engine, module []byte, g limits.Grant) *testJob {
 	t.Helper()
 	return newModuleJobOn(t, newTestbed(t, 1, 1), e, module, g)
@@ -365,7 +368,8 @@ func newModuleJobOn(t *testing.T, b *testbed, e Engine, module []byte, g limits.
 	return j
 }
 
-// TestModuleRunsWithinTheGroupsOfItsJob, which its compiler had before.
+// TestModuleRunsWithinTheGroupsOfItsJob checks that a module runs in its job's control groups after its
+// compiler has used them.
 func TestModuleRunsWithinTheGroupsOfItsJob(t *testing.T) {
 	inEach(t, func(t *testing.T, e Engine) {
 		j := newModuleJob(t, e, idleModule(1), limits.Grant{Slot: limits.Limits{Memory: 512 << 20, CPU: 100, Processes: 100}})
@@ -377,8 +381,7 @@ func TestModuleRunsWithinTheGroupsOfItsJob(t *testing.T) {
 	})
 }
 
-// TestCompilerIsWithinTheLimits has a module whose compiled code is larger than any file
-// of the job may be.
+// TestCompilerIsWithinTheLimits compiles a module whose code exceeds the job's limit on the size of a file.
 func TestCompilerIsWithinTheLimits(t *testing.T) {
 	inEach(t, func(t *testing.T, e Engine) {
 		j := newModuleJob(t, e, idleModule(20_000), limits.Grant{Slot: limits.Limits{Disk: 64 << 10}})
@@ -391,8 +394,8 @@ func TestCompilerIsWithinTheLimits(t *testing.T) {
 	})
 }
 
-// TestCompilerIsNotIdle: at the lowest priority it has the weight of that, which is enough to be
-// done some time.
+// TestCompilerIsNotIdle checks that a compiler at the lowest priority has a normal weight for it, so that
+// it completes, and is not in an idle group.
 func TestCompilerIsNotIdle(t *testing.T) {
 	j := newModuleJob(t, BuiltIn(), tangle(4000), limits.Grant{Slot: limits.Limits{CPU: 100}})
 	service := j.peers[0].launch
@@ -402,7 +405,7 @@ func TestCompilerIsNotIdle(t *testing.T) {
 	service.config.Niceness = MostNiceness
 	group := func() string {
 		for _, home := range service.groups.Home() {
-			for _, parent := range []string{home, filepath.Dir(home)} { // as the versions have it
+			for _, parent := range []string{home, filepath.Dir(home)} { // the location depends on the version
 				if found, _ := filepath.Glob(filepath.Join(parent, "p2pmpi-*-"+j.spec.ID, "cpu.stat")); len(found) > 0 {
 					return filepath.Dir(found[0])
 				}
@@ -434,14 +437,14 @@ func TestAllowanceIsForTimeWithAProcessor(t *testing.T) {
 	const s = time.Second
 	a, now := allowance{left: 3 * s, starved: 2 * s}, proc.Turns{At: time.Now()}
 	for i, tt := range []struct {
-		ran, waited time.Duration // in a second
+		ran, waited time.Duration // within one second
 		left        time.Duration
 	}{
 		{s, 0, 2 * s},
 		{0, s, 2 * s},
-		{0, 0, s}, // it waits for something else
+		{0, 0, s}, // waits for something other than a processor
 		{0, s, s},
-		{0, s, 0}, // it has starved enough
+		{0, s, 0}, // its starvation is no longer excused
 	} {
 		before := now
 		now = proc.Turns{At: before.At.Add(s), Ran: before.Ran + tt.ran, Waited: before.Waited + tt.waited}

@@ -17,8 +17,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/entrance"
 )
 
-// paths returns the kinds of the ways that a peer tells of, to itself and to the
-// other peer.
+// paths returns the paths that a peer reports, to itself and to the other peer.
 func (j *testJob) paths(at int) (here, there *jobpb.Path) {
 	j.Helper()
 	for _, p := range await(j.links[at], (*jobpb.FromPeer).GetPaths).Paths {
@@ -31,7 +30,7 @@ func (j *testJob) paths(at int) (here, there *jobpb.Path) {
 	return here, there
 }
 
-// failDials has libp2p believe that it has failed to reach another peer.
+// failDials makes libp2p believe that dialing another peer has failed.
 func failDials(from, to *member) {
 	for _, a := range to.Addrs() {
 		from.Network().(*swarm.Swarm).Backoff().AddBackoff(to.ID(), a)
@@ -41,8 +40,8 @@ func failDials(from, to *member) {
 func TestMessagesTakeTheWayThatIsExplained(t *testing.T) {
 	cases := map[string]struct {
 		channels    []string
-		cut         bool // nobody gets in at the second peer
-		failed      bool // the peers have just dialled each other in vain
+		cut         bool // the second peer accepts no direct connections
+		failed      bool // the peers have just failed to dial each other
 		here, there string
 		why         string
 	}{
@@ -86,7 +85,7 @@ func TestMessagesTakeTheWayThatIsExplained(t *testing.T) {
 	}
 }
 
-// A wire is what direct connections to a peer go through, and can be cut.
+// A wire is a proxy for direct connections to a peer, which can be cut.
 type wire struct {
 	net.Listener
 	to string
@@ -97,7 +96,7 @@ type wire struct {
 	serving sync.WaitGroup
 }
 
-// newWire has peer listen for direct connections behind a wire.
+// newWire makes peer listen for direct connections behind a wire.
 func newWire(t *testing.T, peer *member) *wire {
 	t.Helper()
 	front, err := net.Listen("tcp", "127.0.0.1:0")
@@ -125,7 +124,7 @@ func newWire(t *testing.T, peer *member) *wire {
 	return w
 }
 
-// announced is a listener that is reached at another address than its own.
+// announced is a listener with an external address that differs from its own.
 type announced struct {
 	net.Listener
 	at net.Addr
@@ -152,7 +151,7 @@ func (w *wire) serve() {
 	}
 }
 
-// cut breaks what goes through now.
+// cut breaks the current connections.
 func (w *wire) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -163,8 +162,8 @@ func (w *wire) cut() {
 	w.ends = nil
 }
 
-// counted waits until rank 1 of a job that counts has said so much, and calls also whenever it
-// says more.
+// counted waits until rank 1 of a job that runs count has reported all messages. It calls also for each
+// progress report.
 func (j *testJob) counted(also func(said int)) {
 	j.Helper()
 	p := view.Process{Rank: 1}
@@ -185,7 +184,7 @@ func (j *testJob) counted(also func(said int)) {
 	}
 }
 
-// endsWell expects that all ranks end with status 0.
+// endsWell checks that all ranks end with status 0.
 func (j *testJob) endsWell(ranks int) {
 	j.Helper()
 	j.follow(ranks)
@@ -196,8 +195,8 @@ func (j *testJob) endsWell(ranks int) {
 	}
 }
 
-// TestNothingIsLostOrDoubledWhenChannelsAreMadeAnew: while everything works, and nobody waits
-// for what is under way.
+// TestNothingIsLostOrDoubledWhenChannelsAreMadeAnew reopens channels while they work, and while messages
+// are in transit.
 func TestNothingIsLostOrDoubledWhenChannelsAreMadeAnew(t *testing.T) {
 	skip.Long(t)
 	for _, kind := range []string{"tcp", "stream"} {
@@ -218,8 +217,8 @@ func TestNothingIsLostOrDoubledWhenChannelsAreMadeAnew(t *testing.T) {
 	}
 }
 
-// The first cuts are followed by another direct connection; then there is no way
-// in any more, and the peers bridge.
+// After the first cuts, another direct connection is made. Later none is possible, and the peers bridge the
+// channel.
 func TestNothingIsLostOrDoubledWhenTheWireIsCut(t *testing.T) {
 	j := newSpread(t, 2, "count")
 	w := newWire(t, j.peers[1])
@@ -239,7 +238,8 @@ func TestNothingIsLostOrDoubledWhenTheWireIsCut(t *testing.T) {
 	j.stop()
 }
 
-// TestBridgeThatAProcessAsksForIsExplained: TCP is allowed, but the process could not use it.
+// TestBridgeThatAProcessAsksForIsExplained checks the reported path of a process that could not use TCP,
+// although it is allowed.
 func TestBridgeThatAProcessAsksForIsExplained(t *testing.T) {
 	j := newSpread(t, 2, "hang")
 	j.explain = true

@@ -20,8 +20,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
-// TestO2PausedJobStandsStill: neither a program that answers questions nor one that never joined the job is
-// taken for hung meanwhile, and both go on afterwards.
+// TestO2PausedJobStandsStill checks that a suspended program is not considered hung, whether it answers
+// questions or has never joined the job. Both resume afterwards.
 func TestO2PausedJobStandsStill(t *testing.T) {
 	skip.Long(t)
 	if runtime.GOOS != "linux" {
@@ -47,7 +47,7 @@ func TestO2PausedJobStandsStill(t *testing.T) {
 			if all := service.Jobs(); len(all) != 1 || all[0].Paused.IsZero() {
 				t.Errorf("the owner sees %+v", all)
 			}
-			<-time.After(2 * faultdetect.DefaultHang) // the supervisors answer in their own time
+			<-time.After(2 * faultdetect.DefaultHang) // the supervisors answer meanwhile
 			if n := j.standing(); n != 2 {
 				t.Errorf("%d programs stand", n)
 			}
@@ -73,7 +73,8 @@ func TestO2PausedJobStandsStill(t *testing.T) {
 	}
 }
 
-// TestO2PausedJobEnds when it has stood for as long as the owner bears it, and reads why.
+// TestO2PausedJobEnds checks that a job ends after the maximum time in suspension, and that the submitter
+// learns why.
 func TestO2PausedJobEnds(t *testing.T) {
 	skip.Long(t)
 	const why = "its owner needs the machine: metered"
@@ -88,13 +89,14 @@ func TestO2PausedJobEnds(t *testing.T) {
 					t.Errorf("rank %d: %v", rank, e)
 				}
 			}
-			j.gone() // although the submitter says nothing
+			j.gone() // although the submitter sends nothing
 		})
 	}
 }
 
-// TestO2PausedPeerPreparesNothing: what does not run yet ends at once, however long others may stand, and its
-// submitter reads why. Nothing more is fetched, by the byte or on battery.
+// TestO2PausedPeerPreparesNothing checks that a job that does not run yet ends at once, however long others
+// may be suspended, and that its submitter learns why. Nothing more is fetched on a metered network or on
+// battery.
 func TestO2PausedPeerPreparesNothing(t *testing.T) {
 	skip.Long(t)
 	pause, why := Pause{Rule: "metered", Most: time.Hour}, "its owner needs the machine: metered"
@@ -102,7 +104,7 @@ func TestO2PausedPeerPreparesNothing(t *testing.T) {
 		t.Parallel()
 		j := newTestJob(t, 2, 1, nil, "wait")
 		wait := func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }
-		t.Cleanup(j.submitter.files.Pace(j.spec.ID, wait)) // nothing comes
+		t.Cleanup(j.submitter.files.Pace(j.spec.ID, wait)) // nothing arrives
 		l := j.connect(j.peers[0])
 		l.say(j.prepareMessage(0, j.reserve(j.peers[0], j.spec.N)))
 		await(l, (*jobpb.FromPeer).GetStaging)
@@ -127,7 +129,8 @@ func TestO2PausedPeerPreparesNothing(t *testing.T) {
 	})
 }
 
-// TestO2PausedPeerPassesNothingOn to the others of a job, one that stands still included.
+// TestO2PausedPeerPassesNothingOn checks that a paused peer serves no files to other peers of a job, even
+// for a suspended job.
 func TestO2PausedPeerPassesNothingOn(t *testing.T) {
 	t.Parallel()
 	bed := newTestbed(t, 2, 1)
@@ -154,7 +157,7 @@ func TestO2PausedPeerPassesNothingOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// ask takes the peer for the submitter, who never says that it shares.
+	// ask treats the peer as the submitter, which never reports that it shares files.
 	ask := func() string {
 		return fmt.Sprint(fellow.files.Fetch(t.Context(), bed.peers[0].ID(), j.spec.ID, inputs.Wants(), nil))
 	}
@@ -174,8 +177,8 @@ func TestO2PausedPeerPassesNothingOn(t *testing.T) {
 	j.stop()
 }
 
-// TestO2PauseIsNotForEveryJob: those with replicas go on to be handed over, for a while; then they stand still too,
-// whatever their submitter does, unless somebody has come who has to be brought up to date.
+// TestO2PauseIsNotForEveryJob checks that jobs with replicas continue for a while, to be handed over. Then
+// they are suspended too, whatever their submitter does, unless a replacement has to be brought up to date.
 func TestO2PauseIsNotForEveryJob(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
@@ -216,7 +219,7 @@ func TestO2PauseIsNotForEveryJob(t *testing.T) {
 	j.stop()
 }
 
-// standing counts the programs of the first peer that stand still, with all that they have started.
+// standing counts the programs of the first peer that are stopped with all their descendants.
 func (j *testJob) standing() (n int) {
 	j.Helper()
 	instances := j.instances(0)
@@ -231,7 +234,8 @@ func (j *testJob) standing() (n int) {
 		}
 		all := len(states) > 0
 		for pid, state := range states {
-			// Who has ended is waited for by one who stands, and one who waits for a child that does can do nothing else.
+			// A stopped parent does not reap a child that has ended. A parent that waits in vfork for a
+			// stopped child cannot run.
 			all = all && (state == 'T' || state == 'Z' || state == 'D' && parents[pid])
 		}
 		if all {
@@ -241,7 +245,7 @@ func (j *testJob) standing() (n int) {
 	return n
 }
 
-// statesOf are the states that the kernel tells of some processes, a letter for each that there is.
+// statesOf returns the kernel's state letters of the existing processes.
 func statesOf(pids []int) (all string) {
 	for _, pid := range pids {
 		if stat := statOf(pid); len(stat) > 0 {
@@ -251,14 +255,14 @@ func statesOf(pids []int) (all string) {
 	return all
 }
 
-// statOf is what the kernel tells of a process, from its state on; nothing of one that there is not.
+// statOf returns the fields of a process's stat file from the state on, or nothing if it does not exist.
 func statOf(pid int) []string {
 	stat, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	_, rest, _ := bytes.Cut(stat, []byte(") "))
 	return strings.Fields(string(rest))
 }
 
-// eventually waits for what no event tells.
+// eventually waits for a condition that no event announces.
 func (j *testJob) eventually(what string, is func() bool) {
 	j.Helper()
 	for late := time.Now().Add(patience); !is(); time.Sleep(10 * time.Millisecond) {

@@ -26,7 +26,7 @@ import (
 
 // TestMain makes this binary its own supervisor and its own program.
 func TestMain(m *testing.M) {
-	// syscall.Exit, as os.Exit of the race detector takes a second.
+	// syscall.Exit, since os.Exit takes a second under the race detector.
 	if status, ours := Supervise(); ours {
 		syscall.Exit(status)
 	}
@@ -34,23 +34,23 @@ func TestMain(m *testing.M) {
 		syscall.Exit(program(os.Args[1:]))
 	}
 	goleak.VerifyTestMain(m,
-		// go-libp2p's own, which live as long as the process.
+		// goroutines of go-libp2p that live as long as the process
 		goleak.IgnoreAnyFunction("github.com/ipfs/go-log/v2/writer.(*MirrorWriter).logRoutine"),
 		goleak.IgnoreAnyFunction("go.opencensus.io/stats/view.(*worker).start"),
 	)
 }
 
-// programs are those that not every system can run.
+// programs are roles that only some systems support.
 var programs = make(map[string]func(args []string) int)
 
-// program is what the tests' jobs run; its arguments say what it does.
+// program runs as the program of the tests' jobs. The first argument selects its role.
 func program(args []string) int {
 	role, args := args[0], args[1:]
 	if own := programs[role]; own != nil {
 		return own(args)
 	}
 	switch role {
-	case "print": // what, how often, exit status
+	case "print": // text, count, exit status
 		times, _ := strconv.Atoi(args[1])
 		out := bufio.NewWriter(os.Stdout)
 		for i := range times {
@@ -107,7 +107,7 @@ func program(args []string) int {
 	case "wait":
 		l := enter(version.Protocol)
 		l.say(proclink.Init, withKey)
-		l.await(proclink.Bye) // which never comes
+		l.await(proclink.Bye) // never arrives
 	case "stop":
 		syscall.Kill(os.Getppid(), syscall.SIGSTOP)
 		return 0
@@ -132,7 +132,7 @@ func program(args []string) int {
 	return 100
 }
 
-// chatter says for a while what nobody has asked for, as often as it can, and prints how often that was.
+// chatter sends unsolicited messages as fast as it can for a second, and prints how many those were.
 func chatter() int {
 	l := enter(version.Protocol)
 	l.say(proclink.Init, withKey)
@@ -146,13 +146,13 @@ func chatter() int {
 	return 0
 }
 
-// stopSelf stops this process. The thread that calls may get a little further.
+// stopSelf stops this process. The calling thread may run a little further.
 func stopSelf() {
 	syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	time.Sleep(time.Hour)
 }
 
-// A processLine is the process's end of its line.
+// A processLine is a process's end of its control socket.
 type processLine struct {
 	*proclink.Conn
 	setup   proclink.Message
@@ -162,7 +162,7 @@ type processLine struct {
 	accept  *os.File
 }
 
-// enter says hello and takes the setup.
+// enter sends Hello and receives Setup.
 func enter(protocol int) *processLine {
 	conn, err := proclink.FromFile(os.NewFile(3, "line"))
 	if err != nil {
@@ -175,7 +175,7 @@ func enter(protocol int) *processLine {
 	return l
 }
 
-// withKey is what a process says in its Init.
+// withKey adds a public key to a process's Init.
 func withKey(m *proclink.Message) {
 	identity, err := channel.NewIdentity()
 	if err != nil {
@@ -194,11 +194,10 @@ func (l *processLine) say(t proclink.Type, fill func(*proclink.Message)) {
 	}
 }
 
-// await returns the next message of a type.
+// await returns the next message of the given type.
 func (l *processLine) await(t proclink.Type) proclink.Message { return l.awaitAll(t)[t] }
 
-// awaitAll returns the next message of each type, in whatever order they come, and keeps
-// the descriptors that come.
+// awaitAll returns the next message of each type, in any order, and keeps the descriptors that arrive.
 func (l *processLine) awaitAll(ts ...proclink.Type) map[proclink.Type]proclink.Message {
 	got := make(map[proclink.Type]proclink.Message)
 	for len(got) < len(ts) {
@@ -221,7 +220,7 @@ func (l *processLine) awaitAll(ts ...proclink.Type) map[proclink.Type]proclink.M
 	return got
 }
 
-// ring sends a word to the next rank and prints the one from the rank before.
+// ring sends a text to the next rank, and prints the one from the previous rank.
 func ring() int {
 	w, err := mpj.Init(context.Background())
 	if err != nil {
@@ -238,11 +237,11 @@ func ring() int {
 	return 0
 }
 
-// countTo is how many messages count sends, and countSay after how many it says so.
+// countTo is the number of messages that count sends; it prints its progress every countSay messages.
 const countTo, countSay = 4000, 500
 
-// count has rank 0 send numbers to rank 1, some of them long, which answers each,
-// says from time to time how far it is, and whether any was lost or came twice.
+// count makes rank 0 send numbers to rank 1, some in long messages. Rank 1 answers each, prints its
+// progress, and reports lost or duplicate messages.
 func count() int {
 	w, err := mpj.Init(context.Background())
 	if err != nil {
@@ -282,14 +281,14 @@ func count() int {
 	return 0
 }
 
-// hold opens a channel from rank 0 to rank 1, says so, and says when it breaks
-// and what becomes of the next one. Rank 1 takes the channel and does nothing.
+// hold opens a channel from rank 0 to rank 1. It prints when the channel is open, when it breaks, and the
+// result of the next attempt. Rank 1 accepts the channel and does nothing.
 func hold() int {
 	l := enter(version.Protocol)
 	l.say(proclink.Init, withKey)
 	l.await(proclink.Start)
 	if l.self.Rank == 1 {
-		l.await(proclink.Bye) // which never comes
+		l.await(proclink.Bye) // never arrives
 	}
 	to := view.Process{Rank: 1}
 	open := func(m *proclink.Message) { m.Process = &to }
@@ -304,8 +303,8 @@ func hold() int {
 	return 0
 }
 
-// script writes a small program that sleeps or becomes this binary: jobs then
-// stage a hundred bytes instead of a hundred megabytes.
+// script writes a small program that sleeps or becomes this binary. Jobs then stage a hundred bytes instead
+// of a hundred megabytes.
 func script(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -320,8 +319,7 @@ func script(t *testing.T) string {
 	return path
 }
 
-// processesBelow returns the command lines of the processes that run in or
-// below a folder.
+// processesBelow returns the command lines of the processes that run in a folder or below it.
 func processesBelow(folder string) []string {
 	var found []string
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd")

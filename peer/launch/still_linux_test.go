@@ -32,10 +32,11 @@ func init() {
 	programs["breed"] = func([]string) int { return breed() }
 }
 
-// unrulyLimit is what beUnruly is granted on disk.
+// unrulyLimit is the disk limit of beUnruly.
 const unrulyLimit = 128 << 20
 
-// beUnruly has nearly all on disk that it may have, which it hides in a way, and then takes ever more.
+// beUnruly uses nearly all of its disk limit, tries to hide that in the given way, and then uses more and
+// more.
 func beUnruly(how string) int {
 	if err := errors.Join(os.Mkdir("a", 0o700), os.Mkdir("z", 0o700), writeZeros("a/big", unrulyLimit*3/4)); err != nil {
 		fmt.Println(err)
@@ -75,11 +76,11 @@ func beUnruly(how string) int {
 	return 0
 }
 
-// writeZeros writes a file of that size.
+// writeZeros writes a file of the given size.
 func writeZeros(name string, size int) error { return os.WriteFile(name, make([]byte, size), 0o600) }
 
-// TestUnrulyLimitsHold for programs that do not stand still while what they have is measured. One of a few
-// tries is to do, as in TestLimitsHold; in each they are ended.
+// TestUnrulyLimitsHold checks the disk limit for programs that avoid being stopped for a measurement. As in
+// TestLimitsHold, one of a few tries suffices; in each, the program must be ended.
 func TestUnrulyLimitsHold(t *testing.T) {
 	skip.Long(t)
 	for _, how := range []string{"woken by a timer", "woken by siblings", "one after the other", "many, one after the other"} {
@@ -101,16 +102,16 @@ func TestUnrulyLimitsHold(t *testing.T) {
 	}
 }
 
-// A flood is so many files, of all that one may have, each written with one call.
+// A flood writes this many files, each as large as the whole limit and with a single call.
 const (
 	floods     = 24
 	floodLimit = 64 << 20
 )
 
 func flood() int {
-	zeros := make([]byte, floodLimit) // takes no memory as long as nobody writes there
+	zeros := make([]byte, floodLimit) // uses no memory until it is written
 	for n := range floods {
-		fd, err := syscall.Open(fmt.Sprint(n), syscall.O_CREAT|syscall.O_WRONLY, 0o600) // no os.File, which would be collected
+		fd, err := syscall.Open(fmt.Sprint(n), syscall.O_CREAT|syscall.O_WRONLY, 0o600) // not os.File, which would be garbage-collected
 		if err != nil {
 			fmt.Println(err)
 			return 1
@@ -121,8 +122,8 @@ func flood() int {
 	return 0
 }
 
-// TestLateCallsAreBrokenOff: nobody stands before they have written all, which is far too much. One of a few
-// tries is to do, as in TestLimitsHold.
+// TestLateCallsAreBrokenOff checks that processes in long write calls, which cannot stop before they have
+// exceeded the limit, are ended. As in TestLimitsHold, one of a few tries suffices.
 func TestLateCallsAreBrokenOff(t *testing.T) {
 	for try := 1; ; try++ {
 		j := newLimited(t, limits.Grant{Slot: limits.Limits{Disk: floodLimit}}, 1, "flood")
@@ -132,7 +133,7 @@ func TestLateCallsAreBrokenOff(t *testing.T) {
 		var wanted int64
 		go func() { // ends with the process
 			had, files := mostIn(here.folder.Process(view.Process{}))
-			wanted = files * floodLimit // others were stopped before they began
+			wanted = files * floodLimit // other calls were stopped before they began
 			most <- had
 		}()
 		e := j.links[0].exited(view.Process{})
@@ -151,7 +152,7 @@ func TestLateCallsAreBrokenOff(t *testing.T) {
 	}
 }
 
-// mostIn returns how much is in a folder at most, until it has gone, and in how many files.
+// mostIn returns the maximum size and number of files of a folder, until it is removed.
 func mostIn(folder string) (most, files int64) {
 	for {
 		entries, err := os.ReadDir(folder)
@@ -171,7 +172,8 @@ func mostIn(folder string) (most, files int64) {
 	}
 }
 
-// TestSupervisorIsWatchedWhileAllStand: one that does not answer the guard is ended, and its program with it.
+// TestSupervisorIsWatchedWhileAllStand checks that a supervisor that does not answer the guard is killed,
+// and its program with it.
 func TestSupervisorIsWatchedWhileAllStand(t *testing.T) {
 	skip.Long(t)
 	j := newTestJob(t, 1, 1, nil, "shell", "echo ready; exec sleep 3600")
@@ -193,7 +195,7 @@ func TestSupervisorIsWatchedWhileAllStand(t *testing.T) {
 	j.stop()
 }
 
-// supervisorOf returns who has started some processes.
+// supervisorOf returns the parent of the given processes that is none of them.
 func supervisorOf(t *testing.T, pids []int) int {
 	t.Helper()
 	for _, pid := range pids {
@@ -208,8 +210,9 @@ func supervisorOf(t *testing.T, pids []int) int {
 	return 0
 }
 
-// TestWhoIsWokenIsFound before what he has is measured. The others of TestUnrulyLimitsHold hardly get anybody
-// to go on, as all stop at one moment.
+// TestWhoIsWokenIsFound checks that a process that is being resumed is detected before its files are
+// measured. The other programs of TestUnrulyLimitsHold hardly resume any process, since all stop at one
+// moment.
 func TestWhoIsWokenIsFound(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "unruly", "woken by a timer")
 	if !j.peers[0].launch.config.Walls.Namespaces {
@@ -219,7 +222,7 @@ func TestWhoIsWokenIsFound(t *testing.T) {
 	await(j.links[0], (*jobpb.FromPeer).GetOutput)
 	here, _ := j.peers[0].launch.lookup(j.spec.ID)
 	g := newGuard(here, j.instances(0))
-	for n := 0; n < 100 && !g.meters[0].over; n++ { // one that gets no processor has no timers
+	for n := 0; n < 100 && !g.meters[0].over; n++ { // a process that gets no processor time has no timers
 		g.halt()
 		g.measureStill()
 		g.letGoOn()
@@ -232,7 +235,8 @@ func TestWhoIsWokenIsFound(t *testing.T) {
 	j.stop()
 }
 
-// churn does what Go programs do: it computes, makes garbage, has threads come and go, and runs others.
+// churn behaves like typical Go programs: it computes, creates garbage, starts and ends threads, and runs
+// other programs.
 func churn() int {
 	for range 3 {
 		go func() { // until this process ends
@@ -244,7 +248,7 @@ func churn() int {
 			for {
 				done := make(chan bool)
 				go func() {
-					runtime.LockOSThread() // and ends with it
+					runtime.LockOSThread() // the thread ends with the goroutine
 					close(done)
 				}()
 				<-done
@@ -259,7 +263,8 @@ func churn() int {
 	}
 }
 
-// TestHonestProcessesStandStill, whatever they do otherwise, each time that they are to, and go on afterwards.
+// TestHonestProcessesStandStill checks that honest processes stop whenever they must, whatever they do, and
+// resume afterwards.
 func TestHonestProcessesStandStill(t *testing.T) {
 	skip.Long(t)
 	for name, args := range map[string][]string{
@@ -286,7 +291,7 @@ func TestHonestProcessesStandStill(t *testing.T) {
 					}
 				}
 				stood := g.scenes()
-				for late := time.Now().Add(patience); !allStand(stood); stood = g.scenes() { // who waited may take what he is told now
+				for late := time.Now().Add(patience); !allStand(stood); stood = g.scenes() { // a process that was waiting may take its signal now
 					if time.Now().After(late) {
 						t.Fatalf("they do not stand: %v", stood)
 					}
@@ -308,7 +313,7 @@ func allStand(scenes map[*meter]proc.Scene) bool {
 	return true
 }
 
-// stay reports whether some processes stand, and have not moved between two scenes.
+// stay reports whether the processes were stopped, and have not run between two scenes.
 func stay(before, now proc.Scene) bool {
 	s := proc.NewStillness(nil, 0)
 	s.See(before, 0)
@@ -316,7 +321,7 @@ func stay(before, now proc.Scene) bool {
 	return still
 }
 
-// awaitMove returns when some of each have gone on.
+// awaitMove returns when some processes of each meter have run.
 func awaitMove(t *testing.T, g *guard, stood map[*meter]proc.Scene) {
 	t.Helper()
 	for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
@@ -334,11 +339,11 @@ func awaitMove(t *testing.T, g *guard, stood map[*meter]proc.Scene) {
 	}
 }
 
-// breed has children for whom the kernel has to copy much.
+// breed creates children for which the kernel has to copy much memory.
 func breed() int {
 	memory, err := unix.Mmap(-1, 0, 256<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err == nil {
-		unix.Madvise(memory, unix.MADV_NOHUGEPAGE) // an error means that there are none
+		unix.Madvise(memory, unix.MADV_NOHUGEPAGE) // an error means that there are no huge pages
 		for at := 0; at < len(memory); at += os.Getpagesize() {
 			memory[at] = 1
 		}
@@ -348,8 +353,8 @@ func breed() int {
 	return 1
 }
 
-// TestWhoIsBeingMadeGoesOn: a child that its parent is in the midst of making when all are told to stop, and when
-// they go on.
+// TestWhoIsBeingMadeGoesOn checks that a child resumes too, if its parent is creating it when all are
+// stopped and when they are resumed.
 func TestWhoIsBeingMadeGoesOn(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
@@ -378,7 +383,8 @@ func TestWhoIsBeingMadeGoesOn(t *testing.T) {
 	j.stop()
 }
 
-// TestWhoStoppedHimselfStaysSo when others go on.
+// TestWhoStoppedHimselfStaysSo checks that a process that was already stopped is not resumed with the
+// others.
 func TestWhoStoppedHimselfStaysSo(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "shell", "sleep 3600 & kill -STOP $!; while :; do :; done")
 	j.start()

@@ -16,18 +16,18 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// patience is how long a test waits for an event that must come.
+// patience is how long a test waits for an event that must happen.
 const patience = 20 * time.Second
 
-// A testJob is the submitter's side of a job, as far as the tests need one.
+// A testJob is the submitter's side of a job, as far as the tests need it.
 type testJob struct {
 	*testing.T
 	submitter *member
 	spec      *jobspec.Spec
 	peers     []*member
 	links     []*testLink
-	keys      []byte   // of the processes
-	channels  []string // that are allowed
+	keys      []byte   // public keys of the processes
+	channels  []string // allowed kinds
 	explain   bool
 }
 
@@ -45,7 +45,7 @@ func (j *testJob) reserve(peer *member, n int) reservation.Key {
 	return grant.Key
 }
 
-// prepareMessage asks for replica k of every rank.
+// prepareMessage requests replica k of every rank.
 func (j *testJob) prepareMessage(k int, key reservation.Key) *jobpb.ToPeer {
 	j.Helper()
 	envelope, err := j.spec.Sign(j.submitter.key)
@@ -111,7 +111,7 @@ func (j *testJob) tellView(v view.View) {
 	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(v)}})
 }
 
-// stop ends the job everywhere, politely, and checks that nothing is left.
+// stop ends the job on all peers with a Stop, and checks that nothing is left.
 func (j *testJob) stop() {
 	j.Helper()
 	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: "test"}}})
@@ -130,7 +130,7 @@ func (j *testJob) gone() {
 	}
 }
 
-// hosted returns the part of one of the peers.
+// hosted returns a peer's part of the job.
 func (j *testJob) hosted(peer int) *job {
 	j.Helper()
 	here, ok := j.peers[peer].launch.lookup(j.spec.ID)
@@ -140,7 +140,7 @@ func (j *testJob) hosted(peer int) *job {
 	return here
 }
 
-// answered is query of a job that is not to be over.
+// answered is query for a job that must not have ended.
 func answered[T any](t testing.TB, j *job, ask func() T) T {
 	t.Helper()
 	answer, ok := query(j, ask)
@@ -154,10 +154,10 @@ func answered[T any](t testing.TB, j *job, ask func() T) T {
 type testLink struct {
 	*testing.T
 	stream    network.Stream
-	processes int                  // that it was asked to run
+	processes int                  // number of processes that the peer was asked to run
 	heard     chan *jobpb.FromPeer // closed at the end of the stream
-	ended     error                // how that was, once heard is closed
-	kept      []*jobpb.FromPeer    // heard while something else was awaited
+	ended     error                // reason for that, valid once heard is closed
+	kept      []*jobpb.FromPeer    // messages received while waiting for others
 }
 
 func (j *testJob) connect(peer *member) *testLink {
@@ -208,7 +208,7 @@ func (l *testLink) next() (*jobpb.FromPeer, error) {
 	}
 }
 
-// await returns the next message that get takes; others are kept for later.
+// await returns the next message that get selects; it keeps others for later.
 func await[M comparable](l *testLink, get func(*jobpb.FromPeer) M) M {
 	l.Helper()
 	var none M
@@ -244,14 +244,13 @@ func (l *testLink) awaitEnd() {
 	}
 }
 
-// output returns what a process writes to a stream, until its end, and
-// acknowledges it.
+// output returns a process's complete output on a stream, and acknowledges it.
 func (l *testLink) output(p view.Process, stream uint32) string {
 	l.Helper()
 	return l.outputFrom(p, stream, 0)
 }
 
-// recordsIn returns how many records there are in o.
+// recordsIn returns the number of records in o.
 func recordsIn(o *jobpb.Output) (n uint64) {
 	for data := o.Data; len(data) > 0; n++ {
 		data = data[jobpb.RecordLen(data):]
@@ -259,7 +258,7 @@ func recordsIn(o *jobpb.Output) (n uint64) {
 	return n
 }
 
-// outputFrom is output from record next on.
+// outputFrom is output starting at record next.
 func (l *testLink) outputFrom(p view.Process, stream uint32, next uint64) string {
 	l.Helper()
 	var text strings.Builder
@@ -288,7 +287,7 @@ func (l *testLink) outputFrom(p view.Process, stream uint32, next uint64) string
 	}
 }
 
-// exited waits for the end of a process.
+// exited waits for the exit of a process.
 func (l *testLink) exited(p view.Process) *jobpb.Exited {
 	l.Helper()
 	return await(l, func(m *jobpb.FromPeer) *jobpb.Exited {

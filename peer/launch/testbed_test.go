@@ -27,8 +27,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A member is one host with all services: a peer, or a submitter that uses only
-// some of them.
+// A member is a host with all services: a peer, or a submitter that uses only some of them.
 type member struct {
 	host.Host
 	home         string
@@ -40,8 +39,8 @@ type member struct {
 	key          crypto.PrivKey
 }
 
-// lowWater is how many connections a host keeps that are not protected, when it trims them:
-// here not before it is asked.
+// lowWater is the number of unprotected connections that a host keeps when it trims them, which here
+// happens only on request.
 const lowWater = 2
 
 func newMember(t *testing.T, slots int) *member {
@@ -56,7 +55,7 @@ func newMember(t *testing.T, slots int) *member {
 		t.Fatal(err)
 	}
 	m.Host, err = libp2p.New(libp2p.Identity(key), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.DisableRelay(), libp2p.ConnectionManager(conns),
-		libp2p.Transport(tcp.NewTCPTransport, tcp.DisableReuseport())) // those who play a submitter dial once: see internal/redial
+		libp2p.Transport(tcp.NewTCPTransport, tcp.DisableReuseport())) // members that act as a submitter dial once, see internal/redial
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,14 +88,14 @@ func (m *member) close() {
 	m.Close()
 }
 
-// meet tells m where b is.
+// meet stores b's addresses at m.
 func (m *member) meet(b *member) { m.Peerstore().AddAddrs(b.ID(), b.Addrs(), time.Hour) }
 
 // A testbed is a submitter and some peers that know each other.
 type testbed struct {
 	submitter *member
 	peers     []*member
-	program   string // what its jobs run
+	program   string // program of its jobs
 }
 
 func newTestbed(t *testing.T, peers, slots int) *testbed {
@@ -111,14 +110,13 @@ func newTestbed(t *testing.T, peers, slots int) *testbed {
 	return b
 }
 
-// newTestJob describes a job on r peers of its own.
+// newTestJob describes a job on r new peers.
 func newTestJob(t *testing.T, n, r int, inputs map[string]string, args ...string) *testJob {
 	t.Helper()
 	return newTestbed(t, r, n).newJob(t, n, r, inputs, args...)
 }
 
-// newJob describes a job of the test program, whose inputs are files of the
-// given contents, and puts its files on offer.
+// newJob describes a job of the test program, with input files of the given contents, and offers its files.
 func (b *testbed) newJob(t *testing.T, n, r int, inputs map[string]string, args ...string) *testJob {
 	t.Helper()
 	j := &testJob{T: t, submitter: b.submitter, peers: b.peers[:r]}
@@ -167,8 +165,7 @@ func (b *testbed) newJob(t *testing.T, n, r int, inputs map[string]string, args 
 	return j
 }
 
-// checkNothingLeft waits until m hosts no job, and checks that nothing of one is
-// left (S4).
+// checkNothingLeft waits until m hosts no job, and checks that nothing of one is left (S4).
 func (m *member) checkNothingLeft(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -22,7 +22,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
-// TestO3OwnerSeesWhatJobsHave asks while a program computes.
+// TestO3OwnerSeesWhatJobsHave checks the reported resource use while a program computes.
 func TestO3OwnerSeesWhatJobsHave(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		skip.Lacks(t, "Linux, which tells")
@@ -46,7 +46,7 @@ func TestO3OwnerSeesWhatJobsHave(t *testing.T) {
 	j.stop()
 }
 
-// TestProgramsGiveWay as far as the owner wants, also with a weight of their control group.
+// TestProgramsGiveWay checks the niceness of programs, and the weight of their control group.
 func TestProgramsGiveWay(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		skip.Lacks(t, "Linux: programs have the usual priority elsewhere")
@@ -84,7 +84,7 @@ func giveWay(t *testing.T, niceness int, want map[string]string) {
 	j.stop()
 }
 
-// wantFiles checks those that the kernel has in some folders.
+// wantFiles checks the contents of files in the given folders, as far as they exist.
 func wantFiles(t *testing.T, folders []string, want map[string]string) {
 	t.Helper()
 	for _, folder := range folders {
@@ -96,7 +96,8 @@ func wantFiles(t *testing.T, folders []string, want map[string]string) {
 	}
 }
 
-// TestGroupHasItsWeightFromTheBeginning: what starts programs competes with their weight, and is not idle.
+// TestGroupHasItsWeightFromTheBeginning checks that a job's control group has its weight before its
+// programs run, and is not idle then.
 func TestGroupHasItsWeightFromTheBeginning(t *testing.T) {
 	groups := cgroup.Open(t.TempDir())
 	if why := groups.Missing(cgroup.CPU); why != nil {
@@ -117,7 +118,8 @@ func TestGroupHasItsWeightFromTheBeginning(t *testing.T) {
 	wantFiles(t, j.group.Folders(), map[string]string{"cpu.idle": "1"})
 }
 
-// TestWhoIsKilledHurries once nobody else computes in the job's group.
+// TestWhoIsKilledHurries checks that the job's control group gets the default weight once all its processes
+// have been killed.
 func TestWhoIsKilledHurries(t *testing.T) {
 	j := newTestJob(t, 2, 1, nil, "sleep")
 	service := j.peers[0].launch
@@ -129,12 +131,12 @@ func TestWhoIsKilledHurries(t *testing.T) {
 	j.start()
 	here, _ := service.lookup(j.spec.ID)
 	folders := here.group.Folders()
-	stays := exec.Command("sleep", "3600") // so that the group is not gone at once
+	stays := exec.Command("sleep", "3600") // keeps the group from being removed at once
 	if err := stays.Start(); err != nil {
 		t.Fatal(err)
 	}
 	reaped := make(chan struct{})
-	go func() { // ends with it
+	go func() { // ends with the process
 		defer close(reaped)
 		stays.Wait()
 	}()
@@ -158,8 +160,8 @@ func TestWhoIsKilledHurries(t *testing.T) {
 	j.stop()
 }
 
-// TestStarvedIsSaidAsItIs: a process is starved until it answers, has a processor again, or ends; not
-// until the guard has had it stand still.
+// TestStarvedIsSaidAsItIs checks that a process counts as starved until it answers, gets processor time
+// again, or ends. Being stopped for the guard does not end that.
 func TestStarvedIsSaidAsItIs(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
@@ -190,7 +192,7 @@ func TestStarvedIsSaidAsItIs(t *testing.T) {
 		if j.starved() != 1 {
 			t.Errorf("%s: not starved in the beginning", tt.name)
 		}
-		p.expelled = tt.name == "it ends" // there is nobody to say it to
+		p.expelled = tt.name == "it ends" // its end need not be reported
 		tt.then(j, p, later)
 		if got := j.starved() == 1; got != tt.want {
 			t.Errorf("%s: starved is %v", tt.name, got)
@@ -198,9 +200,10 @@ func TestStarvedIsSaidAsItIs(t *testing.T) {
 	}
 }
 
-// TestSupervisorThatStarvesIsNotEnded: it cannot answer either, as whose peer starves is not heard. One that is stopped could.
+// TestSupervisorThatStarvesIsNotEnded checks that a supervisor that lacks a processor is excused, as is one
+// whose peer lacks a processor. One that is stopped is not.
 func TestSupervisorThatStarvesIsNotEnded(t *testing.T) {
-	for name, tt := range map[string]struct{ own, peer time.Duration }{ // wait for a processor, in a second
+	for name, tt := range map[string]struct{ own, peer time.Duration }{ // time spent waiting for a processor, per second
 		"starves":         {time.Second, 0},
 		"has a weak peer": {0, time.Second},
 		"is stopped":      {0, 0},
@@ -225,14 +228,15 @@ func TestSupervisorThatStarvesIsNotEnded(t *testing.T) {
 	}
 }
 
-// instances returns what runs of the job on one of its peers.
+// instances returns the running processes of the job on one of its peers.
 func (j *testJob) instances(peer int) []*instance {
 	j.Helper()
 	here := j.hosted(peer)
 	return answered(j, here, here.instances)
 }
 
-// TestProcessesAreTheirInstances finds those of several, each its own.
+// TestProcessesAreTheirInstances checks that the processes of several instances are found, each for its
+// own.
 func TestProcessesAreTheirInstances(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		skip.Lacks(t, "Linux, which tells")
@@ -258,7 +262,8 @@ func TestProcessesAreTheirInstances(t *testing.T) {
 	j.stop()
 }
 
-// TestReasonSaysWhatAHungProgramDid: one that computes without end has another bug than one that waits for nothing.
+// TestReasonSaysWhatAHungProgramDid checks that the reason for ending a program distinguishes a busy loop
+// from waiting.
 func TestReasonSaysWhatAHungProgramDid(t *testing.T) {
 	const ms = time.Millisecond
 	begin := proc.Turns{At: time.Now(), Ran: time.Second, Waited: time.Second}
@@ -281,7 +286,8 @@ func TestReasonSaysWhatAHungProgramDid(t *testing.T) {
 	}
 }
 
-// TestProgramHangFollowsTheToleratedHang of its job, within bounds.
+// TestProgramHangFollowsTheToleratedHang checks the tolerance for programs against the job's, including its
+// bounds.
 func TestProgramHangFollowsTheToleratedHang(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
@@ -293,7 +299,7 @@ func TestProgramHangFollowsTheToleratedHang(t *testing.T) {
 		{0, 2, 2 * s},
 		{time.Minute, 2, time.Minute + alivePeriod},
 		{2 * s, 1, 2500 * time.Millisecond},
-		{10 * time.Minute, 1, faultdetect.DefaultHang}, // as the submitter asks by default
+		{10 * time.Minute, 1, faultdetect.DefaultHang}, // the submitter's default
 	} {
 		if got := programHang(c.hang, c.replicas); got != c.want {
 			t.Errorf("a job of %d replicas that tolerates %v: %v, want %v", c.replicas, c.hang, got, c.want)
@@ -301,7 +307,8 @@ func TestProgramHangFollowsTheToleratedHang(t *testing.T) {
 	}
 }
 
-// TestSupervisorHangFollowsTheToleratedHang: it does so where that is long, with replicas.
+// TestSupervisorHangFollowsTheToleratedHang checks the tolerance for supervisors, which follows the job's
+// if that is long and the job has replicas.
 func TestSupervisorHangFollowsTheToleratedHang(t *testing.T) {
 	for _, c := range []struct {
 		hang     time.Duration
@@ -320,12 +327,12 @@ func TestSupervisorHangFollowsTheToleratedHang(t *testing.T) {
 	}
 }
 
-// TestFrozenProgramIsFoundWithinTheToleratedHang: how long a program may leave its peer without an answer is counted in time in
-// which it does not wait for a processor.
+// TestFrozenProgramIsFoundWithinTheToleratedHang checks that only time in which a program does not wait for
+// a processor counts against it.
 func TestFrozenProgramIsFoundWithinTheToleratedHang(t *testing.T) {
 	id := view.Process{}
 	for name, tt := range map[string]struct {
-		ran, waited time.Duration // in each period
+		ran, waited time.Duration // per period
 		found       time.Duration // 0: never
 	}{
 		"frozen":                      {0, 0, 2500 * time.Millisecond},
@@ -337,7 +344,7 @@ func TestFrozenProgramIsFoundWithinTheToleratedHang(t *testing.T) {
 		"two threads of it both wait": {0, 2 * alivePeriod, 0},
 	} {
 		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), watching: newAliveCheck(tickPeriod)}
-		p := &process{job: j, id: id, starved: time.Now()} // so that nothing is logged
+		p := &process{job: j, id: id, starved: time.Now()} // prevents a log line
 		j.alive.Tolerate(programHang(2*time.Second, 2))
 		j.alive.Watch(id)
 		turns, found := proc.Turns{At: time.Now()}, time.Duration(0)
