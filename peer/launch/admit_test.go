@@ -14,7 +14,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
 )
 
-// TestRefusedJobsAreLogged: whose, of which class, with what, and why, once however often it is brought.
+// TestRefusedJobsAreLogged checks that the log names the submitter, its class, the program and the reason,
+// once however often the job is brought.
 func TestRefusedJobsAreLogged(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "sleep")
 	peer, log := j.peers[0], new(logtest.Log)
@@ -39,7 +40,8 @@ func TestRefusedJobsAreLogged(t *testing.T) {
 	}
 }
 
-// TestManyJobsDoNotFillTheLog: a submitter that brings one after the other is told of for a while.
+// TestManyJobsDoNotFillTheLog checks that the log mentions only some of the jobs that a submitter brings in
+// quick succession.
 func TestManyJobsDoNotFillTheLog(t *testing.T) {
 	b, log := newTestbed(t, 1, 1), new(logtest.Log)
 	s := b.peers[0].launch

@@ -10,8 +10,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// bridged returns both ends of a channel that a bridge carries, as processes have
-// them, and a channel that is closed when the bridge has ended.
+// bridged returns both ends of a bridged channel, as processes have them, and a channel that is closed when
+// the bridge has ended.
 func bridged(ctx context.Context, t *testing.T) (in *channel.PipeWriter, out *channel.PipeReader, done chan struct{}) {
 	t.Helper()
 	src, inFile, err := openIn()

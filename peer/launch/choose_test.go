@@ -39,14 +39,14 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// TestABetterPassageIsKnown lists passages from the best to the worst.
+// TestABetterPassageIsKnown compares passages, listed from the best to the worst.
 func TestABetterPassageIsKnown(t *testing.T) {
 	const tcp, stream = proclink.TCP, proclink.Stream
 	const direct, punched, relayed = connection.Direct, connection.Punched, connection.Relayed
 	tests := map[string]struct {
 		allowed []proclink.Kind
 		order   []passage
-		best    int // so many of them cannot be improved
+		best    int // number of passages that cannot be improved
 	}{
 		"all allowed": {proclink.Kinds, []passage{
 			{kind: tcp, how: direct}, {kind: stream, how: direct}, {kind: stream, how: punched}, {kind: stream, how: relayed}, {},
@@ -101,7 +101,8 @@ func TestABetterPassageIsLookedForEverMoreRarely(t *testing.T) {
 	}
 }
 
-// TestTCPThatFailsIsAvoidedForEverLonger: each time that it may be tried, three channels fail.
+// TestTCPThatFailsIsAvoidedForEverLonger checks the growing time for which TCP is avoided. Three channels
+// fail at each attempt.
 func TestTCPThatFailsIsAvoidedForEverLonger(t *testing.T) {
 	now := time.Unix(1000, 0)
 	s := newSeeking(now)
@@ -118,7 +119,7 @@ func TestTCPThatFailsIsAvoidedForEverLonger(t *testing.T) {
 		if !s.avoids(end.Add(-1)) || s.avoids(end) {
 			t.Errorf("avoided until %v, want %v", s.until, end)
 		}
-		now = end.Add(20 * time.Second) // the next look
+		now = end.Add(20 * time.Second) // the next search
 	}
 	for _, want := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, avoidMost, avoidMost} {
 		failsFor(want)
@@ -130,6 +131,6 @@ func TestTCPThatFailsIsAvoidedForEverLonger(t *testing.T) {
 	}
 	failsFor(avoidFirst)
 	failsFor(2 * avoidFirst)
-	now = now.Add(avoidMost) // it worked meanwhile
+	now = now.Add(avoidMost) // it has worked meanwhile
 	failsFor(avoidFirst)
 }

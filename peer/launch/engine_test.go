@@ -11,11 +11,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 )
 
-// TestEngineIsTried within the walls: what does not work, or is none, is told.
+// TestEngineIsTried checks that an engine is examined in the sandbox, and that the error for one that does
+// not work states why.
 func TestEngineIsTried(t *testing.T) {
 	home := t.TempDir()
 	walls := ExamineWalls(home)
-	self, err := os.Executable() // which is the runner that is built in
+	self, err := os.Executable() // it is also the built-in runner
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,8 @@ func TestEngineIsTried(t *testing.T) {
 	}
 }
 
-// TestEngineThatWasReplacedGoesOn as it was tried: its owner has built another one, or has removed it.
+// TestEngineThatWasReplacedGoesOn checks that the peer uses the engine as examined after its owner has
+// rebuilt or removed the original.
 func TestEngineThatWasReplacedGoesOn(t *testing.T) {
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
@@ -79,7 +81,7 @@ func TestEngineThatWasReplacedGoesOn(t *testing.T) {
 	}
 }
 
-// TestEngineOfAnEarlierPeerGoes when its home has a peer without it.
+// TestEngineOfAnEarlierPeerGoes checks that an engine is removed when the home's peer no longer uses it.
 func TestEngineOfAnEarlierPeerGoes(t *testing.T) {
 	kept := filepath.Join(t.TempDir(), engineFile)
 	if err := os.WriteFile(kept, nil, 0o500); err != nil {

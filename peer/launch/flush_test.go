@@ -18,8 +18,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/outbox"
 )
 
-// flusher prints more than a pipe holds, asks what the user has, then within a line,
-// and at last goes on behind what it has not printed.
+// flusher prints more than a pipe holds and asks what the user has received, then asks within a line.
+// Finally it continues after records that it has not printed.
 func flusher() int {
 	l := enter(version.Protocol)
 	l.say(proclink.Init, withKey)
@@ -49,10 +49,10 @@ func flusher() int {
 	return 0
 }
 
-// floodSize is how many bytes flooder prints: more than a box holds.
+// floodSize is the number of bytes that flooder prints, which is more than a box holds.
 const floodSize = 3 << 20
 
-// flooder prints, and asks all the time what the user has.
+// flooder prints, and continuously asks what the user has received.
 func flooder() int {
 	l := enter(version.Protocol)
 	l.say(proclink.Init, withKey)
@@ -88,7 +88,7 @@ func flooder() int {
 	}
 }
 
-// TestFlushDoesNotOverfillTheBox has a submitter read late.
+// TestFlushDoesNotOverfillTheBox checks the box while the submitter reads late.
 func TestFlushDoesNotOverfillTheBox(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "flush often")
 	j.start()
@@ -131,7 +131,7 @@ func TestFlushDoesNotOverfillTheBox(t *testing.T) {
 	j.stop()
 }
 
-// TestFrequentFlushLosesNoOutput interrupts a drainer all the time.
+// TestFrequentFlushLosesNoOutput interrupts a drainer continuously.
 func TestFrequentFlushLosesNoOutput(t *testing.T) {
 	in, out, err := os.Pipe()
 	if err != nil {
@@ -182,8 +182,8 @@ func TestFrequentFlushLosesNoOutput(t *testing.T) {
 	}
 }
 
-// TestWhoGoesOnFromACheckpointPrintsBehindWhatTheUserHas holds R6 of a process that has
-// not printed what others of its rank have.
+// TestWhoGoesOnFromACheckpointPrintsBehindWhatTheUserHas checks R6 for a process that has not printed what
+// other replicas of its rank have.
 func TestWhoGoesOnFromACheckpointPrintsBehindWhatTheUserHas(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "flush")
 	j.start()

@@ -26,7 +26,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
 )
 
-// A hosting is a service that has parts of jobs, and nothing that runs.
+// A hosting is a service that hosts parts of jobs without processes.
 type hosting struct {
 	*Service
 	other p2ppeer.ID // the submitter's peer
@@ -49,7 +49,7 @@ func newHosting(f *testing.F) hosting {
 	}, other}
 }
 
-// part returns the part of a running job that is here: process 0.0; 1.0 is at the submitter's.
+// part returns this peer's part of a running job: process 0.0. Process 1.0 runs on the submitter's peer.
 func (h hosting) part(t *testing.T) *job {
 	own, others := view.Process{}, view.Process{Rank: 1}
 	j := newJob(h.Service, admission{
@@ -68,7 +68,7 @@ func (h hosting) part(t *testing.T) *job {
 	return j
 }
 
-// over ends what a part has begun.
+// over ends everything that a part has started.
 func (j *job) over() {
 	j.cancel()
 	close(j.done)
@@ -84,7 +84,8 @@ func (j *job) over() {
 	j.working.Wait()
 }
 
-// FuzzOrders: whatever the submitter says while its job runs, it ends no more than its own job.
+// FuzzOrders checks that a submitter's messages to a running job end at most that job, whatever they
+// contain.
 func FuzzOrders(f *testing.F) {
 	h := newHosting(f)
 	v := view.New(2, 1)
@@ -130,8 +131,8 @@ func FuzzOrders(f *testing.F) {
 	})
 }
 
-// FuzzResume: whatever somebody says who comes back to a job, it is only its submitter's, and whoever has heard
-// more than was said is not let in.
+// FuzzResume checks that only its submitter can resume a job, and only if it claims to have received no
+// more messages than were sent.
 func FuzzResume(f *testing.F) {
 	h := newHosting(f)
 	job := strings.Repeat("ab", 16)
@@ -170,8 +171,8 @@ func FuzzResume(f *testing.F) {
 	})
 }
 
-// FuzzOpenChannel: whatever another peer asks for that opens a channel, it gets none for a process that is
-// not its own.
+// FuzzOpenChannel checks that a peer never gets a channel for a process that runs elsewhere, whatever it
+// requests.
 func FuzzOpenChannel(f *testing.F) {
 	h := newHosting(f)
 	job := strings.Repeat("ab", 16)
@@ -202,13 +203,13 @@ func FuzzOpenChannel(f *testing.F) {
 	})
 }
 
-// FuzzOpened: whatever is answered to who asks for a channel, it is an error, or can be gone by.
+// FuzzOpened checks that any answer to a channel request is an error or usable.
 func FuzzOpened(f *testing.F) {
 	f.Add(recording.Of(f, &pb.Answer{Direct: true, Addrs: []string{"127.0.0.1:9", "localhost:9", "[::1]:99999"}}))
 	f.Add(recording.Of(f, &pb.Answer{Error: "no"}))
 	f.Add([]byte{0xff, 0xff, 0xff, 0x7f})
 	over, cancel := context.WithCancel(context.Background())
-	cancel() // nothing is dialled
+	cancel() // nothing is dialed
 	f.Fuzz(func(t *testing.T, b []byte) {
 		answer, err := ask(context.Background(), recording.New("somebody", b), &pb.Open{})
 		if err != nil {
@@ -223,7 +224,7 @@ func FuzzOpened(f *testing.F) {
 	})
 }
 
-// encoded is m on the wire.
+// encoded returns the wire format of m.
 func encoded(t testing.TB, m proto.Message) []byte {
 	t.Helper()
 	b, err := proto.Marshal(m)

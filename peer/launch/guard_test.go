@@ -21,7 +21,7 @@ func init() {
 	programs["link"] = func([]string) int { return link() }
 }
 
-// nest makes folders in folders, and waits.
+// nest creates deeply nested folders, and waits.
 func nest() int {
 	for range walk.MaxDepth + 100 {
 		if err := errors.Join(os.Mkdir("folder", 0o700), os.Chdir("folder")); err != nil {
@@ -33,18 +33,19 @@ func nest() int {
 	return 0
 }
 
-// link gives one file ever more names.
+// link creates more and more names of one file.
 func link() int {
 	err := os.WriteFile("file", nil, 0o600)
 	for i := 0; i < 1<<20 && err == nil; i++ {
 		err = os.Link("file", strconv.Itoa(i))
 	}
-	fmt.Println(err) // as on file systems that bound the names of a file
+	fmt.Println(err) // some file systems limit the number of links
 	time.Sleep(time.Hour)
 	return 0
 }
 
-// TestNamesAreHeldToTheLimitOfDisk, although they take next to no room there: to look at them takes time.
+// TestNamesAreHeldToTheLimitOfDisk checks that names count towards the disk limit. They need little space,
+// but measuring them takes time.
 func TestNamesAreHeldToTheLimitOfDisk(t *testing.T) {
 	skip.Long(t)
 	for name, want := range map[string]string{
@@ -67,8 +68,8 @@ func TestNamesAreHeldToTheLimitOfDisk(t *testing.T) {
 	}
 }
 
-// TestMeasuringIsBrokenOff when as much is written meanwhile as may be, so that the job stands, and while it stands
-// it is not. All other limits are watched.
+// TestMeasuringIsBrokenOff checks that a measurement of running processes is aborted once they have written
+// as much as they may, and one of stopped processes is not. All other limits are watched meanwhile.
 func TestMeasuringIsBrokenOff(t *testing.T) {
 	j := newLimited(t, limits.Grant{Slot: limits.Limits{Disk: 1 << 40}}, 1, "shell", "echo ready; exec sleep 3600")
 	j.start()

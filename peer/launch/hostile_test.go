@@ -20,8 +20,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// refused checks that the peer answers a first message with a reason that says
-// want, and ends the stream.
+// refused checks that the peer answers a first message with a reason that contains want, and ends the
+// stream.
 func (l *testLink) refused(want string) {
 	l.Helper()
 	p := await(l, (*jobpb.FromPeer).GetPrepared)
@@ -249,7 +249,7 @@ func FuzzMembership(f *testing.F) {
 	})
 }
 
-// TestO4StrangerWithoutAKeyTakesNoMemory asks for many processes without a reservation.
+// TestO4StrangerWithoutAKeyTakesNoMemory requests many processes without a reservation.
 func TestO4StrangerWithoutAKeyTakesNoMemory(t *testing.T) {
 	j := newTestJob(t, 200, 1, nil, "sleep")
 	peer, m := j.peers[0], j.prepareMessage(0, reservation.Key{})
@@ -265,8 +265,8 @@ func TestO4StrangerWithoutAKeyTakesNoMemory(t *testing.T) {
 	peer.checkNothingLeft(t)
 }
 
-// TestManyIdentitiesDoNotKeepSubmittersOut has strangers take all the places of control streams that
-// have said nothing. Who has slots comes in all the same.
+// TestManyIdentitiesDoNotKeepSubmittersOut makes strangers occupy all places for silent control streams. A
+// submitter with slots is admitted nonetheless.
 func TestManyIdentitiesDoNotKeepSubmittersOut(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "sleep")
 	peer := j.peers[0]
@@ -304,8 +304,8 @@ func TestManyIdentitiesDoNotKeepSubmittersOut(t *testing.T) {
 	j.gone()
 }
 
-// TestAJobsIdentifierIsOfNoUseToAnother: a stranger who has heard of a job brings one of its own
-// under the same identifier. It has slots for it, and is refused; the job goes on.
+// TestAJobsIdentifierIsOfNoUseToAnother checks that a stranger cannot bring its own job under the ID of
+// another, even with a reservation. The job continues.
 func TestAJobsIdentifierIsOfNoUseToAnother(t *testing.T) {
 	bed := newTestbed(t, 1, 2)
 	j := bed.newJob(t, 1, 1, nil, "sleep")
@@ -325,8 +325,8 @@ func TestAJobsIdentifierIsOfNoUseToAnother(t *testing.T) {
 	j.stop()
 }
 
-// TestT3ManifestWithPathsThatLeadOutEndsTheJob: the submitter has signed it, and everything else of the
-// job is in order.
+// TestT3ManifestWithPathsThatLeadOutEndsTheJob checks that a manifest with such paths ends the job,
+// although the submitter has signed it and everything else is in order.
 func TestT3ManifestWithPathsThatLeadOutEndsTheJob(t *testing.T) {
 	const honest = "inputs/of/thejob"
 	bed := newTestbed(t, 1, 1)

@@ -11,7 +11,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// resumeAnew goes on with a part as a new process of the submitter.
+// resumeAnew resumes a part of the job as a new process of the submitter.
 func (j *testJob) resumeAnew(peer *member) *testLink {
 	j.Helper()
 	l, r := j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, Anew: true})
@@ -21,7 +21,7 @@ func (j *testJob) resumeAnew(peer *member) *testLink {
 	return l
 }
 
-// proposal asks for a change as a submitter does that has no part in agreeing on views.
+// proposal returns a proposed change from a submitter that is not in the view group.
 func (j *testJob) proposal(c viewgroup.Change) *jobpb.ToPeer {
 	j.Helper()
 	h := j.submitter.Host
@@ -34,7 +34,7 @@ func (j *testJob) proposal(c viewgroup.Change) *jobpb.ToPeer {
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: m}}
 }
 
-// introduction has the peer of a row taken in, as such a submitter does.
+// introduction returns the introduction of a row's peer by such a submitter.
 func (j *testJob) introduction(number int, row *jobpb.Member) *jobpb.Introduce {
 	j.Helper()
 	encoded, err := proto.Marshal(row)
@@ -49,8 +49,9 @@ func (j *testJob) introduction(number int, row *jobpb.Member) *jobpb.Introduce {
 	return &jobpb.Introduce{Number: uint32(number), Row: encoded, Signature: n.Signature}
 }
 
-// TestPeersTakeInWhomANewSubmitterHasFound, which has no part in agreeing on views: all hear of
-// the new process what is agreed on, it from the first view on, and where it is.
+// TestPeersTakeInWhomANewSubmitterHasFound checks introductions by a submitter that is not in the view
+// group. All peers learn from the group that the new process joins, and where it runs. The new peer
+// receives all changes from the first view on.
 func TestPeersTakeInWhomANewSubmitterHasFound(t *testing.T) {
 	t.Parallel()
 	bed := newTestbed(t, 3, 1)
@@ -68,7 +69,7 @@ func TestPeersTakeInWhomANewSubmitterHasFound(t *testing.T) {
 	}
 	late.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Agree{Agree: agree}})
 	joins := viewgroup.Change{Process: p, To: view.Live}
-	for range 2 { // the second time is for who may have missed the first
+	for range 2 { // repeated, for peers that may have missed the first one
 		for _, l := range []*testLink{j.links[0], j.links[1], late} {
 			l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Introduce{Introduce: j.introduction(3, row)}})
 			l.say(j.proposal(joins))

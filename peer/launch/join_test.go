@@ -12,8 +12,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// newcomer joins the job, or is there from the start, says what it hears, and opens a
-// channel to the other.
+// newcomer joins the job, or is there from the start. It prints what it receives, and opens a channel to
+// the other process.
 func newcomer() int {
 	l := enter(version.Protocol)
 	fmt.Printf("%v joins %v in epoch %d live %v heal %v\n", l.self, l.setup.Joining, l.view.Epoch, l.view.Live(l.self), l.setup.Heal)
@@ -22,7 +22,7 @@ func newcomer() int {
 	if l.self.Replica > 0 {
 		to := view.Process{}
 		l.say(proclink.Open, func(m *proclink.Message) { m.Process = &to })
-		news := l.awaitAll(proclink.Channel, proclink.Accept) // who ends first is there no more for the other
+		news := l.awaitAll(proclink.Channel, proclink.Accept) // the process that ends first is no longer available to the other
 		fmt.Println("there:", news[proclink.Channel].Kind)
 		l.say(proclink.Healed, func(m *proclink.Message) { m.Count, m.Bytes = 5, 80 })
 	} else {
@@ -36,8 +36,7 @@ func newcomer() int {
 	return 0
 }
 
-// joiner prepares and starts a process that is to join, as start says of the others, and returns
-// its row.
+// joiner prepares and starts a joining process, with the settings of start, and returns its row.
 func (j *testJob) joiner(p view.Process, at *member, start *jobpb.ToPeer) (*testLink, *jobpb.Member) {
 	j.Helper()
 	late := j.connect(at)
@@ -58,8 +57,8 @@ func (j *testJob) joiner(p view.Process, at *member, start *jobpb.ToPeer) (*test
 	return late, row
 }
 
-// TestProcessJoinsAJobThatRuns: there are channels between it and the others, by the
-// best way, once all peers have the row of it and the view in which it is.
+// TestProcessJoinsAJobThatRuns checks that a joining process and the others get channels of the best kind,
+// once all peers have its row and a view that contains it.
 func TestProcessJoinsAJobThatRuns(t *testing.T) {
 	bed := newTestbed(t, 2, 1)
 	j := bed.newJob(t, 1, 1, nil, "join")

@@ -8,7 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// TestO4OfTheViewsOnlyTheLatestWaits for a program that does not read its line. When it reads, it has that one.
+// TestO4OfTheViewsOnlyTheLatestWaits checks that only the latest view waits for a program that does not
+// read its control socket, and that the program receives that view.
 func TestO4OfTheViewsOnlyTheLatestWaits(t *testing.T) {
 	j := &job{ctx: t.Context()}
 	j.spec = &jobspec.Spec{N: 2, R: 1}
@@ -37,7 +38,7 @@ func TestO4OfTheViewsOnlyTheLatestWaits(t *testing.T) {
 	go p.deliver() // ends with the process
 	defer j.running.Wait()
 	defer p.cancel()
-	for range 2 { // those after it come, too
+	for range 2 { // later views arrive too
 		m, _, err := program.Receive()
 		if err != nil || m.Type != proclink.Update || m.View == nil || m.View.Epoch != v.Epoch {
 			t.Fatalf("read %+v (%v), want view %d", m, err, v.Epoch)

@@ -14,7 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// invented returns the row of process p at a peer that there is not, with as many addresses as one can tell.
+// invented returns the row of process p on a nonexistent peer, with the maximum number of addresses.
 func invented(p view.Process, number int) *jobpb.Member {
 	row := &jobpb.Member{Process: jobpb.FromProcess(p), Peer: binary.BigEndian.AppendUint32([]byte{0, 4}, uint32(number))}
 	for port := range jobpb.MaxAddrs {
@@ -23,7 +23,7 @@ func invented(p view.Process, number int) *jobpb.Member {
 	return row
 }
 
-// addresses returns how many the table has.
+// addresses returns the number of addresses in the table.
 func (m *membership) addresses() (n int) {
 	for _, as := range m.addrs {
 		n += len(as)
@@ -31,8 +31,8 @@ func (m *membership) addresses() (n int) {
 	return n
 }
 
-// TestO4ATableHasNoMoreThanAJobCan: of a wide one each peer has fewer addresses, and of those that join no more are
-// taken than can.
+// TestO4ATableHasNoMoreThanAJobCan checks the bounds of a table: in a large one, each peer has fewer
+// addresses, and no more processes may join than a job can have.
 func TestO4ATableHasNoMoreThanAJobCan(t *testing.T) {
 	const n = 4096
 	var rows []*jobpb.Member
@@ -57,7 +57,8 @@ func TestO4ATableHasNoMoreThanAJobCan(t *testing.T) {
 	}
 }
 
-// TestO4OfAPeerNoMoreIsReadThanOneTells: addresses that are too long are left out, and of an ID that is, nothing is.
+// TestO4OfAPeerNoMoreIsReadThanOneTells checks that addresses that are too long are skipped, and that an ID
+// that is too long is an error.
 func TestO4OfAPeerNoMoreIsReadThanOneTells(t *testing.T) {
 	at := place{self: "self", n: 1, r: 1}
 	long, err := ma.NewMultiaddr("/dns4/" + strings.Repeat("a", jobpb.MaxAddr) + "/tcp/1")
@@ -76,7 +77,8 @@ func TestO4OfAPeerNoMoreIsReadThanOneTells(t *testing.T) {
 	}
 }
 
-// TestO4NothingOfATableStaysInTheAddressBook when the job has gone, but of peers that another one has.
+// TestO4NothingOfATableStaysInTheAddressBook checks that the addresses are removed with the job, except
+// those of peers that another job has.
 func TestO4NothingOfATableStaysInTheAddressBook(t *testing.T) {
 	m := newMember(t, 0)
 	book := m.Peerstore()

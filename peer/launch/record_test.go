@@ -8,8 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/journal"
 )
 
-// TestO3JournalHasWhatHasRun and nothing else: whoever is admitted could fill it with jobs that
-// never begin.
+// TestO3JournalHasWhatHasRun checks that the journal contains only jobs that have run. Otherwise an
+// admitted submitter could fill it with jobs that never begin.
 func TestO3JournalHasWhatHasRun(t *testing.T) {
 	for name, runs := range map[string]bool{"runs": true, "never runs": false} {
 		t.Run(name, func(t *testing.T) {

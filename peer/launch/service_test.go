@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestPeerStartsThoughFoldersOfAnEarlierOneStay.
+// TestPeerStartsThoughFoldersOfAnEarlierOneStay checks that a peer starts if it cannot remove the folders
+// of an earlier one.
 func TestPeerStartsThoughFoldersOfAnEarlierOneStay(t *testing.T) {
 	m := newMember(t, 1)
 	m.launch.Close()

@@ -291,7 +291,7 @@ func TestHonestProcessesStandStill(t *testing.T) {
 					}
 				}
 				stood := g.scenes()
-				for late := time.Now().Add(patience); !allStand(stood); stood = g.scenes() { // a process that was waiting may take its signal now
+				for late := time.Now().Add(patience); !allStand(stood); stood = g.scenes() { // a waiting process may stop only now
 					if time.Now().After(late) {
 						t.Fatalf("they do not stand: %v", stood)
 					}

@@ -9,8 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// TestO3OwnerStopsAJob at any step: its submitter reads why, and nothing of it is left, whether the submitter
-// does anything about it or not. Another job at the same peer goes on.
+// TestO3OwnerStopsAJob stops a job at each step. Its submitter learns why, and nothing of the job is left,
+// whatever the submitter does. Another job on the same peer continues.
 func TestO3OwnerStopsAJob(t *testing.T) {
 	skip.Long(t)
 	const why = "its owner has stopped the job here"
@@ -45,7 +45,7 @@ func TestO3OwnerStopsAJob(t *testing.T) {
 			if how, err := bed.peers[0].launch.Stop(t.Context(), j.spec.ID, bed.peers[0].ID(), 0); how != Over || err != nil {
 				t.Errorf("another's under the same ID: %q, %v", how, err)
 			}
-			gone := j.stopAt(0, time.Minute) // of a job without replicas that is of no concern
+			gone := j.stopAt(0, time.Minute) // irrelevant for a job without replicas
 			if got := c.says(j); got != why {
 				t.Errorf("the submitter reads %q", got)
 			}
@@ -64,7 +64,8 @@ func TestO3OwnerStopsAJob(t *testing.T) {
 	}
 }
 
-// TestO3StoppedJobIsHandedOver where others can do what its processes here do.
+// TestO3StoppedJobIsHandedOver checks that a stopped job is handed over if other peers have replicas of its
+// processes.
 func TestO3StoppedJobIsHandedOver(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
@@ -82,7 +83,8 @@ func TestO3StoppedJobIsHandedOver(t *testing.T) {
 	j.stop()
 }
 
-// TestO3StoppedJobIsNotWaitedForLonger than its owner says, or at all if he wants that.
+// TestO3StoppedJobIsNotWaitedForLonger checks that the owner's time limit ends the job, including a limit
+// of zero.
 func TestO3StoppedJobIsNotWaitedForLonger(t *testing.T) {
 	skip.Long(t)
 	for name, within := range map[string]time.Duration{"now": 0, "soon": time.Millisecond} {
@@ -100,8 +102,8 @@ func TestO3StoppedJobIsNotWaitedForLonger(t *testing.T) {
 	}
 }
 
-// stopAt has the owner of a peer stop the job, and returns where it is told how that has gone, once the
-// peer knows.
+// stopAt stops the job on a peer as its owner, and returns the channel for the result, once the peer has
+// begun to stop it.
 func (j *testJob) stopAt(peer int, within time.Duration) <-chan Departure {
 	j.Helper()
 	hosted, ok := j.peers[peer].launch.lookup(j.spec.ID)

@@ -7,7 +7,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 )
 
-// TestLimitOfDiskThatIsNotHeldIsSaid, if it is set.
+// TestLimitOfDiskThatIsNotHeldIsSaid checks that Unheld reports an inexact disk limit, if one is set.
 func TestLimitOfDiskThatIsNotHeldIsSaid(t *testing.T) {
 	s := &Service{groups: &cgroup.Tree{}, retains: true}
 	if got := s.Unheld(); len(got) != 0 {

@@ -16,7 +16,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
 )
 
-// engineVariable says which engine the test's own executable is as a runner.
+// engineVariable is the environment variable that selects the engine of the test's own executable as a
+// runner.
 const engineVariable = "TEST_ENGINE"
 
 func TestMain(m *testing.M) {
@@ -30,13 +31,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// An ended is a runner that has.
+// An ended is the result of a runner.
 type ended struct {
 	status         int
 	stdout, stderr string
 }
 
-// start has a runner with an engine read a file in a folder.
+// start runs a runner with the given engine in a folder, with input as its standard input.
 func start(t *testing.T, engine, folder, input string, c wasm.Config, args ...string) ended {
 	t.Helper()
 	self, err := os.Executable()
@@ -60,7 +61,7 @@ func start(t *testing.T, engine, folder, input string, c wasm.Config, args ...st
 	return ended{cmd.ProcessState.ExitCode(), out.String(), wrong.String()}
 }
 
-// compiler has an engine compile a module in a folder, and returns where the module is.
+// compiler compiles a module in a folder, and returns the module's path.
 func compiler(t *testing.T, engine, folder string, module []byte) (path string, e ended) {
 	t.Helper()
 	path = filepath.Join(folder, "module")
@@ -70,7 +71,7 @@ func compiler(t *testing.T, engine, folder string, module []byte) (path string, 
 	return path, start(t, engine, folder, path, wasm.Config{Compile: true})
 }
 
-// compiled returns a file with a module and what an engine has compiled it to.
+// compiled returns the path of a file with a module and its compiled code.
 func compiled(t *testing.T, engine string, module []byte) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -81,7 +82,7 @@ func compiled(t *testing.T, engine string, module []byte) string {
 	return kept(t, engine, path, folder)
 }
 
-// kept returns a file with a module and what is in a folder in which one was compiled.
+// kept returns the path of a file with a module and the compiled code from a folder.
 func kept(t *testing.T, engine, path, folder string) string {
 	t.Helper()
 	s := wasm.NewStore(t.TempDir(), engine)
@@ -91,7 +92,7 @@ func kept(t *testing.T, engine, path, folder string) string {
 	return s.Path("digest")
 }
 
-// run runs a module in a folder of its own.
+// run runs a module in a new folder.
 func run(t *testing.T, engine string, module []byte, c wasm.Config, args ...string) ended {
 	t.Helper()
 	folder := t.TempDir()
@@ -101,7 +102,7 @@ func run(t *testing.T, engine string, module []byte, c wasm.Config, args ...stri
 	return start(t, engine, folder, compiled(t, engine, module), c, args...)
 }
 
-// TestModulesSeeTheSame in this engine and in wazero.
+// TestModulesSeeTheSame compares this engine with wazero.
 func TestModulesSeeTheSame(t *testing.T) {
 	world, err := os.ReadFile(filepath.Join("testdata", "world.wasm"))
 	if err != nil {
@@ -122,8 +123,8 @@ func TestModulesSeeTheSame(t *testing.T) {
 	}
 }
 
-// function returns a module with two pages of memory that begins with a function, in which it has
-// one variable, and which returns it: an i32.
+// function returns a module with two pages of memory. Its _start calls a function with one variable that
+// has the given code and returns an i32.
 func function(code string) []byte {
 	body := "\x01\x01\x7f" + code + "\x0b"
 	return []byte("\x00asm\x01\x00\x00\x00\x01\x09\x02\x60\x00\x00\x60\x01\x7f\x01\x7f\x03\x03\x02\x00\x01\x05\x03\x01\x00\x02" +
@@ -132,7 +133,7 @@ func function(code string) []byte {
 
 func counted(s string) string { return string(binary.AppendUvarint(nil, uint64(len(s)))) + s }
 
-// TestWhatNoModuleMay ends it as in wazero, and says why in few words.
+// TestWhatNoModuleMay checks that errors end a module as in wazero, with a short reason.
 func TestWhatNoModuleMay(t *testing.T) {
 	for name, tc := range map[string]struct{ code, want string }{
 		"unreachable": {"\x00", "unreachable"},
@@ -156,7 +157,7 @@ func TestWhatNoModuleMay(t *testing.T) {
 	}
 }
 
-// TestDepth has a function call itself half a million times.
+// TestDepth makes a function call itself half a million times.
 func TestDepth(t *testing.T) {
 	deep := function("\x20\x00\x04\x7f\x20\x00\x41\x01\x6b\x10\x01\x05\x41\x00\x0b") // if n then f(n-1) else 0
 	if e := run(t, "wasmtime", deep, wasm.Config{}); e != (ended{}) {
@@ -164,10 +165,10 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// TestModulesHaveTheSameMemory in both engines, of one size in a slot, whatever they are compiled to: each takes what
-// it gets, and ends with how many pages those are.
+// TestModulesHaveTheSameMemory checks that both engines give a module the same memory for a slot, whatever
+// the size of its code. The module takes all memory that it gets, and exits with the number of pages.
 func TestModulesHaveTheSameMemory(t *testing.T) {
-	const functions = 5000 // whose code has not the same size in both
+	const functions = 5000 // their code has different sizes in both engines
 	n := string(binary.AppendUvarint(nil, functions))
 	grow := "\x03\x40\x41\x01\x40\x00\x41\x7f\x47\x0d\x00\x0b\x3f\x00\x10\x00" // while grow(1) != -1; proc_exit(size)
 	module := []byte("\x00asm\x01\x00\x00\x00" + section(1, "\x02\x60\x00\x00\x60\x01\x7f\x00") +
@@ -181,7 +182,7 @@ func TestModulesHaveTheSameMemory(t *testing.T) {
 	}
 }
 
-// TestUnknownFunctions cannot be imported.
+// TestUnknownFunctions checks that unknown functions cannot be imported.
 func TestUnknownFunctions(t *testing.T) {
 	module := []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x02\x0b\x01\x03env\x03foo\x00\x00")
 	if e := run(t, "wasmtime", module, wasm.Config{}); e.status != 134 || !strings.Contains(e.stderr, "env::foo") {
@@ -189,8 +190,8 @@ func TestUnknownFunctions(t *testing.T) {
 	}
 }
 
-// TestOtherCodeIsNotRun has a runner read, beside a module that ends well, what one was compiled to that
-// does not: the library runs it if it has compiled it, and else compiles the module itself.
+// TestOtherCodeIsNotRun combines a module that ends well with the compiled code of one that traps. The
+// library runs the code if it has compiled it itself; otherwise it compiles the module.
 func TestOtherCodeIsNotRun(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spoil  func([]byte) []byte
@@ -202,7 +203,7 @@ func TestOtherCodeIsNotRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
-			path, e := compiler(t, "wasmtime", folder, function("\x00")) // which traps
+			path, e := compiler(t, "wasmtime", folder, function("\x00")) // traps
 			found, err := filepath.Glob(filepath.Join(folder, ".*", codeFile))
 			if e.status != 0 || err != nil || len(found) != 1 {
 				t.Fatalf("the compiler has left %q: %+v (%v)", found, e, err)
@@ -225,17 +226,17 @@ func TestOtherCodeIsNotRun(t *testing.T) {
 	}
 }
 
-// section returns a module's.
+// section returns a section of a module.
 func section(id byte, contents string) string { return string(rune(id)) + counted(contents) }
 
-// using returns a module with one page of memory and two types, of functions that return none and two
-// i32: its function is of the first, with that code; there are further sections before that.
+// using returns a module with one page of memory and two function types, which return nothing and two i32.
+// Its function has the first type and the given code; further sections precede the code.
 func using(code string, further ...string) []byte {
 	return []byte("\x00asm\x01\x00\x00\x00" + section(1, "\x02\x60\x00\x00\x60\x00\x02\x7f\x7f") + section(3, "\x01\x00") +
 		section(5, "\x01\x00\x01") + strings.Join(further, "") + section(10, "\x01"+counted("\x00"+code+"\x0b")))
 }
 
-// TestEnginesTakeTheSame of what has come to WebAssembly, one by one.
+// TestEnginesTakeTheSame checks which extensions of WebAssembly both engines accept, one by one.
 func TestEnginesTakeTheSame(t *testing.T) {
 	const global, export = 6, 7
 	for name, tc := range map[string]struct {
@@ -274,7 +275,7 @@ func TestEnginesTakeTheSame(t *testing.T) {
 	}
 }
 
-// library returns what the go command says of the library's module.
+// library returns information of the go command about the library's module.
 func library(t *testing.T, format string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", format, "github.com/bytecodealliance/wasmtime-go/v39").Output()
@@ -284,7 +285,7 @@ func library(t *testing.T, format string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestNotice is that of the library in this version.
+// TestNotice checks that the notice matches the library's version and licence.
 func TestNotice(t *testing.T) {
 	licence, err := os.ReadFile(filepath.Join(library(t, "{{.Dir}}"), "LICENSE"))
 	if err != nil {
@@ -295,7 +296,7 @@ func TestNotice(t *testing.T) {
 	}
 }
 
-// declared prints what the types in declared.h are.
+// declared is a C program that prints the layout of the types in declared.h.
 const declared = `
 #define SIZE(t) printf(#t " %zu\n", sizeof(t))
 #define AT(t, f) printf(#t "." #f " %zu\n", offsetof(t, f))
@@ -316,8 +317,8 @@ int main(void) {
 }
 `
 
-// TestDeclarations compares those of declared.h with the library's own: functions by having a
-// compiler read both, types by what it makes of each.
+// TestDeclarations compares declared.h with the library's headers. A compiler reads both declarations of
+// each function, and prints both layouts of each type.
 func TestDeclarations(t *testing.T) {
 	library := []string{"-I", filepath.Join(library(t, "{{.Dir}}"), "build", "include"), "-include", "wasmtime.h"}
 	print := func(name string, more ...string) string {

@@ -18,7 +18,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// needGroups skips where the kernel, or whoever runs the tests, lets nobody make groups.
+// needGroups skips the test if control groups cannot be created.
 func needGroups(t *testing.T, tree *Tree) {
 	t.Helper()
 	if why := errors.Join(tree.Missing(Memory), tree.Missing(CPU), tree.Missing(Pids)); why != nil {
@@ -26,8 +26,8 @@ func needGroups(t *testing.T, tree *Tree) {
 	}
 }
 
-// TestGroupsOfAJob: a process that enters its group has its quota, and what is left is killed
-// and removed.
+// TestGroupsOfAJob checks that a process that enters its group is subject to its quota, and that Remove
+// kills what is left and removes the group.
 func TestGroupsOfAJob(t *testing.T) {
 	home := t.TempDir()
 	tree := Open(home)
@@ -51,7 +51,7 @@ func TestGroupsOfAJob(t *testing.T) {
 	if u := group.Usage(); u.Processes != 1 || u.Killed != 0 || u.Refused != 0 {
 		t.Errorf("usage %+v", u)
 	}
-	for range 2 { // an idle one too
+	for range 2 { // likewise for an idle group
 		if err := job.GiveWay(Precedence{Weight: 30, Idle: true}); err != nil {
 			t.Error(err)
 		}
@@ -71,7 +71,7 @@ func TestGroupsOfAJob(t *testing.T) {
 	wantGone(t, sleep, folders)
 }
 
-// wantPrecedence checks what the kernel says of a group, as far as it knows that. The weight, if any, is that
+// wantPrecedence checks the kernel's values of a group, as far as they exist. shares, if set, is the weight
 // of version 1.
 func wantPrecedence(t *testing.T, g *Group, idle, shares string) {
 	t.Helper()
@@ -82,7 +82,8 @@ func wantPrecedence(t *testing.T, g *Group, idle, shares string) {
 	}
 }
 
-// TestStaleGroupsGo: those that a peer and its supervisors have left, who were killed together.
+// TestStaleGroupsGo checks that Open removes the groups of a peer that was killed together with its
+// supervisors.
 func TestStaleGroupsGo(t *testing.T) {
 	home := t.TempDir()
 	tree := Open(home)
@@ -126,8 +127,8 @@ func inGroup(t *testing.T, g *Group) *exec.Cmd {
 	return sleep
 }
 
-// TestVersion1TellsWhoIsShort: a job that fills its limit with what the kernel can get back has memory
-// enough; one that is refused more has not.
+// TestVersion1TellsWhoIsShort checks that a job that fills its limit with reclaimable memory does not count
+// as out of memory, and one that is refused more does.
 func TestVersion1TellsWhoIsShort(t *testing.T) {
 	skip.Long(t)
 	tree := Open(t.TempDir())
@@ -154,7 +155,8 @@ func TestVersion1TellsWhoIsShort(t *testing.T) {
 	}
 }
 
-// TestQuotasHold has processes want more than their group may have: of memory, of their number, of the processors.
+// TestQuotasHold makes processes use more than their group may: memory, number of processes, processor
+// time.
 func TestQuotasHold(t *testing.T) {
 	tree := Open(t.TempDir())
 	needGroups(t, tree)
@@ -188,7 +190,7 @@ func TestQuotasHold(t *testing.T) {
 	}
 }
 
-// runIn runs a command in a group, which may end it.
+// runIn runs a command in a group, which may kill it.
 func runIn(t *testing.T, g *Group, command string) {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", "read go; "+command)
@@ -209,7 +211,7 @@ func runIn(t *testing.T, g *Group, command string) {
 	cmd.Wait()
 }
 
-// wantGone checks that a process was killed and some folders are no more.
+// wantGone checks that a process was killed and that the folders were removed.
 func wantGone(t *testing.T, c *exec.Cmd, folders []string) {
 	t.Helper()
 	c.Wait()
@@ -223,8 +225,8 @@ func wantGone(t *testing.T, c *exec.Cmd, folders []string) {
 	}
 }
 
-// TestVersion1WithTheProcessorsAlone: a process whose only group is that of its job is not taken for
-// all that is in there.
+// TestVersion1WithTheProcessorsAlone checks that a process without a group of its own is not credited with
+// all processes of its job's group.
 func TestVersion1WithTheProcessorsAlone(t *testing.T) {
 	root := t.TempDir()
 	k := &v1{folders: map[Controller]string{CPU: root}, usable: []Controller{CPU}}
@@ -243,7 +245,7 @@ func TestVersion1WithTheProcessorsAlone(t *testing.T) {
 	if got := job.Processes(); !slices.Equal(got, []int{os.Getpid()}) {
 		t.Errorf("the job has %v", got)
 	}
-	if err := process.Remove(); err != nil { // which would kill this test
+	if err := process.Remove(); err != nil { // this must not kill the test
 		t.Error(err)
 	}
 	if _, err := os.Stat(job.Folders()[0]); err != nil {
@@ -251,14 +253,13 @@ func TestVersion1WithTheProcessorsAlone(t *testing.T) {
 	}
 }
 
-// A mounted controller of version 1 has its groups in a folder.
+// A mounted is a version 1 controller whose groups are in the given folder.
 type mounted string
 
 func (m mounted) Name() cgroup1.Name { return cgroup1.Name(CPU) }
 func (m mounted) Path(string) string { return string(m) }
 
-// TestVersion1KeepsWhatCanBeUsed: where no group can be made there is no folder for one, and the peer is
-// not told to have groups.
+// TestVersion1KeepsWhatCanBeUsed checks that a controller in which no group can be created is missing.
 func TestVersion1KeepsWhatCanBeUsed(t *testing.T) {
 	if _, ok := Open(t.TempDir()).kernel.(*v1); !ok {
 		t.Skip("this is not version 1")
@@ -278,7 +279,7 @@ func TestVersion1KeepsWhatCanBeUsed(t *testing.T) {
 	}
 }
 
-// TestVersion2 is about what is written into which file: a folder stands for the kernel.
+// TestVersion2 checks which values are written to which files, with a folder in place of the kernel.
 func TestVersion2(t *testing.T) {
 	k := &v2{root: t.TempDir(), own: "user.slice/peer.scope"}
 	files := map[string]string{
@@ -290,7 +291,8 @@ func TestVersion2(t *testing.T) {
 		"user.slice/peer.scope/p2pmpi-x-0123/io.weight":    "",
 		"user.slice/peer.scope/p2pmpi-x-peer/cgroup.procs": "",
 	}
-	// The kernel makes the files of a group. They would be made without rights here.
+	// The kernel creates the files of a group. The code under test would create them without permissions
+	// here.
 	for _, name := range []string{"memory.max", "cpu.max", "pids.max", "0.0/memory.max", "0.0/pids.max", "0.0/memory.oom.group"} {
 		files["user.slice/peer.scope/p2pmpi-x-0123/"+name] = ""
 	}
@@ -304,7 +306,7 @@ func TestVersion2(t *testing.T) {
 	if got := read(t, k.folder("p2pmpi-x-peer/cgroup.procs")); got != "0" {
 		t.Errorf("the peer did not enter its leaf: %q", got)
 	}
-	put(t, k.folder("cgroup.subtree_control"), "cpu memory pids") // what the kernel makes of "+cpu" and so on
+	put(t, k.folder("cgroup.subtree_control"), "cpu memory pids") // the kernel's reaction to "+cpu" and so on
 	k.usable = k.enabled()
 	job, err := k.job("p2pmpi-x-0123", Quota{Memory: 1 << 30, CPU: 150, Processes: 100})
 	if err != nil {
@@ -360,7 +362,8 @@ func TestVersion2(t *testing.T) {
 	}
 }
 
-// TestVersion2IsNotDividedWithOthersInIt, and the owner is told what to do.
+// TestVersion2IsNotDividedWithOthersInIt checks that a group with other processes is not divided, and that
+// the error states the remedy.
 func TestVersion2IsNotDividedWithOthersInIt(t *testing.T) {
 	k := &v2{root: t.TempDir(), own: "session.scope"}
 	put(t, k.folder("cgroup.type"), "domain")

@@ -27,12 +27,12 @@ func newTestEntrance(t testing.TB) (*Entrance, context.Context) {
 
 func (e *Entrance) address() string { return e.listener.Addr().String() }
 
-// here is where peers may be that meet in tests.
+// here accepts the addresses of peers in tests.
 func here(a netip.Addr) bool { return a.IsLoopback() }
 
 func nowhere(netip.Addr) bool { return false }
 
-// awaits has e expect somebody with a token of its own.
+// awaits makes e expect a connection with a new token.
 func (e *Entrance) awaits(ctx context.Context, arrived func(net.Conn)) []byte {
 	token := NewToken()
 	if err := e.Expect(ctx, token, arrived); err != nil {
@@ -84,14 +84,14 @@ func TestNobodyEntersWithoutAToken(t *testing.T) {
 	}
 }
 
-// expects reports whether a token opens.
+// expects reports whether a token is valid.
 func (e *Entrance) expects(token []byte) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.expected[half(token[:tokenSize/2])] != nil
 }
 
-// O4: however many connect and say nothing, the one who is expected is let in at once, and they are let go.
+// O4: however many connections are idle, an expected one is accepted at once, and the idle ones are closed.
 func TestO4StrangersCostNothing(t *testing.T) {
 	e, ctx := newTestEntrance(t)
 	var strangers []net.Conn
@@ -126,8 +126,8 @@ func TestO4StrangersCostNothing(t *testing.T) {
 	e.mu.Unlock()
 }
 
-// An address may be that of another machine, which says something else, or
-// nothing, or is not there at all; a peer that lies may name anything.
+// An address may belong to another machine, which answers differently or not at all, or to none. A hostile
+// peer may name any address.
 func TestRightAddressIsFoundAmongWrongOnes(t *testing.T) {
 	e, ctx := newTestEntrance(t)
 	other, _ := newTestEntrance(t)
@@ -148,7 +148,7 @@ func TestRightAddressIsFoundAmongWrongOnes(t *testing.T) {
 			if err != nil {
 				return
 			}
-			c.Write([]byte("SSH-2.0-OpenSSH_9.2\r\n")) // as long as what an entrance answers
+			c.Write([]byte("SSH-2.0-OpenSSH_9.2\r\n")) // as long as an entrance's reply
 			c.Close()
 		}
 	}()
@@ -209,7 +209,7 @@ func FuzzPreface(f *testing.F) {
 	})
 }
 
-// TestARouterLeadsToTheEntrance has one map the port after a while.
+// TestARouterLeadsToTheEntrance simulates a router that maps the port after a while.
 func TestARouterLeadsToTheEntrance(t *testing.T) {
 	outside := netip.MustParseAddrPort("11.0.1.1:5001")
 	asked, leads := uint16(0), false
@@ -237,7 +237,7 @@ func TestARouterLeadsToTheEntrance(t *testing.T) {
 	}
 }
 
-// at is a connection that has come in at an address.
+// at is a connection received at a local address.
 type at struct{ local ma.Multiaddr }
 
 func (a at) LocalMultiaddr() ma.Multiaddr  { return a.local }

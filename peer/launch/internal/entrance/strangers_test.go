@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// from is a connection from somewhere.
+// from is a connection from an address.
 type from struct {
 	net.Conn
 	at     string
@@ -17,10 +17,10 @@ type from struct {
 func (f *from) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(f.at)) }
 func (f *from) Close() error         { f.closed = true; return nil }
 
-// TestNobodyTakesThePlacesOfOthers has many connections come from some places, and others from elsewhere.
+// TestNobodyTakesThePlacesOfOthers makes many connections from some origins, and single ones from others.
 func TestNobodyTakesThePlacesOfOthers(t *testing.T) {
 	tests := map[string]struct {
-		flood, lone []string // in turns; each once, in the middle of it
+		flood, lone []string // in turns; each lone one once, in the middle
 	}{
 		"one address":              {[]string{"11.0.0.1:1"}, []string{"11.0.0.2:1", "[2a00::1]:1"}},
 		"one, through both stacks": {[]string{"11.0.0.1:1", "[::ffff:11.0.0.1]:1"}, []string{"11.0.0.2:1"}},
@@ -53,7 +53,7 @@ func TestNobodyTakesThePlacesOfOthers(t *testing.T) {
 	}
 }
 
-// TestTheNewestStay: of those of one place, who has waited longest goes first.
+// TestTheNewestStay checks that the oldest connection of an origin is closed first.
 func TestTheNewestStay(t *testing.T) {
 	var s strangers
 	var all []*from

@@ -121,7 +121,8 @@ func TestFullUntilAcknowledged(t *testing.T) {
 	}
 }
 
-// TestShortSegmentsFillABox: lines that are sent one by one take more memory than their bytes.
+// TestShortSegmentsFillABox checks that single lines count with their overhead: they take more memory than
+// their bytes.
 func TestShortSegmentsFillABox(t *testing.T) {
 	var b Box
 	lines := 0
@@ -138,9 +139,8 @@ func TestShortSegmentsFillABox(t *testing.T) {
 	}
 }
 
-// TestR6NeverTornNeverLostNeverTwice runs replicas of one rank that write the
-// same bytes in different chunks, a speaker that changes at random moments and
-// acknowledgements that lag, against a user who counts records.
+// TestR6NeverTornNeverLostNeverTwice simulates a user that counts records. Replicas of one rank write the
+// same bytes in different chunks, the master changes at random moments, and acknowledgements lag.
 func TestR6NeverTornNeverLostNeverTwice(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	for round := range 200 {
@@ -151,7 +151,7 @@ func TestR6NeverTornNeverLostNeverTwice(t *testing.T) {
 	}
 }
 
-// replica is a Box and what its program has still to write.
+// replica is a Box with the bytes that its program has yet to write.
 type replica struct {
 	Box
 	left []byte
@@ -186,7 +186,7 @@ func fuzzOnce(r *rand.Rand) error {
 			break
 		}
 		if speaker < 2 && r.IntN(10) == 0 {
-			speaker++ // the one before has failed
+			speaker++ // the previous master has failed
 			replicas[speaker].Rewind()
 		}
 		replicas[r.IntN(len(replicas))].Acknowledge(count)
@@ -197,7 +197,7 @@ func fuzzOnce(r *rand.Rand) error {
 	return nil
 }
 
-// randomOutput returns lines of all lengths, now and then longer than a record.
+// randomOutput returns lines of all lengths, some longer than a record.
 func randomOutput(r *rand.Rand) []byte {
 	var out []byte
 	for range r.IntN(60) {

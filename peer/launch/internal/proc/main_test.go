@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// roleVariable makes this binary a program that the tests look at, or one that looks in their place: it names
-// which.
+// roleVariable makes this binary a program that the tests inspect, or that inspects for them. Its value
+// names the role.
 const roleVariable = "PROC_TEST_ROLE"
 
 var roles = make(map[string]func(args []string) int)
 
 func TestMain(m *testing.M) {
 	if role := roles[os.Getenv(roleVariable)]; role != nil {
-		syscall.Exit(role(os.Args[1:])) // os.Exit of the race detector takes a second
+		syscall.Exit(role(os.Args[1:])) // os.Exit takes a second under the race detector
 	}
 	os.Exit(m.Run())
 }

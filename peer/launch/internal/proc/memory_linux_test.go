@@ -18,7 +18,7 @@ func init() {
 	roles["weigh"] = func(args []string) int { return weighAs(args[0]) }
 }
 
-// hideInFile fills a file in memory, which is open, or mapped and never touched.
+// hideInFile fills an in-memory file that is left open, or is mapped and never touched.
 func hideInFile(mapped bool) error {
 	fd, err := unix.MemfdCreate("x", 0)
 	if err != nil {
@@ -42,7 +42,7 @@ func mapNamed() error {
 	return errors.Join(err, opened, mapped)
 }
 
-// sharedOf returns the shared memory of a process, which is named twice.
+// sharedOf returns the shared memory of a process, which is passed twice.
 func sharedOf(pid int) (sum int64) {
 	for _, n := range MemoryOf([]int{pid, pid}, false).shared {
 		sum += n
@@ -50,8 +50,8 @@ func sharedOf(pid int) (sum int64) {
 	return sum
 }
 
-// TestSharedMemoryCountsOnce, wherever a process has it, in its tables or not; files that have names
-// are not memory.
+// TestSharedMemoryCountsOnce checks that shared memory counts once, whether or not it is in page tables.
+// Files on disk are not memory.
 func TestSharedMemoryCountsOnce(t *testing.T) {
 	for how, want := range map[string]int64{
 		"memory, open": hidden, "memory, mapped and closed": hidden, "memory, shared": hidden, "a file with a name": 0,
@@ -74,7 +74,7 @@ func TestSharedMemoryCountsOnce(t *testing.T) {
 	}
 }
 
-// weighAs says how much shared memory an ordinary user sees that a process has.
+// weighAs prints the shared memory of a process that an ordinary user can see.
 func weighAs(pid string) int {
 	n, _ := strconv.Atoi(pid)
 	if err := becomeNobody(); err != nil {
@@ -85,7 +85,7 @@ func weighAs(pid string) int {
 	return 0
 }
 
-// TestSharedMemoryCountsAsMapped where the peer may not see how much it is.
+// TestSharedMemoryCountsAsMapped checks that the mapped size counts if the peer cannot see the actual size.
 func TestSharedMemoryCountsAsMapped(t *testing.T) {
 	for _, how := range []string{"memory, shared by a user", "memory, closed by a user"} {
 		t.Run(how, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestUnionCountsOnce(t *testing.T) {
 	}
 }
 
-// TestPartsOfWhatIsShared: eight processes of a job that share a ring have it once in all.
+// TestPartsOfWhatIsShared checks that a ring shared by eight processes of a job counts once in total.
 func TestPartsOfWhatIsShared(t *testing.T) {
 	ring, alone := file{1, 1}, file{1, 2}
 	have := make(map[int]Memory)

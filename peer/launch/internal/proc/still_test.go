@@ -7,12 +7,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
-// one is a process of one thread that has gone from a processor so many times.
+// one returns the state of a process with one thread and the given number of context switches.
 func one(does activity, turns int64, told bool) stance {
 	return stance{threads: map[int]thread{1: {does, turns}}, told: told}
 }
 
-// A look is what stillness sees in a round.
+// A look is the input of one round.
 type look struct {
 	scene Scene
 	born  supervisor.Born
@@ -31,7 +31,7 @@ func TestStillness(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		looks []look
-		still bool // at last
+		still bool // at the end
 		woken int
 		moved int
 	}{
@@ -75,11 +75,12 @@ func TestStillness(t *testing.T) {
 	}
 }
 
-// TestRestlessIsWhoGoesOnAgainAndAgain, and nobody who does once or is late.
+// TestRestlessIsWhoGoesOnAgainAndAgain checks that repeated resuming makes a process restless, and that a
+// single time or a late stop does not.
 func TestRestlessIsWhoGoesOnAgainAndAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		next  func(round int) look
-		after int // rounds; 0: never
+		after int // number of rounds; 0: never
 	}{
 		"writes":         {func(n int) look { return look{Scene{1: one(waits, int64(n), true)}, 100} }, 0},
 		"woken once":     {func(n int) look { return look{Scene{1: one(stands, int64(min(n, 1)), n < 1)}, 100} }, 0},
@@ -108,7 +109,7 @@ func TestRestlessIsWhoGoesOnAgainAndAgain(t *testing.T) {
 	}
 }
 
-// crowd is so many that stand.
+// crowd returns n stopped processes.
 func crowd(n int) Scene {
 	s := make(Scene)
 	for pid := range n {
@@ -128,15 +129,16 @@ func TestWhoIsAsleepIsLeftSo(t *testing.T) {
 	}
 }
 
-// TestChildOfWhoWasLateGoesOn: SIGCONT to the parent does not take from it what it was told.
+// TestChildOfWhoWasLateGoesOn checks that children of late processes are resumed: a SIGCONT to the parent
+// does not discard their SIGSTOP.
 func TestChildOfWhoWasLateGoesOn(t *testing.T) {
 	const parent, other, child, its = 1, 2, 3, 4
 	childOf := func(parent int, is stance) stance { is.parent = parent; return is }
 	stood := one(stands, 1, false)
 	for name, c := range map[string]struct {
-		later []Scene // besides other, which goes on
-		wakes int     // the look in which the child goes on; 0: none
-		late  bool    // at last
+		later []Scene // without the process other, which resumes
+		wakes int     // the look in which the child is resumed; 0: none
+		late  bool    // at the end
 	}{
 		"it is born later":           {[]Scene{{parent: one(waits, 5, false)}, {parent: one(runs, 6, false), child: childOf(parent, stood)}}, 2, true},
 		"it has not heard yet":       {[]Scene{{parent: one(runs, 5, false), child: childOf(parent, one(runs, 0, true))}}, 1, true},
@@ -179,8 +181,8 @@ func TestChildOfWhoWasLateGoesOn(t *testing.T) {
 	}
 }
 
-// TestWhoStoodMayHaveMadeAChildJustBefore: a list of processes is older than what is seen of them, and only who was
-// seen to stand twice has been on one since.
+// TestWhoStoodMayHaveMadeAChildJustBefore checks that a process is late unless it was seen stopped twice. A
+// list of processes is older than their states, so it may lack a child created just before.
 func TestWhoStoodMayHaveMadeAChildJustBefore(t *testing.T) {
 	const parent, child = 1, 2
 	made := one(stands, 1, false)
@@ -195,7 +197,8 @@ func TestWhoStoodMayHaveMadeAChildJustBefore(t *testing.T) {
 	}
 }
 
-// TestWhatMadeGoesOnToo: it may have been told as it made one itself.
+// TestWhatMadeGoesOnToo checks that children of such a child are resumed too: it may have received SIGSTOP
+// while it was creating one.
 func TestWhatMadeGoesOnToo(t *testing.T) {
 	const parent, child, its = 1, 2, 3
 	s := NewStillness(nil, 100)
@@ -210,7 +213,8 @@ func TestWhatMadeGoesOnToo(t *testing.T) {
 	}
 }
 
-// TestOtherThreadsMakeNobodyLate: those that stood, and those that came later.
+// TestOtherThreadsMakeNobodyLate checks that threads that were stopped, and those created later, do not
+// make a process late.
 func TestOtherThreadsMakeNobodyLate(t *testing.T) {
 	of := func(threads ...activity) stance {
 		s := stance{threads: make(map[int]thread)}
@@ -229,7 +233,8 @@ func TestOtherThreadsMakeNobodyLate(t *testing.T) {
 	}
 }
 
-// TestNobodyIsLateForEver who does something: not who computes, but who waits.
+// TestNobodyIsLateForEver checks how long a process stays late, depending on its activity. Only waiting has
+// no bound.
 func TestNobodyIsLateForEver(t *testing.T) {
 	for does, want := range map[activity]int{runs: mostLooks, rests: 2, stands: 2, waits: 100} {
 		s := NewStillness(nil, 100)
@@ -245,7 +250,8 @@ func TestNobodyIsLateForEver(t *testing.T) {
 	}
 }
 
-// TestWhoStoodBeforeIsAsleep although nobody has looked since.
+// TestWhoStoodBeforeIsAsleep checks that a process that was stopped before the halt is not resumed, even
+// without a look since.
 func TestWhoStoodBeforeIsAsleep(t *testing.T) {
 	s := NewStillness(Scene{1: one(stands, 5, false), 2: one(runs, 5, false)}, 100)
 	if halted := s.Halted(); !slices.Equal(halted, []int{2}) || !s.Late() {
@@ -253,7 +259,8 @@ func TestWhoStoodBeforeIsAsleep(t *testing.T) {
 	}
 }
 
-// TestWhoHasEndedIsNotWoken: his number may be another's by then. Who was just not seen is.
+// TestWhoHasEndedIsNotWoken checks that the ID of an ended process is not signaled, since it may have been
+// reused. A process that one look missed is still resumed.
 func TestWhoHasEndedIsNotWoken(t *testing.T) {
 	s := NewStillness(Scene{1: one(runs, 5, false), 2: one(runs, 5, false)}, 100)
 	for _, now := range []Scene{{1: one(stands, 6, true), 2: one(stands, 6, true)}, {1: one(stands, 6, true), 2: one(stands, 6, true)}, {1: one(stands, 6, true)}} {

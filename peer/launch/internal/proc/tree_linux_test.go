@@ -25,7 +25,7 @@ func init() {
 	roles["inspect"] = func(args []string) int { return inspectAs(args[0], args[1]) }
 }
 
-// hidden is how many bytes hide has where nobody is to see them.
+// hidden is the number of bytes that hide hides.
 const hidden = 4 << 20
 
 // hide hides bytes in its working folder, or in memory, and sleeps.
@@ -78,7 +78,7 @@ func hideAway(how string) error {
 	return nil
 }
 
-// becomeNobody makes this process an ordinary one.
+// becomeNobody makes this process run as an ordinary user.
 func becomeNobody() error {
 	if os.Getuid() != 0 {
 		return nil
@@ -86,9 +86,9 @@ func becomeNobody() error {
 	return errors.Join(syscall.Setresgid(65534, 65534, 65534), syscall.Setresuid(65534, 65534, 65534))
 }
 
-// endFirstThread ends the thread whose files /proc tells of, while others go on.
+// endFirstThread ends the main thread, whose files /proc shows, while other threads continue.
 func endFirstThread() {
-	debug.SetGCPercent(-1) // which would wait for it
+	debug.SetGCPercent(-1) // a collection would wait for that thread
 	for range 64 {
 		go func() { // until this process ends
 			runtime.LockOSThread()
@@ -129,14 +129,14 @@ func hiding(t *testing.T, folder, how string) int {
 	return cmd.Process.Pid
 }
 
-// helper is this binary in a role.
+// helper returns a command that runs this binary in a role.
 func helper(role string, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)
 	return cmd
 }
 
-// TestNamelessFilesAreSeen, wherever a process has them.
+// TestNamelessFilesAreSeen checks that deleted files are found, however a process uses them.
 func TestNamelessFilesAreSeen(t *testing.T) {
 	for _, how := range []string{"open", "mapped", "twice", "behind a thread that has ended"} {
 		t.Run(how, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestNamelessFilesAreSeen(t *testing.T) {
 	}
 }
 
-// inspectAs is Inspect of an ordinary user.
+// inspectAs runs Inspect as an ordinary user.
 func inspectAs(pid, folder string) int {
 	n, _ := strconv.Atoi(pid)
 	if err := becomeNobody(); err != nil {
@@ -172,7 +172,8 @@ func inspectAs(pid, folder string) int {
 	return 0
 }
 
-// TestWhoHidesFilesIsFound where the peer is an ordinary user, who may not look at all.
+// TestWhoHidesFilesIsFound checks that hidden files are reported if the peer is an ordinary user, who
+// cannot see them all.
 func TestWhoHidesFilesIsFound(t *testing.T) {
 	for how, want := range map[string]string{
 		"mapped by a user": "it hides what it has on disk: it has mapped a file that has no name and is not open",

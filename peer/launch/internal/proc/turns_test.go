@@ -35,7 +35,7 @@ func TestLackedIsTimeWithoutAProcessor(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond
 	for _, tt := range []struct {
 		name               string
-		ran, waited, lacks time.Duration // in a second
+		ran, waited, lacks time.Duration // within one second
 	}{
 		{"starved", 0, s, s},
 		{"stopped, or waits for something else", 0, 0, 0},
@@ -54,7 +54,7 @@ func TestLackedIsTimeWithoutAProcessor(t *testing.T) {
 	}
 }
 
-// TestTurnsAreCounted looks at this process, which computes.
+// TestTurnsAreCounted measures this process, which computes.
 func TestTurnsAreCounted(t *testing.T) {
 	if _, err := os.Stat("/proc/self/schedstat"); err != nil {
 		skip.Lacks(t, "a kernel that counts them")

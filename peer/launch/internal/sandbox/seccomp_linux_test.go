@@ -11,8 +11,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// asked is what the kernel gives the filter to judge: of struct seccomp_data, words of the
-// machine's order, which the filter's machine here reads as those of the network's.
+// asked returns the kernel's input to the filter, a struct seccomp_data. Its words have the byte order of
+// the machine. The VM of package bpf reads big-endian words, so this uses those.
 func asked(audit, call uint32, args [6]uint64) []byte {
 	b := binary.BigEndian.AppendUint32(nil, call)
 	b = binary.BigEndian.AppendUint32(b, audit)
@@ -24,7 +24,7 @@ func asked(audit, call uint32, args [6]uint64) []byte {
 	return b
 }
 
-// TestO1FilterOfCalls has the filter judge calls, as the kernel does.
+// TestO1FilterOfCalls runs the filter on calls, as the kernel does.
 func TestO1FilterOfCalls(t *testing.T) {
 	table, err := arch.GetInfo("")
 	if err != nil {
@@ -66,7 +66,7 @@ func TestO1FilterOfCalls(t *testing.T) {
 		{"recvmsg", arguments{3}, true},
 		{"ioctl", arguments{0, unix.TCGETS}, true},
 		{"ioctl", arguments{0, unix.TIOCSTI}, false},
-		{"ioctl", arguments{0, unix.TIOCSTI | 1<<32}, false}, // of which the kernel takes the lower half only
+		{"ioctl", arguments{0, unix.TIOCSTI | 1<<32}, false}, // the kernel uses only the lower half
 		{"socketpair", arguments{unix.AF_UNIX, unix.SOCK_DGRAM | 1<<32}, false},
 		{"setsockopt", arguments{3, unix.IPPROTO_TCP, unix.TCP_NODELAY}, true},
 		{"setsockopt", arguments{3, unix.SOL_SOCKET, unix.SO_OOBINLINE}, true},
@@ -94,8 +94,8 @@ func TestO1FilterOfCalls(t *testing.T) {
 		{"memfd_create", arguments{0, unix.MFD_CLOEXEC}, true},
 		{"memfd_create", arguments{0, unix.MFD_HUGETLB}, false},
 		{"ioprio_set", arguments{1, 0, idleAtDisk}, true},
-		{"ioprio_set", arguments{1, 0, 2 << 13}, false}, // before others
-		{"ioprio_set", arguments{1, 0, 1 << 13}, false}, // before all
+		{"ioprio_set", arguments{1, 0, 2 << 13}, false}, // higher priority than others
+		{"ioprio_set", arguments{1, 0, 1 << 13}, false}, // highest priority
 		{"setsid", arguments{}, false},
 		{"io_setup", arguments{}, false},
 		{"inotify_init1", arguments{}, false},
@@ -111,7 +111,7 @@ func TestO1FilterOfCalls(t *testing.T) {
 	}
 }
 
-// TestSocketsOn386 are used by the only call that Go knows there, which must not make any.
+// TestSocketsOn386 checks that socketcall, the only socket call that Go uses on 386, cannot create sockets.
 func TestSocketsOn386(t *testing.T) {
 	table, err := arch.GetInfo("386")
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asAUser does something as an ordinary user, whom folders without permissions keep out.
+// asAUser runs do as an ordinary user, who cannot enter folders without permissions.
 func asAUser(do func()) {
 	done := make(chan struct{})
-	go func() { // until that is done
+	go func() { // ends with do
 		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread ends with this
+		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
 		if os.Getuid() == 0 {
 			unix.SetfsuidRetUid(nobody)
 		}
@@ -32,7 +32,7 @@ func measureAsAUser(folder string) (n int64, err error) {
 
 const nobody = 65534
 
-// userFolder returns a folder of an ordinary user, with a file three folders down.
+// userFolder returns a folder of an ordinary user, with a file three levels down.
 func userFolder(t *testing.T, size int) (folder string, all []string) {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "measure")
@@ -61,7 +61,7 @@ func userFolder(t *testing.T, size int) (folder string, all []string) {
 	return folder, all
 }
 
-// TestLockedFoldersAreMeasuredAtOnce, whichever permissions they lack.
+// TestLockedFoldersAreMeasuredAtOnce checks folders without some or all permissions.
 func TestLockedFoldersAreMeasuredAtOnce(t *testing.T) {
 	const size = 64 << 10
 	for _, mode := range []fs.FileMode{0, 0o400, 0o300, 0o200, 0o100, 0o700} {
@@ -77,7 +77,7 @@ func TestLockedFoldersAreMeasuredAtOnce(t *testing.T) {
 	}
 }
 
-// TestFolderThatIsLockedAgainAndAgain is measured, or nobody says that it was.
+// TestFolderThatIsLockedAgainAndAgain checks that the measurement of such a folder is correct, or an error.
 func TestFolderThatIsLockedAgainAndAgain(t *testing.T) {
 	const size = 64 << 10
 	folder, all := userFolder(t, size)
@@ -89,7 +89,7 @@ func TestFolderThatIsLockedAgainAndAgain(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				os.Chmod(all[1], 0) // while the one below it is looked at, too
+				os.Chmod(all[1], 0) // also while the folder below it is measured
 			}
 		}
 	}()

@@ -10,7 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/walk"
 )
 
-// ruler measures a folder to its end.
+// ruler measures a folder completely.
 var ruler = Ruler{Least: leastEntry}
 
 func TestMeasure(t *testing.T) {
@@ -45,7 +45,7 @@ func TestMeasure(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() { os.Chmod(outside, 0o700) })
-	n, err := Measure(folder, ruler) // it opens what denies it, at once
+	n, err := Measure(folder, ruler) // adds missing permissions, once
 	if err != nil || n < size+4*leastEntry || n >= 2*size {
 		t.Errorf("got %d, %v; want the file once, and what else there is", n, err)
 	}
@@ -54,7 +54,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// BenchmarkMeasure is of a folder with 25,000 empty files.
+// BenchmarkMeasure measures a folder with 25,000 empty files.
 func BenchmarkMeasure(b *testing.B) {
 	folder := b.TempDir()
 	for i := range 25000 {
@@ -69,7 +69,8 @@ func BenchmarkMeasure(b *testing.B) {
 	}
 }
 
-// TestMovedFileCountsOnce, although it is found in two folders.
+// TestMovedFileCountsOnce checks that a file that is moved during the measurement, and found in two
+// folders, counts once.
 func TestMovedFileCountsOnce(t *testing.T) {
 	const size = 2 * largeFile
 	folder := t.TempDir()
@@ -100,8 +101,8 @@ func TestMovedFileCountsOnce(t *testing.T) {
 	}
 }
 
-// TestEachNameCounts, although all are of one file, and no more are looked at than it takes to know
-// that there are too many.
+// TestEachNameCounts checks that each name counts, even of one file, and that the measurement stops once
+// the limit is exceeded.
 func TestEachNameCounts(t *testing.T) {
 	const names, least = 5000, 3 * leastEntry
 	folder := t.TempDir()

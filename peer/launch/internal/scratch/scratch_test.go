@@ -102,13 +102,13 @@ func TestRemoveStaleWithoutScratch(t *testing.T) {
 	}
 }
 
-// TestFolderThatIsFilledIsGivenUp after a number of names, not when there are no more of them; and whoever closes
-// waits for no more either.
+// TestFolderThatIsFilledIsGivenUp checks that removal checks the time after a number of names, not only at
+// the end of a folder. It also stops when its context ends.
 func TestFolderThatIsFilledIsGivenUp(t *testing.T) {
 	skip.Long(t)
 	for name, c := range map[string]struct {
 		ctx   func() context.Context
-		takes time.Duration // each look at the clock
+		takes time.Duration // time between two calls of the clock
 	}{
 		"late":   {context.Background, longest / 2},
 		"closed": {func() context.Context { ctx, cancel := context.WithCancel(context.Background()); cancel(); return ctx }, 0},
@@ -143,7 +143,8 @@ func TestFolderThatIsFilledIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestDeepFoldersAreRemoved with few descriptors, although some of them deny their owner.
+// TestDeepFoldersAreRemoved checks that deep folders are removed with few descriptors, although some deny
+// access to their owner.
 func TestDeepFoldersAreRemoved(t *testing.T) {
 	const depth, most = 300, 64
 	j, root := newJob(t)

@@ -13,15 +13,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
 )
 
-// BenchmarkWalls tells what walls cost a program: the time until it runs, and the memory of its
-// supervisor. With and without them take turns, so that what else the machine does hits both.
+// BenchmarkWalls measures the cost of the sandbox for a program: the time until it runs, and the memory of
+// its supervisor. Runs with and without the sandbox alternate, so that other load on the machine affects
+// both.
 func BenchmarkWalls(b *testing.B) {
 	kinds := []struct {
 		name  string
 		means sandbox.Means
 		took  []time.Duration
 		rss   []int // in KiB
-		own   []int // of that, what is not the program's file
+		own   []int // the part that is not the program's file
 	}{{name: "within"}, {name: "without"}}
 	kinds[0].means = walls()
 	for b.Loop() {
@@ -52,7 +53,7 @@ func median[T cmp.Ordered](all []T) T {
 	return all[len(all)/2]
 }
 
-// kib returns a figure of a process's memory.
+// kib returns a memory value from a process's status file, in KiB.
 func kib(status []byte, name string) int {
 	_, rest, _ := bytes.Cut(status, []byte("\n"+name))
 	n, _ := strconv.Atoi(string(bytes.Fields(rest)[0]))

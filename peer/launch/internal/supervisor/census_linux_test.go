@@ -9,7 +9,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// TestCensus: those below a supervisor, with their children, and nobody else.
+// TestCensus checks that only the processes below a supervisor are found, including indirect children.
 func TestCensus(t *testing.T) {
 	parent := exec.Command("sh", "-c", "sleep 3600 & echo; wait; sleep 3600")
 	out, err := parent.StdoutPipe()
@@ -52,7 +52,7 @@ func TestCensus(t *testing.T) {
 	}
 }
 
-// TestCensusOfThoseThatChange: whose parent is not to be found yet is settled later.
+// TestCensusOfThoseThatChange checks that a process whose parent is not found is settled later.
 func TestCensusOfThoseThatChange(t *testing.T) {
 	p := new(Process)
 	supervisors := map[int]*Process{10: p}
@@ -72,7 +72,8 @@ func TestCensusOfThoseThatChange(t *testing.T) {
 	}
 }
 
-// TestNumbersThatMayHaveBeenGiven are those between two times, and all after many.
+// TestNumbersThatMayHaveBeenGiven checks that IDs between two times may have been assigned, and all IDs
+// after many assignments.
 func TestNumbersThatMayHaveBeenGiven(t *testing.T) {
 	cases := []struct {
 		from, until numbers
@@ -100,8 +101,8 @@ func TestNumbersThatMayHaveBeenGiven(t *testing.T) {
 	}
 }
 
-// TestCensusAsksAgainWhoseNumberWasGiven: who has it is not taken for who had it, and others are
-// not asked again.
+// TestCensusAsksAgainWhoseNumberWasGiven checks that a reused process ID is looked up again, and that
+// others are not.
 func TestCensusAsksAgainWhoseNumberWasGiven(t *testing.T) {
 	child := exec.Command("sleep", "3600")
 	if err := child.Start(); err != nil {
@@ -114,7 +115,7 @@ func TestCensusAsksAgainWhoseNumberWasGiven(t *testing.T) {
 	self, _ := os.FindProcess(os.Getpid())
 	us, pid := &Process{cmd: &exec.Cmd{Process: self}}, child.Process.Pid
 	below := func(from numbers) bool {
-		c := Census{whose: map[int]int{pid: 0}, until: from} // somebody else had it
+		c := Census{whose: map[int]int{pid: 0}, until: from} // another process had it
 		return slices.Contains(c.Take([]*Process{us})[us], pid)
 	}
 	now := givenNow()
@@ -124,7 +125,7 @@ func TestCensusAsksAgainWhoseNumberWasGiven(t *testing.T) {
 	if !below(numbers{last: pid - 1, given: now.given}) {
 		t.Error("whose number has been given again is taken for who had it")
 	}
-	for range 5 { // others may start many meanwhile
+	for range 5 { // other programs may start many meanwhile
 		if now := givenNow(); !below(now) {
 			return
 		}

@@ -10,10 +10,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// TestHaltStopsAll, and says who was born last among them.
+// TestHaltStopsAll checks that Halt stops all processes, and returns the last ID assigned among them.
 func TestHaltStopsAll(t *testing.T) {
 	r := run(t, "orphan")
-	for said, text := bufio.NewReader(r.stdout), ""; text != "ready\n"; { // the one in the middle has been waited for
+	for said, text := bufio.NewReader(r.stdout), ""; text != "ready\n"; { // the process in the middle has been reaped
 		var err error
 		if text, err = said.ReadString('\n'); err != nil {
 			t.Fatal(err)
@@ -31,9 +31,9 @@ func TestHaltStopsAll(t *testing.T) {
 		t.Fatalf("processes %v", all)
 	}
 	for _, pid := range all {
-		stop(t, pid) // it is already
+		stop(t, pid) // it is stopped already
 	}
-	for last, late := first, time.Now().Add(20*time.Second); ; { // a thread may have been under way
+	for last, late := first, time.Now().Add(20*time.Second); ; { // a thread may have been about to stop
 		again, err := r.Halt()
 		if err == nil && again == last {
 			break
@@ -58,7 +58,7 @@ func TestHaltStopsAll(t *testing.T) {
 	}
 }
 
-// TestHaltEndsWithItsSupervisor that does not answer.
+// TestHaltEndsWithItsSupervisor checks that Halt returns when a supervisor that does not answer is killed.
 func TestHaltEndsWithItsSupervisor(t *testing.T) {
 	r := run(t, "sleep")
 	readLine(t, r.stdout)

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitExit waits until a process that is not our child is gone.
+// awaitExit waits until a process that is not a child of this one has ended.
 func awaitExit(t *testing.T, pidfd int) {
 	t.Helper()
 	defer unix.Close(pidfd)
@@ -32,8 +32,8 @@ func awaitExit(t *testing.T, pidfd int) {
 	}
 }
 
-// TestS4NothingOutlivesAKilledPeer: the peer gets no chance to clean up, and a
-// supervisor that is stopped none to notice, nor has the leader of its session.
+// TestS4NothingOutlivesAKilledPeer kills a peer that has no chance to clean up. A stopped supervisor, or a
+// stopped session leader, cannot notice that by itself.
 func TestS4NothingOutlivesAKilledPeer(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, child int){
 		"its children run":         func(*testing.T, int) {},
@@ -43,10 +43,10 @@ func TestS4NothingOutlivesAKilledPeer(t *testing.T) {
 	}
 }
 
-// stop returns when the process is stopped.
+// stop stops the process, and returns when it is stopped.
 func stop(t *testing.T, pid int) {
 	t.Helper()
-	if pid <= 1 { // -1 is everybody
+	if pid <= 1 { // -1 would address every process
 		t.Fatalf("process %d is not to be stopped", pid)
 	}
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
@@ -94,7 +94,7 @@ func testKilledPeer(t *testing.T, prepare func(t *testing.T, child int)) {
 	var pidfds []int
 	for _, pid := range everybody() {
 		if _, of, ok := parent(fmt.Sprintf("/proc/%d/stat", pid)); !ok || of != cmd.Process.Pid {
-			continue // neither a supervisor nor the leader of a session
+			continue // neither a supervisor nor a session leader
 		}
 		pidfd, err := unix.PidfdOpen(pid, 0)
 		if err != nil {
@@ -105,7 +105,7 @@ func testKilledPeer(t *testing.T, prepare func(t *testing.T, child int)) {
 	}
 	cmd.Process.Signal(syscall.SIGKILL)
 	stdout.(*os.File).SetReadDeadline(time.Now().Add(20 * time.Second))
-	// The program and its orphan hold the pipe; it ends with the last of them.
+	// The program and its orphan hold the pipe, which ends with the last of them.
 	if _, err := io.Copy(io.Discard, out); err != nil {
 		t.Fatal(err)
 	}
@@ -118,8 +118,8 @@ func testKilledPeer(t *testing.T, prepare func(t *testing.T, child int)) {
 	}
 }
 
-// TestProgramEndsWithItsSupervisor: also what it has started, although nobody
-// is there to adopt it.
+// TestProgramEndsWithItsSupervisor checks that a program and its descendants end with their supervisor,
+// although no process adopts the orphans.
 func TestProgramEndsWithItsSupervisor(t *testing.T) {
 	r := run(t, "orphan")
 	readLine(t, r.stdout)
@@ -132,7 +132,8 @@ func TestProgramEndsWithItsSupervisor(t *testing.T) {
 	readAll(t, r.stdout)
 }
 
-// TestKillWakesAStoppedSupervisor, which then does its work at once.
+// TestKillWakesAStoppedSupervisor checks that Kill resumes a stopped supervisor, which then cleans up at
+// once.
 func TestKillWakesAStoppedSupervisor(t *testing.T) {
 	r := run(t, "orphan")
 	readLine(t, r.stdout)
@@ -145,7 +146,8 @@ func TestKillWakesAStoppedSupervisor(t *testing.T) {
 	readAll(t, r.stdout)
 }
 
-// TestKillEndsAProgramWhoseSupervisorDoesNotRun: whoever keeps the supervisor from running does not save the program.
+// TestKillEndsAProgramWhoseSupervisorDoesNotRun checks that the program ends even if its supervisor is
+// stopped again and again.
 func TestKillEndsAProgramWhoseSupervisorDoesNotRun(t *testing.T) {
 	r := run(t, "orphan")
 	readLine(t, r.stdout)
@@ -169,7 +171,7 @@ func TestKillEndsAProgramWhoseSupervisorDoesNotRun(t *testing.T) {
 	readAll(t, r.stdout)
 }
 
-// TestKillSupervisorThatIsStopped: it can do nothing by itself any more.
+// TestKillSupervisorThatIsStopped kills a stopped supervisor, which cannot act any more.
 func TestKillSupervisorThatIsStopped(t *testing.T) {
 	r := run(t, "orphan")
 	readLine(t, r.stdout)
@@ -191,7 +193,7 @@ func TestKillStaleFindsProgramsByFolder(t *testing.T) {
 	}
 }
 
-// Ranks that yield have to be in one session: see supervisorAttributes.
+// Ranks that yield must be in one session, see supervisorAttributes.
 func TestProgramsShareTheirPeersSession(t *testing.T) {
 	r := run(t, "sleep")
 	readLine(t, r.stdout)

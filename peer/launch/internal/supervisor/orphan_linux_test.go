@@ -11,9 +11,9 @@ import (
 
 func init() { roles["orphan"], roles["patience"] = tellOfOrphans, giveUp }
 
-// tellOfOrphans is a supervisor whose program leaves a child that goes on writing and starting others.
-// It says whether any is left when the program's end is reported, and whether anything was written
-// later.
+// tellOfOrphans is a supervisor whose program leaves a child that continues to write and to start
+// processes. It prints whether any process is left when the program's exit is reported, and whether any has
+// written after that.
 func tellOfOrphans() int {
 	const script = `
 (i=0; while [ $((i += 1)) -lt 10000 ]; do echo more; sleep 1 & done) >written 2>/dev/null &
@@ -32,7 +32,7 @@ until [ -s written ]; do :; done`
 	watch(program, asked, time.Hour, func(w word) {
 		if w.Exit == nil {
 			fmt.Println(w.Gone)
-			close(asked) // the peer lets go
+			close(asked) // as if the peer let go
 			return
 		}
 		_, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
@@ -60,7 +60,7 @@ func giveUp() int {
 	return 0
 }
 
-// play runs this test binary in a role, and returns what it says.
+// play runs this test binary in a role, and returns its output.
 func play(t *testing.T, role string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -77,14 +77,15 @@ func play(t *testing.T, role string) string {
 	return string(out)
 }
 
-// TestNobodyChangesFilesOnceTheProgramsEndIsTold: the peer may then read them, as itself.
+// TestNobodyChangesFilesOnceTheProgramsEndIsTold checks that no process writes after the program's exit is
+// reported: the peer may then read the files as its own user.
 func TestNobodyChangesFilesOnceTheProgramsEndIsTold(t *testing.T) {
 	if got := play(t, "orphan"); got != "no child processes\ntrue\ntrue 0\n" {
 		t.Errorf("it has said %q", got)
 	}
 }
 
-// TestProgramsEndIsToldAtLast though what it has started does not end.
+// TestProgramsEndIsToldAtLast checks that a program's exit is reported although its descendants do not end.
 func TestProgramsEndIsToldAtLast(t *testing.T) {
 	if got := play(t, "patience"); got != "given up\n" {
 		t.Errorf("it has said %q", got)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestPeerThatWasReplacedRunsItself has a peer run its own executable, as it does for modules, when
-// its file is another one by then: its owner has upgraded it.
+// TestPeerThatWasReplacedRunsItself checks that a peer can run its own executable, as it does for modules,
+// after an upgrade has replaced the file.
 func TestPeerThatWasReplacedRunsItself(t *testing.T) {
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {

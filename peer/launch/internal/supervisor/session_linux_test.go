@@ -12,7 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// apart has the programs of a test in a session of their own.
+// apart makes the programs of a test run in a session of their own.
 func apart(t *testing.T) {
 	t.Helper()
 	if session = NewSession(); session == nil {
@@ -24,7 +24,7 @@ func apart(t *testing.T) {
 	})
 }
 
-// sessionOf returns the session of a process and what the kernel says of how nice that is.
+// sessionOf returns a process's session, and the kernel's description of its niceness.
 func sessionOf(t *testing.T, pid int) (id int, competitor string) {
 	t.Helper()
 	id, err := unix.Getsid(pid)
@@ -38,7 +38,7 @@ func sessionOf(t *testing.T, pid int) (id int, competitor string) {
 	return id, strings.TrimSpace(string(text))
 }
 
-// awaitNiceness waits until the session of a process is as nice as that.
+// awaitNiceness waits until the session of a process has the given niceness.
 func awaitNiceness(t *testing.T, pid int, niceness string) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; <-time.After(time.Millisecond) {
@@ -52,7 +52,7 @@ func awaitNiceness(t *testing.T, pid int, niceness string) {
 	}
 }
 
-// TestSessionDoesNotGiveWayWhileAStartTakesLong has two starts take long, of which one ends first.
+// TestSessionDoesNotGiveWayWhileAStartTakesLong simulates two slow starts, of which one ends first.
 func TestSessionDoesNotGiveWayWhileAStartTakesLong(t *testing.T) {
 	apart(t)
 	r := run(t, "sleep")
@@ -70,8 +70,9 @@ func TestSessionDoesNotGiveWayWhileAStartTakesLong(t *testing.T) {
 	awaitNiceness(t, pid, sessionNiceness)
 }
 
-// TestSessionGivesWayThoughTheKernelIsBusy: another session takes every change that the kernel accepts from
-// users other than root, for longer than a session takes to begin.
+// TestSessionGivesWayThoughTheKernelIsBusy checks that a session gets its niceness eventually. Another
+// session uses up all changes that the kernel accepts from ordinary users, for longer than the start of a
+// session takes.
 func TestSessionGivesWayThoughTheKernelIsBusy(t *testing.T) {
 	apart(t)
 	_, competitor := sessionOf(t, os.Getpid())
@@ -95,7 +96,8 @@ func TestSessionGivesWayThoughTheKernelIsBusy(t *testing.T) {
 	awaitNiceness(t, r.program(t), sessionNiceness)
 }
 
-// TestProgramsGiveWayTogether, and neither their peer nor their supervisors with them.
+// TestProgramsGiveWayTogether checks that programs share a session of lower priority, without their peer
+// and their supervisors.
 func TestProgramsGiveWayTogether(t *testing.T) {
 	apart(t)
 	own, ownCompetitor := sessionOf(t, os.Getpid())
@@ -118,7 +120,8 @@ func TestProgramsGiveWayTogether(t *testing.T) {
 	}
 }
 
-// TestSessionBeginsAnew when somebody has killed its leader, or its peer had no programs; those that run go on.
+// TestSessionBeginsAnew checks that a new session starts after its leader was killed, or after the peer had
+// no programs. Running programs continue.
 func TestSessionBeginsAnew(t *testing.T) {
 	apart(t)
 	before := run(t, "sleep")
@@ -141,7 +144,7 @@ func TestSessionBeginsAnew(t *testing.T) {
 	before.ask(t)
 }
 
-// awaitExitOf waits until a child has ended, and leaves it to others to hear of that.
+// awaitExitOf waits until a child has ended, without reaping it.
 func awaitExitOf(t *testing.T, pid int) {
 	t.Helper()
 	if err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
@@ -149,8 +152,8 @@ func awaitExitOf(t *testing.T, pid int) {
 	}
 }
 
-// TestSessionIsNoMatter to what is promised of programs otherwise. What a terminal's stop signals do there is: nobody
-// is there who could have them go on.
+// TestSessionIsNoMatter repeats other tests with programs in a separate session. Terminal stop signals
+// differ there: no process could resume a program that they stop.
 func TestSessionIsNoMatter(t *testing.T) {
 	skip.Long(t)
 	apart(t)

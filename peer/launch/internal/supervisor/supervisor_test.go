@@ -25,23 +25,23 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 )
 
-// peerVariable makes this test binary a peer that the test can kill, or whose file it can
-// replace; its value is the scratch folder.
+// peerVariable makes this test binary a peer that the test can kill, or whose file it can replace. Its
+// value is the scratch folder.
 const peerVariable = "SUPERVISOR_TEST_PEER"
 
-// sessionVariable has that peer's program in a session of its own.
+// sessionVariable makes that peer's programs run in a session of their own.
 const sessionVariable = "SUPERVISOR_TEST_SESSION"
 
-// session is that of the programs under test; nil: this process's.
+// session is the session of the programs under test; nil means this process's.
 var session *Session
 
-// roleVariable makes it something else, which its value names.
+// roleVariable makes this test binary play another role, which its value names.
 const roleVariable = "SUPERVISOR_TEST_ROLE"
 
 var roles = make(map[string]func() int)
 
 func TestMain(m *testing.M) {
-	// syscall.Exit, as os.Exit of the race detector takes a second.
+	// syscall.Exit, since os.Exit takes a second under the race detector.
 	if status, ours := Main(); ours {
 		syscall.Exit(status)
 	}
@@ -57,10 +57,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// programs are those that not every system can run.
+// programs are roles that only some systems support.
 var programs = make(map[string]func(args []string))
 
-// program is what runs under the supervisor.
+// program runs under the supervisor.
 func program(args []string) int {
 	if own := programs[args[0]]; own != nil {
 		own(args[1:])
@@ -77,7 +77,7 @@ func program(args []string) int {
 	case "describe":
 		describe()
 		return 0
-	case "orphan": // a descendant in another session, whose parent is gone
+	case "orphan": // a descendant in another session, whose parent has ended
 		child := &exec.Cmd{Path: os.Args[0], Args: []string{os.Args[0], "parent"}}
 		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		child.Stdout = os.Stdout
@@ -107,7 +107,7 @@ func program(args []string) int {
 	return 0
 }
 
-// describe prints what a program sees of its surroundings.
+// describe prints a program's view of its environment.
 func describe() {
 	cwd, _ := os.Getwd()
 	fmt.Println("cwd", cwd)
@@ -127,8 +127,8 @@ func describe() {
 	}
 }
 
-// peer starts a program with an orphan below it, or a given one from its own executable once it
-// has heard of that and for as long as it runs, and waits to be killed.
+// peer starts a program with an orphan and waits to be killed. Given own, it instead waits for input and
+// runs its own executable with these arguments until that ends.
 func peer(folder string, own []string) int {
 	self, _ := os.Executable()
 	c := Command{Program: self, Args: []string{"orphan"}}
@@ -160,7 +160,7 @@ func peer(folder string, own []string) int {
 	return 0
 }
 
-// program returns the process of a program that has started no other.
+// program returns the process ID of a program that has no children.
 func (r *running) program(t *testing.T) int {
 	t.Helper()
 	below := new(Census).Take([]*Process{r.Process})[r.Process]
@@ -173,13 +173,13 @@ func (r *running) program(t *testing.T) int {
 // mostProcesses is the limit of processes of programs under test.
 const mostProcesses = 100
 
-// running is a program under test and the test's ends of its pipes.
+// running is a program under test, with the test's ends of its pipes.
 type running struct {
 	*Process
 	line           *proclink.Conn
 	stdout, stderr *os.File
 	scratch        string
-	answered       chan bool // is the program stopped?
+	answered       chan bool // whether the program is stopped
 }
 
 func newScratch(t testing.TB) string {
@@ -194,7 +194,7 @@ func newScratch(t testing.TB) string {
 	return job.Process(view.Process{})
 }
 
-// run starts this test binary as a program, within all walls that there are.
+// run starts this test binary as a program, in the full sandbox that is available.
 func run(t testing.TB, args ...string) *running {
 	t.Helper()
 	return runWithin(t, walls(), args...)
@@ -239,7 +239,7 @@ func tryRunBy(t testing.TB, deadline time.Time, walls sandbox.Means, path string
 	return r, err
 }
 
-// walls are those that this machine lets a peer build.
+// walls returns the sandbox mechanisms that this machine provides.
 var walls = sync.OnceValue(func() sandbox.Means {
 	folder, err := os.MkdirTemp("", "supervisor-")
 	if err != nil {
@@ -321,7 +321,7 @@ func TestKillTakesDescendantsAndScratchAlong(t *testing.T) {
 	if got := r.Wait(); got.Signal != "killed" {
 		t.Errorf("got %+v", got)
 	}
-	readAll(t, r.stdout) // ends when the orphan is gone
+	readAll(t, r.stdout) // ends with the orphan
 	r.Close()
 	if _, err := os.Stat(filepath.Dir(r.scratch)); !os.IsNotExist(err) {
 		t.Errorf("scratch folder is left: %v", err)
@@ -338,7 +338,7 @@ func TestOrphansEndWithTheProgram(t *testing.T) {
 	}
 }
 
-// TestSupervisorAnswers: each question once, and none after its last word.
+// TestSupervisorAnswers checks that each question gets one answer, and none after the last report.
 func TestSupervisorAnswers(t *testing.T) {
 	r := run(t, "sleep")
 	for range 3 {
@@ -346,15 +346,15 @@ func TestSupervisorAnswers(t *testing.T) {
 	}
 	r.Kill()
 	r.Ask()
-	r.Wait() // it has been heard to its end
+	r.Wait() // the supervisor has sent its last report
 	r.Ask()
 	if n := len(r.answered); n > 0 {
 		t.Errorf("%d answers too many", n)
 	}
 }
 
-// TestSupervisorAnswersLongAfterItsStart: what bounds the start does not bound
-// the life of the program.
+// TestSupervisorAnswersLongAfterItsStart checks that the deadline of the start does not apply to the
+// running program.
 func TestSupervisorAnswersLongAfterItsStart(t *testing.T) {
 	skip.Long(t)
 	self, err := os.Executable()
@@ -371,14 +371,15 @@ func TestSupervisorAnswersLongAfterItsStart(t *testing.T) {
 	r.ask(t)
 }
 
-// TestSupervisorSaysThatTheProgramIsStopped, and when it goes on.
+// TestSupervisorSaysThatTheProgramIsStopped checks that answers state whether the program is stopped, also
+// after it has resumed.
 func TestSupervisorSaysThatTheProgramIsStopped(t *testing.T) {
 	r := run(t, "sleep")
 	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT, syscall.SIGTSTP, syscall.SIGCONT} {
 		if err := syscall.Kill(r.program(t), s); err != nil {
 			t.Fatal(err)
 		}
-		// The supervisor hears of it a moment later.
+		// The supervisor learns of it a moment later.
 		for end := time.Now().Add(20 * time.Second); r.ask(t) != (s != syscall.SIGCONT); {
 			if time.Now().After(end) {
 				t.Fatalf("the supervisor does not notice %v", s)
@@ -387,7 +388,7 @@ func TestSupervisorSaysThatTheProgramIsStopped(t *testing.T) {
 	}
 }
 
-// ask returns what the supervisor answers: whether the program is stopped.
+// ask returns the supervisor's answer, whether the program is stopped.
 func (r *running) ask(t *testing.T) (stopped bool) {
 	t.Helper()
 	r.Ask()

@@ -15,7 +15,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
 )
 
-// attempts are what a program must not get done; each is harmless if it does.
+// attempts returns the results of actions that must fail in a sandbox. Each is harmless if it succeeds.
 func attempts(secret string) map[string]error {
 	_, read := os.ReadFile(secret)
 	write := os.WriteFile("/usr/p2pmpi-escaped", nil, 0o600)
@@ -52,7 +52,7 @@ func attempts(secret string) map[string]error {
 	return got
 }
 
-// fallocate tries to have room on disk reserved in a new file.
+// fallocate tries to reserve disk space in a new file.
 func fallocate(mode uint32) error {
 	f, err := os.CreateTemp(".", "reserved-")
 	if err != nil {
@@ -62,7 +62,7 @@ func fallocate(mode uint32) error {
 	return unix.Fallocate(int(f.Fd()), mode, 0, 1<<20)
 }
 
-// lock tries to lock what can be read only, in three ways.
+// lock tries to lock a readable file in three ways.
 func lock(path string) (whole, part, lease error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -89,7 +89,8 @@ func multiply([]string) {
 	fmt.Println("all")
 }
 
-// TestKernelLimitsProcesses does without control groups: the limit is that of the program's user namespace.
+// TestKernelLimitsProcesses checks the limit without control groups, which applies to the program's user
+// namespace.
 func TestKernelLimitsProcesses(t *testing.T) {
 	if !walls().Namespaces || !sandbox.CountsProcesses() {
 		skip.Lacks(t, "a kernel that counts the processes of each user namespace")
@@ -110,10 +111,10 @@ func escape(args []string) {
 	fmt.Println("wrote", os.WriteFile("own", nil, 0o600))
 }
 
-// TestNicePeerRunsPrograms starts one by a thread of the lowest priority, as a peer that
-// was started with nice(1) does.
+// TestNicePeerRunsPrograms starts a program from a thread of the lowest priority, like a peer started with
+// nice(1).
 func TestNicePeerRunsPrograms(t *testing.T) {
-	runtime.LockOSThread() // for good: the thread ends with the test
+	runtime.LockOSThread() // permanently: the thread ends with the test
 	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,7 @@ func TestNicePeerRunsPrograms(t *testing.T) {
 	}
 }
 
-// TestProgramOpensItsOutput is for shells, which do so for ">/dev/stderr".
+// TestProgramOpensItsOutput covers shells, which open ">/dev/stderr".
 func TestProgramOpensItsOutput(t *testing.T) {
 	r := run(t, "reopen")
 	if out, err := readAll(t, r.stdout), readAll(t, r.stderr); out != "" || err != "err" {
@@ -131,7 +132,7 @@ func TestProgramOpensItsOutput(t *testing.T) {
 	}
 }
 
-// TestOwnersMaskIsNotTheProgramsRoot runs a program for an owner whose files nobody else may read.
+// TestOwnersMaskIsNotTheProgramsRoot runs a program for an owner with a umask that denies others access.
 func TestOwnersMaskIsNotTheProgramsRoot(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077))
 	r := run(t, "exit", "0")
@@ -140,7 +141,8 @@ func TestOwnersMaskIsNotTheProgramsRoot(t *testing.T) {
 	}
 }
 
-// mayBeLessNice lets this process, and so its programs, be so at will, if it may itself.
+// mayBeLessNice allows this process, and so its programs, to lower their niceness, if it has that right
+// itself.
 func mayBeLessNice(t *testing.T) {
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(unix.RLIMIT_NICE, &before); err != nil {

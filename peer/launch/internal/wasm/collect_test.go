@@ -11,24 +11,24 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// computes is a module that calls "ready" of "test", and then computes until the first word
-// of its memory is not 0, or for ten seconds, after which it writes a 2 there.
+// computes is a module that calls "ready" of "test". It then computes until the first word of its memory is
+// not 0. After ten seconds it gives up, and writes a 2 there.
 const computes = "\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x02\x0e\x01\x04test\x05ready\x00\x00\x03\x02\x01\x00\x05\x03\x01\x00\x01" +
 	"\x07\x13\x02\x06memory\x02\x00\x06_start\x00\x01" +
 	"\x0a0\x01\x2e\x01\x01\x7eB\x80\xf8\x82\xad\x16\x21\x00\x10\x00\x02\x40\x03\x40A\x00\x28\x02\x00\x0d\x01\x20\x00B\x01\x7d\x22\x00B\x00R\x0d\x00\x0bA\x00A\x026\x02\x00\x0b\x0b"
 
-// cycles returns how many collections there have been.
+// cycles returns the number of garbage collections so far.
 func cycles() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// garbage keeps the compiler from leaving out what makes it.
+// garbage prevents the compiler from optimizing the allocation away.
 var garbage []byte
 
-// TestModuleThatComputesHoldsUpNobody makes garbage beside a module: others than the module
-// go on, and in its next call it is collected.
+// TestModuleThatComputesHoldsUpNobody creates garbage while a module computes. The rest of the process
+// continues, and the garbage is collected in the module's next call.
 func TestModuleThatComputesHoldsUpNobody(t *testing.T) {
 	c := startCollector()
 	defer c.end()
@@ -63,7 +63,7 @@ func TestModuleThatComputesHoldsUpNobody(t *testing.T) {
 	m := <-memory
 	before := cycles()
 	litter()
-	time.Sleep(2 * often) // it may look
+	time.Sleep(2 * often) // time for the collector to check
 	during := cycles() - before
 	word, _ := m.Read(0, 4)
 	binary.LittleEndian.PutUint32(word, 1)

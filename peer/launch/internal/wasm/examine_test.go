@@ -10,7 +10,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/version"
 )
 
-// TestEngineOfAnotherVersionIsNone: what it takes and leaves may be something else.
+// TestEngineOfAnotherVersionIsNone checks that an engine built from another version is refused, since its
+// formats may differ.
 func TestEngineOfAnotherVersionIsNone(t *testing.T) {
 	for said, want := range map[string]string{
 		fmt.Sprintf("engine-1 protocol %d runner %d", version.Protocol, runner): "",
@@ -30,7 +31,8 @@ func TestEngineOfAnotherVersionIsNone(t *testing.T) {
 	}
 }
 
-// TestExaminedModuleMakesCalls, and strays after that only.
+// TestExaminedModuleMakesCalls checks that the examined module makes its calls before it reads beyond its
+// memory.
 func TestExaminedModuleMakesCalls(t *testing.T) {
 	t.Chdir(t.TempDir())
 	said := stdout(t, func() {
@@ -53,7 +55,7 @@ func TestExaminedModuleMakesCalls(t *testing.T) {
 	}
 }
 
-// stdout returns what is written there meanwhile: little.
+// stdout returns what during writes to standard output, which must be little.
 func stdout(t *testing.T, during func()) string {
 	t.Helper()
 	read, write, err := os.Pipe()
@@ -73,7 +75,7 @@ func stdout(t *testing.T, during func()) string {
 	return string(b)
 }
 
-// TestUnknownOrderIsNone: it means something that this runner does not know.
+// TestUnknownOrderIsNone checks that a config with unknown fields is refused.
 func TestUnknownOrderIsNone(t *testing.T) {
 	if _, _, err := parse([]string{`{"Compile":true,"Fuel":7}`}); err == nil {
 		t.Error("it is taken")

@@ -24,7 +24,7 @@ func TestClockIsTheSameForAllWhoReadItAlike(t *testing.T) {
 			all = append(all, sec, int64(nsec), c.nanotime())
 		}
 		c.reach(2.5)
-		c.reach(1) // no time goes back
+		c.reach(1) // time does not go backwards
 		c.pass(-time.Hour)
 		c.pass(time.Second)
 		return append(all, c.nanotime())
@@ -100,7 +100,7 @@ func TestStoreGivesBackWhatWasAdded(t *testing.T) {
 	}
 }
 
-// TestStoreTakesNoModuleThatFillsIt adds one whose compiled code is too large.
+// TestStoreTakesNoModuleThatFillsIt adds a module whose compiled code is too large.
 func TestStoreTakesNoModuleThatFillsIt(t *testing.T) {
 	dir := t.TempDir()
 	made, module := filepath.Join(dir, "made"), filepath.Join(dir, "m.wasm")
@@ -118,7 +118,8 @@ func TestStoreTakesNoModuleThatFillsIt(t *testing.T) {
 	}
 }
 
-// TestWhatAJobHasTakenStays whatever others add, and so does what they are writing.
+// TestWhatAJobHasTakenStays checks that a taken module survives additions by others, and that a file being
+// written does too.
 func TestWhatAJobHasTakenStays(t *testing.T) {
 	dir := t.TempDir()
 	s, module := NewStore(filepath.Join(dir, "store"), "engine"), filepath.Join(dir, "m.wasm")
@@ -154,7 +155,7 @@ func TestWhatAJobHasTakenStays(t *testing.T) {
 	}
 }
 
-// TestStoreIsBounded adds more than it may have, of which the least recently used goes.
+// TestStoreIsBounded exceeds the bound, and checks that the least recently used module is removed.
 func TestStoreIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	s := NewStore(dir, "engine")
@@ -164,7 +165,7 @@ func TestStoreIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !s.Has("d0") { // which makes it the most recently used
+	if !s.Has("d0") { // this makes it the most recently used
 		t.Fatal("d0 is not there")
 	}
 	s.prune("d4")
@@ -175,7 +176,8 @@ func TestStoreIsBounded(t *testing.T) {
 	}
 }
 
-// TestOneAtATimeMakesAModule, and who waits for that can give up.
+// TestOneAtATimeMakesAModule checks that only one caller at a time holds the lock, and that a waiting
+// caller can give up.
 func TestOneAtATimeMakesAModule(t *testing.T) {
 	s := NewStore(t.TempDir(), "engine")
 	unlock, err := s.Lock(t.Context(), "d1")
@@ -203,7 +205,7 @@ func TestOneAtATimeMakesAModule(t *testing.T) {
 	}
 }
 
-// TestStateIsThatOfWhoHasSavedIt: of clock and random numbers.
+// TestStateIsThatOfWhoHasSavedIt checks that the clock and random numbers are restored.
 func TestStateIsThatOfWhoHasSavedIt(t *testing.T) {
 	clock, random := newClock(time.Unix(1000, 0)), newRandom("a")
 	clock.pass(time.Minute)
@@ -227,7 +229,7 @@ func TestStateIsThatOfWhoHasSavedIt(t *testing.T) {
 // empty is a module that does nothing.
 const empty = "\x00asm\x01\x00\x00\x00"
 
-// runIn runs a runner in folder, with that standard input.
+// runIn runs a runner in folder with the given standard input.
 func runIn(t *testing.T, folder, input string, c Config) int {
 	t.Helper()
 	t.Chdir(folder)
@@ -245,8 +247,8 @@ func runIn(t *testing.T, folder, input string, c Config) int {
 	return run(t.Context(), Wazero{}, c, nil)
 }
 
-// TestCompiledCodeIsTheCompilersOnly lays out inputs where compiled code is looked for:
-// they could be native code.
+// TestCompiledCodeIsTheCompilersOnly places input files where compiled code is expected. They could be
+// native code, and must not be executed.
 func TestCompiledCodeIsTheCompilersOnly(t *testing.T) {
 	folder := t.TempDir()
 	if status := runIn(t, folder, empty, Config{Compile: true}); status != 0 {
@@ -269,7 +271,7 @@ func TestCompiledCodeIsTheCompilersOnly(t *testing.T) {
 			}
 		}
 		input := empty
-		if !c.Compile { // without code of its own, as from another processor
+		if !c.Compile { // without compiled code, as from another processor
 			input = fmt.Sprintf("%-*s\n%s", maxHeader-1, `[{"Size":8}]`, empty)
 		}
 		if status := runIn(t, folder, input, c); status != 0 {
@@ -278,7 +280,7 @@ func TestCompiledCodeIsTheCompilersOnly(t *testing.T) {
 	}
 }
 
-// FuzzUnpack reads any file of a store: what is laid out stays in its folder.
+// FuzzUnpack checks that unpacking any file of a store writes only below its folder.
 func FuzzUnpack(f *testing.F) {
 	for _, h := range []string{`[{}]`, `[{"Size":4},{"Path":"a","Size":2}]`, `[{"Size":1},{"Path":"../a","Size":2}]`, `[{"Size":-1}]`, `[{},{"Path":"a","Size":-1}]`} {
 		f.Add(h, []byte("contents"))
