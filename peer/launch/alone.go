@@ -134,9 +134,8 @@ func (j *job) becomes(p view.Process) view.State {
 	return j.elsewhere(j.members.peerOf[p])
 }
 
-// elsewhere returns the state of the processes of another peer. Silence towards this peer may be due to a
-// broken link between the two: the leader then gets its answers, and the detector asks it through other
-// peers.
+// elsewhere returns the state of the processes of another peer. Silence may be due to a broken link to this
+// peer only. That peer's gossip then still reaches others, and the detector asks it through them.
 func (j *job) elsewhere(peer p2ppeer.ID) view.State {
 	silence, ok := j.views.Silence(peer)
 	failed, watched := j.failed[peer]

@@ -40,7 +40,7 @@ func carry(ctx context.Context, dst sink, src source) {
 	left := make(chan error, 1)
 	go func() { left <- dst.Left() }() // ends with dst, which is closed or reset below
 	copied := make(chan error, 1)
-	go func() { // ends with src, likewise
+	go func() { // ends with src, which is closed or reset below
 		_, err := io.Copy(dst, src) // by the pipe's own method where possible, which provides the buffer
 		copied <- err
 	}()

@@ -22,7 +22,7 @@ const (
 	walkEvery   = 10 * time.Second       // disk usage, even if nothing seems to have been written
 
 	idleShare   = 20 // pause before a routine measurement, as a multiple of the time that the last one took
-	urgentShare = 4  // likewise, when a process may have exceeded a limit
+	urgentShare = 4  // pause before an urgent one, when a process may have exceeded a limit
 )
 
 // A guard ends processes of a job that exceed their grant.

@@ -29,7 +29,8 @@ const (
 )
 
 // linger releases the slots of a job whose processes here have all ended, although its submitter is
-// connected. If it keeps much data, it keeps its slots until the time limit of its processes.
+// connected. If much data is kept, the job keeps its slots. linger ends the job once its processes would
+// have reached their time limit, or after maxLinger.
 func (j *job) linger() {
 	switch {
 	case !j.rests():

@@ -279,8 +279,8 @@ func (j *testJob) countsTogether(of cgroup.Controller) (counted func() (most flo
 }
 
 // holds checks that try never uses more than 5 % above most. Limits that the kernel enforces always hold.
-// For measured limits, slack is the time in which 5 % can be used: if this peer had to wait as long for a
-// processor on a busy machine, one success in four tries suffices.
+// For measured limits, slack is the time in which 5 % can be used. If this peer had to wait as long for a
+// processor, because the machine is busy, one success in four tries suffices.
 func holds(t *testing.T, slack time.Duration, most float64, try func() (had float64)) {
 	t.Helper()
 	for n := 1; ; n++ {

@@ -37,7 +37,7 @@ type process struct {
 	unread atomic.Pointer[view.View] // view that the Update in toLine will carry; nil: no Update is queued
 
 	greeted, initialized, finalized, aborted bool // messages that it has sent
-	healed, unkept, lapsed                   bool // likewise
+	healed, unkept, lapsed                   bool // further messages that it has sent
 	upToDate                                 protection.UpToDate
 	stalls                                   int  // number of handled reports that its rank waits or that it is up to date
 	diverged                                 int  // number of reports that replicas differ
@@ -45,7 +45,7 @@ type process struct {
 	stopped                                  bool // its supervisor reports it stopped, at a time when this peer sends it no Ping
 
 	late    *lateness   // processor time since it is late with an answer; nil: it answers
-	unheard *proc.Turns // likewise of its supervisor
+	unheard *proc.Turns // processor time of its supervisor since that is late; nil: it answers
 	starved time.Time   // time since which the owner's work leaves it no processor; zero: it gets some
 
 	sums   []protection.Sum // checksums of all that it has sent, by its own account
@@ -93,7 +93,7 @@ func (p *process) run(i *instance) {
 	}
 	p.job.running.Add(3 + streams)
 	heard := make(chan struct{})
-	go p.listen(heard) // ends with the line
+	go p.listen(heard) // ends with the control socket
 	go p.deliver()     // ends with ctx
 	go p.await(heard)  // ends with the process
 	for s := range streams {

@@ -244,7 +244,7 @@ func churn() int {
 				_ = make([]byte, 1<<16)
 			}
 		}()
-		go func() { // likewise
+		go func() { // until this process ends
 			for {
 				done := make(chan bool)
 				go func() {
@@ -372,7 +372,7 @@ func TestWhoIsBeingMadeGoesOn(t *testing.T) {
 	for range 40 {
 		before := everybody()
 		g.halt()
-		g.letGoOn() // the owner has changed his mind
+		g.letGoOn() // as if the owner resumed the job at once
 		j.eventually("all go on", func() bool {
 			g.look()
 			now := everybody()

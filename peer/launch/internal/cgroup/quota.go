@@ -38,7 +38,7 @@ func (p Precedence) weight() string { return strconv.FormatInt(max(1, p.Weight*1
 // Usage is the resource use of a group's processes.
 type Usage struct {
 	Memory, MostMemory       int64 // bytes, current and peak; 0: unknown
-	Processes, MostProcesses int64 // likewise
+	Processes, MostProcesses int64 // number, current and peak; 0: unknown
 	Short                    int   // times that the group itself ran out of memory; in version 1 at most 1, and for jobs only
 	Killed                   int   // processes killed by the kernel for lack of memory, in whatever group
 	Refused                  int   // processes and threads that the kernel refused

@@ -108,7 +108,7 @@ func (g *Group) GiveWay(p Precedence) error {
 
 // Hurry restores the default weight of a job whose processes have all been killed, since they need
 // processor time to exit.
-func (g *Group) Hurry() { _ = g.GiveWay(Precedence{Weight: usual}) } // an error means that it is gone
+func (g *Group) Hurry() { _ = g.GiveWay(Precedence{Weight: usual}) } // an error means that the group was removed
 
 // SetCPU changes the processor limit of all processes of the job together, in percent of one processor. The
 // job must have been created with such a limit.

@@ -10,7 +10,7 @@
 // A Plan states what the program may do; Enter applies the mechanisms in its Means. The program sees:
 //
 //	its working folder  at its path on the machine, the only one that it can write to; /tmp leads there
-//	its executable      likewise, read-only
+//	its executable      at its path on the machine, read-only
 //	/usr /bin /lib ...  the machine's programs and libraries, read-only
 //	/etc                files that those read, with a separate user in passwd and group
 //	/dev                null, zero, full, random, urandom

@@ -18,7 +18,7 @@ const (
 	exitTrap    = 134 // the module did something forbidden; as for a native program that aborts
 	exitUnfit   = 126 // the module cannot be run
 	exitNoOrder = 64
-	exitLost    = 70 // the peer is gone
+	exitLost    = 70 // the peer has ended
 )
 
 // Main runs this process as a runner with the given engine, if it was started as one. The caller must then
