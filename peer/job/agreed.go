@@ -17,15 +17,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// An agreed is what the view group has said and the job has not taken yet. There is
-// little: each process changes but a few times.
+// An agreed queues the view group's events until the job handles them. The queue is short: each
+// process changes only a few times.
 type agreed struct {
-	news chan struct{} // holds a token when there may be something
+	news chan struct{} // holds a token when there may be an event
 
 	mu      sync.Mutex
 	changes []viewgroup.Committed
-	contact viewgroup.Contact // with the majority
-	turned  bool              // that is new
+	contact viewgroup.Contact // contact with the majority of the view group
+	turned  bool              // contact has changed
 }
 
 func newAgreed() *agreed { return &agreed{news: make(chan struct{}, 1)} }
@@ -52,10 +52,10 @@ func (a *agreed) take() (changes []viewgroup.Committed, contact viewgroup.Contac
 	return changes, a.contact, turned
 }
 
-// takeAgreed handles what the view group has said.
+// takeAgreed handles the events of the view group.
 func (e *execution) takeAgreed() (r *Result) {
 	changes, contact, turned := e.agreed.take()
-	if e.parted { // what they follow from has yet to be heard
+	if e.parted { // the messages that led to the changes have not arrived yet
 		e.kept = append(e.kept, changes...)
 		changes = nil
 	}
@@ -83,8 +83,8 @@ func (e *execution) takeAgreed() (r *Result) {
 	return r
 }
 
-// applyAgreed takes a change that is agreed on. The user hears on whose word, unless it is this
-// peer's own.
+// applyAgreed applies a change that was agreed on. It records which peers requested a failure, for
+// the user, unless a reason is known already.
 func (e *execution) applyAgreed(c viewgroup.Committed) *Result {
 	switch p := c.Change.Process; c.Change.To {
 	case view.Failed:
@@ -97,7 +97,7 @@ func (e *execution) applyAgreed(c viewgroup.Committed) *Result {
 	return e.commit(c.Change, e.sources(c))
 }
 
-// commit applies a change of the view that was made at the request of the given peers.
+// commit applies a change of the view that the given peers requested.
 func (e *execution) commit(c viewgroup.Change, by []p2ppeer.ID) *Result {
 	s := e.watch.Committed(c)
 	for _, id := range by {
@@ -109,7 +109,7 @@ func (e *execution) commit(c viewgroup.Change, by []p2ppeer.ID) *Result {
 	return e.apply(s)
 }
 
-// sources returns the peers at whose request a change was agreed on, as far as they are known.
+// sources returns the peers that requested a change, as far as they are known.
 func (e *execution) sources(c viewgroup.Committed) (ids []p2ppeer.ID) {
 	for _, number := range c.By {
 		if id, ok := e.views.IDOf(number); ok {
@@ -119,9 +119,9 @@ func (e *execution) sources(c viewgroup.Committed) (ids []p2ppeer.ID) {
 	return ids
 }
 
-// demand gives up the peers that have had their process finish without saying that it has ended, for
-// as long as it takes one that was out of reach to come back: nobody else can, and the rank would
-// wait for its output for ever.
+// demand gives up the peers whose processes have finished in the view but whose end they have not
+// reported within waits.back. No other peer can report it, and the rank would wait for its output
+// forever.
 func (e *execution) demand() (r *Result) {
 	e.owing = nil
 	for _, l := range e.links {
@@ -132,7 +132,8 @@ func (e *execution) demand() (r *Result) {
 	return r
 }
 
-// accusation says who has failed a process, as the rest of a sentence, or "" if it is not known.
+// accusation names the peers that failed a process, as the rest of a sentence. It is "" if they are
+// unknown.
 func (e *execution) accusation(c viewgroup.Committed) string {
 	var names []string
 	for _, id := range e.sources(c) {
@@ -147,10 +148,10 @@ func (e *execution) accusation(c viewgroup.Committed) string {
 	return fmt.Sprintf("failed, say the peers %s", strings.Join(names, ", "))
 }
 
-// joinViews makes the job's peers agree on its views, the submitter's with them, and
-// returns the indices of all in e.group in the order in which they are wanted for
-// that. There are none when nobody else has to agree: the submitter of a job without
-// replicas ends it whatever fails, and of two peers neither is a majority.
+// joinViews starts the view group of the job's peers and the submitter's peer. It returns the
+// indices of all of them in e.group, in the order in which they are preferred as voters. It returns
+// none if there is no group: the submitter of a job without replicas ends it whatever fails, and
+// neither of two peers is a majority.
 func (e *execution) joinViews() ([]uint32, error) {
 	if e.j.req.R < 2 || viewgroup.Members(len(e.group)) < 3 {
 		return nil, nil
@@ -160,7 +161,7 @@ func (e *execution) joinViews() ([]uint32, error) {
 		Job: e.j.spec.ID, First: len(order), Members: viewgroup.Members(len(order)),
 		View: e.watch.View(), RunsOn: make(map[view.Process]int),
 		Committed: e.agreed.committed, Contact: e.agreed.contacted,
-		Came: func(viewgroup.Newcomer) {}, // it is this peer that has introduced it
+		Came: func(viewgroup.Newcomer) {}, // only this peer introduces newcomers
 	}
 	for i, member := range order {
 		c.Peers = append(c.Peers, e.group[member])
@@ -178,9 +179,9 @@ func (e *execution) joinViews() ([]uint32, error) {
 	return order, nil
 }
 
-// enlist records the process of a recruit, and gives its peer an unused number in the view group. The
-// submitter's own peer has a number already, and so has a peer to which the process is added. The returned
-// function undoes that.
+// enlist records the process of a recruit, and gives its peer an unused number in the view group.
+// The submitter's own peer has a number already, and so has a peer that already runs processes of
+// the job. The returned function undoes both.
 func (e *execution) enlist(l *link, p view.Process, key []byte) (undo func()) {
 	number, processes := l.number, l.processes
 	if l.recruit == nil {
@@ -195,8 +196,8 @@ func (e *execution) enlist(l *link, p view.Process, key []byte) (undo func()) {
 	}
 }
 
-// introduce tells the members of the view group which peer runs the process of a recruit. That peer, which has
-// a number, becomes a member unless it is one already.
+// introduce tells the members of the view group which peer runs the process of a recruit. That peer
+// becomes a member unless it already is one.
 func (e *execution) introduce(l *link, p view.Process) {
 	if l.number == 0 {
 		return
@@ -207,11 +208,11 @@ func (e *execution) introduce(l *link, p view.Process) {
 	}
 }
 
-// newcomer describes the peer of l, where p runs, to those who agree on views, and signs that.
+// newcomer returns the signed introduction of the peer of l, where p runs, to the view group.
 func (e *execution) newcomer(l *link, p view.Process) viewgroup.Newcomer {
 	encoded, err := proto.Marshal(e.row(l, p))
 	if err != nil {
-		panic(err) // of a text that is not UTF-8; it has none
+		panic(err) // fails only for strings that are not UTF-8; there are none
 	}
 	n := viewgroup.Newcomer{Peer: l.number, ID: l.peer, Process: p, Row: encoded}
 	if err := n.Sign(e.key(), e.j.spec.ID); err != nil {
@@ -220,7 +221,7 @@ func (e *execution) newcomer(l *link, p view.Process) viewgroup.Newcomer {
 	return n
 }
 
-// agreeMessage tells a peer that comes later who agrees on views, itself among them.
+// agreeMessage tells a new peer of the job the members of the view group, including itself.
 func (e *execution) agreeMessage() *jobpb.ToPeer {
 	m := &jobpb.Agree{Peers: [][]byte{[]byte(e.j.s.cfg.Host.ID())}, First: 1, Anew: e.adopted != nil}
 	for _, l := range e.links {
@@ -240,8 +241,8 @@ func (e *execution) agreeMessage() *jobpb.ToPeer {
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Agree{Agree: m}}
 }
 
-// voters orders the members of the fault detector's group: the submitter's peer, then
-// one of each machine, since those of one machine are lost together.
+// voters orders the members of the detector group by preference as voters: the submitter's peer,
+// then one peer per machine, then the rest. Peers on one machine are lost together.
 func (e *execution) voters() []uint32 {
 	self := slices.Index(e.group, e.j.s.cfg.Host.ID())
 	order, others := []uint32{uint32(self)}, []uint32(nil)

@@ -1,74 +1,73 @@
-// Package job is the submitter's side of a job: it finds and reserves slots,
-// stages the files, starts the processes, watches them, and ends with an answer
-// or a reason.
+// Package job is the submitter's side of a job. It finds and reserves slots, stages the files,
+// starts the processes, watches them, and ends with a result.
 //
 //	Run: discover -> reserve -> stage -> start -> watch -> collect -> release
 //	        ^                     |       |        |
 //	        +--- other peers -----+-------+        |
 //	                                               |
-//	   control streams of the job's peers ---------+   one each, open all the time
+//	   control streams of the job's peers ---------+   one per peer, open during the whole job
 //	   fault detector (gossip among the peers) ----+
 //	                                               v
-//	                        watch (who lives, who is done) -> changes -> view group
-//	                          ^                                              |
-//	                          +------- views, agreed on <--------------------+--> peers
+//	                        watch (states of processes) ---------> changes -> view group
+//	                          ^                                                   |
+//	                          +------- views, agreed on <-------------------------+--> peers
 //	                        emission (output once) -> printer -> the user
 //
-// Whatever is heard of a process, from its peer, from a broken control stream or
-// from the detector, becomes true for the job only by a new view, and views are
-// numbered (promise V1). The submitter asks for the changes; where ranks have
-// replicas, its peer and some of the job's agree on them (package viewgroup), and
-// without their majority the job stops and says so (V2). A job without replicas, or
-// on one peer beside the submitter's, has no such group: the submitter's word is
-// the view. The job ends at the peers when the submitter says so, and when they find out that it has
-// failed. Where views are agreed on, they go on without one that is only
-// silent, which comes back to its job, and without one that was killed and has kept what
-// another process needs to go on with it: keep.go, adopt.go. A control stream that breaks
-// while the job is staged or runs is made anew: mend.go.
+// A peer, a broken control stream or the fault detector may report something about a process. It
+// becomes true for the job only by a new view, and views are numbered (V1). The submitter requests
+// the changes. Where ranks have replicas, the submitter's peer and some of the job's peers agree on
+// them (package viewgroup). Without their majority the job stops with a message (V2). A job without
+// replicas, or with only one peer besides the submitter's, has no view group: there, each change
+// that the submitter requests takes effect at once.
 //
-// The types watch and emission are pure cores. Submitter is the thin service that owns the
-// streams and the clock. One goroutine, that of Submitter.Run, owns each job. It
-// waits for nothing but the next event, and for the disk when it keeps the job: a peer
-// that does not read, a user who does not, a file that is long on its way hold up
-// themselves only.
+// The job ends at the peers when the submitter stops it, or when they find out that it has failed.
+// Peers in a view group continue while the submitter is silent, and the submitter reconnects later
+// (away.go). They also continue after the submitter's process was killed, if it kept what another
+// process needs to resume the job (keep.go, adopt.go). The submitter reopens a control stream that
+// breaks while the job is staged or runs (mend.go).
+//
+// The types watch and emission are pure cores. Submitter is the thin service that owns the streams
+// and the clock. One goroutine, that of Submitter.Run, owns each job. It waits only for the next
+// event, and for the disk when it records the job. A peer that does not read, a user who does not
+// read, or a slow file transfer therefore delays nothing else.
 //
 // # When a peer is lost
 //
-//	while staging or starting   the attempt ends everywhere, and begins anew without the peer
-//	while running               its processes fail in the next view; the job goes on with the other replicas
+//	while staging or starting   the attempt ends at all peers; another one starts without the lost peer
+//	while running               its processes fail in the next view; the other replicas continue
 //	while collecting            the files come from another replica, which may still have to end
-//	while releasing             it is not waited for
+//	while releasing             the submitter does not wait for it
 //
 // # When this peer is cut off
 //
-// A silent peer is given up only while this one is in touch with the majority of those
-// who agree on views; else it may be this one that nobody hears. Once it is in touch
-// again, all who are left watch each other anew, in a group of the next generation:
-// group.go. If that takes long, the peers go on by themselves, and control streams are made
-// anew: away.go. If it takes too long the job ends.
+// The submitter gives up a silent peer only while it is in touch with the majority of the view
+// group. Otherwise the submitter's own machine may be cut off. Once it is in touch again, the
+// remaining peers form a new detector group of the next generation (group.go). If that takes long,
+// the peers continue without the submitter, and the submitter reopens the control streams
+// (away.go). If it takes too long, the job ends.
 //
 // # When a replica is lost
 //
-// Another peer is looked for, as at the beginning, and a new replica started there,
-// which the others bring up to date:
+// The submitter looks for another peer, as at the beginning, and starts a new replica there. The
+// other replicas of the rank bring it up to date:
 //
 //	Lacks -> healing -> search -> recruit -> watch.Join -> view -> Healed
 //
-// # When replicas do not do the same
+// # When replicas diverge
 //
-// Processes say when a receiver has got another message than they have produced
-// (package replication). What follows is the watch's to decide, by the number of
-// replicas that have produced each: diverged.go. Replicas that have ended account for
-// all that they have sent and printed, and their peer says so: account.go. The submitter
-// compares that with what the user has got, which it keeps as a digest for a later attach:
-// transcript.go. A job that
-// is done waits, in bounded time, until most live replicas of each rank have given the
-// same account (hearout.go). Files of another replica than the one
-// they are collected from are compared by their lists: files.go.
+// A process reports when a receiver has got another message than the process has produced (package
+// replication). The watch decides what follows, by the number of replicas that have produced each
+// version (diverged.go). The peer of a replica that has ended reports an account of everything that
+// the replica sent and printed (account.go). The submitter compares the account with the output
+// that the user has got, of which it keeps a digest for a resumed job (transcript.go). A job that
+// is done waits, for a bounded time, until most live replicas of each rank have given the same
+// account (hearout.go). Collected files are compared with the file lists of the other replicas
+// (files.go).
 //
 // # Not promised
 //
-// A rank with one replica may hang: if its peer stays connected and answers the detector, but the process never
-// ends, the job lasts until the user's --timeout. Some replicas are not compared with others: suspended ones,
-// the last one of a rank, and a third one that is far behind when the answer is confirmed.
+// A rank with one replica may hang. If its peer stays connected and answers the detector, but the
+// process never ends, the job lasts until the user's --timeout. Some replicas are not compared with
+// others: suspended ones, the last one of a rank, and a third one that is far behind when the
+// answer is confirmed.
 package job

@@ -19,76 +19,75 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// execution is a job on its peers: the streams to them, and the cores that say
-// what follows from what they say. The goroutine of Submitter.Run owns it.
+// execution is a job on its peers: the control streams, and the pure cores that decide what follows
+// from the peers' messages. The goroutine of Submitter.Run owns it.
 type execution struct {
 	j          *run
 	reserved   *reservation.Reservation
 	watch      *watch
 	emission   *emission
-	links      []*link // in the order of the placements
+	links      []*link // by placement
 	runsOn     map[view.Process]*link
-	flows      [][2]flow // of each rank's streams to the user
-	unsaid     map[int]bool
+	flows      [][2]flow                // stdout and stderr of each rank
+	unsaid     map[int]bool             // ranks whose output was shown but not yet acknowledged to the peers
 	explained  bool                     // the user knows the routes
-	keys       []byte                   // public key of each process, rank by rank; zeros for none
-	spoke      map[view.Process]bool    // for its rank, in a view so far
-	unspoken   map[view.Process]backlog // output that others have sent
-	foretold   foretold                 // words about receivers that have yet to join
+	keys       []byte                   // public key of each process, rank by rank; zeros if it has none
+	spoke      map[view.Process]bool    // processes that have been their rank's output leader (view.Speaker)
+	unspoken   map[view.Process]backlog // output of processes that are not output leaders yet
+	foretold   foretold                 // divergence reports about receivers that have yet to join
 	toJoin     map[view.Process]backlog // messages about processes that have yet to join
 	ended      map[view.Process][2]bool // streams that the process has closed
 	withheld   withheld
-	answers    map[view.Process]*jobpb.Collected // of those that were asked for their files; nil until they answer
-	unwritten  bool                              // the user's folder has not taken the files
-	early      []heard                           // said before the last peer had started
-	group      []p2ppeer.ID                      // members of the fault detector's group
+	answers    map[view.Process]*jobpb.Collected // file lists by process; nil until the answer arrives
+	unwritten  bool                              // the files could not be written to the user's folder
+	early      []heard                           // messages that arrived before the last peer had started
+	group      []p2ppeer.ID                      // members of the detector group
 	detector   *faultdetect.Group                // nil until all peers have started
-	quiet      chan struct{}                     // holds a token when there may be a link that is silent
-	held       []*link                           // to members that it has failed while this peer was out of touch
-	parted     bool                              // those who agree on views may go on without this peer: see away.go
-	patience   <-chan time.Time                  // then: when it waits for them no more
-	overdue    <-chan time.Time                  // when those must be back that are away, once this peer is in touch
-	owing      <-chan time.Time                  // when peers must have said that a process of theirs has ended, see demand
-	kept       []viewgroup.Committed             // agreed on meanwhile
-	generation uint32                            // of the group
-	grouped    time.Time                         // when it began
-	accounts   *accounts                         // of what replicas have done in all; nil: there are none
-	printed    []transcript                      // by rank: what the user has got
-	views      *viewgroup.Group                  // agrees on views; nil: the submitter alone makes them
-	agreed     *agreed                           // what it has agreed on
-	adopted    *adopted                          // another process has begun the job; nil: this one
-	replaced   bool                              // another process goes on with the job
-	until      time.Time                         // when the job has taken as long as it may; zero: never
-	reassured  time.Time                         // when peers that wait for the start last heard that others still stage
-	staging    bool                              // its peers fetch what they lack: one that is disconnected may come back
-	begin      *jobpb.ToPeer                     // what lets processes leave mpj.Init; nil until all have called it
+	quiet      chan struct{}                     // holds a token when the detector may have failed a peer
+	held       []*link                           // to peers that the detector failed while out of touch
+	parted     bool                              // out of touch with the majority, which may continue; see away.go
+	patience   <-chan time.Time                  // reconnect deadline of the job, while disconnected
+	overdue    <-chan time.Time                  // deadline for the other peers to reconnect
+	owing      <-chan time.Time                  // deadline for reports on finished processes; see demand
+	kept       []viewgroup.Committed             // changes agreed on while disconnected, not applied yet
+	generation uint32                            // number of the current detector group
+	grouped    time.Time                         // when the current detector group was formed
+	accounts   *accounts                         // of the replicas that have ended; nil: job without replicas
+	printed    []transcript                      // by rank: standard output that the user has got
+	views      *viewgroup.Group                  // the view group; nil: the submitter alone makes the views
+	agreed     *agreed                           // events of the view group that are not handled yet
+	adopted    *adopted                          // state of a resumed job; nil: this process started the job
+	replaced   bool                              // another process has resumed the job
+	until      time.Time                         // end of the job's time limit; zero: none
+	reassured  time.Time                         // time of the last message to peers that wait for the start
+	staging    bool                              // the peers fetch files; a disconnected peer may reconnect
+	begin      *jobpb.ToPeer                     // lets processes leave mpj.Init; nil until all have called it
 
-	entry      *entry           // nil: another process has begun the job
-	entering   <-chan time.Time // until the job has begun
-	healing    *healing         // nil: what is lost is not replaced
-	looks      <-chan time.Time
-	touches    <-chan time.Time   // nil: the job is not kept
-	pulse      <-chan time.Time   // every pulsePeriod
-	presence   <-chan time.Time   // every presencePeriod, for startWindow
-	presenceAt time.Time          // when it ticked last
-	begun      time.Time          // when all its peers had started it
+	entry      *entry             // nil: a resumed job
+	entering   <-chan time.Time   // ticks until the job has begun
+	healing    *healing           // nil: lost replicas are not replaced
+	looks      <-chan time.Time   // ticks every healPeriod
+	touches    <-chan time.Time   // ticks every touchPeriod; nil: the job is not kept
+	pulse      <-chan time.Time   // ticks every pulsePeriod
+	presence   <-chan time.Time   // ticks every presencePeriod during startWindow
+	presenceAt time.Time          // time of its last tick
+	begun      time.Time          // when all peers had started the job
 	warned     bool               // the user knows which peers are out of reach, see patience.go
-	awake      time.Duration      // uptime when it was last known to run
-	search     context.CancelFunc // of the search for a peer that is under way, or nil
-	searched   int                // the rank that it is for
-	found      chan finding       // what came of it
+	awake      time.Duration      // uptime at the last check that this process runs
+	search     context.CancelFunc // cancels the running search for a peer; nil: none runs
+	searched   int                // rank that the search is for
+	found      chan finding       // result of the search
 	avoided    avoidance
-	unused     map[p2ppeer.ID]reservation.Placement // slots of processes that were not added, which their peers may not have redeemed
-	lacking    map[int][]string                     // reasons, already told to the user, why a rank lacks a replica
-	recoveries []time.Duration                      // how long ranks were without a replica
+	unused     map[p2ppeer.ID]reservation.Placement // slots of processes not added; perhaps not redeemed by their peers
+	lacking    map[int][]string                     // by rank: reasons for a missing replica that the user knows
+	recoveries []time.Duration                      // durations for which ranks lacked a replica
 
 	inbox       chan heard
-	done        chan struct{} // closed when nobody reads inbox any more
+	done        chan struct{} // closed when inbox has no reader any more
 	stopServing []func()
 }
 
-// newExecution puts the job's contents on offer to the peers of a reservation.
-// It is ended by close.
+// newExecution offers the job's contents to the peers of a reservation. The caller must call close.
 func newExecution(j *run, reserved *reservation.Reservation) *execution {
 	e := &execution{
 		j: j, reserved: reserved,
@@ -134,8 +133,8 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 	return e
 }
 
-// serve puts the job's contents on offer to peers, which share with each other what they fetch. The
-// connections to them are to stay.
+// serve offers the job's contents to peers, which share with each other what they fetch. It
+// protects the connections to them from being trimmed.
 func (e *execution) serve(peers ...p2ppeer.ID) {
 	for _, p := range peers {
 		e.j.s.cfg.Host.ConnManager().Protect(p, e.tag())
@@ -143,7 +142,7 @@ func (e *execution) serve(peers ...p2ppeer.ID) {
 	e.stopServing = append(e.stopServing, e.j.s.cfg.Files.Serve(e.j.spec.ID, peers, maps.Clone(e.j.local)))
 }
 
-// tag names the job to the connection manager.
+// tag returns the job's tag for the connection manager.
 func (e *execution) tag() string { return "job " + e.j.spec.ID }
 
 // finish runs the job to its end on peers that have all started it.
@@ -203,7 +202,7 @@ func (e *execution) finish(ctx context.Context) Result {
 	return result
 }
 
-// announce tells the user where everything runs.
+// announce tells the user which peer runs each process.
 func (e *execution) announce() {
 	var placed []Placed
 	for _, l := range e.links {
@@ -215,7 +214,7 @@ func (e *execution) announce() {
 	e.j.phase(Running, 0, 0)
 }
 
-// follow handles what happens until the job has a result.
+// follow handles events until the job has a result.
 func (e *execution) follow(ctx context.Context) Result {
 	early := e.early
 	e.early = nil
@@ -231,10 +230,9 @@ func (e *execution) follow(ctx context.Context) Result {
 	}
 }
 
-// turn handles the next thing that happens. The result is that of the job, once
-// it has one; after that, that of the end of ctx, or of replicas that say late that they
-// have not done the same. When also is closed, turn
-// has nothing to wait for.
+// turn handles the next event. It returns the job's result as soon as there is one. While files are
+// collected after that, it returns a result if ctx ends or if replicas report a divergence late.
+// turn stops waiting when also is closed.
 func (e *execution) turn(ctx context.Context, also <-chan struct{}) *Result {
 	handle := e.next(ctx, also)
 	r := e.wake()
@@ -245,7 +243,7 @@ func (e *execution) turn(ctx context.Context, also <-chan struct{}) *Result {
 		r = e.rejoin()
 	}
 	if e.parted && r == nil && e.views.Contact() != viewgroup.InTouch && !e.leaves() {
-		r = e.despair() // nobody is left to come back to
+		r = e.despair() // no peer is left to reconnect to
 	}
 	if e.adopted != nil && r == nil {
 		r = e.catchUp()
@@ -257,7 +255,7 @@ func (e *execution) turn(ctx context.Context, also <-chan struct{}) *Result {
 	return r
 }
 
-// next waits for the next thing that happens, and returns what handles it.
+// next waits for the next event and returns the function that handles it.
 func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *Result {
 	quietly := func(do func()) func() *Result { return func() *Result { do(); return nil } }
 	select {
@@ -295,7 +293,7 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *Resu
 	return quietly(func() {})
 }
 
-// receive handles what has come in over a link.
+// receive handles a message, or an error, from a control stream.
 func (e *execution) receive(h heard) *Result {
 	h.link.heardAt = time.Now()
 	switch {
@@ -307,13 +305,13 @@ func (e *execution) receive(h heard) *Result {
 	return nil
 }
 
-// hear handles one message of a peer, or the end of its stream: a peer whose
-// control stream ends is lost to the job if it has ended the stream itself, since its side
-// ends the job too.
+// hear handles one message of a peer, or the end of its control stream. A peer that ended the
+// stream itself is lost to the job, since it ends its part of the job too. After other errors the
+// submitter reconnects where it can (away.go, mend.go).
 func (e *execution) hear(h heard) *Result {
 	switch {
 	case h.link.err != nil:
-		return nil // late words of a peer that was given up
+		return nil // a late message of a peer that was given up
 	case isReplaced(h.err):
 		e.replaced = true
 		r := e.takenOver()
@@ -334,7 +332,7 @@ func (e *execution) hear(h heard) *Result {
 	case h.err != nil:
 		return e.lose(h.link, "the connection to it broke", h.err)
 	}
-	if h.msg.GetStaging() != nil { // the peer is connected, and that has been noted
+	if h.msg.GetStaging() != nil { // it only shows that the peer is connected, as receive has noted
 		h.link.hearStaging()
 		return nil
 	}
@@ -369,7 +367,7 @@ func (e *execution) hear(h heard) *Result {
 	return e.hearOf(p, h)
 }
 
-// hearOf handles what a peer says of its process p.
+// hearOf handles a peer's message about its process p.
 func (e *execution) hearOf(p view.Process, h heard) *Result {
 	switch b := h.msg.Body.(type) {
 	case *jobpb.FromPeer_Initialized:
@@ -409,8 +407,9 @@ func (e *execution) hearOf(p view.Process, h heard) *Result {
 	return nil
 }
 
-// exited handles the end of a process. Its peer has reported before that the process called mpj.Init, which
-// returns only once the job has begun. After attaching to a job of another process, not all of that is known.
+// exited handles the end of a process. The report must not contradict earlier messages: the peer
+// reports a call of mpj.Init before the exit, and mpj.Init returns only once the job has begun. The
+// submitter of a resumed job does not know all earlier messages, so it does not check this.
 func (e *execution) exited(l *link, p view.Process, x exit) *Result {
 	if e.adopted == nil && e.watch.View().Live(p) && (x.Initialized && !e.watch.at(p).initialized || x.Finalized && !e.watch.begun) {
 		return e.breach(l, fmt.Errorf("the reported end of process %v contradicts earlier messages about mpj.Init", p))
@@ -421,7 +420,7 @@ func (e *execution) exited(l *link, p view.Process, x exit) *Result {
 	return e.apply(e.watch.Exited(p, x))
 }
 
-// keep takes note of the public key of a process, which proves it to others.
+// keep records the public key of a process, which authenticates it to other processes.
 func (e *execution) keep(p view.Process, key []byte) {
 	if len(key) == proclink.KeySize && p.Replica < e.j.req.R {
 		copy(e.keys[(p.Rank*e.j.req.R+p.Replica)*proclink.KeySize:], key)
@@ -465,8 +464,8 @@ func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
 	return p, false
 }
 
-// apply carries out what the watch asks for. Without a group, what it proposes is
-// agreed on at once: the submitter's is the only opinion.
+// apply carries out a step of the watch. Without a view group, proposed changes take effect at
+// once, because the submitter is the only voter.
 func (e *execution) apply(s step) *Result {
 	r := e.carryOut(s)
 	if s.Joined != nil {
@@ -491,6 +490,7 @@ func (e *execution) apply(s step) *Result {
 	return r
 }
 
+// carryOut carries out all of a step but its proposals, and returns its result.
 func (e *execution) carryOut(s step) *Result {
 	if s.View != nil {
 		e.hearSpeakers(*s.View)
@@ -505,7 +505,7 @@ func (e *execution) carryOut(s step) *Result {
 		}
 		e.tell(e.begin)
 		for _, l := range e.links {
-			if !l.doors.Known(e.j.s.cfg.Host, l.peer) { // since it staged the job
+			if !l.doors.Known(e.j.s.cfg.Host, l.peer) { // not known since staging
 				e.knock(l)
 			}
 		}
@@ -527,7 +527,7 @@ func (e *execution) carryOut(s step) *Result {
 	return s.Result
 }
 
-// peerOf names the peer that runs p, for the user.
+// peerOf returns the short name of the peer that runs p, for the user.
 func (e *execution) peerOf(p view.Process) string {
 	if l := e.runsOn[p]; l != nil {
 		return short(l.peer)
@@ -541,7 +541,7 @@ func (e *execution) reaches(p view.Process) bool {
 	return l != nil && l.err == nil
 }
 
-// tell says the same to every peer that has been told to start.
+// tell sends m to every peer that has been told to start.
 func (e *execution) tell(m *jobpb.ToPeer) {
 	for _, l := range e.links {
 		if !l.retired && (l.recruit == nil || l.recruit.phase > recruitStaging) {

@@ -11,8 +11,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// form makes the peers of these links, in their order, and the submitter's members of
-// the fault detector's group, of the current generation.
+// form makes the peers of these links, in this order, and the submitter's peer members of a
+// detector group of the current generation.
 func (e *execution) form(links []*link) error {
 	cfg := e.j.s.cfg
 	var group []p2ppeer.ID
@@ -40,20 +40,20 @@ func (e *execution) form(links []*link) error {
 	return nil
 }
 
-// silence says that the detector has failed a peer. It may be called at any time.
+// silence records that the detector has failed a peer. Any goroutine may call it.
 func (e *execution) silence(l *link) {
 	l.silent.Store(true)
 	signal(e.quiet)
 }
 
-// regroupAfter is less than a member needs to be found silent: who says so earlier says
-// it of a group that has been replaced.
+// regroupAfter is shorter than the time in which a detector group finds a silent member. An earlier
+// report of silence stems from the previous group.
 const regroupAfter = time.Second
 
-// regroup has those who are left begin anew to watch each other, now that the submitter
-// is in touch with them again: who was taken for failed in a group stays so there,
-// and nobody can tell whether it was they who were silent or the submitter. The new
-// group finds those who really are. Those who have come later are of it, too.
+// regroup starts a new detector group now that the submitter is in touch again. A member that a
+// group has failed stays failed in it, and it is unknown whether that member or the submitter was
+// cut off. The new group finds the peers that are really silent. It includes the peers that joined
+// the job later.
 func (e *execution) regroup() {
 	before := e.detector
 	e.generation++
@@ -72,7 +72,7 @@ func (e *execution) regroup() {
 			l.group = nil
 		}
 		l.silent.Store(false)
-		l.unheard.since.Store(0) // the new group begins with all live
+		l.unheard.since.Store(0) // all members of the new group start live
 		l.say(m)
 	}
 	e.j.log.Info().Uint32("generation", e.generation).Int("peers", len(links)).Msg("in touch with the job's peers again")

@@ -17,52 +17,52 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A Request is what the user wants to run. Local files are named by absolute
-// paths, since the peer that reads them may have another working folder.
+// A Request describes the job that a user wants to run. Paths of local files are absolute, since
+// the peer that reads them may have another working directory.
 type Request struct {
-	Programs     []Executable            `json:"programs"` // one for each platform
-	Name         string                  `json:"name"`     // of the program, for people
+	Programs     []Executable            `json:"programs"` // one per platform
+	Name         string                  `json:"name"`     // name of the program, for display
 	Args         []string                `json:"args"`
-	Settings     []string                `json:"settings"` // of the environment: see proclink.Settings
-	N            int                     `json:"n"`        // ranks
-	R            int                     `json:"r"`        // replicas of each rank
+	Settings     []string                `json:"settings"` // environment settings; see proclink.Settings
+	N            int                     `json:"n"`        // number of ranks
+	R            int                     `json:"r"`        // replicas per rank
 	Strategy     string                  `json:"strategy"`
-	Inputs       []filetransfer.Source   `json:"inputs"`       // files to stage
-	Downloads    []filetransfer.Download `json:"downloads"`    // files to stage that are still in the web
-	Outputs      []string                `json:"outputs"`      // patterns of files to collect
-	OutputDir    string                  `json:"outputDir"`    // where they go; must be empty unless NewFolder is set
-	NewFolder    bool                    `json:"newFolder"`    // they go to a new folder in OutputDir; exactly one file that is named goes to OutputDir itself
-	Executable   bool                    `json:"executable"`   // collected files keep their executable bits
-	Channels     []string                `json:"channels"`     // kinds of channels, best first; none: all
-	Explain      bool                    `json:"explain"`      // tell which way messages go: a ChannelsEvent
+	Inputs       []filetransfer.Source   `json:"inputs"`       // local files to stage
+	Downloads    []filetransfer.Download `json:"downloads"`    // files to download from the web and then stage
+	Outputs      []string                `json:"outputs"`      // patterns of the files to collect
+	OutputDir    string                  `json:"outputDir"`    // where collected files go; must be empty unless NewFolder is set
+	NewFolder    bool                    `json:"newFolder"`    // collect into a new directory in OutputDir, but for one exactly named file
+	Executable   bool                    `json:"executable"`   // keep the executable bits of collected files
+	Channels     []string                `json:"channels"`     // kinds of channels, best first; none: all kinds
+	Explain      bool                    `json:"explain"`      // report the routes of messages in a ChannelsEvent
 	OnDivergence string                  `json:"onDivergence"` // Stop or Warn; empty: Stop
 	Heal         bool                    `json:"heal"`         // replace replicas that are lost while the job runs
-	Filter       discovery.Filter        `json:"filter"`       // peers that are wanted
-	DryRun       bool                    `json:"dryRun"`       // tell where it would run, and do not
-	Wait         time.Duration           `json:"wait"`         // for enough peers
-	Timeout      time.Duration           `json:"timeout"`      // for the whole job; 0 is none
-	Away         time.Duration           `json:"away"`         // that it goes on when its peers and the submitter are cut off from each other; at most MaxAway
+	Filter       discovery.Filter        `json:"filter"`       // restricts the peers
+	DryRun       bool                    `json:"dryRun"`       // report where the job would run, without running it
+	Wait         time.Duration           `json:"wait"`         // how long to wait for enough peers
+	Timeout      time.Duration           `json:"timeout"`      // limit for the whole job; 0: none
+	Away         time.Duration           `json:"away"`         // tolerated disconnection of the submitter from its peers; at most MaxAway
 }
 
-// An Executable is the program for one platform.
+// An Executable is the program file for one platform.
 type Executable struct {
 	Platform
 	Path string `json:"path"`
 }
 
-// A Platform is what an executable runs on.
+// A Platform is the operating system and processor that an executable needs.
 type Platform struct {
 	OS   string `json:"os"`   // as runtime.GOOS
 	Arch string `json:"arch"` // as runtime.GOARCH
 }
 
-// anywhere is the platform of modules, which run on all.
+// anywhere is the platform of WebAssembly modules, which run on every peer.
 var anywhere = Platform{OS: jobspec.WasmOS, Arch: jobspec.WasmArch}
 
-// String writes a platform as Go does, "linux/amd64".
+// String returns the platform in Go's notation, as in "linux/amd64".
 func (p Platform) String() string { return p.OS + "/" + p.Arch }
 
-// Validate reports every field of r that is wrong.
+// Validate returns an error for every invalid field of r.
 func (r Request) Validate() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

@@ -20,7 +20,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// run is one job on its way. One goroutine, that of Submitter.Run, owns it.
+// run is one job of a Submitter. One goroutine, that of Submitter.Run, owns it.
 type run struct {
 	s       *Submitter
 	req     Request
@@ -31,12 +31,12 @@ type run struct {
 	spec       jobspec.Spec
 	envelope   []byte
 	inputs     filetransfer.Manifest
-	local      map[filetransfer.Digest]filetransfer.Source // where the job's contents are here
-	downloaded []filetransfer.Digest                       // those of them that were downloaded
+	local      map[filetransfer.Digest]filetransfer.Source // sources of the job's contents on this machine
+	downloaded []filetransfer.Digest                       // contents that were downloaded
 
 	status   Status
-	excluded map[p2ppeer.ID]bool                  // peers that could not stage or start the job
-	met      map[p2ppeer.ID]reservation.Candidate // peers that it could run on
+	excluded map[p2ppeer.ID]bool                  // peers that failed to stage or start the job
+	met      map[p2ppeer.ID]reservation.Candidate // candidates found so far
 }
 
 func newRun(s *Submitter, req Request) *run {
@@ -63,7 +63,7 @@ func newRun(s *Submitter, req Request) *run {
 	return j
 }
 
-// emit tells the user something. It never blocks.
+// emit queues an event for the user. It never blocks.
 func (j *run) emit(e Event) { j.printer.print(item{event: e}) }
 
 func (j *run) warn(text string) { j.emit(Event{Kind: WarningEvent, Text: text}) }
@@ -74,7 +74,7 @@ func (j *run) phase(p Phase, count, total int64) {
 	j.emit(Event{Kind: PhaseEvent, Phase: p, Count: count, Total: total})
 }
 
-// waiting tells the user that the job waits for slots, and how long it will.
+// waiting tells the user that the job waits for slots, and for how long at most.
 func (j *run) waiting(short *reservation.ShortageError, left time.Duration) {
 	j.status.Phase = Waiting
 	j.s.setStatus(j.status)
@@ -84,7 +84,7 @@ func (j *run) waiting(short *reservation.ShortageError, left time.Duration) {
 	})
 }
 
-// unkeep has the job end with this process, for a reason that the user hears.
+// unkeep stops keeping the job, which then ends with this process, and tells the user why.
 func (j *run) unkeep(err error) {
 	j.warn(fmt.Sprintf("the job ends with this process, since it cannot be kept: %v", err))
 	j.keeper.remove()
@@ -92,16 +92,15 @@ func (j *run) unkeep(err error) {
 	j.keeper = nil
 }
 
-// fruitlessAttempts bounds how often a job that its peers cannot stage or start looks for other
-// peers without having found any that was at fault.
+// fruitlessAttempts limits the attempts to stage and start a job in which no faulty peer was found.
 const fruitlessAttempts = 3
 
-// attempts counts how often a job has been started in vain.
+// attempts counts the failed attempts to start a job.
 type attempts struct{ all, fruitless int }
 
-// again counts an attempt that failed, and reports whether there is to be another. An attempt that
-// excluded a peer does not count as long as the job may wait for slots: there are only so many peers, and
-// those that fail on purpose must not use up the attempts of a job that others could run.
+// again counts a failed attempt and reports whether to make another. An attempt that excluded a
+// peer does not count while the job may wait for slots. The number of peers is finite, and peers
+// that fail on purpose must not use up the attempts of a job that others could run.
 func (a *attempts) again(excluded, waits bool) bool {
 	a.all++
 	if !excluded || !waits {
@@ -147,8 +146,8 @@ func (j *run) run(ctx context.Context) Result {
 	}
 }
 
-// exclude leaves the peers that were at fault out of the next attempt, and reports whether there are
-// any.
+// exclude excludes the peers that were at fault from the next attempt, and reports whether there
+// were any.
 func (j *run) exclude(e *execution) (any bool) {
 	for _, l := range e.links {
 		if l.err != nil {
@@ -158,7 +157,7 @@ func (j *run) exclude(e *execution) (any bool) {
 	return any
 }
 
-// describe hashes what the job needs and signs the job.
+// describe hashes the program and the input files, and signs the job.
 func (j *run) describe(ctx context.Context) error {
 	err := errors.Join(checkOutputDir(j.req), checkUnused(j.req))
 	if err != nil {
@@ -220,9 +219,9 @@ func (j *run) describePrograms(ctx context.Context) error {
 	return nil
 }
 
-// stow has a program that somebody has handed in a place of its own: what p2prun has built
-// goes when that is killed, and a replica that is lost then needs it. Where there is no
-// room for it, it stays where it is.
+// stow copies a program that a p2prun has handed to a resident peer into the store. A killed p2prun
+// removes what it has built, and a replacement for a lost replica needs the program then. If the
+// copy fails, for instance for lack of space, the job continues to use the original file.
 func (j *run) stow(ctx context.Context, program string, e filetransfer.Entry) {
 	if !j.s.cfg.Resident || e.Size > maxStowed {
 		return
@@ -239,5 +238,5 @@ func (j *run) stow(ctx context.Context, program string, e filetransfer.Entry) {
 	j.local[e.Digest] = filetransfer.Source{From: store.Path(e.Digest)}
 }
 
-// maxStowed is how large a program may be to be read into memory for that.
+// maxStowed limits, in bytes, the size of a program that stow reads into memory.
 const maxStowed = 256 << 20

@@ -21,7 +21,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// Config is what a Submitter works with. The services belong to the caller.
+// Config holds the settings and services of a Submitter. The services belong to the caller.
 type Config struct {
 	Host      host.Host      // able to open streams to itself, see package loopback
 	Key       crypto.PrivKey // signs the jobs; the host's own
@@ -29,24 +29,25 @@ type Config struct {
 	Files     *filetransfer.Service
 	Detector  *faultdetect.Service
 	Views     *viewgroup.Service
-	Period    time.Duration // of the fault detector's gossip; 0 for its default
-	Hang      time.Duration // that it tolerates
-	Patient   bool          // of a peer of a job without replicas it tolerates more: see patience.go
+	Period    time.Duration // gossip period of the fault detector; 0 for its default
+	Hang      time.Duration // silence that the fault detector tolerates
+	Patient   bool          // tolerate longer silence in jobs without replicas; see patience.go
 	Mode      faultdetect.Mode
 	Log       zerolog.Logger
-	// Outdated returns the peers that were met lately and speak another version; nil: none are known.
+	// Outdated returns the peers that were met recently and run another protocol version; nil: none
+	// are known.
 	Outdated func() []p2ppeer.ID
 	// Site is the declared site of the submitter's machine, or empty.
 	Site string
-	// Owner returns who owns a peer of a private network, as the network's owner has signed it, or "" if
-	// that is not known; nil: the network is an open one.
+	// Owner returns the owner of a peer in a private network, as signed by the network's owner, or
+	// "" if the owner is unknown. It is nil in an open network.
 	Owner func(p2ppeer.ID) string
-	// Jobs is the folder where a job is kept so that another process of the submitter
-	// can go on with it: see Kept. Empty: it ends with this one.
+	// Jobs is the directory where jobs are kept so that another process of the submitter can resume
+	// them; see Kept. If it is empty, a job ends with this process.
 	Jobs string
-	// Resident says that this is a peer to which jobs are handed. Whoever goes on with one has
-	// Key by himself: it is not kept there. And what a Sink has taken waits here for the user,
-	// not at the job's peers, when the job is over.
+	// Resident reports whether this is a peer to which users hand jobs. The process that resumes
+	// such a job has Key itself, so Key is not kept with the job. When the job is over, output that
+	// the Sink has taken waits here for the user, not at the job's peers.
 	Resident bool
 }
 
@@ -58,49 +59,50 @@ type Submitter struct {
 
 	mu       sync.Mutex
 	jobs     map[string]Status
-	partners map[string][]p2ppeer.ID // of each that has begun
-	over     []string                // the latest jobs that are over
+	partners map[string][]p2ppeer.ID // by job that is staged or has begun
+	over     []string                // IDs of the most recent jobs that are over
 }
 
-// waits is how long a Submitter waits for peers. Constant but for tests, which
-// shorten the times.
+// waits holds the durations for which a Submitter waits for peers. Only tests change them.
 type waits struct {
-	// answers is how long peers that are being asked for slots have to answer when
-	// the job has been ended meanwhile.
+	// answers is how long peers that are asked for slots may take to answer after the job has
+	// ended.
 	answers time.Duration
-	// silence is how long a peer may say nothing while it stages or starts. It
-	// reports progress far more often than this.
+	// silence is how long a peer may be silent while it stages or starts. It reports progress far
+	// more often than this.
 	silence time.Duration
-	// lull is how long a peer may say nothing meanwhile, beside the tolerated hang, if another
-	// can take its place: it says something every reportPeriod.
+	// lull is how long, in addition to the tolerated hang, a peer may be silent meanwhile if
+	// another peer can replace it. A peer sends a report every reportPeriod.
 	lull time.Duration
-	// progress is how long a peer may stage or start without any progress, whatever it says.
+	// progress is how long a peer may stage or start without progress, even if it sends reports.
 	progress time.Duration
-	// output bounds the time without new output of a process that has ended but has output left, if another
-	// replica can speak for its rank. Otherwise silence is the bound.
+	// output limits the time without new output of a process that has ended but has output left, if
+	// another replica can lead the output of its rank. Otherwise silence is the limit.
 	output time.Duration
-	// apart is how long a peer that stages may be disconnected. It waits a little longer.
+	// apart is how long a peer that stages may be disconnected. The peer itself waits a little
+	// longer.
 	apart time.Duration
-	// grace is how long peers that stage or start have to say that they fail
-	// too, once one has.
+	// grace is how long the other peers that stage or start may take to fail too, after one has
+	// failed.
 	grace time.Duration
-	// files is how long replicas have at least for the list of their files, when those of
-	// others are here.
+	// files is the least time that replicas have to send their file lists, once the files of
+	// another replica are collected.
 	files time.Duration
-	// confirm is the least time that a job that is done waits for its answer to be confirmed; see hearOut.
+	// confirm is the least time for which a finished job waits until its answer is confirmed; see
+	// hearOut.
 	confirm time.Duration
-	// stop is how long peers have for freeing everything of a job that is over
-	// before the submitter stops waiting for their word.
+	// stop is how long the submitter waits for peers to confirm that they have released everything
+	// of a job that is over.
 	stop time.Duration
-	// tell is how long peers that are cut off are tried to be told that the job is over.
+	// tell is how long the submitter tries to tell disconnected peers that the job is over.
 	tell time.Duration
-	// back is how long peers have to come back once the submitter is in touch with the
+	// back is how long peers may take to reconnect once the submitter is in touch with the
 	// majority.
 	back time.Duration
-	// wide is for how long peers are looked for that may have the job's files, when there are
-	// enough already.
+	// wide is how long the submitter searches for peers that have the job's files cached, after it
+	// has found enough peers.
 	wide time.Duration
-	// locate is how long until a peer is looked up that does not come back where it was.
+	// locate is how long the submitter tries a peer's last addresses before it looks the peer up.
 	locate time.Duration
 }
 
@@ -109,7 +111,7 @@ var defaultWaits = waits{
 	back: 10 * time.Second, wide: time.Second, locate: 2 * time.Second,
 }
 
-// Status is a job that this peer has submitted and that is not over.
+// Status describes a job that this peer has submitted and that is not over.
 type Status struct {
 	Job   string    `json:"job"`
 	Name  string    `json:"name"`
@@ -157,8 +159,8 @@ func (s *Submitter) forget(id string) {
 	s.mu.Unlock()
 }
 
-// Candidates returns the peers that are wanted, offer slots and can be found now, nearest
-// first, so that a program can be built for them and replicas chosen.
+// Candidates returns the peers that match the filter, offer slots and can be found now, nearest
+// first. Callers use them to choose the platforms to build for and the number of replicas.
 func (s *Submitter) Candidates(ctx context.Context, wanted discovery.Filter) ([]Candidate, error) {
 	found, _, err := s.cfg.Discovery.Candidates(ctx, discovery.Need{All: true, Filter: wanted})
 	if err != nil {
@@ -171,13 +173,13 @@ func (s *Submitter) Candidates(ctx context.Context, wanted discovery.Filter) ([]
 	return out, nil
 }
 
-// errTimeout is the cause of a job that took longer than its Timeout.
+// errTimeout is the cause of the end of a job that ran for longer than its Timeout.
 var errTimeout = errors.New("timed out")
 
-// Run runs one job to its end, and tells sink what happens; the last event is the
-// result. It returns when every peer that can be reached has released the job, and sink is
-// done with all output and the result. Calls of sink do not overlap, and one that blocks
-// holds up only the output. When ctx ends the job does, with StatusCancelled.
+// Run runs one job to its end and reports its events to sink; the last event is the result. It
+// returns when every reachable peer has released the job, and sink has confirmed all output and the
+// result. Calls of sink do not overlap, and a blocking call delays only the output. When ctx ends,
+// the job ends with StatusCancelled.
 func (s *Submitter) Run(ctx context.Context, req Request, sink Sink) Result {
 	if err := req.Validate(); err != nil {
 		return refuse(sink, Result{Status: StatusUsage, Message: err.Error()})
@@ -205,7 +207,7 @@ func (s *Submitter) Run(ctx context.Context, req Request, sink Sink) Result {
 	return j.conclude(j.run(ctx))
 }
 
-// stoppedBy is the result of a job that ended because ctx did.
+// stoppedBy returns the result of a job that ended because ctx ended.
 func stoppedBy(ctx context.Context, req Request) Result {
 	if errors.Is(context.Cause(ctx), errTimeout) {
 		return Result{

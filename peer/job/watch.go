@@ -8,57 +8,56 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// A watch follows the processes of a running job and decides: what becomes of them in
-// the view, when all may leave mpj.Init, and the result. It starts no goroutine, reads
-// no clock and opens nothing; its owner hands it one event at a time and carries
-// out the step. The view is changed by Committed only: the watch asks for changes, and
-// goes on when they have been agreed on (V1). There is one Result. The view follows
-// what happens after it too, since output files may still be collected.
+// A watch follows the processes of a running job. It decides which changes of the view to request,
+// when processes may leave mpj.Init, and the result. It starts no goroutine, reads no clock and
+// opens nothing; its owner passes it one event at a time and carries out the step. Only Committed
+// changes the view: the watch requests changes, and acts when they have been agreed on (V1). There
+// is one Result. The view continues to change after it, since output files may still be collected.
 type watch struct {
 	view  view.View
 	procs []watched
-	r     int // replicas of each rank at first, and as many as possible always
-	begun bool
-	over  bool
+	r     int  // initial number of replicas per rank, which healing restores
+	begun bool // all live processes may leave mpj.Init
+	over  bool // there is a result
 
-	expected []int  // ranks that a process may join, if that is agreed on
-	moves    []int  // by rank: of mastership, to one that was ahead
-	lapsed   []bool // by rank: see Lapsed
+	expected []int  // ranks with a requested join that is not agreed on yet
+	moves    []int  // by rank: how often a replica that was ahead became master
+	lapsed   []bool // by rank: the user was told; see Lapsed
 	disputes []*dispute
-	tolerant bool // of divergence: it is told and nothing else
+	tolerant bool // divergence is only reported to the user
 
-	peerOf func(view.Process) string // names the peer of a process for the user; nil: it is not named
+	peerOf func(view.Process) string // names the peer of a process for the user; nil: no names
 }
 
-// watched is what is known of one process.
+// watched is the state of one process.
 type watched struct {
 	initialized bool
-	unkept      bool // it can bring no new replica up to date
-	leaving     bool // its owner takes the machine back, see Leaves
-	joining     bool // it has joined the job late, and has yet to say that it does what its rank does
+	unkept      bool // cannot bring a new replica up to date any more
+	leaving     bool // its owner takes the machine back; see Leaves
+	joining     bool // joined late and has not caught up with its rank yet
 	exit        *exit
-	aborted     *Result // of the job, since it called Abort
-	host        string  // name of its peer, once it has called Abort
+	aborted     *Result // result of the job, if the process called Abort
+	host        string  // name of its peer, if the process called Abort
 	drained     bool    // the user has all its output
-	words       int     // of divergence, see Diverged
+	words       int     // number of its divergence reports; see Diverged
 
-	setAside viewgroup.Change // the change that was last requested
-	upToDate viewgroup.Change // the change by which it counts again, according to its last statement
+	setAside viewgroup.Change // the change last requested to set it aside
+	upToDate viewgroup.Change // the change by which it counts again, according to its last UpToDate report
 
-	asked view.State // what it is to become, if that is agreed on
-	why   string     // it is, or will be, not live, as the rest of a sentence
+	asked view.State // state that was requested for it
+	why   string     // reason for a failure or end, as the rest of a sentence
 }
 
-// A step is what follows from an event.
+// A step is what the owner of a watch has to do after an event.
 type step struct {
-	Propose []viewgroup.Change // to be agreed on
-	View    *view.View         // new: to be told to every peer
+	Propose []viewgroup.Change // changes to be agreed on
+	View    *view.View         // new view, to be sent to every peer
 	By      []string           // IDs of the peers at whose request View has changed
-	Begin   bool               // every live process has called mpj.Init: let them go on
-	Notes   []string           // what happened, one sentence each, for the user
-	Joined  *view.Process      // it is in View, and may leave mpj.Init
-	Healed  bool               // a process that has joined counts as much as any other now
-	Result  *Result            // the job is over
+	Begin   bool               // every live process has called mpj.Init: let them leave it
+	Notes   []string           // messages to the user, one sentence each
+	Joined  *view.Process      // a process that is in View now and may leave mpj.Init
+	Healed  bool               // a process that joined late has caught up
+	Result  *Result            // result of the job, which is over
 
 	Outvoted []view.Process // processes that deviated from most replicas of their rank
 }
@@ -68,22 +67,22 @@ func newWatch(n, r int) *watch {
 	return &watch{view: view.New(n, r), r: r, procs: make([]watched, n*r), moves: make([]int, n), lapsed: make([]bool, n)}
 }
 
-// View returns the current view: the latest that has been agreed on.
+// View returns the current view, the latest one agreed on.
 func (w *watch) View() view.View { return w.view }
 
 func (w *watch) at(p view.Process) *watched { return &w.procs[p.Rank*w.view.R+p.Replica] }
 
-// state returns what the view says of p, or will say when all that was asked for has
-// been agreed on. Asking is in vain only if the whole job ends.
+// state returns the state that p has once all requested changes have been agreed on. A request
+// fails only if the whole job ends.
 func (w *watch) state(p view.Process) view.State { return max(w.view.State(p), w.at(p).asked) }
 
-// has reports whether p counts, and will when all that was asked for has been agreed on.
+// has reports whether p is still live or finished once all requested changes have been agreed on.
 func (w *watch) has(p view.Process) bool {
 	s := w.state(p)
 	return s == view.Live || s == view.Finished
 }
 
-// Asked returns what was asked for of processes that end, and has yet to be agreed on.
+// Asked returns the requested changes of processes that end and that have yet to be agreed on.
 func (w *watch) Asked() (changes []viewgroup.Change) {
 	for _, p := range w.view.Processes() {
 		if to := w.at(p).asked; to > w.view.State(p) {
@@ -93,7 +92,7 @@ func (w *watch) Asked() (changes []viewgroup.Change) {
 	return changes
 }
 
-// Initialized says that p has called mpj.Init.
+// Initialized records that p has called mpj.Init.
 func (w *watch) Initialized(p view.Process) step {
 	var s step
 	if !w.view.Live(p) {
@@ -104,8 +103,8 @@ func (w *watch) Initialized(p view.Process) step {
 	return s
 }
 
-// Exited handles the report of p's peer that p has ended (F2). It may come after it was agreed that p has
-// finished.
+// Exited handles the report of p's peer that p has ended (F2). The report may arrive after p's
+// finish has been agreed on.
 func (w *watch) Exited(p view.Process, e exit) step {
 	var s step
 	if !w.view.Has(p) || w.at(p).exit != nil {
@@ -117,8 +116,8 @@ func (w *watch) Exited(p view.Process, e exit) step {
 	return s
 }
 
-// Drained says that the user has got everything that p wrote, and p's streams are
-// closed. It is said only of processes that speak, or have spoken.
+// Drained records that the user has all output of p, whose streams are closed. It is called only
+// for processes that are, or have been, the output leader of their rank (view.Speaker).
 func (w *watch) Drained(p view.Process) step {
 	var s step
 	if !w.view.Contains(p) {
@@ -130,15 +129,15 @@ func (w *watch) Drained(p view.Process) step {
 	return s
 }
 
-// Lost says that the processes ps are gone with their peer; why is the rest of a
-// sentence that begins with the process.
+// Lost handles the loss of the processes ps together with their peer; why is the rest of a sentence
+// that begins with the process.
 func (w *watch) Lost(ps []view.Process, why string) step {
 	var s step
 	for _, p := range ps {
 		if !w.view.Contains(p) { // it has yet to join
 			continue
 		}
-		// A finished process whose output is out needs its peer no more.
+		// A finished process whose output was shown does not need its peer any more.
 		if state := w.state(p); state == view.Live || state == view.Finished && !w.at(p).drained {
 			w.ask(&s, p, view.Failed, why)
 		}
@@ -147,8 +146,8 @@ func (w *watch) Lost(ps []view.Process, why string) step {
 	return s
 }
 
-// Aborted says that p, on the peer named host, has called Abort, which ends the whole job once what its
-// rank has written before is out.
+// Aborted records that p, on the peer named host, has called Abort. That ends the job once the user
+// has everything that the rank wrote before.
 func (w *watch) Aborted(p view.Process, code int, reason, host string) step {
 	var s step
 	if !w.view.Live(p) {
@@ -166,12 +165,12 @@ func (w *watch) Aborted(p view.Process, code int, reason, host string) step {
 	return s
 }
 
-// maxMoves bounds how often the mastership of a rank moves to one that is ahead. An
-// honest replica says so ever more rarely.
+// maxMoves limits how often a rank's master is replaced by a replica that is ahead. An honest
+// replica reports that it is ahead ever more rarely.
 const maxMoves = 32
 
-// Ahead says that p has long been ahead of its rank's master: it is to be the master,
-// if it runs. That it lies does no harm: any replica that is up to date may be master.
+// Ahead handles the report that p has long been ahead of its rank's master, and requests that p
+// become master. A false report is harmless: any replica that is up to date may be master.
 func (w *watch) Ahead(p view.Process) step {
 	var s step
 	if !w.begun || w.over || !w.view.Live(p) || w.lags(p) || w.at(p).exit != nil || w.at(p).aborted != nil {
@@ -184,8 +183,8 @@ func (w *watch) Ahead(p view.Process) step {
 	return s
 }
 
-// working returns the processes that take part in the job, or have, and have not ended
-// otherwise than well: what they have done can be compared.
+// working returns the processes that count and have not ended unsuccessfully. Their work can be
+// compared.
 func (w *watch) working() (ps []view.Process) {
 	for rank := range w.view.N {
 		for _, p := range w.counting(rank) {
@@ -197,10 +196,10 @@ func (w *watch) working() (ps []view.Process) {
 	return ps
 }
 
-// judge moves p, which has ended, out of the live ones: at once if it ended
-// well, for it needs nothing any more. The speaker of a rank that did not is
-// judged only when its output is out, so that what it wrote before it ended is
-// not lost. A process that called Abort is judged only as the speaker.
+// judge requests the final state of p if p has ended. A process that ended well finishes at once,
+// since it needs nothing any more. An output leader that ended badly fails only after the user has
+// its output, so that its last output is not lost. An Abort takes effect only when p is the output
+// leader and its output was shown, unless p ends before the job begins.
 func (w *watch) judge(s *step, p view.Process) {
 	e, aborted := w.at(p).exit, w.at(p).aborted
 	speaks, drained := w.view.Speaks(p), w.at(p).drained
@@ -210,7 +209,7 @@ func (w *watch) judge(s *step, p view.Process) {
 		switch {
 		case speaks && drained && !w.over:
 			w.believe(s, p)
-		case !speaks && !w.begun && e != nil: // the others would wait for it in mpj.Init
+		case !speaks && !w.begun && e != nil: // otherwise the others would wait for it in mpj.Init
 			w.ask(s, p, view.Failed, "called Abort before the job began")
 		}
 	case e == nil:
@@ -221,10 +220,10 @@ func (w *watch) judge(s *step, p view.Process) {
 	}
 }
 
-// believe ends the job as p wants, which has called Abort, unless another replica of its rank can still
-// contradict it, or does: one replica alone may lie. A replica that runs continues without p and comes
-// to the same call if that is what the program does. A replica that has ended well contradicts p, also
-// while the job's peers have yet to agree that it has finished; see disputedAbort.
+// believe ends the job with the status that p passed to Abort, unless another replica of its rank
+// contradicts p or still may: a single replica may lie. In that case believe votes p out. A running
+// replica continues without p and makes the same call if the program does. A replica that has ended
+// well contradicts p even before the view group has agreed on its end; see disputedAbort.
 func (w *watch) believe(s *step, p view.Process) {
 	verdict := w.at(p).aborted
 	for k := range w.view.R {
@@ -244,8 +243,8 @@ func (w *watch) believe(s *step, p view.Process) {
 	w.end(s, *verdict)
 }
 
-// disputedAbort reports whether a replica of rank, which is done, has called Abort, and those that
-// have not are no majority of a quorum.
+// disputedAbort reports whether a replica of a finished rank called Abort and the dispute about it
+// is undecided: the other replicas are no majority, or the rank has fewer than quorum replicas.
 func (w *watch) disputedAbort(rank int) bool {
 	aborted, others := 0, 0
 	for k := range w.view.R {
@@ -260,8 +259,8 @@ func (w *watch) disputedAbort(rank int) bool {
 	return !w.tolerant && aborted > 0 && (others <= aborted || aborted+others < quorum)
 }
 
-// disagreement is the result of a job in which some replicas of a rank have called Abort, and
-// others have not, or otherwise.
+// disagreement returns the result of a job in which replicas of a rank disagree about Abort: some
+// did not call it, or called it with another status.
 func (w *watch) disagreement(rank int) Result {
 	var ends []string
 	for k := range w.view.R {
@@ -281,8 +280,8 @@ func (w *watch) disagreement(rank int) Result {
 	}
 }
 
-// judgeOthers judges the other replicas of p's rank, which may have ended long ago
-// and only waited for somebody else to speak or to be silent.
+// judgeOthers judges the other replicas of p's rank. One that ended earlier may have waited until
+// it, or another replica, became the output leader.
 func (w *watch) judgeOthers(s *step, p view.Process) {
 	for k := range w.view.R {
 		if k != p.Replica {
@@ -291,7 +290,7 @@ func (w *watch) judgeOthers(s *step, p view.Process) {
 	}
 }
 
-// ask wants p to become something.
+// ask requests that p change to the given state.
 func (w *watch) ask(s *step, p view.Process, to view.State, why string) {
 	if w.state(p) < to {
 		w.at(p).asked, w.at(p).why = to, why
@@ -299,13 +298,13 @@ func (w *watch) ask(s *step, p view.Process, to view.State, why string) {
 	}
 }
 
-// outvote fails p, which deviated from most replicas of its rank.
+// outvote requests that p fail, because it deviated from most replicas of its rank.
 func (w *watch) outvote(s *step, p view.Process, why string) {
 	w.ask(s, p, view.Failed, why)
 	s.Outvoted = append(s.Outvoted, p)
 }
 
-// Attribute says why p is to fail, as the rest of a sentence, unless that is known already.
+// Attribute records why p fails, as the rest of a sentence, unless a reason is known already.
 func (w *watch) Attribute(p view.Process, why string) {
 	if w.view.Contains(p) && w.at(p).why == "" {
 		w.at(p).why = why
@@ -317,19 +316,20 @@ func (w *watch) endedWell(p view.Process) bool {
 	return w.at(p).exit != nil && w.at(p).exit.good()
 }
 
-// Unexplained reports whether p is to finish at the request of its peer alone, which has not reported that p
-// ended successfully.
+// Unexplained reports whether p finishes only at its peer's request, although the peer has not
+// reported a successful end of p.
 func (w *watch) Unexplained(p view.Process) bool {
 	return w.view.Contains(p) && w.at(p).asked < view.Finished && !w.endedWell(p)
 }
 
-// Silent reports whether p has finished, and its peer has not reported that it ended successfully.
+// Silent reports whether p has finished in the view although its peer has not reported a successful
+// end.
 func (w *watch) Silent(p view.Process) bool {
 	return w.view.State(p) == view.Finished && !w.endedWell(p)
 }
 
-// Undrained returns the speakers that have ended, or called Abort, and of whose output the user lacks
-// something.
+// Undrained returns the output leaders that have ended or called Abort, and whose output the user
+// does not have completely.
 func (w *watch) Undrained() (ps []view.Process) {
 	for rank := range w.view.N {
 		if p, ok := w.view.Speaker(rank); ok {
@@ -342,7 +342,7 @@ func (w *watch) Undrained() (ps []view.Process) {
 	return ps
 }
 
-// Committed says that a change of the view has been agreed on.
+// Committed applies a change of the view that has been agreed on.
 func (w *watch) Committed(c viewgroup.Change) step {
 	var s step
 	wasMaster := w.view.IsMaster(c.Process)
@@ -362,17 +362,17 @@ func (w *watch) Committed(c viewgroup.Change) step {
 	w.view = next
 	if c.To == view.Failed {
 		if at := w.at(c.Process); at.why == "" {
-			at.why = "failed, say the job's peers" // who have asked for it while the submitter was away
+			at.why = "failed, say the job's peers" // the peers requested it while the submitter was disconnected
 		}
 		s.Notes = append(s.Notes, w.failureNotice(c.Process, wasMaster))
 	}
 	w.wishAgain(&s, c.Process.Rank)
-	w.judgeOthers(&s, c.Process) // it may have taken the word from one that has ended, or left it to one
+	w.judgeOthers(&s, c.Process) // the output leader may have changed
 	w.settle(&s)
 	return s
 }
 
-// failureNotice says that p has failed, and who is the master of its rank now.
+// failureNotice returns the message that p has failed. It names the new master if p was the master.
 func (w *watch) failureNotice(p view.Process, wasMaster bool) string {
 	note := fmt.Sprintf("rank %d replica %d %s", p.Rank, p.Replica, w.reason(p))
 	if m, ok := w.view.Master(p.Rank); ok && wasMaster {
@@ -381,8 +381,8 @@ func (w *watch) failureNotice(p view.Process, wasMaster bool) string {
 	return note
 }
 
-// reason says why p has failed, as the rest of a sentence. A process that has joined its rank late ends
-// by itself if the rank is done before p is up to date: its program is not to blame for that.
+// reason returns why p has failed, as the rest of a sentence. A process that joined its rank late
+// ends by itself if the rank is done before p is up to date. That is not the program's fault.
 func (w *watch) reason(p view.Process) string {
 	at := w.at(p)
 	if at.joining && at.exit != nil && at.exit.byItself() {
@@ -395,8 +395,8 @@ func (w *watch) reason(p view.Process) string {
 	return at.why
 }
 
-// CutOff says that nothing can be agreed on any more: the majority of those who agree
-// is out of reach, and goes on without this peer or not at all (V2).
+// CutOff ends the job because no change can be agreed on any more. The majority of the view group
+// is unreachable and continues without this peer, or not at all (V2).
 func (w *watch) CutOff() step {
 	var s step
 	if w.over {
@@ -416,7 +416,8 @@ func (w *watch) CutOff() step {
 	return s
 }
 
-// settle draws the conclusions from what has changed.
+// settle decides what follows from the current state: disputes, lost and finished ranks, the job's
+// result, and the return of mpj.Init.
 func (w *watch) settle(s *step) {
 	if w.arbitrate(s); w.over {
 		return
@@ -443,8 +444,9 @@ func (w *watch) settle(s *step) {
 	w.settleInit(s)
 }
 
-// done reports whether some replica of rank has finished and the user has got all its output. If the job has
-// not begun, or the replica never called mpj.Init, it counts only if the program does not use mpj (see skips).
+// done reports whether a replica of rank has finished and the user has all its output. If the job
+// has not begun, or the replica never called mpj.Init, it counts only if the program does not use
+// mpj (see skips).
 func (w *watch) done(rank int) bool {
 	for k := range w.view.R {
 		p := view.Process{Rank: rank, Replica: k}
@@ -455,7 +457,7 @@ func (w *watch) done(rank int) bool {
 	return false
 }
 
-// settleInit lets everybody leave mpj.Init, or finds out that they never will.
+// settleInit lets all processes leave mpj.Init, or ends the job if they never can.
 func (w *watch) settleInit(s *step) {
 	if w.begun {
 		return
@@ -492,8 +494,8 @@ func (w *watch) end(s *step, r Result) {
 	s.Result = &r
 }
 
-// Uninitialized reports whether the job ran without any process calling
-// mpj.Init: every rank did the same work alone.
+// Uninitialized reports whether no process called mpj.Init, so that every rank did the same work
+// alone.
 func (w *watch) Uninitialized() bool {
 	for i := range w.procs {
 		if w.procs[i].initialized {
