@@ -20,44 +20,43 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A job that another process of the submitter has begun, which was killed, is gone on with
-// here:
+// This file resumes a job whose submitter process was killed:
 //
 //	home                    this process                         peers
-//	 |-- spec, peers, shown -->|                                   |  alone.go: the job goes on
+//	 |-- spec, peers, shown -->|                                   |  alone.go: the job continues
 //	 |                         |-- Resume(job, 0, anew) ---------->|
-//	 |                         |<-- all that it has said, from the beginning
-//	 |                         |<-- Agreed: each change of the view  |  testimony.go: whom to believe
+//	 |                         |<-- all its messages, from the first one
+//	 |                         |<-- Agreed: each change of the view  |  testimony.go: which to believe
 //	 |                         |<-- output not acknowledged -------|
 //	 |<-- shown ---------------|-- Emitted, Collect, Propose ----->|
 //
-// So the watch gets to know all that the other one knew, in the same order for each peer. The
-// changes are taken once each peer is back, or late: they follow from what the peers say.
-// This process is not one of those who agree on views, for it does not have their log: it
-// makes none, tells none, and asks for changes through the peers, which find out by
-// themselves who is silent. Processes that have come later than the job began are known like
-// all others; what is said of one waits until it is in the view here.
+// So the watch receives everything that the previous process received, in the same order for each
+// peer. This process applies the changes of the view once each peer has reconnected or is late,
+// because the changes follow from the peers' messages. It is no member of the view group, for it
+// lacks the group's log. It makes no views, sends none, and requests changes through the peers,
+// which detect silent peers themselves. It knows the processes that joined after the job began like
+// all others. A message about such a process waits until the process is in the view here.
 //
-// Once it is caught up it replaces replicas that are lost, as its predecessor did (recruit.go),
-// with what that has kept for them (work.go). It asks all that it reaches of those who agree on
-// views to take the new peer in (Introduce); whoever leads does, once. The number of that peer is
-// kept before anybody hears of it, and a process that is kept and not in the view is let in before
-// another one is looked for: so no number and no process is given to two peers. (The process that
-// has begun the job goes on replacing though it cannot keep that; see ARCHITECTURE.)
+// Once this process has caught up, it replaces lost replicas as the previous one did (recruit.go),
+// with the recorded program and inputs (work.go). It asks all reachable members of the view group
+// to add the new peer (Introduce); the leader adds it once. It records the number of that peer
+// before it sends the number to any peer. A process that is recorded and not in the view joins
+// before the search for another one starts. So two peers never get the same number or process. (The
+// process that started the job continues to replace replicas even if it cannot record them; see
+// ARCHITECTURE.)
 
-// adopted is what is known of a job that another process has begun.
+// adopted is the state of a resumed job.
 type adopted struct {
-	hurried   bool // those whose processes have all failed are waited for no more
-	waited    bool // nor is anybody who is not back
-	due       bool // those are to be given up that are late and have nothing to run
-	asked     bool // for a change that has yet to be agreed on
-	caughtUp  bool // with what the peers that are here know
-	collected map[view.Process]*jobpb.Collected
+	hurried   bool                              // do not wait any longer for peers whose processes have all failed
+	waited    bool                              // do not wait any longer for any disconnected peer
+	due       bool                              // give up late peers that run nothing, in the next loseLate
+	asked     bool                              // a request is not agreed on yet
+	caughtUp  bool                              // with everything that the connected peers know
+	collected map[view.Process]*jobpb.Collected // file lists that arrived before they were needed
 }
 
-// Attach goes on with a job that is kept, as Run would have. It ends likewise: when ctx ends
-// the job is cancelled. The result has StatusUsage if there is no such job, or another
-// process follows it.
+// Attach resumes a kept job and continues as Run would have. When ctx ends, the job is cancelled.
+// The result has StatusUsage if there is no such job, or if another process follows it.
 func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) Result {
 	k, err := s.reopen(id)
 	if err != nil {
@@ -95,7 +94,7 @@ func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) Result {
 	if lacks != nil && k.kept.Result == nil {
 		j.warn(fmt.Sprintf("replicas that are lost from now on are not replaced: %v", lacks))
 	}
-	if over := k.kept.Result; over != nil { // not all peers may have heard
+	if over := k.kept.Result; over != nil { // not all peers may know
 		s.setOver(j.spec.ID)
 		e.stop(cmp.Or(over.Message, "done"))
 		e.close()
@@ -105,7 +104,8 @@ func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) Result {
 	return j.conclude(e.finish(ctx))
 }
 
-// runAgain returns the run of a kept job. The error says what it lacks to replace what is lost.
+// runAgain returns the run of a kept job. The error is the reason why lost replicas cannot be
+// replaced.
 func (s *Submitter) runAgain(k *keeper) (j *run, lacks error) {
 	req := k.kept.Request
 	req.Explain = false
@@ -122,8 +122,8 @@ func (s *Submitter) runAgain(k *keeper) (j *run, lacks error) {
 	return j, lacks
 }
 
-// newAdopted returns the execution of a job on the peers that it was kept with. Streams to
-// them are being made.
+// newAdopted returns the execution of a job on its recorded peers, and starts to open streams to
+// them.
 func newAdopted(j *run, shown [][2]uint64, printed []transcript, begin *jobpb.ToPeer) *execution {
 	r := &reservation.Reservation{Job: j.spec.ID}
 	for _, p := range j.keeper.kept.Peers {
@@ -138,14 +138,14 @@ func newAdopted(j *run, shown [][2]uint64, printed []transcript, begin *jobpb.To
 	}
 	if e.accounts != nil {
 		e.printed = printed
-		e.accounts.speakers = nil // those before the attachment are unknown
+		e.accounts.speakers = nil // earlier ones are unknown
 	}
 	e.patience = time.After(j.req.Away)
 	latest := make(map[p2ppeer.ID]*link)
 	for i, l := range e.links {
 		kept := j.keeper.kept.Peers[i]
 		l.redeemed, l.machine, l.number, l.keys = true, kept.Machine, kept.Number, kept.keysOf()
-		if before := latest[l.peer]; before != nil { // it has come again since
+		if before := latest[l.peer]; before != nil { // the peer was recruited again later
 			before.lose(errRetired)
 		}
 		latest[l.peer] = l
@@ -165,8 +165,8 @@ func readAddrs(texts []string) (all []ma.Multiaddr) {
 	return all
 }
 
-// hear takes what a peer says that means something else, or nothing, to one that has not
-// begun the job, and reports whether it was that.
+// hear handles the messages that have another meaning, or none, in a resumed job. It reports
+// whether m was such a message.
 func (a *adopted) hear(l *link, m *jobpb.FromPeer) (meant bool, err error) {
 	switch b := m.Body.(type) {
 	case *jobpb.FromPeer_Agreed:
@@ -181,8 +181,8 @@ func (a *adopted) hear(l *link, m *jobpb.FromPeer) (meant bool, err error) {
 	return true, nil
 }
 
-// putOff keeps what is said of a process that has yet to join, as far as changes have been
-// taken.
+// putOff queues a message about a process that has yet to join, according to the changes applied so
+// far.
 func (e *execution) putOff(h heard, p view.Process) *Result {
 	putOff, err := e.toJoin[p].add(h)
 	if err != nil {
@@ -192,7 +192,7 @@ func (e *execution) putOff(h heard, p view.Process) *Result {
 	return nil
 }
 
-// hearPutOff takes what has been kept of a process that has joined.
+// hearPutOff handles the queued messages about a process that has joined.
 func (e *execution) hearPutOff(p view.Process) (r *Result) {
 	putOff := e.toJoin[p]
 	delete(e.toJoin, p)
@@ -202,14 +202,14 @@ func (e *execution) hearPutOff(p view.Process) (r *Result) {
 	return r
 }
 
-// overdueFailed is how long peers have to come back whose processes have failed, as the others
-// say: most of them are gone.
+// overdueFailed is how long peers may take to reconnect if all their processes have failed
+// according to the other peers. Most of them no longer exist.
 const overdueFailed = 2 * time.Second
 
-// late goes on without those that have not come back in time.
+// late continues without the peers that have not reconnected in time.
 func (e *execution) late() *Result {
 	switch a := e.adopted; {
-	case a == nil && e.overdue != nil: // this process did not run meanwhile: they have more time
+	case a == nil && e.overdue != nil: // this process did not run meanwhile: the peers get more time
 	case a == nil:
 		return e.loseAway("it has not come back")
 	case a.hurried:
@@ -220,12 +220,12 @@ func (e *execution) late() *Result {
 	return nil
 }
 
-// agreeWithin is how long those who agree on views have for a change: many times what they
-// need when they are a majority.
+// agreeWithin is how long the view group may take to agree on a change: many times what a majority
+// needs.
 const agreeWithin = 30 * time.Second
 
-// catchUp takes the changes that have been agreed on, when it is known what they follow
-// from, and lets go of the peers that the job does not need any more.
+// catchUp applies the agreed changes once the messages that led to them have arrived, and gives up
+// the peers that the job no longer needs.
 func (e *execution) catchUp() (r *Result) {
 	present, away := 0, 0
 	isPart := func(l *link) bool { return l.err == nil && l.recruit == nil }
@@ -236,7 +236,7 @@ func (e *execution) catchUp() (r *Result) {
 	for _, l := range e.links {
 		switch {
 		case !isPart(l):
-		case l.away && e.adopted.hurried && !slices.ContainsFunc(l.processes, agreed.Has): // it will not be back
+		case l.away && e.adopted.hurried && !slices.ContainsFunc(l.processes, agreed.Has): // it will not reconnect
 		case isAway(l):
 			away++
 		default:
@@ -249,7 +249,7 @@ func (e *execution) catchUp() (r *Result) {
 			e.overdue = time.After(overdueFailed)
 		}
 	case !slices.ContainsFunc(e.links, isPart):
-		if !e.watch.over { // else what is missing is said by who misses it
+		if !e.watch.over { // otherwise the code that needs the peer reports it
 			return e.nothingLeft()
 		}
 	case e.patience == nil:
@@ -268,8 +268,8 @@ func (e *execution) catchUp() (r *Result) {
 	return r
 }
 
-// numbered reports whether the numbers of all peers among those who agree on views are known, so
-// that one that comes can have another one.
+// numbered reports whether the numbers of all peers in the view group are known, so that a new peer
+// can get an unused one.
 func (e *execution) numbered() bool {
 	for _, l := range e.runsOn {
 		if l.number == 0 && l.peer != e.j.s.cfg.Host.ID() {
@@ -279,7 +279,7 @@ func (e *execution) numbered() bool {
 	return true
 }
 
-// letIn asks for process p to join, which runs on l, where that is to be agreed on as s says.
+// letIn requests that process p, which runs on l, join the view by the change in s.
 func (e *execution) letIn(l *link, p view.Process, s step) *Result {
 	if l.number > 0 {
 		e.ask(e.introduceMessage(l, p))
@@ -287,7 +287,7 @@ func (e *execution) letIn(l *link, p view.Process, s step) *Result {
 	return e.apply(s)
 }
 
-// vouch repeats to a peer, which may not have heard it, that p is to join.
+// vouch repeats to a peer that p is to join, since the peer may have missed it.
 func (e *execution) vouch(to *link, p view.Process) {
 	if l := e.runsOn[p]; l.number > 0 {
 		to.say(e.introduceMessage(l, p))
@@ -295,31 +295,31 @@ func (e *execution) vouch(to *link, p view.Process) {
 	to.say(e.proposeMessage(viewgroup.Change{Process: p, To: view.Live}))
 }
 
-// introduceMessage asks for the peer of l, where p runs, to be taken in.
+// introduceMessage asks the view group to add the peer of l, where p runs.
 func (e *execution) introduceMessage(l *link, p view.Process) *jobpb.ToPeer {
 	n := e.newcomer(l, p)
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Introduce{Introduce: &jobpb.Introduce{Number: uint32(l.number), Row: n.Row, Signature: n.Signature}}}
 }
 
-// proposeMessage asks for a change, signed by the submitter's peer, whose word counts although
-// this process has no part in the group.
+// proposeMessage requests a change, signed by the submitter's peer. The signature makes it valid
+// although this process is not in the view group.
 func (e *execution) proposeMessage(c viewgroup.Change) *jobpb.ToPeer {
 	m := jobpb.FromChange(c, 0)
 	p, err := viewgroup.Sign(e.key(), e.j.spec.ID, 0, c)
-	if err != nil { // the peers refuse it, and the user hears why nothing is agreed on
+	if err != nil { // the peers refuse the change, and this warning tells the user why
 		e.j.warn(err.Error())
 	}
 	m.Signature = p.Signature
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: m}}
 }
 
-// key returns the key of the submitter's peer.
+// key returns the private key of the submitter's peer.
 func (e *execution) key() crypto.PrivKey {
 	h := e.j.s.cfg.Host
 	return h.Peerstore().PrivKey(h.ID())
 }
 
-// ask says something to the peers that agree on views, in which this process has no part.
+// ask sends m to the members of the view group, to which this process does not belong.
 func (e *execution) ask(m *jobpb.ToPeer) {
 	for _, l := range e.links {
 		if !l.retired && (l.recruit == nil || l.recruit.phase == recruitJoining) {
@@ -328,16 +328,16 @@ func (e *execution) ask(m *jobpb.ToPeer) {
 	}
 }
 
-// limit bounds the time that those who agree on views have for what was asked for.
+// limit limits the time that the view group may take for requested changes.
 func (e *execution) limit() {
 	if waits := len(e.watch.Asked()) > 0; !waits {
 		e.patience, e.adopted.asked = nil, false
-	} else if !e.adopted.asked { // without a majority it is in vain
+	} else if !e.adopted.asked { // without a majority, no change is agreed on
 		e.patience, e.adopted.asked = time.After(agreeWithin), true
 	}
 }
 
-// takeChanges takes what has been agreed on.
+// takeChanges applies the changes that the connected peers report.
 func (e *execution) takeChanges() *Result {
 	for {
 		v := e.watch.View()
@@ -358,7 +358,7 @@ func (e *execution) takeChanges() *Result {
 		}
 	}
 	for _, l := range e.links {
-		// It may lead those who agree on views, and only who leads can take a new peer in.
+		// The peer may lead the view group, and only the leader can add a new peer.
 		votes := e.healing != nil && time.Since(l.awayAt) < e.j.s.waits.back
 		if l.err == nil && l.away && !votes && !slices.ContainsFunc(l.processes, e.watch.View().Has) {
 			l.lose(errSilent)
@@ -367,12 +367,13 @@ func (e *execution) takeChanges() *Result {
 	return nil
 }
 
-// loseLate gives up those that have not come back in time and have nothing to run, when
-// it is known how many others are here: they may be wanted yet for the output or the files
-// of a process that has finished. About one that runs, the others find out (alone.go).
+// loseLate gives up the disconnected peers that run no live process and have not reconnected in
+// time. Until then, the output or the files of a finished process there may still be needed. The
+// other peers detect the loss of a peer with a live process (alone.go). present is the number of
+// connected peers.
 func (e *execution) loseLate(present int) (r *Result) {
 	a, late := e.adopted, false
-	if present == 0 { // it may be this machine that is cut off
+	if present == 0 { // this machine may be cut off
 		a.due, e.overdue = false, nil
 		return nil
 	}
@@ -393,8 +394,8 @@ func (e *execution) loseLate(present int) (r *Result) {
 
 var errUnknown = errors.New("its peer is not known here")
 
-// expect has a place for a process that joins in a change, and the peer of which could not be
-// kept. It goes on: it may be all that is left of its rank.
+// expect adds a placeholder for a process that joins by change c if its peer could not be recorded.
+// The process continues to run: it may be the only one left of its rank.
 func (e *execution) expect(c viewgroup.Change) {
 	if _, known := e.runsOn[c.Process]; known || !c.Joins() {
 		return
@@ -405,7 +406,7 @@ func (e *execution) expect(c viewgroup.Change) {
 	e.runsOn[c.Process] = l
 }
 
-// nothingLeft is the result of a job of which no peer has a part any more.
+// nothingLeft returns the result of a job that no peer runs any more.
 func (e *execution) nothingLeft() *Result {
 	return &Result{
 		Status:  StatusLost,

@@ -20,34 +20,34 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// What a submitter does that is cut off from most of those who agree on views, while they
-// may go on without it:
+// What a submitter does that is cut off from the majority of the view group while the group may
+// continue without it:
 //
-//	in touch --- CutOff ---> parted: streams to who is silent are made anew, each until its
-//	   ^                     |       peer answers; what is agreed on meanwhile is kept
+//	in touch --- CutOff ---> parted: the submitter reopens the streams to silent peers until
+//	   ^                     |       each peer answers, and queues the changes agreed on meanwhile
 //	   |                     |
-//	   +---- rejoin <--------+  in touch, and each peer is back or lost: now that all has been
-//	         regroup         |  heard that the changes follow from, they are taken
+//	   +---- rejoin <--------+  in touch, and each peer has reconnected or is lost: the messages
+//	         regroup         |  that led to the changes have arrived, so the changes are applied
 //	                         |
 //	                         +-- despair, after Request.Away: the job ends
 //
-// A submitter that did not run for a while has been cut off, too, and finds that out by its
-// clock (wake). A peer that is away repeats what this one has not heard, and is told what it
-// may have missed (package launch, attachment.go). Nothing is decided here meanwhile (V2).
+// A submitter whose process did not run for a while has been cut off too, and notices that by its
+// clock (wake). A peer that reconnects repeats the messages that the submitter has not received,
+// and the submitter repeats what the peer may have missed (package launch, attachment.go).
+// Meanwhile the submitter decides nothing (V2).
 
-// MaxAway bounds how long a job goes on while its peers and the submitter are cut off from
-// each other.
+// MaxAway limits how long a job continues while its peers and the submitter are disconnected.
 const MaxAway = time.Hour
 
 const (
-	// resumeTimeout bounds one attempt to make a stream anew, and resumePause is the
-	// time between two.
+	// resumeTimeout limits one attempt to reopen a stream, and resumePause is the time between two
+	// attempts.
 	resumeTimeout = 5 * time.Second
 	resumePause   = 500 * time.Millisecond
 )
 
-// leaves reports whether the job's peers may go on without this one: it has begun, and so
-// many of those who vote are not known to be lost that they are a majority.
+// leaves reports whether the job's peers may continue without the submitter: the job has begun, and
+// the voters that are not known to be lost are a majority without it.
 func (e *execution) leaves() bool {
 	if e.views == nil || e.begin == nil || e.j.req.Away == 0 {
 		return false
@@ -62,17 +62,16 @@ func (e *execution) leaves() bool {
 }
 
 const (
-	// pulsePeriod is how often a job looks whether its process runs.
+	// pulsePeriod is how often a job checks that its process runs.
 	pulsePeriod = time.Second
-	// asleepFor is for how long, or for how many periods of the detector, it does not run until
-	// it was as good as cut off: the peers have missed it. They tolerate a hang beside that.
+	// A process that did not run for asleepFor, or for asleepPeriods periods of the detector, has
+	// been as good as cut off, since its peers missed it. The tolerated hang is added to that.
 	asleepFor, asleepPeriods = 10 * time.Second, 10
 )
 
-// wake looks whether this process has run all the time, as it has not when it was stopped or
-// its machine was suspended. After long it has been cut off, and knows nothing of its peers:
-// not even that connections have broken means that they have ended. So all streams are made
-// anew.
+// wake detects that this process did not run for a while, because it was stopped or its machine was
+// suspended. After a long pause the submitter has been cut off and knows nothing about its peers.
+// Even a broken connection does not prove that its peer has ended. So wake reopens all streams.
 func (e *execution) wake() (r *Result) {
 	asleep := uptime() - e.awake
 	e.awake += asleep
@@ -85,13 +84,13 @@ func (e *execution) wake() (r *Result) {
 	for _, l := range e.links {
 		r = cmp.Or(r, e.strand(l, nil))
 	}
-	if e.views.Contact() == viewgroup.InTouch { // else it says when it is
+	if e.views.Contact() == viewgroup.InTouch { // otherwise takeAgreed sets it later
 		e.overdue = time.After(e.j.s.waits.back)
 	}
 	return r
 }
 
-// part begins to wait for those who are silent.
+// part starts the reconnect deadline and disconnects the silent peers.
 func (e *execution) part(why string) (r *Result) {
 	e.parted, e.patience = true, time.After(e.j.req.Away)
 	e.j.warn(fmt.Sprintf("%s; waiting up to %v to come back to it", why, e.j.req.Away))
@@ -103,8 +102,9 @@ func (e *execution) part(why string) (r *Result) {
 	return r
 }
 
-// strand has the stream to a peer made anew that is silent, or whose stream has ended as err
-// says. A recruit that has not joined is lost: it waits for this one to let it begin.
+// strand disconnects a peer that is silent, or whose stream ended with err, and starts to reopen
+// the stream. A recruit that has not joined is lost: it would wait for the submitter to let it
+// begin.
 func (e *execution) strand(l *link, err error) *Result {
 	switch {
 	case l.err != nil || l.away || l.retired:
@@ -118,7 +118,7 @@ func (e *execution) strand(l *link, err error) *Result {
 	if endedByPeer(err) {
 		last = nil // its connection works
 	}
-	l.wire, l.away, l.awayAt = newWire(), true, time.Now() // what the old one still brings will be repeated
+	l.wire, l.away, l.awayAt = newWire(), true, time.Now() // the peer repeats what the old stream still delivers
 	m := &jobpb.Resume{Job: e.j.spec.ID, Heard: l.count, Anew: e.adopted != nil}
 	pause := time.Until(l.backAt.Add(resumePause))
 	l.running.Go(func() { // ends with the link
@@ -129,32 +129,33 @@ func (e *execution) strand(l *link, err error) *Result {
 	return nil
 }
 
-// endedByPeer reports whether err says of a stream that its other side has ended it: not
-// the connection, whose end resets all its streams, or which takes nothing any more.
+// endedByPeer reports whether err means that the peer itself ended the stream. The end of the
+// connection, which resets all its streams, does not count, nor does a failed write.
 func endedByPeer(err error) bool {
 	reset, ok := errors.AsType[*network.StreamError](err)
 	return errors.Is(err, io.EOF) && !errors.Is(err, network.ErrReset) || ok && reset.Remote && reset.ErrorCode != jobpb.Unwritten
 }
 
-// garbled reports whether err says that what came is no message: its sender does not speak
+// garbled reports whether err means that the data received is no message. Its sender does not speak
 // the protocol, and would not on another stream.
 func garbled(err error) bool {
 	return errors.Is(err, proto.Error) || errors.Is(err, io.ErrShortBuffer) || // too long
 		errors.Is(err, varint.ErrOverflow) || errors.Is(err, varint.ErrNotMinimal)
 }
 
-// reopen makes the stream anew, the last of which is nil if there was none. What it hears
-// first goes to inbox. The connection of the last is closed.
+// reopen opens a new stream in place of last, whose connection it closes; last is nil if there is
+// no such connection. The first message on the new stream goes to inbox.
 func (l *link) reopen(s *Submitter, last network.Stream, resume *jobpb.Resume, inbox chan<- heard, done <-chan struct{}) {
 	h := s.cfg.Host
 	ctx, cancel := context.WithCancel(l.ctx)
 	defer cancel()
-	if resume.Anew { // else it was there a moment ago
+	if resume.Anew { // otherwise the peer's addresses are recent
 		l.running.Go(func() { l.locate(ctx, s) }) // ends with this function
 	}
 	m := &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: resume}}
-	// On the old connection what is sent waits for TCP to try again, about as long as the
-	// link was cut. Others may be other jobs', and work: they have to show that they do not.
+	// On the old connection, new data would wait for a TCP retransmission, for about as long as the
+	// link was cut. Other connections may serve other jobs and work, so they are closed only after
+	// a failed attempt.
 	if last != nil {
 		_ = last.Conn().Close()
 	}
@@ -185,10 +186,10 @@ func (l *link) reopen(s *Submitter, last network.Stream, resume *jobpb.Resume, i
 	}
 }
 
-// locatePause is at most between two lookups of a peer.
+// locatePause is the longest pause between two lookups of a peer.
 const locatePause = time.Minute
 
-// locate looks up where the peer is, ever more rarely, until ctx ends.
+// locate looks up the peer's addresses, at growing intervals, until ctx ends.
 func (l *link) locate(ctx context.Context, s *Submitter) {
 	for pause := s.waits.locate; ; pause = min(2*pause, locatePause) {
 		select {
@@ -202,7 +203,7 @@ func (l *link) locate(ctx context.Context, s *Submitter) {
 	}
 }
 
-// rest lets some time pass, and reports whether the link still is.
+// rest waits for d and reports whether the link is still open.
 func (l *link) rest(d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -211,7 +212,7 @@ func (l *link) rest(d time.Duration) bool {
 	return l.ctx.Err() == nil
 }
 
-// resume makes one attempt.
+// resume makes one attempt to reopen the stream.
 func (l *link) resume(h host.Host, m *jobpb.ToPeer) (w *wire, answer *jobpb.FromPeer, err error) {
 	redial.Allow(h, l.peer)
 	ctx, cancel := context.WithTimeout(l.ctx, resumeTimeout)
@@ -236,7 +237,7 @@ func (l *link) resume(h host.Host, m *jobpb.ToPeer) (w *wire, answer *jobpb.From
 	return w, answer, err
 }
 
-// rewire hears and speaks on the stream to a peer that has been made anew.
+// rewire switches the link to a reopened stream.
 func (e *execution) rewire(h heard) {
 	l := h.link
 	l.wire, l.away, l.backAt = h.wire, false, time.Now()
@@ -246,7 +247,7 @@ func (e *execution) rewire(h heard) {
 	}
 }
 
-// resumed goes on with a peer whose stream has been made anew.
+// resumed continues with a peer whose stream was reopened.
 func (e *execution) resumed(h heard) *Result {
 	l := h.link
 	if h.late() {
@@ -262,26 +263,26 @@ func (e *execution) resumed(h heard) *Result {
 	}
 	l.owes = answer.Said
 	for _, p := range l.processes {
-		delete(e.unspoken, p) // it is repeated
+		delete(e.unspoken, p) // the peer repeats it
 	}
 	e.knock(l)
 	e.remind(l)
 	return nil
 }
 
-// remind tells a peer what it may have missed. What it knows means nothing to it.
+// remind repeats the messages that a peer may have missed. Repeated messages have no effect.
 func (e *execution) remind(l *link) {
 	v := e.watch.View()
 	for p, key := range l.dropped {
 		l.say(dropMessage(p, key))
 	}
-	if e.generation > 0 && slices.Contains(e.group, l.peer) { // a recruit of before joins none
+	if e.generation > 0 && slices.Contains(e.group, l.peer) { // not for a peer that joined the job after the group was formed
 		l.say(e.joinMessage(e.group...))
 	}
-	if e.begin != nil && slices.ContainsFunc(l.processes, v.Has) { // one that has yet to join waits for that
+	if e.begin != nil && slices.ContainsFunc(l.processes, v.Has) { // a process that has yet to join waits for its view
 		l.say(e.begin)
 	}
-	if e.adopted != nil { // it knows more of the view than this process
+	if e.adopted != nil { // the peer knows later views than this process
 		for p := range e.runsOn {
 			if e.entered(p) && e.watch.Expects(p.Rank) {
 				e.vouch(l, p)
@@ -306,11 +307,12 @@ func (e *execution) remind(l *link) {
 	}
 }
 
-// isAway reports whether a stream to the peer is being made anew, or has yet to bring what
-// its part has said meanwhile.
+// isAway reports whether the peer is disconnected, or has yet to repeat the messages that the
+// submitter missed.
 func isAway(l *link) bool { return l.err == nil && (l.away || l.count < l.owes) }
 
-// rejoin takes the job up again when this peer is in touch and nobody is away any more.
+// rejoin resumes the normal operation once this peer is in touch and all other peers have
+// reconnected.
 func (e *execution) rejoin() (r *Result) {
 	if e.views.Contact() != viewgroup.InTouch || slices.ContainsFunc(e.links, isAway) {
 		return nil
@@ -326,7 +328,7 @@ func (e *execution) rejoin() (r *Result) {
 	return r
 }
 
-// loseAway gives up the peers that are away.
+// loseAway gives up the disconnected peers.
 func (e *execution) loseAway(why string) (r *Result) {
 	for _, l := range e.links {
 		if isAway(l) {
@@ -336,14 +338,14 @@ func (e *execution) loseAway(why string) (r *Result) {
 	return r
 }
 
-// despair ends a job that this peer has waited for long enough.
+// despair ends the job after the reconnect deadline.
 func (e *execution) despair() *Result {
 	r := e.loseAway("it has been silent for too long")
 	r = cmp.Or(r, e.apply(e.watch.CutOff()))
 	return r
 }
 
-// tellStop tells a peer whose stream has been made anew that the job is over.
+// tellStop tells a peer whose stream was reopened that the job is over.
 func (e *execution) tellStop(h heard, reason string) {
 	if !h.late() {
 		e.rewire(h)

@@ -25,54 +25,55 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// What a submitter keeps of a job, so that another process of it can go on with the job
-// after this one was killed:
+// What a submitter keeps of a job, so that another process can resume the job after this process
+// was killed:
 //
 //	<jobs>/<ID>/job    a Kept, as JSON; replaced as a whole
-//	            got    what the user has of each rank's streams, written when a record has been shown:
-//	                   a transcript of standard output, and how many records of standard error, in 8 bytes
+//	            got    what the user has of each rank's streams, written after a record was shown:
+//	                   a transcript of standard output, and the number of records of standard
+//	                   error, in 8 bytes
 //	            lock   held by the process that follows the job
-//	            work, contents/  for peers that come later: see work.go
+//	            work, contents/  for peers that join the job later: see work.go
 //
-// All else the job's peers know, until the job has a result. The folder goes when the user
-// has that, or its peers have ended their parts since nobody has gone on with the job: with it
-// goes the private key.
+// The job's peers know everything else until the job has a result. The directory is removed when
+// the user has the result, or when the peers have ended the job because no process resumed it. The
+// private key is removed with it.
 
-// A Kept is a job that can be gone on with.
+// A Kept is a job that another process can resume.
 type Kept struct {
 	Job      string     `json:"job"`
 	Request  Request    `json:"request"`
 	Since    time.Time  `json:"since"`
-	Ends     time.Time  `json:"ends"`               // as --timeout says; zero: never
+	Ends     time.Time  `json:"ends"`               // deadline by --timeout; zero: none
 	Identity []byte     `json:"identity,omitempty"` // private key of the submitter; see Handed
 	Peers    []KeptPeer `json:"peers"`
-	Begin    []byte     `json:"begin,omitempty"`  // what peers are told when processes may leave mpj.Init: all the same
-	Result   *Result    `json:"result,omitempty"` // once the job has one
-	Rest     []Output   `json:"rest,omitempty"`   // then: what the user may not have yet
+	Begin    []byte     `json:"begin,omitempty"`  // encoded message that lets processes leave mpj.Init; equal for all peers
+	Result   *Result    `json:"result,omitempty"` // nil: no result yet
+	Rest     []Output   `json:"rest,omitempty"`   // with Result: output that the user may not have yet
 }
 
-// An Output is something that a rank has printed.
+// An Output holds records that a rank has printed.
 type Output struct {
 	Rank    int    `json:"rank"`
 	Stream  Stream `json:"stream"`
 	Record  uint64 `json:"record,omitempty"`  // see Event
-	Records uint64 `json:"records,omitempty"` // likewise
+	Records uint64 `json:"records,omitempty"` // see Event
 	Data    []byte `json:"data"`
 }
 
-// A KeptPeer is a peer that runs processes of a kept job. One that was found again after
-// they had failed is there once more, with another process.
+// A KeptPeer is a peer that runs processes of a kept job. A peer that was recruited again after its
+// processes failed has a second entry, with another process.
 type KeptPeer struct {
 	Peer      p2ppeer.ID     `json:"peer"`
 	Addrs     []string       `json:"addrs"`
 	Machine   string         `json:"machine"`
-	SlotsOn   string         `json:"slots_on,omitempty"` // the machine by its grant: see reservation.Placement.Machine
+	SlotsOn   string         `json:"slots_on,omitempty"` // machine named in the grant: see reservation.Placement.Machine
 	Processes []view.Process `json:"processes"`
-	Number    int            `json:"number,omitempty"` // among those who agree on views
-	Keys      [][]byte       `json:"keys,omitempty"`   // public, of its processes in order; empty for those that the job began with
+	Number    int            `json:"number,omitempty"` // number in the view group
+	Keys      [][]byte       `json:"keys,omitempty"`   // public keys of its processes, in their order; empty for those that the job began with
 }
 
-// keptKeys returns the keys of the processes of a peer, in the form in which they are kept.
+// keptKeys returns the public keys of a peer's processes in the form of KeptPeer.Keys.
 func keptKeys(l *link) (keys [][]byte) {
 	for _, p := range l.processes {
 		keys = append(keys, l.keys[p])
@@ -80,7 +81,7 @@ func keptKeys(l *link) (keys [][]byte) {
 	return keys
 }
 
-// keysOf returns the kept keys in the form that a link has.
+// keysOf returns the kept keys in the form of link.keys.
 func (k KeptPeer) keysOf() map[view.Process][]byte {
 	keys := make(map[view.Process][]byte)
 	for i, p := range k.Processes {
@@ -91,11 +92,11 @@ func (k KeptPeer) keysOf() map[view.Process][]byte {
 	return keys
 }
 
-// errNotKept says that there is no such job to go on with.
+// errNotKept reports that there is no such job to resume.
 var errNotKept = errors.New("no such job is kept")
 
-// Keeping returns the jobs that are kept in dir, oldest first. It removes those that nobody
-// can go on with any more.
+// Keeping returns the jobs that are kept in dir, oldest first. It removes those that can no longer
+// be resumed.
 func Keeping(dir string) ([]Kept, error) {
 	expire(dir)
 	entries, err := os.ReadDir(dir)
@@ -117,14 +118,14 @@ func Keeping(dir string) ([]Kept, error) {
 }
 
 const (
-	// touchPeriod is how often a job that is followed is marked so.
+	// touchPeriod is how often the process that follows a job updates its time stamp.
 	touchPeriod = 10 * time.Minute
-	// keptFor is how long a job is kept that nobody follows. Its peers wait for MaxAway after
-	// they have missed their submitter, which may have been there since the last mark.
+	// keptFor is how long a job is kept that no process follows. Its peers wait for MaxAway after
+	// the submitter became silent, which may have been up to touchPeriod after the last time stamp.
 	keptFor = MaxAway + 2*touchPeriod
 )
 
-// expire removes the jobs in dir that nobody follows and nobody has followed for too long.
+// expire removes the jobs in dir that no process follows, and that none has followed for keptFor.
 func expire(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -136,7 +137,7 @@ func expire(dir string) {
 	}
 }
 
-// touched returns when the job was last marked, or anything else of it kept.
+// touched returns the time of the last change to the job's files.
 func (k *keeper) touched() (last time.Time) {
 	for _, name := range []string{".", "job", "got", "lock"} {
 		if info, err := os.Stat(filepath.Join(k.dir, name)); err == nil && info.ModTime().After(last) {
@@ -146,7 +147,7 @@ func (k *keeper) touched() (last time.Time) {
 	return last
 }
 
-// touch marks the job as one that is followed.
+// touch updates the time stamp of a job that is followed.
 func (k *keeper) touch() {
 	now := time.Now()
 	os.Chtimes(k.dir, now, now)
@@ -163,11 +164,11 @@ func readKept(dir string) (k Kept, err error) {
 	return k, err
 }
 
-// Handed reports whether the job was handed to the peer of the home, whose identity it has:
-// only that peer can go on with it.
+// Handed reports whether the job was handed to the home's own peer, whose identity it uses. Only
+// that peer can resume it.
 func (k Kept) Handed() bool { return len(k.Identity) == 0 }
 
-// Key returns the submitter's identity, of a job that was not handed to another.
+// Key returns the submitter's private key, for a job that was not handed to a peer.
 func (k Kept) Key() (crypto.PrivKey, error) {
 	key, err := crypto.UnmarshalPrivateKey(k.Identity)
 	if err != nil {
@@ -176,19 +177,19 @@ func (k Kept) Key() (crypto.PrivKey, error) {
 	return key, nil
 }
 
-// A keeper keeps one job that this process follows. A nil keeper keeps nothing.
+// A keeper records one job that this process follows. A nil keeper records nothing.
 type keeper struct {
 	dir   string
 	kept  Kept
 	lock  *flock.Flock
-	shown *os.File     // the file got
-	out   []transcript // by rank: what is noted there of standard output
-	left  bool         // another process is to go on with it: peers have yet to be told that the job is over
-	told  bool         // the user knows that the job can be gone on with
+	shown *os.File     // the file "got"
+	out   []transcript // by rank: the transcripts of standard output in that file
+	left  bool         // another process has to resume it: not all peers know that the job is over
+	told  bool         // the user knows that the job can be resumed
 	got   bool         // the user has the result
 }
 
-// keep begins to keep a job of its own.
+// keep starts to record a new job, unless the job cannot be resumed.
 func (s *Submitter) keep(j *run) (*keeper, error) {
 	if s.cfg.Jobs == "" || j.req.R < 2 || j.req.Away == 0 {
 		return nil, nil
@@ -216,7 +217,7 @@ func (s *Submitter) keep(j *run) (*keeper, error) {
 	return k, nil
 }
 
-// Kept returns a job that this submitter can go on with. The error wraps errNotKept.
+// Kept returns a job that this submitter can resume. The error wraps errNotKept.
 func (s *Submitter) Kept(id string) (Kept, error) {
 	if s.cfg.Jobs == "" || id == "" || strings.ContainsAny(id, `/\.`) {
 		return Kept{}, errNotKept
@@ -231,7 +232,7 @@ func (s *Submitter) Kept(id string) (Kept, error) {
 	return k, nil
 }
 
-// reopen goes on keeping a job that another process has begun.
+// reopen continues the record of a job that another process has started.
 func (s *Submitter) reopen(id string) (*keeper, error) {
 	if _, err := s.Kept(id); err != nil {
 		return nil, err
@@ -239,7 +240,7 @@ func (s *Submitter) reopen(id string) (*keeper, error) {
 	k := &keeper{dir: filepath.Join(s.cfg.Jobs, id), told: true}
 	err := k.open()
 	if err == nil {
-		if k.kept, err = readKept(k.dir); err != nil { // it was over meanwhile
+		if k.kept, err = readKept(k.dir); err != nil { // the job ended meanwhile
 			k.close()
 			err = fmt.Errorf("%w: %s", errNotKept, id)
 		} else if _, k.out, err = k.positions(); err != nil {
@@ -252,7 +253,7 @@ func (s *Submitter) reopen(id string) (*keeper, error) {
 	return k, nil
 }
 
-// open takes the lock.
+// open takes the lock and opens the file "got".
 func (k *keeper) open() error {
 	k.lock = flock.New(filepath.Join(k.dir, "lock"))
 	ok, err := k.lock.TryLock()
@@ -269,7 +270,7 @@ func (k *keeper) open() error {
 	return nil
 }
 
-// write keeps what is known of the job now.
+// write replaces the file "job" with the current state.
 func (k *keeper) write() error {
 	text, err := json.Marshal(k.kept)
 	if err != nil {
@@ -281,8 +282,8 @@ func (k *keeper) write() error {
 	return nil
 }
 
-// writePeers keeps where the job runs, and has run. Nobody is told of a process that is to
-// join before it is kept: so whatever process is in a view is kept.
+// writePeers records where the job runs and has run. It records a process before any peer learns
+// that the process is to join, so every process in a view is recorded.
 func (k *keeper) writePeers(e *execution) error {
 	if k == nil {
 		return nil
@@ -303,7 +304,7 @@ func (k *keeper) writePeers(e *execution) error {
 	return k.write()
 }
 
-// writeBegin keeps what peers are about to be told, so that none is told something else.
+// writeBegin records the Begin message before it is sent, so that all peers receive the same one.
 func (k *keeper) writeBegin(m *jobpb.Begin) (err error) {
 	if k == nil {
 		return nil
@@ -314,7 +315,7 @@ func (k *keeper) writeBegin(m *jobpb.Begin) (err error) {
 	return k.write()
 }
 
-// begin returns that, or nil if nobody was told yet.
+// begin returns the recorded Begin message, or nil if none was sent yet.
 func (k *keeper) begin() (*jobpb.ToPeer, error) {
 	if k.kept.Begin == nil {
 		return nil, nil
@@ -326,8 +327,8 @@ func (k *keeper) begin() (*jobpb.ToPeer, error) {
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: m}}, nil
 }
 
-// writeResult keeps how the job has ended, and what the user has yet to see, before its
-// peers forget it. Of one that is cancelled they have yet to hear.
+// writeResult records how the job has ended, and the output that the user has yet to see, before
+// the peers forget the job. It records nothing of a cancelled job, whose peers have yet to be told.
 func (k *keeper) writeResult(r Result, rest []Output) error {
 	if k == nil || r.Status == StatusCancelled {
 		return nil
@@ -336,10 +337,10 @@ func (k *keeper) writeResult(r Result, rest []Output) error {
 	return k.write()
 }
 
-// shownSize is how many bytes of the file got a rank takes.
+// shownSize is the number of bytes per rank in the file "got".
 const shownSize = transcriptSize + 8
 
-// note keeps that the user has got the records of an output event, and all before.
+// note records that the user has the records of an output event and all earlier ones.
 func (k *keeper) note(e Event) error {
 	if k == nil {
 		return nil
@@ -353,16 +354,16 @@ func (k *keeper) note(e Event) error {
 	} else {
 		_, err = k.shown.WriteAt(binary.BigEndian.AppendUint64(nil, e.Record), at+transcriptSize)
 	}
-	if errors.Is(err, os.ErrClosed) { // it is not kept any more
+	if errors.Is(err, os.ErrClosed) { // the job is not kept any more
 		return nil
 	}
 	return err
 }
 
-// positions returns how many records of each rank's streams the user has, and what has been printed in those of
-// standard output.
+// positions returns the number of records that the user has of each rank's streams, and the
+// transcripts of standard output.
 func (k *keeper) positions() (counts [][2]uint64, out []transcript, err error) {
-	all := make([]byte, shownSize*k.kept.Request.N) // what was never written is 0
+	all := make([]byte, shownSize*k.kept.Request.N) // parts that were never written are 0
 	if _, err := k.shown.ReadAt(all, 0); err != nil && !errors.Is(err, io.EOF) {
 		return nil, nil, fmt.Errorf("read how much of the output is shown: %w", err)
 	}
@@ -375,14 +376,14 @@ func (k *keeper) positions() (counts [][2]uint64, out []transcript, err error) {
 	return counts, out, nil
 }
 
-// delivered notes that the user has the result.
+// delivered records that the user has the result.
 func (k *keeper) delivered() {
 	if k != nil {
 		k.got = true
 	}
 }
 
-// close lets another process go on with the job.
+// close releases the lock, so that another process can resume the job.
 func (k *keeper) close() {
 	if k != nil {
 		k.shown.Close()
@@ -390,24 +391,25 @@ func (k *keeper) close() {
 	}
 }
 
-// leave says that so many peers could not be told that the job is over. One that was
-// cancelled is kept for another attempt; else they end by themselves.
+// leave records that so many peers have not been told that the job is over. A job without a result
+// is then kept, so that another process can resume it or try to cancel it again. The peers of a job
+// with a result end by themselves.
 func (k *keeper) leave(peers int) {
 	if k != nil && k.kept.Result == nil {
 		k.left = peers > 0
 	}
 }
 
-// conclude forgets the job, which is over, unless the user has yet to get its result, and
-// knows how: who attaches is told that, and what was printed last, if ctx, which the job had,
-// did not end because the user does not want to know.
+// conclude removes the job, unless the user does not have the result yet and knows how to get it:
+// Attach then shows the result and the last output. If ctx, which is the job's, was cancelled, the
+// user does not want the result.
 func (k *keeper) conclude(ctx context.Context) {
 	if k == nil || k.kept.Result == nil || k.got || !k.told || errors.Is(context.Cause(ctx), context.Canceled) {
 		k.remove()
 	}
 }
 
-// remove forgets the job, which is over.
+// remove deletes the job's directory, unless another process has to resume the job.
 func (k *keeper) remove() {
 	if k != nil && !k.left {
 		os.RemoveAll(k.dir)

@@ -16,8 +16,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// prepare brings the job to the peers and starts its processes. After an error
-// the peers that were at fault have lost their links.
+// prepare brings the job to the peers and starts its processes. After an error, the links of the
+// peers that were at fault have an error.
 func (e *execution) prepare(ctx context.Context) error {
 	if err := e.open(ctx); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (e *execution) open(ctx context.Context) error {
 	return e.fault("open a control stream to")
 }
 
-// stage has every peer redeem its key and fetch what it lacks.
+// stage asks every peer to redeem its reservation key and to fetch the files that it lacks.
 func (e *execution) stage(ctx context.Context) error {
 	e.j.phase(Staging, 0, 0)
 	e.staging = true
@@ -73,8 +73,8 @@ func (e *execution) stage(ctx context.Context) error {
 }
 
 // fellows returns the peers with which the peer of a link shares what it fetches, so that the
-// submitter sends everything about once. sites numbers the site of each link; local says which are at the
-// submitter's: there the submitter is as near as the fellows.
+// submitter sends each file about once. sites holds the site number of each link, and local reports
+// which peers are at the submitter's site. For these, the submitter is as near as the fellows.
 func (e *execution) fellows(link int, sites []int, local []bool) (fellows []*jobpb.Fellow) {
 	for _, i := range sharers(link, sites, local) {
 		p := e.links[i].peer
@@ -87,7 +87,7 @@ func (e *execution) hearStaging(h heard, t *transfer) error {
 	l := h.link
 	switch b := h.msg.Body.(type) {
 	case *jobpb.FromPeer_Staging:
-		if !l.answered { // else it only shows that it is there
+		if !l.answered { // a later report only shows that the peer is connected
 			l.staged, l.total = sane(b.Staging.Bytes), sane(b.Staging.Total)
 			l.advance(e.j.contents(), time.Now())
 			e.reassure()
@@ -104,8 +104,8 @@ func (e *execution) hearStaging(h heard, t *transfer) error {
 	return unexpected(h.msg)
 }
 
-// advance notes whether a peer that stages contents of so many bytes has made progress: by another
-// thousandth of them. So reports that grow byte by byte keep no job waiting for long.
+// advance records that a peer has made progress in staging if it has staged another thousandth of
+// the job's contents. So a peer that reports single bytes cannot delay the job for long.
 func (l *link) advance(contents int64, now time.Time) {
 	staged := min(l.staged, contents)
 	if staged >= l.counted+max(contents/1000, 1) {
@@ -113,7 +113,7 @@ func (l *link) advance(contents int64, now time.Time) {
 	}
 }
 
-// contents is how many bytes a peer has to stage at most: all inputs and the largest program.
+// contents returns the most bytes that a peer has to stage: all inputs and the largest program.
 func (j *run) contents() (bytes int64) {
 	for _, p := range j.spec.Programs {
 		bytes = max(bytes, p.Size)
@@ -124,11 +124,11 @@ func (j *run) contents() (bytes int64) {
 	return bytes
 }
 
-// reassureEvery is how often peers that have staged the job hear that others are at it.
+// reassureEvery is how often peers that wait for the start are told that other peers still stage.
 const reassureEvery = 20 * time.Second
 
-// reassure has the peers that wait for the start know that the submitter lives, now that one that
-// stages says so of itself. What it says of output is nothing new.
+// reassure tells the peers that wait for the start that the submitter is alive, after a report of a
+// peer that still stages. The message is an empty Emitted, which carries no news.
 func (e *execution) reassure() {
 	if time.Since(e.reassured) >= reassureEvery {
 		e.reassured = time.Now()
@@ -136,7 +136,7 @@ func (e *execution) reassure() {
 	}
 }
 
-// showStaging tells the user how far staging is, and whom it waits for.
+// showStaging shows the user the progress of staging, and the slowest peer.
 func (e *execution) showStaging(l *link, t *transfer) {
 	now := time.Now()
 	l.pace.take(now, l.staged)
@@ -151,7 +151,7 @@ func (e *execution) showStaging(l *link, t *transfer) {
 			sum.ETA, sum.Slowest = left, l.peer.String()
 		}
 	}
-	if math.IsInf(sum.ETA, 1) { // nobody knows
+	if math.IsInf(sum.ETA, 1) { // unknown
 		sum.ETA = 0
 	}
 	t.pace.take(now, sum.Count)
@@ -159,13 +159,13 @@ func (e *execution) showStaging(l *link, t *transfer) {
 	t.tell(now, sum)
 }
 
-// maxMachine bounds the name of a machine, in bytes.
+// maxMachine limits the length of a machine's name, in bytes.
 const maxMachine = 64
 
-// sane is a number of bytes from a peer, within what sums can hold.
+// sane limits a number of bytes reported by a peer, so that sums do not overflow.
 func sane(n int64) int64 { return min(max(n, 0), 1<<46) }
 
-// answer takes a peer's answer, of which the text is empty or an error.
+// answer records that a peer has answered; text is empty or an error.
 func (l *link) answer(text string) error {
 	l.answered = true
 	if text == "" {
@@ -178,7 +178,7 @@ func unexpected(m *jobpb.FromPeer) error {
 	return fmt.Errorf("it broke the protocol: unexpected %T", m.Body)
 }
 
-// start gives every peer the membership table and has it start its processes.
+// start sends every peer the membership table and asks it to start its processes.
 func (e *execution) start(ctx context.Context) error {
 	e.j.phase(Starting, 0, 0)
 	if err := e.j.keeper.writePeers(e); err != nil {
@@ -196,7 +196,7 @@ func (e *execution) start(ctx context.Context) error {
 	return e.await(ctx, "start the job at", e.hearStarting)
 }
 
-// startMessage asks to start processes, in a view. The membership table is to follow.
+// startMessage returns a Start message for a view. The caller adds the membership table.
 func (e *execution) startMessage(v view.View) *jobpb.Start {
 	m := &jobpb.Start{
 		View: jobpb.FromView(v), Channels: e.j.req.Channels, Heal: e.healing != nil,
@@ -208,8 +208,8 @@ func (e *execution) startMessage(v view.View) *jobpb.Start {
 	return m
 }
 
-// hearStarting keeps what the first processes say before the last is started:
-// until then the job may begin anew elsewhere.
+// hearStarting queues the messages of processes that run before the last one is started. Until then
+// the job may have to start again elsewhere.
 func (e *execution) hearStarting(h heard) error {
 	l := h.link
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Started); ok && !l.answered {
@@ -220,7 +220,7 @@ func (e *execution) hearStarting(h heard) error {
 		return l.answer(b.Started.Error)
 	}
 	if !l.answered {
-		if h.msg.GetStaging() != nil { // it is there
+		if h.msg.GetStaging() != nil { // it shows that the peer is connected
 			return nil
 		}
 		return unexpected(h.msg)
@@ -232,7 +232,7 @@ func (e *execution) hearStarting(h heard) error {
 	return nil
 }
 
-// addrs returns the addresses by which the job's other peers can reach p.
+// addrs returns the addresses at which the job's other peers can reach p.
 func (e *execution) addrs(p p2ppeer.ID) [][]byte {
 	var known []ma.Multiaddr
 	if p == e.j.s.cfg.Host.ID() {
@@ -249,12 +249,12 @@ func (e *execution) addrs(p p2ppeer.ID) [][]byte {
 	return out
 }
 
-// firstHeartbeat is where everybody's heartbeat counter starts, so that all are
-// in the same round (the seed's alignment at MPI_Init).
+// firstHeartbeat is the initial heartbeat counter of every member, so that all are in the same
+// round, as P2P-MPI aligns heartbeats in MPI_Init.
 const firstHeartbeat = 1
 
-// join makes the job's peers and the submitter members of one group of the fault
-// detector, and some of them of those who agree on views.
+// join makes the job's peers and the submitter's peer members of one detector group, and some of
+// them voters of the view group.
 func (e *execution) join() error {
 	if err := e.form(e.links); err != nil {
 		return err
@@ -264,7 +264,7 @@ func (e *execution) join() error {
 	if m.GetJoin().Views, err = e.joinViews(); err != nil {
 		return err
 	}
-	if err := e.j.keeper.writePeers(e); err != nil { // their numbers are new
+	if err := e.j.keeper.writePeers(e); err != nil { // the peers' numbers are new
 		e.j.warn(unreplaced(err))
 	}
 	e.tell(m)
@@ -274,8 +274,7 @@ func (e *execution) join() error {
 	return nil
 }
 
-// joinMessage asks for a place in a group of the fault detector, of the current
-// generation.
+// joinMessage asks a peer to join a detector group of the current generation.
 func (e *execution) joinMessage(group ...p2ppeer.ID) *jobpb.ToPeer {
 	cfg := e.j.s.cfg
 	m := &jobpb.Join{

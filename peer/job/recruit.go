@@ -16,7 +16,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A recruit is a process that is to join a rank, while it is not in the view.
+// A recruit is a process that is to join a rank and is not in the view yet.
 //
 //	submitter                               peer
 //	    |-- Prepare(joining) ----------------->|  staging
@@ -24,22 +24,22 @@ import (
 //	    |-- Start(table, view), Emitted ------>|  starting
 //	    |<-- Started --------------------------|
 //	    |<-- Initialized(key) -----------------|  entering; it waits in mpj.Init
-//	    |-- Joined ---------> all peers        |  joining, until it is agreed that it is in the view
-//	    |-- Agree ---------------------------->|  it has views from those who agree on them
+//	    |-- Joined ---------> all peers        |  joining, until the join is agreed on
+//	    |-- Agree ---------------------------->|  it gets views from the view group
 //	    |-- View -----------> all peers        |
 //	    |-- Begin ---------------------------->|  in the view; asks another replica for what it lacks
 //	    |<-- Healed ---------------------------|
 //
-// So nobody keeps anything for a process before it is there. A submitter that has no part in
-// agreeing on views says Agree first, and Introduce in place of Joined; others have views and rows
-// from each other.
+// So no other process buffers messages for it before it waits in mpj.Init. The submitter of a
+// resumed job is not in the view group. It sends Agree first, and Introduce in place of Joined; the
+// peers get views and membership rows from each other.
 //
-// addition.go describes how a peer that takes part in the job already gets the process.
+// See addition.go for a process on a peer that already takes part in the job.
 type recruit struct {
 	process view.Process
 	phase   recruitPhase
-	heard   time.Time             // when its peer was last heard
-	slots   reservation.Placement // its slot, if it is added to a part that runs
+	heard   time.Time             // time of the last message from its peer
+	slots   reservation.Placement // its slot, if it is added beside other processes
 }
 
 type recruitPhase int
@@ -51,10 +51,10 @@ const (
 	recruitJoining
 )
 
-// healPeriod is how often a job looks whether a rank may get another replica.
+// healPeriod is how often a job checks whether to replace a lost replica.
 const healPeriod = 250 * time.Millisecond
 
-// heal has ranks that lack a replica get one, one after the other.
+// heal replaces lost replicas, one rank after the other.
 func (e *execution) heal() {
 	if e.healing == nil || e.parted || e.adopted != nil && !(e.adopted.caughtUp && e.numbered()) {
 		return
@@ -70,7 +70,7 @@ func (e *execution) heal() {
 		switch served, serving := e.healing.Served(rank), e.serving(rank); {
 		case served && !serving: // it failed after it had joined
 			e.healing.GaveUp(rank, now)
-		case serving && !served: // another process has let it join
+		case serving && !served: // the previous process let it join
 			e.healing.Serve(rank)
 		}
 	}
@@ -79,7 +79,8 @@ func (e *execution) heal() {
 	}
 }
 
-// serving reports whether somebody is on the way to being a replica of rank.
+// serving reports whether a search for a replica of rank runs, or a new replica has yet to catch
+// up.
 func (e *execution) serving(rank int) bool {
 	return e.search != nil && e.searched == rank || e.watch.Lags(rank) || e.watch.Expects(rank) ||
 		slices.ContainsFunc(e.links, func(l *link) bool {
@@ -87,9 +88,8 @@ func (e *execution) serving(rank int) bool {
 		})
 }
 
-// dismiss lets those go that are not needed any more: recruits of ranks that
-// lack nothing, or that say nothing, and peers whose processes have all failed. They
-// can be recruited anew.
+// dismiss releases what is not needed any more: recruits of ranks that lack no replica, silent
+// recruits, and peers whose processes have all failed. The peers can be recruited again.
 func (e *execution) dismiss() {
 	for _, l := range e.links {
 		e.dismissAdditions(l)
@@ -100,7 +100,7 @@ func (e *execution) dismiss() {
 				l.lose(fmt.Errorf("no word for %v that it has stopped", retireFor))
 			}
 		case len(l.added) > 0:
-		case r == nil && e.adopted != nil: // they end by themselves, when nobody waits for their votes
+		case r == nil && e.adopted != nil: // they end by themselves once their votes are not needed
 		case r == nil:
 			if !slices.ContainsFunc(l.processes, e.watch.View().Has) && e.spared(l) {
 				e.retire(l, "all its processes have failed")
@@ -113,9 +113,9 @@ func (e *execution) dismiss() {
 	}
 }
 
-// spared reports whether the job's part at a peer can end without harm to those who
-// agree on views, and asks them to let the peer go: several that left at once could take
-// the majority with them. The submitter's own peer stays with them anyway.
+// spared reports whether the job's part at a peer can end without harm to the view group. If the
+// peer votes, spared asks the group to remove it first: several voters that leave at once could
+// break the majority. The submitter's own peer stays a member.
 func (e *execution) spared(l *link) bool {
 	if e.views == nil || l.peer == e.j.s.cfg.Host.ID() || !e.views.Votes(l.peer) {
 		return true
@@ -124,21 +124,21 @@ func (e *execution) spared(l *link) bool {
 	return false
 }
 
-// elapsed is how long the job has been running.
+// elapsed returns how long the job has been running.
 func (e *execution) elapsed() time.Duration { return time.Since(e.j.status.Since) }
 
-// retireFor is how long a peer has to say that nothing of the job is left there. After
-// that it hears no more than that its stream has ended.
+// retireFor is how long a peer may take to confirm that it has removed its part of the job. After
+// that the submitter closes the stream.
 const retireFor = 5 * time.Second
 
-// retire ends the job's part at a peer. The rest of the job goes on.
+// retire ends the job's part at a peer. The job continues elsewhere.
 func (e *execution) retire(l *link, why string) {
 	e.detach(l)
 	l.say(stopMessage(why))
 	l.retired, l.retiredAt = true, time.Now()
 }
 
-// giveUp lets go of a recruit that has not joined; another one will be looked for.
+// giveUp releases a recruit that has not joined; the search for another one follows.
 func (e *execution) giveUp(l *link, err error) {
 	r := l.recruit
 	e.j.log.Info().Stringer("peer", l.peer).Int("rank", r.process.Rank).Err(err).Msg("recruit given up")
@@ -149,7 +149,7 @@ func (e *execution) giveUp(l *link, err error) {
 
 func (e *execution) avoid(p p2ppeer.ID) { e.avoided.Failed(p, time.Now()) }
 
-// hearRetired takes the last words of a part that has been retired.
+// hearRetired handles the last messages of a part that was retired.
 func (e *execution) hearRetired(h heard) {
 	if h.err == nil {
 		if _, ok := h.msg.Body.(*jobpb.FromPeer_Stopped); !ok {
@@ -159,27 +159,27 @@ func (e *execution) hearRetired(h heard) {
 		h.err = errRetired
 	}
 	h.link.lose(h.err)
-	e.heal() // its peer may be needed
+	e.heal() // the peer may be recruited again
 }
 
 var errRetired = errors.New("its part of the job has ended")
 
-// hearRecruit handles what is heard of a recruit.
+// hearRecruit handles a message about a recruit, or the end of its stream.
 func (e *execution) hearRecruit(h heard) *Result {
 	l, m := h.link, h.msg
 	r := l.recruit
-	if h.err == nil && m.GetSuspect() != nil { // it may be of the submitter's peer, which is back
+	if h.err == nil && m.GetSuspect() != nil { // it may be about the submitter's peer, which has reconnected
 		return nil
 	}
-	if e.adopted != nil && r.phase == recruitJoining && m.GetAgreed() != nil { // it has all views from those who agree on them
+	if e.adopted != nil && r.phase == recruitJoining && m.GetAgreed() != nil { // the view group sends it all views
 		if err := l.testimony.add(m.GetAgreed()); err != nil {
 			l.lose(err)
 		}
 		return nil
 	}
-	if r.phase == recruitJoining { // what is lost now is known when it has joined
+	if r.phase == recruitJoining { // joined handles the loss once the process is in the view
 		l.lose(cmp.Or(h.err, errEarly))
-		e.avoid(l.peer) // so that it has not come again when it is said to be gone
+		e.avoid(l.peer) // so that it is not recruited again before the peers learn of the loss
 		return nil
 	}
 	if h.err != nil {
@@ -191,7 +191,7 @@ func (e *execution) hearRecruit(h heard) *Result {
 	return e.advance(l, m)
 }
 
-// advance takes a recruit from phase to phase, by what its peer says.
+// advance moves a recruit from phase to phase, according to the messages of its peer.
 func (e *execution) advance(l *link, m *jobpb.FromPeer) *Result {
 	phase := l.recruit.phase
 	switch b := m.Body.(type) {
@@ -222,7 +222,7 @@ func (e *execution) advance(l *link, m *jobpb.FromPeer) *Result {
 	return nil
 }
 
-// preparedRecruit goes on with a recruit whose peer has all files, or says why not.
+// preparedRecruit handles the answer of a recruit's peer to Prepare: it has all files, or an error.
 func (e *execution) preparedRecruit(l *link, m *jobpb.Prepared) {
 	if m.Error != "" {
 		e.giveUp(l, errors.New(plain(m.Error)))
@@ -234,7 +234,7 @@ func (e *execution) preparedRecruit(l *link, m *jobpb.Prepared) {
 	e.startRecruit(l)
 }
 
-// startedRecruit goes on with a recruit whose process runs, or whose peer says why it does not.
+// startedRecruit handles the answer of a recruit's peer to Start: the process runs, or an error.
 func (e *execution) startedRecruit(l *link, m *jobpb.Started) {
 	if m.Error != "" {
 		e.giveUp(l, errors.New(plain(m.Error)))
@@ -246,8 +246,8 @@ func (e *execution) startedRecruit(l *link, m *jobpb.Started) {
 
 var errEarly = errors.New("it broke the protocol: it spoke before its process had joined")
 
-// startRecruit gives the recruit's peer the membership table as it is now, and
-// lets it hear of what follows.
+// startRecruit sends the recruit's peer the current membership table. From then on the peer also
+// gets the messages to all peers.
 func (e *execution) startRecruit(l *link) {
 	r := l.recruit
 	v := e.watch.View()
@@ -258,11 +258,11 @@ func (e *execution) startRecruit(l *link) {
 		}
 	}
 	m.Members = append(m.Members, e.row(l, r.process))
-	l.say(e.emitted(r.process.Rank)) // what the user has got is not to be sent again
+	l.say(e.emitted(r.process.Rank)) // the peer must not send output that the user has
 	l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: m}})
 }
 
-// row is that of a process in the membership table.
+// row returns the row of a process in the membership table.
 func (e *execution) row(l *link, p view.Process) *jobpb.Member {
 	return &jobpb.Member{
 		Process: jobpb.FromProcess(p), Peer: []byte(l.peer), Addrs: e.addrs(l.peer),
@@ -270,14 +270,14 @@ func (e *execution) row(l *link, p view.Process) *jobpb.Member {
 	}
 }
 
-// entered reports whether everybody has been told where p runs, which is yet to be in
-// the view. Nobody takes the view that it is in without having heard that.
+// entered reports whether all peers have been told where p runs although p is not in the view yet.
+// No peer accepts a view with a process that it does not know.
 func (e *execution) entered(p view.Process) bool {
 	return e.runsOn[p] != nil && e.watch.View().State(p) == view.Vacant
 }
 
-// keyOf returns the public key of a process on l; nil when it has not said it, or
-// Begin brings it.
+// keyOf returns the public key of a process on l. It is nil if the process has not reported it, or
+// if Begin carries it.
 func (e *execution) keyOf(l *link, p view.Process) []byte {
 	if p.Replica < e.j.req.R {
 		return nil
@@ -285,8 +285,8 @@ func (e *execution) keyOf(l *link, p view.Process) []byte {
 	return l.keys[p]
 }
 
-// enter requests the view in which a recruit, which waits in mpj.Init and has a key, joins its rank. Before
-// that it tells all peers where the process runs.
+// enter requests the view in which a recruit joins its rank. The recruit waits in mpj.Init and has
+// a key. Before that, enter tells all peers where the process runs.
 func (e *execution) enter(l *link, r *recruit, key []byte) *Result {
 	p := r.process
 	s := e.watch.Join(p)
@@ -297,7 +297,7 @@ func (e *execution) enter(l *link, r *recruit, key []byte) *Result {
 	r.phase = recruitJoining
 	undo := e.enlist(l, p, key)
 	err := e.j.keeper.writePeers(e)
-	if err != nil && e.adopted != nil { // the next process would give its number to another peer
+	if err != nil && e.adopted != nil { // a later process would give its number to another peer
 		r.phase = recruitEntering
 		undo()
 		e.watch.Forgo(p.Rank)
@@ -319,11 +319,10 @@ func (e *execution) enter(l *link, r *recruit, key []byte) *Result {
 	return e.apply(s)
 }
 
-// joined lets a process that is in the view now leave mpj.Init, unless it was lost
-// meanwhile.
+// joined lets a process that is now in the view leave mpj.Init, unless it was lost meanwhile.
 func (e *execution) joined(p view.Process) *Result {
 	l := e.runsOn[p]
-	if l == nil { // another submitter with this one's key has had it join
+	if l == nil { // another submitter with the same key let it join
 		e.j.warn(fmt.Sprintf("rank %d replica %d has joined on a peer that is not known here", p.Rank, p.Replica))
 		return nil
 	}
@@ -344,8 +343,8 @@ func (e *execution) joined(p view.Process) *Result {
 	return e.hearPutOff(p)
 }
 
-// guard watches the peer of a recruit. The job's group is fixed until all watch each
-// other anew, so the submitter and each later peer make one of their own until then.
+// guard starts to watch the peer of a recruit. The job's detector group is fixed until the next
+// regroup, so until then the submitter and each new peer form a group of their own.
 func (e *execution) guard(l *link) {
 	cfg := e.j.s.cfg
 	if l.peer == cfg.Host.ID() {
@@ -368,13 +367,13 @@ func (e *execution) guard(l *link) {
 	l.say(e.joinMessage(l.peer, cfg.Host.ID()))
 }
 
-// healed takes the word of a process that it does what the others of its rank do.
+// healed handles the report that a new process has caught up with the others of its rank.
 func (e *execution) healed(p view.Process, m *jobpb.Healed) *Result {
 	s := e.watch.Healed(p)
 	if !s.Healed {
 		return nil
 	}
-	if e.healing == nil || !e.healing.Served(p.Rank) { // another process has recruited it, and told the user
+	if e.healing == nil || !e.healing.Served(p.Rank) { // the previous process recruited it and told the user
 		return e.apply(s)
 	}
 	took := e.healing.Healed(p.Rank, e.elapsed())
@@ -389,11 +388,11 @@ func (e *execution) healed(p view.Process, m *jobpb.Healed) *Result {
 			many(m.Messages, "message")),
 	})
 	r := e.apply(s)
-	e.heal() // the rank lacks nothing now: what it loses next is another loss
+	e.heal() // ends the outage: the next loss in this rank is a new one
 	return r
 }
 
-// many writes how many there are of something.
+// many returns a number with its noun, which is in the plural unless n is 1.
 func many(n uint64, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -401,7 +400,7 @@ func many(n uint64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// sumUp tells the user how long ranks were without a replica.
+// sumUp tells the user how long ranks lacked a replica.
 func (e *execution) sumUp() {
 	if len(e.recoveries) == 0 {
 		return

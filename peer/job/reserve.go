@@ -14,8 +14,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A quest is a job's way to its slots: attempts until one succeeds, or the time is over. In
-// between the job waits in the queues of peers, and other peers are looked for.
+// A quest is a job's search for slots: attempts until one succeeds or the deadline passes. Between
+// two attempts, the job waits in the queues of peers, and looks for other peers.
 type quest struct {
 	j          *run
 	strategy   reservation.Strategy
@@ -23,27 +23,27 @@ type quest struct {
 	deadline   time.Time
 	candidates []reservation.Candidate
 	considered considered
-	turn       int       // which of the candidates is asked, if one is to have all processes
-	sharing    int       // peers that were refused in the last attempt for the machine that they share
-	hopeless   bool      // these would not suffice even if they were free
-	looked     time.Time // when these were found; zero: never
+	turn       int       // index of the next candidate to ask, if one peer is to run all processes
+	sharing    int       // peers refused in the last attempt because another peer on their machine took part
+	hopeless   bool      // the candidates would not suffice even if their slots were free
+	looked     time.Time // time of the last search; zero: none yet
 	found      chan sighting
-	looking    context.CancelFunc      // ends a search that is under way; nil: none is
-	asked      map[p2ppeer.ID]struct{} // ever, so that they can be told that the job no longer waits
+	looking    context.CancelFunc      // ends the running search; nil: none runs
+	asked      map[p2ppeer.ID]struct{} // all peers ever asked, which are told when the job no longer waits
 }
 
-// A sighting is what came of a search for candidates.
+// A sighting is the result of a search for candidates.
 type sighting struct {
 	candidates []discovery.Candidate
 	passed     []discovery.Considered
 	err        error
 }
 
-// reserve finds and holds the job's slots, trying again until deadline. It
-// returns a reservation, or why there is none.
+// reserve finds and holds the job's slots, and tries again until deadline. It returns a
+// reservation, or the reason why there is none.
 func (j *run) reserve(ctx context.Context, deadline time.Time) (*reservation.Reservation, *Result) {
 	strategy, err := reservation.ParseStrategy(j.req.Strategy)
-	if err != nil { // Validate has found it good
+	if err != nil { // not after Validate
 		return nil, &Result{Status: StatusUsage, Message: err.Error()}
 	}
 	q := &quest{
@@ -74,7 +74,7 @@ func (j *run) reserve(ctx context.Context, deadline time.Time) (*reservation.Res
 		select {
 		case <-time.After(min(left, reservation.Pause(attempt, place, rnd))):
 		case s := <-q.found: // an attempt follows at once
-			_ = q.see(ctx, s) // the attempt is made with those that are known otherwise
+			_ = q.see(ctx, s) // after an error, the attempt uses the known candidates
 		case <-ctx.Done():
 			q.leave(ctx)
 			r := stoppedBy(ctx, j.req)
@@ -83,8 +83,8 @@ func (j *run) reserve(ctx context.Context, deadline time.Time) (*reservation.Res
 	}
 }
 
-// attempt looks for candidates, unless those that it has are fresh, and asks them for slots
-// once. A shortage is told as such, too.
+// attempt looks for candidates, unless the known ones are fresh, and asks them for slots once. If
+// there are too few slots, it also returns the error as a ShortageError.
 func (q *quest) attempt(ctx context.Context) (*reservation.Reservation, *reservation.ShortageError, error) {
 	j := q.j
 	if err := q.look(ctx); err != nil {
@@ -100,8 +100,8 @@ func (q *quest) attempt(ctx context.Context) (*reservation.Reservation, *reserva
 	for _, c := range candidates {
 		q.asked[c.Peer] = struct{}{}
 	}
-	// Slots whose holder does not hear the answer stay held until the lease ends,
-	// so the user's impatience does not end the asking at once (S4).
+	// Slots stay held until the lease ends if the submitter misses the answer. So the requests
+	// outlive a cancelled ctx for a short time (S4).
 	asking, cancel := lingering(ctx, j.s.waits.answers)
 	defer cancel()
 	reserved, err := reservation.Reserve(asking, j.s.holder, candidates, reservation.Need{
@@ -121,7 +121,8 @@ func (q *quest) attempt(ctx context.Context) (*reservation.Reservation, *reserva
 	return reserved, nil, nil
 }
 
-// look waits for the first candidates, and has others be looked for when they are no longer fresh.
+// look waits for the first candidates, and starts a new search when the known ones are no longer
+// fresh.
 func (q *quest) look(ctx context.Context) error {
 	j := q.j
 	want := int64(j.req.N * j.req.R)
@@ -140,7 +141,7 @@ func (q *quest) look(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// search begins to look for candidates.
+// search starts a search for candidates.
 func (q *quest) search(ctx context.Context) {
 	ctx, q.looking = context.WithCancel(ctx)
 	need := q.need()
@@ -151,8 +152,8 @@ func (q *quest) search(ctx context.Context) {
 	}()
 }
 
-// need is what a search looks for. It ends when it has found slots enough: those of peers whose machine
-// another peer had already taken were of no use.
+// need returns what a search looks for. The search ends when it has found enough slots. Peers that
+// share a machine with a peer that took part were of no use, so it looks for N more slots for each.
 func (q *quest) need() discovery.Need {
 	need := discovery.Need{
 		Slots: q.j.req.N * (q.j.req.R + q.sharing), PerPeer: q.j.req.N, Busy: true, All: q.j.req.together(), Filter: q.j.req.Filter,
@@ -163,7 +164,7 @@ func (q *quest) need() discovery.Need {
 	return need
 }
 
-// see takes what came of a search.
+// see takes the result of a search.
 func (q *quest) see(ctx context.Context, f sighting) error {
 	q.looking()
 	q.looking = nil
@@ -185,12 +186,12 @@ func (q *quest) see(ctx context.Context, f sighting) error {
 	return nil
 }
 
-// byData reports whether it matters who has the job's files already.
+// byData reports whether it matters which peers already have the job's files.
 func (q *quest) byData() bool {
 	return q.strategy == reservation.DataSpread || q.strategy == reservation.DataConcentrate
 }
 
-// endLooking ends the search that is under way.
+// endLooking ends the running search, if any.
 func (q *quest) endLooking() {
 	if q.looking != nil {
 		q.looking()
@@ -198,7 +199,7 @@ func (q *quest) endLooking() {
 	}
 }
 
-// leave has the job leave the queues of all peers that were ever asked.
+// leave removes the job from the queues of all peers that were ever asked.
 func (q *quest) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.j.s.waits.answers)
 	defer cancel()
@@ -226,7 +227,7 @@ func lingering(ctx context.Context, longer time.Duration) (context.Context, cont
 	}
 }
 
-// eligible returns the candidates that can run the program, and notes why the others cannot.
+// eligible returns the candidates that can run the program, and records why the others cannot.
 func (j *run) eligible(found []discovery.Candidate, why considered) []reservation.Candidate {
 	var out []reservation.Candidate
 	for _, c := range found {
@@ -248,7 +249,7 @@ func (j *run) eligible(found []discovery.Candidate, why considered) []reservatio
 	return out
 }
 
-// kinds are those of the job's programs, as owners' policies name them.
+// kinds returns the kinds of the job's programs, as owners' policies name them.
 func (j *run) kinds() []string {
 	var kinds []string
 	for _, p := range j.spec.Programs {
@@ -263,5 +264,5 @@ func (j *run) kinds() []string {
 	return kinds
 }
 
-// effectiveSpeed is what is left of a peer's speed beside what its machine does already.
+// effectiveSpeed returns the part of a peer's speed that the load of its machine leaves.
 func effectiveSpeed(o discovery.Offer) int { return int(float64(o.Speed) / (1 + o.Load)) }
