@@ -13,19 +13,18 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// An account is what a replica that has finished has done in all. Messages that
-// others have got are compared while the job runs (watch.Diverged); a message that one
-// replica sends and the other does not, those to its own rank, and what is printed are
-// in the account.
+// An account summarizes everything that a finished replica has done. Messages that receivers have
+// got are compared while the job runs (watch.Diverged). The account covers the rest: messages that
+// only some replicas sent, messages to the replica's own rank, and the printed output.
 type account struct {
-	Summed   bool // Sums are known
+	Summed   bool // Sums is known
 	Sums     []protection.Sum
 	Digested bool // Printed is known
 	Printed  printed
 }
 
-// printed stands for what a process has written to its standard output, or the user
-// has got of a rank's.
+// printed identifies the standard output of a process, or the part of a rank's that the user has
+// got.
 type printed struct {
 	Bytes  uint64
 	Digest [sha256.Size]byte
@@ -33,7 +32,7 @@ type printed struct {
 
 func (p printed) String() string { return fmt.Sprintf("%d bytes, digest %x", p.Bytes, p.Digest[:8]) }
 
-// accountOf reads what a peer says of one of its processes in a job with view v.
+// accountOf decodes a peer's account of one of its processes in a job with view v.
 func accountOf(m *jobpb.Account, v view.View) (a account, err error) {
 	a = account{Summed: m.Summed, Digested: m.Digested, Printed: printed{Bytes: m.Printed}}
 	if a.Sums, err = m.Sent(v); err != nil {
@@ -45,11 +44,11 @@ func accountOf(m *jobpb.Account, v view.View) (a account, err error) {
 	return a, nil
 }
 
-// An aspect is one of the things that an account is about.
+// An aspect is one part of an account that is compared.
 type aspect struct {
 	known func(account) bool
-	// unlike says in words what b has done, and then a, where they are not the same;
-	// both are known.
+	// unlike describes what a and b have done, and reports whether they differ in this aspect. It
+	// is called only if the aspect is known for both.
 	unlike func(a, b account) (as, bs string, unlike bool)
 }
 
@@ -69,19 +68,18 @@ var aspects = []aspect{
 	},
 }
 
-// accounts compares those of the replicas of each rank. It is pure, like watch.
+// accounts compares the accounts of the replicas of each rank. It is a pure core, like watch.
 type accounts struct {
 	of       map[view.Process]account
-	odd      map[view.Process]bool          // most of their rank have done something else
-	name     func(p view.Process) string    // for people
-	tolerant bool                           // differences are told and nothing else
-	shown    func(rank int) (printed, bool) // what the user has got by now; not ok if that is unknown
-	counting func(rank int) []view.Process  // the replicas that count
-	speakers func(rank int) []view.Process  // the processes that have spoken for a rank; nil: unknown
+	odd      map[view.Process]bool          // deviates from most replicas of its rank
+	name     func(p view.Process) string    // for the user
+	tolerant bool                           // differences are only reported to the user
+	shown    func(rank int) (printed, bool) // what the user has got by now; not ok if unknown
+	counting func(rank int) []view.Process  // replicas that count
+	speakers func(rank int) []view.Process  // processes that have been the rank's output leader; nil: unknown
 }
 
-// Add takes the first account of p. It returns a sentence if another replica has done
-// something else.
+// Add records the first account of p. It returns a sentence if another replica of the rank differs.
 func (a *accounts) Add(p view.Process, account account) (note string) {
 	if _, again := a.of[p]; again {
 		return ""
@@ -98,7 +96,7 @@ func (a *accounts) Add(p view.Process, account account) (note string) {
 	return note
 }
 
-// difference says in what p and q have not done the same, if that is known.
+// difference describes how p and q differ. It returns "" if they do not, or if that is unknown.
 func (a *accounts) difference(p, q view.Process) string {
 	x, ok := a.of[p]
 	y, too := a.of[q]
@@ -113,9 +111,9 @@ func (a *accounts) difference(p, q view.Process) string {
 	return ""
 }
 
-// Judge says what becomes of the job: nil if it goes on, or is right. Of three replicas
-// or more, one that has done something else than most does no harm any more. final
-// says that no more accounts are to come, and the user has got all output.
+// Judge returns the result of the job if its replicas have diverged, and nil otherwise. With three
+// or more replicas, one that deviates from most does not end the job. final reports that no more
+// accounts will come and that the user has got all output.
 func (a *accounts) Judge(n int, final bool) (notes []string, r *Result) {
 	for rank := range n {
 		if a.tolerant {
@@ -140,8 +138,8 @@ func (a *accounts) Judge(n int, final bool) (notes []string, r *Result) {
 	return notes, nil
 }
 
-// compare returns those of a rank that have done something else than most; or why
-// nobody can say who is right.
+// compare returns the replicas of a rank that deviate from most others, or the reason why no
+// majority decides.
 func (a *accounts) compare(rank int, s aspect, final bool) (odd []view.Process, why string) {
 	counting := a.counting(rank)
 	known := slices.DeleteFunc(slices.Clone(counting), func(p view.Process) bool {
@@ -167,8 +165,8 @@ func (a *accounts) compare(rank int, s aspect, final bool) (odd []view.Process, 
 	return nil, why
 }
 
-// misled says why the user has not got what the replicas of a rank have printed that
-// are not odd; nothing if that is right, or not known.
+// misled returns the reason if the user has got other output than the replicas that are not odd
+// have printed. It returns "" if the output is the same, or if that is unknown.
 func (a *accounts) misled(rank int) string {
 	for _, p := range a.counting(rank) {
 		x, ok := a.of[p]
@@ -183,7 +181,7 @@ func (a *accounts) misled(rank int) string {
 	return ""
 }
 
-// source says which processes the user has got a rank's output from, as the end of a sentence.
+// source names the processes that the user has got a rank's output from, as the end of a sentence.
 func (a *accounts) source(rank int) string {
 	if a.speakers == nil {
 		return ""
@@ -191,7 +189,7 @@ func (a *accounts) source(rank int) string {
 	return " from " + a.names(a.speakers(rank))
 }
 
-// Owing returns the given processes that have given no account.
+// Owing returns those of the given processes that have given no account.
 func (a *accounts) Owing(ps []view.Process) (owing []view.Process) {
 	for _, p := range ps {
 		if _, given := a.of[p]; !given {
@@ -201,9 +199,9 @@ func (a *accounts) Owing(ps []view.Process) (owing []view.Process) {
 	return owing
 }
 
-// Unconfirmed returns the given processes that have given no account, and whose rank's answer is not confirmed.
-// An answer is confirmed by equal accounts of more than half of the given processes of its rank. A process that
-// is the only one of its rank confirms its answer alone.
+// Unconfirmed returns those of the given processes that have given no account and whose rank's
+// answer is not confirmed. Equal accounts of more than half of the given processes of a rank
+// confirm its answer. A process that is the only one of its rank confirms its answer alone.
 func (a *accounts) Unconfirmed(ps []view.Process) (missing []view.Process) {
 	all, agree := make(map[int]int), make(map[int]int)
 	for _, p := range ps {
@@ -213,8 +211,8 @@ func (a *accounts) Unconfirmed(ps []view.Process) (missing []view.Process) {
 	return slices.DeleteFunc(a.Owing(ps), func(p view.Process) bool { return 2*agree[p.Rank] > all[p.Rank] })
 }
 
-// Premature reports whether a rank has three or more of the given processes, more than half of which have given
-// no account.
+// Premature reports whether more than half of the given processes of a rank have given no account,
+// for some rank with three or more of them.
 func (a *accounts) Premature(ps []view.Process) bool {
 	all, owing := make(map[int]int), make(map[int]int)
 	for _, p := range ps {
@@ -228,8 +226,8 @@ func (a *accounts) Premature(ps []view.Process) bool {
 	return false
 }
 
-// agreeing returns how many of the given processes have done the same as p, including p if it has given an
-// account.
+// agreeing returns how many of the given processes have the same account as p, including p. It is 0
+// if p has given no account.
 func (a *accounts) agreeing(p view.Process, ps []view.Process) (n int) {
 	if _, given := a.of[p]; !given {
 		return 0
@@ -242,8 +240,7 @@ func (a *accounts) agreeing(p view.Process, ps []view.Process) (n int) {
 	return n
 }
 
-// unconfirmed returns the result of a job whose answer some of the processes have not confirmed within a given
-// time.
+// unconfirmed returns the result of a job whose answer was not confirmed within the given time.
 func (a *accounts) unconfirmed(ps []view.Process, waited time.Duration) *Result {
 	missing := a.Unconfirmed(ps)
 	rank := missing[0].Rank
@@ -258,7 +255,7 @@ func (a *accounts) unconfirmed(ps []view.Process, waited time.Duration) *Result 
 	}
 }
 
-// names lists processes; "no replica" if there are none.
+// names lists processes, or returns "no replica" if there are none.
 func (a *accounts) names(ps []view.Process) string {
 	var names []string
 	for _, p := range ps {
@@ -267,7 +264,7 @@ func (a *accounts) names(ps []view.Process) string {
 	return cmp.Or(strings.Join(names, ", "), "no replica")
 }
 
-// diverged is the result of a job that two replicas of a rank have not done alike.
+// diverged returns the result of a job in which two replicas of a rank differ.
 func diverged(rank int, why string) *Result {
 	return &Result{
 		Status:  StatusDiverged,

@@ -15,8 +15,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A process that is to join a rank may run beside other processes of the job, on a peer that runs none of that
-// rank. The control stream that the peer already has carries the messages:
+// A process that is to join a rank may run beside other processes of the job, on a peer that runs
+// no replica of that rank. The control stream that the peer already has carries the messages:
 //
 //	submitter                               peer
 //	    |-- Add(process, key), Emitted ------->|  staging
@@ -48,7 +48,7 @@ func (e *execution) takes(l *link, p view.Process) bool {
 		return false
 	}
 	for _, r := range l.added {
-		if r.phase == recruitStaging || r.process.Rank == p.Rank { // its peer would give the same slot again
+		if r.phase == recruitStaging || r.process.Rank == p.Rank { // its peer would redeem the same slot again
 			return false
 		}
 	}
@@ -73,7 +73,7 @@ func (e *execution) hosts(p view.Process) map[p2ppeer.ID]*link {
 	return out
 }
 
-// addTo makes the peer of a link run one more process, for which it has a slot.
+// addTo asks the peer of a link to run one more process, for which it has a slot.
 func (e *execution) addTo(l *link, r *recruit) {
 	if !e.takes(l, r.process) { // something has changed meanwhile
 		e.giveBack(r)
@@ -82,7 +82,7 @@ func (e *execution) addTo(l *link, r *recruit) {
 	}
 	l.added[r.process] = r
 	l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Add{Add: &jobpb.Add{Process: jobpb.FromProcess(r.process), Key: r.slots.Key[:]}}})
-	l.say(e.emitted(r.process.Rank)) // so that the peer does not repeat output that the user has
+	l.say(e.emitted(r.process.Rank)) // the peer must not repeat output that the user has
 }
 
 // hearStaging notes that a peer is still fetching the files of the processes that it adds.
@@ -92,7 +92,7 @@ func (l *link) hearStaging() {
 	}
 }
 
-// hearAddition handles a message about process p if that is being added or was dropped, and reports
+// hearAddition handles a message about process p if p is being added or was dropped, and reports
 // whether it was such a message.
 func (e *execution) hearAddition(h heard, p view.Process) (meant bool, _ *Result) {
 	l, r, answer := h.link, h.link.added[p], h.msg.GetAdded()
@@ -109,8 +109,9 @@ func (e *execution) hearAddition(h heard, p view.Process) (meant bool, _ *Result
 	return isLate, nil
 }
 
-// hearDropped handles the answer about an attempt to add p that this submitter does not wait for. If the answer
-// says that the process runs, the previous submitter has added it, and no submitter will let it join.
+// hearDropped handles the answer to an attempt to add p that this submitter does not wait for. If
+// the answer reports that the process runs, the previous submitter process added it. No submitter
+// will let it join any more, so it is dropped.
 func (e *execution) hearDropped(l *link, p view.Process, m *jobpb.Added) {
 	key, dropped := l.dropped[p]
 	switch {
@@ -122,12 +123,12 @@ func (e *execution) hearDropped(l *link, p view.Process, m *jobpb.Added) {
 	}
 }
 
-// advanceAddition moves a process that is being added from phase to phase, according to the messages of its
-// peer.
+// advanceAddition moves a process that is being added from phase to phase, according to its peer's
+// messages.
 func (e *execution) advanceAddition(l *link, r *recruit, m *jobpb.FromPeer) *Result {
 	switch b := m.Body.(type) {
 	case *jobpb.FromPeer_Added:
-		if b.Added.Error != "" { // nothing of it exists
+		if b.Added.Error != "" { // nothing of the process exists
 			delete(l.added, r.process)
 			e.giveBack(r)
 			e.gaveUp(l, r, errors.New(plain(b.Added.Error)))
@@ -165,14 +166,14 @@ func (e *execution) letGo(l *link, r *recruit, err error) {
 	e.gaveUp(l, r, err)
 }
 
-// gaveUp notes why a process was not added.
+// gaveUp logs and counts a failed attempt to add a process.
 func (e *execution) gaveUp(l *link, r *recruit, err error) {
 	e.j.log.Info().Stringer("peer", l.peer).Int("rank", r.process.Rank).Err(err).Msg("process not added")
 	e.healing.GaveUp(r.process.Rank, e.elapsed())
 	e.avoid(l.peer)
 }
 
-// drop tells a peer to drop a process that was to be added. The peer may not know of the process.
+// drop tells a peer to drop a process that was to be added. The peer may not know the process.
 func (e *execution) drop(l *link, r *recruit) {
 	delete(l.added, r.process)
 	l.dropped[r.process] = r.slots.Key
@@ -180,8 +181,8 @@ func (e *execution) drop(l *link, r *recruit) {
 	l.say(dropMessage(r.process, r.slots.Key))
 }
 
-// giveBack notes that the job may hold a slot that no peer has redeemed. The job returns the slot at its end,
-// unless the lease ends earlier.
+// giveBack records a slot that no peer may have redeemed. The job returns it at its end, unless the
+// lease ends earlier.
 func (e *execution) giveBack(r *recruit) {
 	if r.phase == recruitStaging {
 		e.unused[r.slots.Peer] = r.slots
@@ -192,7 +193,8 @@ func dropMessage(p view.Process, key reservation.Key) *jobpb.ToPeer {
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Drop{Drop: &jobpb.Drop{Process: jobpb.FromProcess(p), Key: key[:]}}}
 }
 
-// dismissAdditions drops processes that are not needed any more, or about which their peer is silent.
+// dismissAdditions drops processes that are not needed any more, or whose peer is silent about
+// them.
 func (e *execution) dismissAdditions(l *link) {
 	for _, r := range l.added {
 		switch {
@@ -205,8 +207,8 @@ func (e *execution) dismissAdditions(l *link) {
 	}
 }
 
-// forsakeAdditions drops the processes that have yet to join if the stream to their peer has broken, or if the
-// job is over.
+// forsakeAdditions drops the processes that have yet to join. It is called if the stream to their
+// peer has broken, or if the job is over.
 func (e *execution) forsakeAdditions(l *link) {
 	for _, r := range l.added {
 		if r.phase != recruitJoining {
@@ -215,7 +217,7 @@ func (e *execution) forsakeAdditions(l *link) {
 	}
 }
 
-// othersFirst sorts candidates: peers that take part in the job come last, since other peers have more room.
+// othersFirst moves peers that take part in the job to the end, since other peers have more room.
 func othersFirst(candidates []reservation.Candidate, hosts map[p2ppeer.ID]*link) []reservation.Candidate {
 	out := slices.Clone(candidates)
 	slices.SortStableFunc(out, func(a, b reservation.Candidate) int {

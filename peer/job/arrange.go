@@ -8,11 +8,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 )
 
-// arrange decides under which paths the files of all ranks go into one folder.
-// What ranks have written alike is there once. Where they disagree, because
-// their files of one name differ or the file of one is a folder of another's,
-// the file of each rank goes into a folder rank<i> of its own. The manifests
-// returned can be laid out one after the other.
+// arrange chooses the paths of all ranks' files in one directory. A file that several ranks have
+// written identically appears once. Ranks may disagree on a path: their files differ, or the file
+// of one rank is a directory of another. Then the file of each rank goes into a directory rank<i>.
+// The returned manifests can be laid out one after the other.
 func arrange(ranks []filetransfer.Manifest) []filetransfer.Manifest {
 	disputed := disputes(ranks)
 	prefix := freePrefix(ranks)
@@ -35,7 +34,7 @@ func arrange(ranks []filetransfer.Manifest) []filetransfer.Manifest {
 	return out
 }
 
-// disputes tells of each path whether ranks disagree on it.
+// disputes returns a function that reports whether ranks disagree on a path.
 func disputes(ranks []filetransfer.Manifest) func(file string) bool {
 	contents := make(map[string]filetransfer.Digest)
 	differs, folder := make(map[string]bool), make(map[string]bool)
@@ -53,8 +52,8 @@ func disputes(ranks []filetransfer.Manifest) func(file string) bool {
 	return func(file string) bool { return differs[file] || folder[file] }
 }
 
-// freePrefix returns "rank", with as many hyphens as it takes for no rank to
-// have written to a folder, or a file, of that name and a number.
+// freePrefix returns "rank" with as many hyphens appended as needed so that no rank has written to
+// a file or directory with that name and a number.
 func freePrefix(ranks []filetransfer.Manifest) string {
 	tops := make(map[string]bool)
 	for _, m := range ranks {
@@ -67,7 +66,7 @@ func freePrefix(ranks []filetransfer.Manifest) string {
 	for rank := 0; rank < len(ranks); rank++ {
 		if tops[prefix+strconv.Itoa(rank)] {
 			prefix += "-"
-			rank = -1 // look again
+			rank = -1 // start over
 		}
 	}
 	return prefix

@@ -11,30 +11,33 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// A silent replica holds up its rank: outcomes wait until each replica that counts has them. It may answer
-// again before its peer is failed. So when a master reports that its rank waits, the submitter sets aside those
-// replicas of the rank whose peers do not answer the submitter either, and the rank continues without them. A
-// replica that answers again counts again once its master says that it lacks nothing (package replication).
-// Until then it cannot take over: if its master fails meanwhile and no other replica is left, the rank is lost.
-// A rank whose outcomes do not wait sets no replica aside.
+// A silent replica delays its rank: outcomes wait until each replica that counts has them. The
+// replica may answer again before its peer is failed. So when a master reports that its rank waits,
+// the submitter sets aside the replicas of the rank whose peers do not answer the submitter either.
+// The rank continues without them. A replica that answers again counts again once its master
+// reports that it lacks nothing (package replication). Until then it cannot take over: if its
+// master fails meanwhile and no other replica is left, the rank is lost. A rank whose outcomes do
+// not wait sets no replica aside.
 
 const (
-	// asideAfter divides the gossip period. The processes of a peer are set aside when it has not answered for
-	// the quotient plus two round trips: it has been asked four times by then.
+	// asideAfter divides the gossip period. The processes of a peer are set aside when the peer has
+	// not answered for the quotient plus two round trips. By then the peer has been asked four
+	// times.
 	asideAfter = 2
-	// asideRest, times how often the processes of a peer were set aside, is the time during which another
-	// suspicion does not set them aside. So an unstable link does not fill the log of views.
+	// asideRest limits how often the processes of a peer are set aside, so that an unstable link
+	// does not fill the view group's log. After the k-th time, another suspicion has no effect for
+	// k times asideRest.
 	asideRest = 10 * time.Second
 )
 
 // An unheard records the silence of a link's peer.
 type unheard struct {
-	since atomic.Int64 // when the fault detector began to suspect it, in ns since 1970; 0: it does not
-	trip  atomic.Int64 // its round trip then, in ns; 0: not known
+	since atomic.Int64 // start of the fault detector's suspicion, in ns since 1970; 0: none
+	trip  atomic.Int64 // round-trip time at that time, in ns; 0: unknown
 
 	asides   int       // how often its processes were set aside
-	asideIn  int64     // the latest value of since in which they were set aside
-	asideEnd time.Time // they are not set aside before this time in another suspicion
+	asideIn  int64     // value of since for which they were last set aside
+	asideEnd time.Time // no other suspicion sets them aside before this time
 }
 
 // lasts returns how long the peer has been suspected, or 0 if it is not.
@@ -50,7 +53,8 @@ func (u *unheard) long(period time.Duration) bool {
 	return u.lasts() >= period/asideAfter+2*time.Duration(u.trip.Load()) && u.since.Load() != 0
 }
 
-// setAside reports whether to set aside a process of the peer, which is set aside already or not.
+// setAside reports whether to set aside a process of the peer; is reports whether the process is
+// aside now.
 func (u *unheard) setAside(is bool, now time.Time) bool {
 	if since := u.since.Load(); since != u.asideIn {
 		if now.Before(u.asideEnd) {
@@ -63,7 +67,7 @@ func (u *unheard) setAside(is bool, now time.Time) bool {
 	return !is
 }
 
-// stalled handles the report of a process that its rank waits for other replicas.
+// stalled handles the report of a master that its rank waits for other replicas.
 func (e *execution) stalled(p view.Process) (r *Result) {
 	v := e.watch.View()
 	if !v.IsMaster(p) || e.detector == nil || e.parted || e.adopted != nil || e.views != nil && e.views.Contact() != viewgroup.InTouch {
@@ -83,7 +87,8 @@ func (e *execution) stalled(p view.Process) (r *Result) {
 	return r
 }
 
-// SetAside makes p, whose peer is silent, not count for the decisions of its rank, unless it is its master.
+// SetAside requests that p, whose peer is silent, not count for the decisions of its rank, unless p
+// is its master.
 func (w *watch) SetAside(p view.Process) step {
 	w.at(p).setAside = viewgroup.Change{Process: p, To: view.Live, Aside: true, At: w.view.AsideChanged(p)}
 	return w.wish(w.at(p).setAside)
@@ -96,7 +101,7 @@ func (w *watch) mayCount(p view.Process) bool {
 	return w.view.AsideSince(p) == 0 && !(c.Aside && pending)
 }
 
-// UpToDate handles the statement that p, which is set aside, lacks nothing any more.
+// UpToDate handles the report that p, which is set aside, lacks nothing any more.
 func (w *watch) UpToDate(p view.Process, m *jobpb.UpToDate) step {
 	if !w.view.Live(p) || m.GetSince() == 0 || m.GetTerm() == 0 {
 		return step{}
@@ -105,8 +110,8 @@ func (w *watch) UpToDate(p view.Process, m *jobpb.UpToDate) step {
 	return w.wish(w.at(p).upToDate)
 }
 
-// wishAgain requests that those replicas of a rank count again whose statements arrived before the change that
-// they are about.
+// wishAgain repeats the requests that replicas of a rank count again. Their UpToDate reports may
+// have arrived before the change that set them aside.
 func (w *watch) wishAgain(s *step, rank int) {
 	for k := range w.view.R {
 		p := view.Process{Rank: rank, Replica: k}
@@ -116,7 +121,7 @@ func (w *watch) wishAgain(s *step, rank int) {
 	}
 }
 
-// wish requests c if it changes something, while the job runs.
+// wish requests c, while the job runs, if it changes the view.
 func (w *watch) wish(c viewgroup.Change) (s step) {
 	if _, changes := c.Apply(w.view); changes && w.begun && !w.over && w.state(c.Process) == view.Live {
 		s.Propose = []viewgroup.Change{c}

@@ -14,8 +14,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// collect brings the output files of every rank into the user's folder, each
-// from one process that finished (R6). It runs when the job has succeeded.
+// collect brings the output files of every rank into the user's directory, each rank's from one
+// finished process (R6). It runs after the job has succeeded.
 func (e *execution) collect(ctx context.Context) Result {
 	begun := time.Now()
 	collected := make([]fileList, e.j.req.N)
@@ -49,14 +49,13 @@ func (e *execution) collect(ctx context.Context) Result {
 	return Result{Status: StatusOK}
 }
 
-// An ended is the result of a job whose files are not collected any more: replicas that
-// ended late have not done the same as the others, or the user does not want it to go on.
+// An ended is the result of a job that ended while its files were collected: replicas reported a
+// divergence late, or the user cancelled the job.
 type ended struct{ Result }
 
 func (e ended) Error() string { return e.Message }
 
-// attend handles the next thing that happens while files are collected, as turn does. The
-// error is an ended.
+// attend handles the next event while files are collected, as turn does. Its error is an ended.
 func (e *execution) attend(ctx context.Context, also <-chan struct{}) error {
 	if r := e.turn(ctx, also); r != nil {
 		return ended{*r}
@@ -64,14 +63,14 @@ func (e *execution) attend(ctx context.Context, also <-chan struct{}) error {
 	return nil
 }
 
-// final reports whether it is in vain to ask another process after an error.
+// final reports whether, after err, it is useless to ask another process.
 func final(ctx context.Context, err error) bool {
 	_, over := errors.AsType[ended](err)
 	return over || ctx.Err() != nil
 }
 
-// uncollected is the result of a job whose files are not all in the user's folder: status
-// and what, unless the job ended otherwise meanwhile.
+// uncollected returns the result of a job whose files are not all in the user's directory: status
+// with a message about what failed, unless the job ended otherwise meanwhile.
 func (e *execution) uncollected(ctx context.Context, err error, status int, what string) Result {
 	if over, ok := errors.AsType[ended](err); ok {
 		return over.Result
@@ -82,9 +81,8 @@ func (e *execution) uncollected(ctx context.Context, err error, status int, what
 	return Result{Status: status, Message: fmt.Sprintf("the job succeeded, but %s: %v", what, err)}
 }
 
-// collectRank fetches a rank's files from the first of its finished processes
-// that can give them. It waits for those that have yet to end when no other is
-// left.
+// collectRank fetches a rank's files from the first finished process that can provide them. If no
+// such process is left, it waits for processes that have yet to end.
 func (e *execution) collectRank(ctx context.Context, rank int) (fileList, error) {
 	cause := errors.New("no process of it is left")
 	for {
@@ -107,8 +105,8 @@ func (e *execution) collectRank(ctx context.Context, rank int) (fileList, error)
 	}
 }
 
-// giver returns a finished process of rank that was not asked for its files.
-// Without one, wait tells whether there may be one later.
+// giver returns a finished process of rank that was not asked for its files yet. If there is none,
+// wait reports whether there may be one later.
 func (e *execution) giver(rank int) (p view.Process, ok, wait bool) {
 	v := e.watch.View()
 	for k := range v.R {
@@ -126,7 +124,7 @@ func (e *execution) giver(rank int) (p view.Process, ok, wait bool) {
 }
 
 func (e *execution) collectFrom(ctx context.Context, p view.Process) (filetransfer.Manifest, error) {
-	l := e.runsOn[p] // it has one: see giver
+	l := e.runsOn[p] // set, since giver checks that
 	if e.answers[p] == nil {
 		e.askFiles(p)
 	}
@@ -147,7 +145,7 @@ func (e *execution) collectFrom(ctx context.Context, p view.Process) (filetransf
 		return nil, err
 	}
 	for _, f := range m {
-		// Nothing else may appear in the user's folder, whoever says so.
+		// No other file may appear in the user's directory, whatever the peer offers.
 		if !filetransfer.Named(e.j.req.Outputs, f.Path) {
 			return nil, fmt.Errorf("its peer offers the file %q, which no pattern names", plain(f.Path))
 		}
@@ -162,8 +160,8 @@ func (e *execution) collectFrom(ctx context.Context, p view.Process) (filetransf
 	return m, err
 }
 
-// showCollecting returns what tells the user how fast the files of a rank come, and how long they
-// take yet.
+// showCollecting returns a function that shows the user the rate at which a rank's files arrive and
+// the time left.
 func (e *execution) showCollecting(rank int, m filetransfer.Manifest) func(bytes int64) {
 	var here, total int64
 	store := e.j.s.cfg.Files.Store()
@@ -183,10 +181,10 @@ func (e *execution) showCollecting(rank int, m filetransfer.Manifest) func(bytes
 	}
 }
 
-// askFiles asks for the list of p's files.
+// askFiles requests the list of p's files.
 func (e *execution) askFiles(p view.Process) {
 	if e.adopted != nil && e.adopted.collected[p] != nil {
-		e.answers[p] = e.adopted.collected[p] // another process has asked
+		e.answers[p] = e.adopted.collected[p] // the previous process asked for it
 		return
 	}
 	e.answers[p] = nil
@@ -195,7 +193,7 @@ func (e *execution) askFiles(p view.Process) {
 	}}})
 }
 
-// collected takes the list of p's files, if it was asked for.
+// collected records the list of p's files, if it was requested.
 func (e *execution) collected(l *link, p view.Process, m *jobpb.Collected) *Result {
 	answer, asked := e.answers[p]
 	if !asked && e.adopted != nil {
@@ -209,9 +207,9 @@ func (e *execution) collected(l *link, p view.Process, m *jobpb.Collected) *Resu
 	return nil
 }
 
-// meanwhile handles what happens while work runs in a goroutine of its own, so
-// that neither views nor heartbeats wait for it. The work is cancelled when l,
-// unless it is nil, is lost, and when the job ends: the error then is an ended.
+// meanwhile handles events while work runs in another goroutine, so that views and heartbeats do
+// not wait for it. It cancels the work when l is lost, unless l is nil, and when the job ends; the
+// error is then an ended.
 func (e *execution) meanwhile(ctx context.Context, l *link, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -14,10 +14,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A Reason says in a word or two why a peer does not take part in a job.
+// A Reason is the short reason why a peer does not take part in a job.
 type Reason string
 
-// The reasons, in the order in which a table lists them.
+// The reasons, in the order in which they are listed.
 const (
 	Busy         Reason = "busy"
 	Denied       Reason = "denied"
@@ -39,7 +39,7 @@ const (
 	Nonsense     Reason = "bad offer"
 )
 
-// meanings are the reasons in sentences.
+// meanings explains each reason in a sentence.
 var meanings = []struct {
 	Reason
 	text string
@@ -64,7 +64,7 @@ var meanings = []struct {
 	{Nonsense, "its offer is wrong, or its clock"},
 }
 
-// Meaning says what r means.
+// Meaning returns the explanation of r.
 func (r Reason) Meaning() string {
 	for _, m := range meanings {
 		if m.Reason == r {
@@ -74,8 +74,8 @@ func (r Reason) Meaning() string {
 	return ""
 }
 
-// Of discovery and of reservation, the reasons that the user is told of. Peers that offer
-// nothing are submitters like this one.
+// The reasons of discovery and reservation that are reported to the user. Peers without offers are
+// left out: they are submitters like this one.
 var (
 	ofDiscovery = map[discovery.Reason]Reason{
 		discovery.Full: Busy, discovery.TooSmall: TooSmall, discovery.OtherPlatform: Platforms,
@@ -91,16 +91,16 @@ var (
 	}
 )
 
-// considered is what was found out about every peer that was thought of.
+// considered holds what is known of every peer that was considered for the job.
 type considered map[p2ppeer.ID]verdict
 
-// A verdict is why a peer does not take part, with the particulars.
+// A verdict is the reason why a peer does not take part, with details.
 type verdict struct {
 	reason Reason
 	detail string
 }
 
-// newConsidered takes the peers that discovery has passed over.
+// newConsidered returns the verdicts on the peers that discovery passed over.
 func newConsidered(passed []discovery.Considered) considered {
 	c := make(considered)
 	for _, p := range passed {
@@ -117,16 +117,16 @@ func newConsidered(passed []discovery.Considered) considered {
 	return c
 }
 
-// outdated notes the peers to which the connection was cut since they speak another version: those
-// can only be found out of reach.
+// outdated records the peers whose connection was closed because they run another protocol version.
+// A search would only find them unreachable.
 func (c considered) outdated(peers []p2ppeer.ID) {
 	for _, p := range peers {
 		c[p] = verdict{Versions, ""}
 	}
 }
 
-// with adds what those said that were asked for slots. Who gave some is passed over no more; and
-// since the connection to a peer of another version is cut, that it is unreachable says less.
+// with returns c with the outcomes of a reservation. Peers that granted slots are removed. An
+// outdated peer stays outdated, since that explains why it is unreachable.
 func (c considered) with(short *reservation.ShortageError) considered {
 	out := maps.Clone(c)
 	for _, o := range short.Outcomes {
@@ -142,33 +142,33 @@ func (c considered) with(short *reservation.ShortageError) considered {
 	return out
 }
 
-// A Shortage says why a job cannot start.
+// A Shortage describes why a job cannot start.
 type Shortage struct {
-	Wanted    int      `json:"wanted"`    // slots
-	Available int      `json:"available"` // of them, at once
-	Tallies   []Tally  `json:"reasons"`   // peers that gave nothing
-	Peers     []Passed `json:"peers"`     // these one by one; the first maxPassed of them
+	Wanted    int      `json:"wanted"`    // slots needed
+	Available int      `json:"available"` // slots available at once
+	Tallies   []Tally  `json:"reasons"`   // numbers of peers that gave no slot
+	Peers     []Passed `json:"peers"`     // these peers; the first maxPassed of them
 
-	module bool // there would be enough slots for a module
+	module bool // the slots would suffice for a WebAssembly module
 }
 
-// A Tally is how many peers there are of one reason.
+// A Tally is the number of peers with one reason.
 type Tally struct {
 	Reason Reason `json:"reason"`
 	Peers  int    `json:"peers"`
 }
 
-// Passed is a peer that does not take part.
+// Passed is a peer that does not take part in a job.
 type Passed struct {
 	Peer   string `json:"peer"` // ID
 	Reason Reason `json:"reason"`
 	Detail string `json:"detail,omitempty"`
 }
 
-// maxPassed bounds the peers that are named, and with them a line of JSON.
+// maxPassed limits the peers that a Shortage lists, and so the length of its JSON.
 const maxPassed = 256
 
-// tell sums up.
+// tell returns a Shortage that summarizes c.
 func (c considered) tell(wanted, available int) *Shortage {
 	s := &Shortage{Wanted: wanted, Available: available, Tallies: []Tally{}, Peers: []Passed{}}
 	for _, m := range meanings {
@@ -188,7 +188,7 @@ func (c considered) tell(wanted, available int) *Shortage {
 	return s
 }
 
-// shortage says that there are not enough slots, and what could help.
+// shortage returns the result of a job that did not get enough slots, with a hint.
 func (j *run) shortage(c considered, err error) *Result {
 	short, ok := errors.AsType[*reservation.ShortageError](err)
 	if !ok {
@@ -208,8 +208,8 @@ func (j *run) shortage(c considered, err error) *Result {
 	return &Result{Status: StatusShortage, Message: text, Hint: told.hint(), Shortage: told}
 }
 
-// enoughAsModule reports whether the job could run as a module, if the slots of peers that accept only modules,
-// free or not, are added to those that were found.
+// enoughAsModule reports whether the job could run as a WebAssembly module. It adds the slots of
+// peers that accept only modules, free or not, to those that were found.
 func (c considered) enoughAsModule(short *reservation.ShortageError) bool {
 	slots, any := short.FoundSlots, false
 	for _, o := range short.Outcomes {
@@ -221,7 +221,8 @@ func (c considered) enoughAsModule(short *reservation.ShortageError) bool {
 	return any && slots >= short.NeededSlots()
 }
 
-// hint says what could help: first a module, if that suffices; otherwise the one thing that all peers lack.
+// hint returns a hint for the user: a module if that suffices, otherwise the one thing that all
+// peers lack.
 func (s *Shortage) hint() string {
 	if s.module {
 		return "give a Go package or a WebAssembly module as PROGRAM (--as wasm), or have owners allow you; or " + hintMorePeers
@@ -242,7 +243,7 @@ func (s *Shortage) hint() string {
 	return hintMorePeers
 }
 
-// details lists what is known of the peers one by one, each text once, and the first few.
+// details lists the details of the first few peers, each text once.
 func (s *Shortage) details() string {
 	var texts []string
 	for _, p := range s.Peers {
@@ -255,7 +256,7 @@ func (s *Shortage) details() string {
 
 const hintMorePeers = "boot more peers with p2pboot, wait longer with -w, or lower -n or -r"
 
-// counts writes "3 busy, 1 no answer", the most frequent first.
+// counts returns a list such as "3 busy, 1 no answer", the most frequent reason first.
 func (s *Shortage) counts() string {
 	sorted := slices.Clone(s.Tallies)
 	slices.SortStableFunc(sorted, func(a, b Tally) int { return cmp.Compare(b.Peers, a.Peers) })

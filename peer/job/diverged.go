@@ -10,18 +10,18 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// What a job does when the replicas of a rank have not done the same.
+// Values of Request.OnDivergence: what a job does when the replicas of a rank diverge.
 const (
-	Stop = "stop" // vote out the odd one; stop if that cannot be
-	Warn = "warn" // tell the user, and go on
+	Stop = "stop" // vote out a deviating replica; stop the job if no majority decides
+	Warn = "warn" // tell the user and continue
 )
 
-// maxWords bounds the words of each process that the submitter remembers. Honest ones
-// say no more (package engine), and what one that lies says takes nothing from others.
+// maxWords limits the divergence reports of each process that the submitter stores. Honest
+// processes send no more (package engine), and reports of a liar do not use up the limit of others.
 const maxWords = 256
 
-// A disputed message is one that some replica of its source says is another one than
-// its receiver has got.
+// A disputed message is one that, according to a replica of its source, differs from the message
+// that the receiver has got.
 type disputed struct {
 	source   int // rank
 	receiver view.Process
@@ -29,28 +29,28 @@ type disputed struct {
 	seq      uint64
 }
 
-// A dispute is what the replicas of the source say about a message.
+// A dispute holds the reports of the source's replicas about a message.
 type dispute struct {
 	disputed
-	words   map[int]word // by replica; the first of each counts
+	words   map[int]word // by replica; only the first report of each counts
 	settled bool
 }
 
-// A word is what one replica says.
+// A word is the report of one replica.
 type word struct {
 	protection.Divergence
-	text string // the same for people, a sentence without its end
+	text string // the report as a sentence for the user, without its end
 }
 
-// foretold is what processes say about receivers that have yet to join, by who says it.
+// foretold holds reports about receivers that have yet to join, by the reporting process.
 type foretold map[view.Process][]protection.Divergence
 
-// diverged takes the word of process p.
+// diverged handles a divergence report of process p.
 func (e *execution) diverged(l *link, p view.Process, m *jobpb.Diverged) *Result {
 	v := e.watch.View()
 	d, err := m.Divergence(v)
 	switch {
-	case v.State(d.Receiver) == view.Vacant: // it has joined in a view that is yet to come
+	case v.State(d.Receiver) == view.Vacant: // the receiver joins in a later view
 		if len(e.foretold[p]) < maxWords {
 			e.foretold[p] = append(e.foretold[p], d)
 		}
@@ -61,7 +61,7 @@ func (e *execution) diverged(l *link, p view.Process, m *jobpb.Diverged) *Result
 	return e.apply(e.watch.Diverged(p, d, e.evidence(p, d)))
 }
 
-// hearForetold takes the words that came before their receiver, which has joined now.
+// hearForetold handles the reports that arrived before their receiver joined.
 func (e *execution) hearForetold(receiver view.Process) (r *Result) {
 	v := e.watch.View()
 	for _, p := range v.Processes() {
@@ -75,15 +75,14 @@ func (e *execution) hearForetold(receiver view.Process) (r *Result) {
 	return r
 }
 
-// evidence says in words what process p says, with the peers that are concerned.
+// evidence describes a report of process p as a sentence, with the peers concerned.
 func (e *execution) evidence(p view.Process, d protection.Divergence) string {
 	return fmt.Sprintf("rank %d replica %d on peer %s has produced another message than rank %d replica %d on peer %s has got: %v",
 		p.Rank, p.Replica, e.peerOf(p), d.Receiver.Rank, d.Receiver.Replica, e.peerOf(d.Receiver), d)
 }
 
-// Diverged says what p has produced as a message that replicas of its rank have not
-// produced alike; text is the same in words, about the message that p has
-// produced.
+// Diverged handles the report of p about a message that not all replicas of its rank have produced
+// alike. text is the report as a sentence.
 func (w *watch) Diverged(p view.Process, d protection.Divergence, text string) step {
 	var s step
 	if !w.has(p) {
@@ -117,8 +116,8 @@ func (w *watch) about(m disputed) *dispute {
 	return d
 }
 
-// arbitrate decides the disputes that can be decided, each time anew when one has
-// voted somebody out.
+// arbitrate decides all disputes that can be decided. It starts over after each vote, since a
+// voted-out replica no longer counts.
 func (w *watch) arbitrate(s *step) {
 	for before := -1; before != len(s.Propose); {
 		before = len(s.Propose)
@@ -130,8 +129,8 @@ func (w *watch) arbitrate(s *step) {
 	}
 }
 
-// open reports whether a replica that still counts says that the receiver has got
-// something else, and nothing has followed from that yet.
+// open reports whether a dispute is undecided: a replica that counts reports that the receiver has
+// got another message than it has produced.
 func (w *watch) open(d *dispute) bool {
 	return !w.tolerant && !d.settled && slices.ContainsFunc(w.counting(d.source), func(p view.Process) bool {
 		said, ok := d.words[p.Replica]
@@ -139,8 +138,7 @@ func (w *watch) open(d *dispute) bool {
 	})
 }
 
-// counting returns the replicas of a rank that have not failed, nor are about to, and
-// do not lag.
+// counting returns the replicas of a rank that have not failed, are not about to, and do not lag.
 func (w *watch) counting(rank int) (ps []view.Process) {
 	for k := range w.view.R {
 		if p := (view.Process{Rank: rank, Replica: k}); w.has(p) && !w.lags(p) {
@@ -150,15 +148,15 @@ func (w *watch) counting(rank int) (ps []view.Process) {
 	return ps
 }
 
-// quorum is how many replicas must count for one to be voted out. Of two that differ
-// nobody knows which is right.
+// quorum is the least number of counting replicas with which one can be voted out. If two differ,
+// neither is known to be right.
 const quorum = 3
 
-// decide draws the conclusion from what the replicas have said, if it does not
-// depend on those that have yet to. Who has produced something else than most have,
-// and than the receivers have got, is voted out. When the receivers have got what
-// most have not produced, they have computed with it, and nobody's going can undo
-// that; only a receiver that all replicas of the source contradict can go itself.
+// decide decides a dispute if the reports still missing cannot change the outcome. If most replicas
+// have produced the message that the receivers have got, decide votes out the others. Otherwise the
+// receivers have computed with a message that most replicas did not produce, and voting out its
+// producers cannot undo that. Only if all replicas of the source contradict the receiver, decide
+// votes out the receiver.
 func (w *watch) decide(s *step, d *dispute) {
 	counting := w.counting(d.source)
 	said := d.produced(counting)
@@ -192,15 +190,15 @@ func (d *dispute) produced(counting []view.Process) map[uint64]int {
 	return said
 }
 
-// harmless reports whether an undecided dispute leaves the answer right: the source has at least quorum
-// replicas, and the receivers have got the message that most of these produced.
+// harmless reports whether an undecided dispute leaves the answer right: the source has at least
+// quorum replicas, and the receivers have got the message that most of these produced.
 func (w *watch) harmless(d *dispute) bool {
 	counting := w.counting(d.source)
 	most, ok := majority(d.produced(counting), len(counting))
 	return ok && len(counting) >= quorum && d.delivered(counting, most)
 }
 
-// majority returns what more than half of so many have produced.
+// majority returns the message that more than half of the counting replicas have produced.
 func majority(said map[uint64]int, counting int) (produced uint64, ok bool) {
 	for produced, n := range said {
 		if 2*n > counting {
@@ -210,8 +208,9 @@ func majority(said map[uint64]int, counting int) (produced uint64, ok bool) {
 	return 0, false
 }
 
-// delivered reports whether most have produced the same and say that the receiver has
-// got it. One that says so alone may have sent it something else.
+// delivered reports whether most replicas have produced the message most and report that the
+// receiver has got it. A single replica that reports this may have sent the receiver something
+// else.
 func (d *dispute) delivered(counting []view.Process, most uint64) bool {
 	agree := 0
 	for _, p := range counting {
@@ -222,7 +221,7 @@ func (d *dispute) delivered(counting []view.Process, most uint64) bool {
 	return 2*agree > len(counting)
 }
 
-// voteOut fails those that have produced something else than most have.
+// voteOut fails the replicas that have produced another message than most.
 func (w *watch) voteOut(s *step, d *dispute, counting []view.Process, most uint64) {
 	d.settled = true
 	for _, p := range counting {
@@ -234,7 +233,7 @@ func (w *watch) voteOut(s *step, d *dispute, counting []view.Process, most uint6
 
 const divergedHint = "a program must not depend on the clock, random numbers, the environment or the order of maps (docs/mpj.md); if this one does not, a peer changes data: try -r 3"
 
-// irreconcilable is the result of a job that cannot go on because of d.
+// irreconcilable returns the result of a job that d ends.
 func (w *watch) irreconcilable(d *dispute) Result {
 	r := Result{
 		Status: StatusDiverged,
@@ -249,8 +248,8 @@ func (w *watch) irreconcilable(d *dispute) Result {
 	return r
 }
 
-// answer is the result of a job all of whose ranks are done: success, unless a dispute is undecided. Replicas
-// may still report a dispute after the job is done, while its answer is yet to be confirmed.
+// answer returns the result of a job whose ranks are all done: success, unless a dispute is
+// undecided. Replicas may still report a dispute while the answer has yet to be confirmed.
 func (w *watch) answer() Result {
 	for _, d := range w.disputes {
 		if w.open(d) && !w.harmless(d) {

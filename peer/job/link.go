@@ -19,13 +19,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// Protocol is the control stream's protocol ID.
+// Protocol is the libp2p protocol ID of the control stream.
 const Protocol protocol.ID = "/p2pmpi/job/1.0.0"
 
 const (
 	dialTimeout = 10 * time.Second
-	// writeTimeout bounds one message. The messages are small, so a peer that
-	// takes longer has not read for a long time.
+	// writeTimeout limits the write of one message. The messages are small, so a slower peer has
+	// not read for a long time.
 	writeTimeout = 10 * time.Second
 )
 
@@ -34,70 +34,70 @@ type link struct {
 	peer      p2ppeer.ID
 	processes []view.Process
 	slots     reservation.Placement
-	site      int  // its number, equal for all peers of a site
-	local     bool // that is the submitter's
+	site      int  // number of the peer's site
+	local     bool // at the submitter's site
 
 	*wire
 	ctx     context.Context // ends when the peer is lost, and with close
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	// Owned by the goroutine that runs the job.
-	answered      bool                         // what it was last asked for: to stage, or to start
-	quiet         bool                         // the user knows that it says nothing while it stages or starts
-	redeemed      bool                         // its reservation key; its slots are its own to free now
+	// Owned by the goroutine that runs the job:
+	answered      bool                         // it has answered the last request: to stage, or to start
+	quiet         bool                         // the user knows that it is silent while it stages or starts
+	redeemed      bool                         // it has redeemed its reservation key, and releases its slots itself
 	stopped       bool                         // nothing of the job is left there
-	staged, total int64                        // bytes
-	counted       int64                        // of the staged ones, when progressed was set
-	progressed    time.Time                    // when it last had more of them, or began
-	pace          pace                         // of the staged ones
-	routes        []Route                      // how its processes reach others; nil until it says
-	machine       string                       // on which it is; empty: unknown
-	distances     map[p2ppeer.ID]time.Duration // to other peers of the job
-	early         int                          // bytes that it said before the job was running
-	err           error                        // not nil: the peer is lost to the job
-	retired       bool                         // it was told to stop before the job is over
-	retiredAt     time.Time
-	suspended     bool   // its owner has suspended it, as the peer reports
-	pauses        int    // times that it has said so, or that it goes on
-	count         uint64 // messages that it has said, but for output
-	backAt        time.Time
-	owes          uint64 // count of what it had said when its stream was last made anew
-	away          bool   // its stream is to be made anew: see away.go
-	awayAt        time.Time
-	mended        context.CancelFunc // ends the asking whether the peer still runs, or nil
+	staged, total int64                        // in bytes
+	counted       int64                        // value of staged when progressed was set
+	progressed    time.Time                    // time of the last progress in staging, or of the start
+	pace          pace                         // rate of staging
+	routes        []Route                      // routes of its processes; nil until reported
+	machine       string                       // name of its machine; empty: unknown
+	distances     map[p2ppeer.ID]time.Duration // round-trip times to other peers of the job
+	early         int                          // bytes received before the job was running
+	err           error                        // why the peer is lost to the job; nil: it is not
+	retired       bool                         // told to stop while the job continues
+	retiredAt     time.Time                    // time of that
+	suspended     bool                         // suspended by its owner, as the peer reports
+	pauses        int                          // number of its suspend and resume reports
+	count         uint64                       // messages received, except output
+	backAt        time.Time                    // when its stream was last reopened
+	owes          uint64                       // value of count that the peer reported when its stream was last reopened
+	away          bool                         // disconnected: its stream is being reopened, see away.go
+	awayAt        time.Time                    // when it was disconnected
+	mended        context.CancelFunc           // ends the check that the peer still runs, or nil
 
-	heardAt time.Time // when it said something last, since it was asked to join the fault detector's group
+	heardAt time.Time // time of the last message since it was asked to join the detector group
 
-	silent  atomic.Bool // according to the fault detector
-	unheard unheard
+	silent  atomic.Bool // the fault detector has failed it, which is not handled yet
+	unheard unheard     // suspicion of the fault detector
 	doors   connection.Doors
 
-	testimony testimony // of the views, where another process has begun the job
+	testimony testimony // its reports of the agreed changes, in a resumed job
 
-	number int // among those who agree on views; 0: it is none of them, or the submitter's
+	number int // number in the view group; 0: the submitter's peer, or not a member
 
-	// Of a peer that was found while the job ran:
-	recruit *recruit           // until its process is in the view
-	group   *faultdetect.Group // that watches it until all are watched anew
+	// For a peer that was recruited while the job ran:
+	recruit *recruit           // nil once its process is in the view
+	group   *faultdetect.Group // detector group with this peer until the next regroup
 
-	// Of processes that were added after the job began: see addition.go.
-	keys    map[view.Process][]byte          // public
-	added   map[view.Process]*recruit        // being added beside others that run there, until they are in the view
-	dropped map[view.Process]reservation.Key // being dropped, until the peer says that nothing of them is left
+	// For processes that were added after the job began, see addition.go:
+	keys    map[view.Process][]byte          // public keys
+	added   map[view.Process]*recruit        // processes being added beside others, until they are in the view
+	dropped map[view.Process]reservation.Key // processes being dropped, until the peer confirms it
 }
 
-// A wire is one stream of a link, and what waits to be said on it.
+// A wire is one stream of a link, with its outgoing messages.
 type wire struct {
-	stream network.Stream // nil when it could not be opened
+	stream network.Stream // nil if it could not be opened
 	in     pbio.Reader
 	out    *outgoing
-	over   chan struct{} // closed when nothing is to be said on it any more
+	over   chan struct{} // closed when no more messages are sent on it
 }
 
 func newWire() *wire { return &wire{out: newOutgoing(), over: make(chan struct{})} }
 
-// end breaks the stream off. The peer's part of the job may go on.
+// end resets the stream. The peer's part of the job may continue.
 func (w *wire) end() {
 	close(w.over)
 	if w.stream != nil {
@@ -105,24 +105,24 @@ func (w *wire) end() {
 	}
 }
 
-// leave tells the peer that it waits for this side in vain.
+// leave resets the stream with the code that tells the peer not to wait for the submitter.
 func (w *wire) leave() {
 	if w.stream != nil {
 		w.stream.ResetWithError(jobpb.Left)
 	}
 }
 
-// heard is what comes in over a link: a message, or the error that ended it.
+// heard is a message received over a link, or the error that ended its stream.
 type heard struct {
 	link *link
-	wire *wire // on which it came
-	back bool  // first on a wire that was made anew
+	wire *wire // stream that it arrived on
+	back bool  // first message on a reopened stream
 	msg  *jobpb.FromPeer
 	err  error
 }
 
-// late reports whether the peer has been given up before this came. A stream that was made
-// anew for it is ended: its part would wait there for this side, and keep its slots.
+// late reports whether the peer was given up before this arrived. If so, late resets a reopened
+// stream. Otherwise the peer's part would wait there for the submitter and keep its slots.
 func (h heard) late() bool {
 	if h.link.err != nil && h.back {
 		h.wire.end()
@@ -130,7 +130,7 @@ func (h heard) late() bool {
 	return h.link.err != nil
 }
 
-// newLink returns the link to the peer of slots, which is to run processes there.
+// newLink returns a link to the peer of slots, which is to run the processes.
 func newLink(slots reservation.Placement, processes ...view.Process) *link {
 	l := &link{
 		peer: slots.Peer, slots: slots, processes: processes, wire: newWire(),
@@ -140,7 +140,7 @@ func newLink(slots reservation.Placement, processes ...view.Process) *link {
 	return l
 }
 
-// open opens the stream. What it hears goes to inbox until done is closed.
+// open opens the stream. Messages received on it go to inbox until done is closed.
 func (l *link) open(ctx context.Context, h host.Host, inbox chan<- heard, done <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -153,7 +153,7 @@ func (l *link) open(ctx context.Context, h host.Host, inbox chan<- heard, done <
 	return nil
 }
 
-// listen begins to hear and to say what there is on the link's wire.
+// listen starts to read from and write to the link's current stream.
 func (l *link) listen(inbox chan<- heard, done <-chan struct{}) {
 	w := l.wire
 	l.running.Go(func() { l.read(w, inbox, done) }) // ends with the stream
@@ -188,22 +188,22 @@ func (w *wire) write() {
 		for _, m := range w.out.take() {
 			w.stream.SetWriteDeadline(time.Now().Add(writeTimeout))
 			if err := writer.WriteMsg(m); err != nil {
-				w.stream.ResetWithError(jobpb.Unwritten) // read then reports the loss
+				w.stream.ResetWithError(jobpb.Unwritten) // read then returns an error
 				return
 			}
 		}
 	}
 }
 
-// say queues a message. It never blocks. What the peer misses while it is away it is
-// told when it is back.
+// say queues a message. It never blocks. It drops messages to a disconnected peer; remind repeats
+// them once the peer has reconnected.
 func (l *link) say(m *jobpb.ToPeer) {
 	if l.err == nil && !l.away {
 		l.out.put(m)
 	}
 }
 
-// hears counts a message, and reports whether it came on the link's present wire.
+// hears counts a message, and reports whether it arrived on the link's current stream.
 func (l *link) hears(h heard) bool {
 	if h.wire != l.wire {
 		return false
@@ -214,8 +214,8 @@ func (l *link) hears(h heard) bool {
 	return true
 }
 
-// lose gives the peer up: should it still be there, the reset stream tells it
-// that the job goes on without it.
+// lose gives the peer up. If the peer still runs, the reset of the stream tells it that the job
+// continues without it.
 func (l *link) lose(err error) {
 	if l.err != nil {
 		return
@@ -225,7 +225,7 @@ func (l *link) lose(err error) {
 	l.leave()
 }
 
-// close ends the link and its goroutines. The inbox's done must be closed.
+// close closes the link and waits for its goroutines. The inbox's done channel must be closed.
 func (l *link) close() {
 	l.cancel()
 	if !l.away {

@@ -10,44 +10,45 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// A printer hands events to the user in a goroutine of its own, so that a user
-// who reads slowly, or not at all, holds up the output and nothing else. What
-// waits in it, or for the user's word, is bounded: output by what may be unread (see flow),
-// views by the number of processes, and of one phase only the latest count waits.
+// A printer passes events to the user in a goroutine of its own, so that a user who reads slowly,
+// or not at all, delays only the output. Its queues are bounded: output by the limit for unread
+// output (see flow), views by the number of processes, and phases by keeping only the latest count
+// of each.
 type printer struct {
 	job    string
 	sink   Sink
 	failed func(error) // called once, after which nothing more is shown
-	keeper *keeper     // of what has been shown
-	ahead  bool        // the end of output is reached when the sink has it all
-	single bool        // records are shown one by one
+	keeper *keeper     // records what was shown
+	ahead  bool        // output counts as complete once the sink has taken it, not once it was shown
+	single bool        // records are shown one at a time
 
-	wake  chan struct{} // gets a token when there is something to do for run
-	news  chan struct{} // gets a token when there is a receipt
+	wake  chan struct{} // holds a token when run has something to do
+	news  chan struct{} // holds a token when there is a receipt
 	ended chan struct{}
 
-	unkept bool // the user knows that what is shown cannot be noted
+	unkept bool // the user knows that shown output cannot be recorded
 
 	mu     sync.Mutex
 	queue  []item
-	handed []item // to the sink, which has yet to say that the user has them
-	shown  []item // of which the job wants a receipt
+	handed []item // passed to the sink, which has not confirmed them yet
+	shown  []item // receipts for the job
 	broken bool
 	closed bool
 }
 
-// An item waits for the user: an event, or the end of a process's output.
+// An item is an event for the user, or the end of a process's output.
 type item struct {
 	event   Event
-	weight  int           // of output: what it counts of the bytes that may be unread
-	drained *view.Process // no event: all that this process wrote has been shown
+	weight  int           // of output: its share of the limit for unread output
+	drained *view.Process // instead of an event: the process whose output was shown completely
 }
 
 func newPrinter(job string, sink Sink, failed func(error), keeper *keeper, ahead bool) *printer {
 	p := &printer{
 		job: job, sink: sink, failed: failed, keeper: keeper, ahead: ahead,
-		// What was shown and not noted comes twice if this process is killed. What was handed
-		// to a listener and not acknowledged comes twice in any case.
+		// If this process is killed, a resumed job shows output again that was shown but not
+		// recorded; single records keep that short. Output that a listener has taken but not
+		// acknowledged is shown again in any case.
 		single: keeper != nil && !ahead,
 		wake:   make(chan struct{}, 1), news: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
@@ -75,11 +76,10 @@ func samePhase(a, b Event) bool {
 	return a.Kind == PhaseEvent && b.Kind == PhaseEvent && a.Phase == b.Phase
 }
 
-// mostTogether is how many bytes of output that wait are put together.
+// mostTogether is the most bytes of waiting output that are merged into one item.
 const mostTogether = 64 << 10
 
-// extend adds output that follows on i's, so that what waits is shown at once, and reports
-// whether it could be.
+// extend merges next into i if next is output that directly follows i's. It reports whether it did.
 func (i *item) extend(next item) bool {
 	a, b := &i.event, next.event
 	follows := a.Kind == OutputEvent && b.Kind == OutputEvent && a.Rank == b.Rank && a.Stream == b.Stream &&
@@ -93,7 +93,7 @@ func (i *item) extend(next item) bool {
 	return true
 }
 
-// split takes the first record off output that has several.
+// split takes the first record off an item with several records of output.
 func (i *item) split() (first item, ok bool) {
 	e := &i.event
 	if e.Kind != OutputEvent || e.Records < 2 {
@@ -115,8 +115,8 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// receipts returns the output that was shown, and the ends of output that were
-// reached, since the last call.
+// receipts returns the output that was shown, and the ends of output that were reached, since the
+// last call.
 func (p *printer) receipts() []item {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,14 +136,14 @@ func (p *printer) run() {
 	}
 }
 
-// over reports whether nothing is waited for any more.
+// over reports whether the printer is closed and nothing waits any more.
 func (p *printer) over() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.closed && len(p.queue) == 0 && len(p.handed) == 0
 }
 
-// hand gives the next item to the sink, if there is one.
+// hand passes the next item to the sink. It reports whether there was one.
 func (p *printer) hand() bool {
 	p.mu.Lock()
 	if p.broken {
@@ -169,7 +169,7 @@ func (p *printer) hand() bool {
 	return true
 }
 
-// takeFirst takes what is to be shown next off the queue. mu is held.
+// takeFirst removes the next item to show from the queue. The caller holds mu.
 func (p *printer) takeFirst() item {
 	if p.single {
 		if first, ok := p.queue[0].split(); ok {
@@ -181,7 +181,8 @@ func (p *printer) takeFirst() item {
 	return i
 }
 
-// receive makes out a receipt, one for all output that follows on each other. mu is held.
+// receive issues a receipt for i, merged with the previous one if i follows it. The caller holds
+// mu.
 func (p *printer) receive(i item) {
 	if p.broken {
 		return
@@ -205,7 +206,7 @@ func (p *printer) rest() (rest []Output) {
 	return rest
 }
 
-// settle takes the sink's word about the first event that was handed to it and is waited for.
+// settle handles the sink's confirmation of the first item in handed.
 func (p *printer) settle(err error) {
 	p.check(err)
 	p.mu.Lock()
@@ -233,13 +234,13 @@ func (p *printer) settle(err error) {
 	}
 }
 
-// dropFirst forgets the first of what was handed to the sink. mu is held.
+// dropFirst removes the first item from handed. The caller holds mu.
 func (p *printer) dropFirst() {
 	p.handed[0] = item{}
 	p.handed = p.handed[1:]
 }
 
-// check takes the sink's word about an event.
+// check handles an error of the sink: after the first one, the user gets nothing more.
 func (p *printer) check(err error) {
 	if err == nil {
 		return
@@ -253,7 +254,7 @@ func (p *printer) check(err error) {
 	}
 }
 
-// note keeps what has been shown.
+// note records that an item was shown.
 func (p *printer) note(i item) {
 	err := p.keeper.note(i.event)
 	if err == nil || p.unkept {
@@ -263,7 +264,7 @@ func (p *printer) note(i item) {
 	p.print(item{event: Event{Kind: WarningEvent, Text: fmt.Sprintf("should this p2prun be killed, some output may come twice, since how much is shown cannot be kept: %v", err)}})
 }
 
-// close returns when the user has got everything that was handed in, or never will.
+// close returns when the user has got all items, or never will.
 func (p *printer) close() {
 	p.mu.Lock()
 	p.closed = true

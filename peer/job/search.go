@@ -16,24 +16,24 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A finding is what came of a search for a peer that can run one more process.
+// A finding is the result of a search for a peer that can run one more process.
 type finding struct {
 	rank  int
-	link  *link    // to the peer that was found; nil: none was
-	added *recruit // to run beside other processes there; nil: the peer takes no part in the job
+	link  *link    // to the peer that was found; nil: none was found
+	added *recruit // the process, if the peer already takes part in the job; nil: it does not
 	err   error    // why no peer was found
 }
 
-// seek looks for a peer that can run one more replica of a rank. There is one
-// search at a time, so that the job never holds more slots than it can use.
+// seek searches for a peer that can run one more replica of a rank. One search runs at a time, so
+// the job never holds more slots than it can use.
 func (e *execution) seek(rank int) {
 	p, ok := e.watch.View().Joiner(rank)
-	if !ok { // it has had too many
+	if !ok { // the rank has had too many replicas
 		e.healing.GaveUp(rank, e.elapsed())
 		return
 	}
 	e.healing.Serve(rank)
-	if l := e.runsOn[p]; l != nil { // the process that was here before has told some that it joins
+	if l := e.runsOn[p]; l != nil { // the previous process already introduced it
 		e.letIn(l, p, e.watch.Join(p))
 		return
 	}
@@ -47,10 +47,10 @@ func (e *execution) seek(rank int) {
 	go func() { e.found <- e.recruit(ctx, w) }() // ends with its finding, soon after ctx does
 }
 
-// A vacancy is what a search is to fill: it needs a slot for a process.
+// A vacancy describes the slot that a search has to find.
 type vacancy struct {
 	process  view.Process
-	hosts    map[p2ppeer.ID]*link // peers of the job that can run it, too
+	hosts    map[p2ppeer.ID]*link // peers of the job that could run it
 	without  map[p2ppeer.ID]bool  // peers that are not asked
 	others   []reservation.Domain // failure domains of the rest of its rank
 	machines []string             // machines of the rest of its rank
@@ -58,18 +58,18 @@ type vacancy struct {
 }
 
 const (
-	// searchFor bounds one search for peers: a peer that had no free slot may have one now.
+	// searchFor limits one search for peers: a peer that had no free slot may have one now.
 	searchFor = 2 * time.Second
-	// widened, times the number of failed attempts (at most mostWidened), is how long a search asks all peers,
-	// however many slots it finds: the peers that answer first may refuse.
+	// A search asks all peers, however many slots it finds, for widened times the number of failed
+	// attempts (at most mostWidened): the peers that answer first may refuse.
 	widened, mostWidened = 100 * time.Millisecond, 10
 )
 
-// unwanted returns the peers that take part in the job already and are not among the hosts, and those that were
-// lost or could not help a moment ago.
+// unwanted returns the peers that already take part in the job and are not among the hosts, and the
+// peers that were recently lost or could not help.
 func (e *execution) unwanted(hosts map[p2ppeer.ID]*link) map[p2ppeer.ID]bool {
 	out := maps.Clone(e.j.excluded)
-	if e.adopted != nil { // its number means the process that was there before
+	if e.adopted != nil { // in the view group, its number stands for the previous process
 		out[e.j.s.cfg.Host.ID()] = true
 	}
 	for _, l := range e.links {
@@ -88,9 +88,9 @@ func (e *execution) unwanted(hosts map[p2ppeer.ID]*link) map[p2ppeer.ID]bool {
 
 var errNoOther = errors.New("no other peer has a slot")
 
-// recruit holds a slot for a process, and opens a control stream to its peer if there is none. It prefers peers
-// without a part in the job, and of those the ones in another failure domain than the rest of the rank. It runs
-// beside the goroutine that owns e.
+// recruit holds a slot for a process, and opens a control stream to its peer if there is none. It
+// prefers peers without a part in the job, and among them peers in another failure domain than the
+// rest of the rank. It runs concurrently with the goroutine that owns e.
 func (e *execution) recruit(ctx context.Context, w vacancy) finding {
 	s, f := e.j.s, finding{rank: w.process.Rank}
 	candidates, err := e.candidates(ctx, w)
@@ -139,10 +139,10 @@ func (e *execution) candidates(ctx context.Context, w vacancy) ([]reservation.Ca
 	return candidates, nil
 }
 
-// take goes on with what a search has found.
+// take handles the result of a search.
 func (e *execution) take(f finding) {
 	e.search = nil
-	defer e.heal() // another rank that waits may be served now
+	defer e.heal() // another waiting rank may be next
 	if f.link == nil {
 		e.j.log.Debug().Int("rank", f.rank).Err(f.err).Msg("no recruit")
 		e.tellWait(f.rank, f.err)
@@ -166,7 +166,7 @@ func (e *execution) take(f finding) {
 	}}})
 }
 
-// tellWait tells the user why a rank still lacks a replica, once for each reason.
+// tellWait tells the user why a rank still lacks a replica, once per reason.
 func (e *execution) tellWait(rank int, err error) {
 	why := "no peer that is asked grants a slot"
 	if errors.Is(err, errNoOther) {
@@ -182,8 +182,8 @@ func (e *execution) tellWait(rank int, err error) {
 	e.j.emit(Event{Kind: HealEvent, Rank: rank, Text: fmt.Sprintf("rank %d still lacks a replica: %s; the search goes on", rank, why)})
 }
 
-// endSearch ends the search for a peer, if there is one. What it has found all the
-// same has to be let go like the others.
+// endSearch ends the search for a peer, if one runs. A peer or slot that it has found anyway has to
+// be released like the others.
 func (e *execution) endSearch() {
 	if e.search == nil {
 		return
