@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// await hands what the peers say to take until each has answered. When one
-// fails, the others have a moment to fail too, so that the next attempt can do
-// without all of them.
+// await passes the peers' messages to take until each peer has answered. When one peer fails, the
+// others get a moment to fail too, so that the next attempt can exclude all of them.
 func (e *execution) await(ctx context.Context, doing string, take func(heard) error) error {
-	last := make(map[*link]time.Time) // word of each
+	last := make(map[*link]time.Time) // time of each peer's last message
 	for _, l := range e.links {
 		l.answered = false
 		last[l], l.progressed = time.Now(), time.Now()
@@ -43,7 +42,7 @@ func (e *execution) await(ctx context.Context, doing string, take func(heard) er
 			}
 		case <-look.C:
 			gap := time.Since(looked)
-			if looked = looked.Add(gap); gap > max(2*interval, reportPeriod) { // this process did not run: words may lie unread
+			if looked = looked.Add(gap); gap > max(2*interval, reportPeriod) { // this process did not run: messages may lie unread
 				for l := range last {
 					last[l] = last[l].Add(gap)
 				}
@@ -76,8 +75,8 @@ func (e *execution) unanswered() int {
 	return n
 }
 
-// loseSilent gives up the peers that owe an answer and have not said a word, or have made no
-// progress, for too long, and those that have been disconnected for too long.
+// loseSilent gives up the peers that owe an answer and have been silent, or made no progress, for
+// too long, and those that have been disconnected for too long.
 func (e *execution) loseSilent(last map[*link]time.Time) {
 	for _, l := range e.links {
 		switch {
@@ -91,8 +90,8 @@ func (e *execution) loseSilent(last map[*link]time.Time) {
 	}
 }
 
-// replaceQuiet gives up the peers that have not said a word for as long as the fault detector
-// would wait, if another peer can take their place. It returns what the user is to know if none can.
+// replaceQuiet gives up the peers that have been silent for as long as the fault detector would
+// wait, if another peer can replace them. If none can, it returns messages to the user.
 func (e *execution) replaceQuiet(last map[*link]time.Time) (notes []string) {
 	quiet, spare := e.lull(), e.spare()
 	for _, l := range e.links {
@@ -108,11 +107,11 @@ func (e *execution) replaceQuiet(last map[*link]time.Time) (notes []string) {
 	return notes
 }
 
-// lull returns how long a peer that stages or starts the job may say nothing, where another
-// one can take its place: as long as the fault detector would wait.
+// lull returns how long a peer that stages or starts the job may be silent if another peer can
+// replace it: as long as the fault detector would wait.
 func (e *execution) lull() time.Duration { return e.j.s.cfg.Hang + e.j.s.waits.lull }
 
-// spare reports whether a peer is known that may take the place of one that the job uses.
+// spare reports whether a known peer could replace one that the job uses.
 func (e *execution) spare() bool {
 	for id, c := range e.j.met {
 		if c.Slots > 0 && !e.j.excluded[id] && e.linkTo(id) == nil {
@@ -122,13 +121,13 @@ func (e *execution) spare() bool {
 	return false
 }
 
-// mending reports whether a stream to a peer is being made anew.
+// mending reports whether a stream to a peer is being reopened.
 func (e *execution) mending() bool {
 	return slices.ContainsFunc(e.links, func(l *link) bool { return l.err == nil && l.away })
 }
 
-// preparedOn goes on with a peer whose stream has been made anew while it stages. All that
-// it was told it had heard, or it knows no such job.
+// preparedOn continues with a peer whose stream was reopened while it stages. A peer that knows the
+// job has received everything that the submitter sent; there is nothing to repeat.
 func (e *execution) preparedOn(h heard) error {
 	e.rewire(h)
 	answer := h.msg.GetResumed()
@@ -141,7 +140,7 @@ func (e *execution) preparedOn(h heard) error {
 	return nil
 }
 
-// fault says which peers are lost, or nil.
+// fault returns an error that names the lost peers, or nil if there are none.
 func (e *execution) fault(doing string) error {
 	var first error
 	more := 0

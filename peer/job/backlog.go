@@ -8,28 +8,28 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// A backlog is what has been said of one process too early to be taken, in its order.
+// A backlog holds, in order, the messages about a process that arrived too early.
 type backlog struct {
 	said []heard
 	size int // bytes, by weight
 }
 
 const (
-	// maxEarly bounds a backlog. An honest peer has less to say of a process: two full
+	// maxEarly limits a backlog, in bytes. An honest peer sends less about a process: two full
 	// streams of empty lines, each in a message of its own, come to 15 MB.
 	maxEarly = 20 << 20
 
-	// messageOverhead is counted for each message beside its bytes, so that empty ones
-	// have a limit too: about what one takes when it is decoded.
+	// messageOverhead is added to the size of each message, so that empty messages are limited too.
+	// It is about the memory that a decoded message takes.
 	messageOverhead = 256
 )
 
-// weight returns how many bytes a message takes while it is kept, about.
+// weight returns about how many bytes a queued message takes.
 func weight(m *jobpb.FromPeer) int {
 	return messageOverhead + proto.Size(m)
 }
 
-// add returns b with one more message, and an error if that is too much.
+// add returns b with one more message, or an error if b gets too large.
 func (b backlog) add(h heard) (backlog, error) {
 	b.size += weight(h.msg)
 	if b.size > maxEarly {

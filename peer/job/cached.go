@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// cachedTimeout is how long peers have to say what they have: which are asked for slots
-	// first is not worth more.
+	// cachedTimeout is how long peers may take to report which files they have cached. A better
+	// order of the candidates is not worth a longer wait.
 	cachedTimeout = time.Second
-	// cachedParallel bounds how many are asked at the same time.
+	// cachedParallel limits how many peers are asked at the same time.
 	cachedParallel = 32
 )
 
-// askCached finds out how many bytes of the job's files the candidates have already. Those that do
-// not say have none, whatever they said at an earlier search.
+// askCached asks the candidates how many bytes of the job's files they have cached. A candidate
+// that does not answer counts as having none, whatever it reported in an earlier search.
 func (j *run) askCached(ctx context.Context, candidates []reservation.Candidate) {
 	for i := range candidates {
 		candidates[i].Cached = 0
@@ -56,7 +56,8 @@ func (j *run) askCached(ctx context.Context, candidates []reservation.Candidate)
 	asking.Wait()
 }
 
-// largest returns the contents that the job needs, the largest first, as many as can be asked for.
+// largest returns the contents that the job needs, the largest first, up to the limit of one
+// request.
 func (j *run) largest() []filetransfer.Want {
 	wants := slices.Clone(j.inputs.Wants())
 	for _, p := range j.spec.Programs {

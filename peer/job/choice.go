@@ -12,36 +12,36 @@ import (
 // A Candidate is a peer that offers slots now.
 type Candidate struct {
 	Platform
-	Slots   int                 `json:"slots"`             // free
-	Machine string              `json:"machine,omitempty"` // equal on one machine; empty: unknown, counts as a machine of its own
+	Slots   int                 `json:"slots"`             // free slots
+	Machine string              `json:"machine,omitempty"` // equal for peers on one machine; empty: unknown, counts as a separate machine
 	History reliability.History `json:"history"`
 }
 
-// A Choice is how many replicas a job gets, and why.
+// A Choice is the number of replicas that a job gets, with the reasons.
 type Choice struct {
 	Replicas int           `json:"replicas"`
 	Ranks    int           `json:"ranks"`
-	Peers    int           `json:"peers"`    // that could run it
-	Machines int           `json:"machines"` // that these are on
-	Fails    float64       `json:"fails"`    // probability that one of these ends within Expect, the mean over their slots
-	Expect   time.Duration `json:"expect"`   // of the job's run, in nanoseconds
-	Wanted   float64       `json:"wanted"`   // probability that the job succeeds
-	Success  float64       `json:"success"`
+	Peers    int           `json:"peers"`    // peers that could run it
+	Machines int           `json:"machines"` // machines of these peers
+	Fails    float64       `json:"fails"`    // mean probability, over their slots, that such a peer ends within Expect
+	Expect   time.Duration `json:"expect"`   // expected duration of the job, in nanoseconds
+	Wanted   float64       `json:"wanted"`   // wanted probability that the job succeeds
+	Success  float64       `json:"success"`  // resulting probability
 }
 
-// ChooseReplicas returns the fewest replicas with which a job of n ranks that takes the
-// expected time succeeds with the wanted probability on peers like the candidates, of
-// which only those of one of the platforms count; all, if there is a module. It is an error when there is
-// no such number, or no room for so many.
+// ChooseReplicas returns the fewest replicas with which a job of n ranks succeeds with the wanted
+// probability. The job takes the expected time and runs on peers like the candidates. Only
+// candidates of one of the platforms count, or all of them if there is a module. It returns an
+// error if no number suffices, or if there is no room for as many replicas.
 //
-// The mean probability is what counts, since nobody knows yet which peers it will be: for
-// replicas placed at random on peers that fail with different probabilities it
-// overstates a rank's loss rather than understating it (Maclaurin's inequality), and no
-// single peer's word moves it by more than that peer's share of the slots.
+// The calculation uses the mean probability of failure, since it is not known yet which peers run
+// the job. For replicas placed at random on peers with different probabilities, the mean overstates
+// the loss of a rank rather than understating it (Maclaurin's inequality). No single peer's claim
+// moves the mean by more than that peer's share of the slots.
 func ChooseReplicas(n int, wanted float64, expect time.Duration, platforms []Platform, candidates []Candidate) (Choice, error) {
 	c := Choice{Ranks: n, Expect: expect, Wanted: wanted}
 	slots := 0
-	taken := make(map[string]int) // slots of each machine
+	taken := make(map[string]int) // slots used on each machine
 	for _, peer := range candidates {
 		if !slices.Contains(platforms, peer.Platform) && !slices.Contains(platforms, anywhere) {
 			continue
@@ -71,7 +71,7 @@ func ChooseReplicas(n int, wanted float64, expect time.Duration, platforms []Pla
 	return c, nil
 }
 
-// Event tells the user of the choice.
+// Event returns the event that tells the user about the choice.
 func (c Choice) Event() Event {
 	text := fmt.Sprintf("-r auto: %s (%v wanted)", c.reason(), c.Wanted)
 	if c.Replicas > 1 {
@@ -101,7 +101,7 @@ func (c Choice) reason() string {
 		replicas, ranks, probability(c.Success), peers, c.Expect, c.Fails)
 }
 
-// probability writes one with as many digits as it takes to tell it from 1.
+// probability formats p with as many digits as needed to distinguish it from 1.
 func probability(p float64) string {
 	for digits := 3; digits < 9; digits++ {
 		if text := fmt.Sprintf("%.*f", digits, p); text[0] == '0' || p >= 1 {

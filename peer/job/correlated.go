@@ -44,8 +44,8 @@ var sharedCauses = []sharedCause{
 	}},
 }
 
-// correlated returns a warning, in one sentence, of the ranks that one failure may stop with all their
-// replicas, as far as their placement shows. It is empty if there are none.
+// correlated returns a warning, in one sentence, about the ranks that a single failure may stop
+// with all their replicas, as far as their placement shows. It returns "" if there are none.
 func correlated(planned []Planned, n, r int) string {
 	if r < 2 {
 		return ""

@@ -12,8 +12,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// domain says with whom a candidate fails: those of the same public address sit behind one
-// router, those of the same address otherwise on one machine.
+// domain returns the failure domain of a candidate. Peers with the same public address are behind
+// one router. Peers with the same other address are on one machine.
 func (j *run) domain(c p2ppeer.AddrInfo, o discovery.Offer) reservation.Domain {
 	d := reservation.Domain{Owner: o.Owner, Site: o.Site}
 	d.Addresses, d.Said = j.addresses(c)
@@ -23,7 +23,7 @@ func (j *run) domain(c p2ppeer.AddrInfo, o discovery.Offer) reservation.Domain {
 	return d
 }
 
-// domains are those of the peers that run a rank now.
+// domains returns the failure domains of the peers that run a rank now.
 func (e *execution) domains(rank int) (out []reservation.Domain) {
 	for _, p := range e.watch.View().LiveReplicas(rank) {
 		if l := e.runsOn[p]; l != nil {
@@ -33,7 +33,7 @@ func (e *execution) domains(rank int) (out []reservation.Domain) {
 	return out
 }
 
-// slotMachines are those that the peers that run a rank now have named with their slots.
+// slotMachines returns the machines that the peers that run a rank now have named in their grants.
 func (e *execution) slotMachines(rank int) (out []string) {
 	for _, p := range e.watch.View().LiveReplicas(rank) {
 		if l := e.runsOn[p]; l != nil && l.slots.Machine != "" {
@@ -43,7 +43,8 @@ func (e *execution) slotMachines(rank int) (out []string) {
 	return out
 }
 
-// domainOf is that of a peer which has been met before: by this job, or by this peer.
+// domainOf returns the failure domain of a peer that this job, or this machine's peer, has met
+// before.
 func (j *run) domainOf(id p2ppeer.ID) reservation.Domain {
 	if c, ok := j.met[id]; ok {
 		return c.Domain
@@ -56,7 +57,8 @@ func (j *run) domainOf(id p2ppeer.ID) reservation.Domain {
 	return j.domain(known[i].AddrInfo, known[i].Offer)
 }
 
-// addresses names a candidate's machine or router, as seen and as it says.
+// addresses names a candidate's machine or router, as seen from here and as claimed by the
+// candidate.
 func (j *run) addresses(c p2ppeer.AddrInfo) (seen []string, said string) {
 	if c.ID == j.s.cfg.Host.ID() {
 		return homes(j.s.cfg.Host.Addrs(), nil)
@@ -68,10 +70,10 @@ func (j *run) addresses(c p2ppeer.AddrInfo) (seen []string, said string) {
 	return homes(from, c.Addrs)
 }
 
-// homes names the machine or router of one that is connected from some addresses and says to have
-// others. What it says counts only where no connection shows a public address, and then the first of
-// IPv4, or else of IPv6: with two, it could have two others seem to fail together. The private ones
-// that it says are of no use, since machines elsewhere have the same.
+// homes names the machine or router of a peer that is connected from some addresses and claims
+// others. Claims count only if no connection shows a public address, and then only the first IPv4
+// address, or else the first IPv6 address: with two, a peer could make two other peers seem to fail
+// together. Claimed private addresses are useless, since other networks use the same ones.
 func homes(from, says []ma.Multiaddr) (seen []string, said string) {
 	shown := false
 	for _, a := range from {
@@ -97,7 +99,7 @@ func homes(from, says []ma.Multiaddr) (seen []string, said string) {
 	return seen, said
 }
 
-// address returns the IP address of a, unless that is a relay's.
+// address returns the IP address of a, unless a goes through a relay.
 func address(a ma.Multiaddr) (netip.Addr, bool) {
 	if _, err := a.ValueForProtocol(ma.P_CIRCUIT); err == nil {
 		return netip.Addr{}, false
@@ -110,14 +112,14 @@ func address(a ma.Multiaddr) (netip.Addr, bool) {
 	return out.Unmap(), ok
 }
 
-// home names the router behind an address: that of IPv4 itself, and of IPv6 the network, of
-// which every machine has an address of its own.
+// home names the router or machine at an address. For a public IPv6 address it returns the /64
+// network, in which every machine has an address of its own.
 func home(ip netip.Addr) string {
 	if ip.Is4() || !ip.IsGlobalUnicast() || ip.IsPrivate() {
 		return ip.String()
 	}
 	network, err := ip.Prefix(64)
-	if err != nil { // an IPv6 address has as many bits
+	if err != nil { // does not happen: an IPv6 address has 128 bits
 		return ip.String()
 	}
 	return network.String()

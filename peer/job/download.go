@@ -10,11 +10,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 )
 
-// downloaders is how many files come from the web at once.
+// downloaders is the number of files that are downloaded at once.
 const downloaders = 4
 
-// download brings the job's input files from the web into the store, and returns them as files that
-// are there.
+// download fetches the job's input files from the web into the store, and returns them as local
+// files.
 func (j *run) download(ctx context.Context) ([]filetransfer.Source, error) {
 	all := j.req.Downloads
 	if len(all) == 0 {
@@ -42,8 +42,8 @@ func (j *run) download(ctx context.Context) ([]filetransfer.Source, error) {
 	return files, nil
 }
 
-// showDownloads returns what tells the user how much is here of each of n files. It may be called
-// by several goroutines, as long as the run's own waits for them.
+// showDownloads returns a function that shows the user the progress of n downloads. Several
+// goroutines may call it while the job's goroutine waits for them.
 func (j *run) showDownloads(n int) func(i int, here, total int64) {
 	var mu sync.Mutex
 	t := transfer{run: j, phase: Downloading}

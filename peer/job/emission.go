@@ -8,36 +8,35 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// An emission makes sure that each record of a rank's output reaches the user
-// once, whichever replica it comes from (R6). Replicas write the same records,
-// so a record is known by its number.
+// An emission ensures that each record of a rank's output reaches the user once, whichever replica
+// it comes from (R6). Replicas write the same records, so a number identifies a record.
 //
-// An unfinished last line is held back: when its process was killed in the
-// middle of it, another replica will write the line whole.
+// It holds back an unfinished last line. If the process was killed in the middle of the line,
+// another replica writes the whole line.
 type emission struct {
 	ranks [][2]emitted
 }
 
 // emitted is the state of one stream of one rank.
 type emitted struct {
-	loose bool   // next is what another process of the submitter has noted last, and nothing has come since
-	next  uint64 // number of the record that the user gets next
-	tails []tail // at most one of each replica
+	loose bool   // next is a recorded position of a resumed job, and no output has arrived since
+	next  uint64 // number of the next record for the user
+	tails []tail // at most one per replica
 }
 
 // A tail is an unfinished last line.
 type tail struct {
 	from   view.Process
-	number uint64 // of the record; less than next once another replica has finished it
+	number uint64 // number of the record; less than next once another replica has finished it
 	data   []byte
 }
 
 // newEmission returns the emission of a job of n ranks.
 func newEmission(n int) *emission { return &emission{ranks: make([][2]emitted, n)} }
 
-// goOn returns the emission of a job of which the user has got so many records of each
-// stream of each rank already, and perhaps a few more, that nobody has noted: a peer keeps
-// none of those that were acknowledged.
+// goOn returns the emission of a resumed job. The user has got shown records of each stream of each
+// rank, and perhaps a few more that were not recorded. The peers no longer have records that were
+// acknowledged.
 func goOn(shown [][2]uint64) *emission {
 	e := newEmission(len(shown))
 	for rank := range shown {
@@ -48,10 +47,10 @@ func goOn(shown [][2]uint64) *emission {
 	return e
 }
 
-// Add takes consecutive records, the first of which has number first, of the
-// process that speaks for its rank, or has spoken, and returns those that the user has not
-// got yet, and their count. ok is false when the peer broke the protocol: there is a gap, or
-// more after an unfinished line.
+// Add takes consecutive records, the first of which has number first, from a process that is or has
+// been the output leader of its rank. It returns the records that the user does not have yet, and
+// their number. ok is false if the peer broke the protocol: records are missing, or some follow an
+// unfinished line.
 func (e *emission) Add(p view.Process, s Stream, first uint64, data []byte) (fresh []byte, records uint64, ok bool) {
 	o := &e.ranks[p.Rank][s-1]
 	if first > o.next && !o.loose {
@@ -70,9 +69,9 @@ func (e *emission) Add(p view.Process, s Stream, first uint64, data []byte) (fre
 // Next returns how many records of a rank's stream the user has got.
 func (e *emission) Next(rank int, s Stream) uint64 { return e.ranks[rank][s-1].next }
 
-// Tail returns the unfinished last line of a rank's stream once the job is over
-// in view v, or nil: that of a replica that has finished, or of the speaker, or
-// of whoever was the last to speak.
+// Tail returns the unfinished last line of a rank's stream once the job is over in view v, or nil.
+// It is the latest line of a replica that has finished or that is the output leader. If the rank has
+// no output leader, it is the latest line of any replica.
 func (e *emission) Tail(v view.View, rank int, s Stream) []byte {
 	o := &e.ranks[rank][s-1]
 	speaker, ok := v.Speaker(rank)
@@ -85,7 +84,7 @@ func (e *emission) Tail(v view.View, rank int, s Stream) []byte {
 	return nil
 }
 
-// without returns the tails of others than p, in memory of their own.
+// without returns a copy of tails without those of p.
 func without(tails []tail, p view.Process) []tail {
 	return slices.DeleteFunc(slices.Clone(tails), func(t tail) bool { return t.from == p })
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// stop ends the job on every peer and waits until they have said that nothing
-// of it is left.
+// stop ends the job on every peer and waits until each peer has confirmed that nothing of it is
+// left.
 func (e *execution) stop(reason string) {
 	e.j.phase(Releasing, 0, 0)
 	e.endSearch()
@@ -40,7 +40,7 @@ func (e *execution) stop(reason string) {
 			if h.back {
 				e.tellStop(h, reason)
 			} else if h.wire != h.link.wire {
-				continue // of a stream that was made anew
+				continue // from a stream that has been replaced
 			} else if h.err != nil {
 				h.link.lose(h.err)
 			} else if _, ok := h.msg.Body.(*jobpb.FromPeer_Stopped); ok {
@@ -63,7 +63,7 @@ func (e *execution) stop(reason string) {
 	}
 }
 
-// leaveAway does not wait any longer for those that could not be told that the job is over.
+// leaveAway gives up the peers that could not be told that the job is over.
 func (e *execution) leaveAway() {
 	left := 0
 	for _, l := range e.links {
@@ -72,11 +72,11 @@ func (e *execution) leaveAway() {
 			left++
 		}
 	}
-	if e.begin == nil { // they wait for no more than missFor of package launch
+	if e.begin == nil { // they wait at most missFor (package launch)
 		e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end by themselves within half a minute", many(uint64(left), "peer")))
 		return
 	}
-	if e.views == nil { // their fault detectors tell them
+	if e.views == nil { // their fault detectors notice the end
 		e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end within %v", many(uint64(left), "peer"), e.hang()))
 		return
 	}
@@ -84,16 +84,16 @@ func (e *execution) leaveAway() {
 	e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end by themselves within %v after they were cut off, as --away says", many(uint64(left), "peer"), e.j.req.Away))
 }
 
-// isReplaced reports whether a stream has ended because another process goes on with the
-// job: from a copy of the folder where it is kept, while this one was cut off or frozen.
+// isReplaced reports whether a stream has ended because another process has resumed the job, from a
+// copy of its directory, while this process was cut off or frozen.
 func isReplaced(err error) bool {
 	reset, ok := errors.AsType[*network.StreamError](err)
 	return ok && reset.Remote && reset.ErrorCode == jobpb.Replaced
 }
 
-// yield ends this side of a job that another process goes on with, or can, and nothing
-// else: no peer is told to stop, or that it is waited for in vain, and none has failed. A
-// recruit has yet to take part in the job.
+// yield ends this side of a job that another process has resumed or can resume. It tells no peer to
+// stop or to give up waiting, and fails none. A recruit, which has no part in the job yet, is
+// released.
 func (e *execution) yield(r Result) Result {
 	e.endSearch()
 	for _, l := range e.links {
@@ -119,7 +119,7 @@ func stopMessage(reason string) *jobpb.ToPeer {
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: reason}}}
 }
 
-// unstopped counts the peers that may still say that they have stopped.
+// unstopped counts the peers that may still confirm that they have stopped.
 func (e *execution) unstopped() int {
 	n := 0
 	for _, l := range e.links {
@@ -130,8 +130,8 @@ func (e *execution) unstopped() int {
 	return n
 }
 
-// close ends everything of the execution that is on this side, and gives back
-// the slots that no peer has made its own.
+// close releases everything of the execution on this side, and returns the slots that no peer has
+// redeemed.
 func (e *execution) close() {
 	close(e.done)
 	if e.detector != nil {
@@ -157,7 +157,7 @@ func (e *execution) close() {
 			unused = append(unused, l.slots)
 		}
 	}
-	// The job's own context may have ended. What cannot be reached expires.
+	// The job's own context may have ended. Slots of unreachable peers expire.
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
 	e.reserved.Placements = unused

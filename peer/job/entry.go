@@ -11,24 +11,25 @@ import (
 
 // An entry records which processes of a started job have called mpj.Init. It reads no clock.
 //
-// The job begins when all have called it, so a peer that never reports Initialized would delay the job for
-// ever. The replicas of a rank do the same work before mpj.Init. So a replica that has not called it is failed
-// once most replicas of its rank have waited there long enough: for waits.silence, and for entryFactor times as
-// long as they took to call it. With two replicas neither is failed, because the peer that reported Initialized
-// early may be the liar (V4); the job ends with StatusDiverged. Once some process has called it, and
-// waits.silence has passed, the user is told which processes are missing.
+// The job begins when all processes have called it, so a peer that never reports Initialized would
+// delay the job forever. The replicas of a rank do the same work before mpj.Init. So a replica that
+// has not called it is failed once most replicas of its rank have waited there long enough: for
+// waits.silence, and for entryFactor times as long as they took to call it. With two replicas
+// neither is failed, because the peer that reported Initialized early may be the liar (V4); the job
+// ends with StatusDiverged. Once some process has called mpj.Init, and waits.silence has passed,
+// the user is told which processes are missing.
 type entry struct {
-	started time.Time                  // when all processes had been started
+	started time.Time                  // time when all processes had been started
 	since   map[view.Process]time.Time // when each process called mpj.Init, or ended without it
 	called  bool                       // a process has called mpj.Init
 	told    bool                       // the user knows which processes are missing
-	looked  time.Time                  // when missing processes were last looked for
+	looked  time.Time                  // time of the last check for missing processes
 }
 
 const (
 	// entryFactor is how many times as long as most replicas of its rank a process may take.
 	entryFactor = 4
-	// entryPeriod is how often it is checked which processes are missing.
+	// entryPeriod is how often awaitEntry checks for missing processes.
 	entryPeriod = time.Second
 )
 
@@ -36,8 +37,8 @@ func newEntry(started time.Time) *entry {
 	return &entry{started: started, since: make(map[view.Process]time.Time), looked: started}
 }
 
-// look notes the time, once per entryPeriod. Time during which a missing process is suspended does not count,
-// and neither does time during which this process did not run.
+// look records the time of a check, once per entryPeriod. Time in which a missing process is
+// suspended does not count, and neither does time in which this process did not run.
 func (n *entry) look(now time.Time, suspended bool) {
 	lost := now.Sub(n.looked)
 	if n.looked = now; !suspended {
@@ -49,22 +50,22 @@ func (n *entry) look(now time.Time, suspended bool) {
 	}
 }
 
-// initialized notes that p has called mpj.Init.
+// initialized records that p has called mpj.Init.
 func (n *entry) initialized(p view.Process, now time.Time) {
 	n.called = true
 	n.arrived(p, now)
 }
 
-// arrived notes that p has called mpj.Init, or has ended.
+// arrived records that p has called mpj.Init or has ended.
 func (n *entry) arrived(p view.Process, now time.Time) {
 	if _, known := n.since[p]; !known {
 		n.since[p] = now
 	}
 }
 
-// overdue returns the live processes of v that have not called mpj.Init although most live replicas of
-// their rank have been waiting there for at least the given time, and for entryFactor times what
-// they took.
+// overdue returns the live processes of v that have not called mpj.Init although most live replicas
+// of their rank have been waiting there for at least the given time, and for entryFactor times as
+// long as they took.
 func (n *entry) overdue(v view.View, least time.Duration, now time.Time) (out []view.Process) {
 	for _, p := range n.missing(v) {
 		if 2*len(n.waiting(v, p.Rank, least, now)) > len(replicasOf(v, p.Rank)) {
@@ -95,9 +96,9 @@ func (n *entry) waiting(v view.View, rank int, least time.Duration, now time.Tim
 	return out
 }
 
-// undecided returns one process that has not called mpj.Init, and one of its rank that has been waiting there,
-// or has ended without it, for too long, if the rank has no other replica. ok is false if there is no such
-// pair.
+// undecided returns two processes of a rank with no other replica. The first has not called
+// mpj.Init; the second has been waiting there, or has ended, for too long. ok is false if there is
+// no such pair.
 func (n *entry) undecided(v view.View, least time.Duration, now time.Time) (missing, waiting view.Process, ok bool) {
 	for _, p := range n.missing(v) {
 		if waits := n.waiting(v, p.Rank, least, now); len(waits) == 1 && len(replicasOf(v, p.Rank)) == 2 {
@@ -117,8 +118,8 @@ func (n *entry) missing(v view.View) (out []view.Process) {
 	return out
 }
 
-// toTell returns, once, the processes that are missing although the job was started at least the given
-// time ago. It returns none while no process has called mpj.Init: the program may not use it.
+// toTell returns the missing processes once, when the job was started at least the given time ago.
+// It returns none while no process has called mpj.Init: the program may not use it.
 func (n *entry) toTell(v view.View, least time.Duration, now time.Time) []view.Process {
 	if n.told || !n.called || now.Sub(n.started) < least {
 		return nil
@@ -127,8 +128,8 @@ func (n *entry) toTell(v view.View, least time.Duration, now time.Time) []view.P
 	return n.missing(v)
 }
 
-// awaitEntry fails the processes that are overdue in mpj.Init, and tells the user which ones the job
-// waits for.
+// awaitEntry fails the processes that are overdue in mpj.Init, and tells the user which processes
+// the job waits for.
 func (e *execution) awaitEntry() *Result {
 	if e.begin != nil {
 		e.entering = nil
@@ -153,7 +154,7 @@ func (e *execution) awaitEntry() *Result {
 	return nil
 }
 
-// whereAll names processes and their peers, a few of them.
+// whereAll lists the first few processes with their peers, and the number of the rest.
 func (e *execution) whereAll(ps []view.Process) string {
 	const most = 4
 	var parts []string

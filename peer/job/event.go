@@ -7,33 +7,33 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// A Kind says what an Event tells.
+// A Kind is the kind of an Event.
 type Kind string
 
 // The kinds of events.
 const (
-	PhaseEvent    Kind = "phase"    // Phase, and what is known of it
-	ReplicasEvent Kind = "replicas" // Choice: what -r auto came to; Text
-	PlannedEvent  Kind = "planned"  // Planned: where a job that is only tried would run; Text
+	PhaseEvent    Kind = "phase"    // Phase, with its progress
+	ReplicasEvent Kind = "replicas" // Choice: the result of -r auto; Text
+	PlannedEvent  Kind = "planned"  // Planned: where the job of a dry run would run; Text
 	PlacedEvent   Kind = "placed"   // Placed: which process runs on which peer
 	OutputEvent   Kind = "output"   // Rank, Stream, Data
-	ViewEvent     Kind = "view"     // View and By, the peers that requested it; or Text: what happened to a process
+	ViewEvent     Kind = "view"     // View and By, the peers that requested it; or Text: a message about a process
 	ChannelsEvent Kind = "channels" // Routes: how processes reach each other
 	WarningEvent  Kind = "warning"  // Text
-	HealEvent     Kind = "heal"     // Rank, Text; once it has its replica: Placed, Took
-	KeptEvent     Kind = "kept"     // another process can go on with the job if this one is killed; Text
+	HealEvent     Kind = "heal"     // Rank, Text; after a replacement also Placed, Took
+	KeptEvent     Kind = "kept"     // Text: another process can resume the job if this one is killed
 	ResultEvent   Kind = "result"   // Result; the last event
 )
 
-// A Phase is a part of a job's life.
+// A Phase is a phase of a job.
 type Phase string
 
 // The phases, in order.
 const (
-	Downloading Phase = "downloading" // Count of Total bytes, as far as that is known
+	Downloading Phase = "downloading" // Count of Total bytes, as far as known
 	Discovering Phase = "discovering"
 	Reserving   Phase = "reserving" // Count of Total slots
-	Waiting     Phase = "waiting"   // for slots; Count of Total could be had a moment ago; Queue
+	Waiting     Phase = "waiting"   // for slots; Count of Total were available at the last attempt; Queue
 	Staging     Phase = "staging"   // Count of Total bytes
 	Starting    Phase = "starting"
 	Running     Phase = "running"
@@ -41,8 +41,7 @@ const (
 	Releasing   Phase = "releasing"
 )
 
-// An Event is one thing that the user may want to see. Which fields count
-// depends on its Kind.
+// An Event is one event that may interest the user. Its Kind determines which fields are set.
 type Event struct {
 	Kind  Kind      `json:"event"`
 	Time  time.Time `json:"time"`
@@ -50,8 +49,8 @@ type Event struct {
 	Phase Phase     `json:"phase,omitempty"`
 	Count int64     `json:"count,omitempty"`
 	Total int64     `json:"total,omitempty"`
-	// Rate, ETA and Slowest are of bytes on their way: how many come in a second, how many seconds
-	// it takes until the last is here, and the ID of the peer that this waits for.
+	// Rate, ETA and Slowest describe a transfer: the rate in bytes per second, the seconds until
+	// the last byte arrives, and the ID of the peer that takes longest.
 	Rate    float64    `json:"rate,omitempty"`
 	ETA     float64    `json:"etaSeconds,omitempty"`
 	Slowest string     `json:"slowest,omitempty"`
@@ -64,10 +63,11 @@ type Event struct {
 	Routes  []Route    `json:"routes,omitempty"`
 	Choice  *Choice    `json:"choice,omitempty"`
 	View    *view.View `json:"view,omitempty"`
-	// By holds the IDs of the peers at whose request View has changed; it is empty if they are unknown.
+	// By holds the IDs of the peers that requested the change of View; it is empty if they are
+	// unknown.
 	By []string `json:"by,omitempty"`
-	// Record is the number of the last whole record of output in Data, in its rank's stream, from 1
-	// on; Records is how many there are. Record 0: Data is the end of an unfinished line.
+	// Record is the number of the last whole record in Data, counted from 1 in its rank's stream,
+	// and Records is how many there are. If Record is 0, Data is the end of an unfinished line.
 	Record  uint64 `json:"-"`
 	Records uint64 `json:"-"`
 	// Took is how long a rank was without one of its replicas, in nanoseconds.
@@ -76,8 +76,8 @@ type Event struct {
 	Result *Result       `json:"result,omitempty"`
 }
 
-// After returns the event without the records of output up to a number, which the user has. It is
-// not ok if nothing is left. What is no whole record is left as it is.
+// After returns the event without the output records up to number shown, which the user has. ok is
+// false if no output is left. An event without whole records stays as it is.
 func (e Event) After(shown uint64) (rest Event, ok bool) {
 	switch first := e.Record - max(1, e.Records) + 1; {
 	case e.Record == 0 || shown < first:
@@ -93,32 +93,31 @@ func (e Event) After(shown uint64) (rest Event, ok bool) {
 	}
 }
 
-// A Queue is how a job that waits for slots stands in the queues of peers.
+// A Queue describes the position, in the queues of peers, of a job that waits for slots.
 type Queue struct {
-	Place int           `json:"place"` // from 1 on, in half of the queues a better one; 0: in none
+	Place int           `json:"place"` // median of the positions, from 1; 0: in no queue
 	Of    int           `json:"of"`
-	Left  time.Duration `json:"left"` // to wait, in nanoseconds
+	Left  time.Duration `json:"left"` // remaining time to wait, in nanoseconds
 }
 
-// Placed says where a process runs.
+// Placed is the peer on which a process runs.
 type Placed struct {
 	view.Process
 	Peer string `json:"peer"` // peer ID
 }
 
-// A Route says how messages go from each of some processes to each of others,
-// other than itself.
+// A Route describes how messages go from each process in From to each other process in To.
 type Route struct {
 	From  []view.Process `json:"from"`
 	To    []view.Process `json:"to"`
-	Kind  string         `json:"kind"`            // self, shm, tcp or stream; empty: there is no way
+	Kind  string         `json:"kind"`            // self, shm, tcp or stream; empty: unreachable
 	Way   string         `json:"way,omitempty"`   // between two peers: direct, punched or relayed
-	Relay string         `json:"relay,omitempty"` // the peer that it goes through, if any
-	RTT   time.Duration  `json:"rtt,omitempty"`   // round trip between the peers, in nanoseconds; 0: not measured
-	Why   string         `json:"why"`             // why it is this, and nothing better
+	Relay string         `json:"relay,omitempty"` // ID of the relay, if any
+	RTT   time.Duration  `json:"rtt,omitempty"`   // round-trip time between the peers, in nanoseconds; 0: not measured
+	Why   string         `json:"why"`             // reason why no better route was chosen
 }
 
-// A Stream is one of the two outputs of a process.
+// A Stream is one of the two output streams of a process.
 type Stream int
 
 // The streams.
@@ -127,14 +126,15 @@ const (
 	Stderr Stream = 2
 )
 
-// A Result is how a job ended: the exit status of p2prun and a sentence.
+// A Result is the outcome of a job: the exit status of p2prun and a message.
 type Result struct {
 	Status  int    `json:"status"`
 	Message string `json:"message,omitempty"`
-	Hint    string `json:"hint,omitempty"` // what the user can do
-	// Limit is one of the peers' owners; all replicas of a rank have exceeded one, such as memory.
+	Hint    string `json:"hint,omitempty"` // advice to the user
+	// Limit names a limit of the peers' owners, such as memory, that all replicas of a rank have
+	// exceeded.
 	Limit string `json:"limit,omitempty"`
-	// Shortage says more of StatusShortage, where there were peers to ask.
+	// Shortage explains StatusShortage, if there were peers to ask.
 	Shortage *Shortage `json:"shortage,omitempty"`
 }
 
@@ -142,13 +142,13 @@ type Result struct {
 const (
 	StatusOK        = 0
 	StatusUsage     = 64  // wrong usage or bad input
-	StatusDiverged  = 65  // replicas of a rank have not done the same
-	StatusShortage  = 69  // not enough peers in time
-	StatusLost      = 70  // a rank lost all its replicas, or the job is cut off from most of its peers
+	StatusDiverged  = 65  // replicas of a rank diverged
+	StatusShortage  = 69  // not enough slots in time
+	StatusLost      = 70  // a rank lost all its replicas, or most peers of the job are out of reach
 	StatusTimeout   = 75  // the job took longer than --timeout
 	StatusCancelled = 130 // by the user
 )
 
-// maxStatus is the largest exit status that can be the program's own and the
-// job's; those above mean something to shells.
+// maxStatus is the largest exit status of a program that becomes the job's. Shells give larger ones
+// a meaning of their own.
 const maxStatus = 125

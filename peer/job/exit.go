@@ -12,19 +12,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// An exit is how a process ended, as its peer saw it.
+// An exit describes how a process ended, as reported by its peer.
 type exit struct {
 	Code        int    // exit status, or -1
-	Signal      string // that killed it, or empty
+	Signal      string // signal that killed it, or empty
 	Reason      string // why its peer ended it, or empty
-	Limit       string // of the peer's owner that it exceeded, as memory; or empty
-	Peer        string // short, for the user; or empty
-	Initialized bool   // it had called mpj.Init
-	Finalized   bool   // it had finalized
+	Limit       string // limit of the peer's owner that it exceeded, such as memory; or empty
+	Peer        string // short peer ID for the user, or empty
+	Initialized bool   // it called mpj.Init
+	Finalized   bool   // it called Finalize
 }
 
-// good reports whether the process did what a process should: it ended with
-// status 0, and finalized if it was a message-passing program at all.
+// good reports whether the process ended successfully: with status 0, and after Finalize if it
+// called mpj.Init.
 func (e exit) good() bool {
 	return e.Code == 0 && e.byItself() && e.Initialized == e.Finalized
 }
@@ -32,16 +32,16 @@ func (e exit) good() bool {
 // byItself reports whether the process ended because its program did.
 func (e exit) byItself() bool { return e.Signal == "" && e.Reason == "" }
 
-// fromOutside are the signals by which others end a program, in Go's words: its system, for want of memory,
-// or who runs it.
+// fromOutside lists the signals, in Go's words, that do not come from a mistake of the program: the
+// operating system, for lack of memory, or its owner sends them.
 var fromOutside = []string{"killed", "terminated", "hangup", "interrupt", "quit", "CPU time limit exceeded", "file size limit exceeded"}
 
-// crashed reports whether the process ended by a mistake of its program.
+// crashed reports whether a mistake of its program ended the process.
 func (e exit) crashed() bool {
 	return e.Signal != "" && e.Reason == "" && !slices.Contains(fromOutside, e.Signal)
 }
 
-// String says how the process ended, as the rest of a sentence.
+// String describes how the process ended, as the rest of a sentence.
 func (e exit) String() string {
 	switch {
 	case e.Reason != "":
@@ -56,14 +56,14 @@ func (e exit) String() string {
 	return "ended"
 }
 
-// lost is the result of a job whose rank has no replica left (R7). When the
-// replicas that ended by themselves agree on an exit status, that status is
-// the program's own and the job's.
+// lost returns the result of a job of which a rank has no replica left (R7). If the replicas that
+// ended by themselves agree on an exit status, the program is its source, and the job gets that
+// status.
 func (w *watch) lost(rank int) Result {
 	var ends []string
-	statuses := make(map[int]int) // how many replicas exited with each
+	statuses := make(map[int]int) // how many replicas exited with each status
 	status, byItself := 0, 0
-	exceeded, limit := 0, "" // how many have, and which
+	exceeded, limit := 0, "" // how many replicas exceeded a limit, and the last such limit
 	crashed := 0
 	for k := range w.view.R {
 		id := view.Process{Rank: rank, Replica: k}
@@ -71,7 +71,7 @@ func (w *watch) lost(rank int) Result {
 			continue
 		}
 		p := w.at(id)
-		if p.aborted != nil { // what it had written before, nobody has any more
+		if p.aborted != nil { // its earlier output is lost
 			return *p.aborted
 		}
 		ends = append(ends, fmt.Sprintf("replica %d %s", k, p.why))
@@ -108,7 +108,7 @@ func (w *watch) lost(rank int) Result {
 	return r
 }
 
-// exitOf is how a process ended, as the peer says on which it ran.
+// exitOf decodes a peer's report of how a process ended.
 func exitOf(m *jobpb.Exited, on p2ppeer.ID) exit {
 	return exit{
 		Peer: short(on),
@@ -117,16 +117,16 @@ func exitOf(m *jobpb.Exited, on p2ppeer.ID) exit {
 	}
 }
 
-// ShortPeer is a peer ID as people can compare it: its last digits, since all begin alike.
+// ShortPeer shortens a peer ID for display to its last characters, since all IDs begin alike.
 func ShortPeer(id string) string { return "…" + id[max(0, len(id)-8):] }
 
-// short is ShortPeer of an ID.
+// short returns ShortPeer of p.
 func short(p p2ppeer.ID) string { return ShortPeer(p.String()) }
 
-// maxText bounds, in bytes, what a peer can have the user read in one sentence.
+// maxText limits, in bytes, a peer's text in a message to the user.
 const maxText = 1 << 10
 
-// plain makes a text from a peer fit for a sentence: short, and on one line.
+// plain makes a peer's text fit for a message: short, valid UTF-8, and on one line.
 func plain(text string) string {
 	text = strings.ToValidUTF8(text[:min(len(text), maxText)], "")
 	return strings.Map(func(r rune) rune {

@@ -9,20 +9,20 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// Files are collected from one replica of each rank. The others that have finished are
-// asked for the list of theirs, with the digests: the same program has written the same files.
+// Files are collected from one replica of each rank. The other replicas that have finished are
+// asked for their file lists, with digests: the same program has written the same files.
 
-// A fileList is what one replica has written of what was asked for.
+// A fileList lists the output files of one replica.
 type fileList struct {
 	process view.Process
 	files   filetransfer.Manifest
 }
 
-// compareFiles asks for the lists, for as long again as it took to collect, or a
-// second, and compares them with those of what was collected. Where most replicas of a rank
-// have written something else than that, theirs is collected. The result is nil unless nobody knows
-// which files are right: they are the user's all the same, since the program may have written no
-// more than a time into them. The error is an ended.
+// compareFiles requests the other lists and compares them with the collected files. It waits for as
+// long as collecting took, or waits.files if that is longer. Where most replicas of a rank have
+// written other files than those collected, it collects theirs instead. The result is nil unless no
+// majority decides which files are right. The user gets the files in that case too, since they may
+// differ only in a time that the program has written. The error is an ended.
 func (e *execution) compareFiles(ctx context.Context, begun time.Time, collected []fileList) (*Result, error) {
 	if e.accounts == nil {
 		return nil, nil
@@ -54,7 +54,7 @@ func (e *execution) compareFiles(ctx context.Context, begun time.Time, collected
 	return unlike, nil
 }
 
-// otherLists returns for each rank what was collected, and the lists of the other replicas.
+// otherLists returns, for each rank, the collected files and the lists of the other replicas.
 func (e *execution) otherLists(ctx context.Context, begun time.Time, collected []fileList) ([][]fileList, error) {
 	var asked []view.Process
 	lists := make([][]fileList, len(collected))
@@ -84,8 +84,8 @@ func (e *execution) otherLists(ctx context.Context, begun time.Time, collected [
 	return lists, nil
 }
 
-// mostFiles returns the first of the lists that is like most of them. ok is false when they differ
-// and are too few for one of them to be the odd one, or there is no majority.
+// mostFiles returns the index of the first list that equals most lists. ok is false if the lists
+// differ and no majority of at least quorum lists agrees.
 func mostFiles(lists []fileList) (most int, ok bool) {
 	for i, l := range lists {
 		like := 0
@@ -101,8 +101,8 @@ func mostFiles(lists []fileList) (most int, ok bool) {
 	return 0, false
 }
 
-// collectInstead collects from one of those whose files are like those of the most. ok is false if
-// none of them can give them any more: then the first of all is kept.
+// collectInstead collects from a replica whose files equal those of the majority. ok is false if
+// none of them can provide the files any more; the first list then stays.
 func (e *execution) collectInstead(ctx context.Context, all []fileList, most int) (from fileList, ok bool, err error) {
 	for _, l := range all {
 		if unlikeFiles(l.files, all[most].files) != "" {
@@ -119,7 +119,7 @@ func (e *execution) collectInstead(ctx context.Context, all []fileList, most int
 	return all[0], false, nil
 }
 
-// unreconciled is the result of a job of which nobody knows which files are right.
+// unreconciled returns the result of a job in which no majority decides which files are right.
 func (e *execution) unreconciled(collected, other view.Process, file string) *Result {
 	return &Result{
 		Status: StatusDiverged,
@@ -129,8 +129,8 @@ func (e *execution) unreconciled(collected, other view.Process, file string) *Re
 	}
 }
 
-// unlikeFiles returns the path of the first file that is not in both with the same
-// content, or nothing.
+// unlikeFiles returns the path of the first file that is not in both manifests with the same
+// content, or "".
 func unlikeFiles(a, b filetransfer.Manifest) (file string) {
 	for i := range max(len(a), len(b)) {
 		switch {

@@ -7,33 +7,32 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A healing decides which rank that has lost a replica gets a new one next, and
-// how long it was without. It starts no goroutine and reads no clock: now is the
-// time since the job began.
+// A healing decides which rank that has lost a replica gets a new one next, and measures how long
+// it lacked one. It starts no goroutine and reads no clock: now is the time since the job began.
 //
 //	whole --- a replica fails ---> ailing --- Next ---> served --- Healed ---> whole
 //	                                 ^                    |
-//	                                 +----- GaveUp -------+   not before a pause
+//	                                 +----- GaveUp -------+   followed by a pause
 type healing struct {
 	ranks []ailing
 	rnd   *rand.Rand
 }
 
-// ailing is what is known of one rank.
+// ailing is the state of one rank.
 type ailing struct {
-	lacks  bool          // a replica
-	since  time.Duration // when it began to
-	served bool          // somebody is being brought up to date, or looked for
-	failed int           // attempts in a row
-	next   time.Duration // not to be served before
+	lacks  bool          // it lacks a replica
+	since  time.Duration // when it began to lack one
+	served bool          // a search runs, or a new replica has yet to catch up
+	failed int           // failed attempts in a row
+	next   time.Duration // earliest time of the next attempt
 }
 
-// newHealing returns the healing of a job of n ranks, all whole.
+// newHealing returns the healing of a job of n ranks with all their replicas.
 func newHealing(n int, rnd *rand.Rand) *healing {
 	return &healing{ranks: make([]ailing, n), rnd: rnd}
 }
 
-// Observe says whether a rank lacks a replica, and reports whether it begins to.
+// Observe records whether a rank lacks a replica, and reports whether that is new.
 func (h *healing) Observe(rank int, lacks bool, now time.Duration) (begins bool) {
 	a := &h.ranks[rank]
 	if begins = lacks && !a.lacks; begins {
@@ -43,8 +42,8 @@ func (h *healing) Observe(rank int, lacks bool, now time.Duration) (begins bool)
 	return begins
 }
 
-// Next returns the rank that has waited longest of those whose turn it is. Whoever
-// serves it says so by Serve.
+// Next returns the rank that has lacked a replica for longest, of those that may be served now. The
+// caller then calls Serve.
 func (h *healing) Next(now time.Duration) (rank int, ok bool) {
 	for i, a := range h.ranks {
 		if a.lacks && !a.served && a.next <= now && (!ok || a.since < h.ranks[rank].since) {
@@ -54,21 +53,21 @@ func (h *healing) Next(now time.Duration) (rank int, ok bool) {
 	return rank, ok
 }
 
-// Serve says that a replica is being looked for.
+// Serve records that a search for a replica of rank has started.
 func (h *healing) Serve(rank int) { h.ranks[rank].served = true }
 
-// Served reports whether Serve has been said, and neither GaveUp nor Healed since.
+// Served reports whether Serve was called, and neither GaveUp nor Healed since.
 func (h *healing) Served(rank int) bool { return h.ranks[rank].served }
 
-// Failed returns how many attempts for a rank have come to nothing since it began to
-// lack a replica.
+// Failed returns the number of failed attempts for a rank since it began to lack a replica.
 func (h *healing) Failed(rank int) int { return h.ranks[rank].failed }
 
-// longestPause bounds the pause between two attempts for a rank: only asking shows that a slot is free now.
+// longestPause limits the pause between two attempts for a rank: only a request shows that a slot
+// is free now.
 const longestPause = 2 * time.Second
 
-// GaveUp says that this came to nothing. The next attempt has to wait, the longer
-// the more of them have failed.
+// GaveUp records that the attempt failed. The pause before the next attempt grows with the number
+// of failures.
 func (h *healing) GaveUp(rank int, now time.Duration) {
 	a := &h.ranks[rank]
 	a.served = false
@@ -76,7 +75,7 @@ func (h *healing) GaveUp(rank int, now time.Duration) {
 	a.failed++
 }
 
-// Healed says that the rank has got a replica, and returns how long it was without.
+// Healed records that the rank has a new replica, and returns how long it lacked one.
 func (h *healing) Healed(rank int, now time.Duration) time.Duration {
 	a := &h.ranks[rank]
 	a.served, a.failed = false, 0

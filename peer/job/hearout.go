@@ -10,32 +10,36 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// A job is done when one replica of each rank has finished. Its answer is confirmed when, for each rank, most
-// live replicas have ended with the same account (V4). Without this rule, a replica that lies could end long
-// before the others, and its answer would be the only one. With two replicas both must end.
+// A job is done when one replica of each rank has finished. Its answer is confirmed when, for each
+// rank, most live replicas have ended with the same account (V4). Without this rule, the answer of
+// a lying replica that ends long before the others would be the only one. With two replicas both
+// must end.
 //
-// The replicas that are live here are those that count (see counting), that are not suspended by their owner
-// and whose peer has not been given up. With three or more, one that ends long before most proves nothing, so
-// the job continues until half of them have ended. From then on it waits for waits.confirm, or confirmFactor
-// times as long as it ran if that is longer. A replica that has not ended by then hangs, runs on a far slower
-// machine, or lies about having begun; or the one that has ended lies. With two replicas the submitter cannot
-// know which, so the job ends with StatusDiverged and a message that names both. With --on-divergence warn
-// nothing is confirmed.
+// The live replicas here are those that count (see counting), that their owner has not suspended
+// and whose peer has not been given up. With three or more, one that ends long before most proves
+// nothing, so the job continues until half of them have ended. From then on it waits for
+// waits.confirm, or for confirmFactor times as long as it ran if that is longer. A replica that has
+// not ended by then hangs, runs on a far slower machine, or lies about having begun; or the one
+// that has ended lies. With two replicas the submitter cannot know which, so the job ends with
+// StatusDiverged and a message that names both. With --on-divergence warn the job waits for no
+// confirmation.
 
 const (
-	// hearOutPart and hearOutMost limit how long a job waits for further accounts once its answer is confirmed: a
-	// twentieth of the time that it ran, one second at most. They only show which replica lies.
+	// hearOutPart and hearOutMost limit how long a job waits for further accounts once its answer
+	// is confirmed: a twentieth of the time that it ran, at most one second. They only show which
+	// replica lies.
 	hearOutPart = 20
 	hearOutMost = time.Second
 
-	// confirmFactor, times how long the job ran, is how long it waits for its answer to be confirmed.
+	// confirmFactor is how many times as long as it ran a job waits for its answer to be confirmed.
 	confirmFactor = 4
 
-	// confirmQuietly is how long the job waits before it tells the user which replicas it waits for.
+	// confirmQuietly is how long the job waits before it tells the user which replicas it waits
+	// for.
 	confirmQuietly = 2 * time.Second
 )
 
-// newAccounts returns the accounts of the job; nothing is known.
+// newAccounts returns the accounts of a job that starts.
 func (e *execution) newAccounts() *accounts {
 	e.printed = newTranscripts(e.j.req.N)
 	return &accounts{
@@ -47,13 +51,13 @@ func (e *execution) newAccounts() *accounts {
 	}
 }
 
-// printedBy returns what the user has got of a rank's standard output, and would get if
-// the job were over. It is not ok if that is unknown.
+// printedBy returns what the user has got of a rank's standard output, and would get if the job
+// were over. It is not ok if that is unknown.
 func (e *execution) printedBy(rank int) (p printed, ok bool) {
 	return e.printed[rank].with(e.emission.Tail(e.watch.View(), rank, Stdout))
 }
 
-// speakers returns the processes that speak for a rank, or have spoken for it.
+// speakers returns the processes that are, or have been, the output leader of a rank.
 func (e *execution) speakers(rank int) (ps []view.Process) {
 	for _, p := range e.watch.View().Processes() {
 		if p.Rank == rank && e.spoke[p] {
@@ -63,7 +67,7 @@ func (e *execution) speakers(rank int) (ps []view.Process) {
 	return ps
 }
 
-// account takes what a peer says that process p has done in all.
+// account handles a peer's account of its process p.
 func (e *execution) account(l *link, p view.Process, m *jobpb.Account) *Result {
 	a, err := accountOf(m, e.watch.View())
 	if err != nil {
@@ -78,7 +82,7 @@ func (e *execution) account(l *link, p view.Process, m *jobpb.Account) *Result {
 	return e.judge(false)
 }
 
-// judge draws the conclusion from the accounts.
+// judge applies the verdict on the accounts: messages to the user, and perhaps a result.
 func (e *execution) judge(final bool) *Result {
 	notes, r := e.accounts.Judge(e.j.req.N, final)
 	for _, note := range notes {
@@ -105,7 +109,8 @@ func (e *execution) hearOut(ctx context.Context) Result {
 	return e.watch.answer()
 }
 
-// ran is how long the processes have been running; after an attachment, how long the job has existed.
+// ran returns how long the processes have been running, or, for a resumed job, how long the job has
+// existed.
 func (e *execution) ran() time.Duration {
 	if e.adopted != nil {
 		return e.elapsed()
@@ -113,7 +118,7 @@ func (e *execution) ran() time.Duration {
 	return time.Since(e.begun)
 }
 
-// confirm waits until the answer is confirmed. The result is nil if it is.
+// confirm waits until the answer is confirmed. It returns nil if it is.
 func (e *execution) confirm(ctx context.Context) *Result {
 	if e.accounts.tolerant {
 		return nil
@@ -139,8 +144,8 @@ func (e *execution) confirm(ctx context.Context) *Result {
 	return e.accounts.unconfirmed(e.heardOut(), most)
 }
 
-// hearWhile handles events for at most a given time, as long as a condition holds. Time in which this process
-// did not run, or was cut off, does not count: it could not hear any peer.
+// hearWhile handles events while a condition holds, for at most the given time. Time in which this
+// process did not run, or was cut off, does not count: it could not receive messages.
 func (e *execution) hearWhile(ctx context.Context, most time.Duration, condition func() bool) *Result {
 	for condition() && most > 0 {
 		before := time.Now()
@@ -160,8 +165,8 @@ func (e *execution) hearWhile(ctx context.Context, most time.Duration, condition
 	return nil
 }
 
-// heardOut returns the live replicas, whose accounts can confirm the answer: those that count, have not ended
-// unsuccessfully, are not suspended, and whose peer has not been given up.
+// heardOut returns the live replicas, whose accounts can confirm the answer: those that count, have
+// not ended unsuccessfully, are not suspended, and whose peer has not been given up.
 func (e *execution) heardOut() []view.Process {
 	return slices.DeleteFunc(e.watch.working(), func(p view.Process) bool { return !e.reaches(p) || e.suspended(p) })
 }

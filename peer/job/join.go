@@ -8,10 +8,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// Lacks reports whether a rank has fewer replicas than it began with that stay, and can use
-// another one. One that is nearly done cannot, nor one whose master has not kept what a
-// new replica has to be told; and a process that ended by itself, or exceeded a limit of
-// its peer's owner, is not replaced, since the next would do so too.
+// Lacks reports whether a rank needs another replica. It counts the live replicas that stay. A rank
+// that is nearly done needs none, and neither does one whose master lacks what a new replica needs.
+// A process that ended by itself, or exceeded a limit of its peer's owner, is not replaced, since
+// the next one would end in the same way.
 func (w *watch) Lacks(rank int) bool {
 	master, ok := w.view.Master(rank)
 	if !w.begun || w.over || !ok || w.at(master).unkept {
@@ -38,8 +38,7 @@ func (w *watch) Lacks(rank int) bool {
 	return live > 0 && staying+done < w.r
 }
 
-// Join lets process p join its rank, if that is agreed on: it has been started, and has
-// called mpj.Init.
+// Join requests that process p, which has been started and has called mpj.Init, join its rank.
 func (w *watch) Join(p view.Process) step {
 	var s step
 	if next, ok := w.view.Joiner(p.Rank); ok && next == p && w.Lacks(p.Rank) && !w.Expects(p.Rank) {
@@ -49,15 +48,15 @@ func (w *watch) Join(p view.Process) step {
 	return s
 }
 
-// Forgo says that no process may join rank any more that Join has let: nobody was told of it.
+// Forgo withdraws the request of Join for rank, which no peer has been told of.
 func (w *watch) Forgo(rank int) {
 	w.expected = slices.DeleteFunc(slices.Clone(w.expected), func(r int) bool { return r == rank })
 }
 
-// Expects reports whether a process may join rank that has yet to be agreed on.
+// Expects reports whether a requested join to rank has yet to be agreed on.
 func (w *watch) Expects(rank int) bool { return slices.Contains(w.expected, rank) }
 
-// joined takes p in, which has joined in the next view.
+// joined enters p, which has joined in the next view, into the watch.
 func (w *watch) joined(s *step, p view.Process, next view.View) {
 	before := *w
 	w.view, w.procs = next, make([]watched, next.N*next.R)
@@ -69,7 +68,7 @@ func (w *watch) joined(s *step, p view.Process, next view.View) {
 	s.Joined = &p
 }
 
-// Healed says that p, which has joined, has caught up with the others of its rank.
+// Healed records that p, which has joined, has caught up with the others of its rank.
 func (w *watch) Healed(p view.Process) step {
 	var s step
 	if w.lags(p) {
@@ -80,7 +79,7 @@ func (w *watch) Healed(p view.Process) step {
 	return s
 }
 
-// Unkept says that p can bring no new replica of its rank up to date any more.
+// Unkept records that p cannot bring a new replica of its rank up to date any more.
 func (w *watch) Unkept(p view.Process, why string) step {
 	var s step
 	if a := w.at(p); w.view.Live(p) && !a.unkept {
@@ -90,8 +89,8 @@ func (w *watch) Unkept(p view.Process, why string) step {
 	return s
 }
 
-// Lapsed says that p can bring no new replica of its rank up to date until the program's
-// next checkpoint. That is noted once for each rank.
+// Lapsed records that p cannot bring a new replica of its rank up to date before the program's next
+// checkpoint. It notes that once per rank.
 func (w *watch) Lapsed(p view.Process, why string) step {
 	var s step
 	if w.view.Live(p) && !w.lapsed[p.Rank] {
@@ -101,19 +100,19 @@ func (w *watch) Lapsed(p view.Process, why string) step {
 	return s
 }
 
-// lags reports whether p is live and has yet to catch up with the others of its
-// rank. One that has ended well must have.
+// lags reports whether p is live and has yet to catch up with the others of its rank. A process
+// that has ended must have caught up.
 func (w *watch) lags(p view.Process) bool {
 	return w.view.Live(p) && w.at(p).joining && w.at(p).exit == nil
 }
 
-// Lags reports whether a process has joined rank that has yet to catch up.
+// Lags reports whether a process that joined rank has yet to catch up.
 func (w *watch) Lags(rank int) bool {
 	return slices.ContainsFunc(w.view.LiveReplicas(rank), w.lags)
 }
 
-// forsake fails the processes that lag when nobody is left who could bring them up to date.
-// Before that is agreed on, one may yet say that it is up to date.
+// forsake fails the lagging processes of rank if no other replica is left to bring them up to date.
+// Until that is agreed on, one of them may still report that it is up to date.
 func (w *watch) forsake(s *step, rank int) {
 	var lagging []view.Process
 	for k := range w.view.R {

@@ -4,9 +4,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// Leaves says that the owner of p's peer takes the machine back. P goes when another replica
-// of its rank is there that has caught up and stays; until then the rank lacks one. So of
-// two that leave at the same time the second waits for the first to be replaced.
+// Leaves records that the owner of p's peer takes the machine back. P leaves once another replica
+// of its rank has caught up and stays; until then the rank lacks one. So if two replicas leave at
+// the same time, the second one waits until the first is replaced.
 func (w *watch) Leaves(p view.Process) step {
 	var s step
 	if state := w.state(p); w.over || state != view.Live && state != view.Finished {
@@ -20,7 +20,7 @@ func (w *watch) Leaves(p view.Process) step {
 // Leaving reports whether the owner of p's peer takes the machine back.
 func (w *watch) Leaving(p view.Process) bool { return w.view.Contains(p) && w.at(p).leaving }
 
-// dismiss releases the leaving replicas of a rank, if one stays that may be master.
+// dismiss releases the leaving replicas of a rank if one stays that may be master.
 func (w *watch) dismiss(s *step, rank int) {
 	counting := w.counting(rank)
 	for _, q := range counting {

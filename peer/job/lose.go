@@ -12,13 +12,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// suspect has the detector ask a peer that another one reports as failed. The
-// report alone fails nobody. When it is about the submitter's own peer, that has been
-// cut off for a while.
+// suspect makes the detector question a peer that another peer reports as failed. The report alone
+// fails no peer. A report about the submitter's own peer means that it was cut off for a while.
 func (e *execution) suspect(m *jobpb.Suspect) {
 	switch id := p2ppeer.ID(m.GetPeer()); {
 	case id != e.j.s.cfg.Host.ID():
-		e.detector.Report(id) // it does not know strangers
+		e.detector.Report(id) // ignores peers outside the group
 	case e.views != nil && !e.parted && m.GetGeneration() == e.generation && time.Since(e.grouped) > regroupAfter:
 		e.regroup()
 	}
@@ -26,7 +25,7 @@ func (e *execution) suspect(m *jobpb.Suspect) {
 
 var errSilent = errors.New("its heartbeat has stopped")
 
-// hearSilence takes the detector's verdicts.
+// hearSilence handles the detector's verdicts.
 func (e *execution) hearSilence() (r *Result) {
 	for _, l := range e.links {
 		if l.silent.Swap(false) {
@@ -36,8 +35,8 @@ func (e *execution) hearSilence() (r *Result) {
 	return r
 }
 
-// silent handles the detector's verdict that a peer has failed. While this peer is not
-// in touch with the majority, it may be itself that nobody hears.
+// silent handles the detector's verdict that a peer has failed. While the submitter's peer is out
+// of touch with the majority, it may be the one that is cut off.
 func (e *execution) silent(l *link) *Result {
 	switch {
 	case l.err != nil || l.retired:
@@ -55,9 +54,9 @@ func (e *execution) silent(l *link) *Result {
 	return nil
 }
 
-// miss gives up a peer that is silent.
+// miss gives up a silent peer.
 func (e *execution) miss(l *link) *Result {
-	if l.err != nil || l.retired { // of a retired peer detach has said it
+	if l.err != nil || l.retired { // detach has already handled a retired peer
 		return nil
 	}
 	cs, _ := e.contacts()
@@ -77,12 +76,14 @@ func (e *execution) linkTo(id p2ppeer.ID) *link {
 	return nil
 }
 
-// breach gives up a peer that said what no peer says.
+// breach gives up a peer that broke the protocol.
 func (e *execution) breach(l *link, err error) *Result {
 	e.avoided.Distrust(l.peer)
 	return e.lose(l, "it broke the protocol", err)
 }
 
+// lose gives a peer up and requests that its processes fail; why is the rest of a sentence about
+// the peer.
 func (e *execution) lose(l *link, why string, err error) *Result {
 	e.j.log.Info().Stringer("peer", l.peer).Err(err).Msg("peer lost")
 	l.lose(err)
@@ -94,7 +95,7 @@ func (e *execution) lose(l *link, why string, err error) *Result {
 	return e.apply(e.watch.Lost(l.processes, fmt.Sprintf("failed with its peer %s: %s", short(l.peer), why)))
 }
 
-// detach has nobody wait for a peer's heartbeat or its vote any more.
+// detach removes a peer from the detector group and from the view group.
 func (e *execution) detach(l *link) {
 	switch {
 	case l.group != nil:
@@ -103,7 +104,7 @@ func (e *execution) detach(l *link) {
 	case e.detector != nil && l.recruit == nil:
 		e.detector.Gone(l.peer)
 	}
-	if e.views != nil { // it does not know strangers either
+	if e.views != nil { // ignores peers outside the group
 		e.views.Gone(l.peer)
 	}
 }

@@ -9,26 +9,27 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// A peer that is disconnected has not failed. Its control stream has broken, and is made
-// anew as for a submitter that was cut off (away.go), while all else goes on:
+// A disconnected peer has not failed. When its control stream breaks, the submitter reopens it, as
+// a submitter that was cut off does (away.go), while the rest of the job continues:
 //
-//	the stream breaks --+-- the peer answers ---------------> resumed: what was missed is said again
-//	                    |     that it knows no such job ----> lost
-//	                    +-- its machine says that nobody
-//	                    |     listens there any more -------> lost, at once (F2)
+//	the stream breaks --+-- the peer answers -------------> resumed: missed messages are repeated
+//	                    |     that it does not know the job -> lost
+//	                    +-- its machine refuses
+//	                    |     connections to the peer ------> lost, at once (F2)
 //	                    '-- the detector finds it silent ---> lost, after the tolerated hang;
-//	                        while it stages, when there is no detector yet: after lull() if
+//	                        while it stages, before there is a detector: after lull() if
 //	                        another peer is free, else after waits.apart
 
 var errRefused = errors.New("its machine says that it does not run any more")
 
-// mendable reports whether a stream that has broken is worth making anew: the peer has not
-// ended it nor said garbage, and stages the job, or has begun it. In between, which is short, it has failed.
+// mendable reports whether to reopen a broken stream: the peer neither ended it nor sent garbage,
+// and it stages the job or has begun it. In the short time between, a broken stream means that the
+// peer failed.
 func (e *execution) mendable(l *link, err error) bool {
 	return (e.begin != nil || e.staging) && l.recruit == nil && l.stream != nil && l.peer != e.j.s.cfg.Host.ID() && !endedByPeer(err) && !garbled(err)
 }
 
-// mend has the stream to a peer made anew.
+// mend starts to reopen the stream to a peer, and to check whether the peer still runs.
 func (e *execution) mend(l *link, err error) *Result {
 	e.j.log.Info().Stringer("peer", l.peer).Err(err).Msg("the control stream broke")
 	last := l.stream.Conn().RemoteMultiaddr()
@@ -49,15 +50,15 @@ func (e *execution) mend(l *link, err error) *Result {
 	return r
 }
 
-// knock finds out where a peer takes connections while it runs, that it may be found out
-// when it does not.
+// knock finds out at which addresses a running peer accepts connections, so that mend can tell
+// later that the peer has stopped.
 func (e *execution) knock(l *link) {
 	if l.err == nil && l.peer != e.j.s.cfg.Host.ID() {
 		l.running.Go(func() { l.doors.Knock(l.ctx, e.j.s.cfg.Host, l.peer) }) // ends within 3 s
 	}
 }
 
-// partners are the peers that the job has, but for those that are lost to it.
+// partners returns the job's peers that are not lost to it.
 func (e *execution) partners() []p2ppeer.ID {
 	var out []p2ppeer.ID
 	for _, l := range e.links {
@@ -68,8 +69,8 @@ func (e *execution) partners() []p2ppeer.ID {
 	return out
 }
 
-// Partners returns the peers of all jobs that are staged or have begun, and for how long each
-// may be silent.
+// Partners returns the peers of all jobs that are staged or have begun, and how long each may be
+// silent.
 func (s *Submitter) Partners() map[p2ppeer.ID]time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,20 +6,20 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// outgoing are the messages that wait for a peer to read. They need no limit,
-// so that a peer is not lost over a burst or a link that hangs for a moment:
-// a view or an acknowledgement replaces an earlier one that still waits, and
-// of the others there are but a few.
+// outgoing holds the messages that a peer has yet to read. It has no limit, so that a burst of
+// messages or a link that hangs for a moment does not cost the job a peer. A view or an
+// acknowledgement replaces an earlier one that still waits, and there are only a few other
+// messages.
 type outgoing struct {
 	wake chan struct{} // holds a token when the queue may not be empty
 
 	mu    sync.Mutex
 	queue []*jobpb.ToPeer
-	at    map[topic]int // where in the queue the message of a topic is
+	at    map[topic]int // index in queue of the message of each topic
 }
 
-// A topic is what only the latest word counts of: the view, or how much of a
-// rank's output the user has.
+// A topic identifies messages of which only the latest counts: the view, and how much of a rank's
+// output the user has.
 type topic struct {
 	view bool
 	rank uint32
@@ -54,7 +54,7 @@ func (o *outgoing) put(m *jobpb.ToPeer) {
 	signal(o.wake)
 }
 
-// take empties the queue.
+// take empties the queue and returns its messages.
 func (o *outgoing) take() []*jobpb.ToPeer {
 	o.mu.Lock()
 	defer o.mu.Unlock()
