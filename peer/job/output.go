@@ -7,26 +7,26 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// A flow is one stream of a rank on its way to the user.
+// A flow is one stream of a rank's output on its way to the user.
 type flow struct {
-	shown  uint64 // records that the user has
-	unread int    // bytes of output that wait for the user, with their overhead
+	shown  uint64 // number of records that the user has
+	unread int    // bytes of output that the user has yet to read, with their overhead
 }
 
 const (
-	// maxUnread is how much of a stream may wait for the user. A peer stops
-	// reading its program's output at 1 MiB, which the user may have to read
-	// first; nobody needs as much as this.
+	// maxUnread limits the bytes of a stream that may wait for the user. A peer stops reading its
+	// program's output at 1 MiB, which the user may have to read first, so an honest peer needs
+	// less.
 	maxUnread = 4 << 20
 
-	// outputOverhead is counted for each message of output beside its bytes, so
-	// that many short ones have a limit too.
+	// outputOverhead is added to the size of each output message, so that many short ones are
+	// limited too.
 	outputOverhead = 40
 )
 
-// output handles records that the speaker of a rank wrote. What one sends that
-// has spoken is taken too: the word may come back to it, and what follows then
-// follows on that.
+// output handles records that the output leader of a rank wrote. It also accepts records of a
+// former output leader: the process may become the output leader again, and later records continue
+// the earlier ones.
 func (e *execution) output(h heard, p view.Process) *Result {
 	if !e.spoke[p] {
 		return e.untimely(h, p)
@@ -62,7 +62,7 @@ func (e *execution) output(h heard, p view.Process) *Result {
 	if f.unread > maxUnread {
 		return e.breach(l, fmt.Errorf("%d bytes of output of %v without an acknowledgement", f.unread, p))
 	}
-	if !m.End || ended[s-1] { // it may say so once more when the word has come back to it
+	if !m.End || ended[s-1] { // a process that has become the output leader again may repeat the end
 		return nil
 	}
 	ended[s-1] = true
@@ -73,8 +73,8 @@ func (e *execution) output(h heard, p view.Process) *Result {
 	return nil
 }
 
-// untimely keeps what a process sends that has not spoken: its peer may have heard before
-// this one of a view in which it does, and sends it once.
+// untimely queues the output of a process that has not been an output leader. Its peer may have
+// received the view in which it is one before the submitter did, and sends the output once.
 func (e *execution) untimely(h heard, p view.Process) *Result {
 	kept, err := e.unspoken[p].add(h)
 	if err != nil {
@@ -84,7 +84,7 @@ func (e *execution) untimely(h heard, p view.Process) *Result {
 	return nil
 }
 
-// hearUntimely takes what has been kept of those that speak by now.
+// hearUntimely handles the queued output of processes that have become output leaders.
 func (e *execution) hearUntimely() *Result {
 	for p, kept := range e.unspoken {
 		if !e.spoke[p] {
@@ -103,7 +103,7 @@ func (e *execution) hearUntimely() *Result {
 	return nil
 }
 
-// hearSpeakers takes note of who speaks in a view.
+// hearSpeakers records the output leaders of a view.
 func (e *execution) hearSpeakers(v view.View) {
 	for rank := range v.N {
 		if p, ok := v.Speaker(rank); ok {
@@ -116,8 +116,7 @@ func outputEvent(rank int, s Stream, data []byte) Event {
 	return Event{Kind: OutputEvent, Rank: rank, Stream: s, Data: data}
 }
 
-// printRest gives the user what was kept with the result, less the records that came later
-// to be shown.
+// printRest emits the output that was kept with the result, except records that were shown later.
 func (j *run) printRest(shown [][2]uint64) {
 	for _, o := range j.keeper.kept.Rest {
 		event := outputEvent(o.Rank, o.Stream, o.Data)
@@ -128,7 +127,7 @@ func (j *run) printRest(shown [][2]uint64) {
 	}
 }
 
-// shown handles what has reached the user.
+// shown handles the printer's receipts for output that has reached the user.
 func (e *execution) shown() *Result {
 	for _, i := range e.j.printer.receipts() {
 		if i.drained != nil {
@@ -145,7 +144,7 @@ func (e *execution) shown() *Result {
 	return nil
 }
 
-// acknowledge lets the peers of a rank drop what the user has got.
+// acknowledge tells the peers of each rank which output the user has, so that they drop it.
 func (e *execution) acknowledge() {
 	for rank := range e.unsaid {
 		m := e.emitted(rank)
@@ -158,7 +157,7 @@ func (e *execution) acknowledge() {
 	}
 }
 
-// emitted says what the user has of a rank's output.
+// emitted returns the message that reports how many records of a rank's output the user has.
 func (e *execution) emitted(rank int) *jobpb.ToPeer {
 	f := e.flows[rank]
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{
@@ -166,8 +165,8 @@ func (e *execution) emitted(rank int) *jobpb.ToPeer {
 	}}}
 }
 
-// printTails gives the user the unfinished last lines, now that nobody will
-// finish them. Each but the last is ended, so that they do not run together.
+// printTails emits the unfinished last lines, which no process will finish. All but the last get a
+// line end, so that they do not run together.
 func (e *execution) printTails() {
 	for _, s := range []Stream{Stdout, Stderr} {
 		var tails []Event

@@ -6,13 +6,13 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// A peer that was stopped or cut off is given up, and may not hear that: its part of the job
-// keeps its slots. When it is connected again it asks.
+// A peer that was stopped or cut off is given up, and may not learn that. Its part of the job keeps
+// its slots. When the peer is connected again, it asks whether the job is over.
 
-// maxOver bounds the jobs that a submitter remembers to be over.
+// maxOver limits the number of finished jobs that a submitter remembers.
 const maxOver = 1024
 
-// setOver notes that a job is over at every peer.
+// setOver records that a job is over at every peer.
 func (s *Submitter) setOver(job string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -20,8 +20,9 @@ func (s *Submitter) setOver(job string) {
 	s.over = s.over[max(0, len(s.over)-maxOver):]
 }
 
-// isOver reports whether the part that a peer has in a job is over: the job is, or goes on
-// without the peer. Of a job that another process of this submitter began, it knows nothing.
+// isOver reports whether a peer's part in a job is over, because the job is over or continues
+// without the peer. It returns false for unknown jobs, such as those of another process of this
+// submitter.
 func (s *Submitter) isOver(peer p2ppeer.ID, job string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

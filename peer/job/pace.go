@@ -3,26 +3,26 @@ package job
 import "time"
 
 const (
-	// paceWindow is the time over which a rate is taken: long enough to bear a link that stutters.
+	// paceWindow is the time over which a rate is measured: long enough for a link that stutters.
 	paceWindow = 10 * time.Second
-	// tellEvery is how often the user hears how far a transfer is.
+	// tellEvery is the interval between two progress events of a transfer.
 	tellEvery = 200 * time.Millisecond
 )
 
-// A pace says how fast bytes come. It is pure; the zero pace is ready.
+// A pace measures the rate of a transfer. It is pure; the zero pace is ready to use.
 type pace struct{ samples []sample }
 
-// A sample is how many bytes there were when.
+// A sample is the number of bytes at one time.
 type sample struct {
 	at    time.Time
 	count int64
 }
 
-// take takes in that there are count bytes now.
+// take records that there are count bytes now.
 func (p *pace) take(now time.Time, count int64) {
 	n := len(p.samples)
 	switch {
-	case n > 0 && count < p.samples[n-1].count: // it began anew
+	case n > 0 && count < p.samples[n-1].count: // the transfer started over
 		p.samples = p.samples[:0]
 	case n > 1 && now.Sub(p.samples[n-2].at) < tellEvery/2:
 		p.samples = p.samples[:n-1]
@@ -33,7 +33,8 @@ func (p *pace) take(now time.Time, count int64) {
 	}
 }
 
-// rate returns the bytes a second of late; 0: none, or not known yet.
+// rate returns the recent rate in bytes per second, or 0 if nothing came or the rate is not known
+// yet.
 func (p *pace) rate() float64 {
 	if len(p.samples) < 2 {
 		return 0
@@ -46,7 +47,8 @@ func (p *pace) rate() float64 {
 	return float64(last.count-first.count) / took
 }
 
-// left returns how many seconds it takes until there are total bytes; 0: not known, or over.
+// left returns the seconds until there are total bytes, or 0 if that is unknown or the transfer is
+// over.
 func (p *pace) left(total int64) float64 {
 	rate := p.rate()
 	if rate == 0 {
@@ -55,13 +57,13 @@ func (p *pace) left(total int64) float64 {
 	return max(0, float64(total-p.samples[len(p.samples)-1].count)/rate)
 }
 
-// stalled reports that nothing has come for long.
+// stalled reports whether nothing has come for at least half of paceWindow.
 func (p *pace) stalled() bool {
 	n := len(p.samples)
 	return n > 1 && p.rate() == 0 && p.samples[n-1].at.Sub(p.samples[0].at) >= paceWindow/2
 }
 
-// A transfer is what the user is shown of bytes on their way in a phase.
+// A transfer reports the progress of a phase in which bytes are transferred.
 type transfer struct {
 	run   *run
 	phase Phase
@@ -69,8 +71,8 @@ type transfer struct {
 	told  time.Time
 }
 
-// tell says how far it is, unless that was said a moment ago. It may be called by the goroutine that
-// does the work.
+// tell emits a progress event, unless the last one was emitted less than tellEvery ago. The
+// goroutine that transfers the bytes may call it.
 func (t *transfer) tell(now time.Time, e Event) {
 	if whole := e.Count == e.Total; !whole && now.Sub(t.told) < tellEvery {
 		return

@@ -9,17 +9,16 @@ import (
 )
 
 // A job without replicas ends when it gives up one peer, so failing a silent peer early gains
-// nothing. Unless the user has set --tolerated-hang, such a job waits for a silent peer as
-// long as it has run so far, within these bounds. Its peers wait for the submitter for
-// maxPatience.
+// nothing. Unless the user has set --tolerated-hang, such a job waits for a silent peer for as long
+// as it has run so far, within these bounds. Its peers wait for the submitter for maxPatience.
 const (
 	minPatience = 30 * time.Second
 	maxPatience = 10 * time.Minute
 )
 
-// unreachableAfter is how long the fault detector suspects a peer before the user is told. The
-// submitter suspects each peer some rounds after a cut, when its next table is missing: by then it
-// suspects all that are cut off.
+// unreachableAfter is how long the fault detector suspects a peer before the user is told. After a
+// cut, the submitter suspects each peer some rounds later, when the peer's next table is missing.
+// By the end of unreachableAfter it suspects all peers that are cut off.
 const unreachableAfter = 3 * time.Second
 
 // patient reports whether the job waits longer for a silent peer than the tolerated hang.
@@ -30,18 +29,18 @@ func (e *execution) hang() time.Duration {
 	switch cfg := e.j.s.cfg; {
 	case !e.patient():
 		return cfg.Hang
-	case cfg.Mode == faultdetect.Gossip: // it suspects a peer only then
+	case cfg.Mode == faultdetect.Gossip: // gossip suspects a peer only after this time
 		return minPatience
 	}
 	return maxPatience
 }
 
-// patienceFor returns how long a job that has run for a time waits for a silent peer.
+// patienceFor returns how long a job that has run for a given time waits for a silent peer.
 func patienceFor(ran time.Duration) time.Duration {
 	return min(max(ran, minPatience), maxPatience)
 }
 
-// verdict takes what the fault detector says of a peer. It may be called at any time.
+// verdict handles a verdict of the fault detector on a peer. Any goroutine may call it.
 func (e *execution) verdict(l *link, v faultdetect.Verdict) {
 	switch v.State {
 	case faultdetect.Suspect:
@@ -54,14 +53,14 @@ func (e *execution) verdict(l *link, v faultdetect.Verdict) {
 	}
 }
 
-// A contact is how a peer other than the submitter's can be reached: what it is called, and for
-// how long the fault detector has suspected it, 0 if it does not.
+// A contact is the name of a peer other than the submitter's, and how long the fault detector has
+// suspected it, or 0.
 type contact struct {
 	peer   string
 	silent time.Duration
 }
 
-// contacts returns the contacts of a job's peers, in the order of the links that it returns too.
+// contacts returns the contacts of a job's peers, and their links in the same order.
 func (e *execution) contacts() (cs []contact, links []*link) {
 	for _, l := range e.links {
 		if l.retired || l.peer == e.j.s.cfg.Host.ID() {
@@ -83,8 +82,8 @@ func longest(cs []contact) int {
 	return at
 }
 
-// blame names the machine that is cut off, as far as can be told: this one where none of
-// several peers is in reach, else the suspected peers.
+// blame names the machine that is cut off, as far as known: this one if none of several peers is
+// reachable, otherwise the suspected peers.
 func blame(cs []contact) string {
 	var silent []string
 	for _, c := range cs {
@@ -101,14 +100,14 @@ func blame(cs []contact) string {
 	return fmt.Sprintf("peer %s: stopped or cut off", strings.Join(silent, ", "))
 }
 
-// An outage is what a job without replicas makes of its contacts.
+// An outage is the judgement of a job without replicas on its contacts.
 type outage struct {
-	note   string // for the user, or empty
-	lost   int    // index of the contact that is given up; -1: none
+	note   string // message to the user, or empty
+	lost   int    // index of the contact to give up; -1: none
 	warned bool   // the user knows that peers are out of reach
 }
 
-// judgeOutage judges the contacts of a job that has run for a time.
+// judgeOutage judges the contacts of a job that has run for a given time.
 func judgeOutage(cs []contact, ran time.Duration, warned bool) outage {
 	o := outage{lost: -1, warned: warned}
 	if len(cs) == 0 {
@@ -128,7 +127,7 @@ func judgeOutage(cs []contact, ran time.Duration, warned bool) outage {
 	return o
 }
 
-// outOfReach is the result of a job without replicas that gives up silent peers.
+// outOfReach returns the result of a job without replicas that gives up silent peers.
 func outOfReach(cs []contact) Result {
 	return Result{
 		Status:  StatusLost,
@@ -137,7 +136,7 @@ func outOfReach(cs []contact) Result {
 	}
 }
 
-// reviewSilence tells the user which peers a job without replicas waits for, and gives up one
+// reviewSilence tells the user which peers a job without replicas waits for, and gives up a peer
 // that has been silent for too long.
 func (e *execution) reviewSilence() *Result {
 	if !e.patient() {
@@ -155,8 +154,7 @@ func (e *execution) reviewSilence() *Result {
 	return e.miss(links[o.lost])
 }
 
-// giveUpSilent gives up the peers of a job without replicas that are out of reach, since the
-// job is over.
+// giveUpSilent gives up the unreachable peers of a job without replicas, which is over.
 func (e *execution) giveUpSilent() {
 	if e.j.req.R > 1 {
 		return

@@ -8,17 +8,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// suspended reports whether the owner of p's peer has suspended it.
+// suspended reports whether the owner of p's peer has suspended p.
 func (e *execution) suspended(p view.Process) bool {
 	l := e.runsOn[p]
 	return l != nil && l.suspended
 }
 
-// maxPauses bounds how often the user is told of one peer that its owner needs it.
+// maxPauses limits how often the user is told that the owner of a peer has suspended or resumed the
+// job.
 const maxPauses = 64
 
-// paused tells the user that the processes of a peer are suspended, or have resumed. Suspended processes owe
-// the submitter no answer, and their peer stays connected. A job that is done does not wait for their accounts.
+// paused tells the user that the processes of a peer are suspended, or have resumed. Suspended
+// processes owe the submitter no answer, and their peer stays connected. A finished job does not
+// wait for their accounts.
 func (e *execution) paused(l *link, m *jobpb.Paused) {
 	l.suspended = m.Rule != ""
 	switch l.pauses++; {

@@ -10,9 +10,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// places says where the ranks run: on which machine and in which cluster of
-// near ones. Collectives are arranged by it, at all replicas alike: so two ranks
-// are together only if they are in all their replicas.
+// places describes where the ranks run: on which machine and in which cluster of nearby machines.
+// Collectives depend on it and must be equal at all replicas. So two ranks share a place only if
+// all their replicas do.
 func (e *execution) places() []*jobpb.Place {
 	machines := e.machines()
 	near := make([]int, len(e.links))
@@ -46,8 +46,8 @@ func (e *execution) places() []*jobpb.Place {
 	return places
 }
 
-// machines numbers the machines of the peers. One that does not say where it is
-// has a machine of its own.
+// machines numbers the machines of the peers. A peer that does not name its machine gets a number
+// of its own.
 func (e *execution) machines() []int {
 	known := make(map[string]int)
 	out := make([]int, len(e.links))
@@ -80,18 +80,18 @@ func (e *execution) distance(machines []int, a, b int) (d time.Duration, ok bool
 }
 
 const (
-	// nearest is a round trip below which differences mean nothing: it is a
-	// matter of how busy the machines are.
+	// nearest is the round-trip time below which differences are not significant: they depend on
+	// how busy the machines are.
 	nearest = time.Millisecond
 
-	// gap is how many times farther a cluster has to be than what is within.
+	// gap is the least ratio of the distance between clusters to the distances within them.
 	gap = 4
 )
 
-// clusters numbers n peers so that those that are near each other have the same
-// number. It links the closest ones first (single linkage), and stops at the
-// first distance that is gap times the longest before it. Peers at an unknown
-// distance are linked by others or not at all; if nothing is known, all are near.
+// clusters numbers n peers so that nearby peers have the same number. It joins the closest ones
+// first (single linkage), and stops at the first distance that is at least gap times the longest
+// before it. Peers at an unknown distance are joined through others or not at all. If no distance
+// is known, all are in one cluster.
 func clusters(n int, distance func(a, b int) (time.Duration, bool)) []int {
 	type edge struct {
 		length time.Duration

@@ -14,15 +14,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// Planned is a peer that a job would run on now, and what is known of it.
+// Planned is a peer that a job would run on now.
 type Planned struct {
 	Peer      string             `json:"peer"` // ID
 	Processes []view.Process     `json:"processes"`
-	RTT       time.Duration      `json:"rtt"`   // to it, in nanoseconds
-	Speed     int                `json:"speed"` // of a processor, in Mflop/s, less its load; 0: unknown
+	RTT       time.Duration      `json:"rtt"`   // round-trip time to it, in nanoseconds
+	Speed     int                `json:"speed"` // of one processor, in Mflop/s, reduced by its load; 0: unknown
 	Domain    reservation.Domain `json:"domain"`
-	Machine   string             `json:"machine,omitempty"` // equal for peers on one machine, different for each job; empty: not known
-	Relay     string             `json:"relay,omitempty"`   // ID of the one relay through which the submitter reaches it
+	Machine   string             `json:"machine,omitempty"` // equal for peers on one machine, different for each job; empty: unknown
+	Relay     string             `json:"relay,omitempty"`   // ID of the relay, if all connections to the peer go through one
 }
 
 // runs reports whether the peer runs a replica of a rank.
@@ -63,7 +63,7 @@ func onlyRelay(from []ma.Multiaddr) (only string) {
 	return only
 }
 
-// plan tells the user where the job would run, and returns its slots.
+// plan tells the user where the job would run, and releases its slots.
 func (j *run) plan(ctx context.Context, reserved *reservation.Reservation) Result {
 	planned := j.planned(reserved)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)

@@ -17,10 +17,10 @@ import (
 )
 
 // Collected files come from volunteers, who choose their names and content. They go into a
-// folder that has no other files, replace nothing, and get names that are harmless to type and
-// to show.
+// directory without other files, replace nothing, and get names that are safe to type and to
+// display.
 
-// layOut writes the collected files, and tells the user where they are.
+// layOut writes the collected files, and tells the user their directory.
 func (e *execution) layOut(ctx context.Context, manifests []filetransfer.Manifest) error {
 	req := e.j.req
 	dir, manifests := destination(req, e.j.spec.ID, manifests)
@@ -44,8 +44,8 @@ func (e *execution) layOut(ctx context.Context, manifests []filetransfer.Manifes
 	return nil
 }
 
-// destination returns the folder that collected files go to, and the files with the names and
-// permissions that they get there.
+// destination returns the directory of the collected files, and the files with their names and
+// permissions there.
 func destination(req Request, job string, manifests []filetransfer.Manifest) (string, []filetransfer.Manifest) {
 	var out []filetransfer.Manifest
 	for _, m := range manifests {
@@ -72,7 +72,7 @@ func exactName(patterns []string) string {
 	return ""
 }
 
-// makeFolder makes dir unless it exists.
+// makeFolder makes the directory dir unless it exists.
 func makeFolder(dir string) error {
 	err := os.Mkdir(dir, 0o755)
 	if errors.Is(err, fs.ErrExist) {
@@ -84,8 +84,8 @@ func makeFolder(dir string) error {
 	return err
 }
 
-// harmless returns the files of m under the names that harmlessName returns, without
-// executable bits unless they are asked for.
+// harmless returns the files of m with the names that harmlessName returns, and without executable
+// bits unless executable is set.
 func harmless(m filetransfer.Manifest, executable bool) filetransfer.Manifest {
 	m = slices.Clone(m)
 	for i := range m {
@@ -98,15 +98,15 @@ func harmless(m filetransfer.Manifest, executable bool) filetransfer.Manifest {
 			m[i].Mode &^= 0o111
 		}
 	}
-	slices.SortFunc(m, func(a, b filetransfer.Entry) int { // a walk's order; no path has a NUL
+	slices.SortFunc(m, func(a, b filetransfer.Entry) int { // the order of a directory walk; no path has a NUL
 		return cmp.Compare(strings.ReplaceAll(a.Path, "/", "\x00"), strings.ReplaceAll(b.Path, "/", "\x00"))
 	})
 	return m
 }
 
-// harmlessName replaces, by % and hexadecimal digits, what makes a name dangerous: control and
-// format characters (which reverse text), line separators, backslashes, a leading dash, and the
-// first letter of a name that Windows reserves. Different names stay different.
+// harmlessName replaces the dangerous characters of a name by % and hexadecimal digits. They are
+// control and format characters (which can reverse text), line separators, backslashes, a leading
+// dash, and the first letter of a name that Windows reserves. Different names stay different.
 func harmlessName(name string) string {
 	var b strings.Builder
 	escape := func(s string) {
@@ -127,13 +127,13 @@ func harmlessName(name string) string {
 	return b.String()
 }
 
-// escaped reports whether s begins as an escape of harmlessName does.
+// escaped reports whether s begins with an escape sequence of harmlessName.
 func escaped(s string) bool {
 	const hex = "0123456789ABCDEF"
 	return len(s) > 2 && strings.IndexByte(hex, s[1]) >= 0 && strings.IndexByte(hex, s[2]) >= 0
 }
 
-// reserved reports whether Windows takes name for a device.
+// reserved reports whether Windows reserves name for a device.
 func reserved(name string) bool {
 	base, _, _ := strings.Cut(strings.ToUpper(name), ".")
 	base = strings.TrimRight(base, " ")
@@ -148,8 +148,8 @@ func reserved(name string) bool {
 	return ok && utf8.RuneCountInString(port) == 1 && strings.Contains("123456789¹²³", port)
 }
 
-// checkOutputDir reports, before the job starts or is resumed, what would keep its files from
-// being written.
+// checkOutputDir returns an error, before the job starts or is resumed, if its files could not be
+// written.
 func checkOutputDir(req Request) error {
 	if len(req.Outputs) == 0 {
 		return nil
@@ -167,7 +167,8 @@ func checkOutputDir(req Request) error {
 	return nil
 }
 
-// checkUnused reports what is already where the files of a new job go: nothing is replaced.
+// checkUnused returns an error if files exist where those of a new job go, since no file is
+// replaced.
 func checkUnused(req Request) error {
 	if len(req.Outputs) == 0 {
 		return nil
@@ -180,7 +181,7 @@ func checkUnused(req Request) error {
 		return nil
 	}
 	if name := exactName(req.Outputs); name != "" {
-		// A folder of that name is no obstacle: its files would go into a new folder.
+		// A directory of that name is no obstacle: the files would go into a new directory.
 		info, err := os.Lstat(filepath.Join(req.OutputDir, filepath.FromSlash(name)))
 		if err == nil && !info.IsDir() {
 			return fmt.Errorf("-o %s: the file exists and is not replaced: remove it, or give --output-dir", name)

@@ -9,8 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// heardPaths takes what a peer says of its ways to the others. Once all have
-// said it the user is told; after that, what has changed.
+// heardPaths handles a peer's report of its routes to the other peers. The user gets all routes
+// once every peer has reported, and later only the changes.
 func (e *execution) heardPaths(l *link, m *jobpb.Paths) *Result {
 	if !e.j.req.Explain || len(m.Paths) > len(e.links) {
 		return e.breach(l, fmt.Errorf("unexpected %T", m))
@@ -38,7 +38,7 @@ func (e *execution) heardPaths(l *link, m *jobpb.Paths) *Result {
 	return nil
 }
 
-// relayOf returns the ID of the peer that a way goes through, or nothing.
+// relayOf returns the ID of the relay on a route, or "".
 func relayOf(p *jobpb.Path) string {
 	if id, err := p2ppeer.IDFromBytes(p.Relay); err == nil {
 		return id.String()
@@ -46,11 +46,10 @@ func relayOf(p *jobpb.Path) string {
 	return ""
 }
 
-// maxKind bounds the name of a kind of channel, or of a way, in bytes.
+// maxKind limits the length of the name of a channel kind or of a way, in bytes.
 const maxKind = 20
 
-// explain tells the user how processes reach each other, once all peers that are
-// left have said so.
+// explain tells the user how processes reach each other, once all remaining peers have reported.
 func (e *execution) explain() {
 	if e.explained {
 		return

@@ -2,14 +2,14 @@ package job
 
 import "time"
 
-// A Sink takes the events of a job, one after the other. It calls done once for each: when
-// the user has got it, or with an error when nobody ever will, upon which the job is
-// cancelled. It may do so later, and in another goroutine; output and the result are waited
-// for, so for these the calls come in the order of the events and do not overlap.
+// A Sink receives the events of a job, one after the other. It calls done once for each event: when
+// the user has got it, or with an error if the user never will, in which case the job is cancelled.
+// It may call done later and from another goroutine. The job waits for output and the result, so
+// for these the calls of done come in the order of the events and do not overlap.
 type Sink func(e Event, done func(error))
 
-// Showing returns the Sink of a user to whom show has shown an event when it returns. The
-// result is left out: it is what Run and Attach return.
+// Showing returns a Sink for a function that returns when the user has seen the event. It skips the
+// result, which Run and Attach return.
 func Showing(show func(Event) error) Sink {
 	return func(e Event, done func(error)) {
 		if e.Kind == ResultEvent {
@@ -20,7 +20,7 @@ func Showing(show func(Event) error) Sink {
 	}
 }
 
-// refuse says how a job has ended that has never begun.
+// refuse reports the result of a job that was never started.
 func refuse(sink Sink, r Result) Result {
 	over := make(chan struct{})
 	sink(Event{Kind: ResultEvent, Time: time.Now(), Result: &r}, func(error) { close(over) })
@@ -28,7 +28,7 @@ func refuse(sink Sink, r Result) Result {
 	return r
 }
 
-// conclude says how the job has ended.
+// conclude reports the job's result.
 func (j *run) conclude(r Result) Result {
 	j.emit(Event{Kind: ResultEvent, Result: &r})
 	return r

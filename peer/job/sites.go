@@ -9,8 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// serveSites finds out which peers of the job are at one site, and which at the submitter's, and puts the job's
-// contents on offer to these and to others separately: see sharers.
+// serveSites determines which peers of the job share a site, and which are at the submitter's. It
+// offers the job's contents to the latter and to the others separately; see sharers.
 func (e *execution) serveSites() {
 	domains := make([]reservation.Domain, len(e.links))
 	for i, l := range e.links {
@@ -32,10 +32,10 @@ func (e *execution) serveSites() {
 	e.serve(elsewhere...)
 }
 
-// sitesOf numbers the sites of peers: two peers are at one site if they declare the same site, or
-// are seen at the same address, such as that of their router. What a peer declares is not checked: a
-// false claim costs the peers of that site some time (see filetransfer), and a claim to be at the submitter's
-// site one more copy over its uplink.
+// sitesOf numbers the sites of peers. Two peers are at one site if they declare the same site, or
+// are seen at the same address, such as that of their router. A peer's declaration is not checked.
+// A false one costs the peers of that site some time (see filetransfer), and a false one of the
+// submitter's site costs one more copy over its uplink.
 func sitesOf(domains []reservation.Domain) []int {
 	sites := make([]int, len(domains))
 	first := make(map[string]int) // by name or address
@@ -65,9 +65,10 @@ func sitesOf(domains []reservation.Domain) []int {
 	return sites
 }
 
-// localSites says of each peer whether it is at the submitter's site, as all peers of a site are or none. A site
-// is the submitter's if the submitter has the name or an address of a peer there, or reaches one, which does not
-// declare another name, at an address of a local network.
+// localSites reports for each peer whether it is at the submitter's site. All peers of a site get
+// the same answer. A site is the submitter's if the submitter has the declared name or an address
+// of a peer there. It also is if the submitter reaches a peer there at an address of a local
+// network and the peer declares no other name.
 func localSites(domains []reservation.Domain, sites []int, own reservation.Domain) []bool {
 	is := make(map[int]bool)
 	for i, d := range domains {
@@ -85,15 +86,16 @@ func isLocal(d, own reservation.Domain) bool {
 		return own.Site == d.Site
 	}
 	return slices.ContainsFunc(d.Addresses, func(a string) bool {
-		ip, err := netip.ParseAddr(a) // public IPv6 addresses are recorded as prefixes, which do not parse
+		ip, err := netip.ParseAddr(a) // fails for public IPv6 addresses, which are recorded as prefixes
 		return slices.Contains(own.Addresses, a) || err == nil && (ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast())
 	})
 }
 
-// sharers returns the peers with which a peer shares what it fetches: its neighbours among all, and
-// among those of its site. The relation is symmetric. local says which peers are at the submitter's site:
-// these share only with each other. What they fetch from the submitter does not use the site's uplink; what
-// others fetched from them would use it once more.
+// sharers returns the peers with which a peer shares what it fetches: its neighbours among all
+// peers, and those among the peers of its site. The relation is symmetric. local reports which
+// peers are at the submitter's site; these share only with each other. They fetch from the
+// submitter without using the site's uplink. Other peers that fetched from them would use the
+// uplink once more.
 func sharers(peer int, sites []int, local []bool) []int {
 	out := neighbours(peer, len(sites), func(i int) bool { return local[i] == local[peer] })
 	for _, i := range neighbours(peer, len(sites), func(i int) bool { return local[i] == local[peer] && sites[i] == sites[peer] }) {
@@ -104,8 +106,8 @@ func sharers(peer int, sites []int, local []bool) []int {
 	return out
 }
 
-// neighbours returns filetransfer.Neighbours of a peer within a subset of n peers: those for which in is
-// true, as it is for the peer.
+// neighbours returns filetransfer.Neighbours of a peer within a subset of n peers. in reports which
+// peers are in the subset; the peer itself is.
 func neighbours(peer, n int, in func(i int) bool) (js []int) {
 	var set []int
 	for i := range n {

@@ -7,8 +7,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A program that uses mpj.Init calls it in all its replicas. If a replica ends successfully without that call,
-// and another one of its rank has made it, the program is not the cause: one of the two peers lies (V4).
+// A program that uses mpj.Init calls it in all its replicas. If a replica ends successfully without
+// that call, and another one of its rank has made it, the cause is not the program: one of the two
+// peers lies (V4).
 
 // called reports whether p has called mpj.Init, according to its peer.
 func (w *watch) called(p view.Process) bool {
@@ -16,13 +17,13 @@ func (w *watch) called(p view.Process) bool {
 	return at.initialized || at.exit != nil && at.exit.Initialized
 }
 
-// skipped reports whether p has ended well without having called mpj.Init.
+// skipped reports whether p has ended successfully without having called mpj.Init.
 func (w *watch) skipped(p view.Process) bool {
 	return !w.called(p) && w.endedWell(p)
 }
 
-// entries sorts the replicas of a rank that count: those that have called mpj.Init, and those that have ended
-// without it. all is how many count.
+// entries returns the replicas of a rank that count: those that have called mpj.Init, and those
+// that have ended without it. all is the number of replicas that count.
 func (w *watch) entries(rank int) (called, skipped []view.Process, all int) {
 	for k := range w.view.R {
 		p := view.Process{Rank: rank, Replica: k}
@@ -39,7 +40,8 @@ func (w *watch) entries(rank int) (called, skipped []view.Process, all int) {
 	return called, skipped, all
 }
 
-// mostSkip reports whether most replicas of rank have ended without calling mpj.Init: the program does not use it.
+// mostSkip reports whether most replicas of rank have ended without calling mpj.Init, so that the
+// program does not use it.
 func (w *watch) mostSkip(rank int) bool {
 	_, skipped, all := w.entries(rank)
 	return 2*len(skipped) > all
@@ -58,8 +60,9 @@ func (w *watch) mostCall(rank int) bool {
 	return 2*len(called) > all
 }
 
-// settleSkipped decides between the replicas of rank that have called mpj.Init and those that have ended
-// without it, once each has done either: with three or more, most are right.
+// settleSkipped decides between the replicas of rank that have called mpj.Init and those that have
+// ended without it, once each replica has done either. With three or more replicas, the majority is
+// right.
 func (w *watch) settleSkipped(s *step, rank int) {
 	called, skipped, all := w.entries(rank)
 	if w.begun || len(called) == 0 || len(skipped) == 0 || len(called)+len(skipped) < all {

@@ -14,21 +14,21 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// A process that takes no part in agreeing on views has them from the job's peers. Each
-// tells all changes, from the first on, and any of them may lie: so a change is taken once
-// more than half of those say the same that are here and have a part in the view before it.
-// Of one peer alone, the word is taken.
+// The submitter of a resumed job is not in the view group and gets the views from the job's peers.
+// Each peer reports all changes, from the first one on, and any peer may lie. So the submitter
+// applies a change once more than half of the connected peers that have a part in the previous view
+// report it. If only one peer is connected, its report suffices.
 
-// A testimony is what one peer says that has been agreed on.
+// A testimony holds the changes that one peer reports as agreed on.
 type testimony struct {
-	changes []viewgroup.Change // the first makes the view of epoch 2
-	outside bool               // it hears of no more
+	changes []viewgroup.Change // the first one makes the view of epoch 2
+	outside bool               // the peer gets no further changes
 }
 
-// maxChanges is more than an honest peer ever tells.
+// maxChanges is more than an honest peer ever reports.
 const maxChanges = 1 << 16
 
-// add takes what the peer says next.
+// add records the next change that the peer reports.
 func (t *testimony) add(m *jobpb.Change) error {
 	c, err := m.Change()
 	switch {
@@ -41,7 +41,7 @@ func (t *testimony) add(m *jobpb.Change) error {
 	return nil
 }
 
-// of returns what the peer says has been agreed on after a view.
+// of returns the change that follows the view v according to the peer.
 func (t *testimony) of(v view.View) (c viewgroup.Change, said bool) {
 	if i := v.Epoch - 1; i < uint64(len(t.changes)) {
 		return t.changes[i], true
@@ -49,18 +49,18 @@ func (t *testimony) of(v view.View) (c viewgroup.Change, said bool) {
 	return c, false
 }
 
-// A voice is what one peer says of the change that follows on a view.
+// A voice is one peer's report of the change that follows a view.
 type voice struct {
 	peer   p2ppeer.ID
-	silent bool // it has yet to say something
+	silent bool // the peer has yet to report it
 	change viewgroup.Change
 }
 
-// errDisputed says that the peers of a job contradict each other.
+// errDisputed reports that the peers of a job contradict each other.
 var errDisputed = errors.New("they contradict each other")
 
-// decide returns the change that more than half of the voices name. ok is false while there
-// may be one, and the error is errDisputed when there is none.
+// decide returns the change that more than half of the voices report. ok is false if there is none
+// yet. The error is errDisputed if there cannot be one any more.
 func decide(voices []voice) (c viewgroup.Change, ok bool, err error) {
 	votes, silent, most := make(map[viewgroup.Change]int), 0, 0
 	for _, v := range voices {
@@ -76,7 +76,7 @@ func decide(voices []voice) (c viewgroup.Change, ok bool, err error) {
 	return c, 2*most > len(voices), err
 }
 
-// naming returns the peers whose reports name a change.
+// naming returns the peers that report a change.
 func naming(voices []voice, c viewgroup.Change) (ids []p2ppeer.ID) {
 	for _, v := range voices {
 		if !v.silent && v.change == c {
@@ -86,9 +86,10 @@ func naming(voices []voice, c viewgroup.Change) (ids []p2ppeer.ID) {
 	return ids
 }
 
-// voices returns what those who are here say of the change that follows on v: who runs
-// something in v, and will hear of that change if it has not. Where there is nobody, those
-// who have failed before or have come later say what they know.
+// voices returns the connected peers' reports of the change that follows v. It uses the peers that
+// run a process in v, which will receive that change if they have not yet. If there is none, it
+// uses the reports of the other connected peers: those whose processes failed earlier or joined
+// later.
 func (e *execution) voices(v view.View) (all []voice) {
 	var others []voice
 	for _, l := range e.links {
@@ -107,7 +108,7 @@ func (e *execution) voices(v view.View) (all []voice) {
 	return all
 }
 
-// after returns the view after v and all changes that are known to follow on it.
+// after returns the view after v and all known changes that follow it.
 func (e *execution) after(v view.View) view.View {
 	for {
 		c, ok, _ := decide(e.voices(v))
@@ -119,7 +120,7 @@ func (e *execution) after(v view.View) view.View {
 	}
 }
 
-// refute gives up the peers that say of a change that it follows on v, which it cannot.
+// refute gives up the peers that report a change after v that cannot follow v.
 func (e *execution) refute(v view.View) (r *Result) {
 	for _, l := range e.links {
 		c, said := l.testimony.of(v)
@@ -130,8 +131,8 @@ func (e *execution) refute(v view.View) (r *Result) {
 	return r
 }
 
-// contradicted is the result of a job the peers of which contradict each other: nobody can tell
-// who of them lies.
+// contradicted returns the result of a job whose peers contradict each other, so that it is unknown
+// which of them lies.
 func contradicted(voices []voice) *Result {
 	var all []string
 	for _, v := range voices {

@@ -9,16 +9,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// Processes share memory on one peer only. So a job whose channels are all of
-// shared memory runs on one peer, or is refused before it gets slots.
+// Processes share memory only within one peer. So a job that allows only shared-memory channels
+// runs on one peer, or is refused before it gets slots.
 
 // together reports whether all processes of r have to run on one peer.
 func (r Request) together() bool {
 	return r.N > 1 && slices.Equal(r.Channels, []string{string(proclink.Shm)})
 }
 
-// onePeer returns the candidate to ask for all of n slots: at each turn another
-// one, those with n free slots first. There is none if no candidate has n slots.
+// onePeer returns the one candidate to ask for all n slots. Each turn selects another one, those
+// with n free slots first. It returns none if no candidate has n slots.
 func onePeer(candidates []reservation.Candidate, n, turn int) []reservation.Candidate {
 	var free, later []reservation.Candidate
 	for _, c := range candidates {
@@ -37,10 +37,10 @@ func onePeer(candidates []reservation.Candidate, n, turn int) []reservation.Cand
 	return all[i : i+1]
 }
 
-// errApart says that no candidate has slots enough for a job that runs on one peer.
+// errApart reports that no candidate has enough slots for a job that must run on one peer.
 var errApart = errors.New("no peer has room for all processes")
 
-// refuseApart is the end of a job for which no peer has slots enough.
+// refuseApart returns the result of a job for which no peer has enough slots.
 func (j *run) refuseApart() *Result {
 	return &Result{
 		Status:  StatusShortage,

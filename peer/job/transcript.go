@@ -7,18 +7,18 @@ import (
 	"hash"
 )
 
-// A transcript stands for what the user has got of a rank's standard output. It is kept with a job that another
-// process may go on with (keep.go), so that a replica that prints one thing and accounts for another is found
-// then, too.
+// A transcript summarizes the standard output of a rank that the user has got. It is kept with a
+// job that another process may resume (keep.go). So a replica that prints one thing and accounts
+// for another is detected after a resume, too.
 type transcript struct {
-	records uint64    // whole ones
-	bytes   uint64    // in them
-	digest  hash.Hash // of them, SHA-256; nil: unknown, since a part of them is
+	records uint64    // number of whole records
+	bytes   uint64    // number of bytes in them
+	digest  hash.Hash // their SHA-256 state; nil: unknown, since part of them is unknown
 }
 
 func newTranscript() transcript { return transcript{digest: sha256.New()} }
 
-// newTranscripts returns those of n ranks, nothing of which is printed yet.
+// newTranscripts returns the empty transcripts of n ranks.
 func newTranscripts(n int) (all []transcript) {
 	for range n {
 		all = append(all, newTranscript())
@@ -26,8 +26,8 @@ func newTranscripts(n int) (all []transcript) {
 	return all
 }
 
-// add appends records of output. The last of them has number next; if they do not follow the previous ones, the
-// digest becomes unknown.
+// add appends records of output, of which the last one has number next. If they do not directly
+// follow the previous ones, the digest becomes unknown.
 func (t *transcript) add(next, records uint64, data []byte) {
 	if t.records+records != next {
 		t.digest = nil
@@ -38,7 +38,8 @@ func (t *transcript) add(next, records uint64, data []byte) {
 	}
 }
 
-// with returns what the user has got once an unfinished last line has come, too. It is not ok if that is unknown.
+// with returns what the user has got once tail, an unfinished last line, is added. ok is false if
+// that is unknown.
 func (t *transcript) with(tail []byte) (p printed, ok bool) {
 	cloner, ok := t.digest.(hash.Cloner)
 	if !ok {
@@ -52,14 +53,14 @@ func (t *transcript) with(tail []byte) (p printed, ok bool) {
 	return printed{Bytes: t.bytes + uint64(len(tail)), Digest: [sha256.Size]byte(all.Sum(nil))}, true
 }
 
-// A transcript takes transcriptSize bytes: records and bytes as eight bytes each, and the state of the digest, as
-// package crypto/sha256 encodes it; zeros are no state.
+// A transcript is encoded in transcriptSize bytes: records and bytes in eight bytes each, and the
+// state of the digest, as package crypto/sha256 encodes it; zeros for no state.
 const (
 	digestStateSize = 108
 	transcriptSize  = 16 + digestStateSize
 )
 
-// encode returns the transcript as it is kept.
+// encode returns the encoded transcript.
 func (t *transcript) encode() []byte {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, transcriptSize), t.records)
 	b = binary.BigEndian.AppendUint64(b, t.bytes)
@@ -71,8 +72,8 @@ func (t *transcript) encode() []byte {
 	return b[:transcriptSize]
 }
 
-// decodeTranscript reads what encode has returned. Zeros, as in a part of the file that was never written, are a
-// transcript of no output.
+// decodeTranscript decodes the result of encode. Zeros, as in a part of the file that was never
+// written, decode to an empty transcript.
 func decodeTranscript(b [transcriptSize]byte) transcript {
 	if b == [transcriptSize]byte{} {
 		return newTranscript()

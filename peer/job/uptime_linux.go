@@ -6,9 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// uptime is how long this machine has been up, suspended or not. Nobody sets that clock.
+// uptime returns the time since this machine booted, including suspension. The user cannot set that
+// clock.
 func uptime() time.Duration {
 	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // every kernel that this runs on has it
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // every supported kernel has this clock
 	return time.Duration(t.Nano())
 }

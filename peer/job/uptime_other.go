@@ -6,6 +6,6 @@ import "time"
 
 var loaded = time.Now()
 
-// uptime is how long this process has been there. The time in which the machine is suspended
-// may be missing.
+// uptime returns the time since this process started. It may not include the time in which the
+// machine was suspended.
 func uptime() time.Duration { return time.Since(loaded) }

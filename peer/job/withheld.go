@@ -9,12 +9,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// withheld keeps since when nothing more has come of the output of speakers that have ended. A rank
-// is done once the user has all of it, so a peer that withholds some would have the job wait for
-// ever (V4).
+// withheld records, for each output leader that has ended, since when its output has made no
+// progress. A rank is done once the user has all its output, so a peer that withholds some would
+// delay the job forever (V4).
 type withheld map[view.Process]time.Time
 
-// overdue returns those of the given speakers whose output has made no progress for longer than most allows.
+// overdue returns those of the given processes whose output has made no progress for at least the
+// time that most allows.
 func (w withheld) overdue(speakers []view.Process, most func(view.Process) time.Duration, now time.Time) (out []view.Process) {
 	maps.DeleteFunc(w, func(p view.Process, _ time.Time) bool { return !slices.Contains(speakers, p) })
 	for _, p := range speakers {
@@ -31,9 +32,10 @@ func (w withheld) overdue(speakers []view.Process, most func(view.Process) time.
 
 var errWithheld = errors.New("its process has ended, and the rest of its output does not come")
 
-// demandOutput gives up the peers that withhold output of speakers that have ended, so that another replica
-// speaks. A rank without another replica fails, so its peer gets more time. A peer is not blamed while the user
-// has yet to read output of the rank, because flow control may keep the peer from sending more.
+// demandOutput gives up the peers that withhold output of an output leader that has ended, so that
+// another replica becomes output leader. A rank without another replica fails, so its peer gets
+// more time. A peer is not blamed while the user has yet to read output of the rank, because flow
+// control may keep the peer from sending more.
 func (e *execution) demandOutput() *Result {
 	var speakers []view.Process
 	for _, p := range e.watch.Undrained() {

@@ -13,28 +13,27 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 )
 
-// What is kept of a job for peers that come later, so that another process can bring it to
-// them: what a program was built as goes with the p2prun that has built it.
+// Program and inputs are recorded for peers that join the job later, so that a process that resumes
+// the job can send them. A killed p2prun removes the program that it has built.
 //
 //	<jobs>/<ID>/work       a keptWork, as JSON
 //	            contents/  the programs and the list of the input files, by digest;
 //	                       input files that were downloaded
 //
-// Input files stay where the user has them. A peer refuses one that has changed since. Those that
-// were downloaded are in contents/, too.
+// Other input files stay where the user has them. A peer refuses one that has changed since.
 
 // keptWork is what a peer needs to run a process of the job.
 type keptWork struct {
-	Spec   []byte            `json:"spec"`   // signed, see package jobspec
-	Inputs map[string]string `json:"inputs"` // where each input file is, by digest
+	Spec   []byte            `json:"spec"`   // signed; see package jobspec
+	Inputs map[string]string `json:"inputs"` // path of each input file, by digest
 }
 
-// unreplaced warns that keeping this has failed.
+// unreplaced returns the warning that recording the work has failed.
 func unreplaced(err error) string {
 	return fmt.Sprintf("should this p2prun be killed, replicas that are lost after p2prun --attach are not replaced: %v", err)
 }
 
-// contents returns what is kept whole for a job: its programs, and the list of its input files.
+// contents returns what is copied for a job: its programs, and the list of its input files.
 func contents(spec jobspec.Spec) (ds []filetransfer.Digest, err error) {
 	names := []string{spec.Inputs}
 	for _, p := range spec.Programs {
@@ -51,7 +50,7 @@ func (k *keeper) content(d filetransfer.Digest) string {
 	return filepath.Join(k.dir, "contents", d.String())
 }
 
-// writeWork keeps what peers are given of j, whose replicas are replaced.
+// writeWork records what peers need to run a process of j, if lost replicas of j are replaced.
 func (k *keeper) writeWork(j *run) error {
 	if k == nil || !j.req.Heal {
 		return nil
@@ -82,14 +81,14 @@ func (k *keeper) writeWork(j *run) error {
 		err = os.WriteFile(filepath.Join(k.dir, "work"), text, 0o600)
 	}
 	if err != nil {
-		os.RemoveAll(filepath.Join(k.dir, "contents")) // the rest of the job may have room
+		os.RemoveAll(filepath.Join(k.dir, "contents")) // the rest of the job may still fit on the disk
 		return fmt.Errorf("keep the program: %w", err)
 	}
 	return nil
 }
 
-// linkFile has a file that nobody changes at a second place, where it costs nothing if both are on
-// one file system.
+// linkFile makes a read-only file available at a second path, without a copy if both are on one
+// file system.
 func linkFile(to, from string) error {
 	err := os.Link(from, to)
 	if err == nil || errors.Is(err, fs.ErrExist) {
@@ -112,7 +111,7 @@ func copyFile(to, from string) error {
 	return errors.Join(err, out.Close())
 }
 
-// readWork brings j what was kept for its peers.
+// readWork sets the spec and the contents of j to what was recorded.
 func (k *keeper) readWork(j *run) error {
 	var w keptWork
 	text, err := os.ReadFile(filepath.Join(k.dir, "work"))
