@@ -52,8 +52,8 @@ func disputes(ranks []filetransfer.Manifest) func(file string) bool {
 	return func(file string) bool { return differs[file] || folder[file] }
 }
 
-// freePrefix returns "rank" with as many hyphens appended as needed so that no rank has written to
-// a file or directory with that name and a number.
+// freePrefix returns "rank", followed by hyphens if needed, so that no rank has written to a file
+// or directory with that name and a number.
 func freePrefix(ranks []filetransfer.Manifest) string {
 	tops := make(map[string]bool)
 	for _, m := range ranks {

@@ -76,7 +76,7 @@ func (e *execution) unanswered() int {
 }
 
 // loseSilent gives up the peers that owe an answer and have been silent, or made no progress, for
-// too long, and those that have been disconnected for too long.
+// too long. It also gives up those that have been disconnected for too long.
 func (e *execution) loseSilent(last map[*link]time.Time) {
 	for _, l := range e.links {
 		switch {

@@ -70,7 +70,7 @@ func final(ctx context.Context, err error) bool {
 }
 
 // uncollected returns the result of a job whose files are not all in the user's directory: status
-// with a message about what failed, unless the job ended otherwise meanwhile.
+// with a message that contains what, unless the job ended otherwise meanwhile.
 func (e *execution) uncollected(ctx context.Context, err error, status int, what string) Result {
 	if over, ok := errors.AsType[ended](err); ok {
 		return over.Result

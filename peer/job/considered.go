@@ -91,7 +91,7 @@ var (
 	}
 )
 
-// considered holds what is known of every peer that was considered for the job.
+// considered records the verdict on every peer that was considered for the job.
 type considered map[p2ppeer.ID]verdict
 
 // A verdict is the reason why a peer does not take part, with details.

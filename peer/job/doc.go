@@ -56,7 +56,7 @@
 // # When replicas diverge
 //
 // A process reports when a receiver has got another message than the process has produced (package
-// replication). The watch decides what follows, by the number of replicas that have produced each
+// replication). The watch decides the dispute by the number of replicas that have produced each
 // version (diverged.go). The peer of a replica that has ended reports an account of everything that
 // the replica sent and printed (account.go). The submitter compares the account with the output
 // that the user has got, of which it keeps a digest for a resumed job (transcript.go). A job that

@@ -71,9 +71,9 @@ func (j *run) addresses(c p2ppeer.AddrInfo) (seen []string, said string) {
 }
 
 // homes names the machine or router of a peer that is connected from some addresses and claims
-// others. Claims count only if no connection shows a public address, and then only the first IPv4
-// address, or else the first IPv6 address: with two, a peer could make two other peers seem to fail
-// together. Claimed private addresses are useless, since other networks use the same ones.
+// others. Claims count only if no connection shows a public address. Then only the first IPv4
+// address counts, or else the first IPv6 address: with two, a peer could make two other peers seem
+// to fail together. Claimed private addresses are useless, since other networks use the same ones.
 func homes(from, says []ma.Multiaddr) (seen []string, said string) {
 	shown := false
 	for _, a := range from {

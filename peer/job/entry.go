@@ -13,11 +13,11 @@ import (
 //
 // The job begins when all processes have called it, so a peer that never reports Initialized would
 // delay the job forever. The replicas of a rank do the same work before mpj.Init. So a replica that
-// has not called it is failed once most replicas of its rank have waited there long enough: for
-// waits.silence, and for entryFactor times as long as they took to call it. With two replicas
-// neither is failed, because the peer that reported Initialized early may be the liar (V4); the job
-// ends with StatusDiverged. Once some process has called mpj.Init, and waits.silence has passed,
-// the user is told which processes are missing.
+// has not called it is failed once most replicas of its rank have waited there long enough. That is
+// for at least waits.silence, and for at least entryFactor times as long as they took to call it.
+// With two replicas neither is failed, because the peer that reported Initialized early may be the
+// liar (V4); the job ends with StatusDiverged. Once some process has called mpj.Init, and
+// waits.silence has passed, the user is told which processes are missing.
 type entry struct {
 	started time.Time                  // time when all processes had been started
 	since   map[view.Process]time.Time // when each process called mpj.Init, or ended without it
@@ -63,9 +63,8 @@ func (n *entry) arrived(p view.Process, now time.Time) {
 	}
 }
 
-// overdue returns the live processes of v that have not called mpj.Init although most live replicas
-// of their rank have been waiting there for at least the given time, and for entryFactor times as
-// long as they took.
+// overdue returns the live processes of v that have not called mpj.Init although most replicas of
+// their rank have been waiting there for long enough; see waiting.
 func (n *entry) overdue(v view.View, least time.Duration, now time.Time) (out []view.Process) {
 	for _, p := range n.missing(v) {
 		if 2*len(n.waiting(v, p.Rank, least, now)) > len(replicasOf(v, p.Rank)) {
@@ -85,8 +84,8 @@ func replicasOf(v view.View, rank int) (ps []view.Process) {
 	return ps
 }
 
-// waiting returns the replicas of a rank that have been waiting in mpj.Init, or have ended, for at least the
-// given time, and for at least entryFactor times as long as they took to get there.
+// waiting returns the replicas of a rank that called mpj.Init, or ended, long enough ago. That is
+// at least the given time, and at least entryFactor times as long as they took to get there.
 func (n *entry) waiting(v view.View, rank int, least time.Duration, now time.Time) (out []view.Process) {
 	for _, p := range replicasOf(v, rank) {
 		if since, called := n.since[p]; called && now.Sub(since) >= max(least, entryFactor*since.Sub(n.started)) {

@@ -19,8 +19,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// execution is a job on its peers: the control streams, and the pure cores that decide what follows
-// from the peers' messages. The goroutine of Submitter.Run owns it.
+// execution is a job on its peers: the control streams, and the pure cores that decide how to react
+// to the peers' messages. The goroutine of Submitter.Run owns it.
 type execution struct {
 	j          *run
 	reserved   *reservation.Reservation
@@ -133,7 +133,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 	return e
 }
 
-// serve offers the job's contents to peers, which share with each other what they fetch. It
+// serve offers the job's contents to peers, which share the fetched contents with each other. It
 // protects the connections to them from being trimmed.
 func (e *execution) serve(peers ...p2ppeer.ID) {
 	for _, p := range peers {

@@ -51,8 +51,8 @@ func (e *execution) newAccounts() *accounts {
 	}
 }
 
-// printedBy returns what the user has got of a rank's standard output, and would get if the job
-// were over. It is not ok if that is unknown.
+// printedBy returns the part of a rank's standard output that the user has got, with the unfinished
+// last line that the user would get if the job were over. ok is false if that is unknown.
 func (e *execution) printedBy(rank int) (p printed, ok bool) {
 	return e.printed[rank].with(e.emission.Tail(e.watch.View(), rank, Stdout))
 }

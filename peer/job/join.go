@@ -8,10 +8,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// Lacks reports whether a rank needs another replica. It counts the live replicas that stay. A rank
-// that is nearly done needs none, and neither does one whose master lacks what a new replica needs.
-// A process that ended by itself, or exceeded a limit of its peer's owner, is not replaced, since
-// the next one would end in the same way.
+// Lacks reports whether a rank needs another replica: it has fewer replicas that stay than at the
+// start. A rank that is nearly done needs none. The same holds for a rank whose master lacks the
+// data for a new replica. A process that ended by itself, or exceeded a limit of its peer's owner,
+// is not replaced, since the next one would end in the same way.
 func (w *watch) Lacks(rank int) bool {
 	master, ok := w.view.Master(rank)
 	if !w.begun || w.over || !ok || w.at(master).unkept {

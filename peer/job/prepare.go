@@ -72,7 +72,7 @@ func (e *execution) stage(ctx context.Context) error {
 	return e.await(ctx, "stage the job at", func(h heard) error { return e.hearStaging(h, t) })
 }
 
-// fellows returns the peers with which the peer of a link shares what it fetches, so that the
+// fellows returns the peers that share fetched contents with the peer of a link, so that the
 // submitter sends each file about once. sites holds the site number of each link, and local reports
 // which peers are at the submitter's site. For these, the submitter is as near as the fellows.
 func (e *execution) fellows(link int, sites []int, local []bool) (fellows []*jobpb.Fellow) {

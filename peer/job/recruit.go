@@ -88,8 +88,8 @@ func (e *execution) serving(rank int) bool {
 		})
 }
 
-// dismiss releases what is not needed any more: recruits of ranks that lack no replica, silent
-// recruits, and peers whose processes have all failed. The peers can be recruited again.
+// dismiss releases recruits of ranks that lack no replica, silent recruits, and peers whose
+// processes have all failed. The peers can be recruited again.
 func (e *execution) dismiss() {
 	for _, l := range e.links {
 		e.dismissAdditions(l)

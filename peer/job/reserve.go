@@ -152,8 +152,9 @@ func (q *quest) search(ctx context.Context) {
 	}()
 }
 
-// need returns what a search looks for. The search ends when it has found enough slots. Peers that
-// share a machine with a peer that took part were of no use, so it looks for N more slots for each.
+// need returns the requirements of a search. The search ends when it has found enough slots. Peers
+// that share a machine with a peer that took part were of no use, so it looks for N more slots for
+// each.
 func (q *quest) need() discovery.Need {
 	need := discovery.Need{
 		Slots: q.j.req.N * (q.j.req.R + q.sharing), PerPeer: q.j.req.N, Busy: true, All: q.j.req.together(), Filter: q.j.req.Filter,

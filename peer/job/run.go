@@ -220,7 +220,7 @@ func (j *run) describePrograms(ctx context.Context) error {
 }
 
 // stow copies a program that a p2prun has handed to a resident peer into the store. A killed p2prun
-// removes what it has built, and a replacement for a lost replica needs the program then. If the
+// removes the program that it built, and a replacement for a lost replica needs it then. If the
 // copy fails, for instance for lack of space, the job continues to use the original file.
 func (j *run) stow(ctx context.Context, program string, e filetransfer.Entry) {
 	if !j.s.cfg.Resident || e.Size > maxStowed {

@@ -34,7 +34,7 @@ func (e *execution) serveSites() {
 
 // sitesOf numbers the sites of peers. Two peers are at one site if they declare the same site, or
 // are seen at the same address, such as that of their router. A peer's declaration is not checked.
-// A false one costs the peers of that site some time (see filetransfer), and a false one of the
+// A false one costs the peers of that site some time (see filetransfer). A false claim to be at the
 // submitter's site costs one more copy over its uplink.
 func sitesOf(domains []reservation.Domain) []int {
 	sites := make([]int, len(domains))
@@ -91,7 +91,7 @@ func isLocal(d, own reservation.Domain) bool {
 	})
 }
 
-// sharers returns the peers with which a peer shares what it fetches: its neighbours among all
+// sharers returns the peers with which a peer shares fetched contents: its neighbours among all
 // peers, and those among the peers of its site. The relation is symmetric. local reports which
 // peers are at the submitter's site; these share only with each other. They fetch from the
 // submitter without using the site's uplink. Other peers that fetched from them would use the

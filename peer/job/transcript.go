@@ -38,8 +38,8 @@ func (t *transcript) add(next, records uint64, data []byte) {
 	}
 }
 
-// with returns what the user has got once tail, an unfinished last line, is added. ok is false if
-// that is unknown.
+// with returns the printed output of t followed by tail, an unfinished last line. ok is false if
+// the digest is unknown.
 func (t *transcript) with(tail []byte) (p printed, ok bool) {
 	cloner, ok := t.digest.(hash.Cloner)
 	if !ok {

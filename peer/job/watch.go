@@ -48,7 +48,7 @@ type watched struct {
 	why   string     // reason for a failure or end, as the rest of a sentence
 }
 
-// A step is what the owner of a watch has to do after an event.
+// A step holds the actions that follow from an event, for the owner of a watch to carry out.
 type step struct {
 	Propose []viewgroup.Change // changes to be agreed on
 	View    *view.View         // new view, to be sent to every peer
@@ -244,7 +244,8 @@ func (w *watch) believe(s *step, p view.Process) {
 }
 
 // disputedAbort reports whether a replica of a finished rank called Abort and the dispute about it
-// is undecided: the other replicas are no majority, or the rank has fewer than quorum replicas.
+// is undecided. It is undecided if the other replicas are no majority, or if the rank has fewer
+// than quorum replicas.
 func (w *watch) disputedAbort(rank int) bool {
 	aborted, others := 0, 0
 	for k := range w.view.R {
@@ -416,7 +417,7 @@ func (w *watch) CutOff() step {
 	return s
 }
 
-// settle decides what follows from the current state: disputes, lost and finished ranks, the job's
+// settle draws the conclusions from the current state: disputes, lost and finished ranks, the job's
 // result, and the return of mpj.Init.
 func (w *watch) settle(s *step) {
 	if w.arbitrate(s); w.over {

@@ -22,7 +22,7 @@ import (
 //
 // Other input files stay where the user has them. A peer refuses one that has changed since.
 
-// keptWork is what a peer needs to run a process of the job.
+// keptWork is the information that a peer needs to run a process of the job.
 type keptWork struct {
 	Spec   []byte            `json:"spec"`   // signed; see package jobspec
 	Inputs map[string]string `json:"inputs"` // path of each input file, by digest
@@ -33,7 +33,8 @@ func unreplaced(err error) string {
 	return fmt.Sprintf("should this p2prun be killed, replicas that are lost after p2prun --attach are not replaced: %v", err)
 }
 
-// contents returns what is copied for a job: its programs, and the list of its input files.
+// contents returns the contents that are copied for a job: its programs, and the list of its input
+// files.
 func contents(spec jobspec.Spec) (ds []filetransfer.Digest, err error) {
 	names := []string{spec.Inputs}
 	for _, p := range spec.Programs {
@@ -50,7 +51,8 @@ func (k *keeper) content(d filetransfer.Digest) string {
 	return filepath.Join(k.dir, "contents", d.String())
 }
 
-// writeWork records what peers need to run a process of j, if lost replicas of j are replaced.
+// writeWork records the data that peers need to run a process of j, if lost replicas of j are
+// replaced.
 func (k *keeper) writeWork(j *run) error {
 	if k == nil || !j.req.Heal {
 		return nil
@@ -111,7 +113,7 @@ func copyFile(to, from string) error {
 	return errors.Join(err, out.Close())
 }
 
-// readWork sets the spec and the contents of j to what was recorded.
+// readWork restores the spec and the contents of j from the record.
 func (k *keeper) readWork(j *run) error {
 	var w keptWork
 	text, err := os.ReadFile(filepath.Join(k.dir, "work"))
