@@ -12,8 +12,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// accountsOf returns those of a job of one rank, so many of whose replicas count. The
-// user has got got.
+// accountsOf returns the accounts of a job of one rank with the given number of replicas that
+// count; got is the output that the user has got.
 func accountsOf(counting int, got printed) *accounts {
 	return &accounts{
 		of: make(map[view.Process]account), odd: make(map[view.Process]bool),
@@ -28,8 +28,8 @@ func accountsOf(counting int, got printed) *accounts {
 	}
 }
 
-// TestAccounts lets replicas of one rank say what they have done in all, and expects
-// what follows when no more is to come.
+// TestAccounts passes the accounts of the replicas of one rank to Judge, and checks the final
+// verdict.
 func TestAccounts(t *testing.T) {
 	sent := func(counts ...uint64) (a account) {
 		a.Summed = true
@@ -43,10 +43,10 @@ func TestAccounts(t *testing.T) {
 	tests := []struct {
 		name     string
 		counting int
-		said     []account // of replicas 0, 1, ...
-		stops    string    // what the result says; empty: the job is right
+		said     []account // by replica
+		stops    string    // part of the result's message; empty: the job succeeds
 		odd      []int
-		told     int // notes of differences
+		told     int // number of reported differences
 	}{
 		{"nobody has said anything", 2, nil, "", nil, 0},
 		{"one has", 2, []account{sent(1)}, "", nil, 0},
@@ -94,7 +94,8 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// Where there are three replicas the third decides, so nothing is decided before.
+// TestAccountsWaitForTheThird checks that two of three replicas that differ decide nothing before
+// the third.
 func TestAccountsWaitForTheThird(t *testing.T) {
 	for counting, stops := range map[int]bool{2: true, 3: false} {
 		a := accountsOf(counting, printed{})
@@ -116,7 +117,7 @@ func TestAccountsAreOnlyToldWhenTheUserWantsThat(t *testing.T) {
 	}
 }
 
-// FuzzAccount holds that what is taken from the wire is of bounded size and in order.
+// FuzzAccount checks that decoded accounts are of bounded size and in order.
 func FuzzAccount(f *testing.F) {
 	v := view.New(2, 2)
 	many := make([]*jobpb.Sum, protection.MaxSums+1)
@@ -151,11 +152,12 @@ func FuzzAccount(f *testing.F) {
 	})
 }
 
-// TestV4AnswerIsConfirmedByMost: equal accounts of more than half of the live replicas confirm an answer.
+// TestV4AnswerIsConfirmedByMost: equal accounts of more than half of the live replicas confirm an
+// answer.
 func TestV4AnswerIsConfirmedByMost(t *testing.T) {
 	wrote := func(n uint64) *account { return &account{Digested: true, Printed: printed{Bytes: n}} }
 	for name, tt := range map[string]struct {
-		said    []*account // of the live replicas; nil: it has not ended
+		said    []*account // by live replica; nil: it has not ended
 		missing []view.Process
 	}{
 		"the only one has ended":            {[]*account{wrote(1)}, nil},

@@ -13,9 +13,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// These tests lose replicas when every free peer takes part in the job.
+// These tests lose replicas while every free peer takes part in the job.
 
-// askedToAdd waits until this part is told to run q, too. If q joins elsewhere first, it returns nil.
+// askedToAdd waits until this part is asked to run q, too. If q joins elsewhere first, it returns
+// nil.
 func (p *part) askedToAdd(q view.Process) *jobpb.Add {
 	return await(p, func(m *jobpb.ToPeer) *jobpb.ToPeer {
 		if a := m.GetAdd(); a != nil && a.Process.View() == q {
@@ -38,12 +39,12 @@ func (p *part) redeems(a *jobpb.Add) {
 	p.more = append(p.more, key)
 }
 
-// added answers that a process to be added runs, or why it does not.
+// added answers Add: the process runs, or it does not because of problem.
 func (p *part) added(a *jobpb.Add, problem string) {
 	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Added{Added: &jobpb.Added{Process: a.Process, Key: a.Key, Error: problem}}})
 }
 
-// entersAdded sends the messages of the peer of q, which is added, until q has caught up.
+// entersAdded sends the messages of q's peer until q, which is being added, has caught up.
 func (p *part) entersAdded(a *jobpb.Add) {
 	q := a.Process.View()
 	p.redeems(a)
@@ -73,16 +74,16 @@ func (p *part) endAll() {
 	}
 }
 
-// crowded is a job of two ranks with two replicas each, whose lost replicas are replaced.
+// crowded returns a job of two ranks with two replicas each, in which lost replicas are replaced.
 func (b *bed) crowded() Request {
 	req := b.request(2, 2)
 	req.Heal = true
 	return req
 }
 
-// crowd gives the peers their script. Each has one slot when the job looks for peers, so that the job begins on
-// all of them, and one more from then on. A peer whose part has ended refuses when it is asked again, however
-// long a test takes.
+// crowd gives the peers their script. Each peer has one slot when the job looks for peers, so that
+// the job begins on all of them, and one more from then on. A peer whose part has ended refuses
+// further requests, however long a test takes.
 func (b *bed) crowd(script func(*part)) {
 	for _, peer := range b.peers {
 		peer.slots.Resize(1)
@@ -97,9 +98,9 @@ func (b *bed) crowd(script func(*part)) {
 	})
 }
 
-// TestLostReplicaIsReplacedOnAPeerOfTheJob: a rank has lost a replica, and every free peer takes part in the
-// job. The new replica goes to a peer that runs none of the rank. Then the other replica of the rank is lost,
-// and the new one completes the rank (R7).
+// TestLostReplicaIsReplacedOnAPeerOfTheJob: a rank has lost a replica, and every free peer takes
+// part in the job. The new replica goes to a peer that runs no replica of the rank. Then the other
+// replica of the rank is lost, and the new one completes the rank (R7).
 func TestLostReplicaIsReplacedOnAPeerOfTheJob(t *testing.T) {
 	b := newBed(t, never, 2, 2, 2, 2)
 	watch, healed := untilHealed()
@@ -173,7 +174,8 @@ func TestTwoRanksAreHealedOnTwoPeersThatRunEachOther(t *testing.T) {
 	o.told("rank 1 has 2 replicas again (replica 2 on peer …")
 }
 
-// TestAdditionThatComesToNothingIsFollowedByAnother, at the other peer, whose part continues meanwhile.
+// TestAdditionThatComesToNothingIsFollowedByAnother: a failed attempt to add a process is followed
+// by one at the other peer, while the part of the first peer continues.
 func TestAdditionThatComesToNothingIsFollowedByAnother(t *testing.T) {
 	b := newBed(t, never, 2, 2, 2, 2)
 	added := proc(0, 2)
@@ -234,7 +236,8 @@ func abortedMessage(q view.Process) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Aborted{Aborted: &jobpb.Aborted{Process: jobpb.FromProcess(q), Code: 1}}}
 }
 
-// TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing, whether or not the peer has taken the slot.
+// TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing covers peers that have and have not redeemed
+// the slot.
 func TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing(t *testing.T) {
 	b := newBed(t, never, 2, 2, 2, 2)
 	for name, took := range map[string]bool{"asked": false, "started": true} {
@@ -261,7 +264,8 @@ func TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing(t *testing.T) {
 	b.in(t)
 }
 
-// TestPeersWithoutAPartComeFirst: a peer of the job runs one more process only where no other peer has a slot.
+// TestPeersWithoutAPartComeFirst: a peer of the job runs one more process only if no other peer has
+// a slot.
 func TestPeersWithoutAPartComeFirst(t *testing.T) {
 	b := newBed(t, never, 2, 2, 2, 2, 1)
 	watch, healed := untilHealed()
@@ -321,7 +325,7 @@ func TestTakes(t *testing.T) {
 	}
 }
 
-// adding is a job of three ranks, on a peer of which a process is being added to rank 0.
+// adding returns a job of three ranks with a link on which a process is being added to rank 0.
 func adding(t *testing.T, phase recruitPhase) (*execution, *link, *recruit) {
 	t.Helper()
 	w := running(t, 3, 2)
@@ -336,7 +340,8 @@ func addedMessage(q view.Process, key reservation.Key, problem string) *jobpb.Fr
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Added{Added: &jobpb.Added{Process: jobpb.FromProcess(q), Key: key[:], Error: problem}}}
 }
 
-// TestPeerThatBringsFilesIsWaitedFor: input files may take longer than a peer may be silent.
+// TestPeerThatBringsFilesIsWaitedFor: fetching input files may take longer than a peer may be
+// silent.
 func TestPeerThatBringsFilesIsWaitedFor(t *testing.T) {
 	for name, a := range map[string]*adopted{"begun here": nil, "attached": {}} {
 		e, l, r := adding(t, recruitStaging)
@@ -348,8 +353,9 @@ func TestPeerThatBringsFilesIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestV3AnswerAboutAnEarlierAttemptIsNotTakenForOneAboutTheNext: a peer that is connected again answers Drop as
-// often as it has received it. Otherwise an honest peer would break the protocol when its process reports more.
+// TestV3AnswerAboutAnEarlierAttemptIsNotTakenForOneAboutTheNext: a reconnected peer answers Drop as
+// often as it has received it. A confusion of the attempts would make an honest peer appear to
+// break the protocol.
 func TestV3AnswerAboutAnEarlierAttemptIsNotTakenForOneAboutTheNext(t *testing.T) {
 	e, l, r := adding(t, recruitStaging)
 	first := reservation.Key{1}
@@ -366,8 +372,8 @@ func TestV3AnswerAboutAnEarlierAttemptIsNotTakenForOneAboutTheNext(t *testing.T)
 	}
 }
 
-// TestS4AttachedSubmitterDropsWhatItDoesNotKnow: the previous submitter has added a process and not let it
-// join, and no submitter will.
+// TestS4AttachedSubmitterDropsWhatItDoesNotKnow: the previous submitter process has added a process
+// and not let it join. No submitter process will let it join.
 func TestS4AttachedSubmitterDropsWhatItDoesNotKnow(t *testing.T) {
 	key := reservation.Key{1}
 	for _, kept := range []bool{false, true} {

@@ -20,12 +20,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// keptOn returns the keeper of a job of one rank with r replicas, which has begun. They are on
-// the first peers of b, and on each of the others is one that has come later. Who follows the
-// job does not wait long.
+// keptOn returns the keeper of a job of one rank with r replicas, which has begun. The replicas run
+// on the first peers of b. Each of the other peers runs a process that came later. The timeouts for
+// a resumed job are short.
 func (b *bed) keptOn(r int) *keeper { return b.keptAs(b.request(1, r), b.peers) }
 
-// keptAs is keptOn for a request, of which peers are kept.
+// keptAs is like keptOn for the given request and peers.
 func (b *bed) keptAs(req Request, peers []*member) *keeper {
 	b.Helper()
 	b.submitter.cfg.Jobs = filepath.Join(b.TempDir(), "jobs")
@@ -58,14 +58,14 @@ func (b *bed) keptAs(req Request, peers []*member) *keeper {
 	return k
 }
 
-// attach goes on with a kept job, each peer of which has a script for every time that it is
-// asked to resume its part. One without is lost. As in play, a part obeys Stop.
+// attach resumes a kept job. Each peer follows the script of its process whenever it is asked to
+// resume its part. A peer without a script is lost. As in play, a part obeys Stop.
 func (b *bed) attach(k *keeper, scripts map[view.Process]func(*part)) *outcome {
 	b.Helper()
 	return b.attachAnd(nil, k, scripts)
 }
 
-// attachAnd is attach; watch, if not nil, is told of every event.
+// attachAnd is like attach; watch, if not nil, receives every event.
 func (b *bed) attachAnd(watch func(Event) error, k *keeper, scripts map[view.Process]func(*part)) *outcome {
 	b.Helper()
 	k.close()
@@ -95,7 +95,7 @@ func (b *bed) attachAnd(watch func(Event) error, k *keeper, scripts map[view.Pro
 	return b.follow(func(emit func(Event) error) Result { return b.submitter.Attach(b.Context(), k.kept.Job, Showing(emit)) }, watch)
 }
 
-// back says that the part goes on, and what it has said so far.
+// back reports that the part continues, and repeats its earlier messages.
 func (p *part) back(said ...*jobpb.FromPeer) {
 	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Resumed{Resumed: &jobpb.Resumed{Said: uint64(len(said))}}})
 	for _, m := range said {
@@ -103,22 +103,22 @@ func (p *part) back(said ...*jobpb.FromPeer) {
 	}
 }
 
-// says answers that the part does not go on, and ends the stream as a peer does: a reset could
+// says answers that the part does not continue, and closes the stream as a peer does. A reset could
 // overtake the answer.
 func (p *part) says(problem string) {
 	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Resumed{Resumed: &jobpb.Resumed{Error: problem}}})
 	p.stream.CloseWrite()
 }
 
-// ended says that the part has ended, and closes lost when that has been heard.
+// ended reports that the part has ended, and closes lost when the submitter has received that.
 func (p *part) ended(lost chan<- struct{}) {
 	p.says("no such job here")
-	p.in.ReadMsg(&jobpb.ToPeer{}) // until it is given up
+	p.in.ReadMsg(&jobpb.ToPeer{}) // until the submitter gives it up
 	close(lost)
 	p.vanish()
 }
 
-// agreedOn says that q has become something, in the view of this epoch.
+// agreedOn returns the report that the view of this epoch sets q to a state.
 func agreedOn(epoch uint64, q view.Process, to view.State) *jobpb.FromPeer {
 	c := viewgroup.Change{Process: q, To: to}
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Agreed{Agreed: jobpb.FromChange(c, epoch)}}
@@ -130,7 +130,7 @@ func exitedMessage(q view.Process, e exit) *jobpb.FromPeer {
 	}}}
 }
 
-// asked waits until q is asked to become something.
+// asked waits until the submitter requests that q change to a state.
 func (p *part) asked(q view.Process, to view.State) {
 	await(p, func(m *jobpb.ToPeer) *jobpb.Change {
 		if c := m.GetPropose(); c != nil && c.Process.View() == q && view.State(c.To) == to {
@@ -140,9 +140,9 @@ func (p *part) asked(q view.Process, to view.State) {
 	})
 }
 
-// TestR6AttachedDoesWithoutPeersThatAreLostWhenTheyHaveFinished: nothing of theirs can be
-// failed by those who agree on views, for nothing runs there, but their output was theirs to
-// give. One of them is lost before the job is gone on with, another one after that.
+// TestR6AttachedDoesWithoutPeersThatAreLostWhenTheyHaveFinished: two replicas have finished, and
+// their peers are lost before the output arrived. The other peers cannot detect that, since nothing
+// runs there. One peer is lost before the job is resumed, the other one after that.
 func TestR6AttachedDoesWithoutPeersThatAreLostWhenTheyHaveFinished(t *testing.T) {
 	skip.Long(t)
 	b := newBed(t, never, 1, 1, 1)
@@ -176,13 +176,13 @@ func TestR6AttachedDoesWithoutPeersThatAreLostWhenTheyHaveFinished(t *testing.T)
 	o.wrote(0, Stdout, "a\n")
 }
 
-// TestS4ResultThatNotAllHaveHeardOf: the process that had it was killed before it told the
-// job's peers to stop. Some of them have gone.
+// TestS4ResultThatNotAllHaveHeardOf: the submitter's process was killed when the job had a result,
+// before it told the job's peers to stop. Some peers have already gone.
 func TestS4ResultThatNotAllHaveHeardOf(t *testing.T) {
 	skip.Long(t)
 	b := newBed(t, never, 1, 1, 1)
 	k := b.keptOn(3)
-	b.submitter.waits.tell = 3 * time.Second // one is tried for so long, and the others come in time
+	b.submitter.waits.tell = 3 * time.Second // covers the peer that does not answer; the others answer in time
 	if err := k.writeResult(Result{Status: 5, Message: "as it was"}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -206,8 +206,8 @@ func TestS4ResultThatNotAllHaveHeardOf(t *testing.T) {
 	}
 }
 
-// TestAttachedFailsNobodyWhoIsNotKnown: a process the peer of which could not be kept may be
-// all that is left of its rank.
+// TestAttachedFailsNobodyWhoIsNotKnown: a process whose peer could not be recorded may be the only
+// one left of its rank.
 func TestAttachedFailsNobodyWhoIsNotKnown(t *testing.T) {
 	skip.Long(t)
 	b := newBed(t, never, 1, 1)
@@ -233,9 +233,9 @@ func TestAttachedFailsNobodyWhoIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestAttachedHearsProcessesThatCameLater than the job began: they are all that is left of
-// their rank. What they have said comes before it is agreed on that they are there, and they
-// are let in once it is.
+// TestAttachedHearsProcessesThatCameLater: processes that joined after the job began are all that
+// is left of their rank. Their messages arrive before their join is agreed on, and they are let in
+// after it.
 func TestAttachedHearsProcessesThatCameLater(t *testing.T) {
 	skip.Long(t)
 	b := newBed(t, never, 1, 1, 1)
@@ -261,8 +261,8 @@ func TestAttachedHearsProcessesThatCameLater(t *testing.T) {
 	o.wrote(0, Stdout, "a\n")
 }
 
-// TestAttachedKnowsAPeerThatHasComeTwice: its first part has ended, and the other one is
-// asked once to go on, or the second asking would be taken for that of another submitter.
+// TestAttachedKnowsAPeerThatHasComeTwice: the first part of a peer has ended, and its second part
+// is asked once to resume. A second request would look like that of another submitter process.
 func TestAttachedKnowsAPeerThatHasComeTwice(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	k := b.keptOn(2)
@@ -293,8 +293,8 @@ func TestAttachedKnowsAPeerThatHasComeTwice(t *testing.T) {
 	}
 }
 
-// TestAttachedDoesNotWaitForAProcessThatNeverJoined: its peer was kept, and who would have
-// told of it was killed. It waits in mpj.Init, or has ended.
+// TestAttachedDoesNotWaitForAProcessThatNeverJoined: a new process was recorded, and the submitter
+// was killed before it requested the join. The process waits in mpj.Init, or has ended.
 func TestAttachedDoesNotWaitForAProcessThatNeverJoined(t *testing.T) {
 	skip.Long(t)
 	for name, late := range map[string]func(*part){
@@ -332,7 +332,8 @@ func TestAttachedDoesNotWaitForAProcessThatNeverJoined(t *testing.T) {
 	}
 }
 
-// TestAttachedAsksThoseWhoComeLater for what was wanted before anybody was there to hear it.
+// TestAttachedAsksThoseWhoComeLater: a peer that reconnects late receives requests made before any
+// peer was there.
 func TestAttachedAsksThoseWhoComeLater(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	lost := make(chan struct{})
@@ -351,8 +352,8 @@ func TestAttachedAsksThoseWhoComeLater(t *testing.T) {
 	o.wrote(0, Stdout, "a\n")
 }
 
-// TestAttachedFindsAPeerThatHasMoved: it is not any more where it was when it was kept, but
-// another peer knows it.
+// TestAttachedFindsAPeerThatHasMoved: a peer no longer has its recorded address, but another peer
+// knows it.
 func TestAttachedFindsAPeerThatHasMoved(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	moved, other := b.peers[0], b.peers[1]
@@ -390,8 +391,9 @@ func TestAttachedFindsAPeerThatHasMoved(t *testing.T) {
 	o.wrote(0, Stdout, "a\n")
 }
 
-// TestSubmitterThatIsReplacedLeavesTheJobAlone: it says no word that would end a part of it or
-// fail a process, whether it is there when another process goes on with the job, or away.
+// TestSubmitterThatIsReplacedLeavesTheJobAlone: when another process resumes the job, the old one
+// sends no message that would end a part or fail a process. It may be connected or disconnected at
+// that time.
 func TestSubmitterThatIsReplacedLeavesTheJobAlone(t *testing.T) {
 	t.Run("there", func(t *testing.T) {
 		b := newBed(t, never, 1, 1)
@@ -430,7 +432,8 @@ func TestSubmitterThatIsReplacedLeavesTheJobAlone(t *testing.T) {
 	})
 }
 
-// leftAlone ends the part when its stream ends, which must not be for good.
+// leftAlone ends the part when its stream ends. It fails the test if the submitter ends the part
+// itself.
 func (p *part) leftAlone() {
 	for {
 		m := &jobpb.ToPeer{}

@@ -56,8 +56,8 @@ func TestR7RankIsLostWithTheLastThatCounts(t *testing.T) {
 	}
 }
 
-// TestO2NobodyLeavesToOneThatIsAside: a master does not hand over to a replica that is set aside, which could
-// not take over.
+// TestO2NobodyLeavesToOneThatIsAside: a master does not hand over to a replica that is set aside,
+// which could not take over.
 func TestO2NobodyLeavesToOneThatIsAside(t *testing.T) {
 	w := running(t, 1, 2)
 	since := w.SetAside(proc(0, 1)).View.Epoch
@@ -69,8 +69,8 @@ func TestO2NobodyLeavesToOneThatIsAside(t *testing.T) {
 	}
 }
 
-// TestO2NobodyLeavesToOneThatIsAboutToBeAside: the request to set a replica aside and the one to leave are
-// agreed on in that order.
+// TestO2NobodyLeavesToOneThatIsAboutToBeAside: the request to set a replica aside is agreed on
+// before the request to leave.
 func TestO2NobodyLeavesToOneThatIsAboutToBeAside(t *testing.T) {
 	w := running(t, 1, 2)
 	asked := w.watch.SetAside(proc(0, 1)).Propose
@@ -82,8 +82,8 @@ func TestO2NobodyLeavesToOneThatIsAboutToBeAside(t *testing.T) {
 	}
 }
 
-// TestWordThatComesBeforeItsViewIsKept: a process reports that it lacks nothing any more before this submitter
-// knows that it was set aside.
+// TestWordThatComesBeforeItsViewIsKept: a process reports that it lacks nothing any more before
+// this submitter knows that the process was set aside.
 func TestWordThatComesBeforeItsViewIsKept(t *testing.T) {
 	w := running(t, 1, 2)
 	asked := w.watch.SetAside(proc(0, 1)).Propose
@@ -104,8 +104,8 @@ func TestO4UpToDateOfAProcessThatIsNotInTheView(t *testing.T) {
 	}
 }
 
-// TestUnheardPeer checks when processes of a peer are set aside: once in each suspicion, and more and more
-// rarely.
+// TestUnheardPeer checks when the processes of a peer are set aside: once in each suspicion, at
+// growing intervals.
 func TestUnheardPeer(t *testing.T) {
 	var u unheard
 	if u.long(0) {
@@ -122,7 +122,7 @@ func TestUnheardPeer(t *testing.T) {
 	begun := time.Now()
 	for i, c := range []struct {
 		suspicion int64
-		is        bool // aside
+		is        bool // is set aside
 		at        time.Duration
 		want      bool
 	}{

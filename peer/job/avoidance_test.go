@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestAvoidancePauses: a peer that failed once is asked again within seconds, as it may have been
-// restarted; one that fails each time is asked less and less often, but never given up.
+// TestAvoidancePauses: a peer that failed once is asked again within seconds, since it may have
+// been restarted. A peer that fails each time is asked less and less often, but never given up.
 func TestAvoidancePauses(t *testing.T) {
 	a, now := make(avoidance), time.Unix(0, 0)
 	if a.Avoids("x", now) {
@@ -26,7 +26,7 @@ func TestAvoidancePauses(t *testing.T) {
 	}
 }
 
-// TestV4DistrustLasts: a peer that lied gets no other process of the job, however much time passes.
+// TestV4DistrustLasts: a peer that lied never gets another process of the job.
 func TestV4DistrustLasts(t *testing.T) {
 	a, now := make(avoidance), time.Unix(0, 0)
 	a.Distrust("x")
@@ -39,7 +39,7 @@ func TestV4DistrustLasts(t *testing.T) {
 	}
 }
 
-// TestWaitForAReplicaIsTold: the user reads each reason why a rank still lacks a replica once.
+// TestWaitForAReplicaIsTold: the user sees each reason why a rank still lacks a replica once.
 func TestWaitForAReplicaIsTold(t *testing.T) {
 	e := newHearing(t)
 	var texts []string

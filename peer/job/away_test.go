@@ -17,8 +17,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// resuming has a peer of b follow a script whenever it is asked to resume its part. Then
-// its stream breaks.
+// resuming makes a peer of b follow a script whenever it is asked to resume its part. The stream
+// breaks when the script returns.
 func (b *bed) resuming(m *member, script func(*part)) {
 	b.stage.begin(b)
 	m.SetStreamHandler(Protocol, func(s network.Stream) {
@@ -34,7 +34,7 @@ func (b *bed) resuming(m *member, script func(*part)) {
 }
 
 // partedOn returns a running job of 2 ranks and 2 replicas whose submitter, that of b, is
-// parted from its peers. The first of those that b has are the first of the job's.
+// disconnected from its peers. The peers of b are the first peers of the job.
 func (b *bed) partedOn() *execution {
 	e := newHearing(b)
 	e.j.s, e.j.req.Away, e.parted = b.submitter, time.Hour, true
@@ -51,8 +51,8 @@ func (b *bed) partedOn() *execution {
 	return e
 }
 
-// agreeing has the submitter and some of the peers of b agree on the views of e, each of which
-// may vote. The job has begun.
+// agreeing makes the submitter and some peers of b members of a view group for e. All of them may
+// vote. The job has begun.
 func (b *bed) agreeing(e *execution, with ...*member) {
 	b.Helper()
 	c := viewgroup.GroupConfig{
@@ -80,7 +80,7 @@ func (b *bed) agreeing(e *execution, with ...*member) {
 	e.views, e.begin = join(b.own, c), &jobpb.ToPeer{}
 }
 
-// nextHeard returns what is heard next.
+// nextHeard returns the next event of a link.
 func (e *execution) nextHeard(t *testing.T) heard {
 	t.Helper()
 	select {
@@ -92,9 +92,9 @@ func (e *execution) nextHeard(t *testing.T) heard {
 	}
 }
 
-// TestR6WhatIsRepeatedAfterEachCutIsKeptOnce: the stream to a peer breaks again and again,
-// though nobody has found it silent. Each time it brings all that the user has not got of a
-// process that does not speak here yet, which counts against the peer once.
+// TestR6WhatIsRepeatedAfterEachCutIsKeptOnce: the stream to a peer breaks again and again, although
+// the peer is not found silent. Each time the peer repeats all output of a process that is not an
+// output leader yet. The output counts against the peer's limit only once.
 func TestR6WhatIsRepeatedAfterEachCutIsKeptOnce(t *testing.T) {
 	const lines, cuts, records = 3, 4, maxUnread / 4 / jobpb.MaxRecord // of a line
 	b := newBed(t, never, 1, 1)
@@ -139,8 +139,8 @@ func TestR6WhatIsRepeatedAfterEachCutIsKeptOnce(t *testing.T) {
 	}
 }
 
-// TestReopeningLeavesOtherJobsTheirConnections: many jobs of one process share the connections
-// to a peer. One that works is closed by no job but the one whose last stream was on it.
+// TestReopeningLeavesOtherJobsTheirConnections: many jobs of one process share the connections to a
+// peer. A job closes a working connection only if its own last stream was on it.
 func TestReopeningLeavesOtherJobsTheirConnections(t *testing.T) {
 	b := newBed(t, never, 1)
 	var asked atomic.Int32
@@ -149,7 +149,7 @@ func TestReopeningLeavesOtherJobsTheirConnections(t *testing.T) {
 			p.vanish()
 		}
 		p.back()
-		p.in.ReadMsg(&jobpb.ToPeer{}) // until the stream is made anew
+		p.in.ReadMsg(&jobpb.ToPeer{}) // until the stream is reopened
 	})
 	e := b.partedOn()
 	l, other := e.links[0], e.links[1]
@@ -181,8 +181,8 @@ func TestReopeningLeavesOtherJobsTheirConnections(t *testing.T) {
 	closed("the other link's first attempt on it has failed", shared, true)
 }
 
-// TestSubmitterWhosePeersHaveEndedWaitsForNobody though it is cut off, and would bear that
-// for an hour.
+// TestSubmitterWhosePeersHaveEndedWaitsForNobody: a disconnected submitter stops waiting, long
+// before its deadline of an hour, when all its peers report that their parts have ended.
 func TestSubmitterWhosePeersHaveEndedWaitsForNobody(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1)
 	e := b.partedOn()
@@ -211,11 +211,11 @@ func TestSubmitterWhosePeersHaveEndedWaitsForNobody(t *testing.T) {
 	}
 }
 
-// asleep makes it long ago that the process of e was last known to run.
+// asleep pretends that the process of e has not run for a long time.
 func (e *execution) asleep() { e.awake = uptime() - 100*e.j.s.cfg.Period }
 
-// TestSubmitterThatDidNotRunWaitsNotForLong for who does not come back: it may never learn that
-// it was out of touch with those who agree on views.
+// TestSubmitterThatDidNotRunWaitsNotForLong: after a pause, the submitter sets a deadline for peers
+// to reconnect. It may never learn that it was out of touch with the view group.
 func TestSubmitterThatDidNotRunWaitsNotForLong(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1)
 	e := b.partedOn()
@@ -235,8 +235,8 @@ func TestSubmitterThatDidNotRunWaitsNotForLong(t *testing.T) {
 	}
 }
 
-// TestSubmitterThatDidNotRunGivesPeersTheirTimeAnew: it was waiting for them when it stopped
-// to run, and their time was over when it ran again.
+// TestSubmitterThatDidNotRunGivesPeersTheirTimeAnew: the deadline for peers to reconnect passed
+// while the submitter did not run, so it starts again.
 func TestSubmitterThatDidNotRunGivesPeersTheirTimeAnew(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1)
 	e := b.partedOn()

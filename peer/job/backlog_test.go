@@ -8,8 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// TestWhatIsSaidTooEarlyIsBounded, however little each message says, and each costs as much
-// as the one before: a peer may say very many.
+// TestWhatIsSaidTooEarlyIsBounded: a backlog is limited however small the messages are, and each
+// message costs as much as the previous one, since a peer may send very many.
 func TestWhatIsSaidTooEarlyIsBounded(t *testing.T) {
 	late := proc(0, 2)
 	for name, c := range map[string]struct {
@@ -37,8 +37,8 @@ func TestWhatIsSaidTooEarlyIsBounded(t *testing.T) {
 	}
 }
 
-// TestOutputBeforeItsTimeFitsWhole: all that a peer holds of both streams of a process, when
-// the lines are empty and came one by one.
+// TestOutputBeforeItsTimeFitsWhole: a backlog has room for all output that a peer buffers of both
+// streams, even if every line is empty and has a message of its own.
 func TestOutputBeforeItsTimeFitsWhole(t *testing.T) {
 	const lines, lastRead = (1 << 20) / (1 + outputOverhead), 64 << 10
 	e := newHearing(t)

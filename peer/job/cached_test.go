@@ -9,7 +9,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// TestWhatPeersHaveIsNotAddedUpOverSearches: candidates that are remembered are asked anew.
+// TestWhatPeersHaveIsNotAddedUpOverSearches: known candidates are asked again after each search.
 func TestWhatPeersHaveIsNotAddedUpOverSearches(t *testing.T) {
 	b := newBed(t, never, 1)
 	peer := b.peers[0]

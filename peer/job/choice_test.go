@@ -11,8 +11,8 @@ import (
 
 var linux = Platform{"linux", "amd64"}
 
-// alike returns peers with so many slots that fail within an hour with
-// probability 0.05: they end once in 19.5 hours.
+// alike returns peers with the given number of slots that fail within an hour with probability
+// 0.05: they end once in 19.5 hours.
 func alike(peers, slots int) []Candidate {
 	const day = 24 * time.Hour
 	h := reliability.History{Up: time.Duration(-float64(20*time.Hour)/math.Log(0.95)) - day, Ends: 19}
@@ -23,7 +23,7 @@ func alike(peers, slots int) []Candidate {
 	return out
 }
 
-// on places candidates on a machine.
+// on sets the machine of the candidates.
 func on(machine string, candidates []Candidate) []Candidate {
 	for i := range candidates {
 		candidates[i].Machine = machine
@@ -39,8 +39,8 @@ func TestChooseReplicas(t *testing.T) {
 		n          int
 		wanted     float64
 		candidates []Candidate
-		want       int    // 0: none
-		says       string // why, or why not
+		want       int    // number of replicas; 0: none suffices
+		says       string // part of the reason or the error
 	}{
 		{"one will do", 8, 0.6, alike(12, 8), 1, "with 1 replica each, 8 ranks succeed with probability 0.663"},
 		{"two", 8, 0.98, alike(12, 8), 2, "0.980"},

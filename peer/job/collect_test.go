@@ -15,7 +15,7 @@ import (
 
 func TestR6FilesOfRanksAreArrangedOnceAndNoneIsLost(t *testing.T) {
 	cases := map[string]struct {
-		ranks [][]string // of each rank: path, content, ...
+		ranks [][]string // by rank: path, content, ...
 		want  []string
 	}{
 		"alike":                 {[][]string{{"a", "1"}, {"a", "1"}}, []string{"a=1"}},
@@ -56,8 +56,8 @@ func TestR6FilesOfRanksAreArrangedOnceAndNoneIsLost(t *testing.T) {
 	}
 }
 
-// TestR6FilesComeFromAnotherReplica: of a rank that has finished, one replica
-// fails to give its files; the other gives them.
+// TestR6FilesComeFromAnotherReplica: one replica of a finished rank fails to provide its files, and
+// the other one provides them.
 func TestR6FilesComeFromAnotherReplica(t *testing.T) {
 	m, q := proc(0, 0), proc(0, 1)
 	b := newBed(t, never, 1, 1)
@@ -109,8 +109,8 @@ func TestR6FilesComeFromAnotherReplica(t *testing.T) {
 	b.in(t)
 }
 
-// TestR6FetchFromALostPeerIsGivenUp: the peer is lost while its file is on its
-// way, and the way itself hangs.
+// TestR6FetchFromALostPeerIsGivenUp: the peer is lost during the transfer of its file, and the
+// transfer itself hangs.
 func TestR6FetchFromALostPeerIsGivenUp(t *testing.T) {
 	m, q := proc(0, 0), proc(0, 1)
 	b := newBed(t, never, 1, 1)
@@ -167,8 +167,8 @@ func TestFilesThatCannotBeWrittenAreSaid(t *testing.T) {
 	b.run(req, nil).want(StatusUsage, "its output files could not be written")
 }
 
-// TestR6NobodyCollectsFromReplicasThatDiffer: one of them ends when the other's files are
-// being collected already, and has done something else.
+// TestR6NobodyCollectsFromReplicasThatDiffer: one replica ends with a different account while the
+// files of the other are already being collected.
 func TestR6NobodyCollectsFromReplicasThatDiffer(t *testing.T) {
 	m, q := proc(0, 0), proc(0, 1)
 	b := newBed(t, never, 1, 1)
@@ -212,8 +212,8 @@ func TestR6NobodyCollectsFromReplicasThatDiffer(t *testing.T) {
 	b.in(t)
 }
 
-// TestR6AnAttachedJobThatIsDoneIsNotLostWithItsPeers: nor is it done when files are missing,
-// which whoever collects them says.
+// TestR6AnAttachedJobThatIsDoneIsNotLostWithItsPeers: a resumed job that is done does not end with
+// StatusLost when its peers are lost. If files are missing, collect reports that.
 func TestR6AnAttachedJobThatIsDoneIsNotLostWithItsPeers(t *testing.T) {
 	for _, done := range []bool{true, false} {
 		e := newHearing(t)

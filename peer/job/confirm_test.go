@@ -22,8 +22,8 @@ func (p *part) finishes(q view.Process, text string) {
 	p.exits(q, wellEnded)
 }
 
-// confirming returns a watch of events, and the channel that it closes when the user is told that the answer of
-// the job is to be confirmed.
+// confirming returns a watch of events, and a channel that it closes when the user is told that the
+// job waits for the confirmation of its answer.
 func confirming() (watch func(Event) error, waits <-chan struct{}) {
 	c := make(chan struct{})
 	return func(e Event) error {
@@ -34,8 +34,8 @@ func confirming() (watch func(Event) error, waits <-chan struct{}) {
 	}, c
 }
 
-// TestV4AnswerOfAReplicaThatEndsEarlyIsNotBelieved: one of two replicas ends long before the other, with a
-// wrong answer. The job waits for the other, and ends with status 65.
+// TestV4AnswerOfAReplicaThatEndsEarlyIsNotBelieved: one of two replicas ends long before the other,
+// with a wrong answer. The job waits for the other, and ends with status 65.
 func TestV4AnswerOfAReplicaThatEndsEarlyIsNotBelieved(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	watch, waits := confirming()
@@ -72,8 +72,9 @@ func TestV4AnswerOfASlowReplicaIsWaitedFor(t *testing.T) {
 	o.wrote(0, Stdout, "right\n")
 }
 
-// TestV4ReplicaThatHangsDoesNotHangTheJob: one replica never ends. With two replicas, the job ends in bounded
-// time with status 65 and the names of both; with three, with the answer of the other two.
+// TestV4ReplicaThatHangsDoesNotHangTheJob: one replica never ends. With two replicas, the job ends
+// in bounded time with status 65 and the names of both. With three, it ends with the answer of the
+// other two.
 func TestV4ReplicaThatHangsDoesNotHangTheJob(t *testing.T) {
 	for name, r := range map[string]int{"one of two": 2, "one of three": 3} {
 		t.Run(name, func(t *testing.T) {

@@ -10,15 +10,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// TestLaterAttemptCorrectsEarlierOne: the reasons are those of the latest attempt, unless that knows less.
+// TestLaterAttemptCorrectsEarlierOne: the reasons of the latest attempt count, unless they are less
+// informative.
 func TestLaterAttemptCorrectsEarlierOne(t *testing.T) {
 	busy := reservation.Outcome{Reason: reservation.Busy}
 	unreachable := reservation.Outcome{Reason: reservation.Unreachable}
 	tests := []struct {
 		name  string
-		first Reason // by discovery
+		first Reason // of discovery
 		asked []reservation.Outcome
-		want  Reason // none: it gives slots
+		want  Reason // empty: it grants slots
 	}{
 		{"gives slots at last", "", []reservation.Outcome{busy, {Slots: 2}}, ""},
 		{"gives slots though discovery thought it busy", Busy, []reservation.Outcome{{Slots: 2}}, ""},
@@ -52,15 +53,15 @@ func TestLaterAttemptCorrectsEarlierOne(t *testing.T) {
 	}
 }
 
-// TestShortageHintsAtModulesWhereTheyWouldHelp: the hint appears where peers that accept only modules have
-// enough slots.
+// TestShortageHintsAtModulesWhereTheyWouldHelp: the hint appears if peers that accept only modules
+// have enough slots.
 func TestShortageHintsAtModulesWhereTheyWouldHelp(t *testing.T) {
 	offers := func(peer p2ppeer.ID, granted, offers int) reservation.Outcome {
 		return reservation.Outcome{Peer: peer, Slots: granted, Offers: offers}
 	}
 	for _, tt := range []struct {
 		name     string
-		reasons  map[p2ppeer.ID]Reason // of those that grant nothing
+		reasons  map[p2ppeer.ID]Reason // by peer that grants nothing
 		outcomes []reservation.Outcome
 		want     bool
 	}{

@@ -10,15 +10,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// says has replica k of rank 0 say that it has produced one thing as its first
-// message to a receiver, and the receiver has got another.
+// says passes the report of replica k of rank 0 about its first message to a receiver: what it has
+// produced, and what the receiver has got.
 func says(w sole, k int, receiver view.Process, produced, received uint64) step {
 	d := protection.Divergence{Receiver: receiver, Context: 256, Seq: 1, Produced: produced, Received: received}
 	return w.Diverged(proc(0, k), d, "evidence of 0."+string(rune('0'+k)))
 }
 
-// TestDivergence lets replicas of rank 0 say what they have produced, and expects
-// who is in the view then and whether the job has stopped.
+// TestDivergence passes the reports of replicas of rank 0 to the watch, and checks the final view
+// and result.
 func TestDivergence(t *testing.T) {
 	type saying struct {
 		replica            int
@@ -96,7 +96,8 @@ func TestDivergenceIsOnlyToldWhenTheUserWantsThat(t *testing.T) {
 	}
 }
 
-// A replica that has never voted may have computed for ever: the job's end decides.
+// TestDivergenceThatNobodyDecidedSpoilsTheAnswer: a missing report leaves a dispute undecided until
+// the end of the job.
 func TestDivergenceThatNobodyDecidedSpoilsTheAnswer(t *testing.T) {
 	w := running(t, 2, 3)
 	says(w, 1, proc(1, 0), 7, 5)
@@ -106,7 +107,7 @@ func TestDivergenceThatNobodyDecidedSpoilsTheAnswer(t *testing.T) {
 	}
 }
 
-// A failure may leave too few replicas to wait for.
+// TestDivergenceIsDecidedWhenAVoterFails: too few replicas may be left to wait for.
 func TestDivergenceIsDecidedWhenAVoterFails(t *testing.T) {
 	w := running(t, 2, 3)
 	says(w, 1, proc(1, 0), 7, 5)
@@ -119,7 +120,7 @@ func TestDivergenceOfTheFailedCountsNoMore(t *testing.T) {
 	w := running(t, 2, 3)
 	says(w, 1, proc(1, 0), 7, 5)
 	says(w, 0, proc(1, 0), 5, 5)
-	says(w, 2, proc(1, 0), 5, 5) // 0.1 is out
+	says(w, 2, proc(1, 0), 5, 5) // votes out 0.1
 	if s := says(w, 1, proc(1, 1), 7, 5); s.Result != nil || len(s.Notes) != 0 {
 		t.Errorf("got %+v of a process that was voted out", s)
 	}
@@ -129,7 +130,7 @@ func TestDivergenceOfTheFailedCountsNoMore(t *testing.T) {
 	}
 }
 
-// A replica that lies may say much. It takes nothing from the others.
+// TestWordsAreBounded: the many reports of a liar do not use up the limit of the others.
 func TestWordsAreBounded(t *testing.T) {
 	w := running(t, 2, 3)
 	for seq := range uint64(2 * maxWords) {
@@ -145,8 +146,8 @@ func TestWordsAreBounded(t *testing.T) {
 	}
 }
 
-// TestWordAboutAReceiverThatHasYetToJoinIsHeardOnceItHas: who says it has heard of the view in
-// which the receiver joined before the submitter has.
+// TestWordAboutAReceiverThatHasYetToJoinIsHeardOnceItHas: the reporting process received the view
+// in which the receiver joined before the submitter did.
 func TestWordAboutAReceiverThatHasYetToJoinIsHeardOnceItHas(t *testing.T) {
 	e := newHearing(t)
 	late := viewgroup.Change{Process: proc(1, 2), To: view.Live}
@@ -156,7 +157,7 @@ func TestWordAboutAReceiverThatHasYetToJoinIsHeardOnceItHas(t *testing.T) {
 	if r := foretell(proc(0, 1), protection.Divergence{Receiver: late.Process, Context: 256, Seq: 1, Produced: 7, Received: 5}); r != nil {
 		t.Fatal(r)
 	}
-	for i := range uint64(2 * maxWords) { // of one that lies: they take nothing from others
+	for i := range uint64(2 * maxWords) { // a liar's reports do not use up the limit of others
 		if r := foretell(proc(0, 0), protection.Divergence{Receiver: proc(0, 3), Seq: i}); r != nil {
 			t.Fatal(r)
 		}
@@ -170,9 +171,9 @@ func TestWordAboutAReceiverThatHasYetToJoinIsHeardOnceItHas(t *testing.T) {
 	}
 }
 
-// TestV4LateWordsSpoilTheAnswer: a liar sent a wrong message, and all ranks computed to the end with it. The
-// honest replica of its rank produces that message while the answer is being confirmed. With three replicas, a
-// liar is harmless if no rank has received its message.
+// TestV4LateWordsSpoilTheAnswer: a liar sent a wrong message, and all ranks computed to the end
+// with it. The honest replica of its rank produces that message while the answer is being
+// confirmed. With three replicas, a liar is harmless if no rank has received its message.
 func TestV4LateWordsSpoilTheAnswer(t *testing.T) {
 	for r, status := range map[int]int{2: StatusDiverged, 3: StatusOK} {
 		w := running(t, 2, r)
@@ -180,7 +181,7 @@ func TestV4LateWordsSpoilTheAnswer(t *testing.T) {
 		if s := finish(w, proc(1, 0)); s.Result == nil || s.Result.Status != StatusOK {
 			t.Fatalf("result %+v", s.Result)
 		}
-		received := uint64(7) // what the liar produced
+		received := uint64(7) // the message that the liar produced
 		if r == 3 {
 			received = 5
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// TestAddressesSaidOfOneselfCountLittle: a peer's machine or router is named by where it is connected from,
-// and no liar has all others fail together.
+// TestAddressesSaidOfOneselfCountLittle: the address that a peer connects from names its machine or
+// router, and a liar cannot make other peers seem to fail together.
 func TestAddressesSaidOfOneselfCountLittle(t *testing.T) {
 	const (
 		four, fourToo = "/ip4/130.79.1.1/tcp/4001", "/ip4/130.79.1.2/tcp/4001"
@@ -56,7 +56,8 @@ func TestAddressesSaidOfOneselfCountLittle(t *testing.T) {
 	}
 }
 
-// TestALostReplicaGoesToAnotherOwner than those of its rank that are left.
+// TestALostReplicaGoesToAnotherOwner: a new replica goes to a peer of another owner than the rest
+// of its rank.
 func TestALostReplicaGoesToAnotherOwner(t *testing.T) {
 	b := newBed(t, never, 1, 3, 3, 3, 3)
 	runs, bobs := b.peers[0].ID(), b.peers[4].ID()
@@ -83,8 +84,8 @@ func TestALostReplicaGoesToAnotherOwner(t *testing.T) {
 	}
 }
 
-// TestALostReplicaGoesToAnotherMachine than those of its rank that are left; if there is none, the user
-// is told so.
+// TestALostReplicaGoesToAnotherMachine: a new replica goes to another machine than the rest of its
+// rank. If there is none, the user is told.
 func TestALostReplicaGoesToAnotherMachine(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	for i, machine := range []string{"one", "one", "another"} {
@@ -116,7 +117,8 @@ func idsOf(members ...*member) map[p2ppeer.ID]bool {
 	return out
 }
 
-// TestPeersOfOneMachineWidenTheSearch: it would end at the same near peers again.
+// TestPeersOfOneMachineWidenTheSearch: without that, a search would end at the same near peers
+// again.
 func TestPeersOfOneMachineWidenTheSearch(t *testing.T) {
 	b := newBed(t, never, 2, 2)
 	for _, p := range b.peers {

@@ -47,8 +47,8 @@ func TestEmissionRefusesAGap(t *testing.T) {
 	}
 }
 
-// TestR6RandomFailovers lets replicas that have got differently far take over
-// from each other at random, and compares with what one alone would print.
+// TestR6RandomFailovers makes replicas with different progress take over from each other at random,
+// and compares the output with that of a single replica.
 func TestR6RandomFailovers(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -87,9 +87,9 @@ func TestR6EmissionGoesOnWhereAnotherProcessHasStopped(t *testing.T) {
 		want  string
 		bad   bool
 	}{
-		{0, 1, records("b\n", "c\n"), "c\n", false}, // noted, and not acknowledged
+		{0, 1, records("b\n", "c\n"), "c\n", false}, // recorded, and not acknowledged
 		{0, 4, records("e\n"), "", true},            // a gap
-		{1, 6, records("g\n"), "g\n", false},        // acknowledged, and not noted
+		{1, 6, records("g\n"), "g\n", false},        // acknowledged, and not recorded
 		{1, 8, records("i\n"), "", true},
 		{1, 7, records("h\n"), "h\n", false},
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestS4JobThatIsEndedInAnyPhaseLeavesNothing: by the user, or because nobody
-// listens any more.
+// TestS4JobThatIsEndedInAnyPhaseLeavesNothing covers jobs that the user ends and jobs whose sink
+// fails.
 func TestS4JobThatIsEndedInAnyPhaseLeavesNothing(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	scripts := map[Phase]func(*part){
@@ -28,7 +28,7 @@ func TestS4JobThatIsEndedInAnyPhaseLeavesNothing(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				req := b.in(t).request(2, 1)
 				if script == nil {
-					req.N = 3 // one slot too many to go on
+					req.N = 3 // one slot more than there is
 				} else {
 					b.play(script)
 				}
@@ -66,12 +66,13 @@ func TestS4JobThatTakesTooLongIsEnded(t *testing.T) {
 	b.run(req, nil).want(StatusTimeout, "the job was ended after 300ms, as --timeout says")
 }
 
-// TestJobIsOverAlthoughAPeerDoesNotStop: and its slots are that peer's to free.
+// TestJobIsOverAlthoughAPeerDoesNotStop: the submitter stops waiting, and the peer releases its
+// slots itself.
 func TestJobIsOverAlthoughAPeerDoesNotStop(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	b.submitter.waits.stop = 300 * time.Millisecond
 	cases := map[string]func(*part){
-		"says nothing": func(p *part) { p.started("") }, // is not asked to a second time
+		"says nothing": func(p *part) { p.started("") }, // it is not asked a second time
 		"vanishes":     (*part).vanish,
 		"goes on":      func(p *part) { p.ends(p.processes[0]) },
 	}

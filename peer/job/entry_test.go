@@ -8,9 +8,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// TestV4ReplicaThatWithholdsItsEntryIsOverdue: a process that does not call mpj.Init is failed
-// when most replicas of its rank have waited there for many times as long as they took, and
-// never because of other ranks.
+// TestV4ReplicaThatWithholdsItsEntryIsOverdue: a process that does not call mpj.Init is failed when
+// most replicas of its rank have waited there for many times as long as they took. Other ranks
+// never cause that.
 func TestV4ReplicaThatWithholdsItsEntryIsOverdue(t *testing.T) {
 	start := time.Unix(0, 0)
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
@@ -42,8 +42,8 @@ func TestV4ReplicaThatWithholdsItsEntryIsOverdue(t *testing.T) {
 	}
 }
 
-// TestV4EarlyEntryOfALiarFailsNoReplica: a replica that reports mpj.Init at once does not make an
-// honest one that takes its time overdue, so that it would be alone in its rank.
+// TestV4EarlyEntryOfALiarFailsNoReplica: a replica that reports mpj.Init at once does not make a
+// slower, honest replica overdue. Otherwise the liar would be alone in its rank.
 func TestV4EarlyEntryOfALiarFailsNoReplica(t *testing.T) {
 	start := time.Unix(0, 0)
 	for r := 2; r <= 3; r++ {
@@ -56,8 +56,8 @@ func TestV4EarlyEntryOfALiarFailsNoReplica(t *testing.T) {
 	}
 }
 
-// TestV4TwoReplicasDivergeAtInit: one of two replicas has been waiting in mpj.Init for long, and the submitter
-// cannot tell which of the two peers lies.
+// TestV4TwoReplicasDivergeAtInit: one of two replicas has been waiting in mpj.Init for long, and
+// the submitter cannot tell which of the two peers lies.
 func TestV4TwoReplicasDivergeAtInit(t *testing.T) {
 	start := time.Unix(0, 0)
 	for r := 1; r <= 3; r++ {
@@ -73,7 +73,8 @@ func TestV4TwoReplicasDivergeAtInit(t *testing.T) {
 	}
 }
 
-// TestV4TwoReplicasDivergeAtTheEnd: the program does not use mpj, and one of two replicas has ended long ago.
+// TestV4TwoReplicasDivergeAtTheEnd: the program does not use mpj, and one of two replicas ended
+// long ago.
 func TestV4TwoReplicasDivergeAtTheEnd(t *testing.T) {
 	start := time.Unix(0, 0)
 	v, n := view.New(1, 2), newEntry(start)
@@ -90,7 +91,8 @@ func TestV4TwoReplicasDivergeAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestWhomTheJobWaitsForIsTold once, and only of a program that calls mpj.Init.
+// TestWhomTheJobWaitsForIsTold: the user is told once which processes are missing, and only if the
+// program calls mpj.Init.
 func TestWhomTheJobWaitsForIsTold(t *testing.T) {
 	start := time.Unix(0, 0)
 	v, n := view.New(2, 1), newEntry(start)
@@ -109,7 +111,8 @@ func TestWhomTheJobWaitsForIsTold(t *testing.T) {
 	}
 }
 
-// TestV4PeerThatWithholdsItsEntryFailsByName: the job begins without it.
+// TestV4PeerThatWithholdsItsEntryFailsByName: the job begins without that peer, and the message
+// names it.
 func TestV4PeerThatWithholdsItsEntryFailsByName(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	b.submitter.waits.silence = time.Second
@@ -131,8 +134,8 @@ func TestV4PeerThatWithholdsItsEntryFailsByName(t *testing.T) {
 	o.told("did not call mpj.Init long after most replicas of its rank had (rank 0 replica 2 on peer …")
 }
 
-// TestTimeThatAProcessCannotUseIsNotCounted: neither time in which it is suspended, nor time in which this
-// process did not run.
+// TestTimeThatAProcessCannotUseIsNotCounted covers time in which a process is suspended, and time
+// in which this process did not run.
 func TestTimeThatAProcessCannotUseIsNotCounted(t *testing.T) {
 	start := time.Unix(0, 0)
 	for name, lost := range map[string]bool{"suspended": true, "this process did not run": false} {

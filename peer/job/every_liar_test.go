@@ -11,27 +11,28 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// A deceit is a job of one rank, as its submitter sees it. One replica runs on a peer that lies about
-// everything a peer reports: mpj.Init, its end, its output, its account. All other peers are honest.
+// A deceit is a job of one rank, as seen by its submitter. The peer of one replica lies about
+// everything that a peer reports: mpj.Init, its end, its output, its account. All other peers are
+// honest.
 type deceit struct {
 	watch    watch
 	emission emission
-	liar     int // number of the liar's replica
+	liar     int // index of the liar's replica
 	procs    []teller
 	got      string // output that the user has got
 	result   *Result
-	ended    bool // nothing else happens to the job
+	ended    bool // nothing else can happen
 }
 
-// A teller is one replica, and what its peer has reported about it.
+// A teller is one replica, and the reports of its peer.
 type teller struct {
-	called, ended, said bool                  // mpj.Init; the program has ended; and its peer has reported that
-	told, drained       bool                  // its output has arrived; the user has it
-	account             string                // what it accounts for having printed; "": no account yet
-	odd, spoke          bool                  // as accounts say; it has spoken for its rank
-	wanted              [view.Failed + 1]bool // states that it is to reach and that have yet to be agreed on
+	called, ended, said bool                  // called mpj.Init; the program has ended; the peer has reported the end
+	told, drained       bool                  // the submitter has its output; the user has it
+	account             string                // output according to its account; "": no account yet
+	odd, spoke          bool                  // according to the accounts; has been the output leader
+	wanted              [view.Failed + 1]bool // requested states that are not agreed on yet
 	since               uint64                // as in an actor
-	moved               bool                  // it has been reported ahead
+	moved               bool                  // reported to be ahead
 }
 
 const truth, untruth = "right\n", "wrong\n"
@@ -57,7 +58,7 @@ func (d deceit) clone() deceit {
 	return d
 }
 
-// appendKey appends a key, which is the same for equal states.
+// appendKey appends a key that is the same for equal states.
 func (d *deceit) appendKey(b []byte) []byte {
 	flags := func(set ...bool) (b byte) {
 		for i, s := range set {
@@ -80,7 +81,7 @@ func (d *deceit) appendKey(b []byte) []byte {
 	return b
 }
 
-// accounts returns what the submitter knows of the accounts.
+// accounts returns the accounts known to the submitter.
 func (d *deceit) accounts() *accounts {
 	a := &accounts{
 		of: make(map[view.Process]account), odd: make(map[view.Process]bool), counting: d.watch.counting,
@@ -110,7 +111,7 @@ func printedAs(text string) printed {
 	return printed{Bytes: uint64(len(text)), Digest: sha256.Sum256([]byte(text))}
 }
 
-// judge draws the conclusions from the accounts.
+// judge applies the verdict on the accounts.
 func (d *deceit) judge(final bool) error {
 	a := d.accounts()
 	_, r := a.Judge(1, final)
@@ -126,7 +127,7 @@ func (d *deceit) judge(final bool) error {
 	return nil
 }
 
-// end checks V4 against the result of the job.
+// end checks the result of the job for V4.
 func (d *deceit) end(r Result) error {
 	d.ended = true
 	switch {
@@ -159,10 +160,10 @@ func (d *deceit) follow(s step) error {
 	return nil
 }
 
-// heardOut is like that of an execution.
+// heardOut is like execution.heardOut.
 func (d *deceit) heardOut() []view.Process { return d.watch.working() }
 
-// A happening is something that can happen to replica k. pressing says that it happens eventually.
+// A happening is an event that can happen to replica k. A pressing event happens eventually.
 type happening struct {
 	name     string
 	pressing bool
@@ -238,7 +239,7 @@ var honestWords = []happening{
 	}},
 }
 
-// lyingWords are the reports of the liar, and what the submitter does after some time.
+// lyingWords are the reports of the liar, and the submitter's reactions after some time.
 var lyingWords = []happening{
 	{"lies that it called mpj.Init", false, lying(func(_ *deceit, _ int, p *teller) bool { return !p.called && !p.said }), calls},
 	{"lies that it ended well", false, lying(func(d *deceit, _ int, p *teller) bool { return !p.said && p.called && d.watch.begun }), exits(wellEnded)},
@@ -299,8 +300,8 @@ func lies1(can func(*deceit, *teller) bool) func(*deceit, int, *teller) bool {
 	return func(d *deceit, k int, p *teller) bool { return k == d.liar && can(d, p) }
 }
 
-// withheldBy returns a condition on an action that only the liar has omitted, and for which it has not failed
-// yet.
+// withheldBy returns a condition that holds if only the liar has omitted an action and it has not
+// failed for that yet.
 func withheldBy(can func(*deceit, int) bool) func(*deceit, int, *teller) bool {
 	return func(d *deceit, k int, p *teller) bool {
 		return k == d.liar && d.waitsForLiar() && d.watch.state(proc(0, k)) != view.Failed && can(d, k)
@@ -319,7 +320,7 @@ func (d *deceit) waitsForLiar() bool {
 	return true
 }
 
-// everything explores all states that can follow from d, to which the given events have led.
+// everything explores all states that can follow from d; path lists the events that led to d.
 func (d deceit) everything(t *testing.T, met map[string]bool, path []string) {
 	key := string(d.appendKey(nil))
 	if met[key] || d.ended {
@@ -345,16 +346,16 @@ func (d deceit) everything(t *testing.T, met map[string]bool, path []string) {
 	}
 }
 
-// TestV4EveryOrderOfLies checks V4 in every order of the reports of a lying peer and of honest peers about the
-// replicas of a rank: the user gets the right answer, or status 65 with the name of the liar, and no honest
-// replica fails. With -deep there are three replicas.
+// TestV4EveryOrderOfLies checks V4 for every order of the reports of a lying peer and of honest
+// peers about the replicas of a rank. The user gets the right answer, or status 65 with the name of
+// the liar, and no honest replica fails. With -deep there are three replicas.
 func TestV4EveryOrderOfLies(t *testing.T) {
 	most := 2
 	if *deep {
 		most = 3
 	}
 	for r := 2; r <= most; r++ {
-		for liar := range min(r, 2) { // the first is the master; the others are alike
+		for liar := range min(r, 2) { // replica 0 is the master; the others are equivalent
 			t.Run(fmt.Sprintf("r=%d, replica %d lies", r, liar), func(t *testing.T) {
 				t.Parallel()
 				met := make(map[string]bool)

@@ -16,44 +16,44 @@ import (
 
 var deep = flag.Bool("deep", false, "go through the states of larger jobs too")
 
-// A whole is a job at its submitter: the watch and the emission, and the
-// processes behind them, each of which writes two lines and ends.
+// A whole is a job as seen by its submitter: the watch, the emission, and the processes. Each
+// process writes two lines and ends.
 //
 //	process -- output, exit --> peer --> emission, watch --> views, lines, result
 type whole struct {
 	watch    watch
 	emission emission
 	procs    []actor
-	faults   int          // still allowed
-	joins    int          // likewise
-	moves    int          // of mastership, likewise
-	joiner   view.Process // that has asked to join, and it is not agreed on yet; 0.0: none
+	faults   int          // number still allowed
+	joins    int          // number still allowed
+	moves    int          // of mastership; number still allowed
+	joiner   view.Process // has requested to join, which is not agreed on yet; 0.0: none
 	result   *Result
-	lines    []string // by rank: what the user has got
+	lines    []string // by rank: output that the user has got
 }
 
-// An actor is one process and what of it is on its way to the submitter.
+// An actor is one process, with its messages that have not reached the submitter yet.
 type actor struct {
-	written int   // lines
-	torn    bool  // it was killed in the middle of the next one
-	exit    *exit // it has ended
-	lost    bool  // with its peer
-	spoke   bool  // for its rank, in a view so far: then its output is taken
-	said    bool  // the submitter has heard of its exit
-	told    int   // lines that have reached the submitter
-	ended   bool  // the end of its output too, as that of the speaker
-	drained bool
-	wanted  [view.Failed + 1]bool // what it is to become has yet to be agreed on
-	since   uint64                // not 0: it has yet to be agreed on that it is master, after who is since then
+	written int                   // number of lines
+	torn    bool                  // killed in the middle of the next line
+	exit    *exit                 // set once it has ended
+	lost    bool                  // lost with its peer
+	spoke   bool                  // has been the output leader, so its output is accepted
+	said    bool                  // the submitter knows of its exit
+	told    int                   // number of lines that have reached the submitter
+	ended   bool                  // the end of its output has reached the submitter, too
+	drained bool                  // the user has all its output
+	wanted  [view.Failed + 1]bool // requested states that are not agreed on yet
+	since   uint64                // term of the master that it is to replace, while that is not agreed on; else 0
 }
 
-// text is what each process writes. The second line is not finished.
+// text is the output of each process. The second line is unfinished.
 var text = []string{"one\n", "two"}
 
 var killedExit = &exit{Code: -1, Signal: "killed", Initialized: true}
 
-// records are what the peer of a has of its output. It keeps a line that is
-// not finished until the process has ended.
+// records returns the output of a that its peer has. The peer holds back an unfinished line until
+// the process has ended.
 func (a actor) records() (data []byte) {
 	for _, line := range text[:a.written] {
 		if a.exit != nil || strings.HasSuffix(line, "\n") {
@@ -83,8 +83,8 @@ func (j whole) clone() whole {
 	return j
 }
 
-// appendKey appends what is the same for equal states. Why a process is not live makes
-// no difference to what happens, and who ended it is in its actor.
+// appendKey appends a key that is the same for equal states. The reason why a process is not live
+// does not affect later events, and the actor records who ended it.
 func (j *whole) appendKey(b []byte) []byte {
 	flags := func(set ...bool) (b byte) {
 		for i, s := range set {
@@ -112,10 +112,10 @@ func (j *whole) appendKey(b []byte) []byte {
 	return b
 }
 
-// An act is one thing that can happen to a process or to what it has said.
+// An act is an event that can happen to a process or to its messages.
 type act struct {
 	name string
-	do   func(j *whole, p view.Process, a *actor) error // of a state in which it can happen
+	do   func(j *whole, p view.Process, a *actor) error // called only in a state for which can is true
 	can  func(j *whole, p view.Process, a *actor) bool
 }
 
@@ -187,7 +187,7 @@ var acts = []act{
 			return fmt.Errorf("%v does not join: %+v", q, s)
 		}
 		if s.Joined != nil {
-			j.procs = append(j.procs, actor{}) // there is one rank
+			j.procs = append(j.procs, actor{}) // the job has one rank
 		}
 		return j.follow(s, q)
 	}, func(j *whole, p view.Process, _ *actor) bool { return p.Replica == 0 && j.joiner != view.Process{} }},
@@ -198,8 +198,8 @@ var acts = []act{
 	{"is agreed to have failed", agree(view.Failed), wanted(view.Failed)},
 }
 
-// agree commits that a process is in a state, which may come in another order than it
-// was asked for: the group proposes again what was lost on its way.
+// agree commits that a process is in a state. The order may differ from that of the requests, since
+// the group repeats lost proposals.
 func agree(to view.State) func(*whole, view.Process, *actor) error {
 	return func(j *whole, p view.Process, a *actor) error {
 		a.wanted[to] = false
@@ -213,8 +213,8 @@ func wanted(to view.State) func(*whole, view.Process, *actor) bool {
 
 func (a *actor) runs() bool { return a.exit == nil && !a.lost }
 
-// output brings what p has written to the submitter, from the beginning, as a
-// peer may send it that has not heard what the user has got.
+// output brings all output of p to the submitter, from the beginning, as a peer may send it that
+// does not know what the user has got.
 func (j *whole) output(p view.Process, a *actor) error {
 	fresh, _, ok := j.emission.Add(p, Stdout, 0, a.records())
 	if !ok {
@@ -228,7 +228,7 @@ func (j *whole) output(p view.Process, a *actor) error {
 	return nil
 }
 
-// follow holds the promises against a step of the watch that was about p.
+// follow checks the promises after a step of the watch that was about p.
 func (j *whole) follow(s step, p view.Process) error {
 	v := j.watch.View()
 	for _, c := range s.Propose {
@@ -265,8 +265,8 @@ func (j *whole) follow(s step, p view.Process) error {
 	return nil
 }
 
-// checkLost holds R7 against the result of a job that failed: a rank without a
-// replica is the reason, and is named.
+// checkLost checks the result of a failed job for R7: a rank without a replica is the reason, and
+// the message names it.
 func (j *whole) checkLost(r Result) error {
 	for rank := range j.watch.View().N {
 		if _, ok := j.watch.View().Speaker(rank); !ok && strings.Contains(r.Message, fmt.Sprintf("rank %d ", rank)) {
@@ -276,8 +276,8 @@ func (j *whole) checkLost(r Result) error {
 	return fmt.Errorf("R7: the job fails with %+v in view %v", r, j.watch.View())
 }
 
-// checkStep holds V1 against two views one after the other: each change has an
-// epoch of its own, and states only advance.
+// checkStep checks two consecutive views for V1: each change has an epoch of its own, and states
+// only advance.
 func checkStep(before, after view.View) error {
 	changes, moves := uint64(0), uint64(0)
 	for _, p := range after.Processes() {
@@ -291,7 +291,7 @@ func checkStep(before, after view.View) error {
 	}
 	for rank, since := range before.Since {
 		if after.Since[rank] != since {
-			moves++ // of which some are a change too
+			moves++ // some of these are a change of state, too
 		}
 	}
 	if after.Epoch < before.Epoch+changes || after.Epoch > before.Epoch+changes+moves {
@@ -300,8 +300,8 @@ func checkStep(before, after view.View) error {
 	return nil
 }
 
-// TestEveryOrder holds V1, R6 and R7 in every state that a small job can get
-// into at its submitter, whatever the order in which it hears of things.
+// TestEveryOrder checks V1, R6 and R7 in every state that a small job can reach at its submitter,
+// whatever the order of events.
 func TestEveryOrder(t *testing.T) {
 	type size struct{ n, r, faults, joins, moves int }
 	jobs := []size{{1, 2, 2, 0, 0}, {2, 1, 1, 0, 0}}
@@ -323,9 +323,9 @@ func TestEveryOrder(t *testing.T) {
 	}
 }
 
-// A search goes through all that can become of a job, depth first, so that it holds
-// no more states than one row of events has. Of those that it has met it keeps hashes:
-// two of three million states share one with a probability of one in four million.
+// A search explores all states that a job can reach, depth first, so that it stores only the states
+// of one path. It remembers hashes of the states that it has met: two of three million states share
+// one with a probability of one in four million.
 type search struct {
 	seed  maphash.Seed
 	met   map[uint64]bool
@@ -333,7 +333,7 @@ type search struct {
 	depth int
 }
 
-// meet reports whether j is new.
+// meet reports whether the state of j is new.
 func (s *search) meet(j *whole) bool {
 	s.key = j.appendKey(s.key[:0])
 	h := maphash.Bytes(s.seed, s.key)
@@ -342,7 +342,7 @@ func (s *search) meet(j *whole) bool {
 	return fresh
 }
 
-// follow goes through all that can become of j, which so many events have led to.
+// follow explores all states that can follow from j, which is depth events from the start.
 func (s *search) follow(t *testing.T, j whole, depth int) {
 	s.depth = max(s.depth, depth)
 	here, pressing := j.appendKey(nil), false
@@ -358,8 +358,7 @@ func (s *search) follow(t *testing.T, j whole, depth int) {
 	}
 }
 
-// everyAct yields what can become of j by one act, and holds the promises
-// against it.
+// everyAct yields the states that follow from j by one act, and checks the promises for each.
 func everyAct(t *testing.T, j *whole) iter.Seq[whole] {
 	return func(yield func(whole) bool) {
 		for i, p := range j.watch.View().Processes() {

@@ -26,7 +26,8 @@ func TestHintOfALostRank(t *testing.T) {
 	}
 }
 
-// TestHintOfTheWrongPlatform: more peers are of no use to a job that asks for a processor which none has.
+// TestHintOfTheWrongPlatform: more peers do not help a job that asks for a processor that no peer
+// has.
 func TestHintOfTheWrongPlatform(t *testing.T) {
 	c := considered{"a": {Platforms, "linux/amd64"}, "b": {Platforms, "linux/amd64"}, "c": {Platforms, "darwin/arm64"}}
 	if hint := c.tell(1, 0).hint(); !strings.Contains(hint, "--arch") || !strings.HasSuffix(hint, "there is linux/amd64, darwin/arm64") || strings.Contains(hint, hintMorePeers) {
@@ -38,7 +39,8 @@ func TestHintOfTheWrongPlatform(t *testing.T) {
 	}
 }
 
-// TestHintOfTooMuchMemory: neither are they to one that asks for more memory than any has, unless some have it.
+// TestHintOfTooMuchMemory: more peers do not help a job that asks for more memory than any peer
+// has, unless some peers have it.
 func TestHintOfTooMuchMemory(t *testing.T) {
 	c := considered{"a": {TooSmall, ""}, "b": {TooSmall, ""}}
 	if hint := c.tell(4, 0).hint(); !strings.Contains(hint, "lower --min-memory") || strings.Contains(hint, hintMorePeers) {

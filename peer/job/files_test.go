@@ -38,14 +38,14 @@ func TestFilesThatAreNotTheSameAreNamed(t *testing.T) {
 	}
 }
 
-// TestFilesOfReplicasThatDiffer: all replicas of a rank have ended, and each has written a file with
-// a text of its own.
+// TestFilesOfReplicasThatDiffer: all replicas of a rank have ended, and each has written a file
+// with a text of its own.
 func TestFilesOfReplicasThatDiffer(t *testing.T) {
 	tests := []struct {
-		name, texts string // a word of each replica
+		name, texts string // texts has a word for each replica
 		warn        bool
 		status      int
-		collected   []string // any of them
+		collected   []string // any of these
 		message     string
 		told        string
 	}{
@@ -67,7 +67,7 @@ func TestFilesOfReplicasThatDiffer(t *testing.T) {
 				p.ends(q)
 				files := p.put(map[string]string{"a.out": texts[q.Replica]})
 				await(p, (*jobpb.ToPeer).GetCollect)
-				p.untilAll(view.Finished) // or nobody would be asked for the files to compare
+				p.untilAll(view.Finished) // otherwise no replica would be asked for its file list
 				p.say(collectedMessage(q, files, ""))
 			})
 			req := b.request(1, len(texts))
@@ -88,7 +88,7 @@ func TestFilesOfReplicasThatDiffer(t *testing.T) {
 
 func TestMostFiles(t *testing.T) {
 	tests := []struct {
-		texts string // a word of each replica
+		texts string // a word for each replica
 		most  int
 		ok    bool
 	}{

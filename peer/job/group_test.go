@@ -8,8 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// suspects says, again and again until the next Join, that the submitter's peer has
-// failed, as the group of that generation finds; and takes part in the next.
+// suspects reports repeatedly that the submitter's peer has failed in the group of that generation.
+// At the next Join it stops and takes over the new group.
 func (p *part) suspects(generation uint32) {
 	m := &jobpb.FromPeer{Body: &jobpb.FromPeer_Suspect{Suspect: &jobpb.Suspect{Peer: []byte(p.own.ID()), Generation: generation}}}
 	heard, said := make(chan struct{}), make(chan struct{})
@@ -32,8 +32,9 @@ func (p *part) suspects(generation uint32) {
 	p.joining = await(p, (*jobpb.ToPeer).GetJoin)
 }
 
-// TestSubmitterWhomItsPeersMissBeginsANewGroup: they had failed it, and cannot take that
-// back in the old one. It is told by one, and a word about the old group counts no more.
+// TestSubmitterWhomItsPeersMissBeginsANewGroup: the peers have failed the submitter, which is final
+// in the old group. One peer reports that to the submitter, which starts a new group. Later reports
+// about the old group do not count.
 func TestSubmitterWhomItsPeersMissBeginsANewGroup(t *testing.T) {
 	b := newBed(t, time.Second, 1, 1)
 	b.play(func(p *part) {

@@ -14,8 +14,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// newHearing returns a running job of 2 ranks and 2 replicas, each process on a
-// peer of its own, of which nothing is there but what they say.
+// newHearing returns a running job of 2 ranks and 2 replicas, each process on a peer of its own.
+// The peers do not exist; a test passes their messages.
 func newHearing(t testing.TB) *execution {
 	h, err := libp2p.New(libp2p.NoListenAddrs, libp2p.DisableRelay(), libp2p.DisableMetrics())
 	if err != nil {
@@ -70,8 +70,8 @@ func TestNobodySpeaksForAProcessOfAnotherPeer(t *testing.T) {
 	}
 }
 
-// FuzzHear holds that whatever a peer says neither brings the submitter down
-// nor takes a process of another peer out of the view.
+// FuzzHear checks that no message of a peer crashes the submitter or removes a process of another
+// peer from the view.
 func FuzzHear(f *testing.F) {
 	for _, m := range []*jobpb.FromPeer{
 		{Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{Stream: 1, Data: []byte("line\ntail"), End: true}}},
@@ -96,7 +96,7 @@ func FuzzHear(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m := &jobpb.FromPeer{}
-		if proto.Unmarshal(b, m) != nil || m.GetSuspect() != nil { // the detector's business
+		if proto.Unmarshal(b, m) != nil || m.GetSuspect() != nil { // handled by the detector
 			return
 		}
 		e := newHearing(t)
@@ -112,7 +112,8 @@ func FuzzHear(f *testing.F) {
 	})
 }
 
-// TestPeersThatWaitHearThatOthersStage now and then, as long as those say so.
+// TestPeersThatWaitHearThatOthersStage: peers that wait for the start get a message at intervals,
+// as long as other peers report that they stage.
 func TestPeersThatWaitHearThatOthersStage(t *testing.T) {
 	e := newHearing(t)
 	heard := heard{link: e.links[1], msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{Bytes: 1, Total: 2}}}}

@@ -18,7 +18,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// keeping returns a submitter that keeps its jobs, and one of them.
+// keeping returns a submitter that keeps its jobs, and one kept job.
 func keeping(t *testing.T) (*Submitter, *keeper) {
 	t.Helper()
 	b := newBed(t, never)
@@ -88,7 +88,8 @@ func TestAKeptJobIsAsItWas(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotKept: nor does anybody come out of the folder by a name.
+// TestWhatIsNotKept covers jobs that cannot be resumed, and names that would lead out of the
+// directory.
 func TestWhatIsNotKept(t *testing.T) {
 	s, k := keeping(t)
 	bad := filepath.Join(s.cfg.Jobs, "bad")
@@ -124,8 +125,8 @@ func TestWhatIsNotKept(t *testing.T) {
 	k.close()
 }
 
-// TestAJobWithAResultIsOver: its peers have been told to stop, and forget it. What the user
-// had yet to see is kept with the result.
+// TestAJobWithAResultIsOver: the peers of a job with a result have been told to stop, and forget
+// it. The output that the user has yet to see is kept with the result.
 func TestAJobWithAResultIsOver(t *testing.T) {
 	for status, over := range map[int]bool{StatusOK: true, 5: true, StatusCancelled: false} {
 		_, k := keeping(t)
@@ -164,8 +165,8 @@ func TestAJobWithAResultIsOver(t *testing.T) {
 	}
 }
 
-// TestAResultThatTheUserHasNotGotIsKept: the process ends while the user has yet to take it.
-// When he has cancelled, he does not want it.
+// TestAResultThatTheUserHasNotGotIsKept: the process ends before the user has the result. A user
+// who has cancelled the job does not want it.
 func TestAResultThatTheUserHasNotGotIsKept(t *testing.T) {
 	want := Result{Status: 5, Message: "as it was"}
 	ending := errors.New("the peer is ending")
@@ -202,8 +203,8 @@ func TestAResultThatTheUserHasNotGotIsKept(t *testing.T) {
 	}
 }
 
-// TestAResultOfItsOwnThatTheUserHasNotGotIsKept: as above, by the process that has begun the
-// job. A user who was not told that the job can be gone on with does not look for it.
+// TestAResultOfItsOwnThatTheUserHasNotGotIsKept: the same, in the process that started the job. A
+// user who was not told that the job can be resumed does not look for it.
 func TestAResultOfItsOwnThatTheUserHasNotGotIsKept(t *testing.T) {
 	for _, tt := range []struct{ begins, taken, kept bool }{{true, false, true}, {true, true, false}, {false, false, false}} {
 		b := newBed(t, never, 1, 1)
@@ -237,8 +238,8 @@ func TestAResultOfItsOwnThatTheUserHasNotGotIsKept(t *testing.T) {
 	}
 }
 
-// TestAttachWantsTheOutputFolder: a job whose files have nowhere to go is not resumed, and stays
-// kept. A named folder is made, so only the folder that it is to be in has to exist.
+// TestAttachWantsTheOutputFolder: a job whose files cannot be written is not resumed, and stays
+// kept. A named directory is created, so only its parent has to exist.
 func TestAttachWantsTheOutputFolder(t *testing.T) {
 	for name, req := range map[string]Request{
 		"the folder of a new folder": {OutputDir: filepath.Join(t.TempDir(), "gone"), NewFolder: true},
@@ -266,7 +267,8 @@ func TestAttachWantsTheOutputFolder(t *testing.T) {
 	}
 }
 
-// TestR6FilesThatCannotBeWrittenWaitForAttach, since they are nowhere else.
+// TestR6FilesThatCannotBeWrittenWaitForAttach: such files stay at the peers, where the only copies
+// are.
 func TestR6FilesThatCannotBeWrittenWaitForAttach(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	b.submitter.cfg.Jobs = t.TempDir()
@@ -298,14 +300,14 @@ func TestR6FilesThatCannotBeWrittenWaitForAttach(t *testing.T) {
 	})
 	o := b.run(req, nil)
 	o.want(StatusUsage, "its output files could not be written")
-	o.wrote(0, Stdout, "") // who attaches gets it
+	o.wrote(0, Stdout, "") // a later attach prints it
 	all, err := Keeping(b.submitter.cfg.Jobs)
 	if err != nil || len(all) != 1 || all[0].Result != nil || !strings.Contains(o.Hint, "p2prun --attach "+all[0].Job[:8]) {
 		t.Errorf("kept %+v, %v; said %q", all, err, o.Hint)
 	}
 }
 
-// TestAJobThatCannotBeKeptRuns, and its peers end with the submitter.
+// TestAJobThatCannotBeKeptRuns: such a job runs, and its peers end with the submitter.
 func TestAJobThatCannotBeKeptRuns(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	b.submitter.cfg.Jobs = t.TempDir()
@@ -333,8 +335,8 @@ func TestAJobThatCannotBeKeptRuns(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyCanGoOnWithIsRemoved, with its private key: but nothing that a process
-// follows, or has followed lately.
+// TestWhatNobodyCanGoOnWithIsRemoved: a job that can no longer be resumed is removed with its
+// private key. A job that a process follows, or has followed recently, stays.
 func TestWhatNobodyCanGoOnWithIsRemoved(t *testing.T) {
 	old := time.Now().Add(-keptFor - time.Minute)
 	for name, tt := range map[string]struct {
@@ -373,7 +375,7 @@ func TestWhatNobodyCanGoOnWithIsRemoved(t *testing.T) {
 	}
 }
 
-// TestAHandedJobKeepsNoKey: nobody but the peer of the home goes on with it.
+// TestAHandedJobKeepsNoKey: only the home's own peer can resume such a job.
 func TestAHandedJobKeepsNoKey(t *testing.T) {
 	s, own := keeping(t)
 	defer own.close()
@@ -403,7 +405,7 @@ func TestAHandedJobKeepsNoKey(t *testing.T) {
 	}
 }
 
-// TestWhereARecruitRunsIsKeptBeforeAnybodyHears of it: so who attaches knows of each process
+// TestWhereARecruitRunsIsKeptBeforeAnybodyHears: a process that resumes the job knows each process
 // that may be in a view.
 func TestWhereARecruitRunsIsKeptBeforeAnybodyHears(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)

@@ -10,8 +10,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// TestV4AnUninvitedProcessCrashesNothing: a process that this submitter did not ask for joins, and
-// the submitter goes on.
+// TestV4AnUninvitedProcessCrashesNothing: a process that this submitter did not recruit joins, and
+// the submitter continues.
 func TestV4AnUninvitedProcessCrashesNothing(t *testing.T) {
 	e := newHearing(t)
 	uninvited := proc(0, 2)
@@ -29,11 +29,11 @@ func TestV4AnUninvitedProcessCrashesNothing(t *testing.T) {
 	}
 }
 
-// TestV4APeerThatHidesAnExitIsGivenUp: a peer has its process finish on its own word, and does not
-// say that it has ended. The other replica goes on.
+// TestV4APeerThatHidesAnExitIsGivenUp: a peer requests that its process finish, and does not report
+// the exit. The other replica continues.
 func TestV4APeerThatHidesAnExitIsGivenUp(t *testing.T) {
 	e := newHearing(t)
-	e.j.s.waits.back = time.Hour // of what is tested, time is no part
+	e.j.s.waits.back = time.Hour // the test does not depend on time
 	p := proc(1, 1)
 	if r := e.applyAgreed(viewgroup.Committed{Change: viewgroup.Change{Process: p, To: view.Finished}, Epoch: 2}); r != nil {
 		t.Fatal(r)
@@ -49,8 +49,9 @@ func TestV4APeerThatHidesAnExitIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestV4TheEndOfAProcessCountsWheneverItIsSaid: a process is agreed to have finished before its peer reports
-// that it has ended, as when the peer is connected again late. The peer is not blamed, and the rank is done.
+// TestV4TheEndOfAProcessCountsWheneverItIsSaid: the view group agrees that a process has finished
+// before its peer reports the exit, as when the peer reconnects late. The peer is not blamed, and
+// the rank is done.
 func TestV4TheEndOfAProcessCountsWheneverItIsSaid(t *testing.T) {
 	w := running(t, 1, 2)
 	p := proc(0, 0)
@@ -67,9 +68,9 @@ func TestV4TheEndOfAProcessCountsWheneverItIsSaid(t *testing.T) {
 	}
 }
 
-// TestV4APeerThatWithholdsOutputIsGivenUp: the process that speaks for its rank has ended, and its
-// peer sends no more of what it has printed. The other replica speaks. A peer from which the user
-// has yet to read something is not blamed.
+// TestV4APeerThatWithholdsOutputIsGivenUp: the output leader of a rank has ended, and its peer
+// sends no more of its output. The other replica becomes output leader. A peer is not blamed while
+// the user has yet to read some of its output.
 func TestV4APeerThatWithholdsOutputIsGivenUp(t *testing.T) {
 	e := newHearing(t)
 	e.j.s.waits.output, e.j.s.waits.silence = time.Minute, time.Hour
@@ -103,7 +104,7 @@ func TestV4APeerThatWithholdsOutputIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestV4TheUserHearsWhoHasFailedAPeer.
+// TestV4TheUserHearsWhoHasFailedAPeer checks that a failure notice names its source.
 func TestV4TheUserHearsWhoHasFailedAPeer(t *testing.T) {
 	w := newWatch(1, 3)
 	p := proc(0, 1)
@@ -114,8 +115,8 @@ func TestV4TheUserHearsWhoHasFailedAPeer(t *testing.T) {
 	}
 }
 
-// TestV4AbortOfOneReplicaIsNoVerdict: a replica becomes the master and calls Abort. The job ends with
-// what it says only if the other replicas of its rank say so too.
+// TestV4AbortOfOneReplicaIsNoVerdict: a replica becomes the master and calls Abort. The job ends
+// with its status only if the other replicas of its rank do the same.
 func TestV4AbortOfOneReplicaIsNoVerdict(t *testing.T) {
 	killed := exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true}
 	aborts := func(w sole, p view.Process, code int) step {

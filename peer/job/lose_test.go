@@ -15,7 +15,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// TestR7RankWithoutReplicaEndsTheJob is about the exit status and the sentence.
+// TestR7RankWithoutReplicaEndsTheJob checks the exit status and the message.
 func TestR7RankWithoutReplicaEndsTheJob(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1)
 	all := func(e exit) func(*part, view.Process) {
@@ -84,8 +84,8 @@ func TestR7RankWithoutReplicaEndsTheJob(t *testing.T) {
 	b.in(t)
 }
 
-// A new replica that comes to nothing because its rank is done is not said to have exited
-// with some status, as if the program had: only one that ends before that is.
+// TestNewReplicaThatItsRankDidNotNeedIsNoFailureOfTheProgram: a new replica that ends because its
+// rank is done is not reported as an exit of the program. One that ends before that is.
 func TestNewReplicaThatItsRankDidNotNeedIsNoFailureOfTheProgram(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		w := running(t, 2, 2)
@@ -102,8 +102,9 @@ func TestNewReplicaThatItsRankDidNotNeedIsNoFailureOfTheProgram(t *testing.T) {
 	}
 }
 
-// A submitter that is back may read of the exit of a new replica before it reads, in the order that
-// the job's peers agreed on, that the others of its rank had finished by then.
+// TestNewReplicaThatItsRankDidNotNeedIsNoFailureAfterAnAbsence: a submitter that has reconnected
+// may read the exit of a new replica before the agreed changes by which the others of its rank had
+// finished.
 func TestNewReplicaThatItsRankDidNotNeedIsNoFailureAfterAnAbsence(t *testing.T) {
 	w := running(t, 2, 2)
 	w.Lost([]view.Process{proc(0, 1)}, "is lost")
@@ -116,8 +117,8 @@ func TestNewReplicaThatItsRankDidNotNeedIsNoFailureAfterAnAbsence(t *testing.T) 
 	}
 }
 
-// TestInitIsLeftTogether: Begin comes when the last live process has called
-// mpj.Init, and the failed are not waited for.
+// TestInitIsLeftTogether: Begin is sent when the last live process has called mpj.Init. Failed
+// processes are not waited for.
 func TestInitIsLeftTogether(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	b.play(func(p *part) {
@@ -135,8 +136,8 @@ func TestInitIsLeftTogether(t *testing.T) {
 	o.changesNameTheirSource()
 }
 
-// TestSuspectReportLeadsToAQuestionOnly: a peer that another one reports as
-// failed is asked by the submitter itself, and goes on.
+// TestSuspectReportLeadsToAQuestionOnly: the submitter itself questions a peer that another peer
+// reports as failed, and the reported peer continues.
 func TestSuspectReportLeadsToAQuestionOnly(t *testing.T) {
 	m, q := proc(0, 0), proc(0, 1)
 	b := newBed(t, never, 1, 1)
@@ -146,7 +147,7 @@ func TestSuspectReportLeadsToAQuestionOnly(t *testing.T) {
 		p.start()
 		if p.runs(m) {
 			p.peer.SetStreamHandler(faultdetect.Protocol, func(s network.Stream) {
-				close(asked) // there is no gossip at this period
+				close(asked) // with this period, gossip does not reach it
 				s.Reset()
 			})
 			accused <- p.peer
@@ -168,7 +169,7 @@ func TestSuspectReportLeadsToAQuestionOnly(t *testing.T) {
 	}
 }
 
-// TestF1SilentPeerFails: it keeps its streams open and sends no heartbeat.
+// TestF1SilentPeerFails: the peer keeps its streams open and sends no heartbeat.
 func TestF1SilentPeerFails(t *testing.T) {
 	skip.Long(t)
 	m, q := proc(0, 0), proc(0, 1)

@@ -17,10 +17,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
-// TestMain makes this binary the supervisor and the program of the peers that
-// really launch.
+// TestMain makes this binary the supervisor and the program of peers that really launch processes.
 func TestMain(m *testing.M) {
-	// syscall.Exit, as os.Exit of the race detector takes a second.
+	// syscall.Exit, because os.Exit with the race detector takes a second.
 	if status, ours := launch.Supervise(); ours {
 		syscall.Exit(status)
 	}
@@ -28,14 +27,14 @@ func TestMain(m *testing.M) {
 		syscall.Exit(program())
 	}
 	goleak.VerifyTestMain(m,
-		// go-libp2p's own, which live as long as the process.
+		// goroutines of go-libp2p that live as long as the process
 		goleak.IgnoreAnyFunction("github.com/ipfs/go-log/v2/writer.(*MirrorWriter).logRoutine"),
 		goleak.IgnoreAnyFunction("go.opencensus.io/stats/view.(*worker).start"),
 	)
 }
 
-// program sums up all ranks and the staged number, and writes two files: "log"
-// has other contents at each rank, "sum" the same at all.
+// program sums up all ranks and the staged number, and writes two files: "log" differs between
+// ranks, and "sum" is the same at all.
 func program() int {
 	world, err := mpj.Init(context.Background())
 	if err != nil {
@@ -65,8 +64,8 @@ func program() int {
 	return 0
 }
 
-// selfScript is a small program that becomes this binary: jobs then stage a
-// hundred bytes instead of a hundred megabytes.
+// selfScript returns a small script that executes this binary, so that jobs stage a hundred bytes
+// instead of a hundred megabytes.
 func selfScript(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()

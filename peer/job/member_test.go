@@ -21,8 +21,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A member is one host with all services that a job needs; but for the launcher,
-// which is played where a test wants to say when what happens.
+// A member is one host with all services that a job needs, except the launcher: a test that
+// controls the order of events plays its part.
 type member struct {
 	*loopback.Host
 	key       crypto.PrivKey
@@ -32,7 +32,7 @@ type member struct {
 	detector  *faultdetect.Service
 	views     *viewgroup.Service
 	discovery *discovery.Service
-	launcher  *launch.Service // nil where it is played
+	launcher  *launch.Service // nil if it is played
 	close     func()
 }
 
@@ -72,14 +72,14 @@ func newMember(t *testing.T, slots int) *member {
 	return m
 }
 
-// standsOn has m name the machine that it stands on.
+// standsOn sets the machine that m names with its slots.
 func (m *member) standsOn(machine string, slots int) {
 	m.slots.Close()
 	m.slots = reservation.NewService(m.Host, reservation.Config{Limits: reservation.Limits{Slots: slots}, Log: zerolog.Nop(), Machine: machine})
 }
 
-// discovers makes m find others, and be found if it offers slots; and others through it, if it
-// introduces them.
+// discovers makes m find others, and be found if offers is set. If introduces is set, others find
+// each other through m.
 func (m *member) discovers(t *testing.T, offers, introduces bool) {
 	t.Helper()
 	cfg := discovery.DefaultConfig()

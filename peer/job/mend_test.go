@@ -13,13 +13,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// begunOn returns a job that has begun, and a link to a peer of it that answers whoever
-// resumes its part, with a stream.
+// begunOn returns a job that has begun, and an open link to one of its peers. The peer answers
+// whenever it is asked to resume its part.
 func (b *bed) begunOn(t *testing.T) (*execution, *link) {
 	t.Helper()
 	b.resuming(b.peers[1], func(p *part) {
 		p.back()
-		await(p, (*jobpb.ToPeer).GetStop) // in vain
+		await(p, (*jobpb.ToPeer).GetStop) // never arrives
 	})
 	e := b.partedOn()
 	e.parted, e.begin = false, &jobpb.ToPeer{}
@@ -32,8 +32,8 @@ func (b *bed) begunOn(t *testing.T) (*execution, *link) {
 	return e, l
 }
 
-// TestDisconnectedIsNotFailed breaks the connection with a peer. Its control stream is made
-// anew, and the peer is lost to nobody.
+// TestDisconnectedIsNotFailed breaks the connection with a peer. The control stream is reopened,
+// and the peer is not lost.
 func TestDisconnectedIsNotFailed(t *testing.T) {
 	e, l := newBed(t, never, 1, 1).begunOn(t)
 	for range 3 {
@@ -51,11 +51,11 @@ func TestDisconnectedIsNotFailed(t *testing.T) {
 	}
 }
 
-// TestF2PeerThatIsKilledIsLostAtOnce: its machine says that nobody listens there any more.
+// TestF2PeerThatIsKilledIsLostAtOnce: the peer's machine refuses connections to it.
 func TestF2PeerThatIsKilledIsLostAtOnce(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	e, l := b.begunOn(t)
-	l.doors.Knock(t.Context(), e.j.s.cfg.Host, l.peer) // as since it is back
+	l.doors.Knock(t.Context(), e.j.s.cfg.Host, l.peer) // as after a reconnect
 	b.peers[1].Host.Close()
 	for l.err == nil {
 		e.receive(e.nextHeard(t))
@@ -65,7 +65,8 @@ func TestF2PeerThatIsKilledIsLostAtOnce(t *testing.T) {
 	}
 }
 
-// TestWhoHasEndedTheStreamIsNotDialledAgain: and neither is a peer that has not begun.
+// TestWhoHasEndedTheStreamIsNotDialledAgain: a stream that the peer has ended is not reopened, and
+// neither is one of a job that has not begun.
 func TestWhoHasEndedTheStreamIsNotDialledAgain(t *testing.T) {
 	e, l := newBed(t, never, 1, 1).begunOn(t)
 	for name, c := range map[string]struct {
@@ -92,8 +93,8 @@ func TestWhoHasEndedTheStreamIsNotDialledAgain(t *testing.T) {
 	}
 }
 
-// TestS4StreamToAPeerThatIsGivenUpIsEnded when it is made anew just then: the peer would wait there
-// for its start, and keep its slots.
+// TestS4StreamToAPeerThatIsGivenUpIsEnded covers a stream that is reopened just then. Otherwise the
+// peer would wait there for its start, and keep its slots.
 func TestS4StreamToAPeerThatIsGivenUpIsEnded(t *testing.T) {
 	b := newBed(t, never, 1)
 	ended := make(chan error, 1)
@@ -109,7 +110,7 @@ func TestS4StreamToAPeerThatIsGivenUpIsEnded(t *testing.T) {
 	back := e.nextHeard(t)
 	l.lose(errSilent)
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { // ends when await has taken what is heard
+	go func() { // ends when await has taken back
 		e.inbox <- back
 		cancel()
 	}()

@@ -9,14 +9,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// An outcome is what a user gets to see of a job.
+// An outcome is what the user sees of a job: its events and result.
 type outcome struct {
 	Result
 	bed    *bed
 	events []Event
 }
 
-// run runs a job to its end. watch, if not nil, is told of every event.
+// run runs a job to its end. watch, if not nil, receives every event.
 func (b *bed) run(req Request, watch func(Event) error) *outcome {
 	b.Helper()
 	return b.runUntil(b.Context(), req, watch)
@@ -27,7 +27,7 @@ func (b *bed) runUntil(ctx context.Context, req Request, watch func(Event) error
 	return b.follow(func(emit func(Event) error) Result { return b.submitter.Run(ctx, req, Showing(emit)) }, watch)
 }
 
-// follow returns what the user gets to see of what run does.
+// follow collects the events and the result of run.
 func (b *bed) follow(run func(emit func(Event) error) Result, watch func(Event) error) *outcome {
 	b.Helper()
 	o := &outcome{bed: b}
@@ -51,8 +51,8 @@ func (b *bed) follow(run func(emit func(Event) error) Result, watch func(Event) 
 	return o
 }
 
-// want compares the job's end with what is expected, and checks that nothing is
-// left of it on any peer (S4).
+// want compares the job's result with the expected one, and checks that no peer has anything left
+// of it (S4).
 func (o *outcome) want(status int, says string) {
 	o.bed.Helper()
 	if o.Status != status || !strings.Contains(o.Message, says) {
@@ -61,7 +61,7 @@ func (o *outcome) want(status int, says string) {
 	o.bed.nothingLeft()
 }
 
-// wrote compares what the user got of one stream of a rank.
+// wrote compares the output that the user got from one stream of a rank.
 func (o *outcome) wrote(rank int, s Stream, want string) {
 	o.bed.Helper()
 	var got strings.Builder
@@ -75,7 +75,7 @@ func (o *outcome) wrote(rank int, s Stream, want string) {
 	}
 }
 
-// texts returns the sentences that the user was told.
+// texts returns the messages that the user got.
 func (o *outcome) texts() string {
 	var texts []string
 	for _, e := range o.events {

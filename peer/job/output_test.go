@@ -10,8 +10,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// unlucky are orders in which the master of a job's one rank and the rank's
-// other replica say things, and what the user is to get.
+// unlucky are orders in which the peers of a rank's master and other replica send messages, with
+// the output that the user should get.
 var unlucky = map[string]struct {
 	master, other func(*part)
 	want          string
@@ -85,7 +85,7 @@ var unlucky = map[string]struct {
 		},
 		"a\n",
 	},
-	"the other speaks before it is known to": { // it is the first to finish
+	"the other speaks before it is known to": { // it is the first one to finish
 		func(p *part) { p.until(other, view.Finished); p.ends(master, "a\n") },
 		func(p *part) { p.ends(other, "a\n") },
 		"a\n",
@@ -120,8 +120,8 @@ func TestR6OutputIsThereOnce(t *testing.T) {
 	b.in(t)
 }
 
-// TestR6WhatWasNotNotedIsAcknowledgedAsWhatItIs: the process that began the job was killed
-// when the user had ten records more than it had noted, all of which peers have dropped.
+// TestR6WhatWasNotNotedIsAcknowledgedAsWhatItIs: the process that started the job was killed when
+// the user had ten more records than were recorded. The peers have dropped these records.
 func TestR6WhatWasNotNotedIsAcknowledgedAsWhatItIs(t *testing.T) {
 	e := newHearing(t)
 	e.emission, e.flows[0][0].shown = goOn([][2]uint64{{90, 0}, {}}), 90
@@ -148,7 +148,7 @@ func (p *part) acknowledged(count uint64) {
 	})
 }
 
-// TestPeerThatBreaksTheProtocolIsLost: and the job goes on without it.
+// TestPeerThatBreaksTheProtocolIsLost: the job continues without the peer.
 func TestPeerThatBreaksTheProtocolIsLost(t *testing.T) {
 	m, q := proc(0, 0), proc(0, 1)
 	b := newBed(t, never, 1, 1)
@@ -217,8 +217,8 @@ func manyLines(n int) []string {
 	return lines
 }
 
-// TestUserWhoDoesNotReadHoldsUpNoView: while the user sits on the first line,
-// the master's peer is lost, and the other replica hears of it.
+// TestUserWhoDoesNotReadHoldsUpNoView: while the user does not read the first line, the master's
+// peer is lost, and the other replica gets the new view.
 func TestUserWhoDoesNotReadHoldsUpNoView(t *testing.T) {
 	m, q := proc(0, 0), proc(0, 1)
 	b := newBed(t, never, 1, 1)
@@ -249,7 +249,8 @@ func TestUserWhoDoesNotReadHoldsUpNoView(t *testing.T) {
 	o.wrote(0, Stdout, "a\nb\nc\n")
 }
 
-// TestLinesThatComeTogetherAreShownTogether: one event, and so one write, for all lines of a message.
+// TestLinesThatComeTogetherAreShownTogether: all lines of a message make one event, and so one
+// write.
 func TestLinesThatComeTogetherAreShownTogether(t *testing.T) {
 	m := proc(0, 0)
 	b := newBed(t, never, 1)
@@ -271,7 +272,7 @@ func TestLinesThatComeTogetherAreShownTogether(t *testing.T) {
 	}
 }
 
-// TestOutputThatTheUserHasInPart is cut where the records are that the user lacks.
+// TestOutputThatTheUserHasInPart: the event is cut at the first record that the user lacks.
 func TestOutputThatTheUserHasInPart(t *testing.T) {
 	long := strings.Repeat("x", jobpb.MaxRecord)
 	e := outputEvent(0, Stdout, []byte("one\n"+long+"three\n\n"))
@@ -287,7 +288,7 @@ func TestOutputThatTheUserHasInPart(t *testing.T) {
 		t.Error("an unfinished line is no record, and was cut")
 	}
 	wrong := outputEvent(0, Stdout, []byte("one\n"))
-	wrong.Record, wrong.Records = 14, 9 // by a peer that lies
+	wrong.Record, wrong.Records = 14, 9 // from a peer that lies
 	if rest, ok := wrong.After(12); !ok || len(rest.Data) != 0 {
 		t.Errorf("got %q, %v", rest.Data, ok)
 	}

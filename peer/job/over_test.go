@@ -10,8 +10,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// TestPeerHearsWhetherItsPartIsOver: the job is, or goes on without the peer. A job that the submitter
-// does not know may be one that another process of it began, and be resumed.
+// TestPeerHearsWhetherItsPartIsOver: the job is over, or continues without the peer. An unknown job
+// may belong to another process of the submitter, and may be resumed.
 func TestPeerHearsWhetherItsPartIsOver(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	s, asks, other := b.submitter, b.peers[0], b.peers[1].ID()
@@ -28,7 +28,8 @@ func TestPeerHearsWhetherItsPartIsOver(t *testing.T) {
 	}
 }
 
-// TestJobThatHasEndedIsOver at every peer, and only so many jobs are remembered.
+// TestJobThatHasEndedIsOver: the job is over for every peer, and the number of remembered jobs is
+// limited.
 func TestJobThatHasEndedIsOver(t *testing.T) {
 	b := newBed(t, never, 1)
 	b.play(func(p *part) {

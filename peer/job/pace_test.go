@@ -14,7 +14,7 @@ func TestPace(t *testing.T) {
 	tests := map[string]struct {
 		came    []came
 		rate    float64
-		left    float64 // of 1000
+		left    float64 // with a total of 1000
 		stalled bool
 	}{
 		"nothing":         {},

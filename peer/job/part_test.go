@@ -15,9 +15,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// What a part can say: each method is a line of a script.
+// The messages of a part: each method is a line of a script.
 
-// prepared redeems the key, and says how staging went.
+// prepared redeems the key, and answers Prepare.
 func (p *part) prepared(problem string) {
 	if problem == "" {
 		if _, err := p.peer.slots.Redeem(p.key, p.spec.ID, p.spec.Submitter); err != nil {
@@ -28,7 +28,7 @@ func (p *part) prepared(problem string) {
 	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Prepared{Prepared: &jobpb.Prepared{Error: problem}}})
 }
 
-// started waits for Start, and says how that went.
+// started waits for Start, and answers it.
 func (p *part) started(problem string) {
 	await(p, (*jobpb.ToPeer).GetStart)
 	p.say(startedMessage(problem))
@@ -38,7 +38,7 @@ func startedMessage(problem string) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Started{Started: &jobpb.Started{Error: problem}}}
 }
 
-// start stages and starts, and returns when the others have too: the job runs.
+// start stages and starts, and returns when all other peers have too: the job runs.
 func (p *part) start() {
 	p.prepared("")
 	p.started("")
@@ -46,7 +46,7 @@ func (p *part) start() {
 	p.agree()
 }
 
-// agree takes part in agreeing on views.
+// agree joins the view group.
 func (p *part) agree() {
 	m := p.joining
 	if len(m.Views) == 0 || p.peer == p.own {
@@ -59,7 +59,7 @@ func (p *part) agree() {
 	p.vote(peers, len(peers))
 }
 
-// agreeLate does so for one that has come later, when it has been told to begin.
+// agreeLate joins the view group for a part that came later, when it has been told to begin.
 func (p *part) agreeLate() {
 	for _, m := range p.kept {
 		if a := m.GetAgree(); a != nil && p.views == nil {
@@ -85,7 +85,7 @@ func (p *part) vote(peers [][]byte, first int) {
 	}
 }
 
-// join takes part in the fault detection.
+// join joins the detector group.
 func (p *part) join() {
 	m := p.joining
 	c := faultdetect.GroupConfig{
@@ -104,8 +104,7 @@ func (p *part) join() {
 	}
 }
 
-// enter says that all processes have called mpj.Init, and waits until they may
-// go on.
+// enter reports that all processes have called mpj.Init, and waits until they may leave it.
 func (p *part) enter() {
 	for _, q := range p.processes {
 		p.initialized(q)
@@ -115,7 +114,7 @@ func (p *part) enter() {
 	p.agreeLate()
 }
 
-// initialized says that q has called mpj.Init.
+// initialized reports that q has called mpj.Init.
 func (p *part) initialized(q view.Process) {
 	p.say(initializedMessage(q))
 }
@@ -132,14 +131,12 @@ func outputMessage(q view.Process, s Stream, first uint64, end bool, lines ...st
 	}}}
 }
 
-// writes says that q wrote lines to its standard output, first of them number
-// first.
+// writes sends lines of q's standard output; first is the number of the first line.
 func (p *part) writes(q view.Process, first uint64, lines ...string) {
 	p.say(outputMessage(q, Stdout, first, false, lines...))
 }
 
-// closes says that q has closed both streams, the standard output after count
-// records.
+// closes reports that q has closed both streams, the standard output after count records.
 func (p *part) closes(q view.Process, count uint64) {
 	p.say(outputMessage(q, Stdout, count, true))
 	p.say(outputMessage(q, Stderr, 0, true))
@@ -156,7 +153,7 @@ func (p *part) exits(q view.Process, e exit) {
 	}
 }
 
-// ends has q write lines to an empty standard output, and end well.
+// ends reports that q has written lines, as all its standard output, and has ended successfully.
 func (p *part) ends(q view.Process, lines ...string) {
 	p.say(outputMessage(q, Stdout, 0, true, lines...))
 	p.say(outputMessage(q, Stderr, 0, true))
@@ -167,13 +164,13 @@ func accountMessage(q view.Process) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Account{Account: &jobpb.Account{Process: jobpb.FromProcess(q)}}}
 }
 
-// offers answers Collect for q with files of these contents.
+// offers answers Collect for q with the given files.
 func (p *part) offers(q view.Process, files map[string]string) {
 	await(p, (*jobpb.ToPeer).GetCollect)
 	p.say(collectedMessage(q, p.put(files), ""))
 }
 
-// put puts files on offer and returns their encoded manifest.
+// put offers files and returns their encoded manifest.
 func (p *part) put(files map[string]string) []byte {
 	dir := p.TempDir()
 	var sources []filetransfer.Source

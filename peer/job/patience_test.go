@@ -9,15 +9,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 )
 
-// A job without replicas waits for a silent peer, says so, gives up after a time that fits the
-// job, and blames the machine that was cut off.
+// TestJobWithoutReplicasWaitsForSilentPeers: such a job tells the user that it waits for a silent
+// peer, and gives up after a time that depends on the age of the job. It blames the machine that
+// was cut off.
 func TestJobWithoutReplicasWaitsForSilentPeers(t *testing.T) {
 	const any, only = "any of the job's peers: this machine is cut off", "that machine or this one is cut off"
 	for name, c := range map[string]struct {
 		ran    time.Duration
-		silent []time.Duration // of each peer
+		silent []time.Duration // by peer
 		told   string
-		ends   string // empty: it waits
+		ends   string // empty: the job waits
 	}{
 		"no peer is silent":          {ran: time.Hour, silent: []time.Duration{0, 0, 0}},
 		"a late table":               {ran: time.Hour, silent: []time.Duration{0, time.Second, 0}},
@@ -55,7 +56,7 @@ func TestJobWithoutReplicasWaitsForSilentPeers(t *testing.T) {
 	}
 }
 
-// The user reads, once, that the silent peers are back.
+// TestOutageEnds: the user reads once that the silent peers are back.
 func TestOutageEnds(t *testing.T) {
 	cs := []contact{{"peer0", time.Second}, {"peer1", 0}}
 	o := judgeOutage(cs, time.Minute, true)
@@ -67,7 +68,8 @@ func TestOutageEnds(t *testing.T) {
 	}
 }
 
-// The peers wait as long as the submitter does at most; --tolerated-hang and replicas set another time.
+// TestHangFitsTheJob: the peers wait as long as the submitter does at most. --tolerated-hang and
+// replicas set other times.
 func TestHangFitsTheJob(t *testing.T) {
 	for _, c := range []struct {
 		r       int

@@ -9,8 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// TestUserReadsWhatAnOwnerNeedsHisMachineFor, in no more sentences than a person would read, and of a peer that lies
-// in no more than that either.
+// TestUserReadsWhatAnOwnerNeedsHisMachineFor: the number of messages is limited, even if a peer
+// lies.
 func TestUserReadsWhatAnOwnerNeedsHisMachineFor(t *testing.T) {
 	e := newHearing(t)
 	var said []string

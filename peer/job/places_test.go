@@ -43,8 +43,8 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-// Ranks 0 and 1 share a machine in both their replicas, ranks 1 and 2 in the
-// first only. The peers of the second replicas are at another site.
+// TestRanksAreTogetherIfAllTheirReplicasAre: ranks 0 and 1 share a machine in both their replicas,
+// ranks 1 and 2 only in the first. The peers of the second replicas are at another site.
 func TestRanksAreTogetherIfAllTheirReplicasAre(t *testing.T) {
 	site := func(name string, own p2ppeer.ID, near, far []p2ppeer.ID) *link {
 		l := &link{peer: own, machine: name, distances: make(map[p2ppeer.ID]time.Duration)}

@@ -8,7 +8,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// TestDryRunTellsWhereTheJobWouldRun: slots are held, told of, and free again.
+// TestDryRunTellsWhereTheJobWouldRun: slots are held, reported and released.
 func TestDryRunTellsWhereTheJobWouldRun(t *testing.T) {
 	b := newBed(t, never, 2, 2)
 	b.play(func(*part) { t.Error("a job that is only tried was staged") })
@@ -30,7 +30,8 @@ func TestDryRunTellsWhereTheJobWouldRun(t *testing.T) {
 	o.want(StatusShortage, "found 4 of the 10 slots needed")
 }
 
-// TestDataStrategiesTakeTheCacheFirst: who has the program already runs the job, wherever it is.
+// TestDataStrategiesTakeTheCacheFirst: a peer that has the program cached runs the job, however far
+// away it is.
 func TestDataStrategiesTakeTheCacheFirst(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	req := b.request(1, 1)
@@ -58,8 +59,8 @@ func TestDataStrategiesTakeTheCacheFirst(t *testing.T) {
 	}
 }
 
-// TestUserReadsWhatMayBeLostTogether: the user is warned before the job is staged, and also if it is only
-// planned. The plan names the machine of each peer.
+// TestUserReadsWhatMayBeLostTogether: the user is warned before the job is staged, and also in a
+// dry run. The plan names the machine of each peer.
 func TestUserReadsWhatMayBeLostTogether(t *testing.T) {
 	const warning = "one failure may take all replicas of a rank: rank 0 is on machines of one owner (alice)"
 	b := newBed(t, never, 1, 1).launching()

@@ -20,7 +20,7 @@ func stagingMessage(bytes, total int64) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{Bytes: bytes, Total: total}}}
 }
 
-// trickle reports again and again how far staging is, which is always the same.
+// trickle reports the same progress of staging again and again.
 func (p *part) trickle() {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -30,8 +30,8 @@ func (p *part) trickle() {
 	}
 }
 
-// TestProgressOfStaging: only another thousandth of what is to be staged is progress, however much
-// the peer says there is.
+// TestProgressOfStaging: only another thousandth of the job's contents counts as progress, whatever
+// total the peer reports.
 func TestProgressOfStaging(t *testing.T) {
 	const contents = 1 << 20
 	begun := time.Unix(0, 0)
@@ -53,8 +53,8 @@ func TestProgressOfStaging(t *testing.T) {
 	}
 }
 
-// TestPeerAtFaultIsReplaced: whatever a peer does wrong before the job runs, the
-// job begins anew at another one, and the user gets nothing twice.
+// TestPeerAtFaultIsReplaced: whatever a peer does wrong before the job runs, the job starts again
+// at another one, and the user gets no output twice.
 func TestPeerAtFaultIsReplaced(t *testing.T) {
 	skip.Long(t)
 	b := newBed(t, never, 1, 1)
@@ -107,7 +107,8 @@ func TestPeerAtFaultIsReplaced(t *testing.T) {
 	b.in(t)
 }
 
-// breaksOff breaks the connection with the submitter, and follows a script when that comes back.
+// breaksOff breaks the connection with the submitter, and follows a script when the submitter
+// reconnects.
 func (p *part) breaksOff(script func(*part)) {
 	p.peer.SetStreamHandler(Protocol, func(s network.Stream) {
 		if !p.stage.enter(s) {
@@ -126,13 +127,13 @@ func (p *part) breaksOff(script func(*part)) {
 	p.vanish()
 }
 
-// TestDisconnectedWhileStagingIsNotLost: there is no other peer to be asked instead. One that does
-// not come back for long is, and so is one that has ended its part.
+// TestDisconnectedWhileStagingIsNotLost: no other peer is available. A peer that does not reconnect
+// in time is lost, and so is a peer that has ended its part.
 func TestDisconnectedWhileStagingIsNotLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		back  func(*part)
 		apart time.Duration
-		lost  string // how, if it is
+		lost  string // how the peer is lost; empty: it is not
 	}{
 		"comes back": {back: func(p *part) {
 			p.back(stagingMessage(2, 2))
@@ -165,9 +166,8 @@ func TestDisconnectedWhileStagingIsNotLost(t *testing.T) {
 	}
 }
 
-// TestEveryPeerAtFaultIsLeftOutAtOnce: three peers fail together, and staging
-// once more is enough. Reserving may take several tries, until the first
-// attempt's slots are free again.
+// TestEveryPeerAtFaultIsLeftOutAtOnce: three peers fail together, and one more attempt at staging
+// suffices. Reserving may take several attempts, until the slots of the first one are free again.
 func TestEveryPeerAtFaultIsLeftOutAtOnce(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1, 1, 1)
 	b.submitter.waits.grace = patience
@@ -189,8 +189,8 @@ func TestEveryPeerAtFaultIsLeftOutAtOnce(t *testing.T) {
 	}
 }
 
-// TestAttemptsAreBounded: three attempts that found no peer at fault are enough, and one that
-// excluded a peer counts as well once the time to wait for slots is over.
+// TestAttemptsAreBounded: three attempts that found no peer at fault are the limit. An attempt that
+// excluded a peer counts, too, once the time to wait for slots is over.
 func TestAttemptsAreBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		excluded, waits bool
@@ -209,8 +209,8 @@ func TestAttemptsAreBounded(t *testing.T) {
 	}
 }
 
-// TestPeersThatFailStagingCostNoAttempt: four peers that grant slots and then cannot stage are left
-// out one after the other, and the job runs on the fifth (V4).
+// TestPeersThatFailStagingCostNoAttempt: four peers that grant slots and then cannot stage are
+// excluded one after the other, and the job runs on the fifth (V4).
 func TestPeersThatFailStagingCostNoAttempt(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1, 1)
 	b.play(func(p *part) {
@@ -236,14 +236,14 @@ func TestShortageAfterAFaultSaysSo(t *testing.T) {
 	o.told("no room")
 }
 
-// TestSilentPeerIsNoticedBesideABusyOne: a peer that reports progress all the
-// time does not speak for one that says nothing, and is not blamed for it.
+// TestSilentPeerIsNoticedBesideABusyOne: the reports of a peer that makes progress do not hide
+// another one's silence, and the busy peer is not blamed.
 func TestSilentPeerIsNoticedBesideABusyOne(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	b.submitter.waits.silence = time.Second
 	b.play(func(p *part) {
 		switch p.number {
-		case 0: // says nothing
+		case 0: // is silent
 		case 1:
 			tick := time.NewTicker(50 * time.Millisecond)
 			defer tick.Stop()
@@ -261,8 +261,7 @@ func TestSilentPeerIsNoticedBesideABusyOne(t *testing.T) {
 	o.told("no word for 1s")
 }
 
-// TestR6WhatIsSaidBeforeTheLastStartedCounts: a process may end before another
-// peer has started.
+// TestR6WhatIsSaidBeforeTheLastStartedCounts: a process may end before another peer has started.
 func TestR6WhatIsSaidBeforeTheLastStartedCounts(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	done := make(chan struct{})
@@ -285,7 +284,7 @@ func TestR6WhatIsSaidBeforeTheLastStartedCounts(t *testing.T) {
 	o.wrote(1, Stdout, "late\n")
 }
 
-// TestFloodBeforeTheJobRunsIsBounded: what is kept for later has a limit.
+// TestFloodBeforeTheJobRunsIsBounded: the queue of early messages has a limit.
 func TestFloodBeforeTheJobRunsIsBounded(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	line := strings.Repeat("x", 1<<20-1) + "\n"
@@ -297,7 +296,7 @@ func TestFloodBeforeTheJobRunsIsBounded(t *testing.T) {
 			for i := uint64(0); ; i++ {
 				p.writes(p.processes[0], i, line)
 			}
-		case 1: // does not start before the flood is over
+		case 1: // starts only after the flood
 			p.prepared("")
 		default:
 			p.start()
@@ -309,8 +308,8 @@ func TestFloodBeforeTheJobRunsIsBounded(t *testing.T) {
 	o.told("bytes before the job was running")
 }
 
-// TestQuietPeerIsReplacedSoon while it stages or starts, if another one is known to be free: after
-// the time of the fault detector. If none is, the user reads what the job waits for.
+// TestQuietPeerIsReplacedSoon: a silent peer that stages or starts is replaced after the detector's
+// time, if another one is known to be free. If none is, the user is told what the job waits for.
 func TestQuietPeerIsReplacedSoon(t *testing.T) {
 	const hang, lull = 2 * time.Second, time.Second
 	b := newBed(t, never)
@@ -350,8 +349,9 @@ func TestQuietPeerIsReplacedSoon(t *testing.T) {
 	}
 }
 
-// TestPeerIsQuestionedThatReportsNothingAtTheStart: the fault detector misses no table of a peer from which
-// none has come, so the submitter has it question a peer that has not reported for the tolerated hang.
+// TestPeerIsQuestionedThatReportsNothingAtTheStart: the fault detector does not suspect a peer that
+// has never sent a table. So the submitter makes it question a peer that has not reported for the
+// tolerated hang.
 func TestPeerIsQuestionedThatReportsNothingAtTheStart(t *testing.T) {
 	const hang, lull = 2 * time.Second, reportPeriod + 100*time.Millisecond
 	b := newBed(t, never)

@@ -37,7 +37,7 @@ func TestPrinterKeepsTheLatestCountOfAPhaseOnly(t *testing.T) {
 	}
 }
 
-// record is a line that a rank wrote.
+// record returns a line of output of a rank.
 func record(rank int, number uint64) item {
 	e := outputEvent(rank, Stdout, []byte("line\n"))
 	e.Record = number
@@ -68,8 +68,9 @@ func TestPrinterGivesReceiptsForWhatWasShownOnly(t *testing.T) {
 	}
 }
 
-// TestR6PrinterKnowsTheRest: output that the sink has taken, and the user has yet to see, is
-// there to be kept when the job is over, which that does not wait for where it is safe.
+// TestR6PrinterKnowsTheRest: output that the sink has taken and the user has yet to see is
+// available for the record of the finished job. A resident peer does not wait until the user has
+// seen it.
 func TestR6PrinterKnowsTheRest(t *testing.T) {
 	for _, ahead := range []bool{false, true} {
 		var waiting []func(error)
@@ -104,9 +105,9 @@ func TestR6PrinterKnowsTheRest(t *testing.T) {
 	}
 }
 
-// TestPrinterSaysOnceThatNothingIsNoted: the user gets the output all the same.
+// TestPrinterSaysOnceThatNothingIsNoted: the user gets the output in spite of the failed record.
 func TestPrinterSaysOnceThatNothingIsNoted(t *testing.T) {
-	full, err := os.Open(os.DevNull) // takes nothing
+	full, err := os.Open(os.DevNull) // opened for reading: writes fail
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func TestOutgoingKeepsTheLatestWordOnly(t *testing.T) {
 	}
 }
 
-// lines is output of rank 0: records number first to last.
+// lines returns output of rank 0: the records with numbers first to last.
 func lines(first, last uint64) item {
 	i := item{event: outputEvent(0, Stdout, nil), weight: 1}
 	for n := first; n <= last; n++ {
@@ -164,9 +165,9 @@ func lines(first, last uint64) item {
 	return i
 }
 
-// TestR6WhatIsShownAtOnce of a job that is kept: a p2prun that is killed repeats what it has shown and
-// not noted, so it shows records one by one. A peer that a job was handed to shows all that there is:
-// the listener may get again what it has not acknowledged in any case.
+// TestR6WhatIsShownAtOnce: a p2prun that resumes a kept job repeats records that were shown and not
+// recorded, so it shows records one by one. A resident peer passes on everything that waits: its
+// listener may get unacknowledged output twice in any case.
 func TestR6WhatIsShownAtOnce(t *testing.T) {
 	for handed, want := range map[bool]int{false: 1200, true: 2} {
 		s, k := keeping(t)
@@ -177,7 +178,7 @@ func TestR6WhatIsShownAtOnce(t *testing.T) {
 		p := newPrinter("job", Showing(func(e Event) error {
 			if text == "" {
 				close(begun)
-				<-goOn // all that follows waits
+				<-goOn // the following output waits
 			}
 			text += string(e.Data)
 			shown = append(shown, e.Record)
@@ -210,7 +211,7 @@ func TestR6WhatIsShownAtOnce(t *testing.T) {
 	}
 }
 
-// TestOneLineIsShownWithoutMore: what is put together is what waits, and nothing waits for more.
+// TestOneLineIsShownWithoutMore: only waiting output is merged, and a line does not wait for more.
 func TestOneLineIsShownWithoutMore(t *testing.T) {
 	shown := make(chan string)
 	p := newPrinter("job", Showing(func(e Event) error { shown <- string(e.Data); return nil }), nil, nil, false)

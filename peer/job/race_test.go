@@ -2,6 +2,6 @@
 
 package job
 
-// The race detector makes a state many times as long, and has little to find in a core
-// without goroutines.
+// raceEnabled reports whether the race detector is on. It makes each state take many times as long,
+// and finds little in a core without goroutines.
 const raceEnabled = true

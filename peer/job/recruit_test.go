@@ -14,14 +14,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// healing is a job of one rank and two replicas whose losses are replaced.
+// healing returns a job of one rank and two replicas in which lost replicas are replaced.
 func (b *bed) healing() Request {
 	req := b.request(1, 2)
 	req.Heal = true
 	return req
 }
 
-// caughtUp says that q, which has joined, does what the others do.
+// caughtUp reports that q, which has joined, has caught up.
 func (p *part) caughtUp(q view.Process) {
 	p.say(healedMessage(q))
 }
@@ -30,8 +30,8 @@ func healedMessage(q view.Process) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Healed{Healed: &jobpb.Healed{Process: jobpb.FromProcess(q), Messages: 7}}}
 }
 
-// untilHealed returns what tells when a rank has its replica again: a watch of
-// events, and the channel that it closes then.
+// untilHealed returns a watch of events, and a channel that it closes when a rank has its replica
+// again.
 func untilHealed() (watch func(Event) error, healed <-chan struct{}) {
 	c := make(chan struct{})
 	var once sync.Once
@@ -43,9 +43,8 @@ func untilHealed() (watch func(Event) error, healed <-chan struct{}) {
 	}, c
 }
 
-// TestLostReplicaIsReplaced loses both replicas of a rank, the second when the first
-// has been replaced: the third has the last word, and the user gets all of the output
-// once (R6).
+// TestLostReplicaIsReplaced loses both replicas of a rank, the second one after the first was
+// replaced. The third replica ends the rank, and the user gets all output once (R6).
 func TestLostReplicaIsReplaced(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	watch, healed := untilHealed()
@@ -94,14 +93,14 @@ func TestLostReplicaIsReplaced(t *testing.T) {
 	}
 }
 
-// TestRecruitIsToldOfOneThatEnters: the row of a process that has been proposed, and is not
-// agreed on yet, was told before this recruit was there. Without it, it would never take
-// the view that the other is in.
+// TestRecruitIsToldOfOneThatEnters: the row of a proposed process, whose join is not agreed on yet,
+// was sent before this recruit existed. Without the row, the recruit would never accept the view
+// with that process.
 func TestRecruitIsToldOfOneThatEnters(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1, 1, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var divided sync.WaitGroup // until those who are left of the group agree on nothing more
+	var divided sync.WaitGroup // until the remaining members of the view group have no majority
 	divided.Add(2)
 	staging, proposed := make(chan struct{}), make(chan struct{})
 	told := false
@@ -196,8 +195,8 @@ func TestRecruitThatComesToNothingIsFollowedByAnother(t *testing.T) {
 	b.in(t)
 }
 
-// TestPeerOfAProcessThatFailedIsRecruitedAnew: it is told to stop and gives its slot
-// back first.
+// TestPeerOfAProcessThatFailedIsRecruitedAnew: the peer is first told to stop, and releases its
+// slot.
 func TestPeerOfAProcessThatFailedIsRecruitedAnew(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	watch, healed := untilHealed()
@@ -224,8 +223,8 @@ func TestPeerOfAProcessThatFailedIsRecruitedAnew(t *testing.T) {
 	o.told("rank 0 has 2 replicas again")
 }
 
-// TestR7RankWithNobodyToBringTheNewOneUpToDateIsLost, although a process of it
-// lives.
+// TestR7RankWithNobodyToBringTheNewOneUpToDateIsLost: such a rank is lost although its new process
+// is live.
 func TestR7RankWithNobodyToBringTheNewOneUpToDateIsLost(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	joined := make(chan struct{})
@@ -249,7 +248,7 @@ func TestR7RankWithNobodyToBringTheNewOneUpToDateIsLost(t *testing.T) {
 	}
 }
 
-// TestS4JobThatEndsWhileARecruitIsOnItsWayLeavesNothing, at whatever point.
+// TestS4JobThatEndsWhileARecruitIsOnItsWayLeavesNothing covers every phase of the recruit.
 func TestS4JobThatEndsWhileARecruitIsOnItsWayLeavesNothing(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	stages := map[string]func(*part){
@@ -297,7 +296,7 @@ func TestS4JobThatEndsWhileARecruitIsOnItsWayLeavesNothing(t *testing.T) {
 	b.in(t)
 }
 
-// TestF1SilentRecruitFails: it keeps its stream open and sends no heartbeat.
+// TestF1SilentRecruitFails: the recruit's peer keeps its stream open and sends no heartbeat.
 func TestF1SilentRecruitFails(t *testing.T) {
 	skip.Long(t)
 	b := newBed(t, 250*time.Millisecond, 1, 1, 1)

@@ -14,9 +14,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// Replicas that are lost while a process goes on with a job that another one has begun.
+// These tests lose replicas of a resumed job.
 
-// introduced waits until this part is asked to have the peer of q taken in, and q in its rank.
+// introduced waits until this part is asked to add the peer of q to the view group, and q to its
+// rank.
 func (p *part) introduced(q view.Process, by *member, number uint32) {
 	m := await(p, (*jobpb.ToPeer).GetIntroduce)
 	var row jobpb.Member
@@ -29,8 +30,8 @@ func (p *part) introduced(q view.Process, by *member, number uint32) {
 	p.asked(q, view.Live)
 }
 
-// entersLate is the part of a recruit up to where it waits to be let in. Those who agree on views
-// are the submitter's peer and these.
+// entersLate plays a recruit until it waits to join. The members of the view group are the
+// submitter's peer and the given ones.
 func (p *part) entersLate(peers ...*member) {
 	p.prepared("")
 	p.started("")
@@ -45,8 +46,8 @@ func (p *part) entersLate(peers ...*member) {
 	}
 }
 
-// runsLate is that of one that is let in after these changes, all that there were, until those
-// who agree on views say that the job is over.
+// runsLate plays a recruit that joins after the given changes, which are all so far. It runs until
+// the job is over.
 func (p *part) runsLate(healed <-chan struct{}, said ...*jobpb.FromPeer) {
 	for _, m := range said {
 		p.say(m)
@@ -59,17 +60,17 @@ func (p *part) runsLate(healed <-chan struct{}, said ...*jobpb.FromPeer) {
 	p.say(agreedOn(uint64(2+len(said)), proc(0, 0), view.Finished))
 }
 
-// endsRank is what the only replica says that was there before, after so many views: that it ends, once
-// there is another one.
+// endsRank plays the only remaining old replica: it ends once there is a new one, after the view of
+// the given epoch.
 func (p *part) endsRank(healed <-chan struct{}, epoch uint64) {
 	<-healed
 	p.ends(proc(0, 0), "a\n")
 	p.say(agreedOn(epoch+1, proc(0, 0), view.Finished))
 }
 
-// TestAttachedReplacesALostReplica through those who agree on views: the peer of the new one has
-// a number that nobody had, is taken in before its process joins, and has the views from the
-// first on.
+// TestAttachedReplacesALostReplica: a resumed job replaces a lost replica through the view group.
+// The new peer has an unused number, is added before its process joins, and gets the views from the
+// first one on.
 func TestAttachedReplacesALostReplica(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	k := b.keptAs(b.healing(), b.peers[:2])
@@ -98,8 +99,9 @@ func TestAttachedReplacesALostReplica(t *testing.T) {
 	o.changesNameTheirSource()
 }
 
-// TestAttachedLetsInWhomItsPredecessorHadFound, and of whom some may have heard: nobody else
-// gets its process or its number. If it is gone, it fails, and another one is found.
+// TestAttachedLetsInWhomItsPredecessorHadFound: a recruit of the previous process may be known to
+// some peers, so its process and number are given to no other peer. If the recruit no longer
+// exists, it fails, and the job finds another one.
 func TestAttachedLetsInWhomItsPredecessorHadFound(t *testing.T) {
 	failed, joined := agreedOn(2, proc(0, 1), view.Failed), agreedOn(3, proc(0, 2), view.Live)
 	t.Run("it waits", func(t *testing.T) {
@@ -151,8 +153,8 @@ func TestAttachedLetsInWhomItsPredecessorHadFound(t *testing.T) {
 	})
 }
 
-// TestAttachedFindsAnotherWhereARecruitComesToNothing: nobody has heard of it, so the other has its
-// number and its process. Its slot is given back.
+// TestAttachedFindsAnotherWhereARecruitComesToNothing: no peer has been told of the failed recruit,
+// so the next one gets its number and process. Its slot is released.
 func TestAttachedFindsAnotherWhereARecruitComesToNothing(t *testing.T) {
 	for name, fails := range map[string]func(p *part, folder string){
 		"it refuses": func(p *part, _ string) { p.prepared("no room") },
@@ -202,7 +204,8 @@ func TestAttachedFindsAnotherWhereARecruitComesToNothing(t *testing.T) {
 	}
 }
 
-// TestAttachedSaysThatItReplacesNothing when what peers are given was not kept, or their numbers.
+// TestAttachedSaysThatItReplacesNothing covers jobs for which the program, or the numbers of the
+// peers, were not recorded.
 func TestAttachedSaysThatItReplacesNothing(t *testing.T) {
 	for name, spoil := range map[string]func(*keeper) error{
 		"no job":     func(k *keeper) error { return os.Remove(filepath.Join(k.dir, "work")) },
@@ -233,12 +236,12 @@ func TestAttachedSaysThatItReplacesNothing(t *testing.T) {
 	}
 }
 
-// TestNobodyIsAskedWhileANumberIsMissing, however often is looked: a peer that comes could get it.
+// TestNobodyIsAskedWhileANumberIsMissing: a new peer could get the missing number.
 func TestNobodyIsAskedWhileANumberIsMissing(t *testing.T) {
 	e := newBed(t, never, 1, 1).partedOn()
 	e.parted, e.adopted, e.healing = false, &adopted{caughtUp: true}, newTestHealing(2)
 	for i, l := range e.links {
-		l.number = i // the first has none
+		l.number = i // 0 means that it has none
 	}
 	w := sole{e.watch}
 	for _, p := range w.View().Processes() {

@@ -60,8 +60,8 @@ func TestDestination(t *testing.T) {
 	}
 }
 
-// TestVolunteerBringsNothingElse: a volunteer offers hidden files among those of "*", and names
-// that exist in the user's folder.
+// TestVolunteerBringsNothingElse: a volunteer offers hidden files for the pattern "*", and files
+// with names that exist in the user's directory.
 func TestVolunteerBringsNothingElse(t *testing.T) {
 	b := newBed(t, never, 1)
 	b.play(func(p *part) {

@@ -11,8 +11,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// TestJobRunsOnRealPeers: four processes on two peers, one of which is the
-// submitter's own, meet, compute, print once and give their files.
+// TestJobRunsOnRealPeers: four processes on two peers, one of which is the submitter's own,
+// communicate, print once and provide their files.
 func TestJobRunsOnRealPeers(t *testing.T) {
 	b := &bed{T: t, own: newMember(t, 2), peers: []*member{newMember(t, 2)}}
 	b.serve(0)
@@ -68,8 +68,8 @@ func TestT1NothingIsSentTwiceAndWhatRunsIsWhatWasSubmitted(t *testing.T) {
 	}
 }
 
-// TestR6OutputGoesOnWhereTheLostMasterStopped closes the peer of the master when
-// the user has a part of its output.
+// TestR6OutputGoesOnWhereTheLostMasterStopped closes the peer of the master when the user has part
+// of its output.
 func TestR6OutputGoesOnWhereTheLostMasterStopped(t *testing.T) {
 	b := newBed(t, 0, 1, 1).launching()
 	gate := t.TempDir() + "/gate"
@@ -89,7 +89,7 @@ func TestR6OutputGoesOnWhereTheLostMasterStopped(t *testing.T) {
 					b.peer(p.Peer).close()
 				}
 			}
-			f, err := os.OpenFile(gate, os.O_RDWR, 0) // lets the other replica go on
+			f, err := os.OpenFile(gate, os.O_RDWR, 0) // lets the other replica continue
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,7 +161,7 @@ func TestShortageSaysWhatWasFoundAndWhy(t *testing.T) {
 	b.in(t)
 }
 
-// TestSlotsThatBecomeFreeInTimeAreTaken: a job with -w waits for another one.
+// TestSlotsThatBecomeFreeInTimeAreTaken: a job with -w waits until another job ends.
 func TestSlotsThatBecomeFreeInTimeAreTaken(t *testing.T) {
 	b := newBed(t, never, 1)
 	second := make(chan *outcome, 1)

@@ -33,7 +33,8 @@ func TestSitesAreThoseOfOneNameOrAddress(t *testing.T) {
 	}
 }
 
-// All peers of a site of up to 17 share with each other, mutually, and with no more peers than a peer accepts.
+// TestPeersOfASiteShareWithEachOther: all peers of a site of up to 17 share mutually, and none with
+// more peers than a peer accepts.
 func TestPeersOfASiteShareWithEachOther(t *testing.T) {
 	for _, n := range []int{1, 2, 6, 17, 18, 60, 300, 1 << 10} {
 		sites := make([]int, n)
@@ -57,7 +58,8 @@ func TestPeersOfASiteShareWithEachOther(t *testing.T) {
 	}
 }
 
-// Peers at the submitter's site share only with each other, and so do the others.
+// TestLocalPeersShareOnlyWithEachOther: peers at the submitter's site share only with each other,
+// and so do the others.
 func TestLocalPeersShareOnlyWithEachOther(t *testing.T) {
 	sites, local := []int{0, 1, 1, 3, 3, 0}, []bool{true, false, false, false, false, true}
 	for i, want := range [][]int{{5}, {2, 3, 4}, {1, 3, 4}, {1, 2, 4}, {1, 2, 3}, {0}} {

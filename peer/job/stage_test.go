@@ -17,17 +17,17 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A stage is where peers are played by a script instead of by package launch, so
-// that a test says who says what when.
+// A stage runs peers that follow a script instead of package launch, so that a test controls the
+// order of messages.
 type stage struct {
 	mu     sync.Mutex
 	script func(*part)
-	parts  int // played so far
+	parts  int // number played so far
 	over   bool
 	acting sync.WaitGroup
 }
 
-// enter counts one in who acts, unless the test is over: its stream is then refused.
+// enter counts a peer that starts to act. It refuses the stream if the test is over.
 func (s *stage) enter(stream network.Stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *stage) begin(b *bed) {
 	b.Cleanup(s.end)
 }
 
-// end waits until nobody acts any more.
+// end waits until no peer acts any more.
 func (s *stage) end() {
 	s.mu.Lock()
 	s.over = true
@@ -55,9 +55,8 @@ func (s *stage) end() {
 	s.acting.Wait()
 }
 
-// play gives the peers of b their script for the next job. A part obeys Stop
-// once the script returns, or where it waits for something else; a part whose
-// stream ends is over.
+// play gives the peers of b their script for the next job. A part obeys Stop once the script
+// returns, or while it waits for another message. A part ends when its stream ends.
 func (b *bed) play(script func(*part)) {
 	b.stage.begin(b)
 	b.stage.mu.Lock()
@@ -72,11 +71,11 @@ func (b *bed) play(script func(*part)) {
 	}
 }
 
-// A part is what one peer plays in one job.
+// A part is the role of one peer in one job.
 type part struct {
 	*bed
 	peer   *member
-	number int // 0 is the first of the job to be asked to stage
+	number int // order in which it was asked to stage, from 0
 	stream network.Stream
 	in     pbio.Reader
 
@@ -90,11 +89,11 @@ type part struct {
 	group     *faultdetect.Group
 	views     *viewgroup.Group
 	offered   []func()
-	atStop    func()          // what it does when told to stop; nil is nothing
-	kept      []*jobpb.ToPeer // said while something else was awaited
+	atStop    func()          // called when the part is told to stop; may be nil
+	kept      []*jobpb.ToPeer // messages that arrived while the part waited for others
 }
 
-// What ends a script early.
+// Reasons for an early end of a script.
 var (
 	errOver    = errors.New("the stream has ended")
 	errStopped = errors.New("the job has ended")
@@ -132,7 +131,7 @@ func (b *bed) act(m *member, s network.Stream) {
 	s.Close()
 }
 
-// perform follows the script until its end or until Stop, whichever is last.
+// perform follows the script until its end or until Stop, whichever is later.
 func (p *part) perform(script func(*part)) {
 	defer func() {
 		switch r := recover(); r {
@@ -146,8 +145,8 @@ func (p *part) perform(script func(*part)) {
 	script(p)
 }
 
-// leave ends a part. That the stream or the job has ended is no fault of the test's, also before the
-// peer has been told what to prepare: a recruit may be found just as the job ends.
+// leave ends a part. An ended stream or job does not fail the test, even before Prepare: a recruit
+// may be found just as the job ends.
 func (p *part) leave() {
 	p.free()
 	p.stream.Reset()
@@ -156,8 +155,8 @@ func (p *part) leave() {
 	}
 }
 
-// free leaves nothing of the job on the peer. Slots whose key was not redeemed
-// are the submitter's to give back.
+// free releases everything of the job on the peer. The submitter releases slots whose key was not
+// redeemed.
 func (p *part) free() {
 	if p.group != nil {
 		p.group.Close()
@@ -186,7 +185,7 @@ func (p *part) say(m *jobpb.FromPeer) {
 	}
 }
 
-// await returns the next message that get takes; others are kept for later.
+// await returns the next message that get accepts; it keeps others for later.
 func await[M comparable](p *part, get func(*jobpb.ToPeer) M) M {
 	var none M
 	for i, m := range p.kept {

@@ -18,21 +18,19 @@ import (
 // patience is how long a test waits for an event that must come.
 const patience = 20 * time.Second
 
-// never is a gossip period in which no test sees a heartbeat: nobody is failed
-// for silence.
+// never is a gossip period in which no test sees a heartbeat, so no peer is failed for silence.
 const never = time.Hour
 
 // A bed is a submitter and the peers that it knows.
 type bed struct {
 	*testing.T
-	own       *member // the submitter's
+	own       *member // the submitter's peer
 	submitter *Submitter
 	peers     []*member
-	stage     stage // where the peers are played
+	stage     stage // runs the played peers
 }
 
-// newBed returns a bed of peers with so many slots each. The submitter's own
-// peer has none.
+// newBed returns a bed of peers with the given numbers of slots. The submitter's own peer has none.
 func newBed(t *testing.T, period time.Duration, slots ...int) *bed {
 	t.Helper()
 	b := &bed{T: t, own: newMember(t, 0)}
@@ -56,14 +54,13 @@ func (b *bed) serve(period time.Duration) {
 	b.submitter.waits.wide = patience
 }
 
-// in makes t the test that b is used in.
+// in makes t the current test of b.
 func (b *bed) in(t *testing.T) *bed {
 	b.T = t
 	return b
 }
 
-// meet connects the submitter to the peers. Who dials knows afterwards what the
-// other speaks.
+// meet connects the submitter to the peers. A dialling peer knows the other's protocols afterwards.
 func (b *bed) meet() {
 	b.Helper()
 	for _, m := range b.peers {
@@ -92,7 +89,7 @@ func (b *bed) peer(id string) *member {
 	return nil
 }
 
-// request is a job of a program that no played peer looks at.
+// request returns a job whose program no played peer looks at.
 func (b *bed) request(n, r int) Request {
 	return Request{
 		Programs: []Executable{{Platform: Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}, Path: "/bin/true"}},
@@ -118,7 +115,7 @@ func (b *bed) nothingLeft() {
 	}
 }
 
-// input writes a file to be staged.
+// input returns a file to be staged.
 func (b *bed) input(path, text string) filetransfer.Source {
 	b.Helper()
 	from := filepath.Join(b.TempDir(), "input")
@@ -133,7 +130,7 @@ func (b *bed) write(path, text string) {
 	}
 }
 
-// folder returns the files of a folder and their contents.
+// folder lists the files of a directory with their contents.
 func folder(t *testing.T, dir string) string {
 	t.Helper()
 	var all []string

@@ -22,7 +22,7 @@ func TestDecide(t *testing.T) {
 	var silent viewgroup.Change
 	for name, tt := range map[string]struct {
 		voices   []voice
-		ok       bool // it is a
+		ok       bool // the decision is a
 		disputed bool
 	}{
 		"nobody":                  {},
@@ -46,7 +46,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestTestimonyHasNoGaps, so that what it holds is bounded and is of one view each.
+// TestTestimonyHasNoGaps: so a testimony is bounded, and each of its changes belongs to one view.
 func TestTestimonyHasNoGaps(t *testing.T) {
 	next := func(epoch uint64) *jobpb.Change { return agreedOn(epoch, proc(0, 0), view.Failed).GetAgreed() }
 	for _, bad := range []*jobpb.Change{next(0), next(1), next(2), next(4), next(1 << 63), {Epoch: 3, To: 200}, {}} {
@@ -64,8 +64,8 @@ func TestTestimonyHasNoGaps(t *testing.T) {
 	}
 }
 
-// TestHostilePeerDoesNotDeceiveAnAttachedProcess: one of three tells first, and tells of changes
-// that nobody has agreed on.
+// TestHostilePeerDoesNotDeceiveAnAttachedProcess: one of three peers reports first, and reports
+// changes that were never agreed on.
 func TestHostilePeerDoesNotDeceiveAnAttachedProcess(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	believed := make(chan struct{})
@@ -81,7 +81,7 @@ func TestHostilePeerDoesNotDeceiveAnAttachedProcess(t *testing.T) {
 		proc(0, 0): func(p *part) {
 			p.back(agreedOn(2, proc(0, 1), view.Failed), agreedOn(3, proc(0, 2), view.Failed))
 			p.writes(proc(0, 0), 0, "a\n")
-			p.acknowledged(1) // so they have been heard
+			p.acknowledged(1) // so the submitter has read the reports
 			close(believed)
 		},
 		proc(0, 1): honest(1),
@@ -94,7 +94,7 @@ func TestHostilePeerDoesNotDeceiveAnAttachedProcess(t *testing.T) {
 	}
 }
 
-// TestPeersThatContradictEachOther end the job: which of two lies nobody can tell.
+// TestPeersThatContradictEachOther: the job ends, since it is unknown which of the two lies.
 func TestPeersThatContradictEachOther(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	scripts := make(map[view.Process]func(*part))
@@ -110,7 +110,7 @@ func TestPeersThatContradictEachOther(t *testing.T) {
 	}
 }
 
-// TestHostilePeerThatIsVotedOutHasNoVoice in what has been agreed on since.
+// TestHostilePeerThatIsVotedOutHasNoVoice: its reports of later changes do not count.
 func TestHostilePeerThatIsVotedOutHasNoVoice(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	lied := make(chan struct{})
@@ -118,7 +118,7 @@ func TestHostilePeerThatIsVotedOutHasNoVoice(t *testing.T) {
 		proc(0, 0): func(p *part) {
 			p.back(agreedOn(2, proc(0, 0), view.Failed), agreedOn(3, proc(0, 1), view.Failed))
 			p.writes(proc(0, 0), 0, "a\n")
-			p.acknowledged(1) // so it has been heard
+			p.acknowledged(1) // so the submitter has read the reports
 			close(lied)
 		},
 		proc(0, 1): func(p *part) {
@@ -133,7 +133,8 @@ func TestHostilePeerThatIsVotedOutHasNoVoice(t *testing.T) {
 	o.wrote(0, Stdout, "a\nb\n")
 }
 
-// TestPeerThatIsOutsideCountsAsFarAsItKnows: what it has heard of it says.
+// TestPeerThatIsOutsideCountsAsFarAsItKnows: such a peer has a voice on the changes that it
+// reports.
 func TestPeerThatIsOutsideCountsAsFarAsItKnows(t *testing.T) {
 	e := newHearing(t)
 	v := e.watch.View()
@@ -154,7 +155,7 @@ func TestPeerThatIsOutsideCountsAsFarAsItKnows(t *testing.T) {
 	}
 }
 
-// TestPeerThatTellsWhatCannotBeIsGivenUp, and its word counts no more.
+// TestPeerThatTellsWhatCannotBeIsGivenUp: the reports of such a peer do not count any more.
 func TestPeerThatTellsWhatCannotBeIsGivenUp(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	o := b.attach(b.keptOn(2), map[view.Process]func(*part){
@@ -172,7 +173,7 @@ func TestPeerThatTellsWhatCannotBeIsGivenUp(t *testing.T) {
 	o.wrote(0, Stdout, "a\n")
 }
 
-// TestPeerThatIsOutsideIsNotWaitedFor: it has nothing to say of what is agreed on.
+// TestPeerThatIsOutsideIsNotWaitedFor: such a peer reports no further changes.
 func TestPeerThatIsOutsideIsNotWaitedFor(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	o := b.attach(b.keptOn(2), map[view.Process]func(*part){
@@ -185,7 +186,7 @@ func TestPeerThatIsOutsideIsNotWaitedFor(t *testing.T) {
 			p.exits(proc(0, 1), wellEnded)
 			p.asked(proc(0, 1), view.Finished)
 			p.say(agreedOn(3, proc(0, 1), view.Finished))
-			p.say(agreedOn(4, proc(0, 0), view.Failed)) // its peer kept nothing
+			p.say(agreedOn(4, proc(0, 0), view.Failed)) // its peer has no output of it
 			p.writes(proc(0, 1), 0, "a\n")
 			p.closes(proc(0, 1), 1)
 		},

@@ -29,7 +29,7 @@ func TestOnlySharedMemoryNeedsOnePeer(t *testing.T) {
 	}
 }
 
-// One peer is asked at a time: those that have room now come first.
+// TestOnePeerIsAskedInTurn: one peer is asked at a time, those with enough free slots first.
 func TestOnePeerIsAskedInTurn(t *testing.T) {
 	candidates := []reservation.Candidate{
 		{Peer: "small", Slots: 3, Total: 3}, {Peer: "busy", Slots: 0, Total: 8}, {Peer: "near", Slots: 4, Total: 4}, {Peer: "far", Slots: 9, Total: 9},
@@ -48,7 +48,8 @@ func TestOnePeerIsAskedInTurn(t *testing.T) {
 	}
 }
 
-// Replicas of a rank are never on one peer, so that they cannot share memory.
+// TestReplicasCannotShareMemory: replicas of a rank are never on one peer, so they cannot share
+// memory.
 func TestReplicasCannotShareMemory(t *testing.T) {
 	err := Request{N: 1, R: 2, Channels: []string{"shm"}}.Validate()
 	if err == nil || !strings.Contains(err.Error(), "--channels shm: replicas of a rank run on different peers") {

@@ -11,19 +11,21 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// shownEvent is output of a rank that the user has got: whole lines, the last of which has number next.
+// shownEvent returns output of a rank that the user has got: whole lines, the last of which has
+// number next.
 func shownEvent(rank int, s Stream, next uint64, lines ...string) Event {
 	e := outputEvent(rank, s, []byte(strings.Join(lines, "")))
 	e.Record, e.Records = next, uint64(len(lines))
 	return e
 }
 
-// TestATranscriptIsKept of each rank, through any number of processes that follow the job.
+// TestATranscriptIsKept: the transcript of each rank survives any number of processes that follow
+// the job.
 func TestATranscriptIsKept(t *testing.T) {
 	s, k := keeping(t)
 	for _, e := range []Event{
 		shownEvent(0, Stdout, 2, "a\n", "bb\n"), shownEvent(0, Stderr, 1, "no\n"),
-		shownEvent(1, Stdout, 1, "x\n"), shownEvent(1, Stdout, 3, "z\n"), // the second line was not noted
+		shownEvent(1, Stdout, 1, "x\n"), shownEvent(1, Stdout, 3, "z\n"), // the second line was not recorded
 		shownEvent(0, Stdout, 3, "c\n"),
 	} {
 		if err := k.note(e); err != nil {
@@ -65,8 +67,9 @@ func TestTranscriptOfNothing(t *testing.T) {
 	}
 }
 
-// TestV4AttachedJobKnowsWhatTheUserGotBefore it was attached to: a replica that printed something else then than it
-// accounts for is found. If a part of the output was not noted, nothing is compared, and the job ends as its replicas say.
+// TestV4AttachedJobKnowsWhatTheUserGotBefore: a replica whose account differs from the output shown
+// before the resume is detected. If part of the output was not recorded, nothing is compared, and
+// the job ends as its replicas report.
 func TestV4AttachedJobKnowsWhatTheUserGotBefore(t *testing.T) {
 	skip.Long(t)
 	for name, tt := range map[string]struct {

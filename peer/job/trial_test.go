@@ -11,25 +11,26 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// A lie is what the one liar of a job of two ranks does about the first message from
-// rank 0 to each of the first two replicas of rank 1. Honest ones produce true.
+// A lie describes how the one liar of a job of two ranks treats the first message from rank 0 to
+// each of the first two replicas of rank 1. Honest processes produce the message honest.
 //
 //	0.0 master -- sent[j] --> 1.j -- told[k][j] --> 0.k -- word --> submitter
 type lie struct {
 	liar view.Process
-	sent [2]uint64    // by receiver: what the master sends
-	told [3][2]uint64 // by source and receiver: what it says it has got
-	says [2]saying    // by receiver: what the liar, if it is a source, says of it
+	sent [2]uint64    // by receiver: the message that the master sends
+	told [3][2]uint64 // by source and receiver: the message that the receiver claims to have got
+	says [2]saying    // by receiver: the report of the liar, if it is a source
 }
 
-// A saying is what a source says it has produced and the receiver has got; zero: nothing.
+// A saying is the report of a source: the message that it has produced, and the one that the
+// receiver has got. The zero saying is no report.
 type saying struct{ produced, received uint64 }
 
-// honest is what is produced by who does not lie.
+// honest is the message that honest processes produce.
 const honest = 5
 
-// lies yields all that one process of a job can do: a master that sends what it should
-// not to some, a source that says what it likes, a receiver that says so to some.
+// lies returns all behaviours of one lying process: a master that sends a wrong message to some
+// receivers, a source with any report, and a receiver that lies to some sources.
 func lies(r int) (all []lie) {
 	straight := lie{sent: [2]uint64{honest, honest}}
 	hear := func(l lie) lie {
@@ -43,7 +44,7 @@ func lies(r int) (all []lie) {
 		l.liar = proc(0, k)
 		for _, sent := range [][2]uint64{{honest, honest}, {7, honest}, {honest, 7}, {7, 7}} {
 			if l.sent = sent; k > 0 && sent != straight.sent {
-				continue // it sends nothing
+				continue // only the master sends messages
 			}
 			words := []saying{{}, {7, honest}, {7, 7}, {honest, 9}, {honest, 7}, {8, 9}, {honest, honest}}
 			for _, l.says[0] = range words {
@@ -66,11 +67,11 @@ func lies(r int) (all []lie) {
 	return all
 }
 
-// A trial is how far the submitter has come with a lie.
+// A trial is a state of the submitter of a job with a lie.
 type trial struct {
 	lie
 	w       watch
-	said    [3][2]bool // by source and receiver
+	said    [3][2]bool // reports sent, by source and receiver
 	agreed  []viewgroup.Change
 	crashes int
 	crashed view.Process
@@ -95,7 +96,8 @@ func (c trial) clone() trial {
 	return c
 }
 
-// word is what source k says of receiver j, if it does; must says that it will.
+// word returns the report of source k about receiver j. can is true if k may send it, must if it
+// will.
 func (c *trial) word(k, j int) (s saying, can, must bool) {
 	if c.said[k][j] || !c.w.has(proc(0, k)) {
 		return s, false, false
@@ -107,12 +109,12 @@ func (c *trial) word(k, j int) (s saying, can, must bool) {
 		differs := c.told[other][j] != honest && c.liar != proc(0, other)
 		must = must || differs && (other == k || c.w.r >= quorum && c.w.has(proc(0, other)))
 	}
-	// It is asked by the liar too. It keeps the message still: else it could not say what it
-	// has produced (package replication).
+	// The liar asks honest sources, too. A source still has the message: otherwise it could not
+	// report what it has produced (package replication).
 	return saying{honest, c.told[k][j]}, must || c.liar.Rank == 0 && c.w.r >= quorum, must
 }
 
-// follow takes what the watch asks for.
+// follow records the requests of the watch, and checks that they fail no honest process.
 func (c *trial) follow(s step) error {
 	c.agreed = append(c.agreed, s.Propose...)
 	if s.Result != nil {
@@ -128,8 +130,7 @@ func (c *trial) follow(s step) error {
 	return nil
 }
 
-// afterwards goes through everything that can become of c, and returns how many states
-// that were.
+// afterwards explores all states that can follow from c, and returns their number.
 func (c trial) afterwards(met map[string]bool) (int, error) {
 	key := fmt.Sprint(c.said, c.agreed, c.crashes, c.crashed, string(c.w.view.States), c.result != nil)
 	if met[key] {
@@ -188,7 +189,7 @@ func (c trial) afterwards(met map[string]bool) (int, error) {
 	return states, c.finish()
 }
 
-// finish lets all that are left end well.
+// finish lets all remaining processes end successfully.
 func (c trial) finish() error {
 	c = c.clone()
 	w := sole{&c.w}
@@ -203,8 +204,8 @@ func (c trial) finish() error {
 	return nil
 }
 
-// unheard reports whether the liar alone has said something of a receiver: it has not
-// asked the others. Then nobody knows what to think of it, and the job ends without an answer.
+// unheard reports whether only the liar has reported something about a receiver, and has not asked
+// the others. Then the report cannot be judged, and the job ends without an answer.
 func (c *trial) unheard() bool {
 	k := c.liar.Replica
 	for j, s := range c.says {
@@ -220,9 +221,8 @@ func (c *trial) unheard() bool {
 	return false
 }
 
-// judge holds that nobody gets an answer that a lie is part of, if anybody is left who
-// could know, and that of three replicas none can keep the user from the right one by
-// what it says.
+// judge checks that the user gets no answer that depends on a lie, if an honest witness is left.
+// With three replicas, the reports of a liar must not keep the user from the right answer.
 func (c *trial) judge() error {
 	spoiled, witness := false, false
 	for j, sent := range c.sent {
@@ -242,10 +242,10 @@ func (c *trial) judge() error {
 	return nil
 }
 
-// TestEveryLie holds, whatever one process does and in whatever order the others say
-// what they have found, and one of them crashes, that no answer comes out which a lie is
-// part of; that who does not lie is not voted out; and that with three replicas and nobody
-// crashed, the job goes on unless others have computed with what the liar sent.
+// TestEveryLie tries every behaviour of one lying process, every order of the honest reports, and a
+// crash of one process. No answer depends on a lie, and no honest process is voted out. With three
+// replicas and no crash, the job continues unless other processes have computed with a message of
+// the liar.
 func TestEveryLie(t *testing.T) {
 	for r := 2; r <= 3; r++ {
 		t.Run(fmt.Sprintf("r=%d", r), func(t *testing.T) {

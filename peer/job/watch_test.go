@@ -14,13 +14,13 @@ func proc(rank, replica int) view.Process { return view.Process{Rank: rank, Repl
 
 var wellEnded = exit{Initialized: true, Finalized: true}
 
-// A sole is a watch all of whose proposals are agreed on at once, as those of a
-// submitter are who has nobody to ask.
+// A sole is a watch whose proposals take effect at once, as those of a submitter without a view
+// group do.
 type sole struct{ *watch }
 
 func newSole(n, r int) sole { return sole{newWatch(n, r)} }
 
-// agree commits what s proposes, and what follows from that; the view is the last.
+// agree commits the proposals of s and of the steps that follow; View is the last view.
 func (w sole) agree(s step) step {
 	for _, c := range s.Propose {
 		next := w.agree(w.Committed(c))
@@ -66,7 +66,7 @@ func running(t *testing.T, n, r int) sole {
 	return w
 }
 
-// finish ends p well, with all its output out.
+// finish makes p end successfully, with all its output shown.
 func finish(w sole, p view.Process) step {
 	w.Exited(p, wellEnded)
 	return w.Drained(p)
@@ -165,7 +165,7 @@ func TestR6SpeakerThatWasKilledNeedNotSpeakOnceAnotherHasEnded(t *testing.T) {
 
 func TestR6FinishedSpeakerIsReplacedWhenItsPeerGoesBeforeItsOutputIsOut(t *testing.T) {
 	w := running(t, 1, 2)
-	w.Exited(proc(0, 1), wellEnded) // not the speaker: judged at once
+	w.Exited(proc(0, 1), wellEnded) // not the output leader: judged at once
 	if got := w.View().State(proc(0, 1)); got != view.Finished {
 		t.Fatalf("0.1 is %v, want finished", got)
 	}
@@ -309,7 +309,7 @@ func TestR6AbortOfAReplicaWaitsForTheSpeaker(t *testing.T) {
 func TestThereIsOneResultAndTheViewGoesOn(t *testing.T) {
 	w := running(t, 1, 2)
 	finish(w, proc(0, 0))
-	s := w.Exited(proc(0, 1), wellEnded) // its files may be needed
+	s := w.Exited(proc(0, 1), wellEnded) // its files may still be needed
 	if s.Result != nil || w.View().State(proc(0, 1)) != view.Finished {
 		t.Errorf("got %+v", s)
 	}
@@ -321,8 +321,8 @@ func TestThereIsOneResultAndTheViewGoesOn(t *testing.T) {
 	}
 }
 
-// TestV1NothingIsSoBeforeItIsAgreedOn: what the watch asks for changes neither the view
-// nor what the user is told, until it is committed.
+// TestV1NothingIsSoBeforeItIsAgreedOn: requests of the watch change neither the view nor the
+// messages to the user until they are committed.
 func TestV1NothingIsSoBeforeItIsAgreedOn(t *testing.T) {
 	w := running(t, 1, 2).watch
 	s := w.Lost([]view.Process{proc(0, 0)}, "is lost")
@@ -342,7 +342,7 @@ func TestV1NothingIsSoBeforeItIsAgreedOn(t *testing.T) {
 	}
 }
 
-// TestV2CutOffJobStopsAndSaysSo, with what could not be agreed on any more.
+// TestV2CutOffJobStopsAndSaysSo: the message lists the changes that could not be agreed on.
 func TestV2CutOffJobStopsAndSaysSo(t *testing.T) {
 	w := running(t, 1, 2).watch
 	w.Lost([]view.Process{proc(0, 0), proc(0, 1)}, "is lost")
@@ -356,8 +356,8 @@ func TestV2CutOffJobStopsAndSaysSo(t *testing.T) {
 	}
 }
 
-// TestAbortWhileNobodyHeard: the peers have failed the replicas by themselves, and what the
-// rank had written before is lost. Why it ended is not.
+// TestAbortWhileNobodyHeard: the peers have failed the replicas by themselves, and the rank's
+// earlier output is lost. The reason for the end is not.
 func TestAbortWhileNobodyHeard(t *testing.T) {
 	w := running(t, 2, 2)
 	for k := range 2 {
@@ -385,7 +385,7 @@ func TestWatchAsksUntilThatIsAgreedOn(t *testing.T) {
 	}
 }
 
-// TestLossOfOneThatHasYetToJoin says nothing of the view.
+// TestLossOfOneThatHasYetToJoin: such a loss does not change the view.
 func TestLossOfOneThatHasYetToJoin(t *testing.T) {
 	w := running(t, 2, 2)
 	if s := w.Lost([]view.Process{proc(0, 2), proc(1, 2)}, "gone"); s.View != nil || s.Result != nil {
@@ -424,7 +424,7 @@ func TestO2LastReplicaLeavesWhenItHasBeenReplaced(t *testing.T) {
 	if s.View == nil || s.View.State(proc(0, 0)) != view.Failed || !s.View.IsMaster(proc(0, 2)) || s.Result != nil {
 		t.Fatalf("after the new one had caught up: %+v", s)
 	}
-	if !w.Lacks(0) { // one of two
+	if !w.Lacks(0) { // only one of two replicas is left
 		t.Error("nobody is looked for in its place")
 	}
 }
@@ -444,7 +444,7 @@ func TestO2ReplicaThatHasFinishedLeavesItsWordToAnother(t *testing.T) {
 
 func TestO2NobodyLeavesToOneThatFails(t *testing.T) {
 	w := running(t, 1, 2)
-	w.Exited(proc(0, 0), exit{Code: 3, Initialized: true}) // the speaker, whose output is not out
+	w.Exited(proc(0, 0), exit{Code: 3, Initialized: true}) // the output leader, whose output was not shown
 	if s := w.Leaves(proc(0, 1)); s.View != nil || s.Result != nil {
 		t.Errorf("got %+v, want it to wait", s)
 	}

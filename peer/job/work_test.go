@@ -8,8 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 )
 
-// TestWhatPeersAreGivenIsKept: the program goes with the process that has built it, and input
-// files stay where they are, wherever the next process is started.
+// TestWhatPeersAreGivenIsKept: the program is removed with the process that has built it, and input
+// files stay where they are. The next process may be started in another directory.
 func TestWhatPeersAreGivenIsKept(t *testing.T) {
 	b := newBed(t, never)
 	t.Chdir(t.TempDir())
