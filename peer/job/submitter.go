@@ -134,7 +134,7 @@ func NewSubmitter(cfg Config) *Submitter {
 	return s
 }
 
-// Jobs returns the jobs that are running, oldest first.
+// Jobs returns the jobs that are not over, oldest first.
 func (s *Submitter) Jobs() []Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()

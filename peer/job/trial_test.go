@@ -29,8 +29,8 @@ type saying struct{ produced, received uint64 }
 // honest is the message that honest processes produce.
 const honest = 5
 
-// lies returns all behaviours of one lying process: a master that sends a wrong message to some
-// receivers, a source with any report, and a receiver that lies to some sources.
+// lies returns all behaviours of one lying process. A master may send a wrong message to some
+// receivers, a source may report anything, and a receiver may lie to some sources.
 func lies(r int) (all []lie) {
 	straight := lie{sent: [2]uint64{honest, honest}}
 	hear := func(l lie) lie {
