@@ -199,7 +199,8 @@ func (w *watch) working() (ps []view.Process) {
 // judge requests the final state of p if p has ended. A process that ended well finishes at once,
 // since it needs nothing any more. An output leader that ended badly fails only after the user has
 // its output, so that its last output is not lost. An Abort takes effect only when p is the output
-// leader and its output was shown, unless p ends before the job begins.
+// leader and the user has its output. Before the job begins, another replica that ended after Abort
+// fails at once.
 func (w *watch) judge(s *step, p view.Process) {
 	e, aborted := w.at(p).exit, w.at(p).aborted
 	speaks, drained := w.view.Speaks(p), w.at(p).drained
