@@ -24,174 +24,169 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
-// A Config is everything that the owner can choose.
+// A Config holds all settings that the owner can choose.
 type Config struct {
-	// Home is the folder of this peer. Several peers can live on one machine in
-	// homes of their own. A peer that is no volunteer makes a temporary home in it,
-	// which must exist.
+	// Home is the folder of this peer. Several peers can run on one machine, each with its own home. A peer
+	// that is not a volunteer makes a temporary home in this folder, which must exist.
 	Home string
 
-	// Jobs is the folder where a peer that is no volunteer keeps its user's jobs, so that
-	// another process can go on with them, as the peer of the same Identity: see job.Kept.
-	// Empty: nowhere. Without an Identity it has a new one.
+	// Jobs is the folder where a peer that is not a volunteer keeps its user's jobs. Another process can
+	// resume them as the peer with the same Identity: see job.Kept. If Jobs is empty, the peer does not
+	// keep jobs. If Identity is nil, the peer generates a new one.
 	Jobs     string
 	Identity crypto.PrivKey
 
-	// PeersFile is where a peer that is no volunteer keeps the peers that it has met, so that
-	// another process finds the network without a supernode: see PeersOf. Empty: nowhere.
+	// PeersFile is the file where a peer that is not a volunteer keeps its known peers. Another process can
+	// then find the network without a supernode: see PeersOf. If empty, the peer does not keep them.
 	PeersFile string
 
-	// Listen is the multiaddrs that the host listens on. Port 0 takes a free one.
-	// "none" alone opens no port: others then reach this peer through relays.
+	// Listen holds the multiaddrs that the host listens on. Port 0 takes a free port. "none" alone opens no
+	// port: other peers then reach this peer through relays.
 	Listen []string
 
-	// DataListen is the host:port where other peers connect directly for messages
-	// between processes; port 0 takes a free one. Empty, it is a free port of
-	// the addresses that the host listens on; "none" leaves everything to
-	// libp2p's connections.
+	// DataListen is the host:port where other peers connect directly for messages between processes; port 0
+	// takes a free port. If empty, the peer takes a free port of the addresses that the host listens on.
+	// With "none", messages use only libp2p connections.
 	DataListen string
 
-	// Channels are the kinds of channels between processes, of shm, tcp and
-	// stream: those that a volunteer allows, and those that a job is to use, best
-	// first. None at all means all of them.
+	// Channels lists kinds of channels between processes, of shm, tcp and stream: those that a volunteer
+	// permits, or those that a job uses, best first. Empty means all kinds.
 	Channels []string
 
-	// Supernodes are the multiaddrs, /p2p/<peer ID> at the end, of peers that
-	// introduce this one. Without any, mDNS and incoming connections have to do.
+	// Supernodes are the multiaddrs of peers that introduce this one; they end with /p2p/<peer ID>. Without
+	// supernodes, the peer relies on mDNS, its known peers and incoming connections.
 	Supernodes []string
 
-	// Network is the name of the network. Peers of different names never meet. It is
-	// a private one if there is a token for it in Home.
+	// Network is the name of the network. Peers of different networks never connect. The network is private
+	// if Home has a token for it.
 	Network string
 
-	// Open says that Network is meant to be an open one, which anybody may join.
+	// Open confirms that Network is meant to be an open network, which any peer may join.
 	Open bool
 
-	// Token is a file with an invitation to a private network, in place of that in
-	// Home. Network may then be left at its default.
+	// Token is a file with an invitation to a private network, used instead of the one in Home. Network may
+	// then keep its default.
 	Token string
 
-	// MemberOf is the home of the user of a peer that is no volunteer: its token
-	// counts, and its identity vouches for this peer. Empty: none.
+	// MemberOf is the user's home, for a peer that is not a volunteer. The peer uses that home's token, and
+	// that home's identity confirms the peer's membership. Empty means none.
 	MemberOf string
 
-	// Slots is how many processes of others may run here at once. More slots
-	// than processors make every process slower; 0 only introduces and submits.
+	// Slots is the number of processes that may run here at once. More slots than processors slow down
+	// every process. With 0 the peer only introduces and submits.
 	Slots int
 
-	// MaxJobs is how many jobs may hold slots here at once, 0 for no limit.
+	// MaxJobs is the number of jobs that may hold slots here at once; 0 means no limit.
 	MaxJobs int
 
-	// SlotLimits are what a process of a job may have here, JobLimits what all processes of
-	// a job may have here together: memory=SIZE, cpu=PERCENT% of one processor, disk=SIZE,
-	// processes=N, files=N, time=DURATION and upload=SIZE a second, or none. What is not
-	// named stays at its default, which depends on the machine.
+	// SlotLimits are the limits of one process, JobLimits those of all processes of a job together:
+	// memory=SIZE, cpu=PERCENT% of one processor, disk=SIZE, processes=N, files=N, time=DURATION and
+	// upload=SIZE per second, or none. Limits that are not given keep their defaults, which depend on the
+	// machine.
 	SlotLimits, JobLimits []string
 
-	// Niceness is that of programs, 1 to 19: how far they give way to what else the machine does.
+	// Niceness is the niceness of programs, 1 to 19.
 	Niceness int
 
-	// Allow names submitters that the owner trusts with native programs, Deny those that
-	// never get slots. Both hold peer IDs. Who is in neither is judged by Accept. The owner's
-	// lists always win (S3).
+	// Allow lists the peer IDs of submitters whose native programs the owner trusts; Deny lists those that
+	// never get slots. Accept applies to all other submitters. The owner's lists always win (S3).
 	Allow, Deny []string
 
-	// Accept says which programs of which class of submitters are run, and on how many
-	// slots: see policy.ParseRules.
+	// Accept lists rules: the kinds of programs that each class of submitters may run, and on how many
+	// slots. See policy.ParseRules.
 	Accept []string
 
-	// PauseWhen are the rules by which the peer pauses: active, battery, load, metered; none
-	// alone is none of them. See package presence.
+	// PauseWhen lists the rules for suspending jobs: active, battery, load and metered, or "none" alone.
+	// See package presence.
 	PauseWhen []string
 
-	// PauseJobs is what becomes of others' jobs meanwhile that cannot be migrated: go-on, end, or a
-	// time for which they stand still at most; then they end.
+	// PauseJobs is the treatment of other users' jobs that cannot be migrated while the peer is paused:
+	// go-on, end, or a duration. A job that is suspended for longer than the duration ends.
 	PauseJobs string
 
-	// RequireConfinement refuses native programs of all but this peer's own user and those in
-	// Allow where a wall around them is missing.
+	// RequireConfinement refuses native programs if this machine cannot sandbox them completely. Programs
+	// of this peer's own user and of submitters in Allow are exempt.
 	RequireConfinement bool
 
-	// Readable are absolute paths of files and folders that native programs may read here,
-	// beside the system's own tools and libraries: a library in /opt, a data set.
+	// Readable lists absolute paths of files and folders that native programs may read in addition to the
+	// system's tools and libraries, such as a library in /opt or a data set.
 	Readable []string
 
-	// WasmEngine is the absolute path of an engine that runs modules in place of wazero, which is
-	// built in. One that does not work is not used.
+	// WasmEngine is the absolute path of an engine that runs WebAssembly modules instead of the built-in
+	// wazero. If that engine does not work, the peer uses wazero.
 	WasmEngine string
 
-	// QuietHours are times of the day, such as 08:00-18:30, when others get nothing.
+	// QuietHours lists times of the day, such as 08:00-18:30, when no jobs of other users run.
 	QuietHours []string
 
-	// Owner names whose machine this is, so that the replicas of a rank are put on machines of
-	// different owners where there is a choice; empty: not said. In a private network
-	// what its owner has signed counts instead: see Invite.
+	// Owner names the owner of this machine. The replicas of a rank are placed on machines of different
+	// owners if possible. Empty means not stated. In a private network, the name that the network's owner
+	// has signed counts instead: see Invite.
 	Owner string
 
-	// Site names where the peer stands, such as a building; empty is nowhere in
-	// particular. What is at one site may fail together, so the replicas of a rank are
-	// put at different ones where there is a choice. Files that are staged enter each site about once.
+	// Site names the location of the machine, such as a building; empty means none in particular. Machines
+	// of one site may fail together, so the replicas of a rank are placed at different sites if possible.
+	// Staged files enter each site about once.
 	Site string
 
-	// Machine names the physical machine: no two replicas of a rank are on peers of the same one. It is told to
-	// no submitter as it is: see reservation.Config. "auto" is the running system, where it can be
-	// told (Linux); "none" is not said.
+	// Machine identifies the physical machine: no two replicas of a rank run on peers of the same machine.
+	// "auto" uses the running system's identity where it is known (Linux); "none" gives no identity. The
+	// peer does not disclose the value itself to submitters: see reservation.Config.
 	Machine string
 
-	// HTTP is the host:port of the status page and the metrics; empty is none.
+	// HTTP is the host:port of the status page and the metrics; empty means none.
 	HTTP string
 
-	// MDNS finds the peers of the local network without a supernode.
+	// MDNS enables mDNS, which finds the peers of the local network without a supernode.
 	MDNS bool
 
-	// NAT makes the peer reachable behind address translation: port mapping,
-	// reachability checks, relays and hole punching. Off, it makes no connection
-	// that nobody asked for, as on loopback or in a closed cluster.
+	// NAT makes the peer reachable behind network address translation, by port mapping, reachability
+	// checks, relays and hole punching. If false, the peer opens no connections for these purposes, as on
+	// loopback or in a closed cluster.
 	NAT bool
 
-	// Reachability is what the owner knows of it. Auto finds out, maps ports, and
-	// has others relay until some are known to get through. Public: they
-	// do. Private: nobody does, so start only when a supernode relays.
+	// Reachability is the owner's knowledge of whether other peers can connect directly. With Auto the peer
+	// checks, maps ports, and uses relays until direct connections are known to work. With Public they
+	// work. With Private they do not, so New waits for a supernode to relay.
 	Reachability Reachability
 
-	// Relay allows peers of the network to be reached through this one. Those to whom
-	// it is a supernode ask at once; all others when it is found to be public.
+	// Relay lets other peers of the network be reached through this peer. Peers that have it as a supernode
+	// use it at once; all others, when it is found to be publicly reachable.
 	Relay bool
 
-	// RelayPeers is how many may be reached so. RelayData and
-	// RelayTime, in MiB each way and from its beginning, are what a circuit has; 0
-	// is no limit. A job whose circuit ends loses a peer, so the limits are there
-	// against abuse and far above what jobs need.
+	// RelayPeers is the number of peers that may be reached through this one. RelayData, in MiB for each
+	// direction, and RelayTime limit one circuit; 0 means no limit. A job loses a peer when its circuit
+	// ends, so the limits guard only against abuse and are far above the needs of jobs.
 	RelayPeers int
 	RelayData  int64
 	RelayTime  time.Duration
 
-	// GossipPeriod is how often a job's peers tell each other that they are
-	// alive. Shorter finds a silent peer sooner and sends more.
+	// GossipPeriod is the interval between heartbeats of a job's peers. A shorter period detects a silent
+	// peer sooner and sends more messages.
 	GossipPeriod time.Duration
 
-	// ToleratedHang is how much longer than needed the peers of a job bear with
-	// one that is silent. More forgives longer pauses of machines and networks,
-	// and finds a silent peer later by as much. Jobs without replicas wait longer
-	// than the default.
+	// ToleratedHang is the additional silence that a job's peers tolerate before they report a peer as
+	// failed. A longer hang tolerates longer pauses of machines and networks, and delays the detection of
+	// failures by the same time. At its default, jobs without replicas tolerate more.
 	ToleratedHang time.Duration
 
-	// Detector says what makes a silent peer suspect: fast, or gossip as in the
-	// original P2P-MPI. All peers of a job go by what its submitter's peer says.
+	// Detector selects the failure detector: fast, or gossip as in the original P2P-MPI. All peers of a job
+	// use the setting of its submitter's peer.
 	Detector string
 
-	// CacheLimit is how many MiB of staged files are kept. Files that a running
-	// job uses stay whatever the limit (T4).
+	// CacheLimit bounds the staged files that the peer keeps, in MiB. The cache never evicts files that a
+	// running job uses (T4).
 	CacheLimit int64
 
-	// LogLevel is the least level of messages: trace, debug, info, warn, error.
+	// LogLevel is the lowest level of logged messages: trace, debug, info, warn or error.
 	LogLevel string
 
-	// diskFree returns how many bytes are free where a folder is, or will be; -1: not known.
+	// diskFree returns the free bytes of the file system that holds, or will hold, a folder; -1 if not
+	// known.
 	diskFree func(dir string) int64
 }
 
-// A Reachability says whether others can connect to a peer.
+// A Reachability describes whether other peers can connect to a peer directly.
 type Reachability string
 
 // The reachabilities.
@@ -201,7 +196,7 @@ const (
 	Private Reachability = "private"
 )
 
-// noListen in place of an address is none.
+// noListen, in place of an address, means that the host does not listen.
 const noListen = "none"
 
 // DefaultConfig returns the settings for the open network.
@@ -210,7 +205,7 @@ func DefaultConfig() Config {
 		Home: defaultHome(),
 		Listen: []string{
 			"/ip4/0.0.0.0/tcp/0", "/ip4/0.0.0.0/udp/0/quic-v1",
-			"/ip6/::/tcp/0", "/ip6/::/udp/0/quic-v1", // passed over where there is no IPv6
+			"/ip6/::/tcp/0", "/ip6/::/udp/0/quic-v1", // skipped on machines without IPv6
 		},
 		Network:       "public",
 		Machine:       thisMachine,
@@ -236,18 +231,18 @@ func DefaultConfig() Config {
 	}
 }
 
-// LocalConfig returns the settings for peers that all live on this machine:
-// those of DefaultConfig, except that nothing leaves it. One transport is
-// enough there, and TCP is the one that notices at once when a peer is killed.
+// LocalConfig returns the settings for peers that all run on this machine: those of DefaultConfig, except
+// that the peers do not communicate with other machines. One transport is enough for them. TCP detects a
+// killed peer at once.
 func LocalConfig() Config {
 	c := DefaultConfig()
 	c.Listen = []string{"/ip4/127.0.0.1/tcp/0"}
 	c.Network = "local"
-	c.Machine = noMachine                      // all its peers are on this one
+	c.Machine = noMachine                      // all these peers are on this machine
 	c.Accept = []string{string(policy.Native)} // the user's own program
 	c.MDNS = false
 	c.NAT = false
-	c.SlotLimits = limits.None // its user has written the programs
+	c.SlotLimits = limits.None // the user's own programs
 	c.PauseWhen = nil
 	c.RequireConfinement = false
 	c.Niceness = 10
@@ -262,10 +257,10 @@ func defaultHome() string {
 	return filepath.Join(dir, ".p2pmpi")
 }
 
-// networkName is what discovery takes as the name of a network, an owner, or a site.
+// networkName matches the names of networks, owners, sites and machines that discovery accepts.
 var networkName = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,64}$`)
 
-// Validate reports every wrong field at once, each by the name of its option.
+// Validate reports all invalid fields at once. Each error names the field's option.
 func (c Config) Validate() error {
 	var wrong complaints
 	if c.Home == "" {
@@ -291,7 +286,7 @@ func (c Config) Validate() error {
 	return errors.Join(wrong...)
 }
 
-// complaints are what is wrong with a configuration.
+// complaints are the errors in a configuration.
 type complaints []error
 
 func (w *complaints) say(format string, args ...any) { w.add(fmt.Errorf(format, args...)) }
@@ -303,7 +298,7 @@ func (w *complaints) add(err error) {
 	}
 }
 
-// validateLinks looks at how others are reached, and which others.
+// validateLinks checks the settings for addresses, channels and names.
 func (c Config) validateLinks(wrong *complaints) {
 	for _, a := range c.listen() {
 		if _, err := ma.NewMultiaddr(a); err != nil {
@@ -331,7 +326,7 @@ func (c Config) validateLinks(wrong *complaints) {
 	}
 }
 
-// validateRelay looks at what is done for peers that nobody reaches.
+// validateRelay checks the settings for peers behind address translation.
 func (c Config) validateRelay(wrong *complaints) {
 	if c.Reachability != Auto && c.Reachability != Public && c.Reachability != Private {
 		wrong.say("reachability %q: want auto, public or private", c.Reachability)
@@ -344,7 +339,7 @@ func (c Config) validateRelay(wrong *complaints) {
 	}
 }
 
-// validateLending looks at what of the machine is lent, to whom, and when.
+// validateLending checks the settings for slots, limits, and the policy towards submitters.
 func (c Config) validateLending(wrong *complaints) {
 	if c.Slots < 0 || c.Slots > maxSlots {
 		wrong.say("slots %d: want 0 to %d", c.Slots, maxSlots)
@@ -352,7 +347,7 @@ func (c Config) validateLending(wrong *complaints) {
 	if c.MaxJobs < 0 {
 		wrong.say("max-jobs %d: want 0 (no limit) or more", c.MaxJobs)
 	}
-	if c.Niceness < 1 || c.Niceness > launch.MostNiceness { // not 0: presence.Load goes by that
+	if c.Niceness < 1 || c.Niceness > launch.MostNiceness { // 0 would not work: presence.Load depends on it
 		wrong.say("niceness %d: want 1 to %d", c.Niceness, launch.MostNiceness)
 	}
 	if _, err := limits.Parse(c.SlotLimits); err != nil {
@@ -385,10 +380,10 @@ func (c Config) validateLending(wrong *complaints) {
 	wrong.add(err)
 }
 
-// maxRelayPeers is what fits into the connections that a peer keeps.
+// maxRelayPeers is the largest number of relayed peers that fits into the connections that a peer keeps.
 const maxRelayPeers = 512
 
-// listen are the addresses in Listen.
+// listen returns the addresses in Listen, or nil for "none".
 func (c Config) listen() []string {
 	if len(c.Listen) == 1 && c.Listen[0] == noListen {
 		return nil
@@ -396,10 +391,10 @@ func (c Config) listen() []string {
 	return c.Listen
 }
 
-// maxSlots is far above what a machine can run, and below what an offer may say.
+// maxSlots is far above the capacity of a machine, and below the bound of an offer.
 const maxSlots = 1 << 12
 
-// addrInfos parses the multiaddrs of supernodes; several of one peer are one.
+// addrInfos parses the multiaddrs of supernodes and merges those of the same peer.
 func addrInfos(addrs []string) ([]p2ppeer.AddrInfo, error) {
 	var errs []error
 	parsed := make([]ma.Multiaddr, 0, len(addrs))

@@ -23,26 +23,26 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// An option is written the same way everywhere: --cache-limit on the command
-// line, P2PMPI_CACHE_LIMIT in the environment, cache-limit in the file.
+// An option has the same name everywhere: --cache-limit on the command line, P2PMPI_CACHE_LIMIT in the
+// environment, cache-limit in the file.
 const envPrefix = "P2PMPI"
 
-// AddHomeFlags adds the options that every command has to flags.
+// AddHomeFlags adds to flags the options that all commands have in common.
 func (c *Config) AddHomeFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Home, "home", c.Home, "`DIR` of this peer (default ~/.p2pmpi)")
 	flags.String("config", "", "configuration `FILE` (default DIR/config.yaml)")
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "`LEVEL`: trace, debug, info, warn or error")
-	flags.Lookup("home").DefValue = "" // differs from user to user; the help says it in words
+	flags.Lookup("home").DefValue = "" // differs between users; the usage text describes it
 }
 
-// AddNetworkFlags adds the options of commands that join a network to flags.
+// AddNetworkFlags adds to flags the options of commands that join a network.
 func (c *Config) AddNetworkFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&c.Supernodes, "supernode", c.Supernodes, "`ADDR` of a peer that introduces this one")
 	flags.StringVar(&c.Network, "network", c.Network, "`NAME` of the network to join")
 	flags.BoolVar(&c.Open, "open", c.Open, "the network of --network is meant to be open to anybody")
 	flags.StringVar(&c.Token, "token", c.Token, "`FILE` with an invitation to a private network (default that taken with p2pboot network join)")
 	flags.StringSliceVar(&c.Listen, "listen", c.Listen, "multiaddr `ADDR` to listen on, or none (default TCP and QUIC on all interfaces)")
-	flags.Lookup("listen").DefValue = "[]" // too long a word for the help
+	flags.Lookup("listen").DefValue = "[]" // too long for the usage text
 	flags.StringSliceVar(&c.Channels, "channels", c.Channels, "`KINDS` of channels between processes, of shm, tcp, stream, best first (default all)")
 	flags.BoolVar(&c.MDNS, "mdns", c.MDNS, "find peers on the local network")
 	flags.BoolVar(&c.NAT, "nat", c.NAT, "map ports, use relays and hole punching")
@@ -54,10 +54,10 @@ func (c *Config) AddNetworkFlags(flags *pflag.FlagSet) {
 	flags.Int64Var(&c.CacheLimit, "cache-limit", c.CacheLimit, "`MIB` of staged files to keep")
 }
 
-// AddVolunteerFlags adds the options of a peer that donates slots to flags.
+// AddVolunteerFlags adds to flags the options of a peer that donates slots.
 func (c *Config) AddVolunteerFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&c.Slots, "slots", c.Slots, "`N` processes that may run here at once (default one for each processor)")
-	flags.Lookup("slots").DefValue = "0" // differs from machine to machine
+	flags.Lookup("slots").DefValue = "0" // differs between machines
 	flags.IntVar(&c.MaxJobs, "max-jobs", c.MaxJobs, "`N` jobs at once, 0 for no limit")
 	flags.StringSliceVar(&c.Allow, "allow", c.Allow, "run native programs of submitters with these peer `IDS`; of others what --accept says")
 	flags.StringSliceVar(&c.Accept, "accept", c.Accept, "which programs are run of other submitters: `KIND` none, wasm (default) or native, or CLASS=KIND for mine, allowed, members (of a private network; default native) or everyone; behind it \" slots=N\" for no more at once, and limits of each process such as \" memory=256MiB\"")
@@ -82,61 +82,61 @@ func (c *Config) AddVolunteerFlags(flags *pflag.FlagSet) {
 	flags.Bool("detach", false, "return when ready, and run in the background")
 }
 
-// AddHaltFlags adds p2phalt's own options to flags.
+// AddHaltFlags adds to flags the options that only p2phalt has.
 func AddHaltFlags(flags *pflag.FlagSet) {
 	flags.Bool("drain", false, "wait for jobs that cannot be migrated")
 	flags.Bool("now", false, "hand nothing over, and do not wait for anybody")
 }
 
-// RunOptions are p2prun's own. They stand here because the commands share one
-// configuration file, and each must know the keys of all.
+// RunOptions are the options that only p2prun has. They are defined here because the commands share one
+// configuration file, so each command must know all keys.
 type RunOptions struct {
 	Ranks        int           // -n
-	Replicas     Replicas      // -r, of each rank
-	Success      float64       // with AutoReplicas: probability wanted, 0 for none given
-	Expect       time.Duration // with AutoReplicas: how long the job will take, 0 for not known
+	Replicas     Replicas      // -r, number of replicas of each rank
+	Success      float64       // with AutoReplicas: wanted probability of success; 0 if none given
+	Expect       time.Duration // with AutoReplicas: expected duration of the job; 0 if not known
 	Strategy     string        // -a
-	As           string        // the kind of program that a Go package is built as: AsAuto, AsNative or AsWasm
-	Files        string        // -l, a file that lists inputs
-	Inputs       []string      // -i, inputs: files, folders and URLs
-	Outputs      []string      // -o, patterns of files to collect
-	OutputDir    string        // an empty or new folder for them; none: results-<job>, or the current one for exactly one named file
-	Executable   bool          // collected files keep their executable bits
+	As           string        // kind of program that a Go package is built as: AsAuto, AsNative or AsWasm
+	Files        string        // -l, file that lists inputs
+	Inputs       []string      // -i, input files, folders and URLs
+	Outputs      []string      // -o, patterns of output files to collect
+	OutputDir    string        // empty or new folder for them; default results-<job>, or the current one for a single named file
+	Executable   bool          // keep the executable bits of collected files
 	Wait         int           // -w, seconds to wait for enough peers
-	MinMemory    Bytes         // for each process, 0 for any
-	OS, Arch     string        // of the peers, in Go's words; empty for any
-	Peers        []string      // IDs of the only peers to use; none at all: any
+	MinMemory    Bytes         // for each process; 0 for any
+	OS, Arch     string        // of the peers, as GOOS and GOARCH; empty for any
+	Peers        []string      // IDs of the only peers to use; empty for any
 	NotPeers     []string      // IDs of peers not to use
-	Mine         []string      // IDs of the peers that are this user's, for OnlyMine
-	OnlyMine     bool          // use no others
-	DryRun       bool          // only tell where it would run
-	Timeout      time.Duration // of the whole job, 0 for none
-	Local        int           // throw-away peers to start on this machine, 0 for none
-	Lose         time.Duration // after which one of those is killed, 0 for never
-	Verbose      bool          // tell which way the messages between any two processes go, and why
-	OnDivergence string        // what happens when the replicas of a rank have not done the same
-	Away         time.Duration // that the job goes on when this machine and its peers are cut off from each other, or nobody follows it
-	Heal         string        // On or Off: whether replicas that are lost are replaced
-	Attach       bool          // go on with a job that another p2prun has begun
-	Cancel       bool          // with Attach: end it
-	TagOutput    bool          // write "[rank] " before each line
-	JSON         bool          // events as JSON lines on standard error
+	Mine         []string      // IDs of the user's own peers, for OnlyMine
+	OnlyMine     bool          // use only the user's own peers
+	DryRun       bool          // only print where the job would run
+	Timeout      time.Duration // bound on the whole job; 0 for none
+	Local        int           // number of temporary peers to start on this machine; 0 for none
+	Lose         time.Duration // time after which one of those peers is killed; 0 for never
+	Verbose      bool          // print how any two processes reach each other, and why
+	OnDivergence string        // action when the replicas of a rank diverge: stop or warn
+	Away         time.Duration // how long the job runs on without a connection to this machine, or without a listener
+	Heal         string        // On or Off: whether lost replicas are replaced
+	Attach       bool          // resume a job of another p2prun
+	Cancel       bool          // with Attach: end the job
+	TagOutput    bool          // write "[rank] " before each line of output
+	JSON         bool          // write events as JSON lines to standard error
 }
 
 // Replicas is a number of replicas.
 type Replicas int
 
-// The kinds of programs of RunOptions.As.
+// Values of RunOptions.As.
 const (
-	AsAuto   = "auto"   // native, unless too few peers take that
-	AsNative = "native" // for the platforms of the peers
-	AsWasm   = "wasm"   // a WebAssembly module, for all peers
+	AsAuto   = "auto"   // native, or a module if too few peers accept native programs
+	AsNative = "native" // executables for the platforms of the peers
+	AsWasm   = "wasm"   // a WebAssembly module, which runs on all platforms
 )
 
-// AutoReplicas lets the peers that are found decide how many there are.
+// AutoReplicas lets p2prun choose the number of replicas from the reliability of the peers that it finds.
 const AutoReplicas Replicas = math.MinInt
 
-// Set reads a number, or auto.
+// Set parses a number, or auto.
 func (r *Replicas) Set(text string) error {
 	if text == "auto" {
 		*r = AutoReplicas
@@ -147,7 +147,7 @@ func (r *Replicas) Set(text string) error {
 	return err
 }
 
-// String is the text that Set reads.
+// String returns the text that Set parses.
 func (r *Replicas) String() string {
 	if *r == AutoReplicas {
 		return "auto"
@@ -155,23 +155,23 @@ func (r *Replicas) String() string {
 	return strconv.Itoa(int(*r))
 }
 
-// Type is what error messages call it.
+// Type returns the name of the value's type in error messages.
 func (r *Replicas) Type() string { return "number of replicas" }
 
-// Bytes is a size of memory.
+// Bytes is an amount of memory.
 type Bytes uint64
 
-// Set reads a size with its unit, such as 512MiB.
+// Set parses a size with its unit, such as 512MiB.
 func (b *Bytes) Set(text string) error {
 	n, err := humanize.ParseBytes(text)
 	*b = Bytes(n)
 	return err
 }
 
-// String is a text that Set reads.
+// String returns a text that Set parses.
 func (b *Bytes) String() string { return strconv.FormatUint(uint64(*b), 10) }
 
-// Type is what error messages call it.
+// Type returns the name of the value's type in error messages.
 func (b *Bytes) Type() string { return "size of memory" }
 
 // Values of Heal.
@@ -180,12 +180,12 @@ const (
 	Off = "off"
 )
 
-// DefaultRunOptions returns what p2prun does when it is told no more than -n.
+// DefaultRunOptions returns the options of p2prun that apply if only -n is given.
 func DefaultRunOptions() RunOptions {
 	return RunOptions{Replicas: 1, Strategy: "spread", As: AsAuto, Wait: 10, OnDivergence: job.Stop, Heal: On, Away: job.MaxAway}
 }
 
-// Filter returns which peers are wanted. Every error is the user's.
+// Filter returns the filter for peers that these options ask for. Every error is a user error.
 func (o *RunOptions) Filter() (discovery.Filter, error) {
 	wanted, list := "peer", o.Peers
 	if o.OnlyMine {
@@ -202,7 +202,7 @@ func (o *RunOptions) Filter() (discovery.Filter, error) {
 	}, errors.Join(err1, err2, err3)
 }
 
-// AddFlags adds p2prun's own options to flags.
+// AddFlags adds to flags the options that only p2prun has.
 func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVarP(&o.Ranks, "ranks", "n", o.Ranks, "`N` ranks (required)")
 	flags.VarP(&o.Replicas, "replicas", "r", "`R` of each rank, or auto; 2 survive one loss")
@@ -237,10 +237,9 @@ func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.JSON, "json", o.JSON, "events as JSON lines on standard error")
 }
 
-// Fill gives every flag that the command line leaves alone the value that the
-// environment has for it, or else the configuration file. It must be called
-// after flags are parsed. Every error is the user's: it names the option and
-// where its value stands.
+// Fill sets every flag that the command line does not set, from the environment or else from the
+// configuration file. It must be called after flags are parsed. Every error is a user error: it names the
+// option and the source of its value.
 func Fill(flags *pflag.FlagSet) error {
 	v := viper.New()
 	v.SetEnvPrefix(envPrefix)
@@ -249,7 +248,7 @@ func Fill(flags *pflag.FlagSet) error {
 	if err := v.BindPFlags(flags); err != nil {
 		return fmt.Errorf("bind options: %w", err)
 	}
-	early := func(name string) string { // of an option that says where the file is
+	early := func(name string) string { // value of an option that locates the file
 		if v.IsSet(name) {
 			return v.GetString(name)
 		}
@@ -270,8 +269,7 @@ func Fill(flags *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// readFile reads the configuration file into v. A file that was not asked for
-// by name need not exist.
+// readFile reads the configuration file into v. The default file need not exist.
 func readFile(v *viper.Viper, file, home string) error {
 	asked := file != ""
 	if !asked {
@@ -281,7 +279,7 @@ func readFile(v *viper.Viper, file, home string) error {
 		file = filepath.Join(home, "config.yaml")
 	}
 	if _, err := os.Stat(file); !asked && errors.Is(err, fs.ErrPermission) {
-		return nil // the home is another user's, which is said when it is used
+		return nil // another user's home; reported when it is used
 	}
 	read := viper.New()
 	read.SetConfigFile(file)
@@ -300,7 +298,7 @@ func readFile(v *viper.Viper, file, home string) error {
 	return v.MergeConfigMap(read.AllSettings())
 }
 
-// plainCause says what is wrong with a configuration file, on one line.
+// plainCause returns the cause of an error in a configuration file, on one line.
 func plainCause(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -313,8 +311,8 @@ func plainCause(err error) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// checkKeys refuses keys that no option has: a misspelt limit that is passed
-// over in silence is a machine that is not protected.
+// checkKeys rejects keys that match no option. Ignoring a misspelt limit would leave the machine
+// unprotected.
 func checkKeys(keys []string, asked bool) error {
 	known := allKeys()
 	unknown := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return slices.Contains(known, k) })
@@ -334,8 +332,8 @@ func checkKeys(keys []string, asked bool) error {
 	return nil
 }
 
-// checkVariables refuses variables of the environment that are an option's but for their spelling. Others
-// that no option has may be another program's.
+// checkVariables rejects environment variables whose names are misspelt names of options. Other unknown
+// variables may belong to another program.
 func checkVariables(environment []string) (errs []error) {
 	known := []string{proclink.CheckVariable, proclink.CollectiveVariable, variableOf("config")}
 	for _, key := range allKeys() {
@@ -353,7 +351,8 @@ func checkVariables(environment []string) (errs []error) {
 	return errs
 }
 
-// nearestVariable compares what follows the prefix, which all have.
+// nearestVariable returns the known variable whose name is nearest to name, or "". It ignores the common
+// prefix.
 func nearestVariable(name string, known []string) string {
 	ends := make([]string, len(known))
 	for i, k := range known {
@@ -365,12 +364,12 @@ func nearestVariable(name string, known []string) string {
 	return ""
 }
 
-// variableOf is the variable of the environment that sets an option.
+// variableOf returns the name of the environment variable that sets an option.
 func variableOf(option string) string {
 	return envPrefix + "_" + strings.ToUpper(strings.ReplaceAll(option, "-", "_"))
 }
 
-// allKeys returns the names of every command's options.
+// allKeys returns the names of the options of all commands.
 func allKeys() []string {
 	var keys []string
 	everyFlag().VisitAll(func(f *pflag.Flag) {
@@ -381,7 +380,7 @@ func allKeys() []string {
 	return keys
 }
 
-// everyFlag returns the options of all commands, at their zero values.
+// everyFlag returns the options of all commands, with zero values.
 func everyFlag() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	c := new(Config)
@@ -393,8 +392,8 @@ func everyFlag() *pflag.FlagSet {
 	return flags
 }
 
-// set gives f the value that viper found. A list is a YAML list, or text with
-// commas between its elements.
+// set sets f to the value that viper found. A list is a YAML list, or text with commas between its
+// elements.
 func set(f *pflag.Flag, value any) error {
 	list, isList := f.Value.(pflag.SliceValue)
 	elements, given := value.([]any)
@@ -414,7 +413,7 @@ func set(f *pflag.Flag, value any) error {
 	return nil
 }
 
-// origin says where the value of an option comes from, for an error message.
+// origin describes the source of an option's value, for an error message.
 func origin(v *viper.Viper, name string) string {
 	env := variableOf(name)
 	if _, ok := os.LookupEnv(env); ok {

@@ -32,31 +32,31 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A Role is what a peer is for.
+// A Role is the part that a peer plays in a network.
 type Role int
 
 // The roles.
 const (
 	Volunteer  Role = iota // donates slots, has a home and a control socket
-	SubmitOnly             // runs its user's jobs elsewhere and is gone
-	Introducer             // submit-only, and the supernode of peers that end with it
+	SubmitOnly             // submits its user's jobs and then ends
+	Introducer             // submit-only, but also the supernode of temporary peers
 )
 
-// A Halt says how a peer ends.
+// A Halt is a way to end a peer.
 type Halt string
 
-// The ways to end. In each, everything is given back before the peer is gone.
+// The ways to end a peer. Each releases all resources before the peer ends.
 const (
-	Orderly Halt = "orderly" // jobs are handed over within handOverTimeout, and what is left of them ends
-	Drain   Halt = "drain"   // jobs are handed over, and those that cannot be are waited for
-	Now     Halt = "now"     // what runs here ends at once, and its jobs notice
+	Orderly Halt = "orderly" // hands jobs over within handOverTimeout, then ends the remaining ones
+	Drain   Halt = "drain"   // hands jobs over, and waits for those that cannot be handed over
+	Now     Halt = "now"     // ends all processes at once; other peers of the jobs detect the loss
 )
 
-// handOverTimeout is how long jobs have to go on elsewhere when the owner wants the machine back in
-// order: for another replica to take over, or one to be made.
+// handOverTimeout bounds an orderly handover of jobs: the time for another replica to take over, or for a
+// new one to be created.
 const handOverTimeout = 10 * time.Second
 
-// How long Close may take before what is left is abandoned to the end of the process.
+// Bounds on the duration of Close. After that Close leaves the remaining cleanup to the end of the process.
 const (
 	orderlyTimeout = 15 * time.Second
 	nowTimeout     = 2 * time.Second
@@ -72,16 +72,16 @@ type Peer struct {
 	key     crypto.PrivKey
 
 	gate    *membership.Gate
-	token   string // file of this peer's, in a private network
-	network string // what the network goes by among peers
+	token   string // token file; empty unless the network is private
+	network string // network ID, as used among peers
 
 	host      host.Host
 	registry  *prometheus.Registry
 	punches   *connection.Punches
 	dials     *dialrule.Rule  // nil unless a volunteer
-	ports     *portmap.Mapper // nil: none is mapped
+	ports     *portmap.Mapper // nil if no ports are mapped
 	sightings sightings
-	slots     *reservation.Service // nil unless a volunteer, as are launcher, control and history
+	slots     *reservation.Service // nil unless a volunteer; likewise launcher, control and history
 	launcher  *launch.Service
 	walls     launch.Walls
 	discovery *discovery.Service
@@ -101,35 +101,35 @@ type Peer struct {
 	end   context.CancelCauseFunc
 	parts []part // in the order of starting
 
-	halted      chan struct{} // closed when the peer is to be closed
+	halted      chan struct{} // closed when the owner of the Peer has to call Close
 	draining    sync.WaitGroup
 	paused      atomic.Value // string, see pausedBy
 	unreadRules atomic.Value // []presence.Unread, see unread
-	drained     atomic.Bool  // ended because nothing was left of any job
+	drained     atomic.Bool  // true if the peer ended because no job was left
 	closing     sync.Once
 	closed      error
 
 	mu       sync.Mutex
-	asked    Halt     // the strongest halt asked for
-	isHalted bool     // halted is closed
+	asked    Halt     // strongest halt asked for
+	isHalted bool     // true if halted is closed
 	failed   error    // see Failed
-	outdated outdated // peers of another version
+	outdated outdated // peers that speak another protocol version
 
-	oldTalk misconduct.Pace // of lines about them
+	oldTalk misconduct.Pace // limits log messages about them
 }
 
-// A part is something to close.
+// A part is a component that Close has to close.
 type part struct {
 	name  string
 	close func() error
 }
 
-// New starts a peer and returns when it can take jobs: the services run and,
-// where there are supernodes, one has introduced it. Supernodes that do not
-// answer are no error, since they are tried for ever and the network may heal;
-// Unmet tells. The peer lives until Close; ctx only bounds the start.
+// New starts a peer and returns when the peer can take jobs: its services run and, if supernodes are
+// configured, one of them has introduced the peer. Supernodes that do not answer are no error, because the
+// peer keeps trying them and the network may heal; Unmet reports this case. The peer lives until Close; ctx
+// bounds only the start.
 //
-// The error is a *HomeError, a *RunningError or a *CopyError where the owner has to act.
+// The error is a *HomeError, a *RunningError or a *CopyError if the owner has to act.
 func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -152,8 +152,8 @@ func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer,
 	return p, nil
 }
 
-// Unmet returns why no supernode had introduced the peer when New returned, or
-// nil if one had, or none was needed.
+// Unmet returns the reason why no supernode had introduced the peer when New returned. It returns nil if
+// one had, or if none is configured.
 func (p *Peer) Unmet() error { return p.unmet }
 
 func (p *Peer) start() error {
@@ -161,7 +161,7 @@ func (p *Peer) start() error {
 	if p.role == Volunteer {
 		steps = append(steps, p.startHistory, p.startVolunteer, p.startPresence)
 	}
-	// Discovery announces the peer, so it comes when all else answers.
+	// Discovery announces the peer, so it starts after the services that must answer.
 	for _, step := range append(steps, p.startDiscovery, p.startReunion, p.startControl) {
 		if err := step(); err != nil {
 			return err
@@ -170,12 +170,12 @@ func (p *Peer) start() error {
 	return nil
 }
 
-// owns makes close run when the peer is closed, before that of earlier parts.
+// owns registers a function that runs when the peer closes, before those registered earlier.
 func (p *Peer) owns(name string, close func() error) {
 	p.parts = append(p.parts, part{name, close})
 }
 
-// startHome opens and locks the home, or makes a temporary one in it.
+// startHome opens and locks the home. For a submit-only peer it makes a temporary home instead.
 func (p *Peer) startHome() (err error) {
 	if p.role != Volunteer {
 		dir, err := os.MkdirTemp(p.cfg.Home, "submit-")
@@ -210,12 +210,12 @@ func (p *Peer) startHome() (err error) {
 // ID returns the peer's ID.
 func (p *Peer) ID() p2ppeer.ID { return p.host.ID() }
 
-// Addresses returns the multiaddrs under which others can reach the peer,
-// complete with its ID, as --supernode takes them.
+// Addresses returns the multiaddrs under which other peers can reach this peer. They end with the peer's
+// ID, as --supernode expects them.
 func (p *Peer) Addresses() []string {
 	addrs, err := p2ppeer.AddrInfoToP2pAddrs(&p2ppeer.AddrInfo{ID: p.host.ID(), Addrs: p.host.Addrs()})
 	if err != nil {
-		return nil // an ID that is no ID; libp2p gave it to us
+		return nil // invalid ID; cannot happen, since libp2p created it
 	}
 	out := make([]string, len(addrs))
 	for i, a := range addrs {
@@ -224,12 +224,11 @@ func (p *Peer) Addresses() []string {
 	return out
 }
 
-// Submitter returns what runs this peer's own jobs.
+// Submitter returns the submitter that runs this peer's own jobs.
 func (p *Peer) Submitter() *job.Submitter { return p.submitter }
 
-// Halt asks the peer to end. It returns at once; Halted tells when to Close. A
-// stronger wish overtakes a weaker one: an impatient owner need not wait for a
-// drain.
+// Halt asks the peer to end and returns at once. Halted is closed when the caller has to call Close. A
+// stronger mode overrides a weaker one, so an impatient owner need not wait for a drain.
 func (p *Peer) Halt(how Halt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -240,10 +239,10 @@ func (p *Peer) Halt(how Halt) {
 	}
 	p.asked = how
 	switch {
-	case p.launcher == nil: // no volunteer: there is nothing to wait for
+	case p.launcher == nil: // not a volunteer: hosts no jobs
 		p.haltNow()
 	case how == Drain:
-		p.draining.Go(p.drain) // ends when the jobs have, or with the peer's life
+		p.draining.Go(p.drain) // ends when the jobs end, or with the peer's life
 	case how == Orderly && p.failed == nil:
 		p.draining.Go(p.handOver) // ends within handOverTimeout, or with the peer's life
 	default:
@@ -251,7 +250,7 @@ func (p *Peer) Halt(how Halt) {
 	}
 }
 
-// haltNow has the peer be closed. Mu is held.
+// haltNow closes halted. p.mu is held.
 func (p *Peer) haltNow() {
 	if !p.isHalted {
 		p.isHalted = true
@@ -259,20 +258,20 @@ func (p *Peer) haltNow() {
 	}
 }
 
-// Halted is closed when the peer is to be closed because it was asked to halt.
+// Halted returns a channel that is closed when Halt has finished and the peer has to be closed.
 func (p *Peer) Halted() <-chan struct{} { return p.halted }
 
-// Failed returns why the peer has to be closed although nobody has asked it to halt, or nil.
-// It is then halted. The owner has to act on it, as on a *CopyError.
+// Failed returns the reason why the peer has to be closed although the owner did not ask for it, such as a
+// *CopyError, or nil. The peer is halted then, and the owner has to act.
 func (p *Peer) Failed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failed
 }
 
-// Close ends the peer as the strongest Halt asked for says, or else in order,
-// and returns when all is given back and every goroutine has ended, or a bound
-// is over; then the error says what hung.
+// Close ends the peer and returns when all resources are released and every goroutine has ended, or when
+// its time is up. After Halt with mode Now that is nowTimeout, else orderlyTimeout. If the time is up, the
+// error names the part that did not close.
 func (p *Peer) Close() error {
 	p.mu.Lock()
 	timeout := orderlyTimeout
@@ -283,7 +282,7 @@ func (p *Peer) Close() error {
 	return p.close(timeout)
 }
 
-// errEnding is what people who have submitted a job here are told.
+// errEnding is the error that users get whose jobs were submitted through this peer.
 var errEnding = errors.New("the peer that it was handed to is ending")
 
 func (p *Peer) close(timeout time.Duration) error {
