@@ -8,42 +8,41 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// A line is an event on its way to the p2prun that follows a job on the control socket: a line of
-// JSON, and behind it the Data of an output event as it is.
+// A line is one event in the stream to the p2prun that follows a job over the control socket. It is written
+// as a line of JSON; the Data of an output event follows it as raw bytes.
 type line struct {
-	Number  uint64 `json:"number"`            // to be acknowledged with all before it; 0: not
+	Number  uint64 `json:"number"`            // acknowledged together with all lines before it; 0: not acknowledged
 	Record  uint64 `json:"record,omitempty"`  // see job.Event
 	Records uint64 `json:"records,omitempty"` // likewise
 	Size    int    `json:"size,omitempty"`    // of the Data behind the line
 	job.Event
-	done func(error) // nil of an event that may be lost
+	done func(error) // nil for an event that may be dropped
 }
 
-// An audience is what a job has said, and whoever listens has not acknowledged. It outlives
-// the listener: the next one is told the rest, so that nothing is lost, and nothing comes
-// twice but what the last one had yet to acknowledge. Output and the result wait for as long
-// as it takes, and are bounded by the job, which lets no more output wait than it must; of
-// all else the latest maxNews wait.
+// An audience holds the events of a job that the listener has not acknowledged. It outlives the listener.
+// The next one receives the remaining events, so none is lost, and only unacknowledged ones are repeated.
+// Output and the result wait without a time limit. The job bounds their number by limiting its
+// unacknowledged output. Of all other events, the latest maxNews wait.
 type audience struct {
-	wake chan struct{} // gets a token when there is more to say
+	wake chan struct{} // receives a token when new events wait
 
-	settling sync.Mutex // held while events are done with, in their order; before mu
+	settling sync.Mutex // held while done is called, in order of events; locked before mu
 
 	mu       sync.Mutex
 	said     uint64 // number of the last line
-	waiting  []line // in the order of their numbers
-	news     int    // of these may be lost
-	standing []line // acknowledged, and still so: where the job runs, what it does, its view
-	result   []line // once acknowledged: for who has come since
-	closed   error  // not nil: nobody will listen any more
+	waiting  []line // in order of their numbers
+	news     int    // number of waiting lines that may be dropped
+	standing []line // latest acknowledged placement, phase and view
+	result   []line // acknowledged result, for later listeners
+	closed   error  // reason why nobody can listen any more; nil if open
 }
 
-// maxNews bounds the events beside output that wait for a listener.
+// maxNews bounds the waiting events other than output and result.
 const maxNews = 256
 
 func newAudience() *audience { return &audience{wake: make(chan struct{}, 1)} }
 
-// tell is the job's Sink. It never blocks.
+// tell implements the job's Sink. It never blocks.
 func (a *audience) tell(e job.Event, done func(error)) {
 	waited := e.Kind == job.OutputEvent || e.Kind == job.ResultEvent
 	if a.add(e, done, waited) {
@@ -52,12 +51,12 @@ func (a *audience) tell(e job.Event, done func(error)) {
 		}
 		return
 	}
-	a.settling.Lock() // until those before it have been done with
+	a.settling.Lock() // wait until done was called for earlier events
 	defer a.settling.Unlock()
-	done(a.closed) // which stays
+	done(a.closed) // does not change once set
 }
 
-// add puts an event in line, and reports whether anybody may listen yet.
+// add queues an event. It returns false if the audience is closed.
 func (a *audience) add(e job.Event, done func(error), waited bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,9 +77,9 @@ func (a *audience) add(e job.Event, done func(error), waited bool) bool {
 	return true
 }
 
-// thin makes room for an event that may be lost: one is that says less of the same, or the
-// oldest when there are too many, but not that the job is kept, which is said once and decides
-// what the listener does when this peer is killed. mu is held.
+// thin makes room for an event that may be dropped. It removes a waiting event of the same phase, or, if
+// there are maxNews, the oldest event that may be dropped. It never removes a KeptEvent: that comes only
+// once, and the listener depends on it if this peer is killed. a.mu is held.
 func (a *audience) thin(e job.Event) {
 	lost := -1
 	if e.Kind == job.PhaseEvent {
@@ -95,10 +94,10 @@ func (a *audience) thin(e job.Event) {
 	}
 }
 
-// maxBatch is how many lines are taken at a time.
+// maxBatch is the maximum number of lines that after returns.
 const maxBatch = 512
 
-// after returns the next lines after that of the number.
+// after returns the next lines after the given number.
 func (a *audience) after(number uint64) []line {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -109,14 +108,14 @@ func (a *audience) after(number uint64) []line {
 	return slices.Clone(rest[:min(len(rest), maxBatch)])
 }
 
-// preface returns what a new listener should know of what others have acknowledged.
+// preface returns the events that describe the job's present state to a new listener.
 func (a *audience) preface() []line {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.standing)
 }
 
-// upTo returns how many lines wait up to that of the number. mu is held.
+// upTo returns the number of waiting lines whose number is at most number. a.mu is held.
 func (a *audience) upTo(number uint64) int {
 	i, found := slices.BinarySearchFunc(a.waiting, number, func(l line, n uint64) int { return cmp.Compare(l.Number, n) })
 	if found {
@@ -125,7 +124,7 @@ func (a *audience) upTo(number uint64) int {
 	return i
 }
 
-// acknowledge takes the listener's word that the user has all lines up to that of the number.
+// acknowledge handles the listener's report that the user has all lines up to number.
 func (a *audience) acknowledge(number uint64) {
 	a.settling.Lock()
 	defer a.settling.Unlock()
@@ -155,7 +154,8 @@ func settle(lines []line, err error) {
 	}
 }
 
-// stand keeps an event that says how things are, in place of the one before. mu is held.
+// stand keeps an event that describes the job's state, and replaces the earlier one of its kind. a.mu is
+// held.
 func (a *audience) stand(l line) {
 	if !(l.Kind == job.PlacedEvent || l.Kind == job.PhaseEvent || l.Kind == job.ViewEvent && l.View != nil) {
 		return
@@ -165,7 +165,7 @@ func (a *audience) stand(l line) {
 	a.standing = append(a.standing, l)
 }
 
-// close ends all waiting: nobody will listen any more, for the reason err.
+// close drops all waiting events with err: nobody can listen any more.
 func (a *audience) close(err error) {
 	a.settling.Lock()
 	defer a.settling.Unlock()

@@ -13,28 +13,28 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 )
 
-// A Cache is what a peer keeps of staged files.
+// A Cache describes the staged files that a peer keeps.
 type Cache struct {
 	Home     string                 `json:"home"`
-	Running  bool                   `json:"running"`         // a peer runs on the home
-	Bytes    int64                  `json:"bytes"`           // in all
-	Limit    int64                  `json:"limit,omitempty"` // in bytes, of the peer that runs
-	Contents []filetransfer.Content `json:"contents"`        // the most recently used first
+	Running  bool                   `json:"running"`         // true if a peer runs on the home
+	Bytes    int64                  `json:"bytes"`           // total size
+	Limit    int64                  `json:"limit,omitempty"` // in bytes; set if a peer runs
+	Contents []filetransfer.Content `json:"contents"`        // most recently used first
 }
 
-// Trimmed is what came of trimming a cache.
+// Trimmed is the result of trimming a cache.
 type Trimmed struct {
 	Freed int64 `json:"freed"` // bytes
-	Bytes int64 `json:"bytes"` // that are left
+	Bytes int64 `json:"bytes"` // bytes that remain
 }
 
-// Cache returns what the peer has in its cache.
+// Cache returns the contents of the peer's cache.
 func (c *Client) Cache(ctx context.Context) (cache Cache, err error) {
 	return cache, c.call(ctx, http.MethodGet, "/v1/cache", &cache)
 }
 
-// TrimCache has the peer evict what no job uses, the least recently used first, until no more
-// than so many bytes are left.
+// TrimCache evicts files that no job uses from the peer's cache, the least recently used first, until at
+// most the given number of bytes remain.
 func (c *Client) TrimCache(ctx context.Context, to int64) (t Trimmed, err error) {
 	return t, c.call(ctx, http.MethodPost, fmt.Sprintf("/v1/cache/trim?to=%d", to), &t)
 }
@@ -71,8 +71,8 @@ func trim(store *filetransfer.Store, to int64) (Trimmed, error) {
 	return Trimmed{Freed: freed, Bytes: store.Bytes()}, nil
 }
 
-// CacheOf returns what is in the cache of the home dir, on which no peer runs. The error is a
-// *HomeError, or a *RunningError.
+// CacheOf returns the contents of the cache of the home dir, on which no peer runs. The error is a
+// *HomeError or a *RunningError.
 func CacheOf(dir string) (c Cache, err error) {
 	c = Cache{Home: dir, Contents: []filetransfer.Content{}}
 	return c, withCache(dir, func(store *filetransfer.Store) error {
@@ -81,7 +81,7 @@ func CacheOf(dir string) (c Cache, err error) {
 	})
 }
 
-// TrimCacheOf is Client.TrimCache of a home on which no peer runs.
+// TrimCacheOf does the same as Client.TrimCache for a home on which no peer runs.
 func TrimCacheOf(dir string, to int64) (t Trimmed, err error) {
 	return t, withCache(dir, func(store *filetransfer.Store) error {
 		t, err = trim(store, to)
@@ -89,8 +89,8 @@ func TrimCacheOf(dir string, to int64) (t Trimmed, err error) {
 	})
 }
 
-// withCache opens the cache of a home as a peer would, but without a limit, so that nothing
-// goes that was not asked for. A home that has none is left alone.
+// withCache opens the cache of a home without a limit, so that opening it evicts nothing. If the home has
+// no cache, withCache does nothing.
 func withCache(dir string, do func(*filetransfer.Store) error) error {
 	if _, err := os.Stat(home(dir).cache()); errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -5,13 +5,13 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// circuitsApart is a resource manager that does not count circuits as connections of their
-// relay's address, where libp2p counts them: all the peers behind one relay would be one address.
-// They are bounded by peer, and by the streams that a relay may open (see relayLimits).
+// circuitsApart is a resource manager that does not count circuits as connections from the relay's address.
+// libp2p does so, and would count all peers behind one relay as one address. Limits per peer, and on the
+// streams of a relay (see relayLimits), bound circuits instead.
 type circuitsApart struct{ network.ResourceManager }
 
-// throughRelay stands for the address of any circuit. Addresses of loopback are not counted, and
-// circuits without any address would be rationed as if all had the same.
+// throughRelay replaces the address of any circuit. Loopback addresses are not counted. Circuits without an
+// address would share one limit.
 var throughRelay = ma.StringCast("/ip4/127.0.0.1/p2p-circuit")
 
 // isRelayed reports whether an address leads through a relay.

@@ -19,21 +19,21 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// ErrNoPeer says that no peer runs on a home.
+// ErrNoPeer means that no peer runs on a home.
 var ErrNoPeer = errors.New("no peer is running")
 
-// ErrNotAllowed says that the peer on a home, if one runs there, takes no requests of this user.
+// ErrNotAllowed means that the peer on a home, if one runs there, does not accept requests from this user.
 var ErrNotAllowed = errors.New("only the user that runs the peer, or root, may ask it")
 
-// A Client talks to a running peer through the control socket of its home.
+// A Client sends requests to a running peer through the control socket of its home.
 type Client struct {
 	home string
 	http *http.Client
 }
 
-// Dial returns a client of the peer that runs on the home dir. The error wraps
-// ErrNoPeer when there is none, or ErrNotAllowed when the home is another user's; it is a *HomeError when the
-// home cannot be used. Close it after use.
+// Dial returns a client of the peer that runs on the home dir. Close it after use. The error wraps
+// ErrNoPeer if no peer runs there, or ErrNotAllowed if the home belongs to another user. It is a *HomeError
+// if the home cannot be used.
 func Dial(ctx context.Context, dir string) (*Client, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -51,7 +51,7 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 	return &Client{abs, &http.Client{Transport: &http.Transport{DialContext: connect, ReadBufferSize: readAhead}}}, nil
 }
 
-// dialError says why the control socket of a home could not be connected to.
+// dialError explains a failed connection to the control socket of a home.
 func dialError(home string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
@@ -72,12 +72,12 @@ func plainDialError(err error) error {
 // Close closes the client's idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Status returns the state of the peer.
+// Status returns the peer's state.
 func (c *Client) Status(ctx context.Context) (s Status, err error) {
 	return s, c.call(ctx, http.MethodGet, "/v1/status", &s)
 }
 
-// Candidates returns the peers that are wanted, offer slots and are found by the peer now.
+// Candidates returns the peers that offer slots, match wanted, and are found by the peer now.
 func (c *Client) Candidates(ctx context.Context, wanted discovery.Filter) (found []job.Candidate, err error) {
 	filter, err := json.Marshal(wanted)
 	if err != nil {
@@ -86,29 +86,30 @@ func (c *Client) Candidates(ctx context.Context, wanted discovery.Filter) (found
 	return found, c.call(ctx, http.MethodGet, "/v1/candidates?filter="+url.QueryEscape(string(filter)), &found)
 }
 
-// Halt asks the peer to end, and returns what becomes of its jobs. AwaitGone waits for the end.
+// Halt asks the peer to end, and returns the fate of each of its jobs. AwaitGone waits until the peer has
+// ended.
 func (c *Client) Halt(ctx context.Context, how Halt) (h Halting, err error) {
 	return h, c.call(ctx, http.MethodPost, "/v1/halt?mode="+string(how), &h)
 }
 
-// Resize changes how many slots the peer has until it ends.
+// Resize changes the peer's number of slots until the peer ends.
 func (c *Client) Resize(ctx context.Context, slots int) (s Slots, err error) {
 	return s, c.call(ctx, http.MethodPost, fmt.Sprintf("/v1/slots?total=%d", slots), &s)
 }
 
-// Stop has a job be gone from the peer, by the beginning of its ID: handed over where that can be, unless now,
-// or else ended. It returns when that is done. The error wraps a *RefusedError if there is no such job, or several.
+// Stop removes a job from the peer and returns when that is done. It identifies the job by a prefix of its
+// ID. The peer hands the job over if possible, unless now is set, or else ends it. The error wraps a
+// *RefusedError if no job, or more than one job, matches.
 func (c *Client) Stop(ctx context.Context, id string, now bool) (s Stopped, err error) {
 	return s, c.call(ctx, http.MethodDelete, fmt.Sprintf("/v1/hosted/%s?now=%t", url.PathEscape(id), now), &s)
 }
 
-// Run has the peer run a job, and tells emit of its events, but not of the
-// last: that is the result. When ctx ends the job is cancelled; Run then returns
-// without waiting for its end.
+// Run submits a job to the peer and passes its events to emit, except the last, which is the result. When
+// ctx ends, Run cancels the job and returns without waiting for its end.
 //
-// Should the peer be killed, while the job can go on without it, Run waits for another to be
-// booted on the home, for as long as the job may be away, and follows the job there. The
-// error wraps a *LeftError when that was in vain, or ctx ends meanwhile.
+// If the peer is killed and the job can continue without it, Run waits for another peer to start on the
+// home and follows the job there. It waits at most for the time of the request's Away. The error wraps a
+// *LeftError if no peer has started in that time, or ctx has ended meanwhile.
 func (c *Client) Run(ctx context.Context, req job.Request, emit func(job.Event) error) (job.Result, error) {
 	body, err := json.Marshal(req)
 	if err != nil {
@@ -124,9 +125,9 @@ func (c *Client) Run(ctx context.Context, req job.Request, emit func(job.Event) 
 	})
 }
 
-// Attach goes on with a job that was handed to a peer of this home, as Run does, when nobody
-// listens to it any more. With cancel it ends the job and waits until that is done. The error wraps a
-// *RefusedError if there is no such job, or another listens.
+// Attach resumes a job that was submitted through a peer of this home and has no listener, and follows it
+// like Run. If cancel is set, it ends the job and waits until that is done. The error wraps a *RefusedError
+// if there is no such job, or another client listens to it.
 func (c *Client) Attach(ctx context.Context, kept job.Kept, cancel bool, emit func(job.Event) error) (job.Result, error) {
 	l := &listener{client: c, emit: emit, away: kept.Request.Away, id: kept.Job, kept: !cancel, shown: make(map[source]uint64)}
 	return l.follow(ctx, func(ctx context.Context) (*http.Response, error) { return c.attach(ctx, kept.Job, cancel) })
@@ -136,18 +137,18 @@ func (c *Client) attach(ctx context.Context, id string, cancel bool) (*http.Resp
 	return c.do(ctx, http.MethodPost, fmt.Sprintf("/v1/jobs/%s/attach?cancel=%t", id, cancel), nil)
 }
 
-// acknowledge says that the user has all that was told up to a number. Should it be lost,
-// that comes again, or the end of the connection does.
+// acknowledge reports that the user has received all events up to a number. If the request is lost, those
+// events come again, or the connection ends.
 func (c *Client) acknowledge(ctx context.Context, id string, number uint64) {
 	if id != "" && number > 0 {
 		_ = c.call(ctx, http.MethodPost, fmt.Sprintf("/v1/jobs/%s/shown?number=%d", id, number), nil)
 	}
 }
 
-// cancelTimeout bounds how long a peer is tried to be told that a job is cancelled.
+// cancelTimeout bounds the attempt to tell a peer that a job is cancelled.
 const cancelTimeout = 5 * time.Second
 
-// cancel ends a job, also when ctx has ended. One that cannot be told ends later.
+// cancel ends a job, even if ctx has ended. If the peer cannot be told, the job ends later.
 func (c *Client) cancel(ctx context.Context, id string) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 	defer stop()
@@ -156,7 +157,7 @@ func (c *Client) cancel(ctx context.Context, id string) {
 	}
 }
 
-// call makes a request without a body and decodes the answer into out.
+// call sends a request without a body and decodes the answer into out, unless out is nil.
 func (c *Client) call(ctx context.Context, method, path string, out any) error {
 	resp, err := c.do(ctx, method, path, nil)
 	if err != nil {
@@ -164,7 +165,7 @@ func (c *Client) call(ctx context.Context, method, path string, out any) error {
 	}
 	defer resp.Body.Close()
 	if out == nil {
-		_, err := io.Copy(io.Discard, resp.Body) // so that the connection can be used again
+		_, err := io.Copy(io.Discard, resp.Body) // allows the connection to be reused
 		return err
 	}
 	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
@@ -173,7 +174,7 @@ func (c *Client) call(ctx context.Context, method, path string, out any) error {
 	return nil
 }
 
-// do makes a request; any answer but 2xx is an error.
+// do sends a request; an answer with a status other than 2xx is an error.
 func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://p2pmpi"+path, body)
 	if err != nil {
@@ -194,7 +195,7 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (*
 	return nil, &RefusedError{c.home, p.Error}
 }
 
-// A RefusedError says that the peer on a home does not do what it was asked for.
+// A RefusedError means that the peer on a home has refused a request.
 type RefusedError struct {
 	Home   string
 	Reason string

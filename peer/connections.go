@@ -14,45 +14,45 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
-// A Connection is how this peer is connected with another.
+// A Connection describes the best connection to another peer.
 type Connection struct {
 	Peer      string        `json:"peer"`            // ID
 	Way       string        `json:"way"`             // direct, punched or relayed
-	Relay     string        `json:"relay,omitempty"` // ID of the peer that it goes through, if any
-	Transport string        `json:"transport"`       // tcp or quic; that to the relay, if there is one
+	Relay     string        `json:"relay,omitempty"` // ID of the relay, if any
+	Transport string        `json:"transport"`       // tcp or quic; for a circuit, the transport to the relay
 	Address   string        `json:"address"`
-	RTT       time.Duration `json:"rtt,omitempty"` // round trip in nanoseconds; 0: it did not answer
-	Why       string        `json:"why,omitempty"` // it is no better
+	RTT       time.Duration `json:"rtt,omitempty"` // round trip in nanoseconds; 0 if the peer did not answer
+	Why       string        `json:"why,omitempty"` // why it is not a better one
 }
 
-// A Channel is how messages go from a process here to one of another peer.
+// A Channel describes the channel from a process here to a process of another peer.
 type Channel struct {
 	From  view.Process `json:"from"`
 	To    view.Process `json:"to"`
-	Peer  string       `json:"peer"`            // ID, of the other peer
+	Peer  string       `json:"peer"`            // ID of the other peer
 	Kind  string       `json:"kind"`            // tcp or stream
 	Way   string       `json:"way"`             // direct, punched or relayed
-	Relay string       `json:"relay,omitempty"` // ID of the peer that it goes through, if any
-	// RTT is the round trip between the two peers in nanoseconds; 0: the other did not answer.
+	Relay string       `json:"relay,omitempty"` // ID of the relay, if any
+	// RTT is the round trip between the two peers in nanoseconds; 0 if the other peer did not answer.
 	RTT time.Duration `json:"rtt,omitempty"`
-	Why string        `json:"why"` // it is this, and nothing better
+	Why string        `json:"why"` // why it is this one, and not a better one
 }
 
-// Connected reports whether any other peer is connected.
+// Connected reports whether this peer has a connection to any other peer.
 func (p *Peer) Connected() bool { return len(p.host.Network().Peers()) > 0 }
 
 const (
-	// measureTimeout is how long all of them together may take to answer, and maxMeasuring
-	// how many are asked at one time.
+	// measureTimeout bounds the measurement of all round trips together. maxMeasuring is the number of
+	// peers measured at the same time.
 	measureTimeout = time.Second
 	maxMeasuring   = 32
 )
 
-// connections returns the best connection with each peer, in order of ID.
+// connections returns the best connection to each peer, sorted by ID.
 func (p *Peer) connections(ctx context.Context) []Connection {
 	ctx, cancel := context.WithTimeout(ctx, measureTimeout)
 	defer cancel()
-	out := []Connection{} // a list in JSON even when it is empty
+	out := []Connection{} // a list in JSON even when empty
 	var mu sync.Mutex
 	var measuring sync.WaitGroup
 	free := make(chan struct{}, maxMeasuring)
@@ -72,7 +72,7 @@ func (p *Peer) connections(ctx context.Context) []Connection {
 	return out
 }
 
-// connection is false when the peer is not connected any more.
+// connection returns false if the peer is no longer connected.
 func (p *Peer) connection(ctx context.Context, id p2ppeer.ID) (Connection, bool) {
 	c, ok := connection.Best(p.host, id, p.punches)
 	if !ok {
@@ -85,7 +85,7 @@ func (p *Peer) connection(ctx context.Context, id p2ppeer.ID) (Connection, bool)
 	}, true
 }
 
-// channelsOf tells of channels, with the round trips of connections.
+// channelsOf converts channels, and takes their round trips from connections.
 func channelsOf(channels []launch.Channel, connections []Connection) (out []Channel) {
 	away := make(map[string]time.Duration, len(connections))
 	for _, c := range connections {
@@ -101,7 +101,7 @@ func channelsOf(channels []launch.Channel, connections []Connection) (out []Chan
 	return out
 }
 
-// name writes the ID of a peer, or nothing if there is none.
+// name returns the ID of a peer as text, or "" if there is none.
 func name(id p2ppeer.ID) string {
 	if id == "" {
 		return ""

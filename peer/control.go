@@ -15,17 +15,17 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery"
 )
 
-// control answers the owner on the control socket. The socket's mode, and where it can the
-// kernel, say who asks.
+// control serves the owner's requests on the control socket. The socket's mode, and the kernel where it
+// reports the client's user, authenticate the client.
 type control struct {
 	peer   *Peer
 	server *http.Server
 	served sync.WaitGroup
 
 	mu     sync.Mutex
-	refuse bool               // no new jobs
-	jobs   sync.WaitGroup     // handed to this peer and not over; Add under mu
-	handed map[string]*handed // those that have an ID
+	refuse bool               // true if no new jobs are accepted
+	jobs   sync.WaitGroup     // submitted here and not over; Add under mu
+	handed map[string]*handed // jobs by ID, once they have one
 }
 
 // startControl opens the control socket and the status page.
@@ -49,8 +49,8 @@ func (p *Peer) startControl() error {
 	return p.startPage()
 }
 
-// listenUnix listens on a socket that nobody but the owner can connect to. The
-// home's own mode keeps others out before the socket's has been set.
+// listenUnix listens on a socket that only the owner can connect to. The home's own mode keeps other users
+// out until the socket's mode is set.
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
 	if err != nil {
@@ -63,8 +63,8 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// An ownersListener takes connections of the user that this process runs as, and of root, who
-// could take them anyway. It is there for homes whose owner has let others in.
+// An ownersListener accepts connections only from root and from the user that runs this process. It
+// protects homes that the owner has made accessible to other users.
 type ownersListener struct{ net.Listener }
 
 // Accept returns the owner's next connection.
@@ -89,7 +89,8 @@ func (c *control) routes() http.Handler {
 	return mux
 }
 
-// calls are what can be asked for on the socket, and nowhere else but for the status.
+// calls returns the handlers of all requests that the socket accepts. Only the status is also available
+// elsewhere.
 func (c *control) calls() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"GET /v1/status": func(w http.ResponseWriter, r *http.Request) {
@@ -109,8 +110,8 @@ func (c *control) calls() map[string]http.HandlerFunc {
 	}
 }
 
-// close ends the jobs handed to this peer, whose cancelled context is the peer's
-// life, and stops serving.
+// close ends the jobs that were submitted here, and stops serving. The jobs' contexts derive from the
+// peer's life, which has ended.
 func (c *control) close() error {
 	c.refuseJobs()
 	ctx, cancel := context.WithTimeout(context.Background(), orderlyTimeout)
@@ -133,7 +134,7 @@ func (c *control) refuseJobs() {
 	c.refuse = true
 }
 
-// awaitJobs returns when every job submitted here is over, or false when ctx ends.
+// awaitJobs reports true when every job submitted here is over, or false when ctx ends.
 func (c *control) awaitJobs(ctx context.Context) bool {
 	over := make(chan struct{})
 	go func() { // ends with the jobs, which end with the peer's life and cancelJobs
@@ -164,7 +165,7 @@ func (c *control) candidates(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, candidates)
 }
 
-// resize changes how many slots there are.
+// resize changes the number of slots.
 func (c *control) resize(w http.ResponseWriter, r *http.Request) {
 	n, err := strconv.Atoi(r.URL.Query().Get("total"))
 	if err != nil || n < 0 || n > maxSlots {
@@ -176,7 +177,7 @@ func (c *control) resize(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, slots)
 }
 
-// A problem is the body of an answer that is not 2xx.
+// A problem is the body of an answer whose status is not 2xx.
 type problem struct {
 	Error string `json:"error"`
 }
@@ -190,5 +191,5 @@ func reply(w http.ResponseWriter, status int, body any) {
 	w.WriteHeader(status)
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
-	encoder.Encode(body) // an error means that the client is gone
+	encoder.Encode(body) // an error means that the client has disconnected
 }

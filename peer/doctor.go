@@ -14,38 +14,38 @@ import (
 	"github.com/dustin/go-humanize/english"
 )
 
-// A Level is how well something is.
+// A Level is the severity of a finding.
 type Level string
 
-// The levels.
+// The levels, best first.
 const (
 	Well    Level = "ok"
-	Unknown Level = "unknown" // it could not be found out
-	Warning Level = "warning" // it works, and could be better
-	Failing Level = "failure" // it does not work
+	Unknown Level = "unknown" // could not be determined
+	Warning Level = "warning" // works, but could be better
+	Failing Level = "failure" // does not work
 )
 
-// A Finding is what p2pboot doctor says of one thing.
+// A Finding is one result of p2pboot doctor.
 type Finding struct {
 	About string `json:"about"`
 	Level Level  `json:"level"`
 	Found string `json:"found"`
-	Do    string `json:"do,omitempty"` // what the owner can do; empty when it is well
+	Do    string `json:"do,omitempty"` // what the owner can do; empty if Level is Well
 }
 
-// unlimited is a limit that there is not.
+// unlimited is the value of a limit that is not set.
 const unlimited = math.MaxUint64
 
-// Bounds of what is well.
+// Thresholds for the level Well.
 const (
 	leastFiles     = 4096
 	leastProcesses = 256
 	leastMemory    = 512 << 20
-	spareDisk      = 256 << 20 // beside what the cache may take
+	spareDisk      = 256 << 20 // beyond the possible growth of the cache
 	mostSkew       = 30 * time.Second
 )
 
-// Diagnose judges the symptoms of a machine.
+// Diagnose returns the findings for the symptoms of a machine.
 func Diagnose(s Symptoms) []Finding {
 	out := judgePeer(s)
 	if p := s.Standing; p != nil {
@@ -55,13 +55,13 @@ func Diagnose(s Symptoms) []Finding {
 	out = append(out, judgeRules(s.Unread)...)
 	m := s.Machine
 	out = append(out, judgePortMapping(m, s.Standing), judgeDisk(m), judgeFiles(m), judgeProcesses(m), judgeMemory(m), judgeKernel(m))
-	if s.Home != "" { // where they would have been tried
+	if s.Home != "" { // without a home, no sandbox was tested
 		return out
 	}
 	return append(out, judgeWalls(m.Walls)...)
 }
 
-// Worst is the level of the worst of some findings.
+// Worst returns the worst level among the findings.
 func Worst(all []Finding) Level {
 	levels := []Level{Well, Unknown, Warning, Failing}
 	worst := 0
@@ -75,7 +75,7 @@ func well(about, format string, args ...any) Finding {
 	return Finding{About: about, Level: Well, Found: fmt.Sprintf(format, args...)}
 }
 
-// judgePeer says that a peer runs, or why none can.
+// judgePeer reports that a peer runs, or why none can.
 func judgePeer(s Symptoms) (out []Finding) {
 	if p := s.Standing; p != nil {
 		return []Finding{well("peer", "runs, announces %s, and is connected with %s",
@@ -126,7 +126,7 @@ func judgeReachability(p Standing, m Machine) Finding {
 	return Finding{"reachability", Unknown, "not known: only peers outside this machine's network can find out, and none has yet; " + p.ways(), "name a --supernode outside this network, and ask again after a minute"}
 }
 
-// ways says how the connected peers are reached.
+// ways describes how the connected peers are reached.
 func (p Standing) ways() string {
 	return fmt.Sprintf("connected directly with %s, through a relay only with %d", english.Plural(p.Connected-p.Indirect, "peer", ""), p.Indirect)
 }
@@ -157,8 +157,7 @@ func judgeNAT(p Standing) Finding {
 	return Finding{"NAT", Warning, "the router takes another port for each destination (symmetric): between two such routers no hole can be punched, and a relay is used", "forward the port of --listen at the router, or switch on full-cone (endpoint-independent) translation there"}
 }
 
-// judgeClock compares the clock with those of others. The time that an answer was on its way
-// is within what is tolerated.
+// judgeClock compares the clock with those of other peers. The tolerance covers the delay of an answer.
 func judgeClock(p Standing) Finding {
 	const do = "set this machine's clock, best by NTP: peers whose clocks are more than five minutes apart do not take each other's offers"
 	n := len(p.Ahead)
@@ -179,10 +178,10 @@ func judgeClock(p Standing) Finding {
 	return well("clock", "within %v of the middle one of %s", mostSkew, english.Plural(n, "peer", ""))
 }
 
-// judgePortMapping says whether the router maps ports; p is nil if no peer runs.
+// judgePortMapping reports whether the router maps ports; p is nil if no peer runs.
 func judgePortMapping(m Machine, p *Standing) Finding {
 	const about = "port mapping"
-	direct := p == nil || p.Reachability != Private // or it is not known
+	direct := p == nil || p.Reachability != Private // or not known
 	switch {
 	case m.PortMapping == "" && direct:
 		return well(about, "no router answers that maps ports")
@@ -195,8 +194,8 @@ func judgePortMapping(m Machine, p *Standing) Finding {
 	return well(about, "the router maps ports (%s), at %s", m.PortMapping, m.Outside)
 }
 
-// isPublic reports whether an address is one that others may reach, and not of a network
-// behind a router, such as a provider's for its customers (RFC 6598).
+// isPublic reports whether other machines may reach an address. Addresses of networks behind a router are
+// not public, such as those of a provider's customers (RFC 6598).
 func isPublic(a netip.Addr) bool {
 	return a.IsGlobalUnicast() && !a.IsPrivate() && !netip.MustParsePrefix("100.64.0.0/10").Contains(a)
 }
@@ -228,7 +227,7 @@ func judgeMemory(m Machine) Finding {
 	return judgeLimit("memory", m.Memory, leastMemory, humanize.IBytes, "raise the limit of the control group (MemoryMax=), or offer one of the --slots")
 }
 
-// judgeLimit judges what a process may have; 0 is not known, and unlimited no limit.
+// judgeLimit judges a limit of the process. A value of 0 is not known; unlimited means no limit.
 func judgeLimit(about string, has, least uint64, format func(uint64) string, do string) Finding {
 	switch {
 	case has == 0:

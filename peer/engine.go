@@ -2,8 +2,8 @@ package peer
 
 import "github.com/p2pmpi/p2pmpi/peer/launch"
 
-// chooseEngine returns the engine that runs modules here, and says which one it is: that which the
-// owner has named, if it works, else the one that is built in.
+// chooseEngine returns the engine that runs WebAssembly modules here, and logs its name. It is the
+// configured engine if that works, else the built-in one.
 func (p *Peer) chooseEngine() launch.Engine {
 	engine := launch.BuiltIn()
 	if path := p.cfg.WasmEngine; path != "" {

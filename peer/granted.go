@@ -8,14 +8,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
-// Granted is what a job may have here.
+// Granted describes the limits of jobs on this machine.
 type Granted struct {
 	limits.Grant
-	Terms  []policy.Terms  `json:"terms"`  // of each class of submitters
-	Unheld []launch.Unheld `json:"unheld"` // limits that the kernel does not hold programs to
+	Terms  []policy.Terms  `json:"terms"`  // for each class of submitters
+	Unheld []launch.Unheld `json:"unheld"` // limits that the kernel does not enforce
 }
 
-// granted returns what a job may have here; nil: nothing runs here.
+// granted returns the limits of jobs here; nil if this peer hosts none.
 func (p *Peer) granted() *Granted {
 	if p.launcher == nil {
 		return nil
@@ -23,7 +23,7 @@ func (p *Peer) granted() *Granted {
 	return &Granted{p.launcher.Grant(), p.policy.Terms(p.confines()), p.launcher.Unheld(p.policy.Limits()...)}
 }
 
-// sayUnheld tells the owner at boot which limits do not hold as they should.
+// sayUnheld logs the limits that the kernel does not enforce.
 func (p *Peer) sayUnheld() {
 	for _, u := range p.launcher.Unheld(p.policy.Limits()...) {
 		p.log.Warn().Str("limit", string(u.Limit)).Str("why", u.Why).Str("instead", u.Instead).
@@ -31,7 +31,7 @@ func (p *Peer) sayUnheld() {
 	}
 }
 
-// judgeGranted gives a finding for each limit that does not hold; g is nil if no peer runs.
+// judgeGranted returns a finding for each limit that is not enforced; g is nil if no peer runs.
 func judgeGranted(g *Granted) (out []Finding) {
 	if g == nil {
 		return nil

@@ -7,26 +7,26 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A Parting is what becomes of a job when the owner takes the machine back.
+// A Parting is the fate of one job when the owner takes the machine back.
 type Parting struct {
 	Job       string         `json:"job"`
 	Program   string         `json:"program"`
-	Processes []view.Process `json:"processes,omitempty"` // that run here; none: the job was submitted from here
+	Processes []view.Process `json:"processes,omitempty"` // that run here; empty if the job was submitted from here
 	Fate      Fate           `json:"fate"`
 }
 
-// A Fate is what becomes of a job.
+// A Fate describes what happens to a job when its peer halts.
 type Fate string
 
-// The fates.
+// The fates of a job.
 const (
-	HandedOver Fate = "handed over" // its other peers go on with it
-	WaitedFor  Fate = "waited for"  // the peer ends when it has
-	Cancelled  Fate = "cancelled"   // it ends with the peer
-	GoesOn     Fate = "goes on"     // with what it has on other peers, which notice by themselves
+	HandedOver Fate = "handed over" // its other peers continue it
+	WaitedFor  Fate = "waited for"  // the peer ends after the job
+	Cancelled  Fate = "cancelled"   // ends with the peer
+	GoesOn     Fate = "goes on"     // continues on its other peers, which detect the loss
 )
 
-// fate returns what becomes of a job that may or may not go on elsewhere.
+// fate returns the fate of a job; movable reports whether the job can continue elsewhere.
 func (how Halt) fate(movable bool) Fate {
 	switch {
 	case movable && how == Now:
@@ -39,16 +39,16 @@ func (how Halt) fate(movable bool) Fate {
 	return Cancelled
 }
 
-// A Halting is what was asked for with Halt, and what becomes of each job.
+// A Halting is the answer to Halt: the requested mode and the fate of each job.
 type Halting struct {
 	Peer string    `json:"peer"`
 	Mode Halt      `json:"mode"`
 	Jobs []Parting `json:"jobs"`
 }
 
-// halting says what becomes of the jobs that are here now if the peer is halted.
+// halting returns the fates of the present jobs if the peer is halted.
 func (p *Peer) halting(how Halt) Halting {
-	h := Halting{Peer: p.ID().String(), Mode: how, Jobs: []Parting{}} // a list in JSON even when it is empty
+	h := Halting{Peer: p.ID().String(), Mode: how, Jobs: []Parting{}} // a list in JSON even when empty
 	if p.launcher != nil {
 		for _, j := range p.launcher.Jobs() {
 			if j.Submitter != p.ID() {
@@ -62,7 +62,7 @@ func (p *Peer) halting(how Halt) Halting {
 	return h
 }
 
-// halt answers what becomes of the jobs, before it acts, so that the answer gets out.
+// halt answers with the fates of the jobs before it halts the peer, so that the client receives the answer.
 func (c *control) halt(w http.ResponseWriter, r *http.Request) {
 	how := Halt(r.URL.Query().Get("mode"))
 	switch how {

@@ -10,29 +10,29 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// A handed job was handed to this peer by a p2prun, and is listened to by that or another,
-// or by nobody for a while:
+// A handed job was submitted to this peer by a p2prun. A p2prun listens to it most of the time; without a
+// listener it is unheard:
 //
 //	listened --- hangUp ---> unheard --- listen ---> listened
 //	    |                       |
-//	    +-- cancel, or hangUp --+-- away is over, or the peer ends
+//	    +-- cancel, or hangUp --+-- away has passed, or the peer ends
 //	        of a job that is    v
-//	        not kept          ended: the job is cancelled, and nobody hears of it any more
+//	        not kept          ended: the job is cancelled, and nobody can attach
 //
-// A job that is not unheard is followed to its result, which waits as output does.
+// A job with a listener runs to its result, which waits for acknowledgement as output does.
 type handed struct {
 	audience *audience
-	end      context.CancelCauseFunc // of the job
-	over     chan struct{}           // closed when nothing is left of it
+	end      context.CancelCauseFunc // cancels the job
+	over     chan struct{}           // closed when the job has ended completely
 
 	mu       sync.Mutex
-	away     time.Duration // that it may be unheard
-	kept     bool          // it may be
+	away     time.Duration // how long the job may be unheard
+	kept     bool          // true if the job may be unheard
 	listened bool
 	ended    bool
-	since    time.Time   // that it is unheard
-	patience *time.Timer // for as long
-	times    int         // that it has become unheard
+	since    time.Time   // start of being unheard
+	patience *time.Timer // fires when away has passed
+	times    int         // number of times that the job has become unheard
 }
 
 var (
@@ -41,7 +41,7 @@ var (
 	errOver     = errors.New("it is about to end")
 )
 
-// take is the job's Sink.
+// take implements the job's Sink.
 func (h *handed) take(e job.Event, done func(error)) {
 	if e.Kind == job.KeptEvent {
 		h.mu.Lock()
@@ -51,7 +51,7 @@ func (h *handed) take(e job.Event, done func(error)) {
 	h.audience.tell(e, done)
 }
 
-// listen takes the place of who listens, which hangUp has to follow.
+// listen registers a listener, if there is none. The caller must call hangUp afterwards.
 func (h *handed) listen() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,7 +68,7 @@ func (h *handed) listen() error {
 	return nil
 }
 
-// hangUp lets the job go on for a while with nobody who listens, if it may.
+// hangUp removes the listener. A kept job continues for a limited time, any other job ends.
 func (h *handed) hangUp() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,7 +82,7 @@ func (h *handed) hangUp() {
 	h.patience = time.AfterFunc(h.away, func() { h.runOut(times) }) // ends at once
 }
 
-// runOut ends the job if nobody has listened since it became unheard so many times.
+// runOut ends the job if no listener has come since it became unheard for the given time in the count.
 func (h *handed) runOut(times int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,14 +91,14 @@ func (h *handed) runOut(times int) {
 	}
 }
 
-// abandon ends a job to which nobody listens. mu is held.
+// abandon ends a job without a listener. h.mu is held.
 func (h *handed) abandon(why error) {
 	h.ended = true
 	h.end(why)
 	h.audience.close(why)
 }
 
-// cancel ends the job. Who listens hears how.
+// cancel ends the job. A listener still receives the result.
 func (h *handed) cancel(why error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,7 +109,7 @@ func (h *handed) cancel(why error) {
 	}
 }
 
-// unheard returns since when nobody listens; zero: somebody does.
+// unheard returns the time since when the job has no listener; zero if it has one.
 func (h *handed) unheard() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,7 +119,7 @@ func (h *handed) unheard() time.Time {
 	return h.since
 }
 
-// close ends all that waits for a listener.
+// close releases the events that wait for a listener, and marks the job as over.
 func (h *handed) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

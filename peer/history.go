@@ -13,28 +13,27 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/reliability"
 )
 
-// historyEvery is how often the history is written. A peer that is killed
-// forgets that it has run since.
+// historyEvery is the interval at which the history is saved. A peer that is killed loses the running time
+// since the last save.
 const historyEvery = time.Minute
 
-// A history keeps across restarts how long a peer has run, and how often it
-// ended without waiting for jobs. The file in the home bears a mark while the
-// peer runs, which only a drain takes away: a peer that finds the mark at its
-// start has ended otherwise.
+// A history keeps across restarts the total running time of a peer, and the number of times that it ended
+// without a drain. The file in the home contains a mark while the peer runs. Only a drain removes the mark,
+// so a mark at startup means that the last run ended in another way.
 type history struct {
 	file    string
 	past    reliability.History // before this start
 	started time.Time
 }
 
-// historyFile is what stands in the home.
+// historyFile is the content of the history file in the home.
 type historyFile struct {
 	reliability.History
 	Running bool `json:"running"`
 }
 
-// openHistory reads the history and marks the peer as running. One that makes
-// no sense is begun anew: it is a hint, and no reason not to start.
+// openHistory reads the history and marks the peer as running. It replaces an invalid history by an empty
+// one: the history is only a hint, so the peer can start without it.
 func openHistory(file string, now time.Time) (*history, error) {
 	var saved historyFile
 	data, err := os.ReadFile(file)
@@ -58,7 +57,7 @@ func (h *history) at(now time.Time) reliability.History {
 	return past
 }
 
-// save writes the history up to now. A crash leaves the old one or the new one.
+// save writes the history up to now. After a crash, the file is either the old or the new one.
 func (h *history) save(now time.Time, running bool) error {
 	data, err := json.Marshal(historyFile{h.at(now), running})
 	if err != nil {
@@ -70,7 +69,7 @@ func (h *history) save(now time.Time, running bool) error {
 	return nil
 }
 
-// startHistory keeps the history of a peer that others rely on.
+// startHistory maintains the history of a volunteer.
 func (p *Peer) startHistory() error {
 	var err error
 	if p.history, err = openHistory(p.home.history(), p.started); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery"
 )
 
-// A HomeError says that a home cannot be used; it is the owner's to mend.
+// A HomeError means that a home cannot be used; the owner has to fix it.
 type HomeError struct {
 	Home string
 	Err  error
@@ -27,13 +27,13 @@ func (e *HomeError) Error() string { return fmt.Sprintf("home %s: %v", e.Home, e
 // Unwrap returns the cause.
 func (e *HomeError) Unwrap() error { return e.Err }
 
-// A RunningError says that a peer runs on this home already.
+// A RunningError means that a peer already runs on the home.
 type RunningError struct {
 	Home string
-	Peer string // "12D3Koo... (process 4711)", or empty while it starts
+	Peer string // such as "12D3Koo... (process 4711)"; empty while that peer starts
 }
 
-// Error names the home and the peer that has it.
+// Error names the home and the running peer.
 func (e *RunningError) Error() string {
 	if e.Peer == "" {
 		return fmt.Sprintf("a peer is already running on home %s", e.Home)
@@ -41,14 +41,14 @@ func (e *RunningError) Error() string {
 	return fmt.Sprintf("peer %s is already running on home %s", e.Peer, e.Home)
 }
 
-// A CopyError says that another peer has the identity in a home: one of the two homes is a
-// copy of the other.
+// A CopyError means that another peer has the identity in a home: one of the two homes is a copy of the
+// other.
 type CopyError struct {
 	Home string
 	Err  *discovery.TwinError
 }
 
-// Error names the home and says where the other peer is.
+// Error names the home and the location of the other peer.
 func (e *CopyError) Error() string {
 	return fmt.Sprintf("home %s is a copy of one that is in use: %v", e.Home, e.Err)
 }
@@ -56,7 +56,7 @@ func (e *CopyError) Error() string {
 // Unwrap returns the cause.
 func (e *CopyError) Unwrap() error { return e.Err }
 
-// home is the folder of one peer. Its methods name what stands in it.
+// home is the folder of one peer. Its methods return the paths of the files in it.
 type home string
 
 func (h home) identity() string { return filepath.Join(string(h), "identity") }
@@ -69,18 +69,18 @@ func (h home) ports() string    { return filepath.Join(string(h), "ports") }
 func (h home) cache() string    { return filepath.Join(string(h), "cache") }
 func (h home) password() string { return filepath.Join(string(h), "http-password") }
 
-// PeersOf returns the file in which a home keeps the peers of a network that it has met.
+// PeersOf returns the file in which a home keeps its known peers of a network.
 func PeersOf(dir, network string) string { return filepath.Join(dir, "peers-"+network+".json") }
 
-// JobsOf returns the folder in which a home keeps the jobs that p2prun can go on with.
+// JobsOf returns the folder in which a home keeps the jobs that p2prun can resume.
 func JobsOf(dir string) string { return filepath.Join(dir, "jobs") }
 
-// maxSocketPath is what fits into a Unix socket's address on every system, less
-// the closing zero.
+// maxSocketPath is the longest path of a Unix socket that works on every system, without the terminating
+// zero.
 const maxSocketPath = 103
 
-// openHome creates the folder if need be and makes sure that a peer can live
-// in it. Others get no rights: the folder holds a private key.
+// openHome creates the folder if necessary and checks that a peer can use it. Other users get no access,
+// because the folder holds a private key.
 func openHome(dir string) (home, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -103,7 +103,7 @@ func openHome(dir string) (home, error) {
 	return h, nil
 }
 
-// plainPathError leaves out what a HomeError says already.
+// plainPathError formats an *fs.PathError for use in a HomeError.
 func plainPathError(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -112,12 +112,11 @@ func plainPathError(err error) error {
 	return err
 }
 
-// A homeLock is held while a peer runs. The kernel lets go of it when the
-// process ends, however it ends. Its descriptor is closed on exec, as all of
-// Go's are, so no process of a job can hold it longer.
+// A homeLock is held while a peer runs. The kernel releases it when the process ends for any reason. Its
+// descriptor is closed on exec, like all of Go's, so no process of a job inherits it.
 type homeLock struct{ file *flock.Flock }
 
-// lockHome takes the lock, and clears away the socket of a peer that was killed.
+// lockHome takes the lock and removes the socket of a peer that was killed.
 func lockHome(h home) (*homeLock, error) {
 	l := &homeLock{flock.New(h.lock())}
 	ok, err := l.file.TryLock()
@@ -135,19 +134,18 @@ func lockHome(h home) (*homeLock, error) {
 	return l, nil
 }
 
-// describe writes into the lock file who holds it.
+// describe writes the peer ID and process ID of the holder into the lock file.
 func (l *homeLock) describe(peerID string) error {
 	text := fmt.Sprintf("%s (process %d)\n", peerID, os.Getpid())
 	return os.WriteFile(l.file.Path(), []byte(text), 0o600)
 }
 
 func (l *homeLock) release() error {
-	os.Truncate(l.file.Path(), 0) // says at most that nobody is named
+	os.Truncate(l.file.Path(), 0) // if this fails, the file still names the last holder
 	return l.file.Unlock()
 }
 
-// lockPoll is how often AwaitGone looks whether the lock is free: file locks
-// tell nobody.
+// lockPoll is the interval at which AwaitGone tries the lock, since file locks have no notification.
 const lockPoll = 10 * time.Millisecond
 
 // AwaitGone returns when no peer runs on the home dir, or when ctx ends.

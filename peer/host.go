@@ -53,22 +53,22 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
-// protocolVersion is what peers tell each other when they connect.
+// protocolVersion is the version string that peers exchange when they connect.
 var protocolVersion = fmt.Sprintf("%s%d", protocolPrefix, version.Protocol)
 
 const protocolPrefix = "p2pmpi/"
 
-// observers is how many peers at different addresses must have seen this one at an
-// address before it is told to others. Libp2p wants four, and many a network has fewer
-// peers that are not behind address translation themselves. One could lie.
+// observers is the number of peers at different addresses that must have observed this peer at an address
+// before it announces the address. libp2p wants four, but many networks have fewer peers that are not
+// behind address translation. A single observer could lie.
 const observers = 2
 
-// wantObservers sets that, for all hosts of the process.
+// wantObservers sets that number for all hosts of the process.
 var wantObservers = sync.OnceFunc(func() { observedaddrs.ActivationThresh = observers })
 
-// newHost starts the libp2p host that cfg describes. Its metrics go to reg, a
-// registry of its own since several peers can share a process. Without dials it dials wherever
-// others say. Without cfg.NAT it needs no puncher, and without a mapper no ports are mapped.
+// newHost starts the libp2p host that cfg describes. Its metrics go to reg, which belongs to this peer
+// alone because several peers can share a process. If dials is nil, the host dials any address. Without
+// cfg.NAT the puncher may be nil. If mapper is nil, no ports are mapped.
 func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, dials *dialrule.Rule, reg prometheus.Registerer, puncher *punch.Puncher, mapper *portmap.Mapper, log zerolog.Logger) (host.Host, error) {
 	wantObservers()
 	listen, err := listenAddrs(cfg)
@@ -88,7 +88,7 @@ func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, dials *dialr
 	}
 	options := []libp2p.Option{
 		libp2p.Identity(key),
-		libp2p.NoListenAddrs, // yet: New would leave goroutines behind if it could not
+		libp2p.NoListenAddrs, // New would leak goroutines if it could not listen
 		libp2p.Muxer(yamux.ID, reunion.Counting(yamux.DefaultTransport)),
 		libp2p.SwarmOpts(swarm.WithDialRanker(rankingFor(listen).rank)),
 		libp2p.ProtocolVersion(protocolVersion),
@@ -102,14 +102,14 @@ func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, dials *dialr
 	if err != nil {
 		return nil, fmt.Errorf("start libp2p: %w", err)
 	}
-	if err := h.Network().Listen(listen...); err != nil { // not even one address
+	if err := h.Network().Listen(listen...); err != nil { // not even one address works
 		h.Close()
 		return nil, fmt.Errorf("listen on %s: %w", strings.Join(cfg.Listen, ", "), err)
 	}
 	return h, nil
 }
 
-// admission is how connections are secured, and who gets any.
+// admission returns the options for connection security and for the filter of connections.
 func admission(gate *membership.Gate, dials *dialrule.Rule) []libp2p.Option {
 	var gater coreconnmgr.ConnectionGater
 	if !gate.Open() {
@@ -131,15 +131,16 @@ func admission(gate *membership.Gate, dials *dialrule.Rule) []libp2p.Option {
 	}
 	return append(options,
 		libp2p.Transport(quic.NewTransport),
-		// TLS first: in bulk it is twice as fast as Noise.
+		// TLS comes first because its throughput is twice that of Noise.
 		libp2p.Security(libp2ptls.ID, libp2ptls.New),
 		libp2p.Security(noise.ID, noise.New),
-		// Last, where a member of a private network speaks nothing else: it says why.
+		// This comes last, for remote members of a private network, which support nothing else: it reports
+		// the reason.
 		libp2p.Security(membership.SecurityID, gate.TLS),
 	)
 }
 
-// listenAddrs returns the addresses to listen on of cfg, which Validate has passed.
+// listenAddrs parses the addresses to listen on of cfg, which Validate has accepted.
 func listenAddrs(cfg Config) (listen []ma.Multiaddr, err error) {
 	for _, s := range cfg.listen() {
 		a, err := ma.NewMultiaddr(s)
@@ -151,15 +152,14 @@ func listenAddrs(cfg Config) (listen []ma.Multiaddr, err error) {
 	return listen, nil
 }
 
-// portsFree refuses a port that somebody listens on already. libp2p shares
-// TCP ports (SO_REUSEPORT, which hole punching needs), so two peers would both
-// start, and who dials the one would meet the other; without its UDP port it would
-// silently do.
+// portsFree returns an error if a port is in use. libp2p shares TCP ports (SO_REUSEPORT, which hole
+// punching needs). Two peers could therefore start on the same port, and connections to one would reach the
+// other. libp2p also starts without an error if only the UDP port is taken.
 func portsFree(listen []ma.Multiaddr) error {
 	for _, a := range listen {
 		network, address, err := manet.DialArgs(a)
 		if err != nil || strings.HasSuffix(address, ":0") {
-			continue // a free port of the system's choice
+			continue // the system chooses a free port
 		}
 		if errors.Is(probePort(network, address), syscall.EADDRINUSE) {
 			return fmt.Errorf("listen on %s: %w", a, syscall.EADDRINUSE)
@@ -168,7 +168,7 @@ func portsFree(listen []ma.Multiaddr) error {
 	return nil
 }
 
-// probePort listens for a moment.
+// probePort listens on an address for a moment.
 func probePort(network, address string) error {
 	var probe io.Closer
 	var err error
@@ -183,9 +183,9 @@ func probePort(network, address string) error {
 	return probe.Close()
 }
 
-// reachability is how a peer is reached behind address translation. Which relays it
-// uses, and whether it is one, is decided in startRelays. Who knows whether others
-// get through neither asks them nor the router.
+// reachability returns the options for reaching a peer behind address translation. startRelays decides
+// which relays the peer uses, and whether it is one itself. If the owner has stated the reachability, the
+// peer asks neither other peers nor the router for ports.
 func reachability(cfg Config, puncher *punch.Puncher, mapper *portmap.Mapper) []libp2p.Option {
 	if !cfg.NAT {
 		return []libp2p.Option{libp2p.DisableRelay(), libp2p.Transport(tcp.NewTCPTransport)}
@@ -200,29 +200,29 @@ func reachability(cfg Config, puncher *punch.Puncher, mapper *portmap.Mapper) []
 	return append(options, libp2p.EnableAutoNATv2(), mapper.Option())
 }
 
-// tcpHeadStart is how long QUIC waits for TCP, and circuits for both: a round trip and the handshakes,
-// so that QUIC is used where TCP does not get through, and hardly elsewhere.
+// tcpHeadStart is the delay of QUIC after TCP, and of circuits after both: one round trip and the
+// handshakes. It leads to QUIC where TCP does not get through, and rarely elsewhere.
 const tcpHeadStart = 300 * time.Millisecond
 
-// circuitHeadStart is how long the next address of a relay waits for the one before: some
-// round trips, and what they take on a busy machine.
+// circuitHeadStart is the delay between the addresses of one relay: some round trips, with time for a busy
+// machine.
 const circuitHeadStart = time.Second
 
-// ownHeadStart is how long the other one waits where this peer listens on one of TCP and QUIC
-// only. Others see at which address it is by the connections from where it listens, so by the
-// other one it would never hear of its own, and holes would not be punched.
+// ownHeadStart is the delay of the other transport if this peer listens on only one of TCP and QUIC. Other
+// peers learn this peer's address from connections that start at its listening port. Connections over the
+// other transport would not show that address, so hole punching would fail.
 const ownHeadStart = 5 * time.Second
 
-// A ranking says in what order the addresses of a peer are dialled.
+// A ranking determines the order in which the addresses of a peer are dialled.
 type ranking struct {
 	isFirst   func(ma.Multiaddr) bool
-	headStart time.Duration // of the first ones before other direct ones
+	headStart time.Duration // of the first addresses before other direct ones
 }
 
-// rankingFor has a peer that listens on some addresses dial TCP before QUIC, against
-// libp2p's custom. The end of a killed process closes its TCP connections within
-// milliseconds, so that all peers of a job know at once; QUIC finds out after 43 s. TCP also
-// carries more. Who listens on QUIC only dials that first.
+// rankingFor returns the ranking for a peer that listens on the given addresses. Unlike libp2p, it dials
+// TCP before QUIC. The kernel closes the TCP connections of a killed process within milliseconds, so all
+// peers of a job notice at once; QUIC takes 43 s. TCP also has the higher throughput. A peer that listens
+// only on QUIC dials QUIC first.
 func rankingFor(listen []ma.Multiaddr) ranking {
 	tcp, quic := slices.ContainsFunc(listen, isDirectTCP), slices.ContainsFunc(listen, isDirectQUIC)
 	switch {
@@ -234,8 +234,8 @@ func rankingFor(listen []ma.Multiaddr) ranking {
 	return ranking{isDirectTCP, tcpHeadStart}
 }
 
-// rank is a network.DialRanker. A relay is dialled by one of its addresses at a time: all of
-// them come to one circuit.
+// rank implements network.DialRanker. It dials the addresses of a relay one after the other, since all of
+// them lead to the same circuit.
 func (r ranking) rank(addrs []ma.Multiaddr) []network.AddrDelay {
 	var first, rest []ma.Multiaddr
 	for _, a := range addrs {
@@ -246,7 +246,7 @@ func (r ranking) rank(addrs []ma.Multiaddr) []network.AddrDelay {
 		}
 	}
 	ranked := swarm.DefaultDialRanker(first)
-	through := make(map[p2ppeer.ID]time.Duration) // by relay: how many of its addresses, in head starts
+	through := make(map[p2ppeer.ID]time.Duration) // sum of the head starts given so far, by relay
 	for _, a := range swarm.DefaultDialRanker(rest) {
 		relay := connection.RelayOf(a.Addr)
 		switch {
@@ -273,36 +273,37 @@ func isDirect(a ma.Multiaddr, transport int) bool {
 	return err == nil && !isRelayed(a)
 }
 
-// Of more than manyConns connections the least useful are closed, until fewConns are left.
+// If there are more than manyConns connections, libp2p closes the least useful ones until fewConns are
+// left.
 const (
 	fewConns  = 256
 	manyConns = 384
 )
 
-// connsPerAddress is how many connections one address may hold. libp2p allows
-// eight, but a laboratory of machines behind one translated address is one
-// address here. It may make twice as many at once, and then connsPerSecond.
+// connsPerAddress is the number of connections that one address may hold. libp2p allows eight, but a
+// laboratory of machines behind one translated address appears as one address. An address may open twice as
+// many in a burst, and then connsPerSecond.
 const (
 	connsPerAddress = 64
 	connsPerSecond  = 2
 )
 
-// connsPerPeer is how many connections a peer may have made here: what libp2p allows in all.
-// There it counts the dials, of which it makes as many at a time, so that one which had met
-// the peer by another way was refused.
+// connsPerPeer is the number of inbound connections that a peer may hold. libp2p applies this number to
+// both directions together, and counts pending dials, of which it makes as many at once. It could therefore
+// refuse a connection that succeeded by another way.
 const connsPerPeer = 8
 
-// connsFromOthers is how many connections all others may have made here, at least.
+// connsFromOthers is the minimum number of inbound connections that all peers together may hold.
 const connsFromOthers = 768
 
-// newResourceManager bounds what others can make this peer hold (O4), and leaves
-// room for jobs: a pair of processes has two streams, so two peers with 32
-// processes of a job each have 2,048 between them, all for channels. Of any other
-// protocol a peer needs a few for each job, and a job one or two for each peer.
-// Whoever wants more is named in log.
+// newResourceManager bounds the resources that remote peers can occupy (O4) and leaves room for jobs. A
+// pair of processes uses two streams, so two peers with 32 processes of a job each share 2,048 streams, all
+// of them for channels. For any other protocol, a peer needs a few streams per job, and a job one or two
+// per peer. The manager logs peers that exceed their limits.
 func newResourceManager(log zerolog.Logger) (network.ResourceManager, error) {
 	limits := resourceLimits()
-	// New connections are rationed by source as well. Loopback is exempt in both.
+	// The rate of new connections is limited by source address as well. Loopback is exempt from both
+	// limits.
 	newOnes := rate.Limit{RPS: connsPerSecond, Burst: 2 * connsPerAddress}
 	newConns := &rate.Limiter{
 		NetworkPrefixLimits: []rate.PrefixLimit{
@@ -323,7 +324,7 @@ func newResourceManager(log zerolog.Logger) (network.ResourceManager, error) {
 		),
 		rcmgr.WithConnRateLimiters(newConns),
 		rcmgr.WithMetrics(overruns{misconduct.New(log)}),
-		rcmgr.WithMetricsDisabled(), // libp2p's own: they are global, and peers may share a process
+		rcmgr.WithMetricsDisabled(), // libp2p's own metrics are global, and peers may share a process
 	)
 	if err != nil {
 		return nil, fmt.Errorf("resource manager: %w", err)
@@ -331,8 +332,8 @@ func newResourceManager(log zerolog.Logger) (network.ResourceManager, error) {
 	return circuitsApart{manager}, nil
 }
 
-// resourceLimits are the resource manager's, which grow with the memory of the machine where
-// libp2p's own do.
+// resourceLimits returns the limits for the resource manager. They grow with the machine's memory where
+// libp2p's own limits do.
 func resourceLimits() rcmgr.ScalingLimitConfig {
 	limits := rcmgr.DefaultLimits
 	libp2p.SetDefaultServiceLimits(&limits)
@@ -358,15 +359,15 @@ func resourceLimits() rcmgr.ScalingLimitConfig {
 	limits.AddProtocolPeerLimit(launch.ChannelProtocol, ofPeer, limits.ProtocolPeerLimitIncrease)
 	relayLimits(&limits)
 	identifyLimits(&limits)
-	// Of holes both may be at one, and have just been at another.
+	// Both peers may punch a hole now while their previous attempt is still ending.
 	punching := rcmgr.BaseLimit{Streams: 8, StreamsInbound: 4, StreamsOutbound: 4, Memory: 1 << 20}
 	limits.AddServicePeerLimit(holepunch.ServiceName, punching, rcmgr.BaseLimitIncrease{})
 	limits.AddProtocolPeerLimit(holepunch.Protocol, punching, rcmgr.BaseLimitIncrease{})
 	return limits
 }
 
-// identifyLimits lets every peer that is connected say who it is. libp2p's own limit is 64 streams of
-// all: a few identities that say nothing would keep all newcomers out.
+// identifyLimits lets every connected peer identify itself. libp2p's own limit is 64 streams in total, so a
+// few identities that send nothing would lock out all newcomers.
 func identifyLimits(limits *rcmgr.ScalingLimitConfig) {
 	const each, all = connsPerPeer, connsFromOthers * connsPerPeer
 	bound := func(n int, memory int64) rcmgr.BaseLimit {
@@ -381,9 +382,9 @@ func identifyLimits(limits *rcmgr.ScalingLimitConfig) {
 	}
 }
 
-// relayLimits bounds the circuits through this peer: 64 MiB at most.
+// relayLimits bounds the circuits through this peer, to 64 MiB in total.
 func relayLimits(limits *rcmgr.ScalingLimitConfig) {
-	const circuits = 512 // at a time, of two streams each
+	const circuits = 512 // at a time, each with two streams
 	const streams, perPeer = 2 * circuits, 2 * relay.CircuitsPerPeer
 	bound := func(n int, memory int64) rcmgr.BaseLimit {
 		return rcmgr.BaseLimit{Streams: n, StreamsInbound: n, StreamsOutbound: n, Memory: memory}
@@ -399,7 +400,7 @@ func relayLimits(limits *rcmgr.ScalingLimitConfig) {
 
 var portInAddr = regexp.MustCompile(`/(tcp|udp)/[0-9]+`)
 
-// anyPort replaces the ports of listening addresses by 0, any free one.
+// anyPort replaces the ports of listening addresses with 0, which means any free port.
 func anyPort(listen []string) []string {
 	out := make([]string, len(listen))
 	for i, a := range listen {
@@ -408,8 +409,8 @@ func anyPort(listen []string) []string {
 	return out
 }
 
-// otherVersion reports whether a remote host speaks another version of our
-// protocols, by the version string that it identifies itself with.
+// otherVersion reports whether the version string of a remote host names another version of this protocol.
+// It is false for hosts that do not run p2pmpi.
 func otherVersion(remote string) bool {
 	return strings.HasPrefix(remote, protocolPrefix) && remote != protocolVersion
 }

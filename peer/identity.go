@@ -12,7 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 )
 
-// newIdentity returns a key that nobody has had before.
+// newIdentity returns a new key.
 func newIdentity() (crypto.PrivKey, error) {
 	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
 	if err != nil {
@@ -21,7 +21,7 @@ func newIdentity() (crypto.PrivKey, error) {
 	return key, nil
 }
 
-// loadIdentity returns the key in file, which it creates the first time.
+// loadIdentity returns the key in file. It creates the file the first time.
 func loadIdentity(file string) (crypto.PrivKey, error) {
 	info, err := os.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -47,8 +47,7 @@ func loadIdentity(file string) (crypto.PrivKey, error) {
 	return key, nil
 }
 
-// createIdentity makes a key and keeps it in file. The file appears complete or
-// not at all, so that a crash leaves no half key behind.
+// createIdentity generates a key and writes it to file atomically, so that a crash leaves no partial key.
 func createIdentity(file string) (crypto.PrivKey, error) {
 	key, err := newIdentity()
 	if err != nil {

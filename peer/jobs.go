@@ -14,13 +14,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// maxRequest bounds the body of a request. A job with 200,000 input files fits.
+// maxRequest bounds the body of a request, in bytes. A job with 200,000 input files fits.
 const maxRequest = 64 << 20
 
-// errEnds says that no job is taken any more.
+// errEnds means that no more jobs are accepted.
 var errEnds = errors.New("the peer is about to end and takes no more jobs")
 
-// runJob runs a job and speaks to who has submitted it.
+// runJob runs a job and streams its events to the submitter.
 func (c *control) runJob(w http.ResponseWriter, r *http.Request) {
 	var req job.Request
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&req); err != nil {
@@ -35,8 +35,8 @@ func (c *control) runJob(w http.ResponseWriter, r *http.Request) {
 	c.speak(w, r, h)
 }
 
-// attachJob speaks to who asks for a job to which nobody listens, or goes on with one that
-// a peer of this home was killed with.
+// attachJob streams the events of a job that has no listener. If this peer does not run the job, it resumes
+// the job of an earlier peer of this home that was killed.
 func (c *control) attachJob(w http.ResponseWriter, r *http.Request) {
 	var why error
 	if r.URL.Query().Get("cancel") == "true" {
@@ -60,8 +60,8 @@ func (c *control) attachJob(w http.ResponseWriter, r *http.Request) {
 	c.speak(w, r, h)
 }
 
-// hand begins to follow a job as run does, which somebody listens to. Of one with an ID
-// that begins with that it is known that it is kept. With why the job is cancelled before run.
+// hand starts to follow a job with run, and registers the caller as its listener. A nonempty id is that of
+// a kept job to resume. If why is not nil, hand cancels the job before run starts.
 func (c *control) hand(id string, away time.Duration, why error, run func(context.Context, job.Sink)) (*handed, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +69,7 @@ func (c *control) hand(id string, away time.Duration, why error, run func(contex
 	case c.refuse:
 		return nil, errEnds
 	case c.handed[id] != nil:
-		return nil, errListened // who was faster
+		return nil, errListened // another client was faster
 	}
 	ctx, end := context.WithCancelCause(c.peer.life)
 	h := &handed{audience: newAudience(), end: end, over: make(chan struct{}), away: away, kept: id != "", listened: true}
@@ -79,7 +79,7 @@ func (c *control) hand(id string, away time.Duration, why error, run func(contex
 	if why != nil {
 		h.cancel(why)
 	}
-	c.jobs.Go(func() { // ends with the job, which ends with the peer's life, or with cancelJobs when only its result waits
+	c.jobs.Go(func() { // ends with the job, which ends with the peer's life; cancelJobs ends one whose result waits
 		run(ctx, func(e job.Event, done func(error)) {
 			if e.Job != "" && id == "" {
 				id = e.Job
@@ -93,7 +93,7 @@ func (c *control) hand(id string, away time.Duration, why error, run func(contex
 	return h, nil
 }
 
-// name makes a job known by its ID.
+// name registers a job under its ID.
 func (c *control) name(id string, h *handed) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,8 +117,7 @@ func (c *control) find(id string) (*handed, error) {
 	return nil, errNoJob
 }
 
-// unheard returns since when nobody listens to a job; zero: somebody does. A nil control
-// has no jobs.
+// unheard returns the time since when a job has no listener; zero if it has one. A nil control has no jobs.
 func (c *control) unheard(id string) time.Time {
 	if c == nil {
 		return time.Time{}
@@ -129,7 +128,7 @@ func (c *control) unheard(id string) time.Time {
 	return time.Time{}
 }
 
-// speak tells who asks what the job says, a line each (see line), until the result is told or the
+// speak writes the job's events to w, one line each (see line), until it has written the result or the
 // listener hangs up.
 func (c *control) speak(w http.ResponseWriter, r *http.Request, h *handed) {
 	defer h.hangUp()
@@ -150,17 +149,17 @@ func (c *control) speak(w http.ResponseWriter, r *http.Request, h *handed) {
 			if c.peer.life.Err() == nil {
 				return
 			}
-			gone = nil // the listener may hear how the job ends that is cancelled now
+			gone = nil // the listener may still receive the result of the job, which is being cancelled
 		case <-h.over:
 			return
 		}
 	}
 }
 
-// write sends lines, and reports whether there may be more.
+// write sends lines, and reports whether more may follow.
 func write(w http.ResponseWriter, lines []line) bool {
 	if id := lines[0].Job; id != "" {
-		w.Header().Set("Location", "/v1/jobs/"+id) // counts before the first only
+		w.Header().Set("Location", "/v1/jobs/"+id) // has an effect only before the first line
 	}
 	for _, l := range lines {
 		if l.write(w) != nil || l.Kind == job.ResultEvent {
@@ -170,7 +169,7 @@ func write(w http.ResponseWriter, lines []line) bool {
 	return http.NewResponseController(w).Flush() == nil
 }
 
-// shownJob takes the word of who listens that the user has what was told up to a number.
+// shownJob handles an acknowledgement: the user has received all lines up to a number.
 func (c *control) shownJob(w http.ResponseWriter, r *http.Request) {
 	number, err := strconv.ParseUint(r.URL.Query().Get("number"), 10, 64)
 	if err != nil {
@@ -186,7 +185,7 @@ func (c *control) shownJob(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// cancelJob ends a job.
+// cancelJob handles a request to cancel a job.
 func (c *control) cancelJob(w http.ResponseWriter, r *http.Request) {
 	h, err := c.find(r.PathValue("id"))
 	if err != nil {
@@ -197,8 +196,8 @@ func (c *control) cancelJob(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// cancelJobs ends those to which nobody listens, who would have to hear of the end: that
-// of the others comes with the end of the peer's life.
+// cancelJobs ends all submitted jobs. Jobs without a listener would otherwise wait for an acknowledgement;
+// the others end with the peer's life anyway.
 func (c *control) cancelJobs() {
 	c.mu.Lock()
 	all := slices.Collect(maps.Values(c.handed))

@@ -7,10 +7,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/journal"
 )
 
-// maxJournal bounds the journal of jobs, in bytes: some thousand of them.
+// maxJournal bounds the journal of jobs, in bytes; some thousand jobs fit.
 const maxJournal = 2 << 20
 
-// startJournal keeps who ran what, for the owner.
+// startJournal opens the journal, which records for the owner the jobs that run here and their submitters.
 func (p *Peer) startJournal() (err error) {
 	if p.journal, err = journal.Open(p.home.journal(), maxJournal); err != nil {
 		return &HomeError{string(p.home), err}
@@ -19,11 +19,11 @@ func (p *Peer) startJournal() (err error) {
 	return nil
 }
 
-// A Past is a job that has been here, or is: who ran what, for how long, with how much.
+// A Past is the journal's entry of a job: its submitter and program, its duration, and its resource use.
 type Past = journal.Entry
 
-// HistoryOf returns the jobs that the peer of a home has run, newest first. The peer need not
-// run. The error is a *HomeError.
+// HistoryOf returns the jobs that the peer of a home has run, newest first. The peer need not run. The
+// error is a *HomeError.
 func HistoryOf(dir string) ([]Past, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diskFree returns how many bytes are free where dir is, or will be; -1 if that is not known.
+// diskFree returns the free bytes of the file system that holds, or will hold, dir; -1 if not known.
 func diskFree(dir string) int64 {
 	var s unix.Statfs_t
 	for unix.Statfs(dir, &s) != nil {
@@ -23,20 +23,20 @@ func diskFree(dir string) int64 {
 	return int64(s.Bavail * uint64(s.Bsize))
 }
 
-// openFiles returns how many files this process may have open.
+// openFiles returns the maximum number of open files of this process.
 func openFiles() uint64 { return rlimit(unix.RLIMIT_NOFILE) }
 
-// processes returns how many processes and threads the user, or the control group, may have.
+// processes returns the maximum number of processes and threads of the user or the control group.
 func processes() uint64 {
 	return min(rlimit(unix.RLIMIT_NPROC), groupLimit("/", "pids", "pids.max", "pids.max"))
 }
 
-// memoryLimit returns how many bytes the machine, or the control group, has.
+// memoryLimit returns the memory of the machine or the control group, in bytes.
 func memoryLimit() uint64 {
 	return min(memory.TotalMemory(), groupLimit("/", "memory", "memory.max", "memory.limit_in_bytes"))
 }
 
-// rlimit returns a limit of this process. RLIM_INFINITY is unlimited, and so is what is not known.
+// rlimit returns a limit of this process, or unlimited for RLIM_INFINITY or if it is not known.
 func rlimit(resource int) uint64 {
 	var l unix.Rlimit
 	if unix.Getrlimit(resource, &l) != nil {
@@ -45,9 +45,9 @@ func rlimit(resource int) uint64 {
 	return l.Cur
 }
 
-// groupLimit returns the least limit that the control groups of this process, and those above
-// them, set. Its name is file in version 2 of control groups, and old in version 1, where the
-// controller has a folder of its own. All files are looked for below root.
+// groupLimit returns the lowest limit in the control groups of this process and their ancestors. The limit
+// is in the file named file in cgroup version 2, or old in version 1, where each controller has its own
+// folder. All paths are relative to root.
 func groupLimit(root, controller, file, old string) uint64 {
 	groups, _ := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	least := uint64(unlimited)

@@ -4,7 +4,7 @@ package peer
 
 import "github.com/pbnjay/memory"
 
-func diskFree(string) int64 { return -1 } // not known, as the next two
+func diskFree(string) int64 { return -1 } // not known, like the next two
 
 func openFiles() uint64 { return 0 }
 

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// maxEvent bounds a line of a job's event stream, such as the placement or view of the largest
-	// job, and the output behind it.
+	// maxEvent bounds a line in a job's event stream, and the output data behind it, in bytes. The
+	// placement or view of the largest job fits.
 	maxEvent = 16 << 20
 
-	// readAhead is how many bytes of a job's event stream are read at a time.
+	// readAhead is the size of the read buffer for a job's event stream, in bytes.
 	readAhead = 128 << 10
 )
 
 var errLongLine = errors.New("a line is too long")
 
-// write writes the line, and behind it the data of an output event: as JSON that would take several
+// write writes the line, followed by the raw data of an output event. As JSON, that data would take several
 // times as long.
 func (l line) write(w io.Writer) error {
 	var data []byte
@@ -35,7 +35,7 @@ func (l line) write(w io.Writer) error {
 	return err
 }
 
-// readLine reads what write has written. The error is errBroken at the end of the stream.
+// readLine reads a line as written by line.write. The error is errBroken at the end of the stream.
 func readLine(r *bufio.Reader) (l line, err error) {
 	text, err := readText(r)
 	if err != nil {
@@ -57,7 +57,7 @@ func readLine(r *bufio.Reader) (l line, err error) {
 	return l, nil
 }
 
-// readText reads a whole line of text, which is there until the next read.
+// readText reads a whole line of text, which is valid until the next read.
 func readText(r *bufio.Reader) ([]byte, error) {
 	text, err := r.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {

@@ -14,39 +14,40 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// A listener is the other end of a handed job: in a p2prun. It acknowledges what it has
-// shown, and outlives the peer that it listens to, if the job does.
+// A listener follows a submitted job on behalf of p2prun, over the control socket. It acknowledges the
+// events that it has shown. If the job survives the end of its peer, the listener continues with the next
+// peer.
 type listener struct {
 	client *Client
 	emit   func(job.Event) error
-	away   time.Duration // that it waits for another peer on the home
+	away   time.Duration // time to wait for another peer on the home
 
-	id    string            // of the job; "" before that is known
-	kept  bool              // another peer can go on with it
-	shown map[source]uint64 // how many records
+	id    string            // ID of the job; "" until known
+	kept  bool              // another peer can resume the job
+	shown map[source]uint64 // number of records already shown
 }
 
-// A source is one stream of a rank.
+// A source is one output stream of a rank.
 type source struct {
 	rank   int
 	stream job.Stream
 }
 
-// A LeftError says that a job was left to itself: its peer has ended, and no other was there
-// in time.
+// A LeftError means that a job runs on without a listener: its peer has ended, and no other has started in
+// time.
 type LeftError struct {
 	Job string
 	Err error
 }
 
-// Error says what has happened.
+// Error describes the cause.
 func (e *LeftError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *LeftError) Unwrap() error { return e.Err }
 
-// follow shows the job that begin has the peer speak of, to its result. When ctx ends the
-// job is cancelled.
+// follow shows the events of a job until its result. begin opens the first stream of events. When ctx ends,
+// follow cancels the job.
 func (l *listener) follow(ctx context.Context, begin func(context.Context) (*http.Response, error)) (job.Result, error) {
 	for {
 		r, err := l.hear(ctx, begin)
@@ -63,17 +64,17 @@ func (l *listener) follow(ctx context.Context, begin func(context.Context) (*htt
 	}
 }
 
-// errBroken says that the peer has ended.
+// errBroken means that the connection ended before the result, because the peer has ended.
 var errBroken = errors.New("the connection broke")
 
-// hear shows what comes over one connection. When ctx ends it is there for as long as it
-// takes to say so.
+// hear shows the events of one connection. When ctx ends, hear tells the peer to cancel the job before it
+// returns.
 func (l *listener) hear(ctx context.Context, begin func(context.Context) (*http.Response, error)) (job.Result, error) {
 	wire, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer hangUp()
 	stop := context.AfterFunc(ctx, hangUp)
 	resp, err := begin(wire)
-	if errors.Is(err, context.Canceled) { // the peer may have begun
+	if errors.Is(err, context.Canceled) { // the peer may have started the job
 		l.client.cancel(ctx, l.id)
 	}
 	if err != nil {
@@ -104,7 +105,7 @@ func (l *listener) hear(ctx context.Context, begin func(context.Context) (*http.
 	return r, err
 }
 
-// read shows what comes, and returns the result.
+// read shows events until the result, which it returns.
 func (l *listener) read(ctx context.Context, resp *http.Response) (job.Result, error) {
 	acks := l.client.acknowledging(ctx, l.id)
 	defer acks.close()
@@ -125,7 +126,7 @@ func (l *listener) read(ctx context.Context, resp *http.Response) (job.Result, e
 	}
 }
 
-// show shows an event, unless it is output that another peer has brought.
+// show emits an event. It skips output that was already shown over an earlier connection.
 func (l *listener) show(e job.Event) error {
 	l.kept = l.kept || e.Kind == job.KeptEvent
 	if e.Record > 0 {
@@ -143,7 +144,7 @@ func (l *listener) warn(text string) error {
 	return l.emit(job.Event{Kind: job.WarningEvent, Time: time.Now(), Job: l.id, Text: text})
 }
 
-// awaitPeriod is how often it is tried whether a peer is there again.
+// awaitPeriod is the interval between attempts to connect to the next peer.
 const awaitPeriod = 200 * time.Millisecond
 
 // await attaches to the job through the next peer on the home.
@@ -166,8 +167,8 @@ func (l *listener) await(wire context.Context) (*http.Response, error) {
 	}
 }
 
-// acks tells a peer what has been shown, in a goroutine of its own: one request at a time,
-// each of all until then.
+// acks sends acknowledgements to a peer in its own goroutine. Only one request is in flight; each covers
+// all lines shown so far.
 type acks struct {
 	number  atomic.Uint64
 	wake    chan struct{}
@@ -191,7 +192,7 @@ func (c *Client) acknowledging(ctx context.Context, id string) *acks {
 	return a
 }
 
-// upTo has all acknowledged up to a line. It never blocks.
+// upTo acknowledges all lines up to number. It never blocks.
 func (a *acks) upTo(number uint64) {
 	a.number.Store(number)
 	select {

@@ -7,10 +7,10 @@ import (
 	"runtime"
 )
 
-// machineLoad returns how many processes want to run for each processor, over
-// the last minute; 0 where the system does not tell.
+// machineLoad returns the average number of runnable processes per processor over the last minute; 0 if the
+// system does not report it.
 func machineLoad() float64 {
-	data, err := os.ReadFile("/proc/loadavg") // Linux has it; elsewhere there is no such file
+	data, err := os.ReadFile("/proc/loadavg") // exists only on Linux
 	if err != nil {
 		return 0
 	}

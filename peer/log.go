@@ -13,11 +13,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 )
 
-// maxLog bounds the log of a detached peer, in bytes; what was before is kept in as many more.
+// maxLog bounds the log of a detached peer, in bytes; log.old may take as many.
 const maxLog = 8 << 20
 
-// OpenLog opens the file for the messages of a detached peer, to append to,
-// and makes the home if need be. The error is a *HomeError.
+// OpenLog opens the log file of a detached peer for appending. It creates the home if necessary. The error
+// is a *HomeError.
 func OpenLog(dir string) (*os.File, error) {
 	h, err := openHome(dir)
 	if err != nil {
@@ -30,9 +30,9 @@ func OpenLog(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// BoundLog returns a writer to w, or, if that is the log of a home, one that keeps it from filling the disk: once it
-// has 8 MiB, it becomes log.old. Several goroutines may write to it, but one process: what others write in the
-// moment in which that becomes of it is lost.
+// BoundLog returns a writer that rotates the log if w is the log file of the home dir: a log that has
+// reached 8 MiB becomes log.old. Otherwise it returns w. Several goroutines of one process may use the
+// writer. Output that another process writes during the rotation is lost.
 func BoundLog(dir string, w io.Writer) io.Writer {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -46,14 +46,14 @@ func BoundLog(dir string, w io.Writer) io.Writer {
 	if is, err := f.Stat(); err != nil || !os.SameFile(there, is) {
 		return w
 	}
-	own, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0) // however w was opened
+	own, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0) // independent of the mode in which w was opened
 	if err != nil {
 		return w
 	}
 	return &boundLog{file: own, old: path + ".old", most: maxLog}
 }
 
-// A boundLog is open for as long as this process runs.
+// A boundLog rotates a log file. It stays open as long as this process runs.
 type boundLog struct {
 	old  string
 	most int64
@@ -74,7 +74,7 @@ func (l *boundLog) Write(line []byte) (int, error) {
 	return l.file.Write(line)
 }
 
-// begin makes what has been written the old log, and begins anew in any case.
+// begin copies the log to log.old and truncates it. It truncates the log even if the copy fails.
 func (l *boundLog) begin(size int64) error {
 	text := make([]byte, min(size, l.most))
 	_, err := l.file.ReadAt(text, size-int64(len(text)))
@@ -83,7 +83,7 @@ func (l *boundLog) begin(size int64) error {
 	}
 	wrong := l.file.Truncate(0)
 	if wrong != nil {
-		l.most = math.MaxInt64 // it would be tried with each line
+		l.most = math.MaxInt64 // avoids a new attempt for each line
 	}
 	return errors.Join(err, wrong)
 }

@@ -2,14 +2,14 @@ package peer
 
 import "os"
 
-// What Config.Machine may be beside a name.
+// Special values of Config.Machine.
 const (
 	thisMachine = "auto"
 	noMachine   = "none"
 )
 
-// machineIdentity is what tells this machine from all others; empty: it is not said, or not known. That of a
-// running system is the boot ID of its kernel, which containers on it share.
+// machineIdentity returns a string that identifies this machine, or "" if it is not known or not stated.
+// For "auto" it is the kernel's boot ID, which all containers on the machine share.
 func (c Config) machineIdentity() string {
 	switch c.Machine {
 	case noMachine:
@@ -17,7 +17,7 @@ func (c Config) machineIdentity() string {
 	case thisMachine:
 		id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 		if err != nil {
-			return "" // other systems than Linux
+			return "" // not Linux
 		}
 		return "boot " + string(id)
 	}

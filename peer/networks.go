@@ -19,20 +19,20 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 )
 
-// A Membership is what a home has of a private network.
+// A Membership describes the membership of a home in a private network.
 type Membership struct {
 	Network string    `json:"network"`
-	ID      string    `json:"id"`             // what the network goes by among its members
+	ID      string    `json:"id"`             // network ID, as used among members
 	Owner   string    `json:"owner"`          // peer ID of the owner's key
-	Owned   bool      `json:"owned"`          // the home has that key
-	Name    string    `json:"name,omitempty"` // of whom the owner has invited; empty: not said
+	Owned   bool      `json:"owned"`          // the home holds that key
+	Name    string    `json:"name,omitempty"` // person that the owner has invited; empty if not stated
 	Holder  string    `json:"holder"`
-	Bound   bool      `json:"bound"` // to the holder; else the token is for whoever has it
+	Bound   bool      `json:"bound"` // valid only for Holder; otherwise valid for any peer that has the token
 	Issued  time.Time `json:"issued"`
 	Expires time.Time `json:"expires"`
 }
 
-// A networkFolder is what a home keeps of one private network.
+// A networkFolder is the folder of one private network in a home.
 type networkFolder string
 
 func (h home) networks() string { return filepath.Join(string(h), "networks") }
@@ -44,7 +44,7 @@ func (h home) network(name string) networkFolder {
 func (n networkFolder) token() string { return filepath.Join(string(n), "token") }
 func (n networkFolder) owner() string { return filepath.Join(string(n), "owner") }
 
-// IDOf returns the ID of the peer that lives, or will live, on the home dir.
+// IDOf returns the ID of the peer whose home is dir. If the home has no identity yet, IDOf creates it.
 func IDOf(dir string) (p2ppeer.ID, error) {
 	h, err := openHome(dir)
 	if err != nil {
@@ -57,9 +57,9 @@ func IDOf(dir string) (p2ppeer.ID, error) {
 	return p2ppeer.IDFromPrivateKey(key)
 }
 
-// CreateNetwork makes a private network that the home dir owns, and takes its peer
-// in for the time lifetime, as one of person's, if that is not empty. It goes on where one
-// that was interrupted had made the key.
+// CreateNetwork creates a private network that the home dir owns. It also admits the home's own peer for
+// the given lifetime, as a peer of person unless that is empty. If an earlier call was interrupted, it uses
+// the key that the call had created.
 func CreateNetwork(dir, name, person string, lifetime time.Duration) (Membership, error) {
 	if err := errors.Join(membership.CheckName(name), membership.CheckPerson(person)); err != nil {
 		return Membership{}, err
@@ -75,7 +75,7 @@ func CreateNetwork(dir, name, person string, lifetime time.Duration) (Membership
 	if err := os.MkdirAll(string(folder), 0o700); err != nil {
 		return Membership{}, &HomeError{dir, plainPathError(err)}
 	}
-	key, err := loadIdentity(folder.owner()) // made anew, unless this was interrupted before
+	key, err := loadIdentity(folder.owner()) // created, unless an interrupted call has done so
 	if err != nil {
 		return Membership{}, &HomeError{dir, err}
 	}
@@ -87,16 +87,16 @@ func CreateNetwork(dir, name, person string, lifetime time.Duration) (Membership
 	return describe(i, true), keepInvitation(folder, i)
 }
 
-// An Invitee is who is invited to a private network.
+// An Invitee describes the person or peer that is invited to a private network.
 type Invitee struct {
-	// Name is what the network's owner calls the person: the peers of all whom he calls the
-	// same are of one owner. Empty: those that are admitted by this invitation are.
+	// Name is the network owner's name for the person. All peers with the same name count as peers of one
+	// owner. If empty, all peers that this invitation admits count as one owner's.
 	Name string
-	Peer string // ID of the only peer that is invited; empty: whoever has the invitation
+	Peer string // ID of the only invited peer; empty: any peer that has the invitation
 }
 
-// Invite returns the text of an invitation to the network name, which the home dir
-// owns. An empty name is the only network that the home owns.
+// Invite returns the text of an invitation to the network name, which the home dir owns. An empty name
+// selects the only network that the home owns.
 func Invite(dir, name string, whom Invitee, lifetime time.Duration) (string, error) {
 	name, key, err := ownedNetwork(dir, name)
 	if err != nil {
@@ -116,7 +116,7 @@ func Invite(dir, name string, whom Invitee, lifetime time.Duration) (string, err
 	return i.Text()
 }
 
-// ownedNetwork returns the key of a network that dir owns.
+// ownedNetwork returns the name and the owner's key of a network that dir owns.
 func ownedNetwork(dir, name string) (string, crypto.PrivKey, error) {
 	all, err := Memberships(dir)
 	if err != nil {
@@ -144,15 +144,15 @@ func ownedNetwork(dir, name string) (string, crypto.PrivKey, error) {
 	return owned[0], key, nil
 }
 
-// IsSecret reports whether the invitation in text is for whoever has it.
+// IsSecret reports whether the invitation in text is valid for any peer that has it.
 func IsSecret(text string) bool {
 	i, err := membership.ParseInvitation(text)
 	return err == nil && !i.Bound()
 }
 
-// JoinNetwork takes the invitation in text into the home dir, unless that has one which
-// expires later; it returns what the home has then. A peer that runs
-// there as a member shows it to others within seconds.
+// JoinNetwork stores the invitation in text in the home dir, unless the home has one that expires later. It
+// returns the resulting membership. A peer that runs on the home as a member presents the new invitation
+// within seconds.
 func JoinNetwork(dir, text string) (Membership, error) {
 	i, err := membership.ParseInvitation(text)
 	if err != nil {
@@ -174,7 +174,7 @@ func JoinNetwork(dir, text string) (Membership, error) {
 		return Membership{}, fmt.Errorf("home %s is in a network %s of another owner: leave that by removing %s first", dir, i.Network.Name, folder)
 	}
 	if err == nil && old.Expires.After(i.Expires) && (!old.Bound() || old.Holder == id) {
-		return describe(old, owns(folder)), nil // it has a better one
+		return describe(old, owns(folder)), nil // the home's invitation is better
 	}
 	if err := os.MkdirAll(string(folder), 0o700); err != nil {
 		return Membership{}, &HomeError{dir, plainPathError(err)}
@@ -182,7 +182,7 @@ func JoinNetwork(dir, text string) (Membership, error) {
 	return describe(i, owns(folder)), keepInvitation(folder, i)
 }
 
-// Memberships returns the private networks of the home dir, by name.
+// Memberships returns the private networks of the home dir, sorted by name.
 func Memberships(dir string) ([]Membership, error) {
 	entries, err := os.ReadDir(home(dir).networks())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -229,7 +229,7 @@ func keepInvitation(folder networkFolder, i *membership.Invitation) error {
 	return nil
 }
 
-// maxInvitation bounds the file of an invitation, in bytes.
+// maxInvitation bounds the size of an invitation file, in bytes.
 const maxInvitation = 4 << 10
 
 func readInvitation(file string) (*membership.Invitation, error) {
@@ -251,9 +251,10 @@ func readInvitation(file string) (*membership.Invitation, error) {
 	return i, nil
 }
 
-// tokenFile is where the token of the network that c names is: in Token, or in the
-// home of MemberOf. Empty: the network is an open one, since the home has nothing of it. A
-// home that has something, but no token, is never taken for one of an open network.
+// tokenFile returns the path of the token for the network in c: Token, or the file in the home of MemberOf
+// or in Home. It is empty if the network is open, because the home has no folder for it. If there is a
+// folder without a usable token, tokenFile returns an error, so that a damaged home never joins an open
+// network instead.
 func (c Config) tokenFile() (string, error) {
 	if c.Token != "" {
 		return c.Token, nil
@@ -272,8 +273,8 @@ func (c Config) tokenFile() (string, error) {
 	return folder.token(), nil
 }
 
-// NetworkID is what the network that c names goes by among its peers: more than its name
-// if it is a private one. The error says why its token cannot be used.
+// NetworkID returns the identifier of the network in c among its peers. For a private network it is more
+// than the name. The error states why the network's token cannot be used.
 func (c Config) NetworkID() (string, error) {
 	file, err := c.tokenFile()
 	if err != nil || file == "" {
@@ -286,9 +287,8 @@ func (c Config) NetworkID() (string, error) {
 	return i.Network.ID(), nil
 }
 
-// OpenWarning warns of a network that was named as private ones are, and which anybody may join,
-// since the home has no invitation to a private network of that name. It is empty if Open
-// says that this is meant.
+// OpenWarning returns a warning if a network with a non-default name is open to any peer because the home
+// has no invitation to it. It is empty if Open confirms that the network is meant to be open.
 func (c Config) OpenWarning() string {
 	if file, err := c.tokenFile(); c.Open || c.Network == DefaultConfig().Network || err != nil || file != "" {
 		return ""
@@ -296,8 +296,8 @@ func (c Config) OpenWarning() string {
 	return fmt.Sprintf("network %s is open: this home has no invitation to a private network of that name, so anybody may join, run jobs and receive their inputs; --open says that this is meant", c.Network)
 }
 
-// startMembership finds out whether the network is a private one, and makes the gate
-// that keeps others out.
+// startMembership determines whether the network is private, and creates the gate that keeps out peers that
+// are not members.
 func (p *Peer) startMembership() error {
 	id, err := p2ppeer.IDFromPrivateKey(p.key)
 	if err != nil {
@@ -330,7 +330,8 @@ func (p *Peer) startMembership() error {
 	return nil
 }
 
-// ownerOf returns whose a peer is: what the owner of a private network has signed, else what its offer says.
+// ownerOf returns the owner of a peer: in a private network the signed name, else the name in the peer's
+// offer.
 func (p *Peer) ownerOf(id p2ppeer.ID, o discovery.Offer) string {
 	if p.gate.Open() {
 		return o.Owner
@@ -338,10 +339,11 @@ func (p *Peer) ownerOf(id p2ppeer.ID, o discovery.Offer) string {
 	return p.gate.Person(id)
 }
 
-// voucher is the key of the home that a submit-only peer belongs to, if it has one.
+// voucher returns the key of the home that this peer belongs to, or nil if there is none. That key confirms
+// the peer's membership to others.
 func (p *Peer) voucher() crypto.PrivKey {
 	if p.role == Volunteer {
-		return p.key // for hosts that libp2p makes besides
+		return p.key // for additional hosts that libp2p creates
 	}
 	file := home(p.cfg.MemberOf).identity()
 	if _, err := os.Stat(file); p.cfg.MemberOf == "" || err != nil {
@@ -355,8 +357,8 @@ func (p *Peer) voucher() crypto.PrivKey {
 	return key
 }
 
-// Refused returns why a peer has refused this one, because one of the two is not of a
-// private network that the other is of; nil if none has.
+// Refused returns the reason why another peer has refused this one: one of the two is not a member of the
+// other's private network. It is nil if no peer has.
 func (p *Peer) Refused() error {
 	if r := p.gate.Refused(); r != nil {
 		return r

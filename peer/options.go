@@ -100,7 +100,7 @@ type RunOptions struct {
 	Files        string        // -l, file that lists inputs
 	Inputs       []string      // -i, input files, folders and URLs
 	Outputs      []string      // -o, patterns of output files to collect
-	OutputDir    string        // empty or new folder for them; default results-<job>, or the current one for a single named file
+	OutputDir    string        // folder for the outputs, empty or new; "" is results-<job>, or the current one for one named file
 	Executable   bool          // keep the executable bits of collected files
 	Wait         int           // -w, seconds to wait for enough peers
 	MinMemory    Bytes         // for each process; 0 for any

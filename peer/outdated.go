@@ -7,21 +7,20 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// Bounds of what is remembered of peers that speak another version.
+// Bounds on the record of peers that speak another version.
 const (
 	maxOutdated = 256
 	outdatedFor = time.Hour
 )
 
-// outdated remembers the peers to which the connection was cut because of their version, so that
-// a submitter can be told why they do not take part. The zero value is ready; its methods are
-// safe for concurrent use.
+// outdated remembers the peers that were disconnected because of their version, so that a submitter learns
+// why they do not take part. The zero value is ready for use. Its methods are safe for concurrent use.
 type outdated struct {
 	mu  sync.Mutex
 	met map[p2ppeer.ID]time.Time
 }
 
-// note remembers a peer that was met at now. When there are too many, others are forgotten.
+// note records a peer that connected at now. If there are too many, it removes arbitrary others.
 func (o *outdated) note(id p2ppeer.ID, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -37,7 +36,7 @@ func (o *outdated) note(id p2ppeer.ID, now time.Time) {
 	o.met[id] = now
 }
 
-// list returns the peers that were met within the last hour.
+// list returns the peers that connected within the last hour.
 func (o *outdated) list(now time.Time) (ids []p2ppeer.ID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 )
 
-// overruns hears from the resource manager who wants more than is allowed.
+// overruns logs the peers that exceed a limit of the resource manager.
 type overruns struct{ conduct *misconduct.Log }
 
 var _ rcmgr.MetricsReporter = overruns{}
@@ -38,7 +38,7 @@ func (o overruns) BlockServicePeer(service string, p p2ppeer.ID) {
 	o.conduct.Note(p, "refused a stream of "+service, errLimit)
 }
 
-// The rest concerns nobody in particular, or is as it should be.
+// The remaining methods do nothing: these events concern no particular peer, or are normal.
 
 // AllowConn implements rcmgr.MetricsReporter.
 func (overruns) AllowConn(network.Direction, bool) {}

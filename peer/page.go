@@ -30,14 +30,14 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"rtt":   func(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) },
 }).Parse(pageText))
 
-// Bounds of the connections to the status page, for which nobody needs a password.
+// Bounds on connections to the status page, which can be opened without the password.
 const (
 	maxReaders = 64
 	idleReader = 30 * time.Second
 )
 
-// startPage serves the status page and the metrics over plain HTTP where the
-// owner asked for it. They can be read there, with the password, and nothing can be done.
+// startPage serves the status page and the metrics over plain HTTP if the owner has configured it. They are
+// read-only and require the password.
 func (p *Peer) startPage() error {
 	if p.cfg.HTTP == "" {
 		return nil
@@ -76,7 +76,7 @@ func (p *Peer) startPage() error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		server.Shutdown(ctx)
-		err := server.Close() // readers that are still there have had their second
+		err := server.Close() // remaining readers have had their second
 		<-done
 		return err
 	})
@@ -91,9 +91,9 @@ func (p *Peer) servePage(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// knownHost refuses requests by a name that is not an address or localhost: a
-// web site elsewhere could point a name of its own here and read the page
-// through its visitor's browser.
+// knownHost rejects requests whose host name is neither an IP address nor localhost. It prevents DNS
+// rebinding: a web site could point a name of its own to this machine and read the page through a visitor's
+// browser.
 func knownHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, _, err := net.SplitHostPort(r.Host)
@@ -108,8 +108,9 @@ func knownHost(next http.Handler) http.Handler {
 	})
 }
 
-// withPassword serves the owner only, by HTTP's basic authentication: browsers ask for it, keep it
-// for this port alone, and Prometheus can read it from a file. The user's name is of no concern.
+// withPassword serves only requests with the password, using HTTP basic authentication. Browsers ask for
+// the password and keep it for this port alone, and Prometheus can read it from a file. Any user name is
+// accepted.
 func withPassword(password string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, given, _ := r.BasicAuth()
@@ -122,7 +123,7 @@ func withPassword(password string, next http.Handler) http.Handler {
 	})
 }
 
-// loadPassword returns what is in file, which it creates the first time.
+// loadPassword returns the password in file. It creates the file the first time.
 func loadPassword(file string) (string, error) {
 	b, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -139,5 +140,5 @@ func loadPassword(file string) (string, error) {
 	return password, nil
 }
 
-// shortestPassword is what an owner may choose, in bytes.
+// shortestPassword is the minimum length of a password that an owner chooses, in bytes.
 const shortestPassword = 8

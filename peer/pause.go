@@ -10,16 +10,17 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
-// presenceEvery is how often the machine is asked whether its owner needs it.
+// presenceEvery is the interval between checks of the suspend rules.
 const presenceEvery = 10 * time.Second
 
-// What becomes of jobs that cannot be migrated, beside a time: see Config.PauseJobs.
+// Treatments of jobs that cannot be migrated, besides a duration: see Config.PauseJobs.
 const (
 	pauseGoOn = "go-on"
 	pauseEnd  = "end"
 )
 
-// parsePauseJobs reads what becomes of them: they go on, or stand still for so long at most.
+// parsePauseJobs parses Config.PauseJobs: the jobs go on, or are suspended for the duration most and then
+// end.
 func parsePauseJobs(text string) (goOn bool, most time.Duration, err error) {
 	switch text {
 	case pauseGoOn:
@@ -33,8 +34,9 @@ func parsePauseJobs(text string) (goOn bool, most time.Duration, err error) {
 	return false, most, nil
 }
 
-// startPresence has the peer pause when its owner needs the machine: nothing new is taken of
-// others, and jobs with replicas are handed over. What becomes of others is the owner's choice.
+// startPresence pauses the peer while its owner needs the machine. A paused peer accepts no jobs of other
+// users and hands over the jobs that can be migrated. Config.PauseJobs determines what happens to the
+// others.
 func (p *Peer) startPresence() error {
 	rules, err := presence.ParseRules(p.cfg.PauseWhen)
 	if err != nil {
@@ -54,13 +56,13 @@ func (p *Peer) startPresence() error {
 	return nil
 }
 
-// watchOwner looks at the machine now and with each tick, pauses by the rules, and goes on. It
-// closes the machine when the peer's life ends.
+// watchOwner checks the suspend rules now and at each tick, and pauses or resumes the peer. It closes
+// machine when the peer's life ends.
 func (p *Peer) watchOwner(machine *presence.Machine, rules []presence.Rule, ticks <-chan time.Time) {
-	jobsGoOn, most, _ := parsePauseJobs(p.cfg.PauseJobs) // which was validated
+	jobsGoOn, most, _ := parsePauseJobs(p.cfg.PauseJobs) // already validated
 	defer machine.Close()
 	watch, now := presence.NewWatch(rules), time.Now()
-	goOn := func() {} // ends handing over
+	goOn := func() {} // ends the handover
 	defer func() { goOn() }()
 	for before := presence.Rule(""); ; {
 		reading := machine.Read(p.life, rules)
@@ -96,7 +98,7 @@ func (p *Peer) watchOwner(machine *presence.Machine, rules []presence.Rule, tick
 	}
 }
 
-// sayUnread notes by which rules the peer cannot pause, and tells the owner of those that are new.
+// sayUnread stores the suspend rules that cannot be evaluated, and logs those that are new.
 func (p *Peer) sayUnread(all []presence.Unread) {
 	before := p.unread()
 	p.unreadRules.Store(all)
@@ -107,13 +109,13 @@ func (p *Peer) sayUnread(all []presence.Unread) {
 	}
 }
 
-// unread returns the rules by which the peer is to pause and cannot tell whether they are so.
+// unread returns the suspend rules that cannot be evaluated on this machine.
 func (p *Peer) unread() []presence.Unread {
 	all, _ := p.unreadRules.Load().([]presence.Unread)
 	return all
 }
 
-// judgeRules gives a finding for each rule of pausing that cannot be read.
+// judgeRules returns a finding for each suspend rule that cannot be evaluated.
 func judgeRules(all []presence.Unread) (out []Finding) {
 	for _, u := range all {
 		out = append(out, Finding{"rule " + string(u.Rule), Warning, "cannot be read here, so that the peer does not pause by it: " + u.Why,
@@ -122,7 +124,7 @@ func judgeRules(all []presence.Unread) (out []Finding) {
 	return out
 }
 
-// pausedBy returns the rule by which the peer pauses; empty: it does not.
+// pausedBy returns the rule by which the peer is paused; empty if it is not paused.
 func (p *Peer) pausedBy() string {
 	rule, _ := p.paused.Load().(string)
 	return rule

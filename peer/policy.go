@@ -11,7 +11,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// policy is what the owner has decided for the peer self, of a private network or not.
+// policy returns the owner's policy for the peer self; private reports whether the network is private.
 func (c Config) policy(self p2ppeer.ID, private bool, m limits.Machine) (policy.Policy, error) {
 	allow, err1 := peerIDs("allow", c.Allow)
 	deny, err2 := peerIDs("deny", c.Deny)
@@ -24,10 +24,10 @@ func (c Config) policy(self p2ppeer.ID, private bool, m limits.Machine) (policy.
 	}, errors.Join(err1, err2, err3, err4, err5)
 }
 
-// confines reports whether every wall around native programs stands.
+// confines reports whether the sandbox for native programs is complete.
 func (p *Peer) confines() bool { return len(p.walls.Lacks()) == 0 }
 
-// announced are the kinds of programs that this peer's offer names.
+// announced returns the kinds of programs in this peer's offer.
 func (p *Peer) announced() (names []string) {
 	for _, kind := range p.policy.Announced(p.confines()) {
 		names = append(names, string(kind))
@@ -35,7 +35,7 @@ func (p *Peer) announced() (names []string) {
 	return names
 }
 
-// sayPolicy tells the owner which programs of whom this peer takes.
+// sayPolicy logs the kinds of programs that each class of submitters may run.
 func (p *Peer) sayPolicy() {
 	line := p.log.Info().Int("allow", len(p.policy.Allow)).Int("deny", len(p.policy.Deny))
 	for _, class := range policy.Classes {
@@ -51,28 +51,27 @@ func (p *Peer) sayPolicy() {
 	}
 }
 
-// leastDisk is how much disk has to be free for a job of others to be taken, in bytes: its files, what
-// its processes write, and the journal.
+// leastDisk is the free disk space that a job of another user requires, in bytes. It is for the job's
+// files, the output of its processes, and the journal.
 const leastDisk = 64 << 20
 
-// fullDisk reports whether less than that is free where the home is.
+// fullDisk reports whether the home's file system has less than leastDisk free.
 func (p *Peer) fullDisk() bool {
 	free := p.cfg.diskFree(string(p.home))
 	return free >= 0 && free < leastDisk
 }
 
-// machine is what holds here now.
+// machine returns the machine's present state as the policy needs it.
 func (p *Peer) machine(now time.Time) policy.Machine {
 	return policy.Machine{Confined: p.confines(), Paused: p.pausedBy() != "", NoDisk: p.fullDisk(), Now: now}
 }
 
-// decide asks the owner's policy about the kinds of programs that a submitter's job has for this
-// machine.
+// decide applies the owner's policy to a submitter's job with the given kinds of programs for this machine.
 func (p *Peer) decide(submitter p2ppeer.ID, kinds []policy.Kind) policy.Decision {
 	return p.policy.Decide(p.machine(time.Now()), policy.Request{Submitter: submitter, Kinds: kinds})
 }
 
-// judge is decide for the reservation service, before anything is sent.
+// judge applies the policy for the reservation service, before any file is sent.
 func (p *Peer) judge(q reservation.Request, now time.Time) reservation.Verdict {
 	kinds := make([]policy.Kind, len(q.Kinds))
 	for i, k := range q.Kinds {
@@ -82,7 +81,7 @@ func (p *Peer) judge(q reservation.Request, now time.Time) reservation.Verdict {
 	return reservation.Verdict{Refused: refusals[d.Refused], Class: string(d.Class), Slots: d.Slots}
 }
 
-// refusals are the policy's as a submitter hears them.
+// refusals maps the policy's refusals to the reasons that submitters receive.
 var refusals = map[policy.Refusal]reservation.Reason{
 	policy.Denied:     reservation.Denied,
 	policy.WasmOnly:   reservation.WasmOnly,

@@ -10,12 +10,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 )
 
-// Peers that were met look for this one where they met it. So a port of the system's choice
-// stays the same from one start to the next, if it is free: all can restart, without any
-// supernode, and meet again.
+// Peers remember the address of this one. A port that the system has chosen therefore stays the same across
+// restarts if it is free. All peers can then restart and find each other without a supernode.
 
-// recallPorts returns the addresses to listen on, with the ports in file for those that ask
-// for any. What makes no sense in it is passed over.
+// recallPorts returns the addresses to listen on. It replaces port 0 by the port in file, and ignores
+// invalid entries.
 func recallPorts(file string, listen []string) []string {
 	var kept map[string]string
 	data, err := os.ReadFile(file)
@@ -33,7 +32,7 @@ func recallPorts(file string, listen []string) []string {
 	return out
 }
 
-// keepPorts writes to file where the host listens instead of on the addresses asked for.
+// keepPorts writes to file the actual address for each address in asked.
 func keepPorts(file string, asked []string, listens []ma.Multiaddr) error {
 	kept := make(map[string]string)
 	for _, a := range asked {

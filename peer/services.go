@@ -34,13 +34,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// startHost starts the libp2p host, and begins to look at who connects.
+// startHost starts the libp2p host and the services that watch its connections.
 func (p *Peer) startHost() error {
 	asked := p.cfg.Listen
 	if p.role == Volunteer {
 		p.cfg.Listen = recallPorts(p.home.ports(), asked)
 	} else {
-		// Ports belong to the volunteer that this machine may have as well.
+		// Fixed ports belong to the volunteer that may run on the same machine.
 		p.cfg.Listen = anyPort(p.cfg.Listen)
 	}
 	if err := p.startDialRule(); err != nil {
@@ -67,7 +67,7 @@ func (p *Peer) startHost() error {
 	if p.dials != nil {
 		h.Network().Notify(&network.NotifyBundle{DisconnectedF: func(_ network.Network, c network.Conn) { p.dials.Met(c) }})
 	}
-	wrapped := loopback.Wrap(h) // a submitter may use its own slots
+	wrapped := loopback.Wrap(h) // allows a submitter to use its own slots
 	p.host = wrapped
 	p.owns("host", wrapped.Close)
 	p.owns("membership", membership.New(h, p.gate, func() (*membership.Invitation, error) { return readInvitation(p.token) }).Close)
@@ -83,7 +83,7 @@ func (p *Peer) startHost() error {
 	return p.startRelays(h)
 }
 
-// startDialRule has a volunteer, which runs the jobs of others, not dial wherever they say.
+// startDialRule installs the dial filter of a volunteer, which hosts the jobs of other users.
 func (p *Peer) startDialRule() error {
 	if p.role != Volunteer {
 		return nil
@@ -99,16 +99,15 @@ func (p *Peer) startDialRule() error {
 	return nil
 }
 
-// mapsPorts reports whether a router is asked for ports: not where the owner has said whether
-// others get through.
+// mapsPorts reports whether the peer asks a router to map ports. It does not if the owner has stated the
+// reachability.
 func (c Config) mapsPorts() bool { return c.NAT && c.Reachability == Auto }
 
-// reservedTimeout bounds how long a peer that nobody reaches waits at its start for a
-// supernode to relay.
+// reservedTimeout bounds the time that a private peer waits at startup for a supernode to relay for it.
 const reservedTimeout = 5 * time.Second
 
-// startRelays has others relay for this peer, and this peer for others. Supernodes are
-// asked first: they are who it knows before anybody reaches it.
+// startRelays starts both sides of relaying: relays for this peer, and this peer as a relay. The peer asks
+// supernodes first, since it knows them before any other peer can reach it.
 func (p *Peer) startRelays(h host.Host) error {
 	if !p.cfg.NAT {
 		return nil
@@ -138,10 +137,9 @@ func (p *Peer) startRelays(h host.Host) error {
 	return nil
 }
 
-// startVersionCheck drops connections to peers of another protocol version.
-// Their services would refuse each other request by request; so the owner reads
-// one sentence instead. Hosts of other systems are not looked at: they speak
-// none of our protocols.
+// startVersionCheck closes connections to peers that speak another protocol version. Their services would
+// refuse each other's requests one by one; instead the owner reads one message. It ignores hosts that do
+// not run p2pmpi.
 func (p *Peer) startVersionCheck() error {
 	identified, err := p.host.EventBus().Subscribe(new(event.EvtPeerIdentificationCompleted), eventbus.Name("p2pmpi version"))
 	if err != nil {
@@ -164,8 +162,7 @@ func (p *Peer) startVersionCheck() error {
 	return nil
 }
 
-// checkVersion closes the connections to a peer that speaks another version of
-// our protocols.
+// checkVersion closes the connections to a peer that speaks another version of the protocol.
 func (p *Peer) checkVersion(e event.EvtPeerIdentificationCompleted) {
 	if !otherVersion(e.ProtocolVersion) {
 		return
@@ -179,7 +176,7 @@ func (p *Peer) checkVersion(e event.EvtPeerIdentificationCompleted) {
 	}
 }
 
-// startServices starts what every peer needs to submit jobs.
+// startServices starts the services that every peer needs to submit jobs.
 func (p *Peer) startServices() error {
 	store, err := filetransfer.OpenStore(p.home.cache(), p.cfg.CacheLimit<<20)
 	if err != nil {
@@ -194,7 +191,7 @@ func (p *Peer) startServices() error {
 	return nil
 }
 
-// startVolunteer starts what donates slots.
+// startVolunteer starts the services that donate slots.
 func (p *Peer) startVolunteer() error {
 	var err error
 	if p.policy, err = p.cfg.policy(p.ID(), !p.gate.Open(), machineAt(string(p.home))); err != nil {
@@ -249,7 +246,7 @@ func (p *Peer) startVolunteer() error {
 	return nil
 }
 
-// dataListen is where peers connect directly, as the launcher wants it.
+// dataListen returns the address for direct connections in the launcher's form; "" means none.
 func (c Config) dataListen() string {
 	switch c.DataListen {
 	case "none":
@@ -276,12 +273,13 @@ func (c Config) dataListen() string {
 	return address
 }
 
-// grant is what a job may have of this machine of so many slots, whose scratch folders are in home.
+// grant returns the limits of jobs on this machine, for the given number of slots. home is the folder that
+// holds the scratch folders.
 func (c Config) grant(home string, slots int) (limits.Grant, error) {
 	return limits.Default(machineAt(home), slots).With(c.SlotLimits, c.JobLimits)
 }
 
-// machineAt is what there is of this machine to be limited, with the disk of a home.
+// machineAt returns the machine's resources that limits apply to; the disk is that of home.
 func machineAt(home string) limits.Machine {
 	m := limits.Machine{Disk: diskFree(home)}
 	if memory := memoryLimit(); memory != 0 && memory != unlimited {
@@ -290,8 +288,8 @@ func machineAt(home string) limits.Machine {
 	return m
 }
 
-// startDiscovery joins the network; a submit-only peer does so without being
-// relied on by others.
+// startDiscovery joins the network and creates the submitter. A submit-only peer joins as a DHT client, so
+// other peers do not depend on it.
 func (p *Peer) startDiscovery() error {
 	supernodes, err := addrInfos(p.cfg.Supernodes)
 	if err != nil {
@@ -325,7 +323,7 @@ func (p *Peer) startDiscovery() error {
 	if p.role == Volunteer {
 		jobs = JobsOf(string(p.home))
 	}
-	var owner func(p2ppeer.ID) string // that is signed
+	var owner func(p2ppeer.ID) string // returns the signed owner of a peer; nil in an open network
 	if !p.gate.Open() {
 		owner = p.gate.Person
 	}
@@ -338,7 +336,7 @@ func (p *Peer) startDiscovery() error {
 		Views:     p.views,
 		Period:    p.cfg.GossipPeriod,
 		Hang:      p.cfg.ToleratedHang,
-		Patient:   p.cfg.ToleratedHang == faultdetect.DefaultGroupHang, // nothing else was asked for
+		Patient:   p.cfg.ToleratedHang == faultdetect.DefaultGroupHang, // true if the owner kept the default
 		Mode:      mode,
 		Log:       p.log,
 		Jobs:      jobs,
@@ -350,7 +348,7 @@ func (p *Peer) startDiscovery() error {
 	return nil
 }
 
-// twinFound ends a peer whose identity another has that came first.
+// twinFound halts this peer because an older peer has the same identity.
 func (p *Peer) twinFound(err *discovery.TwinError) {
 	p.mu.Lock()
 	p.failed = &CopyError{string(p.home), err}
@@ -358,7 +356,7 @@ func (p *Peer) twinFound(err *discovery.TwinError) {
 	p.Halt(Orderly)
 }
 
-// startReunion keeps this peer connected with those it has jobs with.
+// startReunion starts the service that keeps this peer connected to the other peers of its jobs.
 func (p *Peer) startReunion() error {
 	partners := func() map[p2ppeer.ID]time.Duration {
 		all := p.submitter.Partners()
@@ -379,7 +377,7 @@ func (p *Peer) startReunion() error {
 	return nil
 }
 
-// offer is what this peer has for jobs now.
+// offer returns the peer's current offer.
 func (p *Peer) offer() discovery.Offer {
 	s := p.slots.Snapshot()
 	o := discovery.Offer{
@@ -401,8 +399,8 @@ func (p *Peer) offer() discovery.Offer {
 	return o
 }
 
-// resize changes how many slots there are until the peer ends. Jobs that have more than are left
-// are handed over as far as they can be, and keep them until then.
+// resize changes the number of slots until the peer ends. If jobs use more slots than remain, the launcher
+// hands them over where possible; the jobs keep their slots until then.
 func (p *Peer) resize(slots int) {
 	p.log.Info().Int("slots", slots).Msg("slots changed")
 	p.regrant(slots)
@@ -410,19 +408,18 @@ func (p *Peer) resize(slots int) {
 	p.launcher.Trim(slots)
 }
 
-// regrant divides the machine among more slots than there were, for jobs to come. Of fewer, none gets
-// more: jobs that came before still have theirs.
+// regrant divides the machine among more slots than configured, for future jobs. With fewer slots the
+// limits stay the same, because earlier jobs keep theirs.
 func (p *Peer) regrant(slots int) {
 	grant, err := p.cfg.grant(string(p.home), max(slots, p.cfg.Slots))
-	if err != nil { // it was read at the start
+	if err != nil { // cannot happen: the limits were parsed at startup
 		p.log.Error().Err(err).Msg("limits stay as they are")
 		return
 	}
 	p.launcher.SetGrant(grant)
 }
 
-// drain hands over what can go on elsewhere, waits until nothing is left of any job, and lets
-// the peer be closed.
+// drain hands over the jobs that can run elsewhere and waits until no job is left. Then it halts the peer.
 func (p *Peer) drain() {
 	p.control.refuseJobs()
 	p.slots.Drain()
@@ -435,11 +432,11 @@ func (p *Peer) drain() {
 	}
 }
 
-// tellTimeout is how long submitters have to hear why their jobs end, and to let them go.
+// tellTimeout bounds the time in which submitters learn why their jobs end, and release them.
 const tellTimeout = 2 * time.Second
 
-// handOver gives the jobs here some time to go on elsewhere, ends the others, and lets the peer be
-// closed.
+// handOver gives the jobs here a limited time to continue elsewhere, and ends the remaining ones. Then it
+// lets the peer be closed.
 func (p *Peer) handOver() {
 	p.slots.Drain()
 	ctx, cancel := context.WithTimeout(p.life, handOverTimeout)
@@ -453,7 +450,7 @@ func (p *Peer) handOver() {
 	p.haltNow()
 }
 
-// awaitSlots returns when all slots are free, or false when ctx ends.
+// awaitSlots reports true when all slots are free, or false when ctx ends.
 func (p *Peer) awaitSlots(ctx context.Context) bool {
 	for {
 		if s := p.slots.Snapshot(); s.Held+s.Confirmed+s.Running == 0 {

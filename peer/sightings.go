@@ -19,15 +19,15 @@ const (
 	noNAT          = "none"                 // the machine's own public address is seen
 )
 
-// sightings are under which addresses others see this peer, on the connections that it has
-// made and that are open. They are safe for concurrent use.
+// sightings hold the addresses under which remote peers observe this peer, for each open outbound
+// connection. They are safe for concurrent use.
 type sightings struct {
 	mu   sync.Mutex
 	seen map[network.Conn]ma.Multiaddr
 }
 
-// note takes in what a peer has said. Whoever connects to this one sees the address that it has
-// dialled, which says nothing about the router.
+// note records the address that a remote peer has observed. It ignores inbound connections: the remote peer
+// observes the address that it has dialled, which shows nothing about the router.
 func (s *sightings) note(e event.EvtPeerIdentificationCompleted) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *sightings) note(e event.EvtPeerIdentificationCompleted) {
 	s.seen[e.Conn] = e.ObservedAddr
 }
 
-// forgetClosed bounds them by the connections that a peer may have. mu is held.
+// forgetClosed removes closed connections, which bounds s.seen by the number of open ones. s.mu is held.
 func (s *sightings) forgetClosed() {
 	for c := range s.seen {
 		if c.IsClosed() {
@@ -50,7 +50,7 @@ func (s *sightings) forgetClosed() {
 	}
 }
 
-// all returns them as they are now.
+// all returns the present sightings.
 func (s *sightings) all() (all []sighting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ type sighting struct {
 	seen      netip.AddrPort
 }
 
-// newSighting fails for a connection through a relay: the relay's address is seen then.
+// newSighting returns false for a connection through a relay, where the observer sees the relay's address.
 func newSighting(c network.Conn, observed ma.Multiaddr) (s sighting, ok bool) {
 	if isRelayed(c.RemoteMultiaddr()) {
 		return s, false
@@ -82,7 +82,7 @@ func newSighting(c network.Conn, observed ma.Multiaddr) (s sighting, ok bool) {
 	return sighting{transport, local, remote.Addr(), seen}, localOK && remoteOK && seenOK && also == transport
 }
 
-// socket returns what a begins with: an IP address and a port of tcp or udp.
+// socket returns the transport, IP address and port at the beginning of a.
 func socket(a ma.Multiaddr) (transport string, at netip.AddrPort, ok bool) {
 	n, err := manet.ToNetAddr(a)
 	if err != nil {
@@ -97,18 +97,20 @@ func socket(a ma.Multiaddr) (transport string, at netip.AddrPort, ok bool) {
 	return transport, netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), at.IsValid()
 }
 
-// natKinds returns the kind of translation of each transport of which it is known, from the
-// sightings by others of a machine that has its own addresses. An observer that sees one of those
-// is on this side of the router or, if that address is public, there is no router. Of the other
-// observers, if two at different addresses see one socket as the same, the router keeps ports; if
-// each sees another, it is symmetric.
+// natKinds returns the kind of address translation for each transport where it is known. It compares the
+// observations of others with the machine's own addresses.
+//
+// An observer that sees an own address is on this side of the router. If that address is public, there is
+// no router. Of the remaining observers, two at different addresses may see the same address for one
+// socket: then the translation is endpoint-independent. If each of them sees a different one, it is
+// symmetric.
 func natKinds(all []sighting, own []netip.Addr) map[string]string {
 	type from struct {
 		transport string
 		local     netip.AddrPort
 	}
 	views := make(map[from]map[netip.Addr]netip.AddrPort)
-	direct := make(map[string]bool) // transports by which an own public address was seen
+	direct := make(map[string]bool) // transports with an observation of an own public address
 	for _, s := range all {
 		if at := s.seen.Addr(); slices.Contains(own, at) {
 			if isPublic(at) {

@@ -11,16 +11,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 )
 
-// A speed is how fast one processor of this machine is.
+// A speed is the speed of one processor of this machine.
 type speed struct {
-	Processor string `json:"processor"` // that was measured
+	Processor string `json:"processor"` // brand name of the measured processor
 	Mflops    int    `json:"mflops"`    // millions of floating-point operations per second
 }
 
-// loadSpeed measures the processor, and returns the best that was ever measured of it:
-// slower ones were of a machine with other work to do, which its load tells. file
-// keeps it across restarts; one that makes no sense, or is of another
-// processor, is begun anew.
+// loadSpeed measures the processor and returns its best result so far. Lower results come from a busy
+// machine, which the offer's load reports separately. file keeps the best result across restarts. loadSpeed
+// replaces it if it is invalid or belongs to another processor.
 func loadSpeed(file string) (int, error) {
 	now := speed{cpuid.CPU.BrandName, measureMflops()}
 	var kept speed
@@ -38,12 +37,12 @@ func loadSpeed(file string) (int, error) {
 }
 
 const (
-	speedOrder  = 64 // of the matrices: they fit into any cache
-	speedRounds = 12 // products timed, some milliseconds in all; the best counts
+	speedOrder  = 64 // of the matrices, which fit into any cache
+	speedRounds = 12 // number of timed products, some milliseconds in total; the fastest counts
 )
 
-// measureMflops times the product of two small matrices: multiplications, additions and
-// memory, as in the programs that run here, and in Go's code for this processor.
+// measureMflops times the product of two small matrices in Go code for this processor. Like the programs
+// that run here, it uses multiplications, additions and memory.
 func measureMflops() int {
 	var a, b, c [speedOrder][speedOrder]float64
 	for i := range speedOrder {

@@ -11,24 +11,24 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 )
 
-// Standing is how a peer stands among others.
+// Standing describes a peer's connections and reachability.
 type Standing struct {
-	Addresses    int               `json:"addresses"`     // that it announces
-	Connected    int               `json:"connected"`     // peers
-	Indirect     int               `json:"indirect"`      // of these, reached through a relay only
-	Supernodes   int               `json:"supernodes"`    // others that are configured
+	Addresses    int               `json:"addresses"`     // announced by the peer
+	Connected    int               `json:"connected"`     // number of connected peers
+	Indirect     int               `json:"indirect"`      // of these, reached only through a relay
+	Supernodes   int               `json:"supernodes"`    // configured supernodes other than this peer
 	Met          int               `json:"met"`           // of these, connected
-	Reachability Reachability      `json:"reachability"`  // public or private; auto: not known
-	Relayed      bool              `json:"relayed"`       // others can reach it through a relay
-	NAT          map[string]string `json:"nat,omitempty"` // of tcp and udp, where known: endpoint-independent, symmetric or none
-	Ahead        []time.Duration   `json:"ahead"`         // its clock, in nanoseconds, of that of each peer that has answered
-	Doubted      int               `json:"doubted"`       // peers whose offers do not hold by its clock
+	Reachability Reachability      `json:"reachability"`  // public or private; auto if not known
+	Relayed      bool              `json:"relayed"`       // true if others can reach it through a relay
+	NAT          map[string]string `json:"nat,omitempty"` // by transport (tcp, udp): endpoint-independent, symmetric or none
+	Ahead        []time.Duration   `json:"ahead"`         // lead over the clock of each peer that answered, nanoseconds
+	Doubted      int               `json:"doubted"`       // number of peers whose offers have expired by its clock
 }
 
-// askTimeout bounds how long others are asked for their time.
+// askTimeout bounds the time to ask other peers for their clocks.
 const askTimeout = 5 * time.Second
 
-// standing asks other peers, so that there are clocks to compare with.
+// standing returns the peer's network diagnostics. It queries other peers to compare clocks.
 func (p *Peer) standing(ctx context.Context) Standing {
 	s := Standing{
 		Addresses:    len(p.Addresses()),
@@ -62,12 +62,12 @@ func (p *Peer) standing(ctx context.Context) Standing {
 	return s
 }
 
-// clocks returns how far the clock here is ahead of those of others, and how many others have
-// another time altogether.
+// clocks returns the lead of this clock over those of other peers, and the number of peers whose clocks
+// differ too much to accept their offers.
 func (p *Peer) clocks(ctx context.Context) (ahead []time.Duration, doubted int) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	_, passed, _ := p.discovery.Candidates(ctx, discovery.Need{All: true, Busy: true}) // who answers late does not count
+	_, passed, _ := p.discovery.Candidates(ctx, discovery.Need{All: true, Busy: true}) // late answers do not count
 	for _, c := range passed {
 		if c.Reason == discovery.Expired {
 			doubted++

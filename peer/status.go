@@ -16,100 +16,100 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
-// A Status is what the owner sees of a peer.
+// A Status is the state of a peer, as shown to its owner.
 type Status struct {
 	Peer        string       `json:"peer"` // ID
 	Release     string       `json:"release"`
 	Protocol    int          `json:"protocol"`
 	Network     string       `json:"network"`
 	Home        string       `json:"home"`
-	Process     int          `json:"process"` // of the operating system
+	Process     int          `json:"process"` // process ID
 	Since       time.Time    `json:"since"`
 	Addresses   []string     `json:"addresses"`
 	Slots       Slots        `json:"slots"`
-	Granted     *Granted     `json:"granted,omitempty"` // to jobs; nil: none run here
-	Use         Use          `json:"use"`               // of the machine, by the peer itself
-	Unwalled    []Unwalled   `json:"unwalled"`          // from what native programs are not kept here
-	Unread      []Unread     `json:"unread,omitempty"`  // rules by which it is to pause and cannot tell
+	Granted     *Granted     `json:"granted,omitempty"` // limits of jobs; nil if none run here
+	Use         Use          `json:"use"`               // resources that the peer itself uses
+	Unwalled    []Unwalled   `json:"unwalled"`          // missing sandbox layers for native programs
+	Unread      []Unread     `json:"unread,omitempty"`  // suspend rules that cannot be evaluated
 	Hosted      []HostedJob  `json:"hosted"`            // jobs that hold slots here
-	Submitted   []Submitted  `json:"submitted"`         // jobs started from here
-	Connections []Connection `json:"connections"`       // peers with a connection
-	Known       []Known      `json:"known"`             // peers that have answered a search from here, nearest first
+	Submitted   []Submitted  `json:"submitted"`         // jobs submitted through this peer
+	Connections []Connection `json:"connections"`       // connected peers
+	Known       []Known      `json:"known"`             // peers that have answered a search, nearest first
 }
 
-// Slots says what has become of the slots: the rest make up the total.
+// Slots counts the slots by state. The four states add up to Total.
 type Slots struct {
 	Total     int  `json:"total"`
 	Free      int  `json:"free"`
-	Held      int  `json:"held"`      // waiting for their submitter's word
-	Confirmed int  `json:"confirmed"` // waiting for their processes
+	Held      int  `json:"held"`      // awaiting their submitter's confirmation
+	Confirmed int  `json:"confirmed"` // awaiting their processes
 	Running   int  `json:"running"`
-	Draining  bool `json:"draining"` // nothing new is taken
+	Draining  bool `json:"draining"` // no new jobs are accepted
 
-	// Paused is the rule by which nothing of others is taken, and what can be is handed over.
+	// Paused is the rule by which the peer is paused: it accepts no jobs of other users and hands jobs
+	// over.
 	Paused string `json:"paused,omitempty"`
-	// NoDisk says that too little disk is free for a job of others.
+	// NoDisk reports that too little disk space is free for jobs of other users.
 	NoDisk bool `json:"no_disk,omitempty"`
 }
 
-// Unread is a rule of pausing of which the machine does not say whether it is so.
+// Unread is a suspend rule that cannot be evaluated on this machine.
 type Unread = presence.Unread
 
-// Use is what a peer costs its machine, the processes of jobs left out. Where nothing happens it
-// does not grow.
+// Use is the peer's own resource use, without the processes of jobs. On an idle peer it does not grow.
 type Use struct {
 	Memory     uint64 `json:"memory"`     // bytes
-	Goroutines int    `json:"goroutines"` // of which some belong to each connection and each stream
-	Streams    int    `json:"streams"`    // open with other peers
+	Goroutines int    `json:"goroutines"` // including some for each connection and each stream
+	Streams    int    `json:"streams"`    // open streams to other peers
 }
 
-// A HostedJob is a job of somebody that has slots here (O3). Program, Processes
-// and Since are known from when its processes are being started.
+// A HostedJob is a job that has slots here (O3). Program, Processes and Since are known once its processes
+// are being started.
 type HostedJob struct {
 	Job       string         `json:"job"`
 	Submitter string         `json:"submitter"` // peer ID
 	State     string         `json:"state"`
 	Slots     int            `json:"slots"`
-	Expires   time.Time      `json:"expires,omitzero"` // unless it runs
+	Expires   time.Time      `json:"expires,omitzero"` // of the reservation, unless the job runs
 	Program   string         `json:"program,omitempty"`
 	Digest    string         `json:"digest,omitempty"` // of the program
 	Kind      string         `json:"kind,omitempty"`   // of the program: native or wasm
 	Class     string         `json:"class,omitempty"`  // of the submitter, in the owner's policy
 	Processes []view.Process `json:"processes,omitempty"`
-	Channels  []Channel      `json:"channels,omitempty"` // that they have opened to other peers
+	Channels  []Channel      `json:"channels,omitempty"` // opened by the processes to other peers
 	Since     time.Time      `json:"since,omitzero"`
-	Use       launch.Use     `json:"use,omitzero"` // of the machine, while it runs
-	// Paused is since when its processes stand still, as the owner needs the machine.
+	Use       launch.Use     `json:"use,omitzero"` // resource use while the job runs
+	// Paused is the time since when its processes are suspended; zero if they are not.
 	Paused time.Time `json:"paused,omitzero"`
 }
 
-// Submitted is a job that was started from here and is not over.
+// Submitted is a job that was submitted through this peer and is not over.
 type Submitted struct {
 	job.Status
-	// Unheard is since when no p2prun listens to it; zero: one does.
+	// Unheard is the time since when no p2prun listens to it; zero if one does.
 	Unheard time.Time `json:"unheard,omitzero"`
 }
 
-// Known is another peer, as it was when it last answered.
+// Known is another peer, as of its last answer.
 type Known struct {
 	Peer     string        `json:"peer"` // ID
 	OS       string        `json:"os"`
 	Arch     string        `json:"arch"`
-	Kinds    []string      `json:"kinds,omitempty"` // of programs that it accepts of everybody: native, wasm
+	Kinds    []string      `json:"kinds,omitempty"` // of programs that it accepts from any submitter: native, wasm
 	Total    int           `json:"slotsTotal"`
 	Free     int           `json:"slotsFree"`
-	Memory   uint64        `json:"memory"`       // of the machine, in bytes; 0: unknown
-	Speed    int           `json:"speed"`        // of one processor, in Mflop/s; 0: unknown
-	Load     float64       `json:"load"`         // running processes for each processor
+	Memory   uint64        `json:"memory"`       // of the machine, in bytes; 0 if unknown
+	Speed    int           `json:"speed"`        // of one processor, in Mflop/s; 0 if unknown
+	Load     float64       `json:"load"`         // running processes per processor
 	Reached  string        `json:"reachability"` // Public, Private or Unknown
 	Site     string        `json:"site,omitempty"`
-	Owner    string        `json:"owner,omitempty"` // as the owner of a private network has signed it, else as it says
+	Owner    string        `json:"owner,omitempty"` // in a private network as its owner signed it
 	RTT      time.Duration `json:"rtt"`             // nanoseconds
 	Answered time.Time     `json:"answered"`
 }
 
-// Status returns the state of the peer now. It measures how far away others are, for
-// a second at most.
+// Status returns the peer's current state. It measures the round trips to connected peers, which takes one
+// second at most.
 func (p *Peer) Status(ctx context.Context) Status {
 	s := Status{
 		Peer:        p.ID().String(),
@@ -124,7 +124,7 @@ func (p *Peer) Status(ctx context.Context) Status {
 		Use:         p.use(),
 		Unwalled:    p.unwalled(),
 		Unread:      p.unread(),
-		Hosted:      []HostedJob{}, // a list in JSON even when it is empty
+		Hosted:      []HostedJob{}, // a list in JSON even when empty
 		Submitted:   []Submitted{},
 		Connections: p.connections(ctx),
 		Known:       []Known{},
@@ -155,7 +155,7 @@ func (p *Peer) use() Use {
 	_ = p.host.Network().ResourceManager().ViewSystem(func(s network.ResourceScope) error {
 		stat := s.Stat()
 		u.Streams = stat.NumStreamsInbound + stat.NumStreamsOutbound
-		return nil // the only error that there is
+		return nil // ViewSystem fails only if this function does
 	})
 	return u
 }

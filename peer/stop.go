@@ -15,17 +15,17 @@ import (
 
 // A Stopped is a job that the owner has stopped.
 type Stopped struct {
-	Job string           `json:"job"` // all of its ID
+	Job string           `json:"job"` // full ID
 	How launch.Departure `json:"how"`
 }
 
-// The owner names a job by the beginning of its ID.
+// Errors for a prefix of a job's ID.
 var (
 	errNotHosted = errors.New("no such job has slots here")
 	errAmbiguous = errors.New("several jobs here have IDs that begin so")
 )
 
-// stopHosted ends a job's part here, and answers when it has gone.
+// stopHosted handles a request to stop a job's part here, and answers when it has ended.
 func (c *control) stopHosted(w http.ResponseWriter, r *http.Request) {
 	within := handOverTimeout
 	if r.URL.Query().Get("now") == "true" {
@@ -44,8 +44,9 @@ func (c *control) stopHosted(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stopHosted ends the part here of the job whose ID begins so: it gets no slots here any more, and what
-// runs is handed over, if that can be within so long, or ended. When ctx ends before, it goes all the same.
+// stopHosted removes the job whose ID begins with prefix from this peer. The job gets no more slots here.
+// Its processes are handed over if that takes no longer than within, or else ended. If ctx ends first, the
+// removal continues.
 func (p *Peer) stopHosted(ctx context.Context, prefix string, within time.Duration) (Stopped, error) {
 	job, err := nameIn(p.hosted(), prefix)
 	if err != nil {
@@ -60,7 +61,7 @@ func (p *Peer) stopHosted(ctx context.Context, prefix string, within time.Durati
 	return Stopped{Job: job.Job, How: how}, nil
 }
 
-// hosted are the jobs that are here, or what of them waits for their submitters; then those that have slots.
+// hosted returns the launched jobs, followed by the jobs that have slots. A job may occur twice.
 func (p *Peer) hosted() (jobs []reservation.Name) {
 	for _, j := range p.launcher.Jobs() {
 		jobs = append(jobs, reservation.Name{Job: j.Job, Submitter: j.Submitter})
@@ -71,8 +72,9 @@ func (p *Peer) hosted() (jobs []reservation.Name) {
 	return jobs
 }
 
-// nameIn returns that one of some jobs whose ID begins with prefix, or is it. Of several submitters' under one ID it
-// is the first: what is here is of one of them, and who only has slots is no hindrance to stopping that.
+// nameIn returns the job whose ID is prefix, or the only one whose ID begins with prefix. If several
+// submitters use the same ID, it returns the first: launched jobs precede those that only hold slots, so a
+// submitter that reserves slots under another job's ID cannot prevent its removal.
 func nameIn(jobs []reservation.Name, prefix string) (found reservation.Name, err error) {
 	if i := slices.IndexFunc(jobs, func(n reservation.Name) bool { return n.Job == prefix }); i >= 0 {
 		return jobs[i], nil

@@ -14,33 +14,33 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
-// Symptoms are what Diagnose goes by.
+// Symptoms are the measurements that Diagnose judges.
 type Symptoms struct {
-	Standing *Standing `json:"standing,omitempty"` // of the peer that runs on the home; nil: none does
+	Standing *Standing `json:"standing,omitempty"` // of the running peer; nil if none runs
 	Home     string    `json:"home,omitempty"`     // why a peer cannot use its home, if none runs
-	Ports    string    `json:"ports,omitempty"`    // why it cannot listen, if none runs
+	Ports    string    `json:"ports,omitempty"`    // why a peer cannot listen, if none runs
 	Machine  Machine   `json:"machine"`
-	Granted  *Granted  `json:"granted,omitempty"` // to jobs, if a peer runs
-	Unread   []Unread  `json:"unread,omitempty"`  // rules by which it is to pause and cannot tell, if one runs
+	Granted  *Granted  `json:"granted,omitempty"` // limits of jobs, if a peer runs
+	Unread   []Unread  `json:"unread,omitempty"`  // suspend rules that cannot be evaluated, if a peer runs
 }
 
-// A Machine is what a peer, or its doctor, may use of one.
+// A Machine describes the resources of a machine that are available to the peer or to p2pboot doctor.
 type Machine struct {
-	PortMapping string     `json:"portMapping,omitempty"` // by which a router maps ports: NAT-PMP or UPnP; empty: none does
-	Outside     netip.Addr `json:"outside"`               // address of that router, for others
-	DiskFree    int64      `json:"diskFree"`              // bytes, where the home is; -1: not known
+	PortMapping string     `json:"portMapping,omitempty"` // protocol of the router: NAT-PMP or UPnP; empty if none maps ports
+	Outside     netip.Addr `json:"outside"`               // that router's external address
+	DiskFree    int64      `json:"diskFree"`              // bytes free in the home's file system; -1 if not known
 	CacheUsed   int64      `json:"cacheUsed"`             // bytes
 	CacheLimit  int64      `json:"cacheLimit"`            // bytes
-	OpenFiles   uint64     `json:"openFiles,omitempty"`   // of the process; 0: not known
-	Processes   uint64     `json:"processes,omitempty"`   // of the user or the control group; 0: not known
-	Memory      uint64     `json:"memory"`                // bytes, of the machine or the control group; 0: not known
-	Unshared    string     `json:"unshared,omitempty"`    // why processes cannot share memory, or empty
+	OpenFiles   uint64     `json:"openFiles,omitempty"`   // limit of the process; 0 if not known
+	Processes   uint64     `json:"processes,omitempty"`   // limit of the user or the control group; 0 if not known
+	Memory      uint64     `json:"memory"`                // bytes, of the machine or control group; 0 if not known
+	Unshared    string     `json:"unshared,omitempty"`    // why processes cannot share memory; empty if they can
 
-	Walls launch.Walls `json:"walls"` // around native programs
+	Walls launch.Walls `json:"walls"` // sandbox layers for native programs
 }
 
-// Examine returns the symptoms of this machine, as the peer that runs on the home of cfg sees
-// it, else as one would. It takes some seconds.
+// Examine returns the symptoms of this machine. If a peer runs on the home of cfg, that peer examines the
+// machine; otherwise Examine does so itself. It takes some seconds.
 func Examine(ctx context.Context, cfg Config) (Symptoms, error) {
 	client, err := Dial(ctx, cfg.Home)
 	if errors.Is(err, ErrNoPeer) {
@@ -75,7 +75,7 @@ func (p *Peer) symptoms(ctx context.Context) Symptoms {
 	return Symptoms{Standing: &standing, Machine: m, Granted: p.granted(), Unread: p.unread()}
 }
 
-// examineWithout is for a home on which no peer runs.
+// examineWithout examines the machine when no peer runs on the home.
 func examineWithout(ctx context.Context, cfg Config) Symptoms {
 	s := Symptoms{Machine: examineMachine(cfg.Home, findRouter(ctx))}
 	var cache Cache
@@ -108,8 +108,8 @@ func examineMachine(dir string, router portmap.Router) Machine {
 	return m
 }
 
-// canListen reports why a peer cannot listen. One of several addresses is enough, such as on a
-// machine without IPv6, if nobody else has the others.
+// canListen returns the reason why a peer could not listen. One usable address is enough, such as on a
+// machine without IPv6, but no address may be in use by another process.
 func canListen(cfg Config) error {
 	listen, err := listenAddrs(cfg)
 	if err == nil {
@@ -133,10 +133,10 @@ func canListen(cfg Config) error {
 	return err
 }
 
-// routerTimeout bounds how long it is looked for a router that maps ports.
+// routerTimeout bounds the search for a router that maps ports.
 const routerTimeout = 3 * time.Second
 
-// findRouter looks for a router that maps ports.
+// findRouter searches for a router that maps ports.
 func findRouter(ctx context.Context) portmap.Router {
 	ctx, cancel := context.WithTimeout(ctx, routerTimeout)
 	defer cancel()

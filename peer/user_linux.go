@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// userOf returns the user ID of the process that has made a connection over a Unix socket.
+// userOf returns the user ID of the process that opened a connection over a Unix socket.
 func userOf(conn net.Conn) (user int, known bool) {
 	socket, ok := conn.(*net.UnixConn)
 	if !ok {

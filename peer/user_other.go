@@ -4,5 +4,5 @@ package peer
 
 import "net"
 
-// userOf knows nobody.
+// userOf reports that the user is not known.
 func userOf(net.Conn) (user int, known bool) { return 0, false }

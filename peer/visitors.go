@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// visitors bounds the connections to the status page. A new one displaces the oldest, so that
-// whoever opens many and sends nothing cannot lock the owner out.
+// visitors bounds the connections to the status page. A new connection displaces the oldest, so a client
+// that opens many idle connections cannot lock the owner out.
 type visitors struct {
 	most int
 
@@ -18,14 +18,14 @@ type visitors struct {
 
 func newVisitors(most int) *visitors { return &visitors{most: most} }
 
-// changed is the server's ConnState.
+// changed implements the server's ConnState hook.
 func (v *visitors) changed(c net.Conn, s http.ConnState) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch s {
 	case http.StateNew:
 		if len(v.open) >= v.most {
-			v.open[0].Close() // the server then says that it is closed
+			v.open[0].Close() // the server then reports StateClosed
 			v.open = v.open[1:]
 		}
 		v.open = append(v.open, c)

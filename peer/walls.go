@@ -6,13 +6,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
-// Unwalled is something that native programs are not kept from on this machine.
+// Unwalled is a resource of this machine that the sandbox does not protect from native programs.
 type Unwalled struct {
 	Wall string `json:"wall"` // file system, network or processes
 	Why  string `json:"why"`
 }
 
-// examineWalls finds out what native programs are kept from here, and says so.
+// examineWalls determines which sandbox layers work on this machine, and logs the missing ones.
 func (p *Peer) examineWalls() {
 	p.walls = launch.ExamineWalls(string(p.home))
 	for _, lack := range p.walls.Lacks() {
@@ -24,9 +24,9 @@ func (p *Peer) examineWalls() {
 	}
 }
 
-// unwalled returns what native programs are not kept from.
+// unwalled returns the resources that the sandbox does not protect.
 func (p *Peer) unwalled() []Unwalled {
-	out := []Unwalled{} // a list in JSON even when it is empty
+	out := []Unwalled{} // a list in JSON even when empty
 	if p.role != Volunteer {
 		return out
 	}
@@ -36,7 +36,8 @@ func (p *Peer) unwalled() []Unwalled {
 	return out
 }
 
-// behind says why there is no second wall where the first ones stand, if there is none.
+// behind returns the reason why Landlock is missing as a second layer. It is empty if Landlock works, or if
+// the first layer is incomplete.
 func behind(w launch.Walls) (why string) {
 	if len(w.Lacks()) > 0 {
 		return ""
@@ -44,7 +45,7 @@ func behind(w launch.Walls) (why string) {
 	return w.NoLandlock
 }
 
-// judgeWalls gives a finding for each wall that is missing.
+// judgeWalls returns a finding for each missing sandbox layer.
 func judgeWalls(w launch.Walls) (out []Finding) {
 	const do = "let p2pboot make user namespaces, see docs/security.md; until then strangers' native programs are refused, unless --require-confinement=false"
 	for _, lack := range w.Lacks() {
