@@ -8,33 +8,34 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A Change is one step from a view to the next. It means the same in every view:
-// where it has happened already, or cannot any more, it changes nothing.
+// A Change is one step from a view to the next. It has the same meaning in every view: if it has been
+// applied already, or is not possible any more, it has no effect.
 type Change struct {
 	Process view.Process
-	To      view.State // Live: it joins its rank; Finished; Failed
-	// Since is not 0 if Process, which is live, becomes the master of its rank: View.Since
-	// of the rank in the view that this was asked for in. Once there is another master it
-	// means nothing any more.
+	To      view.State // Live: joins its rank; Finished; Failed
+	// Since is not 0 if Process, which is live, becomes the master of its rank. It is then the value of
+	// View.Since for the rank in the view that the request was based on. The change has no effect if the
+	// rank has another master since then.
 	Since uint64
-	// Aside sets Process aside. The change has no effect unless Process was last set aside, or last returned, in
-	// epoch At; At is 0 if it never was (see view.View.SetAside).
+	// Aside sets Process aside. The change has no effect unless Process was last set aside, or last
+	// returned, in epoch At. At is 0 if it never was (see view.View.SetAside).
 	Aside bool
-	// At, if Aside is false and At is not 0, is the epoch in which Process was set aside: the change lets Process
-	// count again. It relies on the statement of the master whose term began in epoch Since (see view.View.Return).
+	// At, if Aside is false and At is not 0, is the epoch in which Process was set aside; the change lets
+	// Process count again. It relies on the statement of the master whose term began in epoch Since (see
+	// view.View.Return).
 	At uint64
 }
 
 // Joins reports whether a process joins its rank.
 func (c Change) Joins() bool { return c.To == view.Live && c.Since == 0 && !c.Aside }
 
-// Returns reports whether a process that is aside counts again.
+// Returns reports whether a process that was set aside counts again.
 func (c Change) Returns() bool { return c.At != 0 && !c.Aside }
 
 // Promotes reports whether a process becomes the master of its rank.
 func (c Change) Promotes() bool { return c.Since != 0 && c.At == 0 }
 
-// Valid reports whether c is a change that some view can make.
+// Valid reports whether c is possible in some view.
 func (c Change) Valid() bool {
 	switch {
 	case c.To > view.Failed || c.To != view.Live && (c.Since != 0 || c.Aside):
@@ -45,7 +46,7 @@ func (c Change) Valid() bool {
 	return c.At == 0 || c.Since != 0
 }
 
-// String says what happens, as a sentence without its end.
+// String describes the change, as a sentence without its full stop.
 func (c Change) String() string {
 	switch {
 	case c.Aside:
@@ -58,7 +59,7 @@ func (c Change) String() string {
 	return fmt.Sprintf("%v is %v", c.Process, c.To)
 }
 
-// Apply returns the view after c. changed is false when v is it already.
+// Apply returns the view after c. changed is false if c has no effect on v.
 func (c Change) Apply(v view.View) (next view.View, changed bool) {
 	switch {
 	case c.Aside:
@@ -82,12 +83,12 @@ func (c Change) Apply(v view.View) (next view.View, changed bool) {
 // maxChange bounds an encoded Change, in bytes.
 const maxChange = 1 + 2*binary.MaxVarintLen32 + 2*binary.MaxVarintLen64
 
-// aside is added to the state, in the first byte of a change, if the change sets a process aside.
+// aside is a flag in the first byte of an encoded Change that sets a process aside.
 const aside = 1 << 4
 
 var errChange = errors.New("not a change of a view")
 
-// encode returns the one form of c in the log.
+// encode returns the canonical encoding of c in the log.
 func (c Change) encode() []byte {
 	first := byte(c.To)
 	if c.Aside {
@@ -103,7 +104,7 @@ func (c Change) encode() []byte {
 	return b
 }
 
-// decodeChange reads what encode writes, and nothing else.
+// decodeChange decodes a change. It accepts only the canonical encoding.
 func decodeChange(b []byte) (c Change, err error) {
 	if len(b) < 4 || len(b) > maxChange {
 		return c, fmt.Errorf("%w: %d bytes", errChange, len(b))

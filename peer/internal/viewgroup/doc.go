@@ -1,6 +1,6 @@
-// Package viewgroup keeps a job's views agreed: whoever has a view of some epoch
-// has the same one as everybody else (promise V1), and where a partition leaves
-// less than a majority no view is made at all (V2).
+// Package viewgroup keeps the views of a job consistent among its peers. All peers that have a view of some
+// epoch have the same one (promise V1). A partition with less than a majority of the voters creates no view
+// (V2).
 //
 //	         submitter's peer      peer 1        peer 2    peer 3 ...
 //	         member (voter)        member        member    learner
@@ -9,40 +9,40 @@
 //	             v                 v              v          v
 //	           view              view           view       view
 //
-// The log is that of Raft, by go.etcd.io/raft. Each of its entries is one Proposal, signed by its author:
-// a process finishes, or fails. What it does depends on the author (see Proposal): the submitter decides, and
-// a peer about its own processes; that another peer has failed takes a majority of jurors (V4). A view is what the committed changes make of
-// the job's first view, one epoch for each that changes something, so equal logs
-// are equal views. All peers of the job have the log; a few of them, the members,
-// vote: the submitter's and those that were named next, as many as make an odd
-// number. A member whose processes have all failed is replaced by another peer. Peers
-// that come while the job runs get the log, too, and are members when one is missing: see
-// Newcomer.
+// The log is a Raft log, implemented by go.etcd.io/raft. Each entry is one Proposal, signed by its author:
+// for instance, that a process has finished or failed. Its effect depends on the author (see Proposal). The
+// submitter decides about every process, and a peer about its own processes. The failure of another peer's
+// process requires a majority of jurors (V4).
 //
-// The submitter's peer leads whenever it can. One that is silent for as long as makes it cut
-// off votes no more until it is back, and one that is known to be gone is none of the group:
-// so the loss of another member is borne then, too. Each member says how it stands to the
-// majority: in touch; absent, so that the silence of others may be its own; or cut off,
-// so that it has to stop.
+// A view is the result of applying the committed changes to the job's first view. Each effective change
+// starts a new epoch, so equal logs yield equal views. All peers of the job have the log. A few of them,
+// the members, vote: the submitter's peer and the next ones in the job's order, an odd number in total. If
+// all processes of a member have failed, another peer replaces it. Peers that come while the job runs
+// receive the log too. They become members when one is missing: see Newcomer.
 //
-// Member is the pure core: it learns of messages, ticks and proposals, and says
-// what to send and what has been committed. Service runs it over libp2p.
+// The submitter's peer leads whenever it can. If it is silent for as long as a cut-off takes, it loses its
+// vote until it is back. A peer that has left the job is removed from the group. The group then tolerates
+// the loss of another member. Each member reports its contact with the majority: in touch; absent, so that
+// the silence of other peers may be its own fault; or cut off, so that it has to stop.
 //
-// A peer has the views one after the other, and may be behind. That, and that each
-// follows from the one before by a Change, is all that package replication relies on.
-// Every order of proposals, messages, elections, a newcomer of whom one or several are told, a
-// crash and a cut is tried for small groups (TestEveryInterleaving), and larger ones at random.
+// Member is the pure core: it receives messages, ticks and proposals, and returns the messages to send and
+// the committed changes. Service runs it over libp2p.
 //
-// Nothing is stored on disk: a peer that has crashed has failed for good within its
-// job, and does not come back with an empty log under its old name.
+// A peer receives the views in order, and may lag behind. Each view follows from the previous one by a
+// Change. Package replication relies on nothing else. For small groups, TestEveryInterleaving explores
+// every order of proposals, messages, elections, a newcomer known to one or several members, a crash and a
+// cut. Random tests cover larger groups.
 //
-// # Not promised
+// Nothing is stored on disk. A peer that has crashed has failed permanently within its job, and does not
+// come back with an empty log under its old number.
 //
-// Progress without a majority of the members: a job on one peer and the submitter's
-// has no group for that reason, and the submitter alone makes its views. Two
-// members of three that crash at the same moment end the job.
+// # Limits
 //
-// Equal views where the peer that leads the log lies about its order: Raft tolerates crashes, not
-// a leader that sends different peers different logs, or removes members that are there. It can
-// withhold entries, but not forge one: every member checks each entry's signature.
+// There is no progress without a majority of the members. A job on one peer and the submitter's peer
+// therefore has no group; the submitter alone creates its views. If two of three members crash at the same
+// moment, the job ends.
+//
+// Views may differ if the leader of the log violates the protocol. Raft tolerates crashes, but not a leader
+// that sends different logs to different peers, or removes members that are alive. Such a leader can
+// withhold entries, but it cannot forge them: every member checks the signature of each entry.
 package viewgroup

@@ -14,13 +14,13 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// maxRate is how many messages a peer may send in a second: many times what it
-// needs while a view changes.
+// maxRate is the number of messages that a peer may send per second: many times what it needs while a view
+// changes.
 const maxRate = 2000
 
 var errFlood = errors.New("too many messages in a second")
 
-// A Group is this peer's part in agreeing on the views of one job.
+// A Group is this peer's part in the agreement on the views of one job.
 type Group struct {
 	service *Service
 	config  GroupConfig
@@ -30,31 +30,31 @@ type Group struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // run, the writers and the readers
 	inbox  chan received
-	wake   chan struct{} // gone, introduced or proposed has grown
+	wake   chan struct{} // signals that gone, introduced or proposed has grown
 
-	mu         sync.Mutex             // also held to end ctx
-	peers      map[int]*peer          // by number: a submitter may leave most of them out
-	numbers    map[p2ppeer.ID]int     // of peers, the last if one has come again
-	gone       []int                  // peers, not told to the member yet
+	mu         sync.Mutex             // also held while ctx is cancelled
+	peers      map[int]*peer          // by number; a submitter may omit most of them
+	numbers    map[p2ppeer.ID]int     // of peers; the last number if a peer has come again
+	gone       []int                  // peers not yet passed to the member
 	introduced []Newcomer             // likewise
 	proposed   []Proposal             // likewise
 	inbound    map[int]network.Stream // one per peer
-	contact    Contact                // as far as the member knows
+	contact    Contact                // latest known to the member
 	leads      bool                   // likewise
 
-	// Only run touches these.
+	// Only run accesses these.
 	member  *Member
 	writers map[int]*writer
 }
 
-// A peer is one of the job's, and what the member knows of it.
+// A peer is a peer of the job, with the member's latest knowledge of it.
 type peer struct {
 	id      p2ppeer.ID
 	votes   bool
 	silence int // in ticks
 }
 
-// received is a message and the peer that it came from.
+// received is a message with the number of its sender.
 type received struct {
 	from int
 	msg  *Message
@@ -79,20 +79,20 @@ func newGroup(s *Service, c GroupConfig, m *Member) *Group {
 	return g
 }
 
-// Propose asks for a change of the view, in this peer's name, again and again until it is
+// Propose proposes a change of the view in this peer's name, and repeats the proposal until it is
 // committed. It does not block.
 func (g *Group) Propose(c Change) {
 	key := g.service.host.Peerstore().PrivKey(g.service.host.ID())
 	p, err := Sign(key, g.config.Job, g.config.Self, c)
-	if err != nil { // of a key that cannot sign
+	if err != nil { // a key that cannot sign
 		g.log.Error().Err(err).Msg("change of the view not proposed")
 		return
 	}
 	g.Forward(p)
 }
 
-// Forward asks for a change in the name of another peer, which has signed it: a submitter that
-// has no part in the group. It does not block.
+// Forward proposes a change that another peer has signed: a submitter that is not part of the group. It
+// does not block.
 func (g *Group) Forward(p Proposal) {
 	g.mu.Lock()
 	g.proposed = append(g.proposed, p)
@@ -100,8 +100,9 @@ func (g *Group) Forward(p Proposal) {
 	g.ring()
 }
 
-// Introduce asks for a peer to be taken in that has come later, before its process joins as is
-// proposed after it. One that has been taken in, or cannot be, is not asked for. It does not block.
+// Introduce proposes to admit a peer that joins the running job. The caller must propose the change for the
+// peer's process afterwards. It has no effect for a peer that was admitted already or cannot be. It does
+// not block.
 func (g *Group) Introduce(n Newcomer) {
 	g.mu.Lock()
 	g.introduced = append(g.introduced, n)
@@ -109,8 +110,8 @@ func (g *Group) Introduce(n Newcomer) {
 	g.ring()
 }
 
-// Gone says that a peer has left the job for good. It does not block, and what is
-// proposed after it comes after it.
+// Gone reports that a peer has left the job permanently. It does not block. Later proposals take effect
+// after it.
 func (g *Group) Gone(p p2ppeer.ID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -120,7 +121,7 @@ func (g *Group) Gone(p p2ppeer.ID) {
 	}
 }
 
-// add takes note of a peer. The caller holds mu, if anybody else has g.
+// add records a peer. The caller holds g.mu, unless g is not shared yet.
 func (g *Group) add(number int, id p2ppeer.ID) *peer {
 	p := &peer{id: id}
 	g.peers[number] = p
@@ -130,8 +131,8 @@ func (g *Group) add(number int, id p2ppeer.ID) *peer {
 	return p
 }
 
-// numberOf returns the number of a peer, the last if it has come again, or -1. The
-// caller holds mu.
+// numberOf returns the number of a peer, or -1. If the peer has come again, it is the last number. The
+// caller holds g.mu.
 func (g *Group) numberOf(p p2ppeer.ID) int {
 	if number, ok := g.numbers[p]; ok {
 		return number
@@ -145,7 +146,7 @@ func (g *Group) number(p p2ppeer.ID) int {
 	return g.numberOf(p)
 }
 
-// find returns what is known of a peer, if it is of the group.
+// find returns the record of a peer, if the peer is in the group.
 func (g *Group) find(p p2ppeer.ID) (known peer, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -155,7 +156,7 @@ func (g *Group) find(p p2ppeer.ID) (known peer, ok bool) {
 	return peer{}, false
 }
 
-// IDOf returns the peer with a number, if it is known here.
+// IDOf returns the ID of the peer with the given number, if it is known here.
 func (g *Group) IDOf(number int) (id p2ppeer.ID, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -165,21 +166,21 @@ func (g *Group) IDOf(number int) (id p2ppeer.ID, ok bool) {
 	return "", false
 }
 
-// Leads reports whether this peer leads the group, as far as the owner has been told.
+// Leads reports whether this peer leads the group, as of the member's last event.
 func (g *Group) Leads() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.leads
 }
 
-// Votes reports whether a peer votes on the views: were it to leave at once, and others
-// with it, the majority might be gone.
+// Votes reports whether a peer votes on the views. If several voters leave at once, the majority may be
+// lost.
 func (g *Group) Votes(p p2ppeer.ID) bool {
 	known, _ := g.find(p)
 	return known.votes
 }
 
-// Voters returns how many peers vote.
+// Voters returns the number of peers that vote.
 func (g *Group) Voters() (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -191,15 +192,15 @@ func (g *Group) Voters() (n int) {
 	return n
 }
 
-// Silence returns for how long a peer has not answered this one, if it leads the group
-// and is in touch with the majority: else nobody's silence means anything, and it is 0.
-// ok is false for a peer that is not of the group.
+// Silence returns the time for which a peer has not answered this one. It is 0 unless this peer leads the
+// group and is in touch with the majority, because it cannot tell otherwise. ok is false for a peer that is
+// not in the group.
 func (g *Group) Silence(p p2ppeer.ID) (d time.Duration, ok bool) {
 	known, ok := g.find(p)
 	return time.Duration(known.silence) * TickPeriod, ok
 }
 
-// Contact returns how this peer stands to the majority.
+// Contact returns this peer's contact with the majority.
 func (g *Group) Contact() Contact {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -214,10 +215,10 @@ func (g *Group) ring() {
 	}
 }
 
-// Close leaves the group; to the others this peer is then silent. It returns when
-// nothing of the group runs any more, its functions included.
+// Close leaves the group; this peer then falls silent for the others. It returns when all goroutines of the
+// group have ended. No function of the GroupConfig runs after that.
 func (g *Group) Close() {
-	g.mu.Lock() // so that admit adds no reader once we wait
+	g.mu.Lock() // so that admit adds no reader during Wait
 	g.cancel()
 	g.mu.Unlock()
 	g.wg.Wait()
@@ -228,7 +229,7 @@ func (g *Group) Close() {
 	}
 }
 
-// run owns the member: it brings it events and carries out what it says.
+// run owns the member: it passes events to it and carries out its output.
 func (g *Group) run() {
 	ticker := time.NewTicker(TickPeriod)
 	defer ticker.Stop()
@@ -241,7 +242,7 @@ func (g *Group) run() {
 		case <-g.wake:
 			g.takeTold()
 		case <-ticker.C:
-			// What has come before the tick counts before it.
+			// Messages that arrived before the tick take effect before it.
 			for range len(g.inbox) {
 				g.receive(<-g.inbox)
 			}
@@ -251,7 +252,7 @@ func (g *Group) run() {
 	}
 }
 
-// takeTold brings the member what the owner has said.
+// takeTold passes the requests of Introduce, Gone and Propose to the member.
 func (g *Group) takeTold() {
 	g.mu.Lock()
 	gone, introduced, proposed := g.gone, g.introduced, g.proposed
@@ -276,8 +277,7 @@ func (g *Group) receive(r received) {
 	g.carryOut(out)
 }
 
-// notice tells the owner when this peer is not in touch with the majority any more, and
-// when it is again.
+// notice reports a change of this peer's contact with the majority.
 func (g *Group) notice() {
 	contact := g.member.Contact()
 	g.mu.Lock()
@@ -312,7 +312,7 @@ func (g *Group) carryOut(out Output) {
 	}
 }
 
-// came takes note of a peer that has come.
+// came records and reports a peer that was admitted.
 func (g *Group) came(n Newcomer) {
 	g.mu.Lock()
 	g.add(n.Peer, n.ID)
@@ -321,7 +321,7 @@ func (g *Group) came(n Newcomer) {
 	g.config.Came(n)
 }
 
-// writerTo returns what sends to a peer, or nil if nobody knows it.
+// writerTo returns the writer for a peer, or nil if the peer is not known.
 func (g *Group) writerTo(number int) *writer {
 	w := g.writers[number]
 	if w != nil {
@@ -338,8 +338,7 @@ func (g *Group) writerTo(number int) *writer {
 	return w
 }
 
-// read hands what a peer sends on a stream to the member. A newer stream of that
-// peer ends an older one.
+// read passes the messages on a stream to the member. A newer stream of the same peer ends an older one.
 func (g *Group) read(stream network.Stream, r *bufio.Reader, from int) error {
 	if !g.admit(stream, from) {
 		return context.Canceled
@@ -359,7 +358,7 @@ func (g *Group) read(stream network.Stream, r *bufio.Reader, from int) error {
 		switch {
 		case messages > maxRate:
 			return fmt.Errorf("peer %d: %w", from, errFlood)
-		case m.GetFrom() != uint64(from)+1: // it may have come again, and the next stream of it is of that number
+		case m.GetFrom() != uint64(from)+1: // the peer may have come again; its next stream then has the new number
 			return fmt.Errorf("peer %d: %w: from %d", from, errForeign, m.GetFrom())
 		}
 		select {
@@ -370,8 +369,8 @@ func (g *Group) read(stream network.Stream, r *bufio.Reader, from int) error {
 	}
 }
 
-// admit makes stream the one that is read of a peer. It counts as running until
-// wg.Done, if the group is not closed.
+// admit makes stream the current stream of a peer and returns true, unless the group is closed. The caller
+// must call g.wg.Done when it has finished with the stream.
 func (g *Group) admit(stream network.Stream, from int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,26 +7,26 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// What an honest group puts into its log, in bytes. Each process joins at most, finishes and fails, now and then one
-// becomes the master of its rank; each change may be proposed by a few at a time and again after an election.
-// A peer that comes later has its row in it.
+// Bounds on the log of a correct group, in bytes. Each process joins at most once, finishes and fails. Now
+// and then a process becomes the master of its rank. A few peers may propose each change at the same time,
+// and again after an election. The log also contains the row of each newcomer.
 const (
-	// entryCost is what an entry takes beside what is in it.
+	// entryCost is the overhead of an entry.
 	entryCost = 256
-	// logOfAll is for the changes of who votes, and for elections: a link that flaps makes any number of them.
+	// logOfAll is for changes of the voters and for elections; a flapping link causes any number of them.
 	logOfAll = 16 << 20
 	// logOfEach is for each process.
 	logOfEach = 2 << 10
 )
 
-// maxLog is more than an honest group ever puts into its log, in bytes. Elections find room as long as they take
-// their time.
+// maxLog is more than a correct group ever writes to its log, in bytes. It grows with time to leave room
+// for elections.
 func (m *Member) maxLog() int {
 	return logOfAll + logOfEach*len(m.view.States) + entryCost*(m.now/electionTicks)
 }
 
-// weigh takes note of entries that the log is to have. A log without end, which a member that lies can send, breaks
-// this one.
+// weigh adds the size of new entries. A malicious member can send an endless log; if the log exceeds its
+// bound, weigh ends this peer's part in the group.
 func (m *Member) weigh(entries []*raftpb.Entry) {
 	for _, e := range entries {
 		m.logged += entryCost + proto.Size(e)

@@ -2,32 +2,32 @@ package viewgroup
 
 import "fmt"
 
-// silent is the library's logger: nobody reads how an election went. What it cannot
-// go on after is a panic, which Member.attempt catches.
+// silent is the library's logger. It discards all messages, since elections need no log. Fatal errors
+// panic, and Member.attempt recovers.
 type silent struct{}
 
-// Debug says nothing.
+// Debug does nothing.
 func (silent) Debug(...any) {}
 
-// Debugf says nothing.
+// Debugf does nothing.
 func (silent) Debugf(string, ...any) {}
 
-// Error says nothing.
+// Error does nothing.
 func (silent) Error(...any) {}
 
-// Errorf says nothing.
+// Errorf does nothing.
 func (silent) Errorf(string, ...any) {}
 
-// Info says nothing.
+// Info does nothing.
 func (silent) Info(...any) {}
 
-// Infof says nothing.
+// Infof does nothing.
 func (silent) Infof(string, ...any) {}
 
-// Warning says nothing.
+// Warning does nothing.
 func (silent) Warning(...any) {}
 
-// Warningf says nothing.
+// Warningf does nothing.
 func (silent) Warningf(string, ...any) {}
 
 // Fatal panics.

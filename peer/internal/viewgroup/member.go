@@ -13,60 +13,59 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// Times, in ticks. A tick is TickPeriod at the Service.
+// Durations in ticks. A Service ticks every TickPeriod.
 const (
 	heartbeatTicks = 3
-	// electionTicks is how long a member is not heard of before another one wants
-	// to lead, and how long a leader goes on that a majority does not answer.
-	// Between it and its double each member chooses anew.
+	// electionTicks is the silence of the leader after which another member starts an election. It is also
+	// the time for which a leader continues without answers from a majority. Each member chooses a random
+	// election timeout between electionTicks and twice that.
 	electionTicks = 15
-	// absentTicks is how long a peer is not in touch with the majority before it must
-	// take the silence of others for its own: less than any failure detector needs
-	// to find them silent.
+	// absentTicks is the time without contact to the majority after which a peer must assume that the
+	// silence of others is its own fault. It is shorter than the time that any failure detector needs to
+	// find them silent.
 	absentTicks = 10
-	// cutOffTicks is how long until it says that it is cut off: time for several
-	// elections, and for a cut link that comes back.
+	// cutOffTicks is the time after which the peer reports that it is cut off. It allows for several
+	// elections, and for a link that recovers.
 	cutOffTicks = 100
 )
 
-// A Contact says how a peer stands to the majority of those who vote.
+// A Contact describes a peer's contact with the majority of the voters.
 type Contact int
 
-// The contacts.
+// The states of contact.
 const (
 	InTouch Contact = iota
-	Absent          // for a second: who is silent here need not be so elsewhere
-	CutOff          // for so long that it has to stop (V2)
+	Absent          // for a second: other peers may still hear a peer that is silent here
+	CutOff          // for so long that this peer has to stop (V2)
 )
 
-// MaxPeers bounds those that a job begins with and agrees on views at, and those that come later: who leads sends to
-// each, and whoever submits a job may invent peers.
+// MaxPeers bounds the first peers of a job with a view group, and also the later ones. The leader sends to
+// each of them, and a submitter may invent peers.
 const MaxPeers = 1 << 12
 
-// MaxMembers bounds those that vote. Of five, two can be lost at the same moment.
+// MaxMembers bounds the voters. Of five, two can be lost at the same moment.
 const MaxMembers = 5
 
-// Members returns how many of the peers of a job, the submitter's among them, vote
-// on its views: an odd number, since one more would make a majority no easier to
-// have. With one there is nothing to agree on.
+// Members returns the number of voters for a job with the given number of peers, the submitter's included.
+// It is odd, because one more voter would not make the group tolerate more losses. With one peer there is
+// nothing to agree on.
 func Members(peers int) int { return min(MaxMembers, peers-(peers+1)%2) }
 
-// Config describes a job's group. Its peers are numbered, the submitter's 0, in the
-// order in which they are wanted as members.
+// Config describes the group of a job. Its peers are numbered in their order of preference as members; the
+// submitter's peer is 0.
 type Config struct {
-	View    view.View            // the job's first
-	Peers   int                  // that there are at first
-	Members int                  // how many vote at a time
-	Self    int                  // Peers or more: it is a Newcomer
-	RunsOn  map[view.Process]int // which peer runs which process, at first
-	IDs     map[int]p2ppeer.ID   // of the first peers, by number; those of newcomers are in the log
-	Verify  Verify               // of signatures
+	View    view.View            // first view of the job
+	Peers   int                  // number of peers at first
+	Members int                  // number of voters at a time
+	Self    int                  // number of this peer; Peers or more for a Newcomer
+	RunsOn  map[view.Process]int // initial peer of each process
+	IDs     map[int]p2ppeer.ID   // of the first peers, by number; the log contains those of newcomers
+	Verify  Verify               // checks signatures
 }
 
-// A Member is one peer's part in agreeing on a job's views. It starts no goroutine,
-// reads no clock and opens nothing; its owner hands it one event at a time and
-// carries out the Output. A Member never forgets the log, which has a bound: a job changes
-// its view but a few times for each process.
+// A Member is one peer's part in the agreement on a job's views. It starts no goroutine, reads no clock and
+// opens nothing; its owner passes one event at a time and carries out the Output. A Member keeps the
+// complete log, whose size is bounded, since a job changes its view only a few times per process.
 type Member struct {
 	config Config
 	store  *raft.MemoryStorage
@@ -75,45 +74,45 @@ type Member struct {
 
 	view   view.View
 	wanted []Proposal      // proposed here and not committed yet
-	held   bool            // some of it has not been offered, until the membership is as it should be
-	gone   map[uint64]bool // peers that are known to have left the job
-	former map[uint64]bool // peers that have been in the group
-	logged int             // bytes that the log has taken
+	held   bool            // true if some of wanted waits for a change of the membership
+	gone   map[uint64]bool // peers that have left the job
+	former map[uint64]bool // peers that were removed from the group
+	logged int             // size of the log in bytes
 
-	accusers  map[view.Process]map[int]bool // jurors, and others, that have proposed that it fails
-	newcomers []Newcomer                    // introduced here and not taken in yet
+	accusers  map[view.Process]map[int]bool // peers that have proposed the failure, jurors or not
+	newcomers []Newcomer                    // introduced here and not admitted yet
 
 	now      int            // ticks
-	touched  int            // when it was last known to be in touch with the majority
-	heard    map[uint64]int // when each of the others was heard last
-	leader   uint64         // when wanted was proposed last; 0: none
-	proposed int            // when that was
-	answered map[uint64]int // while it leads: when each of the others did last
-	followed int            // when it was last not the one that leads, or handed that on
-	tended   int            // when a new membership was proposed last and is on its way; 0: none is
-	broken   error          // a message has broken the core; it takes part no more
+	touched  int            // last time in touch with the majority
+	heard    map[uint64]int // last message of each other peer
+	leader   uint64         // leader at the last proposal of wanted; 0 if none
+	proposed int            // time of that proposal
+	answered map[uint64]int // last answer of each other peer, while this peer leads
+	followed int            // last time that this peer did not lead, or transferred the leadership
+	tended   int            // time of a pending change of the membership; 0 if none
+	broken   error          // error that ended this peer's part in the group; nil if none
 }
 
-// A Message goes to, or has come from, another peer's Member.
+// A Message is a message between the Members of two peers.
 type Message = raftpb.Message
 
-// A Committed is a change that all peers agree on, and the epoch of the view that it has made. That
-// view itself is of the size of the job: who needs it has the one before.
+// A Committed is a committed change and the epoch of the resulting view. It omits the view itself, whose
+// size is that of the job; the caller can apply the change to the previous view.
 type Committed struct {
 	Change Change
 	Epoch  uint64
-	By     []int // numbers of the peers whose word it is
+	By     []int // numbers of the authors that the change is based on
 }
 
-// Output is what follows from an event.
+// Output is the result of an event.
 type Output struct {
-	Send      []*Message  // each to the peer To - 1
-	Came      []Newcomer  // before Committed, and all others too
-	Committed []Committed // the last of them has made the Member's View
+	Send      []*Message  // each to the peer with number To - 1
+	Came      []Newcomer  // newcomers; they precede Committed
+	Committed []Committed // the last one leads to the Member's View
 }
 
-// New returns the part of peer c.Self. All peers of the job must have the same
-// Config but for that, those that come later too.
+// New returns the Member of peer c.Self. All peers of the job, newcomers included, must use the same Config
+// except for Self.
 func New(c Config) (*Member, error) {
 	if c.Peers > MaxPeers {
 		return nil, fmt.Errorf("view group of %d peers, at most %d are taken", c.Peers, MaxPeers)
@@ -126,7 +125,7 @@ func New(c Config) (*Member, error) {
 			return nil, fmt.Errorf("view group: process %v on peer %d of %d", p, peer, c.Peers)
 		}
 	}
-	runsOn := make(map[view.Process]int) // it grows
+	runsOn := make(map[view.Process]int) // grows with newcomers
 	maps.Copy(runsOn, c.RunsOn)
 	c.RunsOn, c.IDs = runsOn, maps.Clone(c.IDs)
 	if c.IDs == nil || c.Verify == nil {
@@ -147,7 +146,7 @@ func New(c Config) (*Member, error) {
 	return m, nil
 }
 
-// begin starts the log, with what all peers know: who votes.
+// begin initializes the log with the voters, which all peers know.
 func (m *Member) begin() error {
 	first := &raftpb.SnapshotMetadata{ConfState: m.conf, Index: new(uint64(1)), Term: new(uint64(1))}
 	if err := m.store.ApplySnapshot(&raftpb.Snapshot{Metadata: first}); err != nil {
@@ -165,18 +164,18 @@ func (m *Member) begin() error {
 		Logger: silent{},
 	})
 	if err == nil && m.config.Self == 0 {
-		err = m.node.Campaign() // the job begins with the submitter; nobody else need wait
+		err = m.node.Campaign() // the submitter's peer leads first, without waiting for an election timeout
 	}
 	return err
 }
 
-// Bounds, in bytes.
+// Bounds in bytes.
 const (
-	maxAppend      = 64 << 10 // of the entries in one message
+	maxAppend      = 64 << 10 // entries in one message
 	maxUncommitted = 1 << 20
 )
 
-// View returns the latest view that this peer knows to be agreed on.
+// View returns the latest committed view that this peer knows.
 func (m *Member) View() view.View { return m.view }
 
 // Leads reports whether this peer leads the group.
@@ -185,8 +184,8 @@ func (m *Member) Leads() bool { return m.node.BasicStatus().RaftState == raft.St
 // Votes reports whether a peer votes.
 func (m *Member) Votes(peer int) bool { return slices.Contains(m.conf.GetVoters(), uint64(peer)+1) }
 
-// Contact returns how this peer stands to the majority: who leads hears of it, all
-// others hear the leader.
+// Contact returns this peer's contact with the majority. A leader hears the majority; all others hear the
+// leader.
 func (m *Member) Contact() Contact {
 	switch silence := m.now - m.touched; {
 	case m.broken != nil || silence > cutOffTicks:
@@ -197,8 +196,8 @@ func (m *Member) Contact() Contact {
 	return InTouch
 }
 
-// Propose asks for a change, in the name of the proposal's author, who may be another peer. It is
-// proposed again until it is committed. A proposal that can have no effect now is dropped.
+// Propose proposes a change on behalf of the proposal's author, which may be another peer. The Member
+// repeats the proposal until it is committed, and drops one that can have no effect now.
 func (m *Member) Propose(p Proposal) Output {
 	if m.matters(p) && !slices.ContainsFunc(m.wanted, p.repeats) {
 		m.wanted = append(m.wanted, p)
@@ -207,14 +206,14 @@ func (m *Member) Propose(p Proposal) Output {
 	return m.ready()
 }
 
-// repeats reports whether p asks for what another proposal of its author asks for.
+// repeats reports whether p asks for the same change as another proposal of its author.
 func (p Proposal) repeats(other Proposal) bool {
 	return p.Change == other.Change && p.Author == other.Author
 }
 
-// Gone says that another peer has left the job for good, or is about to, as who has its
-// control stream knows at once. It is to be a member no more; its processes are another
-// matter. Of itself a peer cannot say so.
+// Gone reports that another peer has left the job permanently, or is about to. A peer that holds its
+// control stream knows at once. The Member removes the peer from the group; the peer's processes need their
+// own proposals. A peer cannot report itself.
 func (m *Member) Gone(peer int) Output {
 	if peer == m.config.Self {
 		return Output{}
@@ -225,9 +224,9 @@ func (m *Member) Gone(peer int) Output {
 	return m.ready()
 }
 
-// offer proposes a change once. Where there is no leader, or it has no room, the
-// change waits for a later tick. A leader first gets the membership into order: so
-// whoever sees in the view that a peer has been lost may be lost next.
+// offer proposes a change once. If there is no leader, or the leader has no room, the change waits for a
+// later tick. A leader first corrects the membership. Once a view shows the loss of a peer, the group
+// therefore tolerates the next loss.
 func (m *Member) offer(p Proposal) {
 	if m.holds(p) {
 		m.held = true
@@ -236,17 +235,17 @@ func (m *Member) offer(p Proposal) {
 	_ = m.node.Propose(p.encode())
 }
 
-// holds reports whether something has to be in the log before a change of the view.
+// holds reports whether another entry must precede the change in the log.
 func (m *Member) holds(p Proposal) bool {
 	return m.Leads() && m.wantedMembership() != nil || m.awaits(p.Change.Process)
 }
 
-// awaits reports whether p runs on a peer that has been introduced here and not taken in yet.
+// awaits reports whether p runs on a peer that was introduced here and is not admitted yet.
 func (m *Member) awaits(p view.Process) bool {
 	return slices.ContainsFunc(m.newcomers, func(n Newcomer) bool { return n.Process == p })
 }
 
-// Tick lets a TickPeriod pass.
+// Tick advances the clock by one tick.
 func (m *Member) Tick() Output {
 	m.now++
 	m.attempt(func() error { m.node.Tick(); return nil })
@@ -258,8 +257,8 @@ func (m *Member) Tick() Output {
 	return m.ready()
 }
 
-// insist proposes again what is wanted: to a new leader, and after a while, since
-// what goes to a leader may be lost.
+// insist repeats the pending proposals to a new leader, and also after a while, since messages to a leader
+// may be lost.
 func (m *Member) insist() {
 	leader := m.node.BasicStatus().Lead
 	released := m.held && !slices.ContainsFunc(m.wanted, m.holds)
@@ -272,9 +271,8 @@ func (m *Member) insist() {
 	}
 }
 
-// Step takes a message of the peer with number from. A message that no honest peer
-// sends is an error, and changes nothing. What a peer says that is in the group no more
-// means nothing: it may not know that yet.
+// Step handles a message from the peer with number from. A message that no correct peer sends is an error
+// and has no effect. Step ignores peers that were removed from the group, since they may not know it yet.
 func (m *Member) Step(from int, msg *Message) (Output, error) {
 	if m.former[uint64(from)+1] {
 		return Output{}, nil
@@ -295,9 +293,8 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 	return m.ready(), m.broken
 }
 
-// attempt does something with the log. The library panics when the log cannot be what
-// it should be, which a member that lies can bring about; this peer is then out of
-// the group, and the daemon goes on.
+// attempt calls do, which uses the log. The library panics if the log is inconsistent, and a malicious
+// member can cause that. In this case the peer leaves the group, and the daemon continues.
 func (m *Member) attempt(do func() error) {
 	if m.broken != nil {
 		return
@@ -307,12 +304,12 @@ func (m *Member) attempt(do func() error) {
 			m.broken = fmt.Errorf("view group: %v", p)
 		}
 	}()
-	// Errors are of messages from peers that have been removed, and of proposals
-	// that cannot be made now; both are to be ignored.
+	// Errors concern messages from removed peers, and proposals that are not possible now. Both are
+	// ignored.
 	_ = do()
 }
 
-// ready carries out what the library wants, and what follows from it.
+// ready carries out the requests of the library, and their consequences.
 func (m *Member) ready() (out Output) {
 	m.attempt(func() error {
 		m.insist()
@@ -342,9 +339,8 @@ func (m *Member) ready() (out Output) {
 	return out
 }
 
-// send lets a message go out. Snapshots are none that anybody needs: everybody has
-// begun with the same. A proposal of another peer, on its way to the leader, goes on
-// in this one's name.
+// send adds a message to out. It drops snapshots, which no peer needs because all start with the same
+// state. It forwards another peer's proposal to the leader in this peer's name.
 func (m *Member) send(out *Output, msg *Message) {
 	switch msg.GetType() {
 	case raftpb.MsgSnap:
@@ -355,7 +351,7 @@ func (m *Member) send(out *Output, msg *Message) {
 	out.Send = append(out.Send, msg)
 }
 
-// apply takes a committed entry of the log.
+// apply handles a committed entry of the log.
 func (m *Member) apply(out *Output, e *raftpb.Entry) {
 	if e.GetType() != raftpb.EntryNormal {
 		m.reconfigure(out, e)
@@ -363,7 +359,7 @@ func (m *Member) apply(out *Output, e *raftpb.Entry) {
 	}
 	p, err := decodeProposal(e.GetData())
 	if err != nil {
-		return // the empty entry of a new leader; for all peers alike
+		return // the empty entry of a new leader; all peers ignore it
 	}
 	m.accept(out, p)
 	m.wanted = slices.DeleteFunc(m.wanted, func(w Proposal) bool { return w.repeats(p) || !m.matters(w) })
@@ -371,7 +367,7 @@ func (m *Member) apply(out *Output, e *raftpb.Entry) {
 
 var errForeign = errors.New("a message that no member sends")
 
-// acceptable says whether a message can be an honest peer's.
+// acceptable returns an error if no correct peer sends such a message.
 func (m *Member) acceptable(from int, msg *Message) error {
 	if msg.GetFrom() != uint64(from)+1 || msg.GetTo() != uint64(m.config.Self)+1 {
 		return fmt.Errorf("%w: from %d to %d", errForeign, msg.GetFrom(), msg.GetTo())
@@ -387,7 +383,7 @@ func (m *Member) acceptable(from int, msg *Message) error {
 		if len(msg.GetEntries()) == 0 {
 			return fmt.Errorf("%w: an empty proposal", errForeign)
 		}
-		if m.logged > m.maxLog()/2 { // what this peer itself has to say still finds room
+		if m.logged > m.maxLog()/2 { // leaves room for this peer's own proposals
 			return fmt.Errorf("%w: the log has %d bytes", errForeign, m.logged)
 		}
 		for _, e := range msg.GetEntries() {

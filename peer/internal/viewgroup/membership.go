@@ -10,9 +10,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// tend has the leader keep the membership: a peer that has no live process and does
-// not answer leaves, and while there are too few members another one is made one. One
-// thing at a time, so that any two majorities one after the other overlap.
+// tend makes the leader maintain the membership. A peer that has no live process and does not answer is
+// removed. If there are too few members, another peer becomes one. Only one change is pending at a time, so
+// any two consecutive majorities overlap.
 func (m *Member) tend() {
 	if !m.Leads() || m.tended > 0 && m.now-m.tended < electionTicks {
 		return
@@ -24,18 +24,18 @@ func (m *Member) tend() {
 	case c.GetNodeId() == m.id() && c.GetType() != raftpb.ConfChangeUpdateNode:
 		m.handOn()
 	default:
-		_ = m.node.ProposeConfChange(c) // again, when this one is lost
+		_ = m.node.ProposeConfChange(c) // repeated if it is lost
 	}
 	m.tended = max(m.now, 1)
 }
 
-// id is how the log calls this peer.
+// id returns the number of this peer in the log.
 func (m *Member) id() uint64 { return uint64(m.config.Self) + 1 }
 
-// handOn has the best of the others that vote lead, if any of them is there: that one will have this peer vote
-// no more. Who leads and does so itself stops leading when that is committed, and before the others know that it is: of
-// two, the other one still asks for this one's vote then, and does not get it while this one's log goes on with what
-// nobody else has.
+// handOn transfers the leadership to the preferred voter that is reachable, which then takes this peer's
+// vote away. A leader that removed itself would step down when the change is committed, before the others
+// know of it. In a group of two, the other one would still need this peer's vote. It would not get it while
+// this peer's log has entries that the other one lacks.
 func (m *Member) handOn() {
 	others := slices.DeleteFunc(slices.Clone(m.conf.GetVoters()), func(id uint64) bool {
 		return id == m.id() || !m.isThere(id) || !m.follows(id)
@@ -45,15 +45,15 @@ func (m *Member) handOn() {
 	}
 }
 
-// submitter is how the log calls the submitter's peer.
+// submitter is the number of the submitter's peer in the log.
 const submitter = 1
 
-// leadTicks is how long another one leads before the submitter's peer does again.
+// leadTicks is the time for which another peer leads before the submitter's peer leads again.
 const leadTicks = 2 * electionTicks
 
-// handBack has the submitter's peer lead again once it is back: it has the control
-// streams, so it knows first who is gone, and who leads is not left in doubt for the
-// time of an election when some other member is lost.
+// handBack returns the leadership to the submitter's peer when that is back. The submitter's peer has the
+// control streams, so it notices first that a peer is lost. If it leads, the loss of another member also
+// requires no election.
 func (m *Member) handBack() {
 	if m.Leads() && m.config.Self != submitter-1 && m.now-m.followed > leadTicks && m.now-m.heard[submitter] <= heartbeatTicks {
 		m.followed = m.now
@@ -61,12 +61,14 @@ func (m *Member) handBack() {
 	}
 }
 
-// wantedMembership returns the next step to the membership that should be, or nil: who
-// is gone leaves; who has come is taken in; the submitter's peer that is cut off votes no
-// more until it is back; there are as many members as Members says, the new ones of those
-// that have shown that they follow the log, and those that are wanted most, if nobody is
-// silent, since for a moment there is one more; and of two, one alone goes on being one,
-// because two would both be needed.
+// wantedMembership returns the next change towards the wanted membership, or nil. The rules, in order:
+//
+//   - A peer that has left the job, or has no live process and does not answer, is removed.
+//   - A newcomer is admitted.
+//   - The submitter's peer loses its vote while it is cut off.
+//   - The number of voters is that of Members. New voters must follow the log, and are chosen by rank. A
+//     better one replaces a voter only if no voter is silent, because there is one voter more for a moment.
+//   - Of two voters, only one keeps its vote, because a group of two needs both.
 func (m *Member) wantedMembership() *raftpb.ConfChange {
 	working := m.working()
 	voters, learners := m.conf.GetVoters(), m.conf.GetLearners()
@@ -88,7 +90,7 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 	if len(following) > 0 {
 		first := slices.MinFunc(following, m.byRank)
 		better := m.rank(first) < m.rank(last) && !slices.ContainsFunc(voters, func(id uint64) bool { return m.silent(id, silentTicks) })
-		if len(voters) < want(following) || better { // then one of them leaves
+		if len(voters) < want(following) || better { // in the second case another one loses its vote
 			return &raftpb.ConfChange{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: new(first)}
 		}
 	}
@@ -98,8 +100,9 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 	return nil
 }
 
-// leastWanted returns which of those who vote is to do so no more: one that is not there, since those who are have
-// to be a majority of the others, and else the last. Of the submitter's, silence says little.
+// leastWanted returns the voter that loses its vote. Voters that do not answer come first, since the others
+// must form a majority; otherwise it is the last by rank. The submitter's peer is never taken for silent
+// here.
 func (m *Member) leastWanted() uint64 {
 	absent := slices.DeleteFunc(slices.Clone(m.conf.GetVoters()), func(id uint64) bool {
 		return id == submitter || id == m.id() || m.isThere(id)
@@ -110,9 +113,9 @@ func (m *Member) leastWanted() uint64 {
 	return slices.MaxFunc(m.conf.GetVoters(), m.byRank)
 }
 
-// rank says how much a peer is wanted as a member, 0 the most: the submitter's, which finds
-// those who come; others, this one before them, since it leads; and those whose processes have
-// all failed, who are about to leave.
+// rank returns a peer's preference as a member, 0 for the most preferred. The order is: the submitter's
+// peer, which finds newcomers; this peer, since it leads; other peers with processes in the view; peers
+// whose processes have all failed, since they are about to leave.
 func (m *Member) rank(id uint64) int {
 	rank := 4
 	for p, peer := range m.config.RunsOn {
@@ -129,13 +132,13 @@ func (m *Member) rank(id uint64) int {
 	return rank
 }
 
-// byRank compares two peers: those that are wanted alike come in the order of their numbers.
+// byRank compares two peers by rank, then by number.
 func (m *Member) byRank(a, b uint64) int {
 	return cmp.Or(cmp.Compare(m.rank(a), m.rank(b)), cmp.Compare(a, b))
 }
 
-// working returns the peers with live processes, and the submitter's: it has the
-// user, and nobody can say of it that it has failed.
+// working returns the numbers of the peers with live processes, and that of the submitter's peer. The
+// latter always counts, since it serves the user and no failure of it can be committed.
 func (m *Member) working() map[int]bool {
 	working := map[int]bool{0: true}
 	for p, peer := range m.config.RunsOn {
@@ -146,12 +149,12 @@ func (m *Member) working() map[int]bool {
 	return working
 }
 
-// silentTicks is how long a peer does not answer the leader before it may have to
-// leave: longer than the library takes to count anew who does.
+// silentTicks is the time without an answer to the leader after which a peer may be removed. It is longer
+// than the library's period for counting active peers.
 const silentTicks = electionTicks + 2*heartbeatTicks
 
-// listen keeps account of who answers, while this peer leads. The library notes it too,
-// and forgets it once in electionTicks: so much longer one may be silent.
+// listen records which peers answer, while this peer leads. The library records it too, but resets its
+// record every electionTicks, so a silent peer is noticed that much later.
 func (m *Member) listen() {
 	if !m.Leads() {
 		m.answered = nil
@@ -169,7 +172,7 @@ func (m *Member) listen() {
 	m.touched = max(m.touched, m.majorityHeard())
 }
 
-// hear takes note that a peer has answered this one, if it leads.
+// hear records that a peer has answered this one, if this one leads.
 func (m *Member) hear(id uint64) {
 	if m.answered == nil || !m.Leads() {
 		return
@@ -178,26 +181,25 @@ func (m *Member) hear(id uint64) {
 	m.touched = max(m.touched, m.majorityHeard())
 }
 
-// silent reports whether a peer has not answered this one for so many ticks.
+// silent reports whether a peer has not answered this one for the given number of ticks.
 func (m *Member) silent(id uint64, ticks int) bool {
 	last, known := m.answered[id]
 	return known && m.now-last > ticks
 }
 
-// missing reports whether a peer has not answered for so many ticks, and a majority does. Who
-// leads and is cut off finds all silent, and what it wants then is agreed on when the cut has
-// healed: that one leaves who is there again, and is needed. Of those who are left when others
-// answer there is a majority without it.
+// missing reports whether a peer has not answered for the given number of ticks while a majority does. A
+// leader that is cut off finds all peers silent. A change that it proposed then would be committed after
+// the cut heals, and remove a peer that is back and needed. If other peers answer, they have a majority
+// without the missing one.
 func (m *Member) missing(id uint64, ticks int) bool {
 	return m.Contact() == InTouch && m.silent(id, ticks)
 }
 
-// isThere reports whether a peer has just been heard: who is lost must not be made one of
-// two who vote, since the other one alone agrees on nothing any more.
+// isThere reports whether a peer was heard recently. A lost peer must not become one of two voters, since
+// the other one alone can commit nothing any more.
 func (m *Member) isThere(id uint64) bool { return m.now-m.heard[id] <= 2*heartbeatTicks }
 
-// follows reports whether a peer has shown this one, which leads, that its log is the
-// beginning of this one's.
+// follows reports whether a peer has confirmed to this leader that its log is a prefix of the leader's log.
 func (m *Member) follows(id uint64) (follows bool) {
 	m.node.WithProgress(func(of uint64, _ raft.ProgressType, p tracker.Progress) {
 		follows = follows || of == id && p.State == tracker.StateReplicate
@@ -205,8 +207,8 @@ func (m *Member) follows(id uint64) (follows bool) {
 	return follows
 }
 
-// Silence returns for how many ticks a peer has not answered this one: 0 when it does,
-// or this one does not lead, or is not in touch, so that it cannot tell.
+// Silence returns the number of ticks for which a peer has not answered this one. It is 0 if the peer
+// answers, or if this peer cannot tell, because it does not lead or is not in touch.
 func (m *Member) Silence(peer int) int {
 	last, known := m.answered[uint64(peer)+1]
 	if !known || m.Contact() != InTouch {
@@ -215,8 +217,7 @@ func (m *Member) Silence(peer int) int {
 	return m.now - last
 }
 
-// majorityHeard returns when the last of a majority of those who vote was heard, this
-// peer among them.
+// majorityHeard returns the latest time by which a majority of the voters, this peer included, was heard.
 func (m *Member) majorityHeard() int {
 	var heard []int
 	for _, id := range m.conf.GetVoters() {
@@ -230,7 +231,7 @@ func (m *Member) majorityHeard() int {
 	return heard[(len(heard)-1)/2]
 }
 
-// reconfigure takes a committed change of the membership.
+// reconfigure applies a committed change of the membership.
 func (m *Member) reconfigure(out *Output, e *raftpb.Entry) {
 	m.tended = 0
 	var c raftpb.ConfChange
@@ -239,7 +240,7 @@ func (m *Member) reconfigure(out *Output, e *raftpb.Entry) {
 	}
 	m.conf = m.node.ApplyConfChange(&c)
 	if c.GetType() == raftpb.ConfChangeRemoveNode {
-		m.former[c.GetNodeId()] = true // no number is given twice
+		m.former[c.GetNodeId()] = true // no number is reused
 	}
 	m.welcome(out, &c)
 }

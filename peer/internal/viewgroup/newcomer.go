@@ -11,10 +11,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup/internal/pb"
 )
 
-// A Newcomer is a peer that is introduced while the job runs, with a process that is to join a rank. A peer
-// that takes no part in the job gets a number higher than all earlier ones, even if it had a number before. A
-// peer that takes part already keeps its number and runs one more process. It is introduced so that all members
-// know which peer decides about that process; the voters stay the same.
+// A Newcomer is a peer that is introduced while the job runs, with a process that joins a rank. A peer that
+// is not part of the job gets a number higher than all earlier ones, even if it had a number before. A peer
+// that is part of it keeps its number and runs one more process. The introduction tells all members which
+// peer decides about that process; the voters stay the same.
 //
 //	submitter's peer                    others              newcomer
 //	  Introduce
@@ -23,24 +23,25 @@ import (
 //	      <──────────────────────────────────────────────────┘ it answers
 //	  leads, or another: a member, if one is missing
 //
-// That its process joins is proposed by who has heard of it only after it is in the log: so when
-// the process is in the view, all who hear of that know where it is, and its peer has the views
-// from them.
+// A member that knows of the newcomer proposes the process's join only after the newcomer is in the log.
+// Once the process is in the view, all peers therefore know its peer, and that peer receives the views from
+// them.
 //
-// A submitter that takes no part has several members introduce it. Whoever leads has it taken in,
-// if it was told: once, whoever else is told, how often, and how late.
+// A submitter outside the group sends the introduction to several members. The leader admits the newcomer
+// if it received the introduction. The newcomer is admitted once, however many members are told, how often,
+// and how late.
 type Newcomer struct {
-	Peer    int // the least number that no peer has had, or the number that the peer has
+	Peer    int // lowest number not used before, or the number that the peer has
 	ID      p2ppeer.ID
 	Process view.Process
-	Row     []byte // all that others have to know of it; means nothing here
+	Row     []byte // description of the process for other peers; opaque here
 
-	Signature []byte // of the submitter's peer, without which nobody comes
+	Signature []byte // of the submitter's peer; required for admission
 }
 
-// Introduce asks for a peer to be taken in, which only a submitter finds: its peer, if that is
-// one of those here, or each that a submitter has told which is none of them. One that cannot
-// come, or has come, is not asked for.
+// Introduce asks to admit a peer that the submitter has found. The caller is the submitter's peer, or, if
+// that is not part of the group, a member that it has told. A peer that cannot be admitted, or has been, is
+// ignored.
 func (m *Member) Introduce(n Newcomer) Output {
 	if m.canCome(n) {
 		m.newcomers = append(m.newcomers, n)
@@ -49,14 +50,14 @@ func (m *Member) Introduce(n Newcomer) Output {
 	return m.ready()
 }
 
-// canCome reports whether n means something, and nobody has its number or its process.
+// canCome reports whether n is valid, and its number and process are unused.
 func (m *Member) canCome(n Newcomer) bool {
 	rows := len(n.Row)
 	for _, other := range m.newcomers {
 		rows += len(other.Row)
 	}
 	if !m.canBe(n) || !m.invited(n) || m.gone[uint64(n.Peer)+1] || len(m.newcomers) == m.view.N+view.MaxReplicas || rows > m.maxLog()/4 {
-		return false // a few are on their way at a time, to one rank each
+		return false // only a few may be pending at a time, for one rank each
 	}
 	for p, peer := range m.config.RunsOn {
 		if p == n.Process || peer == n.Peer && !m.has(n) {
@@ -71,31 +72,31 @@ func (m *Member) invited(n Newcomer) bool {
 	return m.config.Verify(m.config.IDs[submitterPeer], n.statement(), n.Signature)
 }
 
-// has reports whether n is a member already and is introduced with one more process. It is false for the
-// submitter's peer, which decides about every process and needs no introduction.
+// has reports whether n is part of the group already and is introduced with one more process. It is false
+// for the submitter's peer, which decides about every process and needs no introduction.
 func (m *Member) has(n Newcomer) bool {
 	return n.Peer != submitterPeer && n.ID != "" && m.config.IDs[n.Peer] == n.ID
 }
 
-// canBe reports whether the job has room for a newcomer of that number and process.
+// canBe reports whether the job has room for a newcomer with that number and process.
 func (m *Member) canBe(n Newcomer) bool {
 	return (m.has(n) || n.Peer >= m.config.Peers && n.Peer < m.config.maxPeers()) &&
 		n.Process.Rank >= 0 && n.Process.Rank < m.view.N && n.Process.Replica >= 0 && n.Process.Replica < view.MaxReplicas
 }
 
-// excludes reports whether only one of the two can be taken in. A peer may run several processes.
+// excludes reports whether only one of the two newcomers can be admitted. A peer may run several processes.
 func (n Newcomer) excludes(other Newcomer) bool {
 	return n.Peer == other.Peer && n.ID != other.ID || n.Process == other.Process
 }
 
-// introduction returns the membership change that introduces n. If n is a member already, the change only
-// carries the description of its process: n votes, or does not vote, as before.
+// introduction returns the membership change that introduces n. If n is part of the group already, the
+// change only carries the description of its process; whether n votes stays the same.
 func (m *Member) introduction(n Newcomer) *raftpb.ConfChange {
 	context, err := proto.Marshal(&pb.Newcomer{
 		Peer: []byte(n.ID), Rank: uint32(n.Process.Rank), Replica: uint32(n.Process.Replica), Row: n.Row, Signature: n.Signature,
 	})
 	if err != nil {
-		panic(err) // of a text that is not UTF-8; it has none
+		panic(err) // only for text that is not UTF-8; the message has no text
 	}
 	kind := raftpb.ConfChangeAddLearnerNode
 	if m.has(n) {
@@ -104,8 +105,8 @@ func (m *Member) introduction(n Newcomer) *raftpb.ConfChange {
 	return &raftpb.ConfChange{Type: kind.Enum(), NodeId: new(uint64(n.Peer) + 1), Context: context}
 }
 
-// welcome takes note of a newcomer, if c brings one that the submitter has signed. Any other
-// is ignored, by all members alike: a leader that lies made it up.
+// welcome records the newcomer in c, if the submitter has signed it. All members ignore any other: a
+// malicious leader made it up.
 func (m *Member) welcome(out *Output, c *raftpb.ConfChange) {
 	isNew := c.GetType() == raftpb.ConfChangeAddLearnerNode
 	if !isNew && c.GetType() != raftpb.ConfChangeUpdateNode || len(c.GetContext()) == 0 {
@@ -126,6 +127,6 @@ func (m *Member) welcome(out *Output, c *raftpb.ConfChange) {
 	out.Came = append(out.Came, n)
 }
 
-// maxPeers bounds the peers that a job has in all: each that comes has a process that no
-// other has had.
+// maxPeers bounds the number of all peers that the job ever has. Each newcomer has a process that no other
+// peer has had.
 func (c Config) maxPeers() int { return c.Peers + min(MaxPeers, view.MaxReplicas*c.View.N) }

@@ -13,9 +13,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup/internal/pb"
 )
 
-// A Proposal is a change that a peer of the job asks for, with that peer's signature. The log
-// holds proposals, not changes, so that no member, and no leader either, can propose in the name
-// of another one. What a committed proposal does depends on its author (V4):
+// A Proposal is a change with the signature of the peer that proposes it. The log contains proposals
+// instead of changes, so no member, not even the leader, can propose a change in another peer's name. The
+// effect of a committed proposal depends on its author (V4):
 //
 //	author                          change           effect
 //	the submitter's peer            any              at once
@@ -24,9 +24,9 @@ import (
 //	a juror of Process              failed           once a majority of the jurors has proposed it
 //	any other                       any              none
 //
-// The jurors of a process are at most MaxMembers peers, those with the lowest numbers, that host
-// processes of the view which have not failed, other than the process's own peer; and the
-// submitter's peer while it votes. All members count alike, since all have the same log.
+// The jurors of a process are the peers that host processes in the view, at most the MaxMembers with the
+// lowest numbers, and the submitter's peer while it votes. The peer of the process itself is not a juror. All
+// members determine the same jurors, since all have the same log.
 type Proposal struct {
 	Change    Change
 	Author    int // number of the peer
@@ -39,17 +39,17 @@ const submitterPeer = 0
 // A Verify function reports whether a peer has signed a statement.
 type Verify func(by p2ppeer.ID, statement, signature []byte) bool
 
-// statement returns what the author of p signs, but for the name of the job.
+// statement returns the text that the author of p signs, without the name of the job.
 func (p Proposal) statement() []byte {
 	return fmt.Appendf(p.Change.encode(), "by %d", p.Author)
 }
 
-// statement returns what the submitter signs of a newcomer, but for the name of the job.
+// statement returns the text that the submitter signs for a newcomer, without the name of the job.
 func (n Newcomer) statement() []byte {
 	return fmt.Appendf([]byte("newcomer "), "%d %x %v %x", n.Peer, []byte(n.ID), n.Process, n.Row)
 }
 
-// Sign returns a proposal of the peer with number author and this key, for the given job.
+// Sign returns a signed proposal of the peer with number author and the given key, for the given job.
 func Sign(key crypto.PrivKey, job string, author int, c Change) (Proposal, error) {
 	p := Proposal{Change: c, Author: author}
 	var err error
@@ -68,12 +68,12 @@ func (n *Newcomer) Sign(key crypto.PrivKey, job string) error {
 	return nil
 }
 
-// about returns a statement that means nothing in another job.
+// about prefixes a statement with the job, so that it is not valid for another job.
 func about(job string, statement []byte) []byte {
 	return append(fmt.Appendf(nil, "p2pmpi view of job %q: ", job), statement...)
 }
 
-// verifier returns the Verify function of a job: with the key that each peer ID is made of.
+// verifier returns the Verify function of a job. It derives each peer's public key from the peer ID.
 func verifier(job string) Verify {
 	return func(by p2ppeer.ID, statement, signature []byte) bool {
 		key, err := by.ExtractPublicKey()
@@ -93,7 +93,7 @@ var errProposal = errors.New("not a proposal")
 func (p Proposal) encode() []byte {
 	b, err := proto.Marshal(&pb.Proposal{Change: p.Change.encode(), Author: uint32(p.Author), Signature: p.Signature})
 	if err != nil {
-		panic(err) // of a text that is not UTF-8; it has none
+		panic(err) // only for text that is not UTF-8; the message has no text
 	}
 	return b
 }
@@ -113,26 +113,26 @@ func decodeProposal(b []byte) (p Proposal, err error) {
 	return Proposal{Change: c, Author: int(m.GetAuthor()), Signature: m.GetSignature()}, nil
 }
 
-// forged reports whether p is known not to be its author's. Who is not known here may have come
-// while this peer's log is behind.
+// forged reports whether p is known to have an invalid signature. An unknown author may be a newcomer that
+// this peer's log does not contain yet.
 func (m *Member) forged(p Proposal) bool {
 	_, known := m.config.IDs[p.Author]
 	return known && !m.genuine(p)
 }
 
-// genuine reports whether p is its author's, and about a process that the job can have.
+// genuine reports whether p has a valid signature and concerns a process that the job can have.
 func (m *Member) genuine(p Proposal) bool {
 	id, known := m.config.IDs[p.Author]
 	return known && p.Change.Process.Rank < m.view.N && m.config.Verify(id, p.statement(), p.Signature)
 }
 
-// decides reports whether the word of p's author alone is enough.
+// decides reports whether a proposal of p's author takes effect without others.
 func (m *Member) decides(p Proposal) bool {
 	host, known := m.config.RunsOn[p.Change.Process]
 	return p.Author == submitterPeer || known && host == p.Author && (p.Change.To != view.Live || p.Change.Returns())
 }
 
-// matters reports whether p has an effect now, or may have one with the word of other jurors.
+// matters reports whether p has an effect now, or may have one together with other jurors.
 func (m *Member) matters(p Proposal) bool {
 	if _, changes := p.Change.Apply(m.view); !changes {
 		return false
@@ -141,7 +141,7 @@ func (m *Member) matters(p Proposal) bool {
 		!m.accusers[p.Change.Process][p.Author]
 }
 
-// jurors returns the numbers of the peers a majority of which can fail process p.
+// jurors returns the numbers of the jurors of process p. A majority of them can fail p.
 func (m *Member) jurors(p view.Process) (peers []int) {
 	host, known := m.config.RunsOn[p]
 	for process, peer := range m.config.RunsOn {
@@ -157,7 +157,7 @@ func (m *Member) jurors(p view.Process) (peers []int) {
 	return peers
 }
 
-// accept carries out a proposal that is committed.
+// accept applies a committed proposal.
 func (m *Member) accept(out *Output, p Proposal) {
 	if !m.genuine(p) {
 		return
@@ -176,7 +176,7 @@ func (m *Member) accept(out *Output, p Proposal) {
 	m.convict(out)
 }
 
-// accuse keeps the accusation p, also of a peer that is no juror yet.
+// accuse records the accusation p, even if its author is not a juror yet.
 func (m *Member) accuse(p Proposal) {
 	if m.accusers[p.Change.Process] == nil {
 		m.accusers[p.Change.Process] = make(map[int]bool)
@@ -184,14 +184,14 @@ func (m *Member) accuse(p Proposal) {
 	m.accusers[p.Change.Process][p.Author] = true
 }
 
-// commit makes the view after c, which changes the view and which the peers by have asked for.
+// commit applies c, which must change the view; by are its authors.
 func (m *Member) commit(out *Output, c Change, by []int) {
 	m.view, _ = c.Apply(m.view)
 	out.Committed = append(out.Committed, Committed{Change: c, Epoch: m.view.Epoch, By: by})
 }
 
-// convict fails the processes that a majority of their jurors accuses: each that fails may make
-// that of another one smaller.
+// convict fails every process that a majority of its jurors accuses. It repeats until nothing changes,
+// since each failure may shrink the set of jurors of another process.
 func (m *Member) convict(out *Output) {
 	for again := true; again; {
 		again = false
@@ -204,7 +204,8 @@ func (m *Member) convict(out *Output) {
 	}
 }
 
-// majority returns the jurors that accuse process p, if they are a majority and it has not failed.
+// majority returns the jurors that accuse process p, if they are a majority and p has not failed; otherwise
+// nil.
 func (m *Member) majority(p view.Process) (by []int) {
 	accusers := m.accusers[p]
 	if len(accusers) == 0 || !m.view.Has(p) {

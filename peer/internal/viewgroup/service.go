@@ -21,32 +21,32 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup/internal/pb"
 )
 
-// Protocol is the libp2p protocol that the peers of a group speak.
+// Protocol is the libp2p protocol ID for the peers of a group.
 const Protocol protocol.ID = "/p2pmpi/view/1.0.0"
 
-// TickPeriod is how long a Member's tick is at a Service.
+// TickPeriod is the duration of a Member's tick in a Service.
 const TickPeriod = 100 * time.Millisecond
 
 const (
-	// helloTimeout is how long a new stream may keep its first message to itself.
+	// helloTimeout bounds the wait for the first message on a new stream.
 	helloTimeout = 5 * time.Second
-	// joinTimeout is how long a stream waits for the group that it is for: who is
-	// told of the group first greets those who have yet to be.
+	// joinTimeout bounds the wait of a stream for its group. The peers that learn of the group first
+	// contact others that do not know of it yet.
 	joinTimeout = 5 * time.Second
-	// maxWaiting bounds the streams that have not come to their group.
+	// maxWaiting bounds the streams that wait for their group.
 	maxWaiting = 64
-	// maxWaitingEach bounds those of one peer: jobs of which both are, that begin at once.
+	// maxWaitingEach bounds those of one peer: several jobs of the same peers may start at once.
 	maxWaitingEach = 16
 	// maxHello bounds the first message of a stream, in bytes.
 	maxHello = 512
-	// maxMessage bounds every other: entries, and what belongs to each.
+	// maxMessage bounds every other message, in bytes: entries and their overhead.
 	maxMessage = 4 * maxAppend
 )
 
 // ErrClosed is the error of using a Service after Close.
 var ErrClosed = errors.New("viewgroup: service closed")
 
-// A Service runs this peer's part in agreeing on the views of any number of jobs.
+// A Service runs this peer's part in the view groups of any number of jobs.
 type Service struct {
 	host    host.Host
 	log     zerolog.Logger
@@ -55,15 +55,14 @@ type Service struct {
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup    // one per inbound stream
-	waiting *misconduct.Quota // of streams that have not come to their group
+	waiting *misconduct.Quota // of streams that wait for their group
 
 	mu     sync.Mutex
 	groups map[string]*Group // by job
-	joined chan struct{}     // closed and replaced whenever a group is there
+	joined chan struct{}     // closed and replaced whenever a group is added
 }
 
-// NewService begins to accept the streams of other peers. It does not close the
-// host.
+// NewService starts to accept the streams of other peers. Close does not close the host.
 func NewService(h host.Host, log zerolog.Logger) *Service {
 	s := &Service{
 		host: h, log: log, conduct: misconduct.New(log), groups: make(map[string]*Group),
@@ -74,28 +73,28 @@ func NewService(h host.Host, log zerolog.Logger) *Service {
 	return s
 }
 
-// GroupConfig describes the group of one job. All its peers must agree on all but
-// Self and the functions; the submitter tells them.
+// GroupConfig describes the group of one job. All its peers must use the same values, which the submitter
+// sends, except for Self and the functions.
 type GroupConfig struct {
 	Job     string               // at most 256 bytes
-	Peers   []p2ppeer.ID         // of the job, the submitter's first, the others in the order in which they are wanted as members; then those that have come later, in order
-	First   int                  // how many of them there were at first; the host must know their addresses
-	Members int                  // how many vote at a time
-	Self    int                  // this peer's index
-	View    view.View            // the job's first
-	RunsOn  map[view.Process]int // at first
+	Peers   []p2ppeer.ID         // the submitter's first, then by preference as members; then newcomers in their order
+	First   int                  // number of first peers, whose addresses the host must know
+	Members int                  // number of voters at a time
+	Self    int                  // index of this peer
+	View    view.View            // first view of the job
+	RunsOn  map[view.Process]int // initial peer of each process
 
-	// Committed is told of every change of the view, in order, as many at a time as are known at once,
-	// and of the view after them, Came of every peer that comes later, before its process is in the view, and Contact how this
-	// peer stands to the majority, whenever that changes; it is in touch at first. All
-	// are called by the goroutine that keeps the group: they must return promptly
-	// and must not call Close.
+	// Committed receives every change of the view, in order, and the view after the last of them. It
+	// receives several changes at once if they are known at once. Came receives every newcomer before the
+	// newcomer's process is in the view. Contact receives this peer's contact with the majority whenever
+	// that changes; it is InTouch at first. The group's goroutine calls these functions, so they must
+	// return promptly and must not call Close.
 	Committed func([]Committed, view.View)
 	Came      func(Newcomer)
 	Contact   func(Contact)
 }
 
-// Join makes this peer take part in the group of a job. The Group must be closed.
+// Join makes this peer take part in the group of a job. The caller must close the Group.
 func (s *Service) Join(c GroupConfig) (*Group, error) {
 	doing := fmt.Sprintf("join the view group of job %q", c.Job)
 	if err := s.validate(c); err != nil {
@@ -144,7 +143,7 @@ func (s *Service) validate(c GroupConfig) error {
 	return c.View.Valid()
 }
 
-// accept reads what another peer sends on one stream, until either side has enough.
+// accept reads the messages on one stream from another peer, until the stream or the group ends.
 func (s *Service) accept(stream network.Stream) {
 	s.mu.Lock()
 	if s.ctx.Err() != nil {
@@ -157,9 +156,9 @@ func (s *Service) accept(stream network.Stream) {
 	defer s.wg.Done()
 	stop := context.AfterFunc(s.ctx, func() { _ = stream.Reset() })
 	defer stop()
-	defer func() { _ = stream.Reset() }() // nothing goes back on it
+	defer func() { _ = stream.Reset() }() // the stream carries no answers
 
-	buffer := bufio.NewReaderSize(stream, 4096) // shared by both readers, which take it as it is
+	buffer := bufio.NewReaderSize(stream, 4096) // both readers use it directly, without another buffer
 	g, from, err := s.meet(stream, buffer)
 	if err == nil {
 		err = g.read(stream, buffer, from)
@@ -169,8 +168,7 @@ func (s *Service) accept(stream network.Stream) {
 	}
 }
 
-// meet reads the job's name, and finds its group and which of its peers the other
-// is.
+// meet reads the job's name, and returns its group and the number of the remote peer.
 func (s *Service) meet(stream network.Stream, r *bufio.Reader) (g *Group, from int, err error) {
 	give, err := s.waiting.Take(stream.Conn().RemotePeer())
 	if err != nil {
@@ -197,7 +195,7 @@ func (s *Service) meet(stream network.Stream, r *bufio.Reader) (g *Group, from i
 	return g, from, nil
 }
 
-// await returns the group of a job, which may be on its way here, or nil.
+// await returns the group of a job, which may still be on its way to this peer, or nil.
 func (s *Service) await(job string) *Group {
 	timeout := time.NewTimer(joinTimeout)
 	defer timeout.Stop()
@@ -218,7 +216,7 @@ func (s *Service) await(job string) *Group {
 	}
 }
 
-// Close leaves all groups. It returns when nothing of the service runs any more.
+// Close leaves all groups. It returns when all goroutines of the service have ended.
 func (s *Service) Close() error {
 	s.host.RemoveStreamHandler(Protocol)
 	s.mu.Lock()

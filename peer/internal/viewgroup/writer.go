@@ -15,24 +15,23 @@ import (
 )
 
 const (
-	// dialTimeout bounds the making of a connection and a stream.
+	// dialTimeout bounds the opening of a connection and a stream.
 	dialTimeout = 5 * time.Second
-	// writeTimeout bounds one message.
+	// writeTimeout bounds the writing of one message.
 	writeTimeout = 2 * time.Second
-	// maxQueued bounds the messages that wait for one peer. The protocol gets over
-	// the loss of those that find no room.
+	// maxQueued bounds the messages that wait for one peer. Messages beyond it are dropped; the protocol
+	// tolerates their loss.
 	maxQueued = 256
 )
 
-// A writer sends to one peer, on one stream that it keeps. It has a goroutine of its
-// own, so that a peer that is slow, frozen or gone delays neither the ticks nor
-// others.
+// A writer sends messages to one peer, on one stream that it keeps open. It has its own goroutine, so a
+// slow or lost peer delays neither the ticks nor other peers.
 type writer struct {
 	group  *Group
 	to     p2ppeer.ID
 	queue  chan *Message
-	stream network.Stream // nil when there is none
-	stop   func() bool    // of the stream's end with the group
+	stream network.Stream // nil if there is none
+	stop   func() bool    // prevents the reset of the stream with the group
 }
 
 func (g *Group) newWriter(to p2ppeer.ID) *writer {
@@ -63,7 +62,7 @@ func (w *writer) run() {
 	}
 }
 
-// send writes m on the kept stream or, if that has ended, on a new one.
+// send writes m on the open stream or, if that has ended, on a new one.
 func (w *writer) send(m *Message) error {
 	if w.stream != nil && w.write(m) == nil {
 		return nil
@@ -83,7 +82,7 @@ func (w *writer) send(m *Message) error {
 func (w *writer) open() error {
 	g := w.group
 	h := g.service.host
-	redial.Allow(h, w.to) // one dial at a time is restraint enough
+	redial.Allow(h, w.to) // no backoff needed: one dial at a time
 	ctx, cancel := context.WithTimeout(g.ctx, dialTimeout)
 	defer cancel()
 	stream, err := h.NewStream(network.WithAllowLimitedConn(ctx, "changes of views are few and small"), w.to, Protocol)
@@ -95,8 +94,8 @@ func (w *writer) open() error {
 	return nil
 }
 
-// write sends one message. After an error the stream is gone: a part of the message
-// may have been sent.
+// write sends one message. After an error it drops the stream, since a part of the message may have been
+// sent.
 func (w *writer) write(m proto.Message) error {
 	err := w.stream.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if err == nil {
