@@ -1,47 +1,48 @@
-// Package membership keeps everybody out of a private network who has no token
-// signed by its owner.
+// Package membership admits only peers to a private network that have a token signed by its owner.
 //
 //	owner's key -- signs --> Token (network, holder, name, expiry) -- Invitation, a line of text
 //	                           ^
 //	    holder's key -- signs voucher (another peer's ID)
 //
 //	A dials B:  TCP or a relay: TLS |  A: token, voucher   |
-//	            QUIC: first stream  |  B: verdict; its own |  then libp2p hears of it,
-//	                                |  A: verdict          |  by way of the Gate
+//	            QUIC: first stream  |  B: verdict; its own |  then libp2p gets the connection,
+//	                                |  A: verdict          |  if the Gate permits
 //
-// A token names its holder by peer ID. The holder shows the token; another peer shows
-// with it a voucher that the holder's key has signed for it. So an invitation for
-// whoever has it is one whose holder's key is in its text, and the key of a p2pboot
-// vouches for a p2prun beside it and for the hosts that libp2p makes besides, such as
-// the one that checks reachability. What is shown is of no use to others: a
-// connection says who is at its other end, and the proof must be for that peer.
+// A token names its holder by peer ID. The holder shows the token to other peers. Another peer shows the
+// token together with a voucher for its own ID, signed with the holder's key. An invitation that is not
+// bound to a peer therefore contains the private key of its holder. The key of a p2pboot also signs
+// vouchers: for a p2prun of the same user, and for the additional hosts that libp2p creates, such as the
+// one that checks reachability. No other peer can use a proof, because it must match the peer ID that the
+// connection has authenticated.
 //
-// A token may also name the person whom the owner invites. All peers that such tokens admit are that
-// person's, and all that one without a name admits are of one person, whoever they are (Token.Person): so the
-// replicas of a rank go to peers of different owners, and nobody is several who has not been
-// invited several times.
+// A token may also name the person whom the owner invites. All peers that such tokens admit belong to that
+// person. All peers that one token without a name admits count as one person (Token.Person). The replicas
+// of a rank can therefore be placed on peers of different owners: a person counts as several only after
+// several invitations.
 //
-// Proofs are exchanged before libp2p has a connection at all: over TCP and through
-// relays at the end of the security handshake (Gate.TLS), over QUIC on the first
-// stream, before the transport hands the connection on (Gate.QUIC). So there is no
-// protocol, identify included, that a stranger could speak, and no service needs to
-// know of members. A pre-shared key would do the same for TCP, but not for QUIC. The
-// Gate is libp2p's connection gater: it lets only connections through whose peer has
-// been admitted, so that a transport that does not exchange proofs connects nobody,
-// and it neither dials nor hears for a moment whoever was refused just now.
+// Peers exchange proofs before libp2p receives the connection. Over TCP and relays the exchange is at the
+// end of the security handshake (Gate.TLS). Over QUIC it is on the first stream, before the transport
+// returns the connection (Gate.QUIC). A stranger can therefore use no protocol, not even identify, and no
+// service needs to know of membership. A pre-shared key would have the same effect for TCP, but not for
+// QUIC.
 //
-// Who dials shows its token first, and is answered with another only when it is good.
-// So whoever scans the internet learns that a peer is of a private network, not of
-// which; who dials tells the network's name to whoever answers.
+// The Gate is libp2p's connection gater. It accepts only connections to admitted peers, so a transport
+// without an exchange of proofs cannot connect any peer. For a short time it neither dials a refused peer
+// nor accepts its connections.
 //
-// Judging is pure (judge), as is remembering (register). The Service ends the
-// connections of peers whose tokens expire, and shows a token that is renewed to all
-// who are connected, over /p2pmpi/member/1.0.0.
+// The dialling peer shows its token first. The other peer answers with its own token only if the first one
+// is valid. A scan of the internet therefore reveals that a peer belongs to a private network, but not to
+// which one. A peer that dials reveals the network's name to any peer that answers.
 //
-// In an open network nothing of this happens. An open peer that meets a member of a
-// private network speaks the exchange only to be told, and to tell its owner, why it
-// gets no further.
+// Judging a proof is pure (judge), and so is the record of results (register). The Service closes
+// connections of peers whose tokens expire. It shows a renewed token to all connected peers, over
+// /p2pmpi/member/1.0.0.
 //
-// Not promised: that a token can be taken back before it expires, or that a member
-// keeps the network to itself: it can vouch for others as well as hand over its key.
+// In an open network there is no exchange. A peer of an open network supports it only to learn, and to
+// report to its owner, why a member of a private network has refused it.
+//
+// # Limits
+//
+// A token cannot be revoked before it expires. A member can admit others, either by signing vouchers or by
+// sharing its key.
 package membership

@@ -10,17 +10,17 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership/internal/pb"
 )
 
-// exchangeTimeout bounds the exchange of proofs with one newcomer.
+// exchangeTimeout bounds the exchange of proofs with one peer.
 const exchangeTimeout = 10 * time.Second
 
-// pipe is what the exchange needs of a connection or a stream.
+// pipe is the part of a connection or stream that the exchange uses.
 type pipe interface {
 	io.ReadWriter
 	SetDeadline(time.Time) error
 }
 
-// ask shows the proof of self to peer, and judges what peer shows then. The error is a
-// *Refusal, unless the exchange itself failed.
+// ask shows the proof of self to peer, and judges the proof that peer returns. The error is a *Refusal,
+// unless the exchange itself failed.
 func (g *Gate) ask(p pipe, self, peer p2ppeer.ID) error {
 	p.SetDeadline(time.Now().Add(exchangeTimeout))
 	defer p.SetDeadline(time.Time{})
@@ -44,16 +44,16 @@ func (g *Gate) ask(p pipe, self, peer p2ppeer.ID) error {
 	return g.conclude(peer, verdict, token)
 }
 
-// turnAway has a peer that does not show a token find out that it would need one.
+// turnAway tells a peer that shows no token that it needs one.
 func (g *Gate) turnAway(p pipe, peer p2ppeer.ID) error {
 	p.SetDeadline(time.Now().Add(exchangeTimeout))
 	if writeWord(p, &pb.Word{}) == nil {
-		readWord(p) // then it has heard
+		readWord(p) // the peer has received it by then
 	}
 	return g.conclude(peer, pb.Verdict_NO_TOKEN, Token{})
 }
 
-// answer judges what peer shows, and shows the proof of self only to who is admitted.
+// answer judges the proof of peer, and shows the proof of self only if peer is admitted.
 func (g *Gate) answer(p pipe, self, peer p2ppeer.ID) error {
 	p.SetDeadline(time.Now().Add(exchangeTimeout))
 	defer p.SetDeadline(time.Time{})
@@ -62,7 +62,7 @@ func (g *Gate) answer(p pipe, self, peer p2ppeer.ID) error {
 		return fmt.Errorf("hear of its token: %w", err)
 	}
 	if g.Open() {
-		writeWord(p, &pb.Word{Verdict: pb.Verdict_OPEN}) // it finds out in any case
+		writeWord(p, &pb.Word{Verdict: pb.Verdict_OPEN}) // the peer finds out in any case
 		linger(p)
 		return g.refusedBy(peer, pb.Verdict_NO_TOKEN)
 	}
@@ -85,11 +85,11 @@ func (g *Gate) answer(p pipe, self, peer p2ppeer.ID) error {
 	return g.conclude(peer, verdict, token)
 }
 
-// lingerTimeout is how long who is refused may take to hear of it.
+// lingerTimeout bounds the time for a refused peer to read the verdict.
 const lingerTimeout = 2 * time.Second
 
-// linger waits until the other side has hung up: closing at once would overtake the
-// last word.
+// linger waits until the other side has closed the connection. An immediate close could discard the last
+// message.
 func linger(p pipe) {
 	p.SetDeadline(time.Now().Add(lingerTimeout))
 	p.Read(make([]byte, 1))

@@ -18,37 +18,37 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership/internal/pb"
 )
 
-// maxNewcomers is how many connections that others make may be looked at at the same time.
+// maxNewcomers is the number of inbound connections whose proofs are exchanged at the same time.
 const maxNewcomers = 128
 
-// Config says who this peer is.
+// Config describes this peer.
 type Config struct {
 	Peer p2ppeer.ID
-	// Invitation is this peer's; nil in an open network, of which the rest means nothing.
+	// Invitation is this peer's invitation; nil in an open network, where the other fields have no effect.
 	Invitation *Invitation
-	// Home is a private key that vouches for this peer, or nil: that of the p2pboot of
-	// a submit-only peer's user.
+	// Home is a private key that signs vouchers for this peer, or nil: that of the p2pboot of a submit-only
+	// peer's user.
 	Home crypto.PrivKey
 	Log  zerolog.Logger
 }
 
-// A Gate decides with whom this peer has connections. It is libp2p's gater, and
-// makes the transports that know of members. Its methods are safe for concurrent use.
+// A Gate decides which peers this one may be connected to. It is libp2p's connection gater and creates the
+// transports that exchange proofs. Its methods are safe for concurrent use.
 type Gate struct {
 	cfg       Config
 	conduct   *misconduct.Log
-	newcomers chan struct{} // one element for each that is being looked at
+	newcomers chan struct{} // one element per exchange in progress
 
 	mu         sync.Mutex
 	register   register
 	invitation *Invitation
-	refused    *Refusal // the last one by a peer that this one has called
+	refused    *Refusal // last refusal by a peer that this one has dialled
 }
 
 var _ connmgr.ConnectionGater = (*Gate)(nil)
 
-// NewGate returns the gate of a peer. The error is a *BoundError if the invitation is
-// another peer's.
+// NewGate returns the gate of a peer. The error is a *BoundError if the invitation is bound to another
+// peer.
 func NewGate(cfg Config) (*Gate, error) {
 	g := newGate(cfg)
 	if g.Open() {
@@ -65,10 +65,10 @@ func newGate(cfg Config) *Gate {
 	}
 }
 
-// Open reports whether this peer is of an open network.
+// Open reports whether this peer is in an open network.
 func (g *Gate) Open() bool { return g.cfg.Invitation == nil }
 
-// proof is what self shows: this peer, or a host that it has besides.
+// proof returns the proof that self shows: this peer, or an additional host of it.
 func (g *Gate) proof(self p2ppeer.ID) *pb.Proof {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -89,7 +89,7 @@ func (g *Gate) judge(p *pb.Proof, peer p2ppeer.ID) (pb.Verdict, Token) {
 	return judge(p, peer, g.cfg.Invitation.Network, time.Now())
 }
 
-// conclude notes what has been found of peer, which has shown the token t.
+// conclude records the verdict on peer, which has shown the token t.
 func (g *Gate) conclude(peer p2ppeer.ID, v pb.Verdict, t Token) error {
 	g.mu.Lock()
 	switch {
@@ -107,7 +107,7 @@ func (g *Gate) conclude(peer p2ppeer.ID, v pb.Verdict, t Token) error {
 	return r
 }
 
-// refusedBy notes what peer has found of this one.
+// refusedBy records the verdict of peer on this one.
 func (g *Gate) refusedBy(peer p2ppeer.ID, v pb.Verdict) error {
 	r := &Refusal{Peer: peer, Theirs: true, verdict: v}
 	g.mu.Lock()
@@ -119,9 +119,9 @@ func (g *Gate) refusedBy(peer p2ppeer.ID, v pb.Verdict) error {
 	return r
 }
 
-// ended notes how an exchange with peer ended, over a connection of direction dir: what
-// those say that this peer has called is remembered; who calls, and stalls, is not looked
-// at for a while, unless it is a member.
+// ended records the result of an exchange with peer over a connection of direction dir. It keeps the last
+// refusal by a peer that this one has dialled. A peer that dials and stalls is refused for a while, unless
+// it is a member.
 func (g *Gate) ended(peer p2ppeer.ID, dir network.Direction, err error) {
 	if err == nil {
 		return
@@ -142,8 +142,8 @@ func (g *Gate) ended(peer p2ppeer.ID, dir network.Direction, err error) {
 	}
 }
 
-// Person returns whose token has admitted a peer, in a private network: see Token.Person. It is
-// empty for one that has not been connected for a while.
+// Person returns the person whose token has admitted a peer of a private network: see Token.Person. It is
+// empty if the peer has not been connected for a while.
 func (g *Gate) Person(p p2ppeer.ID) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -153,7 +153,7 @@ func (g *Gate) Person(p p2ppeer.ID) string {
 	return g.register.person(p, time.Now())
 }
 
-// Refused returns why a peer that this one has called has refused it the last time, or nil.
+// Refused returns the last refusal by a peer that this one has dialled, or nil.
 func (g *Gate) Refused() *Refusal {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -165,8 +165,8 @@ var (
 	errBusy    = errors.New("too many newcomers")
 )
 
-// enter takes one of the places for newcomers for peer; leave gives it back. Who is called
-// takes none: those who call and stall would keep this peer from its own.
+// enter reserves a place for an exchange with peer; leave releases it. An outbound exchange needs no place,
+// so peers that dial and stall cannot prevent this peer's own dials.
 func (g *Gate) enter(peer p2ppeer.ID, dir network.Direction) (leave func(), err error) {
 	if g.shunned(peer) {
 		return nil, errShunned
@@ -188,7 +188,7 @@ func (g *Gate) shunned(p p2ppeer.ID) bool {
 	return g.register.shunned(p, time.Now())
 }
 
-// InterceptPeerDial does not dial who was refused just now.
+// InterceptPeerDial rejects dials to recently refused peers.
 func (g *Gate) InterceptPeerDial(p p2ppeer.ID) bool { return !g.shunned(p) }
 
 // InterceptAddrDial implements connmgr.ConnectionGater.
@@ -197,28 +197,28 @@ func (g *Gate) InterceptAddrDial(p2ppeer.ID, ma.Multiaddr) bool { return true }
 // InterceptAccept implements connmgr.ConnectionGater.
 func (g *Gate) InterceptAccept(network.ConnMultiaddrs) bool { return true }
 
-// InterceptSecured drops who was refused just now.
+// InterceptSecured rejects connections of recently refused peers.
 func (g *Gate) InterceptSecured(_ network.Direction, p p2ppeer.ID, _ network.ConnMultiaddrs) bool {
 	return !g.shunned(p)
 }
 
-// InterceptUpgraded lets nobody in who has not been admitted, by whatever
-// transport: one that does not exchange proofs connects nobody.
+// InterceptUpgraded rejects connections of peers that are not admitted, whatever the transport. A transport
+// without an exchange of proofs therefore connects no peer.
 func (g *Gate) InterceptUpgraded(c network.Conn) (bool, control.DisconnectReason) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.register.member(c.RemotePeer(), time.Now()), 0
 }
 
-// expired returns the peers whose tokens have expired since it was last called.
+// expired returns the peers whose tokens have expired since the last call.
 func (g *Gate) expired(connected func(p2ppeer.ID) bool, now time.Time) []p2ppeer.ID {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.register.review(connected, now)
 }
 
-// renew takes a newer invitation to the same network, and reports whether it was one
-// that this peer can use.
+// renew replaces the invitation by a newer one to the same network, and reports whether this peer can use
+// it.
 func (g *Gate) renew(i *Invitation) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -15,22 +15,22 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership/internal/pb"
 )
 
-// An Invitation is a token as its holder keeps it.
+// An Invitation is a token in the form that its holder keeps.
 type Invitation struct {
 	Token
 	sealed []byte
-	key    crypto.PrivKey // the holder's; nil if the holder is a peer that has its own
+	key    crypto.PrivKey // the holder's; nil if the holder is a peer with its own key
 }
 
-// prefix begins the text of an invitation, with the version of the form.
+// prefix begins the text of an invitation, and includes the version of the format.
 const prefix = "p2pmpi1."
 
 // maxText bounds the text of an invitation, in bytes.
 const maxText = 2 << 10
 
-// Invite returns an invitation to the network name of the owner: for the peer
-// holder, or, if that is empty, for whoever has the invitation, which then
-// holds a secret. It is for a person, if that is not empty.
+// Invite returns an invitation to the owner's network with the given name. It is for the peer holder, and
+// for person unless that is empty. If holder is empty, any peer that has the invitation can use it, so the
+// invitation is a secret.
 func Invite(owner crypto.PrivKey, name, person string, holder p2ppeer.ID, issued, expires time.Time) (*Invitation, error) {
 	if err := errors.Join(CheckName(name), CheckPerson(person)); err != nil {
 		return nil, err
@@ -56,10 +56,10 @@ func Invite(owner crypto.PrivKey, name, person string, holder p2ppeer.ID, issued
 	return i, nil
 }
 
-// Bound reports whether the invitation is for one peer, and holds no secret.
+// Bound reports whether the invitation is for one peer, and therefore contains no secret.
 func (i *Invitation) Bound() bool { return i.key == nil }
 
-// Text is the invitation as one line.
+// Text returns the invitation as one line.
 func (i *Invitation) Text() (string, error) {
 	m := &pb.Invitation{Token: i.sealed}
 	if i.key != nil {
@@ -75,11 +75,11 @@ func (i *Invitation) Text() (string, error) {
 	return prefix + base64.RawURLEncoding.EncodeToString(data), nil
 }
 
-// errNoInvitation says that a text is none; what it is may be a secret.
+// errNoInvitation means that a text is not an invitation. It omits the text, which may be a secret.
 var errNoInvitation = errors.New("not an invitation: want one line, " + prefix + " and what follows")
 
-// ParseInvitation reads a text, which white space may surround. Whether the token
-// in it has expired is not looked at.
+// ParseInvitation decodes a text, which may be surrounded by white space. It does not check whether the
+// token has expired.
 func ParseInvitation(text string) (*Invitation, error) {
 	text, ok := strings.CutPrefix(strings.TrimSpace(text), prefix)
 	if !ok || len(text) > maxText {
@@ -109,18 +109,18 @@ func ParseInvitation(text string) (*Invitation, error) {
 	return i, nil
 }
 
-// A BoundError says that an invitation is for another peer.
+// A BoundError means that an invitation is bound to another peer.
 type BoundError struct {
 	To, Peer p2ppeer.ID
 }
 
-// Error names both.
+// Error names both peers.
 func (e *BoundError) Error() string {
 	return fmt.Sprintf("the token is bound to peer %s, and this is %s", e.To, e.Peer)
 }
 
-// proof is what the peer id shows others, where home is the private key of a peer
-// that id belongs to, or nil. The error is a *BoundError.
+// proof returns the proof that the peer id shows to others. home is the private key of a peer that id
+// belongs to, or nil. The error is a *BoundError if there is no usable key.
 func (i *Invitation) proof(id p2ppeer.ID, home crypto.PrivKey) (*pb.Proof, error) {
 	p := &pb.Proof{Token: i.sealed}
 	if id == i.Holder {

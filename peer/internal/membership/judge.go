@@ -9,8 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership/internal/pb"
 )
 
-// judge says whether a member of network n admits the peer from, which its
-// connection has authenticated, and by which token.
+// judge decides whether a member of network n admits the peer from, which the connection has authenticated.
+// It returns the token on which the admission is based.
 func judge(p *pb.Proof, from p2ppeer.ID, n Network, now time.Time) (pb.Verdict, Token) {
 	if len(p.GetToken()) == 0 {
 		return pb.Verdict_NO_TOKEN, Token{}
@@ -29,7 +29,7 @@ func judge(p *pb.Proof, from p2ppeer.ID, n Network, now time.Time) (pb.Verdict, 
 	return pb.Verdict_ADMITTED, t
 }
 
-// vouched reports whether holder has signed that it is peer that acts for it.
+// vouched reports whether sealed is a voucher of holder for peer.
 func vouched(sealed []byte, peer, holder p2ppeer.ID) bool {
 	if len(sealed) == 0 {
 		return false
@@ -39,14 +39,14 @@ func vouched(sealed []byte, peer, holder p2ppeer.ID) bool {
 	return err == nil && signer == holder && v == voucher{peer: peer, holder: holder}
 }
 
-// A Refusal is why two peers have nothing to do with each other.
+// A Refusal is the reason why one peer refuses another.
 type Refusal struct {
-	Peer    p2ppeer.ID // the other one
-	Theirs  bool       // it refuses this one; else this one refuses it
+	Peer    p2ppeer.ID // the other peer
+	Theirs  bool       // true if that peer refuses this one, false for the reverse
 	verdict pb.Verdict
 }
 
-// Error is a sentence for people.
+// Error returns a sentence for users.
 func (r *Refusal) Error() string {
 	if r.Theirs {
 		return fmt.Sprintf("peer %s refuses this one: %s", r.Peer, theirWords(r.verdict))

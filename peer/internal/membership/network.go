@@ -10,28 +10,27 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// A Network is a private network. Its owner's key belongs to what it is: two
-// networks of one name and different owners have nothing to do with each other.
+// A Network is a private network. The owner's key is part of its identity: networks with the same name and
+// different owners are unrelated.
 type Network struct {
 	Name  string
-	Owner p2ppeer.ID // says the owner's public key
+	Owner p2ppeer.ID // identifies the owner's public key
 }
 
-// ID is what the network goes by among its members: its name and the beginning
-// of a digest of its owner's key. No open network's name is mistaken for it,
-// because members admit nobody without a token.
+// ID returns the network's identifier among its members: its name and a prefix of a digest of its owner's
+// key. An open network with the same name is no risk, because members admit only peers with a token.
 func (n Network) ID() string {
 	sum := sha256.Sum256([]byte(n.Owner))
 	return n.Name + "+" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:idBytes]))
 }
 
-const idBytes = 10 // 16 letters
+const idBytes = 10 // 16 letters in base32
 
-// name is what discovery allows as a network's name, less what ID adds.
+// name matches the names of networks that discovery accepts, shortened by the length that ID adds.
 var name = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,47}$`)
 
-// CheckPerson refuses what is not the name of a person, and not left out. A peer ID is not one: it would be
-// that of a token which names nobody.
+// CheckPerson returns an error if n is neither empty nor a valid name of a person. A peer ID is not valid,
+// because it stands for a token without a name.
 func CheckPerson(n string) error {
 	if n == "" {
 		return nil
@@ -42,8 +41,7 @@ func CheckPerson(n string) error {
 	return nil
 }
 
-// CheckName refuses names that no private network can have. It is the name of a folder
-// as well.
+// CheckName returns an error if no private network can have the name n. It is also the name of a folder.
 func CheckName(n string) error {
 	if !name.MatchString(n) || strings.Trim(n, ".") == "" {
 		return fmt.Errorf("network %.80q: want 1 to 47 letters, digits or . _ - +", n)

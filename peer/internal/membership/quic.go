@@ -21,12 +21,12 @@ import (
 	mss "github.com/multiformats/go-multistream"
 )
 
-// streamProtocol carries an exchange of proofs on a stream: the first one of a QUIC
-// connection, and one between members when a token has been renewed.
+// streamProtocol carries an exchange of proofs on a stream: on the first stream of a QUIC connection, and
+// between members when a token was renewed.
 const streamProtocol = "/p2pmpi/member/1.0.0"
 
-// QUICTransport is QUIC whose connections begin with an exchange of proofs. Libp2p
-// hears of those only that have got through.
+// QUICTransport is a QUIC transport whose connections begin with an exchange of proofs. libp2p receives
+// only connections whose exchange has succeeded.
 type QUICTransport struct {
 	transport.Transport
 	gate *Gate
@@ -43,7 +43,7 @@ func (g *Gate) QUIC(key crypto.PrivKey, conns *quicreuse.ConnManager, psk pnet.P
 	return QUICTransport{t, g, self}, err
 }
 
-// ListenOrder is QUIC's own.
+// ListenOrder returns the order of the underlying QUIC transport.
 func (t QUICTransport) ListenOrder() int {
 	if o, ok := t.Transport.(interface{ ListenOrder() int }); ok {
 		return o.ListenOrder()
@@ -59,8 +59,8 @@ func (t QUICTransport) Close() error {
 	return nil
 }
 
-// Dial implements transport.Transport. Of two that dial each other to make a hole, the
-// one that is QUIC's server answers here too.
+// Dial implements transport.Transport. If both peers dial to punch a hole, the QUIC server also answers the
+// exchange here.
 func (t QUICTransport) Dial(ctx context.Context, addr ma.Multiaddr, p p2ppeer.ID) (transport.CapableConn, error) {
 	c, err := t.Transport.Dial(ctx, addr, p)
 	if err != nil {
@@ -76,7 +76,7 @@ func (t QUICTransport) Dial(ctx context.Context, addr ma.Multiaddr, p p2ppeer.ID
 	return c, nil
 }
 
-// meet exchanges proofs on c, and closes it if that comes to nothing.
+// meet exchanges proofs on c, and closes c on failure.
 func (t QUICTransport) meet(ctx context.Context, dir network.Direction, c transport.CapableConn, exchange func(context.Context, transport.CapableConn) error) error {
 	leave, err := t.gate.enter(c.RemotePeer(), dir)
 	if err != nil {
@@ -101,7 +101,7 @@ func (t QUICTransport) meet(ctx context.Context, dir network.Direction, c transp
 	return err
 }
 
-// ask opens the stream for the exchange.
+// ask opens the stream for the exchange and shows the proof first.
 func (t QUICTransport) ask(ctx context.Context, c transport.CapableConn) error {
 	return t.open(ctx, c, func(p pipe) error { return t.gate.ask(p, t.self, c.RemotePeer()) })
 }
@@ -119,8 +119,8 @@ func (t QUICTransport) open(ctx context.Context, c transport.CapableConn, exchan
 	return exchange(s)
 }
 
-// answer waits for that stream, which is a member's first. One of an open network
-// opens another, and is told then what the matter is.
+// answer waits for the stream for the exchange, which is a member's first stream. A peer of an open network
+// opens a stream with another protocol; answer then tells it that it needs a token.
 func (t QUICTransport) answer(ctx context.Context, c transport.CapableConn) error {
 	s, err := c.AcceptStream()
 	if err != nil {
@@ -149,7 +149,7 @@ func (t QUICTransport) Listen(addr ma.Multiaddr) (transport.Listener, error) {
 	return l, nil
 }
 
-// quicListener gives out connections to members.
+// quicListener returns only connections of members.
 type quicListener struct {
 	transport.Listener
 	transport QUICTransport

@@ -7,29 +7,28 @@ import (
 )
 
 const (
-	// refusedFor is how long a peer is not looked at again: long enough that asking
-	// in a loop costs nothing, short enough for one that has just got its token.
+	// refusedFor is the time for which a refused peer is rejected. It makes repeated attempts cheap, and is
+	// short enough for a peer that has just received its token.
 	refusedFor = 10 * time.Second
-	// maxRefused bounds how many are remembered.
+	// maxRefused bounds the number of remembered refusals.
 	maxRefused = 4096
 	// unconnectedFor is how long an admission lasts without a connection.
 	unconnectedFor = time.Minute
 )
 
-// A register says who has been admitted, and who has been refused just now. It is a
-// pure core; its zero value is empty.
+// A register records admitted peers and recently refused ones. It is a pure core; its zero value is empty.
 type register struct {
 	admitted map[p2ppeer.ID]admission
-	refused  map[p2ppeer.ID]time.Time // until when
+	refused  map[p2ppeer.ID]time.Time // end of each refusal
 }
 
 type admission struct {
 	person string
-	until  time.Time // the token expires
-	seen   time.Time // connected, or admitted
+	until  time.Time // expiry of the token
+	seen   time.Time // last time connected or admitted
 }
 
-// admit notes that p has shown the token t.
+// admit records that p has shown the token t.
 func (r *register) admit(p p2ppeer.ID, t Token, now time.Time) {
 	if r.admitted == nil {
 		r.admitted = make(map[p2ppeer.ID]admission)
@@ -38,7 +37,7 @@ func (r *register) admit(p p2ppeer.ID, t Token, now time.Time) {
 	delete(r.refused, p)
 }
 
-// refuse notes that p has shown none, or one that is not good enough.
+// refuse records that p has shown no valid token.
 func (r *register) refuse(p p2ppeer.ID, now time.Time) {
 	delete(r.admitted, p)
 	if r.refused == nil {
@@ -50,7 +49,7 @@ func (r *register) refuse(p p2ppeer.ID, now time.Time) {
 	r.refused[p] = now.Add(refusedFor)
 }
 
-// forget makes room: of all that is over, else of any one.
+// forget makes room by removing expired refusals, and arbitrary others if necessary.
 func (r *register) forget(now time.Time) {
 	for p, until := range r.refused {
 		if !now.Before(until) {
@@ -71,7 +70,7 @@ func (r *register) member(p p2ppeer.ID, now time.Time) bool {
 	return ok && now.Before(a.until)
 }
 
-// person returns whose token has admitted p; empty if none has.
+// person returns the person whose token has admitted p; empty if p is not admitted.
 func (r *register) person(p p2ppeer.ID, now time.Time) string {
 	if !r.member(p, now) {
 		return ""
@@ -79,13 +78,13 @@ func (r *register) person(p p2ppeer.ID, now time.Time) string {
 	return r.admitted[p].person
 }
 
-// shunned reports whether p was refused just now.
+// shunned reports whether p was refused recently.
 func (r *register) shunned(p p2ppeer.ID, now time.Time) bool {
 	return now.Before(r.refused[p])
 }
 
-// review returns the peers whose tokens have expired, which are refused from now on,
-// and forgets those who have not been connected for long.
+// review removes and returns the peers whose tokens have expired. It also removes peers that have not been
+// connected for a while.
 func (r *register) review(connected func(p2ppeer.ID) bool, now time.Time) (expired []p2ppeer.ID) {
 	for p, a := range r.admitted {
 		switch {

@@ -13,12 +13,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// reviewEvery is how often a token that has expired, or one that is new, is
-// looked for.
+// reviewEvery is the interval between checks for expired tokens and for a renewed token.
 const reviewEvery = 2 * time.Second
 
-// A Service looks after the members that are connected. Its methods are safe for
-// concurrent use.
+// A Service maintains the memberships of connected peers. Its methods are safe for concurrent use.
 type Service struct {
 	host    host.Host
 	gate    *Gate
@@ -28,9 +26,8 @@ type Service struct {
 	running sync.WaitGroup
 }
 
-// New starts the service of h, whose connections go through gate. Load returns this
-// peer's invitation as it is now, since it may be renewed; it is not called in an open
-// network.
+// New starts the service of h, whose connections pass through gate. Load returns this peer's current
+// invitation, which may be renewed. It is not called in an open network.
 func New(h host.Host, gate *Gate, load func() (*Invitation, error)) *Service {
 	s := &Service{host: h, gate: gate, load: load}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -41,8 +38,8 @@ func New(h host.Host, gate *Gate, load func() (*Invitation, error)) *Service {
 	return s
 }
 
-// serve answers a member that has a new token, or tells this peer's owner that it is
-// of an open network and has met a member of a private one.
+// serve handles a member's renewed token. In an open network it tells this peer's owner that a member of a
+// private network has refused it.
 func (s *Service) serve(stream network.Stream) {
 	defer stream.Close()
 	peer := stream.Conn().RemotePeer()
@@ -53,7 +50,7 @@ func (s *Service) serve(stream network.Stream) {
 	}
 	defer leave()
 	err = s.gate.answer(stream, s.host.ID(), peer)
-	// A stream says something about this peer only if that has made the connection.
+	// The direction is that of the connection: Refused reports only peers that this one has dialled.
 	s.gate.ended(peer, stream.Conn().Stat().Direction, err)
 	if err != nil {
 		stream.Reset()
@@ -63,10 +60,10 @@ func (s *Service) serve(stream network.Stream) {
 	}
 }
 
-// drop closes the connections to who is no member.
+// drop closes the connections to a peer that is not a member.
 func (s *Service) drop(p p2ppeer.ID) {
 	if s.gate.Open() {
-		return // the other one does
+		return // the other side closes them
 	}
 	if err := s.host.Network().ClosePeer(p); err != nil {
 		s.gate.cfg.Log.Debug().Err(err).Stringer("peer", p).Msg("close a connection")
@@ -86,8 +83,8 @@ func (s *Service) run() {
 	}
 }
 
-// review closes the connections of peers whose tokens have expired, and shows a new
-// token of this peer's to all.
+// review closes the connections of peers whose tokens have expired. It shows this peer's renewed token to
+// all peers.
 func (s *Service) review() {
 	for _, p := range s.gate.expired(s.connected, time.Now()) {
 		s.gate.cfg.Log.Warn().Stringer("peer", p).Msg("the token of a peer has expired: its connections are closed")
@@ -106,10 +103,10 @@ func (s *Service) review() {
 
 func (s *Service) connected(p p2ppeer.ID) bool { return len(s.host.Network().ConnsToPeer(p)) > 0 }
 
-// parallel is how many peers are shown a new token at the same time.
+// parallel is the number of peers that are shown a renewed token at the same time.
 const parallel = 16
 
-// show lets all connected peers see the token.
+// show shows the token to all connected peers.
 func (s *Service) show() {
 	var group errgroup.Group
 	group.SetLimit(parallel)
@@ -121,7 +118,7 @@ func (s *Service) show() {
 			return nil
 		})
 	}
-	_ = group.Wait() // always nil: who is gone sees it when it is back
+	_ = group.Wait() // always nil; a disconnected peer sees the token when it reconnects
 }
 
 func (s *Service) showTo(p p2ppeer.ID) error {

@@ -13,12 +13,11 @@ import (
 	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
 )
 
-// SecurityID names TLS with an exchange of proofs. Members of a private network
-// speak nothing else over TCP and relays; others choose it last, to learn why
-// they get no further.
+// SecurityID is the protocol ID of TLS with an exchange of proofs. Members of a private network support no
+// other security over TCP and relays. Other peers choose it last, to learn why they are refused.
 const SecurityID = "/p2pmpi/member-tls/1.0.0"
 
-// SecureTransport is TLS that ends with an exchange of proofs.
+// SecureTransport is TLS followed by an exchange of proofs.
 type SecureTransport struct {
 	*libp2ptls.Transport
 	gate *Gate
@@ -27,8 +26,8 @@ type SecureTransport struct {
 
 var _ sec.SecureTransport = SecureTransport{}
 
-// TLS is a constructor for libp2p.Security, of this peer's host and of those that
-// libp2p makes besides.
+// TLS is a constructor for libp2p.Security, for this peer's host and for the additional hosts that libp2p
+// creates.
 func (g *Gate) TLS(id protocol.ID, key crypto.PrivKey, muxers []upgrader.StreamMuxer) (SecureTransport, error) {
 	t, err := libp2ptls.New(id, key, muxers)
 	if err != nil {

@@ -14,31 +14,30 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership/internal/pb"
 )
 
-// maxSealed bounds an envelope, in bytes: Ed25519 keys and signatures, two names,
-// an ID and two times.
+// maxSealed bounds an envelope, in bytes: Ed25519 keys and signatures, two names, an ID and two times.
 const maxSealed = 512
 
-// version is that of tokens; another one is refused.
+// version is the version of tokens; others are refused.
 const version = 1
 
-// A Token says that a peer, and whoever that vouches for, is a member of a network.
+// A Token states that a peer is a member of a network, together with peers that hold its voucher.
 type Token struct {
 	Network Network    // its owner has signed the token
-	Holder  p2ppeer.ID // whose token it is
-	Name    string     // of who is invited, as the network's owner calls him; empty: not said
-	Issued  time.Time  // to the millisecond
+	Holder  p2ppeer.ID // peer that the token belongs to
+	Name    string     // owner's name for the invited person; empty if not stated
+	Issued  time.Time  // truncated to milliseconds
 	Expires time.Time
 }
 
 var _ record.Record = (*Token)(nil)
 
-// Domain keeps the signature from being valid for anything else.
+// Domain separates the signature from those of other records.
 func (t *Token) Domain() string { return "p2pmpi-network-token" }
 
-// Codec is the payload type of an envelope that holds a token.
+// Codec returns the payload type of an envelope with a token.
 func (t *Token) Codec() []byte { return []byte("/p2pmpi/network-token") }
 
-// MarshalRecord encodes t; the owner is named by the envelope's key.
+// MarshalRecord encodes t without the owner, which is the signer of the envelope.
 func (t *Token) MarshalRecord() ([]byte, error) {
 	return proto.Marshal(&pb.Token{
 		Version: version,
@@ -50,12 +49,12 @@ func (t *Token) MarshalRecord() ([]byte, error) {
 	})
 }
 
-// Person is who owns the peers that are admitted by t, as its signer knows them: all tokens
-// that name one are of the same person, and one that names nobody is a person by itself. So
-// nobody is several persons who has not got several tokens.
+// Person returns the person that owns the peers admitted by t. All tokens with the same name belong to the
+// same person; a token without a name is a person of its own. To count as several persons, a user needs
+// several tokens.
 func (t *Token) Person() string { return cmp.Or(t.Name, t.Holder.String()) }
 
-// UnmarshalRecord decodes data into t, all but the owner.
+// UnmarshalRecord decodes data into t, except the owner.
 func (t *Token) UnmarshalRecord(data []byte) error {
 	var m pb.Token
 	if err := proto.Unmarshal(data, &m); err != nil {
@@ -84,8 +83,7 @@ func (t *Token) UnmarshalRecord(data []byte) error {
 	return nil
 }
 
-// openToken reads a sealed token and says whose network it is for: that of who
-// has signed it.
+// openToken decodes a sealed token. The signer becomes the owner of the token's network.
 func openToken(sealed []byte) (Token, error) {
 	var t Token
 	signer, err := open(sealed, &t)
@@ -96,10 +94,9 @@ func openToken(sealed []byte) (Token, error) {
 	return t, nil
 }
 
-// A voucher says that a peer acts for the holder of a token: a submit-only p2prun,
-// the dialler of a reachability check, or whoever holds the key of an invitation
-// that is bound to no peer. Whoever has a holder's private key can be the holder,
-// so a voucher gives away nothing that the key does not.
+// A voucher states that a peer acts for the holder of a token: a submit-only p2prun, the dialler of a
+// reachability check, or any peer with the key of an invitation that is not bound. A peer with the holder's
+// private key could act as the holder anyway, so a voucher grants no more than the key.
 type voucher struct {
 	peer   p2ppeer.ID
 	holder p2ppeer.ID
@@ -137,7 +134,7 @@ func seal(r record.Record, key crypto.PrivKey) ([]byte, error) {
 	return envelope.Marshal()
 }
 
-// open reads a record out of a sealed envelope, and returns who has signed it.
+// open decodes a record from a sealed envelope, and returns its signer.
 func open(sealed []byte, r record.Record) (signer p2ppeer.ID, err error) {
 	if len(sealed) > maxSealed {
 		return "", fmt.Errorf("%d bytes, at most %d allowed", len(sealed), maxSealed)

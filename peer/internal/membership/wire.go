@@ -13,7 +13,7 @@ import (
 // maxWord bounds one message of the exchange, in bytes.
 const maxWord = 2*maxSealed + 64
 
-// writeWord writes a message behind its length of two bytes.
+// writeWord writes a message after its length, a big-endian integer of two bytes.
 func writeWord(w io.Writer, m *pb.Word) error {
 	data, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, 2, maxWord), m)
 	if err != nil {
@@ -24,7 +24,7 @@ func writeWord(w io.Writer, m *pb.Word) error {
 	return err
 }
 
-// readWord reads one message and not a byte beyond it, since a muxer may follow.
+// readWord reads one message. It reads no byte beyond it, since a muxer may use the connection next.
 func readWord(r io.Reader) (*pb.Word, error) {
 	var head [2]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
