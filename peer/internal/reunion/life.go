@@ -9,15 +9,15 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// An answer waits behind all other traffic of its connection, for long where a file goes over a slow link. So
-// bytes that arrive are counted, and so are bytes that had to wait for buffer space before they could be sent:
-// there is space again only when the other end, or the relay of a circuit, has taken earlier bytes.
+// An answer waits behind all other traffic of its connection, which takes long if a file is sent over a
+// slow link. Therefore received bytes are counted, and also sent bytes that had to wait for buffer space.
+// There is space again only after the other end, or the relay of a circuit, has received earlier bytes.
 
-// waited is the least duration of a write that had to wait for buffer space.
+// waited is the minimum duration of a write that counts as having waited for buffer space.
 const waited = 50 * time.Millisecond
 
-// Counting returns a multiplexer that works as m does, and whose connections count what
-// arrives and is acknowledged, for a Service.
+// Counting returns a multiplexer that works like m, and whose connections count received and acknowledged
+// bytes for a Service.
 func Counting(m network.Multiplexer) network.Multiplexer { return counting{m} }
 
 type counting struct{ network.Multiplexer }
@@ -31,7 +31,7 @@ func (m counting) NewConn(c net.Conn, isServer bool, scope network.PeerScope) (n
 	return counted{muxed, counts}, nil
 }
 
-// A meter counts the bytes that arrive over a connection, and the sent bytes that had to wait.
+// A meter counts the bytes received over a connection, and the sent bytes that had to wait.
 type meter struct {
 	net.Conn
 	arrived atomic.Uint64
@@ -52,13 +52,13 @@ func (m *meter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// A counted connection has a meter below.
+// A counted connection has a meter as its transport.
 type counted struct {
 	network.MuxedConn
 	meter *meter
 }
 
-// As implements network.MuxedConn; libp2p hands it out through its own layers.
+// As implements network.MuxedConn. libp2p passes the call on to it.
 func (c counted) As(target any) bool {
 	if t, ok := target.(**meter); ok {
 		*t = c.meter
@@ -67,8 +67,8 @@ func (c counted) As(target any) bool {
 	return c.MuxedConn.As(target)
 }
 
-// arrived returns a number that grows when bytes arrive over a connection or are acknowledged; it is always 0
-// if that is unknown.
+// arrived returns a number that grows when bytes arrive over a connection or are acknowledged. It is always
+// 0 if that is unknown.
 func arrived(c network.Conn) uint64 {
 	var m *meter
 	if c.As(&m) {
@@ -76,7 +76,7 @@ func arrived(c network.Conn) uint64 {
 	}
 	var q *quic.Conn
 	if c.As(&q) {
-		return q.ConnectionStats().PacketsReceived // acknowledgements included
+		return q.ConnectionStats().PacketsReceived // includes acknowledgements
 	}
 	return 0
 }

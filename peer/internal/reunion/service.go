@@ -23,46 +23,45 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 )
 
-// Config is what a Service needs.
+// Config configures a Service.
 type Config struct {
-	// Partners returns the peers that this one has running jobs with, and for how long
-	// each may be silent.
+	// Partners returns the peers that this one has running jobs with, and the silence that each job
+	// tolerates.
 	Partners func() map[p2ppeer.ID]time.Duration
-	// Locate looks up where a peer is; nil: that cannot be found out.
+	// Locate looks up a peer's addresses; nil if there is no lookup.
 	Locate func(context.Context, p2ppeer.ID) error
-	// Back is told of each peer with which a connection was lost and there is one now. It must
-	// return promptly.
+	// Back is called for each peer to which a connection was lost and one exists now. It must return
+	// promptly.
 	Back func(p2ppeer.ID)
 	Log  zerolog.Logger
 }
 
 const (
 	lookPeriod = time.Second
-	// dialTimeout bounds one dial: a link that has just come back is not waited for as
-	// long as TCP would try again.
+	// dialTimeout bounds one dial. It is shorter than TCP's retransmission intervals, so the peer is
+	// dialled again soon after a link has recovered.
 	dialTimeout = 3 * time.Second
-	// askTimeout bounds a question; long before, the watch has asked anew or dropped the
-	// connection.
+	// askTimeout bounds a probe. The watch repeats the probe or drops the connection long before.
 	askTimeout = time.Minute
 )
 
-// A Service keeps a host connected with its partners.
+// A Service keeps a host connected to its partners.
 type Service struct {
 	host   host.Host
 	config Config
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
-	wake    chan struct{} // a connection has come or gone
+	wake    chan struct{} // receives a token when a connection was opened or closed
 	notify  *network.NotifyBundle
 	running sync.WaitGroup
-	asking  map[string]context.CancelFunc // ends the last question on each connection; look's alone
+	asking  map[string]context.CancelFunc // cancels the last probe of each connection; used only by look
 
 	mu    sync.Mutex
 	watch *watch
 }
 
-// New begins to look after the connections of h, until Close.
+// New starts a Service that maintains the connections of h until Close.
 func New(h host.Host, c Config) *Service {
 	s := newService(h, c)
 	look := func(network.Network, network.Conn) {
@@ -83,7 +82,7 @@ func newService(h host.Host, c Config) *Service {
 	return s
 }
 
-// Close returns when nothing of the service runs any more.
+// Close returns when all goroutines of the service have ended.
 func (s *Service) Close() error {
 	s.host.Network().StopNotify(s.notify)
 	s.cancel()
@@ -105,7 +104,7 @@ func (s *Service) run() {
 	}
 }
 
-// look has the watch decide, and does what it says.
+// look passes the present state to the watch, and carries out its orders.
 func (s *Service) look(now time.Time) {
 	partners := s.config.Partners()
 	seen := make(map[p2ppeer.ID]sight, len(partners))
@@ -132,10 +131,10 @@ func (s *Service) look(now time.Time) {
 	for _, id := range orders.drop {
 		c := conns[id]
 		s.config.Log.Info().Stringer("peer", c.RemotePeer()).Stringer("address", c.RemoteMultiaddr()).Msg("a connection that does not work is dropped")
-		s.running.Go(func() { _ = c.Close() }) // ends within libp2p's bound for a last word
+		s.running.Go(func() { _ = c.Close() }) // ends within libp2p's bound for closing
 	}
 	for _, id := range orders.ask {
-		// One question at a time on each: libp2p has few under way with a peer.
+		// Only one probe per connection, since libp2p allows few per peer.
 		ctx, cancel := context.WithTimeout(s.ctx, askTimeout)
 		s.asking[id] = cancel
 		s.running.Go(func() { // ends with ctx
@@ -165,7 +164,7 @@ func (s *Service) lineOf(c network.Conn) line {
 	return l
 }
 
-// askRelay probes each connection with a relay, because it is unknown which of them carries a circuit.
+// askRelay probes each connection to a relay, because it is unknown which of them carries a circuit.
 func (s *Service) askRelay(id p2ppeer.ID) {
 	ctx, cancel := context.WithTimeout(s.ctx, askAtMost)
 	defer cancel()
@@ -179,7 +178,7 @@ func (s *Service) askRelay(id p2ppeer.ID) {
 	s.watch.heard(time.Now(), id, there)
 }
 
-// localOf returns this machine's address of a connection, if that is its own.
+// localOf returns this machine's address of a connection; it is invalid for a circuit.
 func localOf(c network.Conn) netip.Addr {
 	ip, err := manet.ToIP(c.LocalMultiaddr())
 	if err != nil { // through a relay
@@ -189,7 +188,7 @@ func localOf(c network.Conn) netip.Addr {
 	return a.Unmap()
 }
 
-// ask asks on one connection, until ctx ends.
+// ask probes one connection, until ctx ends.
 func (s *Service) ask(ctx context.Context, c network.Conn) {
 	err := question(ctx, c)
 	if err != nil {
@@ -203,16 +202,16 @@ func (s *Service) ask(ctx context.Context, c network.Conn) {
 	s.watch.answered(c.RemotePeer(), c.ID())
 }
 
-// settles reports whether a question that failed is over for the watch: the other end has
-// heard of it, or it was never put. A failure of any other kind is no answer.
+// settles reports whether the watch may take a failed probe as answered: the probe has reached the other
+// end, or it was never sent. Any other failure is no answer.
 func settles(err error) bool {
-	// The limit is the peer's, for all connections with it: it says nothing about this one.
+	// The limit is for all connections to the peer together, so it shows nothing about this one.
 	return gotThere(err) || errors.Is(err, network.ErrResourceLimitExceeded)
 }
 
-// gotThere reports whether a probe that failed has reached the other end.
+// gotThere reports whether a failed probe has reached the other end.
 func gotThere(err error) bool {
-	// Who resets a stream has heard of it: libp2p answers two questions of a peer at a time.
+	// A remote reset shows that it has: libp2p answers only two probes per peer at a time.
 	if reset, ok := errors.AsType[*network.StreamError](err); ok {
 		return reset.Remote
 	}
@@ -220,13 +219,13 @@ func gotThere(err error) bool {
 	return other || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// question has the other end of a connection send something back.
+// question probes a connection with a ping.
 func question(ctx context.Context, c network.Conn) error {
 	stream, err := c.NewStream(network.WithAllowLimitedConn(ctx, "question"))
 	if err != nil {
 		return fmt.Errorf("open a stream: %w", err)
 	}
-	defer stream.Reset() // nothing more is said on it
+	defer stream.Reset() // nothing else is sent on it
 	stop := context.AfterFunc(ctx, func() { stream.Reset() })
 	defer stop()
 	if err := stream.SetProtocol(ping.ID); err != nil {
@@ -239,11 +238,11 @@ func question(ctx context.Context, c network.Conn) error {
 	if _, err := stream.Write(b[:]); err != nil {
 		return err
 	}
-	_, err = io.ReadFull(stream, b[:]) // whatever it is
+	_, err = io.ReadFull(stream, b[:]) // any content
 	return err
 }
 
-// dial tries once to reach a peer, and then looks up where it is.
+// dial tries once to connect to a peer, and looks up its addresses on failure.
 func (s *Service) dial(id p2ppeer.ID) {
 	defer func() {
 		s.mu.Lock()

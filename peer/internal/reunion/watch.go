@@ -9,77 +9,77 @@ import (
 )
 
 const (
-	// askPeriod is how often a connection is asked whether it works: at every other look, also
-	// at a late one, since the question is what the other end hears of a connection that is
-	// full in its direction. askAtLeast is how long it may be silent after that at least,
-	// askAtMost at most. A quarter of what the job bears leaves time to come back.
+	// askPeriod is the interval between probes of a connection: every second look, even if a look is late.
+	// If the other end's data fills the connection, it receives nothing but these probes. A connection may
+	// then be silent for the askPart-th part of the silence that the job tolerates, at least askAtLeast and
+	// at most askAtMost. The remaining time is for reconnecting.
 	askPeriod  = 3 * time.Second / 2
 	askAtLeast = 3 * time.Second
 	askAtMost  = 10 * time.Second
 	askPart    = 4
 
-	// Between two dials of a peer, at first and at most.
+	// Pauses between dials of a peer, at first and at most.
 	dialFirst = 250 * time.Millisecond
 	dialMost  = 2 * time.Second
 )
 
-// A watch decides which connections to ask, to drop and to make anew. It is a pure core.
+// A watch decides which connections to probe, to drop and to restore. It is a pure core.
 type watch struct {
 	peers map[p2ppeer.ID]*partner
 	hops  map[p2ppeer.ID]*hop // relays that partners are connected through
-	had   []netip.Addr        // this machine's addresses at the last look at which they were known
-	gone  map[netip.Addr]bool // addresses that it had once and has not now
+	had   []netip.Addr        // this machine's addresses when they were last known
+	gone  map[netip.Addr]bool // addresses that this machine has lost and not regained
 }
 
 // A partner is a peer that this one has a job with.
 type partner struct {
 	conns   map[string]*conn // by ID
 	met     bool             // there has been a connection
-	apart   bool             // there is none, after there was one
-	parted  bool             // one has gone, and what went beside it may wait: processes' own connections
+	apart   bool             // all connections are lost
+	parted  bool             // a connection was lost, so processes' own connections may be stalled
 	dialing bool
-	due     time.Time // of the next dial
+	due     time.Time // time of the next dial
 	pause   time.Duration
 }
 
-// A conn is a connection with a partner.
+// A conn is a connection to a partner.
 type conn struct {
-	asked   time.Time // last; zero: never
-	waiting bool      // for the answer
-	arrived uint64    // at the last look
-	lived   time.Time // when that was last seen to grow
+	asked   time.Time // last probe; zero if never probed
+	waiting bool      // the probe has no answer yet
+	arrived uint64    // value at the last look
+	lived   time.Time // last time that arrived grew
 	below   uint64    // for a circuit: value at the last look
-	flowed  time.Time // when below was last seen to grow
+	flowed  time.Time // last time that below grew
 }
 
-// A hop is the way to a relay. All circuits through the relay share one queue. A probe that the relay has
-// answered shows that everything sent before it has reached the relay.
+// A hop is the way to a relay. All circuits through the relay share one queue. If the relay has answered a
+// probe, everything sent before that probe has reached the relay.
 type hop struct {
-	asked   time.Time // when the relay was last probed
-	waiting bool      // for the answer
+	asked   time.Time // last probe of the relay
+	waiting bool      // the probe has no answer yet
 	passed  time.Time // everything sent before this time has reached the relay
 	at      time.Time // when that became known
 }
 
-// A sight is what there is of one partner now.
+// A sight is the present state of one partner.
 type sight struct {
-	bears time.Duration // that it is silent, for the jobs with it
+	bears time.Duration // silence that the jobs with it tolerate
 	conns []line
 }
 
-// A line is one connection.
+// A line is the present state of one connection.
 type line struct {
 	id      string
-	local   netip.Addr // this machine's; unspecified: whichever it has (QUIC); not valid: through a relay
-	arrived uint64     // grows when bytes arrive or are acknowledged; always 0: unknown
+	local   netip.Addr // this machine's; unspecified: any (QUIC); invalid: through a relay
+	arrived uint64     // grows when bytes arrive or are acknowledged; always 0 if unknown
 	relay   p2ppeer.ID // for a circuit
-	below   uint64     // for a circuit: like arrived, on the way to the relay
+	below   uint64     // for a circuit: like arrived, on the connections to the relay
 }
 
-// Orders are what is to be done.
+// Orders are the actions that a watch asks for.
 type orders struct {
-	ask  []string     // connections, by ID
-	hops []p2ppeer.ID // relays to ask
+	ask  []string     // connections to probe, by ID
+	hops []p2ppeer.ID // relays to probe
 	drop []string
 	dial []p2ppeer.ID
 	back []p2ppeer.ID // peers that are connected again
@@ -91,7 +91,7 @@ func newWatch() *watch {
 	}
 }
 
-// look takes what there is now. own are this machine's addresses; none: they are not known.
+// look evaluates the present state. own are this machine's addresses; empty if they are not known.
 func (w *watch) look(now time.Time, seen map[p2ppeer.ID]sight, own []netip.Addr) (out orders) {
 	for id := range w.peers {
 		if _, ok := seen[id]; !ok {
@@ -130,12 +130,12 @@ func (w *watch) meetRelays(seen map[p2ppeer.ID]sight) {
 	}
 }
 
-// maxGone bounds the addresses that are remembered.
+// maxGone bounds the number of remembered addresses.
 const maxGone = 1024
 
-// own takes this machine's addresses; none: they are not known. It returns those that were lost
-// since the last look. Only one that it is seen to lose is gone: connections may be from others
-// that no interface lists.
+// own records this machine's addresses, and returns those lost since the last look. An empty list means
+// that they are not known. Only an address that was seen before counts as lost, since a connection may use
+// an address that no interface lists.
 func (w *watch) own(now []netip.Addr) (lost []netip.Addr) {
 	if len(now) == 0 {
 		return nil
@@ -156,16 +156,16 @@ func (w *watch) own(now []netip.Addr) (lost []netip.Addr) {
 	return lost
 }
 
-// mayBeFrom reports whether a connection from whichever address the machine has may be from one
-// of those: they are of its family, IPv4 or IPv6.
+// mayBeFrom reports whether a connection may use one of the given addresses. That is so if its local
+// address is unspecified and of the same family, IPv4 or IPv6.
 func mayBeFrom(local netip.Addr, those []netip.Addr) bool {
 	return slices.ContainsFunc(those, func(a netip.Addr) bool {
 		return local.IsUnspecified() && a.Is4() == local.Is4()
 	})
 }
 
-// tend asks and drops connections, and returns how many are left. gone reports whether one from
-// an address cannot work any more.
+// tend probes and drops connections, and returns the number of those that are left. gone reports whether a
+// connection from an address cannot work any more.
 func (p *partner) tend(now time.Time, s sight, hops map[p2ppeer.ID]*hop, gone func(netip.Addr) bool, out *orders) (left int) {
 	newcomer, stayed := false, 0
 	for _, l := range s.conns {
@@ -175,7 +175,7 @@ func (p *partner) tend(now time.Time, s sight, hops map[p2ppeer.ID]*hop, gone fu
 			stayed++
 		}
 	}
-	p.parted = p.parted || stayed < len(p.conns) // also by the other end, which may have moved
+	p.parted = p.parted || stayed < len(p.conns) // also if the other end closed it, which may have a new address
 	asked := false
 	conns := make(map[string]*conn, len(s.conns))
 	for _, l := range s.conns {
@@ -189,9 +189,9 @@ func (p *partner) tend(now time.Time, s sight, hops map[p2ppeer.ID]*hop, gone fu
 		case gone(l.local), c.silent(now, h) >= patience(s.bears):
 			p.parted = true
 			out.drop = append(out.drop, l.id)
-			continue // if it is still there the next time it is a new one
+			continue // if it still exists at the next look, it counts as new
 		case !asked && (c.due(now) || !c.waiting && newcomer && p.conns[l.id] != nil):
-			c.asked, c.waiting, asked = now, true, true // the others later: it answers few questions at a time
+			c.asked, c.waiting, asked = now, true, true // one probe at a time, since libp2p answers few per peer
 			out.ask = append(out.ask, l.id)
 		case c.lacks(h) && !h.waiting:
 			h.asked, h.waiting = now, true
@@ -203,7 +203,7 @@ func (p *partner) tend(now time.Time, s sight, hops map[p2ppeer.ID]*hop, gone fu
 	return len(conns)
 }
 
-// see records what has changed on a connection since the last look.
+// see records the changes of a connection since the last look.
 func (c *conn) see(l line, now time.Time) {
 	if l.arrived != c.arrived {
 		c.arrived, c.lived = l.arrived, now
@@ -213,9 +213,9 @@ func (c *conn) see(l line, now time.Time) {
 	}
 }
 
-// silent returns for how long nothing has arrived that should have. An answer waits behind all other traffic on
-// its way, and so does a probe: on a circuit it waits behind all traffic through the same relay. Until the
-// probe has reached the relay, the relay's signs of life count.
+// silent returns the time for which nothing has arrived although an answer is due. An answer waits behind
+// all other traffic on its way, and so does a probe. On a circuit the probe waits behind all traffic
+// through the same relay. Until the probe has reached the relay, the relay's signs of life count.
 func (c *conn) silent(now time.Time, h *hop) time.Duration {
 	if !c.waiting {
 		return 0
@@ -240,18 +240,18 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// due reports whether it is time to ask. One that is full is asked again before it has
-// answered: if it is full in this direction only, the other end hears nothing else.
+// due reports whether it is time for a probe. A busy connection is probed again before it has answered: if
+// only the other end sends data, it receives nothing but these probes.
 func (c *conn) due(now time.Time) bool {
 	return now.Sub(c.asked) >= askPeriod && (!c.waiting || c.lived.After(c.asked))
 }
 
-// patience is how long a connection may be silent that was asked.
+// patience returns the time for which a probed connection may be silent.
 func patience(bears time.Duration) time.Duration {
 	return min(max(askAtLeast, bears/askPart), askAtMost)
 }
 
-// meet has a peer dialled to which there is no connection any more.
+// meet dials a peer if its last connection was lost, and reports a peer that is connected again.
 func (p *partner) meet(now time.Time, id p2ppeer.ID, left int, out *orders) {
 	switch {
 	case left > 0:
@@ -268,15 +268,15 @@ func (p *partner) meet(now time.Time, id p2ppeer.ID, left int, out *orders) {
 	}
 }
 
-// answered notes that a connection works, or that it could not be asked whether it does: it
-// is asked again.
+// answered records that a connection has answered, or that the probe could not be sent. The connection is
+// probed again.
 func (w *watch) answered(peer p2ppeer.ID, id string) {
 	if p := w.peers[peer]; p != nil && p.conns[id] != nil {
 		p.conns[id].waiting = false
 	}
 }
 
-// heard records the end of a probe to a relay, and whether it has reached the relay.
+// heard records the end of a probe to a relay, and whether the probe has reached the relay.
 func (w *watch) heard(now time.Time, relay p2ppeer.ID, there bool) {
 	h := w.hops[relay]
 	if h == nil {
@@ -287,7 +287,7 @@ func (w *watch) heard(now time.Time, relay p2ppeer.ID, there bool) {
 	}
 }
 
-// dialled notes the end of a dial; if there is a connection now, look sees it.
+// dialled records the end of a dial. The next look finds the new connection, if there is one.
 func (w *watch) dialled(now time.Time, peer p2ppeer.ID) {
 	if p := w.peers[peer]; p != nil {
 		p.dialing, p.due = false, now.Add(p.pause)
