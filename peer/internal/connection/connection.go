@@ -15,26 +15,26 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// A Way is how the packets of a connection go.
+// A Way is the kind of route that a connection takes.
 type Way string
 
 // The ways, best first.
 const (
 	Direct  Way = "direct"
-	Punched Way = "punched" // directly, since both have dialled at one time
+	Punched Way = "punched" // direct after hole punching, in which both peers dial at the same time
 	Relayed Way = "relayed"
 )
 
-// Ways are all of them, best first.
+// Ways lists all ways, best first.
 var Ways = []Way{Direct, Punched, Relayed}
 
-// A Connection is how this peer is connected with another.
+// A Connection describes a connection to another peer.
 type Connection struct {
 	Way       Way
-	Relay     p2ppeer.ID // that it goes through, if any
-	Transport string     // tcp or quic; that to the relay, if there is one
+	Relay     p2ppeer.ID // ID of the relay, if any
+	Transport string     // tcp or quic; for a circuit, the transport to the relay
 	Address   ma.Multiaddr
-	Why       string // why it is no better; empty: it is direct, over TCP
+	Why       string // why it is not better; empty if it is direct, over TCP
 }
 
 // Of describes one connection of h.
@@ -54,8 +54,8 @@ func Of(h host.Host, c network.Conn, punches *Punches) Connection {
 	return out
 }
 
-// Outline is Why without what came of each address, which others are not to read: they have named
-// the addresses.
+// Outline returns Why without the results for single addresses. Other peers must not read those results,
+// since they have named the addresses.
 func (c Connection) Outline() string {
 	if c.Way == Relayed {
 		return "no direct connection"
@@ -63,7 +63,7 @@ func (c Connection) Outline() string {
 	return c.Why
 }
 
-// Best describes the best connection with a peer, and is false when there is none.
+// Best describes the best connection to a peer. It returns false if there is none.
 func Best(h host.Host, peer p2ppeer.ID, punches *Punches) (Connection, bool) {
 	conns := h.Network().ConnsToPeer(peer)
 	if len(conns) == 0 {
@@ -78,7 +78,7 @@ func Best(h host.Host, peer p2ppeer.ID, punches *Punches) (Connection, bool) {
 	}), true
 }
 
-// why says why a connection is no better: what is known of the tries to make a better one.
+// why explains why a connection is not better, from the known attempts to make a better one.
 func why(c Connection, tried attempt, known bool) string {
 	switch {
 	case c.Way == Punched:
@@ -108,7 +108,7 @@ func why(c Connection, tried attempt, known bool) string {
 	return strings.Join(reasons, "; ")
 }
 
-// RelayOf returns the peer that an address goes through, or nothing.
+// RelayOf returns the relay that an address leads through, or "" if there is none.
 func RelayOf(a ma.Multiaddr) p2ppeer.ID {
 	relay, rest := ma.SplitFunc(a, func(c ma.Component) bool { return c.Protocol().Code == ma.P_CIRCUIT })
 	if len(rest) == 0 {
@@ -118,7 +118,7 @@ func RelayOf(a ma.Multiaddr) p2ppeer.ID {
 	return id
 }
 
-// transportOf names the transport of the first hop of an address.
+// transportOf returns the transport of the first hop of an address.
 func transportOf(a ma.Multiaddr) string {
 	for _, c := range a {
 		switch c.Protocol().Code {
@@ -135,11 +135,12 @@ func hasDirect(addrs []ma.Multiaddr) bool {
 	return slices.ContainsFunc(addrs, func(a ma.Multiaddr) bool { return RelayOf(a) == "" })
 }
 
-// maxReason bounds a reason, in bytes: libp2p lists what came of each address.
+// maxReason bounds a reason, in bytes, because libp2p lists the result for each address.
 const maxReason = 160
 
-// dialFailure makes one short line of a swarm.DialError's text, which lists what came of each address.
-// A public address says most, and a loopback address, at which others do not find the peer, least.
+// dialFailure shortens the text of a swarm.DialError, which lists the result for each address, to one line.
+// It prefers the result for a public address. A loopback address comes last, since other machines cannot
+// reach the peer there.
 func dialFailure(text string) string {
 	best, rank, count := "", math.MaxInt, 0
 	for line := range strings.Lines(text) {
@@ -162,7 +163,7 @@ func dialFailure(text string) string {
 	return fmt.Sprintf("%s (and %s)", brief(best), english.Plural(count-1, "other address", "other addresses"))
 }
 
-// remoteness is 0 for a public address, 1 for another, and 2 for one of this machine only.
+// remoteness returns 0 for a public address, 2 for a loopback address, and 1 for any other.
 func remoteness(a ma.Multiaddr) int {
 	switch {
 	case manet.IsPublicAddr(a):
@@ -173,7 +174,7 @@ func remoteness(a ma.Multiaddr) int {
 	return 1
 }
 
-// brief makes one short line of a reason.
+// brief shortens a reason to one line of at most maxReason bytes.
 func brief(reason string) string {
 	reason = strings.Join(strings.Fields(reason), " ")
 	if len(reason) > maxReason {
@@ -182,5 +183,5 @@ func brief(reason string) string {
 	return reason
 }
 
-// slack is how much later than its dial a connection may be noted.
+// slack is the tolerated difference between the times of an attempt and of its connection.
 const slack = time.Second

@@ -1,12 +1,12 @@
-// Package connection says how this peer is connected with others: directly, through
-// a hole punched into the routers between, or through a relay; how far away they are; and
-// why the way is no better.
+// Package connection describes how this peer is connected to others: directly, through a punched hole, or
+// through a relay. It measures round trips and explains why a connection is not a better one.
 //
 //	libp2p's hole puncher -- events --> Punches --.
 //	connections of the host ----------------------+--> Best --> Connection
 //
-// What it says is what is now. Nothing here makes a connection better.
+// It describes only the present state, and does not improve connections.
 //
-// It also finds out, by Doors, whether a peer that is not connected any more has ended (F2): its
-// machine refuses connections where the peer was seen to take them. A link that is cut does not.
+// The type Doors determines whether a disconnected peer has ended (F2): the peer's machine then refuses
+// connections to an address where the peer accepted them before. If only a link has failed, there is no
+// answer.
 package connection

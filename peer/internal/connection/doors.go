@@ -20,38 +20,38 @@ import (
 const (
 	knockTimeout = 3 * time.Second
 	// refusedTimeout bounds one attempt. The pauses between attempts double, from refusedPause to
-	// maxRefusedPause: the listener of a process that is dying closes milliseconds after its
-	// connections have broken.
+	// maxRefusedPause. The listener of a dying process closes milliseconds after its connections have
+	// broken.
 	refusedTimeout  = time.Second
 	refusedPause    = 10 * time.Millisecond
 	maxRefusedPause = 500 * time.Millisecond
-	goesPause       = 20 * time.Millisecond // between two looks whether connections have broken
-	// relayPatience is how long a peer must be refused that may be reached through a relay.
+	goesPause       = 20 * time.Millisecond // between two checks whether the connections have broken
+	// relayPatience is the time for which a peer must be refused if it may be reachable through a relay.
 	relayPatience = 5 * time.Second
 )
 
-// Doors are where one other peer has been seen to take TCP connections while this one was
-// connected with it, so that it says something when they are refused there. The zero value
-// knows of none. Its methods are safe for concurrent use.
+// Doors are the addresses at which another peer accepted TCP connections while this one was connected to
+// it. A refused connection to such an address is evidence that the peer has ended. The zero value is empty.
+// Its methods are safe for concurrent use.
 type Doors struct {
 	mu       sync.Mutex
 	open     []door
-	knocking int // how many times at once
+	knocking int // number of calls of Knock in progress
 }
 
 // A door is one address of a peer.
 type door struct {
 	machine netip.Addr
 	address string       // host:port
-	from    *net.TCPAddr // of this machine, with any port; nil: whichever
+	from    *net.TCPAddr // local address with any port; nil for any
 }
 
-// Knock finds out which doors of a peer are open, of those that it is known to have on the
-// machines where it is connected now. It takes 3 s at most. What was found before is
-// forgotten, unless all that comes of it is that time runs out, or the peer goes meanwhile.
+// Knock dials the known addresses of a peer on the machines where it is connected now, and records those
+// that accept. It takes 3 s at most. It replaces earlier results, unless all dials timed out, or the peer
+// disconnects meanwhile.
 //
-// It costs the peer's listener a connection of the few that it takes from one address in a
-// second: see Known.
+// Knock uses up one of the few connections that the peer's listener accepts from one address per second:
+// see Known.
 func (d *Doors) Knock(ctx context.Context, h host.Host, peer p2ppeer.ID) {
 	ctx, cancel := context.WithTimeout(ctx, knockTimeout)
 	defer cancel()
@@ -72,8 +72,8 @@ func (d *Doors) Knock(ctx context.Context, h host.Host, peer p2ppeer.ID) {
 	}
 }
 
-// goes reports whether all connections break within a moment: their peer ends just now, and its doors
-// have been shut first.
+// goes reports whether all connections break within a moment. The peer is then about to end, and has closed
+// its listeners first.
 func goes(ctx context.Context, conns []network.Conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, refusedTimeout)
 	defer cancel()
@@ -89,8 +89,8 @@ func goes(ctx context.Context, conns []network.Conn) bool {
 	}
 }
 
-// opened returns the doors that are open as far as is known, where those before were. Of what was
-// not tried again nothing is known: a peer that has begun anew has other doors.
+// opened returns the doors that are open as far as is known; before are the doors known so far. It drops
+// doors that were not tried again, since a restarted peer may have other ones.
 func opened(answers []answer, before []door) (open []door) {
 	var silent []door
 	refused := false
@@ -112,8 +112,8 @@ func opened(answers []answer, before []door) (open []door) {
 	return open
 }
 
-// Known reports whether an open door is known on a machine where the peer is connected now, or
-// being looked for.
+// Known reports whether a door is known on a machine where the peer is connected now, or a search is in
+// progress.
 func (d *Doors) Known(h host.Host, peer p2ppeer.ID) bool {
 	d.mu.Lock()
 	knocking := d.knocking > 0
@@ -139,22 +139,23 @@ func (d *Doors) of(last ma.Multiaddr) (out []door) {
 	return out
 }
 
-// AwaitRefused returns true when the machine on which the peer was last reached, at the
-// address last, says that nobody listens there any more where the peer did: its process has
-// ended. It asks again and again until ctx ends, from the address from which it was let in
-// before: another network may refuse anything. Of a peer that was reached through a relay, or
-// of which no door there was seen open, that cannot be found out: false at once.
+// AwaitRefused returns true when the machine at last, the address where the peer was last reached, refuses
+// connections to the peer's doors: the peer's process has ended. It repeats its attempts until ctx ends. It
+// dials from the local address that was accepted before, because a firewall may refuse connections from
+// another network. It returns false at once if the peer was reached through a relay, or if no door on that
+// machine is known.
 //
-// A link that is cut does not answer, so a peer that is only cut off is not refused. A firewall
-// between may refuse as the machine would: of addrs, where the peer is, those through
-// relays are given some seconds, in which ctx ends if the peer is reached.
+// If only a link has failed, there is no answer, so AwaitRefused does not report the peer. A firewall in
+// between may refuse connections like the machine itself. If some of the peer's addresses addrs lead
+// through relays, the refusal must therefore last some seconds. The caller ends ctx if it reaches the peer
+// in that time.
 func (d *Doors) AwaitRefused(ctx context.Context, last ma.Multiaddr, addrs []ma.Multiaddr) bool {
 	at := d.of(last)
 	patience := time.Duration(0)
 	if slices.ContainsFunc(addrs, func(a ma.Multiaddr) bool { return RelayOf(a) != "" }) {
 		patience = relayPatience
 	}
-	var since time.Time // when it was refused first, and not let in after
+	var since time.Time // start of the present refusal
 	for pause := refusedPause; len(at) > 0; pause = min(2*pause, maxRefusedPause) {
 		switch yes := refused(ctx, at); {
 		case !yes:
@@ -174,7 +175,7 @@ func (d *Doors) AwaitRefused(ctx context.Context, last ma.Multiaddr, addrs []ma.
 	return false
 }
 
-// doors returns where a peer may listen on the machine of the address last.
+// doors returns the addresses at which a peer may listen on the machine of the address last.
 func doors(addrs []ma.Multiaddr, last ma.Multiaddr) (out []door) {
 	machine, ok := ipOf(last)
 	if !ok {
@@ -192,7 +193,7 @@ func doors(addrs []ma.Multiaddr, last ma.Multiaddr) (out []door) {
 	return out[:min(len(out), maxDoors)]
 }
 
-const maxDoors = 4 // of a peer that are tried
+const maxDoors = 4 // number of doors of a peer that are tried
 
 // ipOf returns the IP address of a direct address.
 func ipOf(a ma.Multiaddr) (netip.Addr, bool) {
@@ -207,8 +208,7 @@ func ipOf(a ma.Multiaddr) (netip.Addr, bool) {
 	return addr.Unmap(), ok
 }
 
-// refused reports whether at least one of some doors refuses connections, and none takes
-// them.
+// refused reports whether at least one of the doors refuses connections, and none accepts them.
 func refused(ctx context.Context, at []door) bool {
 	ctx, cancel := context.WithTimeout(ctx, refusedTimeout)
 	defer cancel()
@@ -220,17 +220,17 @@ func refused(ctx context.Context, at []door) bool {
 	return yes && !no
 }
 
-// An answer is what came of dialling a door: err, or from where it let this machine in.
+// An answer is the result of dialling a door: err, or the local address that was accepted.
 type answer struct {
 	door
 	err error
 }
 
-// letIn reports whether somebody listens there: also one who takes no more just now, and ends
-// the connection before it is known here that it was made.
+// letIn reports whether the peer listens at the door. A reset also counts: the listener accepts no more at
+// the moment, and has closed the connection before the dial returned.
 func (a answer) letIn() bool { return a.err == nil || errors.Is(a.err, syscall.ECONNRESET) }
 
-// dialAll dials doors at the same time, each for a moment.
+// dialAll dials all doors at the same time.
 func dialAll(ctx context.Context, at []door) []answer {
 	out := make([]answer, len(at))
 	var dials sync.WaitGroup

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// OwnAddresses returns those of this machine's interfaces, or none if they cannot be had.
+// OwnAddresses returns the addresses of this machine's interfaces, or nil if they cannot be determined.
 func OwnAddresses() (own []netip.Addr) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {

@@ -8,12 +8,11 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
 )
 
-// maxPeers bounds the peers whose last attempt is remembered.
+// maxPeers bounds the number of peers whose last attempt is remembered.
 const maxPeers = 1024
 
-// Punches remembers what has come of libp2p's attempts to reach peers directly that are
-// connected through a relay. A nil one remembers nothing. Its methods are safe for
-// concurrent use.
+// Punches records libp2p's attempts to reach peers directly that are connected through a relay. A nil
+// Punches records nothing. Its methods are safe for concurrent use.
 type Punches struct {
 	mu   sync.Mutex
 	last map[p2ppeer.ID]attempt
@@ -21,21 +20,21 @@ type Punches struct {
 
 var _ holepunch.EventTracer = (*Punches)(nil)
 
-// NewPunches returns one that has seen nothing.
+// NewPunches returns an empty Punches.
 func NewPunches() *Punches { return &Punches{last: make(map[p2ppeer.ID]attempt)} }
 
-// An attempt is what has been tried with one peer.
+// An attempt describes the attempts to reach one peer directly.
 type attempt struct {
-	heard        time.Time // the last of it
-	dialled      string    // why a direct dial failed, or empty
+	heard        time.Time // time of the last event
+	dialled      string    // why a direct dial failed; empty if it did not
 	punching     bool
-	times        int    // that a hole was tried since the last success
-	failed       string // why the last one came to nothing, or empty
+	times        int    // attempts to punch a hole since the last success
+	failed       string // why the last attempt failed; empty if it did not
 	begun, ended time.Time
-	punched      bool // between begun and ended
+	punched      bool // success, between begun and ended
 }
 
-// made reports whether a connection that was opened then is what the attempt came to.
+// made reports whether a connection that was opened at the given time is the result of the attempt.
 func (a attempt) made(opened time.Time) bool {
 	return a.punched && !opened.Before(a.begun.Add(-slack)) && !opened.After(a.ended.Add(slack))
 }
@@ -76,7 +75,7 @@ func (p *Punches) Trace(e *holepunch.Event) {
 	p.last[e.Remote] = p.last[e.Remote].after(e)
 }
 
-// forgetOldest makes room. mu is held.
+// forgetOldest makes room for another peer. p.mu is held.
 func (p *Punches) forgetOldest() {
 	var oldest p2ppeer.ID
 	for id, a := range p.last {

@@ -9,16 +9,16 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/protocol/ping"
 )
 
-const pings = 3 // of which the shortest counts
+const pings = 3 // number of pings, of which the shortest counts
 
-// RoundTrip returns the shortest round trip of a few to a peer, and is false when that does
-// not answer until ctx ends.
+// RoundTrip returns the shortest of a few round trips to a peer. It returns false if the peer does not
+// answer before ctx ends.
 func RoundTrip(ctx context.Context, h host.Host, peer p2ppeer.ID) (best time.Duration, ok bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	results := ping.Ping(ctx, h, peer)
 	defer func() {
 		cancel()
-		for range results { // until its goroutine has ended
+		for range results { // wait until its goroutine has ended
 		}
 	}()
 	for range pings {
