@@ -6,32 +6,31 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/relay"
 )
 
-// Limits are what a relay gives.
+// Limits are the limits of a relay.
 type Limits struct {
-	// Peers is how many may be reached through this one; with 0 it is no relay.
+	// Peers is the number of peers that may be reached through this one; 0 disables the relay.
 	Peers int
-	// Bytes bounds what a circuit carries each way, 0 for no limit.
+	// Bytes bounds the data of a circuit in each direction; 0 means no limit.
 	Bytes int64
-	// Time bounds how long a circuit lasts, 0 for no limit.
+	// Time bounds the duration of a circuit; 0 means no limit.
 	Time time.Duration
 }
 
-// CircuitsPerPeer is how many circuits a peer may have: one to each other peer of a
-// large job.
+// CircuitsPerPeer is the number of circuits that a peer may have: one to each other peer of a large job.
 const CircuitsPerPeer = 128
 
-// peersPerAddress is how many peers behind one address may be reached: a laboratory
-// behind a router.
+// peersPerAddress is the number of peers with reservations behind one address, such as a laboratory behind
+// a router.
 const peersPerAddress = 64
 
-// bufferSize is that of each direction of a circuit, in bytes. Libp2p's 2 KiB carry
-// two thirds of this.
+// bufferSize is the buffer of each direction of a circuit, in bytes. libp2p's default of 2 KiB has two
+// thirds of the throughput.
 const bufferSize = 64 << 10
 
-// MemoryPerCircuit is what a relay holds for a circuit, in bytes.
+// MemoryPerCircuit is the memory of a relay for one circuit, in bytes.
 const MemoryPerCircuit = 2 * bufferSize
 
-// resources are the limits in libp2p's words.
+// resources converts the limits to libp2p's type.
 func (l Limits) resources() relay.Resources {
 	return relay.Resources{
 		ReservationTTL:        reservationTime,
@@ -43,5 +42,5 @@ func (l Limits) resources() relay.Resources {
 	}
 }
 
-// reservationTime is how long a reservation lasts that is not renewed.
+// reservationTime is the duration of a reservation that is not renewed.
 const reservationTime = time.Hour

@@ -11,8 +11,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 )
 
-// A meteredHost gives libp2p's relay streams that end when a circuit has spent its
-// bytes or its time. The relay resets both streams of a circuit when one ends so.
+// A meteredHost limits the streams of libp2p's relay, so that they end when a circuit has used up its bytes
+// or its time. The relay then resets both streams of the circuit.
 type meteredHost struct {
 	host.Host
 	limits Limits
@@ -36,8 +36,7 @@ func (h meteredHost) meter(s network.Stream) network.Stream {
 	return &metered{Stream: s, left: h.limits.Bytes, limited: h.limits.Bytes > 0, time: h.limits.Time}
 }
 
-// metered is one end of a circuit, as the relay has it. One goroutine reads it at a
-// time.
+// metered is one end of a circuit at the relay. Only one goroutine reads it at a time.
 type metered struct {
 	network.Stream
 	limited bool
@@ -57,8 +56,8 @@ func (m *metered) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// SetDeadline implements network.Stream. The relay takes its own deadline away when
-// a circuit begins.
+// SetDeadline implements network.Stream. The relay clears its own deadline when a circuit begins; metered
+// then sets the end of the circuit's time.
 func (m *metered) SetDeadline(t time.Time) error { return m.Stream.SetDeadline(m.bound(t)) }
 
 // SetReadDeadline implements network.Stream.

@@ -10,36 +10,36 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// How soon is asked again: after a refusal, doubling, and before a reservation ends.
+// Pauses before the next request: doubling after refusals, and at least retryMin before a renewal.
 const (
 	retryMin = time.Second
 	retryMax = time.Minute
 )
 
-// wanted is at how many relays a peer reserves, if there are so many: when one is lost
-// the others are there already.
+// wanted is the number of relays at which a peer reserves, if there are as many. When one is lost, the
+// others still work.
 const wanted = 3
 
-// maxFound bounds the relays that are remembered besides those that were given.
+// maxFound bounds the number of remembered relays besides the configured ones.
 const maxFound = 64
 
-// A plan says at which relays this peer is to reserve, when, and by which addresses
-// it is reached then. It is a pure core. The relays that it was given are all asked;
-// of those found later as many as are wanted, in the order in which they were found.
+// A plan decides at which relays this peer reserves, and when, and which addresses the peer has through
+// them. It is a pure core. It uses all configured relays. Of relays found later it uses as many as are
+// wanted, in the order in which they were found.
 type plan struct {
 	relays map[p2ppeer.ID]*reserved
-	found  []p2ppeer.ID // those of relays that were not given
-	idle   bool         // others reach this peer without
+	found  []p2ppeer.ID // relays that are not configured, in order
+	idle   bool         // others reach this peer without relays
 }
 
-// reserved is where things stand with one relay.
+// reserved is the state of one relay.
 type reserved struct {
-	addrs []ma.Multiaddr // of the relay, as this peer was told
-	until time.Time      // of the reservation; zero without one
-	via   []ma.Multiaddr // the addresses that the relay says it has
-	due   time.Time      // when to ask next
-	pause time.Duration  // after the next refusal
-	busy  bool           // being asked
+	addrs []ma.Multiaddr // of the relay, as known to this peer
+	until time.Time      // end of the reservation; zero if there is none
+	via   []ma.Multiaddr // addresses that the relay reports for itself
+	due   time.Time      // time of the next request
+	pause time.Duration  // pause after the next refusal
+	busy  bool           // a request is pending
 }
 
 func newPlan(relays []p2ppeer.AddrInfo) *plan {
@@ -50,7 +50,7 @@ func newPlan(relays []p2ppeer.AddrInfo) *plan {
 	return p
 }
 
-// find notes a relay that is connected, or where it is now.
+// find records a connected relay and its present addresses.
 func (p *plan) find(r p2ppeer.AddrInfo) {
 	switch known := p.relays[r.ID]; {
 	case known == nil && len(p.found) < maxFound:
@@ -61,7 +61,7 @@ func (p *plan) find(r p2ppeer.AddrInfo) {
 	}
 }
 
-// forget drops a relay that was found, unless it is being asked or has this peer reached.
+// forget removes a found relay, unless a request is pending or this peer has a reservation there.
 func (p *plan) forget(id p2ppeer.ID) {
 	if i, r := slices.Index(p.found, id), p.relays[id]; i >= 0 && !r.engaged() {
 		p.found = slices.Delete(p.found, i, i+1)
@@ -69,10 +69,10 @@ func (p *plan) forget(id p2ppeer.ID) {
 	}
 }
 
-// engaged reports whether a relay counts among those wanted.
+// engaged reports whether a relay counts as one of those wanted.
 func (r *reserved) engaged() bool { return r.busy || !r.until.IsZero() }
 
-// due returns the relays to ask now, which are then being asked.
+// due returns the relays to request a reservation from now, and marks them as busy.
 func (p *plan) due(now time.Time) []p2ppeer.AddrInfo {
 	var out []p2ppeer.AddrInfo
 	for {
@@ -86,7 +86,7 @@ func (p *plan) due(now time.Time) []p2ppeer.AddrInfo {
 	}
 }
 
-// next returns when to look again, if nothing happens before.
+// next returns the time of the next request, if nothing happens before.
 func (p *plan) next() (when time.Time, ok bool) {
 	id, ok := p.nextRelay()
 	if !ok {
@@ -95,7 +95,7 @@ func (p *plan) next() (when time.Time, ok bool) {
 	return p.relays[id].due, true
 }
 
-// nextRelay returns the relay that is to be asked before all others, if any is.
+// nextRelay returns the relay with the earliest request, if there is any.
 func (p *plan) nextRelay() (next p2ppeer.ID, ok bool) {
 	if p.idle {
 		return "", false
@@ -120,15 +120,15 @@ func (p *plan) nextRelay() (next p2ppeer.ID, ok bool) {
 	return next, ok
 }
 
-// granted notes a reservation, which is renewed when half of its time is over.
+// granted records a reservation. It is renewed after half of its time.
 func (p *plan) granted(id p2ppeer.ID, until time.Time, via []ma.Multiaddr, now time.Time) {
 	r := p.relays[id]
 	r.busy, r.until, r.via, r.pause = false, until, via, retryMin
 	r.due = now.Add(max(until.Sub(now)/2, retryMin))
 }
 
-// refused notes that a relay gave nothing. An earlier reservation may be left. One that
-// was found and has refused for long is forgotten: it is found again when it is met again.
+// refused records a refusal. An earlier reservation may still be valid. A found relay that has refused for
+// long is removed; it is found again when it connects again.
 func (p *plan) refused(id p2ppeer.ID, now time.Time) {
 	r := p.relays[id]
 	r.busy, r.due = false, now.Add(r.pause)
@@ -141,27 +141,27 @@ func (p *plan) refused(id p2ppeer.ID, now time.Time) {
 	r.pause = min(2*r.pause, retryMax)
 }
 
-// lost notes that the connection to a relay is gone, and the reservation with it.
+// lost records that the connection to a relay was lost, and the reservation with it.
 func (p *plan) lost(id p2ppeer.ID, now time.Time) {
 	if r := p.relays[id]; r != nil {
 		r.until, r.due, r.pause = time.Time{}, now, retryMin
 	}
 }
 
-// met notes that a relay is connected: if there is something to ask, now is the time.
+// met records that a relay has connected. A missing reservation is requested at once.
 func (p *plan) met(id p2ppeer.ID, now time.Time) {
 	if r := p.relays[id]; r != nil && r.until.IsZero() {
 		r.due = now
 	}
 }
 
-// reachable notes whether others reach this peer without relays.
+// reachable records whether others reach this peer without relays.
 func (p *plan) reachable(yes bool) { p.idle = yes }
 
-// maxAddresses bounds those of one relay that are advertised.
+// maxAddresses bounds the advertised addresses through one relay.
 const maxAddresses = 8
 
-// circuits are the addresses by which this peer is reached through relays, sorted.
+// circuits returns the addresses of this peer through relays, sorted.
 func (p *plan) circuits() []ma.Multiaddr {
 	var out []ma.Multiaddr
 	for _, id := range slices.Sorted(maps.Keys(p.relays)) {
@@ -173,9 +173,8 @@ func (p *plan) circuits() []ma.Multiaddr {
 	return out
 }
 
-// circuitsOf puts the addresses first with which this peer has reached the relay:
-// they are not only good in the relay's own opinion. Loopback helps only those who
-// are on it.
+// circuitsOf puts the addresses first by which this peer has reached the relay, since they are known to
+// work. It omits loopback addresses, unless the relay is on this machine.
 func circuitsOf(id p2ppeer.ID, r *reserved) []ma.Multiaddr {
 	suffix := ma.StringCast("/p2p/" + id.String() + "/p2p-circuit")
 	here := slices.ContainsFunc(r.addrs, manet.IsIPLoopback)

@@ -14,19 +14,19 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// memberProtocol is what the members of a network know each other by: nothing is
-// ever said in it. Submit-only peers are members that serve no DHT.
+// memberProtocol is a protocol by which the members of a network identify each other; it carries no data.
+// Submit-only peers are members too, although they serve no DHT.
 func memberProtocol(network string) protocol.ID {
 	return protocol.ID("/p2pmpi/" + network + "/member/1.0.0")
 }
 
-// openProtocol is how a relay that others reach says that it is one: nothing is ever
-// said in it either. Whoever gives it as a supernode knows without.
+// openProtocol is a protocol by which a reachable relay announces itself; it carries no data either. Peers
+// that configure the relay as a supernode do not need it.
 func openProtocol(network string) protocol.ID {
 	return protocol.ID("/p2pmpi/" + network + "/relay/1.0.0")
 }
 
-// identifyTimeout bounds the wait for a newcomer to say what it speaks.
+// identifyTimeout bounds the wait for a new peer to list its protocols.
 const identifyTimeout = 5 * time.Second
 
 // serve makes h a relay for the members of a network until the relay is closed.
@@ -40,7 +40,7 @@ func serve(h host.Host, members membership, limits Limits) (*relay.Relay, error)
 	return r, nil
 }
 
-// membership admits members of a network, to be reached and to reach.
+// membership permits only members of a network to reserve and to connect.
 type membership struct {
 	host     host.Host
 	protocol protocol.ID
@@ -51,13 +51,12 @@ var _ relay.ACLFilter = membership{}
 // AllowReserve implements relay.ACLFilter.
 func (m membership) AllowReserve(p p2ppeer.ID, _ ma.Multiaddr) bool { return m.has(p) }
 
-// AllowConnect implements relay.ACLFilter. Whoever has reserved is a member.
+// AllowConnect implements relay.ACLFilter. The destination is a member, since it has reserved.
 func (m membership) AllowConnect(src p2ppeer.ID, _ ma.Multiaddr, _ p2ppeer.ID) bool {
 	return m.has(src)
 }
 
-// has reports whether p is of the network. It waits for a moment for one that has
-// connected just now.
+// has reports whether p is in the network. It waits for a moment if p has just connected.
 func (m membership) has(p p2ppeer.ID) bool {
 	if ids, ok := m.host.(interface{ IDService() identify.IDService }); ok {
 		ctx, cancel := context.WithTimeout(context.Background(), identifyTimeout)

@@ -23,23 +23,22 @@ import (
 // reserveTimeout bounds one request for a reservation.
 const reserveTimeout = 15 * time.Second
 
-// Config says what a peer does.
+// Config configures a Service.
 type Config struct {
-	Network string             // only its members are served
-	Limits  Limits             // of the relay that this peer is
-	Public  bool               // the owner says that others reach it
-	Relays  []p2ppeer.AddrInfo // where to reserve in any case, unless others reach this peer without
+	Network string             // the relay serves only members of this network
+	Limits  Limits             // of this peer as a relay
+	Public  bool               // the owner states that others reach this peer
+	Relays  []p2ppeer.AddrInfo // relays to reserve at in any case, unless others reach this peer directly
 	Log     zerolog.Logger
 }
 
-// A Service is a peer's part in relaying: being a relay, and being reached through
-// others.
+// A Service runs both sides of relaying: this peer as a relay, and reservations at other relays.
 type Service struct {
 	host   host.Host
 	log    zerolog.Logger
 	cfg    Config
-	relay  *relay.Relay // nil if this peer is none
-	isOpen bool         // says that it relays for everybody; of New, then run, then Close
+	relay  *relay.Relay // nil if this peer is not a relay
+	isOpen bool         // announces that it relays for the whole network; used by New, then run, then Close
 
 	emitter event.Emitter
 	changes event.Subscription
@@ -52,7 +51,7 @@ type Service struct {
 	running sync.WaitGroup
 }
 
-// answer is what asking a relay came to.
+// answer is the result of a request for a reservation.
 type answer struct {
 	relay p2ppeer.ID
 	until time.Time
@@ -81,7 +80,7 @@ func New(h host.Host, cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// open says to all connected peers whether this one relays for the whole network.
+// open announces to all connected peers whether this one relays for the whole network.
 func (s *Service) open(yes bool) {
 	if s.relay == nil || yes == s.isOpen {
 		return
@@ -95,7 +94,7 @@ func (s *Service) open(yes bool) {
 	}
 }
 
-// reserve begins to look after reservations.
+// reserve starts to maintain reservations.
 func (s *Service) reserve() (err error) {
 	s.changes, err = s.host.EventBus().Subscribe([]any{
 		new(event.EvtPeerConnectednessChanged), new(event.EvtHostReachableAddrsChanged), new(event.EvtLocalAddressesUpdated),
@@ -104,7 +103,7 @@ func (s *Service) reserve() (err error) {
 	if err != nil {
 		return fmt.Errorf("watch who connects: %w", err)
 	}
-	// The host advertises what its own AutoRelay would announce, which does not run.
+	// The host advertises the addresses in the events of libp2p's AutoRelay, which is not in use.
 	s.emitter, err = s.host.EventBus().Emitter(new(event.EvtAutoRelayAddrsUpdated), eventbus.Stateful)
 	if err != nil {
 		return fmt.Errorf("announce addresses: %w", err)
@@ -113,7 +112,7 @@ func (s *Service) reserve() (err error) {
 	return nil
 }
 
-// Reserved returns when the host has an address through a relay, or with ctx's error.
+// Reserved returns nil when the host has an address through a relay, or ctx's error.
 func (s *Service) Reserved(ctx context.Context) error {
 	select {
 	case <-s.first:
@@ -150,7 +149,7 @@ func (s *Service) run() {
 	}
 }
 
-// ask asks a relay for a reservation.
+// ask requests a reservation at a relay.
 func (s *Service) ask(r p2ppeer.AddrInfo) {
 	ctx, cancel := context.WithTimeout(s.ctx, reserveTimeout)
 	defer cancel()
@@ -202,10 +201,10 @@ func (s *Service) changed(plan *plan, e any) {
 	}
 }
 
-// tag keeps the connection to a relay from being trimmed: the reservation ends with it.
+// tag protects the connection to a relay from trimming, since the reservation ends with the connection.
 const tag = "relay"
 
-// meet notes whether a connected peer relays for the whole network.
+// meet records whether a connected peer relays for the whole network.
 func (s *Service) meet(plan *plan, id p2ppeer.ID) {
 	if s.cfg.Public {
 		return
@@ -218,8 +217,8 @@ func (s *Service) meet(plan *plan, id p2ppeer.ID) {
 	plan.find(p2ppeer.AddrInfo{ID: id, Addrs: foundAt(s.host.Peerstore().Addrs(id))})
 }
 
-// foundAt returns which of its addresses a relay that was found is reached by: those that
-// look public, or else all that do not go through another relay.
+// foundAt selects the addresses by which a found relay is reached: those that look public, or else all that
+// do not lead through another relay.
 func foundAt(addrs []ma.Multiaddr) []ma.Multiaddr {
 	direct := slices.DeleteFunc(slices.Clone(addrs), isCircuit)
 	public := slices.DeleteFunc(slices.Clone(direct), func(a ma.Multiaddr) bool { return !manet.IsPublicAddr(a) })
@@ -234,7 +233,7 @@ func isCircuit(a ma.Multiaddr) bool {
 	return err == nil
 }
 
-// tell announces the addresses if they are new.
+// tell announces the addresses if they have changed.
 func (s *Service) tell(circuits, told []ma.Multiaddr) []ma.Multiaddr {
 	if slices.EqualFunc(circuits, told, ma.Multiaddr.Equal) {
 		return told
@@ -245,7 +244,7 @@ func (s *Service) tell(circuits, told []ma.Multiaddr) []ma.Multiaddr {
 	return circuits
 }
 
-// Close ends the service. The host stays open, and circuits through it end.
+// Close ends the service, and with it the circuits through this peer. The host stays open.
 func (s *Service) Close() error {
 	s.cancel()
 	s.running.Wait()
