@@ -1,20 +1,21 @@
-// Package punch has two peers behind address translation reach each other directly once
-// they have met through a relay. It is libp2p's hole punching, tried again.
+// Package punch connects two peers behind address translation directly, once they are connected through a
+// relay. It repeats libp2p's hole punching.
 //
 //	peer                      relay                      other peer
 //	   |======== circuit ======|======== circuit ============|
 //	   |  "I am 11.0.1.1:4001" |  "I am 11.0.2.1:4001"       |
 //	   |-------- now ----------|---------------------------->|
 //	   |--- SYN --> its router lets answers in  <--- SYN ----|
-//	   |<=========== a connection, of these two =============|
+//	   |<=========== a direct connection ====================|
 //
-// Libp2p tries when a circuit begins, and never again: not when a peer did not know its
-// own public address yet, and not when its router or its address have changed. A Service
-// tries for as long as a pair has nothing but circuits, more and more rarely, and at once
-// when this peer's own addresses change. When is decided by a pure core, plan.
+// libp2p tries only once, when a circuit begins. It does not try again when a peer learns its public
+// address later, or when a router or an address changes. A Puncher tries for as long as a pair has only
+// circuits, at growing intervals, and soon after this peer's own addresses change. A pure core, plan,
+// decides when.
 //
-// A host dials over the Puncher's TCP, so that no dial before it is in a hole's way.
+// The host dials through the Puncher's TCP transport, so that no earlier dial prevents a hole.
 //
-// Not promised: that it succeeds. Two routers that give every destination another port
-// cannot be got through so.
+// # Limits
+//
+// Hole punching may fail. It cannot succeed between two routers that use another port for each destination.
 package punch

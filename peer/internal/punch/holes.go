@@ -8,13 +8,13 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
 )
 
-// holes knows with whom holes are being punched, and who is being dialled without one. Its
-// methods are safe for concurrent use.
+// holes records the peers with which holes are being punched, and the ordinary dials to peers. Its methods
+// are safe for concurrent use.
 type holes struct {
-	events holepunch.EventTracer // hears of everything, too
+	events holepunch.EventTracer // also receives every event
 
 	mu       sync.Mutex
-	punching map[p2ppeer.ID]int // tries, as each side may make one
+	punching map[p2ppeer.ID]int // number of attempts, since each side may make one
 	dialled  map[p2ppeer.ID]map[*context.CancelFunc]struct{}
 }
 
@@ -56,7 +56,8 @@ func (h *holes) ends(id p2ppeer.ID) {
 	}
 }
 
-// dials notes a dial that is called off as soon as a hole is punched, until it is over.
+// dials registers a dial, which is cancelled as soon as hole punching begins. The caller calls over after
+// the dial.
 func (h *holes) dials(id p2ppeer.ID, cancel context.CancelFunc) (over func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

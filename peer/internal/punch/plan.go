@@ -6,34 +6,32 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// How soon is tried again: first after libp2p's own attempt is over as a rule, then
-// doubling.
+// Pauses between attempts. The first one usually outlasts libp2p's own attempt; then they double.
 const (
 	pauseMin = 5 * time.Second
 	pauseMax = 10 * time.Minute
 )
 
-// maxTrying bounds the pairs that are being tried at a time.
+// maxTrying bounds the number of peers that are tried at a time.
 const maxTrying = 4
 
-// A plan says which peers that are reached through relays only are tried, and when. It is
-// a pure core.
+// A plan decides which peers with only relayed connections are tried, and when. It is a pure core.
 type plan struct {
 	pairs  map[p2ppeer.ID]*pair
 	trying int
 }
 
-// pair is where things stand with one peer.
+// pair is the state of one peer.
 type pair struct {
 	due    time.Time
 	pause  time.Duration // after the next failure
 	trying bool
-	gone   bool // while it is being tried: not wanted any more
+	gone   bool // no longer wanted; removed at the end of the present attempt
 }
 
 func newPlan() *plan { return &plan{pairs: make(map[p2ppeer.ID]*pair)} }
 
-// relayed notes that a peer is reached through relays only.
+// relayed records that a peer is connected only through relays.
 func (p *plan) relayed(id p2ppeer.ID, now time.Time) {
 	if r := p.pairs[id]; r != nil {
 		r.gone = false
@@ -42,7 +40,7 @@ func (p *plan) relayed(id p2ppeer.ID, now time.Time) {
 	p.pairs[id] = &pair{due: now.Add(pauseMin), pause: 2 * pauseMin}
 }
 
-// settled notes that a peer is reached directly, or not at all any more.
+// settled records that a peer is connected directly, or is disconnected.
 func (p *plan) settled(id p2ppeer.ID) {
 	if r := p.pairs[id]; r != nil && r.trying {
 		r.gone = true
@@ -51,14 +49,14 @@ func (p *plan) settled(id p2ppeer.ID) {
 	delete(p.pairs, id)
 }
 
-// moved notes that this peer's addresses have changed: what failed may succeed.
+// moved records that this peer's addresses have changed, so earlier failures are no guide.
 func (p *plan) moved(now time.Time) {
 	for _, r := range p.pairs {
 		r.due, r.pause = now.Add(pauseMin), 2*pauseMin
 	}
 }
 
-// due returns the peers to try now, which are then being tried.
+// due returns the peers to try now, and marks them as being tried.
 func (p *plan) due(now time.Time) []p2ppeer.ID {
 	var out []p2ppeer.ID
 	for {
@@ -72,7 +70,7 @@ func (p *plan) due(now time.Time) []p2ppeer.ID {
 	}
 }
 
-// next returns when to look again, if nothing happens before.
+// next returns the time of the next attempt, if nothing happens before.
 func (p *plan) next() (when time.Time, ok bool) {
 	id, ok := p.first()
 	if !ok {
@@ -81,7 +79,7 @@ func (p *plan) next() (when time.Time, ok bool) {
 	return p.pairs[id].due, true
 }
 
-// first returns the peer that is to be tried before all others, if any is.
+// first returns the peer with the earliest attempt, if there is any.
 func (p *plan) first() (first p2ppeer.ID, ok bool) {
 	if p.trying == maxTrying {
 		return "", false
@@ -94,8 +92,8 @@ func (p *plan) first() (first p2ppeer.ID, ok bool) {
 	return first, ok
 }
 
-// tried notes that a try is over. If there really was none (see try.really), the next one comes soon.
-// Whether it has succeeded is noted by settled.
+// tried records the end of an attempt. If it was no real attempt (see try.really), the next one follows
+// soon. A call of settled reports its success.
 func (p *plan) tried(id p2ppeer.ID, really bool, now time.Time) {
 	r := p.pairs[id]
 	p.trying--

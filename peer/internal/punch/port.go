@@ -13,21 +13,21 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// A port is one that all connections share which are made from it, and at which nobody listens: as others at
-// several places see it, they tell how the routers between translate it. The zero port is one that is free.
-// Several goroutines may dial from it.
+// A port is a local port that several outgoing connections share, and on which this peer does not listen.
+// Remote peers at different addresses observe its translated addresses, which show how the routers
+// translate ports. The zero value chooses a free port. Several goroutines may use it.
 type port struct {
 	mu     sync.Mutex
-	number map[string]int // of each network, tcp4 and tcp6
+	number map[string]int // by network, tcp4 and tcp6
 }
 
 var _ tcp.ContextDialer = (*port)(nil)
 
-// dialer is a tcp.DialerForAddr.
+// dialer implements tcp.DialerForAddr.
 func (p *port) dialer(ma.Multiaddr) (tcp.ContextDialer, error) { return p, nil }
 
-// DialContext dials from the port, or from any other where that cannot be: a connection from there to the same
-// address may not have been forgotten yet.
+// DialContext dials from the port, or from any other port if that is not possible: the kernel may still
+// remember an earlier connection from the port to the same address.
 func (p *port) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	var elsewhere net.Dialer
 	from := p.of(network)
@@ -46,7 +46,7 @@ func (p *port) DialContext(ctx context.Context, network, address string) (net.Co
 	return c, err
 }
 
-// of returns the number of the port; 0: none is free.
+// of returns the number of the port; 0 if none is free.
 func (p *port) of(network string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +62,7 @@ func (p *port) of(network string) int {
 	return p.number[network]
 }
 
-// isTaken has another one found: somebody else has this one.
+// isTaken discards the port, which another process uses now, so that a new one is chosen.
 func (p *port) isTaken(network string, number int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

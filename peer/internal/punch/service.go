@@ -20,7 +20,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// A Puncher has a host punch holes.
+// A Puncher makes a host punch holes.
 type Puncher struct {
 	log     zerolog.Logger
 	public  []p2ppeer.ID // reached without holes
@@ -36,14 +36,15 @@ type Puncher struct {
 	running sync.WaitGroup
 }
 
-// A try is over.
+// A try is the result of one attempt.
 type try struct {
 	peer   p2ppeer.ID
 	really bool // there was a public address, and libp2p was not trying already
 }
 
-// New returns a Puncher for the host that its Option is given to. It registers its metrics with reg and reports
-// the result of each attempt to events. The host's supernodes are reached without holes.
+// New returns a Puncher for the host that its Option is given to. It registers its metrics with reg and
+// reports the result of each attempt to events. It assumes that the host's supernodes are reachable without
+// holes.
 func New(supernodes []p2ppeer.AddrInfo, reg prometheus.Registerer, events holepunch.EventTracer, log zerolog.Logger) *Puncher {
 	p := &Puncher{
 		log:     log,
@@ -58,8 +59,8 @@ func New(supernodes []p2ppeer.AddrInfo, reg prometheus.Registerer, events holepu
 	return p
 }
 
-// Option has a host punch holes. Libp2p keeps what does it to itself; so it is taken
-// when it is made.
+// Option enables hole punching on a host. libp2p does not expose its hole punching service, so the option
+// keeps a reference when the service is created.
 func (p *Puncher) Option() libp2p.Option {
 	take := func(s *holepunch.Service) error {
 		p.libp2p = s
@@ -68,8 +69,8 @@ func (p *Puncher) Option() libp2p.Option {
 	return libp2p.EnableHolePunching(holepunch.WithMetricsAndEventTracer(p.metrics, p.holes), take)
 }
 
-// Start begins to try again where there are circuits only. The host is the one that was
-// started with the Option.
+// Start starts to retry for peers that are connected only through circuits. h is the host that was started
+// with the Option.
 func (p *Puncher) Start(h host.Host) (err error) {
 	p.host = h
 	p.changes, err = h.EventBus().Subscribe([]any{
@@ -112,15 +113,15 @@ func (p *Puncher) changed(plan *plan, e any) {
 	switch e := e.(type) {
 	case event.EvtPeerConnectednessChanged:
 		p.look(plan, e.Peer)
-	case event.EvtPeerIdentificationCompleted: // of every connection, also a second one
+	case event.EvtPeerIdentificationCompleted: // for every connection, also a second one
 		p.look(plan, e.Peer)
 	case event.EvtLocalAddressesUpdated:
 		plan.moved(time.Now())
 	}
 }
 
-// look tells the plan how a peer is reached. Of a pair the one to whom the circuit was
-// made tries, as libp2p wants it.
+// look tells the plan how a peer is connected. In each pair, the peer that accepted the circuit tries, as
+// libp2p requires.
 func (p *Puncher) look(plan *plan, id p2ppeer.ID) {
 	conns := p.host.Network().ConnsToPeer(id)
 	direct := slices.ContainsFunc(conns, func(c network.Conn) bool { return !isCircuit(c) })
@@ -137,7 +138,7 @@ func isCircuit(c network.Conn) bool {
 	return err == nil
 }
 
-// try has libp2p try to reach a peer directly. Without a public address nothing is tried yet.
+// try makes libp2p try to reach a peer directly. It does nothing if this host has no public address yet.
 func (p *Puncher) try(id p2ppeer.ID) {
 	var err error
 	ready := p.ready()
@@ -151,18 +152,18 @@ func (p *Puncher) try(id p2ppeer.ID) {
 	}
 }
 
-// ready reports whether the host knows of a public address of its own. Without one
-// libp2p would wait for it, and not return when it is closed.
+// ready reports whether the host knows a public address of its own. Without one, libp2p would wait for it,
+// and not return when closed.
 func (p *Puncher) ready() bool {
 	return slices.Contains(p.host.Mux().Protocols(), holepunch.Protocol)
 }
 
-// Close ends all tries. The host stays open, and what was punched stays.
+// Close ends all attempts. The host and its direct connections stay open.
 func (p *Puncher) Close() error {
 	p.cancel()
 	var errs []error
 	if p.libp2p != nil {
-		errs = append(errs, p.libp2p.Close()) // so that tries end
+		errs = append(errs, p.libp2p.Close()) // ends pending attempts
 	}
 	p.running.Wait()
 	if p.changes != nil {

@@ -22,9 +22,9 @@ import (
 // refuses every dial from this port to that peer: no hole can be punched. Dials to peers that have relays
 // usually fail, so they use another port unless a hole is being punched.
 //
-// Supernodes are always dialled from the hole-punching port: they report the address that they observe, and
-// without its public address this peer punches no holes. A supernode that has just started may have relays too,
-// until it learns that it can be reached directly.
+// Supernodes are always dialled from the hole-punching port, because they report the address that they
+// observe. A peer that does not know its public address punches no holes. A supernode that has just started
+// may have relays too, until it learns that it can be reached directly.
 type TCP struct {
 	*tcp.TcpTransport
 	elsewhere *tcp.TcpTransport // dials from another port
@@ -35,7 +35,7 @@ type TCP struct {
 
 var _ transport.DialUpdater = (*TCP)(nil)
 
-// TCP is a constructor for libp2p.Transport, of a host that has the Option, too.
+// TCP is a constructor for libp2p.Transport, for a host that also has the Option.
 func (p *Puncher) TCP(s *swarm.Swarm, upgrader transport.Upgrader, resources network.ResourceManager) (*TCP, error) {
 	here, err := tcp.NewTCPTransport(upgrader, resources, nil)
 	if err != nil {
@@ -60,8 +60,8 @@ func (t *TCP) DialWithUpdates(ctx context.Context, to ma.Multiaddr, id p2ppeer.I
 	})
 }
 
-// dial dials a peer from the port that is due. As a hole that begins to be punched waits for
-// what the swarm dials already, that goes on from the other port then.
+// dial dials a peer from the appropriate port. Hole punching waits for dials of the swarm in progress. If
+// it begins during a dial from the other port, that dial is repeated from the hole-punching port.
 func (t *TCP) dial(ctx context.Context, id p2ppeer.ID, from func(context.Context, *tcp.TcpTransport) (transport.CapableConn, error)) (transport.CapableConn, error) {
 	if punched, _, _ := network.GetSimultaneousConnect(ctx); punched || slices.Contains(t.public, id) || !t.hasRelays(id) {
 		return from(ctx, t.TcpTransport)
