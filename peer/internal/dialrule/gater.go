@@ -8,8 +8,8 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// Gater returns inner as one that has the rule kept too, and who is met taken in. Nil lets
-// everybody through.
+// Gater returns a gater that applies both inner and the rule, and records the peers that connect. A nil
+// inner permits all connections.
 func (r *Rule) Gater(inner connmgr.ConnectionGater) connmgr.ConnectionGater {
 	if inner == nil {
 		inner = everybody{}
@@ -22,7 +22,7 @@ type gater struct {
 	rule *Rule
 }
 
-// InterceptAddrDial keeps the rule.
+// InterceptAddrDial applies the rule.
 func (g gater) InterceptAddrDial(p p2ppeer.ID, a ma.Multiaddr) bool {
 	return g.rule.MayDial(p, a) && g.ConnectionGater.InterceptAddrDial(p, a)
 }
@@ -36,7 +36,7 @@ func (g gater) InterceptUpgraded(c network.Conn) (bool, control.DisconnectReason
 	return ok, why
 }
 
-// everybody is a gater that lets all through.
+// everybody is a gater that permits all connections.
 type everybody struct{}
 
 func (everybody) InterceptPeerDial(p2ppeer.ID) bool               { return true }

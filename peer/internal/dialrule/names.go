@@ -9,8 +9,8 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// Resolver returns inner as one that looks up only names that the owner has given, and those
-// that they lead to. What comes of them is where the owner has named the peer.
+// Resolver returns a resolver that uses inner only for names that the owner has configured, and names that
+// those lead to. The resulting addresses count as configured for the peer.
 func (r *Rule) Resolver(inner network.MultiaddrDNSResolver) network.MultiaddrDNSResolver {
 	return resolver{inner, r}
 }
@@ -44,7 +44,7 @@ func (r resolver) ResolveDNSComponent(ctx context.Context, a ma.Multiaddr, most 
 	return found, err
 }
 
-// givenFor returns of whom the owner has given the name that an address begins with.
+// givenFor returns the peers for which the owner has configured the name at the beginning of an address.
 func (r *Rule) givenFor(a ma.Multiaddr) []p2ppeer.ID {
 	name, ok := nameOf(a)
 	if !ok {
@@ -55,7 +55,7 @@ func (r *Rule) givenFor(a ma.Multiaddr) []p2ppeer.ID {
 	return slices.Clone(r.names[name])
 }
 
-// nameOf returns the name that an address begins with, if it does with one.
+// nameOf returns the name at the beginning of an address, if there is one.
 func nameOf(a ma.Multiaddr) (string, bool) {
 	if len(a) == 0 {
 		return "", false

@@ -16,47 +16,47 @@ import (
 )
 
 const (
-	remembered = 24 * time.Hour // where a peer was met, after it was there
-	maxPeers   = 4096           // that were met somewhere near
-	maxPlaces  = 16             // of one of them
-	ownFor     = time.Second    // how long the addresses of this machine are taken to be the same
+	remembered = 24 * time.Hour // how long a place is remembered after the last contact
+	maxPeers   = 4096           // peers that were met nearby
+	maxPlaces  = 16             // places of one peer
+	ownFor     = time.Second    // how long this machine's addresses are cached
 )
 
-// A Rule is that of one peer. Make one with New. Its methods are safe for concurrent use.
+// A Rule is the dial filter of one peer. Use New to create one. Its methods are safe for concurrent use.
 type Rule struct {
 	addresses func() ([]net.Addr, error) // of this machine
 
 	mu       sync.Mutex
 	met      map[p2ppeer.ID]*places
-	names    map[string][]p2ppeer.ID // that the owner has given, of whom
-	farthest distance                // of all who were met since the start
-	own      []netip.Prefix          // addresses of this machine, each with the network that it is in
+	names    map[string][]p2ppeer.ID // configured names, with the peers that they belong to
+	farthest distance                // of all peers met since the start
+	own      []netip.Prefix          // addresses of this machine, each with its network
 	ownAt    time.Time
 }
 
-// New returns the rule of a peer that has met nobody.
+// New returns the rule of a peer that has not met any other peer.
 func New() *Rule {
 	return &Rule{addresses: net.InterfaceAddrs, met: make(map[p2ppeer.ID]*places), names: make(map[string][]p2ppeer.ID)}
 }
 
-// Places are where a peer was met that is near, or that the owner has named.
+// places are the nearby addresses where a peer was met, and those that the owner has configured.
 type places struct {
-	at    map[netip.Addr]time.Time // the last time
-	named []netip.Addr             // by the owner: for ever
+	at    map[netip.Addr]time.Time // last contact at each address
+	named []netip.Addr             // configured by the owner; never forgotten
 	last  time.Time
 }
 
-// A distance is how far away somebody was met.
+// A distance classifies the address at which a peer was met.
 type distance int
 
 const (
 	nobody distance = iota
 	here            // on this machine
 	near            // at a private address
-	far             // at a public one
+	far             // at a public address
 )
 
-// Name takes in a peer that the owner has named, and where.
+// Name records a peer that the owner has configured, with its addresses.
 func (r *Rule) Name(info p2ppeer.AddrInfo) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,8 +73,8 @@ func (r *Rule) Name(info p2ppeer.AddrInfo) {
 	}
 }
 
-// Neighbour takes in a peer of which the local network has told: it is in a network that this
-// machine is in, too.
+// Neighbour records a peer that mDNS has reported. It ignores addresses outside of the networks of this
+// machine.
 func (r *Rule) Neighbour(info p2ppeer.AddrInfo) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,7 +87,7 @@ func (r *Rule) Neighbour(info p2ppeer.AddrInfo) {
 	}
 }
 
-// Met takes in that a peer is connected, or was until now.
+// Met records that a peer is connected, or was until now.
 func (r *Rule) Met(c network.Conn) {
 	ip, ok := ipOf(c.RemoteMultiaddr())
 	if !ok {
@@ -102,7 +102,7 @@ func (r *Rule) Met(c network.Conn) {
 	}
 }
 
-// MayDial is May of a multiaddr. A relay on the way is dialled by itself, and looked at then.
+// MayDial is like May for a multiaddr. A relay on the way is dialled, and checked, on its own.
 func (r *Rule) MayDial(peer p2ppeer.ID, at ma.Multiaddr) bool {
 	if isCircuit(at) {
 		return true
@@ -111,13 +111,13 @@ func (r *Rule) MayDial(peer p2ppeer.ID, at ma.Multiaddr) bool {
 	return ok && r.May(peer, ip)
 }
 
-// May reports whether this peer dials another at an address that others have named.
+// May reports whether this peer may dial another at an address that other peers have named.
 func (r *Rule) May(peer p2ppeer.ID, at netip.Addr) bool {
 	at = plain(at)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	met := r.metAt(peer)
-	within := func(most distance) bool { // the peer was met there
+	within := func(most distance) bool { // the peer was met at most that far away
 		return slices.ContainsFunc(met, func(a netip.Addr) bool { return r.distanceOf(a) <= most })
 	}
 	switch {
@@ -135,7 +135,7 @@ func (r *Rule) May(peer p2ppeer.ID, at netip.Addr) bool {
 	return true
 }
 
-// give notes that the owner has named a peer at an address. Mu is held, as in all below.
+// give records an address of a peer that the owner has configured. r.mu is held, as in the functions below.
 func (r *Rule) give(peer p2ppeer.ID, at netip.Addr) {
 	if p := r.placesOf(peer); !slices.Contains(p.named, at) {
 		p.named = append(p.named, at)
@@ -148,7 +148,7 @@ func (r *Rule) giveName(peer p2ppeer.ID, name string) {
 	}
 }
 
-// metAt returns where a peer was met, or is by the owner's word.
+// metAt returns the addresses where a peer was met, and its configured ones.
 func (r *Rule) metAt(peer p2ppeer.ID) []netip.Addr {
 	p := r.met[peer]
 	if p == nil {
@@ -163,7 +163,7 @@ func (r *Rule) metAt(peer p2ppeer.ID) []netip.Addr {
 	return out
 }
 
-// note remembers that a peer was met at an address.
+// note records that a peer was met at an address.
 func (r *Rule) note(peer p2ppeer.ID, at netip.Addr) {
 	p := r.placesOf(peer)
 	if _, known := p.at[at]; !known && len(p.at) >= maxPlaces {
@@ -179,8 +179,8 @@ func (r *Rule) note(peer p2ppeer.ID, at netip.Addr) {
 	p.at[at] = p.last
 }
 
-// placesOf returns those of a peer. For a new one the one is forgotten that was met the longest time
-// ago, if there are too many.
+// placesOf returns the places of a peer. If there are too many peers, it removes the one that was met the
+// longest time ago.
 func (r *Rule) placesOf(peer p2ppeer.ID) *places {
 	if p := r.met[peer]; p != nil {
 		return p
@@ -199,7 +199,7 @@ func (r *Rule) placesOf(peer p2ppeer.ID) *places {
 	return p
 }
 
-// distanceOf returns how far away an address is.
+// distanceOf returns the distance of an address.
 func (r *Rule) distanceOf(a netip.Addr) distance {
 	switch {
 	case a.IsLoopback() || slices.ContainsFunc(r.ownNetworks(), func(p netip.Prefix) bool { return p.Addr() == a }):
@@ -227,15 +227,15 @@ func (r *Rule) ownNetworks() []netip.Prefix {
 	return r.own
 }
 
-// carriers is the network of providers' customers behind shared addresses (RFC 6598).
+// carriers is the shared address space of providers' customers (RFC 6598).
 var carriers = netip.MustParsePrefix("100.64.0.0/10")
 
 func isPrivate(a netip.Addr) bool { return a.IsPrivate() || carriers.Contains(a) }
 
-// plain returns an address without a zone, and one of IPv4 as such.
+// plain returns an address without its zone, and an IPv4-mapped address as IPv4.
 func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
-// ipOf returns the IP address that a multiaddr begins with: a relay's, if it leads through one.
+// ipOf returns the IP address at the beginning of a multiaddr. For a circuit it is the relay's.
 func ipOf(a ma.Multiaddr) (netip.Addr, bool) {
 	ip, err := manet.ToIP(a)
 	if err != nil {
