@@ -11,18 +11,18 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// Option has a host announce where others reach the ports that it listens on.
+// Option makes a host announce the external addresses of the ports that it listens on.
 func (m *Mapper) Option() libp2p.Option {
 	return libp2p.NATManager(func(network.Network) basichost.NATManager { return announcer{m} })
 }
 
-// An announcer tells libp2p of mapped ports. It does not close them: they are not only its.
+// An announcer passes mapped ports to libp2p. It does not close the Mapper, which also has other users.
 type announcer struct{ mapper *Mapper }
 
 var _ basichost.NATManager = announcer{}
 
-// GetMapping implements basichost.NATManager: it returns where others reach a listening
-// address, or nil.
+// GetMapping implements basichost.NATManager. It returns the external address of a listening address, or
+// nil.
 func (a announcer) GetMapping(listen ma.Multiaddr) ma.Multiaddr {
 	thin, rest := ma.SplitFunc(listen, func(c ma.Component) bool {
 		code := c.Protocol().Code

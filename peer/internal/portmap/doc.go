@@ -1,18 +1,22 @@
-// Package portmap has the home router lead some of its ports to this machine, so that others
-// reach it through address translation without relays and holes: NAT-PMP or UPnP, whichever
-// answers first.
+// Package portmap maps ports of the home router to this machine, so that other peers can reach it behind
+// address translation without relays and hole punching. It uses NAT-PMP or UPnP, whichever answers first.
 //
 //	machine                        router                        others
-//	   |-- lead your port 4001 ----->|
+//	   |-- map your port 4001 ------>|
 //	   |<---- of 11.0.1.1, yes ------|
 //	   |  announces 11.0.1.1:4001    |
 //	   |<============================|<================ connect ---|
 //
-// A mapping lasts for two minutes and is renewed, so that little is left of a peer that
-// was killed; one that is closed takes its mappings back, if the router answers. A router that
-// is gone, or has lost its address, is looked for again, as on a machine that has moved. The
-// libraries do the protocols; libp2p's own manager of them waits ten seconds for a router that has answered, asks for the gateway in a way that
-// its library refuses, and maps no ports but libp2p's.
+// A mapping lasts for two minutes and is renewed, so mappings of a killed peer soon expire. A Mapper that
+// is closed removes its mappings, if the router answers. If a router is lost, or has lost its external
+// address, the Mapper searches again, as on a machine that has moved.
 //
-// Not promised: that others get through. A router may stand behind another, or lie.
+// Libraries implement the protocols. This package replaces libp2p's own port manager for three reasons.
+// That one waits ten seconds even if a router has answered, its request for the gateway is rejected by its
+// library, and it maps only libp2p's ports.
+//
+// # Limits
+//
+// A mapped port may still be unreachable. The router may be behind another router, or report a false
+// address.
 package portmap

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Find looks for a router that maps ports until ctx ends; some seconds are enough.
+// Find searches for a router that maps ports until ctx ends; some seconds suffice.
 func Find(ctx context.Context) Router {
 	r, err := find(ctx)
 	if err != nil {
@@ -21,8 +21,8 @@ func Find(ctx context.Context) Router {
 	return Router{r.how(), at}
 }
 
-// outsideOf returns the address of a router for others. It may be a private one, of a network
-// around, but not such as 0.0.0.0, of a router that is not connected: to others, that is
+// outsideOf returns the external address of a router. It may be a private one, of an enclosing network. It
+// may not be an address like 0.0.0.0 of a router without a connection, since for other machines that is
 // their own machine.
 func outsideOf(ctx context.Context, r router) (netip.Addr, error) {
 	at, err := r.address(ctx)
@@ -32,7 +32,7 @@ func outsideOf(ctx context.Context, r router) (netip.Addr, error) {
 	return at, err
 }
 
-// find asks for a router in both ways, and returns the first that answers.
+// find searches with both protocols, and returns the first router that answers.
 func find(ctx context.Context) (router, error) {
 	type answer struct {
 		router router

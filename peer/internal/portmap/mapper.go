@@ -22,53 +22,53 @@ const (
 	maxPorts      = 32 // of this machine
 )
 
-// A Port is one of this machine.
+// A Port is a port of this machine.
 type Port struct {
 	Protocol string // tcp or udp
 	Number   uint16
 }
 
-// A Router is what maps ports. The zero Router is none.
+// A Router describes a router that maps ports. The zero value means none.
 type Router struct {
 	How     string     `json:"how,omitempty"` // NAT-PMP or UPnP
-	Address netip.Addr `json:"address"`       // of the router, for others
+	Address netip.Addr `json:"address"`       // external address of the router
 }
 
-// A router maps ports of its own to those of this machine.
+// A router maps its own external ports to ports of this machine.
 type router interface {
 	how() string
 	address(ctx context.Context) (netip.Addr, error)
-	// lead leads a port of the router to one here and returns it: outside, as a rule.
+	// lead maps an external port to a local one and returns the external port, which is usually outside.
 	lead(ctx context.Context, p Port, outside uint16, lasts time.Duration) (uint16, error)
-	// leave takes that back.
+	// leave removes the mapping.
 	leave(ctx context.Context, p Port, outside uint16) error
 }
 
-// A mapping is what the router has said of a port.
+// A mapping is the router's last answer for a port.
 type mapping struct {
-	outside uint16    // the last one there was; 0: none
-	until   time.Time // the router leads that one
+	outside uint16    // last external port; 0 if none
+	until   time.Time // expiry of the mapping
 }
 
 func (m mapping) lasts() bool { return time.Now().Before(m.until) }
 
-// A Mapper keeps ports of this machine mapped. A nil one maps none. Its methods are safe for
-// concurrent use.
+// A Mapper keeps ports of this machine mapped. A nil Mapper maps none. Its methods are safe for concurrent
+// use.
 type Mapper struct {
 	log  zerolog.Logger
 	find func(context.Context) (router, error)
-	news chan struct{} // a port is wanted; has room for one
+	news chan struct{} // signals a new wanted port; has room for one token
 
 	mu    sync.Mutex
 	found Router
-	ports map[Port]mapping // that are wanted
+	ports map[Port]mapping // wanted ports
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
-// New starts to look for a router.
+// New starts a Mapper, which searches for a router.
 func New(log zerolog.Logger) *Mapper { return start(find, log) }
 
 func start(find func(context.Context) (router, error), log zerolog.Logger) *Mapper {
@@ -78,8 +78,8 @@ func start(find func(context.Context) (router, error), log zerolog.Logger) *Mapp
 	return m
 }
 
-// Mapped returns where others reach a port of this machine. Who asks has it mapped from then
-// on, if there is a router: it is false until that has answered.
+// Mapped returns the external address of a port of this machine. The first call for a port requests the
+// mapping. Mapped returns false until a router has mapped the port.
 func (m *Mapper) Mapped(p Port) (netip.AddrPort, bool) {
 	if m == nil {
 		return netip.AddrPort{}, false
@@ -97,10 +97,10 @@ func (m *Mapper) Mapped(p Port) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(m.found.Address, known.outside), m.found.Address.IsValid() && known.lasts()
 }
 
-// MappedTCP is Mapped for a port of TCP.
+// MappedTCP is like Mapped for a TCP port.
 func (m *Mapper) MappedTCP(port uint16) (netip.AddrPort, bool) { return m.Mapped(Port{"tcp", port}) }
 
-// Router returns the router that maps ports, if there is one.
+// Router returns the router that maps ports; zero if there is none.
 func (m *Mapper) Router() Router {
 	if m == nil {
 		return Router{}
@@ -110,9 +110,9 @@ func (m *Mapper) Router() Router {
 	return m.found
 }
 
-// Close takes all mappings back, if the router answers, and returns when nothing runs any more:
-// after some seconds at most. What it asks a router just then it still asks, so that it knows
-// what there is to take back.
+// Close removes all mappings, if the router answers, and returns when all goroutines have ended, after some
+// seconds at most. It does not cancel a pending request to the router, whose answer shows which mapping to
+// remove.
 func (m *Mapper) Close() error {
 	m.cancel()
 	m.running.Wait()
@@ -132,7 +132,7 @@ func (m *Mapper) run() {
 	}
 }
 
-// await waits until something is new, the time is over, or the Mapper is closed.
+// await waits until news arrives, the time is up, or the Mapper is closed.
 func (m *Mapper) await(d time.Duration, news <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -161,8 +161,8 @@ func (m *Mapper) use(r router) error {
 	}
 }
 
-// renew maps what is wanted, for another while. A port that the router does not answer for
-// stays mapped for as long as the router has said before.
+// renew extends the mappings of all wanted ports. If a request fails, the port keeps its mapping until it
+// expires.
 func (m *Mapper) renew(r router) error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
@@ -192,8 +192,8 @@ func (m *Mapper) renew(r router) error {
 	return nil
 }
 
-// lead asks for the port that there was, or the one of the same number. If there is none
-// yet, or no more, another will do.
+// lead requests the previous external port, or else the one with the same number. If it is not available
+// and no mapping is in effect, lead tries random ports.
 func lead(ctx context.Context, r router, p Port, was mapping) (mapping, error) {
 	outside := was.outside
 	if outside == 0 {
@@ -220,8 +220,8 @@ func (m *Mapper) all() map[Port]mapping {
 	return maps.Clone(m.ports)
 }
 
-// forget notes that there is no router any more. If it is found again, the ports that it led
-// are asked for first.
+// forget records that the router is lost. When a router is found again, the Mapper requests the same
+// external ports first.
 func (m *Mapper) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -231,12 +231,12 @@ func (m *Mapper) forget() {
 	}
 }
 
-// leave takes all mappings back.
+// leave removes all mappings.
 func (m *Mapper) leave(r router) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
 	for p, is := range m.all() {
-		if !is.lasts() { // it may be another's by now
+		if !is.lasts() { // another machine may have the port by now
 			continue
 		}
 		if err := r.leave(ctx, p, is.outside); err != nil {

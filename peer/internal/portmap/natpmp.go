@@ -12,17 +12,16 @@ import (
 	"github.com/libp2p/go-netroute"
 )
 
-// pmpTimeout bounds one request: the library asks again and again until then, and takes no
-// context.
+// pmpTimeout bounds one request. The library repeats the request until then, and accepts no context.
 const pmpTimeout = time.Second
 
-// pmpRouter is one that speaks NAT-PMP.
+// pmpRouter is a router that supports NAT-PMP.
 type pmpRouter struct{ client *natpmp.Client }
 
-// anywhere is an address beyond the router: nothing is sent there.
+// anywhere is an address beyond the router, for a route lookup. Nothing is sent there.
 var anywhere = net.IPv4(1, 1, 1, 1)
 
-// findPMP asks the default gateway.
+// findPMP queries the default gateway.
 func findPMP(ctx context.Context) (router, error) {
 	routes, err := netroute.New()
 	if err != nil {

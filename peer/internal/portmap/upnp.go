@@ -18,20 +18,20 @@ import (
 // An upnpRouter is an Internet gateway device.
 type upnpRouter struct {
 	connection
-	self string // address of this machine, for the router
+	self string // address of this machine, as seen by the router
 }
 
-// A connection is how such a device is connected with the Internet.
+// A connection is a device's connection to the Internet.
 type connection interface {
 	GetExternalIPAddressCtx(ctx context.Context) (string, error)
 	AddPortMappingCtx(ctx context.Context, remoteHost string, outside uint16, protocol string, inside uint16, client string, enabled bool, description string, seconds uint32) error
 	DeletePortMappingCtx(ctx context.Context, remoteHost string, outside uint16, protocol string) error
 }
 
-// maxDevices bounds those that answer and are asked.
+// maxDevices bounds the number of devices that are queried.
 const maxDevices = 4
 
-// findUPnP asks the local network, and returns the first device that has an address outside.
+// findUPnP searches the local network, and returns the first device with an external address.
 func findUPnP(ctx context.Context) (router, error) {
 	for _, target := range []string{"urn:schemas-upnp-org:device:InternetGatewayDevice:1", "urn:schemas-upnp-org:device:InternetGatewayDevice:2"} {
 		devices, err := goupnp.DiscoverDevicesCtx(ctx, target)
@@ -70,8 +70,7 @@ func connectionsOf(root *goupnp.RootDevice, at *url.URL) (all []connection) {
 	return all
 }
 
-// selfTowards returns the address of this machine on the way to a device, or nothing.
-// Nothing is sent.
+// selfTowards returns this machine's address on the route to a device, or "" on failure. It sends nothing.
 func selfTowards(ctx context.Context, at *url.URL) string {
 	conn, err := new(net.Dialer).DialContext(ctx, "udp4", net.JoinHostPort(at.Hostname(), "9"))
 	if err != nil {
@@ -104,7 +103,7 @@ func (r upnpRouter) lead(ctx context.Context, p Port, outside uint16, lasts time
 	return outside, err
 }
 
-// onlyPermanent is what a router answers that has no mappings that end by themselves.
+// onlyPermanent is the error code of a router that supports only permanent mappings.
 const onlyPermanent = 725
 
 func (r upnpRouter) leave(ctx context.Context, p Port, outside uint16) error {
