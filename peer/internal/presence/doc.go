@@ -1,10 +1,11 @@
-// Package presence finds out when the owner needs the machine: at a seat, on battery, on a
-// link that is paid for by the byte, or by work of the owner's own.
+// Package presence determines whether the owner needs the machine: by user activity, battery power, a
+// metered link, or load from the owner's own programs.
 //
 //	logind, NetworkManager, /sys, /proc --> Reading --> Watch.Step (pure) --> the rule that fires, or none
 //
-// A rule fires at once and holds until it has not been so for a while, so that a peer does
-// not come and go with every pause of its owner. What cannot be read stays as it was for half an hour, and
-// is told: a service on the bus that is restarted ends no pause. What never could be read fires nothing: a server
-// has no battery and no seat, so that it never pauses.
+// A rule fires at once. It is released only after it has not applied for a while, so that the peer does not
+// resume during each short break of its owner. If a rule cannot be evaluated any more, its last value
+// counts for half an hour, and the reason is reported. The restart of a bus service therefore does not end
+// a pause. A rule that could never be evaluated does not fire. A server without battery and seat therefore
+// never pauses by these rules.
 package presence

@@ -14,20 +14,20 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// A Machine is what is read. It is not safe for concurrent use. Close it after use.
+// A Machine reads the state of this machine. It is not safe for concurrent use. Close it after use.
 type Machine struct {
-	root     string // of /sys and /proc
+	root     string // contains sys and proc
 	patience time.Duration
-	own      func() uint64 // ticks that this process has computed
+	own      func() uint64 // returns this process's user time at normal priority, in ticks
 	bus      *dbus.Conn
 	last     times
 }
 
-// patience is how long a service on the system's bus is waited for, which may hang.
+// patience bounds the wait for a service on the system bus, which may hang.
 const patience = 3 * time.Second
 
-// NewMachine returns this machine, whose /sys and /proc are in root. The system's bus is where
-// DBUS_SYSTEM_BUS_ADDRESS says, or else where it always is.
+// NewMachine returns a Machine that reads sys and proc below root. It uses the system bus at
+// DBUS_SYSTEM_BUS_ADDRESS, or else at the standard address.
 func NewMachine(root string) *Machine {
 	m := &Machine{root: root, own: ownTicks, patience: patience}
 	if isNice() {
@@ -36,8 +36,8 @@ func NewMachine(root string) *Machine {
 	return m
 }
 
-// Read says how it stands, as far as it is told before ctx ends. Of the load it tells the time
-// since it was last called.
+// Read reads the state that the wanted rules need, as far as it is available before ctx ends. The load
+// covers the time since the last call.
 func (m *Machine) Read(ctx context.Context, wanted []Rule) (r Reading) {
 	for _, rule := range wanted {
 		var err error
@@ -90,7 +90,7 @@ func (m *Machine) load() (float64, error) {
 	return share, err
 }
 
-// Close lets go of the system's bus.
+// Close closes the connection to the system bus.
 func (m *Machine) Close() {
 	if m.bus != nil {
 		m.bus.Close()
@@ -98,8 +98,8 @@ func (m *Machine) Close() {
 	}
 }
 
-// property asks a service on the system's bus, which is an error where there is no bus, no such service, or no
-// answer in time. A service that does not run is not started by that.
+// property reads a property of a service on the system bus. It returns an error if there is no bus, no such
+// service, or no answer in time. It does not start a service that is not running.
 func (m *Machine) property(ctx context.Context, service, path, of, name string) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.patience)
 	defer cancel()
@@ -115,7 +115,7 @@ func (m *Machine) property(ctx context.Context, service, path, of, name string) 
 	return v.Value(), nil
 }
 
-// connect has the system's bus connected before ctx ends; the connection lasts beyond that.
+// connect connects to the system bus before ctx ends; the connection outlives ctx.
 func (m *Machine) connect(ctx context.Context) error {
 	if m.bus != nil && !m.bus.Connected() {
 		m.Close()
@@ -135,7 +135,8 @@ func (m *Machine) connect(ctx context.Context) error {
 	return nil
 }
 
-// onBattery reports whether a battery of the machine, not one of a mouse, is being used up.
+// onBattery reports whether the machine runs on battery power. It ignores batteries of devices such as a
+// mouse.
 func onBattery(folder string) (on bool, err error) {
 	supplies, err := os.ReadDir(folder)
 	if err != nil {
@@ -144,7 +145,7 @@ func onBattery(folder string) (on bool, err error) {
 	for _, s := range supplies {
 		read := func(file string) string {
 			text, failed := os.ReadFile(filepath.Join(folder, s.Name(), file))
-			if failed != nil && !errors.Is(failed, fs.ErrNotExist) { // not each has all
+			if failed != nil && !errors.Is(failed, fs.ErrNotExist) { // no supply has all files
 				err = failed
 			}
 			return strings.TrimSpace(string(text))
@@ -160,12 +161,12 @@ func onBattery(folder string) (on bool, err error) {
 	return on, err
 }
 
-// times are those of all processors since the machine started, in ticks. What this process has had
-// of the usual ones since it started is peers.
+// times are processor times since the machine started, in ticks. usual is the user time at normal priority,
+// peers the part of it that this process has used, and all the total.
 type times struct{ usual, peers, all uint64 }
 
-// ownTicks are those of this process at usual priority: a peer that encrypts for its jobs is no
-// work of the owner's.
+// ownTicks returns the user time of this process, in ticks. The peer itself does work for jobs, such as
+// encryption, which is not load of the owner.
 func ownTicks() uint64 {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
@@ -174,20 +175,20 @@ func ownTicks() uint64 {
 	return uint64(time.Duration(u.Utime.Nano()) / tick)
 }
 
-// isNice reports whether this process has a lower priority than usual, as jobs have.
+// isNice reports whether this process has a lower than normal priority, as jobs have.
 func isNice() bool {
 	raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
 	return err == nil && raw < rawUsual
 }
 
-// rawUsual is what Linux returns for niceness 0; it is the only system that has a /proc/stat.
+// rawUsual is the value of the system call on Linux for niceness 0. Only Linux has a /proc/stat.
 const rawUsual = 20
 
-// tick is the unit of /proc/stat, whatever the kernel's own.
+// tick is the unit of /proc/stat; it does not depend on the kernel's own.
 const tick = 10 * time.Millisecond
 
-// readTimes reads the first line of /proc/stat. Programs of jobs are nice, so what users' programs
-// take of usual priority is the owner's.
+// readTimes reads the first line of /proc/stat. The programs of jobs run with a higher niceness, so user
+// time at normal priority belongs to the owner's programs.
 func readTimes(file string) (t times, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -204,7 +205,7 @@ func readTimes(file string) (t times, err error) {
 	return t, nil
 }
 
-// share is what work of usual priority has had since before.
+// share returns the share of normal-priority work since before.
 func (t times) share(before times) float64 {
 	if before.all == 0 || t.all <= before.all {
 		return 0

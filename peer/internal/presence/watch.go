@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// A Rule is a reason to pause.
+// A Rule is a condition for pausing the peer.
 type Rule string
 
-// The rules. Quiet is the owner's hours, which package policy knows.
+// The rules. Quiet stands for the owner's quiet hours, which package policy implements.
 const (
-	Active  Rule = "active"  // somebody uses a seat or a terminal: logind's idle hint
-	Battery Rule = "battery" // the machine runs on it
-	Load    Rule = "load"    // others than jobs take more than half of the processors
-	Metered Rule = "metered" // the link is paid for by the byte: NetworkManager's word
+	Active  Rule = "active"  // user activity at a seat or terminal: logind's idle hint
+	Battery Rule = "battery" // the machine runs on battery power
+	Load    Rule = "load"    // programs other than jobs use more than half of the processors
+	Metered Rule = "metered" // the link is metered, according to NetworkManager
 	Quiet   Rule = "quiet hours"
 )
 
-// rules are those that an owner can choose, in the order in which they are told.
+// rules are the rules that an owner can choose, in the order of the documentation.
 var rules = []Rule{Active, Battery, Load, Metered}
 
-// Default are the rules of an owner who says nothing. Those who sit at the machine hardly notice
-// jobs, which give way to them: that is no reason by itself.
+// Default are the rules of an owner who has configured none. Active is not among them: jobs have a low
+// priority, so they hardly disturb a user of the machine.
 var Default = []string{string(Battery), string(Metered)}
 
-// none in place of rules.
+// none, in place of rules, means no rule.
 const none = "none"
 
-// ParseRules reads the names of rules; "none" alone is none.
+// ParseRules parses the names of rules; "none" alone means no rule.
 func ParseRules(names []string) ([]Rule, error) {
 	if len(names) == 1 && names[0] == none {
 		return nil, nil
@@ -47,45 +47,45 @@ func ParseRules(names []string) ([]Rule, error) {
 	return out, nil
 }
 
-// A Reading is what the machine says at a moment. What it does not say is left at zero.
+// A Reading is the state of the machine at one moment. Values that are not known are zero.
 type Reading struct {
 	Active  bool
 	Battery bool
 	Metered bool
 	Quiet   bool
-	Load    float64 // share of all processors that work of usual priority takes, 0 to 1
+	Load    float64 // use of all processors at normal priority, 0 to 1
 
-	Unread []Unread // of the rules that were asked for
+	Unread []Unread // requested rules that could not be evaluated
 }
 
-// Unread is a rule of which the machine does not say whether it is so.
+// Unread is a rule that cannot be evaluated on this machine.
 type Unread struct {
 	Rule Rule   `json:"rule"`
 	Why  string `json:"why"`
 }
 
 const (
-	// busyShare is the load that fires.
+	// busyShare is the load above which Load fires.
 	busyShare = 0.5
-	// holdFor is how long a rule must not have been so before the pause ends.
+	// holdFor is the time for which no rule must have applied before the pause ends.
 	holdFor = time.Minute
-	// recallFor is how long a rule that cannot be read any more is taken to be as it was: a service that is
-	// restarted, or hangs while the link changes, is back by then.
+	// recallFor is the time for which the last value of a rule counts when it cannot be evaluated. It
+	// covers a service that restarts, or hangs while the link changes.
 	recallFor = 30 * time.Minute
 )
 
-// A Watch decides when to pause, a pure core: it reads nothing and has no clock.
+// A Watch decides when to pause. It is a pure core: it reads nothing and has no clock.
 type Watch struct {
 	rules []Rule
-	was   map[Rule]time.Time // when it was last read that a rule is so, and not since that it is not
-	fired Rule               // the last one that was so
+	was   map[Rule]time.Time // by rule: last time that it applied; deleted when it does not
+	fired Rule               // last rule that applied
 	last  time.Time
 }
 
-// NewWatch returns the watch of an owner with those rules; quiet hours always count.
+// NewWatch returns a Watch for the given rules; quiet hours always count.
 func NewWatch(rules []Rule) *Watch { return &Watch{rules: rules, was: make(map[Rule]time.Time)} }
 
-// Step takes a reading, and returns the rule by which to pause; empty: none.
+// Step evaluates a reading. It returns the rule by which to pause; empty if none.
 func (w *Watch) Step(r Reading, now time.Time) Rule {
 	w.learn(r, now)
 	for _, rule := range w.rules {
@@ -95,7 +95,7 @@ func (w *Watch) Step(r Reading, now time.Time) Rule {
 		}
 	}
 	switch {
-	case r.Quiet: // by the clock, which does not flap
+	case r.Quiet: // no hold time: the clock does not flap
 		return Quiet
 	case w.fired != "" && now.Sub(w.last) >= holdFor:
 		w.fired = ""
@@ -103,7 +103,7 @@ func (w *Watch) Step(r Reading, now time.Time) Rule {
 	return w.fired
 }
 
-// learn notes which rules are so; of one that was not read nothing is new.
+// learn records which rules apply. A rule that could not be evaluated keeps its last value.
 func (w *Watch) learn(r Reading, now time.Time) {
 	holds := map[Rule]bool{Active: r.Active, Battery: r.Battery, Load: r.Load > busyShare, Metered: r.Metered}
 	for _, u := range r.Unread {

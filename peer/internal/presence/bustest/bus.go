@@ -1,4 +1,5 @@
-// Package bustest is a system's bus for tests, on which services say what the test does.
+// Package bustest provides a fake system bus for tests, whose services have the properties that the test
+// sets.
 package bustest
 
 import (
@@ -14,7 +15,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// A Bus answers questions for properties of objects. Its methods are safe for concurrent use.
+// A Bus answers requests for properties of objects. Its methods are safe for concurrent use.
 type Bus struct {
 	serving sync.WaitGroup
 
@@ -24,8 +25,8 @@ type Bus struct {
 	asked []dbus.Flags
 }
 
-// Start has this process take a new bus for the system's, until the test is over. Connections to it
-// must have ended by then.
+// Start makes this process use a new bus as its system bus until the test ends. All connections to it must
+// have ended by then.
 func Start(t testing.TB) *Bus {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bus")
@@ -40,21 +41,21 @@ func Start(t testing.TB) *Bus {
 	return b
 }
 
-// Say makes a property, INTERFACE.NAME, have a value. One that has none is answered with an error.
+// Say sets the value of a property, INTERFACE.NAME. Requests for other properties fail.
 func (b *Bus) Say(property string, value any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.says[property] = value
 }
 
-// Hang has the bus answer no more at a line of the handshake, or a method, of that name.
+// Hang makes the bus stop answering at the given line of the handshake, or method.
 func (b *Bus) Hang(at string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.hangs = at
 }
 
-// Asked returns the flags of each question so far.
+// Asked returns the flags of all requests for properties so far.
 func (b *Bus) Asked() []dbus.Flags {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -83,7 +84,7 @@ func (b *Bus) accept(l net.Listener) {
 	}
 }
 
-// greet lets everybody in.
+// greet performs the handshake and accepts every client.
 func (b *Bus) greet(conn net.Conn, in *bufio.Reader) bool {
 	replies := map[string]string{
 		"AUTH": "REJECTED EXTERNAL\r\n", "AUTH EXTERNAL": "DATA\r\n", "DATA": "OK 0123\r\n", "BEGIN": "",
@@ -106,7 +107,7 @@ func (b *Bus) greet(conn net.Conn, in *bufio.Reader) bool {
 	return true
 }
 
-// answer answers calls: Hello, and for properties.
+// answer answers method calls: Hello, and requests for properties.
 func (b *Bus) answer(conn net.Conn, in *bufio.Reader) {
 	for {
 		m, err := dbus.DecodeMessage(in)
@@ -130,7 +131,7 @@ func (b *Bus) answer(conn net.Conn, in *bufio.Reader) {
 	}
 }
 
-// get fills in the reply to a question for a property.
+// get fills in the reply to a request for a property.
 func (b *Bus) get(question, reply *dbus.Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
