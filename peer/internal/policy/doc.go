@@ -1,5 +1,5 @@
-// Package policy says who may run what on this machine: the owner's rules as data, and
-// one pure function that judges a request by them.
+// Package policy decides who may run what on this machine. The owner's rules are data, and one pure
+// function judges a request by them.
 //
 //	submitter ----> class ----> rule of the class ----> accepted: kind, slots
 //	                mine         none, wasm, native      refused: Refusal
@@ -7,17 +7,15 @@
 //	                members
 //	                everyone
 //
-// The first class that fits counts. Mine is this peer itself, and so its owner's p2prun.
-// Allowed are those whom the owner has listed. Members are those of a private network,
-// of whom its owner has invited each; everyone is the rest. Denied submitters have
-// no class: nothing is accepted from them, whatever other lists say (S3). To list somebody as
-// allowed takes nothing from anybody else.
+// The first class that fits counts. Mine is this peer itself, which includes its owner's p2prun. Allowed
+// are the submitters in the owner's list. Members are the members of a private network, each invited by the
+// network's owner. Everyone is the rest. All jobs of denied submitters are refused, whatever other lists
+// contain (S3). An entry in the list of allowed submitters takes no rights from others.
 //
-// A native program can do whatever its walls let it do; a WebAssembly module can name
-// nothing outside of its memory and its scratch folder. So the rules are levels: none,
-// then wasm, then native, which includes wasm.
+// A native program is restricted only by its sandbox. A WebAssembly module can access only its memory and
+// its scratch folder. The rules are therefore levels: none, wasm, and native, which includes wasm.
 //
-// What holds at one time only, quiet hours and what package presence finds, refuses
-// all but the owner. The reservation service judges each request for slots, before anything is
-// sent; the launcher judges again by what the job turns out to be.
+// Temporary conditions refuse all submitters but the owner: quiet hours, and the rules of package presence.
+// The reservation service judges each request for slots before any file is sent. The launcher judges again
+// by the actual programs of the job.
 package policy

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Hours are times of the day, each from one minute up to another one, local time. A
-// span that ends before it begins goes over midnight.
+// Hours are spans of the local time of day, each from one minute up to another, exclusive. A span that ends
+// before it begins extends over midnight.
 type Hours []span
 
-type span struct{ from, to time.Duration } // since midnight by the clock on the wall
+type span struct{ from, to time.Duration } // since midnight, by wall-clock time
 
-// ParseHours reads spans such as 08:00-18:30.
+// ParseHours parses spans such as 08:00-18:30.
 func ParseHours(texts []string) (Hours, error) {
 	var h Hours
 	for _, text := range texts {

@@ -10,87 +10,87 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 )
 
-// A Class is a kind of submitters.
+// A Class is a class of submitters.
 type Class string
 
-// The classes, in the order in which they are looked at.
+// The classes, in the order in which they are tried.
 const (
 	Mine     Class = "mine"     // this peer's own jobs
 	Allowed  Class = "allowed"  // listed by the owner
 	Members  Class = "members"  // of the private network that this peer is in
-	Everyone Class = "everyone" // else
+	Everyone Class = "everyone" // all others
 )
 
-// Classes are all of them, in that order.
+// Classes lists all classes, in that order.
 var Classes = []Class{Mine, Allowed, Members, Everyone}
 
 // A Kind is a kind of programs.
 type Kind string
 
-// The kinds, as offers and requests name them, from the least trusted with to the most.
+// The kinds, as named in offers and requests, by increasing trust.
 const (
 	None   Kind = "none"
 	Wasm   Kind = "wasm"
 	Native Kind = "native"
 )
 
-// A Rule is what a class may do.
+// A Rule states what the submitters of a class may run.
 type Rule struct {
-	Kind  Kind // Native: wasm too
-	Slots int  // of the class at once; 0: as many as there are
-	// Limits are what each process of the class may have, if that is less than what the owner
-	// grants everybody.
+	Kind  Kind // Native includes Wasm
+	Slots int  // for the class at once; 0 for no limit
+	// Limits are the limits of each process of the class, where they are lower than the owner's limits for
+	// all processes.
 	Limits limits.Limits
 }
 
-// A Policy is what the owner has decided.
+// A Policy holds the owner's decisions.
 type Policy struct {
 	Self    p2ppeer.ID
 	Private bool // this peer's network admits only members
 	Allow   []p2ppeer.ID
 	Deny    []p2ppeer.ID
-	Rules   map[Class]Rule // as ParseRules returns them
+	Rules   map[Class]Rule // as returned by ParseRules
 	Quiet   Hours
-	// Unconfined has native programs of members and everyone accepted where a wall is missing.
+	// Unconfined accepts native programs of members and everyone even if the sandbox is incomplete.
 	Unconfined bool
 }
 
-// A Machine is what holds here now.
+// A Machine is the present state of the machine.
 type Machine struct {
-	Confined bool // every wall around a native program stands
+	Confined bool // the sandbox for native programs is complete
 	Paused   bool // the owner needs the machine, see package presence
-	NoDisk   bool // too little disk is free for any job
+	NoDisk   bool // too little disk space is free for any job
 	Now      time.Time
 }
 
-// A Request is what a submitter asks for.
+// A Request is a submitter's request.
 type Request struct {
 	Submitter p2ppeer.ID
-	Kinds     []Kind // of the job's programs for this machine; none is Native
+	Kinds     []Kind // of the job's programs for this machine; empty means Native
 }
 
-// A Refusal says why nothing is accepted; empty: something is.
+// A Refusal is the reason for a refusal; empty if the request is accepted.
 type Refusal string
 
 // The refusals.
 const (
-	Denied     Refusal = "denied"     // not from this submitter
-	WasmOnly   Refusal = "wasm only"  // no native program of this submitter
-	Unconfined Refusal = "unconfined" // a native program would be, and must not
-	Paused     Refusal = "paused"     // not now
-	NoDisk     Refusal = "no disk"    // not until there is more room
+	Denied     Refusal = "denied"     // nothing from this submitter
+	WasmOnly   Refusal = "wasm only"  // no native programs of this submitter
+	Unconfined Refusal = "unconfined" // a native program could not be sandboxed completely
+	Paused     Refusal = "paused"     // not at this time
+	NoDisk     Refusal = "no disk"    // not before more disk space is free
 )
 
-// A Decision is what comes of a request.
+// A Decision is the result of a request.
 type Decision struct {
 	Class   Class
 	Refused Refusal
-	Kind    Kind          // the best that the job has of what is accepted; None when Refused
-	Slots   int           // of the class at once; 0: as many as there are
-	Limits  limits.Limits // of each process, beside those for everybody
+	Kind    Kind          // highest accepted kind of the job's programs; None if Refused
+	Slots   int           // for the class at once; 0 for no limit
+	Limits  limits.Limits // of each process, in addition to those for all
 }
 
-// classOf returns what a submitter is. It says nothing of Deny.
+// classOf returns the class of a submitter. It ignores Deny.
 func (p Policy) classOf(submitter p2ppeer.ID) Class {
 	switch {
 	case submitter == p.Self:
@@ -113,7 +113,7 @@ func (p Policy) Decide(m Machine, q Request) Decision {
 	return d
 }
 
-// judge judges what somebody of a class asks for. It says nothing of Deny.
+// judge judges a request of a class. It ignores Deny.
 func (p Policy) judge(class Class, m Machine, asked []Kind) Decision {
 	rule := p.Rules[class]
 	d := Decision{Class: class, Kind: None, Slots: rule.Slots, Limits: rule.Limits}
@@ -141,13 +141,13 @@ func (p Policy) judge(class Class, m Machine, asked []Kind) Decision {
 	return d
 }
 
-// Announced returns the kinds that are accepted of a submitter of whom nothing is known: what an
-// offer says, to all alike. Pauses are left out: they are over before long.
+// Announced returns the kinds that are accepted from an unknown submitter, for the peer's offer. It ignores
+// pauses, which are short.
 func (p Policy) Announced(confined bool) (kinds []Kind) {
 	return p.accepted(p.classOf(""), confined)
 }
 
-// accepted returns the kinds that are accepted of a class when nothing pauses.
+// accepted returns the kinds that are accepted from a class while the peer is not paused.
 func (p Policy) accepted(class Class, confined bool) []Kind {
 	p.Quiet = nil
 	kinds := []Kind{} // a list in JSON even when it is empty
@@ -159,15 +159,15 @@ func (p Policy) accepted(class Class, confined bool) []Kind {
 	return kinds
 }
 
-// Terms are what a class gets on a machine.
+// Terms are the conditions for a class on a machine.
 type Terms struct {
 	Class  Class         `json:"class"`
-	Kinds  []Kind        `json:"kinds"`           // of programs that are accepted, if nothing pauses
-	Slots  int           `json:"slots,omitempty"` // of the class at once; 0: as many as there are
-	Limits limits.Limits `json:"limits"`          // of each process, if that is less than what everybody is granted
+	Kinds  []Kind        `json:"kinds"`           // accepted kinds of programs while the peer is not paused
+	Slots  int           `json:"slots,omitempty"` // for the class at once; 0 for no limit
+	Limits limits.Limits `json:"limits"`          // of each process, where lower than those for all
 }
 
-// Each returns them for people, each with what it is of.
+// Each returns the terms as text, one entry each.
 func (t Terms) Each() (all []string) {
 	if len(t.Kinds) == 0 {
 		return []string{"nothing"}
@@ -181,7 +181,7 @@ func (t Terms) Each() (all []string) {
 	return append(all, t.Limits.Each()...)
 }
 
-// Terms returns what each class gets that somebody can be in.
+// Terms returns the terms of each class that can have submitters.
 func (p Policy) Terms(confined bool) (all []Terms) {
 	for _, class := range Classes {
 		switch {
@@ -194,7 +194,7 @@ func (p Policy) Terms(confined bool) (all []Terms) {
 	return all
 }
 
-// Limits returns those of the classes of which anything is accepted.
+// Limits returns the limits of the classes that may run programs.
 func (p Policy) Limits() (all []limits.Limits) {
 	for _, rule := range p.Rules {
 		if rule.Kind == Native || rule.Kind == Wasm {
@@ -204,7 +204,7 @@ func (p Policy) Limits() (all []limits.Limits) {
 	return all
 }
 
-// Admits reports whether anything is ever accepted from a submitter.
+// Admits reports whether any program of a submitter is ever accepted.
 func (p Policy) Admits(submitter p2ppeer.ID) bool {
 	rule := p.Rules[p.classOf(submitter)]
 	return !slices.Contains(p.Deny, submitter) && (rule.Kind == Wasm || rule.Kind == Native)

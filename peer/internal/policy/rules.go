@@ -12,12 +12,13 @@ import (
 // maxSlots bounds the slots in a rule.
 const maxSlots = 1 << 12
 
-// ParseRules reads the owner's rules, each "KIND" or "CLASS=KIND", with " slots=N" behind it
-// where a class is to have no more than N, and limits of each process such as " memory=256MiB"
-// (see limits.Parse). KIND alone is of everyone, members included. What
-// no rule names is decided so: all of mine and of those allowed;
-// native programs of members, since the network's owner has invited each; and of everyone
-// modules only. A limit of everyone that no rule names is that of strangers.
+// ParseRules parses the owner's rules, each "KIND" or "CLASS=KIND". " slots=N" after it limits the class to
+// N slots, and limits such as " memory=256MiB" apply to each process (see limits.Parse). KIND alone is the
+// rule for everyone, including members.
+//
+// Classes without a rule have these defaults. Mine and allowed may run everything. Members may run native
+// programs, since the network's owner has invited each of them. Everyone may run only modules. Limits of
+// everyone that no rule names are those in strangers.
 func ParseRules(texts []string, strangers limits.Limits) (map[Class]Rule, error) {
 	rules := make(map[Class]Rule)
 	others, members := Rule{Kind: Wasm, Limits: strangers}, Rule{Kind: Native}
@@ -32,7 +33,7 @@ func ParseRules(texts []string, strangers limits.Limits) (map[Class]Rule, error)
 		rules[class] = rule
 		if class == Everyone {
 			members = rule
-			_, others, _ = parseRule(text, strangers) // without an error above
+			_, others, _ = parseRule(text, strangers) // parsed above without an error
 		}
 	}
 	rules[Everyone] = others
@@ -44,8 +45,8 @@ func ParseRules(texts []string, strangers limits.Limits) (map[Class]Rule, error)
 	return rules, nil
 }
 
-// Beside returns what others may run beside those whom the owner has listed, if he has listed some and said
-// nothing of all others: he may take his list for the only ones.
+// Beside returns what other classes may run, if the owner has listed allowed submitters but has no rule for
+// all others. Such an owner may believe that only the listed submitters are accepted.
 func (p Policy) Beside(texts []string) map[Class]Kind {
 	if len(p.Allow) == 0 {
 		return nil
@@ -67,7 +68,7 @@ func (p Policy) Beside(texts []string) map[Class]Kind {
 	return also
 }
 
-// parseRule reads one rule. What it does not limit has the limits of unnamed.
+// parseRule parses one rule. Limits that it does not name are those of unnamed.
 func parseRule(text string, unnamed limits.Limits) (Class, Rule, error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
