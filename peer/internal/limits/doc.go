@@ -1,13 +1,11 @@
-// Package limits says what the processes of others may have of a machine, and
-// judges whether one has had more. It is pure: who measures and who ends a
-// process is package launch.
+// Package limits defines the resource limits for other users' processes on a machine, and decides whether a
+// process exceeds them. It is pure: package launch measures usage and ends processes.
 //
 //	configuration ── Default, With ──> Grant ── Min with that of the submitter's class ──> Grant of a job
 //	                                                                                        │
-//	Usage, measured ────────────────────────────────────────────────────> Exceeded ──> Excess, said to the user
+//	Usage, measured ────────────────────────────────────────────────────> Exceeded ──> Excess, reported to the user
 //
-// A limit of a slot is for one process of a job and all that it starts; a limit of a job
-// is for all its processes on this machine together. Memory, disk, processes, files
-// and time end a process that exceeds them. CPU and upload cannot be exceeded: what
-// would be too much is made to wait.
+// A limit of a slot applies to one process of a job, including all its child processes. A limit of a job
+// applies to all its processes on this machine together. A process that exceeds memory, disk, processes,
+// files or time is ended. CPU and upload cannot be exceeded, because excessive use is delayed.
 package limits

@@ -5,32 +5,32 @@ import (
 	"time"
 )
 
-// A Usage is what some processes have at a moment.
+// A Usage is the present resource use of some processes.
 type Usage struct {
 	Memory    int64
 	Disk      int64
 	Processes int64
-	Files     int64 // of that process that has the most open
+	Files     int64 // of the process with the most open files
 	Time      time.Duration
 
-	Killed  bool // the kernel has killed one of them for want of memory
-	Full    bool // all of the job had no more then
+	Killed  bool // the kernel has killed a process for lack of memory
+	Full    bool // the job as a whole was at its memory limit at that time
 	Refused bool // the kernel has refused a process or thread
 }
 
-// An Excess is a limit that some processes have exceeded, and what they had.
+// An Excess describes a limit that some processes have exceeded, and their use.
 type Excess struct {
 	Kind  Kind
 	Limit int64
 	Used  int64
-	Job   bool   // it is of a job, and not of a slot
-	How   string // what was too much, if it cannot be said how much was used
+	Job   bool   // a limit of the job, not of a slot
+	How   string // the excess in words, if the amount is not known
 }
 
-// nouns end the sentence that tells of an excess.
+// nouns end the message about an excess.
 var nouns = map[Kind]string{Memory: "memory", Disk: "disk", Processes: "processes and threads", Files: "open files", Time: "time"}
 
-// String is the rest of a sentence that begins with a process.
+// String returns the rest of a sentence that begins with a process.
 func (x Excess) String() string {
 	of := ""
 	if x.Job {
@@ -40,14 +40,14 @@ func (x Excess) String() string {
 	switch {
 	case x.How != "":
 		how = x.How
-	case x.Used <= x.Limit: // it was held
+	case x.Used <= x.Limit: // the kernel has enforced the limit
 		how = "used all of it, and wanted more"
 	}
 	return fmt.Sprintf("exceeded the limit of %s %s%s: %s", Format(x.Kind, x.Limit), nouns[x.Kind], of, how)
 }
 
-// Exceeded returns the first limit that is exceeded. Where the kernel holds a
-// limit it is exceeded when the kernel has refused more.
+// Exceeded returns the first limit that is exceeded. A limit that the kernel enforces is exceeded when the
+// kernel has refused more.
 func (l Limits) Exceeded(u Usage) (Excess, bool) {
 	for _, c := range []struct {
 		kind    Kind
@@ -67,8 +67,8 @@ func (l Limits) Exceeded(u Usage) (Excess, bool) {
 	return Excess{}, false
 }
 
-// Exceeded does so for a process of a job. What the kernel has refused may be what the
-// job has too much of, all in all.
+// Exceeded returns the first limit that a process of a job exceeds. If the kernel has refused more, this
+// may be due to the limit of the job as a whole.
 func (g Grant) Exceeded(u Usage) (Excess, bool) {
 	near := func(used, limit int64) bool { return limit > 0 && used >= limit-limit/20 }
 	switch {
@@ -77,8 +77,8 @@ func (g Grant) Exceeded(u Usage) (Excess, bool) {
 	case u.Refused && g.Job.Processes > 0 && !near(u.Processes, g.Slot.Processes):
 		return Excess{Kind: Processes, Limit: g.Job.Processes, Used: g.Job.Processes, Job: true}, true
 	}
-	// Who never had as much was in the way of others: the machine, or a group that the peer
-	// itself is in, had no more. Such a process is lost as others are, and replaced.
+	// A process that was far below its limit was not the cause: the machine, or a control group that
+	// contains the peer, had no more. Such a process counts as lost, like others, and is replaced.
 	if u.Memory > 0 && !near(u.Memory, g.Slot.Memory) {
 		u.Killed = false
 	}
@@ -88,7 +88,7 @@ func (g Grant) Exceeded(u Usage) (Excess, bool) {
 	return g.Slot.Exceeded(u)
 }
 
-// Plus returns what two processes have together.
+// Plus returns the combined use of two processes.
 func (u Usage) Plus(o Usage) Usage {
 	return Usage{
 		Memory: u.Memory + o.Memory, Disk: u.Disk + o.Disk, Processes: u.Processes + o.Processes,
@@ -96,14 +96,14 @@ func (u Usage) Plus(o Usage) Usage {
 	}
 }
 
-// Of a disk, it is supposed that no program writes more in a second than fastest.
+// Parameters of Pause. It assumes that no program writes more than fastest bytes per second.
 const (
 	fastest = 8 << 30
 	soonest = time.Millisecond
 	latest  = time.Second
 )
 
-// Pause returns how long it takes at least to write so many bytes.
+// Pause returns the minimum time for writing so many bytes, between soonest and latest.
 func Pause(left int64) time.Duration {
 	seconds := min(float64(max(0, left))/fastest, latest.Seconds())
 	return max(time.Duration(seconds*float64(time.Second)), soonest)

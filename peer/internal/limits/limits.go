@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A Kind names a limit, in options, in messages and on the wire.
+// A Kind names a limit in options, messages and protocols.
 type Kind string
 
-// The limits.
+// The kinds of limits.
 const (
 	Memory    Kind = "memory"
 	CPU       Kind = "cpu"
@@ -19,21 +19,21 @@ const (
 	Upload    Kind = "upload"
 )
 
-// Kinds are all limits, in the order in which they are shown.
+// Kinds lists all limits, in the order in which they are shown.
 var Kinds = []Kind{Memory, CPU, Disk, Processes, Files, Time, Upload}
 
-// Limits are what some processes may have at most; 0 is no limit.
+// Limits are upper bounds for some processes; 0 means no limit.
 type Limits struct {
-	Memory    int64         `json:"memory,omitempty"`    // bytes, files in memory and shared memory that they fill included
+	Memory    int64         `json:"memory,omitempty"`    // bytes, including shared memory and files in memory
 	CPU       int64         `json:"cpu,omitempty"`       // percent of one processor
 	Disk      int64         `json:"disk,omitempty"`      // bytes in their scratch folders
 	Processes int64         `json:"processes,omitempty"` // processes and threads
 	Files     int64         `json:"files,omitempty"`     // open at a time, by any one process
-	Time      time.Duration `json:"time,omitempty"`      // from their start, on the clock (nanoseconds)
-	Upload    int64         `json:"upload,omitempty"`    // bytes a second to other machines
+	Time      time.Duration `json:"time,omitempty"`      // wall-clock time since their start, in nanoseconds
+	Upload    int64         `json:"upload,omitempty"`    // bytes per second to other machines
 }
 
-// Each returns the limits that there are, for people, each with its kind.
+// Each returns the limits that are set as text, each with its kind.
 func (l Limits) Each() (all []string) {
 	for _, k := range Kinds {
 		if n := l.Of(k); n > 0 {
@@ -43,16 +43,16 @@ func (l Limits) Each() (all []string) {
 	return all
 }
 
-// A Grant is what a job may have on one machine.
+// A Grant holds the limits of a job on one machine.
 type Grant struct {
-	Slot Limits `json:"slot"` // each process
-	Job  Limits `json:"job"`  // all of them together
+	Slot Limits `json:"slot"` // for each process
+	Job  Limits `json:"job"`  // for all processes together
 }
 
-// Min returns the least of each limit of two grants.
+// Min returns the lower of each limit of two grants.
 func (g Grant) Min(o Grant) Grant { return Grant{Slot: Min(g.Slot, o.Slot), Job: Min(g.Job, o.Job)} }
 
-// Min returns the least of each limit.
+// Min returns the lower of each limit, where 0 means no limit.
 func Min(a, b Limits) Limits {
 	return Limits{
 		Memory: least(a.Memory, b.Memory), CPU: least(a.CPU, b.CPU), Disk: least(a.Disk, b.Disk),
@@ -89,13 +89,13 @@ func (l *Limits) field(k Kind) *int64 {
 	return (*int64)(&l.Time)
 }
 
-// A Machine is what there is to be limited.
+// A Machine describes the resources to be limited.
 type Machine struct {
-	Memory int64 // bytes; 0: not known
-	Disk   int64 // bytes that are free where the scratch folders are; negative: not known
+	Memory int64 // bytes; 0 if not known
+	Disk   int64 // free bytes where the scratch folders are; negative if not known
 }
 
-// Bounds of the defaults.
+// Parameters of the defaults.
 const (
 	mostDisk         = 16 << 30
 	leastDiskDefault = 256 << 20
@@ -108,10 +108,9 @@ const (
 	strangersTime    = 12 * time.Hour
 )
 
-// Default returns what a machine of that many slots grants at most: a process gets its
-// share of three quarters of the memory and of a quarter of the free disk, one processor,
-// and a week. So a machine of 1 GiB that has one slot gives it 768 MiB, and keeps the rest
-// for its owner.
+// Default returns the limits on a machine with the given number of slots. The slots share three quarters of
+// the memory and a quarter of the free disk. Each process also gets one processor and a week. For instance,
+// a machine of 1 GiB with one slot gives it 768 MiB, and keeps the rest for its owner.
 func Default(m Machine, slots int) Grant {
 	n := int64(max(1, slots))
 	g := Grant{Slot: Limits{CPU: 100, Processes: defaultProcesses, Files: defaultFiles, Time: defaultTime}}
@@ -124,9 +123,9 @@ func Default(m Machine, slots int) Grant {
 	return g
 }
 
-// Strangers returns what a machine of that many slots grants each process of submitters that its
-// owner knows nothing of: its share of a quarter of the memory, 256 MiB at least, so that the
-// owner's own programs stay in memory; 1 GiB of disk; and 12 hours.
+// Strangers returns the limits of each process of unknown submitters, on a machine with the given number of
+// slots. The slots share a quarter of the memory, at least 256 MiB each, so that the owner's programs stay
+// in memory. Each process also gets 1 GiB of disk and 12 hours.
 func Strangers(m Machine, slots int) Limits {
 	l := Limits{Disk: strangersDisk, Time: strangersTime}
 	if m.Memory > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// leastOf is what each limit must be at least: with less, no program starts.
+// leastOf is the lowest value of each limit; with less, no program starts.
 var leastOf = map[Kind]int64{
 	Memory: 16 << 20, CPU: 1, Disk: 1 << 20, Processes: 16, Files: 32, Time: int64(time.Second), Upload: 16 << 10,
 }
@@ -20,14 +20,13 @@ var leastOf = map[Kind]int64{
 // None are settings without any limit.
 var None = []string{"memory=none", "cpu=none", "disk=none", "processes=none", "files=none", "time=none", "upload=none"}
 
-// Parse reads the limits of a slot as the owner has written them, such as memory=512MiB or
-// time=none. The error names every wrong one.
+// Parse parses the limits of a slot in the owner's configuration, such as memory=512MiB or time=none. The
+// error names every invalid one.
 func Parse(settings []string) (Limits, error) {
 	return Limits{}.With(settings)
 }
 
-// ParseJob reads those of a job. Files are those of any one process, so a job has no such
-// limit.
+// ParseJob parses the limits of a job. The limit of files applies to a single process, so a job has none.
 func ParseJob(settings []string) (Limits, error) {
 	l, err := Parse(settings)
 	if l.Files != 0 {
@@ -36,13 +35,13 @@ func ParseJob(settings []string) (Limits, error) {
 	return l, err
 }
 
-// With returns l with some limits as the owner has written them.
+// With returns l with the limits in settings replaced.
 func (l Limits) With(settings []string) (Limits, error) {
 	err := l.set(settings)
 	return l, err
 }
 
-// With returns g with some limits as the owner has written them.
+// With returns g with the limits in slot and job replaced.
 func (g Grant) With(slot, job []string) (Grant, error) {
 	err := errors.Join(g.Slot.set(slot), g.Job.set(job))
 	return g, err
@@ -67,10 +66,10 @@ func (l *Limits) set(settings []string) error {
 	return errors.Join(errs...)
 }
 
-// none is no limit.
+// none means no limit.
 const none = "none"
 
-// parse reads a limit as people write it.
+// parse parses the value of a limit.
 func parse(k Kind, text string) (int64, error) {
 	if text == none {
 		return 0, nil
@@ -113,7 +112,7 @@ func parseNumber(k Kind, text string) (int64, error) {
 	return int64(n), nil
 }
 
-// Format writes a limit for people, such as "512 MiB" or "50 % of a processor".
+// Format formats a limit for users, such as "512 MiB" or "50 % of a processor".
 func Format(k Kind, n int64) string {
 	switch k {
 	case CPU:
