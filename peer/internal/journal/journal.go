@@ -14,30 +14,30 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 )
 
-// An Entry is one job's part on this peer.
+// An Entry is the record of one job on this peer.
 type Entry struct {
 	Job       string    `json:"job"`
-	Submitter string    `json:"submitter"` // peer ID; it has signed the job
-	Class     string    `json:"class"`     // of submitters, in the owner's policy
+	Submitter string    `json:"submitter"` // peer ID, which has signed the job
+	Class     string    `json:"class"`     // of the submitter, in the owner's policy
 	Kind      string    `json:"kind"`      // of the program
 	Program   string    `json:"program"`   // name
 	Digest    string    `json:"digest"`    // SHA-256 of the program, hexadecimal
-	Signed    string    `json:"signed"`    // SHA-256 of the job as its submitter has signed it, hexadecimal
+	Signed    string    `json:"signed"`    // SHA-256 of the job as signed by its submitter, hexadecimal
 	Processes int       `json:"processes"`
 	Since     time.Time `json:"since"`
-	Until     time.Time `json:"until,omitzero"` // zero: it runs, or the peer was killed before it ended
+	Until     time.Time `json:"until,omitzero"` // zero if it runs, or if the peer was killed before it ended
 	Ended     string    `json:"ended,omitempty"`
 
-	CPU    time.Duration `json:"cpu"`    // of all processes, in nanoseconds, user and system
-	Memory int64         `json:"memory"` // of the largest process at its largest, in bytes; 0: not known
+	CPU    time.Duration `json:"cpu"`    // user and system time of all processes, in nanoseconds
+	Memory int64         `json:"memory"` // peak memory of the largest process, in bytes; 0 if not known
 	Staged int64         `json:"staged"` // bytes of program and inputs
 	Output int64         `json:"output"` // bytes on standard output and error
 }
 
-// maxLine bounds a line, in bytes: names come from strangers, and are bounded before.
+// maxLine bounds a line, in bytes. Names from strangers are bounded earlier.
 const maxLine = 64 << 10
 
-// A Journal is written by one peer. Its methods are safe for concurrent use.
+// A Journal is the journal of one running peer. Its methods are safe for concurrent use.
 type Journal struct {
 	path  string
 	limit int64 // bytes
@@ -47,7 +47,7 @@ type Journal struct {
 	size int64
 }
 
-// Open opens or makes the journal at path, of no more than limit bytes.
+// Open opens or creates the journal at path, of at most limit bytes.
 func Open(path string, limit int64) (*Journal, error) {
 	j := &Journal{path: path, limit: limit}
 	return j, j.open()
@@ -64,7 +64,7 @@ func (j *Journal) open() error {
 	}
 	j.file, j.size = f, size
 	if last := make([]byte, 1); size > 0 {
-		if _, err := f.ReadAt(last, size-1); err == nil && last[0] != '\n' { // whoever wrote it was killed
+		if _, err := f.ReadAt(last, size-1); err == nil && last[0] != '\n' { // the writer was killed
 			return j.write([]byte{'\n'}, false)
 		}
 	}
@@ -78,7 +78,7 @@ func (j *Journal) Close() error {
 	return j.file.Close()
 }
 
-// Add writes an entry, in place of an earlier one of the same job and time.
+// Add writes an entry. It replaces an earlier one of the same job and start time.
 func (j *Journal) Add(e Entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -95,10 +95,10 @@ func (j *Journal) Add(e Entry) error {
 			return err
 		}
 	}
-	return j.write(line, !e.Until.IsZero()) // of one that begins somebody waits
+	return j.write(line, !e.Until.IsZero()) // no sync for a job that begins: its start waits for Add
 }
 
-// write appends a line; with sync it outlives the machine, too.
+// write appends a line; with sync it survives a crash of the machine.
 func (j *Journal) write(line []byte, sync bool) error {
 	n, err := j.file.Write(line)
 	j.size += int64(n)
@@ -111,7 +111,8 @@ func (j *Journal) write(line []byte, sync bool) error {
 	return nil
 }
 
-// shorten leaves the newest entries, of half the limit. A crash leaves the old file or the new one.
+// shorten keeps the newest entries, up to half the limit. After a crash, the file is either the old or the
+// new one.
 func (j *Journal) shorten() error {
 	data, err := os.ReadFile(j.path)
 	if err != nil {
@@ -119,7 +120,7 @@ func (j *Journal) shorten() error {
 	}
 	keep := data[max(0, len(data)-int(j.limit/2)):]
 	if len(keep) < len(data) {
-		_, keep, _ = bytes.Cut(keep, []byte{'\n'}) // the first line may be half a one
+		_, keep, _ = bytes.Cut(keep, []byte{'\n'}) // the first line may be incomplete
 	}
 	if err := atomicfile.Write(j.path, keep); err != nil {
 		return fmt.Errorf("shorten the journal: %w", err)
@@ -130,8 +131,8 @@ func (j *Journal) shorten() error {
 	return j.open()
 }
 
-// Read returns what stands in the journal at path, oldest first; nothing if there is none. The
-// peer may be writing it. Lines that make no sense, such as one that was cut, are passed over.
+// Read returns the entries of the journal at path, oldest first; none if there is no file. The peer may be
+// writing it. Read skips invalid lines, such as an incomplete one.
 func Read(path string) ([]Entry, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
