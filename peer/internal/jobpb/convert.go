@@ -12,13 +12,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// MaxRecord is the length in bytes of the records into which a line of output
-// that is longer is cut. A shorter record without a newline at its end is the
-// last that a process wrote.
+// MaxRecord is the maximum length of a record, in bytes. A longer line of output is split into records of
+// this length. A shorter record without a final newline is the last that a process wrote.
 const MaxRecord = 64 << 10
 
-// RecordLen returns the length of the first record of output that b begins with: a line, a piece of a
-// longer one, or all that there is.
+// RecordLen returns the length of the first record of output in b: a line, a piece of a longer line, or all
+// of b.
 func RecordLen(b []byte) int {
 	b = b[:min(len(b), MaxRecord)]
 	if i := bytes.IndexByte(b, '\n'); i >= 0 {
@@ -27,7 +26,7 @@ func RecordLen(b []byte) int {
 	return len(b)
 }
 
-// RecordsLen returns the length of the first n records that b begins with, or of all of b if it has fewer.
+// RecordsLen returns the length of the first n records in b, or of all of b if it has fewer.
 func RecordsLen(b []byte, n uint64) (size int) {
 	for ; n > 0 && size < len(b); n-- {
 		size += RecordLen(b[size:])
@@ -35,8 +34,8 @@ func RecordsLen(b []byte, n uint64) (size int) {
 	return size
 }
 
-// WholeRecords returns how many records b begins with that nothing can be added to, and their length.
-// What follows is an unfinished line.
+// WholeRecords returns the number of complete records at the beginning of b, and their length. An
+// unfinished line may follow.
 func WholeRecords(b []byte) (records uint64, size int) {
 	for size < len(b) {
 		n := RecordLen(b[size:])
@@ -49,12 +48,11 @@ func WholeRecords(b []byte) (records uint64, size int) {
 	return records, size
 }
 
-// MaxMeasured bounds the peers of a job among which distances are measured: each
-// asks each.
+// MaxMeasured bounds the peers of a job whose distances are measured, since each peer measures all others.
 const MaxMeasured = 64
 
-// Bounds on what is told of where a peer is: its addresses, and each in bytes. It can say what it
-// likes of itself.
+// Bounds on the addresses of a peer: their number, and the length of each in bytes. A peer may claim
+// anything about itself.
 const (
 	MaxAddrs = 32
 	MaxAddr  = 256
@@ -63,20 +61,19 @@ const (
 // MaxMessage bounds one message of the control stream, in bytes.
 const MaxMessage = 4 << 20
 
-// Left is the code with which a submitter resets a control stream for good: the part of the
-// job at the peer is over. Any other end of the stream may be that of the link, or of the
-// submitter's process.
+// Left is the code with which a submitter resets a control stream permanently: the peer's part of the job
+// is over. Any other end of the stream may be due to the link, or to the submitter's process.
 const Left network.StreamErrorCode = 0x1ef7
 
-// Replaced is the code with which a peer resets the control stream of a submitter where
-// another process of it goes on with the job.
+// Replaced is the code with which a peer resets a submitter's control stream when another process of the
+// submitter has resumed the job.
 const Replaced network.StreamErrorCode = 0x1ef8
 
-// Unwritten is the code with which either side resets a control stream that it could not write
-// to in time: the connection does not work, and the other side has not ended the job.
+// Unwritten is the code with which either side resets a control stream after a write timeout: the
+// connection does not work, but the job has not ended.
 const Unwritten network.StreamErrorCode = 0x1ef9
 
-// GroupAgain names the fault detector's group of a job, of a generation.
+// GroupAgain returns the name of the fault detector's group of a job in a generation.
 func GroupAgain(job string, generation uint32) string {
 	if generation == 0 {
 		return job
@@ -84,22 +81,22 @@ func GroupAgain(job string, generation uint32) string {
 	return fmt.Sprintf("%s again %d", job, generation)
 }
 
-// GroupOf names the fault detector's group of the submitter and the peer of process
-// p, which has joined the job later than its group.
+// GroupOf returns the name of the fault detector's group of the submitter and the peer of process p, which
+// has joined the running job.
 func GroupOf(job string, p view.Process) string { return job + " " + p.String() }
 
-// FromProcess returns p's wire form.
+// FromProcess returns the message for p.
 func FromProcess(p view.Process) *Process {
 	return &Process{Rank: uint32(p.Rank), Replica: uint32(p.Replica)}
 }
 
-// View returns the process; a nil message is process 0.0, which the receiver
-// must be ready for as for any other.
+// View returns the process. A nil message yields process 0.0, which the receiver must handle like any
+// other.
 func (p *Process) View() view.Process {
 	return view.Process{Rank: int(p.GetRank()), Replica: int(p.GetReplica())}
 }
 
-// FromView returns v's wire form.
+// FromView returns the message for v.
 func FromView(v view.View) *View {
 	states := make([]byte, len(v.States))
 	for i, s := range v.States {
@@ -115,7 +112,7 @@ func FromView(v view.View) *View {
 	}
 }
 
-// View returns the view, or an error when it is not a valid one.
+// View returns the view, or an error if it is not valid.
 func (m *View) View() (view.View, error) {
 	v := view.View{Epoch: m.GetEpoch(), N: int(m.GetN()), R: int(m.GetR()), Since: slices.Clone(m.GetSince()), Aside: slices.Clone(m.GetAside()), Returned: slices.Clone(m.GetReturned())}
 	for _, s := range m.GetStates() {
@@ -130,14 +127,14 @@ func (m *View) View() (view.View, error) {
 	return v, nil
 }
 
-// FromChange returns c's wire form. The epoch is 0 if c is yet to be agreed on.
+// FromChange returns the message for c. The epoch is 0 if c is not committed yet.
 func FromChange(c viewgroup.Change, epoch uint64) *Change {
 	return &Change{
 		Process: FromProcess(c.Process), To: uint32(c.To), Since: c.Since, Aside: c.Aside, At: c.At, Epoch: epoch,
 	}
 }
 
-// Change returns the change, or an error when it is not one that a job can make.
+// Change returns the change, or an error if no job can make it.
 func (m *Change) Change() (viewgroup.Change, error) {
 	c := viewgroup.Change{
 		Process: m.GetProcess().View(), To: view.State(m.GetTo()), Since: m.GetSince(), Aside: m.GetAside(), At: m.GetAt(),
@@ -149,7 +146,7 @@ func (m *Change) Change() (viewgroup.Change, error) {
 	return c, nil
 }
 
-// FromSums returns the wire form of sums.
+// FromSums returns the messages for sums.
 func FromSums(sums []protection.Sum) []*Sum {
 	all := make([]*Sum, len(sums))
 	for i, s := range sums {
@@ -158,8 +155,7 @@ func FromSums(sums []protection.Sum) []*Sum {
 	return all
 }
 
-// Sent returns the sums of a process of a job with view v, or an error when no
-// process could have sent that.
+// Sent returns the sums of a process of a job with view v, or an error if no process can have sent them.
 func (m *Account) Sent(v view.View) ([]protection.Sum, error) {
 	sums := make([]protection.Sum, 0, min(len(m.GetSums()), protection.MaxSums+1))
 	for _, s := range m.GetSums()[:min(len(m.GetSums()), protection.MaxSums+1)] {
@@ -168,7 +164,7 @@ func (m *Account) Sent(v view.View) ([]protection.Sum, error) {
 	return sums, protection.ValidSums(sums, v)
 }
 
-// FromDivergence returns the wire form of what process p says.
+// FromDivergence returns the message for the divergence that process p reports.
 func FromDivergence(p view.Process, d protection.Divergence) *Diverged {
 	return &Diverged{
 		Process: FromProcess(p), Receiver: FromProcess(d.Receiver), Context: d.Context, Seq: d.Seq,
@@ -176,8 +172,8 @@ func FromDivergence(p view.Process, d protection.Divergence) *Diverged {
 	}
 }
 
-// Divergence returns what a process of a job with view v says, or an error when no
-// process of the job could say so.
+// Divergence returns the divergence that a process of a job with view v reports, or an error if no process
+// of the job can report it.
 func (m *Diverged) Divergence(v view.View) (protection.Divergence, error) {
 	d := protection.Divergence{
 		Receiver: m.GetReceiver().View(), Context: m.GetContext(), Seq: m.GetSeq(), Tag: m.GetTag(),

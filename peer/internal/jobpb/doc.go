@@ -1,5 +1,5 @@
-// Package jobpb holds the messages of a job's control stream between the
-// submitter's side (peer/job) and the peers that run it (peer/launch).
+// Package jobpb contains the messages of a job's control stream between the submitter's side (peer/job) and
+// the peers that run the job (peer/launch).
 package jobpb
 
 //go:generate protoc --go_out=. --go_opt=paths=source_relative job.proto

@@ -12,8 +12,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 )
 
-// OverProtocol is by which a peer that was out of reach asks a submitter whether its part of a
-// job is over. The peer sends the job's ID and closes its direction; the answer is one byte.
+// OverProtocol is the protocol by which a peer that was disconnected asks the submitter whether its part of
+// a job is over. The peer sends the job's ID and closes its direction; the answer is one byte.
 const OverProtocol protocol.ID = "/p2pmpi/job/over/1.0.0"
 
 const (
@@ -21,7 +21,7 @@ const (
 	overTimeout = 5 * time.Second
 
 	partOver  = 1
-	partUnder = 0 // under way, or not known
+	partUnder = 0 // still running, or not known
 )
 
 // AskOver asks a submitter whether this peer's part of a job is over. It takes 5 s at most.
@@ -32,7 +32,7 @@ func AskOver(ctx context.Context, h host.Host, submitter p2ppeer.ID, job string)
 	if err != nil {
 		return false, fmt.Errorf("ask whether job %s is over: %w", job, err)
 	}
-	defer stream.Reset() // nothing more is said on it
+	defer stream.Reset() // nothing else is sent on it
 	stop := context.AfterFunc(ctx, func() { stream.Reset() })
 	defer stop()
 	if _, err = io.WriteString(stream, job); err == nil {
@@ -48,7 +48,7 @@ func AskOver(ctx context.Context, h host.Host, submitter p2ppeer.ID, job string)
 	return answer[0] == partOver, nil
 }
 
-// AnswerOver answers peers by what over says of their part of a job.
+// AnswerOver answers such requests on h with the result of over.
 func AnswerOver(h host.Host, over func(peer p2ppeer.ID, job string) bool) {
 	h.SetStreamHandler(OverProtocol, func(stream network.Stream) {
 		defer stream.Close()

@@ -7,11 +7,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// keptBuffer is the size in bytes from which on a Writer does not keep its buffer.
+// keptBuffer is the maximum size of the buffer that a Writer keeps, in bytes.
 const keptBuffer = 256 << 10
 
-// A Writer writes messages to a control stream, each after its length. Unlike the writer of package
-// pbio it writes each at once, and from memory that it keeps: output comes in many messages.
+// A Writer writes messages to a control stream, each after its length. Unlike the writer of package pbio,
+// it writes each message with one call and reuses its buffer, since output consists of many messages.
 type Writer struct {
 	to     io.Writer
 	buffer []byte
