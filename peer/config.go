@@ -79,10 +79,10 @@ type Config struct {
 	// MaxJobs is the number of jobs that may hold slots here at once; 0 means no limit.
 	MaxJobs int
 
-	// SlotLimits are the limits of one process, JobLimits those of all processes of a job together:
-	// memory=SIZE, cpu=PERCENT% of one processor, disk=SIZE, processes=N, files=N, time=DURATION and
-	// upload=SIZE per second, or none. Limits that are not given keep their defaults, which depend on the
-	// machine.
+	// SlotLimits are the limits of one process, JobLimits those of all processes of a job together. The
+	// entries are memory=SIZE, cpu=PERCENT% of one processor, disk=SIZE, processes=N, files=N,
+	// time=DURATION and upload=SIZE per second. Each value may be none. Limits that are not listed keep
+	// their defaults, which depend on the machine.
 	SlotLimits, JobLimits []string
 
 	// Niceness is the niceness of programs, 1 to 19.
@@ -108,8 +108,8 @@ type Config struct {
 	// of this peer's own user and of submitters in Allow are exempt.
 	RequireConfinement bool
 
-	// Readable lists absolute paths of files and folders that native programs may read in addition to the
-	// system's tools and libraries, such as a library in /opt or a data set.
+	// Readable lists absolute paths of files and folders that native programs may read, such as a library
+	// in /opt or a data set. The system's tools and libraries are always readable.
 	Readable []string
 
 	// WasmEngine is the absolute path of an engine that runs WebAssembly modules instead of the built-in

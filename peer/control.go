@@ -134,7 +134,7 @@ func (c *control) refuseJobs() {
 	c.refuse = true
 }
 
-// awaitJobs reports true when every job submitted here is over, or false when ctx ends.
+// awaitJobs returns true when every job submitted here is over, or false when ctx ends.
 func (c *control) awaitJobs(ctx context.Context) bool {
 	over := make(chan struct{})
 	go func() { // ends with the jobs, which end with the peer's life and cancelJobs

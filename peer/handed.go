@@ -10,14 +10,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// A handed job was submitted to this peer by a p2prun. A p2prun listens to it most of the time; without a
-// listener it is unheard:
+// A handed job was submitted to this peer by a p2prun. It has a listener, which is that p2prun or a later
+// one, or it is unheard for a limited time:
 //
 //	listened --- hangUp ---> unheard --- listen ---> listened
 //	    |                       |
 //	    +-- cancel, or hangUp --+-- away has passed, or the peer ends
 //	        of a job that is    v
-//	        not kept          ended: the job is cancelled, and nobody can attach
+//	        not kept          ended: the job is cancelled; no p2prun can attach
 //
 // A job with a listener runs to its result, which waits for acknowledgement as output does.
 type handed struct {

@@ -258,7 +258,8 @@ func (p *Peer) haltNow() {
 	}
 }
 
-// Halted returns a channel that is closed when Halt has finished and the peer has to be closed.
+// Halted returns a channel that is closed when the peer has to be closed, because it was asked to halt or
+// has failed.
 func (p *Peer) Halted() <-chan struct{} { return p.halted }
 
 // Failed returns the reason why the peer has to be closed although the owner did not ask for it, such as a

@@ -450,7 +450,7 @@ func (p *Peer) handOver() {
 	p.haltNow()
 }
 
-// awaitSlots reports true when all slots are free, or false when ctx ends.
+// awaitSlots returns true when all slots are free, or false when ctx ends.
 func (p *Peer) awaitSlots(ctx context.Context) bool {
 	for {
 		if s := p.slots.Snapshot(); s.Held+s.Confirmed+s.Running == 0 {

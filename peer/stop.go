@@ -73,8 +73,8 @@ func (p *Peer) hosted() (jobs []reservation.Name) {
 }
 
 // nameIn returns the job whose ID is prefix, or the only one whose ID begins with prefix. If several
-// submitters use the same ID, it returns the first: launched jobs precede those that only hold slots, so a
-// submitter that reserves slots under another job's ID cannot prevent its removal.
+// submitters use the same ID, it returns the first, and launched jobs precede those that only hold slots. A
+// submitter that reserves slots under another job's ID therefore cannot prevent that job's removal.
 func nameIn(jobs []reservation.Name, prefix string) (found reservation.Name, err error) {
 	if i := slices.IndexFunc(jobs, func(n reservation.Name) bool { return n.Job == prefix }); i >= 0 {
 		return jobs[i], nil

@@ -11,9 +11,9 @@
 // A token names its holder by peer ID. The holder shows the token to other peers. Another peer shows the
 // token together with a voucher for its own ID, signed with the holder's key. An invitation that is not
 // bound to a peer therefore contains the private key of its holder. The key of a p2pboot also signs
-// vouchers: for a p2prun of the same user, and for the additional hosts that libp2p creates, such as the
-// one that checks reachability. No other peer can use a proof, because it must match the peer ID that the
-// connection has authenticated.
+// vouchers for a p2prun of the same user, and for additional hosts of libp2p, such as the one that checks
+// reachability. No other peer can use a proof, because it must match the peer ID that the connection has
+// authenticated.
 //
 // A token may also name the person whom the owner invites. All peers that such tokens admit belong to that
 // person. All peers that one token without a name admits count as one person (Token.Person). The replicas

@@ -94,9 +94,9 @@ func openToken(sealed []byte) (Token, error) {
 	return t, nil
 }
 
-// A voucher states that a peer acts for the holder of a token: a submit-only p2prun, the dialler of a
-// reachability check, or any peer with the key of an invitation that is not bound. A peer with the holder's
-// private key could act as the holder anyway, so a voucher grants no more than the key.
+// A voucher states that a peer acts for the holder of a token. Such a peer is a submit-only p2prun, the
+// dialler of a reachability check, or a peer with the key of an invitation that is not bound. A peer with
+// the holder's private key could act as the holder anyway, so a voucher grants no more than the key.
 type voucher struct {
 	peer   p2ppeer.ID
 	holder p2ppeer.ID

@@ -26,7 +26,7 @@ var _ tcp.ContextDialer = (*port)(nil)
 // dialer implements tcp.DialerForAddr.
 func (p *port) dialer(ma.Multiaddr) (tcp.ContextDialer, error) { return p, nil }
 
-// DialContext dials from the port, or from any other port if that is not possible: the kernel may still
+// DialContext dials from the port, or from any other port if that is not possible. The kernel may still
 // remember an earlier connection from the port to the same address.
 func (p *port) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	var elsewhere net.Dialer

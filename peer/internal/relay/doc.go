@@ -17,7 +17,7 @@
 // hour after a refusal.
 //
 // A relay serves only members of its own network, within its Limits (O4). It does not announce the limits
-// of a circuit: libp2p treats a connection with announced limits as unfit for most protocols, and the DHT
+// of a circuit. libp2p treats a connection with announced limits as unfit for most protocols, and the DHT
 // would stall on it. A circuit that reaches a limit is closed, and the peer may open another one.
 //
 // # Limits

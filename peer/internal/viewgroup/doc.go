@@ -22,8 +22,9 @@
 //
 // The submitter's peer leads whenever it can. If it is silent for as long as a cut-off takes, it loses its
 // vote until it is back. A peer that has left the job is removed from the group. The group then tolerates
-// the loss of another member. Each member reports its contact with the majority: in touch; absent, so that
-// the silence of other peers may be its own fault; or cut off, so that it has to stop.
+// the loss of another member. Each member reports its contact with the majority. InTouch is the normal
+// state. Absent means that the silence of other peers may be its own fault. CutOff means that it has to
+// stop.
 //
 // Member is the pure core: it receives messages, ticks and proposals, and returns the messages to send and
 // the committed changes. Service runs it over libp2p.

@@ -113,9 +113,9 @@ func (m *Member) leastWanted() uint64 {
 	return slices.MaxFunc(m.conf.GetVoters(), m.byRank)
 }
 
-// rank returns a peer's preference as a member, 0 for the most preferred. The order is: the submitter's
-// peer, which finds newcomers; this peer, since it leads; other peers with processes in the view; peers
-// whose processes have all failed, since they are about to leave.
+// rank returns a peer's preference as a member, 0 for the most preferred: the submitter's peer, which finds
+// newcomers. Peers with processes in the view follow, then peers whose processes have all failed, since
+// they are about to leave. Within both groups this peer comes first, since it leads.
 func (m *Member) rank(id uint64) int {
 	rank := 4
 	for p, peer := range m.config.RunsOn {

@@ -25,8 +25,8 @@ import (
 //	any other                       any              none
 //
 // The jurors of a process are the peers that host processes in the view, at most the MaxMembers with the
-// lowest numbers, and the submitter's peer while it votes. The peer of the process itself is not a juror. All
-// members determine the same jurors, since all have the same log.
+// lowest numbers. The submitter's peer is also a juror while it votes. The peer of the process itself is
+// not a juror. All members determine the same jurors, since all have the same log.
 type Proposal struct {
 	Change    Change
 	Author    int // number of the peer
