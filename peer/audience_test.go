@@ -10,19 +10,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// crowd plays a job and its listeners, one after the other, in a random order of events.
+// crowd simulates a job and successive listeners with a random order of events.
 type crowd struct {
 	t   *testing.T
 	rnd *rand.Rand
 	*audience
 
-	wrote   int      // records that the job has said
-	settled []uint64 // records that the job has been told of
-	got     uint64   // records that listeners have shown, without gaps
-	acked   uint64   // of these
+	wrote   int      // number of records that the job has written
+	settled []uint64 // records that were settled with the job
+	got     uint64   // number of records that listeners have shown, without gaps
+	acked   uint64   // number of these that were acknowledged
 
-	told  uint64 // number that the listener of now has been told
-	shown []line // what it has shown and not acknowledged
+	told  uint64 // last line number sent to the present listener
+	shown []line // lines that it has shown and not acknowledged
 }
 
 func (c *crowd) write() {
@@ -81,7 +81,7 @@ func (c *crowd) acknowledgeSome() {
 	c.acknowledge(number)
 }
 
-// leave has another listener come, that knows nothing.
+// leave replaces the listener by a new one without any state.
 func (c *crowd) leave() {
 	c.told, c.shown = 0, nil
 	phases := 0
@@ -98,8 +98,8 @@ func (c *crowd) leave() {
 	}
 }
 
-// TestR6AudienceLosesNothing: whatever listeners do, each record is shown in its place, and
-// once more only if that was not acknowledged; and the job hears of each once, in order.
+// TestR6AudienceLosesNothing checks that listeners show each record in order. A record is repeated only if
+// it was not acknowledged, and is settled with the job once, in order.
 func TestR6AudienceLosesNothing(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -130,7 +130,7 @@ func TestR6AudienceLosesNothing(t *testing.T) {
 	}
 }
 
-// TestAudienceIsBounded: what may be lost is, the oldest first; output is not.
+// TestAudienceIsBounded checks that the oldest droppable events are dropped, and that output is kept.
 func TestAudienceIsBounded(t *testing.T) {
 	a := newAudience()
 	nothing := func(error) {}
@@ -152,7 +152,8 @@ func TestAudienceIsBounded(t *testing.T) {
 	}
 }
 
-// TestAudienceThatIsClosed: all that waits is done with, in its order, and so is what comes.
+// TestAudienceThatIsClosed checks that close settles all waiting events in order, and that later events are
+// settled too.
 func TestAudienceThatIsClosed(t *testing.T) {
 	a, gone := newAudience(), errors.New("gone")
 	var heard []int
@@ -174,8 +175,8 @@ func TestAudienceThatIsClosed(t *testing.T) {
 	}
 }
 
-// TestAudienceTellsTheResultAgain: to who had come before the last listener's word did, also
-// when the job has ended since.
+// TestAudienceTellsTheResultAgain checks that a listener receives the result if it came before the
+// acknowledgement of the previous listener, even if the job has ended since.
 func TestAudienceTellsTheResultAgain(t *testing.T) {
 	a, done := newAudience(), 0
 	settled := func(error) { done++ }

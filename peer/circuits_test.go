@@ -10,8 +10,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// TestCircuitsAreNotTheirRelay has more peers connect through one relay, at once, than may from one
-// address: they are taken in, and take nothing from the machines behind the address of the relay.
+// TestCircuitsAreNotTheirRelay opens more circuits through one relay than one address may hold. They are
+// accepted, and do not count against the relay's address.
 func TestCircuitsAreNotTheirRelay(t *testing.T) {
 	manager, err := newResourceManager(zerolog.Nop())
 	if err != nil {
@@ -29,7 +29,7 @@ func TestCircuitsAreNotTheirRelay(t *testing.T) {
 		peers++
 		return scope.SetPeer(p2ppeer.ID(fmt.Sprint("peer ", peers)))
 	}
-	for n := range 3 * connsPerAddress { // more than may come in one burst, too
+	for n := range 3 * connsPerAddress { // more than one burst allows, too
 		for _, dir := range []network.Direction{network.DirInbound, network.DirOutbound} {
 			if err := connect(dir, circuit); err != nil {
 				t.Fatalf("circuit %d: %v", n+1, err)

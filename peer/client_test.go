@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/viper"
 )
 
-// TestHomeOfAnotherUser: a control socket that may not be connected to does not mean that no peer
-// is running.
+// TestHomeOfAnotherUser checks that a control socket without permission to connect does not mean that no
+// peer is running.
 func TestHomeOfAnotherUser(t *testing.T) {
 	err := dialError("/home/donor/.p2pmpi", os.NewSyscallError("connect", syscall.EACCES))
 	if !errors.Is(err, ErrNotAllowed) || errors.Is(err, ErrNoPeer) || !errors.Is(err, fs.ErrPermission) {
@@ -31,9 +31,9 @@ func TestHomeOfAnotherUser(t *testing.T) {
 	}
 }
 
-// TestConfigurationInTheHomeOfAnotherUser: a home that may not be entered has no configuration file for
-// this user, so that what is asked of its peer ends with ErrNotAllowed. A file that may not be read
-// in a home that may be entered is an error.
+// TestConfigurationInTheHomeOfAnotherUser checks that a home without permission to enter counts as one
+// without a configuration file, so that a request to its peer ends with ErrNotAllowed. An unreadable file
+// in an accessible home is an error.
 func TestConfigurationInTheHomeOfAnotherUser(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may enter every home: run it as another user")

@@ -10,7 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
-// fit are the symptoms of a machine of which all is well.
+// fit returns the symptoms of a machine without problems.
 func fit() Symptoms {
 	return Symptoms{
 		Standing: &Standing{
@@ -44,8 +44,8 @@ func TestDiagnose(t *testing.T) {
 		change func(*Symptoms)
 		about  string
 		level  Level
-		found  string // it says this
-		do     string // and advises this
+		found  string // the finding contains this text
+		do     string // and this advice
 	}{
 		"confined":             {func(*Symptoms) {}, "confinement", Well, "neither files, network nor processes", ""},
 		"confined by one wall": {machine(func(m *Machine) { m.Walls.Landlock, m.Walls.NoLandlock = false, "no Landlock" }), "confinement", Well, "second wall: no Landlock", ""},
@@ -149,7 +149,7 @@ func TestWorst(t *testing.T) {
 	}
 }
 
-// TestPeerTellsItsSymptoms asks a peer that has a supernode, and a home without one.
+// TestPeerTellsItsSymptoms examines a peer with a supernode, and a home without a peer.
 func TestPeerTellsItsSymptoms(t *testing.T) {
 	skip.Long(t)
 	const nobody = "/ip4/127.0.0.1/tcp/1/p2p/12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf"
@@ -179,7 +179,7 @@ func TestCanListen(t *testing.T) {
 	tests := map[string]struct {
 		listen []string
 		data   string
-		wrong  string // the error says this; empty: there is none
+		wrong  string // the error contains this text; empty if there is no error
 	}{
 		"a free port":       {[]string{here}, "", ""},
 		"one of two":        {[]string{here, foreign}, "", ""},

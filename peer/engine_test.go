@@ -9,7 +9,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
-// TestEngineIsBuiltInUnlessNamed: whatever lies beside this program.
+// TestEngineIsBuiltInUnlessNamed checks that no engine next to the program's file is used.
 func TestEngineIsBuiltInUnlessNamed(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

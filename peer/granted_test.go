@@ -35,7 +35,7 @@ func TestGranted(t *testing.T) {
 	}
 }
 
-// TestLocalPeersHaveNoLimits: the programs are their user's own.
+// TestLocalPeersHaveNoLimits checks that local peers, which run their user's own programs, have no limits.
 func TestLocalPeersHaveNoLimits(t *testing.T) {
 	for want, c := range map[bool]Config{true: LocalConfig(), false: DefaultConfig()} {
 		g, err := c.grant(t.TempDir(), c.Slots)
@@ -45,7 +45,7 @@ func TestLocalPeersHaveNoLimits(t *testing.T) {
 	}
 }
 
-// TestMoreSlotsDivideTheMachineAnew: what the machine has is not given away twice.
+// TestMoreSlotsDivideTheMachineAnew checks that more slots get smaller shares of the machine.
 func TestMoreSlotsDivideTheMachineAnew(t *testing.T) {
 	p := boot(t, func(c *Config) {
 		c.Slots = 2

@@ -16,10 +16,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// A play is a job of these tests, in place of a Submitter's.
+// A play is the behaviour of a simulated job, which replaces that of a Submitter.
 type play func(context.Context, *script)
 
-// A script is a job that says what a test wants.
+// A script is a simulated job whose events the test determines.
 type script struct {
 	id   string
 	sink job.Sink
@@ -27,7 +27,7 @@ type script struct {
 	mu     sync.Mutex
 	shown  uint64
 	failed error
-	news   chan struct{} // gets a token when one of the above changes
+	news   chan struct{} // receives a token when one of the above changes
 }
 
 func newScript(id string, sink job.Sink) *script {
@@ -49,14 +49,14 @@ func (s *script) say(e job.Event) {
 	})
 }
 
-// write says records from first to last of rank 0.
+// write emits the records from first to last of rank 0.
 func (s *script) write(first, last int) {
 	for i := first; i <= last; i++ {
 		s.say(job.Event{Kind: job.OutputEvent, Stream: job.Stdout, Record: uint64(i), Data: fmt.Appendf(nil, "%d ", i)})
 	}
 }
 
-// awaitShown returns when the user has so many records, or nobody listens.
+// awaitShown returns when the user has count records, or the job has no listener any more.
 func (s *script) awaitShown(ctx context.Context, count int) {
 	for {
 		s.mu.Lock()
@@ -73,15 +73,14 @@ func (s *script) awaitShown(ctx context.Context, count int) {
 	}
 }
 
-// end says the result, and returns when the user has it.
+// end emits the result, and returns when the user has it.
 func (s *script) end(r job.Result) {
 	over := make(chan struct{})
 	s.sink(job.Event{Kind: job.ResultEvent, Job: s.id, Result: &r}, func(error) { close(over) })
 	<-over
 }
 
-// A theatre is a peer on a home that has nothing but a control socket. The job that is handed
-// to it is a play.
+// A theatre is a peer that has only a control socket. The jobs submitted to it are plays.
 type theatre struct {
 	*control
 	end context.CancelFunc
@@ -127,7 +126,7 @@ func newTheatre(t *testing.T, dir string, act play) *theatre {
 	return th
 }
 
-// kill ends it as SIGKILL would: nobody hears of it.
+// kill ends the peer like SIGKILL, without any message to its clients.
 func (th *theatre) kill() {
 	th.server.Close()
 	th.end()
@@ -136,7 +135,7 @@ func (th *theatre) kill() {
 	th.jobs.Wait()
 }
 
-// user collects what is shown.
+// user collects the events that are shown.
 type user struct {
 	text strings.Builder
 	said []string
@@ -170,8 +169,8 @@ func dialDir(t *testing.T, dir string) *Client {
 
 var succeeded = job.Result{Status: job.StatusOK, Message: "as it was"}
 
-// TestR6HandedJobOutlivesItsListener: a p2prun is killed that has acknowledged some of what
-// it was told; the next one gets the rest, and the result.
+// TestR6HandedJobOutlivesItsListener kills a p2prun that has acknowledged a part of the events. The next
+// one receives the rest and the result.
 func TestR6HandedJobOutlivesItsListener(t *testing.T) {
 	dir := shortDir(t)
 	newTheatre(t, dir, func(ctx context.Context, s *script) {
@@ -213,7 +212,7 @@ func TestR6HandedJobOutlivesItsListener(t *testing.T) {
 	}
 }
 
-// attachSoon attaches once the peer has noticed that nobody listens.
+// attachSoon attaches once the peer has noticed that the job has no listener.
 func attachSoon(t *testing.T, client *Client, u *user) (job.Result, error) {
 	t.Helper()
 	for begun := time.Now(); ; {
@@ -224,8 +223,8 @@ func attachSoon(t *testing.T, client *Client, u *user) (job.Result, error) {
 	}
 }
 
-// TestR6ListenerOutlivesItsPeer: the peer is killed; the next one on the home knows only of
-// what was acknowledged, and repeats the rest, which the user does not see again.
+// TestR6ListenerOutlivesItsPeer kills the peer. The next peer on the home knows only the acknowledged
+// events and repeats the others; the user does not see them twice.
 func TestR6ListenerOutlivesItsPeer(t *testing.T) {
 	dir := shortDir(t)
 	first := newTheatre(t, dir, func(ctx context.Context, s *script) {
@@ -261,8 +260,7 @@ func TestR6ListenerOutlivesItsPeer(t *testing.T) {
 	}
 }
 
-// TestListenerIsToldHowToGoOn: that is left to the user who does not want to wait for
-// another peer.
+// TestListenerIsToldHowToGoOn checks the error for a user who does not wait for another peer.
 func TestListenerIsToldHowToGoOn(t *testing.T) {
 	for name, away := range map[string]time.Duration{"cancelled": time.Hour, "too late": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
@@ -288,8 +286,8 @@ func TestListenerIsToldHowToGoOn(t *testing.T) {
 	}
 }
 
-// TestS4HandedJobEnds when it is cancelled, when its p2prun does not take its output, and when
-// that hangs up before it is kept.
+// TestS4HandedJobEnds checks that a job ends when it is cancelled, when its p2prun does not accept its
+// output, and when its p2prun disconnects before the job is kept.
 func TestS4HandedJobEnds(t *testing.T) {
 	for name, kept := range map[string]bool{"cancel": true, "broken pipe": true, "hang up": false} {
 		t.Run(name, func(t *testing.T) {
@@ -335,8 +333,8 @@ func TestS4HandedJobEnds(t *testing.T) {
 	}
 }
 
-// TestS4NobodyAttaches: a job to which nobody listens for too long is cancelled; one to
-// which somebody does in time is not.
+// TestS4NobodyAttaches checks that a job without a listener for too long is cancelled, and that a listener
+// in time prevents this.
 func TestS4NobodyAttaches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancelCause(t.Context())
@@ -344,7 +342,7 @@ func TestS4NobodyAttaches(t *testing.T) {
 		s := newScript(actID, h.take)
 		s.say(job.Event{Kind: job.KeptEvent})
 		s.write(1, 1)
-		for _, listens := range []time.Duration{2 * h.away, 0, 0} { // the last wait is over
+		for _, listens := range []time.Duration{2 * h.away, 0, 0} { // the last wait is too long
 			h.hangUp()
 			time.Sleep(h.away - time.Second)
 			if h.unheard().IsZero() || ctx.Err() != nil {
@@ -359,7 +357,7 @@ func TestS4NobodyAttaches(t *testing.T) {
 			time.Sleep(listens)
 		}
 		h.hangUp()
-		h.runOut(h.times - 1) // its timer had fired already when somebody came
+		h.runOut(h.times - 1) // its timer had already fired when the listener came
 		if ctx.Err() != nil {
 			t.Fatalf("ended too early: %v", context.Cause(ctx))
 		}
@@ -378,8 +376,8 @@ func TestS4NobodyAttaches(t *testing.T) {
 	})
 }
 
-// TestCancelBeforeTheFirstWord: who attaches and gives up before the job has said anything has
-// it cancelled all the same.
+// TestCancelBeforeTheFirstWord checks that a client can attach and cancel the job before the job has
+// emitted any event.
 func TestCancelBeforeTheFirstWord(t *testing.T) {
 	dir, begun, ended := shortDir(t), make(chan bool, 1), make(chan error, 1)
 	newTheatre(t, dir, func(ctx context.Context, s *script) {
@@ -390,7 +388,7 @@ func TestCancelBeforeTheFirstWord(t *testing.T) {
 	client := dialDir(t, dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { // ends with the play's beginning, or the test's
+	go func() { // ends when the play begins, or with the test
 		select {
 		case <-begun:
 			cancel()
@@ -410,8 +408,8 @@ func TestCancelBeforeTheFirstWord(t *testing.T) {
 	}
 }
 
-// TestAJobThatIsHandedToBeCancelled is, before it is gone on with: what it would need for that
-// may be missing. Nothing of it is left in the peer.
+// TestAJobThatIsHandedToBeCancelled checks that a kept job can be cancelled without being resumed, which
+// may be impossible. The peer keeps no state of it.
 func TestAJobThatIsHandedToBeCancelled(t *testing.T) {
 	life, end := context.WithCancel(t.Context())
 	defer end()

@@ -33,8 +33,8 @@ func TestTCPIsDialledBeforeQUICBeforeRelays(t *testing.T) {
 	)
 	tests := map[string]struct {
 		addrs []string
-		want  map[string]time.Duration // delay: at least this
-		now   []string                 // delay: none
+		want  map[string]time.Duration // minimum delay of each address
+		now   []string                 // addresses without a delay
 	}{
 		"both": {
 			addrs: []string{"/ip4/11.0.0.1/udp/1/quic-v1", "/ip4/11.0.0.1/tcp/1"},
@@ -83,14 +83,14 @@ func TestTCPIsDialledBeforeQUICBeforeRelays(t *testing.T) {
 	}
 }
 
-// TestResourceLimitsAreAsTold: docs/security.md tells owners these figures.
+// TestResourceLimitsAreAsTold checks the limits that docs/security.md states.
 func TestResourceLimitsAreAsTold(t *testing.T) {
 	type figures struct {
 		connections, fromOthers, ofPeer, fromPeer rcmgr.LimitVal
 		streams, ofProtocol, channels             rcmgr.LimitVal
 		peersStreams, peersOfProtocol             rcmgr.LimitVal
 		memory, peersMemory                       rcmgr.LimitVal64
-		circuits                                  rcmgr.LimitVal // of two streams each
+		circuits                                  rcmgr.LimitVal // each with two streams
 		circuitsMemory                            rcmgr.LimitVal64
 	}
 	for gib, want := range map[int64]figures{
@@ -98,7 +98,7 @@ func TestResourceLimitsAreAsTold(t *testing.T) {
 		16: {1024 + 256, 768 + 128, 24, 8, 36 << 10, 4096 + 1024, 17 << 10, 4096 + 512, 256, 128<<20 + 2<<30, 320 << 20, 512, 64 << 20},
 	} {
 		limits := resourceLimits()
-		l := limits.Scale(gib<<30/8, 1024) // as AutoScale does
+		l := limits.Scale(gib<<30/8, 1024) // like AutoScale
 		p := l.ToPartialLimitConfig()
 		got := figures{
 			p.System.Conns, p.System.ConnsInbound, p.PeerDefault.Conns, p.PeerDefault.ConnsInbound,
@@ -116,10 +116,10 @@ func TestResourceLimitsAreAsTold(t *testing.T) {
 	}
 }
 
-// TestConnectionsOfAnAddressAreRationed: as docs/security.md tells, 64 at a time, 128 new ones in a burst,
-// and then 2 a second, each address by itself.
+// TestConnectionsOfAnAddressAreRationed checks the limits in docs/security.md: 64 connections of an address
+// at a time, 128 new ones in a burst, and then 2 per second, for each address separately.
 func TestConnectionsOfAnAddressAreRationed(t *testing.T) {
-	for name, addresses := range map[string][]string{ // those of one source
+	for name, addresses := range map[string][]string{ // addresses of one source
 		"IPv4": {"/ip4/11.0.0.1/tcp/1"}, "of an IPv6 /56": {"/ip6/2a00:0:0:101::1/tcp/1", "/ip6/2a00:0:0:102::1/tcp/1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestConnectionsOfAnAddressAreRationed(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer manager.Close()
-				// flood has so many connections made at once, and returns those that are let in.
+				// flood opens tries connections at once, and returns the accepted ones.
 				flood := func(tries int, from ...string) (open []network.ConnManagementScope) {
 					for i := range tries {
 						if c, err := manager.OpenConnection(network.DirInbound, true, ma.StringCast(from[i%len(from)])); err == nil {
@@ -157,7 +157,7 @@ func TestConnectionsOfAnAddressAreRationed(t *testing.T) {
 	}
 }
 
-// TestDialsLeaveRoomForThePeer has a peer connect as often as it may, while this one dials as
+// TestDialsLeaveRoomForThePeer lets a peer open as many connections as it may. Meanwhile this one dials as
 // many of its addresses as libp2p dials at a time, and keeps as many connections.
 func TestDialsLeaveRoomForThePeer(t *testing.T) {
 	manager, err := newResourceManager(zerolog.Nop())
@@ -210,7 +210,7 @@ func TestAnyPort(t *testing.T) {
 	}
 }
 
-// farAway is a connection with a peer at a public address.
+// farAway is a connection to a peer at a public address.
 type farAway struct{ network.Conn }
 
 func (farAway) RemotePeer() p2ppeer.ID        { return "somebody" }
@@ -229,8 +229,8 @@ func newPeer(t *testing.T) (crypto.PrivKey, p2ppeer.ID) {
 	return key, id
 }
 
-// TestOwnersServicesAreNotDialled has a stranger name what listens on this machine, in an open
-// network and in a private one.
+// TestOwnersServicesAreNotDialled lets a stranger name the addresses of services on this machine, in an
+// open network and in a private one.
 func TestOwnersServicesAreNotDialled(t *testing.T) {
 	for name, private := range map[string]bool{"open": false, "private": true} {
 		t.Run(name, func(t *testing.T) {

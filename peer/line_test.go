@@ -36,7 +36,7 @@ func TestLinesAreReadAsTheyWereWritten(t *testing.T) {
 			t.Errorf("line %d: got %+v, %v", i, got, err)
 		}
 	}
-	for n := range 600 { // wherever the stream ends, what has come is whole lines
+	for n := range 600 { // wherever the stream ends, all complete lines are returned
 		in := bufio.NewReader(bytes.NewReader(whole[:n]))
 		err := error(nil)
 		for got := 0; err == nil; got++ {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestLogIsBounded: what is older is in the old log, and what others write stays.
+// TestLogIsBounded checks that older lines are in the old log, and that other writers' lines are kept.
 func TestLogIsBounded(t *testing.T) {
 	const most, lines = 4096, 1000
 	w, f := openBound(t, most)
@@ -36,7 +36,8 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-// TestLogGoesOnWhereTheOldOneCannotBeKept, and says so.
+// TestLogGoesOnWhereTheOldOneCannotBeKept checks that the log continues without an old log, and contains a
+// warning.
 func TestLogGoesOnWhereTheOldOneCannotBeKept(t *testing.T) {
 	w, f := openBound(t, 100)
 	if err := os.MkdirAll(filepath.Join(w.old, "inside"), 0o700); err != nil {
@@ -49,7 +50,7 @@ func TestLogGoesOnWhereTheOldOneCannotBeKept(t *testing.T) {
 	}
 }
 
-// TestOnlyTheLogOfTheHomeIsBounded: no other file of the owner's is emptied.
+// TestOnlyTheLogOfTheHomeIsBounded checks that no other file of the owner is truncated.
 func TestOnlyTheLogOfTheHomeIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	other, err := os.Create(filepath.Join(dir, "other"))
@@ -74,7 +75,7 @@ func TestOnlyTheLogOfTheHomeIsBounded(t *testing.T) {
 	}
 }
 
-// openBound returns a log of so many bytes at most, and the file as others write to it.
+// openBound returns a log with the given bound, and the same file as another writer opens it.
 func openBound(t *testing.T, most int64) (*boundLog, *os.File) {
 	t.Helper()
 	dir := t.TempDir()

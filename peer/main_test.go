@@ -15,10 +15,10 @@ func TestMain(m *testing.M) {
 	if status, ok := launch.Supervise(); ok {
 		os.Exit(status)
 	}
-	if os.Getenv(proclink.FDVariable) != "" { // a job's program
+	if os.Getenv(proclink.FDVariable) != "" { // the program of a job
 		os.Exit(exchange())
 	}
 	rand.Reader = drawn
-	os.Setenv("GORACE", "atexit_sleep_ms=0") // or each process lingers for a second
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise each process lingers for a second
 	goleak.VerifyTestMain(m)
 }

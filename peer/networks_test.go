@@ -29,8 +29,7 @@ func TestSecretsOfNetworksAreTheOwnersOnly(t *testing.T) {
 	}
 }
 
-// TestAHomeWithoutItsTokenIsNoOpenNetwork also has the network made again with the key that
-// is left.
+// TestAHomeWithoutItsTokenIsNoOpenNetwork also creates the network again with the remaining key.
 func TestAHomeWithoutItsTokenIsNoOpenNetwork(t *testing.T) {
 	dir := shortDir(t)
 	made, err := CreateNetwork(dir, "lab", "", time.Hour)
@@ -110,8 +109,8 @@ func TestInvitationsGoToHomes(t *testing.T) {
 	}
 }
 
-// TestAHomeVouchesForSubmitters: a peer of the same home that has another identity is
-// a member too, and one of another home is not.
+// TestAHomeVouchesForSubmitters checks that another identity of the same home is also a member, and that
+// one of another home is not.
 func TestAHomeVouchesForSubmitters(t *testing.T) {
 	dir := shortDir(t)
 	if _, err := CreateNetwork(dir, "lab", "", time.Hour); err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// fill parses args as a command does, with file as the configuration, and
-// returns what came of it.
+// fill parses args as a command does, with file as the configuration, and returns the results.
 func fill(t *testing.T, file string, env map[string]string, args ...string) (Config, RunOptions, error) {
 	t.Helper()
 	t.Setenv("P2PMPI_HOME", t.TempDir())
@@ -64,9 +63,8 @@ func TestFlagBeatsEnvironmentBeatsFileBeatsDefault(t *testing.T) {
 	}
 }
 
-// TestPrecedenceHoldsForEveryOption gives every option of every command a value
-// in the file, the environment and the command line, and takes them away again
-// one by one.
+// TestPrecedenceHoldsForEveryOption sets every option of every command in the file, the environment and the
+// command line, and removes the values one by one.
 func TestPrecedenceHoldsForEveryOption(t *testing.T) {
 	values := map[string][3]string{ // by type: in the file, the environment and the command line
 		"string": {"file", "env", "flag"}, "int": {"1", "2", "3"}, "int64": {"1", "2", "3"},
@@ -142,7 +140,7 @@ func TestWrongConfigurationIsOneClearSentence(t *testing.T) {
 	}
 }
 
-// TestVariablesOfOthersAreLeftAlone: only what is nearly an option's name is a mistake.
+// TestVariablesOfOthersAreLeftAlone checks that only near misses of options' names are errors.
 func TestVariablesOfOthersAreLeftAlone(t *testing.T) {
 	if errs := checkVariables([]string{"P2PMPI_HOME=/x", "P2PMPI_CONFIG=x", "P2PMPI_COLL=x", "P2PMPI_CHECK=1", "P2PMPI_BUILD_SERVER=x", "P2PMPI_FD=3", "P2PMPI_LOCAL_PEER=1", "SLOTZ=3", "P2PMPI=x"}); len(errs) > 0 {
 		t.Errorf("got %v", errs)
@@ -180,7 +178,7 @@ func TestValidateReportsEveryWrongField(t *testing.T) {
 	}
 }
 
-// TestUsagesAreWrappedOnce: a usage with line breaks of its own is broken again where it is wrapped.
+// TestUsagesAreWrappedOnce checks that no usage text contains line breaks, which would be wrapped again.
 func TestUsagesAreWrappedOnce(t *testing.T) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	c, o := DefaultConfig(), RunOptions{}

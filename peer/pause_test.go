@@ -16,7 +16,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A scene is a machine as the kernel and the services on its bus describe it.
+// A scene is a simulated machine: its sys and proc, and the services on its bus.
 type scene struct {
 	t    *testing.T
 	root string
@@ -31,8 +31,8 @@ func (s scene) write(name, text string) {
 	}
 }
 
-// TestS3EachRulePauses: what fires a rule on the machine is refused to others by, not to the owner, and
-// is told by its name in status and on the page; a minute later all is as before.
+// TestS3EachRulePauses checks that a rule that fires refuses jobs of other users, but not of the owner.
+// Status and page name the rule. A minute later the peer has resumed.
 func TestS3EachRulePauses(t *testing.T) {
 	skip.Long(t)
 	const metered, idle = "org.freedesktop.NetworkManager.Metered", "org.freedesktop.login1.Manager.IdleHint"
@@ -57,7 +57,7 @@ func TestS3EachRulePauses(t *testing.T) {
 			s := scene{t, t.TempDir(), bustest.Start(t)}
 			s.write("sys/class/power_supply/BAT0/type", "Battery")
 			tt.quiet(s)
-			p := boot(t, func(c *Config) { c.PauseWhen = []string{"none"} }) // the test is its clock
+			p := boot(t, func(c *Config) { c.PauseWhen = []string{"none"} }) // the test controls its clock
 			ticks, over := make(chan time.Time), make(chan struct{})
 			go func() { // ends with the peer's life
 				defer close(over)
@@ -67,10 +67,10 @@ func TestS3EachRulePauses(t *testing.T) {
 			stranger := boot(t, func(c *Config) { c.Supernodes = p.Addresses() })
 
 			now := time.Now()
-			// pass has the peer look at the machine so much later.
+			// pass advances the clock and makes the peer read the machine.
 			pass := func(d time.Duration) {
 				now = now.Add(d)
-				for range 2 { // whoever takes the second has seen to the first
+				for range 2 { // when the second tick is received, the first has been handled
 					select {
 					case ticks <- now:
 					case <-time.After(deadline):
@@ -122,8 +122,8 @@ func TestS3EachRulePauses(t *testing.T) {
 	}
 }
 
-// TestFullDiskIsNotOffered: a peer without room for a job's files takes none of others, says so, and
-// does again once there is room.
+// TestFullDiskIsNotOffered checks that a peer without disk space for a job refuses jobs of other users and
+// reports it, and that it accepts them again when there is space.
 func TestFullDiskIsNotOffered(t *testing.T) {
 	var free atomic.Int64
 	p := boot(t, func(c *Config) { c.diskFree = func(string) int64 { return free.Load() } })
@@ -153,7 +153,7 @@ func TestFullDiskIsNotOffered(t *testing.T) {
 	}
 }
 
-// ask asks p for a slot for a native program of from, and gives it back.
+// ask requests a slot of p for a native program of from, and releases it.
 func ask(t *testing.T, from, p *Peer) error {
 	t.Helper()
 	client := reservation.NewClient(from.host)
@@ -185,7 +185,8 @@ func TestParsePauseJobs(t *testing.T) {
 	}
 }
 
-// TestLocalPeersDoNotPause: whoever starts a job on peers of his own laptop wants it to run, on its battery too.
+// TestLocalPeersDoNotPause checks that local peers have no suspend rules: their user wants the job to run,
+// even on battery.
 func TestLocalPeersDoNotPause(t *testing.T) {
 	for want, c := range map[bool]Config{false: LocalConfig(), true: DefaultConfig()} {
 		if rules, err := presence.ParseRules(c.PauseWhen); err != nil || (len(rules) > 0) != want {

@@ -23,10 +23,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// deadline bounds what a test waits for; nothing comes near it unless it hangs.
+// deadline bounds the waits of a test. It is far above the usual duration.
 const deadline = 20 * time.Second
 
-// shortDir is a home whose socket's name fits, whatever the test is called.
+// shortDir returns a home whose path is short enough for a socket, independent of the test's name.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "peer")
@@ -190,7 +190,8 @@ func TestControlSocketAPI(t *testing.T) {
 	}
 }
 
-// TestO2HaltEndsWhatWasSubmittedHere, and says so: the user did not cancel it.
+// TestO2HaltEndsWhatWasSubmittedHere checks that a halt ends jobs submitted here, with a reason other than
+// the user's cancellation.
 func TestO2HaltEndsWhatWasSubmittedHere(t *testing.T) {
 	p := boot(t, nil)
 	client := dial(t, p)
@@ -257,7 +258,7 @@ func TestSupernodeThatDoesNotAnswerIsNamed(t *testing.T) {
 	}
 }
 
-// lines collects log lines and tells of each.
+// lines collects log lines and signals each.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -379,8 +380,8 @@ func TestStatusPage(t *testing.T) {
 	}
 }
 
-// TestNothingCanBeDoneOnTheStatusPage: who has the password gets none of what the control socket can
-// do, by whichever method, and reads only.
+// TestNothingCanBeDoneOnTheStatusPage checks that a client with the password can only read. The actions of
+// the control socket are not available, with any method.
 func TestNothingCanBeDoneOnTheStatusPage(t *testing.T) {
 	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -489,7 +490,7 @@ func TestSubmitOnlyPeerLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Halt(Drain) // nothing of others runs here
+	p.Halt(Drain) // no job of another user runs here
 	select {
 	case <-p.Halted():
 	default:
@@ -538,8 +539,8 @@ func TestO3OwnerSeesWhoRunsWhat(t *testing.T) {
 	}
 }
 
-// TestStatusPageBoundsItsReaders: connections that nothing is sent on do not take all descriptors of
-// the peer, and do not keep others from being answered.
+// TestStatusPageBoundsItsReaders checks that idle connections do not use up the peer's descriptors, and do
+// not prevent answers to others.
 func TestStatusPageBoundsItsReaders(t *testing.T) {
 	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -548,7 +549,7 @@ func TestStatusPageBoundsItsReaders(t *testing.T) {
 	addr := free.Addr().String()
 	free.Close()
 	boot(t, func(c *Config) { c.HTTP = addr })
-	// ask makes a connection, and sees it answered.
+	// ask opens a connection and waits for an answer.
 	ask := func() net.Conn {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
 		if err != nil {

@@ -70,7 +70,8 @@ func freePorts(t *testing.T) (tcp, udp string) {
 	return tcp, udp
 }
 
-// TestPeersMeetAgainWithoutSupernode restarts two peers that one has introduced which is gone.
+// TestPeersMeetAgainWithoutSupernode restarts two peers after the supernode that has introduced them has
+// ended.
 func TestPeersMeetAgainWithoutSupernode(t *testing.T) {
 	supernode := boot(t, nil)
 	homes := []string{shortDir(t), shortDir(t)}

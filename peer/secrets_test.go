@@ -46,19 +46,19 @@ func exchange() int {
 	return 0
 }
 
-// draws is the source of random numbers of this process, and keeps what is drawn by whom while somebody
-// listens.
+// draws is this process's source of random numbers. While it is listening, it keeps the drawn numbers by
+// caller.
 type draws struct {
 	io.Reader
 
 	mu   sync.Mutex
-	kept map[string][][]byte // by function of this project; nil: nobody listens
+	kept map[string][][]byte // by function of this project; nil if not listening
 }
 
 // drawn is set by TestMain.
 var drawn = &draws{Reader: rand.Reader}
 
-// Read draws b.
+// Read draws random bytes into b.
 func (d *draws) Read(b []byte) (int, error) {
 	n, err := d.Reader.Read(b)
 	d.mu.Lock()
@@ -71,7 +71,7 @@ func (d *draws) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// drawer is the function of this project, not of a test, that draws.
+// drawer returns the function of this project, outside of tests, that draws.
 func drawer() string {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
@@ -86,7 +86,7 @@ func drawer() string {
 	}
 }
 
-// listen returns a function that says what was drawn since.
+// listen starts to keep drawn numbers. It returns a function that stops and returns them.
 func (d *draws) listen() func() map[string][][]byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -100,12 +100,13 @@ func (d *draws) listen() func() map[string][][]byte {
 	}
 }
 
-// public are those who draw what is no secret: names of jobs and files, and marks of peers.
+// public are the functions that draw numbers that are not secret: names of jobs and files, and marks of
+// peers.
 var public = []string{"peer/job.newRun", "discovery.", "filetransfer."}
 
-// TestSecretsOfJobsAreNotTold: what a peer draws for a job that nobody can guess, such as reservation keys and
-// the tokens of channels, neither logs tell, though they tell all that they can, nor status, page and
-// journal, nor the events of the job. Private keys of processes are drawn by these, and never leave them.
+// TestSecretsOfJobsAreNotTold checks that the secrets that a peer draws for a job are not disclosed, such
+// as reservation keys and the tokens of channels. It searches the logs at the lowest level, status, page
+// and journal, and the events of the job. Processes draw their own private keys, which never leave them.
 func TestSecretsOfJobsAreNotTold(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -166,7 +167,7 @@ func TestSecretsOfJobsAreNotTold(t *testing.T) {
 	expectUntold(t, secrets, told)
 }
 
-// expectUntold expects that none of the secrets is told, and that keys and tokens are among them.
+// expectUntold checks that none of the secrets is disclosed, and that keys and tokens are among them.
 func expectUntold(t *testing.T, secrets map[string][][]byte, told map[string]string) {
 	t.Helper()
 	var drawers []string
@@ -185,7 +186,7 @@ func expectUntold(t *testing.T, secrets map[string][][]byte, told map[string]str
 			t.Errorf("nothing was drawn by %s, but by %v", want, drawers)
 		}
 	}
-	if id := secrets["peer/job.newRun"]; len(id) != 1 || !tells(told["log"], id[0]) { // this finds what is told
+	if id := secrets["peer/job.newRun"]; len(id) != 1 || !tells(told["log"], id[0]) { // shows that the search works
 		t.Errorf("the job's ID is not in the log: %x", id)
 	}
 }
@@ -199,14 +200,14 @@ func mayBeTold(drawer string) bool {
 	return false
 }
 
-// tells reports whether a text has a secret, or a half of one that has two, in any form.
+// tells reports whether a text contains a secret in any form, or one half of a secret of 32 bytes or more.
 func tells(text string, secret []byte) bool {
 	parts := [][]byte{secret}
 	if len(secret) >= 32 {
 		parts = append(parts, secret[:len(secret)/2], secret[len(secret)/2:])
 	}
 	for _, p := range parts {
-		list := strings.Trim(fmt.Sprintf("%d", p), "[]") // as fmt prints bytes
+		list := strings.Trim(fmt.Sprintf("%d", p), "[]") // the format of fmt
 		for _, form := range []string{
 			string(p), hex.EncodeToString(p), strings.ToUpper(hex.EncodeToString(p)),
 			base64.RawStdEncoding.EncodeToString(p), base64.RawURLEncoding.EncodeToString(p),

@@ -61,7 +61,7 @@ func TestNATKinds(t *testing.T) {
 	}
 }
 
-// TestSightingsAreOfConnectionsMadeFromHere has one peer dial another.
+// TestSightingsAreOfConnectionsMadeFromHere makes one peer dial another.
 func TestSightingsAreOfConnectionsMadeFromHere(t *testing.T) {
 	first := boot(t, nil)
 	second := boot(t, func(c *Config) { c.Supernodes = []string{first.Addresses()[0]} })

@@ -19,7 +19,7 @@ func TestSpeedIsTheBestThatWasMeasured(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const fast = 1 << 40 // faster than any
+	const fast = 1 << 40 // faster than any processor
 	for _, tt := range []struct {
 		name string
 		kept *speed

@@ -14,9 +14,9 @@ func TestOwnersNameJobsByTheirBeginning(t *testing.T) {
 		err error
 	}{
 		"3f2b8c1e77": {jobs[0], nil},
-		"3f2b8c1e":   {jobs[0], nil}, // of two submitters the one whose job is here
+		"3f2b8c1e":   {jobs[0], nil}, // used by two submitters: the one whose job runs here
 		"3f2b":       {reservation.Name{}, errAmbiguous},
-		"77":         {jobs[2], nil}, // all of it, twice
+		"77":         {jobs[2], nil}, // the full ID, which occurs twice
 		"777":        {jobs[3], nil},
 		"9":          {reservation.Name{}, errNotHosted},
 		"":           {reservation.Name{}, errNotHosted},

@@ -32,7 +32,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
-// The tests of this file hold what libp2p does by default, and would harm here.
+// These tests cover defaults of libp2p that would be harmful here.
 
 // newTestHost starts the host of a peer on loopback.
 func newTestHost(t *testing.T, listen ...string) host.Host {
@@ -66,8 +66,8 @@ func newHostBehind(t *testing.T, cfg Config, key crypto.PrivKey, gate *membershi
 	return h
 }
 
-// TestStreamsOfALargeJob opens the channels between two peers with 32 processes of a job each,
-// and less of any other protocol.
+// TestStreamsOfALargeJob opens the channels between two peers with 32 processes of a job each, and fewer
+// streams of another protocol.
 func TestStreamsOfALargeJob(t *testing.T) {
 	manager, err := newResourceManager(zerolog.Nop())
 	if err != nil {
@@ -97,8 +97,8 @@ func TestStreamsOfALargeJob(t *testing.T) {
 	}
 }
 
-// TestPeersTellEachOtherWhetherTheyAreReached has a peer ask others whether it is reached, and
-// answer them, by AutoNAT v2: each address by itself.
+// TestPeersTellEachOtherWhetherTheyAreReached checks that a peer asks others whether they reach it, and
+// answers them, by AutoNAT v2 for each address.
 func TestPeersTellEachOtherWhetherTheyAreReached(t *testing.T) {
 	for reachability, want := range map[Reachability]bool{Public: true, Private: false} {
 		cfg := LocalConfig()
@@ -110,8 +110,8 @@ func TestPeersTellEachOtherWhetherTheyAreReached(t *testing.T) {
 	}
 }
 
-// TestFewObserversAreEnough has a host hear at which addresses it is seen. That which two
-// observers say is told to others, without which no hole would be punched.
+// TestFewObserversAreEnough checks that a host announces an address that two observers have seen. Without
+// it, no hole could be punched.
 func TestFewObserversAreEnough(t *testing.T) {
 	h := newTestHost(t, "/ip4/127.0.0.1/tcp/0")
 	listens := h.Network().ListenAddresses()[0]
@@ -135,7 +135,7 @@ func TestFewObserversAreEnough(t *testing.T) {
 		}
 	}
 	const claimed, seen = "/ip4/11.0.9.1/tcp/4001", "/ip4/11.0.9.2/tcp/4001"
-	see("11.0.0.1", claimed) // by one who may lie,
+	see("11.0.0.1", claimed) // one observer that may lie
 	see("11.0.0.1", claimed) // and repeats it
 	see("11.0.0.2", seen)
 	see("11.0.0.3", seen)
@@ -151,7 +151,7 @@ func TestFewObserversAreEnough(t *testing.T) {
 	}
 }
 
-// A seenConn is a connection to one who says at which address it sees this host.
+// A seenConn is a connection to an observer of this host's address.
 type seenConn struct {
 	network.Conn
 	local, remote ma.Multiaddr
@@ -161,12 +161,12 @@ func (c *seenConn) LocalMultiaddr() ma.Multiaddr  { return c.local }
 func (c *seenConn) RemoteMultiaddr() ma.Multiaddr { return c.remote }
 func (c *seenConn) IsClosed() bool                { return false }
 
-// TestWhoListensOnOneDialsThat has a relay be slow to answer over what a host listens on. The
-// host waits for it: over the other one it would not learn its own address.
+// TestWhoListensOnOneDialsThat uses a relay that answers late on the transport on which a host listens. The
+// host waits for it, since it would not learn its own address over the other transport.
 func TestWhoListensOnOneDialsThat(t *testing.T) {
 	skip.Long(t)
 	const overTCP, overQUIC = "/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1"
-	mute, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // connections are not accepted
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,8 +187,8 @@ func TestWhoListensOnOneDialsThat(t *testing.T) {
 	muteQUIC := at.Encapsulate(ma.StringCast("/quic-v1"))
 	tests := map[string]struct {
 		listen []string
-		relay  string       // where it answers
-		mute   ma.Multiaddr // where it does not
+		relay  string       // the address that answers
+		mute   ma.Multiaddr // the address that does not
 		waits  bool
 	}{
 		"TCP":                         {[]string{overTCP}, overQUIC, muteTCP, true},

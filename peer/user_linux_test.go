@@ -11,12 +11,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// asNobody calls f on a thread that is another user's from then on, and ends with it.
+// asNobody calls f on a thread that has another user's ID, and terminates that thread afterwards.
 func asNobody(t *testing.T, f func() error) error {
 	t.Helper()
 	const nobody = 65534
 	done := make(chan error)
-	go func() { // ends with f, and its thread with it
+	go func() { // ends with f, and terminates its thread
 		runtime.LockOSThread()
 		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
 			done <- errno
@@ -27,7 +27,8 @@ func asNobody(t *testing.T, f func() error) error {
 	return <-done
 }
 
-// TestControlSocketAsksWhoConnects where the owner has opened the home and the socket to all.
+// TestControlSocketAsksWhoConnects checks the client's user in a home and socket that are open to all
+// users.
 func TestControlSocketAsksWhoConnects(t *testing.T) {
 	if os.Geteuid() != 0 {
 		skip.Lacks(t, "root, to be somebody else")
@@ -47,7 +48,7 @@ func TestControlSocketAsksWhoConnects(t *testing.T) {
 		if err := unix.Connect(fd, &unix.SockaddrUnix{Name: p.home.socket()}); err != nil {
 			return "", err
 		}
-		unix.Write(fd, []byte("GET /v1/status HTTP/1.0\r\n\r\n")) // to whoever has hung up
+		unix.Write(fd, []byte("GET /v1/status HTTP/1.0\r\n\r\n")) // the server may have closed the connection
 		b := make([]byte, 12)
 		n, err := unix.Read(fd, b)
 		return string(b[:max(n, 0)]), err
@@ -57,7 +58,7 @@ func TestControlSocketAsksWhoConnects(t *testing.T) {
 	}
 	var got string
 	err := asNobody(t, func() error {
-		got, _ = ask() // whoever is refused may read the end, or an error
+		got, _ = ask() // a refused client may read the end of the stream, or an error
 		return nil
 	})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestO4HalfOpenConnectionsLockNoOneOut: more connections that send nothing than the page admits do
-// not keep a request from being answered, and the oldest of them are closed.
+// TestO4HalfOpenConnectionsLockNoOneOut opens more idle connections than the page accepts. A request is
+// still answered, and the oldest connections are closed.
 func TestO4HalfOpenConnectionsLockNoOneOut(t *testing.T) {
 	const most = 8
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
