@@ -41,14 +41,14 @@ func TestWhatAnAddressSays(t *testing.T) {
 	}
 }
 
-// TestWhyAConnectionIsNoBetter steps through what libp2p may say of one peer.
+// TestWhyAConnectionIsNoBetter applies sequences of libp2p's events about one peer.
 func TestWhyAConnectionIsNoBetter(t *testing.T) {
 	start := &holepunch.StartHolePunchEvt{}
 	failed := &holepunch.EndHolePunchEvt{Error: "no  way\n in"}
 	tests := map[string]struct {
 		way       Way
 		transport string
-		known     bool // a direct address
+		known     bool // a direct address is known
 		events    []any
 		want      string
 	}{
@@ -140,7 +140,7 @@ func TestTwoHostsThatAreConnected(t *testing.T) {
 	}
 }
 
-// TestDialFailureNamesTheTellingAddress: the text is libp2p's own.
+// TestDialFailureNamesTheTellingAddress uses texts as libp2p generates them.
 func TestDialFailureNamesTheTellingAddress(t *testing.T) {
 	failed := func(addrs ...string) string {
 		e := swarm.DialError{Peer: "peer", Cause: swarm.ErrAllDialsFailed, Skipped: 3}

@@ -89,7 +89,8 @@ func TestRefusedIfNobodyListensAnyMore(t *testing.T) {
 	}
 }
 
-// TestF2APeerThatIsGoneIsRefused: where it was let in before.
+// TestF2APeerThatIsGoneIsRefused checks that an ended peer is refused at an address that accepted
+// connections before.
 func TestF2APeerThatIsGoneIsRefused(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
@@ -132,8 +133,8 @@ func TestF2APeerThatIsGoneIsRefused(t *testing.T) {
 	}
 }
 
-// TestF2APeerThatGoesWhileItIsAskedIsRefused: its doors are shut a moment before its connections
-// break, and it is asked in between.
+// TestF2APeerThatGoesWhileItIsAskedIsRefused probes a peer between the end of its listeners and that of its
+// connections.
 func TestF2APeerThatGoesWhileItIsAskedIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, goes := range map[string]bool{"it goes": true, "it only takes no more": false} {
@@ -163,8 +164,8 @@ func TestF2APeerThatGoesWhileItIsAskedIsRefused(t *testing.T) {
 	}
 }
 
-// TestV3ARefusalWhereNobodyWasLetInFailsNobody: a firewall may refuse, or another machine that
-// has the address now.
+// TestV3ARefusalWhereNobodyWasLetInFailsNobody checks that a refusal is ignored at an address that never
+// accepted a connection. A firewall may refuse it, or another machine that has the address now.
 func TestV3ARefusalWhereNobodyWasLetInFailsNobody(t *testing.T) {
 	h, peer := newHost(t), newHost(t)
 	if err := peer.Connect(t.Context(), *host.InfoFromHost(h)); err != nil {
@@ -192,7 +193,8 @@ func TestV3ARefusalWhereNobodyWasLetInFailsNobody(t *testing.T) {
 	}
 }
 
-// TestWhatIsKnownOfDoorsThatDoNotAnswer is what was known, where nothing else is learnt.
+// TestWhatIsKnownOfDoorsThatDoNotAnswer checks that doors without an answer stay known, unless another
+// result replaces them.
 func TestWhatIsKnownOfDoorsThatDoNotAnswer(t *testing.T) {
 	open, shut := error(nil), &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	silent, before := &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, []string{"a", "b"}
@@ -227,8 +229,8 @@ func TestWhatIsKnownOfDoorsThatDoNotAnswer(t *testing.T) {
 	}
 }
 
-// TestF2AListenerThatStillListensIsAskedAgainSoon: that of a dying process closes a moment after its
-// connections have broken.
+// TestF2AListenerThatStillListensIsAskedAgainSoon simulates a dying process, whose listener closes a moment
+// after its connections have broken.
 func TestF2AListenerThatStillListensIsAskedAgainSoon(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
