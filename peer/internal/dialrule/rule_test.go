@@ -20,7 +20,7 @@ const (
 	circuit = "/tcp/1/p2p/12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf/p2p-circuit"
 )
 
-// newRule returns that of a machine with some addresses.
+// newRule returns the rule of a machine with fixed addresses.
 func newRule() *Rule {
 	r := New()
 	r.addresses = func() (all []net.Addr, err error) {
@@ -36,7 +36,7 @@ func newRule() *Rule {
 	return r
 }
 
-// A conn is a connection with a peer at an address.
+// A conn is a connection to a peer at an address.
 type conn struct {
 	network.Conn
 	peer p2ppeer.ID
@@ -54,41 +54,41 @@ func ip(at string) string {
 	return "/ip4/" + at + "/tcp/1"
 }
 
-// What others name is dialled by this machine, which reaches more than they do: its own services, and
-// those of its network.
+// TestWhatStrangersMayName checks addresses that strangers name. This machine can reach more than they can:
+// its own services, and those of its network.
 func TestWhatStrangersMayName(t *testing.T) {
 	const public = "192.0.2.7"
 	for _, c := range []struct {
 		name  string
-		met   string // where the peer was, which this one has met once; empty: it was not
-		third string // where somebody else was met
+		met   string // where the peer itself was met; empty if it was not
+		third string // where another peer was met
 		may   bool
 	}{
 		{"127.0.0.1", "", public, false},
 		{"127.0.0.1", "", "10.1.2.3", false},
 		{"127.0.0.1", "", "127.0.0.1", true},
-		{"127.0.0.1", "", "203.0.113.5", true}, // all are on this machine
-		{"127.0.0.1", "", "", true},            // the owner's own memory
+		{"127.0.0.1", "", "203.0.113.5", true}, // all peers are on this machine
+		{"127.0.0.1", "", "", true},            // no other peer was met
 		{"127.0.0.1", "10.1.2.3", public, false},
 		{"127.0.0.2", "127.0.0.1", public, false},
 		{"127.0.0.1", "127.0.0.1", public, true},
 		{"::ffff:127.0.0.1", "", public, false},
 		{"::1", "", public, false},
-		{"203.0.113.5", "", public, false}, // this machine's own
+		{"203.0.113.5", "", public, false}, // an address of this machine
 		{"203.0.113.5", "", "10.1.2.3", false},
 		{"203.0.113.5", "192.168.1.2", public, false},
 		{"203.0.113.5", "127.0.0.1", public, true},
 		{"172.16.5.5", "", public, false},
-		{"172.16.5.5", "", "10.1.2.3", true}, // two of a laboratory on one machine
+		{"172.16.5.5", "", "10.1.2.3", true}, // two peers of a laboratory on one machine
 		{"172.16.5.5", "172.16.5.6", "", false},
-		{"172.16.5.5", "203.0.113.5", public, true}, // it is here, too
-		{"172.16.5.7", "", public, false},           // next to this machine, a stranger says
+		{"172.16.5.5", "203.0.113.5", public, true}, // the peer is on this machine
+		{"172.16.5.7", "", public, false},           // next to this machine, according to a stranger
 		{"172.16.5.7", "172.16.5.7", public, true},
 		{"10.1.2.3", "", public, false},
 		{"10.1.2.3", "", "/ip4/192.0.2.7" + circuit, false},
 		{"10.1.2.3", "", "/ip4/10.0.0.1" + circuit, true},
-		{"10.1.2.3", "", "10.9.9.9", true},           // all are met in private networks
-		{"10.1.2.3", "192.168.1.2", public, true},    // another network of theirs
+		{"10.1.2.3", "", "10.9.9.9", true},           // all peers were met in private networks
+		{"10.1.2.3", "192.168.1.2", public, true},    // another of their networks
 		{"10.1.2.3", "127.0.0.1", public, true},      //
 		{"100.64.0.1", "", public, false},            //
 		{"fd00::1", "", public, false},               //
