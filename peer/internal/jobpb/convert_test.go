@@ -29,8 +29,7 @@ func TestViewsAndProcessesComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-// FuzzView holds that what is taken from the wire is a valid view, and that a
-// view has one form there.
+// FuzzView checks that a decoded view is valid, and that a view has one encoding.
 func FuzzView(f *testing.F) {
 	for _, m := range []*View{
 		FromView(view.New(2, 2)), {}, {N: 1 << 31, R: 1 << 31}, {N: 1, R: 1, States: []byte{9}},
@@ -59,8 +58,8 @@ func FuzzView(f *testing.F) {
 	})
 }
 
-// FuzzDivergence holds that what is taken from the wire is something that a process
-// of the job can say, and comes back as it was.
+// FuzzDivergence checks that a decoded divergence is one that a process of the job can report, and that it
+// is unchanged after encoding and decoding.
 func FuzzDivergence(f *testing.F) {
 	d := protection.Divergence{Receiver: view.Process{Rank: 1}, Context: 256, Seq: 1, Tag: -1, Length: 8, Produced: 1, Received: 2}
 	for _, m := range []*Diverged{
