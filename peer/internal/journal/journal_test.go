@@ -58,7 +58,7 @@ func TestO3JournalOutlivesItsPeer(t *testing.T) {
 	add(t, first, entry(1))
 	add(t, first, entry(2))
 	add(t, first, ended(entry(1)))
-	// The peer is killed in the middle of a line, and booted again.
+	// The peer is killed in the middle of a line, and restarted.
 	if err := os.WriteFile(path, append(must(os.ReadFile(path)), `{"job":"3`...), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestO4JournalStaysBelowItsLimit(t *testing.T) {
 	}
 }
 
-// FuzzRead has something else than a journal in its place, as when a disk failed.
+// FuzzRead uses arbitrary data instead of a journal, as after a disk failure.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"job":"1","since":"2026-03-01T12:00:00Z"}` + "\n" + `{"job":"1","since":"2026-03-01T12:00:00Z","cpu":5}` + "\n{"))
 	f.Add([]byte{0})
@@ -110,7 +110,7 @@ func FuzzRead(f *testing.F) {
 		}
 		before, err := Read(path)
 		if err != nil {
-			return // a line that is too long
+			return // a line is too long
 		}
 		j, err := Open(path, 1<<20)
 		if err != nil {
