@@ -124,7 +124,7 @@ func TestWhatTheMachineLacksIsNoExcess(t *testing.T) {
 	g := Grant{Slot: Limits{Memory: 512 << 20, Processes: 64}, Job: Limits{Memory: 1 << 30}}
 	cases := map[string]struct {
 		usage Usage
-		kind  Kind // that is exceeded; empty: none
+		kind  Kind // exceeded limit; empty if none is exceeded
 	}{
 		"killed far below":      {Usage{Memory: 50 << 20, Killed: true}, ""},
 		"killed at the limit":   {Usage{Memory: 511 << 20, Killed: true}, Memory},
@@ -166,7 +166,7 @@ func TestStrangersKeepTheOwnersMachineQuick(t *testing.T) {
 		memory  int64
 	}{
 		{Machine{16 << 30, -1}, 4, 1 << 30},
-		{Machine{2 << 30, -1}, 8, 256 << 20}, // no program of use fits into less
+		{Machine{2 << 30, -1}, 8, 256 << 20}, // no useful program fits into less
 		{Machine{0, -1}, 2, 0},
 		{Machine{4 << 30, -1}, 0, 1 << 30},
 	} {
