@@ -10,7 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership/internal/pb"
 )
 
-// FuzzJudge: whatever a peer shows, it is not admitted without a signature.
+// FuzzJudge checks that no peer is admitted without a signature.
 func FuzzJudge(f *testing.F) {
 	owner, ownerID := newKey(f)
 	_, a := newKey(f)
@@ -33,8 +33,8 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// FuzzToken: what an owner has signed, whoever that is, names nothing that is not short and printable, and is
-// read as it was written.
+// FuzzToken checks that a decoded token contains only short, printable names, and that it is unchanged
+// after encoding and decoding, whoever has signed it.
 func FuzzToken(f *testing.F) {
 	_, a := newKey(f)
 	for _, name := range []string{"", "alice"} {
@@ -65,7 +65,7 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-// FuzzReadWord: a message is bounded, and read to its end and no further.
+// FuzzReadWord checks that messages are bounded, and that no byte beyond a message is read.
 func FuzzReadWord(f *testing.F) {
 	var b bytes.Buffer
 	if err := writeWord(&b, &pb.Word{Verdict: pb.Verdict_EXPIRED, Proof: &pb.Proof{Token: []byte("t")}}); err != nil {
@@ -85,7 +85,7 @@ func FuzzReadWord(f *testing.F) {
 	})
 }
 
-// FuzzParseInvitation: what is read can be written, and is the same then.
+// FuzzParseInvitation checks that a parsed invitation is unchanged after formatting and parsing.
 func FuzzParseInvitation(f *testing.F) {
 	owner, _ := newKey(f)
 	for _, holder := range []string{"", "x"} {

@@ -27,18 +27,18 @@ import (
 )
 
 const (
-	bound   = 20 * time.Second // of what a test waits for; nothing comes near it
+	bound   = 20 * time.Second // for the waits of a test; far above the usual duration
 	overTCP = "/ip4/127.0.0.1/tcp/0"
 	overUDP = "/ip4/127.0.0.1/udp/0/quic-v1"
 	service = "/test/1.0.0"
 )
 
-// testHost is a peer with a service that says hello.
+// testHost is a peer with a service that sends hello.
 type testHost struct {
 	host.Host
 	gate       *Gate
 	members    *Service
-	invitation *Invitation // what is loaded
+	invitation *Invitation // returned by its load function
 	log        logtest.Log
 }
 
@@ -49,7 +49,7 @@ func newHost(t *testing.T, listen string, key crypto.PrivKey, i *Invitation, mor
 		t.Fatal(err)
 	}
 	h := &testHost{invitation: i}
-	// A test's peer may come with a token that is not its own.
+	// The peer of a test may present another peer's token.
 	h.gate = newGate(Config{Peer: id, Invitation: i, Home: key, Log: zerolog.New(zerolog.MultiLevelWriter(zerolog.NewTestWriter(t), &h.log))})
 	options := append([]libp2p.Option{
 		libp2p.Identity(key), libp2p.ListenAddrStrings(listen), libp2p.Transport(tcp.NewTCPTransport),
@@ -76,7 +76,7 @@ func newHost(t *testing.T, listen string, key crypto.PrivKey, i *Invitation, mor
 	return h
 }
 
-// greeted connects a to b and asks its service.
+// greeted connects a to b and uses b's service.
 func greeted(t *testing.T, a, b *testHost, addrs ...ma.Multiaddr) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
@@ -100,7 +100,7 @@ func greeted(t *testing.T, a, b *testHost, addrs ...ma.Multiaddr) error {
 	return err
 }
 
-// await polls until ok, for a bound.
+// await polls until ok returns true, at most for bound.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(bound); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -116,7 +116,7 @@ func apart(a, b *testHost) func() bool {
 	}
 }
 
-// TestMembersMeet: by a token of their own and by one for whoever has it.
+// TestMembersMeet uses tokens that are bound to a peer, and one that is not.
 func TestMembersMeet(t *testing.T) {
 	for _, listen := range []string{overTCP, overUDP} {
 		owner, _ := newKey(t)
@@ -142,13 +142,13 @@ func TestOthersGetNothing(t *testing.T) {
 	later := time.Now().Add(time.Hour)
 	tests := map[string]struct {
 		invitation *Invitation
-		want       string // what its log and its user read
+		want       string // text in its log and in its user's error
 	}{
 		"without a token":      {nil, "of a private network, of which this one has no token"},
 		"expired":              {invite(t, owner, "lab", id, time.Now().Add(-time.Second)), "has expired"},
 		"of another owner":     {invite(t, other, "lab", id, later), "another owner"},
 		"of another's network": {invite(t, other, "office", id, later), "another private network"},
-		"bound to another":     {invite(t, owner, "lab", member, later), "no token"}, // it has none to show
+		"bound to another":     {invite(t, owner, "lab", member, later), "no token"}, // it has no usable token
 	}
 	for name, test := range tests {
 		for _, listen := range []string{overTCP, overUDP} {
@@ -216,8 +216,8 @@ func TestOpenPeersMeetAsEver(t *testing.T) {
 	}
 }
 
-// TestRelayedConnectionsAreLookedAt: whoever has got to a relay of the network does not
-// get through it to a peer that would not have it.
+// TestRelayedConnectionsAreLookedAt checks that a peer that is connected to a relay of the network cannot
+// reach a peer through it that refuses the peer.
 func TestRelayedConnectionsAreLookedAt(t *testing.T) {
 	owner, _ := newKey(t)
 	later := time.Now().Add(time.Hour)
@@ -267,7 +267,7 @@ func TestAConnectionEndsWithTheToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.gate.mu.Lock()
-	a.gate.register.admit(b.ID(), Token{Expires: time.Now()}, time.Now()) // as if b's token had been a shorter one
+	a.gate.register.admit(b.ID(), Token{Expires: time.Now()}, time.Now()) // as if b's token had expired
 	a.gate.mu.Unlock()
 	await(t, "they part", apart(a, b))
 }
@@ -325,7 +325,7 @@ func TestNewcomersAreBounded(t *testing.T) {
 	await(t, "it gets in when there is a place", func() bool { return greeted(t, guest, h) == nil })
 }
 
-// TestStrangersSayNothingAboutAnOpenNetwork has one show an empty token again and again.
+// TestStrangersSayNothingAboutAnOpenNetwork makes a stranger show an empty token repeatedly.
 func TestStrangersSayNothingAboutAnOpenNetwork(t *testing.T) {
 	key, _ := newKey(t)
 	strangerKey, strangerID := newKey(t)
@@ -343,7 +343,7 @@ func TestStrangersSayNothingAboutAnOpenNetwork(t *testing.T) {
 		if _, err := s.Write([]byte{0, 0}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readWord(s); err != nil { // then it has been dealt with
+		if _, err := readWord(s); err != nil { // it has been handled then
 			t.Fatal(err)
 		}
 		s.Reset()
@@ -380,7 +380,7 @@ func TestTheGateDoesNotTrustTransports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// TCP with TLS alone, as if somebody had added a transport and forgotten the members.
+	// TCP with TLS alone, as if a transport had been added without the exchange of proofs.
 	ours, err := libp2p.New(libp2p.Identity(key), libp2p.ListenAddrStrings(overTCP), libp2p.Transport(tcp.NewTCPTransport),
 		libp2p.Security(libp2ptls.ID, libp2ptls.New), libp2p.ConnectionGater(g))
 	if err != nil {

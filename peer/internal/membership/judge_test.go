@@ -73,8 +73,8 @@ func TestWhoIsAdmitted(t *testing.T) {
 	}
 }
 
-// TestOnePersonIsOneOwner: whatever tokens of one name admit is one person's, whoever else a token that names
-// nobody admits is that token's, and only the network's owner says who somebody is.
+// TestOnePersonIsOneOwner checks that all tokens with the same name belong to one person. A token without a
+// name is a person of its own. Only the network's owner assigns names.
 func TestOnePersonIsOneOwner(t *testing.T) {
 	owner, ownerID := newKey(t)
 	_, a := newKey(t)
@@ -115,10 +115,10 @@ func TestOnePersonIsOneOwner(t *testing.T) {
 	}
 }
 
-// oldInvitation is one from before tokens had names, bound to a peer.
+// oldInvitation is an invitation from before tokens had names, bound to a peer.
 const oldInvitation = `p2pmpi1.Cr8BCiQIARIgAv6ffzfzdiEf2gDP8oTaynTHy0dO4nCM4k9ad__hvVgSFS9wMnBtcGkvbmV0d29yay10b2tlbho-CAESA2xhYhomACQIARIgifOIskNOdKNCszsaZOQbwvhtzRrMq-7RCo2OJmlMPiUg2rW0tKA0KNqVib6EkAEqQNvUPzmnKQhOaJHmYlJ5W9fp9kx-GwRYcTmHB9tjsCJtNfAi8aPsMNC8EEzoaL5L0SbfTdL9HWqH5y82TpFZTQQ`
 
-// TestOldTokensStayValid: tokens of version 1 without a name are read as they were.
+// TestOldTokensStayValid checks that tokens of version 1 without a name are still valid.
 func TestOldTokensStayValid(t *testing.T) {
 	i, err := ParseInvitation(oldInvitation)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// epoch is when the tests of what is pure begin.
+// epoch is the start time in the tests of pure functions.
 var epoch = time.Unix(1_000_000, 0)
 
 func newKey(t testing.TB) (crypto.PrivKey, p2ppeer.ID) {
