@@ -18,7 +18,7 @@ const (
 	other  p2ppeer.ID = "other"
 )
 
-// at is a time of a day, on the wall of whoever reads it.
+// at returns a time of day in the local time zone.
 func at(hour, minute int) time.Time { return time.Date(2026, 3, 1, hour, minute, 0, 0, time.Local) }
 
 func rules(t testing.TB, texts ...string) map[Class]Rule {
@@ -30,7 +30,7 @@ func rules(t testing.TB, texts ...string) map[Class]Rule {
 	return r
 }
 
-// TestS3TermsAreWhatIsDecided for each class that somebody can be in.
+// TestS3TermsAreWhatIsDecided compares Terms with Decide for each class that can have submitters.
 func TestS3TermsAreWhatIsDecided(t *testing.T) {
 	tests := []struct {
 		name     string
@@ -233,7 +233,8 @@ func TestLimitsOfClassesThatGetNothingAreNone(t *testing.T) {
 	}
 }
 
-// TestOwnersListsAreNotTakenForMore: who lists friends and says nothing of others is told who comes beside them.
+// TestOwnersListsAreNotTakenForMore checks the warning for an owner who lists allowed submitters and has no
+// rule for others.
 func TestOwnersListsAreNotTakenForMore(t *testing.T) {
 	for name, c := range map[string]struct {
 		private bool
@@ -261,8 +262,8 @@ func TestOwnersListsAreNotTakenForMore(t *testing.T) {
 	}
 }
 
-// TestO1StrangersGetLessByDefault: a limit of everyone that no rule names is that of strangers, and
-// nobody else has it.
+// TestO1StrangersGetLessByDefault checks that the limits of strangers apply to everyone where no rule names
+// a limit, and to no other class.
 func TestO1StrangersGetLessByDefault(t *testing.T) {
 	strangers := limits.Limits{Memory: 1 << 30, Time: 12 * time.Hour}
 	for _, c := range []struct {
