@@ -16,25 +16,25 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A fake is a router that does as a test says. Its mappings end by themselves.
+// A fake is a simulated router. Its mappings expire.
 type fake struct {
 	mu    sync.Mutex
 	at    netip.Addr
-	taken map[uint16]bool // ports that others have
+	taken map[uint16]bool // ports in use by other machines
 	until map[uint16]time.Time
 	dead  bool
-	slow  time.Duration // before it answers
-	mute  bool          // it leads no port, and does not say so
+	slow  time.Duration // delay of an answer
+	mute  bool          // accepts mappings without creating them
 }
 
-// now changes what the router does.
+// now changes the router's behaviour.
 func (f *fake) now(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change()
 }
 
-// wait takes the time that an answer takes.
+// wait waits for the delay of an answer.
 func (f *fake) wait(ctx context.Context) error {
 	var slow time.Duration
 	f.now(func() { slow = f.slow })
@@ -93,7 +93,7 @@ func (f *fake) leave(ctx context.Context, _ Port, outside uint16) error {
 	return nil
 }
 
-// leads reports whether a port of the router leads anywhere.
+// leads reports whether a port of the router is mapped.
 func (f *fake) leads(outside uint16) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +102,7 @@ func (f *fake) leads(outside uint16) bool {
 
 var here = Port{"tcp", 4001}
 
-// with runs a Mapper and a router, at virtual time.
+// with runs a Mapper and a router in virtual time.
 func with(t *testing.T, do func(m *Mapper, f *fake)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{at: netip.MustParseAddr("11.0.1.1"), until: make(map[uint16]time.Time), taken: make(map[uint16]bool)}
@@ -120,7 +120,7 @@ func with(t *testing.T, do func(m *Mapper, f *fake)) {
 	})
 }
 
-// settle lets a Mapper do what it would.
+// settle waits for d, and until all goroutines are blocked.
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -136,7 +136,7 @@ func expectMapped(t *testing.T, m *Mapper, want string) {
 
 func TestAPortIsMappedForAsLongAsItIsWanted(t *testing.T) {
 	with(t, func(m *Mapper, f *fake) {
-		expectMapped(t, m, "") // asks for it
+		expectMapped(t, m, "") // requests the mapping
 		settle(0)
 		expectMapped(t, m, "11.0.1.1:4001")
 		settle(24 * time.Hour)
@@ -160,7 +160,7 @@ func TestAPortThatAnotherHasIsMappedElsewhere(t *testing.T) {
 			t.Fatalf("mapped: %v at %s", ok, at)
 		}
 		settle(time.Hour)
-		expectMapped(t, m, at.String()) // it keeps the port that it has got
+		expectMapped(t, m, at.String()) // it keeps its external port
 	})
 }
 
@@ -204,7 +204,7 @@ func TestARouterThatIsNotConnectedMapsNothing(t *testing.T) {
 			if m.Router() != (Router{}) {
 				t.Errorf("at %s: got router %v", no, m.Router())
 			}
-			f.now(func() { f.at = netip.MustParseAddr("192.168.7.1") }) // behind another
+			f.now(func() { f.at = netip.MustParseAddr("192.168.7.1") }) // behind another router
 			settle(findPeriod)
 			expectMapped(t, m, "192.168.7.1:4001")
 		})
@@ -243,10 +243,10 @@ func TestAnAnswerThatIsMissingWithdrawsNothing(t *testing.T) {
 		settle(renewPeriod + 2*answerTimeout)
 		expectMapped(t, m, at.String())
 		settle(lifetime)
-		expectMapped(t, m, "") // the router has forgotten it
+		expectMapped(t, m, "") // the router has lost the mapping
 		f.now(func() { f.mute = false })
 		settle(renewPeriod + answerTimeout)
-		expectMapped(t, m, at.String()) // it asks for the port that it had
+		expectMapped(t, m, at.String()) // it requests the same external port
 		f.now(func() { f.mute = true })
 		settle(renewPeriod)
 		if m.Close(); f.leads(at.Port()) {
@@ -274,7 +274,7 @@ func TestWhatIsAnnounced(t *testing.T) {
 	}
 	with(t, func(m *Mapper, f *fake) {
 		for listen := range tests {
-			announcer{m}.GetMapping(ma.StringCast(listen)) // asks for it
+			announcer{m}.GetMapping(ma.StringCast(listen)) // requests the mapping
 		}
 		settle(0)
 		for listen, want := range tests {

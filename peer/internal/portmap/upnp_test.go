@@ -16,7 +16,7 @@ import (
 	"github.com/huin/goupnp/soap"
 )
 
-// A control answers what a router is told.
+// A control answers the requests to a router.
 type control func(told string) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
@@ -28,7 +28,7 @@ func (c control) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c(string(told))
 }
 
-// fault is what a router answers that does not do as it is told.
+// fault returns a router's error response.
 func fault(code int) *http.Response {
 	body := fmt.Sprintf(`<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body><s:Fault>`+
 		`<faultcode>s:Client</faultcode><faultstring>UPnPError</faultstring><detail>`+
@@ -37,12 +37,12 @@ func fault(code int) *http.Response {
 	return &http.Response{StatusCode: http.StatusInternalServerError, ContentLength: -1, Body: io.NopCloser(strings.NewReader(body))}
 }
 
-// TestOnlyWhoHasNoOtherIsAskedForAPermanentMapping has routers whose address has a 725 in it,
-// which is not what they say.
+// TestOnlyWhoHasNoOtherIsAskedForAPermanentMapping uses routers whose address contains 725, although their
+// error code is another one.
 func TestOnlyWhoHasNoOtherIsAskedForAPermanentMapping(t *testing.T) {
 	tests := map[string]struct {
 		answer func() (*http.Response, error)
-		want   []string // durations that are asked for
+		want   []string // requested durations
 	}{
 		"permanent only": {func() (*http.Response, error) { return fault(725), nil }, []string{"120", "0"}},
 		"taken":          {func() (*http.Response, error) { return fault(718), nil }, []string{"120"}},
