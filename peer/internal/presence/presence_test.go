@@ -43,13 +43,14 @@ func TestWatchPausesAtOnceAndGoesOnLater(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeReadIsAsItWas, for a while: what was not read before does not fire.
+// TestWhatCannotBeReadIsAsItWas checks that the last value counts for a while, and that a rule without one
+// does not fire.
 func TestWhatCannotBeReadIsAsItWas(t *testing.T) {
 	unread := Reading{Unread: []Unread{{Metered, "no bus"}}}
 	for _, tt := range []struct {
 		name   string
 		before Reading
-		gone   time.Duration // that it cannot be read
+		gone   time.Duration // time for which it cannot be read
 		want   Rule
 	}{
 		{"metered, then the bus is gone for ten minutes", Reading{Metered: true}, 10 * time.Minute, Metered},
@@ -98,7 +99,7 @@ func TestRulesByName(t *testing.T) {
 	}
 }
 
-// supply writes what the kernel says of a power supply.
+// supply creates the kernel's files of a power supply.
 func supply(t *testing.T, root, name string, files map[string]string) {
 	t.Helper()
 	dir := filepath.Join(root, "sys/class/power_supply", name)
@@ -152,11 +153,11 @@ func TestLoadIsWhatOthersThanJobsTake(t *testing.T) {
 		own  uint64
 		want float64
 	}{
-		{"cpu  100 100 100 100 0 0 0 0 0 0", 50, 0}, // since when is not known
+		{"cpu  100 100 100 100 0 0 0 0 0 0", 50, 0}, // no earlier value to compare with
 		{"cpu  160 120 110 110 0 0 0 0 0 0", 50, 0.6},
 		{"cpu  160 220 110 110 0 0 0 0 0 0", 50, 0},    // jobs alone
-		{"cpu  220 240 120 120 0 0 0 0 0 0", 100, 0.1}, // jobs, and the peer for them
-		{"cpu  320 240 120 120 0 0 0 0 0 0", 205, 0},   // the peer, of which not all was counted yet
+		{"cpu  220 240 120 120 0 0 0 0 0 0", 100, 0.1}, // jobs, and the peer's work for them
+		{"cpu  320 240 120 120 0 0 0 0 0 0", 205, 0},   // the peer, before the kernel has counted all of its time
 		{"nonsense", 205, 0},
 		{"cpu  420 240 120 120 0 0 0 0 0 0", 205, 0},
 	} {
@@ -170,13 +171,13 @@ func TestLoadIsWhatOthersThanJobsTake(t *testing.T) {
 	}
 }
 
-// TestNicePeerIsNotTheOwner: what a peer takes that is itself nice is not among what the kernel counts as
-// of usual priority, and is not to be taken off.
+// TestNicePeerIsNotTheOwner checks a peer that itself runs with a higher niceness. Its time is not part of
+// the kernel's count for normal priority, so it must not be subtracted.
 func TestNicePeerIsNotTheOwner(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		skip.Lacks(t, "Linux and its /proc/stat")
 	}
-	for ownTicks() == 0 { // computes until it has had one
+	for ownTicks() == 0 { // computes until the first tick
 	}
 	usual := !isNice()
 	if got := NewMachine("/").own() > 0; got != usual {
@@ -204,7 +205,7 @@ func TestMachineWithoutABusIsNoReasonToPause(t *testing.T) {
 	}
 }
 
-// TestMachineThatSaysNothing: each rule that cannot be read is named, with why.
+// TestMachineThatSaysNothing checks that each rule that cannot be evaluated is reported with the reason.
 func TestMachineThatSaysNothing(t *testing.T) {
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+filepath.Join(t.TempDir(), "none"))
 	m := NewMachine(t.TempDir())
@@ -227,11 +228,12 @@ func rulesOf(all []Unread) (rules []Rule) {
 	return rules
 }
 
-// TestServiceThatHangsIsNotWaitedFor: neither for long, nor beyond the end of the peer.
+// TestServiceThatHangsIsNotWaitedFor checks that a hanging service delays neither a reading for long nor
+// the end of the peer.
 func TestServiceThatHangsIsNotWaitedFor(t *testing.T) {
 	for _, tt := range []struct {
 		hangs    string
-		patience time.Duration // short: it ends; long: the peer does
+		patience time.Duration // short: patience ends the wait; long: the end of the peer does
 	}{
 		{"AUTH", time.Millisecond}, {"Hello", time.Millisecond}, {"Get", time.Second}, {"AUTH", time.Hour}, {"Get", time.Hour},
 	} {
@@ -257,8 +259,8 @@ func TestServiceThatHangsIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestServicesAreBelieved: NetworkManager's word for a link that is paid for by the byte, sure and
-// guessed, and logind's for nobody there.
+// TestServicesAreBelieved checks NetworkManager's values for a metered link, certain and guessed, and
+// logind's idle hint.
 func TestServicesAreBelieved(t *testing.T) {
 	const metered, idle = "org.freedesktop.NetworkManager.Metered", "org.freedesktop.login1.Manager.IdleHint"
 	for _, tt := range []struct {
