@@ -8,13 +8,13 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// TestWhenAPairIsTried steps through what may happen, at virtual time.
+// TestWhenAPairIsTried applies sequences of events in virtual time.
 func TestWhenAPairIsTried(t *testing.T) {
 	const id = p2ppeer.ID("a")
 	type step struct {
 		at    time.Duration
 		do    func(p *plan, now time.Time)
-		tries bool // after it
+		tries bool // after this step
 	}
 	relayed := func(p *plan, now time.Time) { p.relayed(id, now) }
 	settled := func(p *plan, _ time.Time) { p.settled(id) }
@@ -48,7 +48,7 @@ func TestWhenAPairIsTried(t *testing.T) {
 	}
 }
 
-// TestFewAreTriedAtATime has a hundred pairs that never come to anything.
+// TestFewAreTriedAtATime uses a hundred pairs that always fail.
 func TestFewAreTriedAtATime(t *testing.T) {
 	p, now := newPlan(), time.Unix(1000, 0)
 	for i := range 100 {

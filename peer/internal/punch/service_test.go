@@ -7,8 +7,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// TestTryWithoutAPublicAddressIsNone: it does not make the pauses between tries longer, so that a
-// peer that has lost its public address, such as while a supernode restarts, tries soon when it is back.
+// TestTryWithoutAPublicAddressIsNone checks that such an attempt does not lengthen the pauses. A peer that
+// loses its public address for a while, such as during a restart of its supernode, then tries again soon.
 func TestTryWithoutAPublicAddressIsNone(t *testing.T) {
 	p := New(nil, prometheus.NewRegistry(), nil, zerolog.Nop())
 	p.host = newHost(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// heard is an event tracer that remembers how many events there were.
+// heard is an event tracer that counts events.
 type heard int
 
 func (h *heard) Trace(*holepunch.Event) { *h++ }
@@ -35,8 +35,8 @@ func newHost(t *testing.T, opts ...libp2p.Option) host.Host {
 	return h
 }
 
-// TestPortThatIsDialledFrom: peers are dialled from the listening port. The exceptions are dials, without a
-// hole, to peers that have relays and are not supernodes.
+// TestPortThatIsDialledFrom checks that peers are dialled from the listening port. The exception are dials
+// without hole punching to peers that have relays and are not supernodes.
 func TestPortThatIsDialledFrom(t *testing.T) {
 	supernode := newHost(t)
 	p := New([]p2ppeer.AddrInfo{{ID: supernode.ID()}}, prometheus.NewRegistry(), new(heard), zerolog.Nop())
@@ -81,7 +81,8 @@ func TestPortThatIsDialledFrom(t *testing.T) {
 	}
 }
 
-// TestOtherPortIsOneForAll, so that others can tell how routers translate it: but where it cannot be.
+// TestOtherPortIsOneForAll checks that all dials share the other port where possible, which shows others
+// how routers translate it.
 func TestOtherPortIsOneForAll(t *testing.T) {
 	var p port
 	at := func(to net.Listener) (net.Conn, int) {
@@ -113,7 +114,7 @@ func TestOtherPortIsOneForAll(t *testing.T) {
 	if _, then := at(listen()); then != one {
 		t.Errorf("then from port %d, not %d", then, one)
 	}
-	all, err := net.Listen("tcp4", ":0") // who listens there has it alone
+	all, err := net.Listen("tcp4", ":0") // uses its port exclusively
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,8 @@ func TestOtherPortIsOneForAll(t *testing.T) {
 	}
 }
 
-// TestDialGoesOnFromTheHole when one is punched meanwhile, and only then.
+// TestDialGoesOnFromTheHole checks that a dial is repeated from the listening port if hole punching begins,
+// and only then.
 func TestDialGoesOnFromTheHole(t *testing.T) {
 	const id, another = p2ppeer.ID("a"), p2ppeer.ID("b")
 	begin, end := &holepunch.StartHolePunchEvt{}, &holepunch.EndHolePunchEvt{}
