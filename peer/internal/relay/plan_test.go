@@ -25,13 +25,13 @@ func relayAt(t *testing.T, addrs ...string) p2ppeer.AddrInfo {
 	return r
 }
 
-// TestWhenARelayIsAsked steps through what may happen, at virtual time.
+// TestWhenARelayIsAsked applies sequences of events in virtual time.
 func TestWhenARelayIsAsked(t *testing.T) {
 	r := relayAt(t, "/ip4/11.0.0.1/tcp/1")
 	type step struct {
 		at   time.Duration
 		do   func(p *plan, now time.Time)
-		asks bool // after it
+		asks bool // after this step
 	}
 	grant := func(p *plan, now time.Time) { p.granted(r.ID, now.Add(time.Hour), nil, now) }
 	refuse := func(p *plan, now time.Time) { p.refused(r.ID, now) }
@@ -64,7 +64,7 @@ func TestWhenARelayIsAsked(t *testing.T) {
 	}
 }
 
-// names makes relays that were found, of which none is known but its ID.
+// names returns found relays of which only the ID is known.
 func names(all ...string) (found []p2ppeer.AddrInfo) {
 	for _, n := range all {
 		found = append(found, p2ppeer.AddrInfo{ID: p2ppeer.ID(n)})
@@ -72,8 +72,8 @@ func names(all ...string) (found []p2ppeer.AddrInfo) {
 	return found
 }
 
-// TestWhichFoundRelaysAreAsked has one relay given and six found; each step says who is
-// asked after it.
+// TestWhichFoundRelaysAreAsked uses one configured relay and six found ones. Each step states which relays
+// receive a request after it.
 func TestWhichFoundRelaysAreAsked(t *testing.T) {
 	type step struct {
 		at    time.Duration
@@ -130,7 +130,7 @@ func TestWhichFoundRelaysAreAsked(t *testing.T) {
 	}
 }
 
-// TestFoundRelaysAreBounded has somebody announce a thousand, and all refuse for long.
+// TestFoundRelaysAreBounded announces a thousand relays, all of which refuse for long.
 func TestFoundRelaysAreBounded(t *testing.T) {
 	p := newPlan(nil)
 	for i := range 1000 {

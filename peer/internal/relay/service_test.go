@@ -21,10 +21,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// deadline bounds what a test waits for.
+// deadline bounds the waits of a test.
 const deadline = 20 * time.Second
 
-// newMember starts a host of a network. With relays nobody can connect to it.
+// newMember starts a host of a network. If relays are given, no other host can connect to it directly.
 func newMember(t *testing.T, networkName string, limits Limits, relays ...host.Host) (host.Host, *Service) {
 	t.Helper()
 	options := []libp2p.Option{libp2p.EnableRelay(), libp2p.DisableMetrics(), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0")}
@@ -59,7 +59,7 @@ func awaitReserved(t *testing.T, s *Service) {
 	}
 }
 
-// echo answers with what it hears, on streams of a protocol.
+// echo returns all data on streams of a protocol.
 func echo(h host.Host) {
 	h.SetStreamHandler("/echo", func(s network.Stream) {
 		io.Copy(s, s)
@@ -106,7 +106,7 @@ func TestPeersThatDoNotListenMeetThroughARelay(t *testing.T) {
 	}
 }
 
-// TestARelayIsOpenToItsNetworkOnly has strangers ask to be reached, and to reach.
+// TestARelayIsOpenToItsNetworkOnly makes strangers request a reservation and a circuit.
 func TestARelayIsOpenToItsNetworkOnly(t *testing.T) {
 	relay, _ := newMember(t, "a", Limits{Peers: 8})
 	inside, s := newMember(t, "a", Limits{}, relay)
@@ -129,8 +129,7 @@ func TestARelayHasRoomForSoMany(t *testing.T) {
 	awaitReserved(t, late)
 }
 
-// TestARelayServesALaboratory has more peers at one address be reached than the eight that
-// libp2p lets.
+// TestARelayServesALaboratory reserves for more peers at one address than the eight that libp2p allows.
 func TestARelayServesALaboratory(t *testing.T) {
 	const machines = 12
 	relay, _ := newMember(t, "a", Limits{Peers: machines})
@@ -149,7 +148,7 @@ func expectRefusal(t *testing.T, h, relay host.Host) {
 	}
 }
 
-// TestACircuitEnds when it has had its bytes, or its time.
+// TestACircuitEnds checks that a circuit ends after its bytes or its time.
 func TestACircuitEnds(t *testing.T) {
 	tests := map[string]Limits{
 		"bytes": {Peers: 8, Bytes: 256 << 10},
@@ -187,7 +186,7 @@ func TestACircuitEnds(t *testing.T) {
 	}
 }
 
-// TestAReservationIsMadeAgain after the relay has gone and come back.
+// TestAReservationIsMadeAgain restarts a relay.
 func TestAReservationIsMadeAgain(t *testing.T) {
 	skip.Long(t)
 	relay, s := newMember(t, "a", Limits{Peers: 8})
@@ -212,8 +211,8 @@ func TestAReservationIsMadeAgain(t *testing.T) {
 	await(t, h, new(event.EvtLocalAddressesUpdated), advertised)("not reserved again")
 }
 
-// TestALostRelayHasBeenReplaced has one peer that is public, besides the supernode. It is
-// found when they are connected, and the peer is reached through it, too.
+// TestALostRelayHasBeenReplaced uses one public peer besides the supernode. The other peer finds it on
+// connection, and also reserves there.
 func TestALostRelayHasBeenReplaced(t *testing.T) {
 	supernode, given := newMember(t, "a", Limits{Peers: 8})
 	public, _ := newMember(t, "a", Limits{Peers: 8})
@@ -248,8 +247,7 @@ func TestALostRelayHasBeenReplaced(t *testing.T) {
 	}
 }
 
-// await begins to listen to what a host tells of itself, and returns what waits until
-// a condition holds.
+// await subscribes to a host's events, and returns a function that waits until holds returns true.
 func await(t *testing.T, h host.Host, about any, holds func() bool) func(otherwise string) {
 	t.Helper()
 	sub, err := h.EventBus().Subscribe(about)
