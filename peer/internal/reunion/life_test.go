@@ -13,8 +13,7 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
 )
 
-// TestWhatArrivesIsCounted over TCP and over QUIC: in the direction of a file, and in the
-// other one.
+// TestWhatArrivesIsCounted checks TCP and QUIC, in the direction of a file transfer and in the other one.
 func TestWhatArrivesIsCounted(t *testing.T) {
 	for name, listen := range map[string]string{"TCP": "/ip4/127.0.0.1/tcp/0", "QUIC": "/ip4/127.0.0.1/udp/0/quic-v1"} {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +39,7 @@ func TestWhatArrivesIsCounted(t *testing.T) {
 			defer s.Reset()
 			here, there := s.Conn(), to.Network().ConnsToPeer(from.ID())[0]
 			before, beforeThere := arrived(here), arrived(there)
-			if _, err := s.Write(make([]byte, 1<<20)); err != nil { // more than goes unacknowledged
+			if _, err := s.Write(make([]byte, 1<<20)); err != nil { // more than may remain unacknowledged
 				t.Fatal(err)
 			}
 			for until := time.Now().Add(deadline); arrived(there) == beforeThere || arrived(here) == before; time.Sleep(time.Millisecond) {
@@ -52,8 +51,8 @@ func TestWhatArrivesIsCounted(t *testing.T) {
 	}
 }
 
-// TestWhatHadToWaitIsCounted: a write that had to wait shows that earlier bytes have been taken. A write that
-// found space shows nothing.
+// TestWhatHadToWaitIsCounted checks that a write that had to wait counts, because earlier bytes have been
+// received. A write that found space does not count.
 func TestWhatHadToWaitIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()

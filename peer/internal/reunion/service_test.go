@@ -39,15 +39,15 @@ func newHost(t *testing.T) host.Host {
 	return h
 }
 
-// A wire carries connections to a host, until it is silent: then nothing gets through those
-// that there are, and neither end is told.
+// A wire forwards connections to a host until it is silenced. Existing connections then forward no more
+// data, and neither end is notified.
 type wire struct {
 	net.Listener
 	to string
 
 	mu     sync.Mutex
 	ends   []net.Conn
-	silent []bool // of each end
+	silent []bool // by end
 	served sync.WaitGroup
 }
 
@@ -95,7 +95,7 @@ func (w *wire) serve() {
 	}
 }
 
-// carry ends when one side has closed.
+// carry returns when one side has closed.
 func (w *wire) carry(dst, src net.Conn, i int) {
 	buffer := make([]byte, 64<<10)
 	for {
@@ -115,7 +115,7 @@ func (w *wire) carry(dst, src net.Conn, i int) {
 	}
 }
 
-// hush silences the connections that there are.
+// hush silences the existing connections.
 func (w *wire) hush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,7 +124,8 @@ func (w *wire) hush() {
 	}
 }
 
-// TestAConnectionThatHasFallenSilentIsMadeAnew: neither end is told.
+// TestAConnectionThatHasFallenSilentIsMadeAnew checks that a silent connection is replaced, without
+// notification of either end.
 func TestAConnectionThatHasFallenSilentIsMadeAnew(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
@@ -166,7 +167,7 @@ func TestAConnectionThatHasFallenSilentIsMadeAnew(t *testing.T) {
 	}
 }
 
-// TestAQuestionThatIsResetIsAnAnswer: libp2p does not answer more than two at a time.
+// TestAQuestionThatIsResetIsAnAnswer checks a reset probe, since libp2p answers only two at a time.
 func TestAQuestionThatIsResetIsAnAnswer(t *testing.T) {
 	a, b := newHost(t), newHost(t)
 	b.SetStreamHandler(ping.ID, func(s network.Stream) { s.Reset() })
@@ -197,8 +198,8 @@ func TestAQuestionThatIsResetIsAnAnswer(t *testing.T) {
 	}
 }
 
-// TestV3AFullConnectionThatFallsSilentIsDropped: while it was full each question waited for
-// longer than until the next.
+// TestV3AFullConnectionThatFallsSilentIsDropped uses a busy connection on which each probe waits for longer
+// than the interval between probes.
 func TestV3AFullConnectionThatFallsSilentIsDropped(t *testing.T) {
 	a, b := newHost(t), newHost(t)
 	began, ended := make(chan struct{}), make(chan struct{})
@@ -211,7 +212,7 @@ func TestV3AFullConnectionThatFallsSilentIsDropped(t *testing.T) {
 	b.SetStreamHandler(ping.ID, func(s network.Stream) {
 		io.ReadFull(s, make([]byte, ping.PingSize))
 		tell(began)
-		io.Copy(io.Discard, s) // it is never answered
+		io.Copy(io.Discard, s) // never answered
 		s.Reset()
 		tell(ended)
 	})
@@ -272,7 +273,7 @@ func TestV3AFullConnectionThatFallsSilentIsDropped(t *testing.T) {
 		asked = state().asked
 	}
 	w.hush()
-	// Some may have arrived since the last look, and be seen at the next.
+	// Some bytes may have arrived since the last look, and are seen at the next one.
 	for most := now.Add(askPeriod + askAtLeast + 3*lookPeriod); state() != nil; s.look(now) {
 		if now = now.Add(lookPeriod); now.After(most) {
 			t.Fatal("still there long after it fell silent")
@@ -280,7 +281,8 @@ func TestV3AFullConnectionThatFallsSilentIsDropped(t *testing.T) {
 	}
 }
 
-// TestWhatSettlesAQuestion: only what the other end must have said, or that none could be put.
+// TestWhatSettlesAQuestion checks that only an error that the other end has sent, or one before sending,
+// settles a probe.
 func TestWhatSettlesAQuestion(t *testing.T) {
 	a, b := newHost(t), newHost(t)
 	if err := a.Connect(t.Context(), *host.InfoFromHost(b)); err != nil {
@@ -291,7 +293,7 @@ func TestWhatSettlesAQuestion(t *testing.T) {
 	if err := question(t.Context(), c); err == nil || !settles(err) {
 		t.Errorf("a peer that does not know the question: %v", err)
 	}
-	for { // others use up what a peer may have
+	for { // other streams use up the peer's limit
 		stream, err := c.NewStream(t.Context())
 		if err != nil {
 			t.Fatal(err)

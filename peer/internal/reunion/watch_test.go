@@ -21,15 +21,15 @@ var (
 	loopback = netip.MustParseAddr("127.0.0.2")
 )
 
-// A moment is what a watch is told, and what it is to order.
+// A moment is an input of a watch with the expected orders.
 type moment struct {
 	after    time.Duration
-	conns    []line // with the other peer
+	conns    []line // to the other peer
 	own      netip.Addr
-	answered string // a connection that has answered before
+	answered string // connection that has answered before
 	heard    bool   // the relay has answered before
 	dialled  bool   // a dial has ended before
-	gone     bool   // no job with it any more
+	gone     bool   // no job with the peer any more
 	want     orders
 }
 
@@ -175,7 +175,7 @@ func TestDialsGetRarerAndNeverStop(t *testing.T) {
 	w, now := newWatch(), time.Unix(1000, 0)
 	w.look(now, map[p2ppeer.ID]sight{other: {conns: []line{{id: "a", local: here, arrived: 1}}}}, nil)
 	dials := 0
-	for range 600 { // a minute
+	for range 600 { // one minute
 		now = now.Add(100 * time.Millisecond)
 		if out := w.look(now, map[p2ppeer.ID]sight{other: {}}, nil); len(out.dial) > 0 {
 			dials++
