@@ -16,19 +16,19 @@ var states = flag.Int("states", defaultStates, "states of each scenario after wh
 func fails(rank int) Change    { return Change{Process: view.Process{Rank: rank}, To: view.Failed} }
 func finishes(rank int) Change { return Change{Process: view.Process{Rank: rank}, To: view.Finished} }
 
-// joins has the first newcomer's process join its rank.
+// joins returns the change by which the first newcomer's process joins its rank.
 func joins() Change { return Change{Process: view.Process{Replica: 1}} }
 
-// elected has member 1 lead, after 2 has missed the leader, too.
+// elected makes member 1 the leader, after member 2 has also missed the leader.
 var elected = []event{{kind: waits, from: 2}, {kind: waits, from: 1}, {kind: quietens}}
 
-// after returns the events of several rows.
+// after concatenates rows of events.
 func after(rows ...[]event) []event { return slices.Concat(rows...) }
 
-// The submitter's peer is gone, member 1 leads, and those who are left are the members.
+// withoutSubmitter removes the submitter's peer; member 1 leads, and the remaining peers are the members.
 var withoutSubmitter = after([]event{{kind: crashes, from: 0}}, elected, []event{{kind: tells, from: 1, to: 0}, {kind: tells, from: 2, to: 0}, {kind: quietens}}, passes(2))
 
-// came has had a peer come, as member 1 was told.
+// came admits a peer that was introduced to member 1.
 var came = []event{{kind: introduces, from: 4, to: 1}, {kind: proposes}, {kind: quietens}}
 
 var scenarios = []scenario{
@@ -37,7 +37,7 @@ var scenarios = []scenario{
 	{"two wishes, a crash", 3, []wish{{0, fails(0), submitterPeer}, {1, finishes(1), submitterPeer}}, allowed{waits: 2, crashes: 1}, nil, nil},
 	{"two wishes, a cut", 3, []wish{{0, fails(0), submitterPeer}, {1, fails(1), submitterPeer}}, allowed{waits: 2, cuts: 1}, nil, nil},
 	{"a wish, a cut that heals", 3, []wish{{0, fails(0), submitterPeer}}, allowed{waits: 2, cuts: 1, heals: 1}, nil, nil},
-	// It has an entry that nobody else has, in the place of another's.
+	// The old leader has an entry that no other member has, in place of another entry.
 	{"an old leader comes back", 3, []wish{{0, fails(0), submitterPeer}, {1, finishes(0), submitterPeer}, {2, fails(1), submitterPeer}}, allowed{waits: 3, cuts: 1, heals: 1},
 		after([]event{{kind: proposes, from: 0}, {kind: cut, from: 0}}, elected), nil},
 	{"the leader crashes with a wish", 3, []wish{{0, fails(0), submitterPeer}, {2, fails(1), submitterPeer}}, allowed{waits: 3, crashes: 1},
@@ -61,10 +61,10 @@ var scenarios = []scenario{
 		after(withoutSubmitter, came, []event{{kind: waits, from: 3}, {kind: waits, from: 2}, {kind: quietens}}), []int{1, 1, 2, 2}},
 }
 
-// bySubmitter is how the submitter's peer introduces another one.
+// bySubmitter means that the submitter's peer introduces a newcomer.
 var bySubmitter = []int{0}
 
-// passes has so many elections' time pass at member 1, which leads, while all goes well.
+// passes lets the time of several elections pass at member 1, which leads, without faults.
 func passes(times int) (row []event) {
 	for range times {
 		row = append(row, event{kind: waits, from: 1}, event{kind: quietens})
@@ -72,14 +72,14 @@ func passes(times int) (row []event) {
 	return row
 }
 
-// replaced has a newcomer replace member 2.
+// replaced replaces member 2 by a newcomer.
 var replaced = []event{
 	{kind: crashes, from: 2}, {kind: tells, from: 0, to: 2}, {kind: introduces, from: 3}, {kind: quietens},
 	{kind: waits, from: 0}, {kind: quietens}, {kind: quietens},
 }
 
-// noChance is a source of randomness that has none: the library's timeouts are then
-// all the shortest, and which member comes first is a choice of the exploration.
+// noChance is a deterministic source of random bytes. All timeouts of the library are then the shortest,
+// and the exploration chooses which member comes first.
 type noChance struct{}
 
 func (noChance) Read(b []byte) (int, error) {
@@ -87,15 +87,14 @@ func (noChance) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestEveryInterleaving holds V1 and V2 in every state that a small group can get
-// into, breadth first: every order of proposals, arrivals, elections, a crash and a cut. A
-// state is reached by doing anew all that leads to it, since the library's part of it
-// cannot be copied. So it holds for every order of so many events, and no more.
+// TestEveryInterleaving checks V1 and V2 in every state that a small group can reach, breadth first. It
+// explores every order of proposals, arrivals, elections, a crash and a cut. It reaches a state by
+// repeating all events that lead to it, since the library's part of the state cannot be copied. The result
+// therefore holds only for event sequences of bounded length.
 //
-// That views come in one row, each of which follows from the one before by a Change,
-// and that a peer has them in order but may be behind, is all that the exploration of
-// package replication takes for granted of whoever makes them: there each process may
-// learn any view of such a row at any time.
+// The exploration of package replication relies only on two properties of views. They form one sequence, in
+// which each view follows from the previous one by a Change, and a peer receives them in order but may lag
+// behind. There each process may learn any view of such a sequence at any time.
 func TestEveryInterleaving(t *testing.T) {
 	old := rand.Reader
 	rand.Reader = noChance{}
@@ -108,8 +107,8 @@ func TestEveryInterleaving(t *testing.T) {
 	}
 }
 
-// explore follows every order of events, each depth whole, until there is nothing new
-// or enough states have been met.
+// explore follows every order of events, one depth after the other, until there is no new state or enough
+// states were found.
 func explore(t *testing.T, sc scenario, most int) {
 	met := map[uint64]bool{newWhole(sc).hash(): true}
 	level, depth, events, ends := [][]event{nil}, 0, 0, 0
@@ -146,7 +145,7 @@ func explore(t *testing.T, sc scenario, most int) {
 	t.Logf("%s: %d states, %d events, %d ends, every order of %d events, complete %v", sc.name, len(met), events, ends, depth, len(level) == 0)
 }
 
-// settled says of how many states one is followed to its end.
+// settled is a sampling rate: one state in settled is followed to its end.
 const settled = 20
 
 func replay(sc scenario, path []event) *whole {

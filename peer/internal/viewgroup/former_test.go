@@ -11,7 +11,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// lies are messages with which who is believed could do harm.
+// lies returns messages that would do harm if the receiver accepted them.
 func lies(from, to int) []*Message {
 	all := []*Message{
 		{Type: raftpb.MsgHeartbeat.Enum(), Commit: new(uint64(1 << 40))},
@@ -29,7 +29,7 @@ func lies(from, to int) []*Message {
 	return all
 }
 
-// TestFormerMembersAreNotBelieved: who has left can neither break the others nor add to
+// TestFormerMembersAreNotBelieved checks that a removed member can neither break the others nor add to
 // their log.
 func TestFormerMembersAreNotBelieved(t *testing.T) {
 	for i := range lies(0, 0) {
@@ -56,7 +56,7 @@ func TestFormerMembersAreNotBelieved(t *testing.T) {
 	}
 }
 
-// TestHeartbeatOfWhatIsNotThere is refused, and does nothing.
+// TestHeartbeatOfWhatIsNotThere checks that a heartbeat for missing entries is refused without effect.
 func TestHeartbeatOfWhatIsNotThere(t *testing.T) {
 	w := newWorld(t, 21, 3)
 	w.ticks(3)
@@ -67,15 +67,15 @@ func TestHeartbeatOfWhatIsNotThere(t *testing.T) {
 	w.until("it takes part", w.failed(0, 0, 1, 2))
 }
 
-// TestElectionsEndNoJob, however many there are: each leaves an entry in the log. Of the
-// changes that others ask for there is an end.
+// TestElectionsEndNoJob checks that any number of elections is tolerated, although each adds an entry to
+// the log. Changes that other peers propose are bounded.
 func TestElectionsEndNoJob(t *testing.T) {
 	skip.Long(t)
 	w := newWorld(t, 22, 3)
 	w.ticks(3)
 	m := w.members[0]
 	for range logOfAll / (4 * entryCost) {
-		m.node.Propose(nil) // what a new leader does
+		m.node.Propose(nil) // as a new leader does
 		w.tick()
 	}
 	w.propose(2, 0, view.Failed)

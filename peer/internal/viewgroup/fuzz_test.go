@@ -10,7 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// FuzzDecodeChange holds that what is read is what was written, byte for byte.
+// FuzzDecodeChange checks that a decoded change has the same encoding, byte for byte.
 func FuzzDecodeChange(f *testing.F) {
 	f.Add(Change{Process: view.Process{Rank: 300, Replica: 2}, To: view.Failed}.encode())
 	f.Add(Change{Process: view.Process{}, To: view.Finished}.encode())
@@ -27,8 +27,8 @@ func FuzzDecodeChange(f *testing.F) {
 	})
 }
 
-// FuzzStep holds that no message of another peer brings this one down, whatever it
-// does to the membership (O4).
+// FuzzStep checks that no message of another peer crashes this one, whatever it changes in the membership
+// (O4).
 func FuzzStep(f *testing.F) {
 	heads := []*Message{
 		{Type: raftpb.MsgHeartbeat.Enum(), Commit: new(uint64(1 << 40))},
@@ -68,8 +68,8 @@ func FuzzStep(f *testing.F) {
 	})
 }
 
-// FuzzProposal: what is read as a proposal says the same when it is written again, and has an effect
-// only if its author has signed it.
+// FuzzProposal checks that a decoded proposal is unchanged after encoding and decoding, and that it has an
+// effect only if its author has signed it.
 func FuzzProposal(f *testing.F) {
 	f.Add(signed(1, Change{To: view.Failed}).encode())
 	f.Add(signed(submitterPeer, Change{Process: view.Process{Replica: 1}}).encode())

@@ -15,8 +15,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup/internal/pb"
 )
 
-// FuzzStream: whatever a peer sends on a stream, the member gets messages that are said to be of
-// that peer, and no more than its share.
+// FuzzStream checks that the member receives only messages with the sender's number from a stream, and not
+// more than the sender's share.
 func FuzzStream(f *testing.F) {
 	hello := &pb.Hello{Job: "job"}
 	from := func(id uint64) *Message {
@@ -27,7 +27,7 @@ func FuzzStream(f *testing.F) {
 	f.Add(recording.Of(f, &pb.Hello{Job: "another"}, from(2)))
 	f.Add([]byte{0xff, 0xff, 0xff, 0x7f})
 	over, cancel := context.WithCancel(context.Background())
-	cancel() // nobody waits for a group that may come
+	cancel() // no stream waits for a group
 	f.Fuzz(func(t *testing.T, b []byte) {
 		g := &Group{
 			peers: make(map[int]*peer), numbers: make(map[p2ppeer.ID]int), ctx: context.Background(),
@@ -63,8 +63,8 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// FuzzNewcomer: what a member that lies writes into the log of who has come either brings a peer
-// that the job has room for, or ends the member, and not this process.
+// FuzzNewcomer makes a malicious member write arbitrary newcomers into the log. Each either adds a peer for
+// which the job has room, or ends the member's part in the group, but does not crash this process.
 func FuzzNewcomer(f *testing.F) {
 	good := new(Member).introduction(invite(Newcomer{Peer: 3, ID: idOf(3), Process: view.Process{Replica: 1}, Row: []byte("row")}))
 	again := new(Member).introduction(invite(Newcomer{Peer: 1, ID: idOf(1), Process: view.Process{Replica: 1}, Row: []byte("row")}))

@@ -8,8 +8,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// write puts an entry into the log without asking whether it can have an effect, as a leader that
-// lies does.
+// write adds an entry to the log without checking its effect, like a malicious leader.
 func (w *world) write(i int, p Proposal) {
 	w.Helper()
 	m := w.members[i]
@@ -17,16 +16,16 @@ func (w *world) write(i int, p Proposal) {
 	w.carry(i, m.ready())
 }
 
-// TestV4ALiarFailsItselfAndNobodyElse: whatever one peer writes into the log, also as the leader,
-// changes nothing about the processes of others, and all peers go on with equal views.
+// TestV4ALiarFailsItselfAndNobodyElse checks that a malicious peer's log entries, even those of a leader,
+// do not change other peers' processes, and that all peers continue with equal views.
 func TestV4ALiarFailsItselfAndNobodyElse(t *testing.T) {
-	const liar = 2 // it hosts rank 1
+	const liar = 2 // hosts rank 1
 	other, own := view.Process{Rank: 2}, view.Process{Rank: liar - 1}
 	forged := signed(liar, Change{Process: other, To: view.Failed})
 	forged.Author = submitterPeer
 	cases := map[string]struct {
 		lie     Proposal
-		changes view.Process // what it is about
+		changes view.Process // process that the entry is about
 		want    view.State
 	}{
 		"accuses another peer":           {signed(liar, Change{Process: other, To: view.Failed}), other, view.Live},
@@ -55,7 +54,7 @@ func TestV4ALiarFailsItselfAndNobodyElse(t *testing.T) {
 					w.carry(liar, w.members[liar].Propose(c.lie))
 				}
 				w.ticks(5)
-				w.propose(submitterPeer, 0, view.Failed) // the job goes on
+				w.propose(submitterPeer, 0, view.Failed) // the job continues
 				w.until("rank 0 has failed everywhere", w.failed(0, 0, 1, 2, 3, 4))
 				for i, m := range w.members {
 					if got := m.View().State(c.changes); got != c.want || m.broken != nil {
@@ -67,8 +66,8 @@ func TestV4ALiarFailsItselfAndNobodyElse(t *testing.T) {
 	}
 }
 
-// TestV4AMajorityOfTheJurorsFailsAPeer while the submitter does not vote, and says who they were; one
-// of them alone does not.
+// TestV4AMajorityOfTheJurorsFailsAPeer checks that a majority of the jurors fails a peer while the
+// submitter does not vote, and that the change names them. One juror alone has no effect.
 func TestV4AMajorityOfTheJurorsFailsAPeer(t *testing.T) {
 	w := newWorld(t, 2, 5)
 	w.ticks(3)
@@ -81,7 +80,7 @@ func TestV4AMajorityOfTheJurorsFailsAPeer(t *testing.T) {
 	if w.failed(3, 0)() {
 		t.Fatal("two of four have failed it: of peers 1 to 3 and the submitter's")
 	}
-	accuse(2) // again
+	accuse(2) // repeated
 	w.ticks(10)
 	if w.failed(3, 0)() {
 		t.Fatal("one counts twice")
@@ -90,8 +89,7 @@ func TestV4AMajorityOfTheJurorsFailsAPeer(t *testing.T) {
 	w.until("it has failed", w.failed(3, 0, 1, 2, 3))
 }
 
-// TestV4JurorsThatFailAreMissedNoMore: two peers are lost at once, and what is left of the jurors
-// of each fails them both.
+// TestV4JurorsThatFailAreMissedNoMore loses two peers at once. The remaining jurors of each fail both.
 func TestV4JurorsThatFailAreMissedNoMore(t *testing.T) {
 	w := newWorld(t, 3, 7)
 	w.ticks(3)
@@ -105,14 +103,14 @@ func TestV4JurorsThatFailAreMissedNoMore(t *testing.T) {
 	w.until("both have failed", func() bool { return w.failed(4, 0, 1, 2, 3, 4)() && w.failed(5, 0, 1, 2, 3, 4)() })
 }
 
-// TestV4NobodyComesUninvited: a leader that lies brings a peer that the submitter has not signed, and
-// no member takes it for one of the job's.
+// TestV4NobodyComesUninvited checks that no member accepts a newcomer that a malicious leader adds without
+// the submitter's signature.
 func TestV4NobodyComesUninvited(t *testing.T) {
 	w := newWorld(t, 4, 4)
 	w.ticks(3)
 	m := w.members[0]
 	n := Newcomer{Peer: 4, ID: p2ppeer.ID("stranger"), Process: view.Process{Replica: 1}, Signature: []byte("made up")}
-	w.members = append(w.members, nil) // where it would be
+	w.members = append(w.members, nil) // place of the newcomer
 	w.views, w.side = append(w.views, view.View{}), append(w.side, 0)
 	m.attempt(func() error { return m.node.ProposeConfChange(m.introduction(n)) })
 	w.carry(0, m.ready())

@@ -12,7 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// heap returns how many bytes there are on it that are in use.
+// heap returns the number of bytes in use on the heap.
 func heap() int {
 	var m runtime.MemStats
 	runtime.GC()
@@ -20,8 +20,8 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
-// widest is a job that has as many processes as there can be, of a submitter that alone votes, and a peer that is
-// told of its views.
+// widest returns two members of a job with the maximum number of processes: the submitter, which alone
+// votes, and a peer that receives its views.
 func widest(t *testing.T) (submitter, told *Member) {
 	t.Helper()
 	c := Config{View: view.New(view.MaxProcesses, 1), Peers: 2, Members: 1, RunsOn: map[view.Process]int{{}: 1}, IDs: idsOf(2), Verify: verify}
@@ -36,8 +36,8 @@ func widest(t *testing.T) (submitter, told *Member) {
 	return submitter, told
 }
 
-// TestO4WhatIsAgreedOnTakesNoMoreThanItsWords: changes of the view of a job that is as large as there can be. The
-// view itself has more than a megabyte.
+// TestO4WhatIsAgreedOnTakesNoMoreThanItsWords checks the memory for changes of the view in a job of the
+// maximum size, whose view takes more than a megabyte.
 func TestO4WhatIsAgreedOnTakesNoMoreThanItsWords(t *testing.T) {
 	const changes, most = 500, 8 << 20
 	submitter, told := widest(t)
@@ -78,8 +78,8 @@ func TestO4WhatIsAgreedOnTakesNoMoreThanItsWords(t *testing.T) {
 	runtime.KeepAlive(submitter)
 }
 
-// TestO4TheLogOfOneWhoLiesHasAnEnd, whatever is in it, agreed on or not: who is sent more takes part no more, and
-// lets go of nothing else.
+// TestO4TheLogOfOneWhoLiesHasAnEnd checks that a malicious member's log is bounded, whatever it contains,
+// committed or not. A member that receives more leaves the group and does not affect anything else.
 func TestO4TheLogOfOneWhoLiesHasAnEnd(t *testing.T) {
 	skip.Long(t)
 	unknown := protowire.AppendBytes(protowire.AppendTag(nil, 99, protowire.BytesType), make([]byte, 1<<10))

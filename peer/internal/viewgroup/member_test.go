@@ -77,7 +77,7 @@ func TestV2OnlyTheMajorityGoesOn(t *testing.T) {
 	}
 }
 
-// TestSubmitterLeadsAgain once it is back.
+// TestSubmitterLeadsAgain checks that the submitter's peer leads again once it is back.
 func TestSubmitterLeadsAgain(t *testing.T) {
 	w := newWorld(t, 8, 5)
 	w.ticks(5)
@@ -117,8 +117,8 @@ func TestFailedMembersAreReplaced(t *testing.T) {
 	}
 }
 
-// TestAllMembersMayBeLostOneAfterTheOther, each as soon as the view says of the one
-// before that it has failed.
+// TestAllMembersMayBeLostOneAfterTheOther loses each member as soon as the view shows the failure of the
+// previous one.
 func TestAllMembersMayBeLostOneAfterTheOther(t *testing.T) {
 	for peers := 3; peers < 8; peers++ {
 		w := newWorld(t, uint64(peers), peers)
@@ -132,7 +132,7 @@ func TestAllMembersMayBeLostOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// votes reports whether just these peers vote, as peer i knows.
+// votes reports whether exactly these peers vote, according to peer i.
 func (w *world) votes(i int, peers ...int) func() bool {
 	return func() bool {
 		var numbers []int
@@ -144,9 +144,8 @@ func (w *world) votes(i int, peers ...int) func() bool {
 	}
 }
 
-// TestNewcomersReplaceThoseWhoAreLost: one peer after the other is lost, and another
-// comes, until all have been but the submitter's. Then that is cut off, and the others,
-// all of whom have come later, go on.
+// TestNewcomersReplaceThoseWhoAreLost repeatedly loses a peer and adds another, until all but the
+// submitter's are newcomers. Then the submitter's peer is cut off, and the newcomers continue.
 func TestNewcomersReplaceThoseWhoAreLost(t *testing.T) {
 	w := newWorld(t, 9, 3)
 	w.ticks(3)
@@ -177,8 +176,8 @@ func TestNewcomersReplaceThoseWhoAreLost(t *testing.T) {
 	w.until("they go on", func() bool { return w.members[here[1]].View().State(view.Process{}) != view.Live })
 }
 
-// TestNewcomerThatIsLostHoldsNobodyUp, before it has said a word: it does not vote, and
-// leaves.
+// TestNewcomerThatIsLostHoldsNobodyUp loses a newcomer before its first message. It does not vote, and is
+// removed.
 func TestNewcomerThatIsLostHoldsNobodyUp(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		w := newWorld(t, 10, 3)
@@ -203,8 +202,8 @@ func TestNewcomerThatIsLostHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// TestNewcomerWaitsUntilTheSubmitterLeads: who is introduced meanwhile is taken in then,
-// and nothing that is asked for after it comes before it.
+// TestNewcomerWaitsUntilTheSubmitterLeads introduces a peer while another member leads. The peer is
+// admitted when the submitter's peer leads again, and no later proposal precedes it.
 func TestNewcomerWaitsUntilTheSubmitterLeads(t *testing.T) {
 	w := newWorld(t, 11, 3)
 	w.ticks(3)
@@ -218,8 +217,8 @@ func TestNewcomerWaitsUntilTheSubmitterLeads(t *testing.T) {
 	}
 }
 
-// TestWhoIsCutOffHasNobodyLeave: who leads and hears nobody finds all silent, and must not
-// have one leave for that, who is there when the cut has healed, and is needed.
+// TestWhoIsCutOffHasNobodyLeave cuts off a leader, which finds all peers silent. It must not remove a peer
+// for that, because the peer is back and needed when the cut heals.
 func TestWhoIsCutOffHasNobodyLeave(t *testing.T) {
 	for phase := range electionTicks {
 		w := newWorld(t, 12, 3)
@@ -236,14 +235,14 @@ func TestWhoIsCutOffHasNobodyLeave(t *testing.T) {
 	}
 }
 
-// TestWhoLeadsHandsThatOnBeforeItVotesNoMore: of two members the submitter's is left, and the other one leads. Were that
-// one to take its own vote, nobody might ever lead again.
+// TestWhoLeadsHandsThatOnBeforeItVotesNoMore uses a group of two in which the submitter's peer does not
+// lead. If the leader removed its own vote, there might never be a leader again.
 func TestWhoLeadsHandsThatOnBeforeItVotesNoMore(t *testing.T) {
 	w := newWorld(t, 8, 3)
 	w.ticks(3)
 	w.members[0].node.TransferLeader(2)
 	w.until("another one leads", func() bool { return w.members[1].Leads() })
-	w.members[1].followed = 1000 // and does not hand that back before
+	w.members[1].followed = 1000 // and does not return the leadership before
 	w.crash(2)
 	w.propose(1, 1, view.Failed)
 	w.until("it votes no more", func() bool { return !w.members[1].Votes(1) })
@@ -270,7 +269,7 @@ func TestWhoIsNotThereVotesNoMoreBeforeOthers(t *testing.T) {
 	}
 }
 
-// TestSubmitterIsNeverReplaced, although it has no process that has not failed.
+// TestSubmitterIsNeverReplaced checks this even if all processes of the submitter's peer have failed.
 func TestSubmitterIsNeverReplaced(t *testing.T) {
 	w := newWorld(t, 5, 5)
 	w.members[0].config.RunsOn[view.Process{}] = 0
@@ -282,7 +281,7 @@ func TestSubmitterIsNeverReplaced(t *testing.T) {
 	}
 }
 
-// TestSubmitterOutlivesItsOwnProcesses: that they are gone says nothing of the peer.
+// TestSubmitterOutlivesItsOwnProcesses checks that the end of its processes does not remove the peer.
 func TestSubmitterOutlivesItsOwnProcesses(t *testing.T) {
 	w := newWorld(t, 6, 4)
 	w.ticks(3)
@@ -295,7 +294,8 @@ func TestSubmitterOutlivesItsOwnProcesses(t *testing.T) {
 	}
 }
 
-// TestSeveralMembersMayLeave at once, if they answer until they do not vote any more.
+// TestSeveralMembersMayLeave checks that several members may leave at once, if they answer until they have
+// lost their votes.
 func TestSeveralMembersMayLeave(t *testing.T) {
 	w := newWorld(t, 7, 4)
 	w.ticks(3)
@@ -311,9 +311,8 @@ func TestSeveralMembersMayLeave(t *testing.T) {
 	w.until("failed", w.failed(2, 0))
 }
 
-// TestV1RandomSchedules drops and delays messages, cuts the peers into sides that
-// heal, and lets peers crash, as long as a majority of the members is left. Then
-// all that was asked for is agreed on.
+// TestV1RandomSchedules drops and delays messages, separates the peers for a while, and crashes peers as
+// long as a majority of the members remains. Then all proposed changes are committed.
 func TestV1RandomSchedules(t *testing.T) {
 	first := *seed
 	if first == 0 {
@@ -336,7 +335,7 @@ func runSchedule(t *testing.T, seed uint64) {
 	peers := 3 + random.IntN(6)
 	w := newWorld(t, seed, peers)
 	w.loss, w.delay = 0.1*random.Float64(), 1+random.IntN(6)
-	quiet := 0 // until when nobody crashes: somebody who was out of reach may be leaving
+	quiet := 0 // no crash before this time: a separated peer may be about to be removed
 	for range 400 {
 		w.tick()
 		i := random.IntN(len(w.members))
@@ -365,8 +364,8 @@ func runSchedule(t *testing.T, seed uint64) {
 	w.settle()
 }
 
-// told returns who is told of one that comes: member i, and if the submitter's is lost others
-// too.
+// told returns the members that are told of a newcomer: member i and, if the submitter's peer is lost,
+// random others.
 func (w *world) told(i int, random *rand.Rand) []int {
 	all := []int{i}
 	for k, m := range w.members {
@@ -377,8 +376,8 @@ func (w *world) told(i int, random *rand.Rand) []int {
 	return all
 }
 
-// survivesWithout reports whether a majority of the members is left without peer i,
-// and whoever wants a change. While the membership changes nobody can tell.
+// survivesWithout reports whether a majority of the members, and every pending change, survives the loss of
+// peer i. It returns false while the membership changes.
 func (w *world) survivesWithout(i int) bool {
 	if len(w.members[i].wanted) > 0 || slices.Max(w.side) > 0 {
 		return false
@@ -386,7 +385,7 @@ func (w *world) survivesWithout(i int) bool {
 	voters := w.members[i].conf.GetVoters()
 	n, of := 0, len(voters)
 	if !slices.Contains(voters, uint64(i)+1) {
-		of++ // it may be made one just now: who leads has heard it a moment ago
+		of++ // it may become a voter at any moment, since the leader has just heard it
 	}
 	for k, m := range w.members {
 		if m == nil {
@@ -402,15 +401,15 @@ func (w *world) survivesWithout(i int) bool {
 	return 2*n > of
 }
 
-// settle heals everything, tells all of those who have come, and waits until all who are in the group agree, and nobody
-// in it wants anything more.
+// settle ends all faults and tells all members of the newcomers. It waits until all peers in the group
+// agree, and no change is pending.
 func (w *world) settle() {
 	w.Helper()
 	clear(w.side)
 	w.loss, w.delay = 0, 1
 	for i, m := range w.members {
 		for _, n := range w.words {
-			if m != nil { // who leads is told, and all others may be, late and again
+			if m != nil { // the leader is told; others may be told late and repeatedly
 				w.tell(i, n)
 			}
 		}
@@ -430,8 +429,8 @@ func (w *world) settle() {
 	})
 }
 
-// TestPeerComesAgainWithOneMoreProcess: the peer votes as before, as leader or not. It decides about the
-// process that it runs beside its first one (V4); other peers do not.
+// TestPeerComesAgainWithOneMoreProcess checks that a peer with one more process votes as before, as leader
+// or not. It decides about the additional process (V4); other peers do not.
 func TestPeerComesAgainWithOneMoreProcess(t *testing.T) {
 	for again := 1; again < 5; again++ {
 		w := newWorld(t, 13, 5)
@@ -470,8 +469,8 @@ func TestPeerComesAgainWithOneMoreProcess(t *testing.T) {
 	}
 }
 
-// TestPeerComesWithTwoProcessesAtOnce: when two ranks have lost a replica each, the new ones may run on the
-// same peer. Neither has to wait for the other one, nor keeps it out.
+// TestPeerComesWithTwoProcessesAtOnce replaces the lost replicas of two ranks by processes on the same
+// peer. Neither process delays or excludes the other one.
 func TestPeerComesWithTwoProcessesAtOnce(t *testing.T) {
 	const peer = 3
 	w := newWorld(t, 13, 5)

@@ -10,7 +10,7 @@ import (
 
 var runMutants = flag.Bool("mutants", false, "build the core with each rule broken, and see that exploring finds it")
 
-// A mutant is the core with one rule broken, and the scenario that shows it.
+// A mutant is the core with one rule broken, and the scenario that detects it.
 type mutant struct {
 	rule     string
 	file     string
@@ -56,15 +56,15 @@ var mutants = []mutant{
 		" || better {", " || better && false {", "the submitter's comes back after it has been replaced"},
 }
 
-// core are the files that exploring takes, without those of the service: a mutant is
-// built in a second.
+// core are the files that the exploration needs, without those of the service, so that a mutant builds
+// within a second.
 var core = []string{
 	"doc.go", "change.go", "proposal.go", "member.go", "membership.go", "newcomer.go", "log.go", "logger.go",
 	"world_test.go", "whole_test.go", "explore_test.go", "norace_test.go",
 }
 
-// TestMutantsApply holds that each mutant still breaks the rule that it names:
-// the code that it changes is there once, and the scenario exists.
+// TestMutantsApply checks that each mutant still applies: the code that it replaces occurs once, and its
+// scenario exists.
 func TestMutantsApply(t *testing.T) {
 	known := make(map[string]bool)
 	for _, sc := range scenarios {
@@ -80,8 +80,8 @@ func TestMutantsApply(t *testing.T) {
 	}
 }
 
-// TestMutantsAreFound builds the core with each rule broken, and explores it:
-// TestEveryInterleaving must fail. It takes a minute or two and runs on demand.
+// TestMutantsAreFound builds the core with each rule broken and checks that TestEveryInterleaving then
+// fails. It takes a minute or two and runs on demand.
 func TestMutantsAreFound(t *testing.T) {
 	if !*runMutants {
 		t.Skip("with -mutants")

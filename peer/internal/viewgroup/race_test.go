@@ -2,6 +2,5 @@
 
 package viewgroup
 
-// The race detector makes a state many times as long, and has little to find in a
-// core without goroutines.
+// The race detector multiplies the time per state, and has little to find in a core without goroutines.
 const defaultStates = 40

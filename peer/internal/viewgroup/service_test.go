@@ -27,8 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A testGroup is a job's group of real libp2p hosts on a simulated network, at
-// virtual time.
+// A testGroup is a job's group of real libp2p hosts on a simulated network, in virtual time.
 type testGroup struct {
 	t        *testing.T
 	hosts    []host.Host
@@ -36,15 +35,15 @@ type testGroup struct {
 	services []*Service
 	groups   []*Group
 	keys     []crypto.PrivKey
-	first    int // peers that there are at first
+	first    int // number of first peers
 
 	mu    sync.Mutex
 	views []view.View // by peer
 	told  [][]Contact // by peer
-	rows  [][]byte    // by peer: of who came last
+	rows  [][]byte    // by peer: row of the last newcomer
 }
 
-// inGroup runs test with the peers of a job, which have yet to join.
+// inGroup runs test with the peers of a job, which have not joined yet.
 func inGroup(t *testing.T, n int, test func(*testGroup)) {
 	synctest.Test(t, func(t *testing.T) {
 		link := simnet.LinkSettings{BitsPerSecond: 20 * simlibp2p.OneMbps}
@@ -110,7 +109,7 @@ func (g *testGroup) join(self int) {
 	}
 }
 
-// leave takes a peer away.
+// leave stops a peer.
 func (g *testGroup) leave(i int) {
 	if err := g.services[i].Close(); err != nil {
 		g.t.Error(err)
@@ -118,7 +117,7 @@ func (g *testGroup) leave(i int) {
 	_ = g.hosts[i].Close()
 }
 
-// fail has peer i forward that the submitter wants a rank to fail.
+// fail makes peer i forward the submitter's proposal to fail a rank.
 func (g *testGroup) fail(i, rank int) {
 	g.t.Helper()
 	p, err := Sign(g.keys[0], "a job", submitterPeer, Change{Process: view.Process{Rank: rank}, To: view.Failed})
@@ -128,8 +127,7 @@ func (g *testGroup) fail(i, rank int) {
 	g.groups[i].Forward(p)
 }
 
-// wantAgreed checks that these peers have one view, in which just so many
-// processes have failed.
+// wantAgreed checks that these peers have equal views, in which the given number of processes has failed.
 func (g *testGroup) wantAgreed(failed int, peers ...int) {
 	g.t.Helper()
 	g.mu.Lock()
@@ -151,7 +149,7 @@ func (g *testGroup) wantAgreed(failed int, peers ...int) {
 func TestV1AllPeersGetTheSameViews(t *testing.T) {
 	inGroup(t, 6, func(g *testGroup) {
 		g.join(0)
-		g.fail(0, 2) // before anybody else is there
+		g.fail(0, 2) // before any other peer has joined
 		time.Sleep(200 * time.Millisecond)
 		for i := 1; i < 6; i++ {
 			g.join(i)
@@ -166,9 +164,9 @@ func TestV1AllPeersGetTheSameViews(t *testing.T) {
 	})
 }
 
-// manyElections is time enough for a leader when two of three are left. They may stand for election
-// at the same time and each have one vote, then wait for random times and try again: of 1,400
-// elections one took four times as long as one without that.
+// manyElections is enough time to elect a leader when two of three peers are left. Both may become
+// candidates at the same time and get one vote each, then wait for random times and try again. Of 1,400
+// elections one took four times as long as one without a split vote.
 const manyElections = 20 * electionTicks * TickPeriod
 
 func TestGroupGoesOnWithoutTheSubmitter(t *testing.T) {
@@ -204,8 +202,8 @@ func TestV2CutOffPeersAreTold(t *testing.T) {
 	})
 }
 
-// TestO4StrangersAreRefused: neither who is no peer of the job, nor who names
-// another job, nor who speaks for another peer is listened to.
+// TestO4StrangersAreRefused checks that messages are refused if the sender is not a peer of the job, names
+// another job, or uses another peer's number.
 func TestO4StrangersAreRefused(t *testing.T) {
 	inGroup(t, 3, func(g *testGroup) {
 		for i := range 3 {
@@ -232,7 +230,7 @@ func TestO4StrangersAreRefused(t *testing.T) {
 	})
 }
 
-// invented returns so many peers, of which some are.
+// invented returns n peers, the first of which are those given.
 func invented(are []p2ppeer.ID, n int) []p2ppeer.ID {
 	all := slices.Clone(are)
 	for i := len(are); i < n; i++ {
@@ -269,8 +267,8 @@ func TestJoinRefusesWhatIsNoGroup(t *testing.T) {
 	})
 }
 
-// TestNewcomerGetsTheViews from the first on, and votes where a peer has been lost: two of
-// three that there were at first are, one after the other.
+// TestNewcomerGetsTheViews checks that a newcomer receives all views from the first, and votes in place of
+// a lost peer. Two of three first peers are lost, one after the other.
 func TestNewcomerGetsTheViews(t *testing.T) {
 	inGroup(t, 4, func(g *testGroup) {
 		g.first = 3
@@ -300,8 +298,8 @@ func TestNewcomerGetsTheViews(t *testing.T) {
 	})
 }
 
-// TestPeerThatHasComeAgainIsHeard by one that still takes it for the number that it had: the
-// stream ends that brings what is not of that number, so that it greets anew.
+// TestPeerThatHasComeAgainIsHeard connects a peer with a new number to one that still knows its old number.
+// The stream with messages of the other number ends, and the peer opens a new one.
 func TestPeerThatHasComeAgainIsHeard(t *testing.T) {
 	inGroup(t, 3, func(g *testGroup) {
 		g.join(1)
@@ -324,8 +322,8 @@ func TestPeerThatHasComeAgainIsHeard(t *testing.T) {
 	})
 }
 
-// TestV4NobodySpeaksForOthers: with the keys of real peers, one of them proposes that others fail and
-// that a process finishes, in its own name and in the submitter's, and nothing comes of it.
+// TestV4NobodySpeaksForOthers uses the keys of real peers. One of them proposes failures of other peers and
+// the end of a process, in its own name and in the submitter's, without effect.
 func TestV4NobodySpeaksForOthers(t *testing.T) {
 	inGroup(t, 4, func(g *testGroup) {
 		for i := range 4 {
@@ -344,7 +342,7 @@ func TestV4NobodySpeaksForOthers(t *testing.T) {
 			g.groups[1].Forward(forged)
 		}
 		time.Sleep(time.Second)
-		g.fail(0, 0) // the first change that everybody hears of
+		g.fail(0, 0) // the first effective change
 		time.Sleep(time.Second)
 		g.wantAgreed(1, 0, 1, 2, 3)
 		for i, v := range g.views {

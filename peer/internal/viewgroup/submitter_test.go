@@ -6,8 +6,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// TestSubmitterThatIsSilentIsReplaced by one who follows the log, so that others may be
-// lost. When it is back it is a member again, leads, and takes in who comes.
+// TestSubmitterThatIsSilentIsReplaced checks that a peer that follows the log replaces a silent submitter's
+// peer, so that more losses are tolerated. When it is back, it is a member again, leads, and admits
+// newcomers.
 func TestSubmitterThatIsSilentIsReplaced(t *testing.T) {
 	w := newWorld(t, 30, 4)
 	w.ticks(3)
@@ -22,8 +23,8 @@ func TestSubmitterThatIsSilentIsReplaced(t *testing.T) {
 	w.until("a newcomer has joined", func() bool { return len(w.members[number].View().LiveReplicas(0)) == 2 })
 }
 
-// TestSubmitterThatIsGoneIsNotWaitedFor: of three any other one may be lost soon after it,
-// but the one that is left to vote.
+// TestSubmitterThatIsGoneIsNotWaitedFor loses the submitter's peer of three, and soon afterwards the one
+// that no longer votes.
 func TestSubmitterThatIsGoneIsNotWaitedFor(t *testing.T) {
 	w := newWorld(t, 31, 3)
 	w.ticks(3)
@@ -42,7 +43,8 @@ func TestSubmitterThatIsGoneIsNotWaitedFor(t *testing.T) {
 	w.until("it goes on", w.failed(other-1, leads))
 }
 
-// TestFailedMemberMakesWay for one that has processes, though it still answers.
+// TestFailedMemberMakesWay replaces a member without live processes by one that has some, although it still
+// answers.
 func TestFailedMemberMakesWay(t *testing.T) {
 	w := newWorld(t, 32, 4)
 	w.ticks(3)

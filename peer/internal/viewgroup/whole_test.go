@@ -20,21 +20,21 @@ type wish struct {
 	author int
 }
 
-// A scenario is a small group and what may go wrong with it.
+// A scenario is a small group with possible faults.
 type scenario struct {
 	name   string
 	peers  int
 	wishes []wish
 	allowed
-	before []event // what has happened already
-	told   []int   // members that are told of a peer that comes with a replica of rank 0, each as often as it is there; none: nobody comes
+	before []event // events that have happened already
+	told   []int   // members told of a newcomer, with a replica of rank 0, in order; empty if none comes
 }
 
-// Allowed is what may still happen, how often.
+// allowed counts the events that may still happen.
 type allowed struct {
-	waits   int // times that a member hears nothing for as long as an election takes
+	waits   int // a member hears nothing for as long as an election takes
 	crashes int
-	cuts    int // a member that reaches nobody; what is on its way is lost
+	cuts    int // a member loses contact to all others; messages in transit are lost
 	heals   int
 }
 
@@ -48,14 +48,14 @@ type eventKind uint8
 
 const (
 	proposes eventKind = iota // from is the number of the wish
-	arrives                   // the first message on its way
-	waits                     // electionTicks pass at from: the choice of its timeout, too
+	arrives                   // the first message in transit
+	waits                     // electionTicks pass at from, which also chooses its timeout
 	crashes
 	cut
 	heals
-	quietens   // everything arrives that is on its way
-	introduces // from is the newcomer's number, to is told
-	tells      // from, that to is gone
+	quietens   // all messages in transit arrive
+	introduces // from is the newcomer's number, to is the member that is told
+	tells      // tells from that to is lost
 )
 
 func (e event) String() string {
@@ -63,29 +63,29 @@ func (e event) String() string {
 	return fmt.Sprintf("%s %d>%d", names[e.kind], e.from, e.to)
 }
 
-// A whole is the members of a job, and the messages between them, in order for each
-// pair. It holds V1 and V2 at every step.
+// A whole is the members of a job, and the messages between them, in order for each pair. It checks V1 and
+// V2 at every step.
 type whole struct {
 	left    allowed
-	wishes  []wish // not made yet: a member that is nobody's has been
+	wishes  []wish // not proposed yet; member is nobody if proposed
 	members []*Member
 	crashed []bool
 	alone   int        // the member that is cut off, or -1
 	queues  [][]string // by from*peers+to: encoded messages
 	agreed  map[uint64]view.View
 	views   []view.View // by member
-	frozen  uint64      // epoch of the one that is cut off, when it was
-	first   int         // peers that there are at first
-	unmet   []bool      // by member: it has not been introduced
-	words   []int       // members that have yet to be told of the newcomer
-	knows   []bool      // by member: it has been
-	come    []bool      // by member: the newcomer has been taken in there
-	broken  error       // a promise
+	frozen  uint64      // epoch of the member that is cut off, at that time
+	first   int         // number of first peers
+	unmet   []bool      // by member: it was not introduced yet
+	words   []int       // members to be told of the newcomer
+	knows   []bool      // by member: it was told of the newcomer
+	come    []bool      // by member: it has admitted the newcomer
+	broken  error       // violation of a promise
 }
 
 const nobody = -1
 
-// newWhole returns a group in which the submitter's peer leads and nothing is on its way.
+// newWhole returns a group in which the submitter's peer leads and no message is in transit.
 func newWhole(sc scenario) *whole {
 	all := sc.peers + min(len(sc.told), 1)
 	g := &whole{
@@ -112,7 +112,7 @@ func newWhole(sc scenario) *whole {
 // enough is more messages than ever follow from one event.
 const enough = 10_000
 
-// quieten lets everything arrive that is on its way.
+// quieten delivers all messages in transit.
 func (g *whole) quieten() {
 	arrived := 0
 	for again := true; again && g.broken == nil; {
@@ -130,13 +130,13 @@ func (g *whole) quieten() {
 	}
 }
 
-// reaches reports whether what one sends another is not lost.
+// reaches reports whether a message between two members is delivered.
 func (g *whole) reaches(from, to int) bool {
 	return !g.crashed[from] && !g.crashed[to] && from != g.alone && to != g.alone
 }
 
-// carry takes what member i wants to be done, and holds V1: each view follows from the
-// member's one before by the change that it is said to, and is everybody's of its epoch.
+// carry carries out the output of member i and checks V1. Each view must follow from the member's previous
+// one by the reported change, and equal all others of its epoch.
 func (g *whole) carry(i int, out Output) {
 	for _, m := range out.Send {
 		to := int(m.GetTo()) - 1
@@ -144,7 +144,7 @@ func (g *whole) carry(i int, out Output) {
 		if err != nil {
 			panic(err)
 		}
-		// What is said twice in a row is heard once: heartbeats.
+		// A repeated message is queued once: heartbeats.
 		if q := &g.queues[i*len(g.members)+to]; g.reaches(i, to) && (len(*q) == 0 || (*q)[len(*q)-1] != string(b)) {
 			*q = append(*q, string(b))
 		}
@@ -185,7 +185,7 @@ func (g *whole) fail(format string, args ...any) {
 	}
 }
 
-// events lists what can happen next.
+// events lists the possible next events.
 func (g *whole) events() (evs []event) {
 	for i, w := range g.wishes {
 		if w.member != nobody && !g.crashed[w.member] && (w.change != joins() || g.knows[w.member]) {
@@ -258,7 +258,7 @@ func (g *whole) apply(e event) {
 	}
 }
 
-// lose loses what is on its way from and to a member.
+// lose drops all messages in transit from and to a member.
 func (g *whole) lose(i int) {
 	for k := range g.members {
 		g.queues[i*len(g.members)+k], g.queues[k*len(g.members)+i] = nil, nil
@@ -279,22 +279,22 @@ func (g *whole) arrive(from, to int) {
 	g.carry(to, out)
 }
 
-// settle holds what must become of the group when nothing more happens: those who
-// reach a majority get what they want, the membership too, and have one view; one that is
-// cut off says so.
+// settle checks the final state when nothing more happens. All members that reach a majority get their
+// changes committed, including those of the membership, and have one view. A member that is cut off reports
+// it.
 func (g *whole) settle() {
-	if !slices.Contains(g.unmet, true) { // who has told one tells all that are there
+	if !slices.Contains(g.unmet, true) { // members that were told one newcomer are told all
 		for _, to := range slices.Clone(g.words) {
 			if !g.crashed[to] {
 				g.apply(event{kind: introduces, from: g.first, to: to})
 			}
 		}
 	}
-	for range cutOffTicks + 5*electionTicks { // the submitter's is replaced in it, and another one elected
+	for range cutOffTicks + 5*electionTicks { // time to replace the submitter's peer and to elect another leader
 		for i, m := range g.members {
 			if !g.crashed[i] {
 				g.carry(i, m.Tick())
-				g.quieten() // one after the other: timeouts that are all alike divide votes for ever
+				g.quieten() // one after the other: equal timeouts would split the vote forever
 			}
 		}
 	}
@@ -316,15 +316,15 @@ func (g *whole) settle() {
 			if m.Contact() != CutOff {
 				g.fail("V2: peer %d alone goes on", i)
 			}
-		case !slices.Contains(taken, uint64(i)+1) && i >= g.first: // the submitter's was lost before it could take it in
+		case !slices.Contains(taken, uint64(i)+1) && i >= g.first: // the submitter's peer was lost first
 		case len(m.wanted) > 0 || m.View().Epoch != latest || m.Contact() != InTouch:
 			g.fail("peer %d still wants %v, in epoch %d of %d, contact %v", i, m.wanted, m.View().Epoch, latest, m.Contact())
 		}
 	}
 }
 
-// hash stands for the state of the group: of each member all that its next steps
-// depend on, and what is on its way.
+// hash returns a hash of the group's state: of each member everything that its next steps depend on, and
+// all messages in transit.
 func (g *whole) hash() uint64 {
 	h := fnv.New64a()
 	number := func(ns ...uint64) {
@@ -350,8 +350,8 @@ func (g *whole) hash() uint64 {
 	return h.Sum64()
 }
 
-// state says in words all that the next steps of m depend on. Of the library's state
-// the part that it does not show is read from its fields.
+// state describes everything that the next steps of m depend on. It reads the hidden part of the library's
+// state from the library's fields.
 func (m *Member) state() string {
 	s := m.node.Status()
 	r := reflect.ValueOf(m.node).Elem().FieldByName("raft").Elem()

@@ -14,37 +14,36 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A world is a job's peers and what is on its way between them, at virtual time.
-// It holds V1 at every step.
+// A world is the peers of a job and the messages in transit, in virtual time. It checks V1 at every step.
 type world struct {
 	*testing.T
 	random  *mrand.Rand
-	members []*Member // nil: crashed
+	members []*Member // nil if crashed
 	flying  []flight
 	side    []int   // peers on different sides do not reach each other
-	loss    float64 // of messages
-	delay   int     // ticks, at most
+	loss    float64 // probability that a message is lost
+	delay   int     // maximum delay in ticks
 	now     int
 	agreed  map[uint64]view.View // by epoch
-	views   []view.View          // that each had last
-	words   []Newcomer           // of those who have come
-	liar    int                  // peer whose messages may be refused; 0: none is
+	views   []view.View          // last view of each peer
+	words   []Newcomer           // of the newcomers
+	liar    int                  // peer whose messages may be refused; 0 if none
 }
 
-// A flight is a message that arrives at some tick.
+// A flight is a message that arrives at a given tick.
 type flight struct {
 	from, to, at int
 	message      []byte
 }
 
-// newWorld returns a job of so many peers, the submitter's among them, of which each
-// of the others runs one process.
+// newWorld returns a job of the given number of peers, including the submitter's. Each of the others runs
+// one process.
 func newWorld(t *testing.T, seed uint64, peers int) *world {
 	t.Helper()
 	var key [32]byte
 	key[0], key[1], key[2] = byte(seed), byte(seed>>8), byte(seed>>16)
 	old := rand.Reader
-	rand.Reader = mrand.NewChaCha8(key) // when the library starts elections
+	rand.Reader = mrand.NewChaCha8(key) // for the library's election timeouts
 	t.Cleanup(func() { rand.Reader = old })
 	w := &world{
 		T: t, random: mrand.New(mrand.NewPCG(seed, 1)), delay: 1,
@@ -60,7 +59,7 @@ func newWorld(t *testing.T, seed uint64, peers int) *world {
 	return w
 }
 
-// runsOn puts rank i on peer i+1.
+// runsOn places rank i on peer i+1.
 func runsOn(peers int) map[view.Process]int {
 	at := make(map[view.Process]int)
 	for i := range peers - 1 {
@@ -69,7 +68,7 @@ func runsOn(peers int) map[view.Process]int {
 	return at
 }
 
-// idOf is the ID of the peer with a number.
+// idOf returns the ID of the peer with a number.
 func idOf(number int) p2ppeer.ID { return p2ppeer.ID(fmt.Sprint("peer ", number)) }
 
 func idsOf(peers int) map[int]p2ppeer.ID {
@@ -80,12 +79,12 @@ func idsOf(peers int) map[int]p2ppeer.ID {
 	return ids
 }
 
-// verify knows the signatures of signed and invite.
+// verify checks the signatures of signed and invite.
 func verify(by p2ppeer.ID, statement, signature []byte) bool {
 	return string(signature) == string(by)+" says "+string(statement)
 }
 
-// signed returns a proposal of a peer.
+// signed returns a signed proposal of a peer.
 func signed(author int, c Change) Proposal {
 	p := Proposal{Change: c, Author: author}
 	p.Signature = fmt.Appendf(nil, "%s says %s", string(idOf(author)), p.statement())
@@ -98,8 +97,8 @@ func invite(n Newcomer) Newcomer {
 	return n
 }
 
-// comes brings a peer with another replica of a rank, which is to join it as the submitter's
-// peer is told, and returns its number.
+// comes adds a peer with another replica of a rank, introduces it at the submitter's peer, and returns its
+// number.
 func (w *world) comes(rank int) (number int) {
 	w.Helper()
 	_, p, ok := w.members[0].View().Join(rank)
@@ -109,7 +108,7 @@ func (w *world) comes(rank int) (number int) {
 	return w.comesAs(p, 0)
 }
 
-// comesAs brings a peer with process p, as these members are told.
+// comesAs adds a peer with process p, and introduces it at the given members.
 func (w *world) comesAs(p view.Process, told ...int) (number int) {
 	w.Helper()
 	number = len(w.members)
@@ -126,14 +125,14 @@ func (w *world) comesAs(p view.Process, told ...int) (number int) {
 	return number
 }
 
-// tell tells a member of a peer that comes.
+// tell tells a member of a newcomer.
 func (w *world) tell(i int, n Newcomer) {
 	w.Helper()
 	w.carry(i, w.members[i].Introduce(n))
 	w.carry(i, w.members[i].Propose(signed(submitterPeer, Change{Process: n.Process})))
 }
 
-// joiner returns the process that may join a rank next, if nobody has been found for it.
+// joiner returns the process that may join a rank next, unless there is a peer for it already.
 func (w *world) joiner(rank int) (p view.Process, ok bool) {
 	var v view.View
 	for _, m := range w.members {
@@ -150,7 +149,7 @@ func (w *world) joiner(rank int) (p view.Process, ok bool) {
 	return p, ok && !slices.ContainsFunc(w.words, func(n Newcomer) bool { return n.Process == p })
 }
 
-// carry takes what member i wants to be done.
+// carry carries out the output of member i.
 func (w *world) carry(i int, out Output) {
 	w.Helper()
 	for _, m := range out.Send {
@@ -179,7 +178,7 @@ func (w *world) carry(i int, out Output) {
 	}
 }
 
-// tick lets a tick pass, and brings what arrives in it.
+// tick lets one tick pass, and delivers the messages that arrive in it.
 func (w *world) tick() {
 	w.Helper()
 	w.now++
@@ -224,7 +223,7 @@ func (w *world) arrive(f flight) {
 	w.carry(f.to, out)
 }
 
-// ticks lets so many pass.
+// ticks lets n ticks pass.
 func (w *world) ticks(n int) {
 	w.Helper()
 	for range n {
@@ -232,17 +231,16 @@ func (w *world) ticks(n int) {
 	}
 }
 
-// propose has member i ask for a change in the submitter's name, as a submitter does that has no
-// part in the group.
+// propose makes member i propose a change in the submitter's name, as for a submitter outside the group.
 func (w *world) propose(i, rank int, to view.State) {
 	w.Helper()
 	w.carry(i, w.members[i].Propose(signed(submitterPeer, Change{Process: view.Process{Rank: rank}, To: to})))
 }
 
-// crash takes a peer away for good.
+// crash removes a peer permanently.
 func (w *world) crash(i int) { w.members[i] = nil }
 
-// until lets time pass until something is so.
+// until lets time pass until ok returns true.
 func (w *world) until(what string, ok func() bool) int {
 	w.Helper()
 	for n := range 1000 {
@@ -264,7 +262,7 @@ func (w *world) state() (s string) {
 	return s
 }
 
-// failed reports whether these peers all have a view in which the rank has failed.
+// failed reports whether all of these peers have a view in which the rank has failed.
 func (w *world) failed(rank int, peers ...int) func() bool {
 	return func() bool {
 		for _, i := range peers {
