@@ -5,9 +5,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 )
 
-// Allgather puts the send of all ranks, in rank order, into the recv of every
-// rank, which has Size() times the length of send. With nil send the part of
-// this rank is in recv already.
+// Allgather gathers the send buffers of all ranks, in rank order, into recv at every rank. The
+// length of recv is Size() times that of send. If send is nil, this rank's contribution is already
+// at its place in recv.
 func Allgather[T Element](c *Comm, send, recv []T) error {
 	each, err := checkAllgather(c, "Allgather", send, recv)
 	if err != nil {
@@ -18,7 +18,7 @@ func Allgather[T Element](c *Comm, send, recv []T) error {
 	return c.wrap("Allgather", t.Allgather(bytesOf(recv), evenBytes[T](each)))
 }
 
-// Iallgather is Allgather without waiting.
+// Iallgather is the nonblocking form of Allgather.
 func Iallgather[T Element](c *Comm, send, recv []T) (*Request, error) {
 	each, err := checkAllgather(c, "Iallgather", send, recv)
 	if err != nil {
@@ -47,9 +47,9 @@ func checkAllgather[T Element](c *Comm, op string, send, recv []T) (each int, er
 	return each, err
 }
 
-// Allgatherv is Allgather with blocks of different lengths: that of rank i has
-// counts[i] elements and goes to recv[displs[i]:]. With nil displs the blocks
-// follow each other. All ranks give the same counts.
+// Allgatherv is Allgather with blocks of different lengths: the block of rank i has counts[i]
+// elements and is stored at recv[displs[i]:]. With nil displs the blocks are contiguous. All ranks
+// pass the same counts.
 func Allgatherv[T Element](c *Comm, send, recv []T, counts, displs []int) error {
 	b, err := checkAllgatherv(c, "Allgatherv", send, recv, counts, displs)
 	if err != nil {
@@ -60,7 +60,7 @@ func Allgatherv[T Element](c *Comm, send, recv []T, counts, displs []int) error 
 	return c.wrap("Allgatherv", t.Allgather(bytesOf(recv), inBytes[T](b)))
 }
 
-// Iallgatherv is Allgatherv without waiting.
+// Iallgatherv is the nonblocking form of Allgatherv.
 func Iallgatherv[T Element](c *Comm, send, recv []T, counts, displs []int) (*Request, error) {
 	b, err := checkAllgatherv(c, "Iallgatherv", send, recv, counts, displs)
 	if err != nil {

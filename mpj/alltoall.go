@@ -5,10 +5,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 )
 
-// Alltoall sends the j-th of Size() equal parts of send to rank j, and puts the
-// part that came from rank i into the i-th part of recv. The two do not
-// overlap; with nil send the parts of recv are sent, and replaced. All ranks
-// then give nil.
+// Alltoall sends the j-th of Size() equal parts of send to rank j, and stores the part received
+// from rank i as the i-th part of recv. The two buffers must not overlap. If send is nil, the parts
+// of recv are sent and then replaced; all ranks must then pass nil.
 func Alltoall[T Element](c *Comm, send, recv []T) error {
 	if err := checkAlltoall(c, "Alltoall", send, recv); err != nil {
 		return err
@@ -17,7 +16,7 @@ func Alltoall[T Element](c *Comm, send, recv []T) error {
 	return c.wrap("Alltoall", alltoall(&t, send == nil, send, evenBytes[T](len(recv)/c.size), recv, evenBytes[T](len(recv)/c.size)))
 }
 
-// Ialltoall is Alltoall without waiting.
+// Ialltoall is the nonblocking form of Alltoall.
 func Ialltoall[T Element](c *Comm, send, recv []T) (*Request, error) {
 	if err := checkAlltoall(c, "Ialltoall", send, recv); err != nil {
 		return nil, err
@@ -50,11 +49,10 @@ func alltoall[T Element](t *collective.Team, inPlace bool, send []T, out collect
 	return t.Alltoall(bytesOf(send), out, bytesOf(recv), in)
 }
 
-// Alltoallv is Alltoall with parts of different lengths: rank j gets
-// sendCounts[j] elements of send[sendDispls[j]:], and what rank i sends,
-// recvCounts[i] elements, goes to recv[recvDispls[i]:]. With nil displacements
-// the parts follow each other. With nil send and nil sendCounts every two ranks
-// swap what they have for each other in recv; all ranks then give nil.
+// Alltoallv is Alltoall with parts of different lengths: rank j receives sendCounts[j] elements of
+// send[sendDispls[j]:]. The recvCounts[i] elements from rank i are stored at recv[recvDispls[i]:].
+// With nil displacements the parts are contiguous. If send and sendCounts are nil, every pair of
+// ranks exchanges its parts of recv in place; all ranks must then pass nil.
 func Alltoallv[T Element](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) error {
 	out, in, err := checkAlltoallv(c, "Alltoallv", send, sendCounts, sendDispls, recv, recvCounts, recvDispls)
 	if err != nil {
@@ -64,7 +62,7 @@ func Alltoallv[T Element](c *Comm, send []T, sendCounts, sendDispls []int, recv 
 	return c.wrap("Alltoallv", alltoall(&t, send == nil && sendCounts == nil, send, inBytes[T](out), recv, inBytes[T](in)))
 }
 
-// Ialltoallv is Alltoallv without waiting.
+// Ialltoallv is the nonblocking form of Alltoallv.
 func Ialltoallv[T Element](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (*Request, error) {
 	out, in, err := checkAlltoallv(c, "Ialltoallv", send, sendCounts, sendDispls, recv, recvCounts, recvDispls)
 	if err != nil {
@@ -105,9 +103,9 @@ func alltoallBlocks[T Element](c *Comm, op string, send []T, sendCounts, sendDis
 	return out, in, err
 }
 
-// Alltoallw is Alltoall for items of datatypes: send[j] goes to rank j, and
-// what rank i sends to recv[i]. With nil send, recv[j] is sent to rank j, and
-// replaced; all ranks then give nil.
+// Alltoallw is Alltoall for items of datatypes: send[j] goes to rank j, and data from rank i is
+// stored in recv[i]. If send is nil, recv[j] is sent to rank j and then replaced; all ranks must
+// then pass nil.
 func Alltoallw(c *Comm, send, recv []Typed) error {
 	if err := checkAlltoallw(c, "Alltoallw", send, recv); err != nil {
 		return err
@@ -116,7 +114,7 @@ func Alltoallw(c *Comm, send, recv []Typed) error {
 	return c.wrap("Alltoallw", alltoallw(&t, send, recv))
 }
 
-// Ialltoallw is Alltoallw without waiting.
+// Ialltoallw is the nonblocking form of Alltoallw.
 func Ialltoallw(c *Comm, send, recv []Typed) (*Request, error) {
 	if err := checkAlltoallw(c, "Ialltoallw", send, recv); err != nil {
 		return nil, err
@@ -140,7 +138,7 @@ func checkAlltoallw(c *Comm, op string, send, recv []Typed) error {
 	return err
 }
 
-// checkItems refuses items that are not one for each rank.
+// checkItems returns an error unless there is one valid item for each rank.
 func (c *Comm) checkItems(op string, send, recv []Typed) error {
 	if send == nil {
 		send = recv
@@ -161,7 +159,7 @@ func (c *Comm) checkItems(op string, send, recv []Typed) error {
 	return nil
 }
 
-// alltoallw packs everything, exchanges bytes, and unpacks.
+// alltoallw packs all items, exchanges the bytes, and unpacks the received items.
 func alltoallw(t *collective.Team, send, recv []Typed) error {
 	inPlace := send == nil
 	if inPlace {

@@ -2,13 +2,13 @@ package mpj
 
 import "slices"
 
-// A Key names an attribute: a value of type T that the program, or a library
-// that it uses, keeps with a communicator. KeyvalCreate makes one. Attributes
-// stay in the process; setting one sends nothing.
+// A Key names an attribute: a value of type T that the program, or a library that it uses, attaches
+// to a communicator. KeyvalCreate makes one. Attributes are local to the process; setting one sends
+// nothing.
 type Key[T any] struct{ keyval *keyval }
 
-// A keyval is a Key without its type. Dup calls copies in the order in which
-// keys were set, so that all replicas do the same.
+// A keyval is a Key without its type parameter. Dup calls the copy functions in the order in which
+// the attributes were set, so that all replicas do the same.
 type keyval struct {
 	copies  func(old *Comm, value any) (any, bool)
 	deletes func(c *Comm, value any) error
@@ -20,10 +20,10 @@ type attribute struct {
 	value any
 }
 
-// KeyvalCreate returns a new key. When a communicator is duplicated, copies
-// says what the duplicate gets, and whether it gets anything; nil copies
-// nothing. deletes, unless nil, is called when a value is deleted, replaced, or
-// its communicator freed; its error keeps the value where it is.
+// KeyvalCreate returns a new key. When a communicator is duplicated, copies returns the value for
+// the duplicate and whether to set it; if copies is nil, the attribute is not copied. deletes, if
+// not nil, is called when a value is deleted or replaced, or its communicator is freed. If deletes
+// returns an error, the value stays.
 func KeyvalCreate[T any](copies func(old *Comm, value T) (T, bool), deletes func(c *Comm, value T) error) *Key[T] {
 	k := new(keyval)
 	if copies != nil {
@@ -35,7 +35,7 @@ func KeyvalCreate[T any](copies func(old *Comm, value T) (T, bool), deletes func
 	return &Key[T]{k}
 }
 
-// KeepAttribute is a copy function with which a duplicate gets the same value.
+// KeepAttribute is a copy function that gives the duplicate the same value.
 func KeepAttribute[T any](_ *Comm, value T) (T, bool) { return value, true }
 
 // AttrPut sets the attribute of c that k names.
@@ -54,7 +54,7 @@ func AttrPut[T any](c *Comm, k *Key[T], value T) error {
 	return nil
 }
 
-// setAttribute adds a to c, unless its key is set.
+// setAttribute adds a to c and returns true, unless its key is already set.
 func (c *Comm) setAttribute(a attribute) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +65,7 @@ func (c *Comm) setAttribute(a attribute) bool {
 	return true
 }
 
-// AttrGet returns the attribute of c that k names; ok tells whether it is set.
+// AttrGet returns the attribute of c that k names; ok reports whether it is set.
 func AttrGet[T any](c *Comm, k *Key[T]) (value T, ok bool) {
 	if c == nil || k == nil {
 		return value, false
@@ -78,8 +78,8 @@ func AttrGet[T any](c *Comm, k *Key[T]) (value T, ok bool) {
 	return value, false
 }
 
-// AttrDelete deletes the attribute of c that k names. One that is not set is no
-// error.
+// AttrDelete deletes the attribute of c that k names. Deleting an attribute that is not set is not
+// an error.
 func AttrDelete[T any](c *Comm, k *Key[T]) error {
 	if err := c.check("AttrDelete"); err != nil {
 		return err
@@ -90,14 +90,13 @@ func AttrDelete[T any](c *Comm, k *Key[T]) error {
 	return c.deleteAttribute("AttrDelete", k.keyval)
 }
 
-// attributeOf returns the index of the attribute with the key, or -1. c.mu is
-// held.
+// attributeOf returns the index of the attribute with key k, or -1. The caller holds c.mu.
 func (c *Comm) attributeOf(k *keyval) int {
 	return slices.IndexFunc(c.attributes, func(a attribute) bool { return a.key == k })
 }
 
-// deleteAttribute removes an attribute, if its delete function agrees. The
-// function is called without c.mu, so that it may look at c.
+// deleteAttribute removes an attribute if its delete function returns no error. It calls the
+// function without holding c.mu, so that the function may use c.
 func (c *Comm) deleteAttribute(op string, k *keyval) error {
 	c.mu.Lock()
 	i := c.attributeOf(k)
@@ -119,7 +118,7 @@ func (c *Comm) deleteAttribute(op string, k *keyval) error {
 	return nil
 }
 
-// copyAttributes gives d, a duplicate of c, what the copy functions say.
+// copyAttributes gives d, a duplicate of c, the attributes that the copy functions return.
 func (c *Comm) copyAttributes(d *Comm) {
 	c.mu.Lock()
 	attributes := slices.Clone(c.attributes)
@@ -134,8 +133,8 @@ func (c *Comm) copyAttributes(d *Comm) {
 	}
 }
 
-// deleteAttributes deletes all attributes of c, the last one first, up to the
-// first whose delete function fails.
+// deleteAttributes deletes all attributes of c, starting with the last, and stops at the first
+// delete function that fails.
 func (c *Comm) deleteAttributes(op string) error {
 	for {
 		c.mu.Lock()

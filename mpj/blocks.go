@@ -2,11 +2,10 @@ package mpj
 
 import "github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 
-// A blocks divides a buffer among the ranks: rank i has counts[i] elements
-// from displs[i] on. Without displs the blocks follow each other.
+// A blocks divides a buffer among the ranks: rank i has counts[i] elements, starting at displs[i].
 type blocks struct{ counts, displs []int }
 
-// evenly returns n blocks of count elements.
+// evenly returns n contiguous blocks of count elements.
 func evenly(n, count int) blocks {
 	counts := make([]int, n)
 	for i := range counts {
@@ -15,7 +14,7 @@ func evenly(n, count int) blocks {
 	return packed(counts)
 }
 
-// packed returns blocks that follow each other.
+// packed returns contiguous blocks.
 func packed(counts []int) blocks {
 	displs := make([]int, len(counts))
 	for i := 1; i < len(counts); i++ {
@@ -24,8 +23,8 @@ func packed(counts []int) blocks {
 	return blocks{counts, displs}
 }
 
-// blocksOf checks the arguments of op that describe the blocks of a buffer of
-// length elements.
+// blocksOf checks the arguments of op that describe the blocks of a buffer of length elements. With
+// nil displs the blocks are contiguous.
 func (c *Comm) blocksOf(op, buffer string, counts, displs []int, length int) (blocks, error) {
 	if len(counts) != c.size || displs != nil && len(displs) != c.size {
 		return blocks{}, c.failf(ErrCount, op, "%d counts and %d displacements of %s for %d ranks", len(counts), len(displs), buffer, c.size)
@@ -42,17 +41,17 @@ func (c *Comm) blocksOf(op, buffer string, counts, displs []int, length int) (bl
 	return b, nil
 }
 
-// block returns the part of buf that is rank i's.
+// block returns rank i's block of buf.
 func block[T Element](buf []T, b blocks, i int) []T {
 	return buf[b.displs[i] : b.displs[i]+b.counts[i]]
 }
 
-// inBytes returns b, which counts elements, for the bytes of them.
+// inBytes converts b, which counts elements of type T, to blocks of bytes.
 func inBytes[T Element](b blocks) collective.Blocks {
 	return collective.Blocks{Unit: sizeOf[T](), Counts: b.counts, Displs: b.displs}
 }
 
-// evenBytes returns blocks of count elements for the bytes of them.
+// evenBytes returns equal blocks of bytes for count elements each.
 func evenBytes[T Element](count int) collective.Blocks {
 	return collective.Even(count * sizeOf[T]())
 }

@@ -8,26 +8,25 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// BsendOverhead is what a message in buffered mode takes of the attached
-// buffer beside its own bytes. It bounds how many empty ones are under way.
+// BsendOverhead is the space, in bytes, that a buffered-mode message takes in the attached buffer
+// in addition to its payload. It bounds the number of empty messages in transit.
 const BsendOverhead = 64
 
-// A sendBuffer accounts for the messages of buffered mode. Their memory is the
-// garbage collector's; what is limited is how much of it they take.
+// A sendBuffer accounts for the messages sent in buffered mode. Their memory is garbage-collected;
+// the sendBuffer only limits its total size.
 //
-// Space is given back only when a message needs it. What has left by then is a
-// matter of timing, and so asked of the engine, which gives all replicas the
-// same answer.
+// Space is reclaimed only when a message needs it. Which messages have left by then depends on
+// timing, so the engine decides, and gives all replicas the same answer.
 type sendBuffer struct {
 	mu         sync.Mutex
 	size, used int // bytes
 	attached   bool
-	requests   []*engine.Request // under way, with the space of each
+	requests   []*engine.Request // sends in progress; spaces holds the space that each takes
 	spaces     []int
 }
 
-// BufferAttach provides size bytes for the messages that this process sends in
-// buffered mode, with BsendOverhead for each.
+// BufferAttach provides size bytes for the messages that this process sends in buffered mode. Each
+// message takes its length plus BsendOverhead.
 func (w *World) BufferAttach(size int) error {
 	b := &w.buffered
 	b.mu.Lock()
@@ -42,8 +41,8 @@ func (w *World) BufferAttach(size int) error {
 	return nil
 }
 
-// BufferDetach waits until all messages in the buffer have left it, takes it
-// away, and returns its size.
+// BufferDetach waits until all buffered messages have been sent, detaches the buffer, and returns
+// its size.
 func (w *World) BufferDetach() (size int, err error) {
 	b := &w.buffered
 	b.mu.Lock()
@@ -62,7 +61,7 @@ func (w *World) BufferDetach() (size int, err error) {
 	return size, nil
 }
 
-// reserve takes space for one message, or fails with ErrBuffer. b.mu is held.
+// reserve checks that there is space for one message, or returns ErrBuffer. The caller holds b.mu.
 func (b *sendBuffer) reserve(c *Comm, op string, space int) error {
 	if b.used+space > b.size && len(b.requests) > 0 {
 		if err := b.reclaim(c.engine); err != nil {
@@ -75,7 +74,7 @@ func (b *sendBuffer) reserve(c *Comm, op string, space int) error {
 	return nil
 }
 
-// reclaim gives back the space of the messages that have left.
+// reclaim frees the space of the messages that have been sent.
 func (b *sendBuffer) reclaim(e *engine.Engine) error {
 	done, err := e.Testsome(b.requests)
 	if err != nil {
@@ -90,9 +89,8 @@ func (b *sendBuffer) reclaim(e *engine.Engine) error {
 	return nil
 }
 
-// Bsend is Send in buffered mode: the message is copied to the buffer that
-// BufferAttach has provided, so that Bsend never waits. ErrBuffer says that
-// there is no room.
+// Bsend is Send in buffered mode: it copies the message to the buffer attached with BufferAttach,
+// and so never waits. It returns ErrBuffer if the buffer has too little free space.
 func Bsend[T Element](c *Comm, buf []T, dest, tag int) error {
 	if err := c.checkDest("Bsend", dest, tag); err != nil {
 		return err
@@ -138,8 +136,8 @@ func (c *Comm) ibsendTyped(op string, x Typed, dest, tag int) (*Request, error) 
 	return r.begun(c.startBuffered(op, b, dest, tag))
 }
 
-// startBuffered begins a send of payload, which nobody else has, in buffered
-// mode, and returns a request that is complete.
+// startBuffered starts a buffered-mode send of payload, which the caller must not use afterwards,
+// and returns a completed request.
 func (c *Comm) startBuffered(op string, payload []byte, dest, tag int) (*engine.Request, error) {
 	if dest == ProcNull {
 		return c.startNothing(), nil

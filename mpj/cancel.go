@@ -2,10 +2,9 @@ package mpj
 
 import "context"
 
-// WaitContext is Wait that gives up when ctx ends, with ErrContext and the
-// cause of ctx. The request is active then as before: wait for it again, or
-// Cancel it if it is a receive; its buffer still belongs to it. With replicas
-// the context of the rank's master decides for all of them.
+// WaitContext is Wait with a context: when ctx ends, it returns ErrContext and the cause of ctx.
+// The request then stays active: wait for it again, or Cancel it if it is a receive. Its buffer
+// still belongs to it. With replicas, the context of the rank's master decides for all of them.
 func (r *Request) WaitContext(ctx context.Context) (Status, error) {
 	if !r.active() || ctx.Done() == nil {
 		return r.result()
@@ -20,8 +19,8 @@ func (r *Request) WaitContext(ctx context.Context) (Status, error) {
 	return r.result()
 }
 
-// gaveUp returns the error of a call whose context has ended. A replica's own
-// may not have yet, when it did where that was decided.
+// gaveUp returns the error of a call whose context has ended. At a replica that did not decide, the
+// context itself may not have ended yet.
 func (c *Comm) gaveUp(ctx context.Context, op string) error {
 	cause := context.Cause(ctx)
 	if cause == nil {
@@ -30,12 +29,12 @@ func (c *Comm) gaveUp(ctx context.Context, op string) error {
 	return c.handle(&Error{Class: ErrContext, Op: op, Err: cause})
 }
 
-// RecvContext is Recv that gives up when ctx ends. It then withdraws the
-// receive as Cancel does, and returns ErrContext and the cause of ctx: buf is
-// as it was, and the message, when it comes, is there for another receive. A
-// message that had matched already is received. With replicas it fails with
-// ErrUnsupported, as Cancel does, unless ctx never ends: there use ProbeContext
-// and then Recv, or Irecv and WaitContext.
+// RecvContext is Recv with a context: when ctx ends, it withdraws the receive, as Cancel does, and
+// returns ErrContext and the cause of ctx. buf is then unchanged, and the message, when it arrives,
+// is left for another receive. A message that has already matched is still received.
+//
+// With replicas, RecvContext fails with ErrUnsupported, as Cancel does, unless ctx can never end.
+// Use ProbeContext and then Recv instead, or Irecv and WaitContext.
 func RecvContext[T Element](ctx context.Context, c *Comm, buf []T, source, tag int) (Status, error) {
 	const op = "RecvContext"
 	if ctx.Done() == nil {
@@ -67,9 +66,8 @@ func RecvContext[T Element](ctx context.Context, c *Comm, buf []T, source, tag i
 	return s, err
 }
 
-// ProbeContext is Probe that gives up when ctx ends, with ErrContext and the
-// cause of ctx. With replicas the context of the rank's master decides for all
-// of them.
+// ProbeContext is Probe with a context: when ctx ends, it returns ErrContext and the cause of ctx.
+// With replicas, the context of the rank's master decides for all of them.
 func ProbeContext(ctx context.Context, c *Comm, source, tag int) (Status, error) {
 	const op = "ProbeContext"
 	if err := c.checkSource(op, source, tag); err != nil {

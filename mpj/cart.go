@@ -2,7 +2,7 @@ package mpj
 
 import "math"
 
-// A cart is a grid of ranks: the last coordinate changes fastest.
+// A cart is a Cartesian grid of ranks. The last coordinate varies fastest.
 type cart struct {
 	dims    []int
 	periods []bool
@@ -10,9 +10,8 @@ type cart struct {
 
 func (*cart) kind() Topology { return CartTopology }
 
-// edges returns for each dimension the neighbour below and the one above. A
-// message that goes down comes from above: so the two directions have tags of
-// their own.
+// edges returns the neighbours below and above the rank in each dimension. A message sent down
+// arrives from above, so the two directions have separate tags.
 func (t *cart) edges(rank int) (in, out []edge) {
 	for dim := range t.dims {
 		below, above := t.shift(rank, dim, -1), t.shift(rank, dim, 1)
@@ -23,7 +22,8 @@ func (t *cart) edges(rank int) (in, out []edge) {
 	return in, out
 }
 
-// gridSize returns the number of ranks in a grid, or -1 when that is no int.
+// gridSize returns the number of ranks in a grid, or -1 if a dimension is negative or the number
+// overflows an int.
 func gridSize(dims []int) int {
 	n := 1
 	for _, d := range dims {
@@ -44,8 +44,8 @@ func (t *cart) coords(rank int) []int {
 	return coords
 }
 
-// rank returns the rank at coords, which are wrapped in periodic dimensions, or
-// ProcNull outside.
+// rank returns the rank at coords, wrapping periodic dimensions, or ProcNull if coords are outside
+// the grid.
 func (t *cart) rank(coords []int) int {
 	rank := 0
 	for i, at := range coords {
@@ -65,17 +65,16 @@ func (t *cart) rank(coords []int) int {
 func (t *cart) shift(rank, dim, disp int) int {
 	coords := t.coords(rank)
 	if d := t.dims[dim]; !t.periods[dim] && (disp > d || disp < -d) {
-		return ProcNull // also where the sum is no int
+		return ProcNull // also avoids overflow in the addition below
 	}
 	coords[dim] += disp
 	return t.rank(coords)
 }
 
-// CartCreate arranges the first ranks of c in a grid with len(dims) dimensions,
-// which wraps round in dimension i when periods[i] is true, and returns its
-// communicator, or nil at the ranks that are left over. With reorder a rank may
-// get another number than in c, such that neighbours are on one machine. All
-// ranks of c call it with the same arguments.
+// CartCreate arranges the first ranks of c in a grid with len(dims) dimensions, which is periodic
+// in dimension i if periods[i] is true. It returns the communicator of the grid, or nil at the
+// ranks left over. With reorder, ranks may be renumbered so that neighbours are on the same
+// machine. All ranks of c call CartCreate with the same arguments.
 func (c *Comm) CartCreate(dims []int, periods []bool, reorder bool) (*Comm, error) {
 	if err := c.checkIntra("CartCreate"); err != nil {
 		return nil, err
@@ -150,8 +149,7 @@ func (c *Comm) CartGet() (dims []int, periods []bool, coords []int, err error) {
 	return append(dims, t.dims...), append(periods, t.periods...), t.coords(c.rank), nil
 }
 
-// CartRank returns the rank at coords. A coordinate outside of a periodic
-// dimension is wrapped round.
+// CartRank returns the rank at coords. Coordinates outside a periodic dimension are wrapped.
 func (c *Comm) CartRank(coords []int) (int, error) {
 	t, err := c.cartOf("CartRank")
 	if err != nil {
@@ -179,9 +177,9 @@ func (c *Comm) CartCoords(rank int) ([]int, error) {
 	return t.coords(rank), nil
 }
 
-// CartShift returns the ranks that this one receives from and sends to when
-// everybody sends disp steps up in dimension dim, down when disp is negative.
-// Either is ProcNull beyond the edge of the grid.
+// CartShift returns the ranks that this rank receives from and sends to when every rank sends disp
+// steps up in dimension dim, or down if disp is negative. Either is ProcNull beyond the edge of the
+// grid.
 func (c *Comm) CartShift(dim, disp int) (source, dest int, err error) {
 	t, err := c.cartOf("CartShift")
 	if err != nil {
@@ -196,9 +194,9 @@ func (c *Comm) CartShift(dim, disp int) (source, dest int, err error) {
 	return t.shift(c.rank, dim, -disp), t.shift(c.rank, dim, disp), nil
 }
 
-// CartSub divides the grid of c into grids with only the dimensions i for which
-// remain[i] is true: rows and columns, say. It returns the one that this rank
-// is in. All ranks of c call it with the same argument.
+// CartSub divides the grid of c into subgrids, such as rows and columns, that keep dimension i if
+// remain[i] is true. It returns the subgrid that contains this rank. All ranks of c call CartSub
+// with the same argument.
 func (c *Comm) CartSub(remain []bool) (*Comm, error) {
 	t, err := c.cartOf("CartSub")
 	if err != nil {
@@ -224,8 +222,8 @@ func (c *Comm) CartSub(remain []bool) (*Comm, error) {
 	return d, err
 }
 
-// CartMap returns the rank that this process would have in the grid that
-// CartCreate makes with reorder, or Undefined when it would be left over.
+// CartMap returns the rank that this process would have in the grid that CartCreate makes with
+// reorder, or Undefined if it would be left over.
 func (c *Comm) CartMap(dims []int, periods []bool) (int, error) {
 	if err := c.checkIntra("CartMap"); err != nil {
 		return Undefined, err

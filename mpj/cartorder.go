@@ -1,9 +1,8 @@
 package mpj
 
-// cartOrder returns the rank in c of each rank of grid t. With reorder, and when
-// the grid can be cut into equal boxes that fill one machine each, the ranks of
-// a box are on one machine, so that the fewest neighbours are on different
-// ones. All ranks compute the same.
+// cartOrder returns the rank in c for each rank of grid t. With reorder, it tries to cut the grid
+// into equal boxes that each fill one machine. It then places the ranks of a box on one machine, so
+// that the fewest neighbours are on different machines. All ranks compute the same order.
 func (c *Comm) cartOrder(t *cart, reorder bool) []int {
 	n := gridSize(t.dims)
 	order := unordered(n)()
@@ -15,7 +14,7 @@ func (c *Comm) cartOrder(t *cart, reorder bool) []int {
 	if box == nil {
 		return order
 	}
-	boxes := make([]int, len(t.dims)) // how many there are in each dimension
+	boxes := make([]int, len(t.dims)) // number of boxes in each dimension
 	for i, d := range t.dims {
 		boxes[i] = d / box[i]
 	}
@@ -30,8 +29,8 @@ func (c *Comm) cartOrder(t *cart, reorder bool) []int {
 	return order
 }
 
-// machines returns the ranks below n of c by machine, each machine's in order,
-// or nil when they are not equally many.
+// machines returns the first n ranks of c grouped by machine, in rank order, or nil if the machines
+// do not all have the same number of ranks.
 func (c *Comm) machines(n int) [][]int {
 	var machines [][]int
 	at := make(map[int]int) // index in machines
@@ -53,8 +52,8 @@ func (c *Comm) machines(n int) [][]int {
 	return machines
 }
 
-// bestBox returns the sides of the box of volume ranks that divides t and has
-// the least surface across which there are neighbours, or nil without one.
+// bestBox returns the sides of the box of volume ranks that divides t evenly and has the smallest
+// surface, or nil if there is no such box. Sides that span the whole grid do not count as surface.
 func (t *cart) bestBox(volume int) []int {
 	var best []int
 	least := 0
@@ -78,7 +77,7 @@ func (t *cart) bestBox(volume int) []int {
 	return best
 }
 
-// surface returns the edges that leave one side of a box in each dimension.
+// surface returns the number of edges that leave the box through one face in each dimension.
 func (t *cart) surface(box []int, volume int) int {
 	edges := 0
 	for i, side := range box {

@@ -8,22 +8,21 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// With P2PMPI_CHECK=1 in the environment of all ranks, the ranks of a
-// communicator compare their calls before each collective, and before they make
-// a communicator of it. Rank 0 gathers what all say, judges it with package
-// calls, and tells all:
+// checkVariable is the environment variable that turns on checks. With P2PMPI_CHECK=1 at all ranks,
+// the ranks of a communicator compare their calls before each collective, and before they create a
+// communicator from it. Rank 0 gathers the calls, judges them with package calls, and broadcasts
+// the verdict:
 //
 //	rank 1..n-1            rank 0
 //	    |-- call, arguments -->|  Judge
-//	    |<-- verdict ----------|  by way of a tree; all ranks fail, or none
+//	    |<-- verdict ----------|  broadcast along a tree; either all ranks fail or none
 //
-// Calls are compared in the order in which a rank makes them, blocking or not, in
-// a context of their own. A call that does not wait compares in the background,
-// before it begins. What is compared makes every collective wait for all ranks,
-// as MPI allows, and changes no result.
+// Calls are compared in the order in which a rank makes them, blocking or not, in a separate
+// context. A nonblocking call is compared in the background, before it starts. The comparison makes
+// every collective wait for all ranks, as MPI allows, and changes no result.
 const checkVariable = proclink.CheckVariable
 
-// checksWanted reads the variable.
+// checksWanted reports whether the environment variable turns checks on.
 func checksWanted() (bool, error) {
 	switch v := os.Getenv(checkVariable); v {
 	case "", "0":
@@ -35,15 +34,15 @@ func checksWanted() (bool, error) {
 	}
 }
 
-// A comparison is that of one call on a communicator.
+// A comparison compares one call on a communicator with the calls of the other ranks.
 type comparison struct {
-	before *comparison // of the call before; nil when that is done, or there was none
+	before *comparison // comparison of the previous call; nil if that is done or there was none
 	done   chan struct{}
-	err    error  // valid when done is closed
-	call   string // for reports
+	err    error  // outcome; valid after done is closed
+	call   string // description for reports
 }
 
-// wait returns what has come out. x may be nil, without checks.
+// wait returns the outcome of the comparison. x is nil without checks.
 func (x *comparison) wait() error {
 	if x == nil {
 		return nil
@@ -52,9 +51,9 @@ func (x *comparison) wait() error {
 	return x.err
 }
 
-// agree compares call with those of the other ranks, with checks. invalid says
-// why this rank refuses its arguments: it then returns that, when the others have
-// been told. For a call that does not wait it begins to compare.
+// agree compares call with the calls of the other ranks, if checks are on. invalid is the reason
+// why this rank rejects its arguments, or nil; agree returns it after it has told the other ranks.
+// For a nonblocking call, agree only starts the comparison.
 func (c *Comm) agree(op string, call calls.Call, invalid error) error {
 	if !c.world.checks {
 		return invalid
@@ -72,7 +71,7 @@ func (c *Comm) agreeOn(op string, call calls.Call, invalid error) error {
 	x.before, c.compared = c.compared, x
 	c.mu.Unlock()
 	if isImmediate(op) {
-		c.engine.Go(func() { c.compare(x, call) }) // until all have said their call, or the engine stops
+		c.engine.Go(func() { c.compare(x, call) }) // runs until all ranks have sent their calls, or the engine stops
 		return invalid
 	}
 	c.calls(collectiveSlot, x.call)
@@ -83,22 +82,21 @@ func (c *Comm) agreeOn(op string, call calls.Call, invalid error) error {
 	return c.wrap(op, x.err)
 }
 
-// lastCompared returns the comparison of the call that is being made. It is nil
-// without checks.
+// lastCompared returns the comparison of the current call, or nil without checks.
 func (c *Comm) lastCompared() *comparison {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.compared
 }
 
-// isImmediate reports whether op does not wait.
+// isImmediate reports whether op is nonblocking.
 func isImmediate(op string) bool { return op[0] == 'I' && op != "IntercommCreate" }
 
 // compare carries out x.
 func (c *Comm) compare(x *comparison, call calls.Call) {
 	defer close(x.done)
 	if x.before != nil {
-		x.before.wait() // whatever came out
+		x.before.wait() // regardless of its outcome
 		x.before = nil
 	}
 	c.calls(checkSlot, x.call)
@@ -109,7 +107,7 @@ func (c *Comm) compare(x *comparison, call calls.Call) {
 	x.err = err
 }
 
-// classOf returns the class of calls that differ.
+// classOf returns the error class for a kind of difference between calls.
 func classOf(k calls.Kind) Class {
 	switch k {
 	case calls.Roots:
@@ -128,9 +126,8 @@ func classOf(k calls.Kind) Class {
 	return ErrComm
 }
 
-// verdict returns what the calls of all ranks of c differ in. Of an
-// intercommunicator the first ranks of the groups tell each other what theirs
-// say.
+// verdict returns the difference between the calls of all ranks of c. On an intercommunicator, the
+// first ranks of the two groups also exchange and compare their calls.
 func (c *Comm) verdict(mine calls.Call) (calls.Difference, error) {
 	group := c
 	if c.local != nil {
@@ -155,10 +152,10 @@ func (c *Comm) verdict(mine calls.Call) (calls.Difference, error) {
 	return calls.DecodeDifference(said)
 }
 
-// checkTag is the tag of a rank's call on its way.
+// checkTag is the tag of the messages that carry calls to compare.
 const checkTag = 0
 
-// judge returns the verdict on the calls of all ranks, at rank 0.
+// judge returns the verdict on the calls of all ranks. Rank 0 calls it.
 func (c *Comm) judge(group *Comm, mine calls.Call) ([]byte, error) {
 	all := []calls.Call{mine}
 	for i := 1; i < group.size; i++ {
@@ -183,8 +180,8 @@ func (c *Comm) callOf(rank int) (calls.Call, error) {
 	return calls.Decode(b)
 }
 
-// judgeGroups returns the verdict on both groups of intercommunicator c. Each
-// compares its own ranks, and its first with the first of the other.
+// judgeGroups returns the verdict for intercommunicator c. Each group compares its own ranks, and
+// its first rank compares its call with that of the other group's first rank.
 func (c *Comm) judgeGroups(local []calls.Call) ([]byte, error) {
 	d := calls.Judge(local, rankName)
 	b, err := calls.Encode(local[0])

@@ -11,40 +11,42 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// Checkpoint makes the state of this rank's program known to replicas that take the
-// place of lost ones, so that they need not do again all that it has done. All
-// replicas of a rank call it at the same points of the program, between two steps for
-// instance; ranks need not call it together.
+// Checkpoint makes the state of this rank's program available to replicas that replace lost ones,
+// so that they need not repeat its past work. All replicas of a rank call Checkpoint at the same
+// points of the program, for instance between two steps. Different ranks need not call it together.
 //
 //	err := world.Checkpoint(func(to io.Writer) error {
-//		return binary.Write(to, binary.LittleEndian, state) // step, and all that later ones need
+//		return binary.Write(to, binary.LittleEndian, state) // step, and everything that later steps need
 //	}, func(from io.Reader) error {
 //		return binary.Read(from, binary.LittleEndian, state)
 //	})
 //
-// In a replica that runs, save may be called: it is when new replicas may come
-// (p2prun --heal, with -r 2 or more) and none is being brought up to date at the
-// moment. A new replica runs the program from its beginning up to its first
-// Checkpoint, with the messages that were received there; so what comes before that is
-// best kept short. The first Checkpoint then calls restore with what the last save of its rank has
-// written, and the program goes on behind it; or, if there is no such thing, returns like any other.
+// Checkpoint calls save in a running replica only if new replicas may join (p2prun --heal, with -r
+// 2 or more) and none is being brought up to date at that moment.
 //
-// Nothing of this rank is under way: no request that is not complete (one that was freed
-// does not count, but there is no checkpoint while it receives), no message that
-// Mprobe has taken, no buffer of buffered mode, no goroutine that communicates. Messages
-// that have come and are not received stay what they are. The communicators are those
-// of the first Checkpoint: none has been made since. save and restore neither
-// communicate nor print. A source of Rand begins anew: take one for each step, with its
-// number in the seed. Files that the program has written are part of its state.
+// A new replica runs the program from its beginning to its first Checkpoint, with the messages that
+// its rank received there, so keep the part before the first Checkpoint short. The first Checkpoint
+// then calls restore with the data that the last save of its rank wrote, and the program continues
+// from there. If there is no saved state, Checkpoint returns as usual.
 //
-// save may write as much as the process may keep on disk, at most 1 GiB; a full disk is
-// no error of its writer. The log of messages begins anew with every checkpoint, so that
-// a program with checkpoints can be healed however long it runs. The output of a program
-// has to have reached the user, in whole lines; for that Checkpoint waits a second at
-// most, and then does without.
+// No communication of this rank may be in progress: no incomplete request, no message taken by
+// Mprobe, no message in the buffer of buffered mode, and no goroutine that communicates. A freed
+// request does not count, but no checkpoint is made while it still receives. Messages that have
+// arrived and were not received yet are preserved. No communicator may be created after the first
+// Checkpoint.
 //
-// An error is ErrRequest or ErrComm when something is under way, or what save or
-// restore has returned.
+// save and restore must neither communicate nor print. The state of a Rand source is not saved:
+// create a source for each step, with the step number in the seed. Files that the program has
+// written are part of its state, so save must include them.
+//
+// save may write up to the disk limit of the process, at most 1 GiB. If the disk is full, the
+// writer reports no error, and no checkpoint is made. Each checkpoint truncates the log of
+// messages, so a program with checkpoints can be healed however long it runs. All output of the
+// program must have reached the user, in whole lines. Checkpoint waits at most one second for that,
+// and otherwise makes no checkpoint.
+//
+// Checkpoint returns ErrRequest or ErrComm if these conditions are violated, or the error of save
+// or restore.
 func (w *World) Checkpoint(save func(io.Writer) error, restore func(io.Reader) error) error {
 	const op = "Checkpoint"
 	if save == nil || restore == nil {
@@ -58,8 +60,8 @@ func (w *World) Checkpoint(save func(io.Writer) error, restore func(io.Reader) e
 	}))
 }
 
-// atRest refuses a checkpoint while something is under way. It is the same at all
-// replicas, and without.
+// atRest returns an error while communication is in progress. The result is the same at all
+// replicas, and without replicas.
 func (w *World) atRest(op string) error {
 	if n := w.active.Load(); n > 0 {
 		return w.failf(ErrRequest, op, "%d requests or messages of Mprobe are under way: wait for them, or receive them, first", n)
@@ -77,21 +79,21 @@ func (w *World) atRest(op string) error {
 	return nil
 }
 
-// inUse reports whether there are messages in the buffer.
+// inUse reports whether the buffer holds messages.
 func (b *sendBuffer) inUse() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.requests) > 0
 }
 
-// count returns how many ids are used.
+// count returns the number of used ids.
 func (s *identities) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.used)
 }
 
-// all returns the communicators that there are, by id.
+// all returns the existing communicators, ordered by id.
 func (s *identities) all() []*Comm {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,18 +106,19 @@ func (s *identities) all() []*Comm {
 	return all
 }
 
-// What a checkpoint has to know of this package is, as a row of varints,
+// The state that this package adds to a checkpoint is a sequence of varints, the last three for each
+// communicator:
 //
-//	records of output that the user has | of standard error | { id | operations | made } of each communicator
+//	records of standard output that the user has | of standard error | { id | operations | made } ...
 
-// A record is what is to be known of one communicator.
+// A record is the saved state of one communicator.
 type record struct {
 	id         uint32
-	operations uint64 // non-blocking collectives so far
-	made       uint64 // communicators made of it
+	operations uint64 // nonblocking collectives so far
+	made       uint64 // communicators created from it
 }
 
-// own describes this process, if the user has all that it has printed.
+// own returns the state of this process, and whether the user has received all its output.
 func (w *World) own() (b []byte, ok bool) {
 	printed, ok := w.job.Printed()
 	if !ok {
@@ -130,7 +133,7 @@ func (w *World) own() (b []byte, ok bool) {
 	return b, true
 }
 
-// takeOwn makes this process what own has described.
+// takeOwn restores the state that own returned.
 func (w *World) takeOwn(b []byte) error {
 	printed, records, err := decodeOwn(b)
 	if err != nil {
@@ -147,7 +150,7 @@ func (w *World) takeOwn(b []byte) error {
 	return w.job.Skip(printed)
 }
 
-// decodeOwn reads what own has written.
+// decodeOwn decodes the state that own returned.
 func decodeOwn(b []byte) (printed [2]uint64, records []record, err error) {
 	next := func() (v uint64) {
 		v, n := binary.Uvarint(b)
@@ -169,14 +172,14 @@ func decodeOwn(b []byte) (printed [2]uint64, records []record, err error) {
 	return printed, records, nil
 }
 
-// begun returns how many operations have been begun.
+// begun returns the number of operations started so far.
 func (o *operations) begun() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.count
 }
 
-// goTo makes the next operation the one after so many, which are done.
+// goTo sets the number of operations started and completed so far.
 func (o *operations) goTo(count int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

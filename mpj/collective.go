@@ -9,37 +9,35 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 )
 
-// All ranks of a communicator call the same collectives in the same order,
-// with the same root and operation, and with lengths that fit each other. A
-// length that does not fit is an error, where it is received, that names both
-// ranks and lengths.
+// All ranks of a communicator call the same collectives in the same order, with the same root and
+// operation, and with matching lengths. A length that does not match is an error at the receiving
+// rank; the error names both ranks and lengths.
 //
-// What collectives compute depends on the arguments and on the number of ranks
-// alone: every run and every replica gets the same bits. The algorithms, and
-// why that is so, are in package collective; its table chooses among them by
-// size. The environment variable P2PMPI_COLL overrides the choice, as in
+// The results of collectives depend only on the arguments and the number of ranks, so every run and
+// every replica gets the same bits. Package collective describes the algorithms and why this holds;
+// its table chooses among them by size. The environment variable P2PMPI_COLL overrides the choice,
+// as in
 //
 //	P2PMPI_COLL=allreduce=ring,bcast=binomial
 //
-// It has to be the same at all ranks.
+// P2PMPI_COLL must be the same at all ranks.
 //
-// Where MPI has MPI_IN_PLACE, the buffer to send is nil: what this rank
-// contributes is then where its part of the result goes. In a collective without
-// a root all ranks give nil, or none.
+// Where MPI has MPI_IN_PLACE, the send buffer is nil: this rank's contribution is then already in
+// the place of its part of the result. In a collective without a root, either all ranks pass nil or
+// none does.
 //
-// The names with an I in front do not wait. The operation goes on while the
-// program computes; all buffers belong to it until the request is complete. All
-// ranks begin the operations of a communicator, blocking or not, in the same
-// order. Each repeats the one line of its blocking form: a closure that both
-// share would cost the blocking one an allocation.
+// Functions whose names begin with I are nonblocking. The operation proceeds while the program
+// computes; all buffers belong to it until the request is complete. All ranks start the operations
+// of a communicator, blocking or not, in the same order. Each nonblocking function repeats the one
+// line of its blocking form, because a shared closure would cost the blocking form an allocation.
 
-// forced is what P2PMPI_COLL says.
+// forced holds the algorithms that P2PMPI_COLL selects.
 type forced struct {
 	algorithms *collective.Forced
-	err        error // why it cannot be understood: every collective fails with it
+	err        error // parse error of the variable, or nil; every collective returns it
 }
 
-// collectiveVariable is the environment variable that forces algorithms.
+// collectiveVariable is the environment variable that selects algorithms.
 const collectiveVariable = proclink.CollectiveVariable
 
 func forcedByUser() forced {
@@ -50,14 +48,13 @@ func forcedByUser() forced {
 	return forced{algorithms, err}
 }
 
-// A nearness is what a communicator knows of where its ranks are.
+// A nearness holds the machines and clusters on which the ranks of a communicator run.
 type nearness struct {
 	once   sync.Once
 	levels *collective.Levels
 }
 
-// team returns the ranks of c for an operation whose messages have the slot's
-// context.
+// team returns the ranks of c for an operation whose messages use the context of slot.
 func (c *Comm) team(slot uint32) collective.Team {
 	if c.world.places != nil {
 		c.nearness.once.Do(func() {
@@ -73,7 +70,7 @@ func (c *Comm) team(slot uint32) collective.Team {
 	}
 }
 
-// background carries out a collective while the program goes on.
+// background carries out a collective while the program continues.
 func (c *Comm) background(op string, carryOut func(*collective.Team) error) (*Request, error) {
 	return c.start(op, func(slot uint32) error {
 		t := c.team(slot)
@@ -90,8 +87,8 @@ func Barrier(c *Comm) error {
 	return c.wrap("Barrier", t.Barrier())
 }
 
-// Ibarrier is Barrier without waiting: the request is complete when every rank
-// has called it.
+// Ibarrier is the nonblocking form of Barrier: the request is complete when every rank has called
+// Ibarrier.
 func Ibarrier(c *Comm) (*Request, error) {
 	if err := c.checkBarrier("Ibarrier"); err != nil {
 		return nil, err
@@ -115,7 +112,7 @@ func Bcast[T Element](c *Comm, buf []T, root int) error {
 	return c.wrap("Bcast", t.Bcast(bytesOf(buf), root))
 }
 
-// Ibcast is Bcast without waiting.
+// Ibcast is the nonblocking form of Bcast.
 func Ibcast[T Element](c *Comm, buf []T, root int) (*Request, error) {
 	if err := checkBcast(c, "Ibcast", buf, root); err != nil {
 		return nil, err
@@ -134,8 +131,8 @@ func checkBcast[T Element](c *Comm, op string, buf []T, root int) error {
 	return err
 }
 
-// BcastTyped is Bcast for items of a datatype. The layouts may differ from rank
-// to rank, as long as all have the same Size.
+// BcastTyped is Bcast for items of a datatype. The layouts may differ between ranks, as long as all
+// have the same Size.
 func BcastTyped(c *Comm, x Typed, root int) error {
 	const op = "BcastTyped"
 	if err := x.check(c, op); err != nil {

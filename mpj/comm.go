@@ -14,94 +14,91 @@ const (
 	AnySource = words.AnySource
 	// AnyTag lets a receive or probe match a message of any tag.
 	AnyTag = words.AnyTag
-	// ProcNull is the rank of nobody: what is sent to it vanishes, and a
-	// receive from it returns at once with Source ProcNull and Size 0.
+	// ProcNull is the null rank: messages sent to it are discarded, and a receive from it returns
+	// at once with Source ProcNull and Size 0.
 	ProcNull = -2
 	// MaxTag is the largest tag; the smallest is 0.
 	MaxTag = math.MaxInt32
-	// Undefined stands for a number that there is not: what Count returns when
-	// a message is no whole number of elements, the index that Waitany returns
-	// when no request is active, the rank of a process in a group that it is
-	// not a member of.
+	// Undefined stands for a number that does not exist. Count returns it if a message is not a
+	// whole number of elements, Waitany as the index if no request is active, and Group.Rank if the
+	// process is not a member of the group.
 	Undefined = -3
 )
 
-// A Comm is a communicator: ranks that may send to each other, and contexts
-// that keep their messages apart from those of every other communicator.
+// A Comm is a communicator: ranks that may send to each other, and contexts that separate their
+// messages from those of every other communicator.
 //
-// Several goroutines may use one at the same time; the package's documentation
-// says what is then up to the program.
+// Several goroutines may use a Comm at the same time; the package documentation describes what the
+// program must then ensure.
 type Comm struct {
 	engine *engine.Engine
 	world  *World
 	id     uint32 // 24 bits; the engine has 0, the world communicator 1, Self 2
 
 	rank, size int
-	// ranks has the world rank of each rank that messages name; nil means that
-	// they are the same. named is how many there are, and inverse has the rank
-	// of each world rank, or Undefined. Messages on an intercommunicator name
-	// the remote group.
+	// ranks maps each rank that messages may address to its world rank; nil means the identity.
+	// named is the number of these ranks. inverse maps a world rank to its rank, or to Undefined.
+	// Messages on an intercommunicator address the remote group.
 	ranks   []int
 	named   int
 	inverse []int32
-	local   *Comm // of an intercommunicator: the local group, with the same id
+	local   *Comm // local group of an intercommunicator, with the same id
 
 	freed latch
 
-	making  sync.Mutex // held while a communicator is made of this one
+	making  sync.Mutex // held while a communicator is created from this one
 	lineage lineage
-	made    uint64 // communicators made of this one
+	made    uint64 // communicators created from this one
 
-	topology topology // nil without one
+	topology topology // nil if there is none
 
-	operations operations // non-blocking collectives
+	operations operations // nonblocking collectives
 	nearness   nearness
 	spoils     collective.Spoils
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	name       string
 	errhandler Errhandler
 	attributes []attribute       // in the order in which they were set
-	called     map[uint32]string // with checks: the last collective in each slot; of all blocking ones in collectiveSlot
-	compared   *comparison       // with checks: of the last collective
+	called     map[uint32]string // with checks: last collective in each slot; blocking ones in collectiveSlot
+	compared   *comparison       // with checks: comparison of the last collective
 }
 
-// worldID and selfID are the ids of the world communicator and of that of each
-// rank alone.
+// worldID and selfID are the ids of the world communicator and of the communicator that contains
+// only this rank.
 const (
 	worldID = 1
 	selfID  = 2
 )
 
-// The slots of a communicator's contexts. Those of the non-blocking
-// collectives follow from the number of the operation.
+// The slots of a communicator's contexts. The slots of nonblocking collectives are computed from
+// the number of the operation.
 const (
 	messageSlot       = 0 // the program's own messages
 	collectiveSlot    = 1 // blocking collectives
 	managementSlot    = 2 // agreement on new communicators
 	neighbourhoodSlot = 3 // neighbourhood collectives
-	leaderSlot        = 4 // leaders of groups that become an intercommunicator
+	leaderSlot        = 4 // group leaders that create an intercommunicator
 	checkSlot         = 5 // comparison of calls, with P2PMPI_CHECK
-	detectorSlot      = 6 // of the world, likewise
+	detectorSlot      = 6 // deadlock detection in the world communicator, with P2PMPI_CHECK
 
-	slots = 7 // of these
+	slots = 7 // number of slots above
 )
 
-// context returns the engine's context for one kind of messages of c. The
-// engine numbers messages by context, source and destination: no two
-// goroutines of this package send in one at the same time.
+// context returns the engine's context for one slot of c. The engine numbers messages by context,
+// source and destination, so no two goroutines of this package may send in one context at the same
+// time.
 func (c *Comm) context(slot uint32) uint32 { return c.id<<8 | slot }
 
 // worldRank returns the world rank of rank.
 func (c *Comm) worldRank(rank int) int {
-	if c.ranks == nil || rank < 0 { // AnySource stays what it is
+	if c.ranks == nil || rank < 0 { // AnySource stays unchanged
 		return rank
 	}
 	return c.ranks[rank]
 }
 
-// rankOf returns the rank of the process with a rank of the world, or
-// Undefined.
+// rankOf returns the rank in c of the process with a world rank, or Undefined.
 func (c *Comm) rankOf(world int) int {
 	switch {
 	case world < 0:
@@ -122,15 +119,14 @@ func (c *Comm) place(rank int) place {
 	return c.world.places[c.worldRank(rank)]
 }
 
-// Rank returns the number of this process in c, 0..Size()-1; of an
-// intercommunicator in the local group.
+// Rank returns the rank of this process in c, 0..Size()-1; for an intercommunicator, its rank in
+// the local group.
 func (c *Comm) Rank() int { return c.rank }
 
-// Size returns the number of ranks in c; of an intercommunicator in the local
-// group.
+// Size returns the number of ranks in c; for an intercommunicator, in the local group.
 func (c *Comm) Size() int { return c.size }
 
-// Group returns the ranks of c; of an intercommunicator the local group.
+// Group returns the ranks of c; for an intercommunicator, the local group.
 func (c *Comm) Group() Group {
 	if c.local != nil {
 		return c.local.Group()
@@ -138,7 +134,7 @@ func (c *Comm) Group() Group {
 	return c.namedGroup()
 }
 
-// namedGroup returns the group whose ranks messages on c name.
+// namedGroup returns the group whose ranks messages on c address.
 func (c *Comm) namedGroup() Group {
 	g := Group{members: make([]int, c.named), self: c.world.rank}
 	for i := range g.members {
@@ -147,8 +143,9 @@ func (c *Comm) namedGroup() Group {
 	return g
 }
 
-// Compare says how alike c and d are: Identical when they are one, Congruent
-// when they have the same ranks in the same order, Similar in another order.
+// Compare reports how similar c and d are: Identical if they are the same communicator, Congruent
+// if they have the same ranks in the same order, Similar if they have them in another order, else
+// Unequal.
 func (c *Comm) Compare(d *Comm) Comparison {
 	if c == d {
 		return Identical
@@ -166,14 +163,14 @@ func (c *Comm) Compare(d *Comm) Comparison {
 	return comparison
 }
 
-// Name returns the name of c for people: "world", or what SetName gave, or "".
+// Name returns the display name of c: "world", the name set with SetName, or "".
 func (c *Comm) Name() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.name
 }
 
-// SetName names c. Errors show the name.
+// SetName sets the name of c, which errors include.
 func (c *Comm) SetName(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,15 +179,15 @@ func (c *Comm) SetName(name string) {
 
 // A Status describes a message that was received or probed.
 type Status struct {
-	Source int // rank that sent it
+	Source int // rank of the sender
 	Tag    int
-	Size   int // bytes; Count gives elements
-	// Cancelled says that there was no message: Cancel has ended the receive.
+	Size   int // in bytes; Count converts it to elements
+	// Cancelled reports that no message was received because Cancel ended the receive.
 	Cancelled bool
 }
 
-// Count returns how many elements of type T the message of s holds, or
-// Undefined when its bytes are no whole number of them.
+// Count returns how many elements of type T the message of s holds, or Undefined if its size is not
+// a whole number of them.
 func Count[T Element](s Status) int {
 	if s.Size%sizeOf[T]() != 0 {
 		return Undefined
@@ -198,24 +195,25 @@ func Count[T Element](s Status) int {
 	return s.Size / sizeOf[T]()
 }
 
-// statusOf returns what the engine says of a message in the terms of c.
+// statusOf converts a status of the engine to the ranks of c.
 func (c *Comm) statusOf(s words.Status) Status {
 	return Status{Source: c.rankOf(s.Source), Tag: int(s.Tag), Size: s.Size}
 }
 
-// nothing is the status of what was received from ProcNull.
+// nothing is the status of a receive from ProcNull.
 var nothing = Status{Source: ProcNull, Tag: AnyTag}
 
-// empty is the status of what received nothing.
+// empty is the status of a request that received nothing.
 var empty = Status{Source: AnySource, Tag: AnyTag}
 
-// plain reports that there is nothing to refuse, and no rank or tag that means something else:
-// so is nearly every message. It is inlined, since within a module each call costs.
+// plain reports whether c, rank and tag are valid and neither rank nor tag has a special meaning,
+// as for nearly every message. It stays small enough to be inlined, because calls are costly within
+// a module.
 func (c *Comm) plain(rank, tag int) bool {
 	return c != nil && uint(rank) < uint(c.named) && uint(tag) <= MaxTag && !c.freed.Load()
 }
 
-// checkDest refuses a message that cannot be sent. dest may be ProcNull.
+// checkDest returns an error if the message cannot be sent. dest may be ProcNull.
 func (c *Comm) checkDest(op string, dest, tag int) error {
 	if err := c.check(op); err != nil {
 		return err
@@ -229,7 +227,7 @@ func (c *Comm) checkDest(op string, dest, tag int) error {
 	return nil
 }
 
-// checkSource refuses a receive that cannot be. source may be ProcNull.
+// checkSource returns an error if the receive is invalid. source may be ProcNull.
 func (c *Comm) checkSource(op string, source, tag int) error {
 	if err := c.check(op); err != nil {
 		return err
@@ -243,8 +241,8 @@ func (c *Comm) checkSource(op string, source, tag int) error {
 	return nil
 }
 
-// check refuses a call on a communicator that there is not: the nil that Split
-// and others return to ranks outside, or one that was freed.
+// check returns an error if c is nil, as Split and others return at ranks outside the new
+// communicator, or if c was freed.
 func (c *Comm) check(op string) error {
 	if c == nil {
 		return failf(ErrComm, op, "this process is not in the communicator, which is nil")
@@ -255,7 +253,7 @@ func (c *Comm) check(op string) error {
 	return nil
 }
 
-// checkIntra is check for what an intercommunicator does not have.
+// checkIntra is check for operations that intercommunicators do not support.
 func (c *Comm) checkIntra(op string) error {
 	if err := c.check(op); err != nil {
 		return err
@@ -269,7 +267,7 @@ func (c *Comm) checkIntra(op string) error {
 	return nil
 }
 
-// checkRoot refuses a root that there is not.
+// checkRoot returns an error if root is not a rank of c.
 func (c *Comm) checkRoot(op string, root int) error {
 	if root < 0 || root >= c.size {
 		return c.failf(ErrRoot, op, "root %d, ranks are 0..%d", root, c.size-1)

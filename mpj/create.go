@@ -7,14 +7,13 @@ import (
 	"slices"
 )
 
-// The communicators that are made of one are made in one order: all its ranks
-// make the same calls, as with collectives. Several goroutines may make
-// communicators of different ones at the same time.
+// All ranks of a communicator create new communicators from it in the same order, as with
+// collectives. Several goroutines may create communicators from different parents at the same time.
 
-// Dup returns a communicator with the ranks of c, its topology, its error
-// handler and the attributes that their copy functions let through, and with
-// contexts of its own. All ranks of c call it. A library that is given a
-// communicator duplicates it, to keep its messages apart from the program's.
+// Dup returns a communicator with the ranks, the topology and the error handler of c, and with
+// contexts of its own. Copy functions decide which attributes it gets. All ranks of c call Dup. A
+// library duplicates the communicator that it is given, to separate its messages from the
+// program's.
 func (c *Comm) Dup() (*Comm, error) {
 	if err := c.check("Dup"); err != nil {
 		return nil, err
@@ -46,7 +45,7 @@ func (c *Comm) dup() (*Comm, error) {
 	return d, nil
 }
 
-// agreement returns the agreement of all ranks of c.
+// agreement returns the agreement among all ranks of c.
 func (c *Comm) agreement() agreement {
 	if c.local != nil {
 		return c.span().every
@@ -54,23 +53,23 @@ func (c *Comm) agreement() agreement {
 	return c.every
 }
 
-// Split makes a communicator of all ranks that give the same color, ordered by
-// key and, where keys are the same, as they are in c. A rank that gives
-// Undefined as color gets nil. All ranks of c call it.
+// Split creates one communicator for each color, of all ranks that pass that color. Ranks are
+// ordered by key, and ranks with equal keys by their rank in c. A rank that passes Undefined as
+// color gets nil. All ranks of c call Split.
 func (c *Comm) Split(color, key int) (*Comm, error) { return c.split("Split", color, key) }
 
-// A SplitKind says which ranks SplitType brings together.
+// A SplitKind selects the ranks that SplitType groups together.
 type SplitKind int
 
 const (
-	// SplitMachine brings together the ranks on one machine, which share memory.
+	// SplitMachine groups the ranks on one machine, which share memory.
 	SplitMachine SplitKind = iota
-	// SplitCluster brings together the ranks on machines near each other.
+	// SplitCluster groups the ranks on machines near each other.
 	SplitCluster
 )
 
-// SplitType makes a communicator of the ranks that share what kind says with
-// this one, ordered by key. All ranks of c call it.
+// SplitType creates a communicator of the ranks that share the resource of kind with this rank,
+// ordered by key. All ranks of c call SplitType.
 func (c *Comm) SplitType(kind SplitKind, key int) (*Comm, error) {
 	const op = "SplitType"
 	if err := c.checkIntra(op); err != nil {
@@ -131,8 +130,8 @@ func (c *Comm) splitOff(op string, color, key int) (*Comm, error) {
 	return c.child(id, l, c.sameColor(all)), nil
 }
 
-// sameColor returns the world ranks of those that gave the color of this rank,
-// by key. all has color and key of each rank.
+// sameColor returns the world ranks of the ranks with the color of this rank, ordered by key. all
+// holds the color and the key of each rank.
 func (c *Comm) sameColor(all []int64) []int {
 	var ranks []int
 	for i := range c.size {
@@ -147,10 +146,9 @@ func (c *Comm) sameColor(all []int64) []int {
 	return ranks
 }
 
-// Create makes a communicator of the members of g, which are ranks of c, in
-// their order. All ranks of c call it, with the same group or with groups that
-// have no member in common; one that is not in the group that it gives gets
-// nil.
+// Create creates a communicator of the members of g, which are ranks of c, in the order of g. All
+// ranks of c call Create, with the same group or with disjoint groups. A rank that is not a member
+// of the group that it passes gets nil.
 func (c *Comm) Create(g Group) (*Comm, error) {
 	if err := c.checkIntra("Create"); err != nil {
 		return nil, err
@@ -200,10 +198,9 @@ func (g Group) digest() int64 {
 	return int64(h.Sum64())
 }
 
-// Free ends c: later calls on it fail with ErrComm. Sends and receives that are
-// under way still complete. The delete functions of its attributes are called;
-// an error of one keeps c. All ranks of c call Free; the world and Self cannot be
-// freed.
+// Free ends c: later calls on it fail with ErrComm. Sends and receives in progress still complete.
+// Free calls the delete functions of the attributes; if one returns an error, c is not freed. All
+// ranks of c call Free. The world and Self cannot be freed.
 func (c *Comm) Free() error {
 	if err := c.check("Free"); err != nil {
 		return err
@@ -225,8 +222,7 @@ func (c *Comm) Free() error {
 	return nil
 }
 
-// child returns the communicator with the id of these world ranks, of which
-// this process is one.
+// child returns the communicator with the given id and world ranks, which include this process.
 func (c *Comm) child(id uint32, l lineage, members []int) *Comm {
 	d := &Comm{engine: c.engine, world: c.world, id: id, lineage: l, errhandler: c.Errhandler()}
 	d.address(members)
@@ -236,7 +232,7 @@ func (c *Comm) child(id uint32, l lineage, members []int) *Comm {
 	return d
 }
 
-// address makes members, world ranks, those that messages on c name.
+// address makes members, which are world ranks, the ranks that messages on c address.
 func (c *Comm) address(members []int) {
 	c.named = len(members)
 	identity := true

@@ -8,22 +8,22 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/layout"
 )
 
-// A Datatype says which parts of a []T are data and in which order, as MPI's
-// derived datatypes do: a column of a matrix, some fields of a struct. At joins
-// one with a slice, and SendTyped and its kin take the result.
+// A Datatype describes which parts of a []T are data and in which order, as MPI's derived datatypes
+// do: a column of a matrix, some fields of a struct. At combines a datatype with a slice into a
+// Typed, which SendTyped and similar functions take.
 //
 //	column := mpj.TypeOf[float64]().Vector(rows, 1, columns)
 //	err := mpj.SendTyped(comm, column.At(matrix, 3, 1), right, 0)
 //
-// Datatypes are immutable values. They are flattened when they are made, so
-// there is nothing to commit or free. One made of wrong arguments is wrong
-// itself: Err says why, and so does every use.
+// Datatypes are immutable values. Constructors flatten them, so there is nothing to commit or free.
+// A datatype made from invalid arguments is itself invalid: Err returns the reason, and so does
+// every use.
 //
-// A message has no gaps and does not say how its data lay in memory: what one
-// datatype sends, any other with the same sequence of elements receives, and so does
-// Recv into a slice.
+// A message has no gaps and does not describe how its data lay in memory. Data sent with one
+// datatype can be received with any other that has the same sequence of elements, or with Recv into
+// a slice.
 type Datatype[T any] struct {
-	of  *layout.Layout // nil in the zero Datatype, and when err is set
+	of  *layout.Layout // nil in the zero Datatype and if err is set
 	err *Error
 }
 
@@ -32,7 +32,7 @@ func TypeOf[T Element]() Datatype[T] {
 	return Datatype[T]{of: layout.Basic(sizeOf[T]())}
 }
 
-// Err says what is wrong with t, or nil.
+// Err returns the reason why t is invalid, or nil.
 func (t Datatype[T]) Err() error {
 	if err := t.fault(); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (t Datatype[T]) fault() *Error {
 	return t.err
 }
 
-// made returns what a constructor has made.
+// made returns the result of a constructor.
 func made[T any](op string, l *layout.Layout, err error) Datatype[T] {
 	if err != nil {
 		return Datatype[T]{err: fault(ErrType, op, err)}
@@ -55,7 +55,7 @@ func made[T any](op string, l *layout.Layout, err error) Datatype[T] {
 	return Datatype[T]{of: l}
 }
 
-// derive makes a datatype from t, if t is one.
+// derive makes a datatype from t, if t is valid.
 func (t Datatype[T]) derive(op string, from func(*layout.Layout) (*layout.Layout, error)) Datatype[T] {
 	if err := t.fault(); err != nil {
 		return Datatype[T]{err: err}
@@ -71,8 +71,8 @@ func (t Datatype[T]) Contiguous(count int) Datatype[T] {
 	})
 }
 
-// Vector returns count blocks of blocklength items each; stride is the
-// distance between their beginnings in items of t.
+// Vector returns count blocks of blocklength items each. stride is the distance between the starts
+// of consecutive blocks, in items of t.
 func (t Datatype[T]) Vector(count, blocklength, stride int) Datatype[T] {
 	return t.derive("Vector", func(l *layout.Layout) (*layout.Layout, error) {
 		step, err := bytesFor(stride, l)
@@ -90,8 +90,7 @@ func (t Datatype[T]) Hvector(count, blocklength, stride int) Datatype[T] {
 	})
 }
 
-// Indexed returns blocks of blocklengths[i] items that begin at displacements[i],
-// in items of t.
+// Indexed returns blocks of blocklengths[i] items that begin at displacements[i], in items of t.
 func (t Datatype[T]) Indexed(blocklengths, displacements []int) Datatype[T] {
 	return t.derive("Indexed", func(l *layout.Layout) (*layout.Layout, error) {
 		return indexed(blocklengths, displacements, l)
@@ -105,7 +104,7 @@ func (t Datatype[T]) Hindexed(blocklengths, displacements []int) Datatype[T] {
 	})
 }
 
-// IndexedBlock is Indexed with blocks of one length.
+// IndexedBlock is Indexed with blocks of equal length.
 func (t Datatype[T]) IndexedBlock(blocklength int, displacements []int) Datatype[T] {
 	return t.derive("IndexedBlock", func(l *layout.Layout) (*layout.Layout, error) {
 		return indexed(filled(len(displacements), blocklength), displacements, l)
@@ -119,18 +118,17 @@ func (t Datatype[T]) HindexedBlock(blocklength int, displacements []int) Datatyp
 	})
 }
 
-// Subarray returns the part of an array of items that has subsizes[i] of the
-// sizes[i] items of dimension i, from starts[i] on. The last dimension is the one
-// whose items lie next to each other, as in Go and C; for Fortran's order turn
-// the three slices around. The extent is that of the whole array.
+// Subarray returns a part of a multidimensional array of items: in dimension i, subsizes[i] of the
+// sizes[i] items, from starts[i] on. Items of the last dimension are adjacent, as in Go and C; for
+// Fortran's order, reverse the three slices. The extent is that of the whole array.
 func (t Datatype[T]) Subarray(sizes, subsizes, starts []int) Datatype[T] {
 	return t.derive("Subarray", func(l *layout.Layout) (*layout.Layout, error) {
 		return layout.Subarray(sizes, subsizes, starts, l)
 	})
 }
 
-// Resized returns t with another lower bound and extent, in bytes: where items
-// that follow each other begin. The data stay where they are.
+// Resized returns t with another lower bound and extent, in bytes, which determine where
+// consecutive items begin. The data within an item do not move.
 func (t Datatype[T]) Resized(lb, extent int) Datatype[T] {
 	return t.derive("Resized", func(l *layout.Layout) (*layout.Layout, error) {
 		return layout.Resized(l, lb, extent)
@@ -148,7 +146,7 @@ func indexed(blocklengths, displacements []int, l *layout.Layout) (*layout.Layou
 	return layout.Hindexed(blocklengths, bytes, l)
 }
 
-// bytesFor returns how many bytes n extents of l are.
+// bytesFor returns the length in bytes of n extents of l.
 func bytesFor(n int, l *layout.Layout) (int, error) {
 	bytes := n * l.Extent()
 	if l.Extent() != 0 && bytes/l.Extent() != n {
@@ -165,27 +163,25 @@ func filled(n, value int) []int {
 	return s
 }
 
-// Size returns the bytes of data in one item of t, gaps not counted; 0 when t
-// is wrong.
+// Size returns the bytes of data in one item of t, without gaps, or 0 if t is invalid.
 func (t Datatype[T]) Size() int { return t.layout().Size() }
 
-// Extent returns the lower bound of t and its extent, the distance from one
-// item to the next, in bytes.
+// Extent returns the lower bound of t and its extent, the distance from one item to the next, in
+// bytes.
 func (t Datatype[T]) Extent() (lb, extent int) { return t.layout().LB(), t.layout().Extent() }
 
-// TrueExtent returns the offset of the first byte of data and the distance to
-// the end of the last one, whatever Resized has said.
+// TrueExtent returns the offset of the first byte of data and the distance from there to the end of
+// the last one, in bytes. Resized does not change them.
 func (t Datatype[T]) TrueExtent() (lb, extent int) {
 	return t.layout().TrueLB(), t.layout().TrueExtent()
 }
 
-// Count returns how many items of t the message of s is, or Undefined when it
-// is no whole number of them.
+// Count returns how many items of t the message of s holds, or Undefined if it is not a whole
+// number of them.
 func (t Datatype[T]) Count(s Status) int { return orUndefined(t.layout().Count(s.Size)) }
 
-// Elements returns how many basic elements the message of s has, also when it
-// fills the last item of t only in part (MPI_Get_elements), or Undefined when
-// it ends within an element.
+// Elements returns the number of basic elements in the message of s, even if it fills the last item
+// of t only in part (MPI_Get_elements). It returns Undefined if the message ends within an element.
 func (t Datatype[T]) Elements(s Status) int { return orUndefined(t.layout().Elements(s.Size)) }
 
 func orUndefined(n int, ok bool) int {
@@ -197,7 +193,7 @@ func orUndefined(n int, ok bool) int {
 
 var noLayout = new(layout.Layout)
 
-// layout returns the layout of t, one without data when t is wrong.
+// layout returns the layout of t, or an empty one if t is invalid.
 func (t Datatype[T]) layout() *layout.Layout {
 	if t.fault() != nil {
 		return noLayout
@@ -205,9 +201,8 @@ func (t Datatype[T]) layout() *layout.Layout {
 	return t.of
 }
 
-// At returns count items of t in buf, whose origin is buf[offset]. Data that
-// would lie outside of buf are an error of the call that gets the result. To
-// send or receive nothing, count is 0.
+// At returns count items of t in buf, with the origin at buf[offset]. If data would lie outside
+// buf, the call that gets the result fails. Use count 0 to send or receive nothing.
 func (t Datatype[T]) At(buf []T, offset, count int) Typed {
 	if err := t.fault(); err != nil {
 		return Typed{of: noLayout, err: err}
@@ -223,8 +218,8 @@ func (t Datatype[T]) At(buf []T, offset, count int) Typed {
 	return x
 }
 
-// memoryOf returns the bytes of buf. No Datatype[T] exists of a T with
-// pointers, or with bytes that cannot have every value.
+// memoryOf returns the bytes of buf. No Datatype[T] exists for a T that contains pointers or whose
+// bytes cannot have every value.
 func memoryOf[T any](buf []T) []byte {
 	if len(buf) == 0 {
 		return nil

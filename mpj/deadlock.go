@@ -8,10 +8,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// reportedMost bounds the ranks that a report describes.
+// reportedMost bounds the number of ranks that a report describes.
 const reportedMost = 32
 
-// reportOf says who waits for whom.
+// reportOf describes which ranks are stuck and what they wait for.
 func reportOf(stuck []bool, states []deadlock.State) string {
 	var lines []string
 	n := 0
@@ -36,7 +36,7 @@ func reportOf(stuck []bool, states []deadlock.State) string {
 	return who(stuck, states) + " can go on\n  " + strings.Join(lines, "\n  ")
 }
 
-// who names those that are stuck.
+// who names the stuck ranks.
 func who(stuck []bool, states []deadlock.State) string {
 	var names []string
 	others := false
@@ -56,8 +56,8 @@ func who(stuck []bool, states []deadlock.State) string {
 	return "ranks " + strings.Join(names[:min(len(names), reportedMost)], ", ") + " wait for each other: none of them"
 }
 
-// describe returns a call of this process in words, and the world ranks that
-// may end it; none when only this process may.
+// describe returns a description of a call of this process, and the world ranks that may complete
+// it. There are none if only this process may.
 func (w *World) describe(call words.Call) (text string, ranks []int) {
 	c := w.identities.of(call.Context >> 8)
 	if c == nil {
@@ -78,7 +78,7 @@ func (w *World) describe(call words.Call) (text string, ranks []int) {
 	return c.describeMessage(call), ranks
 }
 
-// describeMessage describes a call for messages of the program.
+// describeMessage describes a call that waits for messages of the program.
 func (c *Comm) describeMessage(call words.Call) string {
 	if call.Kind == words.Sending {
 		return fmt.Sprintf("Send(dest %s, tag %d, %d bytes, %s): no receive matches", c.peerName(call.Peer), call.Tag, call.Size, c.title())
@@ -112,7 +112,7 @@ func tagName(tag int32) string {
 	return fmt.Sprint(tag)
 }
 
-// title names c for people.
+// title returns a display name for c.
 func (c *Comm) title() string {
 	if name := c.Name(); name != "" {
 		return name

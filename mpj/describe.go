@@ -10,16 +10,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
 )
 
-// What ranks say of their calls, with P2PMPI_CHECK: see package calls.
+// Descriptions of calls, which the ranks compare with P2PMPI_CHECK: see package calls.
 
 func rankName(rank int) string { return fmt.Sprintf("rank %d", rank) }
 
-// plainCall returns a call whose arguments, if any, need not be alike.
+// plainCall returns a call whose arguments, if any, may differ between ranks.
 func plainCall(own string) calls.Call {
 	return calls.Call{Root: calls.None, Count: calls.None, Own: own}
 }
 
-// alikeCall returns a call whose arguments are alike at all ranks.
+// alikeCall returns a call whose arguments must be the same at all ranks.
 func alikeCall(format string, arguments ...any) calls.Call {
 	return calls.Call{Root: calls.None, Count: calls.None, Alike: fmt.Sprintf(format, arguments...)}
 }
@@ -38,7 +38,7 @@ func reductionCall[T Element](root, count int, op Op[T]) calls.Call {
 	return k
 }
 
-// placed says in k whether send, of which count elements are given, is nil.
+// placed records in k whether send is nil, unless count is 0.
 func placed[T Element](k calls.Call, send []T, count int) calls.Call {
 	switch {
 	case count == 0:
@@ -50,8 +50,8 @@ func placed[T Element](k calls.Call, send []T, count int) calls.Call {
 	return k
 }
 
-// elementName returns the name of T for which types are compared: that of what
-// it is made of.
+// elementName returns the name by which element types are compared: that of the underlying type, or
+// of the struct.
 func elementName[T Element]() string {
 	t := reflect.TypeFor[T]()
 	if t.Kind() == reflect.Struct {
@@ -60,7 +60,7 @@ func elementName[T Element]() string {
 	return t.Kind().String()
 }
 
-// everyPart returns what goes to or comes from each rank.
+// everyPart returns the parts exchanged with each rank.
 func everyPart(counts []int) []calls.Part {
 	parts := make([]calls.Part, len(counts))
 	for i, n := range counts {
@@ -69,10 +69,10 @@ func everyPart(counts []int) []calls.Part {
 	return parts
 }
 
-// onePart returns what goes to or comes from one rank.
+// onePart returns the part exchanged with one rank.
 func onePart(rank, count int) []calls.Part { return []calls.Part{{Rank: rank, Count: count}} }
 
-// edgeParts returns what goes along edges in blocks of elements of a size.
+// edgeParts returns the parts exchanged along edges, in blocks of elements of the given size.
 func edgeParts(edges []edge, blocks [][]byte, size int) []calls.Part {
 	var parts []calls.Part
 	for i, e := range edges {
@@ -83,7 +83,7 @@ func edgeParts(edges []edge, blocks [][]byte, size int) []calls.Part {
 	return parts
 }
 
-// typedParts returns the bytes of what goes to or comes from each rank.
+// typedParts returns the parts exchanged with each rank, in bytes.
 func typedParts(items []Typed) []calls.Part {
 	parts := make([]calls.Part, len(items))
 	for i, x := range items {
@@ -92,7 +92,7 @@ func typedParts(items []Typed) []calls.Part {
 	return parts
 }
 
-// saySend describes a send that begins, with checks.
+// saySend describes a send that starts, or returns "" without checks.
 func (c *Comm) saySend(op string, b []byte, dest, tag int) string {
 	if !c.world.checks {
 		return ""
@@ -100,7 +100,7 @@ func (c *Comm) saySend(op string, b []byte, dest, tag int) string {
 	return fmt.Sprintf("%s(dest %s, tag %d, %d bytes) of %s", op, rankWord(dest), tag, len(b), c.title())
 }
 
-// sayRecv describes a receive that begins, with checks.
+// sayRecv describes a receive that starts, or returns "" without checks.
 func (c *Comm) sayRecv(op string, b []byte, source, tag int) string {
 	if !c.world.checks {
 		return ""
@@ -118,11 +118,10 @@ func rankWord(rank int) string {
 	return fmt.Sprint(rank)
 }
 
-// ownFrames bounds how many frames of this package may lie between a call of the
-// program and callerOf.
+// ownFrames bounds the number of frames of this package between a call of the program and callerOf.
 const ownFrames = 16
 
-// callerOf returns the file and line that called into this package, or "".
+// callerOf returns the file and line of the call into this package, or "".
 func callerOf() string {
 	pc := make([]uintptr, ownFrames)
 	frames := runtime.CallersFrames(pc[:runtime.Callers(2, pc)])
@@ -137,7 +136,7 @@ func callerOf() string {
 	}
 }
 
-// packagePath begins the name of every function of this package.
+// packagePath is the prefix of the name of every function in this package.
 const packagePath = "github.com/p2pmpi/p2pmpi/mpj."
 
 func position(f runtime.Frame) string {
@@ -147,7 +146,7 @@ func position(f runtime.Frame) string {
 	return fmt.Sprintf("%s:%d", f.File[strings.LastIndexByte(f.File, '/')+1:], f.Line)
 }
 
-// calls takes note, with checks, of a collective that uses a slot from now on.
+// calls records the collective that uses a slot from now on. It is called only with checks on.
 func (c *Comm) calls(slot uint32, call string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,8 +156,8 @@ func (c *Comm) calls(slot uint32, call string) {
 	c.called[slot] = call
 }
 
-// calledIn returns the collective that uses a slot. Blocking ones use some at a
-// time, one after the other, and are kept under one.
+// calledIn returns the collective that uses a slot. Blocking collectives use several slots, but
+// only one runs at a time, so they are all recorded under collectiveSlot.
 func (c *Comm) calledIn(slot uint32) string {
 	if slot < operationSlot && slot != checkSlot {
 		slot = collectiveSlot

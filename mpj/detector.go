@@ -14,53 +14,51 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// With P2PMPI_CHECK=1 and without replicas, ranks that wait for each other for
-// ever are told so. Rank 0 asks all ranks, again and again, what their
-// goroutines wait for; package deadlock judges the answers.
+// With P2PMPI_CHECK=1 and without replicas, deadlocked ranks get an error. Rank 0 repeatedly asks
+// all ranks what their goroutines wait for; package deadlock judges the answers.
 //
 //	rank 0                        every other rank
-//	  |---- what? ------------------>|
-//	  |<--- state -------------------|  round by round
-//	  |---- deadlock, and who ------>|  who is in it fails all its calls
-//	  |---- over ------------------->|  when all have finalized
+//	  |---- ask ------------------->|
+//	  |<--- state ------------------|  once per round
+//	  |---- deadlock, and report -->|  a deadlocked rank fails all its calls
+//	  |---- over ------------------>|  after all ranks have finalized
 //
-// The messages have a context of their own, and the engine does not count them.
-// As rank 0 is needed to the end, Finalize waits for all ranks.
+// The messages use a separate context, and the engine does not count them. Rank 0 is needed to the
+// end, so Finalize waits for all ranks.
 
-// The kinds of what rank 0 tells, as first byte.
+// The kinds of messages from rank 0, stored in the first byte.
 const (
 	askState     byte = 's'
-	tellDeadlock byte = 'd' // and the report
+	tellDeadlock byte = 'd' // followed by the report
 	tellOver     byte = 'o'
 )
 
 const (
-	// A deadlock is found after two or three rounds that are askPause apart. A
-	// shorter pause disturbs those that compute.
+	// askPause is the time between two rounds. Finding a deadlock takes two or three rounds; a
+	// shorter pause would disturb ranks that compute.
 	askPause = 200 * time.Millisecond
-	// When rank 0 has finalized, it asks soon, and ever later.
+	// askSoon is the first pause after rank 0 has finalized; it then doubles up to askPause.
 	askSoon = time.Millisecond
-	// partingPause lets the last messages be acknowledged before an engine stops.
+	// partingPause leaves time to acknowledge the last messages before an engine stops.
 	partingPause = 50 * time.Millisecond
-	// dumpSize bounds what is looked at of the goroutines of a process, in bytes. With
-	// more of them the process counts as one that goes on.
+	// dumpSize bounds the goroutine dump of a process that is examined, in bytes. A process with a
+	// longer dump counts as running.
 	dumpSize = 4 << 20
-	// stateSize bounds a state, in bytes, that other ranks may send.
+	// stateSize bounds the state received from another rank, in bytes.
 	stateSize = 4 << 20
 )
 
-// A detector is one rank's part in finding deadlocks.
+// A detector is one rank's part in deadlock detection.
 type detector struct {
 	world *World
-	root  uint64   // goroutine that all of this rank descend from; 0: all of the process
-	slept []uint64 // the waits at the last look
+	root  uint64   // ancestor of all goroutines of this rank; 0 means all goroutines of the process
+	slept []uint64 // waits at the last look
 
 	ended chan struct{} // closed when this rank has nothing more to send
-	over  chan struct{} // closed when no rank asks this one any more
+	over  chan struct{} // closed after rank 0's last message to this rank
 }
 
-// detect starts the search for deadlocks. It ends with the engine at the
-// latest.
+// detect starts the search for deadlocks. It ends with the engine at the latest.
 func (w *World) detect(root uint64) {
 	if w.engine.Replicated() {
 		if w.rank == 0 && w.replica == 0 {
@@ -72,8 +70,7 @@ func (w *World) detect(root uint64) {
 	w.engine.Go(w.detector.run)
 }
 
-// await waits in Finalize, where it is called once, until all ranks have come
-// there.
+// await waits until all ranks have called Finalize. Finalize calls it once.
 func (d *detector) await() {
 	close(d.ended)
 	select {
@@ -92,7 +89,7 @@ func (d *detector) run() {
 
 func (d *detector) context() uint32 { return d.world.context(detectorSlot) }
 
-// answer is the part of ranks other than 0.
+// answer answers rank 0's messages at all other ranks.
 func (d *detector) answer() {
 	e := d.world.engine
 	for {
@@ -118,7 +115,7 @@ func (d *detector) answer() {
 	}
 }
 
-// ask is the part of rank 0.
+// ask runs the search at rank 0.
 func (d *detector) ask() {
 	wait, ended := askPause, d.ended
 	var before []deadlock.State
@@ -184,7 +181,7 @@ func parseState(b []byte) (s deadlock.State, err error) {
 	return s, json.Unmarshal(b, &s)
 }
 
-// finish tells those that are stuck so, and all others that it is over.
+// finish sends the report to the stuck ranks, and tells all others that the search is over.
 func (d *detector) finish(stuck []int, states []deadlock.State) {
 	e := d.world.engine
 	isStuck := make([]bool, len(states))
@@ -215,7 +212,7 @@ func (d *detector) finish(stuck []int, states []deadlock.State) {
 	close(d.over)
 }
 
-// pause waits, or until the engine stops.
+// pause waits for the given time, or until the engine stops.
 func (d *detector) pause(long time.Duration) {
 	timer := time.NewTimer(long)
 	defer timer.Stop()
@@ -225,7 +222,7 @@ func (d *detector) pause(long time.Duration) {
 	}
 }
 
-// state returns what this rank says of itself.
+// state returns the state of this rank.
 func (d *detector) state() deadlock.State {
 	select {
 	case <-d.ended:
@@ -239,7 +236,7 @@ func (d *detector) state() deadlock.State {
 	if !idle {
 		return deadlock.State{}
 	}
-	w, slept = d.look() // nobody has woken since
+	w, slept = d.look() // no waiting goroutine was woken meanwhile
 	s := deadlock.State{Idle: w.Known && slices.Equal(slept, d.slept), Sent: w.Sent, Received: w.Received}
 	for _, c := range w.Calls {
 		text, ranks := d.world.describe(c)
@@ -248,7 +245,7 @@ func (d *detector) state() deadlock.State {
 	return s
 }
 
-// look returns what goroutines wait for, and the numbers of their waits.
+// look returns the calls that goroutines wait in, and the numbers of these waits.
 func (d *detector) look() (words.Waiting, []uint64) {
 	w := d.world.engine.Waiting()
 	numbers := make([]uint64, len(w.Calls))
@@ -258,8 +255,7 @@ func (d *detector) look() (words.Waiting, []uint64) {
 	return w, numbers
 }
 
-// goroutinesIdle reports whether no goroutine of this rank can do anything by
-// itself.
+// goroutinesIdle reports whether no goroutine of this rank can proceed by itself.
 func (d *detector) goroutinesIdle() bool {
 	dump := make([]byte, 64<<10)
 	for {
@@ -274,7 +270,7 @@ func (d *detector) goroutinesIdle() bool {
 	}
 }
 
-// currentGoroutine returns the number of the goroutine that calls it.
+// currentGoroutine returns the number of the calling goroutine.
 func currentGoroutine() uint64 {
 	own := make([]byte, 64)
 	return deadlock.Current(own[:runtime.Stack(own, false)])

@@ -2,10 +2,9 @@ package mpj
 
 import "slices"
 
-// DimsCreate fills in the zeros of dims such that the product of all is ranks
-// and those filled in are as close to each other as possible, the greatest
-// first. The others stay as they are, and ranks has to be a multiple of their
-// product.
+// DimsCreate replaces the zeros in dims so that the product of all dimensions is ranks. The values
+// filled in are as close to each other as possible, in decreasing order. Nonzero dimensions stay as
+// they are, and ranks must be a multiple of their product.
 func DimsCreate(ranks int, dims []int) error {
 	if ranks < 1 {
 		return failf(ErrDims, "DimsCreate", "%d ranks", ranks)
@@ -35,14 +34,14 @@ func DimsCreate(ranks int, dims []int) error {
 	return nil
 }
 
-// balanced returns the count factors of n with the least sum, which are those
-// closest to each other, in falling order.
+// balanced returns the count factors of n with the smallest sum, which are those closest to each
+// other, in decreasing order.
 func balanced(n, count int) []int {
 	var best []int
 	least := -1
 	factors := make([]int, 0, count)
 	divisors := divisorsOf(n)
-	// try adds factors of rest, none above limit, to those chosen.
+	// try adds factors of rest, none above limit, to the chosen ones.
 	var try func(rest, limit, sum int)
 	try = func(rest, limit, sum int) {
 		if least >= 0 && sum >= least {
@@ -66,7 +65,7 @@ func balanced(n, count int) []int {
 	return best
 }
 
-// reaches reports whether a product of count factors up to d can be n.
+// reaches reports whether a product of count factors, each at most d, can be at least n.
 func reaches(d, count, n int) bool {
 	for ; count > 0 && n > 1; count-- {
 		n = (n + d - 1) / d
@@ -74,7 +73,7 @@ func reaches(d, count, n int) bool {
 	return n <= 1
 }
 
-// divisorsOf returns the divisors of n in rising order.
+// divisorsOf returns the divisors of n in increasing order.
 func divisorsOf(n int) []int {
 	var low, high []int
 	for d := 1; d <= n/d; d++ {

@@ -8,7 +8,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// A distGraph is what a rank knows of a distributed graph: its own edges.
+// A distGraph holds the edges of this rank in a distributed graph.
 type distGraph struct {
 	sources, sourceWeights []int
 	dests, destWeights     []int
@@ -27,11 +27,11 @@ func (t *distGraph) edges(int) (in, out []edge) {
 	return in, out
 }
 
-// DistGraphCreateAdjacent arranges the ranks of c in a graph in which this rank
-// has edges from sources and to dests. Weights are kept for DistGraphNeighbors;
-// nil at all ranks means that there are none. What one rank gives as an edge to
-// another, the other one gives as an edge from it, as often. reorder lets ranks
-// change numbers; they do not at present. All ranks of c call it.
+// DistGraphCreateAdjacent arranges the ranks of c in a graph in which this rank has edges from
+// sources and to dests. DistGraphNeighbors returns the weights; nil weights at all ranks mean an
+// unweighted graph. Both ranks of an edge must specify it, equally often. With reorder, ranks may
+// be renumbered; the present implementation does not renumber them. All ranks of c call
+// DistGraphCreateAdjacent.
 func (c *Comm) DistGraphCreateAdjacent(sources, sourceWeights, dests, destWeights []int, reorder bool) (*Comm, error) {
 	const op = "DistGraphCreateAdjacent"
 	if err := c.checkIntra(op); err != nil {
@@ -53,8 +53,8 @@ func (c *Comm) DistGraphCreateAdjacent(sources, sourceWeights, dests, destWeight
 	return d, c.wrap(op, err)
 }
 
-// checkEdges refuses edges to ranks that there are not, and edges of which only
-// some have weights.
+// checkEdges returns an error if an edge leads to an invalid rank, or if the weights are invalid or
+// incomplete.
 func (c *Comm) checkEdges(op, name string, ranks, weights []int, weighted bool) error {
 	for i, r := range ranks {
 		if r < 0 || r >= c.size {
@@ -72,9 +72,9 @@ func (c *Comm) checkEdges(op, name string, ranks, weights []int, weighted bool) 
 	return nil
 }
 
-// withGraph makes the communicator of graph t, whose arguments were invalid at
-// this rank unless nil. All ranks agree that their edges fit each other: over
-// all ranks, the sum of a hash of each edge is the same of edges in and out.
+// withGraph creates the communicator of graph t. invalid is the reason why this rank's arguments
+// are invalid, or nil. All ranks verify that their edges match: the hashes of all outgoing edges,
+// summed over all ranks, must equal those of all incoming edges.
 func (c *Comm) withGraph(op string, t *distGraph, invalid error) (*Comm, error) {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -115,10 +115,10 @@ func (c *Comm) withGraph(op string, t *distGraph, invalid error) (*Comm, error) 
 	return d, nil
 }
 
-// DistGraphCreate is DistGraphCreateAdjacent for edges that may be given by any
-// rank: this one gives degrees[i] edges from sources[i], and dests lists where
-// they lead, one source after the other. So do weights, unless nil at all ranks.
-// The edges of a rank are ordered by the rank that gave them.
+// DistGraphCreate is DistGraphCreateAdjacent for edges that any rank may specify. This rank
+// specifies degrees[i] edges from sources[i]; dests lists their destinations, one source after the
+// other. weights, unless nil at all ranks, lists their weights in the same order. The edges of a
+// rank are ordered by the rank that specified them.
 func (c *Comm) DistGraphCreate(sources, degrees, dests, weights []int, reorder bool) (*Comm, error) {
 	const op = "DistGraphCreate"
 	if err := c.checkIntra(op); err != nil {
@@ -139,10 +139,10 @@ func (c *Comm) DistGraphCreate(sources, degrees, dests, weights []int, reorder b
 	return d, c.wrap(op, err)
 }
 
-// A givenEdge is an edge on its way from the rank that gives it to its ends.
+// A givenEdge is an edge that is sent from the rank that specified it to its two ends.
 type givenEdge struct{ from, to, weight int }
 
-// edgesBySource returns the edges that the arguments of DistGraphCreate give.
+// edgesBySource returns the edges that the arguments of DistGraphCreate specify.
 func (c *Comm) edgesBySource(op string, sources, degrees, dests, weights []int) ([]givenEdge, error) {
 	if len(degrees) != len(sources) {
 		return nil, failf(ErrArg, op, "%d sources and %d degrees", len(sources), len(degrees))
@@ -170,7 +170,7 @@ func (c *Comm) edgesBySource(op string, sources, degrees, dests, weights []int) 
 	return given, nil
 }
 
-// collectEdges brings all edges that ranks give to both of their ends.
+// collectEdges sends all specified edges to both of their ends, and returns the edges of this rank.
 func (c *Comm) collectEdges(given []givenEdge) (*distGraph, error) {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -198,7 +198,7 @@ func (c *Comm) collectEdges(given []givenEdge) (*distGraph, error) {
 	return t, nil
 }
 
-// add adds an edge to what rank knows.
+// add adds an edge to t if rank is one of its ends.
 func (t *distGraph) add(rank, from, to, weight int) {
 	if from == rank {
 		t.dests, t.destWeights = append(t.dests, to), append(t.destWeights, weight)
@@ -208,7 +208,7 @@ func (t *distGraph) add(rank, from, to, weight int) {
 	}
 }
 
-// deliverAll sends mail[i] to each rank i, and returns what came from each.
+// deliverAll sends mail[i] to each rank i, and returns what each rank sent to this one.
 func (c *Comm) deliverAll(mail [][]int64) ([][]int64, error) {
 	context := c.context(managementSlot)
 	came := make([][]int64, c.size)
@@ -247,8 +247,8 @@ func (c *Comm) distGraphOf(op string) (*distGraph, error) {
 	return t, nil
 }
 
-// DistGraphNeighborsCount returns how many edges lead to and from this rank, and
-// whether they have weights.
+// DistGraphNeighborsCount returns the number of edges to and from this rank, and whether they have
+// weights.
 func (c *Comm) DistGraphNeighborsCount() (in, out int, weighted bool, err error) {
 	t, err := c.distGraphOf("DistGraphNeighborsCount")
 	if err != nil {
@@ -257,9 +257,9 @@ func (c *Comm) DistGraphNeighborsCount() (in, out int, weighted bool, err error)
 	return len(t.sources), len(t.dests), t.weighted, nil
 }
 
-// DistGraphNeighbors returns the ranks at the other ends of the edges to and
-// from this one, in the order of the blocks of neighbourhood collectives, and
-// the weights of the edges, which are nil when there are none.
+// DistGraphNeighbors returns the ranks at the other ends of the edges to and from this rank, in the
+// order of the blocks of neighbourhood collectives. It also returns the weights of the edges, which
+// are nil in an unweighted graph.
 func (c *Comm) DistGraphNeighbors() (sources, sourceWeights, dests, destWeights []int, err error) {
 	t, err := c.distGraphOf("DistGraphNeighbors")
 	if err != nil {

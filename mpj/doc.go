@@ -1,6 +1,5 @@
-// Package mpj is message passing for Go programs that run on many machines: the
-// interface of MPI, under its names, for slices of numbers and, with less
-// speed, for any value.
+// Package mpj provides message passing for Go programs that run on many machines. It offers the
+// interface of MPI, under its names, for slices of numbers and, at lower speed, for any value.
 //
 //	func main() {
 //		world, err := mpj.Init(context.Background())
@@ -21,135 +20,124 @@
 //		}
 //	}
 //
-// Every process of a job runs the same program. Init tells it which rank it
-// is, Finalize says that it is done. p2prun starts the program as n ranks;
-// started by hand it is a world of one, and RunLocal runs any number of ranks as goroutines.
+// Every process of a job runs the same program. Init joins the job and returns this process's rank;
+// Finalize leaves the job. p2prun starts the program as n ranks. A program started by hand is a
+// world of one rank, and RunLocal runs any number of ranks as goroutines.
 //
 // # What to use first
 //
-// The collectives: Bcast, Scatter and Gather, Reduce and Allreduce, Alltoall.
-// Then Send and Recv between pairs of ranks, Sendrecv to exchange, and Isend
-// and Irecv with Waitall to compute meanwhile. SendTyped and RecvTyped carry
-// columns, halos and structs, by a Datatype that says what of a slice is data.
-// SendValue, RecvValue and BcastValue carry any other value. AnySource is for
-// farming out tasks whose length is not known.
+// Start with the collectives: Bcast, Scatter and Gather, Reduce and Allreduce, Alltoall. Then use
+// Send and Recv between pairs of ranks, Sendrecv to exchange messages, and Isend and Irecv with
+// Waitall to compute meanwhile. SendTyped and RecvTyped carry columns, halos and structs, with a
+// Datatype that describes which parts of a slice are data. SendValue, RecvValue and BcastValue
+// carry any other value. AnySource is for farming out tasks of unknown length.
 //
-// Functions take the communicator first; those of C that have a type argument
-// are generic here. Their errors are all *Error and say which call failed on
-// what; errors.Is finds the class. There is no context argument: the one given
-// to Init ends everything that blocks. RecvContext, ProbeContext and
-// Request.WaitContext give up earlier.
+// Functions take the communicator first; C functions with a datatype argument are generic here. All
+// errors are of type *Error, and name the call that failed and the argument or message concerned;
+// use errors.Is to test for the class. Most functions take no context: when the context given to
+// Init ends, every blocked call returns. RecvContext, ProbeContext and Request.WaitContext give up
+// earlier.
 //
-// Messages between two ranks in one communicator arrive in the order in which
-// they were sent. Send returns when its buffer may be used again: at once with
-// a short message, perhaps not before the receive with a long one. So ranks that
-// send long messages to each other before they receive may wait for ever;
-// Sendrecv and Isend do not. The buffer of Isend and Irecv belongs to the
-// request until it is complete.
+// Messages between two ranks in one communicator arrive in the order in which they were sent. Send
+// returns when its buffer may be reused: at once for a short message, perhaps only after the
+// matching receive for a long one. Ranks that send long messages to each other before they receive
+// may therefore deadlock; Sendrecv and Isend avoid this. The buffer of Isend and Irecv belongs to
+// the request until the request is complete.
 //
 // # Communicators
 //
-// Messages of one communicator never meet those of another. A library that
-// sends messages duplicates the communicator that it is given; a program that
-// works in rows and columns splits it.
+// Messages of one communicator are never received in another. A library that sends messages should
+// duplicate the communicator that it is given; a program that works in rows and columns should
+// split it.
 //
 //	row, err := comm.Split(comm.Rank()/columns, 0)       // by color, then by key
-//	near, err := comm.SplitType(mpj.SplitMachine, 0)     // who shares memory
-//	grid, err := comm.CartCreate(dims, periods, true)    // a grid, with neighbours
-//	both, err := mine.IntercommCreate(0, comm, other, 7) // two groups, face to face
+//	near, err := comm.SplitType(mpj.SplitMachine, 0)     // ranks that share memory
+//	grid, err := comm.CartCreate(dims, periods, true)    // a Cartesian grid
+//	both, err := mine.IntercommCreate(0, comm, other, 7) // an intercommunicator of two groups
 //
-// Ranks outside of the new communicator get nil, on which every call that can fail
-// does so with ErrComm, as on one that was freed; Rank, Size and others that
-// return no error panic. Errors name the rank in the communicator that the call
-// was on.
+// Ranks outside the new communicator get nil. Calls on nil or on a freed communicator fail with
+// ErrComm; Rank, Size and other methods without an error result panic on nil. Errors name the rank
+// in the communicator of the call.
 //
-// With P2PMPI_CHECK=1 in the environment the ranks compare which collective each
-// calls, and with which arguments, before they go into it. When they differ, all
-// get an error that names who calls what, where otherwise some would hang. And ranks
-// that wait for each other for ever get ErrDeadlock, within a second or two,
-// which says what each of them waits for. That needs one replica of each rank,
-// and goroutines that wait in this package or for each other: while one computes,
-// sleeps, reads a file or waits at a channel, its rank may still go on. Finalize
-// then waits for all ranks. p2prun hands the variable to all ranks.
+// With P2PMPI_CHECK=1 in the environment, the ranks compare their collective calls and arguments
+// before each collective. If they differ, all ranks get an error that names the calls and their
+// ranks, instead of some ranks hanging. p2prun passes the variable to all ranks.
+//
+// The variable also turns on deadlock detection: ranks that wait for each other forever get
+// ErrDeadlock within a second or two, with a description of what each waits for. Detection requires
+// one replica per rank, and goroutines that wait in this package or for each other. While a
+// goroutine computes, sleeps, reads a file or waits at a channel, its rank counts as running.
+// Finalize then waits for all ranks.
 //
 // # Several goroutines
 //
-// The package works as MPI does with MPI_THREAD_MULTIPLE: any goroutine may call
-// anything at any time, and a call that waits lets the others go on. What MPI asks
-// of threads it asks of goroutines here: collectives of one communicator, and
-// the making of communicators of one communicator, have one order, the same at
-// all ranks; goroutines that are to run independently have a communicator each.
-// A request is waited for by one goroutine. With replicas there is more to
-// observe, see below.
+// The package behaves like MPI with MPI_THREAD_MULTIPLE: any goroutine may call any function at any
+// time, and a call that waits does not block other goroutines. MPI's rules for threads apply to
+// goroutines. Collectives of one communicator, and the creation of communicators from one, have the
+// same order at all ranks. Goroutines that run independently need a communicator each. Only one
+// goroutine may wait for a request. Replicas add further rules; see below.
 //
 // # Collectives
 //
-// All ranks of a communicator call the same collectives in the same order, with
-// the same root and operation, and lengths that fit each other. Where MPI has
-// MPI_IN_PLACE, the buffer to send is nil. Names with an I in front do not
-// wait: the operation goes on while the program computes, and has the buffers
-// until the request is complete.
+// All ranks of a communicator call the same collectives in the same order, with the same root and
+// operation, and with matching lengths. Where MPI has MPI_IN_PLACE, the send buffer is nil.
+// Functions whose names begin with I are nonblocking: the operation proceeds while the program
+// computes, and owns the buffers until the request is complete.
 //
-// Reductions combine in rank order along one fixed tree. So a floating-point
-// sum has the same bits in every run with as many ranks, wherever they run. The
-// algorithm is chosen by size, number and place of the ranks: on several machines
-// or clusters of near ones small messages go by levels, once over each far link.
-// The environment
-// variable P2PMPI_COLL, the same at all ranks, overrides that:
-// allreduce=ring,bcast=chain.
+// Reductions combine in rank order along one fixed tree. A floating-point sum therefore has the
+// same bits in every run with the same number of ranks, wherever they run. The package chooses the
+// algorithm by the message size and by the number and location of the ranks. On several machines or
+// clusters, small messages are sent by levels, once over each distant link. The environment
+// variable P2PMPI_COLL, the same at all ranks, overrides the choice: allreduce=ring,bcast=chain.
 //
-// When a collective fails at one rank, those that wait in it for that rank fail
-// too, with an error that names the first rank and its reason; those that have
-// what they need learn of it in a later collective, or at Finalize. The
-// communicator has no further use for collectives that wait: they fail with the
-// same reason. Messages go on, and Dup makes a communicator that is as good as new.
+// When a collective fails at one rank, ranks that wait for that rank in it fail too, with an error
+// that names the failed rank and the reason. Ranks that already have their results learn of the
+// failure in a later collective or in Finalize. Afterwards, blocking collectives on the
+// communicator fail with the same reason. Point-to-point messages still work, and Dup creates a new
+// communicator without the failure.
 //
 // # Replicas
 //
-// p2prun -r 2 runs every rank twice, on different machines, so that the job
-// survives the loss of one. Programs need nothing for that but to be
-// repeatable: with the same messages, a rank does the same. All that comes
-// from this package is the same at all replicas, also what depends on timing:
-// which message AnySource matched, what Test, Waitany and Iprobe said,
-// Wtime. A program must not let what it sends, prints or writes depend on
+// p2prun -r 2 runs every rank twice, on different machines, so that the job survives the loss of
+// one. Programs only need to be repeatable: given the same messages, a rank does the same. All
+// results of this package are the same at all replicas, including those that depend on timing:
+// which message AnySource matched, what Test, Waitany and Iprobe returned, and Wtime. The messages,
+// output and files of a program must not depend on
 //
 //   - time: use Wtime, not package time;
-//   - a random source of its own: use Rand, and RandomSeed for a seed that differs
-//     from run to run;
-//   - the order of ranging over a map: sort the keys;
-//   - which goroutine comes first: give each a communicator of its own. Sends to
-//     one rank in one communicator are for one goroutine at a time, and so are
-//     AnySource receives and probes in one communicator, and in the whole process
-//     Test*, Iprobe, Waitany, Waitsome and Wtime. Communicators may be made by
-//     several goroutines, each of a communicator of its own;
-//   - the machine: environment, host name, process number, NumCPU, addresses;
+//   - a private random source: use Rand, and RandomSeed for a seed that differs
+//     between runs;
+//   - map iteration order: sort the keys;
+//   - goroutine scheduling: give each goroutine its own communicator. Only one goroutine at a time may
+//     send to a given rank in one communicator, or use AnySource in receives and probes of one
+//     communicator. In the whole process, only one goroutine at a time may call Test*, Iprobe,
+//     Waitany, Waitsome and Wtime. Several goroutines may create communicators, each from its own;
+//   - the machine: environment, host name, process id, NumCPU, addresses;
 //   - Replica.
 //
-// A replica that sends something else than the others is found by the first such
-// message, and the job says which rank, replica, peer and message that is. With
-// three replicas or more the odd one is voted out, unless it was the master, whose
-// message has been received. Else the job stops, or goes on with p2prun
-// --on-divergence warn. How many messages there were, those of a rank to itself, and
-// what was printed on standard output, is compared when replicas have ended.
+// A replica that diverges is found at the first message that differs; the job then reports the
+// rank, replica, peer and message. With three or more replicas, the minority is voted out, unless
+// it is the master, whose message was already received. Otherwise the job stops, or continues with
+// p2prun --on-divergence warn. When replicas end, the number of messages, the messages of a rank to
+// itself, and the standard output are compared.
 //
-// With --heal=on a replica that is lost is replaced while the job runs. The new one runs
-// the program from its beginning, with the messages that its rank has received; a
-// program that runs for long calls World.Checkpoint, so that it can go on from there.
+// With --heal=on, a lost replica is replaced while the job runs. The new replica runs the program
+// from its beginning, with the messages that its rank has received. A long-running program should
+// call World.Checkpoint, so that the new replica can start from there.
 //
-// Not promised: that a message longer than its buffer is kept (ErrTruncate);
-// that one of a rank which is lost with all its replicas arrives, since the
-// job then ends.
+// The package does not keep a message that is longer than its buffer (ErrTruncate). It does not
+// deliver messages of a rank that lost all its replicas, because the job then ends.
 //
-// # Where things are
+// # Source files
 //
 //	world, init, join, local  a process's membership of a job
-//	checkpoint                where a new replica goes on
-//	comm, create, identity    communicators, and how they get their contexts
+//	checkpoint                state that a new replica starts from
+//	comm, create, identity    communicators and how they get their contexts
 //	group, intercomm, attribute, errhandler, error
 //	pointtopoint, buffer, persistent, matched, cancel, request, value
 //	datatype, typed, structtype, pack, element
 //	collective, gather, allgather, alltoall, reduce, reducescatter, op, operation
 //	topology, cart, cartorder, dims, graph, distgraph, neighbour, exchange
-//	check, describe           what P2PMPI_CHECK compares
-//	detector, deadlock        and whom it finds stuck
+//	check, describe           comparison of calls with P2PMPI_CHECK
+//	detector, deadlock        deadlock detection with P2PMPI_CHECK
 package mpj

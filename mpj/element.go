@@ -2,7 +2,7 @@ package mpj
 
 import "unsafe"
 
-// Integer is the set of integer types that messages are made of.
+// Integer is the set of integer types that messages may contain.
 type Integer interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }
@@ -13,14 +13,14 @@ type Float interface{ ~float32 | ~float64 }
 // Complex is the set of complex types.
 type Complex interface{ ~complex64 | ~complex128 }
 
-// Ordered is the set of number types that have a least and a greatest value.
+// Ordered is the set of number types that are ordered.
 type Ordered interface{ Integer | Float }
 
 // Number is the set of types that can be added and multiplied.
 type Number interface{ Ordered | Complex }
 
-// An Element is what a message is a slice of. bool is not one, because a byte
-// from elsewhere need not be a valid bool: use byte, or SendValue.
+// Element is the set of types that a message may be a slice of. It excludes bool, because a byte
+// from another process need not be a valid bool: use byte, or SendValue.
 type Element interface{ Number | Located }
 
 // Located is the set of values with an index, for MaxLoc and MinLoc.
@@ -29,9 +29,9 @@ type Located interface {
 		Loc[uint] | Loc[uint8] | Loc[uint16] | Loc[uint32] | Loc[uint64] | Loc[float32] | Loc[float64]
 }
 
-// On the wire elements are little-endian and int and uint have 8 bytes, as in
-// the memory of every machine that Init accepts. So bytesOf is all that lies
-// between a slice and its message.
+// bytesOf returns the memory of s as a message. In messages, elements are little-endian and int and
+// uint have 8 bytes, as in the memory of every machine that Init accepts, so no conversion is
+// needed.
 func bytesOf[T Element](s []T) []byte {
 	if len(s) == 0 {
 		return nil
@@ -43,11 +43,11 @@ func bytesOf[T Element](s []T) []byte {
 	return b
 }
 
-// locSize is the length in bytes of every Loc. Between a value of fewer than 8 and
-// the index there is padding, which Go may leave as the memory was before.
+// locSize is the size of every Loc, in bytes. A value of fewer than 8 bytes is followed by padding,
+// whose content Go does not define.
 const locSize = 16
 
-// paddingFrom returns where the padding of a T of locSize begins; 8 if it has none.
+// paddingFrom returns the offset of the padding in a T of size locSize; 8 if it has none.
 func paddingFrom[T Element]() int {
 	var zero T
 	switch any(zero).(type) {
@@ -61,9 +61,9 @@ func paddingFrom[T Element]() int {
 	return 8
 }
 
-// clearPadding makes the padding of Locs zero, so that replicas send the same bytes
-// and nobody learns what was in memory. What is zero is not written: another
-// goroutine may be sending it too.
+// clearPadding zeroes the padding of Locs, so that replicas send the same bytes and no memory
+// contents leak. It does not write bytes that are already zero, because another goroutine may be
+// sending them too.
 func clearPadding(b []byte, from int) {
 	for ; from < 8 && len(b) >= locSize; b = b[locSize:] {
 		for i := from; i < 8; i++ {
@@ -74,14 +74,13 @@ func clearPadding(b []byte, from int) {
 	}
 }
 
-// sizeOf returns the bytes of one element.
+// sizeOf returns the size of one element, in bytes.
 func sizeOf[T Element]() int {
 	var zero T
 	return int(unsafe.Sizeof(zero))
 }
 
-// wireMachine reports whether this machine keeps elements in memory as the
-// wire has them.
+// wireMachine reports whether this machine stores elements in memory as messages do.
 func wireMachine() bool {
 	one := uint16(1)
 	return *(*byte)(unsafe.Pointer(&one)) == 1 && unsafe.Sizeof(int(0)) == 8

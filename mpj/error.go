@@ -9,11 +9,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// A Class says what kind of thing went wrong, as MPI's error classes do. Test
-// for one with errors.Is(err, mpj.ErrTruncate).
+// A Class is the kind of an error, as in MPI's error classes. Test for a class with errors.Is(err,
+// mpj.ErrTruncate).
 type Class string
 
-// The classes of errors.
+// Error classes.
 const (
 	ErrArg       Class = "invalid argument"
 	ErrComm      Class = "invalid communicator"
@@ -35,27 +35,28 @@ const (
 	ErrType      Class = "invalid datatype"
 	// ErrContext is the class of a call whose own context has ended.
 	ErrContext Class = "the context of the call ended"
-	// ErrRequest is the class of a call that a request or message is not for.
+	// ErrRequest is the class of a call that its request or message does not support in its present
+	// state.
 	ErrRequest Class = "invalid request"
-	// ErrUnsupported is the class of what cannot be done with replicas.
+	// ErrUnsupported is the class of operations that are not available, for example with replicas.
 	ErrUnsupported Class = "not supported"
 )
 
 // Error makes a Class usable with errors.Is.
 func (c Class) Error() string { return string(c) }
 
-// An Error is what every function of this package returns when it fails.
+// An Error is the error type that all functions of this package return.
 type Error struct {
 	Class  Class
-	Op     string // the function that failed, such as "Recv"
-	Rank   int    // in the communicator that it was called on, or Undefined
-	Detail string // which argument or message, in words
-	Err    error  // the cause below, or nil
+	Op     string // function that failed, such as "Recv"
+	Rank   int    // rank in the communicator of the call, or Undefined
+	Detail string // description of the argument or message
+	Err    error  // underlying cause, or nil
 
-	handled bool // the communicator's error handler has seen it
+	handled bool // whether the communicator's error handler has seen it
 }
 
-// Error names the function, the class and the detail.
+// Error names the function, the rank, the class and the detail.
 func (e *Error) Error() string {
 	s := fmt.Sprintf("mpj.%s: %s", e.Op, e.Class)
 	if e.Rank >= 0 {
@@ -78,7 +79,7 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Class, e.Err}
 }
 
-// failf returns the error of function op, which was called on no communicator.
+// failf returns the error of function op, which was called without a communicator.
 func failf(class Class, op, format string, args ...any) error {
 	return &Error{Class: class, Op: op, Rank: Undefined, Detail: fmt.Sprintf(format, args...)}
 }
@@ -88,8 +89,8 @@ func (c *Comm) failf(class Class, op, format string, args ...any) error {
 	return c.handle(&Error{Class: class, Op: op, Detail: fmt.Sprintf(format, args...)})
 }
 
-// wrap turns an error from below into one of function op on c; nil, and what is
-// an *Error already, stay what they are.
+// wrap turns an error from a lower layer into an *Error of function op on c. It returns nil for
+// nil, and an *Error that was already handled unchanged.
 func (c *Comm) wrap(op string, err error) error {
 	if err == nil {
 		return nil
@@ -97,7 +98,8 @@ func (c *Comm) wrap(op string, err error) error {
 	return c.wrapped(op, err)
 }
 
-// wrapped is wrap of an error that there is: so wrap is inlined, where messages are to cost little.
+// wrapped is wrap for a non-nil error. It is separate so that wrap is inlined, which keeps messages
+// cheap.
 func (c *Comm) wrapped(op string, err error) error {
 	var truncated *words.TruncateError
 	var mismatch *collective.MismatchError
@@ -131,7 +133,7 @@ func (c *Comm) wrapped(op string, err error) error {
 	return c.handle(&Error{Class: ErrOther, Op: op, Err: err})
 }
 
-// classOfCause returns the class of what makes a collective fail.
+// classOfCause returns the class of an error that makes a collective fail.
 func classOfCause(err error) Class {
 	var mismatch *collective.MismatchError
 	var order *collective.OrderError
@@ -146,15 +148,14 @@ func classOfCause(err error) Class {
 	return ErrCount
 }
 
-// truncation describes a lost message in the ranks of c.
+// truncation describes a truncated message with the ranks of c.
 func (c *Comm) truncation(e *words.TruncateError) string {
 	t := *e
 	t.Status.Source = c.rankOf(e.Status.Source)
 	return t.Error()
 }
 
-// handle completes an error of c that is about to be returned, and gives it to
-// the error handler.
+// handle completes an error of c that is about to be returned, and passes it to the error handler.
 func (c *Comm) handle(err *Error) error {
 	err.Rank, err.handled = c.rank, true
 	if h := c.Errhandler(); h != nil {
@@ -163,7 +164,7 @@ func (c *Comm) handle(err *Error) error {
 	return err
 }
 
-// A deadlockError ends the calls of ranks that would wait for ever.
+// A deadlockError ends the calls of deadlocked ranks.
 type deadlockError struct{ report string }
 
 func (e *deadlockError) Error() string { return e.report }

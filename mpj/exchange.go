@@ -10,16 +10,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// An exchange is a neighbourhood collective of one rank: a block for each of its
-// edges.
+// An exchange is this rank's part of a neighbourhood collective, with one block for each edge.
 type exchange struct {
 	in, out    []edge
 	recv, send [][]byte
-	call       func() calls.Call // what is compared, with checks
+	call       func() calls.Call // returns the call to compare, with checks
 }
 
-// newExchange returns the edges of this rank in the topology of c, without
-// blocks, which are of elements of type T.
+// newExchange returns an exchange with the edges of this rank in the topology of c. It has no
+// blocks yet; their elements are of type T.
 func newExchange[T Element](c *Comm, op string) (*exchange, error) {
 	if err := c.checkIntra(op); err != nil {
 		return nil, err
@@ -40,8 +39,8 @@ func newExchange[T Element](c *Comm, op string) (*exchange, error) {
 	return x, nil
 }
 
-// agreeOnExchange compares x with those of the other ranks. Without x the
-// communicator has none, at any rank.
+// agreeOnExchange compares x with the exchanges of the other ranks, if checks are on. If x is nil,
+// all ranks fail alike, because the communicator does not support the call.
 func (c *Comm) agreeOnExchange(op string, x *exchange, err error) error {
 	if x == nil || !c.world.checks {
 		return err
@@ -49,7 +48,7 @@ func (c *Comm) agreeOnExchange(op string, x *exchange, err error) error {
 	return c.agree(op, x.call(), err)
 }
 
-// now makes exchange x, unless there is an error.
+// now performs exchange x, unless err is not nil.
 func (c *Comm) now(op string, x *exchange, err error) error {
 	if err := c.agreeOnExchange(op, x, err); err != nil {
 		return err
@@ -57,7 +56,7 @@ func (c *Comm) now(op string, x *exchange, err error) error {
 	return c.wrap(op, c.exchangeBlocks(x, neighbourhoodSlot))
 }
 
-// later starts exchange x, unless there is an error.
+// later starts exchange x, unless err is not nil.
 func (c *Comm) later(op string, x *exchange, err error) (*Request, error) {
 	if err := c.agreeOnExchange(op, x, err); err != nil {
 		return nil, err
@@ -65,7 +64,7 @@ func (c *Comm) later(op string, x *exchange, err error) (*Request, error) {
 	return c.start(op, func(slot uint32) error { return c.exchangeBlocks(x, slot) }), nil
 }
 
-// edgeBlocks checks the arguments of op that describe the n blocks of a buffer.
+// edgeBlocks checks the arguments of op that describe the n blocks of a buffer of length elements.
 func (c *Comm) edgeBlocks(op, buffer string, counts, displs []int, n, length int) (blocks, error) {
 	if len(counts) != n || displs != nil && len(displs) != n {
 		return blocks{}, c.failf(ErrCount, op, "%d counts and %d displacements of %s for %d neighbours", len(counts), len(displs), buffer, n)
@@ -82,10 +81,10 @@ func (c *Comm) edgeBlocks(op, buffer string, counts, displs []int, n, length int
 	return b, nil
 }
 
-// divides reports whether length elements can be shared by n neighbours.
+// divides reports whether length elements can be divided equally among n neighbours.
 func divides(n, length int) bool { return n == 0 && length == 0 || n > 0 && length%n == 0 }
 
-// shares returns n equal blocks of length elements in all.
+// shares returns n equal blocks that together have length elements.
 func shares(n, length int) blocks { return evenly(n, length/max(n, 1)) }
 
 // partsOf returns the blocks of buf as bytes.
@@ -97,7 +96,7 @@ func partsOf[T Element](buf []T, b blocks) [][]byte {
 	return parts
 }
 
-// repeated returns n times the bytes of buf.
+// repeated returns the bytes of buf n times.
 func repeated[T Element](buf []T, n int) [][]byte {
 	parts := make([][]byte, n)
 	for i := range parts {
@@ -106,9 +105,9 @@ func repeated[T Element](buf []T, n int) [][]byte {
 	return parts
 }
 
-// exchangeBlocks exchanges the blocks of x: all receives are posted before
-// anything is sent. Whatever cannot be sent, the others are, and all receives
-// complete: none stays posted into a buffer of the caller's.
+// exchangeBlocks exchanges the blocks of x. It posts all receives before it sends anything. If a
+// block cannot be sent, it still sends the others and completes all receives, so that none stays
+// posted into the caller's buffer.
 func (c *Comm) exchangeBlocks(x *exchange, slot uint32) error {
 	receives, sends := make([]*engine.Request, len(x.in)), make([]*engine.Request, len(x.out))
 	for i, e := range x.in {
@@ -127,7 +126,7 @@ func (c *Comm) exchangeBlocks(x *exchange, slot uint32) error {
 			continue
 		}
 		r, err := c.engine.Isend(c.context(slot), c.worldRank(e.rank), e.tag, x.send[i], words.Standard)
-		if err != nil { // too long, if the engine goes on: nothing, in its place, shows its receiver that it is missing
+		if err != nil { // the payload is too long, if the engine still runs: an empty message tells the receiver
 			unsent = cmp.Or(unsent, err)
 			r, _ = c.engine.Isend(c.context(slot), c.worldRank(e.rank), e.tag, nil, words.Standard)
 		}
@@ -136,10 +135,10 @@ func (c *Comm) exchangeBlocks(x *exchange, slot uint32) error {
 	return c.complete(x, receives, sends, unsent)
 }
 
-// complete waits for all receives, whose lengths have to be those of their
-// blocks, and all sends. After a wrong length it waits for the others all the
-// same: none stays posted for messages of the next exchange. What is wrong
-// already comes first; only the end of the engine ends the waiting.
+// complete waits for all receives and sends. The length of each received message must be that of
+// its block. After a wrong length, complete still waits for the other receives, so that none stays
+// posted for messages of the next exchange. wrong is an earlier error, or nil, and takes
+// precedence; only the end of the engine ends the wait early.
 func (c *Comm) complete(x *exchange, receives, sends []*engine.Request, wrong error) error {
 	for i, r := range receives {
 		if r == nil {

@@ -5,9 +5,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 )
 
-// Gather puts the send of all ranks, in rank order, into root's recv, which
-// has Size() times the length of send. Elsewhere recv may be nil. At root send
-// may be nil: its part is in recv already.
+// Gather gathers the send buffers of all ranks, in rank order, into root's recv, whose length is
+// Size() times that of send. At other ranks recv may be nil. At root, send may be nil; root's part
+// is then already in recv.
 func Gather[T Element](c *Comm, send, recv []T, root int) error {
 	each, err := checkParts(c, "Gather", "send", send, "recv", recv, root)
 	if err != nil {
@@ -17,7 +17,7 @@ func Gather[T Element](c *Comm, send, recv []T, root int) error {
 	return c.wrap("Gather", t.Gather(bytesOf(send), bytesOf(recv), evenBytes[T](each), root))
 }
 
-// Igather is Gather without waiting.
+// Igather is the nonblocking form of Gather.
 func Igather[T Element](c *Comm, send, recv []T, root int) (*Request, error) {
 	each, err := checkParts(c, "Igather", "send", send, "recv", recv, root)
 	if err != nil {
@@ -28,8 +28,8 @@ func Igather[T Element](c *Comm, send, recv []T, root int) (*Request, error) {
 	})
 }
 
-// checkParts returns the elements of each part of whole, which counts at root;
-// mine is the part of this rank. At root mine may be nil.
+// checkParts returns the number of elements in each part of whole, which is significant at root
+// only. mine is the part of this rank, and may be nil at root.
 func checkParts[T Element](c *Comm, op, mineName string, mine []T, wholeName string, whole []T, root int) (each int, err error) {
 	if err := c.checkIntra(op); err != nil {
 		return 0, err
@@ -48,9 +48,9 @@ func checkParts[T Element](c *Comm, op, mineName string, mine []T, wholeName str
 	return each, err
 }
 
-// Gatherv is Gather with blocks of different lengths: that of rank i has
-// counts[i] elements and goes to recv[displs[i]:]. With nil displs the blocks
-// follow each other. recv, counts and displs count at root only.
+// Gatherv is Gather with blocks of different lengths: the block of rank i has counts[i] elements
+// and is stored at recv[displs[i]:]. With nil displs the blocks are contiguous. recv, counts and
+// displs are significant at root only.
 func Gatherv[T Element](c *Comm, send, recv []T, counts, displs []int, root int) error {
 	b, err := checkBlocks(c, "Gatherv", true, "send", send, "recv", recv, counts, displs, root)
 	if err != nil {
@@ -60,7 +60,7 @@ func Gatherv[T Element](c *Comm, send, recv []T, counts, displs []int, root int)
 	return c.wrap("Gatherv", t.Gatherv(bytesOf(send), bytesOf(recv), inBytes[T](b), root))
 }
 
-// Igatherv is Gatherv without waiting.
+// Igatherv is the nonblocking form of Gatherv.
 func Igatherv[T Element](c *Comm, send, recv []T, counts, displs []int, root int) (*Request, error) {
 	b, err := checkBlocks(c, "Igatherv", true, "send", send, "recv", recv, counts, displs, root)
 	if err != nil {
@@ -71,8 +71,8 @@ func Igatherv[T Element](c *Comm, send, recv []T, counts, displs []int, root int
 	})
 }
 
-// checkBlocks returns the blocks of whole, at root; elsewhere none. They come to
-// root, or leave it.
+// checkBlocks returns the blocks of whole at root, and no blocks elsewhere. come reports whether
+// root receives the blocks rather than sends them.
 func checkBlocks[T Element](c *Comm, op string, come bool, mineName string, mine []T, wholeName string, whole []T, counts, displs []int, root int) (blocks, error) {
 	if err := c.checkIntra(op); err != nil {
 		return blocks{}, err
@@ -91,8 +91,8 @@ func checkBlocks[T Element](c *Comm, op string, come bool, mineName string, mine
 	return b, err
 }
 
-// blocksCall describes a call in which root has a block for each rank, and says
-// what the others have.
+// blocksCall describes a call in which root has a block for each rank, and each other rank has one
+// block of mine elements.
 func blocksCall[T Element](rank int, come bool, mine int, counts []int, root int) calls.Call {
 	k := elementCall[T](root, calls.None)
 	at, elsewhere := &k.Out, &k.In
@@ -111,9 +111,8 @@ func blocksCall[T Element](rank int, come bool, mine int, counts []int, root int
 	return k
 }
 
-// Scatter puts the i-th of Size() equal parts of root's send into the recv of
-// rank i. Elsewhere send may be nil. At root recv may be nil: its part stays
-// where it is.
+// Scatter sends the i-th of Size() equal parts of root's send to the recv of rank i. At other ranks
+// send may be nil. At root, recv may be nil; root's part then stays in send.
 func Scatter[T Element](c *Comm, send, recv []T, root int) error {
 	each, err := checkParts(c, "Scatter", "recv", recv, "send", send, root)
 	if err != nil {
@@ -123,7 +122,7 @@ func Scatter[T Element](c *Comm, send, recv []T, root int) error {
 	return c.wrap("Scatter", t.Scatter(bytesOf(send), evenBytes[T](each), bytesOf(recv), root))
 }
 
-// Iscatter is Scatter without waiting.
+// Iscatter is the nonblocking form of Scatter.
 func Iscatter[T Element](c *Comm, send, recv []T, root int) (*Request, error) {
 	each, err := checkParts(c, "Iscatter", "recv", recv, "send", send, root)
 	if err != nil {
@@ -134,9 +133,9 @@ func Iscatter[T Element](c *Comm, send, recv []T, root int) (*Request, error) {
 	})
 }
 
-// Scatterv is Scatter with blocks of different lengths: rank i gets counts[i]
-// elements of send[displs[i]:]. With nil displs the blocks follow each other.
-// send, counts and displs count at root only.
+// Scatterv is Scatter with blocks of different lengths: rank i receives counts[i] elements of
+// send[displs[i]:]. With nil displs the blocks are contiguous. send, counts and displs are
+// significant at root only.
 func Scatterv[T Element](c *Comm, send []T, counts, displs []int, recv []T, root int) error {
 	b, err := checkBlocks(c, "Scatterv", false, "recv", recv, "send", send, counts, displs, root)
 	if err != nil {
@@ -146,7 +145,7 @@ func Scatterv[T Element](c *Comm, send []T, counts, displs []int, recv []T, root
 	return c.wrap("Scatterv", t.Scatterv(bytesOf(send), inBytes[T](b), bytesOf(recv), root))
 }
 
-// Iscatterv is Scatterv without waiting.
+// Iscatterv is the nonblocking form of Scatterv.
 func Iscatterv[T Element](c *Comm, send []T, counts, displs []int, recv []T, root int) (*Request, error) {
 	b, err := checkBlocks(c, "Iscatterv", false, "recv", recv, "send", send, counts, displs, root)
 	if err != nil {

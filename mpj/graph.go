@@ -2,8 +2,8 @@ package mpj
 
 import "slices"
 
-// A graph is a graph that every rank knows, in the form of MPI: the neighbours
-// of rank i are edges[index[i-1]:index[i]].
+// A graph is a graph that every rank knows, in MPI's representation: the neighbours of rank i are
+// list[index[i-1]:index[i]].
 type graph struct {
 	index, list []int
 	symmetric   bool
@@ -11,8 +11,8 @@ type graph struct {
 
 func (*graph) kind() Topology { return GraphTopology }
 
-// edges returns the neighbours of rank as both, since the graph is symmetric
-// where that matters.
+// edges returns the neighbours of rank both as in and as out. Neighbourhood collectives require a
+// symmetric graph, in which the two are the same.
 func (t *graph) edges(rank int) (in, out []edge) {
 	for _, n := range t.neighbors(rank) {
 		in = append(in, edge{rank: n})
@@ -28,7 +28,7 @@ func (t *graph) neighbors(rank int) []int {
 	return t.list[from:t.index[rank]]
 }
 
-// isSymmetric reports whether each edge is there in both directions, as often.
+// isSymmetric reports whether each edge exists equally often in both directions.
 func (t *graph) isSymmetric() bool {
 	type pair struct{ from, to int }
 	count := make(map[pair]int)
@@ -46,11 +46,10 @@ func (t *graph) isSymmetric() bool {
 	return true
 }
 
-// GraphCreate arranges the first len(index) ranks of c in a graph and returns
-// its communicator, or nil at the ranks that are left over. The neighbours of
-// rank 0 are edges[:index[0]], those of rank i edges[index[i-1]:index[i]].
-// reorder lets ranks change numbers; they do not at present. All ranks of c call
-// it with the same arguments.
+// GraphCreate arranges the first len(index) ranks of c in a graph and returns its communicator, or
+// nil at the remaining ranks. The neighbours of rank 0 are edges[:index[0]], those of rank i
+// edges[index[i-1]:index[i]]. With reorder, ranks may be renumbered; the present implementation
+// does not renumber them. All ranks of c call GraphCreate with the same arguments.
 func (c *Comm) GraphCreate(index, edges []int, reorder bool) (*Comm, error) {
 	if err := c.checkIntra("GraphCreate"); err != nil {
 		return nil, err
@@ -115,7 +114,7 @@ func (c *Comm) GraphdimsGet() (nodes, edges int, err error) {
 	return len(t.index), len(t.list), nil
 }
 
-// GraphGet returns the graph of c as GraphCreate was given it.
+// GraphGet returns the arguments that GraphCreate got for the graph of c.
 func (c *Comm) GraphGet() (index, edges []int, err error) {
 	t, err := c.graphOf("GraphGet")
 	if err != nil {
@@ -124,13 +123,13 @@ func (c *Comm) GraphGet() (index, edges []int, err error) {
 	return slices.Clone(t.index), slices.Clone(t.list), nil
 }
 
-// GraphNeighborsCount returns how many neighbours rank has.
+// GraphNeighborsCount returns the number of neighbours of rank.
 func (c *Comm) GraphNeighborsCount(rank int) (int, error) {
 	n, err := c.graphNeighbors("GraphNeighborsCount", rank)
 	return len(n), err
 }
 
-// GraphNeighbors returns the neighbours of rank, in the order of GraphCreate.
+// GraphNeighbors returns the neighbours of rank, in the order given to GraphCreate.
 func (c *Comm) GraphNeighbors(rank int) ([]int, error) {
 	n, err := c.graphNeighbors("GraphNeighbors", rank)
 	return slices.Clone(n), err
@@ -147,8 +146,8 @@ func (c *Comm) graphNeighbors(op string, rank int) ([]int, error) {
 	return t.neighbors(rank), nil
 }
 
-// GraphMap returns the rank that this process would have in the graph that
-// GraphCreate makes with reorder, or Undefined when it would be left over.
+// GraphMap returns the rank that this process would have in the graph that GraphCreate makes with
+// reorder, or Undefined if it would be left over.
 func (c *Comm) GraphMap(index, edges []int) (int, error) {
 	if err := c.checkIntra("GraphMap"); err != nil {
 		return Undefined, err

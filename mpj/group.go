@@ -6,19 +6,18 @@ import (
 	"slices"
 )
 
-// A Group is an ordered set of processes: the ranks of a communicator, or a
-// choice of them, from which another communicator is made. It is a value that
-// never changes; making one needs no communication. The zero Group is
-// GroupEmpty.
+// A Group is an ordered set of processes: the ranks of a communicator, or a subset of them, from
+// which another communicator can be created. It is an immutable value; making one needs no
+// communication. The zero Group is GroupEmpty.
 type Group struct {
-	members []int // world ranks, each once
-	self    int   // world rank of this process; counts when there are members
+	members []int // world ranks, without duplicates
+	self    int   // world rank of this process; ignored if there are no members
 }
 
 // GroupEmpty is the group without members.
 var GroupEmpty Group
 
-// A Comparison says how alike two groups or communicators are.
+// A Comparison is the degree of similarity of two groups or communicators.
 type Comparison int
 
 const (
@@ -27,9 +26,9 @@ const (
 	Identical Comparison = iota
 	// Congruent communicators have identical groups, and contexts of their own.
 	Congruent
-	// Similar ones have the same members in another order.
+	// Similar groups or communicators have the same members in another order.
 	Similar
-	// Unequal ones have different members.
+	// Unequal groups or communicators have different members.
 	Unequal
 )
 
@@ -45,7 +44,7 @@ func (c Comparison) String() string {
 // Size returns the number of members.
 func (g Group) Size() int { return len(g.members) }
 
-// Rank returns this process's rank in g, or Undefined when it is no member.
+// Rank returns this process's rank in g, or Undefined if it is not a member.
 func (g Group) Rank() int {
 	if i := slices.Index(g.members, g.self); i >= 0 {
 		return i
@@ -53,7 +52,7 @@ func (g Group) Rank() int {
 	return Undefined
 }
 
-// Incl returns the group of the members with these ranks, in this order.
+// Incl returns the group of the members with the given ranks, in the given order.
 func (g Group) Incl(ranks []int) (Group, error) {
 	if _, err := g.chosen("Group.Incl", ranks); err != nil {
 		return Group{}, err
@@ -61,7 +60,7 @@ func (g Group) Incl(ranks []int) (Group, error) {
 	return g.incl(ranks), nil
 }
 
-// Excl returns the group of the members without these ranks.
+// Excl returns the group of the members other than those with the given ranks.
 func (g Group) Excl(ranks []int) (Group, error) {
 	out, err := g.chosen("Group.Excl", ranks)
 	if err != nil {
@@ -70,11 +69,10 @@ func (g Group) Excl(ranks []int) (Group, error) {
 	return g.excl(out), nil
 }
 
-// A Range stands for the ranks First, First+Stride, ... up to Last. A negative
-// stride counts down.
+// A Range stands for the ranks First, First+Stride, ... up to Last. A negative stride counts down.
 type Range struct{ First, Last, Stride int }
 
-// RangeIncl is Incl of all ranks in the ranges, one after the other.
+// RangeIncl is Incl for all ranks in the ranges, one range after the other.
 func (g Group) RangeIncl(ranges []Range) (Group, error) {
 	ranks, err := g.expand("Group.RangeIncl", ranges)
 	if err != nil {
@@ -86,7 +84,7 @@ func (g Group) RangeIncl(ranges []Range) (Group, error) {
 	return g.incl(ranks), nil
 }
 
-// RangeExcl is Excl of all ranks in the ranges.
+// RangeExcl is Excl for all ranks in the ranges.
 func (g Group) RangeExcl(ranges []Range) (Group, error) {
 	ranks, err := g.expand("Group.RangeExcl", ranges)
 	if err != nil {
@@ -99,7 +97,7 @@ func (g Group) RangeExcl(ranges []Range) (Group, error) {
 	return g.excl(out), nil
 }
 
-// Union returns the members of g, and after them those of h that are not in g.
+// Union returns the members of g, followed by those of h that are not in g.
 func (g Group) Union(h Group) Group {
 	in := g.index()
 	u := Group{members: slices.Clone(g.members), self: g.self}
@@ -114,7 +112,7 @@ func (g Group) Union(h Group) Group {
 	return u
 }
 
-// Intersection returns the members of g that are in h too, in the order of g.
+// Intersection returns the members of g that are also in h, in the order of g.
 func (g Group) Intersection(h Group) Group {
 	in := h.index()
 	return g.where(func(m int) bool { _, ok := in[m]; return ok })
@@ -126,8 +124,8 @@ func (g Group) Difference(h Group) Group {
 	return g.where(func(m int) bool { _, ok := in[m]; return !ok })
 }
 
-// TranslateRanks returns the rank in h of each member of g that is named by its
-// rank in g: Undefined where it is no member of h, ProcNull for ProcNull.
+// TranslateRanks returns the rank in h of each member of g given by its rank in g. The result is
+// Undefined for a process that is not a member of h, and ProcNull for ProcNull.
 func (g Group) TranslateRanks(ranks []int, h Group) ([]int, error) {
 	in := h.index()
 	translated := make([]int, len(ranks))
@@ -148,7 +146,7 @@ func (g Group) TranslateRanks(ranks []int, h Group) ([]int, error) {
 	return translated, nil
 }
 
-// Compare says whether g and h are Identical, Similar or Unequal.
+// Compare reports whether g and h are Identical, Similar or Unequal.
 func (g Group) Compare(h Group) Comparison {
 	switch {
 	case slices.Equal(g.members, h.members):
@@ -159,7 +157,7 @@ func (g Group) Compare(h Group) Comparison {
 	return Unequal
 }
 
-// index returns the rank of each member by its world rank.
+// index maps the world rank of each member to its rank in g.
 func (g Group) index() map[int]int {
 	in := make(map[int]int, len(g.members))
 	for i, m := range g.members {
@@ -196,8 +194,8 @@ func (g Group) excl(out []bool) Group {
 	return kept
 }
 
-// chosen says of each rank of g whether it is among ranks, which op refuses
-// when one is no rank of g or is there twice.
+// chosen returns, for each rank of g, whether it is among ranks. It returns an error of op if ranks
+// contains a rank that is not in g, or a duplicate.
 func (g Group) chosen(op string, ranks []int) ([]bool, error) {
 	in := make([]bool, g.Size())
 	for i, r := range ranks {
@@ -212,8 +210,8 @@ func (g Group) chosen(op string, ranks []int) ([]bool, error) {
 	return in, nil
 }
 
-// expand returns the ranks in the ranges. It stops at the first that is no
-// rank of g, so that no range makes it run on.
+// expand returns the ranks in the ranges. It stops at the first rank that is not in g, so that a
+// large range cannot make it run for long.
 func (g Group) expand(op string, ranges []Range) ([]int, error) {
 	var ranks []int
 	for _, r := range ranges {
@@ -226,7 +224,7 @@ func (g Group) expand(op string, ranges []Range) ([]int, error) {
 			}
 			ranks = append(ranks, at)
 			if r.Stride > math.MaxInt-at {
-				break // the next would wrap around
+				break // the next value would overflow
 			}
 		}
 	}

@@ -9,29 +9,28 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// How a communicator gets its id, which no other one has at any of its members.
+// A communicator's id is unique at each of its members.
 //
-// Ids are not numbered: two goroutines that make communicators at the same time
-// would number them differently at different ranks, and at different replicas
-// of one rank. An id is a function of what made it: of the lineage of the
-// parent, which is a hash of where it came from itself, and of how many
-// communicators the parent has made before. All members know both. As 24 bits
-// are few, two lineages may meet in one id: so each member looks whether it
-// has the id already, and all agree that none has, or try the next candidate.
+// Ids are not consecutive numbers: if two goroutines created communicators at the same time, ranks
+// and replicas would number them differently. Instead, an id is a hash of the parent's lineage,
+// which is itself a hash of the parent's origin, and of the number of communicators created from
+// the parent before. All members know both. Ids have only 24 bits, so two lineages may yield the
+// same id. Each member therefore checks whether it already uses the id, and all agree that none
+// does, or try the next candidate.
 //
-// The communicators that one Split makes share their id: they have no member
-// in common. An id is used once in the life of a job, so that no message of a
-// communicator that was freed can appear in another.
+// The communicators that one Split creates share their id, because they have no member in common.
+// An id is used once during a job, so a message of a freed communicator can never appear in
+// another.
 
 // errUnlike is the error of ranks that do not make the same calls.
 var errUnlike = errors.New("the ranks make communicators in different order")
 
-// attempts bounds how many candidates are tried for one communicator. When a
-// process has used half of all ids, 2 tries are needed on average.
+// attempts bounds the number of candidates tried for one communicator. If a process has used half
+// of all ids, two attempts are needed on average.
 const attempts = 64
 
-// An identities is the set of ids that this process has used, each with the
-// communicator that has it, or nil: not made yet, freed, or the engine's.
+// An identities is the set of ids that this process has used. Each id maps to its communicator, or
+// to nil if that is not created yet, was freed, or belongs to the engine.
 type identities struct {
 	mu   sync.Mutex
 	used map[uint32]*Comm
@@ -41,7 +40,7 @@ func newIdentities(world *Comm) *identities {
 	return &identities{used: map[uint32]*Comm{0: nil, worldID: world}}
 }
 
-// set says which communicator has an id that is in use.
+// set records the communicator of an id in use.
 func (s *identities) set(id uint32, c *Comm) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +54,7 @@ func (s *identities) of(id uint32) *Comm {
 	return s.used[id]
 }
 
-// take takes id if it is unused, and says whether it was.
+// take marks id as used if it is unused, and reports which it was.
 func (s *identities) take(id uint32) vote {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,8 +65,7 @@ func (s *identities) take(id uint32) vote {
 	return unused
 }
 
-// release gives back an id that this process took and another member has in
-// use.
+// release frees an id that this process took but another member already uses.
 func (s *identities) release(id uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,15 +75,15 @@ func (s *identities) release(id uint32) {
 // A lineage is a hash of the calls that led to a communicator.
 type lineage uint64
 
-// next returns the lineage of the nth thing that is made of l.
+// next returns the lineage of the nth child of l.
 func (l lineage) next(n uint64) lineage {
 	return lineage(scramble(uint64(l) + 0x9e3779b97f4a7c15*(n+1)))
 }
 
-// with returns the lineage of what is made of l and m together.
+// with returns the lineage of a child of l and m together.
 func (l lineage) with(m lineage) lineage { return lineage(scramble(uint64(l) ^ scramble(uint64(m)))) }
 
-// candidate returns the id that is tried at the kth attempt.
+// candidate returns the id to try at the kth attempt.
 func (l lineage) candidate(k int) uint32 { return uint32(l.next(uint64(k)) >> 40) }
 
 // scramble is the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
@@ -95,17 +93,17 @@ func scramble(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// A vote is what a process says, or all say, of a candidate. The greatest of
-// all votes counts.
+// A vote is the opinion of one process, or of all, about a candidate. The greatest vote wins.
 type vote byte
 
 const (
 	unused  vote = iota
-	used         // somewhere
-	spoiled      // the processes are not about the same thing
+	used         // in use at some process
+	spoiled      // the processes vote about different communicators
 )
 
-// A ballot is a vote on its way, and the lineage that it is about.
+// ballotSize is the length of a ballot in bytes. A ballot carries a vote and the lineage that it is
+// about.
 
 const ballotSize = 9
 
@@ -113,7 +111,7 @@ func ballot(l lineage, v vote) []byte {
 	return append(binary.LittleEndian.AppendUint64(nil, uint64(l)), byte(v))
 }
 
-// count returns the vote of a ballot, which has to be about l.
+// count returns the vote in a ballot, or spoiled if the ballot is not about l.
 func (l lineage) count(ballot []byte) vote {
 	if binary.LittleEndian.Uint64(ballot) != uint64(l) {
 		return spoiled
@@ -121,12 +119,11 @@ func (l lineage) count(ballot []byte) vote {
 	return min(vote(ballot[8]), spoiled)
 }
 
-// An agreement returns the vote of all that take part. It is an error when that
-// is spoiled.
+// An agreement returns the combined vote of all participants, or an error if it is spoiled.
 type agreement func(l lineage, v vote) (vote, error)
 
-// identify finds the id of the communicator with lineage l that is made of c,
-// among all that take part in the agreement. c.making is held.
+// identify finds the id of the communicator with lineage l that is created from c, by agreement of
+// all participants. The caller holds c.making.
 func (c *Comm) identify(l lineage, agree agreement) (uint32, error) {
 	w := c.world
 	for k := range attempts {
@@ -149,31 +146,28 @@ func (c *Comm) identify(l lineage, agree agreement) (uint32, error) {
 	return 0, fmt.Errorf("no unused id for a communicator in %d attempts", attempts)
 }
 
-// take takes id if it is unused. When another goroutine makes a communicator at
-// the same time, that depends on timing: so the replicas of this rank agree.
+// take marks id as used if it is unused. If another goroutine creates a communicator at the same
+// time, the result depends on timing, so the replicas of this rank agree on it.
 func (c *Comm) take(id uint32) (vote, error) {
 	s := c.world.identities
 	v, err := c.engine.Choose(c.context(managementSlot), func() uint64 { return uint64(s.take(id)) })
 	if err == nil && vote(v) == unused {
-		s.take(id) // at a replica that did not choose
+		s.take(id) // takes effect at replicas that did not choose
 	}
 	return vote(v), err
 }
 
-// descend returns the lineage of the next communicator that c makes. c.making
-// is held.
+// descend returns the lineage of the next communicator created from c. The caller holds c.making.
 func (c *Comm) descend() lineage {
 	c.made++
 	return c.lineage.next(c.made)
 }
 
-// managementTag is the tag of all messages in a management context. That there
-// is one only makes ranks that make different calls see each other's messages,
-// and know it by their length.
+// managementTag is the tag of all messages in a management context. With a single tag, ranks that
+// make different calls receive each other's messages and notice the wrong length.
 const managementTag = 0
 
-// swap sends to one rank and receives len(recv) bytes from another in the
-// management context.
+// swap sends to one rank and receives len(recv) bytes from another in the management context.
 func (c *Comm) swap(send []byte, dest int, recv []byte, source int) error {
 	return c.swapIn(managementSlot, send, dest, recv, source)
 }
@@ -182,8 +176,8 @@ func (c *Comm) swapIn(slot uint32, send []byte, dest int, recv []byte, source in
 	return c.world.swap(c.context(slot), managementTag, send, c.worldRank(dest), recv, c.worldRank(source))
 }
 
-// swap sends to one rank of the world and receives len(recv) bytes from
-// another. Both may do so at once whatever the length.
+// swap sends to one rank of the world and receives len(recv) bytes from another. Two ranks may swap
+// with each other at the same time, whatever the length.
 func (w *World) swap(context uint32, tag int32, send []byte, dest int, recv []byte, source int) error {
 	r, err := w.engine.Irecv(context, source, tag, recv)
 	if err != nil {
@@ -200,9 +194,9 @@ func (w *World) swap(context uint32, tag int32, send []byte, dest int, recv []by
 	return err
 }
 
-// every is the agreement of the ranks of c, of the local group when c is an
-// intercommunicator: after k steps each rank has the votes of the 2^k ranks
-// before it. A rank that learns of unlike calls goes on, so that all do.
+// every is the agreement of the ranks of c, or of the local group if c is an intercommunicator.
+// After k steps, each rank has the votes of the 2^k ranks before it. A rank that finds a mismatch
+// continues, so that all ranks learn of it.
 func (c *Comm) every(l lineage, v vote) (vote, error) {
 	for k := 1; k < c.size; k *= 2 {
 		theirs := make([]byte, ballotSize)
@@ -222,9 +216,9 @@ func (c *Comm) every(l lineage, v vote) (vote, error) {
 	return v, nil
 }
 
-// gatherAll returns the equally many numbers that each rank of c gives, in rank
-// order (Bruck and others, 1997): after k steps each rank has the blocks of
-// the 2^k ranks from itself on.
+// gatherAll returns the numbers that all ranks of c pass, in rank order; each rank passes equally
+// many. It uses the algorithm of Bruck and others (1997): after k steps, each rank has the blocks
+// of the 2^k ranks starting with itself.
 func (c *Comm) gatherAll(mine ...int64) ([]int64, error) { return c.gatherAllIn(managementSlot, mine) }
 
 func (c *Comm) gatherAllIn(slot uint32, mine []int64) ([]int64, error) {

@@ -2,13 +2,12 @@ package mpj
 
 import "context"
 
-// Init joins the job that this process was started for, and returns when every
-// process of the job has called it. A program that was started by hand, not by
-// a peer, gets a world of one rank.
+// Init joins the job that this process was started for, and returns when every process of the job
+// has called it. A program that was started by hand, and not by a peer, gets a world of one rank. A
+// process calls Init once.
 //
-// The communication functions take no context of their own: when ctx ends, all
-// that are blocked, in every communicator, return an error that wraps its
-// cause. A process calls Init once.
+// When ctx ends, all blocked calls in every communicator return an error that wraps its cause. Most
+// communication functions take no context of their own.
 func Init(ctx context.Context) (*World, error) {
 	if !wireMachine() {
 		return nil, failf(ErrOther, "Init", "machines that are not little-endian with 64-bit int are not supported yet")
