@@ -8,32 +8,30 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// An intercommunicator joins two groups that have no process in common. Rank
-// and Size are about the local group; the ranks that messages name are those
-// of the remote group. It has point-to-point messages, Dup, Merge and Free;
-// for collectives Merge it.
+// An intercommunicator connects two disjoint groups of processes. Rank and Size refer to the local
+// group; the ranks in messages are those of the remote group. An intercommunicator supports
+// point-to-point messages, Dup, Merge and Free. For collectives, Merge it into an ordinary
+// communicator.
 //
 //	local group          remote group
 //	0  1  2 -- Send(c, b, 1) --> 0  1
 //
-// What all its processes have to agree on goes by way of two of them, called
-// leaders as in MPI: within either group, between the leaders, and back.
+// All its processes agree by way of two of them, called leaders as in MPI: first within each group,
+// then between the leaders, and then within each group again.
 
-// A span connects a group with another one for the time of a call.
+// A span connects the local group with a remote one for the duration of a call.
 type span struct {
 	local  *Comm
 	leader int // rank in local
-	// swap, which only the leader calls, sends to the remote leader and
-	// receives from it.
+	// swap sends to the remote leader and receives from it. Only the local leader calls it.
 	swap func(send, recv []byte) error
 }
 
-// IntercommCreate makes an intercommunicator of the ranks of c, the local
-// group, and those of another communicator, whose ranks call it as well. The
-// leaders, which are rank localLeader of c and its like on the other side, are
-// both in peer: there the other one is remoteLeader, and tag tells apart
-// several creations by the same two leaders at the same time. Elsewhere peer and
-// remoteLeader do not count.
+// IntercommCreate creates an intercommunicator of the ranks of c, which are the local group, and
+// the ranks of another communicator, which also call it. The local leader is rank localLeader of c,
+// and the remote leader is rank remoteLeader of peer; both leaders are members of peer. tag
+// distinguishes simultaneous creations by the same two leaders. peer, remoteLeader and tag are
+// significant at the leader only.
 func (c *Comm) IntercommCreate(localLeader int, peer *Comm, remoteLeader, tag int) (*Comm, error) {
 	const op = "IntercommCreate"
 	if err := c.checkIntra(op); err != nil {
@@ -125,8 +123,8 @@ func (s span) introduce(l lineage, local Group, peer *Comm, remoteLeader, tag in
 	return theirs, nil
 }
 
-// join returns the lineage of what is made of l and m together, whichever of
-// them is one's own.
+// join returns the lineage of a child of l and m together. It is the same for both orders of l and
+// m.
 func (l lineage) join(m lineage) lineage { return min(l, m).with(max(l, m)) }
 
 // every is the agreement of both groups.
@@ -148,8 +146,8 @@ func (s span) every(l lineage, v vote) (vote, error) {
 	return v, errors.Join(failed, err)
 }
 
-// interOf returns the intercommunicator with the id of two groups of world
-// ranks. It inherits from c.
+// interOf returns the intercommunicator with the given id and groups of world ranks. It inherits
+// the error handler of c.
 func (c *Comm) interOf(id uint32, l lineage, local, remote []int) *Comm {
 	d := c.child(id, l, local)
 	x := &Comm{engine: c.engine, world: c.world, id: id, lineage: l, errhandler: d.errhandler, local: d, rank: d.rank, size: d.size}
@@ -161,8 +159,8 @@ func (c *Comm) interOf(id uint32, l lineage, local, remote []int) *Comm {
 // TestInter reports whether c is an intercommunicator.
 func (c *Comm) TestInter() bool { return c.local != nil }
 
-// RemoteSize returns the number of ranks in the remote group of an
-// intercommunicator, and 0 of any other.
+// RemoteSize returns the number of ranks in the remote group of an intercommunicator, and 0 for any
+// other communicator.
 func (c *Comm) RemoteSize() int {
 	if c.local == nil {
 		return 0
@@ -170,8 +168,8 @@ func (c *Comm) RemoteSize() int {
 	return c.named
 }
 
-// RemoteGroup returns the remote group of an intercommunicator, and GroupEmpty
-// of any other.
+// RemoteGroup returns the remote group of an intercommunicator, and GroupEmpty for any other
+// communicator.
 func (c *Comm) RemoteGroup() Group {
 	if c.local == nil {
 		return GroupEmpty
@@ -179,15 +177,14 @@ func (c *Comm) RemoteGroup() Group {
 	return c.namedGroup()
 }
 
-// span returns the span of intercommunicator c. Rank 0 leads either group.
+// span returns the span of intercommunicator c. The leader of each group is its rank 0.
 func (c *Comm) span() span {
 	return span{local: c.local, swap: func(send, recv []byte) error { return c.swap(send, 0, recv, 0) }}
 }
 
-// Merge makes a communicator of both groups of intercommunicator c. All ranks
-// of a group give the same high: the group that gives true comes after the
-// other one. When both give the same, the group whose rank 0 has the lower
-// rank in the world comes first. All ranks of c call it.
+// Merge creates a communicator of both groups of intercommunicator c. All ranks of a group pass the
+// same value of high: the group that passes true comes second. If both groups pass the same value,
+// the group whose rank 0 has the lower world rank comes first. All ranks of c call Merge.
 func (c *Comm) Merge(high bool) (*Comm, error) {
 	if err := c.check("Merge"); err != nil {
 		return nil, err
@@ -231,8 +228,8 @@ func (c *Comm) merge(high bool) (*Comm, error) {
 	return c.child(id, l, slices.Concat(low, up)), nil
 }
 
-// tellHigh tells the remote group which high all gave, and returns what its
-// ranks gave.
+// tellHigh tells the remote group the value of high that all local ranks passed, and returns that
+// of the remote group.
 func (c *Comm) tellHigh(all []int64) (int64, error) {
 	mine, theirs := all[:1], make([]int64, 1)
 	odd := slices.IndexFunc(all, func(flag int64) bool { return flag != all[0] })
@@ -257,11 +254,11 @@ func (c *Comm) tellHigh(all []int64) (int64, error) {
 	return theirs[0], nil
 }
 
-// disagreed takes the place of high where ranks give different ones.
+// disagreed replaces high if the ranks of a group pass different values.
 const disagreed = -1
 
-// share returns root's numbers at every rank of c, by way of the binomial tree
-// of root.
+// share returns root's numbers at every rank of c. It sends them along a binomial tree rooted at
+// root.
 func (c *Comm) share(numbers []int64, root int) ([]int64, error) {
 	if c.size == 1 {
 		return numbers, nil

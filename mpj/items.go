@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// Items makes an Op of one whose items have n elements each, for example that
-// multiplies 2×2 matrices of four elements. Reductions cut vectors between items
-// only, and refuse vectors and parts whose length is no multiple of n:
+// Items makes an Op whose items have n elements each, for example a multiplication of 2×2 matrices
+// with four elements each. Reductions split vectors only between items. They reject vectors and
+// parts whose length is not a multiple of n:
 //
 //	mpj.Allreduce(comm, nil, matrices, mpj.Items(4, multiply))
 //
@@ -22,7 +22,7 @@ func Items[T Element](n int, op Op[T]) Op[T] {
 		return nil
 	}
 	return func(in, inout []T) {
-		if len(in) == 0 && len(inout) > 0 { // itemLength asks
+		if len(in) == 0 && len(inout) > 0 { // query from itemLength
 			binary.NativeEndian.PutUint64(bytesOf(inout), uint64(n))
 			return
 		}
@@ -30,18 +30,17 @@ func Items[T Element](n int, op Op[T]) Op[T] {
 	}
 }
 
-// itemsName begins the name of the functions that Items returns.
+// itemsName is the prefix of the names of the functions that Items returns.
 const itemsName = packagePath + "Items["
 
-// itemsCode says of code addresses whether they are of functions that Items
-// returns. To ask for a function's name allocates memory.
+// itemsCode caches, for each code address, whether it belongs to a function that Items returns.
+// Looking up the name of a function allocates memory.
 var itemsCode struct {
 	mu    sync.RWMutex
 	known map[uintptr]bool
 }
 
-// madeByItems reports whether a function at a code address is one that Items
-// has returned.
+// madeByItems reports whether the function at code address pc was returned by Items.
 func madeByItems(pc uintptr) bool {
 	itemsCode.mu.RLock()
 	yes, ok := itemsCode.known[pc]
@@ -60,18 +59,18 @@ func madeByItems(pc uintptr) bool {
 	return yes
 }
 
-// itemLength returns how many elements an item of op has: what was given to
-// Items, or 1. No other function is called.
+// itemLength returns the number of elements in an item of op: the argument of Items, or 1. It calls
+// only functions that Items returned.
 func itemLength[T Element](op Op[T]) int {
 	if !madeByItems(reflect.ValueOf(op).Pointer()) {
 		return 1
 	}
-	var answer [locSize]byte // a multiple of the size of every Element
+	var answer [locSize]byte // its size is a multiple of the size of every Element
 	op(nil, elementsOf[T](answer[:]))
 	return int(binary.NativeEndian.Uint64(answer[:]))
 }
 
-// checkOp refuses a reduction whose operation is nil, or does not fit lengths.
+// checkOp returns an error if the operation of a reduction is nil, or does not fit the lengths.
 func checkOp[T Element](c *Comm, op string, combine Op[T], lengths ...int) error {
 	if combine == nil {
 		return c.failf(ErrOp, op, "it is nil")
@@ -82,8 +81,8 @@ func checkOp[T Element](c *Comm, op string, combine Op[T], lengths ...int) error
 	return nil
 }
 
-// unfit returns the length of combine's items, and the first of lengths that is
-// no number of them, or 0.
+// unfit returns the length of combine's items, and the first of lengths that is not a multiple of
+// it, or 0.
 func unfit[T Element](combine Op[T], lengths ...int) (n, length int) {
 	n = itemLength(combine)
 	for _, l := range lengths {

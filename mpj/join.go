@@ -13,7 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/link"
 )
 
-// join joins the job of the peer that has started this process, if one has.
+// join joins the job of the peer that started this process, or returns a world of one.
 func join(ctx context.Context) (*World, error) {
 	if !joining.Inherited() {
 		return alone(ctx), nil
@@ -29,17 +29,17 @@ func join(ctx context.Context) (*World, error) {
 	return w, nil
 }
 
-// exitLost is the status of a process whose peer is gone.
+// exitLost is the exit status of a process whose peer is gone.
 const exitLost = joining.ExitLost
 
-// exit ends the process because its peer is gone: nobody limits it any more and
-// nobody waits for what it computes.
+// exit ends the process because its peer is gone: its limits are no longer enforced, and its result
+// is no longer wanted.
 func exit(err error) {
 	fmt.Fprintln(os.Stderr, "mpj: this process ends with its peer:", err)
 	os.Exit(exitLost)
 }
 
-// peerJob is the job of the peer at the other end of the line.
+// peerJob is the job of the peer at the other end of the control socket.
 type peerJob struct{ *link.Link }
 
 // Finalize implements job.
@@ -62,7 +62,7 @@ func alone(ctx context.Context) *World {
 	return newWorld(engine.New(ctx, joining.Config(self, v, false, nil)), self, 1, aloneJob{})
 }
 
-// aloneJob is a job that is nothing but this process.
+// aloneJob is a job that consists of this process only.
 type aloneJob struct{}
 
 func (aloneJob) Finalize(*engine.Engine) error { return nil }

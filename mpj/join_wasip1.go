@@ -6,8 +6,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/guest"
 )
 
-// join joins the job that this module was started for. Its host has the line to the
-// peer and the engine.
+// join joins the job that this module was started for. The host has the engine and the control
+// socket.
 func join(ctx context.Context) (*World, error) {
 	e, info, err := guest.Join(ctx)
 	if err != nil {
@@ -20,7 +20,7 @@ func join(ctx context.Context) (*World, error) {
 	return w, nil
 }
 
-// hostJob is the job of the host.
+// hostJob is a job that the host of the module takes part in.
 type hostJob struct{ engine *guest.Engine }
 
 func (j hostJob) Finalize(e *guest.Engine) error { return e.Finalize() }
@@ -31,20 +31,20 @@ func (j hostJob) Printed() ([2]uint64, bool) { return j.engine.Printed() }
 // Skip implements job.
 func (j hostJob) Skip(records [2]uint64) error { return j.engine.Skip(records) }
 
-// Close implements job. It goes with the engine.
+// Close implements job. The host closes the job with its engine.
 func (j hostJob) Close() {}
 
 // Abort implements job.
 func (j hostJob) Abort(code int, reason string) { j.engine.Abort(code, reason) }
 
-// RunLocal runs worlds within a native process. A module is one process of a world
-// outside: there it fails with ErrUnsupported.
+// RunLocal runs worlds within a native process. In a module it fails with ErrUnsupported, because a
+// module is one process of a world outside.
 func RunLocal(context.Context, int, func(*World) error) error {
 	return failf(ErrUnsupported, "RunLocal", "a WebAssembly module has one thread: p2prun --local 3 -n 3 runs it as three ranks")
 }
 
-// A detector would look for deadlocks by the goroutines of a process, which a module's
-// host cannot see: none is made.
+// A detector does nothing in a module: deadlock detection inspects goroutines, which the host
+// cannot see.
 type detector struct{}
 
 func (*detector) await() {}

@@ -12,24 +12,23 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// What a program has forgotten when it calls Finalize: messages that it never
-// received, and, with P2PMPI_CHECK, requests that it never waited for.
+// Finalize reports what the program left behind: messages that it never received, and, with
+// P2PMPI_CHECK, requests that it never waited for.
 
-// A ledger has the active requests of a world, with checks.
+// A ledger records the active requests of a world. It is used only with checks.
 type ledger struct {
 	mu      sync.Mutex
 	count   int
 	entries map[*Request]entry
 }
 
-// An entry says in words what a request is for; number is in order of their
-// beginnings.
+// An entry describes a request. number orders the entries by their start.
 type entry struct {
 	number int
 	words  string
 }
 
-// note takes note of r, which has begun. said is its arguments in words.
+// note records r, which has started. said describes its arguments.
 func (r *Request) note(said string) {
 	l := &r.comm.world.ledger
 	l.mu.Lock()
@@ -45,7 +44,7 @@ func (r *Request) note(said string) {
 	l.entries[r] = entry{l.count, words}
 }
 
-// settle forgets r, which is waited for or freed.
+// settle removes r, which was waited for or freed, from the ledger.
 func (r *Request) settle() {
 	if !r.comm.world.checks {
 		return
@@ -56,7 +55,7 @@ func (r *Request) settle() {
 	delete(l.entries, r)
 }
 
-// all describes the requests that are active, in order.
+// all describes the active requests in the order of their start.
 func (l *ledger) all() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,9 +71,9 @@ func (l *ledger) all() []string {
 	return words
 }
 
-// leftOver returns an error that names what is left of this process's messages
-// and requests. A collective that has failed elsewhere comes first, in the words
-// and with the class that ranks get that wait in it.
+// leftOver returns an error that lists the remaining messages and requests of this process. A
+// collective that failed at another rank comes first, with the text and class that ranks waiting in
+// it get.
 func (w *World) leftOver() error {
 	failures, messages := w.unmatched()
 	requests := w.ledger.all()
@@ -99,14 +98,14 @@ func (w *World) leftOver() error {
 	return failf(first.class, "Finalize", "%s", first.text)
 }
 
-// A failure is a collective that has failed first at another rank.
+// A failure describes a collective that failed first at another rank.
 type failure struct {
 	rank  int
 	class Class
 	text  string
 }
 
-// failed returns the failure of which m, which came from a rank of the world, is news.
+// failed returns the failure that m reports.
 func (c *Comm) failed(m words.Unmatched) failure {
 	err := collective.LeftNews(c.engine, m.Context, m.Status.Source)
 	f := failure{rank: c.rankOf(m.Status.Source), class: ErrOther, text: fmt.Sprintf("in communicator %q %v", c.Name(), err)}
@@ -116,7 +115,7 @@ func (c *Comm) failed(m words.Unmatched) failure {
 	return f
 }
 
-// namedMost bounds what is named of one kind.
+// namedMost bounds the number of entries listed per kind.
 const namedMost = 5
 
 func numbered(words []string, what string) string {
@@ -127,8 +126,8 @@ func numbered(words []string, what string) string {
 	return s
 }
 
-// unmatched describes the messages that were never received. One of a
-// collective is there when the ranks did not call the same ones, or one failed.
+// unmatched describes the messages that were never received. A message of a collective remains if
+// the ranks did not call the same collectives, or if one failed.
 func (w *World) unmatched() (failures []failure, words []string) {
 	for _, m := range w.engine.Unmatched() {
 		slot := m.Context & 0xff

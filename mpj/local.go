@@ -12,12 +12,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// RunLocal runs program as the n ranks of a world within this process, each in
-// a goroutine of its own, and returns when all have returned. The first error
-// that one returns ends the world for the others and is returned, and so is an
-// error that names the status and reason of an Abort. It is for tests,
-// examples and debugging. Programs that return nil without calling Finalize are
-// finalized.
+// RunLocal runs program as the n ranks of a world within this process, each in its own goroutine,
+// and returns when all have returned. The first error that a rank returns ends the world for all
+// ranks, and RunLocal returns it. If a rank calls Abort, RunLocal returns an error with the status
+// and the reason. A program that returns nil without calling Finalize is finalized. RunLocal is for
+// tests, examples and debugging.
 func RunLocal(ctx context.Context, n int, program func(*World) error) error {
 	if n < 1 {
 		return failf(ErrArg, "RunLocal", "%d ranks", n)
@@ -56,7 +55,7 @@ func (j localJob) Finalize(e *engine.Engine) error {
 	return nil
 }
 
-// Printed implements job. All processes have one output, which nobody counts.
+// Printed implements job. All processes share one output, which is not counted.
 func (j localJob) Printed() ([2]uint64, bool) { return [2]uint64{}, true }
 
 func (j localJob) Skip([2]uint64) error { return nil }

@@ -2,18 +2,17 @@ package mpj
 
 import "github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 
-// A Message is one that Mprobe or Improbe has matched. Nobody else receives it;
-// Mrecv or Imrecv does, once.
+// A Message is a message that Mprobe or Improbe has matched. Only Mrecv or Imrecv can receive it,
+// once.
 type Message struct {
 	comm    *Comm
-	matched *engine.Matched // nil of ProcNull, and once it was received
+	matched *engine.Matched // nil for ProcNull, and after the message was received
 	null    bool
 }
 
-// Mprobe waits for a message that a Recv with the same source and tag would
-// receive, takes it out of the reach of all other receives, and describes it.
-// So goroutines that share a communicator can each learn the size of a message
-// and then receive just that one.
+// Mprobe waits for a message that a Recv with the same source and tag would receive, and returns it
+// with its status. No other receive can match the message any more. Goroutines that share a
+// communicator can therefore learn the size of a message and then receive exactly that message.
 func Mprobe(c *Comm, source, tag int) (*Message, Status, error) {
 	if err := c.checkSource("Mprobe", source, tag); err != nil {
 		return nil, Status{}, err
@@ -29,7 +28,7 @@ func Mprobe(c *Comm, source, tag int) (*Message, Status, error) {
 	return &Message{comm: c, matched: m}, c.statusOf(s), nil
 }
 
-// Improbe is Mprobe without waiting: ok tells whether there was such a message.
+// Improbe is the nonblocking form of Mprobe: ok reports whether there was such a message.
 func Improbe(c *Comm, source, tag int) (m *Message, s Status, ok bool, err error) {
 	if err := c.checkSource("Improbe", source, tag); err != nil {
 		return nil, Status{}, false, err
@@ -54,7 +53,7 @@ func Mrecv[T Element](m *Message, buf []T) (Status, error) {
 	return r.Wait()
 }
 
-// Imrecv is Mrecv without waiting. buf belongs to the request until it is
+// Imrecv is the nonblocking form of Mrecv. buf belongs to the request until the request is
 // complete.
 func Imrecv[T Element](m *Message, buf []T) (*Request, error) {
 	return m.receive("Imrecv", bytesOf(buf))
@@ -69,8 +68,8 @@ func MrecvTyped(m *Message, x Typed) (Status, error) {
 	return r.Wait()
 }
 
-// ImrecvTyped is Imrecv for items of a datatype. They are there when Wait or
-// Test has reported the request complete.
+// ImrecvTyped is Imrecv for items of a datatype. The data are in place after Wait or Test has
+// reported the request complete.
 func ImrecvTyped(m *Message, x Typed) (*Request, error) {
 	return m.receiveTyped("ImrecvTyped", x)
 }

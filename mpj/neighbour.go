@@ -3,24 +3,23 @@ package mpj
 // Neighbourhood collectives exchange blocks along the edges of a topology. All
 // ranks of the communicator call them in the same order.
 //
-//	CartTopology       per dimension: the rank below, then the one above
-//	GraphTopology      GraphNeighbors; the graph has to be symmetric
+//	CartTopology       per dimension: the rank below, then the rank above
+//	GraphTopology      GraphNeighbors; the graph must be symmetric
 //	DistGraphTopology  sources to receive from, destinations to send to
 //
-// At the edge of a grid the neighbour is ProcNull: there is a block for it,
-// which is not sent, and not changed when receiving.
+// At the edge of a grid the neighbour is ProcNull. It has a block, which is neither sent nor
+// changed by the receive.
 
-// NeighborAllgather sends send to every rank that this one has an edge to, and
-// puts what comes along each edge into the block of recv for that edge. All
-// blocks have the length of send.
+// NeighborAllgather sends send to every rank to which this rank has an edge, and stores the data
+// received along each edge in the block of recv for that edge. All blocks have the length of send.
 func NeighborAllgather[T Element](c *Comm, send, recv []T) error {
 	const op = "NeighborAllgather"
 	x, err := neighborAllgather(c, op, send, recv)
 	return c.now(op, x, err)
 }
 
-// IneighborAllgather is NeighborAllgather without waiting. The buffers belong to
-// the request until it is done.
+// IneighborAllgather is the nonblocking form of NeighborAllgather. The buffers belong to the
+// request until it is complete.
 func IneighborAllgather[T Element](c *Comm, send, recv []T) (*Request, error) {
 	const op = "IneighborAllgather"
 	x, err := neighborAllgather(c, op, send, recv)
@@ -39,17 +38,16 @@ func neighborAllgather[T Element](c *Comm, op string, send, recv []T) (*exchange
 	return x, nil
 }
 
-// NeighborAllgatherv is NeighborAllgather with blocks of different lengths: what
-// comes along edge i has counts[i] elements and goes to recv[displs[i]:]. With
-// nil displs the blocks follow each other.
+// NeighborAllgatherv is NeighborAllgather with blocks of different lengths: the counts[i] elements
+// received along edge i are stored at recv[displs[i]:]. With nil displs the blocks are contiguous.
 func NeighborAllgatherv[T Element](c *Comm, send, recv []T, counts, displs []int) error {
 	const op = "NeighborAllgatherv"
 	x, err := neighborAllgatherv(c, op, send, recv, counts, displs)
 	return c.now(op, x, err)
 }
 
-// IneighborAllgatherv is NeighborAllgatherv without waiting. The buffers belong
-// to the request until it is done.
+// IneighborAllgatherv is the nonblocking form of NeighborAllgatherv. The buffers belong to the
+// request until it is complete.
 func IneighborAllgatherv[T Element](c *Comm, send, recv []T, counts, displs []int) (*Request, error) {
 	const op = "IneighborAllgatherv"
 	x, err := neighborAllgatherv(c, op, send, recv, counts, displs)
@@ -69,17 +67,17 @@ func neighborAllgatherv[T Element](c *Comm, op string, send, recv []T, counts, d
 	return x, nil
 }
 
-// NeighborAlltoall divides send into as many equal blocks as this rank has edges
-// to others, sends each along its edge, and puts what comes along each edge
-// into the equal blocks of recv.
+// NeighborAlltoall divides send into equal blocks, one for each outgoing edge, and recv into equal
+// blocks, one for each incoming edge. It sends each block of send along its edge, and stores the
+// data received along each edge in its block of recv.
 func NeighborAlltoall[T Element](c *Comm, send, recv []T) error {
 	const op = "NeighborAlltoall"
 	x, err := neighborAlltoall(c, op, send, recv)
 	return c.now(op, x, err)
 }
 
-// IneighborAlltoall is NeighborAlltoall without waiting. The buffers belong to
-// the request until it is done.
+// IneighborAlltoall is the nonblocking form of NeighborAlltoall. The buffers belong to the request
+// until it is complete.
 func IneighborAlltoall[T Element](c *Comm, send, recv []T) (*Request, error) {
 	const op = "IneighborAlltoall"
 	x, err := neighborAlltoall(c, op, send, recv)
@@ -98,18 +96,17 @@ func neighborAlltoall[T Element](c *Comm, op string, send, recv []T) (*exchange,
 	return x, nil
 }
 
-// NeighborAlltoallv is NeighborAlltoall with blocks of different lengths: edge i
-// gets sendCounts[i] elements of send[sendDispls[i]:], and what comes along
-// edge j, recvCounts[j] elements, goes to recv[recvDispls[j]:]. With nil
-// displacements the blocks follow each other.
+// NeighborAlltoallv is NeighborAlltoall with blocks of different lengths: edge i gets sendCounts[i]
+// elements of send[sendDispls[i]:]. The recvCounts[j] elements received along edge j are stored at
+// recv[recvDispls[j]:]. With nil displacements the blocks are contiguous.
 func NeighborAlltoallv[T Element](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) error {
 	const op = "NeighborAlltoallv"
 	x, err := neighborAlltoallv(c, op, send, sendCounts, sendDispls, recv, recvCounts, recvDispls)
 	return c.now(op, x, err)
 }
 
-// IneighborAlltoallv is NeighborAlltoallv without waiting. The buffers belong to
-// the request until it is done.
+// IneighborAlltoallv is the nonblocking form of NeighborAlltoallv. The buffers belong to the
+// request until it is complete.
 func IneighborAlltoallv[T Element](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (*Request, error) {
 	const op = "IneighborAlltoallv"
 	x, err := neighborAlltoallv(c, op, send, sendCounts, sendDispls, recv, recvCounts, recvDispls)

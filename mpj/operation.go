@@ -6,33 +6,31 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// A non-blocking collective is the blocking one in a goroutine: it goes on while
-// the program computes. Operations of one communicator are under way at the
-// same time, each in a context of its own. They are told apart by their number,
-// which is the same at all ranks because all start them in the same order.
+// A nonblocking collective is the blocking one run in a goroutine. Several operations of one
+// communicator can be in progress at the same time, each in its own context. They are identified by
+// their number, which is the same at all ranks because all ranks start them in the same order.
 //
 //	operation  0   1  ...  63  64 ...
-//	slot      64  65  ... 127  64 ...  waits until operation 0 is done here
+//	slot      64  65  ... 127  64 ...  waits until operation 0 is done at this rank
 //
-// A slot is used again only by the operation 64 later. That one may start at
-// another rank while this one's predecessor is not done here: messages of one
-// rank arrive in the order of its operations, and the receives are posted in
-// that order, so that the two do not mix.
+// Only the operation 64 later reuses a slot. That operation may start at another rank before its
+// predecessor is done at this one. The two do not mix, because messages of one rank arrive in the
+// order of its operations, and receives are posted in that order.
 
 const (
-	operationSlot = 64 // the first
-	operationsMax = 64 // under way at the same time
+	operationSlot = 64 // first slot of nonblocking collectives
+	operationsMax = 64 // maximum number in progress
 )
 
-// An operations is the non-blocking collectives of one communicator.
+// An operations holds the nonblocking collectives of one communicator.
 type operations struct {
 	mu    sync.Mutex
 	count int
-	ends  [operationsMax]chan struct{} // of the last operation in each slot, closed at its end
+	ends  [operationsMax]chan struct{} // of the last operation in each slot, closed when it ends
 }
 
-// next returns the slot of the next operation, what it waits for, or nil, and
-// what it closes when it is done.
+// next returns the slot of the next operation, the channel to wait for before it starts, or nil,
+// and the channel to close when it is done.
 func (o *operations) next() (slot uint32, before <-chan struct{}, done chan<- struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -43,16 +41,15 @@ func (o *operations) next() (slot uint32, before <-chan struct{}, done chan<- st
 	return operationSlot + uint32(i), previous, end
 }
 
-// slots returns how many slots have been used.
+// slots returns the number of slots that have been used.
 func (o *operations) slots() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return min(o.count, operationsMax)
 }
 
-// start runs collective as the next non-blocking operation of c. The collective
-// sends and receives in the context of the slot alone, and only returns an
-// error: the request hands it on.
+// start runs collective as the next nonblocking operation of c. The collective sends and receives
+// only in the context of the slot. The request reports its error.
 func (c *Comm) start(op string, collective func(slot uint32) error) *Request {
 	slot, before, done := c.operations.next()
 	compared := c.lastCompared()
@@ -60,7 +57,7 @@ func (c *Comm) start(op string, collective func(slot uint32) error) *Request {
 		c.calls(slot, compared.call)
 	}
 	r := c.engine.Begin()
-	c.engine.Go(func() { // until collective returns, at the latest when the engine stops
+	c.engine.Go(func() { // ends when collective returns, at the latest when the engine stops
 		defer close(done)
 		if before != nil {
 			<-before

@@ -1,8 +1,8 @@
 package mpj
 
-// Pack appends the elements of src to dst, as a message of them is, and returns
-// the longer dst. Pack and PackTyped together build a message of parts of many kinds,
-// which is sent and received as []byte:
+// Pack appends the elements of src to dst, in the encoding of messages, and returns the extended
+// slice. Pack and PackTyped together build a message from parts of different types, which is sent
+// and received as []byte:
 //
 //	b := mpj.Pack(nil, []int{len(names)})
 //	b = mpj.Pack(b, weights)
@@ -20,12 +20,12 @@ func PackTyped(dst []byte, x Typed) ([]byte, error) {
 	return x.of.Append(dst, x.memory, x.origin, x.count), nil
 }
 
-// PackSize returns the bytes that count elements of type T have in a message.
-// Typed.Size says that of items of a datatype.
+// PackSize returns the size in bytes of count elements of type T in a message. For items of a
+// datatype, use Typed.Size.
 func PackSize[T Element](count int) int { return count * sizeOf[T]() }
 
-// Unpack fills dst from the beginning of src and returns what is left of src.
-// It changes nothing when src is shorter than dst.
+// Unpack fills dst from the beginning of src and returns the rest of src. If src is shorter than
+// dst, it changes nothing and returns an error.
 func Unpack[T Element](src []byte, dst []T) (rest []byte, err error) {
 	b := bytesOf(dst)
 	if len(src) < len(b) {

@@ -8,14 +8,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// A persistent is what a persistent request does at every Start.
+// A persistent is the state of a persistent request; start runs at every Start.
 type persistent struct {
 	start func() (*engine.Request, error)
 	freed bool
 }
 
-// SendInit returns an inactive request that sends buf, as it is then, to dest
-// with tag at every Start. buf belongs to the request while it is active.
+// SendInit returns an inactive request that, at every Start, sends the current contents of buf to
+// dest with tag. buf belongs to the request while it is active.
 func SendInit[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
 	return c.sendInit("SendInit", words.Standard, bytesOf(buf), dest, tag)
 }
@@ -41,8 +41,8 @@ func BsendInit[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
 	}), nil
 }
 
-// RecvInit returns an inactive request that receives into buf at every Start.
-// source and tag may be wildcards.
+// RecvInit returns an inactive request that, at every Start, receives into buf. source and tag may
+// be wildcards.
 func RecvInit[T Element](c *Comm, buf []T, source, tag int) (*Request, error) {
 	return c.recvInit("RecvInit", bytesOf(buf), nil, source, tag)
 }
@@ -104,13 +104,13 @@ func (c *Comm) persistent(op string, r *Request, start func() (*engine.Request, 
 	return r
 }
 
-// saying gives r its description, which is empty without checks.
+// saying sets the description of r, which is empty without checks.
 func (r *Request) saying(said string) *Request {
 	r.said = said
 	return r
 }
 
-// Start begins what a persistent request is for. The request is not active.
+// Start starts the operation of a persistent request, which must not be active.
 func (r *Request) Start() error {
 	if r == nil || r.persists == nil {
 		return failf(ErrRequest, "Start", "this is no persistent request")
@@ -129,7 +129,7 @@ func (r *Request) Start() error {
 	return err
 }
 
-// Startall starts all requests, in order, and returns their errors joined.
+// Startall starts all requests in order, and returns their errors joined.
 func Startall(requests ...*Request) error {
 	var failed error
 	for _, r := range requests {
@@ -138,9 +138,9 @@ func Startall(requests ...*Request) error {
 	return failed
 }
 
-// Free lets go of a persistent request; it cannot be started again. If it is
-// active, what it does goes on to its end. Other requests that nobody refers to
-// are collected; with P2PMPI_CHECK Free says that nobody will wait for one.
+// Free releases a persistent request, which then cannot be started again. If it is active, its
+// operation still completes. Other requests need no Free, because unused ones are
+// garbage-collected. With P2PMPI_CHECK, Free marks a request that the program will not wait for.
 func (r *Request) Free() {
 	if r == nil {
 		return

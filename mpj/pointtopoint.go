@@ -7,50 +7,48 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// The calls here exist for slices, with one type parameter, and share what is
-// below for bytes. Those of datatypes are in typed.go.
+// The functions here are generic over slices of elements, and share the byte-based functions below.
+// Those for datatypes are in typed.go.
 
-// Send sends buf to rank dest of c, in MPI's standard mode: it returns when buf
-// may be used again. A short message is then on its way; a long one may have
-// to wait for its receive, so that two ranks that send long messages to each
-// other before they receive wait for ever: Sendrecv and Isend do not.
+// Send sends buf to rank dest of c, in MPI's standard mode: it returns when buf may be reused. For
+// a short message that is at once; a long one may have to wait for its receive. Two ranks that send
+// long messages to each other before they receive may therefore deadlock. Sendrecv and Isend avoid
+// this.
 func Send[T Element](c *Comm, buf []T, dest, tag int) error {
 	return c.sendBytes("Send", words.Standard, bytesOf(buf), dest, tag)
 }
 
-// Ssend is Send in synchronous mode: it returns when a receive has matched the
-// message.
+// Ssend is Send in synchronous mode: it returns when a receive has matched the message.
 func Ssend[T Element](c *Comm, buf []T, dest, tag int) error {
 	return c.sendBytes("Ssend", words.Synchronous, bytesOf(buf), dest, tag)
 }
 
-// Rsend is Send in ready mode, for when the receive is known to be posted
-// already. Here nothing goes wrong when it is not.
+// Rsend is Send in ready mode, which in MPI requires that the receive is already posted. This
+// implementation does not depend on it.
 func Rsend[T Element](c *Comm, buf []T, dest, tag int) error {
 	return c.sendBytes("Rsend", words.Ready, bytesOf(buf), dest, tag)
 }
 
-// Recv receives a message of rank source (or AnySource) with tag (or AnyTag)
-// into buf and waits for it. The message may be shorter than buf. One that is
-// longer is lost and gives ErrTruncate.
+// Recv waits for a message from rank source (or AnySource) with tag (or AnyTag) and receives it
+// into buf. The message may be shorter than buf. A message that is longer is lost, and Recv returns
+// ErrTruncate.
 func Recv[T Element](c *Comm, buf []T, source, tag int) (Status, error) {
 	return c.recvBytes("Recv", bytesOf(buf), source, tag)
 }
 
-// Sendrecv sends send to dest and receives from source at the same time, so
-// that ranks may exchange messages in a ring. The two buffers do not overlap.
+// Sendrecv sends send to dest and receives from source at the same time, so that ranks can exchange
+// messages in a ring. The two buffers must not overlap.
 func Sendrecv[S, R Element](c *Comm, send []S, dest, sendTag int, recv []R, source, recvTag int) (Status, error) {
 	return c.exchangeBytes("Sendrecv", bytesOf(send), dest, sendTag, bytesOf(recv), source, recvTag)
 }
 
-// SendrecvReplace is Sendrecv with one buffer: what was received takes the
-// place of what was sent.
+// SendrecvReplace is Sendrecv with one buffer: the received message replaces the sent one.
 func SendrecvReplace[T Element](c *Comm, buf []T, dest, sendTag, source, recvTag int) (Status, error) {
 	return c.exchangeBytes("SendrecvReplace", slices.Clone(bytesOf(buf)), dest, sendTag, bytesOf(buf), source, recvTag)
 }
 
-// Isend is Send without waiting. buf belongs to the request until it is
-// complete: it is not changed until then.
+// Isend is the nonblocking form of Send. buf belongs to the request until the request is complete,
+// and must not be changed before.
 func Isend[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
 	return c.isendBytes("Isend", words.Standard, bytesOf(buf), dest, tag)
 }
@@ -65,15 +63,14 @@ func Irsend[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
 	return c.isendBytes("Irsend", words.Ready, bytesOf(buf), dest, tag)
 }
 
-// Irecv is Recv without waiting. buf belongs to the request until it is
-// complete.
+// Irecv is the nonblocking form of Recv. buf belongs to the request until the request is complete.
 func Irecv[T Element](c *Comm, buf []T, source, tag int) (*Request, error) {
 	return c.irecvBytes("Irecv", bytesOf(buf), source, tag)
 }
 
-// Probe waits for a message that a Recv with the same source and tag would
-// receive, and describes it without receiving it. With several goroutines
-// another one may receive it then; Mprobe takes it.
+// Probe waits for a message that a Recv with the same source and tag would receive, and returns its
+// status without receiving it. With several goroutines, another one may then receive the message;
+// Mprobe avoids this.
 func Probe(c *Comm, source, tag int) (Status, error) {
 	if err := c.checkSource("Probe", source, tag); err != nil {
 		return Status{}, err
@@ -85,7 +82,7 @@ func Probe(c *Comm, source, tag int) (Status, error) {
 	return c.statusOf(s), c.wrap("Probe", err)
 }
 
-// Iprobe is Probe without waiting: ok tells whether there is such a message.
+// Iprobe is the nonblocking form of Probe: ok reports whether there is such a message.
 func Iprobe(c *Comm, source, tag int) (s Status, ok bool, err error) {
 	if err := c.checkSource("Iprobe", source, tag); err != nil {
 		return Status{}, false, err
@@ -152,7 +149,7 @@ func (c *Comm) irecvBytes(op string, b []byte, source, tag int) (*Request, error
 	return r.begun(c.startRecv(b, source, tag))
 }
 
-// startSend begins a send whose arguments have been checked.
+// startSend starts a send whose arguments have been checked.
 func (c *Comm) startSend(mode words.Mode, b []byte, dest, tag int) (*engine.Request, error) {
 	if dest == ProcNull {
 		return c.startNothing(), nil
@@ -160,7 +157,7 @@ func (c *Comm) startSend(mode words.Mode, b []byte, dest, tag int) (*engine.Requ
 	return c.engine.Isend(c.context(messageSlot), c.worldRank(dest), int32(tag), b, mode)
 }
 
-// startRecv begins a receive whose arguments have been checked.
+// startRecv starts a receive whose arguments have been checked.
 func (c *Comm) startRecv(b []byte, source, tag int) (*engine.Request, error) {
 	if source == ProcNull {
 		return c.startNothing(), nil
@@ -168,8 +165,8 @@ func (c *Comm) startRecv(b []byte, source, tag int) (*engine.Request, error) {
 	return c.engine.Irecv(c.context(messageSlot), c.worldRank(source), int32(tag), b)
 }
 
-// startNothing returns a request that is complete, so that what is sent to and
-// received from ProcNull is waited for like anything else.
+// startNothing returns a completed request, so that sends to and receives from ProcNull can be
+// waited for like any other.
 func (c *Comm) startNothing() *engine.Request {
 	r := c.engine.Begin()
 	c.engine.Finish(r, words.Status{}, nil)

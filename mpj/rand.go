@@ -5,11 +5,11 @@ import (
 	"math/rand/v2"
 )
 
-// Rand returns a source of random numbers that gives this rank the same ones in
-// every run with the same seed, at all its replicas, and other ranks other
-// ones. It is for one goroutine at a time.
+// Rand returns a source of random numbers. A given seed yields the same numbers at this rank in
+// every run and at all its replicas, and different numbers at other ranks. Only one goroutine at a
+// time may use a source.
 //
-// For numbers that differ from run to run, the seed is w.RandomSeed().
+// For numbers that differ between runs, use w.RandomSeed() as the seed.
 func (w *World) Rand(seed uint64) *rand.Rand {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[0:], seed)
@@ -17,7 +17,7 @@ func (w *World) Rand(seed uint64) *rand.Rand {
 	return rand.New(rand.NewChaCha8(key))
 }
 
-// RandomSeed returns a number that differs from call to call, from rank to rank
-// and from run to run, and is the same at all replicas of the rank: the master
-// draws it. Bcast one to have it at all ranks. In a world that has ended it is 0.
+// RandomSeed returns a number that differs between calls, ranks and runs, and is the same at all
+// replicas of the rank, because the master draws it. Use Bcast to share one among all ranks.
+// RandomSeed returns 0 after the world has ended.
 func (w *World) RandomSeed() uint64 { return w.engine.RandomSeed() }

@@ -7,7 +7,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 )
 
-// elementsOf is bytesOf backwards.
+// elementsOf is the inverse of bytesOf.
 func elementsOf[T Element](b []byte) []T {
 	if len(b) == 0 {
 		return nil
@@ -15,8 +15,8 @@ func elementsOf[T Element](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/sizeOf[T]())
 }
 
-// reductionOf returns op, whose items have so many elements, for bytes. It is
-// short enough to be inlined, so that the result stays on the stack.
+// reductionOf returns op, whose items have item elements, as an operation on bytes. It is short
+// enough to be inlined, so that the result stays on the stack.
 func reductionOf[T Element](op Op[T], item int) collective.Reduction {
 	return collective.Reduction{
 		Size:    sizeOf[T]() * item,
@@ -24,7 +24,7 @@ func reductionOf[T Element](op Op[T], item int) collective.Reduction {
 	}
 }
 
-// checkReduction returns what this rank gives to a reduction without a root.
+// checkReduction returns the contribution of this rank to a reduction without a root.
 func checkReduction[T Element](c *Comm, op string, send, recv []T, combine Op[T]) ([]T, error) {
 	if err := c.checkIntra(op); err != nil {
 		return nil, err
@@ -39,8 +39,8 @@ func checkReduction[T Element](c *Comm, op string, send, recv []T, combine Op[T]
 	return from, err
 }
 
-// contribution returns what this rank gives to a reduction whose result goes to
-// recv: recv itself when send is nil.
+// contribution returns the contribution of this rank to a reduction with result recv: send, or recv
+// itself if send is nil.
 func contribution[T Element](c *Comm, op string, send, recv []T) ([]T, error) {
 	if send == nil {
 		return recv, nil
@@ -51,9 +51,9 @@ func contribution[T Element](c *Comm, op string, send, recv []T) ([]T, error) {
 	return send, nil
 }
 
-// Reduce combines the send of all ranks with op, element by element and in
-// rank order, into root's recv. Elsewhere recv is not used and may be nil. send
-// and recv may be the same slice; at root, send may be nil for that.
+// Reduce combines the send buffers of all ranks with op, element by element and in rank order, into
+// root's recv. At other ranks recv is not used and may be nil. send and recv may be the same slice;
+// at root, a nil send means the same.
 func Reduce[T Element](c *Comm, send, recv []T, op Op[T], root int) error {
 	send, err := checkReduce(c, "Reduce", send, recv, op, root)
 	if err != nil {
@@ -63,7 +63,7 @@ func Reduce[T Element](c *Comm, send, recv []T, op Op[T], root int) error {
 	return c.wrap("Reduce", t.Reduce(bytesOf(send), bytesOf(recv), reductionOf(op, itemLength(op)), root))
 }
 
-// Ireduce is Reduce without waiting.
+// Ireduce is the nonblocking form of Reduce.
 func Ireduce[T Element](c *Comm, send, recv []T, op Op[T], root int) (*Request, error) {
 	send, err := checkReduce(c, "Ireduce", send, recv, op, root)
 	if err != nil {
@@ -91,8 +91,8 @@ func checkReduce[T Element](c *Comm, op string, send, recv []T, combine Op[T], r
 	return from, err
 }
 
-// Allreduce is Reduce with the result at every rank. With nil send the elements
-// of recv are combined.
+// Allreduce is Reduce with the result at every rank. If send is nil, the elements of recv are
+// combined.
 func Allreduce[T Element](c *Comm, send, recv []T, op Op[T]) error {
 	send, err := checkReduction(c, "Allreduce", send, recv, op)
 	if err != nil {
@@ -102,7 +102,7 @@ func Allreduce[T Element](c *Comm, send, recv []T, op Op[T]) error {
 	return c.wrap("Allreduce", t.Allreduce(bytesOf(send), bytesOf(recv), reductionOf(op, itemLength(op))))
 }
 
-// Iallreduce is Allreduce without waiting.
+// Iallreduce is the nonblocking form of Allreduce.
 func Iallreduce[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) {
 	send, err := checkReduction(c, "Iallreduce", send, recv, op)
 	if err != nil {
@@ -113,8 +113,8 @@ func Iallreduce[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) 
 	})
 }
 
-// Scan combines at each rank the send of ranks 0 up to its own, in order, into
-// recv. send and recv may be the same slice, and send may be nil for that.
+// Scan combines, at each rank, the send buffers of ranks 0 to that rank, in order, into recv. send
+// and recv may be the same slice; a nil send means the same.
 func Scan[T Element](c *Comm, send, recv []T, op Op[T]) error {
 	send, err := checkReduction(c, "Scan", send, recv, op)
 	if err != nil {
@@ -125,7 +125,7 @@ func Scan[T Element](c *Comm, send, recv []T, op Op[T]) error {
 	return c.wrap("Scan", t.Scan(bytesOf(recv), reductionOf(op, itemLength(op))))
 }
 
-// Iscan is Scan without waiting.
+// Iscan is the nonblocking form of Scan.
 func Iscan[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) {
 	send, err := checkReduction(c, "Iscan", send, recv, op)
 	if err != nil {
@@ -137,8 +137,8 @@ func Iscan[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) {
 	})
 }
 
-// Exscan is Scan without the own contribution: rank i gets what ranks 0 up to
-// i-1 combine to, and recv of rank 0 is left as it is.
+// Exscan is Scan without the rank's own contribution: rank i gets the combination of ranks 0 to
+// i-1. recv of rank 0 is unchanged.
 func Exscan[T Element](c *Comm, send, recv []T, op Op[T]) error {
 	send, err := checkReduction(c, "Exscan", send, recv, op)
 	if err != nil {
@@ -148,7 +148,7 @@ func Exscan[T Element](c *Comm, send, recv []T, op Op[T]) error {
 	return c.wrap("Exscan", t.Exscan(bytesOf(send), bytesOf(recv), reductionOf(op, itemLength(op))))
 }
 
-// Iexscan is Exscan without waiting.
+// Iexscan is the nonblocking form of Exscan.
 func Iexscan[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) {
 	send, err := checkReduction(c, "Iexscan", send, recv, op)
 	if err != nil {
@@ -159,8 +159,8 @@ func Iexscan[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) {
 	})
 }
 
-// ReduceLocal combines in with inout, element by element, into inout, as the
-// reductions do. It sends nothing.
+// ReduceLocal combines in with inout, element by element, into inout, as reductions do. It sends
+// nothing.
 func ReduceLocal[T Element](in, inout []T, op Op[T]) error {
 	if len(in) != len(inout) {
 		return failf(ErrBuffer, "ReduceLocal", "in has %d elements and inout %d", len(in), len(inout))

@@ -5,10 +5,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 )
 
-// ReduceScatterBlock combines the send of all ranks, which has Size() times the
-// length of recv, and puts the i-th part of the result into the recv of rank
-// i. With nil send, recv is what is combined, and its first part gets the
-// result.
+// ReduceScatterBlock combines the send buffers of all ranks, whose length is Size() times that of
+// recv, and stores the i-th part of the result in recv of rank i. If send is nil, the elements of
+// recv are combined, and the first part of recv gets the result.
 func ReduceScatterBlock[T Element](c *Comm, send, recv []T, op Op[T]) error {
 	send, recv, err := checkReduceScatterBlock(c, "ReduceScatterBlock", send, recv, op)
 	if err != nil {
@@ -18,7 +17,7 @@ func ReduceScatterBlock[T Element](c *Comm, send, recv []T, op Op[T]) error {
 	return c.wrap("ReduceScatterBlock", t.ReduceScatter(bytesOf(send), evenBytes[T](len(recv)), bytesOf(recv), reductionOf(op, itemLength(op))))
 }
 
-// IreduceScatterBlock is ReduceScatterBlock without waiting.
+// IreduceScatterBlock is the nonblocking form of ReduceScatterBlock.
 func IreduceScatterBlock[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) {
 	send, recv, err := checkReduceScatterBlock(c, "IreduceScatterBlock", send, recv, op)
 	if err != nil {
@@ -49,9 +48,9 @@ func checkReduceScatterBlock[T Element](c *Comm, op string, send, recv []T, comb
 	return from, to, err
 }
 
-// ReduceScatter is ReduceScatterBlock with parts of different lengths: that of
-// rank i has counts[i] elements, and they follow each other in send. All ranks
-// give the same counts. With nil send, recv has the length of all parts.
+// ReduceScatter is ReduceScatterBlock with parts of different lengths: the part of rank i has
+// counts[i] elements, and the parts are contiguous in send. All ranks pass the same counts. If send
+// is nil, recv has the length of all parts together.
 func ReduceScatter[T Element](c *Comm, send, recv []T, counts []int, op Op[T]) error {
 	send, recv, b, err := checkReduceScatter(c, "ReduceScatter", send, recv, counts, op)
 	if err != nil {
@@ -61,7 +60,7 @@ func ReduceScatter[T Element](c *Comm, send, recv []T, counts []int, op Op[T]) e
 	return c.wrap("ReduceScatter", t.ReduceScatter(bytesOf(send), inBytes[T](b), bytesOf(recv), reductionOf(op, itemLength(op))))
 }
 
-// IreduceScatter is ReduceScatter without waiting.
+// IreduceScatter is the nonblocking form of ReduceScatter.
 func IreduceScatter[T Element](c *Comm, send, recv []T, counts []int, op Op[T]) (*Request, error) {
 	send, recv, b, err := checkReduceScatter(c, "IreduceScatter", send, recv, counts, op)
 	if err != nil {
@@ -88,7 +87,7 @@ func checkReduceScatter[T Element](c *Comm, op string, send, recv []T, counts []
 	return from, to, b, err
 }
 
-// scattering returns what ReduceScatter takes from where, and puts where.
+// scattering returns the input, the output and the blocks of ReduceScatter.
 func scattering[T Element](c *Comm, op string, send, recv []T, counts []int) (from, to []T, b blocks, err error) {
 	whole := send
 	if send == nil {

@@ -9,31 +9,30 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// A Request is an operation under way: a send, a receive or a collective. It is
-// active until a Wait or Test has reported it complete. Wait and Test of a
-// request that is not active, or nil, return an empty Status and no error at
-// once. The Status of a call that received nothing, such as a send, is empty too:
-// Source is AnySource, Tag is AnyTag, and its length 0.
+// A Request is an operation in progress: a send, a receive or a collective. It is active until a
+// Wait or Test has reported it complete. Wait and Test of an inactive or nil request return at
+// once, with an empty Status and no error. The Status of an operation that received nothing, such
+// as a send, is also empty: Source is AnySource, Tag is AnyTag, and Size is 0.
 //
-// A persistent request, which SendInit and RecvInit return, is active from
-// Start until it is reported complete, over and over.
+// A persistent request, returned by SendInit or RecvInit, is active from each Start until it is
+// reported complete.
 //
-// A request is for one goroutine at a time.
+// Only one goroutine at a time may use a request.
 type Request struct {
 	comm       *Comm
-	request    *engine.Request // nil: a persistent one that was never started
+	request    *engine.Request // nil if persistent and never started
 	op         string
 	said       string // with checks: op and its arguments
 	receive    bool
-	null       bool // with ProcNull
+	null       bool // whether dest or source is ProcNull
 	collective bool
 	reported   bool
-	freed      bool        // nobody need report it
-	unpack     *unpacking  // of a receive with a datatype that has gaps
-	persists   *persistent // of a persistent request
+	freed      bool        // need not be reported
+	unpack     *unpacking  // for a receive with a datatype that has gaps
+	persists   *persistent // nil unless persistent
 }
 
-// begun gives r what was begun for it.
+// begun stores the engine's request in r, which has started.
 func (r *Request) begun(request *engine.Request, err error) (*Request, error) {
 	if err != nil {
 		return nil, r.comm.wrap(r.op, err)
@@ -48,7 +47,7 @@ func (r *Request) begun(request *engine.Request, err error) (*Request, error) {
 
 func (r *Request) active() bool { return r != nil && r.request != nil && !r.reported }
 
-// result reports r, which is complete.
+// result waits for r and marks it as reported.
 func (r *Request) result() (Status, error) {
 	if !r.active() {
 		return empty, nil
@@ -61,7 +60,7 @@ func (r *Request) result() (Status, error) {
 	return s, err
 }
 
-// outcome waits until r is complete and returns what has become of it.
+// outcome waits until r is complete and returns its outcome.
 func (r *Request) outcome() (Status, error) {
 	s, err := r.comm.engine.Wait(r.request)
 	if err == nil {
@@ -70,7 +69,7 @@ func (r *Request) outcome() (Status, error) {
 	return r.status(s), r.comm.wrap(r.op, err)
 }
 
-// status returns what Wait says of r when the engine says s.
+// status converts the status of the engine to the status that Wait returns for r.
 func (r *Request) status(s words.Status) Status {
 	switch {
 	case !r.receive:
@@ -98,8 +97,8 @@ func (r *Request) Test() (s Status, done bool, err error) {
 	return s, true, err
 }
 
-// GetStatus is Test that leaves r as it is: an active request stays active,
-// and Wait reports it later.
+// GetStatus is Test without a change to r: an active request stays active, and Wait reports it
+// later.
 func (r *Request) GetStatus() (s Status, done bool, err error) {
 	if !r.active() {
 		s, err = r.result()
@@ -113,10 +112,9 @@ func (r *Request) GetStatus() (s Status, done bool, err error) {
 	return s, true, err
 }
 
-// Cancel withdraws a receive that no message has matched yet. Wait for it in
-// any case: its Status says whether it was Cancelled. A send goes on, as MPI-4
-// allows. With replicas it fails with ErrUnsupported: a message may have
-// reached one replica and not yet another.
+// Cancel withdraws a receive that no message has matched yet. Wait for the request in any case: its
+// Status reports whether it was Cancelled. A send is not withdrawn, as MPI-4 allows. With replicas,
+// Cancel fails with ErrUnsupported, because a message may have reached one replica and not another.
 func (r *Request) Cancel() error {
 	if !r.active() {
 		return nil
@@ -124,8 +122,8 @@ func (r *Request) Cancel() error {
 	return r.comm.wrap("Cancel", r.comm.engine.Cancel(r.request))
 }
 
-// Waitall waits for all requests. It returns their statuses in order and all
-// their errors joined, each with the index of its request.
+// Waitall waits for all requests. It returns their statuses in order, and all their errors joined,
+// each with the index of its request.
 func Waitall(requests ...*Request) ([]Status, error) {
 	statuses := make([]Status, len(requests))
 	var failed error
@@ -137,8 +135,8 @@ func Waitall(requests ...*Request) ([]Status, error) {
 	return statuses, failed
 }
 
-// Waitany waits for one of the active requests and returns its index, or
-// Undefined when none is active.
+// Waitany waits for one of the active requests and returns its index, or Undefined if none is
+// active.
 func Waitany(requests ...*Request) (int, Status, error) {
 	c, pending, index, err := pendingOf("Waitany", requests)
 	if c == nil {
@@ -152,8 +150,8 @@ func Waitany(requests ...*Request) (int, Status, error) {
 	return index[i], s, err
 }
 
-// Waitsome waits for at least one of the active requests and returns the
-// indices and statuses of all that are complete, or none when none is active.
+// Waitsome waits for at least one of the active requests and returns the indices and statuses of
+// all completed ones, or none if none is active.
 func Waitsome(requests ...*Request) ([]int, []Status, error) {
 	c, pending, index, err := pendingOf("Waitsome", requests)
 	if c == nil {
@@ -166,8 +164,7 @@ func Waitsome(requests ...*Request) ([]int, []Status, error) {
 	return resultsOf(requests, index, done)
 }
 
-// Testall reports whether all requests are complete, and if so what Waitall
-// would return.
+// Testall reports whether all requests are complete, and if so, returns what Waitall would return.
 func Testall(requests ...*Request) (statuses []Status, done bool, err error) {
 	c, pending, _, err := pendingOf("Testall", requests)
 	if err != nil {
@@ -183,8 +180,8 @@ func Testall(requests ...*Request) (statuses []Status, done bool, err error) {
 	return statuses, true, err
 }
 
-// Testany is Waitany without waiting: done tells whether a request was
-// complete or none was active.
+// Testany is the nonblocking form of Waitany: done reports whether a request was complete or none
+// was active.
 func Testany(requests ...*Request) (index int, s Status, done bool, err error) {
 	c, pending, indices, err := pendingOf("Testany", requests)
 	if c == nil {
@@ -198,7 +195,7 @@ func Testany(requests ...*Request) (index int, s Status, done bool, err error) {
 	return indices[i], s, true, err
 }
 
-// Testsome is Waitsome without waiting: it may return no index at all.
+// Testsome is the nonblocking form of Waitsome: it may return no index.
 func Testsome(requests ...*Request) ([]int, []Status, error) {
 	c, pending, index, err := pendingOf("Testsome", requests)
 	if c == nil {
@@ -211,9 +208,8 @@ func Testsome(requests ...*Request) ([]int, []Status, error) {
 	return resultsOf(requests, index, done)
 }
 
-// pendingOf returns the active ones among requests, with the index of each,
-// and the communicator of one of them. Those of several worlds, which there are
-// with RunLocal, cannot be waited for together.
+// pendingOf returns the active requests, the index of each, and the communicator of one of them.
+// Requests of several worlds, which exist with RunLocal, cannot be waited for together.
 func pendingOf(op string, requests []*Request) (c *Comm, pending []*engine.Request, index []int, err error) {
 	for i, r := range requests {
 		if !r.active() {
@@ -229,7 +225,8 @@ func pendingOf(op string, requests []*Request) (c *Comm, pending []*engine.Reque
 	return c, pending, index, nil
 }
 
-// resultsOf reports the requests that are named by done, by way of index.
+// resultsOf reports the completed requests: done holds positions in index, which holds positions in
+// requests.
 func resultsOf(requests []*Request, index, done []int) ([]int, []Status, error) {
 	var (
 		indices  []int
@@ -245,7 +242,7 @@ func resultsOf(requests []*Request, index, done []int) ([]int, []Status, error) 
 	return indices, statuses, failed
 }
 
-// withRequest adds what has become of request i to the errors so far.
+// withRequest adds err, the error of request i, to the errors so far.
 func withRequest(failed error, i int, err error) error {
 	if err == nil {
 		return failed

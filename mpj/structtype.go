@@ -13,8 +13,8 @@ type Field struct {
 	err   *Error
 }
 
-// FieldOf returns the part that is blocklength items of t at a displacement in
-// bytes, such as unsafe.Offsetof gives.
+// FieldOf returns the part that consists of blocklength items of t at a displacement in bytes, such
+// as the result of unsafe.Offsetof.
 func FieldOf[U any](blocklength, displacement int, t Datatype[U]) Field {
 	if err := t.fault(); err != nil {
 		return Field{err: err}
@@ -22,9 +22,9 @@ func FieldOf[U any](blocklength, displacement int, t Datatype[U]) Field {
 	return Field{block: layout.Block{Length: blocklength, Displacement: displacement, Type: t.of}}
 }
 
-// TypeStruct returns a datatype over a []T that is made of parts of different
-// types, MPI_Type_create_struct. Mostly TypeStructOf is what is wanted. T has
-// no pointers, and nothing else that TypeStructOf refuses.
+// TypeStruct returns a datatype over a []T that is made of parts of different types, like
+// MPI_Type_create_struct. In most cases TypeStructOf is simpler. T may contain only the types that
+// TypeStructOf accepts.
 func TypeStruct[T any](fields ...Field) Datatype[T] {
 	if err := checkPlain(reflect.TypeFor[T]()); err != nil {
 		return made[T]("TypeStruct", nil, err)
@@ -40,11 +40,11 @@ func TypeStruct[T any](fields ...Field) Datatype[T] {
 	return made[T]("TypeStruct", l, err)
 }
 
-// TypeStructOf returns the datatype of the Go struct T, or of the named fields
-// of it; its extent is the size of T, so that it fits a []T. Padding is not
-// sent. T consists of numbers, arrays and structs of such: a pointer, string, slice or map
-// means nothing in another process, and not every byte is a bool. It looks into T by reflection,
-// once: keep the result.
+// TypeStructOf returns the datatype of the Go struct T, or of its named fields. Its extent is the
+// size of T, so that it fits a []T. Padding is not sent. T may contain only numbers, and arrays and
+// structs of them: a pointer, string, slice or map has no meaning in another process, and not every
+// byte is a valid bool. TypeStructOf uses reflection, so keep the result instead of calling it
+// repeatedly.
 func TypeStructOf[T any](fields ...string) Datatype[T] {
 	l, err := structLayout(reflect.TypeFor[T](), fields)
 	return made[T]("TypeStructOf", l, err)
@@ -75,7 +75,7 @@ func structLayout(t reflect.Type, names []string) (*layout.Layout, error) {
 	return sized(blocks, t)
 }
 
-// checkPlain refuses a type whose bytes cannot come from another process.
+// checkPlain returns an error if values of type t cannot be received as bytes from another process.
 func checkPlain(t reflect.Type) error {
 	switch t.Kind() {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
@@ -95,7 +95,7 @@ func checkPlain(t reflect.Type) error {
 	return fmt.Errorf("a %v is not made of numbers alone", t)
 }
 
-// plainLayout returns the layout of a type that checkPlain lets pass.
+// plainLayout returns the layout of a type that checkPlain accepts.
 func plainLayout(t reflect.Type) (*layout.Layout, error) {
 	switch t.Kind() {
 	case reflect.Array:
@@ -122,7 +122,7 @@ func plainLayout(t reflect.Type) (*layout.Layout, error) {
 	return layout.Basic(int(t.Size())), nil
 }
 
-// sized returns the layout of blocks within a t.
+// sized returns the layout of blocks with the size of a t.
 func sized(blocks []layout.Block, t reflect.Type) (*layout.Layout, error) {
 	l, err := layout.Struct(blocks)
 	if err != nil {

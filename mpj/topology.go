@@ -5,11 +5,11 @@ import (
 	"hash/fnv"
 )
 
-// A Topology says how the ranks of a communicator are arranged.
+// A Topology is the kind of arrangement of the ranks of a communicator.
 type Topology int
 
 const (
-	// NoTopology is that of a communicator without one.
+	// NoTopology means that the communicator has no topology.
 	NoTopology Topology = iota
 	// CartTopology is a grid, made by CartCreate.
 	CartTopology
@@ -29,18 +29,17 @@ func (t Topology) String() string {
 	return names[t]
 }
 
-// A topology is what a communicator knows of its Topology.
+// A topology describes the arrangement of the ranks of a communicator.
 type topology interface {
 	kind() Topology
-	// edges returns the edges to and from rank, which is that of this process,
-	// in the order of the blocks of neighbourhood collectives.
+	// edges returns the edges to and from rank, which is this process's own, in the order of the
+	// blocks of neighbourhood collectives.
 	edges(rank int) (in, out []edge)
 }
 
-// An edge leads from or to a rank, which may be ProcNull. Between two ranks with
-// several edges, one that is out on one side is in on the other where the tags
-// are the same; edges with one tag follow each other in the same order on both
-// sides.
+// An edge leads from or to a rank, which may be ProcNull. If two ranks share several edges, the tag
+// pairs an outgoing edge on one side with an incoming edge on the other. Edges with the same tag
+// have the same order on both sides.
 type edge struct {
 	rank int
 	tag  int32
@@ -54,9 +53,9 @@ func (c *Comm) TopoTest() Topology {
 	return c.topology.kind()
 }
 
-// carve makes a communicator of the first n ranks of c in a given order, at all
-// ranks of c; it returns nil at the others. arguments is what all ranks have to
-// give alike; invalid, unless nil, what is wrong with them.
+// carve creates a communicator of the first n ranks of c, in the given order. It returns nil at the
+// other ranks. All ranks of c call it, and must pass the same arguments; invalid is the reason why
+// they are invalid, or nil.
 func (c *Comm) carve(op string, arguments []int, n int, order func() []int, invalid error) (*Comm, error) {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -99,7 +98,7 @@ func digest(numbers []int) int64 {
 	return int64(h.Sum64())
 }
 
-// unordered returns the order of the first n ranks as they are.
+// unordered returns a function that returns the first n ranks in their present order.
 func unordered(n int) func() []int {
 	return func() []int {
 		order := make([]int, n)

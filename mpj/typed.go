@@ -9,17 +9,17 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// A Typed is items of a datatype in a slice: what MPI's functions take as
-// address, count and datatype. Datatype.At makes one.
+// A Typed is a number of items of a datatype in a slice. It replaces the address, count and
+// datatype arguments of MPI's functions. Datatype.At makes one.
 type Typed struct {
 	of     *layout.Layout
 	memory []byte
-	origin int // byte of memory
+	origin int // index of the origin in memory
 	count  int
 	err    *Error
 }
 
-// Size returns the bytes of data in x, and so of its message.
+// Size returns the bytes of data in x, which is the size of its message.
 func (x Typed) Size() int {
 	if x.err != nil || x.of == nil {
 		return 0
@@ -27,7 +27,7 @@ func (x Typed) Size() int {
 	return x.of.Size() * x.count
 }
 
-// usable returns why op cannot use x, or nil.
+// usable returns the reason why op cannot use x, or nil.
 func (x Typed) usable(op string) *Error {
 	if x.err == nil && x.of != nil {
 		return nil
@@ -38,12 +38,12 @@ func (x Typed) usable(op string) *Error {
 	return &Error{Class: x.err.Class, Op: op, Rank: Undefined, Detail: x.err.Op, Err: x.err.Err}
 }
 
-// fault returns the error of a datatype, or of a Typed, that op has made.
+// fault returns the error of a datatype or Typed that op made.
 func fault(class Class, op string, err error) *Error {
 	return &Error{Class: class, Op: op, Rank: Undefined, Err: err}
 }
 
-// check is usable for a call on c.
+// check returns an error if c or x cannot be used by op.
 func (x Typed) check(c *Comm, op string) error {
 	if err := c.check(op); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (x Typed) check(c *Comm, op string) error {
 	return nil
 }
 
-// run returns the bytes of x when they are one run of memory.
+// run returns the bytes of x if they are contiguous in memory.
 func (x Typed) run() (b []byte, ok bool) {
 	offset, n, ok := x.of.Run(x.count)
 	if !ok || n == 0 {
@@ -64,7 +64,8 @@ func (x Typed) run() (b []byte, ok bool) {
 	return x.memory[from : from+n : from+n], true
 }
 
-// message returns the bytes of x for sending: where they are, or packed.
+// message returns the bytes of x for sending: in place if they are contiguous, else packed in a
+// scratch.
 func (x Typed) message() ([]byte, *scratch) {
 	if b, ok := x.run(); ok {
 		return b, nil
@@ -74,7 +75,8 @@ func (x Typed) message() ([]byte, *scratch) {
 	return p.bytes, p
 }
 
-// room returns where a message for x is received: where it stays, or packed.
+// room returns the buffer for receiving x: in place if x is contiguous, else a scratch for packed
+// data.
 func (x Typed) room() ([]byte, *scratch) {
 	if b, ok := x.run(); ok {
 		return b, nil
@@ -84,22 +86,22 @@ func (x Typed) room() ([]byte, *scratch) {
 	return p.bytes, p
 }
 
-// A scratch has the packed bytes of a blocking call.
+// A scratch holds the packed bytes of a blocking call.
 type scratch struct{ bytes []byte }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// maxScratch is the longest scratch that is kept for later calls.
+// maxScratch is the capacity, in bytes, of the largest scratch kept for later calls.
 const maxScratch = 1 << 20
 
-// put gives p back; nil is what needed no packing.
+// put returns p to the pool. p is nil if nothing was packed.
 func (p *scratch) put() {
 	if p != nil && cap(p.bytes) <= maxScratch {
 		scratches.Put(p)
 	}
 }
 
-// take puts a message into x, as far as there is one.
+// take unpacks a message, which may be shorter than x, into x.
 func (x Typed) take(message []byte) {
 	x.of.Unpack(x.memory, x.origin, x.count, message)
 }
@@ -125,14 +127,14 @@ func (c *Comm) sendTyped(op string, mode words.Mode, x Typed, dest, tag int) err
 	}
 	b, packed := x.message()
 	err := c.sendBytes(op, mode, b, dest, tag)
-	if err == nil { // else the engine may still have it
+	if err == nil { // after an error the engine may still use it
 		packed.put()
 	}
 	return err
 }
 
-// RecvTyped is Recv for items of a datatype. A shorter message fills the first
-// of them; Datatype.Count and Datatype.Elements say how many.
+// RecvTyped is Recv for items of a datatype. A shorter message fills the first items;
+// Datatype.Count and Datatype.Elements return how many.
 func RecvTyped(c *Comm, x Typed, source, tag int) (Status, error) {
 	const op = "RecvTyped"
 	if err := x.check(c, op); err != nil {
@@ -147,8 +149,8 @@ func RecvTyped(c *Comm, x Typed, source, tag int) (Status, error) {
 	return s, err
 }
 
-// SendrecvTyped is Sendrecv for items of datatypes. What is sent and what is
-// received do not overlap.
+// SendrecvTyped is Sendrecv for items of datatypes. The data to send and the data to receive must
+// not overlap.
 func SendrecvTyped(c *Comm, send Typed, dest, sendTag int, recv Typed, source, recvTag int) (Status, error) {
 	const op = "SendrecvTyped"
 	if err := send.check(c, op); err != nil {
@@ -187,7 +189,7 @@ func SendrecvReplaceTyped(c *Comm, x Typed, dest, sendTag, source, recvTag int) 
 	return s, err
 }
 
-// packed returns the message of x in memory of its own.
+// packed returns the message of x in newly allocated memory.
 func (x Typed) packed() []byte {
 	return x.of.Append(nil, x.memory, x.origin, x.count)
 }
@@ -218,8 +220,8 @@ func (c *Comm) isendTyped(op string, mode words.Mode, x Typed, dest, tag int) (*
 	return c.isendBytes(op, mode, b, dest, tag)
 }
 
-// IrecvTyped is Irecv for items of a datatype. They are there when Wait or
-// Test has reported the request complete.
+// IrecvTyped is Irecv for items of a datatype. The data are in place after Wait or Test has
+// reported the request complete.
 func IrecvTyped(c *Comm, x Typed, source, tag int) (*Request, error) {
 	const op = "IrecvTyped"
 	if err := x.check(c, op); err != nil {
@@ -233,14 +235,14 @@ func IrecvTyped(c *Comm, x Typed, source, tag int) (*Request, error) {
 	return r, err
 }
 
-// An unpacking is what is left to do for a receive when its message is there.
+// An unpacking unpacks a received message after its receive has completed.
 type unpacking struct {
 	packed []byte
 	into   Typed
 	done   bool
 }
 
-// finish unpacks the first size bytes, once.
+// finish unpacks the first size bytes of the message, once.
 func (u *unpacking) finish(size int) {
 	if u != nil && !u.done {
 		u.into.take(u.packed[:size])
@@ -248,8 +250,7 @@ func (u *unpacking) finish(size int) {
 	}
 }
 
-// target returns where a message for x is to be received, and what is to be
-// done then, if anything.
+// target returns the buffer to receive x into, and the unpacking to do afterwards, if any.
 func (x Typed) target() ([]byte, *unpacking) {
 	if b, ok := x.run(); ok {
 		return b, nil

@@ -11,11 +11,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// SendValue sends any Go value that encoding/gob encodes, or whose type has
-// MarshalBinary and UnmarshalBinary. Equal values are equal messages, at all
-// replicas: maps are sorted, and types numbered as the value uses them. A type
-// with an encoding of its own has to encode equal values equally. SendValue is
-// slower than Send and meant for values that are no slices of elements.
+// SendValue sends any Go value that encoding/gob can encode, or whose type has MarshalBinary and
+// UnmarshalBinary. Equal values yield equal messages at all replicas: maps are sorted, and types
+// are numbered in the order of use. A type with its own encoding must encode equal values equally.
+// SendValue is slower than Send, and meant for values other than slices of elements.
 func SendValue[V any](c *Comm, v V, dest, tag int) error {
 	if err := c.checkDest("SendValue", dest, tag); err != nil {
 		return err
@@ -27,7 +26,7 @@ func SendValue[V any](c *Comm, v V, dest, tag int) error {
 	return c.wrap("SendValue", c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(tag), b, words.Standard))
 }
 
-// RecvValue receives what SendValue sent. V is the type that was sent.
+// RecvValue receives a value sent with SendValue. V is the type that was sent.
 func RecvValue[V any](c *Comm, source, tag int) (v V, s Status, err error) {
 	if err := c.checkSource("RecvValue", source, tag); err != nil {
 		return v, Status{}, err
@@ -43,7 +42,7 @@ func RecvValue[V any](c *Comm, source, tag int) (v V, s Status, err error) {
 	return v, c.statusOf(received), err
 }
 
-// BcastValue returns root's v at every rank of c; elsewhere v is not looked at.
+// BcastValue returns root's v at every rank of c. At other ranks v is ignored.
 func BcastValue[V any](c *Comm, v V, root int) (V, error) {
 	const op = "BcastValue"
 	if err := c.checkIntra(op); err != nil {
@@ -67,8 +66,7 @@ func BcastValue[V any](c *Comm, v V, root int) (V, error) {
 	return decode[V](c, op, b)
 }
 
-// A binaryValue encodes itself. Whether *V is one depends on V alone, so sender
-// and receiver agree.
+// A binaryValue encodes itself. Whether *V is one depends only on V, so sender and receiver agree.
 type binaryValue interface {
 	encoding.BinaryMarshaler
 	encoding.BinaryUnmarshaler

@@ -8,14 +8,14 @@ import (
 	"unsafe"
 )
 
-// A Board is the shared memory with the bells of all processes of a job on one
-// peer: a cell of cacheLine bytes for each.
+// A Board is shared memory that holds the bells of all processes of a job on one peer. Each bell
+// has a cell of cacheLine bytes.
 type Board struct{ memory *memory }
 
-// maxCells bounds the bells of a board.
+// maxCells bounds the number of bells on a board.
 const maxCells = 1 << 16
 
-// MapBoard maps a board that NewBoard made; the caller still closes f.
+// MapBoard maps a board made by NewBoard. The caller still closes f.
 func MapBoard(f *os.File) (*Board, error) {
 	m, err := mapShared(f)
 	if err != nil {
@@ -39,37 +39,38 @@ func (b *Board) Bell(cell int) (*Bell, error) {
 	return &Bell{state, b.memory}, nil
 }
 
-// Close lets go of the board. Its bells go on; the memory is unmapped after
-// the last of them is out of use.
+// Close releases the board. Its bells stay usable; the memory is unmapped when the last of them is
+// unused.
 func (b *Board) Close() error {
 	b.memory = nil
 	return nil
 }
 
-// A Bell is where one process sleeps until there is something for it. One
-// goroutine at a time may arm it and sleep; all may ring and disarm. The order
+// A Bell is where one process sleeps until there is work for it. Only one goroutine at a time may
+// arm it and sleep; any may ring and disarm it. The order
 //
 //	sleeper   Arm    look once more    Sleep
 //	others    publish    Ring
 //
-// loses no wake-up: who publishes after the last look rings an armed bell.
+// loses no wake-up: a publication after the sleeper's last look is followed by a ring of an armed
+// bell.
 type Bell struct {
-	state  *atomic.Uint32 // shared with strangers: any value may turn up
+	state  *atomic.Uint32 // shared with untrusted processes: may take any value
 	memory *memory
 }
 
 // The states of a bell.
 const (
 	awake  = iota
-	armed  // its process is about to sleep: a word is enough
-	asleep // in the kernel
+	armed  // about to sleep: storing awake suffices to wake it
+	asleep // asleep in the kernel
 )
 
-// Arm says that this process is about to sleep: from now on Ring has effect.
+// Arm announces that this process is about to sleep: from now on, Ring has an effect.
 func (b *Bell) Arm() { b.state.Store(armed) }
 
-// Sleep blocks the goroutine and its thread while the bell is armed. It
-// returns when the bell has been rung or disarmed, and sometimes without.
+// Sleep blocks the goroutine and its thread while the bell is armed. It returns when the bell has
+// been rung or disarmed, and may also return spuriously.
 func (b *Bell) Sleep() {
 	if b.state.CompareAndSwap(armed, asleep) {
 		futexWait(b.state, asleep)
@@ -77,18 +78,18 @@ func (b *Bell) Sleep() {
 	runtime.KeepAlive(b)
 }
 
-// Disarm says that this process is awake, and wakes its sleeper.
+// Disarm announces that this process is awake, and wakes its sleeper.
 func (b *Bell) Disarm() { b.Ring() }
 
-// Ring wakes the process if it sleeps or is about to. To one that is awake it
-// costs a load, and no system call.
+// Ring wakes the process if it sleeps or is about to. If the process is awake, Ring costs one load
+// and no system call.
 func (b *Bell) Ring() {
 	if b.state.Load() != awake {
 		b.wake()
 	}
 }
 
-// wake is apart from Ring so that the usual case compiles to that load.
+// wake is separate from Ring so that the common case is inlined as a single load.
 func (b *Bell) wake() {
 	if b.state.Swap(awake) == asleep {
 		futexWake(b.state)

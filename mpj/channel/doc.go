@@ -1,39 +1,36 @@
-// Package channel carries frames from one process of a job to another: a fixed
-// header and a payload, whole and in order. A channel goes one way and has one
-// Sender and one Receiver.
+// Package channel carries frames from one process of a job to another. A frame is a fixed header
+// and a payload, and arrives whole and in order. A channel is unidirectional and has one Sender and
+// one Receiver.
 //
 //	engine -> Sender ==== self | shm | tcp | stream ==== Receiver -> engine
 //
-// self stays within the process. shm is a ring in memory that two processes of
-// one machine share; it can be polled, and its processes sleep on bells:
+// self stays within the process. shm is a ring in memory that two processes on one machine share.
+// It can be polled, and its processes sleep on bells:
 //
-//	TrySend   payload -> bulk    header -> cell    stamp    Ring
+//	TrySend     payload -> bulk    header -> cell    stamp    Ring
 //	TryReceive                             look at stamp -> header, payload
-//	nothing?  Arm    look again    Sleep
-//	ReadMemory     payload -> its place, past the ring: see shmread.go
+//	if idle     Arm    look again    Sleep
+//	ReadMemory  payload -> its destination, bypassing the ring: see shmread.go
 //
-// tcp is a connection that the peers make and hand over, on which the two
-// processes speak TLS 1.3. Each knows the other's public key from the job's
-// membership table and talks to nobody else:
+// tcp is a connection that the peers establish and hand over. The two processes speak TLS 1.3 on
+// it. Each knows the other's public key from the job's membership table, and accepts no other:
 //
 //	Send      header, payload -> one record, one write
-//	          long payload -> records, straight from where it is
-//	Receive   first: keys proved    records -> header, payload in its place
+//	          long payload -> records, directly from its buffer
+//	Receive   first: prove keys    records -> header, payload into its buffer
 //
-// Who waits for a record does so in the system call that reads it, not in the
-// runtime's poller: tcpsocket_linux.go.
+// A goroutine that waits for a record blocks in the system call that reads it, not in the runtime's
+// poller; see tcpsocket_linux.go.
 //
-// stream is a pipe through memory that a process shares with its peer, which
-// carries the bytes to a libp2p stream when the other process is on another peer;
-// the process itself owns no network rights. Elsewhere than on Linux a pipe is a
-// socket pair:
+// stream is a pipe through memory that a process shares with its peer. If the other process is on
+// another peer, the peer forwards the bytes to a libp2p stream; the process itself has no network
+// access. On systems other than Linux, a pipe is a socket pair:
 //
 //	process  Send -> ring =====> peer =====> libp2p stream =====> peer ...
 //	peer     libp2p stream =====> ring -> Receive               process
 //
 // All kinds pass one shared test suite.
 //
-// A channel promises order and wholeness while it lives, and says so when it
-// breaks. It does not promise that a frame that was sent has arrived: that is
-// the business of package protection above it.
+// A channel delivers frames whole and in order while it lives, and reports when it breaks. It does
+// not guarantee that a sent frame has arrived; package protection above it does.
 package channel

@@ -10,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// attention is how long to wait before the runtime's poller does. A partner
-// that answers does so within it.
+// attention is how long a goroutine waits in a blocking system call before it uses the runtime's
+// poller. An active partner usually answers within this time.
 const attention = time.Millisecond
 
 const (
@@ -19,11 +19,11 @@ const (
 	writable = syscall.EPOLLOUT
 )
 
-// attending counts those that wait in the system now. The runtime takes their
-// processors back only after a while, so it always keeps one.
+// attending counts the goroutines that currently wait in a blocking system call. The runtime takes
+// back their processors only after a while, so one processor is always left to it.
 var attending atomic.Int32
 
-// pollFor returns when one of the events of fd is there, or attention is over.
+// pollFor returns when one of the events of fd occurs, or after attention.
 func pollFor(fd uintptr, events uint32) {
 	p := struct {
 		fd              int32
@@ -33,24 +33,23 @@ func pollFor(fd uintptr, events uint32) {
 	syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&p)), 1, uintptr(unsafe.Pointer(&timeout)), 0, 0, 0)
 }
 
-// A gate is where a goroutine waits for events of a socket without a thread: an
-// epoll instance of its own, which the runtime's poller watches. It opens only
-// when armed, and only for the events that are asked for, so that nobody is
-// woken for others.
+// A gate is where a goroutine waits for events of a socket without occupying a thread. It is an
+// epoll instance that the runtime's poller watches. It opens only when armed, and only for the
+// requested events, so that other events wake no goroutine.
 type gate struct {
 	file *os.File
 	raw  syscall.RawConn
 	try  func(fd uintptr) bool
 
-	// Of arm, fields so that they are made once: what it calls with the instance,
-	// the events of which socket it is to open for, and what came of it.
+	// Arguments and result of arm. set, called with the epoll instance, applies event to socket.
+	// These are fields so that arm does not allocate.
 	set    func(epoll uintptr)
 	event  syscall.EpollEvent
 	socket int
 	err    error
 }
 
-// newGate returns a gate of a socket, not armed.
+// newGate returns a gate for the socket fd, not armed.
 func newGate(fd int) (*gate, error) {
 	epoll, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
 	if err != nil {
@@ -60,7 +59,7 @@ func newGate(fd int) (*gate, error) {
 		syscall.Close(epoll)
 		return nil, os.NewSyscallError("epoll_ctl", err)
 	}
-	syscall.SetNonblock(epoll, true) // for package os to poll it
+	syscall.SetNonblock(epoll, true) // required for polling by package os
 	g := &gate{file: os.NewFile(uintptr(epoll), "epoll")}
 	if g.raw, err = g.file.SyscallConn(); err != nil {
 		g.file.Close()
@@ -73,7 +72,7 @@ func newGate(fd int) (*gate, error) {
 	return g, nil
 }
 
-// arm opens the gate at the next of the events of socket fd.
+// arm makes the gate open at the next of the given events of socket fd.
 func (g *gate) arm(fd uintptr, events uint32) error {
 	g.socket, g.event.Events = int(fd), events|syscall.EPOLLONESHOT
 	if err := g.raw.Control(g.set); err != nil {
@@ -82,7 +81,7 @@ func (g *gate) arm(fd uintptr, events uint32) error {
 	return os.NewSyscallError("epoll_ctl", g.err)
 }
 
-// wait waits until the gate is open, its deadline is over or it is closed.
+// wait waits until the gate opens, its deadline passes or it is closed.
 func (g *gate) wait() error { return g.raw.Read(g.try) }
 
 func isOpen(epoll uintptr) bool {

@@ -15,9 +15,9 @@ import (
 // KeySize is the length in bytes of a process's public key.
 const KeySize = ed25519.PublicKeySize
 
-// An Identity is the key pair of a process, which lives as long as it does. Other
-// processes know the public key from the job's membership table, over the
-// authenticated streams between peers: no authority and no names are needed.
+// An Identity is the key pair of a process, and lives as long as the process. Other processes learn
+// the public key from the job's membership table, over the authenticated streams between peers. No
+// certificate authority and no names are needed.
 type Identity struct{ certificate tls.Certificate }
 
 // NewIdentity makes a key pair.
@@ -26,10 +26,10 @@ func NewIdentity() (*Identity, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make process key: %w", err)
 	}
-	// TLS wants a certificate around the key. Nobody reads what else is in it.
+	// TLS requires a certificate for the key. Its other fields are not used.
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),
-		NotAfter:     time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC), // RFC 5280: none
+		NotAfter:     time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC), // RFC 5280: no well-defined expiration date
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
 	if err != nil {
@@ -43,22 +43,22 @@ func (i *Identity) Key() []byte {
 	return i.certificate.PrivateKey.(ed25519.PrivateKey).Public().(ed25519.PublicKey)
 }
 
-// config is TLS 1.3 with exactly the process whose key is other.
+// config returns a TLS 1.3 configuration that accepts only the process with public key other.
 func (i *Identity) config(other []byte) *tls.Config {
 	return &tls.Config{
 		MinVersion:   tls.VersionTLS13,
 		Certificates: []tls.Certificate{i.certificate},
 		ClientAuth:   tls.RequireAnyClientCert,
-		// Names and authorities say nothing here; VerifyConnection does, always.
+		// Names and authorities are not checked; VerifyConnection always checks the key instead.
 		InsecureSkipVerify:          true,
 		VerifyConnection:            func(s tls.ConnectionState) error { return checkKey(s, other) },
 		SessionTicketsDisabled:      true, // every channel proves its keys
-		DynamicRecordSizingDisabled: true, // the first bytes are no page to show early
+		DynamicRecordSizingDisabled: true, // full records from the start; small first records help only browsers
 	}
 }
 
-// checkKey says whether the other side of a connection, which has proved that it
-// has the key in its certificate, is the right one.
+// checkKey returns an error unless the other side of a connection has the key want. TLS has already
+// proved that it owns the key in its certificate.
 func checkKey(s tls.ConnectionState, want []byte) error {
 	if len(s.PeerCertificates) != 1 {
 		return errors.New("the other side shows no key")

@@ -1,20 +1,20 @@
 package channel
 
-// Limits say how an engine sends a message of a certain length, in bytes, on a
+// Limits are the message lengths, in bytes, at which an engine changes the way it sends on a
 // channel.
 type Limits struct {
-	// Copied is the longest message that goes at once, with a copy of its payload
-	// where the channel cannot take it at once. Above it the sender's wait for the
-	// receiver costs less than the copy.
+	// Copied is the longest message sent at once with a copy of its payload, if the channel cannot
+	// accept the payload immediately. For longer messages, waiting for the receiver costs less than
+	// the copy.
 	Copied int
-	// Pinned is the longest message that goes at once from the program's buffer,
-	// which the sender has back when the receiver has it. Longer ones wait to be
-	// asked for. A ring in shared memory has nothing of that kind.
+	// Pinned is the longest message sent at once from the program's buffer, which the program gets
+	// back when the receiver has the message. Longer messages wait until the receiver asks for
+	// them. A ring in shared memory has no pinned messages.
 	Pinned int
 }
 
-// Half a round trip of two processes on two processors, in µs, with each way forced
-// for all lengths by other limits, in one quiet run of
+// Half a round trip of two processes on two processors, in µs, measured in one quiet run. Other
+// limits forced each way of sending for all lengths:
 //
 //	p2prun -n 2 -a spread --channels tcp prog latency:65536:100 ...
 //
@@ -30,18 +30,18 @@ type Limits struct {
 //	       pinned        63      103      118      149      234      369      696     1362
 //	       asked        134      151      182      248      306      474      806     1846
 //
-// Over shared memory the two are alike at 128 and 256 KiB, and what is asked for can
-// be read where it is. Over sockets, a program that only sends has its buffer back
-// sooner from a copy, so they are copied as long as that is about as fast. Asking is
-// no slower over TCP from 128 KiB on, but that is on loopback: a real link adds its
-// round trip, so tcp has the limit of streams, where asking passes two peers.
+// Over shared memory, copying and asking are equally fast at 128 and 256 KiB, and the receiver can
+// read a requested payload in place. Over sockets, a program that only sends gets its buffer back
+// sooner from a copy, so messages are copied as long as that is about as fast. Over TCP, asking is
+// not slower from 128 KiB on, but only on loopback: a real link adds its round trip. Therefore tcp
+// has the limits of streams, where a request passes two peers.
 var (
 	shmLimits    = Limits{Copied: 64 << 10}
 	tcpLimits    = Limits{Copied: 64 << 10, Pinned: 1 << 20}
 	streamLimits = Limits{Copied: 64 << 10, Pinned: 1 << 20}
 )
 
-// Limits returns those of shared memory.
+// Limits returns the limits for shared memory.
 func (s *ShmSender) Limits() Limits { return shmLimits }
 
 func (s *tcpSender) Limits() Limits { return tcpLimits }

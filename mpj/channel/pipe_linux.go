@@ -11,26 +11,24 @@ import (
 	"unsafe"
 )
 
-// A pipe carries bytes one way, between a peer and a process or two processes,
-// through memory that both share. A socket between them wakes who sleeps, and
-// tells of the end:
+// A pipe carries bytes in one direction, between a peer and a process or between two processes,
+// through memory that both share. A socket between them wakes a sleeping end, and signals the end
+// of the pipe:
 //
 //	writer   bytes -> ring -> bytes   reader
-//	            == wake, end ==>           when it sleeps
-//	            <= wake, gone ==           when the ring was full
+//	            == wake, end ==>           if it sleeps
+//	            <= wake, gone ==           if the ring was full
 //
-// A descriptor of a pipe is an end of that socket, in which the descriptors of the
-// memory and the bell wait to be taken out. The bell is an event counter and
-// wakes a reader that is a peer, in place of the socket: it spares two system
-// calls each time, for the runtime's poller tells of each ring though nobody
-// reads the counter. A process is woken through the socket, because to ring a bell
-// could block a peer: whoever shares it may make it do so.
+// A descriptor of a pipe is one end of that socket. The descriptors of the memory and the bell are
+// queued in the socket. The bell is an event counter that wakes a reader that is a peer, in place
+// of the socket. It saves two system calls each time, because the runtime's poller reports each
+// ring although the counter is never read. A process is woken through the socket: ringing a bell
+// could block the peer, since any process that shares the bell can fill its counter.
 //
-// Both ends bound what an untrusted other end can make them do: a byte in the socket that was not asked for ends
-// the pipe, and so do rings without bytes.
+// Both ends bound the work that an untrusted other end can cause. An unrequested byte in the socket
+// ends the pipe, and so do wake-ups without data.
 
-// NewPipe returns the descriptors of both ends of a pipe. With a bell its reader
-// is a peer.
+// NewPipe returns the descriptors of both ends of a pipe. With a bell, the reader must be a peer.
 func NewPipe(bell bool) (writer, reader *os.File, err error) {
 	p, err := newParts(bell)
 	if err != nil {
@@ -51,10 +49,10 @@ func NewPipe(bell bool) (writer, reader *os.File, err error) {
 	return os.NewFile(uintptr(p.ends[0]), "pipe"), os.NewFile(uintptr(p.ends[1]), "pipe"), nil
 }
 
-// parts are what a pipe is made of.
+// parts holds the descriptors of a pipe.
 type parts struct {
 	memory *os.File
-	bell   int    // negative: none
+	bell   int    // negative if there is none
 	ends   [2]int // of the socket: the writer's and the reader's
 }
 
@@ -64,7 +62,7 @@ func newParts(bell bool) (p parts, err error) {
 		return p, err
 	}
 	if bell {
-		const closeOnExec, nonBlocking = syscall.O_CLOEXEC, syscall.O_NONBLOCK // of eventfd2(2), too
+		const closeOnExec, nonBlocking = syscall.O_CLOEXEC, syscall.O_NONBLOCK // also flags of eventfd2(2)
 		fd, _, errno := syscall.Syscall(syscall.SYS_EVENTFD2, 0, closeOnExec|nonBlocking, 0)
 		if errno != 0 {
 			p.closeShared()
@@ -92,8 +90,8 @@ func (p parts) closeEnds() {
 	syscall.Close(p.ends[1])
 }
 
-// newLocalPipe opens both ends of a pipe with a bell. Nothing is sent: behind the walls of a
-// program no descriptors are.
+// newLocalPipe opens both ends of a pipe with a bell. It sends no descriptors, because the sandbox
+// of a program forbids that.
 func newLocalPipe() (*PipeWriter, *PipeReader, error) {
 	p, err := newParts(true)
 	if err != nil {
@@ -114,7 +112,7 @@ func newLocalPipe() (*PipeWriter, *PipeReader, error) {
 	return w, newPipeReader(in, ring, false), nil
 }
 
-// open opens an end of the pipe, with descriptors of its own.
+// open opens one end of the pipe, with duplicated descriptors.
 func (p parts) open(end int) (*pipeEnd, *pipeRing, error) {
 	f, err := again(end)
 	if err != nil {
@@ -135,7 +133,7 @@ func (p parts) open(end int) (*pipeEnd, *pipeRing, error) {
 	return e.complete(newPipeRing(m))
 }
 
-// again returns another descriptor of what fd is one of.
+// again returns a duplicate of descriptor fd.
 func again(fd int) (*os.File, error) {
 	n, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_DUPFD_CLOEXEC, 0)
 	if errno != 0 {
@@ -144,12 +142,12 @@ func again(fd int) (*os.File, error) {
 	return os.NewFile(n, "pipe"), nil
 }
 
-// A pipeEnd is what both ends of a pipe have.
+// A pipeEnd is the state common to both ends of a pipe.
 type pipeEnd struct {
 	conn   *net.UnixConn
-	bell   *os.File // or nil
+	bell   *os.File // nil if there is none
 	socket syscall.RawConn
-	ringer syscall.RawConn // of the bell, or else the socket
+	ringer syscall.RawConn // of the bell if there is one, else of the socket
 }
 
 func openPipe(f *os.File) (*pipeEnd, *pipeRing, error) {
@@ -160,7 +158,7 @@ func openPipe(f *os.File) (*pipeEnd, *pipeRing, error) {
 	return e.complete(e.takeShared())
 }
 
-// newPipeEnd returns an end without memory and bell; the caller still closes f.
+// newPipeEnd returns an end without memory and bell. The caller still closes f.
 func newPipeEnd(f *os.File) (*pipeEnd, error) {
 	conn, err := FromFile(f)
 	if err != nil {
@@ -174,7 +172,7 @@ func newPipeEnd(f *os.File) (*pipeEnd, error) {
 	return &pipeEnd{conn: unix}, nil
 }
 
-// complete completes an end that has got its ring, and closes one that has not.
+// complete completes an end that has its ring, or closes the end if err is not nil.
 func (e *pipeEnd) complete(ring *pipeRing, err error) (*pipeEnd, *pipeRing, error) {
 	if err == nil {
 		e.socket, err = e.conn.SyscallConn()
@@ -190,9 +188,9 @@ func (e *pipeEnd) complete(ring *pipeRing, err error) (*pipeEnd, *pipeRing, erro
 	return e, ring, nil
 }
 
-// takeShared takes what waits in the socket, and maps the memory.
+// takeShared receives the descriptors queued in the socket, and maps the memory.
 func (e *pipeEnd) takeShared() (*pipeRing, error) {
-	if err := e.conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil { // it is there already
+	if err := e.conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil { // the message is already queued
 		return nil, err
 	}
 	oob := make([]byte, syscall.CmsgSpace(2*4))
@@ -210,7 +208,7 @@ func (e *pipeEnd) takeShared() (*pipeRing, error) {
 	}
 	file := os.NewFile(uintptr(fds[0]), "p2pmpi-pipe")
 	defer file.Close()
-	if len(fds) > 1 { // room was for no more
+	if len(fds) > 1 { // the buffer has room for two
 		e.bell = os.NewFile(uintptr(fds[1]), "bell")
 	}
 	m, err := mapShared(file)
@@ -230,15 +228,15 @@ func (e *pipeEnd) close() error {
 	return e.conn.Close()
 }
 
-// wake wakes the other side through the socket. One that is full has enough to
-// wake it, and one without another side is noticed by who reads it.
+// wake wakes the other side through the socket. If the socket is full, it already holds wake-ups;
+// if the other side is gone, the goroutine that reads the socket notices.
 func (e *pipeEnd) wake() { e.socket.Control(wake) }
 
 func wake(fd uintptr) {
 	syscall.Sendto(int(fd), wakeUp, syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL, nil)
 }
 
-// wakeReader wakes a reader, by its bell if it has one.
+// wakeReader wakes the reader, by its bell if it has one.
 func (e *pipeEnd) wakeReader() {
 	if e.bell == nil {
 		e.wake()
@@ -254,8 +252,8 @@ var (
 	one    = binary.NativeEndian.AppendUint64(nil, 1)
 )
 
-// useHeap moves the ring of a pipe within this process to ordinary memory, for the
-// race detector to see what comes after what.
+// useHeap moves the ring of a pipe within this process to ordinary memory, so that the race
+// detector can see the order of accesses.
 func useHeap(w *PipeWriter, r *PipeReader) error {
 	words := make([]uint64, (controlSize+pipeCapacity)/8)
 	ring, err := newPipeRing(&memory{unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words))})

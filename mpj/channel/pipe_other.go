@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// A pipe is a socket pair here: there is no shared memory.
+// On this system a pipe is a socket pair, because there is no shared memory.
 
 // NewPipe returns the descriptors of both ends of a pipe.
 func NewPipe(bool) (writer, reader *os.File, err error) {
@@ -63,29 +63,29 @@ func openPipe(f *os.File) (*net.UnixConn, error) {
 // A PipeReader is the reading end of a pipe.
 type PipeReader struct{ *net.UnixConn }
 
-// OpenPipeReader opens the reading end of a pipe; the caller still closes f. It is
-// never patient here.
+// OpenPipeReader opens the reading end of a pipe. The caller still closes f. The second argument
+// has no effect on this system.
 func OpenPipeReader(f *os.File, _ bool) (*PipeReader, error) {
 	conn, err := openPipe(f)
 	return &PipeReader{conn}, err
 }
 
-// A PipeWriter is the writing end of a pipe. The other methods than Write may be
-// called from other goroutines.
+// A PipeWriter is the writing end of a pipe. Methods other than Write may be called from other
+// goroutines.
 type PipeWriter struct {
 	*net.UnixConn
 	gone    chan struct{}
-	drained bool // before gone: the reader closed after it had read everything
+	drained bool // set before gone is closed: the reader closed after it had read everything
 }
 
-// OpenPipeWriter opens the writing end of a pipe; the caller still closes f.
+// OpenPipeWriter opens the writing end of a pipe. The caller still closes f.
 func OpenPipeWriter(f *os.File) (*PipeWriter, error) {
 	conn, err := openPipe(f)
 	if err != nil {
 		return nil, err
 	}
 	w := &PipeWriter{UnixConn: conn, gone: make(chan struct{})}
-	go w.watch() // until either end is closed
+	go w.watch() // ends when either end is closed
 	return w, nil
 }
 
@@ -95,13 +95,13 @@ func (w *PipeWriter) watch() {
 	w.drained = n == 0 && errors.Is(err, io.EOF)
 }
 
-// useHeap does nothing: there is no ring.
+// useHeap does nothing, because there is no ring.
 func useHeap(*PipeWriter, *PipeReader) error { return nil }
 
-// Gone is closed when nobody reads any more.
+// Gone is closed when there is no reader any more.
 func (w *PipeWriter) Gone() <-chan struct{} { return w.gone }
 
-// Drained reports whether the reader, which is gone, has taken everything.
+// Drained reports whether the reader, which is gone, has read everything.
 func (w *PipeWriter) Drained() bool { return w.drained }
 
 func (w *PipeWriter) writeAll(parts [][]byte) (int64, error) {
@@ -109,7 +109,7 @@ func (w *PipeWriter) writeAll(parts [][]byte) (int64, error) {
 	return v.WriteTo(w.UnixConn)
 }
 
-// Close tells the reader that nothing follows.
+// Close tells the reader that no more bytes follow.
 func (w *PipeWriter) Close() error {
 	err := w.UnixConn.Close()
 	<-w.gone

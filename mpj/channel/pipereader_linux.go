@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// A PipeReader is the reading end of a pipe. One goroutine at a time may read;
-// SetReadDeadline and Close may be called from others.
+// A PipeReader is the reading end of a pipe. Only one goroutine at a time may read; SetReadDeadline
+// and Close may be called from others.
 type PipeReader struct {
 	end     *pipeEnd
 	ring    pipeOutput
 	patient bool
-	expired atomic.Bool // the read deadline is over
+	expired atomic.Bool // the read deadline has passed
 	closed  atomic.Bool
-	over    atomic.Bool // of one with a bell: nothing follows
-	rogue   atomic.Bool // of one with a bell: the writer breaks the protocol
-	idle    int         // rings since sleep began that brought nothing
-	woken   int         // times since the clock was last looked at
-	since   time.Time   // when that was
-	rest    [64]byte    // of wake-ups
+	over    atomic.Bool // with a bell: no more bytes follow
+	rogue   atomic.Bool // with a bell: the writer violated the protocol
+	idle    int         // wake-ups without data since sleep began
+	woken   int         // wake-ups since the clock was last read
+	since   time.Time   // when the clock was last read
+	rest    [64]byte    // buffer for wake-ups
 	wait    func(fd uintptr) bool
 }
 
-// OpenPipeReader opens the reading end of a pipe; the caller still closes f. A
-// patient reader looks at the memory for a while before it sleeps: that is for a
-// process, which waits for an answer; a peer has many pipes, and sleeps at once.
+// OpenPipeReader opens the reading end of a pipe. The caller still closes f. A patient reader polls
+// the memory for a while before it sleeps. That is for a process, which waits for an answer; a peer
+// has many pipes, and sleeps at once.
 func OpenPipeReader(f *os.File, patient bool) (*PipeReader, error) {
 	e, ring, err := openPipe(f)
 	if err != nil {
@@ -43,13 +43,13 @@ func newPipeReader(e *pipeEnd, ring *pipeRing, patient bool) *PipeReader {
 	r := &PipeReader{end: e, ring: pipeOutput{pipeRing: ring}, patient: patient}
 	if r.wait = r.nothingToWaitFor; e.bell != nil {
 		r.wait = r.rung
-		go r.watch() // until either end is closed
+		go r.watch() // ends when either end is closed
 	}
 	return r
 }
 
-// Read reads what is there, or waits until something is. The error is io.EOF when
-// the writer has closed and everything has been read.
+// Read reads the available bytes, or waits until there are any. The error is io.EOF after the
+// writer has closed and everything has been read.
 func (r *PipeReader) Read(p []byte) (int, error) {
 	b, err := r.await(len(p))
 	if err != nil {
@@ -60,8 +60,8 @@ func (r *PipeReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// WriteTo writes all that comes to w, straight from the shared memory, until the
-// writer has closed: the memory may change while w looks at it.
+// WriteTo writes all bytes to w, directly from the shared memory, until the writer has closed. The
+// memory may change while w reads it.
 func (r *PipeReader) WriteTo(w io.Writer) (written int64, err error) {
 	defer runtime.KeepAlive(r)
 	for {
@@ -81,8 +81,8 @@ func (r *PipeReader) WriteTo(w io.Writer) (written int64, err error) {
 	}
 }
 
-// carrySize is what a libp2p stream takes in one frame, of 64 KiB with its header.
-// A byte more would go in a second one.
+// carrySize is the number of bytes that a libp2p stream puts into one frame, which has 64 KiB with
+// its header. One more byte would need a second frame.
 const carrySize = 64<<10 - 12
 
 func (r *PipeReader) free(n int) {
@@ -91,7 +91,7 @@ func (r *PipeReader) free(n int) {
 	}
 }
 
-// await returns bytes that are there, at most n, once there are any.
+// await waits for bytes and returns at most n of them.
 func (r *PipeReader) await(n int) ([]byte, error) {
 	if r.expired.Load() {
 		return nil, os.ErrDeadlineExceeded
@@ -103,12 +103,12 @@ func (r *PipeReader) await(n int) ([]byte, error) {
 	}
 	b, err := r.ring.peek(n)
 	if err == nil && len(b) == 0 {
-		err = io.EOF // sleep has ended with nothing
+		err = io.EOF // sleep ended without bytes
 	}
 	return b, err
 }
 
-// sleep returns when there are bytes, or none will come.
+// sleep returns when there are bytes, or no more will follow.
 func (r *PipeReader) sleep() error {
 	r.idle = 0
 	r.ring.doze()
@@ -126,17 +126,17 @@ func (r *PipeReader) sleep() error {
 
 var errRogue = errors.New("channel: the writer of a pipe breaks its protocol")
 
-// watch waits for the end of the socket, on which nothing comes to a reader that
-// has a bell. It does not read what an untrusted writer sends all the same.
+// watch waits for the end of the socket, on which a reader with a bell expects no bytes. It does
+// not read bytes that an untrusted writer sends anyway.
 func (r *PipeReader) watch() {
 	if n, _ := r.end.conn.Read(r.rest[:1]); n > 0 {
 		r.rogue.Store(true)
 	}
 	r.over.Store(true)
-	r.end.bell.SetReadDeadline(time.Unix(1, 0)) // to ring it could block
+	r.end.bell.SetReadDeadline(time.Unix(1, 0)) // ringing the bell instead could block
 }
 
-// rung reports whether sleep is over, at the bell.
+// rung reports whether sleep is over. It is called when the bell rings.
 func (r *PipeReader) rung(uintptr) bool {
 	r.pace()
 	if r.ring.ready() {
@@ -146,15 +146,16 @@ func (r *PipeReader) rung(uintptr) bool {
 		r.rogue.Store(true)
 		return true
 	}
-	r.ring.doze() // whoever rang for bytes that are taken already believes this side awake
+	r.ring.doze() // a writer that rang for bytes already taken believes this side awake
 	return r.ring.ready() || r.over.Load()
 }
 
-// mostIdle bounds how often sleep looks in vain. An honest writer rings once too often at most.
+// mostIdle bounds the wake-ups without data in one sleep. An honest writer causes at most one.
 const mostIdle = 100
 
-// A reader with a bell that is woken wakesAtOnce times pauses until wakeTime has passed since: it takes a program less
-// to ring than its peer to wake up. Meanwhile the bytes collect in the ring, which takes 256 KiB.
+// A reader with a bell that is woken wakesAtOnce times pauses until wakeTime has passed since then.
+// Ringing costs a program less than waking up costs its peer. Meanwhile, up to 256 KiB collect in
+// the ring.
 const (
 	wakesAtOnce = 128
 	wakeTime    = 2 * time.Millisecond
@@ -165,12 +166,12 @@ func (r *PipeReader) pace() {
 	if r.woken++; r.woken < wakesAtOnce {
 		return
 	}
-	time.Sleep(wakeTime - time.Since(r.since)) // not at all if it is negative
+	time.Sleep(wakeTime - time.Since(r.since)) // returns at once if negative
 	r.woken, r.since = 0, time.Now()
 }
 
-// nothingToWaitFor reports whether sleep is over, at the socket. It empties that,
-// so that the next wake-up is seen.
+// nothingToWaitFor reports whether sleep is over. It is called when the socket is readable, and
+// empties the socket so that the next wake-up is noticed.
 func (r *PipeReader) nothingToWaitFor(fd uintptr) bool {
 	for !r.ring.ready() {
 		n, err := syscall.Read(int(fd), r.rest[:])
@@ -178,51 +179,51 @@ func (r *PipeReader) nothingToWaitFor(fd uintptr) bool {
 		case errors.Is(err, syscall.EINTR):
 		case errors.Is(err, syscall.EAGAIN):
 			return false
-		case n <= 0: // the end; what was written before is in the ring
+		case n <= 0: // end of the socket; bytes written earlier are in the ring
 			return true
 		case !r.ring.ready():
-			r.ring.doze() // as above
+			r.ring.doze() // as in rung
 		}
 	}
 	return true
 }
 
-// SetReadDeadline ends reads at once when t is past, and else not: other times
-// are not kept. One that looks at the memory ends when it would sleep.
+// SetReadDeadline ends reads at once if t has passed; it ignores other times. A read that polls the
+// memory ends when it would otherwise sleep.
 func (r *PipeReader) SetReadDeadline(t time.Time) error {
 	r.expired.Store(!t.IsZero() && t.Before(time.Now()))
 	if r.end.bell == nil {
 		return r.end.conn.SetReadDeadline(t)
 	}
-	if r.over.Load() { // watch has set its own
+	if r.over.Load() { // watch has set a deadline itself
 		return nil
 	}
 	return r.end.bell.SetReadDeadline(t)
 }
 
-// Close tells the writer that nobody reads any more.
+// Close tells the writer that there is no reader any more.
 func (r *PipeReader) Close() error {
 	r.closed.Store(true)
 	return r.end.close()
 }
 
-// looking counts the readers that look at their memory now. One processor is
-// left to others.
+// looking counts the readers that currently poll their memory. One processor is always left to
+// other work.
 var looking atomic.Int32
 
-// lookTime is how long a patient reader looks before it sleeps. A partner that
-// answers does so within it. Looking gives way to other processes each time.
+// lookTime is how long a patient reader polls before it sleeps. An active partner usually answers
+// within this time. The reader yields to other processes after each look.
 const lookTime = 300 * time.Microsecond
 
-// look looks at the memory for a while, and reports whether something has come.
+// look polls the memory for a while, and reports whether bytes have arrived.
 func (r *PipeReader) look() bool {
-	runtime.Gosched() // what the caller has just made ready goes first
+	runtime.Gosched() // goroutines that the caller has just made ready run first
 	if int(looking.Add(1)) >= runtime.GOMAXPROCS(0) {
 		looking.Add(-1)
 		return r.ring.ready()
 	}
 	defer looking.Add(-1)
-	const looks = 16 // between two looks at the clock
+	const looks = 16 // looks at the memory between two readings of the clock
 	for start := time.Now(); !r.expired.Load(); {
 		for range looks {
 			if r.ring.ready() {

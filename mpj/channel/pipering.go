@@ -7,12 +7,11 @@ import (
 	"unsafe"
 )
 
-// A pipeRing is the shared memory of a pipe: bytes that a writer has put in and
-// a reader has not yet taken. Either may be a stranger, who changes anything at
-// any time: positions are read once and checked, and each end believes only its
-// own.
+// A pipeRing is the shared memory of a pipe: bytes that the writer has stored and the reader has
+// not yet taken. Either end may be untrusted and change anything at any time. Each end therefore
+// reads the other's position once and checks it, and keeps its own position in private memory.
 //
-//	0       one page of positions and wishes, a cache line for each that writes
+//	0       one page of positions and wake-up requests, a cache line for each field
 //	4096    the bytes, at their position modulo a power of two
 type pipeRing struct {
 	control *pipeControl
@@ -20,24 +19,23 @@ type pipeRing struct {
 	memory  *memory
 }
 
-// pipeControl says how far the two ends are, and who sleeps. Positions count
-// bytes since the beginning.
+// pipeControl holds the positions of the two ends, and whether they sleep. Positions count bytes
+// since the beginning.
 type pipeControl struct {
-	filled atomic.Uint64 // by the writer: bytes before are there
+	filled atomic.Uint64 // written by the writer: bytes before it are available
 	_      [cacheLine - 8]byte
-	taken  atomic.Uint64 // by the reader: bytes before may be written over
+	taken  atomic.Uint64 // written by the reader: bytes before it may be overwritten
 	_      [cacheLine - 8]byte
-	// readerSleeps is not 0 when the reader wants to be woken by the next bytes.
-	// Whoever wakes it makes it 0.
+	// readerSleeps is nonzero while the reader asks to be woken by the next bytes. The writer
+	// resets it to 0 when it wakes the reader.
 	readerSleeps atomic.Uint32
 	_            [cacheLine - 4]byte
-	// writerWants is the position of taken at which the writer wants to be woken,
-	// or 0.
+	// writerWants is the value of taken at which the writer asks to be woken, or 0.
 	writerWants atomic.Uint64
 }
 
-// pipeCapacity is how many bytes a pipe holds. Both ends then seldom wait for
-// each other within a long message, and what is in it stays in the cache.
+// pipeCapacity is the number of bytes that a pipe holds. At this size, the ends seldom wait for
+// each other within a long message, and the contents stay in the cache.
 const pipeCapacity = 256 << 10
 
 func newPipeRing(m *memory) (*pipeRing, error) {
@@ -52,8 +50,7 @@ func newPipeRing(m *memory) (*pipeRing, error) {
 	}, nil
 }
 
-// at returns the bytes from a position, at most n and no further than the end of
-// the memory.
+// at returns the bytes from position on, at most n and not beyond the end of the memory.
 func (r *pipeRing) at(position, n uint64) []byte {
 	start := position & uint64(len(r.bytes)-1)
 	return r.bytes[start:min(start+n, uint64(len(r.bytes)))]
@@ -65,7 +62,7 @@ type pipeInput struct {
 	filled uint64
 }
 
-// room returns where bytes can be written now; nothing when the ring is full.
+// room returns the free bytes that can be written now; none if the ring is full.
 func (w *pipeInput) room() ([]byte, error) {
 	taken := w.control.taken.Load()
 	if w.filled-taken > uint64(len(w.bytes)) {
@@ -74,16 +71,16 @@ func (w *pipeInput) room() ([]byte, error) {
 	return w.at(w.filled, uint64(len(w.bytes))-(w.filled-taken)), nil
 }
 
-// publish gives the reader n bytes of what room returned, and reports whether it
-// has to be woken.
+// publish makes n bytes of the slice returned by room available to the reader, and reports whether
+// the reader must be woken.
 func (w *pipeInput) publish(n int) (wake bool) {
 	w.filled += uint64(n)
 	w.control.filled.Store(w.filled)
 	return w.control.readerSleeps.Load() != 0 && w.control.readerSleeps.Swap(0) != 0
 }
 
-// want asks to be woken when a quarter of a full ring is free. Look for room once
-// more before waiting.
+// want asks the reader to wake the writer when a quarter of a full ring is free. Check for room
+// once more before waiting.
 func (w *pipeInput) want() {
 	w.control.writerWants.Store(w.filled - uint64(len(w.bytes))/4*3)
 }
@@ -94,11 +91,10 @@ type pipeOutput struct {
 	taken uint64
 }
 
-// ready reports whether peek finds anything, be it corruption.
+// ready reports whether peek returns bytes or an error.
 func (r *pipeOutput) ready() bool { return r.control.filled.Load() != r.taken }
 
-// peek returns bytes that are there, at most n, or nothing. Their writer may
-// change them until they are taken, and after.
+// peek returns the available bytes, at most n, or none. The writer may change them at any time.
 func (r *pipeOutput) peek(n int) ([]byte, error) {
 	there := r.control.filled.Load() - r.taken
 	if there > uint64(len(r.bytes)) {
@@ -107,8 +103,7 @@ func (r *pipeOutput) peek(n int) ([]byte, error) {
 	return r.at(r.taken, min(there, uint64(n))), nil
 }
 
-// release gives the room of n bytes back, and reports whether the writer has to be
-// woken.
+// release frees n bytes, and reports whether the writer must be woken.
 func (r *pipeOutput) release(n int) (wake bool) {
 	r.taken += uint64(n)
 	r.control.taken.Store(r.taken)
@@ -116,5 +111,6 @@ func (r *pipeOutput) release(n int) (wake bool) {
 	return want != 0 && r.taken-want < 1<<63 && r.control.writerWants.Swap(0) != 0
 }
 
-// doze asks to be woken by the next bytes. Look once more before waiting.
+// doze asks the writer to wake the reader at the next bytes. Check for bytes once more before
+// waiting.
 func (r *pipeOutput) doze() { r.control.readerSleeps.Store(1) }

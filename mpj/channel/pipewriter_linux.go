@@ -10,18 +10,19 @@ import (
 	"sync/atomic"
 )
 
-// A PipeWriter is the writing end of a pipe. One goroutine at a time may write;
-// the other methods may be called from others.
+// A PipeWriter is the writing end of a pipe. Only one goroutine at a time may write; the other
+// methods may be called from other goroutines.
 type PipeWriter struct {
 	end  *pipeEnd
 	ring pipeInput
-	room chan struct{} // of capacity 1: the reader says that there is room
-	// wants counts how often this end has asked to be woken. The reader sends one byte each time at most.
+	room chan struct{} // capacity 1: the reader has signalled room
+	// wants counts how often this end has asked to be woken. The reader sends at most one byte for
+	// each request.
 	wants atomic.Uint64
-	gone  chan struct{} // closed when the reader has closed, or this end
+	gone  chan struct{} // closed when either end has closed
 }
 
-// OpenPipeWriter opens the writing end of a pipe; the caller still closes f.
+// OpenPipeWriter opens the writing end of a pipe. The caller still closes f.
 func OpenPipeWriter(f *os.File) (*PipeWriter, error) {
 	e, ring, err := openPipe(f)
 	if err != nil {
@@ -32,12 +33,13 @@ func OpenPipeWriter(f *os.File) (*PipeWriter, error) {
 
 func newPipeWriter(e *pipeEnd, ring *pipeRing) *PipeWriter {
 	w := &PipeWriter{end: e, ring: pipeInput{pipeRing: ring}, room: make(chan struct{}, 1), gone: make(chan struct{})}
-	go w.watch() // until either end is closed
+	go w.watch() // ends when either end is closed
 	return w
 }
 
-// watch hears what the reader says. A reader that sends more than it was asked for is treated as one that has closed:
-// to read all that an untrusted program writes would take more processor time than it takes to write it.
+// watch receives wake-ups from the reader. A reader that sends more bytes than requested is treated
+// as closed: reading everything that an untrusted program writes would cost more processor time
+// than writing it.
 func (w *PipeWriter) watch() {
 	defer close(w.gone)
 	var wakeUps [64]byte
@@ -53,11 +55,10 @@ func (w *PipeWriter) watch() {
 	}
 }
 
-// Gone is closed when nobody reads any more.
+// Gone is closed when there is no reader any more.
 func (w *PipeWriter) Gone() <-chan struct{} { return w.gone }
 
-// Drained reports whether the reader has taken everything, for what the memory
-// says.
+// Drained reports whether the reader has read everything, according to the shared memory.
 func (w *PipeWriter) Drained() bool {
 	defer runtime.KeepAlive(w)
 	return w.ring.control.taken.Load() == w.ring.control.filled.Load()
@@ -70,7 +71,7 @@ func (w *PipeWriter) Write(p []byte) (int, error) {
 	return int(n), err
 }
 
-// writeAll writes the parts, which it uses up.
+// writeAll writes the parts, and modifies the slice while doing so.
 func (w *PipeWriter) writeAll(parts [][]byte) (written int64, err error) {
 	for step := firstStep; len(parts) > 0; step = carrySize {
 		b, err := w.awaitRoom()
@@ -93,11 +94,11 @@ func (w *PipeWriter) writeAll(parts [][]byte) (written int64, err error) {
 	return written, nil
 }
 
-// firstStep is how many bytes of a long message are published first: the reader
-// wakes up while the next are copied in.
+// firstStep is the number of bytes of a long message that are published first: the reader wakes up
+// while the writer copies the next ones.
 const firstStep = carrySize / 4
 
-// ReadFrom reads r until its end, straight into the shared memory.
+// ReadFrom reads r until its end, directly into the shared memory.
 func (w *PipeWriter) ReadFrom(r io.Reader) (read int64, err error) {
 	defer runtime.KeepAlive(w)
 	for {
@@ -125,7 +126,7 @@ func (w *PipeWriter) publish(n int) {
 	}
 }
 
-// awaitRoom returns where to write, once there is room.
+// awaitRoom waits for room and returns it.
 func (w *PipeWriter) awaitRoom() ([]byte, error) {
 	for {
 		select {
@@ -149,11 +150,11 @@ func (w *PipeWriter) awaitRoom() ([]byte, error) {
 	}
 }
 
-// CloseWrite tells the reader that nothing follows.
+// CloseWrite tells the reader that no more bytes follow.
 func (w *PipeWriter) CloseWrite() error { return w.end.conn.CloseWrite() }
 
-// Close tells the reader that nothing follows, and returns when nothing of this
-// end goes on any more but a write, which ends soon.
+// Close tells the reader that no more bytes follow. When it returns, only a write may still be
+// running at this end, which ends soon.
 func (w *PipeWriter) Close() error {
 	err := w.end.close()
 	<-w.gone

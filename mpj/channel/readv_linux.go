@@ -9,28 +9,28 @@ import (
 	"unsafe"
 )
 
-// A foreign is another process whose memory is read.
+// A foreign is another process whose memory this one reads.
 type foreign struct {
 	pid   int
-	proof uintptr // where that process has the proof
+	proof uintptr // address of the proof in that process
 	seen  [proofSize]byte
 
-	local  [2]syscall.Iovec // here, so that a call allocates nothing
+	local  [2]syscall.Iovec // fields, so that a call allocates nothing
 	remote [2]remoteVector
 }
 
 // A remoteVector is an iovec of another process.
 type remoteVector struct{ base, length uintptr }
 
-// readv is the number of process_vm_readv(2) on each processor.
+// readv is the number of process_vm_readv(2) on each architecture.
 var readv = map[string]uintptr{
 	"386": 347, "amd64": 310, "arm": 376, "arm64": 270, "loong64": 270,
 	"ppc64": 351, "ppc64le": 351, "riscv64": 270, "s390x": 340,
 }[runtime.GOARCH]
 
-// read copies what the process has at address to b, and then its proof to seen.
-// It returns how many bytes that were, or -1. All are of one memory, which the
-// system looks up once in a call.
+// read copies len(b) bytes at address in the process to b, and then its proof to seen. It returns
+// the number of bytes copied, or -1. The system looks up the process once per call, so all bytes
+// come from one memory.
 func (f *foreign) read(address uintptr, b []byte) int {
 	if readv == 0 {
 		return -1
@@ -44,13 +44,13 @@ func (f *foreign) read(address uintptr, b []byte) int {
 	local = append(local, vector(f.seen[:]))
 	remote = append(remote, remoteVector{f.proof, proofSize})
 	for {
-		// Not a raw call: a long copy is not to keep the runtime from working.
+		// Not a raw system call, because a long copy must not block the runtime.
 		n, _, errno := syscall.Syscall6(readv, uintptr(f.pid), uintptr(unsafe.Pointer(&local[0])), uintptr(len(local)),
 			uintptr(unsafe.Pointer(&remote[0])), uintptr(len(remote)), 0)
 		if errno == syscall.EINTR {
 			continue
 		}
-		clear(local) // refers to the program's buffer
+		clear(local) // drops the reference to the program's buffer
 		if errno != 0 {
 			return -1
 		}
@@ -64,15 +64,15 @@ func vector(b []byte) syscall.Iovec {
 	return v
 }
 
-// Of prctl(2).
+// Arguments of prctl(2).
 const (
 	setPtracer    = 0x59616d61
 	setPtracerAny = ^uintptr(0)
 )
 
-// allowReading lets other processes of the same user read this one's memory
-// where the system forbids that unless asked: where Yama restricts ptrace to
-// ancestors (ptrace_scope 1). Elsewhere they may already, or nobody may.
+// allowReading lets other processes of the same user read this one's memory where Yama restricts
+// ptrace to ancestors (ptrace_scope 1). With other settings, they either may already or cannot be
+// allowed to.
 var allowReading = sync.OnceFunc(func() {
 	scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
 	if err == nil && bytes.Equal(bytes.TrimSpace(scope), []byte("1")) {

@@ -2,7 +2,7 @@
 
 package channel
 
-// A foreign is another process; its memory is not read on this system.
+// A foreign is another process. This system does not support reading its memory.
 type foreign struct {
 	pid   int
 	proof uintptr

@@ -9,9 +9,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// Self returns the two ends of a channel within this process. Send hands its
-// frames over one by one and returns when the receiver has copied them all; a
-// frame is whole or not there, also when an end closes in between.
+// Self returns the two ends of a channel within this process. Send hands its frames over one by
+// one, and returns when the receiver has copied them all. A frame arrives whole or not at all, even
+// if an end closes meanwhile.
 func Self() (Sender, Receiver) {
 	s := &self{broken: make(chan struct{})}
 	s.changed.L = &s.mu
@@ -21,9 +21,9 @@ func Self() (Sender, Receiver) {
 type self struct {
 	mu       sync.Mutex
 	changed  sync.Cond
-	frames   []frame.Frame // of the Send under way, not yet received
-	taking   bool          // the receiver copies frames[0] outside mu
-	finished bool          // by the sender
+	frames   []frame.Frame // of the current Send, not yet received
+	taking   bool          // the receiver copies frames[0] without holding mu
+	finished bool          // the sender closed
 	gone     bool          // the receiver closed
 	broken   chan struct{}
 }

@@ -9,13 +9,12 @@ import (
 	"unsafe"
 )
 
-// memory is a mapping that lasts as long as anything refers to it: so nobody
-// who closes an end takes it from another goroutine in the midst of a copy.
+// memory is a mapping that lasts as long as it is referenced, so that closing an end does not unmap
+// it while another goroutine copies.
 type memory struct{ bytes []byte }
 
-// NewRing returns shared memory for one direction of one pair of processes.
-// capacity is how many bytes of long payloads are under way at most: a power
-// of two from 4 KiB to 1 GiB.
+// NewRing returns shared memory for one direction between two processes. capacity is the maximum
+// number of bytes of long payloads in transit: a power of two from 4 KiB to 1 GiB.
 func NewRing(capacity int) (*os.File, error) {
 	if err := checkCapacity(capacity); err != nil {
 		return nil, err
@@ -23,8 +22,7 @@ func NewRing(capacity int) (*os.File, error) {
 	return newMemory("p2pmpi-ring", bulkOffset+capacity)
 }
 
-// NewBoard returns shared memory with a bell for each of the processes that a
-// job has on a peer.
+// NewBoard returns shared memory with a bell for each process of a job on a peer.
 func NewBoard(cells int) (*os.File, error) {
 	if cells < 1 || cells > maxCells {
 		return nil, fmt.Errorf("channel: board of %d cells: want 1 to %d", cells, maxCells)
@@ -40,11 +38,11 @@ func openRing(f *os.File) (*ring, error) {
 	return newRing(m)
 }
 
-// Of memfd_create(2) and fcntl(2); package syscall knows them not.
+// Constants of memfd_create(2) and fcntl(2) that package syscall lacks.
 const (
 	memfdCloseOnExec = 1
 	memfdSealing     = 2
-	memfdNoExec      = 8 // asked for since Linux 6.3, refused before
+	memfdNoExec      = 8 // recommended since Linux 6.3; older systems reject it
 	addSeals         = 1033
 	getSeals         = 1034
 	sealSeal         = 1
@@ -53,8 +51,8 @@ const (
 	seals            = sealSeal | sealShrink | sealGrow
 )
 
-// newMemory returns an anonymous file of a length that nobody can change, so
-// that no access to a mapping of it ever faults.
+// newMemory returns an anonymous file whose length cannot be changed, so that accesses to a mapping
+// of it never fault.
 func newMemory(name string, length int) (*os.File, error) {
 	f, err := createMemory(name, memfdNoExec)
 	if errors.Is(err, syscall.EINVAL) {
@@ -90,13 +88,13 @@ func createMemory(name string, flags uintptr) (*os.File, error) {
 	return os.NewFile(fd, name), nil
 }
 
-// memfdCreate is the number of the system call on each processor.
+// memfdCreate is the number of memfd_create(2) on each architecture.
 var memfdCreate = map[string]uintptr{
 	"386": 356, "amd64": 319, "arm": 385, "arm64": 279, "loong64": 279,
 	"ppc64": 360, "ppc64le": 360, "riscv64": 279, "s390x": 350,
 }
 
-// mapShared maps all of f, if it is sealed.
+// mapShared maps all of f, which must be sealed.
 func mapShared(f *os.File) (*memory, error) {
 	have, _, errno := syscall.Syscall(syscall.SYS_FCNTL, f.Fd(), getSeals, 0)
 	if errno != 0 {

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// Shared memory needs memfd and futex of Linux; elsewhere no peer offers it.
+// Shared memory needs memfd and futex of Linux. On other systems no peer offers it.
 
 type memory struct{ bytes []byte }
 

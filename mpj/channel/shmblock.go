@@ -7,8 +7,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// Send sends the frames as Sender says. While it waits it sleeps on own, so no
-// other goroutine may do so then.
+// Send implements Sender. While it waits it sleeps on own, so no other goroutine may sleep on that
+// bell.
 func (s *ShmSender) Send(frames ...frame.Frame) error {
 	for _, f := range frames {
 		for wait := (patience{bell: s.own}); ; wait.pause() {
@@ -27,8 +27,8 @@ func (s *ShmSender) Send(frames ...frame.Frame) error {
 	return nil
 }
 
-// Receive returns the next frame as Receiver says. While it waits it sleeps on
-// own, so no other goroutine may do so then.
+// Receive implements Receiver. While it waits it sleeps on own, so no other goroutine may sleep on
+// that bell.
 func (r *ShmReceiver) Receive(alloc func(frame.Header) []byte) (frame.Frame, error) {
 	for wait := (patience{bell: r.own}); ; wait.pause() {
 		wait.prepare()
@@ -39,28 +39,28 @@ func (r *ShmReceiver) Receive(alloc func(frame.Header) []byte) (frame.Frame, err
 	}
 }
 
-// A patience is how a blocked call waits between its looks at a ring.
+// A patience decides how a blocked call waits between its looks at a ring.
 type patience struct {
 	bell  *Bell
 	looks int
 	armed bool
 }
 
-// What a call does before it sleeps, in looks at the ring. A look takes a few
-// nanoseconds; spinning lasts about as long as falling asleep and waking up.
+// The phases of waiting before sleep, in looks at the ring. A look takes a few nanoseconds;
+// spinning lasts about as long as falling asleep and waking up.
 const (
 	spinLooks  = 2000
 	yieldLooks = 10
 )
 
-// prepare comes before each look.
+// prepare is called before each look.
 func (p *patience) prepare() {
 	if p.armed = p.looks >= spinLooks+yieldLooks; p.armed {
 		p.bell.Arm()
 	}
 }
 
-// pause comes after a look that found nothing.
+// pause is called after a look that found nothing.
 func (p *patience) pause() {
 	p.looks++
 	switch {
@@ -72,26 +72,25 @@ func (p *patience) pause() {
 	}
 }
 
-// end comes after the last look.
+// end is called after the last look.
 func (p *patience) end() {
 	if p.armed {
 		p.bell.Disarm()
 	}
 }
 
-// A watcher is the goroutine behind Broken, if anybody asked for it.
+// A watcher is the goroutine behind Broken. It is started on demand.
 type watcher struct {
 	once   sync.Once
 	broken chan struct{}
 }
 
-// Broken is closed when the receiver closes. The first call starts a goroutine
-// that blocks a thread until either end is closed: whoever polls does without
-// and learns from TrySend.
+// Broken is closed when the receiver closes. The first call starts a goroutine that blocks a thread
+// until either end is closed. Callers that poll do not need it, because TrySend returns an error.
 func (s *ShmSender) Broken() <-chan struct{} {
 	s.watch.once.Do(func() {
 		s.watch.broken = make(chan struct{})
-		go s.awaitGone() // until an end is closed
+		go s.awaitGone() // ends when an end is closed
 	})
 	return s.watch.broken
 }
@@ -103,8 +102,8 @@ func (s *ShmSender) awaitGone() {
 	close(s.watch.broken)
 }
 
-// Close tells the receiver that nothing follows. A TrySend or Send under way
-// ends soon. The memory is unmapped after the last use.
+// Close tells the receiver that no more frames follow. A concurrent TrySend or Send ends soon. The
+// memory is unmapped after the last use.
 func (s *ShmSender) Close() error {
 	s.leave(senderGone)
 	s.other.Ring()
@@ -117,8 +116,8 @@ func (s *ShmSender) Close() error {
 	return nil
 }
 
-// Close tells the sender that nobody listens. A Receive under way ends soon.
-// The memory is unmapped after the last use.
+// Close tells the sender that there is no receiver any more. A concurrent Receive ends soon. The
+// memory is unmapped after the last use.
 func (r *ShmReceiver) Close() error {
 	r.leave(receiverGone)
 	r.other.Ring()
@@ -126,7 +125,7 @@ func (r *ShmReceiver) Close() error {
 	return nil
 }
 
-// leave says that an end is closed.
+// leave marks an end as closed.
 func (r *ring) leave(who uint32) {
 	r.control.gone.Or(who)
 	futexWake(&r.control.gone)

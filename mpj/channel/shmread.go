@@ -10,29 +10,29 @@ import (
 	"unsafe"
 )
 
-// A long payload need not go through the ring: the receiver may read it out of
-// the sender's memory, with one copy where the ring has two. Who may read whom is
-// up to the system, and is tried when the first frame arrives:
+// A long payload need not pass through the ring: the receiver may read it directly from the
+// sender's memory, with one copy instead of two. The system decides whether this is allowed. The
+// receiver tries it when the first frame arrives:
 //
-//	sender     its process number, and where it has mapped the ring -> hello
+//	sender     its process id, and the address of its mapping of the ring -> hello
 //	receiver   16 random bytes -> proof      reads them at the sender's address
-//	           the same?
+//	           are they the same?
 //
-// Only a process that has this very ring can show the proof. It is read again
-// with every piece of a payload, in one system call, which looks into one memory
-// only: so a number that meanwhile names another process yields nothing.
+// Only a process that has mapped this ring can show the proof. The receiver reads the proof again
+// with every piece of a payload, in one system call, which accesses only one process. A process id
+// that meanwhile names another process is therefore detected.
 
-// ErrUnreadable is the error of a read of memory that this process cannot, or can
-// no longer, look into: the payload has to come through the ring.
+// ErrUnreadable is the error of a read from memory that this process cannot access, or can no
+// longer access. The payload must then be sent through the ring.
 var ErrUnreadable = errors.New("memory of the other process cannot be read")
 
-// ReadMost bounds the bytes of one ReadMemory, which blocks its thread for a tenth
-// of a millisecond then.
+// ReadMost bounds the bytes read by one ReadMemory, which then blocks its thread for a tenth of a
+// millisecond.
 const ReadMost = 1 << 20
 
 const proofSize = 16
 
-// hello is where the two ends of a ring arrange who reads what.
+// hello holds the data with which the two ends of a ring arrange direct reads.
 type hello struct {
 	pid, base atomic.Uint64 // written by the sender before its first record
 	_         [cacheLine - 16]byte
@@ -40,37 +40,37 @@ type hello struct {
 	_         [cacheLine - proofSize]byte
 }
 
-// greet tells the receiver where this process has the ring.
+// greet tells the receiver the address of the ring in this process.
 func (s *ShmSender) greet() {
 	allowReading()
 	s.control.hello.base.Store(uint64(uintptr(unsafe.Pointer(s.control))))
 	s.control.hello.pid.Store(uint64(os.Getpid()))
 }
 
-// Address returns where in this process payload is, for ReadMemory at the other
-// end, or 0 if it is empty. It has to stay there: what a slice that is stored in
-// the heap refers to is not on a stack, and all else stays where it is.
+// Address returns the address of payload in this process, for ReadMemory at the other end, or 0 if
+// payload is empty. The payload must not move: data referenced by a slice that is stored in the
+// heap is not on a stack, and other memory does not move.
 func (s *ShmSender) Address(payload []byte) uint64 {
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(payload))))
 }
 
-// A Reading says whose memory a receiver may read.
+// A Reading tells a receiver which processes' memory it may read.
 type Reading uint8
 
 // The values of Reading.
 const (
-	// ReadOthers is any process but the receiver's own: a sender that names that
-	// would have it pass on what it alone knows.
+	// ReadOthers allows any process except the receiver's own: a sender that named the receiver
+	// itself could make it disclose its own data.
 	ReadOthers Reading = iota
 	ReadNone
-	// ReadAny is for senders that are part of this program.
+	// ReadAny is for senders within the same program.
 	ReadAny
 )
 
-// SetReading says whose memory r may read. It comes before the first frame.
+// SetReading sets which memory r may read. Call it before the first frame.
 func (r *ShmReceiver) SetReading(allowed Reading) { r.allowed = allowed }
 
-// meet finds out whether the sender's memory can be read.
+// meet determines whether the sender's memory can be read.
 func (r *ShmReceiver) meet() {
 	r.met = true
 	pid, base := r.control.hello.pid.Load(), r.control.hello.base.Load()
@@ -84,14 +84,14 @@ func (r *ShmReceiver) meet() {
 	r.readable = r.proved()
 }
 
-// CanRead reports whether ReadMemory can succeed: not before a frame has
+// CanRead reports whether ReadMemory can succeed. It returns false before the first frame has
 // arrived.
 func (r *ShmReceiver) CanRead() bool { return r.readable }
 
-// ReadMemory fills b, at most ReadMost bytes, with what the sender's process has
-// at address, and had there while the sender was not closed. The error is
-// ErrUnreadable when that process has ended or is out of reach, and another one
-// when it has no such memory. b may be anything then.
+// ReadMemory fills b, at most ReadMost bytes, with the memory of the sender's process at address,
+// read while the sender was not closed. The error is ErrUnreadable if that process has ended or
+// cannot be accessed, and another one if it has no memory at address. After an error, the contents
+// of b are undefined.
 func (r *ShmReceiver) ReadMemory(address uint64, b []byte) error {
 	defer runtime.KeepAlive(r)
 	switch {
@@ -112,7 +112,7 @@ func (r *ShmReceiver) ReadMemory(address uint64, b []byte) error {
 	return nil
 }
 
-// proved reports whether the sender's process is still the one that has the ring.
+// proved reports whether the sender's process is still the one that has mapped the ring.
 func (r *ShmReceiver) proved() bool {
 	return r.source.read(0, nil) == proofSize && r.source.seen == r.proof
 }
