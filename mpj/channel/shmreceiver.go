@@ -10,36 +10,35 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// A ShmReceiver is the reading end of a channel through shared memory. Whoever
-// polls it uses Ready and TryReceive; Receive makes it a Receiver for those
-// who block. One goroutine at a time may use it; Close may be called from
-// another.
+// A ShmReceiver is the reading end of a channel through shared memory. Polling callers use Ready
+// and TryReceive; Receive makes it a blocking Receiver. Only one goroutine at a time may use it,
+// except that another one may call Close.
 //
-// It does not notice that the other process has ended without closing: that is
-// like silence, and a view says what it was.
+// It does not notice if the other process ends without closing, which looks like silence. A view
+// reports the end.
 type ShmReceiver struct {
 	*ring
 	own, other *Bell
 
-	cellsTaken, bulkTaken uint64 // where the next record is
-	cellsFreed, bulkFreed uint64 // what the sender may know of it
+	cellsTaken, bulkTaken uint64 // position of the next record
+	cellsFreed, bulkFreed uint64 // positions published to the sender
 
-	frame frame.Frame // under way
-	begun bool        // frame has its header and its place
-	got   uint64      // bytes of its payload that are there
-	err   error       // nothing more comes
+	frame frame.Frame // current frame
+	begun bool        // frame has its header and its buffer
+	got   uint64      // payload bytes received so far
+	err   error       // no more frames follow
 
-	// What is known of the sender's memory:
+	// State of direct reads from the sender's memory.
 	allowed  Reading
-	met      bool // it has been tried
+	met      bool // access has been tried
 	readable bool
 	source   foreign
 	proof    [proofSize]byte
 }
 
-// OpenShmReceiver opens the receiving end of a ring, which it maps; the caller
-// still closes the file. own is the bell of this process, and other that of
-// the sending one. A ring has one receiver in its life.
+// OpenShmReceiver opens the receiving end of a ring, which it maps. The caller still closes the
+// file. own is the bell of this process, and other that of the sending one. A ring has only one
+// receiver in its lifetime.
 func OpenShmReceiver(ring *os.File, own, other *Bell) (*ShmReceiver, error) {
 	r, err := openRing(ring)
 	if err != nil {
@@ -52,30 +51,27 @@ func newShmReceiver(r *ring, own, other *Bell) *ShmReceiver {
 	return &ShmReceiver{ring: r, own: own, other: other}
 }
 
-// Ready reports whether TryReceive would find anything: a part of a frame, an
-// end, or corruption. It is two loads of memory that is in the cache while
-// nothing happens.
+// Ready reports whether TryReceive would find anything: a part of a frame, an end, or corruption.
+// It costs two loads, which hit the cache while nothing arrives.
 func (r *ShmReceiver) Ready() bool {
 	ready := r.cell(r.cellsTaken).stamp.Load() != stale(r.cellsTaken) || r.control.gone.Load() != 0
 	runtime.KeepAlive(r)
 	return ready
 }
 
-// Arrived reports whether there is a part of a frame, or corruption, but not
-// whether the sender has closed: half of what Ready looks at, for those who look
-// very often.
+// Arrived reports whether there is a part of a frame, or corruption, but not whether the sender has
+// closed. It does half the work of Ready, for callers that poll very often.
 func (r *ShmReceiver) Arrived() bool {
 	arrived := r.cell(r.cellsTaken).stamp.Load() != stale(r.cellsTaken)
 	runtime.KeepAlive(r)
 	return arrived
 }
 
-// TryReceive takes what is there, and reports whether a frame is whole by now.
-// What is there of one that is not has been taken, and the next call goes on
-// with it. alloc chooses where a payload goes, once for each frame, when its
-// header is there: it returns Size bytes, which belong to the receiver until
-// the frame is whole. The error is io.EOF after the sender closed between two
-// frames. It never blocks, and allocates nothing.
+// TryReceive takes the available data, and reports whether a frame is complete. If not, the next
+// call continues with the frame. alloc chooses the buffer for a payload, once per frame, when its
+// header has arrived: it returns Size bytes, which belong to the receiver until the frame is
+// complete. The error is io.EOF after the sender closed between two frames. TryReceive never blocks
+// and allocates nothing.
 func (r *ShmReceiver) TryReceive(alloc func(frame.Header) []byte) (f frame.Frame, ok bool, err error) {
 	defer runtime.KeepAlive(r)
 	for r.err == nil {
@@ -101,7 +97,7 @@ func (r *ShmReceiver) begin(c *cell, alloc func(frame.Header) []byte) error {
 	if !r.met {
 		r.meet()
 	}
-	header := c.header // what was checked does not change any more
+	header := c.header // a copy, so that it cannot change after the check
 	h, err := frame.ParseHeader(header[:])
 	if err != nil {
 		return err
@@ -131,8 +127,8 @@ func (r *ShmReceiver) take(part uint64) error {
 	return nil
 }
 
-// free gives the room of a record with n bytes in the bulk back, not each time
-// but in portions: the sender then seldom misses the cache for it.
+// free releases the space of a record with n bytes in the bulk. It publishes freed space only in
+// portions, so that the sender seldom misses the cache because of it.
 func (r *ShmReceiver) free(n uint64) {
 	r.cellsTaken++
 	r.bulkTaken += n
@@ -147,8 +143,8 @@ func (r *ShmReceiver) free(n uint64) {
 	}
 }
 
-// granted reports whether the room that the sender wished for is there. A
-// sender that writes its wish after this looks at the room after that.
+// granted reports whether the space that the sender requested is available. A sender that stores a
+// request after this check then looks at the space itself.
 func (r *ShmReceiver) granted() bool {
 	granted := false
 	if want := r.control.wantCells.Load(); want != 0 && r.cellsFreed-want < 1<<63 {
@@ -162,8 +158,7 @@ func (r *ShmReceiver) granted() bool {
 	return granted
 }
 
-// idle says what it means that the next cell has another stamp than that of a
-// published record.
+// idle interprets the stamp of the next cell, which is not that of a published record.
 func (r *ShmReceiver) idle(stamp uint64) error {
 	gone := r.control.gone.Load()
 	switch {
@@ -172,7 +167,7 @@ func (r *ShmReceiver) idle(stamp uint64) error {
 	case gone&receiverGone != 0:
 		r.err = fmt.Errorf("channel: receive: %w", net.ErrClosed)
 	case gone == 0:
-	case r.cell(r.cellsTaken).stamp.Load() != stamp: // published before it closed
+	case r.cell(r.cellsTaken).stamp.Load() != stamp: // published before the sender closed
 	case r.begun:
 		r.err = io.ErrUnexpectedEOF
 	default:

@@ -10,36 +10,35 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// A ShmSender is the writing end of a channel through shared memory. Whoever
-// polls it uses TrySend; Send and Broken make it a Sender for those who block.
-// One goroutine at a time may use it; Close may be called from another.
+// A ShmSender is the writing end of a channel through shared memory. Polling callers use TrySend;
+// Send and Broken make it a blocking Sender. Only one goroutine at a time may use it, except that
+// another one may call Close.
 //
-// It does not notice that the other process has ended: frames then go until
-// the ring is full, and who waits for room waits until a view says why.
+// It does not notice if the other process ends. Frames are then accepted until the ring is full,
+// and a caller that waits for space waits until a view reports the end.
 type ShmSender struct {
 	*ring
 	own, other *Bell
 
-	cellsEnd, bulkEnd   uint64 // where the next record goes
-	freeCells, freeBulk uint64 // what control said when it was last looked at
+	cellsEnd, bulkEnd   uint64 // position of the next record
+	freeCells, freeBulk uint64 // last values read from control
 	step                uint64 // longest part of a payload in one record
 
-	begun bool   // the frame under way has its header in the ring
-	sent  uint64 // bytes of its payload in the ring
-	err   error  // the ring is corrupt
+	begun bool   // the header of the current frame is in the ring
+	sent  uint64 // payload bytes of the current frame in the ring
+	err   error  // set if the ring is corrupt
 
 	watch watcher
 }
 
-// streamStep is the longest part of a payload that is published at once, in
-// bytes. The receiver copies one out while the next is copied in: shorter ones
-// overlap sooner, longer ones cost less to announce: 16 to 64 KiB are alike.
+// streamStep is the longest part of a payload that is published at once, in bytes. The receiver
+// copies one part out while the sender copies the next one in. Shorter parts overlap sooner, and
+// longer ones cost less to announce; 16 to 64 KiB perform alike.
 const streamStep = 32 << 10
 
-// OpenShmSender opens the sending end of a ring, which it maps; the caller
-// still closes the file. own is the bell of this process, and other that of
-// the receiving one. A ring has one sender in its life: the next channel
-// between the same two has a ring of its own.
+// OpenShmSender opens the sending end of a ring, which it maps. The caller still closes the file.
+// own is the bell of this process, and other that of the receiving one. A ring has only one sender
+// in its lifetime: the next channel between the same two processes has its own ring.
 func OpenShmSender(ring *os.File, own, other *Bell) (*ShmSender, error) {
 	r, err := openRing(ring)
 	if err != nil {
@@ -54,10 +53,9 @@ func newShmSender(r *ring, own, other *Bell) *ShmSender {
 	return s
 }
 
-// TrySend moves as much of f into the ring as there is room for, and reports
-// whether that was all. If not, call it again with the same frame: after a
-// look at other work, or when own was rung, which happens when there is room.
-// It never blocks, and allocates nothing.
+// TrySend moves as much of f into the ring as fits, and reports whether that was all. If not, call
+// it again with the same frame, after other work, or when own has been rung because there is space.
+// TrySend never blocks and allocates nothing.
 func (s *ShmSender) TrySend(f frame.Frame) (done bool, err error) {
 	defer runtime.KeepAlive(s)
 	if err := s.usable(f); err != nil {
@@ -84,7 +82,7 @@ func (s *ShmSender) TrySend(f frame.Frame) (done bool, err error) {
 	return true, nil
 }
 
-// usable returns what forbids to send f.
+// usable returns the reason why f cannot be sent, or nil.
 func (s *ShmSender) usable(f frame.Frame) error {
 	switch {
 	case s.err != nil:
@@ -110,7 +108,7 @@ func (s *ShmSender) sendInline(f frame.Frame) (done bool, err error) {
 	return true, nil
 }
 
-// publish gives the receiver the record that begins in c.
+// publish makes the record that begins in c available to the receiver.
 func (s *ShmSender) publish(c *cell, part uint64) {
 	c.part = part
 	s.cellsEnd++
@@ -119,8 +117,8 @@ func (s *ShmSender) publish(c *cell, part uint64) {
 	s.other.Ring()
 }
 
-// room reports whether there is a free cell and n free bytes in the bulk. If
-// not, the receiver will ring when half of what is lacking is free again.
+// room reports whether there is a free cell and n free bytes in the bulk. If not, the receiver will
+// ring when half of the cells, or of the bulk, are free.
 func (s *ShmSender) room(n uint64) bool {
 	if s.fits(n) || s.look() && s.fits(n) {
 		return true
@@ -136,7 +134,7 @@ func (s *ShmSender) room(n uint64) bool {
 	return s.look() && s.fits(n)
 }
 
-// wish says where the receiver is to ring; not again while it still says so.
+// wish stores the position at which the receiver must ring, unless it is already stored.
 func wish(want *atomic.Uint64, position uint64) {
 	if want.Load() != position {
 		want.Store(position)
@@ -147,8 +145,8 @@ func (s *ShmSender) fits(n uint64) bool {
 	return s.cellsEnd-s.freeCells < cellCount && s.bulkEnd-s.freeBulk+n <= uint64(len(s.bulk))
 }
 
-// look learns what the receiver has taken. It fails for a receiver that says
-// it has taken what it was not given.
+// look reads what the receiver has taken. It fails if the receiver claims to have taken more than
+// was sent.
 func (s *ShmSender) look() bool {
 	cells, bulk := s.control.freeCells.Load(), s.control.freeBulk.Load()
 	if s.cellsEnd-cells > cellCount || s.bulkEnd-bulk > uint64(len(s.bulk)) {

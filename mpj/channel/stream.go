@@ -12,8 +12,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// FromFile returns a connected socket's connection. It works on a duplicate:
-// the caller still closes f.
+// FromFile returns a connection for a connected socket. It uses a duplicate of the descriptor: the
+// caller still closes f.
 func FromFile(f *os.File) (net.Conn, error) {
 	conn, err := net.FileConn(f)
 	if err != nil {
@@ -22,34 +22,31 @@ func FromFile(f *os.File) (net.Conn, error) {
 	return conn, nil
 }
 
-// NewStreamSender returns the writing end of a channel over conn, which it
-// takes over. All frames of one Send leave in as few writes as the system
-// allows; payloads are not copied.
+// NewStreamSender returns the writing end of a channel over conn, and takes ownership of conn. It
+// writes all frames of one Send in as few writes as the system allows, without copying payloads.
 func NewStreamSender(conn io.ReadWriteCloser) Sender {
 	s := &streamSender{conn: conn, broken: make(chan struct{})}
-	go s.watch(conn) // until conn is closed, here or at the other end
+	go s.watch(conn) // ends when conn is closed, at either end
 	return s
 }
 
-// NewPipeSender returns the writing end of a channel over a pipe, which it takes
-// over.
+// NewPipeSender returns the writing end of a channel over a pipe, and takes ownership of the pipe.
 func NewPipeSender(w *PipeWriter) Sender { return &streamSender{conn: w, broken: w.gone} }
 
-// A Source is what a receiver needs of a connection.
+// A Source is the part of a connection that a receiver uses.
 type Source interface {
 	io.ReadCloser
 	SetReadDeadline(time.Time) error
 }
 
-// NewStreamReceiver returns the reading end of a channel over conn, which it
-// takes over. Payloads that are longer than its small buffer are read straight
-// to their place.
+// NewStreamReceiver returns the reading end of a channel over conn, and takes ownership of conn. It
+// reads payloads that are longer than its small buffer directly into their destination.
 func NewStreamReceiver(conn Source) Receiver {
 	return &streamReceiver{conn: conn, buffer: make([]byte, streamBuffer)}
 }
 
-// maxBatch bounds the frames of one vectored write: two parts each, and the
-// system takes 1024 parts.
+// maxBatch bounds the frames in one vectored write: each has two parts, and the system accepts 1024
+// parts.
 const maxBatch = 512
 
 type streamSender struct {
@@ -57,7 +54,7 @@ type streamSender struct {
 	broken  chan struct{}
 	headers []byte
 	parts   [][]byte
-	vector  net.Buffers // what is left of parts; a field so that it stays off the heap
+	vector  net.Buffers // rest of parts; a field, so that it is not allocated per call
 }
 
 func (s *streamSender) Send(frames ...frame.Frame) error {
@@ -88,7 +85,7 @@ func (s *streamSender) write(frames []frame.Frame) error {
 		}
 	}
 	err := s.writeParts()
-	clear(s.parts) // no payload is held until the next write
+	clear(s.parts) // releases the payloads
 	return err
 }
 
@@ -102,7 +99,7 @@ func (s *streamSender) writeParts() (err error) {
 	return err
 }
 
-// watch waits for the end of conn. Nothing else ever comes from there.
+// watch waits for the end of conn. The receiver never sends anything.
 func (s *streamSender) watch(conn io.Reader) {
 	defer close(s.broken)
 	conn.Read(make([]byte, 1))
@@ -121,21 +118,21 @@ const streamBuffer = 16 << 10
 type streamReceiver struct {
 	conn        Source
 	buffer      []byte
-	unread      []byte // the part of buffer that holds bytes not yet taken
+	unread      []byte // bytes in buffer that have not been taken yet
 	interrupted atomic.Bool
 }
 
-// ErrInterrupted is the error of a Receive that Interrupt ended.
+// ErrInterrupted is the error of a Receive that was ended by Interrupt.
 var ErrInterrupted = errors.New("channel: interrupted")
 
-// Interrupt makes a Receive that waits for a frame return ErrInterrupted, or
-// the next one. Nothing is lost: a frame that has begun is received first.
+// Interrupt makes a Receive that waits for a frame, or else the next one, return ErrInterrupted. No
+// data is lost: a frame that has begun is received first.
 func (r *streamReceiver) Interrupt() {
 	r.interrupted.Store(true)
 	r.conn.SetReadDeadline(time.Unix(1, 0))
 }
 
-// again reports whether a read that failed with err is to be repeated.
+// again reports whether a read that failed with err must be repeated.
 func (r *streamReceiver) again(err error) bool {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
@@ -172,7 +169,7 @@ func (r *streamReceiver) Receive(alloc func(frame.Header) []byte) (frame.Frame, 
 	return frame.Frame{Header: h, Payload: payload}, nil
 }
 
-// fill reads more bytes behind those that are unread.
+// fill reads more bytes after the unread ones.
 func (r *streamReceiver) fill() error {
 	n := copy(r.buffer, r.unread)
 	m, err := r.conn.Read(r.buffer[n:])
@@ -186,7 +183,7 @@ func (r *streamReceiver) fill() error {
 	return err
 }
 
-// cut turns the end of the stream within a frame into an error.
+// cut turns an end of the stream within a frame into an error.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

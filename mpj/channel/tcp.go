@@ -11,16 +11,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// handshakeTimeout bounds the proof of who is at the other end.
+// handshakeTimeout bounds the TLS handshake, in which both ends prove their keys.
 const handshakeTimeout = 5 * time.Second
 
-// recordSize is the longest plaintext of a TLS record, in bytes (RFC 8446,
-// 5.1).
+// recordSize is the longest plaintext of a TLS record, in bytes (RFC 8446, section 5.1).
 const recordSize = 16 << 10
 
-// OpenTCPSender returns the writing end of a channel over a TCP connection,
-// which it takes over, once both sides have proved their keys: self's, and
-// other, the public key of the receiving process.
+// OpenTCPSender returns the writing end of a channel over a TCP connection, after both sides have
+// proved their keys. It takes ownership of conn. self is the key pair of this process, and other
+// the public key of the receiving process.
 func OpenTCPSender(ctx context.Context, conn net.Conn, self *Identity, other []byte) (Sender, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
@@ -30,13 +29,13 @@ func OpenTCPSender(ctx context.Context, conn net.Conn, self *Identity, other []b
 		return nil, fmt.Errorf("channel: agree on keys: %w", err)
 	}
 	s := &tcpSender{raw: conn, conn: secure, broken: make(chan struct{})}
-	go s.watch() // until conn is closed, here or at the other end
+	go s.watch() // ends when conn is closed, at either end
 	return s, nil
 }
 
-// OpenTCPReceiver returns the reading end of a channel over a TCP connection,
-// which it takes over. The first Receive has both sides prove their keys: self's,
-// and other, the public key of the sending process.
+// OpenTCPReceiver returns the reading end of a channel over a TCP connection, and takes ownership
+// of conn. In the first Receive both sides prove their keys. self is the key pair of this process,
+// and other the public key of the sending process.
 func OpenTCPReceiver(conn net.Conn, self *Identity, other []byte) Receiver {
 	secure := tls.Server(conn, self.config(other))
 	return &tcpReceiver{
@@ -45,16 +44,16 @@ func OpenTCPReceiver(conn net.Conn, self *Identity, other []byte) Receiver {
 	}
 }
 
-// A tcpSender writes TLS records. A frame that fits into one is one write;
-// payloads that do not are written straight behind their header.
+// A tcpSender writes TLS records. A frame that fits into one record is one write; a longer payload
+// is written directly, after its header.
 //
-// Neither end says goodbye in TLS, which could block: that the other side has
-// closed is a word of TCP's, as is that it broke. Who can forge either can cut
-// the connection too, and package protection lives with both.
+// Neither end sends a TLS close_notify, which could block. The ends learn from TCP that the other
+// side has closed or that the connection broke. An attacker who can forge either can also cut the
+// connection, and package protection handles both.
 type tcpSender struct {
 	raw    net.Conn
 	conn   *tls.Conn
-	record []byte // being filled with frames; not longer than recordSize
+	record []byte // being filled with frames; at most recordSize
 	closed atomic.Bool
 	broken chan struct{}
 }
@@ -72,7 +71,7 @@ func (s *tcpSender) Send(frames ...frame.Frame) error {
 	return s.flush()
 }
 
-// append puts f into the record, and whatever is too long for one on its way.
+// append adds f to the record, and writes the part that does not fit.
 func (s *tcpSender) append(f frame.Frame) error {
 	if s.record == nil {
 		s.record = make([]byte, 0, recordSize)
@@ -99,8 +98,8 @@ func (s *tcpSender) append(f frame.Frame) error {
 	return err
 }
 
-// A holder is a connection that may hold back some of so many writes that
-// follow, for the next of them.
+// A holder is a connection that may delay some of the next writes, to combine them with the write
+// after.
 type holder interface{ hold(writes int) }
 
 func (s *tcpSender) flush() error {
@@ -112,8 +111,7 @@ func (s *tcpSender) flush() error {
 	return err
 }
 
-// watch waits for the end of the connection. Nothing else ever comes from
-// there.
+// watch waits for the end of the connection. The receiver never sends anything.
 func (s *tcpSender) watch() {
 	defer close(s.broken)
 	if c, ok := s.raw.(interface{ awaitEnd() }); ok {
@@ -161,8 +159,8 @@ func (r *tcpReceiver) handshake() error {
 	return nil
 }
 
-// Interrupt is that of streams, for a receiver that has received before: a TLS
-// connection whose read was stopped by a deadline goes on where it was.
+// Interrupt interrupts the stream, for a receiver that has already received a frame. A TLS
+// connection whose read was stopped by a deadline can continue.
 func (r *tcpReceiver) Interrupt() { r.stream.Interrupt() }
 
 func (r *tcpReceiver) Close() error { return r.conn.Close() }

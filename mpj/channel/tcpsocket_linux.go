@@ -16,51 +16,51 @@ import (
 	"unsafe"
 )
 
-// A tcpSocket is this process's end of a TCP connection, with as few threads
-// woken for a message as can be. The runtime's poller would have one wait, and
-// another one go on with what has come. Here whoever reads also waits:
+// A tcpSocket is this process's end of a TCP connection. It is designed to wake as few threads per
+// message as possible. With the runtime's poller, one thread would wait, and another one continue
+// with the data. Here the reading goroutine itself waits:
 //
-//	look  --  recv(2), not blocking, as long as a quick answer takes
-//	wait  --  recv(2), blocking, for attention
-//	gate  --  the runtime's poller, without a thread
+//	look  --  nonblocking recv(2), for as long as a quick answer takes
+//	wait  --  blocking recv(2), for attention
+//	gate  --  the runtime's poller, without occupying a thread
 //
-// One goroutine at a time may read, and one write; the other methods may be
-// called by any.
+// Only one goroutine at a time may read, and one may write; any goroutine may call the other
+// methods.
 type tcpSocket struct {
-	file    *os.File // blocking as far as package os knows, so that it does not poll it
+	file    *os.File // in blocking mode for package os, so that the runtime does not poll it
 	raw     syscall.RawConn
 	in, out direction
-	misses  uint        // reads in a row that looked, and saw nothing
-	records int         // that are to follow: see hold
-	expired atomic.Bool // the read deadline is over
+	misses  uint        // consecutive reads that looked without success
+	records int         // writes that follow: see hold
+	expired atomic.Bool // the read deadline has passed
 	closed  atomic.Bool
 	closing sync.Once
 }
 
-// A direction is what is read or written.
+// A direction is the state of reading or of writing.
 type direction struct {
 	gate *gate
-	// Fields so that they are made once: to read or write at once, to do so within
-	// attention, and to have the gate opened.
+	// Functions that read or write at once, do so within attention, and arm the gate. They are
+	// fields so that calls do not allocate them.
 	now, soon, arm func(fd uintptr)
 
-	bytes []byte // to read into, or to write
+	bytes []byte // buffer to read into, or data to write
 	n     int
 	err   error
 }
 
-// How often a read looks before it waits, and how many reads that see nothing
-// make it give up looking, but for one in so many. All looks take 20 to 30 µs;
-// a thread that sleeps instead is woken 5 to 10 µs late.
+// looks is the number of looks before a read waits. After missesMost reads that found nothing, only
+// one read in missesThen looks at all. All looks of a read take 20 to 30 µs; a thread that sleeps
+// instead wakes 5 to 10 µs late.
 const (
 	looks      = 48
 	missesMost = 4
 	missesThen = 32
 )
 
-// OpenTCP returns a connection of a connected TCP socket. It works on a
-// duplicate: the caller still closes f. Nobody else may read or write the
-// connection: whether it blocks is common to all duplicates.
+// OpenTCP returns a connection for a connected TCP socket. It uses a duplicate of the descriptor:
+// the caller still closes f. The connection must not be read or written through other duplicates,
+// because all of them share the blocking mode.
 func OpenTCP(f *os.File) (net.Conn, error) {
 	fd, err := duplicate(f)
 	if err != nil {
@@ -88,7 +88,7 @@ func OpenTCP(f *os.File) (net.Conn, error) {
 	return s, nil
 }
 
-// duplicate returns another descriptor of f, closed on exec.
+// duplicate returns a duplicate of f's descriptor, with close-on-exec set.
 func duplicate(f *os.File) (fd int, err error) {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -105,7 +105,7 @@ func duplicate(f *os.File) (fd int, err error) {
 	return fd, errors.Join(err, failed)
 }
 
-// prepare makes what waits for events of socket fd.
+// prepare creates the gate for events of socket fd.
 func (d *direction) prepare(fd int, events uint32) (err error) {
 	if d.gate, err = newGate(fd); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (d *direction) prepare(fd int, events uint32) (err error) {
 
 func (s *tcpSocket) Read(b []byte) (int, error) { return s.read(b, true) }
 
-// awaitEnd returns when the connection has ended, or something has come.
+// awaitEnd returns when the connection has ended, or when data arrives.
 func (s *tcpSocket) awaitEnd() { s.read(make([]byte, 1), false) }
 
 func (s *tcpSocket) read(b []byte, attend bool) (int, error) {
@@ -137,8 +137,8 @@ func (s *tcpSocket) read(b []byte, attend bool) (int, error) {
 	return 0, io.EOF
 }
 
-// hold says that so many writes are parts of one. Every other one is held back
-// for the next: two records are as quickly read as one, and woken for once.
+// hold announces that the given number of writes belong together. Every other one is delayed until
+// the next, because the receiver reads two records as fast as one, with a single wake-up.
 func (s *tcpSocket) hold(records int) { s.records = records }
 
 func (s *tcpSocket) Write(b []byte) (written int, err error) {
@@ -153,8 +153,8 @@ func (s *tcpSocket) Write(b []byte) (written int, err error) {
 	return written, err
 }
 
-// do reads or writes once that can be done. A write begins at once: most need
-// not wait.
+// do reads or writes once, waiting until that is possible. It first tries a write at once, because
+// most writes need not wait.
 func (s *tcpSocket) do(d *direction, attend bool) error {
 	for now := d == &s.out; ; now = false {
 		if d == &s.in && s.expired.Load() {
@@ -183,7 +183,7 @@ func (s *tcpSocket) do(d *direction, attend bool) error {
 	}
 }
 
-// attend reports whether the caller may keep a processor while it waits.
+// attend reports whether the caller may occupy a processor while it waits.
 func (s *tcpSocket) attend() bool {
 	if int(attending.Add(1)) < runtime.GOMAXPROCS(0) {
 		return true
@@ -218,7 +218,7 @@ func (s *tcpSocket) readSoon(fd uintptr) {
 				s.misses = 0
 				return
 			}
-			syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) // to the partner, if it is to run here
+			syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) // lets the partner run on this processor
 		}
 	}
 	s.misses++
@@ -233,7 +233,7 @@ func (s *tcpSocket) writeNow(fd uintptr) {
 	s.out.transfer(syscall.SYS_SENDTO, fd, flags)
 }
 
-// msgMore is the flag of send(2) that package syscall does not name.
+// msgMore is MSG_MORE of send(2), which package syscall does not define.
 const msgMore = 0x8000
 
 func (s *tcpSocket) writeSoon(fd uintptr) {
@@ -257,24 +257,24 @@ func (d *direction) transfer(call, fd, flags uintptr) {
 	}
 }
 
-// SetReadDeadline ends reads when t is past, and else not: other times are not
-// kept. A read that waits in the system ends after attention.
+// SetReadDeadline ends reads if t has passed; it ignores other times. A read in a blocking system
+// call ends after attention.
 func (s *tcpSocket) SetReadDeadline(t time.Time) error {
 	s.expired.Store(!t.IsZero() && t.Before(time.Now()))
 	return s.in.gate.file.SetReadDeadline(t)
 }
 
-// SetDeadline is SetReadDeadline: writes have none.
+// SetDeadline is SetReadDeadline, because writes have no deadline.
 func (s *tcpSocket) SetDeadline(t time.Time) error { return s.SetReadDeadline(t) }
 
 // SetWriteDeadline does nothing.
 func (s *tcpSocket) SetWriteDeadline(time.Time) error { return nil }
 
-// LocalAddr and RemoteAddr say nothing more than what this is.
+// LocalAddr and RemoteAddr return only the type of the connection.
 func (s *tcpSocket) LocalAddr() net.Addr  { return new(net.TCPAddr) }
 func (s *tcpSocket) RemoteAddr() net.Addr { return new(net.TCPAddr) }
 
-// Close ends what is under way, too.
+// Close closes the connection, and also ends reads and writes in progress.
 func (s *tcpSocket) Close() error {
 	s.closing.Do(func() {
 		s.closed.Store(true)

@@ -7,23 +7,25 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
-// A Fault is a call that no correct module makes. It ends the module.
+// A Fault is an error in a call that no correct module makes. It ends the module.
 type Fault string
 
 func (f Fault) Error() string { return string(f) }
 
 func faultf(format string, args ...any) Fault { return Fault(fmt.Sprintf(format, args...)) }
 
-// arguments are those of one call, as the engines of modules keep them: a word each.
+// arguments holds the arguments of one call in the form of WebAssembly engines, with one word for
+// each.
 type arguments []uint64
 
 func (a arguments) u(i int) uint32 { return uint32(a[i]) }
 func (a arguments) i(i int) int32  { return int32(a[i]) }
 
-// later is the last argument.
+// later returns the last argument.
 func (a arguments) later() uint32 { return a.u(len(a) - 1) }
 
-// bytes returns size bytes of the module's memory at a place.
+// bytes returns size bytes of the module's memory at an address. It panics with a Fault if they do
+// not exist.
 func (p *Process) bytes(at, size uint32) []byte {
 	b, ok := p.memory(at, size)
 	if !ok {
@@ -32,12 +34,12 @@ func (p *Process) bytes(at, size uint32) []byte {
 	return b[:size:size]
 }
 
-// words are the 32-bit numbers at a place: an array of them, or a structure.
+// words holds 32-bit numbers in the module's memory: an array of them, or a structure.
 type words []byte
 
 func (p *Process) words(at uint32, n int) words { return p.array(at, uint32(n), 4) }
 
-// array returns the room of n elements.
+// array returns the memory of n elements of each bytes.
 func (p *Process) array(at, n uint32, each uint64) []byte {
 	if size := uint64(n) * each; size < 1<<32 {
 		return p.bytes(at, uint32(size))
@@ -58,7 +60,7 @@ func (w words) setBool(v bool) {
 	}
 }
 
-// statusWords is the size of a status.
+// statusWords is the size of a status, in words.
 const statusWords = 4
 
 func (w words) setStatus(s engine.Status) {
@@ -68,7 +70,7 @@ func (w words) setStatus(s engine.Status) {
 	w[12:].setBool(s.Cancelled)
 }
 
-// context is one that a program may use; 0 is the engine's own.
+// context returns c if a program may use it; 0 is reserved for the engine.
 func (p *Process) context(c uint32) uint32 {
 	if c == 0 {
 		panic(Fault("context 0"))
@@ -83,7 +85,7 @@ func (p *Process) rank(r int32) int {
 	return int(r)
 }
 
-// source is a rank or any.
+// source returns r, which must be a rank or AnySource.
 func (p *Process) source(r int32) int {
 	if r == engine.AnySource {
 		return engine.AnySource

@@ -10,20 +10,20 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
-// A checkpoint is one that the module makes. The engine's call runs beside the module, and
-// waits for it where the state of its program is to be written or read.
+// A checkpoint is a checkpoint in progress. The engine's call runs in a separate goroutine, and
+// waits for the module when the program's state must be written or read.
 type checkpoint struct {
-	steps    chan uint32 // what the module has to do
-	done     chan done   // that it has
-	returned chan error  // what the engine's call has returned
+	steps    chan uint32 // steps for the module to take
+	done     chan done   // completed steps
+	returned chan error  // result of the engine's call
 
-	step uint32    // that the module is at
-	to   io.Writer // while it saves
-	from io.Reader // while it restores
-	own  []byte    // what package mpj has to know of itself then
+	step uint32    // current step of the module
+	to   io.Writer // destination while saving
+	from io.Reader // source while restoring
+	own  []byte    // state of package mpj to restore
 }
 
-// done is how the module has done its step.
+// done is the result of a step of the module.
 type done struct {
 	outcome uint32
 	own     []byte
@@ -31,19 +31,19 @@ type done struct {
 
 // The steps of a checkpoint.
 const (
-	stepNone    = iota // the checkpoint is over
+	stepNone    = iota // the checkpoint is complete
 	stepSave           // write the state
-	stepRestore        // read it
+	stepRestore        // read the state
 )
 
 // The outcomes of a step.
 const (
 	outcomeWell   = iota
-	outcomeFailed // an error of the program's
-	outcomeNot    // the state is saved, and there can be no checkpoint all the same
+	outcomeFailed // the program returned an error
+	outcomeNot    // the state is saved, but no checkpoint is possible
 )
 
-// errStep is the error of a step that the program has failed at; it knows why.
+// errStep is the error of a step in which the program failed; the program knows the reason.
 var errStep = errors.New("the program has failed to save or restore its state")
 
 func (p *Process) beginCheckpoint(a arguments) uint32 {
@@ -55,7 +55,7 @@ func (p *Process) beginCheckpoint(a arguments) uint32 {
 	p.checkpoint = c
 	var own []byte
 	var ok bool
-	p.running.Go(func() { // until the engine's call returns, at the latest when this process closes
+	p.running.Go(func() { // ends when the engine's call returns, at the latest when this process closes
 		c.returned <- p.engine.Checkpoint(engine.Checkpoint{
 			Save: func(to io.Writer) (err error) {
 				c.to = to
@@ -77,7 +77,7 @@ func (p *Process) beginCheckpoint(a arguments) uint32 {
 	return p.nextStep(a, step)
 }
 
-// await has the module do a step.
+// await makes the module take a step, and waits for the result.
 func (p *Process) await(c *checkpoint, step uint32) (own []byte, ok bool, err error) {
 	c.steps <- step
 	select {
@@ -91,7 +91,7 @@ func (p *Process) await(c *checkpoint, step uint32) (own []byte, ok bool, err er
 	}
 }
 
-// nextStep tells the module what it has to do.
+// nextStep tells the module its next step.
 func (p *Process) nextStep(a arguments, at words) uint32 {
 	c, step := p.checkpoint, uint32(stepNone)
 	return p.run(a.later(), func() (err error) {
@@ -116,7 +116,7 @@ func (p *Process) nextStep(a arguments, at words) uint32 {
 	})
 }
 
-// at returns the checkpoint, of which the module is at a step.
+// at returns the checkpoint in progress, which must be at one of the given steps.
 func (p *Process) at(steps ...uint32) *checkpoint {
 	if p.checkpoint == nil || !slices.Contains(steps, p.checkpoint.step) {
 		panic(Fault("a checkpoint's step that it is not at"))
@@ -124,7 +124,7 @@ func (p *Process) at(steps ...uint32) *checkpoint {
 	return p.checkpoint
 }
 
-// endStep says how the module has done its step.
+// endStep records the result of the module's step.
 func (p *Process) endStep(a arguments) uint32 {
 	c, own, at := p.at(stepSave, stepRestore), p.bytes(a.u(1), a.u(2)), p.words(a.u(3), 3)
 	if a.u(0) > outcomeNot {
@@ -143,7 +143,7 @@ func (p *Process) writeState(a arguments) uint32 {
 	return p.code(err)
 }
 
-// readState returns how many bytes it has read: none at the end, or -1.
+// readState returns the number of bytes read: 0 at the end, or -1 after an error.
 func (p *Process) readState(a arguments) uint32 {
 	n, err := p.at(stepRestore).from.Read(p.bytes(a.u(0), a.u(1)))
 	if n > 0 || err == nil || errors.Is(err, io.EOF) {
@@ -184,14 +184,15 @@ func (p *Process) skip(a arguments) uint32 {
 	}, nothing)
 }
 
-// A checkpoint begins with what the host has to know: its size, and what Config.Save says.
+// appendState appends the host's state to b: its size, and the result of Config.Save. A checkpoint
+// begins with it.
 
 func (p *Process) appendState(b []byte) []byte {
 	state := p.save()
 	return append(binary.AppendUvarint(b, uint64(len(state))), state...)
 }
 
-// takeState takes that from b, and returns the rest.
+// takeState restores the host's state from b, and returns the rest of b.
 func (p *Process) takeState(b []byte) []byte {
 	size, n := binary.Uvarint(b)
 	if n <= 0 || size > uint64(len(b)-n) || p.restore(b[n:n+int(size)]) != nil {

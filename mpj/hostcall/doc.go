@@ -1,47 +1,47 @@
-// Package hostcall is the engine of a process that is a WebAssembly module, as functions
-// that its host offers it. Matching, protection and channels stay native; the module
-// has handles. It knows no WebAssembly engine: Functions lists the functions with their
-// signatures, and whoever runs a module registers them and calls Process.Call.
+// Package hostcall provides the engine to a process that is a WebAssembly module, as functions of
+// its host. Matching, protection and channels stay native; the module has handles. The package does
+// not depend on a WebAssembly engine. Functions lists the functions with their signatures; the code
+// that runs a module registers them and calls Process.Call.
 //
 // # The interface
 //
-// The functions are imported from the module name Name, which has the interface's
-// version: functions may be added to it, never changed. All numbers are i32, unless
-// a function says otherwise; pointers are offsets in the module's memory, structures
-// are little-endian and aligned to 4 bytes. The functions are those of a matching
-// engine: contexts keep messages apart, tags are any number, ranks are those of the
-// world; communicators, datatypes and collectives are made of them in the module, as
-// package mpj does and a C library with the interface of mpi.h can.
+// The module imports the functions from the module name Name, which contains the version of the
+// interface. Functions may be added to a version, but never changed. All numbers are i32 unless
+// stated otherwise. Pointers are offsets in the module's memory; structures are little-endian and
+// aligned to 4 bytes.
 //
-// What returns a code says 0 for success, or
+// The functions are those of a matching engine: contexts separate messages, tags are arbitrary
+// numbers, and ranks are world ranks. The module builds communicators, datatypes and collectives
+// from them, as package mpj does, and as a C library with the interface of mpi.h can.
+//
+// Functions with a result named code return 0 for success, or
 //
 //	1 truncated     a message was longer than its buffer; the status describes it
 //	2 replicated    not possible with replicas
 //	3 closed        the engine is closed
 //	4 news          a collective has failed elsewhere; see the engine's ErrNews
-//	5 other         error_text(buf, size) says what, and returns its length
+//	5 other         error_text(buf, size) stores the text, and returns its length
 //	-1 pending      see below
 //
-// A call with arguments that no correct module makes, such as a pointer out of its
-// memory, ends the module with a Fault that names it.
+// A call with arguments that no correct module passes, such as a pointer outside its memory, ends
+// the module with a Fault that names the argument.
 //
-// Functions whose last parameter is called later may block. With later 0 they do. Else
-// later is a ticket of the module's choice: the call is made beside the module, the
-// code is pending, and next(patience i64 in ns, event) returns 1 when one such call is
-// done: event is {ticket, code}. Only then is what the call writes written. Buffers
-// belong to the host until then, those of a request until a wait has told
-// what has come of it.
+// Functions whose last parameter is called later may block. If later is 0, they do. Otherwise later
+// is a ticket chosen by the module: the call runs in the background and returns the code pending.
+// The function next(patience i64 in ns, event) returns 1 when such a call is done; event is then
+// {ticket, code}. The call's results are written only then. Until then its buffers belong to the
+// host; those of a request belong to the host until a wait has reported the outcome.
 //
 //	status  {source, tag, size, cancelled}
 //	part    {rank, buf, size, code, status}
 //	info    {rank, replica, ranks, replicated, places, places_size}
-//	records {of output i64, of standard error i64}
+//	records {standard output i64, standard error i64}
 //	step    {what, bytes, size}
 //
-// A handle of 0 stands for a request that is done. The handles called bytes are contents
-// that the host keeps until take(bytes, buf, size) has copied them: the payload of
-// recv_whole, the places of join ({machine, cluster} of each rank), the messages of
-// unmatched ({context, source, tag, size}) and what a checkpoint_end has left.
+// Handle 0 stands for a completed request. Handles called bytes refer to contents that the host
+// keeps until take(bytes, buf, size) has copied them: the payload of recv_whole, the places of join
+// ({machine, cluster} of each rank), the messages of unmatched ({context, source, tag, size}), and
+// the module's state saved by checkpoint_end.
 //
 //	join(info, later) code                  finalize(later) code    close()
 //	abort(code, text, size)                 fail()
@@ -73,15 +73,15 @@
 //	checkpoint(*step, later) code           checkpoint_end(outcome, buf, size, *step, later) code
 //	checkpoint_write(buf, size) code        checkpoint_read(buf, size) size
 //
-// checkpoint says what the module has to do: with step 1 it writes its program's state by
-// checkpoint_write, with 2 it reads it by checkpoint_read, of which 0 bytes are the end and -1
-// an error, and takes the bytes, which are its own. checkpoint_end says how that went, 0 well, 1
-// not, and 2 that it did and there is no checkpoint all the same; its buffer is what the module
-// wants to find in bytes later. The step is then 0: the checkpoint is over.
+// checkpoint returns the next step of the module. In step 1 the module writes its program's state
+// with checkpoint_write. In step 2 it reads the state with checkpoint_read, which returns 0 at the
+// end and -1 after an error; bytes then holds the module's own state. checkpoint_end reports the
+// outcome: 0 success, 1 failure, 2 success but no checkpoint is possible. Its buffer is the
+// module's own state, returned in bytes later. The step is 0 when the checkpoint is complete.
 //
-// A program begins with join, and ends with flush, finalize and close. One that has no
-// goroutines, such as one in C, needs neither tickets nor next: messages make progress in the
-// host, whatever the module does. e2e/testdata/mpi.h is an example.
+// A program begins with join, and ends with flush, finalize and close. A program without
+// goroutines, such as one in C, needs neither tickets nor next: messages make progress in the host,
+// whatever the module does. See e2e/testdata/mpi.h for an example.
 //
-// Each does what the method of that name of package engine does.
+// Each function does what the method of that name in package engine does.
 package hostcall

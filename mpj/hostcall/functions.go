@@ -2,21 +2,21 @@ package hostcall
 
 import "github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 
-// Name is the module name of the functions, with the version of the interface.
+// Name is the module name of the functions. It contains the version of the interface.
 const Name = "p2pmpi_1"
 
-// A Function is one that a module may import.
+// A Function is a function that a module may import.
 type Function struct {
 	Name string
-	// Params are the types of its parameters: i for i32, I for i64. It returns an i32 if
-	// Returns.
+	// Params holds the types of the parameters: i for i32, I for i64. Returns reports whether the
+	// function returns an i32.
 	Params  string
 	Returns bool
 
 	call func(*Process, arguments) uint32
 }
 
-// Functions are all.
+// Functions lists all functions.
 var Functions = []Function{
 	{"join", "ii", true, (*Process).join},
 	{"finalize", "i", true, (*Process).finalize},

@@ -12,7 +12,7 @@ import (
 // oneRank is the view before join.
 var oneRank = view.New(1, 1)
 
-// receive makes a call that ends with the status of a message, now or beside the module.
+// receive makes a call that returns the status of a message, at once or in the background.
 func (p *Process) receive(a arguments, at words, call func() (engine.Status, error)) uint32 {
 	if a.later() == 0 {
 		s, err := call()
@@ -39,7 +39,7 @@ func (w words) setReceived(s *engine.Status, err error) {
 func (p *Process) send(a arguments) uint32 {
 	context, dest, tag := p.context(a.u(0)), p.rank(a.i(1)), a.i(2)
 	b, m := p.bytes(a.u(3), a.u(4)), mode(a.u(5))
-	if a.later() == 0 { // allocates nothing
+	if a.later() == 0 { // this path allocates nothing
 		return p.code(p.engine.Send(context, dest, tag, b, m))
 	}
 	return p.run(a.later(), func() error { return p.engine.Send(context, dest, tag, b, m) }, nothing)
@@ -51,7 +51,7 @@ func (p *Process) isend(a arguments) uint32 {
 	return p.begun(request, r, err)
 }
 
-// begun gives a request its handle, unless there is an error.
+// begun stores the handle of a started request, unless there is an error.
 func (p *Process) begun(at words, r *engine.Request, err error) uint32 {
 	if err == nil {
 		at.set(0, p.requests.put(r))
@@ -62,7 +62,7 @@ func (p *Process) begun(at words, r *engine.Request, err error) uint32 {
 func (p *Process) recv(a arguments) uint32 {
 	context, source, tag := p.context(a.u(0)), p.source(a.i(1)), a.i(2)
 	b, at := p.bytes(a.u(3), a.u(4)), p.words(a.u(5), statusWords)
-	if a.later() == 0 { // allocates nothing
+	if a.later() == 0 { // this path allocates nothing
 		s, err := p.engine.Recv(context, source, tag, b)
 		at.setReceived(&s, err)
 		return p.code(err)
@@ -107,10 +107,11 @@ func (p *Process) swap(a arguments) uint32 {
 	})
 }
 
-// partWords is the size of a part.
+// partWords is the size of a part, in words.
 const partWords = 4 + statusWords
 
-// parts reads an array of parts. A source is a rank: an exchange knows from whom.
+// parts reads an array of parts. The rank of a part must be a rank, because an exchange has no
+// wildcards.
 func (p *Process) parts(at, n uint32) (words, []engine.Part) {
 	w := words(p.array(at, n, 4*partWords))
 	out := make([]engine.Part, n)
@@ -127,7 +128,7 @@ func (p *Process) exchange(a arguments) uint32 {
 	at, in := p.parts(a.u(4), a.u(5))
 	return p.run(a.later(), func() error { return p.engine.Exchange(context, tag, out, in) }, func(err error) {
 		if err != nil {
-			return // some of in are under way
+			return // some receives are still in progress
 		}
 		for i := range in {
 			one := at[4*partWords*i:]

@@ -13,8 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/link"
 )
 
-// A Process is a module's part in its job. One goroutine calls it: that which runs the
-// module.
+// A Process is a module's part in its job. Only the goroutine that runs the module may call it.
 type Process struct {
 	memory func(at, size uint32) ([]byte, bool)
 	told   func(seconds float64)
@@ -28,51 +27,52 @@ type Process struct {
 	cancel context.CancelFunc
 
 	joined bool
-	engine *engine.Engine // not nil; before join, one that has ended
-	link   *link.Link     // nil: none
+	engine *engine.Engine // never nil; a closed engine before join
+	link   *link.Link     // nil if there is none
 	ranks  int
-	done   *engine.Request // handle 0
+	done   *engine.Request // completed request, handle 0
 
 	requests table[engine.Request]
 	messages table[engine.Matched]
 	contents table[[]byte]
 	text     string // of the last error
 
-	checkpoint *checkpoint // nil: the module makes none now
+	checkpoint *checkpoint // nil if no checkpoint is in progress
 
 	finished chan finished
-	running  sync.WaitGroup // calls beside the module
+	running  sync.WaitGroup // calls in the background
 
 	mu      sync.Mutex
-	bounded map[uint32]context.CancelFunc // calls that may be given up, by ticket
+	bounded map[uint32]context.CancelFunc // calls that can be cancelled, by ticket
 }
 
-// finished is a call beside the module that is done.
+// finished is a background call that is done.
 type finished struct {
 	ticket uint32
 	err    error
-	write  func(error) // what it writes
+	write  func(error) // writes the results of the call
 }
 
-// A Config says what a Process works with.
+// A Config holds the functions that a Process uses.
 type Config struct {
-	// Memory returns size bytes of the module's memory, which does not move while
-	// anything uses them; not ok if there are not so many.
+	// Memory returns size bytes of the module's memory, which must not move while they are in use.
+	// It returns false if the range does not exist.
 	Memory func(at, size uint32) (b []byte, ok bool)
-	// Told is told of every time that the module learns.
+	// Told is called with every time that the module receives.
 	Told func(seconds float64)
-	// Waited is told how long the module has waited in next: its timers are to go on.
+	// Waited is called with the time that the module has waited in next, so that its timers
+	// advance.
 	Waited func(time.Duration)
 	// Lost is called when the peer is gone. It does not return.
 	Lost func(error)
-	// Save returns what others than the engine have to know when the module goes on in another
-	// process: how its clock stands. Restore is told there.
+	// Save returns the host's state that a checkpoint needs besides the engine's: that of the
+	// module's clock. Restore restores it in the process that resumes from the checkpoint.
 	Save    func() []byte
 	Restore func([]byte) error
 }
 
-// New returns the part of a module that has not joined its job yet. Close must be
-// called in any case.
+// New returns a Process for a module that has not joined its job yet. The caller must call Close in
+// any case.
 func New(c Config) *Process {
 	p := &Process{
 		memory: c.Memory, told: c.Told, waited: c.Waited, lost: c.Lost, save: c.Save, restore: c.Restore,
@@ -84,14 +84,14 @@ func New(c Config) *Process {
 	return p
 }
 
-// use makes e the engine.
+// use sets the engine to e.
 func (p *Process) use(e *engine.Engine, ranks int) {
 	p.engine, p.ranks, p.done = e, ranks, e.Begin()
 	e.Finish(p.done, engine.Status{Source: engine.AnySource, Tag: engine.AnyTag}, nil)
 }
 
-// Call makes a call of the module. What it returns is left in the first word of stack.
-// It panics with a Fault when no correct module makes it.
+// Call makes a call of the module. It stores the result in the first word of stack. It panics with
+// a Fault if no correct module makes the call.
 func (p *Process) Call(f *Function, stack []uint64) {
 	code := f.call(p, arguments(stack[:len(f.Params)]))
 	if f.Returns {
@@ -106,7 +106,7 @@ func (p *Process) Close() {
 	p.running.Wait()
 }
 
-// The codes.
+// The codes that functions return.
 const (
 	ok uint32 = iota
 	truncated
@@ -117,7 +117,7 @@ const (
 	pending = ^uint32(0)
 )
 
-// code returns the code of err, and keeps its text.
+// code returns the code of err, and keeps its text for error_text.
 func (p *Process) code(err error) uint32 {
 	if err == nil {
 		return ok
@@ -137,14 +137,14 @@ func (p *Process) code(err error) uint32 {
 	return other
 }
 
-// run makes a call, now or beside the module, and then writes what has come of it.
+// run makes a call, at once or in the background, and then writes its results.
 func (p *Process) run(later uint32, call func() error, write func(error)) uint32 {
 	if later == 0 {
 		err := call()
 		write(err)
 		return p.code(err)
 	}
-	p.running.Go(func() { // until the call returns, at the latest when the engine ends
+	p.running.Go(func() { // ends when the call returns, at the latest when the engine ends
 		f := finished{later, call(), write}
 		select {
 		case p.finished <- f:
@@ -154,10 +154,10 @@ func (p *Process) run(later uint32, call func() error, write func(error)) uint32
 	return pending
 }
 
-// nothing is written by many calls.
+// nothing is the write function of calls without results.
 func nothing(error) {}
 
-// bound returns a context that giveUp ends.
+// bound returns a context that giveUp cancels.
 func (p *Process) bound(later uint32) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	p.mu.Lock()
@@ -180,7 +180,7 @@ func (p *Process) giveUp(a arguments) uint32 {
 	return 0
 }
 
-// next waits for a call beside the module.
+// next waits for a background call to complete.
 func (p *Process) next(a arguments) uint32 {
 	event := p.words(a.u(1), 2)
 	var late <-chan time.Time
@@ -219,7 +219,7 @@ func (p *Process) errorText(a arguments) uint32 {
 	return uint32(copy(p.bytes(a.u(0), a.u(1)), p.text))
 }
 
-// keep keeps contents for the module.
+// keep stores contents for the module, and returns their handle.
 func (p *Process) keep(b []byte) uint32 { return p.contents.put(&b) }
 
 func (p *Process) take(a arguments) uint32 {
@@ -249,7 +249,7 @@ func (p *Process) join(a arguments) uint32 {
 	})
 }
 
-// inform writes what the module is told of its job.
+// inform writes the description of the job for the module.
 func (p *Process) inform(info words) {
 	self := p.link.Self()
 	var places []byte
@@ -275,8 +275,8 @@ func (p *Process) finalize(a arguments) uint32 {
 	}, nothing)
 }
 
-// leave ends the engine and the line. Calls beside the module then fail, and it may hear
-// of that.
+// leave ends the engine and the control socket. Background calls then fail; the module may still
+// receive their results.
 func (p *Process) leave(arguments) uint32 {
 	p.engine.Close()
 	if p.link != nil {
@@ -296,7 +296,7 @@ func (p *Process) abort(a arguments) uint32 {
 	select {} // the peer ends this process
 }
 
-// maxReason bounds what is said of an abort, in bytes.
+// maxReason bounds the reason of an abort, in bytes.
 const maxReason = 4 << 10
 
 func (p *Process) fail(arguments) uint32 {

@@ -4,7 +4,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
-// request returns the one with a handle.
+// request returns the request with handle h.
 func (p *Process) request(h uint32) *engine.Request {
 	if h == 0 {
 		return p.done
@@ -22,8 +22,8 @@ func (p *Process) list(at, n uint32) []*engine.Request {
 	return rs
 }
 
-// wait ends the request, unless it is the engine that has ended: then others may still
-// wait for it, or finish it.
+// wait waits for a request and releases its handle. If the engine has ended, it keeps the handle,
+// because another call may still wait for the request or finish it.
 func (p *Process) wait(a arguments) uint32 {
 	h := a.u(0)
 	r, at := p.request(h), p.words(a.u(1), statusWords)
@@ -34,7 +34,7 @@ func (p *Process) wait(a arguments) uint32 {
 	}, func(err error) {
 		at.setReceived(s, err)
 		ended := err != nil && p.engine.Context().Err() != nil
-		if h != 0 && !ended && p.requests.things[h-1] == r { // two may have waited for it
+		if h != 0 && !ended && p.requests.things[h-1] == r { // another wait may have released it
 			p.requests.drop(h)
 		}
 	})
@@ -51,7 +51,7 @@ func (p *Process) finish(a arguments) uint32 {
 	return 0
 }
 
-// one is a call about several requests that finds one of them, or none.
+// one returns the function for a call that finds one of several requests, or none.
 func one(find func(*engine.Engine, []*engine.Request) (int, error)) func(*Process, arguments) uint32 {
 	return func(p *Process, a arguments) uint32 {
 		rs, at := p.list(a.u(0), a.u(1)), p.words(a.u(2), 1)
@@ -63,7 +63,7 @@ func one(find func(*engine.Engine, []*engine.Request) (int, error)) func(*Proces
 	}
 }
 
-// some is one that may find several.
+// some returns the function for a call that may find several requests.
 func some(find func(*engine.Engine, []*engine.Request) ([]int, error)) func(*Process, arguments) uint32 {
 	return func(p *Process, a arguments) uint32 {
 		rs, out, count := p.list(a.u(0), a.u(1)), words(p.array(a.u(2), a.u(1), 4)), p.words(a.u(3), 1)

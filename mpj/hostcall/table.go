@@ -1,13 +1,12 @@
 package hostcall
 
-// A table gives things handles, from 1 on. A handle that is free is used again.
+// A table assigns handles to things, starting with 1. It reuses free handles.
 type table[T any] struct {
 	things []*T
 	free   []uint32
 }
 
-// maxHandles bounds a table: a program that begins ever more and waits for nothing is
-// wrong.
+// maxHandles bounds a table. A program that exceeds it starts requests without waiting for them.
 const maxHandles = 1 << 22
 
 func (t *table[T]) put(thing *T) uint32 {

@@ -5,52 +5,52 @@ import (
 	"strings"
 )
 
-// None is the root of a call without a root, and the count of one in which ranks
-// may give different counts.
+// None is the root of a call without a root, and the count of a call in which ranks may pass
+// different counts.
 const None = -1
 
-// A Call is what one rank says of a collective that it calls.
+// A Call describes a collective call of one rank.
 type Call struct {
-	Op    string // the function
+	Op    string // name of the function
 	Where string `json:",omitempty"` // file and line of the caller
 
 	Root  int
-	Type  string `json:",omitempty"` // of an element
-	Count int    // elements that every rank gives
-	// Counts is Count where there is one for each rank: the same list at all.
+	Type  string `json:",omitempty"` // element type
+	Count int    // elements that every rank passes
+	// Counts is the list of counts, one for each rank, that must be the same at all ranks.
 	Counts []int `json:",omitempty"`
-	// Operation is the name of the function, or "" when it has none.
+	// Operation is the name of the reduction function, or "" if it has none.
 	Operation string `json:",omitempty"`
 	Place     Place  `json:",omitempty"`
-	// Alike is other arguments that all ranks give alike, in words, and Own those
-	// that need not be.
+	// Alike describes other arguments that must be the same at all ranks. Own describes arguments
+	// that may differ.
 	Alike string `json:",omitempty"`
 	Own   string `json:",omitempty"`
-	// Out and In are what this rank sends and receives.
+	// Out and In are the parts that this rank sends and receives.
 	Out []Part `json:",omitempty"`
 	In  []Part `json:",omitempty"`
-	// Invalid says why this rank refuses its own arguments, or is empty.
+	// Invalid is the reason why this rank rejects its own arguments, or empty.
 	Invalid string `json:",omitempty"`
 }
 
-// A Place says whether what a rank gives is where its result goes.
+// A Place tells whether a rank's contribution is stored in the result buffer.
 type Place byte
 
-// The places. Of nothing it cannot be told.
+// The places. Either stands for an empty contribution, which matches both.
 const (
 	Either Place = iota
 	InPlace
 	Apart
 )
 
-// A Part goes along one edge: to or from a rank. Edges between two ranks are told
-// apart by their tag, or by their order where that is the same.
+// A Part is data sent along one edge, to or from a rank. Several edges between two ranks are
+// distinguished by their tag, or by their order if the tags are equal.
 type Part struct{ Rank, Tag, Count int }
 
-// String returns the call with its arguments, and where it is.
+// String returns the call with its arguments and its location.
 func (c Call) String() string { return c.title() + c.place() }
 
-// Within is String that says in which communicator.
+// Within is String with the name of the communicator.
 func (c Call) Within(name string) string { return c.title() + " of " + name + c.place() }
 
 func (c Call) title() string { return c.Op + "(" + strings.Join(c.arguments(), ", ") + ")" }
@@ -62,7 +62,7 @@ func (c Call) place() string {
 	return " at " + c.Where
 }
 
-// arguments returns what is known of them, in words.
+// arguments describes the known arguments.
 func (c Call) arguments() []string {
 	var all []string
 	add := func(wanted bool, format string, args ...any) {
@@ -83,10 +83,10 @@ func (c Call) arguments() []string {
 	return all
 }
 
-// most bounds the counts that are shown of a list.
+// most bounds the number of counts shown of a list.
 const most = 8
 
-// longest bounds in bytes what is shown of other arguments.
+// longest bounds the text shown of other arguments, in bytes.
 const longest = 200
 
 func cut(words string) string {
@@ -103,8 +103,7 @@ func short(list []int) string {
 	return strings.TrimSuffix(fmt.Sprint(list[:most]), "]") + fmt.Sprintf(" and %d more]", len(list)-most)
 }
 
-// counts describes parts that are one for each rank in order by their counts,
-// and others with their ranks.
+// counts describes parts by their counts, in the order of the parts.
 func counts(parts []Part) string {
 	var words []string
 	for _, p := range parts[:min(len(parts), most)] {
@@ -119,9 +118,9 @@ func counts(parts []Part) string {
 	return "[" + strings.Join(words, " ") + "]"
 }
 
-// OperationName returns the name for which the function called name is compared
-// with others: "Sum" of mpj.Sum, and "" of a function literal. In a generic
-// function, what is given as an operation is a literal to the compiler.
+// OperationName returns the name by which a function is compared with others: "Sum" for mpj.Sum,
+// and "" for a function literal. An operation passed within a generic function is a literal to the
+// compiler.
 func OperationName(function string) string {
 	name := function[strings.LastIndex(function, "/")+1:]
 	name = strings.ReplaceAll(name, "[...]", "")

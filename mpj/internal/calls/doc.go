@@ -1,15 +1,12 @@
-// Package calls judges whether the ranks of a communicator make collective
-// calls that fit each other. It is pure: who says what reaches it as values, and
-// it sends nothing.
+// Package calls judges whether the ranks of a communicator make matching collective calls. It is
+// pure: it gets the calls as values, and sends nothing.
 //
 //	rank 0  Bcast(4 int, root 0) --+
 //	rank 1  Bcast(4 int, root 0) --+-- Judge --> "rank 0 calls Bcast(4 int, root 0),
 //	rank 2  Bcast(4 int, root 2) --+             rank 2 calls Bcast(4 int, root 2)"
 //
-// What is compared is what MPI asks for: the same call, with the same root,
-// element type, operation and use in place; the same count where all give one;
-// and, where each two ranks exchange something, that each gets as much as the
-// other sends. Two operations are compared by the names of their functions: of two
-// function literals nobody knows whether they do the same, so they count as
-// alike.
+// It checks what MPI requires: the same call, with the same root, element type, operation and use
+// of in-place buffers. The counts must be the same where all ranks pass one. Where two ranks
+// exchange data, each must expect as much as the other sends. Operations are compared by the names
+// of their functions. Function literals cannot be compared, so they match any operation.
 package calls

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// A Kind says in what two calls differ.
+// A Kind is the respect in which two calls differ.
 type Kind byte
 
-// The kinds, in the order in which they are looked for.
+// The kinds, in the order in which Judge checks them.
 const (
 	Nothing Kind = iota
 	Ops
 	Roots
-	Validity // one refuses its arguments
+	Validity // one rank rejects its arguments
 	Types
 	Places
 	Operations
@@ -27,7 +27,7 @@ var names = [kinds]string{
 	Operations: "operation", Counts: "count", Arguments: "arguments",
 }
 
-// String returns what differs, in words.
+// String returns a description of the kind.
 func (k Kind) String() string {
 	if k >= kinds {
 		return fmt.Sprintf("Kind(%d)", byte(k))
@@ -35,15 +35,14 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// A Difference is the first that two ranks have; Text names both and their
-// calls. The zero Difference is none.
+// A Difference is the first difference between two ranks. Text names both ranks and their calls.
+// The zero Difference means none.
 type Difference struct {
 	Kind Kind
 	Text string
 }
 
-// Judge compares what all ranks call. name returns what a text calls the rank at
-// an index.
+// Judge compares the calls of all ranks. name returns the name in texts of the rank at an index.
 func Judge(all []Call, name func(i int) string) Difference {
 	for _, c := range []struct {
 		kind  Kind
@@ -65,8 +64,8 @@ func Judge(all []Call, name func(i int) string) Difference {
 	return pair(all, name)
 }
 
-// compare returns the first two calls that are not alike. A call may be like
-// all others because it says nothing: so each two count, the lowest first.
+// compare returns the first difference of a kind. A silent call matches every other call, so
+// compare continues with the first call that is not silent.
 func compare(all []Call, name func(int) string, kind Kind, alike func(a, b Call) bool) Difference {
 	first := 0
 	for j := 1; j < len(all); j++ {
@@ -85,12 +84,12 @@ func compare(all []Call, name func(int) string, kind Kind, alike func(a, b Call)
 	return Difference{}
 }
 
-// silent reports whether c is like any other call.
+// silent reports whether c matches any other call in this respect.
 func silent(kind Kind, c Call) bool {
 	return kind == Places && c.Place == Either || kind == Operations && c.Operation == ""
 }
 
-// refusal returns why one of two calls is refused.
+// refusal returns the reason why one of two calls is rejected.
 func refusal(a, b Call) string {
 	if a.Invalid != "" {
 		return "the former is refused: " + a.Invalid
@@ -98,10 +97,10 @@ func refusal(a, b Call) string {
 	return "the latter is refused: " + b.Invalid
 }
 
-// An edge is what parts of two ranks are matched by.
+// An edge identifies the parts of two ranks that must match.
 type edge struct{ from, to, tag int }
 
-// pair matches what ranks send with what others receive.
+// pair matches the parts that ranks send with those that others expect.
 func pair(all []Call, name func(int) string) Difference {
 	sent := make(map[edge][]int)
 	for i, c := range all {
@@ -127,7 +126,7 @@ func pair(all []Call, name func(int) string) Difference {
 	return unexpected(all, name, sent)
 }
 
-// unexpected returns what is sent to somebody who does not expect it.
+// unexpected returns the first part sent to a rank that does not expect it.
 func unexpected(all []Call, name func(int) string, sent map[edge][]int) Difference {
 	for i, c := range all {
 		for _, p := range c.Out {

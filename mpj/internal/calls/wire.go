@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// largest bounds in bytes what a rank may say: Alltoallv among thousands of
-// ranks has two lists of a part for each.
+// largest bounds the encoded size of a call, in bytes. An Alltoallv among thousands of ranks has
+// two lists with a part for each rank.
 const largest = 1 << 20
 
-// Encode returns c as it travels.
+// Encode returns the message that carries c.
 func Encode(c Call) ([]byte, error) { return json.Marshal(c) }
 
-// Decode is Encode backwards. b may be anything.
+// Decode is the inverse of Encode. b is untrusted.
 func Decode(b []byte) (c Call, err error) {
 	if len(b) > largest {
 		return c, fmt.Errorf("a call of %d bytes, at most %d are taken", len(b), largest)
@@ -23,10 +23,10 @@ func Decode(b []byte) (c Call, err error) {
 	return c, nil
 }
 
-// EncodeDifference returns d as it travels.
+// EncodeDifference returns the message that carries d.
 func EncodeDifference(d Difference) ([]byte, error) { return json.Marshal(d) }
 
-// DecodeDifference is EncodeDifference backwards. b may be anything.
+// DecodeDifference is the inverse of EncodeDifference. b is untrusted.
 func DecodeDifference(b []byte) (d Difference, err error) {
 	if len(b) > largest {
 		return d, fmt.Errorf("a difference of %d bytes, at most %d are taken", len(b), largest)

@@ -51,16 +51,16 @@ func rewrite(b, stream []byte) (_ []byte, err error) {
 	return w.value(b, value), nil
 }
 
-// A piece is a part of an encoded value: bytes, followed by the contents of an
-// interface if it has one.
+// A piece is a part of an encoded value: bytes, optionally followed by the contents of an
+// interface.
 type piece struct {
 	raw      []byte
 	concrete int // type of the interface's contents; 0 if there is none
 	contents []piece
 }
 
-// compare orders encoded map entries. It ignores type numbers: the names of
-// concrete types, which are part of raw, stand for them.
+// compare orders encoded map entries. It ignores type numbers, because the names of concrete types,
+// which are part of raw, identify the types.
 func compare(x, y []piece) int {
 	if len(x) == 1 && len(y) == 1 && x[0].concrete == 0 && y[0].concrete == 0 {
 		return bytes.Compare(x[0].raw, y[0].raw)
@@ -77,15 +77,15 @@ func plain(b []byte, pieces []piece) []byte {
 	return b
 }
 
-// A writer writes definitions and pieces with numbers of its own.
+// A writer writes definitions and pieces with new type numbers.
 type writer struct {
 	types   map[int]definition
-	numbers map[int]int // type number of the stream that is read -> of the one that is written
-	order   []int       // keys of numbers, as used
+	numbers map[int]int // maps type numbers of the input stream to those of the output
+	order   []int       // keys of numbers, in order of use
 	scratch []byte
 }
 
-// use numbers a type and those that it is made of, depth first.
+// use numbers a type and its component types, depth first.
 func (w *writer) use(id int) {
 	d, ok := w.types[id]
 	if _, known := w.numbers[id]; !ok || known {
@@ -98,8 +98,8 @@ func (w *writer) use(id int) {
 	}
 }
 
-// varies reports whether values of the types that are numbered may contain maps
-// or interfaces. The encoding of other values is canonical already.
+// varies reports whether values of the numbered types may contain maps or interfaces. The encoding
+// of other values is already canonical.
 func (w *writer) varies() bool {
 	return slices.ContainsFunc(w.order, func(id int) bool {
 		d := w.types[id]
@@ -117,7 +117,7 @@ func (w *writer) number(pieces []piece) {
 	}
 }
 
-// id returns the new number of a type. Predefined types keep theirs.
+// id returns the new number of a type. Predefined types keep their numbers.
 func (w *writer) id(id int) int64 {
 	if n, ok := w.numbers[id]; ok {
 		return int64(n)
@@ -125,7 +125,7 @@ func (w *writer) id(id int) int64 {
 	return int64(id)
 }
 
-// size returns the length of what value appends.
+// size returns the length of the data that value appends.
 func (w *writer) size(pieces []piece) int {
 	size := 0
 	for _, p := range pieces {
@@ -150,11 +150,11 @@ func (w *writer) value(b []byte, pieces []piece) []byte {
 	return b
 }
 
-// value reads a value of a type: Value in the grammar of encoding/gob.
+// value reads a value of a type, which is a Value in the grammar of encoding/gob.
 func (r *reader) value(id int) []piece {
 	r.begin()
 	if r.types[id].kind != structKind {
-		r.uint() // no struct: a zero precedes it
+		r.uint() // a zero precedes values other than structs
 	}
 	r.field(id)
 	return r.end()
@@ -198,7 +198,7 @@ func (r *reader) field(id int) {
 // mapValue reads a map and sorts its entries.
 func (r *reader) mapValue(d definition) {
 	n := r.uint()
-	if n > uint64(len(r.rest)) { // an entry has two bytes or more
+	if n > uint64(len(r.rest)) { // an entry has at least two bytes
 		panic(malformed("gob: impossible length of a map"))
 	}
 	r.cut()
@@ -232,11 +232,11 @@ func (r *reader) interfaceValue() {
 	r.cut()
 	outer := r.pieces
 	concrete := r.typeSequence()
-	r.uint() // the length, which writer.value computes again
+	r.uint() // length, which writer.value computes again
 	r.pieces = nil
 	contents := r.value(concrete)
 	r.pieces = outer
-	last := &r.pieces[len(r.pieces)-1] // ends with the name
+	last := &r.pieces[len(r.pieces)-1] // ends with the type name
 	last.concrete, last.contents = concrete, contents
 	r.start = r.rest
 }

@@ -1,6 +1,6 @@
 package canonical
 
-// The numbers of predefined types, and the first number of other ones.
+// The numbers of predefined types, and the first number of other types.
 const (
 	boolID      = 1
 	intID       = 2
@@ -13,7 +13,7 @@ const (
 	firstNumber = 65
 )
 
-// A kind of type is the field of gob's wireType that defines it, from 1.
+// A kind is the number, starting with 1, of the field of gob's wireType that defines a type.
 type kind int
 
 const (
@@ -26,22 +26,22 @@ const (
 	textMarshalerKind
 )
 
-// A definition is a wireType of encoding/gob. The fields of a type that is no
-// struct are the types that it is made of: key and element, or element.
+// A definition is a wireType of encoding/gob. For a type other than a struct, fields holds its
+// component types: key and element, or element.
 type definition struct {
 	kind   kind
-	length int // of an array
+	length int // length of an array
 	fields []field
 }
 
 type field struct {
-	name []byte // in a struct
+	name []byte // set in structs
 	id   int
 }
 
-// A wireType is encoded as a struct: each field that is not zero after its
-// distance from the field before it, and a zero at the end. So are the types of
-// its fields, of which the first is a CommonType{Name, Id}.
+// definition reads a wireType. A wireType is encoded as a struct: each nonzero field follows its
+// distance from the previous field, and a zero ends the struct. The types of its fields are encoded
+// likewise; the first of them is a CommonType{Name, Id}.
 func (r *reader) definition() (d definition) {
 	d.kind = kind(r.uint())
 	if d.kind < arrayKind || d.kind > textMarshalerKind {
@@ -52,9 +52,9 @@ func (r *reader) definition() (d definition) {
 		case n == 0:
 			r.fields(func(n int) {
 				if n == 0 {
-					r.bytes(r.uint()) // the name
+					r.bytes(r.uint()) // name
 				} else {
-					r.int() // the type's own number
+					r.int() // number of the type itself
 				}
 			})
 		case d.kind == structKind:
@@ -84,7 +84,7 @@ func (r *reader) definition() (d definition) {
 	return d
 }
 
-// fields reads a struct of which read reads the n-th field.
+// fields reads a struct, and calls read to read its n-th field.
 func (r *reader) fields(read func(n int)) {
 	n := -1
 	for delta := r.uint(); delta != 0; delta = r.uint() {
@@ -95,9 +95,8 @@ func (r *reader) fields(read func(n int)) {
 	}
 }
 
-// definition appends the definition of a type with its new number. It leaves
-// out the name: a type's name in gob depends on where the process met the type
-// first, and no decoder uses it.
+// definition appends the definition of a type with its new number. It omits the name: in gob it
+// depends on where the process met the type first, and no decoder uses it.
 func (w *writer) definition(b []byte, id int) []byte {
 	d := w.types[id]
 	b = appendInt(b, -w.id(id))
@@ -118,7 +117,7 @@ func (w *writer) definition(b []byte, id int) []byte {
 			b = appendInt(b, int64(d.length))
 		}
 	}
-	return append(b, 0, 0) // the type of the kind, and wireType
+	return append(b, 0, 0) // ends the struct of the kind, and wireType
 }
 
 func (w *writer) structFields(b []byte, fields []field) []byte {

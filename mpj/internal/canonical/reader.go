@@ -1,7 +1,7 @@
 package canonical
 
-// malformed is what reader panics with. Streams come from encoding/gob, so that
-// it means a format that this package does not know.
+// malformed is the type of the reader's panics. Streams come from encoding/gob, so it indicates a
+// format that this package does not know.
 type malformed string
 
 // A reader reads a gob stream as gob.Decoder does.
@@ -10,14 +10,14 @@ type reader struct {
 	message int    // len(rest) at the end of the current message
 	types   map[int]definition
 
-	start  []byte // rest where the current piece began
+	start  []byte // rest at the beginning of the current piece
 	pieces []piece
 }
 
-// begin starts a value's pieces.
+// begin starts the pieces of a value.
 func (r *reader) begin() { r.pieces, r.start = nil, r.rest }
 
-// cut ends the current piece, if it has bytes, and starts another.
+// cut ends the current piece, if it is not empty, and starts another.
 func (r *reader) cut() {
 	if n := len(r.start) - len(r.rest); n > 0 {
 		r.pieces = append(r.pieces, piece{raw: r.start[:n]})
@@ -25,14 +25,14 @@ func (r *reader) cut() {
 	r.start = r.rest
 }
 
-// end returns a value's pieces.
+// end returns the pieces of a value.
 func (r *reader) end() []piece {
 	r.cut()
 	return r.pieces
 }
 
-// typeSequence reads definitions and the number of the type of a value. Inside
-// an interface, definitions end one message and begin another.
+// typeSequence reads definitions and the type number of a value. Inside an interface, definitions
+// are in messages of their own.
 func (r *reader) typeSequence() int {
 	for {
 		if len(r.rest) == r.message {
@@ -47,7 +47,7 @@ func (r *reader) typeSequence() int {
 		}
 		r.types[-id] = r.definition()
 		if len(r.rest) != r.message {
-			r.uint() // the length of the rest of a nested message
+			r.uint() // length of the rest of a nested message
 		}
 	}
 }
@@ -69,7 +69,7 @@ func (r *reader) bytes(n uint64) []byte {
 	return b
 }
 
-// uint reads an unsigned integer: one byte, or its length, negated, and bytes.
+// uint reads an unsigned integer: a single byte, or its negated length followed by its bytes.
 func (r *reader) uint() uint64 {
 	first := r.bytes(1)[0]
 	if first < 0x80 {
@@ -82,7 +82,7 @@ func (r *reader) uint() uint64 {
 	return x
 }
 
-// int reads a signed integer: the lowest bit says whether to complement the rest.
+// int reads a signed integer: the lowest bit tells whether to complement the rest.
 func (r *reader) int() int {
 	x := r.uint()
 	if x&1 != 0 {

@@ -2,8 +2,8 @@ package collective
 
 import "math/bits"
 
-// Allgather completes buf at every member: it holds the block of each at its
-// place, and at the beginning only the own one.
+// Allgather completes buf at every member. At first, buf contains only the member's own block, at
+// its place; afterwards it contains the blocks of all members.
 func (t *Team) Allgather(buf []byte, blocks Blocks) error {
 	if err := t.begin(unrooted(Allgather)); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (t *Team) allgather(buf []byte, blocks Blocks) error {
 
 func powerOfTwo(n int) bool { return bits.OnesCount(uint(n)) == 1 }
 
-// ring hands on, in every step, the block that came in the step before.
+// ring forwards, in every step, the block received in the previous step.
 func (t *Team) ring(buf []byte, blocks Blocks) error {
 	right, left := t.up(1), t.down(1)
 	for k := range t.Size - 1 {
@@ -43,8 +43,8 @@ func (t *Team) ring(buf []byte, blocks Blocks) error {
 	return nil
 }
 
-// doublingAllgather swaps all that it has with a rank twice as far away in
-// every step. Size is a power of two.
+// doublingAllgather swaps, in every step, all its blocks with a rank twice as far away. Size is a
+// power of two.
 func (t *Team) doublingAllgather(buf []byte, blocks Blocks) error {
 	for bit := 1; bit < t.Size; bit *= 2 {
 		mine := t.Rank &^ (bit - 1)
@@ -57,12 +57,11 @@ func (t *Team) doublingAllgather(buf []byte, blocks Blocks) error {
 	return nil
 }
 
-// span returns the even blocks of ranks from up to to.
+// span returns the even blocks of ranks from to to-1.
 func (b Blocks) span(buf []byte, from, to int) []byte { return buf[from*b.Each : to*b.Each] }
 
-// bruckAllgather has, after k steps, the blocks of the 2^k ranks from its own
-// on, and in the end turns them into place (Bruck, Ho, Kipnis, Upfal and
-// Weathersby, 1997).
+// bruckAllgather has, after k steps, the blocks of the 2^k ranks starting with its own. In the end
+// it rotates them into place (Bruck, Ho, Kipnis, Upfal and Weathersby, 1997).
 func (t *Team) bruckAllgather(buf []byte, blocks Blocks) error {
 	s := borrow(t.Size * blocks.Each)
 	defer s.free()

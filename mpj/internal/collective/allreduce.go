@@ -1,7 +1,7 @@
 package collective
 
-// Allreduce combines the send of all members into the recv of each. The two may
-// be the same.
+// Allreduce combines the send buffers of all members into recv of each. send and recv may be the
+// same.
 func (t *Team) Allreduce(send, recv []byte, r Reduction) error {
 	if err := t.begin(unrooted(Allreduce)); err != nil {
 		return err
@@ -34,12 +34,13 @@ func (t *Team) allreduce(send, recv []byte, r Reduction) error {
 	return t.binomialBcast(recv, 0)
 }
 
-// foldedUpTo is the bytes, of all ranks together, up to which each combines them
-// itself where recursive doubling cannot be: half the steps of a tree.
+// foldedUpTo bounds the data of all ranks together, in bytes, up to which each rank gathers and
+// combines it itself. This applies where recursive doubling is impossible, and takes half the steps
+// of a tree.
 const foldedUpTo = 8 << 10
 
-// doublingAllreduce swaps all with a rank twice as far away in every step. Size
-// is a power of two.
+// doublingAllreduce swaps, in every step, all values with a rank twice as far away. Size is a power
+// of two.
 func (t *Team) doublingAllreduce(send, recv []byte, r Reduction) error {
 	s := borrow(len(send))
 	defer s.free()
@@ -55,8 +56,8 @@ func (t *Team) doublingAllreduce(send, recv []byte, r Reduction) error {
 	return nil
 }
 
-// foldedAllreduce gathers the send of every rank and combines them itself: few
-// steps for any size, when there is little to send.
+// foldedAllreduce gathers the send buffers of all ranks, and each rank combines them itself. It
+// takes few steps for any size, and is for little data.
 func (t *Team) foldedAllreduce(send, recv []byte, r Reduction, gather func([]byte, Blocks) error) error {
 	s := borrow(t.Size * len(send))
 	defer s.free()
@@ -69,9 +70,8 @@ func (t *Team) foldedAllreduce(send, recv []byte, r Reduction, gather func([]byt
 	return nil
 }
 
-// scatteredAllreduce lets each rank combine a share of the elements, and then
-// brings the shares together: by doubling where they came about by halving
-// (Rabenseifner, 2004), else round the ring.
+// scatteredAllreduce makes each rank combine a share of the elements, and then gathers the shares.
+// Shares made by halving are gathered by doubling (Rabenseifner, 2004), others around the ring.
 func (t *Team) scatteredAllreduce(send, recv []byte, r Reduction, ring bool) error {
 	if ring {
 		mine := func(i int) (int, int) {
@@ -83,7 +83,7 @@ func (t *Team) scatteredAllreduce(send, recv []byte, r Reduction, ring bool) err
 	if _, _, err := t.halve(send, recv, r); err != nil {
 		return err
 	}
-	for bit := t.Size / 2; bit > 0; bit /= 2 { // the steps of halve backwards
+	for bit := t.Size / 2; bit > 0; bit /= 2 { // the steps of halve in reverse
 		from, to := 0, len(recv)
 		for b := 1; b < bit; b *= 2 {
 			from, to = half(from, to, r, t.Rank&b != 0)
@@ -98,8 +98,7 @@ func (t *Team) scatteredAllreduce(send, recv []byte, r Reduction, ring bool) err
 	return nil
 }
 
-// ringAllreduce has the shares combined where they belong, and sends them round
-// the ring.
+// ringAllreduce combines each share at its rank, and sends the results around the ring.
 func (t *Team) ringAllreduce(send, recv []byte, r Reduction, mine func(rank int) (from, to int)) error {
 	from, to := mine(t.Rank)
 	if err := t.pairwiseReduceScatter(send, recv[from:to], r, mine); err != nil {

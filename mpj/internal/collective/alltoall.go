@@ -1,7 +1,7 @@
 package collective
 
-// Alltoall sends block j of send to rank j, and puts what rank i sends into
-// block i of recv. The buffers do not overlap.
+// Alltoall sends block j of send to rank j, and stores the block from rank i in block i of recv.
+// The buffers must not overlap.
 func (t *Team) Alltoall(send []byte, out Blocks, recv []byte, in Blocks) error {
 	if err := t.begin(unrooted(Alltoall)); err != nil {
 		return err
@@ -22,7 +22,7 @@ func (t *Team) alltoall(send []byte, out Blocks, recv []byte, in Blocks) error {
 	return t.pairwise(send, out, recv, in)
 }
 
-// pairwise exchanges in step k with the ranks at distance k.
+// pairwise exchanges, in step k, blocks with the ranks at distance k.
 func (t *Team) pairwise(send []byte, out Blocks, recv []byte, in Blocks) error {
 	copy(in.of(recv, t.Rank), out.of(send, t.Rank))
 	for k := 1; k < t.Size; k++ {
@@ -37,9 +37,9 @@ func (t *Team) pairwise(send []byte, out Blocks, recv []byte, in Blocks) error {
 	return nil
 }
 
-// bruckAlltoall lets blocks jump by powers of two: block k has to go k ranks
-// up, and goes in the steps of the bits of k (Bruck and others, 1997). It sends
-// log n larger messages in place of n-1 small ones.
+// bruckAlltoall moves blocks by powers of two: block k must move k ranks up, and does so in the
+// steps of the bits of k (Bruck and others, 1997). It sends log n larger messages instead of n-1
+// small ones.
 func (t *Team) bruckAlltoall(send, recv []byte, each int) error {
 	n := t.Size
 	s := borrow(2 * n * each)
@@ -66,14 +66,14 @@ func (t *Team) bruckAlltoall(send, recv []byte, each int) error {
 			}
 		}
 	}
-	for k := range n { // what is at k now came from the rank k below
+	for k := range n { // block k now is that of the rank k below
 		copy(recv[t.down(k)*each:], turned[k*each:(k+1)*each])
 	}
 	return nil
 }
 
-// AlltoallInPlace replaces block i of buf by what rank i has in its block for
-// this one: pairs of ranks swap. Both count the same for each other.
+// AlltoallInPlace swaps blocks between pairs of ranks: it replaces block i of buf with rank i's
+// block for this rank. Both ranks use the same count for each other.
 func (t *Team) AlltoallInPlace(buf []byte, blocks Blocks) error {
 	if err := t.begin(unrooted(Alltoall)); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (t *Team) AlltoallInPlace(buf []byte, blocks Blocks) error {
 func (t *Team) swapInPlace(buf []byte, blocks Blocks) error {
 	s := borrow(blocks.largest(t.Size))
 	defer s.free()
-	for k := range t.Size { // in step k the pairs whose ranks add up to k
+	for k := range t.Size { // in step k, pairs whose ranks add up to k modulo n
 		other := (k - t.Rank + t.Size) % t.Size
 		if other == t.Rank {
 			continue

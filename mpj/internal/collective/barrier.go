@@ -20,8 +20,8 @@ func (t *Team) barrier() error {
 	return t.dissemination()
 }
 
-// dissemination knows after k steps that the 2^k ranks below have come
-// (Hensgen, Finkel and Manber, 1988).
+// dissemination learns in k steps that the 2^k ranks below have arrived (Hensgen, Finkel and
+// Manber, 1988).
 func (t *Team) dissemination() error {
 	for k := 1; k < t.Size; k *= 2 {
 		if err := t.exchange(nil, t.up(k), nil, t.down(k)); err != nil {
@@ -31,8 +31,8 @@ func (t *Team) dissemination() error {
 	return nil
 }
 
-// treeBarrier goes up the binomial tree of rank 0 and down again: 2(n-1)
-// messages in all instead of n log n.
+// treeBarrier goes up the binomial tree of rank 0 and down again, with 2(n-1) messages in all
+// instead of n log n.
 func (t *Team) treeBarrier() error {
 	if err := t.arrive(); err != nil {
 		return err

@@ -2,7 +2,7 @@ package collective
 
 import "github.com/p2pmpi/p2pmpi/mpj/internal/words"
 
-// Bcast copies root's b to that of every member.
+// Bcast copies root's b to b of every member.
 func (t *Team) Bcast(b []byte, root int) error {
 	if err := t.begin(rooted(Bcast, root)); err != nil {
 		return err
@@ -35,8 +35,7 @@ func (t *Team) binomialBcast(b []byte, root int) error {
 	return t.passOn(b, root)
 }
 
-// BcastWhole is Bcast for members that do not know the length. It returns what
-// root gave.
+// BcastWhole is Bcast for members that do not know the length. It returns root's b.
 func (t *Team) BcastWhole(b []byte, root int) ([]byte, error) {
 	if err := t.begin(rooted(Bcast, root)); err != nil {
 		return nil, err
@@ -59,17 +58,16 @@ func (t *Team) bcastWhole(b []byte, root int) ([]byte, error) {
 	return b, t.passOn(b, root)
 }
 
-// The binomial tree of root: with ranks counted from root, the parent of a
-// rank is the one without its lowest set bit, and its children add one lower
-// bit each.
+// parent returns the parent of this rank in the binomial tree of root. With ranks counted from
+// root, the parent of a rank is the rank without its lowest set bit; its children add one lower bit
+// each.
 
 func (t *Team) parent(root int) (rank int, ok bool) {
 	v := t.down(root)
 	return (v&(v-1) + root) % t.Size, v != 0
 }
 
-// passOn sends b to the children in the tree, the one with the largest subtree
-// first.
+// passOn sends b to the children in the tree, starting with the one that has the largest subtree.
 func (t *Team) passOn(b []byte, root int) error {
 	v := t.down(root)
 	for bit := t.subtree(v) / 2; bit > 0; bit /= 2 {
@@ -83,8 +81,7 @@ func (t *Team) passOn(b []byte, root int) error {
 	return nil
 }
 
-// subtree returns how many ranks the subtree of v would have, were the size a
-// power of two.
+// subtree returns the number of ranks in the subtree of v, if the size were a power of two.
 func (t *Team) subtree(v int) int {
 	bit := 1
 	for bit < t.Size && v&bit == 0 {
@@ -93,9 +90,9 @@ func (t *Team) subtree(v int) int {
 	return bit
 }
 
-// scatterAllgather gives every rank a share of b down the binomial tree, and
-// then lets the shares go round the ring: each byte leaves a rank about twice,
-// not log n times (Barnett, Shuler, van de Geijn and others, 1994).
+// scatterAllgather sends every rank a share of b down the binomial tree, and then passes the shares
+// around the ring. Each byte leaves a rank about twice, not log n times (Barnett, Shuler, van de
+// Geijn and others, 1994).
 func (t *Team) scatterAllgather(b []byte, root int) error {
 	v := t.down(root)
 	if err := t.scatterShares(b, v, root); err != nil {
@@ -112,13 +109,13 @@ func (t *Team) scatterAllgather(b []byte, root int) error {
 	return nil
 }
 
-// shareOf returns the share of the rank that is v from root on.
+// shareOf returns the share of the rank at distance v from root.
 func (t *Team) shareOf(b []byte, v int) []byte {
 	from, to := share(len(b), t.Size, (v+t.Size)%t.Size)
 	return b[from:to]
 }
 
-// scatterShares gives each rank the shares of its subtree.
+// scatterShares sends the shares of each subtree to its root.
 func (t *Team) scatterShares(b []byte, v, root int) error {
 	bit := t.subtree(v)
 	if parent, ok := t.parent(root); ok {
@@ -137,24 +134,24 @@ func (t *Team) scatterShares(b []byte, v, root int) error {
 	return nil
 }
 
-// run returns the shares of ranks v up to w, as far as there are any.
+// run returns the shares of ranks v to w-1 that exist.
 func (t *Team) run(b []byte, v, w int) []byte {
 	from, _ := share(len(b), t.Size, v)
 	to, _ := share(len(b), t.Size, min(w, t.Size))
 	return b[from:to]
 }
 
-// segment is the bytes that chain passes on at a time. Smaller ones fill the
-// chain sooner, larger ones have fewer messages.
+// segment is the number of bytes that chain passes on at a time. Smaller segments fill the chain
+// sooner; larger ones need fewer messages.
 const segment = 128 << 10
 
-// chain passes b from rank to rank in segments: while one goes on the next
-// comes in.
+// chain passes b from rank to rank in segments: a rank sends one segment while it receives the
+// next.
 func (t *Team) chain(b []byte, root int) error {
 	v := t.down(root)
 	left, right, last := t.down(1), t.up(1), v == t.Size-1
 	piece := func(i int) []byte { return b[min(i*segment, len(b)):min((i+1)*segment, len(b))] }
-	pieces := len(b)/segment + 1 // the last is shorter, if empty: so another length shows
+	pieces := len(b)/segment + 1 // the last is shorter or empty, so that a different length is noticed
 	for i := range pieces + 1 {
 		var err error
 		receives, sends := v > 0 && i < pieces, !last && i > 0

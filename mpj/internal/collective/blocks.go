@@ -1,8 +1,8 @@
 package collective
 
-// A Blocks divides a buffer among ranks. With Counts, rank i has Counts[i]
-// elements from Displs[i] on, of Unit bytes each; else all have Each bytes, one
-// after the other.
+// A Blocks divides a buffer among ranks. With Counts, rank i has Counts[i] elements of Unit bytes
+// each, starting at element Displs[i]. Without Counts, all ranks have contiguous blocks of Each
+// bytes.
 type Blocks struct {
 	Each           int
 	Unit           int
@@ -21,8 +21,7 @@ func (b Blocks) of(buf []byte, i int) []byte {
 	return buf[from : from+b.Counts[i]*b.Unit]
 }
 
-// bounds returns which bytes the blocks of ranks from up to to are, which follow
-// each other.
+// bounds returns the byte range of the blocks of ranks from to to-1, which must be contiguous.
 func (b Blocks) bounds(from, to int) (int, int) {
 	if b.Counts == nil {
 		return from * b.Each, to * b.Each
@@ -30,7 +29,7 @@ func (b Blocks) bounds(from, to int) (int, int) {
 	return b.Displs[from] * b.Unit, (b.Displs[to-1] + b.Counts[to-1]) * b.Unit
 }
 
-// largest returns the bytes of the largest of n blocks.
+// largest returns the size in bytes of the largest of n blocks.
 func (b Blocks) largest(n int) int {
 	if b.Counts == nil {
 		return b.Each
@@ -42,5 +41,5 @@ func (b Blocks) largest(n int) int {
 	return most
 }
 
-// A share of n elements: that of rank i of size begins at element i*n/size.
+// share returns the range of rank i's share of n elements: it begins at element i*n/size.
 func share(n, size, i int) (from, to int) { return i * n / size, (i + 1) * n / size }

@@ -34,17 +34,17 @@ type Algorithm uint8
 // The algorithms.
 const (
 	None              Algorithm = iota
-	Linear                      // root, or everybody, with all others at once
+	Linear                      // root, or every rank, with all others at once
 	Binomial                    // a tree in which each rank serves others as soon as it can
-	Chain                       // from rank to rank in segments
-	Ring                        // what came from the left goes to the right
+	Chain                       // from rank to rank, in segments
+	Ring                        // each rank forwards to the right what it received from the left
 	Dissemination               // with ranks at distances 1, 2, 4, ...
-	RecursiveDoubling           // pairs at distances 1, 2, 4, ... swap all
-	RecursiveHalving            // they swap half of what is left
+	RecursiveDoubling           // pairs at distances 1, 2, 4, ... swap everything
+	RecursiveHalving            // pairs swap half of what is left
 	Rabenseifner                // halving, then doubling
 	Bruck                       // few steps for any n, with rotated blocks
-	Pairwise                    // every two ranks exchange
-	ScatterAllgather            // shares down a tree, then round the ring
+	Pairwise                    // every pair of ranks exchanges
+	ScatterAllgather            // shares down a tree, then around the ring
 	Levelled                    // within machines, within clusters, between clusters
 	algorithms
 )
@@ -54,10 +54,10 @@ var algorithmNames = [algorithms]string{
 	"rabenseifner", "bruck", "pairwise", "scatter-allgather", "levels",
 }
 
-// usable has the algorithms that each operation has, the last resort first.
-// Recursive doubling and halving, and the doubling half of Rabenseifner's, are for powers of
-// two; for other sizes, and for blocks of different lengths where an algorithm
-// needs equal ones, another takes its place.
+// usable lists the algorithms of each operation; the first is the fallback. Recursive doubling,
+// recursive halving, and the doubling half of Rabenseifner's algorithm require a power of two. For
+// other sizes, and for blocks of different lengths where an algorithm needs equal ones, another
+// algorithm is used.
 var usable = [operations][]Algorithm{
 	Barrier:       {Dissemination, Binomial, Levelled, Linear},
 	Bcast:         {Binomial, ScatterAllgather, Chain, Levelled},
@@ -71,20 +71,20 @@ var usable = [operations][]Algorithm{
 	Scan:          {RecursiveDoubling},
 }
 
-// Algorithms returns the names of the algorithms that there are for op.
+// Algorithms returns the algorithms of op.
 func Algorithms(op Operation) []Algorithm { return usable[op] }
 
-// String returns the name that P2PMPI_COLL has for a.
+// String returns the name of a in P2PMPI_COLL.
 func (a Algorithm) String() string { return algorithmNames[a] }
 
-// String returns the name that P2PMPI_COLL has for o.
+// String returns the name of o in P2PMPI_COLL.
 func (o Operation) String() string { return operationNames[o] }
 
-// A Forced names the algorithms that the user wants in place of those of the
-// table; None leaves the choice.
+// A Forced holds the algorithms that the user selects instead of those in the table; None means no
+// selection.
 type Forced [operations]Algorithm
 
-// Force returns the algorithms that s names, as in "allreduce=ring,bcast=chain".
+// Force returns the algorithms that s selects, as in "allreduce=ring,bcast=chain".
 func Force(s string) (*Forced, error) {
 	if s == "" {
 		return nil, nil
@@ -105,8 +105,8 @@ func Force(s string) (*Forced, error) {
 	return f, nil
 }
 
-// choose returns the algorithm for an operation on bytes. It depends on nothing
-// that may differ between members, or between replicas.
+// choose returns the algorithm for an operation on the given number of bytes. The choice is the
+// same at all members and replicas.
 func (t *Team) choose(op Operation, bytes int) Algorithm {
 	if t.Forced != nil && t.Forced[op] != None && (t.Forced[op] != Levelled || t.Levels != nil) {
 		return t.Forced[op]

@@ -2,18 +2,18 @@ package collective
 
 import "slices"
 
-// A circle is the members that exchange at one level, as a team of their own.
-// Its head speaks for all of them at the next level.
+// A circle is a team of the members that exchange messages at one level. Its head represents all of
+// them at the next level.
 type circle struct {
 	*Team
-	members []int // their ranks in the whole team
-	head    int   // rank in circle
-	level   int   // of what a member speaks for
-	end     int   // where groups are runs of ranks: the rank behind the last that the members speak for
+	members []int // ranks of the members in the whole team
+	head    int   // rank in the circle
+	level   int   // group that each member represents
+	end     int   // if groups are runs of ranks: the rank after the last that the members represent
 }
 
-// circles returns the circles that this rank is in, from that of its machine up
-// to that of all clusters. The one that speaks for root's is root itself.
+// circles returns the circles that this rank is in, from that of its machine up to that of all
+// clusters. root itself represents its groups.
 func (t *Team) circles(root int) []circle {
 	l := t.Levels
 	machines := speakers(l.machine, root, func(i int) bool { return l.cluster[i] == l.cluster[t.Rank] })
@@ -41,13 +41,14 @@ func (t *Team) circles(root int) []circle {
 	return levels
 }
 
-// circle returns one of members, whose head is among heads.
+// circle returns the circle of members, whose head is among heads.
 func (t *Team) circle(level int, members, heads []int, end int) circle {
 	head := slices.IndexFunc(members, func(m int) bool { return slices.Contains(heads, m) })
 	return circle{Team: t.part(members), members: members, head: head, level: level, end: end}
 }
 
-// What a member of a circle speaks for: itself, its machine, its cluster.
+// The groups that a member of a circle can represent: itself, its machine, its cluster, or all
+// ranks.
 const (
 	alone = iota
 	machine
@@ -55,7 +56,7 @@ const (
 	everywhere
 )
 
-// spokenFor returns the ranks, in order, for which rank speaks at a level.
+// spokenFor returns the ranks, in order, that rank represents at a level.
 func (t *Team) spokenFor(level, rank int) []int {
 	if level == alone {
 		return []int{rank}
@@ -70,7 +71,7 @@ func (t *Team) spokenFor(level, rank int) []int {
 	return ranks
 }
 
-// except returns all ranks but some, which are in order.
+// except returns all ranks except some, which are in order.
 func (t *Team) except(some []int) []int {
 	var ranks []int
 	for i := range t.Size {
@@ -83,8 +84,8 @@ func (t *Team) except(some []int) []int {
 	return ranks
 }
 
-// behind returns the rank behind the last that member i speaks for. The head
-// is the first member, and groups are runs of ranks.
+// behind returns the rank after the last that member i represents. The head must be the first
+// member, and groups must be runs of ranks.
 func (c *circle) behind(i int) int {
 	if i+1 < len(c.members) {
 		return c.members[i+1]
@@ -111,10 +112,10 @@ func (t *Team) levelledBarrier() error {
 	return t.levelledBcast(nil, 0)
 }
 
-// levelledAllgather brings all blocks to rank 0, level by level, and back.
-// Groups are runs of ranks.
+// levelledAllgather collects all blocks at rank 0, level by level, and sends them back. Groups must
+// be runs of ranks.
 func (t *Team) levelledAllgather(buf []byte, blocks Blocks) error {
-	end := t.Rank + 1 // of the run of blocks, from this rank's on, that is here
+	end := t.Rank + 1 // end of the run of blocks at this rank, which begins with its own
 	for _, c := range t.circles(0) {
 		if c.head != c.Rank {
 			if err := c.send(blocks.span(buf, t.Rank, end), c.head); err != nil {

@@ -1,20 +1,19 @@
-// Package collective has the algorithms of the collective operations. They move
-// bytes among the ranks of a Team; package mpj puts types and checks around
-// them.
+// Package collective implements the algorithms of the collective operations. They move bytes among
+// the ranks of a Team; package mpj adds types and checks.
 //
-//	mpj.Allreduce[T]      checks arguments, sees slices as bytes
+//	mpj.Allreduce[T]      checks arguments, views slices as bytes
 //	      |
-//	Team.Allreduce        choice.go: which algorithm for this size and n
+//	Team.Allreduce        choice.go: chooses the algorithm for this size and n
 //	      |
-//	doublingAllreduce     who sends what to whom, step by step
+//	doublingAllreduce     sends and receives, step by step
 //	      |
-//	Team.send, exchange   named receives in one context of the engine
+//	Team.send, exchange   receives with a named source, in one context of the engine
 //
 // # Results do not depend on timing
 //
-// Every receive names its source, and reductions combine along one tree,
-// whatever the algorithm: a pair of neighbouring ranks first, then neighbouring
-// pairs, and so on, the lower ranks always on the left.
+// Every receive names its source, and all algorithms combine reductions along the same tree: first
+// pairs of neighbouring ranks, then neighbouring pairs, and so on, always with the lower ranks on
+// the left.
 //
 //	0   1   2   3   4
 //	 \ /     \ /    |
@@ -24,23 +23,19 @@
 //	        \      /
 //	         01234
 //
-// So a floating-point sum has the same bits in every run and at every replica,
-// and also for every root, every algorithm and wherever the ranks run: they
-// depend on n alone. And an operation needs to be associative only, never
-// commutative. Scan and Exscan have a fixed order of their own.
+// A floating-point sum therefore has the same bits in every run and at every replica, for every
+// root and algorithm, and wherever the ranks run. The bits depend only on n. An operation must be
+// associative, but need not be commutative. Scan and Exscan have their own fixed order.
 //
-// # Who is where
+// # Levels
 //
-// With several machines, Levels has the ranks in groups: a machine, a cluster
-// of near machines, all. Where that is worth it every operation but Scan crosses
-// from group to group once each way, between one rank of each, instead of as often
-// as ranks have something for each other (levels_test.go counts). In place of the
-// tree above, ranks combine what of it lies within their group: so where they are
-// changes no bit.
+// With several machines, Levels groups the ranks: by machine, by cluster of nearby machines, and
+// all. Where this pays off, every operation except Scan sends one message each way between two
+// groups, instead of one for each pair of ranks (levels_test.go counts them). Ranks combine those
+// parts of the tree above that lie within their group, so the placement of ranks changes no bit.
 //
 // # Failures
 //
-// A call that fails at one rank, mostly because ranks gave it different lengths,
-// fails at those that wait for it as well: spoil.go. The context is of no use
-// then.
+// A call that fails at one rank, usually because ranks passed different lengths, also fails at the
+// ranks that wait for it; see spoil.go. The context is then unusable.
 package collective

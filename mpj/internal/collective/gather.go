@@ -1,7 +1,7 @@
 package collective
 
-// Gather puts the mine of all members into the blocks of root's buf. At root
-// mine may be nil: its block is in place then.
+// Gather gathers mine of all members into the blocks of root's buf. At root, mine may be nil;
+// root's block is then already in place.
 func (t *Team) Gather(mine, buf []byte, blocks Blocks, root int) error {
 	if err := t.begin(rooted(Gather, root)); err != nil {
 		return err
@@ -44,8 +44,8 @@ func (t *Team) linearGather(mine, buf []byte, blocks Blocks, root int) error {
 	return nil
 }
 
-// binomialGather collects the blocks of a subtree before it passes them on, all
-// counted from root.
+// binomialGather collects the blocks of a subtree before it passes them on. Ranks are counted from
+// root.
 func (t *Team) binomialGather(mine, buf []byte, blocks Blocks, root int) error {
 	v := t.down(root)
 	whole := t.subtree(v)
@@ -68,14 +68,14 @@ func (t *Team) binomialGather(mine, buf []byte, blocks Blocks, root int) error {
 	return nil
 }
 
-// turn copies b to buf so that its beginning goes to at, and its end wraps.
+// turn copies b to buf, starting at at and wrapping around at the end.
 func turn(buf, b []byte, at int) {
 	n := copy(buf[at:], b)
 	copy(buf, b[n:])
 }
 
-// Scatter puts the blocks of root's buf into the mine of each member. At root
-// mine may be nil: its block stays where it is.
+// Scatter sends the blocks of root's buf to mine of each member. At root, mine may be nil; root's
+// block then stays in place.
 func (t *Team) Scatter(buf []byte, blocks Blocks, mine []byte, root int) error {
 	if err := t.begin(rooted(Scatter, root)); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (t *Team) linearScatter(buf []byte, blocks Blocks, mine []byte, root int) e
 	return nil
 }
 
-// binomialScatter passes the blocks of a subtree on, all counted from root.
+// binomialScatter passes on the blocks of each subtree. Ranks are counted from root.
 func (t *Team) binomialScatter(buf []byte, blocks Blocks, mine []byte, root int) error {
 	v := t.down(root)
 	bit := t.subtree(v)

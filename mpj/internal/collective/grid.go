@@ -1,11 +1,11 @@
 package collective
 
-// A grid is blocks of equal length on their way between ranks: those of each
-// source for each of the dests.
+// A grid holds blocks of equal length in transit between ranks: one block from each source to each
+// dest.
 type grid struct {
 	sources, dests []int // in order
 	each           int
-	b              []byte // by source, then by dest
+	b              []byte // ordered by source, then by dest
 }
 
 func newGrid(sources, dests []int, each int) grid {
@@ -18,7 +18,7 @@ func (g grid) at(row, column int) []byte {
 	return g.b[from : from+g.each]
 }
 
-// add copies the blocks that from has too.
+// add copies the blocks that g and from have in common.
 func (g grid) add(from grid) {
 	inCommon(g.sources, from.sources, func(row, fromRow int) {
 		inCommon(g.dests, from.dests, func(column, fromColumn int) {
@@ -27,8 +27,7 @@ func (g grid) add(from grid) {
 	})
 }
 
-// inCommon calls f with the places of every value that a and b, in order, have
-// both.
+// inCommon calls f with the positions of every value that the sorted slices a and b both contain.
 func inCommon(a, b []int, f func(i, j int)) {
 	for i, j := 0, 0; i < len(a) && j < len(b); {
 		switch {

@@ -2,21 +2,20 @@ package collective
 
 import "slices"
 
-// A Levels says which members of a team are on one machine, and which are in
-// one cluster, near each other.
+// A Levels records the machine and the cluster of nearby machines of each member of a team.
 type Levels struct {
 	machine, cluster []int // of each member
 	contiguous       bool  // the members of every group are a run of ranks
 }
 
-// NewLevels returns the levels of size members, or nil when they would make no
-// difference: all are on one machine, or each on its own in one cluster.
+// NewLevels returns the levels of size members. It returns nil if levels would make no difference:
+// all members are on one machine, or each is on its own machine in one cluster.
 func NewLevels(size int, at func(rank int) (machine, cluster int)) *Levels {
 	l := &Levels{machine: make([]int, size), cluster: make([]int, size)}
 	for i := range size {
 		l.machine[i], l.cluster[i] = at(i)
 		if first := slices.Index(l.machine, l.machine[i]); first < i {
-			l.cluster[i] = l.cluster[first] // a machine is in one cluster, whatever at says
+			l.cluster[i] = l.cluster[first] // a machine is in one cluster, whatever at returns
 		}
 	}
 	machines, runs := groups(l.machine)
@@ -28,7 +27,7 @@ func NewLevels(size int, at func(rank int) (machine, cluster int)) *Levels {
 	return l
 }
 
-// groups returns how many values there are, and how many runs of one.
+// groups returns the number of different values, and the number of runs of equal values.
 func groups(values []int) (different, runs int) {
 	seen := make(map[int]bool)
 	for i, v := range values {
@@ -40,8 +39,8 @@ func groups(values []int) (different, runs int) {
 	return len(seen), runs
 }
 
-// speakers returns, in order, one rank of each group of those members that
-// among wants: root where it is in the group, else the first.
+// speakers returns, in order, one rank for each group of the members accepted by among: root in
+// root's group, else the group's first rank.
 func speakers(group []int, root int, among func(rank int) bool) []int {
 	var ranks []int
 	seen := make(map[int]bool)

@@ -1,15 +1,15 @@
 package collective
 
-// levelledAlltoall exchanges blocks within each circle directly, and sends what
-// leaves it by way of its head:
+// levelledAlltoall exchanges blocks within each circle directly, and sends blocks for ranks outside
+// the circle through its head:
 //
-//	rank 1 -- for all outside the machine --> head -- for all outside the
+//	rank 1 -- blocks for ranks outside the machine --> head -- blocks for ranks outside the
 //	cluster --> head of the cluster <-- one message each way --> other heads
 //
-// and back down likewise. Between clusters of a and b ranks there is one message
-// each way in place of a*b, and one trip in place of one for every step. A block is
-// on a far link once, but passed on up to four times near by, and a head keeps
-// all that leaves and enters its cluster: so this is for small blocks.
+// Blocks come back down the same way. Two clusters of a and b ranks exchange one message each way
+// instead of a*b, with one trip instead of one for every step. A block crosses a distant link once,
+// but is forwarded up to four times nearby. A head stores all blocks that leave and enter its
+// cluster, so the algorithm is for small blocks.
 func (t *Team) levelledAlltoall(send, recv []byte, each int) error {
 	all := t.spokenFor(everywhere, t.Rank)
 	out := grid{[]int{t.Rank}, all, each, send}
@@ -18,8 +18,8 @@ func (t *Team) levelledAlltoall(send, recv []byte, each int) error {
 	return t.lift(t.circles(0), out, in)
 }
 
-// lift brings the blocks of out to where they go, from the ranks that this one
-// speaks for in the first circle, and fills in with those for the same ranks.
+// lift delivers the blocks of out from the ranks that this rank represents in the first circle, and
+// fills in with the blocks for these ranks.
 func (t *Team) lift(circles []circle, out, in grid) error {
 	c := &circles[0]
 	mine := t.spokenFor(c.level, t.Rank)
@@ -51,8 +51,8 @@ func (t *Team) lift(circles []circle, out, in grid) error {
 	return err
 }
 
-// liftAll is lift for what those inside the first circle have for those outside, at
-// its head.
+// liftAll is lift for the blocks between the ranks inside and outside the first circle, at its
+// head.
 func (t *Team) liftAll(circles []circle, inside []int, out, in grid) error {
 	c, outside := &circles[0], t.except(inside)
 	leaving, entering := newGrid(inside, outside, in.each), newGrid(outside, inside, in.each)

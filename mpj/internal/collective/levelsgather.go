@@ -2,9 +2,9 @@ package collective
 
 import "slices"
 
-// levelledGather lets heads collect the blocks of those that they speak for, up
-// to root, so that one message comes from each cluster. Only root needs to know
-// the lengths; so it is for blocks of any.
+// levelledGather makes heads collect the blocks of the ranks that they represent, up to root, so
+// that each cluster sends one message. Only root needs to know the lengths, so blocks may have any
+// length.
 func (t *Team) levelledGather(mine, buf []byte, blocks Blocks, root int) error {
 	var b []byte
 	if t.Rank != root {
@@ -41,7 +41,7 @@ func (t *Team) levelledGather(mine, buf []byte, blocks Blocks, root int) error {
 	return nil
 }
 
-// unpack puts the blocks of all other ranks into buf.
+// unpack stores the blocks of all other ranks in buf.
 func (t *Team) unpack(b, buf []byte, blocks Blocks) error {
 	records, err := readRecords(b, t.Size)
 	if err != nil {
@@ -58,7 +58,7 @@ func (t *Team) unpack(b, buf []byte, blocks Blocks) error {
 	return nil
 }
 
-// take puts a block that source has sent into b.
+// take stores a block that source sent in b.
 func (t *Team) take(r record, b []byte, source int) error {
 	switch {
 	case r.whole == nil:
@@ -72,7 +72,7 @@ func (t *Team) take(r record, b []byte, source int) error {
 	return nil
 }
 
-// levelledScatter is levelledGather backwards: one message goes to each cluster.
+// levelledScatter is the reverse of levelledGather: root sends one message to each cluster.
 func (t *Team) levelledScatter(buf []byte, blocks Blocks, mine []byte, root int) error {
 	circles := t.circles(root)
 	var b []byte
@@ -114,7 +114,7 @@ func (t *Team) levelledScatter(buf []byte, blocks Blocks, mine []byte, root int)
 	return nil
 }
 
-// pack returns the blocks of all other ranks.
+// pack returns the records of the blocks of all other ranks.
 func (t *Team) pack(buf []byte, blocks Blocks) []byte {
 	var b []byte
 	for i := range t.Size {
@@ -125,7 +125,7 @@ func (t *Team) pack(buf []byte, blocks Blocks) []byte {
 	return b
 }
 
-// handOut gives every other member of c the records of those that it speaks for.
+// handOut sends every other member of c the records of the ranks that it represents.
 func (t *Team) handOut(c *circle, records []record) error {
 	for i, m := range c.members {
 		if i == c.Rank {

@@ -1,34 +1,32 @@
 package collective
 
-// levelledReduceScatter brings the runs (see run) of each circle to its head,
-// up to the first circle that has all ranks behind it. There the heads exchange
-// what they have for each other's ranks, and combine it; then it goes down again.
-// So there is one message each way between two clusters, and one trip. Groups
-// are runs of ranks.
+// levelledReduceScatter sends the runs (see run) of each circle to its head, up to the first circle
+// that covers all ranks. There the heads exchange the values for each other's ranks and combine
+// them; the results are then sent down. Two clusters exchange one message each way, with one trip.
+// Groups must be runs of ranks.
 func (t *Team) levelledReduceScatter(send []byte, blocks Blocks, recv []byte, op Reduction) error {
 	size, most := len(send), mostNodes(t.Size)
 	s := borrow((2*most + 1) * size)
 	defer s.free()
 	own := &run{n: t.Size, size: size, values: s.b[:(most+1)*size]}
 	own.add(op, [2]int{t.Rank, t.Rank + 1}, send)
-	team := *t // so that t stays on the stack, in calls without levels
+	team := *t // a copy, so that t stays on the stack in calls without levels
 	x := shareOut{Team: &team, blocks: blocks, run: own, incoming: s.b[(most+1)*size:]}
 	mine, err := x.lift(t.circles(0), op)
 	copy(recv, mine)
 	return err
 }
 
-// A shareOut is a levelledReduceScatter under way. (The Reduction is kept apart, so
-// that it stays on the stack.)
+// A shareOut is a levelledReduceScatter in progress. It does not hold the Reduction, which thus
+// stays on the stack.
 type shareOut struct {
 	*Team
 	blocks   Blocks
-	run      *run   // of the ranks that this one speaks for
-	incoming []byte // room for another
+	run      *run   // of the ranks that this rank represents
+	incoming []byte // buffer for another run
 }
 
-// lift returns the results for the ranks that this one speaks for in the first
-// circle.
+// lift returns the results for the ranks that this rank represents in the first circle.
 func (x *shareOut) lift(circles []circle, op Reduction) ([]byte, error) {
 	c := &circles[0]
 	switch {
@@ -61,8 +59,7 @@ func (x *shareOut) lift(circles []circle, op Reduction) ([]byte, error) {
 	return all[:mineTo-first], nil
 }
 
-// swap exchanges what the members of c have for each other, and combines what is
-// for this one, in the order of ranks.
+// swap exchanges values between the members of c, and combines those for this rank in rank order.
 func (x *shareOut) swap(c *circle, op Reduction) ([]byte, error) {
 	from, to := x.blocks.bounds(c.members[c.Rank], c.behind(c.Rank))
 	size := to - from
@@ -85,7 +82,7 @@ func (x *shareOut) swap(c *circle, op Reduction) ([]byte, error) {
 	return r.held(), nil
 }
 
-// pieces returns bytes from..to of each value of the run.
+// pieces returns the bytes from to to-1 of each value of the run.
 func (x *shareOut) pieces(from, to int) []byte {
 	var b []byte
 	for i := range x.run.nodes {

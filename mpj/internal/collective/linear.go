@@ -6,12 +6,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 )
 
-// The linear algorithms have one step, in which every rank sends to all others
-// what they need. That is n-1 messages for each, and pays off among few ranks on
-// one machine: a message costs less there than handing over a processor, which
-// every further step does.
+// The linear algorithms have one step, in which every rank sends all others the data that they
+// need. That is n-1 messages for each rank. It pays off among few ranks on one machine, where a
+// message costs less than the context switch that every further step needs.
 
-// A fan is the messages of one step.
+// A fan holds the messages of one step.
 type fan struct{ out, in []engine.Part }
 
 var fans = sync.Pool{New: func() any { return new(fan) }}
@@ -26,7 +25,7 @@ func (t *Team) fanOut(out, in func(rank int) []byte) error {
 		f.in = append(f.in, engine.Part{Rank: t.world(source), Bytes: in(source)})
 	}
 	if err := t.Engine.Exchange(t.Context, int32(t.call), f.out, f.in); err != nil {
-		return t.heard(err) // some are still under way: f is not used again
+		return t.heard(err) // some messages are still in progress: f is not reused
 	}
 	for k, p := range f.in {
 		if err := t.exact(p.Status, p.Err, p.Bytes, t.down(k+1)); err != nil {
@@ -41,7 +40,7 @@ func (t *Team) fanOut(out, in func(rank int) []byte) error {
 
 func nothing(int) []byte { return nil }
 
-// linearBarrier tells all others that this rank has come.
+// linearBarrier tells all other ranks that this rank has arrived, and waits for them.
 func (t *Team) linearBarrier() error { return t.fanOut(nothing, nothing) }
 
 func (t *Team) linearAllgather(buf []byte, blocks Blocks) error {

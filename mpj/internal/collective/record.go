@@ -5,29 +5,29 @@ import (
 	"errors"
 )
 
-// Heads pass blocks on whose lengths they do not know, each in a record:
+// Heads forward blocks whose lengths they do not know, each in a record:
 //
 //	rank (4 bytes) | length (4 bytes), or direct | block
 //
-// A block longer than passedOn goes directly between root and its rank, and the
-// record only says so: what a head keeps is bounded by the ranks it speaks for.
+// A block longer than passedOn is sent directly between root and its rank, and the record only
+// states this. The memory of a head is therefore bounded by the number of ranks that it represents.
 const (
 	passedOn     = 4 << 10
 	recordHeader = 8
 	recordMost   = recordHeader + passedOn
-	direct       = 1<<32 - 1 // in place of a length
+	direct       = 1<<32 - 1 // stored instead of a length
 )
 
-// A record is a block on its way.
+// A record is a block in transit.
 type record struct {
-	whole []byte // nil: there is none
+	whole []byte // nil if there is none
 	block []byte
-	far   bool // the block goes directly
+	far   bool // the block is sent directly
 }
 
 var errRecords = errors.New("blocks that are passed on are malformed: the ranks do not make the same call")
 
-// appendRecord appends the block of rank to b.
+// appendRecord appends the record of rank's block to b.
 func appendRecord(b []byte, rank int, block []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(rank))
 	if len(block) > passedOn {
@@ -37,8 +37,8 @@ func appendRecord(b []byte, rank int, block []byte) []byte {
 	return append(b, block...)
 }
 
-// readRecords returns the records in b by rank, of size ranks. They share its
-// memory.
+// readRecords returns the records in b, indexed by rank, for size ranks. They share the memory of
+// b.
 func readRecords(b []byte, size int) ([]record, error) {
 	all := make([]record, size)
 	for len(b) > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// takeBoard maps the board f, which it closes, if the peer has one.
+// takeBoard maps the board f, if the peer has one, and closes f.
 func (l *Link) takeBoard(f *os.File, cell int) (err error) {
 	if f == nil {
 		return nil
@@ -31,8 +31,8 @@ func (l *Link) bellOf(m proclink.Message) (*channel.Bell, error) {
 	return l.board.Bell(m.Cell)
 }
 
-// sender returns the writing end of the channel that m brings with descriptor
-// f, which it closes.
+// sender returns the writing end of the channel that message m and descriptor f describe, and
+// closes f.
 func (l *Link) sender(ctx context.Context, m proclink.Message, f *os.File) (channel.Sender, error) {
 	defer f.Close()
 	switch m.Kind {
@@ -58,8 +58,8 @@ func (l *Link) sender(ctx context.Context, m proclink.Message, f *os.File) (chan
 	return nil, errKind(m.Kind)
 }
 
-// receiver returns the reading end of the channel that m brings with
-// descriptor f, which it closes.
+// receiver returns the reading end of the channel that message m and descriptor f describe, and
+// closes f.
 func (l *Link) receiver(m proclink.Message, f *os.File) (channel.Receiver, error) {
 	defer f.Close()
 	switch m.Kind {

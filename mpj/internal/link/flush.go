@@ -7,12 +7,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 )
 
-// flushPatience is how long Printed waits for the user to have everything.
+// flushPatience bounds how long Printed waits until the user has all output.
 const flushPatience = time.Second
 
-// Printed returns how many records of output and of standard error this process has
-// written, once the user has them; not ok if that takes longer than flushPatience, or a
-// line is not finished.
+// Printed returns the number of records that this process has written to standard output and
+// standard error, after the user has received them. It returns false if that takes longer than
+// flushPatience, or if a line is incomplete.
 func (l *Link) Printed() (records [2]uint64, ok bool) {
 	m, err := l.flush(nil, flushPatience)
 	if err != nil || m.Records == nil {
@@ -21,15 +21,15 @@ func (l *Link) Printed() (records [2]uint64, ok bool) {
 	return *m.Records, true
 }
 
-// Skip tells the peer that this process goes on behind so many records, which the user
-// has, and returns when what it prints from now on comes behind them.
+// Skip tells the peer that this process continues after the given numbers of records, which the
+// user has. It returns when further output is counted after them.
 func (l *Link) Skip(records [2]uint64) error {
 	_, err := l.flush(&records, 0)
 	return err
 }
 
-// flush asks the peer, and returns its answer. It waits as long as patience, or for ever
-// if that is 0. It is for one goroutine at a time.
+// flush asks the peer and returns its answer. It waits for at most patience, or without limit if
+// patience is 0. Only one goroutine at a time may call it.
 func (l *Link) flush(records *[2]uint64, patience time.Duration) (proclink.Message, error) {
 	answer := make(chan proclink.Message, 1)
 	l.mu.Lock()
@@ -54,7 +54,7 @@ func (l *Link) flush(records *[2]uint64, patience time.Duration) (proclink.Messa
 	}
 }
 
-// takeFlushed hands the answer to who waits for it. An earlier question's is late.
+// takeFlushed passes the answer to the waiting flush, and ignores late answers to earlier ones.
 func (l *Link) takeFlushed(m proclink.Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

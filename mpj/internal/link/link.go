@@ -17,41 +17,41 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// An Engine is what the peer's news are for.
+// An Engine receives the messages of the peer.
 type Engine interface {
 	Accept(from view.Process, r channel.Receiver)
 	View(v view.View)
 	Reopen(to view.Process)
 }
 
-// A Link is the process's end of the line.
+// A Link is the process's end of the control socket.
 type Link struct {
 	conn *proclink.Conn
 	self view.Process
-	view view.View // of the setup
+	view view.View // from the setup
 
 	heal    bool // others may join this process's rank later
-	joining bool // this one joins its rank, which runs
+	joining bool // this process joins its rank, which is already running
 
-	board   *channel.Board // nil: no shared memory here
-	bell    *channel.Bell  // this process's on the board
+	board   *channel.Board // nil if there is no shared memory
+	bell    *channel.Bell  // this process's bell on the board
 	crowded bool
 
 	identity *channel.Identity
-	// Of the start; read after it.
+	// Received with Start; read after it.
 	places [][2]int
 	bears  time.Duration
 
-	once    sync.Once     // closes started
-	started chan struct{} // closed when the peer has said Start
-	over    chan struct{} // closed when the line may end: the peer said goodbye, or Close
-	leave   sync.Once     // closes over
-	ended   chan struct{} // the reader has ended
+	once    sync.Once     // guards closing started
+	started chan struct{} // closed when the peer has sent Start
+	over    chan struct{} // closed when the control socket may end: after the peer's goodbye, or Close
+	leave   sync.Once     // guards closing over
+	ended   chan struct{} // closed when the reader has ended
 	lost    func(error)
 
 	mu    sync.Mutex
 	opens map[view.Process]chan opened
-	// Of the last Flush: its number, and where the answer goes.
+	// Number of the last flush, and the channel for its answer.
 	flushes uint64
 	flushed chan proclink.Message
 }
@@ -63,8 +63,8 @@ type opened struct {
 	err     error
 }
 
-// Dial says hello over the inherited socket f, which it closes, and returns
-// when the peer has said who this process is.
+// Dial sends hello over the inherited socket f, which it closes, and returns when the peer has sent
+// the setup, which tells this process its rank and replica.
 func Dial(f *os.File) (*Link, error) {
 	defer f.Close()
 	conn, err := proclink.FromFile(f)
@@ -116,32 +116,31 @@ func (l *Link) greet() error {
 	}
 }
 
-// Self returns which process of the job this is.
+// Self returns the rank and replica of this process.
 func (l *Link) Self() view.Process { return l.self }
 
 // View returns the view that the process starts with.
 func (l *Link) View() view.View { return l.view }
 
-// Heal reports whether new replicas may join this process's rank, so that it is to
-// keep what reaches it.
+// Heal reports whether new replicas may join this process's rank. The process must then keep the
+// messages that it receives.
 func (l *Link) Heal() bool { return l.heal }
 
-// Joining reports whether this process is new in a rank that runs.
+// Joining reports whether this process joins a rank that is already running.
 func (l *Link) Joining() bool { return l.joining }
 
-// Bell returns where this process sleeps until something happens in shared
-// memory; nil when it has none.
+// Bell returns the bell on which this process waits for events in shared memory, or nil if it has
+// none.
 func (l *Link) Bell() *channel.Bell { return l.bell }
 
-// Crowded reports whether the job has more processes on this machine than
-// there are processors.
+// Crowded reports whether the job has more processes on this machine than there are processors.
 func (l *Link) Crowded() bool { return l.crowded }
 
-// Serve reads the line for e in a goroutine of its own, until Close. It calls
-// lost, from that goroutine, when the line ends before the peer said goodbye.
+// Serve reads the control socket for e in a separate goroutine until Close. It calls lost from that
+// goroutine if the control socket ends before the peer's goodbye.
 func (l *Link) Serve(e Engine, lost func(error)) {
 	l.lost = lost
-	go l.read(e) // until the line ends
+	go l.read(e) // ends with the control socket
 }
 
 func (l *Link) read(e Engine) {
@@ -159,7 +158,7 @@ func (l *Link) read(e Engine) {
 	}
 }
 
-// end is the end of the line.
+// end handles the end of the control socket.
 func (l *Link) end(err error) {
 	select {
 	case <-l.over:
@@ -213,7 +212,7 @@ func (l *Link) handle(e Engine, m proclink.Message, f *os.File) error {
 	return nil
 }
 
-// start takes the Start, of which the first counts.
+// start handles Start. Only the first one takes effect.
 func (l *Link) start(m proclink.Message) error {
 	if n := len(m.Places); n != 0 && n != l.view.N {
 		return fmt.Errorf("places of %d ranks in a job of %d", n, l.view.N)
@@ -229,8 +228,7 @@ func (l *Link) pong(ping proclink.Message) error {
 	return l.conn.Send(proclink.Message{Type: proclink.Pong, Count: ping.Count}, nil)
 }
 
-// Start tells the peer that the program is ready, and returns when all
-// processes of the job are.
+// Start tells the peer that the program is ready, and returns when all processes of the job are.
 func (l *Link) Start(ctx context.Context) error {
 	if err := l.conn.Send(proclink.Message{Type: proclink.Init, Key: l.identity.Key()}, nil); err != nil {
 		return fmt.Errorf("init: %w", err)
@@ -245,16 +243,16 @@ func (l *Link) Start(ctx context.Context) error {
 	}
 }
 
-// Places returns where the ranks run, once Start has returned: the number of the
-// machine of each, and of its cluster of near machines; or nil.
+// Places returns the location of each rank: the number of its machine, and of its cluster of nearby
+// machines. It returns nil if unknown. It is valid after Start has returned.
 func (l *Link) Places() [][2]int { return l.places }
 
-// Bears returns for how long the job bears with a peer that is silent, once Start has returned.
+// Bears returns how long the job tolerates a silent peer. It is valid after Start has returned.
 func (l *Link) Bears() time.Duration { return l.bears }
 
-// Open implements channel.Opener. For one process, one call at a time. When the
-// processes cannot agree on keys over TCP, whatever stands between them, it
-// asks for another way.
+// Open implements channel.Opener. Only one call at a time may open a channel to a given process. If
+// the key exchange over TCP fails, for instance because of a middlebox, Open asks for a stream
+// instead.
 func (l *Link) Open(ctx context.Context, to view.Process) (channel.Sender, error) {
 	s, kind, err := l.open(ctx, to, "")
 	if err != nil && kind == proclink.TCP && ctx.Err() == nil {
@@ -266,8 +264,8 @@ func (l *Link) Open(ctx context.Context, to view.Process) (channel.Sender, error
 	return s, nil
 }
 
-// open asks for a channel, of a kind if that is not empty, and returns what kind
-// there is.
+// open asks for a channel, of the kind want unless that is empty, and returns it with its actual
+// kind.
 func (l *Link) open(ctx context.Context, to view.Process, want proclink.Kind) (channel.Sender, proclink.Kind, error) {
 	answer := make(chan opened, 1)
 	l.mu.Lock()
@@ -292,7 +290,7 @@ func (l *Link) open(ctx context.Context, to view.Process, want proclink.Kind) (c
 	return s, o.message.Kind, err
 }
 
-// answer hands o to the Open that waits for it, if there is one.
+// answer passes o to the Open that waits for it, if there is one.
 func (l *Link) answer(to view.Process, o opened) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -306,7 +304,7 @@ func (l *Link) answer(to view.Process, o opened) {
 	}
 }
 
-// abandon forgets an Open, and its answer if that has come already.
+// abandon drops an Open, and its answer if that has already arrived.
 func (l *Link) abandon(to view.Process, waiting chan opened) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -320,15 +318,15 @@ func (l *Link) abandon(to view.Process, waiting chan opened) {
 	}
 }
 
-// Finalize tells the peer that this process is done, and what it has sent in all,
-// if it knows. It waits for the peer's goodbye.
+// Finalize tells the peer that this process is done, and what it has sent in all, if known. It
+// waits for the peer's goodbye.
 func (l *Link) Finalize(ctx context.Context, sums []protection.Sum, summed bool) error {
 	if err := l.conn.Send(proclink.Message{Type: proclink.Finalized, Summed: summed, Sums: sums}, nil); err != nil {
 		return fmt.Errorf("finalize: %w", err)
 	}
 	select {
 	case <-l.over:
-	case <-l.ended: // perhaps with a goodbye
+	case <-l.ended: // perhaps after a goodbye
 	case <-ctx.Done():
 		return fmt.Errorf("finalize: %w", context.Cause(ctx))
 	}
@@ -340,28 +338,28 @@ func (l *Link) Finalize(ctx context.Context, sums []protection.Sum, summed bool)
 	}
 }
 
-// Abort asks the peer to end the whole job, of whose reason it takes a few KiB. The peer then
-// ends this process too.
+// Abort asks the peer to end the whole job. The reason is cut to a few KiB. The peer then also ends
+// this process.
 func (l *Link) Abort(code int, reason string) error {
 	const most = 4 << 10
 	reason = strings.ToValidUTF8(reason[:min(len(reason), most)], "")
 	return l.conn.Send(proclink.Message{Type: proclink.Abort, Code: code, Text: reason}, nil)
 }
 
-// Diverged tells the peer what this process has produced as a message that not all
-// replicas of its rank have produced alike. When the line is gone nobody needs it.
+// Diverged tells the peer what this process produced for a message that differs between replicas of
+// its rank. If the control socket is gone, the report is not needed.
 func (l *Link) Diverged(d protection.Divergence) {
 	l.conn.Send(proclink.Message{Type: proclink.Diverged, Divergence: &d}, nil)
 }
 
-// Joined tells the peer that this process, which is new, does what its rank does,
-// after it was given so many messages anew.
+// Joined tells the peer that this new process has caught up with its rank, after the given number
+// of messages and bytes was replayed to it.
 func (l *Link) Joined(messages, bytes uint64) {
 	l.conn.Send(proclink.Message{Type: proclink.Healed, Count: messages, Bytes: bytes}, nil)
 }
 
-// Unkept tells the peer why this process no longer keeps what reaches it, for good or
-// until the program's next checkpoint.
+// Unkept tells the peer why this process no longer keeps received messages, permanently if forGood
+// is true, else until the program's next checkpoint.
 func (l *Link) Unkept(why string, forGood bool) {
 	l.conn.Send(proclink.Message{Type: proclink.Unkept, Text: why, Lapsed: !forGood}, nil)
 }
@@ -376,13 +374,13 @@ func (l *Link) Stalled() {
 	l.conn.Send(proclink.Message{Type: proclink.Stalled}, nil)
 }
 
-// UpToDate tells the peer that this process, which is set aside, lacks nothing any more.
+// UpToDate tells the peer that this process, which is set aside in the view, has caught up.
 func (l *Link) UpToDate(a protection.UpToDate) {
 	l.conn.Send(proclink.Message{Type: proclink.UpToDate, UpToDate: &a}, nil)
 }
 
-// Close ends the line, and returns when its goroutine has ended. It counts as
-// a goodbye: lost is not called.
+// Close closes the control socket, and returns when its goroutine has ended. It counts as a
+// goodbye: lost is not called.
 func (l *Link) Close() {
 	l.leave.Do(func() { close(l.over) })
 	l.conn.Close()
