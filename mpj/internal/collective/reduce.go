@@ -1,7 +1,7 @@
 package collective
 
-// Reduce combines the send of all members into root's recv, which is nil
-// elsewhere. At root the two may be the same.
+// Reduce combines the send buffers of all members into root's recv, which is nil elsewhere. At
+// root, send and recv may be the same.
 func (t *Team) Reduce(send, recv []byte, r Reduction, root int) error {
 	if err := t.begin(rooted(Reduce, root)); err != nil {
 		return err
@@ -25,8 +25,8 @@ func (t *Team) reduce(send, recv []byte, r Reduction, root int) error {
 	return t.binomialReduce(send, recv, r, root)
 }
 
-// binomialReduce runs up the binomial tree of rank 0 whatever the root is:
-// there every subtree is a run of ranks.
+// binomialReduce runs up the binomial tree of rank 0 whatever the root is, because in that tree
+// every subtree is a run of ranks.
 func (t *Team) binomialReduce(send, recv []byte, r Reduction, root int) error {
 	s := borrow(2 * len(send))
 	defer s.free()
@@ -58,8 +58,7 @@ func (t *Team) binomialReduce(send, recv []byte, r Reduction, root int) error {
 	return nil
 }
 
-// scatteredReduce lets each rank combine a share of the elements, and root
-// gather the shares.
+// scatteredReduce makes each rank combine a share of the elements, and root gather the shares.
 func (t *Team) scatteredReduce(send, recv []byte, r Reduction, root int) error {
 	s := borrow(len(send))
 	defer s.free()
@@ -83,8 +82,8 @@ func (t *Team) scatteredReduce(send, recv []byte, r Reduction, root int) error {
 	return nil
 }
 
-// reduceShare combines one share of the elements at each rank. It returns which
-// bytes of buf, as long as send, are this rank's. buf may be send.
+// reduceShare combines one share of the elements at each rank. It returns the byte range of this
+// rank's share in buf, which is as long as send. buf may be send.
 func (t *Team) reduceShare(send, buf []byte, r Reduction) (from, to int, err error) {
 	if powerOfTwo(t.Size) {
 		return t.halve(send, buf, r)
@@ -94,7 +93,8 @@ func (t *Team) reduceShare(send, buf []byte, r Reduction) (from, to int, err err
 	return from, to, err
 }
 
-// shareAfter returns which of length bytes are rank's after reduceShare.
+// shareAfter returns the byte range of rank's share after reduceShare, for a vector of length
+// bytes.
 func (t *Team) shareAfter(length int, r Reduction, rank int) (from, to int) {
 	if powerOfTwo(t.Size) {
 		to = length
@@ -107,7 +107,7 @@ func (t *Team) shareAfter(length int, r Reduction, rank int) (from, to int) {
 	return from * r.Size, to * r.Size
 }
 
-// half returns one half of bytes from..to, in whole elements.
+// half returns one half of the byte range from..to, in whole elements.
 func half(from, to int, r Reduction, upper bool) (int, int) {
 	middle := from + (to-from)/r.Size/2*r.Size
 	if upper {
@@ -116,9 +116,9 @@ func half(from, to int, r Reduction, upper bool) (int, int) {
 	return from, middle
 }
 
-// halve swaps halves of what it still combines, at first with the neighbour and
-// then with ranks further away, so that in every step a run of ranks is
-// complete (Rabenseifner, 2004). Size is a power of two.
+// halve swaps halves of the range that it still combines, first with the neighbour and then with
+// ranks further away. After every step, the result covers a complete run of ranks (Rabenseifner,
+// 2004). Size is a power of two.
 func (t *Team) halve(send, buf []byte, r Reduction) (from, to int, err error) {
 	s := borrow(len(send))
 	defer s.free()
@@ -131,7 +131,7 @@ func (t *Team) halve(send, buf []byte, r Reduction) (from, to int, err error) {
 		if err := t.exchange(a.mine[giveFrom:giveTo], t.Rank^bit, a.other[keepFrom:keepTo], t.Rank^bit); err != nil {
 			return 0, 0, err
 		}
-		if bit == 1 { // send is not written to
+		if bit == 1 { // so that later steps do not write to send
 			copy(buf[keepFrom:keepTo], send[keepFrom:keepTo])
 			a.mine = buf
 		}

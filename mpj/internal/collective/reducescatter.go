@@ -2,9 +2,8 @@ package collective
 
 import "math/bits"
 
-// ReduceScatter combines the send of all members, which consists of one block
-// for each, and puts each block into the recv of its rank. recv may be a part
-// of send.
+// ReduceScatter combines the send buffers of all members, which consist of one block for each, and
+// stores each block in recv of its rank. recv may be a part of send.
 func (t *Team) ReduceScatter(send []byte, blocks Blocks, recv []byte, r Reduction) error {
 	if err := t.begin(unrooted(ReduceScatter)); err != nil {
 		return err
@@ -34,8 +33,8 @@ func (t *Team) reduceScatter(send []byte, blocks Blocks, recv []byte, r Reductio
 	})
 }
 
-// pairwiseReduceScatter gets from every rank what it has for the own block, in
-// n-1 steps, and combines it then. block says which bytes of send are a rank's.
+// pairwiseReduceScatter receives, in n-1 steps, every rank's contribution to its own block, and
+// then combines them. block returns the byte range of a rank's block in send.
 func (t *Team) pairwiseReduceScatter(send, recv []byte, r Reduction, block func(rank int) (from, to int)) error {
 	size := len(recv)
 	s := borrow(t.Size * size)
@@ -53,9 +52,9 @@ func (t *Team) pairwiseReduceScatter(send, recv []byte, r Reduction, block func(
 	return nil
 }
 
-// halvingReduceScatter halves with the nearest rank first, which keeps runs of
-// ranks complete but leaves rank i with the block whose number has the bits of
-// i in reverse. So the blocks are put in that order before (Iannello, 1997).
+// halvingReduceScatter halves with the nearest rank first. This keeps runs of ranks complete, but
+// leaves rank i with the block whose number has the bits of i in reverse. The blocks are therefore
+// permuted in advance (Iannello, 1997).
 func (t *Team) halvingReduceScatter(send []byte, blocks Blocks, recv []byte, r Reduction) error {
 	s := borrow(len(send))
 	defer s.free()
@@ -71,7 +70,7 @@ func (t *Team) halvingReduceScatter(send []byte, blocks Blocks, recv []byte, r R
 	return err
 }
 
-// treeReduceScatter combines everything at rank 0, which gives each its block.
+// treeReduceScatter combines everything at rank 0, which sends each rank its block.
 func (t *Team) treeReduceScatter(send []byte, blocks Blocks, recv []byte, r Reduction) error {
 	s := borrow(len(send))
 	defer s.free()

@@ -2,26 +2,25 @@ package collective
 
 import "math/bits"
 
-// A run is what one rank has of a reduction when its groups are runs of ranks:
-// the results of the largest nodes of the tree of doc.go that cover the run.
-// Two runs that follow each other become one by combining the nodes that are
-// siblings, so that crossing between machines takes one message and still
+// A run is one rank's partial result of a reduction whose groups are runs of ranks. It holds the
+// results of the largest nodes of the tree of doc.go that cover the run. Two consecutive runs
+// become one by combining sibling nodes. Crossing between machines therefore takes one message, and
 // changes no bit of the result.
 //
 //	machine A: ranks 0 1 2     machine B: 3 4
 //	  run: 01 2                  run: 3 4
 //	                together: 01234
 type run struct {
-	n      int      // ranks in all
-	size   int      // bytes of a vector
-	values []byte   // one after the other
-	nodes  [][2]int // from and to of each
+	n      int      // number of ranks in all
+	size   int      // size of a vector, in bytes
+	values []byte   // one value after the other
+	nodes  [][2]int // from and to of each node
 }
 
-// mostNodes returns how many nodes a run among n ranks has at most.
+// mostNodes returns the maximum number of nodes of a run among n ranks.
 func mostNodes(n int) int { return 2 * bits.Len(uint(n)) }
 
-// cover returns the largest nodes that cover ranks from up to to, of n.
+// cover appends to nodes the largest nodes that cover ranks from to to-1, of n.
 func cover(nodes [][2]int, from, to, n int) [][2]int {
 	for from < to {
 		bit := 1
@@ -35,14 +34,13 @@ func cover(nodes [][2]int, from, to, n int) [][2]int {
 	return nodes
 }
 
-// at returns the place of value i.
+// at returns the memory of value i.
 func (r *run) at(i int) []byte { return r.values[i*r.size : (i+1)*r.size] }
 
 // held returns the values.
 func (r *run) held() []byte { return r.values[:len(r.nodes)*r.size] }
 
-// add puts the value of a node behind the others, and combines what then can
-// be.
+// add appends the value of a node, and combines nodes where possible.
 func (r *run) add(op Reduction, node [2]int, value []byte) {
 	copy(r.at(len(r.nodes)), value)
 	r.nodes = append(r.nodes, node)
@@ -59,8 +57,8 @@ func (r *run) add(op Reduction, node [2]int, value []byte) {
 	}
 }
 
-// levelledReduce brings the run of each circle to its head, and at last all to
-// rank 0, which passes the result on to root.
+// levelledReduce sends the run of each circle to its head, and in the end all to rank 0, which
+// sends the result to root.
 func (t *Team) levelledReduce(send, recv []byte, op Reduction, root int) error {
 	size, most := len(send), mostNodes(t.Size)
 	s := borrow((2*most + 1) * size)
@@ -92,7 +90,7 @@ func (t *Team) levelledReduce(send, recv []byte, op Reduction, root int) error {
 	return nil
 }
 
-// join adds the run of member i to r.
+// join receives the run of member i and adds it to r.
 func (c *circle) join(r *run, op Reduction, i int, incoming []byte) error {
 	nodes := cover(nil, c.members[i], c.behind(i), r.n)
 	in := incoming[:len(nodes)*r.size]

@@ -1,8 +1,8 @@
 package collective
 
-// Scan combines into acc, which holds the contribution of this rank, those of
-// all lower ranks. It doubles, in every step, the run of ranks that end at its
-// own and are combined (Hillis and Steele, 1986).
+// Scan combines the contributions of all lower ranks into acc, which holds that of this rank. In
+// every step, it doubles the run of combined ranks that ends at this rank (Hillis and Steele,
+// 1986).
 func (t *Team) Scan(acc []byte, r Reduction) error {
 	if err := t.begin(unrooted(Scan)); err != nil {
 		return err
@@ -12,8 +12,8 @@ func (t *Team) Scan(acc []byte, r Reduction) error {
 	return t.end(t.scan(acc, s.b, r, func([]byte, int) {}))
 }
 
-// Exscan combines into recv the send of all lower ranks. At rank 0 recv stays
-// as it is. The two may be the same.
+// Exscan combines the send buffers of all lower ranks into recv. At rank 0, recv is unchanged. send
+// and recv may be the same.
 func (t *Team) Exscan(send, recv []byte, r Reduction) error {
 	if err := t.begin(unrooted(Scan)); err != nil {
 		return err
@@ -31,7 +31,8 @@ func (t *Team) Exscan(send, recv []byte, r Reduction) error {
 	}))
 }
 
-// scan tells take of each run below that it combines, and the step k at which.
+// scan performs the steps. It calls take with each lower run before combining it, and with the
+// step's distance k.
 func (t *Team) scan(acc, lower []byte, r Reduction, take func(lower []byte, k int)) error {
 	for k := 1; k < t.Size; k *= 2 {
 		above, below := t.Rank+k < t.Size, t.Rank >= k

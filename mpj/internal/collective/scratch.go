@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// A scratch is memory for what arrives and is combined or passed on. It is
-// aligned for every element type.
+// A scratch is a buffer for data that is received and then combined or passed on. It is aligned for
+// every element type.
 type scratch struct{ b []byte }
 
-// Scratch of these powers of two of bytes is kept for the next call.
+// Scratch buffers of 2^smallestScratch to 2^largestScratch bytes are kept for later calls.
 const (
 	smallestScratch = 6
 	largestScratch  = 26
 )
 
-var scratches [largestScratch + 1]sync.Pool // by the power
+var scratches [largestScratch + 1]sync.Pool // indexed by the power of two
 
-// borrow returns size bytes of any content, until free.
+// borrow returns size bytes of undefined content, for use until free.
 func borrow(size int) *scratch {
 	power := max(bits.Len(uint(max(size, 1)-1)), smallestScratch)
 	if power > largestScratch {

@@ -12,51 +12,48 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// A collective that fails at one rank fails at those that wait for it:
+// A collective that fails at one rank also fails at the ranks that wait for it:
 //
 //	rank 0 --- 8 bytes ---> rank 2, which expects 16: it fails
 //	                          |-- spoiled, reason --> 0, 1, 3
 //	rank 3 waits for rank 2 <-'   and fails with the reason of rank 2
 //
-// Two messages to everybody say so, in the context of the collective: whoever
-// receives from that rank next gets them in place of what it waits for, fails
-// likewise, and tells everybody in turn. A rank that has all it needs completes,
-// and hears of it in a later collective. What is sent to a rank that has failed is
-// thrown away, so that nobody waits to send either.
+// The failed rank sends two messages to every rank, in the context of the collective. A rank that
+// receives from it next gets them instead of the expected message, fails likewise, and in turn
+// tells every rank. A rank that has all it needs completes, and learns of the failure in a later
+// collective. Messages to a failed rank are discarded, so no sender waits for it.
 //
-// Ranks that choose different algorithms, because they have different lengths,
-// may wait in a circle that the first rank is not in. So the engine ends every
-// wait in the context when the news comes, from wherever. With replicas it does
-// not, since what each sees then would depend on timing. A circle in which no
-// rank has failed, because no wrong message is received, remains in any case:
-// P2PMPI_CHECK compares lengths before anybody can wait.
+// Ranks that choose different algorithms, because they have different lengths, may wait in a cycle
+// that does not contain the failed rank. The engine therefore ends every wait in the context when a
+// failure notice arrives, from any rank. With replicas it does not, because the result would depend
+// on timing. A cycle in which no rank has failed, because none has received a wrong message,
+// remains in any case. P2PMPI_CHECK compares lengths before any rank can wait.
 //
-// The context is of no use from then on, at that rank: later collectives in it
-// fail at their beginning, with the same reason.
+// From then on, the context is unusable at that rank: later collectives in it fail at once with the
+// same reason.
 
-// Tags of these messages: no call has them.
+// Tags of these messages. No call has them.
 const (
-	spoiledTag = words.NewsTag // empty, so that it fits every buffer; its reason follows
+	spoiledTag = words.NewsTag // empty, so that it fits every buffer; the reason follows
 	reasonTag  = words.ReasonTag
 )
 
-// A SpoiledError says that a collective has failed at another rank, or earlier.
+// A SpoiledError reports that a collective has failed at another rank, or earlier.
 type SpoiledError struct {
-	Rank  int  // where it failed first
-	Call  Call // that failed there
+	Rank  int  // rank that failed first
+	Call  Call // call that failed at that rank
 	Cause error
 }
 
-// Error names the first rank, and its reason.
+// Error names the rank that failed first, and its reason.
 func (e *SpoiledError) Error() string {
 	return fmt.Sprintf("%v has failed at rank %d: %v", e.Call, e.Rank, e.Cause)
 }
 
-// Unwrap returns what went wrong at the first rank.
+// Unwrap returns the cause at the rank that failed first.
 func (e *SpoiledError) Unwrap() error { return e.Cause }
 
-// A Spoils has what failed in the contexts of a communicator. It is for several
-// goroutines.
+// A Spoils records failures in the contexts of a communicator. Several goroutines may use it.
 type Spoils struct {
 	any  atomic.Bool
 	mu   sync.Mutex
@@ -76,7 +73,7 @@ func (s *Spoils) note(context uint32, e *SpoiledError) {
 	s.any.Store(true)
 }
 
-// in returns what failed in a context, or nil.
+// in returns the failure in a context, or nil.
 func (s *Spoils) in(context uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,8 +83,8 @@ func (s *Spoils) in(context uint32) error {
 	return nil
 }
 
-// begin begins a call. It is an error when one in the same context has failed
-// before: the others have been told then.
+// begin begins a call. It returns an error if an earlier call in the same context has failed; the
+// others have then been told already.
 func (t *Team) begin(call Call) error {
 	t.call = call
 	if t.Spoils == nil || !t.Spoils.any.Load() {
@@ -96,7 +93,7 @@ func (t *Team) begin(call Call) error {
 	return t.Spoils.in(t.Context)
 }
 
-// end ends a call. It tells the others when there is an error.
+// end ends a call, and tells the others if err is not nil.
 func (t *Team) end(err error) error {
 	if err != nil {
 		t.spoil(err)
@@ -104,15 +101,15 @@ func (t *Team) end(err error) error {
 	return err
 }
 
-// spoil tells all others that the call has failed here. Those that cannot be told
-// have failed themselves, or the engine has stopped here.
+// spoil tells all other members that the call has failed at this rank. It ignores errors of
+// sending: the receiver has failed itself, or the engine has stopped.
 func (t *Team) spoil(err error) {
 	var s *SpoiledError
 	if !errors.As(err, &s) {
 		s = &SpoiledError{Rank: t.name(t.Rank), Call: t.call, Cause: err}
 	}
 	reason := s.encode()
-	for k := 1; k < t.Size; k++ { // the requests are the engine's: nobody waits for them
+	for k := 1; k < t.Size; k++ { // the engine completes these requests; they need no wait
 		dest := t.world(t.up(k))
 		if _, err := t.Engine.Isend(t.Context, dest, spoiledTag, nil, words.Standard); err == nil {
 			t.Engine.Isend(t.Context, dest, reasonTag, reason, words.Standard)
@@ -122,8 +119,8 @@ func (t *Team) spoil(err error) {
 	t.Spoils.note(t.Context, s)
 }
 
-// heard returns what is behind an error of the engine: where news has ended a
-// wait, that some rank has failed, and why.
+// heard returns the actual error behind an error of the engine. If a failure notice ended a wait,
+// heard receives the notice and its reason.
 func (t *Team) heard(err error) error {
 	if !errors.Is(err, words.ErrNews) {
 		return err
@@ -135,8 +132,8 @@ func (t *Team) heard(err error) error {
 	return t.reason(s.Source)
 }
 
-// LeftNews returns why a collective has failed at a rank of the world whose news
-// has come and which nobody here has received.
+// LeftNews returns the reason of a failure at a world rank whose notice has arrived but was not
+// received.
 func LeftNews(e *engine.Engine, context uint32, world int) error {
 	if _, err := e.Recv(context, world, spoiledTag, nil); err != nil {
 		return err
@@ -144,7 +141,7 @@ func LeftNews(e *engine.Engine, context uint32, world int) error {
 	return (&Team{Engine: e, Context: context}).reason(world)
 }
 
-// reason receives why a rank of the world has failed, which it has just said.
+// reason receives the reason of a world rank that has just announced a failure.
 func (t *Team) reason(world int) error {
 	b := make([]byte, words.ReasonMost)
 	s, err := t.Engine.Recv(t.Context, world, reasonTag, b)
@@ -158,15 +155,14 @@ func (t *Team) reason(world int) error {
 	return spoiled
 }
 
-// Kinds of causes on their way.
+// Kinds of causes in messages.
 const (
 	causeText = iota
 	causeMismatch
 	causeOrder
 )
 
-// encode returns e as a message: kind, rank and call, then four numbers, or the
-// text.
+// encode returns e as a message: kind, rank and call, followed by four numbers or the text.
 func (e *SpoiledError) encode() []byte {
 	var mismatch *MismatchError
 	var order *OrderError
@@ -190,7 +186,7 @@ func (e *SpoiledError) encode() []byte {
 
 var errReason = errors.New("its reason is malformed")
 
-// decodeSpoiled reads what encode has written.
+// decodeSpoiled decodes a message made by encode.
 func decodeSpoiled(b []byte) (*SpoiledError, error) {
 	if len(b) == 0 {
 		return nil, errReason
@@ -222,17 +218,17 @@ func decodeSpoiled(b []byte) (*SpoiledError, error) {
 	return e, nil
 }
 
-// A News is what a message says of a failure.
+// A News is the role of a message in a failure.
 type News int
 
-// The messages of a failure; all others are Nothing.
+// The messages of a failure; all other messages are Nothing.
 const (
 	Nothing News = iota
-	Failure      // the first
-	Reason       // the second
+	Failure      // first message
+	Reason       // second message
 )
 
-// NewsOf returns what a message with a tag says.
+// NewsOf returns the role of a message with the given tag.
 func NewsOf(tag int32) News {
 	switch tag {
 	case spoiledTag:

@@ -8,24 +8,24 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// A Team is the ranks that run an algorithm together, seen from one of them. It
-// is for one operation at a time.
+// A Team is a set of ranks that run an algorithm together, as seen from one of them. It runs one
+// operation at a time.
 type Team struct {
 	Engine  *engine.Engine
 	Context uint32
-	World   []int // world rank of each member; nil: the same
-	Rank    int   // of this process
+	World   []int // world rank of each member; nil means the identity
+	Rank    int   // rank of this process
 	Size    int
-	Levels  *Levels // nil when all members are on one machine, or it does not matter
+	Levels  *Levels // nil if all members are on one machine, or if levels make no difference
 	Forced  *Forced // nil to choose by the table
-	Spoils  *Spoils // nil to forget what has failed
+	Spoils  *Spoils // nil to not record failures
 
-	names []int // what errors call each member; nil: its rank
+	names []int // name of each member in errors; nil means its rank
 	call  Call
 }
 
-// A MismatchError says that a rank sent another length than its receiver
-// expects: the two gave the call different arguments.
+// A MismatchError reports that a rank sent another length than its receiver expects, because the
+// two passed different arguments.
 type MismatchError struct {
 	From, To  int // ranks
 	Got, Want int // bytes
@@ -37,30 +37,30 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("rank %d sent %d bytes where rank %d expects %d", e.From, e.Got, e.To, e.Want)
 }
 
-// Unwrap returns the engine's error when the message was too long, or nil.
+// Unwrap returns the engine's error if the message was too long, or nil.
 func (e *MismatchError) Unwrap() error { return e.cause }
 
-// An OrderError says that a rank is in another collective than its receiver, or
-// in the same one with another root.
+// An OrderError reports that a rank is in another collective than its receiver, or in the same one
+// with another root.
 type OrderError struct {
 	From, To  int // ranks
 	Got, Want Call
 }
 
-// Error names both ranks and what they call.
+// Error names both ranks and their calls.
 func (e *OrderError) Error() string {
 	return fmt.Sprintf("rank %d calls %v where rank %d calls %v", e.From, e.Got, e.To, e.Want)
 }
 
-// A Call is an operation with its root. It is the tag of all its messages:
-// receivers take whatever comes next from a rank, and see by it when the ranks
-// are not in the same call, which would hang if tags were to match.
+// A Call is an operation with its root. It is the tag of all messages of the operation. Receivers
+// accept the next message of a rank with any tag, so that they detect ranks in different calls;
+// matching by tag would hang instead.
 type Call int32
 
 // rooted returns the call of op with a root.
 func rooted(op Operation, root int) Call { return Call(op) + Call(operations)*Call(1+root) }
 
-// unrooted returns the call of op, which has no root.
+// unrooted returns the call of op without a root.
 func unrooted(op Operation) Call { return Call(op) }
 
 // String names the operation, and its root if it has one.
@@ -89,7 +89,7 @@ func (t *Team) name(rank int) int {
 	return t.names[rank]
 }
 
-// up returns the rank k above this one, round the ring; below the one k below.
+// up returns the rank k above this one around the ring; down returns the rank k below.
 func (t *Team) up(k int) int   { return (t.Rank + k) % t.Size }
 func (t *Team) down(k int) int { return (t.Rank - k + t.Size) % t.Size }
 
@@ -103,7 +103,7 @@ func (t *Team) recv(b []byte, source int) error {
 	return t.exact(s, err, b, source)
 }
 
-// recvUpTo receives at most len(b) bytes, and returns how many.
+// recvUpTo receives at most len(b) bytes, and returns their number.
 func (t *Team) recvUpTo(b []byte, source int) (int, error) {
 	s, err := t.Engine.Recv(t.Context, t.world(source), words.AnyTag, b)
 	if err == nil && Call(s.Tag) == t.call {
@@ -112,15 +112,13 @@ func (t *Team) recvUpTo(b []byte, source int) (int, error) {
 	return 0, t.mismatch(s, err, len(b), source)
 }
 
-// exchange sends to one rank and receives exactly len(recv) bytes from another
-// at the same time.
+// exchange sends to one rank and, at the same time, receives exactly len(recv) bytes from another.
 func (t *Team) exchange(send []byte, dest int, recv []byte, source int) error {
 	s, err := t.Engine.Swap(t.Context, int32(t.call), t.world(dest), send, t.world(source), recv)
 	return t.exact(s, err, recv, source)
 }
 
-// exact makes an error of a message of another call, and of one that does not
-// fill its place.
+// exact returns an error if the message is of another call, or if it does not fill b.
 func (t *Team) exact(s words.Status, err error, b []byte, source int) error {
 	if err == nil && s.Size == len(b) && Call(s.Tag) == t.call {
 		return nil
@@ -141,7 +139,7 @@ func (t *Team) mismatch(s words.Status, err error, expected, source int) error {
 	return &MismatchError{From: t.name(source), To: t.name(t.Rank), Got: s.Size, Want: expected, cause: err}
 }
 
-// sameCall returns an error when the message of s is not of this call.
+// sameCall returns an error if the message of s is not of this call.
 func (t *Team) sameCall(s words.Status, source int) error {
 	switch {
 	case Call(s.Tag) == t.call:
@@ -152,8 +150,7 @@ func (t *Team) sameCall(s words.Status, source int) error {
 	return &OrderError{From: t.name(source), To: t.name(t.Rank), Got: Call(s.Tag), Want: t.call}
 }
 
-// part returns the team of some members of t, in the order given. This process
-// is one of them.
+// part returns the team of some members of t, in the given order. This process must be one of them.
 func (t *Team) part(members []int) *Team {
 	p := &Team{Engine: t.Engine, Context: t.Context, Size: len(members), Forced: t.Forced, names: make([]int, len(members)), call: t.call}
 	p.World = make([]int, len(members))

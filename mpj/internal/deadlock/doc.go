@@ -1,21 +1,20 @@
-// Package deadlock finds ranks that wait for each other for ever. It is pure: it
-// judges what ranks say of themselves, and starts, reads and sends nothing.
+// Package deadlock finds ranks that wait for each other forever. It is pure: it judges states that
+// ranks report, and performs no I/O.
 //
-//	rank 0  waits for 1            0 -> 1 -> 2        nobody outside can release
+//	rank 0  waits for 1            0 -> 1 -> 2        no other rank can release
 //	rank 1  waits for 2 or 3           ^    |         0, 1 or 2, if 3 has ended
 //	rank 2  waits for 1                +----+
 //
-// A rank goes on when any of its goroutines does, and a goroutine when any of
-// the ranks that it waits for does what it waits for (the OR model of Chandy,
-// Misra and Haas, 1983; who waits for several requests in turn waits for the
-// first). So ranks are in deadlock when none of them waits for one that goes on,
-// and nothing from those that they wait for is on its way: Find.
+// A rank proceeds when any of its goroutines does, and a goroutine proceeds when any of the ranks
+// that it waits for acts (the OR model of Chandy, Misra and Haas, 1983). A goroutine that waits for
+// several requests in turn waits for the first. Ranks are therefore deadlocked if none of them
+// waits for a rank that proceeds, and no message from the ranks that they wait for is in transit.
+// Find computes this set.
 //
-// What ranks say is no photograph: each speaks at its own time. So all are asked
-// twice, the second time when all have answered the first. A rank that was
-// waiting both times, in the same calls and with the same counts of frames, has
-// done nothing between the rounds: at that moment all such ranks were in these
-// states together.
+// The states are not a snapshot, because each rank reports at its own time. All ranks are therefore
+// asked twice, the second time after all have answered the first. A rank that was waiting both
+// times, in the same calls and with the same frame counts, has done nothing between the rounds. All
+// such ranks were therefore in these states at the same moment.
 //
 // A goroutine that is not in a call of the library may call it next. Idle
 // finds out, from a dump of all goroutines, whether there is one: whatever is

@@ -5,29 +5,28 @@ import (
 	"slices"
 )
 
-// A State is what one rank says of itself.
+// A State is the state that one rank reports.
 type State struct {
-	// Ended says that the rank has finalized: it sends and receives nothing more.
+	// Ended reports that the rank has finalized: it sends and receives nothing more.
 	Ended bool `json:",omitempty"`
-	// Idle says that every goroutine of the rank is in one of the Waits, or waits
-	// for one that is.
+	// Idle reports that every goroutine of the rank is in one of the Waits, or waits for a
+	// goroutine that is.
 	Idle  bool   `json:",omitempty"`
 	Waits []Wait `json:",omitempty"`
-	// Sent and Received count the frames to and from each other rank so far,
-	// without those that carry states.
+	// Sent and Received count the frames exchanged with each other rank so far, except those that
+	// carry states.
 	Sent, Received map[int]uint64 `json:",omitempty"`
 }
 
 // A Wait is a call that waits.
 type Wait struct {
-	Number uint64 // no two waits of a rank have the same
-	For    []int  `json:",omitempty"` // any one of these ranks may end it
-	Text   string // the call in words
+	Number uint64 // unique among the waits of a rank
+	For    []int  `json:",omitempty"` // any one of these ranks may end the wait
+	Text   string // description of the call
 }
 
-// Find returns the ranks that have not ended and can never go on, in order. It
-// is given what each rank said in two rounds: the second began when the first
-// was over.
+// Find returns, in order, the ranks that have not ended and can never proceed. It gets the states
+// of all ranks from two rounds; the second round must begin after the first has ended.
 func Find(first, second []State) []int {
 	stuck := make([]bool, len(second))
 	for i := range stuck {
@@ -59,9 +58,8 @@ func still(a, b State) bool {
 		slices.EqualFunc(a.Waits, b.Waits, func(x, y Wait) bool { return x.Number == y.Number })
 }
 
-// released reports whether one that rank i waits for goes on, or has sent
-// something that is not here yet. What only rank i itself can end nobody else
-// ends.
+// released reports whether a rank that rank i waits for proceeds, or has sent a message that has
+// not arrived yet. A wait that only rank i itself can end is never released.
 func released(i int, states []State, stuck []bool) bool {
 	return slices.ContainsFunc(states[i].Waits, func(w Wait) bool {
 		return slices.ContainsFunc(w.For, func(j int) bool {

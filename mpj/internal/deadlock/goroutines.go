@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// A goroutine is one of a dump that runtime.Stack wrote.
+// A goroutine is a goroutine in a dump written by runtime.Stack.
 type goroutine struct {
-	id, parent uint64 // parent is 0 of the first one
+	id, parent uint64 // parent is 0 for the main goroutine
 	state      string
-	creator    string   // function
+	creator    string   // function that created it
 	frames     []string // functions, innermost first
 }
 
@@ -19,14 +19,14 @@ const (
 	module = "github.com/p2pmpi/p2pmpi/"
 	sleep  = module + "mpj/internal/engine.(*Engine).sleep"
 	borrow = module + "mpj/internal/engine.(*Engine).borrow"
-	// program is who runs the program of one rank of several in a process.
+	// program is the prefix of the function that runs the program of one of several ranks in a
+	// process.
 	program = module + "mpj.runIn.func"
 )
 
-// Idle reports whether all goroutines in dump that belong to root wait for each
-// other or in the engine, so that only a message gets one of them going. With
-// root 0 all of them count; else those that descend from root, and those of
-// which nobody knows where they come from.
+// Idle reports whether all goroutines in dump that belong to root wait for each other or in the
+// engine, so that only a message can resume one of them. If root is 0, all goroutines belong to it;
+// otherwise, the descendants of root and goroutines of unknown origin do.
 func Idle(dump []byte, root uint64) bool {
 	all, err := parse(dump)
 	if err != nil {
@@ -50,8 +50,8 @@ func Current(dump []byte) uint64 {
 	return id
 }
 
-// waiting are states of a goroutine that only another goroutine can end. One
-// that waits at a channel may wait for a timer.
+// waiting lists the states of a goroutine that only another goroutine can end. A goroutine that
+// waits at a channel may be waiting for a timer.
 var waiting = []string{
 	"sync.", "semacquire", "chan send", "chan receive (nil chan)", "select (no cases)",
 }
@@ -62,16 +62,15 @@ func (g goroutine) waits() bool {
 		g.state == "chan receive" && len(g.frames) > 0 && hasAnyPrefix(g.frames[0], before)
 }
 
-// before are functions of the library that wait for what another goroutine of
-// this rank has begun before.
+// before lists functions of the library that wait for an earlier operation in another goroutine of
+// this rank.
 var before = []string{module + "mpj.(*Comm).start.", module + "mpj.(*comparison).wait"}
 
 func hasAnyPrefix(s string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })
 }
 
-// serves reports whether g works for the library or the runtime: it makes no
-// calls of its own.
+// serves reports whether g works for the library or the runtime, and so makes no calls of its own.
 func (g goroutine) serves() bool {
 	for _, s := range []string{module + "mpj/internal/", module + "mpj/channel", module + "internal/", "os/signal.", "runtime.", "context.(*cancelCtx).propagateCancel"} {
 		if strings.HasPrefix(g.creator, s) {
@@ -85,13 +84,13 @@ func (g goroutine) isIn(function string) bool {
 	return slices.ContainsFunc(g.frames, func(f string) bool { return strings.HasPrefix(f, function) })
 }
 
-// belongs reports whether g may be one of root's.
+// belongs reports whether g may belong to root.
 func (g goroutine) belongs(root uint64, all map[uint64]goroutine) bool {
 	for range len(all) {
 		if root == 0 || g.id == root {
 			return true
 		}
-		if g.isIn(program) || g.parent == 0 { // another rank's, or of who started the ranks
+		if g.isIn(program) || g.parent == 0 { // belongs to another rank, or to the goroutine that started the ranks
 			return false
 		}
 		parent, ok := all[g.parent]
@@ -103,7 +102,7 @@ func (g goroutine) belongs(root uint64, all map[uint64]goroutine) bool {
 	return true
 }
 
-// parse reads a dump.
+// parse parses a dump.
 func parse(dump []byte) ([]goroutine, error) {
 	var all []goroutine
 	for block := range bytes.SplitSeq(bytes.TrimSpace(dump), []byte("\n\n")) {

@@ -7,35 +7,34 @@ import (
 	"unsafe"
 )
 
-// pending is the code of a call that the host makes beside the module.
+// pending is the code of a call that the host makes in the background.
 const pending = -1
 
-// calls are those that the host makes beside the module.
+// calls holds the calls that the host makes in the background.
 type calls struct {
 	mu      sync.Mutex
 	last    uint32
 	waiting map[uint32]*waiting // by ticket
-	polling bool                // one goroutine asks the host
+	polling bool                // a goroutine is polling the host
 }
 
 type waiting struct {
 	done bool
 	code int32
-	text string        // of the error
-	wake chan struct{} // of capacity 1: it is done, or nobody asks the host
+	text string        // error text
+	wake chan struct{} // capacity 1: signals that the call is done, or that no goroutine polls the host
 }
 
-// An event is what the host says of a call that is done.
+// An event is the host's report of a completed call.
 type event struct {
 	ticket uint32
 	code   int32
 }
 
-// alone reports whether calls may block in the host: nobody else wants to run.
+// alone reports whether calls may block in the host, because no other goroutine exists.
 func (e *Engine) alone() bool { return !e.shared && runtime.NumGoroutine() == 1 }
 
-// call makes a call of the host that may block, and returns its code and the text of
-// its error.
+// call makes a call of the host that may block, and returns its code and its error text.
 func (e *Engine) call(f func(later uint32) int32) (int32, string) {
 	if e.alone() {
 		code := f(0)
@@ -44,7 +43,7 @@ func (e *Engine) call(f func(later uint32) int32) (int32, string) {
 	return e.callBeside(f, nil)
 }
 
-// callBeside makes the call beside the module. begun is told its ticket.
+// callBeside makes a call in the background. It calls begun with the ticket.
 func (e *Engine) callBeside(f func(later uint32) int32, begun func(ticket uint32)) (int32, string) {
 	c := &e.calls
 	c.mu.Lock()
@@ -63,12 +62,12 @@ func (e *Engine) callBeside(f func(later uint32) int32, begun func(ticket uint32
 		begun(ticket)
 	}
 	c.await(w)
-	runtime.KeepAlive(f) // and so the buffers that only the host has known of since
+	runtime.KeepAlive(f) // keeps the buffers that only the host knows from being collected
 	return w.code, w.text
 }
 
-// await returns when w is done. Of those who wait, one asks the host, and when its own
-// call is done, leaves that to another.
+// await returns when w is done. One of the waiting goroutines polls the host; when its own call is
+// done, it hands over to another.
 func (c *calls) await(w *waiting) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,18 +88,19 @@ func (c *calls) await(w *waiting) {
 	}
 }
 
-// Patience is how long the host waits for a call to be done while other goroutines may
-// want to run: nothing at first, then ever longer. If all wait for the host, only timers
-// are to be looked after.
+// The patience of a poll bounds how long the host waits for a call to complete. While other
+// goroutines may want to run, it is zero at first, and then grows. If all goroutines wait for the
+// host, only timers need attention.
 const (
 	firstLooks   = 16
 	shortest     = 20 * time.Microsecond
 	longest      = time.Millisecond
 	allWait      = 20 * time.Millisecond
-	patienceOver = 2 // by how much it grows
+	patienceOver = 2 // growth factor
 )
 
-// poll asks the host until w is done. c.mu is held, but not while others run.
+// poll polls the host until w is done. The caller holds c.mu; poll releases it while other
+// goroutines run.
 func (c *calls) poll(w *waiting) {
 	patience, looks := shortest, 0
 	for !w.done {
@@ -122,7 +122,7 @@ func (c *calls) poll(w *waiting) {
 	}
 }
 
-// next takes a call that is done, if one is in time.
+// next takes a completed call, if one completes within patience.
 func (c *calls) next(patience time.Duration) bool {
 	var v event
 	if hostNext(int64(patience), unsafe.Pointer(&v)) == 0 {

@@ -8,10 +8,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// A step is what the host wants to be done of a checkpoint.
+// A step is a step of a checkpoint that the host requests.
 type step struct{ what, bytes, size uint32 }
 
-// The steps, and how they have been done.
+// The steps, and their outcomes.
 const (
 	stepNone = iota
 	stepSave
@@ -22,8 +22,8 @@ const (
 	outcomeNot    = 2
 )
 
-// Checkpoint makes what has reached this process so far superfluous for those that join
-// its rank later, or lets it go on from such a checkpoint.
+// Checkpoint makes the messages received so far unnecessary for processes that join this rank
+// later. In a joining process, it resumes from such a checkpoint.
 func (e *Engine) Checkpoint(c words.Checkpoint) error {
 	var s step
 	code, text := e.call(func(later uint32) int32 { return hostCheckpoint(unsafe.Pointer(&s), later) })
@@ -40,7 +40,7 @@ func (e *Engine) Checkpoint(c words.Checkpoint) error {
 	return e.failed(code, text)
 }
 
-// do does a step.
+// do performs a step.
 func (s step) do(c words.Checkpoint) (own []byte, outcome uint32, err error) {
 	if s.what == stepRestore {
 		if err = c.TakeOwn(taken(s.bytes, s.size)); err == nil {
@@ -68,7 +68,7 @@ func (stateWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// stateReader reads it.
+// stateReader reads the state of the program.
 type stateReader struct{}
 
 func (stateReader) Read(b []byte) (int, error) {
@@ -82,14 +82,14 @@ func (stateReader) Read(b []byte) (int, error) {
 	return int(n), nil
 }
 
-// Printed returns how many records of each output stream this process has written, once
-// the user has them; not ok if that takes long.
+// Printed returns the number of records that this process has written to each output stream, after
+// the user has received them. It returns false if that takes long.
 func (e *Engine) Printed() (records [2]uint64, ok bool) {
 	code, _ := e.call(func(later uint32) int32 { return hostPrinted(unsafe.Pointer(&records), later) })
 	return records, code == codeOK
 }
 
-// Skip says that this process, which has written less, goes on behind so many records.
+// Skip makes this process, which has written less, continue after the given numbers of records.
 func (e *Engine) Skip(records [2]uint64) error {
 	code, text := e.call(func(later uint32) int32 { return hostSkip(unsafe.Pointer(&records), later) })
 	return e.failed(code, text)

@@ -1,6 +1,6 @@
-// Package guest is the engine of a process that is a WebAssembly module: its methods
-// are those of package engine, and call the engine of the host by the functions that
-// package hostcall documents. It compiles for wasip1 only.
+// Package guest is the engine of a process that is a WebAssembly module. Its methods are those of
+// package engine, and call the host's engine through the functions documented in package hostcall.
+// It compiles only for wasip1.
 //
 //	goroutine --- Recv ---> call --- recv(..., ticket) ---> host
 //	                          |  <-- pending --------------
@@ -8,13 +8,14 @@
 //	                          +----- next(patience) ------>
 //	                             <-- ticket, code ---------
 //
-// A module has one thread. Where a goroutine is the only one, its calls block in the
-// host: that is the cheapest, and all that C and most programs need. Else the host
-// makes the call beside the module, and when no goroutine can go on, one of them waits
-// in the host for the first call to be done. A goroutine that sleeps without the engine,
-// or a timer, is looked after every millisecond or so meanwhile.
+// A module has one thread. If a goroutine is the only one, its calls block in the host; this is the
+// cheapest way, and suffices for C and most programs. Otherwise the host makes the call in the
+// background. If no goroutine can proceed, one of them waits in the host for the first call to
+// complete. Timers, and goroutines that sleep outside the engine, are then served about once a
+// millisecond.
 //
-// Buffers are used where they lie in the module's memory, which the host never moves; Go
-// moves none either. Those of a call and of a Request that is under way are kept from being
+// Buffers are used in place in the module's memory, which neither the host nor Go moves. The
+// buffers of a call or an active Request are kept from being collected, even if the program has no
+// other references to them.
 // collected, whether the program has other references to them or not.
 package guest

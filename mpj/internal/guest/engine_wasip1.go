@@ -11,31 +11,31 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// An Engine is the engine of this module's process, which its host has.
+// An Engine is the engine of this module's process, which runs in the host.
 type Engine struct {
-	parent context.Context // of Join
+	parent context.Context // argument of Join
 	ctx    context.Context // ends with the engine
 	cancel context.CancelFunc
-	shared bool // calls must not hold up what ends parent
+	shared bool // parent can end, so calls must not block the module
 	calls  calls
-	status status // of the call of the only goroutine
+	status status // for calls of the only goroutine
 
 	mu       sync.Mutex
-	underWay map[*Request]struct{} // with buffers that the host uses, also if nobody waits for them
+	underWay map[*Request]struct{} // requests whose buffers the host uses, even if not waited for
 
-	running    sync.WaitGroup // of Go
+	running    sync.WaitGroup // goroutines started by Go
 	replicated bool
-	time       float64 // last outcome of Wtime
+	time       float64 // last result of Wtime
 }
 
-// Info is what a process is told of its job.
+// Info is the description of the job for a process.
 type Info struct {
 	Self   view.Process
 	Ranks  int
-	Places [][2]int // where the ranks run: machine and cluster; or nil
+	Places [][2]int // machine and cluster of each rank; or nil
 }
 
-// info is that as the host writes it.
+// info is an Info in the host's format.
 type info struct {
 	rank, replica, ranks uint32
 	replicated           uint32
@@ -60,7 +60,7 @@ func Join(ctx context.Context) (*Engine, Info, error) {
 	return e, out, nil
 }
 
-// taken returns what the host keeps for this module under a handle.
+// taken returns the contents that the host keeps for this module under a handle.
 func taken(bytes, size uint32) []byte {
 	b := make([]byte, size)
 	if bytes != 0 {
@@ -72,7 +72,7 @@ func taken(bytes, size uint32) []byte {
 // Context returns a context that ends when the engine stops.
 func (e *Engine) Context() context.Context { return e.ctx }
 
-// Replicated reports whether other processes have a say in what this one does.
+// Replicated reports whether this process must agree with replicas.
 func (e *Engine) Replicated() bool { return e.replicated }
 
 // Close stops the engine and returns when all its goroutines have ended.
@@ -85,7 +85,7 @@ func (e *Engine) Close() {
 // Go runs f in a goroutine that Close waits for.
 func (e *Engine) Go(f func()) { e.running.Go(f) }
 
-// Finalize says that this process needs and owes nothing more.
+// Finalize reports that this process is done.
 func (e *Engine) Finalize() error {
 	code, text := e.call(hostFinalize)
 	return e.failed(code, text)
@@ -97,19 +97,20 @@ func (e *Engine) Abort(code int, reason string) {
 	hostAbort(int32(code), address(b), uint32(len(b)))
 }
 
-// Flush waits until every message of this process is where it has to be.
+// Flush waits until every message of this process has reached its destination, as far as the engine
+// requires.
 func (e *Engine) Flush() error {
 	code, text := e.call(hostFlush)
 	return e.failed(code, text)
 }
 
-// Forget drops what the engine keeps of a context.
+// Forget drops the engine's state of a context.
 func (e *Engine) Forget(context uint32) { hostForget(context) }
 
 // Abandon gives up a context in which this process receives nothing any more.
 func (e *Engine) Abandon(context uint32) { hostAbandon(context) }
 
-// Unmatched returns the messages that are here and that no receive has taken.
+// Unmatched returns the messages that have arrived but were not received.
 func (e *Engine) Unmatched() []words.Unmatched {
 	var bytes, size uint32
 	hostUnmatched(unsafe.Pointer(&bytes), unsafe.Pointer(&size))
@@ -124,7 +125,7 @@ func (e *Engine) Unmatched() []words.Unmatched {
 	return all
 }
 
-// Wtime returns seconds since some moment in the past, the same at all replicas.
+// Wtime returns the seconds since an arbitrary moment in the past, the same at all replicas.
 func (e *Engine) Wtime() float64 {
 	var bits uint64
 	if code, _ := e.call(func(later uint32) int32 { return hostWtime(unsafe.Pointer(&bits), later) }); code == codeOK {
@@ -133,15 +134,15 @@ func (e *Engine) Wtime() float64 {
 	return e.time
 }
 
-// RandomSeed returns a random number, the same at all replicas, and 0 once the engine
-// has stopped.
+// RandomSeed returns a random number, the same at all replicas. It returns 0 after the engine has
+// stopped.
 func (e *Engine) RandomSeed() (seed uint64) {
 	e.call(func(later uint32) int32 { return hostRandomSeed(unsafe.Pointer(&seed), later) })
 	return seed
 }
 
-// Choose returns a number that depends on timing, the same at all replicas. The one
-// that choose returns may come to nothing.
+// Choose returns a number that depends on timing, the same at all replicas. It may ignore the
+// result of choose at this replica.
 func (e *Engine) Choose(context uint32, choose func() uint64) (uint64, error) {
 	mine, out := choose(), uint64(0)
 	if !e.replicated {

@@ -8,7 +8,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// The host's codes.
+// The codes that the host returns.
 const (
 	codeOK = iota
 	codeTruncated
@@ -30,7 +30,7 @@ func textOf(code int32) string {
 	return string(b[:hostErrorText(address(b), maxText)])
 }
 
-// failed returns the error that a code stands for.
+// failed returns the error for a code, or nil.
 func (e *Engine) failed(code int32, text string) error {
 	switch code {
 	case codeOK:
@@ -48,7 +48,7 @@ func (e *Engine) failed(code int32, text string) error {
 	return errors.New(text)
 }
 
-// received returns what has come of a receive into a buffer.
+// received returns the result of a receive into a buffer.
 func (e *Engine) received(s *status, capacity int, code int32, text string) (words.Status, error) {
 	if code == codeTruncated {
 		return s.status(), &words.TruncateError{Status: s.status(), Capacity: capacity}
@@ -59,7 +59,7 @@ func (e *Engine) received(s *status, capacity int, code int32, text string) (wor
 	return s.status(), nil
 }
 
-// A status is one as the host writes it.
+// A status is a message status in the host's format.
 type status struct {
 	source, tag int32
 	size        uint32
@@ -70,15 +70,17 @@ func (s *status) status() words.Status {
 	return words.Status{Source: int(s.source), Tag: s.tag, Size: int(s.size), Cancelled: s.cancelled != 0}
 }
 
-// address returns where b begins.
+// address returns the address of b.
 func address(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
 
-// where is address for what the host reads from memory. Whoever keeps that keeps b.
+// where returns the address of b as a number, for memory that the host reads. The caller must keep
+// b alive.
 func where(b []byte) uint32 {
 	shown = address(b)
 	shown = nil
 	return uint32(uintptr(address(b)))
 }
 
-// shown is never read: what it was set to is not on a stack, which Go may move.
+// shown is never read. Storing an address in it makes its memory escape from the stack, which Go
+// may move.
 var shown unsafe.Pointer

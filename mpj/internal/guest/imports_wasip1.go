@@ -2,7 +2,7 @@ package guest
 
 import "unsafe"
 
-// The host's functions, as package hostcall documents them.
+// The host's functions, documented in package hostcall.
 
 //go:wasmimport p2pmpi_1 join
 func hostJoin(info unsafe.Pointer, later uint32) int32

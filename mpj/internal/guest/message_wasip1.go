@@ -8,11 +8,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// Send and Recv, which programs call most often, allocate nothing and call little where a goroutine is
-// alone: a call within a module takes as long as some ten natively, and an allocation longer than all that the
-// host does for a short message.
+// Send and Recv are the most frequent calls. With a single goroutine, they allocate nothing and
+// call few functions. A call within a module costs as much as about ten native ones, and an
+// allocation more than all the host's work for a short message.
 
-// Send sends payload and returns when it may be used again.
+// Send sends payload, and returns when payload may be reused.
 func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode words.Mode) error {
 	if !e.alone() {
 		return e.sendBeside(context, dest, tag, payload, mode)
@@ -30,7 +30,7 @@ func (e *Engine) sendBeside(context uint32, dest int, tag int32, payload []byte,
 	return e.failed(code, text)
 }
 
-// Recv receives into buf and waits for it.
+// Recv waits for a message and receives it into buf.
 func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (words.Status, error) {
 	if !e.alone() {
 		return e.recvBeside(context, source, tag, buf)
@@ -64,7 +64,7 @@ func (e *Engine) RecvWhole(context uint32, source int, tag int32) ([]byte, words
 	return taken(bytes, s.size), s.status(), nil
 }
 
-// Sendrecv sends to one rank and receives from another at the same time.
+// Sendrecv sends to one rank and, at the same time, receives from another.
 func (e *Engine) Sendrecv(context uint32, dest int, sendTag int32, send []byte, source int, recvTag int32, recv []byte) (words.Status, error) {
 	if e.alone() {
 		code := hostSendrecv(context, int32(dest), sendTag, address(send), uint32(len(send)),
@@ -98,12 +98,12 @@ func (e *Engine) Swap(context uint32, tag int32, dest int, send []byte, source i
 type Part struct {
 	Rank  int
 	Bytes []byte
-	// Of a receive, once Exchange has returned: what came, and why it failed.
+	// Result of a receive, valid after Exchange has returned.
 	Status words.Status
 	Err    error
 }
 
-// A part is one as the host reads and writes it.
+// A part is a Part in the host's format.
 type part struct {
 	rank      int32
 	buf, size uint32
@@ -119,15 +119,15 @@ func partsOf(ps []Part) []part {
 	return out
 }
 
-// Exchange sends one message to each rank of out and receives one from each of in, all
-// at the same time.
+// Exchange sends one message to each rank of out and, at the same time, receives one from each rank
+// of in.
 func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 	outs, ins := partsOf(out), partsOf(in)
 	code, text := e.call(func(later uint32) int32 {
 		return hostExchange(context, tag, unsafe.Pointer(unsafe.SliceData(outs)), uint32(len(outs)),
 			unsafe.Pointer(unsafe.SliceData(ins)), uint32(len(ins)), later)
 	})
-	runtime.KeepAlive(out) // outs and ins are no pointers to their buffers
+	runtime.KeepAlive(out) // outs and ins hold no pointers to the buffers
 	runtime.KeepAlive(in)
 	if err := e.failed(code, text); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 	return nil
 }
 
-// Probe waits for a message that a receive would take, and describes it.
+// Probe waits for a message that a receive would take, and returns its status.
 func (e *Engine) Probe(context uint32, source int, tag int32) (words.Status, error) {
 	var s status
 	code, text := e.call(func(later uint32) int32 {
@@ -147,7 +147,7 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (words.Status, err
 	return e.received(&s, 0, code, text)
 }
 
-// Iprobe describes the message that Probe would describe now, if there is one.
+// Iprobe returns the status of the message that Probe would return now, if there is one.
 func (e *Engine) Iprobe(context uint32, source int, tag int32) (words.Status, bool, error) {
 	var s status
 	var found uint32
@@ -157,7 +157,7 @@ func (e *Engine) Iprobe(context uint32, source int, tag int32) (words.Status, bo
 	return s.status(), found != 0, e.failed(code, text)
 }
 
-// ProbeContext is Probe that gives up, with false, when ctx ends.
+// ProbeContext is Probe with a context: when ctx ends, it returns false.
 func (e *Engine) ProbeContext(ctx context.Context, inContext uint32, source int, tag int32) (words.Status, bool, error) {
 	var s status
 	var found uint32
@@ -176,8 +176,8 @@ func (e *Engine) callUntil(ctx context.Context, f func(later uint32) int32) (int
 	})
 }
 
-// A Matched is a message that a probe has taken out of its mailbox. Only Imrecv, once,
-// can receive it.
+// A Matched is a message that a probe has removed from its mailbox. Only Imrecv can receive it,
+// once.
 type Matched struct{ handle uint32 }
 
 // Mprobe waits for the message that a receive would take, and takes it.
@@ -190,7 +190,7 @@ func (e *Engine) Mprobe(context uint32, source int, tag int32) (*Matched, words.
 	return m, s.status(), e.failed(code, text)
 }
 
-// Improbe is Mprobe without waiting: ok tells whether there was a message.
+// Improbe is the nonblocking form of Mprobe: ok reports whether there was a message.
 func (e *Engine) Improbe(context uint32, source int, tag int32) (m *Matched, _ words.Status, ok bool, _ error) {
 	var s status
 	m = new(Matched)

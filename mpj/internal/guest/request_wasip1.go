@@ -7,16 +7,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// A Request is a send, a receive or an operation of the caller's under way.
+// A Request is an operation in progress: a send, a receive, or an operation of the caller.
 type Request struct {
-	handle    uint32 // of the host; 0 once the outcome is known
-	buf       []byte // what the host uses until then
-	operation bool   // ends with Finish
+	handle    uint32 // handle at the host; 0 once the outcome is known
+	buf       []byte // buffer that the host uses until then
+	operation bool   // completed by Finish
 	status    words.Status
 	err       error
 }
 
-// begun returns the request that the host has begun, if it has.
+// begun returns the request that the host has started, or its error.
 func (e *Engine) begun(r *Request, code int32) (*Request, error) {
 	if code != codeOK {
 		return nil, e.failed(code, textOf(code))
@@ -27,7 +27,7 @@ func (e *Engine) begun(r *Request, code int32) (*Request, error) {
 	return r, nil
 }
 
-// ended lets go of the buffer of a request that the host has done with.
+// ended releases the buffer of a request that the host has completed.
 func (e *Engine) ended(r *Request) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -35,8 +35,8 @@ func (e *Engine) ended(r *Request) {
 	r.buf = nil
 }
 
-// Isend is Send without waiting: payload belongs to the engine until the request is
-// done.
+// Isend is the nonblocking form of Send: payload belongs to the engine until the request is
+// complete.
 func (e *Engine) Isend(context uint32, dest int, tag int32, payload []byte, mode words.Mode) (*Request, error) {
 	r := &Request{buf: payload}
 	return e.begun(r, hostIsend(context, int32(dest), tag, address(payload), uint32(len(payload)), uint32(mode), unsafe.Pointer(&r.handle)))
@@ -57,7 +57,7 @@ func (e *Engine) Imrecv(m *Matched, buf []byte) (*Request, error) {
 // Begin returns a request that the caller completes with Finish.
 func (e *Engine) Begin() *Request { return &Request{handle: hostBegin(), operation: true} }
 
-// Finish completes a request that Begin made.
+// Finish completes a request made by Begin.
 func (e *Engine) Finish(r *Request, s words.Status, err error) {
 	r.status, r.err = s, err
 	hostFinish(r.handle)
@@ -69,7 +69,7 @@ func (e *Engine) Cancel(r *Request) error {
 	return e.failed(code, textOf(code))
 }
 
-// Wait waits until r is done and returns its result. It may be called again.
+// Wait waits until r is complete and returns its result. It may be called repeatedly.
 func (e *Engine) Wait(r *Request) (words.Status, error) {
 	if r.handle == 0 {
 		return r.status, r.err
@@ -77,7 +77,7 @@ func (e *Engine) Wait(r *Request) (words.Status, error) {
 	var s status
 	code, text := e.call(func(later uint32) int32 { return hostWait(r.handle, unsafe.Pointer(&s), later) })
 	if code == codeClosed || code == codeOther && e.ctx.Err() != nil {
-		return words.Status{}, e.failed(code, text) // as every later call
+		return words.Status{}, e.failed(code, text) // every later call also fails
 	}
 	if r.handle != 0 {
 		r.handle = 0
@@ -89,7 +89,7 @@ func (e *Engine) Wait(r *Request) (words.Status, error) {
 	return r.status, r.err
 }
 
-// handles returns those of requests.
+// handles returns the handles of requests.
 func handles(rs []*Request) (unsafe.Pointer, uint32) {
 	out := make([]uint32, len(rs))
 	for i, r := range rs {
@@ -98,10 +98,10 @@ func handles(rs []*Request) (unsafe.Pointer, uint32) {
 	return unsafe.Pointer(unsafe.SliceData(out)), uint32(len(out))
 }
 
-// Waitany waits until one of the requests is done and returns its index.
+// Waitany waits until one of the requests is complete and returns its index.
 func (e *Engine) Waitany(rs []*Request) (int, error) { return e.one(hostWaitany, rs) }
 
-// Testany returns the index of a request that is done, or -1.
+// Testany returns the index of a completed request, or -1.
 func (e *Engine) Testany(rs []*Request) (int, error) { return e.one(hostTestany, rs) }
 
 func (e *Engine) one(f func(requests unsafe.Pointer, n uint32, index unsafe.Pointer, later uint32) int32, rs []*Request) (int, error) {
@@ -111,10 +111,11 @@ func (e *Engine) one(f func(requests unsafe.Pointer, n uint32, index unsafe.Poin
 	return int(index), e.failed(code, text)
 }
 
-// Waitsome waits until some of the requests are done and returns their indices.
+// Waitsome waits until at least one of the requests is complete and returns the indices of the
+// completed ones.
 func (e *Engine) Waitsome(rs []*Request) ([]int, error) { return e.some(hostWaitsome, rs) }
 
-// Testsome returns the indices of the requests that are done.
+// Testsome returns the indices of the completed requests.
 func (e *Engine) Testsome(rs []*Request) ([]int, error) { return e.some(hostTestsome, rs) }
 
 func (e *Engine) some(f func(requests unsafe.Pointer, n uint32, indices, count unsafe.Pointer, later uint32) int32, rs []*Request) ([]int, error) {
@@ -130,8 +131,8 @@ func (e *Engine) some(f func(requests unsafe.Pointer, n uint32, indices, count u
 	return out, e.failed(code, text)
 }
 
-// Testall reports whether all requests are done. At a replica they may not be so yet,
-// but will: Wait for them.
+// Testall reports whether all requests are complete. If so, some may still be incomplete at this
+// replica; Wait for them.
 func (e *Engine) Testall(rs []*Request) (bool, error) {
 	list, n := handles(rs)
 	var done uint32
@@ -139,8 +140,8 @@ func (e *Engine) Testall(rs []*Request) (bool, error) {
 	return done != 0, e.failed(code, text)
 }
 
-// WaitContext waits until r is done or ctx has ended, and returns which. When done,
-// Wait has the result; at a replica it may have to wait for it still.
+// WaitContext waits until r is complete or ctx has ended, and reports whether r is complete. Wait
+// then returns the result; at a replica it may still have to wait.
 func (e *Engine) WaitContext(ctx context.Context, r *Request) (bool, error) {
 	var done uint32
 	code, text := e.callUntil(ctx, func(later uint32) int32 {

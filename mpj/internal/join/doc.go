@@ -1,4 +1,4 @@
-// Package join joins the job that this process was started for: it says hello to the
-// peer over the inherited line, makes the engine, and waits until the whole job is
-// there. Programs do it in mpj.Init; a host of WebAssembly modules for its module.
+// Package join joins the job that this process was started for. It says hello to the peer over the
+// inherited control socket, makes the engine, and waits until all processes of the job are ready.
+// Programs call it in mpj.Init; a host of WebAssembly modules calls it for its module.
 package join

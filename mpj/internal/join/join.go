@@ -16,18 +16,18 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/protect"
 )
 
-// joined takes the place of the descriptor's number, so that neither a second
-// Init nor a child process uses it.
+// joined replaces the descriptor number in the environment, so that neither a second Init nor a
+// child process uses it.
 const joined = "joined"
 
-// Inherited reports whether this process was started for a job, or has been.
+// Inherited reports whether this process was started for a job, joined or not.
 func Inherited() bool {
 	_, ok := os.LookupEnv(proclink.FDVariable)
 	return ok
 }
 
-// Job joins the job over the inherited descriptor, once. When the line ends before the
-// job does, lost is called, which does not return.
+// Job joins the job over the inherited descriptor, once. If the control socket ends before the job,
+// Job calls lost, which does not return.
 func Job(ctx context.Context, lost func(error)) (*engine.Engine, *link.Link, error) {
 	oneMoreProcessor()
 	l, err := dial()
@@ -40,7 +40,7 @@ func Job(ctx context.Context, lost func(error)) (*engine.Engine, *link.Link, err
 	config.Joined, config.Unkept = l.Joined, l.Unkept
 	if l.Heal() {
 		if config.Past, err = engine.NewPast(".", protect.PastLimit); err != nil {
-			l.Unkept(err.Error(), true) // the job goes on without
+			l.Unkept(err.Error(), true) // the job continues without it
 		}
 	}
 	if bell := l.Bell(); bell != nil {
@@ -72,20 +72,20 @@ func dial() (*link.Link, error) {
 	return link.Dial(os.NewFile(uintptr(fd), "line to the peer"))
 }
 
-// oneMoreProcessor lets Go run one goroutine more at a time than there are
-// processors, unless GOMAXPROCS in the environment says how many. A goroutine that
-// computes holds one of them for 10 ms at a time, while those that make progress
-// come and go: with one for each processor, it waits for its own again behind them,
-// in Go's queue, whatever the system's scheduler could do. That cost a fifth to a
-// half of the overlap of a 64 MiB transfer over TCP. Two more cost latency.
+// oneMoreProcessor raises GOMAXPROCS to one more than the number of processors, unless the
+// environment sets it. A computing goroutine holds a processor for 10 ms at a time, while
+// goroutines that make progress come and go. With GOMAXPROCS equal to the number of processors, the
+// computing goroutine waits behind them in Go's queue, whatever the system's scheduler could do.
+// That cost between a fifth and a half of the overlap of a 64 MiB transfer over TCP. Two more cost
+// latency.
 func oneMoreProcessor() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
 	}
 }
 
-// Config returns what every engine has. joining says that self is new in a rank
-// that runs.
+// Config returns the common configuration of engines. joining reports whether self is new in a
+// running rank.
 func Config(self view.Process, v view.View, joining bool, o channel.Opener) engine.Config {
 	start := time.Now()
 	return engine.Config{
@@ -94,5 +94,5 @@ func Config(self view.Process, v view.View, joining bool, o channel.Opener) engi
 	}
 }
 
-// ExitLost is the status of a process whose peer is gone.
+// ExitLost is the exit status of a process whose peer is gone.
 const ExitLost = 70

@@ -5,25 +5,24 @@ import (
 	"math/bits"
 )
 
-// limit bounds every size, displacement and extent in bytes. It is what an
-// address space has, and so small that no sum of two of them overflows: 2^47, or
-// 2^29 where an int has 32 bits.
+// limit bounds every size, displacement and extent, in bytes. It is the size of an address space,
+// and small enough that no sum of two values overflows: 2^47, or 2^29 if an int has 32 bits.
 const limit = 1 << limitBits
 
 const limitBits = 11 + 18*(bits.UintSize/32)
 
-// errTooLarge is the error of a datatype that no memory has room for.
+// errTooLarge is the error of a datatype that does not fit into memory.
 var errTooLarge = fmt.Errorf("the datatype spans more than 2^%d bytes", limitBits)
 
-// A Layout describes one item of a datatype: its bytes relative to an origin,
-// and its extent, the distance from one item to the next. It is immutable.
+// A Layout describes one item of a datatype: its bytes relative to an origin, and its extent, which
+// is the distance from one item to the next. It is immutable.
 type Layout struct {
 	segments  []segment
 	size      int        // bytes of data
-	lb, ub    int        // bounds, as MPI has them: of data, or as resized
-	low, high int        // true bounds: the data lie in [low, high)
-	align     int        // largest basic type's, for the padding of Struct
-	signature *signature // what GetElements counts by
+	lb, ub    int        // bounds as in MPI: of the data, or as resized
+	low, high int        // true bounds: the data are in [low, high)
+	align     int        // size of the largest basic type, for the padding of Struct
+	signature *signature // counts elements for Elements
 }
 
 // Basic returns the layout of an element of size bytes.
@@ -35,23 +34,22 @@ func Basic(size int) *Layout {
 	}
 }
 
-// Size returns the bytes of data in one item, gaps not counted.
+// Size returns the bytes of data in one item, without gaps.
 func (l *Layout) Size() int { return l.size }
 
-// Extent returns the distance in bytes from one item to the next; it may be
-// negative.
+// Extent returns the distance in bytes from one item to the next. It may be negative.
 func (l *Layout) Extent() int { return l.ub - l.lb }
 
-// LB returns the lower bound in bytes; it may be negative.
+// LB returns the lower bound in bytes. It may be negative.
 func (l *Layout) LB() int { return l.lb }
 
 // UB returns the upper bound in bytes.
 func (l *Layout) UB() int { return l.ub }
 
-// TrueLB returns the least offset of any byte of data.
+// TrueLB returns the lowest offset of any byte of data.
 func (l *Layout) TrueLB() int { return l.low }
 
-// TrueExtent returns the bytes from the first to the last byte of data.
+// TrueExtent returns the number of bytes from the first to the last byte of data, both included.
 func (l *Layout) TrueExtent() int { return l.high - l.low }
 
 // Contiguous returns count items of t, one after the other.
@@ -59,8 +57,8 @@ func Contiguous(count int, t *Layout) (*Layout, error) {
 	return Hvector(count, 1, t.Extent(), t)
 }
 
-// Hvector returns count blocks of blocklength items of t each, whose beginnings
-// are stride bytes apart.
+// Hvector returns count blocks of blocklength items of t each. Consecutive blocks begin stride
+// bytes apart.
 func Hvector(count, blocklength, stride int, t *Layout) (*Layout, error) {
 	if count < 0 || blocklength < 0 {
 		return nil, fmt.Errorf("%d blocks of %d items", count, blocklength)
@@ -72,8 +70,7 @@ func Hvector(count, blocklength, stride int, t *Layout) (*Layout, error) {
 	return block.repeat(count, stride)
 }
 
-// Hindexed returns blocks of blocklengths[i] items of t at displacements[i]
-// bytes.
+// Hindexed returns blocks of blocklengths[i] items of t at displacements[i], in bytes.
 func Hindexed(blocklengths, displacements []int, t *Layout) (*Layout, error) {
 	if len(blocklengths) != len(displacements) {
 		return nil, fmt.Errorf("%d block lengths and %d displacements", len(blocklengths), len(displacements))
@@ -89,13 +86,13 @@ func Hindexed(blocklengths, displacements []int, t *Layout) (*Layout, error) {
 
 // A Block is a part of a Struct.
 type Block struct {
-	Length       int // items
-	Displacement int // bytes
+	Length       int // in items
+	Displacement int // in bytes
 	Type         *Layout
 }
 
-// Struct returns the blocks one after the other. Its extent is padded so that
-// the next item is as well aligned as this one, as a C or Go struct is.
+// Struct returns a layout of the blocks, one after the other. Its extent is padded so that the next
+// item has the same alignment, as for a struct in C or Go.
 func Struct(blocks []Block) (*Layout, error) {
 	b := builder{Layout: Layout{align: 1, signature: new(signature)}}
 	for i, block := range blocks {
@@ -112,9 +109,9 @@ func Struct(blocks []Block) (*Layout, error) {
 	return l, nil
 }
 
-// Subarray returns the block of an array in row-major order (C's and Go's)
-// with these sizes that begins at starts and has subsizes items of t in each
-// dimension. Its extent is that of the whole array.
+// Subarray returns a block of an array in row-major order (that of C and Go). The array has the
+// given sizes; the block begins at starts and has subsizes items of t in each dimension. Its extent
+// is that of the whole array.
 func Subarray(sizes, subsizes, starts []int, t *Layout) (*Layout, error) {
 	if len(sizes) == 0 || len(subsizes) != len(sizes) || len(starts) != len(sizes) {
 		return nil, fmt.Errorf("%d sizes, %d subsizes, %d starts", len(sizes), len(subsizes), len(starts))
@@ -140,8 +137,8 @@ func Subarray(sizes, subsizes, starts []int, t *Layout) (*Layout, error) {
 	return Resized(l, 0, whole)
 }
 
-// Resized returns t with the given lower bound and extent in bytes. With a
-// negative extent each item lies before the one that precedes it.
+// Resized returns t with the given lower bound and extent in bytes. With a negative extent, each
+// item lies before the previous one.
 func Resized(t *Layout, lb, extent int) (*Layout, error) {
 	if !within(lb) || !within(extent) || !within(lb+extent) {
 		return nil, fmt.Errorf("extent %d from %d on", extent, lb)
@@ -151,10 +148,10 @@ func Resized(t *Layout, lb, extent int) (*Layout, error) {
 	return &l, nil
 }
 
-// within reports whether x is a size, displacement or extent that can be.
+// within reports whether x is a valid size, displacement or extent.
 func within(x int) bool { return -limit <= x && x <= limit }
 
-// product returns a*b, or an error when it is over the limit.
+// product returns a*b, or an error if it exceeds the limit.
 func product(a, b int) (int, error) {
 	if a != 0 && b != 0 && (a > limit || a < -limit || b > limit/abs(a) || b < -(limit/abs(a))) {
 		return 0, errTooLarge

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Check returns an error unless count items from origin on lie in a memory of
-// so many bytes. Append and Unpack need that to have been checked.
+// Check returns an error unless count items at origin fit into memory bytes. Append and Unpack
+// require that the caller has checked this.
 func (l *Layout) Check(origin, count, memory int) error {
 	if count < 0 {
 		return fmt.Errorf("%d items", count)
@@ -30,8 +30,8 @@ func (l *Layout) Check(origin, count, memory int) error {
 	return nil
 }
 
-// Run returns where the data of count items lie relative to their origin when
-// they are one run of bytes, which needs no packing.
+// Run returns the location of the data of count items, relative to their origin, if they are one
+// contiguous run of bytes and so need no packing.
 func (l *Layout) Run(count int) (offset, length int, ok bool) {
 	if count == 0 || l.size == 0 {
 		return 0, 0, true
@@ -43,7 +43,7 @@ func (l *Layout) Run(count int) (offset, length int, ok bool) {
 	return s.offset, s.length * count, true
 }
 
-// Append appends the data of count items from origin on to dst.
+// Append appends the data of count items at origin to dst.
 func (l *Layout) Append(dst, memory []byte, origin, count int) []byte {
 	n := len(dst)
 	dst = grow(dst, l.size*count)
@@ -56,8 +56,8 @@ func (l *Layout) Append(dst, memory []byte, origin, count int) []byte {
 	return dst
 }
 
-// Unpack puts packed into count items from origin on. There may be fewer bytes
-// than the items have; it takes no more, and returns how many it took.
+// Unpack copies packed into count items at origin. packed may be shorter than the items. Unpack
+// returns the number of bytes used.
 func (l *Layout) Unpack(memory []byte, origin, count int, packed []byte) int {
 	n := 0
 	for i := range count {
@@ -72,7 +72,7 @@ func (l *Layout) Unpack(memory []byte, origin, count int, packed []byte) int {
 	return n
 }
 
-// pack copies the runs of s, the first of them at offset at of memory.
+// pack copies the runs of s to dst. The first run is at offset at of memory.
 func (s segment) pack(dst, memory []byte, at int) int {
 	switch s.length {
 	case 8:
@@ -94,7 +94,7 @@ func (s segment) pack(dst, memory []byte, at int) int {
 	return s.length * s.count
 }
 
-// unpack is the way back; packed may end within s.
+// unpack is the inverse of pack. packed may end within s.
 func (s segment) unpack(memory []byte, at int, packed []byte) int {
 	whole := min(s.count, len(packed)/s.length)
 	switch s.length {
@@ -120,7 +120,7 @@ func (s segment) unpack(memory []byte, at int, packed []byte) int {
 	return whole*s.length + copy(memory[at:at+s.length], packed[whole*s.length:])
 }
 
-// grow returns dst longer by n bytes.
+// grow returns dst extended by n bytes.
 func grow(dst []byte, n int) []byte {
 	if n <= cap(dst)-len(dst) {
 		return dst[:len(dst)+n]

@@ -2,7 +2,7 @@ package layout
 
 import "fmt"
 
-// maxSegments bounds the memory of one layout, to 2 GiB.
+// maxSegments bounds the memory of one layout to 2 GiB.
 const maxSegments = 1 << 26
 
 // A segment is count runs of length bytes, stride bytes apart.
@@ -10,8 +10,8 @@ type segment struct {
 	offset, length, count, stride int
 }
 
-// appendSegment appends s, or makes the last segment longer by it. Only
-// neighbours in the order of the type map are merged.
+// appendSegment appends s, or merges it with the last segment. It merges only neighbours in the
+// order of the type map.
 func appendSegment(list []segment, s segment) []segment {
 	if s.count > 1 && s.stride == s.length {
 		s = segment{offset: s.offset, length: s.length * s.count, count: 1}
@@ -34,9 +34,9 @@ func appendSegment(list []segment, s segment) []segment {
 	return list
 }
 
-// joins reports whether next, whose runs are as long, goes on where s ends.
+// joins reports whether next, whose runs have the same length, continues s.
 func (s *segment) joins(next segment) bool {
-	step := next.offset - (s.offset + (s.count-1)*s.stride) // from the last run to the next
+	step := next.offset - (s.offset + (s.count-1)*s.stride) // distance from the last run to the next
 	return (s.count == 1 || s.stride == step) && (next.count == 1 || next.stride == step)
 }
 
@@ -52,14 +52,14 @@ func (l *Layout) repeat(n, stride int) (*Layout, error) {
 	return b.layout(), nil
 }
 
-// A builder puts a layout together from pieces.
+// A builder builds a layout from pieces.
 type builder struct {
 	Layout
 	filled bool // bounds are set
 	data   bool // true bounds are set
 }
 
-// add adds n items of t, one after the other, from the displacement on.
+// add adds n consecutive items of t, starting at displacement.
 func (b *builder) add(n, displacement int, t *Layout) error {
 	if n < 0 {
 		return fmt.Errorf("%d items", n)
@@ -92,7 +92,7 @@ func (b *builder) strided(n, displacement, stride int, t *Layout) error {
 	return b.repeatSegments(n, displacement, stride, t)
 }
 
-// widen takes into the bounds items of t from first to last, in bytes.
+// widen extends the bounds by items of t at offsets first to last.
 func (b *builder) widen(first, last int, t *Layout) error {
 	lb, ub := first+t.lb, last+t.ub
 	if b.filled {

@@ -1,12 +1,12 @@
 package layout
 
-// A signature is the sequence of basic types in one item, as far as partly
-// received items need it: after how many bytes a whole basic element ends.
-// Only a struct mixes types; every other layout repeats its item's sequence,
-// and a repeated sequence answers as the sequence does.
+// A signature is the sequence of basic types in one item. It is reduced to the information that
+// partly received items need: the positions at which basic elements end. Only a struct mixes types.
+// Every other layout repeats the sequence of its item, and a repeated sequence has the same
+// signature.
 type signature struct {
 	size, elements int
-	parts          []part // nil of a basic type
+	parts          []part // nil for a basic type
 }
 
 type part struct {
@@ -14,7 +14,7 @@ type part struct {
 	of *signature
 }
 
-// add appends items of so many bytes in all that repeat of.
+// add appends items that repeat of, with the given total of bytes.
 func (s *signature) add(bytes int, of *signature) {
 	if bytes == 0 {
 		return
@@ -25,8 +25,8 @@ func (s *signature) add(bytes int, of *signature) {
 	s.elements += n * of.elements
 }
 
-// count returns how many basic elements the first bytes of items hold. ok is
-// false when the last one is not whole.
+// count returns the number of basic elements in the first bytes of items. ok is false if the last
+// element is incomplete.
 func (s *signature) count(bytes int) (n int, ok bool) {
 	if s.size == 0 {
 		return 0, bytes == 0
@@ -44,12 +44,12 @@ func (s *signature) count(bytes int) (n int, ok bool) {
 	return n, rest == 0
 }
 
-// Elements returns how many basic elements a message of so many bytes holds,
-// MPI_Get_elements. ok is false when it ends within one.
+// Elements returns the number of basic elements in a message of the given length, as
+// MPI_Get_elements does. ok is false if the message ends within an element.
 func (l *Layout) Elements(bytes int) (n int, ok bool) { return l.signature.count(bytes) }
 
-// Count returns how many whole items a message of so many bytes is,
-// MPI_Get_count. ok is false when it ends within one.
+// Count returns the number of whole items in a message of the given length, as MPI_Get_count does.
+// ok is false if the message ends within an item.
 func (l *Layout) Count(bytes int) (n int, ok bool) {
 	if l.size == 0 {
 		return 0, bytes == 0

@@ -23,22 +23,22 @@ type Config struct {
 	Replicas int
 	Sockets  bool // connect processes with socket pairs
 	Rings    bool // connect processes through shared memory
-	// Reading says whether receivers of rings read long payloads where they are.
-	// All are in this process, so without ReadAny they do not.
+	// Reading selects whether receivers of rings read long payloads in place. All processes share
+	// this process, so only ReadAny allows it.
 	Reading channel.Reading
-	// Wrap, if not nil, returns what is used in place of the writing end of a new
-	// channel. Tests break channels with it, and count what goes where.
+	// Wrap, if not nil, returns a replacement for the writing end of a new channel. Tests use it to
+	// break channels and to count messages.
 	Wrap func(from, to view.Process, s channel.Sender) channel.Sender
-	// Diverged, if not nil, is told what process p says about messages that replicas
-	// have not produced alike, in place of ending the job.
+	// Diverged, if not nil, is called with the report of process p on messages that differ between
+	// replicas. It replaces ending the job.
 	Diverged func(p view.Process, d protection.Divergence)
-	// Heal lets processes keep what has reached them, in files of this folder, so that
-	// others can Join; "" does not.
+	// Heal is the folder in which processes keep received messages, so that others can Join. If it
+	// is "", they do not.
 	Heal string
-	// Ahead, if not nil, is told that process p is ahead of its rank's master, in place
-	// of making it master.
+	// Ahead, if not nil, is called when process p is ahead of its rank's master. It replaces making
+	// p the master.
 	Ahead func(p view.Process)
-	// Stalled, if not nil, is called when the rank of p, its master, waits for other replicas.
+	// Stalled, if not nil, is called when p, the master of its rank, waits for other replicas.
 	Stalled func(p view.Process)
 }
 
@@ -47,22 +47,21 @@ type World struct {
 	config  Config
 	ctx     context.Context
 	start   time.Time
-	bells   map[view.Process]*channel.Bell // with Rings
+	bells   map[view.Process]*channel.Bell // set with Rings
 	running sync.WaitGroup
 	program func(view.Process, *engine.Engine) error
 
 	mu      sync.Mutex
 	engines map[view.Process]*engine.Engine
 	view    view.View
-	sums    map[int][]protection.Sum // by rank: what its first replica to finish has sent
-	failed  error                    // why the job has ended before its time
+	sums    map[int][]protection.Sum // by rank: what the first replica to finish has sent
+	failed  error                    // why the job has ended early
 }
 
-// maxJoined is how many processes may join a rank of a job with Rings.
+// maxJoined is the number of processes that may join a rank of a job with Rings.
 const maxJoined = 4
 
-// New returns a job whose processes are ready to start. It ends early when ctx
-// does.
+// New returns a job whose processes are ready to start. The job ends early if ctx ends.
 func New(ctx context.Context, c Config) *World {
 	w := &World{
 		config: c, ctx: ctx, start: time.Now(),
@@ -72,7 +71,7 @@ func New(ctx context.Context, c Config) *World {
 	if c.Rings {
 		var err error
 		if w.bells, err = hangBells(view.New(c.Ranks, c.Replicas+maxJoined).Processes()); err != nil {
-			w.config.Rings = false // what Open needs is not there either
+			w.config.Rings = false // opening a ring would fail as well
 			w.failed = err
 		}
 	}
@@ -138,12 +137,11 @@ func hangBells(processes []view.Process) (map[view.Process]*channel.Bell, error)
 	return bells, nil
 }
 
-// Ranks returns n.
+// Ranks returns the number of ranks.
 func (w *World) Ranks() int { return w.config.Ranks }
 
-// Run runs program as every process, and returns when all have returned. The
-// first error of a process that has not been killed ends the job and is
-// returned.
+// Run runs program as every process, and returns when all have returned. The first error of a
+// process that was not killed ends the job; Run returns it.
 func (w *World) Run(program func(view.Process, *engine.Engine) error) error {
 	w.mu.Lock()
 	w.program = program
@@ -164,8 +162,8 @@ func (w *World) run(p view.Process, e *engine.Engine) {
 	}
 }
 
-// Join starts one more process of rank while the job runs, from within a program.
-// joined is told when that does what its rank does.
+// Join starts one more process of rank while the job runs. It is called from within a program.
+// joined is called when the new process has caught up with its rank.
 func (w *World) Join(rank int, joined func(messages, bytes uint64)) (view.Process, error) {
 	w.mu.Lock()
 	next, p, ok := w.view.Join(rank)
@@ -183,7 +181,7 @@ func (w *World) Join(rank int, joined func(messages, bytes uint64)) (view.Proces
 	return p, nil
 }
 
-// Fail ends the job with err, unless it has ended with another one before.
+// Fail ends the job with err, unless it has already ended with another error.
 func (w *World) Fail(err error) {
 	w.mu.Lock()
 	first := w.failed == nil
@@ -199,9 +197,8 @@ func (w *World) Fail(err error) {
 	}
 }
 
-// Compare fails the job if p, which is about to finish, has not sent what another
-// replica of its rank has sent in all. Where somebody listens to what processes say
-// of that, it does nothing.
+// Compare fails the job if p, which is about to finish, has sent something else in all than another
+// replica of its rank. With Config.Diverged, it does nothing.
 func (w *World) Compare(p view.Process, sums []protection.Sum) {
 	if w.config.Diverged != nil {
 		return
@@ -217,11 +214,11 @@ func (w *World) Compare(p view.Process, sums []protection.Sum) {
 	}
 }
 
-// Finish says that process p has finalized.
+// Finish marks process p as finalized.
 func (w *World) Finish(p view.Process) { w.change(p, view.Finished) }
 
-// Kill ends process p as a crash does: what its channels have taken may or may
-// not arrive. The job fails when its rank then has no replica left.
+// Kill ends process p like a crash: data in its channels may or may not arrive. The job fails if
+// the rank then has no replica left.
 func (w *World) Kill(p view.Process) {
 	w.change(p, view.Failed)
 	w.engine(p).Fail(errors.New("killed"))
@@ -236,7 +233,7 @@ func (w *World) Kill(p view.Process) {
 	w.Fail(fmt.Errorf("rank %d has lost all its replicas", p.Rank))
 }
 
-// diverged ends the job: in one process nothing but the program can be at fault.
+// diverged ends the job. Within one process, only the program can be the cause.
 func (w *World) diverged(p view.Process, d protection.Divergence) {
 	if w.config.Diverged != nil {
 		w.config.Diverged(p, d)
@@ -253,7 +250,7 @@ func (w *World) ahead(p view.Process) {
 	w.Promote(p)
 }
 
-// Promote makes process p the master of its rank, if it is live.
+// Promote makes process p the master of its rank, if p is live.
 func (w *World) Promote(p view.Process) {
 	w.advance(func(v view.View) (view.View, bool) { return v.Promote(p) })
 }
@@ -276,13 +273,13 @@ func (w *World) killed(p view.Process) bool {
 	return w.view.State(p) == view.Failed
 }
 
-// change says that p is in state s.
+// change sets the state of p in the view to s.
 func (w *World) change(p view.Process, s view.State) {
 	w.advance(func(v view.View) (view.View, bool) { return v.With(p, s) })
 }
 
-// advance makes the next view and tells it to all. Views may overtake each other
-// on the way; engines drop the older.
+// advance makes the next view and passes it to all engines. Views may overtake each other; engines
+// drop the older one.
 func (w *World) advance(to func(view.View) (view.View, bool)) {
 	w.mu.Lock()
 	next, changed := to(w.view)
@@ -294,7 +291,7 @@ func (w *World) advance(to func(view.View) (view.View, bool)) {
 	w.tell(next)
 }
 
-// tell tells all engines of a view.
+// tell passes a view to all engines.
 func (w *World) tell(v view.View) {
 	for _, e := range w.all() {
 		e.View(v)

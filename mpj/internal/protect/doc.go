@@ -1,7 +1,8 @@
-// Package protect chooses what keeps a process's messages while replicas fail: the protocol
-// between engine and channels (package protection), by the job that the process is of.
+// Package protect selects the protocol that protects a process's messages against failures of
+// replicas. The protocol stands between engine and channels (package protection), and depends on
+// the job.
 //
-//	join, of a program's process ----.
+//	join, for a program's process ---.
 //	                                 +--> For --> protection.Protocol, or none
-//	localworld, of one in a test ----'
+//	localworld, for a test ----------'
 package protect

@@ -8,11 +8,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/replication"
 )
 
-// PastLimit bounds what a process keeps for new replicas of its rank, in bytes.
+// PastLimit bounds the messages that a process keeps for new replicas of its rank, in bytes.
 const PastLimit = 1 << 30
 
-// For returns the protocol for a process of a job with view v: none when there are no
-// replicas. joining says that its rank runs already.
+// For returns the protocol for a process of a job with view v, or nil if there are no replicas.
+// joining reports whether the rank is already running.
 func For(self view.Process, v view.View, joining bool) protection.Protocol {
 	if v.R == 1 {
 		return nil

@@ -1,35 +1,35 @@
 package words
 
-// A CallKind says what a call waits for.
+// A CallKind is the kind of event that a call waits for.
 type CallKind uint8
 
 // The kinds.
 const (
-	Sending   CallKind = iota + 1 // for a receive
-	Receiving                     // for a message
-	Probing                       // likewise
-	Operating                     // for Finish
+	Sending   CallKind = iota + 1 // waits for a receive
+	Receiving                     // waits for a message
+	Probing                       // waits for a message
+	Operating                     // waits for Finish
 )
 
-// A Call is what a goroutine of the program waits for.
+// A Call describes the call in which a goroutine of the program waits.
 type Call struct {
-	Number  uint64 // of the sleep: no two have the same, but calls of one Waitany do
+	Number  uint64 // number of the wait; shared only by the calls of one Waitany
 	Kind    CallKind
 	Context uint32
 	Peer    int // world rank, or AnySource
 	Tag     int32
-	Size    int // bytes, of a send
-	// Here are messages of the context that a receive or probe does not take.
+	Size    int // bytes to send
+	// Here lists messages in the context that a receive or probe does not match.
 	Here []Status
 }
 
-// A Waiting is what an engine waits for at one moment.
+// A Waiting describes what an engine waits for at one moment.
 type Waiting struct {
 	Calls []Call
-	// Known says that Calls has all goroutines that are in a call, and that
-	// nothing here is about to end one.
+	// Known reports that Calls contains all goroutines that are in a call, and that no local event
+	// is about to end one.
 	Known bool
-	// Sent and Received count the frames to and from each other rank, except
-	// those of Tell and, once heard, Hear. An acknowledgement does not count.
+	// Sent and Received count the frames exchanged with each other rank. They exclude frames of
+	// Tell, frames received with Hear, and acknowledgements.
 	Sent, Received map[int]uint64
 }

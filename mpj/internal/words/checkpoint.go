@@ -2,12 +2,12 @@ package words
 
 import "io"
 
-// A Checkpoint is what a program's checkpoint consists of.
+// A Checkpoint holds the functions that save and restore a program's state.
 type Checkpoint struct {
 	Save    func(io.Writer) error // writes the state of the program
-	Restore func(io.Reader) error // reads it
-	// Own is called after Save. It returns what the caller has to know of itself beside
-	// the program's state, or not ok: this checkpoint cannot be. TakeOwn is called before Restore.
+	Restore func(io.Reader) error // reads the state of the program
+	// Own is called after Save. It returns the caller's state beside the program's, or false if no
+	// checkpoint is possible. TakeOwn is called before Restore.
 	Own     func() (own []byte, ok bool)
 	TakeOwn func([]byte) error
 }

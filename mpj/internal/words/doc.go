@@ -1,4 +1,4 @@
-// Package words has the words in which a process and its engine speak of messages and
-// of calls. It is apart from package engine since a WebAssembly module speaks them too,
-// whose engine is that of its host: modules stay small.
+// Package words defines the types that a process and its engine exchange about messages and calls.
+// It is separate from package engine because a WebAssembly module, whose engine is in the host,
+// uses it too, and stays small that way.
 package words

@@ -1,9 +1,8 @@
-// Package engine is what package mpj takes for the engine of its process, and all
-// that it uses of one: the engine itself, or, in a WebAssembly module, the one of its
-// host by way of host functions.
+// Package engine is the engine as package mpj sees it. It is package mpj/internal/engine in a
+// native process. In a WebAssembly module, it calls the host's engine through host functions.
 //
 //	native process    mpj -> engine
 //	module            mpj -> guest -- host functions --> hostcall -> engine
 //
-// Both have the same methods; the compiler sees to it.
+// The compiler ensures that both have the same methods.
 package engine

@@ -2,7 +2,7 @@ package engine
 
 import "github.com/p2pmpi/p2pmpi/mpj/internal/guest"
 
-// Of the host's engine.
+// These types call the host's engine.
 type (
 	Engine  = guest.Engine
 	Request = guest.Request
