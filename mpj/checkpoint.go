@@ -21,8 +21,8 @@ import (
 //		return binary.Read(from, binary.LittleEndian, state)
 //	})
 //
-// Checkpoint calls save in a running replica only if new replicas may join (p2prun --heal, with -r
-// 2 or more) and none is being brought up to date at that moment.
+// Checkpoint calls save in a running replica only if new replicas may join, which requires p2prun
+// --heal and -r 2 or more. It does not call save while a new replica is being brought up to date.
 //
 // A new replica runs the program from its beginning to its first Checkpoint, with the messages that
 // its rank received there, so keep the part before the first Checkpoint short. The first Checkpoint

@@ -20,8 +20,8 @@ const (
 	// MaxTag is the largest tag; the smallest is 0.
 	MaxTag = math.MaxInt32
 	// Undefined stands for a number that does not exist. Count returns it if a message is not a
-	// whole number of elements, Waitany as the index if no request is active, and Group.Rank if the
-	// process is not a member of the group.
+	// whole number of elements. Waitany returns it as the index if no request is active, and
+	// Group.Rank for a process that is not a member.
 	Undefined = -3
 )
 

@@ -41,10 +41,11 @@ func TypeStruct[T any](fields ...Field) Datatype[T] {
 }
 
 // TypeStructOf returns the datatype of the Go struct T, or of its named fields. Its extent is the
-// size of T, so that it fits a []T. Padding is not sent. T may contain only numbers, and arrays and
-// structs of them: a pointer, string, slice or map has no meaning in another process, and not every
-// byte is a valid bool. TypeStructOf uses reflection, so keep the result instead of calling it
-// repeatedly.
+// size of T, so that it fits a []T. Padding is not sent.
+//
+// T may contain only numbers, and arrays and structs of them. A pointer, string, slice or map has
+// no meaning in another process, and not every byte is a valid bool. TypeStructOf uses reflection,
+// so keep the result instead of calling it repeatedly.
 func TypeStructOf[T any](fields ...string) Datatype[T] {
 	l, err := structLayout(reflect.TypeFor[T](), fields)
 	return made[T]("TypeStructOf", l, err)

@@ -39,9 +39,9 @@
 //	step    {what, bytes, size}
 //
 // Handle 0 stands for a completed request. Handles called bytes refer to contents that the host
-// keeps until take(bytes, buf, size) has copied them: the payload of recv_whole, the places of join
-// ({machine, cluster} of each rank), the messages of unmatched ({context, source, tag, size}), and
-// the module's state saved by checkpoint_end.
+// keeps until take(bytes, buf, size) has copied them. These are the payload of recv_whole, the
+// places of join ({machine, cluster} of each rank), the messages of unmatched ({context, source,
+// tag, size}), and the module's state saved by checkpoint_end.
 //
 //	join(info, later) code                  finalize(later) code    close()
 //	abort(code, text, size)                 fail()

@@ -11,9 +11,9 @@
 //
 // # Results do not depend on timing
 //
-// Every receive names its source, and all algorithms combine reductions along the same tree: first
-// pairs of neighbouring ranks, then neighbouring pairs, and so on, always with the lower ranks on
-// the left.
+// Every receive names its source, and all algorithms combine reductions along the same tree. They
+// combine first pairs of neighbouring ranks, then neighbouring pairs, and so on, always with the
+// lower ranks on the left.
 //
 //	0   1   2   3   4
 //	 \ /     \ /    |

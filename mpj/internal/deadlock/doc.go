@@ -5,8 +5,8 @@
 //	rank 1  waits for 2 or 3           ^    |         0, 1 or 2, if 3 has ended
 //	rank 2  waits for 1                +----+
 //
-// A rank proceeds when any of its goroutines does, and a goroutine proceeds when any of the ranks
-// that it waits for acts (the OR model of Chandy, Misra and Haas, 1983). A goroutine that waits for
+// A rank proceeds when any of its goroutines does. A goroutine proceeds when any of the ranks that
+// it waits for acts (the OR model of Chandy, Misra and Haas, 1983). A goroutine that waits for
 // several requests in turn waits for the first. Ranks are therefore deadlocked if none of them
 // waits for a rank that proceeds, and no message from the ranks that they wait for is in transit.
 // Find computes this set.
@@ -16,10 +16,9 @@
 // times, in the same calls and with the same frame counts, has done nothing between the rounds. All
 // such ranks were therefore in these states at the same moment.
 //
-// A goroutine that is not in a call of the library may call it next. Idle
-// finds out, from a dump of all goroutines, whether there is one: whatever is
-// not known to wait for other goroutines counts as going on. So what the
-// package says is true; that it says it in every deadlock is not promised. A
-// process with a goroutine that waits at a channel, say, may be waiting for a
-// timer. Only what a function given to time.AfterFunc will do is not foreseen.
+// A goroutine outside the library may call it next. Idle determines from a dump of all goroutines
+// whether there is one: a goroutine counts as running unless it is known to wait for other
+// goroutines. Reported deadlocks are therefore real, except that Idle cannot foresee the effect of a
+// function given to time.AfterFunc. Not every deadlock is reported: for instance, a goroutine that
+// waits at a channel counts as running, because it may be waiting for a timer.
 package deadlock

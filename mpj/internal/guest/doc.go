@@ -17,5 +17,4 @@
 // Buffers are used in place in the module's memory, which neither the host nor Go moves. The
 // buffers of a call or an active Request are kept from being collected, even if the program has no
 // other references to them.
-// collected, whether the program has other references to them or not.
 package guest

@@ -9,10 +9,10 @@
 //	memory   ....AAAA....BBBB....CCCC....DDDD      or any other layout of this size
 //
 // A Layout is flat: constructors do not build a tree but a list of segments, each a run of bytes
-// that recurs at a fixed distance. Adjacent runs are merged, so a vector without gaps is one copy,
-// a column is one loop, and a block of a cube is one loop for each of its planes. The runs have the
-// order of the type map of MPI-4 §5.1. Two layouts with the same type signature can therefore
-// exchange messages whatever their shapes.
+// that recurs at a fixed distance. Adjacent runs are merged. A vector without gaps is therefore one
+// copy, a column is one loop, and a block of a cube is one loop for each of its planes. The runs
+// have the order of the type map of MPI-4 §5.1. Two layouts with the same type signature can
+// therefore exchange messages, whatever their shapes.
 //
 // Sizes, displacements and extents are in bytes. Package mpj adds types, and counts in elements.
 package layout
