@@ -13,14 +13,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// compose is composition of affine maps over the integers modulo 2^32, factor
-// in the upper half of an element: associative and not commutative.
+// compose is the composition of affine maps over the integers modulo 2^32, with the factor in the
+// upper half of an element. It is associative but not commutative.
 var compose = Each(func(f, g uint64) uint64 {
 	a, b, c, d := f>>32, f&math.MaxUint32, g>>32, g&math.MaxUint32
 	return a*c<<32 | (b*c+d)&math.MaxUint32
 })
 
-// A trialCall is one way to run all collectives: every rank has the same.
+// A trialCall is one way to run all collectives. Every rank uses the same.
 type trialCall struct {
 	algorithms *collective.Forced
 	places     []place
@@ -33,7 +33,7 @@ func (tc trialCall) String() string {
 	return fmt.Sprintf("algorithms %v, places %v, count %d, root %d", tc.algorithms, tc.places, tc.count, tc.root)
 }
 
-// elements returns what rank contributes, count elements.
+// elements returns rank's contribution of count elements.
 func elements(rank, count int) []uint64 {
 	s := make([]uint64, count)
 	for i := range s {
@@ -42,7 +42,7 @@ func elements(rank, count int) []uint64 {
 	return s
 }
 
-// combined combines what ranks from up to to contribute.
+// combined combines the contributions of ranks from to to-1.
 func combined(from, to, count int) []uint64 {
 	acc := elements(from, count)
 	for i := from + 1; i < to; i++ {
@@ -53,7 +53,7 @@ func combined(from, to, count int) []uint64 {
 	return acc
 }
 
-// randomPlaces puts n ranks on machines in clusters, in runs or scattered.
+// randomPlaces distributes n ranks over machines in clusters, in runs or scattered.
 func randomPlaces(random *rand.Rand, n int, scattered bool) []place {
 	places := make([]place, n)
 	machine := 0
@@ -86,7 +86,7 @@ func trialCalls(random *rand.Rand, n int) []trialCall {
 	}
 	var calls []trialCall
 	for i, f := range forces {
-		for j, count := range []int{i % 2, 1 + random.IntN(50), 600} { // the last in blocks that heads do not pass on
+		for j, count := range []int{i % 2, 1 + random.IntN(50), 600} { // 600: blocks that heads do not forward
 			tc := trialCall{algorithms: f, count: count, root: random.IntN(n)}
 			if kind := (i + j) % 3; kind > 0 {
 				tc.places = randomPlaces(random, n, kind == 2)
@@ -97,7 +97,7 @@ func trialCalls(random *rand.Rand, n int) []trialCall {
 	if n != 5 {
 		return calls
 	}
-	for _, f := range forces { // so large that a chain has segments
+	for _, f := range forces { // large enough that a chain has several segments
 		calls = append(calls, trialCall{algorithms: f, count: 17000, root: random.IntN(n)})
 	}
 	return calls
@@ -138,7 +138,7 @@ func TestEveryAlgorithmIsTheDefinition(t *testing.T) {
 	})
 }
 
-// checkVectors checks what has one vector at each rank.
+// checkVectors checks the collectives that have one vector at each rank.
 func checkVectors(c *Comm, tc trialCall) error {
 	me, n := c.Rank(), c.Size()
 	mine := elements(me, tc.count)
@@ -160,7 +160,7 @@ func checkVectors(c *Comm, tc trialCall) error {
 		want("send", mine, elements(me, tc.count)))
 }
 
-// checkEven checks what has one block of the same length for each rank.
+// checkEven checks the collectives that have one block of the same length for each rank.
 func checkEven(c *Comm, tc trialCall) error {
 	me, n, count := c.Rank(), c.Size(), tc.count
 	mine := elements(me, count)
@@ -172,7 +172,7 @@ func checkEven(c *Comm, tc trialCall) error {
 		gathered, wantGathered = make([]uint64, n*count), everyones
 	}
 	whole, swapped, scattered := make([]uint64, n*count), make([]uint64, n*count), make([]uint64, count)
-	pieces := elements(me, n*count) // for each rank one
+	pieces := elements(me, n*count) // one piece for each rank
 	var wantSwapped []uint64
 	for i := range n {
 		wantSwapped = append(wantSwapped, elements(i, n*count)[me*count:(me+1)*count]...)
@@ -188,7 +188,7 @@ func checkEven(c *Comm, tc trialCall) error {
 		want("send", pieces, elements(me, n*count)))
 }
 
-// checkUneven checks what has blocks of different lengths, with gaps.
+// checkUneven checks the collectives that have blocks of different lengths, with gaps.
 func checkUneven(c *Comm, tc trialCall) error {
 	me, n := c.Rank(), c.Size()
 	counts, displs, matrix := make([]int, n), make([]int, n), make([]int, n*n)
@@ -225,7 +225,7 @@ func checkUneven(c *Comm, tc trialCall) error {
 		checkMatrix(c, matrix))
 }
 
-// checkMatrix lets rank i send rank j matrix[i*n+j] elements.
+// checkMatrix makes rank i send matrix[i*n+j] elements to rank j.
 func checkMatrix(c *Comm, matrix []int) error {
 	me, n := c.Rank(), c.Size()
 	out, in := matrix[me*n:(me+1)*n], make([]int, n)
@@ -239,8 +239,8 @@ func checkMatrix(c *Comm, matrix []int) error {
 	return first(Alltoallv(c, send, out, nil, recv, in, nil), want("Alltoallv", recv, expected))
 }
 
-// folding returns the sum of ranks from up to to along the tree that the
-// collectives promise.
+// folding returns the sum of width ranks starting with from, along the tree that the collectives
+// guarantee.
 func folding(from, n, width int) float64 {
 	if width == 1 {
 		return fraction(from)
@@ -252,11 +252,11 @@ func folding(from, n, width int) float64 {
 	return left + folding(from+width/2, n, width/2)
 }
 
-// fraction is what rank contributes to a sum whose bits depend on the order.
+// fraction is rank's contribution to a sum whose bits depend on the order.
 func fraction(rank int) float64 { return math.Pow(-1.37, float64(3*rank)) / 3 }
 
-// The bits of a sum depend on the number of ranks alone: not on the algorithm,
-// the root, where ranks run, or who comes when.
+// TestSumsHaveTheSameBitsInEveryWay checks that the bits of a sum depend only on the number of
+// ranks, and not on the algorithm, the root, the placement of ranks, or timing.
 func TestSumsHaveTheSameBitsInEveryWay(t *testing.T) {
 	inEveryWay(t, rand.Uint64(), checkBits)
 }
@@ -293,8 +293,8 @@ func TestSumsHaveTheSameBitsAtAllReplicas(t *testing.T) {
 	})
 }
 
-// Collectives on different communicators do not wait for each other, in
-// whatever order goroutines call them.
+// TestCollectivesOnDifferentCommunicatorsAreApart checks that collectives on different
+// communicators do not wait for each other, in whatever order goroutines call them.
 func TestCollectivesOnDifferentCommunicatorsAreApart(t *testing.T) {
 	for _, replicas := range []int{1, 2} {
 		err := runIn(localworld.New(context.Background(), localworld.Config{Ranks: 4, Replicas: replicas}), func(w *World) error {
@@ -308,7 +308,7 @@ func TestCollectivesOnDifferentCommunicatorsAreApart(t *testing.T) {
 			}
 			done := make(chan error, len(comms))
 			for _, c := range comms {
-				go func() { // ends with its rounds, or the world
+				go func() { // ends after its rounds, or with the world
 					var err error
 					for round := 0; round < 10 && err == nil; round++ {
 						err = checkVectors(c, trialCall{count: 1 + 13*round, root: round % c.Size()})

@@ -9,8 +9,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// A small message through shared memory, between ranks that have met, costs no heap allocation, with
-// slices and with datatypes that have gaps. (The race detector allocates.)
+// TestSmallMessagesDoNotAllocate checks that a small message through shared memory, between ranks
+// that have already communicated, allocates no heap memory. It covers slices and datatypes with
+// gaps. The race detector allocates.
 func TestSmallMessagesDoNotAllocate(t *testing.T) {
 	column := TypeOf[float64]().Vector(4, 1, 4)
 	row, matrix := make([]float64, 4), make([]float64, 16)
@@ -48,10 +49,10 @@ func TestSmallMessagesDoNotAllocate(t *testing.T) {
 					failed = call.send(w.Comm, other)
 				}
 			}
-			for range 100 { // pools and queues get their size
+			for range 100 { // lets pools and queues reach their final size
 				round()
 			}
-			// What is counted is what both ranks allocate.
+			// The count covers the allocations of both ranks.
 			n := testing.AllocsPerRun(500, round)
 			if failed != nil {
 				return failed

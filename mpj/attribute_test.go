@@ -54,8 +54,8 @@ func TestAttributesFollowTheirFunctions(t *testing.T) {
 	}
 }
 
-// The handler sees each error once, with rank and arguments; what it returns is
-// what the call returns, and what is made of the communicator inherits it.
+// TestErrhandlerSeesEveryErrorOnce checks that the handler sees each error once, with rank and
+// arguments. The call returns the handler's result, and new communicators inherit the handler.
 func TestErrhandlerSeesEveryErrorOnce(t *testing.T) {
 	mine := errors.New("mine")
 	err := RunLocal(context.Background(), 2, func(w *World) error {
@@ -109,7 +109,8 @@ func TestErrorsAreFatalEndsTheJob(t *testing.T) {
 	}
 }
 
-// Several goroutines may set one attribute: one value stays.
+// TestAttributesAreSetByGoroutines checks that several goroutines may set one attribute, and one
+// value remains.
 func TestAttributesAreSetByGoroutines(t *testing.T) {
 	err := RunLocal(context.Background(), 1, func(w *World) error {
 		k := KeyvalCreate(nil, func(*Comm, int) error { runtime.Gosched(); return nil })

@@ -8,9 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// BenchmarkPingPong takes the time of a message there and one back. In those that
-// heal, processes keep the messages for replicas that might join, as long as
-// they are not too many.
+// BenchmarkPingPong measures the time of a message and its answer. In the cases with healing,
+// processes keep the messages for replicas that might join, up to a limit.
 func BenchmarkPingPong(b *testing.B) {
 	configs := map[string]localworld.Config{
 		"self":       {Ranks: 2, Replicas: 1},
@@ -58,7 +57,7 @@ func pingPong(c *Comm, buf []byte, rounds int) error {
 	return nil
 }
 
-// BenchmarkAllreduce takes the time of one of 8 bytes and one of 1 MiB.
+// BenchmarkAllreduce measures the time of one Allreduce of 8 bytes and one of 1 MiB.
 func BenchmarkAllreduce(b *testing.B) {
 	for _, n := range []int{2, 4} {
 		for _, count := range []int{1, 1 << 17} {
@@ -81,8 +80,8 @@ func BenchmarkAllreduce(b *testing.B) {
 	}
 }
 
-// BenchmarkReplay takes the time in which a new replica comes as far as the others of
-// its rank, which has received so many messages.
+// BenchmarkReplay measures the time in which a new replica catches up with its rank, which has
+// received the given number of messages.
 func BenchmarkReplay(b *testing.B) {
 	for _, c := range []struct{ messages, size int }{{100_000, 64}, {10_000, 10 << 10}, {500, 1 << 20}} {
 		b.Run(fmt.Sprintf("%dx%dB", c.messages, c.size), func(b *testing.B) {
@@ -98,8 +97,7 @@ func BenchmarkReplay(b *testing.B) {
 	}
 }
 
-// replayed is a program in which rank 1 receives messages, and then another replica joins
-// it.
+// replayed is a program in which rank 1 receives messages, and then another replica joins rank 1.
 func replayed(b *testing.B, job *localworld.World, w *World, messages int, buf []byte) error {
 	for range messages {
 		if w.Rank() == 0 {

@@ -72,7 +72,7 @@ func TestCartRanksAndCoordsAreInverse(t *testing.T) {
 	}
 }
 
-// A grid of 2 x n/2, whose rows are a ring and whose columns end.
+// TestCartCreate creates a grid of 2 x n/2 whose rows are periodic and whose columns are not.
 func TestCartCreate(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		dims := []int{min(2, w.Size()), max(1, w.Size()/2)}
@@ -150,8 +150,9 @@ func TestWrongGridsAreErrorsAtAllRanks(t *testing.T) {
 	}
 }
 
-// On machines with 4 ranks each, in no order, a torus of 4 x 4 is put such that
-// every rank has 2 of its 4 neighbours on its own machine.
+// TestReorderPutsNeighboursOnOneMachine distributes the ranks over machines with 4 ranks each, in
+// no order. It checks that in a torus of 4 x 4, every rank has 2 of its 4 neighbours on its own
+// machine.
 func TestReorderPutsNeighboursOnOneMachine(t *testing.T) {
 	err := RunLocal(context.Background(), 16, func(w *World) error {
 		w.places = make([]place, 16)

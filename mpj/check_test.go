@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Three ranks that call different things, and what rank 0 is told.
+// differing lists calls in which three ranks differ, and the text of the error.
 var differing = []struct {
 	name string
 	call func(*World) error
@@ -58,8 +58,8 @@ var differing = []struct {
 	}, "mpj.IneighborAlltoall at rank 0: invalid communicator: in communicator \"\" rank 0 calls IneighborAlltoall(int, sends [1 1], receives [1 1]) at check_test.go:"},
 }
 
-// With P2PMPI_CHECK ranks that call different things are told so, all of them,
-// and nobody hangs.
+// TestCheckNamesDifferentCalls checks that with P2PMPI_CHECK, all ranks get an error if their calls
+// differ, and none hangs.
 func TestCheckNamesDifferentCalls(t *testing.T) {
 	t.Setenv(checkVariable, "1")
 	for _, c := range differing {
@@ -81,7 +81,7 @@ func TestCheckNamesDifferentCalls(t *testing.T) {
 	}
 }
 
-// A right program runs as it does without.
+// TestCheckLetsRightProgramsRun checks that a correct program runs as it does without checks.
 func TestCheckLetsRightProgramsRun(t *testing.T) {
 	t.Setenv(checkVariable, "1")
 	inEveryShape(t, func(w *World) error {
@@ -100,8 +100,8 @@ func TestCheckLetsRightProgramsRun(t *testing.T) {
 	})
 }
 
-// Requests that nobody waited for are named where they began; those that were
-// freed are not.
+// TestCheckNamesForgottenRequests checks that requests that were not waited for are reported with
+// the place of their start, and that freed ones are not reported.
 func TestCheckNamesForgottenRequests(t *testing.T) {
 	t.Setenv(checkVariable, "1")
 	err := RunLocal(context.Background(), 1, func(w *World) error {
@@ -121,7 +121,8 @@ func TestCheckNamesForgottenRequests(t *testing.T) {
 	}
 }
 
-// What is sent to a rank that has nothing more to receive is named there.
+// TestCheckNamesMessagesToAFinalizedRank checks that a rank reports messages that it never
+// received.
 func TestCheckNamesMessagesToAFinalizedRank(t *testing.T) {
 	t.Setenv(checkVariable, "1")
 	for _, length := range []int{1, 1 << 20} {

@@ -9,8 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// BenchmarkCheckpoint says for how long a checkpoint holds up the program: one rank with
-// two replicas, each of which writes its state into a file.
+// BenchmarkCheckpoint measures how long a checkpoint delays the program: one rank with two
+// replicas, each of which writes its state into a file.
 func BenchmarkCheckpoint(b *testing.B) {
 	for _, mib := range []int{1, 10, 100} {
 		b.Run(fmt.Sprintf("%d MiB", mib), func(b *testing.B) {

@@ -15,11 +15,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// A progress is the state of checkpointed: what it has observed in the rounds so far.
+// A progress is the state of checkpointed: the observations in the rounds so far.
 type progress struct{ Seen []string }
 
-// checkpointed is mixed with a checkpoint before each round, which finds messages that
-// have not been received.
+// checkpointed is like mixed, with a checkpoint before each round. At each checkpoint, there are
+// messages that have not been received.
 func checkpointed(d *drill, w *World) error {
 	c, err := w.Dup()
 	if err != nil {
@@ -53,7 +53,7 @@ func checkpointed(d *drill, w *World) error {
 func checkpointedRound(w *World, c *Comm, round int) (string, error) {
 	sum, got, early := make([]int, 1), make([]int, 1), make([]int, 1)
 	observed := fmt.Sprint(w.RandomSeed()%1000, w.Wtime())
-	if round > 0 { // of the round before
+	if round > 0 { // messages of the previous round
 		_, err := Recv(w.Comm, early, w.Rank(), 9)
 		if err := first(err, last(Recv(c, sum, (w.Rank()+1)%w.Size(), AnyTag))); err != nil {
 			return "", err
@@ -82,8 +82,8 @@ func checkpointedRound(w *World, c *Comm, round int) (string, error) {
 	return fmt.Sprint(observed, got, sum), err
 }
 
-// TestANewReplicaGoesOnFromACheckpoint holds R1 and R2 of a rank that loses all the
-// replicas that it began with, after a new one has gone on from the checkpoint of one.
+// TestANewReplicaGoesOnFromACheckpoint checks R1 and R2 for a rank that loses all its original
+// replicas, after a new replica has resumed from the checkpoint of one of them.
 func TestANewReplicaGoesOnFromACheckpoint(t *testing.T) {
 	skip.Long(t)
 	shapes := []localworld.Config{{Ranks: 3, Replicas: 2}, {Ranks: 2, Replicas: 3}, {Ranks: 3, Replicas: 2, Sockets: true}}
@@ -167,7 +167,7 @@ func TestAnErrorOfSaveIsReturned(t *testing.T) {
 	}
 }
 
-// FuzzDecodeOwn holds that no description of communicators does harm.
+// FuzzDecodeOwn checks that no description of communicators causes harm.
 func FuzzDecodeOwn(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{3, 4, 1, 2, 3})

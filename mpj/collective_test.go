@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// shapes are the jobs that the collectives are tested in.
+// shapes are the jobs in which the collectives are tested.
 var shapes = []localworld.Config{
 	{Ranks: 1, Replicas: 1}, {Ranks: 2, Replicas: 1}, {Ranks: 3, Replicas: 1},
 	{Ranks: 4, Replicas: 1, Sockets: true}, {Ranks: 5, Replicas: 1},
@@ -39,7 +39,7 @@ func inEveryShape(t *testing.T, program func(*World) error) {
 	}
 }
 
-// want returns an error that says what differs, if got is not want.
+// want returns an error that describes the difference if got is not equal to want.
 func want[T comparable](what string, got, want []T) error {
 	if !slices.Equal(got, want) {
 		return fmt.Errorf("%s: got %v, want %v", what, got, want)
@@ -57,7 +57,7 @@ func first(errs ...error) error {
 	return nil
 }
 
-// data returns count elements of rank, the same wherever it is asked.
+// data returns count elements of rank, the same at every call.
 func data[T Ordered](rank, count int) []T {
 	random := rand.New(rand.NewPCG(uint64(rank), uint64(count)))
 	s := make([]T, count)
@@ -112,7 +112,7 @@ func TestCollectivesAreTheirDefinitions(t *testing.T) {
 
 func checkRooted[T Ordered](c *Comm, count, root int) error {
 	n, me := c.Size(), data[T](c.Rank(), count)
-	at := func(s []T) []T { // s at root, nothing elsewhere
+	at := func(s []T) []T { // s at root, nil elsewhere
 		if c.Rank() == root {
 			return s
 		}
@@ -155,7 +155,8 @@ func checkUnrooted[T Ordered](c *Comm, count int) error {
 		want("Alltoall", swapped, mine))
 }
 
-// Ranks contribute blocks of different lengths, with gaps between them.
+// TestVectorCollectivesAreTheirDefinitions makes ranks contribute blocks of different lengths, with
+// gaps between them.
 func TestVectorCollectivesAreTheirDefinitions(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		n := w.Size()
@@ -194,7 +195,7 @@ func checkVector(c *Comm, me, whole []int64, counts, displs []int, root int) err
 	return err
 }
 
-// checkTriangle lets rank i send i+j elements of value 100*i+j to rank j.
+// checkTriangle makes rank i send i+j elements of value 100*i+j to rank j.
 func checkTriangle(c *Comm) error {
 	counts := make([]int, c.Size())
 	var send, expected []int
@@ -209,14 +210,14 @@ func checkTriangle(c *Comm) error {
 	return first(Alltoallv(c, send, counts, nil, recv, counts, nil), want("Alltoallv", recv, expected))
 }
 
-// Composition of affine maps x -> a*x+b is associative and not commutative. A
-// complex number holds one map.
+// TestOpsMeetRanksInOrder uses the composition of affine maps x -> a*x+b, which is associative but
+// not commutative. A complex number holds one map.
 func TestOpsMeetRanksInOrder(t *testing.T) {
 	compose := Each(func(f, g complex128) complex128 {
 		return complex(real(f)*real(g), imag(f)*real(g)+imag(g))
 	})
 	inEveryShape(t, func(w *World) error {
-		expected := make([]complex128, w.Size()) // prefixes
+		expected := make([]complex128, w.Size()) // of the prefixes
 		for i := range expected {
 			expected[i] = complex(float64(i+2), float64(i))
 			if i > 0 {

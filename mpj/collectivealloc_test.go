@@ -9,9 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// A warm collective of a small size over shared memory allocates nothing, at
-// either rank. (The
-// race detector makes sync.Pool forget, on purpose.)
+// TestWarmCollectivesAllocateNothing checks that a repeated small collective over shared memory
+// allocates nothing at either rank. Under the race detector, sync.Pool drops items on purpose.
 func TestWarmCollectivesAllocateNothing(t *testing.T) {
 	calls := map[string]func(c *Comm, one, two, out []float64) error{
 		"Barrier":            func(c *Comm, _, _, _ []float64) error { return Barrier(c) },

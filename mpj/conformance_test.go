@@ -24,7 +24,7 @@ var ways = []struct {
 	{"stream", localworld.Config{Sockets: true}},
 }
 
-// chosen says which shapes the suite runs in when not in all.
+// chosen reports whether the suite runs in a shape when it does not run in all shapes.
 func chosen(way string, n, r int) bool {
 	switch way {
 	case "self":
@@ -57,8 +57,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// The check changes nothing for programs that are right. With replicas it
-// compares collectives only.
+// TestConformanceUnderCheck checks that checks change nothing for correct programs. With replicas,
+// only collectives are compared.
 func TestConformanceUnderCheck(t *testing.T) {
 	skip.Long(t)
 	t.Setenv("P2PMPI_CHECK", "1")

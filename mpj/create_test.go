@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// works checks that c has these world ranks, in order, and that a collective and
-// messages round a ring work on it.
+// works checks that c has these world ranks, in order, and that a collective and messages around a
+// ring work on it.
 func works(c *Comm, members ...int) error {
 	sum, n := make([]int, 1), c.Size()
 	buf := make([]int, 1)
@@ -113,7 +113,7 @@ func TestCreateIsOfAGroup(t *testing.T) {
 	})
 }
 
-// Disjoint groups, in one call.
+// TestCreateOfSeveralGroups creates communicators of disjoint groups in one call.
 func TestCreateOfSeveralGroups(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		members := numbers(w.Rank()%2, 2, w.Size())
@@ -129,7 +129,7 @@ func TestCreateOfSeveralGroups(t *testing.T) {
 	})
 }
 
-// Communicators of communicators, kept and freed, never mix.
+// TestSplitDownToOne checks that communicators made from communicators, kept and freed, never mix.
 func TestSplitDownToOne(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		c := w.Comm
@@ -152,7 +152,7 @@ func TestSplitDownToOne(t *testing.T) {
 	})
 }
 
-// SplitType follows the places that the world knows of.
+// TestSplitTypeFollowsPlaces checks that SplitType uses the places recorded in the world.
 func TestSplitTypeFollowsPlaces(t *testing.T) {
 	err := RunLocal(context.Background(), 6, func(w *World) error {
 		w.places = []place{{0, 0}, {1, 0}, {0, 0}, {2, 1}, {1, 0}, {2, 1}}
@@ -179,8 +179,8 @@ func isClass(err error, class Class) error {
 	return errors.Join(fmt.Errorf("want %q, got another error or none", class.Error()), err)
 }
 
-// Goroutines make communicators of different ones at the same time, started in
-// different order at each rank.
+// TestConcurrentCreation makes goroutines create communicators from different parents at the same
+// time, started in a different order at each rank.
 func TestConcurrentCreation(t *testing.T) {
 	err := RunLocal(context.Background(), 4, func(w *World) error {
 		const parallel, rounds = 4, 25
@@ -220,8 +220,8 @@ func TestConcurrentCreation(t *testing.T) {
 	}
 }
 
-// When processes have many ids in use, different ones at each, a creation still
-// finds one that is unused everywhere.
+// TestIdsThatAreUsedSomewhereArePassedOver checks that if processes use many ids, different ones at
+// each, a creation still finds an id that is unused at all.
 func TestIdsThatAreUsedSomewhereArePassedOver(t *testing.T) {
 	err := RunLocal(context.Background(), 3, func(w *World) error {
 		for k := range 10 {
@@ -256,7 +256,7 @@ func TestWrongCreationsAreErrors(t *testing.T) {
 			return err
 		}
 		_, err3 := w.Create(g)
-		if w.Rank() < 2 { // the group of rank 2, of itself alone, is fine
+		if w.Rank() < 2 { // the group of rank 2 contains only itself and is valid
 			err3 = isClass(err3, ErrGroup)
 		}
 		return first(isClass(err2, ErrGroup), err3, isClass(w.Free(), ErrComm), Barrier(w.Comm))
@@ -266,8 +266,8 @@ func TestWrongCreationsAreErrors(t *testing.T) {
 	}
 }
 
-// A communicator that is no more, or that this process is not in, is named by
-// every call on it.
+// TestFreedAndNilCommunicatorsAreRefused checks that every call on a freed communicator, or on one
+// that does not contain this process, fails with an error that names it.
 func TestFreedAndNilCommunicatorsAreRefused(t *testing.T) {
 	err := RunLocal(context.Background(), 2, func(w *World) error {
 		freed, err := w.Dup()
@@ -314,8 +314,8 @@ func onComm(c *Comm) map[string]error {
 	}
 }
 
-// Two goroutines make communicators while the processes that choose their ids
-// fail: the replicas that go on have the same ids.
+// TestR4IdsAreDecidedOnce makes two goroutines create communicators while the processes that choose
+// their ids fail. The surviving replicas must have the same ids.
 func TestR4IdsAreDecidedOnce(t *testing.T) {
 	kills(t, 2, func(tr *trial, w *World) error {
 		other, err := w.Dup()
@@ -374,7 +374,8 @@ func TestR2CommunicatorsSurviveKills(t *testing.T) {
 	})
 }
 
-// A program may make and free communicators for as long as it runs.
+// TestFreedCommunicatorsLeaveNothingButTheirID checks that a program may create and free
+// communicators for as long as it runs.
 func TestFreedCommunicatorsLeaveNothingButTheirID(t *testing.T) {
 	err := RunLocal(context.Background(), 2, func(w *World) error {
 		const rounds = 200

@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// A particle has gaps that are not data, and a field that is nobody's business.
+// A particle has gaps that are not data, and an unexported field.
 type particle struct {
 	Charge   int8
 	Position [3]float64
@@ -55,8 +55,8 @@ func describe[T any](d Datatype[T]) func() [5]int {
 	}
 }
 
-// What is wrong with a datatype or with what it would touch is an error of the
-// call, before anything is sent, and no rank waits for it.
+// TestWrongDatatypesAreNamed checks that an invalid datatype or an access outside memory is an
+// error of the call, before anything is sent, and that no rank waits for it.
 func TestWrongDatatypesAreNamed(t *testing.T) {
 	double, matrix := TypeOf[float64](), make([]float64, 12)
 	type withPointer struct {
@@ -105,7 +105,8 @@ func TestWrongDatatypesAreNamed(t *testing.T) {
 // last returns the error of a call with two results.
 func last[V any](_ V, err error) error { return err }
 
-// A message is the same whatever datatype made it: a column arrives as a row.
+// TestDatatypesOfEqualSignatureMatch checks that a message does not depend on the datatype: a
+// column arrives as a row.
 func TestDatatypesOfEqualSignatureMatch(t *testing.T) {
 	const rows, columns = 3, 4
 	double := TypeOf[float64]()
@@ -143,7 +144,8 @@ func TestDatatypesOfEqualSignatureMatch(t *testing.T) {
 	})
 }
 
-// Every way of sending that takes items of a datatype sends the same message.
+// TestColumnsTravelInEveryMode checks that every send function for datatypes sends the same
+// message.
 func TestColumnsTravelInEveryMode(t *testing.T) {
 	const rows, columns = 3, 4
 	column := TypeOf[int]().Vector(rows, 1, columns)
@@ -192,7 +194,7 @@ func TestColumnsTravelInEveryMode(t *testing.T) {
 	})
 }
 
-// ended waits for a request that a call has returned.
+// ended waits for the request that a call has returned.
 func ended(r *Request, err error) error {
 	if err != nil {
 		return err
@@ -284,7 +286,7 @@ func TestPackedMessagesAreMadeOfParts(t *testing.T) {
 	}
 }
 
-// FuzzUnpack holds that whatever bytes come, a part is filled whole or not at all.
+// FuzzUnpack checks that a part is filled entirely or not at all, whatever bytes arrive.
 func FuzzUnpack(f *testing.F) {
 	f.Add([]byte{}, uint8(0))
 	f.Add(bytes.Repeat([]byte{1}, 39), uint8(1))

@@ -11,8 +11,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// deadlocks runs a program with checks over every kind of channel and returns
-// the errors of the ranks.
+// deadlocks runs a program with checks over every kind of channel and returns the errors of the
+// ranks.
 func deadlocks(t *testing.T, n int, config localworld.Config, program func(*World) error) []error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
@@ -36,7 +36,7 @@ func deadlocks(t *testing.T, n int, config localworld.Config, program func(*Worl
 	return errs
 }
 
-// Programs in which no rank can go on, and what is said of them.
+// deadlocked lists programs in which no rank can proceed, and parts of the report.
 var deadlocked = []struct {
 	name    string
 	n       int
@@ -47,7 +47,7 @@ var deadlocked = []struct {
 		_, err := Recv(w.Comm, make([]int, 1), (w.Rank()+1)%3, 5)
 		return err
 	}, []string{"no rank can go on", "rank 0 waits in Recv(source 1, tag 5, world)", "rank 2 waits in Recv(source 0, tag 5, world)"}},
-	// Longer than what may go at once, on a channel that is open already.
+	// Longer than the limit for sending at once, on an open channel.
 	{"long sends to each other", 2, func(w *World) error {
 		return Send(w.Comm, make([]byte, 2<<20), 1-w.Rank(), 7)
 	}, []string{"rank 1 waits in Send(dest 0, tag 7, 2097152 bytes, world): no receive matches"}},

@@ -11,8 +11,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// Nobody is told of a deadlock while some goroutine may still end it, however
-// long the others have waited.
+// TestCheckReportsNoDeadlockThatIsNone checks that no deadlock is reported while some goroutine may
+// still end it, however long the others have waited.
 func TestCheckReportsNoDeadlockThatIsNone(t *testing.T) {
 	t.Setenv(checkVariable, "1")
 	const long = 3 * askPause // several rounds
@@ -75,7 +75,7 @@ func TestCheckIsOneOrZero(t *testing.T) {
 	}
 }
 
-// A rank may say anything of itself.
+// FuzzParseState decodes arbitrary states, because a rank may send anything.
 func FuzzParseState(f *testing.F) {
 	f.Add([]byte(`{"Idle":true,"Waits":[{"Number":1,"For":[1],"Text":"Recv"}],"Sent":{"1":2}}`))
 	f.Add([]byte(`{"Ended":true}`))

@@ -16,20 +16,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// testimony is what processes say about messages that replicas have not produced
-// alike.
+// testimony collects the reports of processes on messages that differ between replicas.
 type testimony struct {
 	mu     sync.Mutex
 	said   map[view.Process][]protection.Divergence
-	want   int           // processes that are to say something
-	enough chan struct{} // closed when so many have
+	want   int           // number of processes that must report
+	enough chan struct{} // closed when that many have reported
 }
 
 func listen(want int) *testimony {
 	return &testimony{said: make(map[view.Process][]protection.Divergence), want: want, enough: make(chan struct{})}
 }
 
-// await returns when enough has been said, so that nobody has left until then.
+// await returns after enough reports, so that no process leaves earlier.
 func (w *testimony) await() error {
 	select {
 	case <-w.enough:
@@ -48,8 +47,8 @@ func (w *testimony) hear(p view.Process, d protection.Divergence) {
 	}
 }
 
-// about returns the processes that say that a receiver has got another message
-// number seq with that tag than they have produced, and agreeing those that deny it.
+// about returns the processes that report that a receiver got a message with number seq and this
+// tag that differs from theirs. agreeing are the processes that report no difference.
 func (w *testimony) about(t *testing.T, seq uint64) (differing, agreeing []view.Process) {
 	for p, ds := range w.said {
 		for _, d := range ds {
@@ -71,11 +70,11 @@ func (w *testimony) about(t *testing.T, seq uint64) (differing, agreeing []view.
 	return differing, agreeing
 }
 
-// oddMessage is where replicas do something else in the tests below: the number of
-// a message, which is not the first.
+// oddMessage is the number of the message that differs between replicas in the tests below. It is
+// not the first message.
 const oddMessage = 7
 
-// sendRow has rank 0 send rank 1 a row of messages, and wait for an answer to each.
+// sendRow makes rank 0 send a row of messages to rank 1, and wait for an answer to each.
 func sendRow(w *World, message func(i int) (value []int, tag int)) error {
 	for i := 1; i <= 2*oddMessage; i++ {
 		value, tag := message(i)
@@ -98,8 +97,8 @@ func sendRow(w *World, message func(i int) (value []int, tag int)) error {
 	return nil
 }
 
-// TestDivergingReplicaIsFoundInTheVeryMessage has one replica of rank 0 send another
-// message than the others.
+// TestDivergingReplicaIsFoundInTheVeryMessage makes one replica of rank 0 send another message than
+// the others.
 func TestDivergingReplicaIsFoundInTheVeryMessage(t *testing.T) {
 	odd := map[string]func() (value []int, tag int){
 		"value":  func() ([]int, int) { return []int{-1}, oddMessage % 3 },
@@ -110,7 +109,7 @@ func TestDivergingReplicaIsFoundInTheVeryMessage(t *testing.T) {
 		for _, replicas := range []int{2, 3} {
 			for odd := range replicas {
 				t.Run(name, func(t *testing.T) {
-					heard := listen([]int{2: 1, 3: 3}[replicas]) // of two nobody asks the other
+					heard := listen([]int{2: 1, 3: 3}[replicas]) // with two replicas, the other one is not asked
 					job := localworld.New(context.Background(), localworld.Config{Ranks: 2, Replicas: replicas, Sockets: true, Diverged: heard.hear})
 					err := runIn(job, func(w *World) error {
 						err := sendRow(w, func(i int) ([]int, int) {
@@ -131,8 +130,8 @@ func TestDivergingReplicaIsFoundInTheVeryMessage(t *testing.T) {
 	}
 }
 
-// check compares what was said with what replica odd of rank 0 has done. The
-// receivers have what the master has sent, so the others differ if it is the odd one.
+// check compares the reports with the actions of replica odd of rank 0. The receivers have the
+// master's message, so the other replicas differ if odd is the master.
 func (w *testimony) check(t *testing.T, replicas, odd int) {
 	var differ, agree []view.Process
 	for k := range replicas {
@@ -140,7 +139,7 @@ func (w *testimony) check(t *testing.T, replicas, odd int) {
 		switch {
 		case (k == odd) != (odd == 0):
 			differ = append(differ, p)
-		case replicas > 2: // with two nobody is asked
+		case replicas > 2: // with two replicas, the other one is not asked
 			agree = append(agree, p)
 		}
 	}
@@ -152,7 +151,7 @@ func (w *testimony) check(t *testing.T, replicas, odd int) {
 	}
 }
 
-// liar changes one message on its way.
+// liar changes one message in transit.
 type liar struct {
 	channel.Sender
 	seq uint64
@@ -170,8 +169,8 @@ func (l liar) Send(frames ...frame.Frame) error {
 	return l.Sender.Send(frames...)
 }
 
-// TestChangedMessageIsFound has the channel from 0.0 to 1.1 change a message. All
-// replicas of rank 0 say that 1.1 has got something else.
+// TestChangedMessageIsFound makes the channel from 0.0 to 1.1 change a message. All replicas of
+// rank 0 must report that 1.1 received a different message.
 func TestChangedMessageIsFound(t *testing.T) {
 	for _, replicas := range []int{2, 3} {
 		heard := listen(replicas)
@@ -205,7 +204,8 @@ func TestChangedMessageIsFound(t *testing.T) {
 	}
 }
 
-// What no other rank gets in another form is found when the replicas have finished.
+// TestDivergenceThatNobodyReceivesEndsAJob checks that a difference that no other rank receives is
+// found when the replicas have finished.
 func TestDivergenceThatNobodyReceivesEndsAJob(t *testing.T) {
 	tests := map[string]func(w *World, odd bool) error{
 		"a last message less": func(w *World, odd bool) error {
@@ -236,7 +236,7 @@ func TestDivergenceThatNobodyReceivesEndsAJob(t *testing.T) {
 		for replica := range 2 {
 			t.Run(fmt.Sprint(name, ", replica ", replica), func(t *testing.T) {
 				job := localworld.New(context.Background(), localworld.Config{Ranks: 2, Replicas: 2, Sockets: true})
-				var gone sync.WaitGroup // the replicas of rank 0, before rank 1 finds what nobody receives
+				var gone sync.WaitGroup // waits for the replicas of rank 0 to end, before rank 1 finds unreceived messages
 				gone.Add(2)
 				err := runIn(job, func(w *World) error {
 					err := program(w, w.Rank() == 0 && w.Replica() == replica)
@@ -255,8 +255,8 @@ func TestDivergenceThatNobodyReceivesEndsAJob(t *testing.T) {
 	}
 }
 
-// Whatever kind of call a message comes from, a replica that sends something else is
-// found: here in collectives, and in a message long enough to go in many blocks.
+// TestDivergenceEndsAJobInOneProcess checks that a replica that sends a different message is found
+// whatever call sends it. It covers collectives and a message that is sent in many blocks.
 func TestDivergenceEndsAJobInOneProcess(t *testing.T) {
 	calls := map[string]func(w *World, odd int) error{
 		"Allreduce": func(w *World, odd int) error {
@@ -295,7 +295,7 @@ func TestDivergenceEndsAJobInOneProcess(t *testing.T) {
 	}
 }
 
-// A late sender is a slow link: frames arrive some time after Send has taken them.
+// A late sender acts as a slow link: frames arrive some time after Send has accepted them.
 type late struct {
 	channel.Sender
 	taken chan []frame.Frame
@@ -305,7 +305,7 @@ type late struct {
 func newLate(s channel.Sender) *late {
 	l := &late{Sender: s, taken: make(chan []frame.Frame, 64)}
 	l.close = sync.OnceFunc(func() { close(l.taken) })
-	go func() { // until Close
+	go func() { // ends with Close
 		defer s.Close()
 		for frames := range l.taken {
 			time.Sleep(20 * time.Millisecond)
@@ -329,10 +329,11 @@ func (l *late) Close() error {
 	return nil
 }
 
-// TestDivergenceIsFoundOverASlowLink: a receiver finishes only when the sender's replicas know what it
-// received, however slow the link to them is. They compare nothing with a process that has finished.
+// TestDivergenceIsFoundOverASlowLink checks that a receiver finishes only when the sender's
+// replicas know what it received, however slow the link to them is. They compare nothing with a
+// process that has finished.
 func TestDivergenceIsFoundOverASlowLink(t *testing.T) {
-	for replica := range 2 { // of rank 0, that sends something else
+	for replica := range 2 { // replica of rank 0 that sends a different message
 		job := localworld.New(t.Context(), localworld.Config{
 			Ranks: 2, Replicas: 2, Sockets: true,
 			Wrap: func(_, to view.Process, s channel.Sender) channel.Sender {

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// dirty returns a Loc all of whose bytes were ones before its fields were set.
+// dirty returns Locs whose bytes were all ones before their fields were set.
 func dirty[V Ordered](value V, index int64) []Loc[V] {
 	s := make([]Loc[V], 2)
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), 2*unsafe.Sizeof(s[0]))
@@ -18,7 +18,7 @@ func dirty[V Ordered](value V, index int64) []Loc[V] {
 	return s
 }
 
-// Replicas that send the same values send the same bytes.
+// TestPaddingIsSentAsZero checks that replicas that send the same values send the same bytes.
 func TestPaddingIsSentAsZero(t *testing.T) {
 	same := map[string]bool{
 		"int8":    string(bytesOf(dirty[int8](-1, -2))) == string(bytesOf([]Loc[int8]{{-1, -2}, {-1, -2}})),

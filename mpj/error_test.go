@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Wrong arguments are refused at every rank before anything is sent, with an
-// error that names the call and the argument.
+// TestWrongArgumentsAreNamed checks that every rank rejects invalid arguments before anything is
+// sent, with an error that names the call and the argument.
 func TestWrongArgumentsAreNamed(t *testing.T) {
 	one, two, three := make([]int, 1), make([]int, 2), make([]int, 3)
 	counts := []int{1, 1}
@@ -57,7 +57,7 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 				t.Errorf("got %v, want %q that says %q", err, c.class, c.says)
 			}
 		}
-		return Barrier(w.Comm) // all is still well
+		return Barrier(w.Comm) // the world still works
 	})
 	if err != nil {
 		t.Error(err)
@@ -218,7 +218,8 @@ func TestWtimeGoesOn(t *testing.T) {
 	}
 }
 
-// A program that ends with messages that it has not received is told which.
+// TestFinalizeNamesUnmatchedMessages checks that Finalize reports the messages that the program has
+// not received.
 func TestFinalizeNamesUnmatchedMessages(t *testing.T) {
 	err := RunLocal(context.Background(), 2, func(w *World) error {
 		d, err := w.Dup()
@@ -243,7 +244,7 @@ func TestFinalizeNamesUnmatchedMessages(t *testing.T) {
 		}
 		return nil
 	})
-	if err == nil || !strings.Contains(err.Error(), "tag 7") { // Finalize again, by RunLocal
+	if err == nil || !strings.Contains(err.Error(), "tag 7") { // from the second Finalize, in RunLocal
 		t.Errorf("got %v", err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// Two ranks exchange a message. In a program of its own, mpj.Init takes the
-// place of RunLocal, and p2prun starts the ranks.
+// Two ranks exchange a message. A separate program calls mpj.Init instead of RunLocal, and p2prun
+// starts the ranks.
 func Example() {
 	err := mpj.RunLocal(context.Background(), 2, func(world *mpj.World) error {
 		comm := world.Comm
@@ -29,7 +29,7 @@ func Example() {
 	// Output: rank 1 received [3 4]
 }
 
-// Every rank contributes to a sum and learns it.
+// Every rank contributes to a sum and receives the result.
 func ExampleAllreduce() {
 	mpj.RunLocal(context.Background(), 4, func(world *mpj.World) error {
 		sum := make([]int, 1)

@@ -13,23 +13,23 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 )
 
-// Ranks that call a collective with arguments that do not fit those of the
-// others: every collective, with every misuse that it allows.
+// These tests call every collective at several ranks with arguments that do not match, with every
+// misuse that it allows.
 
-// An asked is what a rank gives a collective.
+// An asked holds the arguments of a rank to a collective.
 type asked struct {
 	root, count   int
 	prod, inPlace bool
 }
 
-// A subject is a collective that may be misused. rooted and so on say how.
+// A subject is a collective to misuse. rooted, reduces and inPlace tell which misuses apply.
 type subject[T Number] struct {
 	name                     string
 	rooted, reduces, inPlace bool
 	call                     func(c *Comm, a asked) error
 }
 
-// now waits for what has been started.
+// now waits for a started request.
 func now(r *Request, err error) error {
 	if err == nil {
 		_, err = r.Wait()
@@ -135,9 +135,9 @@ func subjects[T Number](sum, prod Op[T]) []subject[T] {
 	}
 }
 
-// A wrong is what one rank, the last, does unlike the others. seen says that a
-// message shows it, whatever the algorithm, so that it is an error also without
-// the check; what the others do wrong, lengths do not show.
+// A wrong is a misuse by one rank, the last. seen reports whether a message reveals it with any
+// algorithm, so that it is an error even without checks. Message lengths do not reveal the other
+// misuses.
 type wrong struct {
 	name  string
 	class Class
@@ -173,8 +173,8 @@ var wrongs = []wrong{
 	}},
 }
 
-// With the check every misuse is told to all ranks, with both calls. After one
-// of calls that wait the world is as good as before.
+// TestCheckFindsEveryMisuse checks that with checks, all ranks get an error for every misuse, with
+// both calls. After a misuse of blocking calls, the world is still usable.
 func TestCheckFindsEveryMisuse(t *testing.T) {
 	skip.Long(t)
 	t.Setenv(checkVariable, "1")
@@ -215,7 +215,7 @@ func inOneWorld(t *testing.T, n int, program func(*World)) {
 	}
 }
 
-// expect misuses s, if m fits it, and looks at what this rank is told.
+// expect misuses s, if m applies to it, and checks the error at this rank.
 func (m wrong) expect(t *testing.T, c *Comm, s subject[int64], other subject[float64]) {
 	if !m.fits(s) {
 		return
@@ -227,7 +227,7 @@ func (m wrong) expect(t *testing.T, c *Comm, s subject[int64], other subject[flo
 	}
 }
 
-// try calls s, wrongly at the last rank.
+// try calls s, with the misuse at the last rank.
 func (m wrong) try(c *Comm, s subject[int64], other subject[float64]) error {
 	a := asked{count: 3}
 	if c.Rank() == c.Size()-1 {
@@ -236,8 +236,7 @@ func (m wrong) try(c *Comm, s subject[int64], other subject[float64]) error {
 	return s.call(c, a)
 }
 
-// told returns an error unless err is of the class of m, and names the last rank
-// and what it calls.
+// told returns an error unless err has the class of m and names the last rank and its call.
 func told(err error, m wrong, n int) error {
 	if !errors.Is(err, m.class) {
 		return fmt.Errorf("want class %q, got %w", m.class.Error(), err)
@@ -250,8 +249,8 @@ func told(err error, m wrong, n int) error {
 	return nil
 }
 
-// Without the check a misuse that a message shows is an error of some rank that
-// names both, by every algorithm.
+// TestMessagesShowMisuse checks that without checks, a misuse that a message reveals is an error at
+// some rank that names both ranks, with every algorithm.
 func TestMessagesShowMisuse(t *testing.T) {
 	all, others := subjects[int64](Sum, Prod), subjects[float64](Sum, Prod)
 	for _, forced := range forcedInTurn() {
@@ -274,7 +273,7 @@ func TestMessagesShowMisuse(t *testing.T) {
 	}
 }
 
-// forcedInTurn returns settings with which every algorithm has its turn.
+// forcedInTurn returns settings that together use every algorithm.
 func forcedInTurn() []string {
 	all := []string{""}
 	for k := 0; ; k++ {
@@ -295,7 +294,7 @@ func showsLengths(err error) bool {
 	return strings.Contains(err.Error(), "bytes where rank") || strings.Contains(err.Error(), "bytes from rank")
 }
 
-// A chain passes on pieces: one more or less of them shows as well.
+// TestPiecesShowLengths checks that a different number of pieces in a chain is detected too.
 func TestPiecesShowLengths(t *testing.T) {
 	t.Setenv(collectiveVariable, "bcast=chain")
 	const piece = 128 << 10

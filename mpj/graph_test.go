@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A star: rank 0 is the neighbour of all.
+// star returns a star graph, in which rank 0 is the neighbour of all.
 func star(n int) (index, edges []int) {
 	edges = numbers(1, 1, n)
 	index = []int{len(edges)}
@@ -38,8 +38,7 @@ func TestGraphCreate(t *testing.T) {
 	})
 }
 
-// randomGraph returns edges from, to, weight between n ranks, with loops and
-// several between the same two.
+// randomGraph returns random edges between n ranks, including loops and parallel edges.
 func randomGraph(random *rand.Rand, n int) []givenEdge {
 	given := make([]givenEdge, random.IntN(4*n))
 	for i := range given {
@@ -48,8 +47,8 @@ func randomGraph(random *rand.Rand, n int) []givenEdge {
 	return given
 }
 
-// Any rank gives any edges; each rank knows those that are its own, and what is
-// sent along one arrives along it.
+// TestDistGraphCreate makes any rank specify any edges. Each rank must know its own edges, and data
+// sent along an edge must arrive along it.
 func TestDistGraphCreate(t *testing.T) {
 	seed := rand.Uint64()
 	inEveryShape(t, func(w *World) error {
@@ -86,8 +85,7 @@ func isGraph(g *Comm, all distGraph) error {
 		want("counts", []int{in, out}, []int{len(s), len(d)}), want("weighted", []bool{weighted}, []bool{true}))
 }
 
-// alongEdges sends the weight of each edge along it, as often as the weight
-// modulo 3.
+// alongEdges sends the weight of each edge along it, repeated as often as the weight modulo 3.
 func alongEdges(g *Comm, all distGraph) error {
 	out, in := all.destWeights, all.sourceWeights
 	got := make([]int, len(in))

@@ -13,7 +13,7 @@ import (
 // groupOf returns the group of these members in a process with world rank 2.
 func groupOf(members ...int) Group { return Group{members: members, self: 2} }
 
-// The algebra of groups is that of sets, with the order that MPI gives.
+// TestGroupAlgebraIsThatOfSets checks that group operations are set operations, with MPI's order.
 func TestGroupAlgebraIsThatOfSets(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -48,7 +48,7 @@ func (s set) of(g Group) []int {
 	return slices.DeleteFunc(slices.Clone(g.members), func(m int) bool { return !s[m] })
 }
 
-// compares checks that g and h are at least as alike as worst.
+// compares checks that g and h are at least as similar as worst.
 func compares(g, h Group, worst Comparison) error {
 	if got := g.Compare(h); got > worst || got != h.Compare(g) {
 		return fmt.Errorf("%v and %v are %v, want %v", g.members, h.members, got, worst)

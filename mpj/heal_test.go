@@ -13,36 +13,36 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// A drill kills a process of a job, has another one join its rank, and then kills all
-// that were there before.
+// A drill kills a process of a job, makes another one join its rank, and then kills all original
+// processes of the rank.
 type drill struct {
 	job    *localworld.World
 	victim view.Process
 
 	mu     sync.Mutex
-	seen   map[view.Process][]string // what each process has observed
+	seen   map[view.Process][]string // observations of each process
 	new    view.Process
 	err    error
 	first  sync.Once
 	second sync.Once
-	joined chan struct{} // closed when the new process does what its rank does
+	joined chan struct{} // closed when the new process has caught up
 
-	restored int // rounds that a new process did not have to do again
+	restored int // rounds that a new process did not repeat
 }
 
 func newDrill(job *localworld.World, victim view.Process) *drill {
 	return &drill{job: job, victim: victim, seen: make(map[view.Process][]string), joined: make(chan struct{})}
 }
 
-// The rounds of the program after which the victim dies, after which everybody waits
-// for the new process, and which there are.
+// The round after which the victim is killed, the round after which all wait for the new process,
+// and the number of rounds.
 const (
 	drillKill = 10
 	drillWait = 20
 	drillAll  = 40
 )
 
-// round ends a round of w, in which it has observed something.
+// round ends a round of w with its observation.
 func (d *drill) round(w *World, round int, observed string) {
 	p := view.Process{Rank: w.Rank(), Replica: w.Replica()}
 	d.mu.Lock()
@@ -69,7 +69,8 @@ func (d *drill) round(w *World, round int, observed string) {
 	}
 }
 
-// check holds that all have seen the same, and that the new process has seen all.
+// check checks that all processes have made the same observations, and that the new process has
+// made all of them.
 func (d *drill) check(t *testing.T) {
 	if d.err != nil {
 		t.Fatal(d.err)
@@ -86,9 +87,9 @@ func (d *drill) check(t *testing.T) {
 	}
 }
 
-// mixed is a program whose ranks do all that is hard to do twice: rank 0 receives
-// from anybody, all take part in collectives, draw numbers, send to themselves and
-// wait for what they send to be received.
+// mixed is a program whose ranks do everything that is hard to repeat. Rank 0 receives from any
+// source; all ranks take part in collectives, draw random numbers, send to themselves, and wait
+// until their messages are received.
 func mixed(d *drill, w *World) error {
 	sum, got := make([]int, 1), make([]int, 1)
 	rng := w.Rand(7)
@@ -120,8 +121,8 @@ func mixed(d *drill, w *World) error {
 	return nil
 }
 
-// TestANewReplicaTakesTheRankOver holds R1 and R2 of a rank that loses all the
-// replicas that it began with, after a new one has joined it.
+// TestANewReplicaTakesTheRankOver checks R1 and R2 for a rank that loses all its original replicas,
+// after a new one has joined it.
 func TestANewReplicaTakesTheRankOver(t *testing.T) {
 	skip.Long(t)
 	shapes := []localworld.Config{

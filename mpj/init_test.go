@@ -16,8 +16,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// The tests below start this test binary as the processes of a job and play
-// their peer.
+// The tests below start this test binary as the processes of a job, and act as their peer.
 
 // programVariable names the program that a started test binary runs.
 const programVariable = "MPJ_TEST_PROGRAM"
@@ -29,11 +28,11 @@ var programs = map[string]func() int{
 	"second": secondProgram,
 }
 
-// A process is one that a test has started, seen from its peer.
+// A process is a process started by a test, as seen from its peer.
 type process struct {
 	*exec.Cmd
 	*proclink.Conn
-	output *strings.Builder // of standard output and error
+	output *strings.Builder // standard output and standard error
 }
 
 func start(t *testing.T, program string, inherit bool) *process {
@@ -61,7 +60,7 @@ func start(t *testing.T, program string, inherit bool) *process {
 	return p
 }
 
-// expect returns the next message, which is to be of the given type.
+// expect returns the next message, which must have the given type.
 func (p *process) expect(t *testing.T, want proclink.Type) proclink.Message {
 	t.Helper()
 	m, _, err := p.Receive()
@@ -78,7 +77,7 @@ func (p *process) tell(t *testing.T, m proclink.Message) {
 	}
 }
 
-// greet takes p as far as its call of Init.
+// greet brings p to its call of Init.
 func (p *process) greet(t *testing.T, self view.Process, v view.View) {
 	t.Helper()
 	p.expect(t, proclink.Hello)
@@ -97,8 +96,7 @@ func (p *process) status(t *testing.T) int {
 	return p.ProcessState.ExitCode()
 }
 
-// sumProgram adds the ranks and a long vector, so that channels are opened and
-// filled.
+// sumProgram adds the ranks and a long vector, so that channels are opened and filled.
 func sumProgram() int {
 	w, err := Init(context.Background())
 	if err != nil {
@@ -127,7 +125,7 @@ type switchboard struct {
 	view view.View
 }
 
-// serve answers what a process asks for until it has finalized.
+// serve answers the requests of a process until it has finalized.
 func (b *switchboard) serve(t *testing.T, self view.Process) {
 	for {
 		m, _, err := b.ps[self].Receive()
@@ -157,7 +155,7 @@ func (b *switchboard) connect(t *testing.T, from, to view.Process) {
 	b.ps[from].Send(proclink.Message{Type: proclink.Channel, Process: &to, Kind: proclink.Stream}, out)
 }
 
-// finish tells everybody that p has finished.
+// finish tells all processes that p has finished.
 func (b *switchboard) finish(p view.Process) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -191,7 +189,7 @@ func TestProcessesMeetThroughTheirPeer(t *testing.T) {
 	}
 }
 
-// busyProgram computes for ever.
+// busyProgram computes forever.
 func busyProgram() int {
 	if _, err := Init(context.Background()); err != nil {
 		return 1

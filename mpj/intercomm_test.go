@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// halves splits the world into its even and odd ranks and joins them by an
-// intercommunicator. A world of one gets nil.
+// halves splits the world into its even and odd ranks and connects them with an intercommunicator.
+// In a world of one rank, it returns nil.
 func halves(w *World) (half, inter *Comm, err error) {
 	if w.Size() < 2 {
 		return nil, nil, nil
@@ -39,7 +39,7 @@ func acrossWorks(x *Comm, remote []int) error {
 			return err
 		}
 	}
-	if x.Rank() == 0 { // to all, from anybody
+	if x.Rank() == 0 { // to all, received with AnySource
 		for r := range x.RemoteSize() {
 			if err := Send(x, []int{0}, r, 2); err != nil {
 				return err
@@ -80,7 +80,7 @@ func TestMergeOrdersTheGroups(t *testing.T) {
 		}
 		even, odd := numbers(0, 2, w.Size()), numbers(1, 2, w.Size())
 		for _, c := range []struct {
-			high [2]bool // of even, of odd
+			high [2]bool // of the even ranks, of the odd ranks
 			want []int
 		}{
 			{[2]bool{false, true}, slices.Concat(even, odd)},

@@ -10,7 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// multiply multiplies 2×2 matrices modulo 2^64. Their order matters.
+// multiply multiplies 2×2 matrices modulo 2^64, which is not commutative.
 func multiply(in, inout []uint64) {
 	for i := 0; i < len(in); i += 4 {
 		a, b := in[i:i+4], slices.Clone(inout[i:i+4])
@@ -30,13 +30,13 @@ func someMatrices(rank, count int) []uint64 {
 	return m
 }
 
-// Items are whole wherever an algorithm cuts a vector.
+// TestItemsAreNotCut checks that no algorithm splits an item.
 func TestItemsAreNotCut(t *testing.T) {
 	product := Items(4, multiply)
 	for _, forced := range forcedInTurn() {
 		t.Setenv(collectiveVariable, forced)
 		for _, n := range []int{1, 3, 4} {
-			for _, count := range []int{1, 3, 4, 250, 252} { // matrices
+			for _, count := range []int{1, 3, 4, 250, 252} { // number of matrices
 				err := runIn(localworld.New(context.Background(), localworld.Config{Ranks: n, Replicas: 1}), func(w *World) error {
 					return productsAreRight(w, product, count)
 				})
@@ -78,7 +78,8 @@ func productsAreRight(w *World, product Op[uint64], count int) error {
 	return err
 }
 
-// A vector that is no whole number of items is refused before anything is sent.
+// TestPartsOfItemsAreRefused checks that a vector that is not a whole number of items is rejected
+// before anything is sent.
 func TestPartsOfItemsAreRefused(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		product, three, even := Items(4, multiply), make([]uint64, 3), make([]uint64, 6*w.Size())

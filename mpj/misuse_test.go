@@ -11,10 +11,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// Misuse that only several ranks together can see. Every case ends, by the
-// error of a rank, which names the call, the ranks and what they gave: the same
-// whether it is of the rank at which the call failed, of one that waited for that
-// rank, or of Finalize. Those that one rank sees by itself are in package mpitest.
+// misuses lists misuses that only several ranks together can detect. Each ends with an error of a
+// rank, which names the call, the ranks and their arguments. The error is the same whether it comes
+// from the failed rank, from a rank that waited for it, or from Finalize. Package mpitest has the
+// misuses that one rank detects by itself.
 var misuses = []struct {
 	name  string
 	ranks int
@@ -104,7 +104,8 @@ var misuses = []struct {
 	}, ErrFinalized, []string{"mpj.Irecv at rank 0"}},
 }
 
-// Ranks of one process can mix up what is theirs.
+// TestRequestsOfAnotherWorldAreRefused uses requests of another rank, which is possible within one
+// process.
 func TestRequestsOfAnotherWorldAreRefused(t *testing.T) {
 	passed := make(chan *Request, 1)
 	err := RunLocal(context.Background(), 2, func(w *World) error {
@@ -156,13 +157,14 @@ func TestMisuseEndsWithItsName(t *testing.T) {
 	}
 }
 
-// All ranks that learn of a failure, in whatever call, report it alike.
+// TestEveryRankReportsAFailedCollectiveAlike checks that all ranks that learn of a failure, in any
+// call, report it alike.
 func TestEveryRankReportsAFailedCollectiveAlike(t *testing.T) {
 	const says = "rank 2 calls bcast with root 0 where rank 3 calls bcast with root 2"
 	for _, replicas := range []int{1, 2} {
 		said, err := outcomes(localworld.Config{Ranks: 4, Replicas: replicas}, func(w *World) error {
 			failed := Bcast(w.Comm, []int{1}, w.Rank()/3*2)
-			if w.Rank() == 3 { // the news is on its way before this message
+			if w.Rank() == 3 { // the failure notice is sent before this message
 				return first(Send(w.Comm, []int{1}, 0, 0), Send(w.Comm, []int{1}, 2, 0), failed)
 			}
 			if w.Rank() == 1 {
@@ -174,7 +176,7 @@ func TestEveryRankReportsAFailedCollectiveAlike(t *testing.T) {
 			if w.Rank() == 0 {
 				return Barrier(w.Comm)
 			}
-			if err := w.Finalize(); err != nil { // which ends the job
+			if err := w.Finalize(); err != nil { // ends the job
 				return err
 			}
 			return failed

@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// grid makes a grid of 2 x n/2 whose columns end and whose rows are rings, in
-// which both neighbours of a row of two are the same rank.
+// grid makes a grid of 2 x n/2 whose rows are periodic and whose columns are not. In a row of two,
+// both neighbours are the same rank.
 func grid(w *World) (*Comm, error) {
 	return w.CartCreate([]int{min(2, w.Size()), max(1, w.Size()/2)}, []bool{false, true}, false)
 }
 
-// Each rank tells its neighbours who it is and in which direction: what comes
-// from below was sent up.
+// TestNeighborAlltoallOnAGridKeepsDirections makes each rank tell its neighbours its rank and the
+// direction. A message from below must have been sent up.
 func TestNeighborAlltoallOnAGridKeepsDirections(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		g, err := grid(w)
@@ -88,8 +88,8 @@ func TestWrongNeighbourhoodBuffersAreNamed(t *testing.T) {
 	})
 }
 
-// More operations than there are slots are under way at the same time, started
-// and waited for in different order.
+// TestNonBlockingNeighbourhoodIsTheSame runs more operations than there are slots at the same time,
+// started and waited for in different orders.
 func TestNonBlockingNeighbourhoodIsTheSame(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		index, edges := star(w.Size())

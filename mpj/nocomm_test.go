@@ -133,8 +133,8 @@ var everyCall = []struct {
 	{"DistGraphNeighborsCount", func(c *Comm) error { _, _, _, err := c.DistGraphNeighborsCount(); return err }},
 }
 
-// A program that calls on the nil that Split gave it, or on a communicator that it
-// has freed, is told so by every call.
+// TestNoCommunicatorIsNamed checks that every call on a nil communicator from Split, or on a freed
+// one, fails with an error that names the problem.
 func TestNoCommunicatorIsNamed(t *testing.T) {
 	err := RunLocal(context.Background(), 1, func(w *World) error {
 		freed, err := w.Dup()

@@ -11,8 +11,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 )
 
-// All kinds are under way at the same time, and are waited for in the opposite
-// order.
+// TestNonBlockingCollectivesAreTheirDefinitions runs all kinds at the same time, and waits for them
+// in the opposite order.
 func TestNonBlockingCollectivesAreTheirDefinitions(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		for _, count := range []int{1, 300} {
@@ -29,7 +29,7 @@ func TestNonBlockingCollectivesAreTheirDefinitions(t *testing.T) {
 	})
 }
 
-// A background is one non-blocking collective of every kind.
+// A background is one nonblocking collective of every kind.
 type background struct {
 	*Comm
 	requests []*Request
@@ -129,7 +129,8 @@ func (b *background) addBlocks(me, n, count, root int) {
 	b.add("IreduceScatter", r, err, got, part)
 }
 
-// A rank that does not call mpj meanwhile takes part in what it has begun.
+// TestNonBlockingCollectivesGoOnByThemselves checks that a rank that does not call mpj meanwhile
+// takes part in the collectives that it has started.
 func TestNonBlockingCollectivesGoOnByThemselves(t *testing.T) {
 	computed := make(chan bool)
 	err := RunLocal(context.Background(), 3, func(w *World) error {
@@ -139,7 +140,7 @@ func TestNonBlockingCollectivesGoOnByThemselves(t *testing.T) {
 			return err
 		}
 		if w.Rank() == 0 {
-			<-computed // for as long as the others need
+			<-computed // waits for as long as the others need
 		}
 		if _, err = r.Wait(); w.Rank() == 1 {
 			close(computed)
@@ -217,7 +218,7 @@ func inPlaceBlocks(c *Comm, count int) error {
 		swapped = append(swapped, elements(i, n*count)[me*count:(me+1)*count]...)
 	}
 	mine, counts := elements(me, count), evenly(n, count).counts
-	own := func() []uint64 { // only the own block is there
+	own := func() []uint64 { // contains only the rank's own block
 		s := make([]uint64, n*count)
 		copy(s[me*count:], mine)
 		return s
@@ -242,8 +243,8 @@ func inPlaceBlocks(c *Comm, count int) error {
 		ReduceScatter(c, nil, blockv, counts, compose), want("ReduceScatter", blockv[:count], wantBlock))
 }
 
-// Items of different datatypes for every rank: column j of a matrix goes to row
-// of rank j.
+// TestAlltoallwMovesDatatypes sends items of different datatypes to every rank: column j of a
+// matrix becomes a row at rank j.
 func TestAlltoallwMovesDatatypes(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		n := w.Size()
@@ -268,7 +269,8 @@ func TestAlltoallwMovesDatatypes(t *testing.T) {
 	})
 }
 
-// Loc reductions find a value and the lowest rank that has it.
+// TestLocReductionsFindTheFirst checks that Loc reductions find a value and the lowest rank that
+// has it.
 func TestLocReductionsFindTheFirst(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		n := w.Size()

@@ -17,7 +17,7 @@ type (
 	recvFunc  = func(c *Comm, buf []int, source, tag int) (Status, error)
 )
 
-// sends has every mode, blocking, non-blocking and persistent.
+// sends lists every mode, blocking, nonblocking and persistent.
 var sends = []struct {
 	name string
 	send sendFunc
@@ -50,7 +50,7 @@ func started(send isendFunc) sendFunc {
 	}
 }
 
-// recvs has every way to receive.
+// recvs lists every way to receive.
 var recvs = []struct {
 	name string
 	recv recvFunc
@@ -117,8 +117,8 @@ var recvs = []struct {
 	}},
 }
 
-// Every way to receive gets what every way to send sends, nothing, short or
-// long, from a named rank or any.
+// TestEverySendMeetsEveryReceive checks that every way to receive works with every way to send, for
+// empty, short and long messages, from a named rank or any.
 func TestEverySendMeetsEveryReceive(t *testing.T) {
 	inPairs(t, func(w *World) error {
 		if err := w.BufferAttach(1 << 20); err != nil {
@@ -140,7 +140,7 @@ func TestEverySendMeetsEveryReceive(t *testing.T) {
 	})
 }
 
-// inPairs runs program as two ranks, in each of the ways that messages go.
+// inPairs runs program as two ranks, over each kind of channel.
 func inPairs(t *testing.T, program func(*World) error) {
 	for _, shape := range []localworld.Config{
 		{Ranks: 2, Replicas: 1}, {Ranks: 2, Replicas: 1, Sockets: true}, {Ranks: 2, Replicas: 2}, {Ranks: 2, Replicas: 2, Sockets: true},
@@ -153,7 +153,7 @@ func inPairs(t *testing.T, program func(*World) error) {
 	}
 }
 
-// meet sends count elements from one of ranks 0 and 1 to the other one.
+// meet sends count elements from one of ranks 0 and 1 to the other.
 func meet(w *World, send sendFunc, recv recvFunc, count int, wild bool) error {
 	from := count % 2
 	if w.Rank() == from {
@@ -171,7 +171,7 @@ func meet(w *World, send sendFunc, recv recvFunc, count int, wild bool) error {
 	return first(err, want("elements", buf[:count], data[int](from, count)))
 }
 
-// To and from nobody every call succeeds at once, and says so.
+// TestProcNullIsNobody checks that every call with ProcNull succeeds at once and reports ProcNull.
 func TestProcNullIsNobody(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		buf := []int{7}
@@ -222,8 +222,8 @@ func TestSendrecvReplaceShiftsARing(t *testing.T) {
 	})
 }
 
-// Messages of one rank in one communicator are received in the order in which
-// they were sent, whatever their modes, lengths and the receives' wildcards.
+// TestMessagesDoNotOvertake checks that messages of one rank in one communicator are received in
+// the order in which they were sent, whatever their modes and lengths and the receives' wildcards.
 func TestMessagesDoNotOvertake(t *testing.T) {
 	const messages = 200
 	inEveryShape(t, func(w *World) error {
@@ -252,7 +252,7 @@ func sendInOrder(w *World, messages int) error {
 	var rs []*Request
 	for i := range messages {
 		for dest := 1; dest < w.Size(); dest++ {
-			buf := make([]int, 1+(i%4)/3*9999) // every fourth is long
+			buf := make([]int, 1+(i%4)/3*9999) // every fourth message is long
 			buf[0] = i
 			send := Isend[int]
 			if i%7 == 0 {
@@ -268,9 +268,9 @@ func sendInOrder(w *World, messages int) error {
 	return last(Waitall(rs...))
 }
 
-// Among several ranks that keep sending, none waits: when a message of each is
-// there, the next receives from any take one of each, although the ranks whose
-// messages were taken first send again at once.
+// TestWildcardsAreFair checks that no rank starves when several ranks keep sending. If a message of
+// each has arrived, the next wildcard receives take one of each, even if the ranks served first
+// send again at once.
 func TestWildcardsAreFair(t *testing.T) {
 	const rounds = 50
 	for _, sockets := range []bool{false, true} {
@@ -310,7 +310,8 @@ func receiveOneOfEach(w *World) error {
 	return want("messages taken of each", taken, []int{0, 1, 1, 1})
 }
 
-// A message in one communicator is not seen in another with the same ranks.
+// TestCommunicatorsKeepMessagesApart checks that a message in one communicator is not received in
+// another with the same ranks.
 func TestCommunicatorsKeepMessagesApart(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		other, err := w.Dup()
@@ -332,8 +333,8 @@ func TestCommunicatorsKeepMessagesApart(t *testing.T) {
 	})
 }
 
-// Ranks that all send before they receive do not wait for each other as long as
-// the messages are short.
+// TestShortSendsNeedNoReceive checks that ranks that all send before they receive do not deadlock
+// if the messages are short.
 func TestShortSendsNeedNoReceive(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		const rounds = 20
@@ -356,7 +357,8 @@ func TestShortSendsNeedNoReceive(t *testing.T) {
 	})
 }
 
-// What the send buffer has no room for is refused, and fits when others left.
+// TestBufferedModeAccountsForItsBuffer checks that a message that does not fit into the send buffer
+// is rejected, and fits after others have left.
 func TestBufferedModeAccountsForItsBuffer(t *testing.T) {
 	inPairs(t, func(w *World) error {
 		if w.Rank() > 0 {
@@ -369,7 +371,7 @@ func TestBufferedModeAccountsForItsBuffer(t *testing.T) {
 		if err := first(w.BufferAttach(2*(1000+BsendOverhead)), Bsend(w.Comm, message, 1, 0), Bsend(w.Comm, message, 1, 0)); err != nil {
 			return err
 		}
-		message[0] = 9 // the copy is what is sent
+		message[0] = 9 // the copy is sent
 		if err := Bsend(w.Comm, make([]byte, 3000), 1, 0); !errors.Is(err, ErrBuffer) || !strings.Contains(err.Error(), "needs 3064 bytes") {
 			return fmt.Errorf("too long: got %w", err)
 		}
@@ -407,8 +409,8 @@ func receiveAll(w *World) error {
 	return nil
 }
 
-// Goroutines that probe and receive in one communicator each get a message
-// that fits, because a matched message is nobody else's.
+// TestMatchedMessagesBelongToOneGoroutine checks that goroutines that probe and receive in one
+// communicator each get a message that fits, because no other receive can take a matched message.
 func TestMatchedMessagesBelongToOneGoroutine(t *testing.T) {
 	const messages, goroutines = 300, 3
 	err := RunLocal(context.Background(), 2, func(w *World) error {

@@ -20,8 +20,8 @@ import (
 
 var planSeed = flags.Uint64("seed", 0, "the one random program to run, in all shapes (0: several)")
 
-// A fragile sender breaks after some sends. Either it has sent a part of the
-// last, or it says at first that it has sent all of it.
+// A fragile sender breaks after some sends. It has then sent a part of the last message, or first
+// claims to have sent all of it.
 type fragile struct {
 	channel.Sender
 	left   int
@@ -53,7 +53,7 @@ func (f *fragile) Send(frames ...frame.Frame) error {
 	return errors.New("broken by the test")
 }
 
-// An ordeal is how a random program is run.
+// An ordeal is a way to run a random program.
 type ordeal struct {
 	localworld.Config
 	breaks, kills bool
@@ -84,8 +84,8 @@ func ordeals(n int) (all []ordeal) {
 	return all
 }
 
-// Every random program gets what it has to, over every channel, whatever
-// breaks: R1, R2 and R4.
+// TestRandomPrograms checks R1, R2 and R4: every random program gets the right results, over every
+// channel, whatever breaks.
 func TestRandomPrograms(t *testing.T) {
 	skip.Long(t)
 	base := rand.Uint64()
@@ -97,7 +97,7 @@ func TestRandomPrograms(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4} {
 		for i, o := range ordeals(n) {
 			if *planSeed == 0 && (uint64(i+n)+base)%3 > 0 || time.Since(start) > planBudget {
-				continue // another run has its turn
+				continue // left to another run
 			}
 			if err := o.run(base); err != nil {
 				t.Fatalf("-seed %d, %v: %v", base, o, err)
@@ -106,11 +106,11 @@ func TestRandomPrograms(t *testing.T) {
 	}
 }
 
-// planBudget ends a run of random programs: later ones have their turn in other
-// runs.
+// planBudget bounds the time of a run of random programs. Programs that do not fit are left to
+// other runs.
 const planBudget = 5 * time.Second
 
-// The check changes nothing that random programs get.
+// TestRandomProgramsUnderCheck checks that checks do not change the results of random programs.
 func TestRandomProgramsUnderCheck(t *testing.T) {
 	t.Setenv(checkVariable, "1")
 	seed := rand.Uint64()
@@ -148,7 +148,7 @@ func (o ordeal) run(seed uint64) error {
 	for i := range plans {
 		plans[i] = drawPlan(seed+uint64(i), o.Ranks, planSteps)
 	}
-	dies := make(map[view.Process]int) // at this step
+	dies := make(map[view.Process]int) // step at which each victim is killed
 	for rank := range o.Ranks {
 		if o.kills && random.IntN(3) > 0 {
 			dies[view.Process{Rank: rank, Replica: random.IntN(o.Replicas)}] = random.IntN(planSteps)
@@ -165,7 +165,7 @@ func (o ordeal) run(seed uint64) error {
 	})
 }
 
-// runPlans runs the plans at once, each with communicators of its own.
+// runPlans runs the plans at the same time, each with its own communicators.
 func (w *World) runPlans(plans []plan, before func(step int)) error {
 	if err := w.BufferAttach(256 << 20); err != nil {
 		return err
@@ -188,12 +188,12 @@ func (w *World) runPlans(plans []plan, before func(step int)) error {
 	return first(err, last(w.BufferDetach()))
 }
 
-// An actor does the part of one rank in a plan.
+// An actor performs one rank's part of a plan.
 type actor struct {
 	plan
 	base   *Comm
 	comms  []*Comm
-	rank   int // in the world
+	rank   int // world rank
 	sets   [][][]int
 	before func(step int)
 }
@@ -237,7 +237,7 @@ func (a *actor) rankIn(i, world int) int {
 	return -1
 }
 
-// do does one step.
+// do performs one step.
 func (a *actor) do(i int, s step) error {
 	if s.renew >= 0 {
 		c, err := makeSet(a.base, s.renew)
@@ -258,22 +258,22 @@ func (a *actor) do(i int, s step) error {
 			continue
 		}
 		if _, err := u.request.Wait(); err != nil {
-			return err // of a killed process: the collective may still write
+			return err // in a killed process: the collective may still write
 		}
 		if err := u.check(fmt.Sprintf("collective %d", k)); err != nil {
 			return err
 		}
 	}
-	return Barrier(a.base) // keeps the wildcards of one step from the messages of the next
+	return Barrier(a.base) // separates the wildcards of one step from the messages of the next
 }
 
-// A running collective has a request, and what has to come of it.
+// A running collective is a request and its expected result.
 type running struct {
 	result
 	request *Request
 }
 
-// begin begins the collectives of s, and does those that block.
+// begin starts the collectives of s, and performs the blocking ones.
 func (a *actor) begin(s step) ([]running, error) {
 	var under []running
 	for _, call := range s.collectives {
@@ -311,7 +311,7 @@ func (a *actor) exchange(i int, s step) error {
 	if err != nil {
 		return err
 	}
-	if s.posted { // everywhere, before anything is sent
+	if s.posted { // at all ranks, before anything is sent
 		if err := Barrier(a.base); err != nil {
 			return err
 		}
@@ -331,10 +331,10 @@ func (a *actor) exchange(i int, s step) error {
 	return a.judge(i, s, postings)
 }
 
-// post posts the receives of letters to this rank: all, or the first of them.
+// post posts the receives of letters to this rank: all of them, or only the first.
 func (a *actor) post(s step) ([]posting, error) {
 	var postings []posting
-	largest := make(map[int]int) // by communicator: wildcards may get any of its letters
+	largest := make(map[int]int) // by communicator: a wildcard may receive any of its letters
 	for _, l := range s.letters {
 		if l.to == a.rank {
 			postings = append(postings, posting{letter: l})
@@ -427,8 +427,8 @@ func (a *actor) receive(p *posting, wild, k int) (err error) {
 	return err
 }
 
-// judge compares what came with what was sent: of the letters that a receive
-// could take, those of one source come in the order in which they were sent.
+// judge compares the received letters with the sent ones. Of the letters that a receive could
+// match, those of one source must arrive in the order in which they were sent.
 func (a *actor) judge(i int, s step, postings []posting) error {
 	taken := make([]bool, len(s.letters))
 	for n, p := range postings {

@@ -5,21 +5,20 @@ import (
 	"math/rand/v2"
 )
 
-// A plan is a random legal program for some ranks: steps that every rank does
-// its part of. All ranks draw the same plan from the same seed, so each knows
-// what it has to get.
+// A plan is a random legal program for some ranks: a list of steps in which every rank has a part.
+// All ranks draw the same plan from the same seed, so each knows its expected results.
 type plan struct {
 	ranks int
 	steps []step
 }
 
-// A step has messages and non-blocking collectives under way at the same time.
+// A step has messages and nonblocking collectives in progress at the same time.
 type step struct {
 	letters     []letter
-	wild        int  // which wildcards its receives use
+	wild        int  // wildcards of its receives
 	posted      bool // all receives are posted before anything is sent
 	collectives []collectiveCall
-	renew       int // the set of communicators that is made anew first, or -1
+	renew       int // set of communicators that is recreated first, or -1
 }
 
 // A letter is a message of a plan.
@@ -27,8 +26,8 @@ type letter struct {
 	comm     int // index of the set of communicators
 	from, to int // world ranks
 	tag      int
-	size     int // bytes
-	way      int // of sending
+	size     int // in bytes
+	way      int // index in ways
 }
 
 // A collectiveCall is one collective on every communicator of a set.
@@ -46,8 +45,8 @@ const (
 	wildcards
 )
 
-// layouts says which ranks of n share a communicator, and in which order, in
-// each set: the world, a duplicate, its halves, and all backwards.
+// layouts returns, for each set, which ranks of n share a communicator and in which order. The sets
+// are the world, a duplicate, its halves, and all ranks in reverse order.
 func layouts(n int) [][][]int {
 	all := numbers(0, 1, n)
 	halves := [][]int{numbers(0, 2, n)}
@@ -57,7 +56,7 @@ func layouts(n int) [][][]int {
 	return [][][]int{{all}, {all}, halves, {reversed(all)}}
 }
 
-// makeSet makes communicator i of layouts out of c.
+// makeSet creates communicator i of layouts from c.
 func makeSet(c *Comm, i int) (*Comm, error) {
 	switch i {
 	case 0, 1:
@@ -68,8 +67,8 @@ func makeSet(c *Comm, i int) (*Comm, error) {
 	return c.Split(0, -c.Rank())
 }
 
-// sizes are those around which something changes, and smaller ones, which are
-// drawn more often.
+// sizes are message sizes around which the behaviour changes, and smaller ones, which are drawn
+// more often.
 var sizes = []int{
 	0, 1, 7, 80, 81, 500, 4095, 4096, 9000, 0, 1, 8, 64, 79, 82, 100, 1000, 3000,
 	32 << 10, 64<<10 - 1, 64 << 10, 64<<10 + 1, 128 << 10, 1 << 20,
@@ -108,7 +107,7 @@ func drawStep(random *rand.Rand, sets [][][]int) step {
 	return s
 }
 
-// content fills buf with what the i-th letter of a step says.
+// content fills buf with the contents of the i-th letter of a step.
 func content(buf []byte, step, i int) {
 	x := uint64(step)<<32 | uint64(i)<<8 | 1
 	for j := range buf {
@@ -123,7 +122,7 @@ func content(buf []byte, step, i int) {
 var ways = []struct {
 	name     string
 	send     func(c *Comm, buf []byte, dest, tag int) (*Request, error)
-	blocking func(c *Comm, buf []byte, dest, tag int) error // for when the receive is posted
+	blocking func(c *Comm, buf []byte, dest, tag int) error // used if the receive is posted
 }{
 	{"Isend", Isend[byte], Send[byte]},
 	{"Issend", Issend[byte], Ssend[byte]},
@@ -140,7 +139,7 @@ func startedNow(init func(c *Comm, buf []byte, dest, tag int) (*Request, error))
 	}
 }
 
-// element is what a rank of a communicator has at a place.
+// element returns element i of a rank's contribution.
 func element(rank, i int) int64 { return int64(1000*rank + i%977) }
 
 func values(n int, f func(i int) int64) []int64 {
@@ -151,10 +150,10 @@ func values(n int, f func(i int) int64) []int64 {
 	return s
 }
 
-// own is what rank contributes to a collective of n elements.
+// own is rank's contribution to a collective of n elements.
 func own(rank, n int) []int64 { return values(n, func(i int) int64 { return element(rank, i) }) }
 
-// sums is the sum over the ranks before the given one.
+// sums is the sum of the contributions of the first ranks.
 func sums(ranks, n int) []int64 {
 	return values(n, func(i int) (sum int64) {
 		for r := range ranks {
@@ -164,11 +163,10 @@ func sums(ranks, n int) []int64 {
 	})
 }
 
-// A result is what a collective has to bring into recv.
+// A result is the expected contents of recv after a collective.
 type result struct{ recv, want []int64 }
 
-// collectives begin a collective of count elements for each rank, and say what
-// has to come of it.
+// collectives start a collective of count elements for each rank, and return its expected result.
 var collectives = []struct {
 	name  string
 	begin func(c *Comm, root, count int) (*Request, result, error)
@@ -236,7 +234,7 @@ var collectives = []struct {
 	}, func(c *Comm, root, count int) (result, error) { return result{}, Barrier(c) }},
 }
 
-// owns is what all ranks contribute, one after the other.
+// owns is the contributions of all ranks, one after the other.
 func owns(ranks, count int) []int64 {
 	var all []int64
 	for r := range ranks {
@@ -245,7 +243,7 @@ func owns(ranks, count int) []int64 {
 	return all
 }
 
-// copies is what this rank contributes, once for each rank.
+// copies is this rank's contribution, repeated once for each rank.
 func copies(c *Comm, count int) []int64 {
 	var all []int64
 	for range c.Size() {
@@ -262,7 +260,7 @@ func atRoot(c *Comm, root int, at []int64) result {
 	return result{make([]int64, len(at)), at}
 }
 
-// check compares without printing a megabyte.
+// check compares recv with want, and reports only the first difference, to keep the output short.
 func (x result) check(name string) error {
 	for i, v := range x.want {
 		if x.recv[i] != v {

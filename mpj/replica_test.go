@@ -15,7 +15,7 @@ import (
 // A victim is a process that a test kills.
 type victim struct {
 	view.Process
-	self bool // at the given round of its own program; else of anybody's
+	self bool // counted in rounds of the victim; otherwise in rounds of all processes
 }
 
 var victims = []victim{
@@ -29,15 +29,15 @@ var victims = []victim{
 type trial struct {
 	job  *localworld.World
 	mu   sync.Mutex
-	seen map[view.Process][]string // what each process has observed
+	seen map[view.Process][]string // observations of each process
 
 	rounds atomic.Int64
-	moves  int64            // after so many rounds mastership moves
-	kill   map[int64]victim // by round of anybody
+	moves  int64            // rounds after which mastership moves
+	kill   map[int64]victim // by round of all processes
 	dying  map[view.Process]int
 }
 
-// see records an observation of w, and kills whoever is to be killed then.
+// see records an observation of w, and kills the victims whose time has come.
 func (tr *trial) see(w *World, format string, args ...any) {
 	p := view.Process{Rank: w.Rank(), Replica: w.Replica()}
 	tr.mu.Lock()
@@ -56,8 +56,7 @@ func (tr *trial) see(w *World, format string, args ...any) {
 	}
 }
 
-// kills runs program once with each victim, killed early, and late, and twice
-// with two of them.
+// kills runs program once with each victim, killed early and late, and twice with two victims.
 func kills(t *testing.T, replicas int, program func(*trial, *World) error) {
 	plans := [][]victim{nil, {victims[1], victims[4]}, {victims[2], victims[5]}}
 	for _, v := range victims {
@@ -87,8 +86,8 @@ func kills(t *testing.T, replicas int, program func(*trial, *World) error) {
 	}
 }
 
-// compare holds R1: the replicas of a rank have seen the same, and one that was
-// killed the beginning of it.
+// compare checks R1: the replicas of a rank have made the same observations, and a killed one has
+// made the first of them.
 func (tr *trial) compare(t *testing.T, plan []victim) {
 	for rank := range 3 {
 		var whole []string
@@ -125,8 +124,8 @@ func TestR2CollectivesSurviveKills(t *testing.T) {
 	})
 }
 
-// A process matches a message to itself while it sends it, and a synchronous
-// send learns of that all the same.
+// TestSynchronousSendToOneselfEnds checks that a synchronous send of a process to itself completes,
+// although the message is matched during the send.
 func TestSynchronousSendToOneselfEnds(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		for round := range 3 {
@@ -149,10 +148,10 @@ func TestSynchronousSendToOneselfEnds(t *testing.T) {
 	})
 }
 
-const wildMessages = 12 // that ranks 1 and 2 send rank 0 in the tests below
+const wildMessages = 12 // messages from each of ranks 1 and 2 to rank 0 in the tests below
 
-// wild is a program in which rank 0 receives in many nondeterministic ways,
-// and tells the others what it got.
+// wild is a program in which rank 0 receives in many nondeterministic ways, and tells the others
+// what it received.
 func wild(receive func(*receiver, *trial, *World, int) (int, error)) func(*trial, *World) error {
 	return func(tr *trial, w *World) error {
 		if w.Rank() > 0 {
@@ -191,7 +190,7 @@ func sendAndListen(tr *trial, w *World) error {
 	return nil
 }
 
-// The ways to receive whose outcome differs from run to run.
+// wildKinds lists the ways to receive whose outcome differs between runs.
 var wildKinds = map[string]func(*receiver, *trial, *World, int) (int, error){
 	"Recv":    (*receiver).recvAny,
 	"Probe":   (*receiver).probeAny,
@@ -227,13 +226,13 @@ func TestR4WildcardsAreDecidedOnce(t *testing.T) {
 	}
 }
 
-// With three replicas the new master is not alone, and has to ask the third.
+// TestR4TakeoverAsksTheOthers uses three replicas, so that the new master must ask the third.
 func TestR4TakeoverAsksTheOthers(t *testing.T) {
 	kills(t, 3, wild((*receiver).recvAny))
 	kills(t, 3, wild((*receiver).waitAny))
 }
 
-// A receiver is what rank 0 keeps between rounds.
+// A receiver is the state of rank 0 between rounds.
 type receiver struct {
 	requests [2]*Request
 	bufs     [2][]int
@@ -269,8 +268,8 @@ func (*receiver) iprobeAny(tr *trial, w *World, round int) (int, error) {
 	}
 }
 
-// polled receives with one of the Test family, or Waitsome, and shows how often
-// it had to be called.
+// polled receives with a function of the Test family, or Waitsome, and records how often it had to
+// be called.
 func polled(test func(*Request) (done bool, err error)) func(*receiver, *trial, *World, int) (int, error) {
 	return func(_ *receiver, tr *trial, w *World, _ int) (int, error) {
 		buf := make([]int, 1)
@@ -279,13 +278,13 @@ func polled(test func(*Request) (done bool, err error)) func(*receiver, *trial, 
 			return 0, err
 		}
 		for tests := 0; ; tests++ {
-			now := w.Wtime() // before the test: a killed process's time stands still
+			now := w.Wtime() // before the test, because the time of a killed process no longer changes
 			done, err := test(r)
 			if err != nil {
 				return 0, err
 			}
 			if done {
-				s, err := r.Wait() // reported: at once, and the same
+				s, err := r.Wait() // already reported: returns at once, with the same result
 				tr.see(w, "%d tests, %v, at %v", tests, s, now)
 				return buf[0], err
 			}
@@ -293,8 +292,8 @@ func polled(test func(*Request) (done bool, err error)) func(*receiver, *trial, 
 	}
 }
 
-// waitAny receives two at a time, one in an even round and the other one in
-// the next.
+// waitAny posts two receives at a time, and completes one in an even round and the other in the
+// next.
 func (v *receiver) waitAny(_ *trial, w *World, round int) (int, error) {
 	if round%2 == 0 {
 		v.bufs = [2][]int{make([]int, 1), make([]int, 1)}

@@ -85,7 +85,7 @@ func (r *Request) status(s words.Status) Status {
 // Wait waits until r is complete.
 func (r *Request) Wait() (Status, error) { return r.result() }
 
-// Test reports whether r is complete, and if so what Wait would return.
+// Test reports whether r is complete and, if so, returns what Wait would return.
 func (r *Request) Test() (s Status, done bool, err error) {
 	if r.active() {
 		done, err := r.comm.engine.Testall([]*engine.Request{r.request})

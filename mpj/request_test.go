@@ -78,7 +78,8 @@ func TestGetStatusLeavesTheRequestActive(t *testing.T) {
 	})
 }
 
-// A cancelled receive takes no message: the next receive gets it.
+// TestCancelWithdrawsAReceive checks that a cancelled receive takes no message: the next receive
+// gets it.
 func TestCancelWithdrawsAReceive(t *testing.T) {
 	err := RunLocal(context.Background(), 2, func(w *World) error {
 		if w.Rank() == 0 {
@@ -141,7 +142,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 		if err := Barrier(w.Comm); err != nil {
 			return err
 		}
-		_, err = r.WaitContext(t.Context()) // still active: given up was the wait
+		_, err = r.WaitContext(t.Context()) // still active: only the wait was given up
 		return first(err, want("received", buf, []int{1}))
 	})
 	if err != nil {
@@ -149,7 +150,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// With replicas a receive cannot be cancelled, and says so at all of them.
+// TestReplicasRefuseToCancel checks that with replicas, Cancel fails at all of them.
 func TestReplicasRefuseToCancel(t *testing.T) {
 	job := localworld.New(context.Background(), localworld.Config{Ranks: 2, Replicas: 2})
 	err := runIn(job, func(w *World) error {
@@ -176,7 +177,8 @@ func TestReplicasRefuseToCancel(t *testing.T) {
 	}
 }
 
-// R4: whether a context ended in time, and a random seed, are the master's.
+// TestR4ContextsAndSeedsAreDecidedOnce checks R4: the master decides whether a context ended in
+// time, and draws random seeds.
 func TestR4ContextsAndSeedsAreDecidedOnce(t *testing.T) {
 	t.Run("WaitContext", func(t *testing.T) {
 		kills(t, 2, wild(func(_ *receiver, tr *trial, w *World, _ int) (int, error) {
@@ -188,7 +190,7 @@ func TestR4ContextsAndSeedsAreDecidedOnce(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
 			for tries := 0; ; tries++ {
-				seed := w.RandomSeed() // before: that of a killed process is 0
+				seed := w.RandomSeed() // before the wait, because the seed of a killed process is 0
 				_, err := r.WaitContext(ctx)
 				if err == nil {
 					tr.see(w, "%d tries, seed %d", tries, seed)

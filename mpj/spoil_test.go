@@ -14,8 +14,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// outcomes runs program as the ranks of a world, and returns what each says of
-// it. It is an error when they do not end in time.
+// outcomes runs program as the ranks of a world, and returns the result of each. It returns an
+// error if they do not end in time.
 func outcomes(shape localworld.Config, program func(*World) error) ([]error, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -33,8 +33,8 @@ func outcomes(shape localworld.Config, program func(*World) error) ([]error, err
 	return said, nil
 }
 
-// Whoever gives a collective another length than the others, by whatever
-// algorithm, all ranks are told of it: in that call, or in the next one.
+// TestNobodyWaitsForACollectiveThatFailed makes one rank pass another length than the others, with
+// any algorithm. All ranks must get an error, in that call or in the next one.
 func TestNobodyWaitsForACollectiveThatFailed(t *testing.T) {
 	skip.Long(t)
 	all := subjects[int64](Sum, Prod)
@@ -50,7 +50,7 @@ func TestNobodyWaitsForACollectiveThatFailed(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v: %v", where, err, said)
 			}
-			if isImmediate(s.name) || strings.HasPrefix(s.name, "Neighbor") { // Barrier is in another context
+			if isImmediate(s.name) || strings.HasPrefix(s.name, "Neighbor") { // Barrier uses another context
 				continue
 			}
 			for rank, err := range said {
@@ -62,8 +62,9 @@ func TestNobodyWaitsForACollectiveThatFailed(t *testing.T) {
 	}
 }
 
-// Four ranks, of which one may choose another algorithm by its length, and those that send
-// much to a rank that has failed, do not wait either; with replicas as well.
+// TestNobodyWaitsForUnlikeLengths uses four ranks, of which one may choose another algorithm by its
+// length. Ranks that send long messages to a failed rank must not wait either. It also covers
+// replicas.
 func TestNobodyWaitsForUnlikeLengths(t *testing.T) {
 	cases := []struct {
 		name string
@@ -115,12 +116,13 @@ func either[T any](condition bool, a, b T) T {
 	return b
 }
 
-// The first rank is named at the others, with its reason. A communicator that
-// is made of the spoiled one is as good as new, and messages go on.
+// TestAFailedCollectiveNamesTheFirst checks that the errors of other ranks name the first failed
+// rank, with its reason. A duplicate of the failed communicator and point-to-point messages must
+// still work.
 func TestAFailedCollectiveNamesTheFirst(t *testing.T) {
 	said, err := outcomes(localworld.Config{Ranks: 4, Replicas: 1}, func(w *World) error {
 		err := Bcast(w.Comm, make([]byte, either(w.Rank() == 2, 16, 8)), 0)
-		if err == nil && w.Rank() >= 2 { // 3 gets it from 2
+		if err == nil && w.Rank() >= 2 { // rank 3 receives from rank 2
 			t.Errorf("rank %d: Bcast says %v", w.Rank(), err)
 		}
 		err = first(err, Barrier(w.Comm))
@@ -152,11 +154,11 @@ func TestAFailedCollectiveNamesTheFirst(t *testing.T) {
 	}
 }
 
-// A rank that has its data learns at Finalize that another rank has not, and why: the ranks disagree on a
-// length.
+// TestFinalizeNamesACollectiveThatFailedElsewhere checks that a rank that has its data learns in
+// Finalize that another rank failed, and why: the ranks disagree on a length.
 func TestFinalizeNamesACollectiveThatFailedElsewhere(t *testing.T) {
 	calls := []struct {
-		failed int // the rank at which it fails; the other has its data
+		failed int // rank at which the call fails; the other has its data
 		call   func(w *World) error
 		class  Class
 		says   string
@@ -175,12 +177,12 @@ func TestFinalizeNamesACollectiveThatFailedElsewhere(t *testing.T) {
 			says := fmt.Sprintf("mpj.Finalize at rank %d: %v: in communicator \"world\" %s", 1-c.failed, c.class, c.says)
 			_, err := outcomes(shape, func(w *World) error {
 				err := c.call(w)
-				if w.Rank() == c.failed { // its failure notice is on its way before this message
+				if w.Rank() == c.failed { // its failure notice is sent before this message
 					return first(Send(w.Comm, []byte{1}, 1-c.failed, 0), err)
 				}
 				_, received := Recv(w.Comm, make([]byte, 1), c.failed, 0)
 				err = first(err, received, w.Finalize())
-				// The other replica may have ended the job by then, with that error.
+				// The other replica may already have ended the job with that error.
 				if err == nil || !strings.HasSuffix(err.Error(), says) {
 					t.Errorf("%+v: got %q, want %s", shape, err, says)
 				}
@@ -193,13 +195,14 @@ func TestFinalizeNamesACollectiveThatFailedElsewhere(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForRanksThatCalledAnotherCollective: one rank calls Allreduce where the others called Bcast,
-// got their data, and have finalized. Without P2PMPI_CHECK it learns of that, too.
+// TestNobodyWaitsForRanksThatCalledAnotherCollective makes one rank call Allreduce while the others
+// call Bcast, get their data, and finalize. Without P2PMPI_CHECK, the one rank must get an error,
+// too.
 func TestNobodyWaitsForRanksThatCalledAnotherCollective(t *testing.T) {
 	for _, shape := range []localworld.Config{{Replicas: 1}, {Replicas: 1, Rings: true}, {Replicas: 1, Sockets: true}, {Replicas: 2}, {Replicas: 2, Sockets: true}} {
 		for shape.Ranks = 2; shape.Ranks <= 5; shape.Ranks++ {
 			for root := range shape.Ranks {
-				odd := (root + 1) % shape.Ranks // no rank gets the broadcast from it
+				odd := (root + 1) % shape.Ranks // no rank receives the broadcast from it
 				var others sync.WaitGroup
 				others.Add((shape.Ranks - 1) * shape.Replicas)
 				said, err := outcomes(shape, func(w *World) error {
@@ -210,7 +213,7 @@ func TestNobodyWaitsForRanksThatCalledAnotherCollective(t *testing.T) {
 					defer others.Done()
 					return first(Bcast(w.Comm, []int{1}, root), w.Finalize())
 				})
-				// Either through the message of the other call or through the end of that rank.
+				// The error comes from the message of the other call, or from the end of that rank.
 				if why := fmt.Sprint(said[odd]); err != nil || !strings.Contains(why, "calls bcast") && !strings.Contains(why, "has finalized") {
 					t.Errorf("%+v, root %d: %v, %q", shape, root, err, said)
 				}
@@ -219,7 +222,8 @@ func TestNobodyWaitsForRanksThatCalledAnotherCollective(t *testing.T) {
 	}
 }
 
-// Calls that would wait for ever for a rank that has finalized fail, and say so.
+// TestNobodyWaitsForARankThatHasFinalized checks that calls that would wait forever for a finalized
+// rank fail with an error that names the cause.
 func TestNobodyWaitsForARankThatHasFinalized(t *testing.T) {
 	calls := []struct {
 		name string
@@ -285,8 +289,8 @@ func TestNobodyWaitsForARankThatHasFinalized(t *testing.T) {
 	}
 }
 
-// After blocks of another length than expected a neighbourhood goes on: nothing
-// of the call that failed is left, in the program's buffers or on its way.
+// TestANeighbourhoodGoesOnAfterAnError checks that neighbourhood collectives work after blocks of
+// an unexpected length: nothing of the failed call remains in the program's buffers or in transit.
 func TestANeighbourhoodGoesOnAfterAnError(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		g, err := w.CartCreate([]int{w.Size()}, []bool{true}, false)

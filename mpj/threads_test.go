@@ -18,7 +18,7 @@ func several(k int, program func(i int) error) error {
 	return first(errs...)
 }
 
-// Goroutines share a communicator, each with a tag of its own.
+// TestGoroutinesShareACommunicator makes goroutines share a communicator, each with its own tag.
 func TestGoroutinesShareACommunicator(t *testing.T) {
 	err := RunLocal(context.Background(), 3, func(w *World) error {
 		right, left := (w.Rank()+1)%3, (w.Rank()+2)%3
@@ -40,8 +40,8 @@ func TestGoroutinesShareACommunicator(t *testing.T) {
 	}
 }
 
-// Goroutines with communicators of their own do everything at once: wildcards,
-// collectives, communicators of communicators.
+// TestGoroutinesWithCommunicatorsOfTheirOwn makes goroutines use wildcards and collectives and
+// create communicators at the same time, each on its own communicator.
 func TestGoroutinesWithCommunicatorsOfTheirOwn(t *testing.T) {
 	err := RunLocal(context.Background(), 4, func(w *World) error {
 		own := make([]*Comm, 4)
@@ -72,8 +72,8 @@ func TestGoroutinesWithCommunicatorsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// A collective that waits does not keep other goroutines from communicating:
-// here it can only go on when they do.
+// TestWaitingGoroutinesHoldUpNobody checks that a waiting collective does not block other
+// goroutines. The collective can only complete if they communicate.
 func TestWaitingGoroutinesHoldUpNobody(t *testing.T) {
 	err := RunLocal(context.Background(), 2, func(w *World) error {
 		d, err := w.Dup()

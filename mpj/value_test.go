@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// FuzzDecode holds that a value that another rank sends is one or an error.
+// FuzzDecode checks that a message of another rank decodes to a value or an error.
 func FuzzDecode(f *testing.F) {
 	type value struct {
 		Name  string
@@ -33,7 +33,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// A value that encodes itself travels as it says.
+// TestValuesMayEncodeThemselves checks that a value that encodes itself is sent in its own
+// encoding.
 func TestValuesMayEncodeThemselves(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		sent := netip.AddrFrom4([4]byte{10, 0, 0, byte(w.Rank())})
@@ -49,8 +50,8 @@ func TestValuesMayEncodeThemselves(t *testing.T) {
 	})
 }
 
-// A figure is a value with what encoding/gob writes differently at each
-// process: maps, and types behind interfaces.
+// A figure contains what encoding/gob encodes differently in each process: maps, and types behind
+// interfaces.
 type figure struct {
 	Names map[string]int
 	Any   map[int]any
@@ -66,8 +67,8 @@ func aFigure(rank int) figure {
 	return f
 }
 
-// Maps travel sorted, so that replicas, which range over them in different
-// orders, send the same message.
+// TestReplicasSendEqualMaps checks that maps are sent sorted. Replicas range over them in different
+// orders, but must send the same message.
 func TestReplicasSendEqualMaps(t *testing.T) {
 	gob.Register(map[string]any{})
 	gob.Register([]int{})
@@ -84,9 +85,9 @@ func TestReplicasSendEqualMaps(t *testing.T) {
 	})
 }
 
-// encoding/gob numbers types as the process meets them. That must not show in
-// messages: goroutines meet types in any order, and a process that starts from
-// a checkpoint meets fewer of them.
+// TestValuesDoNotDependOnTypesMetBefore checks that messages do not depend on the order in which
+// encoding/gob met types. Goroutines meet types in any order, and a process that resumes from a
+// checkpoint meets fewer of them.
 func TestValuesDoNotDependOnTypesMetBefore(t *testing.T) {
 	type later struct{ X, Y int }
 	v := figure{Names: map[string]int{"a": 1}}

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// kinds are the channels that pass the suite below.
+// kinds are the channels that the tests below run over.
 var kinds = map[string]func(testing.TB) (Sender, Receiver){
 	"self":   func(testing.TB) (Sender, Receiver) { return Self() },
 	"stream": streamPair,
@@ -28,7 +28,7 @@ func streamPair(t testing.TB) (Sender, Receiver) {
 	return NewStreamSender(a), NewStreamReceiver(b)
 }
 
-// connected returns two ends of a socket pair.
+// connected returns the two ends of a socket pair.
 func connected(t testing.TB) (a, b net.Conn) {
 	t.Helper()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -48,7 +48,7 @@ func connected(t testing.TB) (a, b net.Conn) {
 	return ends[0], ends[1]
 }
 
-// eachKind runs a test of the suite over every channel.
+// eachKind runs a test over every kind of channel.
 func eachKind(t *testing.T, test func(*testing.T, Sender, Receiver)) {
 	for name, open := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestCloseEndsABlockedCall(t *testing.T) {
 		})
 		r.Close()
 		blocked.Wait()
-		for range 100 { // a socket takes some frames before it notices
+		for range 100 { // a socket accepts some frames before it notices
 			if err := s.Send(numbered(1, make([]byte, 1<<16))); err != nil {
 				return
 			}

@@ -28,8 +28,7 @@ func init() {
 	}
 }
 
-// pipe returns both ends of a pipe, for a reader that is a process and patient, or
-// a peer.
+// pipe returns both ends of a pipe. A patient reader is a process; any other is a peer.
 func pipe(t testing.TB, patient bool) (*PipeWriter, *PipeReader) {
 	t.Helper()
 	in, out, err := NewPipe(!patient)
@@ -44,7 +43,7 @@ func pipe(t testing.TB, patient bool) (*PipeWriter, *PipeReader) {
 	return w, r
 }
 
-// ended returns the error with which f ends, which it must.
+// ended returns the error received on done, which must arrive in time.
 func ended(t *testing.T, done <-chan error) error {
 	t.Helper()
 	select {
@@ -62,8 +61,8 @@ func start(f func() error) <-chan error {
 	return done
 }
 
-// Both sides sleep again and again, at random; one that misses a wake-up never
-// ends.
+// TestPipeLosesNoByteAndNoWakeUp makes both sides sleep repeatedly at random. A side that misses a
+// wake-up never ends.
 func TestPipeLosesNoByteAndNoWakeUp(t *testing.T) {
 	const total = 8 << 20
 	for _, patient := range []bool{false, true} {
@@ -132,7 +131,7 @@ func TestPipeReaderThatWaitsEnds(t *testing.T) {
 		{"deadline", func(_ *PipeWriter, r *PipeReader) { r.SetReadDeadline(time.Unix(1, 0)) }, os.ErrDeadlineExceeded},
 	}
 	for _, test := range tests {
-		for when, patient := range map[time.Duration]bool{0: true, 3 * lookTime: true, 2 * lookTime: false} { // it looks, it sleeps
+		for when, patient := range map[time.Duration]bool{0: true, 3 * lookTime: true, 2 * lookTime: false} { // while it polls, while it sleeps
 			t.Run(test.name+" after "+when.String(), func(t *testing.T) {
 				w, r := pipe(t, patient)
 				done := start(func() error {
@@ -177,7 +176,7 @@ func TestPipeWriterWithoutRoomEnds(t *testing.T) {
 				return err
 			})
 			for w.ring.control.writerWants.Load() == 0 {
-				runtime.Gosched() // until the pipe is full
+				runtime.Gosched() // waits until the pipe is full
 			}
 			end(w, r)
 			if err := ended(t, done); !errors.Is(err, net.ErrClosed) {
@@ -202,7 +201,8 @@ func TestWarmPipeAllocatesNothing(t *testing.T) {
 	}
 }
 
-// The socket of a pipe may bring anything: a process is not misled by a peer that floods it with wake-ups.
+// TestPipeReaderSleepsOnWhenWokenForNothing checks that a peer that floods a process with wake-ups
+// cannot mislead it.
 func TestPipeReaderSleepsOnWhenWokenForNothing(t *testing.T) {
 	w, r := pipe(t, true)
 	done := start(func() error {
@@ -223,7 +223,8 @@ func TestPipeReaderSleepsOnWhenWokenForNothing(t *testing.T) {
 	}
 }
 
-// TestPipeEndsWhenTheOtherSideBreaksItsProtocol has a program waste its peer's processor time.
+// TestPipeEndsWhenTheOtherSideBreaksItsProtocol checks that a program cannot waste its peer's
+// processor time.
 func TestPipeEndsWhenTheOtherSideBreaksItsProtocol(t *testing.T) {
 	t.Run("bytes to a reader with a bell", func(t *testing.T) {
 		w, r := pipe(t, false)
@@ -261,7 +262,8 @@ func TestPipeEndsWhenTheOtherSideBreaksItsProtocol(t *testing.T) {
 	})
 }
 
-// TestPipeReaderThatIsWokenTooOftenPauses holds the cost of rings with a byte each.
+// TestPipeReaderThatIsWokenTooOftenPauses checks the bound on the cost of wake-ups for single
+// bytes.
 func TestPipeReaderThatIsWokenTooOftenPauses(t *testing.T) {
 	r := &PipeReader{since: time.Now()}
 	begun := time.Now()
@@ -305,8 +307,8 @@ func TestPipeRefusesWhatIsNone(t *testing.T) {
 	}
 }
 
-// FuzzPipe holds that nothing that the other side writes into the memory makes an
-// end touch other memory or panic.
+// FuzzPipe checks that no data written into the memory by the other side makes an end panic or
+// access other memory.
 func FuzzPipe(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 0, 2, 0, 0, 0})
 	f.Add([]byte{1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 1, 0})

@@ -15,7 +15,7 @@ func init() {
 	kinds["shm, small ring"] = func(t testing.TB) (Sender, Receiver) { return shmPair(t, minRing) }
 }
 
-// shmPair returns the two ends of a ring, with a bell each.
+// shmPair returns the two ends of a ring, each with a bell.
 func shmPair(t testing.TB, capacity int) (*ShmSender, *ShmReceiver) {
 	t.Helper()
 	bells := testBells(t, 2)
@@ -44,7 +44,7 @@ func bellsOf(t testing.TB, file *os.File, n int) []*Bell {
 	return bells
 }
 
-// must takes the result of a call that has to succeed in this test.
+// must returns the result of a call that must succeed in this test.
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()

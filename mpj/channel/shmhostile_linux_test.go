@@ -14,16 +14,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// heapRing returns a ring in ordinary memory: the same code without a second
-// mapping, for tests that write into it whatever they like.
+// heapRing returns a ring in ordinary memory. It runs the same code without a second mapping, for
+// tests that write arbitrary data into it.
 func heapRing(t testing.TB) (*ring, []byte) {
 	words := make([]uint64, (bulkOffset+minRing)/8)
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words))
 	return must(newRing(&memory{b}))(t), b
 }
 
-// FuzzShm holds that nothing that another process writes into a ring makes
-// either end touch other memory, panic or go on for ever.
+// FuzzShm checks that no data written into a ring by another process makes either end access other
+// memory, panic or loop forever.
 func FuzzShm(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 2, 0, 0, 0})
 	f.Add([]byte{1, 0x10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0})
@@ -47,8 +47,8 @@ func FuzzShm(f *testing.F) {
 	})
 }
 
-// playHostile plays a program against what is in shared memory: an odd word is a
-// place and the next one what is written there, an even one moves the ends.
+// playHostile runs a program against shared memory. An odd word is an address, and the next word
+// the value to write there; an even word moves the ends.
 func playHostile(program, shared []byte, move func(word uint32)) {
 	for ; len(program) >= 4; program = program[4:] {
 		word := binary.LittleEndian.Uint32(program)
@@ -74,7 +74,7 @@ func TestShmCorruptionIsAnError(t *testing.T) {
 	long := numbered(1, make([]byte, 2*minRing))
 	for name, c := range map[string]struct {
 		spoil    func(*ring)
-		sending  bool // the sender notices
+		sending  bool // the sender detects it
 		mentions string
 	}{
 		"stamp of no lap":         {func(r *ring) { r.cells[0].stamp.Store(7) }, false, "stamp 7"},
@@ -95,7 +95,7 @@ func TestShmCorruptionIsAnError(t *testing.T) {
 				t.Fatalf("a frame longer than the ring: got %v, %v", done, err)
 			}
 			c.spoil(ring)
-			for range 2 { // the second time too
+			for range 2 { // also on the second attempt
 				var err error
 				if c.sending {
 					_, err = s.TrySend(long)
@@ -150,15 +150,15 @@ func TestBoardRefusesCellsThatItHasNot(t *testing.T) {
 		t.Error("a closed board has bells")
 	}
 	runtime.GC()
-	bell.Ring() // its memory is still there
+	bell.Ring() // its memory is still mapped
 }
 
-// A bell that loses a wake-up leaves both sides asleep here, until the test
-// times out.
+// TestBellLosesNoWakeUp leaves both sides asleep if a bell loses a wake-up, until the test times
+// out.
 func TestBellLosesNoWakeUp(t *testing.T) {
 	const rounds = 20000
 	bells := testBells(t, 2)
-	var turn atomic.Uint64 // whose parity says who goes on
+	var turn atomic.Uint64 // its parity selects the side that proceeds
 	side := func(own int, random *rand.Rand) {
 		for {
 			bells[own].Arm()

@@ -16,8 +16,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// Other processes of these tests are this program again; childVariable says
-// what they do, and how many looks at a ring they take before they sleep.
+// childVariable tells a child process of these tests, which runs this test binary, its role and how
+// many looks at a ring it takes before it sleeps.
 const childVariable = "P2PMPI_TEST_SHM_CHILD"
 
 func init() {
@@ -37,15 +37,15 @@ func init() {
 	os.Exit(0)
 }
 
-// children are what such a process can do.
+// children are the roles of a child process.
 var children = map[string]func(*pollingEnd) error{
 	"echo":     echo,
 	"exchange": func(e *pollingEnd) error { return exchange(e, 2) },
 	"show":     show,
 }
 
-// A pollingEnd is one side of two rings, used as the engine does: it polls,
-// and sleeps after a number of fruitless looks.
+// A pollingEnd is one side of two rings, used as the engine does: it polls, and sleeps after a
+// number of looks without success.
 type pollingEnd struct {
 	s     *ShmSender
 	r     *ShmReceiver
@@ -56,7 +56,7 @@ type pollingEnd struct {
 	killed bool
 }
 
-// kill ends the other process, at the end that startChild returned.
+// kill kills the other process. e must be the end that startChild returned.
 func (e *pollingEnd) kill(t testing.TB) {
 	t.Helper()
 	if err := e.child.Process.Kill(); err != nil {
@@ -66,7 +66,7 @@ func (e *pollingEnd) kill(t testing.TB) {
 	e.killed = true
 }
 
-// forever is a number of looks after which nobody sleeps.
+// forever is a number of looks that is never reached, so that no side sleeps.
 const forever = 1 << 30
 
 func (e *pollingEnd) send(f frame.Frame) error {
@@ -81,7 +81,7 @@ func (e *pollingEnd) receive(alloc func(frame.Header) []byte) (f frame.Frame, er
 	return f, err
 }
 
-// until polls step until it is done.
+// until calls step until it is done, and sleeps in between.
 func (e *pollingEnd) until(step func() (bool, error)) error {
 	for {
 		for range e.looks {
@@ -125,7 +125,7 @@ func startChild(t testing.TB, role string, looks, capacity int) *pollingEnd {
 	return e
 }
 
-// inherited returns this process's end of what startChild gave it.
+// inherited returns this process's end of the rings that startChild passed to it.
 func inherited(looks int) (*pollingEnd, error) {
 	return openEnd(os.NewFile(3, "board"), os.NewFile(5, "there"), os.NewFile(4, "back"), 1, looks)
 }
@@ -170,8 +170,8 @@ func echo(e *pollingEnd) error {
 	}
 }
 
-// exchange sends frames of random sizes and receives as many at the same time,
-// each as far as it goes, like a progress loop.
+// exchange sends frames of random sizes and receives as many at the same time, making progress on
+// both in turn, like a progress loop.
 func exchange(e *pollingEnd, seed uint64) error {
 	const frames = 250
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -201,8 +201,7 @@ func exchange(e *pollingEnd, seed uint64) error {
 	return nil
 }
 
-// randomFrame returns a frame of one of the sizes that matter, with a checksum
-// in its header.
+// randomFrame returns a frame of one of the relevant sizes, with a checksum in its header.
 func randomFrame(random *rand.Rand, seq int) frame.Frame {
 	limits := []int{2, inlineSize + 3, 1 << 10, 1 << 14, 3 * streamStep, 1 << 19}
 	limit := limits[min(random.IntN(len(limits)), random.IntN(len(limits)))]
@@ -254,7 +253,7 @@ func BenchmarkShmPingPong(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				round() // the first one touches the memory
+				round() // the first round touches the memory
 				b.SetBytes(2 * int64(size))
 				b.ReportAllocs()
 				b.ResetTimer()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// readablePair returns the ends of a ring of which the receiver has had a frame.
+// readablePair returns the ends of a ring whose receiver has received a frame.
 func readablePair(t testing.TB, allowed Reading) (*ShmSender, *ShmReceiver) {
 	t.Helper()
 	s, r := shmPair(t, minRing)
@@ -50,7 +50,8 @@ func TestReadOfNoMemoryIsAnError(t *testing.T) {
 	}
 }
 
-// A sender that names a process which has not the ring is not believed.
+// TestOnlyTheSendersProcessIsRead checks that the receiver does not read from a process that has
+// not mapped the ring.
 func TestOnlyTheSendersProcessIsRead(t *testing.T) {
 	for name, lie := range map[string]func(*ring){
 		"another process": func(r *ring) { r.control.hello.pid.Store(1) },
@@ -69,7 +70,8 @@ func TestOnlyTheSendersProcessIsRead(t *testing.T) {
 	}
 }
 
-// What a sender had when it had closed may be anything.
+// TestMemoryOfAClosedSenderIsNotRead checks that memory is not read after the sender has closed,
+// because it may have changed.
 func TestMemoryOfAClosedSenderIsNotRead(t *testing.T) {
 	s, r := readablePair(t, ReadAny)
 	from := make([]byte, 10)
@@ -92,7 +94,7 @@ func TestReadMemoryAllocatesNothing(t *testing.T) {
 	}
 }
 
-// show tells where it has some memory, and keeps it until it is told to end.
+// show reports the address of some memory, and keeps that memory until it is told to end.
 func show(e *pollingEnd) error {
 	memory := make([]byte, 3*ReadMost+5)
 	for i := range memory {
@@ -131,7 +133,8 @@ func TestMemoryOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// After a sender was killed its memory is gone, whoever has its number.
+// TestMemoryOfAProcessThatHasEnded checks that the memory of a killed sender cannot be read, even
+// if its process id is reused.
 func TestMemoryOfAProcessThatHasEnded(t *testing.T) {
 	e := startChild(t, "show", 0, minRing)
 	f, err := e.receive(fresh)
@@ -147,11 +150,12 @@ func TestMemoryOfAProcessThatHasEnded(t *testing.T) {
 	}
 }
 
-// A number that now names another process yields nothing of that.
+// TestMemoryOfTheNextProcessWithThatNumber checks that a process id that now names another process
+// yields none of its memory.
 func TestMemoryOfTheNextProcessWithThatNumber(t *testing.T) {
 	s, r := readablePair(t, ReadAny)
 	secret := []byte("not for you")
-	r.source.proof++ // that process has no ring there
+	r.source.proof++ // that process has no ring at this address
 	if err := r.ReadMemory(s.Address(secret), make([]byte, len(secret))); !errors.Is(err, ErrUnreadable) {
 		t.Errorf("got %v, want %v", err, ErrUnreadable)
 	}

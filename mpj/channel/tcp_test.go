@@ -32,7 +32,7 @@ func dialed(t testing.TB) (a, b net.Conn) {
 	return a, b
 }
 
-// owned returns conn as a process has it from its peer.
+// owned returns conn as a process receives it from its peer.
 func owned(t testing.TB, conn net.Conn) net.Conn {
 	t.Helper()
 	f := must(conn.(*net.TCPConn).File())(t)
@@ -41,15 +41,14 @@ func owned(t testing.TB, conn net.Conn) net.Conn {
 	return must(OpenTCP(f))(t)
 }
 
-// tcpPair returns the two ends of a channel between strangers that know each
-// other's keys.
+// tcpPair returns the two ends of a channel between two processes that know each other's keys.
 func tcpPair(t testing.TB, a, b net.Conn) (Sender, Receiver) {
 	t.Helper()
 	return tcpPairOver(t, a, b, func(func()) {})
 }
 
-// tcpPairOver is tcpPair with a wire between a and b, which carry begins to
-// carry. It is given what interrupts the receiver once that has begun.
+// tcpPairOver is tcpPair with a link between a and b. carry starts the link, and gets a function
+// that interrupts the receiver once that has begun.
 func tcpPairOver(t testing.TB, a, b net.Conn, carry func(interrupt func())) (Sender, Receiver) {
 	t.Helper()
 	from, to := must(NewIdentity())(t), must(NewIdentity())(t)
@@ -75,7 +74,7 @@ func TestTCPIsForTheRightProcessesOnly(t *testing.T) {
 	from, to, stranger := must(NewIdentity())(t), must(NewIdentity())(t), must(NewIdentity())(t)
 	cases := map[string]struct {
 		sender, receiver     *Identity
-		expected, expectedBy []byte // key of the receiver, and that of the sender
+		expected, expectedBy []byte // key of the receiver, key of the sender
 		sends                bool
 	}{
 		"both are right":          {from, to, to.Key(), from.Key(), true},
@@ -106,7 +105,7 @@ func TestTCPIsForTheRightProcessesOnly(t *testing.T) {
 				t.Errorf("received: %v", err)
 			}
 			if err == nil && !c.sends {
-				<-s.Broken() // the sender learns it, if not at once
+				<-s.Broken() // the sender learns of it, perhaps later
 			}
 		})
 	}
@@ -159,7 +158,8 @@ func TestTCPBreaksAtBothEnds(t *testing.T) {
 	copying.Wait()
 }
 
-// A Receive may be interrupted at any byte of a record, and nothing is lost.
+// TestTCPInterruptedAnywhereLosesNothing interrupts Receive at any byte of a record, and checks
+// that no data is lost.
 func TestTCPInterruptedAnywhereLosesNothing(t *testing.T) {
 	a, far := dialed(t)
 	near, b := dialed(t)
@@ -200,7 +200,7 @@ func TestTCPInterruptedAnywhereLosesNothing(t *testing.T) {
 	copying.Wait()
 }
 
-// A bit that is turned over on the way is not delivered.
+// TestTCPNoticesForgery checks that data with a flipped bit is not delivered.
 func TestTCPNoticesForgery(t *testing.T) {
 	a, far := dialed(t)
 	near, b := dialed(t)
@@ -238,8 +238,7 @@ func TestTCPNoticesForgery(t *testing.T) {
 	copying.Wait()
 }
 
-// BenchmarkTCP compares a channel with the TLS connection below it: a ping-pong
-// of two of them, and bytes one way.
+// BenchmarkTCP compares a channel with the TLS connection below it, with a ping-pong on each.
 func BenchmarkTCP(b *testing.B) {
 	for _, size := range []int{1, 1 << 20} {
 		b.Run("pingpong/channel/"+sizeName(size), func(b *testing.B) { pingPong(b, size, channelEnds(b, size)) })
@@ -247,7 +246,7 @@ func BenchmarkTCP(b *testing.B) {
 	}
 }
 
-// ends are what two sides of a ping-pong do.
+// ends holds the functions of the two sides of a ping-pong.
 type ends struct{ send, receive [2]func() error }
 
 func pingPong(b *testing.B, size int, e ends) {

@@ -20,8 +20,8 @@ func tcpSockets(t *testing.T) (a, b *tcpSocket) {
 	return a, b
 }
 
-// late is when whoever waits for a socket is at its gate. The system keeps time
-// in steps of up to 10 ms.
+// late is a delay after which a waiting goroutine is at its gate. The system's timers have a
+// resolution of up to 10 ms.
 const late = 30 * time.Millisecond
 
 func TestTCPSocketCarriesWhatDoesNotFitIntoTheSystem(t *testing.T) {
@@ -69,7 +69,7 @@ func TestTCPSocketThatWaitsEnds(t *testing.T) {
 		{"deadline", func(a, _ *tcpSocket) { a.SetReadDeadline(time.Unix(1, 0)) }, os.ErrDeadlineExceeded},
 	}
 	for _, test := range tests {
-		for _, when := range []time.Duration{0, late} { // in the system, at the gate
+		for _, when := range []time.Duration{0, late} { // in a blocking system call, at the gate
 			t.Run(test.name+" after "+when.String(), func(t *testing.T) {
 				a, b := tcpSockets(t)
 				done := start(func() error {
@@ -129,7 +129,8 @@ func TestTCPSocketReadsOnAfterADeadline(t *testing.T) {
 	}
 }
 
-// Whoever waits for nothing but the end leaves the processors to others.
+// TestTCPSocketWhoseEndIsAwaitedIsNotAttended checks that waiting for the end of a connection
+// occupies no processor.
 func TestTCPSocketWhoseEndIsAwaitedIsNotAttended(t *testing.T) {
 	a, b := tcpSockets(t)
 	done := start(func() error { a.awaitEnd(); return nil })

@@ -17,13 +17,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A module is one whose memory is all that it has.
+// A module is a fake module that consists only of its memory.
 type module struct {
 	*Process
 	memory []byte
 	times  []float64
 	waited time.Duration
-	state  []byte // of clock and random numbers
+	state  []byte // of the clock and the random numbers
 }
 
 func newModule(t testing.TB, size int) *module {
@@ -54,7 +54,7 @@ func (m *module) alone() *module {
 	return m
 }
 
-// call calls a function by its name. A Fault is returned.
+// call calls a function by its name, and returns a Fault as an error.
 func (m *module) call(name string, args ...uint64) (result uint64, fault error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -129,8 +129,8 @@ func TestGivenUpWaitEnds(t *testing.T) {
 	}
 }
 
-// TestHandlesOutliveTheEngine: what ends it is no fault of the module, which hears of it
-// from each call, and may still finish what it has begun.
+// TestHandlesOutliveTheEngine checks that the end of the engine is not a fault of the module. Each
+// call reports it, and the module may still finish operations that it has begun.
 func TestHandlesOutliveTheEngine(t *testing.T) {
 	m := newModule(t, 4096).alone()
 	m.call("irecv", anyContext, 0, 7, 200, 10, 0)
@@ -149,8 +149,8 @@ func TestHandlesOutliveTheEngine(t *testing.T) {
 	}
 }
 
-// replica gives m the engine of a replica whose fellow is not there, and which keeps what a
-// new one would need.
+// replica gives m the engine of a replica that keeps messages for new replicas. The other replica
+// does not exist.
 func (m *module) replica(t *testing.T) *module {
 	past, err := engine.NewPast(t.TempDir(), 1<<20)
 	if err != nil {
@@ -192,7 +192,7 @@ func TestCheckpointTakesTheStateThatTheModuleWrites(t *testing.T) {
 	}
 }
 
-// TestCheckpointIsLeft by a module that ends in its midst.
+// TestCheckpointIsLeft ends a module during a checkpoint.
 func TestCheckpointIsLeft(t *testing.T) {
 	m := newModule(t, 4096).replica(t)
 	if code, err := m.call("checkpoint", 16, 0); code != 0 || err != nil || m.word(16) != stepSave {
@@ -264,8 +264,8 @@ func TestBeforeJoinEverythingIsClosed(t *testing.T) {
 	}
 }
 
-// FuzzCalls makes any calls, with and without an engine. Whatever a module does, only it
-// is ended: there is no panic but a Fault.
+// FuzzCalls makes arbitrary calls, with and without an engine. Whatever a module does, only the
+// module ends: no panic other than a Fault may occur.
 func FuzzCalls(f *testing.F) {
 	f.Add([]byte{8, 0, 1, 0, 0, 0, 0, 0, 7, 0, 0, 0, 100, 0, 0, 0, 5, 0, 0, 0})
 	for i := range Functions {
@@ -284,11 +284,11 @@ func FuzzCalls(f *testing.F) {
 				}
 			}
 			if function.Name == "next" {
-				args[0] = 0 // it would wait
+				args[0] = 0 // otherwise it would wait
 			}
 			without.call(function.Name, args...)
 			if blocks[function.Name] {
-				args[len(args)-1] = 1 // it would, too
+				args[len(args)-1] = 1 // otherwise it would wait, too
 			}
 			if function.Name != "close" {
 				with.call(function.Name, args...)
@@ -297,7 +297,7 @@ func FuzzCalls(f *testing.F) {
 	})
 }
 
-// blocks names the functions whose last parameter is later.
+// blocks contains the functions whose last parameter is later.
 var blocks = func() map[string]bool {
 	names := make(map[string]bool)
 	for _, name := range []string{

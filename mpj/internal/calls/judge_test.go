@@ -8,7 +8,7 @@ import (
 
 func name(i int) string { return fmt.Sprintf("rank %d", i) }
 
-// bcast returns a call of one kind, changed by change.
+// bcast returns a call of Bcast, modified by change.
 func bcast(change func(*Call)) Call {
 	c := Call{Op: "Bcast", Type: "int", Count: 4, Where: "x.go:1"}
 	if change != nil {
@@ -98,7 +98,7 @@ func TestOperationName(t *testing.T) {
 	}
 }
 
-// Long lists are cut, so that a report stays readable.
+// TestStringIsShort checks that long lists are cut, so that a report stays readable.
 func TestStringIsShort(t *testing.T) {
 	many := make([]int, 5000)
 	c := Call{Op: "X", Root: None, Count: None, Counts: many, Out: parts(many...), In: parts(many...), Alike: strings.Repeat("é", 5000)}
@@ -107,7 +107,7 @@ func TestStringIsShort(t *testing.T) {
 	}
 }
 
-// What another rank says may be anything: it is refused or judged.
+// FuzzDecode decodes arbitrary data as another rank's call, which must be rejected or judged.
 func FuzzDecode(f *testing.F) {
 	b, err := Encode(vector(parts(1, 2), parts(3)))
 	if err != nil {

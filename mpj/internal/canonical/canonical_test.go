@@ -66,7 +66,7 @@ type everything struct {
 	Address map[[2]int8]struct{ X, Y int }
 	NaN     map[float64]int
 	Rooms   struct{}
-	_       int // not exported: gob leaves it out
+	_       int // not exported: gob omits it
 }
 
 func init() {
@@ -89,7 +89,7 @@ func aTree(depth int) *tree {
 
 var aTreeLeaf = &tree{Value: 7, Notes: map[string]any{"none": nil}}
 
-// values are built anew for each call, so that their maps differ in layout.
+// values returns newly built values in each call, so that their maps differ in layout.
 func values() []any {
 	many := make(map[int]string)
 	for i := range 500 {
@@ -129,8 +129,8 @@ func digest(t *testing.T, values []any) (all []byte) {
 	return all
 }
 
-// Equal values have equal encodings, in whatever order a process meets types
-// and iterates over maps.
+// TestAppendIsDeterministic checks that equal values have equal encodings, in whatever order a
+// process meets types and iterates over maps.
 func TestAppendIsDeterministic(t *testing.T) {
 	if os.Getenv(again) != "" {
 		type first struct{ A map[string]square }
@@ -159,7 +159,8 @@ func TestAppendIsDeterministic(t *testing.T) {
 	}
 }
 
-// What was appended decodes to what encoding/gob itself would have sent.
+// TestGobDecodesWhatIsAppended checks that the output of Append decodes to the same value as that
+// of encoding/gob.
 func TestGobDecodesWhatIsAppended(t *testing.T) {
 	for _, v := range values() {
 		var plain bytes.Buffer
@@ -182,7 +183,7 @@ func TestGobDecodesWhatIsAppended(t *testing.T) {
 			t.Errorf("%T: %v, %d bytes left", v, err, rest.Len())
 			continue
 		}
-		// Values with NaN are never deeply equal; their encodings are.
+		// Values with NaN are never deeply equal, but their encodings are equal.
 		if !bytes.Equal(digest(t, []any{got.Interface()}), digest(t, []any{want.Interface()})) {
 			t.Errorf("%T: got %+v, want %+v", v, got.Elem(), want.Elem())
 		}

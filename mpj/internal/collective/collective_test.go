@@ -29,8 +29,8 @@ func inTeam(n int, program func(*Team) error) error {
 		})
 }
 
-// ordered combines runs of ranks, from and to of each, and says when two do not
-// follow each other.
+// ordered combines runs of ranks, given by from and to, and reports an error if two runs are not
+// consecutive.
 func ordered(t *testing.T) Reduction {
 	return Reduction{Size: 2, Combine: func(in, inout []byte) {
 		for i := 0; i < len(in); i += 2 {
@@ -42,8 +42,8 @@ func ordered(t *testing.T) Reduction {
 	}}
 }
 
-// Every way of dividing ranks into runs combines to the whole, and neighbours
-// only.
+// TestRunsJoinInOrder checks that every division of ranks into runs combines to the whole, and that
+// only neighbours are combined.
 func TestRunsJoinInOrder(t *testing.T) {
 	for n := 1; n <= 33; n++ {
 		for a := 0; a <= n; a++ {
@@ -64,8 +64,8 @@ func TestRunsJoinInOrder(t *testing.T) {
 	}
 }
 
-// Adding the ranks of a run one by one leaves the nodes that cover it: so both
-// ends of a message know what is in it.
+// TestARunHoldsItsCover checks that adding the ranks of a run one by one leaves the nodes that
+// cover it. Both ends of a message therefore know its contents.
 func TestARunHoldsItsCover(t *testing.T) {
 	for n := 1; n <= 33; n++ {
 		for a := range n {
@@ -135,7 +135,8 @@ func TestLevelsAreForSeveralMachines(t *testing.T) {
 	}
 }
 
-// The length that does not fit is named, with the ranks of the whole team.
+// TestMismatchNamesBothRanks checks that the error for a length that does not match uses the ranks
+// of the whole team.
 func TestMismatchNamesBothRanks(t *testing.T) {
 	for _, lengths := range [][2]int{{8, 16}, {16, 8}} {
 		err := inTeam(3, func(t *Team) error {
@@ -149,8 +150,8 @@ func TestMismatchNamesBothRanks(t *testing.T) {
 	}
 }
 
-// BenchmarkAlgorithms takes the time of one call for every algorithm: what
-// table was filled in from.
+// BenchmarkAlgorithms measures the time of one call for every algorithm. The values in table are
+// based on it.
 func BenchmarkAlgorithms(b *testing.B) {
 	sum := Reduction{Size: 1, Combine: func(in, inout []byte) {
 		for i, v := range in {
@@ -187,15 +188,15 @@ func BenchmarkAlgorithms(b *testing.B) {
 	}
 }
 
-// alltoallOf sends in blocks of the length of send.
+// alltoallOf sends blocks of the length of send.
 func alltoallOf(t *Team, send, recv []byte) error {
 	s := borrow(len(recv))
 	defer s.free()
 	return t.Alltoall(recv, Even(len(send)), s.b, Even(len(send)))
 }
 
-// batch is the calls that are timed together. The fastest batch is reported: it
-// is what a call costs when no other program wants the processors.
+// batch is the number of calls that are timed together. The fastest batch is reported, which is the
+// cost of a call when no other program uses the processors.
 const batch = 4
 
 func benchmarkForced(b *testing.B, op Operation, a Algorithm, n, size int, call func(t *Team, send, recv []byte) error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// farMachines and farClusters put 11 ranks on uneven machines, those on uneven
-// clusters: 0-3 | 4-8 | 9 10.
+// farMachines and farClusters place 11 ranks on machines of different sizes, and those in clusters
+// of different sizes: 0-3 | 4-8 | 9 10.
 var (
 	farMachines = []int{0, 0, 0, 1, 2, 2, 3, 3, 3, 4, 5}
 	farClusters = []int{0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2}
@@ -35,7 +35,7 @@ func (c counting) Send(frames ...frame.Frame) error {
 	return c.Sender.Send(frames...)
 }
 
-// farMessages returns how many messages between clusters call needs.
+// farMessages returns the number of messages that call sends between clusters.
 func farMessages(t *testing.T, forced Algorithm, call func(*Team) error) int64 {
 	var messages atomic.Int64
 	n := len(farMachines)
@@ -67,10 +67,10 @@ func farMessages(t *testing.T, forced Algorithm, call func(*Team) error) int64 {
 	return messages.Load()
 }
 
-// By levels a message goes over the link between two clusters once in each
-// direction that the operation has, whatever the number of ranks. With one root
-// and three clusters these are two messages; where everybody has something for
-// everybody they are six, and those that go by way of one rank four.
+// TestLevelsCrossBetweenClustersOnce checks that with levels, one message crosses between two
+// clusters in each direction of the operation, whatever the number of ranks. With one root and
+// three clusters, these are two messages. If all ranks exchange data, they are six, or four if the
+// data pass through one rank.
 func TestLevelsCrossBetweenClustersOnce(t *testing.T) {
 	const each = 24
 	n, root := len(farMachines), 5
@@ -100,7 +100,7 @@ func TestLevelsCrossBetweenClustersOnce(t *testing.T) {
 		{"reducescatter", 6, func(t *Team) error { return t.ReduceScatter(make([]byte, n*each), Even(each), mine(t), sum) }},
 	}
 	for _, c := range cases {
-		levels, others := farMessages(t, Levelled, c.call), farMessages(t, Linear, c.call) // or what takes the place of linear
+		levels, others := farMessages(t, Levelled, c.call), farMessages(t, Linear, c.call) // or the algorithm used instead of linear
 		if levels != c.far || others <= levels {
 			t.Errorf("%s: %d messages between clusters, want %d; without levels %d", c.name, levels, c.far, others)
 		}
@@ -127,7 +127,7 @@ func TestRecordsArriveAsTheyWere(t *testing.T) {
 	}
 }
 
-// What decodes is what encodes to the same bytes.
+// FuzzRecords checks that data that decodes also encodes to the same bytes.
 func FuzzRecords(f *testing.F) {
 	f.Add(appendRecord(appendRecord(nil, 2, []byte("abc")), 0, nil))
 	f.Add(appendRecord(nil, 1, make([]byte, passedOn+1)))

@@ -30,7 +30,7 @@ func TestReasonsArriveAsTheyWere(t *testing.T) {
 	}
 }
 
-// What decodes encodes to something that says the same.
+// FuzzSpoiled checks that data that decodes also encodes to an equivalent message.
 func FuzzSpoiled(f *testing.F) {
 	for _, e := range reasons() {
 		f.Add(e.encode())

@@ -58,7 +58,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Whoever did anything between the rounds may do more.
+// TestFindNeedsTwoEqualRounds checks that a rank that did anything between the rounds counts as
+// running.
 func TestFindNeedsTwoEqualRounds(t *testing.T) {
 	before := []State{waits(1).sent(1, 3), waits(0)}
 	later := waits(1).sent(1, 3)
@@ -75,7 +76,8 @@ func TestFindNeedsTwoEqualRounds(t *testing.T) {
 	}
 }
 
-// Find names the greatest set of ranks that wait for each other only.
+// TestFindAgreesWithTryingEverything checks that Find returns the largest set of ranks that wait
+// only for each other.
 func TestFindAgreesWithTryingEverything(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -114,8 +116,7 @@ func randomStates(random *rand.Rand, n int) []State {
 	return states
 }
 
-// tryEverything looks at all sets of ranks, and returns the greatest that is
-// closed.
+// tryEverything tries all sets of ranks, and returns the largest closed one.
 func tryEverything(states []State) []int {
 	n := len(states)
 	var best []int
@@ -127,8 +128,8 @@ func tryEverything(states []State) []int {
 	return best
 }
 
-// closed returns the members of set that have not ended if none of them waits
-// for a rank outside, and nothing that one waits for is on its way; else nil.
+// closed returns the members of set that have not ended, if none of them waits for a rank outside
+// the set and no message for them is in transit. Otherwise it returns nil.
 func closed(states []State, set int) []int {
 	in := func(i int) bool { return set>>i&1 == 1 }
 	var members []int

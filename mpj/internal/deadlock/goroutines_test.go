@@ -47,7 +47,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// The runtime still writes dumps as this package reads them.
+// TestIdleReadsTheRuntime checks that the runtime still writes dumps in the format that this
+// package parses.
 func TestIdleReadsTheRuntime(t *testing.T) {
 	var wait sync.WaitGroup
 	wait.Add(1)
@@ -76,7 +77,7 @@ func TestIdleReadsTheRuntime(t *testing.T) {
 	<-done
 }
 
-// What a program's goroutines are called is not in our hands.
+// FuzzIdle passes arbitrary dumps, because the program chooses the names of its functions.
 func FuzzIdle(f *testing.F) {
 	f.Add(inEngine, uint64(7))
 	f.Add("goroutine 1 [running]:\n", uint64(0))

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// must returns l; the layouts of the tables are right.
+// must returns l. The layouts in the tables are valid.
 func must(l *Layout, err error) *Layout {
 	if err != nil {
 		panic(err)
@@ -23,8 +23,8 @@ var (
 	double = Basic(8)
 )
 
-// A C struct { double d; char c; } without its padding, as MPI-4 example 5.1
-// has it, is the type map {(double,0), (char,8)}.
+// doubleChar is a C struct { double d; char c; } without its padding, with the type map
+// {(double,0), (char,8)}, as in MPI-4 example 5.1.
 var doubleChar = must(Struct([]Block{{1, 0, double}, {1, 8, char}}))
 
 func TestTypeMapsOfTheStandard(t *testing.T) {
@@ -103,7 +103,7 @@ func TestWrongDatatypesAreRefused(t *testing.T) {
 	}
 }
 
-// No byte outside the memory is touched: Check knows which would be.
+// TestCheckKnowsTheBounds checks that Check rejects accesses outside the memory.
 func TestCheckKnowsTheBounds(t *testing.T) {
 	back := must(Hvector(3, 1, -16, double)) // bytes -32 to 7
 	cases := []struct {
@@ -167,8 +167,8 @@ func TestElementsOfPartlyFilledItems(t *testing.T) {
 	}
 }
 
-// A model is the definition of a datatype: the offset of each of its bytes, in
-// order, and its bounds.
+// A model is the definition of a datatype: the offset of each of its bytes, in order, and its
+// bounds.
 type model struct {
 	bytes  []int
 	lb, ub int
@@ -188,7 +188,7 @@ func (m *model) add(n, displacement, stride int, t model) {
 	}
 }
 
-// random returns a layout and its model.
+// random returns a random layout and its model.
 func random(r *rand.Rand, depth int) (*Layout, model) {
 	if depth == 0 {
 		size := []int{1, 2, 4, 8, 16}[r.IntN(5)]
@@ -233,8 +233,8 @@ func random(r *rand.Rand, depth int) (*Layout, model) {
 	return must(Subarray(sizes, subsizes, starts, t)), out
 }
 
-// Every nesting of constructors packs the bytes of its definition in order, and
-// unpacks them to where they were, and touches no others.
+// TestFlattenedIsTheDefinition checks that every nesting of constructors packs the bytes of its
+// definition in order, unpacks them to their places, and touches no others.
 func TestFlattenedIsTheDefinition(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -287,8 +287,8 @@ func tryOut(t *testing.T, r *rand.Rand, l *Layout, offsets []int) {
 	}
 }
 
-// FuzzUnpack holds that no message, whatever its length, makes Unpack touch
-// what it should not, and that what it took packs to the same.
+// FuzzUnpack checks that no message, whatever its length, makes Unpack touch other bytes, and that
+// the bytes used pack to the same message.
 func FuzzUnpack(f *testing.F) {
 	f.Add(uint64(1), []byte("12345678"))
 	f.Add(uint64(7), []byte{})
@@ -310,7 +310,7 @@ func FuzzUnpack(f *testing.F) {
 		}
 		sorted := slices.Sorted(slices.Values(m.bytes))
 		if count > 1 || len(slices.Compact(sorted)) < len(m.bytes) {
-			return // items may overlap: the later byte wins
+			return // items may overlap: the later byte takes precedence
 		}
 		if again := l.Append(nil, memory, len(memory)/2, count); !bytes.Equal(again[:n], message[:n]) {
 			t.Errorf("packs to other bytes than it was unpacked from")
@@ -318,7 +318,8 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// BenchmarkAppend shows what a pattern costs beside the copy of as many bytes.
+// BenchmarkAppend compares the cost of patterns with that of a plain copy of the same number of
+// bytes.
 func BenchmarkAppend(b *testing.B) {
 	const bytes = 1 << 20
 	patterns := map[string]*Layout{

@@ -33,8 +33,8 @@ func (a audience) Accept(from view.Process, r channel.Receiver) {
 	a.accepts <- from
 }
 
-// dial returns both ends of a line after the greeting, in a job of 2 ranks,
-// and where the link says that it was lost.
+// dial returns both ends of a control socket after the greeting, in a job of 2 ranks, and the
+// channel on which the link reports its loss.
 func dial(t *testing.T) (peer *proclink.Conn, l *Link, e audience, lost chan error) {
 	t.Helper()
 	peer, file, err := proclink.Pair()
@@ -122,7 +122,8 @@ func TestRefusalIsTheErrorOfOpen(t *testing.T) {
 	}
 }
 
-// An answer that comes after the caller has gone closes its descriptor.
+// TestOpenMayBeCancelled checks that an answer that arrives after the caller has given up closes
+// its descriptor.
 func TestOpenMayBeCancelled(t *testing.T) {
 	peer, l, e, _ := dial(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -136,7 +137,7 @@ func TestOpenMayBeCancelled(t *testing.T) {
 	theirs.Close()
 	v := view.New(2, 1)
 	peer.Send(proclink.Message{Type: proclink.Update, View: &v}, nil)
-	<-e.views // what came before has been handled
+	<-e.views // earlier messages have been handled
 	if n, err := ours.Read(make([]byte, 1)); n != 0 || err == nil {
 		t.Errorf("the descriptor is still open: read %d, %v", n, err)
 	}
