@@ -20,9 +20,10 @@
 //		}
 //	}
 //
-// Every process of a job runs the same program. Init joins the job and returns this process's rank;
-// Finalize leaves the job. p2prun starts the program as n ranks. A program started by hand is a
-// world of one rank, and RunLocal runs any number of ranks as goroutines.
+// Every process of a job runs the same program. Init joins the job and returns a World, whose Comm
+// reports the rank of the process; Finalize leaves the job. p2prun starts the program as n ranks. A
+// program started by hand is a world of one rank, and RunLocal runs any number of ranks as
+// goroutines.
 //
 // # What to use first
 //
@@ -66,8 +67,8 @@
 // The variable also turns on deadlock detection: ranks that wait for each other forever get
 // ErrDeadlock within a second or two, with a description of what each waits for. Detection requires
 // one replica per rank, and goroutines that wait in this package or for each other. While a
-// goroutine computes, sleeps, reads a file or waits at a channel, its rank counts as running.
-// Finalize then waits for all ranks.
+// goroutine computes, sleeps, reads a file or waits at a channel, its rank counts as running. With
+// detection on, Finalize waits for all ranks.
 //
 // # Several goroutines
 //

@@ -35,8 +35,7 @@ const (
 	ErrType      Class = "invalid datatype"
 	// ErrContext is the class of a call whose own context has ended.
 	ErrContext Class = "the context of the call ended"
-	// ErrRequest is the class of a call that its request or message does not support in its present
-	// state.
+	// ErrRequest is the class of a call on a request or message that does not allow the call.
 	ErrRequest Class = "invalid request"
 	// ErrUnsupported is the class of operations that are not available, for example with replicas.
 	ErrUnsupported Class = "not supported"
