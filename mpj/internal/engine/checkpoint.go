@@ -9,12 +9,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// Checkpoint makes a checkpoint of the program, so that replicas that join the rank later need not
-// replay the log before it. If this process is itself such a replica and calls Checkpoint for the
-// first time, it resumes from the last checkpoint of its rank. The program must have no operation
-// in progress. If the checkpoint cannot be made, for example because the disk is full, the log
-// stays as it was and Checkpoint returns nil. A non-nil error is one of Save, Restore or TakeOwn,
-// or the engine's.
+// Checkpoint makes a checkpoint of the program. Replicas that join the rank later then need not
+// replay the log between the first checkpoint and this one. If this process is itself such a
+// replica and calls Checkpoint for the first time, it resumes from the last checkpoint of its rank.
+// The program must have no operation in progress. If the checkpoint cannot be made, for example
+// because the disk is full, the log stays as it was and Checkpoint returns nil. A non-nil error is
+// one of Save, Restore or TakeOwn, or the engine's.
 func (e *Engine) Checkpoint(c Checkpoint) error {
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
@@ -115,7 +115,7 @@ func (e *Engine) snapshot(own []byte) protection.Snapshot {
 	return s
 }
 
-// takeState appends an arrived piece of the state that this process will resume from to its file.
+// takeState appends b, a piece of the state that this process will resume from, to its draft.
 func (e *Engine) takeState(b []byte) {
 	if e.state == nil && e.past != nil {
 		e.state = e.past.newDraft()

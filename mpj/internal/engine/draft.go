@@ -24,8 +24,8 @@ type draft struct {
 const draftBuffer = 256 << 10
 
 // draft returns a new draft. It returns nil if this process cannot make a checkpoint now: a replica
-// is reading the log, or this process is behind its rank, or there is no log. The first call ends
-// the prologue.
+// is reading the log, or this process is behind its rank, or there is no log, or the draft's file
+// cannot be created. The first call ends the prologue.
 func (p *Past) draft(v view.View, behind bool) *draft {
 	p.split()
 	p.mu.Lock()
@@ -99,8 +99,9 @@ func (d *draft) discard() {
 	}
 }
 
-// commit makes the log continue from d and the records of a snapshot, unless a replica has begun to
-// read the log. It returns the segment to write, if there is one.
+// commit replaces the current part of the log by d and the records of a snapshot, unless a replica
+// has begun to read the log or the log would exceed its limit. The past then owns the file of d.
+// commit returns the segment to write, if there is one.
 func (p *Past) commit(d *draft, records []byte, v view.View) *segment {
 	p.mu.Lock()
 	defer p.mu.Unlock()

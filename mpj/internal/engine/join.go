@@ -70,8 +70,8 @@ func (e *Engine) recall(r protection.Recall) {
 	})
 }
 
-// pastLimit is how many bytes of unreceived messages a new replica may hold before it asks for more
-// of its rank's log. Without the limit it would hold the whole log in memory.
+// pastLimit is the number of bytes of unreceived messages at which a new replica stops asking for
+// more of its rank's log. Without the limit it would hold the whole log in memory.
 var pastLimit = 64 << 20 // a variable for tests
 
 // sated reports whether the program has enough messages to receive for now.

@@ -17,8 +17,8 @@ import (
 //	prologue, up to the first checkpoint | the last checkpoint | what came after it
 //
 // The log is either complete or dropped. It is dropped when it would exceed its limit, or when a
-// file cannot be written. The prologue is kept, so that another checkpoint can complete the log
-// again.
+// file cannot be written, or not fast enough. The prologue is kept if it has ended, so that another
+// checkpoint can complete the log again. Without a prologue, the log is dropped permanently.
 type Past struct {
 	dir   string
 	limit uint64 // in bytes
@@ -27,7 +27,7 @@ type Past struct {
 	prologue *segment // nil before the first checkpoint
 	current  *segment // nil if dropped
 	why      string   // reason for dropping it, if still to be reported
-	lapsed   bool     // it has been dropped until the next checkpoint
+	lapsed   bool     // a drop until the next checkpoint has been reported; only the first is
 	resumed  bool     // current begins with a checkpoint
 	made     int      // number of checkpoints so far
 	readers  map[view.Process]*reader
@@ -135,8 +135,9 @@ func (p *Past) write(s *segment) {
 }
 
 // piece returns the bytes that follow a position, for process to, and whether they reach the end.
-// It returns nil and false when the log has been dropped or is shorter. Position 0 holds the single
-// byte that states how the log begins.
+// It returns nil and false when the log has been dropped, is shorter, or has a newer checkpoint
+// than when the process began to read. Position 0 holds the single byte that states how the log
+// begins.
 func (p *Past) piece(to view.Process, position uint64) (b []byte, last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +166,8 @@ func (p *Past) piece(to view.Process, position uint64) (b []byte, last bool) {
 	return b, last
 }
 
-// isRead reports whether a live process of view v is reading the log.
+// isRead reports whether a live process of view v is reading the log. It forgets readers that are
+// not live. p.mu is held.
 func (p *Past) isRead(v view.View) bool {
 	maps.DeleteFunc(p.readers, func(q view.Process, r *reader) bool { return !v.Live(q) })
 	for _, r := range p.readers {
