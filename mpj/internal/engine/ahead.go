@@ -6,7 +6,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// maxPaces bounds the frames queued for another replica; behind more of them, it gets no answer.
+// maxPaces is the number of frames queued for another replica from which on it gets no answer.
 const maxPaces = 64
 
 // mayLead reports whether this process may get ahead of its master: it takes part, and another

@@ -32,18 +32,19 @@ import (
 // In programs whose ranks wait for each other, a replica is soon ahead by one step, and stays there
 // until the master takes that step. So the measure is the share of time for which the replica is
 // ahead, by any number of steps. Against it count a fifth of all time and twice the time for which
-// the master is ahead. Equal machines are ahead of each other in turn and never report a lead. A
-// slow machine never gets ahead again. Each report doubles the lead that the next one needs.
+// the master is ahead. Equal machines are ahead of each other in turn and hardly ever report a
+// lead. A slow machine never gets ahead again. Each report doubles the lead that the next one
+// needs.
 
 const (
-	// leadSaid is the accumulated lead at which a replica reports it: after 0.5 s at the earliest.
-	// Moving mastership costs a round of messages.
+	// leadSaid is the accumulated lead at which a replica reports it: after 0.5 s at the earliest,
+	// unless the lead is clear (clearPart). Moving mastership costs a round of messages.
 	leadSaid = 400 * time.Millisecond
 	// mostLead is the limit of the doubling of leadSaid.
 	mostLead = leadSaid << 12
-	// clearPart is the divisor of the needed lead for a lead that is statistically clear, and
-	// clarity is the threshold for clear. Spells of equal machines reach it with a probability
-	// below exp(-clarity²/2), or one in 3,000.
+	// clearPart is the divisor of the needed lead for a lead that is statistically clear. clarity
+	// is the threshold of the measure (see spells) for clear; it grows with the needed lead. Spells
+	// of equal machines reach it with a probability below exp(-clarity²/2), or one in 3,000.
 	clearPart = 10
 	clarity   = 4
 	// longSpell is the most time that one spell can contribute.
@@ -223,7 +224,7 @@ func (p *pace) moved(demoted bool) {
 // A history records when a process took its steps.
 type history struct {
 	last  mark
-	marks [paceMarks - 1]mark // earlier ones, at least markGap apart, as a ring
+	marks [paceMarks - 1]mark // earlier ones, as a ring; every second one is at least markGap later
 	made  int                 // number of marks so far
 }
 

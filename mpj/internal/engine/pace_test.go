@@ -20,7 +20,7 @@ type race struct {
 const (
 	raceTick  = 100 * time.Microsecond // time unit in which all due events happen
 	raceRound = 3 * raceTick           // round-trip time of a message
-	// masterClock is the difference between the master's clock and the replica's.
+	// masterClock is by how much the master's clock is ahead of the replica's.
 	masterClock = time.Hour
 )
 

@@ -9,14 +9,18 @@ import (
 // looks, depends on whether there is a processor for each rank:
 //
 //	                 at first     after spinTime       in the end
-//	enough           looks        yields every time    the pump, at the bell
-//	crowded          yields every time                 sleeps at the bell itself
+//	enough           looks        yields every time    sleeps, after yieldTime
+//	crowded          yields every time                 sleeps, after crowdedTime
+//
+// In the end, a goroutine that waits for the ring of one rank sleeps at the bell itself (doze). For
+// any other wait, the pump takes over and sleeps there.
 //
 // A yield hands the processor to a rank that has work to do, for a third of the cost of sleeping
 // and being woken. It is useless where the scheduler keeps the ranks apart in groups
 // (sched_autogroup, cgroups), or when the other ranks compute; the bell covers those cases. Where
-// other programs compute, each yield costs their time slices. So after a yield that took slowYield,
-// the next waits sleep at once.
+// other programs compute, each yield costs their time slices. So after a yield that took slowYield
+// or longer, the next slowWaits waits do not yield. They sleep at once if crowded, and else after
+// spinTime.
 const (
 	spinTime    = 30 * time.Microsecond
 	yieldTime   = 300 * time.Microsecond
@@ -151,7 +155,7 @@ func (e *Engine) lookAway(first *inlet, w *waiter, round int, yield bool) (found
 	return found
 }
 
-// yielded lets another process run, and reports whether that was quick, less than a time slice.
+// yielded lets another process run, and reports whether that took less than slowYield.
 func yielded() bool {
 	start := time.Now()
 	yieldProcessor()
@@ -182,8 +186,8 @@ func look(inlets []*inlet, first *inlet, w *waiter, times int, pause func() bool
 	return false
 }
 
-// doze sleeps at the bell until a ring has something or w is woken. The pump is not at the bell, so
-// this goroutine sleeps there alone.
+// doze sleeps at the bell until a ring has something, w is woken or the engine stops. The pump is
+// not at the bell, so this goroutine sleeps there alone.
 func (e *Engine) doze(w *waiter) {
 	p := &e.poller
 	p.bell.Arm()
