@@ -58,10 +58,11 @@
 //	the fastest of its rank    near: 4 MiB of short messages, 16 MiB of long ones, and one message
 //	a slower one               far: 32 MiB of each class, up to 256 MiB in small jobs
 //
-// One eighth of near for short messages comes on top, for messages that have been received and not
-// yet reported. A sender keeps the messages that its replicas lack and have not acknowledged, which
-// stays within the same bounds. The program itself chooses how much it keeps pending with Isend.
-// The copies of those messages, at sender and receiver, are as large as its own buffers.
+// Of these bytes, as the sender counts them, up to one eighth of near for short messages has
+// already been received and is not yet reported. A sender keeps the messages that the replicas of
+// their destination lack and have not acknowledged, which stays within the same bounds. The program
+// itself chooses how much it keeps pending with Isend. The copies of those messages, at sender and
+// receiver, are as large as its own buffers.
 //
 // A slow replica is neither failed nor dropped for its lag. Senders to it wait once it is far
 // behind, and from then on the job runs at its pace. Until then the fastest replica sets the pace,

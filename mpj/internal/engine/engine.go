@@ -33,8 +33,9 @@ type Config struct {
 	// at most maxDiverged times. It may block.
 	Diverged func(protection.Divergence)
 	// Past is the message log of this process, for replicas that join its rank later; nil if no
-	// replica will join. The engine closes it. The engine calls Unkept with the reason when it
-	// drops the log: permanently or, reported once, until the program's next checkpoint.
+	// replica will join. The engine closes it. The engine calls Unkept with the reason when the log
+	// is dropped, permanently or until the program's next checkpoint. It reports only the first
+	// drop of the second kind. Unkept may block.
 	Past   *Past
 	Unkept func(why string, forGood bool)
 	// Joined is called, if this process is new in a running rank, once it has caught up with its
@@ -69,7 +70,7 @@ type Engine struct {
 	ctx     context.Context // of all blocking operations; ends with the engine
 	cancel  context.CancelFunc
 	stopped chan struct{}  // closed when err is set
-	running sync.WaitGroup // readers, writers, the tick and callbacks
+	running sync.WaitGroup // readers, writers, the pump, the tick and callbacks
 
 	mu        sync.Mutex
 	err       error // why the engine has stopped; nil while it runs
@@ -357,7 +358,7 @@ func (e *Engine) settle(b *mailbox) {
 	}
 }
 
-// matched completes r with m. For a wildcard it proposes m as the outcome instead.
+// matched completes r with m. For a wildcard whose outcome is not decided, it proposes m instead.
 func (e *Engine) matched(r *Request, m message) {
 	if r.proposed {
 		e.propose(r)
@@ -445,7 +446,7 @@ const tickInterval = 10 * time.Millisecond
 
 // armTick schedules a tick, which tells the protocol that time has passed while it may owe
 // acknowledgements. The engine arms it after each arrival, and again as long as ticks make the
-// protocol send something. e.mu is held.
+// protocol send something or something else waits for a tick. e.mu is held.
 func (e *Engine) armTick() {
 	if e.ticking || e.err != nil {
 		return

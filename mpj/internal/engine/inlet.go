@@ -40,7 +40,7 @@ type inflow struct {
 	claimed   uint64              // number of the arriving frame for which request was looked up
 	request   *Request            // receive that the arriving frame goes to, or nil
 	duplicate bool                // the arriving frame has arrived before
-	address   [addressSize]byte   // payload of the arriving announcement
+	address   [addressSize]byte   // payload of the arriving frame, if that is an address
 }
 
 // Accept takes over a channel on which process from sends. It replaces an earlier channel from the

@@ -27,7 +27,7 @@ type outlet struct {
 	writing bool           // some goroutine uses sender
 	pushing bool           // the outlet is in poller.pushing
 	broken  bool           // sender has failed
-	hidden  bool           // the receiver cannot read memory
+	hidden  bool           // the receiver cannot read this process's memory
 	// again reports that the first frames of sender may have been in the last channel too. So
 	// sender may still be reading them after they have been acknowledged.
 	again bool
@@ -47,8 +47,10 @@ type outlet struct {
 	wait   time.Duration // delay before the next attempt
 }
 
-// A parcel is a frame in a queue. When it has been sent, its payload returns to its pool, and the
-// send that owns it is done.
+// A parcel is a frame in a queue. When it leaves the queue, the engine releases its payload, and
+// the send that owns it, if any, is done. With a protocol or a ring, and for an Ack, that is when
+// it has been written. Otherwise it is when the receiver has acknowledged it. A dropped outlet ends
+// all its parcels.
 type parcel struct {
 	frame.Frame
 	pooled bool
@@ -86,7 +88,8 @@ func (e *Engine) enqueue(envelope protection.Envelope) {
 	e.put(e.outlet(envelope.To), parcel{Frame: envelope.Frame})
 }
 
-// put appends a parcel to the queue of o and starts its writing. e.mu is held.
+// put appends a parcel to the queue of o. It writes it to a ring, or signals the goroutine of o, or
+// leaves it to the caller if e.writes names the rank: see writeTo. e.mu is held.
 func (e *Engine) put(o *outlet, p parcel) {
 	if !e.queueUp(o, p) {
 		return
@@ -174,8 +177,8 @@ func (e *Engine) done(p parcel) {
 	}
 }
 
-// drop stops the writing to a process that has left the view, and ends everything that waits for
-// that process. e.mu is held.
+// drop stops the writing to a process that has left the view, or whose outlet is no longer needed
+// because the engine stops. It ends everything that waits for that process. e.mu is held.
 func (e *Engine) drop(o *outlet) {
 	if o == nil || o.dropped {
 		return
