@@ -2,8 +2,9 @@ package engine
 
 import "github.com/p2pmpi/p2pmpi/internal/view"
 
-// bring keeps m, a news message, and ends the waits in its context: those of receives with any tag,
-// and those of sends whose payload has not been asked for.
+// bring keeps m, a news message, and ends waits in its context with ErrNews: those of receives
+// posted with AnyTag, and those of announced sends whose payload is not empty and has not been
+// asked for.
 func (e *Engine) bring(b *mailbox, m message) {
 	b.news = true
 	b.add(m)

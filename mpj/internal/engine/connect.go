@@ -124,7 +124,7 @@ func (e *Engine) popProtected(o *outlet) {
 
 // Reopen closes the channel to a process, if there is one, and opens another. It is for channels
 // that may no longer work, or for which there is a better path. Frames that may not have arrived
-// are sent again.
+// are sent again. A ring stays open, since it cannot break.
 func (e *Engine) Reopen(to view.Process) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

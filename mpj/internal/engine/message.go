@@ -100,7 +100,7 @@ func (e *Engine) sendAtOnce(context uint32, dest int, tag int32, payload []byte,
 	return true
 }
 
-// sendLater sends the message. r is done when its payload may be reused.
+// sendLater sends the message. r is done when the send is, and payload may be reused then.
 func (e *Engine) sendLater(r *Request, context uint32, dest int, tag int32, payload []byte, mode Mode) {
 	switch {
 	case e.protocol == nil:

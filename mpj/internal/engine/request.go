@@ -27,7 +27,7 @@ type Request struct {
 	bound    message          // message that a proposed wildcard or a hold request has
 
 	// For a send to rank source whose payload waits for its receive:
-	context   uint32
+	context   uint32 // also for a receive
 	body      []byte
 	announced bool              // announced, and the receiver has not asked for it
 	address   [addressSize]byte // address of body, for the announcement
