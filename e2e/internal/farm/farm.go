@@ -92,9 +92,9 @@ func Line(rank, taken int, order uint64) string {
 // the last such line.
 func TookLine(workers []int) string { return "rank 0 took " + fmt.Sprint(workers) }
 
-// Output returns the output of ranks that do tasks tasks and are told the order after every every
-// answers. took is the sequence of workers whose answers are taken. Output fails if the sequence is
-// impossible.
+// Output returns the output of a job with the given numbers of ranks and tasks. The ranks are told
+// the order after each group of every answers, and at the end. took is the sequence of workers
+// whose answers are taken. Output fails if the sequence is impossible.
 func Output(ranks, tasks, every int, took []int) ([]string, error) {
 	if len(took) != tasks {
 		return nil, fmt.Errorf("%d answers were taken, want %d", len(took), tasks)

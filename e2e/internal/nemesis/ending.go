@@ -115,8 +115,8 @@ func (e Ending) saysLost(rank int) bool {
 const noMajority = "cut off from the majority of the job's peers"
 
 // saysParted reports whether p2prun's messages show that the submitter was cut off from all peers.
-// It can notice that in one of three ways. It hears of no majority, or of a majority that has only
-// some peers and ranks left, or the job has ended and its files cannot be collected.
+// It can notice that in one of three ways. It hears of no majority, or of a majority that has some
+// peers but not all ranks left, or the job has ended and its files cannot be collected.
 func (e Ending) saysParted() bool {
 	return slices.ContainsFunc([]string{noMajority, "lost all its replicas", "could not be collected"},
 		func(reason string) bool { return strings.Contains(e.Said, reason) })

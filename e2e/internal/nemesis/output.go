@@ -33,7 +33,8 @@ func Continued(first, second string, most int) string {
 	return all.String()
 }
 
-// repeated returns the number of lines at the start of b that repeat the end of a.
+// repeated returns the number of lines at the start of b that repeat the end of a. If b is shorter
+// than that end, b may repeat only its beginning.
 func repeated(a, b []string) int {
 	for i := range a {
 		if n := min(len(a)-i, len(b)); a[i] == b[0] && slices.Equal(a[i:i+n], b[:n]) {

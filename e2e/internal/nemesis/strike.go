@@ -41,7 +41,7 @@ const (
 // Faults of the network.
 const (
 	Blink  Kind = "unplug for a moment" // the machine of a process
-	Unplug Kind = "unplug"              // the same, and reconnect it after it has been failed
+	Unplug Kind = "unplug"              // the same, for so long that it may be failed
 	Mute   Kind = "nothing leaves"      // the machine of a process
 	Deaf   Kind = "nothing arrives"     // at the machine of a process
 	OneWay Kind = "cut one way"         // from the machine of one process to that of another
@@ -70,9 +70,10 @@ type trait struct {
 	least, most time.Duration
 }
 
-// traits are the traits of all kinds. Harmless strikes last no longer than the tolerated silence.
-// The others last until all peers have noticed. For a kind that wakes its target, least and most
-// bound the time from the failure to the wake-up.
+// traits are the traits of all kinds. A strike that silences a process or machine without harm
+// lasts no longer than the tolerated silence. A harmful strike with an end lasts long enough for
+// peers to notice it. For a kind that wakes its target, least and most bound the time from the
+// failure to the wake-up.
 var traits = []trait{
 	{KillProcess, 4, Death, false, 0, 0},
 	{StopProcess, 2, Death, false, time.Second, 3 * time.Second},
@@ -147,7 +148,7 @@ func (p Process) String() string { return fmt.Sprintf("%d.%d", p.Rank, p.Replica
 type Strike struct {
 	Kind   Kind
 	At     time.Duration // time since the job began to run
-	For    time.Duration // duration; 0 for no end. For a kind that wakes: time since the target was failed
+	For    time.Duration // duration, 0 for no end; for a kind that wakes, from the failure to the wake-up
 	Victim Process
 	Other  Process // second target of a pair
 	// Much is, for strikes at the whole network, the share of frames that is lost or late, 0 to 1.

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// wayBack is how long a machine may stay silent after its link works again. TCP retransmits lost
-// packets after 0.2, 0.6, 1.4 and 3 s. So a machine that was unplugged for a second may be silent
-// for another second and a half. A second fault in this time may make it silent for longer than is
-// tolerated.
+// wayBack bounds how long a machine may stay silent after a short fault has ended. TCP retransmits
+// lost packets after 0.2, 0.6, 1.4 and 3 s. So a machine that was unplugged for a second is heard
+// again after one and a half seconds in all. If another fault hits it in this time, or its packets
+// are lost or late, it may be silent for longer than is tolerated.
 const wayBack = 1500 * time.Millisecond
 
 // silences reports whether a strike of the kind makes a machine silent for as long as is tolerated.

@@ -54,7 +54,7 @@ func Line(rank, rounds int, sum uint64) string {
 	return fmt.Sprintf("rank %d rounds %d checksum %016x", rank, rounds, sum)
 }
 
-// Output returns the output of n ranks: a line of each rank after every every rounds.
+// Output returns the output of n ranks: a line of each rank after each group of every rounds.
 func Output(seed uint64, rounds, every, n, most int) []string {
 	var lines []string
 	sums := make([]uint64, n)
