@@ -30,12 +30,12 @@ func (c contender) follows() bool { return c.Name == sequential }
 // relayed is the requirement of contenders that are measured over a relay: relayed peers.
 const relayed = "relayed peers"
 
-// mostRelayed bounds the messages over a relay. A relay is by far the slowest path; its cost is
-// visible without the longest messages, and in one direction.
+// mostRelayed bounds the messages over a relay, in bytes. A relay is by far the slowest path; its
+// cost is visible without the longest messages, and in one direction.
 const mostRelayed = 4 << 20
 
-// mostReplicated bounds the collectives with replicas. Then four or eight processes share the
-// processors; the longest collectives take long and add no information.
+// mostReplicated bounds the messages of collectives with replicas, in bytes. Then four or eight
+// processes share the processors; the longest collectives take long and add no information.
 const mostReplicated = 1 << 20
 
 var overRelay = []string{plan.Latency, plan.Rate, plan.Bandwidth}

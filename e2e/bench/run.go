@@ -37,7 +37,7 @@ func on(pick func(*workshop) *grid.Grid, n, r int, options ...string) runner {
 		grid := pick(w)
 		args := append([]string{"-n", strconv.Itoa(n), "-r", strconv.Itoa(r), "--timeout", perRun.String()}, options...)
 		if r > 1 {
-			args = append(args, "--on-divergence", "warn") // measured times in prog's messages and output
+			args = append(args, "--on-divergence", "warn") // replicas send and print different times
 		}
 		if w.profile == "" {
 			return grid.Run(ctx, w.dir, append(append(args, w.built("prog")), items...)...)
@@ -51,8 +51,8 @@ func on(pick func(*workshop) *grid.Grid, n, r int, options ...string) runner {
 	}
 }
 
-// openMPI runs the C program with Open MPI. No library binds processes to processors here, since
-// not all of them support that.
+// openMPI runs the C program with Open MPI. No library binds processes to processors here: that is
+// the setting that all contenders have in common.
 func openMPI(n int, options ...string) runner {
 	return func(ctx context.Context, w *workshop, items []string) ([]byte, error) {
 		return mpirunOpenMPI(ctx, n, options, w.built("bench.openmpi"), items...)

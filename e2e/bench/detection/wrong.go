@@ -46,7 +46,7 @@ func pauses(w *sim.World, until time.Duration) {
 	}
 }
 
-// falseFailures returns the table of how often a member fails a live one.
+// falseFailures returns the table of how often a member declares a live one failed.
 func falseFailures(o options) ([][]string, error) {
 	rows := [][]string{{"n", "what there is to bear", "hours", "gossip: false failures per hour", "suspicions", "fast: false failures per hour", "suspicions"}}
 	for _, n := range []int{8, 32} {

@@ -102,7 +102,7 @@ func (f *field) take(ctx context.Context, t turn) ([]sample, error) {
 func (f *field) job(ctx context.Context, s subject, replicas string) ([]sample, error) {
 	args := []string{"-n", strconv.Itoa(s.n), "-r", replicas, "-a", "spread", "--channels", "tcp", "--timeout", "60s"}
 	if replicas != "1" && s.program == "prog" {
-		args = append(args, "--on-divergence", "warn") // measured times in prog's messages and output
+		args = append(args, "--on-divergence", "warn") // replicas send and print different times
 	}
 	out, err := f.grid.Run(ctx, f.dir, append(append(args, f.built(s.program)), s.args...)...)
 	if err != nil {

@@ -56,8 +56,8 @@ func Boot(ctx context.Context, bin, dir string, peers, slots int, more ...string
 	return boot(ctx, bin, dir, peers, args, args)
 }
 
-// BootRelayed is like Boot, but the first peer has no slots and relays for the others. The others
-// do not listen, so they cannot reach each other.
+// BootRelayed is like Boot, but adds a first peer without slots that relays for the others. The
+// others do not listen, so they cannot reach each other directly.
 func BootRelayed(ctx context.Context, bin, dir string, peers, slots int) (*Grid, error) {
 	return boot(ctx, bin, dir, 1+peers,
 		[]string{"--listen", onLoopback, "--slots", "0", "--nat", "--reachability", "public"},

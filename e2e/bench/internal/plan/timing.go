@@ -29,7 +29,7 @@ func Median(count int, batch func(n int) (float64, error)) (float64, error) {
 	return times[batches/2], nil
 }
 
-// AllocationLimit is the longest message whose allocations are counted.
+// AllocationLimit is the longest message, in bytes, whose allocations are counted.
 const AllocationLimit = 64 << 10
 
 // Allocations returns the number of heap allocations of this process per operation, over n
