@@ -73,7 +73,8 @@ func (e *Engine) underWay() bool {
 	return len(e.open) > 0
 }
 
-// commit replaces the current part of the log with the state in d and snapshot s. e.mu is held.
+// commit replaces the current part of the log with the state in d and snapshot s. If s has more
+// than pastAhead bytes, it leaves the log as it is. e.mu is held.
 func (e *Engine) commit(d *draft, s protection.Snapshot) {
 	if s.Size() > pastAhead {
 		return

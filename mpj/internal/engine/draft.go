@@ -99,9 +99,9 @@ func (d *draft) discard() {
 	}
 }
 
-// commit replaces the current part of the log by d and the records of a snapshot, unless a replica
-// has begun to read the log or the log would exceed its limit. The past then owns the file of d.
-// commit returns the segment to write, if there is one.
+// commit replaces the current part of the log by d and the records of a snapshot. The past then
+// owns the file of d. commit does nothing if a replica has begun to read the log or the log would
+// exceed its limit. It returns the segment to write, if there is one.
 func (p *Past) commit(d *draft, records []byte, v view.View) *segment {
 	p.mu.Lock()
 	defer p.mu.Unlock()
