@@ -15,7 +15,7 @@ import (
 // replica may answer again before its peer is failed. So when a master reports that its rank waits,
 // the submitter sets aside the replicas of the rank whose peers do not answer the submitter either.
 // The rank continues without them. A replica that answers again counts again once its master
-// reports that it lacks nothing (package replication). Until then it cannot take over: if its
+// confirms that it lacks nothing (package replication). Until then it cannot take over: if its
 // master fails meanwhile and no other replica is left, the rank is lost. A rank whose outcomes do
 // not wait sets no replica aside.
 

@@ -64,8 +64,9 @@ func (e *execution) leaves() bool {
 const (
 	// pulsePeriod is how often a job checks that its process runs.
 	pulsePeriod = time.Second
-	// A process that did not run for asleepFor, or for asleepPeriods periods of the detector, has
-	// been as good as cut off, since its peers missed it. The tolerated hang is added to that.
+	// A process that did not run for asleepFor or for asleepPeriods periods of the detector,
+	// whichever is longer, has been as good as cut off, since its peers missed it. The tolerated
+	// hang is added to that.
 	asleepFor, asleepPeriods = 10 * time.Second, 10
 )
 
@@ -311,8 +312,8 @@ func (e *execution) remind(l *link) {
 // submitter missed.
 func isAway(l *link) bool { return l.err == nil && (l.away || l.count < l.owes) }
 
-// rejoin resumes the normal operation once this peer is in touch and all other peers have
-// reconnected.
+// rejoin resumes normal operation once this peer is in touch and each other peer has reconnected or
+// is lost.
 func (e *execution) rejoin() (r *Result) {
 	if e.views.Contact() != viewgroup.InTouch || slices.ContainsFunc(e.links, isAway) {
 		return nil

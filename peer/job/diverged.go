@@ -155,8 +155,9 @@ const quorum = 3
 // decide decides a dispute if the reports still missing cannot change the outcome. If most replicas
 // have produced the message that the receivers have got, decide votes out the others. Otherwise the
 // receivers have computed with a message that most replicas did not produce, and voting out its
-// producers cannot undo that. Only if all replicas of the source contradict the receiver, decide
-// votes out the receiver.
+// producers cannot undo that. If all replicas of the source contradict the receiver, and its rank has
+// at least quorum counting replicas, decide votes out the receiver. In all other cases the job ends,
+// as it does at once if fewer than quorum replicas of the source count.
 func (w *watch) decide(s *step, d *dispute) {
 	counting := w.counting(d.source)
 	said := d.produced(counting)

@@ -26,7 +26,7 @@ type execution struct {
 	reserved   *reservation.Reservation
 	watch      *watch
 	emission   *emission
-	links      []*link // by placement
+	links      []*link // in the order of the placements; recruits follow
 	runsOn     map[view.Process]*link
 	flows      [][2]flow                // stdout and stderr of each rank
 	unsaid     map[int]bool             // ranks whose output was shown but not yet acknowledged to the peers
@@ -46,7 +46,7 @@ type execution struct {
 	quiet      chan struct{}                     // holds a token when the detector may have failed a peer
 	held       []*link                           // to peers that the detector failed while out of touch
 	parted     bool                              // out of touch with the majority, which may continue; see away.go
-	patience   <-chan time.Time                  // reconnect deadline of the job, while disconnected
+	patience   <-chan time.Time                  // reconnect deadline of the job; also see limit (adopt.go)
 	overdue    <-chan time.Time                  // deadline for the other peers to reconnect
 	owing      <-chan time.Time                  // deadline for reports on finished processes; see demand
 	kept       []viewgroup.Committed             // changes agreed on while disconnected, not applied yet
@@ -490,7 +490,8 @@ func (e *execution) apply(s step) *Result {
 	return r
 }
 
-// carryOut carries out all of a step but its proposals, and returns its result.
+// carryOut carries out a step, except Joined, Outvoted and the proposals, which apply handles. It
+// returns the result of the step.
 func (e *execution) carryOut(s step) *Result {
 	if s.View != nil {
 		e.hearSpeakers(*s.View)

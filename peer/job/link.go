@@ -122,7 +122,7 @@ type heard struct {
 }
 
 // late reports whether the peer was given up before this arrived. If so, late resets a reopened
-// stream. Otherwise the peer's part would wait there for the submitter and keep its slots.
+// stream: on an open stream, the peer's part would wait for the submitter and keep its slots.
 func (h heard) late() bool {
 	if h.link.err != nil && h.back {
 		h.wire.end()

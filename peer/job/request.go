@@ -31,7 +31,7 @@ type Request struct {
 	Downloads    []filetransfer.Download `json:"downloads"`    // files to download from the web and then stage
 	Outputs      []string                `json:"outputs"`      // patterns of the files to collect
 	OutputDir    string                  `json:"outputDir"`    // where collected files go; must be empty unless NewFolder is set
-	NewFolder    bool                    `json:"newFolder"`    // collect into a new directory in OutputDir, but for one exactly named file
+	NewFolder    bool                    `json:"newFolder"`    // collect into a new directory in OutputDir; a single, exactly named file goes to OutputDir itself
 	Executable   bool                    `json:"executable"`   // keep the executable bits of collected files
 	Channels     []string                `json:"channels"`     // kinds of channels, best first; none: all kinds
 	Explain      bool                    `json:"explain"`      // report the routes of messages in a ChannelsEvent

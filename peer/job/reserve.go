@@ -43,7 +43,7 @@ type sighting struct {
 // reservation, or the reason why there is none.
 func (j *run) reserve(ctx context.Context, deadline time.Time) (*reservation.Reservation, *Result) {
 	strategy, err := reservation.ParseStrategy(j.req.Strategy)
-	if err != nil { // not after Validate
+	if err != nil { // impossible after Validate
 		return nil, &Result{Status: StatusUsage, Message: err.Error()}
 	}
 	q := &quest{

@@ -222,9 +222,11 @@ func (w *watch) judge(s *step, p view.Process) {
 }
 
 // believe ends the job with the status that p passed to Abort, unless another replica of its rank
-// contradicts p or still may: a single replica may lie. In that case believe votes p out. A running
-// replica continues without p and makes the same call if the program does. A replica that has ended
-// well contradicts p even before the view group has agreed on its end; see disputedAbort.
+// contradicts p or still may: a single replica may lie. If a replica that counts has not called
+// Abort, believe votes p out. If a replica has called Abort with another status, the job ends with
+// that disagreement, unless w.tolerant is set. A running replica continues without p and makes the
+// same call if the program does. A replica that has ended well contradicts p even before the view
+// group has agreed on its end; see disputedAbort.
 func (w *watch) believe(s *step, p view.Process) {
 	verdict := w.at(p).aborted
 	for k := range w.view.R {

@@ -14,7 +14,8 @@ import (
 )
 
 // Program and inputs are recorded for peers that join the job later, so that a process that resumes
-// the job can send them. A killed p2prun removes the program that it has built.
+// the job can send them. A program that a p2prun has built is lost if that p2prun is killed: the next
+// p2prun removes it.
 //
 //	<jobs>/<ID>/work       a keptWork, as JSON
 //	            contents/  the programs and the list of the input files, by digest;

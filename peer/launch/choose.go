@@ -80,8 +80,8 @@ func (s *seeking) end(now time.Time) {
 }
 
 // fail records that the processes could not use an established TCP connection. It ignores further failures
-// while TCP is avoided, since those attempts were made at the same time. If TCP has worked for more than
-// avoidMost, the next failure counts as the first one.
+// while TCP is avoided, since those attempts were made at the same time. If no
+// failure follows for more than avoidMost after that time, the next failure counts as the first one.
 func (s *seeking) fail(now time.Time) {
 	if s.avoids(now) {
 		return

@@ -45,8 +45,9 @@
 // # Output
 //
 // The output of a process is split into records, and kept until the user has received it (package
-// internal/outbox). Only the master of a rank in the current view sends output (R6). A program that writes
-// faster than the user reads blocks once a mebibyte of its output is in transit.
+// internal/outbox). Only the output leader of a rank in the current view sends output (R6): a replica that
+// has finished, or else the master (view.Speaker). A program that writes faster than the user reads blocks
+// once a mebibyte of its output is in transit.
 //
 // # Channels
 //

@@ -62,7 +62,7 @@ type meter struct {
 	before  int64           // bytes of usage.Disk at the last measurement in this halt during which it may have run
 	over    bool            // it exceeds a limit and is being killed
 	still   *proc.Stillness // tracks whether it has stopped, during a halt
-	roused  bool            // another process resumed one of its processes in the last round
+	roused  bool            // one of its processes was certainly resumed in the last round
 }
 
 // run ends processes that exceed their grants, until the job ends.

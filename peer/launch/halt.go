@@ -12,7 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
-// errRestless is the error of a process that another process keeps resuming during the measurement.
+// errRestless is the error of a process that keeps being resumed during the measurement.
 var errRestless = errors.New("it does not stand still while what it has on disk is measured")
 
 // States of a job's processes with respect to the guard.
@@ -226,7 +226,7 @@ func (g *guard) round() (still bool) {
 }
 
 // soonRounds is the number of rounds that follow each other without a growing pause. They detect processes
-// that are resumed by others.
+// that keep being resumed.
 const soonRounds = 6
 
 // pauseAfter pauses after a round. The pause grows with the number of rounds and the time that the round

@@ -84,7 +84,7 @@ type job struct {
 	watchers     uint32              // generation of the fault detector's group
 	hang         time.Duration       // tolerated silence of a peer, for the detector
 	reportsUntil time.Time           // end of the time in which the job reports its presence after it has started
-	failed       map[p2ppeer.ID]bool // verdicts of the fault detector on the members of its group
+	failed       map[p2ppeer.ID]bool // members of the fault detector's group; true if it has failed them
 	alive        aliveCheck          // of the programs
 	watching     aliveCheck          // of their supervisors
 	own          *proc.Turns         // processor time of this peer when a process was last late; nil: none is late

@@ -143,7 +143,7 @@ func (j *job) watchCompiler(over context.Context, compiler *instance, may allowa
 // that.
 type allowance struct{ left, starved time.Duration }
 
-// spend subtracts the time since before.
+// spend subtracts the time since before, except the time without a processor, as far as that is excused.
 func (a *allowance) spend(before, now proc.Turns) {
 	excused := min(now.Lacked(before), a.starved)
 	a.starved -= excused

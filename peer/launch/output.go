@@ -124,7 +124,7 @@ func (j *job) emitted(m *jobpb.Emitted) {
 }
 
 // next sets head to the next message to the submitter. Queued messages come first, then the output of
-// masters, in turn.
+// output leaders, in turn.
 func (j *job) next() bool {
 	if j.head != nil {
 		return true

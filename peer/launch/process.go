@@ -44,8 +44,8 @@ type process struct {
 	aheads                                   int  // number of reports that it is ahead of its master
 	stopped                                  bool // its supervisor reports it stopped, at a time when this peer sends it no Ping
 
-	late    *lateness   // processor time since it is late with an answer; nil: it answers
-	unheard *proc.Turns // processor time of its supervisor since that is late; nil: it answers
+	late    *lateness   // processor time since it became late with an answer; nil: it answers
+	unheard *proc.Turns // processor time of its supervisor since that became late; nil: it answers
 	starved time.Time   // time since which the owner's work leaves it no processor; zero: it gets some
 
 	sums   []protection.Sum // checksums of all that it has sent, by its own account
@@ -56,14 +56,14 @@ type process struct {
 	flushing *flush // its pending flush request; nil: none
 	flushes  atomic.Uint64
 	out      [streams]output
-	speaks   bool // it is its rank's master in the current view
+	speaks   bool // it is its rank's output leader (view.Speaker) in the current view
 	expelled bool // it has failed in the view; this peer reports nothing more about it
 	killed   bool
 	exit     *supervisor.Exit // nil while it runs
 	reason   string           // why this peer ended it, or empty
 	upload   pacer            // fixed
 	excess   limits.Kind      // limit for which this peer ended it, or empty
-	asked    bool             // its files have been collected
+	asked    bool             // the submitter has requested its output files
 	leaving  bool             // the submitter has been told that it will leave
 
 	joining bool            // it joins its rank late; fixed
@@ -200,7 +200,7 @@ const (
 
 // programHang returns how long a program may leave its peer without an answer, in a job that tolerates
 // silence of its peers for hang. A job without replicas tolerates long silence of peers, since a broken
-// link recovers. A hung program does not, so the tolerance for programs stays at DefaultHang.
+// link recovers. A hung program does not, so programs get DefaultHang at most.
 func programHang(hang time.Duration, replicas int) time.Duration {
 	hang = max(hang+alivePeriod, minProgramHang) // the last answer may be one period old
 	if replicas == 1 {

@@ -97,7 +97,7 @@ type Service struct {
 	host    host.Host
 	config  Config
 	scratch string
-	retains bool // whether the home's file system keeps the space of deleted files allocated
+	retains bool // the home's file system may keep the space of deleted parts of files allocated
 	groups  *cgroup.Tree
 	session *supervisor.Session // of programs; nil: they share this peer's session
 	modules *wasm.Store

@@ -34,7 +34,7 @@ func (j *job) drift() {
 }
 
 // cutOff ends the job (V2), unless all its processes here have ended and this peer only keeps their output.
-// A submitter that asks this peer for views is told that it is cut off.
+// A submitter that asks this peer for views is told that this peer is cut off.
 func (j *job) cutOff() {
 	switch {
 	case !j.onlyKeeps:
@@ -195,8 +195,8 @@ func (j *job) adopt(m *jobpb.View) error {
 }
 
 // take adopts a view if it is newer. Processes are told of it, a process that has failed in it is killed
-// (R5) and its channels are closed, and the current master sends its output. The view may come from the
-// submitter or from the view group, which agree on the contents of each epoch.
+// (R5) and its channels are closed, and a process that becomes its rank's output leader sends its output.
+// The view may come from the submitter or from the view group, which agree on the contents of each epoch.
 func (j *job) take(v view.View) {
 	if v.Epoch <= j.view.Epoch {
 		return

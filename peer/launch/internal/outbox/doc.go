@@ -9,8 +9,8 @@
 // therefore number their records alike, and a count states what the user has received from any of them
 // (promise R6).
 //
-// Every replica fills its Box; only the master of the rank sends from it. When another replica becomes the
-// master, it sends from the first record that was not acknowledged. Nothing is lost, and duplicates are
+// Every replica fills its Box; only the output leader of the rank (view.Speaker) sends from it. A new output
+// leader sends from the first record that was not acknowledged. Nothing is lost, and duplicates are
 // recognized by their numbers.
 //
 // A Box holds about Limit bytes. When it is full, its owner stops reading the pipe, and the program blocks

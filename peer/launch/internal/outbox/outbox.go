@@ -123,8 +123,8 @@ func (b *Box) Next() (batch Batch, ok bool) {
 	return batch, batch.End || len(batch.Data) > 0
 }
 
-// Rewind makes Next start again at the first record that was not acknowledged, because the process has
-// become its rank's master.
+// Rewind makes Next start again at the first record that was not acknowledged. The owner calls it when the
+// process becomes its rank's output leader or stops being it, and when the submitter reconnects.
 func (b *Box) Rewind() { b.sent, b.at, b.ended = 0, b.first, false }
 
 // Acknowledge records that the user has received the first count records of the rank, from any replica. The

@@ -17,8 +17,8 @@ import (
 //
 //	scene ── SIGSTOP ── (measure) ── scene ── SIGSTOP
 //
-// Nothing has run if both scenes are equal and no process was created between the first SIGSTOP and the
-// second.
+// Nothing has run if both scenes are equal and no process or thread was created between the first SIGSTOP
+// and the second.
 //
 // A process counts as resumed if it runs after it was stopped. It also counts as resumed if it takes a
 // second SIGSTOP: once stopped, the repeated signal stays pending until SIGCONT discards it. More births
@@ -87,8 +87,8 @@ const (
 )
 
 // NewStillness returns a Stillness for processes that were in the state before when they were first
-// stopped; born was the last process ID then. Processes that are already stopped count as asleep: their own
-// program has stopped them.
+// stopped; born was the last process or thread ID then. Processes that are already stopped count as asleep:
+// their own program has stopped them.
 func NewStillness(before Scene, born supervisor.Born) *Stillness {
 	s := &Stillness{before: before, born: born, takes: make(map[int]int), slips: make(map[int]int), known: make(map[int]bool)}
 	s.meet(before)
@@ -101,7 +101,8 @@ func (s *Stillness) meet(all Scene) {
 	}
 }
 
-// See records the state of the processes, and the last process ID when they were then sent SIGSTOP again.
+// See records the state of the processes, and the last process or thread ID when they were then sent
+// SIGSTOP again.
 // still reports whether none has run since the last call. roused reports whether one was certainly resumed
 // since then.
 func (s *Stillness) See(now Scene, born supervisor.Born) (still, roused bool) {
@@ -135,8 +136,8 @@ func (s *Stillness) forget() {
 	})
 }
 
-// birthsSince returns the number of processes created between two times. It returns 1 if the number is
-// unknown, because the IDs have wrapped around or could not be read.
+// birthsSince returns the number of processes and threads created between two times. It returns 1 if the
+// number is unknown, because the IDs have wrapped around or could not be read.
 func birthsSince(last, now supervisor.Born) int {
 	if now < last || last == 0 && now > 0 {
 		return 1

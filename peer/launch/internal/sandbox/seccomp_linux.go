@@ -166,7 +166,8 @@ var options = map[uint64][]uint64{
 	},
 }
 
-// filterCalls makes the kernel refuse all other system calls of this thread from now on.
+// filterCalls makes the kernel refuse, from now on, the system calls of this thread that filter does not
+// allow.
 func filterCalls() error {
 	table, err := arch.GetInfo("")
 	if err != nil {
@@ -278,7 +279,7 @@ func rule(number uint32, arguments []argument, verdict bpf.Instruction) []bpf.In
 	}
 	out = append(out, verdict)
 	for i, instruction := range out {
-		if jump, ok := instruction.(bpf.JumpIf); ok { // jumps behind this rule
+		if jump, ok := instruction.(bpf.JumpIf); ok { // jumps past this rule
 			jump.SkipTrue = uint8(len(out) - 1 - i)
 			out[i] = jump
 		}

@@ -145,8 +145,8 @@ func parent(stat string) (pid, ppid int, ok bool) {
 	return pid, ppid, err1 == nil && err2 == nil
 }
 
-// KillStale kills the processes that run in a folder or from it and whose supervisor is gone, and returns
-// when they are gone. It gives up after sweepTimeout.
+// KillStale kills all processes that run in a folder or from it, and returns when they are gone. It is
+// meant for processes whose supervisor may have been killed. It gives up after sweepTimeout.
 func KillStale(folder string) {
 	for end := time.Now().Add(sweepTimeout); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		stale := runningIn(folder)
