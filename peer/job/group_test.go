@@ -9,7 +9,7 @@ import (
 )
 
 // suspects reports repeatedly that the submitter's peer has failed in the group of that generation.
-// At the next Join it stops and takes over the new group.
+// It stops at the next Join, which becomes p.joining.
 func (p *part) suspects(generation uint32) {
 	m := &jobpb.FromPeer{Body: &jobpb.FromPeer_Suspect{Suspect: &jobpb.Suspect{Peer: []byte(p.own.ID()), Generation: generation}}}
 	heard, said := make(chan struct{}), make(chan struct{})

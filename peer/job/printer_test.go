@@ -165,9 +165,9 @@ func lines(first, last uint64) item {
 	return i
 }
 
-// TestR6WhatIsShownAtOnce: a p2prun that resumes a kept job repeats records that were shown and not
-// recorded, so it shows records one by one. A resident peer passes on everything that waits: its
-// listener may get unacknowledged output twice in any case.
+// TestR6WhatIsShownAtOnce: if a p2prun is killed, a resumed job repeats records that were shown and not
+// recorded, so a p2prun that keeps its job shows records one by one. A resident peer passes on everything
+// that waits: its listener may get unacknowledged output twice in any case.
 func TestR6WhatIsShownAtOnce(t *testing.T) {
 	for handed, want := range map[bool]int{false: 1200, true: 2} {
 		s, k := keeping(t)

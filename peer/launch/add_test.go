@@ -152,9 +152,9 @@ func TestProcessIsAddedToAPartThatRuns(t *testing.T) {
 	j.stop()
 }
 
-// TestS4ProcessThatIsLetGoLeavesNothing checks that the slot and the folder of a dropped process are free
-// while the job continues, whether the submitter drops it or another peer runs it. The same process may be
-// added again.
+// TestS4ProcessThatIsLetGoLeavesNothing checks that the slot of a dropped process is free and its folder is
+// removed while the job continues, whether the submitter drops it or another peer runs it. The same process
+// may be added again.
 func TestS4ProcessThatIsLetGoLeavesNothing(t *testing.T) {
 	j, v := startAdding(t)
 	p := view.Process{Replica: 2}
@@ -184,8 +184,8 @@ func TestS4ProcessThatIsLetGoLeavesNothing(t *testing.T) {
 	j.stop()
 }
 
-// TestPeerRefusesAProcessThatItCannotAdd checks that a peer refuses a second replica of a rank, and keeps
-// no slot for it (S4).
+// TestPeerRefusesAProcessThatItCannotAdd checks that a peer refuses a process that it cannot run, such
+// as a second replica of a rank, and keeps no slot for it (S4).
 func TestPeerRefusesAProcessThatItCannotAdd(t *testing.T) {
 	j, _ := startAdding(t)
 	for _, tt := range []struct {

@@ -131,6 +131,6 @@ func TestTCPThatFailsIsAvoidedForEverLonger(t *testing.T) {
 	}
 	failsFor(avoidFirst)
 	failsFor(2 * avoidFirst)
-	now = now.Add(avoidMost) // it has worked meanwhile
+	now = now.Add(avoidMost) // no failure meanwhile
 	failsFor(avoidFirst)
 }

@@ -350,7 +350,7 @@ func (j *testJob) computes(most float64) {
 }
 
 // TestLimitsAreWatchedWithoutControlGroups checks that the guard enforces limits, less exactly, and that
-// the report names the limit. The kernel limits private memory to slightly more than the reported limit.
+// the report names the limit. The kernel limits private memory to the limit plus a quarter and dataSlack.
 func TestLimitsAreWatchedWithoutControlGroups(t *testing.T) {
 	skip.Long(t)
 	const memory = 64 << 20

@@ -394,8 +394,8 @@ func TestCompilerIsWithinTheLimits(t *testing.T) {
 	})
 }
 
-// TestCompilerIsNotIdle checks that a compiler at the lowest priority has a normal weight for it, so that
-// it completes, and is not in an idle group.
+// TestCompilerIsNotIdle checks that a compiler at the lowest priority has the weight of that priority and
+// is not in an idle group, so that it completes.
 func TestCompilerIsNotIdle(t *testing.T) {
 	j := newModuleJob(t, BuiltIn(), tangle(4000), limits.Grant{Slot: limits.Limits{CPU: 100}})
 	service := j.peers[0].launch

@@ -140,7 +140,7 @@ func TestShortSegmentsFillABox(t *testing.T) {
 }
 
 // TestR6NeverTornNeverLostNeverTwice simulates a user that counts records. Replicas of one rank write the
-// same bytes in different chunks, the master changes at random moments, and acknowledgements lag.
+// same bytes in different chunks, the output leader changes at random moments, and acknowledgements lag.
 func TestR6NeverTornNeverLostNeverTwice(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	for round := range 200 {
@@ -186,7 +186,7 @@ func fuzzOnce(r *rand.Rand) error {
 			break
 		}
 		if speaker < 2 && r.IntN(10) == 0 {
-			speaker++ // the previous master has failed
+			speaker++ // the previous output leader has failed
 			replicas[speaker].Rewind()
 		}
 		replicas[r.IntN(len(replicas))].Acknowledge(count)

@@ -111,7 +111,8 @@ func TestO1FilterOfCalls(t *testing.T) {
 	}
 }
 
-// TestSocketsOn386 checks that socketcall, the only socket call that Go uses on 386, cannot create sockets.
+// TestSocketsOn386 checks that socketcall, the only socket call that Go uses on 386, cannot create, bind,
+// connect, configure or address sockets.
 func TestSocketsOn386(t *testing.T) {
 	table, err := arch.GetInfo("386")
 	if err != nil {

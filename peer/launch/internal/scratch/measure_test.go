@@ -45,7 +45,7 @@ func TestMeasure(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() { os.Chmod(outside, 0o700) })
-	n, err := Measure(folder, ruler) // adds missing permissions, once
+	n, err := Measure(folder, ruler) // adds missing permissions at once
 	if err != nil || n < size+4*leastEntry || n >= 2*size {
 		t.Errorf("got %d, %v; want the file once, and what else there is", n, err)
 	}
