@@ -116,7 +116,8 @@ type Config struct {
 	// wazero. If that engine does not work, the peer uses wazero.
 	WasmEngine string
 
-	// QuietHours lists times of the day, such as 08:00-18:30, when no jobs of other users run.
+	// QuietHours lists times of the day, such as 08:00-18:30, when the peer is paused: it accepts no jobs
+	// of other users and hands over those that can be migrated. PauseJobs applies to the rest.
 	QuietHours []string
 
 	// Owner names the owner of this machine. The replicas of a rank are placed on machines of different
@@ -147,7 +148,7 @@ type Config struct {
 
 	// Reachability is the owner's knowledge of whether other peers can connect directly. With Auto the peer
 	// checks, maps ports, and uses relays until direct connections are known to work. With Public they
-	// work. With Private they do not, so New waits for a supernode to relay.
+	// work. With Private they do not, so New waits a few seconds for a supernode to relay.
 	Reachability Reachability
 
 	// Relay lets other peers of the network be reached through this peer. Peers that have it as a supernode
@@ -326,7 +327,7 @@ func (c Config) validateLinks(wrong *complaints) {
 	}
 }
 
-// validateRelay checks the settings for peers behind address translation.
+// validateRelay checks the settings for reachability and relaying.
 func (c Config) validateRelay(wrong *complaints) {
 	if c.Reachability != Auto && c.Reachability != Public && c.Reachability != Private {
 		wrong.say("reachability %q: want auto, public or private", c.Reachability)

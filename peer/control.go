@@ -64,7 +64,8 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 }
 
 // An ownersListener accepts connections only from root and from the user that runs this process. It
-// protects homes that the owner has made accessible to other users.
+// protects homes that the owner has made accessible to other users. If the system does not report the
+// user, it accepts the connection.
 type ownersListener struct{ net.Listener }
 
 // Accept returns the owner's next connection.

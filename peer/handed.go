@@ -82,7 +82,8 @@ func (h *handed) hangUp() {
 	h.patience = time.AfterFunc(h.away, func() { h.runOut(times) }) // ends at once
 }
 
-// runOut ends the job if no listener has come since it became unheard for the given time in the count.
+// runOut ends the job if no listener has come since the job became unheard. times is the value of h.times
+// at that moment; the timer of an earlier period has no effect.
 func (h *handed) runOut(times int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -184,8 +184,8 @@ func probePort(network, address string) error {
 }
 
 // reachability returns the options for reaching a peer behind address translation. startRelays decides
-// which relays the peer uses, and whether it is one itself. If the owner has stated the reachability, the
-// peer asks neither other peers nor the router for ports.
+// which relays the peer uses, and whether it is one itself. If the owner has stated the reachability,
+// libp2p takes it from the options, and the router maps no ports. A public peer still runs AutoNAT v2.
 func reachability(cfg Config, puncher *punch.Puncher, mapper *portmap.Mapper) []libp2p.Option {
 	if !cfg.NAT {
 		return []libp2p.Option{libp2p.DisableRelay(), libp2p.Transport(tcp.NewTCPTransport)}
@@ -293,7 +293,8 @@ const (
 // refuse a connection that succeeded by another way.
 const connsPerPeer = 8
 
-// connsFromOthers is the minimum number of inbound connections that all peers together may hold.
+// connsFromOthers is the number of inbound connections that all peers together may hold. This is the
+// minimum: the limit grows with the machine's memory.
 const connsFromOthers = 768
 
 // newResourceManager bounds the resources that remote peers can occupy (O4) and leaves room for jobs. A
@@ -382,7 +383,7 @@ func identifyLimits(limits *rcmgr.ScalingLimitConfig) {
 	}
 }
 
-// relayLimits bounds the circuits through this peer, to 64 MiB in total.
+// relayLimits bounds the circuits through this peer, and their memory to 64 MiB in total.
 func relayLimits(limits *rcmgr.ScalingLimitConfig) {
 	const circuits = 512 // at a time, each with two streams
 	const streams, perPeer = 2 * circuits, 2 * relay.CircuitsPerPeer

@@ -33,8 +33,8 @@ type source struct {
 	stream job.Stream
 }
 
-// A LeftError means that a job runs on without a listener: its peer has ended, and no other has started in
-// time.
+// A LeftError means that a job runs on without a listener: its peer has ended, and no other has started
+// before the time was up or the context ended.
 type LeftError struct {
 	Job string
 	Err error

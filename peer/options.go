@@ -115,7 +115,7 @@ type RunOptions struct {
 	Lose         time.Duration // time after which one of those peers is killed; 0 for never
 	Verbose      bool          // print how any two processes reach each other, and why
 	OnDivergence string        // action when the replicas of a rank diverge: stop or warn
-	Away         time.Duration // how long the job runs on without a connection to this machine, or without a listener
+	Away         time.Duration // how long the job runs on without a connection to this machine, or without a p2prun
 	Heal         string        // On or Off: whether lost replicas are replaced
 	Attach       bool          // resume a job of another p2prun
 	Cancel       bool          // with Attach: end the job
@@ -312,7 +312,7 @@ func plainCause(err error) string {
 }
 
 // checkKeys rejects keys that match no option. Ignoring a misspelt limit would leave the machine
-// unprotected.
+// unprotected. It also rejects the key home, unless the user has named the file.
 func checkKeys(keys []string, asked bool) error {
 	known := allKeys()
 	unknown := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return slices.Contains(known, k) })

@@ -39,7 +39,7 @@ type Role int
 const (
 	Volunteer  Role = iota // donates slots, has a home and a control socket
 	SubmitOnly             // submits its user's jobs and then ends
-	Introducer             // submit-only, but also the supernode of temporary peers
+	Introducer             // submit-only, but also the supernode of temporary peers, which end with it
 )
 
 // A Halt is a way to end a peer.
@@ -175,7 +175,8 @@ func (p *Peer) owns(name string, close func() error) {
 	p.parts = append(p.parts, part{name, close})
 }
 
-// startHome opens and locks the home. For a submit-only peer it makes a temporary home instead.
+// startHome opens and locks the home. For a peer that is not a volunteer, it makes a temporary home in
+// Config.Home instead, which is removed when the peer closes.
 func (p *Peer) startHome() (err error) {
 	if p.role != Volunteer {
 		dir, err := os.MkdirTemp(p.cfg.Home, "submit-")
@@ -244,7 +245,7 @@ func (p *Peer) Halt(how Halt) {
 	case how == Drain:
 		p.draining.Go(p.drain) // ends when the jobs end, or with the peer's life
 	case how == Orderly && p.failed == nil:
-		p.draining.Go(p.handOver) // ends within handOverTimeout, or with the peer's life
+		p.draining.Go(p.handOver) // ends within handOverTimeout and tellTimeout, or with the peer's life
 	default:
 		p.haltNow()
 	}
@@ -270,9 +271,9 @@ func (p *Peer) Failed() error {
 	return p.failed
 }
 
-// Close ends the peer and returns when all resources are released and every goroutine has ended, or when
-// its time is up. After Halt with mode Now that is nowTimeout, else orderlyTimeout. If the time is up, the
-// error names the part that did not close.
+// Close ends the peer and returns when all resources are released and every goroutine has ended. It takes
+// nowTimeout at most if Halt was called with Now, otherwise orderlyTimeout. After that time it returns an
+// error that names the part that has not closed.
 func (p *Peer) Close() error {
 	p.mu.Lock()
 	timeout := orderlyTimeout
@@ -283,7 +284,7 @@ func (p *Peer) Close() error {
 	return p.close(timeout)
 }
 
-// errEnding is the error that users get whose jobs were submitted through this peer.
+// errEnding is the reason that users receive whose jobs were submitted through this peer.
 var errEnding = errors.New("the peer that it was handed to is ending")
 
 func (p *Peer) close(timeout time.Duration) error {

@@ -13,8 +13,8 @@ import (
 // Peers remember the address of this one. A port that the system has chosen therefore stays the same across
 // restarts if it is free. All peers can then restart and find each other without a supernode.
 
-// recallPorts returns the addresses to listen on. It replaces port 0 by the port in file, and ignores
-// invalid entries.
+// recallPorts returns the addresses to listen on. It replaces port 0 by the port in file, if that is free,
+// and ignores invalid entries.
 func recallPorts(file string, listen []string) []string {
 	var kept map[string]string
 	data, err := os.ReadFile(file)

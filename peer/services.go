@@ -137,9 +137,10 @@ func (p *Peer) startRelays(h host.Host) error {
 	return nil
 }
 
-// startVersionCheck closes connections to peers that speak another protocol version. Their services would
-// refuse each other's requests one by one; instead the owner reads one message. It ignores hosts that do
-// not run p2pmpi.
+// startVersionCheck starts to close connections to peers that speak another protocol version. Their
+// services would refuse each other's requests one by one; instead the owner reads one message. Hosts that
+// do not run p2pmpi keep their connections. The same goroutine records the addresses at which other hosts
+// observe this peer.
 func (p *Peer) startVersionCheck() error {
 	identified, err := p.host.EventBus().Subscribe(new(event.EvtPeerIdentificationCompleted), eventbus.Name("p2pmpi version"))
 	if err != nil {

@@ -22,7 +22,7 @@ type Standing struct {
 	Relayed      bool              `json:"relayed"`       // true if others can reach it through a relay
 	NAT          map[string]string `json:"nat,omitempty"` // by transport (tcp, udp): endpoint-independent, symmetric or none
 	Ahead        []time.Duration   `json:"ahead"`         // lead over the clock of each peer that answered, nanoseconds
-	Doubted      int               `json:"doubted"`       // number of peers whose offers have expired by its clock
+	Doubted      int               `json:"doubted"`       // number of peers whose offers are expired or in the future by its clock
 }
 
 // askTimeout bounds the time to ask other peers for their clocks.

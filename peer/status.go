@@ -37,7 +37,8 @@ type Status struct {
 	Known       []Known      `json:"known"`             // peers that have answered a search, nearest first
 }
 
-// Slots counts the slots by state. The four states add up to Total.
+// Slots counts the slots by state. The four states add up to Total. After a change to fewer slots, jobs keep
+// theirs, so the sum may be higher for a while.
 type Slots struct {
 	Total     int  `json:"total"`
 	Free      int  `json:"free"`
@@ -103,7 +104,7 @@ type Known struct {
 	Load     float64       `json:"load"`         // running processes per processor
 	Reached  string        `json:"reachability"` // Public, Private or Unknown
 	Site     string        `json:"site,omitempty"`
-	Owner    string        `json:"owner,omitempty"` // in a private network as its owner signed it
+	Owner    string        `json:"owner,omitempty"` // in a private network the signed name, else that in the offer
 	RTT      time.Duration `json:"rtt"`             // nanoseconds
 	Answered time.Time     `json:"answered"`
 }
