@@ -107,7 +107,7 @@ type Committed struct {
 // Output is the result of an event.
 type Output struct {
 	Send      []*Message  // each to the peer with number To - 1
-	Came      []Newcomer  // newcomers; they precede Committed
+	Came      []Newcomer  // newcomers; the owner handles them before Send and Committed, which may concern them
 	Committed []Committed // the last one leads to the Member's View
 }
 

@@ -217,7 +217,8 @@ func (m *Member) Silence(peer int) int {
 	return m.now - last
 }
 
-// majorityHeard returns the latest time by which a majority of the voters, this peer included, was heard.
+// majorityHeard returns the latest time since which a majority of the voters was heard. This peer counts as
+// heard now.
 func (m *Member) majorityHeard() int {
 	var heard []int
 	for _, id := range m.conf.GetVoters() {

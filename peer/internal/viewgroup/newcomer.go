@@ -50,7 +50,7 @@ func (m *Member) Introduce(n Newcomer) Output {
 	return m.ready()
 }
 
-// canCome reports whether n is valid, and its number and process are unused.
+// canCome reports whether n can be admitted: n is valid, and no other peer has its number or its process.
 func (m *Member) canCome(n Newcomer) bool {
 	rows := len(n.Row)
 	for _, other := range m.newcomers {

@@ -24,9 +24,10 @@ import (
 //	a juror of Process              failed           once a majority of the jurors has proposed it
 //	any other                       any              none
 //
-// The jurors of a process are the peers that host processes in the view, at most the MaxMembers with the
-// lowest numbers. The submitter's peer is also a juror while it votes. The peer of the process itself is
-// not a juror. All members determine the same jurors, since all have the same log.
+// The jurors of a process are the other peers that host processes of the view that have not failed, at
+// most the MaxMembers with the lowest numbers. The submitter's peer is an additional juror while it votes.
+// The peer of the process itself is never a juror. All members determine the same jurors, since all have
+// the same log.
 type Proposal struct {
 	Change    Change
 	Author    int // number of the peer
@@ -113,8 +114,8 @@ func decodeProposal(b []byte) (p Proposal, err error) {
 	return Proposal{Change: c, Author: int(m.GetAuthor()), Signature: m.GetSignature()}, nil
 }
 
-// forged reports whether p is known to have an invalid signature. An unknown author may be a newcomer that
-// this peer's log does not contain yet.
+// forged reports whether p is known not to be genuine. An unknown author may be a newcomer that this peer's
+// log does not contain yet.
 func (m *Member) forged(p Proposal) bool {
 	_, known := m.config.IDs[p.Author]
 	return known && !m.genuine(p)
