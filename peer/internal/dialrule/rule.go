@@ -73,8 +73,8 @@ func (r *Rule) Name(info p2ppeer.AddrInfo) {
 	}
 }
 
-// Neighbour records a peer that mDNS has reported. It ignores addresses outside of the networks of this
-// machine.
+// Neighbour records a peer that mDNS has reported. It ignores circuits, loopback addresses, and addresses
+// outside of the networks of this machine.
 func (r *Rule) Neighbour(info p2ppeer.AddrInfo) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -25,8 +25,8 @@ import (
 
 // Config configures a Service.
 type Config struct {
-	// Partners returns the peers that this one has running jobs with, and the silence that each job
-	// tolerates.
+	// Partners returns the peers that this one has running jobs with, and the silence that is tolerated of
+	// each peer.
 	Partners func() map[p2ppeer.ID]time.Duration
 	// Locate looks up a peer's addresses; nil if there is no lookup.
 	Locate func(context.Context, p2ppeer.ID) error
