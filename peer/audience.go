@@ -165,7 +165,8 @@ func (a *audience) stand(l line) {
 	a.standing = append(a.standing, l)
 }
 
-// close drops all waiting events with err: nobody can listen any more.
+// close ends the audience for the reason err, after which no listener can come. It drops all waiting events
+// and calls their done functions with err.
 func (a *audience) close(err error) {
 	a.settling.Lock()
 	defer a.settling.Unlock()

@@ -85,7 +85,8 @@ type Config struct {
 	// their defaults, which depend on the machine.
 	SlotLimits, JobLimits []string
 
-	// Niceness is the niceness of programs, 1 to 19.
+	// Niceness is the niceness of programs, 1 to 19. With higher values they give way more to other programs
+	// of the machine.
 	Niceness int
 
 	// Allow lists the peer IDs of submitters whose native programs the owner trusts; Deny lists those that

@@ -284,7 +284,7 @@ func (p *Peer) Close() error {
 	return p.close(timeout)
 }
 
-// errEnding is the reason that users receive whose jobs were submitted through this peer.
+// errEnding is the reason given to users whose jobs were submitted through this peer.
 var errEnding = errors.New("the peer that it was handed to is ending")
 
 func (p *Peer) close(timeout time.Duration) error {
