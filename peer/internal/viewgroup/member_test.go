@@ -269,7 +269,8 @@ func TestWhoIsNotThereVotesNoMoreBeforeOthers(t *testing.T) {
 	}
 }
 
-// TestSubmitterIsNeverReplaced checks this even if all processes of the submitter's peer have failed.
+// TestSubmitterIsNeverReplaced checks that the submitter's peer keeps its vote even if all its processes
+// have failed.
 func TestSubmitterIsNeverReplaced(t *testing.T) {
 	w := newWorld(t, 5, 5)
 	w.members[0].config.RunsOn[view.Process{}] = 0

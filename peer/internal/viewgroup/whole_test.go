@@ -27,7 +27,7 @@ type scenario struct {
 	wishes []wish
 	allowed
 	before []event // events that have happened already
-	told   []int   // members told of a newcomer, with a replica of rank 0, in order; empty if none comes
+	told   []int   // members told of a newcomer with a replica of rank 0, each as often as listed; empty if none comes
 }
 
 // allowed counts the events that may still happen.
@@ -283,7 +283,7 @@ func (g *whole) arrive(from, to int) {
 // changes committed, including those of the membership, and have one view. A member that is cut off reports
 // it.
 func (g *whole) settle() {
-	if !slices.Contains(g.unmet, true) { // members that were told one newcomer are told all
+	if !slices.Contains(g.unmet, true) { // the submitter has told one member, so it tells all that are left
 		for _, to := range slices.Clone(g.words) {
 			if !g.crashed[to] {
 				g.apply(event{kind: introduces, from: g.first, to: to})
