@@ -193,7 +193,7 @@ func (m *Mapper) renew(r router) error {
 }
 
 // lead requests the previous external port, or else the one with the same number. If it is not available
-// and no mapping is in effect, lead tries random ports.
+// and no mapping is in effect, lead tries up to three random ports.
 func lead(ctx context.Context, r router, p Port, was mapping) (mapping, error) {
 	outside := was.outside
 	if outside == 0 {

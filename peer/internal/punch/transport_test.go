@@ -35,7 +35,7 @@ func newHost(t *testing.T, opts ...libp2p.Option) host.Host {
 	return h
 }
 
-// TestPortThatIsDialledFrom checks that peers are dialled from the listening port. The exception are dials
+// TestPortThatIsDialledFrom checks that peers are dialled from the listening port. The exceptions are dials
 // without hole punching to peers that have relays and are not supernodes.
 func TestPortThatIsDialledFrom(t *testing.T) {
 	supernode := newHost(t)
