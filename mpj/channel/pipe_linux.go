@@ -23,10 +23,11 @@ import (
 // queued in the socket. The bell is an event counter that wakes a reader that is a peer, in place
 // of the socket. It saves two system calls each time, because the runtime's poller reports each
 // ring although the counter is never read. A process is woken through the socket: ringing a bell
-// could block the peer, since any process that shares the bell can fill its counter.
+// could block the peer, since any process that shares the bell can make it blocking and fill its
+// counter.
 //
 // Both ends bound the work that an untrusted other end can cause. An unrequested byte in the socket
-// ends the pipe, and so do wake-ups without data.
+// ends the pipe, and so do too many wake-ups without data.
 
 // NewPipe returns the descriptors of both ends of a pipe. With a bell, the reader must be a peer.
 func NewPipe(bell bool) (writer, reader *os.File, err error) {

@@ -136,7 +136,8 @@ func (r *PipeReader) watch() {
 	r.end.bell.SetReadDeadline(time.Unix(1, 0)) // ringing the bell instead could block
 }
 
-// rung reports whether sleep is over. It is called when the bell rings.
+// rung reports whether sleep is over. It is called once before waiting, and each time that the bell
+// rings.
 func (r *PipeReader) rung(uintptr) bool {
 	r.pace()
 	if r.ring.ready() {
@@ -153,9 +154,9 @@ func (r *PipeReader) rung(uintptr) bool {
 // mostIdle bounds the wake-ups without data in one sleep. An honest writer causes at most one.
 const mostIdle = 100
 
-// A reader with a bell that is woken wakesAtOnce times pauses until wakeTime has passed since then.
-// Ringing costs a program less than waking up costs its peer. Meanwhile, up to 256 KiB collect in
-// the ring.
+// A reader with a bell reads the clock at every wakesAtOnce-th wake-up. If less than wakeTime has
+// passed since the last reading, it pauses for the rest of wakeTime. Ringing costs a program less
+// than waking up costs its peer. Meanwhile, up to 256 KiB collect in the ring.
 const (
 	wakesAtOnce = 128
 	wakeTime    = 2 * time.Millisecond
@@ -170,8 +171,8 @@ func (r *PipeReader) pace() {
 	r.woken, r.since = 0, time.Now()
 }
 
-// nothingToWaitFor reports whether sleep is over. It is called when the socket is readable, and
-// empties the socket so that the next wake-up is noticed.
+// nothingToWaitFor reports whether sleep is over. It is called once before waiting, and each time
+// that the socket becomes readable. It empties the socket so that the next wake-up is noticed.
 func (r *PipeReader) nothingToWaitFor(fd uintptr) bool {
 	for !r.ring.ready() {
 		n, err := syscall.Read(int(fd), r.rest[:])
@@ -188,8 +189,9 @@ func (r *PipeReader) nothingToWaitFor(fd uintptr) bool {
 	return true
 }
 
-// SetReadDeadline ends reads at once if t has passed; it ignores other times. A read that polls the
-// memory ends when it would otherwise sleep.
+// SetReadDeadline ends reads at once if t has passed, and no longer ends them if t is zero. A
+// future t is not kept as a deadline: it ends only a read that sleeps at that time. A read that
+// polls the memory ends when it would otherwise sleep.
 func (r *PipeReader) SetReadDeadline(t time.Time) error {
 	r.expired.Store(!t.IsZero() && t.Before(time.Now()))
 	if r.end.bell == nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // Send implements Sender. While it waits it sleeps on own, so no other goroutine may sleep on that
-// bell.
+// bell at the same time.
 func (s *ShmSender) Send(frames ...frame.Frame) error {
 	for _, f := range frames {
 		for wait := (patience{bell: s.own}); ; wait.pause() {
@@ -28,7 +28,7 @@ func (s *ShmSender) Send(frames ...frame.Frame) error {
 }
 
 // Receive implements Receiver. While it waits it sleeps on own, so no other goroutine may sleep on
-// that bell.
+// that bell at the same time.
 func (r *ShmReceiver) Receive(alloc func(frame.Header) []byte) (frame.Frame, error) {
 	for wait := (patience{bell: r.own}); ; wait.pause() {
 		wait.prepare()

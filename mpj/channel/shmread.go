@@ -48,8 +48,8 @@ func (s *ShmSender) greet() {
 }
 
 // Address returns the address of payload in this process, for ReadMemory at the other end, or 0 if
-// payload is empty. The payload must not move: data referenced by a slice that is stored in the
-// heap is not on a stack, and other memory does not move.
+// payload is nil. The payload must not move: data referenced by a slice that is stored in the heap
+// is not on a stack, and other memory does not move.
 func (s *ShmSender) Address(payload []byte) uint64 {
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(payload))))
 }

@@ -44,8 +44,9 @@ func OpenTCPReceiver(conn net.Conn, self *Identity, other []byte) Receiver {
 	}
 }
 
-// A tcpSender writes TLS records. A frame that fits into one record is one write; a longer payload
-// is written directly, after its header.
+// A tcpSender writes TLS records. It collects headers and payloads in a record, and writes the
+// record when it is full and at the end of each Send. The part of a payload that does not fit is
+// written directly, without a copy to the record.
 //
 // Neither end sends a TLS close_notify, which could block. The ends learn from TCP that the other
 // side has closed or that the connection broke. An attacker who can forge either can also cut the
@@ -98,8 +99,8 @@ func (s *tcpSender) append(f frame.Frame) error {
 	return err
 }
 
-// A holder is a connection that may delay some of the next writes, to combine them with the write
-// after.
+// A holder is a connection that may delay some of the given number of next writes, each to combine
+// it with the write after it.
 type holder interface{ hold(writes int) }
 
 func (s *tcpSender) flush() error {

@@ -21,7 +21,7 @@ import (
 // with the data. Here the reading goroutine itself waits:
 //
 //	look  --  nonblocking recv(2), for as long as a quick answer takes
-//	wait  --  blocking recv(2), for attention
+//	wait  --  blocking recv(2), for at most attention
 //	gate  --  the runtime's poller, without occupying a thread
 //
 // Only one goroutine at a time may read, and one may write; any goroutine may call the other
@@ -30,8 +30,8 @@ type tcpSocket struct {
 	file    *os.File // in blocking mode for package os, so that the runtime does not poll it
 	raw     syscall.RawConn
 	in, out direction
-	misses  uint        // consecutive reads that looked without success
-	records int         // writes that follow: see hold
+	misses  uint        // consecutive reads without a successful look
+	records int         // number of writes that follow: see hold
 	expired atomic.Bool // the read deadline has passed
 	closed  atomic.Bool
 	closing sync.Once
