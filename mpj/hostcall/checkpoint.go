@@ -20,7 +20,7 @@ type checkpoint struct {
 	step uint32    // current step of the module
 	to   io.Writer // destination while saving
 	from io.Reader // source while restoring
-	own  []byte    // state of package mpj to restore
+	own  []byte    // host's state and the module's own state to restore
 }
 
 // done is the result of a step of the module.
@@ -31,7 +31,7 @@ type done struct {
 
 // The steps of a checkpoint.
 const (
-	stepNone    = iota // the checkpoint is complete
+	stepNone    = iota // nothing left to do, with or without a checkpoint
 	stepSave           // write the state
 	stepRestore        // read the state
 )

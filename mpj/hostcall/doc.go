@@ -28,9 +28,10 @@
 //
 // Functions whose last parameter is called later may block. If later is 0, they do. Otherwise later
 // is a ticket chosen by the module: the call runs in the background and returns the code pending.
-// The function next(patience i64 in ns, event) returns 1 when such a call is done; event is then
-// {ticket, code}. The call's results are written only then. Until then its buffers belong to the
-// host; those of a request belong to the host until a wait has reported the outcome.
+// The function next(patience i64 in ns, event) returns 1 when such a call is done, and 0 after
+// patience; with 1, event is {ticket, code}. Only then are the call's results written. Until then
+// its buffers belong to the host; those of a request belong to the host until a wait has reported
+// the outcome.
 //
 //	status  {source, tag, size, cancelled}
 //	part    {rank, buf, size, code, status}
@@ -77,7 +78,8 @@
 // with checkpoint_write. In step 2 it reads the state with checkpoint_read, which returns 0 at the
 // end and -1 after an error; bytes then holds the module's own state. checkpoint_end reports the
 // outcome: 0 success, 1 failure, 2 success but no checkpoint is possible. Its buffer is the
-// module's own state, returned in bytes later. The step is 0 when the checkpoint is complete.
+// module's own state, returned in bytes later. The step is 0 when nothing is left to do, whether or
+// not a checkpoint was made.
 //
 // A program begins with join, and ends with flush, finalize and close. A program without
 // goroutines, such as one in C, needs neither tickets nor next: messages make progress in the host,

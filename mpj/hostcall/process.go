@@ -58,7 +58,7 @@ type Config struct {
 	// Memory returns size bytes of the module's memory, which must not move while they are in use.
 	// It returns false if the range does not exist.
 	Memory func(at, size uint32) (b []byte, ok bool)
-	// Told is called with every time that the module receives.
+	// Told is called with each value of wtime that the module receives.
 	Told func(seconds float64)
 	// Waited is called with the time that the module has waited in next, so that its timers
 	// advance.
