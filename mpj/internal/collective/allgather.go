@@ -57,7 +57,7 @@ func (t *Team) doublingAllgather(buf []byte, blocks Blocks) error {
 	return nil
 }
 
-// span returns the even blocks of ranks from to to-1.
+// span returns the even blocks of ranks from..to-1.
 func (b Blocks) span(buf []byte, from, to int) []byte { return buf[from*b.Each : to*b.Each] }
 
 // bruckAllgather has, after k steps, the blocks of the 2^k ranks starting with its own. In the end

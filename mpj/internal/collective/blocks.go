@@ -21,7 +21,7 @@ func (b Blocks) of(buf []byte, i int) []byte {
 	return buf[from : from+b.Counts[i]*b.Unit]
 }
 
-// bounds returns the byte range of the blocks of ranks from to to-1, which must be contiguous.
+// bounds returns the byte range of the blocks of ranks from..to-1, which must be contiguous.
 func (b Blocks) bounds(from, to int) (int, int) {
 	if b.Counts == nil {
 		return from * b.Each, to * b.Each

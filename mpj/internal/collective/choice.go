@@ -105,8 +105,8 @@ func Force(s string) (*Forced, error) {
 	return f, nil
 }
 
-// choose returns the algorithm for an operation on the given number of bytes. The choice is the
-// same at all members and replicas.
+// choose returns the algorithm for an operation on the given number of bytes. If all members pass
+// the same number, the choice is the same at all members and replicas.
 func (t *Team) choose(op Operation, bytes int) Algorithm {
 	if t.Forced != nil && t.Forced[op] != None && (t.Forced[op] != Levelled || t.Levels != nil) {
 		return t.Forced[op]

@@ -68,7 +68,7 @@ func (t *Team) binomialGather(mine, buf []byte, blocks Blocks, root int) error {
 	return nil
 }
 
-// turn copies b to buf, starting at at and wrapping around at the end.
+// turn copies b to buf, starting at offset at and wrapping around at the end of buf.
 func turn(buf, b []byte, at int) {
 	n := copy(buf[at:], b)
 	copy(buf, b[n:])

@@ -82,7 +82,7 @@ func (x *shareOut) swap(c *circle, op Reduction) ([]byte, error) {
 	return r.held(), nil
 }
 
-// pieces returns the bytes from to to-1 of each value of the run.
+// pieces returns bytes from..to-1 of each value of the run.
 func (x *shareOut) pieces(from, to int) []byte {
 	var b []byte
 	for i := range x.run.nodes {

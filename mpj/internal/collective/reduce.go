@@ -131,7 +131,7 @@ func (t *Team) halve(send, buf []byte, r Reduction) (from, to int, err error) {
 		if err := t.exchange(a.mine[giveFrom:giveTo], t.Rank^bit, a.other[keepFrom:keepTo], t.Rank^bit); err != nil {
 			return 0, 0, err
 		}
-		if bit == 1 { // so that later steps do not write to send
+		if bit == 1 { // so that take does not write to send
 			copy(buf[keepFrom:keepTo], send[keepFrom:keepTo])
 			a.mine = buf
 		}

@@ -20,7 +20,7 @@ type run struct {
 // mostNodes returns the maximum number of nodes of a run among n ranks.
 func mostNodes(n int) int { return 2 * bits.Len(uint(n)) }
 
-// cover appends to nodes the largest nodes that cover ranks from to to-1, of n.
+// cover appends to nodes the largest nodes that cover ranks from..to-1, of n.
 func cover(nodes [][2]int, from, to, n int) [][2]int {
 	for from < to {
 		bit := 1
