@@ -31,8 +31,8 @@ func (r *reader) end() []piece {
 	return r.pieces
 }
 
-// typeSequence reads definitions and the type number of a value. Inside an interface, definitions
-// are in messages of their own.
+// typeSequence reads definitions and the type number of a value. Inside an interface, a definition
+// ends the current message, and the value continues in the next message.
 func (r *reader) typeSequence() int {
 	for {
 		if len(r.rest) == r.message {
