@@ -11,8 +11,8 @@
 // A module has one thread. If a goroutine is the only one, its calls block in the host; this is the
 // cheapest way, and suffices for C and most programs. Otherwise the host makes the call in the
 // background. If no goroutine can proceed, one of them waits in the host for the first call to
-// complete. Timers, and goroutines that sleep outside the engine, are then served about once a
-// millisecond.
+// complete. Goroutines that sleep outside the engine are then served about once a millisecond. If
+// all goroutines wait for the host, timers are served about every 20 ms.
 //
 // Buffers are used in place in the module's memory, which neither the host nor Go moves. The
 // buffers of a call or an active Request are kept from being collected, even if the program has no
