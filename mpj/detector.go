@@ -37,7 +37,8 @@ const (
 	// askPause is the time between two rounds. Finding a deadlock takes two or three rounds; a
 	// shorter pause would disturb ranks that compute.
 	askPause = 200 * time.Millisecond
-	// askSoon is the first pause after rank 0 has finalized; it then doubles up to askPause.
+	// When rank 0 has finalized, it asks at once. The following pauses double, from twice askSoon
+	// up to askPause.
 	askSoon = time.Millisecond
 	// partingPause leaves time to acknowledge the last messages before an engine stops.
 	partingPause = 50 * time.Millisecond

@@ -31,7 +31,7 @@ type Located interface {
 
 // bytesOf returns the memory of s as a message. In messages, elements are little-endian and int and
 // uint have 8 bytes, as in the memory of every machine that Init accepts, so no conversion is
-// needed.
+// needed. bytesOf zeroes the padding of Locs.
 func bytesOf[T Element](s []T) []byte {
 	if len(s) == 0 {
 		return nil

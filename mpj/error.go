@@ -55,7 +55,7 @@ type Error struct {
 	handled bool // whether the communicator's error handler has seen it
 }
 
-// Error names the function, the rank, the class and the detail.
+// Error names the function, the class and, if known, the rank, the detail and the cause.
 func (e *Error) Error() string {
 	s := fmt.Sprintf("mpj.%s: %s", e.Op, e.Class)
 	if e.Rank >= 0 {

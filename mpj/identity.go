@@ -54,7 +54,7 @@ func (s *identities) of(id uint32) *Comm {
 	return s.used[id]
 }
 
-// take marks id as used if it is unused, and reports which it was.
+// take marks id as used. It returns used if id was used already, else unused.
 func (s *identities) take(id uint32) vote {
 	s.mu.Lock()
 	defer s.mu.Unlock()

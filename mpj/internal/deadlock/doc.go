@@ -1,5 +1,5 @@
 // Package deadlock finds ranks that wait for each other forever. It is pure: it judges states that
-// ranks report, and performs no I/O.
+// ranks report, starts no goroutines and performs no I/O.
 //
 //	rank 0  waits for 1            0 -> 1 -> 2        no other rank can release
 //	rank 1  waits for 2 or 3           ^    |         0, 1 or 2, if 3 has ended

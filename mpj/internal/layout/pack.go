@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Check returns an error unless count items at origin fit into memory bytes. Append and Unpack
-// require that the caller has checked this.
+// Check returns an error unless count items, with their origin at byte origin, lie within a buffer
+// of memory bytes. Append and Unpack require that the caller has checked this.
 func (l *Layout) Check(origin, count, memory int) error {
 	if count < 0 {
 		return fmt.Errorf("%d items", count)

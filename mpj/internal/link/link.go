@@ -338,7 +338,7 @@ func (l *Link) Finalize(ctx context.Context, sums []protection.Sum, summed bool)
 	}
 }
 
-// Abort asks the peer to end the whole job. The reason is cut to a few KiB. The peer then also ends
+// Abort asks the peer to end the whole job. It cuts the reason to 4 KiB. The peer then also ends
 // this process.
 func (l *Link) Abort(code int, reason string) error {
 	const most = 4 << 10
@@ -379,8 +379,8 @@ func (l *Link) UpToDate(a protection.UpToDate) {
 	l.conn.Send(proclink.Message{Type: proclink.UpToDate, UpToDate: &a}, nil)
 }
 
-// Close closes the control socket, and returns when its goroutine has ended. It counts as a
-// goodbye: lost is not called.
+// Close closes the control socket, and returns when the goroutine that Serve started has ended. It
+// counts as a goodbye: lost is not called.
 func (l *Link) Close() {
 	l.leave.Do(func() { close(l.over) })
 	l.conn.Close()
