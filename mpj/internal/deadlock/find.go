@@ -20,7 +20,7 @@ type State struct {
 
 // A Wait is a call that waits.
 type Wait struct {
-	Number uint64 // unique among the waits of a rank
+	Number uint64 // unique, except that the requests of one Waitany or Waitsome share it
 	For    []int  `json:",omitempty"` // any one of these ranks may end the wait
 	Text   string // description of the call
 }

@@ -128,8 +128,9 @@ func tryEverything(states []State) []int {
 	return best
 }
 
-// closed returns the members of set that have not ended, if none of them waits for a rank outside
-// the set and no message for them is in transit. Otherwise it returns nil.
+// closed returns the members of set that have not ended, or nil if they can proceed. They cannot if
+// all are idle, none waits for a rank outside the set, and no message that may end a wait is in
+// transit.
 func closed(states []State, set int) []int {
 	in := func(i int) bool { return set>>i&1 == 1 }
 	var members []int

@@ -13,7 +13,7 @@ const (
 
 // A Call describes the call in which a goroutine of the program waits.
 type Call struct {
-	Number  uint64 // number of the wait; shared only by the calls of one Waitany
+	Number  uint64 // number of the wait; shared only by the calls of one Waitany or Waitsome
 	Kind    CallKind
 	Context uint32
 	Peer    int // world rank, or AnySource
