@@ -31,7 +31,8 @@ type event struct {
 	code   int32
 }
 
-// alone reports whether calls may block in the host, because no other goroutine exists.
+// alone reports whether calls may block in the host, because no other goroutine exists and the
+// context of Join cannot end.
 func (e *Engine) alone() bool { return !e.shared && runtime.NumGoroutine() == 1 }
 
 // call makes a call of the host that may block, and returns its code and its error text.
