@@ -42,7 +42,7 @@ func elements(rank, count int) []uint64 {
 	return s
 }
 
-// combined combines the contributions of ranks from to to-1.
+// combined combines the contributions of ranks from..to-1.
 func combined(from, to, count int) []uint64 {
 	acc := elements(from, count)
 	for i := from + 1; i < to; i++ {

@@ -56,7 +56,7 @@ type detector struct {
 	slept []uint64 // waits at the last look
 
 	ended chan struct{} // closed when this rank has nothing more to send
-	over  chan struct{} // closed after rank 0's last message to this rank
+	over  chan struct{} // closed when the search is over; never at a deadlocked rank other than 0
 }
 
 // detect starts the search for deadlocks. It ends with the engine at the latest.

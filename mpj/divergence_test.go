@@ -47,8 +47,9 @@ func (w *testimony) hear(p view.Process, d protection.Divergence) {
 	}
 }
 
-// about returns the processes that report a difference between a received message and their own,
-// and those that report none. It fails the test if a report is not about message seq.
+// about returns the processes that report a difference between a received message and the message
+// that they produced, and the processes that report that both are equal. It fails the test if a
+// report is not about message seq.
 func (w *testimony) about(t *testing.T, seq uint64) (differing, agreeing []view.Process) {
 	for p, ds := range w.said {
 		for _, d := range ds {

@@ -176,8 +176,8 @@ func (c *Comm) swapIn(slot uint32, send []byte, dest int, recv []byte, source in
 	return c.world.swap(c.context(slot), managementTag, send, c.worldRank(dest), recv, c.worldRank(source))
 }
 
-// swap sends to one rank of the world and receives len(recv) bytes from another. Two ranks may swap
-// with each other at the same time, whatever the length.
+// swap sends to one rank of the world and receives len(recv) bytes from another. It posts the
+// receive first, so that all ranks may swap at the same time, whatever the length.
 func (w *World) swap(context uint32, tag int32, send []byte, dest int, recv []byte, source int) error {
 	r, err := w.engine.Irecv(context, source, tag, recv)
 	if err != nil {

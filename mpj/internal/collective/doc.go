@@ -31,9 +31,9 @@
 //
 // With several machines, Levels groups the ranks: by machine, by cluster of nearby machines, and
 // all. Where this pays off, every operation except Scan sends at most one message each way between
-// two groups, between one rank of each, instead of one for each pair of ranks that have data for
-// each other (levels_test.go counts them). Ranks combine those parts of the tree above that lie
-// within their group, so the placement of ranks changes no bit.
+// two groups, from one rank of each. Otherwise there would be one for each pair of ranks that have
+// data for each other (levels_test.go counts them). Ranks combine those parts of the tree above
+// that lie within their group, so the placement of ranks changes no bit.
 //
 // # Failures
 //
