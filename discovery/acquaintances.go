@@ -11,54 +11,55 @@ import (
 
 const (
 	maxAcquaintances = 256
-	maxAddrs         = 8   // of one acquaintance
-	maxAddr          = 256 // bytes of one; a longer one is nobody's
+	maxAddrs         = 8   // addresses of one peer
+	maxAddr          = 256 // bytes of one address; longer ones are dropped
 
-	forgetAcquaintance = 30 * 24 * time.Hour // since it was met
+	forgetAcquaintance = 30 * 24 * time.Hour // time since the last meeting
 
-	// Who is connected to enough needs no more; it tries another at leisure now and
-	// then, since that may be in a part of the network that was split off.
+	// A peer with enoughConnected connections needs no more. Once per leisure period it still tries one
+	// more known peer, because that peer may be in a part of the network that was split off.
 	enoughConnected = 24
 	leisure         = 30 * time.Second
 
-	atOnce = 16 // acquaintances that are tried together
+	atOnce = 16 // known peers tried at the same time
 
-	// The pause between two tries doubles from first to longest, unless the connection lasts
-	// for as long as the first; who is connected to nobody waits no longer than aloneLongest.
+	// The pause between two attempts doubles from firstPause to longestPause. It is reset once a
+	// connection has lasted for firstPause. A peer without any connection waits at most aloneLongest.
 	firstPause   = 5 * time.Second
 	longestPause = 15 * time.Minute
 	aloneLongest = 30 * time.Second
 )
 
-// An acquaintance is a peer of the network that was met, or of which the LAN has told.
+// An acquaintance is a known peer of the network: one that was met, or one that mDNS announced.
 type acquaintance struct {
 	info    p2ppeer.AddrInfo
-	met     time.Time     // the last time; zero: never
-	reached bool          // we have connected to it, and not only it to us
-	missed  bool          // it was not reached the last time
-	tried   time.Time     // the last time, unless all are to be tried anew
-	pause   time.Duration // after that
+	met     time.Time     // time of the last meeting; zero if never met
+	reached bool          // this peer has dialled it successfully
+	missed  bool          // the last attempt to reach it failed
+	tried   time.Time     // time of the last attempt; zero if it is to be tried at once
+	pause   time.Duration // pause after the last attempt
 }
 
-// Acquaintances is the pure core of healing: it remembers peers, and decides whom to try to
-// connect to again. Any of them introduces as a supernode does; so who has lost its
-// link, was asleep or restarts finds the others again though all supernodes are gone, and two
-// parts of a network that were split are joined by the first that reaches across.
+// acquaintances is the pure core that reconnects a peer to its network. It remembers known peers and
+// decides which of them to dial again. Every known peer can introduce this one, as a supernode does. So a
+// peer that lost its link, slept or restarted finds the others even if all supernodes have vanished. Two
+// parts of a split network join as soon as one peer reaches across.
 //
-// Few are connected: all that are not are tried, each after a pause that grows. Enough
-// are: one at a time is tried, the one whose turn is longest ago. It is bounded, and prefers
-// to forget who was never met, then who was never reached, then who was not met for long.
+// While few known peers are connected, all the others are tried, each after a growing pause. Once enough
+// are connected, one is tried at a time: the one whose last attempt is oldest. The number of known peers
+// is bounded. The first to be forgotten are those that were never dialled successfully, and among them
+// those whose last meeting is oldest; a peer that was never met counts as oldest of all.
 type acquaintances struct {
 	all     map[p2ppeer.ID]*acquaintance
-	leisure time.Time // when one was tried at leisure
-	changes int       // of what is worth to be kept
+	leisure time.Time // time of the last attempt, which spaces leisurely ones
+	changes int       // number of changes to the data that the file keeps
 }
 
 func newAcquaintances() *acquaintances {
 	return &acquaintances{all: make(map[p2ppeer.ID]*acquaintance)}
 }
 
-// heard notes that a peer may be at the addresses of info.
+// heard records that a peer may be reachable at the addresses of info.
 func (q *acquaintances) heard(info p2ppeer.AddrInfo) {
 	a := q.entry(info.ID, acquaintance{})
 	if a == nil {
@@ -68,7 +69,7 @@ func (q *acquaintances) heard(info p2ppeer.AddrInfo) {
 	a.pause = min(a.pause, firstPause)
 }
 
-// met notes a connection to a peer, which we have made if reached.
+// met records a connection to a peer; reached tells that this peer dialled it.
 func (q *acquaintances) met(info p2ppeer.AddrInfo, reached bool, now time.Time) {
 	a := q.entry(info.ID, acquaintance{met: now, reached: reached})
 	if a == nil {
@@ -84,8 +85,8 @@ func (q *acquaintances) met(info p2ppeer.AddrInfo, reached bool, now time.Time) 
 	a.met, a.reached, a.missed = now, reached || a.reached, false
 }
 
-// failed notes that a peer was not reached. One that was never met is forgotten
-// in the end.
+// failed records that a peer was not reached. A peer that was never met is forgotten once its pause has
+// grown to longestPause; any other, forgetAcquaintance after the last meeting.
 func (q *acquaintances) failed(id p2ppeer.ID, now time.Time) {
 	a := q.all[id]
 	if a == nil {
@@ -99,7 +100,7 @@ func (q *acquaintances) failed(id p2ppeer.ID, now time.Time) {
 	}
 }
 
-// hurry has all be tried anew at once: something has changed.
+// hurry makes every known peer due at once, because something has changed.
 func (q *acquaintances) hurry() {
 	q.leisure = time.Time{}
 	for _, a := range q.all {
@@ -107,8 +108,8 @@ func (q *acquaintances) hurry() {
 	}
 }
 
-// due returns whom to try to connect to now, at most atOnce of them, of those that are not
-// connected. Each has to be followed by met or failed.
+// due returns at most atOnce peers that are not connected and should be dialled now. The caller must
+// report the result of each with met or failed.
 func (q *acquaintances) due(now time.Time, connected func(p2ppeer.ID) bool) []p2ppeer.AddrInfo {
 	var away []*acquaintance
 	for id, a := range q.all {
@@ -116,7 +117,7 @@ func (q *acquaintances) due(now time.Time, connected func(p2ppeer.ID) bool) []p2
 			away = append(away, a)
 			continue
 		}
-		a.met = now // it is being met all the time
+		a.met = now // connected counts as being met
 		if now.Sub(a.tried) >= firstPause {
 			a.pause = 0
 		}
@@ -143,15 +144,14 @@ func (q *acquaintances) due(now time.Time, connected func(p2ppeer.ID) bool) []p2
 	return out
 }
 
-// isNews reports whether it is news that a peer is there: it was never met, or not reached
-// the last time.
+// isNews reports whether reaching a peer would be news: it was never met, or the last attempt failed.
 func (q *acquaintances) isNews(id p2ppeer.ID) bool {
 	a := q.all[id]
 	return a != nil && (a.missed || a.met.IsZero())
 }
 
-// entry returns id's acquaintance, made if it is worth more than one that can be forgotten
-// for it, else nil.
+// entry returns the entry of id. It creates one if there is room or if like is worth more than the least
+// valuable entry, which it then replaces; otherwise it returns nil.
 func (q *acquaintances) entry(id p2ppeer.ID, like acquaintance) *acquaintance {
 	if a := q.all[id]; a != nil {
 		return a
@@ -168,7 +168,7 @@ func (q *acquaintances) entry(id p2ppeer.ID, like acquaintance) *acquaintance {
 	return a
 }
 
-// worth compares by how likely it is that a peer can be reached again.
+// worth compares two peers by how likely they can be reached again.
 func worth(a, b *acquaintance) int {
 	reached := func(x *acquaintance) int {
 		if x.reached {
@@ -179,7 +179,7 @@ func worth(a, b *acquaintance) int {
 	return cmp.Or(cmp.Compare(reached(a), reached(b)), a.met.Compare(b.met))
 }
 
-// list returns all acquaintances, in the order of their IDs.
+// list returns all known peers, ordered by ID.
 func (q *acquaintances) list() []*acquaintance {
 	out := make([]*acquaintance, 0, len(q.all))
 	for _, a := range q.all {
@@ -189,8 +189,8 @@ func (q *acquaintances) list() []*acquaintance {
 	return out
 }
 
-// mergeAddrs returns the first maxAddrs of the new addresses and the old, each once, but
-// for those that are too long.
+// mergeAddrs returns the first maxAddrs distinct addresses of recent and old together. It drops those
+// longer than maxAddr.
 func mergeAddrs(recent, old []ma.Multiaddr) []ma.Multiaddr {
 	var out []ma.Multiaddr
 	for _, a := range slices.Concat(recent, old) {

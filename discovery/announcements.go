@@ -17,27 +17,27 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 )
 
-// maxAnnouncements bounds the peers that this one remembers for the DHT as offering.
+// maxAnnouncements bounds the provider records that this peer stores for the DHT.
 const maxAnnouncements = 4096
 
-// announcements is where the DHT keeps provider records. It would keep those of any key
-// for two days, so that one peer could fill this one with a million of them; here are
-// those of the network's one rendezvous only, one for each peer, and not too many.
+// announcements stores the DHT's provider records. The DHT itself would keep records of any key for two
+// days, so one peer could fill this one with a million of them. This store accepts only records of the
+// network's one rendezvous key, one per peer, at most maxAnnouncements.
 type announcements struct {
 	datastore.Batching
-	prefix  string // of the rendezvous' records
+	prefix  string // key prefix of the rendezvous records
 	conduct *misconduct.Log
 
 	mu   sync.Mutex
 	kept map[datastore.Key]struct{}
 }
 
-// keyEncoding is how the DHT writes digests and IDs into keys.
+// keyEncoding is the encoding of digests and peer IDs in the DHT's datastore keys.
 var keyEncoding = base32.StdEncoding.WithPadding(base32.NoPadding)
 
 func newAnnouncements(namespace string, conduct *misconduct.Log) *announcements {
 	sum := sha256.Sum256([]byte(namespace))
-	key := append([]byte{0x12, sha256.Size}, sum[:]...) // the multihash that package routing makes
+	key := append([]byte{0x12, sha256.Size}, sum[:]...) // the same multihash as package routing makes
 	return &announcements{
 		Batching: dssync.MutexWrap(datastore.NewMapDatastore()),
 		prefix:   records.ProvidersKeyPrefix + keyEncoding.EncodeToString(key) + "/",
@@ -48,7 +48,8 @@ func newAnnouncements(namespace string, conduct *misconduct.Log) *announcements 
 
 var errNoRendezvous = errors.New("not this network's rendezvous")
 
-// Put implements datastore.Datastore. What is not kept is no error to the DHT.
+// Put implements datastore.Datastore. It drops a record of another key without an error, and logs a
+// protocol violation of the announcing peer.
 func (a *announcements) Put(ctx context.Context, key datastore.Key, value []byte) error {
 	if !strings.HasPrefix(key.String(), a.prefix) {
 		a.conduct.Note(announcerOf(key), "announces what is no offer", errNoRendezvous)
@@ -65,7 +66,7 @@ func (a *announcements) Put(ctx context.Context, key datastore.Key, value []byte
 	return a.Batching.Put(ctx, key, value)
 }
 
-// forgetOne makes room: any may go, since all come again.
+// forgetOne removes an arbitrary record to make room; live peers renew theirs.
 func (a *announcements) forgetOne(ctx context.Context) error {
 	for key := range a.kept {
 		delete(a.kept, key)
@@ -82,14 +83,14 @@ func (a *announcements) Delete(ctx context.Context, key datastore.Key) error {
 	return a.Batching.Delete(ctx, key)
 }
 
-// Batch implements datastore.Batching; what is in it is bounded as well.
+// Batch implements datastore.Batching. Its writes go through Put, so the bound holds for them as well.
 func (a *announcements) Batch(context.Context) (datastore.Batch, error) {
 	return datastore.NewBasicBatch(a), nil
 }
 
 func announcerOf(key datastore.Key) p2ppeer.ID { return decodePeer(key.BaseNamespace()) }
 
-// decodePeer reads an ID as the DHT writes it into keys; one that it cannot read is empty.
+// decodePeer decodes a peer ID from a datastore key. It returns "" for invalid text.
 func decodePeer(text string) p2ppeer.ID {
 	id, err := keyEncoding.DecodeString(text)
 	if err != nil {
@@ -98,9 +99,9 @@ func decodePeer(text string) p2ppeer.ID {
 	return p2ppeer.ID(id)
 }
 
-// noCache is the cache of the DHT's provider records: one would keep what Put does not.
+// noCache disables the DHT's cache of provider records, which would keep records that Put drops.
 type noCache struct {
-	simplelru.LRUCache // nil: the DHT calls nothing else
+	simplelru.LRUCache // nil: the DHT calls only the methods below
 }
 
 // Get implements simplelru.LRUCache.

@@ -14,18 +14,18 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
 )
 
-// offerProtocol carries Requests and their Responses, in order, on one stream.
+// offerProtocol carries alternating Requests and Responses on one stream.
 const offerProtocol protocol.ID = "/p2pmpi/offer/1.0.0"
 
 const (
 	maxRequest   = 256                               // bytes of a Request
 	maxResponse  = maxEnvelope + 64 + maxHearsay*128 // bytes of a Response
-	echoes       = 2                                 // round trips timed; the best counts
-	maxPerStream = 1 + echoes                        // requests that a peer answers on one stream
-	serveTimeout = 5 * time.Second                   // for all of one stream
+	echoes       = 2                                 // timed round trips; the shortest counts
+	maxPerStream = 1 + echoes                        // requests answered on one stream
+	serveTimeout = 5 * time.Second                   // for one whole stream
 )
 
-// serveOffer answers one asker's requests: what this peer has now, or an echo.
+// serveOffer answers the requests on one stream: each with the current offer or with an echo.
 func (s *Service) serveOffer(stream network.Stream) {
 	if !s.enter() {
 		stream.Reset()
@@ -56,7 +56,7 @@ func (s *Service) serveOffer(stream network.Stream) {
 	}
 }
 
-// answer returns the Response to a peer's request. A peer of another network learns only that the networks
+// answer returns the Response to a request. A peer of another network learns only that the networks
 // differ.
 func (s *Service) answer(req *pb.Request, asker p2ppeer.ID) (*pb.Response, error) {
 	if req.GetNetwork() != s.cfg.Network {
@@ -80,16 +80,15 @@ func (s *Service) answer(req *pb.Request, asker p2ppeer.ID) (*pb.Response, error
 	return resp, nil
 }
 
-// ask connects to a peer if need be, gets its offer and measures the round
-// trip. It takes at most cfg.AskTimeout. A peer that is no candidate gives
-// a *Refusal.
+// ask connects to a peer if necessary, requests its offer and measures the round trip. It takes at most
+// cfg.AskTimeout. If the peer is no candidate, ask returns a *Refusal.
 func (s *Service) ask(ctx context.Context, info p2ppeer.AddrInfo) (Candidate, *Refusal) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.AskTimeout)
 	defer cancel()
-	// An offer is small enough for a relayed connection with limits.
+	// A relayed connection with limits has room for an offer.
 	ctx = network.WithAllowLimitedConn(ctx, "offer")
 	if len(info.Addrs) == 0 && len(s.host.Peerstore().Addrs(info.ID)) == 0 {
-		_ = s.Locate(ctx, info.ID) // connecting says that there is no address
+		_ = s.Locate(ctx, info.ID) // without an address, Connect returns the error
 	}
 	if err := s.host.Connect(ctx, info); err != nil {
 		return Candidate{}, &Refusal{Unreachable, err}
@@ -109,8 +108,8 @@ func (s *Service) ask(ctx context.Context, info p2ppeer.AddrInfo) (Candidate, *R
 	return Candidate{AddrInfo: info, Offer: offer, RTT: rtt}, nil
 }
 
-// noOffer says why a peer that was asked for its offer is no candidate. One that sends garbage is
-// named.
+// noOffer returns why a peer that was asked for its offer is no candidate. It logs a protocol violation
+// of a peer that sent a malformed offer.
 func (s *Service) noOffer(id p2ppeer.ID, err error) *Refusal {
 	r, ok := errors.AsType[*Refusal](err)
 	switch {
@@ -123,9 +122,8 @@ func (s *Service) noOffer(id p2ppeer.ID, err error) *Refusal {
 	return r
 }
 
-// noStream tells a peer that does not speak the offer protocol from one that
-// does not answer. Streams are negotiated lazily, so that shows up at the first
-// read as often as at the opening.
+// noStream tells a peer that does not speak the offer protocol from one that does not answer. libp2p
+// negotiates streams lazily, so an unsupported protocol may show up only at the first read.
 func (s *Service) noStream(id p2ppeer.ID, err error) *Refusal {
 	known, perr := s.host.Peerstore().GetProtocols(id)
 	speaks, serr := s.host.Peerstore().SupportsProtocols(id, offerProtocol)
@@ -135,8 +133,8 @@ func (s *Service) noStream(id p2ppeer.ID, err error) *Refusal {
 	return &Refusal{Silent, err}
 }
 
-// converse gets the offer, and then the round-trip time on the stream that is
-// by then open and warm: the first exchange pays for negotiation and signature.
+// converse requests the offer, then measures the round-trip time on the stream. The first exchange is not
+// timed, because it includes protocol negotiation and signing.
 func (s *Service) converse(stream network.Stream) (Offer, time.Duration, error) {
 	r, w := pbio.NewDelimitedReader(stream, maxResponse), pbio.NewDelimitedWriter(stream)
 	from := stream.Conn().RemotePeer()

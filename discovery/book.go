@@ -12,25 +12,25 @@ import (
 const (
 	maxKnown    = 1024      // peers that the book remembers
 	maxMisses   = 3         // failures to reach a peer in a row after which it is forgotten
-	forgetAfter = time.Hour // without news of a peer
+	forgetAfter = time.Hour // time without a hint or an answer
 )
 
-// A Known is a peer that has answered, as it was then.
+// A Known is a peer that has answered, with the state of its last answer.
 type Known struct {
 	AddrInfo p2ppeer.AddrInfo
 	Offer    Offer
 	RTT      time.Duration // at its last answer
-	Answered time.Time     // when that was, by the local clock
+	Answered time.Time     // time of the last answer, by the local clock
 }
 
-// entry is what the book holds of one peer: perhaps only a hint so far.
+// entry is the book's record of one peer, which may be only a hint so far.
 type entry struct {
 	Known
 	news   time.Time // last hint or answer
-	misses int       // failures to reach it since
+	misses int       // failed attempts to reach it since then
 }
 
-// A book remembers peers. It is safe for concurrent use and reads no clock.
+// A book remembers peers found by searches. It is safe for concurrent use and reads no clock.
 type book struct {
 	mu      sync.Mutex
 	entries map[p2ppeer.ID]*entry
@@ -38,7 +38,7 @@ type book struct {
 
 func newBook() *book { return &book{entries: make(map[p2ppeer.ID]*entry)} }
 
-// hint notes that a peer may be at the addresses of info.
+// hint records that a peer may be reachable at the addresses of info.
 func (b *book) hint(info p2ppeer.AddrInfo, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -50,7 +50,7 @@ func (b *book) hint(info p2ppeer.AddrInfo, now time.Time) {
 	}
 }
 
-// answered notes a peer's answer.
+// answered records a peer's answer.
 func (b *book) answered(c Candidate, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,7 +59,7 @@ func (b *book) answered(c Candidate, now time.Time) {
 	}
 }
 
-// missed notes that a peer could not be reached.
+// missed records that a peer could not be reached.
 func (b *book) missed(id p2ppeer.ID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,7 +72,7 @@ func (b *book) missed(id p2ppeer.ID) {
 	}
 }
 
-// entry returns id's entry, made if there is room, else nil.
+// entry returns the entry of id. It creates one if there is room; otherwise it returns nil.
 func (b *book) entry(id p2ppeer.ID, now time.Time) *entry {
 	if e := b.entries[id]; e != nil {
 		return e
@@ -96,8 +96,8 @@ func (b *book) prune(now time.Time) {
 	}
 }
 
-// list returns all peers of the book: those that have answered nearest first,
-// then those that are only hints.
+// list returns all peers of the book: first those that have answered, nearest first, then those known
+// only from hints.
 func (b *book) list(now time.Time) []Known {
 	b.mu.Lock()
 	b.prune(now)

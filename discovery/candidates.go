@@ -11,23 +11,23 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// maxFound bounds the rendezvous records that one lookup takes in. Many may
-// be of peers long gone, so it is well above what a job needs.
+// maxFound bounds the rendezvous records that one lookup accepts. Many may belong to peers that have
+// left, so the bound is well above what a job needs.
 const maxFound = 500
 
-// answer is what asking one peer came to.
+// answer is the result of asking one peer.
 type answer struct {
 	candidate Candidate
 	refusal   *Refusal // nil for a candidate
 }
 
-// Candidates looks for peers that offer slots now and returns them nearest
-// first, and why the other peers are none. The local peer is among
-// them, at round-trip time 0, when it offers slots.
+// Candidates searches for peers that offer slots now. It returns them nearest first, together with the
+// reason why each other peer is no candidate. If the local peer offers slots, it is among the candidates,
+// with round-trip time 0.
 //
-// It returns when everybody known has answered, or soon after need is met (see
-// Config.Grace), or when ctx ends: then with ctx's error and what was found so
-// far. Fewer slots than needed is no error: the caller counts.
+// Candidates returns when every known peer has answered, or soon after need is met (see Config.Grace). If
+// ctx ends first, it returns ctx's error and the candidates found so far. Finding fewer slots than needed
+// is no error; the caller has to count them.
 func (s *Service) Candidates(ctx context.Context, need Need) ([]Candidate, []Considered, error) {
 	if !s.enter() {
 		return nil, nil, fmt.Errorf("look for candidates: %w", context.Canceled)
@@ -49,24 +49,24 @@ func (s *Service) Candidates(ctx context.Context, need Need) ([]Candidate, []Con
 	return candidates, considered, err
 }
 
-// A search drives one gathering. Its run owns all fields; finder and askers
-// talk to it over the channels.
+// A search drives one gathering. The goroutine of run owns all fields; finder and askers communicate with
+// it over the channels.
 type search struct {
 	s       *Service
 	core    *gathering
-	hints   chan p2ppeer.AddrInfo // closed by the finder at its end
+	hints   chan p2ppeer.AddrInfo // closed by the finder when it ends
 	answers chan answer
 	addrs   map[p2ppeer.ID]p2ppeer.AddrInfo
-	wg      sync.WaitGroup // finder and askers
+	wg      sync.WaitGroup // counts finder and askers
 }
 
 func (q *search) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer q.wg.Wait()
-	defer cancel() // ends finder and askers
+	defer cancel() // stops finder and askers
 	defer context.AfterFunc(q.s.ctx, cancel)()
 
-	for _, id := range q.core.need.Only { // nobody crowds them out
+	for _, id := range q.core.need.Only { // first, so that other hints cannot crowd them out
 		q.heard(p2ppeer.AddrInfo{ID: id})
 	}
 	for _, info := range q.s.near() {
@@ -96,7 +96,7 @@ func (q *search) run(ctx context.Context) error {
 	}
 }
 
-// graceOver fires when the gathering need wait no longer for the silent.
+// graceOver returns a channel that fires when the gathering stops waiting for silent peers.
 func (q *search) graceOver() <-chan time.Time {
 	end, ok := q.core.deadline()
 	if !ok {
@@ -111,7 +111,7 @@ func (q *search) heard(info p2ppeer.AddrInfo) {
 	}
 }
 
-// ask starts asking whomever the gathering wants asked now.
+// ask starts one goroutine for each peer that the gathering wants asked now.
 func (q *search) ask(ctx context.Context) {
 	for _, id := range q.core.ask() {
 		info := q.addrs[id]
@@ -128,7 +128,7 @@ func (q *search) ask(ctx context.Context) {
 	}
 }
 
-// note tells the gathering and the book of an answer.
+// note passes an answer to the gathering and the book.
 func (q *search) note(a answer) {
 	now, id := time.Now(), a.candidate.AddrInfo.ID
 	if a.refusal == nil {
@@ -145,7 +145,7 @@ func (q *search) note(a answer) {
 	q.s.log.Debug().Stringer("peer", id).Err(a.refusal).Msg("no candidate")
 }
 
-// find hands on the rendezvous' records until there are no more.
+// find passes the rendezvous records on to run until the lookup ends.
 func (q *search) find(ctx context.Context) {
 	defer close(q.hints)
 	ctx, cancel := context.WithTimeout(ctx, q.s.cfg.SearchTimeout)
@@ -159,10 +159,10 @@ func (q *search) find(ctx context.Context) {
 	}
 }
 
-// found looks the rendezvous up. The channel is closed when the lookup or ctx ends.
+// found looks up the rendezvous. The channel is closed when the lookup or ctx ends.
 func (s *Service) found(ctx context.Context) <-chan p2ppeer.AddrInfo {
 	records, err := s.rendezvous.FindPeers(ctx, namespace(s.cfg.Network), discovery.Limit(maxFound))
-	if err != nil { // only ever about the arguments
+	if err != nil { // returned only for wrong arguments
 		s.log.Error().Err(err).Msg("rendezvous lookup")
 		none := make(chan p2ppeer.AddrInfo)
 		close(none)
@@ -171,13 +171,12 @@ func (s *Service) found(ctx context.Context) <-chan p2ppeer.AddrInfo {
 	return records
 }
 
-// namespace is the rendezvous under which peers that offer slots announce themselves.
+// namespace returns the rendezvous name under which offering peers announce themselves.
 func namespace(network string) string { return "p2pmpi/" + network + "/offers" }
 
-// near returns the peers to ask that are known without a lookup: the local
-// peer, those that have answered before, those connected that speak the offer
-// protocol or have yet to say what they speak, mDNS neighbours, and the DHT's routing
-// table.
+// near returns the peers to ask that are known without a lookup: the local peer, the peers in the book,
+// and the DHT's routing table. It also returns connected peers that speak the offer protocol or whose
+// protocols are not known yet.
 func (s *Service) near() []p2ppeer.AddrInfo {
 	var infos []p2ppeer.AddrInfo
 	if s.cfg.Offer != nil {
@@ -198,7 +197,7 @@ func (s *Service) near() []p2ppeer.AddrInfo {
 	return infos
 }
 
-// offerOf asks a peer for its offer; the local peer is not asked over the network.
+// offerOf requests a peer's offer. For the local peer it uses no network.
 func (s *Service) offerOf(ctx context.Context, info p2ppeer.AddrInfo) (Candidate, *Refusal) {
 	if info.ID != s.host.ID() {
 		return s.ask(ctx, info)

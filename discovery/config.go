@@ -10,79 +10,80 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Config says which network to join and how.
+// Config configures a Service: the network to join and how.
 type Config struct {
 	// Network is the network's name: 1 to 64 letters, digits or . _ - +.
 	// Peers of different names never find each other.
 	Network string
 
-	// Supernodes are the peers to be introduced by; the local peer itself is
-	// passed over. With none, mDNS and incoming connections have to do.
+	// Supernodes are the peers that introduce this one. The local peer itself is ignored. Without
+	// supernodes, the service relies on mDNS, remembered peers and incoming connections.
 	Supernodes []p2ppeer.AddrInfo
 
-	// PeersFile keeps peers that were met, of this network, so that a restart needs no supernode.
-	// Empty: they are forgotten.
+	// PeersFile is the file that keeps the network's known peers, so that a restart needs no supernode.
+	// If empty, they are not kept.
 	PeersFile string
 
-	// MDNS finds and announces peers on the LAN. A host that listens on
-	// loopback addresses only stays off the LAN all the same.
+	// MDNS announces this peer on the LAN and looks for neighbours there. A host that listens only on
+	// loopback addresses does not use mDNS.
 	MDNS bool
 
-	// Neighbour hears of each peer that the LAN tells of, before it is dialled; it must not block. Nil: nobody does.
+	// Neighbour, if not nil, is called for each peer that mDNS finds, before it is dialled. It must not
+	// block.
 	Neighbour func(p2ppeer.AddrInfo)
 
-	// MayDial says whether the host dials a peer at an address that others have named: no other is
-	// kept. Nil: any.
+	// MayDial reports whether the host may dial a peer at an address that other peers have given.
+	// Addresses that it rejects are not remembered. Nil accepts all addresses.
 	MayDial func(p2ppeer.ID, ma.Multiaddr) bool
 
-	// DHTServer makes this peer answer the DHT's queries: true for peers,
-	// false for a submit-only peer, which is gone too soon to be relied on.
+	// DHTServer makes this peer answer DHT queries. It is true for daemons and false for a submit-only
+	// peer, which is too short-lived for others to rely on.
 	DHTServer bool
 
-	// Offer returns what this peer has for jobs now; it must not block. The
-	// service fills in Peer, Network, Protocol, Release, OS, Arch, Machine, Reachability, Position,
-	// Issued and Expires. Nil for a submit-only peer: it offers nothing and is not announced.
+	// Offer returns what this peer has for jobs now; it must not block. The service fills in Peer,
+	// Network, Protocol, Release, OS, Arch, Machine, Reachability, Position, Issued and Expires. Nil for
+	// a submit-only peer, which offers nothing and is not announced.
 	Offer func() Offer
 
-	// Machine names this machine in offers to the given peer; it must not block. Nil: offers name no machine.
+	// Machine returns the name of this machine in offers to asker; it must not block. If nil, offers name
+	// no machine.
 	Machine func(asker p2ppeer.ID) string
 
-	// Twin is told, at most once and from any goroutine, that another process has the
-	// identity of this peer and has run for longer: its home may be a copy. It must not
-	// block. Nil for a peer that does not ask.
+	// Twin is called at most once, from any goroutine, when another process has the identity of this peer
+	// and has run for longer; the local home directory may be a copy. It must not block. If nil, the
+	// service does not look for such a process.
 	Twin func(*TwinError)
 
-	// AskTimeout bounds connecting to one peer and getting its offer. Longer
-	// waits for slow links; shorter gives up sooner on peers that are gone.
+	// AskTimeout bounds connecting to one peer and getting its offer. A longer timeout tolerates slow
+	// links; a shorter one gives up sooner on peers that have left.
 	AskTimeout time.Duration
 
-	// SearchTimeout bounds one lookup in the DHT: for candidates, and at an introduction.
+	// SearchTimeout bounds one DHT operation: a lookup, or an announcement.
 	SearchTimeout time.Duration
 
-	// Parallel is how many peers are asked at the same time when few slots are wanted;
-	// for many it is ParallelPerSlot for each of them. About every third that is asked
-	// is gone, or has nothing free, so it takes more than one for each slot; a router
-	// at home may not bear many hundreds.
+	// Parallel is how many peers are asked at the same time when few slots are wanted. For many slots it
+	// is ParallelPerSlot times their number. About a third of the asked peers have left or have nothing
+	// free, so more than one is asked per slot. The number stays limited because a home router may not
+	// cope with many hundreds.
 	Parallel, ParallelPerSlot int
 
-	// Grace is how long late answers are waited for once enough slots were found.
+	// Grace is how long the search waits for late answers once it has found enough slots.
 	Grace time.Duration
 
 	// IntroduceTimeout bounds one attempt to reach the supernodes.
 	IntroduceTimeout time.Duration
 
-	// RetryMin and RetryMax bound the backoff between attempts to reach the
-	// supernodes; RetryMax is also how often a lost supernode is looked for.
+	// RetryMin and RetryMax bound the backoff between attempts to reach the supernodes. RetryMax is also
+	// the interval at which a lost supernode is tried again.
 	RetryMin, RetryMax time.Duration
 
-	// AdvertiseEvery is how often the rendezvous record is renewed.
+	// AdvertiseEvery is the interval at which the rendezvous record is renewed.
 	AdvertiseEvery time.Duration
 
 	Log zerolog.Logger
 }
 
-// DefaultConfig returns the settings of a peer in the open network; Network
-// and Offer are left to the caller.
+// DefaultConfig returns the settings of a peer in the open network. The caller sets Network and Offer.
 func DefaultConfig() Config {
 	return Config{
 		MDNS:             true,
@@ -91,7 +92,7 @@ func DefaultConfig() Config {
 		SearchTimeout:    3 * time.Second,
 		Parallel:         32,
 		ParallelPerSlot:  2,
-		Grace:            200 * time.Millisecond, // a round trip across the world
+		Grace:            200 * time.Millisecond, // about one round trip across the world
 		IntroduceTimeout: 8 * time.Second,
 		RetryMin:         500 * time.Millisecond,
 		RetryMax:         30 * time.Second,
@@ -100,15 +101,15 @@ func DefaultConfig() Config {
 	}
 }
 
-// maxParallel bounds how many peers are asked at the same time, whatever is wanted.
+// maxParallel bounds how many peers are asked at the same time, unless Config.Parallel is larger.
 const maxParallel = 256
 
-// parallel is how many peers a search for need asks at the same time.
+// parallel returns how many peers a search for need asks at the same time.
 func (c Config) parallel(need Need) int {
 	return min(max(c.Parallel, c.ParallelPerSlot*need.Slots), max(c.Parallel, maxParallel))
 }
 
-// validate reports every wrong field at once.
+// validate returns an error that lists every invalid field.
 func (c Config) validate() error {
 	var errs []error
 	if !validToken(c.Network) {

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	maxCoordinates    = 4096 // peers of which is known where they stand
-	enoughCoordinates = 1024 // who knows so many asks for no more
-	maxHearsay        = 16   // that one peer tells
-	maxSpan           = 10   // seconds: no coordinate is longer
+	maxCoordinates    = 4096 // peers with a known position
+	enoughCoordinates = 1024 // with so many known, no more are requested
+	maxHearsay        = 16   // positions in one answer
+	maxSpan           = 10   // seconds; bound on each component
 	maxSpanError      = 1.5
 )
 
-// Coordinates know where this peer and others stand in the space of round-trip times, in
-// which each finds its place by those that it measures (Vivaldi). So the way to a peer can be
-// told before it is asked, if it or another has said where it stands.
+// coordinates holds the positions of this peer and others in a space of round-trip times. Each peer
+// computes its position from the round trips that it measures (Vivaldi). So the distance to a peer can be
+// estimated before it is asked, if its position was learned from it or from another peer.
 //
-// A lie about where a peer stands decides who is asked first, and what is chosen by is
-// measured; one that would have this peer stand where none can is taken back.
+// A false position affects only the order in which peers are asked; candidates are chosen by measured
+// times. An update that would move this peer out of the plausible range is undone.
 type coordinates struct {
 	client *coordinate.Client
 
@@ -33,24 +33,25 @@ type coordinates struct {
 	known map[p2ppeer.ID]position
 }
 
-// A position is where a peer stands.
+// A position is the coordinate of one peer.
 type position struct {
 	*coordinate.Coordinate
-	own bool // it told so itself, to this peer: it can be passed on
+	own bool // learned from the peer itself, so it may be passed on
 }
 
 func newCoordinates() *coordinates {
 	client, err := coordinate.NewClient(coordinate.DefaultConfig())
 	if err != nil {
-		panic(err) // never with the library's own settings
+		panic(err) // impossible with the library's own settings
 	}
 	return &coordinates{client: client, known: make(map[p2ppeer.ID]position)}
 }
 
-// here is where this peer stands.
+// here returns this peer's own coordinate.
 func (c *coordinates) here() *coordinate.Coordinate { return c.client.GetCoordinate() }
 
-// measured notes where a peer says that it stands, and how far it is.
+// measured records the position that a peer claims, and updates this peer's own with the measured round
+// trip.
 func (c *coordinates) measured(id p2ppeer.ID, at *coordinate.Coordinate, rtt time.Duration) {
 	if at == nil {
 		return
@@ -61,25 +62,26 @@ func (c *coordinates) measured(id p2ppeer.ID, at *coordinate.Coordinate, rtt tim
 	c.note(id, position{at, true})
 }
 
-// move has this peer find its place by another, and reports whether that makes sense: one
-// that is placed with care, next to this one, could throw it out of the world for ever.
+// move updates this peer's coordinate with a measurement and reports whether the result is plausible. It
+// undoes an implausible update; otherwise a position crafted close to this peer's could displace it
+// permanently.
 func (c *coordinates) move(id p2ppeer.ID, at *coordinate.Coordinate, rtt time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.client.GetCoordinate()
 	after, err := c.client.Update(id.String(), at, rtt)
-	c.client.ForgetNode(id.String()) // its filter: rtt is the best of several already
+	c.client.ForgetNode(id.String()) // drops its latency filter: rtt is already the best of several
 	if err != nil {
-		return false // farther than anything is
+		return false // rejected, for instance because rtt is out of range
 	}
 	if checkCoordinate(after) == nil {
 		return true
 	}
-	_ = c.client.SetCoordinate(before) // valid, as it was found to be
+	_ = c.client.SetCoordinate(before) // valid before the update
 	return false
 }
 
-// heard notes where a peer stands by the word of another.
+// heard records a peer's position as another peer reports it.
 func (c *coordinates) heard(id p2ppeer.ID, at *coordinate.Coordinate) {
 	c.note(id, position{at, false})
 }
@@ -92,7 +94,7 @@ func (c *coordinates) note(id p2ppeer.ID, at position) {
 		return
 	}
 	if !known && len(c.known) >= maxCoordinates {
-		for other := range c.known { // any
+		for other := range c.known { // an arbitrary one
 			delete(c.known, other)
 			break
 		}
@@ -100,7 +102,7 @@ func (c *coordinates) note(id p2ppeer.ID, at position) {
 	c.known[id] = at
 }
 
-// estimate returns how far a peer is, if that can be told.
+// estimate returns the estimated round-trip time to a peer, if its position is known.
 func (c *coordinates) estimate(id p2ppeer.ID) (time.Duration, bool) {
 	c.mu.Lock()
 	at, known := c.known[id]
@@ -111,18 +113,18 @@ func (c *coordinates) estimate(id p2ppeer.ID) (time.Duration, bool) {
 	return c.client.DistanceTo(at.Coordinate), true
 }
 
-// wanting reports whether too little is known.
+// wanting reports whether this peer should request more positions.
 func (c *coordinates) wanting() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.known) < enoughCoordinates
 }
 
-// hearsay returns where some peers stand that have told so themselves.
+// hearsay returns the positions of up to maxHearsay peers, each learned from that peer itself.
 func (c *coordinates) hearsay() (out []*pb.Hearsay) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for id, at := range c.known { // in any order
+	for id, at := range c.known { // in random order
 		if len(out) == maxHearsay {
 			break
 		}
@@ -133,7 +135,7 @@ func (c *coordinates) hearsay() (out []*pb.Hearsay) {
 	return out
 }
 
-// believe notes hearsay, as far as it makes sense.
+// believe records the plausible positions of a peer's hearsay.
 func (c *coordinates) believe(all []*pb.Hearsay) {
 	for _, h := range all[:min(len(all), maxHearsay)] {
 		id, err := p2ppeer.IDFromBytes(h.GetPeer())
@@ -144,7 +146,7 @@ func (c *coordinates) believe(all []*pb.Hearsay) {
 	}
 }
 
-// toPB encodes a coordinate; nil stays nil.
+// toPB encodes a coordinate; nil encodes to nil.
 func toPB(c *coordinate.Coordinate) *pb.Coordinate {
 	if c == nil {
 		return nil
@@ -156,13 +158,13 @@ func toPB(c *coordinate.Coordinate) *pb.Coordinate {
 	return m
 }
 
-// fromPB decodes a coordinate, of which checkCoordinate has to judge; nil stays nil.
+// fromPB decodes a coordinate without validating it (see checkCoordinate); nil decodes to nil.
 func fromPB(m *pb.Coordinate) *coordinate.Coordinate {
 	if m == nil {
 		return nil
 	}
 	c := &coordinate.Coordinate{Error: float64(m.GetError()), Adjustment: float64(m.GetAdjustment()), Height: float64(m.GetHeight())}
-	for _, x := range m.GetVec()[:min(len(m.GetVec()), 2*dimensions)] { // more are too many anyway
+	for _, x := range m.GetVec()[:min(len(m.GetVec()), 2*dimensions)] { // checkCoordinate rejects longer ones
 		c.Vec = append(c.Vec, float64(x))
 	}
 	return c
@@ -170,7 +172,7 @@ func fromPB(m *pb.Coordinate) *coordinate.Coordinate {
 
 var dimensions = int(coordinate.DefaultConfig().Dimensionality)
 
-// checkCoordinate refuses what no peer on earth can say.
+// checkCoordinate rejects coordinates that are impossible on earth.
 func checkCoordinate(c *coordinate.Coordinate) error {
 	if len(c.Vec) != dimensions || !c.IsValid() {
 		return fmt.Errorf("coordinate of %d dimensions, want %d finite ones", len(c.Vec), dimensions)

@@ -1,43 +1,41 @@
-// Package discovery knows who is out there, what they offer and how near they
-// are.
+// Package discovery finds the peers of a network, what they offer and how near they are.
 //
 //	supernodes --\                     /-- connected peers --\
 //	mDNS ---------+--> host, kad-dht --+-- routing table -----+--> gathering --> candidates,
 //	              |                    |-- rendezvous --------|      |   ^       nearest first
-//	              \-- peers met -------+-- remembered peers --/      v   |
+//	              \-- known peers -----+-- remembered peers --/      v   |
 //	                                                             ask each one:
 //	                                                      signed offer + round trip
 //
-// A Service joins the network's own DHT (protocol prefix /p2pmpi/<network>),
-// keeps trying to reach the supernodes that it was given, listens to its LAN,
-// and announces itself under the network's rendezvous. All of that yields hints
-// only: provider records outlive a peer by two days and routing tables lag. The
-// truth about a peer is its own signed Offer, asked for at the moment of need
-// over /p2pmpi/offer/1.0.0; Candidates asks many peers at once.
+// A Service joins the network's own DHT (protocol prefix /p2pmpi/<network>), keeps trying to reach the
+// configured supernodes, uses mDNS on the LAN, and announces itself under the network's rendezvous. These
+// sources yield only hints: provider records outlive a peer by two days, and routing tables lag. A peer's
+// own signed Offer is authoritative. It is requested when needed, over /p2pmpi/offer/1.0.0; Candidates
+// asks many peers at once.
 //
-// A Need says how many slots are wanted, and by its Filter of which peers: with so much
-// memory for each slot, of this platform, these alone or not those. Who is not chosen is
-// not asked; what does not suit is passed over by what its offer says, with the Reason.
+// A Need states how many slots are wanted. Its Filter restricts the peers: by memory per slot, by
+// platform, or by lists of included and excluded peers. Peers outside these lists are not asked. Peers
+// whose offers do not match are reported with the Reason.
 //
-// Which answers count, how long to wait for the silent and in which order the
-// candidates stand is decided by a pure core, gathering; offers are judged by
-// the pure function Open. The rest moves bytes.
+// A pure core, gathering, decides which answers count, how long to wait for silent peers, and the order
+// of the candidates. The pure function Open judges offers. The rest of the package does input and output.
 //
-// A supernode is a peer like any other. It introduces newcomers and may then
-// vanish: Introduced returns only when the newcomer has met the others itself. From then on
-// everybody whom it has met does what a supernode did: the peers that were met, also before a
-// restart, and those of which the LAN tells are tried again for ever while they are not
-// connected, ever more seldom. Whom and when is decided by a pure core, acquaintances. So
-// who lost its link, was asleep or away for a day finds the others again, and parts of a
-// network that were split join. A move of this machine (a new address, a cable plugged
-// in, a wake from sleep) has all of it be done at once.
+// A supernode is an ordinary peer that introduces newcomers and may leave afterwards. Introduced returns
+// once the newcomer has met other peers itself. From then on every known peer can introduce it as a
+// supernode did. Known peers are those met before, also before a restart, and those that mDNS found. A
+// peer that is not connected is tried again at growing intervals, for up to 30 days after the last
+// meeting; one that was never met is given up sooner. A pure core, acquaintances, decides which peer to
+// try and when. So a peer that lost its link, slept or was away for a day finds the others again, and the
+// parts of a split network join. All these steps run at once when this machine moves: it has a new
+// address, a cable was plugged in, or it woke from sleep.
 //
-// Two processes with one identity, of which one has a copy of the other's home, are noticed by
-// any peer that both are connected to; the one that came later is told (see TwinError).
+// Two processes have the same identity if the home directory of one is a copy of the other's. Any peer
+// that both are connected to can detect this. The process that started later is told (see TwinError).
 //
-// Round-trip times are measured at each answer. By them everybody finds its place in a space
-// of coordinates, which offers say; of a crowd those are asked first that stand near.
+// Each answer yields a measured round-trip time. From these times every peer computes its position in a
+// space of network coordinates, which its offers state. In a large network, a search first asks the peers
+// that are estimated to be near.
 //
-// Not promised: an offered slot may be gone when it is asked for (package
-// reservation decides that), and a candidate may be unreachable a moment later.
+// Not promised: an offered slot may be taken by the time it is requested (package reservation decides
+// that), and a candidate may become unreachable a moment later.
 package discovery

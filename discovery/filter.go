@@ -8,18 +8,17 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// A Filter says which peers are wanted. The zero value wants all of them.
+// A Filter selects peers. The zero value selects all of them.
 type Filter struct {
-	// MinMemory is the least memory of one slot, in bytes: that of the machine divided
-	// among all its slots, since others may use the rest of them. A peer that does
-	// not know its memory is too small.
+	// MinMemory is the least memory of one slot, in bytes: the machine's memory divided by all its slots,
+	// since other jobs may use the rest of them. A peer that does not know its memory is too small.
 	MinMemory uint64 `json:"minMemory,omitempty"`
 
-	OS   string `json:"os,omitempty"`   // in Go's words; empty: any
-	Arch string `json:"arch,omitempty"` // in Go's words; empty: any
+	OS   string `json:"os,omitempty"`   // GOOS name; empty: any
+	Arch string `json:"arch,omitempty"` // GOARCH name; empty: any
 
-	Only []p2ppeer.ID `json:"only,omitempty"` // the only peers wanted; none at all: everybody
-	Not  []p2ppeer.ID `json:"not,omitempty"`  // peers that are not wanted, also of those in Only
+	Only []p2ppeer.ID `json:"only,omitempty"` // the only peers wanted; empty: all
+	Not  []p2ppeer.ID `json:"not,omitempty"`  // peers to exclude; overrides Only
 }
 
 var (
@@ -28,7 +27,7 @@ var (
 	errNoSlots = errors.New("it donates no slots")
 )
 
-// chosen returns nil if id may be asked, or why not.
+// chosen returns nil if the peer id may be asked, or else the reason why not.
 func (f *Filter) chosen(id p2ppeer.ID) error {
 	switch {
 	case slices.Contains(f.Not, id):
@@ -39,7 +38,7 @@ func (f *Filter) chosen(id p2ppeer.ID) error {
 	return nil
 }
 
-// suits returns nil if o has what is wanted, or what it lacks.
+// suits returns nil if o meets the requirements, or else the first one that it fails.
 func (f *Filter) suits(o *Offer) *Refusal {
 	if f.OS != "" && f.OS != o.OS || f.Arch != "" && f.Arch != o.Arch {
 		return refuse(OtherPlatform, "%s/%s", o.OS, o.Arch)
@@ -50,5 +49,5 @@ func (f *Filter) suits(o *Offer) *Refusal {
 	return nil
 }
 
-// slotMemory is what each of o's slots has of the memory, in bytes.
+// slotMemory returns the memory of each of o's slots, in bytes.
 func (o *Offer) slotMemory() uint64 { return o.MemoryBytes / uint64(max(o.SlotsTotal, 1)) }

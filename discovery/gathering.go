@@ -9,18 +9,17 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// maxHeard bounds how many peers one gathering considers: hints come from
-// strangers and cost nothing to invent.
+// maxHeard bounds how many peers one gathering considers, because strangers can invent hints at no cost.
 const maxHeard = 1024
 
-// Need says how many candidates are wanted, and which.
+// Need states how many slots a search needs, and from which peers.
 type Need struct {
-	Slots   int  // stop when so many free slots were found; 0 means 1
-	PerPeer int  // slots of one peer that count, 0 for all (a job of n ranks can use n of each)
-	All     bool // ask everybody, however many slots were found
-	Busy    bool // peers that have nothing free now are candidates, too
-	// Wide is for so long to ask everybody, however many slots were found: for a caller to whom
-	// one who is far may be better than one who is near.
+	Slots   int  // free slots after which the search stops; 0 means 1
+	PerPeer int  // slots that count per peer; 0: all (a job of n ranks can use n of each)
+	All     bool // ask all peers, regardless of how many slots were found
+	Busy    bool // accept peers that have nothing free now
+	// Wide is how long to keep asking all peers, regardless of how many slots were found. It is for a
+	// caller that may prefer a distant peer to a near one.
 	Wide time.Duration
 	Filter
 }
@@ -29,10 +28,10 @@ type Need struct {
 type Candidate struct {
 	AddrInfo p2ppeer.AddrInfo
 	Offer    Offer
-	RTT      time.Duration // the local peer's is 0
+	RTT      time.Duration // zero for the local peer
 }
 
-// phase is how far one peer has come in a gathering.
+// phase is the progress of one peer in a gathering.
 type phase byte
 
 const (
@@ -41,29 +40,27 @@ const (
 	settled
 )
 
-// A gathering is the pure core of Candidates: it is told which peers the
-// sources name and what each answered, and decides whom to ask next, when to
-// stop, and the order of the result.
+// A gathering is the pure core of Candidates. Its inputs are the peers that the sources name and the
+// answer of each. It decides which peers to ask next, when to stop, and the order of the result.
 //
-// It asks at most parallel peers at a time, in the order in which it heard of
-// them (the caller names the near ones first); of a crowd, in the order of the distances
-// that are estimated. When the offers reach Slots it
-// waits grace longer, so that a near peer which was asked late is not lost to a
-// far one that was asked early; silent peers are not waited for. It
-// asks nobody new once the offers reach Slots + 3 log2(Slots): the
-// overbooking of P2P-MPI, which makes up for peers that refuse afterwards. While it is to be Wide
-// it goes on to ask.
+// It asks at most parallel peers at a time, in the order in which it heard of them; the caller names near
+// ones first. In a large network it asks in the order of estimated distances. Once the offers reach
+// Slots, it waits grace longer, so that a distant peer asked early does not displace a near one asked
+// late. After that it does not wait for silent peers.
+//
+// It asks no further peers once the offers reach Slots + 3 log2(Slots). This is the overbooking of
+// P2P-MPI, which makes up for peers that refuse later. While Wide lasts, it asks on regardless.
 type gathering struct {
 	need     Need
 	parallel int
 	grace    time.Duration
-	estimate func(p2ppeer.ID) (rtt time.Duration, ok bool) // nil: nothing is known
+	estimate func(p2ppeer.ID) (rtt time.Duration, ok bool) // nil if no distances are known
 
 	phases     map[p2ppeer.ID]phase
-	queue      []p2ppeer.ID // in the phase queued, in order
-	open       int          // in the phase asked
-	ended      bool         // the sources name no more peers
-	slots      int          // that count, in candidates
+	queue      []p2ppeer.ID // peers in phase queued, in order
+	open       int          // number of peers in phase asked
+	ended      bool         // the sources will name no more peers
+	slots      int          // slots of the candidates, as far as they count
 	enoughAt   time.Time    // when slots reached need.Slots; zero before
 	candidates []Candidate
 	considered []Considered
@@ -79,7 +76,7 @@ func newGathering(need Need, parallel int, grace time.Duration) *gathering {
 	}
 }
 
-// heard notes that a source named id, and reports whether that was news.
+// heard records that a source named id, and reports whether id is new and should be asked.
 func (g *gathering) heard(id p2ppeer.ID) bool {
 	if _, known := g.phases[id]; known || len(g.phases) >= maxHeard {
 		return false
@@ -94,11 +91,11 @@ func (g *gathering) heard(id p2ppeer.ID) bool {
 	return true
 }
 
-// sourcesEnded notes that no source will name another peer.
+// sourcesEnded records that no source will name another peer.
 func (g *gathering) sourcesEnded() { g.ended = true }
 
-// ask returns the peers to ask now. Each must be answered with taken or
-// refused later, unless the gathering is done first.
+// ask returns the peers to ask now. The caller must report each with taken or refused, unless the
+// gathering is done first.
 func (g *gathering) ask() []p2ppeer.ID {
 	if g.overbooked() {
 		return nil
@@ -116,16 +113,16 @@ func (g *gathering) ask() []p2ppeer.ID {
 	return now
 }
 
-// crowd is from how many peers on those are asked first that are estimated to be near. All of
-// fewer are asked in a moment.
+// crowd is the number of known peers above which ask goes by estimated distance. Fewer peers are all
+// asked within a moment.
 const crowd = 64
 
-// explore is how many peers are asked for each of which nothing is known: or nothing ever
-// would be.
+// explore is the share of peers without an estimate that are asked: one in explore. Otherwise their
+// distances would never become known.
 const explore = 8
 
-// nearestFirst orders peers by their estimated distances. One in explore is the next of those
-// without an estimate, which stay in their order.
+// nearestFirst orders peers by estimated distance. Every explore-th one is the next peer without an
+// estimate; these keep their order.
 func nearestFirst(peers []p2ppeer.ID, estimate func(p2ppeer.ID) (time.Duration, bool)) []p2ppeer.ID {
 	type estimated struct {
 		id  p2ppeer.ID
@@ -152,12 +149,12 @@ func nearestFirst(peers []p2ppeer.ID, estimate func(p2ppeer.ID) (time.Duration, 
 	return out
 }
 
-// taken notes c's verified offer, which arrived at now.
+// taken records c's verified offer, which arrived at now.
 func (g *gathering) taken(c Candidate, now time.Time) {
 	if !g.settle(c.AddrInfo.ID) {
 		return
 	}
-	if c.Offer.SlotsTotal == 0 { // a supernode that donates nothing
+	if c.Offer.SlotsTotal == 0 { // for instance a supernode that donates nothing
 		g.considered = append(g.considered, Considered{c.AddrInfo.ID, OffersNothing, errNoSlots})
 		return
 	}
@@ -176,14 +173,15 @@ func (g *gathering) taken(c Candidate, now time.Time) {
 	}
 }
 
-// refused notes that id is no candidate.
+// refused records that id is no candidate.
 func (g *gathering) refused(id p2ppeer.ID, r *Refusal) {
 	if g.settle(id) {
 		g.considered = append(g.considered, Considered{id, r.Reason, r.Err})
 	}
 }
 
-// settle ends the asking of id; a second answer counts for nothing.
+// settle ends the asking of id. It returns false if id was not being asked, so a second answer is
+// ignored.
 func (g *gathering) settle(id p2ppeer.ID) bool {
 	if p, known := g.phases[id]; !known || p != asked {
 		return false
@@ -205,7 +203,7 @@ func (g *gathering) overbooked() bool {
 	return !g.need.All && g.need.Wide == 0 && g.slots >= g.need.Slots+extra
 }
 
-// done reports whether nothing more is to be waited for at now.
+// done reports whether the search is over at now.
 func (g *gathering) done(now time.Time) bool {
 	if g.open == 0 && (g.overbooked() || g.ended && len(g.queue) == 0) {
 		return true
@@ -214,8 +212,8 @@ func (g *gathering) done(now time.Time) bool {
 	return ok && !now.Before(end)
 }
 
-// deadline is when waiting ends although peers are still silent; there is
-// none before enough slots were found.
+// deadline returns when to stop waiting for silent peers. There is no deadline before enough slots were
+// found.
 func (g *gathering) deadline() (time.Time, bool) {
 	if g.need.All || g.enoughAt.IsZero() {
 		return time.Time{}, false
@@ -223,8 +221,8 @@ func (g *gathering) deadline() (time.Time, bool) {
 	return g.enoughAt.Add(max(g.grace, g.need.Wide)), true
 }
 
-// result returns the candidates, nearest first, and why the others are none.
-// Peers still silent are among the others; peers never asked are not.
+// result returns the candidates, nearest first, and the reason why each other peer is none. Peers still
+// silent are among the others; peers never asked are not.
 func (g *gathering) result() ([]Candidate, []Considered) {
 	slices.SortFunc(g.candidates, func(a, b Candidate) int {
 		return cmp.Or(cmp.Compare(a.RTT, b.RTT), cmp.Compare(a.AddrInfo.ID, b.AddrInfo.ID))

@@ -17,22 +17,21 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/redial"
 )
 
-// advertiseRetry is how soon a failed announcement is tried again. Failing is
-// cheap: it means that the routing table is still empty.
+// advertiseRetry is the interval after which a failed announcement is retried. Failure is cheap: it means
+// that the routing table is still empty.
 const advertiseRetry = 10 * time.Second
 
-// maxMet bounds how many peers an introduction connects to. They know the others.
+// maxMet bounds how many peers an introduction connects to; those peers know the others.
 const maxMet = 64
 
-// tablePoll is how often the routing table is looked at while it takes in the
-// first peer; kad-dht tells nobody when it has.
+// tablePoll is the interval at which the routing table is polled for its first peer, since kad-dht sends
+// no notification.
 const tablePoll = 10 * time.Millisecond
 
-// Introduced blocks until this peer has met a supernode or somebody whom it has met before
-// and, through them, the others: from then on no supernode is needed. Without supernodes it
-// returns when those met before have been tried. When the attempt under way, or the next one,
-// reaches nobody, it returns an *IntroductionError; attempts go on in the background, and
-// calling again waits for the next.
+// Introduced blocks until this peer has met a supernode or a known peer and, through it, the others; from
+// then on it needs no supernode. Without supernodes, it returns when the known peers have been tried. If
+// the current or next attempt reaches no peer, Introduced returns an *IntroductionError. Attempts
+// continue in the background, and another call waits for the next one.
 func (s *Service) Introduced(ctx context.Context) error {
 	_, before, _, _ := s.intro.state()
 	for {
@@ -53,9 +52,9 @@ func (s *Service) Introduced(ctx context.Context) error {
 	}
 }
 
-// introduceLoop attempts to reach a supernode for ever: until introduced, and
-// afterwards whenever none is connected, because a supernode that restarts
-// knows nobody and its newcomers would otherwise form a network of their own.
+// introduceLoop tries to reach a supernode until ctx ends: first until this peer is introduced,
+// afterwards whenever no supernode is connected. A restarted supernode knows no peers, so without this
+// its newcomers would form a separate network.
 func (s *Service) introduceLoop(ctx context.Context) {
 	backoff := s.cfg.RetryMin
 	moved := s.moves.next()
@@ -65,7 +64,7 @@ func (s *Service) introduceLoop(ctx context.Context) {
 		wait := s.cfg.RetryMax
 		if err != nil {
 			s.log.Debug().Err(err).Dur("retry", backoff).Msg("not introduced")
-			wait = backoff/2 + rand.N(backoff) // so that peers do not come back in step
+			wait = backoff/2 + rand.N(backoff) // jitter, so that peers do not retry in step
 			backoff = min(2*backoff, s.cfg.RetryMax)
 		} else {
 			backoff = s.cfg.RetryMin
@@ -79,8 +78,8 @@ func (s *Service) introduceLoop(ctx context.Context) {
 	}
 }
 
-// introduce is one attempt. A supernode that is still connected is enough, and so is
-// somebody whom we have met before when no supernode can be reached.
+// introduce makes one attempt. A supernode that is still connected is enough. If no supernode can be
+// reached, a connected known peer is enough as well.
 func (s *Service) introduce(ctx context.Context) error {
 	if s.acquainted() {
 		return nil
@@ -92,7 +91,7 @@ func (s *Service) introduce(ctx context.Context) error {
 	return nil
 }
 
-// unlessMet returns err unless acquaintances have been met instead.
+// unlessMet returns err unless a known peer is connected instead.
 func (s *Service) unlessMet(ctx context.Context, err error) error {
 	select {
 	case <-s.intro.again:
@@ -105,8 +104,7 @@ func (s *Service) unlessMet(ctx context.Context, err error) error {
 	return nil
 }
 
-// acquainted reports whether we have been introduced and still hold a
-// connection to a supernode.
+// acquainted reports whether this peer has been introduced and is still connected to a supernode.
 func (s *Service) acquainted() bool {
 	done, _, _, _ := s.intro.state()
 	if !done {
@@ -120,7 +118,7 @@ func (s *Service) acquainted() bool {
 	return false
 }
 
-// meetSupernodes connects to all supernodes at the same time; one is enough.
+// meetSupernodes connects to all supernodes at the same time and returns when one has been met.
 func (s *Service) meetSupernodes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.IntroduceTimeout)
 	defer cancel()
@@ -137,7 +135,7 @@ func (s *Service) meetSupernodes(ctx context.Context) error {
 		})
 	}
 	defer wg.Wait()
-	defer cancel() // a silent second supernode is not waited for
+	defer cancel() // does not wait for the remaining supernodes
 	failed := &IntroductionError{}
 	for range s.cfg.Supernodes {
 		select {
@@ -150,10 +148,9 @@ func (s *Service) meetSupernodes(ctx context.Context) error {
 	return failed
 }
 
-// meet connects to one supernode and makes sure that it is of our network and
-// that the DHT has a peer to begin with.
-// Attempts are spaced by introduceLoop. A pause of libp2p's would also hide the cause
-// of the failure.
+// meet connects to one supernode and checks that it belongs to this network and that the DHT has its
+// first peer. introduceLoop spaces the attempts. libp2p's own dial backoff is cleared because it would
+// hide the cause of a failure.
 func (s *Service) meet(ctx context.Context, ai p2ppeer.AddrInfo) error {
 	redial.Allow(s.host, ai.ID)
 	if err := s.host.Connect(ctx, ai); err != nil {
@@ -170,8 +167,8 @@ func (s *Service) meet(ctx context.Context, ai p2ppeer.AddrInfo) error {
 	return nil
 }
 
-// checkNetwork finds the DHT of our network among a peer's protocols, or
-// names the network that it belongs to instead.
+// checkNetwork looks for this network's DHT among a peer's protocols. If the peer belongs to another
+// network, the error names that network.
 func checkNetwork(name string, protocols []protocol.ID) error {
 	for _, p := range protocols {
 		rest, ours := strings.CutPrefix(string(p), "/p2pmpi/")
@@ -187,12 +184,11 @@ func checkNetwork(name string, protocols []protocol.ID) error {
 	return errors.New("it answers, but is no peer that introduces others")
 }
 
-// meetOthers learns of the other peers, and makes itself known, through the
-// peers in the routing table. First this peer announces itself and then looks
-// who else did: of two that do so at the same time, one at least finds the
-// other, and connecting tells both. What fails here is made up for later by
-// the DHT's own refreshing and by searches. Each step is bounded, because a
-// single frozen peer holds up a DHT lookup to its end.
+// meetOthers finds the other peers, and makes this one known, through the peers in the routing table. It
+// announces this peer first and then looks up the other announcements. So of two peers that do this at
+// the same time, at least one finds the other, and connecting informs both. Failures here are harmless:
+// the DHT refreshes itself and searches look again. Each step is bounded, because one frozen peer would
+// delay a DHT lookup to its end.
 func (s *Service) meetOthers(ctx context.Context) {
 	refreshed := s.dht.RefreshRoutingTable()
 	if s.cfg.Offer != nil {
@@ -210,7 +206,7 @@ func (s *Service) meetOthers(ctx context.Context) {
 	}
 }
 
-// advertise renews our rendezvous record at the peers nearest to it.
+// advertise renews this peer's rendezvous record at the DHT peers nearest to it.
 func (s *Service) advertise(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.SearchTimeout)
 	defer cancel()
@@ -218,7 +214,7 @@ func (s *Service) advertise(ctx context.Context) error {
 	return err
 }
 
-// awaitTable waits until the routing table holds somebody.
+// awaitTable waits until the routing table holds at least one peer.
 func (s *Service) awaitTable(ctx context.Context) error {
 	ticker := time.NewTicker(tablePoll)
 	defer ticker.Stop()
@@ -232,8 +228,8 @@ func (s *Service) awaitTable(ctx context.Context) error {
 	return nil
 }
 
-// connectFound connects to the peers of the rendezvous until ctx ends. Peers
-// that are gone are passed over.
+// connectFound connects to the peers of the rendezvous until ctx ends. It skips peers that cannot be
+// reached.
 func (s *Service) connectFound(ctx context.Context) {
 	var group errgroup.Group
 	group.SetLimit(s.cfg.Parallel)
@@ -252,10 +248,10 @@ func (s *Service) connectFound(ctx context.Context) {
 			return nil
 		})
 	}
-	_ = group.Wait() // always nil: failures are expected
+	_ = group.Wait() // always nil: failures to connect are expected
 }
 
-// advertiseLoop announces this peer now and then; introductions and moves do so besides.
+// advertiseLoop announces this peer at regular intervals. Introductions and moves announce it as well.
 func (s *Service) advertiseLoop(ctx context.Context) {
 	wait := advertiseRetry
 	for {

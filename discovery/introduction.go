@@ -10,8 +10,7 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 )
 
-// An IntroductionError says that no supernode could be reached. The service
-// keeps trying.
+// An IntroductionError reports that no supernode could be reached. The service keeps trying.
 type IntroductionError struct {
 	Failures []SupernodeError // one for each supernode
 }
@@ -34,14 +33,13 @@ func (e *IntroductionError) Unwrap() []error {
 	return errs
 }
 
-// A SupernodeError is why one supernode could not introduce us.
+// A SupernodeError reports why one supernode could not introduce this peer.
 type SupernodeError struct {
 	Supernode p2ppeer.AddrInfo
 	Err       error
 }
 
-// Error is one line: the address tried and its cause, for each address, in
-// place of libp2p's own paragraph.
+// Error returns one line with each address tried and its cause, in place of libp2p's multi-line message.
 func (e *SupernodeError) Error() string {
 	dial, ok := errors.AsType[*swarm.DialError](e.Err)
 	if !ok || len(dial.DialErrors) == 0 {
@@ -57,14 +55,14 @@ func (e *SupernodeError) Error() string {
 // Unwrap returns the cause.
 func (e *SupernodeError) Unwrap() error { return e.Err }
 
-// introduction is where the attempts to be introduced stand.
+// introduction is the state of the attempts to be introduced.
 type introduction struct {
-	again    chan struct{} // closed when the first acquaintances have been tried
-	once     sync.Once     // closes it
+	again    chan struct{} // closed after the first round of known peers was tried
+	once     sync.Once     // guards closing again
 	mu       sync.Mutex
-	done     bool          // introduced once; never undone
+	done     bool          // introduced once; never reset
 	err      error         // of the last attempt
-	attempts int           // finished
+	attempts int           // number of finished attempts
 	changed  chan struct{} // closed and replaced at the end of each attempt
 }
 
@@ -72,8 +70,8 @@ func newIntroduction(done bool) *introduction {
 	return &introduction{done: done, changed: make(chan struct{}), again: make(chan struct{})}
 }
 
-// tried notes that acquaintances have been tried; where there is no supernode, that is all
-// that can be done.
+// tried records that the known peers have been tried. If all is true, there is no supernode to try, and
+// the introduction is finished.
 func (i *introduction) tried(all bool) {
 	i.once.Do(func() {
 		close(i.again)
@@ -83,7 +81,7 @@ func (i *introduction) tried(all bool) {
 	})
 }
 
-// finished notes an attempt's outcome and wakes those who wait.
+// finished records the outcome of an attempt and wakes the waiting callers.
 func (i *introduction) finished(err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

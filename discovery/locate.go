@@ -7,9 +7,9 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// Locate looks up where a peer is, by asking those near to it in the DHT. The host then knows
-// the addresses that they have of it; it is an error if nobody has one. One that
-// has moved is known to them when it has met one of them again.
+// Locate looks up a peer's addresses in the DHT, at the peers whose keys are nearest to it, and adds them
+// to the host's peerstore. It returns an error if no peer has an address. After a move, these peers learn
+// the new address when the peer has connected to one of them again.
 func (s *Service) Locate(ctx context.Context, id p2ppeer.ID) error {
 	if !s.enter() {
 		return fmt.Errorf("locate peer %s: %w", id, context.Canceled)
@@ -19,8 +19,8 @@ func (s *Service) Locate(ctx context.Context, id p2ppeer.ID) error {
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	known := len(s.host.Peerstore().Addrs(id))
-	// Of one that does not answer at its old address, the lookup says that it is not found even
-	// when somebody has told a new one.
+	// FindPeer fails if the peer does not answer at its old address, even if a peer has supplied a new
+	// one.
 	if _, err := s.dht.FindPeer(ctx, id); err != nil && len(s.host.Peerstore().Addrs(id)) <= known {
 		return fmt.Errorf("locate peer %s: %w", id, err)
 	}

@@ -18,24 +18,22 @@ import (
 )
 
 const (
-	// lanRenewal is how often the LAN is told and asked anew. The library tells of each
-	// neighbour once, uses the interfaces and addresses of its start, and ends
-	// at its first error.
+	// lanRenewal is the interval at which the mDNS service is restarted. The library reports each
+	// neighbour once, uses the interfaces and addresses of its start, and ends at its first error.
 	lanRenewal = 5 * time.Minute
 
-	// lanRetry is how soon that is done while nobody is connected, or it fails.
+	// lanRetry is that interval while no peer is connected, or mDNS fails to start.
 	lanRetry = 20 * time.Second
 )
 
-// A lan hears of neighbours over mDNS. They are tried like acquaintances, so one that cannot
-// be reached yet is not lost.
+// A lan finds neighbours over mDNS. They become known peers, so one that cannot be reached yet is tried
+// again.
 type lan struct{ s *Service }
 
 var _ mdns.Notifee = (*lan)(nil)
 
-// loop announces this peer on its LAN and listens there, until ctx ends. It does so anew
-// now and then, and when the machine has moved. A machine without multicast simply has
-// no neighbours.
+// loop announces this peer on its LAN and listens there, until ctx ends. It restarts the mDNS service at
+// intervals and when the machine has moved. On a machine without multicast it finds no neighbours.
 func (l *lan) loop(ctx context.Context) {
 	moved := l.s.moves.next()
 	for ctx.Err() == nil {
@@ -56,9 +54,10 @@ func (l *lan) loop(ctx context.Context) {
 	}
 }
 
-// start returns nil when nobody on the LAN could reach this host, or the LAN it.
+// start starts the mDNS service. It returns nil if this host is not reachable from the LAN, or mDNS is
+// unavailable.
 func (l *lan) start() io.Closer {
-	// Not the addresses that the host tells others: those may be a minute old.
+	// Not host.Addrs, which may be a minute old.
 	if onlyLoopback(l.s.host.Network().ListenAddresses()) {
 		return nil
 	}
@@ -71,8 +70,8 @@ func (l *lan) start() io.Closer {
 	return service
 }
 
-// HandlePeerFound takes a neighbour in. It never blocks, because mdns calls it
-// on goroutines that outlive Close.
+// HandlePeerFound processes a neighbour. It never blocks, because mdns calls it on goroutines that
+// outlive Close.
 func (l *lan) HandlePeerFound(info p2ppeer.AddrInfo) {
 	if info.ID == l.s.host.ID() {
 		return
@@ -82,16 +81,16 @@ func (l *lan) HandlePeerFound(info p2ppeer.AddrInfo) {
 	}
 	switch l.s.host.Network().Connectedness(info.ID) {
 	case network.Connected:
-	case network.Limited: // through a relay: it may have been met so before the LAN told of it
+	case network.Limited: // through a relay: it may have been connected before mDNS found it
 		if l.s.enter() {
-			go l.approach(info) // ends within AskTimeout, or with the service
+			go l.approach(info) // ends within AskTimeout or with the service
 		}
 	default:
 		l.s.memory.heard(info)
 	}
 }
 
-// approach connects to a neighbour directly that is connected through a relay.
+// approach opens a direct connection to a neighbour that is connected through a relay.
 func (l *lan) approach(info p2ppeer.AddrInfo) {
 	defer l.s.wg.Done()
 	ctx, cancel := context.WithTimeout(network.WithForceDirectDial(l.s.ctx, "a neighbour"), l.s.cfg.AskTimeout)
@@ -102,14 +101,14 @@ func (l *lan) approach(info p2ppeer.AddrInfo) {
 	}
 }
 
-// mdnsName is the network's own service name. A hash, because a DNS label has
-// fewer letters than a network's name.
+// mdnsName returns the network's mDNS service name. It contains a hash, because a DNS label is shorter
+// than the longest network name.
 func mdnsName(network string) string {
 	sum := sha256.Sum256([]byte(network))
 	return "_p2pmpi-" + hex.EncodeToString(sum[:3]) + "._udp"
 }
 
-// onlyLoopback reports whether nobody on the LAN could reach addrs.
+// onlyLoopback reports whether all addrs are loopback addresses.
 func onlyLoopback(addrs []ma.Multiaddr) bool {
 	return !slices.ContainsFunc(addrs, func(a ma.Multiaddr) bool { return !manet.IsIPLoopback(a) })
 }

@@ -8,12 +8,12 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// measureEvery is how often one of the connected peers is asked for its offer although nobody
-// needs it: so a peer that only donates learns where it stands, too, and can say so.
-// A hundred measurements, or half an hour, make coordinates good.
+// measureEvery is the interval at which one connected peer is asked for its offer although no job needs
+// it. So a peer that only donates also learns its position, and can state it. Coordinates become good
+// after about a hundred measurements, or half an hour.
 const measureEvery = 15 * time.Second
 
-// measureLoop asks one connected peer after the other, at random.
+// measureLoop asks random connected peers, one at a time.
 func (s *Service) measureLoop(ctx context.Context) {
 	ticker := time.NewTicker(measureEvery)
 	defer ticker.Stop()

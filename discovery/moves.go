@@ -14,8 +14,8 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// A moves tells whoever waits that this machine has moved: its addresses have changed, a
-// cable was plugged in, or it woke up.
+// A moves notifies its waiters that this machine has moved: its addresses have changed, a cable was
+// plugged in, or it woke from sleep.
 type moves struct {
 	mu sync.Mutex
 	ch chan struct{}
@@ -23,7 +23,7 @@ type moves struct {
 
 func newMoves() *moves { return &moves{ch: make(chan struct{})} }
 
-// next returns what is closed at the next move.
+// next returns a channel that is closed at the next move.
 func (m *moves) next() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,18 +39,18 @@ func (m *moves) tell() {
 
 const (
 	lookEvery = 5 * time.Second
-	slept     = 10 * time.Second // by so much a look is late after a sleep
+	slept     = 10 * time.Second // delay of a look that indicates a sleep
 )
 
-// A lookout notices moves by comparing one look with the next. It is pure.
+// A lookout detects moves by comparing successive observations. It is pure.
 type lookout struct {
-	last   time.Time // by the wall clock, since the other may stand still in sleep
+	last   time.Time // wall-clock time; the monotonic clock may stop during sleep
 	usable []string  // interfaces that are up, each with its addresses
 }
 
 // look reports why this machine seems to have moved since the last look, or "".
 func (l *lookout) look(now time.Time, usable []string) (why string) {
-	now = now.Round(0) // without the monotonic clock
+	now = now.Round(0) // strips the monotonic clock
 	switch {
 	case l.last.IsZero():
 	case now.Sub(l.last) > lookEvery+slept:
@@ -62,8 +62,8 @@ func (l *lookout) look(now time.Time, usable []string) (why string) {
 	return why
 }
 
-// usableInterfaces lists the interfaces that packets leave by, each with its addresses, and
-// all addresses that the machine has.
+// usableInterfaces lists the interfaces that are up, each with its addresses, and all addresses of the
+// machine. Loopback interfaces are left out of usable, but their addresses are in all.
 func usableInterfaces() (usable []string, all []netip.Addr, err error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
@@ -90,11 +90,11 @@ func usableInterfaces() (usable []string, all []netip.Addr, err error) {
 	return usable, all, nil
 }
 
-// watchMoves looks out for moves until ctx ends. The host learns of new addresses up to a
-// minute later than this; then they have to be announced.
+// watchMoves watches for moves until ctx ends. The host learns of new addresses up to a minute later than
+// watchMoves does; they are announced then.
 func (s *Service) watchMoves(ctx context.Context) {
 	updated, err := s.host.EventBus().Subscribe(new(event.EvtLocalAddressesUpdated), eventbus.Name("p2pmpi moves"))
-	if err != nil { // only ever about the arguments
+	if err != nil { // returned only for wrong arguments
 		s.log.Error().Err(err).Msg("watch own addresses")
 		return
 	}
@@ -105,7 +105,7 @@ func (s *Service) watchMoves(ctx context.Context) {
 	var announced string
 	for {
 		usable, all, err := usableInterfaces()
-		if err != nil { // the next look tells
+		if err != nil { // the next look detects a move
 			usable, all = l.usable, nil
 		}
 		if why := l.look(time.Now(), usable); why != "" {
@@ -128,7 +128,7 @@ func (s *Service) watchMoves(ctx context.Context) {
 	}
 }
 
-// ownAddrs writes the addresses of this machine that others are told.
+// ownAddrs returns the addresses that this host advertises, as text.
 func (s *Service) ownAddrs() string {
 	var texts []string
 	for _, a := range s.host.Addrs() {
@@ -138,11 +138,11 @@ func (s *Service) ownAddrs() string {
 	return strings.Join(texts, " ")
 }
 
-// closeStranded closes connections from addresses that this machine has no more: nothing
-// will ever come over them, and until that is noticed their peers would count as connected.
+// closeStranded closes connections from local addresses that this machine no longer has. They carry no
+// more data, and until they time out their peers would count as connected.
 func (s *Service) closeStranded(have []netip.Addr) {
 	if len(have) == 0 {
-		return // not known
+		return // the addresses are not known
 	}
 	for _, conn := range s.host.Network().Conns() {
 		ip, err := manet.ToIP(conn.LocalMultiaddr())

@@ -18,53 +18,51 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/version"
 )
 
-// Bounds of what an offer may say. They are far above honest values and keep a
-// liar from distorting sums or filling a screen.
+// Bounds on the fields of an offer. They are far above honest values. They keep a false offer from
+// distorting sums or flooding the screen.
 const (
-	MaxSlots       = 1 << 16 // slots of one peer, and its jobs
+	MaxSlots       = 1 << 16 // slots of one peer, and bound on its jobs
 	maxMemoryBytes = 1 << 50
 	maxKinds       = 8
 	maxSpeed       = 1 << 24 // Mflop/s
 	maxLoad        = 1 << 16
-	maxToken       = 64      // bytes in a name: network, OS, release, ...
+	maxToken       = 64      // bytes of a name: network, OS, release, ...
 	maxEnvelope    = 4 << 10 // bytes of a sealed offer, an RSA key included
 )
 
-// An offer is valid for offerLifetime; it is asked for afresh each time, so
-// that is only a bound on replays. clockSkew is how far two peers' clocks may
-// disagree: volunteers' clocks are often minutes off.
+// Every search requests a new offer, so its lifetime only bounds replays. clockSkew is the tolerated
+// difference between two peers' clocks, since volunteers' clocks are often minutes off.
 const (
 	offerLifetime = time.Minute
 	maxLifetime   = time.Hour
 	clockSkew     = 5 * time.Minute
 )
 
-// An Offer is what a peer signs and announces: what it has for jobs now.
+// An Offer is what a peer signs and announces: the resources that it has for jobs now.
 type Offer struct {
-	Peer        p2ppeer.ID // who offers, and the only one who may sign this
+	Peer        p2ppeer.ID // the offering peer, which must also be the signer
 	Network     string
 	SlotsTotal  int      // slots that the owner donates
-	SlotsFree   int      // of those, not held by any job
+	SlotsFree   int      // donated slots that no job holds
 	MaxJobs     int      // jobs at once, 0 for no limit
 	Jobs        int      // jobs that hold slots now
 	MemoryBytes uint64   // of the machine; 0 when unknown
-	OS, Arch    string   // in Go's words: linux, amd64
-	Kinds       []string // of programs that are accepted of everybody: native, wasm
+	OS, Arch    string   // GOOS and GOARCH names: linux, amd64
+	Kinds       []string // kinds of programs accepted from all peers: native, wasm
 	Speed       int      // of one processor, measured in Mflop/s; 0 when unknown
-	Load        float64  // running processes for each processor, over a minute; 0 when unknown, too
+	Load        float64  // running processes per processor, over a minute; 0 also when unknown
 
-	// Reachability is whether others can connect to the peer directly, as far as it
-	// knows. A private one is reached through relays and holes.
+	// Reachability states whether other peers can connect directly, as far as the peer knows. A private
+	// peer is reached through relays and hole punching.
 	Reachability network.Reachability
 
-	// Position is where the peer stands in the space of round-trip times, by its own
-	// account; nil when not said. The length of a network coordinate is in seconds.
+	// Position is the peer's own claim of its network coordinate, in seconds; nil if absent.
 	Position *coordinate.Coordinate
 
-	Site     string              // where the peer stands, in its owner's words; empty when not declared
-	Owner    string              // who owns the peer, by its own account; empty when not declared
-	Machine  string              // the same for all peers of one machine in offers to the same peer; empty: unknown
-	History  reliability.History // of the peer, by its own account, to the second
+	Site     string              // location, as the owner declares it; empty when not declared
+	Owner    string              // name of the owner, as the peer claims; empty when not declared
+	Machine  string              // equal for all peers of one machine in offers to the same peer; empty: unknown
+	History  reliability.History // of the peer, by its own claim, to the second
 	Protocol int                 // version.Protocol of the peer
 	Release  string
 	Issued   time.Time // by the peer's clock, to the millisecond
@@ -73,13 +71,13 @@ type Offer struct {
 
 var _ record.Record = (*Offer)(nil)
 
-// offerCodec marks the payload of an envelope as an Offer.
+// offerCodec is the payload type of an envelope that holds an Offer.
 var offerCodec = []byte("/p2pmpi/offer")
 
-// Domain keeps an offer's signature from being valid for anything else.
+// Domain returns the signature domain, which keeps an offer's signature from being valid elsewhere.
 func (o *Offer) Domain() string { return "p2pmpi-offer" }
 
-// Codec is the payload type of an envelope that holds an offer.
+// Codec returns the payload type of an envelope that holds an offer.
 func (o *Offer) Codec() []byte { return offerCodec }
 
 // MarshalRecord encodes o.
@@ -111,9 +109,8 @@ func (o *Offer) MarshalRecord() ([]byte, error) {
 	})
 }
 
-// UnmarshalRecord decodes data into o. It does not judge what it reads: Open
-// does, because an offer of another protocol version must be named as that and
-// not as nonsense.
+// UnmarshalRecord decodes data into o without validating the fields. Open validates them, so that it can
+// report an offer of another protocol version as such.
 func (o *Offer) UnmarshalRecord(data []byte) error {
 	var m pb.Offer
 	if err := proto.Unmarshal(data, &m); err != nil {
@@ -150,7 +147,7 @@ func (o *Offer) UnmarshalRecord(data []byte) error {
 	return nil
 }
 
-// history is what a peer says of itself, as far as it is believed.
+// history returns the history that a peer claims, limited to the plausible maximum.
 func history(upSeconds uint64, ends uint32) reliability.History {
 	return reliability.History{
 		Up:   time.Duration(min(upSeconds, uint64(reliability.MaxUp/time.Second))) * time.Second,
@@ -174,10 +171,9 @@ func Seal(o Offer, key crypto.PrivKey) ([]byte, error) {
 	return data, nil
 }
 
-// Open reads an envelope that the peer from gave, and returns the offer in it
-// if that is signed by from itself, is of this network and protocol version,
-// is plausible and has not expired at now. Any other is refused with a
-// *Refusal that says why.
+// Open decodes an envelope received from the peer from and returns its offer. The offer must be signed by
+// from itself, belong to this network and protocol version, be plausible, and not be expired at now.
+// Otherwise Open returns a *Refusal with the reason.
 func Open(data []byte, from p2ppeer.ID, network string, now time.Time) (Offer, error) {
 	o, err := openSigned(data, from)
 	if err != nil {
@@ -198,7 +194,7 @@ func Open(data []byte, from p2ppeer.ID, network string, now time.Time) (Offer, e
 	return o, nil
 }
 
-// openSigned checks who signed, and only then looks inside.
+// openSigned decodes an envelope and verifies that from signed it.
 func openSigned(data []byte, from p2ppeer.ID) (Offer, error) {
 	if len(data) > maxEnvelope {
 		return Offer{}, fmt.Errorf("envelope of %d bytes, at most %d allowed", len(data), maxEnvelope)
@@ -217,7 +213,7 @@ func openSigned(data []byte, from p2ppeer.ID) (Offer, error) {
 	return o, nil
 }
 
-// valid refuses absurd numbers and unprintable names.
+// valid rejects implausible numbers and unprintable names.
 func (o *Offer) valid() error {
 	if o.SlotsTotal < 0 || o.SlotsTotal > MaxSlots || o.SlotsFree < 0 || o.SlotsFree > o.SlotsTotal {
 		return fmt.Errorf("%d free of %d slots", o.SlotsFree, o.SlotsTotal)
@@ -259,7 +255,7 @@ func (o *Offer) valid() error {
 	return nil
 }
 
-// current reports why o is not valid at now, clocks being what they are.
+// current returns an error if o is not valid at now, with tolerance for clock skew.
 func (o *Offer) current(now time.Time) error {
 	if ahead := o.Issued.Sub(now); ahead > clockSkew {
 		return fmt.Errorf("issued %v in the future: check the clocks", ahead.Round(time.Second))
@@ -270,7 +266,7 @@ func (o *Offer) current(now time.Time) error {
 	return nil
 }
 
-// full reports why o has nothing for a new job, or "".
+// full returns why o has nothing for a new job, or "".
 func (o *Offer) full() string {
 	switch {
 	case o.SlotsFree == 0:
@@ -281,7 +277,7 @@ func (o *Offer) full() string {
 	return ""
 }
 
-// Free is how many slots a new job can have now.
+// Free returns how many slots a new job can have now.
 func (o *Offer) Free() int {
 	if o.full() != "" {
 		return 0
@@ -289,8 +285,8 @@ func (o *Offer) Free() int {
 	return o.SlotsFree
 }
 
-// validToken reports whether s is a short printable name that is safe in a
-// protocol ID, on a terminal and in a log.
+// validToken reports whether s is a short printable name that is safe in a protocol ID, on a terminal and
+// in a log.
 func validToken(s string) bool {
 	if s == "" || len(s) > maxToken {
 		return false

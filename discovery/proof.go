@@ -20,10 +20,10 @@ const (
 	maxProof     = 1 << 10 // bytes of a sealed proof, an RSA key included
 )
 
-// A proof is what one instance of a peer, a process, signs to show that it lives.
+// A proof is the signed statement of one instance (process) of a peer that it is alive.
 type proof struct {
-	Nonce    []byte // of who asks for it
-	Instance []byte // drawn when the process started
+	Nonce    []byte // nonce of the asking peer
+	Instance []byte // random mark of the process, drawn at its start
 	Up       time.Duration
 }
 
@@ -31,10 +31,10 @@ var _ record.Record = (*proof)(nil)
 
 var proofCodec = []byte("/p2pmpi/twin")
 
-// Domain keeps a proof's signature from being valid for anything else.
+// Domain returns the signature domain, which keeps a proof's signature from being valid elsewhere.
 func (p *proof) Domain() string { return "p2pmpi-twin" }
 
-// Codec is the payload type of an envelope that holds a proof.
+// Codec returns the payload type of an envelope that holds a proof.
 func (p *proof) Codec() []byte { return proofCodec }
 
 // MarshalRecord encodes p.
@@ -53,8 +53,8 @@ func (p *proof) UnmarshalRecord(data []byte) error {
 	return nil
 }
 
-// openProof reads an envelope that answers the nonce, and returns the proof in it if that is
-// signed with the key of id.
+// openProof decodes the envelope that answers nonce and returns its proof, if it is signed with the key
+// of id.
 func openProof(data []byte, id p2ppeer.ID, nonce []byte) (proof, error) {
 	if len(data) > maxProof {
 		return proof{}, fmt.Errorf("proof of %d bytes, at most %d allowed", len(data), maxProof)
@@ -75,8 +75,8 @@ func openProof(data []byte, id p2ppeer.ID, nonce []byte) (proof, error) {
 	return p, nil
 }
 
-// yields reports whether own has to make way for other, which has the same identity: the
-// process that has run for longer stays, so that a copy does not drive out the original.
+// yields reports whether p has to make way for other, which has the same identity. The process that has
+// run for longer stays, so that a copy does not displace the original.
 func (p *proof) yields(other proof) bool {
 	if own := p.Up.Truncate(time.Millisecond); own != other.Up {
 		return own < other.Up

@@ -11,19 +11,18 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
 )
 
-// A reach is whether others can connect to this host directly, by what the host has
-// found out or was told.
+// A reach records whether other peers can connect to this host directly, as far as the host knows.
 type reach struct {
 	events event.Subscription
-	told   atomic.Int32 // a network.Reachability, by the owner or AutoNAT 1
-	found  atomic.Int32 // the same by AutoNAT 2, which asks for each address
+	told   atomic.Int32 // network.Reachability set by the owner or found by AutoNAT 1
+	found  atomic.Int32 // network.Reachability found by AutoNAT 2, which checks each address
 }
 
-// newReach begins to watch h. Both events repeat their last to newcomers.
+// newReach subscribes to h's reachability events. Both kinds repeat their last event to a new subscriber.
 func newReach(h host.Host) (*reach, error) {
 	events, err := h.EventBus().Subscribe([]any{
-		new(event.EvtLocalReachabilityChanged),  // by AutoNAT 1, or the owner's word
-		new(event.EvtHostReachableAddrsChanged), // by AutoNAT 2
+		new(event.EvtLocalReachabilityChanged),  // from AutoNAT 1 or the owner's setting
+		new(event.EvtHostReachableAddrsChanged), // from AutoNAT 2
 	}, eventbus.Name("p2pmpi reachability"))
 	if err != nil {
 		return nil, fmt.Errorf("watch the reachability: %w", err)
@@ -31,7 +30,7 @@ func newReach(h host.Host) (*reach, error) {
 	return &reach{events: events}, nil
 }
 
-// watch takes events in until ctx ends.
+// watch processes events until ctx ends.
 func (r *reach) watch(ctx context.Context) {
 	defer r.events.Close()
 	for {

@@ -6,25 +6,25 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// A Reason says why a peer is no candidate.
+// A Reason is the reason why a peer is no candidate.
 type Reason int
 
 // The reasons, in the order in which a message should list them.
 const (
-	Full          Reason = iota // no free slots, or as many jobs as its owner allows
-	TooSmall                    // less memory than is needed
-	OtherPlatform               // another operating system or processor than is needed
-	NotChosen                   // the submitter wants others
+	Full          Reason = iota // no free slots, or its owner's limit on jobs reached
+	TooSmall                    // less memory per slot than needed
+	OtherPlatform               // operating system or processor other than needed
+	NotChosen                   // excluded by the submitter's filter
 	OtherVersion                // speaks another protocol version
 	OtherNetwork                // belongs to another network
-	OffersNothing               // a submit-only peer, which does not speak the offer protocol, or one without slots
-	Silent                      // connected, but gave no answer in time
+	OffersNothing               // a submit-only peer without the offer protocol, or a peer without slots
+	Silent                      // connected, but no answer in time
 	Unreachable                 // no connection
 	Expired                     // its offer has expired, or a clock is wrong
-	BadOffer                    // signature, form or numbers are wrong
+	BadOffer                    // invalid signature, encoding or values
 )
 
-// String names the reason in the words of messages.
+// String returns the reason as used in messages.
 func (r Reason) String() string {
 	switch r {
 	case Full:
@@ -53,13 +53,13 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason %d", int(r))
 }
 
-// A Refusal is the error of a peer that is no candidate.
+// A Refusal is the error for a peer that is no candidate.
 type Refusal struct {
 	Reason Reason
-	Err    error // the particulars, for a log or a verbose message; may be nil
+	Err    error // details for a log or a verbose message; may be nil
 }
 
-// Error gives the reason and the particulars.
+// Error returns the reason and the details.
 func (r *Refusal) Error() string {
 	if r.Err == nil {
 		return r.Reason.String()
@@ -67,16 +67,16 @@ func (r *Refusal) Error() string {
 	return r.Reason.String() + ": " + r.Err.Error()
 }
 
-// Unwrap returns the particulars.
+// Unwrap returns the details.
 func (r *Refusal) Unwrap() error { return r.Err }
 
 func refuse(why Reason, format string, args ...any) *Refusal {
 	return &Refusal{why, fmt.Errorf(format, args...)}
 }
 
-// Considered is a peer that was asked, or would have been, and was not taken.
+// Considered is a peer that was considered and rejected.
 type Considered struct {
 	Peer   p2ppeer.ID
 	Reason Reason
-	Err    error // the particulars; may be nil
+	Err    error // details; may be nil
 }

@@ -9,43 +9,43 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// A Rehearsal is a search for candidates without network and at virtual time: the
-// core of Candidates with other peers. It begins at the zero of its durations.
+// A Rehearsal runs the core of Candidates with simulated peers at virtual time, without a network. Its
+// times are durations since the start.
 type Rehearsal struct {
-	Config Config // of which Parallel, ParallelPerSlot and Grace count
+	Config Config // only Parallel, ParallelPerSlot and Grace are used
 	Need   Need
-	Near   []p2ppeer.ID  // whom the searcher knows without a lookup, in the order of Candidates
-	Hints  []Hint        // what the lookup yields, in the order of time
-	Ended  time.Duration // when the lookup ends; not before the last hint
+	Near   []p2ppeer.ID  // peers known without a lookup, in the order of Candidates
+	Hints  []Hint        // results of the lookup, ordered by time
+	Ended  time.Duration // end of the lookup; not before the last hint
 	Ask    func(p2ppeer.ID) Reply
 
-	// Estimate is how far a peer is, if the searcher knows where it stands; nil: of nobody.
+	// Estimate returns the estimated distance of a peer, if known. Nil: no distances are known.
 	Estimate func(p2ppeer.ID) (time.Duration, bool)
 }
 
-// A Hint is a record that a lookup finds.
+// A Hint is a record that the lookup finds.
 type Hint struct {
 	At   time.Duration
 	Peer p2ppeer.ID
 }
 
-// A Reply is what asking one peer comes to, and how long that takes.
+// A Reply is the result of asking one peer, and the time that it takes.
 type Reply struct {
 	After     time.Duration
 	Candidate Candidate
 	Refusal   *Refusal // nil for a candidate
 }
 
-// A Performance is what a rehearsed search came to.
+// A Performance is the result of a rehearsed search.
 type Performance struct {
 	Candidates []Candidate // nearest first
 	Considered []Considered
-	Asked      int           // peers
-	Enough     time.Duration // when Need was met; 0 if it never was
-	Took       time.Duration // until the search returned
+	Asked      int           // number of peers asked
+	Enough     time.Duration // time when Need was met; 0 if never
+	Took       time.Duration // time when the search returned
 }
 
-// Play searches, as Candidates does.
+// Play runs the search as Candidates does.
 func (r Rehearsal) Play() Performance {
 	p := &rehearsed{Rehearsal: r, core: newGathering(r.Need, r.Config.parallel(r.Need), r.Config.Grace)}
 	p.core.estimate = r.Estimate
@@ -66,15 +66,15 @@ func (r Rehearsal) Play() Performance {
 	return Performance{candidates, considered, p.asked, p.enough, p.now}
 }
 
-// instant is a time of day for the core, which takes the zero time for none.
+// instant converts a virtual time for the core, where the zero time.Time means "none".
 func instant(d time.Duration) time.Time { return time.Unix(0, 0).Add(d) }
 
-// rehearsed is a Rehearsal under way.
+// rehearsed is a running Rehearsal.
 type rehearsed struct {
 	Rehearsal
 	core    *gathering
 	now     time.Duration
-	replies []reply // by time
+	replies []reply // ordered by time
 	asked   int
 	enough  time.Duration
 }
@@ -85,7 +85,7 @@ type reply struct {
 	Reply
 }
 
-// ask asks whomever the core wants asked.
+// ask asks the peers that the core wants asked.
 func (p *rehearsed) ask() {
 	for _, id := range p.core.ask() {
 		a := p.Ask(id)
@@ -96,8 +96,7 @@ func (p *rehearsed) ask() {
 	}
 }
 
-// next lets happen what happens next: a hint, the end of the lookup, a reply, or
-// the end of the grace.
+// next processes the next event: a hint, the end of the lookup, a reply, or the end of the grace period.
 func (p *rehearsed) next() {
 	const never = time.Duration(math.MaxInt64)
 	hint, answer, grace := never, never, never
@@ -125,7 +124,7 @@ func (p *rehearsed) next() {
 	}
 }
 
-// answered hands the next reply to the core.
+// answered passes the next reply to the core.
 func (p *rehearsed) answered() {
 	r := p.replies[0]
 	p.replies = p.replies[1:]

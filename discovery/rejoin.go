@@ -16,17 +16,17 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/redial"
 )
 
-// rejoinEvery is how often it is looked whether somebody is to be connected to again.
+// rejoinEvery is the interval between reconnect attempts.
 const rejoinEvery = 5 * time.Second
 
-// A memory is the acquaintances as several goroutines use them, and their file.
+// A memory makes acquaintances safe for concurrent use and keeps them in a file.
 type memory struct {
-	file string        // "": they are not kept
-	news chan struct{} // holds one when somebody was heard of
+	file string        // empty: they are not kept
+	news chan struct{} // holds an element if a peer was heard of since the last round
 
 	mu    sync.Mutex
 	q     *acquaintances
-	saved int // q.changes of what stands in the file
+	saved int // value of q.changes at the last save
 }
 
 func newMemory(file string) (*memory, error) {
@@ -37,7 +37,7 @@ func newMemory(file string) (*memory, error) {
 	return &memory{file: file, q: q, news: make(chan struct{}, 1)}, nil
 }
 
-// heard notes a hint, and has it followed soon. It never blocks.
+// heard records a hint and wakes rejoinLoop. It never blocks.
 func (m *memory) heard(info p2ppeer.AddrInfo) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,7 +78,7 @@ func (m *memory) due(connected func(p2ppeer.ID) bool) []p2ppeer.AddrInfo {
 	return m.q.due(time.Now(), connected)
 }
 
-// count is how many peers there are to try.
+// count returns the number of known peers.
 func (m *memory) count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,18 +95,18 @@ func (m *memory) ids() []p2ppeer.ID {
 	return out
 }
 
-// save writes what has changed.
+// save writes the file if something has changed.
 func (m *memory) save() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.file == "" || m.saved == m.q.changes {
 		return nil
 	}
-	m.saved = m.q.changes // a full disk is not tried again every time
+	m.saved = m.q.changes // set even on failure, so that a full disk is not retried every time
 	return m.q.remember(m.file)
 }
 
-// connected reports whether a connection to a peer is open.
+// connected reports whether a connection to a peer is open, direct or relayed.
 func (s *Service) connected(id p2ppeer.ID) bool {
 	c := s.host.Network().Connectedness(id)
 	return c == network.Connected || c == network.Limited
@@ -122,7 +122,7 @@ func (s *Service) alone() bool {
 	return true
 }
 
-// rejoinLoop connects to acquaintances again, for ever, and keeps their file.
+// rejoinLoop reconnects to known peers until ctx ends, and saves their file.
 func (s *Service) rejoinLoop(ctx context.Context) {
 	moved := s.moves.next()
 	for ctx.Err() == nil {
@@ -147,9 +147,8 @@ func (s *Service) rejoinLoop(ctx context.Context) {
 	}
 }
 
-// rejoin tries the acquaintances that are due, and reports whether there may be more.
-// Through the first that is reached after it was not, or was never met, it makes the
-// acquaintance of the others there.
+// rejoin tries the known peers that are due, and reports whether more may be due. If one is reached that
+// was unreachable or never met before, rejoin meets the other peers through it.
 func (s *Service) rejoin(ctx context.Context) bool {
 	wasAlone := s.alone()
 	due := s.memory.due(s.connected)
@@ -170,8 +169,8 @@ func (s *Service) rejoin(ctx context.Context) bool {
 	return len(due) == atOnce
 }
 
-// again connects to an acquaintance, and reports whether it is there as it was not before.
-// Its tries are spaced.
+// again connects to a known peer and reports whether that is news (see isNews). It clears libp2p's dial
+// backoff, because due spaces the attempts.
 func (s *Service) again(ctx context.Context, info p2ppeer.AddrInfo) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.AskTimeout)
 	defer cancel()
@@ -191,12 +190,13 @@ func (s *Service) again(ctx context.Context, info p2ppeer.AddrInfo) bool {
 	return news
 }
 
-// identifiedWithin is how long a connection may be without that its other side is known to say
-// anything. One that refuses this peer says why meanwhile.
+// identifiedWithin is how long a connection may stay open while the protocols of its peer are unknown. A
+// peer that refuses this one reports the reason within that time.
 const identifiedWithin = 5 * time.Second
 
-// checkMember returns nil if a connected peer is of our network and serves its DHT. Connections
-// with one that is not known to say anything are closed after a while: on the next one it is asked again.
+// checkMember returns nil if a connected peer belongs to this network and serves its DHT. If the peer's
+// protocols are unknown, checkMember closes connections older than identifiedWithin; the next connection
+// asks again.
 func (s *Service) checkMember(id p2ppeer.ID) error {
 	protocols, err := s.host.Peerstore().GetProtocols(id)
 	if err != nil {
@@ -206,7 +206,7 @@ func (s *Service) checkMember(id p2ppeer.ID) error {
 		return checkNetwork(s.cfg.Network, protocols)
 	}
 	silent := errors.New("it answers, but does not say what it is: it may have too much to do")
-	for _, c := range s.host.Network().ConnsToPeer(id) { // libp2p asks once in the life of each
+	for _, c := range s.host.Network().ConnsToPeer(id) { // libp2p identifies each connection only once
 		if time.Since(c.Stat().Opened) > identifiedWithin {
 			silent = errors.Join(silent, c.Close())
 		}
@@ -214,8 +214,8 @@ func (s *Service) checkMember(id p2ppeer.ID) error {
 	return silent
 }
 
-// addrsOf completes what is known of a peer's addresses: those of info first. Others than it may have
-// named them: one at which it is not dialled now is not to be dialled after a restart.
+// addrsOf adds the peerstore's addresses to those of info, which come first. Other peers may have
+// supplied them, so it drops those that MayDial rejects; they would otherwise be dialled after a restart.
 func (s *Service) addrsOf(info p2ppeer.AddrInfo) p2ppeer.AddrInfo {
 	known := s.host.Peerstore().Addrs(info.ID)
 	if s.cfg.MayDial != nil {
@@ -225,11 +225,10 @@ func (s *Service) addrsOf(info p2ppeer.AddrInfo) p2ppeer.AddrInfo {
 	return info
 }
 
-// acquaintLoop makes the acquaintance of every peer of the network with which there is a
-// connection, whoever made it.
+// acquaintLoop records every connected peer of the network as known, whichever side dialled.
 func (s *Service) acquaintLoop(ctx context.Context) {
 	identified, err := s.host.EventBus().Subscribe(new(event.EvtPeerIdentificationCompleted), eventbus.Name("p2pmpi acquaintances"))
-	if err != nil { // only ever about the arguments
+	if err != nil { // returned only for wrong arguments
 		s.log.Error().Err(err).Msg("watch who connects")
 		return
 	}

@@ -15,19 +15,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 )
 
-// maxRememberedFile bounds the file of acquaintances: it is read as a whole.
+// maxRememberedFile bounds the file of known peers, in bytes; it is read as a whole.
 const maxRememberedFile = 1 << 20
 
-// remembered is an acquaintance in the file.
+// remembered is the JSON form of one known peer.
 type remembered struct {
 	Peer    p2ppeer.ID `json:"peer"`
 	Addrs   []string   `json:"addrs"`
 	Met     time.Time  `json:"met"`
-	Reached bool       `json:"reached"` // by this peer
+	Reached bool       `json:"reached"` // dialled by this peer
 }
 
-// recall reads the acquaintances that file keeps. What makes no sense in it is passed over:
-// it is a hint, and no reason not to start.
+// recall reads the known peers from file. It ignores invalid content, because the file holds only hints
+// and must not keep the peer from starting.
 func recall(file string, now time.Time) (*acquaintances, error) {
 	q := newAcquaintances()
 	if file == "" {
@@ -63,7 +63,7 @@ func parseAddrs(texts []string) (addrs []ma.Multiaddr) {
 	return addrs
 }
 
-// remember writes the acquaintances that were met to file. A crash leaves the old or the new.
+// remember writes the known peers that were met to file. A crash leaves the old or the new file.
 func (q *acquaintances) remember(file string) error {
 	all := []remembered{}
 	for _, a := range q.list() {

@@ -37,21 +37,20 @@ type Service struct {
 	log         zerolog.Logger
 	conduct     *misconduct.Log
 
-	instance []byte    // of this process: see twinProtocol
-	started  time.Time // of the same
-	twinned  sync.Once // a twin was told of
+	instance []byte    // random mark of this process; see twinProtocol
+	started  time.Time // start of this process
+	twinned  sync.Once // guards the one call of cfg.Twin
 
-	ctx    context.Context // ends with Close
+	ctx    context.Context // cancelled by Close
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool
-	wg     sync.WaitGroup // background goroutines and stream handlers; Add under mu
+	wg     sync.WaitGroup // counts background goroutines and stream handlers; Add under mu
 }
 
-// New joins cfg.Network over h, which stays the caller's, and begins at once to
-// look for supernodes in the background. The service lives until Close, and its
-// background work no longer than ctx.
+// New joins cfg.Network over h, which the caller keeps owning. It starts to look for supernodes in the
+// background at once. The service lives until Close; its background work also ends with ctx.
 func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)
@@ -95,15 +94,14 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// newDHT joins the network's own DHT. Nothing in kad-dht's defaults filters
-// loopback or private addresses or several peers behind one address: those
-// filters belong to the public IPFS network. Values are left out: only
-// routing and rendezvous are used. Bootstrap peers are left out too:
-// introduceLoop looks after the supernodes, and reports what fails.
+// newDHT joins the network's own DHT. It sets none of the filters for loopback addresses, private
+// addresses or several peers behind one address, which belong to the public IPFS network. Values are
+// disabled, because only routing and rendezvous are used. It sets no bootstrap peers, because
+// introduceLoop manages the supernodes and reports failures.
 func newDHT(h host.Host, cfg Config, conduct *misconduct.Log) (*dht.IpfsDHT, error) {
 	mode := dht.ModeClient
 	if cfg.DHTServer {
-		mode = dht.ModeServer // ModeAuto leaves LAN peers clients, with empty tables
+		mode = dht.ModeServer // ModeAuto would keep LAN peers as clients, with empty tables
 	}
 	return dht.New(h,
 		dht.ProtocolPrefix(dhtPrefix(cfg.Network)),
@@ -116,7 +114,7 @@ func newDHT(h host.Host, cfg Config, conduct *misconduct.Log) (*dht.IpfsDHT, err
 
 func dhtPrefix(network string) protocol.ID { return protocol.ID("/p2pmpi/" + network) }
 
-// kadSuffix is what kad-dht adds to the prefix.
+// kadSuffix is the suffix that kad-dht adds to the protocol prefix.
 const kadSuffix = "/kad/1.0.0"
 
 func kadProtocol(network string) protocol.ID { return dhtPrefix(network) + kadSuffix }
@@ -145,7 +143,7 @@ func (s *Service) start() {
 	}
 }
 
-// background runs f until it returns, which it does when s.ctx ends.
+// background runs f in a goroutine until s.ctx ends.
 func (s *Service) background(f func(context.Context)) {
 	if s.enter() {
 		go func() {
@@ -155,7 +153,7 @@ func (s *Service) background(f func(context.Context)) {
 	}
 }
 
-// enter makes Close wait for one s.wg.Done, unless it has begun already.
+// enter makes Close wait for one call of s.wg.Done. It returns false if Close has begun.
 func (s *Service) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,8 +164,8 @@ func (s *Service) enter() bool {
 	return true
 }
 
-// Close leaves the network and returns when every goroutine of the service has
-// ended. The host stays open.
+// Close leaves the network and returns when all goroutines of the service have ended. The host stays
+// open.
 func (s *Service) Close() error {
 	s.mu.Lock()
 	again := s.closed
@@ -181,7 +179,7 @@ func (s *Service) Close() error {
 		s.host.RemoveStreamHandler(offerProtocol)
 	}
 	s.host.RemoveStreamHandler(twinProtocol)
-	s.host.RemoveStreamHandler(kadProtocol(s.cfg.Network)) // dht.Close leaves it
+	s.host.RemoveStreamHandler(kadProtocol(s.cfg.Network)) // dht.Close does not remove it
 	s.wg.Wait()
 	if err := errors.Join(s.memory.save(), s.dht.Close()); err != nil {
 		return fmt.Errorf("close discovery: %w", err)
@@ -189,17 +187,16 @@ func (s *Service) Close() error {
 	return nil
 }
 
-// Peers returns the peers that have answered, nearest first, as each was at
-// its last answer. It asks nobody: a search with Need.All does, and renews it.
+// Peers returns the peers that have answered, nearest first, with the state of each one's last answer. It
+// sends no requests; a search with Need.All does, and refreshes the result.
 func (s *Service) Peers() []Known {
 	return slices.DeleteFunc(s.book.list(time.Now()), func(k Known) bool { return k.Answered.IsZero() })
 }
 
-// Reachability returns whether others can connect to the local peer directly, as far as is
-// known.
+// Reachability returns whether other peers can connect to the local peer directly, as far as is known.
 func (s *Service) Reachability() network.Reachability { return s.reach.now() }
 
-// ownOffer returns the local peer's current offer to a peer.
+// ownOffer returns the local peer's current offer to asker.
 func (s *Service) ownOffer(asker p2ppeer.ID) Offer {
 	o := s.cfg.Offer()
 	if s.cfg.Machine != nil {

@@ -20,34 +20,35 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
 )
 
-// twinProtocol carries one TwinRequest and its TwinResponse.
+// twinProtocol carries one TwinRequest and its TwinResponse. It detects another process with the same
+// identity (a twin).
 //
 //	peer P, a copy of its home        another peer           P, the original
 //	  |-- instance, nonce ----------------->|                       |
 //	  |                                     |-- nonce ------------->|  over each other
 //	  |                                     |<- signed by P: nonce, |  connection of P's
 //	  |<------------------------------------|   instance, up for    |
-//	  signed by me, though not by this process: I am a copy
+//	  signed with my key, but not by this process: I am a copy
 //
-// Nobody but who holds P's key can say so, and none that has ended; so the other peer need
-// not be trusted, and a restart, of which old connections may be left, is no copy.
+// Only a live process that holds P's key can sign the nonce. So the other peer need not be trusted, and a
+// restart is not mistaken for a copy, although old connections may remain.
 const twinProtocol protocol.ID = "/p2pmpi/twin/1.0.0"
 
 const (
 	maxTwin      = maxProof + 512  // bytes of a request or response
-	proveTimeout = 2 * time.Second // for one connection's proof
-	twinTimeout  = 5 * time.Second // for all that one request takes
+	proveTimeout = 2 * time.Second // for the proof over one connection
+	twinTimeout  = 5 * time.Second // for one whole request
 	maxTwinConns = 8               // connections of one peer that are asked
-	twinEvery    = time.Minute     // between two questions, beyond those to new acquaintances
+	twinEvery    = time.Minute     // interval between questions; newly met peers are asked as well
 )
 
-// A TwinError says that another process has this peer's identity, and has run for longer.
+// A TwinError reports that another process has this peer's identity and has run for longer.
 type TwinError struct {
-	Addr ma.Multiaddr  // where the peer that found it sees it; may be nil
-	Up   time.Duration // that it has run, at least
+	Addr ma.Multiaddr  // address at which the finding peer sees it; may be nil
+	Up   time.Duration // its uptime, at least
 }
 
-// Error says where the other one is.
+// Error states where the other process is and how long it has run.
 func (e *TwinError) Error() string {
 	at := ""
 	if e.Addr != nil {
@@ -56,7 +57,7 @@ func (e *TwinError) Error() string {
 	return fmt.Sprintf("another process has the identity of this peer, and has run%s for %v", at, e.Up.Round(time.Second))
 }
 
-// newInstance draws the mark of this process.
+// newInstance returns a random mark for this process.
 func newInstance() []byte {
 	instance := make([]byte, instanceSize)
 	_, _ = rand.Read(instance) // never fails
@@ -78,11 +79,11 @@ func (s *Service) prove(nonce []byte) ([]byte, error) {
 	return envelope.Marshal()
 }
 
-// proof is what this process says of itself. It has run by the wall clock, since the other
-// may stand still in sleep, and differently in two machines.
+// proof returns this process's unsigned proof. Its uptime is measured with the wall clock, because the
+// monotonic clock may stop during sleep, differently on each machine.
 func (s *Service) proof() proof {
 	up := time.Now().Round(0).Sub(s.started.Round(0))
-	return proof{Instance: s.instance, Up: max(0, up)} // the clock may have been put back
+	return proof{Instance: s.instance, Up: max(0, up)} // the clock may have been set back
 }
 
 // serveTwin answers one TwinRequest.
@@ -124,7 +125,8 @@ func (s *Service) answerTwin(ctx context.Context, stream network.Stream) error {
 	return pbio.NewDelimitedWriter(stream).WriteMsg(resp)
 }
 
-// lookForTwin asks who else is connected under the ID of who asks over conn.
+// lookForTwin asks the other connections of the requesting peer's ID for a proof and returns one from
+// another process.
 func (s *Service) lookForTwin(ctx context.Context, conn network.Conn, req *pb.TwinRequest) *pb.TwinResponse {
 	id := conn.RemotePeer()
 	conns := s.host.Network().ConnsToPeer(id)
@@ -139,7 +141,7 @@ func (s *Service) lookForTwin(ctx context.Context, conn network.Conn, req *pb.Tw
 			envelope, err := proofOver(ctx, other, req.GetNonce())
 			p, openErr := openProof(envelope, id, req.GetNonce())
 			if err != nil || openErr != nil || bytes.Equal(p.Instance, req.GetInstance()) {
-				found <- nil // it does not live, or is the same
+				found <- nil // no live process answered, or the same one did
 				return
 			}
 			found <- &pb.TwinResponse{Envelope: envelope, Address: other.RemoteMultiaddr().Bytes()}
@@ -154,8 +156,8 @@ func (s *Service) lookForTwin(ctx context.Context, conn network.Conn, req *pb.Tw
 	return twin
 }
 
-// proofOver asks who is at the other end of conn to prove itself, as no other connection of
-// the same peer ID would do.
+// proofOver requests a proof over conn in particular. Opening the stream through the host could use
+// another connection to the same peer ID.
 func proofOver(ctx context.Context, conn network.Conn, nonce []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(network.WithAllowLimitedConn(ctx, "twin"), proveTimeout)
 	defer cancel()
@@ -184,8 +186,8 @@ func exchangeTwin(stream network.Stream, req *pb.TwinRequest) (*pb.TwinResponse,
 	return &resp, nil
 }
 
-// askForTwin asks a connected peer whether it knows another process with this identity, and
-// tells the owner if that has run for longer. A peer that does not answer knows none.
+// askForTwin asks a connected peer whether it knows another process with this identity, and reports one
+// that has run for longer to cfg.Twin. If the peer does not answer, it counts as knowing none.
 func (s *Service) askForTwin(ctx context.Context, id p2ppeer.ID) {
 	if s.cfg.Twin == nil {
 		return
@@ -219,8 +221,8 @@ func (s *Service) twinKnownTo(ctx context.Context, id p2ppeer.ID) (*TwinError, e
 	return own.twinOf(resp, s.host.ID(), nonce)
 }
 
-// twinOf returns the twin of which resp, an answer to nonce, gives proof, if own has to make way
-// for it. Both have the identity id.
+// twinOf returns the twin that resp, an answer to nonce, proves, if p has to make way for it. Both have
+// identity id.
 func (p *proof) twinOf(resp *pb.TwinResponse, id p2ppeer.ID, nonce []byte) (*TwinError, error) {
 	other, err := openProof(resp.GetEnvelope(), id, nonce)
 	if err != nil || bytes.Equal(p.Instance, other.Instance) || !p.yields(other) {
@@ -233,7 +235,7 @@ func (p *proof) twinOf(resp *pb.TwinResponse, id p2ppeer.ID, nonce []byte) (*Twi
 	return twin, nil
 }
 
-// twinLoop asks one peer after the other, at random: a twin may connect at any time.
+// twinLoop asks random connected peers, one per interval, because a twin may connect at any time.
 func (s *Service) twinLoop(ctx context.Context) {
 	ticker := time.NewTicker(twinEvery)
 	defer ticker.Stop()

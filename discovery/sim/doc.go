@@ -1,18 +1,16 @@
-// Package sim looks for candidates in networks of thousands of volunteers' peers
-// at virtual time, to measure how long that takes and how much is said.
+// Package sim simulates searches for candidates in networks of thousands of volunteers' peers at virtual
+// time. It measures their duration and the number of messages.
 //
-//	Habits, Place ---> World: who is up, and how far ---> tables, records (Kademlia)
+//	Habits, Place ---> World: which peers are up, distances ---> tables, records (Kademlia)
 //	                        |                                   |  lookup
 //	                        v                                   v
 //	                      replies --------------> discovery.Rehearsal: the core of Candidates
 //
-// The core is the real one. Simulated are the volunteers, who come and go; the
-// distances between them; and Kademlia as kad-dht does it: tables of 20 peers for
-// each bit of distance, lookups that ask 10 at a time and end when the 20 nearest
-// have answered or records enough are found, records at the 20 nearest for 48 hours after their peers have
-// last announced themselves.
+// The core is the real one. Simulated are the volunteers, who come and go, their distances, and Kademlia
+// as kad-dht implements it. Tables hold 20 peers for each bit of distance. Lookups ask 10 peers at a time
+// and end when the 20 nearest have answered or enough records are found. The 20 nearest peers keep a
+// record for 48 hours after its peer has last announced itself.
 //
-// A World does what it does for a seed. What it leaves out: peers take no time to
-// answer and links none to carry; nobody is behind a NAT; the searcher's address
-// book holds only what its table does.
+// A World is deterministic for a given seed. The model ignores processing time, bandwidth and NATs. The
+// searcher's address book holds only the peers of its routing table.
 package sim

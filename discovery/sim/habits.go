@@ -5,17 +5,16 @@ import (
 	"math/rand/v2"
 )
 
-// Habits say how long volunteers' machines are up and away, in hours.
+// Habits is the distribution of the hours that volunteers' machines are up and away.
 type Habits struct {
-	UpShape, UpScale    float64 // of a Weibull distribution
-	AwayMean, AwaySigma float64 // of the logarithm, in a log-normal distribution
+	UpShape, UpScale    float64 // parameters of a Weibull distribution
+	AwayMean, AwaySigma float64 // parameters of the logarithm of a log-normal distribution
 }
 
-// SETI is what Javadi, Kondo, Vincent and Anderson fitted to the hosts of
-// SETI@home taken together ("Discovering Statistical Models of Availability in
-// Large Distributed Systems: An Empirical Study of SETI@home", IEEE TPDS 22(11),
-// 2011), with the figures that the volunteer-computing simulator ComBoS
-// (Alonso-Monsalve et al., 2017) carries as its own for these hosts.
+// SETI is the fit by Javadi, Kondo, Vincent and Anderson to all hosts of SETI@home ("Discovering
+// Statistical Models of Availability in Large Distributed Systems: An Empirical Study of SETI@home", IEEE
+// TPDS 22(11), 2011). The figures are those of the volunteer-computing simulator ComBoS (Alonso-Monsalve
+// et al., 2017) for these hosts.
 var SETI = Habits{UpShape: 0.393, UpScale: 2.964, AwayMean: -0.586, AwaySigma: 2.444}
 
 func (h Habits) up(rnd *rand.Rand) float64 {
@@ -26,15 +25,15 @@ func (h Habits) away(rnd *rand.Rand) float64 {
 	return math.Exp(h.AwayMean + h.AwaySigma*rnd.NormFloat64())
 }
 
-// history is how long a volunteer is watched before a search: long beside most of
-// what it does, and beside the life of records.
+// history is the simulated time before a search, in hours. It is long compared with most sessions and
+// with the lifetime of records.
 const history = 30 * 24
 
-// A session is the hours that a peer is up; the search begins at 0.
+// A session is an interval of hours in which a peer is up; the search begins at 0.
 type session struct{ from, to float64 }
 
-// sessions draws what one volunteer did until it is clear whether it is up at 0, the
-// last one first. It is watched from some point of a life of its own.
+// sessions draws the sessions of one volunteer up to hour 0, the last one first. The history starts at a
+// random time between one and two history lengths ago.
 func (h Habits) sessions(rnd *rand.Rand) []session {
 	var all []session
 	for t := -history * (1 + rnd.Float64()); t < 0; {

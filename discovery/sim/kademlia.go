@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Kademlia as kad-dht v0.42 does it by default.
+// Parameters of Kademlia: the defaults of kad-dht v0.42.
 const (
 	bucket    = 20              // peers in a table for each bit of distance, and holders of a record
 	alpha     = 10              // peers asked at the same time
-	beta      = 3               // the nearest that must have answered
-	refreshed = 10.0 / 60       // hours at most since a table was looked through
-	dial      = 2               // round trips until one can ask
-	silence   = 3 * time.Second // until a peer that is gone counts as that
-	longest   = 3 * time.Second // of a lookup
+	beta      = 3               // nearest peers that must have answered
+	refreshed = 10.0 / 60       // greatest age of a table, in hours
+	dial      = 2               // round trips to open a connection
+	silence   = 3 * time.Second // time after which an absent peer counts as failed
+	longest   = 3 * time.Second // bound on a lookup
 )
 
-// table returns the peers that peer i knows: some for each bit of distance, which
-// were up when it last looked.
+// table returns the routing table of peer i: for each bit of distance, some peers that were up at its
+// last refresh.
 func (w *World) table(i int) []int {
 	looked := -refreshed * w.rnd.Float64()
 	var known []int
@@ -35,17 +35,17 @@ func (w *World) table(i int) []int {
 	return known
 }
 
-// between returns the range of the peers with keys from low to high.
+// between returns the index range of the peers with keys from low to high.
 func (w *World) between(low, high uint64) (from, to int) {
 	from = sort.Search(len(w.peers), func(i int) bool { return w.peers[i].key >= low })
 	to = sort.Search(len(w.peers), func(i int) bool { return w.peers[i].key > high })
 	return from, to
 }
 
-// some draws up to a bucket of the peers from..to-1 that were up at an hour.
+// some draws up to one bucket of the peers from..to-1 that were up at the given hour.
 func (w *World) some(from, to int, hour float64) []int {
 	var drawn []int
-	if to-from > 8*bucket { // about half are up: soon done
+	if to-from > 8*bucket { // about half are up, so drawing at random is fast
 		for seen := map[int]bool{}; len(drawn) < bucket && len(seen) < to-from; {
 			i := from + w.rnd.IntN(to-from)
 			if !seen[i] && w.peers[i].up(hour) {
@@ -64,7 +64,7 @@ func (w *World) some(from, to int, hour float64) []int {
 	return drawn[:min(bucket, len(drawn))]
 }
 
-// nearest returns the n of some peers that are nearest to a key.
+// nearest returns the n peers that are nearest to a key.
 func (w *World) nearest(peers []int, key uint64, n int) []int {
 	sorted := slices.Clone(peers)
 	slices.SortFunc(sorted, func(i, j int) int { return cmp.Compare(w.peers[i].key^key, w.peers[j].key^key) })
@@ -86,8 +86,8 @@ func (w *World) holders(key uint64) map[int]bool {
 	return holders
 }
 
-// records returns whose records peer h holds: those that have announced themselves
-// since it is there, and less than recordLife ago.
+// records returns the peers whose records peer h holds: those that have announced themselves since h came
+// up, and less than recordLife ago.
 func (w *World) records(h int) []int {
 	since := max(w.peers[h].sessions[0].from, -recordLife)
 	var held []int
@@ -99,19 +99,19 @@ func (w *World) records(h int) []int {
 	return held
 }
 
-// A lookup finds records.
+// A lookup is one Kademlia lookup of the records under a key.
 type lookup struct {
 	w       *World
-	from    int // who looks
+	from    int // peer that looks up
 	key     uint64
 	holders map[int]bool
 
-	heard   []int // in the order of nearness; of all states
+	heard   []int // peers of all states, nearest first
 	state   map[int]progress
-	open    []question // by time
+	open    []question // queries without an answer yet, ordered by time
 	now     time.Duration
 	queries int
-	silent  int // of them
+	silent  int // queries that timed out
 	seen    map[int]bool
 	found   []finding
 }
@@ -126,17 +126,17 @@ const (
 )
 
 type question struct {
-	at   time.Duration // of its end
+	at   time.Duration // time of its answer or timeout
 	peer int
 }
 
-// A finding is a record, and when it was found.
+// A finding is a record and the time when it was found.
 type finding struct {
 	at   time.Duration
 	peer int
 }
 
-// look looks the records of key up, for peer from, who knows seeds.
+// look runs a lookup of key for peer from, which starts with the peers seeds.
 func (w *World) look(from int, key uint64, seeds []int) *lookup {
 	l := &lookup{w: w, from: from, key: key, holders: w.holders(key), state: map[int]progress{}, seen: map[int]bool{}}
 	l.hear(w.nearest(seeds, key, bucket))
@@ -163,8 +163,8 @@ func (l *lookup) hear(peers []int) {
 	l.heard = l.w.nearest(l.heard, l.key, len(l.heard))
 }
 
-// done reports whether there are records enough, or the nearest peers have all
-// answered: the bucket of them, as kad-dht asks those on the way out.
+// done reports whether enough records were found, or the nearest bucket of peers that are not gone have
+// all answered. kad-dht asks all of these as well before it returns.
 func (l *lookup) done() bool {
 	if len(l.found) >= l.w.Found {
 		return true
@@ -184,7 +184,7 @@ func (l *lookup) done() bool {
 	return true
 }
 
-// ask asks the nearest of whom it has heard.
+// ask queries the nearest peers that were not queried yet.
 func (l *lookup) ask() {
 	for _, p := range l.heard {
 		if len(l.open) >= alpha {
@@ -204,7 +204,7 @@ func (l *lookup) ask() {
 	}
 }
 
-// answer takes peer p's answer, or its silence.
+// answer processes peer p's answer or timeout.
 func (l *lookup) answer(p int) {
 	if !l.w.peers[p].up(0) {
 		l.state[p] = gone

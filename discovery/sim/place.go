@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// A place is where a peer is: in a plane whose distances are round-trip times in
-// milliseconds, and above it by what its access link adds, as in Vivaldi.
+// A place is the position of a peer as in Vivaldi: a point in a plane whose distances are round-trip
+// times in milliseconds, plus a height that its access link adds.
 type place struct{ x, y, height float64 }
 
-// Regions of the world, far apart, of different population. Positions are assumed:
-// Europe, North America east and west, East Asia, South America, Oceania.
+// regions of the world and their shares of the population. The positions are assumed: Europe, North
+// America east and west, East Asia, South America, Oceania.
 var regions = []struct {
 	share, x, y float64
 }{{0.38, 0, 0}, {0.22, 90, 0}, {0.14, 150, 20}, {0.16, 200, 150}, {0.06, 110, 150}, {0.04, 260, 120}}
 
 // Within a region peers are spread by spread, on links that add access on average.
 const (
-	spread = 12 // ms
-	access = 12 // ms
+	spread = 12 // ms, standard deviation of positions within a region
+	access = 12 // ms, mean delay of an access link beyond 1 ms
 )
 
 func somewhere(rnd *rand.Rand) place {
@@ -32,7 +32,7 @@ func somewhere(rnd *rand.Rand) place {
 	return place{height: 1}
 }
 
-// rtt is the round-trip time between two places on a quiet day.
+// rtt returns the round-trip time between two places on an idle network.
 func (p place) rtt(q place) time.Duration {
 	ms := math.Hypot(p.x-q.x, p.y-q.y) + p.height + q.height
 	return time.Duration(ms * float64(time.Millisecond))

@@ -10,26 +10,26 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery"
 )
 
-// askRounds is how many round trips pass from the wish to ask a peer until its offer
-// is here and its round-trip time measured: connection, negotiation, offer, two echoes.
+// askRounds is the number of round trips from the decision to ask a peer until its offer and round-trip
+// time are known: connection, negotiation, offer and two echoes.
 const askRounds = 5
 
-// An Outcome is what one search came to.
+// An Outcome is the result of one search.
 type Outcome struct {
 	Found    int           // suitable peers
-	False    int           // of them, that are none: not up, or without a free slot
-	Enough   time.Duration // until as many were found as are needed; 0 if they never were
-	Took     time.Duration // until the search ended
+	False    int           // found peers that are no candidates: not up, or without a free slot
+	Enough   time.Duration // time until enough were found; 0 if never
+	Took     time.Duration // time until the search ended
 	Messages int           // requests and answers, of the lookup and of asking for offers
-	Lookup   int           // of them, of the lookup
-	Asked    int           // peers, for their offer
-	Gone     int           // of them, that were not up any more
-	RTT      time.Duration // mean, of the needed peers that were nearest among those found
-	Best     time.Duration // mean, of the nearest among all that there are
+	Lookup   int           // those of the lookup
+	Asked    int           // peers asked for their offer
+	Gone     int           // asked peers that were no longer up
+	RTT      time.Duration // mean, of the needed number of nearest peers among those found
+	Best     time.Duration // mean, of the needed number of nearest peers among all
 }
 
-// Search has one peer, or a newcomer that knows only one, look for so many suitable
-// peers, each with a slot.
+// Search simulates a peer's search for need suitable peers with one slot each. A newcomer knows only one
+// peer.
 func (w *World) Search(need int, newcomer bool) Outcome {
 	self := w.somebody()
 	known := w.table(self)
@@ -54,7 +54,7 @@ func (w *World) Search(need int, newcomer bool) Outcome {
 	return w.outcome(self, need, l, r.Play())
 }
 
-// estimates returns what self knows of how far others are; nil is nothing.
+// estimates returns the searcher's distance estimates; nil if it has none.
 func (w *World) estimates(self int) func(p2ppeer.ID) (time.Duration, bool) {
 	if w.Placed == 0 {
 		return nil
@@ -68,13 +68,13 @@ func (w *World) estimates(self int) func(p2ppeer.ID) (time.Duration, bool) {
 	return func(p p2ppeer.ID) (time.Duration, bool) { return known[index(p)], known[index(p)] > 0 }
 }
 
-// The platform that the program runs on, and another one.
+// wanted is the platform that the program runs on; other is a different one.
 const (
 	wanted = "linux"
 	other  = "windows"
 )
 
-// reply is what peer p says to self.
+// reply returns peer p's reply to self.
 func (w *World) reply(self, p int) discovery.Reply {
 	v := &w.peers[p]
 	if !v.up(0) {
@@ -91,7 +91,7 @@ func (w *World) reply(self, p int) discovery.Reply {
 	return discovery.Reply{After: askRounds * rtt, Candidate: discovery.Candidate{AddrInfo: p2ppeer.AddrInfo{ID: id(p)}, Offer: o, RTT: rtt}}
 }
 
-// outcome adds a search up.
+// outcome summarizes a search.
 func (w *World) outcome(self, need int, l *lookup, p discovery.Performance) Outcome {
 	o := Outcome{Found: len(p.Candidates), Enough: p.Enough, Took: p.Took, Asked: p.Asked}
 	o.Lookup = 2*l.queries - l.silent
@@ -119,7 +119,7 @@ func (w *World) outcome(self, need int, l *lookup, p discovery.Performance) Outc
 	return o
 }
 
-// mean is that of the n least.
+// mean returns the mean of the n smallest values.
 func mean(ds []time.Duration, n int) time.Duration {
 	slices.Sort(ds)
 	ds = ds[:min(n, len(ds))]

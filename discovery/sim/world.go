@@ -12,34 +12,33 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery"
 )
 
-// A Config says what a world is like.
+// A Config configures a World.
 type Config struct {
 	Seed     uint64
-	Live     int     // peers that are up
+	Live     int     // number of peers that are up
 	Habits   Habits  // of all of them
 	Suitable float64 // share of the peers that can run the program
-	Idle     float64 // share of those with a free slot
-	Found    int     // records that one lookup takes in
-	Placed   float64 // share of the peers whose place the searcher knows, to some 15 %
+	Idle     float64 // share of the suitable peers that have a free slot
+	Found    int     // records that one lookup accepts
+	Placed   float64 // share of the peers whose position the searcher knows, with an error of about 15 %
 
-	Discovery discovery.Config // of the searcher, of which Parallel, ParallelPerSlot and Grace count
+	Discovery discovery.Config // of the searcher; only Parallel, ParallelPerSlot and Grace are used
 }
 
-// DefaultConfig is a world of volunteers like those of SETI@home, and a searcher as
-// peers are. How many peers suit a program and are idle is assumed.
+// DefaultConfig returns a world of volunteers like those of SETI@home, with a searcher in default
+// configuration. The shares of suitable and idle peers are assumed.
 func DefaultConfig() Config {
 	return Config{Live: 1000, Habits: SETI, Suitable: 0.7, Idle: 0.7, Found: 500, Discovery: discovery.DefaultConfig()}
 }
 
-// recordLife is how long a record is kept after its peer has last announced itself,
-// in hours, and announcing how often that is.
+// recordLife is how long a record is kept after its peer's last announcement, and announcing is the
+// interval between announcements, both in hours.
 const (
 	recordLife = 48
 	announcing = 0.25
 )
 
-// A World is volunteers at the moment of a search. Peers are in the order of their
-// places in the DHT.
+// A World is a set of volunteers at the moment of a search. Peers are ordered by their DHT keys.
 type World struct {
 	Config
 	rnd   *rand.Rand
@@ -48,7 +47,7 @@ type World struct {
 
 // A volunteer is a peer, up or not.
 type volunteer struct {
-	key      uint64    // the first bits of its place in the DHT
+	key      uint64    // first bits of its DHT key
 	sessions []session // the last one first
 	place    place
 	suitable bool
@@ -74,7 +73,7 @@ func New(c Config) *World {
 	return w
 }
 
-// up reports whether v is up at an hour.
+// up reports whether v is up at the given hour.
 func (v *volunteer) up(hour float64) bool {
 	for _, s := range v.sessions {
 		if s.from <= hour {
@@ -84,7 +83,7 @@ func (v *volunteer) up(hour float64) bool {
 	return false
 }
 
-// announcedSince reports whether v has announced itself between an hour and the search.
+// announcedSince reports whether v has announced itself between the given hour and the search.
 func (v *volunteer) announcedSince(hour float64) bool {
 	for _, s := range v.sessions {
 		end := min(s.to, 0)
@@ -96,12 +95,12 @@ func (v *volunteer) announcedSince(hour float64) bool {
 	return false
 }
 
-// id names peer i to the core of discovery.
+// id returns the peer ID of peer i.
 func id(i int) p2ppeer.ID {
 	return p2ppeer.ID(binary.BigEndian.AppendUint64([]byte("peer"), uint64(i)))
 }
 
-// index is which peer an id names.
+// index returns the index of the peer with the given ID.
 func index(id p2ppeer.ID) int { return int(binary.BigEndian.Uint64([]byte(id)[4:])) }
 
 // somebody draws a peer that is up.
@@ -113,7 +112,7 @@ func (w *World) somebody() int {
 	}
 }
 
-// rtt is one measured round-trip time between two peers: with some jitter.
+// rtt returns one measured round-trip time between two peers, with jitter.
 func (w *World) rtt(i, j int) time.Duration {
 	return time.Duration(float64(w.peers[i].place.rtt(w.peers[j].place)) * (1 + 0.1*w.rnd.ExpFloat64()))
 }
