@@ -16,20 +16,20 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation/internal/pb"
 )
 
-// requestTimeout ends a request whose context has no earlier deadline.
+// requestTimeout bounds a request whose context has no earlier deadline.
 const requestTimeout = 5 * time.Second
 
-// A Client is the Requester over libp2p: a short stream for each request. The
-// host must know the peers' addresses; to ask for its own slots it must be able
-// to open streams to itself, see package loopback.
+// A Client implements Requester over libp2p with one short stream per request. The host must know the
+// peers' addresses. To request its own slots, it must be able to open streams to itself; see package
+// loopback.
 type Client struct{ host host.Host }
 
-// NewClient returns a client that speaks through h.
+// NewClient returns a client that opens its streams on h.
 func NewClient(h host.Host) *Client { return &Client{host: h} }
 
-// Hold asks peer for slots; q's Submitter is this host, whatever it says. When ctx ends before
-// the answer comes, the peer gives back what it holds, or may hold later. The error wraps a
-// Reason, or a *Queued.
+// Hold asks peer for slots. It ignores q.Submitter: the peer sees this host as the submitter. If ctx ends
+// before the answer arrives, the peer releases what it holds or would hold later. The error wraps a
+// Reason or a *Queued.
 func (c *Client) Hold(ctx context.Context, peer p2ppeer.ID, q Request) (Grant, error) {
 	asked := time.Now()
 	a, err := c.call(ctx, peer, holdRequest(q))
@@ -43,8 +43,8 @@ func (c *Client) Hold(ctx context.Context, peer p2ppeer.ID, q Request) (Grant, e
 	return g, nil
 }
 
-// Confirm keeps slots of the slots that key holds at peer and gives back the
-// rest; again, it starts their lease anew. The error wraps a Reason.
+// Confirm keeps slots of the slots that key holds at peer and releases the rest. A repeated Confirm may
+// release more slots; it does not extend the lease. The error wraps a Reason.
 func (c *Client) Confirm(ctx context.Context, peer p2ppeer.ID, key Key, slots int) error {
 	a, err := c.call(ctx, peer, confirmRequest(key, slots))
 	if err == nil {
@@ -56,8 +56,8 @@ func (c *Client) Confirm(ctx context.Context, peer p2ppeer.ID, key Key, slots in
 	return nil
 }
 
-// Release gives back what job holds at peer and has not started; with waits it stays in the
-// peer's queue. When ctx ends before the answer comes, the peer may still carry it out.
+// Release gives back what job holds at peer and has not started. If waits is true, the job stays in the
+// peer's queue. If ctx ends before the answer arrives, the peer may still process the request.
 func (c *Client) Release(ctx context.Context, peer p2ppeer.ID, job string, waits bool) error {
 	a, err := c.call(ctx, peer, releaseRequest(job, waits))
 	if err == nil {
@@ -69,7 +69,7 @@ func (c *Client) Release(ctx context.Context, peer p2ppeer.ID, job string, waits
 	return nil
 }
 
-// call sends a request to peer and returns its answer.
+// call sends a request to peer and returns the answer.
 func (c *Client) call(ctx context.Context, peer p2ppeer.ID, q *pb.Request) (answer *pb.Answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -81,7 +81,7 @@ func (c *Client) call(ctx context.Context, peer p2ppeer.ID, q *pb.Request) (answ
 		if err != nil && q.GetHold() != nil {
 			_ = stream.Reset() // see taken
 		}
-		_ = stream.Close() // not reset, also on failure: what has been sent is to arrive
+		_ = stream.Close() // no reset, not even on failure: sent data has to arrive
 	}()
 	defer context.AfterFunc(ctx, func() { _ = stream.SetDeadline(time.Unix(1, 0)) })()
 	if err := pbio.NewDelimitedWriter(stream).WriteMsg(q); err != nil {
@@ -94,15 +94,15 @@ func (c *Client) call(ctx context.Context, peer p2ppeer.ID, q *pb.Request) (answ
 	return &a, nil
 }
 
-// notSpoken reports whether err is a peer's word that it does not speak the
-// protocol: at once, or, where libp2p believed it did, by a reset later on.
+// notSpoken reports whether err means that the peer does not speak the protocol. The peer rejects the
+// protocol when the stream is opened, or resets the stream later if libp2p assumed that it is supported.
 func notSpoken(err error) bool {
 	var unsupported multistream.ErrNotSupported[protocol.ID]
 	late := &network.StreamError{ErrorCode: network.StreamProtocolNegotiationFailed, Remote: true}
 	return errors.As(err, &unsupported) || errors.Is(err, late)
 }
 
-// dialReason says what it means that no stream could be opened.
+// dialReason returns the Reason for a failure to open a stream.
 func dialReason(err error) Reason {
 	switch {
 	case notSpoken(err):
@@ -113,7 +113,7 @@ func dialReason(err error) Reason {
 	return Unreachable
 }
 
-// streamReason says what it means that an open stream gave no answer.
+// streamReason returns the Reason for an open stream without an answer.
 func streamReason(err error) Reason {
 	if notSpoken(err) {
 		return Version

@@ -5,46 +5,47 @@ import (
 	"slices"
 )
 
-// A Domain says what a peer may lose together with others: two replicas of a rank are kept
-// apart by it when there is a choice.
+// A Domain describes the failure domain of a peer: what it shares with peers that may fail together with
+// it. Two replicas of a rank are put into different failure domains if possible.
 type Domain struct {
-	Owner     string   `json:"owner,omitempty"`     // whose machine it is; empty: not known
-	Verified  bool     `json:"verified,omitempty"`  // of Owner: the owner of a private network has signed it; else the peer says so
-	Addresses []string `json:"addresses,omitempty"` // of its machine or its router as seen, in any one way of writing them
-	Said      string   `json:"said,omitempty"`      // such an address by its own word, where none is seen
-	Site      string   `json:"site,omitempty"`      // as its owner declares it; empty: not
+	Owner     string   `json:"owner,omitempty"`     // owner of the machine; empty: unknown
+	Verified  bool     `json:"verified,omitempty"`  // Owner is signed by a private network's owner; else claimed
+	Addresses []string `json:"addresses,omitempty"` // observed, of the machine or router; any consistent notation
+	Said      string   `json:"said,omitempty"`      // claimed address, if none was observed
+	Site      string   `json:"site,omitempty"`      // as declared by the owner; empty: none
 }
 
-// A level is one way in which peers may fail together: those that have a name in common. What peers
-// only say joins those on whose earlier levels all say the same: so one that lies joins none of the
-// others, and parts no more than if it said nothing.
+// A level is one criterion for peers that may fail together: those with a name in common. If said is
+// true, the names are claims. Then a group formed at earlier levels takes part only if all its members
+// make the same claim. So a lying peer can neither join groups of other peers nor gain more separation
+// than a peer without claims.
 type level struct {
 	names func(Domain) []string
 	said  bool
 }
 
 var (
-	signed  = level{names: func(d Domain) []string { return []string{"owner " + d.Owner} }} // the unknown are together
+	signed  = level{names: func(d Domain) []string { return []string{"owner " + d.Owner} }} // unknown owners form one group
 	address = level{names: func(d Domain) []string { return labels("addr", d.Addresses...) }}
 	saysAt  = level{func(d Domain) []string { return labels("addr", d.Said) }, true}
 	owner   = level{func(d Domain) []string { return labels("owner", d.Owner) }, true}
 	site    = level{func(d Domain) []string { return labels("site", d.Site) }, true}
 )
 
-// A width is a way to see which peers fail together: those that one of its levels joins, one level after the other.
+// A width is a set of levels that are applied in order. Peers that one of them joins may fail together.
 type width []level
 
-// widths are the ways, the most careful first, and ownersFirst those where owners are verified. What
-// a peer says of its owner parts peers of one address last of all.
+// widths lists the widths, the most careful first. ownersFirst replaces it if owners are verified. A
+// claimed owner is the last criterion to separate peers of one address.
 var (
 	widths      = []width{{address, saysAt, owner, site}, {address, saysAt, owner}, {address, saysAt, site}, {address, saysAt}, {owner}}
 	ownersFirst = []width{{signed, address, saysAt, site}, {signed, address, saysAt}, {signed}, {address, saysAt, site}, {address, saysAt}}
 )
 
-// groups numbers the peers, which are to run want processes of n ranks, for each width, so that two have
-// the same number if they may fail together: directly, or by way of others that fail with both. Widths in
-// which every peer is on its own are left out, and those that would stand in the way of best: the first in which no
-// group needs more than n. It is nil if there is none.
+// groups partitions the peers, which are to run want processes of n ranks, once per width. Peers with the
+// same number may fail together, directly or through peers that may fail with both. best is the first
+// partition in which no group needs more than n processes; nil if there is none. groups omits partitions
+// into single peers, and those before best that conflict with it.
 func groups(peers []PeerSlots, n, want int) (all [][]int, best []int) {
 	ways := widths
 	if slices.ContainsFunc(peers, func(p PeerSlots) bool { return p.Domain.Verified }) {
@@ -64,7 +65,7 @@ func groups(peers []PeerSlots, n, want int) (all [][]int, best []int) {
 	return all, best
 }
 
-// encloses reports whether peers that are together in group are so in wider.
+// encloses reports whether peers that share a group in group also do so in wider.
 func encloses(wider, group []int) bool {
 	for i, first := range group {
 		if wider[i] != wider[first] {
@@ -74,7 +75,7 @@ func encloses(wider, group []int) bool {
 	return true
 }
 
-// apart is how many processes of n ranks fit when no group gets more than n.
+// apart returns how many processes of n ranks fit if no group gets more than n.
 func apart(peers []PeerSlots, group []int, n int) (sum int) {
 	room := make([]int, len(peers))
 	for i, p := range peers {
@@ -95,13 +96,14 @@ func labels(kind string, names ...string) (out []string) {
 	return out
 }
 
-// group numbers the peers by the first of each group, and reports whether there is one of several.
+// group numbers each peer by the first peer of its group, and reports whether any group has several
+// peers.
 func group(peers []PeerSlots, w width) (of []int, any bool) {
 	of = make([]int, len(peers))
 	for i := range of {
 		of[i] = i
 	}
-	seen := map[string]int{} // who has a name
+	seen := map[string]int{} // index of a peer with that name
 	for _, l := range w {
 		names := make([][]string, len(peers))
 		for i, p := range peers {
@@ -118,7 +120,7 @@ func group(peers []PeerSlots, w width) (of []int, any bool) {
 	return of, any
 }
 
-// agreed leaves the names on which all of a group agree, as those of its first.
+// agreed returns, at the index of each group's first peer, the names if all members have the same ones.
 func agreed(of []int, names [][]string) [][]string {
 	out := make([][]string, len(names))
 	for i, first := range of {
@@ -131,9 +133,9 @@ func agreed(of []int, names [][]string) [][]string {
 	return out
 }
 
-// join joins the groups of peers that have a name in common, and adds the names to seen.
+// join merges the groups of peers that have a name in common (union-find), and adds the names to seen.
 func join(of []int, names [][]string, seen map[string]int) {
-	first := func(i int) int { // of is the way to the group's first, as in every union-find
+	first := func(i int) int { // of links each peer towards the first of its group
 		for of[i] != i {
 			of[i] = of[of[i]]
 			i = of[i]
@@ -154,7 +156,7 @@ func join(of []int, names [][]string, seen map[string]int) {
 	}
 }
 
-// sum adds up what peers have by group.
+// sum returns the total of have for each group.
 func sum(group []int, have ...[]int) []int {
 	total := make([]int, len(group))
 	for i, g := range group {
@@ -165,8 +167,8 @@ func sum(group []int, have ...[]int) []int {
 	return total
 }
 
-// Apart returns the candidates in another order: those first that share least with where the
-// others of a rank are, as Assign sees it. Those that share as much stay in order.
+// Apart returns the candidates ordered by how little they share with the domains of the rank's other
+// replicas, as Assign weighs it. The order is stable.
 func Apart(candidates []Candidate, others []Domain) []Candidate {
 	out := slices.Clone(candidates)
 	slices.SortStableFunc(out, func(a, b Candidate) int {
@@ -175,10 +177,10 @@ func Apart(candidates []Candidate, others []Domain) []Candidate {
 	return out
 }
 
-// shared weighs what d has in common with any of others.
+// shared returns a weight for what d has in common with any of others.
 func (d Domain) shared(others []Domain) (weight int) {
 	at := func(d Domain) []string { return append(address.names(d), saysAt.names(d)...) }
-	kinds := []func(Domain) []string{owner.names, site.names, at} // ever worse
+	kinds := []func(Domain) []string{owner.names, site.names, at} // in ascending weight
 	if d.Verified {
 		kinds = []func(Domain) []string{site.names, at, signed.names}
 	}

@@ -5,12 +5,11 @@ import (
 	"fmt"
 )
 
-// A Key is a reservation key: what a peer hands out for the slots that it
-// holds. It cannot be guessed, and is worth something only to the submitter
-// that got it.
+// A Key is a reservation key, which a peer issues for the slots that it holds. It cannot be guessed, and
+// is valid only for the submitter that received it.
 type Key [16]byte
 
-// newKey draws a key.
+// newKey returns a random key.
 func newKey() Key {
 	var k Key
 	rand.Read(k[:]) // never fails: see crypto/rand

@@ -10,39 +10,39 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// Leases. The first two are those of P2P-MPI 0.29: time enough to ask the other
-// peers, and a little more for each process to be placed.
+// Leases. The first two are those of P2P-MPI 0.29: time to ask the other peers, plus a little for each
+// process.
 const (
-	HoldBase       = 30 * time.Second // of a hold, whatever its size
-	HoldPerSlot    = time.Second      // of a hold, added for each slot
-	ConfirmedLease = time.Minute      // of a confirmed hold, until its processes are brought
+	HoldBase       = 30 * time.Second // base of a hold's lease
+	HoldPerSlot    = time.Second      // added to a hold's lease for each slot
+	ConfirmedLease = time.Minute      // lease of a confirmed hold, until its processes arrive
 )
 
-// maxSlots bounds the slots that a request can ask for.
+// maxSlots bounds the slots in one request.
 const maxSlots = view.MaxProcesses
 
-// maxJobName bounds the bytes of a job's name: a peer keeps what a stranger sent.
+// maxJobName bounds the bytes of a job's name, because a peer stores names that strangers send.
 const maxJobName = 128
 
-// maxKinds bounds the kinds that a request names.
+// maxKinds bounds the kinds in one request.
 const maxKinds = 8
 
-// Limits are the owner's (promise S3).
+// Limits are set by the owner (promise S3).
 type Limits struct {
-	Slots   int // processes at once, of all jobs; 0 gives nothing away
-	MaxJobs int // jobs at once; 0 is no limit
-	// Judge is the owner's policy; nil lets everybody in.
+	Slots   int // processes of all jobs at once; 0 donates nothing
+	MaxJobs int // jobs at once; 0: no limit
+	// Judge is the owner's policy; nil admits all submitters.
 	Judge func(q Request, now time.Time) Verdict
 }
 
-// A Verdict is what the owner's policy says of a request.
+// A Verdict is the decision of the owner's policy on a request.
 type Verdict struct {
-	Refused Reason // 0: it is not
-	Class   string // of submitters, who share Slots
-	Slots   int    // of the class at once; 0: no fewer than there are
+	Refused Reason // 0: not refused
+	Class   string // class of submitters, which share Slots
+	Slots   int    // limit of the class's slots at once; 0: no limit
 }
 
-// judge is Judge, where there is one.
+// judge calls Judge if it is set.
 func (l Limits) judge(q Request, now time.Time) Verdict {
 	if l.Judge == nil {
 		return Verdict{}
@@ -50,27 +50,26 @@ func (l Limits) judge(q Request, now time.Time) Verdict {
 	return l.Judge(q, now)
 }
 
-// Admits reports whether the owner's policy lets submitter in at all.
+// Admits reports whether the owner's policy admits submitter at all.
 func (l Limits) Admits(submitter p2ppeer.ID, now time.Time) bool {
 	return l.judge(Request{Submitter: submitter}, now).Refused != Denied
 }
 
-// A Request asks for slots for a job. Submitter and Job together name the job:
-// a stranger who uses another's name gets a job of his own.
+// A Request asks for slots for a job. Submitter and Job together identify the job, so a stranger that
+// uses another submitter's job name gets a separate job.
 type Request struct {
 	Job       string
 	Submitter p2ppeer.ID
-	Slots     int // at most so many
-	// Kinds are those of the job's programs, in words that the owner's policy knows.
+	Slots     int // maximum
+	// Kinds lists the kinds of the job's programs, in the owner policy's terms.
 	Kinds []string
-	// Since is when the job began to wait, by its submitter's clock. Those that began
-	// earlier come first. Zero: now.
+	// Since is when the job began to wait, by its submitter's clock. Earlier jobs come first. Zero: now.
 	Since time.Time
-	// Origin is where the submitter asks from, as far as the network shows it, in any one way of
-	// writing it. Jobs of one origin share bounds. Empty: unknown.
+	// Origin is the address that the submitter asks from, as the network shows it, in any consistent
+	// notation. Jobs of one origin share limits. Empty: unknown.
 	Origin string
-	// Waits has the job wait in the peer's queue until it has confirmed slots here,
-	// withdraws, or has not asked for QueueLease.
+	// Waits keeps the job in the peer's queue until it has confirmed slots here, withdraws, or has not
+	// asked for QueueLease.
 	Waits bool
 }
 
@@ -78,7 +77,7 @@ func (q Request) valid() bool {
 	return q.Job != "" && len(q.Job) <= maxJobName && q.Slots >= 1 && q.Slots <= maxSlots && len(q.Kinds) <= maxKinds
 }
 
-// A Name names a job: others than its submitter may use its ID for one of theirs.
+// A Name identifies a job. Job alone is not unique, since another submitter may use the same ID.
 type Name struct {
 	Job       string
 	Submitter p2ppeer.ID
@@ -86,57 +85,56 @@ type Name struct {
 
 func (q Request) name() Name { return Name{q.Job, q.Submitter} }
 
-// A Grant answers a Request: 1..Request.Slots slots, held until Expires.
+// A Grant is the answer to a Request: 1..Request.Slots slots, held until Expires.
 type Grant struct {
 	Key     Key
 	Slots   int
 	Expires time.Time
-	// Machine names the peer's machine to this job only: peers with the same name are on one
-	// machine. Empty: unknown. The Service adds it.
+	// Machine identifies the peer's machine to this job only: peers with the same name are on one
+	// machine. Empty: unknown. The Service sets it.
 	Machine string
 }
 
-// A Ledger is the record of one peer's slots, a pure core: it starts no
-// goroutine, reads no clock and draws no key. Every call first lets the leases
-// end that are over at its time, which must not go backwards. It is not safe
-// for concurrent use; Service makes it so.
+// A Ledger is the record of one peer's slots. It is a pure core: it starts no goroutine, reads no clock
+// and draws no key. Times passed to it must not go backwards. It is not safe for concurrent use; Service
+// adds locking.
 type Ledger struct {
 	limits   Limits
 	draining bool
-	holds    []*hold // in the order of their making; at most limits.Slots of them
+	holds    []*hold // in order of creation; at most limits.Slots of them
 	queue    queue
-	barred   []Name // jobs that get nothing any more, at most maxBarred
-	// lapses is when submitters and origins last did nothing with slots that they had, as long as
-	// that matters: each had one for HoldBase and more, so they are few for each slot.
+	barred   []Name // jobs that get no more slots, at most maxBarred
+	// lapses maps a submitter or origin to the time when it last left slots unused. Entries expire after
+	// maxSeniority. They are few, because each one occupied a slot for some time.
 	lapses map[string]time.Time
 }
 
-// A hold is one key's slots, in whichever state.
+// A hold is the slots of one key, in any state.
 type hold struct {
-	Request // Slots is what it has now
+	Request // Slots is the present number
 	key     Key
-	class   string // of its submitter
+	class   string // class of its submitter
 	state   State
 	made    time.Time
-	expires time.Time // of no meaning once Running
+	expires time.Time // meaningless once Running
 }
 
-// NewLedger returns the ledger of a peer all of whose slots are free.
+// NewLedger returns a ledger in which all slots are free.
 func NewLedger(limits Limits) *Ledger {
 	return &Ledger{limits: limits, lapses: make(map[string]time.Time)}
 }
 
-// Hold gives up to q.Slots of the free slots to the job and remembers them
-// under key, which must be new and unguessable. The hold ends HoldBase plus
-// HoldPerSlot for each slot later, unless it is confirmed (S2).
+// Hold grants up to q.Slots of the free slots to the job and records them under key, which must be new
+// and unguessable. The hold expires after HoldBase plus HoldPerSlot for each slot, unless it is confirmed
+// (S2).
 //
-// A job that asks again before it runs, as after a lost answer, is given its
-// first hold again, with its key and expiry, grown when it asks for more and
-// there is more. A job that runs may hold further slots.
+// If the job already has a hold that has not started, as after a lost answer, Hold returns that one with
+// its key and expiry. The hold grows if q asks for more and slots are free. A job that runs may hold
+// further slots.
 //
-// Free slots are kept for jobs in the queue whose turn comes before that of q, as
-// many as each asked for and its class may have. The error is a Reason, that of the owner's policy first; where q has to wait for others it is a
-// *Queued.
+// Free slots are kept for queued jobs whose turn comes before that of q, as many as each asked for and
+// its class may have. The error is a Reason; refusals by the owner's policy come first. If q waits in the
+// queue, the error is a *Queued.
 func (l *Ledger) Hold(q Request, key Key, now time.Time) (Grant, error) {
 	l.Expire(now)
 	if !q.valid() {
@@ -153,7 +151,7 @@ func (l *Ledger) Hold(q Request, key Key, now time.Time) (Grant, error) {
 	case l.draining:
 		return Grant{}, Draining
 	case left < 1 && l.waiting(q.Submitter, q.Job) == nil:
-		l.queue.leave(q.Submitter, q.Job) // what is kept for it, others could use
+		l.queue.leave(q.Submitter, q.Job) // its slots are of use to others
 		return Grant{}, Busy
 	}
 	q.Slots, q.Since = min(q.Slots, l.limits.Slots), l.believed(q, now)
@@ -186,7 +184,7 @@ func (l *Ledger) Hold(q Request, key Key, now time.Time) (Grant, error) {
 	return h.grant(), nil
 }
 
-// left counts the slots that a class may still have.
+// left returns how many more slots a class may have.
 func (l *Ledger) left(v Verdict) int {
 	if v.Slots == 0 {
 		return maxSlots
@@ -200,11 +198,11 @@ func (l *Ledger) left(v Verdict) int {
 	return left
 }
 
-// Resize changes how many slots there are. Who has more than are left keeps them; nothing is
-// given away until fewer are taken.
+// Resize changes the number of slots. Holds keep their slots; if they exceed the new number, Hold grants
+// nothing until enough of them have ended.
 func (l *Ledger) Resize(slots int) { l.limits.Slots = slots }
 
-// wait refuses q, which may be in the queue.
+// wait returns the refusal of q, with its place if q is in the queue.
 func (l *Ledger) wait(q Request, why Reason) error {
 	if p := l.queue.place(q.Submitter, q.Job); p != (Place{}) {
 		return &Queued{Reason: why, Place: p}
@@ -212,10 +210,9 @@ func (l *Ledger) wait(q Request, why Reason) error {
 	return why
 }
 
-// Confirm keeps slots of what key holds, frees the rest, and starts the
-// ConfirmedLease. A repeated Confirm, after an answer that was lost, may give back more
-// slots and does not extend the lease: a submitter that redeems nothing cannot hold slots
-// without end. The error is a Reason.
+// Confirm keeps slots of the slots that key holds, frees the rest, and starts the ConfirmedLease. A
+// repeated Confirm, as after a lost answer, may free more slots but does not extend the lease. So a
+// submitter that redeems nothing cannot hold slots indefinitely. The error is a Reason.
 func (l *Ledger) Confirm(key Key, submitter p2ppeer.ID, slots int, now time.Time) error {
 	h := l.live(key, now)
 	switch {
@@ -234,9 +231,8 @@ func (l *Ledger) Confirm(key Key, submitter p2ppeer.ID, slots int, now time.Time
 	return nil
 }
 
-// Redeem spends the right to start the job's processes, which there is once,
-// and returns how many they may be. From here on the slots stay the job's until
-// Release. The error is a Reason.
+// Redeem uses up the right to start the job's processes and returns how many may start. From then on the
+// job keeps the slots until Release. The error is a Reason.
 func (l *Ledger) Redeem(key Key, job string, submitter p2ppeer.ID, now time.Time) (slots int, err error) {
 	h := l.live(key, now)
 	if h == nil || h.state != Confirmed || h.Job != job || h.Submitter != submitter {
@@ -246,24 +242,23 @@ func (l *Ledger) Redeem(key Key, job string, submitter p2ppeer.ID, now time.Time
 	return h.Slots, nil
 }
 
-// Release frees what key holds, in whatever state: the peer itself says that
-// nothing of the job is left. Releasing again does nothing.
+// Release frees what key holds, in any state. The peer itself calls it when nothing of the job is left.
+// It is idempotent.
 func (l *Ledger) Release(key Key) {
 	l.holds = slices.DeleteFunc(l.holds, func(h *hold) bool { return h.key == key })
 }
 
-// Abandon frees what key holds unless it is confirmed: the submitter has not
-// taken the grant. Abandoning again does nothing.
+// Abandon frees what key holds unless it is confirmed, because the submitter did not receive the grant.
+// It is idempotent.
 func (l *Ledger) Abandon(key Key) {
 	if h := l.find(key); h != nil && h.state == Held {
 		l.Release(key)
 	}
 }
 
-// Withdraw frees what the submitter's job holds and has not started. It is what
-// a submitter can do from afar: processes that run keep their slots, or these
-// would be given twice (S1). Withdrawing again does nothing. The job leaves the queue,
-// unless it is to wait on.
+// Withdraw frees what the submitter's job holds and has not started. It serves remote requests of the
+// submitter. Running processes keep their slots, which could otherwise be given twice (S1). Unless waits
+// is true, the job also leaves the queue. Withdraw is idempotent.
 func (l *Ledger) Withdraw(job string, submitter p2ppeer.ID, waits bool) {
 	if h := l.waiting(submitter, job); h != nil {
 		l.Release(h.key)
@@ -273,12 +268,12 @@ func (l *Ledger) Withdraw(job string, submitter p2ppeer.ID, waits bool) {
 	}
 }
 
-// maxBarred is how many jobs are remembered that get nothing any more. A submitter can give the next
-// one another name anyway.
+// maxBarred bounds the number of barred jobs. A larger number would help little, because a submitter can
+// give its next job another name.
 const maxBarred = 256
 
-// Bar frees what a job holds and has not started, and gives it nothing any more: the peer's owner does not want
-// it. Barring again does nothing.
+// Bar frees what a job holds and has not started, and refuses its further requests, because the owner has
+// stopped it. It is idempotent.
 func (l *Ledger) Bar(job Name) {
 	l.holds = slices.DeleteFunc(l.holds, func(h *hold) bool { return h.name() == job && h.state != Running })
 	l.queue = slices.DeleteFunc(l.queue, func(w *waiter) bool { return w.job == job.Job && w.submitter == job.Submitter })
@@ -287,13 +282,13 @@ func (l *Ledger) Bar(job Name) {
 	}
 }
 
-// Drain refuses every hold and first confirmation from now on. What is
-// confirmed may still start: its submitter counts on it.
+// Drain makes the ledger refuse all further holds and first confirmations. Confirmed slots may still be
+// redeemed, since their submitters count on them.
 func (l *Ledger) Drain() { l.draining, l.queue = true, nil }
 
-// Expire frees the holds whose lease is over at now and returns their keys. It forgets the
-// jobs in the queue that have not asked again, and puts those at the back that let their
-// lease run out: who has no use for slots gives them back.
+// Expire frees the holds whose lease is over at now and returns their keys. It removes jobs from the
+// queue that have not asked again in time. Jobs that let a lease expire lose their seniority, so that
+// submitters release slots they do not need.
 func (l *Ledger) Expire(now time.Time) []Key {
 	l.queue.expire(now)
 	var over []Key
@@ -309,7 +304,7 @@ func (l *Ledger) Expire(now time.Time) []Key {
 	return over
 }
 
-// NextExpiry returns when the next lease ends; ok is false when none does.
+// NextExpiry returns when the next lease ends; ok is false if there is none.
 func (l *Ledger) NextExpiry() (at time.Time, ok bool) {
 	for _, h := range l.holds {
 		if h.state != Running && (!ok || h.expires.Before(at)) {
@@ -321,7 +316,7 @@ func (l *Ledger) NextExpiry() (at time.Time, ok bool) {
 
 func (h *hold) grant() Grant { return Grant{Key: h.key, Slots: h.Slots, Expires: h.expires} }
 
-// free counts the slots that nobody has.
+// free returns the number of slots that no hold has.
 func (l *Ledger) free() int {
 	free := l.limits.Slots
 	for _, h := range l.holds {
@@ -339,7 +334,7 @@ func (l *Ledger) find(key Key) *hold {
 	return nil
 }
 
-// live finds the hold of key that is not over at now.
+// live returns the hold of key if its lease is not over at now.
 func (l *Ledger) live(key Key, now time.Time) *hold {
 	l.Expire(now)
 	return l.find(key)
@@ -350,7 +345,7 @@ func (l *Ledger) Holds(submitter p2ppeer.ID) bool {
 	return slices.ContainsFunc(l.holds, func(h *hold) bool { return h.Submitter == submitter })
 }
 
-// waiting finds the one hold of the job that has not started.
+// waiting returns the job's hold that has not started. There is at most one.
 func (l *Ledger) waiting(submitter p2ppeer.ID, job string) *hold {
 	for _, h := range l.holds {
 		if h.state != Running && h.Job == job && h.Submitter == submitter {
@@ -360,8 +355,8 @@ func (l *Ledger) waiting(submitter p2ppeer.ID, job string) *hold {
 	return nil
 }
 
-// full reports whether one more job would be one too many, those ahead in the queue for which
-// slots are kept included; a job that already has slots here is not one more.
+// full reports whether one more job would exceed MaxJobs. Jobs ahead in the queue count if slots are kept
+// for them. A job that already has slots here never exceeds the limit.
 func (l *Ledger) full(q Request, ahead claims) bool {
 	jobs := map[Name]bool{}
 	for _, h := range l.holds {

@@ -13,8 +13,9 @@ import (
 // machineSize is the length in bytes of a machine's name, which is written in hexadecimal.
 const machineSize = 16
 
-// machineName names a machine to the submitter of one job. Two peers on it give the same name, and
-// names given to two jobs cannot be compared: a keyed hash, whose key is the machine's identity.
+// machineName returns the name of a machine for the submitter of one job. All peers on the machine give
+// the same name, but names for different jobs cannot be compared. The name is a keyed hash whose key is
+// the machine's identity.
 func machineName(identity string, job Name) string {
 	if identity == "" {
 		return ""
@@ -24,9 +25,9 @@ func machineName(identity string, job Name) string {
 	return hex.EncodeToString(mac.Sum(nil)[:machineSize])
 }
 
-// merge makes one peer of those on one machine, for a Strategy to deal with: two replicas of a rank are
-// then never on it. A peer whose machine is unknown is on one of its own. of has the peers of each
-// machine, in order; the machines come in the order of the first peer of each.
+// merge combines the peers of each machine into one, so that a Strategy never puts two replicas of a rank
+// on one machine. A peer whose machine is unknown counts as a machine of its own. of lists the peers of
+// each machine, in order. Machines are ordered by their first peer.
 func merge(peers []PeerSlots, n int) (merged []PeerSlots, of [][]int) {
 	index := make(map[string]int)
 	for i, p := range peers {
@@ -46,7 +47,7 @@ func merge(peers []PeerSlots, n int) (merged []PeerSlots, of [][]int) {
 	return merged, of
 }
 
-// share deals out a machine's processes to its peers, to each in order as many as it has slots.
+// share distributes a machine's processes to its peers in order, to each as many as it has slots.
 func (a Assignment) share(processes []view.Process, on []int, peers []PeerSlots) {
 	for _, i := range on {
 		k := min(len(processes), max(0, peers[i].Slots))

@@ -7,10 +7,9 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// originOf names the machine or router behind an address, or the relay that leads to it: whoever
-// has one address, however many identities, is one origin. Of IPv6, of which everybody has very
-// many, it is the network of a customer. This machine is none, and link-local addresses, of which every
-// network has the same, are none.
+// originOf identifies the machine, router or relay behind an address, so that all identities at one
+// address count as one origin. For IPv6, where each customer has many addresses, it returns the /56
+// network. It returns "" for loopback addresses, and for link-local ones, which exist in every network.
 func originOf(a ma.Multiaddr) string {
 	if a == nil || manet.IsIPLoopback(a) {
 		return ""
@@ -27,7 +26,7 @@ func originOf(a ma.Multiaddr) string {
 		return addr.String()
 	}
 	network, err := addr.Prefix(56)
-	if err != nil { // an IPv6 address has as many bits
+	if err != nil { // impossible: an IPv6 address has enough bits
 		return addr.String()
 	}
 	return network.String()

@@ -10,27 +10,27 @@ import (
 
 // Bounds of a peer's queue.
 const (
-	// QueueLease is how long a job stays in the queue without asking again. It is longer
-	// than the longest pause between two attempts and the attempt itself.
+	// QueueLease is how long a job stays in the queue without asking again. It is longer than one attempt
+	// plus the longest pause between attempts.
 	QueueLease = 12 * time.Second
-	// maxTurn is how long slots are kept for a job in a row. A job that gathers many has
-	// to wait for others to end, at all peers in one turn; one that could never start must
-	// not block the peer longer than one that runs might.
+	// maxTurn bounds how long slots are kept for a job without interruption. A job that collects many
+	// slots has to wait for others to end, at all peers at the same time. A job that could never start
+	// must not block the peer for longer than a running one might.
 	maxTurn = 30 * time.Minute
-	// maxAttempt is longer than an attempt holds slots before it confirms them or gives them back.
+	// maxAttempt is longer than an attempt holds slots before it confirms or releases them.
 	maxAttempt = 10 * time.Second
-	// maxSeniority is how long before its first request a job may claim to have begun to
-	// wait. It is as much as two clocks may disagree.
+	// maxSeniority bounds how long before its first request a job may claim to have begun to wait. It is
+	// the tolerated difference between two clocks.
 	maxSeniority = 5 * time.Minute
 
 	maxQueue      = 256 // jobs in the queue
-	maxQueuedOf   = 16  // of them, of one submitter
-	maxQueuedFrom = 64  // of them, of one origin: new identities are free, addresses are not
+	maxQueuedOf   = 16  // limit per submitter
+	maxQueuedFrom = 64  // limit per origin: new identities are free, addresses are not
 )
 
-// A queue is the jobs that wait for a peer's slots, in the order in which they have begun to
-// wait by their own account: that is the same order at every peer, so of two jobs that are
-// in each other's way one comes first everywhere. It is part of a Ledger.
+// A queue holds the jobs that wait for a peer's slots, ordered by when they claim to have begun to wait.
+// The order is the same at every peer, so of two competing jobs one is ahead everywhere. A queue is part
+// of a Ledger.
 type queue []*waiter
 
 // A waiter is one job in a queue.
@@ -38,20 +38,20 @@ type waiter struct {
 	submitter p2ppeer.ID
 	origin    string
 	job       string
-	slots     int     // that it asked for last
-	verdict   Verdict // of the owner's policy then
+	slots     int     // slots of its last request
+	verdict   Verdict // of the owner's policy at that time
 	since     time.Time
 	expires   time.Time // unless it asks again
-	keptFrom  time.Time // that slots are kept for it, or held and not confirmed; zero: none are
-	idled     bool      // it has held slots since then for longer than an attempt takes
+	keptFrom  time.Time // start of the time in which slots are kept for it, or held and not confirmed; zero: none
+	idled     bool      // since keptFrom it has held slots for longer than an attempt takes
 }
 
-// A Place is a job's place in a queue, 1 being the front. The zero Place is none.
+// A Place is a job's place in a queue, 1 being the front. The zero Place means none.
 type Place struct{ Place, Of int }
 
-// believed is since when q waits, as far as that is believed of a job that first asks at now: no
-// longer than maxSeniority, and not since before its submitter, or another one of the same origin,
-// last had slots here and did nothing with them.
+// believed returns the accepted start of q's wait, for a job that first asks at now. It is at most
+// maxSeniority ago. It is also not before the last time when the submitter, or another one of the same
+// origin, left slots unused.
 func (l *Ledger) believed(q Request, now time.Time) time.Time {
 	since := q.Since
 	if since.IsZero() {
@@ -69,7 +69,7 @@ func (l *Ledger) believed(q Request, now time.Time) time.Time {
 	return since
 }
 
-// answerable names those who answer for what a job does with its slots.
+// answerable returns the keys of lapses for a job's submitter and origin.
 func answerable(submitter p2ppeer.ID, origin string) []string {
 	who := []string{"submitter " + string(submitter)}
 	if origin != "" {
@@ -78,7 +78,7 @@ func answerable(submitter p2ppeer.ID, origin string) []string {
 	return who
 }
 
-// lapsed takes note that a job has had slots and has done nothing with them: it begins to wait anew.
+// lapsed records that a job left slots unused. The job loses its seniority.
 func (l *Ledger) lapsed(submitter p2ppeer.ID, origin, job string, now time.Time) {
 	for _, who := range answerable(submitter, origin) {
 		l.lapses[who] = now
@@ -86,17 +86,17 @@ func (l *Ledger) lapsed(submitter p2ppeer.ID, origin, job string, now time.Time)
 	l.queue.again(submitter, job, now)
 }
 
-// before says whose turn comes first: the same at all peers.
+// before reports whether w's turn comes before v's. The order is the same at all peers.
 func (w *waiter) before(v *waiter) bool {
 	return cmp.Or(w.since.Compare(v.since), cmp.Compare(w.job, v.job), cmp.Compare(w.submitter, v.submitter)) < 0
 }
 
-// find returns the place of a job, counted from 0; -1: it does not wait.
+// find returns the index of a job, or -1 if it does not wait.
 func (u queue) find(submitter p2ppeer.ID, job string) int {
 	return slices.IndexFunc(u, func(w *waiter) bool { return w.submitter == submitter && w.job == job })
 }
 
-// ahead returns those whose turn comes before that of q.
+// ahead returns the jobs whose turn comes before that of q.
 func (u queue) ahead(q Request) queue {
 	if i := u.find(q.Submitter, q.Job); i >= 0 {
 		return u[:i]
@@ -110,7 +110,7 @@ func (u queue) ahead(q Request) queue {
 	return u
 }
 
-// join has q wait, or wait on.
+// join adds q to the queue, or renews its entry.
 func (u *queue) join(q Request, v Verdict, now time.Time) {
 	i := u.find(q.Submitter, q.Job)
 	if i < 0 {
@@ -124,9 +124,9 @@ func (u *queue) join(q Request, v Verdict, now time.Time) {
 	w.slots, w.verdict, w.expires = q.Slots, v, now.Add(QueueLease)
 }
 
-// admits reports whether there is room for one more job of q's submitter and origin. Of an origin
-// that has all its places, the submitter with the most gives up its last one to who has fewer: behind
-// one relay are many, and nobody is to take the places of all.
+// admits reports whether there is room for one more job of q's submitter and origin. If q's origin has
+// used all its places, the submitter with the most jobs loses its last one, provided that q's submitter
+// then has no more than it. Many submitters may share one relay, so no single one may take all places.
 func (u *queue) admits(q Request) bool {
 	from, of := 0, map[p2ppeer.ID]int{}
 	for _, w := range *u {
@@ -149,7 +149,7 @@ func (u *queue) admits(q Request) bool {
 		}
 	}
 	if of[(*u)[last].submitter] <= mine+1 {
-		return false // they would only take it from each other
+		return false // the two would only displace each other
 	}
 	*u = slices.Delete(*u, last, last+1)
 	return true
@@ -163,14 +163,14 @@ func (u *queue) insert(w *waiter) {
 	*u = slices.Insert(*u, i, w)
 }
 
-// leave has a job wait no more.
+// leave removes a job from the queue.
 func (u *queue) leave(submitter p2ppeer.ID, job string) {
 	if i := u.find(submitter, job); i >= 0 {
 		*u = slices.Delete(*u, i, i+1)
 	}
 }
 
-// again has a job begin to wait anew. Who is ahead of the clock stays where that puts it.
+// again resets the start of a job's wait to now, unless it is later than now.
 func (u *queue) again(submitter p2ppeer.ID, job string, now time.Time) {
 	i := u.find(submitter, job)
 	if i < 0 {
@@ -185,7 +185,7 @@ func (u *queue) again(submitter p2ppeer.ID, job string, now time.Time) {
 	u.insert(w)
 }
 
-// expire forgets the jobs that have not asked again in time.
+// expire removes the jobs that have not asked again in time.
 func (u *queue) expire(now time.Time) {
 	*u = slices.DeleteFunc(*u, func(w *waiter) bool { return !now.Before(w.expires) })
 }
@@ -198,7 +198,7 @@ func (u queue) place(submitter p2ppeer.ID, job string) Place {
 	return Place{}
 }
 
-// lacks is how many slots a waiter wants beside those that its job has.
+// lacks returns how many slots a waiter wants beyond those that its job has.
 func (l *Ledger) lacks(w *waiter) int {
 	lacks := w.slots
 	for _, h := range l.holds {
@@ -209,7 +209,8 @@ func (l *Ledger) lacks(w *waiter) int {
 	return max(0, lacks)
 }
 
-// claims are those who wait, in the order of the queue, each with the slots that are kept for it.
+// claims lists waiting jobs in the order of the queue, each with the number of slots that are kept for
+// it.
 type claims []claim
 
 type claim struct {
@@ -217,8 +218,8 @@ type claim struct {
 	slots int
 }
 
-// claims returns what is kept for each in u, the front of the queue, of all slots that are free or
-// not: what it lacks, but all of a class no more than that may still have.
+// claims returns the slots to keep for each job in u, the front of the queue, whether or not they are
+// free. Each gets what it lacks, but the jobs of a class together no more than the class may still have.
 func (l *Ledger) claims(u queue) claims {
 	left := make(map[string]int)
 	all := make(claims, 0, len(u))
@@ -234,7 +235,7 @@ func (l *Ledger) claims(u queue) claims {
 	return all
 }
 
-// slots counts those that are kept, in all and for a class.
+// slots returns the number of slots that are kept, in all and for a class.
 func (a claims) slots(class string) (all, ofClass int) {
 	for _, c := range a {
 		all += c.slots
@@ -245,10 +246,9 @@ func (a claims) slots(class string) (all, ofClass int) {
 	return all, ofClass
 }
 
-// turns has the jobs begin to wait anew that have had slots for too long, kept for them or held and
-// not confirmed: one that gives its slots back just before its lease ends, and holds them again,
-// would keep them for ever. One for which they were only kept has done nothing wrong, and answers for
-// nothing.
+// turns resets the seniority of jobs that have had slots for longer than maxTurn, kept for them or held
+// without confirmation. Otherwise a job could keep slots indefinitely by releasing them just before the
+// lease ends and holding them again. A job for which slots were only kept is not penalized further.
 func (l *Ledger) turns(now time.Time) {
 	free := l.free()
 	var late queue

@@ -6,27 +6,26 @@ import (
 	"strconv"
 )
 
-// A Reason says why a peer's slots were not to be had. It is an error, so that
-// a caller can ask errors.Is(err, Busy), and comparable, so that refusals can
-// be counted.
+// A Reason is the reason why a peer gave no slots. It is an error, so that callers can use errors.Is(err,
+// Busy), and comparable, so that refusals can be counted.
 type Reason byte
 
-// The reasons. The last three are the submitter's own finding, not an answer.
+// The reasons. The last three are the submitter's own findings, not answers of a peer.
 const (
 	Busy        Reason = iota + 1 // no slot is free
-	MaxJobs                       // the owner's limit of jobs is reached
+	MaxJobs                       // the owner's limit on jobs is reached
 	Denied                        // the owner does not admit this submitter
-	Draining                      // the owner is taking the machine back
+	Draining                      // the owner is reclaiming the machine
 	Version                       // the peers speak different protocols
-	UnknownKey                    // not held (any more), already redeemed, or somebody else's
-	Malformed                     // a request, or an answer, that makes no sense
-	WasmOnly                      // the owner admits no native program of this submitter
-	Unconfined                    // native programs would run there without walls, which the owner does not allow
+	UnknownKey                    // not held (any more), already redeemed, or issued to another submitter
+	Malformed                     // invalid request or answer
+	WasmOnly                      // the owner accepts no native programs from this submitter
+	Unconfined                    // native programs would run without a sandbox, which the owner does not allow
 	Paused                        // the owner needs the machine now
-	NoDisk                        // too little disk is free for any job
+	NoDisk                        // not enough free disk space for any job
 	Unreachable                   // no connection
 	Silent                        // connected, but no answer in time
-	SameMachine                   // on the machine of another peer, which runs all that may run there
+	SameMachine                   // other peers on the same machine already run all that may run there
 )
 
 var reasonNames = [...]string{
@@ -46,7 +45,7 @@ var reasonNames = [...]string{
 	SameMachine: "same machine",
 }
 
-// String names the reason in one or two words.
+// String returns the reason in one or two words.
 func (r Reason) String() string {
 	if r > 0 && int(r) < len(reasonNames) {
 		return reasonNames[r]
@@ -54,16 +53,16 @@ func (r Reason) String() string {
 	return "reason " + strconv.Itoa(int(r))
 }
 
-// Error is String, marked as the end of a request.
+// Error returns "refused: " and the reason.
 func (r Reason) Error() string { return "refused: " + r.String() }
 
-// A Queued is a refusal for now: the job waits in the peer's queue.
+// A Queued is a temporary refusal: the job waits in the peer's queue.
 type Queued struct {
 	Reason Reason // Busy or MaxJobs
 	Place  Place
 }
 
-// Error gives the reason and the place.
+// Error returns the reason and the place.
 func (q *Queued) Error() string {
 	return fmt.Sprintf("%v; place %d of %d in the queue", q.Reason.Error(), q.Place.Place, q.Place.Of)
 }
@@ -71,8 +70,8 @@ func (q *Queued) Error() string {
 // Unwrap returns the Reason.
 func (q *Queued) Unwrap() error { return q.Reason }
 
-// reasonOf finds the reason in what a Requester returned. An error that names
-// none counts as silence: the request may have been carried out.
+// reasonOf returns the reason in an error of a Requester. An error without one counts as Silent, since
+// the request may have been carried out.
 func reasonOf(err error) Reason {
 	if r, ok := errors.AsType[Reason](err); ok {
 		return r

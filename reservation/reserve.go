@@ -13,35 +13,34 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// How long Reserve waits.
+// Timeouts of Reserve.
 const (
-	// askTimeout ends one Hold or Confirm: longer than a dial and a few round
-	// trips across the world, shorter than the patience of a user.
+	// askTimeout bounds one Hold or Confirm. It is longer than a dial and a few round trips across the
+	// world, and short enough for an interactive user.
 	askTimeout = 3 * time.Second
-	// minGrace is the least time that slower peers get to answer once the job
-	// could be placed: nearer or better ones may be among them.
+	// minGrace is the least time that slower peers get to answer once the job could be placed. Nearer or
+	// better peers may be among them.
 	minGrace = 50 * time.Millisecond
-	// releaseTimeout bounds the giving back at peers that have answered before.
+	// releaseTimeout bounds the release at peers that have answered before.
 	releaseTimeout = 2 * time.Second
-	// silentTimeout bounds it at those that have not: time to send the request,
-	// which is carried out also when nobody waits for its answer.
+	// silentTimeout bounds it at peers that have not. It suffices to send the request, which a peer
+	// processes even if the sender does not wait for the answer.
 	silentTimeout = 100 * time.Millisecond
 )
 
-// A Requester asks a peer on the submitter's behalf. Errors carry a Reason
-// where there is one. Every method returns soon after its context ends.
+// A Requester sends requests to peers on the submitter's behalf. Errors carry a Reason if there is one.
+// Every method returns soon after its context ends.
 type Requester interface {
-	// Hold asks for slots; the request's Submitter is the one who asks.
+	// Hold asks for slots; the Requester determines the request's Submitter.
 	Hold(ctx context.Context, peer p2ppeer.ID, q Request) (Grant, error)
-	// Confirm keeps slots of those that key holds and gives back the rest.
+	// Confirm keeps slots of the slots that key holds and releases the rest.
 	Confirm(ctx context.Context, peer p2ppeer.ID, key Key, slots int) error
-	// Release gives back what the job holds at the peer and has not started. The job
-	// leaves the peer's queue, unless it waits on.
+	// Release gives back what the job holds at the peer and has not started. Unless waits is true, the
+	// job leaves the peer's queue.
 	Release(ctx context.Context, peer p2ppeer.ID, job string, waits bool) error
 }
 
-// A Placement is the processes that one peer is to run, and the key to its
-// slots for them.
+// A Placement is the set of processes that one peer is to run, and the key to its slots.
 type Placement struct {
 	Peer      p2ppeer.ID
 	Key       Key
@@ -49,15 +48,15 @@ type Placement struct {
 	Machine   string // see Grant.Machine
 }
 
-// A Reservation is confirmed slots for every process of a job. Keys that are not
-// redeemed within ConfirmedLease are of no use any more.
+// A Reservation is the confirmed slots for every process of a job. A key that is not redeemed within
+// ConfirmedLease expires.
 type Reservation struct {
 	Job        string
-	Placements []Placement // in the order of the strategy; no peer twice
+	Placements []Placement // ordered by the strategy; no peer twice
 }
 
-// Release gives back every slot whose process has not started. It returns when
-// all peers have answered or ctx has ended; what it cannot reach expires.
+// Release gives back every slot whose process has not started. It returns when all peers have answered or
+// ctx has ended. Slots at unreachable peers expire.
 func (r *Reservation) Release(ctx context.Context, with Requester) {
 	var peers []p2ppeer.ID
 	for _, p := range r.Placements {
@@ -66,29 +65,27 @@ func (r *Reservation) Release(ctx context.Context, with Requester) {
 	release(ctx, with, r.Job, peers, false)
 }
 
-// Leave has a job leave the queues of peers, and gives back what it holds there and has not
-// started. It is for a caller who no longer tries. It returns when all have answered or ctx has
-// ended; what it cannot reach expires.
+// Leave removes a job from the queues of peers, and gives back what it holds there and has not started.
+// It is for a caller that gives up. It returns when all peers have answered or ctx has ended. What it
+// cannot reach expires.
 func Leave(ctx context.Context, with Requester, job string, peers []p2ppeer.ID) {
 	release(ctx, with, job, peers, false)
 }
 
-// Reserve makes one attempt to hold and confirm slots for all of need's
-// processes at the candidates, given nearest first. It is all or nothing: when
-// it fails, everything is given back by the time it returns, except at peers
-// that do not answer, where the leases end.
+// Reserve makes one attempt to hold and confirm slots for all of need's processes at the candidates,
+// which are given nearest first. It is all or nothing: if it fails, it has released everything when it
+// returns, except at peers that do not answer, where the leases expire.
 //
-// The error is a *ShortageError when the candidates do not suffice. The caller
-// then waits for a Pause, discovers candidates anew and tries again under the
-// same job name, for as long as its user wants. A job that Waits keeps its place in the
-// queues meanwhile.
+// The error is a *ShortageError if the candidates do not suffice. The caller then waits for a Pause,
+// discovers candidates again and retries under the same job name, for as long as its user wants. A job
+// that Waits keeps its place in the queues meanwhile.
 func Reserve(ctx context.Context, r Requester, candidates []Candidate, need Need) (*Reservation, error) {
 	if err := need.validate(); err != nil {
 		return nil, fmt.Errorf("reserve slots for job %q: %w", need.Job, err)
 	}
 	a := newAttempt(candidates, need)
 	if a.hopeless() {
-		a.need.Waits = false // it would only be in the way of others
+		a.need.Waits = false // waiting would only block other jobs
 	}
 	placed := settle(ctx, r, a)
 	if placed == nil || ctx.Err() != nil {
@@ -100,7 +97,7 @@ func Reserve(ctx context.Context, r Requester, candidates []Candidate, need Need
 	return &Reservation{Job: need.Job, Placements: placed}, nil
 }
 
-// failure says why the attempt ends: too few slots, the end of ctx, or both.
+// failure returns why the attempt ended: too few slots, the end of ctx, or both.
 func failure(ctx context.Context, a *attempt) error {
 	switch err := ctx.Err(); {
 	case err == nil:
@@ -112,7 +109,7 @@ func failure(ctx context.Context, a *attempt) error {
 	}
 }
 
-// An answer is what came of an ask.
+// An answer is the result of an ask.
 type answer struct {
 	index int
 	took  time.Duration
@@ -137,10 +134,11 @@ func (a *attempt) take(got answer) {
 	a.refused(got.index, why)
 }
 
-// holdSlots sends what the attempt asks, until every answer is in but for those of the
-// unheard that are late, or enough are and the others have had as long again, or maxPatience where
-// they may part the replicas of a rank. Those that it then stops waiting for count as silent, unless
-// their grant comes in at the last moment.
+// holdSlots sends the attempt's requests and collects the answers. It returns when all answers have
+// arrived, apart from late ones of peers marked Unheard. Once enough slots are granted, it waits for the
+// others only as long again. While further answers may still separate the replicas of a rank, it waits up
+// to maxPatience instead. Peers that it stops waiting for count as silent, unless their grant arrives at
+// the last moment.
 func holdSlots(ctx context.Context, r Requester, a *attempt) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -149,7 +147,7 @@ func holdSlots(ctx context.Context, r Requester, a *attempt) {
 	for a.hoped() && ctx.Err() == nil {
 		h.suffice()
 		if h.grace != nil && !a.awaited() {
-			break // who is late already has had as long
+			break // late peers have already had as long
 		}
 		select {
 		case got := <-h.answers:
@@ -171,18 +169,18 @@ func holdSlots(ctx context.Context, r Requester, a *attempt) {
 	}
 }
 
-// An asking is the holding of slots under way.
+// An asking is the state of a running holdSlots.
 type asking struct {
 	a       *attempt
 	r       Requester
 	answers chan answer
 	began   time.Time
-	sent    []sending        // whose answers may be awaited, in order
-	grace   <-chan time.Time // begins when there is nothing better to wait for
-	choice  <-chan time.Time // begins when every process can be placed
+	sent    []sending        // requests that may be unanswered, oldest first
+	grace   <-chan time.Time // set when there is nothing better to wait for
+	choice  <-chan time.Time // set when every process can be placed
 }
 
-// suffice begins the last waiting once every process can be placed.
+// suffice starts the final timers once every process can be placed.
 func (h *asking) suffice() {
 	if h.grace != nil || !h.a.enough() {
 		return
@@ -195,19 +193,19 @@ func (h *asking) suffice() {
 	}
 }
 
-// A sending is when a peer was asked.
+// A sending is a request and the time when it was sent.
 type sending struct {
 	ask
 	at time.Time
 }
 
-// awaited reports whether it is still to be answered: a peer may be asked for more later.
+// awaited reports whether s is still unanswered. A later request to the same peer may have replaced it.
 func (h *asking) awaited(s sending) bool {
 	p := h.a.peers[s.index]
 	return p.pending && p.wanted == s.slots
 }
 
-// send sends what the attempt asks now.
+// send sends the attempt's next requests.
 func (h *asking) send(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
@@ -225,7 +223,8 @@ func (h *asking) send(ctx context.Context) {
 	}
 }
 
-// takeMore takes the answers that are in as well: what to ask next is worked out once for all.
+// takeMore processes all answers that have already arrived, so that the next requests are computed only
+// once.
 func (h *asking) takeMore() {
 	for {
 		select {
@@ -237,7 +236,7 @@ func (h *asking) takeMore() {
 	}
 }
 
-// lateness fires when the longest awaited answer is late.
+// lateness returns a channel that fires when the oldest unanswered request becomes late.
 func (h *asking) lateness() <-chan time.Time {
 	for len(h.sent) > 0 && !h.awaited(h.sent[0]) {
 		h.sent = h.sent[1:]
@@ -248,7 +247,7 @@ func (h *asking) lateness() <-chan time.Time {
 	return time.After(time.Until(h.sent[0].at.Add(h.a.patience())))
 }
 
-// hedge has others be asked in place of those whose answer is late.
+// hedge marks late requests, so that the attempt asks other peers in their place.
 func (h *asking) hedge() {
 	patience := h.a.patience()
 	for len(h.sent) > 0 && time.Since(h.sent[0].at) >= patience {
@@ -259,10 +258,9 @@ func (h *asking) hedge() {
 	}
 }
 
-// settle holds slots, places the processes and confirms their slots. Where a
-// confirmation fails, it begins anew with what is left; each round loses a peer
-// or is the last. It returns nil when what is left does not suffice, or ctx has
-// ended.
+// settle holds slots, places the processes and confirms their slots. If a confirmation fails, it repeats
+// with the remaining peers; each round excludes a peer or is the last. It returns nil if the remaining
+// peers do not suffice or ctx has ended.
 func settle(ctx context.Context, r Requester, a *attempt) []Placement {
 	for ctx.Err() == nil {
 		holdSlots(ctx, r, a)
@@ -282,11 +280,11 @@ func settle(ctx context.Context, r Requester, a *attempt) []Placement {
 	return nil
 }
 
-// confirmTimes is how many times the patience of an attempt a Confirm may take: others that
-// hold slots take the place of a peer that has gone meanwhile.
+// confirmTimes is the ratio of the timeout of a Confirm to the attempt's patience. If a peer has left
+// meanwhile, others that hold slots replace it.
 const confirmTimes = 3
 
-// confirm asks all peers at once and returns an error or nil for each.
+// confirm asks all peers at once and returns one error or nil for each.
 func confirm(ctx context.Context, r Requester, placed []Placement, timeout time.Duration) []error {
 	ctx, cancel := context.WithTimeout(ctx, min(timeout, askTimeout))
 	defer cancel()
@@ -299,8 +297,7 @@ func confirm(ctx context.Context, r Requester, placed []Placement, timeout time.
 	return errs
 }
 
-// giveBack releases what placed does not use, also when ctx has ended, which is
-// one reason to.
+// giveBack releases what placed does not use, even after ctx has ended.
 func giveBack(ctx context.Context, r Requester, a *attempt, placed []Placement) {
 	answered, silent := a.unused(placed)
 	waits := a.need.Waits && placed == nil && !a.hopeless()
@@ -319,7 +316,7 @@ func giveBack(ctx context.Context, r Requester, a *attempt, placed []Placement) 
 	wg.Wait()
 }
 
-// release asks all peers at once. What fails is left to the lease (S2).
+// release asks all peers at once. Slots that it fails to release expire with their lease (S2).
 func release(ctx context.Context, r Requester, job string, peers []p2ppeer.ID, waits bool) {
 	var wg sync.WaitGroup
 	for _, p := range peers {
@@ -328,16 +325,16 @@ func release(ctx context.Context, r Requester, job string, peers []p2ppeer.ID, w
 	wg.Wait()
 }
 
-// Backoff bounds: the first pause is about the time that an attempt takes, the
-// longest what a user hardly notices beside a job.
+// Backoff bounds. The first pause is about as long as an attempt; the longest is short compared with a
+// job.
 const (
 	backoffFirst = 100 * time.Millisecond
 	backoffMost  = 5 * time.Second
 )
 
-// Backoff returns how long to wait after failed attempt number attempt (0, 1,
-// ...): random, so that two submitters that took half each do not do so again,
-// and longer each time, so that one of many gets through.
+// Backoff returns how long to wait after failed attempt number attempt (0, 1, ...). It is random, so that
+// two submitters with half of the slots each do not collide again. It grows with each attempt, so that
+// one of many submitters gets through.
 func Backoff(attempt int, rnd *rand.Rand) time.Duration {
 	most := backoffMost
 	if attempt < 6 { // 100 ms << 6 is above backoffMost
@@ -346,21 +343,20 @@ func Backoff(attempt int, rnd *rand.Rand) time.Duration {
 	return most/4 + time.Duration(rnd.Int64N(int64(most)))
 }
 
-// Pauses of a job in queues: who is in front is to find what has been freed for it soon.
+// Pauses of a queued job. The job in front should soon find slots that have become free for it.
 const (
 	pausePerPlace = 500 * time.Millisecond
 	pauseMost     = 4 * time.Second
 )
 
-// Freshness is how long candidates are good for when a job has waited for slots for some time. That
-// the peers which were busy are not any more comes to light by asking them; others that have
-// come since must be looked for.
+// Freshness returns how long candidates stay usable after a job has waited for slots for the given time.
+// Asking known peers reveals which of them are no longer busy, but new peers have to be discovered.
 func Freshness(waited time.Duration) time.Duration {
 	return min(max(waited/2, time.Second), 15*time.Second)
 }
 
-// Pause returns how long to wait after a failed attempt: a Backoff, or at most as long as the
-// job's place in the queues of peers, which keep slots for it, calls for.
+// Pause returns how long to wait after a failed attempt: a Backoff, limited according to the job's place
+// in the peers' queues, since peers keep slots for the jobs in front.
 func Pause(attempt int, place Place, rnd *rand.Rand) time.Duration {
 	pause := Backoff(attempt, rnd)
 	if place == (Place{}) {

@@ -17,38 +17,37 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation/internal/pb"
 )
 
-// streamTimeout bounds how long a remote peer can occupy a stream.
+// streamTimeout bounds how long a remote peer can keep a stream open.
 const streamTimeout = 5 * time.Second
 
-// Config is what a Service needs to know.
+// Config configures a Service.
 type Config struct {
 	Limits Limits
 	Log    zerolog.Logger
-	// Machine is what tells this machine from all others, known to its peers only; see machineName.
-	// Empty: submitters are not told.
+	// Machine is a secret identity of this machine, known only to its peers; see machineName. If empty,
+	// submitters get no machine name.
 	Machine string
 }
 
-// A Service answers remote submitters out of a Ledger, ends leases when they
-// are over, and tells the local peer what its slots are doing. Its methods are
-// safe for concurrent use.
+// A Service answers remote submitters from a Ledger, expires leases on time, and reports the use of the
+// slots to the local peer. Its methods are safe for concurrent use.
 type Service struct {
 	host    host.Host
 	log     zerolog.Logger
 	machine string
 	conduct *misconduct.Log
-	changed chan struct{} // holds one token when something has changed
-	rearm   chan struct{} // holds one token when the next expiry may be sooner
+	changed chan struct{} // holds one token if something has changed
+	rearm   chan struct{} // holds one token if the next expiry may be earlier
 	stop    chan struct{}
 	running sync.WaitGroup // the expirer and every stream handler
 
 	mu      sync.Mutex
 	ledger  *Ledger
 	closed  bool
-	streams map[network.Stream]bool // being answered
+	streams map[network.Stream]bool // streams being answered
 }
 
-// NewService starts to serve ProtocolID at h. Close it to stop.
+// NewService starts to serve ProtocolID on h until Close.
 func NewService(h host.Host, c Config) *Service {
 	s := &Service{
 		host:    h,
@@ -66,8 +65,8 @@ func NewService(h host.Host, c Config) *Service {
 	return s
 }
 
-// Close ends the service, cutting off the submitters that it is answering, and
-// returns when all its goroutines have ended. The slots are as good as free.
+// Close stops the service, resets the streams that it is answering, and returns when all its goroutines
+// have ended. The ledger is not used afterwards.
 func (s *Service) Close() error {
 	s.host.RemoveStreamHandler(ProtocolID)
 	s.mu.Lock()
@@ -84,8 +83,8 @@ func (s *Service) Close() error {
 	return nil
 }
 
-// Redeem spends the right to start the job's processes and returns how many
-// they may be. The caller owes a Release once they are gone.
+// Redeem uses up the right to start the job's processes and returns how many may start. The caller must
+// call Release when they have ended.
 func (s *Service) Redeem(key Key, job string, submitter p2ppeer.ID) (slots int, err error) {
 	s.update(func(l *Ledger, now time.Time) { slots, err = l.Redeem(key, job, submitter, now) })
 	if err == nil {
@@ -94,8 +93,7 @@ func (s *Service) Redeem(key Key, job string, submitter p2ppeer.ID) (slots int, 
 	return slots, err
 }
 
-// Release frees the slots of key; for the launcher, when nothing of the job is
-// left.
+// Release frees the slots of key. The launcher calls it when nothing of the job is left.
 func (s *Service) Release(key Key) {
 	s.update(func(l *Ledger, _ time.Time) { l.Release(key) })
 }
@@ -108,29 +106,29 @@ func (s *Service) Holds(submitter p2ppeer.ID) bool {
 	return s.ledger.Holds(submitter)
 }
 
-// Machine names this machine to a submitter before it holds slots here. The name is the same for all of its
-// jobs and for every peer on the machine, and different for each submitter. It is empty if the machine is
-// unknown.
+// Machine returns the name of this machine for a submitter that has no slots here yet. The name is the
+// same for all its jobs and for every peer on the machine, and different for each submitter. It is empty
+// if the machine is unknown.
 func (s *Service) Machine(submitter p2ppeer.ID) string {
 	return machineName(s.machine, Name{Submitter: submitter}) // no job has an empty name
 }
 
-// Drain refuses whatever is new from now on.
+// Drain makes the service refuse all new requests.
 func (s *Service) Drain() {
 	s.update(func(l *Ledger, _ time.Time) { l.Drain() })
 }
 
-// Bar has a job get nothing any more: see Ledger.Bar.
+// Bar gives a job no more slots; see Ledger.Bar.
 func (s *Service) Bar(job Name) {
 	s.update(func(l *Ledger, _ time.Time) { l.Bar(job) })
 }
 
-// Resize changes how many slots there are: see Ledger.Resize.
+// Resize changes the number of slots; see Ledger.Resize.
 func (s *Service) Resize(slots int) {
 	s.update(func(l *Ledger, _ time.Time) { l.Resize(slots) })
 }
 
-// Snapshot returns the state of every slot now.
+// Snapshot returns the present state of every slot.
 func (s *Service) Snapshot() (st Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,11 +136,11 @@ func (s *Service) Snapshot() (st Status) {
 	return s.ledger.Snapshot()
 }
 
-// Changed returns the channel, one for all callers, that gets a token when the
-// slots may have changed since the last token was taken; then take a Snapshot.
+// Changed returns a channel, shared by all callers. It gets a token when the slots may have changed since
+// the last token was taken; the receiver then takes a Snapshot.
 func (s *Service) Changed() <-chan struct{} { return s.changed }
 
-// hold, confirm and withdraw are the calls of a submitter, remote or local.
+// hold, confirm and withdraw are the submitter's calls, remote or local.
 func (s *Service) hold(q Request) (g Grant, err error) {
 	var v Verdict
 	s.update(func(l *Ledger, now time.Time) {
@@ -171,7 +169,7 @@ func (s *Service) withdraw(job string, submitter p2ppeer.ID, waits bool) {
 	s.update(func(l *Ledger, _ time.Time) { l.Withdraw(job, submitter, waits) })
 }
 
-// update carries out one call on the ledger and tells those who wait for one.
+// update runs one call on the ledger and notifies the waiting goroutines.
 func (s *Service) update(call func(l *Ledger, now time.Time)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +180,7 @@ func (s *Service) update(call func(l *Ledger, now time.Time)) {
 	signal(s.rearm)
 }
 
-// expired notes the leases that ended by themselves. mu is held.
+// expired logs the leases that have ended. The caller holds mu.
 func (s *Service) expired(keys []Key) {
 	if len(keys) > 0 {
 		s.log.Debug().Int("leases", len(keys)).Msg("leases ended")
@@ -190,7 +188,7 @@ func (s *Service) expired(keys []Key) {
 	}
 }
 
-// signal leaves a token in c unless there is one.
+// signal puts a token into c unless it holds one.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -198,7 +196,7 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// expire ends leases on time, so that the offer says so without being asked.
+// expire ends leases on time, so that offers are up to date.
 func (s *Service) expire() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -236,7 +234,7 @@ func (s *Service) handle(stream network.Stream) {
 		return
 	}
 	a := s.answer(&q, stream.Conn().RemotePeer(), originOf(stream.Conn().RemoteMultiaddr()))
-	// An answer that gets lost needs no care: see taken, Confirm and Withdraw.
+	// A lost answer is harmless: see taken, Confirm and Withdraw.
 	_ = pbio.NewDelimitedWriter(stream).WriteMsg(a)
 	if key, err := keyFromBytes(a.GetKey()); err == nil && !taken(stream) {
 		s.update(func(l *Ledger, _ time.Time) { l.Abandon(key) })
@@ -244,15 +242,15 @@ func (s *Service) handle(stream network.Stream) {
 	_ = stream.Close()
 }
 
-// taken waits for the submitter's word that it has got a grant: it closes the
-// stream then, and resets it when it has stopped waiting. A Release on another
-// stream, which might be faster than the Hold, does not serve for that.
+// taken waits until the submitter acknowledges a grant: it closes the stream after receiving the grant,
+// and resets it after it has stopped waiting. A Release on another stream cannot serve as
+// acknowledgement, because it might overtake the Hold.
 func taken(stream network.Stream) bool {
 	_, err := stream.Read(make([]byte, 1))
-	return errors.Is(err, io.EOF) && !errors.Is(err, network.ErrReset) // as when the connection ends
+	return errors.Is(err, io.EOF) && !errors.Is(err, network.ErrReset) // also returned when the connection ends
 }
 
-// enter counts a handler in, unless the service is closed.
+// enter registers a handler. It returns false if the service is closed.
 func (s *Service) enter(stream network.Stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,8 +269,8 @@ func (s *Service) leave(stream network.Stream) {
 	s.running.Done()
 }
 
-// answer carries out a request of submitter, who is who he says: libp2p has
-// checked; and asks from origin. Whatever the request contains, the answer is one of the protocol.
+// answer processes a request of submitter, whose identity libp2p has verified, from origin. It returns a
+// valid answer of the protocol for any request.
 func (s *Service) answer(q *pb.Request, submitter p2ppeer.ID, origin string) *pb.Answer {
 	if q.GetProtocol() != version.Protocol {
 		return refusal(Version)

@@ -9,33 +9,33 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// A ShortageError says that an attempt found too few slots, how many it found,
-// and why not more. Trying again later, or with other candidates, may help.
+// A ShortageError reports that an attempt found too few slots, how many it found, and why not more.
+// Another attempt, later or with other candidates, may succeed.
 type ShortageError struct {
 	Need       Need
-	FoundSlots int            // granted; of each peer at most Need.N count
-	FoundPeers int            // that granted some
-	Considered int            // candidates
+	FoundSlots int            // granted; at most Need.N per peer count
+	FoundPeers int            // peers that granted slots
+	Considered int            // number of candidates
 	Reasons    map[Reason]int // candidates that gave nothing, by reason
-	Outcomes   []Outcome      // of every candidate
-	Place      Place          // in the queues of the peers where the job waits: in half of them it is better
+	Outcomes   []Outcome      // one per candidate
+	Place      Place          // median place in the queues of the peers where the job waits
 	Hopeless   bool           // the candidates would not suffice even if all slots of those that answer were free
 }
 
-// An Outcome is what came of one candidate: Slots that it granted, or none and the Reason. Neither:
-// it was not asked, since others sufficed.
+// An Outcome is the result for one candidate: the Slots that it granted, or none and the Reason. If both
+// are zero, it was not asked, because others sufficed.
 type Outcome struct {
 	Peer   p2ppeer.ID
 	Slots  int
-	Offers int // slots, free or not, that the job could use
+	Offers int // slots that the job could use, free or not
 	Reason Reason
 }
 
 // NeededSlots returns how many slots the job needs.
 func (e *ShortageError) NeededSlots() int { return e.Need.N * e.Need.R }
 
-// Unheard marks those of the candidates that did not answer, for a caller who tries again with
-// them, and takes the mark off the others.
+// Unheard marks the candidates that did not answer as Unheard, for a caller that retries with them, and
+// clears the mark of the others.
 func (e *ShortageError) Unheard(candidates []Candidate) {
 	unheard := make(map[p2ppeer.ID]bool)
 	for _, o := range e.Outcomes {
@@ -46,8 +46,8 @@ func (e *ShortageError) Unheard(candidates []Candidate) {
 	}
 }
 
-// Error writes, for instance, "found 5 of the 8 slots needed (n=4 r=2); 9 peers
-// considered, 3 busy, 1 silent".
+// Error returns, for instance, "found 5 of the 8 slots needed (n=4 r=2); 9 peers considered, 3 busy, 1
+// silent".
 func (e *ShortageError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "found %d of the %d slots needed (n=%d r=%d)", e.FoundSlots, e.NeededSlots(), e.Need.N, e.Need.R)

@@ -7,17 +7,17 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// State is what has become of a hold.
+// State is the state of a hold.
 type State byte
 
-// The states of a hold, in the order in which it goes through them.
+// The states of a hold, in their order.
 const (
 	Held      State = iota + 1 // ends with its lease unless confirmed
 	Confirmed                  // ends with its lease unless redeemed
 	Running                    // redeemed; ends when the peer releases it
 )
 
-// String names the state in the words of the design.
+// String returns the name of the state.
 func (s State) String() string {
 	switch s {
 	case Held:
@@ -30,21 +30,20 @@ func (s State) String() string {
 	return "state " + strconv.Itoa(int(s))
 }
 
-// A Status says what has become of a peer's slots:
-// Free + Held + Confirmed + Running = Total.
+// A Status counts a peer's slots by state: Free + Held + Confirmed + Running = Total.
 type Status struct {
 	Total     int  // the owner's limit
-	Free      int  // nobody's
-	Held      int  // waiting for their submitter's word
+	Free      int  // not held by any job
+	Held      int  // waiting for confirmation
 	Confirmed int  // waiting for their processes
 	Running   int  // in use
-	Waiting   int  // jobs in the queue
-	Draining  bool // nothing new is taken
+	Waiting   int  // number of jobs in the queue
+	Draining  bool // new requests are refused
 	Jobs      []JobStatus
 }
 
-// A JobStatus is one hold of a job; a job may have several. The reservation
-// key is left out: whoever reads a status needs no right to start processes.
+// A JobStatus is one hold of a job; a job may have several. It omits the reservation key, because readers
+// of a status need no right to start processes.
 type JobStatus struct {
 	Job       string
 	Submitter p2ppeer.ID
@@ -53,8 +52,8 @@ type JobStatus struct {
 	Expires   time.Time // zero when Running
 }
 
-// Snapshot returns the state of every slot, oldest hold first. Leases that
-// ended since the last call that took a time are still in it.
+// Snapshot returns the state of every slot, oldest hold first. It takes no time, so it may include leases
+// that have ended since the last call with one.
 func (l *Ledger) Snapshot() Status {
 	s := Status{Total: l.limits.Slots, Free: l.free(), Waiting: len(l.queue), Draining: l.draining}
 	for _, h := range l.holds {

@@ -12,23 +12,22 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A Strategy says how a job's processes are dealt out to peers. The strategies
-// are those of P2P-MPI (seed 004). Whichever it is, no machine gets two replicas
-// of one rank.
+// A Strategy defines how a job's processes are distributed over peers. The strategies are those of
+// P2P-MPI (seed 004). None of them puts two replicas of a rank on one machine.
 type Strategy byte
 
-// The strategies. The two that begin with Data take the peers with the most
-// bytes of the job's files first, instead of the nearest.
+// The strategies. Those that begin with Data prefer the peers whose caches have the most bytes of the
+// job's files, instead of the nearest ones.
 const (
-	Spread          Strategy = iota // one process per peer in each pass over the peers: memory and bandwidth
-	Concentrate                     // each peer filled before the next: short ways
-	DataSpread                      // Spread, cached bytes first
-	DataConcentrate                 // Concentrate, cached bytes first
+	Spread          Strategy = iota // one process per peer in each pass over the peers: most memory and bandwidth
+	Concentrate                     // fills each peer before the next: short distances
+	DataSpread                      // Spread, ordered by cached bytes
+	DataConcentrate                 // Concentrate, ordered by cached bytes
 )
 
 var strategyNames = [...]string{"spread", "concentrate", "dataspread", "dataconcentrate"}
 
-// String names s as ParseStrategy reads it.
+// String returns the name of s, in the form that ParseStrategy accepts.
 func (s Strategy) String() string {
 	if int(s) < len(strategyNames) {
 		return strategyNames[s]
@@ -36,7 +35,7 @@ func (s Strategy) String() string {
 	return fmt.Sprintf("strategy %d", byte(s))
 }
 
-// ParseStrategy reads the name of a strategy.
+// ParseStrategy parses the name of a strategy.
 func ParseStrategy(name string) (Strategy, error) {
 	if i := slices.Index(strategyNames[:], name); i >= 0 {
 		return Strategy(i), nil
@@ -44,43 +43,44 @@ func ParseStrategy(name string) (Strategy, error) {
 	return 0, fmt.Errorf("strategy %q: want %s", name, strings.Join(strategyNames[:], ", "))
 }
 
-// The two ways in which peers do not suffice for n ranks of r replicas.
+// The errors if peers do not suffice for n ranks of r replicas.
 var (
 	ErrFewPeers = errors.New("fewer machines than replicas of a rank")
 	ErrFewSlots = errors.New("too few slots")
 )
 
-// PeerSlots is what a Strategy knows of a peer.
+// PeerSlots is a Strategy's view of a peer.
 type PeerSlots struct {
-	Slots  int           // that it gives to the job
-	Cached int64         // bytes of the job's files that it has already
-	Speed  int           // of a processor, in any unit; 0: unknown
-	RTT    time.Duration // between it and the submitter
+	Slots  int           // slots for the job
+	Cached int64         // bytes of the job's files in its cache
+	Speed  int           // of one processor, in any unit; 0: unknown
+	RTT    time.Duration // round-trip time from the submitter
 	Domain Domain
-	// Machine is equal for peers on one machine; empty: unknown, and taken for one of its own.
+	// Machine is equal for peers on one machine. Empty: unknown; the peer counts as a machine of its own.
 	Machine string
 }
 
-// An Assignment holds, for each peer in the order given, its processes.
+// An Assignment holds the processes of each peer, in the order given.
 type Assignment [][]view.Process
 
-// Assign deals out the n*r processes to peers, given nearest first.
+// Assign distributes the n*r processes over peers, which are given nearest first.
 //
-// Peers on one machine are dealt with as one peer, and share what it gets in order.
+// Peers on one machine count as one peer and share its processes in order.
 //
-// How many each peer gets is up to the strategy, with one exception: a group of peers that
-// may fail together (see Domain) gets more than n only when the others do not have room
-// for the rest. Which they are is the same for all strategies. The processes of a
-// peer are of different ranks, those of a group, too, unless it got more than n; and
-// the master of a rank (replica 0) is the fastest of its peers, the nearest of
-// several as fast. The fastest peers are masters of most ranks.
+// The strategy determines how many processes each peer gets, with one exception: a group of peers that
+// may fail together (see Domain) gets more than n only if the other peers have no room for the rest. The
+// groups are the same for all strategies. The processes of one peer belong to different ranks. So do
+// those of a group, unless it got more than n. The master of a rank (replica 0) runs on the fastest of
+// the rank's peers; among equally fast peers, on the nearest. The fastest peers are masters of most
+// ranks.
 //
-// So replicas of a rank are never on one machine; and if the slots of peers allow for it, no
-// two are in one group of the same owner or addresses. Where that is impossible, it is tried
-// for those of the same owner, if owners are verified, and then for those of the same site or
-// addresses, and of the same addresses. What peers only say of owner, site and address joins
-// none of the others. The error is ErrFewPeers or ErrFewSlots, wrapped with the figures; slots
-// above n are of no use.
+// So replicas of a rank are never on one machine. If the slots allow it, they are also in different
+// failure domains: no two share an owner, address or site. Otherwise Assign relaxes these criteria step
+// by step, in the order of widths, or of ownersFirst if owners are verified. Unverified claims of owner,
+// site and address cannot join the groups of other peers.
+//
+// The error wraps ErrFewPeers or ErrFewSlots and contains the numbers. Slots of a peer above n are not
+// used.
 func (s Strategy) Assign(peers []PeerSlots, n, r int) (Assignment, error) {
 	if n < 1 || r < 1 || n > view.MaxProcesses/r {
 		return nil, fmt.Errorf("assign n=%d r=%d: out of range", n, r)
@@ -104,10 +104,9 @@ func (s Strategy) Assign(peers []PeerSlots, n, r int) (Assignment, error) {
 	return out, nil
 }
 
-// number says which processes each peer runs of as many as counts says. The processes are
-// numbered 0..n*r-1, number m being of rank m mod n. Each peer, and each group of peers
-// that may fail together, gets consecutive numbers: hence no rank twice as long as these
-// are at most n.
+// number assigns counts[i] processes to each peer i. The processes are numbered 0..n*r-1, and number m
+// has rank m mod n. Each peer, and each group of peers that may fail together, gets consecutive numbers.
+// So none of them has a rank twice as long as it has at most n processes.
 func number(peers []PeerSlots, groups [][]int, counts []int, n int) [][]view.Process {
 	merit := byMerit(peers)
 	holders := make([][]int, n) // of each rank
@@ -133,8 +132,8 @@ func number(peers []PeerSlots, groups [][]int, counts []int, n int) [][]view.Pro
 	return out
 }
 
-// byMerit returns the place of each peer when the fastest is first, and of those that are
-// about as fast the nearest: both are measured, and small differences mean nothing.
+// byMerit returns the position of each peer in the order of speed. Peers of about the same speed are
+// ordered by distance, because small differences between measurements mean nothing.
 func byMerit(peers []PeerSlots) []int {
 	class := func(p PeerSlots) int {
 		if p.Speed <= 0 {
@@ -152,10 +151,10 @@ func byMerit(peers []PeerSlots) []int {
 	return inverse(order)
 }
 
-// speedClass is how many times faster a peer has to be for that to count.
+// speedClass is the least ratio of two peers' speeds that counts as a difference.
 const speedClass = 1.25
 
-// inverse returns the place of each index in a permutation.
+// inverse returns the position of each index in a permutation.
 func inverse(order []int) []int {
 	place := make([]int, len(order))
 	for i, o := range order {
@@ -164,10 +163,10 @@ func inverse(order []int) []int {
 	return place
 }
 
-// together orders the peers by merit, but so that the groups of each width stay together:
-// at the place of their best peer.
+// together orders the peers by merit, but keeps the groups of each width together, at the position of
+// their best peer.
 func together(groups [][]int, merit []int) []int {
-	var best [][]int // of each width, that of a peer's group
+	var best [][]int // for each width, the best merit in each peer's group
 	for _, group := range groups {
 		of := map[int]int{}
 		for i, g := range group {
@@ -196,10 +195,10 @@ func together(groups [][]int, merit []int) []int {
 	return order
 }
 
-// usable says how many of a peer's slots can serve a job of n ranks.
+// usable returns how many of a peer's slots a job of n ranks can use.
 func usable(slots, n int) int { return max(0, min(slots, n)) }
 
-// suffices reports whether room, capped at n, is enough for n*r processes.
+// suffices returns an error unless room, limited to n per peer, is enough for n*r processes.
 func suffices(room []int, n, r int) error {
 	peers, slots := 0, 0
 	for _, c := range room {
@@ -231,13 +230,13 @@ func (s Strategy) order(peers []PeerSlots) []int {
 	return order
 }
 
-// fill deals out up to want slots to peers with that much room, beside those that they have
-// already, and returns how many each gets. No group that may fail together gets more than n in
-// all, and where that leaves something over, it is dealt out with ever less care.
+// fill distributes up to want slots over peers with the given room, in addition to those that they have,
+// and returns the number for each. First no group of the widest width gets more than n in all. What is
+// left over is distributed by the narrower widths, and finally without that restriction.
 func (s Strategy) fill(groups [][]int, room, have []int, n, want int) []int {
 	counts := make([]int, len(room))
 	for width := 0; width <= len(groups) && want > 0; width++ {
-		if width == len(groups) { // with no care at all
+		if width == len(groups) { // without restriction
 			s.deal(counts, room, want, func(int) bool { return true })
 			break
 		}
@@ -251,8 +250,8 @@ func (s Strategy) fill(groups [][]int, room, have []int, n, want int) []int {
 	return counts
 }
 
-// deal adds up to want slots to counts, one by one where room allows for it and may says
-// so, and returns how many. Once may has said no of a peer it does so again.
+// deal adds up to want slots to counts, one by one, where room and may allow it, and returns how many it
+// added. Once may has returned false for a peer, it keeps doing so.
 func (s Strategy) deal(counts, room []int, want int, may func(i int) bool) int {
 	dealt := 0
 	take := func(i, most int) {

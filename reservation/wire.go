@@ -11,13 +11,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation/internal/pb"
 )
 
-// ProtocolID names the reservation protocol among peers.
+// ProtocolID is the libp2p protocol ID of the reservation protocol.
 const ProtocolID = "/p2pmpi/reservation/1.0.0"
 
 // maxMessage bounds a request and an answer, in bytes.
 const maxMessage = 512
 
-// wireReasons are the reasons that a peer may give, and their numbers.
+// wireReasons maps the reasons that a peer may give to their numbers on the wire.
 var wireReasons = map[Reason]pb.Reason{
 	Busy:       pb.Reason_BUSY,
 	MaxJobs:    pb.Reason_MAX_JOBS,
@@ -32,7 +32,7 @@ var wireReasons = map[Reason]pb.Reason{
 	NoDisk:     pb.Reason_NO_DISK,
 }
 
-// refusal is the answer that carries err, which is nil or a Reason.
+// refusal returns the answer that carries err, which is nil or a Reason.
 func refusal(err error) *pb.Answer {
 	if err == nil {
 		return &pb.Answer{}
@@ -44,8 +44,8 @@ func refusal(err error) *pb.Answer {
 	return a
 }
 
-// answerError is what refusal was given; Malformed for a number that we do not
-// know, and for a place that is none.
+// answerError returns the error that was passed to refusal. It returns Malformed for an unknown number or
+// an invalid place.
 func answerError(a *pb.Answer) error {
 	if a.GetReason() == pb.Reason_NONE {
 		return nil
@@ -65,14 +65,14 @@ func answerError(a *pb.Answer) error {
 }
 
 func grantAnswer(g Grant, now time.Time) *pb.Answer {
-	machine, _ := hex.DecodeString(g.Machine) // of machineName
+	machine, _ := hex.DecodeString(g.Machine) // always valid: comes from machineName
 	return &pb.Answer{
 		Key: g.Key[:], Slots: uint32(g.Slots), LeaseMillis: uint32(max(0, g.Expires.Sub(now).Milliseconds())), Machine: machine,
 	}
 }
 
-// grantOf reads an answer to a request that was sent at the time asked: the
-// lease began no earlier, so it ends no earlier than we think.
+// grantOf decodes the answer to a request that was sent at asked. The lease began no earlier than that,
+// so it does not end before the computed Expires.
 func grantOf(a *pb.Answer, asked time.Time) (Grant, error) {
 	if err := answerError(a); err != nil {
 		return Grant{}, err
@@ -94,7 +94,8 @@ func holdRequest(q Request) *pb.Request {
 	return &pb.Request{Protocol: version.Protocol, Call: &pb.Request_Hold{Hold: hold}}
 }
 
-// requestOf reads a Hold of submitter, who asks from origin. Any time is taken: Ledger.believed bounds it.
+// requestOf decodes a Hold of submitter, which asks from origin. It accepts any time for Since;
+// Ledger.believed limits it.
 func requestOf(hold *pb.Hold, submitter p2ppeer.ID, origin string) Request {
 	q := Request{
 		Job: hold.GetJob(), Submitter: submitter, Origin: origin,
@@ -114,7 +115,7 @@ func releaseRequest(job string, waits bool) *pb.Request {
 	return &pb.Request{Protocol: version.Protocol, Call: &pb.Request_Release{Release: &pb.Release{Job: job, Waits: waits}}}
 }
 
-// wireSlots sends a number out of range as 0, which every peer refuses.
+// wireSlots encodes a number that is out of range as 0, which every peer refuses.
 func wireSlots(slots int) uint32 {
 	if slots < 0 || slots > maxSlots {
 		return 0

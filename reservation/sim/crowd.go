@@ -13,47 +13,47 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A Crowd is submitters who want more than there is. Each has one job after the
+// A Crowd is a set of submitters that want more slots than there are. Each submits one job after the
 // other, without a pause, until the time is over.
 type Crowd struct {
 	Seed       uint64
 	Submitters int
 	Peers      int
-	Slots      int           // of each peer
-	Demand     float64       // slots wanted by all jobs together, over those that there are
-	Replicas   int           // of each rank
-	Run        time.Duration // mean length of a job; drawn from an exponential distribution
+	Slots      int           // per peer
+	Demand     float64       // ratio of the slots that all jobs want together to the slots that exist
+	Replicas   int           // per rank
+	Run        time.Duration // mean length of a job, exponentially distributed
 	RTT        time.Duration
-	Silent     float64       // share of the peers, and
-	Dead       float64       // share of them
-	Crash      time.Duration // mean time after which a submitter is killed and comes back; 0 is never
-	For        time.Duration // how long submitters submit
-	Warmup     time.Duration // of it, in which nothing is measured
+	Silent     float64       // share of peers with the fault Silent
+	Dead       float64       // share of peers with the fault Dead
+	Crash      time.Duration // mean time after which a submitter is killed and restarts; 0: never
+	For        time.Duration // time in which submitters submit
+	Warmup     time.Duration // initial part of For that is not measured
 }
 
-// How long the parts of a job take that this simulation does not look into.
+// Durations of the parts of a job that this simulation does not model.
 const (
-	discovering = 350 * time.Millisecond // offers are asked for and enough found: two round trips, and the grace
-	exhausting  = 3 * time.Second        // not enough found: until the peers that are silent count as that
-	staging     = 2 * time.Second        // on average
-	noticing    = 5 * time.Second        // until peers see that a job's submitter is gone
+	discovering = 350 * time.Millisecond // search that finds enough offers: two round trips, and the grace period
+	exhausting  = 3 * time.Second        // search that does not: until silent peers time out
+	staging     = 2 * time.Second        // mean
+	noticing    = 5 * time.Second        // until peers notice that a job's submitter has disappeared
 )
 
-// A JobRecord is what became of one job.
+// A JobRecord is the result of one job.
 type JobRecord struct {
 	Submitter int
 	Slots     int
-	Waited    time.Duration // from submission until all its slots were confirmed
+	Waited    time.Duration // time from submission until all its slots were confirmed
 	Attempts  int
 	Ran       bool // false: killed with its submitter, or still waiting at the end
 }
 
-// An Outcome is what a crowd came to.
+// An Outcome is the result of a crowd.
 type Outcome struct {
-	Jobs        []JobRecord // that ended after the warm-up
-	Utilisation float64     // slots that ran, of those of the peers that answer, over the time measured
-	Held        float64     // slots that neither ran nor were free
-	Leaked      int         // slots that somebody has when all jobs have ended and all leases are over
+	Jobs        []JobRecord // jobs that ended after the warm-up
+	Utilisation float64     // share of the answering peers' slots that ran processes, over the measured time
+	Held        float64     // share of slots that neither ran processes nor were free
+	Leaked      int         // slots still taken when all jobs have ended and all leases are over
 	Violations  []Violation
 }
 
@@ -77,7 +77,7 @@ func (c Crowd) Play() Outcome {
 	return use
 }
 
-// peers makes the peers, the faulty ones spread among the others.
+// peers returns the peers, with the faulty ones at random places.
 func (c Crowd) peers() []*Peer {
 	rnd := rand.New(rand.NewPCG(c.Seed, 0))
 	dead, silent := int(c.Dead*float64(c.Peers)+0.5), int(c.Silent*float64(c.Peers)+0.5)
@@ -94,9 +94,8 @@ func (c Crowd) peers() []*Peer {
 	return ps
 }
 
-// Hold has one submitter reserve slots for n ranks, once, when all of the crowd's
-// peers are free, and returns how long that takes. It must be called in a
-// testing/synctest bubble.
+// Hold measures how long one submitter takes to reserve slots for n ranks while all of the crowd's peers
+// are free. It must be called in a testing/synctest bubble.
 func (c Crowd) Hold(n int) (time.Duration, error) {
 	w := NewWorld(c.RTT, c.peers()...)
 	ctx := context.Background()
@@ -105,7 +104,7 @@ func (c Crowd) Hold(n int) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// A play is a crowd at work.
+// A play is a running crowd.
 type play struct {
 	Crowd
 	world       *World
@@ -115,7 +114,7 @@ type play struct {
 	jobs []JobRecord
 }
 
-// observe looks at the slots every second, from the end of the warm-up on.
+// observe samples the use of the slots every second after the warm-up.
 func (p *play) observe(ctx context.Context) (o Outcome) {
 	var sum Use
 	for tick := time.NewTicker(time.Second); ; {
@@ -135,12 +134,12 @@ func (p *play) observe(ctx context.Context) (o Outcome) {
 	}
 }
 
-// submit has submitter i submit until ctx ends. Killed, it comes back under the
-// same identity and knows nothing of its jobs.
+// submit runs submitter i until ctx ends. After a kill, the submitter restarts with the same identity and
+// without knowledge of its jobs.
 func (p *play) submit(ctx context.Context, i int) {
 	rnd := rand.New(rand.NewPCG(p.Seed, uint64(i)+1))
 	order := p.world.ids()
-	rnd.Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] }) // everybody is somewhere else
+	rnd.Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] }) // each submitter has its own order of distances
 	draw := p.wishes(i)
 	for number := 0; ctx.Err() == nil; number++ {
 		w := draw()
@@ -158,22 +157,22 @@ func (p *play) submit(ctx context.Context, i int) {
 	}
 }
 
-// A wish is a job before it has slots.
+// A wish is a job without slots.
 type wish struct {
 	ranks        int
 	staging, run time.Duration
-	killed       time.Duration // after which its submitter is; 0: never
+	killed       time.Duration // time after which its submitter is killed; 0: never
 }
 
-// wishes returns what draws one job of submitter i after the other: the same in every crowd of the same
-// seed and figures, however long they wait.
+// wishes returns a function that draws the jobs of submitter i in turn. They are the same in every crowd
+// with the same seed and parameters, however long they wait.
 func (c Crowd) wishes(i int) func() wish {
 	rnd := rand.New(rand.NewPCG(c.Seed, 1<<32+uint64(i)))
 	exp := func(mean time.Duration) time.Duration { return time.Duration(rnd.ExpFloat64() * float64(mean)) }
 	mean := c.Demand * float64(c.Peers*c.Slots) / float64(c.Submitters*c.Replicas)
 	return func() wish {
 		return wish{
-			ranks:   max(1, int(mean*(0.25+1.5*rnd.Float64())+0.5)), // from a quarter of the mean to seven quarters
+			ranks:   max(1, int(mean*(0.25+1.5*rnd.Float64())+0.5)), // from 0.25 to 1.75 times the mean
 			staging: exp(staging), run: exp(c.Run), killed: exp(c.Crash),
 		}
 	}
@@ -187,7 +186,7 @@ func (w wish) life() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), w.killed)
 }
 
-// job waits for slots, and runs.
+// job waits for slots and runs.
 func (p *play) job(ctx context.Context, s *Submitter, need reservation.Need, w wish, order []p2ppeer.ID, rnd *rand.Rand, r *JobRecord) {
 	began := time.Now()
 	reserved := p.reserve(ctx, s, need, order, rnd, r)
@@ -196,7 +195,7 @@ func (p *play) job(ctx context.Context, s *Submitter, need reservation.Need, w w
 		return
 	}
 	if !pause(s.killed, w.staging) {
-		return // its leases end
+		return // its leases expire
 	}
 	defer p.end(s, reserved)
 	for _, err := range p.start(s, reserved) {
@@ -207,8 +206,8 @@ func (p *play) job(ctx context.Context, s *Submitter, need reservation.Need, w w
 	r.Ran = pause(s.killed, w.run)
 }
 
-// reserve does as p2prun does: it waits in the queues of peers until it has all its slots, and
-// looks for others meanwhile.
+// reserve does what p2prun does: it waits in the queues of peers until it has all its slots, and searches
+// for other candidates meanwhile.
 func (p *play) reserve(ctx context.Context, s *Submitter, need reservation.Need, order []p2ppeer.ID, rnd *rand.Rand, r *JobRecord) *reservation.Reservation {
 	need.Since, need.Waits = time.Now(), true
 	candidates, enough := p.candidates(need, order, true)
@@ -240,7 +239,7 @@ func (p *play) reserve(ctx context.Context, s *Submitter, need reservation.Need,
 	return nil
 }
 
-// took is how long the search for candidates takes.
+// took returns how long the search for candidates takes.
 func took(enough bool) time.Duration {
 	if enough {
 		return discovering
@@ -248,9 +247,9 @@ func took(enough bool) time.Duration {
 	return exhausting
 }
 
-// candidates returns what discovery finds: of the peers that answer the nearest, until those
-// have enough free slots with the overbooking; and whether they would do. A job's first search finds
-// the silent and the dead as well, as if they had fallen so just then.
+// candidates returns what discovery finds: the nearest answering peers, until they have enough free slots
+// including the overbooking. enough reports whether they suffice. A job's first search also finds silent
+// and dead peers, as if they had just become so.
 func (p *play) candidates(need reservation.Need, order []p2ppeer.ID, first bool) (found []reservation.Candidate, enough bool) {
 	slots := 0
 	for _, c := range p.world.Offers(order) {
@@ -268,7 +267,7 @@ func (p *play) candidates(need reservation.Need, order []p2ppeer.ID, first bool)
 	return found, slots >= need.N*need.R
 }
 
-// start brings the processes to all peers at once.
+// start starts the processes at all peers at once.
 func (p *play) start(s *Submitter, reserved *reservation.Reservation) []error {
 	errs := make([]error, len(reserved.Placements))
 	ctx, cancel := context.WithTimeout(context.Background(), exhausting)
@@ -281,8 +280,7 @@ func (p *play) start(s *Submitter, reserved *reservation.Reservation) []error {
 	return errs
 }
 
-// end has the peers find that a job's processes are gone, and gives back what has
-// not started.
+// end reports to the peers that a job's processes have ended, which releases their slots.
 func (p *play) end(s *Submitter, reserved *reservation.Reservation) {
 	if s.killed.Err() != nil {
 		time.Sleep(noticing)
@@ -292,7 +290,7 @@ func (p *play) end(s *Submitter, reserved *reservation.Reservation) {
 	}
 }
 
-// pause lets d pass; false says that ctx has ended before.
+// pause waits for d. It returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

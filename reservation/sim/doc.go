@@ -1,5 +1,5 @@
-// Package sim has many submitters reserve slots at many peers at virtual time, and
-// judges what happened.
+// Package sim simulates many submitters that reserve slots at many peers at virtual time, and checks the
+// promises of package reservation.
 //
 //	Crowd: submitters' jobs -- reservation.Reserve --> World: links, faults
 //	                                                      |  Hold, Confirm, ...
@@ -7,15 +7,12 @@
 //	   |
 //	 Check: which of S1..S4 was broken, where and when
 //
-// The submitters' side is the real [reservation.Reserve] and the peers' side the
-// real [reservation.Ledger]; between them is a [World] in memory. All waiting is
-// time.After, so a World belongs inside a testing/synctest bubble, where hours
-// pass at once.
+// The submitters run the real [reservation.Reserve] and the peers the real [reservation.Ledger]. Between
+// them is an in-memory [World]. All waiting uses time.After, so a World belongs inside a testing/synctest
+// bubble, where hours pass instantly.
 //
-// A [History] knows the answers that peers gave, not the ledgers that gave them:
-// from these it works out who may believe to have which slots until when, and so
-// finds a ledger out that breaks a promise. What one scheduler for all would make of the same jobs
-// is [Crowd.Schedule]. What it leaves out is the network's
-// own ways: messages are delayed, dropped with their peer or their submitter, and
-// never garbled.
+// A [History] records the answers that peers gave, not the state of their ledgers. From these answers it
+// derives which job may believe to have which slots until when, and so detects a ledger that breaks a
+// promise. [Crowd.Schedule] computes what a central scheduler would achieve with the same jobs. Messages
+// are delayed, or dropped together with their peer or submitter, but never corrupted.
 package sim

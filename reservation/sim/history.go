@@ -9,25 +9,25 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A Kind says what was done to slots of a peer.
+// A Kind is a kind of operation on a peer's slots.
 type Kind byte
 
-// The kinds of operations. All but the last two are a submitter's calls that the
-// peer has carried out; what it refuses is no operation.
+// The kinds of operations. All but the last two are calls of a submitter that the peer has carried out. A
+// refused call is no operation.
 const (
 	Granted   Kind = iota + 1 // slots are held under a key, or a hold has grown
-	Confirmed                 // slots of a key are kept, the rest is given back
+	Confirmed                 // slots of a key are confirmed, the rest is released
 	Redeemed                  // the key's processes are started
-	Withdrawn                 // the submitter's job gives back what it has not started
-	Abandoned                 // the submitter has not taken the grant of this key
-	Released                  // by the peer itself: the key's processes are gone
-	Observed                  // nothing was done: the peer was looked at
+	Withdrawn                 // the submitter's job released what it had not started
+	Abandoned                 // the submitter did not receive the grant of this key
+	Released                  // by the peer itself: the key's processes have ended
+	Observed                  // no change: the state of the peer was observed
 )
 
 var kindNames = [...]string{Granted: "granted", Confirmed: "confirmed", Redeemed: "redeemed", Withdrawn: "withdrawn",
 	Abandoned: "abandoned", Released: "released", Observed: "observed"}
 
-// String names the kind in one word.
+// String returns the kind in one word.
 func (k Kind) String() string {
 	if k > 0 && int(k) < len(kindNames) {
 		return kindNames[k]
@@ -43,33 +43,32 @@ type Operation struct {
 	Submitter p2ppeer.ID // of Granted, Confirmed, Redeemed, Withdrawn
 	Job       string     // of Granted, Redeemed, Withdrawn
 	Key       reservation.Key
-	Slots     int       // of Granted, Confirmed, Redeemed: that the key has now
+	Slots     int       // slots of the key after Granted, Confirmed, Redeemed
 	Expires   time.Time // of Granted
-	Free      int       // slots that the peer says are nobody's, afterwards
+	Free      int       // free slots reported by the peer after the operation
 }
 
-// A Violation is a promise that a history breaks.
+// A Violation is a promise that an operation breaks.
 type Violation struct {
 	Promise string // S1, S2, S3 or S4
 	Operation
 	What string
 }
 
-// String says which promise was broken, by what, at which peer.
+// String describes the broken promise and the operation that broke it.
 func (v Violation) String() string {
 	return fmt.Sprintf("%s: %s at %s: %s by %q of %s: %s", v.Promise, v.At.Format("15:04:05.000"), v.Peer, v.Kind, v.Job, v.Submitter, v.What)
 }
 
-// A History is what was done at peers, in the order in which each peer did it.
+// A History lists the operations at peers, in the order in which each peer executed them.
 type History struct {
-	Limits     map[p2ppeer.ID]reservation.Limits // the owners'
+	Limits     map[p2ppeer.ID]reservation.Limits // set by the owners
 	Operations []Operation
 }
 
-// Check returns the promises that the history breaks, in the order in which it
-// does. An empty result says that S1 to S3 hold throughout and that, as S4 asks,
-// no slot was missing when nobody could believe to have it: at any operation, and
-// so at the last of each peer.
+// Check returns the violations in the history, in order. An empty result means that S1 to S3 hold
+// throughout. It also means that S4 holds at every operation: a slot counts as taken only while some
+// submitter may believe to have it.
 func (h *History) Check() []Violation {
 	peers := map[p2ppeer.ID]*account{}
 	var broken []Violation
@@ -84,11 +83,11 @@ func (h *History) Check() []Violation {
 	return broken
 }
 
-// An account is what others may believe to have of a peer's slots.
+// An account is what submitters may believe to have of a peer's slots.
 type account struct {
 	limits reservation.Limits
 	claims map[reservation.Key]*claim
-	broken []Violation // by the operation that is judged
+	broken []Violation // violations of the current operation
 }
 
 // A claim is what the holder of a key may believe.
@@ -105,7 +104,7 @@ func (c *claim) over(now time.Time) bool {
 	return c.state != reservation.Running && !now.Before(c.until)
 }
 
-// judge takes op in and returns what it breaks.
+// judge applies op and returns the violations.
 func (a *account) judge(op Operation) []Violation {
 	a.broken = nil
 	switch op.Kind {
@@ -142,7 +141,7 @@ func (a *account) judge(op Operation) []Violation {
 	return a.broken
 }
 
-// granted takes in a hold, new or grown.
+// granted applies a new or grown hold.
 func (a *account) granted(op Operation) {
 	c := a.claims[op.Key]
 	switch {
@@ -164,7 +163,7 @@ func (a *account) granted(op Operation) {
 	a.claims[op.Key] = &claim{submitter: op.Submitter, job: op.Job, slots: op.Slots, until: op.Expires, state: state}
 }
 
-// known returns the claim that op is about, if its submitter may have it.
+// known returns the claim of op's key, and records a violation if its submitter has no right to it.
 func (a *account) known(op Operation) *claim {
 	c := a.claims[op.Key]
 	switch {
@@ -180,7 +179,7 @@ func (a *account) known(op Operation) *claim {
 	return c
 }
 
-// count compares what is claimed with what there is.
+// count compares the claimed slots with the existing ones.
 func (a *account) count(op Operation) {
 	claimed := 0
 	jobs := map[[2]string]bool{}

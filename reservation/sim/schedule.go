@@ -6,21 +6,22 @@ import (
 	"time"
 )
 
-// A Scheduler has one list of all jobs that wait, and knows at once of every slot that is free.
+// A Scheduler is a central scheduler with one list of all waiting jobs and immediate knowledge of every
+// free slot.
 type Scheduler byte
 
-// The schedulers. To all of them any slot is as good as any other.
+// The schedulers. They treat all slots as equal.
 const (
 	// InOrder starts jobs in the order in which they began to wait.
 	InOrder Scheduler = iota
-	// Foreseeing knows how long jobs will run: it starts later ones that do not delay the one in
+	// Foreseeing knows the running time of each job. It starts later jobs that do not delay the one in
 	// front (EASY backfilling).
 	Foreseeing
 )
 
-// Schedule returns what a scheduler without a network would make of the crowd's jobs: no question
-// takes time, and only a killed submitter and staging do. Only Utilisation, Held and the waits
-// in Jobs mean something.
+// Schedule returns what a central scheduler without a network would achieve with the crowd's jobs. Only
+// staging and noticing a killed submitter take time. Only Utilisation, Held and the waiting times in Jobs
+// are meaningful.
 func (c Crowd) Schedule(by Scheduler) Outcome {
 	s := &schedule{Crowd: c, by: by}
 	for _, p := range c.peers() {
@@ -47,17 +48,17 @@ func (c Crowd) Schedule(by Scheduler) Outcome {
 	return s.outcome()
 }
 
-// A schedule is a scheduler at work. Times count from its beginning.
+// A schedule is a running scheduler. Times are relative to its start.
 type schedule struct {
 	Crowd
 	by          Scheduler
 	now         time.Duration
-	events      []event // the next first
+	events      []event // ordered by time
 	draws       []func() wish
-	waiting     []*entry // in the order of their coming
-	started     []*entry // that have not ended
+	waiting     []*entry // in order of arrival
+	started     []*entry // jobs that have not ended
 	total, free int
-	ran, held   time.Duration // of all slots together
+	ran, held   time.Duration // summed over all slots
 	jobs        []JobRecord
 }
 
@@ -75,12 +76,12 @@ type entry struct {
 
 func (s *schedule) at(at time.Duration, do func()) {
 	i, _ := slices.BinarySearchFunc(s.events, at, func(e event, at time.Duration) int {
-		return cmp.Or(cmp.Compare(e.at, at), -1) // behind those of the same time
+		return cmp.Or(cmp.Compare(e.at, at), -1) // after those of the same time
 	})
 	s.events = slices.Insert(s.events, i, event{at, do})
 }
 
-// submit has submitter i submit its next job.
+// submit schedules the next job of submitter i.
 func (s *schedule) submit(i int, at time.Duration) {
 	s.at(at, func() {
 		w := s.draws[i]()
@@ -92,7 +93,8 @@ func (s *schedule) submit(i int, at time.Duration) {
 	})
 }
 
-// kill ends the wait of a job whose submitter is killed. If it has its slots, start has seen to that.
+// kill ends the wait of a job whose submitter is killed. For a job that has its slots, start has
+// scheduled the end.
 func (s *schedule) kill(e *entry) {
 	if i := slices.Index(s.waiting, e); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
@@ -101,7 +103,7 @@ func (s *schedule) kill(e *entry) {
 	}
 }
 
-// start gives slots to all jobs that may have them now.
+// start starts all jobs that may start now.
 func (s *schedule) start() {
 	for i := s.next(); i >= 0; i = s.next() {
 		e := s.waiting[i]
@@ -125,7 +127,7 @@ func (s *schedule) start() {
 	}
 }
 
-// next returns which waiting job starts now; -1: none does.
+// next returns the index of the waiting job that starts now, or -1.
 func (s *schedule) next() int {
 	if len(s.waiting) == 0 {
 		return -1
@@ -143,7 +145,7 @@ func (s *schedule) next() int {
 	})
 }
 
-// promise returns when a job can start at the latest, and how many slots are then left over.
+// promise returns the latest time at which a job can start, and how many slots are then left over.
 func (s *schedule) promise(front *entry) (at time.Duration, spare int) {
 	free := s.free
 	for _, e := range slices.SortedFunc(slices.Values(s.started), func(a, b *entry) int { return cmp.Compare(a.ends, b.ends) }) {
@@ -154,7 +156,7 @@ func (s *schedule) promise(front *entry) (at time.Duration, spare int) {
 	return s.now, 0
 }
 
-// count takes the use that an entry makes of its slots.
+// count adds the use that an entry makes of its slots.
 func (s *schedule) count(e *entry) {
 	within := func(from, to time.Duration) time.Duration {
 		return time.Duration(e.Slots) * max(0, min(to, s.For)-max(from, s.Warmup))

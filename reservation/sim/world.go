@@ -13,8 +13,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A Ledger is what a peer decides with: a [reservation.Ledger], or in a test one
-// that breaks a promise.
+// A Ledger is a peer's record of its slots: a [reservation.Ledger], or in a test one that breaks a
+// promise.
 type Ledger interface {
 	Hold(q reservation.Request, key reservation.Key, now time.Time) (reservation.Grant, error)
 	Confirm(key reservation.Key, submitter p2ppeer.ID, slots int, now time.Time) error
@@ -26,17 +26,17 @@ type Ledger interface {
 	Snapshot() reservation.Status
 }
 
-// A Fault is what is wrong with a peer.
+// A Fault is a failure mode of a peer.
 type Fault byte
 
-// The faults, from nothing to nobody there.
+// The faults, in order of severity.
 const (
 	None   Fault = iota
-	Silent       // carries out what it is asked, and never answers
-	Dead         // there is nobody
+	Silent       // executes requests but never answers
+	Dead         // unreachable
 )
 
-// A Peer has slots.
+// A Peer is a simulated peer with slots.
 type Peer struct {
 	ID     p2ppeer.ID
 	Limits reservation.Limits
@@ -44,13 +44,13 @@ type Peer struct {
 	Ledger Ledger
 }
 
-// A World is peers, and the links to them.
+// A World is a set of peers and the links to them.
 type World struct {
 	RTT time.Duration // between a submitter and a peer
 
 	mu      sync.Mutex
 	peers   map[p2ppeer.ID]*Peer
-	keys    uint64 // handed out
+	keys    uint64 // number of keys issued
 	history History
 }
 
@@ -67,13 +67,13 @@ func NewWorld(rtt time.Duration, peers ...*Peer) *World {
 	return w
 }
 
-// ids returns the peers by name.
+// ids returns the IDs of the peers, sorted.
 func (w *World) ids() []p2ppeer.ID { return slices.Sorted(maps.Keys(w.peers)) }
 
-// Use says what slots do.
+// Use counts slots by their use.
 type Use struct{ Total, Running, Free int }
 
-// Use returns what the slots of all peers do now that answer.
+// Use returns the present use of the slots of all peers without a fault.
 func (w *World) Use() (u Use) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +87,7 @@ func (w *World) Use() (u Use) {
 	return u
 }
 
-// Observe has the history tell what every peer says of its slots now.
+// Observe adds the present state of every peer to the history.
 func (w *World) Observe() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,7 +96,7 @@ func (w *World) Observe() {
 	}
 }
 
-// History returns what has been done so far.
+// History returns the operations so far.
 func (w *World) History() *History {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +104,7 @@ func (w *World) History() *History {
 	return &h
 }
 
-// record notes what p has done just now. w.mu is held.
+// record appends an operation that p has just executed. The caller holds w.mu.
 func (w *World) record(p *Peer, op Operation) {
 	op.At, op.Peer = time.Now(), p.ID
 	p.Ledger.Expire(op.At)
@@ -112,20 +112,19 @@ func (w *World) record(p *Peer, op Operation) {
 	w.history.Operations = append(w.history.Operations, op)
 }
 
-// A Submitter is a [reservation.Requester]. Killed, it sends nothing any more and
-// hears nothing.
+// A Submitter is a [reservation.Requester]. Once killed, it sends and receives nothing.
 type Submitter struct {
 	ID     p2ppeer.ID
 	world  *World
 	killed context.Context
 }
 
-// Submitter returns the submitter of that name, alive until the context ends.
+// Submitter returns a submitter with the given ID, alive until the context ends.
 func (w *World) Submitter(killed context.Context, id p2ppeer.ID) *Submitter {
 	return &Submitter{ID: id, world: w, killed: killed}
 }
 
-// travel lets half a round trip pass.
+// travel waits for half a round trip.
 func (s *Submitter) travel(ctx context.Context) error {
 	select {
 	case <-time.After(s.world.RTT / 2):
@@ -137,8 +136,8 @@ func (s *Submitter) travel(ctx context.Context) error {
 	}
 }
 
-// call carries do to a peer and its outcome back. An answer that nobody takes any
-// more is followed by undo, as a stream that is reset is.
+// call delivers do to a peer and its result back. If the caller no longer waits for the answer, undo
+// follows, as after a reset stream.
 func (s *Submitter) call(ctx context.Context, peer p2ppeer.ID, do func(*Peer) error, undo func(*Peer)) error {
 	if s.killed.Err() != nil {
 		return s.killed.Err()
@@ -170,7 +169,7 @@ func (s *Submitter) call(ctx context.Context, peer p2ppeer.ID, do func(*Peer) er
 	return err
 }
 
-// wait lets the time pass that the caller gives, and says why for nothing.
+// wait waits until the caller's time is over and returns why.
 func (s *Submitter) wait(ctx context.Context, why reservation.Reason) error {
 	select {
 	case <-ctx.Done():
@@ -195,14 +194,14 @@ func (s *Submitter) Hold(ctx context.Context, peer p2ppeer.ID, q reservation.Req
 	return g, err
 }
 
-// key draws a key that nobody has. w.mu is held.
+// key returns a new key. The caller holds w.mu.
 func (w *World) key() (k reservation.Key) {
 	w.keys++
 	binary.BigEndian.PutUint64(k[:], w.keys)
 	return k
 }
 
-// Confirm keeps slots of those that key holds at a peer.
+// Confirm keeps slots of the slots that key holds at a peer.
 func (s *Submitter) Confirm(ctx context.Context, peer p2ppeer.ID, key reservation.Key, slots int) error {
 	return s.call(ctx, peer, func(p *Peer) error {
 		err := p.Ledger.Confirm(key, s.ID, slots, time.Now())
@@ -222,7 +221,7 @@ func (s *Submitter) Release(ctx context.Context, peer p2ppeer.ID, job string, wa
 	}, func(*Peer) {})
 }
 
-// Start brings the processes of job to the peer that holds key for them.
+// Start starts the processes of job at the peer that holds key for them.
 func (s *Submitter) Start(ctx context.Context, peer p2ppeer.ID, job string, key reservation.Key) error {
 	return s.call(ctx, peer, func(p *Peer) error {
 		slots, err := p.Ledger.Redeem(key, job, s.ID, time.Now())
@@ -233,7 +232,7 @@ func (s *Submitter) Start(ctx context.Context, peer p2ppeer.ID, job string, key 
 	}, func(*Peer) {})
 }
 
-// Gone is a peer's own finding that the processes of key have ended.
+// Gone records that a peer has found the processes of key to have ended.
 func (w *World) Gone(peer p2ppeer.ID, key reservation.Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -242,8 +241,8 @@ func (w *World) Gone(peer p2ppeer.ID, key reservation.Key) {
 	w.record(p, Operation{Kind: Released, Key: key})
 }
 
-// Offers returns what each peer would offer now, in the order given; one that is
-// dead would, if it were not.
+// Offers returns what each peer would offer now, in the given order. It includes dead peers as if they
+// were alive.
 func (w *World) Offers(order []p2ppeer.ID) []reservation.Candidate {
 	w.mu.Lock()
 	defer w.mu.Unlock()
