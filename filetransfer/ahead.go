@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// An ahead runs a flight for a sender. It is nil if the remote does not report how much has arrived; then
-// arrived always returns false. Its methods are safe for concurrent use.
+// An ahead makes a flight safe for concurrent use by a sender. It is nil if the remote does not report
+// how much has arrived; then arrived always returns false.
 type ahead struct {
 	begun time.Time
-	over  chan struct{} // closed when the remote reports nothing more
+	over  chan struct{} // closed when no more reports will come
 
 	mu      sync.Mutex
 	flight  *flight
-	changed chan struct{} // has an element when there may be room
+	changed chan struct{} // holds an element if there may be room
 }
 
 func newAhead() *ahead {
@@ -23,7 +23,8 @@ func newAhead() *ahead {
 
 var errLeft = errors.New("the peer has ended the stream")
 
-// room waits until some of n bytes may be sent, and returns how many.
+// room waits until some of n bytes may be sent, and returns how many. It fails if there is no room within
+// stall.
 func (a *ahead) room(n int, stall time.Duration) (int, error) {
 	late := time.NewTimer(stall)
 	defer late.Stop()
@@ -50,7 +51,7 @@ func (a *ahead) left(n int) {
 	a.flight.left(n, time.Since(a.begun))
 }
 
-// arrived records how many bytes the remote has. It returns false if that number is impossible.
+// arrived records how many bytes the remote has received. It returns false if that number is impossible.
 func (a *ahead) arrived(bytes uint64) bool {
 	if a == nil {
 		return false
@@ -67,7 +68,7 @@ func (a *ahead) arrived(bytes uint64) bool {
 	return true
 }
 
-// end records that the remote reports nothing more.
+// end records that no more reports will come.
 func (a *ahead) end() {
 	if a != nil {
 		close(a.over)

@@ -2,8 +2,7 @@ package filetransfer
 
 import "math/bits"
 
-// A bitset is a set of small numbers, as it goes over the wire: number i is bit
-// i%8 of byte i/8.
+// A bitset is a set of small numbers in its wire format: number i is bit i%8 of byte i/8.
 type bitset []byte
 
 // newBitset returns an empty set of numbers below n.

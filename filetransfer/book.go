@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// maxBooks bounds the lists of which one serving keeps a book.
+// maxBooks bounds the lists for which one serving keeps a book.
 const maxBooks = 16
 
-// A book runs a ledger for those who ask for a list.
+// A book makes the ledger of one list safe for concurrent use.
 type book struct {
 	mu     sync.Mutex
 	ledger *ledger
 	begun  time.Time
 }
 
-// ask returns nil if the peer may have what r asks for, and books it; if not, the
-// units that are taken. What is asked for in need is never refused.
+// ask books the unit of r for the peer and returns nil, or returns the units that are taken. It never
+// refuses a request that is not marked fresh.
 func (b *book) ask(r request, by holder, units int) (taken bitset) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -32,7 +32,7 @@ func (b *book) ask(r request, by holder, units int) (taken bitset) {
 	return b.ledger.taken(units, now)
 }
 
-// note has the ledger take note of something, now.
+// note updates the ledger at the current time.
 func (b *book) note(what func(l *ledger, now time.Duration)) {
 	if b == nil {
 		return
@@ -42,7 +42,7 @@ func (b *book) note(what func(l *ledger, now time.Duration)) {
 	what(b.ledger, time.Since(b.begun))
 }
 
-// admit finds what the remote of sd may ask for.
+// admit determines what the remote of sd may request. ok is false if nothing is served to it.
 func (s *Service) admit(sd *sender) (ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

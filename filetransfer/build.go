@@ -12,26 +12,25 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// hashers is how many files are hashed or laid out at once: enough to overlap
-// the disk with the processor, few enough to leave a small machine usable.
+// hashers is how many files are hashed or written at the same time: enough to overlap disk and processor,
+// few enough to leave a small machine usable.
 const hashers = 2
 
-// A Source is a file of this machine that is to appear under Path elsewhere.
+// A Source is a local file that is to appear under Path on another machine.
 type Source struct {
 	Path string // staged path, as in Entry
 	From string // local path
-	// Within is a folder that From is relative to and cannot lead out of, whatever symbolic
-	// links there are: of files that somebody else may exchange for others at any time.
-	// Empty: there is none, and links are followed.
+	// Within is a directory that From is relative to and cannot lead out of, regardless of symbolic
+	// links. It is for files that an untrusted program may replace at any time. If empty, From is used
+	// directly and links are followed.
 	Within string `json:",omitempty"`
 }
 
-// Build hashes the files and returns their manifest. The error names the first
-// file that is not a readable regular file, or the first staged path that
-// Manifest.Validate refuses.
+// Build hashes the files and returns their manifest. The error names the first file that is not a
+// readable regular file, or the first staged path that Manifest.Validate rejects.
 //
-// A file may still change between Build and its transfer. The receiver then
-// refuses it by its digest (promise T1).
+// A file may change between Build and its transfer. The receiver then rejects it by its digest (promise
+// T1).
 func Build(ctx context.Context, files []Source) (Manifest, error) {
 	if len(files) > MaxEntries {
 		return nil, fmt.Errorf("build manifest: %d files, at most %d are taken", len(files), MaxEntries)
@@ -55,8 +54,8 @@ func Build(ctx context.Context, files []Source) (Manifest, error) {
 	return m, nil
 }
 
-// Locate returns where the content of each entry of m is on this machine, as
-// Service.Serve takes it. The files are those that m was built from.
+// Locate returns the local file for the content of each entry of m, as Service.Serve expects it. The
+// files are those that m was built from.
 func Locate(m Manifest, files []Source) map[Digest]Source {
 	from := make(map[string]Source, len(files))
 	for _, f := range files {
@@ -84,9 +83,8 @@ func entryOf(ctx context.Context, s Source) (Entry, error) {
 	return Entry{Path: s.Path, Size: w.Size, Mode: info.Mode().Perm(), Digest: w.Digest, Pieces: w.Pieces}, nil
 }
 
-// open opens the file for reading, if it is a regular one. It does not wait for
-// the writer of a named pipe that has come into its place. Its errors carry the
-// path.
+// open opens the file for reading if it is a regular file. It does not block if a named pipe has replaced
+// the file. Its errors contain the path.
 func (s Source) open() (*os.File, fs.FileInfo, error) {
 	const flags = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY
 	f, err := s.openAs(flags)

@@ -6,19 +6,19 @@ import (
 	"os"
 )
 
-// A claim is the right of one caller to fill some missing contents: while it
-// lasts, whoever else wants one of them waits for done instead of fetching it
-// a second time. Its space is set aside below the limit from the beginning.
+// A claim is the exclusive right of one caller to fetch some missing contents. Other callers that want
+// one of them wait for done instead of fetching it a second time. The store reserves the space for the
+// contents in advance.
 type claim struct {
 	store *Store
 	wants []Want
-	begun map[Digest]bool // those of which something may lie in the partial file
+	begun map[Digest]bool // contents that may have data in their partial files
 	done  chan struct{}   // closed by release
 }
 
-// claim takes over those of the wanted contents that are neither complete nor
-// claimed. busy is nil, or closed once some of the others are worth another
-// try. With nothing to claim and nothing busy, all is in the store.
+// claim claims those of the wanted contents that are neither complete nor claimed. If others hold claims
+// on some of them, busy is a channel that is closed when retrying is worthwhile; otherwise it is nil. If
+// c claims nothing and busy is nil, all contents are in the store.
 func (s *Store) claim(wants []Want) (c *claim, busy <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,7 +26,7 @@ func (s *Store) claim(wants []Want) (c *claim, busy <-chan struct{}, err error) 
 	var need int64
 	for _, w := range wants {
 		it := s.items[w.Digest]
-		if it != nil && it.claim == nil && !it.complete && it.bytes > w.Size { // nothing to resume
+		if it != nil && it.claim == nil && !it.complete && it.bytes > w.Size { // longer than wanted, so not usable
 			if err := s.remove(w.Digest); err != nil {
 				c.drop()
 				return nil, nil, err
@@ -56,7 +56,7 @@ func (s *Store) claim(wants []Want) (c *claim, busy <-chan struct{}, err error) 
 	return c, busy, nil
 }
 
-// setAside counts the wanted sizes in full. Called with the store's mu held.
+// setAside counts the full size of the claimed contents. The caller holds the store's mu.
 func (c *claim) setAside(need int64) {
 	for _, w := range c.wants {
 		c.store.items[w.Digest].bytes = w.Size
@@ -64,7 +64,7 @@ func (c *claim) setAside(need int64) {
 	c.store.bytes += need
 }
 
-// drop undoes a claim that found no room. Called with the store's mu held.
+// drop undoes a claim for which there was no room. The caller holds the store's mu.
 func (c *claim) drop() {
 	for _, w := range c.wants {
 		if it := c.store.items[w.Digest]; it.bytes == 0 {
@@ -75,8 +75,8 @@ func (c *claim) drop() {
 	}
 }
 
-// release ends the claim. Partial files that are left stay for the next one to
-// resume; the space that they do not use is given back.
+// release ends the claim. Partial files remain for the next claim to resume; unused reserved space is
+// freed.
 func (c *claim) release() {
 	s := c.store
 	s.mu.Lock()
@@ -95,8 +95,8 @@ func (c *claim) release() {
 	close(c.done)
 }
 
-// Put stores b, pinned for the job, and returns its digest: for a manifest,
-// which is served as content. The error wraps ErrFull when it does not fit.
+// Put stores b, pinned for the job, and returns its digest. It is for a manifest, which is served as
+// content. The error wraps ErrFull if b does not fit.
 func (s *Store) Put(ctx context.Context, job string, b []byte) (Digest, error) {
 	w := Want{Digest: DigestOf(b), Size: int64(len(b))}
 	s.Pin(job, []Digest{w.Digest})
@@ -115,8 +115,8 @@ func (s *Store) Put(ctx context.Context, job string, b []byte) (Digest, error) {
 	return w.Digest, nil
 }
 
-// obtain has all wants complete when it returns nil. It calls fill with each
-// claim that it gets, and waits for what others are filling.
+// obtain makes all wanted contents complete. It calls fill with each claim that it gets, and waits for
+// the claims of other callers.
 func (s *Store) obtain(ctx context.Context, wants []Want, fill func(*claim) error) error {
 	for {
 		c, busy, err := s.claim(wants)

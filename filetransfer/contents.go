@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// A Content is what a Store holds, or is being given, of one content.
+// A Content describes one content that a Store holds or is receiving.
 type Content struct {
 	Digest   string    `json:"digest"`
-	Bytes    int64     `json:"bytes"` // that it takes of the limit
+	Bytes    int64     `json:"bytes"` // counted against the limit
 	Complete bool      `json:"complete"`
 	Arriving bool      `json:"arriving,omitempty"`
-	Used     time.Time `json:"used"`          // last; to the hour, of a use by an earlier process
-	Jobs     []string  `json:"jobs"`          // that use it, or are about to: it stays while there are any
-	URL      string    `json:"url,omitempty"` // where it comes from, if that is the web
+	Used     time.Time `json:"used"`          // time of the last use; to the hour for uses by an earlier process
+	Jobs     []string  `json:"jobs"`          // jobs that have pinned it, which prevents eviction
+	URL      string    `json:"url,omitempty"` // source on the web, if any
 }
 
 // Contents lists what the store holds, the most recently used first.
@@ -29,7 +29,7 @@ func (s *Store) Contents() []Content {
 	}
 	all := make([]Content, 0, len(s.items))
 	for d, it := range s.items {
-		jobs := append([]string{}, users[d]...) // a list in JSON even when it is empty
+		jobs := append([]string{}, users[d]...) // an empty list in JSON, not null
 		slices.Sort(jobs)
 		all = append(all, Content{
 			Digest: d.String(), Bytes: it.bytes, Complete: it.complete, Arriving: it.claim != nil,
@@ -48,9 +48,9 @@ func (s *Store) Contents() []Content {
 // Limit returns how many bytes the store may hold.
 func (s *Store) Limit() int64 { return s.limit }
 
-// Trim evicts what no job uses, the least recently used first, until the store holds no more
-// than so many bytes, and with 0 all of it. It returns how many came free; what is in use
-// stays (T4).
+// Trim evicts content that no job uses, the least recently used first, until the store holds at most to
+// bytes. With 0 it evicts all such content. It returns the number of bytes freed. Content in use stays
+// (T4).
 func (s *Store) Trim(to int64) (freed int64, err error) {
 	freed, err = s.trim(to)
 	s.pages.Lock()
@@ -64,7 +64,7 @@ func (s *Store) trim(to int64) (freed int64, err error) {
 	defer s.mu.Unlock()
 	before, candidates := s.bytes, s.evictable()
 	drop, _ := chooseEvictions(candidates, min(s.bytes-to, total(candidates)))
-	if to == 0 { // those without a byte, too
+	if to == 0 { // including those of size 0
 		for _, c := range candidates {
 			drop = append(drop, c.digest)
 		}
@@ -80,7 +80,7 @@ func (s *Store) trim(to int64) (freed int64, err error) {
 	return before - s.bytes, nil
 }
 
-// evictable lists what may be evicted. Called with mu held.
+// evictable lists the content that may be evicted. The caller holds mu.
 func (s *Store) evictable() (candidates []candidate) {
 	for d, it := range s.items {
 		if it.claim == nil && s.pins[d] == 0 {

@@ -9,14 +9,14 @@ import (
 	"strconv"
 )
 
-// A Digest names content: the SHA-256 of its bytes (FIPS 180-4).
+// A Digest identifies content: the SHA-256 of its bytes (FIPS 180-4).
 type Digest [sha256.Size]byte
 
-// String writes d as 64 hexadecimal digits.
+// String returns d as 64 hexadecimal digits.
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
-// ParseDigest reads what String writes, and nothing else: upper-case digits
-// are refused, so that a content has one name.
+// ParseDigest parses the output of String. It rejects upper-case digits, so that each content has only
+// one name.
 func ParseDigest(s string) (Digest, error) {
 	var d Digest
 	b, err := hex.DecodeString(s)
@@ -30,16 +30,15 @@ func ParseDigest(s string) (Digest, error) {
 // DigestOf returns the digest of b.
 func DigestOf(b []byte) Digest { return sha256.Sum256(b) }
 
-// A Want is content to fetch: its name, how many bytes it must have, and how its
-// pieces are verified.
+// A Want describes content to fetch: its digest and size, and how its pieces are verified.
 type Want struct {
 	Digest Digest
 	Size   int64
-	Pieces Pieces // of a content above PieceBytes
-	Name   string // what errors call it, beside the digest: a path; may be empty
+	Pieces Pieces // for content larger than PieceBytes
+	Name   string // name for error messages, such as a path; may be empty
 }
 
-// validate reports what is wrong with a Want from outside.
+// validate checks a Want that comes from another peer.
 func (w Want) validate() error {
 	switch {
 	case w.Size < 0 || w.Size > MaxFileBytes:
@@ -57,15 +56,14 @@ func (w Want) String() string {
 	return strconv.Quote(w.Name) + " (" + w.Digest.String() + ")"
 }
 
-// digestReader hashes r to its end and returns how many bytes there were.
+// digestReader hashes r until EOF and returns the digest and the number of bytes.
 func digestReader(ctx context.Context, r io.Reader) (Digest, int64, error) {
 	h := sha256.New()
 	n, err := io.Copy(h, contextReader{ctx, r})
 	return Digest(h.Sum(nil)), n, err
 }
 
-// A contextReader fails once its context has ended, so that hashing or copying
-// a huge file can be cancelled.
+// A contextReader fails once its context has ended, so that reading a huge file can be cancelled.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader

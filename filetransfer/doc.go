@@ -1,61 +1,56 @@
-// Package filetransfer brings files from one peer to another by what is in
-// them: programs and inputs to the peers of a job (staging), output files back
-// to the submitter (collecting).
+// Package filetransfer copies files between peers by content: programs and inputs to the peers of a job
+// (staging), and output files back to the submitter (collecting).
 //
 //	submitter (the origin)                           peer
 //	files --Build--> Manifest                        Store (its cache)
 //	      \--Serve-->|                                  |
 //	                 |<-- open, request(unit)... ----| Fetch: what the store lacks
 //	                 |--- part, bytes, part, ... ------>| partial/<digest>
-//	                                                    | all pieces right: <aa>/<digest>
+//	                                                    | all pieces verified: <aa>/<digest>
 //	        a fellow: another of the job's peers        v
 //	                 |<-- open, request(unit)... ----| Materialize --> scratch folder
 //	                 |--- have, part, bytes, have, ... ->|
 //
-// A Manifest lists staged paths with size, mode and SHA-256 digest; it is itself
-// content, named by its digest, so a job names everything that it stages by 32
-// bytes. Collecting runs the same way with the roles exchanged: the peer calls
-// Match, Build and Serve, the submitter Fetch and Materialize.
+// A Manifest lists staged paths with size, mode and SHA-256 digest. The manifest is itself content and is
+// identified by its digest, so 32 bytes identify everything that a job stages. Collecting works the same
+// way with the roles exchanged: the peer calls Match, Build and Serve, the submitter Fetch and
+// Materialize.
 //
-// Files that are still in the web come into the submitter's store by Download, and are staged from
-// there like others.
+// Download brings files from the web into the submitter's store. They are staged from there like others.
 //
-// What is wanted is asked for in units of at most 256 KiB: a piece of a large
-// file, or several small files. Peers that Share ask each other for what they have,
-// and the origin for what nobody has yet, so that it sends everything about once
-// however many they are. Peers at one site take from each other what one of them has fetched, so
-// that each byte crosses the site's uplink about once: near.go.
+// A fetching peer requests content in units of at most 256 KiB: a piece of a large file, or several small
+// files. Peers that Share request units from each other, and from the origin only those that no fellow
+// has. So the origin sends each unit about once, however many peers there are. Peers at one site exchange
+// what one of them has fetched, so each byte crosses the site's uplink about once; see near.go.
 //
-// Beyond the site no more bytes are in flight than fill the link, so that control traffic, which
-// passes the same queues, waits only briefly. The fetching peer reports how much has arrived, and flight.go
-// derives from these reports how much the link holds.
+// On links beyond the site, the bytes in flight are limited to what fills the link. So control traffic,
+// which shares the queues, waits only briefly. The fetching peer reports how much has arrived, and
+// flight.go derives the capacity of the link from these reports.
 //
-// Over a link that is slower than compressing, pieces go compressed if that makes them
-// smaller: pack.go.
+// On a link that is slower than compression, pieces are compressed if that makes them smaller; see
+// pack.go.
 //
-// The promises kept here:
+// The package keeps these promises:
 //
-//   - T1: content enters a Store only under the digest of its bytes, each piece of
-//     which was verified when it came (see Pieces), and is hashed once more on its way into a scratch folder. A wrong byte on the
-//     wire or on the disk is an error that names the digest, never a file.
-//   - T2: pieces that have arrived of a file stay, across broken streams and across
-//     SIGKILL, and the next Fetch, of any job, asks for the rest only.
-//   - T3: a Manifest has clean relative paths only, and Materialize writes
-//     through an os.Root, so neither a path nor a symbolic link leads out.
-//   - T4: a Store never holds more bytes than its limit; it makes room by
-//     evicting the least recently used content, never what a job has pinned.
+//   - T1: content enters a Store only under the digest of its bytes. Each piece is verified on arrival
+//     (see Pieces), and the content is hashed again when it is copied to a scratch folder. A wrong byte
+//     on the wire or on disk leads to an error that names the digest, never to a file.
+//   - T2: pieces that have arrived are kept, across broken streams and SIGKILL. The next Fetch, for any
+//     job, requests only the rest.
+//   - T3: a Manifest contains only clean relative paths, and Materialize writes through an os.Root. So
+//     neither a path nor a symbolic link leads out of the folder.
+//   - T4: a Store never holds more bytes than its limit. It makes room by evicting the least recently
+//     used content, but never content that a job has pinned.
 //
-// Not promised: that content stays in a Store after Unpin, or that a peer still
-// serves what it served a moment ago. When the serving peer vanishes, Fetch
-// fails after a bounded number of attempts and leaves its partial files to the
-// next one. The limit counts the bytes of contents, not the file system's own.
+// Not promised: that content stays in a Store after Unpin, or that a peer continues to serve content. If
+// the serving peer disappears, Fetch fails after a bounded number of attempts and keeps its partial files
+// for the next one. The limit counts the bytes of contents, without the overhead of the file system.
 //
-// What a peer sends is bounded, and nothing of it is believed: a fellow whose bytes
-// are wrong is named in the log and not asked again, one that stalls loses what
-// was asked of it to others. Each job has streams of its own, and shares the link
-// evenly with others.
+// Data from peers is bounded and never trusted. A fellow that sends wrong bytes is logged and not asked
+// again. If a fellow stalls, its units are requested from other peers. Each job has streams of its own
+// and shares the link evenly with other jobs.
 //
-// The decisions are in pure cores: which unit a Fetch requests from which peer in plan.go, what the
-// origin leaves to other peers in ledger.go, how much is in flight in flight.go, what to evict in
-// evict.go. Service and Store carry them out.
+// Pure cores make the decisions: plan.go selects the unit that a Fetch requests from each peer, ledger.go
+// what the origin leaves to other peers, flight.go how much is in flight, and evict.go what to evict.
+// Service and Store carry the decisions out.
 package filetransfer

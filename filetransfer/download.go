@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// A Download is content of the web that is to appear under Path elsewhere.
+// A Download is content from the web that is to appear under Path on another machine.
 type Download struct {
 	Path   string `json:"path"`             // staged path, as in Entry
 	URL    string `json:"url"`              // http or https
-	Digest string `json:"digest,omitempty"` // as Digest.String writes it; empty: whatever is there
+	Digest string `json:"digest,omitempty"` // as formatted by Digest.String; empty: any content
 }
 
-// Validate says what is wrong with d.
+// Validate returns an error if d is invalid.
 func (d Download) Validate() error {
 	if err := validPath(d.Path); err != nil {
 		return err
 	}
 	u, err := url.Parse(d.URL)
 	if err != nil {
-		return fmt.Errorf("URL of %q: %w", d.Path, errors.Unwrap(err)) // its text has the URL, with a password perhaps
+		return fmt.Errorf("URL of %q: %w", d.Path, errors.Unwrap(err)) // err's text has the URL
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return fmt.Errorf("%s: want an http or https URL", u.Redacted())
@@ -36,7 +36,7 @@ func (d Download) Validate() error {
 	return err
 }
 
-// String is the URL, without a password.
+// String returns the URL without a password.
 func (d Download) String() string {
 	u, err := url.Parse(d.URL)
 	if err != nil {
@@ -45,14 +45,14 @@ func (d Download) String() string {
 	return u.Redacted()
 }
 
-// Download brings d into the store, pins it for the job until Unpin, and returns its digest.
-// What is there already is not sent again: of a URL without a digest, as far as the server
-// says that it has not changed. What has arrived stays when it breaks off, and is gone on with
-// where the server can do that (T2). progress, if not nil, is told of the bytes that are here,
-// and of those that there will be, or 0.
+// Download brings d into the store, pins it for the job until Unpin, and returns its digest. It does not
+// download again what the store already has; for a URL without a digest, the server is asked whether the
+// content has changed. After an interruption, the received bytes remain, and the download resumes there
+// if the server supports it (T2). progress, if not nil, is called with the number of bytes received and
+// the total, or 0 if unknown.
 //
-// The error names the URL: what the server answers, that the bytes are not those of the
-// digest (T1). It wraps ErrFull when the store cannot take them.
+// The error names the URL and the cause, for instance the server's status or wrong bytes for the digest
+// (T1). It wraps ErrFull if the content does not fit into the store.
 func (s *Store) Download(ctx context.Context, client *http.Client, job string, d Download, progress func(here, total int64)) (Digest, error) {
 	if err := d.Validate(); err != nil {
 		return Digest{}, fmt.Errorf("download: %w", err)
@@ -62,7 +62,7 @@ func (s *Store) Download(ctx context.Context, client *http.Client, job string, d
 		l.progress = func(int64, int64) {}
 	}
 	if d.Digest != "" {
-		l.want, _ = ParseDigest(d.Digest) // Validate has
+		l.want, _ = ParseDigest(d.Digest) // Validate has checked it
 	}
 	digest, err := l.run(ctx)
 	if err != nil {
@@ -71,18 +71,18 @@ func (s *Store) Download(ctx context.Context, client *http.Client, job string, d
 	return digest, nil
 }
 
-// A download is one on its way.
+// A download is one running Download.
 type download struct {
 	Download
 	store          *Store
 	client         *http.Client
 	job            string
-	want           Digest // zero: whatever is there
+	want           Digest // zero: any content
 	progress       func(here, total int64)
 	stall, backoff time.Duration
 	spool          *spool
 	page           page
-	kept           *Digest // what the URL had when it was last looked at, if that is here
+	kept           *Digest // content of the URL at the last download, if the store has it
 }
 
 func (l *download) run(ctx context.Context) (Digest, error) {
@@ -119,10 +119,10 @@ func (l *download) run(ctx context.Context) (Digest, error) {
 	}
 }
 
-// key names the origin of the bytes.
+// key returns the name of the download's spool and page, derived from the URL and the digest.
 func (l *download) key() Digest { return DigestOf([]byte("web " + l.URL + " " + l.Digest)) }
 
-// cached reports whether the content is in the store, whole, and pins it.
+// cached pins the content and reports whether it is in the store and intact.
 func (l *download) cached(ctx context.Context, d Digest) bool {
 	l.store.Pin(l.job, []Digest{d})
 	f, err := l.store.Open(d)
@@ -132,12 +132,12 @@ func (l *download) cached(ctx context.Context, d Digest) bool {
 	defer f.Close()
 	found, _, err := digestReader(ctx, f)
 	if err == nil && found != d {
-		_ = l.store.drop(d) // what cannot be removed is replaced
+		_ = l.store.drop(d) // if removal fails, it is replaced later
 	}
 	return err == nil && found == d
 }
 
-// recall finds out what is known of the URL from earlier.
+// recall loads what is known of the URL from earlier downloads.
 func (l *download) recall(ctx context.Context) {
 	l.page = l.store.readPage(l.key())
 	d, err := ParseDigest(l.page.Digest)
@@ -151,7 +151,7 @@ func (l *download) recall(ctx context.Context) {
 
 var errStalled = errors.New("the server has sent nothing for too long")
 
-// attempt asks for what is missing, and takes it.
+// attempt requests the missing bytes and receives them.
 func (l *download) attempt(ctx context.Context) (d Digest, err error) {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -187,13 +187,13 @@ func (l *download) ask(ctx context.Context, silent *time.Timer) (d Digest, err e
 	return l.finish(ctx, resumed)
 }
 
-// request asks for the rest of what has arrived in part, or whether it has changed.
+// request returns a request for the missing bytes, or a conditional one if the content is in the store.
 func (l *download) request(ctx context.Context) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.URL, nil)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Accept-Encoding", "identity") // the bytes that the digest is of
+	req.Header.Set("Accept-Encoding", "identity") // the digest applies to the plain bytes
 	validator := l.page.validator()
 	switch {
 	case l.kept != nil && l.page.ETag != "":
@@ -209,7 +209,7 @@ func (l *download) request(ctx context.Context) (*http.Request, error) {
 	return req, nil
 }
 
-// answered judges an answer, and reports whether its bytes follow those that are here.
+// answered checks a response and reports whether it continues the bytes received so far.
 func (l *download) answered(resp *http.Response) (resumed bool, err error) {
 	switch code := resp.StatusCode; {
 	case code == http.StatusPartialContent &&
@@ -239,7 +239,7 @@ func (l *download) answered(resp *http.Response) (resumed bool, err error) {
 	return resumed, err
 }
 
-// receive takes the bytes of an answer. Each that comes in time puts off silent.
+// receive copies the body of a response into the spool. Each read resets the stall timer silent.
 func (l *download) receive(resp *http.Response, silent *time.Timer) error {
 	total := int64(0)
 	if resp.ContentLength >= 0 {
@@ -262,7 +262,7 @@ func (l *download) receive(resp *http.Response, silent *time.Timer) error {
 	}
 }
 
-// finish judges what has arrived in full.
+// finish verifies the complete content and commits it to the store.
 func (l *download) finish(ctx context.Context, resumed bool) (Digest, error) {
 	d := Digest(l.spool.hash.Sum(nil))
 	if l.want != (Digest{}) && d != l.want {
@@ -270,27 +270,27 @@ func (l *download) finish(ctx context.Context, resumed bool) (Digest, error) {
 			return d, err
 		}
 		err := fmt.Errorf("its bytes have the digest sha256:%s, not sha256:%s", d, l.want)
-		if resumed { // the part from earlier may be at fault
+		if resumed { // the earlier part may be wrong
 			return d, brokenError{err}
 		}
 		return d, err
 	}
 	l.page.Digest = d.String()
-	if err := l.store.writePage(l.key(), l.page); err != nil { // before others get the spool, who go by it
+	if err := l.store.writePage(l.key(), l.page); err != nil { // before commit, since others rely on the page then
 		return d, err
 	}
 	return l.spool.commit(ctx, l.job)
 }
 
-// NewWebClient returns the client for what a user downloads to his own machine: it goes wherever he
-// says, through the proxies of his environment.
+// NewWebClient returns the client for downloads to the user's own machine. It follows any URL, through
+// the proxies of the environment.
 func NewWebClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.ResponseHeaderTimeout = stallTimeout
 	return &http.Client{Transport: t}
 }
 
-// plainURLError leaves out the URL, which may have a password.
+// plainURLError strips the URL, which may contain a password.
 func plainURLError(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err

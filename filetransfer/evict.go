@@ -8,13 +8,13 @@ import (
 // A candidate is content that no running job uses.
 type candidate struct {
 	digest Digest
-	bytes  int64  // what its eviction frees
-	used   uint64 // when it was used last, in uses of the store
+	bytes  int64  // bytes that its eviction frees
+	used   uint64 // value of the store's use counter at the last use
 }
 
-// chooseEvictions picks what to evict so that at least excess bytes come free:
-// the least recently used first, and no more than needed (promise T4). ok is
-// false, and nothing is picked, when all candidates together do not suffice.
+// chooseEvictions selects what to evict to free at least excess bytes: the least recently used first, and
+// no more than needed (promise T4). If all candidates together do not suffice, it selects nothing and ok
+// is false.
 func chooseEvictions(candidates []candidate, excess int64) (drop []Digest, ok bool) {
 	if excess <= 0 {
 		return nil, true

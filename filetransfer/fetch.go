@@ -7,17 +7,16 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// Fetch brings into the store what it lacks of the wanted contents, which peer
-// from serves for the job, and pins all of them for the job until Store.Unpin
-// (also when it fails). What is there already, or on its way for another
-// Fetch, is not asked for; what is there in part is resumed (promise T2). Within
-// a Share, what fellows have comes from them. progress, if not nil, is called
-// with each number of new bytes, one call at a time.
+// Fetch brings the missing ones of the wanted contents into the store from the peer from, which serves
+// them for the job. It pins all of them for the job until Store.Unpin, even if it fails. Fetch does not
+// request what the store has or another Fetch is receiving, and resumes partial contents (promise T2).
+// With a Share, it requests from fellows what they have. progress, if not nil, is called with each number
+// of new bytes, one call at a time.
 //
-// A broken or stalled stream is replaced, a bounded number of times in a row. A
-// fellow that sends wrong bytes is not asked again. The error names the peer and
-// the content: refused, changed at its source, longer than wanted, or not what
-// its digest says (T1). It wraps ErrFull when the store cannot take the contents.
+// Fetch replaces a broken or stalled stream, a bounded number of times in a row. It does not ask a fellow
+// again that sends wrong bytes. The error names the peer and the content: refused, changed at its source,
+// of another size than wanted, or not matching its digest (T1). It wraps ErrFull if the contents do not
+// fit into the store.
 func (s *Service) Fetch(ctx context.Context, from p2ppeer.ID, job string, want []Want, progress func(bytes int64)) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -32,7 +31,7 @@ func (s *Service) Fetch(ctx context.Context, from p2ppeer.ID, job string, want [
 	return nil
 }
 
-// FetchManifest fetches the manifest that w names, and reads it.
+// FetchManifest fetches and decodes the manifest that w identifies.
 func (s *Service) FetchManifest(ctx context.Context, from p2ppeer.ID, job string, w Want) (Manifest, error) {
 	if w.Size > MaxManifestBytes {
 		return nil, fmt.Errorf("manifest %s: %d bytes, at most %d are taken", w.Digest, w.Size, MaxManifestBytes)
@@ -66,7 +65,7 @@ func (s *Service) fetch(ctx context.Context, from p2ppeer.ID, job string, want [
 		fellows, near, sh = without(sw.fellows, from), sw.near, sw.join(id, want, units)
 	}
 	sh.addComplete(s.store)
-	defer func() { sh.addComplete(s.store) }() // also what others have brought
+	defer func() { sh.addComplete(s.store) }() // includes what other calls have fetched
 	return s.store.obtain(ctx, want, func(c *claim) error {
 		t := &transfer{
 			svc: s, job: job, id: id, list: want, units: units, claim: c, share: sh, progress: progress,
@@ -76,8 +75,8 @@ func (s *Service) fetch(ctx context.Context, from p2ppeer.ID, job string, want [
 	})
 }
 
-// smallList is how large a list may be, in bytes, for its peers to take all of it
-// from the origin rather than to wait for each other.
+// smallList is the size, in bytes, up to which all peers fetch a list from the origin rather than wait
+// for each other.
 const smallList = 256 << 10
 
 func worthSharing(list []Want) bool {

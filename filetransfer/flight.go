@@ -3,42 +3,43 @@ package filetransfer
 import "time"
 
 const (
-	// queued is how much longer bytes in flight may take to arrive than over an empty link, as in RFC 6817. All
-	// other traffic over the link waits that long.
+	// queued is the extra delay that bytes in flight may cause on an empty link, as in RFC 6817. All
+	// other traffic on the link waits that long.
 	queued = 100 * time.Millisecond
-	// Bytes that may be in flight: at first, at least and at most.
+	// Bounds of the window, in bytes: initial, least and greatest.
 	firstWindow = 16 << 10
 	leastWindow = 8 << 10
 	mostWindow  = 32 << 20
-	// leastChunk is the least number of bytes that are sent at a time, and acknowledged together; maxWrite is
-	// the most that are sent at a time.
+	// leastChunk is the least number of bytes that are sent and acknowledged together. maxWrite is the
+	// greatest number that is sent together.
 	leastChunk = leastWindow / 4
-	// emptyFor is the least time for which the shortest delay counts as that of an empty link: routes change.
+	// emptyFor is how long, at least, the shortest delay counts as that of the empty link. It expires
+	// because routes change.
 	emptyFor = time.Minute
 )
 
-// A flight says how many bytes may be in flight on a link beyond the site: enough to fill the link and
-// no more, because the rest would wait in a queue that control traffic has to pass. It is a pure core. The
+// A flight decides how many bytes may be in flight on a link beyond the site: enough to fill the link and
+// no more, because the rest would fill a queue that control traffic has to pass. It is a pure core. The
 // window is
 //
 //	window = arrival rate * (delay of the empty link + queued)
 //
-// computed once per round trip, if the window limited the sender. The delay of the empty link is the shortest
-// that was measured.
+// It is computed once per round trip in which the window limited the sender. The delay of the empty link
+// is the shortest measured one.
 type flight struct {
-	sent, acked int64 // bytes since the beginning
+	sent, acked int64 // bytes since the start
 	window      float64
-	marks       []mark // of the bytes in flight, oldest first
+	marks       []mark // sends that are not acknowledged, oldest first
 
 	until   int64   // the round ends when more than this is acknowledged
-	rate    float64 // the best of the round, in bytes per nanosecond
+	rate    float64 // greatest arrival rate of the round, in bytes per nanosecond
 	limited bool    // the window limited the sender
 
-	empty, before time.Duration // shortest delay of the current period emptyFor, and of the one before; 0: none
+	empty, before time.Duration // shortest delay of the current period emptyFor, and of the previous one; 0: none
 	since         time.Duration // start of the current period
 }
 
-// A mark records when the bytes up to a number were sent, and how many were acknowledged by then.
+// A mark records when the bytes up to end were sent, and how many were acknowledged then.
 type mark struct {
 	end, acked int64
 	at         time.Duration
@@ -56,13 +57,14 @@ func (f *flight) room(n int) int {
 	return n
 }
 
-// left records that n bytes are sent.
+// left records that n bytes were sent.
 func (f *flight) left(n int, now time.Duration) {
 	f.sent += int64(n)
 	f.marks = append(f.marks, mark{f.sent, f.acked, now})
 }
 
-// arrived records how many bytes the other end has. It returns false if that number is impossible.
+// arrived records how many bytes the other end has received. It returns false if that number is
+// impossible.
 func (f *flight) arrived(bytes uint64, now time.Duration) bool {
 	if bytes > uint64(f.sent) || int64(bytes) < f.acked {
 		return false
@@ -81,7 +83,7 @@ func (f *flight) arrived(bytes uint64, now time.Duration) bool {
 	return true
 }
 
-// took records that the bytes sent at a mark have arrived.
+// took records the arrival of the bytes sent at a mark.
 func (f *flight) took(m mark, now time.Duration) {
 	delay := max(now-m.at, 1)
 	f.rate = max(f.rate, float64(f.acked-m.acked)/float64(delay))

@@ -11,19 +11,19 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 )
 
-// cachedProtocol carries a question and its answer: a byte that says how many digests follow, and
-// those; and a byte for each, 1 when its content is there as a whole.
+// cachedProtocol carries one question and its answer. The question is a byte with the number of digests,
+// and the digests. The answer is one byte per digest: 1 if its content is complete.
 const cachedProtocol protocol.ID = "/p2pmpi/cached/1.0.0"
 
 // MaxAsked bounds the digests in one question.
 const MaxAsked = 64
 
-// cachedTimeout bounds a question at either side.
+// cachedTimeout bounds a question on either side.
 const cachedTimeout = 5 * time.Second
 
-// Tell has the service tell peers which contents are in its store, as long as admits says that
-// they may know: whoever knows a digest learns whether somebody here has used that file. It goes on
-// until stop is called.
+// Tell makes the service answer peers that ask which contents are in its store, until stop is called. It
+// answers only peers that admits accepts, because a peer that knows a digest learns whether the file was
+// used here.
 func (s *Service) Tell(admits func(p2ppeer.ID) bool) (stop func()) {
 	s.host.SetStreamHandler(cachedProtocol, func(st network.Stream) {
 		if !admits(st.Conn().RemotePeer()) {
@@ -45,7 +45,7 @@ func (s *Service) Tell(admits func(p2ppeer.ID) bool) (stop func()) {
 	return func() { s.host.RemoveStreamHandler(cachedProtocol) }
 }
 
-// present says of each digest whether its content is in the store.
+// present returns one byte per digest: 1 if its content is in the store.
 func (s *Service) present(digests []Digest) []byte {
 	out := make([]byte, len(digests))
 	for i, d := range digests {
@@ -56,8 +56,8 @@ func (s *Service) present(digests []Digest) []byte {
 	return out
 }
 
-// Cached asks a peer which of up to MaxAsked contents it has. It is a hint: they may be
-// gone a moment later.
+// Cached asks a peer which of up to MaxAsked contents it has. The answer is a hint: contents may be
+// evicted at any time.
 func (s *Service) Cached(ctx context.Context, peer p2ppeer.ID, digests []Digest) ([]bool, error) {
 	if len(digests) > MaxAsked {
 		return nil, fmt.Errorf("ask %s for %d digests: at most %d", peer, len(digests), MaxAsked)
@@ -83,7 +83,7 @@ func (s *Service) askCached(ctx context.Context, peer p2ppeer.ID, digests []Dige
 	if err != nil {
 		return nil, err
 	}
-	defer st.Reset() // after the answer that means nothing any more
+	defer st.Reset() // no effect after the answer
 	defer context.AfterFunc(ctx, func() { st.SetDeadline(time.Unix(1, 0)) })()
 	question := []byte{byte(len(digests))}
 	for _, d := range digests {
@@ -97,7 +97,7 @@ func (s *Service) askCached(ctx context.Context, peer p2ppeer.ID, digests []Dige
 	return answer, err
 }
 
-// readQuestion reads the digests that are asked for.
+// readQuestion reads the digests of a question.
 func readQuestion(r io.Reader) ([]Digest, error) {
 	var n [1]byte
 	if _, err := io.ReadFull(r, n[:]); err != nil {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// index takes up the files of the folder, in the order of their last use;
-// partial ones count as used before all others, so they are evicted first.
+// index registers the files of the store's directory in the order of their last use. Partial files count
+// as used before all others, so they are evicted first.
 func (s *Store) index() error {
 	files, err := s.scan()
 	if err != nil {
@@ -24,7 +24,7 @@ func (s *Store) index() error {
 		return 1
 	})
 	for _, f := range files {
-		if s.items[f.digest] != nil { // a partial that the complete file supersedes
+		if s.items[f.digest] != nil { // a partial file superseded by the complete one
 			if err := s.remove(f.digest); err != nil {
 				return err
 			}
@@ -36,7 +36,7 @@ func (s *Store) index() error {
 	return nil
 }
 
-// An indexed file is one that an earlier process has left.
+// An indexed is a file left by an earlier process.
 type indexed struct {
 	digest   Digest
 	bytes    int64
@@ -44,7 +44,7 @@ type indexed struct {
 	complete bool
 }
 
-// scan lists the store's files. Files that are not its own are left alone.
+// scan lists the store's files. It ignores other files.
 func (s *Store) scan() (files []indexed, err error) {
 	err = filepath.WalkDir(s.dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {

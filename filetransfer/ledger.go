@@ -7,46 +7,43 @@ import (
 )
 
 const (
-	// mutest is how long a link may carry nothing before what is under way on it
-	// is given to others.
+	// mutest is how long a link may carry nothing before its pending units are given to other peers.
 	mutest = 15 * time.Second
-	// minLease and maxLease bound how long a unit that has arrived at one peer is
-	// left to that peer to pass on: twice as long as it took to get there. A peer on
-	// a busy machine takes a while to tell its fellows.
+	// minLease and maxLease bound how long a unit that has arrived at one peer is left to that peer to
+	// pass on: twice as long as the transfer took. A peer on a busy machine takes a while to inform its
+	// fellows.
 	minLease = 2 * time.Second
 	maxLease = 10 * time.Second
-	// unconfirmed is how long a unit that was sent in full is left to a peer that
-	// does not say that it has arrived.
+	// unconfirmed is how long a completely sent unit is left to a peer that does not confirm its arrival.
 	unconfirmed = 60 * time.Second
-	// maxBooked is how many units are booked for a peer that have not arrived.
+	// maxBooked bounds the units that are booked for a peer and have not arrived.
 	maxBooked = 16
 )
 
-// A ledger is an origin's book of the units of one list: to whom each was given,
-// so that others get it from there. It is a pure core. What a peer says counts for
-// a few units at a time, over however many links, and no unit is left to the same peer
-// twice in a row.
+// A ledger is an origin's record of which peer each unit of a list was sent to, so that other peers
+// request it there. It is a pure core. To limit the effect of a lying peer, a peer can reserve only
+// maxBooked units at a time over all its links, and never the same unit twice in a row.
 //
-//	free --grant--> under way --got--> arrived --lease over--> free
-//	  ^                 |
-//	  +-- gone, mute ---+
-//	  +-- unconfirmed --+
+//	free --grant--> booked --got--> arrived --lease over--> free
+//	  ^                |
+//	  +-- gone, mute --+
+//	  +- unconfirmed --+
 type ledger struct {
 	entries map[int]entry
-	moved   map[holder]time.Duration        // when its link last carried something
-	booked  map[p2ppeer.ID]map[int]struct{} // units of the peer's entries that have not arrived
+	moved   map[holder]time.Duration        // time when a link last carried data
+	booked  map[p2ppeer.ID]map[int]struct{} // units booked for the peer that have not arrived
 }
 
-// A holder is a peer to which units are given, over one of its links.
+// A holder is a peer that units are sent to, on one of its links.
 type holder struct {
 	peer p2ppeer.ID
-	link uint64 // its number
+	link uint64 // number of the link
 }
 
 type entry struct {
 	holder
 	granted time.Duration
-	until   time.Duration // it is left to the link; 0: until the link is mute
+	until   time.Duration // end of the reservation; 0: when the link is mute
 	arrived bool
 }
 
@@ -63,8 +60,8 @@ func (l *ledger) grant(unit int, to holder, now time.Duration) bool {
 	return true
 }
 
-// book takes note that the unit is sent to the peer, unless it is left to another
-// one, or was to this one before, or the peer has enough.
+// book records that the unit is sent to the peer. It does nothing if another peer holds the unit, if this
+// peer was its last holder, or if this peer has maxBooked units already.
 func (l *ledger) book(unit int, to holder, now time.Duration) {
 	e, ok := l.entries[unit]
 	if ok && (e.peer == to.peer || l.holds(e, now)) || l.underWay(to.peer, now) >= maxBooked {
@@ -79,7 +76,7 @@ func (l *ledger) book(unit int, to holder, now time.Duration) {
 	l.moved[to] = now
 }
 
-// underWay returns how many units are booked for the peer that have not arrived.
+// underWay returns how many units are booked for the peer and have not arrived.
 func (l *ledger) underWay(to p2ppeer.ID, now time.Duration) (n int) {
 	for unit := range l.booked[to] {
 		if l.holds(l.entries[unit], now) {
@@ -100,10 +97,10 @@ func (l *ledger) holds(e entry, now time.Duration) bool {
 	return ok && now-moved < mutest
 }
 
-// sent takes note that the link has carried something.
+// sent records that the link has carried data.
 func (l *ledger) sent(to holder, now time.Duration) { l.moved[to] = now }
 
-// delivered takes note that all of a unit was written to the link.
+// delivered records that a unit was completely written to the link.
 func (l *ledger) delivered(unit int, to holder, now time.Duration) {
 	e, ok := l.entries[unit]
 	if ok && e.holder == to && e.until == 0 {
@@ -112,7 +109,7 @@ func (l *ledger) delivered(unit int, to holder, now time.Duration) {
 	}
 }
 
-// got takes note that a unit has arrived over the link.
+// got records that a unit has arrived over the link.
 func (l *ledger) got(unit int, at holder, now time.Duration) {
 	e, ok := l.entries[unit]
 	if !ok || e.holder != at || e.arrived {
@@ -124,10 +121,10 @@ func (l *ledger) got(unit int, at holder, now time.Duration) {
 	l.entries[unit] = e
 }
 
-// gone takes note that the link has ended: what was under way on it is free.
+// gone records that the link has ended, which frees the units that had not arrived over it.
 func (l *ledger) gone(h holder) { delete(l.moved, h) }
 
-// taken returns the units, of so many, that are not free.
+// taken returns those of the first units units that are not free.
 func (l *ledger) taken(units int, now time.Duration) bitset {
 	b := newBitset(units)
 	for u, e := range l.entries {

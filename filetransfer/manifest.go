@@ -13,35 +13,33 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
 )
 
-// Bounds of a manifest. One that comes from another peer and exceeds them is
-// refused before memory is spent on it.
+// Bounds of a manifest. A larger manifest from another peer is rejected before memory is allocated for
+// it.
 const (
 	MaxEntries       = 200_000  // files
-	MaxManifestBytes = 32 << 20 // its encoding
-	MaxPathBytes     = 1024     // one staged path
+	MaxManifestBytes = 32 << 20 // bytes of its encoding
+	MaxPathBytes     = 1024     // bytes of one staged path
 	MaxPathDepth     = 64       // names in one staged path
-	MaxNameBytes     = 255      // one name in it; the limit of Linux file systems
-	MaxFileBytes     = 1 << 37  // one file: its Pieces take half of MaxManifestBytes
+	MaxNameBytes     = 255      // bytes of one name in it; the limit of Linux file systems
+	MaxFileBytes     = 1 << 37  // bytes of one file, whose Pieces take half of MaxManifestBytes
 )
 
 // An Entry is one file of a Manifest.
 type Entry struct {
-	Path   string      // where it goes: slash-separated, relative, clean
+	Path   string      // destination: slash-separated, relative, clean
 	Size   int64       // bytes
 	Mode   fs.FileMode // permission bits only
 	Digest Digest
-	Pieces Pieces // of a file above PieceBytes
+	Pieces Pieces // for a file larger than PieceBytes
 }
 
-// A Manifest lists the files to stage or to collect, in the order in which a
-// walk meets them: by path, where "/" sorts below every other character, so
-// that what is in a folder follows the folder's name at once.
+// A Manifest lists the files to stage or to collect, in the order of a directory walk: by path, where "/"
+// sorts below every other character. So the contents of a folder immediately follow its name.
 type Manifest []Entry
 
-// Validate says whether m is fit to be laid out below a folder (promise T3):
-// every path is relative, clean and free of control characters, none occurs
-// twice or is a file in one place and a folder in another, and all is within
-// the bounds above. What Build and UnmarshalManifest return is valid.
+// Validate checks that m is safe to write below a folder (promise T3). Every path must be relative, clean
+// and free of control characters. No path may occur twice, or be both a file and a folder. All bounds
+// above apply. Build and UnmarshalManifest return only valid manifests.
 func (m Manifest) Validate() error {
 	if len(m) > MaxEntries {
 		return fmt.Errorf("manifest: %d files, at most %d are taken", len(m), MaxEntries)
@@ -77,8 +75,8 @@ func (e Entry) validate() error {
 	return nil
 }
 
-// validPath is the gate of promise T3. fs.ValidPath refuses what is absolute,
-// empty, unclean, not UTF-8, or has a "..".
+// validPath enforces promise T3 for one path. fs.ValidPath rejects paths that are absolute, empty,
+// unclean, not UTF-8, or contain "..".
 func validPath(p string) error {
 	switch {
 	case len(p) > MaxPathBytes:
@@ -98,8 +96,8 @@ func validPath(p string) error {
 	return nil
 }
 
-// checkNeighbours looks at two paths in a row. In walk order a file that is
-// also a folder stands right before what is in it, so neighbours suffice.
+// checkNeighbours checks two consecutive paths. In walk order a file that is also a folder directly
+// precedes the folder's contents, so comparing neighbours suffices.
 func checkNeighbours(a, b string) error {
 	switch c := comparePaths(a, b); {
 	case c == 0:
@@ -112,8 +110,8 @@ func checkNeighbours(a, b string) error {
 	return nil
 }
 
-// comparePaths orders as a walk does. No valid path has a byte below "/" that
-// could be taken for the separator, because control characters are refused.
+// comparePaths compares paths in walk order. Valid paths contain no control characters, so no byte below
+// "/" is mistaken for the separator.
 func comparePaths(a, b string) int {
 	for i := range min(len(a), len(b)) {
 		if x, y := a[i], b[i]; x != y {
@@ -133,7 +131,7 @@ func (e Entry) want() Want {
 	return Want{Digest: e.Digest, Size: e.Size, Pieces: e.Pieces, Name: e.Path}
 }
 
-// Wants returns the contents that m needs, each once, in the order of m.
+// Wants returns the contents of m without duplicates, in the order of m.
 func (m Manifest) Wants() []Want {
 	seen := make(map[Digest]bool, len(m))
 	wants := make([]Want, 0, len(m))
@@ -146,8 +144,8 @@ func (m Manifest) Wants() []Want {
 	return wants
 }
 
-// Marshal returns the encoding of m, the same bytes for the same manifest. An
-// invalid manifest, or one above MaxManifestBytes, is an error.
+// Marshal returns the canonical encoding of m. It fails if the manifest is invalid or larger than
+// MaxManifestBytes.
 func (m Manifest) Marshal() ([]byte, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
@@ -166,8 +164,8 @@ func (m Manifest) Marshal() ([]byte, error) {
 	return b, nil
 }
 
-// UnmarshalManifest reads what Marshal writes and nothing else: the result is
-// valid and encodes to the same bytes again.
+// UnmarshalManifest decodes the output of Marshal and rejects anything else: the result is valid and
+// encodes to the same bytes.
 func UnmarshalManifest(b []byte) (Manifest, error) {
 	if len(b) > MaxManifestBytes {
 		return nil, fmt.Errorf("manifest: %d bytes, at most %d are taken", len(b), MaxManifestBytes)
@@ -196,9 +194,8 @@ func UnmarshalManifest(b []byte) (Manifest, error) {
 	return m, nil
 }
 
-// boundFields refuses a message with more than limit top-level fields. An
-// empty entry takes two bytes on the wire and a hundred once decoded, so the
-// count is bounded before the decoder runs.
+// boundFields rejects a message with more than limit top-level fields. An empty entry takes two bytes on
+// the wire but about a hundred when decoded, so the count is checked before decoding.
 func boundFields(b []byte, limit int) error {
 	for n := 0; len(b) > 0; n++ {
 		_, _, size := protowire.ConsumeField(b)

@@ -13,26 +13,25 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/walk"
 )
 
-// Bounds of Match. Patterns come from the submitter, and the folder was filled
-// by its program.
+// Bounds of Match. The submitter chooses the patterns, and its program the files in the folder.
 const (
 	MaxPatterns = 256
-	maxWalk     = 1_000_000 // names looked at
-	maxWork     = 1 << 35   // bytes of patterns times bytes of names: about a minute of a processor at the worst
+	maxWalk     = 1_000_000 // directory entries visited
+	maxWork     = 1 << 35   // bytes of patterns times bytes of names: about a minute of processor time at worst
 )
 
-// Match returns the regular files below dir that any of the patterns names,
-// for Build and Serve: the -o option of p2prun. A pattern is a shell glob
-// (path.Match) relative to dir in which "*" does not match "/": "*.out" takes
-// files at the top only, "out/*.txt" those in out. A pattern that names a
-// folder takes everything below it. A leading dot is matched only by a pattern that
-// has it at the same level. Control characters and bytes that are not UTF-8, which no manifest may have,
-// are matched and named as % and hexadecimal digits. Symbolic links are ignored, as are pipes,
-// sockets and devices. Folders that may not be looked into are given permissions.
+// Match returns the regular files below dir that any of the patterns matches, for Build and Serve. It
+// implements the -o option of p2prun. A pattern is a shell glob (path.Match) relative to dir in which "*"
+// does not match "/": "*.out" matches files at the top only, "out/*.txt" those in out. A pattern that
+// matches a folder includes everything below it. A leading dot is matched only by a pattern with a dot at
+// the same level.
 //
-// Call it once the job's processes are gone: a process that still runs could
-// exchange what was matched for something else before it is read, though for
-// nothing outside of dir.
+// A manifest may not contain control characters or invalid UTF-8. Match replaces each such byte in a path
+// by % and hexadecimal digits before it compares and returns the path. It ignores symbolic links, pipes,
+// sockets and devices. It adds permissions to folders that cannot be read.
+//
+// Call Match after the job's processes have ended. A running process could replace a matched file before
+// it is read, although only by another file inside dir.
 func Match(ctx context.Context, dir string, patterns []string) ([]Source, error) {
 	if err := validPatterns(patterns); err != nil {
 		return nil, err
@@ -59,15 +58,15 @@ func validPatterns(patterns []string) error {
 	return nil
 }
 
-// A collection is one walk of Match.
+// A collection is the state of one Match.
 type collection struct {
 	ctx      context.Context
 	dir      string
 	patterns []string
 	visited  int
-	work     int64 // that may still be done
+	work     int64 // remaining part of maxWork
 	found    []Source
-	bytes    int // of their paths
+	bytes    int // total length of their paths
 }
 
 func (c *collection) visit(e *walk.Entry) error {
@@ -103,8 +102,8 @@ func (c *collection) visit(e *walk.Entry) error {
 	return nil
 }
 
-// transferable returns a path without what validPath refuses: a single odd name must not keep the others from being
-// collected.
+// transferable escapes the characters of a path that validPath rejects, so that one odd name does not
+// keep the other files from being collected.
 func transferable(name string) string {
 	if utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl) {
 		return name
@@ -124,10 +123,11 @@ func transferable(name string) string {
 	return b.String()
 }
 
-// errWork is of patterns that would be compared with names for hours.
+// errWork reports that comparing the patterns with the names would take too long.
 var errWork = errors.New("there are too many names for so many patterns of that length: name fewer, or folders")
 
-// matches reports whether a pattern names the file or a folder that it is in. Its error is errWork.
+// matches reports whether a pattern matches the file or a folder that contains it. Its only error is
+// errWork.
 func (c *collection) matches(name string) (bool, error) {
 	for _, p := range c.patterns {
 		part := ancestor(name, strings.Count(p, "/")+1)
@@ -141,8 +141,7 @@ func (c *collection) matches(name string) (bool, error) {
 	return false, nil
 }
 
-// Named reports whether one of the patterns names the file or a folder that contains it, as
-// Match does.
+// Named reports whether one of the patterns matches the file or a folder that contains it, as in Match.
 func Named(patterns []string, file string) bool {
 	for _, p := range patterns {
 		if ok, _ := path.Match(p, ancestor(file, strings.Count(p, "/")+1)); ok && hiddenNamed(p, file) {
@@ -152,8 +151,8 @@ func Named(patterns []string, file string) bool {
 	return false
 }
 
-// hiddenNamed reports whether the pattern has a leading dot at every level at which the file's
-// path has one. A volunteer must not add hidden files to what "*" or a folder's name collects.
+// hiddenNamed reports whether the pattern has a leading dot at every level at which the file's path has
+// one. So a volunteer cannot add hidden files to what "*" or a folder's name collects.
 func hiddenNamed(pattern, file string) bool {
 	levels := strings.Split(pattern, "/")
 	level := 0
@@ -167,7 +166,7 @@ func hiddenNamed(pattern, file string) bool {
 	return true
 }
 
-// ancestor returns the first depth names of a path, or all of a shorter one.
+// ancestor returns the first depth names of a path, or the whole path if it is shorter.
 func ancestor(name string, depth int) string {
 	for i := range len(name) {
 		if name[i] == '/' {

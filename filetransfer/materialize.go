@@ -14,25 +14,21 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Materialize lays the files of m out below dir, from the store: a job's
-// program and inputs into its scratch folder, or collected files into the
-// user's. dir must exist; folders in it are made as needed. Existing files are
-// replaced, each at once; a folder where a file is to go is an error.
+// Materialize writes the files of m below dir from the store: a job's program and inputs into its scratch
+// folder, or collected files into the user's folder. dir must exist; Materialize creates subfolders as
+// needed. It replaces each existing file atomically. A folder in the place of a file is an error.
 //
-// Every byte is hashed on its way (promise T1): no file with wrong bytes
-// appears in dir, and content that was corrupted in the store is dropped from
-// it. The error then wraps ErrMissing, as it does for content that the store
-// lacks: fetch it again and repeat. All goes through an os.Root, so symbolic
-// links in dir cannot lead out of it (T3). Files get the permission bits of
-// their entry, as far as the umask allows, and are readable and writable for
-// the owner always.
+// Every byte is hashed while it is copied (promise T1). No file with wrong bytes appears in dir, and
+// corrupted content is removed from the store. The error then wraps ErrMissing, as it does for content
+// that the store lacks: fetch it again and retry. All writes go through an os.Root, so symbolic links in
+// dir cannot lead out of it (T3). Files get the permission bits of their entry, subject to the umask, and
+// are always readable and writable by the owner.
 func (s *Store) Materialize(ctx context.Context, m Manifest, dir string) error {
 	return s.layOut(ctx, m, dir, replaceFile)
 }
 
-// MaterializeNew is like Materialize, but replaces nothing. A file that exists with the same
-// content is kept; another one, a link or a folder in its place is an error that wraps
-// fs.ErrExist.
+// MaterializeNew is like Materialize, but replaces nothing. It keeps an existing file with the same
+// content. Another file, a link or a folder in its place is an error that wraps fs.ErrExist.
 func (s *Store) MaterializeNew(ctx context.Context, m Manifest, dir string) error {
 	return s.layOut(ctx, m, dir, addFile)
 }
@@ -63,8 +59,7 @@ func (s *Store) layOut(ctx context.Context, m Manifest, dir string, put putFunc)
 	return nil
 }
 
-// makeFolders makes each folder of m once; in walk order the files of a folder
-// mostly stand together.
+// makeFolders creates each folder of m once. In walk order the files of a folder are mostly adjacent.
 func makeFolders(root *os.Root, m Manifest) error {
 	made := map[string]bool{".": true}
 	for _, e := range m {
@@ -80,8 +75,8 @@ func makeFolders(root *os.Root, m Manifest) error {
 	return nil
 }
 
-// place writes one file under a name of its own first, so that what stands at
-// e.Path is at every moment the old file or the new one.
+// place writes one file under a temporary name first, so that e.Path always holds either the old or the
+// new file.
 func (s *Store) place(ctx context.Context, root *os.Root, e Entry, put putFunc) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -101,7 +96,7 @@ func (s *Store) place(ctx context.Context, root *os.Root, e Entry, put putFunc) 
 	return nil
 }
 
-// replaceFile puts temp in the place of any file.
+// replaceFile moves temp to e.Path and replaces an existing file.
 func replaceFile(_ context.Context, root *os.Root, temp string, e Entry) error {
 	err := root.Rename(temp, e.Path)
 	if err != nil {
@@ -112,8 +107,8 @@ func replaceFile(_ context.Context, root *os.Root, temp string, e Entry) error {
 	return err
 }
 
-// addFile puts temp where no file is. A file with the same content stays: an interrupted
-// collection that is resumed has written it.
+// addFile moves temp to e.Path if no file exists there. It keeps a file with the same content, which an
+// interrupted and resumed collection has written.
 func addFile(ctx context.Context, root *os.Root, temp string, e Entry) error {
 	info, err := root.Lstat(e.Path)
 	switch {
@@ -143,7 +138,7 @@ func sameContent(ctx context.Context, root *os.Root, e Entry) bool {
 	return err == nil && d == e.Digest
 }
 
-// copyVerified copies content out of the store and checks what it has copied.
+// copyVerified copies content out of the store and verifies the copied bytes.
 func (s *Store) copyVerified(ctx context.Context, root *os.Root, name string, from io.Reader, e Entry) error {
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, e.Mode|0o600)
 	if err != nil {
@@ -169,7 +164,7 @@ func discard(root *os.Root, name string) error {
 	return nil
 }
 
-// Manifest reads a manifest out of the store, verified as Materialize does.
+// Manifest reads a manifest from the store and verifies it as Materialize does.
 func (s *Store) Manifest(ctx context.Context, d Digest) (Manifest, error) {
 	f, err := s.Open(d)
 	if err != nil {

@@ -8,30 +8,30 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// This file holds what a plan decides by site. Peers at one site share a slow link to the
-// rest of the network, and reach each other over a fast one. So each unit enters a site once: one
-// peer of the site, its owner, may request it from fellows at other sites, and the others get it
-// from their neighbors. The origin needs no owners, because it gives each unit to one peer only.
+// This file holds what a plan decides by site. Peers at one site share a slow link to the rest of the
+// network, and reach each other over a fast one. So each unit should enter a site once: one peer of the
+// site, the unit's owner, may request it from fellows at other sites, and the others get it from their
+// neighbors. The origin needs no owners, because it gives each unit to one peer only.
 //
-// Neighbors compute the owner from their peer IDs (rendezvous hashing), so they agree without a
-// message. Where they see different neighbors, a unit enters more than once, but no two peers wait
-// for each other: a peer waits only for an owner of greater weight.
+// Neighbors compute the owner from their peer IDs (rendezvous hashing), so they agree without a message.
+// Where they see different neighbors, a unit enters more than once. No two peers wait for each other,
+// because a peer waits only for an owner of greater weight.
 
 const (
-	// waitShare bounds the time that a fetch waits for one neighbor: 1/waitShare of its own.
+	// waitShare bounds the time that a fetch waits for one neighbor: 1/waitShare of its running time.
 	waitShare = 4
-	// unitTime is the wait allowed in addition for each unit that the neighbor sends: 4 MiB/s.
+	// unitTime is the additional wait allowed for each unit that the neighbor has sent: 4 MiB/s.
 	unitTime = 60 * time.Millisecond
 )
 
 // A neighbor is a fellow at this peer's site.
 type neighbor struct {
 	key    uint64
-	waited time.Duration // how long nothing could be requested from other sites because of it
-	units  int           // that it has sent
+	waited time.Duration // time in which this peer could only wait for it
+	units  int           // units that it has sent
 }
 
-// siteKey is what decides, with a unit's number, which units a peer owns.
+// siteKey returns the hash of a peer ID that, with a unit's number, determines which units the peer owns.
 func siteKey(p p2ppeer.ID) uint64 {
 	sum := sha256.Sum256([]byte(p))
 	return binary.BigEndian.Uint64(sum[:])
@@ -45,8 +45,8 @@ func weight(key uint64, unit int) uint64 {
 	return x ^ x>>31
 }
 
-// place tells the plan its own key, and those of the sources at its own site. It is called before
-// any source joins. Without it, every source is at another site.
+// place sets this peer's key and the keys of the sources at its site. It is called before any source
+// joins. Without it, every source counts as being at another site.
 func (p *plan) place(key uint64, near map[int]uint64) {
 	p.key = key
 	for id, k := range near {
@@ -54,8 +54,8 @@ func (p *plan) place(key uint64, near map[int]uint64) {
 	}
 }
 
-// owner returns the source that requests the unit from other sites, or itself for this peer.
-// Only neighbors that can be reached, and take part, are counted.
+// owner returns the source that should request the unit from other sites, or itself for this peer. Only
+// neighbors that are reachable and take part are considered.
 func (p *plan) owner(unit int) int {
 	best, most := itself, weight(p.key, unit)
 	for id, n := range p.near {
@@ -69,18 +69,18 @@ func (p *plan) owner(unit int) int {
 	return best
 }
 
-// itself is this peer, among sources.
+// itself denotes this peer among the sources.
 const itself = -1
 
-// enters reports whether this peer may request the unit from another site, if a fellow has it: no
-// neighbor has it, and no neighbor is to request it.
+// enters reports whether this peer may request the unit from another site if a fellow has it: no neighbor
+// has the unit or should request it.
 func (p *plan) enters(unit int) bool {
 	return len(p.near) == 0 || p.local[unit] == 0 && p.owner(unit) == itself
 }
 
-// chargeNeighbors charges neighbors for the time since the last tick if this peer could only wait for them:
-// nothing is under way from other sites, and units that are there must come through a neighbor.
-// A neighbor that has kept this peer waiting for too long is treated as a fellow at another site.
+// chargeNeighbors charges neighbors for the time since the last tick if this peer could only wait for
+// them: it expects nothing from other sites, and available units must come through a neighbor. A neighbor
+// that has kept this peer waiting for too long is treated as a fellow at another site.
 func (p *plan) chargeNeighbors(now time.Duration) {
 	since := now - p.ticked
 	p.ticked = now
@@ -95,7 +95,7 @@ func (p *plan) chargeNeighbors(now time.Duration) {
 	}
 }
 
-// crossing reports whether something is under way from another site.
+// crossing reports whether a request to another site is unanswered.
 func (p *plan) crossing() bool {
 	for id, s := range p.sources {
 		if p.near[id] == nil && !s.silent && len(s.asked) > 0 {
@@ -105,8 +105,8 @@ func (p *plan) crossing() bool {
 	return false
 }
 
-// blocking returns the neighbors that have, or own, a missing unit that a fellow has and that this
-// peer must not request from another site.
+// blocking returns the neighbors that have, or own, a missing unit that a fellow has and that this peer
+// must not request from another site.
 func (p *plan) blocking() map[int]bool {
 	ids := map[int]bool{}
 	for u := p.first; u < len(p.held); u++ {

@@ -1,9 +1,9 @@
 package filetransfer
 
-// Neighbours returns with whom peer i of n peers shares what it fetches, as
-// indices: all others of up to 17, and of more those at distances 1, 2, 4, ... on
-// either side. So the number grows with the logarithm of n, every peer is few
-// steps from every other, and j is a neighbour of i if i is one of j.
+// Neighbours returns the indices of the peers with which peer i of n peers shares what it fetches. Up to
+// 17 peers, these are all others; beyond that, those at distances 1, 2, 4, ... on either side. So the
+// number grows with the logarithm of n, and every peer is few steps from every other. The relation is
+// symmetric.
 func Neighbours(i, n int) (js []int) {
 	if n <= fullMesh {
 		for j := range n {

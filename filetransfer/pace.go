@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// A Pacing returns when so many bytes may go, at most 64 KiB, or ctx ends. One that takes more
-// than half a minute makes who fetches give up.
+// A Pacing blocks until the given number of bytes, at most 64 KiB, may be sent, or ctx ends. If it blocks
+// for more than half a minute, the fetching peer gives up on the stream.
 type Pacing func(ctx context.Context, bytes int) error
 
-// Pace has all that is sent for a job wait, until stop is called.
+// Pace applies p to everything that is sent for a job, until stop is called.
 func (s *Service) Pace(job string, p Pacing) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,7 +21,7 @@ func (s *Service) Pace(job string, p Pacing) (stop func()) {
 	})
 }
 
-// pace waits until so many bytes may go for a job.
+// pace waits until so many bytes may be sent for a job.
 func (s *Service) pace(job string, bytes int) error {
 	s.mu.Lock()
 	p := s.paces[job]

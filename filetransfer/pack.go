@@ -8,28 +8,28 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Pieces go compressed over a link that is slower than compressing them, if that makes them
-// smaller. Who asks measures how fast they come, and says so: only then may they be compressed.
-// Who answers tries a sample of the piece, and compares.
+// On a link that is slower than compression, pieces are compressed if that makes them smaller. The
+// fetching peer measures and reports the rate at which they arrive; without a report, they are not
+// compressed. The sending peer compresses a sample of the piece first, to estimate the gain.
 
 const (
-	sampleBytes = 8 << 10 // of a piece that are tried first
-	minPacked   = 512     // bytes: less is not worth it
-	// hoped is the part of a piece that compression leaves, at best, when it is tried at all.
+	sampleBytes = 8 << 10 // size of the sample that is compressed first
+	minPacked   = 512     // bytes; smaller pieces are not compressed
+	// hoped is the assumed ratio of compressed to original size when deciding whether to try.
 	hoped = 0.3
-	// margin is how many times more time it must spare than it takes: the asking peer has to
-	// undo it, and the processor may be a program's.
+	// margin is the least ratio of saved to spent time. The fetching peer has to decompress, and the
+	// processor may be busy with a program.
 	margin = 2
-	// guessedPacking is how fast compressing is taken to be, in bytes a second, before it was measured.
+	// guessedPacking is the assumed speed of compression, in bytes per second, before it was measured.
 	guessedPacking = 200 << 20
-	// freshness is the weight of what is measured last.
+	// freshness is the weight of the latest measurement in a rate.
 	freshness = 0.3
 )
 
-// A rate is how many bytes come in a second of late; 0: not known.
+// A rate is a moving average of bytes per second; 0: unknown.
 type rate float64
 
-// take takes in that so many bytes took a time.
+// take adds a measurement: so many bytes took so long.
 func (r *rate) take(bytes int, took time.Duration) {
 	now := rate(float64(bytes) / max(took, time.Microsecond).Seconds())
 	if *r == 0 {
@@ -39,11 +39,11 @@ func (r *rate) take(bytes int, took time.Duration) {
 	*r += freshness * (now - *r)
 }
 
-// A packer compresses what goes over one link.
+// A packer compresses what is sent over one link.
 type packer struct{ speed rate }
 
-// pays reports whether compressing so many bytes to a part of them spares more time on a link than
-// it takes.
+// pays reports whether compressing so many bytes to the given part saves more time on the link than it
+// costs.
 func (p *packer) pays(bytes int, part float64, link rate) bool {
 	speed := p.speed
 	if speed == 0 {
@@ -53,7 +53,8 @@ func (p *packer) pays(bytes int, part float64, link rate) bool {
 	return spared > margin*float64(bytes)/float64(speed)
 }
 
-// pack returns b compressed, appended to buf, or nil if it is better sent as it is over a link of that rate.
+// pack returns b compressed, using buf as storage. It returns nil if b is better sent uncompressed over a
+// link of that rate.
 func (p *packer) pack(b, buf []byte, link rate) []byte {
 	if link <= 0 || len(b) < minPacked || !p.pays(len(b), hoped, link) {
 		return nil
@@ -73,8 +74,8 @@ func (p *packer) pack(b, buf []byte, link rate) []byte {
 	return packed
 }
 
-// unpack fills b with what packed is, which must be just that: it needs no more room, whatever
-// it says.
+// unpack decompresses packed into b, which it must fill exactly. It allocates no memory for the output,
+// whatever the header of packed states.
 func unpack(b, packed []byte) error {
 	out, err := decoder().DecodeAll(packed, b[:0:len(b)])
 	if err != nil {
@@ -86,7 +87,7 @@ func unpack(b, packed []byte) error {
 	return nil
 }
 
-// encoder and decoder may be used by many goroutines; they start none.
+// encoder and decoder are safe for concurrent use; they start no goroutines.
 var encoder = sync.OnceValue(func() *zstd.Encoder {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false), zstd.WithWindowSize(PieceBytes))
 	if err != nil {

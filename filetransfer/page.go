@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// What is known of contents from the web lies beside them:
+// The store keeps metadata of contents from the web:
 //
-//	web/<key>.json  a page, for each URL whose content is in the store, whole or in part
+//	web/<key>.json  a page, for each URL whose content is in the store, completely or in part
 
 const webDir = "web"
 
-// A page is what a server has said of the content at a URL.
+// A page is the metadata of a URL's content from the server's response.
 type page struct {
-	URL          string `json:"url"` // for people, without a password
+	URL          string `json:"url"` // for display, without a password
 	ETag         string `json:"etag,omitempty"`
 	LastModified string `json:"lastModified,omitempty"`
-	Digest       string `json:"digest,omitempty"` // of the content, once it is here
+	Digest       string `json:"digest,omitempty"` // of the content, once it has arrived
 }
 
-// validator names the version of the content byte by byte, or is empty.
+// validator returns the strong ETag of the content, or "".
 func (p page) validator() string {
 	if p.ETag != "" && !strings.HasPrefix(p.ETag, "W/") {
 		return p.ETag
@@ -34,7 +34,7 @@ func (s *Store) pagePath(key Digest) string {
 	return filepath.Join(s.dir, webDir, key.String()+".json")
 }
 
-// readPage returns what is known of a URL, if anything.
+// readPage returns the page of a URL, or the zero page.
 func (s *Store) readPage(key Digest) (p page) {
 	text, err := os.ReadFile(s.pagePath(key))
 	if err == nil && json.Unmarshal(text, &p) != nil {
@@ -43,7 +43,7 @@ func (s *Store) readPage(key Digest) (p page) {
 	return p
 }
 
-// writePage notes p, and forgets the pages of contents that are gone.
+// writePage writes p, and removes the pages of contents that the store no longer has.
 func (s *Store) writePage(key Digest, p page) error {
 	s.pages.Lock()
 	defer s.pages.Unlock()
@@ -53,7 +53,7 @@ func (s *Store) writePage(key Digest, p page) error {
 	}
 	s.sweepPages()
 	if err == nil {
-		err = os.WriteFile(s.pagePath(key), text, fileMode) // one that is torn by a kill is as good as none
+		err = os.WriteFile(s.pagePath(key), text, fileMode) // a torn page, after a kill, is ignored
 	}
 	if err != nil {
 		return fmt.Errorf("keep what the server said: %w", err)
@@ -61,8 +61,8 @@ func (s *Store) writePage(key Digest, p page) error {
 	return nil
 }
 
-// sweepPages removes the pages of which the store has nothing any more. Called with pages held, or
-// it would remove one that is just being written.
+// sweepPages removes the pages whose contents the store no longer has. The caller holds pages; otherwise
+// sweepPages could remove a page that is being written.
 func (s *Store) sweepPages() {
 	entries, _ := os.ReadDir(filepath.Join(s.dir, webDir))
 	for _, e := range entries {
@@ -75,11 +75,11 @@ func (s *Store) sweepPages() {
 		if s.holds(key) || err == nil && s.Has(d) {
 			continue
 		}
-		os.Remove(s.pagePath(key)) // one that stays is of no harm
+		os.Remove(s.pagePath(key)) // a page that remains is harmless
 	}
 }
 
-// urls returns where contents come from, whole or in part.
+// urls returns the URLs of contents from the web, complete or partial.
 func (s *Store) urls() map[Digest]string {
 	s.pages.Lock()
 	defer s.pages.Unlock()
@@ -99,7 +99,7 @@ func (s *Store) urls() map[Digest]string {
 	return urls
 }
 
-// holds reports whether any of a content is here.
+// holds reports whether the store holds any part of a content.
 func (s *Store) holds(d Digest) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// readBack verifies what lies in the partial file of a claimed content. Whether
-// the process that has written it was killed or its machine lost power, what is
-// right is kept, whatever order it came in.
+// readBack verifies the pieces in the partial file of a claimed content and returns the correct ones. It
+// relies on nothing else, so correct pieces survive a kill or a power failure, in whatever order they
+// were written.
 func (c *claim) readBack(ctx context.Context, w Want) (there bitset, err error) {
 	n := pieces(w.Size)
 	there = newBitset(n)
@@ -40,13 +40,13 @@ func (c *claim) readBack(ctx context.Context, w Want) (there bitset, err error) 
 	return there, nil
 }
 
-// write puts a piece that has been verified in its place in the partial file.
+// write writes a verified piece to its place in the partial file.
 func (c *claim) write(w Want, piece int, b []byte) error {
 	f, err := os.OpenFile(c.store.partialPath(w.Digest), os.O_WRONLY|os.O_CREATE, fileMode)
 	if err != nil {
 		return err
 	}
-	if pieces(w.Size) == 1 { // it may hold what was not right
+	if pieces(w.Size) == 1 { // the file may hold other bytes
 		err = f.Truncate(int64(len(b)))
 	}
 	if err == nil {
@@ -55,8 +55,8 @@ func (c *claim) write(w Want, piece int, b []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// complete makes a content whose pieces have all been written, or read back, one
-// of the store's.
+// complete turns a content whose pieces have all been written or read back into complete content of the
+// store.
 func (c *claim) complete(w Want) error {
 	s := c.store
 	s.mu.Lock()
@@ -71,7 +71,7 @@ func (c *claim) complete(w Want) error {
 	return nil
 }
 
-// moveInto renames within the store, making the target's folder on first use.
+// moveInto renames a file within the store and creates the target's folder if necessary.
 func moveInto(from, to string) error {
 	err := os.Rename(from, to)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,33 +11,32 @@ import (
 	"io"
 )
 
-// PieceBytes is how much of a content is verified, and passed on to others, at
-// once. It is a multiple of SHA-256's block of 64 bytes. A peer passes nothing on before the first piece
-// is complete, and the last pieces take as long as the first ones: small pieces keep slow links busy.
+// PieceBytes is the unit in which content is verified and passed on to other peers. It is a multiple of
+// SHA-256's block size of 64 bytes. Small pieces keep slow links busy: a peer passes nothing on before
+// its first piece is complete, and the last pieces take as long as the first ones.
 const PieceBytes = 1 << 18
 
 // chainBytes is the size of SHA-256's chaining value.
 const chainBytes = sha256.Size
 
-// Pieces lets each piece of a content be verified by itself. SHA-256 carries 32
-// bytes from block to block, its chaining value (FIPS 180-4, 6.2.2); Pieces has
-// that value at the end of every piece but the last, in order:
+// Pieces allows each piece of a content to be verified independently. SHA-256 carries 32 bytes, its
+// chaining value, from block to block (FIPS 180-4, 6.2.2). Pieces holds that value at the end of every
+// piece but the last, in order:
 //
 //	start --piece 0--> value 0 --piece 1--> value 1 ... --last piece--> digest
 //
-// Piece i is right if hashing goes from value i-1 to value i with it. If all are,
-// the content has its digest, so that need not be computed a second time, and
-// Pieces that somebody has made up never lead to a wrong content. A content of
-// one piece has none.
+// Piece i is correct if hashing it takes value i-1 to value i. If all pieces are correct, the content has
+// its digest, so no second hash is necessary, and forged Pieces can never lead to wrong content. Pieces
+// of a content of one piece is empty.
 type Pieces []byte
 
-// pieces is how many pieces a content of size bytes has; an empty one has one.
+// pieces returns how many pieces a content of size bytes has; an empty one has one.
 func pieces(size int64) int { return int(max(1, (size+PieceBytes-1)/PieceBytes)) }
 
-// fits reports whether p can belong to a content of size bytes.
+// fits reports whether p has the right length for a content of size bytes.
 func (p Pieces) fits(size int64) bool { return len(p) == (pieces(size)-1)*chainBytes }
 
-// pieceBytes is the size of piece i of a content of size bytes.
+// pieceBytes returns the size of piece i of a content of size bytes.
 func pieceBytes(size int64, i int) int {
 	return int(min(PieceBytes, size-int64(i)*PieceBytes))
 }
@@ -58,7 +57,7 @@ func (w Want) verify(i int, b []byte) bool {
 	return bytes.Equal(chainingValue(h), w.Pieces[i*chainBytes:(i+1)*chainBytes])
 }
 
-// A pieceHasher computes the digest and the Pieces of what is written to it.
+// A pieceHasher computes the digest and the Pieces of the bytes written to it.
 type pieceHasher struct {
 	hash   hash.Hash
 	size   int64
@@ -81,43 +80,42 @@ func (p *pieceHasher) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// want returns the content that was written.
+// want returns the Want for the bytes written.
 func (p *pieceHasher) want() Want {
 	return Want{Digest: Digest(p.hash.Sum(nil)), Size: p.size, Pieces: p.pieces}
 }
 
-// WantOf returns b as a content that can be fetched.
+// WantOf returns the Want for b.
 func WantOf(b []byte) Want {
 	p := newPieceHasher()
 	p.Write(b) // never fails
 	return p.want()
 }
 
-// readWant hashes r to its end.
+// readWant hashes r until EOF.
 func readWant(ctx context.Context, r io.Reader) (Want, error) {
 	p := newPieceHasher()
 	_, err := io.Copy(p, contextReader{ctx, r})
 	return p.want(), err
 }
 
-// The state of crypto/sha256 as its MarshalBinary writes it: these bytes, the
-// chaining value, a block that is not full yet, and how much has been hashed.
+// The state of crypto/sha256 as encoded by its MarshalBinary: the magic, the chaining value, an
+// incomplete block, and the number of bytes hashed.
 const (
 	stateMagic = "sha\x03"
 	stateBytes = len(stateMagic) + chainBytes + sha256.BlockSize + 8
 )
 
-// chainingValue returns the chaining value of h, at the end of a block.
+// chainingValue returns the chaining value of h, which must be at the end of a block.
 func chainingValue(h hash.Hash) []byte {
 	state, err := h.(encoding.BinaryMarshaler).MarshalBinary()
 	if err != nil || len(state) != stateBytes {
-		panic(fmt.Sprintf("state of SHA-256 in %d bytes: %v", len(state), err)) // of another Go
+		panic(fmt.Sprintf("state of SHA-256 in %d bytes: %v", len(state), err)) // an incompatible Go version
 	}
 	return state[len(stateMagic) : len(stateMagic)+chainBytes]
 }
 
-// resume returns a SHA-256 that has hashed done bytes, whole blocks, and has
-// come to the chaining value.
+// resume returns a SHA-256 with the given chaining value after done bytes, which are whole blocks.
 func resume(value []byte, done int64) hash.Hash {
 	state := make([]byte, 0, stateBytes)
 	state = append(state, stateMagic...)
@@ -126,7 +124,7 @@ func resume(value []byte, done int64) hash.Hash {
 	state = binary.BigEndian.AppendUint64(state, uint64(done))
 	h := sha256.New()
 	if err := h.(encoding.BinaryUnmarshaler).UnmarshalBinary(state); err != nil {
-		panic(fmt.Sprintf("state of SHA-256: %v", err)) // of another Go
+		panic(fmt.Sprintf("state of SHA-256: %v", err)) // an incompatible Go version
 	}
 	return h
 }

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Pin keeps the contents from eviction until Unpin of the same job (promise
-// T4). They may still be missing: a Fetch that brings them later finds them
-// pinned. Pinning twice is the same as once.
+// Pin protects the contents from eviction until Unpin of the same job (promise T4). They may still be
+// missing; a later Fetch then brings them in pinned. Pin is idempotent.
 func (s *Store) Pin(job string, contents []Digest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -16,7 +15,7 @@ func (s *Store) Pin(job string, contents []Digest) {
 	}
 }
 
-// pin pins one content. Called with mu held.
+// pin pins one content. The caller holds mu.
 func (s *Store) pin(job string, d Digest) {
 	pins := s.jobs[job]
 	if pins == nil {
@@ -36,8 +35,7 @@ func (s *Store) pin(job string, d Digest) {
 	}
 }
 
-// Unpin takes back all pins of the job. The contents stay until their space is
-// needed.
+// Unpin removes all pins of the job. The contents stay until their space is needed.
 func (s *Store) Unpin(job string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,14 +51,14 @@ func (s *Store) Unpin(job string) {
 	delete(s.jobs, job)
 }
 
-// stamp gives the file the time of its use, which carries the order of eviction
-// over to the next process. Once an hour is exact enough for that, and spares a
-// job of many small files as many system calls. What a job has pinned may be on offer, and a file that
-// has another time is not served any more (Serve): so it is stamped when the first job pins it, and
-// when the last one does no longer. Called with mu held.
+// stamp sets the file's modification time to the time of its use, which carries the eviction order over
+// to the next process. It does so at most once per stampEvery, to save system calls for jobs with many
+// small files. Serve refuses a file whose modification time has changed, and may offer any pinned
+// content. So content is stamped only when the first job pins it and when the last job unpins it. The
+// caller holds mu.
 func (s *Store) stamp(d Digest, it *item) {
 	if now := time.Now(); now.Sub(it.stamped) >= stampEvery {
 		it.stamped = now
-		_ = os.Chtimes(s.Path(d), now, now) // a failure costs a worse choice later, no more
+		_ = os.Chtimes(s.Path(d), now, now) // a failure only makes a later eviction choice worse
 	}
 }

@@ -7,98 +7,97 @@ import (
 
 // How many units are requested ahead of their arrival.
 const (
-	// soleWindow is for the only source: 16 MiB fill a link of 1 Gbit/s with a round-trip time of 100 ms.
+	// soleWindow is for the origin as the only source: 16 MiB fill a link of 1 Gbit/s with a round-trip
+	// time of 100 ms.
 	soleWindow = 64
 	// fellowWindow is for each of several fellows, and freshWindow for the origin while it gives each unit
 	// to one peer only. Small windows keep the queues of slow links short.
 	fellowWindow = 4
 	freshWindow  = 2
-	// quickFactor enlarges these for a source that sends a unit within quickly of the one before it: the
-	// windows would not fill a fast link with a long round-trip time.
+	// quickFactor multiplies these for a source that sends a unit within quickly of the previous one.
+	// Otherwise the windows would not fill a fast link with a long round-trip time.
 	quickFactor = 4
 	quickly     = 250 * time.Millisecond
 )
 
 const (
-	// grace is how long a fetch waits for a fellow before it takes everything
-	// from the origin; where the origin is slow to reach, four times as long as that took.
+	// grace is how long a fetch waits for a fellow before it requests everything from the origin. If
+	// reaching the origin takes long, the wait is four times that time.
 	grace = 3 * time.Second
-	// starving is how long nothing may come before a fetch asks the origin for what
-	// it has given to others.
+	// starving is how long nothing may arrive before a fetch requests units from the origin that it has
+	// given to others.
 	starving = 30 * time.Second
-	// patience is how long a fetch to which nothing comes leaves to others what
-	// the origin has given to them; half of it to one and a half, by chance.
+	// patience is how long a fetch that receives nothing leaves units to the peers that the origin gave
+	// them to. The actual time is random, between half and one and a half times this value.
 	patience = 2 * time.Second
-	// silence is how long a peer that was asked may send nothing before others
-	// are asked for the same.
+	// silence is how long a peer with unanswered requests may send nothing before its units are requested
+	// elsewhere.
 	silence = 5 * time.Second
-	// endgame is how long a unit must have been asked for before it is asked for
-	// once more, when there is nothing else to ask.
+	// endgame is how long a unit must have been requested before it is requested again, if there is
+	// nothing else to request.
 	endgame = time.Second
 )
 
-// origin is the source that has everything from the beginning: the submitter,
-// whose link is slow and for all. The other sources are fellows: peers that
-// fetch the same for the same job.
+// origin is the source that has everything from the beginning: the submitter, whose link is slow and
+// shared by all peers. The other sources are fellows: peers that fetch the same list for the same job.
 const origin = 0
 
-// A plan decides which units of a list one Fetch asks of whom, and in which
-// order. It is a pure core: its caller owns the streams, the files and the
-// clock, tells it what happened, and does what next says.
+// A plan decides which units of a list one Fetch requests from which source, and in which order. It is a
+// pure core: its caller owns the streams, the files and the clock, reports events, and sends the requests
+// that next returns.
 //
-// A unit is missing, asked for (of one source; of two when there is nothing else
-// to do), or done. Of fellows, which say what they have, the unit that fewest
-// have is asked first. Of the origin only units that no fellow has are asked, as
-// fresh: it refuses those that it has given to others and says which these are.
-// So it sends each unit about once, and to ever other peers. When nothing comes
-// for a while, or no fellow can be reached at all, the origin is asked for
-// anything that is missing. Fellows at this peer's site are preferred: see near.go.
+// A unit is missing, requested or done. It is requested from one source, or from two if there is nothing
+// else to do. Fellows report what they have; from them, the rarest units are requested first. From the
+// origin, only units that no fellow has are requested, marked as fresh. The origin declines those that it
+// has given to other peers, and reports which these are. So it sends each unit about once, to varying
+// peers. If nothing arrives for a while, or no fellow can be reached at all, any missing unit is
+// requested from the origin. Fellows at this peer's site are preferred; see near.go.
 type plan struct {
 	rng      *rand.Rand
-	fellows  int           // that are not given up, in reach or not
-	patience time.Duration // from gained on
-	gained   time.Duration // when a unit came last, or the origin was asked in need
-	came     time.Duration // when a unit came last, or bytes of one from the origin
+	fellows  int           // fellows that are not given up, reachable or not
+	patience time.Duration // time allowed from gained on
+	gained   time.Duration // time when a unit last arrived or the origin was asked for any unit
+	came     time.Duration // time when a unit, or bytes from the origin, last arrived
 	begun    time.Duration
-	reach    time.Duration // how long it took to reach the origin; 0: not yet
+	reach    time.Duration // time that it took to reach the origin; 0: not reached yet
 
 	done   bitset
-	left   int             // units that are not done
+	left   int             // number of units that are not done
 	first  int             // all units before it are done
-	start  int             // where to look for a unit for the origin
-	taken  bitset          // the origin has given to others
-	asked  []int8          // how many sources a unit is asked of that are not silent
-	since  []time.Duration // when it was asked last
-	held   []int16         // how many fellows have a unit
-	shared int             // fellows that have said what they have
+	start  int             // where the search for a unit of the origin starts
+	taken  bitset          // units that the origin has given to other peers
+	asked  []int8          // for each unit, number of sources that are asked for it and not silent
+	since  []time.Duration // for each unit, time of its last request
+	held   []int16         // for each unit, number of fellows that have it
+	shared int             // number of fellows that have reported their units
 
-	key    uint64            // of this peer at its site: see near.go
-	near   map[int]*neighbor // the sources at its site
-	local  []int16           // how many of these have a unit
-	usual  time.Duration     // mean time in which sources at other sites answer a request; 0: not known
-	ticked time.Duration     // when the last tick was
+	key    uint64            // of this peer at its site; see near.go
+	near   map[int]*neighbor // sources at this peer's site
+	local  []int16           // for each unit, number of these that have it
+	usual  time.Duration     // mean response time of sources at other sites; 0: unknown
+	ticked time.Duration     // time of the last tick
 
 	sources map[int]*source
 }
 
-// A source is a peer to which there is a stream.
+// A source is a peer with an open stream.
 type source struct {
-	has    bitset        // nil until it has said
-	asked  []asking      // oldest first: answers come in that order
-	heard  time.Duration // when it last sent bytes of a unit, or was asked with nothing else under way
+	has    bitset        // nil until reported
+	asked  []asking      // oldest first; answers arrive in that order
+	heard  time.Duration // time of its last bytes of a unit, or of a request with no other unanswered
 	silent bool
-	last   time.Duration // when its last unit came, or the origin declined
-	quick  bool          // its last unit came within quickly of the request for it, and of the one before
+	last   time.Duration // time when its last unit arrived or the origin last declined
+	quick  bool          // its last unit arrived within quickly of both its request and the previous unit
 }
 
 type asking struct {
 	unit    int
 	at      time.Duration
-	counted bool // in plan.asked
+	counted bool // included in plan.asked
 }
 
-// newPlan plans for units units, of which those that are done are there. Nobody
-// is in reach yet. Equal seeds make equal choices.
+// newPlan returns a plan for units units, of which done are complete. No source has joined yet. Equal
+// seeds lead to equal choices.
 func newPlan(units int, done bitset, fellows int, seed uint64, now time.Duration) *plan {
 	p := &plan{
 		rng: rand.New(rand.NewPCG(seed, 0)), fellows: fellows, begun: now, came: now,
@@ -122,7 +121,7 @@ func (p *plan) wait(now time.Duration) {
 // complete reports whether everything has arrived.
 func (p *plan) complete() bool { return p.left == 0 }
 
-// joined takes note of a new stream to a source.
+// joined records a new stream to a source.
 func (p *plan) joined(id int, now time.Duration) {
 	p.sources[id] = &source{heard: now}
 	if id == origin && p.reach == 0 {
@@ -130,7 +129,7 @@ func (p *plan) joined(id int, now time.Duration) {
 	}
 }
 
-// parted takes note that the stream has ended: others are asked.
+// parted records that the stream to a source has ended. Its units are requested from other sources.
 func (p *plan) parted(id int) {
 	s := p.sources[id]
 	if s == nil {
@@ -146,7 +145,7 @@ func (p *plan) parted(id int) {
 	delete(p.sources, id)
 }
 
-// count adds n to the number of fellows that have a unit, for all that s has.
+// count adds n to the number of holders of each unit that s has.
 func (p *plan) count(id int, s *source, n int16) {
 	if s.has == nil {
 		return
@@ -165,10 +164,10 @@ func (p *plan) countUnit(id, u int, n int16) {
 	}
 }
 
-// givenUp takes note that there will be no more streams to a fellow.
+// givenUp records that there will be no more streams to a fellow.
 func (p *plan) givenUp() { p.fellows-- }
 
-// forget has others asked for what is under way from s.
+// forget makes the unanswered requests to s available to other sources.
 func (p *plan) forget(s *source) {
 	for i, a := range s.asked {
 		if a.counted {
@@ -178,8 +177,8 @@ func (p *plan) forget(s *source) {
 	}
 }
 
-// has takes note of units that a fellow has. It reports whether that is news, as
-// the first word of a fellow always is.
+// has records units that a fellow has. It reports whether the message contains news, as the first message
+// of a fellow always does.
 func (p *plan) has(id int, all bitset, more []uint32) (news bool) {
 	s := p.sources[id]
 	if s.has == nil {
@@ -187,7 +186,7 @@ func (p *plan) has(id int, all bitset, more []uint32) (news bool) {
 		p.shared++
 		news = true
 	}
-	if len(all) > 0 { // usually there are a few more only
+	if len(all) > 0 { // usually empty after the first message
 		for u := range p.held {
 			if all.has(u) {
 				news = p.holds(id, s, u) || news
@@ -211,7 +210,7 @@ func (p *plan) holds(id int, s *source, u int) (news bool) {
 	return true
 }
 
-// sending takes note that a source has sent some bytes of what it was asked for.
+// sending records that a source has sent some bytes of a requested unit.
 func (p *plan) sending(id int, now time.Duration) {
 	p.alive(id, p.sources[id], now)
 	if id == origin {
@@ -219,7 +218,7 @@ func (p *plan) sending(id int, now time.Duration) {
 	}
 }
 
-// alive takes note of a sign of life: what a source has counts again.
+// alive records a sign of life from a source: its units count again.
 func (p *plan) alive(id int, s *source, now time.Duration) {
 	s.heard = now
 	if s.silent {
@@ -228,8 +227,8 @@ func (p *plan) alive(id int, s *source, now time.Duration) {
 	}
 }
 
-// tick takes note of the time, which moves on without anything happening. What a
-// silent fellow has counts as had by nobody, until it sends some of it or answers.
+// tick updates the plan when time has passed without an event. A source with unanswered requests becomes
+// silent after the time silence. Its units then do not count until it sends data or answers.
 func (p *plan) tick(now time.Duration) {
 	for id, s := range p.sources {
 		if len(s.asked) > 0 && !s.silent && now-s.heard > silence {
@@ -241,8 +240,7 @@ func (p *plan) tick(now time.Duration) {
 	p.chargeNeighbors(now)
 }
 
-// arrived takes note that the unit that the source was asked for first is here and
-// verified.
+// arrived records that the oldest unit requested from the source has arrived and is verified.
 func (p *plan) arrived(id int, now time.Duration) {
 	p.wait(now)
 	p.came = now
@@ -253,7 +251,7 @@ func (p *plan) arrived(id int, now time.Duration) {
 	p.finish(p.answered(id, now))
 }
 
-// took takes note of how long a source took to send a unit.
+// took records how long a source took to send a unit.
 func (p *plan) took(id int, d time.Duration) {
 	switch n := p.near[id]; {
 	case n != nil:
@@ -265,8 +263,7 @@ func (p *plan) took(id int, d time.Duration) {
 	}
 }
 
-// found takes note that the unit that next has just returned is here already,
-// and was not asked for.
+// found records that the unit that next has just returned is already present and was not requested.
 func (p *plan) found(id int) {
 	s := p.sources[id]
 	last := len(s.asked) - 1
@@ -287,16 +284,16 @@ func (p *plan) finish(u int) {
 	}
 }
 
-// declined takes note that the origin has given what it was asked for first, and the units
-// in taken, to others.
+// declined records that the origin has given the oldest requested unit, and the units in taken, to other
+// peers.
 func (p *plan) declined(taken bitset, now time.Duration) {
 	u := p.answered(origin, now)
 	copy(p.taken, taken)
 	p.taken.add(u)
 }
 
-// answered takes the first unit off the list of what the source was asked. The answer may
-// have come long ago, and waited for the disk while the source was taken for silent.
+// answered removes the oldest unit from the source's requests. The answer may have arrived long ago and
+// waited for the disk while the source counted as silent.
 func (p *plan) answered(id int, now time.Duration) int {
 	s := p.sources[id]
 	p.alive(id, s, now)
@@ -309,9 +306,8 @@ func (p *plan) answered(id int, now time.Duration) int {
 	return a.unit
 }
 
-// next returns a unit to ask of the source now, if there is one: to be called
-// until there is none, for each source after all that concerns it, and for all
-// after tick and parted.
+// next returns a unit to request from the source now, if there is one. The caller calls it until there is
+// none: for a source after every event that concerns it, and for all sources after tick and parted.
 func (p *plan) next(id int, now time.Duration) (u int, fresh, ok bool) {
 	s := p.sources[id]
 	if s == nil || s.silent || len(s.asked) >= p.window(id, now) {
@@ -351,17 +347,17 @@ func (p *plan) window(id int, now time.Duration) int {
 	return n
 }
 
-// sharing reports whether what the origin gives to others may come from them. When
-// nothing has come for long, they do not pass it on.
+// sharing reports whether units that the origin has given to others may arrive from them. It returns
+// false if nothing has arrived for a long time.
 func (p *plan) sharing(now time.Duration) bool {
 	return p.supplied(now) || now-p.came < starving && p.fellows > 0 && now-p.begun < max(grace, 4*p.reach)
 }
 
-// supplied reports whether fellows are in reach, and something has come of late.
+// supplied reports whether fellows are reachable and something has arrived recently.
 func (p *plan) supplied(now time.Duration) bool { return now-p.came < starving && p.shared > 0 }
 
-// find returns the first unit from from on, and around, that is missing and ok,
-// or -1.
+// find returns the first missing unit for which ok returns true, searching cyclically from from. It
+// returns -1 if there is none.
 func (p *plan) find(from int, ok func(u int) bool) int {
 	n := len(p.held)
 	for i := range n {
@@ -376,8 +372,8 @@ func (p *plan) find(from int, ok func(u int) bool) int {
 	return -1
 }
 
-// ofOrigin chooses a unit that nobody else has, as far as is known, or in need
-// any that is missing.
+// ofOrigin selects a unit that no other peer is known to have. If nothing has arrived for too long, it
+// selects any missing unit.
 func (p *plan) ofOrigin(now time.Duration) int {
 	if u := p.fresh(); u >= 0 {
 		return u
@@ -386,7 +382,7 @@ func (p *plan) ofOrigin(now time.Duration) int {
 		return -1
 	}
 	p.wait(now)
-	clear(p.taken) // others may have it by now, or never
+	clear(p.taken) // the peers may have passed them on by now, or never will
 	p.start = p.rng.IntN(len(p.held))
 	if u := p.fresh(); u >= 0 {
 		return u
@@ -398,7 +394,7 @@ func (p *plan) ofOrigin(now time.Duration) int {
 	return p.find(p.start, func(u int) bool { return p.asked[u] > 0 && p.late(u, false, now) && !isAsked(asked, u) })
 }
 
-// fresh returns the next unit that nobody has, as far as is known, or -1.
+// fresh returns the next unit that no other peer is known to have, or -1.
 func (p *plan) fresh() int {
 	u := p.find(p.start, func(u int) bool { return p.asked[u] == 0 && p.held[u] == 0 && !p.taken.has(u) })
 	if u >= 0 {
@@ -407,10 +403,9 @@ func (p *plan) fresh() int {
 	return u
 }
 
-// ofFellow chooses the unit that fewest fellows have, one of them by chance.
-// When every unit that the fellow has is already requested, it chooses one that was requested long ago. At
-// another site it does so only if every missing unit is requested, or if that was very long ago, because each
-// copy takes time on a slow link.
+// ofFellow selects the rarest unit that the fellow has, one of several at random. If every such unit is
+// already requested, it selects one that was requested long ago. At another site it does so only if every
+// missing unit is requested, or if that was very long ago, because each copy takes time on a slow link.
 func (p *plan) ofFellow(id int, s *source, now time.Duration) int {
 	if s.has == nil {
 		return -1
@@ -443,8 +438,8 @@ func (p *plan) ofFellow(id int, s *source, now time.Duration) int {
 	return best
 }
 
-// late reports whether a unit was requested so long ago that it is requested once more: from a
-// neighbor, or from another site.
+// late reports whether a unit was requested so long ago that it may be requested again, from a neighbor
+// or from another site.
 func (p *plan) late(u int, near bool, now time.Duration) bool {
 	if near {
 		return now-p.since[u] > endgame
@@ -452,7 +447,8 @@ func (p *plan) late(u int, near bool, now time.Duration) bool {
 	return now-p.since[u] > max(endgame, 2*p.usual)
 }
 
-// tooLate reports whether a unit was requested from another site so long ago that its source counts as too slow.
+// tooLate reports whether a unit was requested from another site so long ago that its source counts as
+// too slow.
 func (p *plan) tooLate(u int, now time.Duration) bool {
 	return now-p.since[u] > max(silence, 4*p.usual)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
 )
 
-// idleStalls is how many stalls long an asking peer may ask for nothing: it may
-// wait for others.
+// idleStalls is how long the fetching peer may request nothing, in multiples of the stall timeout. It may
+// be waiting for other peers.
 const idleStalls = 10
 
 var (
@@ -24,7 +24,7 @@ var (
 	errOverHere = errors.New("this peer shares nothing of the job any more")
 )
 
-// A sender answers what is asked on one link.
+// A sender serves the requests on one link.
 type sender struct {
 	svc    *Service
 	remote p2ppeer.ID
@@ -34,13 +34,13 @@ type sender struct {
 	msgs   pbio.Writer
 
 	opening
-	holder holder // of what is given, in the book
-	book   *book  // of what was given to others; nil: nobody asks for what is fresh
+	holder holder // the remote, as entered in the book
+	book   *book  // record of the units given to peers; nil: no fresh units are served here
 	swarm  *swarm // nil: the remote is not a fellow
-	share  *share // nil: of another list, or not yet
-	told   bitset // of what is shared, that the remote knows
+	share  *share // nil: the list is not shared, or not yet
+	told   bitset // shared units that the remote knows of
 	packer packer
-	rate   atomic.Uint64 // at which the remote says that parts come; 0: none may be packed
+	rate   atomic.Uint64 // arrival rate reported by the remote; 0: do not compress
 	ahead  *ahead        // nil: the remote does not report how much has arrived
 }
 
@@ -52,7 +52,7 @@ func newSender(svc *Service, l link, remote p2ppeer.ID) *sender {
 	return sd
 }
 
-// pace waits until some of so many bytes may be sent, and returns how many.
+// pace waits until some of n bytes may be sent, and returns how many.
 func (sd *sender) pace(n int) (int, error) {
 	if sd.ahead == nil {
 		return n, sd.svc.pace(sd.job, n)
@@ -83,7 +83,7 @@ func (sd *sender) run() error {
 	return sd.link.Close()
 }
 
-// open reads what the link is for.
+// open reads the opening message of the link.
 func (sd *sender) open() error {
 	if err := sd.link.SetReadDeadline(time.Now().Add(sd.svc.stall)); err != nil {
 		return err
@@ -107,11 +107,11 @@ func (sd *sender) open() error {
 	return sd.link.SetReadDeadline(time.Time{})
 }
 
-// converse answers until the asking peer has closed its end.
+// converse serves requests until the fetching peer has closed its end.
 func (sd *sender) converse() error {
 	queue := make(chan request, maxAhead)
 	broken := make(chan error, 1)
-	// Ends when the link does: by the asking peer, or by the Reset below.
+	// Ends when the link does: closed by the fetching peer, or reset below.
 	go func() {
 		defer close(queue)
 		defer sd.ahead.end()
@@ -120,15 +120,15 @@ func (sd *sender) converse() error {
 	if err := sd.answer(queue); err != nil {
 		_ = sd.link.Reset()
 		if rule := <-broken; errors.As(rule, new(wrongError)) {
-			return rule // which came first
+			return rule // it happened first
 		}
 		return err
 	}
 	return <-broken
 }
 
-// readRequests reads ahead, so that the asking peer never waits for room while
-// this one waits for it to read. A peer that asks beyond the window is cut.
+// readRequests reads requests ahead, so that the fetching peer never blocks on writing while this one
+// blocks on writing to it. It fails if the peer exceeds its window.
 func (sd *sender) readRequests(queue chan<- request) error {
 	for {
 		var msg pb.Ask
@@ -167,7 +167,7 @@ func (sd *sender) readRequests(queue chan<- request) error {
 	}
 }
 
-// answer sends units in the order of the queue, and what the remote can ask for.
+// answer sends the requested units in the order of the queue, and the announcements for the remote.
 func (sd *sender) answer(queue <-chan request) error {
 	idle := time.NewTimer(idleStalls * sd.svc.stall)
 	defer idle.Stop()
@@ -197,8 +197,8 @@ func (sd *sender) answer(queue <-chan request) error {
 	}
 }
 
-// tell says what the remote, a fellow, can ask for that it does not know of.
-// changed is closed when there is more to say.
+// tell announces the units that the remote, a fellow, can request and does not know of. changed is closed
+// when there is more to announce.
 func (sd *sender) tell() (changed <-chan struct{}, err error) {
 	if sd.swarm == nil {
 		return nil, nil
@@ -226,7 +226,8 @@ func (sd *sender) tell() (changed <-chan struct{}, err error) {
 	return changed, sd.msgs.WriteMsg(&pb.Answer{Body: &pb.Answer_Have{Have: msg}})
 }
 
-// news returns what the remote does not know of: all at first, then what is new.
+// news returns a message with the units that the remote does not know of: first all units, later the
+// additions.
 func (sd *sender) news(have bitset) *pb.Have {
 	if sd.told == nil {
 		sd.told = have
@@ -248,8 +249,8 @@ func (sd *sender) news(have bitset) *pb.Have {
 	return &pb.Have{More: more}
 }
 
-// send answers one request. Its error means that the link is broken; that
-// something is not to be had is an answer.
+// send answers one request. A non-nil error means that the link is broken; missing content is reported in
+// the answer.
 func (sd *sender) send(r request) error {
 	if sd.book != nil && sd.offers(r) {
 		if taken := sd.book.ask(r, sd.holder, sd.units); taken != nil {
@@ -287,7 +288,7 @@ func (sd *sender) send(r request) error {
 	return nil
 }
 
-// offers reports whether all that r asks for is served to the remote.
+// offers reports whether everything that r requests is served to the remote.
 func (sd *sender) offers(r request) bool {
 	for _, it := range r.items {
 		if f, ok := sd.svc.lookup(sd.remote, sd.job, it.digest); !ok || it.piece >= pieces(f.size) {
@@ -297,8 +298,8 @@ func (sd *sender) offers(r request) bool {
 	return len(r.items) > 0
 }
 
-// readServed reads from a file that may change at any time: what it reads is of
-// the file that was offered.
+// readServed reads a piece of a file that may change at any time. It succeeds only if the file is still
+// the offered one.
 func readServed(f served, piece int, buf []byte) ([]byte, pb.Refusal, error) {
 	file, info, err := f.from.open()
 	if err != nil {
@@ -323,7 +324,7 @@ func readServed(f served, piece int, buf []byte) ([]byte, pb.Refusal, error) {
 	return b, pb.Refusal_REFUSAL_NONE, nil
 }
 
-// readShared reads a piece that was verified when it came.
+// readShared reads a piece that was verified when it arrived.
 func (sd *sender) readShared(w Want, piece int, buf []byte) ([]byte, pb.Refusal, error) {
 	file, err := sd.svc.store.openPart(w.Digest)
 	if err != nil {
@@ -337,7 +338,7 @@ func (sd *sender) readShared(w Want, piece int, buf []byte) ([]byte, pb.Refusal,
 	return b, pb.Refusal_REFUSAL_NONE, nil
 }
 
-// part sends a piece, packed if that pays.
+// part sends a piece, compressed if that saves time.
 func (sd *sender) part(b []byte) error {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
@@ -356,8 +357,8 @@ func (sd *sender) part(b []byte) error {
 	return nil
 }
 
-// refuse answers that a content is not to be had. The owner of a file that went
-// bad should see it; that somebody asked in vain is nothing to report.
+// refuse answers that a content is not available. It logs a warning for the owner of a changed or
+// unreadable file, but only a debug message for unknown content.
 func (sd *sender) refuse(it pieceID, why pb.Refusal, cause error) error {
 	level := zerolog.WarnLevel
 	if why == pb.Refusal_REFUSAL_UNKNOWN {

@@ -10,14 +10,14 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// A serving is what one call of Serve has put on offer.
+// A serving is the content offered by one call of Serve.
 type serving struct {
 	allowed map[p2ppeer.ID]struct{}
 	files   map[Digest]served
-	books   map[Digest]*book // by list
+	books   map[Digest]*book // keyed by list
 }
 
-// A served file, as it was when Serve was called.
+// A served is an offered file with its state when Serve was called.
 type served struct {
 	from    Source
 	size    int64
@@ -28,9 +28,8 @@ func (f served) is(info os.FileInfo) bool {
 	return info.Size() == f.size && info.ModTime().Equal(f.modTime)
 }
 
-// Serve answers the allowed peers' requests for these contents of the job, and
-// no others, until stop is called; a peer that fetches from itself has to be
-// allowed too. A file that changes from now on is refused, and so is one that
+// Serve answers the allowed peers' requests for these contents of the job until stop is called. A peer
+// that fetches from itself must be in allowed as well. Requests fail for a file that has changed since or
 // cannot be read. Several servings of a job add up.
 func (s *Service) Serve(job string, allowed []p2ppeer.ID, files map[Digest]Source) (stop func()) {
 	sv := &serving{
@@ -43,7 +42,7 @@ func (s *Service) Serve(job string, allowed []p2ppeer.ID, files map[Digest]Sourc
 	}
 	for d, from := range files {
 		f := served{from: from}
-		if file, info, err := from.open(); err == nil { // if not, opening it fails later
+		if file, info, err := from.open(); err == nil { // on failure, opening fails again when it is requested
 			file.Close()
 			f.size, f.modTime = info.Size(), info.ModTime()
 		}
@@ -66,7 +65,7 @@ func (s *Service) stopServing(job string, sv *serving) {
 	s.servings[job] = left
 }
 
-// lookup finds the file of a content, if it is on offer to the peer.
+// lookup returns the file of a content, if it is offered to the peer.
 func (s *Service) lookup(remote p2ppeer.ID, job string, d Digest) (f served, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,8 +80,8 @@ func (s *Service) lookup(remote p2ppeer.ID, job string, d Digest) (f served, ok 
 	return served{}, false
 }
 
-// serveLink answers one peer's requests until it closes the link, falls silent,
-// or breaks the protocol.
+// serveLink answers one peer's requests until the peer closes the link, is silent for too long, or breaks
+// the protocol.
 func (s *Service) serveLink(l link, remote p2ppeer.ID) {
 	if s.enterLink(l) != nil {
 		_ = l.Reset() // closing anyway

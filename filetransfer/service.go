@@ -18,60 +18,58 @@ import (
 )
 
 const (
-	stallTimeout = 30 * time.Second       // without a byte, before a stream is given up
-	openTimeout  = 15 * time.Second       // to connect to the peer and open a stream
-	firstBackoff = 100 * time.Millisecond // between two streams; doubles with each failure in a row
-	cutFor       = 20 * time.Second       // that an origin may be out of reach at least
+	stallTimeout = 30 * time.Second       // time without a byte before a stream is given up
+	openTimeout  = 15 * time.Second       // for connecting to the peer and opening a stream
+	firstBackoff = 100 * time.Millisecond // pause between two streams; doubles with each consecutive failure
+	cutFor       = 20 * time.Second       // least time that an origin may be unreachable before it is given up
 )
 
-// maxRoom is how many parts of fellows are in memory: each has a buffer of a piece, and one
-// that is coming in compressed another.
+// maxRoom bounds the parts from fellows in memory. Each has a buffer of one piece; a part that arrives
+// compressed has a second one.
 const maxRoom = 256
 
 var errClosed = errors.New("file transfer service is closed")
 
-// A Service moves contents between this peer and others: it answers what Serve
-// has put on offer, and fetches into the store.
+// A Service transfers contents between this peer and others: it serves what Serve offers, and fetches
+// into the store.
 type Service struct {
 	host    host.Host
 	store   *Store
 	log     zerolog.Logger
 	conduct *misconduct.Log
 
-	// Constant but for tests, which shorten the times and cut the links.
+	// Constant except in tests, which shorten the times and cut the links.
 	stall, backoff, cut time.Duration
 	open                func(context.Context, p2ppeer.ID) (link, error)
-	unpacks             bool            // what is fetched may come compressed
-	far                 func(link) bool // leads beyond the local network
+	unpacks             bool            // fetched parts may be compressed
+	far                 func(link) bool // reports whether a link leads beyond the local network
 
-	room chan struct{} // has an element for each part of a fellow that is in memory
+	room chan struct{} // holds an element for each part from a fellow that is in memory
 
-	ctx    context.Context // ends with Close
+	ctx    context.Context // cancelled by Close
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // each Fetch and each served link
+	wg     sync.WaitGroup // counts Fetch calls and served links
 
 	mu       sync.Mutex
 	closed   bool
-	servings map[string][]*serving // by job
-	swarms   map[string]*swarm     // by job
-	paces    map[string]Pacing     // by job
-	lastLink uint64                // number of the latest link that was served
-	links    map[link]struct{}     // being served
+	servings map[string][]*serving // keyed by job
+	swarms   map[string]*swarm     // keyed by job
+	paces    map[string]Pacing     // keyed by job
+	lastLink uint64                // number of the last served link
+	links    map[link]struct{}     // links being served
 
 	bytesSent, bytesSpared, bytesReceived, filesSent, filesReceived atomic.Int64
 }
 
-// Stats counts what a Service has moved since it was made. Bytes are those of
-// contents, without framing; files are contents of which the last piece was sent,
-// or that have been received in full.
+// Stats counts what a Service has transferred since its creation. Bytes are those of contents, without
+// framing. Files are contents whose last piece was sent, or that were received completely.
 type Stats struct {
 	BytesSent, BytesReceived int64
-	BytesSpared              int64 // of those that were sent, by compression
+	BytesSpared              int64 // bytes saved by compression, of those sent
 	FilesSent, FilesReceived int64
 }
 
-// NewService starts to answer other peers on h. Nothing is on offer before
-// Serve. The store is what Fetch fills.
+// NewService starts to serve peers on h; nothing is offered before Serve. Fetch fills the store.
 func NewService(h host.Host, store *Store, log zerolog.Logger) *Service {
 	s := &Service{
 		host: h, store: store, log: log, conduct: misconduct.New(log), stall: stallTimeout, backoff: firstBackoff, cut: cutFor, unpacks: true, far: isFar,
@@ -87,7 +85,7 @@ func NewService(h host.Host, store *Store, log zerolog.Logger) *Service {
 // Store returns the store that the service fills.
 func (s *Service) Store() *Store { return s.store }
 
-// Stats returns the counts up to now.
+// Stats returns the current counts.
 func (s *Service) Stats() Stats {
 	return Stats{
 		BytesSent: s.bytesSent.Load(), BytesReceived: s.bytesReceived.Load(), BytesSpared: s.bytesSpared.Load(),
@@ -95,22 +93,22 @@ func (s *Service) Stats() Stats {
 	}
 }
 
-// Close ends every transfer in either direction, and returns when none of the
-// service's goroutines is left. Partial files stay, to be resumed.
+// Close ends all transfers and returns when all goroutines of the service have ended. Partial files
+// remain, to be resumed.
 func (s *Service) Close() error {
 	s.host.RemoveStreamHandler(ProtocolID)
 	s.cancel()
 	s.mu.Lock()
 	s.closed = true
 	for l := range s.links {
-		_ = l.Reset() // its handler sees the error and ends
+		_ = l.Reset() // its handler sees the error and returns
 	}
 	s.mu.Unlock()
 	s.wg.Wait()
 	return nil
 }
 
-// enter registers a Fetch for Close to wait for; s.wg.Done ends it.
+// enter registers a Fetch, which Close waits for. The caller calls s.wg.Done at its end.
 func (s *Service) enter() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,8 +119,7 @@ func (s *Service) enter() error {
 	return nil
 }
 
-// enterLink registers a link to be served, which Close resets; leaveLink ends
-// it.
+// enterLink registers a served link, which Close resets. leaveLink removes it.
 func (s *Service) enterLink(l link) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,8 +138,8 @@ func (s *Service) leaveLink(l link) {
 	s.wg.Done()
 }
 
-// openStream reaches the peer. A host that can open streams to itself (see
-// package loopback) makes a submitter that also has slots no special case.
+// openStream opens a stream to the peer. If the host can open streams to itself (see package loopback), a
+// submitter that also has slots is no special case.
 func (s *Service) openStream(ctx context.Context, to p2ppeer.ID) (link, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()

@@ -7,40 +7,40 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// MaxFellows bounds the peers with which one shares a job's contents.
+// MaxFellows bounds the peers with which a peer shares a job's contents.
 const MaxFellows = 64
 
-// maxShares bounds the lists that a job's peers share, at one of them.
+// maxShares bounds the lists that one peer shares for a job.
 const maxShares = 16
 
-// A swarm is what this peer shares of a job.
+// A swarm is what this peer shares for a job.
 type swarm struct {
-	from    p2ppeer.ID // the origin of what is shared
+	from    p2ppeer.ID // origin of the shared lists
 	fellows []p2ppeer.ID
-	near    []p2ppeer.ID // those of them that are at this peer's site
+	near    []p2ppeer.ID // those of them at this peer's site
 
 	mu      sync.Mutex
-	shares  map[Digest]*share // by list
-	changed chan struct{}     // closed when another list is shared, or the swarm ends
+	shares  map[Digest]*share // keyed by list
+	changed chan struct{}     // closed when another list is shared or the swarm ends
 	over    bool
 }
 
-// A share is which units of a list this peer has, for its fellows to ask for.
+// A share records which units of a list this peer has and its fellows may request.
 type share struct {
 	list  []Want
 	units []unit
 
 	mu      sync.Mutex
 	have    bitset
-	over    bool          // nothing of it is passed on any more
-	changed chan struct{} // closed when it has more, or is over
+	over    bool          // the units are no longer served
+	changed chan struct{} // closed when units are added or the share ends
 }
 
-// Share has this peer and its fellows pass on to each other what they fetch for
-// the job of peer from: each such Fetch from now on takes part, until stop is
-// called, after which nothing more goes to them; those from others, as of output files, do not.
-// The fellows have been named by that peer, and have to share with this one in turn. near lists those
-// of them that are at this peer's site: each unit enters the site about once.
+// Share makes this peer and its fellows exchange what they fetch from the peer from for the job, until
+// stop is called. It applies to each later Fetch from that peer. Fetches from other peers, such as those
+// of output files, do not take part. After stop, fellows get nothing more. The peer from has named the
+// fellows, which must call Share as well. near lists the fellows at this peer's site; each unit enters
+// the site about once.
 func (s *Service) Share(job string, from p2ppeer.ID, fellows, near []p2ppeer.ID) (stop func()) {
 	fellows = slices.DeleteFunc(slices.Clone(fellows), func(p p2ppeer.ID) bool { return p == s.host.ID() })
 	sw := &swarm{from: from, fellows: fellows[:min(len(fellows), MaxFellows)], near: near, shares: map[Digest]*share{}, changed: make(chan struct{})}
@@ -63,15 +63,14 @@ func (s *Service) Share(job string, from p2ppeer.ID, fellows, near []p2ppeer.ID)
 	})
 }
 
-// swarmOf returns what this peer shares of a job, or nil.
+// swarmOf returns the swarm of a job, or nil.
 func (s *Service) swarmOf(job string) *swarm {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.swarms[job]
 }
 
-// join returns the share of a list. It is nil where more lists are shared than a
-// job needs.
+// join returns the share of a list. It returns nil if a job exceeds maxShares.
 func (sw *swarm) join(id Digest, list []Want, units []unit) *share {
 	sw.mu.Lock()
 	defer sw.mu.Unlock()
@@ -85,16 +84,16 @@ func (sw *swarm) join(id Digest, list []Want, units []unit) *share {
 	return sh
 }
 
-// find returns the share of a list, or nil. If it is not the last word, changed is
-// closed once it is worth another try.
+// find returns the share of a list, or nil. changed is closed when another call may return more, unless
+// over is true.
 func (sw *swarm) find(id Digest) (sh *share, changed <-chan struct{}, over bool) {
 	sw.mu.Lock()
 	defer sw.mu.Unlock()
 	return sw.shares[id], sw.changed, sw.over
 }
 
-// covers returns the contents that r asks for, item by item, or nil if they are
-// not of a unit that is here: nothing else of the store is shown.
+// covers returns the contents that r requests, item by item. It returns nil if they are not of a unit
+// that is present, so that the rest of the store stays private.
 func (sh *share) covers(r request) (contents []Want) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -102,7 +101,7 @@ func (sh *share) covers(r request) (contents []Want) {
 		return nil
 	}
 	u := sh.units[r.unit]
-	left := sh.list[u.first : u.first+u.count] // items come in the order of the list
+	left := sh.list[u.first : u.first+u.count] // items are in the order of the list
 	for _, it := range r.items {
 		i := slices.IndexFunc(left, func(w Want) bool { return w.Digest == it.digest })
 		if i < 0 || it.piece != u.piece {
@@ -114,7 +113,7 @@ func (sh *share) covers(r request) (contents []Want) {
 	return contents
 }
 
-// add takes note of units that are here now.
+// add records units that are now present.
 func (sh *share) add(units ...int) {
 	if sh == nil {
 		return
@@ -131,7 +130,7 @@ func (sh *share) add(units ...int) {
 	sh.changed = make(chan struct{})
 }
 
-// addComplete takes note of the units of which all contents are in the store.
+// addComplete records the units whose contents are all in the store.
 func (sh *share) addComplete(store *Store) {
 	if sh == nil {
 		return
@@ -145,14 +144,14 @@ func (sh *share) addComplete(store *Store) {
 	sh.add(here...)
 }
 
-// snapshot returns the units that are here. changed is closed when there are more, or when it is over.
+// snapshot returns the units that are present. changed is closed when units are added or the share ends.
 func (sh *share) snapshot() (have bitset, changed <-chan struct{}, over bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	return slices.Clone(sh.have), sh.changed, sh.over
 }
 
-// end has nothing of the list be passed on any more.
+// end stops serving the list.
 func (sh *share) end() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

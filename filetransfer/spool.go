@@ -9,21 +9,21 @@ import (
 	"os"
 )
 
-// A spool is content on its way whose digest is known only at its end: from the web. It lies
-// in partial/<key>, where the key names its origin, and is counted, resumed and evicted as
-// other partial contents are.
+// A spool is content whose digest is known only when all of it has arrived, such as content from the web.
+// It is stored in partial/<key>, where the key identifies its source. It is counted, resumed and evicted
+// like other partial contents.
 type spool struct {
 	store  *Store
 	claim  *claim
 	key    Digest
 	f      *os.File
 	hash   hash.Hash // of the bytes in the file
-	offset int64     // their number
-	aside  int64     // bytes that are counted for it
+	offset int64     // number of bytes in the file
+	aside  int64     // bytes counted against the limit
 }
 
-// openSpool opens what has arrived from an origin. While it is open, whoever else wants the
-// same waits.
+// openSpool opens the spool of a source with the bytes that have arrived. Until it is closed, other
+// callers with the same key wait.
 func (s *Store) openSpool(ctx context.Context, key Digest) (*spool, error) {
 	sp := &spool{store: s, key: key, hash: sha256.New()}
 	for sp.claim == nil {
@@ -49,7 +49,7 @@ func (s *Store) openSpool(ctx context.Context, key Digest) (*spool, error) {
 	return sp, nil
 }
 
-// take claims the spool, or returns what is closed once it may be free.
+// take claims the spool, or returns a channel that is closed when the spool may be free.
 func (sp *spool) take() (busy <-chan struct{}) {
 	s := sp.store
 	s.mu.Lock()
@@ -67,7 +67,7 @@ func (sp *spool) take() (busy <-chan struct{}) {
 	return nil
 }
 
-// expect sets space aside for size bytes in all. The error wraps ErrFull.
+// expect reserves space for size bytes in total. The error wraps ErrFull.
 func (sp *spool) expect(size int64) error {
 	if size <= sp.aside {
 		return nil
@@ -95,7 +95,7 @@ func (sp *spool) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// restart forgets what has arrived.
+// restart discards the bytes that have arrived.
 func (sp *spool) restart() error {
 	sp.offset = 0
 	sp.hash.Reset()
@@ -105,7 +105,7 @@ func (sp *spool) restart() error {
 	return sp.f.Truncate(0)
 }
 
-// commit makes what has arrived complete content of the store, pinned for the job.
+// commit turns the spool into complete content of the store, pinned for the job.
 func (sp *spool) commit(ctx context.Context, job string) (Digest, error) {
 	d := Digest(sp.hash.Sum(nil))
 	for {
@@ -124,7 +124,8 @@ func (sp *spool) commit(ctx context.Context, job string) (Digest, error) {
 	}
 }
 
-// move renames the spool to content d. busy is closed once somebody who fills d is done.
+// move renames the spool to content d. If another caller has claimed d, it returns a channel that is
+// closed when that claim ends.
 func (sp *spool) move(job string, d Digest) (busy <-chan struct{}, err error) {
 	s := sp.store
 	s.mu.Lock()
@@ -134,7 +135,7 @@ func (sp *spool) move(job string, d Digest) (busy <-chan struct{}, err error) {
 	case old == nil:
 	case old.claim != nil:
 		return old.claim.done, nil
-	case old.complete && s.pins[d] > 0: // it may be on offer, and has to stay the same file
+	case old.complete && s.pins[d] > 0: // it may be served, so the file must not be replaced
 		if err := s.remove(sp.key); err != nil {
 			return nil, err
 		}
@@ -157,10 +158,10 @@ func (sp *spool) move(job string, d Digest) (busy <-chan struct{}, err error) {
 	return nil, nil
 }
 
-// close lets go of the spool. What has arrived, and was not committed, stays to be resumed.
+// close releases the spool. Bytes that were not committed remain, to be resumed.
 func (sp *spool) close() {
 	if sp.f != nil {
-		_ = sp.f.Close() // what the file system fails to keep is found out by the digest
+		_ = sp.f.Close() // the digest reveals a write error
 	}
 	if sp.offset == 0 {
 		_ = os.Remove(sp.store.partialPath(sp.key)) // nothing to resume

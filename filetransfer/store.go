@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Errors on which a caller acts.
+// Errors that callers handle.
 var (
-	// ErrMissing: the content is not in the store, or was found corrupted
-	// there and has been dropped. Fetching it again helps.
+	// ErrMissing reports that the content is not in the store, or was corrupted there and has been
+	// removed. Fetching it again helps.
 	ErrMissing = errors.New("content is not in the store")
-	// ErrFull: the content does not fit below the store's limit beside what
-	// running jobs use. Another peer, or a later time, may do.
+	// ErrFull reports that the content does not fit below the store's limit beside the content of running
+	// jobs. Another peer, or a later attempt, may succeed.
 	ErrFull = errors.New("the store is full")
 )
 
@@ -31,44 +31,42 @@ const (
 //
 //	<aa>/<digest>     complete: verified when its last byte arrived
 //	partial/<digest>  pieces of a content, each in its place, to be resumed
-//	web/<key>.json    what is known of a content from the web: see page.go
+//	web/<key>.json    metadata of a content from the web: see page.go
 //
-// A complete file comes to be by renaming a verified partial one, so it is
-// never seen half-written, whenever the process is killed. Nothing is synced:
-// after a power loss a file may hold wrong bytes, which Materialize finds out;
-// pieces of a partial one are verified before they are resumed.
+// A complete file is created by renaming a verified partial one, so it is never incomplete, even after a
+// kill. Files are not synced. After a power failure a file may hold wrong bytes; Materialize detects
+// this, and the pieces of partial files are verified before they are resumed.
 //
-// A Store may be used by many goroutines of one process, and its folder by one
-// process at a time.
+// A Store is safe for concurrent use. Only one process at a time may use its folder.
 type Store struct {
 	dir   string
 	limit int64
 
-	pages sync.Mutex // held while pages are written and swept
+	pages sync.Mutex // held while pages are written or swept
 
 	mu    sync.Mutex
 	items map[Digest]*item
-	bytes int64          // sum of items' bytes; never above limit
-	uses  uint64         // counts uses, the clock of the eviction order
-	pins  map[Digest]int // number of jobs that have pinned it
+	bytes int64          // sum of the items' bytes; never above limit
+	uses  uint64         // use counter, the clock of the eviction order
+	pins  map[Digest]int // number of jobs that have pinned the content
 	jobs  map[string]jobPins
 }
 
 type jobPins map[Digest]struct{}
 
-// An item is what the store holds, or has set space aside for, of one content.
+// An item is the state of one content that the store holds or has reserved space for.
 type item struct {
-	bytes    int64 // counted against the limit: of the file, or set aside for a claim
+	bytes    int64 // counted against the limit: size of the file, or reserved for a claim
 	used     uint64
-	last     time.Time // when that was
-	stamped  time.Time // when a use was last recorded in the file's time
+	last     time.Time // time of the last use
+	stamped  time.Time // when a use was last recorded in the file's modification time
 	complete bool
-	claim    *claim // non-nil while somebody is filling it
+	claim    *claim // non-nil while the content is being filled
 }
 
-// OpenStore opens the cache in dir, which is made if need be, and takes up
-// what an earlier process has left there, complete and partial. The limit is
-// in bytes; content above it is evicted, partial and least recently used first.
+// OpenStore opens the cache in dir, which it creates if necessary, and registers the complete and partial
+// files of an earlier process. The limit is in bytes. Content above it is evicted, partial and least
+// recently used first.
 func OpenStore(dir string, limit int64) (*Store, error) {
 	if limit <= 0 {
 		return nil, fmt.Errorf("open store %q: limit of %d bytes", dir, limit)
@@ -86,8 +84,8 @@ func OpenStore(dir string, limit int64) (*Store, error) {
 	return s, nil
 }
 
-// Path returns where the content lies if it is complete. Whoever keeps a path
-// for longer than a moment pins the content first.
+// Path returns the path of the content if it is complete. A caller that keeps the path for longer must
+// pin the content first.
 func (s *Store) Path(d Digest) string {
 	name := d.String()
 	return filepath.Join(s.dir, name[:2], name)
@@ -105,15 +103,15 @@ func (s *Store) Has(d Digest) bool {
 	return ok && it.complete
 }
 
-// Bytes returns how much of the limit is taken.
+// Bytes returns how much of the limit is used.
 func (s *Store) Bytes() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bytes
 }
 
-// Open opens complete content for reading. The caller verifies what it reads;
-// Materialize does. The error wraps ErrMissing when the store lacks it.
+// Open opens complete content for reading. The caller must verify what it reads, as Materialize does. The
+// error wraps ErrMissing if the store lacks the content.
 func (s *Store) Open(d Digest) (*os.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +119,7 @@ func (s *Store) Open(d Digest) (*os.File, error) {
 		return nil, fmt.Errorf("open content %s: %w", d, ErrMissing)
 	}
 	f, err := os.Open(s.Path(d))
-	if errors.Is(err, fs.ErrNotExist) { // somebody has cleared the folder under us
+	if errors.Is(err, fs.ErrNotExist) { // the file was removed from outside
 		s.forget(d)
 		return nil, fmt.Errorf("open content %s: %w", d, ErrMissing)
 	}
@@ -131,7 +129,7 @@ func (s *Store) Open(d Digest) (*os.File, error) {
 	return f, nil
 }
 
-// openPart opens content of which a part may be enough, complete or not.
+// openPart opens content, complete or partial.
 func (s *Store) openPart(d Digest) (*os.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +153,7 @@ func (s *Store) drop(d Digest) error {
 	return s.remove(d)
 }
 
-// The methods below are called with mu held.
+// The callers of the methods below hold mu.
 
 func (s *Store) use(it *item) {
 	s.uses++
@@ -185,7 +183,7 @@ func (s *Store) remove(d Digest) error {
 	return nil
 }
 
-// makeRoom evicts until need more bytes fit below the limit.
+// makeRoom evicts content until need more bytes fit below the limit.
 func (s *Store) makeRoom(need int64) error {
 	excess := s.bytes + need - s.limit
 	if excess <= 0 {

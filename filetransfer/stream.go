@@ -21,8 +21,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 )
 
-// A stream is a transfer's way to one source. Three work on it, so that a link that is
-// faster than one processor hashes waits for none of them:
+// A stream is a transfer's connection to one source. Three goroutines share the work, so that a link that
+// is faster than hashing on one processor is not slowed down:
 //
 //	writer ---- asks ----> link --- answers ---> reader ---- parts ----> keeper
 //	  ^                                                     verifies and writes them
@@ -34,60 +34,61 @@ type stream struct {
 
 	link    link
 	answers *answerReader
-	out     chan *pb.Ask  // to the writer: has room for all that can be under way
-	counted chan struct{} // to the writer: it is time to report how much has arrived
+	out     chan *pb.Ask  // to the writer; has room for all unanswered messages
+	counted chan struct{} // to the writer: report how much has arrived
 	came    atomic.Uint64 // bytes that have arrived over the link
 	parts   chan part     // to the keeper
 
 	// Guarded by t.mu.
-	asked []asked   // not answered in full, oldest first
-	part  int       // how many contents of the oldest have come
-	until time.Time // what the link's read deadline is
-	over  bool      // nothing is to be read any more
+	asked []asked   // requests not answered in full, oldest first
+	part  int       // number of contents of the oldest request that have arrived
+	until time.Time // current read deadline of the link
+	over  bool      // the reader must stop
 
-	// Of the keeper.
-	units int // that are here
+	// Used by the keeper.
+	units int // number of units received
 
-	// Of the reader.
-	inPart bool   // the next bytes are of a part
+	// Used by the reader.
+	inPart bool   // the next bytes belong to a part
 	told   uint64 // value of came that was last reported to the source
-	counts bool   // the source asks for reports of arrived bytes
-	rate   rate   // at which parts come
+	counts bool   // the source wants reports of arrived bytes
+	rate   rate   // rate at which parts arrive
 	said   rate   // the rate that was last reported to the source
 }
 
-// An asked is a request that has been made.
+// An asked is a request that was sent.
 type asked struct {
 	unit     int
 	fresh    bool
-	contents []int // of the list
+	contents []int // indices into the list
 }
 
-// A part is what a source has sent of a unit: a content, or a piece of one, that has
-// to be verified, or that the unit, and others, are taken.
+// A part is one answer of a source: a content or a piece of one, which has to be verified, or the
+// information that the unit and others are taken.
 type part struct {
 	unit, content int
-	last          bool    // of the unit
-	buf           *[]byte // that bytes is of
+	last          bool    // last part of the unit
+	buf           *[]byte // buffer that holds bytes
 	bytes         []byte
 	taken         bitset
 }
 
-// maxParts is how many parts may have come that the keeper has not begun with: each has
-// a buffer of a piece.
+// maxParts bounds the parts that have arrived and that the keeper has not started. Each has a buffer of
+// one piece.
 const maxParts = 4
 
-// buffers are of a piece each.
+// buffers is a pool of buffers of one piece each.
 var buffers = sync.Pool{New: func() any { b := make([]byte, PieceBytes); return &b }}
 
-// A wrongError says that a source sends what it should not.
+// A wrongError reports that a source sent invalid data.
 type wrongError struct{ error }
 
 func (e wrongError) Unwrap() error { return e.error }
 
 func wrong(format string, args ...any) error { return wrongError{fmt.Errorf(format, args...)} }
 
-// run carries out what the plan asks of the source, as far as that leads.
+// run opens the link and executes the plan for the source until everything is complete or the stream
+// fails.
 func (st *stream) run(ctx context.Context) error {
 	l, err := st.t.svc.open(ctx, st.peer)
 	if err != nil {
@@ -108,12 +109,12 @@ func (st *stream) run(ctx context.Context) error {
 	st.join()
 	err = st.read(ctx)
 	close(st.parts)
-	if wrong := <-kept; wrong != nil { // which ended the reader, too
+	if wrong := <-kept; wrong != nil { // it also ended the reader
 		err = wrong
 	}
 	st.leave()
 	if st.t.complete() {
-		_ = l.Close() // how the stream ends does not matter any more
+		_ = l.Close() // the result of closing does not matter any more
 	} else {
 		_ = l.Reset() // err is the one to report
 	}
@@ -122,17 +123,18 @@ func (st *stream) run(ctx context.Context) error {
 	return err
 }
 
-// stop ends the reader: politely, if the source has nothing more to send.
+// stop ends the reader. If the source has nothing more to send, it lets the reader return instead of
+// resetting the link.
 func (st *stream) stop() {
 	t := st.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	st.over = true
 	if t.plan.complete() && len(st.asked) == 0 {
-		_ = st.link.SetReadDeadline(time.Now()) // a broken link has ended it
+		_ = st.link.SetReadDeadline(time.Now()) // on error, the link is already broken
 		return
 	}
-	_ = st.link.Reset() // whoever uses it sees the error
+	_ = st.link.Reset() // users of the link see the error
 }
 
 func (st *stream) join() {
@@ -156,7 +158,7 @@ func (st *stream) leave() {
 	t.askAll()
 }
 
-// write sends what is asked for, until ctx ends.
+// write sends messages until ctx ends.
 func (st *stream) write(ctx context.Context) {
 	w := pbio.NewDelimitedWriter(timedWriter{link: st.link, stall: st.t.svc.stall})
 	for {
@@ -175,16 +177,16 @@ func (st *stream) write(ctx context.Context) {
 	}
 }
 
-// say hands the writer a message. Called with t.mu held.
+// say queues a message for the writer. The caller holds t.mu.
 func (st *stream) say(m *pb.Ask) {
 	select {
 	case st.out <- m:
-	default: // nothing is read at the other end
+	default: // the other end does not read
 		_ = st.link.Reset()
 	}
 }
 
-// request asks for a unit. Called with t.mu held.
+// request sends a request for a unit. The caller holds t.mu.
 func (st *stream) request(unit, piece int, fresh bool, contents []int) {
 	r := request{unit: unit, fresh: fresh, items: make([]pieceID, len(contents))}
 	for i, c := range contents {
@@ -197,8 +199,8 @@ func (st *stream) request(unit, piece int, fresh bool, contents []int) {
 
 var errOver = errors.New("everything is here")
 
-// await has the reader wait for about as long as a stall if something was asked for, and
-// else until the source has more. Called with t.mu held.
+// await sets the read deadline: about one stall from now if requests are unanswered, and none otherwise.
+// The caller holds t.mu.
 func (st *stream) await() error {
 	if st.over {
 		return errOver
@@ -209,7 +211,7 @@ func (st *stream) await() error {
 		until = time.Now().Add(stall)
 	}
 	if until.IsZero() == st.until.IsZero() && until.Sub(st.until) < stall/8 {
-		return nil // a timer for each read takes longer than the read
+		return nil // setting a timer for each read would take longer than the read
 	}
 	st.until = until
 	return st.link.SetReadDeadline(until)
@@ -226,7 +228,7 @@ func (st *stream) Read(b []byte) (int, error) {
 	}
 	n, err := st.link.Read(b)
 	st.count(n)
-	if n > 0 && st.inPart { // a peer that only talks is as good as silent
+	if n > 0 && st.inPart { // other messages are no sign of progress
 		t.mu.Lock()
 		t.plan.sending(st.id, t.now())
 		t.mu.Unlock()
@@ -234,18 +236,18 @@ func (st *stream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// count adds arrived bytes, and makes the writer report them to the source.
+// count adds arrived bytes and makes the writer report them to the source.
 func (st *stream) count(n int) {
 	if came := st.came.Add(uint64(n)); st.counts && came-st.told >= leastChunk {
 		st.told = came
 		select {
 		case st.counted <- struct{}{}:
-		default: // the writer reports it anyway
+		default: // a report is already pending and will include them
 		}
 	}
 }
 
-// read takes what the source says, until everything is here.
+// read processes the source's messages until everything is complete.
 func (st *stream) read(ctx context.Context) error {
 	for !st.t.complete() {
 		a, err := st.answers.next()
@@ -268,8 +270,8 @@ func (st *stream) read(ctx context.Context) error {
 	return nil
 }
 
-// ended tells garbage, with which the source is given up, from the end of a stream, which
-// another one may mend: a link may stall, or be cut in the middle of a message.
+// ended classifies the error that ended a stream. Malformed data makes the transfer give up the source. A
+// stall or a cut link, even within a message, is a brokenError, which another stream may repair.
 func ended(err error) error {
 	late, ok := errors.AsType[net.Error](err)
 	switch {
@@ -281,8 +283,8 @@ func ended(err error) error {
 	return wrongError{err}
 }
 
-// refused takes a refusal, which is final from the origin. A fellow may not have
-// begun, or may have ended, its own part of the job.
+// refused handles a refusal. It is final if it comes from the origin. A fellow may not have started, or
+// may have ended, its own part of the job.
 func (st *stream) refused(err error) error {
 	if st.id != origin {
 		return brokenError{err}
@@ -321,7 +323,7 @@ func (st *stream) taken(units bitset) error {
 	return nil
 }
 
-// take takes the next part of the oldest request.
+// take receives the next part of the oldest request.
 func (st *stream) take(ctx context.Context, size, packed int) error {
 	t := st.t
 	t.mu.Lock()
@@ -364,9 +366,9 @@ func (st *stream) take(ctx context.Context, size, packed int) error {
 	return nil
 }
 
-// buffer returns a buffer for a part, once there is room. The reader has no other one while
-// it waits, and the keeper, which makes room, never waits for any. What the origin sends
-// needs no room: fellows that are slow do not hold it up.
+// buffer returns a buffer for a part once there is room. The reader holds no other buffer while it waits,
+// and the keeper, which frees buffers, never waits. Parts of the origin need no room, so slow fellows do
+// not delay it.
 func (st *stream) buffer(ctx context.Context) (*[]byte, error) {
 	if st.id != origin {
 		select {
@@ -378,7 +380,7 @@ func (st *stream) buffer(ctx context.Context) (*[]byte, error) {
 	return buffers.Get().(*[]byte), nil
 }
 
-// free gives a buffer back.
+// free returns a buffer.
 func (st *stream) free(buf *[]byte) {
 	buffers.Put(buf)
 	if st.id != origin {
@@ -387,15 +389,15 @@ func (st *stream) free(buf *[]byte) {
 }
 
 const (
-	// measured is how large a part must be for its way to tell how fast the link is: a small one
-	// may have come with what was before it.
+	// measured is the least size of a part for measuring the rate of the link. A smaller part may have
+	// arrived together with previous data.
 	measured = PieceBytes / 16
-	// guessedLink is the rate of a link beyond the local network, in bytes a second, before it was
-	// measured.
+	// guessedLink is the assumed rate of a link beyond the local network, in bytes per second, before it
+	// was measured.
 	guessedLink rate = 8 << 20
 )
 
-// guess is the rate of a link of which nothing is known yet; 0: it may be fast.
+// guess returns the initial rate of a link; 0: it may be fast.
 func guess(l link) rate {
 	if isFar(l) {
 		return guessedLink
@@ -413,8 +415,8 @@ func isFar(l link) bool {
 	return err == nil || manet.IsPublicAddr(s.Conn().RemoteMultiaddr())
 }
 
-// measure records how long so many bytes of a part took, and tells the source when
-// that is news.
+// measure records how long so many bytes of a part took, and reports the rate to the source if it has
+// changed much.
 func (st *stream) measure(bytes int, took time.Duration) {
 	if bytes < measured || !st.t.svc.unpacks {
 		return
@@ -425,12 +427,11 @@ func (st *stream) measure(bytes int, took time.Duration) {
 	select {
 	case st.out <- &pb.Ask{Rate: uint64(max(st.rate, 1))}:
 		st.said = st.rate
-	default: // later
+	default: // retried at a later measurement
 	}
 }
 
-// keepAll keeps the parts that come, in their order, until there are no more. The first
-// error ends the reader.
+// keepAll processes the parts in order until the channel is closed. The first error ends the reader.
 func (st *stream) keepAll() (err error) {
 	for p := range st.parts {
 		if err == nil {
@@ -445,7 +446,7 @@ func (st *stream) keepAll() (err error) {
 	return err
 }
 
-// keep verifies a part and writes it, and asks for more once its unit is complete.
+// keep verifies a part and writes it. When its unit is complete, keep requests more.
 func (st *stream) keep(p part) error {
 	t := st.t
 	if p.taken != nil {

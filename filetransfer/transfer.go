@@ -15,46 +15,45 @@ import (
 )
 
 const (
-	// maxFailures is how many streams in a row may break without a unit, and for no
-	// less than cutFor, before the origin is given up, unless fellows bring what is missing.
+	// maxFailures is how many consecutive streams may break without a unit, over at least cutFor, before
+	// the origin is given up. It is not given up while fellows supply units.
 	maxFailures = 5
-	// maxFellowFailures is how many may for a fellow, which may begin some seconds
-	// later than this peer.
+	// maxFellowFailures is that number for a fellow, which may start some seconds later than this peer.
 	maxFellowFailures = 9
-	// maxDoublings bounds how long is waited between two streams: 3.2 s.
+	// maxDoublings bounds the pause between two streams: 3.2 s.
 	maxDoublings = 5
-	// tickEvery is how often a plan hears of the time.
+	// tickEvery is the interval between ticks of a plan.
 	tickEvery = 250 * time.Millisecond
 )
 
-// A transfer fills one claim, from the origin and the fellows.
+// A transfer fills one claim from the origin and the fellows.
 type transfer struct {
 	svc      *Service
 	from     p2ppeer.ID   // the origin
 	fellows  []p2ppeer.ID // source i+1 of the plan is fellows[i]
 	near     []p2ppeer.ID // fellows at this peer's site
 	job      string
-	id       Digest // of list
+	id       Digest // identifies list
 	list     []Want
 	units    []unit
 	claim    *claim
-	share    *share // nil: nobody asks
+	share    *share // nil: nothing is shared
 	progress func(int64)
 
 	begun  time.Time
 	finish context.CancelFunc
 
-	disk sync.Mutex // held while a part is written; before mu
+	disk sync.Mutex // held while a part is written; locked before mu
 
 	mu      sync.Mutex
 	plan    *plan
 	streams map[int]*stream
-	// They change with disk held, too.
-	mine  map[int]bool   // contents of the claim that are not complete, as indices into list
-	there map[int]bitset // pieces of the large ones of those that are here
+	// Modified only with both disk and mu held.
+	mine  map[int]bool   // incomplete contents of the claim, as indices into list
+	there map[int]bitset // for large ones of these, the pieces that are present
 }
 
-// A brokenError is the end of a stream that another stream may mend.
+// A brokenError reports the end of a stream that another stream may replace.
 type brokenError struct{ error }
 
 func (e brokenError) Unwrap() error { return e.error }
@@ -84,7 +83,7 @@ func (t *transfer) run(ctx context.Context) error {
 	if err := g.Wait(); !t.complete() {
 		return err
 	}
-	return nil // the origin may just have been out of reach
+	return nil // only the origin was unreachable
 }
 
 // place tells the plan which fellows are at this peer's site.
@@ -98,13 +97,13 @@ func (t *transfer) place() {
 	t.plan.place(siteKey(t.svc.host.ID()), near)
 }
 
-// otherSite reports whether some fellows are at this peer's site, and the given peer is not: the link to it may be
+// otherSite reports whether some fellows are at this peer's site and p is not. The link to p may then be
 // slow and shared with the rest of the site.
 func (t *transfer) otherSite(p p2ppeer.ID) bool {
 	return len(t.near) > 0 && !slices.Contains(t.near, p)
 }
 
-// giveUp takes note that a fellow is not asked any more, and logs why.
+// giveUp records that a fellow is not asked any more, and logs the reason.
 func (t *transfer) giveUp(p p2ppeer.ID, err error) {
 	t.mu.Lock()
 	t.plan.givenUp()
@@ -118,7 +117,7 @@ func (t *transfer) giveUp(p p2ppeer.ID, err error) {
 	}
 }
 
-// prepare finds out which units are there, and shares those that are there in part.
+// prepare determines which units are present, and shares those of partial contents.
 func (t *transfer) prepare(ctx context.Context) (done bitset, err error) {
 	index := make(map[Digest]int, len(t.list))
 	for i, w := range t.list {
@@ -146,8 +145,8 @@ func (t *transfer) prepare(ctx context.Context) (done bitset, err error) {
 	return done, nil
 }
 
-// readBack returns which pieces of a content are here. One that is here in full
-// is the store's then.
+// readBack returns which pieces of a content are present. If all are, it completes the content in the
+// store.
 func (t *transfer) readBack(ctx context.Context, w Want) (bitset, error) {
 	if !t.claim.begun[w.Digest] {
 		return newBitset(pieces(w.Size)), nil
@@ -159,8 +158,8 @@ func (t *transfer) readBack(ctx context.Context, w Want) (bitset, error) {
 	return there, err
 }
 
-// lacking returns the contents of a unit that have to be asked for. Called before
-// the first stream, or with mu held.
+// lacking returns the contents of a unit that have to be requested. It is called before the first stream
+// starts, or with mu held.
 func (t *transfer) lacking(u unit) (contents []int) {
 	for i := u.first; i < u.first+u.count; i++ {
 		if there, large := t.there[i]; t.mine[i] && !(large && there.has(u.piece)) {
@@ -170,14 +169,14 @@ func (t *transfer) lacking(u unit) (contents []int) {
 	return contents
 }
 
-// follow has streams to a source, one after the other, until everything is here.
-// The error says why the source is given up.
+// follow opens streams to a source, one after the other, until everything is complete. The error is the
+// reason why the source is given up.
 func (t *transfer) follow(ctx context.Context, id int, p p2ppeer.ID) error {
 	limit := maxFailures
 	if id != origin {
 		limit = maxFellowFailures
 	}
-	came := time.Now() // the last unit, at the latest
+	came := time.Now() // time of the last unit, or the start
 	for failures := 0; ; {
 		st := &stream{t: t, id: id, peer: p}
 		err := st.run(ctx)
@@ -202,14 +201,15 @@ func (t *transfer) follow(ctx context.Context, id int, p p2ppeer.ID) error {
 	}
 }
 
-// supplied reports whether there may be more of fellows.
+// supplied reports whether fellows may supply more units.
 func (t *transfer) supplied() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.plan.supplied(t.now())
 }
 
-// pause waits for about d, at random as both sides may try, or for the end of ctx, which is its error.
+// pause waits for d/2 to 3d/2, at random because both sides may retry, or until ctx ends, and then
+// returns its error.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d/2 + rand.N(d))
 	defer timer.Stop()
@@ -227,10 +227,10 @@ func (t *transfer) complete() bool {
 	return t.plan.complete()
 }
 
-// now is the plan's time.
+// now returns the plan's time.
 func (t *transfer) now() time.Duration { return time.Since(t.begun) }
 
-// tick tells the plan the time until ctx ends.
+// tick advances the plan's time until ctx ends.
 func (t *transfer) tick(ctx context.Context) {
 	for pause(ctx, tickEvery) == nil {
 		t.mu.Lock()
@@ -240,14 +240,14 @@ func (t *transfer) tick(ctx context.Context) {
 	}
 }
 
-// askAll has every stream ask for what it can ask for. Called with mu held.
+// askAll makes every stream request what it can. The caller holds mu.
 func (t *transfer) askAll() {
 	for _, st := range t.streams {
 		t.ask(st)
 	}
 }
 
-// ask has a stream ask for what it can ask for. Called with mu held.
+// ask makes a stream request what it can. The caller holds mu.
 func (t *transfer) ask(st *stream) {
 	for {
 		u, fresh, ok := t.plan.next(st.id, t.now())
@@ -255,7 +255,7 @@ func (t *transfer) ask(st *stream) {
 			return
 		}
 		lacking := t.lacking(t.units[u])
-		if len(lacking) == 0 { // its contents came in parts, from two
+		if len(lacking) == 0 { // its contents arrived in parts, from two sources
 			t.plan.found(st.id)
 			t.has(u)
 			continue
@@ -264,7 +264,7 @@ func (t *transfer) ask(st *stream) {
 	}
 }
 
-// has takes note that a unit is here. Called with mu held.
+// has records that a unit is present. The caller holds mu.
 func (t *transfer) has(u int) {
 	t.share.add(u)
 	if t.plan.complete() {
@@ -272,7 +272,7 @@ func (t *transfer) has(u int) {
 	}
 }
 
-// write puts a verified part of a unit into its place, unless it is there.
+// write writes a verified part of a unit to its place, unless it is present.
 func (t *transfer) write(u unit, content int, b []byte) error {
 	t.disk.Lock()
 	defer t.disk.Unlock()

@@ -5,27 +5,26 @@ import (
 	"encoding/binary"
 )
 
-// A unit is what a fetching peer asks one other for at once: a piece of a large
-// content, or several small contents that stand together in the list of those
-// that are wanted. All who want the same list number its units alike, so that a
-// set of them is a bitset.
+// A unit is what a fetching peer requests at once: a piece of a large content, or several small contents
+// that are adjacent in the list of wanted contents. All peers that want the same list number its units
+// alike, so that a set of units is a bitset.
 type unit struct {
-	first, count int // contents: indices into the list
-	piece        int // of the content, when that has several
+	first, count int // contents, as indices into the list
+	piece        int // index of the piece, for a content of several pieces
 }
 
 const (
 	// maxBatch bounds the contents of a unit.
 	maxBatch = 256
-	// maxUnits bounds the units of a list: the pieces whose values a manifest
-	// has room for, and its small contents.
+	// maxUnits bounds the units of a list: as many pieces as a manifest has room to describe, plus its
+	// small contents.
 	maxUnits = MaxManifestBytes/chainBytes + MaxEntries
 )
 
-// unitsOf divides a list of contents.
+// unitsOf divides a list of contents into units.
 func unitsOf(list []Want) (units []unit) {
-	var open bool  // the last unit is of small contents,
-	var size int64 // of so many bytes
+	var open bool  // the last unit has room for small contents
+	var size int64 // size of the last unit in bytes, if open
 	for i, w := range list {
 		if n := pieces(w.Size); n > 1 {
 			for piece := range n {
@@ -45,12 +44,13 @@ func unitsOf(list []Want) (units []unit) {
 	return units
 }
 
-// listID names a list of contents to others that want the same.
+// listID returns the identifier of a list of contents, which is equal at all peers that want the same
+// list.
 func listID(list []Want) Digest {
 	h := sha256.New()
 	for _, w := range list {
 		h.Write(w.Digest[:])
-		_ = binary.Write(h, binary.BigEndian, w.Size) // a hash never fails
+		_ = binary.Write(h, binary.BigEndian, w.Size) // writing to a hash never fails
 	}
 	return Digest(h.Sum(nil))
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
 )
 
-// ProtocolID is the libp2p protocol of the service.
+// ProtocolID is the libp2p protocol ID of the service.
 const ProtocolID = "/p2pmpi/filetransfer/2.2.0"
 
-// Bounds of what comes over a stream.
+// Bounds of the messages on a stream.
 const (
-	maxAsk    = 16 << 10   // bytes of an Ask: a request for maxBatch contents, with room to spare
-	maxAhead  = soleWindow // requests that are not answered yet
+	maxAsk    = 16 << 10   // bytes of an Ask: a request for maxBatch contents, and reserve
+	maxAhead  = soleWindow // unanswered requests
 	maxJob    = 256        // bytes of a job's name
 	maxMore   = 1024       // units in one Have
-	maxWrite  = 64 << 10   // bytes that must go within the time of a stall
-	maxAnswer = 64         // bytes of an Answer beside its units
+	maxWrite  = 64 << 10   // bytes that must be written within the stall timeout
+	maxAnswer = 64         // bytes of an Answer apart from its units
 )
 
-// A link is the stream between two peers as this package uses it.
+// A link is the stream between two peers, as this package uses it.
 type link interface {
 	io.ReadWriteCloser
 	Reset() error // ends both directions at once; may be called at any time
@@ -34,16 +34,16 @@ type link interface {
 	SetWriteDeadline(time.Time) error
 }
 
-// errNotTaken is the end of a stream whose peer reads nothing. It may be cut off, which is
-// no misconduct.
+// errNotTaken reports that the peer reads nothing. The peer may be disconnected, so this is no protocol
+// violation.
 var errNotTaken = errors.New("the peer has taken nothing for too long")
 
-// A timedWriter gives up when maxWrite bytes take longer than stall.
+// A timedWriter fails if writing maxWrite bytes takes longer than stall.
 type timedWriter struct {
 	link  link
 	stall time.Duration
-	moved func()                 // called whenever some bytes have gone; may be nil
-	pace  func(int) (int, error) // waits until some of so many bytes may be sent, and returns how many; may be nil
+	moved func()                 // called after some bytes were written; may be nil
+	pace  func(int) (int, error) // waits until some of the bytes may be sent, and returns how many; may be nil
 }
 
 func (w timedWriter) Write(b []byte) (n int, err error) {
@@ -71,12 +71,12 @@ func (w timedWriter) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// An opening is what a stream is for.
+// An opening is the first message of a stream.
 type opening struct {
 	job    string
 	list   Digest
 	units  int
-	counts bool // the asking peer reports how much has arrived
+	counts bool // the fetching peer reports how much has arrived
 }
 
 func decodeOpen(msg *pb.Open) (o opening, err error) {
@@ -97,20 +97,20 @@ func encodeOpen(o opening) *pb.Ask {
 	return &pb.Ask{Body: &pb.Ask_Open{Open: &pb.Open{Job: o.job, List: o.list[:], Units: uint32(o.units), Counts: o.counts}}}
 }
 
-// A request is a pb.Request.
+// A request is a decoded pb.Request.
 type request struct {
 	unit  int
 	fresh bool
 	items []pieceID
 }
 
-// A pieceID names one piece of a content.
+// A pieceID identifies one piece of a content.
 type pieceID struct {
 	digest Digest
 	piece  int
 }
 
-// decodeRequest checks what a peer asks for on a stream for so many units.
+// decodeRequest validates and decodes a request on a stream for a list of units units.
 func decodeRequest(msg *pb.Request, units int) (r request, err error) {
 	if msg.GetUnit() >= uint32(units) {
 		return r, fmt.Errorf("request: unit %d of %d", msg.GetUnit(), units)
@@ -143,7 +143,7 @@ func encodeGot(unit int) *pb.Ask {
 	return &pb.Ask{Body: &pb.Ask_Got{Got: &pb.Got{Unit: uint32(unit)}}}
 }
 
-// An answerReader reads what a serving peer says on a stream for so many units.
+// An answerReader reads the answers of a serving peer.
 type answerReader struct {
 	units int
 	raw   *bufio.Reader
@@ -151,8 +151,8 @@ type answerReader struct {
 }
 
 func newAnswerReader(r io.Reader, units int) *answerReader {
-	// pbio reads through the bufio.Reader that it is given, without one of its
-	// own in between, so the bytes after a message are next in raw.
+	// pbio reads through the given bufio.Reader without a buffer of its own, so the bytes after a message
+	// are next in raw.
 	raw := bufio.NewReaderSize(r, 64<<10)
 	return &answerReader{
 		units: units, raw: raw,
@@ -160,18 +160,17 @@ func newAnswerReader(r io.Reader, units int) *answerReader {
 	}
 }
 
-// An answer is one of: size bytes, to be read with bytes, of which packed are sent;
-// units that are taken; units that the peer has.
+// An answer is one of: size bytes, to be read with bytes; units that are taken; units that the peer has.
 type answer struct {
 	size   int
-	packed int // 0: as they are
+	packed int // compressed size on the wire; 0: uncompressed
 	taken  bitset
 	have   bitset
 	more   []uint32
 }
 
-// next returns the next answer. A refusal comes back as a refusedError, what no
-// answer is as a wrongError.
+// next returns the next answer. It returns a refusal as a refusedError, and an invalid answer as a
+// wrongError.
 func (r *answerReader) next() (a answer, err error) {
 	var msg pb.Answer
 	if err := r.msgs.ReadMsg(&msg); err != nil {
@@ -209,7 +208,7 @@ func (r *answerReader) next() (a answer, err error) {
 	return a, wrong("answer without a meaning")
 }
 
-// set reads a set of units.
+// set decodes a set of units.
 func (r *answerReader) set(b []byte) (bitset, error) {
 	if len(b) != len(newBitset(r.units)) {
 		return nil, wrong("set of %d units in %d bytes", r.units, len(b))
@@ -220,7 +219,8 @@ func (r *answerReader) set(b []byte) (bitset, error) {
 	return b, nil
 }
 
-// bytes fills b with what follows a part, which is packed if that is above 0.
+// bytes reads the bytes that follow a part into b. If packed is above 0, they are packed bytes of
+// compressed data.
 func (r *answerReader) bytes(b []byte, packed int) error {
 	if packed == 0 {
 		return r.fill(b)
@@ -243,7 +243,7 @@ func (r *answerReader) fill(b []byte) error {
 	return nil
 }
 
-// noEOF makes an end inside of something unexpected.
+// noEOF turns an EOF inside a part into io.ErrUnexpectedEOF.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -251,7 +251,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// A refusedError is the serving peer's word that it will not send a content.
+// A refusedError reports that the serving peer refuses to send a content.
 type refusedError pb.Refusal
 
 func (e refusedError) Error() string {

@@ -12,21 +12,21 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A Need is what a job wants: N ranks of R replicas each.
+// A Need states what a job needs: slots for N ranks with R replicas each.
 type Need struct {
-	Job      string // names the job among those of this submitter; at most 128 bytes
+	Job      string // unique among this submitter's jobs; at most 128 bytes
 	N, R     int
 	Strategy Strategy
-	// Since is when the job began to wait for slots. Jobs in the queues of peers come
-	// first if they began earlier. Zero: now.
+	// Since is when the job began to wait for slots. In a peer's queue, jobs that began earlier come
+	// first. Zero: now.
 	Since time.Time
-	// Waits has the job stand in the queues of the peers that have no slots for it, until
-	// Reserve succeeds or finds it hopeless, or Leave. It is for a caller who tries again, and
-	// not after a shortage that was Hopeless: the job would only be in the way of others.
+	// Waits puts the job into the queue of each peer that has no slots for it. It stays there until
+	// Reserve succeeds or finds it hopeless, or Leave is called. Set it only if the caller will try
+	// again. Clear it after a shortage that was Hopeless, when the job would only block others.
 	Waits bool
-	// Kinds are those of the job's programs, for the policies of the peers' owners.
+	// Kinds lists the kinds of the job's programs, for the policies of the peers' owners.
 	Kinds []string
-	// NotOn are machines that run none of the processes, by their Grant.Machine.
+	// NotOn lists machines (see Grant.Machine) that must run none of the processes.
 	NotOn []string
 }
 
@@ -40,27 +40,27 @@ func (n Need) validate() error {
 	return nil
 }
 
-// A Candidate is a peer worth asking, as its offer describes it.
+// A Candidate is a peer to ask for slots, as its offer describes it.
 type Candidate struct {
 	Peer   p2ppeer.ID
-	Slots  int           // advertised as free
-	Total  int           // advertised, free or not
-	Cached int64         // bytes of the job's files that it has already
-	Speed  int           // of a processor, in any unit; 0: unknown
-	RTT    time.Duration // to it
+	Slots  int           // advertised free slots
+	Total  int           // advertised slots, free or not
+	Cached int64         // bytes of the job's files in its cache
+	Speed  int           // of one processor, in any unit; 0: unknown
+	RTT    time.Duration // round-trip time from the submitter
 	Domain Domain
-	// Unheard says that it did not answer the job's last attempt: it is asked again, and waited for
-	// no longer than others take, since their slots are held meanwhile.
+	// Unheard marks a peer that did not answer the job's last attempt. It is asked again, but the attempt
+	// waits for it no longer than for the others, because their slots are held meanwhile.
 	Unheard bool
 }
 
-// maxCandidates bounds the candidates that are remembered for a job that waits.
+// maxCandidates bounds the candidates that are remembered for a waiting job.
 const maxCandidates = 1024
 
-// Remember returns the candidates of a search, and after them those of earlier ones that it
-// does not name, as if they had nothing free. A job that waits in queues needs them all:
-// a search ends when it has seen slots enough, which may be kept for others, and what is kept
-// for this job may be elsewhere.
+// Remember returns the candidates of a search, followed by those of earlier searches that it does not
+// include. The earlier ones count as having nothing free. A job that waits in queues needs all of them. A
+// search ends once it has seen enough slots, but those may be kept for other jobs, and the slots kept for
+// this job may be elsewhere.
 func Remember(found, before []Candidate) []Candidate {
 	all, named := slices.Clone(found), make(map[p2ppeer.ID]bool)
 	for _, c := range found {
@@ -75,39 +75,39 @@ func Remember(found, before []Candidate) []Candidate {
 	return all
 }
 
-// An attempt is the pure core of Reserve: whom to ask for how many slots, and
-// when that is enough.
+// An attempt is the pure core of Reserve. It decides which peers to ask for how many slots, and when the
+// granted slots are enough.
 //
 //	next ---> asks ---> (peers) ---> granted | refused --+
 //	  ^                                                  |
-//	  +--------------------------------------------------+   until enough, or nobody is left
+//	  +--------------------------------------------------+   until enough, or no peer is left
 //
-// It aims at more than it needs, n*r + 3*ceil(log2(n*r)) slots (the overbooking
-// of P2P-MPI), and asks again elsewhere for whatever it is refused, and does not hear of in
-// time. When many are refused it asks for as much more: see acceptance.
+// Its target is more than it needs: n*r + 3*ceil(log2(n*r)) slots, the overbooking of P2P-MPI. It asks
+// other peers for slots that are refused or not answered in time. If many requests are refused, it asks
+// for correspondingly more; see acceptance.
 type attempt struct {
 	need   Need
 	target int
-	peers  []asked // in the order of the strategy
-	groups [][]int // of peers
-	best   []int   // of groups, that in which the candidates could be all apart; nil: they could not, or are anyway
+	peers  []asked // ordered by the strategy
+	groups [][]int // failure domains of the peers, one numbering per width; see groups
+	best   []int   // the element of groups at which all replicas of a rank could be separated; nil if there is none
 	took   []time.Duration
 }
 
-// asked is a candidate and what came of asking it.
+// asked is a candidate and the state of the requests to it.
 type asked struct {
 	Candidate
-	wanted  int // slots last asked for; 0 is not asked yet
-	granted int // slots that it holds for us
+	wanted  int // slots last asked for; 0: not asked yet
+	granted int // slots that it holds for the job
 	key     Key
 	machine string // empty: unknown
-	pending bool   // its answer is awaited
-	late    bool   // for longer than others take
-	reason  Reason // why it is out; 0 while it is not
-	place   Place  // in its queue
+	pending bool   // a request is unanswered
+	late    bool   // the unanswered request exceeds patience
+	reason  Reason // why it is excluded; 0 if it is not
+	place   Place  // place in its queue
 }
 
-// An ask is a Hold to send to attempt.peers[index].
+// An ask is a Hold request to send to attempt.peers[index].
 type ask struct {
 	index int
 	slots int
@@ -119,7 +119,7 @@ func newAttempt(candidates []Candidate, need Need) *attempt {
 	seen := map[p2ppeer.ID]bool{}
 	for _, c := range candidates {
 		if seen[c.Peer] {
-			continue // named twice it would get two replicas of a rank
+			continue // a duplicate would get two replicas of a rank
 		}
 		seen[c.Peer] = true
 		a.peers = append(a.peers, asked{Candidate: c})
@@ -129,8 +129,8 @@ func newAttempt(candidates []Candidate, need Need) *attempt {
 	return a
 }
 
-// hopeless reports whether the candidates would not suffice even if all slots of those that may
-// have some later were free: then there is nothing to wait for.
+// hopeless reports whether the candidates would not suffice even if all their slots were free, so that
+// waiting is useless. Only peers that may have slots later count.
 func (a *attempt) hopeless() bool {
 	slots := 0
 	for _, p := range a.peers {
@@ -141,9 +141,8 @@ func (a *attempt) hopeless() bool {
 	return slots < a.need.N*a.need.R
 }
 
-// sort puts the strategy's favourites first and, after all others, the peers
-// that advertise nothing: they are worth a question, since an offer may be
-// older than the freeing of a slot.
+// sort orders the peers by the strategy's preference. Peers that advertise no free slot come last. They
+// are still asked, because a slot may have become free since the offer.
 func (a *attempt) sort() {
 	sorted := make([]asked, 0, len(a.peers))
 	for _, i := range a.need.Strategy.order(a.slots(func(p asked) int { return p.Slots })) {
@@ -153,7 +152,7 @@ func (a *attempt) sort() {
 	a.peers = sorted
 }
 
-// slots returns every peer with as many slots as count says.
+// slots returns the peers for a Strategy, each with count(peer) slots.
 func (a *attempt) slots(count func(asked) int) []PeerSlots {
 	ps := make([]PeerSlots, len(a.peers))
 	for i, p := range a.peers {
@@ -162,9 +161,9 @@ func (a *attempt) slots(count func(asked) int) []PeerSlots {
 	return ps
 }
 
-// next returns what to ask now, and takes it as asked: peers that were not
-// asked yet, dealt out as the strategy deals out processes, then more from
-// those that gave all they were asked for.
+// next returns the requests to send now and marks them as sent. It first asks new peers, distributing
+// slots as the strategy distributes processes. Then it asks for more from peers that granted all they
+// were asked for.
 func (a *attempt) next() []ask {
 	if a.enough() && !a.waits() {
 		return nil
@@ -182,11 +181,12 @@ func (a *attempt) next() []ask {
 		if p.pending || p.reason != 0 || p.granted == 0 || p.granted < p.wanted {
 			return 0
 		}
-		return max(p.Slots, p.Total) - p.granted // its offer may be old
+		return max(p.Slots, p.Total) - p.granted // the offer may be outdated
 	})...)
 }
 
-// most is how many slots a peer may have for the job: of those that it will have, if that waits.
+// most returns how many slots a peer may give to the job. For a job that waits, slots in use count as
+// well.
 func (a *attempt) most(p asked) int {
 	if a.need.Waits {
 		return max(p.Slots, p.Total)
@@ -194,7 +194,7 @@ func (a *attempt) most(p asked) int {
 	return p.Slots
 }
 
-// deal shares out what is still missing among peers with that much room.
+// deal distributes the missing slots among the peers, up to room(peer) for each.
 func (a *attempt) deal(room func(asked) int) []ask {
 	free, have := make([]int, len(a.peers)), make([]int, len(a.peers))
 	any := false
@@ -218,7 +218,7 @@ func (a *attempt) deal(room func(asked) int) []ask {
 	return asks
 }
 
-// expected counts the slots that are granted, and asked for and not refused.
+// expected returns the number of slots that are granted, or asked for and likely to be granted.
 func (a *attempt) expected() int {
 	sum := 0
 	for _, p := range a.peers {
@@ -234,10 +234,10 @@ func (p asked) expected() int {
 	return p.granted
 }
 
-// acceptance is the share of slots asked for that are granted, at least one in ten. Until
-// much is known it is near one.
+// acceptance returns the share of requested slots that were granted, at least 0.1. It starts near 1 and
+// moves with the answers.
 func (a *attempt) acceptance() float64 {
-	const doubt = 4 // slots
+	const doubt = 4 // slots: weight of the initial assumption
 	wanted, granted := doubt, doubt
 	for _, p := range a.peers {
 		if p.wanted > 0 && (!p.pending || p.late) {
@@ -248,7 +248,7 @@ func (a *attempt) acceptance() float64 {
 	return max(0.1, float64(granted)/float64(wanted))
 }
 
-// Bounds of patience, and how many times longer than half of the peers one may take.
+// bounds of patience, and its ratio to the median response time
 const (
 	minPatience   = 150 * time.Millisecond
 	firstPatience = 500 * time.Millisecond
@@ -256,8 +256,8 @@ const (
 	patienceTimes = 4
 )
 
-// patience is how long a peer may take for its answer before others are asked in its
-// place: a few times as long as the others take.
+// patience returns how long a peer may take to answer before the attempt asks others in its place. It is
+// a multiple of the median response time.
 func (a *attempt) patience() time.Duration {
 	if len(a.took) == 0 {
 		return firstPatience
@@ -266,14 +266,14 @@ func (a *attempt) patience() time.Duration {
 	return min(max(minPatience, patienceTimes*a.took[len(a.took)/2]), maxPatience)
 }
 
-// answered takes how long an answer took.
+// answered records the response time of an answer.
 func (a *attempt) answered(took time.Duration) { a.took = append(a.took, took) }
 
-// overdue takes that a peer's answer is late. It still counts when it comes.
+// overdue records that a peer's answer is late. The answer still counts when it arrives.
 func (a *attempt) overdue(index int) { a.peers[index].late = true }
 
-// granted takes a peer's answer. What goes beyond the question is ignored, and what goes beyond N slots
-// on one machine: it is given back.
+// granted records a peer's grant. It ignores slots beyond the request, and slots that would put more than
+// N processes on one machine; these are given back later.
 func (a *attempt) granted(index int, g Grant) {
 	if g.Slots < 1 {
 		a.refused(index, Malformed)
@@ -288,7 +288,7 @@ func (a *attempt) granted(index int, g Grant) {
 	}
 }
 
-// roomFor is how many processes a peer may run beside those of other peers on its machine.
+// roomFor returns how many processes a peer may run beside those of other peers on its machine.
 func (a *attempt) roomFor(index int) int {
 	machine := a.peers[index].machine
 	if machine == "" {
@@ -306,8 +306,8 @@ func (a *attempt) roomFor(index int) int {
 	return max(0, room)
 }
 
-// refused takes a peer's refusal, or its silence. A peer that was asked for more
-// keeps what it gave before, but is not asked again.
+// refused records a peer's refusal or silence. A peer that was asked for more keeps its earlier grant,
+// but is not asked again.
 func (a *attempt) refused(index int, why Reason) {
 	p := &a.peers[index]
 	p.pending, p.late = false, false
@@ -316,28 +316,29 @@ func (a *attempt) refused(index int, why Reason) {
 	}
 }
 
-// queued takes a peer's refusal for now.
+// queued records a temporary refusal, with the job's place in the peer's queue.
 func (a *attempt) queued(index int, q *Queued) {
 	a.peers[index].place = q.Place
 	a.refused(index, q.Reason)
 }
 
-// pending reports whether an answer is awaited.
+// pending reports whether a request is unanswered.
 func (a *attempt) pending() bool {
 	return slices.ContainsFunc(a.peers, func(p asked) bool { return p.pending })
 }
 
-// awaited reports whether an answer is awaited that may come any moment.
+// awaited reports whether a request is unanswered and not late.
 func (a *attempt) awaited() bool {
 	return slices.ContainsFunc(a.peers, func(p asked) bool { return p.pending && !p.late })
 }
 
-// hoped reports whether an answer is awaited that is worth waiting for, however late.
+// hoped reports whether an unanswered request is worth waiting for: it is not late, or its peer answered
+// the last attempt.
 func (a *attempt) hoped() bool {
 	return slices.ContainsFunc(a.peers, func(p asked) bool { return p.pending && !(p.late && p.Unheard) })
 }
 
-// found counts the granted slots that are of use.
+// found returns the granted slots that the job can use, and the number of peers that granted them.
 func (a *attempt) found() (peers, slots int) {
 	for _, p := range a.peers {
 		if p.granted > 0 {
@@ -350,12 +351,13 @@ func (a *attempt) found() (peers, slots int) {
 
 // enough reports whether every process can be placed.
 func (a *attempt) enough() bool {
-	_, slots := a.found() // n at most on each, so they are on r peers at least
+	_, slots := a.found() // at most n count per peer, so the slots are on at least r peers
 	return slots >= a.need.N*a.need.R
 }
 
-// waits reports whether it is worth waiting for other answers though there is room for every process: what is
-// granted has replicas of a rank together, and what is awaited, or was not asked yet, may part them.
+// waits reports whether to wait for further answers although every process can be placed. It does if the
+// granted slots would put replicas of a rank into one failure domain, and peers that have not answered or
+// were not asked yet may separate them.
 func (a *attempt) waits() bool {
 	parts := func(count func(asked) int) bool {
 		return apart(a.slots(count), a.best, a.need.N) >= a.need.N*a.need.R
@@ -372,7 +374,7 @@ func (a *attempt) waits() bool {
 	})
 }
 
-// place deals out the processes to what is granted, peers without any left out.
+// place assigns the processes to the granted slots. The result leaves out peers without processes.
 func (a *attempt) place() ([]Placement, error) {
 	assignment, err := a.need.Strategy.Assign(a.slots(func(p asked) int { return p.granted }), a.need.N, a.need.R)
 	if err != nil {
@@ -387,9 +389,8 @@ func (a *attempt) place() ([]Placement, error) {
 	return placed, nil
 }
 
-// confirmed takes what became of a placement's Confirm: the peer is out, or now
-// holds the slots of these processes only; if others are out it can be asked
-// for more.
+// confirmed records the result of a placement's Confirm. On failure, the peer is excluded. Otherwise it
+// now holds slots for these processes only, and may be asked for more if other peers are excluded.
 func (a *attempt) confirmed(p Placement, err error) {
 	i := slices.IndexFunc(a.peers, func(q asked) bool { return q.Peer == p.Peer })
 	if err != nil {
@@ -399,9 +400,9 @@ func (a *attempt) confirmed(p Placement, err error) {
 	a.peers[i].granted, a.peers[i].wanted = len(p.Processes), len(p.Processes)
 }
 
-// unused returns the peers that may hold slots for us which placed does not
-// use, or have the job in their queue: those that have answered so, and those whose answer never
-// came or that only an earlier attempt may have asked.
+// unused returns the peers that placed does not use and that may hold slots for the job or have it in
+// their queue. Those that answered come in answered. Those whose answer never came, or that only an
+// earlier attempt may have asked, come in silent.
 func (a *attempt) unused(placed []Placement) (answered, silent []p2ppeer.ID) {
 	used := map[p2ppeer.ID]bool{}
 	for _, p := range placed {
@@ -419,7 +420,7 @@ func (a *attempt) unused(placed []Placement) (answered, silent []p2ppeer.ID) {
 	return answered, silent
 }
 
-// shortage says what was found and why not more.
+// shortage returns an error that states what was found and why it was not enough.
 func (a *attempt) shortage() *ShortageError {
 	e := &ShortageError{Need: a.need, Considered: len(a.peers), Reasons: map[Reason]int{}, Hopeless: a.hopeless()}
 	e.FoundPeers, e.FoundSlots = a.found()
