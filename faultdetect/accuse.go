@@ -10,26 +10,25 @@ type passing struct {
 	about int
 	tree  Tree
 	reach int
-	until int // value of periods until which the same is not passed on again
+	until int // value of periods until which it is not passed on again
 }
 
-// quiet is for how many periods an accusation is not repeated. So a member that
-// accuses a live one over and over costs everybody a question in as many.
+// quiet is the number of periods in which an accusation is not repeated. So a member that repeatedly
+// accuses a live member causes at most one question per quiet periods at each other member.
 const quiet = 2
 
-// accuse tells all others that a member has failed, along both trees.
+// accuse tells all other members that a member has failed, along both trees.
 func (d *Detector) accuse(out *Output, about int) {
 	for _, tree := range []Tree{Forward, Backward} {
 		d.pass(out, about, tree, d.n-1)
 	}
 }
 
-// pass brings an accusation to the next members in a tree's order, reach of
-// them: to the one 2^k on, which brings it to those beyond, and likewise to those
-// before it, 2^(k-1) on and so forth. So everybody has it in ⌈log₂ n⌉ steps, and
-// it goes where tables go, on connections that there are (the seed's binary
-// tree). Who has failed is left out. It returns false if the same was passed on
-// as far lately.
+// pass sends an accusation to the next reach members in a tree's order. It sends to the member 2^k
+// positions on, which passes it to the members beyond. In the same way it covers the members before that
+// one, with 2^(k-1) and so on. So all members have the accusation after ⌈log₂ n⌉ steps (the binary tree
+// of the seed). The tree uses the same connections as the tables. The accused member is skipped. pass
+// returns false if the same accusation was passed on recently with at least this reach.
 func (d *Detector) pass(out *Output, about int, tree Tree, reach int) bool {
 	p := passing{about, tree, reach, d.periods + quiet}
 	i := slices.IndexFunc(d.spread, func(q passing) bool { return q.about == about && q.tree == tree })
@@ -54,8 +53,8 @@ func (d *Detector) pass(out *Output, about int, tree Tree, reach int) bool {
 	return true
 }
 
-// hearAccusation passes an accusation on and asks the accused briefly: a member
-// that lies, or is itself cut off, fails nobody who answers.
+// hearAccusation passes an accusation on and asks the accused member for a short time. So a member that
+// lies or is itself disconnected cannot make others fail a member that answers.
 func (d *Detector) hearAccusation(out *Output, m Message) {
 	if m.About == d.self || !d.pass(out, m.About, m.Tree, m.Reach) {
 		return
@@ -75,17 +74,17 @@ func (d *Detector) hearAccusation(out *Output, m Message) {
 	d.ask(out, d.inquiry(m.About))
 }
 
-// A question is one that another member wants to have asked.
+// A question is another member's request to ask a third one.
 type question struct {
 	about, asker int
 	until        int // value of periods
 }
 
-// maxQuestions bounds what others can make this member remember.
+// maxQuestions bounds the questions that other members can make this member remember.
 const maxQuestions = 1024
 
-// hearQuestion asks a member for another. The asker learns at once that it is
-// heard.
+// hearQuestion asks a member on behalf of another. It answers the requesting member at once, as a sign of
+// life.
 func (d *Detector) hearQuestion(out *Output, m Message) {
 	out.Send = append(out.Send, d.message(m.From, Pong))
 	if m.About == d.self {
@@ -110,7 +109,7 @@ func (d *Detector) hearQuestion(out *Output, m Message) {
 	out.Send = append(out.Send, d.message(m.About, Ping))
 }
 
-// vouch tells those who wanted to know that a member has just been heard.
+// vouch tells the members that asked about a member that it has just been heard.
 func (d *Detector) vouch(out *Output, about int) {
 	d.questions = slices.DeleteFunc(d.questions, func(q question) bool {
 		if q.about != about {
@@ -123,7 +122,7 @@ func (d *Detector) vouch(out *Output, about int) {
 	})
 }
 
-// hearVoucher believes that a suspect lives, as another has heard it.
+// hearVoucher accepts another member's statement that a suspect is live.
 func (d *Detector) hearVoucher(out *Output, m Message) {
 	if q := d.inquiry(m.About); q != nil && q.asked > 1 {
 		d.members[m.About].showsLife(d.periods)
@@ -131,7 +130,7 @@ func (d *Detector) hearVoucher(out *Output, m Message) {
 	}
 }
 
-// forgetOld drops what is not to be remembered any longer.
+// forgetOld drops expired accusations and questions.
 func (d *Detector) forgetOld() {
 	d.spread = slices.DeleteFunc(d.spread, func(p passing) bool { return p.until <= d.periods })
 	d.questions = slices.DeleteFunc(d.questions, func(q question) bool { return q.until <= d.periods })

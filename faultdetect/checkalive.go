@@ -7,49 +7,49 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// DefaultHang is how long a process may leave its peer without an answer, unless its job says otherwise.
+// DefaultHang is the default tolerated hang: how long a process may leave its peer without an answer.
 const DefaultHang = 5 * time.Second
 
-// A CheckAlive watches over the processes of one job on this machine: each is
-// asked at every tick, and one that has not answered for the tolerated hang is
-// hung. Like Detector it is pure; package launch drives it.
+// A CheckAlive monitors the processes of one job on this machine. It asks each process at every tick. A
+// process that has not answered for the tolerated hang is hung. Like Detector it is pure; package launch
+// drives it.
 type CheckAlive struct {
 	hang    time.Duration
-	step    time.Duration // the most that may pass between two ticks unnoticed
+	step    time.Duration // longest time between two ticks that counts in full
 	last    time.Duration
-	ran     time.Duration // time since the beginning in which this peer ran
+	ran     time.Duration // time since the start in which this peer ran
 	watched []watch
 }
 
 type watch struct {
 	process  view.Process
-	answered time.Duration // value of ran
+	answered time.Duration // value of ran at its last answer
 }
 
-// NewCheckAlive returns a CheckAlive that watches nobody, at time zero. It
-// will be ticked once per period. Time beyond two periods between two ticks
-// does not count: this peer was stopped, and cannot have heard an answer.
+// NewCheckAlive returns a CheckAlive without processes, at time zero. The caller must call Tick once per
+// period. Time beyond two periods between two ticks does not count, because this peer was stopped and
+// could not receive answers.
 func NewCheckAlive(period, hang time.Duration) *CheckAlive {
 	return &CheckAlive{hang: hang, step: 2 * period}
 }
 
-// Tolerate sets how long a process may leave its peer without an answer.
+// Tolerate sets the tolerated hang: how long a process may leave its peer without an answer.
 func (c *CheckAlive) Tolerate(hang time.Duration) { c.hang = hang }
 
-// Hang returns how long a process may leave its peer without an answer.
+// Hang returns the tolerated hang.
 func (c *CheckAlive) Hang() time.Duration { return c.hang }
 
-// Watch begins to ask p. It must not be watched yet.
+// Watch starts to monitor p, which must not be monitored yet.
 func (c *CheckAlive) Watch(p view.Process) {
 	c.watched = append(c.watched, watch{process: p, answered: c.ran})
 }
 
-// Forget ends asking p.
+// Forget stops monitoring p.
 func (c *CheckAlive) Forget(p view.Process) {
 	c.watched = slices.DeleteFunc(c.watched, func(w watch) bool { return w.process == p })
 }
 
-// Answered says that p has answered since the last Tick.
+// Answered records that p has answered since the last Tick.
 func (c *CheckAlive) Answered(p view.Process) {
 	for i := range c.watched {
 		if c.watched[i].process == p {
@@ -58,7 +58,7 @@ func (c *CheckAlive) Answered(p view.Process) {
 	}
 }
 
-// Late returns the processes that have left more than one question without an answer.
+// Late returns the processes that have left more than one question unanswered.
 func (c *CheckAlive) Late() (late []view.Process) {
 	for _, w := range c.watched {
 		if c.ran-w.answered >= c.step {
@@ -68,8 +68,7 @@ func (c *CheckAlive) Late() (late []view.Process) {
 	return late
 }
 
-// Excuse says that for a while p could not have answered, since nobody let it run: that time
-// does not count.
+// Excuse records that p was not allowed to run for a while. That time does not count.
 func (c *CheckAlive) Excuse(p view.Process, while time.Duration) {
 	for i := range c.watched {
 		if w := &c.watched[i]; w.process == p {
@@ -78,9 +77,8 @@ func (c *CheckAlive) Excuse(p view.Process, while time.Duration) {
 	}
 }
 
-// Tick tells the time since NewCheckAlive, and returns the processes to ask
-// and those that have just been found hung. A hung process is told of once and
-// forgotten.
+// Tick sets the time since NewCheckAlive. It returns the processes to ask and those that have just been
+// found hung. A hung process is reported once and no longer monitored.
 func (c *CheckAlive) Tick(now time.Duration) (ask, hung []view.Process) {
 	c.ran += min(max(0, now-c.last), c.step)
 	c.last = max(now, c.last)

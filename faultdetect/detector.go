@@ -7,40 +7,39 @@ import (
 )
 
 const (
-	// DefaultPeriod is the default gossip period, half of what P2P-MPI has: a silent member is missed
-	// up to a period after its last table.
+	// DefaultPeriod is the default gossip period, half that of P2P-MPI. A silent member is missed up to
+	// one period after its last table.
 	DefaultPeriod = 250 * time.Millisecond
 
-	// TicksPerPeriod is how often Tick is to be called in a period. The first
-	// tick of a period sends the table; each asks the suspects. One question
-	// would make two lost messages on top of a suspicion a false failure: at
-	// 5 % loss that is one in ten, with eight questions one in 10^8.
+	// TicksPerPeriod is how often Tick has to be called per period. The first tick of a period sends the
+	// table, and every tick asks the suspects. With a single question, two lost messages after a
+	// suspicion would cause a false failure. At 5 % loss that is one in ten; with eight questions it is
+	// one in 10^8.
 	TicksPerPeriod = 8
 
-	// MaxMembers bounds a group that is named by another peer.
+	// MaxMembers bounds the size of a group, which another peer may choose.
 	MaxMembers = 1 << 16
 
-	// startGrace is how many periods apart (5 s at the default) the members'
-	// start messages may arrive: so much later may the first heartbeat be.
+	// startGrace is how many periods (5 s by default) the arrival of the members' start messages may
+	// differ. The first heartbeat of a member may be this late.
 	startGrace = 20
 
-	// catchUpEvery is after how many periods a member that lags behind may
-	// add a heartbeat. Clocks drift apart by far less than 1 in 16, and no
-	// liar can speed a group up by more. 17 is prime to 2⌈log₂ n⌉ of every
-	// group, so that it is not always the same round that is left out.
+	// catchUpEvery is the number of periods after which a member that lags behind may add a heartbeat.
+	// Clocks drift by far less than 1 in 16, and a lying member cannot speed a group up by more. After 16
+	// periods and the additional heartbeat a member has advanced by 17, which is coprime to 2⌈log₂ n⌉ for
+	// every group, so the skipped round varies.
 	catchUpEvery = 16
 )
 
-// Config describes a group as one of its members sees it. All members must
-// agree on all but Self.
+// Config describes a group from the view of one member. All members must agree on all fields but Self.
 type Config struct {
 	Members int           // n, at most MaxMembers
 	Self    int           // this member's index, 0..n-1
 	Period  time.Duration // between two heartbeats, at least 1 ms
-	Offset  uint64        // the heartbeat to start from
-	Hang    time.Duration // how much longer than needed a silent member is waited for
-	Mode    Mode          // what makes a suspect
-	Targets Targets       // to whom the tables go; Fast needs to know it of others, so not Random
+	Offset  uint64        // initial heartbeat
+	Hang    time.Duration // tolerated hang: additional time for a silent member
+	Mode    Mode          // what makes a member suspect
+	Targets Targets       // scheme of targets; not Random in mode Fast, which has to compute the sender
 }
 
 func (c Config) validate() error {
@@ -69,12 +68,11 @@ const MaxHang = time.Hour
 // maxHeartbeat keeps sums of heartbeats from overflowing.
 const maxHeartbeat = 1 << 62
 
-// A Detector judges which members of a group are live, suspect or failed.
-// It starts no goroutine and reads no clock: its caller hands it one event at
-// a time (Tick, Receive, Report, Silent, Gone) and carries out the Output. The gossip
-// is that of van Renesse et al. (1998) with the targets of P2P-MPI's double
-// binary round robin, the asking through others that of SWIM (Das et al. 2002),
-// the doubt in itself that of Lifeguard (Dadgar et al. 2017).
+// A Detector decides which members of a group are live, suspect or failed. It starts no goroutine and
+// reads no clock. Its caller passes one event at a time (Tick, Receive, Report, Silent, Gone) and carries
+// out the Output. The gossip is that of van Renesse et al. (1998) with the targets of P2P-MPI's double
+// binary round robin. The indirect probe is that of SWIM (Das et al. 2002), the local health that of
+// Lifeguard (Dadgar et al. 2017).
 type Detector struct {
 	n, self int
 	period  time.Duration
@@ -86,32 +84,31 @@ type Detector struct {
 	heartbeat uint64        // own
 	now       time.Duration // of the latest event
 	ticked    time.Duration // of the latest Tick
-	periods   int           // own periods that this member has run: its measure of silence
-	behind    bool          // a member's own heartbeat has been two or more ahead
-	caughtUp  int           // value of periods when a heartbeat was added last
+	periods   int           // own periods so far; the measure of silence
+	behind    bool          // another member's heartbeat was ahead by two or more
+	caughtUp  int           // value of periods when a heartbeat was last added
 
 	members   []member
 	ring      ring
-	links     map[int]*link // of members that have sent a table here
-	due       []expected    // tables that are to come
+	links     map[int]*link // links from members that have sent a table
+	due       []expected    // tables that are expected
 	inquiries []*inquiry    // one for each suspect
-	questions []question    // of others, who asked to have somebody asked
-	spread    []passing     // accusations that have been passed on lately
+	questions []question    // requests of other members to ask a member
+	spread    []passing     // accusations passed on recently
 	health    health
 }
 
-// member is what is known of one other member. There are n² of them in a
-// simulation, so they are small.
+// member is the state of one other member. A simulation has n² of them, so they are small.
 type member struct {
 	heartbeat uint64        // largest known
-	phase     time.Duration // no later than this after New was its heartbeat the Offset, as far as news of it tell
-	heard     int32         // in periods: when it last gave a sign of life; before the first, startGrace
-	met       bool          // it has given one
+	phase     time.Duration // upper bound of the time after New at which its heartbeat was the Offset
+	heard     int32         // period of its last sign of life; startGrace before the first
+	met       bool          // it has given a sign of life
 	state     State
 }
 
-// showsLife notes that the member was alive in a period. The first time ends
-// the grace, or a member that falls silent soon after the start would have it.
+// showsLife records that the member was alive in a period. The first sign of life ends the start grace,
+// so that it does not delay the suspicion of a member that becomes silent soon after the start.
 func (m *member) showsLife(period int) {
 	if m.met {
 		period = max(period, int(m.heard))
@@ -141,12 +138,11 @@ func New(c Config) (*Detector, error) {
 // Heartbeat returns this member's own heartbeat.
 func (d *Detector) Heartbeat() uint64 { return d.heartbeat }
 
-// State returns what this member believes of another. It believes itself live.
+// State returns this member's opinion of another member. It considers itself live.
 func (d *Detector) State(member int) State { return d.members[member].state }
 
-// Tick tells the time since New. It is to be called TicksPerPeriod times per
-// period; when it was not, because this member was stopped or starved, the
-// time that it missed is held against nobody.
+// Tick sets the time since New. It has to be called TicksPerPeriod times per period. Time in which it was
+// not called, because this member was stopped or starved, does not count as silence of other members.
 func (d *Detector) Tick(now time.Duration) Output {
 	var out Output
 	begun := int64(now/d.period) - int64(d.ticked/d.period)
@@ -168,8 +164,8 @@ func (d *Detector) Tick(now time.Duration) Output {
 	return out
 }
 
-// beginPeriod advances the own heartbeat to where the clock says that it
-// should be, and by one more now and then when this member lags behind.
+// beginPeriod advances this member's heartbeat to the value that the clock implies. If the member lags
+// behind, it adds one more from time to time.
 func (d *Detector) beginPeriod(begun uint64) {
 	d.periods++
 	d.heartbeat += begun
@@ -184,8 +180,7 @@ func (d *Detector) beginPeriod(begun uint64) {
 	d.forgetOld()
 }
 
-// table is the gossip of this round. ok is false when there is nobody to
-// tell.
+// table returns the gossip message of this round. ok is false if no other member is live.
 func (d *Detector) table() (m Message, ok bool) {
 	to, ok := d.ring.target(d.targets, d.self, d.heartbeat)
 	if !ok {
@@ -203,11 +198,11 @@ func (d *Detector) message(to int, k Kind) Message {
 	return Message{From: d.self, To: to, Kind: k, Heartbeat: d.heartbeat}
 }
 
-// silence is for how many periods nothing has been heard of a member.
+// silence returns the number of periods since the last sign of life of member i.
 func (d *Detector) silence(i int) int { return max(0, d.periods-int(d.members[i].heard)) }
 
-// patience is the periods of silence that make a suspect: the rounds that news
-// may take, and the tolerated hang.
+// patience returns the number of silent periods after which a member becomes suspect: the rounds that
+// news may take, plus the tolerated hang.
 func (d *Detector) patience() int {
 	return d.targets.Rounds(d.n) + int((d.hang+d.period-1)/d.period)
 }

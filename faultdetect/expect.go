@@ -2,32 +2,31 @@ package faultdetect
 
 import "time"
 
-// A link is what a member learns of the way to it from one whose tables it gets.
+// A link is what a member has measured on the way from a member that sends it tables.
 type link struct {
-	deviation time.Duration // mean, of when the tables come from when they should
-	rtt       time.Duration // slowest answer lately; 0 unknown
-	pinged    time.Duration // when the question was sent that measures it; 0 none
-	tables    int           // so far
+	deviation time.Duration // mean deviation of the arrival times of tables from the expected ones
+	rtt       time.Duration // slowest recent answer; 0: unknown
+	pinged    time.Duration // when the question that measures it was sent; 0: none
+	tables    int           // number of tables so far
 }
 
-// expected is a table that is to come: in a round everybody knows from whom.
+// expected is a table that should arrive. In each round, a member can compute its sender.
 type expected struct {
 	round uint64
 	from  int
 }
 
 const (
-	// maxDue bounds the tables that are waited for: members may be as many
-	// rounds apart as they may start late, and then some.
+	// maxDue bounds the expected tables. Members may be as many rounds apart as their starts may differ,
+	// plus a reserve.
 	maxDue = 3 * startGrace
 
-	// measureEvery is after how many tables of a member its round trip is
-	// measured again.
+	// measureEvery is the number of tables between two measurements of a member's round trip.
 	measureEvery = 16
 )
 
-// expect notes from whom a table is to come in the next round: others may begin
-// it before this member does.
+// expect adds the table of the next round to the expected ones, because other members may begin it before
+// this one.
 func (d *Detector) expect() {
 	if d.mode != Fast {
 		return
@@ -39,7 +38,7 @@ func (d *Detector) expect() {
 	d.due = d.due[max(0, len(d.due)-maxDue):]
 }
 
-// expectOthers is for when a member has failed: tables go elsewhere from now on.
+// expectOthers recomputes the senders of expected tables after a member has failed.
 func (d *Detector) expectOthers() {
 	kept := d.due[:0]
 	for _, e := range d.due {
@@ -50,8 +49,8 @@ func (d *Detector) expectOthers() {
 	d.due = kept
 }
 
-// doubtTheLate suspects the senders of tables that are missing. A sender that
-// news from others show to have reached the round is live; its table was lost.
+// doubtTheLate makes the senders of missing tables suspect. If news from other members shows that a
+// sender has reached the round, it is live and only its table was lost.
 func (d *Detector) doubtTheLate(out *Output) {
 	kept := d.due[:0]
 	for _, e := range d.due {
@@ -66,10 +65,9 @@ func (d *Detector) doubtTheLate(out *Output) {
 	d.due = kept
 }
 
-// deadline is when a table is late: when it should come by what its sender's
-// heartbeats have told so far, or when this member woke, and an allowance. The allowance is four times the mean deviation of that link, as in
-// TCP's retransmission timer (Jacobson 1988), at least a quarter of a period,
-// at most a whole one; and more when this member has reason to doubt itself.
+// deadline returns when a table is late: its expected time (dueAt) plus an allowance. The allowance is
+// four times the mean deviation of the link, as in TCP's retransmission timer (Jacobson 1988), but at
+// least a quarter of a period and at most one period. It is longer if this member's health is reduced.
 func (d *Detector) deadline(e expected) time.Duration {
 	allowance := d.period / 4
 	if l := d.links[e.from]; l != nil {
@@ -78,20 +76,20 @@ func (d *Detector) deadline(e expected) time.Duration {
 	return d.dueAt(e) + d.health.scale(allowance)
 }
 
-// askFor is how long a member is asked whose table is missing: until the tolerated hang is over,
-// which began before the table was due, and for a period at least; longer when this member has reason
-// to doubt itself.
+// askFor returns how long a member whose table is missing is asked: until the tolerated hang is over,
+// which began before the table was due, but at least for one period. It is longer if this member's health
+// is reduced.
 func (d *Detector) askFor(e expected) time.Duration {
 	hang := d.dueAt(e) + d.hang - d.now
 	if l := d.links[e.from]; l != nil {
-		hang += 4 * l.deviation // tables come so late in any case
+		hang += 4 * l.deviation // usual delay of its tables
 	}
 	doubt := d.health.scale(d.period) - d.period
 	return max(d.period, hang) + doubt + 2*d.rtt(e.from)
 }
 
-// dueAt is when a table should come: by what its sender's heartbeats have told so far, or when
-// this member woke.
+// dueAt returns when a table should arrive, by its sender's heartbeats so far. After this member woke
+// from a stall, it is no earlier than that.
 func (d *Detector) dueAt(e expected) time.Duration {
 	return max(d.members[e.from].phase+time.Duration(e.round-d.offset)*d.period, d.health.woke)
 }
@@ -103,16 +101,16 @@ func (d *Detector) rtt(i int) time.Duration {
 	return 0
 }
 
-// began is when, in this member's time, the sender of a heartbeat that has come
-// now would have had the Offset. It is too late by what the message took.
+// began returns when the sender of a heartbeat that arrives now had the Offset, in this member's time.
+// The result is too late by the transit time of the message.
 func (d *Detector) began(heartbeat uint64) time.Duration {
 	return d.now - time.Duration(int64(heartbeat-d.offset))*d.period
 }
 
-// learnPhase takes from news of member i when its periods begin. News do not
-// come before what they tell, so the earliest says most; it may be a little
-// later each time, for clocks that drift. Where tables come from i itself, their
-// mean is better.
+// learnPhase updates the phase of member i from news. News cannot arrive before the event that they
+// report, so the earliest news is the most accurate. The phase may move slowly to later times, for clocks
+// that drift. If i itself sends tables to this member, their mean is more accurate, and measure sets the
+// phase.
 func (d *Detector) learnPhase(i int, heartbeat uint64) {
 	m, began := &d.members[i], d.began(heartbeat)
 	switch {
@@ -125,8 +123,8 @@ func (d *Detector) learnPhase(i int, heartbeat uint64) {
 	}
 }
 
-// measure takes a table of member i as a sample of when its tables come. Now
-// and then it asks, to learn the round trip.
+// measure uses the arrival of a table of member i as a sample of its timing. From time to time it sends a
+// Ping, to measure the round trip.
 func (d *Detector) measure(out *Output, i int, heartbeat uint64) {
 	if !d.plausible(heartbeat) {
 		return
@@ -151,9 +149,9 @@ func (d *Detector) measure(out *Output, i int, heartbeat uint64) {
 	l.tables++
 }
 
-// answered takes a Pong of member i as a sample of its round trip. A slow one is
-// remembered for long: it is there to be patient by. What takes more than a
-// period answers another question: the first was lost, or this one.
+// answered uses a Pong of member i as a sample of its round trip. Slow samples decay slowly, because the
+// value serves as a timeout. A sample above one period is discarded: a question or an answer was lost,
+// and the Pong belongs to another.
 func (d *Detector) answered(i int) {
 	l := d.links[i]
 	if l == nil || l.pinged == 0 {

@@ -17,9 +17,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect/internal/pb"
 )
 
-// maxBeats is how many messages a member of a group of n may send in a period:
-// a table, questions, answers, and what a stall of several periods has piled up;
-// and when many fail at once, an accusation of each along each tree.
+// maxBeats bounds the messages that a member of a group of n may send per period: a table, questions,
+// answers, and the backlog of a stall of several periods. If many members fail at once, each causes an
+// accusation along each tree.
 func maxBeats(n int) int { return 200 + 2*n }
 
 var errFlood = errors.New("too many messages in a period")
@@ -34,17 +34,17 @@ type Group struct {
 	verdict func(Verdict)
 	log     zerolog.Logger
 
-	ctx    context.Context // ends with Close
+	ctx    context.Context // cancelled by Close
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // run, the writers and the readers
+	wg     sync.WaitGroup // counts run, the writers and the readers
 	inbox  chan Message
-	wake   chan struct{} // reported has grown
+	wake   chan struct{} // signals that reported has grown
 
-	mu       sync.Mutex // also held to end ctx
+	mu       sync.Mutex // also held while ctx is cancelled
 	reported []report
 	inbound  map[int]network.Stream // one per member
 
-	// Only run touches these.
+	// Used only by run.
 	start    time.Time
 	detector *Detector
 	writers  map[int]*writer
@@ -68,27 +68,27 @@ func newGroup(s *Service, c GroupConfig, d *Detector) *Group {
 
 func (g *Group) index(p p2ppeer.ID) int { return slices.Index(g.peers, p) }
 
-// Report says that member p seems to be silent, for instance because a
-// connection to it closed. It is asked directly, and failed unless it answers
-// within a period. Report does not block.
+// Report records that member p seems to be silent, for instance because a connection to it closed. The
+// detector asks it directly, and fails it if it does not answer in time; see Detector.Report. Report does
+// not block.
 func (g *Group) Report(p p2ppeer.ID) { g.report(report{member: g.index(p)}) }
 
-// Silent says that member p has been silent for some time, by what the caller knows. It is asked, and
-// failed unless it answers within a period, or what is left of the tolerated hang. Silent does not block.
+// Silent records that member p has been silent for the given time, as far as the caller knows. The
+// detector asks it, and fails it if it does not answer within a period or the rest of the tolerated hang,
+// whichever is longer. Silent does not block.
 func (g *Group) Silent(p p2ppeer.ID, since time.Duration) {
 	g.report(report{member: g.index(p), silent: since})
 }
 
-// Gone says that member p is known to have failed, for instance because the
-// stream ended by which its job was controlled. The other members are told, and
-// ask it themselves. Gone does not block.
+// Gone records that member p is known to have failed, for instance because the control stream of its job
+// ended. The other members are told, and ask it themselves. Gone does not block.
 func (g *Group) Gone(p p2ppeer.ID) { g.report(report{member: g.index(p), gone: true}) }
 
-// A report is what the outside says of a member.
+// A report is information about a member from outside the group.
 type report struct {
 	member int
 	gone   bool
-	silent time.Duration // 0: not known
+	silent time.Duration // 0: unknown
 }
 
 func (g *Group) report(r report) {
@@ -106,8 +106,8 @@ func (g *Group) report(r report) {
 	}
 }
 
-// Close leaves the group; to the others this peer is then silent. It returns
-// when nothing of the group runs any more, the Verdict function included.
+// Close leaves the group; the other members then see this peer as silent. It returns when all goroutines
+// of the group have ended, so Verdict is not called afterwards.
 func (g *Group) Close() {
 	g.mu.Lock() // so that admit adds no reader once we wait
 	g.cancel()
@@ -120,7 +120,7 @@ func (g *Group) Close() {
 	}
 }
 
-// run owns the detector: it brings it events and carries out what it says.
+// run owns the detector: it passes events to it and carries out its output.
 func (g *Group) run(start time.Time) {
 	g.start = start
 	ticker := time.NewTicker(g.period / TicksPerPeriod)
@@ -134,8 +134,8 @@ func (g *Group) run(start time.Time) {
 		case <-g.wake:
 			g.takeReports()
 		case <-ticker.C:
-			// What has come before the tick counts before it: nobody is failed
-			// over an answer that only was not read yet.
+			// Messages that arrived before the tick are processed first, so that no member is failed
+			// although its answer was only unread.
 			for range len(g.inbox) {
 				g.receive(<-g.inbox)
 			}
@@ -188,8 +188,8 @@ func (g *Group) carryOut(out Output) {
 	}
 }
 
-// read hands what a member sends on a stream to the detector. A newer stream
-// of that member ends an older one.
+// read passes the messages that a member sends on a stream to the detector. A newer stream of that member
+// ends an older one.
 func (g *Group) read(stream network.Stream, r *bufio.Reader, from int) error {
 	if !g.admit(stream, from) {
 		return context.Canceled
@@ -222,8 +222,8 @@ func (g *Group) read(stream network.Stream, r *bufio.Reader, from int) error {
 	}
 }
 
-// admit makes stream the one that is read of a member. It counts as running
-// until wg.Done, if the group is not closed.
+// admit makes stream the current inbound stream of a member and adds its reader to wg. It returns false
+// if the group is closed.
 func (g *Group) admit(stream network.Stream, from int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

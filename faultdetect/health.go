@@ -2,16 +2,16 @@ package faultdetect
 
 import "time"
 
-// health is how far a member trusts itself. One that misses its own ticks, or
-// hears nothing from anybody, finds others silent that are not; so it takes its
-// time, as Lifeguard's local health multiplier has it.
+// health measures how far a member trusts its own observations. A member that misses its ticks, or hears
+// from no other member, may find live members silent. So it extends its timeouts, like Lifeguard's local
+// health multiplier.
 type health struct {
-	score int           // 0 is well
+	score int           // 0: healthy
 	ill   bool          // the score has risen in this period
-	woke  time.Duration // the last time that ticks had been missed before
+	woke  time.Duration // end of the last gap between ticks
 }
 
-// maxScore is Lifeguard's.
+// maxScore is the value that Lifeguard uses.
 const maxScore = 8
 
 func (h *health) worsen() {
@@ -26,13 +26,12 @@ func (h *health) recover() {
 	h.ill = false
 }
 
-// scale is how long to allow for something that takes d when well.
+// scale returns the timeout for something that takes d when this member is healthy.
 func (h *health) scale(d time.Duration) time.Duration { return d * time.Duration(1+h.score) }
 
-// notice looks at how long it is since the last tick. After more than two
-// ticks' time this member has been starved: suspects get that time back, since
-// their answers may lie unread; after a period they are asked anew. A gap that is short beside the
-// tolerated hang does no harm.
+// notice checks the time since the last tick. If it exceeds two ticks, this member was starved. Suspects
+// get that time added, since their answers may be unread; after more than a period, their full time
+// starts again. A gap that is short compared with the tolerated hang is ignored.
 func (d *Detector) notice(gap time.Duration) {
 	step := d.period / TicksPerPeriod
 	if gap <= max(2*step, d.hang/16) {

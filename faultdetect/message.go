@@ -5,32 +5,32 @@ import (
 	"time"
 )
 
-// Kind says what a message is for.
+// Kind is the purpose of a message.
 type Kind byte
 
 // The kinds of messages. Each is a sign of life of its sender.
 const (
-	Table  Kind = 1 + iota // the sender's heartbeats, once per period to one member
-	Ping                   // are you there?
+	Table  Kind = 1 + iota // the sender's heartbeats, sent to one member per period
+	Ping                   // asks for a Pong
 	Pong                   // the answer to Ping
-	Ask                    // please ask the member About for me
-	Vouch                  // the member About has answered me
-	Accuse                 // the member About has failed: ask it yourself, and tell others
+	Ask                    // asks the receiver to ping the member About
+	Vouch                  // reports that the member About has answered
+	Accuse                 // reports that the member About has failed; the receiver asks it and passes the message on
 )
 
-// A Message goes from one member of a group to another.
+// A Message is sent from one member of a group to another.
 type Message struct {
 	From, To  int
 	Kind      Kind
-	Heartbeat uint64   // the sender's own
-	Table     []uint64 // what the sender knows of each member, itself included; of kind Table only
-	About     int      // of Ask, Vouch and Accuse: another member
-	Tree      Tree     // of Accuse: along which tree it is spread
-	Reach     int      // of Accuse: to how many members after the receiver, in the tree's order, it is to bring it
+	Heartbeat uint64   // heartbeat of the sender
+	Table     []uint64 // the sender's table, including itself; for kind Table only
+	About     int      // for Ask, Vouch and Accuse: another member
+	Tree      Tree     // for Accuse: the tree along which it spreads
+	Reach     int      // for Accuse: number of members after the receiver, in the tree's order, that it must cover
 }
 
-// A Tree is one of the two along which an accusation is spread: that of double
-// binary round robin's first half, or of its second.
+// A Tree is one of the two trees along which an accusation spreads: that of the first or of the second
+// half of double binary round robin.
 type Tree byte
 
 // The trees.
@@ -39,7 +39,7 @@ const (
 	Backward             // to -1, -2, -4, …
 )
 
-// State is what a member believes of another.
+// State is a member's opinion of another.
 type State byte
 
 // The states of a member. Failed is final.
@@ -49,7 +49,7 @@ const (
 	Failed
 )
 
-// String names the state as in the literature.
+// String returns the state as in the literature.
 func (s State) String() string {
 	switch s {
 	case Live:
@@ -62,16 +62,16 @@ func (s State) String() string {
 	return fmt.Sprintf("state %d", byte(s))
 }
 
-// A Verdict says that a member has come into a new state.
+// A Verdict reports that a member has entered a new state.
 type Verdict struct {
 	Member  int
 	State   State
-	Silence int // periods since the last sign of life, as far as this member ran in them
+	Silence int // periods since the last sign of life, not counting those in which this member did not run
 	// RoundTrip is the recent round-trip time of its answers; 0: unknown.
 	RoundTrip time.Duration
 }
 
-// Output is what one event asks the caller to do.
+// Output is what the caller has to do after an event.
 type Output struct {
 	Send     []Message
 	Verdicts []Verdict

@@ -5,23 +5,22 @@ import (
 	"time"
 )
 
-// DefaultGroupHang is for how long the peers of a job bear with one that hangs.
-// When packets are lost, or a cable is out for a second, TCP is silent for up to
-// one and a half, whatever the period.
+// DefaultGroupHang is the default tolerated hang of a job's peers. If packets are lost, or a cable is
+// unplugged for a second, TCP is silent for up to one and a half seconds, whatever the period.
 const DefaultGroupHang = 2 * time.Second
 
-// Mode says what makes a suspect.
+// Mode determines what makes a member suspect.
 type Mode byte
 
-// The modes. All members of a group must be in the same.
+// The modes. All members of a group must use the same mode.
 const (
-	Fast   Mode = iota // a table that is missing on time; and silence, as in Gossip
-	Gossip             // silence for as long as the scheme of targets takes to bring news: the seed's
+	Fast   Mode = iota // a late table, or silence as in Gossip
+	Gossip             // no news for as long as the scheme of targets may take, as in the seed
 )
 
 var modes = [...]string{Fast: "fast", Gossip: "gossip"}
 
-// String is the mode's name in the configuration.
+// String returns the mode's name in the configuration.
 func (m Mode) String() string {
 	if int(m) < len(modes) {
 		return modes[m]
@@ -29,7 +28,7 @@ func (m Mode) String() string {
 	return fmt.Sprintf("mode %d", byte(m))
 }
 
-// ParseMode reads a mode's name.
+// ParseMode parses a mode's name.
 func ParseMode(name string) (Mode, error) {
 	for m, s := range modes {
 		if s == name {

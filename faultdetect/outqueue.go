@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// An outQueue holds what is still to be sent to one member. Of messages that say
-// the same only the newest is kept, because it says more; so a member that does
-// not read makes it no longer than 4n + 3.
+// An outQueue holds the messages that are to be sent to one member. A newer message replaces an older one
+// of the same kind and subject. So the queue of a member that does not read never exceeds 4n + 3
+// messages.
 type outQueue struct {
-	bell chan struct{} // holds one when there may be messages
+	bell chan struct{} // holds an element if there may be messages
 
 	mu       sync.Mutex
 	messages []Message
@@ -17,7 +17,7 @@ type outQueue struct {
 
 func newOutQueue() *outQueue { return &outQueue{bell: make(chan struct{}, 1)} }
 
-// put adds a message, in the place of an older one like it. It never blocks.
+// put adds a message, or replaces an older equivalent one. It never blocks.
 func (q *outQueue) put(m Message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -34,7 +34,7 @@ func (q *outQueue) put(m Message) {
 	}
 }
 
-// take waits for a message. ok is false when ctx has ended.
+// take waits for a message. ok is false if ctx has ended.
 func (q *outQueue) take(ctx context.Context) (m Message, ok bool) {
 	for {
 		q.mu.Lock()

@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// Receive takes a message of another member, and the time since New. Its sender
-// must have been authenticated: From is believed. A message that no right member
-// sends is refused whole, with an error, and changes nothing. What a failed
-// member says is ignored.
+// Receive processes a message of another member; now is the time since New. The caller must have
+// authenticated the sender, because From is trusted. A message that no correct member sends is rejected
+// as a whole with an error, and changes nothing. Messages of failed members are ignored.
 func (d *Detector) Receive(now time.Duration, m Message) (Output, error) {
 	if err := m.check(d.self, d.n); err != nil {
 		return Output{}, fmt.Errorf("faultdetect: message of member %d: %w", m.From, err)
@@ -39,7 +38,7 @@ func (d *Detector) Receive(now time.Duration, m Message) (Output, error) {
 	return out, nil
 }
 
-// check refuses what no right member sends to member self of n.
+// check rejects messages that no correct member sends to member self of n.
 func (m Message) check(self, n int) error {
 	third := m.Kind == Ask || m.Kind == Vouch || m.Kind == Accuse
 	switch {
@@ -61,11 +60,11 @@ func (m Message) check(self, n int) error {
 	return nil
 }
 
-// heardFrom takes a message as its sender's sign of life, now, whatever its
-// counter says. Only an answer clears one that was reported in this very
-// period: anything else may have been under way since before.
+// heardFrom treats a message as a sign of life of its sender at this time, regardless of its heartbeat. A
+// member that was reported in this period is cleared only by an answer, since other messages may have
+// been sent before the report.
 func (d *Detector) heardFrom(out *Output, m Message) {
-	if m.Heartbeat >= d.heartbeat+2 { // one ahead is only another phase of the period
+	if m.Heartbeat >= d.heartbeat+2 { // a difference of one only means another phase of the period
 		d.behind = true
 	}
 	if from := &d.members[m.From]; !from.met && d.plausible(m.Heartbeat) {
@@ -82,14 +81,13 @@ func (d *Detector) heardFrom(out *Output, m Message) {
 	d.vouch(out, m.From)
 }
 
-// learn merges one heartbeat of member i into the table. As counters are
-// aligned, the difference to this member's own is the heartbeat's age, and
-// tells when i was alive rather than when the news came in.
+// learn merges one heartbeat of member i into the table. Since counters are aligned, the difference to
+// this member's own heartbeat is the heartbeat's age. It indicates when i was alive rather than when the
+// news arrived.
 //
-// Nobody knows this member's heartbeat better than itself, and failed is
-// final. A heartbeat too far ahead is refused: a member that lags so much
-// behind the others would have been failed by them, so it is made up, and
-// would hide the true ones for as long.
+// News of this member itself is ignored, and failed is final. A heartbeat too far ahead is rejected. If
+// it were true, this member would lag so far behind that the others would have failed it. So it must be
+// false, and would hide the true heartbeats for a long time.
 func (d *Detector) learn(out *Output, i int, heartbeat uint64) {
 	m := &d.members[i]
 	if i == d.self || m.state == Failed || heartbeat <= m.heartbeat || !d.plausible(heartbeat) {
@@ -107,11 +105,11 @@ func (d *Detector) learn(out *Output, i int, heartbeat uint64) {
 	}
 }
 
-// plausible says whether a member may have a heartbeat.
+// plausible reports whether a correct member may have this heartbeat.
 func (d *Detector) plausible(heartbeat uint64) bool {
 	return heartbeat >= d.offset && heartbeat <= d.heartbeat+d.slack()
 }
 
-// slack is by how much a heartbeat may be ahead of this member's own: the
-// longest silence that the others tolerate, and the latest start.
+// slack returns how far a heartbeat may be ahead of this member's own: the longest silence that the
+// others tolerate, plus the latest start.
 func (d *Detector) slack() uint64 { return uint64(d.patience() + 1 + startGrace) }

@@ -5,19 +5,19 @@ import (
 	"math/bits"
 )
 
-// Targets says to whom a member sends its table in a round. A round is named by
-// the sender's heartbeat; aligned counters mean the same round everywhere.
+// Targets is a scheme that determines to which member a table is sent in a round. A round is identified
+// by the sender's heartbeat; with aligned counters, all members are in the same round.
 type Targets byte
 
-// The schemes of P2P-MPI, with k the number of the round, from 1.
+// The schemes of P2P-MPI, where k is the number of the round, from 1, and L = ⌈log₂ n⌉.
 const (
 	DBRR       Targets = iota // double binary round robin: +2^(k-1) for k ≤ L, -2^(k-L-1) for L < k ≤ 2L
 	BRR                       // binary round robin: +2^(k-1) for k ≤ L
 	RoundRobin                // +k for k < n
-	Random                    // anybody: gossip as it was (van Renesse 1998)
+	Random                    // any member: the original gossip (van Renesse 1998)
 )
 
-// String names the scheme as the literature does.
+// String returns the name of the scheme in the literature.
 func (t Targets) String() string {
 	switch t {
 	case DBRR:
@@ -32,10 +32,10 @@ func (t Targets) String() string {
 	return fmt.Sprintf("targets %d", byte(t))
 }
 
-// Rounds returns the periods of silence that make a suspect in a group of n:
-// after so many rounds the scheme has brought news of everybody to everybody,
-// and all but Random begin again. Random promises no number; 3⌈log₂ n⌉ + 2 is
-// rarely exceeded, and a suspect is asked before it is failed.
+// Rounds returns the number of silent periods that make a member suspect in a group of n. After so many
+// rounds the scheme has brought news of every member to every other, and all schemes but Random repeat.
+// Random guarantees no number; 3⌈log₂ n⌉ + 2 is rarely exceeded, and a suspect is asked before it is
+// failed.
 func (t Targets) Rounds(n int) int {
 	switch l := HalfRounds(n); {
 	case n < 2:
@@ -51,8 +51,8 @@ func (t Targets) Rounds(n int) int {
 	}
 }
 
-// distance returns how far from itself a member sends in a round; 0 when n < 2.
-// It is the same for all members, except with Random.
+// distance returns the distance between sender and target in a round; 0 if n < 2. It is the same for all
+// members, except for Random.
 func (t Targets) distance(n, member int, heartbeat uint64) int {
 	l := uint64(HalfRounds(n))
 	if l == 0 {
@@ -66,23 +66,23 @@ func (t Targets) distance(n, member int, heartbeat uint64) int {
 	case Random:
 		return 1 + int(mix(heartbeat<<16^uint64(member))%uint64(n-1))
 	}
-	k := heartbeat % (2 * l) // one less than the round of the papers
+	k := heartbeat % (2 * l) // one less than the round number of the papers
 	if k < l {
 		return 1 << k
 	}
 	return -(1 << (k - l))
 }
 
-// mix is the finisher of splitmix64 (Steele et al. 2014): it makes a target that
-// looks random out of who sends, and when.
+// mix is the finalizer of splitmix64 (Steele et al. 2014). It derives a pseudo-random target from the
+// sender and the round.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
 
-// HalfRounds returns L = ⌈log₂ n⌉, the number of rounds after which a heartbeat
-// has reached every one of n members by binary round robin.
+// HalfRounds returns L = ⌈log₂ n⌉, the number of rounds after which binary round robin has brought a
+// heartbeat to all n members.
 func HalfRounds(n int) int {
 	if n < 2 {
 		return 0
@@ -90,16 +90,15 @@ func HalfRounds(n int) int {
 	return bits.Len(uint(n - 1))
 }
 
-// Rounds returns 2⌈log₂ n⌉, the number of rounds after which double binary
-// round robin repeats itself.
+// Rounds returns 2⌈log₂ n⌉, the number of rounds after which double binary round robin repeats.
 func Rounds(n int) int { return DBRR.Rounds(n) }
 
-// Distance returns how far from itself a member sends in the round that its
-// heartbeat names, by double binary round robin. It is 0 when n < 2.
+// Distance returns the distance between sender and target in double binary round robin, in the round that
+// the sender's heartbeat identifies. It is 0 if n < 2.
 func Distance(n int, heartbeat uint64) int { return DBRR.distance(n, 0, heartbeat) }
 
-// Target returns the member to which self sends its table by double binary
-// round robin, when nobody has failed. It is self itself when n < 2.
+// Target returns the member to which self sends its table by double binary round robin, if no member has
+// failed. It returns self if n < 2.
 func Target(n, self int, heartbeat uint64) int {
 	return modulo(self+Distance(n, heartbeat), n)
 }

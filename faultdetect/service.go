@@ -20,33 +20,31 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 )
 
-// Protocol is the libp2p protocol that members of a group speak.
+// Protocol is the libp2p protocol between the members of a group.
 const Protocol protocol.ID = "/p2pmpi/faultdetect/1.0.0"
 
-// helloTimeout is how long a new stream may keep its first message to itself.
+// helloTimeout bounds the wait for the first message of a new stream.
 const helloTimeout = 5 * time.Second
 
-// ErrClosed is the error of using a Service after Close.
+// ErrClosed is returned by Join after Close.
 var ErrClosed = errors.New("faultdetect: service closed")
 
-// A Service runs this peer's part in the failure detection of any number of
-// jobs.
+// A Service runs this peer's part in the failure detection of any number of jobs.
 type Service struct {
 	host    host.Host
 	log     zerolog.Logger
 	conduct *misconduct.Log
-	ends    *network.NotifyBundle // of connections
+	ends    *network.NotifyBundle // notified of closed connections
 
-	ctx    context.Context // ends with Close
+	ctx    context.Context // cancelled by Close
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // one per inbound stream
+	wg     sync.WaitGroup // counts inbound streams
 
 	mu     sync.Mutex
-	groups map[string]*Group // by job
+	groups map[string]*Group // keyed by job
 }
 
-// NewService begins to accept the streams of other members. It does not close
-// the host.
+// NewService starts to accept the streams of other members. It does not take ownership of the host.
 func NewService(h host.Host, log zerolog.Logger) *Service {
 	s := &Service{host: h, log: log, conduct: misconduct.New(log), groups: map[string]*Group{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -60,26 +58,24 @@ func NewService(h host.Host, log zerolog.Logger) *Service {
 	return s
 }
 
-// GroupConfig describes the group of one job. All members must agree on all
-// but Self and Verdict; the submitter's start message tells them.
+// GroupConfig describes the group of one job. All members must agree on all fields but Self and Verdict;
+// the submitter's start message contains them.
 type GroupConfig struct {
 	Job     string        // at most 256 bytes
-	Members []p2ppeer.ID  // in the order that gives each its index; the host must know their addresses
-	Self    int           // this peer's index
-	Period  time.Duration // DefaultPeriod when 0
-	Offset  uint64        // the heartbeat to start from
-	Hang    time.Duration // how much longer than needed a silent member is waited for
+	Members []p2ppeer.ID  // their order determines each member's index; the host must know their addresses
+	Self    int           // index of this peer
+	Period  time.Duration // 0: DefaultPeriod
+	Offset  uint64        // initial heartbeat
+	Hang    time.Duration // tolerated hang: additional time for a silent member
 	Mode    Mode
 
-	// Verdict is told of every change of a member's state, in order, by one
-	// goroutine, which is also the one that keeps the heartbeat going: it must
-	// return promptly and must not call Close.
+	// Verdict is called for every change of a member's state, in order, by one goroutine. The same
+	// goroutine maintains the heartbeat, so Verdict must return promptly. It must not call Close.
 	Verdict func(Verdict)
 }
 
-// Join makes this peer a member of a job's group, and starts its heartbeat at
-// once. It is to be called when the submitter's start message has come. The
-// Group must be closed.
+// Join makes this peer a member of a job's group and starts its heartbeat at once. The caller calls it
+// when the submitter's start message arrives, and must close the Group.
 func (s *Service) Join(c GroupConfig) (*Group, error) {
 	if c.Period == 0 {
 		c.Period = DefaultPeriod
@@ -120,9 +116,9 @@ func (s *Service) validate(c GroupConfig) error {
 	return nil
 }
 
-// disconnected has a peer asked to which the last connection has ended: whoever
-// is killed while its machine lives is known at once so (F2). One that lives is
-// connected to again for the question, and answers.
+// disconnected reports a peer whose last connection has ended to all groups. So a process that is killed
+// while its machine is alive is detected at once (F2). A live peer answers on a new connection, which the
+// question opens.
 func (s *Service) disconnected(p p2ppeer.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,8 +127,7 @@ func (s *Service) disconnected(p p2ppeer.ID) {
 	}
 }
 
-// accept reads what another peer sends on one stream, until either side has
-// enough.
+// accept processes one inbound stream until either side ends it.
 func (s *Service) accept(stream network.Stream) {
 	s.mu.Lock()
 	if s.ctx.Err() != nil {
@@ -145,10 +140,10 @@ func (s *Service) accept(stream network.Stream) {
 	defer s.wg.Done()
 	stop := context.AfterFunc(s.ctx, func() { _ = stream.Reset() })
 	defer stop()
-	defer func() { _ = stream.Reset() }() // nothing goes back on it
+	defer func() { _ = stream.Reset() }() // the stream carries data in one direction only
 
-	// The reader of the Hello and that of the Beats share this buffer, since
-	// bufio does not put another one around a large enough one.
+	// The readers of the Hello and of the Beats share this buffer: bufio does not wrap a reader that has
+	// a large enough buffer.
 	buffer := bufio.NewReaderSize(stream, 4096)
 	g, from, err := s.hello(stream, buffer)
 	if err == nil {
@@ -159,7 +154,7 @@ func (s *Service) accept(stream network.Stream) {
 	}
 }
 
-// hello reads the job's name, and finds out which member the remote peer is.
+// hello reads the job's name and determines which member the remote peer is.
 func (s *Service) hello(stream network.Stream, r *bufio.Reader) (g *Group, from int, err error) {
 	if err := stream.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return nil, 0, fmt.Errorf("set deadline: %w", err)
@@ -184,8 +179,7 @@ func (s *Service) hello(stream network.Stream, r *bufio.Reader) (g *Group, from 
 	return g, from, nil
 }
 
-// Close leaves all groups. It returns when nothing of the service runs any
-// more.
+// Close leaves all groups and returns when all goroutines of the service have ended.
 func (s *Service) Close() error {
 	s.host.RemoveStreamHandler(Protocol)
 	s.host.Network().StopNotify(s.ends)

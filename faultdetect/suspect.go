@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// why a member is suspect.
+// why is the reason why a member is suspect.
 type why byte
 
 const (
-	silent   why = iota // no news of it came for as long as they may take
-	missing             // a table from it did not come when it should
-	reported            // the caller has a reason, such as a connection that closed
-	accused             // another member says that it has failed
+	silent   why = iota // no news of it for longer than news may take
+	missing             // a table from it is late
+	reported            // the caller has a reason, such as a closed connection
+	accused             // another member reports that it has failed
 )
 
-// An inquiry is the asking of one suspect, until it is live again or failed.
+// An inquiry is the questioning of one suspect, until it is live again or failed.
 type inquiry struct {
 	member  int
 	why     why
-	refute  uint64        // a heartbeat of it that proves it live
-	direct  int           // value of periods from when any message of its own does
-	span    time.Duration // how long it is asked
+	refute  uint64        // least heartbeat that proves it live
+	direct  int           // value of periods from which on any of its own messages proves it live
+	span    time.Duration // duration of the inquiry
 	until   time.Duration // when it is failed
-	asked   int           // questions so far
-	turn    int           // which others are asked to ask it
-	witness bool          // somebody else has been heard meanwhile: the fault is not this member's
+	asked   int           // number of questions so far
+	turn    int           // selects the members that ask it indirectly
+	witness bool          // another member was heard meanwhile, so the fault is not this member's own
 }
 
-// doubtTheSilent suspects those of whom there were no news for too long.
+// doubtTheSilent makes members suspect of which there was no news for too long.
 func (d *Detector) doubtTheSilent(out *Output) {
 	patience := d.patience()
 	for i := range d.members {
@@ -39,12 +39,12 @@ func (d *Detector) doubtTheSilent(out *Output) {
 	}
 }
 
-// suspect begins to doubt a live member.
+// suspect starts an inquiry about a live member.
 func (d *Detector) suspect(out *Output, q inquiry) {
 	q.until = d.now + q.span
 	q.turn = int(d.heartbeat % uint64(max(1, HalfRounds(d.n))))
 	if l := d.links[q.member]; l != nil {
-		l.pinged = 0 // of several questions it is not known which was answered (Karn)
+		l.pinged = 0 // with several questions, an answer cannot be assigned to one of them (Karn)
 	}
 	d.inquiries = append(d.inquiries, &q)
 	d.enter(out, q.member, Suspect)
@@ -74,7 +74,7 @@ func (d *Detector) inquiry(i int) *inquiry {
 	return nil
 }
 
-// inquire asks the suspects, and fails those that have been asked in vain.
+// inquire asks the suspects, and fails those whose time is over.
 func (d *Detector) inquire(out *Output) {
 	for _, q := range slices.Clone(d.inquiries) {
 		if d.now >= q.until {
@@ -85,8 +85,7 @@ func (d *Detector) inquire(out *Output) {
 	}
 }
 
-// ask asks a suspect, and from the second time on every other time through two
-// others.
+// ask sends a question to a suspect. Every second time it also asks through two other members.
 func (d *Detector) ask(out *Output, q *inquiry) {
 	out.Send = append(out.Send, d.message(q.member, Ping))
 	q.asked++
@@ -100,8 +99,8 @@ func (d *Detector) ask(out *Output, q *inquiry) {
 	}
 }
 
-// others are two members through whom a suspect is asked: of those to whom
-// tables go, so that there is a connection.
+// others returns two members through which a suspect is asked. It selects targets of tables, because
+// there are connections to them.
 func (d *Detector) others(q *inquiry) (to []int) {
 	r := d.ring.without(q.member)
 	if r.live() < 2 {
@@ -119,9 +118,8 @@ func (d *Detector) others(q *inquiry) (to []int) {
 	return to
 }
 
-// conclude fails a suspect, unless this member has heard nobody else while it
-// asked: then the fault may be its own, and it asks again, through others, for
-// as long as gossip would have waited.
+// conclude fails a suspect. If this member has heard from no other member during the inquiry, the fault
+// may be its own. Then it asks again, through other members, for as long as gossip would have waited.
 func (d *Detector) conclude(out *Output, q *inquiry) {
 	if q.why == missing && !q.witness && d.ring.live() > 2 && d.silence(q.member) <= d.patience() {
 		d.health.worsen()
@@ -135,9 +133,10 @@ func (d *Detector) conclude(out *Output, q *inquiry) {
 	}
 }
 
-// Report says that somebody has reason to think that a member is silent, such
-// as a connection that closed. It is asked at once; it is failed unless it
-// answers soon, or news of it come that are younger than the report.
+// Report records a reason to believe that a member is silent, such as a closed connection. The member is
+// asked at once. It is failed unless it answers soon, or news of it arrives that is newer than the
+// report. In mode Gossip it has slightly more than a period for this; in mode Fast a short time plus the
+// tolerated hang.
 func (d *Detector) Report(member int) Output {
 	span := d.period + d.period/TicksPerPeriod
 	if d.mode == Fast {
@@ -146,12 +145,12 @@ func (d *Detector) Report(member int) Output {
 	return d.report(member, span)
 }
 
-// Silent is like Report, of a member that is known to have been silent for some time: that counts as a
-// part of the tolerated hang. It is asked for a period at least.
+// Silent is like Report for a member that is known to have been silent for some time, which counts as
+// part of the tolerated hang. The member is asked for at least one period.
 func (d *Detector) Silent(member int, since time.Duration) Output {
 	span := max(d.health.scale(d.period)+2*d.rtt(member), d.hang-since)
 	if member >= 0 && member < d.n && member != d.self {
-		if q := d.inquiry(member); q != nil { // the hang that it is given anyway began before
+		if q := d.inquiry(member); q != nil { // its hang already began earlier
 			q.until = min(q.until, d.now+span)
 		}
 	}
@@ -168,17 +167,17 @@ func (d *Detector) report(member int, span time.Duration) Output {
 	return out
 }
 
-// unheard is the least heartbeat that no member has had yet: their periods begin up
-// to one apart, so one ahead of this member's may be as old as its own.
+// unheard returns the least heartbeat that no member can have had yet. Periods of members begin up to one
+// period apart, so a heartbeat one ahead of this member's may be as old as its own.
 func (d *Detector) unheard() uint64 { return d.heartbeat + 2 }
 
-// brief is for how long a member is asked about whom others know more.
+// brief returns how long to ask a member about which other members know more.
 func (d *Detector) brief(i int) time.Duration {
 	return d.health.scale(d.period/4) + 2*d.rtt(i)
 }
 
-// Gone says that a member is known to have failed: its end was seen by who had
-// it in hand. The others are told.
+// Gone records that a member is known to have failed, because its end was observed. The other members are
+// told.
 func (d *Detector) Gone(member int) Output {
 	var out Output
 	if member < 0 || member >= d.n || member == d.self || d.members[member].state == Failed {

@@ -14,8 +14,8 @@ import (
 // maxHello bounds a Hello in bytes: a job's name and the framing.
 const maxHello = 512
 
-// maxBeat bounds a Beat of a group of n in bytes: the longest varints for each
-// member, and the rest.
+// maxBeat bounds a Beat of a group of n in bytes: the longest varints for each member, plus the other
+// fields.
 func maxBeat(n int) int { return 64 + 15*n }
 
 var kindToPB = map[Kind]pb.Beat_Kind{
@@ -23,15 +23,15 @@ var kindToPB = map[Kind]pb.Beat_Kind{
 	Ask: pb.Beat_ASK, Vouch: pb.Beat_VOUCH, Accuse: pb.Beat_ACCUSE,
 }
 
-// An Encoder makes of the messages to one member what goes over one stream to it.
-// Of a table it sends by how much each heartbeat is behind the sender's own, and
-// only where that differs from the table before on that stream. Rounds repeat
-// themselves, and so do these numbers: where nobody fails, nothing differs.
+// An Encoder encodes the messages to one member for one stream. For a table it sends how far each
+// heartbeat is behind the sender's own, and only where that differs from the previous table on the
+// stream. The rounds repeat, and so do these numbers, so the difference is empty as long as no member
+// fails.
 type Encoder struct {
-	last []int64 // lags of the latest table; nil before the first
+	last []int64 // lags of the last table; nil before the first
 }
 
-// Size returns the length of a message on the wire, with the length before it.
+// Size returns the encoded length of a message, including its length prefix.
 func (e *Encoder) Size(m Message) int {
 	size := proto.Size(e.encode(m))
 	return size + protowire.SizeVarint(uint64(size))
@@ -46,7 +46,7 @@ func (e *Encoder) encode(m Message) *pb.Beat {
 		return b
 	}
 	lags := make([]int64, len(m.Table))
-	next := 0 // where the search goes on after the last entry that differs
+	next := 0 // index after the last entry that differs
 	for i, h := range m.Table {
 		lags[i] = int64(m.Heartbeat) - int64(h)
 		if e.last != nil && e.last[i] != lags[i] {
@@ -62,14 +62,14 @@ func (e *Encoder) encode(m Message) *pb.Beat {
 	return b
 }
 
-// A decoder undoes what the Encoder at the other end of a stream does.
+// A decoder reverses the Encoder at the other end of a stream.
 type decoder struct {
 	from, to, n int
 	last        []int64
 }
 
-// decode reads what member from has sent to member to of n. Whatever Receive
-// would refuse is an error here already, so that the stream can be reset.
+// decode decodes a message of member from to member to of n. It also rejects what Receive would reject,
+// so that the stream can be reset.
 func (d *decoder) decode(b *pb.Beat) (Message, error) {
 	m := Message{From: d.from, To: d.to, Heartbeat: b.GetHeartbeat(), About: int(b.GetAbout()), Reach: int(b.GetReach())}
 	for kind, k := range kindToPB {
@@ -92,7 +92,7 @@ func (d *decoder) decode(b *pb.Beat) (Message, error) {
 	return m, nil
 }
 
-// table reads the table of a message that has one.
+// table decodes the table of a message of kind Table.
 func (d *decoder) table(m *Message, b *pb.Beat) error {
 	if m.Kind != Table {
 		if len(b.GetLag())+len(b.GetSkip()) != 0 {
@@ -116,7 +116,7 @@ func (d *decoder) table(m *Message, b *pb.Beat) error {
 	return nil
 }
 
-// lags puts together what has changed and what has not.
+// lags applies the differences to the previous table.
 func (d *decoder) lags(b *pb.Beat) ([]int64, error) {
 	changed, skip := b.GetLag(), b.GetSkip()
 	if len(skip) == 0 && len(changed) == d.n {

@@ -13,29 +13,28 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/redial"
 )
 
-// dialTimeout bounds the making of a connection and a stream. It may well take
-// several periods over a wide network; only this target's messages wait.
+// dialTimeout bounds opening a connection and a stream. On a wide network this may take several periods;
+// only messages to this target wait.
 const dialTimeout = 5 * time.Second
 
-// A writer sends to one member, on one stream that it keeps. It has a
-// goroutine of its own, so that a target that is slow, frozen or gone delays
-// neither the ticks nor other targets.
+// A writer sends to one member, on one stream that it keeps open. It has its own goroutine, so that a
+// slow, frozen or unreachable target delays neither the ticks nor other targets.
 type writer struct {
 	group  *Group
 	to     int
 	queue  *outQueue
 	cancel context.CancelFunc
-	stream network.Stream // nil when there is none
-	stop   func() bool    // of the stream's end with the context
+	stream network.Stream // nil if there is none
+	stop   func() bool    // unregisters the stream's reset on the end of the context
 
-	encoder Encoder // of stream
+	encoder Encoder // for the current stream
 }
 
 func (g *Group) newWriter(to int) *writer {
 	w := &writer{group: g, to: to, queue: newOutQueue()}
 	var ctx context.Context
 	ctx, w.cancel = context.WithCancel(g.ctx)
-	g.wg.Go(func() { w.run(ctx) }) // ends with ctx: group closed, or member failed
+	g.wg.Go(func() { w.run(ctx) }) // ends with ctx: the group is closed or the member has failed
 	return w
 }
 
@@ -52,7 +51,7 @@ func (w *writer) run(ctx context.Context) {
 	}
 }
 
-// send writes m on the kept stream or, if that has ended, on a new one.
+// send writes m on the open stream or, if that has ended, on a new one.
 func (w *writer) send(ctx context.Context, m Message) error {
 	if w.stream != nil && w.write(w.encoder.encode(m)) == nil {
 		return nil
@@ -71,7 +70,7 @@ func (w *writer) send(ctx context.Context, m Message) error {
 
 func (w *writer) open(ctx context.Context) error {
 	h, to := w.group.service.host, w.group.peers[w.to]
-	redial.Allow(h, to) // one dial at a time is restraint enough
+	redial.Allow(h, to) // the writer itself dials at most once at a time
 	dialCtx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	stream, err := h.NewStream(network.WithAllowLimitedConn(dialCtx, "heartbeats are few and small"), to, Protocol)
@@ -83,8 +82,8 @@ func (w *writer) open(ctx context.Context) error {
 	return nil
 }
 
-// write gives a message a period's time. After an error the stream is gone: a
-// part of the message may have been sent.
+// write writes a message within one period. On error it drops the stream, on which the message may be
+// incomplete.
 func (w *writer) write(m proto.Message) error {
 	err := w.stream.SetWriteDeadline(time.Now().Add(w.group.period))
 	if err == nil {

@@ -1,19 +1,19 @@
 package lifetime
 
-// FewestCut returns the size of the smallest sets of crashes that Cut. All
-// members look alike but for their place on the ring, so some smallest set leaves
-// member 0 alive and cuts it from news of another; the fewest members that do that
-// for a pair are, by Menger's theorem, as many as there are paths between the two
-// that share no member, which are counted by augmenting paths (Even 1975).
+// FewestCut returns the size of the smallest sets of crashes for which Cut returns true. Apart from their
+// place on the ring, all members are alike. So some smallest set leaves member 0 alive and cuts it from
+// news of another member. By Menger's theorem, the least number of crashes that separates a pair is the
+// number of paths between the two that share no member. FewestCut counts these by augmenting paths (Even
+// 1975).
 func (g Gossip) FewestCut() int {
-	fewest := g.n - 1 // a single survivor has nobody to hear of
+	fewest := g.n - 1 // a single survivor has no other member to hear of
 	if g.live {
 		return fewest
 	}
 	neighbours := g.to(0)
 	for target := 1; target < g.n; target++ {
 		if neighbours.Has(target) {
-			continue // no crashes of others come between them
+			continue // no crashes of other members separate them
 		}
 		f := g.network()
 		for paths := 0; ; paths++ {
@@ -26,7 +26,7 @@ func (g Gossip) FewestCut() int {
 	return fewest
 }
 
-// to is whom member i sends to.
+// to returns the members that member i sends to.
 func (g Gossip) to(i int) Set {
 	var s Set
 	for _, d := range g.distances {
@@ -35,11 +35,11 @@ func (g Gossip) to(i int) Set {
 	return s
 }
 
-// A flow is a network whose arcs carry one path at most. Each member is two
-// places with one arc from the first to the second.
+// A flow is a network in which each arc carries at most one path. Each member has two nodes with one arc
+// from the first to the second.
 type flow struct {
 	arcs []arc
-	from [][]int // places: which arcs leave
+	from [][]int // per node: outgoing arcs
 }
 
 // arc 2k+1 is the reverse of arc 2k.
@@ -71,9 +71,9 @@ func (f *flow) join(a, b int) {
 	f.arcs = append(f.arcs, arc{b, true}, arc{a, false})
 }
 
-// augment finds one more path, breadth first. It is false when there is none.
+// augment finds one more path, breadth first. It returns false if there is none.
 func (f *flow) augment(source, sink int) bool {
-	by := make([]int, len(f.from)) // the arc by which a place was reached first, plus one
+	by := make([]int, len(f.from)) // per node: the arc by which it was first reached, plus one
 	queue := []int{source}
 	for len(queue) > 0 && by[sink] == 0 {
 		place := queue[0]

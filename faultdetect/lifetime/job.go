@@ -2,15 +2,14 @@ package lifetime
 
 import "github.com/p2pmpi/p2pmpi/internal/reliability"
 
-// A Job has a number of ranks with a number of replicas each. Member i of its
-// group runs rank i mod Ranks, as the strategy spread places processes on peers that
-// run one each.
+// A Job has Ranks ranks with Replicas replicas each. Member i of its group runs rank i mod Ranks, as the
+// strategy spread places processes on peers with one slot each.
 type Job struct{ Ranks, Replicas int }
 
 // Members returns n·r.
 func (j Job) Members() int { return j.Ranks * j.Replicas }
 
-// Survives tells whether these crashes leave each rank a replica.
+// Survives reports whether these crashes leave each rank a replica.
 func (j Job) Survives(crashed Set) bool {
 	alive := everybody(j.Members()).minus(crashed)
 	var ranks Set
@@ -21,5 +20,5 @@ func (j Job) Survives(crashed Set) bool {
 	return ranks.intersect(everybody(j.Ranks)) == everybody(j.Ranks)
 }
 
-// Fails returns the probability that the job fails, with that of a process's crash.
+// Fails returns the probability that the job fails if each process crashes with probability f.
 func (j Job) Fails(f float64) float64 { return reliability.JobFails(j.Ranks, j.Replicas, f) }

@@ -5,34 +5,32 @@ import (
 	"math/rand/v2"
 )
 
-// Effort says how hard Measure tries.
+// Effort bounds the work of Measure.
 type Effort struct {
-	Enumerate int        // the most sets of one size that are all tried
-	Sample    int        // how many are tried of a size that has more
-	Rand      *rand.Rand // draws them
+	Enumerate int        // largest number of sets of one size that are enumerated
+	Sample    int        // size of the sample if there are more
+	Rand      *rand.Rand // source of the samples
 }
 
-// A Property of a set of crashes must not change when all members move on along
-// the ring.
+// A Property of a set of crashes must be invariant under rotation of all members along the ring.
 type Property func(crashed Set) bool
 
-// A Share is the fraction of the sets of one size that have a property, and
-// the interval in which it lies.
+// A Share is the fraction of the sets of one size that have a property, with its confidence interval.
 type Share struct{ Fraction, Low, High float64 }
 
 // A Profile is a property's share by number of crashes, from 0 to n.
 type Profile struct {
 	Shares []Share
-	Exact  bool // all of them
+	Exact  bool // all shares were enumerated
 }
 
-// certainty is the normal quantile for which a whole profile of n+1 shares
-// lies in its intervals with 95 %: each with 1 − 0.05/(n+1) (Bonferroni).
+// certainty returns the normal quantile for which all n+1 shares of a profile lie in their intervals with
+// 95 %: each with 1 − 0.05/(n+1) (Bonferroni).
 func certainty(n int) float64 { return math.Sqrt2 * math.Erfinv(1-0.05/float64(n+1)) }
 
-// Measure finds the profile of each property in a group of n members. Sets of
-// fewer than from crashes are known not to have any of them. Each other set is shown
-// to the properties in their order.
+// Measure computes the profile of each property in a group of n members. The caller knows that sets of
+// fewer than from crashes have none of the properties. Each other set is passed to the properties in
+// order.
 func Measure(n, from int, e Effort, properties ...Property) []Profile {
 	profiles := make([]Profile, len(properties))
 	for p := range profiles {
@@ -61,9 +59,9 @@ func Measure(n, from int, e Effort, properties ...Property) []Profile {
 	return profiles
 }
 
-// each visits sets of k crashes of n, all that there are or a sample. Of all it
-// is enough to try those that hold member 0: moved along the ring, every set of
-// the others becomes one of these, and all equally often.
+// each visits sets of k crashes of n: all of them, or a sample. Enumeration is limited to sets that
+// contain member 0. Rotation along the ring maps every other set to one of these, and to each equally
+// often.
 func (e Effort) each(n, k int, visit func(Set)) (sets int, exact bool) {
 	if k == 0 {
 		visit(Set{})
@@ -92,7 +90,7 @@ func subsets(s Set, from, n, k int, visit func(Set)) {
 	}
 }
 
-// draw picks k of n (Floyd's algorithm).
+// draw returns a random set of k of n members (Floyd's algorithm).
 func draw(n, k int, rng *rand.Rand) Set {
 	var s Set
 	for top := n - k; top < n; top++ {
@@ -105,8 +103,8 @@ func draw(n, k int, rng *rand.Rand) Set {
 	return s
 }
 
-// wilson is the score interval of a fraction in a sample (Wilson 1927), right
-// also when none or all of it have the property.
+// wilson returns the score interval of a fraction in a sample (Wilson 1927), which is also valid for
+// fractions of 0 and 1.
 func wilson(fraction, sample, z float64) Share {
 	middle := fraction + z*z/(2*sample)
 	half := z * math.Sqrt(fraction*(1-fraction)/sample+z*z/(4*sample*sample))
@@ -114,8 +112,8 @@ func wilson(fraction, sample, z float64) Share {
 	return Share{fraction, max(0, (middle-half)/whole), min(1, (middle+half)/whole)}
 }
 
-// At returns the probability of the property when each member crashes with
-// probability f, 0 < f < 1, and the interval in which it lies with 95 %.
+// At returns the probability of the property if each member crashes with probability f, 0 < f < 1, with
+// its 95 % interval.
 func (p Profile) At(f float64) Share {
 	var sum Share
 	n := len(p.Shares) - 1

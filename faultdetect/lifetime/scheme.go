@@ -2,23 +2,22 @@ package lifetime
 
 import "math/bits"
 
-// A Scheme is a rule for whom a member sends its table to, round by round.
+// A Scheme is a rule for the targets of a member's tables, round by round.
 type Scheme int
 
-// The schemes. In round k of ⌈log₂ n⌉ member s of n sends to
+// The schemes. In round k of ⌈log₂ n⌉, member s of n sends to
 const (
 	BRR      Scheme = iota // s + 2^(k-1): binary round robin
 	DBRR                   // s + 2^(k-1), in ⌈log₂ n⌉ further rounds s - 2^(k-1): double binary round robin
-	LiveDBRR               // as DBRR, but distances are counted in live members
+	LiveDBRR               // as DBRR, with distances counted in live members
 )
 
-// String names the scheme as in docs.
+// String returns the name of the scheme as used in docs.
 func (s Scheme) String() string {
 	return [...]string{"BRR", "DBRR", "ours"}[s]
 }
 
-// Among returns the gossip of a group of n members, 2 to MaxMembers, in which
-// nobody has crashed yet.
+// Among returns the gossip of a group of n members, 2 to MaxMembers, without crashes.
 func (s Scheme) Among(n int) Gossip {
 	g := Gossip{n: n, live: s == LiveDBRR}
 	half := bits.Len(uint(n - 1)) // ⌈log₂ n⌉
@@ -34,18 +33,18 @@ func (s Scheme) Among(n int) Gossip {
 	return g
 }
 
-// Gossip says who sends to whom in a group.
+// Gossip defines the sender and receiver of each table in a group.
 type Gossip struct {
 	n         int
-	distances []int // of each round: member i sends to i + it, mod n
+	distances []int // per round: member i sends to i + distance, mod n
 	live      bool  // distances are counted in live members
 }
 
-// Rounds returns after how many rounds the targets repeat.
+// Rounds returns the number of rounds after which the targets repeat.
 func (g Gossip) Rounds() int { return len(g.distances) }
 
-// after is the gossip that survivors of crashes go on with, and who they are.
-// Counted in live members they are a smaller ring without gaps.
+// after returns the gossip among the survivors of crashes, and the survivors. If distances are counted in
+// live members, the survivors are renumbered as a smaller ring without gaps.
 func (g Gossip) after(crashed Set) (Gossip, Set) {
 	survivors := everybody(g.n).minus(crashed)
 	if !g.live {
@@ -62,8 +61,8 @@ func (g Gossip) after(crashed Set) (Gossip, Set) {
 	return ring, everybody(m)
 }
 
-// Cut tells whether these crashes end the detector: fewer than two members
-// survive, or some survivor will never again hear of some other.
+// Cut reports whether these crashes end the detector: fewer than two members survive, or some survivor
+// never again hears of some other one.
 func (g Gossip) Cut(crashed Set) bool {
 	ring, survivors := g.after(crashed)
 	if survivors.Len() < 2 {
@@ -72,8 +71,8 @@ func (g Gossip) Cut(crashed Set) bool {
 	return ring.reached(survivors, false) != survivors || ring.reached(survivors, true) != survivors
 }
 
-// reached is whom news of the first survivor come to sooner or later, or, backwards,
-// whose news come to it.
+// reached returns the members that eventually receive news of the first survivor. If backwards is true,
+// it returns the members whose news the first survivor receives.
 func (g Gossip) reached(survivors Set, backwards bool) Set {
 	known := SetOf(survivors.first())
 	for fresh := known; fresh != (Set{}); {
@@ -90,14 +89,13 @@ func (g Gossip) reached(survivors Set, backwards bool) Set {
 	return known
 }
 
-// Late tells whether these crashes leave some survivor, beginning in some round,
-// without news of another for as many rounds as it takes until the targets
-// repeat. That is the time after which the literature calls a member failed.
+// Late reports whether, starting in some round, these crashes leave some survivor without news of another
+// until the targets repeat. The literature considers a member failed after that time.
 func (g Gossip) Late(crashed Set) bool {
 	ring, survivors := g.after(crashed)
 	members := ring.n
 	if g.live {
-		members = min(1, members) // all alike: nobody is missing on their ring
+		members = min(1, members) // all positions are alike on a ring without gaps
 	}
 	for start := range ring.distances {
 		for i := range members {
@@ -109,8 +107,8 @@ func (g Gossip) Late(crashed Set) bool {
 	return false
 }
 
-// spread is who knows member i's heartbeat of a round when all rounds have
-// passed once since.
+// spread returns the members that know member i's heartbeat of round start after each round has occurred
+// once.
 func (g Gossip) spread(i, start int, survivors Set) Set {
 	known := SetOf(i)
 	for k := range g.distances {

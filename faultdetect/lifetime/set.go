@@ -2,10 +2,10 @@ package lifetime
 
 import "math/bits"
 
-// MaxMembers is the size of the largest group that is computed.
+// MaxMembers is the size of the largest group that the package supports.
 const MaxMembers = 256
 
-// A Set holds members of a group of at most MaxMembers.
+// A Set is a set of members of a group of at most MaxMembers.
 type Set [MaxMembers / 64]uint64
 
 // SetOf returns the set of these members.
@@ -17,7 +17,7 @@ func SetOf(members ...int) Set {
 	return s
 }
 
-// everybody is the set of all n members.
+// everybody returns the set of all n members.
 func everybody(n int) Set {
 	var s Set
 	for w := range s {
@@ -33,7 +33,7 @@ func everybody(n int) Set {
 
 func (s *Set) add(i int) { s[i/64] |= 1 << (i % 64) }
 
-// Has tells whether i is in the set.
+// Has reports whether i is in the set.
 func (s Set) Has(i int) bool { return s[i/64]>>(i%64)&1 == 1 }
 
 // Len returns how many members are in the set.
@@ -45,7 +45,7 @@ func (s Set) Len() int {
 	return n
 }
 
-// first is the least member of a set that is not empty.
+// first returns the least member of a set, or -1 for the empty set.
 func (s Set) first() int {
 	for w := range s {
 		if s[w] != 0 {
@@ -76,8 +76,8 @@ func (s Set) minus(t Set) Set {
 	return s
 }
 
-// rotate moves each member i of a set among n to (i+d) mod n, 0 ≤ d < n. What
-// is beyond n in the result is left to whoever intersects it with a set of members.
+// rotate moves each member i of a set among n to (i+d) mod n, 0 ≤ d < n. The result may contain elements
+// beyond n; the caller has to intersect it with a set of members.
 func (s Set) rotate(d, n int) Set { return s.up(d).union(s.down(n - d)) }
 
 func (s Set) up(d int) (to Set) {
@@ -85,7 +85,7 @@ func (s Set) up(d int) (to Set) {
 	for w := len(s) - 1; w >= words; w-- {
 		to[w] = s[w-words] << rest
 		if w > words {
-			to[w] |= s[w-words-1] >> (64 - rest) // nothing when rest is 0
+			to[w] |= s[w-words-1] >> (64 - rest) // nothing if rest is 0
 		}
 	}
 	return to

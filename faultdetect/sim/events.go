@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// An event is something to be done at a time.
+// An event is an action at a point in time.
 type event struct {
 	at  time.Duration
-	seq int // of two at one time the one first planned comes first
+	seq int // orders events of the same time by when they were scheduled
 	do  func()
 }
 
-// agenda is a heap of events, the earliest first.
+// agenda is a heap of events, earliest first.
 type agenda []event
 
 func (a agenda) Len() int { return len(a) }
@@ -27,18 +27,18 @@ func (a *agenda) Push(x any) { *a = append(*a, x.(event)) }
 // Pop implements heap.Interface.
 func (a *agenda) Pop() any {
 	last := (*a)[len(*a)-1]
-	(*a)[len(*a)-1] = event{} // let go of what it refers to
+	(*a)[len(*a)-1] = event{} // releases its references
 	*a = (*a)[:len(*a)-1]
 	return last
 }
 
-// At plans something.
+// At schedules do for time t.
 func (w *World) At(t time.Duration, do func()) {
 	w.planned++
 	heap.Push(&w.todo, event{at: t, seq: w.planned, do: do})
 }
 
-// Run lets the world go on until the given time.
+// Run processes all events up to the given time.
 func (w *World) Run(until time.Duration) {
 	if w.Now == 0 {
 		for i := range w.Detectors {

@@ -11,8 +11,8 @@ import (
 // A Pair is an observer and a member that it judges.
 type Pair struct{ Observer, Member int }
 
-// A World is a group of detectors over a network. Its exported fields may be set
-// before Run; durations are in the world's time.
+// A World is a group of detectors on a network. Its exported fields may be set before Run; durations are
+// in the world's time.
 type World struct {
 	Seed      uint64
 	Rand      *rand.Rand
@@ -20,17 +20,17 @@ type World struct {
 	Period    time.Duration
 	Detectors []*faultdetect.Detector
 
-	Start []time.Duration // when each received the start message
+	Start []time.Duration // when each member received the start message
 	Drift []float64       // how much faster a member's clock runs, as a fraction
 
-	Loss    float64                   // of messages
-	Latency time.Duration             // of messages, up to
-	Cut     func(from, to int) bool   // messages that are lost for another reason; may be nil
-	Watch   func(faultdetect.Message) // told of every message that is sent; may be nil
+	Loss    float64                   // share of messages that are lost
+	Latency time.Duration             // upper bound of a message's delay
+	Cut     func(from, to int) bool   // drops further messages; may be nil
+	Watch   func(faultdetect.Message) // called for every message sent; may be nil
 
-	Failed    map[Pair]time.Duration // when
-	Doubts    int                    // suspicions so far
-	crash     []time.Duration        // never when 0
+	Failed    map[Pair]time.Duration // time of each verdict
+	Doubts    int                    // number of suspicions so far
+	crash     []time.Duration        // 0: never
 	pauses    map[int][]time.Duration
 	connected map[Pair]bool
 
@@ -38,8 +38,8 @@ type World struct {
 	planned int
 }
 
-// New makes n members that start aligned, on a network without loss. Of c it
-// takes all but who is in the group.
+// New returns n members that start aligned, on a network without loss. It uses the fields of c apart from
+// Members, Self and Offset.
 func New(n int, c faultdetect.Config, seed uint64) (*World, error) {
 	w := &World{
 		Seed: seed, Rand: rand.New(rand.NewPCG(seed, 0)), Period: c.Period,
@@ -58,18 +58,18 @@ func New(n int, c faultdetect.Config, seed uint64) (*World, error) {
 	return w, nil
 }
 
-// RandomPhases lets members start up to one period apart.
+// RandomPhases makes members start at random times within one period.
 func (w *World) RandomPhases() {
 	for i := range w.Start {
 		w.Start[i] = time.Duration(w.Rand.Int64N(int64(w.Period)))
 	}
 }
 
-// Crash ends member i at a time: its host falls silent.
+// Crash ends member i at a time; its host becomes silent.
 func (w *World) Crash(i int, at time.Duration) { w.crash[i] = at }
 
-// Kill ends member i at a time while its host lives: connections to it are
-// reset, and whoever has one is told.
+// Kill ends member i at a time while its host stays alive: connections to it are reset, and members with
+// such a connection are notified.
 func (w *World) Kill(i int, at time.Duration) {
 	w.Crash(i, at)
 	w.At(at, func() {
@@ -85,20 +85,20 @@ func (w *World) Kill(i int, at time.Duration) {
 	})
 }
 
-// Silent has member i told at a time that member j has been silent for so long.
+// Silent tells member i, at a time, that member j has been silent for the given time.
 func (w *World) Silent(i, j int, at, since time.Duration) {
 	w.At(at, func() { w.carryOut(i, w.Detectors[i].Silent(j, since)) })
 }
 
-// Pause stops member i for a while. Pauses of a member are to be given in order.
+// Pause stops member i for a while. The pauses of a member have to be given in order.
 func (w *World) Pause(i int, from, until time.Duration) {
 	w.pauses[i] = append(w.pauses[i], from, until)
 }
 
-// Crashed says whether i has ended.
+// Crashed reports whether i has ended.
 func (w *World) Crashed(i int) bool { return w.crash[i] != 0 && w.Now >= w.crash[i] }
 
-// resume returns when i goes on if it is paused now.
+// resume returns when i resumes if it is paused now.
 func (w *World) resume(i int) (until time.Duration, paused bool) {
 	p := w.pauses[i]
 	for len(p) > 0 && p[1] <= w.Now {
@@ -111,8 +111,7 @@ func (w *World) resume(i int) (until time.Duration, paused bool) {
 	return 0, false
 }
 
-// tick is i's k-th; like a Go ticker's, ticks that fall into a pause are lost
-// but for one.
+// tick runs i's k-th tick. As with a Go ticker, all but one of the ticks during a pause are dropped.
 func (w *World) tick(i, k int) {
 	if w.Crashed(i) {
 		return
@@ -129,7 +128,7 @@ func (w *World) tick(i, k int) {
 	w.At(w.Start[i]+next+time.Microsecond, func() { w.tick(i, k) })
 }
 
-// local is the time by i's clock.
+// local returns the time by i's clock.
 func (w *World) local(i int) time.Duration {
 	return time.Duration(float64(w.Now-w.Start[i]) * (1 + w.Drift[i]))
 }
@@ -152,7 +151,7 @@ func (w *World) carryOut(i int, out faultdetect.Output) {
 	}
 }
 
-// Send puts a message on the network, on behalf of its sender.
+// Send puts a message on the network on behalf of its sender.
 func (w *World) Send(m faultdetect.Message) {
 	if w.Watch != nil {
 		w.Watch(m)
@@ -169,7 +168,7 @@ func (w *World) deliver(m faultdetect.Message) {
 		return
 	}
 	if until, paused := w.resume(m.To); paused {
-		w.At(until+time.Microsecond, func() { w.deliver(m) }) // read after the tick, to be unkind
+		w.At(until+time.Microsecond, func() { w.deliver(m) }) // read after the tick: the worst case
 		return
 	}
 	out, err := w.Detectors[m.To].Receive(w.local(m.To), m)
@@ -179,9 +178,8 @@ func (w *World) deliver(m faultdetect.Message) {
 	w.carryOut(m.To, out)
 }
 
-// Times returns after what time each survivor had failed each member that has
-// crashed, and what is wrong: a survivor that was failed by another, or a crash
-// of which a survivor does not know.
+// Times returns how long after each crash each survivor failed the crashed member. It returns an error if
+// a survivor was failed, or if a survivor does not know of a crash.
 func (w *World) Times() (times []time.Duration, err error) {
 	for i := range w.Detectors {
 		for j := range w.Detectors {
