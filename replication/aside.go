@@ -9,17 +9,17 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// Asides records what is known of the replicas of this process's rank that are set aside.
+// asides records what is known about the replicas of this process's rank that are set aside.
 //
 //	counts --- view: aside ---> spared --- Ready ---> waited for --- lacks nothing: UpToDate ---> view: counts
 //	                              ^                       |
 //	                              +---- view: aside again-+
 type asides struct {
-	// ready holds, by replica, the epoch that its last Ready named: the one in which it was set aside. While
-	// that is still the epoch in which it was last set aside, outcomes wait for it again.
+	// ready holds, per replica, the epoch that its last Ready named: the one in which it was set aside.
+	// While that is still the epoch in which it was last set aside, outcomes wait for it again.
 	ready []uint64
-	// upToDate is, by replica, the last statement of this process as its master. reported is the last statement
-	// of this process itself, in Since, that it is present.
+	// upToDate is, per replica, this process's last statement as its master. reported contains, in Since,
+	// this process's own last statement that it is present.
 	upToDate []protection.UpToDate
 	reported protection.UpToDate
 }
@@ -28,26 +28,26 @@ func newAsides(replicas int) asides {
 	return asides{ready: make([]uint64, replicas), upToDate: make([]protection.UpToDate, replicas)}
 }
 
-// grow makes room for so many replicas.
+// grow makes room for the given number of replicas.
 func (a *asides) grow(replicas int) {
 	a.ready, a.upToDate = grown(a.ready, replicas), grown(a.upToDate, replicas)
 }
 
-// spares reports whether outcomes do not wait for q: it is set aside, and has not been heard since.
+// spares reports whether outcomes do not wait for q: it is set aside and has not reported since.
 func (p *Protocol) spares(q view.Process) bool {
 	since := p.v.AsideSince(q)
 	return since != 0 && p.asides.ready[q.Replica] != since
 }
 
-// maxSpared bounds the bytes held for replicas that are set aside, sparedCost included. Beyond that,
+// maxSpared bounds the bytes held for replicas that are set aside, including sparedCost. Beyond that,
 // outcomes wait for them.
 const (
 	maxSpared  = 4 << 20
 	sparedCost = 256 // approximate cost of holding an outcome and its backlog, apart from its bytes
 )
 
-// settleWithout makes an outcome stable if only replicas that are set aside lack it. The outcome is held for
-// them.
+// settleWithout makes an outcome stable if only replicas that are set aside lack it. The outcome stays
+// held for them.
 func (p *Protocol) settleWithout(h *held) {
 	if h.stable || p.decisions.retained+sparedCost*len(p.decisions.held) > maxSpared {
 		return
@@ -100,7 +100,8 @@ func (p *Protocol) receiveReady(from view.Process, f frame.Frame) error {
 	return nil
 }
 
-// welcome sends UpToDate to replicas that are set aside and have reported Ready, once they lack no outcome.
+// welcome sends UpToDate to replicas that are set aside and have reported Ready, once they lack no
+// outcome.
 func (p *Protocol) welcome() {
 	for _, q := range p.others {
 		now := protection.UpToDate{Since: p.v.AsideSince(q), Term: p.takeover.term}
@@ -112,8 +113,8 @@ func (p *Protocol) welcome() {
 	}
 }
 
-// receiveUpToDate passes on the master's statement that this process, which is set aside, lacks nothing. A
-// statement that does not fit this process's view is out of date, or answers a report yet to come.
+// receiveUpToDate passes on the master's statement that this process, which is set aside, lacks nothing.
+// A statement that does not fit this process's view is outdated, or answers a report of a later view.
 func (p *Protocol) receiveUpToDate(from view.Process, f frame.Frame) error {
 	if len(f.Payload) != 8 {
 		return fmt.Errorf("term of %d bytes", len(f.Payload))

@@ -7,15 +7,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// A resumption is what a new replica has got of the checkpoint in its rank's past.
+// A resumption is the state of a new replica that receives the checkpoint in its rank's message log.
 //
-//	prologue --> state --> snapshot --- whole ---> arrived --- Resume ---> the rest of the past
+//	prologue --> state --> snapshot --- whole ---> arrived --- Resume ---> the rest of the log
 type resumption struct {
-	begun    bool   // the state has
-	left     uint64 // bytes of it that are still to come
+	begun    bool   // the state has begun
+	left     uint64 // bytes of the state that have not arrived
 	snapshot protection.Snapshot
-	arrived  bool // and nothing is taken before Resume
-	last     bool // all of the past is here
+	arrived  bool // complete; nothing more is processed before Resume
+	last     bool // the end of the message log has arrived
 	resumed  bool
 }
 
@@ -38,7 +38,7 @@ func (p *Protocol) Snapshot() protection.Snapshot {
 	return s
 }
 
-// forgotten returns the number of the last message that is not kept any more.
+// forgotten returns the number of the last message that is no longer kept.
 func (b *backlog) forgotten() uint64 {
 	if b.head < len(b.queue) {
 		return b.queue[b.head].m.Seq - 1
@@ -58,12 +58,12 @@ func (p *Protocol) Checkpointed() protection.Checkpointed {
 	return protection.NoCheckpoint
 }
 
-// otherCheckpoint says why a process is lost whose donor has changed, and one of the two
-// pasts has a checkpoint: the other may have none, or another one, and what the program
-// has done cannot be undone.
+// otherCheckpoint is the reason why a new replica is lost if its donor changes and one of the two message
+// logs has a checkpoint. The other log may have none or a different one, and the program's actions cannot
+// be undone.
 const otherCheckpoint = "the replica that was bringing this process up to date has gone, and another one's checkpoint may not be the same"
 
-// reliveBeginning takes the first record of a past.
+// reliveBeginning processes the first record of a message log.
 func (p *Protocol) reliveBeginning(kind protection.RecordKind) error {
 	j := p.joining
 	switch {
@@ -76,7 +76,7 @@ func (p *Protocol) reliveBeginning(kind protection.RecordKind) error {
 	return nil
 }
 
-// reliveState takes what is there of the program's state, and returns what follows it.
+// reliveState passes on the available part of the program's state and returns the bytes after it.
 func (p *Protocol) reliveState(b []byte) []byte {
 	c := &p.joining.resumption
 	n := min(c.left, uint64(len(b)))
@@ -85,7 +85,7 @@ func (p *Protocol) reliveState(b []byte) []byte {
 	return b[n:]
 }
 
-// reliveCheckpoint takes a record of the checkpoint.
+// reliveCheckpoint processes a record of the checkpoint.
 func (p *Protocol) reliveCheckpoint(r protection.Record) error {
 	c := &p.joining.resumption
 	switch {
@@ -104,12 +104,12 @@ func (p *Protocol) reliveCheckpoint(r protection.Record) error {
 	return c.snapshot.Add(r)
 }
 
-// within reports whether the checkpoint has begun and is not whole.
+// within reports whether the checkpoint has begun and is not complete.
 func (c *resumption) within() bool { return c.begun && !c.arrived && !c.resumed }
 
-// Resume implements protection.Protocol. The process takes the place of one that has
-// done what the snapshot says: what it has done itself so far, up to its program's
-// first checkpoint, that one has done too.
+// Resume implements protection.Protocol. The process takes over the state of a process that has done what
+// the snapshot states. Everything that it has done itself, up to its program's first checkpoint, that
+// process has done as well.
 func (p *Protocol) Resume() (protection.Snapshot, protection.Output) {
 	p.reset()
 	if !p.active() || p.Checkpointed() != protection.Arrived {
@@ -128,7 +128,7 @@ func (p *Protocol) Resume() (protection.Snapshot, protection.Output) {
 	return s, p.out
 }
 
-// reliveRest goes on with what has come behind the checkpoint.
+// reliveRest processes the records after the checkpoint.
 func (p *Protocol) reliveRest(last bool) error {
 	if err := p.relive(p.joining.rest); err != nil {
 		return err
@@ -184,8 +184,8 @@ func (p *Protocol) heard(context uint32, source int) uint64 {
 	return p.Received(context, source)
 }
 
-// skip makes the next message of b the one after number seq. All before are where they
-// have to be: who made the checkpoint has forgotten them.
+// skip makes seq+1 the number of the next message of b. The earlier messages have arrived wherever they
+// are needed, because the process that made the checkpoint had dropped them.
 func (o *outbox) skip(b *backlog, seq uint64) {
 	for ; b.head < len(b.queue); b.head++ {
 		o.retained -= len(b.queue[b.head].m.Payload) + 1
@@ -209,8 +209,8 @@ func (o *outbox) skip(b *backlog, seq uint64) {
 	}
 }
 
-// keepAgain keeps a message that somebody may lack, as Send has done at whoever made
-// the checkpoint.
+// keepAgain keeps a message that a destination may lack, as Send did in the process that made the
+// checkpoint.
 func (p *Protocol) keepAgain(m protection.Message) error {
 	if m.Dest >= p.v.N || m.Dest == p.self.Rank {
 		return fmt.Errorf("message to rank %d is kept", m.Dest)
@@ -226,8 +226,7 @@ func (p *Protocol) keepAgain(m protection.Message) error {
 	return nil
 }
 
-// pass takes note that the program has seen the outcomes of all points of a context
-// up to one.
+// pass records that the program has seen the outcomes of all points of a context up to upTo.
 func (d *decisions) pass(context uint32, upTo uint64) {
 	s := d.known[context]
 	if s == nil {

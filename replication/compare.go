@@ -9,8 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A seal is the digests of the messages of one stream that have arrived since the
-// last acknowledgement, and their key.
+// A seal holds the digests of the messages of one stream that have arrived since the last
+// acknowledgement, and their key.
 type seal struct {
 	key     key
 	hash    hash
@@ -32,9 +32,8 @@ func (s *seal) add(m *protection.Message) {
 	s.count++
 }
 
-// encode returns the payload of an acknowledgement, which is the key and the
-// digests of the last messages that it acknowledges, little-endian. The key is
-// known then, and the seal is used no more.
+// encode returns the payload of an acknowledgement: the key and the digests of the last messages that it
+// acknowledges, little-endian. It reveals the key, so the seal must not be used afterwards.
 func (s *seal) encode() []byte {
 	b := make([]byte, 0, keySize+8*s.count)
 	b = append(b, s.key[:]...)
@@ -44,15 +43,15 @@ func (s *seal) encode() []byte {
 	return b
 }
 
-// A claim is what a receiver says it has got: the digests of consecutive messages.
+// A claim is a receiver's statement of what it has received: the digests of consecutive messages.
 type claim struct {
 	first  uint64 // number of the first message
 	key    key
 	digest []byte // encoded
 }
 
-// decodeClaim reads the payload of an acknowledgement of messages up to seq. It may
-// be empty. The claim shares its memory.
+// decodeClaim decodes the payload, which may be empty, of an acknowledgement of messages up to seq. The
+// claim shares its memory.
 func decodeClaim(seq uint64, b []byte) (claim, error) {
 	if len(b) == 0 {
 		return claim{first: seq + 1}, nil
@@ -84,16 +83,15 @@ func (c claim) from(seq uint64) claim {
 	return c
 }
 
-// maxClaimed bounds the bytes of digests that wait for their messages. Beyond it a
-// replica that is behind by many messages is not compared with what it has yet to
-// produce and others have got meanwhile.
+// maxClaimed bounds the bytes of digests that wait for their messages. Beyond it, a replica that is far
+// behind does not compare messages that it has yet to produce and that others have received meanwhile.
 const (
 	maxClaimed = 16 << 20
-	claimCost  = 128 // about what a claim costs apart from its digests
+	claimCost  = 128 // approximate cost of a claim apart from its digests
 )
 
-// compare compares what q says it has got with what is kept for it, and keeps the
-// rest of the claim until the messages have been produced.
+// compare compares q's claim with the messages kept for q. It keeps the rest of the claim until the
+// messages have been produced.
 func (p *Protocol) compare(b *backlog, q view.Process, c claim) {
 	if c.first > b.acked[q.Replica]+1 {
 		b.blind[q.Replica] = true
@@ -108,7 +106,7 @@ func (p *Protocol) compare(b *backlog, q view.Process, c claim) {
 			if m := b.kept(seq); m != nil {
 				p.check(b, q, &c, &h, m)
 			} else {
-				b.blind[q.Replica] = true // q has left, and its messages were forgotten
+				b.blind[q.Replica] = true // q has left, and its messages were dropped
 			}
 		}
 		c = c.from(b.seq + 1)
@@ -123,8 +121,7 @@ func (p *Protocol) compare(b *backlog, q view.Process, c claim) {
 	}
 }
 
-// kept returns message seq from the table, where the numbers have no gaps; nil
-// if it is not there.
+// kept returns message seq from the table, where the numbers have no gaps, or nil if it is not there.
 func (b *backlog) kept(seq uint64) *protection.Message {
 	queue := b.queue[b.head:]
 	if len(queue) == 0 || seq < queue[0].m.Seq || seq-queue[0].m.Seq >= uint64(len(queue)) {
@@ -133,8 +130,7 @@ func (b *backlog) kept(seq uint64) *protection.Message {
 	return &queue[seq-queue[0].m.Seq].m
 }
 
-// compareClaimed compares m, which has just been produced, with what processes have
-// got in its place already.
+// compareClaimed compares m, which has just been produced, with claims that have already arrived.
 func (p *Protocol) compareClaimed(b *backlog, m *protection.Message) {
 	for k, cs := range b.claims {
 		if len(cs) == 0 || m.Seq < cs[0].first {
@@ -151,8 +147,8 @@ func (p *Protocol) compareClaimed(b *backlog, m *protection.Message) {
 	}
 }
 
-// drop forgets the first claim of replica k of the destination; all of them once it
-// is known that it has got something else.
+// drop removes the first claim of replica k of the destination, or all its claims if a difference is
+// known.
 func (p *Protocol) drop(b *backlog, k int) {
 	for len(b.claims[k]) > 0 {
 		p.outbox.claimed -= claimCost + len(b.claims[k][0].digest)
@@ -163,9 +159,8 @@ func (p *Protocol) drop(b *backlog, k int) {
 	}
 }
 
-// check compares message m with the digest of what q has got in its place. The
-// other replicas are asked what they have produced, if there are enough of them for
-// a majority.
+// check compares message m with the digest in q's claim. On a difference it asks the other replicas what
+// they have produced, if there are enough of them for a majority.
 func (p *Protocol) check(b *backlog, q view.Process, c *claim, h *hash, m *protection.Message) {
 	produced, received := h.digest(m), c.of(m.Seq)
 	if produced == received || b.differs[q.Replica] {

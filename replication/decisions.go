@@ -12,34 +12,34 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// MaxOutcome bounds the bytes of one outcome. The engine's are far below.
+// MaxOutcome bounds the bytes of one outcome. Those of the engine are far smaller.
 const MaxOutcome = 64 << 10
 
-// What frames can make a replica hold.
+// Bounds of what frames can make a replica hold.
 const (
-	maxHeldBytes = 64 << 20 // outcomes that are not stable, heldCost included
-	heldCost     = 64       // about what an outcome costs apart from its bytes
+	maxHeldBytes = 64 << 20 // bytes of held outcomes, including heldCost
+	heldCost     = 64       // approximate cost of an outcome apart from its bytes
 	maxSpans     = 1 << 20  // see indexSet
 )
 
-// Decisions knows the outcomes of the rank's nondeterministic calls.
+// decisions records the outcomes of the rank's nondeterministic calls.
 type decisions struct {
 	replicas int
-	known    map[uint32]*indexSet // by context: the points with an outcome
-	spans    int                  // in all of known
-	// held are the outcomes that are not known to be stable. Of the others
-	// only the point is remembered.
+	known    map[uint32]*indexSet // per context: the points with an outcome
+	spans    int                  // total in known
+	// held contains the outcomes that are not known to be stable everywhere. Of the others only the point
+	// is remembered.
 	held     map[protection.Point]*held
-	retained int // bytes of outcomes held, plus one for each
+	retained int // bytes of held outcomes, plus one for each
 	unstable int // number of held outcomes that are not marked stable
 }
 
 // A held outcome is waiting to become stable.
 type held struct {
 	protection.Determinant
-	has    []bool // by replica: it is known to have this
-	shown  bool   // to this process's program, since it was stable before
-	stable bool   // this process is master, and has announced it: only replicas that are set aside lack this
+	has    []bool // per replica: it is known to have this outcome
+	shown  bool   // the program of this process has seen it
+	stable bool   // announced by this process as master; only replicas that are set aside lack it
 }
 
 func newDecisions(replicas int) decisions {
@@ -50,7 +50,7 @@ func newDecisions(replicas int) decisions {
 	}
 }
 
-// grow makes room for so many replicas.
+// grow makes room for the given number of replicas.
 func (d *decisions) grow(replicas int) {
 	d.replicas = replicas
 	for _, h := range d.held {
@@ -63,7 +63,7 @@ func (d *decisions) has(pt protection.Point) bool {
 	return s != nil && s.contains(pt.Index)
 }
 
-// record notes that a point has an outcome. It reports whether it had none.
+// record records that a point has an outcome. It reports whether it had none.
 func (d *decisions) record(pt protection.Point) (first bool) {
 	if d.has(pt) {
 		return false
@@ -88,7 +88,7 @@ func (d *decisions) hold(det protection.Determinant, shown bool) *held {
 	return h
 }
 
-// drop forgets the bytes of an outcome that is stable.
+// drop discards the bytes of a stable outcome.
 func (d *decisions) drop(h *held) {
 	delete(d.held, h.Point)
 	d.retained -= len(h.Outcome) + 1
@@ -103,7 +103,7 @@ func (d *decisions) mark(h *held) {
 	}
 }
 
-// check refuses what would contradict an outcome that is held.
+// check rejects an outcome that is too long or contradicts a held one.
 func (d *decisions) check(det protection.Determinant) error {
 	if len(det.Outcome) > MaxOutcome {
 		return fmt.Errorf("outcome of %d bytes, at most %d are taken", len(det.Outcome), MaxOutcome)
@@ -114,7 +114,7 @@ func (d *decisions) check(det protection.Determinant) error {
 	return nil
 }
 
-// reached reports whether a replica is known to have all that is held.
+// reached reports whether a replica is known to have all held outcomes.
 func (d *decisions) reached(replica int) bool {
 	for _, h := range d.held {
 		if !h.has[replica] {
@@ -124,7 +124,7 @@ func (d *decisions) reached(replica int) bool {
 	return true
 }
 
-// inOrder returns the held outcomes by context and index.
+// inOrder returns the held outcomes ordered by context and index.
 func (d *decisions) inOrder() []*held {
 	return slices.SortedFunc(maps.Values(d.held), func(a, b *held) int { return comparePoints(a.Point, b.Point) })
 }
@@ -133,21 +133,21 @@ func comparePoints(a, b protection.Point) int {
 	return cmp.Or(cmp.Compare(a.Context, b.Context), cmp.Compare(a.Index, b.Index))
 }
 
-// Decider implements protection.Protocol: the master decides, once all know
-// what its predecessors decided, and until the view names another.
+// Decider implements protection.Protocol. The master decides once all replicas know its predecessors'
+// decisions, and until the view names another master.
 func (p *Protocol) Decider() bool { return p.leads() && !p.takeover.settling }
 
-// leads reports whether this process makes outcomes stable: it is the master, and knows what its predecessors decided.
+// leads reports whether this process makes outcomes stable: it is the master and knows its predecessors'
+// decisions.
 func (p *Protocol) leads() bool { return p.takeover.promoted() && !p.takeover.syncing }
 
 // Waiting implements protection.Protocol.
 func (p *Protocol) Waiting() bool { return p.leads() && p.decisions.unstable > 0 }
 
-// Decide implements protection.Protocol. A point that already has an outcome
-// keeps it, and that one is what Decided shows, if it has not yet. The outcome
-// has at most MaxOutcome bytes and is the protocol's from now on. A process
-// that is not the decider waits for Decided instead of calling this; its call
-// does nothing.
+// Decide implements protection.Protocol. A point that already has an outcome keeps it, and Decided shows
+// that outcome if it has not yet been shown. The outcome has at most MaxOutcome bytes and belongs to the
+// protocol from now on. A process that is not the decider has to wait for Decided; its call has no
+// effect.
 func (p *Protocol) Decide(d protection.Determinant) protection.Output {
 	p.reset()
 	if !p.Decider() || !p.active() || p.decisions.has(d.Point) {
@@ -169,8 +169,8 @@ func (p *Protocol) propose(h *held) {
 	}
 }
 
-// settle makes an outcome stable if every live replica that is waited for has it: the programs may see it, here
-// and at the replicas. It need not be kept once all replicas have it.
+// settle makes an outcome stable if every live replica that is waited for has it. Then the programs may
+// see it, here and at the replicas. It is no longer held once all live replicas have it.
 func (p *Protocol) settle(h *held) {
 	spared := false
 	for _, q := range p.others {
@@ -192,7 +192,7 @@ func (p *Protocol) settle(h *held) {
 	}
 }
 
-// show lets the program see an outcome that is stable, once.
+// show passes a stable outcome to the program, once.
 func (p *Protocol) show(h *held) {
 	if !h.shown {
 		p.out.Decided = append(p.out.Decided, h.Determinant)
@@ -200,12 +200,14 @@ func (p *Protocol) show(h *held) {
 	h.shown = true
 }
 
-// receiveDeterminant takes an outcome from the master. One of another replica comes
-// from a master that does not know yet that it is none: it is refused, and the
-// sender, which holds it, tells the new master of it. A new master proposes only
-// after this process has named it master itself in answering its Sync. One that is known to be stable may come again from a
-// new master that has not heard so; it is held until the master has, because
-// what is held is what is told again when an acknowledgement may be lost.
+// receiveDeterminant processes an outcome from the master. One from another replica comes from a former
+// master that does not know of its successor. It is ignored; the sender holds the outcome and reports it
+// to the new master. A new master proposes only after this process has answered its Sync and so accepted
+// it as master.
+//
+// An outcome that is known to be stable may arrive again from a new master that does not know this. It is
+// held until the master knows, because held outcomes are reported again when an acknowledgement may have
+// been lost.
 func (p *Protocol) receiveDeterminant(from view.Process, f frame.Frame) error {
 	if !p.v.IsMaster(from) {
 		return nil
@@ -222,13 +224,13 @@ func (p *Protocol) receiveDeterminant(from view.Process, f frame.Frame) error {
 		first := d.record(det.Point)
 		d.hold(det, !first)
 	}
-	p.takeover.asked[from.Replica] = p.termOf() // or has no need to: it decides
+	p.takeover.asked[from.Replica] = p.termOf() // a master that decides need not ask
 	p.emit(from, p.control(frame.DeterminantAck, f.Context, f.Seq, nil))
 	return nil
 }
 
-// receiveDeterminantAck notes that a replica has an outcome, which stays true when
-// this process is not master any more. It is settled here only if this one decides.
+// receiveDeterminantAck records that a replica has an outcome, which stays true after this process ceases
+// to be master. The outcome is settled here only if this process decides.
 func (p *Protocol) receiveDeterminantAck(from view.Process, f frame.Frame) error {
 	pt := protection.Point{Context: f.Context, Index: f.Seq}
 	if !p.decisions.has(pt) {
@@ -246,9 +248,8 @@ func (p *Protocol) receiveDeterminantAck(from view.Process, f frame.Frame) error
 	return nil
 }
 
-// receiveStable shows an outcome that is stable, and forgets it if every live replica has it. A message of a
-// former master does not count: its successor may have proposed the outcome again and wait for it to be held
-// here.
+// receiveStable shows a stable outcome, and drops it if every live replica has it. A message of a former
+// master is ignored: its successor may have proposed the outcome again and rely on it being held here.
 func (p *Protocol) receiveStable(from view.Process, f frame.Frame) error {
 	pt := protection.Point{Context: f.Context, Index: f.Seq}
 	if !p.v.IsMaster(from) {

@@ -9,18 +9,18 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// A digest stands for a message in an acknowledgement: its tag, number, length,
-// payload, and whether it is synchronous. It is below 2^61.
+// A digest represents a message in an acknowledgement: its tag, number, length and payload, and whether
+// it is synchronous. It is below 2^61.
 type digest uint64
 
-// A key is what digests depend on. Who has it can make two messages with one digest,
-// so a receiver keeps it to itself until the messages are here.
+// A key parametrizes digests. A process that knows it can construct two messages with the same digest, so
+// a receiver keeps it secret until the messages have arrived.
 type key [keySize]byte
 
 const keySize = 32
 
-// keyFor returns the key for the messages of a stream from number first on. To
-// those who do not know the secret it is as good as random.
+// keyFor returns the key for the messages of a stream from number first on. Without knowledge of secret
+// it is indistinguishable from random.
 func keyFor(secret Secret, s stream, first uint64) key {
 	b := append(make([]byte, 0, keySize+16), secret[:]...)
 	b = binary.LittleEndian.AppendUint32(b, s.context)
@@ -30,17 +30,15 @@ func keyFor(secret Secret, s stream, first uint64) key {
 }
 
 const (
-	blockWords = 32 // of the message that are hashed with the same words
+	blockWords = 32 // words of the message that are hashed with the same key words
 	blockBytes = 8 * blockWords
-	prime      = 1<<61 - 1 // of the field in which the blocks become one number
+	prime      = 1<<61 - 1 // order of the field in which the blocks are combined
 )
 
-// A hash is a key made ready for use: NH (Black, Halevi, Krawczyk, Krovetz,
-// Rogaway: UMAC, 1999), which needs one multiplication for 16 bytes, makes 128 bits
-// of each block; a polynomial over a prime field, as of Carter and Wegman, makes one
-// number of those and of the header. Two messages that were chosen without knowing
-// the key have the same digest with a probability of about their length in bytes
-// divided by 2^67.
+// A hash is an expanded key. NH (Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC, 1999), which needs one
+// multiplication per 16 bytes, maps each block to 128 bits. A polynomial over a prime field, as by Carter
+// and Wegman, combines these and the header into one number. Two messages chosen without knowledge of the
+// key have the same digest with a probability of about their length in bytes divided by 2^67.
 type hash struct {
 	words [blockWords]uint64
 	point uint64 // where the polynomial is evaluated
@@ -55,8 +53,8 @@ func newHash(k key) (h hash) {
 	return h
 }
 
-// digest returns that of m. Context, source and dest are not in it: the
-// acknowledgement names them.
+// digest returns the digest of m. It does not cover context, source and destination, which the
+// acknowledgement names.
 func (h *hash) digest(m *protection.Message) digest {
 	sync := uint64(0)
 	if m.Sync {
@@ -104,7 +102,7 @@ func (h *hash) absorb(x uint64, b *[blockBytes]byte) uint64 {
 	return h.fold(x, hi, lo)
 }
 
-// absorbPairs adds the last block, of a multiple of 16 bytes.
+// absorbPairs adds the last block, whose length is a multiple of 16 bytes.
 func (h *hash) absorbPairs(x uint64, b []byte) uint64 {
 	var hi, lo uint64
 	for i := 0; len(b) >= 16; i, b = i+2, b[16:] {
@@ -116,7 +114,7 @@ func (h *hash) absorbPairs(x uint64, b []byte) uint64 {
 	return h.fold(x, hi, lo)
 }
 
-// fold adds 128 bits to the polynomial, in three coefficients below the prime.
+// fold adds 128 bits to the polynomial, as three coefficients below the prime.
 func (h *hash) fold(x, hi, lo uint64) uint64 {
 	const part = 43
 	x = h.step(x, lo&(1<<part-1))
@@ -124,7 +122,7 @@ func (h *hash) fold(x, hi, lo uint64) uint64 {
 	return h.step(x, hi>>(2*part-64))
 }
 
-// step adds a coefficient below the prime. What it returns is at most two above it.
+// step adds a coefficient below the prime. The result is at most two above the prime.
 func (h *hash) step(x, coefficient uint64) uint64 {
 	hi, lo := bits.Mul64(x, h.point)
 	x = lo&prime + (lo>>61 | hi<<3) + coefficient

@@ -10,22 +10,22 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A dispute is about one message: a replica of this rank has produced another one
-// than a receiver has got.
+// A dispute concerns one message: a replica of this rank has produced a different message than a receiver
+// has received.
 type dispute struct {
 	stream
-	replica  int // of the destination: the receiver
+	replica  int // receiver: replica of the destination
 	seq      uint64
 	key      key
-	received digest // as the receiver has told the replica
+	received digest // as the receiver told the disputing replica
 }
 
-// disputeSize is the length in bytes of the payload of a Dispute: rank 4 and replica
-// 4 of the receiver, the key, and the digest 8, little-endian.
+// disputeSize is the length in bytes of the payload of a Dispute: rank 4 and replica 4 of the receiver,
+// the key, and the digest 8, little-endian.
 const disputeSize = 8 + keySize + 8
 
-// maxDisputes bounds the disputes of each other replica that are heard: one that lies
-// cannot have this process say so much that it is not heard any more (package engine).
+// maxDisputes bounds the disputes that are processed from each other replica. So a lying replica cannot
+// make this process send so many messages that it is ignored (package engine).
 const maxDisputes = 32
 
 func (d *dispute) encode() []byte {
@@ -36,7 +36,7 @@ func (d *dispute) encode() []byte {
 	return binary.LittleEndian.AppendUint64(b, uint64(d.received))
 }
 
-// decodeDispute reads a Dispute about a message from rank self of n.
+// decodeDispute decodes a Dispute about a message from rank self of n.
 func decodeDispute(f frame.Frame, self, n int) (dispute, error) {
 	if len(f.Payload) != disputeSize || f.Seq == 0 {
 		return dispute{}, fmt.Errorf("dispute about message %d in %d bytes", f.Seq, len(f.Payload))
@@ -52,7 +52,7 @@ func decodeDispute(f frame.Frame, self, n int) (dispute, error) {
 	}, nil
 }
 
-// receiveDispute gives this process's vote, now or when it can.
+// receiveDispute votes on a dispute, at once or when this process is able to.
 func (p *Protocol) receiveDispute(from view.Process, f frame.Frame) error {
 	d, err := decodeDispute(f, p.self.Rank, p.v.N)
 	if err != nil {
@@ -64,8 +64,8 @@ func (p *Protocol) receiveDispute(from view.Process, f frame.Frame) error {
 	return nil
 }
 
-// answerDisputes gives the votes that have waited for what has happened. m has just been
-// produced and is not kept yet; nil: none.
+// answerDisputes votes on the disputes that can be answered now. m has just been produced and is not kept
+// yet; nil if there is none.
 func (p *Protocol) answerDisputes(of *backlog, m *protection.Message) {
 	p.disputes = slices.DeleteFunc(p.disputes, func(d dispute) bool {
 		if m != nil && d.stream == (stream{of.context, of.dest}) && d.seq == m.Seq {
@@ -75,14 +75,14 @@ func (p *Protocol) answerDisputes(of *backlog, m *protection.Message) {
 	})
 }
 
-// answer gives this process's vote, and reports whether it never has to again. What the
-// receiver has got it hears from the receiver, and not from the replica that disputes
-// it: one of the two may lie. Only when the receiver cannot say it any more, what it said
-// was lost, or the message is forgotten, there is nothing but that replica's word.
+// answer votes on a dispute if possible, and reports whether the dispute is closed for this process. It
+// relies on what the receiver itself has acknowledged, and not on the disputing replica, since one of the
+// two may lie. It uses the replica's statement only if there is no other source: the receiver has left,
+// its statement was lost, or the message was dropped.
 func (p *Protocol) answer(d dispute, m *protection.Message) bool {
 	receiver, b := view.Process{Rank: d.rank, Replica: d.replica}, p.outbox.streams[d.stream]
 	if b == nil || d.seq > b.seq || !p.v.Contains(receiver) || p.v.State(receiver) == view.Vacant {
-		return false // the message has yet to be produced, or the receiver to join
+		return false // the message has yet to be produced, or the receiver has yet to join
 	}
 	if m == nil {
 		m = b.kept(d.seq)
@@ -99,13 +99,13 @@ func (p *Protocol) answer(d dispute, m *protection.Message) bool {
 			d.received = produced
 		}
 		p.vote(d, m, produced)
-	case same: // it was compared, and forgotten
+	case same: // compared, and dropped since
 		p.vote(d, &protection.Message{Seq: d.seq}, d.received)
 	}
 	return true
 }
 
-// vote says what this process has produced as the message of d.
+// vote reports what this process has produced as the message of d.
 func (p *Protocol) vote(d dispute, m *protection.Message, produced digest) {
 	p.out.Diverged = append(p.out.Diverged, protection.Divergence{
 		Receiver: view.Process{Rank: d.rank, Replica: d.replica}, Context: d.context, Seq: d.seq,

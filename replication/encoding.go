@@ -7,14 +7,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// A SyncReply's payload is a row of determinants, ordered by point, each
+// The payload of a SyncReply is a sequence of determinants, ordered by point, each
 //
 //	context 4 | index 8 | length 4 | outcome
 //
-// little-endian. There is one encoding of each set.
+// little-endian. The encoding of a set is unique.
 const heldHeader = 16
 
-// encodeHeld writes outcomes, which are in order of their points.
+// encodeHeld encodes outcomes, which must be ordered by point.
 func encodeHeld(hs []*held) []byte {
 	size := 0
 	for _, h := range hs {
@@ -34,8 +34,8 @@ func appendDeterminant(b []byte, d protection.Determinant) []byte {
 	return append(b, d.Outcome...)
 }
 
-// decodeHeld reads what encodeHeld writes and nothing else. The outcomes share
-// memory with b.
+// decodeHeld decodes the output of encodeHeld and rejects anything else. The outcomes share memory with
+// b.
 func decodeHeld(b []byte) ([]protection.Determinant, error) {
 	if most := maxHeldBytes; len(b) > most {
 		return nil, fmt.Errorf("determinants in %d bytes, at most %d are taken", len(b), most)

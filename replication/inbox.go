@@ -8,32 +8,31 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// An acknowledgement goes out after this many messages or bytes of a stream,
-// or at the next Tick. More of either saves frames, and keeps more in the
-// senders' backup tables.
+// An acknowledgement is sent after this many messages or bytes of a stream, or at the next Tick. Larger
+// values save frames but keep more in the senders' backup tables.
 const (
 	ackMessages = 32
 	ackBytes    = 256 << 10
 )
 
-// An inbox knows what has arrived.
+// An inbox records what has arrived.
 type inbox struct {
 	streams  map[stream]*arrivals
-	all      []*arrivals // the same, in order of creation
-	contexts map[int]int // by rank: streams from it
-	due      []*arrivals // those with something not acknowledged
+	all      []*arrivals // the values of streams, in order of creation
+	contexts map[int]int // per rank: number of streams from it
+	due      []*arrivals // streams with unacknowledged messages
 }
 
-// Arrivals is the receiving side of one stream.
+// arrivals is the receiving side of one stream.
 type arrivals struct {
 	context uint32
 	source  int
 	next    uint64 // number of the next message; earlier ones have been delivered
-	// What arrived since the last acknowledgement, duplicates included: they
-	// show that a sender does not know.
+	// What has arrived since the last acknowledgement. Duplicates are included, because they show that a
+	// sender lacks the acknowledgement.
 	messages, bytes int
-	listed          bool   // is in due
-	seal            *seal  // of the messages that have not been acknowledged; nil: none
+	listed          bool   // it is in due
+	seal            *seal  // of the unacknowledged messages; nil: none
 	last            []byte // payload of the last acknowledgement
 }
 
@@ -57,9 +56,9 @@ func (in *inbox) from(context uint32, source int) (*arrivals, error) {
 	return a, nil
 }
 
-// receiveData delivers the next message of a stream, drops one that is here
-// already, and drops one that is too early: the channel has lost something,
-// and when it is reopened all that is missing comes again, in order.
+// receiveData delivers the next message of a stream. It drops a duplicate. It also drops a message that
+// is too early: the channel has lost messages, and all that are missing arrive again in order when it is
+// reopened.
 func (p *Protocol) receiveData(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
 		return fmt.Errorf("message without a number")
@@ -88,8 +87,8 @@ func (p *Protocol) receiveData(from view.Process, f frame.Frame) error {
 	return nil
 }
 
-// acknowledge tells every live replica of the source what is here. All of them
-// keep the messages, not only the master that sent them, and all of them compare.
+// acknowledge tells every live replica of the source what has arrived. All of them keep the messages, not
+// only the master that sent them, and all of them compare.
 func (p *Protocol) acknowledge(a *arrivals) {
 	if a.seal != nil {
 		a.last, a.seal = a.seal.encode(), nil
@@ -101,7 +100,7 @@ func (p *Protocol) acknowledge(a *arrivals) {
 	a.messages, a.bytes = 0, 0
 }
 
-// acknowledgeDue sends the acknowledgements that have waited.
+// acknowledgeDue sends the delayed acknowledgements.
 func (p *Protocol) acknowledgeDue() {
 	for _, a := range p.inbox.due {
 		a.listed = false
@@ -112,7 +111,7 @@ func (p *Protocol) acknowledgeDue() {
 	p.inbox.due = p.inbox.due[:0]
 }
 
-// acknowledgeAll tells q again what is here from its rank.
+// acknowledgeAll repeats to q the acknowledgements of messages from its rank.
 func (p *Protocol) acknowledgeAll(q view.Process) {
 	for _, a := range p.inbox.all {
 		switch {

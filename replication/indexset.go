@@ -6,15 +6,14 @@ import (
 	"sort"
 )
 
-// An indexSet is a set of numbers, kept as the ranges that they fill. The
-// indices of decided points come nearly in order and without holes, so that a
-// whole run is one or two spans, wherever the engine starts to count.
+// An indexSet is a set of numbers, stored as ranges. The indices of decided points arrive nearly in order
+// and without gaps, so a whole run takes one or two spans, wherever the engine starts to count.
 type indexSet struct{ spans []span }
 
-// A span is the numbers lo..hi, both included.
+// A span is the range lo..hi, both included.
 type span struct{ lo, hi uint64 }
 
-// at returns the place of the first span that does not end before i.
+// at returns the index of the first span that does not end before i.
 func (s *indexSet) at(i uint64) int {
 	if n := len(s.spans); n == 0 || s.spans[n-1].hi < i {
 		return n // the usual case
@@ -27,7 +26,7 @@ func (s *indexSet) contains(i uint64) bool {
 	return k < len(s.spans) && s.spans[k].lo <= i
 }
 
-// add puts i, which is not in the set, into it.
+// add adds i, which must not be in the set.
 func (s *indexSet) add(i uint64) {
 	k := s.at(i)
 	left := k > 0 && s.spans[k-1].hi+1 == i
@@ -45,7 +44,7 @@ func (s *indexSet) add(i uint64) {
 	}
 }
 
-// addUpTo puts all numbers up to n into the set.
+// addUpTo adds all numbers up to n.
 func (s *indexSet) addUpTo(n uint64) {
 	k := s.at(n)
 	all := span{0, n}

@@ -9,38 +9,38 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A joining is what a replica that is new in its rank still waits for.
+// A joining is the state of a replica that is new in its rank until it has caught up.
 //
-//	new --- all have greeted ---> asking the master --- its past is here ---> whole --- caught up --->
+//	new --- all have greeted ---> asking the master --- log replayed ---> whole --- caught up --->
 //
-// Until it is whole it knows less than its rank has done, and takes no message but
-// out of the past. From then on it can be master, however far its program is.
+// Until it is whole it lacks some of what its rank has done, and accepts messages only from the log. From
+// then on it can be master, however far its program is.
 type joining struct {
 	begun    bool
-	greeted  map[view.Process]bool // have this process in their view
+	greeted  map[view.Process]bool // processes that have this one in their view
 	donor    view.Process          // the master that was asked
 	asked    bool
-	position uint64 // of the donor's past: so much is here
-	rest     []byte // of that, what has not been taken: the beginning of a record, or all after a checkpoint
+	position uint64 // bytes of the donor's log that have arrived
+	rest     []byte // unprocessed part of these: an incomplete record, or everything after a checkpoint
 	whole    bool
-	told     bool // its first record is here
-	// beginning is the first record of what has been told; 0: nothing has been.
+	told     bool // the first record has arrived
+	// beginning is the kind of the first record; 0: none has arrived.
 	beginning  protection.RecordKind
 	resumption resumption
-	// ahead says how many messages of a stream others had of the rank when this
-	// process became whole, if it had not produced them.
+	// ahead contains the streams in which other processes had more messages of the rank than this process
+	// had produced when it became whole, with the number of their last message.
 	ahead map[stream]uint64
 }
 
-// A recall is what a new replica wants of this process's past.
+// A recall is a new replica's request for a part of this process's message log.
 type recall struct {
 	position uint64
 	answered bool
 }
 
-// NewJoining returns the protocol of a process that is new in its rank. v need not
-// have it yet. It takes part as soon as the others have told it what they have of
-// its rank's messages, and the master what has reached the rank so far.
+// NewJoining returns the protocol of a process that is new in its rank. v need not contain it yet. It
+// takes part as soon as the other processes have told it what they have of its rank's messages, and the
+// master has sent it the rank's message log.
 func NewJoining(self view.Process, v view.View, secret Secret) *Protocol {
 	p := New(self, v, secret)
 	p.joined = true
@@ -48,8 +48,8 @@ func NewJoining(self view.Process, v view.View, secret Secret) *Protocol {
 	return p
 }
 
-// join begins the joining of this process once it is in its own view, and goes on
-// with it. Other new ones need its greeting.
+// join starts the joining of this process once it is in its own view, and continues it. Other new
+// processes need its greeting.
 func (p *Protocol) join() {
 	j := p.joining
 	if j == nil || !p.active() {
@@ -70,8 +70,7 @@ func (p *Protocol) join() {
 	}
 }
 
-// reconcilePast asks or answers once more what the channel to q, of the own rank, may
-// have lost.
+// reconcilePast repeats a request or an answer that the channel to q, of the same rank, may have lost.
 func (p *Protocol) reconcilePast(q view.Process) {
 	if j := p.joining; p.partial() && j.asked && j.donor == q && !j.resumption.arrived {
 		p.recall()
@@ -85,10 +84,10 @@ func (p *Protocol) Joining() bool { return p.joining != nil }
 // Whole implements protection.Protocol.
 func (p *Protocol) Whole() bool { return !p.partial() }
 
-// partial reports whether this process lacks some of its rank's past.
+// partial reports whether this process lacks some of its rank's message log.
 func (p *Protocol) partial() bool { return p.joining != nil && !p.joining.whole }
 
-// newcomers returns the live processes of v that were not there before.
+// newcomers returns the live processes of v that were not in the previous view.
 func (p *Protocol) newcomers(v view.View) []view.Process {
 	var new []view.Process
 	for _, q := range v.Processes() {
@@ -99,8 +98,8 @@ func (p *Protocol) newcomers(v view.View) []view.Process {
 	return new
 }
 
-// admit makes room for q, which is new in the view. What this process has forgotten
-// of its messages to q's rank, q has to get out of that rank's past.
+// admit prepares for q, which is new in the view. Messages to q's rank that this process has dropped, q
+// has to get from that rank's message log.
 func (o *outbox) admit(q view.Process) {
 	for _, b := range o.all {
 		if b.dest != q.Rank {
@@ -111,7 +110,7 @@ func (o *outbox) admit(q view.Process) {
 	}
 }
 
-// meet lets q, which is new in the view, know that it is, and propose to it what
+// meet tells q, which is new in the view, that this process has it in its view, and proposes to it what
 // is not stable.
 func (p *Protocol) meet(q view.Process) {
 	p.greet(q)
@@ -123,9 +122,8 @@ func (p *Protocol) meet(q view.Process) {
 	}
 }
 
-// greet tells q that it is in this process's view, after what this process has of
-// the messages of q's rank. One that was new itself asks for what it lacks, once it
-// knows what that is.
+// greet tells q that it is in this process's view, preceded by what this process has of the messages of
+// q's rank. A process that was new itself also requests what it lacks, once it is whole.
 func (p *Protocol) greet(q view.Process) {
 	if q.Rank != p.self.Rank {
 		p.acknowledgeAll(q)
@@ -135,8 +133,8 @@ func (p *Protocol) greet(q view.Process) {
 	p.emit(q, f)
 }
 
-// receiveGreet takes note that from has this process in its view, and sends it what
-// it lacks if it asks.
+// receiveGreet records that from has this process in its view, and sends it what it lacks if it requests
+// that.
 func (p *Protocol) receiveGreet(from view.Process, f frame.Frame) {
 	if f.Sync && from.Rank != p.self.Rank && p.takeover.promoted() {
 		p.resend(from)
@@ -147,10 +145,9 @@ func (p *Protocol) receiveGreet(from view.Process, f frame.Frame) {
 	}
 }
 
-// askPast asks the master for its past, once every live process has this one in
-// its view: from then on nobody forgets what this process lacks, and no outcome
-// becomes stable without it. The master's past has all that was forgotten and
-// stable before.
+// askPast requests the master's message log, once every live process has this one in its view. From then
+// on no process drops what this process lacks, and no outcome becomes stable without it. The master's log
+// contains all that was dropped and stable before.
 func (p *Protocol) askPast() {
 	j := p.joining
 	master, ok := p.v.Master(p.self.Rank)
@@ -176,19 +173,19 @@ func (p *Protocol) askPast() {
 	p.recall()
 }
 
-// recall asks for the next piece of the past.
+// recall requests the next piece of the message log.
 func (p *Protocol) recall() {
 	p.emit(p.joining.donor, p.control(frame.Recall, 0, p.joining.position, nil))
 }
 
-// receiveRecall answers a new replica, now or as soon as this process decides.
+// receiveRecall answers a new replica, at once or as soon as this process decides.
 func (p *Protocol) receiveRecall(from view.Process, f frame.Frame) {
 	p.recalls[from.Replica] = recall{position: f.Seq}
 	p.answerRecall(from)
 }
 
-// answerRecall answers q once this process decides, and q has all that it holds: only
-// then has q all outcomes that may have been seen and are not in its past.
+// answerRecall answers q once this process decides and q has all outcomes that it holds. Only then q has
+// all outcomes that may have been seen and are not in this process's log.
 func (p *Protocol) answerRecall(q view.Process) {
 	r, ok := p.recalls[q.Replica]
 	if !ok || r.answered || !p.leads() {
@@ -202,8 +199,7 @@ func (p *Protocol) answerRecall(q view.Process) {
 	p.out.Recalls = append(p.out.Recalls, protection.Recall{To: q, Position: r.position})
 }
 
-// answerRecallAgain answers q once more, because the channel to it may have lost
-// the last answer.
+// answerRecallAgain repeats the answer to q, because the channel to it may have lost the last one.
 func (p *Protocol) answerRecallAgain(q view.Process) {
 	if r, ok := p.recalls[q.Replica]; ok {
 		r.answered = false
@@ -212,8 +208,7 @@ func (p *Protocol) answerRecallAgain(q view.Process) {
 	}
 }
 
-// answerRecalls answers those that asked before they could be answered, and forgets
-// those that are not live any more.
+// answerRecalls answers pending requests, and drops those of processes that are no longer live.
 func (p *Protocol) answerRecalls() {
 	if len(p.recalls) == 0 {
 		return
@@ -227,8 +222,8 @@ func (p *Protocol) answerRecalls() {
 	}
 }
 
-// receivePast takes a piece of the rank's past. One that was not asked for last is
-// late, or came twice.
+// receivePast processes a piece of the rank's message log. A piece that does not answer the last request
+// is late or a duplicate.
 func (p *Protocol) receivePast(from view.Process, f frame.Frame) error {
 	j := p.joining
 	if !p.partial() || !j.asked || from != j.donor || f.Seq != j.position || j.resumption.arrived {
@@ -244,7 +239,7 @@ func (p *Protocol) receivePast(from view.Process, f frame.Frame) error {
 	}
 	switch {
 	case p.out.Lost != "":
-	case j.resumption.arrived: // the rest is for Resume
+	case j.resumption.arrived: // Resume processes the rest
 		j.resumption.last = f.Sync
 	case !f.Sync:
 		p.recall()
@@ -254,7 +249,7 @@ func (p *Protocol) receivePast(from view.Process, f frame.Frame) error {
 	return nil
 }
 
-// endPast is the end of the past.
+// endPast processes the end of the message log.
 func (p *Protocol) endPast() error {
 	switch j := p.joining; {
 	case len(j.rest) > 0 || j.resumption.within():
@@ -266,8 +261,7 @@ func (p *Protocol) endPast() error {
 	return nil
 }
 
-// relive lets happen what the records in b say, and keeps the beginning of the last
-// one if it is cut off.
+// relive replays the records in b, and keeps the beginning of an incomplete last one.
 func (p *Protocol) relive(b []byte) error {
 	j := p.joining
 	for len(b) > 0 && !j.resumption.arrived && p.out.Lost == "" {
@@ -306,8 +300,8 @@ func (p *Protocol) reliveRecord(r protection.Record) error {
 	return p.reliveCheckpoint(r)
 }
 
-// reliveMessage delivers a message of the past. It has no digest: it is acknowledged
-// by number alone, and nobody compares it.
+// reliveMessage delivers a message of the log. It has no digest: it is acknowledged by number alone, and
+// not compared.
 func (p *Protocol) reliveMessage(m protection.Message) error {
 	if m.Source >= p.v.N || m.Source == p.self.Rank {
 		return fmt.Errorf("past has a message of rank %d", m.Source)
@@ -319,15 +313,15 @@ func (p *Protocol) reliveMessage(m protection.Message) error {
 	switch {
 	case m.Seq == 0 || m.Seq > a.next:
 		return fmt.Errorf("past has message %d of rank %d in context %d after number %d", m.Seq, m.Source, m.Context, a.next-1)
-	case m.Seq == a.next: // else another donor has told it
+	case m.Seq == a.next: // otherwise an earlier donor has sent it
 		a.next++
 		p.out.Deliver = append(p.out.Deliver, m)
 	}
 	return nil
 }
 
-// reliveOutcome shows an outcome of the past. If it is here as a determinant, the
-// master's word that it is stable is on its way.
+// reliveOutcome shows an outcome of the log. If it is already here as a determinant, the master's Stable
+// frame will show it.
 func (p *Protocol) reliveOutcome(det protection.Determinant) error {
 	d := &p.decisions
 	if err := d.check(det); err != nil {
@@ -342,8 +336,7 @@ func (p *Protocol) reliveOutcome(det protection.Determinant) error {
 	return nil
 }
 
-// become makes this process whole: it knows all that its rank knows, and takes from
-// now on what comes.
+// become makes this process whole: it knows all that its rank knows, and accepts frames from now on.
 func (p *Protocol) become() {
 	j := p.joining
 	j.whole, j.rest = true, nil
@@ -365,7 +358,7 @@ func (p *Protocol) become() {
 	p.report()
 }
 
-// produced takes note that this process has produced another message of b.
+// produced records that this process has produced another message of b.
 func (p *Protocol) produced(b *backlog) {
 	s := stream{b.context, b.dest}
 	if n, ok := p.joining.ahead[s]; ok && b.seq >= n {
@@ -374,8 +367,8 @@ func (p *Protocol) produced(b *backlog) {
 	}
 }
 
-// catchUp ends the joining of a process that is whole and has produced all that
-// others had of its rank.
+// catchUp ends the joining of a process that is whole and has produced all messages that other processes
+// had of its rank.
 func (p *Protocol) catchUp() {
 	if j := p.joining; j.whole && len(j.ahead) == 0 {
 		p.joining = nil

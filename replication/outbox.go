@@ -11,44 +11,43 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// maxContexts bounds how many contexts frames from one rank can make this
-// process remember.
+// maxContexts bounds how many contexts the frames of one rank can make this process remember.
 const maxContexts = 1 << 16
 
-// A stream is named by its context and by the rank at the other end.
+// A stream is identified by its context and the rank at the other end.
 type stream struct {
 	context uint32
 	rank    int
 }
 
-// An outbox is the backup table, and what it needs to know of the destinations.
+// An outbox is the backup table, with the state of the destinations.
 type outbox struct {
 	replicas int
-	order    uint64 // messages kept so far: numbers them in program order
+	order    uint64 // number of messages kept so far, which orders them as in the program
 	retained int    // payload bytes in the table, plus one for each message
 	streams  map[stream]*backlog
-	all      []*backlog  // the same, in order of creation, so that output is deterministic
-	foreign  map[int]int // by rank: the backlogs that an Ack made before a Send
+	all      []*backlog  // the values of streams, in order of creation, so that output is deterministic
+	foreign  map[int]int // per rank: number of backlogs created by an Ack before a Send
 	claimed  int         // bytes of all claims
-	released *[][]byte   // where payloads go that are kept no more
+	released *[][]byte   // receives the payloads that are no longer kept
 }
 
 // A backlog is the part of the backup table for one stream.
 type backlog struct {
 	context uint32
 	dest    int
-	seq     uint64   // of the last message produced
-	sum     uint64   // digest of all of them
-	acked   []uint64 // by replica of dest: it has every message up to this one
-	// claims are, by replica of dest, the digests of messages that it has and this
-	// process has not produced yet.
+	seq     uint64   // number of the last message produced
+	sum     uint64   // digest of all messages produced
+	acked   []uint64 // per replica of dest: it has every message up to this one
+	// claims contains, per replica of dest, the digests of messages that it has received and this process
+	// has not produced yet.
 	claims [][]claim
-	// differs says, by replica of dest, that it has got something else than this
-	// process has produced. That is said once.
+	// differs marks the replicas of dest that have received something else than this process has
+	// produced. A difference is reported once.
 	differs []bool
-	// blind says, by replica of dest, that not all it has got has been compared.
+	// blind marks the replicas of dest whose received messages were not all compared.
 	blind []bool
-	queue []backup // kept messages in order of Seq, from head on
+	queue []backup // kept messages ordered by Seq, from head on
 	head  int
 }
 
@@ -76,7 +75,7 @@ func (o *outbox) to(context uint32, dest int) *backlog {
 	return b
 }
 
-// grow makes room for ranks of so many replicas.
+// grow makes room for ranks with the given number of replicas.
 func (o *outbox) grow(replicas int) {
 	o.replicas = replicas
 	for _, b := range o.all {
@@ -85,11 +84,10 @@ func (o *outbox) grow(replicas int) {
 	}
 }
 
-// grown returns s with zero values behind it.
+// grown returns s, extended with zero values to length.
 func grown[T any](s []T, length int) []T { return append(s, make([]T, length-len(s))...) }
 
-// keep puts m into the table, unless every live replica of its destination has
-// it already; kept is false then.
+// keep adds m to the table. If every live replica of its destination already has it, kept is false.
 func (o *outbox) keep(b *backlog, m protection.Message, live []view.Process) (kept bool) {
 	if b.settled(live) >= m.Seq {
 		o.release(m)
@@ -102,15 +100,15 @@ func (o *outbox) keep(b *backlog, m protection.Message, live []view.Process) (ke
 	return true
 }
 
-// release says that nobody will need the payload of m from this process.
+// release records that this process no longer needs the payload of m.
 func (o *outbox) release(m protection.Message) {
 	if len(m.Payload) > 0 {
 		*o.released = append(*o.released, m.Payload)
 	}
 }
 
-// settled returns up to where every live replica of the destination has the
-// messages. Without one, nobody lacks any.
+// settled returns the number up to which every live replica of the destination has the messages. Without
+// a live replica it returns the maximum.
 func (b *backlog) settled(live []view.Process) uint64 {
 	upTo := uint64(math.MaxUint64)
 	for _, q := range live {
@@ -119,8 +117,7 @@ func (b *backlog) settled(live []view.Process) uint64 {
 	return upTo
 }
 
-// compact gives the space of forgotten messages back to the queue once it is
-// most of it.
+// compact reuses the space of dropped messages once it is most of the queue.
 func (b *backlog) compact() {
 	if b.head > 0 && b.head >= len(b.queue)/2 && len(b.queue) == cap(b.queue) {
 		n := copy(b.queue, b.queue[b.head:])
@@ -129,7 +126,7 @@ func (b *backlog) compact() {
 	}
 }
 
-// forget drops the messages that no live replica of the destination lacks.
+// forget drops the messages that every live replica of the destination has.
 func (o *outbox) forget(b *backlog, live []view.Process) {
 	upTo := b.settled(live)
 	for b.head < len(b.queue) && b.queue[b.head].m.Seq <= upTo {
@@ -143,8 +140,7 @@ func (o *outbox) forget(b *backlog, live []view.Process) {
 	}
 }
 
-// forgetGone drops the messages that waited only for processes that are not
-// live any more.
+// forgetGone drops the messages that were kept only for processes that are no longer live.
 func (o *outbox) forgetGone(live [][]view.Process) {
 	for _, b := range o.all {
 		o.forget(b, live[b.dest])
@@ -171,14 +167,14 @@ func inOrder(bs []*backlog) []backup {
 	return kept
 }
 
-// flush sends the whole backup table to whoever lacks something of it.
+// flush sends the whole backup table to the processes that lack some of it.
 func (p *Protocol) flush() {
 	for _, k := range inOrder(p.outbox.all) {
 		p.transmit(k.of, k.m)
 	}
 }
 
-// resend sends what q lacks of the backup table.
+// resend sends q the messages of the backup table that it lacks.
 func (p *Protocol) resend(q view.Process) {
 	var bs []*backlog
 	for _, b := range p.outbox.all {
@@ -193,9 +189,8 @@ func (p *Protocol) resend(q view.Process) {
 	}
 }
 
-// receiveAck compares what from has got with what this process has produced, and
-// notes that from has the messages of a stream up to f.Seq, which this process may
-// not have produced yet.
+// receiveAck compares what from has received with what this process has produced. It records that from
+// has the messages of a stream up to f.Seq, which this process may not have produced yet.
 func (p *Protocol) receiveAck(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
 		return fmt.Errorf("acknowledges nothing")

@@ -8,42 +8,40 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A Protocol is the replication protocol of one process. It implements
-// protection.Protocol.
+// A Protocol is the replication protocol of one process. It implements protection.Protocol.
 type Protocol struct {
 	self view.Process
 	v    view.View
-	live [][]view.Process // by rank: its live replicas, lowest index first
-	// others are the live replicas of the own rank without this process; none
-	// once this process is out of the view.
+	live [][]view.Process // per rank: its live replicas, lowest index first
+	// others contains the live replicas of this process's rank without itself. It is empty once this
+	// process is out of the view.
 	others []view.Process
 
 	outbox    outbox
 	inbox     inbox
 	secret    Secret
-	disputes  []dispute   // that wait for this process's vote
-	disputed  map[int]int // by replica: how many it has told
+	disputes  []dispute   // waiting for this process's vote
+	disputed  map[int]int // per replica: number of disputes received
 	decisions decisions
 	takeover  takeover
 	asides    asides
-	joining   *joining       // nil: this process knows what its rank knows
-	joined    bool           // it was new in its rank once
-	resumed   bool           // it has gone on from a checkpoint
-	recalls   map[int]recall // by replica: what new ones of the rank want to know
+	joining   *joining       // nil: this process has caught up with its rank
+	joined    bool           // it was once new in its rank
+	resumed   bool           // it has resumed from a checkpoint
+	recalls   map[int]recall // per replica: request of a new one for the message log
 
 	out protection.Output
 }
 
 var _ protection.Protocol = (*Protocol)(nil)
 
-// A Secret is what a process's digests depend on. It is random, and nobody else
-// knows it: who did could foresee the keys of digests, and forge messages.
+// A Secret is the random input of a process's digest keys. No other process must know it; otherwise that
+// process could predict keys and forge messages.
 type Secret [keySize]byte
 
-// New returns the protocol of process self, which has taken no step yet, in a
-// job whose view is v. The rank's first master starts as master. Another replica that v
-// already names master takes over at its first Tick or View, because an earlier
-// master may have left determinants with the others.
+// New returns the protocol of process self, which has not taken a step yet, in a job with view v. The
+// rank's first master starts as master. Another replica that v already names master takes over at its
+// first Tick or View, because an earlier master may have left determinants at the others.
 func New(self view.Process, v view.View, secret Secret) *Protocol {
 	p := &Protocol{
 		self:      self,
@@ -86,17 +84,17 @@ func (p *Protocol) adopt(v view.View) {
 	}
 }
 
-// active reports whether this process still takes part. One that is out of the
-// view does nothing any more (R5).
+// active reports whether this process still takes part. A process that is out of the view does nothing
+// (R5).
 func (p *Protocol) active() bool { return p.v.Live(p.self) }
 
-// ended reports whether this process takes part no more, for good.
+// ended reports whether this process has permanently stopped taking part.
 func (p *Protocol) ended() bool {
 	s := p.v.State(p.self)
 	return s == view.Finished || s == view.Failed
 }
 
-// reset empties the Output of the last call, and lets go of its payloads.
+// reset empties the Output of the last call, and releases its payloads.
 func (p *Protocol) reset() {
 	clear(p.out.Send)
 	clear(p.out.Deliver)
@@ -109,7 +107,7 @@ func (p *Protocol) reset() {
 	}
 }
 
-// emit puts a frame of this process on the channel to q.
+// emit sends a frame of this process on the channel to q.
 func (p *Protocol) emit(q view.Process, f frame.Frame) {
 	p.out.Send = append(p.out.Send, protection.Envelope{To: q, Frame: f})
 }
@@ -149,8 +147,8 @@ func (p *Protocol) Send(m protection.Message) protection.Output {
 	return p.out
 }
 
-// Receive implements protection.Protocol. Frames of failed processes are
-// refused without an error: their sender may not know yet (R5).
+// Receive implements protection.Protocol. Frames of failed processes are ignored without an error, since
+// their sender may not know yet (R5).
 func (p *Protocol) Receive(from view.Process, f frame.Frame) (protection.Output, error) {
 	p.reset()
 	if err := p.receive(from, f); err != nil {
@@ -171,13 +169,12 @@ func (p *Protocol) receive(from view.Process, f frame.Frame) error {
 		return nil
 	}
 	sameRank := from.Rank == p.self.Rank
-	ofMessages := f.Kind == frame.Data || f.Kind == frame.Ack // and so between ranks
+	ofMessages := f.Kind == frame.Data || f.Kind == frame.Ack // hence only between ranks
 	if f.Kind != frame.Greet && sameRank == ofMessages {
 		return fmt.Errorf("kind does not belong between rank %d and rank %d", from.Rank, p.self.Rank)
 	}
-	// What a finished process sent last may still be under way. Its messages count,
-	// and what it says about those of others. The rest it sent about itself, and it
-	// needs nothing any more.
+	// The last frames of a finished process may still be in transit. Its messages, acknowledgements and
+	// disputes count. Other frames concerned itself, and it needs nothing any more.
 	if state == view.Finished && f.Kind != frame.Data && f.Kind != frame.Ack && f.Kind != frame.Dispute {
 		return nil
 	}
@@ -245,8 +242,8 @@ func (p *Protocol) View(v view.View) protection.Output {
 	return p.out
 }
 
-// Reopened implements protection.Protocol: whatever q may need and has not
-// acknowledged goes to it once more.
+// Reopened implements protection.Protocol: it sends q again everything that q may need and has not
+// acknowledged.
 func (p *Protocol) Reopened(q view.Process) protection.Output {
 	p.reset()
 	if !p.active() || !p.v.Live(q) || q == p.self {
@@ -277,9 +274,8 @@ func (p *Protocol) Tick() protection.Output {
 	return p.out
 }
 
-// Retained implements protection.Protocol: the payload bytes in the backup
-// table and the bytes of outcomes that are not known to be stable, and one more
-// for each entry.
+// Retained implements protection.Protocol: the payload bytes in the backup table, the bytes of outcomes
+// that are not known to be stable, and one for each entry.
 func (p *Protocol) Retained() int {
 	if !p.active() {
 		return 0

@@ -6,19 +6,18 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// What a replica has sent in all is compared when it has finalized, by whoever makes
-// the views: how many messages in each stream, with their tags and lengths. The
-// payloads that others have got are compared as they arrive (compare.go). Those of
-// messages to itself nobody gets, so they are in the sum.
+// When a replica has finalized, its Sums are compared by the component that makes the views: the number
+// of messages in each stream, with their tags and lengths. Payloads are compared as they arrive at
+// receivers (compare.go). Messages to itself reach no other process, so the sum includes their payloads.
 
-// open hashes messages of a process to itself, whose digests need no secret: nobody
-// gains anything by lying to itself.
+// open hashes messages of a process to itself. Their digests need no secret, because a process gains
+// nothing by deceiving itself.
 var open = sync.OnceValue(func() *hash {
 	h := newHash(key{})
 	return &h
 })
 
-// summed returns the digest of a stream and then m.
+// summed returns the digest of a stream extended by m.
 func (p *Protocol) summed(sum uint64, m *protection.Message) uint64 {
 	head := uint64(uint32(m.Tag))
 	if m.Sync {

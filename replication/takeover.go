@@ -8,35 +8,33 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A takeover is how far this process is on its way from replica to master. It is
-// taken once in each term: the term of a master is the epoch in which the view
-// began to name it, so that one whose mastership has moved away and come back has
-// a new term, even if it has missed the views in between.
+// A takeover is the progress of this process from replica to master. It happens once in each term. The
+// term of a master is the epoch in which the view began to name it. So a process that lost its mastership
+// and gets it back has a new term, even if it has missed the views in between.
 //
 //	replica --- view ---> syncing --- all answered ---> settling --- all is stable ---> decider
 //	   ^                     |                             |                               |
 //	   +--- view, which names another ---------------------+-------------------------------+
 //
-// What predecessors have decided, and not everybody has yet, the program does not see before it is
-// stable. Nothing else is decided meanwhile: two outcomes could depend on each other, as those
-// of two receives do that both take any message.
+// The program sees predecessors' decisions only when they are stable. Until then nothing else is decided,
+// because two outcomes could depend on each other, such as those of two receives that match any message.
 type takeover struct {
 	term     uint64   // 0: the view names another master
-	syncing  bool     // someone has not answered yet
-	settling bool     // something of a predecessor's is not stable yet
-	awaited  []bool   // by replica: its SyncReply of this term is still to come
-	asked    []uint64 // as a replica, by replica: the last term in which it has asked
+	syncing  bool     // a replica has not answered yet
+	settling bool     // a predecessor's outcome is not stable yet
+	awaited  []bool   // per replica: its SyncReply of this term has not arrived
+	asked    []uint64 // when this process is a replica, per replica: the last term in which it asked
 }
 
-// newTakeover returns the state of a replica. The first master takes over from
-// nobody and never asks; after its channel was reopened it is answered all the same.
+// newTakeover returns the state of a replica. The first master has no predecessor and does not ask; after
+// its channel was reopened it is answered nevertheless.
 func newTakeover(replicas int) takeover {
 	t := takeover{awaited: make([]bool, replicas), asked: make([]uint64, replicas)}
 	t.asked[0] = firstTerm
 	return t
 }
 
-// grow makes room for so many replicas.
+// grow makes room for the given number of replicas.
 func (t *takeover) grow(replicas int) {
 	t.awaited, t.asked = grown(t.awaited, replicas), grown(t.asked, replicas)
 }
@@ -47,13 +45,12 @@ const firstTerm = 1
 // promoted reports whether the view names this process master.
 func (t *takeover) promoted() bool { return t.term != 0 }
 
-// termOf returns the term of the own rank's master.
+// termOf returns the term of this rank's master.
 func (p *Protocol) termOf() uint64 { return p.v.Since[p.self.Rank] }
 
-// promote begins the takeover when the view says so, once in a term: what has
-// piled up in the backup table goes out, and the other replicas are asked what
-// they hold. It ends the term when the view names another master: from then on
-// this process neither decides nor transmits.
+// promote starts the takeover when the view requires it, once in a term: it sends the contents of the
+// backup table and asks the other replicas what they hold. It ends the term when the view names another
+// master; from then on this process neither decides nor transmits.
 func (p *Protocol) promote() (begun bool) {
 	t := &p.takeover
 	if !p.v.IsMaster(p.self) {
@@ -72,8 +69,8 @@ func (p *Protocol) promote() (begun bool) {
 	return true
 }
 
-// advance takes the steps of the takeover that are possible now, and makes
-// stable what waited only for processes that are not live any more.
+// advance takes the possible steps of the takeover. It makes outcomes stable that waited only for
+// processes that are no longer live.
 func (p *Protocol) advance() {
 	t := &p.takeover
 	if !t.promoted() {
@@ -94,10 +91,11 @@ func (p *Protocol) advance() {
 	}
 }
 
-// settled ends the takeover when all is stable that predecessors have decided: nothing else is held until then.
+// settled ends the takeover when all predecessors' decisions are stable. Until then no other outcome is
+// held.
 func (p *Protocol) settled() { p.takeover.settling = p.takeover.settling && p.decisions.unstable > 0 }
 
-// awaiting reports whether a live replica has still to answer Sync.
+// awaiting reports whether a live replica has not answered Sync.
 func (p *Protocol) awaiting() bool {
 	for _, q := range p.others {
 		if p.takeover.awaited[q.Replica] {
@@ -107,7 +105,7 @@ func (p *Protocol) awaiting() bool {
 	return false
 }
 
-// receiveSync answers a new master, now or as soon as the view names it.
+// receiveSync answers a new master, at once or as soon as the view names it.
 func (p *Protocol) receiveSync(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
 		return fmt.Errorf("asks in no term")
@@ -117,10 +115,9 @@ func (p *Protocol) receiveSync(from view.Process, f frame.Frame) error {
 	return nil
 }
 
-// answerSync tells q what is held here, if q is the master and has asked in this
-// term. An answer means that nobody else's determinants will be taken, and no own
-// ones made, before the next term. So it must not come before this process's own
-// view says so.
+// answerSync tells q which outcomes are held here, if q is the master and has asked in this term. An
+// answer promises that this process accepts no other master's determinants, and makes none itself, before
+// the next term. So it must not be sent before this process's own view names q.
 func (p *Protocol) answerSync(q view.Process) {
 	asked := p.takeover.asked[q.Replica]
 	if q != p.self && p.v.IsMaster(q) && asked == p.termOf() {
@@ -128,10 +125,10 @@ func (p *Protocol) answerSync(q view.Process) {
 	}
 }
 
-// receiveSyncReply merges what a replica holds: outcomes that are held here too
-// it need not be told; those that are stable it may forget; others are new, and
-// only a takeover can bring them. An answer of an earlier term is worth nothing:
-// another may have been master since.
+// receiveSyncReply merges the outcomes that a replica holds. For an outcome that is held here too, the
+// replica need not get it again. If an outcome is stable, the replica may drop it. Other outcomes are
+// new, and can arrive only in a takeover. An answer of an earlier term is ignored, since there may have
+// been another master in between.
 func (p *Protocol) receiveSyncReply(from view.Process, f frame.Frame) error {
 	t, d := &p.takeover, &p.decisions
 	if f.Seq == 0 {
@@ -161,7 +158,7 @@ func (p *Protocol) receiveSyncReply(from view.Process, f frame.Frame) error {
 	return nil
 }
 
-// merge takes note that a replica holds det.
+// merge records that a replica holds det.
 func (p *Protocol) merge(from view.Process, det protection.Determinant) {
 	h := p.decisions.held[det.Point]
 	switch {
@@ -175,10 +172,9 @@ func (p *Protocol) merge(from view.Process, det protection.Determinant) {
 	h.has[from.Replica] = true
 }
 
-// reconcile makes good what the channel to a replica of the own rank may have
-// lost. A master asks again, also when it knows all: the answer shows which
-// Stable frames the replica missed. A replica tells the master again what it
-// holds, which is all that it can have acknowledged and that still matters.
+// reconcile repairs losses of the channel to a replica of this rank. A master asks again, even if it
+// knows all: the answer shows which Stable frames the replica missed. A replica reports again to the
+// master what it holds, which includes all that it can have acknowledged and that still matters.
 func (p *Protocol) reconcile(q view.Process) {
 	if p.takeover.promoted() {
 		p.emit(q, p.control(frame.Sync, 0, p.takeover.term, nil))
