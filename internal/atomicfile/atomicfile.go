@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 )
 
-// Write has the file at path hold contents, for its owner only (mode 0600). They are on the disk
-// before they take the place of the old ones. Of two who write at a time one is overwritten. If it
-// fails the file is as it was.
+// Write replaces the contents of the file at path, with mode 0600. The contents are synced to disk before
+// they replace the old ones. If two calls run concurrently, one of them overwrites the other. On failure
+// the file is unchanged.
 func Write(path string, contents []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*") // mode 0600
 	if err != nil {

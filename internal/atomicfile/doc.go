@@ -1,3 +1,3 @@
-// Package atomicfile replaces a small file as a whole: whoever reads it, at whatever time and
-// after whatever crash, finds the old contents or the new ones.
+// Package atomicfile replaces a small file atomically: a reader finds either the old contents or the new
+// ones, even after a crash.
 package atomicfile

@@ -1,7 +1,8 @@
-// Package frame defines the frame: what one process of a job sends to another, whole and in order.
+// Package frame defines the frame, the unit that one process of a job sends to another, complete and in
+// order.
 //
-//	channels (mpj/channel) carry frames ---- header, payload ---- protocols give kinds their meaning
+//	channels (mpj/channel) carry frames ---- header, payload ---- protocols define the meaning of each kind
 //
-// A frame is a header of fixed size and a payload. The package knows no way by which a frame travels and no
-// protocol that uses it, so that package protection and the protocols behind it need nothing else of channels.
+// A frame is a header of fixed size and a payload. The package does not depend on any channel or
+// protocol, so package protection and the protocols behind it need nothing else of channels.
 package frame

@@ -11,8 +11,8 @@ const HeaderSize = 32
 // MaxPayload bounds the payload of one frame, in bytes.
 const MaxPayload = 1<<32 - 1
 
-// A Kind says what a frame is for. Channels only carry it; package
-// protection and the protocols behind it define what the values mean.
+// A Kind is the purpose of a frame. Channels only transport it; package protection and the protocols
+// behind it define the meaning of the values.
 type Kind uint8
 
 // The kinds of frames.
@@ -22,17 +22,17 @@ const (
 	Determinant                 // the outcome of a nondeterministic call
 	DeterminantAck
 	Stable // a determinant is at every live replica; with Sync, except at replicas that are set aside
-	Sync   // a new master asks for the determinants of its rank
+	Sync   // a new master requests the determinants of its rank
 	SyncReply
 	Receipt  // a synchronous message has been matched
 	Query    // asks whether that message has been matched; with Seq 0, whether all earlier frames have arrived
-	Announce // the header of a message whose payload waits to be asked for
-	Clear    // asks for it
-	Body     // brings it
-	Dispute  // a receiver has got another message than a replica has produced
-	Greet    // a process and a new replica know each other; Sync: the latter wants what it lacks
-	Recall   // a new replica asks for a piece of its rank's past
-	Past     // brings it; Sync: there is no more
+	Announce // the header of a message whose payload is sent on request
+	Clear    // requests the payload of an announced message
+	Body     // the payload of an announced message
+	Dispute  // a receiver has received a different message than a replica has produced
+	Greet    // the receiver is in the sender's view; with Sync, a new replica requests what it lacks
+	Recall   // a new replica requests a piece of its rank's message log
+	Past     // a piece of the message log; with Sync, the last one
 	Pace     // a replica asks its master, for the Seq-th time, how far its program is
 	PaceReply
 	Taken    // what the program of a process has received from a rank
@@ -41,33 +41,32 @@ const (
 	maxKind  = UpToDate
 )
 
-// A Header is the fixed part of a frame. Its wire form is HeaderSize bytes,
-// little-endian: kind, sync (0 or 1), two zero bytes, context, rank, tag, seq,
-// size.
+// A Header is the fixed part of a frame. Its wire format is HeaderSize bytes, little-endian: kind, sync
+// (0 or 1), two zero bytes, context, rank, tag, seq, size.
 type Header struct {
 	Kind    Kind
-	Sync    bool   // Data: its sender waits for a Receipt
-	Context uint32 // the communicator's context
-	Rank    uint32 // Data: source rank; other kinds: as their protocol says
+	Sync    bool   // for Data: the sender waits for a Receipt
+	Context uint32 // context of the communicator
+	Rank    uint32 // for Data: source rank; for other kinds, defined by their protocol
 	Tag     int32
 	Seq     uint64 // position among the frames of (source, destination, context)
 	Size    uint64 // bytes of payload that follow
 }
 
-// A Frame is what a channel carries as a whole.
+// A Frame is the unit that a channel transports.
 type Frame struct {
 	Header
 	Payload []byte // Size bytes
 }
 
-// AppendHeader appends the wire form of h to b.
+// AppendHeader appends the wire format of h to b.
 func AppendHeader(b []byte, h Header) []byte {
 	b = append(b, make([]byte, HeaderSize)...)
 	PutHeader((*[HeaderSize]byte)(b[len(b)-HeaderSize:]), &h)
 	return b
 }
 
-// PutHeader writes the wire form of h to b.
+// PutHeader writes the wire format of h to b.
 func PutHeader(b *[HeaderSize]byte, h *Header) {
 	first := uint32(h.Kind)
 	if h.Sync {
@@ -81,8 +80,8 @@ func PutHeader(b *[HeaderSize]byte, h *Header) {
 	binary.LittleEndian.PutUint64(b[24:], h.Size)
 }
 
-// ParseHeader reads what AppendHeader writes. It refuses anything else: an
-// unknown kind, padding that is not zero, a size above MaxPayload.
+// ParseHeader decodes the output of AppendHeader. It rejects anything else: an unknown kind, nonzero
+// padding, or a size above MaxPayload.
 func ParseHeader(b []byte) (Header, error) {
 	if len(b) != HeaderSize {
 		return Header{}, fmt.Errorf("frame: header of %d bytes, want %d", len(b), HeaderSize)

@@ -17,21 +17,21 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A Spec is a job as its submitter describes it.
+// A Spec describes a job as submitted.
 type Spec struct {
-	ID        string     `json:"id"`        // 32 hexadecimal digits, never used twice
-	Submitter p2ppeer.ID `json:"submitter"` // who signs
+	ID        string     `json:"id"`        // 32 hexadecimal digits, unique
+	Submitter p2ppeer.ID `json:"submitter"` // the signer
 	Protocol  int        `json:"protocol"`  // version.Protocol of the submitter
 	Created   time.Time  `json:"created"`
-	N         int        `json:"n"`         // ranks
-	R         int        `json:"r"`         // replicas of each rank
-	Name      string     `json:"name"`      // of the program, for people
+	N         int        `json:"n"`         // number of ranks
+	R         int        `json:"r"`         // replicas per rank
+	Name      string     `json:"name"`      // name of the program, for display
 	Args      []string   `json:"args"`      // without the program's own name
-	Settings  []string   `json:"settings"`  // of the environment: see proclink.Settings
-	Programs  []Program  `json:"programs"`  // one for each platform
+	Settings  []string   `json:"settings"`  // environment settings; see proclink.Settings
+	Programs  []Program  `json:"programs"`  // one per platform
 	Inputs    string     `json:"inputs"`    // digest of the manifest of the input files
-	InputsLen int64      `json:"inputsLen"` // bytes of that manifest
-	// InputsPieces verifies the manifest's pieces, see filetransfer.Pieces.
+	InputsLen int64      `json:"inputsLen"` // size of that manifest in bytes
+	// InputsPieces verifies the manifest's pieces; see filetransfer.Pieces.
 	InputsPieces []byte `json:"inputsPieces,omitempty"`
 }
 
@@ -40,11 +40,11 @@ type Program struct {
 	OS     string `json:"os"`               // as runtime.GOOS
 	Arch   string `json:"arch"`             // as runtime.GOARCH
 	Digest string `json:"digest"`           // SHA-256, hexadecimal
-	Size   int64  `json:"size"`             // bytes
-	Pieces []byte `json:"pieces,omitempty"` // verifies its pieces, see filetransfer.Pieces
+	Size   int64  `json:"size"`             // in bytes
+	Pieces []byte `json:"pieces,omitempty"` // verifies its pieces; see filetransfer.Pieces
 }
 
-// Limits on what a spec from outside may say.
+// Bounds of a spec from another peer.
 const (
 	MaxEncoded  = 1 << 20 // bytes of a signed spec
 	MaxArgs     = 4096
@@ -56,7 +56,7 @@ var (
 	digestPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// Validate reports the first thing that is wrong with s.
+// Validate returns an error for the first invalid field of s.
 func (s *Spec) Validate() error {
 	switch {
 	case !idPattern.MatchString(s.ID):
@@ -81,20 +81,20 @@ func (s *Spec) Validate() error {
 		if !digestPattern.MatchString(p.Digest) || p.Size <= 0 {
 			return fmt.Errorf("program for %s/%s without a proper digest and size", p.OS, p.Arch)
 		}
-		if p.Wasm() && len(s.Programs) > 1 { // the replicas of a rank are to be of one kind
+		if p.Wasm() && len(s.Programs) > 1 { // all replicas of a rank have to be of the same kind
 			return errors.New("job with a WebAssembly module beside other programs")
 		}
 	}
 	return nil
 }
 
-// The platform of WebAssembly modules, which run on any machine that has an engine for them.
+// The platform of WebAssembly modules, which run on any machine with an engine for them.
 const (
 	WasmOS   = "wasip1"
 	WasmArch = "wasm"
 )
 
-// Wasm reports whether p is a module, and not a native program.
+// Wasm reports whether p is a WebAssembly module rather than a native program.
 func (p Program) Wasm() bool { return p.OS == WasmOS && p.Arch == WasmArch }
 
 // Program returns the executable for a platform.
@@ -107,7 +107,7 @@ func (s *Spec) Program(os, arch string) (Program, bool) {
 	return Program{}, false
 }
 
-// RunsOn reports whether there is a program for a platform, or a module.
+// RunsOn reports whether s has a program for a platform, or a module.
 func (s *Spec) RunsOn(os, arch string) bool {
 	_, native := s.Program(os, arch)
 	return native || slices.ContainsFunc(s.Programs, Program.Wasm)
@@ -125,8 +125,8 @@ func (s *Spec) Sign(key crypto.PrivKey) ([]byte, error) {
 	return envelope.Marshal()
 }
 
-// Verify opens what Sign returned. The spec is then valid and was signed by
-// the peer that it names as its submitter.
+// Verify decodes the output of Sign. The returned spec is valid and was signed by the peer that it names
+// as its submitter.
 func Verify(envelope []byte) (*Spec, error) {
 	if len(envelope) > MaxEncoded {
 		return nil, fmt.Errorf("job of %d bytes, at most %d are taken", len(envelope), MaxEncoded)
@@ -149,7 +149,7 @@ func Verify(envelope []byte) (*Spec, error) {
 	return &s, nil
 }
 
-// signed is Spec as a record that libp2p can put into an envelope.
+// signed is Spec as a libp2p record, which can be put into an envelope.
 type signed Spec
 
 func (*signed) Domain() string                   { return "p2pmpi-job" }

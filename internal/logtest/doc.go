@@ -1,2 +1,2 @@
-// Package logtest lets tests read what is logged while it is logged.
+// Package logtest lets tests read a log while it is being written.
 package logtest

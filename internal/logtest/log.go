@@ -5,27 +5,27 @@ import (
 	"sync"
 )
 
-// A Log keeps what is written to it. It can be read meanwhile; the zero value is empty.
+// A Log stores what is written to it and can be read concurrently. The zero value is empty.
 type Log struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-// Write adds b.
+// Write appends b.
 func (l *Log) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(b)
 }
 
-// String is all that was written.
+// String returns everything written so far.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
-// Warnings counts the lines of zerolog's level warn that name somebody.
+// Warnings counts the lines of zerolog level warn that contain name.
 func (l *Log) Warnings(name string) (n int) {
 	for line := range strings.Lines(l.String()) {
 		if strings.Contains(line, name) && strings.Contains(line, `"level":"warn"`) {

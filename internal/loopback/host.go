@@ -27,7 +27,7 @@ type Host struct {
 	closed   bool
 }
 
-// Wrap returns h with streams to itself.
+// Wrap returns h, extended with streams to itself.
 func Wrap(h host.Host) *Host {
 	return &Host{
 		Host:     h,
@@ -52,8 +52,8 @@ func (h *Host) RemoveStreamHandler(pid protocol.ID) {
 	h.Host.RemoveStreamHandler(pid)
 }
 
-// NewStream implements host.Host. A stream to the host itself is served by its
-// handler of the first protocol that it has one for.
+// NewStream implements host.Host. A stream to the host itself is served by the handler of the first
+// protocol that has one.
 func (h *Host) NewStream(ctx context.Context, p p2ppeer.ID, pids ...protocol.ID) (network.Stream, error) {
 	if p != h.ID() {
 		return h.Host.NewStream(ctx, p, pids...)
@@ -108,14 +108,14 @@ func pair() (near, far *net.UnixConn, err error) {
 	return near, far, nil
 }
 
-// unixConn takes over f.
+// unixConn converts f to a connection and closes f.
 func unixConn(f *os.File) (*net.UnixConn, error) {
 	defer f.Close()
 	c, err := net.FileConn(f)
 	if err != nil {
 		return nil, err
 	}
-	return c.(*net.UnixConn), nil // SocketPair makes no other kind
+	return c.(*net.UnixConn), nil // SocketPair creates no other kind
 }
 
 func (h *Host) forget(s *stream) {
@@ -124,8 +124,7 @@ func (h *Host) forget(s *stream) {
 	h.mu.Unlock()
 }
 
-// Close resets the streams to itself, waits for their handlers, and closes the
-// host.
+// Close resets the host's streams to itself, waits for their handlers, and closes the host.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	h.closed = true

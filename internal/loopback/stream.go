@@ -10,10 +10,10 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// fate is what the two ends of a stream share.
+// fate is the state that the two ends of a stream share.
 type fate struct{ reset atomic.Bool }
 
-// stream is one end of a stream to oneself.
+// stream is one end of a stream to the host itself.
 type stream struct {
 	*net.UnixConn
 	host      *Host
@@ -22,12 +22,12 @@ type stream struct {
 	fate      *fate
 }
 
-// Read implements network.Stream. A stream that was reset ends with an error,
-// never with io.EOF, as on a network.
+// Read implements network.Stream. As on a network, reading from a stream that was reset returns an error
+// other than io.EOF.
 func (s *stream) Read(b []byte) (int, error) {
 	n, err := s.UnixConn.Read(b)
 	if err != nil && s.fate.reset.Load() {
-		err = network.ErrReset // whatever the socket calls it
+		err = network.ErrReset // in place of the socket's error
 	}
 	return n, err
 }
@@ -68,8 +68,8 @@ func (s *stream) Scope() network.StreamScope { return &network.NullScope{} }
 // Conn implements network.Stream.
 func (s *stream) Conn() network.Conn { return conn{host: s.host} }
 
-// conn says that both sides of a stream are the same peer. The rest of
-// network.Conn is not there: the connection cannot be closed or counted.
+// conn is the connection of a host to itself. It implements only the methods below; it cannot be closed
+// or counted.
 type conn struct {
 	network.Conn
 	host *Host

@@ -1,20 +1,19 @@
-// Package misconduct names peers in the log that break a protocol, or are refused,
-// without letting them fill the log.
+// Package misconduct logs peers that violate a protocol or are refused, without letting them fill the
+// log.
 //
-//	a stream ends -- Ended --> as streams end:       debug
-//	                           garbage, or a stall:  warn, once a minute for each peer
+//	a stream ends -- Ended --> an ordinary end:      debug
+//	                           garbage, or a stall:  warn, once a minute per peer
 //	more than is allowed -- Note ------------------> the same
-//	no, to who asks -- Refused --------------------> info, once a minute for each peer
+//	a request is refused -- Refused ---------------> info, once a minute per peer
 //
-// Streams end in many ways that are nobody's fault: their peer has what it wants, is
-// gone, or is cut off. What is nobody's way of ending is a message that is too long,
-// cannot be read or is only half there, and a stream that was opened and then left.
+// Streams end for many legitimate reasons: their peer has finished, has exited, or is disconnected. These
+// are violations: a message that is too long, malformed or truncated, and a stream that was opened and
+// then left idle.
 //
-// A Pace is that bound for what is no misconduct and has lines of its own.
+// A Pace applies the same limit to log lines of other kinds.
 //
-// A Quota bounds what strangers hold of what is scarce, each to a share.
+// A Quota limits how much of a scarce resource each stranger holds.
 //
-// How often who is named is decided by a pure core, the limiter; what it remembers is
-// bounded, and when strangers are too many to be named each, one line a minute says
-// how many.
+// A pure core, the limiter, decides how often each peer is logged. Its memory is bounded. If there are
+// too many strangers to log each of them, one line per minute reports their number.
 package misconduct

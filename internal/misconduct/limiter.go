@@ -7,28 +7,27 @@ import (
 )
 
 const (
-	// every is how often a peer is named.
+	// every is the period within which the log lines of a peer are limited.
 	every = time.Minute
-	// maxNamed is how many peers are named within that time.
+	// maxNamed bounds the peers that are logged individually in that period.
 	maxNamed = 64
 )
 
-// A limiter says who is to be named. It is a pure core; its zero value has named
-// nobody, and names each once within every.
+// A limiter decides which peers to log. It is a pure core. Its zero value logs each peer once per period.
 type limiter struct {
-	times  int // that each is named within every; 0 is once
+	times  int // log lines per peer and period; 0 means 1
 	named  map[p2ppeer.ID]*record
-	others record // those for whom there was no room
+	others record // all peers for which there was no room
 }
 
 type record struct {
-	since  time.Time // when the peer was named
-	said   int       // how often it was again
-	unsaid int       // what else it has done since
+	since  time.Time // start of the period
+	said   int       // additional log lines in the period
+	unsaid int       // suppressed events in the period
 }
 
-// due reports whether the peer is to be named now, and what it, or peers of whom there
-// are too many, have done besides. With crowd it is not about this peer alone.
+// due reports whether to log an event of the peer now, and how many events were suppressed before. If
+// crowd is true, the result applies to all peers without a record of their own.
 func (l *limiter) due(p p2ppeer.ID, now time.Time) (say bool, unsaid int, crowd bool) {
 	if r := l.named[p]; r != nil {
 		say, unsaid = r.due(l.times, now)
@@ -62,7 +61,7 @@ func (r *record) due(times int, now time.Time) (say bool, unsaid int) {
 	return true, unsaid
 }
 
-// forget makes room of peers that have been quiet.
+// forget removes the records of peers whose period is over.
 func (l *limiter) forget(now time.Time) {
 	for p, r := range l.named {
 		if now.Sub(r.since) >= every {

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A Log writes about peers. Its methods are safe for concurrent use.
+// A Log logs events of peers. Its methods are safe for concurrent use.
 type Log struct {
 	log            zerolog.Logger
 	wrong, refused Pace
@@ -25,8 +25,8 @@ type Log struct {
 // New returns a Log that writes to log.
 func New(log zerolog.Logger) *Log { return &Log{log: log} }
 
-// Ended says how something with a peer, such as a stream, ended: for who looks for it, or
-// as a warning if that was misconduct.
+// Ended logs how an interaction with a peer, such as a stream, ended: at debug level, or as a protocol
+// violation if err is one.
 func (l *Log) Ended(p p2ppeer.ID, what string, err error) {
 	if Is(err) {
 		l.Note(p, what, err)
@@ -35,13 +35,13 @@ func (l *Log) Ended(p p2ppeer.ID, what string, err error) {
 	l.log.Debug().Err(err).Stringer("peer", p).Msg(what)
 }
 
-// Note says that a peer does what no peer should, unless it was said just now.
+// Note logs a protocol violation, rate-limited per peer.
 func (l *Log) Note(p p2ppeer.ID, what string, err error) {
 	l.say(zerolog.WarnLevel, &l.wrong, p, what, err, func(*zerolog.Event) {})
 }
 
-// Refused says that a peer does not get what it has asked for, and why, unless that was said just
-// now. That is no misconduct, but anybody can ask.
+// Refused logs that a peer's request was refused, and why, rate-limited per peer. A refusal is no
+// violation, but any peer can cause one.
 func (l *Log) Refused(p p2ppeer.ID, what string, why error, details func(*zerolog.Event)) {
 	l.say(zerolog.InfoLevel, &l.refused, p, what, why, details)
 }
@@ -61,17 +61,15 @@ func (l *Log) say(level zerolog.Level, pace *Pace, p p2ppeer.ID, what string, er
 	line.Msg(what)
 }
 
-// A Pace bounds how often each peer is named within a minute. Its methods are safe for concurrent
-// use.
+// A Pace bounds how often each peer is logged per minute. Its methods are safe for concurrent use.
 type Pace struct {
-	Times int // fixed; 0 is once
+	Times int // constant; 0 means 1
 
 	mu      sync.Mutex
 	limiter limiter
 }
 
-// Due reports whether something that a peer does is to be said now, and how often it did such a thing
-// before and it was not said.
+// Due reports whether to log an event of the peer now, and how many of its events were suppressed before.
 func (p *Pace) Due(peer p2ppeer.ID) (say bool, unsaid int) {
 	say, unsaid, _ = p.due(peer)
 	return say, unsaid
@@ -84,10 +82,10 @@ func (p *Pace) due(peer p2ppeer.ID) (say bool, unsaid int, crowd bool) {
 	return p.limiter.due(peer, time.Now())
 }
 
-// Is reports whether err, of reading what a peer sends, is that peer's misconduct.
+// Is reports whether err, from reading what a peer sends, is a protocol violation of that peer.
 func Is(err error) bool {
 	if _, ended := errors.AsType[*network.ConnError](err); ended {
-		return false // also by a timeout of the connection
+		return false // even if the connection timed out
 	}
 	return slices.ContainsFunc(wrongs, func(wrong error) bool { return errors.Is(err, wrong) })
 }
@@ -97,5 +95,5 @@ var wrongs = []error{
 	io.ErrUnexpectedEOF,
 	varint.ErrOverflow, varint.ErrUnderflow, varint.ErrNotMinimal,
 	proto.Error, ErrQuota,
-	yamux.ErrTimeout, os.ErrDeadlineExceeded, // of a stream; a connection's are others
+	yamux.ErrTimeout, os.ErrDeadlineExceeded, // timeouts of a stream; those of a connection are different errors
 }

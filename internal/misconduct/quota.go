@@ -7,12 +7,12 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// ErrQuota says that a peer, or all together, hold as much as they may.
+// ErrQuota reports that a peer, or all peers together, have used up their quota.
 var ErrQuota = errors.New("too many at a time")
 
-// A Quota bounds what strangers hold of something scarce, such as streams that have yet
-// to say what they are for: all together, and each to a share, so that one alone does not
-// keep the others out. Its methods are safe for concurrent use.
+// A Quota limits how much of a scarce resource strangers hold, such as streams without a first message.
+// It has a limit for all peers together and one for each, so that a single peer cannot lock out the
+// others. Its methods are safe for concurrent use.
 type Quota struct {
 	all, each int
 
@@ -21,12 +21,12 @@ type Quota struct {
 	sum  int
 }
 
-// NewQuota returns a quota of so many for all together, and for each peer.
+// NewQuota returns a quota with a limit for all peers together and one for each peer.
 func NewQuota(all, each int) *Quota {
 	return &Quota{all: all, each: each, held: make(map[p2ppeer.ID]int)}
 }
 
-// Take takes one for p until give is called, once. The error is ErrQuota.
+// Take acquires one unit for p until give is called, once. The error is ErrQuota.
 func (q *Quota) Take(p p2ppeer.ID) (give func(), err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

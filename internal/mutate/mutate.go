@@ -1,6 +1,5 @@
-// Package mutate breaks a rule of a package on purpose, and sees that the package's
-// exploration finds it: the source with one place changed is built in place of the real
-// one, which stays as it is.
+// Package mutate breaks a rule of a package on purpose and checks that the package's exploration detects
+// it. The changed source is used through a build overlay; the real file remains unchanged.
 package mutate
 
 import (
@@ -12,9 +11,8 @@ import (
 	"testing"
 )
 
-// Overlay returns what the go command is to take as -overlay, for a build in which old
-// is replaced by replacement in a file, relative to the package that is tested. The test fails
-// unless old is there once.
+// Overlay returns the value of the go command's -overlay flag for a build in which old is replaced by
+// replacement in file, relative to the package under test. The test fails unless old occurs exactly once.
 func Overlay(t *testing.T, file, old, replacement string) string {
 	t.Helper()
 	source, err := os.ReadFile(file)
@@ -47,9 +45,9 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-// ExpectFound explores a scenario with an overlay: TestEveryInterleaving must fail. The
-// rest is what follows in the go command's line, the package first. Nobody debugs what is
-// built, and without what that takes it is built in three quarters of the time.
+// ExpectFound explores a scenario with an overlay; TestEveryInterleaving must fail. rest is appended to
+// the go command's arguments, the package first. The build omits debug information, which saves a quarter
+// of its time.
 func ExpectFound(t *testing.T, overlay, scenario string, rest ...string) {
 	t.Helper()
 	only := "^TestEveryInterleaving$/^" + strings.ReplaceAll(scenario, " ", "_") + "$"

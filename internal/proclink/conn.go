@@ -14,28 +14,29 @@ import (
 	"syscall"
 )
 
-// MaxMessage bounds one encoded message, in bytes. The largest is a Start with
-// the view and the places of view.MaxProcesses processes.
+// MaxMessage bounds one encoded message, in bytes. The largest is a Start with the view and the places of
+// view.MaxProcesses processes.
 const MaxMessage = 4 << 20
 
-// MaxFromProcess bounds one that a process sends, in bytes. The largest is a Finalized with all its sums.
+// MaxFromProcess bounds one encoded message from a process, in bytes. The largest is a Finalized with
+// MaxSums sums.
 const MaxFromProcess = 128 << 10
 
-// A Conn is one end of the line. Send may be called by several goroutines,
-// Receive by one.
+// A Conn is one end of the control socket. Send may be called concurrently, Receive only by one goroutine
+// at a time.
 type Conn struct {
 	unix *net.UnixConn
 
-	most uint32 // bytes of a message that are taken
-	last int    // bytes of the last that was received
+	most uint32 // greatest accepted size of a message, in bytes
+	last int    // size of the last received message, in bytes
 
 	sending sync.Mutex
 
 	descriptors []*os.File // received, not yet claimed by their message
 }
 
-// Pair returns the two ends of a new line: the peer's, and the file that its
-// process inherits.
+// Pair returns the two ends of a new control socket: the peer's end, and the file that its process
+// inherits.
 func Pair() (*Conn, *os.File, error) {
 	ours, theirs, err := SocketPair()
 	if err != nil {
@@ -51,7 +52,7 @@ func Pair() (*Conn, *os.File, error) {
 	return conn, theirs, nil
 }
 
-// SocketPair returns two connected stream sockets, closed on exec.
+// SocketPair returns two connected stream sockets that are closed on exec.
 func SocketPair() (a, b *os.File, err error) {
 	syscall.ForkLock.RLock()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
@@ -66,8 +67,8 @@ func SocketPair() (a, b *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "socketpair"), os.NewFile(uintptr(fds[1]), "socketpair"), nil
 }
 
-// FromFile makes a Conn of an inherited socket. It works on a duplicate: the
-// caller still closes f.
+// FromFile returns a Conn for an inherited socket. It duplicates the descriptor, so the caller still has
+// to close f.
 func FromFile(f *os.File) (*Conn, error) {
 	c, err := net.FileConn(f)
 	if err != nil {
@@ -81,9 +82,8 @@ func FromFile(f *os.File) (*Conn, error) {
 	return &Conn{unix: unix, most: MaxMessage}, nil
 }
 
-// Send writes m. With a Channel or Accept message, and with a Setup of Kind
-// Shm, goes descriptor, which the caller still owns and closes; with all others
-// it is nil.
+// Send writes m. A Channel or Accept message, and a Setup of Kind Shm, carries descriptor, which the
+// caller still owns and closes. For all other messages descriptor must be nil.
 func (c *Conn) Send(m Message, descriptor *os.File) error {
 	if m.carriesDescriptor() != (descriptor != nil) {
 		return fmt.Errorf("%s message: descriptor %v", m.Type, descriptor)
@@ -102,8 +102,8 @@ func (c *Conn) Send(m Message, descriptor *os.File) error {
 	return c.write(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...), rights)
 }
 
-// write sends b whole, with rights attached to its first byte. Programs send none, and behind
-// their walls could not.
+// write writes all of b, with rights attached to its first byte. Programs send no descriptors, and the
+// sandbox would not let them.
 func (c *Conn) write(b, rights []byte) error {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -121,9 +121,8 @@ func (c *Conn) write(b, rights []byte) error {
 	return nil
 }
 
-// Receive returns the next message, and the descriptor that came with it if
-// its type carries one; the caller then owns it. The error is io.EOF when the
-// other side closed the line between two messages.
+// Receive returns the next message, and its descriptor if its type carries one, which the caller then
+// owns. The error is io.EOF if the other side closed the socket between two messages.
 func (c *Conn) Receive() (Message, *os.File, error) {
 	var head [4]byte
 	if err := c.readFull(head[:]); err != nil {
@@ -144,7 +143,7 @@ func (c *Conn) Receive() (Message, *os.File, error) {
 	return c.decode(body)
 }
 
-// Last returns how many bytes the last message had that was received.
+// Last returns the size of the last received message in bytes.
 func (c *Conn) Last() int { return c.last }
 
 func (c *Conn) decode(body []byte) (Message, *os.File, error) {
@@ -168,8 +167,8 @@ func (c *Conn) decode(body []byte) (Message, *os.File, error) {
 	return m, f, nil
 }
 
-// readFull fills b and collects the descriptors that arrive on the way. The
-// error is io.EOF only when nothing at all was read.
+// readFull fills b and collects the descriptors that arrive meanwhile. The error is io.EOF only if
+// nothing was read.
 func (c *Conn) readFull(b []byte) error {
 	oob := make([]byte, syscall.CmsgSpace(4*maxDescriptors))
 	for read := 0; read < len(b); {
@@ -192,8 +191,8 @@ func (c *Conn) readFull(b []byte) error {
 	return nil
 }
 
-// maxDescriptors bounds those that wait for their message, so that a hostile
-// process cannot fill its peer's table.
+// maxDescriptors bounds the descriptors that wait for their message, so that a hostile process cannot
+// fill its peer's descriptor table.
 const maxDescriptors = 16
 
 func (c *Conn) collect(oob []byte) error {
@@ -217,11 +216,11 @@ func (c *Conn) collect(oob []byte) error {
 	return nil
 }
 
-// Close ends the line; a blocked Receive returns with an error.
+// Close closes the control socket; a blocked Receive returns an error.
 func (c *Conn) Close() error { return c.unix.Close() }
 
-// CloseUnclaimed closes descriptors whose message never came. The reader calls
-// it once Receive has failed.
+// CloseUnclaimed closes descriptors whose message has not arrived. The reader calls it after Receive has
+// failed.
 func (c *Conn) CloseUnclaimed() {
 	for _, f := range c.descriptors {
 		f.Close()

@@ -1,25 +1,24 @@
-// Package proclink is the line between a peer and one process of a job on the
-// same machine: an inherited Unix socket that carries small control messages
-// and, with some of them, an open descriptor.
+// Package proclink is the control socket between a peer and one process of a job on the same machine: an
+// inherited Unix socket for small control messages, some of which carry an open descriptor.
 //
 //	process                                peer
 //	   |-- hello ------------------------->|  version checked
 //	   |<-- setup{self, view} + board fd --|
-//	   |-- init{key} --------------------->|  every process must say so
+//	   |-- init{key} --------------------->|  required from every process
 //	   |<---------- start{view, places} ---|  mpj.Init returns
 //	   |-- open{to} ---------------------->|
 //	   |<-------- channel{to, kind} + fd --|  or refused{to, text}
-//	   |<------- accept{from, kind} + fd --|  somebody opened a channel to us
+//	   |<------- accept{from, kind} + fd --|  another process opened a channel
 //	   |<------------------- view{view} ---|
 //	   |<------------------------ ping ----|  check-alive
 //	   |-- pong -------------------------->|
-//	   |-- diverged{divergence} ---------->|  replicas have not done the same
-//	   |-- healed{count, bytes} ---------->|  who has joined does what its rank does
+//	   |-- diverged{divergence} ---------->|  replicas of a rank diverged
+//	   |-- healed{count, bytes} ---------->|  a new replica has caught up
 //	   |-- unkept{text, lapsed} ---------->|  cannot bring a new replica up to date
-//	   |-- finalized{sums} --------------->|  what it has sent in all
+//	   |-- finalized{sums} --------------->|  sums of everything that it has sent
 //	   |<------------------------ bye -----|
 //
-// The peer is the switchboard, not the wire: the program's messages go through
-// the descriptors, never through this line. The process may be hostile to its
-// peer: messages are bounded, and one that cannot be decoded ends the line.
+// The peer connects processes but does not forward their messages: these go through the descriptors,
+// never through this socket. The process may be hostile to its peer. So messages are bounded, and the
+// peer closes the socket after a message that it cannot decode.
 package proclink

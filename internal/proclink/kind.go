@@ -5,21 +5,20 @@ import (
 	"slices"
 )
 
-// A Kind says what the descriptor of a channel is.
+// A Kind is the kind of descriptor that a channel uses.
 type Kind string
 
 // The kinds of channels between processes.
 const (
 	Shm    Kind = "shm"    // a ring of shared memory
-	TCP    Kind = "tcp"    // a TCP connection on which the processes speak TLS
+	TCP    Kind = "tcp"    // a TCP connection with TLS between the processes
 	Stream Kind = "stream" // a pipe of package channel, bridged by the peers or shared
 )
 
-// Kinds are all kinds, best first.
+// Kinds lists all kinds, best first.
 var Kinds = []Kind{Shm, TCP, Stream}
 
-// ParseKinds reads the kinds that an owner or a user allows, best first. None at
-// all means all of them.
+// ParseKinds parses the kinds that an owner or a user allows, best first. An empty list allows all kinds.
 func ParseKinds(names []string) ([]Kind, error) {
 	var kinds []Kind
 	for _, name := range names {

@@ -9,48 +9,48 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// FDVariable is the environment variable that tells a process the number of
-// its inherited descriptor. Without it a program runs as a world of one.
+// FDVariable is the environment variable with the number of a process's inherited descriptor. Without it
+// a program runs as a world of one process.
 const FDVariable = "P2PMPI_FD"
 
-// A Type says what a Message is.
+// A Type is the type of a Message.
 type Type string
 
-// The messages of a process to its peer.
+// The messages from a process to its peer, with the fields that each uses.
 const (
 	Hello     Type = "hello"     // Version
-	Init      Type = "init"      // the program called mpj.Init; Key: this process's
-	Open      Type = "open"      // Process: wants a channel to it; of Kind, if that is said
+	Init      Type = "init"      // Key: this process's public key; the program called mpj.Init
+	Open      Type = "open"      // Process, Kind (optional): requests a channel to the process
 	Pong      Type = "pong"      // Count
-	Unkept    Type = "unkept"    // Text: why this process can bring no new replica up to date any more, if not Lapsed
-	Healed    Type = "healed"    // Count, Bytes of the messages that it was given anew: who has joined does what its rank does
-	Flush     Type = "flush"     // Count; wants to know when the user has all that it has printed; with Records: goes on behind them
-	Finalized Type = "finalized" // everything it owed to others is delivered; with Summed: Sums
-	Abort     Type = "abort"     // Code, Text: ends the whole job
+	Unkept    Type = "unkept"    // Text, Lapsed: why this process can no longer bring a new replica up to date
+	Healed    Type = "healed"    // Count, Bytes of the messages replayed to this new process, which has caught up with its rank
+	Flush     Type = "flush"     // Count; asks when the user has all output; with Records: resume after these
+	Finalized Type = "finalized" // Summed, Sums; everything that this process owed to others is delivered
+	Abort     Type = "abort"     // Code, Text; aborts the whole job
 	Ahead     Type = "ahead"     // this process has long been ahead of its rank's master
 	Stalled   Type = "stalled"   // this process, a master, waits for other replicas to receive an outcome
-	UpToDate  Type = "uptodate"  // UpToDate: this process, which is set aside in the view, lacks nothing any more
-	Diverged  Type = "diverged"  // Divergence: this process has produced another message than a receiver has got, or not
+	UpToDate  Type = "uptodate"  // UpToDate; this process, which is set aside in the view, no longer lacks anything
+	Diverged  Type = "diverged"  // Divergence; what this process has produced and a receiver received
 )
 
-// The messages of a peer to its process.
+// The messages from a peer to its process, with the fields that each uses.
 const (
-	Setup   Type = "setup"   // Job, Process (who you are), View, Crowded, Heal, Joining; with Kind Shm: Cell, descriptor of the board
-	Start   Type = "start"   // View, Places, Bears: every process has called mpj.Init
+	Setup   Type = "setup"   // Job, Process (the receiver), View, Crowded, Heal, Joining; with Kind Shm: Cell, descriptor
+	Start   Type = "start"   // View, Places, Bears; every process has called mpj.Init
 	Update  Type = "view"    // View: a newer one
-	Channel Type = "channel" // Process, Kind, descriptor; with Kind Shm: Cell, with TCP: Key: answers Open
-	Refused Type = "refused" // Process, Text: answers Open
-	Accept  Type = "accept"  // Process (who sends), Kind, descriptor; with Kind Shm: Cell, with TCP: Key
+	Channel Type = "channel" // Process, Kind, descriptor; with Kind Shm: Cell, with TCP: Key; answers Open
+	Refused Type = "refused" // Process, Text; answers Open
+	Accept  Type = "accept"  // Process (the sender), Kind, descriptor; with Kind Shm: Cell, with TCP: Key
 	Ping    Type = "ping"    // Count
-	Reopen  Type = "reopen"  // Process: the channel to it is to be opened anew, since it may not work, or there is a better way
-	Flushed Type = "flushed" // Count, Records: answers Flush; without Records: a line is not finished
+	Reopen  Type = "reopen"  // Process; reopen the channel to it, which may be broken or inferior to another way
+	Flushed Type = "flushed" // Count, Records; answers Flush; without Records: a line is incomplete
 	Bye     Type = "bye"     // answers Finalized
 )
 
 // KeySize is the length in bytes of a process's public key (Ed25519).
 const KeySize = 32
 
-// A Message is one control message. Which fields count depends on its Type.
+// A Message is one control message. Its Type determines which fields are used.
 type Message struct {
 	Type    Type          `json:"type"`
 	Version int           `json:"version,omitempty"`
@@ -61,42 +61,41 @@ type Message struct {
 	Code    int           `json:"code,omitempty"`
 	Text    string        `json:"text,omitempty"`
 	Kind    Kind          `json:"kind,omitempty"`
-	// Cell is the number of a process's bell on the board of its job and peer:
-	// in a Setup its own, in a Channel or Accept that of Process.
+	// Cell is the number of a process's doorbell on the board of its job and peer: in a Setup the
+	// receiver's own, in a Channel or Accept that of Process.
 	Cell int `json:"cell,omitempty"`
-	// Key is a process's public key: in an Init its own, in a Channel or Accept
-	// that of Process.
+	// Key is a process's public key: in an Init the sender's own, in a Channel or Accept that of Process.
 	Key []byte `json:"key,omitempty"`
-	// Places says where the ranks run: for each a machine and a cluster of
-	// machines that are near each other, as numbers. Empty: nobody knows.
+	// Places contains, for each rank, the numbers of its machine and of its cluster of machines near each
+	// other. Empty: unknown.
 	Places [][2]int `json:"places,omitempty"`
-	// Bears is for how long the job bears with a peer that is silent, in nanoseconds.
+	// Bears is the job's tolerated silence of a peer, in nanoseconds.
 	Bears time.Duration `json:"bears,omitempty"`
-	// Crowded says that the job has more processes on this machine than there
-	// are processors: who waits should not spin.
+	// Crowded reports that the job has more processes on this machine than processors, so waiting
+	// processes should not spin.
 	Crowded bool `json:"crowded,omitempty"`
 
-	// Heal says that replicas that are lost are replaced while the job runs, Joining
-	// that this process replaces one: the program's rank is somewhere in the middle.
+	// Heal reports that lost replicas are replaced while the job runs. Joining reports that this process
+	// is such a replacement, and that its rank is already running.
 	Heal    bool   `json:"heal,omitempty"`
 	Joining bool   `json:"joining,omitempty"`
 	Bytes   uint64 `json:"bytes,omitempty"`
-	// Lapsed says that it is so only until the program's next checkpoint.
+	// Lapsed reports that the condition lasts only until the program's next checkpoint.
 	Lapsed bool `json:"lapsed,omitempty"`
 
-	// Records are how many records of output the user has, and of standard error.
+	// Records contains the numbers of output and standard error records that the user has received.
 	Records *[2]uint64 `json:"records,omitempty"`
 
 	Divergence *protection.Divergence `json:"divergence,omitempty"`
 
 	UpToDate *protection.UpToDate `json:"uptodate,omitempty"`
 
-	// Sums are what a process has sent in all, if it knows: Summed.
+	// Sums summarizes everything that a process has sent. Summed reports that Sums is known.
 	Summed bool             `json:"summed,omitempty"`
 	Sums   []protection.Sum `json:"sums,omitempty"`
 }
 
-// carriesDescriptor reports whether m comes with a descriptor.
+// carriesDescriptor reports whether m carries a descriptor.
 func (m Message) carriesDescriptor() bool {
 	switch m.Type {
 	case Channel, Accept:

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// CheckVariable and CollectiveVariable are the environment variables of p2prun
-// that every process of a job gets as well: package mpj says what they do.
+// CheckVariable and CollectiveVariable are environment variables of p2prun that every process of a job
+// gets as well; package mpj documents them.
 const (
 	CheckVariable      = "P2PMPI_CHECK"
 	CollectiveVariable = "P2PMPI_COLL"
@@ -15,11 +15,10 @@ const (
 
 var settings = []string{CheckVariable, CollectiveVariable}
 
-// maxSetting bounds a setting, in bytes with its name.
+// maxSetting bounds a setting, in bytes including its name.
 const maxSetting = 4096
 
-// Settings returns those of the variables that are set to something, as
-// NAME=value.
+// Settings returns the variables that have a nonempty value, as NAME=value.
 func Settings(getenv func(string) string) []string {
 	var all []string
 	for _, name := range settings {
@@ -30,8 +29,8 @@ func Settings(getenv func(string) string) []string {
 	return all
 }
 
-// CheckSettings reports the first of settings from outside that no process
-// should get.
+// CheckSettings validates settings from another peer and returns an error for the first that no process
+// may get.
 func CheckSettings(all []string) error {
 	if len(all) > len(settings) {
 		return fmt.Errorf("%d settings, there are %d", len(all), len(settings))

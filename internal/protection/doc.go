@@ -1,14 +1,13 @@
-// Package protection is the seam between the matching engine and whatever
-// keeps a job right when processes fail.
+// Package protection is the interface between the matching engine and the protocols that keep a job
+// correct when processes fail.
 //
 //	program -> mpj -> engine -- Send, Decide --> Protocol --> channels
 //	                    ^                           |  ^
 //	                    +---- Deliver, Decided -----+  +-- Receive, View, Tick
 //
-// The engine matches messages with receives and knows nothing of replicas. A
-// Protocol sees every send, arrival, decision and failure, and answers with
-// what to put on which channel and what to hand to the engine. Protocols are
-// pure: no goroutine, no clock, no I/O. A job without replicas has none, and the
-// engine then moves messages directly; package replication is the protocol of
-// r > 1; rollback and message logging would stand beside it.
+// The engine matches messages with receives and knows nothing of replicas. A Protocol sees every send,
+// arrival, decision and failure. It answers with the frames to send on each channel and the messages to
+// pass to the engine. Protocols are pure: no goroutine, no clock, no I/O. A job without replicas has no
+// Protocol, and the engine then moves messages directly. Package replication is the protocol for r > 1.
+// Protocols of rollback recovery can implement the same interface.
 package protection

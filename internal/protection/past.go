@@ -8,36 +8,35 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// A rank's past is what has reached its programs from outside: messages of other
-// ranks and outcomes, as a row of records,
+// A rank's message log (its past) is what has reached its programs from outside: messages of other ranks
+// and outcomes. It is a sequence of records,
 //
-//	'b'                                               begins, from the program's start
+//	'b'                                               start of the log, from the program's start
 //	'm' | context | source | tag | seq | length | payload     a message
-//	's' | the same                                            a synchronous one
+//	's' | the same                                            a synchronous message
 //	'o' | context | index | length | outcome                  an outcome
 //
-// whose numbers are varints, the tag's with a sign. Each stream's messages are in
-// order. One that goes on from a checkpoint has only what came before the program's
-// first one, and after the last:
+// whose numbers are varints, signed for the tag. The messages of each stream are in order. A log with a
+// checkpoint contains only what came before the program's first checkpoint and after the last:
 //
-//	'j'                                               begins, and has a checkpoint
+//	'j'                                               start of the log, with a checkpoint
 //	'm', 's', 'o' ...                                 up to the first checkpoint
-//	'c' | length, 8 bytes | the program's state       of the last one
+//	'c' | length, 8 bytes | the program's state       at the last checkpoint
 //	't' | context | rank | seq                        sent
 //	'r' | context | rank | seq                        received
 //	'n' | context | 0 | index                         points
 //	'k', 'K' | context | dest | tag | seq | length | payload     sent, and still kept
-//	'h', 'H' | context | source | the same                       here, not received yet
-//	'x' | length | bytes                              what else there is to know
-//	'e'                                               the checkpoint is whole
+//	'h', 'H' | context | source | the same                       arrived, not received yet
+//	'x' | length | bytes                              data of the creator of the checkpoint
+//	'e'                                               end of the checkpoint
 //	'm', 's', 'o' ...
 //
-// The second letter of two is that of a synchronous message.
+// The second letter of a pair is for a synchronous message.
 
-// A RecordKind says what a Record is.
+// A RecordKind is the kind of a Record.
 type RecordKind byte
 
-// The kinds.
+// The kinds of records.
 const (
 	RecordStart       RecordKind = 'b'
 	RecordResumed     RecordKind = 'j'
@@ -51,25 +50,24 @@ const (
 	RecordHere        RecordKind = 'h'
 	RecordOwn         RecordKind = 'x'
 	RecordWhole       RecordKind = 'e'
-	recordSynchronous RecordKind = 's' // as it is written
+	recordSynchronous RecordKind = 's' // encoding of a synchronous RecordMessage
 )
 
-// StateHeader is the length in bytes of what comes before a program's state.
+// StateHeader is the length in bytes of the header before a program's state.
 const StateHeader = 9
 
-// AppendState appends what comes before a state of so many bytes.
+// AppendState appends the header of a state of the given length in bytes.
 func AppendState(b []byte, length uint64) []byte {
 	return binary.LittleEndian.AppendUint64(append(b, byte(RecordState)), length)
 }
 
-// AppendMessage appends the record of m, which has been delivered, up to its
-// payload.
+// AppendMessage appends the record of the delivered message m, without its payload.
 func AppendMessage(b []byte, m *Message) []byte {
 	return appendMessage(b, RecordMessage, m)
 }
 
-// appendMessage does so for a record of a kind. Kept ones have their destination in
-// place of their source.
+// appendMessage appends the record of a message of the given kind, without its payload. Kept messages
+// contain their destination in place of their source.
 func appendMessage(b []byte, kind RecordKind, m *Message) []byte {
 	rank := m.Source
 	if kind == RecordKept {
@@ -82,7 +80,7 @@ func appendMessage(b []byte, kind RecordKind, m *Message) []byte {
 	return binary.AppendUvarint(b, uint64(len(m.Payload)))
 }
 
-// letter is how the kind of a message's record is written.
+// letter returns the encoded kind of a message's record.
 func letter(kind RecordKind, sync bool) byte {
 	switch {
 	case !sync:
@@ -100,28 +98,28 @@ func appendPosition(b []byte, kind RecordKind, at Position) []byte {
 	return binary.AppendUvarint(b, at.Seq)
 }
 
-// AppendOutcome appends the record of an outcome that the program has been shown.
+// AppendOutcome appends the record of an outcome that the program has seen.
 func AppendOutcome(b []byte, d *Determinant) []byte {
 	b = binary.AppendUvarint(append(b, byte(RecordOutcome)), uint64(d.Context))
 	b = binary.AppendUvarint(b, d.Index)
 	return append(binary.AppendUvarint(b, uint64(len(d.Outcome))), d.Outcome...)
 }
 
-// A Record is one event of a past, or a piece of a checkpoint.
+// A Record is one event of a message log, or a piece of a checkpoint.
 type Record struct {
 	Kind    RecordKind
-	Message *Message    // of and to process self's rank; of RecordMessage, RecordKept, RecordHere
-	Outcome Determinant // of RecordOutcome
-	At      Position    // of RecordSent, RecordReceived, RecordPoints
-	Length  uint64      // of RecordState: so many bytes follow, which are no records
-	Bytes   []byte      // of RecordOwn
+	Message *Message    // for RecordMessage, RecordKept, RecordHere; from or to the rank of the log
+	Outcome Determinant // for RecordOutcome
+	At      Position    // for RecordSent, RecordReceived, RecordPoints
+	Length  uint64      // for RecordState: number of bytes that follow, which are not records
+	Bytes   []byte      // for RecordOwn
 }
 
-// ErrCut says that a record goes on in bytes that are not there yet.
+// ErrCut reports that a record is incomplete because further bytes are missing.
 var ErrCut = errors.New("record of a past is cut off")
 
-// ReadRecord reads the first record in b, of the past of rank self, and returns
-// what follows it. What the record holds shares memory with b.
+// ReadRecord decodes the first record in b, of the message log of rank self, and returns the bytes after
+// it. The record shares memory with b.
 func ReadRecord(b []byte, self int) (Record, []byte, error) {
 	r := reader{b: b}
 	first := r.byte()
@@ -154,7 +152,7 @@ func ReadRecord(b []byte, self int) (Record, []byte, error) {
 	return rec, r.b, r.err
 }
 
-// A reader takes values from bytes until one is wrong or cut off.
+// A reader decodes values until one is invalid or incomplete.
 type reader struct {
 	b   []byte
 	err error
@@ -181,7 +179,7 @@ func (r *reader) message(kind RecordKind, self int) *Message {
 	return m
 }
 
-// fixed takes a number of 8 bytes.
+// fixed decodes a number of 8 bytes.
 func (r *reader) fixed() uint64 {
 	if len(r.b) < 8 {
 		r.err = ErrCut
@@ -208,8 +206,8 @@ func (r *reader) tag() int32 {
 	return int32(v)
 }
 
-// took goes on after a number of n bytes, as package binary counts, and reports
-// whether there was one.
+// took advances past a number of n bytes, as returned by package binary, and reports whether it was
+// valid.
 func (r *reader) took(n int) bool {
 	switch {
 	case r.err != nil:

@@ -7,78 +7,76 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A Message is what the program sends from one rank to another. Context,
-// Source, Dest and Seq together name it, identically at all replicas.
+// A Message is a message of the program from one rank to another. Context, Source, Dest and Seq together
+// identify it, equally at all replicas.
 type Message struct {
 	Context uint32
 	Source  int // rank
 	Dest    int // rank
 	Tag     int32
 	Seq     uint64 // 1, 2, ... for each (Context, Source, Dest)
-	Sync    bool   // its sender waits until it has been matched
+	Sync    bool   // the sender waits until it has been matched
 	Payload []byte
 }
 
-// A Point names one nondeterministic call of a rank: the Index-th of its
-// context in program order, the same at all replicas.
+// A Point identifies one nondeterministic call of a rank: the Index-th of its context in program order,
+// equal at all replicas.
 type Point struct {
 	Context uint32
 	Index   uint64
 }
 
-// A Determinant is the recorded outcome of a nondeterministic call. Only the
-// engine knows what the bytes say.
+// A Determinant is the recorded outcome of a nondeterministic call. Only the engine interprets the bytes.
 type Determinant struct {
 	Point
 	Outcome []byte
 }
 
-// An Envelope is a frame and the process that it goes to.
+// An Envelope is a frame and its destination.
 type Envelope struct {
 	To    view.Process
 	Frame frame.Frame
 }
 
-// An Output is what a Protocol asks for in answer to one event. Its slices are
-// the protocol's own and valid until its next call.
+// An Output is what a Protocol requests in answer to one event. Its slices belong to the protocol and are
+// valid until its next call.
 type Output struct {
-	Send    []Envelope    // to put on the channels; the order counts per destination
-	Deliver []Message     // now here; in order per (Context, Source)
+	Send    []Envelope    // to send on the channels; ordered per destination
+	Deliver []Message     // delivered to the engine; in order per (Context, Source)
 	Decided []Determinant // outcomes that the program may see from now on
-	// Released are payloads given to Send that the protocol does not keep any
-	// more. Frames with them may not have left yet.
+	// Released contains payloads passed to Send that the protocol no longer keeps. Frames with them may
+	// still be unsent.
 	Released [][]byte
-	// Diverged is what this process has to say about messages that not all replicas
-	// of its rank have produced alike, or that were changed on their way.
+	// Diverged contains this process's statements about messages that not all replicas of its rank have
+	// produced alike, or that were changed in transit.
 	Diverged []Divergence
-	// Recalls are pieces of this process's past that new replicas of its rank ask for.
+	// Recalls contains the requests of new replicas of the rank for pieces of this process's message log.
 	Recalls []Recall
-	// State is what came of the program's state in a checkpoint that this process, which
-	// is new, is to go on from: the bytes after those of the last Output.
+	// State continues the program's state in the checkpoint from which this new process resumes: the
+	// bytes after those of the last Output.
 	State []byte
-	// Lost says why this process, which was to join its rank, never can; empty: it may.
+	// Lost is the reason why this process, which was to join its rank, never can; empty if it can.
 	Lost string
-	// UpToDate, if it is not zero, says that this process, which is set aside, may count again.
+	// UpToDate, if not zero, states that this process, which is set aside, may count again.
 	UpToDate UpToDate
 }
 
-// UpToDate is the statement of a master that a process of its rank, which is set aside in the view, lacks
+// UpToDate is a master's statement that a process of its rank, which is set aside in the view, lacks
 // nothing that the rank has seen.
 type UpToDate struct {
-	Since uint64 `json:"since"` // the epoch in which the process was set aside
-	Term  uint64 `json:"term"`  // the epoch in which the master became master
+	Since uint64 `json:"since"` // epoch in which the process was set aside
+	Term  uint64 `json:"term"`  // epoch in which the master became master
 }
 
-// A Recall asks for the past of a process from a position on: so many bytes of its
-// records To has already.
+// A Recall requests a process's message log from a position on: To already has that many bytes of its
+// records.
 type Recall struct {
 	To       view.Process
 	Position uint64
 }
 
-// PastFrame returns the frame that brings a piece of the past of rank: what comes
-// after position. last says that there is no more. A piece of nothing that is not
-// the last says that the past is not kept.
+// PastFrame returns the frame with a piece of the message log of rank: the bytes after position. last
+// marks the final piece. An empty piece that is not the last states that the log is not kept.
 func PastFrame(rank int, position uint64, piece []byte, last bool) frame.Frame {
 	return frame.Frame{
 		Header: frame.Header{
@@ -88,25 +86,24 @@ func PastFrame(rank int, position uint64, piece []byte, last bool) frame.Frame {
 	}
 }
 
-// A Divergence says what one process has produced and what a receiver has got in
-// its place. Where the two differ, not all replicas of the process's rank have done
-// the same, or somebody has changed the message; who, it does not say. Where they
-// are equal, it is the word of a replica that agrees with the receiver, about a
-// message that another replica disputes.
+// A Divergence compares what one process has produced with what a receiver has received in its place. If
+// they differ, the replicas of the process's rank have diverged, or the message was changed; it does not
+// tell at which process. If they are equal, a replica confirms the receiver's version of a message that
+// another replica disputes.
 type Divergence struct {
 	Receiver view.Process `json:"receiver"`
 	Context  uint32       `json:"context"`
-	Seq      uint64       `json:"seq"`      // of the message, for each (context, source, destination)
-	Tag      int32        `json:"tag"`      // as produced; 0 if that is not known any more
-	Length   uint64       `json:"length"`   // in bytes; likewise
+	Seq      uint64       `json:"seq"`      // number of the message in its (context, source, destination)
+	Tag      int32        `json:"tag"`      // as produced; 0 if no longer known
+	Length   uint64       `json:"length"`   // in bytes; 0 if no longer known
 	Produced uint64       `json:"produced"` // digest
 	Received uint64       `json:"received"` // digest
 }
 
-// Differs reports whether the process has produced something else.
+// Differs reports whether the process has produced something else than the receiver has received.
 func (d Divergence) Differs() bool { return d.Produced != d.Received }
 
-// Valid reports whether process p of a job with view v can say d: it is about a
+// Valid returns an error unless process p of a job with view v can report d, which must be about a
 // message to another rank.
 func (d Divergence) Valid(p view.Process, v view.View) error {
 	if v.State(p) == view.Vacant || v.State(d.Receiver) == view.Vacant || d.Receiver.Rank == p.Rank || d.Seq == 0 || d.Length > frame.MaxPayload {
@@ -115,60 +112,58 @@ func (d Divergence) Valid(p view.Process, v view.View) error {
 	return nil
 }
 
-// String says which message d is about, in words.
+// String describes d for the log.
 func (d Divergence) String() string {
 	return fmt.Sprintf("message %d to rank %d on communicator %d (slot %d): tag %d, %d bytes, digest %016x; %v has got digest %016x",
 		d.Seq, d.Receiver.Rank, d.Context>>8, d.Context&0xff, d.Tag, d.Length, d.Produced, d.Receiver, d.Received)
 }
 
-// A Protocol protects one process of a job. Its methods are called by one
-// goroutine at a time.
+// A Protocol protects one process of a job. Calls of its methods must not overlap.
 type Protocol interface {
-	// Send takes over m and its payload, and numbers it. Dest may be the
-	// process's own rank.
+	// Send takes over m and its payload, and numbers it. Dest may be the process's own rank.
 	Send(m Message) Output
-	// Receive takes a frame that arrived from a process. The error says that
-	// the sender broke the protocol; nothing has then been changed.
+	// Receive processes a frame from a process. An error means that the sender violated the protocol;
+	// then nothing has been changed.
 	Receive(from view.Process, f frame.Frame) (Output, error)
-	// Decider reports whether this process itself chooses the outcomes of its
-	// nondeterministic calls now. It may change in any call of another method.
+	// Decider reports whether this process now chooses the outcomes of its nondeterministic calls. Any
+	// call of another method may change this.
 	Decider() bool
-	// Decide records the outcome that the decider chose for a point; it comes
-	// back in Decided, now or later, when the program may see it.
+	// Decide records the outcome that the decider chose for a point. The outcome is returned in Decided,
+	// at once or later, when the program may see it.
 	Decide(d Determinant) Output
-	// View takes a newer view; older ones are ignored.
+	// View sets a newer view; older ones are ignored.
 	View(v view.View) Output
-	// Reopened says that the channel to p was lost and opened anew: frames
-	// that were handed out before may not have arrived.
+	// Reopened records that the channel to p was lost and reopened, so earlier frames may not have
+	// arrived.
 	Reopened(p view.Process) Output
-	// Tick lets some time pass, so that delayed acknowledgements go out.
+	// Tick lets time pass, so that delayed acknowledgements are sent.
 	Tick() Output
-	// Sent returns the number of the last message that Send numbered for a rank,
-	// and Received that of the last one delivered from a rank, in a context.
+	// Sent returns the number of the last message that Send numbered for a rank in a context. Received
+	// returns the number of the last message delivered from a rank in a context.
 	Sent(context uint32, dest int) uint64
 	Received(context uint32, source int) uint64
-	// Waiting reports whether this process, as the decider, has an outcome that the program may not see before
-	// other replicas have it.
+	// Waiting reports whether this process, as the decider, has an outcome that the program may not see
+	// before other replicas have it.
 	Waiting() bool
-	// Joining reports whether this process, which is new in its rank, has not caught
-	// up yet with what the rank had done. It turns from true to false at most once.
+	// Joining reports whether this process, which is new in its rank, has not caught up with the rank
+	// yet. It changes from true to false at most once.
 	Joining() bool
-	// Whole reports whether this process knows all that its rank knows: it is not new,
-	// or has been told its rank's past to the end. It turns from false to true at most once.
+	// Whole reports whether this process knows all that its rank knows: it is not new, or has the
+	// complete message log of its rank. It changes from false to true at most once.
 	Whole() bool
-	// Snapshot returns what a process has to know of this one's messages to go on from
-	// here: Sent, Received and Kept. Their payloads stay the protocol's.
+	// Snapshot returns what another process has to know of this one's messages to resume from here: Sent,
+	// Received and Kept. The payloads still belong to the protocol.
 	Snapshot() Snapshot
-	// Checkpointed reports whether this process, which is new in its rank, is to go on
-	// from a checkpoint, and Resume lets it do so once that has Arrived: the program
-	// has come to its first one. It returns what was in it, and the Output what came behind it.
+	// Checkpointed reports whether this process, which is new in its rank, has to resume from a
+	// checkpoint. Once the checkpoint has Arrived and the program has reached its first one, Resume
+	// resumes from it. Resume returns the snapshot, and in the Output what came after it.
 	Checkpointed() Checkpointed
 	Resume() (Snapshot, Output)
-	// Sums returns what this process has sent in all, in order of Context and Dest. Not
-	// ok: it has gone on from a checkpoint, and does not know what came before.
+	// Sums returns a summary of everything that this process has sent, ordered by Context and Dest. ok is
+	// false if the process has resumed from a checkpoint, since it does not know what came before.
 	Sums() (sums []Sum, ok bool)
-	// Retained returns the bytes that the protocol keeps for others: 0 when
-	// every message of this process is where it has to be.
+	// Retained returns the number of bytes that the protocol keeps for other processes: 0 when every
+	// message of this process has arrived wherever it is needed.
 	Retained() int
 }
 
@@ -183,7 +178,7 @@ func DataFrame(m Message) frame.Frame {
 	}
 }
 
-// DataMessage returns the message in a Data frame from rank source to dest.
+// DataMessage returns the message in a Data frame from rank source to rank dest.
 func DataMessage(f frame.Frame, source, dest int) Message {
 	return Message{
 		Context: f.Context, Source: source, Dest: dest,

@@ -5,45 +5,44 @@ import (
 	"fmt"
 )
 
-// A Checkpointed says what a process knows of a checkpoint of its rank that it is to
-// go on from.
+// A Checkpointed is the state of a process with respect to a checkpoint from which it has to resume.
 type Checkpointed uint8
 
-// What it may know.
+// The states.
 const (
-	NoCheckpoint Checkpointed = iota // there is none, or it has gone on from it
-	Arriving                         // it is on its way; or nobody has said yet whether there is one
-	Arrived                          // all of it is here: Resume goes on from it
+	NoCheckpoint Checkpointed = iota // there is none, or the process has resumed from it
+	Arriving                         // it is arriving, or it is unknown whether there is one
+	Arrived                          // all of it has arrived, and Resume may be called
 )
 
-// A Position says how far a rank has come in one context: with its messages to or
-// from another rank, or, with Rank 0, with its points.
+// A Position is the progress of a rank in one context: of its messages to or from another rank or, with
+// Rank 0, of its points.
 type Position struct {
 	Context uint32
 	Rank    int
 	Seq     uint64 // number of the last one
 }
 
-// A Snapshot is what a process has to know, beside its program's own state, to go on
-// from a checkpoint of its rank.
+// A Snapshot is what a process needs, besides its program's state, to resume from a checkpoint of its
+// rank.
 type Snapshot struct {
-	Sent     []Position // the last messages that are not in Kept
+	Sent     []Position // last messages that are not in Kept
 	Received []Position
 	Points   []Position
-	Kept     []Message // that some process may lack, in program order
-	Here     []Message // that the program has not received, each stream's in order
-	Own      []byte    // known to whoever asked for the checkpoint
+	Kept     []Message // messages that some process may lack, in program order
+	Here     []Message // messages that the program has not received, in order per stream
+	Own      []byte    // data of the creator of the checkpoint
 
-	size int // of what has been added
+	size int // size of what has been added
 }
 
-// MaxSnapshot bounds the bytes of a snapshot, with a little for each record of it.
+// MaxSnapshot bounds the bytes of a snapshot, including snapshotCost for each record.
 const MaxSnapshot = 256 << 20
 
-// snapshotCost is about what a record costs apart from its bytes.
+// snapshotCost is the approximate cost of a record apart from its bytes.
 const snapshotCost = 96
 
-// AppendSnapshot appends the records of s, and that it is whole.
+// AppendSnapshot appends the records of s and the record that ends a checkpoint.
 func AppendSnapshot(b []byte, s *Snapshot) []byte {
 	rows := []struct {
 		kind RecordKind
@@ -64,7 +63,7 @@ func AppendSnapshot(b []byte, s *Snapshot) []byte {
 	return append(append(b, s.Own...), byte(RecordWhole))
 }
 
-// Size returns about how many bytes s takes.
+// Size returns the approximate size of s in bytes.
 func (s *Snapshot) Size() int {
 	n := len(s.Own) + snapshotCost*(len(s.Sent)+len(s.Received)+len(s.Points)+len(s.Kept)+len(s.Here))
 	for _, m := range s.Kept {
@@ -76,7 +75,7 @@ func (s *Snapshot) Size() int {
 	return n
 }
 
-// Add adds what a record says, as AppendSnapshot has written it.
+// Add adds one record of those that AppendSnapshot has written.
 func (s *Snapshot) Add(r Record) error {
 	switch r.Kind {
 	case RecordSent:

@@ -8,21 +8,21 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A Sum stands for all messages that a process has sent to one rank in one context.
-// Replicas that have sent the same have the same Sum: it is how one is found that has
-// stopped earlier, or gone on, when nobody has got a message of it to compare.
+// A Sum summarizes all messages that a process has sent to one rank in one context. Replicas that have
+// sent the same have the same Sum. So it reveals a replica that stopped earlier or continued longer, even
+// if no receiver has a message to compare.
 type Sum struct {
 	Context uint32 `json:"context"`
-	Dest    int    `json:"dest"`   // rank; the process's own, or another
-	Count   uint64 `json:"count"`  // of messages
-	Digest  uint64 `json:"digest"` // of their tags and lengths; to the own rank, of the payloads, too
+	Dest    int    `json:"dest"`   // rank of the destination, possibly the process's own
+	Count   uint64 `json:"count"`  // number of messages
+	Digest  uint64 `json:"digest"` // of their tags and lengths; for the own rank, also of the payloads
 }
 
-// MaxSums bounds the sums of a process.
+// MaxSums bounds the number of a process's sums.
 const MaxSums = 512
 
-// Clip returns sums with at most MaxSums rows: those at the end become one, in the
-// context and with the destination of the first of them, whose digest stands for all.
+// Clip returns sums with at most MaxSums elements. It combines those at the end into one, with the
+// context and destination of the first of them and a digest of all.
 func Clip(sums []Sum) []Sum {
 	if len(sums) <= MaxSums {
 		return sums
@@ -37,8 +37,8 @@ func Clip(sums []Sum) []Sum {
 	return append(slices.Clone(sums[:MaxSums-1]), rest)
 }
 
-// Mix returns a digest of x and of all that went into digest before. It is the step
-// of SplitMix64 (Steele, Lea and Flood, 2014), and no hash against those who choose x.
+// Mix returns a digest of x and the previous digest. It is the step of SplitMix64 (Steele, Lea and Flood,
+// 2014), and no protection against an adversary that chooses x.
 func Mix(digest, x uint64) uint64 {
 	z := (digest ^ x) + 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -46,7 +46,7 @@ func Mix(digest, x uint64) uint64 {
 	return z ^ z>>31
 }
 
-// ValidSums reports whether a process of a job with view v can have sent sums.
+// ValidSums returns an error unless a process of a job with view v can have sent sums.
 func ValidSums(sums []Sum, v view.View) error {
 	if len(sums) > MaxSums {
 		return fmt.Errorf("%d sums, at most %d are taken", len(sums), MaxSums)
@@ -63,11 +63,11 @@ func compareSums(a, b Sum) int {
 	return cmp.Or(cmp.Compare(a.Context, b.Context), cmp.Compare(a.Dest, b.Dest))
 }
 
-// SortSums puts sums in order of Context and Dest.
+// SortSums sorts sums by Context and Dest.
 func SortSums(sums []Sum) { slices.SortFunc(sums, compareSums) }
 
-// Unlike returns the first place at which a and b are not the same, as what each has
-// there. A row that one lacks has the count 0. ok is false if there is none.
+// Unlike returns the first elements in which a and b differ. If one of them has no such element, it is
+// returned with Count 0. ok is false if a and b are equal.
 func Unlike(a, b []Sum) (x, y Sum, ok bool) {
 	for len(a) > 0 || len(b) > 0 {
 		switch {
@@ -83,7 +83,7 @@ func Unlike(a, b []Sum) (x, y Sum, ok bool) {
 	return x, y, false
 }
 
-// String says what s stands for, in words.
+// String describes s for messages.
 func (s Sum) String() string {
 	return fmt.Sprintf("%d messages to rank %d on communicator %d (slot %d), digest %016x",
 		s.Count, s.Dest, s.Context>>8, s.Context&0xff, s.Digest)

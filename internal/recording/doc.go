@@ -1,5 +1,5 @@
-// Package recording is for fuzz tests: a stream on which another peer has said all that it
-// will ever say, in place of one over a network.
+// Package recording provides, for fuzz tests, a stream that contains everything a remote peer will ever
+// send, in place of a network stream.
 //
-//	Of(messages) ---> bytes, changed by the fuzzer ---> New(from, bytes) ---> what reads streams
+//	Of(messages) ---> bytes, changed by the fuzzer ---> New(from, bytes) ---> code that reads streams
 package recording

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Of returns messages as they go over a stream.
+// Of returns the encoding of messages on a stream.
 func Of(t testing.TB, messages ...proto.Message) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -24,14 +24,13 @@ func Of(t testing.TB, messages ...proto.Message) []byte {
 	return b.Bytes()
 }
 
-// New returns a stream on which from has said so much and nothing more. What is written on it
-// is lost.
+// New returns a stream on which the peer from has sent said and nothing more. Writes to it are discarded.
 func New(from p2ppeer.ID, said []byte) network.Stream {
 	return stream{conn: conn{from: from}, said: bytes.NewReader(said)}
 }
 
 type stream struct {
-	network.Stream // nil: nobody calls the rest
+	network.Stream // nil: the other methods are not called
 	conn           conn
 	said           *bytes.Reader
 }
@@ -47,7 +46,7 @@ func (s stream) SetWriteDeadline(time.Time) error             { return nil }
 func (s stream) Conn() network.Conn                           { return s.conn }
 
 type conn struct {
-	network.Conn // likewise
+	network.Conn // nil: the other methods are not called
 	from         p2ppeer.ID
 }
 

@@ -1,10 +1,9 @@
-// Package redial lifts libp2p's pause after a dial that has failed, which is 5 s and
-// grows. A link that is back would not be noticed meanwhile. And two peers that dial each
-// other over TCP at the same instant, as those of a job do, both fail: from and to the
-// ports that they listen on, it is one connection (a simultaneous open), of which both are
-// the client.
+// Package redial clears libp2p's backoff after a failed dial, which starts at 5 s and grows. During the
+// backoff a restored link would not be noticed. It also affects two peers that dial each other over TCP
+// at the same instant, as those of a job do. Both dials fail: between the ports that both listen on there
+// is only one connection (a simultaneous open), and both sides act as its client.
 //
 //	Allow, dial, random pause, Allow, dial, ...
 //
-// It is for those whose tries are spaced, at random where both sides make them.
+// It is for callers that space their attempts, at random if both sides dial.
 package redial

@@ -1,5 +1,5 @@
-// Package reliability is the arithmetic of replication: how likely a job fails
-// whose processes fail independently, and how many replicas it needs.
+// Package reliability computes the effect of replication: how likely a job fails whose processes fail
+// independently, and how many replicas it needs.
 //
 //	what peers have    expected        n ranks,
 //	seen of themselves time            wanted success

@@ -5,29 +5,28 @@ import (
 	"time"
 )
 
-// A History is what a peer has seen of itself since it was set up.
+// A History is a peer's record of its own availability since it was set up.
 type History struct {
-	Up   time.Duration `json:"up"`   // nanoseconds that it has run, in all
-	Ends int           `json:"ends"` // how often it ended without waiting for jobs: crashed, killed or halted without draining
+	Up   time.Duration `json:"up"`   // total running time in nanoseconds
+	Ends int           `json:"ends"` // ends without waiting for jobs: crashed, killed or halted without draining
 }
 
-// A peer of which nothing is known is taken for one that ends once a day. That
-// is worse than most, and soon outweighed: after a month without an end a
-// peer is expected to have one in 31 days.
+// The prior for a peer without history is one end per day. That is worse than most peers, and soon
+// outweighed: after a month without an end, a peer is expected to have one in 31 days.
 const (
 	priorUp   = 24 * time.Hour
 	priorEnds = 1
 )
 
-// MaxUp and MaxEnds bound what a peer is believed about itself: whatever it says, it
-// is expected to end once in 100 days at least, and every 86 s at most.
+// MaxUp and MaxEnds bound what a peer can claim about itself. Whatever it claims, it is expected to end
+// at least once in 100 days, and at most every 86 s.
 const (
 	MaxUp   = 99 * 24 * time.Hour
 	MaxEnds = 1000
 )
 
-// Recent is a history of at most MaxUp: of more, the ends count in proportion, so
-// that a peer is not held to its youth.
+// Recent returns a history with an Up of at most MaxUp. A longer one is scaled down with its ends in
+// proportion, so that early ends lose weight.
 func (h History) Recent() History {
 	if h.Up <= MaxUp {
 		return h
@@ -35,8 +34,8 @@ func (h History) Recent() History {
 	return History{Up: MaxUp, Ends: int(float64(h.Ends) * float64(MaxUp) / float64(h.Up))}
 }
 
-// Fails returns the probability that the peer ends within a time, ends being
-// independent of each other and of how long it has run already.
+// Fails returns the probability that the peer ends within a time. Ends are assumed to be independent of
+// each other and of the running time so far.
 func (h History) Fails(within time.Duration) float64 {
 	up := min(max(h.Up, 0), MaxUp) + priorUp
 	ends := min(max(h.Ends, 0), MaxEnds) + priorEnds

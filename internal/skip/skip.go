@@ -1,5 +1,5 @@
-// Package skip decides which tests do not run: those that need something that the machine
-// lacks, and with -short those that take long.
+// Package skip decides which tests to skip: those that need something that the machine lacks and, with
+// -short, those that take long.
 package skip
 
 import (
@@ -7,11 +7,12 @@ import (
 	"testing"
 )
 
-// Forbidden reports whether a test that lacks something fails instead of being skipped. It does
-// where the environment variable CI is set, so that no test passes there without having run.
+// Forbidden reports whether a test that lacks something has to fail instead of being skipped. It returns
+// true if the environment variable CI is set, so that no test passes there without having run.
 func Forbidden() bool { return os.Getenv("CI") != "" }
 
-// Lacks skips a test that needs something that the machine lacks, or fails it where Forbidden says so.
+// Lacks skips a test that needs something that the machine lacks. If Forbidden returns true, the test
+// fails instead.
 func Lacks(t testing.TB, need any) {
 	t.Helper()
 	if Forbidden() {
@@ -20,8 +21,8 @@ func Lacks(t testing.TB, need any) {
 	t.Skipf("this needs %v", need)
 }
 
-// Long skips a test with -short. It is for tests that take more than a second or two, or that wait
-// for real time to pass: README's test command has five minutes on a loaded machine.
+// Long skips a test with -short. It is for tests that take more than a second or two, or that wait in
+// real time, because README's test command has five minutes on a loaded machine.
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -29,7 +30,7 @@ func Long(t testing.TB) {
 	}
 }
 
-// Fewer is a number of random or enumerated cases to try: all, or with -short at most few.
+// Fewer returns the number of random or enumerated cases to try: all, or with -short at most few.
 func Fewer(all, few int) int {
 	if testing.Short() {
 		return min(all, few)

@@ -1,10 +1,10 @@
-// Package spelling finds the name that a mistyped one was probably meant to be.
+// Package spelling finds the name that a mistyped one probably means.
 package spelling
 
 import "strings"
 
-// Nearest returns the name that is nearest to typed, or "" if none is near: one mistake in a short word, two
-// in a longer one, or a name cut short. Case does not count. Of several the first is taken.
+// Nearest returns the name that is nearest to typed, or "" if none is near: one mistake in a short word,
+// two in a longer one, or a truncated name. It ignores case. Of several names it returns the first.
 func Nearest(typed string, names []string) string {
 	most := 1
 	if len(typed) >= 5 {
@@ -28,11 +28,11 @@ func Nearest(typed string, names []string) string {
 	return nearest
 }
 
-// maxLength bounds, in bytes, what is compared.
+// maxLength bounds, in bytes, the names that are compared.
 const maxLength = 100
 
-// distance counts the mistakes that make b of a: a letter left out, added, replaced, or two that
-// changed places.
+// distance counts the mistakes that turn a into b: a letter omitted, added or replaced, or two adjacent
+// letters swapped.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

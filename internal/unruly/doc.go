@@ -1,3 +1,3 @@
-// Package unruly is what hostile programs in tests do: they hide what they have, and, on Linux, do not
-// stand still when they are stopped.
+// Package unruly does in tests what hostile programs do: it hides memory and files and, on Linux, evades
+// being stopped.
 package unruly

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HideMapped fills so many bytes of a file that only a mapping leads to.
+// HideMapped fills size bytes of a deleted file that is reachable only through a mapping.
 func HideMapped(name string, size int) error {
 	f, err := os.Create(name)
 	if err != nil {
@@ -23,7 +23,7 @@ func HideMapped(name string, size int) error {
 	return err
 }
 
-// HideShared fills so many bytes of shared memory, and has them in no table.
+// HideShared fills size bytes of shared memory and removes them from the page table.
 func HideShared(size int) error {
 	b, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED|syscall.MAP_ANON)
 	if err != nil {
@@ -33,7 +33,7 @@ func HideShared(size int) error {
 	return unix.Madvise(b, unix.MADV_DONTNEED)
 }
 
-// fill writes into each page.
+// fill writes to each page.
 func fill(b []byte) {
 	for i := 0; i < len(b); i += 4096 {
 		b[i] = 1

@@ -9,10 +9,11 @@ import (
 	"unsafe"
 )
 
-// Wake has timers wake this process, whoever stops it, until it ends. Each does so again when its signal was
-// taken; they are many, for those whose signals are pending when it is told to stop do so no more.
+// Wake starts timers that resume this process with SIGCONT whenever it is stopped, until it ends. Each
+// timer fires again when its signal has been taken. A stop discards pending SIGCONT signals, and their
+// timers do not fire again, so there are many timers.
 func Wake() error {
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGCONT) // or nobody would take them
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGCONT) // otherwise the signals would not be taken
 	var timers [64]timer
 	for i := range timers {
 		timers[i].event.signal = int32(syscall.SIGCONT)
@@ -31,7 +32,7 @@ func Wake() error {
 	return nil
 }
 
-// Rouse starts processes that wake all of their process group all the time, until they are killed.
+// Rouse starts processes that continuously send SIGCONT to their process group until they are killed.
 func Rouse(n int) error {
 	for range n {
 		switch child, errno := fork(); {
@@ -46,9 +47,9 @@ func Rouse(n int) error {
 	return nil
 }
 
-// Hop starts a process that moves a file to and fro between two names, each time after it has written so
-// much more at its end, so many times or until it is killed. In truth it is ever another one: each does it once, has timers
-// wake itself, starts the next, and ends.
+// Hop starts a process that repeatedly appends more to a file and renames it, to and from, the given
+// number of times or until it is killed. In fact each step runs in a new process, which sets timers to
+// resume itself, forks the next one, and ends.
 func Hop(from, to string, more []byte, times int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -74,7 +75,7 @@ func Hop(from, to string, more []byte, times int) error {
 	return nil
 }
 
-// A hopper is what one process hands on to the next.
+// A hopper is the state that one process passes on to the next.
 type hopper struct {
 	from, to *byte
 	more     []byte
@@ -82,7 +83,8 @@ type hopper struct {
 	timers   [4]timer
 }
 
-// hop makes raw calls only, and changes nothing but what is on its stack: there is but one thread in a child.
+// hop makes only raw system calls and changes only its stack, because a forked child has a single thread.
+//
 //
 //go:norace
 func (h hopper) hop() {
@@ -102,7 +104,8 @@ func (h hopper) hop() {
 	syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
 }
 
-// write writes more at the end of a file.
+// write appends more to a file.
+//
 //
 //go:norace
 func write(file *byte, more []byte) {
@@ -125,8 +128,8 @@ func fork() (child uintptr, errno syscall.Errno) {
 	return child, errno
 }
 
-// Bear has children, one after the other, that end at once, until it cannot have one. It does nothing unruly, but
-// the kernel's work for each is the longer the more memory this process has.
+// Bear forks children that exit at once, one after the other, until a fork fails. That is harmless by
+// itself, but the kernel's work for each fork grows with the memory of this process.
 func Bear() error {
 	for {
 		child, errno := bear()
@@ -147,14 +150,14 @@ func bear() (child uintptr, errno syscall.Errno) {
 	return child, errno
 }
 
-// A timer sends SIGCONT.
+// A timer sends SIGCONT periodically.
 type timer struct {
 	event struct { // struct sigevent
 		value          uint64
 		signal, notify int32
 		_              [48]byte
 	}
-	after [4]int64 // struct itimerspec: seconds and nanoseconds, again and at first
+	after [4]int64 // struct itimerspec: seconds and nanoseconds, of the interval and of the first expiry
 	id    int32
 }
 
@@ -164,7 +167,8 @@ func (t *timer) make() syscall.Errno {
 	return errno
 }
 
-// start has it send its signal after some nanoseconds.
+// start arms the timer to fire after some nanoseconds.
+//
 //
 //go:norace
 func (t *timer) start(after int64) {

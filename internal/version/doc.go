@@ -1,2 +1,2 @@
-// Package version says which release this is and which protocol it speaks.
+// Package version defines the release and the protocol version.
 package version

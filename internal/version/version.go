@@ -1,8 +1,8 @@
 package version
 
-// Protocol is the number that two peers, and a peer and its processes, must
-// agree on. It changes whenever bytes between them change their meaning.
+// Protocol is the protocol version that two peers, and a peer and its processes, must agree on. It
+// changes whenever the meaning of bytes between them changes.
 const Protocol = 14
 
-// Release is the version that people see.
+// Release is the version shown to users.
 const Release = "0.1.0"

@@ -13,7 +13,8 @@ func (v View) AsideSince(p Process) uint64 {
 // Counts reports whether p is live and not set aside.
 func (v View) Counts(p Process) bool { return v.Live(p) && v.AsideSince(p) == 0 }
 
-// AsideChanged returns the epoch in which p was last set aside or returned, or 0 if it was never set aside.
+// AsideChanged returns the epoch in which p was last set aside or returned, or 0 if it was never set
+// aside.
 func (v View) AsideChanged(p Process) uint64 {
 	if v.Aside == nil || !v.Contains(p) {
 		return 0
@@ -22,10 +23,10 @@ func (v View) AsideChanged(p Process) uint64 {
 	return max(v.Aside[i], v.Returned[i])
 }
 
-// SetAside returns the next epoch, in which p is set aside. A process that is set aside already is set aside
-// again: it has to show once more that it lacks nothing. If p was last set aside or returned in another epoch
-// than at, the request is out of date or already carried out: the view stays as it was, and changed is false.
-// The same holds if p is not live or is a master.
+// SetAside returns the next epoch, in which p is set aside. A process that is already set aside is set
+// aside again: it has to prove once more that it lacks nothing. If p was last set aside or returned in
+// another epoch than at, the request is outdated or already carried out. Then the view is unchanged, and
+// changed is false. The same holds if p is not live or is a master.
 func (v View) SetAside(p Process, at uint64) (next View, changed bool) {
 	if !v.Live(p) || v.IsMaster(p) || v.AsideChanged(p) != at {
 		return v, false
@@ -35,9 +36,10 @@ func (v View) SetAside(p Process, at uint64) (next View, changed bool) {
 	return next, true
 }
 
-// Return returns the next epoch, in which p, which was set aside in an earlier epoch, counts again: the master
-// of the epoch term says that p lacks nothing. If p was set aside in another epoch, or the master became master
-// in another one, the request is out of date: the view stays as it was, and changed is false.
+// Return returns the next epoch, in which p counts again after it was set aside in the epoch since. The
+// master that became master in the epoch term has stated that p lacks nothing. If p was set aside in
+// another epoch, or the present master became master in another one, the request is outdated. Then the
+// view is unchanged, and changed is false.
 func (v View) Return(p Process, since, term uint64) (next View, changed bool) {
 	if since == 0 || v.AsideSince(p) != since || v.Since[p.Rank] != term {
 		return v, false
@@ -47,7 +49,7 @@ func (v View) Return(p Process, since, term uint64) (next View, changed bool) {
 	return next, true
 }
 
-// mark records the epoch in which p was set aside, or 0 if it is not.
+// mark records the epoch in which p was set aside, or 0 if it is not set aside.
 func (v *View) mark(p Process, since uint64) {
 	if v.Aside == nil {
 		if since == 0 {
@@ -62,9 +64,10 @@ func (v *View) mark(p Process, since uint64) {
 	v.Aside[i] = since
 }
 
-// succeed names a new master for rank, which has no live master. A replica that is set aside can become master
-// only if some replica has finished, because that one waited until the others lacked nothing. Otherwise the
-// replicas that are set aside are lost with the master, because no process can tell them what they lack.
+// succeed names a new master for rank, which has no live master. A replica that is set aside can become
+// master only if some replica has finished, because that one waited until the others lacked nothing.
+// Otherwise the replicas that are set aside are lost with the master, because no process can tell them
+// what they lack.
 func (v *View) succeed(rank int) {
 	ps := v.LiveReplicas(rank)
 	for _, p := range ps {

@@ -1,19 +1,17 @@
 package view
 
-// MaxReplicas bounds the replicas that a rank has had in all.
+// MaxReplicas bounds the number of replicas that a rank has ever had.
 const MaxReplicas = 64
 
-// Has reports whether p counts: it is live or has finished. Everybody else is
-// outside the view and refused (R5).
+// Has reports whether p is in the view: it is live or has finished. All other processes are refused (R5).
 func (v View) Has(p Process) bool {
 	s := v.State(p)
 	return s == Live || s == Finished
 }
 
-// Joiner returns the process that would join rank next: a replica with an index
-// that none of the rank has had before, so that nothing that is said of a failed
-// replica can be taken for a word about another. ok is false when the rank has no
-// live replica that could bring the new one up to date, or has had too many.
+// Joiner returns the process that would join rank next. Its replica index is new in the rank, so that a
+// statement about a failed replica is never mistaken for one about another. ok is false if the rank has
+// no live replica that could bring the new one up to date, or has had too many.
 func (v View) Joiner(rank int) (p Process, ok bool) {
 	if _, lives := v.Master(rank); !lives {
 		return Process{}, false
@@ -25,10 +23,9 @@ func (v View) Joiner(rank int) (p Process, ok bool) {
 	return p, p.Replica < MaxReplicas && v.N <= MaxProcesses/max(v.R, p.Replica+1)
 }
 
-// Join returns the next epoch, in which rank has one more live replica, p. It is
-// not the master. R grows when no rank has had as many replicas before; the other
-// ranks' places are then Vacant. When nobody can join, the view is as it was, and
-// changed is false.
+// Join returns the next epoch, in which rank has one more live replica, p, which is not the master. If no
+// rank has had as many replicas before, R grows, and the new places of the other ranks are Vacant. If no
+// process can join, the view is unchanged, and changed is false.
 func (v View) Join(rank int) (next View, p Process, changed bool) {
 	p, ok := v.Joiner(rank)
 	if !ok {
@@ -42,7 +39,7 @@ func (v View) Join(rank int) (next View, p Process, changed bool) {
 	return next, p, true
 }
 
-// grow makes room for one more replica of each rank.
+// grow adds one replica to each rank.
 func (v *View) grow() {
 	v.States = widened(v.States, v.N, Vacant)
 	if v.Aside != nil {

@@ -6,32 +6,32 @@ import (
 	"strconv"
 )
 
-// A Process is one instance of a rank that runs: replica k of rank i. Within a job
-// it is never reused: once failed it stays failed.
+// A Process identifies one instance of a rank: replica k of rank i. It is never reused within a job: once
+// failed it stays failed.
 type Process struct {
 	Rank    int `json:"rank"`    // 0..n-1
 	Replica int `json:"replica"` // 0..r-1
 }
 
-// String writes p as "rank.replica".
+// String returns p as "rank.replica".
 func (p Process) String() string {
 	return strconv.Itoa(p.Rank) + "." + strconv.Itoa(p.Replica)
 }
 
-// State is what the view says of one process.
+// State is the state of one process in a view.
 type State byte
 
-// The states of a process. A live process finishes or fails; a finished one can
-// still fail, when its peer goes before its output is out. Failed is final. A
-// process that has never been is Vacant, until it joins its rank.
+// The states of a process. A live process finishes or fails. A finished one can still fail, if its peer
+// disappears before its output is complete. Failed is final. A process that has never existed is Vacant
+// until it joins its rank.
 const (
 	Live     State = iota // takes part
-	Finished              // has ended well; needs nothing any more
-	Failed                // out of the view for good
-	Vacant                // neither live nor failed: there has never been one
+	Finished              // has ended successfully; needs nothing any more
+	Failed                // permanently out of the view
+	Vacant                // has never existed
 )
 
-// String names the state in the words of the design.
+// String returns the name of the state.
 func (s State) String() string {
 	switch s {
 	case Live:
@@ -46,10 +46,10 @@ func (s State) String() string {
 	return "state " + strconv.Itoa(int(s))
 }
 
-// MarshalText writes s as String does, so that a view in JSON can be read.
+// MarshalText encodes s as String does, so that a view in JSON is readable.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads what MarshalText writes.
+// UnmarshalText decodes the output of MarshalText.
 func (s *State) UnmarshalText(text []byte) error {
 	for known := Live; known <= Vacant; known++ {
 		if string(text) == known.String() {
@@ -60,27 +60,28 @@ func (s *State) UnmarshalText(text []byte) error {
 	return fmt.Errorf("state %.20q: want live, finished, failed or vacant", text)
 }
 
-// A View is the numbered list of a job's processes (promise V1: one view per
-// epoch). Later epochs replace earlier ones. The zero View is that of no job.
+// A View is the numbered list of a job's processes (promise V1: one view per epoch). A later epoch
+// replaces earlier ones. The zero View belongs to no job.
 type View struct {
 	Epoch   uint64  `json:"epoch"`
-	N       int     `json:"n"`       // ranks
-	R       int     `json:"r"`       // the most replicas that a rank has had
-	States  []State `json:"states"`  // N*R of them, rank by rank
-	Masters []int   `json:"masters"` // by rank: its master's replica, if one is live
-	// Since is the epoch in which each rank's master became it. A process that has
-	// missed views learns from it that another was master meanwhile.
+	N       int     `json:"n"`       // number of ranks
+	R       int     `json:"r"`       // greatest number of replicas that a rank has had
+	States  []State `json:"states"`  // N*R states, rank by rank
+	Masters []int   `json:"masters"` // per rank: replica index of its master, if one is live
+	// Since is, per rank, the epoch in which its master became master. A process that has missed views
+	// can tell from it whether there was another master meanwhile.
 	Since []uint64 `json:"since"`
-	// Aside holds, for each process, rank by rank, the epoch in which it was set aside: it is live but may lack
-	// outcomes of its rank, so it is not the master. 0: it counts. Nil: all processes count.
+	// Aside contains, for each process, rank by rank, the epoch in which it was set aside: it is live but
+	// may lack outcomes of its rank, so it is not the master. 0: it counts. Nil: all processes count.
 	Aside []uint64 `json:"aside,omitempty"`
-	// Returned holds, for each process in the same order, the epoch in which it was last allowed to count
-	// again. 0: it was never set aside, or is so for the first time. It is nil if Aside is nil.
+	// Returned contains, for each process in the same order, the epoch in which it was last allowed to
+	// count again. 0: it was never set aside, or is set aside for the first time. It is nil if Aside is
+	// nil.
 	Returned []uint64 `json:"returned,omitempty"`
 }
 
-// New returns epoch 1 of a job of n ranks with r replicas each, all live;
-// replica 0 is the master of each.
+// New returns epoch 1 of a job of n ranks with r replicas each, all live; replica 0 is the master of each
+// rank.
 func New(n, r int) View {
 	v := View{Epoch: 1, N: n, R: r, States: make([]State, n*r), Masters: make([]int, n), Since: make([]uint64, n)}
 	for rank := range v.Since {
@@ -89,9 +90,9 @@ func New(n, r int) View {
 	return v
 }
 
-// Valid reports whether v is well formed: at least one rank and replica, one
-// known state for each process, the vacant places of a rank behind all others, and
-// a live master that is not set aside for each rank that has a live replica.
+// Valid returns an error unless v is well formed: at least one rank and replica, a known state for each
+// process, and the vacant places of a rank after all others. Each rank with a live replica must have a
+// live master that is not set aside.
 func (v View) Valid() error {
 	if v.N < 1 || v.R < 1 || v.N > MaxProcesses/v.R || len(v.States) != v.N*v.R {
 		return fmt.Errorf("view: n=%d r=%d with %d states", v.N, v.R, len(v.States))
@@ -115,16 +116,15 @@ func (v View) Valid() error {
 	return v.validAside()
 }
 
-// MaxProcesses bounds n*r of a job that comes in from outside.
+// MaxProcesses bounds n*r of a job from another peer.
 const MaxProcesses = 1 << 16
 
-// Contains reports whether p is a process of the job at all.
+// Contains reports whether p is within the view's ranks and replicas.
 func (v View) Contains(p Process) bool {
 	return p.Rank >= 0 && p.Rank < v.N && p.Replica >= 0 && p.Replica < v.R
 }
 
-// State returns what the view says of p; a process that is not of the job is
-// Vacant.
+// State returns the state of p. A process outside the job is Vacant.
 func (v View) State(p Process) State {
 	if !v.Contains(p) {
 		return Vacant
@@ -135,8 +135,7 @@ func (v View) State(p Process) State {
 // Live reports whether p is a live process.
 func (v View) Live(p Process) bool { return v.State(p) == Live }
 
-// Master returns the process that speaks for rank now. ok is false when the
-// rank has no live replica.
+// Master returns the master of rank. ok is false if the rank has no live replica.
 func (v View) Master(rank int) (p Process, ok bool) {
 	if rank < 0 || rank >= v.N {
 		return Process{}, false
@@ -153,9 +152,9 @@ func (v View) IsMaster(p Process) bool {
 	return ok && m == p
 }
 
-// Speaker returns the process whose output and files count for rank: its
-// finished replica of the lowest index, for who finishes first need not wait for
-// the others; before one has finished, the master. ok is false when all failed.
+// Speaker returns the process whose output and files count for rank (its output leader). That is the
+// finished replica of the lowest index, since the first to finish need not wait for the others. If none
+// has finished, it is the master. ok is false if all have failed.
 func (v View) Speaker(rank int) (p Process, ok bool) {
 	for k := range v.R {
 		p = Process{Rank: rank, Replica: k}
@@ -166,13 +165,13 @@ func (v View) Speaker(rank int) (p Process, ok bool) {
 	return v.Master(rank)
 }
 
-// Speaks reports whether p is the speaker of its rank.
+// Speaks reports whether p is the output leader of its rank; see Speaker.
 func (v View) Speaks(p Process) bool {
 	s, ok := v.Speaker(p.Rank)
 	return ok && s == p
 }
 
-// Processes returns every process that the job has had, rank by rank.
+// Processes returns all processes that the job has had, rank by rank.
 func (v View) Processes() []Process {
 	ps := make([]Process, 0, v.N*v.R)
 	for i := range v.N {
@@ -196,10 +195,10 @@ func (v View) LiveReplicas(rank int) []Process {
 	return ps
 }
 
-// With returns the next epoch, in which p is in state s. States only advance,
-// from Live over Finished to Failed; a change that is none leaves the view as
-// it is, and changed is false. When p was master, its live replica of the lowest
-// index that is not set aside is now; see succeed for a rank without one.
+// With returns the next epoch, in which p is in state s. States only advance, from Live over Finished to
+// Failed. A change that does not advance the state leaves the view unchanged, and changed is false. If p
+// was master, its live replica of the lowest index that is not set aside becomes master; see succeed for
+// a rank without one.
 func (v View) With(p Process, s State) (next View, changed bool) {
 	if s <= v.State(p) {
 		return v, false
@@ -213,8 +212,8 @@ func (v View) With(p Process, s State) (next View, changed bool) {
 	return next, true
 }
 
-// Promote returns the next epoch, in which p is the master of its rank. One that
-// is not live, or set aside, or master already, leaves the view as it is, and changed is false.
+// Promote returns the next epoch, in which p is the master of its rank. If p is not live, set aside, or
+// already master, the view is unchanged, and changed is false.
 func (v View) Promote(p Process) (next View, changed bool) {
 	if !v.Counts(p) || v.IsMaster(p) {
 		return v, false
@@ -224,7 +223,7 @@ func (v View) Promote(p Process) (next View, changed bool) {
 	return next, true
 }
 
-// next returns a copy of v that is to become the next epoch.
+// next returns a copy of v that will become the next epoch.
 func (v View) next() View {
 	v.Epoch++
 	v.States, v.Masters, v.Since = slices.Clone(v.States), slices.Clone(v.Masters), slices.Clone(v.Since)

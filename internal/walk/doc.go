@@ -1,11 +1,10 @@
-// Package walk looks at all that is in a folder which somebody has filled who may mean harm, and who
-// may be changing it.
+// Package walk traverses an untrusted directory tree, which may change during the traversal.
 //
-//	Walk ── visit(".") ── visit("a") ── visit("a/b") ── visit("c") ──> nil, or why it has ended
+//	Walk ── visit(".") ── visit("a") ── visit("a/b") ── visit("c") ──> nil, or the error that ended the walk
 //
-// What that takes is bounded, whatever is there: each folder is opened from the one that it is in, few
-// are open at a time, of each a few names are read at a time, and nothing else of those is kept that were
-// visited. Symbolic links are visited and not followed, and folders that may not be looked into are given
-// permissions, so a walk ends with all that is there. What is moved meanwhile may be visited twice, or not
-// at all. How long a walk takes is for visit to bound: it may end it at any time.
+// The resources of a walk are bounded, whatever the tree contains. Each folder is opened relative to its
+// parent. Few folders are open at a time, and few names of each are read at a time. Nothing else is kept
+// of visited names. Symbolic links are visited but not followed. Folders without permissions are given
+// them, so a walk covers the whole tree. Entries that are moved during the walk may be visited twice or
+// not at all. The duration is not bounded; visit may end the walk at any time.
 package walk

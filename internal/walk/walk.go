@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxDepth is how deep folders may be nested.
+// MaxDepth bounds how deep folders may be nested.
 const MaxDepth = 1000
 
 // Errors of a walk.
@@ -22,24 +22,24 @@ var (
 	errMoved = errors.New("a folder has been moved meanwhile")
 )
 
-// An Entry is a name, and what it is of. It is valid until visit returns.
+// An Entry is a name in the tree and its metadata. It is valid until visit returns.
 type Entry struct {
-	Name string // without the folder that it is in; "." is the folder that is walked
+	Name string // last element of the path; "." for the root of the walk
 	Stat unix.Stat_t
 	w    *walker
 }
 
-// IsFolder reports whether it is a folder.
+// IsFolder reports whether the entry is a folder.
 func (e *Entry) IsFolder() bool { return e.Stat.Mode&unix.S_IFMT == unix.S_IFDIR }
 
-// IsRegular reports whether it is a regular file.
+// IsRegular reports whether the entry is a regular file.
 func (e *Entry) IsRegular() bool { return e.Stat.Mode&unix.S_IFMT == unix.S_IFREG }
 
-// Depth is how many names Path has; 0 of the folder that is walked.
+// Depth returns the number of names in Path; 0 for the root of the walk.
 func (e *Entry) Depth() int { return len(e.w.levels) }
 
-// Path leads from the folder that is walked to the name, with slashes. It is made when it is asked for,
-// and as long as folders are nested.
+// Path returns the slash-separated path from the root of the walk. It is computed on each call and as
+// long as folders are nested.
 func (e *Entry) Path() string {
 	var names []string
 	for i := range e.w.levels {
@@ -48,10 +48,11 @@ func (e *Entry) Path() string {
 	return path.Clean(strings.Join(append(names, e.Name), "/"))
 }
 
-// Walk calls visit for a folder and for each name below it: of a folder before those that are in it,
-// otherwise in no order. An error of visit ends the walk and is returned as it is, but for fs.SkipDir, which
-// leaves out what is in the folder that is visited. Other errors are ErrDeep, and those of folders that
-// cannot be looked at: what goes meanwhile is left out. The folder itself is the caller's: nobody exchanges it.
+// Walk calls visit for a folder and for each name below it, a folder before its contents and otherwise in
+// no particular order. An error of visit ends the walk and is returned unchanged, except for fs.SkipDir,
+// which skips the contents of the visited folder. Other errors are ErrDeep, and those of folders that
+// cannot be read. Entries that disappear during the walk are skipped. The path of the folder itself must
+// not be under the control of an untrusted program.
 func Walk(folder string, visit func(*Entry) error) error {
 	w := &walker{visit: visit}
 	w.entry.w = w
@@ -76,32 +77,33 @@ func Walk(folder string, visit func(*Entry) error) error {
 	return nil
 }
 
-// window is how many folders are open at a time: of those above, it is remembered where to go on reading.
+// window is the number of folders that are open at a time. For folders further up, the walk remembers the
+// read position.
 const window = 32
 
-// portion is how much is read of a folder at a time, in bytes.
+// portion is the number of bytes of a folder that are read at a time.
 const portion = 4 << 10
 
-// A walker is on its way through folders, the last of which it looks into.
+// A walker is the state of a walk; the last level is the folder that is being read.
 type walker struct {
 	visit  func(*Entry) error
 	levels []level
-	closed int // how many of the first are
+	closed int // number of closed levels at the beginning
 	entry  Entry
-	names  []string // always short
+	names  []string // reused by next; at most one name
 }
 
-// A level is a folder that is looked into, or one above it.
+// A level is the folder that is being read, or a folder above it.
 type level struct {
 	name   string
 	fd     int
 	id     identity
-	buffer []byte // as long as portion
-	rest   []byte // what is left there of entries
-	offset int64  // where to read on, of one that is closed
+	buffer []byte // portion bytes
+	rest   []byte // unread entries in buffer
+	offset int64  // read position of a closed folder
 }
 
-// An identity tells folders apart.
+// An identity distinguishes folders.
 type identity struct{ device, inode uint64 }
 
 func identify(fd int) (identity, error) {
@@ -110,7 +112,7 @@ func identify(fd int) (identity, error) {
 	return identity{uint64(s.Dev), s.Ino}, err //nolint:unconvert // its type differs from system to system
 }
 
-// begin visits the folder that is walked and opens it.
+// begin visits the root of the walk and opens it.
 func (w *walker) begin(folder string) error {
 	fd := -1
 	open := func() (err error) { fd, err = unix.Open(folder, opening, 0); return err }
@@ -133,10 +135,10 @@ func (w *walker) begin(folder string) error {
 	return w.push(".", fd)
 }
 
-// opening is how folders are opened.
+// opening contains the flags for opening folders.
 const opening = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
-// push begins to look into a folder.
+// push starts to read a folder.
 func (w *walker) push(name string, fd int) error {
 	id, err := identify(fd)
 	if err != nil {
@@ -145,7 +147,7 @@ func (w *walker) push(name string, fd int) error {
 	}
 	var buffer []byte
 	if n := len(w.levels); n < cap(w.levels) {
-		buffer = w.levels[:n+1][n].buffer // of one that was left
+		buffer = w.levels[:n+1][n].buffer // reuse the buffer of a level that was left
 	}
 	if buffer == nil {
 		buffer = make([]byte, portion)
@@ -163,7 +165,7 @@ func (w *walker) push(name string, fd int) error {
 	return nil
 }
 
-// next returns the next name of the folder that is looked into; "" is the end.
+// next returns the next name of the folder that is being read, or "" at its end.
 func (w *walker) next() (string, error) {
 	l := &w.levels[len(w.levels)-1]
 	for {
@@ -175,7 +177,7 @@ func (w *walker) next() (string, error) {
 		}
 		err := retry(func() (err error) { n, err = unix.ReadDirent(l.fd, l.buffer); return err })
 		if errors.Is(err, fs.ErrNotExist) {
-			err, n = nil, 0 // the folder has gone
+			err, n = nil, 0 // the folder has been removed
 		}
 		if err != nil {
 			return "", wrong("read", l.name, err)
@@ -187,7 +189,7 @@ func (w *walker) next() (string, error) {
 	}
 }
 
-// look visits a name, and looks into it next if it is a folder.
+// look visits a name and, if it is a folder, starts to read it.
 func (w *walker) look(name string) error {
 	in := w.levels[len(w.levels)-1].fd
 	allow := func() { unix.Fchmod(in, 0o700) }
@@ -215,14 +217,14 @@ func (w *walker) look(name string) error {
 	open := func() (err error) { fd, err = unix.Openat(in, name, opening, 0); return err }
 	switch err := permitted(open, func() { allow(); unlock(in, name) }); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
-		return nil // it has just gone, and something else may be there
+		return nil // it has just been removed or replaced
 	case err != nil:
 		return wrong("open", name, err)
 	}
 	return w.push(name, fd)
 }
 
-// leave goes back to the folder above.
+// leave returns to the parent folder.
 func (w *walker) leave() error {
 	last := len(w.levels) - 1
 	fd := w.levels[last].fd
@@ -250,7 +252,7 @@ func (w *walker) leave() error {
 	return nil
 }
 
-// unlockFrom gives permissions to the folder above one that is open, if it is still this one.
+// unlockFrom adds permissions to the parent of an open folder, if it is still the folder of this level.
 func (l *level) unlockFrom(below int) {
 	var s unix.Stat_t
 	if unix.Fstatat(below, "..", &s, unix.AT_SYMLINK_NOFOLLOW) == nil && l.id == (identity{uint64(s.Dev), s.Ino}) { //nolint:unconvert // as in identify
@@ -264,11 +266,11 @@ func (w *walker) close() {
 	}
 }
 
-// attempts is how often something is given permissions, until it is somebody who takes them away again and again.
+// attempts bounds how often a folder is given permissions, in case a program keeps removing them.
 const attempts = 3
 
-// permitted does something that may need permissions, and has them given at once: what is not looked into
-// now is never looked into, if they are taken away again each time.
+// permitted calls do, and gives permissions as long as it fails for lack of them, at most attempts times.
+// It retries at once, because the walk does not return to the entry later.
 func permitted(do func() error, unlock func()) (err error) {
 	for range attempts {
 		if err = retry(do); !errors.Is(err, fs.ErrPermission) {
@@ -279,7 +281,7 @@ func permitted(do func() error, unlock func()) (err error) {
 	return err
 }
 
-// retry does something again that a signal has broken off.
+// retry repeats do while a signal interrupts it.
 func retry(do func() error) error {
 	for {
 		if err := do(); !errors.Is(err, unix.EINTR) {
