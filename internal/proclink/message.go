@@ -23,7 +23,7 @@ const (
 	Open      Type = "open"      // Process, Kind (optional): requests a channel to the process
 	Pong      Type = "pong"      // Count
 	Unkept    Type = "unkept"    // Text, Lapsed: why this process can no longer bring a new replica up to date
-	Healed    Type = "healed"    // Count, Bytes of the messages replayed to this new process, which has caught up with its rank
+	Healed    Type = "healed"    // Count, Bytes of the messages replayed to this process, which has caught up
 	Flush     Type = "flush"     // Count; asks when the user has all output; with Records: resume after these
 	Finalized Type = "finalized" // Summed, Sums; everything that this process owed to others is delivered
 	Abort     Type = "abort"     // Code, Text; aborts the whole job

@@ -85,7 +85,6 @@ type hopper struct {
 
 // hop makes only raw system calls and changes only its stack, because a forked child has a single thread.
 //
-//
 //go:norace
 func (h hopper) hop() {
 	for ; h.left > 0; h.left-- {
@@ -105,7 +104,6 @@ func (h hopper) hop() {
 }
 
 // write appends more to a file.
-//
 //
 //go:norace
 func write(file *byte, more []byte) {
@@ -168,7 +166,6 @@ func (t *timer) make() syscall.Errno {
 }
 
 // start arms the timer to fire after some nanoseconds.
-//
 //
 //go:norace
 func (t *timer) start(after int64) {
