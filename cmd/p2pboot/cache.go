@@ -28,7 +28,7 @@ const cacheExamples = `  p2pboot cache              for people
                              down to 512 MiB, what was used longest ago first
   p2pboot cache clear        all that no job uses`
 
-// cacheCommand is p2pboot cache.
+// cacheCommand returns the command p2pboot cache.
 func cacheCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("cache [--home DIR] [--json]\n  p2pboot cache trim --to MIB\n  p2pboot cache clear", "Show or trim the cache of staged files.")
@@ -49,12 +49,12 @@ no more than so many MiB are left. The peer need not run.
 Exit status: 0 done, 64 wrong usage, 69 the peer does not answer, 73 the home
 cannot be read or written.`
 
-// trimCommand is p2pboot cache trim.
+// trimCommand returns the command p2pboot cache trim.
 func trimCommand(stdout io.Writer) *cobra.Command {
 	c := command.New("trim [--home DIR] --to MIB [--json]", "Remove what was used longest ago.")
 	c.Long, c.Example = trimLong, trimExamples
 	to := c.Flags().Int64("to", -1, "`MIB` to keep at most (required)")
-	c.Flags().Lookup("to").DefValue = "0" // there is none
+	c.Flags().Lookup("to").DefValue = "0" // there is no default
 	return trimming(c, stdout, func() (int64, error) {
 		if *to < 0 || *to > maxTrim {
 			return 0, command.Misused("--to MIB: say how much to keep, such as 512")
@@ -63,7 +63,7 @@ func trimCommand(stdout io.Writer) *cobra.Command {
 	})
 }
 
-// maxTrim is the largest --to, in MiB.
+// maxTrim is the greatest --to, in MiB.
 const maxTrim = 1 << 40
 
 const clearLong = `Removes from the cache all that no job uses. The peer need not run.
@@ -71,14 +71,14 @@ const clearLong = `Removes from the cache all that no job uses. The peer need no
 Exit status: 0 done, 64 wrong usage, 69 the peer does not answer, 73 the home
 cannot be read or written.`
 
-// clearCommand is p2pboot cache clear.
+// clearCommand returns the command p2pboot cache clear.
 func clearCommand(stdout io.Writer) *cobra.Command {
 	c := command.New("clear [--home DIR] [--json]", "Remove all that no job uses.")
 	c.Long, c.Example = clearLong, "  p2pboot cache clear"
 	return trimming(c, stdout, func() (int64, error) { return 0, nil })
 }
 
-// trimming makes c a command that trims the cache to the bytes that it is told.
+// trimming makes c a command that trims the cache to the size that bytes returns.
 func trimming(c *cobra.Command, stdout io.Writer, bytes func() (int64, error)) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	get := func(ctx context.Context) (t peer.Trimmed, err error) {
@@ -92,7 +92,8 @@ func trimming(c *cobra.Command, stdout io.Writer, bytes func() (int64, error)) *
 	return shows(c, &cfg, stdout, get, display.Trimmed)
 }
 
-// onCache has the peer of the home do something with its cache, or does it alone if none runs.
+// onCache makes the peer of the home operate on its cache, or operates on it directly if no peer is
+// running.
 func onCache[T any](ctx context.Context, home string, running func(*peer.Client, context.Context) (T, error), alone func(string) (T, error)) (result T, err error) {
 	client, err := peer.Dial(ctx, home)
 	if errors.Is(err, peer.ErrNoPeer) {

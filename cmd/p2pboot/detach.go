@@ -17,8 +17,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-// runDetached starts this command again in a session of its own, with its
-// messages in <home>/log, and returns when the peer is ready or has failed.
+// runDetached starts this command again in its own session, with its messages in <home>/log. It returns
+// when the peer is ready or has failed.
 func runDetached(ctx context.Context, home string, args []string, stdout, stderr io.Writer) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -54,11 +54,11 @@ func runDetached(ctx context.Context, home string, args []string, stdout, stderr
 	return failedDetached(child, log, start, stderr)
 }
 
-// failedDetached passes on what the child has said and its status.
+// failedDetached copies the child's messages to stderr and returns a failure with its status.
 func failedDetached(child *exec.Cmd, log *os.File, start int64, stderr io.Writer) error {
 	err := cmp.Or(child.Wait(), errors.New("it exited without a word"))
 	if is, statErr := log.Stat(); statErr == nil && is.Size() < start {
-		start = 0 // it has begun anew, see peer.BoundLog
+		start = 0 // the log was rotated, see peer.BoundLog
 	}
 	io.Copy(stderr, io.NewSectionReader(log, start, 1<<20))
 	exit, ok := errors.AsType[*exec.ExitError](err)

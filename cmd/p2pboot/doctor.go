@@ -26,7 +26,7 @@ Exit status: 0 nothing found is wrong, 1 there are warnings, 2 something fails,
 const doctorExamples = `  p2pboot doctor             for people
   p2pboot doctor --json      for scripts`
 
-// doctorCommand is p2pboot doctor.
+// doctorCommand returns the command p2pboot doctor.
 func doctorCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("doctor [--json] [OPTION]...", "Check this machine, and say what to do.")
@@ -56,7 +56,8 @@ const (
 	hasFailures = 2
 )
 
-// ill is what the command ends with. All has been said by then.
+// ill returns the exit status for the worst finding, without a message, because the findings have been
+// printed.
 func ill(worst peer.Level) error {
 	switch worst {
 	case peer.Warning:

@@ -24,7 +24,7 @@ Exit status: 0 shown, 64 wrong usage, 69 no peer is running on the home,
 const jobsExamples = `  p2pboot jobs               for people
   p2pboot jobs --json        all of it, for scripts`
 
-// jobsCommand is p2pboot jobs.
+// jobsCommand returns the command p2pboot jobs.
 func jobsCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("jobs [--home DIR] [--json]", "Show who runs what here.")
@@ -50,14 +50,14 @@ Exit status: 0 shown, 64 wrong usage, 73 the home cannot be read.`
 const historyExamples = `  p2pboot history            for people
   p2pboot history --json     all of it, digests in full, for scripts`
 
-// historyCommand is p2pboot history.
+// historyCommand returns the command p2pboot history.
 func historyCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("history [--home DIR] [--json]", "Show who has run what here.")
 	c.Long, c.Example = historyLong, historyExamples
 	get := func(context.Context) ([]peer.Past, error) {
 		past, err := peer.HistoryOf(cfg.Home)
-		return append([]peer.Past{}, past...), command.FailHome(err) // a list also when it is empty
+		return append([]peer.Past{}, past...), command.FailHome(err) // an empty list in JSON, not null
 	}
 	return shows(c, &cfg, stdout, get, display.History)
 }

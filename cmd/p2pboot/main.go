@@ -98,7 +98,7 @@ func boot(ctx context.Context, cfg peer.Config, stdout, stderr io.Writer) error 
 	return explain(ctx, p.Failed())
 }
 
-// explain gives the status that a failed peer ends with.
+// explain converts the error of a failed peer to a failure with its exit status.
 func explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

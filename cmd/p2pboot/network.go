@@ -28,7 +28,7 @@ const networkExamples = `  p2pboot network create lab                 then: p2pb
   p2pboot network join - < lab.token         then: p2pboot --network lab
   p2pboot network show`
 
-// networkCommand is p2pboot network.
+// networkCommand returns the command p2pboot network.
 func networkCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("network COMMAND [OPTION]...", "Make or join a private network.")
@@ -116,10 +116,10 @@ func showCommand(stdout io.Writer) *cobra.Command {
 	return o.does(c, "", func(string) error { return o.show(stdout) })
 }
 
-// networkOptions are those of p2pboot network's commands, each of which has some.
+// networkOptions holds the options of the commands of p2pboot network; each command has some of them.
 type networkOptions struct {
 	cfg      peer.Config
-	home     *pflag.FlagSet // those of cfg, which the environment and the configuration file can set
+	home     *pflag.FlagSet // options of cfg, which the environment and the configuration file can set
 	lifetime time.Duration
 	name     string
 	peer     string
@@ -140,7 +140,7 @@ func (o *networkOptions) addLifetime(c *cobra.Command) {
 	c.Flags().DurationVar(&o.lifetime, "for", o.lifetime, "`TIME` after which the token expires")
 }
 
-// does makes c do something with its one argument, or without any if wants is empty.
+// does makes c run do with its one argument, or without an argument if wants is empty.
 func (o *networkOptions) does(c *cobra.Command, wants string, do func(arg string) error) *cobra.Command {
 	c.Args = func(c *cobra.Command, args []string) error {
 		if wants == "" {
@@ -152,7 +152,7 @@ func (o *networkOptions) does(c *cobra.Command, wants string, do func(arg string
 		return nil
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := peer.Fill(o.home); err != nil { // the other options are this command's alone
+		if err := peer.Fill(o.home); err != nil { // the other options are not in the environment or the file
 			return command.Fail(command.Usage, err, "")
 		}
 		if c.Flags().Lookup("for") != nil && o.lifetime <= 0 {
@@ -207,7 +207,7 @@ func (o *networkOptions) invite(stdout io.Writer) error {
 	return err
 }
 
-// networksOf is what show tells.
+// networksOf is the JSON output of p2pboot network show.
 type networksOf struct {
 	Peer     string            `json:"peer"`
 	Networks []peer.Membership `json:"networks"`

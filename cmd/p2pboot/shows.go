@@ -11,8 +11,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-// shows makes c a subcommand that tells something of the home in cfg: what get returns, as text or,
-// with --json, as it is. It takes no arguments unless c says which.
+// shows makes c a subcommand that prints something about the home in cfg: the result of get, as text or,
+// with --json, as JSON. It takes no arguments unless c.Args is set.
 func shows[T any](c *cobra.Command, cfg *peer.Config, stdout io.Writer, get func(context.Context) (T, error), text func(T) string) *cobra.Command {
 	if c.Args == nil {
 		c.Args = command.NoArgs
@@ -36,7 +36,7 @@ func shows[T any](c *cobra.Command, cfg *peer.Config, stdout io.Writer, get func
 	return c
 }
 
-// addJSONFlag adds the option --json, which every subcommand has that shows something.
+// addJSONFlag adds the option --json, which every subcommand with output has.
 func addJSONFlag(c *cobra.Command) *bool {
 	return c.Flags().Bool("json", false, "as JSON, on standard output")
 }

@@ -24,7 +24,7 @@ Exit status: 0 done, 64 wrong usage, 69 no peer is running on the home,
 const slotsExamples = `  p2pboot slots 1            before a large build of your own
   p2pboot slots 8            afterwards`
 
-// slotsCommand is p2pboot slots.
+// slotsCommand returns the command p2pboot slots.
 func slotsCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("slots N [--home DIR] [--json]", "Lend fewer slots, or more.")

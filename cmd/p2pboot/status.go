@@ -25,7 +25,7 @@ or this user may not ask it, 73 the home cannot be used.`
 const statusExamples = `  p2pboot status             for people
   p2pboot status --json      all of it, for scripts`
 
-// statusCommand is p2pboot status.
+// statusCommand returns the command p2pboot status.
 func statusCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("status [--home DIR] [--json]", "Show the peer, its jobs and its connections.")
@@ -34,7 +34,7 @@ func statusCommand(stdout io.Writer) *cobra.Command {
 	return shows(c, &cfg, stdout, get, display.Status)
 }
 
-// statusOf asks the peer on home.
+// statusOf requests the status of the peer on home.
 func statusOf(ctx context.Context, home string) (s peer.Status, err error) {
 	client, err := dialHome(ctx, home)
 	if err != nil {
@@ -47,7 +47,7 @@ func statusOf(ctx context.Context, home string) (s peer.Status, err error) {
 	return s, nil
 }
 
-// dialHome returns a client of the peer on home, or what the command fails with.
+// dialHome returns a client of the peer on home, or the command's failure.
 func dialHome(ctx context.Context, home string) (*peer.Client, error) {
 	client, err := peer.Dial(ctx, home)
 	if err != nil {

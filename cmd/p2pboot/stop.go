@@ -30,7 +30,7 @@ const stopExamples = `  p2pboot jobs               which there are
   p2pboot stop 3f2b8c1e      hand it over, or end it
   p2pboot stop 3f2b8c1e --now`
 
-// stopCommand is p2pboot stop.
+// stopCommand returns the command p2pboot stop.
 func stopCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("stop JOB [--home DIR] [--now] [--json]", "End one job here.")
@@ -57,7 +57,7 @@ func stopCommand(stdout io.Writer) *cobra.Command {
 	return shows(c, &cfg, stdout, get, display.Stopped)
 }
 
-// whenSaid returns ctx for one request, and whether it has been sent.
+// whenSaid returns a context for one request, and a function that reports whether the request was sent.
 func whenSaid(ctx context.Context) (context.Context, func() bool) {
 	var sent atomic.Bool
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(w httptrace.WroteRequestInfo) {
@@ -67,8 +67,8 @@ func whenSaid(ctx context.Context) (context.Context, func() bool) {
 	}}), sent.Load
 }
 
-// stopFailed says what has come of a request that gave err, if ctx may have ended meanwhile: a peer that has
-// been told stops the job without anybody to wait for it.
+// stopFailed returns the failure for a request that returned err, if ctx may have ended meanwhile. A peer
+// that has received the request stops the job even if the command does not wait for it.
 func stopFailed(ctx context.Context, err error, said bool) error {
 	_, refused := errors.AsType[*peer.RefusedError](err)
 	switch {

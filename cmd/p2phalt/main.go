@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return command.Run(ctx, c, args, stdout, stderr)
 }
 
-// halt ends the peer on home, and tells stdout what becomes of its jobs.
+// halt ends the peer on home, and writes to stdout what happens to its jobs.
 func halt(ctx context.Context, stdout io.Writer, home string, drain, now, asJSON bool) error {
 	how := peer.Orderly
 	switch {
@@ -96,7 +96,7 @@ func halt(ctx context.Context, stdout io.Writer, home string, drain, now, asJSON
 	return nil
 }
 
-// tell writes what becomes of the jobs.
+// tell writes what happens to the jobs.
 func tell(w io.Writer, h peer.Halting, asJSON bool) error {
 	if !asJSON {
 		_, err := io.WriteString(w, display.Partings(h))

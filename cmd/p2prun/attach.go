@@ -16,7 +16,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// attach goes on with a job whose p2prun was killed, and returns the job's exit status.
+// attach resumes a job whose p2prun was killed, and returns the job's exit status.
 func attach(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []string, stdout, stderr *command.Output) (int, error) {
 	if err := cfg.Validate(); err != nil {
 		return 0, command.Fail(command.Usage, err, hintHelp)
@@ -46,7 +46,7 @@ func attach(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []st
 	return result.Status, nil
 }
 
-// attachOwn goes on as a peer with the identity of the p2prun that was killed.
+// attachOwn resumes a job as a peer with the identity of the p2prun that was killed.
 func attachOwn(ctx context.Context, cfg peer.Config, cancel bool, kept job.Kept, show *display.Display, stderr io.Writer) (job.Result, error) {
 	var err error
 	if cfg.Identity, err = kept.Key(); err != nil {
@@ -70,7 +70,7 @@ func attachOwn(ctx context.Context, cfg peer.Config, cancel bool, kept job.Kept,
 	return s.own.Submitter().Attach(ctx, kept.Job, job.Showing(show.Event)), nil
 }
 
-// attachHanded has the p2pboot of the home go on: the identity is its own.
+// attachHanded lets the p2pboot of the home resume a job, with its own identity.
 func attachHanded(ctx context.Context, cfg peer.Config, cancel bool, kept job.Kept, show *display.Display, _ io.Writer) (job.Result, error) {
 	client, err := peer.Dial(ctx, cfg.Home)
 	if errors.Is(err, peer.ErrNoPeer) {
@@ -92,8 +92,8 @@ func attachHanded(ctx context.Context, cfg peer.Config, cancel bool, kept job.Ke
 	return result, nil
 }
 
-// choose returns the kept job whose ID begins as args say, or the only one that nobody
-// follows, as far as the p2pboot of the home knows.
+// choose returns the resumable job whose ID begins as args state. Without args it returns the only one
+// that no p2prun is attached to, as far as the p2pboot of the home knows.
 func choose(ctx context.Context, home string, args []string) (job.Kept, error) {
 	if len(args) > 1 {
 		return job.Kept{}, errors.New("--attach takes one JOB")
@@ -125,8 +125,8 @@ func choose(ctx context.Context, home string, args []string) (job.Kept, error) {
 	return job.Kept{}, fmt.Errorf("no job to go on with on home %s", home)
 }
 
-// withoutHeard leaves out the jobs that were handed to the p2pboot of the home and to which
-// a p2prun listens.
+// withoutHeard omits the jobs that were handed to the p2pboot of the home and to which a p2prun is
+// attached.
 func withoutHeard(ctx context.Context, home string, all []job.Kept) []job.Kept {
 	client, err := peer.Dial(ctx, home)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// checkAuto judges what -r auto is told.
+// checkAuto validates the options for -r auto.
 func checkAuto(opt peer.RunOptions) error {
 	if opt.Replicas != peer.AutoReplicas {
 		return nil
@@ -31,12 +31,11 @@ func checkAuto(opt peer.RunOptions) error {
 	return nil
 }
 
-// lookAgain is how soon peers are looked for again when there were too few.
+// lookAgain is the interval between searches while there are too few peers.
 const lookAgain = 500 * time.Millisecond
 
-// chooseReplicas sets the job's number of replicas by the peers that there are.
-// When these are too few, and stay so as long as the job may wait, it returns
-// that as the job's result.
+// chooseReplicas sets the job's number of replicas according to the peers found. If they are too few for
+// as long as the job may wait, it returns that as the job's result.
 func (j *submission) chooseReplicas(ctx context.Context, s *session) (*job.Result, error) {
 	opt, req := j.opt, &j.req
 	expect := opt.Expect

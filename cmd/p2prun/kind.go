@@ -10,10 +10,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// A job's program is of one kind: the replicas of a rank are to do the same, and a native
-// program and a module need not, as to clocks, random numbers and the last bit of a float.
+// All replicas of a job run a program of one kind, because the replicas of a rank must behave alike. A
+// native program and a module may differ in clocks, random numbers and the last bit of a float.
 
-// platforms are those that the program is built for before any peer is asked.
+// platforms returns the platforms for which the program is built before any peer is asked.
 func platforms(opt peer.RunOptions, prog *program.Program) ([]job.Platform, error) {
 	switch {
 	case !slices.Contains([]string{peer.AsAuto, peer.AsNative, peer.AsWasm}, opt.As):
@@ -28,8 +28,8 @@ func platforms(opt peer.RunOptions, prog *program.Program) ([]job.Platform, erro
 	return []job.Platform{program.Local}, nil
 }
 
-// wantModule reports whether a job found too few peers because they refuse its native program, so
-// that a module may find more.
+// wantModule reports whether a job found too few peers because they refuse its native program, so that a
+// module may find more.
 func wantModule(opt peer.RunOptions, prog *program.Program, r job.Result) bool {
 	return opt.As == peer.AsAuto && prog.Portable() && r.Shortage != nil &&
 		slices.ContainsFunc(r.Shortage.Tallies, func(t job.Tally) bool {
@@ -37,7 +37,7 @@ func wantModule(opt peer.RunOptions, prog *program.Program, r job.Result) bool {
 		})
 }
 
-// runAsModule runs the job once more, as a module.
+// runAsModule runs the job again, as a module.
 func (j *submission) runAsModule(ctx context.Context, s *session) (job.Result, error) {
 	j.show.Say("too few peers take a native program of yours: building a WebAssembly module, which more of them may take (--as wasm does so at once)")
 	var err error

@@ -30,8 +30,8 @@ func main() {
 		os.Exit(status)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	context.AfterFunc(ctx, stop)   // the first asks politely, the second ends the process at once
-	signal.Ignore(syscall.SIGPIPE) // a reader that has had enough ends the job in order
+	context.AfterFunc(ctx, stop)   // the first signal cancels the job, the second ends the process at once
+	signal.Ignore(syscall.SIGPIPE) // a closed output pipe ends the job properly
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -86,7 +86,7 @@ const examples = `  p2prun --local 6 -n 3 -r 2 ./examples/ep W
 const hintHelp = "p2prun --help lists the options"
 
 func run(ctx context.Context, args []string, out, errs io.Writer) int {
-	// A command that is to end does so although nobody reads its output.
+	// An interrupted command ends even if its output is not read.
 	stdout, stderr := command.NewOutput(out), command.NewOutput(errs)
 	defer context.AfterFunc(ctx, func() { interrupt(stdout, stderr) })()
 	cfg := peer.DefaultConfig()
@@ -95,7 +95,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	c := command.New("p2prun [OPTION]... -n N PROGRAM [ARG]...\n  p2prun [OPTION]... --attach [--cancel] [JOB]", "Run a parallel program on the peers of a network.")
 	c.Long, c.Example = long, examples
 	flags := c.Flags()
-	flags.SetInterspersed(false) // what follows PROGRAM is the program's
+	flags.SetInterspersed(false) // what follows PROGRAM is for the program
 	opt.AddFlags(flags)
 	cfg.AddHomeFlags(flags)
 	cfg.AddNetworkFlags(flags)
@@ -137,8 +137,8 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	return status
 }
 
-// ofBeginning returns the options on the command line that say something about a job that
-// begins, and mean nothing to one that is gone on with.
+// ofBeginning returns the options on the command line that apply only to a new job, and not to a resumed
+// one.
 func ofBeginning(flags *pflag.FlagSet) (names []string) {
 	var ofJobs pflag.FlagSet
 	new(peer.RunOptions).AddFlags(&ofJobs)
@@ -157,7 +157,7 @@ func interrupt(outputs ...*command.Output) {
 	}
 }
 
-// explainNP tells those who write -np, as the commands of other MPIs want it, how to write it here.
+// explainNP explains the option -n to users who write -np, as for other MPI implementations.
 func explainNP(rest func(*cobra.Command, error) error) func(*cobra.Command, error) error {
 	return func(c *cobra.Command, err error) error {
 		invalid, isValue := errors.AsType[*pflag.InvalidValueError](err)

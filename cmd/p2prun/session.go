@@ -18,11 +18,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// A session is the way to the network: the peer that runs at home, or a peer of
-// p2prun's own that lasts as long as it does. Exactly one of client and own is
-// set.
+// A session is the connection to the network: the peer that runs on the home, or a peer of p2prun's own
+// that lives as long as p2prun. Exactly one of client and own is set.
 type session struct {
-	home   string // of the peer that was looked for
+	home   string // home on which a running peer was looked for
 	client *peer.Client
 	own    *peer.Peer
 	net    *localnet.Net // with --local
@@ -31,8 +30,8 @@ type session struct {
 	timers sync.WaitGroup
 }
 
-// open finds the peer at home or becomes one. With --local it becomes one in
-// any case, and starts the others.
+// open connects to the peer on the home, or starts an own peer if none is running. With --local it always
+// starts an own peer, and the throw-away peers.
 func open(ctx context.Context, cfg peer.Config, opt peer.RunOptions, work *workdir.Dir, stderr io.Writer) (*session, error) {
 	s := &session{home: cfg.Home, done: make(chan struct{})}
 	var err error
@@ -56,8 +55,8 @@ func open(ctx context.Context, cfg peer.Config, opt peer.RunOptions, work *workd
 	return s, nil
 }
 
-// ofNetwork refuses the peer at home if the user has named a network of which it is not: the
-// program is meant for that network's peers only.
+// ofNetwork rejects the peer on the home if the user has named a network to which it does not belong. The
+// program is meant only for peers of the named network.
 func (s *session) ofNetwork(ctx context.Context, cfg peer.Config) error {
 	if cfg.Token == "" && cfg.Network == peer.DefaultConfig().Network {
 		return nil
@@ -76,7 +75,7 @@ func (s *session) ofNetwork(ctx context.Context, cfg peer.Config) error {
 	return nil
 }
 
-// join becomes a peer, of the network or of one on this machine alone.
+// join starts an own peer, in the network or in a local one on this machine.
 func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions, work *workdir.Dir, stderr io.Writer) error {
 	log, err := command.Logger(stderr, cfg.LogLevel)
 	if err != nil {
@@ -113,14 +112,14 @@ func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions
 		Supernode:    s.own.Addresses(),
 		Network:      cfg.Network,
 		GossipPeriod: cfg.GossipPeriod,
-		LogLevel:     "error", // of peers that may be killed; warnings would be noise
+		LogLevel:     "error", // their peers may be killed; warnings would be noise
 		Stderr:       command.File(stderr),
 	})
 	return err
 }
 
-// localSlots is how many slots each peer of --local needs for a job to fit: for as
-// many replicas as there may be, one of each rank.
+// localSlots returns how many slots each peer of --local needs for the job to fit. If the number of
+// replicas is not known yet, each peer has room for one replica of each rank.
 func localSlots(opt peer.RunOptions) int {
 	if opt.Replicas == peer.AutoReplicas {
 		return opt.Ranks
@@ -135,7 +134,7 @@ func (s *session) candidates(ctx context.Context, wanted discovery.Filter) ([]jo
 	return s.own.Submitter().Candidates(ctx, wanted)
 }
 
-// mine adds the peer at home to the peers that are the user's own.
+// mine adds the peer on the home to the user's own peers.
 func (s *session) mine(ctx context.Context, wanted *discovery.Filter) error {
 	if s.client != nil {
 		status, err := s.client.Status(ctx)
@@ -161,8 +160,7 @@ func (s *session) run(ctx context.Context, req job.Request, emit func(job.Event)
 	return s.own.Submitter().Run(ctx, req, job.Showing(emit)), nil
 }
 
-// explain adds to the result of a job that found too few peers what this peer
-// knows of the reason.
+// explain adds this peer's knowledge of the cause to the result of a job that found too few peers.
 func (s *session) explain(r *job.Result) {
 	if r.Status != command.Unavailable || s.own == nil {
 		return
@@ -178,8 +176,7 @@ func (s *session) explain(r *job.Result) {
 	}
 }
 
-// after calls f in its own goroutine when d is over, unless the session closes
-// before.
+// after calls f in its own goroutine after d, unless the session closes before.
 func (s *session) after(d time.Duration, f func()) {
 	s.timers.Go(func() {
 		select {
@@ -190,7 +187,7 @@ func (s *session) after(d time.Duration, f func()) {
 	})
 }
 
-// close leaves the network, and ends the peers of --local.
+// close leaves the network and ends the peers of --local.
 func (s *session) close() {
 	close(s.done)
 	s.timers.Wait()
@@ -198,7 +195,7 @@ func (s *session) close() {
 		s.net.Close()
 	}
 	if s.own != nil {
-		s.own.Close() // what hangs ends with the process
+		s.own.Close() // goroutines that hang end with the process
 	}
 	if s.client != nil {
 		s.client.Close()

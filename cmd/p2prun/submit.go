@@ -20,20 +20,20 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// A submission is one job: what the user asks for, and what is made of it for its peers.
+// A submission is one job: the user's request, and what is prepared for the peers.
 type submission struct {
 	opt  peer.RunOptions
 	prog *program.Program
-	here []job.Platform // that the program is built for before any peer is asked
+	here []job.Platform // platforms that the program is built for before any peer is asked
 	req  job.Request
 
-	built string // folder of what is built
+	built string // folder of the built executables
 	show  *display.Display
-	out   []*command.Output // that show writes to
+	out   []*command.Output // outputs that show writes to
 }
 
-// submit runs one job and returns its exit status. An error is a failure that
-// has yet to be reported; it is the user's mistake unless it says otherwise.
+// submit runs one job and returns its exit status. An error is a failure that has not been reported yet;
+// unless it is a command.Failure with another status, it is a usage error.
 func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []string, stdout, stderr *command.Output) (int, error) {
 	j, err := prepare(ctx, cfg, opt, args)
 	if err != nil {
@@ -53,8 +53,7 @@ func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []st
 	})
 	j.out = []*command.Output{stdout, stderr}
 	defer j.show.Close()
-	// This machine's platform comes first, so that mistakes come to light before
-	// any peer is asked.
+	// This machine's platform is built first, so that mistakes are found before any peer is asked.
 	if j.prog.Portable() {
 		j.show.Say("building %s", args[0])
 	}
@@ -72,8 +71,7 @@ func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []st
 	return j.carryOut(ctx, s)
 }
 
-// prepare judges what the user asks for, as far as this can be done without building and without
-// peers.
+// prepare validates the user's request, as far as possible without building and without peers.
 func prepare(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []string) (*submission, error) {
 	req, err := request(cfg, opt, args)
 	if err == nil {
@@ -91,11 +89,11 @@ func prepare(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []s
 		return nil, command.Fail(command.Usage, err, "")
 	}
 	req.Name = prog.Name
-	prog.TrimPath = opt.Local == 0 // else it does not leave this machine
+	prog.TrimPath = opt.Local == 0 // otherwise it does not leave this machine
 	return &submission{opt: opt, prog: prog, here: here, req: req}, nil
 }
 
-// carryOut runs the job in a session, and returns its exit status, as submit does.
+// carryOut runs the job in a session and returns its exit status, as submit does.
 func (j *submission) carryOut(ctx context.Context, s *session) (int, error) {
 	if j.opt.OnlyMine {
 		if err := s.mine(ctx, &j.req.Filter); err != nil {
@@ -120,7 +118,7 @@ func (j *submission) carryOut(ctx context.Context, s *session) (int, error) {
 	return finish(s, j.show, &result), nil
 }
 
-// run runs the job with the programs that are built, to a result.
+// run runs the job with the built programs and returns its result.
 func (j *submission) run(ctx context.Context, s *session) (job.Result, error) {
 	if j.req.Timeout > 0 {
 		late := time.AfterFunc(j.req.Timeout, func() { interrupt(j.out...) })
@@ -136,7 +134,7 @@ func (j *submission) run(ctx context.Context, s *session) (job.Result, error) {
 	return r, nil
 }
 
-// finish shows how a job has ended.
+// finish shows the result of a job.
 func finish(s *session, show *display.Display, result *job.Result) int {
 	if result == nil {
 		return 0
@@ -146,7 +144,7 @@ func finish(s *session, show *display.Display, result *job.Result) int {
 	return result.Status
 }
 
-// request is what the options ask for, less the program.
+// request converts the options to a job.Request, without the program.
 func request(cfg peer.Config, opt peer.RunOptions, args []string) (job.Request, error) {
 	if len(args) == 0 {
 		return job.Request{}, errors.New("no PROGRAM given")
@@ -172,7 +170,7 @@ func request(cfg peer.Config, opt peer.RunOptions, args []string) (job.Request, 
 	if opt.Replicas == peer.AutoReplicas {
 		req.R = 1 // until peers are found
 	}
-	// The program is not there yet; all else can be judged now.
+	// The program is not known yet; everything else can be validated now.
 	trial := req
 	trial.Programs = []job.Executable{{Platform: program.Local, Path: cwd}}
 	if err := errors.Join(trial.Validate(), checkLocal(opt), checkAuto(opt), checkHeal(opt), errFilter); err != nil {
@@ -190,7 +188,7 @@ func request(cfg peer.Config, opt peer.RunOptions, args []string) (job.Request, 
 	return req, err
 }
 
-// maxLocal bounds --local: each peer is a process.
+// maxLocal bounds --local, since each peer is a process.
 const maxLocal = 256
 
 func checkLocal(opt peer.RunOptions) error {
@@ -231,10 +229,10 @@ func build(ctx context.Context, prog *program.Program, platforms []job.Platform,
 	return out, nil
 }
 
-// buildForPeers builds a Go package for the platforms of the peers that can be
-// found, beside this machine's own.
+// buildForPeers builds a Go package for the platforms of the discovered peers, in addition to this
+// machine's own.
 func (j *submission) buildForPeers(ctx context.Context, s *session) error {
-	if j.req.Programs[0].Platform == program.Wasm || !j.prog.Portable() || s.net != nil { // local peers are of this platform
+	if j.req.Programs[0].Platform == program.Wasm || !j.prog.Portable() || s.net != nil { // local peers: same platform
 		return nil
 	}
 	candidates, err := s.candidates(ctx, j.req.Filter)
@@ -252,7 +250,7 @@ func (j *submission) buildForPeers(ctx context.Context, s *session) error {
 	return err
 }
 
-// failure is that of a job that could not be run to a result.
+// failure returns the failure of a job that could not be run to a result.
 func failure(ctx context.Context, err error) error {
 	if left, ok := errors.AsType[*peer.LeftError](err); ok {
 		status := command.Unavailable
@@ -271,8 +269,8 @@ func cancelled() error {
 	return command.Fail(command.Cancelled, errors.New("cancelled"), "")
 }
 
-// watchdog returns what shows a job's events and, with --lose, kills the peer of
-// rank 0's master in time.
+// watchdog returns a function that shows a job's events and, with --lose, kills the peer of rank 0's
+// master after that time.
 func watchdog(s *session, lose time.Duration, req job.Request, show *display.Display) func(job.Event) error {
 	if lose == 0 {
 		return show.Event

@@ -9,8 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// A victim is the peer that --lose kills: the one that runs the master of rank
-// 0 at that moment, whose loss the job must feel most.
+// A victim is the peer that --lose kills: the one that then runs the master of rank 0, whose loss affects
+// the job most.
 type victim struct {
 	mu     sync.Mutex
 	view   view.View
@@ -21,7 +21,7 @@ func newVictim(n, r int) *victim {
 	return &victim{view: view.New(n, r), placed: make(map[view.Process]string)}
 }
 
-// take learns from a job's event where its processes run.
+// take updates from an event where the job's processes run.
 func (v *victim) take(e job.Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -33,7 +33,7 @@ func (v *victim) take(e job.Event) {
 	}
 }
 
-// kill kills the peer and says so.
+// kill kills the peer and reports it.
 func (v *victim) kill(net *localnet.Net, show *display.Display) {
 	v.mu.Lock()
 	master, ok := v.view.Master(0)

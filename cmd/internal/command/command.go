@@ -16,33 +16,33 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-// Exit statuses of commands, those of sysexits.h where it has one. A job's own
-// are in package peer/job.
+// Exit statuses of commands, as in sysexits.h where it defines one. Those of a job are in package
+// peer/job.
 const (
 	OK           = 0
 	Usage        = 64  // wrong usage, configuration or input, or a home that is in use
-	Unavailable  = 69  // not enough peers, or no peer where one was needed
-	HomeUnusable = 73  // a home that cannot be made, read or written
+	Unavailable  = 69  // not enough peers, or no peer where one is needed
+	HomeUnusable = 73  // home cannot be created, read or written
 	Cancelled    = 130 // by the user
 )
 
-// HintNotAllowed is the hint for a user who may not ask a running peer (peer.ErrNotAllowed).
+// HintNotAllowed is the hint for a user who has no access to a running peer (peer.ErrNotAllowed).
 const HintNotAllowed = "run this as that user, for example with sudo -u, or name a home of your own with --home"
 
-// A Failure is an error that knows how the command ends.
+// A Failure is an error with the exit status of the command.
 type Failure struct {
 	Status int
 	Err    error
-	Hint   string // what the user can do; may be empty
+	Hint   string // advice for the user; may be empty
 }
 
-// Error is the error's own text.
+// Error returns the text of the cause.
 func (f *Failure) Error() string { return f.Err.Error() }
 
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Fail makes err end the command with status.
+// Fail returns err as a Failure with the given status and hint; nil if err is nil.
 func Fail(status int, err error, hint string) error {
 	if err == nil {
 		return nil
@@ -50,8 +50,8 @@ func Fail(status int, err error, hint string) error {
 	return &Failure{status, err, hint}
 }
 
-// FailHome makes the command end with HomeUnusable if err says that a home cannot be used, and with Usage
-// otherwise.
+// FailHome returns err as a Failure with status HomeUnusable if it reports an unusable home, and with
+// status Usage otherwise.
 func FailHome(err error) error {
 	home, ok := errors.AsType[*peer.HomeError](err)
 	switch {
@@ -63,8 +63,8 @@ func FailHome(err error) error {
 	return Fail(HomeUnusable, home, "choose another folder with --home or P2PMPI_HOME")
 }
 
-// FailDial turns an error of peer.Dial into the failure of a command that needs a running peer. The hint says
-// what to do if no peer is running.
+// FailDial converts an error of peer.Dial for a command that needs a running peer. The hint is used if no
+// peer is running.
 func FailDial(err error, hint string) error {
 	_, unusable := errors.AsType[*peer.HomeError](err)
 	switch {
@@ -76,12 +76,12 @@ func FailDial(err error, hint string) error {
 	return FailHome(err)
 }
 
-// Misused makes a wrong usage of a sentence.
+// Misused returns a Failure with status Usage.
 func Misused(format string, args ...any) error {
 	return &Failure{Status: Usage, Err: fmt.Errorf(format, args...)}
 }
 
-// NoArgs is Args of a command that takes options only.
+// NoArgs is the Args function of a command without arguments.
 func NoArgs(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -99,7 +99,7 @@ func NoArgs(c *cobra.Command, args []string) error {
 	return f
 }
 
-// New returns a command that takes its errors and its help from here.
+// New returns a command with this package's form of errors and help.
 func New(use, short string) *cobra.Command {
 	c := &cobra.Command{
 		Use:                   use,
@@ -119,7 +119,7 @@ func New(use, short string) *cobra.Command {
 	return c
 }
 
-// flagHint says which option was probably meant, and where all are listed.
+// flagHint returns a hint with the option that was probably meant, and where all options are listed.
 func flagHint(c *cobra.Command, err error) string {
 	all := c.CommandPath() + " --help lists the options"
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
@@ -138,7 +138,7 @@ func flagHint(c *cobra.Command, err error) string {
 	return all
 }
 
-// plainFlagError leaves strconv's words out of pflag's error.
+// plainFlagError removes the text of package strconv from an error of pflag.
 func plainFlagError(err error) error {
 	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
@@ -152,14 +152,14 @@ func plainFlagError(err error) error {
 	return fmt.Errorf("%s %q: want %s", name, invalid.GetValue(), kinds[f.Value.Type()])
 }
 
-// kinds names the types of options for people.
+// kinds maps the types of options to descriptions.
 var kinds = map[string]string{
 	"bool": "true or false", "int": "a whole number", "int64": "a whole number",
 	"duration": "a time such as 500ms, 10s or 2m", "stringSlice": "a list with commas between",
 	"float64": "a number", "number of replicas": "a whole number or auto", "size of memory": "a size such as 512MiB",
 }
 
-// helpTemplate is cobra's, with options wrapped at 80 columns and examples last.
+// helpTemplate is cobra's template, with options wrapped at 80 columns and examples last.
 const helpTemplate = `{{.Short}}
 
 Usage:
@@ -178,8 +178,7 @@ Examples:
 {{.}}{{end}}
 `
 
-// Run carries out c with args, says on stderr what went wrong, and returns the
-// exit status.
+// Run executes c with args, reports an error on stderr, and returns the exit status.
 func Run(ctx context.Context, c *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	c.SetArgs(args)
 	c.SetOut(stdout)
@@ -196,9 +195,8 @@ func Run(ctx context.Context, c *cobra.Command, args []string, stdout, stderr io
 	return f.Status
 }
 
-// Report writes a failure in the commands' form. An error of several lines, one
-// for each thing wrong, becomes several errors; a failure with an empty text
-// says nothing, since it was said before.
+// Report writes a failure in the commands' form. Each line of an error of several lines becomes an error
+// of its own. A failure with empty text is not reported, because it has been reported before.
 func Report(stderr io.Writer, name string, f *Failure) {
 	width := Width(stderr)
 	for line := range strings.Lines(f.Error()) {
@@ -209,8 +207,7 @@ func Report(stderr io.Writer, name string, f *Failure) {
 	}
 }
 
-// Cause leaves the operation and the file's name out of err, for a sentence
-// that names the file already.
+// Cause strips the operation and the file name from err, for a message that already names the file.
 func Cause(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err

@@ -9,8 +9,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Logger returns a logger of the given level that writes to w: for people when
-// w is a terminal, else JSON, a line each.
+// Logger returns a logger of the given level that writes to w: human-readable text if w is a terminal,
+// otherwise one JSON object per line.
 func Logger(w io.Writer, level string) (zerolog.Logger, error) {
 	l, err := zerolog.ParseLevel(level)
 	if err != nil {
@@ -24,9 +24,9 @@ func Logger(w io.Writer, level string) (zerolog.Logger, error) {
 	return log, nil
 }
 
-// captureLibp2p makes libp2p, which would write to standard error in a form of
-// its own, write to log, for those who look for a fault. What an owner has to
-// know comes back as an error as well.
+// captureLibp2p redirects libp2p's log messages, which would go to standard error in another format, to
+// log. They are discarded above debug level, because problems that concern the owner are also returned as
+// errors.
 func captureLibp2p(log zerolog.Logger) {
 	handler := slog.DiscardHandler
 	if log.GetLevel() <= zerolog.DebugLevel {

@@ -8,21 +8,22 @@ import (
 	"time"
 )
 
-// ErrUnread is the error of writes to an interrupted Output that has no reader.
+// ErrUnread is the error of a write to an interrupted Output that has no reader.
 var ErrUnread = errors.New("its output is not read")
 
 // unreadTimeout is how long a write to an interrupted Output may block.
 const unreadTimeout = time.Second
 
-// An Output is standard output or standard error. A write to it blocks while nobody reads, as
-// any write to a pipe, but not for ever once the command is to end. Writes must not overlap.
+// An Output is standard output or standard error. A write blocks while the reader does not read, as on
+// any pipe. After Interrupt the blocking time is bounded, so that the command can end. Writes must not
+// overlap.
 type Output struct {
 	w           io.Writer
 	interrupt   sync.Once
 	interrupted chan struct{}
 
 	mu     sync.Mutex
-	unread bool // a write is blocked, and nobody waits for it
+	unread bool // a write is blocked and was given up
 }
 
 // NewOutput returns an Output that writes to w.
@@ -30,11 +31,11 @@ func NewOutput(w io.Writer) *Output {
 	return &Output{w: w, interrupted: make(chan struct{})}
 }
 
-// Unwrap returns the writer that is written to.
+// Unwrap returns the underlying writer.
 func (o *Output) Unwrap() io.Writer { return o.w }
 
-// Interrupt bounds the time of the write that is under way, and of later ones. Once a write has
-// not ended in time, all fail with ErrUnread.
+// Interrupt bounds the time of the current write and of later ones. After a write has timed out, all
+// writes fail with ErrUnread.
 func (o *Output) Interrupt() { o.interrupt.Do(func() { close(o.interrupted) }) }
 
 type written struct {

@@ -5,11 +5,10 @@ import (
 	"runtime"
 )
 
-// OneProcessor has this process use one processor at a time, unless GOMAXPROCS
-// in the environment says otherwise. A peer passes data on: with more processors
-// the runtime wakes an idle thread at each of the many hand-offs of a message
-// from goroutine to goroutine within libp2p, which takes longer than the message's
-// own work. It is also all that a guest should take of the owner's machine.
+// OneProcessor limits this process to one processor at a time, unless GOMAXPROCS is set in the
+// environment. A peer mainly forwards data. With more processors the runtime would wake an idle thread
+// for each hand-off of a message between goroutines within libp2p, which takes longer than processing the
+// message. One processor is also all that a guest should take of the owner's machine.
 func OneProcessor() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1)

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Width returns how many characters fit on a line of w, or 0 if w is no
-// terminal.
+// Width returns the number of columns of w, or 0 if w is not a terminal.
 func Width(w io.Writer) int {
 	f := File(w)
 	if f == nil || !term.IsTerminal(int(f.Fd())) {
@@ -21,9 +20,9 @@ func Width(w io.Writer) int {
 	return 80
 }
 
-// Sentence writes what the command of the given name has to say, in one line
-// that ends with a newline. When width is not 0, as on a terminal, that line is
-// broken between words, with what follows below the first word.
+// Sentence returns a message of the command of the given name, ending with a newline. If width is not 0,
+// as on a terminal, the message is wrapped between words, and further lines are indented to the first
+// word.
 func Sentence(name, text string, width int) string {
 	head := name + ": "
 	indent := len(head)

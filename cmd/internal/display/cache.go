@@ -10,8 +10,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-// Cache says in a line each what is in a cache: the beginning of the digest, size, time since the
-// last use, and what it is for.
+// Cache describes the contents of a cache, one per line: the beginning of the digest, size, time since
+// the last use, and purpose.
 func Cache(c peer.Cache, now time.Time) string {
 	var b strings.Builder
 	limit := ""
@@ -27,7 +27,7 @@ func Cache(c peer.Cache, now time.Time) string {
 	return b.String()
 }
 
-// purpose says who uses a content, and where it comes from.
+// purpose describes the users and the source of a content.
 func purpose(c filetransfer.Content) string {
 	var parts []string
 	switch {
@@ -52,10 +52,10 @@ func purpose(c filetransfer.Content) string {
 	return strings.Join(parts, ", ")
 }
 
-// maxJobs bounds the jobs that are named of one content.
+// maxJobs bounds the jobs that are listed for one content.
 const maxJobs = 3
 
-// Trimmed says what came of trimming a cache.
+// Trimmed describes the result of trimming a cache.
 func Trimmed(t peer.Trimmed) string {
 	return fmt.Sprintf("freed %s, %s left\n", size(t.Freed), size(t.Bytes))
 }

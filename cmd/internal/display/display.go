@@ -13,9 +13,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// Config says where and how to show a job.
+// Config determines where and how to show a job.
 type Config struct {
-	Name           string // of the command, before each sentence
+	Name           string // name of the command, which precedes each message
 	Stdout, Stderr io.Writer
 	Ranks          int
 	Replicas       int
@@ -23,7 +23,7 @@ type Config struct {
 	JSON           bool // events as JSON lines instead of sentences
 }
 
-// redraw is how often the live line is brought up to date.
+// redraw is the interval at which the live line is updated.
 const redraw = 200 * time.Millisecond
 
 // A Display shows one job. Its methods are safe for concurrent use.
@@ -35,16 +35,16 @@ type Display struct {
 	drawer  sync.WaitGroup
 
 	mu    sync.Mutex
-	job   string // its ID, once an event has named it
+	job   string // job ID, once an event has named it
 	lines Lines
 	state *State
-	said  map[job.Phase]bool // once each: a search may be repeated many times
+	said  map[job.Phase]bool // phases reported so far; each is reported once, since searches may be repeated
 	shown bool               // the live line is on the screen
 	over  bool               // the result has been shown
-	err   error              // of the first write that failed
+	err   error              // error of the first failed write
 }
 
-// New returns a display and, on a terminal, begins to draw. Close it.
+// New returns a display and, on a terminal, starts to draw. The caller must close it.
 func New(cfg Config) *Display {
 	d := &Display{
 		cfg:     cfg,
@@ -61,8 +61,7 @@ func New(cfg Config) *Display {
 	return d
 }
 
-// Event shows an event. The error is that of a standard output, or standard
-// error, to which nothing can be written any more.
+// Event shows an event. It returns an error once standard output or standard error cannot be written to.
 func (d *Display) Event(e job.Event) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,7 +100,7 @@ func (d *Display) stream(s job.Stream) io.Writer {
 	return d.cfg.Stdout
 }
 
-// Say shows a sentence of the command's own.
+// Say shows a message of the command itself.
 func (d *Display) Say(format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -116,23 +115,23 @@ func (d *Display) say(text string) {
 	d.write(d.cfg.Stderr, []byte(command.Sentence(d.cfg.Name, text, command.Width(d.cfg.Stderr))))
 }
 
-// routeWidth is that of the lines that explain channels and peers, also where they do not
-// go to a terminal: they are tables for people.
+// routeWidth is the width of the lines that describe channels and peers, even if they do not go to a
+// terminal. They are tables for human readers.
 const routeWidth = 80
 
 func (d *Display) sayWithin(text string, width int) {
 	d.write(d.cfg.Stderr, []byte(command.Sentence(d.cfg.Name, text, width)))
 }
 
-// Result shows how the job has ended: last lines without a newline first, then
-// the sentence. Nothing is to be shown after it.
+// Result shows the result of the job: first the incomplete last lines of its output, then the message.
+// Nothing may be shown after it.
 func (d *Display) Result(r job.Result) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.erase()
 	d.over = true
 	if d.writeRests() && d.live {
-		io.WriteString(d.cfg.Stderr, "\n") // the cursor stands behind such a line
+		io.WriteString(d.cfg.Stderr, "\n") // the cursor is behind such a line
 	}
 	switch {
 	case d.cfg.JSON:
@@ -147,8 +146,8 @@ func (d *Display) Result(r job.Result) {
 	}
 }
 
-// writeRests writes the unfinished lines, each on a line of its own where others
-// follow, and reports whether there were any.
+// writeRests writes the incomplete lines, each followed by a newline except for the last, and reports
+// whether there were any.
 func (d *Display) writeRests() (any bool) {
 	for _, stream := range []job.Stream{job.Stdout, job.Stderr} {
 		ranks := d.lines.Open(int(stream))
@@ -165,11 +164,11 @@ func (d *Display) writeRests() (any bool) {
 	return any
 }
 
-// WriteResult writes the last event of a job as --json does, for a job that
-// failed before there was a display.
+// WriteResult writes the last event of a job as --json does, for a job that failed before it had a
+// display.
 func WriteResult(w io.Writer, r job.Result) error { return writeResult(w, "", r) }
 
-// writeResult writes how the job with this ID has ended; the ID is empty if none was begun.
+// writeResult writes the result of the job with the given ID; the ID is empty if no job was started.
 func writeResult(w io.Writer, id string, r job.Result) error {
 	line, err := encode(job.Event{Kind: job.ResultEvent, Time: time.Now(), Job: id, Result: &r})
 	if err == nil {
@@ -178,7 +177,7 @@ func writeResult(w io.Writer, id string, r job.Result) error {
 	return err
 }
 
-// encode returns e as --json writes it: without a rank if it is about none, or about several.
+// encode returns e as --json writes it. It omits the rank if the event concerns none or several.
 func encode(e job.Event) ([]byte, error) {
 	if e.Kind == job.OutputEvent || e.Kind == job.HealEvent && (e.Took == 0 || e.Placed != nil) {
 		return json.Marshal(e)
@@ -198,7 +197,7 @@ func (d *Display) writeJSON(e job.Event) {
 	d.write(d.cfg.Stderr, append(line, '\n'))
 }
 
-// write takes the live line away and writes text. mu is held.
+// write erases the live line and writes text. The caller holds mu.
 func (d *Display) write(w io.Writer, text []byte) {
 	if len(text) == 0 || d.err != nil {
 		return
@@ -211,7 +210,7 @@ func (d *Display) write(w io.Writer, text []byte) {
 	}
 }
 
-// erase takes the live line away. mu is held.
+// erase erases the live line. The caller holds mu.
 func (d *Display) erase() {
 	if d.shown {
 		io.WriteString(d.cfg.Stderr, "\r\x1b[K")
@@ -219,7 +218,7 @@ func (d *Display) erase() {
 	}
 }
 
-// draw keeps the live line up to date until Close.
+// draw updates the live line until Close.
 func (d *Display) draw() {
 	tick := time.NewTicker(redraw)
 	defer tick.Stop()
@@ -245,7 +244,7 @@ func (d *Display) drawLine() {
 	d.shown = true
 }
 
-// Close takes the live line away for good.
+// Close stops drawing and erases the live line.
 func (d *Display) Close() {
 	close(d.done)
 	d.drawer.Wait()

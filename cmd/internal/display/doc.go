@@ -1,5 +1,5 @@
-// Package display shows a job's events: the ranks' output on standard output and
-// standard error, and what happens to the job on standard error.
+// Package display shows a job's events: the ranks' output on standard output and standard error, and the
+// progress of the job on standard error.
 //
 //	job.Event -+- output --> Lines: whole lines only --> stdout, stderr
 //	           |
@@ -7,9 +7,9 @@
 //	                                                     terminal, else sentences,
 //	                                                     or JSON with --json
 //
-// Rules for the outside: standard output gets the ranks' standard output and
-// nothing else. A line of one rank is never torn by one of another. The live line
-// is taken away before anything else is written, and put back after it.
+// Standard output receives the ranks' standard output and nothing else. A line of one rank is never
+// interrupted by one of another rank. The live line is erased before anything else is written, and drawn
+// again afterwards.
 //
-// Status shows a peer instead of a job.
+// The package also formats what the commands of p2pboot and p2phalt print about a peer, such as Status.
 package display

@@ -8,8 +8,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-// Findings says in lines of 80 columns what is well with a machine, and what to do about the
-// rest.
+// Findings lists the diagnostics of a machine in lines of 80 columns, with advice for each problem.
 func Findings(all []peer.Finding) string {
 	const column = "%-9s%s"
 	var b strings.Builder

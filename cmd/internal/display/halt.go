@@ -7,7 +7,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-// Partings says in a line for each job what becomes of it when its peer ends.
+// Partings describes, one line per job, what happens to the jobs when their peer ends.
 func Partings(h peer.Halting) string {
 	var b strings.Builder
 	for _, j := range h.Jobs {

@@ -11,7 +11,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// Jobs says in lines of 80 columns at most which jobs of whom have slots of a peer now, and what each has of it.
+// Jobs lists, in lines of at most 80 columns, the jobs that now have slots of a peer, their submitters,
+// and the resources that each uses.
 func Jobs(hosted []peer.HostedJob, now time.Time) string {
 	if len(hosted) == 0 {
 		return "no jobs\n"
@@ -23,7 +24,7 @@ func Jobs(hosted []peer.HostedJob, now time.Time) string {
 	return table(rows, func(b *strings.Builder, row int) { writeHas(b, hosted[row], now) })
 }
 
-// writeHas writes how far a job is on a peer, and what it has of it.
+// writeHas writes the state of a job on a peer and the resources that it uses.
 func writeHas(b *strings.Builder, h peer.HostedJob, now time.Time) {
 	has := []string{number(int64(h.Slots), "slot", "slots")}
 	if !h.Since.IsZero() {
@@ -36,7 +37,7 @@ func writeHas(b *strings.Builder, h peer.HostedJob, now time.Time) {
 	writeAmounts(b, "  "+hostedState(h), has)
 }
 
-// hostedState is how far a job is here, and whether its processes get anything done.
+// hostedState returns the state of a job, and whether its processes are paused or starved.
 func hostedState(h peer.HostedJob) string {
 	switch {
 	case !h.Paused.IsZero():
@@ -47,11 +48,11 @@ func hostedState(h peer.HostedJob) string {
 	return h.State
 }
 
-// Stopped says in a line how a job has gone that the owner has stopped.
+// Stopped describes in one line how a job ended that the owner has stopped.
 func Stopped(s peer.Stopped) string { return fmt.Sprintf("job %.8s: %s\n", s.Job, s.How) }
 
-// History says in lines of 80 columns at most which jobs of whom a peer has run, what each has had of
-// it, and how it ended.
+// History lists, in lines of at most 80 columns, the jobs that a peer has run, their submitters, the
+// resources that each used, and how it ended.
 func History(past []peer.Past) string {
 	if len(past) == 0 {
 		return "no jobs yet\n"
@@ -64,10 +65,10 @@ func History(past []peer.Past) string {
 	return table(rows, func(b *strings.Builder, row int) { writeHad(b, past[row]) })
 }
 
-// unbroken is a space at which no line ends.
+// unbroken is a non-breaking space.
 const unbroken = "\u00a0"
 
-// writeHad writes what a job has had of a peer, and how it ended.
+// writeHad writes the resources that a job used on a peer, and how it ended.
 func writeHad(b *strings.Builder, e peer.Past) {
 	processes := "  " + number(int64(e.Processes), "process", "processes")
 	if e.Until.IsZero() {
@@ -85,7 +86,7 @@ func writeHad(b *strings.Builder, e peer.Past) {
 	b.WriteString(command.Sentence("  ended", dash(strings.Join(words, " ")), routeWidth))
 }
 
-// writeAmounts writes what somebody has, none of which is broken at the end of a line.
+// writeAmounts writes a list of amounts and wraps it only between them.
 func writeAmounts(b *strings.Builder, who string, amounts []string) {
 	for i, text := range amounts {
 		amounts[i] = strings.ReplaceAll(text, " ", unbroken)
@@ -93,10 +94,10 @@ func writeAmounts(b *strings.Builder, who string, amounts []string) {
 	b.WriteString(strings.ReplaceAll(command.Sentence(who, strings.Join(amounts, ", "), routeWidth), unbroken, " "))
 }
 
-// brief is the beginning of a number that is known well enough by it.
+// brief returns the first 8 characters of an ID or digest.
 func brief(number string) string { return fmt.Sprintf("%.8s", number) }
 
-// briefly writes a time with as much as people want to know of it.
+// briefly formats a duration with reasonable precision.
 func briefly(d time.Duration) string {
 	if d < time.Minute {
 		return d.Round(100 * time.Millisecond).String()
@@ -104,7 +105,7 @@ func briefly(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// known writes a number of bytes; 0 is one that is not known.
+// known formats a number of bytes; it returns "" for 0, which means unknown.
 func known(bytes int64) string {
 	if bytes == 0 {
 		return ""
@@ -112,7 +113,7 @@ func known(bytes int64) string {
 	return size(bytes)
 }
 
-// dash stands for what is not known.
+// dash returns s, or "-" if s is empty.
 func dash(s string) string {
 	if s == "" {
 		return "-"
@@ -120,19 +121,19 @@ func dash(s string) string {
 	return s
 }
 
-// Bounds of what strangers have written, in characters: of the name of a program in a table, of one with
-// many columns, and of how a job ended.
+// Bounds in characters of text from strangers: a program's name in a table and in one with many columns,
+// and the description of how a job ended.
 const (
 	maxProgram   = 16
 	briefProgram = 12
 	maxEnded     = 240
 )
 
-// program is the name of a program as it can be shown.
+// program returns a printable program name.
 func program(name string) string { return dash(printable(name, maxProgram)) }
 
-// printable is what a stranger has written as it can be shown, in so many characters: a terminal
-// obeys what is not printable.
+// printable returns text from a stranger in printable form, shortened to most characters. Other
+// characters could be control sequences for the terminal.
 func printable(text string, most int) string {
 	var out []rune
 	for _, r := range text {

@@ -5,15 +5,16 @@ import (
 	"fmt"
 )
 
-// maxLine bounds how much of a line without an end is held back. A longer line
-// goes out in pieces, between which other ranks may write.
+// maxLine bounds how much of an incomplete line is held back. A longer line is written in pieces, between
+// which other ranks may write.
 const maxLine = 16 << 20
 
-// atomicWrite is how many bytes a write to a pipe takes as a whole (PIPE_BUF, see pipe(7)). A process that is killed
-// in the midst of a longer write leaves a part of a line.
+// atomicWrite is the greatest size of an atomic write to a pipe (PIPE_BUF, see pipe(7)). A process that
+// is killed during a longer write may leave an incomplete line.
 const atomicWrite = 4096
 
-// untorn returns how many bytes of text go with one write: whole lines of at most atomicWrite bytes, or one longer line.
+// untorn returns how many bytes of text to write at once: whole lines of at most atomicWrite bytes, or
+// one longer line.
 func untorn(text []byte) int {
 	if len(text) <= atomicWrite {
 		return len(text)
@@ -30,14 +31,14 @@ func untorn(text []byte) int {
 // source is one output stream of one rank.
 type source struct{ rank, stream int }
 
-// Lines makes whole lines of the pieces in which the ranks' output comes. It
-// is pure. The zero Lines is ready.
+// Lines joins the pieces of the ranks' output into whole lines. It is pure. The zero value is ready to
+// use.
 type Lines struct {
 	Tag  bool // put "[rank] " before each line
 	open map[source][]byte
 }
 
-// Add takes the next piece of a stream and returns what can be written now.
+// Add adds the next piece of a stream and returns the text that can be written now.
 func (l *Lines) Add(rank, stream int, piece []byte) []byte {
 	from := source{rank, stream}
 	line := piece
@@ -63,7 +64,7 @@ func (l *Lines) keep(from source, rest []byte) {
 	l.open[from] = bytes.Clone(rest)
 }
 
-// Rest returns what is left of a stream that has ended without a newline.
+// Rest returns the incomplete last line of a stream that has ended.
 func (l *Lines) Rest(rank, stream int) []byte {
 	from := source{rank, stream}
 	rest := l.open[from]
@@ -71,7 +72,7 @@ func (l *Lines) Rest(rank, stream int) []byte {
 	return l.tagged(rank, rest)
 }
 
-// Open returns the ranks whose stream has an unfinished line.
+// Open returns the ranks whose stream has an incomplete line.
 func (l *Lines) Open(stream int) (ranks []int) {
 	for s := range l.open {
 		if s.stream == stream {

@@ -13,7 +13,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// Reasons says in a table, by reason, how many peers give nothing to a job that cannot start.
+// Reasons returns a table of the reasons why peers gave nothing to a job that could not start, with the
+// number of peers for each.
 func Reasons(s *job.Shortage) []string {
 	if s == nil || len(s.Tallies) == 0 {
 		return nil
@@ -25,11 +26,11 @@ func Reasons(s *job.Shortage) []string {
 	return lines
 }
 
-// planRow is a line of Plan.
+// planRow is the format of a line of Plan.
 const planRow = "%-9s %-15s %7s %7s %-10s %-8s %s"
 
-// Plan says in a table on which peers a job would run. Behind the command's name it fits 80 columns: what
-// is too long is cut, and many processes take several lines.
+// Plan returns a table of the peers on which a job would run. With the command's name in front it fits 80
+// columns: long fields are cut, and many processes take several lines.
 func Plan(planned []job.Planned) []string {
 	if len(planned) == 0 {
 		return nil
@@ -47,7 +48,7 @@ func Plan(planned []job.Planned) []string {
 	return append(lines, machines(planned)...)
 }
 
-// machines says which peers of a plan share a machine, and how many slots they have there.
+// machines describes which peers of a plan share a machine, and how many slots they have there.
 func machines(planned []job.Planned) (lines []string) {
 	peers, slots := make(map[string][]string), make(map[string]int)
 	var order []string
@@ -69,7 +70,7 @@ func machines(planned []job.Planned) (lines []string) {
 	return lines
 }
 
-// ownerOf writes an owner in 10 columns, with a question mark if that is the peer's own word.
+// ownerOf formats an owner in 10 columns. A question mark indicates an unverified claim.
 func ownerOf(d reservation.Domain) string {
 	owner := d.Owner
 	if _, err := p2ppeer.Decode(owner); err == nil {
@@ -84,7 +85,7 @@ func ownerOf(d reservation.Domain) string {
 	return cut(owner, 9) + "?"
 }
 
-// cut shortens a text to so many characters.
+// cut shortens a text to most characters.
 func cut(text string, most int) string {
 	if r := []rune(text); len(r) > most {
 		return string(r[:most-1]) + "…"
@@ -92,7 +93,8 @@ func cut(text string, most int) string {
 	return text
 }
 
-// inLines breaks a text between words into lines of so many characters, at least one; longer words stay whole.
+// inLines wraps a text between words into lines of at most width characters. It returns at least one
+// line, and keeps longer words whole.
 func inLines(text string, width int) []string {
 	lines := []string{""}
 	for _, word := range strings.Fields(text) {

@@ -10,12 +10,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// maxRoutes bounds the lines that name processes. More are counted instead.
+// maxRoutes bounds the lines that name processes. If there are more, they are only counted.
 const maxRoutes = 40
 
-// Routes says in sentences how processes reach each other: those that go the
-// same way there and back in one, all that processes do within themselves in
-// one, and in a large job only how many go each way.
+// Routes describes how processes reach each other. It combines two routes that are equal in both
+// directions, and all routes of processes to themselves. For a large job it only counts the pairs of
+// processes for each kind of route.
 func Routes(all []job.Route) []string {
 	var routes []route
 	if len(all) > maxRoutes*maxRoutes {
@@ -35,7 +35,7 @@ func Routes(all []job.Route) []string {
 	return out
 }
 
-// A route is one or two of the job's: there, and back if that is the same.
+// A route is a route of the job, or two that are equal in both directions.
 type route struct {
 	job.Route
 	back bool
@@ -53,7 +53,7 @@ func (r route) kind() string {
 	return r.Kind
 }
 
-// distance is how far apart the peers are, for a sentence, or nothing.
+// distance returns the round-trip time between the peers as part of a sentence, or "".
 func (r route) distance() string {
 	if r.RTT == 0 {
 		return ""
@@ -76,7 +76,7 @@ func (r route) between() string {
 	return names(r.From) + " to " + names(r.To)
 }
 
-// pairs counts the ordered pairs of processes.
+// pairs returns the number of ordered pairs of processes.
 func (r route) pairs() int {
 	n := len(r.From) * len(r.To)
 	switch {
@@ -103,8 +103,8 @@ func names(ps []view.Process) string {
 	return strings.Join(b, " ")
 }
 
-// bothWays joins each route with the one back if they are alike, and all of
-// processes to themselves.
+// bothWays combines each route with an equal one in the other direction, and all routes of processes to
+// themselves.
 func bothWays(routes []job.Route) []route {
 	var out []route
 	for _, r := range routes {
@@ -126,8 +126,8 @@ func bothWays(routes []job.Route) []route {
 	return out
 }
 
-// counted says how many pairs of processes go each way, in the order in which
-// the ways come up first.
+// counted returns the number of pairs of processes for each kind of route, in the order of first
+// occurrence.
 func counted(routes []route) []string {
 	var ways []string
 	pairs := make(map[string]int)

@@ -9,21 +9,20 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// State is what is known of a job on its way, from its events. It is pure.
+// State is the state of a running job, derived from its events. It is pure.
 type State struct {
 	phase        job.Phase
 	count, total int64
-	rate, eta    float64 // of bytes: a second, and seconds
+	rate, eta    float64 // bytes per second; remaining seconds
 	slowest      string
 	queue        job.Queue
 	view         view.View
 }
 
-// NewState returns the state of a job of n ranks with r replicas that has yet to
-// begin.
+// NewState returns the state of a job of n ranks with r replicas that has not started yet.
 func NewState(n, r int) *State { return &State{view: view.New(n, r)} }
 
-// Take takes in an event.
+// Take updates the state with an event.
 func (s *State) Take(e job.Event) {
 	switch {
 	case e.Kind == job.ReplicasEvent && e.Choice != nil:
@@ -40,7 +39,7 @@ func (s *State) Take(e job.Event) {
 	}
 }
 
-// Sentence says what the phase is about, for a log.
+// Sentence describes the phase for a log.
 func (s *State) Sentence() string {
 	switch s.phase {
 	case job.Downloading:
@@ -65,7 +64,7 @@ func (s *State) Sentence() string {
 	return string(s.phase)
 }
 
-// wait says how a job stands that waits for slots.
+// wait describes the state of a job that waits for slots.
 func (s *State) wait() string {
 	text := fmt.Sprintf("%d of %d free", s.count, s.total)
 	if s.queue.Place > 0 {
@@ -74,7 +73,7 @@ func (s *State) wait() string {
 	return text + fmt.Sprintf(", %d s left", int(s.queue.Left.Seconds()))
 }
 
-// number writes how many there are of something.
+// number formats a count with the singular or plural of its noun.
 func number(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -82,7 +81,7 @@ func number(n int64, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// Line writes the state in at most width characters, after elapsed time.
+// Line returns the state in at most width characters, preceded by the elapsed time.
 func (s *State) Line(elapsed time.Duration, width int) string {
 	head := fmt.Sprintf("%d:%02d %s", int(elapsed.Minutes()), int(elapsed.Seconds())%60, s.phase)
 	if s.phase == job.Waiting {
@@ -106,7 +105,7 @@ func (s *State) Line(elapsed time.Duration, width int) string {
 	return string(line[:min(len(line), max(width, 0))])
 }
 
-// pace says how fast bytes come and how long it takes yet, as far as that is known.
+// pace describes the transfer rate and the remaining time, as far as they are known.
 func (s *State) pace() (text string) {
 	if s.rate > 0 {
 		text = "  " + size(int64(s.rate)) + "/s"
@@ -121,7 +120,7 @@ func (s *State) pace() (text string) {
 	return text
 }
 
-// The signs of a process's state. The master is the first live replica.
+// The symbols of a process's state. The master is usually the first live replica.
 var signs = map[view.State]string{view.Live: "●", view.Finished: "✓", view.Failed: "✗", view.Vacant: " "}
 
 func (s *State) ranks() string {
@@ -135,7 +134,7 @@ func (s *State) ranks() string {
 	return strings.TrimSpace(b.String())
 }
 
-// summary is for jobs that are too large for ranks.
+// summary describes a job that is too large for ranks.
 func (s *State) summary() string {
 	count := make(map[view.State]int)
 	for _, state := range s.view.States {
@@ -150,7 +149,7 @@ func (s *State) summary() string {
 	return text
 }
 
-// size writes a number of bytes for people.
+// size formats a number of bytes.
 func size(bytes int64) string {
 	if bytes < 1<<20 {
 		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))

@@ -11,8 +11,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// Status says in lines of 80 columns at most what a peer does and with whom it is
-// connected; only an ID or an address that is longer has a longer line.
+// Status describes a peer and its connections in lines of at most 80 columns. Only a line with a longer
+// ID or address is longer.
 func Status(s peer.Status) string {
 	var b strings.Builder
 	say := func(name, format string, args ...any) {
@@ -61,7 +61,7 @@ func Status(s peer.Status) string {
 	return b.String()
 }
 
-// Slots says in a line what has become of a peer's slots.
+// Slots describes the use of a peer's slots in one line.
 func Slots(s peer.Slots) string { return "slots: " + slots(s) + "\n" }
 
 func slots(s peer.Slots) string {
@@ -93,7 +93,7 @@ func writeHosted(b *strings.Builder, h peer.HostedJob) {
 	}
 }
 
-// alike groups channels that go the same way to the same peer.
+// alike groups channels that use the same kind of connection to the same peer.
 func alike(channels []peer.Channel) (out [][]peer.Channel) {
 	for _, c := range channels {
 		i := slices.IndexFunc(out, func(group []peer.Channel) bool {
@@ -110,7 +110,7 @@ func alike(channels []peer.Channel) (out [][]peer.Channel) {
 	return out
 }
 
-// pairs names the processes of some channels.
+// pairs lists the processes of some channels.
 func pairs(group []peer.Channel) string {
 	const most = 2
 	var b []string
@@ -123,7 +123,8 @@ func pairs(group []peer.Channel) string {
 	return strings.Join(b, ", ") + " at " + job.ShortPeer(group[0].Peer)
 }
 
-// writeConnections writes a table, with why a connection is no better below its line.
+// writeConnections writes a table of connections. The line below a connection explains why it is not
+// better.
 func writeConnections(b *strings.Builder, connections []peer.Connection) {
 	if len(connections) == 0 {
 		return
@@ -139,7 +140,7 @@ func writeConnections(b *strings.Builder, connections []peer.Connection) {
 	}))
 }
 
-// howGoes is the way of a connection, and the relay if there is one.
+// howGoes returns the kind of a connection, with its relay if there is one.
 func howGoes(way, relay string) string {
 	if relay != "" {
 		return way + " through " + job.ShortPeer(relay)
@@ -154,7 +155,7 @@ func roundTrip(d time.Duration) string {
 	return rounded(d).String()
 }
 
-// rounded leaves as many digits of a round-trip time as mean something.
+// rounded rounds a round-trip time to its significant digits.
 func rounded(d time.Duration) time.Duration {
 	if d < time.Millisecond {
 		return d.Round(10 * time.Microsecond)

@@ -6,7 +6,8 @@ import (
 	"text/tabwriter"
 )
 
-// table writes rows, of which the first is of titles, and below each of the others what below writes of it.
+// table formats rows, of which the first contains the titles. Below each other row it adds the output of
+// below.
 func table(rows [][]string, below func(b *strings.Builder, row int)) string {
 	var lines, b strings.Builder
 	w := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)

@@ -1,5 +1,5 @@
-// Package inputs reads p2prun's lists of input files and says under which path
-// each file is staged.
+// Package inputs reads p2prun's lists of input files and determines the path under which each file is
+// staged.
 //
 //	# a comment
 //	data/a.txt       -> data/a.txt        relative to the current folder
@@ -9,8 +9,8 @@
 //	https://example.org/d.gz sha256:9f86d0... as data/d.gz
 //	                 -> data/d.gz         downloaded, and refused if its digest differs
 //	https://example.org/e
-//	                 -> e                 downloaded, whatever it is
+//	                 -> e                 downloaded without a check of its digest
 //
-// In a folder, symbolic links are followed to files and folders inside of it; one that
-// leads out, or in a circle, is refused. Empty folders are not staged.
+// In a folder, symbolic links to files and folders inside it are followed. A link that leads out of it,
+// or in a circle, is refused. Empty folders are not staged.
 package inputs

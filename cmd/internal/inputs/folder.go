@@ -12,8 +12,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 )
 
-// addFolder stages all files below a folder. Symbolic links are followed as long as they stay
-// inside of it: what they lead to was not named.
+// addFolder stages all files below a folder. It follows symbolic links only to targets inside the folder,
+// because the user has not named others.
 func (r *resolution) addFolder(name, from, staged string) error {
 	root, err := os.OpenRoot(from)
 	if err != nil {
@@ -27,15 +27,15 @@ func (r *resolution) addFolder(name, from, staged string) error {
 	return nil
 }
 
-// A walk goes through one folder.
+// A walk traverses one folder.
 type walk struct {
 	*resolution
 	root         *os.Root
 	from, staged string
-	above        []fs.FileInfo // the folders in which it is, outermost first
+	above        []fs.FileInfo // the current folder and those above it, outermost first
 }
 
-// enter stages what is below the folder at, which is relative to root.
+// enter stages the contents of the folder at, which is relative to root.
 func (w *walk) enter(at string) error {
 	info, err := w.root.Stat(at)
 	if err != nil {
@@ -78,7 +78,7 @@ func (w *walk) visit(at string) error {
 	return w.addFile(filepath.Join(w.from, local), filepath.Join(w.staged, local))
 }
 
-// explain says what is wrong with a name in a folder.
+// explain describes the problem with a name in a folder.
 func explain(at string, err error) error {
 	cause := command.Cause(err)
 	if p, ok := errors.AsType[*fs.PathError](err); ok && p.Err.Error() == "path escapes from parent" {

@@ -13,11 +13,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 )
 
-// maxLine bounds a line of a file list: the longest path, and some.
+// maxLine bounds a line of a file list: the longest path, and reserve.
 const maxLine = 64 << 10
 
-// List reads a file that names one input a line: a file, a folder, or a URL. Empty lines and lines
-// that begin with # are passed over.
+// List reads a file with one input per line: a file, a folder, or a URL. It ignores empty lines and lines
+// that begin with #.
 func List(name string) ([]string, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -39,9 +39,9 @@ func List(name string) ([]string, error) {
 	return names, nil
 }
 
-// Resolve says where each of the named inputs, files and folders relative to the folder cwd
-// and URLs, is staged. One that is named twice is staged once. Every input that cannot be
-// staged is reported.
+// Resolve determines where each of the named inputs is staged: files and folders relative to the folder
+// cwd, and URLs. An input that is named twice is staged once. The error lists the inputs that cannot be
+// staged.
 func Resolve(cwd string, names []string) ([]filetransfer.Source, []filetransfer.Download, error) {
 	r := resolution{cwd: cwd, taken: make(map[string]string)}
 	var errs []error
@@ -57,15 +57,15 @@ func Resolve(cwd string, names []string) ([]filetransfer.Source, []filetransfer.
 	return r.files, r.downloads, shorten(errs)
 }
 
-// A resolution is what names have come to so far.
+// A resolution is the result for the names processed so far.
 type resolution struct {
 	cwd       string
 	files     []filetransfer.Source
 	downloads []filetransfer.Download
-	taken     map[string]string // staged path -> where it comes from
+	taken     map[string]string // staged path -> source
 }
 
-// take takes a staged path, and reports whether it is new.
+// take reserves a staged path for a source, and reports whether it is new.
 func (r *resolution) take(staged, from string) (bool, error) {
 	switch before, ok := r.taken[staged]; {
 	case !ok && len(r.taken) == filetransfer.MaxEntries:
@@ -123,8 +123,8 @@ func (r *resolution) addFile(from, staged string) error {
 	return err
 }
 
-// readable opens a file for a moment: better to hear of all that is missing
-// now than of one when peers are waiting. A pipe would wait for its writer.
+// readable checks that a file can be opened, so that all missing files are reported before peers are
+// waiting. It rejects pipes, which would block.
 func readable(name string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return errors.New("it is not a regular file")
@@ -136,7 +136,7 @@ func readable(name string, info fs.FileInfo) error {
 	return f.Close()
 }
 
-// maxReported is how many inputs a message names before it only counts.
+// maxReported bounds the inputs that a message names; further ones are counted.
 const maxReported = 5
 
 func shorten(errs []error) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 )
 
-// isURL tells a URL from the name of a file.
+// isURL distinguishes a URL from a file name.
 func isURL(name string) bool {
 	lower := strings.ToLower(name)
 	return strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://")
@@ -17,8 +17,8 @@ func isURL(name string) bool {
 
 const digestPrefix = "sha256:"
 
-// parseURL reads "URL [sha256:HEX] [as PATH]". Without a PATH the file is staged under the last
-// name in the URL.
+// parseURL parses "URL [sha256:HEX] [as PATH]". Without a PATH the file is staged under the last name in
+// the URL.
 func parseURL(line string) (d filetransfer.Download, err error) {
 	var rest string
 	d.URL, rest, _ = strings.Cut(line, " ")
@@ -47,7 +47,7 @@ func parseURL(line string) (d filetransfer.Download, err error) {
 func lastName(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
-		return "file" // Validate says what is wrong with it
+		return "file" // Validate reports the problem
 	}
 	name := path.Base(path.Clean("/" + u.Path))
 	if name == "/" || strings.HasSuffix(u.Path, "/") {
@@ -56,7 +56,7 @@ func lastName(text string) string {
 	return name
 }
 
-// redacted is a URL without its password.
+// redacted returns a URL without its password.
 func redacted(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-// marker in the environment makes this program a throw-away peer.
+// marker is the environment variable that makes this program a throw-away peer.
 const marker = "P2PMPI_LOCAL_PEER"
 
-// settings is what a throw-away peer is told on its standard input.
+// settings is the configuration that a throw-away peer reads from its standard input.
 type settings struct {
 	Home         string        `json:"home"`
 	Supernode    []string      `json:"supernode"`
@@ -28,13 +28,13 @@ type settings struct {
 	LogLevel     string        `json:"logLevel"`
 }
 
-// Child does the work of a throw-away peer if this process was started as one;
-// the caller then exits with the status. Main functions call it early.
+// Child runs a throw-away peer if this process was started as one; the caller then exits with the status.
+// Main functions call it early.
 func Child() (status int, isChild bool) {
 	if os.Getenv(marker) == "" {
 		return 0, false
 	}
-	os.Unsetenv(marker) // not for what this process starts
+	os.Unsetenv(marker) // child processes must not inherit it
 	command.OneProcessor()
 	if err := serve(os.Stdin, os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -43,7 +43,7 @@ func Child() (status int, isChild bool) {
 	return command.OK, true
 }
 
-// serve runs a peer until stdin ends.
+// serve runs a peer until EOF on stdin.
 func serve(stdin io.Reader, stdout, stderr io.Writer) error {
 	in := bufio.NewReader(stdin)
 	line, err := in.ReadBytes('\n')
@@ -54,11 +54,11 @@ func serve(stdin io.Reader, stdout, stderr io.Writer) error {
 	if err := json.Unmarshal(line, &s); err != nil {
 		return fmt.Errorf("read settings: %w", err)
 	}
-	defer workdir.Sweep() // where p2prun was killed and cannot
+	defer workdir.Sweep() // in place of a p2prun that was killed
 	defer os.RemoveAll(s.Home)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	go func() { // ends with p2prun, or with this process
+	go func() { // ends with p2prun or with this process
 		io.Copy(io.Discard, in)
 		cancel()
 	}()

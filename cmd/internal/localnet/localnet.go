@@ -19,22 +19,22 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Config says which peers to start.
+// Config determines the peers to start.
 type Config struct {
-	Dir          string // an empty folder for the homes
+	Dir          string // empty folder for the homes
 	Peers        int
-	Slots        int      // of each
-	Supernode    []string // multiaddrs of who introduces them to each other
+	Slots        int      // per peer
+	Supernode    []string // multiaddrs of the peer that introduces them to each other
 	Network      string
 	GossipPeriod time.Duration
-	LogLevel     string // of what goes to stderr
+	LogLevel     string // level of the messages on Stderr
 	Stderr       *os.File
 }
 
-// A Net is a number of throw-away peers.
+// A Net is a set of throw-away peers.
 type Net struct {
 	mu    sync.Mutex
-	peers map[string]*child // by peer ID
+	peers map[string]*child // keyed by peer ID
 }
 
 // A child is one throw-away peer.
@@ -44,15 +44,13 @@ type child struct {
 	home  string
 }
 
-// startTimeout bounds the start of one peer on a machine that is busy with
-// starting them all.
+// startTimeout bounds the start of one peer, on a machine that is busy starting all of them.
 const startTimeout = 60 * time.Second
 
-// closeTimeout is how long Close lets peers end by themselves.
+// closeTimeout is how long Close waits for peers to end by themselves.
 const closeTimeout = 5 * time.Second
 
-// Start starts the peers and returns when all are ready. It must be followed by
-// Close unless it fails.
+// Start starts the peers and returns when all are ready. Unless it fails, the caller must call Close.
 func Start(ctx context.Context, c Config) (*Net, error) {
 	n := &Net{peers: make(map[string]*child)}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -71,7 +69,7 @@ func Start(ctx context.Context, c Config) (*Net, error) {
 	return n, nil
 }
 
-// modules is where peers keep compiled modules: what one of them has compiled, all take.
+// modules is the folder of compiled modules, which all peers share.
 const modules = "modules"
 
 // start starts one peer and waits until it is ready.
@@ -90,7 +88,7 @@ func (n *Net) start(ctx context.Context, c Config, home string) error {
 	ch := &child{cmd: exec.CommandContext(context.WithoutCancel(ctx), self), home: home} // ended by end
 	ch.cmd.Env = append(os.Environ(), marker+"=1")
 	ch.cmd.Stderr = c.Stderr
-	// A Ctrl-C is meant for p2prun, which then ends the peers in order.
+	// Ctrl-C must reach only p2prun, which then ends the peers properly.
 	ch.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := ch.cmd.StdinPipe()
 	if err != nil {
@@ -115,7 +113,7 @@ func (n *Net) start(ctx context.Context, c Config, home string) error {
 	return nil
 }
 
-// await tells the peer its settings and waits for its ready line.
+// await sends the peer its settings and waits for its ready line.
 func (c *child) await(ctx context.Context, cfg Config, stdin io.Writer, stdout io.Reader) (id string, err error) {
 	stop := context.AfterFunc(ctx, func() { c.cmd.Process.Kill() })
 	defer stop()
@@ -140,8 +138,8 @@ func (c *child) await(ctx context.Context, cfg Config, stdin io.Writer, stdout i
 	return words[1], nil
 }
 
-// Kill kills the peer of the given ID with SIGKILL, as a crash of its machine
-// would, and returns when its process has gone.
+// Kill kills the peer with the given ID with SIGKILL, like a crash of its machine, and returns when its
+// process has ended.
 func (n *Net) Kill(id string) error {
 	n.mu.Lock()
 	c := n.peers[id]
@@ -154,20 +152,19 @@ func (n *Net) Kill(id string) error {
 	return nil
 }
 
-// end lets the peer end by itself for as long as patience, then kills it, and
-// removes what it may have left.
+// end gives the peer the time patience to end by itself, then kills it, and removes its home.
 func (c *child) end(patience time.Duration) {
 	if patience > 0 {
 		c.stdin.Close()
 	}
 	timer := time.AfterFunc(patience, func() { c.cmd.Process.Kill() })
 	defer timer.Stop()
-	c.cmd.Wait() // its error is that of a killed process
+	c.cmd.Wait() // returns the error of a killed process
 	c.stdin.Close()
 	os.RemoveAll(c.home)
 }
 
-// Close ends all peers and returns when they have gone.
+// Close ends all peers and returns when their processes have ended.
 func (n *Net) Close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

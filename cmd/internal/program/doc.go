@@ -1,5 +1,5 @@
-// Package program turns the PROGRAM of p2prun's command line into executables:
-// a file is taken as it is, a Go package is built for every platform asked for.
+// Package program converts the PROGRAM argument of p2prun to executables. A file is used as it is; a Go
+// package is built for every requested platform.
 //
 //	./prog, prog in PATH       -> file, for this machine's platform
 //	./examples/ep, import path -> go list -> go build, once for each platform

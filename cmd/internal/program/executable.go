@@ -16,16 +16,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// An image holds what the headers of an executable say about it.
+// An image is the information in the headers of an executable.
 type image struct {
 	of        job.Platform
 	libraries []string // shared libraries that it needs
-	function  string   // of MPI that it defines or imports; empty: none is known
+	function  string   // MPI function that it defines or imports; empty: none found
 }
 
-// checkExecutable reports what keeps an executable from running on peers of this machine's platform, before any
-// of them is asked. It accepts files of other kinds. A peer's sandbox allows the system calls of one processor
-// architecture only, so programs for its predecessor (386 on amd64) do not run either.
+// checkExecutable returns an error if an executable cannot run on peers of this machine's platform,
+// before any of them is asked. It accepts files of other kinds. A peer's sandbox allows the system calls
+// of one processor architecture only, so programs for its predecessor (386 on amd64) do not run either.
 func checkExecutable(f io.ReaderAt, start []byte, local job.Platform) error {
 	if len(start) < 4 {
 		return nil
@@ -38,7 +38,7 @@ func checkExecutable(f io.ReaderAt, start []byte, local job.Platform) error {
 	case little == macho.Magic32 || little == macho.Magic64:
 		x, err = readMachO(f)
 	case big == macho.MagicFat:
-		x.of = job.Platform{OS: "darwin", Arch: local.Arch} // one for each processor
+		x.of = job.Platform{OS: "darwin", Arch: local.Arch} // contains one for each processor
 	case string(start[:2]) == "MZ":
 		x, err = readPE(f)
 	default:
@@ -56,9 +56,9 @@ func checkExecutable(f io.ReaderAt, start []byte, local job.Platform) error {
 // foreignMPI matches the libraries of other MPI implementations, without versions.
 var foreignMPI = regexp.MustCompile(`^(libp?mpi(ch(cxx|f90)?|cxx|fort|_(abi|cray|cxx|dbg|ibm|mpifh|mt|usempi|usempi_ignore_tkr|usempif08))?|msmpi|impi)\.`)
 
-// checkMPI refuses a program of another MPI implementation, whose ranks would not find each other. A program
-// that links MPI statically, or from a library with another name, is recognized by the function that every MPI
-// program must call.
+// checkMPI rejects a program of another MPI implementation, whose ranks would not find each other. A
+// program that links MPI statically, or from a library with another name, is recognized by the function
+// that every MPI program must call.
 func (x image) checkMPI() error {
 	why := ""
 	for _, l := range x.libraries {
@@ -105,7 +105,7 @@ func readELF(r io.ReaderAt) (x image, err error) {
 	case f.Machine == elf.EM_PPC64:
 		x.of.Arch = "ppc64"
 	case f.Machine == elf.EM_MIPS && strings.HasPrefix(runtime.GOARCH, "mips"):
-		x.of.Arch = runtime.GOARCH // the header is the same for four platforms
+		x.of.Arch = runtime.GOARCH // the header is equal for four platforms
 	}
 	if x.libraries, err = f.ImportedLibraries(); err != nil {
 		return x, damaged("ELF", err)
@@ -114,7 +114,7 @@ func readELF(r io.ReaderAt) (x image, err error) {
 	return x, nil
 }
 
-// mpiFunction returns the MPI function that a program defines or requires, or "". It cannot recognize a
+// mpiFunction returns the MPI function that a program defines or requires, or "". It does not recognize a
 // stripped program.
 func mpiFunction(f *elf.File) string {
 	own, _ := f.Symbols()
@@ -152,7 +152,7 @@ func readPE(r io.ReaderAt) (x image, err error) {
 	return x, err
 }
 
-// name returns the name of a processor or a system, or the number of an unknown one.
+// name returns the name of a processor or an operating system, or the number of an unknown one.
 func name[K interface{ ~uint8 | ~uint16 | ~uint32 }](names map[K]string, k K) string {
 	if n, ok := names[k]; ok {
 		return n

@@ -20,29 +20,28 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
-// A Program is what is to be run, before it is known where.
+// A Program is the program to run, before its platforms are known.
 type Program struct {
-	Name string // for people
+	Name string // for display
 
-	// TrimPath keeps the names of this machine's folders out of what is built.
-	// It costs a first build the standard library, compiled anew.
+	// TrimPath removes the names of this machine's folders from built executables. A first build with it
+	// has to compile the standard library again.
 	TrimPath bool
 
-	file     string       // an executable or a module, or empty
+	file     string       // an executable or a module; empty for a package
 	platform job.Platform // of file
-	dir      string       // where pkg is to be built
-	pkg      string       // a Go package, as go build takes it
+	dir      string       // folder in which pkg is built
+	pkg      string       // a Go package, in the form that go build accepts
 }
 
-// Local is the platform of this machine, Wasm that of WebAssembly modules.
+// Local is the platform of this machine, and Wasm that of WebAssembly modules.
 var (
 	Local = job.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}
 	Wasm  = job.Platform{OS: jobspec.WasmOS, Arch: jobspec.WasmArch}
 )
 
-// Find finds the program that arg names: a file or a Go package's folder, when
-// there is one of that name; else an executable in PATH, when arg has no slash;
-// else a Go package by its import path.
+// Find finds the program that arg names: a file or the folder of a Go package if it exists, else an
+// executable in PATH if arg contains no slash, else a Go package by its import path.
 func Find(ctx context.Context, arg string) (*Program, error) {
 	info, err := os.Stat(arg)
 	slash := strings.ContainsRune(arg, filepath.Separator)
@@ -61,8 +60,8 @@ func Find(ctx context.Context, arg string) (*Program, error) {
 	return findPackage(ctx, ".", arg)
 }
 
-// findInPath finds a bare name as a shell does; a file of that name in the
-// current folder, as mpirun would take it, comes second.
+// findInPath looks up a bare name as a shell does. If there is none in PATH, it accepts a file of that
+// name in the current folder, as mpirun does.
 func findInPath(ctx context.Context, name string) (*Program, error) {
 	if found, err := exec.LookPath(name); err == nil {
 		info, err := os.Stat(found)
@@ -113,7 +112,7 @@ func checkFile(ctx context.Context, name string, info fs.FileInfo) (*Program, er
 	return p, nil
 }
 
-// checkModule reports why no peer can run a module.
+// checkModule returns an error if no peer can run a module.
 func checkModule(ctx context.Context, f io.Reader) error {
 	module, err := io.ReadAll(f)
 	if err != nil {
@@ -122,10 +121,10 @@ func checkModule(ctx context.Context, f io.Reader) error {
 	return launch.CheckModule(ctx, module)
 }
 
-// isModule reports whether a file that begins so is a module of WebAssembly's version 1.
+// isModule reports whether a file with this beginning is a WebAssembly module of version 1.
 func isModule(start []byte) bool { return bytes.Equal(start, []byte("\x00asm\x01\x00\x00\x00")) }
 
-// startOf opens a file, and returns how it begins.
+// startOf opens a file and returns its first bytes.
 func startOf(name string) (*os.File, []byte, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrPermission) {
@@ -143,8 +142,8 @@ func startOf(name string) (*os.File, []byte, error) {
 	return f, start[:n], nil
 }
 
-// checkStart looks at how a file begins. Only what the system itself can execute
-// will do: unlike a shell, a peer does not guess what a text may be.
+// checkStart checks the first bytes of a file. Only files that the system itself can execute are
+// accepted: unlike a shell, a peer does not guess the type of a text file.
 func checkStart(start []byte) error {
 	if bytes.HasPrefix(start, []byte("#!")) || runtime.GOOS != "linux" || bytes.HasPrefix(start, []byte("\x7fELF")) {
 		return nil
@@ -152,7 +151,7 @@ func checkStart(start []byte) error {
 	return errors.New("neither an executable of this system, nor a WebAssembly module, nor a script, which begins with a line such as #!/bin/sh")
 }
 
-// findPackage makes sure that pkg, seen from dir, is a Go program.
+// findPackage checks that pkg, seen from dir, is a Go program.
 func findPackage(ctx context.Context, dir, pkg string) (*Program, error) {
 	shown := dir
 	if pkg != "." {
@@ -175,15 +174,14 @@ func findPackage(ctx context.Context, dir, pkg string) (*Program, error) {
 	return &Program{Name: path.Base(importPath), dir: dir, pkg: pkg}, nil
 }
 
-// Portable reports whether the program can be had for other platforms too.
+// Portable reports whether the program can be built for other platforms.
 func (p *Program) Portable() bool { return p.pkg != "" }
 
-// Is reports whether the program is a file for a platform.
+// Is reports whether the program is a file for the given platform.
 func (p *Program) Is(platform job.Platform) bool { return !p.Portable() && p.platform == platform }
 
-// Build returns the executable for a platform, which it puts into the folder
-// into when it has to be built; a file is what it is. The error of a build that fails has the
-// compiler's words, several lines of them.
+// Build returns the executable for a platform. If it has to be built, it is put into the folder into. The
+// error of a failed build contains the compiler's messages, on several lines.
 func (p *Program) Build(ctx context.Context, platform job.Platform, into string) (job.Executable, error) {
 	if !p.Portable() {
 		return job.Executable{Platform: p.platform, Path: p.file}, nil

@@ -16,7 +16,7 @@ type Dir struct {
 	lock *flock.Flock
 }
 
-// New makes a folder, after sweeping away those of the killed.
+// New creates a folder, after removing those of killed processes.
 func New() (*Dir, error) {
 	Sweep()
 	for {
@@ -30,7 +30,7 @@ func New() (*Dir, error) {
 			os.RemoveAll(path)
 			return nil, fmt.Errorf("make a temporary folder: %w", err)
 		}
-		// A sweeper may have come between: then the lock is its, or the file is gone.
+		// A sweeper may have interfered: it holds the lock or has removed the file.
 		if _, err := os.Stat(lockName(path)); ok && err == nil {
 			return d, nil
 		}
@@ -40,7 +40,7 @@ func New() (*Dir, error) {
 
 func lockName(dir string) string { return filepath.Join(dir, "lock") }
 
-// Sub makes a folder in d and returns its name.
+// Sub creates a subfolder of d and returns its path.
 func (d *Dir) Sub(name string) (string, error) {
 	sub := filepath.Join(d.path, name)
 	if err := os.Mkdir(sub, 0o700); err != nil {
@@ -49,7 +49,7 @@ func (d *Dir) Sub(name string) (string, error) {
 	return sub, nil
 }
 
-// Close removes the folder with all that is in it.
+// Close removes the folder with its contents.
 func (d *Dir) Close() error {
 	err := os.RemoveAll(d.path)
 	d.lock.Close()
@@ -59,8 +59,7 @@ func (d *Dir) Close() error {
 	return nil
 }
 
-// Sweep removes the folders of p2pruns that have been killed. What it may not
-// or cannot remove it leaves.
+// Sweep removes the folders of killed p2prun processes. It ignores folders that it cannot remove.
 func Sweep() {
 	folders, err := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
 	if err != nil {
@@ -68,7 +67,7 @@ func Sweep() {
 	}
 	for _, f := range folders {
 		if _, err := os.Stat(lockName(f)); err != nil {
-			continue // just being made, or not ours
+			continue // just being created, or of another program
 		}
 		lock := flock.New(lockName(f), flock.SetFlag(os.O_RDONLY))
 		if ok, err := lock.TryLock(); ok && err == nil {
