@@ -47,8 +47,8 @@ type acquaintance struct {
 //
 // While few known peers are connected, all the others are tried, each after a growing pause. Once enough
 // are connected, one is tried at a time: the one whose last attempt is oldest. The number of known peers
-// is bounded. The first to be forgotten are those that were never dialled successfully, and among them
-// those whose last meeting is oldest; a peer that was never met counts as oldest of all.
+// is bounded. Peers that were never dialled successfully are forgotten first, and among them those whose
+// last meeting is oldest. A peer that was never met counts as oldest of all.
 type acquaintances struct {
 	all     map[p2ppeer.ID]*acquaintance
 	leisure time.Time // time of the last attempt, which spaces leisurely ones

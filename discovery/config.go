@@ -50,7 +50,7 @@ type Config struct {
 	Machine func(asker p2ppeer.ID) string
 
 	// Twin is called at most once, from any goroutine, when another process has the identity of this peer
-	// and has run for longer; the local home directory may be a copy. It must not block. If nil, the
+	// and has run for longer. The local home directory may then be a copy. It must not block. If nil, the
 	// service does not look for such a process.
 	Twin func(*TwinError)
 

@@ -54,12 +54,12 @@
 // was due; by gossip alone it is added. With eight direct questions and four indirect ones, 5 % of lost
 // messages never fail a member (V3).
 //
-// A member that fails a suspect sends an accusation to all others. It uses the two binary trees whose
-// edges DBRR sends tables on: to +1, +2, +4, … and to -1, -2, -4, …, where each receiver covers the
-// members between it and the next. A receiver first passes the accusation on, and then asks the accused
-// member itself for a quarter of a period. So no member can fail another by a mere claim. Certain
-// knowledge (Gone: a member's end was observed) spreads in the same way. So all members know within a
-// second of a process that is killed while its machine is alive, whatever n (F2).
+// A member that fails a suspect sends an accusation to all others. It uses the two binary trees along
+// which DBRR sends tables: to +1, +2, +4, … and to -1, -2, -4, …. Each receiver covers the members
+// between it and the next. A receiver first passes the accusation on, and then asks the accused member
+// itself for a quarter of a period. So no member can fail another by a mere claim. Certain knowledge
+// (Gone: a member's end was observed) spreads in the same way. So all members know within a second of a
+// process that is killed while its machine is alive, whatever n (F2).
 //
 // Failed members get no gossip, because distances are counted in live members. The round remains that of
 // all n members, since survivors learn of a failure at different times and must agree on the round. The
@@ -90,7 +90,7 @@
 // # Not promised
 //
 // A peer that is stopped for longer than the tolerated hang plus one period may be failed, and after two
-// more periods will be: it cannot be distinguished from a crashed peer. In a group of two, there is no
+// more periods will be. It cannot be distinguished from a crashed peer. In a group of two, there is no
 // third member to ask when the two do not hear each other. Members trust each other's news. So a lying
 // member can keep a crashed one live for as long as it lies; it cannot fail a live one, which answers for
 // itself. Gossip is therefore a hint. The job's control streams, which also report at once a process that

@@ -66,7 +66,7 @@ func (d *Detector) doubtTheLate(out *Output) {
 }
 
 // deadline returns when a table is late: its expected time (dueAt) plus an allowance. The allowance is
-// four times the mean deviation of the link, as in TCP's retransmission timer (Jacobson 1988), but at
+// four times the mean deviation of the link, as in TCP's retransmission timer (Jacobson 1988). It is at
 // least a quarter of a period and at most one period. It is longer if this member's health is reduced.
 func (d *Detector) deadline(e expected) time.Duration {
 	allowance := d.period / 4
@@ -76,8 +76,8 @@ func (d *Detector) deadline(e expected) time.Duration {
 	return d.dueAt(e) + d.health.scale(allowance)
 }
 
-// askFor returns how long a member whose table is missing is asked: until the tolerated hang is over,
-// which began before the table was due, but at least for one period. It is longer if this member's health
+// askFor returns how long a member whose table is missing is asked: until the tolerated hang is over, but
+// at least for one period. The hang began before the table was due. It is longer if this member's health
 // is reduced.
 func (d *Detector) askFor(e expected) time.Duration {
 	hang := d.dueAt(e) + d.hang - d.now

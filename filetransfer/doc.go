@@ -50,7 +50,7 @@
 // again. If a fellow stalls, its units are requested from other peers. Each job has streams of its own
 // and shares the link evenly with other jobs.
 //
-// Pure cores make the decisions: plan.go selects the unit that a Fetch requests from each peer, ledger.go
-// what the origin leaves to other peers, flight.go how much is in flight, and evict.go what to evict.
-// Service and Store carry the decisions out.
+// Pure cores make the decisions: plan.go selects the units that a Fetch requests from each peer, and
+// ledger.go those that the origin leaves to other peers. flight.go determines how much is in flight, and
+// evict.go what to evict. Service and Store carry the decisions out.
 package filetransfer

@@ -19,8 +19,8 @@ const (
 )
 
 // A flight decides how many bytes may be in flight on a link beyond the site: enough to fill the link and
-// no more, because the rest would fill a queue that control traffic has to pass. It is a pure core. The
-// window is
+// no more. Additional bytes would wait in a queue that control traffic has to pass. It is a pure core.
+// The window is
 //
 //	window = arrival rate * (delay of the empty link + queued)
 //

@@ -22,7 +22,7 @@ const (
 
 // A ledger is an origin's record of which peer each unit of a list was sent to, so that other peers
 // request it there. It is a pure core. To limit the effect of a lying peer, a peer can reserve only
-// maxBooked units at a time over all its links, and never the same unit twice in a row.
+// maxBooked units at a time over all its links. It cannot reserve the same unit twice in a row.
 //
 //	free --grant--> booked --got--> arrived --lease over--> free
 //	  ^                |

@@ -9,7 +9,7 @@ import (
 )
 
 // This file holds what a plan decides by site. Peers at one site share a slow link to the rest of the
-// network, and reach each other over a fast one. So each unit should enter a site once: one peer of the
+// network, and reach each other over a fast one. So each unit should enter a site once. One peer of the
 // site, the unit's owner, may request it from fellows at other sites, and the others get it from their
 // neighbors. The origin needs no owners, because it gives each unit to one peer only.
 //
@@ -79,8 +79,9 @@ func (p *plan) enters(unit int) bool {
 }
 
 // chargeNeighbors charges neighbors for the time since the last tick if this peer could only wait for
-// them: it expects nothing from other sites, and available units must come through a neighbor. A neighbor
-// that has kept this peer waiting for too long is treated as a fellow at another site.
+// them. That is the case if it expects nothing from other sites, and available units must come through a
+// neighbor. A neighbor that has kept this peer waiting for too long is treated as a fellow at another
+// site.
 func (p *plan) chargeNeighbors(now time.Duration) {
 	since := now - p.ticked
 	p.ticked = now

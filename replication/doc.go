@@ -163,7 +163,7 @@
 // shown it, so that it is in the log. Otherwise it held the outcome and has proposed it to the new
 // replica. It answers only once it decides, which is after it has proposed all that it holds, and once
 // the new replica has that. So a replica that is whole (it has the log to its end) knows every outcome
-// that any program of its rank has seen, and may become master, however far its own program is. A replica
+// that any program of its rank has seen. It may become master, however far its own program is. A replica
 // that is not whole never does. If no replica is left to send it the log, it gives up. If the master
 // changes, the next one sends the log again from the start, and what the new replica has already is
 // dropped.
@@ -192,8 +192,8 @@
 //
 // The snapshot is made when the state has been saved, in one step, and the log continues after it. No
 // process drops a log that a new replica is reading. If the master changes meanwhile, and one of the two
-// logs has a checkpoint, the new replica gives up, because what it has taken from one does not fit the
-// other. It does not count yet, and another one replaces it.
+// logs has a checkpoint, the new replica gives up. What it has taken from one does not fit the other. It
+// does not count yet, and another one replaces it.
 //
 // # What is not promised
 //

@@ -26,24 +26,24 @@
 // [Strategy.Assign] for how it separates the replicas of a rank and selects the master. A failed attempt
 // releases everything at once, and the caller tries again after a [Pause].
 //
-// A job that waits stands in the queue of every peer that it has asked, ordered by the time when jobs
-// began to wait. A peer keeps slots that become free for the job in front. It keeps as many as the job
-// asked for and its class of submitters may have ([Verdict]), as long as the job asks again within
+// A job that waits is in the queue of every peer that it has asked. Queues are ordered by the time when
+// jobs began to wait. A peer keeps slots that become free for the job in front. It keeps as many as the
+// job asked for and its class of submitters may have ([Verdict]), as long as the job asks again within
 // [QueueLease]. So a large job collects its slots one after the other without holding any. Two submitters
 // that each have half of the slots do not starve each other, since the same job is in front at every
 // peer.
 //
 // A job loses its seniority at a peer after half an hour in which slots were kept for it or held, and it
-// confirmed none. It also loses it when it lets a lease expire. If it let a lease expire, or held slots
-// for longer than an attempt takes during that half hour, the peer penalizes its submitter and all
-// submitters of the same address: for five minutes it accepts no earlier start of waiting from them. A
-// job that could not run even if all answering peers were idle does not wait.
+// confirmed none. It also loses it when it lets a lease expire. The job is penalized as well if it let a
+// lease expire, or if it held slots during that half hour for longer than an attempt takes. Then the peer
+// accepts no earlier start of waiting from its submitter, and from submitters of the same address, for
+// five minutes. A job that could not run even if all answering peers were idle does not wait.
 //
 // The package keeps these promises: S1 (a slot is never given twice), S2 (a hold that is not confirmed
-// expires), S3 (the owner's limits and lists always win) and, of S4, that slots without running processes
-// do not outlive their lease. Running processes keep their slots until the peer itself reports that they
-// have ended. So a submitter cannot free slots that are in use, and its presence is not needed to free
-// the others. Among waiting jobs, the first comes first as far as clocks agree.
+// expires) and S3 (the owner's limits and lists always win). Of S4, it promises that slots without
+// running processes do not outlive their lease. Running processes keep their slots until the peer itself
+// reports that they have ended. So a submitter cannot free slots that are in use, and its presence is not
+// needed to free the others. Among waiting jobs, the first comes first as far as clocks agree.
 //
 // When the submitter disappears, its leases expire. When the peer disappears, so do its ledger and its
 // processes.

@@ -356,7 +356,7 @@ func Freshness(waited time.Duration) time.Duration {
 }
 
 // Pause returns how long to wait after a failed attempt: a Backoff, limited according to the job's place
-// in the peers' queues, since peers keep slots for the jobs in front.
+// in the peers' queues. Peers keep slots for the jobs in front, which should return soon.
 func Pause(attempt int, place Place, rnd *rand.Rand) time.Duration {
 	pause := Backoff(attempt, rnd)
 	if place == (Place{}) {

@@ -67,12 +67,12 @@ type Assignment [][]view.Process
 //
 // Peers on one machine count as one peer and share its processes in order.
 //
-// The strategy determines how many processes each peer gets, with one exception: a group of peers that
-// may fail together (see Domain) gets more than n only if the other peers have no room for the rest. The
-// groups are the same for all strategies. The processes of one peer belong to different ranks. So do
-// those of a group, unless it got more than n. The master of a rank (replica 0) runs on the fastest of
-// the rank's peers; among equally fast peers, on the nearest. The fastest peers are masters of most
-// ranks.
+// The strategy determines how many processes each peer gets, with one exception, which concerns groups of
+// peers that may fail together (see Domain). Such a group gets more than n only if the other peers have
+// no room for the rest. The groups are the same for all strategies. The processes of one peer belong to
+// different ranks. So do those of a group, unless it got more than n. The master of a rank (replica 0)
+// runs on the fastest of the rank's peers; among equally fast peers, on the nearest. The fastest peers
+// are masters of most ranks.
 //
 // So replicas of a rank are never on one machine. If the slots allow it, they are also in different
 // failure domains: no two share an owner, address or site. Otherwise Assign relaxes these criteria step

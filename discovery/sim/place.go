@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A place is the position of a peer as in Vivaldi: a point in a plane whose distances are round-trip
-// times in milliseconds, plus a height that its access link adds.
+// A place is the position of a peer as in Vivaldi: a point in a plane, plus a height that its access link
+// adds. Distances are round-trip times in milliseconds.
 type place struct{ x, y, height float64 }
 
 // regions of the world and their shares of the population. The positions are assumed: Europe, North

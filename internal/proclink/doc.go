@@ -1,5 +1,5 @@
 // Package proclink is the control socket between a peer and one process of a job on the same machine: an
-// inherited Unix socket for small control messages, some of which carry an open descriptor.
+// inherited Unix socket for small control messages. Some of them carry an open descriptor.
 //
 //	process                                peer
 //	   |-- hello ------------------------->|  version checked

@@ -72,7 +72,7 @@ type View struct {
 	// can tell from it whether there was another master meanwhile.
 	Since []uint64 `json:"since"`
 	// Aside contains, for each process, rank by rank, the epoch in which it was set aside: it is live but
-	// may lack outcomes of its rank, so it is not the master. 0: it counts. Nil: all processes count.
+	// may lack outcomes of its rank, so it is not the master. Zero: it counts. Nil: all processes count.
 	Aside []uint64 `json:"aside,omitempty"`
 	// Returned contains, for each process in the same order, the epoch in which it was last allowed to
 	// count again. 0: it was never set aside, or is set aside for the first time. It is nil if Aside is
@@ -90,9 +90,9 @@ func New(n, r int) View {
 	return v
 }
 
-// Valid returns an error unless v is well formed: at least one rank and replica, a known state for each
-// process, and the vacant places of a rank after all others. Each rank with a live replica must have a
-// live master that is not set aside.
+// Valid returns an error unless v is well formed. It must have at least one rank and replica, a known
+// state for each process, and the vacant places of a rank after all others. Each rank with a live replica
+// must have a live master that is not set aside.
 func (v View) Valid() error {
 	if v.N < 1 || v.R < 1 || v.N > MaxProcesses/v.R || len(v.States) != v.N*v.R {
 		return fmt.Errorf("view: n=%d r=%d with %d states", v.N, v.R, len(v.States))

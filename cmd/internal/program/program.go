@@ -40,8 +40,8 @@ var (
 	Wasm  = job.Platform{OS: jobspec.WasmOS, Arch: jobspec.WasmArch}
 )
 
-// Find finds the program that arg names: a file or the folder of a Go package if it exists, else an
-// executable in PATH if arg contains no slash, else a Go package by its import path.
+// Find finds the program that arg names. It looks for a file or the folder of a Go package, then, if arg
+// contains no slash, for an executable in PATH, and otherwise for a Go package by its import path.
 func Find(ctx context.Context, arg string) (*Program, error) {
 	info, err := os.Stat(arg)
 	slash := strings.ContainsRune(arg, filepath.Separator)
