@@ -39,8 +39,8 @@
 //     arrival times, as in TCP's retransmission timer. It is at least a quarter of a period, for the
 //     processors of busy machines, and at most one period. Every member is expected by some member in
 //     every round, so the detection time does not depend on n.
-//   - No news of a member for 2⌈log₂ n⌉ periods. In mode Gossip this is the only reason; in mode Fast it
-//     is the fallback.
+//   - No news of a member for 2⌈log₂ n⌉ periods. In mode Gossip this takes the place of late tables; in
+//     mode Fast it is the fallback.
 //   - Report: the caller has a reason, such as a closed connection.
 //   - Silent: the caller has missed other messages of the member, such as those of a peer whose job
 //     starts.

@@ -8,8 +8,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// apply returns the state that an event leads to, nil if nothing changes, or
-// the promise that it breaks.
+// apply returns the state after an event, nil if nothing changes, or the promise that the event breaks.
 func (w *whole) apply(st state, ev event) (state, error) {
 	after := slices.Clone(st)
 	t, id := w.troublesOf(st), w.ids[ev.p]
@@ -65,7 +64,7 @@ func (w *whole) apply(st state, ev event) (state, error) {
 	return after, err
 }
 
-// lose loses something of the channel that ev is about, or tells its sender.
+// lose loses some of the channel that ev concerns, or reports a loss to its sender.
 func (w *whole) lose(st state, t *troubles, ev event) error {
 	way, bit := w.way(ev.p, int(ev.from)), uint64(1)<<(ev.p*len(w.ids)+int(ev.from))
 	switch ev.kind {
@@ -84,8 +83,7 @@ func (w *whole) lose(st state, t *troubles, ev event) error {
 	return w.let(st, ev.p, incident{kind: reopened, from: ev.from})
 }
 
-// heal loses what is on the channels between the two sides of a partition, and
-// opens them anew.
+// heal loses the contents of the channels between the two sides of a partition, and reopens the channels.
 func (w *whole) heal(st state) error {
 	t := w.troublesOf(st)
 	across := func(i, j int) bool {
@@ -110,7 +108,7 @@ func (w *whole) heal(st state) error {
 	return nil
 }
 
-// let lets an incident happen to process i, and carries out what it leads to.
+// let applies an incident to process i, and carries out its effects.
 func (w *whole) let(st state, i int, in incident) error {
 	e := w.happen(st[atProcesses+i], in)
 	if e.err != nil {
@@ -137,14 +135,14 @@ func (w *whole) let(st state, i int, in incident) error {
 	return nil
 }
 
-// say makes the view in which p is in state s.
+// say makes a view in which p is in state s.
 func (w *whole) say(st state, p view.Process, s view.State) {
 	if v, changed := w.current(st).With(p, s); changed {
 		w.proclaim(st, v)
 	}
 }
 
-// extend makes the view in which rank has one more replica.
+// extend makes a view in which rank has one more replica.
 func (w *whole) extend(st state, rank int) {
 	v, _, _ := w.current(st).Join(rank)
 	w.proclaim(st, v)
@@ -156,7 +154,7 @@ func (w *whole) proclaim(st state, v view.View) {
 	st[atHistory] = w.history(append(h, w.viewNumber(v)))
 }
 
-// withdraw drops the outdated statements: nothing can make them true again.
+// withdraw drops outdated statements, which can never become true again.
 func (w *whole) withdraw(st state) {
 	v := w.current(st)
 	st[atWords] = w.word(slices.DeleteFunc(slices.Clone(w.words.all[st[atWords]]), func(said word) bool {
@@ -165,9 +163,9 @@ func (w *whole) withdraw(st state) {
 	}))
 }
 
-// settle makes equal what cannot make a difference any more: the states of
-// processes that take no step, and what is on its way to them. One that has
-// learnt that it is out of the view has stopped like one that has ended.
+// settle normalizes what no longer makes a difference: the states of processes that take no step, and the
+// frames that are in transit to them. A process that knows that it is out of the view is equivalent to
+// one that has ended.
 func (w *whole) settle(st state, t *troubles) {
 	for j := range w.ids {
 		if l := w.local(st, j); l.cut {
@@ -185,8 +183,8 @@ func (w *whole) settle(st state, t *troubles) {
 	}
 }
 
-// checkShown checks R4 for an outcome that the program of process i sees: it is at every live replica of the
-// rank that is not set aside before it can have any effect.
+// checkShown checks R4 for an outcome that the program of process i sees: every live replica of the rank
+// that is not set aside has it before it can have any effect.
 func (w *whole) checkShown(st state, i int, pt uint64) error {
 	v, t := w.current(st), w.troublesOf(st)
 	for j, q := range w.ids {
@@ -198,7 +196,7 @@ func (w *whole) checkShown(st state, i int, pt uint64) error {
 	return nil
 }
 
-// judge holds the promises against a state.
+// judge checks the promises in a state.
 func (w *whole) judge(st state) error {
 	v, t := w.current(st), w.troublesOf(st)
 	var decider view.Process
@@ -230,8 +228,8 @@ func (w *whole) judge(st state) error {
 	return nil
 }
 
-// checkKnown holds R4 of a process of rank that knows what its rank knows: it has
-// every outcome that a program of the rank has ever seen.
+// checkKnown checks R4 for a process that knows all that its rank knows: it has every outcome that any
+// program of the rank has seen.
 func (w *whole) checkKnown(st state, rank int, l *local) error {
 	seen := len(w.seen.all[st[atSeen]][rank])
 	for _, o := range w.scripts[rank] {
@@ -249,10 +247,10 @@ func (w *whole) checkKnown(st state, rank int, l *local) error {
 	return nil
 }
 
-// checkKept holds the first half of R3: p keeps what q lacks.
+// checkKept checks the first half of R3: p keeps what q lacks.
 func checkKept(p, q view.Process, sender, receiver *local) error {
 	if !receiver.whole {
-		return nil // it has the past to come
+		return nil // it still gets the message log
 	}
 	for _, context := range []uint32{named, wild} {
 		out := sender.flows[stream{context, q.Rank}]
@@ -265,9 +263,8 @@ func checkKept(p, q view.Process, sender, receiver *local) error {
 	return nil
 }
 
-// judgeEnd holds the promises against a state in which nothing must happen any
-// more: every live process has run its whole program (R2) and keeps nothing
-// (the second half of R3), and each rank has a replica that counts (R7).
+// judgeEnd checks the promises in a final state: every live process has run its whole program (R2) and
+// keeps nothing (the second half of R3), and each rank has a replica that counts (R7).
 func (w *whole) judgeEnd(st state) error {
 	v, t := w.current(st), w.troublesOf(st)
 	for rank := range w.n {

@@ -7,8 +7,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// BenchmarkMessage is what one message costs at r = 2 at all four processes
-// together: two sends, two arrivals, and their share of acknowledgements.
+// BenchmarkMessage measures the cost of one message at r = 2, summed over all four processes: two sends,
+// two arrivals, and their share of acknowledgements.
 func BenchmarkMessage(b *testing.B) {
 	v := view.New(2, 2)
 	procs := make(map[view.Process]*Protocol)

@@ -9,11 +9,10 @@ import (
 	"testing"
 )
 
-// canonical encodes all that a value consists of and refers to, unexported
-// fields included, except what two equal states may differ in: the capacity of
-// slices, nil or empty, the order of maps, and addresses. What is referred to
-// twice is told from two equal things. A field that is added to the protocol is
-// part of it without further ado.
+// canonical encodes everything that a value contains and refers to, including unexported fields. It
+// ignores differences between equal states: the capacity of slices, nil or empty, the order of maps, and
+// addresses. It distinguishes two references to one object from references to two equal objects. New
+// fields of the protocol are included automatically.
 func canonical(x any) []byte {
 	e := encoder{known: make(map[reference]int)}
 	e.value(reflect.ValueOf(x))
@@ -22,11 +21,10 @@ func canonical(x any) []byte {
 
 type encoder struct {
 	b     []byte
-	known map[reference]int // what pointers refer to, numbered as it was met
+	known map[reference]int // numbers of pointer targets, in the order of their first occurrence
 }
 
-// A reference is an address and the type of what is there: a struct and its
-// first field share the address.
+// A reference is an address and a type, because a struct and its first field share the address.
 type reference struct {
 	at uintptr
 	of reflect.Type
@@ -66,8 +64,7 @@ func (e *encoder) value(v reflect.Value) {
 	}
 }
 
-// pointer writes 0 for nil, 1 and what is there at the first meeting, and a
-// number from then on.
+// pointer writes 0 for nil, 1 and the target at its first occurrence, and its number later.
 func (e *encoder) pointer(v reflect.Value) {
 	if v.IsNil() {
 		e.number(0)
@@ -83,8 +80,7 @@ func (e *encoder) pointer(v reflect.Value) {
 	e.value(v.Elem())
 }
 
-// mapping writes the entries by the encodings of their keys, which hold no
-// pointers.
+// mapping writes the entries ordered by the encodings of their keys, which contain no pointers.
 func (e *encoder) mapping(v reflect.Value) {
 	type entry struct {
 		key   []byte

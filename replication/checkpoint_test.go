@@ -10,19 +10,18 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// Checkpoints are what a process of a schedule has of its program's checkpoints, as
-// the engine has.
+// checkpoints is a process's record of its program's checkpoints, as in the engine.
 type checkpoints struct {
-	prologue []byte       // the past up to the first one; nil: there was none yet
-	state    []byte       // of the program, as it comes out of the past
-	made     int          // that the past begins with another one
-	readers  map[int]bool // replicas that have not read it to its end
-	began    map[int]int  // how many had been made when they began to
-	behind   uint64       // so many points are behind the one that the process has gone on from
+	prologue []byte       // log up to the first checkpoint; nil: there was none yet
+	state    []byte       // of the program, as read from the log
+	made     int          // number of checkpoints made
+	readers  map[int]bool // replicas that have not read the log to its end
+	began    map[int]int  // value of made when they started to read
+	behind   uint64       // number of points before the one from which the process has resumed
 }
 
-// reads takes note that a replica reads the past, and reports whether that is still the
-// one that it has read so far.
+// reads records that a replica reads the log, and reports whether it is still the log that it has read so
+// far.
 func (c *checkpoints) reads(r protection.Recall) bool {
 	k := r.To.Replica
 	if c.readers == nil {
@@ -34,8 +33,7 @@ func (c *checkpoints) reads(r protection.Recall) bool {
 	return c.began[k] == c.made
 }
 
-// checkpoint is the program's call: it goes on from the checkpoint that it has come
-// with, or makes one.
+// checkpoint is the program's call: it resumes from a received checkpoint, or makes one.
 func (p *process) checkpoint() error {
 	switch p.Checkpointed() {
 	case protection.Arriving:
@@ -64,7 +62,7 @@ func (p *process) checkpoint() error {
 	return nil
 }
 
-// passed returns, by context, the last point that the program has come to.
+// passed returns, per context, the last point that the program has reached.
 func (p *process) passed() (last []protection.Position) {
 	for _, context := range []uint32{named, wild} {
 		at, ok := protection.Position{Context: context}, false
@@ -80,7 +78,7 @@ func (p *process) passed() (last []protection.Position) {
 	return last
 }
 
-// save writes the state of the program down.
+// save encodes the state of the program.
 func (p *process) save() []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(p.pc))
 	for _, m := range p.log {
@@ -89,16 +87,16 @@ func (p *process) save() []byte {
 	return b
 }
 
-// record makes the past begin with the checkpoint that p.state and s are.
+// record makes the log begin with the checkpoint that consists of p.state and s.
 func (p *process) record(s protection.Snapshot) {
 	p.made++
-	if p.prologue == nil { // the first call of a process that goes on from one
+	if p.prologue == nil { // first call of a process that resumes from one
 		p.prologue = slices.Clone(p.past[1:])
 	}
 	p.past = append([]byte{byte(protection.RecordResumed)}, p.prologue...)
 	p.past = append(protection.AppendState(p.past, uint64(len(p.state))), p.state...)
 	p.past = protection.AppendSnapshot(p.past, &s)
-	for _, o := range p.script[p.pc:] { // shown, and not come to
+	for _, o := range p.script[p.pc:] { // shown, but not reached
 		if outcome, ok := p.decided[o.index]; ok && o.points() {
 			p.past = protection.AppendOutcome(p.past, &protection.Determinant{Point: o.point(), Outcome: outcome})
 		}
@@ -106,7 +104,7 @@ func (p *process) record(s protection.Snapshot) {
 	p.state = nil
 }
 
-// restore takes the state of the program and what else a checkpoint has.
+// restore restores the state of the program and the other contents of a checkpoint.
 func (p *process) restore(s protection.Snapshot) {
 	b := p.state
 	p.pc, p.log, p.seen = int(binary.LittleEndian.Uint64(b)), nil, 0

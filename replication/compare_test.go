@@ -11,12 +11,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A twin is a job of three ranks with two replicas each, in which the replicas of
-// rank 0 send and all others only listen.
+// A twin is a job of three ranks with two replicas each. The replicas of rank 0 send; all others only
+// listen.
 type twin struct {
 	t     *testing.T
 	procs map[view.Process]*Protocol
-	found map[stream]uint64 // first message that 0.1 says is another one
+	found map[stream]uint64 // first message for which 0.1 reports a difference
 }
 
 func newTwin(t *testing.T) *twin {
@@ -28,7 +28,7 @@ func newTwin(t *testing.T) *twin {
 	return w
 }
 
-// carry delivers what from asks for, and what follows from that.
+// carry delivers the output of from, and what follows from it.
 func (w *twin) carry(from view.Process, out protection.Output) {
 	for _, d := range out.Diverged {
 		if s := (stream{d.Context, d.Receiver.Rank}); from.Replica == 0 {
@@ -60,7 +60,7 @@ func (w *twin) tick() {
 	}
 }
 
-// row is what a program sends, at random.
+// row returns random messages of a program.
 func row(rng *rand.Rand) []protection.Message {
 	ms := make([]protection.Message, 2+rng.IntN(80))
 	for i := range ms {
@@ -73,7 +73,7 @@ func row(rng *rand.Rand) []protection.Message {
 	return ms
 }
 
-// names returns the stream of each message and its number there.
+// names returns the stream of each message and its number in the stream.
 func names(ms []protection.Message) (ss []stream, seqs []uint64) {
 	last := make(map[stream]uint64)
 	for _, m := range ms {
@@ -84,7 +84,7 @@ func names(ms []protection.Message) (ss []stream, seqs []uint64) {
 	return ss, seqs
 }
 
-// changes are what a replica may do otherwise with message i.
+// changes lists what a replica may do differently with message i.
 var changes = []struct {
 	name   string
 	change func(rng *rand.Rand, ms []protection.Message, i int)
@@ -106,8 +106,8 @@ var changes = []struct {
 	{"communicator", func(_ *rand.Rand, ms []protection.Message, i int) { ms[i].Context = 1 - ms[i].Context }},
 }
 
-// firstDifference returns where the streams of two rows first differ: in each
-// stream the first number under which both have a message, but not the same.
+// firstDifference returns where the streams of two message sequences first differ: per stream, the first
+// number at which both have a message, but not the same.
 func firstDifference(a, b []protection.Message) map[stream]uint64 {
 	find := make(map[string]protection.Message)
 	ss, seqs := names(a)
@@ -126,9 +126,8 @@ func firstDifference(a, b []protection.Message) map[stream]uint64 {
 	return want
 }
 
-// TestR1FirstDifferenceIsFound holds that whatever a replica does otherwise is
-// found in the very message, by the first acknowledgement after, whether the
-// replica is ahead of it or behind.
+// TestR1FirstDifferenceIsFound checks that any difference is found in the first message concerned, by the
+// first acknowledgement after it, whether the replica is ahead of it or behind.
 func TestR1FirstDifferenceIsFound(t *testing.T) {
 	base := rand.Uint64()
 	for _, c := range changes {
@@ -162,8 +161,7 @@ func TestR1FirstDifferenceIsFound(t *testing.T) {
 	}
 }
 
-// A replica that is always behind keeps digests up to a bound, and none when it has
-// caught up.
+// A replica that is always behind keeps a bounded amount of digests, and none once it has caught up.
 func TestClaimsAreBoundedAndForgotten(t *testing.T) {
 	p := New(view.Process{Replica: 1}, view.New(2, 2), Secret{})
 	b := make([]byte, keySize+8*ackMessages)
@@ -185,8 +183,8 @@ func TestClaimsAreBoundedAndForgotten(t *testing.T) {
 	}
 }
 
-// FuzzDecodeClaim holds that no payload of an acknowledgement does harm, and that
-// what is taken has a digest for each message that it is said to be of.
+// FuzzDecodeClaim checks that any payload of an acknowledgement is harmless, and that an accepted one has
+// a digest for each message that it covers.
 func FuzzDecodeClaim(f *testing.F) {
 	f.Add(uint64(0), []byte{})
 	f.Add(uint64(3), make([]byte, keySize+16))

@@ -8,7 +8,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// slowDigest computes a digest as its definition says, with numbers of any size.
+// slowDigest computes a digest from its definition, with big integers.
 func slowDigest(h *hash, m protection.Message) digest {
 	p, two64 := big.NewInt(prime), new(big.Int).Lsh(big.NewInt(1), 64)
 	x := big.NewInt(1)
@@ -63,7 +63,7 @@ func TestDigestIsWhatItsDefinitionSays(t *testing.T) {
 	}
 }
 
-// Every bit of a message counts, its length, and every field of its header.
+// The digest depends on every bit of a message, its length, and every field of its header.
 func TestDigestsOfDifferentMessagesDiffer(t *testing.T) {
 	h := newHash(key{1})
 	for _, size := range []int{0, 1, 15, 16, 17, blockBytes - 1, blockBytes, blockBytes + 1, 3*blockBytes + 5} {
@@ -101,8 +101,7 @@ func TestDigestsOfDifferentMessagesDiffer(t *testing.T) {
 	}
 }
 
-// A message that was made to have the digest of another one under one key has
-// not under the next.
+// Messages with equal digests under one key have different digests under another.
 func TestKeysAreIndependent(t *testing.T) {
 	seen := make(map[key]bool)
 	for first := range uint64(3) {

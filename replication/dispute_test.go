@@ -8,8 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// disputing is replica 1 of rank 0 of a job of two ranks with three replicas each, which
-// has produced one message, and what 1.0 acknowledges of it.
+// disputing returns replica 1 of rank 0 of a job of two ranks with three replicas each, which has
+// produced one message, and the acknowledgement of 1.0 for it.
 func disputing(t *testing.T) (p *Protocol, ack frame.Frame) {
 	v := view.New(2, 3)
 	p = New(view.Process{Replica: 1}, v, Secret{1})
@@ -21,13 +21,13 @@ func disputing(t *testing.T) (p *Protocol, ack frame.Frame) {
 	return p, receiver.Tick().Send[1].Frame
 }
 
-// disputed is what replica 2 says that 1.k has got as message seq.
+// disputed returns replica 2's statement about what 1.k has received as message seq.
 func disputed(k int, seq uint64) frame.Frame {
 	d := dispute{stream: stream{rank: 1}, replica: k, seq: seq, received: 9}
 	return control(frame.Dispute, 0, seq, string(d.encode()))
 }
 
-// votes are what p says when it gets a frame.
+// votes returns what p reports on receiving a frame.
 func votes(t *testing.T, p *Protocol, from view.Process, f frame.Frame) []protection.Divergence {
 	out, err := p.Receive(from, f)
 	if err != nil {
@@ -52,7 +52,7 @@ func TestR1DisputeThatLiesConvincesNobody(t *testing.T) {
 	}
 }
 
-// What a receiver cannot say any more nobody hears from it.
+// A failed receiver's statement cannot be obtained.
 func TestR1DisputeAboutAFailedReceiver(t *testing.T) {
 	p, _ := disputing(t)
 	votes(t, p, view.Process{Replica: 2}, disputed(0, 1))
@@ -62,7 +62,7 @@ func TestR1DisputeAboutAFailedReceiver(t *testing.T) {
 	}
 }
 
-// What a receiver says when it has left, and the message is forgotten, nobody has compared.
+// The statement of a receiver that has left is not compared if the message was dropped.
 func TestR1DisputeAboutAReceiverThatHasLeft(t *testing.T) {
 	p, ack := disputing(t)
 	v := p.v

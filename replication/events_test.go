@@ -11,7 +11,7 @@ import (
 // An event takes the whole job from one state to another.
 type event struct {
 	kind eventKind
-	p    int // process; of tear and mend the channel
+	p    int // process; for tear and mend, the channel
 	incident
 	word protection.UpToDate // statement of returns
 }
@@ -21,21 +21,21 @@ type eventKind uint8
 const (
 	happens    eventKind = iota // an incident at p
 	crash                       // p stops
-	suspect                     // the view fails p, which runs
+	suspect                     // the view fails p, which is running
 	exit                        // p, which is done, ends
-	conclude                    // the view says what has become of p, which has stopped
-	reset                       // what is on the channel from p is lost, and p learns so
-	tear                        // the last frame on it is lost; what p sends next is not
-	mend                        // p learns so
+	conclude                    // the view records the end of p, which has stopped
+	reset                       // the contents of the channel from p are lost, and p is told
+	tear                        // the last frame on the channel is lost; what p sends next is not
+	mend                        // p is told of the loss
 	promotes                    // the view names p, which was a replica, master
-	partitions                  // the view fails all of a side, which runs
-	joins                       // the view has p, which is new in its rank
+	partitions                  // the view fails one side of a partition, which is running
+	joins                       // the view contains p, which is new in its rank
 	setsAside                   // the view sets p aside, perhaps again
 	returns                     // the view lets p count again, as stated
-	heals                       // what is on the channels between the sides is lost; all learn so
+	heals                       // the contents of the channels between the sides are lost; all are told
 )
 
-// eventsOf lists what can happen in a state, in an order of its own.
+// eventsOf lists the possible events in a state, in a fixed order.
 func (w *whole) eventsOf(st state) []event {
 	var evs []event
 	t, v := w.troublesOf(st), w.current(st)
@@ -83,7 +83,7 @@ func (w *whole) lost(v view.View) bool {
 	return false
 }
 
-// outlives reports whether each rank has something left without a side.
+// outlives reports whether each rank has a replica left without the given side.
 func (w *whole) outlives(st state) bool {
 	v, t := w.current(st), w.troublesOf(st)
 	left := make(map[int]bool)
@@ -111,7 +111,7 @@ func (w *whole) incidents(st state, i int, evs []event) []event {
 	}
 	evs = append(evs, event{p: i, incident: incident{kind: ticked}})
 	for _, v := range w.histories.all[st[atHistory]] {
-		if w.views.all[v].Epoch != l.epoch { // an older one may come late
+		if w.views.all[v].Epoch != l.epoch { // an older one may arrive late
 			evs = append(evs, event{p: i, incident: incident{kind: learned, what: v}})
 		}
 	}
@@ -133,7 +133,7 @@ func (w *whole) incidents(st state, i int, evs []event) []event {
 	return evs
 }
 
-// ends lists in which ways process i, which is live, can come to its end.
+// ends lists the possible ends of process i, which is live.
 func (w *whole) ends(st state, i int, evs []event) []event {
 	l, t := w.local(st, i), w.troublesOf(st)
 	if t.crashes > 0 && w.spare(st, i) {
@@ -164,7 +164,7 @@ func (w *whole) masterRuns(st state, rank int) bool {
 	return false
 }
 
-// spare reports whether the rank of process i has something left without it.
+// spare reports whether the rank of process i has a replica left without it.
 func (w *whole) spare(st state, i int) bool {
 	v, t := w.current(st), w.troublesOf(st)
 	for j, q := range w.ids {
@@ -178,9 +178,8 @@ func (w *whole) spare(st state, i int) bool {
 	return false
 }
 
-// pressing reports whether an event happens sooner or later: everything but
-// what goes wrong, and what concerns processes that have crashed or that the
-// view has failed. A frame of theirs may arrive, or be lost with them.
+// pressing reports whether an event happens eventually. That excludes faults, and events of processes
+// that have crashed or failed in the view; their frames may arrive or be lost.
 func (w *whole) pressing(st state, ev event) bool {
 	v, t := w.current(st), w.troublesOf(st)
 	switch ev.kind {
@@ -194,7 +193,7 @@ func (w *whole) pressing(st state, ev event) bool {
 	return false
 }
 
-// describe tells an event in words.
+// describe describes an event.
 func (w *whole) describe(ev event) string {
 	p, q := w.ids[ev.p], w.ids[ev.from]
 	switch ev.kind {

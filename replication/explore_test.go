@@ -11,7 +11,7 @@ import (
 
 var states = flag.Int("states", defaultStates, "states of each scenario after which exploring stops")
 
-// What the programs of the scenarios are made of.
+// Calls of the scenarios' programs.
 func send(rank int) op          { return op{kind: opSend, context: named, rank: rank} }
 func sendWild(rank int) op      { return op{kind: opSend, context: wild, rank: rank} }
 func recv(rank int) op          { return op{kind: opRecv, context: named, rank: rank} }
@@ -28,15 +28,15 @@ var (
 	stream2 = [][]op{{send(1), send(1)}, {recv(0), recv(0)}}
 	// What two ranks do in a collective: each sends to the other and waits.
 	exchange = [][]op{{send(1), recv(1)}, {send(0), recv(0)}}
-	// Rank 1 takes in any order what rank 0 and itself have sent, and tells.
+	// Rank 1 receives messages of rank 0 and of itself in any order, and reports the order.
 	wildcard = [][]op{{sendWild(1), recv(1)}, {sendWild(1), recvAny(0), recvAny(1), send(0)}}
-	// Two decisions one after the other, and what follows from them.
+	// Two consecutive decisions, and a message that depends on them.
 	decisions2 = [][]op{{drawPoint(0), drawPoint(1), send(1)}, {recv(0)}}
-	// What one rank has sent, or received, before its second checkpoint and after.
+	// Messages that one rank sends or receives before and after its second checkpoint.
 	sends2    = [][]op{{checkpointed, send(1), checkpointed, send(1)}, {recv(0), recv(0)}}
 	receives2 = [][]op{{send(1), send(1)}, {checkpointed, recv(0), checkpointed, recv(0)}}
 	exchanges = [][]op{{checkpointed, send(1), recv(1), checkpointed, send(1)}, {send(0), checkpointed, recv(0), recv(0)}}
-	// A message that a checkpoint finds not received.
+	// A message that has arrived but was not received at a checkpoint.
 	toItself = [][]op{{checkpointed, sendWild(0), send(0), checkpointed, recv(0), recvAny(0)}}
 	// A decision between two checkpoints.
 	checkpoints2 = [][]op{{checkpointed, drawPoint(0), checkpointed}}
@@ -50,7 +50,7 @@ var (
 	alone = [][]op{{drawPoint(0), drawPoint(1)}}
 )
 
-// half is who a partition cuts off: the first masters.
+// half lists the processes that a partition disconnects: the first masters.
 var half = []view.Process{{Rank: 0, Replica: 0}, {Rank: 1, Replica: 0}}
 
 var scenarios = []scenario{
@@ -143,14 +143,14 @@ var scenarios = []scenario{
 	{name: "stream, frame lost", n: 2, r: 2, scripts: stream2, allowed: troubles{tears: 1}},
 }
 
-// TestEveryInterleaving holds R1 to R5 and V1 in every state that a small job
-// can get into: every order of calls, arrivals, ticks, views and faults. A
-// scenario that is too large for -states is followed breadth first, each order
-// of so many events whole, and from there on at random to its end. Three things are not tried apart, because they end
-// alike: a frame that is lost with its sender, and one that has not arrived yet
-// (it need not arrive for the job to go on); what a sender put on a broken channel
-// before it learnt so, and the same lost at that moment; and a call that only
-// takes what is here, a little later.
+// TestEveryInterleaving checks R1 to R5 and V1 in every reachable state of a small job: every order of
+// calls, arrivals, ticks, views and faults. A scenario that is too large for -states is explored breadth
+// first, complete up to a certain number of events, and from there at random to its end.
+//
+// Three kinds of equivalent events are not distinguished: a frame that is lost with its sender, and one
+// that has not arrived yet (it need not arrive for the job to continue); a frame put on a broken channel
+// before its sender was told, and one lost at that moment; and a call that only takes what has arrived,
+// now or a little later.
 func TestEveryInterleaving(t *testing.T) {
 	base := *seed
 	if base == 0 {

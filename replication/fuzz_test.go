@@ -9,8 +9,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// FuzzDecodeHeld holds that no payload of a SyncReply does harm, and that there
-// is only one encoding of what it says.
+// FuzzDecodeHeld checks that any payload of a SyncReply is harmless, and that its encoding is unique.
 func FuzzDecodeHeld(f *testing.F) {
 	d := protection.Determinant{Point: protection.Point{Context: 1, Index: 2}, Outcome: []byte("abc")}
 	one := appendDeterminant(nil, d)
@@ -35,9 +34,9 @@ func FuzzDecodeHeld(f *testing.F) {
 	})
 }
 
-// FuzzReceive feeds a row of frames, five bytes each and a payload, to a
-// replica that is made master half-way. It must not panic, must change nothing
-// that it calls an error, and must not keep more than it was given.
+// FuzzReceive passes frames, of five bytes and a payload each, to a replica that becomes master halfway.
+// The replica must not panic, must change nothing when it returns an error, and must not keep more than
+// it was given.
 func FuzzReceive(f *testing.F) {
 	row := func(from byte, kind frame.Kind, seq byte, payload string) []byte {
 		return append([]byte{from, byte(kind), 0, seq, byte(len(payload))}, payload...)
@@ -76,8 +75,8 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// FuzzReceivePast feeds a row of pieces of its rank's past to a replica that is new.
-// It must not panic, and must not keep more than it was given.
+// FuzzReceivePast passes pieces of its rank's message log to a new replica. It must not panic, and must
+// not keep more than it was given.
 func FuzzReceivePast(f *testing.F) {
 	m := protection.Message{Source: 1, Seq: 1, Payload: []byte("hello")}
 	past := append(protection.AppendMessage([]byte{byte(protection.RecordStart)}, &m), m.Payload...)
@@ -125,7 +124,7 @@ func FuzzReceivePast(f *testing.F) {
 	})
 }
 
-// resumed is a past with a checkpoint.
+// resumed returns a message log with a checkpoint.
 func resumed() []byte {
 	payload := []byte("hello")
 	m := protection.Message{Source: 1, Seq: 1, Payload: payload}

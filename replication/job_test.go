@@ -11,34 +11,34 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A job is a whole job under a random scheduler: its processes, the channels
-// between them, and the one authority that makes its views.
+// A job is a whole job under a random scheduler: its processes, the channels between them, and the single
+// authority that makes its views.
 type job struct {
 	rng    *rand.Rand
 	trace  func(format string, args ...any) // nil: none
 	n, r   int
-	most   int        // replicas that a rank can have had
+	most   int        // greatest number of replicas of a rank
 	procs  []*process // by rank and replica
 	queues [][]frame.Frame
-	busy   []int                       // the queues with frames in them, and perhaps others
+	busy   []int                       // queues that may contain frames
 	listed []bool                      // by queue: is in busy
-	slow   []int                       // by queue: how seldom it is chosen
-	lazy   []int                       // by process: how seldom its program gets a turn
-	calm   int                         // how seldom something bad happens
-	haste  int                         // how often frames arrive, in percent of events
+	slow   []int                       // per queue: odds against choosing it
+	lazy   []int                       // per process: odds against a turn of its program
+	calm   int                         // odds against a fault
+	haste  int                         // share of events that are arrivals, in percent
 	views  []view.View                 // by epoch, from 1
-	to     []int                       // by process: the epoch that it knows
+	to     []int                       // per process: the epoch that it knows
 	silent []*process                  // crashed, and not yet failed in the view
 	sent   map[name][]byte             // payload of every message that went out
-	shown  []map[protection.Point]bool // by rank: those whose outcome a program has seen
+	shown  []map[protection.Point]bool // per rank: points whose outcome a program has seen
 
 	crashes, resets, joins, promotions int // still allowed
 }
 
-// seldom are the odds against something, of which each job draws its own.
+// seldom contains odds, from which each job draws its own.
 var seldom = []int{1, 1, 1, 4, 20}
 
-// A name names a message everywhere.
+// A name identifies a message at every process.
 type name struct {
 	stream
 	dest int
@@ -98,7 +98,7 @@ func (j *job) put(i int, f frame.Frame) {
 	}
 }
 
-// cut loses what is in queue i but a prefix.
+// cut loses all of queue i but a random prefix.
 func (j *job) cut(i int) { j.queues[i] = j.queues[i][:j.rng.IntN(len(j.queues[i])+1)] }
 
 func (j *job) current() view.View { return j.views[len(j.views)-1] }
@@ -109,7 +109,7 @@ func (j *job) piece(*process) int { return 1 + j.rng.IntN(200) }
 
 func (j *job) ahead() bool { return j.rng.IntN(2) == 0 }
 
-// carryOut does what p's protocol asks for.
+// carryOut carries out the output of p's protocol.
 func (j *job) carryOut(p *process, out protection.Output) error {
 	whole := p.whole()
 	if err := p.take(out); err != nil {
@@ -149,8 +149,8 @@ func (j *job) carryOut(p *process, out protection.Output) error {
 	return nil
 }
 
-// checkKnown holds R4 of a process that is new and knows what its rank knows: it
-// has every outcome that a program of the rank has seen.
+// checkKnown checks R4 for a new process that knows all that its rank knows: it has every outcome that
+// any program of the rank has seen.
 func (j *job) checkKnown(p *process) error {
 	for pt := range j.shown[p.id.Rank] {
 		if !p.decisions.has(pt) {
@@ -160,8 +160,8 @@ func (j *job) checkKnown(p *process) error {
 	return nil
 }
 
-// checkShown holds R4 against an outcome that p's program is about to see: it
-// is at every live replica of the rank before it can have any effect.
+// checkShown checks R4 for an outcome that p's program is about to see: every live replica of the rank
+// has it before it can have any effect.
 func (j *job) checkShown(p *process, pt protection.Point) error {
 	j.shown[p.id.Rank][pt] = true
 	for _, q := range j.current().LiveReplicas(p.id.Rank) {
@@ -172,8 +172,8 @@ func (j *job) checkShown(p *process, pt protection.Point) error {
 	return nil
 }
 
-// judge holds promises against the state of p: of the replicas of its rank one decides at
-// most (R4), and nobody has forgotten what it lacks, nor it what they lack (R3).
+// judge checks promises in the state of p: at most one replica of its rank decides (R4), no process has
+// dropped what p lacks, and p has dropped nothing that others lack (R3).
 func (j *job) judge(p *process) error {
 	if p.gone || !p.takesPart() || !j.current().Live(p.id) {
 		return nil
@@ -200,7 +200,7 @@ func (j *job) judge(p *process) error {
 	return nil
 }
 
-// flowsWith returns what the other promises are judged by, of streams from and to one rank.
+// flowsWith returns the state of the streams from and to one rank, for checking other promises.
 func (p *process) flowsWith(rank int) *local {
 	l := &local{whole: p.whole(), flows: make(map[stream]flow)}
 	for _, context := range []uint32{named, wild} {
@@ -209,8 +209,8 @@ func (p *process) flowsWith(rank int) *local {
 	return l
 }
 
-// checkLeak holds R1 against a message that leaves p: no message of the same
-// name has ever gone out with other contents.
+// checkLeak checks R1 for a message that leaves p: no message of the same name has ever been sent with
+// other contents.
 func (j *job) checkLeak(p *process, e protection.Envelope) error {
 	id := name{stream{e.Frame.Context, p.id.Rank}, e.To.Rank, e.Frame.Seq}
 	if before, ok := j.sent[id]; ok && !bytes.Equal(before, e.Frame.Payload) {
@@ -220,12 +220,12 @@ func (j *job) checkLeak(p *process, e protection.Envelope) error {
 	return nil
 }
 
-// deliver hands the first frame of a queue to its receiver.
+// deliver passes the first frame of a queue to its receiver.
 func (j *job) deliver(i int) error {
 	q := &j.queues[i]
 	from, to := j.procs[i/len(j.procs)], j.procs[i%len(j.procs)]
 	if !to.gone && !to.knows(from.id) {
-		return nil // has not taken the channel yet
+		return nil // has not accepted the channel yet
 	}
 	f := (*q)[0]
 	*q = (*q)[1:]
@@ -242,7 +242,7 @@ func (j *job) deliver(i int) error {
 	return j.carryOut(to, out)
 }
 
-// spare reports whether the rank of p has something left without p.
+// spare reports whether the rank of p has a replica left without p.
 func (j *job) spare(p *process) bool {
 	for k := range j.most {
 		q := j.procs[p.id.Rank*j.most+k]
@@ -254,7 +254,7 @@ func (j *job) spare(p *process) bool {
 	return false
 }
 
-// crash stops p. Each of its channels has carried some of what p put on it.
+// crash stops p. Each of its channels has transmitted a part of p's frames.
 func (j *job) crash(p *process) {
 	j.tracef("%v crashes", p.id)
 	j.crashes--
@@ -282,15 +282,15 @@ func (j *job) promote(p *process) {
 	}
 }
 
-// inform hands p the view of a later epoch.
+// inform passes p the view of a later epoch.
 func (j *job) inform(p *process, epoch int) error {
 	j.to[j.index(p.id)] = epoch
 	j.tracef("%v learns view %d", p.id, epoch+1)
 	return j.carryOut(p, p.View(j.views[epoch]))
 }
 
-// breakChannel loses what is on the channel from p to q but a prefix. Whether
-// what p puts on it before it is told is lost too is left to chance.
+// breakChannel loses all of the channel from p to q but a prefix. Whether frames that p sends before it
+// is told are lost as well is random.
 func (j *job) breakChannel(p *process, q view.Process) {
 	j.tracef("channel %v -> %v breaks", p.id, q)
 	j.resets--
@@ -298,8 +298,8 @@ func (j *job) breakChannel(p *process, q view.Process) {
 	p.lost[q] = lostChannel{swallows: j.rng.IntN(2) == 0}
 }
 
-// divide cuts off a random side of the job: the channels across carry nothing
-// until they are reopened, and the view may fail the side, which runs on.
+// divide disconnects a random side of the job: the channels across carry nothing until they are reopened,
+// and the view may fail that side, which continues to run.
 func (j *job) divide() {
 	j.resets--
 	side := make([]bool, len(j.procs))
@@ -321,8 +321,7 @@ func (j *job) divide() {
 	}
 }
 
-// recruit has the view take one more replica into a random rank, mostly one that
-// has lost some.
+// recruit adds one more replica to a random rank in the view, preferably one that has lost some.
 func (j *job) recruit() {
 	rank := j.rng.IntN(j.n)
 	if len(j.current().LiveReplicas(rank)) >= j.r && j.rng.IntN(10) != 0 {
@@ -335,7 +334,7 @@ func (j *job) recruit() {
 	}
 }
 
-// begin starts p, which the view has, with that view or a later one.
+// begin starts p, which is in the view, with that view or a later one.
 func (j *job) begin(p *process) {
 	first := slices.IndexFunc(j.views, func(v view.View) bool { return v.Live(p.id) })
 	epoch := first + j.rng.IntN(len(j.views)-first)

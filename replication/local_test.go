@@ -10,13 +10,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A register gives equal things the same small number.
+// A register numbers values, so that equal values get the same small number.
 type register[K comparable, V any] struct {
 	numbers map[K]uint32
 	all     []V
 }
 
-// number returns the number of k. make is called once for each.
+// number returns the number of k. It calls make once for each k.
 func (r *register[K, V]) number(k K, make func() V) uint32 {
 	if n, ok := r.numbers[k]; ok {
 		return n
@@ -30,7 +30,7 @@ func (r *register[K, V]) number(k K, make func() V) uint32 {
 	return n
 }
 
-// An incident is what can happen to one process.
+// An incident is an event at one process.
 type incident struct {
 	kind incidentKind
 	from uint8  // delivered, reopened: the process at the other end
@@ -42,13 +42,13 @@ type incidentKind uint8
 const (
 	called    incidentKind = iota // its program makes a call
 	ticked                        // some time passes
-	learned                       // it is handed a view
-	reopened                      // its channel to a process was lost and opened anew
+	learned                       // it gets a view
+	reopened                      // its channel to a process was lost and reopened
 	begins                        // it joins its rank, with a view
 	delivered                     // a frame arrives
 )
 
-// An effect is what an incident leads to.
+// An effect is the result of an incident.
 type effect struct {
 	next   uint32 // local state
 	posts  []post
@@ -56,25 +56,23 @@ type effect struct {
 	shown  []uint64 // points whose outcome the program may see from now on
 	// upToDate is the statement that lets the process count again; zero: none.
 	upToDate protection.UpToDate
-	err      error // a promise that this broke
+	err      error // a promise that was broken
 }
 
-// A post is a frame for a process.
+// A post is a frame and its destination.
 type post struct {
 	to    int
 	frame uint32
 }
 
-// A sight is what a program has seen after its step-th call that shows it
-// something.
+// A sight is what a program has seen after its step-th call that returns something.
 type sight struct {
 	step int
 	seen memory
 }
 
-// A local is one state of one process, and what the judge needs to know of it.
-// It is not kept itself: it comes about again from what has happened since the
-// beginning, and so the protocol needs no way to copy itself.
+// A local is one state of one process, as far as the checks need it. The process itself is not stored but
+// recreated by repeating its incidents, so the protocol needs no way to copy itself.
 type local struct {
 	at      int // process
 	parent  uint32
@@ -83,28 +81,27 @@ type local struct {
 	epoch   uint64
 	active  bool
 	unborn  bool
-	whole   bool // knows what its rank knows
+	whole   bool // knows all that its rank knows
 	joining bool
 	cut     bool
 	done    bool // the program has made its last call
 	decider bool
-	failed  uint64 // by process: it is known to have failed
-	known   uint64 // by process: it is known to have begun
+	failed  uint64 // per process: it is known to have failed
+	known   uint64 // per process: it is known to have started
 	keeps   int
 	decided map[uint64]bool // points with an outcome
-	flows   map[stream]flow // by context and rank at the other end
+	flows   map[stream]flow // keyed by context and rank at the other end
 }
 
-// A flow is how far one stream has come at one process.
+// A flow is the progress of one stream at one process.
 type flow struct {
 	sent     uint64 // last number
 	kept     uint64 // oldest number in the backup table; sent+1 if none
 	received uint64 // last number
 }
 
-// Locals are the states of all processes of a scenario, one by one. A protocol
-// is a function of its state and of what happens, so that each incident in each
-// state is run once, however many states of the whole job it is part of.
+// locals contains the states of single processes of a scenario. A protocol is deterministic, so each
+// incident in each state is run once, however many states of the whole job contain it.
 type locals struct {
 	scenario
 	ids    []view.Process
@@ -119,7 +116,7 @@ type moment struct {
 	incident
 }
 
-// A frameKey is a frame with its payload in a form that can be compared.
+// A frameKey is a comparable form of a frame with its payload.
 type frameKey struct {
 	frame.Header
 	payload string
@@ -131,10 +128,10 @@ func newLocals(sc scenario) *locals {
 	return l
 }
 
-// most returns how many replicas a rank can have had.
+// most returns the greatest number of replicas of a rank.
 func (l *locals) most() int { return l.r + int(l.allowed.joins) }
 
-// begin returns the first state of each process.
+// begin returns the initial state of each process.
 func (l *locals) begin() []uint32 {
 	var first []uint32
 	for i := range l.ids {
@@ -148,7 +145,7 @@ func (l *locals) fresh(i int) *process {
 	return newProcess(id, view.New(l.n, l.r), l.scripts[id.Rank], &recorder{locals: l})
 }
 
-// relive returns a process in a state.
+// relive returns a process in the given state.
 func (l *locals) relive(state uint32) *process {
 	p := l.fresh(l.states.all[state].at)
 	for _, before := range l.past(state) {
@@ -160,12 +157,12 @@ func (l *locals) relive(state uint32) *process {
 	return p
 }
 
-// viewNumber returns the number of v, which its epoch and states determine.
+// viewNumber returns the number of v, which is determined by its epoch and states.
 func (l *locals) viewNumber(v view.View) uint32 {
 	return l.views.number(fmt.Sprint(v), func() view.View { return v })
 }
 
-// happen returns what an incident in a state leads to.
+// happen returns the effect of an incident in a state.
 func (l *locals) happen(state uint32, in incident) *effect {
 	m := moment{state, in}
 	if known := l.memo[m]; known != nil {
@@ -176,7 +173,7 @@ func (l *locals) happen(state uint32, in incident) *effect {
 	return e
 }
 
-// work lets an incident happen in a process that has been brought to a state.
+// work applies an incident to a process in the given state.
 func (l *locals) work(state uint32, in incident) *effect {
 	at := l.states.all[state].at
 	p := l.relive(state)
@@ -193,9 +190,9 @@ func (l *locals) work(state uint32, in incident) *effect {
 	return e
 }
 
-// checkFenced holds R5: a frame of a process that the receiver knows to have
-// failed changes nothing, and a process that knows itself to be out of the view
-// does nothing, whatever it is asked. And nobody returns to an older view (V1).
+// checkFenced checks R5: a frame of a process that the receiver knows to have failed changes nothing, and
+// a process that knows itself to be out of the view does nothing. It also checks that no process returns
+// to an older view (V1).
 func (l *locals) checkFenced(state uint32, in incident, e *effect) error {
 	before := l.states.all[state]
 	if in.kind == delivered && before.failed&(1<<in.from) != 0 && (e.next != state || len(e.posts) > 0) {
@@ -227,8 +224,8 @@ func (l *locals) checkFenced(state uint32, in incident, e *effect) error {
 	return nil
 }
 
-// otherThan returns a process that the one in a state knows, of another rank if
-// there is one.
+// otherThan returns another process that the one in the given state knows, of another rank if there is
+// one.
 func (l *locals) otherThan(state uint32) view.Process {
 	s := l.states.all[state]
 	self, found := l.ids[s.at], view.Process{}
@@ -240,7 +237,7 @@ func (l *locals) otherThan(state uint32) view.Process {
 	return found
 }
 
-// past returns what has led to a state, in order.
+// past returns the incidents that led to a state, in order.
 func (l *locals) past(state uint32) []incident {
 	s := l.states.all[state]
 	if s.root {
@@ -249,10 +246,9 @@ func (l *locals) past(state uint32) []incident {
 	return append(l.past(s.parent), s.by)
 }
 
-// let lets an incident happen to p, and then what its program does by itself:
-// calls that only take what is here already. They touch nothing outside the
-// program, and what happens to the protocol meanwhile does not touch what they
-// do, so that when they happen makes no difference.
+// let applies an incident to p, and then runs the calls of its program that only take what has already
+// arrived. Those calls affect only the program, and are not affected by what happens to the protocol
+// meanwhile. So their time makes no difference.
 func (l *locals) let(p *process, in incident) error {
 	if err := l.meet(p, in); err != nil {
 		return err
@@ -291,17 +287,17 @@ func (l *locals) meet(p *process, in incident) error {
 	return p.host.carryOut(p, out)
 }
 
-// enter gives the state that p is in its number.
+// enter stores the state of p under its number.
 func (l *locals) enter(p *process, s local) uint32 {
 	if !p.unborn() {
 		p.reset()
 	}
 	if l.allowed.joins == 0 {
-		p.past, p.prologue = nil, nil // nobody asks
+		p.past, p.prologue = nil, nil // not requested by any process
 	}
 	key := sha256.Sum256(canonical(struct {
 		*Protocol
-		at      int // tells those that have not begun apart
+		at      int // distinguishes processes that have not started
 		pc      int
 		seen    memory
 		arrived []protection.Message
@@ -352,7 +348,7 @@ func flowOf(p *Protocol, context uint32, rank int) flow {
 	return f
 }
 
-// A recorder writes down what a process does.
+// A recorder records the output of a process.
 type recorder struct {
 	locals   *locals
 	posts    []post
@@ -388,7 +384,7 @@ func (r *recorder) piece(p *process) int { return cmp.Or(r.locals.scenario.piece
 
 func (r *recorder) forget() { r.posts, r.shown, r.upToDate = nil, nil, protection.UpToDate{} }
 
-// draw returns a number of p's own: another replica would draw another.
+// draw returns a number that differs from replica to replica.
 func (r *recorder) draw(p *process) uint64 { return uint64(p.id.Replica) + 1 }
 
 func (r *recorder) ahead() bool { return false }

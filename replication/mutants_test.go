@@ -9,11 +9,11 @@ import (
 
 var runMutants = flag.Bool("mutants", false, "build the protocol with each rule broken, and see that exploring finds it")
 
-// A mutant is the protocol with one rule broken, and the scenario that shows it.
+// A mutant is the protocol with one rule broken, and a scenario that reveals it.
 type mutant struct {
 	rule     string
 	file     string
-	old      string // occurs once
+	old      string // occurs exactly once
 	new      string
 	scenario string
 }
@@ -132,8 +132,8 @@ var mutants = []mutant{
 		" || v.Since[p.Rank] != term", "", "a decision, n=1, r=3, aside, a promotion"},
 }
 
-// TestMutantsApply holds that each mutant still breaks the rule that it names:
-// the code that it changes is there once, and the scenario exists.
+// TestMutantsApply checks that each mutant still applies: the code that it changes occurs exactly once,
+// and its scenario exists.
 func TestMutantsApply(t *testing.T) {
 	known := make(map[string]bool)
 	for _, sc := range scenarios {
@@ -149,9 +149,9 @@ func TestMutantsApply(t *testing.T) {
 	}
 }
 
-// TestMutantsAreFound builds the protocol with each rule broken, and explores it:
-// TestEveryInterleaving must fail. A rule's scenario is one in which every order of events finds it, as
-// far as there is one: what is found only in ways at random may be missed. It takes a minute or two and runs on demand.
+// TestMutantsAreFound builds the protocol with each rule broken and explores it; TestEveryInterleaving
+// must fail. Where possible, the scenario of a rule reveals the mutant in the exhaustive part, because
+// random exploration may miss it. The test takes a minute or two and runs on demand.
 func TestMutantsAreFound(t *testing.T) {
 	if !*runMutants {
 		t.Skip("with -mutants")

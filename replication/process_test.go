@@ -8,8 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A process is one replica in a schedule: a Protocol, and in place of the
-// engine a matcher just large enough for the scripted programs.
+// A process is one replica in a schedule: a Protocol and, in place of the engine, a matcher that suffices
+// for the scripted programs.
 type process struct {
 	*Protocol
 	id      view.Process
@@ -17,14 +17,14 @@ type process struct {
 	script  []op
 	pc      int
 	seen    memory
-	log     []memory                     // seen after each step that saw something
+	log     []memory                     // values seen so far, after each step that returned something
 	arrived []protection.Message         // not matched yet, in order of arrival
 	last    map[stream]uint64            // number of the last message delivered
 	decided map[uint64][]byte            // by index
 	tried   map[uint64]bool              // Decide has been called
-	gone    bool                         // crashed or finished: takes no step any more
+	gone    bool                         // crashed or finished: takes no further step
 	lost    map[view.Process]lostChannel // channels to be reopened
-	past    []byte                       // what has reached the rank, as records
+	past    []byte                       // message log of the rank, as records
 	cut     bool                         // can never join its rank
 	checkpoints
 }
@@ -33,16 +33,15 @@ type process struct {
 type host interface {
 	// carryOut does what p's protocol asks for.
 	carryOut(p *process, out protection.Output) error
-	// draw returns what p draws, which differs from replica to replica.
+	// draw returns the number that p draws, which differs from replica to replica.
 	draw(p *process) uint64
-	// piece returns how many bytes of the past p sends at once.
+	// piece returns how many bytes of the message log p sends at once.
 	piece(p *process) int
 	// ahead reports whether p draws the number of a later call at once too.
 	ahead() bool
 }
 
-// newProcess returns a process of view v, or, when that does not have it, one that
-// has still to begin.
+// newProcess returns a process in view v. If v does not contain it, the process has not started yet.
 func newProcess(id view.Process, v view.View, script []op, h host) *process {
 	p := &process{
 		id: id, host: h, script: script,
@@ -56,23 +55,23 @@ func newProcess(id view.Process, v view.View, script []op, h host) *process {
 	return p
 }
 
-// begin lets p join its rank.
+// begin makes p join its rank.
 func (p *process) begin(v view.View) { p.Protocol = NewJoining(p.id, v, Secret{}) }
 
 func (p *process) unborn() bool { return p.Protocol == nil }
 
-// takesPart reports whether p may still do anything.
+// takesPart reports whether p may still act.
 func (p *process) takesPart() bool { return !p.unborn() && p.active() }
 
-// knows reports whether q has begun in p's view.
+// knows reports whether q has started in p's view.
 func (p *process) knows(q view.Process) bool {
 	return !p.unborn() && p.v.State(q) != view.Vacant
 }
 
-// whole reports whether p knows what its rank knows.
+// whole reports whether p knows all that its rank knows.
 func (p *process) whole() bool { return !p.unborn() && !p.partial() }
 
-// A lostChannel is one whose loss its sender has not heard of yet.
+// A lostChannel is a channel whose loss its sender does not know yet.
 type lostChannel struct{ swallows bool }
 
 func (p *process) done() bool { return p.pc == len(p.script) }
@@ -115,15 +114,14 @@ func (p *process) step() error {
 	return nil
 }
 
-// see finishes a call that has shown the program something.
+// see finishes a call that returned something to the program.
 func (p *process) see(values ...uint64) {
 	p.pc++
 	p.seen = p.seen.with(values...)
 	p.log = append(p.log, p.seen)
 }
 
-// match takes the first unmatched message from source, which must be number
-// seq if that is given.
+// match takes the first unmatched message from source, which must have number seq if seq is given.
 func (p *process) match(context uint32, source int, seq uint64) {
 	for i, m := range p.arrived {
 		if m.Context == context && m.Source == source && (seq == 0 || m.Seq == seq) {
@@ -134,7 +132,7 @@ func (p *process) match(context uint32, source int, seq uint64) {
 	}
 }
 
-// decideAny chooses the first message that is here.
+// decideAny chooses the first message that has arrived.
 func (p *process) decideAny(o op) error {
 	for _, m := range p.arrived {
 		if m.Context == wild {
@@ -145,8 +143,8 @@ func (p *process) decideAny(o op) error {
 	return nil
 }
 
-// decideDraw draws a number, different at every process, and sometimes also
-// those of later calls, so that several determinants are under way.
+// decideDraw draws a number, different at every process. Sometimes it draws those of later calls as well,
+// so that several determinants are in transit.
 func (p *process) decideDraw(o op) error {
 	for _, later := range p.script[p.pc+1:] {
 		if later.kind == opDraw && p.mayDecide(later) && p.host.ahead() {
@@ -165,7 +163,7 @@ func (p *process) decide(o op, outcome []byte) error {
 	return p.host.carryOut(p, p.Decide(protection.Determinant{Point: o.point(), Outcome: outcome}))
 }
 
-// take does to the process what out asks for.
+// take applies out to the process.
 func (p *process) take(out protection.Output) error {
 	for _, m := range out.Deliver {
 		s := stream{m.Context, m.Source}
@@ -190,7 +188,7 @@ func (p *process) take(out protection.Output) error {
 	return nil
 }
 
-// pieces returns what answers the new replicas that ask for the past.
+// pieces returns the answers to new replicas that request the message log.
 func (p *process) pieces(out protection.Output) []protection.Envelope {
 	var answers []protection.Envelope
 	for _, r := range out.Recalls {

@@ -8,8 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// The contexts of the test programs: in one, receives name their source; in the
-// other, they take what comes.
+// The contexts of the test programs: receives in named state their source; those in wild match any
+// message.
 const (
 	named uint32 = iota
 	wild
@@ -19,25 +19,25 @@ const (
 type op struct {
 	kind    opKind
 	context uint32
-	rank    int    // of opSend the destination, of opRecv the source
-	index   uint64 // of opRecvAny and opDraw the point, from 0
+	rank    int    // for opSend the destination, for opRecv the source
+	index   uint64 // for opRecvAny and opDraw the point, from 0
 }
 
 type opKind int
 
 const (
 	opSend    opKind = iota
-	opRecv           // from a named rank
-	opRecvAny        // from whoever is first
+	opRecv           // from a given rank
+	opRecvAny        // from any rank
 	opDraw           // a random number
 	opCheckpoint
 )
 
-// shows reports whether a call shows the program something.
+// shows reports whether a call returns something to the program.
 func (o op) shows() bool { return o.kind != opSend && o.kind != opCheckpoint }
 
-// point returns the point that a call takes. The test programs number all their points in one
-// row, whatever their contexts.
+// point returns the point of a call. The test programs number all their points consecutively, regardless
+// of their contexts.
 func (o op) point() protection.Point {
 	if o.kind == opRecvAny {
 		return protection.Point{Context: wild, Index: o.index}
@@ -45,12 +45,11 @@ func (o op) point() protection.Point {
 	return protection.Point{Context: o.context, Index: o.index}
 }
 
-// points reports whether a call takes a point.
+// points reports whether a call has a point.
 func (o op) points() bool { return o.kind == opRecvAny || o.kind == opDraw }
 
-// scripts returns a program for each of n ranks that together cannot deadlock:
-// they are made as one sequence in which every receive stands behind enough
-// sends to be satisfied.
+// scripts returns a program for each of n ranks. Together they cannot deadlock: they are generated as one
+// sequence in which every receive follows enough sends to be satisfied.
 func scripts(rng *rand.Rand, n, length int) [][]op {
 	all := make([][]op, n)
 	points := make([]uint64, n)
@@ -90,9 +89,8 @@ func scripts(rng *rand.Rand, n, length int) [][]op {
 	return all
 }
 
-// A memory is what a program has seen so far, as a hash: every payload that it
-// sends carries it, so that replicas that have seen different things are found
-// out by what they send.
+// A memory is a hash of what a program has seen so far. Every payload contains it, so differences between
+// replicas show up in their messages.
 type memory uint64
 
 func (m memory) with(values ...uint64) memory {

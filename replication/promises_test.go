@@ -198,8 +198,7 @@ func TestOlderViewsAreIgnored(t *testing.T) {
 	}
 }
 
-// TestReceiveRefuses holds that what breaks the protocol is an error and
-// changes nothing.
+// TestReceiveRefuses checks that protocol violations return an error and change nothing.
 func TestReceiveRefuses(t *testing.T) {
 	big := string(make([]byte, MaxOutcome+1))
 	conflict := string(appendDeterminant(nil, protection.Determinant{Point: protection.Point{Index: 1}, Outcome: []byte("b")}))
@@ -250,8 +249,8 @@ func TestReceiveRefuses(t *testing.T) {
 	}
 }
 
-// TestR4OldMasterIsNotHeard: what one says that does not know yet that it is master
-// no more, or never was, changes nothing and is no breach.
+// TestR4OldMasterIsNotHeard: frames of a process that is not master (any more) and does not know it
+// change nothing and are no protocol violation.
 func TestR4OldMasterIsNotHeard(t *testing.T) {
 	tests := []struct {
 		name string
@@ -308,8 +307,9 @@ func TestR4MasterIsNoneBeforeItAnswersTheNext(t *testing.T) {
 	}
 }
 
-// TestR4NewMasterDecidesNothingBesideWhatItHolds: the next of two receives that take any message could get the one that
-// the outcome of the first, which the program has not seen yet, has given away.
+// TestR4NewMasterDecidesNothingBesideWhatItHolds: a decision about the second of two receives that match
+// any message could take the message that the first one's outcome, which the program has not seen yet,
+// has already assigned.
 func TestR4NewMasterDecidesNothingBesideWhatItHolds(t *testing.T) {
 	p := New(view.Process{Replica: 1}, view.New(1, 3), Secret{})
 	if _, err := p.Receive(view.Process{}, frame.Frame{Header: frame.Header{Kind: frame.Determinant, Seq: 1}, Payload: []byte("a")}); err != nil {

@@ -19,8 +19,8 @@ var (
 	seed      = flag.Uint64("seed", 0, "the one schedule to run, with its trace; of TestEveryInterleaving, where its ways at random begin (0: many)")
 )
 
-// TestRandomSchedules holds R1 to R5 through whole jobs: random programs,
-// interleavings, crashes, false failures, late views and broken channels.
+// TestRandomSchedules checks R1 to R5 in whole jobs: random programs, interleavings, crashes, false
+// failures, late views and broken channels.
 func TestRandomSchedules(t *testing.T) {
 	if *seed != 0 {
 		if err := runSchedule(*seed, t.Logf); err != nil {
@@ -45,7 +45,7 @@ func TestRandomSchedules(t *testing.T) {
 	workers.Wait()
 }
 
-// runSchedule runs one job until nothing is left to do, and judges the end.
+// runSchedule runs one job until nothing is left to do, and checks the end.
 func runSchedule(seed uint64, trace func(string, ...any)) error {
 	j := newJob(rand.New(rand.NewPCG(seed, 1)))
 	j.trace = trace
@@ -55,7 +55,7 @@ func runSchedule(seed uint64, trace func(string, ...any)) error {
 			return err
 		}
 		if i%8 != 0 {
-			continue // looking takes longer than an event
+			continue // checking takes longer than an event
 		}
 		if i%32 == 0 {
 			if err := j.judge(j.procs[j.rng.IntN(len(j.procs))]); err != nil {
@@ -69,7 +69,7 @@ func runSchedule(seed uint64, trace func(string, ...any)) error {
 	return fmt.Errorf("R2: nothing has come to an end after %d events: %s", most, j.state())
 }
 
-// event lets one random thing happen.
+// event makes one random event happen.
 func (j *job) event() error {
 	p := j.procs[j.rng.IntN(len(j.procs))]
 	switch x := j.rng.IntN(100); {
@@ -93,7 +93,7 @@ func (j *job) event() error {
 	return nil
 }
 
-// wait lets p, which is to begin, do so or crash before.
+// wait lets p, which has not started, start or crash.
 func (j *job) wait(p *process) error {
 	switch {
 	case !j.current().Live(p.id):
@@ -105,7 +105,7 @@ func (j *job) wait(p *process) error {
 	return nil
 }
 
-// deliverSome delivers a few frames of one queue; slow ones seldom get a turn.
+// deliverSome delivers a few frames of one queue; slow queues are chosen rarely.
 func (j *job) deliverSome() error {
 	for tries := 0; tries < 3 && len(j.busy) > 0; tries++ {
 		k := j.rng.IntN(len(j.busy))
@@ -128,8 +128,8 @@ func (j *job) deliverSome() error {
 	return nil
 }
 
-// stepSome lets one program make a few calls; lazy ones seldom get a turn.
-// When none gets on, something is delivered.
+// stepSome lets one program make a few calls; lazy programs are chosen rarely. If none can proceed, it
+// delivers a frame.
 func (j *job) stepSome() error {
 	for range 3 {
 		i := j.rng.IntN(len(j.procs))
@@ -151,8 +151,7 @@ func (j *job) stepSome() error {
 	return j.deliverSome()
 }
 
-// learn makes the view of what has crashed, or hands p a newer view, perhaps
-// past some in between.
+// learn makes a view that records crashed processes, or passes p a newer view, possibly skipping some.
 func (j *job) learn(p *process) error {
 	if len(j.silent) > 0 && j.rng.IntN(2) == 0 {
 		j.conclude(j.silent[0], view.Failed)
@@ -170,8 +169,8 @@ func (j *job) learn(p *process) error {
 	return nil
 }
 
-// misfortune crashes p, or has the view fail it though it runs, or lets it
-// finish, or breaks a channel that has something on it, or divides the job.
+// misfortune crashes p, fails it in the view while it runs, lets it finish, breaks one of its channels,
+// or divides the job.
 func (j *job) misfortune(p *process) {
 	live := j.current().Live(p.id)
 	switch x := j.rng.IntN(10); {
@@ -193,10 +192,9 @@ func (j *job) misfortune(p *process) {
 	}
 }
 
-// quiet reports whether the job has come to its end, and checks that the end
-// is right: every live process has run its whole program (R2) and keeps nothing
-// any more (R3), and all replicas of a rank have seen the same (R1), those that
-// crashed or were failed too as far as they came, since what they printed is out.
+// quiet reports whether the job has ended, and checks the final state. Every live process has run its
+// whole program (R2) and keeps nothing (R3). All replicas of a rank have seen the same (R1). This
+// includes those that crashed or were failed, up to that point, because their output has been printed.
 func (j *job) quiet() (bool, error) {
 	for i, p := range j.procs {
 		if p.unborn() && !p.gone && j.current().Live(p.id) {
@@ -222,7 +220,7 @@ func (j *job) quiet() (bool, error) {
 	return true, nil
 }
 
-// state describes a job that does not come to its end.
+// state describes a job that does not end.
 func (j *job) state() string {
 	s := fmt.Sprintf("n=%d r=%d epoch %d", j.n, j.r, j.current().Epoch)
 	for i, p := range j.procs {

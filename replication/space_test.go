@@ -8,27 +8,26 @@ import (
 	"strings"
 )
 
-// A space is all that can become of a scenario: states of the whole job, met
-// in the order of how many events lead to them (breadth first), each once.
+// A space contains the reachable states of a scenario's whole job, each once, in breadth-first order.
 type space struct {
 	*whole
 	met    hashSet
-	parent []uint32 // by state, in the order of meeting
+	parent []uint32 // per state, in order of discovery
 	by     []uint16 // the event of the parent that led to it
-	level  []uint32 // states to go on from, one after the other
+	level  []uint32 // consecutive states to continue from
 	first  uint32   // number of the first of them
 	report report
 }
 
-// A report says how far a space has been explored.
+// A report states how far a space has been explored.
 type report struct {
-	states, events int // different states; events that led from one to another
-	ends           int // states with nothing left that must happen
+	states, events int // different states; transitions between them
+	ends           int // states in which nothing more has to happen
 	locals         int // states of single processes
-	depth          int // every order of this many events has been followed
+	depth          int // every sequence of this many events has been explored
 	complete       bool
-	dives, drops   int   // ways on from there to an end, at random; events on them
-	broken         error // a promise
+	dives, drops   int   // random paths from there to an end; events on them
+	broken         error // a broken promise
 	story          []string
 }
 
@@ -40,9 +39,8 @@ func (r report) String() string {
 	return s + fmt.Sprintf("every order of the first %d events, and %d ways on to an end in %d", r.depth, r.dives, r.drops)
 }
 
-// explore follows every order of events of a scenario, until there is nothing
-// new or a whole depth is done and most states have been met; from there it goes on at
-// random.
+// explore explores every order of events of a scenario, until there are no new states, or a depth is
+// complete and most states have been found. From there it continues at random.
 func explore(sc scenario, most int, seed uint64) report {
 	s := &space{whole: newWhole(sc)}
 	start := s.start()
@@ -59,7 +57,7 @@ func explore(sc scenario, most int, seed uint64) report {
 	}
 	s.report.complete = len(s.level) == 0 && s.report.broken == nil
 	if s.report.complete {
-		s.report.depth-- // the last step met nothing
+		s.report.depth-- // the last step found nothing new
 	}
 	s.report.states = len(s.parent)
 	if len(s.level) > 0 && s.report.broken == nil {
@@ -69,13 +67,13 @@ func explore(sc scenario, most int, seed uint64) report {
 	return s.report
 }
 
-// statesADive is how many states are met in breadth for each way that is followed in depth.
+// statesADive is the number of states found breadth first for each random path.
 const statesADive = 400
 
-// longest is more events than there are on a way to an end.
+// longest is more than the number of events on a path to an end.
 const longest = 1000
 
-// dive goes on from states of the last level at random, to an end each time.
+// dive continues from random states of the last level, to an end each time.
 func (s *space) dive(seed uint64, ways int) {
 	rng, width := rand.New(rand.NewPCG(seed, 0)), s.width()
 	for range ways {
@@ -97,8 +95,7 @@ func (s *space) dive(seed uint64, ways int) {
 	}
 }
 
-// drop takes one of the events that lead from a state to another. end says that none had to
-// happen.
+// drop takes a random event of a state. end reports that no event has to happen.
 func (s *space) drop(rng *rand.Rand, st state) (after state, ev string, end bool) {
 	var ways []event
 	idle := true
@@ -125,7 +122,7 @@ func (s *space) drop(rng *rand.Rand, st state) (after state, ev string, end bool
 	return after, s.describe(way), false
 }
 
-// step goes on from every state of the level to the next one.
+// step continues from every state of the level to the next level.
 func (s *space) step() {
 	var next []uint32
 	width := s.width()
@@ -169,7 +166,7 @@ func (s *space) expand(number uint32, st state, next *[]uint32) {
 	}
 }
 
-// story tells the events that led to a state.
+// story describes the events that led to a state.
 func (s *space) story(number uint32) []string {
 	var ways []uint16
 	for ; number != 0; number = s.parent[number] {
@@ -193,14 +190,14 @@ func (r report) failure() string {
 	return fmt.Sprintf("%v\nafter %d events:\n\t%s", r.broken, len(r.story), strings.Join(r.story, "\n\t"))
 }
 
-// A hashSet is a set of 64-bit hashes. Two states of ten million share one with
-// a probability of 3 in a million; one of them would then be left out.
+// A hashSet is a set of 64-bit hashes. Among ten million states, two share a hash with a probability of 3
+// in a million; one of them would then be skipped.
 type hashSet struct {
 	slots []uint64
 	count int
 }
 
-// add puts h into the set, and reports whether it was not there.
+// add adds h to the set, and reports whether it is new.
 func (s *hashSet) add(h uint64) bool {
 	if 2*s.count >= len(s.slots) {
 		s.grow()

@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
-// TestTranscripts replays the orders of failures in testdata. Lines that begin
-// in the first column are commands; indented ones are what they led to.
+// TestTranscripts replays the failure sequences in testdata. Lines that begin in the first column are
+// commands; indented lines are their results.
 func TestTranscripts(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.txt")
 	if len(files) == 0 {
@@ -41,7 +41,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// replay returns the transcript with its outcomes as they are now.
+// replay returns the transcript with its present results.
 func replay(text string) string {
 	var b strings.Builder
 	s := new(rehearsal)
@@ -58,7 +58,7 @@ func replay(text string) string {
 	return b.String()
 }
 
-// A rehearsal is a job whose every event is commanded.
+// A rehearsal is a job in which every event is commanded.
 type rehearsal struct {
 	procs  map[view.Process]*Protocol
 	queues map[[2]view.Process][]frame.Frame
@@ -72,12 +72,12 @@ type rehearsal struct {
 //	send P DEST TEXT      P's program sends, in context 0
 //	decide P INDEX TEXT   P's engine decides
 //	deliver P Q           all frames from P to Q arrive
-//	lose P Q              they do not
-//	fail P | finish P     in the view; nobody knows yet
-//	join RANK             another replica, in the view; nobody knows yet
+//	lose P Q              all frames from P to Q are lost
+//	fail P | finish P     in the view; no process knows yet
+//	join RANK             another replica, in the view; no process knows yet
 //	begin P               P, which has joined, starts with the view
-//	view P...             P learns the view
-//	reopen P Q            P's channel to Q was lost and opened anew
+//	view P...             P gets the view
+//	reopen P Q            P's channel to Q was lost and reopened
 //	tick P...
 //	state P...
 func (s *rehearsal) command(f []string) {
@@ -119,7 +119,7 @@ func (s *rehearsal) command(f []string) {
 	}
 }
 
-// each carries out a command that is given once for several processes.
+// each carries out a command that may be given for several processes at once.
 func (s *rehearsal) each(command string, p view.Process) {
 	q := s.procs[p]
 	switch command {
@@ -157,7 +157,7 @@ func (s *rehearsal) deliver(from, to view.Process) {
 	}
 }
 
-// show writes down what p asks for, and puts its frames on their way.
+// show writes the output of p, and sends its frames.
 func (s *rehearsal) show(p view.Process, out protection.Output) {
 	for _, m := range out.Deliver {
 		fmt.Fprintf(s.out, "\t%v is delivered %q, number %d from rank %d\n", p, m.Payload, m.Seq, m.Source)
@@ -180,7 +180,7 @@ func (s *rehearsal) show(p view.Process, out protection.Output) {
 	}
 }
 
-// content is what the payload of f says.
+// content describes the payload of f.
 func content(f frame.Frame) string {
 	switch f.Kind {
 	case frame.Ack:

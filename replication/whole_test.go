@@ -9,36 +9,35 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A scenario is a small job and what may go wrong with it.
+// A scenario is a small job and the faults that may occur.
 type scenario struct {
 	name    string
 	n, r    int
 	scripts [][]op // by rank
 	allowed troubles
-	side    []view.Process // which a partition cuts off
-	piece   int            // bytes of a past that are sent at once; 0: all
+	side    []view.Process // side of a partition
+	piece   int            // bytes of a message log that are sent at once; 0: all
 	exits   bool           // processes that are done may end before the others
-	loses   bool           // the last replica of a rank that counts may crash, which ends the job
+	loses   bool           // the last counting replica of a rank may crash, which ends the job
 }
 
-// Troubles are what has gone wrong, and what still may.
+// troubles contains the faults that have occurred, and those still allowed.
 type troubles struct {
-	crashed, exited, torn       uint64 // by process; torn by queue
+	crashed, exited, torn       uint64 // per process; torn per queue
 	crashes, suspicions, resets uint8  // still allowed
 	tears, partitions, joins    uint8
 	promotions, asides          uint8
 }
 
-// A whole is the whole job: the states of its processes, and beside them only
-// numbers, which stand for what is on the channels, what the authority has said
-// and what has gone wrong.
+// A whole is the state space of the whole job. Its states refer by number to the states of its processes,
+// the contents of the channels, the views so far, and the faults.
 type whole struct {
 	*locals
 	queues    register[string, queue]
-	histories register[string, []uint32] // the views that there have been
+	histories register[string, []uint32] // sequences of views
 	troubles  register[troubles, troubles]
-	seen      register[string, [][]memory] // by rank: what its program has seen
-	words     register[string, []word]     // statements that have been made, and have had no effect yet
+	seen      register[string, [][]memory] // per rank: what its program has seen
+	words     register[string, []word]     // statements without effect so far
 	noted     map[note]uint32
 }
 
@@ -48,14 +47,14 @@ type word struct {
 	protection.UpToDate
 }
 
-// A queue is what is on a channel.
+// A queue is the contents of a channel.
 type queue struct {
 	frames []uint32
-	rest   uint32            // without the first
-	with   map[uint32]uint32 // with one more
+	rest   uint32            // without the first frame
+	with   map[uint32]uint32 // with one more frame
 }
 
-// A state of the whole job is a row of numbers.
+// A state of the whole job is a sequence of numbers.
 type state []uint32
 
 const (
@@ -68,7 +67,7 @@ const (
 
 func newWhole(sc scenario) *whole {
 	w := &whole{locals: newLocals(sc), noted: make(map[note]uint32)}
-	w.queue(nil) // number 0 is the empty one
+	w.queue(nil) // number 0 is the empty queue
 	return w
 }
 
@@ -96,14 +95,14 @@ func (st state) hash() uint64 {
 
 func (w *whole) local(st state, i int) *local { return w.states.all[st[atProcesses+i]] }
 
-// way returns where in a state the queue from i to j is.
+// way returns the index in a state of the queue from i to j.
 func (w *whole) way(i, j int) int { return atProcesses + len(w.ids) + i*len(w.ids) + j }
 
 func (w *whole) waiting(st state, i, j int) queue { return w.queues.all[st[w.way(i, j)]] }
 
 func (w *whole) troublesOf(st state) troubles { return w.troubles.all[st[atTroubles]] }
 
-// current is the view that the authority made last.
+// current returns the last view that the authority made.
 func (w *whole) current(st state) view.View {
 	h := w.histories.all[st[atHistory]]
 	return w.views.all[h[len(h)-1]]
@@ -120,7 +119,7 @@ func (w *whole) queue(frames []uint32) uint32 {
 	return n
 }
 
-// push puts one more frame on a channel.
+// push adds one more frame to a channel.
 func (w *whole) push(q, frame uint32) uint32 {
 	if n, ok := w.queues.all[q].with[frame]; ok {
 		return n
@@ -138,7 +137,7 @@ func (w *whole) trouble(t troubles) uint32 {
 	return w.troubles.number(t, func() troubles { return t })
 }
 
-// word numbers statements, whatever their order and however often they are made.
+// word returns the number of a set of statements, regardless of order and repetition.
 func (w *whole) word(said []word) uint32 {
 	slices.SortFunc(said, func(a, b word) int {
 		return cmp.Or(cmp.Compare(a.of, b.of), cmp.Compare(a.Since, b.Since), cmp.Compare(a.Term, b.Term))
@@ -151,16 +150,16 @@ func (w *whole) sightings(byRank [][]memory) uint32 {
 	return w.seen.number(fmt.Sprint(byRank), func() [][]memory { return byRank })
 }
 
-// A note is one more sight of a rank, after what has been seen.
+// A note is one more sight of a rank, in addition to what has been seen.
 type note struct {
 	seen  uint32
 	rank  int
 	sight sight
 }
 
-// saw returns what has been seen when rank has one more sight. It holds R1, of
-// all processes that there ever were: of those that crash later, since what
-// they have printed and sent is out, and of those that the view has failed.
+// saw returns what has been seen after one more sight of rank. It checks R1 for all processes that ever
+// existed: for those that crash later, since their output and messages are already out, and for those
+// that the view has failed.
 func (w *whole) saw(seen uint32, rank int, s sight) (uint32, error) {
 	n := note{seen, rank, s}
 	if after, ok := w.noted[n]; ok {
