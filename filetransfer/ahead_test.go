@@ -18,8 +18,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/logtest"
 )
 
-// TestNoMoreIsUnderWayThanIsAcknowledged: a file arrives over a link beyond the local network, and a peer that
-// does not report what has arrived gets only the first bytes.
+// TestNoMoreIsUnderWayThanIsAcknowledged: a file arrives over a link beyond the local network. A peer
+// that does not report what has arrived gets only the first bytes.
 func TestNoMoreIsUnderWayThanIsAcknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		submitter, peer := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "peer", zerolog.Nop())
@@ -50,8 +50,8 @@ func TestNoMoreIsUnderWayThanIsAcknowledged(t *testing.T) {
 	})
 }
 
-// TestFlightsBetweenSites: a peer that has a neighbor at its site reports what arrives from other sites, and not
-// what arrives from the neighbor; one without neighbors reports nothing.
+// TestFlightsBetweenSites: a peer with a neighbor at its site reports what arrives from other sites, and
+// not what arrives from the neighbor. A peer without neighbors reports nothing.
 func TestFlightsBetweenSites(t *testing.T) {
 	for name, tt := range map[string]struct{ near, origin, fellow bool }{
 		"a neighbor": {true, true, false}, "no neighbor": {false, false, false},
@@ -98,7 +98,8 @@ func TestFlightsBetweenSites(t *testing.T) {
 	}
 }
 
-// TestO4PeerThatSaysWhatCannotHaveComeIsNamed: the log names a peer that reports an impossible number of bytes.
+// TestO4PeerThatSaysWhatCannotHaveComeIsNamed: the log names a peer that reports an impossible number of
+// bytes.
 func TestO4PeerThatSaysWhatCannotHaveComeIsNamed(t *testing.T) {
 	for name, counts := range map[string]bool{"more than was sent": true, "which it has not announced": false} {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +107,7 @@ func TestO4PeerThatSaysWhatCannotHaveComeIsNamed(t *testing.T) {
 				var log logtest.Log
 				submitter := newOffline(t, "origin", zerolog.New(&log))
 				defer submitter.Serve(job, []p2ppeer.ID{"liar"}, nil)()
-				_ = submitter.serveTo("liar", encodeOpen(opening{job: job, units: 1, counts: counts}), &pb.Ask{Received: 1}) // the last may be cut off
+				_ = submitter.serveTo("liar", encodeOpen(opening{job: job, units: 1, counts: counts}), &pb.Ask{Received: 1}) // the link may be cut first
 				if got := log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, "which is impossible") {
 					t.Errorf("the log says %s", got)
 				}

@@ -28,10 +28,10 @@ func BenchmarkFetch(b *testing.B) {
 	}
 }
 
-// BenchmarkFetchBesideStream measures one large file beside as many bytes over a
-// libp2p stream that nobody looks at, by turns: the file is read, hashed and written,
-// too. The ceiling is the ratio of the processor time that both take, at both ends: more is
-// not to be had where that of both ends is used up.
+// BenchmarkFetchBesideStream measures one large file, alternating with the same number of bytes over a
+// plain libp2p stream. The file is also read, hashed and written. The ceiling is the ratio of the
+// processor time that both take at both ends, which limits the throughput if the processors at both ends
+// are fully used.
 func BenchmarkFetchBesideStream(b *testing.B) {
 	const size = 256 << 20
 	submitter, peer := newPair(b)
@@ -44,7 +44,7 @@ func BenchmarkFetchBesideStream(b *testing.B) {
 				return
 			}
 		}
-		_ = s.Close() // the reader counts
+		_ = s.Close() // the reader counts the bytes
 	})
 	raw := func() time.Duration {
 		begun := time.Now()
@@ -52,7 +52,7 @@ func BenchmarkFetchBesideStream(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := s.Write([]byte{0}); err != nil { // the protocol is agreed on now
+		if _, err := s.Write([]byte{0}); err != nil { // completes protocol negotiation
 			b.Fatal(err)
 		}
 		if n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, s, make([]byte, PieceBytes)); n != size || err != nil {
@@ -60,7 +60,7 @@ func BenchmarkFetchBesideStream(b *testing.B) {
 		}
 		return time.Since(begun)
 	}
-	raw() // connects
+	raw() // opens the connection
 	var ratios []float64
 	var stream, fetch, ofStream, ofFetch time.Duration
 	for b.Loop() {
@@ -89,7 +89,7 @@ func BenchmarkFetchBesideStream(b *testing.B) {
 	b.ReportMetric(float64(len(ratios))*size/1e6/fetch.Seconds(), "fetch-MB/s")
 }
 
-// computed is how long this process has computed, in itself and in the kernel.
+// computed returns the user and system time of this process.
 func computed(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
@@ -99,8 +99,7 @@ func computed(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkSmallFiles measures the way of 10,000 small files through each
-// step.
+// BenchmarkSmallFiles measures each step of transferring 10,000 small files.
 func BenchmarkSmallFiles(b *testing.B) {
 	submitter, peer := newPair(b)
 	files := tree(b, b.TempDir(), 10_000)
@@ -116,7 +115,7 @@ func BenchmarkSmallFiles(b *testing.B) {
 			}
 		}
 	})
-	dir := b.TempDir() // of all the stores: the last one is laid out from
+	dir := b.TempDir() // folder of all stores; files are laid out from the last one
 	b.Run("Fetch", func(b *testing.B) {
 		for b.Loop() {
 			var err error
@@ -138,7 +137,7 @@ func BenchmarkSmallFiles(b *testing.B) {
 	})
 }
 
-// BenchmarkPacked measures contents over links of different rates, packed and as they are.
+// BenchmarkPacked measures contents over links of different rates, compressed and uncompressed.
 func BenchmarkPacked(b *testing.B) {
 	program, err := os.ReadFile("/proc/self/exe")
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// A noHost is the host of a peer that has no network: its time may be virtual.
+// A noHost is the host of a peer without a network, for tests at virtual time.
 type noHost struct {
 	host.Host
 	id p2ppeer.ID
@@ -39,12 +39,11 @@ func (noHost) RemoveStreamHandler(protocol.ID)                     {}
 func newOffline(t *testing.T, id p2ppeer.ID, log zerolog.Logger) *Service {
 	s := NewService(noHost{id: id}, openStore(t, t.TempDir(), 1<<30), log)
 	s.unpacks = false
-	t.Cleanup(func() { _ = s.Close() }) // has no error to tell
+	t.Cleanup(func() { _ = s.Close() }) // never fails
 	return s
 }
 
-// An origin is not given up for having been out of reach for less than cutFor, however
-// often it was tried.
+// An origin is not given up before it has been unreachable for cutFor, however often it was tried.
 func TestT2OriginThatIsOutOfReachForAWhileIsWaitedFor(t *testing.T) {
 	for name, tt := range map[string]struct {
 		down time.Duration
@@ -82,7 +81,7 @@ func TestT2OriginThatIsOutOfReachForAWhileIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A peer that takes nothing may be cut off: that is not told as its fault.
+// A peer that reads nothing may be disconnected, so this is not logged as a violation.
 func TestPeerThatTakesNothingIsNotBlamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log logtest.Log
@@ -102,22 +101,22 @@ func TestPeerThatTakesNothingIsNotBlamed(t *testing.T) {
 	})
 }
 
-// A peer that asks for more than it may and takes nothing is named for what it asks.
+// A peer that exceeds its window and reads nothing is logged for the former.
 func TestO4PeerThatAsksTooFarAheadIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log logtest.Log
 		submitter := newOffline(t, "origin", zerolog.New(&log))
 		defer submitter.Serve(job, []p2ppeer.ID{"hog"}, nil)()
-		// The first may be answered before the answers fill the link.
+		// The first requests may be answered before the answers fill the link.
 		asks := slices.Repeat([]*pb.Ask{encodeRequest(request{items: make([]pieceID, 1)})}, 10*maxAhead)
-		_ = submitter.serveTo("hog", append([]*pb.Ask{encodeOpen(opening{job: job, units: 1})}, asks...)...) // the last may be cut
+		_ = submitter.serveTo("hog", append([]*pb.Ask{encodeOpen(opening{job: job, units: 1})}, asks...)...) // the last request may be cut off
 		if got := log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, "more requests ahead") {
 			t.Errorf("the log says %s", got)
 		}
 	})
 }
 
-// connect has s reach these peers, by name.
+// connect lets s reach these peers by name.
 func (s *Service) connect(to map[p2ppeer.ID]*Service) {
 	s.open = func(_ context.Context, p p2ppeer.ID) (link, error) {
 		ours, theirs := net.Pipe()
@@ -126,7 +125,7 @@ func (s *Service) connect(to map[p2ppeer.ID]*Service) {
 	}
 }
 
-// What fellows send waits for room in memory; what the origin sends does not.
+// Parts from fellows wait for room in memory; parts from the origin do not.
 func TestO4PartsOfFellowsWaitForRoom(t *testing.T) {
 	for name, held := range map[string]int{"one at a time": 0, "none for ever": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +143,7 @@ func TestO4PartsOfFellowsWaitForRoom(t *testing.T) {
 				}
 				begun, open := time.Now(), peer.open
 				peer.open = func(ctx context.Context, p p2ppeer.ID) (link, error) {
-					if p == "origin" && time.Since(begun) < cutFor/2 { // fellows are first
+					if p == "origin" && time.Since(begun) < cutFor/2 { // fellows come first
 						return nil, errCut
 					}
 					return open(ctx, p)
@@ -170,8 +169,8 @@ func TestO4PartsOfFellowsWaitForRoom(t *testing.T) {
 	}
 }
 
-// T1: a source that talks garbage is named and not asked again. A link that is cut in the
-// middle of a message is tried again.
+// T1: a source that sends garbage is logged and not asked again. A link that is cut within a message is
+// retried.
 func TestT1SourceThatTalksGarbageIsNamedAndLeftOut(t *testing.T) {
 	skip.Long(t)
 	tests := map[string]struct {
@@ -206,7 +205,7 @@ func TestT1SourceThatTalksGarbageIsNamedAndLeftOut(t *testing.T) {
 						case p == "fellow":
 							return nil, errCut
 						case source == "fellow" && !strings.Contains(log.String(), "not asked any more"):
-							return nil, errCut // the fellow is first
+							return nil, errCut // the fellow comes first
 						}
 						return open(ctx, p)
 					}
@@ -234,24 +233,24 @@ func says(a *pb.Answer) []byte {
 	return b.Bytes()
 }
 
-// talk returns a link whose other end says something, whatever it is told, and ends.
+// talk returns a link whose other end sends b, whatever it receives, and closes.
 func talk(b []byte) link {
 	ours, theirs := net.Pipe()
 	go func() { _, _ = io.Copy(io.Discard, theirs) }() // ends with either end
-	go func() {                                        // ends when that is read, or ours ends
+	go func() {                                        // ends when b is read, or ours is closed
 		_, _ = theirs.Write(b)
 		_ = theirs.Close()
 	}()
 	return pipeLink{ours}
 }
 
-// serveTo serves a link whose other end says what it has to say and takes nothing, until
-// that ends. The error is of saying it.
+// serveTo serves a link whose other end sends the given messages and reads nothing. The error is that of
+// sending.
 func (s *Service) serveTo(remote p2ppeer.ID, says ...*pb.Ask) error {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
 	done := make(chan struct{})
-	go func() { // ends when nothing is taken
+	go func() { // ends when the other end stops reading
 		defer close(done)
 		s.serveLink(pipeLink{ours}, remote)
 	}()

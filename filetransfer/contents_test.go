@@ -63,8 +63,7 @@ func TestT4TrimLeavesWhatIsInUse(t *testing.T) {
 	}
 }
 
-// A limit that was lowered, bytes that have changed on the disk and a partial file that
-// a kill has left are all in one folder.
+// One folder combines a lowered limit, bytes changed on disk, and a partial file left by a kill.
 func TestT4StoreAfterKillWithLowerLimit(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir, 1000)

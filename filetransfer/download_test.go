@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// A site serves one content, and counts what it is asked for.
+// A site serves one content and counts the requests.
 type site struct {
 	*httptest.Server
 	mu       sync.Mutex
 	content  []byte
 	etag     string
-	cut      int // cuts an answer after so many bytes, once
+	cut      int // cuts one answer after so many bytes
 	ranges   []string
-	unasked  int // answers 304
-	complete int // answers with all the content
+	unasked  int // answers with status 304
+	complete int // answers with the whole content
 }
 
 func newSite(t *testing.T, content []byte) *site {
@@ -84,7 +84,7 @@ func TestDownloadIsContentOfTheStore(t *testing.T) {
 	}
 }
 
-// wantBytesOfContents is wantBytes less the pages.
+// wantBytesOfContents is wantBytes without the pages.
 func wantBytesOfContents(t *testing.T, s *Store) {
 	t.Helper()
 	if err := os.RemoveAll(s.dir + "/" + webDir); err != nil {
@@ -97,7 +97,7 @@ func TestDownloadAsksAServerOnlyWhetherItHasChanged(t *testing.T) {
 	s := newSite(t, content(1, 1000))
 	dir := t.TempDir()
 	for want := range 3 {
-		if _, err := s.download(t, openStore(t, dir, 1<<20), ""); err != nil { // a new process each
+		if _, err := s.download(t, openStore(t, dir, 1<<20), ""); err != nil { // a new process each time
 			t.Fatal(err)
 		}
 		if s.complete != 1 || s.unasked != want {
@@ -145,7 +145,7 @@ func TestDownloadThatHasChangedBeginsAnew(t *testing.T) {
 	wantBytesOfContents(t, store)
 }
 
-// A part from earlier that is not of the content is found out at the end, and not believed.
+// A partial content that is wrong is detected at the end, and rejected.
 func TestT1WrongPartIsFetchedAgain(t *testing.T) {
 	b := content(1, 500_000)
 	s := newSite(t, b)
@@ -171,7 +171,7 @@ func TestDownloadsThatFail(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	defer gone.Close()
 	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		for err := error(nil); err == nil; { // without a length
+		for err := error(nil); err == nil; { // without a Content-Length
 			_, err = w.Write(b)
 		}
 	}))
@@ -243,7 +243,7 @@ func TestDownloadDoesNotWaitForASilentServer(t *testing.T) {
 	}
 }
 
-// What another job serves stays the same file when it is downloaded once more.
+// A pinned file, which may be served, is not replaced when it is downloaded again.
 func TestDownloadLeavesPinnedContentAlone(t *testing.T) {
 	b := content(1, 300_000)
 	s := newSite(t, b)

@@ -8,20 +8,20 @@ import (
 // A bottleneck is a link with a rate in bytes per second, which all flights share and queue for.
 type bottleneck struct {
 	rate  float64
-	delay time.Duration // of an acknowledgement, after the bytes have left
+	delay time.Duration // delay of an acknowledgement after the bytes have left
 	free  time.Duration // when everything sent so far has left
 }
 
-// An ack is an acknowledgement on its way back to a flight.
+// An ack is an acknowledgement in transit.
 type ack struct {
 	of    int
 	bytes uint64
 	at    time.Duration
 }
 
-// carry makes flights, each from its own start, send all that they may until a given time. It returns how many
-// bytes each has sent. For the last half of the time it returns the longest wait in the queue and how long the
-// link was busy.
+// carry makes flights, each from its own start, send as much as they may until a given time. It returns
+// the number of bytes that each has sent. For the last half of the time it returns the longest wait in
+// the queue, and how long the link was busy.
 func (b *bottleneck) carry(flights []*flight, from []time.Duration, until time.Duration) (wait, busy time.Duration) {
 	var acks []ack // in the order of their times
 	for now := time.Duration(0); now < until; now += time.Millisecond {
@@ -44,8 +44,8 @@ func (b *bottleneck) carry(flights []*flight, from []time.Duration, until time.D
 	return wait, busy
 }
 
-// TestFlightsFillALinkAndLeaveItPassable, whatever its rate and delay, and however many flights share it: other
-// traffic waits for much less than the 3 s after which a connection without an answer is dropped.
+// TestFlightsFillALinkAndLeaveItPassable, whatever its rate and delay, and however many flights share it:
+// other traffic waits much less than the 3 s after which a connection without an answer is dropped.
 func TestFlightsFillALinkAndLeaveItPassable(t *testing.T) {
 	const mbit = 1e6 / 8
 	tests := map[string]struct {
@@ -88,7 +88,7 @@ func TestFlightsFillALinkAndLeaveItPassable(t *testing.T) {
 	}
 }
 
-// TestO4WhatCannotHaveArrivedIsRefused: an impossible number of arrived bytes is refused.
+// TestO4WhatCannotHaveArrivedIsRefused: an impossible number of arrived bytes is rejected.
 func TestO4WhatCannotHaveArrivedIsRefused(t *testing.T) {
 	f := newFlight()
 	f.left(1000, 0)

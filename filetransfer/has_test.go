@@ -43,7 +43,7 @@ func TestPeerTellsWhatItHasToThoseItAdmits(t *testing.T) {
 	}
 }
 
-// FuzzQuestion: whatever comes, no more digests are read than are allowed and there.
+// FuzzQuestion: for any input, no more digests are read than are allowed and present.
 func FuzzQuestion(f *testing.F) {
 	f.Add([]byte{1})
 	f.Add(append([]byte{1}, make([]byte, len(Digest{}))...))

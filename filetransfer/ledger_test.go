@@ -50,7 +50,7 @@ func TestLedgerGivesAUnitToOneAtATime(t *testing.T) {
 	}
 }
 
-// Who shares with whom is mutual, few, and connects all.
+// The neighbour relation is symmetric and small, and connects all peers.
 func TestNeighbours(t *testing.T) {
 	for n := 1; n < 300; n++ {
 		reached := []int{0}
@@ -87,8 +87,8 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
-// A hog that asks for every unit over and over, and says nothing of what came, has
-// few of them for itself, over however many links, and these not for long.
+// A peer that requests every unit repeatedly and confirms none reserves only few units, over however many
+// links, and not for long.
 func TestLedgerLeavesLittleToAHog(t *testing.T) {
 	const units = 32
 	l := newLedger()
@@ -111,7 +111,7 @@ func TestLedgerLeavesLittleToAHog(t *testing.T) {
 	}
 }
 
-// What was sent in need is not sent as fresh to others.
+// A unit that was sent in need is not sent to others as fresh.
 func TestLedgerBooksWhatIsSentInNeed(t *testing.T) {
 	l := newLedger()
 	l.book(3, one, 0)

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// content returns size bytes that are the same for the same seed.
+// content returns size bytes, which are equal for equal seeds.
 func content(seed byte, size int) []byte {
 	b := make([]byte, size)
 	rng := rand.NewChaCha8([32]byte{seed})
@@ -60,7 +60,7 @@ func put(t testing.TB, s *Store, job string, b []byte) Digest {
 	return d
 }
 
-// wantBytes checks what the store counts against what lies in its folder.
+// wantBytes compares the store's count with the files in its folder.
 func wantBytes(t testing.TB, s *Store) {
 	t.Helper()
 	var sum int64

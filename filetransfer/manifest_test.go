@@ -67,8 +67,8 @@ func TestManifestRefusesWhatIsNotAFile(t *testing.T) {
 	}
 }
 
-// However paths are sorted and nested, neighbours in walk order are enough to
-// find every file that is also a folder.
+// For any sorting and nesting of paths, comparing neighbours in walk order finds every file that is also
+// a folder.
 func TestT3FileThatIsAFolderIsFoundByItsNeighbour(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -15,8 +15,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/walk"
 )
 
-// exchanges are what somebody may put into the place of out/file once it was matched; outside is a
-// folder of the owner's, with a file of that name.
+// exchanges lists what an attacker may put in the place of out/file after it was matched. outside is a
+// folder of the owner, with a file of that name.
 var exchanges = map[string]func(dir, outside string) error{
 	"a link in place of its folder": func(dir, outside string) error {
 		folder := filepath.Join(dir, "out")
@@ -41,8 +41,8 @@ var exchanges = map[string]func(dir, outside string) error{
 	},
 }
 
-// TestT3FilesThatAreExchangedAreNotRead, neither before they are hashed nor before they are sent:
-// nothing of the owner's is, and nobody waits for who writes into a pipe.
+// TestT3FilesThatAreExchangedAreNotRead, neither before they are hashed nor before they are sent. No file
+// of the owner is read, and no read blocks on a pipe.
 func TestT3FilesThatAreExchangedAreNotRead(t *testing.T) {
 	for name, exchange := range exchanges {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +126,8 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestMatchInDeepFolders leaves out what no pattern names, however deep, and says so of the rest.
+// TestMatchInDeepFolders: folders that no pattern matches are skipped, however deep. A match that is too
+// deep is an error.
 func TestMatchInDeepFolders(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "a.out"), nil)
@@ -143,7 +144,7 @@ func TestMatchInDeepFolders(t *testing.T) {
 	}
 }
 
-// TestO4MatchingIsBounded by the work that it is, not by names and patterns alone.
+// TestO4MatchingIsBounded: the work is bounded, and not only the number of names and patterns.
 func TestO4MatchingIsBounded(t *testing.T) {
 	dir, name := t.TempDir(), strings.Repeat("a", 240)
 	const files = 100
@@ -156,18 +157,18 @@ func TestO4MatchingIsBounded(t *testing.T) {
 	if err := walk.Walk(dir, c.visit); !errors.Is(err, errWork) || c.visited > files/5 {
 		t.Errorf("it has looked at %d names of %d: %v", c.visited, files, err)
 	}
-	// What is usual is far from that.
+	// Usual patterns are far below the bound.
 	if usual := int64(len("results/*.out")+1) * int64(len("results/part-000.out")+1) * maxWalk * 64; usual > maxWork {
 		t.Errorf("64 patterns of usual names are too much: %d", usual)
 	}
 }
 
-// TestMatchTakesNamesThatNoManifestMayHave: one odd name must not keep all other files from being collected.
+// TestMatchTakesNamesThatNoManifestMayHave: one odd name does not keep other files from being collected.
 func TestMatchTakesNamesThatNoManifestMayHave(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a", "new\nline", "esc\x1b[2J", "latin\xe9"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600); err != nil {
-			skip.Lacks(t, err) // a file system that has no such names
+			skip.Lacks(t, err) // a file system that does not allow such names
 		}
 	}
 	found, err := Match(t.Context(), dir, []string{"*"})

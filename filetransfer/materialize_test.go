@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// staged puts contents under paths and returns their manifest.
+// staged stores contents under paths and returns their manifest.
 func staged(t testing.TB, s *Store, files map[string][]byte) Manifest {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,7 +34,7 @@ func TestMaterializeLaysOutFiles(t *testing.T) {
 	m[0].Mode = 0o004
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "prog"), []byte("an older one"))
-	for range 2 { // what is there is replaced
+	for range 2 { // existing files are replaced
 		if err := s.Materialize(t.Context(), m, dir); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestT1CorruptedCacheNeverRuns(t *testing.T) {
 	if s.Has(m[0].Digest) {
 		t.Error("the corrupted content is still in the store")
 	}
-	put(t, s, "job", b) // as a second fetch would
+	put(t, s, "job", b) // as a second fetch would do
 	if err := s.Materialize(t.Context(), m, dir); err != nil {
 		t.Fatal(err)
 	}

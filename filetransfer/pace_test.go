@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestPace: every byte of a job waits for its turn, and those of another do not.
+// TestPace: every byte of a paced job waits, and those of another job do not.
 func TestPace(t *testing.T) {
 	submitter, peer := newPair(t)
 	var paced atomic.Int64

@@ -12,7 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// text is what compresses well.
+// text returns compressible data.
 func text(size int) []byte {
 	return bytes.Repeat([]byte("the quick brown fox jumps over the lazy dog, again and again\n"), size/61+1)[:size]
 }
@@ -68,13 +68,13 @@ func TestRateFollowsWhatIsMeasured(t *testing.T) {
 	if r < 9900 || r > 10000 {
 		t.Errorf("after a change to 10000: %v", r)
 	}
-	r.take(1, 0) // a clock that stands is no infinite rate
+	r.take(1, 0) // a stopped clock does not lead to an infinite rate
 	if r > 1<<20 {
 		t.Errorf("in no time: %v", r)
 	}
 }
 
-// A part that says it is small, and is not, takes no more room than it says.
+// A part that decompresses to more than its stated size is rejected, without more memory than that size.
 func TestBombIsNoMoreThanItSays(t *testing.T) {
 	e, err := zstd.NewWriter(nil, zstd.WithWindowSize(8<<20))
 	if err != nil {
@@ -119,7 +119,7 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// A slowLink carries so many bytes a second towards its reader.
+// A slowLink carries rate bytes per second towards its reader.
 type slowLink struct {
 	link
 	rate float64
@@ -127,7 +127,7 @@ type slowLink struct {
 
 func (l *slowLink) Read(b []byte) (int, error) {
 	n, err := l.link.Read(b[:min(len(b), 16<<10)])
-	time.Sleep(time.Duration(float64(n) / l.rate * float64(time.Second))) // that is what a link is
+	time.Sleep(time.Duration(float64(n) / l.rate * float64(time.Second))) // simulates the rate
 	return n, err
 }
 

@@ -33,7 +33,7 @@ func TestT1EachPieceIsVerifiedByItself(t *testing.T) {
 	}
 }
 
-// Made-up pieces lead to no content: each value is the outcome of the one before.
+// Forged pieces never lead to a content, because each value is the result of the previous one.
 func TestT1ForgedPiecesLeadToNoContent(t *testing.T) {
 	good, forged := content(1, 3*PieceBytes), content(2, 3*PieceBytes)
 	w := WantOf(good)

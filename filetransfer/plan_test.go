@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// asks returns what the plan asks of a source now.
+// asks returns what the plan requests from a source now.
 func asks(p *plan, id int, now time.Duration) (units []int, fresh bool) {
 	for {
 		u, f, ok := p.next(id, now)
@@ -89,7 +89,7 @@ func TestPlanTakesFromTheOriginWhenNoFellowIsInReach(t *testing.T) {
 	}
 }
 
-// On a busy machine, or far away, fellows take as long to reach as the origin did.
+// On a busy machine or a distant network, fellows take as long to reach as the origin did.
 func TestPlanWaitsLongerForFellowsWhereTheOriginWasSlowToReach(t *testing.T) {
 	p := newPlan(160, newBitset(160), 2, 1, 0)
 	p.joined(origin, grace)
@@ -127,8 +127,8 @@ func TestPlanAsksAQuickSourceForMore(t *testing.T) {
 	}
 }
 
-// Two neighbors, each of which owns a unit that comes slowly, request it from a second site although the
-// neighbor's is not requested.
+// Two neighbors that each own a slowly arriving unit request it from a second site, although the
+// neighbor's unit is not requested.
 func TestPlanDoesNotWaitForASlowSiteWhileANeighborOwnsUnits(t *testing.T) {
 	const units = 16
 	p := newPlan(units, newBitset(units), 3, 1, 0)
@@ -162,8 +162,8 @@ func TestPlanDoesNotWaitForASlowSiteWhileANeighborOwnsUnits(t *testing.T) {
 	}
 }
 
-// While some missing units are not requested, none is requested from two other sites: each copy takes
-// time of a slow link.
+// While some missing units are not requested, none is requested from two other sites, because each copy
+// takes time on a slow link.
 func TestPlanRequestsFromASecondSiteOnlyAtTheEnd(t *testing.T) {
 	const units = fellowWindow + 1
 	p := newPlan(units, newBitset(units), 2, 1, 0)
@@ -188,8 +188,8 @@ func TestPlanRequestsFromASecondSiteOnlyAtTheEnd(t *testing.T) {
 	}
 }
 
-// What a silent fellow was asked for is asked of another one; what it sends late
-// counts.
+// Units requested from a silent fellow are requested from another one. What the silent fellow sends late
+// still counts.
 func TestPlanAsksOthersForWhatASilentFellowOwes(t *testing.T) {
 	p := newPlan(2, newBitset(2), 2, 1, 0)
 	p.joined(1, 0)
@@ -219,7 +219,7 @@ func TestPlanAsksOthersForWhatASilentFellowOwes(t *testing.T) {
 	}
 }
 
-// An origin that was taken for silent while its answers waited for the disk is asked again.
+// An origin that counted as silent while its answers waited for the disk is asked again.
 func TestPlanAsksASilentOriginAgainOnceItHasAnswered(t *testing.T) {
 	const later = silence + 1
 	for name, tt := range map[string]struct {
@@ -250,8 +250,8 @@ func TestPlanAsksASilentOriginAgainOnceItHasAnswered(t *testing.T) {
 	}
 }
 
-// When nothing comes for long, what the origin has given to others is asked for as
-// not fresh, which it does not refuse.
+// If nothing arrives for a long time, units that the origin has given to others are requested as not
+// fresh, which it does not refuse.
 func TestPlanDoesNotStarve(t *testing.T) {
 	p := newPlan(8, newBitset(8), 1, 1, 0)
 	p.joined(origin, 0)
@@ -271,8 +271,8 @@ func TestPlanDoesNotStarve(t *testing.T) {
 	}
 }
 
-// A silent fellow's units are the origin's to send, also when two such have been
-// asked for the same; and saying nothing new does not count as a word.
+// The origin is asked for the units of a silent fellow, even if two silent ones have been asked for the
+// same. A message without news is no sign of life.
 func TestPlanDoesNotRelyOnSilentFellows(t *testing.T) {
 	p := newPlan(1, newBitset(1), 2, 1, 0)
 	p.joined(origin, 0)

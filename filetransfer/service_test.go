@@ -71,8 +71,7 @@ func offer(t testing.TB, from, to *Service, b []byte) (w Want, path string) {
 	return w, path
 }
 
-// A cutLink breaks after budget bytes have been read, and does it to the other
-// side too.
+// A cutLink breaks, in both directions, after budget bytes have been read.
 type cutLink struct {
 	link
 	budget int
@@ -90,7 +89,7 @@ func (c *cutLink) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// cutLinks breaks the first streams that s opens after as many bytes as said.
+// cutLinks breaks the first streams that s opens after the given numbers of bytes.
 func cutLinks(s *Service, budgets ...int) {
 	s.open = func(ctx context.Context, to p2ppeer.ID) (link, error) {
 		l, err := s.openStream(ctx, to)
@@ -175,7 +174,7 @@ func TestT1WrongBytesAreAnErrorThatNamesPeerAndContent(t *testing.T) {
 			t.Errorf("%q does not name %s", err, part)
 		}
 	}
-	if peer.store.Has(w.Digest) || peer.store.Bytes() != PieceBytes { // the piece that is right stays
+	if peer.store.Has(w.Digest) || peer.store.Bytes() != PieceBytes { // the correct piece stays
 		t.Errorf("has it: %v, %d bytes", peer.store.Has(w.Digest), peer.store.Bytes())
 	}
 	wantBytes(t, peer.store)
@@ -247,7 +246,7 @@ func TestT2NextProcessFetchesOnlyTheRest(t *testing.T) {
 	wantFile(t, next.store.Path(w.Digest), b)
 }
 
-// servedFiles lists what is on offer, to offer it to somebody else.
+// servedFiles returns what is offered, to offer it to another peer.
 func (s *Service) servedFiles() map[Digest]Source {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,7 +261,7 @@ func (s *Service) servedFiles() map[Digest]Source {
 	return files
 }
 
-// Pieces that the disk has lost are fetched anew, and no others.
+// Pieces that are corrupted on disk are fetched again, and no others.
 func TestT2CorruptedPiecesAreFetchedAnew(t *testing.T) {
 	submitter, peer := newPair(t)
 	b := content(1, 5*PieceBytes+100)
@@ -330,7 +329,7 @@ func TestServeAnswersOnlyTheAllowed(t *testing.T) {
 	defer submitter.Serve(job, []p2ppeer.ID{submitter.host.ID()}, map[Digest]Source{secret.Digest: {From: path}})()
 	stop := submitter.Serve("over", []p2ppeer.ID{peer.host.ID()}, map[Digest]Source{w.Digest: {From: path}})
 	stop()
-	stop() // twice is as good as once
+	stop() // calling it twice is harmless
 	tests := []struct {
 		name string
 		job  string
@@ -381,7 +380,7 @@ func TestConcurrentFetchesTransferOnce(t *testing.T) {
 	}
 }
 
-// Whatever a peer sends, the link ends, and so does Close.
+// Whatever a peer sends, the link and Close terminate.
 func TestO4BrokenRequestsAreCut(t *testing.T) {
 	open := encodeOpen(opening{job: job, units: 1})
 	full := encodeRequest(request{items: make([]pieceID, maxBatch)})
@@ -418,7 +417,7 @@ func TestO4BrokenRequestsAreCut(t *testing.T) {
 			if err := s.Close(); err != nil { // the link has ended
 				t.Fatal(err)
 			}
-			// All that is asked for may have been answered as fast as it came.
+			// All requests may have been answered as fast as they arrived.
 			if got := log.String(); name != "too many ahead" && (!strings.Contains(got, `"warn"`) || !strings.Contains(got, s.host.ID().String())) {
 				t.Errorf("the log says %s", got)
 			}
@@ -448,7 +447,7 @@ func TestCloseEndsLinksThatAreServed(t *testing.T) {
 	if err := ask(l); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newAnswerReader(l, 1).next(); err != nil { // being served now
+	if _, err := newAnswerReader(l, 1).next(); err != nil { // now it is being served
 		t.Fatal(err)
 	}
 	closed := make(chan error, 1)
@@ -464,11 +463,11 @@ func TestCloseEndsLinksThatAreServed(t *testing.T) {
 	_ = l.Reset()
 }
 
-// A heldLink brings nothing more once held is done, and its reader waits until it is reset.
+// A heldLink delivers nothing more once held is done; its reader blocks until it is reset.
 type heldLink struct {
 	link
 	held, reset context.Context
-	end         context.CancelFunc // of reset
+	end         context.CancelFunc // called by Reset
 }
 
 func (l heldLink) Read(b []byte) (int, error) {
@@ -484,8 +483,8 @@ func (l heldLink) Reset() error {
 	return l.link.Reset()
 }
 
-// TestFetchEndsWithItsContextAndWithClose: the rest of the contents never comes, so that what is
-// fetched cannot be complete before the end is noticed.
+// TestFetchEndsWithItsContextAndWithClose: the rest of the contents never arrives, so that the fetch
+// cannot be complete before its end is noticed.
 func TestFetchEndsWithItsContextAndWithClose(t *testing.T) {
 	for _, end := range []string{"context", "close"} {
 		t.Run(end, func(t *testing.T) {

@@ -47,7 +47,7 @@ func newCrowd(t testing.TB, n int) *crowd {
 	return c
 }
 
-// fetch has all peers fetch the list.
+// fetch makes all peers fetch the list.
 func (c *crowd) fetch(t testing.TB, list []Want) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -61,7 +61,7 @@ func (c *crowd) fetch(t testing.TB, list []Want) {
 	wg.Wait()
 }
 
-// copies is how often the submitter has sent the list.
+// copies returns how many times the submitter has sent the list.
 func (c *crowd) copies(list []Want) float64 {
 	var size int64
 	for _, w := range list {
@@ -109,7 +109,7 @@ func TestSubmitterSendsEverythingAboutOnce(t *testing.T) {
 	}
 }
 
-// What a peer has from earlier need not come from the submitter.
+// Contents that a peer has in its cache need not come from the submitter.
 func TestPeersWithContentsInTheirCacheServeThem(t *testing.T) {
 	c := newCrowd(t, 4)
 	b := content(1, 5*PieceBytes)
@@ -128,8 +128,8 @@ func TestPeersWithContentsInTheirCacheServeThem(t *testing.T) {
 	}
 }
 
-// T1: a fellow that sends wrong bytes is named in the log and not asked again, and
-// everything comes from others.
+// T1: a fellow that sends wrong bytes is logged and not asked again, and everything is fetched from
+// others.
 func TestT1LyingFellowIsNamedAndLeftOut(t *testing.T) {
 	skip.Long(t)
 	c := newCrowd(t, 3)
@@ -141,7 +141,7 @@ func TestT1LyingFellowIsNamedAndLeftOut(t *testing.T) {
 	writeFile(t, liar.store.Path(large.Digest), forged)
 
 	honest := c.peers[1]
-	// It waits until the liar's lies are all that it is offered.
+	// It waits until only the liar's units are offered.
 	slow := make(chan struct{})
 	honest.open = func(ctx context.Context, to p2ppeer.ID) (link, error) {
 		if to == c.submitter.host.ID() {
@@ -175,8 +175,8 @@ func TestT1LyingFellowIsNamedAndLeftOut(t *testing.T) {
 	}
 }
 
-// What is collected comes from the peer that has it only, also where a fellow has the
-// same, and is shown to no fellow.
+// Collected files come only from the peer that has them, even if a fellow has the same contents, and are
+// not offered to fellows.
 func TestCollectingStaysOutOfTheSwarm(t *testing.T) {
 	c := newCrowd(t, 3)
 	collector, ran, fellow := c.peers[0], c.peers[1], c.peers[2]
@@ -199,12 +199,12 @@ func TestCollectingStaysOutOfTheSwarm(t *testing.T) {
 	}
 }
 
-// A gatedLink reads so many bytes, and the rest when the gate is open.
+// A gatedLink reads a number of bytes, and the rest when the gate is open.
 type gatedLink struct {
 	link
 	budget int
 	gate   <-chan struct{}
-	ended  chan struct{} // by Reset or Close
+	ended  chan struct{} // closed by Reset or Close
 	once   sync.Once
 }
 
@@ -232,8 +232,8 @@ func (g *gatedLink) Close() error {
 	return g.link.Close()
 }
 
-// T2: an origin that is out of reach for longer than it would be given ends nothing
-// while fellows have what is missing.
+// T2: an origin that is unreachable for longer than allowed does not end a fetch while fellows have what
+// is missing.
 func TestT2FellowsBringWhatAnUnreachableOriginDoesNot(t *testing.T) {
 	c := newCrowd(t, 2)
 	b := content(1, 3*PieceBytes)
@@ -248,7 +248,7 @@ func TestT2FellowsBringWhatAnUnreachableOriginDoesNot(t *testing.T) {
 			l, err := p.openStream(ctx, to)
 			return &gatedLink{link: l, budget: PieceBytes + 1<<16, gate: gate, ended: make(chan struct{})}, err
 		}
-		select { // the fellow has said what it has
+		select { // the fellow has reported what it has
 		case <-here:
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -268,7 +268,7 @@ func TestT2FellowsBringWhatAnUnreachableOriginDoesNot(t *testing.T) {
 	}
 }
 
-// TestWhoSharesNoMoreSendsNoMore: not on links either that are there already. The fellow takes the rest elsewhere.
+// TestWhoSharesNoMoreSendsNoMore: this includes existing links. The fellow fetches the rest elsewhere.
 func TestWhoSharesNoMoreSendsNoMore(t *testing.T) {
 	c := newCrowd(t, 2)
 	sharer, p := c.peers[0], c.peers[1]
@@ -328,8 +328,7 @@ func (c *crowd) fetchOne(t testing.TB, i int, list []Want) {
 	}
 }
 
-// Nothing else than the job's own contents is shown to fellows, and nothing to
-// others.
+// Fellows get only the job's own contents, and other peers get nothing.
 func TestFellowsGetOnlyWhatIsShared(t *testing.T) {
 	c := newCrowd(t, 3)
 	m, _ := c.offerTree(t, 2*PieceBytes)

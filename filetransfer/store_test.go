@@ -60,7 +60,7 @@ func TestT4PinnedContentIsNeverEvicted(t *testing.T) {
 	wantBytes(t, s)
 }
 
-// What is used goes last, also when another process had used it.
+// Recently used content is evicted last, even if another process used it.
 func TestT4LeastRecentlyUsedGoesFirst(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir, 1000)
@@ -80,7 +80,7 @@ func TestT4LeastRecentlyUsedGoesFirst(t *testing.T) {
 	}
 }
 
-// A file on offer that got another time would be refused as changed.
+// Served content must keep its modification time; otherwise it would be refused as changed.
 func TestContentInUseKeepsItsTime(t *testing.T) {
 	s := openStore(t, t.TempDir(), 1000)
 	d := put(t, s, "j", content(1, 400))
@@ -113,8 +113,8 @@ func TestOpenStoreEvictsDownToASmallerLimit(t *testing.T) {
 	}
 }
 
-// A killed process leaves partial files at any length, and perhaps one beside
-// its complete content. None of that is ever taken for content.
+// A killed process leaves partial files of any length, and perhaps one beside its complete content. None
+// of them is ever used as content.
 func TestT1StoreAfterKill(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir, 1000)
@@ -148,7 +148,7 @@ func TestPartialLongerThanWantedIsNotResumed(t *testing.T) {
 	wantBytes(t, s)
 }
 
-// Space is set aside when content is claimed, not when it arrives.
+// Space is reserved when content is claimed, not when it arrives.
 func TestT4ClaimsCountInFull(t *testing.T) {
 	s := openStore(t, t.TempDir(), 1000)
 	old := put(t, s, "old", content(1, 500))

@@ -17,9 +17,8 @@ const (
 	sliceSize = PieceBytes / 8
 )
 
-// A world is an origin and peers at virtual time: real plans and a real ledger,
-// over links of which each has a rate out and one in, shared evenly. Host 0 is the
-// origin.
+// A world simulates an origin and peers at virtual time: real plans and a real ledger, over links whose
+// outgoing and incoming rates are shared evenly. Host 0 is the origin.
 type world struct {
 	now    time.Duration
 	events events
@@ -27,45 +26,45 @@ type world struct {
 	hosts  []*simHost
 	units  int
 	ledger *ledger
-	sent   int // slices that the origin has sent
-	done   int // peers that are complete
+	sent   int // number of slices that the origin has sent
+	done   int // number of complete peers
 	took   time.Duration
 	sites  []*simSite
 }
 
-// A simSite is a place with one uplink, which its hosts share.
+// A simSite is a site with one uplink, which its hosts share.
 type simSite struct {
 	up, down       float64 // bytes per second
 	upFree, inFree time.Duration
-	sent           int // slices that have left it
+	sent           int // number of slices that have left it
 }
 
 type simHost struct {
 	w        *world
 	number   int
 	up, down float64 // bytes per second
-	lies     bool    // what it passes on is wrong
+	lies     bool    // the data that it passes on is wrong
 	stalls   bool    // it never answers
 	plan     *plan
 	have     bitset
 	peers    []int // hosts by source: 0 is the origin
 	banned   map[int]bool
-	site     *simSite      // nil: one of its own
-	idle     bool          // it asks for nothing, and says that it fetches
-	pause    time.Duration // before each slice that it sends
+	site     *simSite      // nil: a site of its own
+	idle     bool          // it requests nothing, although it announces to fetch
+	pause    time.Duration // delay before each slice that it sends
 
-	queue  [][]*sending // to each host, by turns
+	queue  [][]*sending // per destination host, served in turn
 	turn   [2]int
-	busy   [2]bool       // its link within the site, and the way out of it
-	inFree time.Duration // when its link in is free
+	busy   [2]bool       // its link within the site, and the link out of it
+	inFree time.Duration // when its incoming link is free
 	doneAt time.Duration
 }
 
-// A sending is a request at the host that is asked.
+// A sending is a request at the host that serves it.
 type sending struct {
 	unit   int
 	fresh  bool
-	slices int // that are sent
+	slices int // number of slices sent
 }
 
 type event struct {
@@ -93,7 +92,7 @@ func (w *world) after(d time.Duration, do func()) {
 	heap.Push(&w.events, event{w.now + d, w.order, do})
 }
 
-// newWorld has peers that want units pieces of the origin.
+// newWorld returns a world with peers that fetch units pieces from the origin.
 func newWorld(peers, units int, seed uint64, originUp float64) *world {
 	w := &world{units: units, ledger: newLedger()}
 	for i := range peers + 1 {
@@ -113,8 +112,8 @@ func newWorld(peers, units int, seed uint64, originUp float64) *world {
 	return w
 }
 
-// atSites places the origin at a site of its own, and so many peers at each of the others, all
-// with links to each other of the same rates.
+// atSites places the origin at its own site, and the given number of peers at each other site. Within a
+// site all links have the same rates.
 func (w *world) atSites(each int, up, down float64) {
 	for i, h := range w.hosts {
 		if i == origin || (i-1)%each == 0 {
@@ -134,7 +133,7 @@ func (w *world) atSites(each int, up, down float64) {
 	}
 }
 
-// copiesOut is how often everything has left a site, or all sites.
+// copiesOut returns how many copies of the content have left a site, or all sites.
 func (w *world) copiesOut(sites ...*simSite) float64 {
 	sent := 0
 	for _, s := range sites {
@@ -143,7 +142,7 @@ func (w *world) copiesOut(sites ...*simSite) float64 {
 	return float64(sent) * sliceSize / (float64(w.units) * PieceBytes)
 }
 
-// run runs until every peer has everything, or for as long as it may take.
+// run runs until every peer is complete, or the limit is reached.
 func (w *world) run(limit time.Duration) {
 	for _, h := range w.hosts[1:] {
 		w.after(latency, func() {
@@ -176,8 +175,7 @@ func (w *world) run(limit time.Duration) {
 
 func holderOf(number int) holder { return holder{peer: p2ppeer.ID(fmt.Sprint(number))} }
 
-// hog has a peer ask the origin for every unit, over and over, without a word of
-// what has come, and pass on nothing.
+// hog makes a peer request every unit from the origin repeatedly, confirm none and pass none on.
 func (w *world) hog(number int) {
 	h := w.hosts[number]
 	all := newBitset(w.units)
@@ -199,7 +197,7 @@ func (w *world) hog(number int) {
 	again()
 }
 
-// pump asks for what can be asked for.
+// pump sends all possible requests.
 func (h *simHost) pump() {
 	for id := range h.peers {
 		h.ask(id)
@@ -227,7 +225,7 @@ func (h *simHost) serve() {
 	}
 }
 
-// way is 0 from a host to one at its site, else 1.
+// way returns 0 for a host at the same site, else 1.
 func (h *simHost) way(to *simHost) int {
 	if h.site != nil && h.site == to.site {
 		return 0
@@ -235,8 +233,8 @@ func (h *simHost) way(to *simHost) int {
 	return 1
 }
 
-// send takes note that a slice is sent now, and returns how long the sender is busy with it, and
-// when it has come in.
+// send records that a slice is sent now. It returns how long the sender is busy with it, and when it
+// arrives.
 func (h *simHost) send(to *simHost) (out, in time.Duration) {
 	now := h.w.now
 	took := func(rate float64) time.Duration { return time.Duration(sliceSize / rate * float64(time.Second)) }
@@ -257,7 +255,7 @@ func (h *simHost) send(to *simHost) (out, in time.Duration) {
 	return out, to.inFree
 }
 
-// serveWay sends the next slice that goes one way to whose turn it is.
+// serveWay sends the next slice in one direction to the next host in turn.
 func (h *simHost) serveWay(way int) {
 	w := h.w
 	for range h.queue {
@@ -299,7 +297,7 @@ func (h *simHost) serveWay(way int) {
 	}
 }
 
-// take takes a slice that has come in.
+// take processes an arrived slice.
 func (h *simHost) take(from *simHost, s *sending, last bool) {
 	id := slices.Index(h.peers, from.number)
 	if h.banned[id] {
@@ -340,21 +338,20 @@ func (h *simHost) take(from *simHost, s *sending, last bool) {
 	h.ask(id)
 }
 
-// copies is how often the origin has sent everything.
+// copies returns how many copies of the content the origin has sent.
 func (w *world) copies() float64 {
 	return float64(w.sent) * sliceSize / (float64(w.units) * PieceBytes)
 }
 
-// TestSwarm is what issue 5 asks of staging, at virtual time: the origin sends a
-// file to all peers in 1.5 times what one copy takes, and not more than 1.6 copies,
-// whoever is slow, stalls or lies.
+// TestSwarm checks staging at virtual time: the origin sends a file to all peers in 1.5 times the time of
+// one copy, and sends at most 1.6 copies, even if peers are slow, stall or lie.
 func TestSwarm(t *testing.T) {
 	tests := []struct {
 		name   string
 		peers  int
 		units  int
 		copies float64
-		times  float64 // what one copy takes; 0: it is not asked
+		times  float64 // multiple of the time of one copy; 0: not checked
 		change func(w *world, rng *rand.Rand)
 	}{
 		{name: "one", peers: 1, units: 256, copies: 1, times: 1.1},
@@ -404,15 +401,16 @@ func TestSwarm(t *testing.T) {
 	}
 }
 
-// TestSwarmAtSites has peers at sites with slow uplinks: one copy enters each site, and the rest of
-// the site takes it from there. A neighbor that is dead, lies, or fetches nothing costs a bounded time.
+// TestSwarmAtSites simulates peers at sites with slow uplinks: one copy enters each site, and the other
+// peers of the site get it from there. A neighbor that is dead, lies, or fetches nothing costs a bounded
+// time.
 func TestSwarmAtSites(t *testing.T) {
 	const up = 10 * mbit
 	tests := []struct {
 		name               string
 		sites, each, units int
-		copies             float64 // that leave all sites, for each that has to
-		times              float64 // what one copy takes
+		copies             float64 // copies that leave all sites, per necessary copy
+		times              float64 // multiple of the time of one copy
 		change             func(w *world)
 	}{
 		{name: "three of two", sites: 3, each: 2, units: 64, copies: 1.3, times: 1.4},

@@ -9,7 +9,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// candidates advertise that many slots each, named a, b, c, ...
+// candidates returns peers with the given numbers of advertised slots, named a, b, c, ...
 func candidates(slots ...int) []Candidate {
 	cs := make([]Candidate, len(slots))
 	for i, s := range slots {
@@ -18,7 +18,7 @@ func candidates(slots ...int) []Candidate {
 	return cs
 }
 
-// reply answers the question to peer; no slots means the reason.
+// reply answers the request to peer; without slots it is a refusal with the reason.
 type reply struct {
 	peer  string
 	slots int
@@ -31,7 +31,7 @@ func TestAttemptAsksUntilEnough(t *testing.T) {
 		need       Need
 		candidates []Candidate
 		script     []reply
-		want       string // asks, a semicolon after each reply's
+		want       string // requests, with a semicolon after those of each reply
 		enough     bool
 	}{
 		{
@@ -128,7 +128,7 @@ func TestAttemptAsksUntilEnough(t *testing.T) {
 	}
 }
 
-// play runs the script and writes down what the attempt asks.
+// play runs the script and records the requests of the attempt.
 func play(a *attempt, script []reply) string {
 	var b strings.Builder
 	write := func() {
@@ -195,7 +195,8 @@ func TestRememberKeepsEarlierCandidates(t *testing.T) {
 	}
 }
 
-// TestARefusingOwnerLeavesTheAddresses: when the only other owner refuses, the replicas are still at two addresses.
+// TestARefusingOwnerLeavesTheAddresses: if the only other owner refuses, the replicas are still at two
+// addresses.
 func TestARefusingOwnerLeavesTheAddresses(t *testing.T) {
 	cs := candidates(1, 1, 1, 1, 1, 1, 1, 1)
 	for i := range cs {

@@ -12,8 +12,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// randomPeers are peers in a few machines, sites and owners, of different speeds. Owners are verified, or
-// all are by the peers' own word.
+// randomPeers returns peers with few machines, sites and owners, of different speeds. The owners are
+// either all verified or all claimed.
 func randomPeers(rnd *rand.Rand, n int) []PeerSlots {
 	verified := rnd.IntN(2) == 0
 	name := func(kind string, of int) string {
@@ -46,9 +46,8 @@ func conflicts(group []int, a Assignment) int {
 	return n
 }
 
-// promised are the ways to see which peers fail together of which each is kept to where that is
-// possible: those of a verified owner before sites and addresses, and owners that are not verified
-// before sites, but never without addresses.
+// promised returns the widths that Assign satisfies where possible. Verified owners come before sites and
+// addresses. Claimed owners come before sites, but never without addresses.
 func promised(peers []PeerSlots, n, r int) []width {
 	all, places := widths[:2], widths[2:4]
 	if peers[0].Domain.Verified {
@@ -64,13 +63,12 @@ func promised(peers []PeerSlots, n, r int) []width {
 	return append(slices.Clone(all), width{address, saysAt})
 }
 
-// TestReplicasAreApartWhenThereIsAChoice: for every way to see which peers fail together that is promised, if
-// a placement keeps the replicas of all ranks apart, the one chosen does; and a rank's
-// master is its best peer.
+// TestReplicasAreApartWhenThereIsAChoice: for every promised width, if some placement separates the
+// replicas of all ranks, the chosen one does. The master of a rank is its best peer.
 func TestReplicasAreApartWhenThereIsAChoice(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	choices := map[bool]int{} // with owners that are verified, and not
+	choices := map[bool]int{} // with verified owners, and without
 	for range 4000 {
 		n, r := 1+rnd.IntN(6), 1+rnd.IntN(3)
 		peers := randomPeers(rnd, n)
@@ -100,7 +98,7 @@ func TestReplicasAreApartWhenThereIsAChoice(t *testing.T) {
 	}
 }
 
-// place says where the replicas of the only rank are.
+// place returns the peers of the replicas of the only rank.
 func place(t *testing.T, peers ...Domain) (at []int) {
 	t.Helper()
 	slots := make([]PeerSlots, len(peers))
@@ -119,8 +117,8 @@ func place(t *testing.T, peers ...Domain) (at []int) {
 	return at
 }
 
-// TestReplicasGoToDifferentOwners: also to one who is behind the same router; and for lack of a
-// choice nobody is refused.
+// TestReplicasGoToDifferentOwners: this includes an owner behind the same router. Without a choice no
+// peer is refused.
 func TestReplicasGoToDifferentOwners(t *testing.T) {
 	signed := func(owner, address string) Domain {
 		return Domain{Owner: owner, Verified: true, Addresses: []string{address}}
@@ -147,8 +145,8 @@ func TestReplicasGoToDifferentOwners(t *testing.T) {
 	}
 }
 
-// TestLiarsJoinNoOthers: whatever some peers say of themselves, three machines of different owners stay apart, and
-// run as much of a job as if those said nothing.
+// TestLiarsJoinNoOthers: whatever some peers claim, three machines of different owners stay separated,
+// and run as much of a job as if the liars claimed nothing.
 func TestLiarsJoinNoOthers(t *testing.T) {
 	const n, r = 4, 3
 	at := func(address string, d Domain) Domain {
@@ -170,7 +168,7 @@ func TestLiarsJoinNoOthers(t *testing.T) {
 		{"a member at three sites", []Domain{member("", "sa"), member("", "sb"), member("", "sc")}},
 		{"a member at three addresses", []Domain{member("1", ""), member("2", ""), member("3", "")}},
 	} {
-		for quiet := range 8 { // which of the three say nothing but where they are
+		for quiet := range 8 { // which of the three state only their address
 			verified := test.liars[0].Verified
 			var peers []PeerSlots
 			for _, l := range test.liars {
@@ -185,7 +183,7 @@ func TestLiarsJoinNoOthers(t *testing.T) {
 				}
 				peers = append(peers, PeerSlots{Slots: n, Domain: d})
 			}
-			for _, o := range []string{"far", "farther"} { // the liars' others
+			for _, o := range []string{"far", "farther"} { // other owners that the liars claim
 				peers = append(peers, PeerSlots{Slots: n, Domain: Domain{Owner: o, Verified: verified, Addresses: []string{o}}})
 			}
 			got, err := Spread.Assign(peers, n, r)
@@ -199,7 +197,8 @@ func TestLiarsJoinNoOthers(t *testing.T) {
 	}
 }
 
-// TestApartPutsOthersOwnersFirst: who is to take a lost replica's place is apart from the one that is left.
+// TestApartPutsOthersOwnersFirst: the replacement of a lost replica is separated from the remaining
+// replica.
 func TestApartPutsOthersOwnersFirst(t *testing.T) {
 	peer := func(id p2ppeer.ID, d Domain) Candidate { return Candidate{Peer: id, Domain: d} }
 	left := []Domain{{Owner: "a", Verified: true, Addresses: []string{"1"}, Site: "s"}}
@@ -224,8 +223,8 @@ func TestApartPutsOthersOwnersFirst(t *testing.T) {
 	}
 }
 
-// checkMasters: no replica of a rank is at a peer that is faster, or as fast and nearer, than that
-// of the one before it.
+// checkMasters checks that no replica of a rank is at a better peer than the previous one: faster, or as
+// fast and nearer.
 func checkMasters(t *testing.T, seed uint64, peers []PeerSlots, got Assignment, n int) {
 	t.Helper()
 	at := map[view.Process]PeerSlots{}
@@ -242,8 +241,8 @@ func checkMasters(t *testing.T, seed uint64, peers []PeerSlots, got Assignment, 
 	}
 }
 
-// TestWithoutDomainsStrategiesAreTheDigests: how many processes each peer gets is what the digest of P2P-MPI
-// says, written down here in its words.
+// TestWithoutDomainsStrategiesAreTheDigests: the number of processes of each peer agrees with the digest
+// of P2P-MPI, which this file implements literally.
 func TestWithoutDomainsStrategiesAreTheDigests(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -268,9 +267,9 @@ func TestWithoutDomainsStrategiesAreTheDigests(t *testing.T) {
 	}
 }
 
-// digest deals out as the digest says: "spread: one process per host in each pass over the list
-// until n·r are placed. concentrate: fill each host up to min(P, n)"; the data strategies
-// order by bytes cached.
+// digest distributes processes as in the digest: "spread: one process per host in each pass over the list
+// until n·r are placed. concentrate: fill each host up to min(P, n)"; the data strategies order by bytes
+// cached.
 func digest(s Strategy, peers []PeerSlots, n, r int) []int {
 	var order []int
 	for i := range peers {
@@ -295,7 +294,7 @@ func digest(s Strategy, peers []PeerSlots, n, r int) []int {
 	return counts
 }
 
-// TestTheFastestAreMasters: without domains the n fastest slots are the masters'.
+// TestTheFastestAreMasters: without domains the masters get the n fastest slots.
 func TestTheFastestAreMasters(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -329,7 +328,7 @@ func TestDomainsJoinByWayOfOthers(t *testing.T) {
 		{Domain: Domain{Addresses: []string{"3"}, Site: "a"}},
 		{Domain: Domain{Addresses: []string{"2", "3"}, Site: "a"}},
 		{Domain: Domain{Said: "4", Site: "a"}},
-		{Domain: Domain{Site: "1"}}, // a site is no address
+		{Domain: Domain{Site: "1"}}, // a site is not an address
 		{},
 		{Domain: Domain{Addresses: []string{"4"}, Site: "a"}},
 		{Domain: Domain{Addresses: []string{"5"}, Site: "a"}},

@@ -17,8 +17,8 @@ func mustMarshal(m proto.Message) []byte {
 	return b
 }
 
-// FuzzRequest: no request makes the service panic, give more than it has, or
-// say anything that is not in the protocol.
+// FuzzRequest: no request makes the service panic, grant more than it has, or send an answer outside the
+// protocol.
 func FuzzRequest(f *testing.F) {
 	f.Add(mustMarshal(holdRequest(Request{Job: "j", Slots: 1, Since: start, Waits: true})))
 	f.Add(mustMarshal(holdRequest(Request{Job: "j", Slots: maxSlots, Since: start, Waits: true})))
@@ -44,7 +44,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// FuzzAnswer: what is taken for a grant is one.
+// FuzzAnswer: an accepted grant is valid.
 func FuzzAnswer(f *testing.F) {
 	f.Add(mustMarshal(grantAnswer(Grant{Key: Key{1}, Slots: 2, Expires: start.Add(time.Second)}, start)))
 	f.Add(mustMarshal(refusal(Busy)))

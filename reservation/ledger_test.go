@@ -14,10 +14,10 @@ const (
 	bob   = p2ppeer.ID("bob")
 )
 
-// start is when every table begins.
+// start is the start time of all tables.
 var start = time.Date(2011, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// keyOf makes the keys of tables.
+// keyOf returns a key for tables.
 func keyOf(b byte) Key { return Key{b} }
 
 func mustHold(t *testing.T, l *Ledger, job string, slots int, key Key, now time.Time) Grant {
@@ -36,7 +36,7 @@ func mustConfirm(t *testing.T, l *Ledger, key Key, slots int, now time.Time) {
 	}
 }
 
-// judging is the policy of an owner who says the same of all.
+// judging returns a policy with the same verdict for all requests.
 func judging(v Verdict) func(Request, time.Time) Verdict {
 	return func(Request, time.Time) Verdict { return v }
 }
@@ -95,7 +95,7 @@ func TestS2UnconfirmedHoldExpires(t *testing.T) {
 	if want := start.Add(34 * time.Second); !g.Expires.Equal(want) {
 		t.Fatalf("expires %v, want %v: 30 s and 1 s per slot", g.Expires, want)
 	}
-	// Asking again must not stretch it.
+	// Asking again must not extend the lease.
 	if again := mustHold(t, l, "j", 4, keyOf(2), start.Add(20*time.Second)); again != g {
 		t.Fatalf("asked again: %+v, want %+v", again, g)
 	}
@@ -131,8 +131,8 @@ func TestConfirmKeepsSomeAndFreesTheRest(t *testing.T) {
 	}
 }
 
-// TestS4ConfirmingAgainDoesNotExtendTheLease: a submitter that never redeems its key would hold the
-// slots without end.
+// TestS4ConfirmingAgainDoesNotExtendTheLease: otherwise a submitter that never redeems its key could hold
+// the slots indefinitely.
 func TestS4ConfirmingAgainDoesNotExtendTheLease(t *testing.T) {
 	l := NewLedger(Limits{Slots: 2})
 	g := mustHold(t, l, "j", 2, keyOf(1), start)
@@ -195,7 +195,7 @@ func TestS1RunningSlotsAreFreedByThePeerAlone(t *testing.T) {
 	if _, ok := l.NextExpiry(); ok {
 		t.Error("a running job has an expiry")
 	}
-	// A job that runs may hold more, under a key of its own.
+	// A running job may hold more, under another key.
 	if more := mustHold(t, l, "j", 2, keyOf(2), later); more.Key != keyOf(2) || more.Slots != 1 {
 		t.Errorf("further hold: %+v", more)
 	}
@@ -318,8 +318,9 @@ func TestS3LoweredSlotsAreNotGivenAway(t *testing.T) {
 	}
 }
 
-// TestS3BarredJobGetsNothing; what it has and has not started, others get. What runs goes on until the peer has
-// ended it. Another submitter's job under the same ID is another job.
+// TestS3BarredJobGetsNothing: slots that it holds and has not started become free for others. Running
+// processes continue until the peer has ended them. Another submitter's job with the same ID is a
+// different job.
 func TestS3BarredJobGetsNothing(t *testing.T) {
 	l := NewLedger(Limits{Slots: 4})
 	mustHold(t, l, "unwanted", 1, keyOf(1), start)

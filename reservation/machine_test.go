@@ -6,7 +6,8 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// TestMachineNames are the same for the peers of one machine, and tell two jobs nothing.
+// TestMachineNames: names are equal for the peers of one machine, and cannot be compared between two
+// jobs.
 func TestMachineNames(t *testing.T) {
 	job := Name{Job: "job", Submitter: "submitter"}
 	name := machineName("boot", job)
@@ -27,7 +28,7 @@ func TestMachineNames(t *testing.T) {
 	}
 }
 
-// TestMachineIsToldWithAGrant over the network, to each job by another name.
+// TestMachineIsToldWithAGrant: over the network, each job gets another name.
 func TestMachineIsToldWithAGrant(t *testing.T) {
 	peer := newHost(t)
 	submitter := newHost(t, peer)
@@ -47,8 +48,8 @@ func TestMachineIsToldWithAGrant(t *testing.T) {
 	}
 }
 
-// TestOneMachineRunsARankOnce: what its peers grant beyond N slots, or on a machine that the job
-// avoids, is given back, and others are asked instead.
+// TestOneMachineRunsARankOnce: slots beyond N on one machine, or on a machine that the job avoids, are
+// given back, and other peers are asked instead.
 func TestOneMachineRunsARankOnce(t *testing.T) {
 	a := newAttempt(candidates(2, 2, 2, 2), Need{Job: "job", N: 2, R: 2, Strategy: Concentrate, NotOn: []string{"avoided"}})
 	grant := func(peer int, machine string) {
@@ -80,7 +81,8 @@ func TestOneMachineRunsARankOnce(t *testing.T) {
 	}
 }
 
-// TestMachineIsNamedBeforeSlotsAreHeld: each submitter gets a different name, which none of its jobs gets.
+// TestMachineIsNamedBeforeSlotsAreHeld: each submitter gets a different name, which differs from those of
+// its jobs.
 func TestMachineIsNamedBeforeSlotsAreHeld(t *testing.T) {
 	s := newService(t, newHost(t), Limits{Slots: 4})
 	if got := s.Machine("alice"); got != "" {
@@ -98,7 +100,7 @@ func TestMachineIsNamedBeforeSlotsAreHeld(t *testing.T) {
 	}
 }
 
-// TestShortageSaysWhatPeersCouldGive: as many of their slots as the job can use, free or not.
+// TestShortageSaysWhatPeersCouldGive: the slots that the job can use, free or not.
 func TestShortageSaysWhatPeersCouldGive(t *testing.T) {
 	a := newAttempt([]Candidate{{Peer: "free", Slots: 1, Total: 1}, {Peer: "taken", Total: 9}, {Peer: "supernode"}}, Need{Job: "job", N: 2, R: 2})
 	want := map[p2ppeer.ID]int{"free": 1, "taken": 2, "supernode": 0}

@@ -9,8 +9,8 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// A model is what holders may believe: the slots of each key and until when,
-// kept from the answers alone. It knows nothing of how the ledger decides.
+// A model is what holders may believe: the slots of each key and their expiry, derived only from the
+// answers. It is independent of the ledger's decisions.
 type model struct {
 	slots  int
 	belief map[Key]*belief
@@ -24,7 +24,7 @@ type belief struct {
 	state     State
 }
 
-// owned sums up what holders may believe to be theirs at now.
+// owned returns the number of slots that holders may believe to have at now.
 func (m *model) owned(now time.Time) int {
 	sum := 0
 	for key, b := range m.belief {
@@ -37,12 +37,12 @@ func (m *model) owned(now time.Time) int {
 	return sum
 }
 
-// step does one random thing to both and returns how the ledger was wrong.
+// step applies one random operation to both and returns an error if the ledger is wrong.
 func (m *model) step(l *Ledger, rnd *rand.Rand, fresh Key, now time.Time) error {
 	submitter := []p2ppeer.ID{alice, bob}[rnd.IntN(2)]
 	job := fmt.Sprint("job", rnd.IntN(3))
 	key, b := m.pick(rnd)
-	m.owned(now) // forgets what is over
+	m.owned(now) // drops expired beliefs
 	known := m.belief[key] == b && b.submitter == submitter
 	n := rnd.IntN(m.slots + 2)
 	switch rnd.IntN(7) {
@@ -85,7 +85,7 @@ func (m *model) step(l *Ledger, rnd *rand.Rand, fresh Key, now time.Time) error 
 	return nil
 }
 
-// hold takes a grant in: a new belief, or the same one grown.
+// hold applies a grant: a new belief, or the same one grown.
 func (m *model) hold(g Grant, wanted int, fresh Key, submitter p2ppeer.ID, job string) error {
 	old := m.belief[g.Key]
 	if old == nil {
@@ -102,7 +102,7 @@ func (m *model) hold(g Grant, wanted int, fresh Key, submitter p2ppeer.ID, job s
 	return nil
 }
 
-// pick returns a key that somebody has or had, or one of nobody's.
+// pick returns a key that is or was in use, or an unused one.
 func (m *model) pick(rnd *rand.Rand) (Key, *belief) {
 	i := rnd.IntN(len(m.belief) + 1)
 	for key, b := range m.belief {

@@ -9,8 +9,8 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// A memoryNet is peers in memory, each a real ledger behind a link with some
-// latency: the test double of everything between Requester and Ledger.
+// A memoryNet is a set of in-memory peers, each a real ledger behind a link with some latency. It
+// replaces everything between Requester and Ledger.
 type memoryNet struct {
 	mu      sync.Mutex
 	rnd     *rand.Rand
@@ -20,9 +20,9 @@ type memoryNet struct {
 
 type memoryPeer struct {
 	ledger *Ledger
-	silent bool // takes requests, and never answers
+	silent bool // processes requests, but never answers
 	fails  bool // refuses to confirm
-	deaf   bool // hears nothing
+	deaf   bool // receives nothing
 }
 
 func newMemoryNet(seed uint64, latency time.Duration, slots ...int) *memoryNet {
@@ -33,7 +33,7 @@ func newMemoryNet(seed uint64, latency time.Duration, slots ...int) *memoryNet {
 	return n
 }
 
-// offers returns what the peers would advertise now, in order of their names.
+// offers returns what the peers would advertise now, ordered by name.
 func (n *memoryNet) offers() []Candidate {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -44,7 +44,7 @@ func (n *memoryNet) offers() []Candidate {
 	return cs
 }
 
-// used counts the slots that somebody has, whether or not his lease is over.
+// used returns the number of slots in use, including those with an expired lease.
 func (n *memoryNet) used() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -62,7 +62,7 @@ type submitter struct {
 	id p2ppeer.ID
 }
 
-// travel lets a random latency pass.
+// travel waits for a random latency.
 func (n *memoryNet) travel(ctx context.Context) error {
 	n.mu.Lock()
 	d := time.Duration(n.rnd.Int64N(int64(n.latency) + 1))
@@ -75,7 +75,7 @@ func (n *memoryNet) travel(ctx context.Context) error {
 	}
 }
 
-// call carries do there and its outcome back.
+// call delivers do and returns its result.
 func (s submitter) call(ctx context.Context, peer p2ppeer.ID, do func(*memoryPeer) error) error {
 	if err := s.travel(ctx); err != nil {
 		return err

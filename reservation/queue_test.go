@@ -11,12 +11,12 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// waiting asks for slots of a job that began so long after start, and stays in the queue.
+// waiting returns a request for slots of a job that began so long after start and waits in the queue.
 func waiting(job string, slots int, began time.Duration) Request {
 	return Request{Job: job, Submitter: alice, Slots: slots, Since: start.Add(began), Waits: true}
 }
 
-// placeOf is the place of which a refusal tells.
+// placeOf returns the place in a refusal.
 func placeOf(t *testing.T, err error) Place {
 	t.Helper()
 	q, ok := errors.AsType[*Queued](err)
@@ -56,8 +56,8 @@ func TestFreedSlotIsKeptForWhoBeganToWaitFirst(t *testing.T) {
 	}
 }
 
-// TestGivingBackKeepsTheTurn: a job that did not find enough elsewhere has its slots kept here, until it
-// leaves, is confirmed, or does not ask again.
+// TestGivingBackKeepsTheTurn: a job that did not find enough slots elsewhere has its slots kept here
+// until it leaves, is confirmed, or does not ask again.
 func TestGivingBackKeepsTheTurn(t *testing.T) {
 	younger := waiting("younger", 1, time.Second)
 	tests := []struct {
@@ -108,8 +108,8 @@ func TestQueueKeepsToTheOwnersLimitOfJobs(t *testing.T) {
 	}
 }
 
-// TestNobodyLiesHimselfToTheFront: what a job says of its age is believed up to a bound, and only
-// when it comes.
+// TestNobodyLiesHimselfToTheFront: a job's claimed waiting time is accepted up to a bound, and only on
+// its first request.
 func TestNobodyLiesHimselfToTheFront(t *testing.T) {
 	l := NewLedger(Limits{Slots: 1})
 	mustHold(t, l, "runs", 1, keyOf(1), start)
@@ -163,9 +163,9 @@ func TestWhoNeverTakesWhatIsKeptLosesTheTurn(t *testing.T) {
 	}
 }
 
-// TestWhoHoldsAndGivesBackForEverLosesTheTurn: a job that gives its slots back just before its lease
-// ends, and holds them again, has had them for as long as if they were kept for it, and does not come
-// first again, neither under its name nor under another one, nor as somebody else from there.
+// TestWhoHoldsAndGivesBackForEverLosesTheTurn: a job that releases its slots just before the lease ends
+// and holds them again counts as having had them all the time. It does not come first again, neither
+// under its name nor under another one, nor as another submitter from the same address.
 func TestWhoHoldsAndGivesBackForEverLosesTheTurn(t *testing.T) {
 	for _, as := range []Request{
 		{Job: "hog", Submitter: alice}, {Job: "hog again", Submitter: alice}, {Job: "hog again", Submitter: "carol"},
@@ -177,7 +177,7 @@ func TestWhoHoldsAndGivesBackForEverLosesTheTurn(t *testing.T) {
 		honest := Request{Job: "honest", Submitter: bob, Slots: 1, Since: start.Add(maxTurn - time.Minute), Waits: true, Origin: "192.0.2.2"}
 		now, got := start, false
 		for i := 0; !got && now.Sub(start) <= 2*maxTurn; i, now = i+1, now.Add(QueueLease/2) {
-			if i%4 == 0 { // its lease would end before the next time
+			if i%4 == 0 { // the lease would end before the next request
 				l.Withdraw("hog", alice, true)
 			}
 			if _, err := l.Hold(hog, keyOf(1), now); err != nil { // it has lost its turn
@@ -209,7 +209,7 @@ func TestOneOriginDoesNotFillTheQueue(t *testing.T) {
 	if !ask(maxQueue, "192.0.2.2") {
 		t.Error("another origin has no room")
 	}
-	for i := range maxQueue { // nobody knows from where
+	for i := range maxQueue { // of unknown origin
 		if l.Snapshot().Waiting < maxQueue && !ask(maxQueue+1+i, "") {
 			t.Fatalf("job %d of unknown origin has no room", i)
 		}
@@ -217,7 +217,7 @@ func TestOneOriginDoesNotFillTheQueue(t *testing.T) {
 }
 
 // TestWhoOnlyWaitsAnswersForNothing: a job for which slots were kept, and which held them only as long as
-// attempts take, loses its turn, and nobody else behind its address loses anything.
+// attempts take, loses its turn. Other submitters at its address are not affected.
 func TestWhoOnlyWaitsAnswersForNothing(t *testing.T) {
 	l := NewLedger(Limits{Slots: 2})
 	mustHold(t, l, "runs", 1, keyOf(1), start)
@@ -243,8 +243,8 @@ func TestWhoOnlyWaitsAnswersForNothing(t *testing.T) {
 	}
 }
 
-// TestWhoHasMostPlacesOfAnOriginGivesUp: one relay is one origin, and a few behind it do not take the
-// places of the others.
+// TestWhoHasMostPlacesOfAnOriginGivesUp: a relay is one origin, and a few submitters behind it must not
+// take the places of the others.
 func TestWhoHasMostPlacesOfAnOriginGivesUp(t *testing.T) {
 	l := NewLedger(Limits{Slots: 1})
 	mustHold(t, l, "runs", 1, keyOf(1), start)
@@ -273,7 +273,7 @@ func TestWhoHasMostPlacesOfAnOriginGivesUp(t *testing.T) {
 	}
 }
 
-// TestOrigins: who has one address is one origin.
+// TestOrigins: all submitters with one address have the same origin.
 func TestOrigins(t *testing.T) {
 	for address, want := range map[string]string{
 		"/ip4/192.0.2.1/tcp/4001":         "192.0.2.1",
@@ -294,8 +294,8 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// TestOrderIsTheSameEverywhere: two jobs that are in each other's way are so in one order at all
-// peers, whichever each has met first.
+// TestOrderIsTheSameEverywhere: two competing jobs have the same order at all peers, whichever asked
+// first.
 func TestOrderIsTheSameEverywhere(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -323,8 +323,8 @@ func TestOrderIsTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// TestWhoLetsALeaseRunOutGoesToTheBack: a job that takes its slots and does nothing with them does
-// not get them again before others, neither under its name nor under another.
+// TestWhoLetsALeaseRunOutGoesToTheBack: a job that does not use its slots does not get them again before
+// others, neither under its name nor under another.
 func TestWhoLetsALeaseRunOutGoesToTheBack(t *testing.T) {
 	for _, confirms := range []bool{false, true} {
 		for _, again := range []string{"hog", "hog again"} {
@@ -352,7 +352,7 @@ func TestWhoLetsALeaseRunOutGoesToTheBack(t *testing.T) {
 	}
 }
 
-// TestLapsesAreForgotten once nobody would be believed to have waited for as long.
+// TestLapsesAreForgotten: lapses are dropped once they no longer limit any claim.
 func TestLapsesAreForgotten(t *testing.T) {
 	l := NewLedger(Limits{Slots: 1})
 	now := start
@@ -373,7 +373,7 @@ func TestLapsesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestNoMoreIsKeptThanThereIs: a job that asks for more slots than the peer has, gets all of them and
+// TestNoMoreIsKeptThanThereIs: a job that asks for more slots than the peer has gets all of them and
 // waits for no more.
 func TestNoMoreIsKeptThanThereIs(t *testing.T) {
 	l := NewLedger(Limits{Slots: 2})
@@ -385,7 +385,7 @@ func TestNoMoreIsKeptThanThereIs(t *testing.T) {
 	}
 }
 
-// strict is the policy of an owner, bob, who lets strangers have a slot at a time.
+// strict is the policy of the owner bob, who admits strangers to one slot at a time.
 func strict(q Request, _ time.Time) Verdict {
 	if q.Submitter == bob {
 		return Verdict{Class: "mine"}
@@ -393,14 +393,14 @@ func strict(q Request, _ time.Time) Verdict {
 	return Verdict{Class: "everyone", Slots: 1}
 }
 
-// TestS3NoMoreIsKeptForAClassThanItMayHave: strangers who wait, however many, for however much, keep
-// one slot from the owner, who lets them have one.
+// TestS3NoMoreIsKeptForAClassThanItMayHave: waiting strangers, however many and for however many slots,
+// keep only the one slot from the owner that their class may have.
 func TestS3NoMoreIsKeptForAClassThanItMayHave(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		limits  Limits
 		waiting []Request
-		running int // slots that strangers have before
+		running int // slots that strangers already have
 		mine    int
 	}{
 		{"one waits for all slots", Limits{Slots: 4}, []Request{waiting("large", 4, 0)}, 0, 3},
@@ -411,7 +411,7 @@ func TestS3NoMoreIsKeptForAClassThanItMayHave(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.limits.Judge = strict
 			l := NewLedger(tt.limits)
-			for _, q := range tt.waiting { // as if they had asked at the same moment
+			for _, q := range tt.waiting { // as if all had asked at the same moment
 				l.queue.join(q, strict(q, start), start)
 			}
 			if tt.running > 0 {
@@ -426,7 +426,7 @@ func TestS3NoMoreIsKeptForAClassThanItMayHave(t *testing.T) {
 	}
 }
 
-// TestTurnsAreKeptWithinAClass: what a class may have is kept for the one who began to wait first.
+// TestTurnsAreKeptWithinAClass: the slots of a class are kept for the job that began to wait first.
 func TestTurnsAreKeptWithinAClass(t *testing.T) {
 	l := NewLedger(Limits{Slots: 4, Judge: strict})
 	if g, err := l.Hold(waiting("older", 4, 0), keyOf(1), start); err != nil || g.Slots != 1 {

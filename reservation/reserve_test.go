@@ -14,7 +14,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// confirmedSlots sums up what the peers hold confirmed.
+// confirmedSlots returns the number of confirmed slots at the peers.
 func (n *memoryNet) confirmedSlots() int {
 	sum := 0
 	for _, p := range n.peers {
@@ -29,7 +29,7 @@ func TestReserve(t *testing.T) {
 		slots   []int
 		broken  map[p2ppeer.ID]memoryPeer
 		need    Need
-		found   int // of a shortage; 0 is success
+		found   int // number in the shortage; 0: success
 		reasons map[Reason]int
 	}{
 		{"all answer", []int{2, 2, 2, 2}, nil, Need{Job: "j", N: 2, R: 2}, 0, nil},
@@ -56,7 +56,7 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// checkOutcome holds what Reserve returned against the peers' ledgers.
+// checkOutcome compares the result of Reserve with the peers' ledgers.
 func checkOutcome(t *testing.T, net *memoryNet, res *Reservation, err error, need Need, found int, reasons map[Reason]int) {
 	t.Helper()
 	if found == 0 {
@@ -117,7 +117,7 @@ func TestSilentPeersCostLittleWhenOthersSuffice(t *testing.T) {
 	})
 }
 
-// slowly is a submitter that one peer answers late.
+// slowly is a submitter to which one peer answers late.
 type slowly struct {
 	submitter
 	peer p2ppeer.ID
@@ -135,12 +135,12 @@ func (s slowly) Hold(ctx context.Context, peer p2ppeer.ID, q Request) (Grant, er
 	return s.submitter.Hold(ctx, peer, q)
 }
 
-// TestTheOtherOwnerIsWaitedFor: for up to a second when only he can part the replicas of a rank, and not at all when
-// he cannot.
+// TestTheOtherOwnerIsWaitedFor: for up to a second if only that owner can separate the replicas of a
+// rank, and not at all otherwise.
 func TestTheOtherOwnerIsWaitedFor(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		owners string // of the peers a, b, c, d, of which the last answers late
+		owners string // owners of the peers a, b, c, d, of which the last answers late
 		by     time.Duration
 		found  bool
 		most   time.Duration
@@ -172,7 +172,7 @@ func TestTheOtherOwnerIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestOthersAreAskedInPlaceOfTheSilent: more peers are silent than the overbooking makes up for.
+// TestOthersAreAskedInPlaceOfTheSilent: more peers are silent than the overbooking compensates.
 func TestOthersAreAskedInPlaceOfTheSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newMemoryNet(1, 20*time.Millisecond, make([]int, 12)...)
@@ -189,8 +189,8 @@ func TestOthersAreAskedInPlaceOfTheSilent(t *testing.T) {
 	})
 }
 
-// TestUnheardPeersAreAskedAndNotWaitedFor: one that was silent at the first attempt does not prolong the
-// next, is found when it answers again, and is then waited for like any other.
+// TestUnheardPeersAreAskedAndNotWaitedFor: a peer that was silent in the first attempt does not prolong
+// the next one. When it answers again, it is found and treated like any other.
 func TestUnheardPeersAreAskedAndNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newMemoryNet(1, 20*time.Millisecond, 1, 1, 1)
@@ -227,8 +227,8 @@ func TestReserveRefusesNonsense(t *testing.T) {
 	}
 }
 
-// TestRacingSubmittersAllFinish: every submitter wants more than half of all
-// slots, so any two are in each other's way, and only backing off helps.
+// TestRacingSubmittersAllFinish: every submitter wants more than half of all slots, so any two compete,
+// and only backing off helps.
 func TestRacingSubmittersAllFinish(t *testing.T) {
 	const perPeer, work = 2, 3 * time.Second
 	for submitters := 2; submitters <= 5; submitters++ {
@@ -256,8 +256,7 @@ func TestRacingSubmittersAllFinish(t *testing.T) {
 	}
 }
 
-// runJob does as p2prun does: it tries until it has all its slots, uses them,
-// and gives them back.
+// runJob does what p2prun does: it tries until it has all its slots, uses them, and gives them back.
 func runJob(t *testing.T, s submitter, rnd *rand.Rand, work time.Duration) {
 	need := Need{Job: "j", N: 3, R: 2} // 6 slots of 8
 	for attempt := 0; ; attempt++ {

@@ -47,7 +47,7 @@ func newService(t *testing.T, h host.Host, limits Limits) *Service {
 	return s
 }
 
-// await waits until the service says that as many slots are free.
+// await waits until the service reports the given number of free slots.
 func await(t *testing.T, s *Service, free int) {
 	t.Helper()
 	deadline := time.After(5 * time.Second)
@@ -160,7 +160,7 @@ func TestKeyIsOfNoUseToAnotherSubmitter(t *testing.T) {
 	}
 }
 
-// converse sends one request as it is and returns the answer.
+// converse sends one request unchanged and returns the answer.
 func converse(t *testing.T, from host.Host, to p2ppeer.ID, q *pb.Request) *pb.Answer {
 	t.Helper()
 	stream, err := from.NewStream(t.Context(), to, ProtocolID)
@@ -178,8 +178,8 @@ func converse(t *testing.T, from host.Host, to p2ppeer.ID, q *pb.Request) *pb.An
 	return &a
 }
 
-// TestS4AbandonedHoldIsGivenBack: the submitter stops waiting at the moment at
-// which the hold is made, so that no Release of his can come after it.
+// TestS4AbandonedHoldIsGivenBack: the submitter stops waiting at the moment when the hold is made, so
+// that it cannot send a Release afterwards.
 func TestS4AbandonedHoldIsGivenBack(t *testing.T) {
 	server := newHost(t)
 	s := newService(t, server, Limits{Slots: 2})
@@ -213,8 +213,8 @@ func TestS4AbandonedHoldIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestHoldThatIsGivenUpIsReset, and one that is answered is closed: that is how
-// the peer can tell.
+// TestHoldThatIsGivenUpIsReset: a stream that is given up is reset, and an answered one is closed, which
+// tells the peer the difference.
 func TestHoldThatIsGivenUpIsReset(t *testing.T) {
 	server := newHost(t)
 	asked, ends := make(chan struct{}), make(chan error)
@@ -311,7 +311,7 @@ func TestCloseCutsOffWhoNeverAsks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stream.Reset()
-	if _, err := stream.Write([]byte{9}); err != nil { // the length of what never comes
+	if _, err := stream.Write([]byte{9}); err != nil { // the length of a message that never arrives
 		t.Fatal(err)
 	}
 	began := time.Now()
@@ -322,7 +322,7 @@ func TestCloseCutsOffWhoNeverAsks(t *testing.T) {
 	}
 }
 
-// TestS2LeaseEndsByItself needs no network: the handler is not called.
+// TestS2LeaseEndsByItself needs no network, because the handler is not called.
 func TestS2LeaseEndsByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewService(noNetwork{}, Config{Limits: Limits{Slots: 2}, Log: zerolog.Nop()})
@@ -342,14 +342,14 @@ func TestS2LeaseEndsByItself(t *testing.T) {
 	})
 }
 
-// noNetwork is a host that nobody can reach.
+// noNetwork is an unreachable host.
 type noNetwork struct{ host.Host }
 
 func (noNetwork) SetStreamHandler(protocol.ID, network.StreamHandler) {}
 func (noNetwork) RemoveStreamHandler(protocol.ID)                     {}
 
-// TestPolicysRefusalsAreLogged: who asked for what, and why he does not get it, once however often he
-// asks; that slots are busy is no news.
+// TestPolicysRefusalsAreLogged: the request and the reason of its refusal are logged once, however often
+// the submitter asks. A refusal because slots are busy is not logged.
 func TestPolicysRefusalsAreLogged(t *testing.T) {
 	server := newHost(t)
 	client := newHost(t, server)

@@ -65,7 +65,8 @@ func TestAssignRefusesNonsense(t *testing.T) {
 	}
 }
 
-// TestNoTwoReplicasOfARankOnOneMachine tries every small job on random peers, of which some share machines.
+// TestNoTwoReplicasOfARankOnOneMachine tries every small job on random peers, some of which share
+// machines.
 func TestNoTwoReplicasOfARankOnOneMachine(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -77,7 +78,7 @@ func TestNoTwoReplicasOfARankOnOneMachine(t *testing.T) {
 					peers[i] = PeerSlots{Slots: rnd.IntN(n + 3), Cached: rnd.Int64N(3)}
 					if m := rnd.IntN(10); m < 5 {
 						peers[i].Machine = fmt.Sprint(m)
-						peers[i].Domain.Addresses = []string{fmt.Sprint(rnd.IntN(3))} // by which it may be seen elsewhere
+						peers[i].Domain.Addresses = []string{fmt.Sprint(rnd.IntN(3))} // address under which it may also be seen elsewhere
 					}
 				}
 				for s := Spread; s <= DataConcentrate; s++ {
@@ -128,7 +129,7 @@ func checkAssignment(s Strategy, peers []PeerSlots, n, r int) error {
 	return nil
 }
 
-// machineAt names the machine of a peer, also where it is unknown.
+// machineAt returns the machine of a peer, or a unique name if it is unknown.
 func machineAt(peers []PeerSlots, i int) string {
 	if m := peers[i].Machine; m != "" {
 		return "machine " + m

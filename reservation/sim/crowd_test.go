@@ -9,8 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// TestCrowdKeepsPromises is a quarter of the crowd that docs/networking.md tells of,
-// with peers that do not answer and submitters that are killed.
+// TestCrowdKeepsPromises runs a quarter of the crowd described in docs/networking.md, with peers that do
+// not answer and submitters that are killed.
 func TestCrowdKeepsPromises(t *testing.T) {
 	skip.Long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -36,8 +36,8 @@ func TestCrowdKeepsPromises(t *testing.T) {
 	})
 }
 
-// TestSchedulersUseWhatThereIs: who is alone waits for nobody; in a crowd the slots are never all in
-// use, and those who know how long jobs run use more than those who start jobs in order.
+// TestSchedulersUseWhatThereIs: a single submitter never waits. In a crowd the slots are never all in
+// use, and schedulers that know the running times use more than those that start jobs in order.
 func TestSchedulersUseWhatThereIs(t *testing.T) {
 	c := Crowd{Seed: 1, Submitters: 1, Peers: 50, Slots: 2, Demand: 0.25, Replicas: 2, Run: time.Minute, For: 10 * time.Hour, Crash: time.Hour}
 	for _, by := range []Scheduler{InOrder, Foreseeing} {
@@ -54,8 +54,8 @@ func TestSchedulersUseWhatThereIs(t *testing.T) {
 	}
 }
 
-// TestFewSubmittersLoseLittleToTheNetwork: six submitters who want three times 20 slots, of jobs that start in
-// order, use nearly as many as one list for all would; what it costs to hear that slots are free is little.
+// TestFewSubmittersLoseLittleToTheNetwork: six submitters that want three times 20 slots, for jobs that
+// start in order, use nearly as many as with one central list. Learning of free slots costs little.
 func TestFewSubmittersLoseLittleToTheNetwork(t *testing.T) {
 	skip.Long(t)
 	c := Crowd{

@@ -15,7 +15,7 @@ import (
 
 var start = time.Date(2011, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// at is an operation of alice's job "j" with key 1 at peer p, seconds after start.
+// at returns an operation of alice's job "j" with key 1 at peer p, seconds after start.
 func at(seconds int, kind Kind, slots, free int) Operation {
 	op := Operation{At: start.Add(time.Duration(seconds) * time.Second), Kind: kind, Peer: "p",
 		Submitter: "alice", Job: "j", Key: reservation.Key{1}, Slots: slots, Free: free}
@@ -25,13 +25,13 @@ func at(seconds int, kind Kind, slots, free int) Operation {
 	return op
 }
 
-// of has another submitter do op, with a key of its own.
+// of returns op as executed by another submitter with another key.
 func of(submitter p2ppeer.ID, op Operation) Operation {
 	op.Submitter, op.Key = submitter, reservation.Key{byte(len(submitter))}
 	return op
 }
 
-// notMallory is the policy of an owner who denies one submitter.
+// notMallory is a policy that denies one submitter.
 func notMallory(q reservation.Request, _ time.Time) (v reservation.Verdict) {
 	if q.Submitter == "mallory" {
 		v.Refused = reservation.Denied
@@ -45,7 +45,7 @@ func TestHistories(t *testing.T) {
 	limits := reservation.Limits{Slots: 4, MaxJobs: 2, Judge: notMallory}
 	for _, tt := range []struct {
 		name string
-		want string // the promise broken first; "" is none
+		want string // first broken promise; "": none
 		ops  []Operation
 	}{
 		{"a job's life", "", []Operation{at(0, Granted, 3, 1), at(1, Confirmed, 2, 2), at(5, Redeemed, 2, 2), at(500, Released, 0, 4)}},
@@ -85,15 +85,15 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// A mutant is a ledger that is wrong in one way.
+// A mutant is a ledger with one fault.
 type mutant struct {
 	*reservation.Ledger
-	slow        time.Duration // so late it ends a lease
-	keeps       bool          // what a submitter gives back
-	leaks       bool          // what its processes had
+	slow        time.Duration // delay of the end of a lease
+	keeps       bool          // keeps what a submitter gives back
+	leaks       bool          // keeps the slots of ended processes
 	twice       bool          // redeems again
 	redeemed    map[reservation.Key]int
-	everlasting bool // grants for an hour, and means it
+	everlasting bool // grants for an hour
 }
 
 func (m *mutant) Hold(q reservation.Request, key reservation.Key, now time.Time) (reservation.Grant, error) {
@@ -133,8 +133,8 @@ func (m *mutant) Release(key reservation.Key) {
 	}
 }
 
-// TestBrokenLedgers has a few jobs, one with a denied submitter, one that is left
-// to its lease and one that starts twice, at a peer that breaks a promise.
+// TestBrokenLedgers runs a few jobs, one of a denied submitter, one whose lease expires, and one that
+// starts twice, at a peer that breaks a promise.
 func TestBrokenLedgers(t *testing.T) {
 	limits := reservation.Limits{Slots: 2, MaxJobs: 1, Judge: notMallory}
 	ledger := func(change func(*reservation.Limits)) *mutant {
@@ -174,7 +174,7 @@ func TestBrokenLedgers(t *testing.T) {
 	}
 }
 
-// exercise does everything that a promise is about; what is refused is let be.
+// exercise executes every operation that a promise concerns, and ignores refusals.
 func exercise(ctx context.Context, w *World) {
 	alice, bob, mallory := w.Submitter(ctx, "alice"), w.Submitter(ctx, "bob"), w.Submitter(ctx, "mallory")
 	_, _ = mallory.Hold(ctx, "p", reservation.Request{Job: "m", Slots: 1})
@@ -186,9 +186,9 @@ func exercise(ctx context.Context, w *World) {
 	_ = alice.Start(ctx, "p", "a", a.Key)
 	w.Gone("p", a.Key)
 	b, _ := bob.Hold(ctx, "p", reservation.Request{Job: "late", Slots: 2})
-	time.Sleep(reservation.HoldBase + 3*reservation.HoldPerSlot) // virtual: the lease ends
+	time.Sleep(reservation.HoldBase + 3*reservation.HoldPerSlot) // virtual time: the lease ends
 	_ = bob.Confirm(ctx, "p", b.Key, 2)
-	for i := range 3 { // more than one slot more
+	for i := range 3 { // exceeds the slots by more than one
 		_, _ = bob.Hold(ctx, "p", reservation.Request{Job: fmt.Sprint("more", i), Slots: 1})
 	}
 	_, _ = bob.Hold(ctx, "p", reservation.Request{Job: "more0", Slots: 3})
