@@ -14,19 +14,19 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// at is peer i at an address of its own.
+// at returns peer i with an address of its own.
 func at(i int) p2ppeer.AddrInfo {
 	return p2ppeer.AddrInfo{ID: id(i), Addrs: []ma.Multiaddr{ma.StringCast(fmt.Sprintf("/ip4/192.0.2.1/tcp/%d", i+1))}}
 }
 
 func nobody(p2ppeer.ID) bool { return false }
 
-// those reports the first n peers as connected.
+// those returns a function that reports the first n peers as connected.
 func those(n int) func(p2ppeer.ID) bool {
 	return func(p p2ppeer.ID) bool { return p < id(n) }
 }
 
-// acquainted returns the acquaintances of a peer that has met so many.
+// acquainted returns the known peers of a peer that has met n others.
 func acquainted(n int) *acquaintances {
 	q := newAcquaintances()
 	for i := range n {
@@ -35,7 +35,7 @@ func acquainted(n int) *acquaintances {
 	return q
 }
 
-// tries plays so long in steps of a second, with all tries in vain, and returns when peer i
+// tries simulates a duration in steps of one second, in which all attempts fail. It returns when peer i
 // was tried.
 func tries(q *acquaintances, i int, connected func(p2ppeer.ID) bool, d time.Duration) (after []time.Duration) {
 	for t := time.Duration(0); t <= d; t += time.Second {
@@ -72,7 +72,7 @@ func TestAcquaintancesAreTriedAgainForEver(t *testing.T) {
 	}
 	q := acquainted(3)
 	tries(q, 2, those(2), 4*time.Hour)
-	if got := len(tries(q, 2, those(2), time.Hour)); got != 0 { // time that has been already
+	if got := len(tries(q, 2, those(2), time.Hour)); got != 0 { // time that has already passed
 		t.Fatalf("tried %d times in the past", got)
 	}
 	q.hurry()
@@ -81,7 +81,7 @@ func TestAcquaintancesAreTriedAgainForEver(t *testing.T) {
 	}
 }
 
-// TestAcquaintancesAtLeisure has many connected: of the others one at a time is tried, and all
+// TestAcquaintancesAtLeisure: with many connections, one of the other peers is tried at a time, and all
 // have their turn.
 func TestAcquaintancesAtLeisure(t *testing.T) {
 	q := acquainted(enoughConnected + 100)
@@ -102,7 +102,7 @@ func TestAcquaintancesAtLeisure(t *testing.T) {
 	}
 }
 
-// TestAcquaintanceThatHangsUp is tried ever more seldom, though it can be reached.
+// TestAcquaintanceThatHangsUp: such a peer is tried at growing intervals, although it can be reached.
 func TestAcquaintanceThatHangsUp(t *testing.T) {
 	q := acquainted(2)
 	times := 0
@@ -118,7 +118,7 @@ func TestAcquaintanceThatHangsUp(t *testing.T) {
 	}
 }
 
-// TestAcquaintanceThatIsLost after a long connection is tried at once.
+// TestAcquaintanceThatIsLost: a peer that is lost after a long connection is tried at once.
 func TestAcquaintanceThatIsLost(t *testing.T) {
 	q := acquainted(2)
 	tries(q, 1, those(1), 10*time.Minute)
@@ -156,8 +156,8 @@ func TestAcquaintancesAreBounded(t *testing.T) {
 	}
 }
 
-// TestWhoIsConnectedIsMet: who was identified long ago, and is connected still, is not
-// forgotten for somebody who was here later for a moment.
+// TestWhoIsConnectedIsMet: a peer that was identified long ago and is still connected is not forgotten in
+// favour of one that was connected more recently for a moment.
 func TestWhoIsConnectedIsMet(t *testing.T) {
 	q := acquainted(maxAcquaintances)
 	first := func(p p2ppeer.ID) bool { return p == id(0) }
@@ -219,7 +219,7 @@ func TestAcquaintancesAreRemembered(t *testing.T) {
 	}
 }
 
-// FuzzRecall reads any file without harm.
+// FuzzRecall reads arbitrary files.
 func FuzzRecall(f *testing.F) {
 	f.Add([]byte(`[{"peer":"12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf","addrs":["/ip4/192.0.2.1/tcp/1","x"],"met":"2026-01-01T00:00:00Z"}]`))
 	f.Add([]byte(`[{"peer":""}]`))
@@ -239,8 +239,8 @@ func FuzzRecall(f *testing.F) {
 	})
 }
 
-// TestAcquaintancesNeverStarve has peers come and go at random: each that is away is tried
-// again within the longest pause and a bit.
+// TestAcquaintancesNeverStarve simulates peers that come and go at random. Each absent peer is tried
+// again within little more than the longest pause.
 func TestAcquaintancesNeverStarve(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

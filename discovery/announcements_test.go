@@ -19,8 +19,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 )
 
-// TestAFloodOfAnnouncementsIsNotKept: a peer that announces very many things is named, and
-// nothing of it stays; what every peer announces is still found.
+// TestAFloodOfAnnouncementsIsNotKept: a peer that announces very many keys is logged, and none of its
+// records is kept. Ordinary announcements are still found.
 func TestAFloodOfAnnouncementsIsNotKept(t *testing.T) {
 	var log logtest.Log
 	cfg := testConfig()
@@ -104,7 +104,7 @@ func TestAnnouncementsOfOffersAreBounded(t *testing.T) {
 	}
 }
 
-// TestAMillionOffersAnnouncedAreBounded, each by somebody else.
+// TestAMillionOffersAnnouncedAreBounded, each announced by another peer.
 func TestAMillionOffersAnnouncedAreBounded(t *testing.T) {
 	a := newAnnouncements(namespace("lab"), testConduct())
 	ctx := context.Background()

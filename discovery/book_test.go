@@ -34,7 +34,7 @@ func TestBookForgets(t *testing.T) {
 		b.missed(id(1))
 		b.missed(id(2))
 	}
-	b.answered(offerFrom(2, 1, 2), testNow.Add(time.Minute)) // is back: counts afresh
+	b.answered(offerFrom(2, 1, 2), testNow.Add(time.Minute)) // is back, which resets the count
 	b.missed(id(1))
 	b.missed(id(2))
 	if got, want := bookOrder(b, testNow), []p2ppeer.ID{id(2)}; !slices.Equal(got, want) {

@@ -16,8 +16,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// A world of peers in a plane, each behind an access link, with distances that are off by up
-// to a tenth of what place and link say: so triangles do not close, as on the Internet.
+// A plane contains peers in a plane, each behind an access link. Distances deviate from position and link
+// by up to a tenth, so triangles do not close, as on the Internet.
 type plane struct {
 	x, y, link []float64 // in seconds
 	seed       uint64
@@ -43,7 +43,8 @@ func (w *plane) rtt(a, b int) time.Duration {
 	return time.Duration(way * (0.9 + 0.2*pair.Float64()) * float64(time.Second))
 }
 
-// settled returns everybody's coordinates after each has measured so many others at random.
+// settled returns the coordinates of all peers after each has made the given number of random
+// measurements.
 func (w *plane) settled(rng *rand.Rand, measurements int) []*coordinates {
 	all := make([]*coordinates, len(w.x))
 	for i := range all {
@@ -61,8 +62,8 @@ func (w *plane) settled(rng *rand.Rand, measurements int) []*coordinates {
 
 var measurements = flag.Int("measurements", 200, "how often each peer of TestNearestAreAskedFirst has measured another")
 
-// TestNearestAreAskedFirst finds 64 slots among 1,000 peers of which the searcher has heard
-// in any order, and looks how near the chosen are.
+// TestNearestAreAskedFirst searches for 64 slots among 1,000 peers, which the searcher knows in random
+// order, and checks how near the chosen ones are.
 func TestNearestAreAskedFirst(t *testing.T) {
 	skip.Long(t)
 	const n, slots, searcher = 1000, 64, 0
@@ -77,7 +78,7 @@ func TestNearestAreAskedFirst(t *testing.T) {
 		order = append(order, id(i+1))
 		number[id(i+1)] = i + 1
 	}
-	// Hearsay of so many; the rest it has measured itself or knows nothing of.
+	// Hearsay of so many peers; the searcher has measured some of the rest itself.
 	knowing := func(heard int) func(p2ppeer.ID) (time.Duration, bool) {
 		for _, i := range rng.Perm(n - 1)[:heard] {
 			all[searcher].heard(id(i+1), all[i+1].here())
@@ -138,13 +139,13 @@ func TestNearestFirst(t *testing.T) {
 	}
 }
 
-// TestFewAreAskedInOrder leaves the order alone where all are asked in a moment.
+// TestFewAreAskedInOrder: the order is unchanged if all peers can be asked within a moment.
 func TestFewAreAskedInOrder(t *testing.T) {
 	for n, want := range map[int]p2ppeer.ID{crowd: id(0), crowd + 1: id(crowd)} {
 		g := hearing(Need{All: true}, 1, n)
 		g.estimate = func(p p2ppeer.ID) (time.Duration, bool) {
 			i := slices.IndexFunc(g.queue, func(q p2ppeer.ID) bool { return q == p })
-			return time.Duration(-i), true // the last is the nearest
+			return time.Duration(-i), true // the last one is the nearest
 		}
 		if got := g.ask(); got[0] != want {
 			t.Errorf("of %d: asks %s first, want %s", n, got[0], want)
@@ -206,8 +207,8 @@ func TestCoordinatesAreBoundedAndFirstHandIsBetter(t *testing.T) {
 	}
 }
 
-// TestALieDoesNotMoveThisPeerOutOfTheWorld has one peer claim to stand next to this one, so
-// that the push away from it is a millionfold.
+// TestALieDoesNotMoveThisPeerOutOfTheWorld: a peer claims to be right next to this one, so that the force
+// away from it is a millionfold.
 func TestALieDoesNotMoveThisPeerOutOfTheWorld(t *testing.T) {
 	c := newCoordinates()
 	c.measured(id(0), newCoordinates().here(), 20*time.Millisecond)
@@ -230,7 +231,7 @@ func TestALieDoesNotMoveThisPeerOutOfTheWorld(t *testing.T) {
 	}
 }
 
-// FuzzBelieve takes any hearsay without harm.
+// FuzzBelieve passes arbitrary hearsay.
 func FuzzBelieve(f *testing.F) {
 	_, peer := newKey(f)
 	data, err := proto.Marshal(&pb.Response{Hearsay: []*pb.Hearsay{{Peer: []byte(peer), Position: toPB(newCoordinates().here())}}})
@@ -253,7 +254,7 @@ func FuzzBelieve(f *testing.F) {
 	})
 }
 
-// TestOffersSayWhereOthersStand has a newcomer ask one peer and know of another.
+// TestOffersSayWhereOthersStand: a newcomer asks one peer and learns the position of another.
 func TestOffersSayWhereOthersStand(t *testing.T) {
 	super := newService(t, newHost(t), testConfig())
 	other := boot(t, testConfig(super.host))

@@ -41,8 +41,8 @@ func TestFilterSuits(t *testing.T) {
 	}
 }
 
-// TestGatheringAsksOnlyTheChosen passes over who is not wanted, without asking, and goes on
-// looking when those that were found do not suit.
+// TestGatheringAsksOnlyTheChosen: unwanted peers are skipped without being asked, and the search
+// continues if the found ones do not match.
 func TestGatheringAsksOnlyTheChosen(t *testing.T) {
 	g := hearing(Need{Slots: 1, Filter: Filter{OS: "plan9", Only: []p2ppeer.ID{id(1), id(2), id(3)}, Not: []p2ppeer.ID{id(3)}}}, 8, 5)
 	if got, want := g.ask(), []p2ppeer.ID{id(1), id(2)}; !slices.Equal(got, want) {
@@ -72,7 +72,7 @@ func TestGatheringAsksOnlyTheChosen(t *testing.T) {
 	}
 }
 
-// TestChosenPeerIsFound finds a peer by its ID alone, of which only others know an address.
+// TestChosenPeerIsFound finds a peer by its ID alone; only other peers know its address.
 func TestChosenPeerIsFound(t *testing.T) {
 	super := newHost(t)
 	newService(t, super, testConfig())
@@ -90,6 +90,6 @@ func TestChosenPeerIsFound(t *testing.T) {
 		if len(candidates) == 1 && candidates[0].AddrInfo.ID == id {
 			return
 		}
-		t.Log(considered) // the others have yet to hear of it
+		t.Log(considered) // the other peers do not know of it yet
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 func id(i int) p2ppeer.ID { return p2ppeer.ID(fmt.Sprintf("peer-%04d", i)) }
 
-// offerFrom is peer i's answer: free slots, at a round trip of rtt milliseconds.
+// offerFrom returns peer i's answer: free slots, with a round-trip time of rtt milliseconds.
 func offerFrom(i, free, rtt int) Candidate {
 	return Candidate{
 		AddrInfo: p2ppeer.AddrInfo{ID: id(i)},
@@ -21,7 +21,7 @@ func offerFrom(i, free, rtt int) Candidate {
 	}
 }
 
-// hearing returns a gathering that has heard of n peers, and no more to come.
+// hearing returns a gathering that has heard of n peers and will hear of no more.
 func hearing(need Need, parallel, n int) *gathering {
 	g := newGathering(need, parallel, 100*time.Millisecond)
 	for i := range n {
@@ -73,7 +73,7 @@ func TestGatheringStops(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		need  Need
-		free  []int // slots that peers 0, 1, ... offer; the rest of 4 stay silent
+		free  []int // slots that peers 0, 1, ... offer; the rest of the 4 are silent
 		ended bool
 		at    time.Time
 		want  bool
@@ -142,7 +142,7 @@ func TestGatheringSaysWhyNot(t *testing.T) {
 
 func TestGatheringIgnoresWhatItDidNotAsk(t *testing.T) {
 	g := hearing(Need{Slots: 9}, 1, 2)
-	g.taken(offerFrom(1, 5, 1), testNow) // heard of, not asked
+	g.taken(offerFrom(1, 5, 1), testNow) // heard of, but not asked
 	g.taken(offerFrom(7, 5, 1), testNow) // never heard of
 	g.ask()
 	g.taken(offerFrom(0, 1, 1), testNow)
@@ -159,8 +159,8 @@ func TestGatheringIsBounded(t *testing.T) {
 	}
 }
 
-// TestGatheringAlwaysEnds answers in random order and checks that every peer
-// is asked at most once, never more than parallel at a time, and none forgotten.
+// TestGatheringAlwaysEnds answers in random order and checks that every peer is asked at most once, never
+// more than parallel at a time, and none is forgotten.
 func TestGatheringAlwaysEnds(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -198,7 +198,7 @@ func TestGatheringAlwaysEnds(t *testing.T) {
 	}
 }
 
-// TestPeerWithoutSlotsOffersNothing: a supernode that donates no slots is not passed over as busy.
+// TestPeerWithoutSlotsOffersNothing: a supernode that donates no slots is not reported as busy.
 func TestPeerWithoutSlotsOffersNothing(t *testing.T) {
 	g := hearing(Need{Slots: 1, Filter: Filter{OS: "another"}}, 8, 1)
 	g.ask()

@@ -17,7 +17,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// A simulated network of peers at virtual time. Its packets can be lost.
+// simulated is a simulated network of peers at virtual time, whose packets can be lost.
 type simulated struct {
 	t     *testing.T
 	net   *simnet.Simnet
@@ -27,7 +27,7 @@ type simulated struct {
 	lost func(from, to string) bool // by IP addresses
 }
 
-// simulate runs test with n peers, introduced by the first.
+// simulate runs test with n peers, which the first introduces.
 func simulate(t *testing.T, n int, test func(*testing.T, *simulated)) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := &simulated{t: t, net: &simnet.Simnet{}}
@@ -62,14 +62,14 @@ func ipOf(a net.Addr) string { return a.(*net.UDPAddr).IP.String() }
 
 func simIP(i int) string { return simnet.IntToPublicIPv4(i).String() }
 
-// boot starts peer i with an identity of its own, or another's.
+// boot starts peer i with its own identity, or with the given one.
 func (sim *simulated) boot(i int, key crypto.PrivKey, cfg Config) *Service {
 	sim.t.Helper()
 	link := simnet.LinkSettings{BitsPerSecond: 20 * simlibp2p.OneMbps}
 	options := []libp2p.Option{
 		libp2p.ListenAddrStrings(fmt.Sprintf("/ip4/%s/udp/8000/quic-v1", simIP(i))),
 		simlibp2p.QUICSimnet(sim.net, simnet.NodeBiDiLinkSettings{Downlink: link, Uplink: link}),
-		libp2p.DisableIdentifyAddressDiscovery(), // it stalls virtual time
+		libp2p.DisableIdentifyAddressDiscovery(), // it blocks virtual time
 		libp2p.ResourceManager(&network.NullResourceManager{}),
 		libp2p.DisableRelay(),
 	}
@@ -97,14 +97,14 @@ func (sim *simulated) close() {
 	}
 }
 
-// lose has packets be lost from now on, of which lost says so; nil: none.
+// lose makes packets be lost for which lost returns true; nil: none.
 func (sim *simulated) lose(lost func(from, to string) bool) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
 	sim.lost = lost
 }
 
-// wantSeen checks that each of the peers finds exactly these.
+// wantSeen checks that each of the peers finds exactly these peers.
 func wantSeen(t *testing.T, peers []*Service) {
 	t.Helper()
 	for i, p := range peers {
@@ -124,7 +124,7 @@ func wantSeen(t *testing.T, peers []*Service) {
 	}
 }
 
-// TestEverybodyLearnsWhereItStands waits for coordinates of peers of which nobody searches.
+// TestEverybodyLearnsWhereItStands waits for the coordinates of peers that no search asks.
 func TestEverybodyLearnsWhereItStands(t *testing.T) {
 	simulate(t, 4, func(t *testing.T, sim *simulated) {
 		time.Sleep(20 * time.Minute)

@@ -17,7 +17,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/recording"
 )
 
-// fixedKey is the same in every process of a fuzzer: else what one has signed means nothing in another.
+// fixedKey returns a key that is the same in every process of a fuzzer, so that signatures remain valid
+// in other processes.
 func fixedKey(f *testing.F) (crypto.PrivKey, p2ppeer.ID) {
 	f.Helper()
 	key, _, err := crypto.GenerateEd25519Key(bytes.NewReader(make([]byte, 64)))
@@ -31,7 +32,7 @@ func fixedKey(f *testing.F) (crypto.PrivKey, p2ppeer.ID) {
 	return key, id
 }
 
-// FuzzConverse: whatever a peer answers who is asked for its offer, what is taken for one is one.
+// FuzzConverse: whatever a peer answers to a request for its offer, an accepted offer is valid.
 func FuzzConverse(f *testing.F) {
 	key, id := fixedKey(f)
 	o := testOffer(id)
@@ -51,7 +52,7 @@ func FuzzConverse(f *testing.F) {
 	})
 }
 
-// FuzzTwinRequest: whatever a peer asks about twins, it is answered or refused.
+// FuzzTwinRequest: any twin request is answered or refused.
 func FuzzTwinRequest(f *testing.F) {
 	h := newHost(f)
 	_, stranger := fixedKey(f)
@@ -71,7 +72,8 @@ func FuzzTwinRequest(f *testing.F) {
 	})
 }
 
-// FuzzTwinResponse: nobody but who has this peer's key, and has run for longer, is taken for its twin.
+// FuzzTwinResponse: only a process that has this peer's key and has run for longer is accepted as its
+// twin.
 func FuzzTwinResponse(f *testing.F) {
 	key, id := fixedKey(f)
 	nonce := bytes.Repeat([]byte{7}, nonceSize)
@@ -92,8 +94,8 @@ func FuzzTwinResponse(f *testing.F) {
 	})
 }
 
-// TestWhoGivesABadOfferIsNamed asks peers for offers that send something else, again and again:
-// each is named, and not for every time. One that offers nothing, or whose clock is wrong, has done no wrong.
+// TestWhoGivesABadOfferIsNamed repeatedly requests offers from peers that send something else. Each is
+// logged, but not every time. A peer that offers nothing, or whose clock is wrong, is not logged.
 func TestWhoGivesABadOfferIsNamed(t *testing.T) {
 	var log logtest.Log
 	cfg := testConfig()

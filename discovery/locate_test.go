@@ -6,7 +6,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// TestLocate finds a peer of which only an address is known where it is not any more.
+// TestLocate finds a peer whose only known address is outdated.
 func TestLocate(t *testing.T) {
 	super := newHost(t)
 	newService(t, super, testConfig())
@@ -21,7 +21,7 @@ func TestLocate(t *testing.T) {
 	s.host.Peerstore().AddAddrs(id, nowhere.Addrs(), deadline)
 	nowhere.Close()
 	ctx := testContext(t)
-	for s.Locate(ctx, id) != nil { // the others have yet to hear of it
+	for s.Locate(ctx, id) != nil { // the other peers do not know of it yet
 		if ctx.Err() != nil {
 			t.Fatal("not found")
 		}

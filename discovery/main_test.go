@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// deadline bounds every wait of these tests; none comes near it unless broken.
+// deadline bounds every wait of these tests; no correct test comes near it.
 const deadline = 15 * time.Second
 
 func testContext(t *testing.T) context.Context {
@@ -24,7 +24,7 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// newHost starts a loopback host; options come on top.
+// newHost starts a loopback host with additional options.
 func newHost(t testing.TB, opts ...libp2p.Option) host.Host {
 	t.Helper()
 	h, err := libp2p.New(append([]libp2p.Option{
@@ -42,14 +42,14 @@ func addrInfo(h host.Host) p2ppeer.AddrInfo {
 	return p2ppeer.AddrInfo{ID: h.ID(), Addrs: h.Addrs()}
 }
 
-// knows makes h able to dial others.
+// knows adds the addresses of others to h.
 func knows(h host.Host, others ...host.Host) {
 	for _, o := range others {
 		h.Peerstore().AddAddrs(o.ID(), o.Addrs(), peerstore.PermanentAddrTTL)
 	}
 }
 
-// testConfig offers two slots on network "test" and keeps off the LAN.
+// testConfig offers two slots on network "test" and does not use the LAN.
 func testConfig(supernodes ...host.Host) Config {
 	cfg := DefaultConfig()
 	cfg.Network = "test"

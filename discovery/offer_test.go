@@ -47,7 +47,7 @@ func testOffer(id p2ppeer.ID) Offer {
 	}
 }
 
-// sealUnchecked signs whatever r says, as a hostile peer would.
+// sealUnchecked signs r without validation, as a hostile peer would.
 func sealUnchecked(t testing.TB, r record.Record, key crypto.PrivKey) []byte {
 	t.Helper()
 	envelope, err := record.Seal(r, key)
@@ -94,7 +94,7 @@ func TestOpenRefuses(t *testing.T) {
 		name   string
 		change func(*Offer)
 		from   p2ppeer.ID
-		at     time.Duration // after testNow
+		at     time.Duration // time after testNow
 		want   Reason
 		detail string
 	}{
@@ -186,8 +186,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// FuzzUnmarshalRecord decodes payloads as Open does once a signature is right:
-// any peer can sign anything.
+// FuzzUnmarshalRecord decodes payloads as Open does after verifying the signature, since any peer can
+// sign anything.
 func FuzzUnmarshalRecord(f *testing.F) {
 	_, id := fixedKey(f)
 	o := testOffer(id)

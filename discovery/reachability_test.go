@@ -30,7 +30,7 @@ func TestReachNotes(t *testing.T) {
 	}
 }
 
-// TestOfferSaysReachability waits until the host's own account has come to the offer.
+// TestOfferSaysReachability waits until the offer contains the host's own reachability.
 func TestOfferSaysReachability(t *testing.T) {
 	s := newService(t, newHost(t, libp2p.ForceReachabilityPrivate()), testConfig())
 	ctx := testContext(t)

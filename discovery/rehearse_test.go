@@ -8,8 +8,8 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// TestRehearsalKeepsTime has four peers, one known at once and three hinted at, of
-// whom the second is gone and the third answers within the grace.
+// TestRehearsalKeepsTime simulates four peers, one known at once and three from hints. The second of
+// these is gone, and the third answers within the grace period.
 func TestRehearsalKeepsTime(t *testing.T) {
 	const ms = time.Millisecond
 	replies := []Reply{

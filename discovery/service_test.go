@@ -124,7 +124,8 @@ func TestCandidatesSayWhyNot(t *testing.T) {
 	}
 }
 
-// TestOffersNameTheMachine: each offer names its machine to the peer that asks, the local peer's own offer too.
+// TestOffersNameTheMachine: each offer contains the machine's name for the asking peer; so does the local
+// peer's own offer.
 func TestOffersNameTheMachine(t *testing.T) {
 	named := func(asker p2ppeer.ID) string { return "of-" + asker.String() }
 	cfg := testConfig()
@@ -190,8 +191,7 @@ func TestSilentPeerIsGivenUpAfterAskTimeout(t *testing.T) {
 	}
 }
 
-// freeze makes a peer that others know keep its connections and answer nothing,
-// as one stopped in mid-run does.
+// freeze makes a known peer keep its connections and answer nothing, like a stopped process.
 func freeze(t *testing.T, s *Service) {
 	t.Helper()
 	if err := s.Close(); err != nil {
@@ -275,7 +275,7 @@ func TestIntroductionHealsWhenSupernodeComes(t *testing.T) {
 
 func TestNeighboursMeetWithoutSupernode(t *testing.T) {
 	cfg := testConfig()
-	cfg.MDNS = true // stays off the LAN: these hosts listen on loopback only
+	cfg.MDNS = true // does not use the LAN, because these hosts listen only on loopback
 	a := newService(t, newHost(t), cfg)
 	b := newService(t, newHost(t), testConfig())
 	if err := a.Introduced(testContext(t)); err != nil {
@@ -295,8 +295,8 @@ func TestNeighboursMeetWithoutSupernode(t *testing.T) {
 	wantAll(t, b, []*Service{a, b})
 }
 
-// TestConnectedPeerIsAskedBeforeItIsIdentified: libp2p hears what a peer speaks some time after
-// it is connected, and who looks for candidates meanwhile does not miss it.
+// TestConnectedPeerIsAskedBeforeItIsIdentified: libp2p learns a peer's protocols some time after the
+// connection. A search in the meantime does not miss the peer.
 func TestConnectedPeerIsAskedBeforeItIsIdentified(t *testing.T) {
 	late := newHost(t)
 	other := newService(t, late, testConfig())
@@ -306,7 +306,7 @@ func TestConnectedPeerIsAskedBeforeItIsIdentified(t *testing.T) {
 		st.Reset()
 	})
 	cfg := testConfig()
-	cfg.Offer = sync.OnceValue(func() Offer { // who is near has been looked for before
+	cfg.Offer = sync.OnceValue(func() Offer { // the search has already collected near peers
 		close(looked)
 		return offering(2, 2)()
 	})

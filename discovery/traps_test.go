@@ -9,9 +9,10 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// The tests of this file hold what libp2p does by default, and would harm here.
+// The tests of this file cover defaults of libp2p that would be harmful here.
 
-// TestRecordsOutlivePeers finds the record of a peer that is gone, and does not take it for one.
+// TestRecordsOutlivePeers finds the record of a peer that has left, and does not return it as a
+// candidate.
 func TestRecordsOutlivePeers(t *testing.T) {
 	super := newService(t, newHost(t), testConfig())
 	gone := boot(t, testConfig(super.host))
@@ -39,9 +40,9 @@ func TestRecordsOutlivePeers(t *testing.T) {
 	}
 }
 
-// TestManyRecordsAreFound takes in more records than the library does when it is not told.
+// TestManyRecordsAreFound finds more records than the library's default limit.
 func TestManyRecordsAreFound(t *testing.T) {
-	const many = 150 // 100 is its limit
+	const many = 150 // the default limit is 100
 	super := newService(t, newHost(t), testConfig())
 	s := boot(t, testConfig(super.host))
 	ctx := testContext(t)
@@ -62,8 +63,8 @@ func TestManyRecordsAreFound(t *testing.T) {
 	}
 }
 
-// TestDHTOfOurOwn looks at what a peer and a submit-only peer speak: never the public DHT, and
-// the peer serves it also where nobody has found out that it can be reached.
+// TestDHTOfOurOwn checks the protocols of a peer and of a submit-only peer. They never speak the public
+// DHT protocol. The peer serves its own DHT even if its reachability is not known yet.
 func TestDHTOfOurOwn(t *testing.T) {
 	super := newService(t, newHost(t), testConfig())
 	cfg := testConfig(super.host)
@@ -92,7 +93,7 @@ func TestDHTOfOurOwn(t *testing.T) {
 	}
 }
 
-// TestLANNames keeps networks apart from each other and from every other libp2p program.
+// TestLANNames: the names differ between networks and from those of every other libp2p program.
 func TestLANNames(t *testing.T) {
 	a, b := mdnsName("a"), mdnsName(strings.Repeat("b", maxToken))
 	if a == b || a == "_p2p._udp" || mdnsName("a") != a {

@@ -15,7 +15,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// twinBooted starts a peer of an identity, and returns it with what it is told of twins.
+// twinBooted starts a peer with an identity, and returns it with the twins that it is told of.
 func twinBooted(t *testing.T, key crypto.PrivKey, supernodes ...host.Host) (*Service, <-chan *TwinError) {
 	t.Helper()
 	told := make(chan *TwinError, 1)
@@ -28,8 +28,8 @@ func twinBooted(t *testing.T, key crypto.PrivKey, supernodes ...host.Host) (*Ser
 	return s, told
 }
 
-// TestCopyIsNoticed boots a peer, and then another with its identity: that is told, by the
-// supernode, before it is introduced.
+// TestCopyIsNoticed starts a peer, and then another with its identity. The supernode tells the latter
+// before it is introduced.
 func TestCopyIsNoticed(t *testing.T) {
 	super := newHost(t)
 	newService(t, super, testConfig())
@@ -59,8 +59,8 @@ func ipConnected(h host.Host, addr string) bool {
 	return false
 }
 
-// TestRestartIsNoCopy leaves the supernode a connection of a process that does not answer any
-// more, as after a power cut, and several of the new one.
+// TestRestartIsNoCopy: the supernode still has a connection to a process that no longer answers, as after
+// a power failure, and several to the new one.
 func TestRestartIsNoCopy(t *testing.T) {
 	skip.Long(t)
 	super := newHost(t)
@@ -83,7 +83,7 @@ func TestRestartIsNoCopy(t *testing.T) {
 	}
 }
 
-// TestLyingPeerStopsNobody has a supernode tell of a twin that it cannot prove.
+// TestLyingPeerStopsNobody: a supernode claims a twin that it cannot prove.
 func TestLyingPeerStopsNobody(t *testing.T) {
 	super := newHost(t)
 	newService(t, super, testConfig())
@@ -114,14 +114,14 @@ func TestLyingPeerStopsNobody(t *testing.T) {
 	}
 }
 
-// answering serves twins with a made-up proof.
+// answering serves twin requests with a forged proof.
 func answering(lie func(nonce []byte) []byte) network.StreamHandler {
 	return func(stream network.Stream) {
 		defer stream.Close()
 		var req pb.TwinRequest
 		if pbio.NewDelimitedReader(stream, maxTwin).ReadMsg(&req) == nil {
 			resp := &pb.TwinResponse{Envelope: lie(req.GetNonce()), Address: []byte("nowhere")}
-			_ = pbio.NewDelimitedWriter(stream).WriteMsg(resp) // who asks has hung up
+			_ = pbio.NewDelimitedWriter(stream).WriteMsg(resp) // the asking peer has hung up
 		}
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestF2AccusationReachesEverybodyInLogarithmicSteps passes an accusation on
-// along each tree, with some members failed, in groups of all sizes.
+// TestF2AccusationReachesEverybodyInLogarithmicSteps passes an accusation along each tree, with some
+// members failed, in groups of all sizes.
 func TestF2AccusationReachesEverybodyInLogarithmicSteps(t *testing.T) {
 	for n := 2; n <= 70; n++ {
 		for _, tree := range []Tree{Forward, Backward} {
@@ -46,7 +46,7 @@ func TestF2AccusationReachesEverybodyInLogarithmicSteps(t *testing.T) {
 	}
 }
 
-// settled returns a detector of eight in fast mode that has heard everybody.
+// settled returns a detector of a group of eight in fast mode that has heard from all members.
 func settled(t *testing.T) *Detector {
 	t.Helper()
 	d, err := New(Config{Members: 8, Period: simPeriod, Offset: offset})
@@ -79,7 +79,7 @@ func TestAccusedIsAskedBrieflyAndFailed(t *testing.T) {
 	}
 }
 
-// tickOn gives d its next ticks.
+// tickOn makes the next ticks of d.
 func tickOn(d *Detector, count int) (all Output) {
 	for range count {
 		out := d.Tick(d.ticked + d.period/TicksPerPeriod)
@@ -150,7 +150,7 @@ func TestV3VoucherClearsASuspectThatWasAskedThroughOthers(t *testing.T) {
 	}
 }
 
-// TestO4OthersCannotMakeAMemberRememberWithoutBound asks and accuses all it can.
+// TestO4OthersCannotMakeAMemberRememberWithoutBound sends all possible questions and accusations.
 func TestO4OthersCannotMakeAMemberRememberWithoutBound(t *testing.T) {
 	const n = 100
 	d := newDetector(t, n, 0)

@@ -17,7 +17,7 @@ func TestCheckAlive(t *testing.T) {
 	steps := []struct {
 		name      string
 		now       time.Duration
-		answers   []view.Process // after the tick
+		answers   []view.Process // answers after the tick
 		ask, hung []view.Process
 	}{
 		{"first", 1 * s, []view.Process{p, q}, []view.Process{p, q}, nil},
@@ -42,8 +42,8 @@ func TestCheckAlive(t *testing.T) {
 	}
 }
 
-// TestExcusedTimeDoesNotCount has one of two processes that do not answer wait for a processor
-// meanwhile: it is found hung once it has had time to answer, and not before.
+// TestExcusedTimeDoesNotCount: of two processes that do not answer, one waits for a processor meanwhile.
+// It is found hung once it has had time to answer, and not before.
 func TestExcusedTimeDoesNotCount(t *testing.T) {
 	const s = time.Second
 	p, q := view.Process{Rank: 0}, view.Process{Rank: 1}
@@ -53,7 +53,7 @@ func TestExcusedTimeDoesNotCount(t *testing.T) {
 	found := make(map[view.Process]time.Duration)
 	for now := s; now <= 30*s; now += s {
 		late := c.Late()
-		if want := now > 2*s && now <= 5*s; slices.Contains(late, q) != want { // later it is forgotten
+		if want := now > 2*s && now <= 5*s; slices.Contains(late, q) != want { // later it is no longer monitored
 			t.Errorf("at %v these are late: %v", now, late)
 		}
 		if slices.Contains(late, p) && now <= 20*s {

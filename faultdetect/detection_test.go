@@ -15,7 +15,7 @@ const (
 	startGrace = 20 // periods
 )
 
-// newWorld makes a group of the seed's detectors.
+// newWorld returns a group of detectors as in the seed.
 func newWorld(t testing.TB, n int, seed uint64) *sim.World {
 	return worldOf(t, n, faultdetect.Config{Period: simPeriod, Mode: faultdetect.Gossip}, seed)
 }
@@ -29,9 +29,8 @@ func worldOf(t testing.TB, n int, c faultdetect.Config, seed uint64) *sim.World 
 	return w
 }
 
-// slowest returns how many periods after its crash the last survivor had
-// failed the last crashed member. It fails the test for a survivor that was
-// failed and for a crashed member that was not.
+// slowest returns how many periods after its crash the last survivor had failed the last crashed member.
+// The test fails if a survivor was failed, or a crashed member was not.
 func slowest(t testing.TB, w *sim.World) float64 {
 	t.Helper()
 	times, err := w.Times()
@@ -46,10 +45,9 @@ func slowest(t testing.TB, w *sim.World) float64 {
 
 var sizes = []int{2, 3, 4, 7, 8, 16, 32, 64, 128}
 
-// TestF1SilentMemberFailsEverywhere crashes a member at a random moment: every
-// survivor must have failed it within 2⌈log₂ n⌉ + 1 periods of its last
-// heartbeat, which was up to one period before the crash, plus the phase of
-// the observer's own period.
+// TestF1SilentMemberFailsEverywhere crashes a member at a random moment. Every survivor must have failed
+// it within 2⌈log₂ n⌉ + 1 periods of its last heartbeat, which was up to one period before the crash,
+// plus the phase of the observer's own period.
 func TestF1SilentMemberFailsEverywhere(t *testing.T) {
 	for _, phases := range []string{"aligned", "random phases"} {
 		t.Run(phases, func(t *testing.T) {
@@ -73,8 +71,8 @@ func TestF1SilentMemberFailsEverywhere(t *testing.T) {
 	}
 }
 
-// TestF1SilentSoonAfterTheStart crashes a member as soon as all have heard of it:
-// the time that late members are given to start is not for one that has started.
+// TestF1SilentSoonAfterTheStart crashes a member as soon as all have heard of it. The start grace does
+// not apply to a member that has started.
 func TestF1SilentSoonAfterTheStart(t *testing.T) {
 	for _, n := range sizes {
 		w := newWorld(t, n, uint64(n))
@@ -86,8 +84,8 @@ func TestF1SilentSoonAfterTheStart(t *testing.T) {
 	}
 }
 
-// TestF3SurvivorsLearnOfEveryCrash crashes every set of members of small
-// groups, at once and one after the other.
+// TestF3SurvivorsLearnOfEveryCrash crashes every set of members of small groups, at once and one after
+// the other.
 func TestF3SurvivorsLearnOfEveryCrash(t *testing.T) {
 	everyCrash(6, func(n int, set uint32) {
 		w := newWorld(t, n, uint64(set))
@@ -100,8 +98,7 @@ func TestF3SurvivorsLearnOfEveryCrash(t *testing.T) {
 	})
 }
 
-// everyCrash calls f with every set of members of groups up to a size that leaves a
-// survivor.
+// everyCrash calls f with every set of members that leaves a survivor, in groups up to a size.
 func everyCrash(most int, f func(n int, set uint32)) {
 	for n := 2; n <= most; n++ {
 		for set := uint32(1); set < 1<<n-1; set++ {
@@ -126,13 +123,13 @@ func expectLearned(t *testing.T, w *sim.World, set uint32) {
 	}
 }
 
-// TestV3NoFalseFailure runs groups in which nobody crashes for a long time.
+// TestV3NoFalseFailure runs groups without crashes for a long time.
 func TestV3NoFalseFailure(t *testing.T) {
 	tests := []struct {
 		name    string
 		periods int
 		prepare func(*sim.World)
-		silent  bool // nobody should even be suspected
+		silent  bool // no member should even be suspected
 	}{
 		{"aligned", 500, func(*sim.World) {}, true},
 		{"random phases", 500, (*sim.World).RandomPhases, true},
@@ -171,8 +168,8 @@ func pauseOne(w *sim.World) {
 	}
 }
 
-// pauseMany stops members without regard to each other, so that news of one
-// that pauses may be held up by another that does; for half as long.
+// pauseMany stops members independently, so that news of a paused member may be delayed by another one,
+// for half as long.
 func pauseMany(w *sim.World) {
 	w.RandomPhases()
 	turn := time.Duration(faultdetect.Rounds(len(w.Detectors))+1) * simPeriod
@@ -185,14 +182,14 @@ func pauseMany(w *sim.World) {
 	}
 }
 
-// lateStart lets start messages arrive as far apart as is provided for.
+// lateStart delays start messages by as much as is tolerated.
 func lateStart(w *sim.World) {
 	for i := range w.Start {
 		w.Start[i] = time.Duration(w.Rand.Int64N(int64(startGrace * simPeriod)))
 	}
 }
 
-// drift lets clocks run up to 1 in 200 apart: 4 periods here.
+// drift makes clocks deviate by up to 1 in 200: 4 periods here.
 func drift(w *sim.World) {
 	w.RandomPhases()
 	for i := range w.Drift {
@@ -200,8 +197,8 @@ func drift(w *sim.World) {
 	}
 }
 
-// TestDriftingClocksStayAligned lets clocks come up to 10 periods apart.
-// Without catching up, members would question each other all the time.
+// TestDriftingClocksStayAligned makes clocks deviate by up to 10 periods. Without catching up, members
+// would ask each other all the time.
 func TestDriftingClocksStayAligned(t *testing.T) {
 	w := newWorld(t, 8, 8)
 	drift(w)
@@ -215,8 +212,8 @@ func TestDriftingClocksStayAligned(t *testing.T) {
 	}
 }
 
-// TestV3ObserverThatWasStoppedFailsNobody stops a member for longer than anyone
-// is tolerated. The others may fail it; it must not fail them.
+// TestV3ObserverThatWasStoppedFailsNobody stops a member for longer than tolerated. The others may fail
+// it; it must not fail them.
 func TestV3ObserverThatWasStoppedFailsNobody(t *testing.T) {
 	for _, n := range []int{2, 3, 8, 16} {
 		w := newWorld(t, n, 1)
@@ -230,8 +227,7 @@ func TestV3ObserverThatWasStoppedFailsNobody(t *testing.T) {
 	}
 }
 
-// BenchmarkSilenceToFailed reports the time from a crash until every survivor
-// knows, in periods.
+// BenchmarkSilenceToFailed reports the time from a crash until every survivor knows of it, in periods.
 func BenchmarkSilenceToFailed(b *testing.B) {
 	var worst float64
 	for i := range b.N {

@@ -20,8 +20,7 @@ func newDetector(t *testing.T, n, self int) *Detector {
 	return d
 }
 
-// ticks lets d run from one time to another, in periods, and returns all that
-// it puts out.
+// ticks runs d from one time to another, in periods, and returns all its output.
 func ticks(d *Detector, from, to int) (all Output) {
 	for k := from*TicksPerPeriod + 1; k <= to*TicksPerPeriod; k++ {
 		out := d.Tick(time.Duration(k) * simPeriod / TicksPerPeriod)
@@ -91,8 +90,8 @@ func TestAloneIsQuiet(t *testing.T) {
 	}
 }
 
-// silent returns a detector of two at which the other, heard last in period
-// 10, has become suspect, in period 12.
+// fallenSilent returns a detector of a group of two in which the other member, last heard in period 10,
+// has become suspect in period 12.
 func fallenSilent(t *testing.T) *Detector {
 	t.Helper()
 	d := newDetector(t, 2, 0)
@@ -168,7 +167,7 @@ func TestReportAsksAtOnce(t *testing.T) {
 	if d.State(3) != Suspect {
 		t.Error("cleared by a message that may have been under way")
 	}
-	// News that may be older than the report clear nobody; younger ones do.
+	// News that may be older than the report does not clear a suspect; newer news does.
 	receive(t, d, Message{From: 1, To: 0, Kind: Table, Heartbeat: offset + 12, Table: []uint64{0, 0, 0, offset + 12}})
 	if d.State(3) != Suspect {
 		t.Error("cleared by old news")
@@ -190,7 +189,7 @@ func TestReportedMemberFailsWithinTwoPeriods(t *testing.T) {
 	d.Tick(9*simPeriod + simPeriod/3)
 	d.Report(7)
 	d.Report(0)  // itself
-	d.Report(64) // nobody
+	d.Report(64) // no member
 	d.Report(-1)
 	ticks(d, 10, 12)
 	if d.State(7) != Failed {
@@ -200,7 +199,7 @@ func TestReportedMemberFailsWithinTwoPeriods(t *testing.T) {
 
 func TestV3StoppedObserverAsksAnew(t *testing.T) {
 	d := fallenSilent(t)
-	d.Tick(12*simPeriod + simPeriod/2) // two questions are out
+	d.Tick(12*simPeriod + simPeriod/2) // two questions have been sent
 	if out := d.Tick(90 * simPeriod); len(out.Verdicts) != 0 {
 		t.Fatalf("failed on waking up: %+v", out.Verdicts)
 	}
@@ -256,7 +255,7 @@ func TestLaggingMemberCatchesUpSlowly(t *testing.T) {
 	d := newDetector(t, 2, 0)
 	for k := range 160 {
 		ticks(d, k, k+1)
-		receive(t, d, Message{From: 1, To: 0, Kind: Pong, Heartbeat: 1 << 61}) // a liar
+		receive(t, d, Message{From: 1, To: 0, Kind: Pong, Heartbeat: 1 << 61}) // a lying member
 	}
 	if got, want := d.Heartbeat(), uint64(offset+160+10); got > want || got < want-1 {
 		t.Errorf("heartbeat %d after 160 periods, want about %d", got, want)

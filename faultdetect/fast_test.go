@@ -15,8 +15,8 @@ func newFastWorld(t testing.TB, n int, seed uint64) *sim.World {
 	return worldOf(t, n, faultdetect.Config{Period: simPeriod}, seed)
 }
 
-// afterCrash runs groups of n from many seeds until one member ends, and returns
-// after how many periods each survivor knew.
+// afterCrash runs groups of n with many seeds until one member ends, and returns the number of periods
+// after which each survivor knew.
 func afterCrash(t *testing.T, n int, c faultdetect.Config, end func(w *sim.World, member int, at time.Duration)) (periods []float64) {
 	t.Helper()
 	for seed := range uint64(max(1, 64/n)) {
@@ -43,8 +43,8 @@ func mean(xs []float64) (m float64) {
 	return m
 }
 
-// TestF1FastDoesNotGrowWithTheGroup: a silent host is failed at every survivor
-// within 3 periods, and the tolerated hang.
+// TestF1FastDoesNotGrowWithTheGroup: every survivor fails a silent host within 3 periods plus the
+// tolerated hang.
 func TestF1FastDoesNotGrowWithTheGroup(t *testing.T) {
 	for _, hang := range []float64{0, 2} {
 		for _, n := range fastSizes {
@@ -57,8 +57,8 @@ func TestF1FastDoesNotGrowWithTheGroup(t *testing.T) {
 	}
 }
 
-// TestF1HangIsCountedFromTheMissingTable: with the default period and tolerated hang a silent host is
-// failed within 2.5 s everywhere, and a member that hangs for less than that never (TestV3FastFailsNobodyFalsely).
+// TestF1HangIsCountedFromTheMissingTable: with the default period and tolerated hang, every member fails
+// a silent host within 2.5 s. A shorter hang never leads to a failure (TestV3FastFailsNobodyFalsely).
 func TestF1HangIsCountedFromTheMissingTable(t *testing.T) {
 	hang := simPeriod * faultdetect.DefaultGroupHang / faultdetect.DefaultPeriod
 	second := float64(time.Second) / float64(faultdetect.DefaultPeriod)
@@ -72,8 +72,8 @@ func TestF1HangIsCountedFromTheMissingTable(t *testing.T) {
 	}
 }
 
-// TestF2KilledMemberIsKnownAtOnce: its host resets connections. A period is the
-// second that F2 allows.
+// TestF2KilledMemberIsKnownAtOnce: its host resets connections. One period is less than the second that
+// F2 allows.
 func TestF2KilledMemberIsKnownAtOnce(t *testing.T) {
 	for _, n := range fastSizes {
 		got := afterCrash(t, n, faultdetect.Config{Period: simPeriod}, (*sim.World).Kill)
@@ -83,8 +83,7 @@ func TestF2KilledMemberIsKnownAtOnce(t *testing.T) {
 	}
 }
 
-// TestF1FastFindsTheSecondCrashToo: after a failure tables come from others than
-// before.
+// TestF1FastFindsTheSecondCrashToo: after a failure, tables come from other members than before.
 func TestF1FastFindsTheSecondCrashToo(t *testing.T) {
 	for _, n := range []int{4, 8, 13, 32} {
 		for seed := range uint64(10) {
@@ -98,7 +97,7 @@ func TestF1FastFindsTheSecondCrashToo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Those of the first are relative to it, so the greatest is that of the second.
+			// Times of the first crash are relative to it, so the greatest is that of the second.
 			if last := float64(slices.Max(times)) / float64(simPeriod); last > 5 {
 				t.Errorf("%v: second failed after %.2f periods, want at most 5", w, last)
 			}
@@ -106,21 +105,20 @@ func TestF1FastFindsTheSecondCrashToo(t *testing.T) {
 	}
 }
 
-// TestF3FastSurvivorsLearnOfEveryCrash crashes every set of members of small
-// groups, at once and one after the other.
+// TestF3FastSurvivorsLearnOfEveryCrash crashes every set of members of small groups, at once and one
+// after the other.
 func TestF3FastSurvivorsLearnOfEveryCrash(t *testing.T) {
 	everyCrash(5, func(n int, set uint32) { expectLearned(t, newFastWorld(t, n, uint64(set)), set) })
 }
 
-// TestV3FastFailsNobodyFalsely runs groups in which nobody crashes, with a
-// tolerated hang of two periods.
+// TestV3FastFailsNobodyFalsely runs groups without crashes, with a tolerated hang of two periods.
 func TestV3FastFailsNobodyFalsely(t *testing.T) {
 	const hang = 2 * simPeriod
 	tests := []struct {
 		name    string
 		periods int
 		prepare func(*sim.World)
-		silent  bool // nobody should even be suspected
+		silent  bool // no member should even be suspected
 	}{
 		{"aligned", 200, func(*sim.World) {}, true},
 		{"random phases", 300, (*sim.World).RandomPhases, true},
@@ -147,7 +145,7 @@ func TestV3FastFailsNobodyFalsely(t *testing.T) {
 	}
 }
 
-// hangs stops some members together, again and again, for at most a time.
+// hangs repeatedly stops some members together, for at most the given time.
 func hangs(w *sim.World, most time.Duration, members int) {
 	for from := 10 * simPeriod; from < 300*simPeriod; {
 		until := from + time.Duration(w.Rand.Int64N(int64(most)))
@@ -158,16 +156,16 @@ func hangs(w *sim.World, most time.Duration, members int) {
 	}
 }
 
-// oneWayCuts lets nothing through from a member to the next one; between two
-// that would be a silent host.
+// oneWayCuts drops everything from each member to the next one. Between two members that would be a
+// silent host.
 func oneWayCuts(w *sim.World) {
 	n := len(w.Detectors)
 	w.Cut = func(from, to int) bool { return n > 2 && from%2 == 0 && to == (from+1)%n }
 }
 
-// TestV3WhoHearsNobodyDoubtsItself cuts all ways to a member, but none from it.
-// Gossip alone makes it fail the others, whose last news were up to ⌈log₂ n⌉
-// periods old. They go on; it is silent once it has failed all of them.
+// TestV3WhoHearsNobodyDoubtsItself cuts all links to a member, but none from it. Gossip alone makes it
+// fail the others, whose last news was up to ⌈log₂ n⌉ periods old. The others continue; the member is
+// silent once it has failed all of them.
 func TestV3WhoHearsNobodyDoubtsItself(t *testing.T) {
 	for _, n := range []int{4, 8, 16} {
 		w := newFastWorld(t, n, 1)
@@ -184,8 +182,7 @@ func TestV3WhoHearsNobodyDoubtsItself(t *testing.T) {
 	}
 }
 
-// TestV3NobodyFailsWhoAnswersHisAccusers: a member that lies accuses all others
-// in every period.
+// TestV3NobodyFailsWhoAnswersHisAccusers: a lying member accuses all others in every period.
 func TestV3NobodyFailsWhoAnswersHisAccusers(t *testing.T) {
 	const n = 8
 	w := newFastWorld(t, n, 1)
@@ -204,7 +201,7 @@ func TestV3NobodyFailsWhoAnswersHisAccusers(t *testing.T) {
 	slowest(t, w)
 }
 
-// TestRandomFaults mixes everything that is tolerated, and crashes some members.
+// TestRandomFaults combines all tolerated faults, and crashes some members.
 func TestRandomFaults(t *testing.T) {
 	for seed := range uint64(40) {
 		mode := faultdetect.Mode(seed % 2)
@@ -230,8 +227,8 @@ func TestRandomFaults(t *testing.T) {
 	}
 }
 
-// TestF1SilentMemberIsFailedThatNeverStarted: its caller knows for how long it has been silent. That
-// counts as the tolerated hang, so neither that nor the time to start is waited for again.
+// TestF1SilentMemberIsFailedThatNeverStarted: the caller reports how long the member has been silent.
+// That counts as the tolerated hang, so neither the hang nor the start grace is waited for again.
 func TestF1SilentMemberIsFailedThatNeverStarted(t *testing.T) {
 	const hang = 8 * simPeriod
 	for _, n := range fastSizes {
@@ -250,7 +247,7 @@ func TestF1SilentMemberIsFailedThatNeverStarted(t *testing.T) {
 	}
 }
 
-// TestF1SilentShortensWhatASuspectIsGiven: the member is suspect already, since its table is missing.
+// TestF1SilentShortensWhatASuspectIsGiven: the member is already suspect because its table is missing.
 func TestF1SilentShortensWhatASuspectIsGiven(t *testing.T) {
 	const hang, crash = 8 * simPeriod, 30 * simPeriod
 	for _, n := range fastSizes {

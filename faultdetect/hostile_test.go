@@ -14,8 +14,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/recording"
 )
 
-// FuzzStream: whatever a member sends on a stream, the detector gets messages of that member and
-// no more than its share, and takes each.
+// FuzzStream: whatever a member sends on a stream, the detector receives only messages of that member,
+// within its limit, and accepts each.
 func FuzzStream(f *testing.F) {
 	hello := &pb.Hello{Job: "job"}
 	table := Message{From: 1, To: 2, Kind: Table, Heartbeat: 500, Table: []uint64{0, 500, 517, 499}}

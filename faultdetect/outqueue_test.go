@@ -3,7 +3,7 @@ package faultdetect
 import "testing"
 
 func TestOutQueueKeepsTheNewestOfEachSort(t *testing.T) {
-	q := newOutQueue() // nobody takes from it: the target is frozen
+	q := newOutQueue() // never read: the target is frozen
 	for h := range uint64(100) {
 		q.put(Message{Kind: Table, Heartbeat: h}) // must not block
 		q.put(Message{Kind: Accuse, About: int(h % 2), Tree: Backward, Heartbeat: h})

@@ -9,7 +9,7 @@ func TestTargetsAreThoseOfDoubleBinaryRoundRobin(t *testing.T) {
 	tests := []struct {
 		name    string
 		n, self int
-		want    []int // from heartbeat 0 on, one more than a full turn
+		want    []int // from heartbeat 0 on, one more than a full cycle
 	}{
 		{"alone", 1, 0, []int{0, 0}},
 		{"two", 2, 1, []int{0, 0, 0}},
@@ -65,7 +65,7 @@ func TestRingCountsTheLiveOnly(t *testing.T) {
 	}
 }
 
-// TestEverybodyKnowsFromWhom: source is the converse of target, whoever is left.
+// TestEverybodyKnowsFromWhom: source is the inverse of target, for any set of survivors.
 func TestEverybodyKnowsFromWhom(t *testing.T) {
 	for n := 2; n <= 9; n++ {
 		for crashed := range uint32(1)<<n - 1 {
@@ -116,9 +116,8 @@ func TestRandomTargetsAreSpreadEvenly(t *testing.T) {
 	}
 }
 
-// TestF3GossipGoesOnAmongAnySurvivors tries every set of crashes in groups of
-// up to 11 members: once the survivors agree on it, each hears of every other
-// within ⌈log₂ n⌉ periods, by gossip alone.
+// TestF3GossipGoesOnAmongAnySurvivors tries every set of crashes in groups of up to 11 members. Once the
+// survivors agree on it, each hears of every other within ⌈log₂ n⌉ periods, by gossip alone.
 func TestF3GossipGoesOnAmongAnySurvivors(t *testing.T) {
 	for n := 2; n <= 11; n++ {
 		for crashed := range uint32(1)<<n - 1 {
@@ -129,8 +128,8 @@ func TestF3GossipGoesOnAmongAnySurvivors(t *testing.T) {
 	}
 }
 
-// oldestNews runs the rounds among the members that crashed leaves, and returns
-// the greatest age that a survivor's heartbeat comes to at another survivor.
+// oldestNews runs the rounds among the survivors, and returns the greatest age of a survivor's heartbeat
+// at another survivor.
 func oldestNews(targets Targets, n int, crashed uint32) (oldest int) {
 	failed := func(i int) bool { return crashed>>i&1 == 1 }
 	r := ring{n: n}

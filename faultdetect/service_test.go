@@ -23,8 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A testGroup is a job's group of real libp2p hosts on a simulated network, at
-// virtual time.
+// A testGroup is a job's group of real libp2p hosts on a simulated network, at virtual time.
 type testGroup struct {
 	t        *testing.T
 	hosts    []host.Host
@@ -101,7 +100,7 @@ func (g *testGroup) close() {
 	}
 }
 
-// wantFailed checks that all but the gone have failed exactly the gone.
+// wantFailed checks that all remaining members have failed exactly the given ones.
 func (g *testGroup) wantFailed(gone ...int) {
 	g.t.Helper()
 	is := map[int]bool{}
@@ -140,18 +139,17 @@ func TestF1LeavingTheGroupIsSilence(t *testing.T) {
 	})
 }
 
-// TestF1FastKnowsWithinThreePeriods: of a member that falls silent while its host
-// lives, whatever the size of the group.
+// TestF1FastKnowsWithinThreePeriods: a member becomes silent while its host is alive; the time does not
+// depend on the size of the group.
 func TestF1FastKnowsWithinThreePeriods(t *testing.T) {
 	inGroup(t, 8, func(t *testing.T, g *testGroup) {
 		g.groups[5].Close()
-		time.Sleep(3*DefaultPeriod + DefaultPeriod/4) // and the way
+		time.Sleep(3*DefaultPeriod + DefaultPeriod/4) // plus transit time
 		g.wantFailed(5)
 	})
 }
 
-// TestF2WhoIsGoneIsKnownToAllWithinASecond: one member has seen the end of
-// another, and says so.
+// TestF2WhoIsGoneIsKnownToAllWithinASecond: one member has observed the end of another, and reports it.
 func TestF2WhoIsGoneIsKnownToAllWithinASecond(t *testing.T) {
 	inGroup(t, 8, func(t *testing.T, g *testGroup) {
 		g.groups[5].Close()
@@ -203,8 +201,8 @@ func TestF1ReportedMemberFailsWithinTwoPeriods(t *testing.T) {
 	})
 }
 
-// TestO4StrangersAndNonsenseAreRefused sends what no right member sends: the
-// stream is reset, and nobody suffers for it.
+// TestO4StrangersAndNonsenseAreRefused sends what no correct member sends: the stream is reset, without
+// effect on others.
 func TestO4StrangersAndNonsenseAreRefused(t *testing.T) {
 	inGroup(t, 3, func(t *testing.T, g *testGroup) {
 		tests := map[string][]byte{
@@ -252,8 +250,8 @@ func flood(t *testing.T) (raw []byte) {
 	return raw
 }
 
-// TestV3LateMemberIsWaitedFor lets one member's start message be late; until
-// then it refuses the others' streams.
+// TestV3LateMemberIsWaitedFor delays one member's start message; until then it refuses the others'
+// streams.
 func TestV3LateMemberIsWaitedFor(t *testing.T) {
 	inGroup(t, 4, func(t *testing.T, g *testGroup) {
 		ids := g.groups[0].peers

@@ -68,8 +68,8 @@ func TestO4DecodeRefusesDifferencesBeyondTheGroup(t *testing.T) {
 	}
 }
 
-// FuzzDecode shows that no bytes make decode panic, take more than it was
-// sent, or hand Receive something that it refuses.
+// FuzzDecode checks that no input makes decode panic, return more than it received, or pass Receive a
+// message that it rejects.
 func FuzzDecode(f *testing.F) {
 	for _, m := range []Message{
 		{Kind: Table, Heartbeat: 500, Table: []uint64{0, 500, 517, 499}},
@@ -85,7 +85,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		f.Add(raw)
 	}
-	f.Add([]byte{8, 1, 16, 99, 26, 4, 0, 2, 4, 6}) // and then only what differs
+	f.Add([]byte{8, 1, 16, 99, 26, 4, 0, 2, 4, 6}) // followed by a difference only
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var b pb.Beat
 		if len(raw) > maxBeat(4) || proto.Unmarshal(raw, &b) != nil {
@@ -116,7 +116,7 @@ func TestTablesAreSentAsDifferences(t *testing.T) {
 	tests := []struct {
 		name string
 		m    Message
-		sent int // heartbeats
+		sent int // number of heartbeats
 	}{
 		{"first", Message{Heartbeat: 100, Table: []uint64{99, 100, 98, 97, 96, 95, 94, 93}}, 8},
 		{"a turn later", Message{Heartbeat: 106, Table: []uint64{105, 106, 104, 103, 102, 101, 100, 99}}, 0},
@@ -138,8 +138,8 @@ func TestTablesAreSentAsDifferences(t *testing.T) {
 	}
 }
 
-// BenchmarkBytesPerPeriod reports what a member of 64 sends in a period in which
-// its table is new to the target, with the length before the message.
+// BenchmarkBytesPerPeriod reports what a member of a group of 64 sends in a period in which all of its
+// table is new to the target, including the length prefix.
 func BenchmarkBytesPerPeriod(b *testing.B) {
 	m := Message{Kind: Table, Heartbeat: 100_000, Table: make([]uint64, 64)}
 	for i := range m.Table {

@@ -14,7 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-// TestDoctorEndsWithTheWorst runs it where no peer runs, and where none could.
+// TestDoctorEndsWithTheWorst runs the command without a peer, and where no peer could run.
 func TestDoctorEndsWithTheWorst(t *testing.T) {
 	skip.Long(t)
 	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -52,7 +52,7 @@ func TestDoctorEndsWithTheWorst(t *testing.T) {
 	}
 }
 
-// TestDoctorSaysThatTheHomeCannotBeUsed and does not blame the machine for what follows from that.
+// TestDoctorSaysThatTheHomeCannotBeUsed: the report does not blame the machine for the consequences.
 func TestDoctorSaysThatTheHomeCannotBeUsed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// asCommand in the environment makes the test binary p2pboot.
+// asCommand is the environment variable that makes the test binary p2pboot.
 const asCommand = "P2PMPI_TEST_P2PBOOT"
 
 func TestHelpFitsATerminal(t *testing.T) {
@@ -49,7 +49,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 	}
 }
 
-// TestEveryCommandHasItsOwnHelp: none shows that of another.
+// TestEveryCommandHasItsOwnHelp: no command shows the help of another.
 func TestEveryCommandHasItsOwnHelp(t *testing.T) {
 	for _, args := range [][]string{
 		{"network", "create"}, {"network", "invite"}, {"network", "join"}, {"network", "show"}, {"network"},
@@ -130,7 +130,7 @@ func TestReadyLineThenOrderlyEnd(t *testing.T) {
 	args := []string{"--home", home, "--listen", "/ip4/127.0.0.1/tcp/0", "--nat=false", "--mdns=false"}
 	var errs bytes.Buffer
 	go func() { // ends after terminate
-		ended <- run(ctx, args, w, zerolog.SyncWriter(&errs)) // a peer logs from where it works
+		ended <- run(ctx, args, w, zerolog.SyncWriter(&errs)) // a peer logs from several goroutines
 		w.Close()
 	}()
 	out := bufio.NewReader(r)

@@ -11,7 +11,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-// TestWhatAnInterruptedStopSays cancels before the request, after it, and when the answer was no.
+// TestWhatAnInterruptedStopSays cancels before the request, after it, and when the request was refused.
 func TestWhatAnInterruptedStopSays(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, refused bool

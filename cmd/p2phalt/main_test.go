@@ -23,7 +23,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 	}
 }
 
-// TestMistypedVariableIsRefused as the other commands do.
+// TestMistypedVariableIsRefused, as by the other commands.
 func TestMistypedVariableIsRefused(t *testing.T) {
 	t.Setenv("P2PMPI_HOEM", t.TempDir())
 	var out, errs bytes.Buffer

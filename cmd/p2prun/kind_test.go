@@ -29,7 +29,7 @@ func TestAsSaysWhatIsBuilt(t *testing.T) {
 		{as: peer.AsAuto, program: ".", want: program.Local},
 		{as: peer.AsNative, program: ".", want: program.Local},
 		{as: peer.AsWasm, program: ".", want: program.Wasm},
-		{as: peer.AsAuto, program: module, want: program.Local}, // what a file is, Build knows
+		{as: peer.AsAuto, program: module, want: program.Local}, // Build determines the kind of a file
 		{as: peer.AsWasm, program: module, want: program.Local},
 		{as: peer.AsNative, program: module, wrong: true},
 		{as: peer.AsNative, program: script, want: program.Local},

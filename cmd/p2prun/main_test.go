@@ -29,11 +29,11 @@ func TestMain(m *testing.M) {
 	if status, ok := localnet.Child(); ok {
 		os.Exit(status)
 	}
-	os.Setenv("GORACE", "atexit_sleep_ms=0") // or each process lingers for a second
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise each process lingers for a second
 	goleak.VerifyTestMain(m)
 }
 
-// alone keeps a test's p2prun off every network and home but its own.
+// alone isolates a test's p2prun from all other networks and homes.
 func alone(t *testing.T) {
 	t.Helper()
 	t.Setenv("P2PMPI_HOME", t.TempDir())
@@ -43,7 +43,7 @@ func alone(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 }
 
-// nothingLeft checks that the temporary folder is as empty as it was.
+// nothingLeft checks that the temporary folder is as empty as before.
 func nothingLeft(t *testing.T) {
 	t.Helper()
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))
@@ -69,7 +69,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 	}
 }
 
-// TestAPeerOfAnotherNetworkIsNotUsed: who names a network does not mean the peers of another.
+// TestAPeerOfAnotherNetworkIsNotUsed: if the user names a network, peers of other networks are not used.
 func TestAPeerOfAnotherNetworkIsNotUsed(t *testing.T) {
 	alone(t)
 	cfg := peer.LocalConfig()
@@ -109,7 +109,7 @@ func TestAPeerOfAnotherNetworkIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestUnusableHome: p2prun ends with the status that all commands have for an unusable home.
+// TestUnusableHome: p2prun exits with the common status for an unusable home.
 func TestUnusableHome(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -216,7 +216,7 @@ func TestMistakesAreEventsWithJSON(t *testing.T) {
 func TestAutoTakesTheReplicasThatItTakesAndSaysWhy(t *testing.T) {
 	alone(t)
 	var out, errs bytes.Buffer
-	// Newcomers: each ends within an hour with probability 0.041.
+	// New peers: each ends within an hour with probability 0.041.
 	args := []string{"--json", "--local", "3", "-n", "1", "-r", "auto", "--success", "0.99", "--expect", "1h", "sh", "-c", "echo answer"}
 	if status := run(t.Context(), args, &out, &errs); status != 0 || out.String() != "answer\n" {
 		t.Fatalf("got status %d, %q: %s", status, out.String(), errs.String())
@@ -269,7 +269,7 @@ func TestLocalJobEndsAsTheProgramDoes(t *testing.T) {
 	}
 }
 
-// sorted puts the lines of two ranks, which come in any order, in theirs.
+// sorted orders the lines of two ranks, which arrive in any order.
 func sorted(s string) string {
 	if first, second, ok := strings.Cut(s, "\n"); ok && strings.HasPrefix(first, "[1]") {
 		return strings.TrimSuffix(second, "\n") + "\n" + first + s[len(s)-len(second)+len(strings.TrimSuffix(second, "\n")):]
@@ -300,7 +300,7 @@ func TestStagedAndCollected(t *testing.T) {
 	nothingLeft(t)
 }
 
-// trigger calls do once, when text has been written to it.
+// trigger calls do once, after text has been written to it.
 type trigger struct {
 	text string
 	do   func()
@@ -390,7 +390,7 @@ func TestEndsAlthoughNobodyReads(t *testing.T) {
 			if status := run(ctx, args, out, &errs); status != want {
 				t.Errorf("got status %d, want %d: %s", status, want, errs.String())
 			}
-			r.Close() // for the write that nobody waits for
+			r.Close() // for the write that was given up
 			nothingLeft(t)
 		})
 	}

@@ -12,7 +12,7 @@ import (
 
 const need = 64
 
-// searches are those in a few worlds of so many peers, by one of them and by a newcomer.
+// searches returns the searches in a few worlds of the given size, by a peer and by a newcomer.
 func searches(live, worlds int) (peers, newcomers []Outcome) {
 	c := DefaultConfig()
 	c.Live = live
@@ -30,8 +30,8 @@ func total(outcomes []Outcome, of func(Outcome) int) (sum int) {
 	return sum
 }
 
-// TestSearchesGrowSlowly: ten times as many peers may cost two more steps of the
-// lookup, and the few more that are asked because they are farther away.
+// TestSearchesGrowSlowly: ten times as many peers may cost two more steps of the lookup, and a few more
+// requests because peers are farther away.
 func TestSearchesGrowSlowly(t *testing.T) {
 	skip.Long(t)
 	small, newSmall := searches(1000, 4)
@@ -70,8 +70,8 @@ func TestSameSeedSameSearch(t *testing.T) {
 	}
 }
 
-// TestHabits: the drawn sessions have the mean of their distribution, and the share
-// of peers that are up fits both.
+// TestHabits: the drawn sessions have the mean of their distribution, and the share of peers that are up
+// matches both distributions.
 func TestHabits(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	const n = 200_000
@@ -99,11 +99,11 @@ func TestHabits(t *testing.T) {
 	}
 }
 
-// TestLookupFindsTheHolders compares what a lookup has asked with who is nearest.
+// TestLookupFindsTheHolders compares the peers that a lookup has asked with the nearest ones.
 func TestLookupFindsTheHolders(t *testing.T) {
 	c := DefaultConfig()
 	c.Live, c.Found, c.Habits = 2000, math.MaxInt, Habits{UpShape: 1, UpScale: 1e9, AwayMean: -1e9}
-	w := New(c) // nobody ever leaves
+	w := New(c) // no peer ever leaves
 	self := w.somebody()
 	l := w.look(self, w.rnd.Uint64(), w.table(self))
 	for h := range l.holders {
@@ -119,7 +119,7 @@ func TestLookupFindsTheHolders(t *testing.T) {
 	}
 }
 
-// TestRecordsOutliveTheirPeers: those that left since a holder came, and not
+// TestRecordsOutliveTheirPeers: a holder has the records of peers that left after it came up, and not of
 // those that left before or too long ago.
 func TestRecordsOutliveTheirPeers(t *testing.T) {
 	w := &World{peers: []volunteer{
@@ -127,8 +127,8 @@ func TestRecordsOutliveTheirPeers(t *testing.T) {
 		{sessions: []session{{-1, 5}}},            // up
 		{sessions: []session{{-30, -20}}},         // left
 		{sessions: []session{{-90, -49}}},         // left more than 48 h ago
-		{sessions: []session{{1, 2}, {-70, -47}}}, // will come, and was here
-		{sessions: []session{{0.5, 2}}},           // will come
+		{sessions: []session{{1, 2}, {-70, -47}}}, // will come up again; was here
+		{sessions: []session{{0.5, 2}}},           // will come up
 	}}
 	if got, want := w.records(0), []int{1, 2, 4}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

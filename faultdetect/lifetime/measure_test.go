@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// all tries every set.
+// all enumerates every set.
 var all = Effort{Enumerate: math.MaxInt}
 
 func within(t *testing.T, name string, got, want, relative float64) {
@@ -31,8 +31,7 @@ func TestBinaryRoundRobinFailsBeforeTheApplication(t *testing.T) {
 	within(t, "application", job.Fails(0.05), 0.005, 2e-3)
 }
 
-// With double binary round robin, 4 members are cut off only when fewer than two
-// survive.
+// With double binary round robin, 4 members are cut only if fewer than two survive.
 func TestDoubleBinaryRoundRobinOutlivesTheApplication(t *testing.T) {
 	job := Job{Ranks: 2, Replicas: 2}
 	for _, f := range []float64{0.01, 0.05, 0.1} {
@@ -81,7 +80,7 @@ func TestProbabilitiesAddUpToOne(t *testing.T) {
 	within(t, "anything", p.At(0.1).Fraction, 1, 1e-9)
 }
 
-// A sample without any that has the property bounds it from above: by z²/(n+z²).
+// A sample without any hit bounds the fraction from above by z²/(n+z²).
 func TestWilson(t *testing.T) {
 	none, some := wilson(0, 96, 2), wilson(0.5, 96, 2)
 	within(t, "none: low", none.Low, 0, 0)

@@ -45,8 +45,7 @@ func TestLate(t *testing.T) {
 	}{
 		{"nobody crashed, binary", BRR, 8, SetOf(), false},
 		{"nobody crashed, double", DBRR, 100, SetOf(), false},
-		// From 0 to 1 of four: +1 is to come again, +2 and then through 2 or 3, who
-		// has crashed.
+		// In rounds +2, +1, news of 0 cannot reach 3: the way leads through 2, which has crashed.
 		{"one of four, binary", BRR, 4, SetOf(2), true},
 		{"one of four, double", DBRR, 4, SetOf(2), false},
 		{"a single survivor waits for nobody", DBRR, 4, SetOf(1, 2, 3), false},
@@ -61,8 +60,8 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// Whoever is cut off is late, and of survivors that count distances among
-// themselves nobody is either, whatever the crashes (F3).
+// A member that is cut is also late. Survivors that count distances among themselves are never late,
+// whatever the crashes (F3).
 func TestF3SurvivorsThatCountAmongThemselvesAreNeverLate(t *testing.T) {
 	for n := 2; n <= 10; n++ {
 		double, ours := DBRR.Among(n), LiveDBRR.Among(n)
@@ -98,9 +97,9 @@ func TestFewestCut(t *testing.T) {
 		want   int
 	}{
 		{BRR, 4, 2},   // +1, +2
-		{BRR, 8, 3},   // all whom a member sends to
+		{BRR, 8, 3},   // all targets of a member
 		{BRR, 256, 8}, //
-		{DBRR, 4, 3},  // everybody hears everybody: a single survivor
+		{DBRR, 4, 3},  // every member hears every other: a single survivor
 		{DBRR, 8, 5},  // ±1, ±2, 4
 		{DBRR, 16, 7}, // ±1, ±2, ±4, 8
 		{LiveDBRR, 16, 15},

@@ -24,7 +24,7 @@ func TestWriteReplaces(t *testing.T) {
 	wantAlone(t, dir)
 }
 
-// TestWriteLeavesWhatItCannotReplace: a folder stands where the file is to be.
+// TestWriteLeavesWhatItCannotReplace: a folder is in the place of the file.
 func TestWriteLeavesWhatItCannotReplace(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "kept")
@@ -40,7 +40,7 @@ func TestWriteLeavesWhatItCannotReplace(t *testing.T) {
 	}
 }
 
-// wantAlone looks that nothing else was left beside the file.
+// wantAlone checks that no other file was left beside the file.
 func wantAlone(t *testing.T, dir string) {
 	t.Helper()
 	if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzHeader holds that what decodes encodes to the same bytes: there is one
-// form of every header and no room to hide anything in.
+// FuzzHeader checks that what decodes encodes to the same bytes: every header has one form, without room
+// for hidden data.
 func FuzzHeader(f *testing.F) {
 	f.Add(AppendHeader(nil, Header{Kind: Data, Context: 2, Rank: 1, Tag: -1, Seq: 7, Size: 9}))
 	f.Add(AppendHeader(nil, Header{Kind: SyncReply, Size: MaxPayload}))

@@ -14,7 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/version"
 )
 
-// newSpec returns a valid job and the key that may sign it.
+// newSpec returns a valid job and its signing key.
 func newSpec(t testing.TB) (*Spec, crypto.PrivKey) {
 	t.Helper()
 	key, _, err := crypto.GenerateEd25519Key(rand.Reader)

@@ -11,7 +11,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// line returns both ends of a new line.
+// line returns both ends of a new control socket.
 func line(t testing.TB) (peer, process *Conn) {
 	t.Helper()
 	peer, inherited, err := Pair()
@@ -109,7 +109,7 @@ func FuzzReceive(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 1<<16 {
-			return // does not fit the socket's buffer at once
+			return // larger than the socket's buffer
 		}
 		peer, process := line(t)
 		process.unix.Write(b)

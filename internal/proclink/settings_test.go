@@ -17,7 +17,7 @@ func TestSettingsAreThoseOfTheUserAndNoOthers(t *testing.T) {
 	}
 }
 
-// O1: a job sets nothing else for its processes.
+// O1: a job cannot set anything else for its processes.
 func TestO1OtherSettingsAreRefused(t *testing.T) {
 	for name, settings := range map[string][]string{
 		"another variable": {"LD_PRELOAD=/x.so"},

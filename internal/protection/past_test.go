@@ -88,8 +88,8 @@ func TestARecordThatIsCutOffSaysSo(t *testing.T) {
 	}
 }
 
-// FuzzReadRecord holds that no bytes of another process do harm, and that what is
-// read means the same when it is written and read again.
+// FuzzReadRecord checks that arbitrary bytes of another process are harmless, and that a decoded record
+// is unchanged when it is encoded and decoded again.
 func FuzzReadRecord(f *testing.F) {
 	f.Add(past())
 	f.Add([]byte("m\x00\x00\x00\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
@@ -115,7 +115,7 @@ func FuzzReadRecord(f *testing.F) {
 	})
 }
 
-// written returns r as it is written.
+// written returns the encoding of r.
 func written(r Record) []byte {
 	switch r.Kind {
 	case RecordMessage, RecordKept, RecordHere:

@@ -30,8 +30,7 @@ func TestUnlikeIsTheFirstDifference(t *testing.T) {
 	}
 }
 
-// TestClippedSumsTellApartWhatTheWholeOnesDo changes one row behind the last that is
-// kept.
+// TestClippedSumsTellApartWhatTheWholeOnesDo changes a sum after the last one that is kept.
 func TestClippedSumsTellApartWhatTheWholeOnesDo(t *testing.T) {
 	sums := make([]Sum, 3*MaxSums)
 	for i := range sums {

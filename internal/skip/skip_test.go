@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// meant are the skips that are none for want of something: what a test skips with these words is done
-// elsewhere, or has nothing to show.
+// meant lists permitted skips that are not due to a missing resource. A test with one of these messages
+// runs elsewhere, or has nothing to check.
 var meant = map[string]string{
 	"the race detector needs more memory than is granted": "CI runs it once more without that",
 	"version 2 tells by itself":                           "there is nothing to find out",
@@ -21,7 +21,7 @@ var meant = map[string]string{
 	"with -mutants":                                       "it is for who changes the rules",
 }
 
-// TestNothingElseIsSkipped: whatever a test needs, it says so by Lacks, and so fails in CI.
+// TestNothingElseIsSkipped: every test reports what it needs through Lacks, and so fails in CI.
 func TestNothingElseIsSkipped(t *testing.T) {
 	found := make(map[string]bool)
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
@@ -54,7 +54,7 @@ func TestNothingElseIsSkipped(t *testing.T) {
 	}
 }
 
-// skipsIn are the calls by which tests in a declaration skip themselves.
+// skipsIn returns the calls by which tests in a declaration skip themselves.
 func skipsIn(d ast.Decl) (calls []*ast.CallExpr) {
 	tests := make(map[string]bool) // names of what is a test there
 	ast.Inspect(d, func(n ast.Node) bool {
@@ -90,7 +90,7 @@ func isTest(of ast.Expr) bool {
 	return ok && from.Name == "testing"
 }
 
-// meantBy returns the words of meant that a call says, or "".
+// meantBy returns the message of meant that a call contains, or "".
 func meantBy(call *ast.CallExpr) string {
 	for _, a := range call.Args {
 		if said, ok := a.(*ast.BasicLit); ok {

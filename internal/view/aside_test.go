@@ -35,14 +35,14 @@ func joined(v View) (View, bool) {
 	return next, changed
 }
 
-// TestR4WhoIsAsideBecomesNoMaster checks which replica is the master of a rank after its master has gone: never
-// one that may lack outcomes.
+// TestR4WhoIsAsideBecomesNoMaster checks which replica becomes master of a rank after the failure of its
+// master: never one that may lack outcomes.
 func TestR4WhoIsAsideBecomesNoMaster(t *testing.T) {
 	type steps = []func(View) (View, bool)
 	for name, c := range map[string]struct {
 		r      int
 		steps  steps
-		states string // of rank 0, by the first letters: live, finished, failed (x)
+		states string // of rank 0, by first letter: live, finished, failed (x)
 		master int    // -1: none
 	}{
 		"no other replica is left":       {2, steps{aside(1), with(0, Failed)}, "xx", -1},
@@ -74,8 +74,8 @@ func TestR4WhoIsAsideBecomesNoMaster(t *testing.T) {
 	}
 }
 
-// TestR4OldWordsBringNobodyBack checks that a process returns only on the statement of its rank's current
-// master, about the epoch in which the process was set aside.
+// TestR4OldWordsBringNobodyBack checks that a process returns only by a statement of its rank's present
+// master about the epoch in which the process was set aside.
 func TestR4OldWordsBringNobodyBack(t *testing.T) {
 	p := Process{0, 1}
 	once := after(t, New(1, 3), aside(1))

@@ -48,9 +48,8 @@ func TestNobodyJoins(t *testing.T) {
 	}
 }
 
-// TestViewsThatGrowStayWellFormed changes views at random and holds what all who
-// follow them rely on: one epoch for each change, states that only advance, no
-// index used twice, and vacant places only behind all others.
+// TestViewsThatGrowStayWellFormed changes views at random and checks their invariants: one epoch per
+// change, states that only advance, no index used twice, and vacant places only after all others.
 func TestViewsThatGrowStayWellFormed(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 0))

@@ -12,7 +12,8 @@ import (
 
 const nobody = 65534
 
-// TestFoldersThatAreLockedMeanwhile keep out nobody, also when they are above the one that is looked into.
+// TestFoldersThatAreLockedMeanwhile: locked folders do not stop a walk, even if they are above the
+// current one.
 func TestFoldersThatAreLockedMeanwhile(t *testing.T) {
 	dir, err := os.MkdirTemp("", "walk")
 	if err != nil {
@@ -34,9 +35,9 @@ func TestFoldersThatAreLockedMeanwhile(t *testing.T) {
 		return errors.Join(errs...)
 	}
 	files, done := 0, make(chan struct{})
-	go func() { // until that is done
+	go func() { // until the walk is done
 		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread ends with this
+		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
 		if os.Getuid() == 0 {
 			unix.SetfsuidRetUid(nobody)
 		}
@@ -45,7 +46,7 @@ func TestFoldersThatAreLockedMeanwhile(t *testing.T) {
 				files++
 				return nil
 			}
-			os.Chmod(dir, 0o700) // it leads to those below
+			os.Chmod(dir, 0o700) // it is above the others
 			os.Chmod(all[1], 0o700)
 			return lock()
 		})

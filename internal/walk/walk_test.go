@@ -61,7 +61,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// nest makes folders in folders, each with two files beside the next one.
+// nest creates nested folders, each with two files beside the next folder.
 func nest(t *testing.T, dir string, depth int, name string) {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
@@ -83,7 +83,7 @@ func nest(t *testing.T, dir string, depth int, name string) {
 	root.Close()
 }
 
-// heap returns how much memory is in use.
+// heap returns the memory in use.
 func heap() int64 {
 	var s runtime.MemStats
 	runtime.GC()
@@ -91,7 +91,8 @@ func heap() int64 {
 	return int64(s.HeapAlloc)
 }
 
-// TestDeepFoldersTakeLittle memory and few descriptors, and all that is in them is visited once.
+// TestDeepFoldersTakeLittle: they take little memory and few descriptors, and every entry is visited
+// once.
 func TestDeepFoldersTakeLittle(t *testing.T) {
 	skip.Long(t)
 	dir := t.TempDir()
@@ -124,7 +125,7 @@ func TestDeepFoldersTakeLittle(t *testing.T) {
 	}
 }
 
-// descriptors is how many are open, where that is told.
+// descriptors returns the number of open descriptors, where the system reports it.
 func descriptors() int {
 	names, _ := os.ReadDir("/proc/self/fd")
 	return len(names)
@@ -139,7 +140,7 @@ func TestTooDeepFolders(t *testing.T) {
 	}
 }
 
-// TestWideFoldersTakeLittle: nothing is kept of the names.
+// TestWideFoldersTakeLittle: names are not kept.
 func TestWideFoldersTakeLittle(t *testing.T) {
 	const files = 30000
 	dir := t.TempDir()
@@ -163,7 +164,7 @@ func TestWideFoldersTakeLittle(t *testing.T) {
 	}
 }
 
-// TestFolderThatIsMovedMeanwhile leads nobody elsewhere.
+// TestFolderThatIsMovedMeanwhile: the walk does not leave the tree.
 func TestFolderThatIsMovedMeanwhile(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "dir")
@@ -185,7 +186,7 @@ func TestFolderThatIsMovedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestFolderThatGoesMeanwhile is left out.
+// TestFolderThatGoesMeanwhile: it is skipped.
 func TestFolderThatGoesMeanwhile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a/b/c/file", "a/other")

@@ -19,7 +19,7 @@ func TestLinesAreNeverTorn(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	const ranks, count = 4, 50
-	text := make([]string, ranks) // what each rank has yet to say
+	text := make([]string, ranks) // remaining output of each rank
 	want := make([]string, ranks)
 	for r := range ranks {
 		for i := range count {
@@ -96,7 +96,7 @@ func TestLineTellsHowLongStagingTakesYet(t *testing.T) {
 	}
 }
 
-// show runs a little job through a display and returns what it wrote.
+// show runs a small job through a display and returns what it wrote.
 func show(cfg Config, r job.Result) (stdout, stderr string) {
 	var out, errs bytes.Buffer
 	cfg.Name, cfg.Stdout, cfg.Stderr, cfg.Ranks, cfg.Replicas = "p2prun", &out, &errs, 1, 1
@@ -168,7 +168,7 @@ func TestLineShowsThePlaceInTheQueue(t *testing.T) {
 	}
 }
 
-// pieces keeps what each write wrote.
+// pieces records the data of each write.
 type pieces struct{ writes [][]byte }
 
 func (p *pieces) Write(b []byte) (int, error) {
@@ -176,8 +176,8 @@ func (p *pieces) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestR6KilledWriterTearsNoLine: each write of much output has whole lines, and no more than a pipe takes at once
-// unless one line is longer.
+// TestR6KilledWriterTearsNoLine: each write of a large output has whole lines, and no more than an atomic
+// write to a pipe unless one line is longer.
 func TestR6KilledWriterTearsNoLine(t *testing.T) {
 	long := strings.Repeat("x", 3*atomicWrite) + "\n"
 	text := strings.Repeat("a line of the output\n", 1000) + long + strings.Repeat("another one\n", 1000)

@@ -8,8 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// TestRankIsWrittenWhereItMeansSomething: rank 0 is that of output and of a rank that is healed, not
-// a field of every event.
+// TestRankIsWrittenWhereItMeansSomething: the rank is written for output and for a healed rank, even if
+// it is 0, and not for every event.
 func TestRankIsWrittenWhereItMeansSomething(t *testing.T) {
 	for _, c := range []struct {
 		event job.Event
@@ -32,7 +32,7 @@ func TestRankIsWrittenWhereItMeansSomething(t *testing.T) {
 	}
 }
 
-// TestResultNamesTheJob: scripts find the job that a result is of in the result itself.
+// TestResultNamesTheJob: the result contains the job's ID, for scripts.
 func TestResultNamesTheJob(t *testing.T) {
 	var out bytes.Buffer
 	d := New(Config{Stdout: &out, Stderr: &out, JSON: true, Ranks: 1, Replicas: 1})

@@ -6,7 +6,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-// TestFindingsFitATerminal shows what a machine has that lacks much.
+// TestFindingsFitATerminal shows the findings of a machine with many problems.
 func TestFindingsFitATerminal(t *testing.T) {
 	text := Findings(peer.Diagnose(peer.Symptoms{Standing: &peer.Standing{Supernodes: 2, Reachability: peer.Private}}))
 	expectFits(t, text,

@@ -47,8 +47,8 @@ func TestPlanNamesPeers(t *testing.T) {
 	}
 }
 
-// TestPlanSaysWhichSlotsShareAMachine: slots of several peers on one machine are named, slots of one peer are
-// not.
+// TestPlanSaysWhichSlotsShareAMachine: slots of several peers on one machine are listed, those of one
+// peer are not.
 func TestPlanSaysWhichSlotsShareAMachine(t *testing.T) {
 	on := func(peer, machine string, ranks ...int) job.Planned {
 		p := job.Planned{Peer: "12D3KooW" + peer, Machine: machine}

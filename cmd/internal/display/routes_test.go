@@ -15,7 +15,7 @@ func TestRoutesInSentences(t *testing.T) {
 		return job.Route{From: []view.Process{p}, To: []view.Process{p}, Kind: "self", Why: "a process to itself"}
 	}
 	many := make([]view.Process, 10)
-	var far []job.Route // each to each of 60 peers
+	var far []job.Route // between each pair of 60 peers
 	for i := range 60 {
 		for k := range 60 {
 			r := job.Route{From: []view.Process{{Rank: i}}, To: []view.Process{{Rank: k}}, Kind: "tcp", Why: "on different peers"}

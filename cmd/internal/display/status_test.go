@@ -13,7 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
-// TestStatusFitsATerminal shows a peer of which there is much to say.
+// TestStatusFitsATerminal shows a peer with a long status.
 func TestStatusFitsATerminal(t *testing.T) {
 	const other, relay = "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf", "12D3KooWA9GnzYbTBxnnfLbTnHPC48SxuYhKWTHtBNz7J4kSGsaB"
 	why := strings.Repeat("no tcp: dial tcp4 11.0.0.7:38181: i/o timeout; ", 4) + "w"
@@ -61,7 +61,7 @@ func TestStatusFitsATerminal(t *testing.T) {
 	}
 }
 
-// expectFits expects a text of at most 80 columns that tells all this.
+// expectFits expects a text of at most 80 columns that contains all wants.
 func expectFits(t *testing.T, text string, wants ...string) {
 	t.Helper()
 	for line := range strings.Lines(text) {

@@ -10,7 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 )
 
-// link makes a symbolic link in dir.
+// link creates a symbolic link in dir.
 func link(t *testing.T, to, dir, name string) {
 	t.Helper()
 	if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {

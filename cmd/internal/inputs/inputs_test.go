@@ -11,7 +11,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 )
 
-// folder makes a folder with the named empty files and returns its name.
+// folder creates a folder with the named empty files and returns its path.
 func folder(t *testing.T, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -78,7 +78,7 @@ func TestSources(t *testing.T) {
 
 func TestTwoFilesForOnePlaceAreRefused(t *testing.T) {
 	dir := folder(t)
-	inside := filepath.Join(dir, dir, "a") // staged as the absolute name of the other
+	inside := filepath.Join(dir, dir, "a") // staged under the other's absolute path
 	outside := filepath.Join(dir, "a")
 	for _, f := range []string{inside, outside} {
 		if err := os.MkdirAll(filepath.Dir(f), 0o700); err != nil {

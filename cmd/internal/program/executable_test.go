@@ -12,8 +12,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// elfFile returns an executable that consists of headers, needs a library and has symbols that are all named
-// MPI_Init.
+// elfFile returns an executable that consists only of headers, needs a library, and has symbols that are
+// all named MPI_Init.
 func elfFile(machine elf.Machine, kind elf.Type, abi elf.OSABI, library string, symbols ...elf.Sym64) []byte {
 	const header, section = 64, 64
 	strings := "\x00" + library + "\x00MPI_Init\x00"
@@ -47,7 +47,7 @@ func elfFile(machine elf.Machine, kind elf.Type, abi elf.OSABI, library string, 
 	return b.Bytes()
 }
 
-// mpiInit returns a symbol MPI_Init, of section 1 or of none.
+// mpiInit returns a symbol MPI_Init, of section 1 or undefined.
 func mpiInit(bind elf.SymBind, defined bool) elf.Sym64 {
 	s := elf.Sym64{Info: elf.ST_INFO(bind, elf.STT_FUNC)}
 	if defined {
@@ -93,7 +93,7 @@ func TestExecutablesThatCannotRun(t *testing.T) {
 	}
 }
 
-// module returns a module that imports a function without parameters, and defines one with this body.
+// module returns a module that imports a function without parameters and defines one with the given body.
 func module(from, name, body string) string {
 	section := func(id byte, content string) string { return string([]byte{id, byte(len(content))}) + content }
 	text := func(s string) string { return string([]byte{byte(len(s))}) + s }
@@ -105,7 +105,7 @@ func module(from, name, body string) string {
 		section(10, "\x01"+text("\x00"+body))
 }
 
-// TestModulesThatCannotRun: each is refused before any peer is asked, with one sentence.
+// TestModulesThatCannotRun: each is rejected before any peer is asked, with a message of one sentence.
 func TestModulesThatCannotRun(t *testing.T) {
 	const header, damaged = "\x00asm\x01\x00\x00\x00", "a WebAssembly module that is damaged"
 	good := module("", "", "\x0b")
@@ -115,7 +115,7 @@ func TestModulesThatCannotRun(t *testing.T) {
 		"cut off":            {good[:len(good)-1], damaged},
 		"unknown section":    {header + "\x0e\x00", damaged},
 		"out of order":       {header + "\x02\x01\x00\x01\x01\x00", damaged},
-		"code":               {module("", "", "\x6a\x0b"), damaged}, // adds two numbers, of which there is none
+		"code":               {module("", "", "\x6a\x0b"), damaged}, // adds two numbers that do not exist
 		"unknown code":       {module("", "", "\xff\x0b"), damaged},
 		"for JavaScript":     {module("gojs", "runtime.wasmExit", "\x0b"), "for JavaScript (GOOS=js)"},
 		"for old JavaScript": {module("go", "debug", "\x0b"), "for JavaScript (GOOS=js)"},

@@ -10,8 +10,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// source makes a Go module with a program, a library and one that does not
-// compile, and makes it the current folder.
+// source creates a Go module with a program, a library and a package that does not compile, and makes it
+// the current folder.
 func source(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
