@@ -46,8 +46,8 @@ func slowest(t testing.TB, w *sim.World) float64 {
 var sizes = []int{2, 3, 4, 7, 8, 16, 32, 64, 128}
 
 // TestF1SilentMemberFailsEverywhere crashes a member at a random moment. Every survivor must have failed
-// it within 2⌈log₂ n⌉ + 1 periods of its last heartbeat, which was up to one period before the crash,
-// plus the phase of the observer's own period.
+// it within 2⌈log₂ n⌉ + 1 periods of its last heartbeat, plus the phase of the observer's own period. The
+// last heartbeat was up to one period before the crash.
 func TestF1SilentMemberFailsEverywhere(t *testing.T) {
 	for _, phases := range []string{"aligned", "random phases"} {
 		t.Run(phases, func(t *testing.T) {

@@ -343,8 +343,8 @@ func (w *world) copies() float64 {
 	return float64(w.sent) * sliceSize / (float64(w.units) * PieceBytes)
 }
 
-// TestSwarm checks staging at virtual time: the origin sends a file to all peers in 1.5 times the time of
-// one copy, and sends at most 1.6 copies, even if peers are slow, stall or lie.
+// TestSwarm checks staging at virtual time. The origin sends a file to all peers in 1.5 times the time of
+// one copy, and sends at most 1.6 copies. This holds even if peers are slow, stall or lie.
 func TestSwarm(t *testing.T) {
 	tests := []struct {
 		name   string

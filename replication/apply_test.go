@@ -183,8 +183,8 @@ func (w *whole) settle(st state, t *troubles) {
 	}
 }
 
-// checkShown checks R4 for an outcome that the program of process i sees: every live replica of the rank
-// that is not set aside has it before it can have any effect.
+// checkShown checks R4 for an outcome that the program of process i sees. Every live replica of the rank
+// that is not set aside must have it before it can have any effect.
 func (w *whole) checkShown(st state, i int, pt uint64) error {
 	v, t := w.current(st), w.troublesOf(st)
 	for j, q := range w.ids {
@@ -263,8 +263,8 @@ func checkKept(p, q view.Process, sender, receiver *local) error {
 	return nil
 }
 
-// judgeEnd checks the promises in a final state: every live process has run its whole program (R2) and
-// keeps nothing (the second half of R3), and each rank has a replica that counts (R7).
+// judgeEnd checks the promises in a final state. Every live process must have run its whole program (R2)
+// and keep nothing (the second half of R3). Each rank must have a replica that counts (R7).
 func (w *whole) judgeEnd(st state) error {
 	v, t := w.current(st), w.troublesOf(st)
 	for rank := range w.n {

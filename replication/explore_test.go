@@ -147,10 +147,10 @@ var scenarios = []scenario{
 // calls, arrivals, ticks, views and faults. A scenario that is too large for -states is explored breadth
 // first, complete up to a certain number of events, and from there at random to its end.
 //
-// Three kinds of equivalent events are not distinguished: a frame that is lost with its sender, and one
-// that has not arrived yet (it need not arrive for the job to continue); a frame put on a broken channel
-// before its sender was told, and one lost at that moment; and a call that only takes what has arrived,
-// now or a little later.
+// Three kinds of equivalent events are not distinguished. A frame that is lost with its sender is
+// equivalent to one that has not arrived yet, since it need not arrive for the job to continue. A frame
+// put on a broken channel before its sender was told is equivalent to one lost at that moment. A call
+// that only takes what has arrived may happen now or a little later.
 func TestEveryInterleaving(t *testing.T) {
 	base := *seed
 	if base == 0 {

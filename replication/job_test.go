@@ -172,7 +172,7 @@ func (j *job) checkShown(p *process, pt protection.Point) error {
 	return nil
 }
 
-// judge checks promises in the state of p: at most one replica of its rank decides (R4), no process has
+// judge checks promises in the state of p. At most one replica of its rank decides (R4). No process has
 // dropped what p lacks, and p has dropped nothing that others lack (R3).
 func (j *job) judge(p *process) error {
 	if p.gone || !p.takesPart() || !j.current().Live(p.id) {

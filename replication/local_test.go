@@ -190,9 +190,9 @@ func (l *locals) work(state uint32, in incident) *effect {
 	return e
 }
 
-// checkFenced checks R5: a frame of a process that the receiver knows to have failed changes nothing, and
-// a process that knows itself to be out of the view does nothing. It also checks that no process returns
-// to an older view (V1).
+// checkFenced checks R5. A frame of a process that the receiver knows to have failed changes nothing. A
+// process that knows itself to be out of the view does nothing. It also checks that no process returns to
+// an older view (V1).
 func (l *locals) checkFenced(state uint32, in incident, e *effect) error {
 	before := l.states.all[state]
 	if in.kind == delivered && before.failed&(1<<in.from) != 0 && (e.next != state || len(e.posts) > 0) {

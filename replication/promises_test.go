@@ -307,9 +307,9 @@ func TestR4MasterIsNoneBeforeItAnswersTheNext(t *testing.T) {
 	}
 }
 
-// TestR4NewMasterDecidesNothingBesideWhatItHolds: a decision about the second of two receives that match
-// any message could take the message that the first one's outcome, which the program has not seen yet,
-// has already assigned.
+// TestR4NewMasterDecidesNothingBesideWhatItHolds: of two receives that match any message, the second
+// could otherwise get the message that the first one's outcome has assigned. The program has not seen
+// that outcome yet.
 func TestR4NewMasterDecidesNothingBesideWhatItHolds(t *testing.T) {
 	p := New(view.Process{Replica: 1}, view.New(1, 3), Secret{})
 	if _, err := p.Receive(view.Process{}, frame.Frame{Header: frame.Header{Kind: frame.Determinant, Seq: 1}, Payload: []byte("a")}); err != nil {
