@@ -21,7 +21,7 @@ func (s *Service) Pace(job string, p Pacing) (stop func()) {
 	})
 }
 
-// pace waits until so many bytes may be sent for a job.
+// pace waits until the given number of bytes may be sent for a job.
 func (s *Service) pace(job string, bytes int) error {
 	s.mu.Lock()
 	p := s.paces[job]

@@ -29,7 +29,7 @@ const (
 // A rate is a moving average of bytes per second; 0: unknown.
 type rate float64
 
-// take adds a measurement: so many bytes took so long.
+// take adds a measurement: the time that the given number of bytes took.
 func (r *rate) take(bytes int, took time.Duration) {
 	now := rate(float64(bytes) / max(took, time.Microsecond).Seconds())
 	if *r == 0 {
@@ -42,8 +42,8 @@ func (r *rate) take(bytes int, took time.Duration) {
 // A packer compresses what is sent over one link.
 type packer struct{ speed rate }
 
-// pays reports whether compressing so many bytes to the given part saves more time on the link than it
-// costs.
+// pays reports whether compressing the given number of bytes to the given part saves more time on the
+// link than it costs.
 func (p *packer) pays(bytes int, part float64, link rate) bool {
 	speed := p.speed
 	if speed == 0 {

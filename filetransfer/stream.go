@@ -415,8 +415,8 @@ func isFar(l link) bool {
 	return err == nil || manet.IsPublicAddr(s.Conn().RemoteMultiaddr())
 }
 
-// measure records how long so many bytes of a part took, and reports the rate to the source if it has
-// changed much.
+// measure records how long the given number of bytes of a part took, and reports the rate to the source
+// if it has changed much.
 func (st *stream) measure(bytes int, took time.Duration) {
 	if bytes < measured || !st.t.svc.unpacks {
 		return

@@ -25,7 +25,7 @@ type level struct {
 }
 
 var (
-	signed  = level{names: func(d Domain) []string { return []string{"owner " + d.Owner} }} // unknown owners form one group
+	signed  = level{names: func(d Domain) []string { return []string{"owner " + d.Owner} }} // unknown owners: one group
 	address = level{names: func(d Domain) []string { return labels("addr", d.Addresses...) }}
 	saysAt  = level{func(d Domain) []string { return labels("addr", d.Said) }, true}
 	owner   = level{func(d Domain) []string { return labels("owner", d.Owner) }, true}
