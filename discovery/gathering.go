@@ -117,8 +117,8 @@ func (g *gathering) ask() []p2ppeer.ID {
 // asked within a moment.
 const crowd = 64
 
-// explore is the share of peers without an estimate that are asked: one in explore. Otherwise their
-// distances would never become known.
+// explore sets the share of asked peers that have no estimate: one in explore. Otherwise their distances
+// would never become known.
 const explore = 8
 
 // nearestFirst orders peers by estimated distance. Every explore-th one is the next peer without an

@@ -85,7 +85,7 @@ type Detector struct {
 	now       time.Duration // of the latest event
 	ticked    time.Duration // of the latest Tick
 	periods   int           // own periods so far; the measure of silence
-	behind    bool          // another member's heartbeat was ahead by two or more
+	behind    bool          // the sender of a message had a heartbeat ahead by two or more
 	caughtUp  int           // value of periods when a heartbeat was last added
 
 	members   []member

@@ -81,8 +81,8 @@
 // # An observer with problems of its own
 //
 // An observer counts only the periods in which it ran. After missed ticks it extends the time of its
-// suspects and restarts the allowance of expected tables. Each period with such a gap increases all its
-// timeouts, up to nine times, and each period without one reduces them again (Lifeguard's local health).
+// suspects and restarts the allowance of expected tables. Each such gap lengthens all its timeouts, to
+// nine times their length at most. Each period without one shortens them again (Lifeguard's local health).
 // If an observer heard from no member while it asked a suspect, although two others should have answered
 // at once, it assumes a fault of its own. It then reduces its health, asks again through other members,
 // and leaves the decision to gossip.

@@ -28,8 +28,8 @@ func (f served) is(info os.FileInfo) bool {
 	return info.Size() == f.size && info.ModTime().Equal(f.modTime)
 }
 
-// Serve answers the allowed peers' requests for these contents of the job until stop is called. A peer
-// that fetches from itself must be in allowed as well. Requests fail for a file that has changed since or
+// Serve answers the allowed peers' requests for these contents of the job, and for no others, until stop
+// is called. A peer that fetches from itself must be in allowed as well. Requests fail for a file that has changed since or
 // cannot be read. Several servings of a job add up.
 func (s *Service) Serve(job string, allowed []p2ppeer.ID, files map[Digest]Source) (stop func()) {
 	sv := &serving{

@@ -367,8 +367,8 @@ func (st *stream) take(ctx context.Context, size, packed int) error {
 }
 
 // buffer returns a buffer for a part once there is room. The reader holds no other buffer while it waits,
-// and the keeper, which frees buffers, never waits. Parts of the origin need no room, so slow fellows do
-// not delay it.
+// and the keeper, which frees buffers, never waits for one. Parts of the origin need no room, so slow
+// fellows do not delay it.
 func (st *stream) buffer(ctx context.Context) (*[]byte, error) {
 	if st.id != origin {
 		select {

@@ -117,7 +117,7 @@ func (b *backlog) settled(live []view.Process) uint64 {
 	return upTo
 }
 
-// compact reuses the space of dropped messages once it is most of the queue.
+// compact reuses the space of dropped messages once the queue is full and they take half of it or more.
 func (b *backlog) compact() {
 	if b.head > 0 && b.head >= len(b.queue)/2 && len(b.queue) == cap(b.queue) {
 		n := copy(b.queue, b.queue[b.head:])
@@ -167,7 +167,7 @@ func inOrder(bs []*backlog) []backup {
 	return kept
 }
 
-// flush sends the whole backup table to the processes that lack some of it.
+// flush sends each message of the backup table to the live replicas of its destination that lack it.
 func (p *Protocol) flush() {
 	for _, k := range inOrder(p.outbox.all) {
 		p.transmit(k.of, k.m)

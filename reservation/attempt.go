@@ -90,7 +90,7 @@ type attempt struct {
 	target int
 	peers  []asked // ordered by the strategy
 	groups [][]int // failure domains of the peers, one numbering per width; see groups
-	best   []int   // the element of groups at which all replicas of a rank could be separated; nil if there is none
+	best   []int   // the element of groups that separates all replicas of a rank; nil: impossible, or no peers share a domain
 	took   []time.Duration
 }
 

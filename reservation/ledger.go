@@ -29,7 +29,7 @@ const maxKinds = 8
 
 // Limits are set by the owner (promise S3).
 type Limits struct {
-	Slots   int // processes of all jobs at once; 0 donates nothing
+	Slots   int // processes of all jobs at once; 0: none
 	MaxJobs int // jobs at once; 0: no limit
 	// Judge is the owner's policy; nil admits all submitters.
 	Judge func(q Request, now time.Time) Verdict
@@ -39,7 +39,7 @@ type Limits struct {
 type Verdict struct {
 	Refused Reason // 0: not refused
 	Class   string // class of submitters, which share Slots
-	Slots   int    // limit of the class's slots at once; 0: no limit
+	Slots   int    // limit of the class's slots at once; 0: no limit but Limits.Slots
 }
 
 // judge calls Judge if it is set.
@@ -96,8 +96,8 @@ type Grant struct {
 }
 
 // A Ledger is the record of one peer's slots. It is a pure core: it starts no goroutine, reads no clock
-// and draws no key. Times passed to it must not go backwards. It is not safe for concurrent use; Service
-// adds locking.
+// and draws no key. Hold, Confirm and Redeem first expire the leases that are over at the given time.
+// These times must not go backwards. A Ledger is not safe for concurrent use; Service adds locking.
 type Ledger struct {
 	limits   Limits
 	draining bool
@@ -105,7 +105,7 @@ type Ledger struct {
 	queue    queue
 	barred   []Name // jobs that get no more slots, at most maxBarred
 	// lapses maps a submitter or origin to the time when it last left slots unused. Entries expire after
-	// maxSeniority. They are few, because each one occupied a slot for some time.
+	// maxSeniority. They are few, because each one has had a slot for HoldBase or longer.
 	lapses map[string]time.Time
 }
 
@@ -210,7 +210,7 @@ func (l *Ledger) wait(q Request, why Reason) error {
 	return why
 }
 
-// Confirm keeps slots of the slots that key holds, frees the rest, and starts the ConfirmedLease. A
+// Confirm keeps the given number of the slots that key holds, frees the rest, and starts the ConfirmedLease. A
 // repeated Confirm, as after a lost answer, may free more slots but does not extend the lease. So a
 // submitter that redeems nothing cannot hold slots indefinitely. The error is a Reason.
 func (l *Ledger) Confirm(key Key, submitter p2ppeer.ID, slots int, now time.Time) error {

@@ -33,7 +33,7 @@ const (
 type Requester interface {
 	// Hold asks for slots; the Requester determines the request's Submitter.
 	Hold(ctx context.Context, peer p2ppeer.ID, q Request) (Grant, error)
-	// Confirm keeps slots of the slots that key holds and releases the rest.
+	// Confirm keeps the given number of the slots that key holds and releases the rest.
 	Confirm(ctx context.Context, peer p2ppeer.ID, key Key, slots int) error
 	// Release gives back what the job holds at the peer and has not started. Unless waits is true, the
 	// job leaves the peer's queue.

@@ -155,8 +155,8 @@ type Protocol interface {
 	// Received and Kept. The payloads still belong to the protocol.
 	Snapshot() Snapshot
 	// Checkpointed reports whether this process, which is new in its rank, has to resume from a
-	// checkpoint. Once the checkpoint has Arrived and the program has reached its first one, Resume
-	// resumes from it. Resume returns the snapshot, and in the Output what came after it.
+	// checkpoint. Resume resumes from it, once it has Arrived and the program is at its own first
+	// checkpoint. Resume returns the snapshot, and in the Output what came after it.
 	Checkpointed() Checkpointed
 	Resume() (Snapshot, Output)
 	// Sums returns a summary of everything that this process has sent, ordered by Context and Dest. ok is

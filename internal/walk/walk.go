@@ -38,8 +38,8 @@ func (e *Entry) IsRegular() bool { return e.Stat.Mode&unix.S_IFMT == unix.S_IFRE
 // Depth returns the number of names in Path; 0 for the root of the walk.
 func (e *Entry) Depth() int { return len(e.w.levels) }
 
-// Path returns the slash-separated path from the root of the walk. It is computed on each call and as
-// long as folders are nested.
+// Path returns the slash-separated path from the root of the walk. It is computed on each call. Its
+// length grows with the nesting of folders.
 func (e *Entry) Path() string {
 	var names []string
 	for i := range e.w.levels {
