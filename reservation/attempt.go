@@ -90,7 +90,7 @@ type attempt struct {
 	target int
 	peers  []asked // ordered by the strategy
 	groups [][]int // failure domains of the peers, one numbering per width; see groups
-	best   []int   // the element of groups that separates all replicas of a rank; nil: impossible, or no peers share a domain
+	best   []int   // the element of groups that can separate all replicas of a rank; nil: none, or not needed
 	took   []time.Duration
 }
 

@@ -43,8 +43,8 @@ func (c *Client) Hold(ctx context.Context, peer p2ppeer.ID, q Request) (Grant, e
 	return g, nil
 }
 
-// Confirm keeps slots of the slots that key holds at peer and releases the rest. A repeated Confirm may
-// release more slots; it does not extend the lease. The error wraps a Reason.
+// Confirm keeps the given number of the slots that key holds at peer and releases the rest. A repeated
+// Confirm may release more slots; it does not extend the lease. The error wraps a Reason.
 func (c *Client) Confirm(ctx context.Context, peer p2ppeer.ID, key Key, slots int) error {
 	a, err := c.call(ctx, peer, confirmRequest(key, slots))
 	if err == nil {

@@ -34,10 +34,10 @@
 // peer.
 //
 // A job loses its seniority at a peer after half an hour in which slots were kept for it or held, and it
-// confirmed none. It also loses it when it lets a lease expire. The job is penalized as well if it let a
-// lease expire, or if it held slots during that half hour for longer than an attempt takes. Then the peer
-// accepts no earlier start of waiting from its submitter, and from submitters of the same address, for
-// five minutes. A job that could not run even if all answering peers were idle does not wait.
+// confirmed none. It also loses it when it lets a lease expire. The submitter is penalized as well if the
+// job let a lease expire, or held slots during that half hour for longer than an attempt takes. Then, for
+// five minutes, the peer accepts from it, and from submitters of the same address, no start of waiting
+// before that moment. A job that could not run even if all answering peers were idle does not wait.
 //
 // The package keeps these promises: S1 (a slot is never given twice), S2 (a hold that is not confirmed
 // expires) and S3 (the owner's limits and lists always win). Of S4, it promises that slots without

@@ -47,9 +47,9 @@ func Rouse(n int) error {
 	return nil
 }
 
-// Hop starts a process that repeatedly appends more to a file and renames it, to and from, the given
-// number of times or until it is killed. In fact each step runs in a new process, which sets timers to
-// resume itself, forks the next one, and ends.
+// Hop starts a process that appends more to a file and renames it, back and forth between the names from
+// and to. It does so the given number of times or until it is killed. In fact each step runs in a new
+// process, which sets timers to resume itself, forks the next one, and ends.
 func Hop(from, to string, more []byte, times int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -25,8 +25,8 @@ func Logger(w io.Writer, level string) (zerolog.Logger, error) {
 }
 
 // captureLibp2p redirects libp2p's log messages, which would go to standard error in another format, to
-// log. They are discarded above debug level, because problems that concern the owner are also returned as
-// errors.
+// log. Unless log's level is debug or lower, it discards them, because problems that concern the owner
+// are also returned as errors.
 func captureLibp2p(log zerolog.Logger) {
 	handler := slog.DiscardHandler
 	if log.GetLevel() <= zerolog.DebugLevel {
