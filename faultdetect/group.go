@@ -109,7 +109,7 @@ func (g *Group) report(r report) {
 // Close leaves the group; the other members then see this peer as silent. It returns when all goroutines
 // of the group have ended, so Verdict is not called afterwards.
 func (g *Group) Close() {
-	g.mu.Lock() // so that admit adds no reader once we wait
+	g.mu.Lock() // so that admit adds no reader once Close waits
 	g.cancel()
 	g.mu.Unlock()
 	g.wg.Wait()

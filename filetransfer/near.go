@@ -96,7 +96,7 @@ func (p *plan) chargeNeighbors(now time.Duration) {
 	}
 }
 
-// crossing reports whether a request to another site is unanswered.
+// crossing reports whether a request to another site is unanswered and its source is not silent.
 func (p *plan) crossing() bool {
 	for id, s := range p.sources {
 		if p.near[id] == nil && !s.silent && len(s.asked) > 0 {

@@ -372,8 +372,9 @@ func (p *plan) find(from int, ok func(u int) bool) int {
 	return -1
 }
 
-// ofOrigin selects a unit that no other peer is known to have. If nothing has arrived for too long, it
-// selects any missing unit.
+// ofOrigin selects a unit that no other peer is known to have. If nothing has arrived for patience, it
+// also selects other missing units: first those that this peer may bring into its site and that are not
+// requested, then those requested long ago.
 func (p *plan) ofOrigin(now time.Duration) int {
 	if u := p.fresh(); u >= 0 {
 		return u

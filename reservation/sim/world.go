@@ -201,7 +201,7 @@ func (w *World) key() (k reservation.Key) {
 	return k
 }
 
-// Confirm keeps slots of the slots that key holds at a peer.
+// Confirm keeps the given number of the slots that key holds at a peer.
 func (s *Submitter) Confirm(ctx context.Context, peer p2ppeer.ID, key reservation.Key, slots int) error {
 	return s.call(ctx, peer, func(p *Peer) error {
 		err := p.Ledger.Confirm(key, s.ID, slots, time.Now())
