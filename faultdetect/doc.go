@@ -54,8 +54,8 @@
 // was due; by gossip alone it is added. With eight direct questions and four indirect ones, 5 % of lost
 // messages never fail a member (V3).
 //
-// A member that fails a suspect sends an accusation to all others. It uses the two binary trees along
-// which DBRR sends tables: to +1, +2, +4, … and to -1, -2, -4, …. Each receiver covers the members
+// A member that fails a suspect after a late table or a Report sends an accusation to all others. It uses
+// the two binary trees along which DBRR sends tables: to +1, +2, +4, … and to -1, -2, -4, …. Each receiver covers the members
 // between it and the next. A receiver first passes the accusation on, and then asks the accused member
 // itself for a quarter of a period. So no member can fail another by a mere claim. Certain knowledge
 // (Gone: a member's end was observed) spreads in the same way. So all members know within a second of a

@@ -118,8 +118,10 @@ func (d *Detector) others(q *inquiry) (to []int) {
 	return to
 }
 
-// conclude fails a suspect. If this member has heard from no other member during the inquiry, the fault
-// may be its own. Then it asks again, through other members, for as long as gossip would have waited.
+// conclude fails a suspect, and accuses it if its table was missing or it was reported. If a table was
+// missing and this member has heard from no other member during the inquiry, the fault may be its own. In
+// a group of more than two it then asks again, through other members, for as long as gossip would have
+// waited.
 func (d *Detector) conclude(out *Output, q *inquiry) {
 	if q.why == missing && !q.witness && d.ring.live() > 2 && d.silence(q.member) <= d.patience() {
 		d.health.worsen()

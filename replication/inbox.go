@@ -58,7 +58,7 @@ func (in *inbox) from(context uint32, source int) (*arrivals, error) {
 
 // receiveData delivers the next message of a stream. It drops a duplicate. It also drops a message that
 // is too early: the channel has lost messages, and all that are missing arrive again in order when it is
-// reopened.
+// reopened. A process that lacks some of its rank's message log drops every message.
 func (p *Protocol) receiveData(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
 		return fmt.Errorf("message without a number")

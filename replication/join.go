@@ -184,8 +184,9 @@ func (p *Protocol) receiveRecall(from view.Process, f frame.Frame) {
 	p.answerRecall(from)
 }
 
-// answerRecall answers q once this process decides and q has all outcomes that it holds. Only then q has
-// all outcomes that may have been seen and are not in this process's log.
+// answerRecall answers q once this process decides. The first piece also waits until q has all outcomes
+// that this process holds. Only then q has all outcomes that may have been seen and are not in this
+// process's log.
 func (p *Protocol) answerRecall(q view.Process) {
 	r, ok := p.recalls[q.Replica]
 	if !ok || r.answered || !p.leads() {
