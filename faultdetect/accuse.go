@@ -27,8 +27,8 @@ func (d *Detector) accuse(out *Output, about int) {
 // pass sends an accusation to the next reach members in a tree's order. It sends to the member 2^k
 // positions on, which passes it to the members beyond. In the same way it covers the members before that
 // one, with 2^(k-1) and so on. So all members have the accusation after ⌈log₂ n⌉ steps (the binary tree
-// of the seed). The tree uses the same connections as the tables. Failed members and the accused one
-// are skipped. pass returns false if the same accusation was passed on recently with at least this reach.
+// of the seed). The tree uses the same connections as the tables. Failed members and the accused one are
+// skipped. pass returns false if the same accusation was passed on recently with at least this reach.
 func (d *Detector) pass(out *Output, about int, tree Tree, reach int) bool {
 	p := passing{about, tree, reach, d.periods + quiet}
 	i := slices.IndexFunc(d.spread, func(q passing) bool { return q.about == about && q.tree == tree })

@@ -55,11 +55,11 @@
 // messages never fail a member (V3).
 //
 // A member that fails a suspect after a late table or a Report sends an accusation to all others. It uses
-// the two binary trees along which DBRR sends tables: to +1, +2, +4, … and to -1, -2, -4, …. Each receiver covers the members
-// between it and the next. A receiver first passes the accusation on, and then asks the accused member
-// itself for a quarter of a period. So no member can fail another by a mere claim. Certain knowledge
-// (Gone: a member's end was observed) spreads in the same way. So all members know within a second of a
-// process that is killed while its machine is alive, whatever n (F2).
+// the two binary trees along which DBRR sends tables: to +1, +2, +4, … and to -1, -2, -4, …. Each
+// receiver covers the members between it and the next. A receiver first passes the accusation on, and
+// then asks the accused member itself for a quarter of a period. So no member can fail another by a mere
+// claim. Certain knowledge (Gone: a member's end was observed) spreads in the same way. So all members
+// know within a second of a process that is killed while its machine is alive, whatever n (F2).
 //
 // Failed members get no gossip, because distances are counted in live members. The round remains that of
 // all n members, since survivors learn of a failure at different times and must agree on the round. The
@@ -82,10 +82,10 @@
 //
 // An observer counts only the periods in which it ran. After missed ticks it extends the time of its
 // suspects and restarts the allowance of expected tables. Each such gap lengthens all its timeouts, to
-// nine times their length at most. Each period without one shortens them again (Lifeguard's local health).
-// If an observer heard from no member while it asked a suspect, although two others should have answered
-// at once, it assumes a fault of its own. It then reduces its health, asks again through other members,
-// and leaves the decision to gossip.
+// nine times their length at most. Each period without one shortens them again (Lifeguard's local
+// health). If an observer heard from no member while it asked a suspect, although two others should have
+// answered at once, it assumes a fault of its own. It then reduces its health, asks again through other
+// members, and leaves the decision to gossip.
 //
 // # Not promised
 //

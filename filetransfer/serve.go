@@ -29,8 +29,8 @@ func (f served) is(info os.FileInfo) bool {
 }
 
 // Serve answers the allowed peers' requests for these contents of the job, and for no others, until stop
-// is called. A peer that fetches from itself must be in allowed as well. Requests fail for a file that has changed since or
-// cannot be read. Several servings of a job add up.
+// is called. A peer that fetches from itself must be in allowed as well. Requests fail for a file that
+// has changed since or cannot be read. Several servings of a job add up.
 func (s *Service) Serve(job string, allowed []p2ppeer.ID, files map[Digest]Source) (stop func()) {
 	sv := &serving{
 		allowed: make(map[p2ppeer.ID]struct{}, len(allowed)),

@@ -106,9 +106,9 @@ func (s *Service) Holds(submitter p2ppeer.ID) bool {
 	return s.ledger.Holds(submitter)
 }
 
-// Machine returns the name of this machine for a submitter, which need not hold slots here. The name is the
-// same for all its jobs and for every peer on the machine, and different for each submitter. It is empty
-// if the machine is unknown.
+// Machine returns the name of this machine for a submitter, which need not hold slots here. The name is
+// the same for all its jobs and for every peer on the machine, and different for each submitter. It is
+// empty if the machine is unknown.
 func (s *Service) Machine(submitter p2ppeer.ID) string {
 	return machineName(s.machine, Name{Submitter: submitter}) // no job has an empty name
 }

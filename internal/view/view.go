@@ -212,8 +212,8 @@ func (v View) With(p Process, s State) (next View, changed bool) {
 	return next, true
 }
 
-// Promote returns the next epoch, in which p is the master of its rank. If p is not live, is set aside, or
-// is already master, the view is unchanged, and changed is false.
+// Promote returns the next epoch, in which p is the master of its rank. If p is not live, is set aside,
+// or is already master, the view is unchanged, and changed is false.
 func (v View) Promote(p Process) (next View, changed bool) {
 	if !v.Counts(p) || v.IsMaster(p) {
 		return v, false
