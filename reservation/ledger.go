@@ -210,9 +210,9 @@ func (l *Ledger) wait(q Request, why Reason) error {
 	return why
 }
 
-// Confirm keeps the given number of the slots that key holds, frees the rest, and starts the ConfirmedLease. A
-// repeated Confirm, as after a lost answer, may free more slots but does not extend the lease. So a
-// submitter that redeems nothing cannot hold slots indefinitely. The error is a Reason.
+// Confirm keeps the given number of the slots that key holds, frees the rest, and starts the
+// ConfirmedLease. A repeated Confirm, as after a lost answer, may free more slots but does not extend the
+// lease. So a submitter that redeems nothing cannot hold slots indefinitely. The error is a Reason.
 func (l *Ledger) Confirm(key Key, submitter p2ppeer.ID, slots int, now time.Time) error {
 	h := l.live(key, now)
 	switch {
