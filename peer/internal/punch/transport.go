@@ -22,13 +22,14 @@ import (
 // refuses every dial from this port to that peer: no hole can be punched. Dials to peers that have relays
 // usually fail, so they use another port unless a hole is being punched.
 //
-// Supernodes are always dialled from the hole-punching port, because they report the address that they
-// observe. A peer that does not know its public address punches no holes. A supernode that has just started
-// may have relays too, until it learns that it can be reached directly.
+// Supernodes, and addresses that have answered an ordinary dial before, are always dialled from the
+// hole-punching port. These peers report the address that they observe, and a peer punches no holes until two
+// others agree on its public address. Each of them may have relays for a while: a peer that has just started,
+// or whose supernode has, does not know yet that it can be reached directly.
 type TCP struct {
 	*tcp.TcpTransport
 	elsewhere *tcp.TcpTransport // dials from another port
-	known     peerstore.AddrBook
+	known     peerstore.Peerstore
 	public    []p2ppeer.ID
 	holes     *holes
 }
@@ -55,22 +56,46 @@ func (t *TCP) Dial(ctx context.Context, to ma.Multiaddr, id p2ppeer.ID) (transpo
 
 // DialWithUpdates implements transport.DialUpdater.
 func (t *TCP) DialWithUpdates(ctx context.Context, to ma.Multiaddr, id p2ppeer.ID, updates chan<- transport.DialUpdate) (transport.CapableConn, error) {
-	return t.dial(ctx, id, func(ctx context.Context, from *tcp.TcpTransport) (transport.CapableConn, error) {
-		return from.DialWithUpdates(ctx, to, id, updates)
-	})
+	from := func(ctx context.Context, port *tcp.TcpTransport) (transport.CapableConn, error) {
+		return port.DialWithUpdates(ctx, to, id, updates)
+	}
+	if punched, _, _ := network.GetSimultaneousConnect(ctx); punched {
+		return from(ctx, t.TcpTransport)
+	}
+	return t.dial(ctx, to, id, from)
 }
 
-// dial dials a peer from the appropriate port. Hole punching waits for dials of the swarm in progress. If
-// it begins during a dial from the other port, that dial is repeated from the hole-punching port.
-func (t *TCP) dial(ctx context.Context, id p2ppeer.ID, from func(context.Context, *tcp.TcpTransport) (transport.CapableConn, error)) (transport.CapableConn, error) {
-	if punched, _, _ := network.GetSimultaneousConnect(ctx); punched || slices.Contains(t.public, id) || !t.hasRelays(id) {
-		return from(ctx, t.TcpTransport)
+// answered returns the key under which the peerstore records that an address has answered an ordinary dial.
+func answered(a ma.Multiaddr) string { return "p2pmpi/answered/" + a.String() }
+
+// note records whether an address answered the last ordinary dial, which ended with err.
+func (t *TCP) note(ctx context.Context, to ma.Multiaddr, id p2ppeer.ID, err error) {
+	if err == nil || ctx.Err() == nil && t.hasAnswered(to, id) {
+		_ = t.known.Put(id, answered(to), err == nil) // in memory
+	}
+}
+
+// hasAnswered reports whether the last ordinary dial of an address succeeded.
+func (t *TCP) hasAnswered(to ma.Multiaddr, id p2ppeer.ID) bool {
+	ok, err := t.known.Get(id, answered(to))
+	return err == nil && ok == true
+}
+
+// dial dials a peer without hole punching, from the appropriate port. Hole punching waits for dials of the
+// swarm in progress. If it begins during a dial from the other port, that dial is repeated from the
+// hole-punching port.
+func (t *TCP) dial(ctx context.Context, to ma.Multiaddr, id p2ppeer.ID, from func(context.Context, *tcp.TcpTransport) (transport.CapableConn, error)) (transport.CapableConn, error) {
+	if slices.Contains(t.public, id) || t.hasAnswered(to, id) || !t.hasRelays(id) {
+		c, err := from(ctx, t.TcpTransport)
+		t.note(ctx, to, id, err)
+		return c, err
 	}
 	ordinary, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer t.holes.dials(id, cancel)()
 	c, err := from(ordinary, t.elsewhere)
 	if err == nil || ordinary.Err() == nil || ctx.Err() != nil {
+		t.note(ctx, to, id, err)
 		return c, err
 	}
 	return from(ctx, t.TcpTransport)

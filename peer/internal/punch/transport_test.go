@@ -13,6 +13,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	"github.com/libp2p/go-libp2p/core/transport"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
 	ma "github.com/multiformats/go-multiaddr"
@@ -36,7 +37,7 @@ func newHost(t *testing.T, opts ...libp2p.Option) host.Host {
 }
 
 // TestPortThatIsDialledFrom checks that peers are dialled from the listening port. The exceptions are dials
-// without hole punching to peers that have relays and are not supernodes.
+// without hole punching to peers that have relays, are not supernodes, and have not answered such a dial before.
 func TestPortThatIsDialledFrom(t *testing.T) {
 	supernode := newHost(t)
 	p := New([]p2ppeer.AddrInfo{{ID: supernode.ID()}}, prometheus.NewRegistry(), new(heard), zerolog.Nop())
@@ -45,12 +46,13 @@ func TestPortThatIsDialledFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, c := range map[string]struct{ relays, punched, supernode, same bool }{
+	for name, c := range map[string]struct{ relays, punched, supernode, answered, same bool }{
 		"no relays":               {same: true},
 		"relays":                  {relays: true},
 		"relays, through a hole":  {relays: true, punched: true, same: true},
 		"no relays, but a hole":   {punched: true, same: true},
 		"a supernode with relays": {relays: true, supernode: true, same: true},
+		"relays, answered before": {relays: true, answered: true, same: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			to := supernode
@@ -66,6 +68,10 @@ func TestPortThatIsDialledFrom(t *testing.T) {
 				ctx = network.WithSimultaneousConnect(ctx, true, "test")
 			}
 			from.Peerstore().AddAddrs(to.ID(), to.Addrs(), peerstore.PermanentAddrTTL)
+			if c.answered {
+				dialDirectly(t, from, to.ID())
+				from.Network().ClosePeer(to.ID())
+			}
 			conn, err := from.Network().DialPeer(network.WithForceDirectDial(ctx, "test"), to.ID())
 			if err != nil {
 				t.Fatal(err)
@@ -78,6 +84,41 @@ func TestPortThatIsDialledFrom(t *testing.T) {
 				t.Errorf("dialled from port %s, listening at %s, want the same: %v", port, listening, c.same)
 			}
 		})
+	}
+}
+
+func dialDirectly(t *testing.T, from host.Host, to p2ppeer.ID) {
+	t.Helper()
+	if _, err := from.Network().DialPeer(network.WithForceDirectDial(t.Context(), "test"), to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAddressThatAnswersNoMore checks that an address counts as answering until a dial fails.
+func TestAddressThatAnswersNoMore(t *testing.T) {
+	p := New(nil, prometheus.NewRegistry(), new(heard), zerolog.Nop())
+	var dialler *TCP
+	from := newHost(t, libp2p.Transport(func(s *swarm.Swarm, u transport.Upgrader, r network.ResourceManager) (_ *TCP, err error) {
+		dialler, err = p.TCP(s, u, r)
+		return dialler, err
+	}))
+	to := newHost(t)
+	addr := to.Addrs()[0]
+	from.Peerstore().AddAddr(to.ID(), addr, peerstore.PermanentAddrTTL)
+	if dialler.hasAnswered(addr, to.ID()) {
+		t.Fatal("it has answered before it was dialled")
+	}
+	dialDirectly(t, from, to.ID())
+	if !dialler.hasAnswered(addr, to.ID()) {
+		t.Fatal("it has not answered")
+	}
+	to.Close()
+	if c, err := dialler.Dial(t.Context(), addr, to.ID()); err == nil {
+		c.Close()
+		t.Fatal("it answers although it is closed")
+	}
+	if dialler.hasAnswered(addr, to.ID()) {
+		t.Error("it has answered, although the last dial failed")
 	}
 }
 
@@ -134,6 +175,7 @@ func TestOtherPortIsOneForAll(t *testing.T) {
 // and only then.
 func TestDialGoesOnFromTheHole(t *testing.T) {
 	const id, another = p2ppeer.ID("a"), p2ppeer.ID("b")
+	to := ma.StringCast("/ip4/192.0.2.1/tcp/2")
 	begin, end := &holepunch.StartHolePunchEvt{}, &holepunch.EndHolePunchEvt{}
 	failed := errors.New("connection refused")
 	tests := map[string]struct {
@@ -158,7 +200,7 @@ func TestDialGoesOnFromTheHole(t *testing.T) {
 				p.holes.Trace(&c.before[i])
 			}
 			var from []*tcp.TcpTransport
-			_, err := tr.dial(t.Context(), id, func(ctx context.Context, by *tcp.TcpTransport) (transport.CapableConn, error) {
+			_, err := tr.dial(t.Context(), to, id, func(ctx context.Context, by *tcp.TcpTransport) (transport.CapableConn, error) {
 				from = append(from, by)
 				if by == tr.TcpTransport {
 					return nil, nil
@@ -173,6 +215,9 @@ func TestDialGoesOnFromTheHole(t *testing.T) {
 			})
 			if moved := len(from) == 2 && from[1] == tr.TcpTransport; from[0] != tr.elsewhere || moved != c.moves || moved != (err == nil) {
 				t.Errorf("moved: %v, want %v; error %v", moved, c.moves, err)
+			}
+			if tr.hasAnswered(to, id) {
+				t.Error("what a hole was punched to has answered an ordinary dial")
 			}
 			if want := len(c.before) + len(c.meanwhile); int(events) != want {
 				t.Errorf("%d events are passed on, want %d", events, want)
