@@ -42,7 +42,7 @@ func addrInfo(h host.Host) p2ppeer.AddrInfo {
 	return p2ppeer.AddrInfo{ID: h.ID(), Addrs: h.Addrs()}
 }
 
-// knows adds the addresses of others to h.
+// knows adds the addresses of the given hosts to the address book of h.
 func knows(h host.Host, others ...host.Host) {
 	for _, o := range others {
 		h.Peerstore().AddAddrs(o.ID(), o.Addrs(), peerstore.PermanentAddrTTL)

@@ -35,7 +35,7 @@ func program(j nemesis.Job) known {
 	case "is":
 		return known{command: run("is", "-class", "A"), right: verified}
 	case "farm":
-		// The time of a task is that of its messages, which is many times as long on busy processors.
+		// On busy processors a task takes two to three times as long as on quiet ones.
 		const tasks, every = 3_000, 150
 		style, size := pick(random, "recv", "probe", "iprobe", "test", "waitany", "mixed"), pick(random, "2", "100")
 		return known{

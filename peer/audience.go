@@ -34,7 +34,7 @@ type audience struct {
 	news     int    // number of waiting lines that may be dropped
 	standing []line // latest acknowledged placement, phase and view
 	result   []line // acknowledged result, for later listeners
-	closed   error  // reason why nobody can listen any more; nil if open
+	closed   error  // reason why no listener is accepted any more; nil if open
 }
 
 // maxNews bounds the waiting events other than output and result.

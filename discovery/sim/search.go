@@ -31,10 +31,10 @@ type Outcome struct {
 // Search simulates a peer's search for need suitable peers with one slot each. A newcomer knows only one
 // peer.
 func (w *World) Search(need int, newcomer bool) Outcome {
-	self := w.somebody()
+	self := w.randomPeer()
 	known := w.table(self)
 	if newcomer {
-		known = []int{w.somebody()}
+		known = []int{w.randomPeer()}
 	}
 	l := w.look(self, w.rnd.Uint64(), known)
 	r := discovery.Rehearsal{

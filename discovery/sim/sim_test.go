@@ -104,7 +104,7 @@ func TestLookupFindsTheHolders(t *testing.T) {
 	c := DefaultConfig()
 	c.Live, c.Found, c.Habits = 2000, math.MaxInt, Habits{UpShape: 1, UpScale: 1e9, AwayMean: -1e9}
 	w := New(c) // no peer ever leaves
-	self := w.somebody()
+	self := w.randomPeer()
 	l := w.look(self, w.rnd.Uint64(), w.table(self))
 	for h := range l.holders {
 		if l.state[h] != answered && h != self {

@@ -103,8 +103,8 @@ func id(i int) p2ppeer.ID {
 // index returns the index of the peer with the given ID.
 func index(id p2ppeer.ID) int { return int(binary.BigEndian.Uint64([]byte(id)[4:])) }
 
-// somebody returns a random peer that is up.
-func (w *World) somebody() int {
+// randomPeer returns a random peer that is up.
+func (w *World) randomPeer() int {
 	for {
 		if i := w.rnd.IntN(len(w.peers)); w.peers[i].up(0) {
 			return i

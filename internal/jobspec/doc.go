@@ -2,6 +2,6 @@
 // files and the submitter. The submitter signs it once. Every peer that is asked to run a part of the job
 // verifies the signature and runs exactly what the description names by digest (promise T1).
 //
-// The description is all that reservation, launch and the submitter's side must agree on about a job, so
+// Reservation, launch and the submitter's side must agree on the description of a job and on nothing else, so
 // it holds data and no behaviour.
 package jobspec

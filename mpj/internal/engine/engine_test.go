@@ -244,17 +244,17 @@ func TestFloodsPassEachOther(t *testing.T) {
 	}
 }
 
-// A nobody is an opener that opens no channels.
-type nobody struct{}
+// A noOpener opens no channels.
+type noOpener struct{}
 
-func (nobody) Open(ctx context.Context, to view.Process) (channel.Sender, error) {
+func (noOpener) Open(ctx context.Context, to view.Process) (channel.Sender, error) {
 	return nil, fmt.Errorf("no way to %v", to)
 }
 
 func newEngine(t *testing.T, self view.Process, v view.View) *engine.Engine {
 	t.Helper()
 	e := engine.New(context.Background(), engine.Config{
-		Self: self, View: v, Protocol: protect.For(self, v, false), Opener: nobody{},
+		Self: self, View: v, Protocol: protect.For(self, v, false), Opener: noOpener{},
 	})
 	t.Cleanup(e.Close)
 	return e

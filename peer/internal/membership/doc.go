@@ -15,7 +15,7 @@
 // reachability. No other peer can use a proof, because it must match the peer ID that the connection has
 // authenticated.
 //
-// A token may also name the person whom the owner invites. All peers that such tokens admit belong to that
+// A token may also name the person that the owner invites. All peers that such tokens admit belong to that
 // person. All peers that one token without a name admits count as one person (Token.Person). The replicas
 // of a rank can therefore be placed on peers of different owners: a person counts as several only after
 // several invitations.

@@ -217,8 +217,8 @@ func (s *Service) meet(plan *plan, id p2ppeer.ID) {
 	plan.find(p2ppeer.AddrInfo{ID: id, Addrs: foundAt(s.host.Peerstore().Addrs(id))})
 }
 
-// foundAt selects the addresses by which a found relay is reached: those that look public, or else all that
-// do not lead through another relay.
+// foundAt selects the addresses by which a found relay is reached: those that look public, or else all
+// addresses that do not lead through another relay.
 func foundAt(addrs []ma.Multiaddr) []ma.Multiaddr {
 	direct := slices.DeleteFunc(slices.Clone(addrs), isCircuit)
 	public := slices.DeleteFunc(slices.Clone(direct), func(a ma.Multiaddr) bool { return !manet.IsPublicAddr(a) })
