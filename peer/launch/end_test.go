@@ -331,16 +331,16 @@ func TestJobEndsWhenTheSubmittersPeerHasFailed(t *testing.T) {
 	j.gone()
 }
 
-func TestProcessesHearWhatTheJobBears(t *testing.T) {
+func TestProcessesLearnTheToleratedHang(t *testing.T) {
 	t.Parallel()
 	j := newTestJob(t, 1, 1, nil, "bear")
 	j.start()
 	j.joinGroup(&jobpb.Join{HangNs: int64(40 * time.Second)}, true)
 	j.awaitInitialized()
 	j.begin()
-	o := await(j.links[0], (*jobpb.FromPeer).GetOutput)
-	if string(o.Data) != "bears 40s\n" {
-		t.Errorf("a process says %q of a job that bears 40 s", o.Data)
+	// Standard error, which is empty, may end before standard output is read.
+	if got := j.links[0].outputFrom(view.Process{}, 1, 0); got != "bears 40s\n" {
+		t.Errorf("a process writes %q in a job that tolerates 40 s", got)
 	}
 	j.stop()
 }
