@@ -13,8 +13,10 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-msgio/pbio"
 	"github.com/rs/zerolog"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/peerstream"
 )
 
 // maxBeats bounds the messages that a member of a group of n may send per period: a table, questions,
@@ -47,7 +49,13 @@ type Group struct {
 	// Used only by run.
 	start    time.Time
 	detector *Detector
-	writers  map[int]*writer
+	writers  map[int]writer
+}
+
+// A writer sends messages to one member, until cancel is called or the group is closed.
+type writer struct {
+	*peerstream.Writer[Message]
+	cancel context.CancelFunc
 }
 
 func newGroup(s *Service, c GroupConfig, d *Detector) *Group {
@@ -59,7 +67,7 @@ func newGroup(s *Service, c GroupConfig, d *Detector) *Group {
 		wake:     make(chan struct{}, 1),
 		inbound:  map[int]network.Stream{},
 		detector: d,
-		writers:  map[int]*writer{},
+		writers:  map[int]writer{},
 	}
 	g.ctx, g.cancel = context.WithCancel(s.ctx)
 	g.wg.Go(func() { g.run(time.Now()) }) // ends with ctx
@@ -171,21 +179,43 @@ func (g *Group) takeReports() {
 
 func (g *Group) carryOut(out Output) {
 	for _, m := range out.Send {
-		w := g.writers[m.To]
-		if w == nil {
-			w = g.newWriter(m.To)
-			g.writers[m.To] = w
-		}
-		w.queue.put(m)
+		g.writerTo(m.To).Put(m)
 	}
 	for _, v := range out.Verdicts {
 		g.log.Debug().Stringer("peer", g.peers[v.Member]).Stringer("state", v.State).Int("silence", v.Silence).Msg("verdict")
-		if w := g.writers[v.Member]; v.State == Failed && w != nil {
+		if w, ok := g.writers[v.Member]; v.State == Failed && ok {
 			w.cancel()
 			delete(g.writers, v.Member)
 		}
 		g.verdict(v)
 	}
+}
+
+func (g *Group) writerTo(member int) writer {
+	w, ok := g.writers[member]
+	if !ok {
+		ctx, cancel := context.WithCancel(g.ctx)
+		w = writer{cancel: cancel, Writer: peerstream.NewWriter(peerstream.Config[Message]{
+			Host: g.service.host, To: g.peers[member], Protocol: Protocol,
+			Hello: &pb.Hello{Job: g.job}, Timeout: g.period, Log: g.log,
+			NewEncoder: newEncoder, Supersedes: supersedes,
+		})}
+		g.wg.Go(func() { w.Run(ctx) }) // ends with ctx: the group is closed or the member has failed
+		g.writers[member] = w
+	}
+	return w
+}
+
+// newEncoder returns the encoding of messages on a new stream.
+func newEncoder() func(Message) proto.Message {
+	var e Encoder
+	return func(m Message) proto.Message { return e.encode(m) }
+}
+
+// supersedes reports whether m has the same kind and subject as an older message. So the queue of a member
+// that does not read never exceeds 4n + 3 messages.
+func supersedes(m, older Message) bool {
+	return m.Kind == older.Kind && m.About == older.About && m.Tree == older.Tree
 }
 
 // read passes the messages that a member sends on a stream to the detector. A newer stream of that member

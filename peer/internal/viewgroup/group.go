@@ -12,11 +12,22 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-msgio/pbio"
 	"github.com/rs/zerolog"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/internal/peerstream"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup/internal/pb"
 )
 
-// maxRate is the number of messages that a peer may send per second: many times what it needs while a view
-// changes.
-const maxRate = 2000
+const (
+	// writeTimeout bounds the writing of one message.
+	writeTimeout = 2 * time.Second
+	// maxQueued bounds the messages that wait for one peer. Further ones are dropped; the protocol tolerates
+	// their loss.
+	maxQueued = 256
+	// maxRate is the number of messages that a peer may send per second: many times what it needs while a
+	// view changes.
+	maxRate = 2000
+)
 
 var errFlood = errors.New("too many messages in a second")
 
@@ -44,7 +55,7 @@ type Group struct {
 
 	// Only run accesses these.
 	member  *Member
-	writers map[int]*writer
+	writers map[int]*peerstream.Writer[*Message]
 }
 
 // A peer is a peer of the job, with the member's latest knowledge of it.
@@ -69,7 +80,7 @@ func newGroup(s *Service, c GroupConfig, m *Member) *Group {
 		peers:   make(map[int]*peer),
 		numbers: make(map[p2ppeer.ID]int),
 		inbound: make(map[int]network.Stream),
-		writers: make(map[int]*writer),
+		writers: make(map[int]*peerstream.Writer[*Message]),
 	}
 	for i, id := range c.Peers {
 		g.add(i, id).votes = m.Votes(i)
@@ -301,7 +312,7 @@ func (g *Group) carryOut(out Output) {
 	g.mu.Unlock()
 	for _, m := range out.Send {
 		if w := g.writerTo(int(m.GetTo()) - 1); w != nil {
-			w.put(m)
+			w.Put(m)
 		}
 	}
 	for _, c := range out.Committed {
@@ -322,7 +333,7 @@ func (g *Group) came(n Newcomer) {
 }
 
 // writerTo returns the writer for a peer, or nil if the peer is not known.
-func (g *Group) writerTo(number int) *writer {
+func (g *Group) writerTo(number int) *peerstream.Writer[*Message] {
 	w := g.writers[number]
 	if w != nil {
 		return w
@@ -333,9 +344,19 @@ func (g *Group) writerTo(number int) *writer {
 	if p == nil {
 		return nil
 	}
-	w = g.newWriter(p.id)
+	w = peerstream.NewWriter(peerstream.Config[*Message]{
+		Host: g.service.host, To: p.id, Protocol: Protocol,
+		Hello: &pb.Hello{Job: g.config.Job}, Timeout: writeTimeout, Log: g.log,
+		NewEncoder: newEncoder, MaxQueued: maxQueued,
+	})
+	g.wg.Go(func() { w.Run(g.ctx) })
 	g.writers[number] = w
 	return w
+}
+
+// newEncoder returns the encoding of messages, which is the same on all streams.
+func newEncoder() func(*Message) proto.Message {
+	return func(m *Message) proto.Message { return m }
 }
 
 // read passes the messages on a stream to the member. A newer stream of the same peer ends an older one.

@@ -1,0 +1,128 @@
+package peerstream
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-msgio/pbio"
+	"github.com/rs/zerolog"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/internal/redial"
+)
+
+// dialTimeout bounds the opening of a connection and a stream. On a wide network this may take several
+// heartbeat periods; only messages to this peer wait.
+const dialTimeout = 5 * time.Second
+
+// Config describes the messages from this host to one peer.
+type Config[M any] struct {
+	Host     host.Host
+	To       p2ppeer.ID
+	Protocol protocol.ID
+	Hello    proto.Message // first message on each stream
+	Timeout  time.Duration // bounds the writing of one message
+	Log      zerolog.Logger
+
+	// NewEncoder is called for each new stream and returns the encoding of its messages. So an encoder may
+	// depend on the earlier messages on the same stream.
+	NewEncoder func() func(M) proto.Message
+
+	// Supersedes reports whether a message makes an older one needless, which is still in the queue. The
+	// newer message then takes the older one's place. It may be nil.
+	Supersedes func(m, older M) bool
+	// MaxQueued bounds the messages in the queue; further ones are dropped. If it is 0, Supersedes must
+	// bound the queue.
+	MaxQueued int
+}
+
+// A Writer sends messages to one peer, on one stream that it keeps open.
+type Writer[M any] struct {
+	config Config[M]
+	queue  queue[M]
+
+	// Used only by Run.
+	stream network.Stream // nil if there is none
+	encode func(M) proto.Message
+	stop   func() bool // unregisters the stream's reset on the end of the context
+}
+
+// NewWriter returns a Writer that sends nothing until Run is called.
+func NewWriter[M any](c Config[M]) *Writer[M] {
+	return &Writer[M]{config: c, queue: queue[M]{
+		supersedes: c.Supersedes, limit: c.MaxQueued, ready: make(chan struct{}, 1),
+	}}
+}
+
+// Put queues a message. It never blocks.
+func (w *Writer[M]) Put(m M) { w.queue.put(m) }
+
+// Run sends the queued messages until ctx ends. It logs a message that cannot be sent and drops it.
+func (w *Writer[M]) Run(ctx context.Context) {
+	defer w.drop()
+	for {
+		m, ok := w.queue.take(ctx)
+		if !ok {
+			return
+		}
+		if err := w.send(ctx, m); err != nil && ctx.Err() == nil {
+			w.config.Log.Debug().Err(err).Stringer("peer", w.config.To).Str("protocol", string(w.config.Protocol)).Msg("message not sent")
+		}
+	}
+}
+
+// send writes m on the open stream or, if that has ended, on a new one.
+func (w *Writer[M]) send(ctx context.Context, m M) error {
+	if w.stream != nil && w.write(w.encode(m)) == nil {
+		return nil
+	}
+	if err := w.open(ctx); err != nil {
+		return fmt.Errorf("open stream: %w", err)
+	}
+	if err := w.write(w.config.Hello); err != nil {
+		return fmt.Errorf("write hello: %w", err)
+	}
+	if err := w.write(w.encode(m)); err != nil {
+		return fmt.Errorf("write message: %w", err)
+	}
+	return nil
+}
+
+func (w *Writer[M]) open(ctx context.Context) error {
+	redial.Allow(w.config.Host, w.config.To) // needs no backoff: the Writer dials at most once at a time
+	dialCtx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	dialCtx = network.WithAllowLimitedConn(dialCtx, "small messages")
+	stream, err := w.config.Host.NewStream(dialCtx, w.config.To, w.config.Protocol)
+	if err != nil {
+		return err
+	}
+	w.stream, w.encode = stream, w.config.NewEncoder()
+	w.stop = context.AfterFunc(ctx, func() { _ = stream.Reset() })
+	return nil
+}
+
+// write writes a message. On error it drops the stream, on which the message may be incomplete.
+func (w *Writer[M]) write(m proto.Message) error {
+	err := w.stream.SetWriteDeadline(time.Now().Add(w.config.Timeout))
+	if err == nil {
+		err = pbio.NewDelimitedWriter(w.stream).WriteMsg(m)
+	}
+	if err != nil {
+		w.drop()
+	}
+	return err
+}
+
+func (w *Writer[M]) drop() {
+	if w.stream != nil {
+		w.stop()
+		_ = w.stream.Reset()
+		w.stream = nil
+	}
+}
