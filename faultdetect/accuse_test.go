@@ -100,12 +100,12 @@ func TestV3AccusedThatAnswersIsLive(t *testing.T) {
 
 func TestGoneIsFailedAtOnceAndSpread(t *testing.T) {
 	d := settled(t)
-	out := d.Gone(5)
+	out := d.gone(5)
 	if want := slices.Repeat([]Kind{Accuse}, 6); d.State(5) != Failed || !slices.Equal(kinds(out), want) {
 		t.Errorf("%v, sent %v; want failed, %v", d.State(5), kinds(out), want)
 	}
 	for _, nobody := range []int{5, 0, -1, 8} {
-		if out := d.Gone(nobody); len(out.Send)+len(out.Verdicts) != 0 {
+		if out := d.gone(nobody); len(out.Send)+len(out.Verdicts) != 0 {
 			t.Errorf("gone %d: %+v", nobody, out)
 		}
 	}
@@ -128,7 +128,7 @@ func TestQuestionsForOthers(t *testing.T) {
 	if got, want := kinds(receive(t, d, ask)), []Kind{Pong}; !slices.Equal(got, want) {
 		t.Errorf("asked about itself: sent %v, want %v", got, want)
 	}
-	d.Gone(5)
+	d.gone(5)
 	ask.About = 5
 	if got, want := kinds(receive(t, d, ask)), []Kind{Pong, Accuse}; !slices.Equal(got, want) {
 		t.Errorf("asked about one that has failed: sent %v, want %v", got, want)

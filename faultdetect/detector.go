@@ -17,8 +17,8 @@ const (
 	// one in 10^8.
 	TicksPerPeriod = 8
 
-	// MaxMembers bounds the size of a group, which another peer may choose.
-	MaxMembers = 1 << 16
+	// maxMembers bounds the size of a group, which another peer may choose.
+	maxMembers = 1 << 16
 
 	// startGrace is how many periods (5 s by default) the arrival of the members' start messages may
 	// differ. The first heartbeat of a member may be this late.
@@ -33,7 +33,7 @@ const (
 
 // Config describes a group from the view of one member. All members must agree on all fields but Self.
 type Config struct {
-	Members int           // n, at most MaxMembers
+	Members int           // n, at most maxMembers
 	Self    int           // this member's index, 0..n-1
 	Period  time.Duration // between two heartbeats, at least 1 ms
 	Offset  uint64        // initial heartbeat
@@ -44,8 +44,8 @@ type Config struct {
 
 func (c Config) validate() error {
 	switch {
-	case c.Members < 1 || c.Members > MaxMembers:
-		return fmt.Errorf("group of %d members: want 1 to %d", c.Members, MaxMembers)
+	case c.Members < 1 || c.Members > maxMembers:
+		return fmt.Errorf("group of %d members: want 1 to %d", c.Members, maxMembers)
 	case c.Self < 0 || c.Self >= c.Members:
 		return fmt.Errorf("member %d in a group of %d", c.Self, c.Members)
 	case c.Period < time.Millisecond:

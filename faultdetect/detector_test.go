@@ -50,7 +50,7 @@ func TestNewRefusesWrongConfig(t *testing.T) {
 	right := Config{Members: 3, Self: 1, Period: time.Second}
 	tests := map[string]func(*Config){
 		"no members":       func(c *Config) { c.Members = 0 },
-		"too many members": func(c *Config) { c.Members = MaxMembers + 1 },
+		"too many members": func(c *Config) { c.Members = maxMembers + 1 },
 		"self negative":    func(c *Config) { c.Self = -1 },
 		"self outside":     func(c *Config) { c.Self = 3 },
 		"no period":        func(c *Config) { c.Period = 0 },

@@ -168,7 +168,7 @@ func (g *Group) takeReports() {
 	for _, r := range reported {
 		switch {
 		case r.gone:
-			g.carryOut(g.detector.Gone(r.member))
+			g.carryOut(g.detector.gone(r.member))
 		case r.silent > 0:
 			g.carryOut(g.detector.Silent(r.member, r.silent))
 		default:

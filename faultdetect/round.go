@@ -93,14 +93,14 @@ func HalfRounds(n int) int {
 // Rounds returns 2⌈log₂ n⌉, the number of rounds after which double binary round robin repeats.
 func Rounds(n int) int { return DBRR.Rounds(n) }
 
-// Distance returns the distance between sender and target in double binary round robin, in the round that
+// distance returns the distance between sender and target in double binary round robin, in the round that
 // the sender's heartbeat identifies. It is 0 if n < 2.
-func Distance(n int, heartbeat uint64) int { return DBRR.distance(n, 0, heartbeat) }
+func distance(n int, heartbeat uint64) int { return DBRR.distance(n, 0, heartbeat) }
 
 // Target returns the member to which self sends its table by double binary round robin, if no member has
 // failed. It returns self if n < 2.
 func Target(n, self int, heartbeat uint64) int {
-	return modulo(self+Distance(n, heartbeat), n)
+	return modulo(self+distance(n, heartbeat), n)
 }
 
 func modulo(a, n int) int { return (a%n + n) % n }

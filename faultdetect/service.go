@@ -26,8 +26,8 @@ const Protocol protocol.ID = "/p2pmpi/faultdetect/1.0.0"
 // helloTimeout bounds the wait for the first message of a new stream.
 const helloTimeout = 5 * time.Second
 
-// ErrClosed is returned by Join after Close.
-var ErrClosed = errors.New("faultdetect: service closed")
+// errClosed is returned by Join after Close.
+var errClosed = errors.New("faultdetect: service closed")
 
 // A Service runs this peer's part in the failure detection of any number of jobs.
 type Service struct {
@@ -91,7 +91,7 @@ func (s *Service) Join(c GroupConfig) (*Group, error) {
 	defer s.mu.Unlock()
 	switch {
 	case s.ctx.Err() != nil:
-		return nil, ErrClosed
+		return nil, errClosed
 	case s.groups[c.Job] != nil:
 		return nil, fmt.Errorf("join the failure detection of job %q: already a member", c.Job)
 	}

@@ -302,7 +302,7 @@ func TestJoinRefusesWrongGroups(t *testing.T) {
 			t.Error(err)
 		}
 		_, err := g.services[0].Join(GroupConfig{Job: "another", Members: ids, Verdict: func(Verdict) {}})
-		if !errors.Is(err, ErrClosed) {
+		if !errors.Is(err, errClosed) {
 			t.Errorf("after Close: %v, want ErrClosed", err)
 		}
 	})

@@ -178,9 +178,9 @@ func (d *Detector) brief(i int) time.Duration {
 	return d.health.scale(d.period/4) + 2*d.rtt(i)
 }
 
-// Gone records that a member is known to have failed, because its end was observed. The other members are
+// gone records that a member is known to have failed, because its end was observed. The other members are
 // told.
-func (d *Detector) Gone(member int) Output {
+func (d *Detector) gone(member int) Output {
 	var out Output
 	if member < 0 || member >= d.n || member == d.self || d.members[member].state == Failed {
 		return out

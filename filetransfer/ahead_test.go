@@ -23,7 +23,7 @@ import (
 func TestNoMoreIsUnderWayThanIsAcknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		submitter, peer := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "peer", zerolog.Nop())
-		b := content(1, 3*PieceBytes+1)
+		b := content(1, 3*pieceSize+1)
 		w, _ := offer(t, submitter, peer, b)
 		peer.connect(map[p2ppeer.ID]*Service{"origin": submitter})
 		peer.far = func(link) bool { return true }
@@ -59,7 +59,7 @@ func TestFlightsBetweenSites(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				peer := newOffline(t, "peer", zerolog.Nop())
-				w, _ := offer(t, newOffline(t, "origin", zerolog.Nop()), peer, content(1, 2*PieceBytes))
+				w, _ := offer(t, newOffline(t, "origin", zerolog.Nop()), peer, content(1, 2*pieceSize))
 				var near []p2ppeer.ID
 				if tt.near {
 					near = append(near, "fellow")

@@ -37,8 +37,8 @@ func BenchmarkFetchBesideStream(b *testing.B) {
 	submitter, peer := newPair(b)
 	w, _ := offer(b, submitter, peer, content(1, size))
 	submitter.host.SetStreamHandler("/raw", func(s network.Stream) {
-		chunk := make([]byte, PieceBytes)
-		for range size / PieceBytes {
+		chunk := make([]byte, pieceSize)
+		for range size / pieceSize {
 			if _, err := s.Write(chunk); err != nil {
 				_ = s.Reset() // the reader fails
 				return
@@ -55,7 +55,7 @@ func BenchmarkFetchBesideStream(b *testing.B) {
 		if _, err := s.Write([]byte{0}); err != nil { // completes protocol negotiation
 			b.Fatal(err)
 		}
-		if n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, s, make([]byte, PieceBytes)); n != size || err != nil {
+		if n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, s, make([]byte, pieceSize)); n != size || err != nil {
 			b.Fatal(n, err)
 		}
 		return time.Since(begun)

@@ -86,7 +86,7 @@ func TestPeerThatTakesNothingIsNotBlamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log logtest.Log
 		submitter := newOffline(t, "origin", zerolog.New(&log))
-		b := content(1, PieceBytes)
+		b := content(1, pieceSize)
 		path := filepath.Join(t.TempDir(), "file")
 		writeFile(t, path, b)
 		w := WantOf(b)
@@ -132,7 +132,7 @@ func TestO4PartsOfFellowsWaitForRoom(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				submitter, fellow := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "fellow", zerolog.Nop())
 				peer := newOffline(t, "peer", zerolog.Nop())
-				b := content(1, 6*PieceBytes)
+				b := content(1, 6*pieceSize)
 				w, path := offer(t, submitter, fellow, b)
 				defer submitter.Serve(job, []p2ppeer.ID{"peer"}, map[Digest]Source{w.Digest: {From: path}})()
 				all := map[p2ppeer.ID]*Service{"origin": submitter, "fellow": fellow, "peer": peer}
@@ -180,7 +180,7 @@ func TestT1SourceThatTalksGarbageIsNamedAndLeftOut(t *testing.T) {
 		"too long":      {[]byte{0xff, 0xff, 0xff, 0x7f}, true},
 		"no message":    {[]byte{3, 0xff, 0xff, 0xff}, true},
 		"no meaning":    {says(&pb.Answer{}), true},
-		"too large":     {says(&pb.Answer{Body: &pb.Answer_Part{Part: &pb.Part{Length: 2 * PieceBytes}}}), true},
+		"too large":     {says(&pb.Answer{Body: &pb.Answer_Part{Part: &pb.Part{Length: 2 * pieceSize}}}), true},
 		"packed larger": {says(&pb.Answer{Body: &pb.Answer_Part{Part: &pb.Part{Length: 3, Packed: 3}}}), true},
 		"unit 9":        {says(&pb.Answer{Body: &pb.Answer_Have{Have: &pb.Have{More: []uint32{9}}}}), true},
 		"units above":   {says(&pb.Answer{Body: &pb.Answer_Taken{Taken: &pb.Taken{Units: []byte{0xff}}}}), true},
@@ -193,7 +193,7 @@ func TestT1SourceThatTalksGarbageIsNamedAndLeftOut(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var log logtest.Log
 					submitter, peer := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "peer", zerolog.New(&log))
-					w, _ := offer(t, submitter, peer, content(1, 2*PieceBytes))
+					w, _ := offer(t, submitter, peer, content(1, 2*pieceSize))
 					defer peer.Share(job, "origin", []p2ppeer.ID{"fellow"}, nil)()
 					peer.connect(map[p2ppeer.ID]*Service{"origin": submitter})
 					tried, open := 0, peer.open

@@ -96,13 +96,13 @@ func (c *claim) release() {
 }
 
 // Put stores b, pinned for the job, and returns its digest. It is for a manifest, which is served as
-// content. The error wraps ErrFull if b does not fit.
+// content. It fails if b does not fit.
 func (s *Store) Put(ctx context.Context, job string, b []byte) (Digest, error) {
 	w := Want{Digest: DigestOf(b), Size: int64(len(b))}
 	s.Pin(job, []Digest{w.Digest})
 	err := s.obtain(ctx, []Want{w}, func(c *claim) error {
 		for i := range pieces(w.Size) {
-			begin := i * PieceBytes
+			begin := i * pieceSize
 			if err := c.write(w, i, b[begin:begin+pieceBytes(w.Size, i)]); err != nil {
 				return err
 			}

@@ -34,14 +34,14 @@ func DigestOf(b []byte) Digest { return sha256.Sum256(b) }
 type Want struct {
 	Digest Digest
 	Size   int64
-	Pieces Pieces // for content larger than PieceBytes
+	Pieces Pieces // for content larger than pieceSize
 	Name   string // name for error messages, such as a path; may be empty
 }
 
 // validate checks a Want that comes from another peer.
 func (w Want) validate() error {
 	switch {
-	case w.Size < 0 || w.Size > MaxFileBytes:
+	case w.Size < 0 || w.Size > maxFileBytes:
 		return fmt.Errorf("%s: size %d is out of range", w, w.Size)
 	case !w.Pieces.fits(w.Size):
 		return fmt.Errorf("%s: %d bytes for %d pieces", w, len(w.Pieces), pieces(w.Size))

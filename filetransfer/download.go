@@ -52,7 +52,7 @@ func (d Download) String() string {
 // the total, or 0 if unknown.
 //
 // The error names the URL and the cause, for instance the server's status or wrong bytes for the digest
-// (T1). It wraps ErrFull if the content does not fit into the store.
+// (T1), or content that does not fit into the store.
 func (s *Store) Download(ctx context.Context, client *http.Client, job string, d Download, progress func(here, total int64)) (Digest, error) {
 	if err := d.Validate(); err != nil {
 		return Digest{}, fmt.Errorf("download: %w", err)

@@ -79,7 +79,7 @@ func TestDownloadIsContentOfTheStore(t *testing.T) {
 	if s.complete != 1 {
 		t.Errorf("sent %d times, though the digest was known the second time", s.complete)
 	}
-	if _, err := store.Put(t.Context(), "other", content(2, 900_000)); !errors.Is(err, ErrFull) {
+	if _, err := store.Put(t.Context(), "other", content(2, 900_000)); !errors.Is(err, errFull) {
 		t.Errorf("got %v: what the job has downloaded was evicted (T4)", err)
 	}
 }
@@ -182,7 +182,7 @@ func TestDownloadsThatFail(t *testing.T) {
 	}{
 		"T1 another digest":   {Download{Path: "p", URL: s.URL, Digest: DigestOf(nil).String()}, "its bytes have the digest sha256:" + DigestOf(b).String()},
 		"not there":           {Download{Path: "p", URL: gone.URL}, "404"},
-		"T4 without an end":   {Download{Path: "p", URL: endless.URL}, ErrFull.Error()},
+		"T4 without an end":   {Download{Path: "p", URL: endless.URL}, errFull.Error()},
 		"T3 path":             {Download{Path: "../p", URL: s.URL}, "not relative and clean"},
 		"scheme":              {Download{Path: "p", URL: "file:///etc/passwd"}, "want an http or https URL"},
 		"no password is told": {Download{Path: "p", URL: strings.Replace(gone.URL, "//", "//me:secret@", 1)}, "me:xxxxx@"},

@@ -15,7 +15,7 @@ import (
 //
 // Fetch replaces a broken or stalled stream, a bounded number of times in a row. It does not ask a fellow
 // again that sends wrong bytes. The error names the peer and the content: refused, changed at its source,
-// of another size than wanted, or not matching its digest (T1). It wraps ErrFull if the contents do not
+// of another size than wanted, or not matching its digest (T1). It fails if the contents do not
 // fit into the store.
 func (s *Service) Fetch(ctx context.Context, from p2ppeer.ID, job string, want []Want, progress func(bytes int64)) error {
 	if err := s.enter(); err != nil {
@@ -33,8 +33,8 @@ func (s *Service) Fetch(ctx context.Context, from p2ppeer.ID, job string, want [
 
 // FetchManifest fetches and decodes the manifest that w identifies.
 func (s *Service) FetchManifest(ctx context.Context, from p2ppeer.ID, job string, w Want) (Manifest, error) {
-	if w.Size > MaxManifestBytes {
-		return nil, fmt.Errorf("manifest %s: %d bytes, at most %d are taken", w.Digest, w.Size, MaxManifestBytes)
+	if w.Size > maxManifestBytes {
+		return nil, fmt.Errorf("manifest %s: %d bytes, at most %d are taken", w.Digest, w.Size, maxManifestBytes)
 	}
 	if err := s.Fetch(ctx, from, job, []Want{w}, nil); err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func (b *bottleneck) carry(flights []*flight, from []time.Duration, until time.D
 			acks = acks[1:]
 		}
 		for i, f := range flights {
-			for n := f.room(PieceBytes); now >= from[i] && n > 0; n = f.room(PieceBytes) {
+			for n := f.room(pieceSize); now >= from[i] && n > 0; n = f.room(pieceSize) {
 				f.left(n, now)
 				takes := time.Duration(float64(n) / b.rate * float64(time.Second))
 				b.free = max(b.free, now) + takes

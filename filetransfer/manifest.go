@@ -17,11 +17,11 @@ import (
 // it.
 const (
 	MaxEntries       = 200_000  // files
-	MaxManifestBytes = 32 << 20 // bytes of its encoding
-	MaxPathBytes     = 1024     // bytes of one staged path
+	maxManifestBytes = 32 << 20 // bytes of its encoding
+	maxPathBytes     = 1024     // bytes of one staged path
 	MaxPathDepth     = 64       // names in one staged path
-	MaxNameBytes     = 255      // bytes of one name in it; the limit of Linux file systems
-	MaxFileBytes     = 1 << 37  // bytes of one file, whose Pieces take half of MaxManifestBytes
+	maxNameBytes     = 255      // bytes of one name in it; the limit of Linux file systems
+	maxFileBytes     = 1 << 37  // bytes of one file, whose Pieces take half of maxManifestBytes
 )
 
 // An Entry is one file of a Manifest.
@@ -30,7 +30,7 @@ type Entry struct {
 	Size   int64       // bytes
 	Mode   fs.FileMode // permission bits only
 	Digest Digest
-	Pieces Pieces // for a file larger than PieceBytes
+	Pieces Pieces // for a file larger than pieceSize
 }
 
 // A Manifest lists the files to stage or to collect, in the order of a directory walk: by path, where "/"
@@ -79,8 +79,8 @@ func (e Entry) validate() error {
 // unclean, not UTF-8, or contain "..".
 func validPath(p string) error {
 	switch {
-	case len(p) > MaxPathBytes:
-		return fmt.Errorf("path %.40q... is longer than %d bytes", p, MaxPathBytes)
+	case len(p) > maxPathBytes:
+		return fmt.Errorf("path %.40q... is longer than %d bytes", p, maxPathBytes)
 	case p == "." || !fs.ValidPath(p):
 		return fmt.Errorf("path %q is not relative and clean", p)
 	case strings.Count(p, "/") >= MaxPathDepth:
@@ -89,8 +89,8 @@ func validPath(p string) error {
 		return fmt.Errorf("path %q has a control character", p)
 	}
 	for name := range strings.SplitSeq(p, "/") {
-		if len(name) > MaxNameBytes {
-			return fmt.Errorf("path %q has a name longer than %d bytes", p, MaxNameBytes)
+		if len(name) > maxNameBytes {
+			return fmt.Errorf("path %q has a name longer than %d bytes", p, maxNameBytes)
 		}
 	}
 	return nil
@@ -145,7 +145,7 @@ func (m Manifest) Wants() []Want {
 }
 
 // Marshal returns the canonical encoding of m. It fails if the manifest is invalid or larger than
-// MaxManifestBytes.
+// maxManifestBytes.
 func (m Manifest) Marshal() ([]byte, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
@@ -158,8 +158,8 @@ func (m Manifest) Marshal() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
-	if len(b) > MaxManifestBytes {
-		return nil, fmt.Errorf("manifest: %d bytes, at most %d are taken", len(b), MaxManifestBytes)
+	if len(b) > maxManifestBytes {
+		return nil, fmt.Errorf("manifest: %d bytes, at most %d are taken", len(b), maxManifestBytes)
 	}
 	return b, nil
 }
@@ -167,8 +167,8 @@ func (m Manifest) Marshal() ([]byte, error) {
 // UnmarshalManifest decodes the output of Marshal and rejects anything else: the result is valid and
 // encodes to the same bytes.
 func UnmarshalManifest(b []byte) (Manifest, error) {
-	if len(b) > MaxManifestBytes {
-		return nil, fmt.Errorf("manifest: %d bytes, at most %d are taken", len(b), MaxManifestBytes)
+	if len(b) > maxManifestBytes {
+		return nil, fmt.Errorf("manifest: %d bytes, at most %d are taken", len(b), maxManifestBytes)
 	}
 	if err := boundFields(b, MaxEntries); err != nil {
 		return nil, err

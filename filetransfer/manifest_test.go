@@ -11,7 +11,7 @@ import (
 )
 
 func TestT3ManifestRefusesPathsThatLeaveTheFolder(t *testing.T) {
-	long := strings.Repeat("a", MaxNameBytes)
+	long := strings.Repeat("a", maxNameBytes)
 	tests := []struct {
 		name  string
 		paths []string
@@ -36,7 +36,7 @@ func TestT3ManifestRefusesPathsThatLeaveTheFolder(t *testing.T) {
 		{"file and folder", []string{"a", "a/b"}, false},
 		{"out of order", []string{"b", "a"}, false},
 		{"name too long", []string{long + "a"}, false},
-		{"path too long", []string{strings.Repeat("a/", MaxPathBytes/2) + "a"}, false},
+		{"path too long", []string{strings.Repeat("a/", maxPathBytes/2) + "a"}, false},
 		{"too deep", []string{strings.Repeat("a/", MaxPathDepth) + "a"}, false},
 	}
 	for _, tt := range tests {
@@ -55,7 +55,7 @@ func TestT3ManifestRefusesPathsThatLeaveTheFolder(t *testing.T) {
 func TestManifestRefusesWhatIsNotAFile(t *testing.T) {
 	tests := map[string]Manifest{
 		"negative size":       {{Path: "a", Size: -1}},
-		"huge size":           {{Path: "a", Size: MaxFileBytes + 1}},
+		"huge size":           {{Path: "a", Size: maxFileBytes + 1}},
 		"setuid":              {{Path: "a", Mode: fs.ModeSetuid | 0o755}},
 		"symbolic link":       {{Path: "a", Mode: fs.ModeSymlink | 0o777}},
 		"content of two size": {{Path: "a", Size: 1}, {Path: "b", Size: 2}},
@@ -106,7 +106,7 @@ func TestManifestComesBackFromItsEncoding(t *testing.T) {
 		{Path: "bin/prog", Size: 7, Mode: 0o755, Digest: DigestOf([]byte("program"))},
 		{Path: "in.txt", Size: 0, Mode: 0, Digest: DigestOf(nil)},
 		{Path: "in2.txt", Size: 0, Mode: 0o600, Digest: DigestOf(nil)},
-		{Path: "large", Size: PieceBytes + 1, Mode: 0o600, Digest: Digest{1}, Pieces: make([]byte, chainBytes)},
+		{Path: "large", Size: pieceSize + 1, Mode: 0o600, Digest: Digest{1}, Pieces: make([]byte, chainBytes)},
 	}
 	b, err := m.Marshal()
 	if err != nil {

@@ -95,8 +95,8 @@ func (c *collection) visit(e *walk.Entry) error {
 	case e.IsFolder() || !named:
 		return nil
 	}
-	if c.bytes += len(name); len(c.found) == MaxEntries || c.bytes > MaxManifestBytes {
-		return fmt.Errorf("more than %d files match, or their paths have more than %d bytes", MaxEntries, MaxManifestBytes)
+	if c.bytes += len(name); len(c.found) == MaxEntries || c.bytes > maxManifestBytes {
+		return fmt.Errorf("more than %d files match, or their paths have more than %d bytes", MaxEntries, maxManifestBytes)
 	}
 	c.found = append(c.found, Source{Path: name, From: from, Within: c.dir})
 	return nil

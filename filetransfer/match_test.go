@@ -67,7 +67,7 @@ func TestT3FilesThatAreExchangedAreNotRead(t *testing.T) {
 				t.Errorf("it was hashed: %v", m)
 			}
 			offered := served{from: found[0], size: info.Size(), modTime: info.ModTime()}
-			b, refusal, err := readServed(offered, 0, make([]byte, PieceBytes))
+			b, refusal, err := readServed(offered, 0, make([]byte, pieceSize))
 			if b != nil || refusal != pb.Refusal_REFUSAL_UNREADABLE || err == nil {
 				t.Errorf("read %q, %v, %v", b, refusal, err)
 			}

@@ -171,11 +171,11 @@ func (s *Store) Manifest(ctx context.Context, d Digest) (Manifest, error) {
 		return nil, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(contextReader{ctx, io.LimitReader(f, MaxManifestBytes+1)})
+	b, err := io.ReadAll(contextReader{ctx, io.LimitReader(f, maxManifestBytes+1)})
 	if err != nil {
 		return nil, fmt.Errorf("read manifest %s: %w", d, err)
 	}
-	if len(b) <= MaxManifestBytes && DigestOf(b) != d {
+	if len(b) <= maxManifestBytes && DigestOf(b) != d {
 		return nil, errors.Join(fmt.Errorf("manifest %s was corrupted in the store and has been dropped: %w", d, ErrMissing), s.drop(d))
 	}
 	return UnmarshalManifest(b)

@@ -89,7 +89,7 @@ func unpack(b, packed []byte) error {
 
 // encoder and decoder are safe for concurrent use; they start no goroutines.
 var encoder = sync.OnceValue(func() *zstd.Encoder {
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false), zstd.WithWindowSize(PieceBytes))
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false), zstd.WithWindowSize(pieceSize))
 	if err != nil {
 		panic(err) // the options are constant
 	}
@@ -97,7 +97,7 @@ var encoder = sync.OnceValue(func() *zstd.Encoder {
 })
 
 var decoder = sync.OnceValue(func() *zstd.Decoder {
-	d, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderMaxMemory(PieceBytes), zstd.WithDecoderMaxWindow(PieceBytes))
+	d, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderMaxMemory(pieceSize), zstd.WithDecoderMaxWindow(pieceSize))
 	if err != nil {
 		panic(err)
 	}

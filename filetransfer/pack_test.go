@@ -24,16 +24,16 @@ func TestPiecesArePackedWhereItPays(t *testing.T) {
 		speed rate
 		want  bool
 	}{
-		"text, slow link":             {text(PieceBytes), 1 << 20, 0, true},
-		"text, fast link":             {text(PieceBytes), 1 << 30, 0, false},
-		"text, link not known":        {text(PieceBytes), 0, 0, false},
-		"text, busy processor":        {text(PieceBytes), 10 << 20, 5 << 20, false},
-		"text, quick one":             {text(PieceBytes), 100 << 20, 2 << 30, true},
-		"random, slow link":           {content(1, PieceBytes), 1 << 10, 0, false},
+		"text, slow link":             {text(pieceSize), 1 << 20, 0, true},
+		"text, fast link":             {text(pieceSize), 1 << 30, 0, false},
+		"text, link not known":        {text(pieceSize), 0, 0, false},
+		"text, busy processor":        {text(pieceSize), 10 << 20, 5 << 20, false},
+		"text, quick one":             {text(pieceSize), 100 << 20, 2 << 30, true},
+		"random, slow link":           {content(1, pieceSize), 1 << 10, 0, false},
 		"little random, slow link":    {content(1, 4*sampleBytes), 1 << 10, 0, false},
 		"little text":                 {text(minPacked - 1), 1 << 10, 0, false},
-		"text beginning with random":  {append(content(1, PieceBytes/4), text(PieceBytes/4)...), 1 << 20, 0, true},
-		"text in the middle of other": {append(append(content(1, PieceBytes/2), text(sampleBytes)...), content(2, PieceBytes/2-sampleBytes)...), 50 << 20, 0, false},
+		"text beginning with random":  {append(content(1, pieceSize/4), text(pieceSize/4)...), 1 << 20, 0, true},
+		"text in the middle of other": {append(append(content(1, pieceSize/2), text(sampleBytes)...), content(2, pieceSize/2-sampleBytes)...), 50 << 20, 0, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestBombIsNoMoreThanItSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	bomb := e.EncodeAll(make([]byte, 256<<20), nil)
-	for _, size := range []int{0, 1000, PieceBytes} {
+	for _, size := range []int{0, 1000, pieceSize} {
 		b := make([]byte, size)
 		if err := unpack(b, bomb); err == nil {
 			t.Errorf("%d bytes of 256 MiB were taken", size)
@@ -108,7 +108,7 @@ func FuzzUnpack(f *testing.F) {
 	f.Add(encoder().EncodeAll(nil, nil), 0)
 	f.Add([]byte{0x28, 0xb5, 0x2f, 0xfd}, 7)
 	f.Fuzz(func(t *testing.T, packed []byte, size int) {
-		if size < 0 || size > PieceBytes || len(packed) > PieceBytes {
+		if size < 0 || size > pieceSize || len(packed) > pieceSize {
 			return
 		}
 		b := append(make([]byte, size), "behind"...)

@@ -25,7 +25,7 @@ func (c *claim) readBack(ctx context.Context, w Want) (there bitset, err error) 
 		return nil, err
 	}
 	defer f.Close()
-	buf := make([]byte, min(PieceBytes, w.Size))
+	buf := make([]byte, min(pieceSize, w.Size))
 	for i := range n {
 		b := buf[:pieceBytes(w.Size, i)]
 		if _, err := io.ReadFull(contextReader{ctx, f}, b); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -50,7 +50,7 @@ func (c *claim) write(w Want, piece int, b []byte) error {
 		err = f.Truncate(int64(len(b)))
 	}
 	if err == nil {
-		_, err = f.WriteAt(b, int64(piece)*PieceBytes)
+		_, err = f.WriteAt(b, int64(piece)*pieceSize)
 	}
 	return errors.Join(err, f.Close())
 }

@@ -11,10 +11,10 @@ import (
 	"io"
 )
 
-// PieceBytes is the unit in which content is verified and passed on to other peers. It is a multiple of
+// pieceSize is the unit in which content is verified and passed on to other peers. It is a multiple of
 // SHA-256's block size of 64 bytes. Small pieces keep slow links busy: a peer passes nothing on before
 // its first piece is complete, and the last pieces take as long as the first ones.
-const PieceBytes = 1 << 18
+const pieceSize = 1 << 18
 
 // chainBytes is the size of SHA-256's chaining value.
 const chainBytes = sha256.Size
@@ -31,14 +31,14 @@ const chainBytes = sha256.Size
 type Pieces []byte
 
 // pieces returns how many pieces a content of size bytes has; an empty one has one.
-func pieces(size int64) int { return int(max(1, (size+PieceBytes-1)/PieceBytes)) }
+func pieces(size int64) int { return int(max(1, (size+pieceSize-1)/pieceSize)) }
 
 // fits reports whether p has the right length for a content of size bytes.
 func (p Pieces) fits(size int64) bool { return len(p) == (pieces(size)-1)*chainBytes }
 
 // pieceBytes returns the size of piece i of a content of size bytes.
 func pieceBytes(size int64, i int) int {
-	return int(min(PieceBytes, size-int64(i)*PieceBytes))
+	return int(min(pieceSize, size-int64(i)*pieceSize))
 }
 
 // verify reports whether b is piece i of w.
@@ -48,7 +48,7 @@ func (w Want) verify(i int, b []byte) bool {
 	}
 	h := sha256.New()
 	if i > 0 {
-		h = resume(w.Pieces[(i-1)*chainBytes:i*chainBytes], int64(i)*PieceBytes)
+		h = resume(w.Pieces[(i-1)*chainBytes:i*chainBytes], int64(i)*pieceSize)
 	}
 	h.Write(b)
 	if i == pieces(w.Size)-1 {
@@ -69,10 +69,10 @@ func newPieceHasher() *pieceHasher { return &pieceHasher{hash: sha256.New()} }
 func (p *pieceHasher) Write(b []byte) (int, error) {
 	n := len(b)
 	for len(b) > 0 {
-		if p.size > 0 && p.size%PieceBytes == 0 { // another piece begins
+		if p.size > 0 && p.size%pieceSize == 0 { // another piece begins
 			p.pieces = append(p.pieces, chainingValue(p.hash)...)
 		}
-		part := b[:min(int64(len(b)), PieceBytes-p.size%PieceBytes)]
+		part := b[:min(int64(len(b)), pieceSize-p.size%pieceSize)]
 		p.hash.Write(part)
 		p.size += int64(len(part))
 		b = b[len(part):]

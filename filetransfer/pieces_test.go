@@ -6,14 +6,14 @@ import (
 )
 
 func TestT1EachPieceIsVerifiedByItself(t *testing.T) {
-	for _, size := range []int{0, 1, PieceBytes - 1, PieceBytes, PieceBytes + 1, 3 * PieceBytes, 3*PieceBytes + 64} {
+	for _, size := range []int{0, 1, pieceSize - 1, pieceSize, pieceSize + 1, 3 * pieceSize, 3*pieceSize + 64} {
 		b := content(1, size)
 		w := WantOf(b)
 		if w.Digest != DigestOf(b) || w.Size != int64(size) || w.validate() != nil {
 			t.Fatalf("%d bytes are %+v: %v", size, w, w.validate())
 		}
 		for i := range pieces(w.Size) {
-			piece := bytes.Clone(b[i*PieceBytes : i*PieceBytes+pieceBytes(w.Size, i)])
+			piece := bytes.Clone(b[i*pieceSize : i*pieceSize+pieceBytes(w.Size, i)])
 			if !w.verify(i, piece) {
 				t.Errorf("%d bytes: piece %d is refused", size, i)
 			}
@@ -35,16 +35,16 @@ func TestT1EachPieceIsVerifiedByItself(t *testing.T) {
 
 // Forged pieces never lead to a content, because each value is the result of the previous one.
 func TestT1ForgedPiecesLeadToNoContent(t *testing.T) {
-	good, forged := content(1, 3*PieceBytes), content(2, 3*PieceBytes)
+	good, forged := content(1, 3*pieceSize), content(2, 3*pieceSize)
 	w := WantOf(good)
 	w.Pieces = WantOf(forged).Pieces
 	for i := range 2 {
-		if !w.verify(i, forged[i*PieceBytes:(i+1)*PieceBytes]) {
+		if !w.verify(i, forged[i*pieceSize:(i+1)*pieceSize]) {
 			t.Fatalf("piece %d does not fit the values that were made for it", i)
 		}
 	}
 	for _, b := range [][]byte{good, forged} {
-		if w.verify(2, b[2*PieceBytes:]) {
+		if w.verify(2, b[2*pieceSize:]) {
 			t.Error("the last piece is taken after others than its own")
 		}
 	}
@@ -55,7 +55,7 @@ func TestUnitsCoverAListOnce(t *testing.T) {
 	for i := range 3*maxBatch + 7 {
 		list = append(list, Want{Digest: Digest{byte(i), byte(i >> 8)}, Size: int64(i % 3)})
 	}
-	list = append(list, Want{Size: 3*PieceBytes + 1}, Want{Digest: Digest{1}, Size: PieceBytes}, Want{Digest: Digest{2}, Size: 1})
+	list = append(list, Want{Size: 3*pieceSize + 1}, Want{Digest: Digest{1}, Size: pieceSize}, Want{Digest: Digest{2}, Size: 1})
 	next, piece := 0, 0
 	for i, u := range unitsOf(list) {
 		if u.first != next || u.piece != piece || u.count < 1 || u.count > maxBatch {
@@ -65,7 +65,7 @@ func TestUnitsCoverAListOnce(t *testing.T) {
 		for _, w := range list[u.first : u.first+u.count] {
 			size += int64(pieceBytes(w.Size, u.piece))
 		}
-		if size > PieceBytes {
+		if size > pieceSize {
 			t.Fatalf("unit %d has %d bytes", i, size)
 		}
 		if piece++; piece == pieces(list[u.first].Size) {

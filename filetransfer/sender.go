@@ -310,7 +310,7 @@ func readServed(f served, piece int, buf []byte) ([]byte, pb.Refusal, error) {
 		return nil, pb.Refusal_REFUSAL_CHANGED, nil
 	}
 	b := buf[:pieceBytes(f.size, piece)]
-	if _, err := file.ReadAt(b, int64(piece)*PieceBytes); errors.Is(err, io.EOF) {
+	if _, err := file.ReadAt(b, int64(piece)*pieceSize); errors.Is(err, io.EOF) {
 		return nil, pb.Refusal_REFUSAL_CHANGED, err
 	} else if err != nil {
 		return nil, pb.Refusal_REFUSAL_UNREADABLE, err
@@ -332,7 +332,7 @@ func (sd *sender) readShared(w Want, piece int, buf []byte) ([]byte, pb.Refusal,
 	}
 	defer file.Close()
 	b := buf[:pieceBytes(w.Size, piece)]
-	if _, err := file.ReadAt(b, int64(piece)*PieceBytes); err != nil {
+	if _, err := file.ReadAt(b, int64(piece)*pieceSize); err != nil {
 		return nil, pb.Refusal_REFUSAL_UNREADABLE, err
 	}
 	return b, pb.Refusal_REFUSAL_NONE, nil

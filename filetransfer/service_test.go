@@ -106,7 +106,7 @@ func TestT1WhatArrivesIsWhatWasSubmitted(t *testing.T) {
 	skip.Long(t)
 	submitter, peer := newPair(t)
 	src := t.TempDir()
-	big := content(1, 3*PieceBytes+17)
+	big := content(1, 3*pieceSize+17)
 	writeFile(t, filepath.Join(src, "prog"), big)
 	files := append(tree(t, filepath.Join(src, "in"), 4*maxBatch+10), Source{Path: "prog", From: filepath.Join(src, "prog")})
 	m, err := Build(t.Context(), files)
@@ -158,9 +158,9 @@ func TestT1WhatArrivesIsWhatWasSubmitted(t *testing.T) {
 
 func TestT1WrongBytesAreAnErrorThatNamesPeerAndContent(t *testing.T) {
 	submitter, peer := newPair(t)
-	good := content(1, 2*PieceBytes)
+	good := content(1, 2*pieceSize)
 	bad := bytes.Clone(good)
-	bad[PieceBytes] ^= 1 // the second piece
+	bad[pieceSize] ^= 1 // the second piece
 	_, path := offer(t, submitter, peer, bad)
 	w := WantOf(good)
 	w.Name = "prog"
@@ -174,7 +174,7 @@ func TestT1WrongBytesAreAnErrorThatNamesPeerAndContent(t *testing.T) {
 			t.Errorf("%q does not name %s", err, part)
 		}
 	}
-	if peer.store.Has(w.Digest) || peer.store.Bytes() != PieceBytes { // the correct piece stays
+	if peer.store.Has(w.Digest) || peer.store.Bytes() != pieceSize { // the correct piece stays
 		t.Errorf("has it: %v, %d bytes", peer.store.Has(w.Digest), peer.store.Bytes())
 	}
 	wantBytes(t, peer.store)
@@ -206,9 +206,9 @@ func TestT1FileThatChangesOrGoesIsRefused(t *testing.T) {
 
 func TestT2BrokenStreamResumesWithinOneFetch(t *testing.T) {
 	submitter, peer := newPair(t)
-	b := content(1, 20*PieceBytes)
+	b := content(1, 20*pieceSize)
 	w, _ := offer(t, submitter, peer, b)
-	cutLinks(peer, 3*PieceBytes+100, 0, 10, 7*PieceBytes)
+	cutLinks(peer, 3*pieceSize+100, 0, 10, 7*pieceSize)
 	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -220,15 +220,15 @@ func TestT2BrokenStreamResumesWithinOneFetch(t *testing.T) {
 
 func TestT2NextProcessFetchesOnlyTheRest(t *testing.T) {
 	submitter, peer := newPair(t)
-	b := content(1, 20*PieceBytes)
+	b := content(1, 20*pieceSize)
 	w, _ := offer(t, submitter, peer, b)
-	cutLinks(peer, 12*PieceBytes, 0, 0, 0, 0, 0, 0)
+	cutLinks(peer, 12*pieceSize, 0, 0, 0, 0, 0, 0)
 	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); !errors.Is(err, errCut) {
 		t.Fatalf("got %v", err)
 	}
 	wantBytes(t, peer.store)
 	there := peer.store.Bytes()
-	if there < 10*PieceBytes || there >= w.Size {
+	if there < 10*pieceSize || there >= w.Size {
 		t.Fatalf("%d bytes stayed", there)
 	}
 	next := newService(t, 1<<30) // another process on the same cache
@@ -264,18 +264,18 @@ func (s *Service) servedFiles() map[Digest]Source {
 // Pieces that are corrupted on disk are fetched again, and no others.
 func TestT2CorruptedPiecesAreFetchedAnew(t *testing.T) {
 	submitter, peer := newPair(t)
-	b := content(1, 5*PieceBytes+100)
+	b := content(1, 5*pieceSize+100)
 	w, _ := offer(t, submitter, peer, b)
-	there := bytes.Clone(b[:4*PieceBytes+10])
-	there[2*PieceBytes+5] ^= 1
+	there := bytes.Clone(b[:4*pieceSize+10])
+	there[2*pieceSize+5] ^= 1
 	writeFile(t, peer.store.partialPath(w.Digest), there)
 	peer.store = openStore(t, peer.store.dir, 1<<30)
 	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantFile(t, peer.store.Path(w.Digest), b)
-	if got := peer.Stats().BytesReceived; got != 2*PieceBytes+100 {
-		t.Errorf("took %d bytes, want the wrong piece and the missing %d", got, PieceBytes+100)
+	if got := peer.Stats().BytesReceived; got != 2*pieceSize+100 {
+		t.Errorf("took %d bytes, want the wrong piece and the missing %d", got, pieceSize+100)
 	}
 }
 
@@ -317,7 +317,7 @@ func TestT4FetchThatCannotFitIsRefused(t *testing.T) {
 	submitter, peer := newPair(t)
 	w, _ := offer(t, submitter, peer, content(1, 1000))
 	peer.store = openStore(t, t.TempDir(), 999)
-	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); !errors.Is(err, ErrFull) {
+	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); !errors.Is(err, errFull) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -355,17 +355,17 @@ func TestServeAnswersOnlyTheAllowed(t *testing.T) {
 
 func TestPeerFetchesFromItself(t *testing.T) {
 	s := newService(t, 1<<30)
-	b := content(1, 2*PieceBytes)
-	w, _ := offer(t, s, s, b[:PieceBytes+1])
+	b := content(1, 2*pieceSize)
+	w, _ := offer(t, s, s, b[:pieceSize+1])
 	if err := s.Fetch(t.Context(), s.host.ID(), job, []Want{w}, nil); err != nil {
 		t.Fatal(err)
 	}
-	wantFile(t, s.store.Path(w.Digest), b[:PieceBytes+1])
+	wantFile(t, s.store.Path(w.Digest), b[:pieceSize+1])
 }
 
 func TestConcurrentFetchesTransferOnce(t *testing.T) {
 	submitter, peer := newPair(t)
-	w, _ := offer(t, submitter, peer, content(1, 10*PieceBytes))
+	w, _ := offer(t, submitter, peer, content(1, 10*pieceSize))
 	var wg sync.WaitGroup
 	for range 5 {
 		wg.Go(func() {
@@ -396,7 +396,7 @@ func TestO4BrokenRequestsAreCut(t *testing.T) {
 		"too many items":   pbWriter(open, encodeRequest(request{items: make([]pieceID, maxBatch+1)})),
 		"no items":         pbWriter(open, encodeRequest(request{})),
 		"another unit":     pbWriter(open, encodeRequest(request{unit: 1, items: make([]pieceID, 1)})),
-		"endless piece":    pbWriter(open, encodeRequest(request{items: []pieceID{{piece: MaxFileBytes/PieceBytes + 1}}})),
+		"endless piece":    pbWriter(open, encodeRequest(request{items: []pieceID{{piece: maxFileBytes/pieceSize + 1}}})),
 		"too many ahead":   pbWriter(append([]*pb.Ask{open}, slices.Repeat([]*pb.Ask{full}, 1<<14)...)...),
 		"nothing for long": func(io.Writer) error { return nil },
 	}
@@ -489,7 +489,7 @@ func TestFetchEndsWithItsContextAndWithClose(t *testing.T) {
 	for _, end := range []string{"context", "close"} {
 		t.Run(end, func(t *testing.T) {
 			submitter, peer := newPair(t)
-			w, _ := offer(t, submitter, peer, content(1, 4*maxParts*PieceBytes))
+			w, _ := offer(t, submitter, peer, content(1, 4*maxParts*pieceSize))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			held, hold := context.WithCancel(context.Background())

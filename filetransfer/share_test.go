@@ -87,12 +87,12 @@ func (c *crowd) offerTree(t testing.TB, large int) (m Manifest, files []Source) 
 func TestSubmitterSendsEverythingAboutOnce(t *testing.T) {
 	skip.Long(t)
 	c := newCrowd(t, 6)
-	m, files := c.offerTree(t, 12*PieceBytes+5)
+	m, files := c.offerTree(t, 12*pieceSize+5)
 	c.fetch(t, m.Wants())
 	for _, p := range c.peers {
 		for _, f := range files {
 			if f.Path == "large" {
-				wantFile(t, p.store.Path(m[len(m)-1].Digest), content(1, 12*PieceBytes+5))
+				wantFile(t, p.store.Path(m[len(m)-1].Digest), content(1, 12*pieceSize+5))
 			}
 		}
 		for _, w := range m.Wants() {
@@ -112,7 +112,7 @@ func TestSubmitterSendsEverythingAboutOnce(t *testing.T) {
 // Contents that a peer has in its cache need not come from the submitter.
 func TestPeersWithContentsInTheirCacheServeThem(t *testing.T) {
 	c := newCrowd(t, 4)
-	b := content(1, 5*PieceBytes)
+	b := content(1, 5*pieceSize)
 	put(t, c.peers[2].store, "earlier job", b)
 	w := WantOf(b)
 	path := t.TempDir() + "/f"
@@ -133,7 +133,7 @@ func TestPeersWithContentsInTheirCacheServeThem(t *testing.T) {
 func TestT1LyingFellowIsNamedAndLeftOut(t *testing.T) {
 	skip.Long(t)
 	c := newCrowd(t, 3)
-	m, _ := c.offerTree(t, 20*PieceBytes)
+	m, _ := c.offerTree(t, 20*pieceSize)
 	liar := c.peers[0]
 	c.fetchOne(t, 0, m.Wants())
 	large := m[len(m)-1]
@@ -166,11 +166,11 @@ func TestT1LyingFellowIsNamedAndLeftOut(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	wantFile(t, honest.store.Path(large.Digest), content(1, 20*PieceBytes))
+	wantFile(t, honest.store.Path(large.Digest), content(1, 20*pieceSize))
 	if got := c.log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, large.Digest.String()) {
 		t.Errorf("the log says %s", got)
 	}
-	if got := honest.Stats().BytesReceived - sizeOf(m); got > (maxParts+2)*PieceBytes {
+	if got := honest.Stats().BytesReceived - sizeOf(m); got > (maxParts+2)*pieceSize {
 		t.Errorf("lies cost %d bytes", got)
 	}
 }
@@ -180,7 +180,7 @@ func TestT1LyingFellowIsNamedAndLeftOut(t *testing.T) {
 func TestCollectingStaysOutOfTheSwarm(t *testing.T) {
 	c := newCrowd(t, 3)
 	collector, ran, fellow := c.peers[0], c.peers[1], c.peers[2]
-	b := content(1, 3*PieceBytes)
+	b := content(1, 3*pieceSize)
 	path := t.TempDir() + "/output"
 	writeFile(t, path, b)
 	list := []Want{WantOf(b)}
@@ -236,7 +236,7 @@ func (g *gatedLink) Close() error {
 // is missing.
 func TestT2FellowsBringWhatAnUnreachableOriginDoesNot(t *testing.T) {
 	c := newCrowd(t, 2)
-	b := content(1, 3*PieceBytes)
+	b := content(1, 3*pieceSize)
 	w := WantOf(b)
 	put(t, c.peers[0].store, "earlier job", b)
 	c.fetchOne(t, 0, []Want{w}) // which shares it
@@ -246,7 +246,7 @@ func TestT2FellowsBringWhatAnUnreachableOriginDoesNot(t *testing.T) {
 	p.open = func(ctx context.Context, to p2ppeer.ID) (link, error) {
 		if to != c.submitter.host.ID() {
 			l, err := p.openStream(ctx, to)
-			return &gatedLink{link: l, budget: PieceBytes + 1<<16, gate: gate, ended: make(chan struct{})}, err
+			return &gatedLink{link: l, budget: pieceSize + 1<<16, gate: gate, ended: make(chan struct{})}, err
 		}
 		select { // the fellow has reported what it has
 		case <-here:
@@ -274,7 +274,7 @@ func TestWhoSharesNoMoreSendsNoMore(t *testing.T) {
 	sharer, p := c.peers[0], c.peers[1]
 	stop := sharer.Share(job, c.submitter.host.ID(), c.ids[1:], nil)
 	const many = 4 * (fellowWindow + 1)
-	b := content(1, many*PieceBytes)
+	b := content(1, many*pieceSize)
 	w := WantOf(b)
 	put(t, sharer.store, "earlier job", b)
 	c.fetchOne(t, 0, []Want{w}) // which shares it
@@ -297,7 +297,7 @@ func TestWhoSharesNoMoreSendsNoMore(t *testing.T) {
 			end()
 			return nil, err
 		}
-		g := &gatedLink{link: l, budget: PieceBytes + 1<<16, gate: stopped, ended: make(chan struct{})}
+		g := &gatedLink{link: l, budget: pieceSize + 1<<16, gate: stopped, ended: make(chan struct{})}
 		go func() { // ends with the link
 			<-g.ended
 			end()
@@ -309,8 +309,8 @@ func TestWhoSharesNoMoreSendsNoMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFile(t, p.store.Path(w.Digest), b)
-	if sent := sharer.Stats().BytesSent; sent > (fellowWindow+1)*PieceBytes {
-		t.Errorf("it has sent %d pieces of %d", sent/PieceBytes, many)
+	if sent := sharer.Stats().BytesSent; sent > (fellowWindow+1)*pieceSize {
+		t.Errorf("it has sent %d pieces of %d", sent/pieceSize, many)
 	}
 }
 
@@ -331,7 +331,7 @@ func (c *crowd) fetchOne(t testing.TB, i int, list []Want) {
 // Fellows get only the job's own contents, and other peers get nothing.
 func TestFellowsGetOnlyWhatIsShared(t *testing.T) {
 	c := newCrowd(t, 3)
-	m, _ := c.offerTree(t, 2*PieceBytes)
+	m, _ := c.offerTree(t, 2*pieceSize)
 	secret := content(9, 1000)
 	d := put(t, c.peers[0].store, "another job", secret)
 	c.fetchOne(t, 0, m.Wants())

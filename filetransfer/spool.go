@@ -67,7 +67,7 @@ func (sp *spool) take() (busy <-chan struct{}) {
 	return nil
 }
 
-// expect reserves space for size bytes in total. The error wraps ErrFull.
+// expect reserves space for size bytes in total. The error wraps errFull.
 func (sp *spool) expect(size int64) error {
 	if size <= sp.aside {
 		return nil

@@ -15,9 +15,9 @@ var (
 	// ErrMissing reports that the content is not in the store, or was corrupted there and has been
 	// removed. Fetching it again helps.
 	ErrMissing = errors.New("content is not in the store")
-	// ErrFull reports that the content does not fit below the store's limit beside the content of running
+	// errFull reports that the content does not fit below the store's limit beside the content of running
 	// jobs. Another peer, or a later attempt, may succeed.
-	ErrFull = errors.New("the store is full")
+	errFull = errors.New("the store is full")
 )
 
 const (
@@ -192,7 +192,7 @@ func (s *Store) makeRoom(need int64) error {
 	candidates := s.evictable()
 	drop, ok := chooseEvictions(candidates, excess)
 	if !ok {
-		return fmt.Errorf("%d more bytes beside %d in use, limit %d: %w", need, s.bytes-total(candidates), s.limit, ErrFull)
+		return fmt.Errorf("%d more bytes beside %d in use, limit %d: %w", need, s.bytes-total(candidates), s.limit, errFull)
 	}
 	for _, d := range drop {
 		if err := s.remove(d); err != nil {

@@ -45,7 +45,7 @@ func TestT4PinnedContentIsNeverEvicted(t *testing.T) {
 	a := put(t, s, "running", content(1, 400))
 	b := put(t, s, "over", content(2, 400))
 	s.Pin("second", []Digest{a})
-	if _, err := s.Put(t.Context(), "big", content(3, 300)); !errors.Is(err, ErrFull) {
+	if _, err := s.Put(t.Context(), "big", content(3, 300)); !errors.Is(err, errFull) {
 		t.Fatalf("no room beside two pinned contents: %v", err)
 	}
 	s.Unpin("over")
@@ -54,7 +54,7 @@ func TestT4PinnedContentIsNeverEvicted(t *testing.T) {
 		t.Errorf("has pinned %v, unpinned %v", s.Has(a), s.Has(b))
 	}
 	s.Unpin("running") // the second job still uses it
-	if _, err := s.Put(t.Context(), "more", content(4, 400)); !errors.Is(err, ErrFull) {
+	if _, err := s.Put(t.Context(), "more", content(4, 400)); !errors.Is(err, errFull) {
 		t.Errorf("content of the second job went: %v", err)
 	}
 	wantBytes(t, s)
@@ -157,7 +157,7 @@ func TestT4ClaimsCountInFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.claim([]Want{{Digest: Digest{2}, Size: 700}}); !errors.Is(err, ErrFull) {
+	if _, _, err := s.claim([]Want{{Digest: Digest{2}, Size: 700}}); !errors.Is(err, errFull) {
 		t.Fatalf("700 bytes beside 400 claimed of 1000: %v", err)
 	}
 	if !s.Has(old) {

@@ -78,7 +78,7 @@ type part struct {
 const maxParts = 4
 
 // buffers is a pool of buffers of one piece each.
-var buffers = sync.Pool{New: func() any { b := make([]byte, PieceBytes); return &b }}
+var buffers = sync.Pool{New: func() any { b := make([]byte, pieceSize); return &b }}
 
 // A wrongError reports that a source sent invalid data.
 type wrongError struct{ error }
@@ -391,7 +391,7 @@ func (st *stream) free(buf *[]byte) {
 const (
 	// measured is the least size of a part for measuring the rate of the link. A smaller part may have
 	// arrived together with previous data.
-	measured = PieceBytes / 16
+	measured = pieceSize / 16
 	// guessedLink is the assumed rate of a link beyond the local network, in bytes per second, before it
 	// was measured.
 	guessedLink rate = 8 << 20

@@ -14,7 +14,7 @@ import (
 const (
 	mbit      = 1e6 / 8 // bytes per second
 	latency   = 20 * time.Millisecond
-	sliceSize = PieceBytes / 8
+	sliceSize = pieceSize / 8
 )
 
 // A world simulates an origin and peers at virtual time: real plans and a real ledger, over links whose
@@ -139,7 +139,7 @@ func (w *world) copiesOut(sites ...*simSite) float64 {
 	for _, s := range sites {
 		sent += s.sent
 	}
-	return float64(sent) * sliceSize / (float64(w.units) * PieceBytes)
+	return float64(sent) * sliceSize / (float64(w.units) * pieceSize)
 }
 
 // run runs until every peer is complete, or the limit is reached.
@@ -278,7 +278,7 @@ func (h *simHost) serveWay(way int) {
 			continue
 		}
 		s.slices++
-		last := s.slices*sliceSize == PieceBytes
+		last := s.slices*sliceSize == pieceSize
 		if last {
 			h.queue[to.number] = h.queue[to.number][1:]
 		}
@@ -340,7 +340,7 @@ func (h *simHost) take(from *simHost, s *sending, last bool) {
 
 // copies returns how many copies of the content the origin has sent.
 func (w *world) copies() float64 {
-	return float64(w.sent) * sliceSize / (float64(w.units) * PieceBytes)
+	return float64(w.sent) * sliceSize / (float64(w.units) * pieceSize)
 }
 
 // TestSwarm checks staging at virtual time. The origin sends a file to all peers in 1.5 times the time of
@@ -384,7 +384,7 @@ func TestSwarm(t *testing.T) {
 			if tt.change != nil {
 				tt.change(w, rng)
 			}
-			one := time.Duration(float64(tt.units) * PieceBytes / up * float64(time.Second))
+			one := time.Duration(float64(tt.units) * pieceSize / up * float64(time.Second))
 			w.run(100 * one)
 			t.Logf("seed %d: %v, one copy takes %v: %.2f of it; the origin sends %.2f copies",
 				seed, w.took, one, w.took.Seconds()/one.Seconds(), w.copies())
@@ -431,7 +431,7 @@ func TestSwarmAtSites(t *testing.T) {
 			if tt.change != nil {
 				tt.change(w)
 			}
-			one := time.Duration(float64(tt.units) * PieceBytes / up * float64(time.Second))
+			one := time.Duration(float64(tt.units) * pieceSize / up * float64(time.Second))
 			w.run(100 * one)
 			copies := w.copiesOut(w.sites...) / float64(tt.sites)
 			t.Logf("seed %d: %v, one copy takes %v: %.2f of it; %.2f copies leave the origin's site, %.2f all sites for each that is needed",

@@ -18,7 +18,7 @@ const (
 	maxBatch = 256
 	// maxUnits bounds the units of a list: as many pieces as a manifest has room to describe, plus its
 	// small contents.
-	maxUnits = MaxManifestBytes/chainBytes + MaxEntries
+	maxUnits = maxManifestBytes/chainBytes + MaxEntries
 )
 
 // unitsOf divides a list of contents into units.
@@ -33,7 +33,7 @@ func unitsOf(list []Want) (units []unit) {
 			open = false
 			continue
 		}
-		if last := len(units) - 1; open && size+w.Size <= PieceBytes && units[last].count < maxBatch {
+		if last := len(units) - 1; open && size+w.Size <= pieceSize && units[last].count < maxBatch {
 			units[last].count++
 			size += w.Size
 			continue

@@ -123,7 +123,7 @@ func decodeRequest(msg *pb.Request, units int) (r request, err error) {
 		if len(it.GetDigest()) != len(Digest{}) {
 			return r, fmt.Errorf("request: digest of %d bytes", len(it.GetDigest()))
 		}
-		if int64(it.GetPiece()) > MaxFileBytes/PieceBytes {
+		if int64(it.GetPiece()) > maxFileBytes/pieceSize {
 			return r, fmt.Errorf("request: piece %d", it.GetPiece())
 		}
 		r.items[i] = pieceID{digest: Digest(it.GetDigest()), piece: int(it.GetPiece())}
@@ -181,8 +181,8 @@ func (r *answerReader) next() (a answer, err error) {
 		if b.Part.GetRefusal() != pb.Refusal_REFUSAL_NONE {
 			return a, refusedError(b.Part.GetRefusal())
 		}
-		if b.Part.GetLength() > PieceBytes {
-			return a, wrong("part of %d bytes, at most %d are taken", b.Part.GetLength(), PieceBytes)
+		if b.Part.GetLength() > pieceSize {
+			return a, wrong("part of %d bytes, at most %d are taken", b.Part.GetLength(), pieceSize)
 		}
 		if n := b.Part.GetPacked(); n > 0 && n >= b.Part.GetLength() {
 			return a, wrong("part of %d bytes packed into %d", b.Part.GetLength(), n)

@@ -38,7 +38,7 @@ func FuzzDecodeAsk(f *testing.F) {
 			t.Fatalf("%+v passed", r)
 		}
 		for _, it := range r.items {
-			if it.piece < 0 || it.piece > MaxFileBytes/PieceBytes {
+			if it.piece < 0 || it.piece > maxFileBytes/pieceSize {
 				t.Fatalf("%+v passed", it)
 			}
 		}
@@ -66,7 +66,7 @@ func FuzzAnswerReader(f *testing.F) {
 			if err != nil {
 				return
 			}
-			if a.size > PieceBytes || a.packed > 0 && a.packed >= a.size {
+			if a.size > pieceSize || a.packed > 0 && a.packed >= a.size {
 				t.Fatalf("part of %d bytes in %d", a.size, a.packed)
 			}
 			if a.size > 0 && r.bytes(make([]byte, a.size), a.packed) != nil {
@@ -89,7 +89,7 @@ func FuzzAnswerReader(f *testing.F) {
 func TestRequestsOfAFullBatchFitTheirBound(t *testing.T) {
 	r := request{unit: maxUnits - 1, fresh: true, items: make([]pieceID, maxBatch)}
 	for i := range r.items {
-		r.items[i].piece = MaxFileBytes / PieceBytes
+		r.items[i].piece = maxFileBytes / pieceSize
 	}
 	msg := encodeRequest(r)
 	if n := proto.Size(msg); n > maxAsk {

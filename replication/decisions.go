@@ -12,8 +12,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// MaxOutcome bounds the bytes of one outcome. Those of the engine are far smaller.
-const MaxOutcome = 64 << 10
+// maxOutcome bounds the bytes of one outcome. Those of the engine are far smaller.
+const maxOutcome = 64 << 10
 
 // Bounds of what frames can make a replica hold.
 const (
@@ -105,8 +105,8 @@ func (d *decisions) mark(h *held) {
 
 // check rejects an outcome that is too long or contradicts a held one.
 func (d *decisions) check(det protection.Determinant) error {
-	if len(det.Outcome) > MaxOutcome {
-		return fmt.Errorf("outcome of %d bytes, at most %d are taken", len(det.Outcome), MaxOutcome)
+	if len(det.Outcome) > maxOutcome {
+		return fmt.Errorf("outcome of %d bytes, at most %d are taken", len(det.Outcome), maxOutcome)
 	}
 	if h := d.held[det.Point]; h != nil && !bytes.Equal(h.Outcome, det.Outcome) {
 		return fmt.Errorf("second outcome %x of point %v, which has %x", det.Outcome, det.Point, h.Outcome)
@@ -145,7 +145,7 @@ func (p *Protocol) leads() bool { return p.takeover.promoted() && !p.takeover.sy
 func (p *Protocol) Waiting() bool { return p.leads() && p.decisions.unstable > 0 }
 
 // Decide implements protection.Protocol. A point that already has an outcome keeps it, and Decided shows
-// that outcome if it has not yet been shown. The outcome has at most MaxOutcome bytes and belongs to the
+// that outcome if it has not yet been shown. The outcome has at most maxOutcome bytes and belongs to the
 // protocol from now on. A process that is not the decider has to wait for Decided; its call has no
 // effect.
 func (p *Protocol) Decide(d protection.Determinant) protection.Output {

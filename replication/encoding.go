@@ -50,7 +50,7 @@ func decodeHeld(b []byte) ([]protection.Determinant, error) {
 		}}
 		n := int(binary.LittleEndian.Uint32(b[12:]))
 		b = b[heldHeader:]
-		if n > MaxOutcome || n > len(b) {
+		if n > maxOutcome || n > len(b) {
 			return nil, fmt.Errorf("determinant %d: outcome of %d bytes, %d left", len(ds), n, len(b))
 		}
 		d.Outcome, b = b[:n:n], b[n:]

@@ -200,7 +200,7 @@ func TestOlderViewsAreIgnored(t *testing.T) {
 
 // TestReceiveRefuses checks that protocol violations return an error and change nothing.
 func TestReceiveRefuses(t *testing.T) {
-	big := string(make([]byte, MaxOutcome+1))
+	big := string(make([]byte, maxOutcome+1))
 	conflict := string(appendDeterminant(nil, protection.Determinant{Point: protection.Point{Index: 1}, Outcome: []byte("b")}))
 	unknown := string(appendDeterminant(nil, protection.Determinant{Point: protection.Point{Index: 9}}))
 	tests := []struct {

@@ -317,7 +317,7 @@ func (a *attempt) refused(index int, why Reason) {
 }
 
 // queued records a temporary refusal, with the job's place in the peer's queue.
-func (a *attempt) queued(index int, q *Queued) {
+func (a *attempt) queued(index int, q *queued) {
 	a.peers[index].place = q.Place
 	a.refused(index, q.Reason)
 }

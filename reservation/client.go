@@ -73,7 +73,7 @@ func (c *Client) Release(ctx context.Context, peer p2ppeer.ID, job string, waits
 func (c *Client) call(ctx context.Context, peer p2ppeer.ID, q *pb.Request) (answer *pb.Answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	stream, err := c.host.NewStream(ctx, peer, ProtocolID)
+	stream, err := c.host.NewStream(ctx, peer, protocolID)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", dialReason(err), err)
 	}

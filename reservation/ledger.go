@@ -205,7 +205,7 @@ func (l *Ledger) Resize(slots int) { l.limits.Slots = slots }
 // wait returns the refusal of q, with its place if q is in the queue.
 func (l *Ledger) wait(q Request, why Reason) error {
 	if p := l.queue.place(q.Submitter, q.Job); p != (Place{}) {
-		return &Queued{Reason: why, Place: p}
+		return &queued{Reason: why, Place: p}
 	}
 	return why
 }
@@ -272,9 +272,9 @@ func (l *Ledger) Withdraw(job string, submitter p2ppeer.ID, waits bool) {
 // give its next job another name.
 const maxBarred = 256
 
-// Bar frees what a job holds and has not started, and refuses its further requests, because the owner has
+// bar frees what a job holds and has not started, and refuses its further requests, because the owner has
 // stopped it. It is idempotent.
-func (l *Ledger) Bar(job Name) {
+func (l *Ledger) bar(job Name) {
 	l.holds = slices.DeleteFunc(l.holds, func(h *hold) bool { return h.name() == job && h.state != Running })
 	l.queue = slices.DeleteFunc(l.queue, func(w *waiter) bool { return w.job == job.Job && w.submitter == job.Submitter })
 	if !slices.Contains(l.barred, job) {
@@ -282,9 +282,9 @@ func (l *Ledger) Bar(job Name) {
 	}
 }
 
-// Drain makes the ledger refuse all further holds and first confirmations. Confirmed slots may still be
+// drain makes the ledger refuse all further holds and first confirmations. Confirmed slots may still be
 // redeemed, since their submitters count on them.
-func (l *Ledger) Drain() { l.draining, l.queue = true, nil }
+func (l *Ledger) drain() { l.draining, l.queue = true, nil }
 
 // Expire frees the holds whose lease is over at now and returns their keys. It removes jobs from the
 // queue that have not asked again in time. Jobs that let a lease expire lose their seniority, so that
@@ -304,8 +304,8 @@ func (l *Ledger) Expire(now time.Time) []Key {
 	return over
 }
 
-// NextExpiry returns when the next lease ends; ok is false if there is none.
-func (l *Ledger) NextExpiry() (at time.Time, ok bool) {
+// nextExpiry returns when the next lease ends; ok is false if there is none.
+func (l *Ledger) nextExpiry() (at time.Time, ok bool) {
 	for _, h := range l.holds {
 		if h.state != Running && (!ok || h.expires.Before(at)) {
 			at, ok = h.expires, true

@@ -79,7 +79,7 @@ func TestS3OwnersLimitsAlwaysWin(t *testing.T) {
 				}
 			}
 			if tt.drain {
-				l.Drain()
+				l.drain()
 			}
 			g, err := l.Hold(tt.request, keyOf(99), start)
 			if g.Slots != tt.slots || !errors.Is(err, tt.err) {
@@ -141,7 +141,7 @@ func TestS4ConfirmingAgainDoesNotExtendTheLease(t *testing.T) {
 		mustConfirm(t, l, g.Key, 2, start.Add(after))
 	}
 	end := start.Add(ConfirmedLease)
-	if at, ok := l.NextExpiry(); !ok || !at.Equal(end) {
+	if at, ok := l.nextExpiry(); !ok || !at.Equal(end) {
 		t.Errorf("next expiry %v %v", at, ok)
 	}
 	if over := l.Expire(end); len(over) != 1 || over[0] != g.Key {
@@ -192,7 +192,7 @@ func TestS1RunningSlotsAreFreedByThePeerAlone(t *testing.T) {
 	if over := l.Expire(later); len(over) != 0 || l.Snapshot().Running != 1 {
 		t.Fatalf("running slots were freed: %+v", l.Snapshot())
 	}
-	if _, ok := l.NextExpiry(); ok {
+	if _, ok := l.nextExpiry(); ok {
 		t.Error("a running job has an expiry")
 	}
 	// A running job may hold more, under another key.
@@ -267,7 +267,7 @@ func TestDrainLetsWhatIsConfirmedStart(t *testing.T) {
 	mustHold(t, l, "held", 1, keyOf(1), start)
 	mustHold(t, l, "confirmed", 1, keyOf(2), start)
 	mustConfirm(t, l, keyOf(2), 1, start)
-	l.Drain()
+	l.drain()
 	if err := l.Confirm(keyOf(1), alice, 1, start); !errors.Is(err, Draining) {
 		t.Errorf("first confirm while draining: %v, want %v", err, Draining)
 	}
@@ -345,8 +345,8 @@ func TestS3BarredJobGetsNothing(t *testing.T) {
 		}
 	}
 	unwanted := Name{Job: "unwanted", Submitter: alice}
-	l.Bar(unwanted)
-	l.Bar(unwanted)
+	l.bar(unwanted)
+	l.bar(unwanted)
 	mustBe(1, 2, 1)
 	if _, err := l.Redeem(keyOf(2), "unwanted", alice, start); err == nil {
 		t.Error("it starts with the key that it had")
@@ -357,11 +357,11 @@ func TestS3BarredJobGetsNothing(t *testing.T) {
 	if err := l.Confirm(keyOf(3), bob, 2, start); err != nil {
 		t.Errorf("another submitter's job under the same ID: %v", err)
 	}
-	l.Bar(Name{Job: "unwanted", Submitter: "carol"})
+	l.bar(Name{Job: "unwanted", Submitter: "carol"})
 	mustHold(t, l, "another", 1, keyOf(6), start)
 	l.Release(keyOf(1))
 	for n := range 2 * maxBarred {
-		l.Bar(Name{Job: strings.Repeat("x", n)})
+		l.bar(Name{Job: strings.Repeat("x", n)})
 	}
 	if n := len(l.barred); n != maxBarred {
 		t.Errorf("%d jobs are remembered", n)

@@ -19,7 +19,7 @@ func waiting(job string, slots int, began time.Duration) Request {
 // placeOf returns the place in a refusal.
 func placeOf(t *testing.T, err error) Place {
 	t.Helper()
-	q, ok := errors.AsType[*Queued](err)
+	q, ok := errors.AsType[*queued](err)
 	if !ok {
 		t.Fatalf("got %v, want a place in the queue", err)
 	}
@@ -136,7 +136,7 @@ func TestQueueIsBounded(t *testing.T) {
 	for i := range 2 * maxQueue {
 		for k := range 2 * maxQueuedOf {
 			_, err := l.Hold(Request{Job: fmt.Sprint(k), Submitter: p2ppeer.ID(fmt.Sprint(i)), Slots: 1, Waits: true}, keyOf(2), start)
-			if _, queued := errors.AsType[*Queued](err); queued && k >= maxQueuedOf {
+			if _, queued := errors.AsType[*queued](err); queued && k >= maxQueuedOf {
 				t.Fatalf("job %d of one submitter is in the queue", k)
 			}
 		}
@@ -198,7 +198,7 @@ func TestOneOriginDoesNotFillTheQueue(t *testing.T) {
 	mustHold(t, l, "runs", 1, keyOf(1), start)
 	ask := func(i int, origin string) bool {
 		_, err := l.Hold(Request{Job: "j", Submitter: p2ppeer.ID(fmt.Sprint(i)), Slots: 1, Waits: true, Origin: origin}, keyOf(2), start)
-		_, queued := errors.AsType[*Queued](err)
+		_, queued := errors.AsType[*queued](err)
 		return queued
 	}
 	for i := range maxQueue {
@@ -250,7 +250,7 @@ func TestWhoHasMostPlacesOfAnOriginGivesUp(t *testing.T) {
 	mustHold(t, l, "runs", 1, keyOf(1), start)
 	ask := func(who, job string) bool {
 		_, err := l.Hold(Request{Job: job, Submitter: p2ppeer.ID(who), Slots: 1, Waits: true, Origin: "192.0.2.1"}, keyOf(2), start)
-		_, queued := errors.AsType[*Queued](err)
+		_, queued := errors.AsType[*queued](err)
 		return queued
 	}
 	for i := range maxQueuedFrom {

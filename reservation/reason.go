@@ -57,18 +57,18 @@ func (r Reason) String() string {
 func (r Reason) Error() string { return "refused: " + r.String() }
 
 // A Queued is a temporary refusal: the job waits in the peer's queue.
-type Queued struct {
+type queued struct {
 	Reason Reason // Busy or MaxJobs
 	Place  Place
 }
 
 // Error returns the reason and the place.
-func (q *Queued) Error() string {
+func (q *queued) Error() string {
 	return fmt.Sprintf("%v; place %d of %d in the queue", q.Reason.Error(), q.Place.Place, q.Place.Of)
 }
 
 // Unwrap returns the Reason.
-func (q *Queued) Unwrap() error { return q.Reason }
+func (q *queued) Unwrap() error { return q.Reason }
 
 // reasonOf returns the reason in an error of a Requester. An error without one counts as Silent, since
 // the request may have been carried out.

@@ -127,7 +127,7 @@ func (a *attempt) take(got answer) {
 	if why != Silent && why != Unreachable {
 		a.answered(got.took)
 	}
-	if q, ok := errors.AsType[*Queued](got.err); ok {
+	if q, ok := errors.AsType[*queued](got.err); ok {
 		a.queued(got.index, q)
 		return
 	}

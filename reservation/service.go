@@ -47,7 +47,7 @@ type Service struct {
 	streams map[network.Stream]bool // streams being answered
 }
 
-// NewService starts to serve ProtocolID on h until Close.
+// NewService starts to serve protocolID on h until Close.
 func NewService(h host.Host, c Config) *Service {
 	s := &Service{
 		host:    h,
@@ -61,14 +61,14 @@ func NewService(h host.Host, c Config) *Service {
 		streams: map[network.Stream]bool{},
 	}
 	s.running.Go(s.expire) // ends with stop
-	h.SetStreamHandler(ProtocolID, s.handle)
+	h.SetStreamHandler(protocolID, s.handle)
 	return s
 }
 
 // Close stops the service, resets the streams that it is answering, and returns when all its goroutines
 // have ended. The ledger is not used afterwards.
 func (s *Service) Close() error {
-	s.host.RemoveStreamHandler(ProtocolID)
+	s.host.RemoveStreamHandler(protocolID)
 	s.mu.Lock()
 	already := s.closed
 	s.closed = true
@@ -113,14 +113,14 @@ func (s *Service) Machine(submitter p2ppeer.ID) string {
 	return machineName(s.machine, Name{Submitter: submitter}) // no job has an empty name
 }
 
-// Drain makes the service refuse further holds; see Ledger.Drain.
+// Drain makes the service refuse further holds; see Ledger.drain.
 func (s *Service) Drain() {
-	s.update(func(l *Ledger, _ time.Time) { l.Drain() })
+	s.update(func(l *Ledger, _ time.Time) { l.drain() })
 }
 
-// Bar gives a job no more slots; see Ledger.Bar.
+// Bar gives a job no more slots; see Ledger.bar.
 func (s *Service) Bar(job Name) {
-	s.update(func(l *Ledger, _ time.Time) { l.Bar(job) })
+	s.update(func(l *Ledger, _ time.Time) { l.bar(job) })
 }
 
 // Resize changes the number of slots; see Ledger.Resize.
@@ -210,7 +210,7 @@ func (s *Service) expire() {
 		s.mu.Lock()
 		now := time.Now()
 		s.expired(s.ledger.Expire(now))
-		at, ok := s.ledger.NextExpiry()
+		at, ok := s.ledger.nextExpiry()
 		s.mu.Unlock()
 		timer.Stop()
 		if ok {

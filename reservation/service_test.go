@@ -163,7 +163,7 @@ func TestKeyIsOfNoUseToAnotherSubmitter(t *testing.T) {
 // converse sends one request unchanged and returns the answer.
 func converse(t *testing.T, from host.Host, to p2ppeer.ID, q *pb.Request) *pb.Answer {
 	t.Helper()
-	stream, err := from.NewStream(t.Context(), to, ProtocolID)
+	stream, err := from.NewStream(t.Context(), to, protocolID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestS4AbandonedHoldIsGivenBack(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			stream, err := c.client.NewStream(t.Context(), server.ID(), ProtocolID)
+			stream, err := c.client.NewStream(t.Context(), server.ID(), protocolID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -219,7 +219,7 @@ func TestHoldThatIsGivenUpIsReset(t *testing.T) {
 	server := newHost(t)
 	asked, ends := make(chan struct{}), make(chan error)
 	answer := make(chan bool, 1)
-	server.SetStreamHandler(ProtocolID, func(s network.Stream) {
+	server.SetStreamHandler(protocolID, func(s network.Stream) {
 		defer s.Close()
 		var q pb.Request
 		if err := pbio.NewDelimitedReader(s, maxMessage).ReadMsg(&q); err != nil {
@@ -275,7 +275,7 @@ func TestUnreadableRequestsAreCutOff(t *testing.T) {
 		"endless length":      {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
 	}
 	for name, b := range tests {
-		stream, err := client.NewStream(t.Context(), server.ID(), ProtocolID)
+		stream, err := client.NewStream(t.Context(), server.ID(), protocolID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,7 +294,7 @@ func TestUnreadableRequestsAreCutOff(t *testing.T) {
 
 func TestSilentPeerIsGivenUp(t *testing.T) {
 	server := newHost(t)
-	server.SetStreamHandler(ProtocolID, func(network.Stream) {})
+	server.SetStreamHandler(protocolID, func(network.Stream) {})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err := NewClient(newHost(t, server)).Hold(ctx, server.ID(), Request{Job: "j", Slots: 1})
@@ -306,7 +306,7 @@ func TestSilentPeerIsGivenUp(t *testing.T) {
 func TestCloseCutsOffWhoNeverAsks(t *testing.T) {
 	server := newHost(t)
 	s := newService(t, server, Limits{Slots: 1})
-	stream, err := newHost(t, server).NewStream(t.Context(), server.ID(), ProtocolID)
+	stream, err := newHost(t, server).NewStream(t.Context(), server.ID(), protocolID)
 	if err != nil {
 		t.Fatal(err)
 	}

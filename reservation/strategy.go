@@ -45,8 +45,8 @@ func ParseStrategy(name string) (Strategy, error) {
 
 // The errors if peers do not suffice for n ranks of r replicas.
 var (
-	ErrFewPeers = errors.New("fewer machines than replicas of a rank")
-	ErrFewSlots = errors.New("too few slots")
+	errFewPeers = errors.New("fewer machines than replicas of a rank")
+	errFewSlots = errors.New("too few slots")
 )
 
 // PeerSlots is a Strategy's view of a peer.
@@ -79,7 +79,7 @@ type Assignment [][]view.Process
 // by step, in the order of widths, or of ownersFirst if owners are verified. Unverified claims of owner,
 // site and address cannot join the groups of other peers.
 //
-// The error wraps ErrFewPeers or ErrFewSlots and contains the numbers. Slots of a peer above n are not
+// It fails if there are too few peers or slots; the error contains the numbers. Slots of a peer above n are not
 // used.
 func (s Strategy) Assign(peers []PeerSlots, n, r int) (Assignment, error) {
 	if n < 1 || r < 1 || n > view.MaxProcesses/r {
@@ -209,9 +209,9 @@ func suffices(room []int, n, r int) error {
 	}
 	switch {
 	case peers < r:
-		return fmt.Errorf("%w: %d of %d", ErrFewPeers, peers, r)
+		return fmt.Errorf("%w: %d of %d", errFewPeers, peers, r)
 	case slots < n*r:
-		return fmt.Errorf("%w: %d of %d", ErrFewSlots, slots, n*r)
+		return fmt.Errorf("%w: %d of %d", errFewSlots, slots, n*r)
 	}
 	return nil
 }

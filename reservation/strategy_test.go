@@ -36,13 +36,13 @@ func TestAssign(t *testing.T) {
 		{"peers without slots are passed over", Concentrate, peersWith(0, 1, -3, 1), 1, 2, "[[] [0.0] [] [0.1]]", nil},
 		{"dataspread", DataSpread, cached, 2, 1, "[[] [1.0] [] [0.0]]", nil},
 		{"dataconcentrate", DataConcentrate, cached, 4, 2, "[[] [0.1 1.1 2.1 3.1] [] [0.0 1.0 2.0 3.0]]", nil},
-		{"fewer peers than replicas", Spread, peersWith(9, 9), 1, 3, "", ErrFewPeers},
-		{"peers without slots do not count", Spread, peersWith(9, 0), 1, 2, "", ErrFewPeers},
-		{"too few slots", Spread, peersWith(3, 2), 3, 2, "", ErrFewSlots},
-		{"one machine is no two", Spread, []PeerSlots{{Slots: 9, Machine: "m"}, {Slots: 9, Machine: "m"}}, 1, 2, "", ErrFewPeers},
+		{"fewer peers than replicas", Spread, peersWith(9, 9), 1, 3, "", errFewPeers},
+		{"peers without slots do not count", Spread, peersWith(9, 0), 1, 2, "", errFewPeers},
+		{"too few slots", Spread, peersWith(3, 2), 3, 2, "", errFewSlots},
+		{"one machine is no two", Spread, []PeerSlots{{Slots: 9, Machine: "m"}, {Slots: 9, Machine: "m"}}, 1, 2, "", errFewPeers},
 		{"peers of a machine share what it gets", Concentrate,
 			[]PeerSlots{{Slots: 1, Machine: "m"}, {Slots: 2}, {Slots: 1, Machine: "m"}}, 2, 2, "[[0.0] [0.1 1.1] [1.0]]", nil},
-		{"slots above n are of no use", Concentrate, peersWith(99, 2), 3, 2, "", ErrFewSlots},
+		{"slots above n are of no use", Concentrate, peersWith(99, 2), 3, 2, "", errFewSlots},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

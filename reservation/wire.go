@@ -11,8 +11,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation/internal/pb"
 )
 
-// ProtocolID is the libp2p protocol ID of the reservation protocol.
-const ProtocolID = "/p2pmpi/reservation/1.0.0"
+// protocolID is the libp2p protocol ID of the reservation protocol.
+const protocolID = "/p2pmpi/reservation/1.0.0"
 
 // maxMessage bounds a request and an answer, in bytes.
 const maxMessage = 512
@@ -38,7 +38,7 @@ func refusal(err error) *pb.Answer {
 		return &pb.Answer{}
 	}
 	a := &pb.Answer{Reason: wireReasons[reasonOf(err)]}
-	if q, ok := errors.AsType[*Queued](err); ok {
+	if q, ok := errors.AsType[*queued](err); ok {
 		a.Place, a.Of = uint32(q.Place.Place), uint32(q.Place.Of)
 	}
 	return a
@@ -58,7 +58,7 @@ func answerError(a *pb.Answer) error {
 		case (r != Busy && r != MaxJobs) || a.GetPlace() < 1 || a.GetPlace() > a.GetOf() || a.GetOf() > maxQueue:
 			return Malformed
 		default:
-			return &Queued{Reason: r, Place: Place{int(a.GetPlace()), int(a.GetOf())}}
+			return &queued{Reason: r, Place: Place{int(a.GetPlace()), int(a.GetOf())}}
 		}
 	}
 	return Malformed

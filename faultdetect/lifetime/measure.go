@@ -68,7 +68,7 @@ func (e Effort) each(n, k int, visit func(Set)) (sets int, exact bool) {
 		return 1, true
 	}
 	if all := math.Round(math.Exp(logChoose(n-1, k-1))); all <= float64(e.Enumerate) {
-		subsets(SetOf(0), 1, n, k-1, visit)
+		subsets(setOf(0), 1, n, k-1, visit)
 		return int(all), true
 	}
 	for range e.Sample {

@@ -40,9 +40,6 @@ type Gossip struct {
 	live      bool  // distances are counted in live members
 }
 
-// Rounds returns the number of rounds after which the targets repeat.
-func (g Gossip) Rounds() int { return len(g.distances) }
-
 // after returns the gossip among the survivors of crashes, and the survivors. If distances are counted in
 // live members, the survivors are renumbered as a smaller ring without gaps.
 func (g Gossip) after(crashed Set) (Gossip, Set) {
@@ -74,7 +71,7 @@ func (g Gossip) Cut(crashed Set) bool {
 // reached returns the members that eventually receive news of the first survivor. If backwards is true,
 // it returns the members whose news the first survivor receives.
 func (g Gossip) reached(survivors Set, backwards bool) Set {
-	known := SetOf(survivors.first())
+	known := setOf(survivors.first())
 	for fresh := known; fresh != (Set{}); {
 		var next Set
 		for _, d := range g.distances {
@@ -110,7 +107,7 @@ func (g Gossip) Late(crashed Set) bool {
 // spread returns the members that know member i's heartbeat of round start after each round has occurred
 // once.
 func (g Gossip) spread(i, start int, survivors Set) Set {
-	known := SetOf(i)
+	known := setOf(i)
 	for k := range g.distances {
 		d := g.distances[(start+k)%len(g.distances)]
 		known = known.union(known.rotate(modulo(d, g.n), g.n).intersect(survivors))

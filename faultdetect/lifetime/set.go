@@ -8,8 +8,8 @@ const MaxMembers = 256
 // A Set is a set of members of a group of at most MaxMembers.
 type Set [MaxMembers / 64]uint64
 
-// SetOf returns the set of these members.
-func SetOf(members ...int) Set {
+// setOf returns the set of these members.
+func setOf(members ...int) Set {
 	var s Set
 	for _, i := range members {
 		s.add(i)

@@ -76,7 +76,7 @@ func (w *World) Kill(i int, at time.Duration) {
 		for j, d := range w.Detectors {
 			if w.connected[Pair{i, j}] || w.connected[Pair{j, i}] {
 				w.At(w.Now+w.delay(), func() {
-					if !w.Crashed(j) {
+					if !w.crashed(j) {
 						w.carryOut(j, d.Report(i))
 					}
 				})
@@ -95,8 +95,8 @@ func (w *World) Pause(i int, from, until time.Duration) {
 	w.pauses[i] = append(w.pauses[i], from, until)
 }
 
-// Crashed reports whether i has ended.
-func (w *World) Crashed(i int) bool { return w.crash[i] != 0 && w.Now >= w.crash[i] }
+// crashed reports whether i has ended.
+func (w *World) crashed(i int) bool { return w.crash[i] != 0 && w.Now >= w.crash[i] }
 
 // resume returns when i resumes if it is paused now.
 func (w *World) resume(i int) (until time.Duration, paused bool) {
@@ -113,7 +113,7 @@ func (w *World) resume(i int) (until time.Duration, paused bool) {
 
 // tick runs i's k-th tick. As with a Go ticker, all but one of the ticks during a pause are dropped.
 func (w *World) tick(i, k int) {
-	if w.Crashed(i) {
+	if w.crashed(i) {
 		return
 	}
 	if until, paused := w.resume(i); paused {
@@ -164,7 +164,7 @@ func (w *World) Send(m faultdetect.Message) {
 }
 
 func (w *World) deliver(m faultdetect.Message) {
-	if w.Crashed(m.To) || w.Now < w.Start[m.To] {
+	if w.crashed(m.To) || w.Now < w.Start[m.To] {
 		return
 	}
 	if until, paused := w.resume(m.To); paused {
@@ -183,12 +183,12 @@ func (w *World) deliver(m faultdetect.Message) {
 func (w *World) Times() (times []time.Duration, err error) {
 	for i := range w.Detectors {
 		for j := range w.Detectors {
-			if i == j || w.Crashed(i) {
+			if i == j || w.crashed(i) {
 				continue
 			}
 			when, failed := w.Failed[Pair{i, j}]
-			if failed != w.Crashed(j) {
-				return nil, fmt.Errorf("%v: member %d is failed at %d: %v, want %v", w, j, i, failed, w.Crashed(j))
+			if failed != w.crashed(j) {
+				return nil, fmt.Errorf("%v: member %d is failed at %d: %v, want %v", w, j, i, failed, w.crashed(j))
 			}
 			if failed {
 				times = append(times, when-w.crash[j])

@@ -47,8 +47,8 @@ type Program struct {
 // Bounds of a spec from another peer.
 const (
 	MaxEncoded  = 1 << 20 // bytes of a signed spec
-	MaxArgs     = 4096
-	MaxPrograms = 64
+	maxArgs     = 4096
+	maxPrograms = 64
 )
 
 var (
@@ -56,8 +56,8 @@ var (
 	digestPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// Validate returns an error for the first invalid field of s.
-func (s *Spec) Validate() error {
+// validate returns an error for the first invalid field of s.
+func (s *Spec) validate() error {
 	switch {
 	case !idPattern.MatchString(s.ID):
 		return fmt.Errorf("job ID %q is not 32 hexadecimal digits", s.ID)
@@ -67,10 +67,10 @@ func (s *Spec) Validate() error {
 		return fmt.Errorf("job with n=%d r=%d", s.N, s.R)
 	case s.Name == "" || len(s.Name) > 255:
 		return errors.New("job without a proper program name")
-	case len(s.Args) > MaxArgs:
-		return fmt.Errorf("job with %d arguments, at most %d are taken", len(s.Args), MaxArgs)
-	case len(s.Programs) < 1 || len(s.Programs) > MaxPrograms:
-		return fmt.Errorf("job with %d programs, want 1 to %d", len(s.Programs), MaxPrograms)
+	case len(s.Args) > maxArgs:
+		return fmt.Errorf("job with %d arguments, at most %d are taken", len(s.Args), maxArgs)
+	case len(s.Programs) < 1 || len(s.Programs) > maxPrograms:
+		return fmt.Errorf("job with %d programs, want 1 to %d", len(s.Programs), maxPrograms)
 	case !digestPattern.MatchString(s.Inputs) || s.InputsLen < 0:
 		return errors.New("job without a proper digest of its inputs")
 	}
@@ -115,7 +115,7 @@ func (s *Spec) RunsOn(os, arch string) bool {
 
 // Sign returns s in an envelope signed with the submitter's key.
 func (s *Spec) Sign(key crypto.PrivKey) ([]byte, error) {
-	if err := s.Validate(); err != nil {
+	if err := s.validate(); err != nil {
 		return nil, fmt.Errorf("sign job %s: %w", s.ID, err)
 	}
 	envelope, err := record.Seal((*signed)(s), key)
@@ -143,7 +143,7 @@ func Verify(envelope []byte) (*Spec, error) {
 	if signer != s.Submitter {
 		return nil, fmt.Errorf("verify job: signed by %s, submitted by %s", signer, s.Submitter)
 	}
-	if err := s.Validate(); err != nil {
+	if err := s.validate(); err != nil {
 		return nil, fmt.Errorf("verify job: %w", err)
 	}
 	return &s, nil

@@ -81,7 +81,7 @@ func TestValidate(t *testing.T) {
 	for name, damage := range breaks {
 		s, _ := newSpec(t)
 		damage(s)
-		if s.Validate() == nil {
+		if s.validate() == nil {
 			t.Errorf("%s: passed", name)
 		}
 	}
@@ -96,7 +96,7 @@ func FuzzVerify(f *testing.F) {
 	f.Add(envelope)
 	f.Add([]byte("x"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if s, err := Verify(b); err == nil && s.Validate() != nil {
+		if s, err := Verify(b); err == nil && s.validate() != nil {
 			t.Errorf("an invalid job came through: %+v", s)
 		}
 	})

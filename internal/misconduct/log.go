@@ -94,6 +94,6 @@ var wrongs = []error{
 	io.ErrShortBuffer, // pbio: longer than allowed
 	io.ErrUnexpectedEOF,
 	varint.ErrOverflow, varint.ErrUnderflow, varint.ErrNotMinimal,
-	proto.Error, ErrQuota,
+	proto.Error, errQuota,
 	yamux.ErrTimeout, os.ErrDeadlineExceeded, // timeouts of a stream; those of a connection are different errors
 }

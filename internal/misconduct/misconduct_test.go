@@ -139,11 +139,11 @@ func TestAQuotaIsShared(t *testing.T) {
 	}
 	first := take("a")
 	take("a")
-	if _, err := q.Take("a"); !errors.Is(err, ErrQuota) {
+	if _, err := q.Take("a"); !errors.Is(err, errQuota) {
 		t.Errorf("more than its share: %v", err)
 	}
 	take("b")
-	if _, err := q.Take("c"); !errors.Is(err, ErrQuota) {
+	if _, err := q.Take("c"); !errors.Is(err, errQuota) {
 		t.Errorf("more than there are: %v", err)
 	}
 	first()

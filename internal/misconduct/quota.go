@@ -7,8 +7,8 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// ErrQuota reports that a peer, or all peers together, have used up their quota.
-var ErrQuota = errors.New("too many at a time")
+// errQuota reports that a peer, or all peers together, have used up their quota.
+var errQuota = errors.New("too many at a time")
 
 // A Quota limits how much of a scarce resource strangers hold, such as streams without a first message.
 // It has a limit for all peers together and one for each, so that a single peer cannot lock out the
@@ -26,12 +26,12 @@ func NewQuota(all, each int) *Quota {
 	return &Quota{all: all, each: each, held: make(map[p2ppeer.ID]int)}
 }
 
-// Take acquires one unit for p until give is called, once. The error is ErrQuota.
+// Take acquires one unit for p until give is called, once. It fails if no unit is left for p.
 func (q *Quota) Take(p p2ppeer.ID) (give func(), err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.sum >= q.all || q.held[p] >= q.each {
-		return nil, ErrQuota
+		return nil, errQuota
 	}
 	q.sum++
 	q.held[p]++

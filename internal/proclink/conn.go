@@ -14,13 +14,13 @@ import (
 	"syscall"
 )
 
-// MaxMessage bounds one encoded message, in bytes. The largest is a Start with the view and the places of
+// maxMessage bounds one encoded message, in bytes. The largest is a Start with the view and the places of
 // view.MaxProcesses processes.
-const MaxMessage = 4 << 20
+const maxMessage = 4 << 20
 
-// MaxFromProcess bounds one encoded message from a process, in bytes. The largest is a Finalized with
+// maxFromProcess bounds one encoded message from a process, in bytes. The largest is a Finalized with
 // MaxSums sums.
-const MaxFromProcess = 128 << 10
+const maxFromProcess = 128 << 10
 
 // A Conn is one end of the control socket. Send may be called concurrently, Receive only by one goroutine
 // at a time.
@@ -48,7 +48,7 @@ func Pair() (*Conn, *os.File, error) {
 		theirs.Close()
 		return nil, nil, err
 	}
-	conn.most = MaxFromProcess
+	conn.most = maxFromProcess
 	return conn, theirs, nil
 }
 
@@ -79,7 +79,7 @@ func FromFile(f *os.File) (*Conn, error) {
 		c.Close()
 		return nil, fmt.Errorf("line to the peer: descriptor is a %s socket, not a Unix one", c.LocalAddr().Network())
 	}
-	return &Conn{unix: unix, most: MaxMessage}, nil
+	return &Conn{unix: unix, most: maxMessage}, nil
 }
 
 // Send writes m. A Channel or Accept message, and a Setup of Kind Shm, carries descriptor, which the
@@ -92,8 +92,8 @@ func (c *Conn) Send(m Message, descriptor *os.File) error {
 	if err != nil {
 		return fmt.Errorf("encode %s message: %w", m.Type, err)
 	}
-	if len(body) > MaxMessage {
-		return fmt.Errorf("%s message has %d bytes, at most %d go", m.Type, len(body), MaxMessage)
+	if len(body) > maxMessage {
+		return fmt.Errorf("%s message has %d bytes, at most %d go", m.Type, len(body), maxMessage)
 	}
 	var rights []byte
 	if descriptor != nil {

@@ -47,7 +47,7 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 
 func TestASnapshotHasItsLimit(t *testing.T) {
 	var s Snapshot
-	big := Record{Kind: RecordHere, Message: &Message{Payload: make([]byte, MaxSnapshot/2)}}
+	big := Record{Kind: RecordHere, Message: &Message{Payload: make([]byte, maxSnapshot/2)}}
 	if err := s.Add(big); err != nil {
 		t.Fatal(err)
 	}

@@ -36,8 +36,8 @@ type Snapshot struct {
 	size int // size of what has been added
 }
 
-// MaxSnapshot bounds the bytes of a snapshot, including snapshotCost for each record.
-const MaxSnapshot = 256 << 20
+// maxSnapshot bounds the bytes of a snapshot, including snapshotCost for each record.
+const maxSnapshot = 256 << 20
 
 // snapshotCost is the approximate cost of a record apart from its bytes.
 const snapshotCost = 96
@@ -97,8 +97,8 @@ func (s *Snapshot) Add(r Record) error {
 	if r.Message != nil {
 		s.size += len(r.Message.Payload)
 	}
-	if s.size > MaxSnapshot {
-		return fmt.Errorf("checkpoint with more than %d bytes of messages and numbers", MaxSnapshot)
+	if s.size > maxSnapshot {
+		return fmt.Errorf("checkpoint with more than %d bytes of messages and numbers", maxSnapshot)
 	}
 	return nil
 }

@@ -79,11 +79,11 @@ func (b *Bell) Sleep() {
 }
 
 // Disarm announces that this process is awake, and wakes its sleeper.
-func (b *Bell) Disarm() { b.Ring() }
+func (b *Bell) Disarm() { b.ring() }
 
-// Ring wakes the process if it sleeps or is about to. If the process is awake, Ring costs one load
+// ring wakes the process if it sleeps or is about to. If the process is awake, ring costs one load
 // and no system call.
-func (b *Bell) Ring() {
+func (b *Bell) ring() {
 	if b.state.Load() != awake {
 		b.wake()
 	}

@@ -106,7 +106,7 @@ func (s *ShmSender) awaitGone() {
 // memory is unmapped after the last use.
 func (s *ShmSender) Close() error {
 	s.leave(senderGone)
-	s.other.Ring()
+	s.other.ring()
 	s.own.Disarm()
 	s.watch.once.Do(func() {
 		s.watch.broken = make(chan struct{})
@@ -120,7 +120,7 @@ func (s *ShmSender) Close() error {
 // memory is unmapped after the last use.
 func (r *ShmReceiver) Close() error {
 	r.leave(receiverGone)
-	r.other.Ring()
+	r.other.ring()
 	r.own.Disarm()
 	return nil
 }

@@ -150,7 +150,7 @@ func TestBoardRefusesCellsThatItHasNot(t *testing.T) {
 		t.Error("a closed board has bells")
 	}
 	runtime.GC()
-	bell.Ring() // its memory is still mapped
+	bell.ring() // its memory is still mapped
 }
 
 // TestBellLosesNoWakeUp leaves both sides asleep if a bell loses a wake-up, until the test times
@@ -165,7 +165,7 @@ func TestBellLosesNoWakeUp(t *testing.T) {
 			now := turn.Load()
 			if now >= rounds {
 				bells[own].Disarm()
-				bells[1-own].Ring()
+				bells[1-own].ring()
 				return
 			}
 			if now%2 != uint64(own) {
@@ -177,7 +177,7 @@ func TestBellLosesNoWakeUp(t *testing.T) {
 			}
 			bells[own].Disarm()
 			turn.Add(1)
-			bells[1-own].Ring()
+			bells[1-own].ring()
 		}
 	}
 	var sides sync.WaitGroup

@@ -139,7 +139,7 @@ func (r *ShmReceiver) free(n uint64) {
 	r.control.freeCells.Store(r.cellsFreed)
 	r.control.freeBulk.Store(r.bulkFreed)
 	if r.granted() {
-		r.other.Ring()
+		r.other.ring()
 	}
 }
 

@@ -114,7 +114,7 @@ func (s *ShmSender) publish(c *cell, part uint64) {
 	s.cellsEnd++
 	s.bulkEnd += bulkLength(part)
 	c.stamp.Store(s.cellsEnd)
-	s.other.Ring()
+	s.other.ring()
 }
 
 // room reports whether there is a free cell and n free bytes in the bulk. If not, the receiver will

@@ -59,7 +59,7 @@ type Outcome struct {
 
 // Play runs the crowd. It must be called in a testing/synctest bubble.
 func (c Crowd) Play() Outcome {
-	p := &play{Crowd: c, world: NewWorld(c.RTT, c.peers()...)}
+	p := &play{Crowd: c, world: newWorld(c.RTT, c.peers()...)}
 	ctx, cancel := context.WithTimeout(context.Background(), c.For)
 	defer cancel()
 	began := time.Now()
@@ -72,7 +72,7 @@ func (c Crowd) Play() Outcome {
 	wg.Wait()
 	time.Sleep(reservation.ConfirmedLease + reservation.HoldBase + time.Duration(c.Peers*c.Slots)*reservation.HoldPerSlot)
 	p.world.Observe()
-	left := p.world.Use()
+	left := p.world.use()
 	use.Jobs, use.Leaked, use.Violations = p.jobs, left.Total-left.Free, p.world.History().Check()
 	return use
 }
@@ -97,10 +97,10 @@ func (c Crowd) peers() []*Peer {
 // Hold measures how long one submitter takes to reserve slots for n ranks while all of the crowd's peers
 // are free. It must be called in a testing/synctest bubble.
 func (c Crowd) Hold(n int) (time.Duration, error) {
-	w := NewWorld(c.RTT, c.peers()...)
+	w := newWorld(c.RTT, c.peers()...)
 	ctx := context.Background()
 	began := time.Now()
-	_, err := reservation.Reserve(ctx, w.Submitter(ctx, "submitter"), w.Offers(w.ids()), reservation.Need{Job: "job", N: n, R: c.Replicas})
+	_, err := reservation.Reserve(ctx, w.Submitter(ctx, "submitter"), w.offers(w.ids()), reservation.Need{Job: "job", N: n, R: c.Replicas})
 	return time.Since(began), err
 }
 
@@ -129,7 +129,7 @@ func (p *play) observe(ctx context.Context) (o Outcome) {
 		if time.Now().Before(p.measureFrom) {
 			continue
 		}
-		u := p.world.Use()
+		u := p.world.use()
 		sum = Use{sum.Total + u.Total, sum.Running + u.Running, sum.Free + u.Free}
 	}
 }
@@ -252,7 +252,7 @@ func took(enough bool) time.Duration {
 // and dead peers, as if they had just become so.
 func (p *play) candidates(need reservation.Need, order []p2ppeer.ID, first bool) (found []reservation.Candidate, enough bool) {
 	slots := 0
-	for _, c := range p.world.Offers(order) {
+	for _, c := range p.world.offers(order) {
 		sound := p.world.peers[c.Peer].Fault == None
 		if sound || first {
 			found = append(found, c)

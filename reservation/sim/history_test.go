@@ -161,7 +161,7 @@ func TestBrokenLedgers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tt.wrong(tt.ledger)
-				w := NewWorld(20*time.Millisecond, &Peer{ID: "p", Limits: limits, Ledger: tt.ledger})
+				w := newWorld(20*time.Millisecond, &Peer{ID: "p", Limits: limits, Ledger: tt.ledger})
 				exercise(t.Context(), w)
 				w.Observe()
 				broken := w.History().Check()

@@ -54,8 +54,8 @@ type World struct {
 	history History
 }
 
-// NewWorld returns a world with these peers. A peer without a ledger gets a real one.
-func NewWorld(rtt time.Duration, peers ...*Peer) *World {
+// newWorld returns a world with these peers. A peer without a ledger gets a real one.
+func newWorld(rtt time.Duration, peers ...*Peer) *World {
 	w := &World{RTT: rtt, peers: map[p2ppeer.ID]*Peer{}, history: History{Limits: map[p2ppeer.ID]reservation.Limits{}}}
 	for _, p := range peers {
 		if p.Ledger == nil {
@@ -73,8 +73,8 @@ func (w *World) ids() []p2ppeer.ID { return slices.Sorted(maps.Keys(w.peers)) }
 // Use counts slots by their use.
 type Use struct{ Total, Running, Free int }
 
-// Use returns the present use of the slots of all peers without a fault.
-func (w *World) Use() (u Use) {
+// use returns the present use of the slots of all peers without a fault.
+func (w *World) use() (u Use) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.peers {
@@ -241,9 +241,9 @@ func (w *World) Gone(peer p2ppeer.ID, key reservation.Key) {
 	w.record(p, Operation{Kind: Released, Key: key})
 }
 
-// Offers returns what each peer would offer now, in the given order. It includes dead peers as if they
+// offers returns what each peer would offer now, in the given order. It includes dead peers as if they
 // were alive.
-func (w *World) Offers(order []p2ppeer.ID) []reservation.Candidate {
+func (w *World) offers(order []p2ppeer.ID) []reservation.Candidate {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	cs := make([]reservation.Candidate, len(order))

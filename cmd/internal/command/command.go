@@ -26,8 +26,8 @@ const (
 	Cancelled    = 130 // by the user
 )
 
-// HintNotAllowed is the hint for a user who has no access to a running peer (peer.ErrNotAllowed).
-const HintNotAllowed = "run this as that user, for example with sudo -u, or name a home of your own with --home"
+// hintNotAllowed is the hint for a user who has no access to a running peer (peer.ErrNotAllowed).
+const hintNotAllowed = "run this as that user, for example with sudo -u, or name a home of your own with --home"
 
 // A Failure is an error with the exit status of the command.
 type Failure struct {
@@ -58,7 +58,7 @@ func FailHome(err error) error {
 	case !ok:
 		return Fail(Usage, err, "")
 	case errors.Is(err, peer.ErrNotAllowed):
-		return Fail(HomeUnusable, home, HintNotAllowed)
+		return Fail(HomeUnusable, home, hintNotAllowed)
 	}
 	return Fail(HomeUnusable, home, "choose another folder with --home or P2PMPI_HOME")
 }
@@ -69,7 +69,7 @@ func FailDial(err error, hint string) error {
 	_, unusable := errors.AsType[*peer.HomeError](err)
 	switch {
 	case errors.Is(err, peer.ErrNotAllowed):
-		return Fail(Unavailable, err, HintNotAllowed)
+		return Fail(Unavailable, err, hintNotAllowed)
 	case errors.Is(err, peer.ErrNoPeer) && !unusable:
 		return Fail(Unavailable, err, hint)
 	}

@@ -36,7 +36,7 @@ type Display struct {
 
 	mu    sync.Mutex
 	job   string // job ID, once an event has named it
-	lines Lines
+	lines lines
 	state *State
 	said  map[job.Phase]bool // phases reported so far; each is reported once, since searches may be repeated
 	shown bool               // the live line is on the screen
@@ -51,8 +51,8 @@ func New(cfg Config) *Display {
 		live:    command.IsTerminal(cfg.Stderr) && !cfg.JSON,
 		started: time.Now(),
 		done:    make(chan struct{}),
-		lines:   Lines{Tag: cfg.Tag},
-		state:   NewState(cfg.Ranks, cfg.Replicas),
+		lines:   lines{Tag: cfg.Tag},
+		state:   newState(cfg.Ranks, cfg.Replicas),
 		said:    make(map[job.Phase]bool),
 	}
 	if d.live {
@@ -76,11 +76,11 @@ func (d *Display) Event(e job.Event) error {
 		d.writeJSON(e)
 		return d.err
 	}
-	d.state.Take(e)
-	for _, line := range Plan(e.Planned) {
+	d.state.take(e)
+	for _, line := range plan(e.Planned) {
 		d.sayWithin(line, routeWidth)
 	}
-	for _, sentence := range Routes(e.Routes) {
+	for _, sentence := range routes(e.Routes) {
 		d.sayWithin(sentence, routeWidth)
 	}
 	switch {
@@ -88,7 +88,7 @@ func (d *Display) Event(e job.Event) error {
 		d.say(e.Text)
 	case e.Kind == job.PhaseEvent && !d.live && !d.said[e.Phase]:
 		d.said[e.Phase] = true
-		d.say(d.state.Sentence())
+		d.say(d.state.sentence())
 	}
 	return d.err
 }
@@ -139,7 +139,7 @@ func (d *Display) Result(r job.Result) {
 	case r.Status == command.OK:
 		d.say(fmt.Sprintf("done in %v", time.Since(d.started).Round(100*time.Millisecond)))
 	default:
-		for _, line := range Reasons(r.Shortage) {
+		for _, line := range reasons(r.Shortage) {
 			d.sayWithin(line, routeWidth)
 		}
 		command.Report(d.cfg.Stderr, d.cfg.Name, &command.Failure{Status: r.Status, Err: fmt.Errorf("%s", r.Message), Hint: r.Hint})
@@ -240,7 +240,7 @@ func (d *Display) drawLine() {
 	}
 	width := command.Width(d.cfg.Stderr)
 	// One column stays free: a full line would wrap, and could not be erased.
-	fmt.Fprintf(d.cfg.Stderr, "\r\x1b[K%s", d.state.Line(time.Since(d.started), width-1))
+	fmt.Fprintf(d.cfg.Stderr, "\r\x1b[K%s", d.state.line(time.Since(d.started), width-1))
 	d.shown = true
 }
 

@@ -27,7 +27,7 @@ func TestLinesAreNeverTorn(t *testing.T) {
 		}
 		text[r] = want[r]
 	}
-	var l Lines
+	var l lines
 	var out []byte
 	for len(strings.Join(text, "")) > 0 {
 		r := rnd.IntN(ranks)
@@ -51,7 +51,7 @@ func TestLinesAreNeverTorn(t *testing.T) {
 }
 
 func TestTagStandsBeforeEachLine(t *testing.T) {
-	l := Lines{Tag: true}
+	l := lines{Tag: true}
 	out := string(l.Add(2, 1, []byte("a\nb\nc")))
 	out += string(l.Add(2, 1, []byte("d\n")))
 	out += string(l.Add(2, 1, []byte("end")))
@@ -62,11 +62,11 @@ func TestTagStandsBeforeEachLine(t *testing.T) {
 }
 
 func TestLineShowsWhatFits(t *testing.T) {
-	s := NewState(2, 2)
+	s := newState(2, 2)
 	v := view.New(2, 2)
 	v.States[3] = view.Failed
-	s.Take(job.Event{Kind: job.PhaseEvent, Phase: job.Running})
-	s.Take(job.Event{Kind: job.ViewEvent, View: &v})
+	s.take(job.Event{Kind: job.PhaseEvent, Phase: job.Running})
+	s.take(job.Event{Kind: job.ViewEvent, View: &v})
 	tests := map[string]struct {
 		width int
 		want  string
@@ -76,22 +76,22 @@ func TestLineShowsWhatFits(t *testing.T) {
 		"nothing": {0, ""},
 	}
 	for name, test := range tests {
-		if got := s.Line(65*time.Second, test.width); got != test.want {
+		if got := s.line(65*time.Second, test.width); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
 }
 
 func TestLineTellsHowLongStagingTakesYet(t *testing.T) {
-	s := NewState(2, 2)
+	s := newState(2, 2)
 	e := job.Event{Kind: job.PhaseEvent, Phase: job.Staging, Count: 32 << 20, Total: 256 << 20, Rate: 4 << 20, ETA: 75.6, Slowest: "12D3KooWabcdefgh"}
-	s.Take(e)
-	if got, want := s.Line(8*time.Second, 80), "0:08 staging  32.0 MiB of 256.0 MiB  4.0 MiB/s  1:16 left  slowest …abcdefgh"; got != want {
+	s.take(e)
+	if got, want := s.line(8*time.Second, 80), "0:08 staging  32.0 MiB of 256.0 MiB  4.0 MiB/s  1:16 left  slowest …abcdefgh"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	e.Rate, e.ETA, e.Slowest = 0, 0, "" // nothing is known yet
-	s.Take(e)
-	if got, want := s.Line(8*time.Second, 80), "0:08 staging  32.0 MiB of 256.0 MiB"; got != want {
+	s.take(e)
+	if got, want := s.line(8*time.Second, 80), "0:08 staging  32.0 MiB of 256.0 MiB"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -157,13 +157,13 @@ func TestLostReaderIsAnError(t *testing.T) {
 }
 
 func TestLineShowsThePlaceInTheQueue(t *testing.T) {
-	s := NewState(4, 2)
-	s.Take(job.Event{Kind: job.PhaseEvent, Phase: job.Waiting, Count: 5, Total: 8, Queue: &job.Queue{Place: 3, Of: 7, Left: 42 * time.Second}})
-	if got, want := s.Line(12*time.Second, 80), "0:12 waiting for slots  5 of 8 free, place 3 of 7, 42 s left"; got != want {
+	s := newState(4, 2)
+	s.take(job.Event{Kind: job.PhaseEvent, Phase: job.Waiting, Count: 5, Total: 8, Queue: &job.Queue{Place: 3, Of: 7, Left: 42 * time.Second}})
+	if got, want := s.line(12*time.Second, 80), "0:12 waiting for slots  5 of 8 free, place 3 of 7, 42 s left"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	s.Take(job.Event{Kind: job.PhaseEvent, Phase: job.Waiting, Total: 8, Queue: &job.Queue{Left: 9 * time.Second}})
-	if got, want := s.Sentence(), "waiting for slots: 0 of 8 free, 9 s left"; got != want {
+	s.take(job.Event{Kind: job.PhaseEvent, Phase: job.Waiting, Total: 8, Queue: &job.Queue{Left: 9 * time.Second}})
+	if got, want := s.sentence(), "waiting for slots: 0 of 8 free, 9 s left"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -31,15 +31,15 @@ func untorn(text []byte) int {
 // source is one output stream of one rank.
 type source struct{ rank, stream int }
 
-// Lines joins the pieces of the ranks' output into whole lines. It is pure. The zero value is ready to
+// lines joins the pieces of the ranks' output into whole lines. It is pure. The zero value is ready to
 // use.
-type Lines struct {
+type lines struct {
 	Tag  bool // put "[rank] " before each line
 	open map[source][]byte
 }
 
 // Add adds the next piece of a stream and returns the text that can be written now.
-func (l *Lines) Add(rank, stream int, piece []byte) []byte {
+func (l *lines) Add(rank, stream int, piece []byte) []byte {
 	from := source{rank, stream}
 	line := piece
 	if open := l.open[from]; len(open) > 0 {
@@ -53,7 +53,7 @@ func (l *Lines) Add(rank, stream int, piece []byte) []byte {
 	return l.tagged(rank, line[:end])
 }
 
-func (l *Lines) keep(from source, rest []byte) {
+func (l *lines) keep(from source, rest []byte) {
 	if l.open == nil {
 		l.open = make(map[source][]byte)
 	}
@@ -65,7 +65,7 @@ func (l *Lines) keep(from source, rest []byte) {
 }
 
 // Rest returns the incomplete last line of a stream that has ended.
-func (l *Lines) Rest(rank, stream int) []byte {
+func (l *lines) Rest(rank, stream int) []byte {
 	from := source{rank, stream}
 	rest := l.open[from]
 	delete(l.open, from)
@@ -73,7 +73,7 @@ func (l *Lines) Rest(rank, stream int) []byte {
 }
 
 // Open returns the ranks whose stream has an incomplete line.
-func (l *Lines) Open(stream int) (ranks []int) {
+func (l *lines) Open(stream int) (ranks []int) {
 	for s := range l.open {
 		if s.stream == stream {
 			ranks = append(ranks, s.rank)
@@ -82,7 +82,7 @@ func (l *Lines) Open(stream int) (ranks []int) {
 	return ranks
 }
 
-func (l *Lines) tagged(rank int, text []byte) []byte {
+func (l *lines) tagged(rank int, text []byte) []byte {
 	if !l.Tag || len(text) == 0 {
 		return text
 	}

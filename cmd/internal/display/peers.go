@@ -13,9 +13,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// Reasons returns a table of the reasons why peers gave nothing to a job that could not start, with the
+// reasons returns a table of the reasons why peers gave nothing to a job that could not start, with the
 // number of peers for each.
-func Reasons(s *job.Shortage) []string {
+func reasons(s *job.Shortage) []string {
 	if s == nil || len(s.Tallies) == 0 {
 		return nil
 	}
@@ -29,9 +29,9 @@ func Reasons(s *job.Shortage) []string {
 // planRow is the format of a line of Plan.
 const planRow = "%-9s %-15s %7s %7s %-10s %-8s %s"
 
-// Plan returns a table of the peers on which a job would run. With the command's name in front it fits 80
+// plan returns a table of the peers on which a job would run. With the command's name in front it fits 80
 // columns: long fields are cut, and many processes take several lines.
-func Plan(planned []job.Planned) []string {
+func plan(planned []job.Planned) []string {
 	if len(planned) == 0 {
 		return nil
 	}

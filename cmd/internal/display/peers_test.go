@@ -18,7 +18,7 @@ func TestReasonsFitTheScreen(t *testing.T) {
 	} {
 		s.Tallies = append(s.Tallies, job.Tally{Reason: r, Peers: 1000})
 	}
-	lines := Reasons(s)
+	lines := reasons(s)
 	if len(lines) != 1+len(s.Tallies) || !strings.Contains(lines[0], "of 8 slots wanted, 5 could be had") {
 		t.Fatalf("got %q", lines)
 	}
@@ -27,13 +27,13 @@ func TestReasonsFitTheScreen(t *testing.T) {
 			t.Errorf("%d characters, or no meaning: %q", len(l)+8, l)
 		}
 	}
-	if Reasons(nil) != nil || Reasons(&job.Shortage{Wanted: 8, Available: 5}) != nil {
+	if reasons(nil) != nil || reasons(&job.Shortage{Wanted: 8, Available: 5}) != nil {
 		t.Error("a table of nothing")
 	}
 }
 
 func TestPlanNamesPeers(t *testing.T) {
-	lines := Plan([]job.Planned{{
+	lines := plan([]job.Planned{{
 		Peer: "12D3KooWabcdefgh", Processes: []view.Process{{Rank: 0}, {Rank: 1}}, RTT: 12345 * time.Microsecond, Speed: 1500,
 		Domain: reservation.Domain{Addresses: []string{"192.0.2.1"}, Site: "attic", Owner: "alice", Verified: true},
 	}, {Peer: "x", Domain: reservation.Domain{Owner: "12D3KooWQYhTNQdmr3ArTeUHRYzFg94BKyTkoWBDWez9kSCVe2Xo"}}})
@@ -57,7 +57,7 @@ func TestPlanSaysWhichSlotsShareAMachine(t *testing.T) {
 		}
 		return p
 	}
-	lines := Plan([]job.Planned{
+	lines := plan([]job.Planned{
 		on("aaaaaaaa", "0123", 0, 1), on("bbbbbbbb", "4567", 0, 1), on("cccccccc", "0123", 2), on("dddddddd", "", 2), on("eeeeeeee", "", 3),
 	})
 	got := lines[6:]
@@ -74,7 +74,7 @@ func TestPlanFitsTheScreen(t *testing.T) {
 	for rank := range 12 {
 		p.Processes = append(p.Processes, view.Process{Rank: 100 + rank})
 	}
-	lines := Plan([]job.Planned{p})
+	lines := plan([]job.Planned{p})
 	for _, l := range lines {
 		if n := len([]rune("p2prun: " + l)); n > 80 {
 			t.Errorf("%d columns: %q", n, l)

@@ -13,10 +13,10 @@ import (
 // maxRoutes bounds the lines that name processes. If there are more, they are only counted.
 const maxRoutes = 40
 
-// Routes describes how processes reach each other. It combines two routes that are equal in both
+// routes describes how processes reach each other. It combines two routes that are equal in both
 // directions, and all routes of processes to themselves. For a large job it only counts the pairs of
 // processes for each kind of route.
-func Routes(all []job.Route) []string {
+func routes(all []job.Route) []string {
 	var routes []route
 	if len(all) > maxRoutes*maxRoutes {
 		for _, r := range all {

@@ -73,7 +73,7 @@ func TestRoutesInSentences(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := Routes(c.routes); !slices.Equal(got, c.want) {
+			if got := routes(c.routes); !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

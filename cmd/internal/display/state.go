@@ -19,11 +19,11 @@ type State struct {
 	view         view.View
 }
 
-// NewState returns the state of a job of n ranks with r replicas that has not started yet.
-func NewState(n, r int) *State { return &State{view: view.New(n, r)} }
+// newState returns the state of a job of n ranks with r replicas that has not started yet.
+func newState(n, r int) *State { return &State{view: view.New(n, r)} }
 
-// Take updates the state with an event.
-func (s *State) Take(e job.Event) {
+// take updates the state with an event.
+func (s *State) take(e job.Event) {
 	switch {
 	case e.Kind == job.ReplicasEvent && e.Choice != nil:
 		s.view = view.New(s.view.N, e.Choice.Replicas)
@@ -39,8 +39,8 @@ func (s *State) Take(e job.Event) {
 	}
 }
 
-// Sentence describes the phase for a log.
-func (s *State) Sentence() string {
+// sentence describes the phase for a log.
+func (s *State) sentence() string {
 	switch s.phase {
 	case job.Downloading:
 		return "downloading input files"
@@ -81,8 +81,8 @@ func number(n int64, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// Line returns the state in at most width characters, preceded by the elapsed time.
-func (s *State) Line(elapsed time.Duration, width int) string {
+// line returns the state in at most width characters, preceded by the elapsed time.
+func (s *State) line(elapsed time.Duration, width int) string {
 	head := fmt.Sprintf("%d:%02d %s", int(elapsed.Minutes()), int(elapsed.Seconds())%60, s.phase)
 	if s.phase == job.Waiting {
 		head += " for slots"

@@ -46,7 +46,7 @@ func TestPlansAreWithinBounds(t *testing.T) {
 			}
 		}
 	}
-	for _, k := range Kinds() {
+	for _, k := range kinds() {
 		if struck[k] == 0 {
 			t.Errorf("never: %s", k)
 		}

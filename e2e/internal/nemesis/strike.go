@@ -101,8 +101,8 @@ var traits = []trait{
 	{Late, 3, None, false, time.Second, 6 * time.Second},
 }
 
-// Kinds returns all kinds, in the order of reports.
-func Kinds() []Kind {
+// kinds returns all kinds, in the order of reports.
+func kinds() []Kind {
 	var kinds []Kind
 	for _, t := range traits {
 		kinds = append(kinds, t.kind)

@@ -43,9 +43,6 @@ func (l *Layout) Extent() int { return l.ub - l.lb }
 // LB returns the lower bound in bytes. It may be negative.
 func (l *Layout) LB() int { return l.lb }
 
-// UB returns the upper bound in bytes.
-func (l *Layout) UB() int { return l.ub }
-
 // TrueLB returns the lowest offset of any byte of data.
 func (l *Layout) TrueLB() int { return l.low }
 

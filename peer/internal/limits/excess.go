@@ -36,14 +36,14 @@ func (x Excess) String() string {
 	if x.Job {
 		of = " for all processes of the job on this peer"
 	}
-	how := "used " + Format(x.Kind, x.Used)
+	how := "used " + format(x.Kind, x.Used)
 	switch {
 	case x.How != "":
 		how = x.How
 	case x.Used <= x.Limit: // the kernel has enforced the limit
 		how = "used all of it, and wanted more"
 	}
-	return fmt.Sprintf("exceeded the limit of %s %s%s: %s", Format(x.Kind, x.Limit), nouns[x.Kind], of, how)
+	return fmt.Sprintf("exceeded the limit of %s %s%s: %s", format(x.Kind, x.Limit), nouns[x.Kind], of, how)
 }
 
 // Exceeded returns the first limit that is exceeded. A limit that the kernel enforces is exceeded when the

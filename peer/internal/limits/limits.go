@@ -19,8 +19,8 @@ const (
 	Upload    Kind = "upload"
 )
 
-// Kinds lists all limits, in the order in which they are shown.
-var Kinds = []Kind{Memory, CPU, Disk, Processes, Files, Time, Upload}
+// kinds lists all limits, in the order in which they are shown.
+var kinds = []Kind{Memory, CPU, Disk, Processes, Files, Time, Upload}
 
 // Limits are upper bounds for some processes; 0 means no limit.
 type Limits struct {
@@ -35,9 +35,9 @@ type Limits struct {
 
 // Each returns the limits that are set as text, each with its kind.
 func (l Limits) Each() (all []string) {
-	for _, k := range Kinds {
+	for _, k := range kinds {
 		if n := l.Of(k); n > 0 {
-			all = append(all, fmt.Sprintf("%s %s", k, Format(k, n)))
+			all = append(all, fmt.Sprintf("%s %s", k, format(k, n)))
 		}
 	}
 	return all

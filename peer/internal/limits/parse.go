@@ -52,7 +52,7 @@ func (l *Limits) set(settings []string) error {
 	for _, s := range settings {
 		name, value, _ := strings.Cut(strings.TrimSpace(s), "=")
 		k := Kind(strings.TrimSpace(name))
-		if !slices.Contains(Kinds, k) {
+		if !slices.Contains(kinds, k) {
 			errs = append(errs, fmt.Errorf("%q: want memory=, cpu=, disk=, processes=, files=, time= or upload=", s))
 			continue
 		}
@@ -76,7 +76,7 @@ func parse(k Kind, text string) (int64, error) {
 	}
 	n, err := parseNumber(k, text)
 	if err == nil && n < leastOf[k] {
-		return 0, fmt.Errorf("want %s or more, or none", Format(k, leastOf[k]))
+		return 0, fmt.Errorf("want %s or more, or none", format(k, leastOf[k]))
 	}
 	return n, err
 }
@@ -112,8 +112,8 @@ func parseNumber(k Kind, text string) (int64, error) {
 	return int64(n), nil
 }
 
-// Format formats a limit for users, such as "512 MiB" or "50 % of a processor".
-func Format(k Kind, n int64) string {
+// format formats a limit for users, such as "512 MiB" or "50 % of a processor".
+func format(k Kind, n int64) string {
 	switch k {
 	case CPU:
 		return fmt.Sprintf("%d %% of a processor", n)

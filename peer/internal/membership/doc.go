@@ -16,7 +16,7 @@
 // authenticated.
 //
 // A token may also name the person that the owner invites. All peers that such tokens admit belong to that
-// person. All peers that one token without a name admits count as one person (Token.Person). The replicas
+// person. All peers that one token without a name admits count as one person (Token.person). The replicas
 // of a rank can therefore be placed on peers of different owners: a person counts as several only after
 // several invitations.
 //

@@ -142,13 +142,13 @@ func (g *Gate) ended(peer p2ppeer.ID, dir network.Direction, err error) {
 	}
 }
 
-// Person returns the person whose token has admitted a peer of a private network: see Token.Person. It is
+// Person returns the person whose token has admitted a peer of a private network: see Token.person. It is
 // empty if the peer has not been connected for a while.
 func (g *Gate) Person(p p2ppeer.ID) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if p == g.cfg.Peer {
-		return g.invitation.Person()
+		return g.invitation.person()
 	}
 	return g.register.person(p, time.Now())
 }

@@ -67,7 +67,7 @@ func TestWhoIsAdmitted(t *testing.T) {
 				t.Errorf("admitted until %v, want %v", token.Expires, later)
 			}
 			if got != pb.Verdict_ADMITTED && token != (Token{}) {
-				t.Errorf("not admitted, and it is the token of %q", token.Person())
+				t.Errorf("not admitted, and it is the token of %q", token.person())
 			}
 		})
 	}
@@ -86,7 +86,7 @@ func TestOnePersonIsOneOwner(t *testing.T) {
 		if v != pb.Verdict_ADMITTED {
 			t.Fatalf("got %v", v)
 		}
-		return token.Person()
+		return token.person()
 	}
 	shared := invitePerson(t, owner, "lab", "alice", "", later)
 	bound := invitePerson(t, owner, "lab", "alice", b, later)
@@ -125,7 +125,7 @@ func TestOldTokensStayValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	v, token := judge(prove(t, i, i.Holder, nil), i.Holder, i.Network, epoch)
-	if v != pb.Verdict_ADMITTED || token.Name != "" || token.Person() != i.Holder.String() {
+	if v != pb.Verdict_ADMITTED || token.Name != "" || token.person() != i.Holder.String() {
 		t.Errorf("got %v, %+v", v, token)
 	}
 }

@@ -33,7 +33,7 @@ func (r *register) admit(p p2ppeer.ID, t Token, now time.Time) {
 	if r.admitted == nil {
 		r.admitted = make(map[p2ppeer.ID]admission)
 	}
-	r.admitted[p] = admission{person: t.Person(), until: t.Expires, seen: now}
+	r.admitted[p] = admission{person: t.person(), until: t.Expires, seen: now}
 	delete(r.refused, p)
 }
 

@@ -49,10 +49,10 @@ func (t *Token) MarshalRecord() ([]byte, error) {
 	})
 }
 
-// Person returns the person that owns the peers admitted by t. All tokens with the same name belong to the
+// person returns the person that owns the peers admitted by t. All tokens with the same name belong to the
 // same person; a token without a name is a person of its own. To count as several persons, a user needs
 // several tokens.
-func (t *Token) Person() string { return cmp.Or(t.Name, t.Holder.String()) }
+func (t *Token) person() string { return cmp.Or(t.Name, t.Holder.String()) }
 
 // UnmarshalRecord decodes data into t, except the owner.
 func (t *Token) UnmarshalRecord(data []byte) error {

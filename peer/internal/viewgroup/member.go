@@ -39,17 +39,17 @@ const (
 	CutOff          // for so long that this peer has to stop (V2)
 )
 
-// MaxPeers bounds the first peers of a job with a view group, and also the later ones. The leader sends to
+// maxPeers bounds the first peers of a job with a view group, and also the later ones. The leader sends to
 // each of them, and a submitter may invent peers.
-const MaxPeers = 1 << 12
+const maxPeers = 1 << 12
 
-// MaxMembers bounds the voters. Of five, two can be lost at the same moment.
-const MaxMembers = 5
+// maxMembers bounds the voters. Of five, two can be lost at the same moment.
+const maxMembers = 5
 
 // Members returns the number of voters for a job with the given number of peers, the submitter's included.
 // It is odd, because one more voter would not make the group tolerate more losses. With one peer there is
 // nothing to agree on.
-func Members(peers int) int { return min(MaxMembers, peers-(peers+1)%2) }
+func Members(peers int) int { return min(maxMembers, peers-(peers+1)%2) }
 
 // Config describes the group of a job. Its peers are numbered in their order of preference as members; the
 // submitter's peer is 0.
@@ -114,10 +114,10 @@ type Output struct {
 // New returns the Member of peer c.Self. All peers of the job, newcomers included, must use the same Config
 // except for Self.
 func New(c Config) (*Member, error) {
-	if c.Peers > MaxPeers {
-		return nil, fmt.Errorf("view group of %d peers, at most %d are taken", c.Peers, MaxPeers)
+	if c.Peers > maxPeers {
+		return nil, fmt.Errorf("view group of %d peers, at most %d are taken", c.Peers, maxPeers)
 	}
-	if c.Peers < 1 || c.Members < 1 || c.Members > min(c.Peers, MaxMembers) || c.Self < 0 || c.Self >= c.maxPeers() {
+	if c.Peers < 1 || c.Members < 1 || c.Members > min(c.Peers, maxMembers) || c.Self < 0 || c.Self >= c.maxPeers() {
 		return nil, fmt.Errorf("view group: peer %d of %d, with %d members", c.Self, c.Peers, c.Members)
 	}
 	for p, peer := range c.RunsOn {

@@ -129,4 +129,4 @@ func (m *Member) welcome(out *Output, c *raftpb.ConfChange) {
 
 // maxPeers bounds the number of all peers that the job ever has. Each newcomer has a process that no other
 // peer has had.
-func (c Config) maxPeers() int { return c.Peers + min(MaxPeers, view.MaxReplicas*c.View.N) }
+func (c Config) maxPeers() int { return c.Peers + min(maxPeers, view.MaxReplicas*c.View.N) }

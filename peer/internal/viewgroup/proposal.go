@@ -25,7 +25,7 @@ import (
 //	any other                       any              none
 //
 // The jurors of a process are the other peers that host processes of the view that have not failed, at
-// most the MaxMembers with the lowest numbers. The submitter's peer is an additional juror while it votes.
+// most the maxMembers with the lowest numbers. The submitter's peer is an additional juror while it votes.
 // The peer of the process itself is never a juror. All members determine the same jurors, since all have
 // the same log.
 type Proposal struct {
@@ -151,7 +151,7 @@ func (m *Member) jurors(p view.Process) (peers []int) {
 		}
 	}
 	slices.Sort(peers)
-	peers = peers[:min(len(peers), MaxMembers)]
+	peers = peers[:min(len(peers), maxMembers)]
 	if m.Votes(submitterPeer) && !(known && host == submitterPeer) {
 		peers = append(peers, submitterPeer)
 	}

@@ -43,8 +43,8 @@ const (
 	maxMessage = 4 * maxAppend
 )
 
-// ErrClosed is the error of using a Service after Close.
-var ErrClosed = errors.New("viewgroup: service closed")
+// errClosed is the error of using a Service after Close.
+var errClosed = errors.New("viewgroup: service closed")
 
 // A Service runs this peer's part in the view groups of any number of jobs.
 type Service struct {
@@ -114,7 +114,7 @@ func (s *Service) Join(c GroupConfig) (*Group, error) {
 	defer s.mu.Unlock()
 	switch {
 	case s.ctx.Err() != nil:
-		return nil, ErrClosed
+		return nil, errClosed
 	case s.groups[c.Job] != nil:
 		return nil, fmt.Errorf("%s: this peer is in it already", doing)
 	}
@@ -131,8 +131,8 @@ func (s *Service) validate(c GroupConfig) error {
 		return fmt.Errorf("job name of %d bytes: want 1 to %d", len(c.Job), maxHello/2)
 	case c.Self < 0 || c.Self >= len(c.Peers) || c.Peers[c.Self] != s.host.ID():
 		return fmt.Errorf("this peer does not have index %d", c.Self)
-	case len(c.Peers) > 2*MaxPeers:
-		return fmt.Errorf("%d peers have been in it, at most %d are taken", len(c.Peers), 2*MaxPeers)
+	case len(c.Peers) > 2*maxPeers:
+		return fmt.Errorf("%d peers have been in it, at most %d are taken", len(c.Peers), 2*maxPeers)
 	case c.First < 1 || c.First > len(c.Peers):
 		return fmt.Errorf("%d of %d peers are the first", c.First, len(c.Peers))
 	}

@@ -79,7 +79,7 @@ func count(test string, bytes int, quick bool) int {
 	}
 	switch test {
 	case OverlapSend, OverlapRecv:
-		return Batches
+		return batches
 	case Rate, Bandwidth, Bidirectional: // in windows
 		return min(max(2*volume/(bytes*Window(bytes)), 3), most/10)
 	case Latency:

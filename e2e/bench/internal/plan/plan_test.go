@@ -47,8 +47,8 @@ func TestMedianIsNotSpoiledByOneBatch(t *testing.T) {
 	if err != nil || got != 2 {
 		t.Errorf("got %v, %v, want 2", got, err)
 	}
-	if calls != 1+Batches {
-		t.Errorf("%d batches, want a warm-up and %d", calls, Batches)
+	if calls != 1+batches {
+		t.Errorf("%d batches, want a warm-up and %d", calls, batches)
 	}
 	failure := errors.New("broken")
 	if _, err := Median(1, func(int) (float64, error) { return 0, failure }); !errors.Is(err, failure) {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Batches is the number of batches into which the operations of an item are divided.
-const Batches = 5
+// batches is the number of batches into which the operations of an item are divided.
+const batches = 5
 
 // Median warms up, calls batch for each batch of operations, and returns the seconds per operation
 // in the median batch. batch returns the seconds that its n operations took; all ranks of a
@@ -15,7 +15,7 @@ func Median(count int, batch func(n int) (float64, error)) (float64, error) {
 	if _, err := batch(count/10 + 1); err != nil {
 		return 0, err
 	}
-	batches := min(Batches, count)
+	batches := min(batches, count)
 	n := count / batches
 	times := make([]float64, batches)
 	for i := range times {

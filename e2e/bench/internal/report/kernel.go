@@ -13,7 +13,7 @@ func (r *Results) Kernels(processes int) string {
 	rows := [][]string{{"program", "", "total, s", "messages, s", "computing, s"}}
 	for _, kernel := range plan.Kernels {
 		for _, c := range r.Contenders(kernel, processes) {
-			key := Key{Contender: c, Test: kernel}
+			key := key{Contender: c, Test: kernel}
 			rows = append(rows, []string{
 				strings.ToUpper(kernel), c.Name, r.seconds(key).String(),
 				r.figure(key, messages).String(), r.figure(key, computing).String(),
@@ -48,7 +48,7 @@ type KernelTarget struct {
 func (r *Results) KernelTargets(targets []KernelTarget) string {
 	rows := [][]string{{"program", "ours, s", "against", "their messages + our computing, s", "target", "measured", "met"}}
 	for _, t := range targets {
-		ours, theirs := Key{t.Ours, t.Kernel, 0}, Key{t.Theirs, t.Kernel, 0}
+		ours, theirs := key{t.Ours, t.Kernel, 0}, key{t.Theirs, t.Kernel, 0}
 		total, theirMessages, ourComputing := r.seconds(ours), r.figure(theirs, messages), r.figure(ours, computing)
 		if total.N == 0 || theirMessages.N == 0 {
 			continue

@@ -49,7 +49,7 @@ func (r *Results) Plot(file, title, test string, processes int, unit Unit) error
 func (r *Results) points(c Contender, test string, unit Unit) plotter.XYs {
 	var points plotter.XYs
 	for _, bytes := range r.Bytes(test, c.Processes) {
-		if f := r.show(Key{c, test, bytes}, unit); f.N > 0 {
+		if f := r.show(key{c, test, bytes}, unit); f.N > 0 {
 			points = append(points, plotter.XY{X: float64(bytes), Y: f.Median})
 		}
 	}

@@ -105,7 +105,7 @@ func TestPlotsAreDrawnOnlyOfSomething(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Size() == 0 {
 		t.Errorf("no plot: %v", err)
 	}
-	if math.IsNaN(measured().show(Key{us, plan.Latency, 1}, Micros).Median) {
+	if math.IsNaN(measured().show(key{us, plan.Latency, 1}, Micros).Median) {
 		t.Error("no figure")
 	}
 }

@@ -14,7 +14,7 @@ type Contender struct {
 }
 
 // A Key identifies a measurement that is made once per round.
-type Key struct {
+type key struct {
 	Contender
 	Test  string
 	Bytes int
@@ -22,19 +22,19 @@ type Key struct {
 
 // Results holds the results: for each key, one result for each round that produced one.
 type Results struct {
-	values     map[Key]map[int]plan.Result
+	values     map[key]map[int]plan.Result
 	contenders []Contender // in the order of tables
 	rounds     int
 }
 
 // NewResults returns empty results that show contenders in this order.
 func NewResults(contenders []Contender) *Results {
-	return &Results{values: make(map[Key]map[int]plan.Result), contenders: contenders}
+	return &Results{values: make(map[key]map[int]plan.Result), contenders: contenders}
 }
 
 // Add records a result of a contender in a round; rounds count from 0.
 func (r *Results) Add(round int, c Contender, result plan.Result) {
-	key := Key{c, result.Test, result.Bytes}
+	key := key{c, result.Test, result.Bytes}
 	if r.values[key] == nil {
 		r.values[key] = make(map[int]plan.Result)
 	}
@@ -62,7 +62,7 @@ func (r *Results) Contenders(test string, processes int) []Contender {
 	var made []Contender
 	for _, c := range r.contenders {
 		if c.Processes == processes && slices.ContainsFunc(r.Bytes(test, processes), func(bytes int) bool {
-			return len(r.values[Key{c, test, bytes}]) > 0
+			return len(r.values[key{c, test, bytes}]) > 0
 		}) {
 			made = append(made, c)
 		}
@@ -71,12 +71,12 @@ func (r *Results) Contenders(test string, processes int) []Contender {
 }
 
 // seconds returns the time of a key over the rounds.
-func (r *Results) seconds(key Key) Figure {
+func (r *Results) seconds(key key) Figure {
 	return r.figure(key, func(p plan.Result) (float64, bool) { return p.Seconds, true })
 }
 
 // figure returns a value of a key's results over the rounds.
-func (r *Results) figure(key Key, of func(plan.Result) (float64, bool)) Figure {
+func (r *Results) figure(key key, of func(plan.Result) (float64, bool)) Figure {
 	var samples []float64
 	for _, p := range r.values[key] {
 		if x, ok := of(p); ok {

@@ -25,7 +25,7 @@ var (
 )
 
 // show returns the figure of a key in a unit.
-func (r *Results) show(key Key, unit Unit) Figure {
+func (r *Results) show(key key, unit Unit) Figure {
 	return r.seconds(key).Map(func(s float64) float64 { return unit.Of(s, key.Bytes) })
 }
 
@@ -44,7 +44,7 @@ func (r *Results) BySize(test string, processes int, unit Unit, sizes ...int) st
 	for _, c := range r.Contenders(test, processes) {
 		row := []string{c.Name}
 		for _, bytes := range made {
-			row = append(row, r.show(Key{c, test, bytes}, unit).String())
+			row = append(row, r.show(key{c, test, bytes}, unit).String())
 		}
 		rows = append(rows, row)
 	}
@@ -78,7 +78,7 @@ func (r *Results) Overlap() string {
 		for _, test := range []string{plan.OverlapRecv, plan.OverlapSend} {
 			var f Figure
 			for _, bytes := range r.Bytes(test, 2) {
-				f = r.overlap(Key{c, test, bytes})
+				f = r.overlap(key{c, test, bytes})
 			}
 			row = append(row, f.String())
 		}
@@ -91,7 +91,7 @@ func (r *Results) Overlap() string {
 }
 
 // overlap returns the hidden share of the transfer, in percent.
-func (r *Results) overlap(key Key) Figure {
+func (r *Results) overlap(key key) Figure {
 	return r.figure(key, func(p plan.Result) (float64, bool) {
 		if p.Overlap == nil {
 			return 0, false
@@ -110,7 +110,7 @@ func (r *Results) Allocations(sizes ...int) string {
 	for _, c := range r.Contenders(plan.Latency, 2) {
 		row, any := []string{c.Name}, false
 		for _, bytes := range sizes {
-			f := r.figure(Key{c, plan.Latency, bytes}, func(p plan.Result) (float64, bool) {
+			f := r.figure(key{c, plan.Latency, bytes}, func(p plan.Result) (float64, bool) {
 				if p.Allocs == nil {
 					return 0, false
 				}

@@ -38,7 +38,7 @@ func (r *Results) Targets(targets []Target, overlaps []OverlapTarget) string {
 	}
 	for _, t := range overlaps {
 		for _, bytes := range r.Bytes(t.Test, t.Ours.Processes) {
-			if f := r.overlap(Key{t.Ours, t.Test, bytes}); f.N > 0 {
+			if f := r.overlap(key{t.Ours, t.Test, bytes}); f.N > 0 {
 				rows = append(rows, []string{
 					t.Ours.Name + ", " + t.Test + " of " + Size(bytes), "transfer alone", fmt.Sprintf("≥ %.0f %%", t.Percent),
 					f.String() + " %", "", "", verdict(f.Median >= t.Percent),
@@ -53,7 +53,7 @@ func (r *Results) Targets(targets []Target, overlaps []OverlapTarget) string {
 }
 
 func (r *Results) target(t Target) []string {
-	value, n := r.ratio(t, func(k Key) (float64, bool) {
+	value, n := r.ratio(t, func(k key) (float64, bool) {
 		f := r.seconds(k)
 		return f.Median, f.N > 0
 	})
@@ -62,7 +62,7 @@ func (r *Results) target(t Target) []string {
 	}
 	var rounds []float64
 	for round := range r.rounds {
-		x, m := r.ratio(t, func(k Key) (float64, bool) {
+		x, m := r.ratio(t, func(k key) (float64, bool) {
 			p, ok := r.values[k][round]
 			return p.Seconds, ok
 		})
@@ -93,19 +93,19 @@ func (r *Results) both(t Target) (ours, theirs string) {
 		unit = Seconds
 	}
 	show := func(c Contender) string {
-		return short(r.show(Key{c, t.Tests[0], t.Sizes[0]}, unit).Median) + " " + unit.Name
+		return short(r.show(key{c, t.Tests[0], t.Sizes[0]}, unit).Median) + " " + unit.Name
 	}
 	return show(t.Ours), show(t.Theirs)
 }
 
 // ratio returns the geometric mean of the ratios over the tests and sizes that both contenders
 // have, and their number.
-func (r *Results) ratio(t Target, of func(Key) (float64, bool)) (mean float64, n int) {
+func (r *Results) ratio(t Target, of func(key) (float64, bool)) (mean float64, n int) {
 	var logs float64
 	for _, test := range t.Tests {
 		for _, bytes := range t.Sizes {
-			ours, ok := of(Key{t.Ours, test, bytes})
-			theirs, too := of(Key{t.Theirs, test, bytes})
+			ours, ok := of(key{t.Ours, test, bytes})
+			theirs, too := of(key{t.Theirs, test, bytes})
 			if !ok || !too {
 				continue
 			}
