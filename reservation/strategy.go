@@ -79,8 +79,8 @@ type Assignment [][]view.Process
 // by step, in the order of widths, or of ownersFirst if owners are verified. Unverified claims of owner,
 // site and address cannot join the groups of other peers.
 //
-// It fails if there are too few peers or slots; the error contains the numbers. Slots of a peer above n are not
-// used.
+// It fails if there are too few peers or slots; the error contains the numbers. Slots of a peer above n
+// are not used.
 func (s Strategy) Assign(peers []PeerSlots, n, r int) (Assignment, error) {
 	if n < 1 || r < 1 || n > view.MaxProcesses/r {
 		return nil, fmt.Errorf("assign n=%d r=%d: out of range", n, r)
