@@ -87,8 +87,8 @@ func TestLANHeals(t *testing.T) {
 		ip route add default dev eth0`)
 	expectAllFound(t, "with another address", peers[:3]...)
 
-	const connectionsBreak = 45 * time.Second // to a machine that sleeps
-	time.Sleep(time.Until(fellAsleep.Add(connectionsBreak)))
+	const connectionsBreak = 45 * time.Second                // to a machine that sleeps
+	time.Sleep(time.Until(fellAsleep.Add(connectionsBreak))) // the time under test: the sleep of a machine
 	asleep.signal(syscall.SIGCONT)
 	expectAllFound(t, "awake", peers...)
 

@@ -201,7 +201,7 @@ func expectProcessors(t *testing.T, held map[*peerProcess]delegation, most float
 	for p := range held {
 		before[p] = p.computed(t)
 	}
-	time.Sleep(4 * time.Second)
+	time.Sleep(4 * time.Second) // the interval over which use is measured
 	for p, d := range held {
 		had := (p.computed(t) - before[p]).Seconds() / time.Since(begun).Seconds() * 100
 		t.Logf("had %.1f %% of the limit; %v are not held", had/most*100, d.unheld)

@@ -309,7 +309,7 @@ func newLate(s channel.Sender) *late {
 	go func() { // ends with Close
 		defer s.Close()
 		for frames := range l.taken {
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond) // the delay of a slow channel
 			s.Send(frames...)
 		}
 	}()

@@ -69,7 +69,7 @@ func TestSightingsAreOfConnectionsMadeFromHere(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal("no sighting")
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // interval between polls
 	}
 	s := second.sightings.all()[0]
 	if s.transport != "tcp" || s.seen != s.local || !s.observer.IsLoopback() {

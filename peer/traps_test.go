@@ -144,7 +144,7 @@ func TestFewObserversAreEnough(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatalf("got %v, want %v", m.AddrsFor(listens), want)
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // interval between polls
 	}
 	if got := m.AddrsFor(listens); len(got) != 1 {
 		t.Errorf("got %v, want only %v", got, want)

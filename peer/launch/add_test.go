@@ -111,7 +111,7 @@ func (j *testJob) notAdded(p view.Process, key reservation.Key) {
 func (j *testJob) until(ok func(*job) bool) {
 	j.Helper()
 	here := j.hosted(0)
-	for begun := time.Now(); !answered(j.T, here, func() bool { return ok(here) }); time.Sleep(time.Millisecond) {
+	for begun := time.Now(); !answered(j.T, here, func() bool { return ok(here) }); time.Sleep(time.Millisecond) { // interval between polls
 		if time.Since(begun) > patience {
 			j.Fatal("the condition never held")
 		}

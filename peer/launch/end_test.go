@@ -32,7 +32,7 @@ func TestS4NothingIsLeftWhenTheSubmitterVanishes(t *testing.T) {
 			l := j.connect(j.peers[0])
 			j.links = append(j.links, l)
 			l.say(j.prepareMessage(0, j.reserve(j.peers[0], 2)))
-			for late := time.Now().Add(patience); len(j.peers[0].launch.Jobs()) == 0; time.Sleep(time.Millisecond) {
+			for late := time.Now().Add(patience); len(j.peers[0].launch.Jobs()) == 0; time.Sleep(time.Millisecond) { // interval between polls
 				if time.Now().After(late) {
 					j.Fatal("no job")
 				}
@@ -213,7 +213,7 @@ func (j *testJob) cut() *job {
 	j.Helper()
 	hosted := j.hosted(0)
 	j.links[0].stream.Conn().Close()
-	for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // interval between polls
 		if answered(j, hosted, func() bool { return !hosted.cutAt.IsZero() }) {
 			return hosted
 		}

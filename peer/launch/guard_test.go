@@ -29,7 +29,7 @@ func nest() int {
 			return 1
 		}
 	}
-	time.Sleep(time.Hour)
+	time.Sleep(time.Hour) // until it is killed
 	return 0
 }
 
@@ -39,8 +39,8 @@ func link() int {
 	for i := 0; i < 1<<20 && err == nil; i++ {
 		err = os.Link("file", strconv.Itoa(i))
 	}
-	fmt.Println(err) // some file systems limit the number of links
-	time.Sleep(time.Hour)
+	fmt.Println(err)      // some file systems limit the number of links
+	time.Sleep(time.Hour) // until it is killed
 	return 0
 }
 

@@ -58,11 +58,11 @@ func exceed(what string) int {
 			}()
 		}
 		fmt.Println("spins")
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // until it is killed
 	case "processes":
 		for had := 1; had < 2000; had++ {
 			if exec.Command("/bin/sleep", "3600").Start() != nil {
-				time.Sleep(time.Hour)
+				time.Sleep(time.Hour) // until it is killed
 			}
 			fmt.Println(had)
 		}
@@ -70,7 +70,7 @@ func exceed(what string) int {
 		for {
 			fd, err := syscall.Open(os.DevNull, syscall.O_RDONLY, 0) // no os.File, which would be collected
 			if err != nil {
-				time.Sleep(time.Hour)
+				time.Sleep(time.Hour) // until it is killed
 			}
 			fmt.Println(fd + 1)
 		}
@@ -98,7 +98,7 @@ func exceed(what string) int {
 			fmt.Println(had + 8*step)
 		}
 	case "time":
-		for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+		for begun := time.Now(); ; time.Sleep(time.Millisecond) { // the pace at which the program reports its time
 			fmt.Println(int(time.Since(begun)))
 		}
 	}
@@ -115,7 +115,7 @@ func share() int {
 		}
 		fmt.Println(had)
 	}
-	time.Sleep(time.Hour)
+	time.Sleep(time.Hour) // until it is killed
 	return 0
 }
 
@@ -341,7 +341,7 @@ func TestProcessorsHold(t *testing.T) {
 func (j *testJob) computes(most float64) {
 	j.Helper()
 	begun, before := time.Now(), j.peers[0].launch.Jobs()[0].Use.CPU
-	time.Sleep(6 * time.Second)
+	time.Sleep(6 * time.Second) // the interval over which use is measured
 	had := (j.peers[0].launch.Jobs()[0].Use.CPU - before).Seconds() / time.Since(begun).Seconds() * 100
 	j.Logf("had %.1f %% of the limit", had/most*100)
 	if had > most*1.05 || had <= 0 {

@@ -72,7 +72,7 @@ func program(args []string) int {
 	case "babble":
 		f := os.NewFile(3, "line")
 		f.WriteString("this is not a message, and it is long enough to be seen as one")
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // until it is killed
 	case "chatter":
 		return chatter()
 	case "ring":
@@ -103,7 +103,7 @@ func program(args []string) int {
 	case "hang":
 		l := enter(version.Protocol)
 		l.say(proclink.Init, withKey)
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // until it is killed
 	case "wait":
 		l := enter(version.Protocol)
 		l.say(proclink.Init, withKey)
@@ -149,7 +149,7 @@ func chatter() int {
 // stopSelf stops this process. The calling thread may run a little further.
 func stopSelf() {
 	syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-	time.Sleep(time.Hour)
+	time.Sleep(time.Hour) // until it is killed
 }
 
 // A processLine is a process's end of its control socket.

@@ -70,9 +70,9 @@ func beUnruly(how string) int {
 			return 1
 		}
 		fmt.Println(unrulyLimit*3/4 + (n+1)*1<<20)
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // the pace at which the program fills its disk
 	}
-	time.Sleep(time.Hour)
+	time.Sleep(time.Hour) // until it is killed
 	return 0
 }
 
@@ -118,7 +118,7 @@ func flood() int {
 		}
 		go syscall.Write(fd, zeros) // ends with this process
 	}
-	time.Sleep(time.Hour)
+	time.Sleep(time.Hour) // until it is killed
 	return 0
 }
 
@@ -168,7 +168,7 @@ func mostIn(folder string) (most, files int64) {
 		if sum > most {
 			most, files = sum, begun
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // interval between polls
 	}
 }
 
@@ -324,7 +324,7 @@ func stay(before, now proc.Scene) bool {
 // awaitMove returns when some processes of each meter have run.
 func awaitMove(t *testing.T, g *guard, stood map[*meter]proc.Scene) {
 	t.Helper()
-	for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // interval between polls
 		all := true
 		g.raise()
 		for m, now := range g.scenes() {
@@ -391,7 +391,7 @@ func TestWhoStoppedHimselfStaysSo(t *testing.T) {
 	here, _ := j.peers[0].launch.lookup(j.spec.ID)
 	g := newGuard(here, j.instances(0))
 	sleeper := func() (pid int) {
-		for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // interval between polls
 			for _, s := range g.scenes() {
 				still := proc.NewStillness(s, 0)
 				still.See(s, 0)
@@ -424,7 +424,7 @@ func TestWhoStoppedHimselfStaysSo(t *testing.T) {
 		if time.Now().After(awaitGone) {
 			t.Fatal("its own program cannot wake it any more")
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // interval between polls
 	}
 	j.stop()
 }

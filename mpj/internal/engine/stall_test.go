@@ -41,7 +41,7 @@ func TestR4RankGoesOnWithoutAReplicaThatIsAside(t *testing.T) {
 	const decisions = 100
 	await := func(done func() bool) {
 		for !done() {
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // interval between polls
 		}
 	}
 	var times [2][decisions]float64

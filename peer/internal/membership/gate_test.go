@@ -103,7 +103,7 @@ func greeted(t *testing.T, a, b *testHost, addrs ...ma.Multiaddr) error {
 // await polls until ok returns true, at most for bound.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(bound); !ok(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(bound); !ok(); time.Sleep(5 * time.Millisecond) { // interval between polls
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain: %s", what)
 		}

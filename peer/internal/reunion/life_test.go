@@ -42,7 +42,7 @@ func TestWhatArrivesIsCounted(t *testing.T) {
 			if _, err := s.Write(make([]byte, 1<<20)); err != nil { // more than may remain unacknowledged
 				t.Fatal(err)
 			}
-			for until := time.Now().Add(deadline); arrived(there) == beforeThere || arrived(here) == before; time.Sleep(time.Millisecond) {
+			for until := time.Now().Add(deadline); arrived(there) == beforeThere || arrived(here) == before; time.Sleep(time.Millisecond) { // interval between polls
 				if time.Now().After(until) {
 					t.Fatalf("counted %d there and %d here, before it was sent %d and %d", arrived(there), arrived(here), beforeThere, before)
 				}

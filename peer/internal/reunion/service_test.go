@@ -257,7 +257,7 @@ func TestV3AFullConnectionThatFallsSilentIsDropped(t *testing.T) {
 			t.Fatal(err)
 		}
 		for arrived(c) == before {
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // interval between polls
 		}
 		now = now.Add(lookPeriod)
 		s.look(now)

@@ -183,7 +183,7 @@ func TestQuotasHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	runIn(t, stay, "while :; do :; done &")
-	for late := time.Now().Add(20 * time.Second); number(job.folders[CPU], "cpu.stat", "nr_throttled") == 0; time.Sleep(time.Millisecond) {
+	for late := time.Now().Add(20 * time.Second); number(job.folders[CPU], "cpu.stat", "nr_throttled") == 0; time.Sleep(time.Millisecond) { // interval between polls
 		if time.Now().After(late) {
 			t.Fatal("who computes has all of a processor")
 		}

@@ -35,7 +35,7 @@ func hide(how string) int {
 		return 1
 	}
 	fmt.Println("hidden")
-	time.Sleep(time.Hour)
+	time.Sleep(time.Hour) // until it is killed
 	return 0
 }
 
@@ -95,7 +95,7 @@ func endFirstThread() {
 			if syscall.Gettid() == os.Getpid() {
 				syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
 			}
-			time.Sleep(time.Hour)
+			time.Sleep(time.Hour) // until it is killed
 		}()
 	}
 	for {
@@ -103,7 +103,7 @@ func endFirstThread() {
 		if strings.Contains(string(status), "\nState:\tZ") {
 			return
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // interval between polls
 	}
 }
 

@@ -103,7 +103,7 @@ func program(args []string) int {
 	case "sleep":
 		fmt.Println("asleep")
 	}
-	time.Sleep(time.Hour)
+	time.Sleep(time.Hour) // until it is killed
 	return 0
 }
 
@@ -156,7 +156,7 @@ func peer(folder string, own []string) int {
 		p.Close()
 		return 0
 	}
-	time.Sleep(time.Hour)
+	time.Sleep(time.Hour) // until it is killed
 	return 0
 }
 

@@ -46,7 +46,7 @@ func TestModuleThatComputesHoldsUpNobody(t *testing.T) {
 		c.outside(func() {
 			before := cycles()
 			litter()
-			for deadline := time.Now().Add(time.Minute); !collected && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(time.Minute); !collected && time.Now().Before(deadline); time.Sleep(time.Millisecond) { // interval between polls
 				collected = cycles() > before
 			}
 		})
