@@ -57,7 +57,7 @@ func (c Config) validate() error {
 	case c.Mode > Gossip || c.Targets > Random:
 		return fmt.Errorf("%v with %v: unknown", c.Mode, c.Targets)
 	case c.Mode == Fast && c.Targets == Random:
-		return errors.New("fast with random: nobody knows whose table is missing")
+		return errors.New("mode fast with random targets: a missing table has no known sender")
 	}
 	return nil
 }

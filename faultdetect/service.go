@@ -107,7 +107,7 @@ func (s *Service) validate(c GroupConfig) error {
 	case c.Self < 0 || c.Self >= len(c.Members) || c.Members[c.Self] != s.host.ID():
 		return fmt.Errorf("this peer is not member %d", c.Self)
 	case c.Verdict == nil:
-		return errors.New("nobody to tell verdicts to")
+		return errors.New("no function Verdict")
 	}
 	sorted := slices.Sorted(slices.Values(c.Members))
 	if len(slices.Compact(sorted)) != len(c.Members) {
@@ -170,7 +170,7 @@ func (s *Service) hello(stream network.Stream, r *bufio.Reader) (g *Group, from 
 	g = s.groups[hello.GetJob()]
 	s.mu.Unlock()
 	if g == nil {
-		return nil, 0, fmt.Errorf("job %q is not here", hello.GetJob())
+		return nil, 0, fmt.Errorf("job %q has no group here", hello.GetJob())
 	}
 	from = g.index(stream.Conn().RemotePeer())
 	if from < 0 || from == g.self {

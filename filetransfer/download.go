@@ -149,7 +149,7 @@ func (l *download) recall(ctx context.Context) {
 	}
 }
 
-var errStalled = errors.New("the server has sent nothing for too long")
+var errStalled = errors.New("timed out waiting for the server")
 
 // attempt requests the missing bytes and receives them.
 func (l *download) attempt(ctx context.Context) (d Digest, err error) {

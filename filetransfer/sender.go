@@ -192,7 +192,7 @@ func (sd *sender) answer(queue <-chan request) error {
 			}
 		case <-changed:
 		case <-idle.C:
-			return errors.New("nothing was asked for, for too long")
+			return errors.New("timed out waiting for the next request")
 		}
 	}
 }

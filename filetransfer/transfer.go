@@ -103,7 +103,7 @@ func (t *transfer) otherSite(p p2ppeer.ID) bool {
 	return len(t.near) > 0 && !slices.Contains(t.near, p)
 }
 
-// giveUp records that a fellow is not asked any more, and logs the reason.
+// giveUp records that a peer dropped as a source, and logs the reason.
 func (t *transfer) giveUp(p p2ppeer.ID, err error) {
 	t.mu.Lock()
 	t.plan.givenUp()
@@ -113,7 +113,7 @@ func (t *transfer) giveUp(p p2ppeer.ID, err error) {
 		level = zerolog.WarnLevel
 	}
 	if err != nil {
-		t.svc.log.WithLevel(level).Err(err).Stringer("peer", p).Str("job", t.job).Msg("fellow is not asked any more")
+		t.svc.log.WithLevel(level).Err(err).Stringer("peer", p).Str("job", t.job).Msg("peer dropped as a source")
 	}
 }
 

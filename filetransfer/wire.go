@@ -36,7 +36,7 @@ type link interface {
 
 // errNotTaken reports that the peer reads nothing. The peer may be disconnected, so this is no protocol
 // violation.
-var errNotTaken = errors.New("the peer has taken nothing for too long")
+var errNotTaken = errors.New("timed out sending to the peer")
 
 // A timedWriter fails if writing maxWrite bytes takes longer than stall.
 type timedWriter struct {

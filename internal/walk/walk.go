@@ -19,7 +19,7 @@ const MaxDepth = 1000
 // Errors of a walk.
 var (
 	ErrDeep  = fmt.Errorf("folders are nested more than %d deep", MaxDepth)
-	errMoved = errors.New("a folder has been moved meanwhile")
+	errMoved = errors.New("a folder was moved during the walk")
 )
 
 // An Entry is a name in the tree and its metadata. It is valid until visit returns.
