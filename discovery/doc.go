@@ -22,12 +22,8 @@
 //
 // A supernode is an ordinary peer that introduces newcomers and may leave afterwards. Introduced returns
 // once the newcomer has met other peers itself. From then on every known peer can introduce it as a
-// supernode did. Known peers are those met before, also before a restart, and those that mDNS found. A
-// peer that is not connected is tried again at growing intervals, for up to 30 days after the last
-// meeting; one that was never met is given up sooner. A pure core, acquaintances, decides which peer to
-// try and when. So a peer that lost its link, slept or was away for a day finds the others again, and the
-// parts of a split network join. All these steps run at once when this machine moves: it has a new
-// address, a cable was plugged in, or it woke from sleep.
+// supernode did. Package connected keeps the peer connected to supernodes and known peers, also after it
+// lost its link, slept or moved. When that package reaches new peers, the Service looks for others.
 //
 // Two processes have the same identity if the home directory of one is a copy of the other's. Any peer
 // that both are connected to can detect this. The process that started later is told (see TwinError).

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
@@ -13,8 +12,6 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"golang.org/x/sync/errgroup"
-
-	"github.com/p2pmpi/p2pmpi/internal/redial"
 )
 
 // advertiseRetry is the interval after which a failed announcement is retried. Failure is cheap: it means
@@ -52,36 +49,17 @@ func (s *Service) Introduced(ctx context.Context) error {
 	}
 }
 
-// introduceLoop tries to reach a supernode until ctx ends: first until this peer is introduced,
-// afterwards whenever no supernode is connected. A restarted supernode knows no peers, so without this
-// its newcomers would form a separate network.
-func (s *Service) introduceLoop(ctx context.Context) {
-	backoff := s.cfg.RetryMin
-	moved := s.moves.next()
-	for ctx.Err() == nil {
-		err := s.introduce(ctx)
-		s.intro.finished(err)
-		wait := s.cfg.RetryMax
-		if err != nil {
-			s.log.Debug().Err(err).Dur("retry", backoff).Msg("not introduced")
-			wait = backoff/2 + rand.N(backoff) // jitter, so that peers do not retry in step
-			backoff = min(2*backoff, s.cfg.RetryMax)
-		} else {
-			backoff = s.cfg.RetryMin
-		}
-		select {
-		case <-time.After(wait):
-		case <-moved:
-			moved, backoff = s.moves.next(), s.cfg.RetryMin
-		case <-ctx.Done():
-		}
-	}
+// introduce makes one attempt to be introduced, and records its outcome.
+func (s *Service) introduce(ctx context.Context) error {
+	err := s.tryIntroduction(ctx)
+	s.intro.finished(err)
+	return err
 }
 
-// introduce makes one attempt. A supernode that is still connected is enough. If no supernode can be
-// reached, a connected known peer is enough as well.
-func (s *Service) introduce(ctx context.Context) error {
-	if s.acquainted() {
+// tryIntroduction tries the supernodes. A supernode that is still connected is enough. If no supernode can
+// be reached, a connected known peer is enough as well.
+func (s *Service) tryIntroduction(ctx context.Context) error {
+	if s.supernodeConnected() {
 		return nil
 	}
 	if err := s.meetSupernodes(ctx); err != nil {
@@ -94,18 +72,29 @@ func (s *Service) introduce(ctx context.Context) error {
 // unlessMet returns err unless a known peer is connected instead.
 func (s *Service) unlessMet(ctx context.Context, err error) error {
 	select {
-	case <-s.intro.again:
+	case <-s.connected.Tried():
 	case <-ctx.Done():
 	}
-	if s.alone() {
+	if s.connected.Alone() {
 		return err
 	}
-	s.log.Debug().Err(err).Msg("introduced by peers met before")
+	s.log.Debug().Err(err).Msg("introduced by known peers")
 	return nil
 }
 
-// acquainted reports whether this peer has been introduced and is still connected to a supernode.
-func (s *Service) acquainted() bool {
+// awaitKnown finishes the introduction of a peer without supernodes once the known peers have been tried.
+func (s *Service) awaitKnown(ctx context.Context) {
+	select {
+	case <-s.connected.Tried():
+		if len(s.cfg.Supernodes) == 0 {
+			s.intro.finished(nil)
+		}
+	case <-ctx.Done():
+	}
+}
+
+// supernodeConnected reports whether this peer has been introduced and is still connected to a supernode.
+func (s *Service) supernodeConnected() bool {
 	done, _, _, _ := s.intro.state()
 	if !done {
 		return false
@@ -148,23 +137,39 @@ func (s *Service) meetSupernodes(ctx context.Context) error {
 	return failed
 }
 
-// meet connects to one supernode and checks that it belongs to this network and that the DHT has its
-// first peer. introduceLoop spaces the attempts. libp2p's own dial backoff is cleared because it would
-// hide the cause of a failure.
+// meet connects to one supernode, and checks that the DHT has its first peer.
 func (s *Service) meet(ctx context.Context, ai p2ppeer.AddrInfo) error {
-	redial.Allow(s.host, ai.ID)
-	if err := s.host.Connect(ctx, ai); err != nil {
+	if err := s.connected.Reach(ctx, ai); err != nil {
 		return err
 	}
-	if err := s.checkMember(ai.ID); err != nil {
-		return err
-	}
-	s.memory.met(s.addrsOf(ai), true)
-	s.askForTwin(ctx, ai.ID)
 	if err := s.awaitTable(ctx); err != nil {
 		return fmt.Errorf("it answers no DHT query: %w", err)
 	}
 	return nil
+}
+
+// identifiedWithin is how long a connection may stay open while the protocols of its peer are unknown. A
+// peer that refuses this one reports the reason within that time.
+const identifiedWithin = 5 * time.Second
+
+// checkMember returns nil if a connected peer belongs to this network and serves its DHT. If the peer's
+// protocols are unknown, checkMember closes connections older than identifiedWithin; the next connection
+// asks again.
+func (s *Service) checkMember(id p2ppeer.ID) error {
+	protocols, err := s.host.Peerstore().GetProtocols(id)
+	if err != nil {
+		return err
+	}
+	if len(protocols) > 0 {
+		return checkNetwork(s.cfg.Network, protocols)
+	}
+	silent := errors.New("it answers, but does not say what it is: it may have too much to do")
+	for _, c := range s.host.Network().ConnsToPeer(id) { // libp2p identifies each connection only once
+		if time.Since(c.Stat().Opened) > identifiedWithin {
+			silent = errors.Join(silent, c.Close())
+		}
+	}
+	return silent
 }
 
 // checkNetwork looks for this network's DHT among a peer's protocols. If the peer belongs to another

@@ -57,8 +57,6 @@ func (e *SupernodeError) Unwrap() error { return e.Err }
 
 // introduction is the state of the attempts to be introduced.
 type introduction struct {
-	again    chan struct{} // closed after the first round of known peers was tried
-	once     sync.Once     // guards closing again
 	mu       sync.Mutex
 	done     bool          // introduced once; never reset
 	err      error         // of the last attempt
@@ -67,18 +65,7 @@ type introduction struct {
 }
 
 func newIntroduction(done bool) *introduction {
-	return &introduction{done: done, changed: make(chan struct{}), again: make(chan struct{})}
-}
-
-// tried records that the known peers have been tried. If all is true, there is no supernode to try, and
-// the introduction is finished.
-func (i *introduction) tried(all bool) {
-	i.once.Do(func() {
-		close(i.again)
-		if all {
-			i.finished(nil)
-		}
-	})
+	return &introduction{done: done, changed: make(chan struct{})}
 }
 
 // finished records the outcome of an attempt and wakes the waiting callers.

@@ -8,13 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/discovery/mdns"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
-
-	"github.com/p2pmpi/p2pmpi/internal/redial"
 )
 
 const (
@@ -35,17 +32,15 @@ var _ mdns.Notifee = (*lan)(nil)
 // loop announces this peer on its LAN and listens there, until ctx ends. It restarts the mDNS service at
 // intervals and when the machine has moved. On a machine without multicast it finds no neighbours.
 func (l *lan) loop(ctx context.Context) {
-	moved := l.s.moves.next()
 	for ctx.Err() == nil {
 		service := l.start()
 		wait := lanRenewal
-		if service == nil || l.s.alone() {
+		if service == nil || l.s.connected.Alone() {
 			wait = lanRetry
 		}
 		select {
 		case <-time.After(wait):
-		case <-moved:
-			moved = l.s.moves.next()
+		case <-l.s.connected.Moved():
 		case <-ctx.Done():
 		}
 		if service != nil {
@@ -79,26 +74,7 @@ func (l *lan) HandlePeerFound(info p2ppeer.AddrInfo) {
 	if l.s.cfg.Neighbour != nil {
 		l.s.cfg.Neighbour(info)
 	}
-	switch l.s.host.Network().Connectedness(info.ID) {
-	case network.Connected:
-	case network.Limited: // through a relay: it may have been connected before mDNS found it
-		if l.s.enter() {
-			go l.approach(info) // ends within AskTimeout or with the service
-		}
-	default:
-		l.s.memory.heard(info)
-	}
-}
-
-// approach opens a direct connection to a neighbour that is connected through a relay.
-func (l *lan) approach(info p2ppeer.AddrInfo) {
-	defer l.s.wg.Done()
-	ctx, cancel := context.WithTimeout(network.WithForceDirectDial(l.s.ctx, "a neighbour"), l.s.cfg.AskTimeout)
-	defer cancel()
-	redial.Allow(l.s.host, info.ID)
-	if err := l.s.host.Connect(ctx, info); err != nil {
-		l.s.log.Debug().Err(err).Stringer("peer", info.ID).Msg("neighbour not reached directly")
-	}
+	l.s.connected.Heard(info)
 }
 
 // mdnsName returns the network's mDNS service name. It contains a hash, because a DNS label is shorter

@@ -18,6 +18,7 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/discovery/routing"
 	"github.com/rs/zerolog"
 
+	"github.com/p2pmpi/p2pmpi/discovery/connected"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 )
@@ -29,8 +30,7 @@ type Service struct {
 	dht         *dht.IpfsDHT
 	rendezvous  *routing.RoutingDiscovery
 	book        *book
-	memory      *memory
-	moves       *moves
+	connected   *connected.Service
 	intro       *introduction
 	reach       *reach
 	coordinates *coordinates
@@ -67,10 +67,6 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	memory, err := newMemory(cfg.PeersFile)
-	if err != nil {
-		return nil, errors.Join(err, reach.events.Close(), d.Close())
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	s := &Service{
 		cfg:         cfg,
@@ -78,9 +74,6 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 		dht:         d,
 		rendezvous:  routing.NewRoutingDiscovery(d),
 		book:        newBook(),
-		memory:      memory,
-		moves:       newMoves(),
-		intro:       newIntroduction(len(cfg.Supernodes) == 0 && memory.count() == 0),
 		reach:       reach,
 		coordinates: newCoordinates(),
 		log:         cfg.Log,
@@ -90,6 +83,11 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 		ctx:         ctx,
 		cancel:      cancel,
 	}
+	if s.connected, err = connected.New(h, s.connections()); err != nil {
+		cancel()
+		return nil, errors.Join(err, reach.events.Close(), d.Close())
+	}
+	s.intro = newIntroduction(len(cfg.Supernodes) == 0 && s.connected.Known() == 0)
 	s.start()
 	return s, nil
 }
@@ -97,7 +95,7 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 // newDHT joins the network's own DHT. It sets none of the filters for loopback addresses, private
 // addresses or several peers behind one address, which belong to the public IPFS network. Values are
 // disabled, because only routing and rendezvous are used. It sets no bootstrap peers, because
-// introduceLoop manages the supernodes and reports failures.
+// introduce connects to the supernodes and reports failures.
 func newDHT(h host.Host, cfg Config, conduct *misconduct.Log) (*dht.IpfsDHT, error) {
 	mode := dht.ModeClient
 	if cfg.DHTServer {
@@ -110,6 +108,25 @@ func newDHT(h host.Host, cfg Config, conduct *misconduct.Log) (*dht.IpfsDHT, err
 		dht.ProviderDatastore(newAnnouncements(namespace(cfg.Network), conduct)),
 		dht.ProviderManagerOpts(records.Cache(noCache{})),
 	)
+}
+
+// connections returns the configuration of the component that keeps this peer connected.
+func (s *Service) connections() connected.Config {
+	c := connected.Config{
+		PeersFile:   s.cfg.PeersFile,
+		MayDial:     s.cfg.MayDial,
+		Member:      s.checkMember,
+		Reached:     s.askForTwin,
+		Meet:        s.meetOthers,
+		RetryMin:    s.cfg.RetryMin,
+		RetryMax:    s.cfg.RetryMax,
+		DialTimeout: s.cfg.AskTimeout,
+		Log:         s.log,
+	}
+	if len(s.cfg.Supernodes) > 0 {
+		c.Introduce = s.introduce
+	}
+	return c
 }
 
 func dhtPrefix(network string) protocol.ID { return protocol.ID("/p2pmpi/" + network) }
@@ -132,12 +149,8 @@ func (s *Service) start() {
 	if s.cfg.Twin != nil {
 		s.background(s.twinLoop)
 	}
-	if len(s.cfg.Supernodes) > 0 {
-		s.background(s.introduceLoop)
-	}
-	s.background(s.acquaintLoop)
-	s.background(s.rejoinLoop)
-	s.background(s.watchMoves)
+	s.background(s.awaitKnown)
+	s.connected.Start()
 	if s.cfg.MDNS {
 		s.background((&lan{s}).loop)
 	}
@@ -180,8 +193,9 @@ func (s *Service) Close() error {
 	}
 	s.host.RemoveStreamHandler(twinProtocol)
 	s.host.RemoveStreamHandler(kadProtocol(s.cfg.Network)) // dht.Close does not remove it
+	err := s.connected.Close()
 	s.wg.Wait()
-	if err := errors.Join(s.memory.save(), s.dht.Close()); err != nil {
+	if err := errors.Join(err, s.dht.Close()); err != nil {
 		return fmt.Errorf("close discovery: %w", err)
 	}
 	return nil

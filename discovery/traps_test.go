@@ -2,11 +2,13 @@ package discovery
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
 )
 
 // The tests of this file cover defaults of libp2p that would be harmful here.
@@ -50,7 +52,7 @@ func TestManyRecordsAreFound(t *testing.T) {
 	key := append([]byte{0x12, sha256.Size}, digest[:]...) // as a multihash
 	for i := range many {
 		_, id := newKey(t)
-		if err := super.dht.ProviderStore().AddProvider(ctx, key, p2ppeer.AddrInfo{ID: id, Addrs: at(i).Addrs}); err != nil {
+		if err := super.dht.ProviderStore().AddProvider(ctx, key, p2ppeer.AddrInfo{ID: id, Addrs: []ma.Multiaddr{ma.StringCast(fmt.Sprintf("/ip4/192.0.2.1/tcp/%d", i+1))}}); err != nil {
 			t.Fatal(err)
 		}
 	}

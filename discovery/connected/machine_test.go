@@ -1,4 +1,4 @@
-package discovery
+package connected
 
 import (
 	"testing"
@@ -27,18 +27,5 @@ func TestLookout(t *testing.T) {
 		if got := l.look(testNow.Add(step.after), step.usable); got != step.want {
 			t.Errorf("%s: got %q, want %q", step.name, got, step.want)
 		}
-	}
-}
-
-func TestMovesTellEverybody(t *testing.T) {
-	m := newMoves()
-	a, b := m.next(), m.next()
-	m.tell()
-	<-a
-	<-b
-	select {
-	case <-m.next():
-		t.Error("told twice")
-	default:
 	}
 }

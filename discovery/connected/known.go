@@ -1,4 +1,4 @@
-package discovery
+package connected
 
 import (
 	"cmp"
@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	maxAcquaintances = 256
-	maxAddrs         = 8   // addresses of one peer
-	maxAddr          = 256 // bytes of one address; longer ones are dropped
+	maxKnown = 256
+	maxAddrs = 8   // addresses of one peer
+	maxAddr  = 256 // bytes of one address; longer ones are dropped
 
-	forgetAcquaintance = 30 * 24 * time.Hour // time since the last meeting
+	forgetAfter = 30 * 24 * time.Hour // time since the last meeting
 
 	// A peer with enoughConnected connections needs no more. Once per leisure period it still tries one
 	// more known peer, because that peer may be in a part of the network that was split off.
@@ -30,8 +30,8 @@ const (
 	aloneLongest = 30 * time.Second
 )
 
-// An acquaintance is a known peer of the network: one that was met, or one that mDNS announced.
-type acquaintance struct {
+// A knownPeer is a known peer of the network: one that was met, or one that mDNS announced.
+type knownPeer struct {
 	info    p2ppeer.AddrInfo
 	met     time.Time     // time of the last meeting; zero if never met
 	reached bool          // this peer has dialled it successfully
@@ -40,7 +40,7 @@ type acquaintance struct {
 	pause   time.Duration // pause after the last attempt
 }
 
-// acquaintances is the pure core that reconnects a peer to its network. It remembers known peers and
+// knownPeers is the pure core that reconnects a peer to its network. It remembers known peers and
 // decides which of them to dial again. Every known peer can introduce this one, as a supernode does. So a
 // peer that lost its link, slept or restarted finds the others even if all supernodes have vanished. Two
 // parts of a split network join as soon as one peer reaches across.
@@ -49,19 +49,19 @@ type acquaintance struct {
 // are connected, one is tried at a time: the one whose last attempt is oldest. The number of known peers
 // is bounded. Peers that were never dialled successfully are forgotten first, and among them those whose
 // last meeting is oldest. A peer that was never met counts as oldest of all.
-type acquaintances struct {
-	all     map[p2ppeer.ID]*acquaintance
+type knownPeers struct {
+	all     map[p2ppeer.ID]*knownPeer
 	leisure time.Time // time of the last attempt, which spaces leisurely ones
 	changes int       // number of changes to the data that the file keeps
 }
 
-func newAcquaintances() *acquaintances {
-	return &acquaintances{all: make(map[p2ppeer.ID]*acquaintance)}
+func newKnownPeers() *knownPeers {
+	return &knownPeers{all: make(map[p2ppeer.ID]*knownPeer)}
 }
 
 // heard records that a peer may be reachable at the addresses of info.
-func (q *acquaintances) heard(info p2ppeer.AddrInfo) {
-	a := q.entry(info.ID, acquaintance{})
+func (q *knownPeers) heard(info p2ppeer.AddrInfo) {
+	a := q.entry(info.ID, knownPeer{})
 	if a == nil {
 		return
 	}
@@ -70,8 +70,8 @@ func (q *acquaintances) heard(info p2ppeer.AddrInfo) {
 }
 
 // met records a connection to a peer; reached tells that this peer dialled it.
-func (q *acquaintances) met(info p2ppeer.AddrInfo, reached bool, now time.Time) {
-	a := q.entry(info.ID, acquaintance{met: now, reached: reached})
+func (q *knownPeers) met(info p2ppeer.AddrInfo, reached bool, now time.Time) {
+	a := q.entry(info.ID, knownPeer{met: now, reached: reached})
 	if a == nil {
 		return
 	}
@@ -86,22 +86,22 @@ func (q *acquaintances) met(info p2ppeer.AddrInfo, reached bool, now time.Time) 
 }
 
 // failed records that a peer was not reached. A peer that was never met is forgotten once its pause has
-// grown to longestPause; any other, forgetAcquaintance after the last meeting.
-func (q *acquaintances) failed(id p2ppeer.ID, now time.Time) {
+// grown to longestPause; any other, forgetAfter after the last meeting.
+func (q *knownPeers) failed(id p2ppeer.ID, now time.Time) {
 	a := q.all[id]
 	if a == nil {
 		return
 	}
 	a.missed = true
 	never := a.met.IsZero()
-	if never && a.pause == longestPause || !never && now.Sub(a.met) > forgetAcquaintance {
+	if never && a.pause == longestPause || !never && now.Sub(a.met) > forgetAfter {
 		delete(q.all, id)
 		q.changes++
 	}
 }
 
 // hurry makes every known peer due at once, because something has changed.
-func (q *acquaintances) hurry() {
+func (q *knownPeers) hurry() {
 	q.leisure = time.Time{}
 	for _, a := range q.all {
 		a.tried, a.pause = time.Time{}, 0
@@ -110,8 +110,8 @@ func (q *acquaintances) hurry() {
 
 // due returns at most atOnce peers that are not connected and should be dialled now. The caller must
 // report the result of each with met or failed.
-func (q *acquaintances) due(now time.Time, connected func(p2ppeer.ID) bool) []p2ppeer.AddrInfo {
-	var away []*acquaintance
+func (q *knownPeers) due(now time.Time, connected func(p2ppeer.ID) bool) []p2ppeer.AddrInfo {
+	var away []*knownPeer
 	for id, a := range q.all {
 		if !connected(id) {
 			away = append(away, a)
@@ -131,8 +131,8 @@ func (q *acquaintances) due(now time.Time, connected func(p2ppeer.ID) bool) []p2
 	case have >= enoughConnected:
 		room = 1
 	}
-	away = slices.DeleteFunc(away, func(a *acquaintance) bool { return now.Sub(a.tried) < min(a.pause, longest) })
-	slices.SortFunc(away, func(a, b *acquaintance) int {
+	away = slices.DeleteFunc(away, func(a *knownPeer) bool { return now.Sub(a.tried) < min(a.pause, longest) })
+	slices.SortFunc(away, func(a, b *knownPeer) int {
 		return cmp.Or(a.tried.Compare(b.tried), b.met.Compare(a.met), cmp.Compare(a.info.ID, b.info.ID))
 	})
 	var out []p2ppeer.AddrInfo
@@ -145,32 +145,32 @@ func (q *acquaintances) due(now time.Time, connected func(p2ppeer.ID) bool) []p2
 }
 
 // isNews reports whether reaching a peer would be news: it was never met, or the last attempt failed.
-func (q *acquaintances) isNews(id p2ppeer.ID) bool {
+func (q *knownPeers) isNews(id p2ppeer.ID) bool {
 	a := q.all[id]
 	return a != nil && (a.missed || a.met.IsZero())
 }
 
 // entry returns the entry of id. It creates one if there is room or if like is worth more than the least
 // valuable entry, which it then replaces; otherwise it returns nil.
-func (q *acquaintances) entry(id p2ppeer.ID, like acquaintance) *acquaintance {
+func (q *knownPeers) entry(id p2ppeer.ID, like knownPeer) *knownPeer {
 	if a := q.all[id]; a != nil {
 		return a
 	}
-	if len(q.all) >= maxAcquaintances {
+	if len(q.all) >= maxKnown {
 		least := slices.MinFunc(q.list(), worth)
 		if worth(&like, least) < 0 {
 			return nil
 		}
 		delete(q.all, least.info.ID)
 	}
-	a := &acquaintance{info: p2ppeer.AddrInfo{ID: id}}
+	a := &knownPeer{info: p2ppeer.AddrInfo{ID: id}}
 	q.all[id] = a
 	return a
 }
 
 // worth compares two peers by how likely they can be reached again.
-func worth(a, b *acquaintance) int {
-	reached := func(x *acquaintance) int {
+func worth(a, b *knownPeer) int {
+	reached := func(x *knownPeer) int {
 		if x.reached {
 			return 1
 		}
@@ -180,12 +180,12 @@ func worth(a, b *acquaintance) int {
 }
 
 // list returns all known peers, ordered by ID.
-func (q *acquaintances) list() []*acquaintance {
-	out := make([]*acquaintance, 0, len(q.all))
+func (q *knownPeers) list() []*knownPeer {
+	out := make([]*knownPeer, 0, len(q.all))
 	for _, a := range q.all {
 		out = append(out, a)
 	}
-	slices.SortFunc(out, func(a, b *acquaintance) int { return cmp.Compare(a.info.ID, b.info.ID) })
+	slices.SortFunc(out, func(a, b *knownPeer) int { return cmp.Compare(a.info.ID, b.info.ID) })
 	return out
 }
 

@@ -1,4 +1,4 @@
-package discovery
+package connected
 
 import (
 	"fmt"
@@ -10,9 +10,28 @@ import (
 	"testing"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/crypto"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 )
+
+var testNow = time.UnixMilli(1_700_000_000_000)
+
+func id(i int) p2ppeer.ID { return p2ppeer.ID(fmt.Sprintf("peer-%04d", i)) }
+
+// newID returns the ID of a new key.
+func newID(t *testing.T) p2ppeer.ID {
+	t.Helper()
+	_, key, err := crypto.GenerateEd25519Key(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := p2ppeer.IDFromPublicKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
 
 // at returns peer i with an address of its own.
 func at(i int) p2ppeer.AddrInfo {
@@ -27,8 +46,8 @@ func those(n int) func(p2ppeer.ID) bool {
 }
 
 // acquainted returns the known peers of a peer that has met n others.
-func acquainted(n int) *acquaintances {
-	q := newAcquaintances()
+func acquainted(n int) *knownPeers {
+	q := newKnownPeers()
 	for i := range n {
 		q.met(at(i), true, testNow)
 	}
@@ -37,7 +56,7 @@ func acquainted(n int) *acquaintances {
 
 // tries simulates a duration in steps of one second, in which all attempts fail. It returns when peer i
 // was tried.
-func tries(q *acquaintances, i int, connected func(p2ppeer.ID) bool, d time.Duration) (after []time.Duration) {
+func tries(q *knownPeers, i int, connected func(p2ppeer.ID) bool, d time.Duration) (after []time.Duration) {
 	for t := time.Duration(0); t <= d; t += time.Second {
 		for _, info := range q.due(testNow.Add(t), connected) {
 			if q.failed(info.ID, testNow.Add(t)); info.ID == id(i) {
@@ -48,7 +67,7 @@ func tries(q *acquaintances, i int, connected func(p2ppeer.ID) bool, d time.Dura
 	return after
 }
 
-func TestAcquaintancesAreTriedAgainForEver(t *testing.T) {
+func TestKnownPeersAreTriedAgainForEver(t *testing.T) {
 	seconds := func(n ...int) (out []time.Duration) {
 		for _, s := range n {
 			out = append(out, time.Duration(s)*time.Second)
@@ -81,9 +100,9 @@ func TestAcquaintancesAreTriedAgainForEver(t *testing.T) {
 	}
 }
 
-// TestAcquaintancesAtLeisure: with many connections, one of the other peers is tried at a time, and all
+// TestKnownPeersAtLeisure: with many connections, one of the other peers is tried at a time, and all
 // have their turn.
-func TestAcquaintancesAtLeisure(t *testing.T) {
+func TestKnownPeersAtLeisure(t *testing.T) {
 	q := acquainted(enoughConnected + 100)
 	tried := make(map[p2ppeer.ID]bool)
 	times := 0
@@ -102,8 +121,8 @@ func TestAcquaintancesAtLeisure(t *testing.T) {
 	}
 }
 
-// TestAcquaintanceThatHangsUp: such a peer is tried at growing intervals, although it can be reached.
-func TestAcquaintanceThatHangsUp(t *testing.T) {
+// TestKnownPeerThatHangsUp: such a peer is tried at growing intervals, although it can be reached.
+func TestKnownPeerThatHangsUp(t *testing.T) {
 	q := acquainted(2)
 	times := 0
 	for i := range 3600 {
@@ -118,8 +137,8 @@ func TestAcquaintanceThatHangsUp(t *testing.T) {
 	}
 }
 
-// TestAcquaintanceThatIsLost: a peer that is lost after a long connection is tried at once.
-func TestAcquaintanceThatIsLost(t *testing.T) {
+// TestKnownPeerThatIsLost: a peer that is lost after a long connection is tried at once.
+func TestKnownPeerThatIsLost(t *testing.T) {
 	q := acquainted(2)
 	tries(q, 1, those(1), 10*time.Minute)
 	q.met(at(1), true, testNow.Add(11*time.Minute))
@@ -129,20 +148,20 @@ func TestAcquaintanceThatIsLost(t *testing.T) {
 	}
 }
 
-func TestAcquaintancesAreBounded(t *testing.T) {
-	q := newAcquaintances()
+func TestKnownPeersAreBounded(t *testing.T) {
+	q := newKnownPeers()
 	q.met(at(0), true, testNow.Add(-time.Hour))
 	q.met(at(1), false, testNow.Add(-time.Hour))
-	for i := 2; i < 10*maxAcquaintances; i++ {
+	for i := 2; i < 10*maxKnown; i++ {
 		q.heard(at(i))
 	}
-	if len(q.all) != maxAcquaintances || q.all[id(1)] == nil {
+	if len(q.all) != maxKnown || q.all[id(1)] == nil {
 		t.Fatalf("has %d, forgot who was met for who was not", len(q.all))
 	}
-	for i := 10 * maxAcquaintances; i < 20*maxAcquaintances; i++ {
+	for i := 10 * maxKnown; i < 20*maxKnown; i++ {
 		q.met(at(i), false, testNow)
 	}
-	if len(q.all) != maxAcquaintances || q.all[id(0)] == nil || q.all[id(1)] != nil {
+	if len(q.all) != maxKnown || q.all[id(0)] == nil || q.all[id(1)] != nil {
 		t.Errorf("has %d; forgot who was reached for who was not, or not the one met longest ago", len(q.all))
 	}
 	many := at(0)
@@ -159,11 +178,11 @@ func TestAcquaintancesAreBounded(t *testing.T) {
 // TestWhoIsConnectedIsMet: a peer that was identified long ago and is still connected is not forgotten in
 // favour of one that was connected more recently for a moment.
 func TestWhoIsConnectedIsMet(t *testing.T) {
-	q := acquainted(maxAcquaintances)
+	q := acquainted(maxKnown)
 	first := func(p p2ppeer.ID) bool { return p == id(0) }
 	q.due(testNow.Add(time.Hour), first)
-	for i := range maxAcquaintances - 1 {
-		q.met(at(maxAcquaintances+i), true, testNow.Add(time.Minute))
+	for i := range maxKnown - 1 {
+		q.met(at(maxKnown+i), true, testNow.Add(time.Minute))
 	}
 	if q.all[id(0)] == nil {
 		t.Error("the one that is connected is forgotten")
@@ -172,34 +191,34 @@ func TestWhoIsConnectedIsMet(t *testing.T) {
 
 func TestLongAddressesAreNotKept(t *testing.T) {
 	long := ma.StringCast("/dns4/" + strings.Repeat("a", 8<<10) + "/tcp/1")
-	q := newAcquaintances()
+	q := newKnownPeers()
 	q.met(p2ppeer.AddrInfo{ID: id(0), Addrs: append([]ma.Multiaddr{long}, at(0).Addrs...)}, true, testNow)
 	if got := q.all[id(0)].info.Addrs; len(got) != 1 || !got[0].Equal(at(0).Addrs[0]) {
 		t.Errorf("keeps %d addresses, want the short one", len(got))
 	}
 }
 
-func TestAcquaintancesAreForgotten(t *testing.T) {
-	q := newAcquaintances()
+func TestKnownPeersAreForgotten(t *testing.T) {
+	q := newKnownPeers()
 	q.heard(at(0))
 	q.met(at(1), true, testNow)
-	q.met(at(2), true, testNow.Add(-forgetAcquaintance))
+	q.met(at(2), true, testNow.Add(-forgetAfter))
 	tries(q, 0, nobody, 2*time.Hour)
 	if q.all[id(0)] != nil || q.all[id(1)] == nil || q.all[id(2)] != nil {
 		t.Errorf("remembers %v", q.list())
 	}
 }
 
-func TestAcquaintancesAreRemembered(t *testing.T) {
+func TestKnownPeersAreRemembered(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "peers")
-	q := newAcquaintances()
+	q := newKnownPeers()
 	var want []p2ppeer.ID
 	for i := range 3 {
-		_, peer := newKey(t)
+		peer := newID(t)
 		q.met(p2ppeer.AddrInfo{ID: peer, Addrs: at(i).Addrs}, i > 0, testNow)
 		want = append(want, peer)
 	}
-	_, rumour := newKey(t)
+	rumour := newID(t)
 	q.heard(p2ppeer.AddrInfo{ID: rumour, Addrs: at(9).Addrs})
 	if err := q.remember(file); err != nil {
 		t.Fatal(err)
@@ -214,7 +233,7 @@ func TestAcquaintancesAreRemembered(t *testing.T) {
 			t.Errorf("peer %d: got %+v", i, a)
 		}
 	}
-	if got, err := recall(file, testNow.Add(2*forgetAcquaintance)); err != nil || len(got.all) != 0 {
+	if got, err := recall(file, testNow.Add(2*forgetAfter)); err != nil || len(got.all) != 0 {
 		t.Errorf("recalls %d after long, %v", len(got.all), err)
 	}
 }
@@ -230,7 +249,7 @@ func FuzzRecall(f *testing.F) {
 			t.Fatal(err)
 		}
 		q, err := recall(file, testNow)
-		if err != nil || len(q.all) > maxAcquaintances {
+		if err != nil || len(q.all) > maxKnown {
 			t.Fatalf("got %d, %v", len(q.all), err)
 		}
 		if err := q.remember(file); err != nil {
@@ -239,9 +258,9 @@ func FuzzRecall(f *testing.F) {
 	})
 }
 
-// TestAcquaintancesNeverStarve simulates peers that come and go at random. Each absent peer is tried
+// TestKnownPeersNeverStarve simulates peers that come and go at random. Each absent peer is tried
 // again within little more than the longest pause.
-func TestAcquaintancesNeverStarve(t *testing.T) {
+func TestKnownPeersNeverStarve(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))

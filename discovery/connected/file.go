@@ -1,4 +1,4 @@
-package discovery
+package connected
 
 import (
 	"encoding/json"
@@ -28,8 +28,8 @@ type remembered struct {
 
 // recall reads the known peers from file. It ignores invalid content, because the file holds only hints
 // and must not keep the peer from starting.
-func recall(file string, now time.Time) (*acquaintances, error) {
-	q := newAcquaintances()
+func recall(file string, now time.Time) (*knownPeers, error) {
+	q := newKnownPeers()
 	if file == "" {
 		return q, nil
 	}
@@ -46,7 +46,7 @@ func recall(file string, now time.Time) (*acquaintances, error) {
 		return q, nil
 	}
 	for _, r := range all {
-		if r.Peer.Validate() == nil && !r.Met.IsZero() && now.Sub(r.Met) < forgetAcquaintance {
+		if r.Peer.Validate() == nil && !r.Met.IsZero() && now.Sub(r.Met) < forgetAfter {
 			q.met(p2ppeer.AddrInfo{ID: r.Peer, Addrs: parseAddrs(r.Addrs)}, r.Reached, r.Met)
 		}
 	}
@@ -64,7 +64,7 @@ func parseAddrs(texts []string) (addrs []ma.Multiaddr) {
 }
 
 // remember writes the known peers that were met to file. A crash leaves the old or the new file.
-func (q *acquaintances) remember(file string) error {
+func (q *knownPeers) remember(file string) error {
 	all := []remembered{}
 	for _, a := range q.list() {
 		if a.met.IsZero() {

@@ -1,0 +1,114 @@
+package connected
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/internal/redial"
+)
+
+// tend starts the attempts to connect that are due. At most one round and one introduction run at a time.
+func (s *Service) tend(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, info := range s.neighbours {
+		s.running.Go(func() { s.approach(info) }) // ends within DialTimeout
+	}
+	s.neighbours = nil
+	if s.config.Introduce != nil && s.supernodes.start(now) {
+		s.running.Go(s.introduce) // ends with ctx
+	}
+	if !s.inRound && (s.news || now.Sub(s.rounded) >= roundEvery) {
+		due, meet := s.known.due(now, s.connected), s.meet
+		s.inRound, s.rounded, s.meet = true, now, false
+		s.news = len(due) == atOnce                 // more may be due
+		s.running.Go(func() { s.round(due, meet) }) // ends with ctx
+	}
+}
+
+// introduce makes one attempt to be introduced by a supernode.
+func (s *Service) introduce() {
+	err := s.config.Introduce(s.ctx)
+	s.mu.Lock()
+	wait := s.supernodes.ended(time.Now(), err == nil)
+	s.mu.Unlock()
+	if err != nil {
+		s.config.Log.Debug().Err(err).Dur("retry", wait).Msg("not introduced")
+	}
+	time.AfterFunc(wait, func() { poke(s.wake) })
+}
+
+// round tries known peers. It looks for other peers if told so, or if one is reached that was unreachable
+// or never met before.
+func (s *Service) round(due []p2ppeer.AddrInfo, meet bool) {
+	wasAlone := s.Alone()
+	news := make(chan bool, len(due))
+	var group sync.WaitGroup
+	for _, info := range due {
+		group.Go(func() { news <- s.again(info) })
+	}
+	group.Wait()
+	close(news)
+	for n := range news {
+		meet = meet || n
+	}
+	if meet || wasAlone && len(due) > 0 && !s.Alone() {
+		s.config.Meet(s.ctx)
+	}
+	if err := s.save(); err != nil {
+		s.config.Log.Warn().Err(err).Msg("known peers not saved: after a restart they have to be found again")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inRound = false; !s.hasTried {
+		s.hasTried = true
+		close(s.tried)
+	}
+	poke(s.wake)
+}
+
+// again connects to a known peer and reports whether that is news.
+func (s *Service) again(info p2ppeer.AddrInfo) (news bool) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.config.DialTimeout)
+	defer cancel()
+	s.mu.Lock()
+	news = s.known.isNews(info.ID)
+	s.mu.Unlock()
+	if err := s.Reach(ctx, info); err != nil {
+		s.mu.Lock()
+		s.known.failed(info.ID, time.Now())
+		s.mu.Unlock()
+		s.config.Log.Debug().Err(err).Stringer("peer", info.ID).Msg("known peer not reached")
+		return false
+	}
+	return news
+}
+
+// Reach connects to a peer that should be a member of the network, and checks that it is one. It clears
+// libp2p's dial backoff, which would hide the cause of a failure: the caller spaces the attempts.
+func (s *Service) Reach(ctx context.Context, info p2ppeer.AddrInfo) error {
+	redial.Allow(s.host, info.ID)
+	if err := s.host.Connect(ctx, info); err != nil {
+		return err
+	}
+	if err := s.config.Member(info.ID); err != nil {
+		return err
+	}
+	s.met(info, true)
+	s.config.Reached(ctx, info.ID)
+	return nil
+}
+
+// approach opens a direct connection to a neighbour that is connected through a relay.
+func (s *Service) approach(info p2ppeer.AddrInfo) {
+	ctx, cancel := context.WithTimeout(network.WithForceDirectDial(s.ctx, "a neighbour"), s.config.DialTimeout)
+	defer cancel()
+	redial.Allow(s.host, info.ID)
+	if err := s.host.Connect(ctx, info); err != nil {
+		s.config.Log.Debug().Err(err).Stringer("peer", info.ID).Msg("neighbour not reached directly")
+	}
+}

@@ -1,0 +1,44 @@
+package connected
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// A schedule spaces the attempts to be introduced by a supernode: first until one succeeds, afterwards to
+// see whether a supernode is still connected. A restarted supernode knows no peers, so without this its
+// newcomers would form a separate network.
+type schedule struct {
+	least, most time.Duration
+	pause       time.Duration // next backoff
+	due         time.Time
+	running     bool
+	hurried     bool // the next attempt is due when the current one ends
+}
+
+// start reports whether an attempt is due. The caller must report its end.
+func (s *schedule) start(now time.Time) bool {
+	if s.running || now.Before(s.due) {
+		return false
+	}
+	s.running, s.hurried = true, false
+	return true
+}
+
+// ended records the end of an attempt, and returns the time until the next one.
+func (s *schedule) ended(now time.Time, ok bool) (wait time.Duration) {
+	s.running = false
+	switch {
+	case s.hurried:
+	case ok:
+		wait, s.pause = s.most, s.least
+	default:
+		wait = s.pause/2 + rand.N(s.pause) // jitter, so that peers do not retry in step
+		s.pause = min(2*s.pause, s.most)
+	}
+	s.due = now.Add(wait)
+	return wait
+}
+
+// hurry makes an attempt due at once.
+func (s *schedule) hurry() { s.due, s.pause, s.hurried = time.Time{}, s.least, true }

@@ -1,0 +1,297 @@
+package connected
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/event"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+	"github.com/rs/zerolog"
+)
+
+// Config configures a Service.
+type Config struct {
+	// PeersFile is the file that keeps the known peers. If empty, they are not kept.
+	PeersFile string
+	// MayDial reports whether an address that other peers have given may be remembered. Nil accepts all.
+	MayDial func(p2ppeer.ID, ma.Multiaddr) bool
+	// Member returns nil if a connected peer belongs to the network and can introduce others.
+	Member func(p2ppeer.ID) error
+	// Reached is called after each successful dial of a known peer or supernode.
+	Reached func(context.Context, p2ppeer.ID)
+	// Meet finds more peers through the connected ones. It is called after this machine has moved, and
+	// when a peer was reached that may know others.
+	Meet func(context.Context)
+	// Introduce makes sure that a supernode is connected. It is called at intervals: RetryMax after a
+	// success, a backoff between RetryMin and RetryMax after a failure. Nil if there are no supernodes.
+	Introduce          func(context.Context) error
+	RetryMin, RetryMax time.Duration
+	// DialTimeout bounds one attempt to reach a known peer.
+	DialTimeout time.Duration
+	Log         zerolog.Logger
+}
+
+// roundEvery is the interval between rounds of reconnect attempts.
+const roundEvery = 5 * time.Second
+
+// A Service keeps a host connected. Its methods are safe for concurrent use.
+type Service struct {
+	host   host.Host
+	config Config
+
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	wake    chan struct{} // holds an element if there may be something to do
+	moved   chan struct{} // holds an element if this machine has moved
+	tried   chan struct{} // closed after the first round
+	events  event.Subscription
+	running sync.WaitGroup
+
+	lookout   lookout // used only by run
+	announced string  // last addresses of this host; used only by watchHost
+
+	mu         sync.Mutex
+	known      *knownPeers
+	saved      int // value of known.changes at the last save
+	supernodes schedule
+	neighbours []p2ppeer.AddrInfo // peers of the LAN to connect to directly
+	inRound    bool               // a round is in progress
+	hasTried   bool               // a round has ended
+	rounded    time.Time          // start of the last round
+	news       bool               // the next round starts at once
+	meet       bool               // the next round looks for other peers
+}
+
+// New returns a Service for h, which begins its work with Start.
+func New(h host.Host, c Config) (*Service, error) {
+	known, err := recall(c.PeersFile, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	events, err := h.EventBus().Subscribe([]any{
+		new(event.EvtPeerIdentificationCompleted),
+		new(event.EvtLocalAddressesUpdated),
+	}, eventbus.Name("p2pmpi connected"))
+	if err != nil {
+		return nil, fmt.Errorf("watch the connections: %w", err)
+	}
+	s := &Service{
+		host: h, config: c, known: known, events: events,
+		wake: make(chan struct{}, 1), moved: make(chan struct{}, 1), tried: make(chan struct{}),
+		supernodes: schedule{least: c.RetryMin, most: c.RetryMax, pause: c.RetryMin},
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Start starts the work of the service, which lasts until Close.
+func (s *Service) Start() {
+	s.running.Go(s.run)       // ends with ctx
+	s.running.Go(s.watchHost) // ends with ctx
+}
+
+// Close returns when all goroutines of the service have ended and the known peers are saved.
+func (s *Service) Close() error {
+	s.cancel()
+	s.running.Wait()
+	return s.save()
+}
+
+// Known returns the number of known peers.
+func (s *Service) Known() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.known.all)
+}
+
+// Alone reports whether no known peer is connected.
+func (s *Service) Alone() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.known.all {
+		if s.connected(id) {
+			return false
+		}
+	}
+	return true
+}
+
+// Tried returns a channel that is closed once the known peers that were due at the start have been tried.
+func (s *Service) Tried() <-chan struct{} { return s.tried }
+
+// Moved returns a channel that receives an element when this machine has moved. It has one reader.
+func (s *Service) Moved() <-chan struct{} { return s.moved }
+
+// Heard records that mDNS has found a peer. If the peer is connected through a relay, the service tries to
+// connect to it directly. Heard never blocks.
+func (s *Service) Heard(info p2ppeer.AddrInfo) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch s.host.Network().Connectedness(info.ID) {
+	case network.Connected:
+		return
+	case network.Limited: // it may have been connected before mDNS found it
+		s.neighbours = append(s.neighbours, info)
+	default:
+		s.known.heard(info)
+		s.news = true
+	}
+	poke(s.wake)
+}
+
+// poke leaves an element in c, unless it holds one.
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// connected reports whether a connection to a peer is open, direct or relayed.
+func (s *Service) connected(id p2ppeer.ID) bool {
+	c := s.host.Network().Connectedness(id)
+	return c == network.Connected || c == network.Limited
+}
+
+// run looks at this machine at intervals, and starts what is due.
+func (s *Service) run() {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	s.look(time.Now())
+	for {
+		s.tend(time.Now())
+		select {
+		case <-ticker.C:
+			s.look(time.Now())
+		case <-s.wake:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// look checks whether this machine has moved. The host learns of new addresses up to a minute later; they
+// are announced then.
+func (s *Service) look(now time.Time) {
+	usable, all, err := usableInterfaces()
+	if err != nil { // the next look detects a move
+		usable, all = s.lookout.usable, nil
+	}
+	if why := s.lookout.look(now, usable); why != "" {
+		s.config.Log.Info().Str("why", why).Msg("this machine has moved: connecting to its peers again")
+		s.closeStranded(all)
+		s.move()
+	}
+}
+
+// move makes every attempt to connect due, because this machine has moved.
+func (s *Service) move() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known.hurry()
+	s.supernodes.hurry()
+	s.news, s.meet = true, true
+	poke(s.moved)
+	poke(s.wake)
+}
+
+// closeStranded closes connections from local addresses that this machine no longer has. They carry no
+// more data, and until they time out their peers would count as connected.
+func (s *Service) closeStranded(have []netip.Addr) {
+	if len(have) == 0 {
+		return // the addresses are not known
+	}
+	for _, conn := range s.host.Network().Conns() {
+		ip, err := manet.ToIP(conn.LocalMultiaddr())
+		if err != nil {
+			continue // relayed
+		}
+		addr, ok := netip.AddrFromSlice(ip)
+		if !ok || addr.Unmap().IsUnspecified() || addr.Unmap().IsLoopback() || slices.Contains(have, addr.Unmap().WithZone("")) {
+			continue
+		}
+		s.config.Log.Info().Stringer("peer", conn.RemotePeer()).Stringer("from", conn.LocalMultiaddr()).Msg("closing a connection from an address that is gone")
+		conn.Close()
+	}
+}
+
+// watchHost records each connected peer of the network as known, whichever side dialled, and looks for
+// other peers when the addresses of this host have changed.
+func (s *Service) watchHost() {
+	defer s.events.Close()
+	for {
+		select {
+		case e, ok := <-s.events.Out():
+			if !ok {
+				return
+			}
+			switch e := e.(type) {
+			case event.EvtPeerIdentificationCompleted:
+				s.identified(e)
+			case event.EvtLocalAddressesUpdated:
+				s.addressesUpdated()
+			}
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Service) identified(e event.EvtPeerIdentificationCompleted) {
+	if e.Conn == nil || s.config.Member(e.Peer) != nil {
+		return
+	}
+	reached := e.Conn.Stat().Direction == network.DirOutbound
+	info := p2ppeer.AddrInfo{ID: e.Peer}
+	if reached {
+		info.Addrs = []ma.Multiaddr{e.Conn.RemoteMultiaddr()}
+	}
+	s.met(info, reached)
+}
+
+func (s *Service) addressesUpdated() {
+	var texts []string
+	for _, a := range s.host.Addrs() {
+		texts = append(texts, a.String())
+	}
+	slices.Sort(texts)
+	now := fmt.Sprint(texts)
+	if s.announced != "" && s.announced != now {
+		s.move()
+	}
+	s.announced = now
+}
+
+// met records a connection to a peer; reached tells that this peer dialled it. The peerstore's addresses
+// follow those of info. Other peers may have supplied them, so met drops those that MayDial rejects; they
+// would otherwise be dialled after a restart.
+func (s *Service) met(info p2ppeer.AddrInfo, reached bool) {
+	stored := s.host.Peerstore().Addrs(info.ID)
+	if s.config.MayDial != nil {
+		stored = slices.DeleteFunc(stored, func(a ma.Multiaddr) bool { return !s.config.MayDial(info.ID, a) })
+	}
+	info.Addrs = mergeAddrs(info.Addrs, stored)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known.met(info, reached, time.Now())
+}
+
+// save writes the file of known peers if something has changed.
+func (s *Service) save() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.config.PeersFile == "" || s.saved == s.known.changes {
+		return nil
+	}
+	s.saved = s.known.changes // set even on failure, so that a full disk is not retried every time
+	return s.known.remember(s.config.PeersFile)
+}
