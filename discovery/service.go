@@ -83,7 +83,7 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 		ctx:         ctx,
 		cancel:      cancel,
 	}
-	if s.connected, err = connected.New(h, s.connections()); err != nil {
+	if s.connected, err = connected.New(ctx, h, s.connections()); err != nil {
 		cancel()
 		return nil, errors.Join(err, reach.events.Close(), d.Close())
 	}
@@ -118,6 +118,7 @@ func (s *Service) connections() connected.Config {
 		Member:      s.checkMember,
 		Reached:     s.askForTwin,
 		Meet:        s.meetOthers,
+		Locate:      s.Locate,
 		RetryMin:    s.cfg.RetryMin,
 		RetryMax:    s.cfg.RetryMax,
 		DialTimeout: s.cfg.AskTimeout,
@@ -205,6 +206,11 @@ func (s *Service) Close() error {
 // sends no requests; a search with Need.All does, and refreshes the result.
 func (s *Service) Peers() []Known {
 	return slices.DeleteFunc(s.book.list(time.Now()), func(k Known) bool { return k.Answered.IsZero() })
+}
+
+// KeepPartners keeps this peer connected to the peers of its jobs; see connected.Service.KeepPartners.
+func (s *Service) KeepPartners(partners func() map[p2ppeer.ID]time.Duration, back func(p2ppeer.ID)) {
+	s.connected.KeepPartners(partners, back)
 }
 
 // Reachability returns whether other peers can connect to the local peer directly, as far as is known.

@@ -28,7 +28,6 @@ var undecoded = map[string]string{
 	"peer":                            "files of its own home, and the owner's control socket",
 	"peer/launch/internal/supervisor": "what its own children print",
 	"peer/internal/relay":             "resets every stream, and hands those of the library on",
-	"peer/internal/reunion":           "as many bytes as it has said itself, whatever they are",
 }
 
 // TestEveryDecoderIsFuzzed compares the packages that decode what comes from other peers with those

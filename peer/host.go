@@ -41,6 +41,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"github.com/p2pmpi/p2pmpi/discovery/connected"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
@@ -49,7 +50,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/portmap"
 	"github.com/p2pmpi/p2pmpi/peer/internal/punch"
 	"github.com/p2pmpi/p2pmpi/peer/internal/relay"
-	"github.com/p2pmpi/p2pmpi/peer/internal/reunion"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
@@ -89,7 +89,7 @@ func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, dials *dialr
 	options := []libp2p.Option{
 		libp2p.Identity(key),
 		libp2p.NoListenAddrs, // New would leak goroutines if it could not listen
-		libp2p.Muxer(yamux.ID, reunion.Counting(yamux.DefaultTransport)),
+		libp2p.Muxer(yamux.ID, connected.Counting(yamux.DefaultTransport)),
 		libp2p.SwarmOpts(swarm.WithDialRanker(rankingFor(listen).rank)),
 		libp2p.ProtocolVersion(protocolVersion),
 		libp2p.UserAgent(protocolPrefix + version.Release),

@@ -162,7 +162,7 @@ func (p *Peer) start() error {
 		steps = append(steps, p.startHistory, p.startVolunteer, p.startPresence)
 	}
 	// Discovery announces the peer, so it starts after the services that must answer.
-	for _, step := range append(steps, p.startDiscovery, p.startReunion, p.startControl) {
+	for _, step := range append(steps, p.startDiscovery, p.keepPartners, p.startControl) {
 		if err := step(); err != nil {
 			return err
 		}

@@ -27,7 +27,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/portmap"
 	"github.com/p2pmpi/p2pmpi/peer/internal/punch"
 	"github.com/p2pmpi/p2pmpi/peer/internal/relay"
-	"github.com/p2pmpi/p2pmpi/peer/internal/reunion"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
@@ -357,24 +356,21 @@ func (p *Peer) twinFound(err *discovery.TwinError) {
 	p.Halt(Orderly)
 }
 
-// startReunion starts the service that keeps this peer connected to the other peers of its jobs.
-func (p *Peer) startReunion() error {
-	partners := func() map[p2ppeer.ID]time.Duration {
+// keepPartners keeps this peer connected to the other peers of its jobs.
+func (p *Peer) keepPartners() error {
+	p.discovery.KeepPartners(func() map[p2ppeer.ID]time.Duration {
 		all := p.submitter.Partners()
 		if p.launcher != nil {
-			for id, bears := range p.launcher.Partners() {
-				all[id] = max(all[id], bears)
+			for id, tolerates := range p.launcher.Partners() {
+				all[id] = max(all[id], tolerates)
 			}
 		}
 		return all
-	}
-	back := func(id p2ppeer.ID) {
+	}, func(id p2ppeer.ID) {
 		if p.launcher != nil {
 			p.launcher.Renew(id)
 		}
-	}
-	s := reunion.New(p.host, reunion.Config{Partners: partners, Locate: p.discovery.Locate, Back: back, Log: p.log})
-	p.owns("reunion", s.Close)
+	})
 	return nil
 }
 

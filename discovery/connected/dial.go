@@ -112,3 +112,26 @@ func (s *Service) approach(info p2ppeer.AddrInfo) {
 		s.config.Log.Debug().Err(err).Stringer("peer", info.ID).Msg("neighbour not reached directly")
 	}
 }
+
+// dial tries once to connect to a partner, and looks up its addresses on failure.
+func (s *Service) dial(id p2ppeer.ID) {
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.watch.dialled(time.Now(), id)
+	}()
+	redial.Allow(s.host, id)
+	ctx, cancel := context.WithTimeout(s.ctx, dialTimeout)
+	defer cancel()
+	if err := s.host.Connect(ctx, p2ppeer.AddrInfo{ID: id}); err == nil {
+		return
+	}
+	if s.config.Locate == nil {
+		return
+	}
+	ctx, cancel = context.WithTimeout(s.ctx, dialTimeout)
+	defer cancel()
+	if err := s.config.Locate(ctx, id); err != nil && ctx.Err() == nil {
+		s.config.Log.Debug().Err(err).Stringer("peer", id).Msg("not found")
+	}
+}

@@ -52,11 +52,13 @@ type knownPeer struct {
 type knownPeers struct {
 	all     map[p2ppeer.ID]*knownPeer
 	leisure time.Time // time of the last attempt, which spaces leisurely ones
-	changes int       // number of changes to the data that the file keeps
+
+	restoring func(p2ppeer.ID) bool // reports whether the watch dials a peer
+	changes   int                   // number of changes to the data that the file keeps
 }
 
 func newKnownPeers() *knownPeers {
-	return &knownPeers{all: make(map[p2ppeer.ID]*knownPeer)}
+	return &knownPeers{all: make(map[p2ppeer.ID]*knownPeer), restoring: func(p2ppeer.ID) bool { return false }}
 }
 
 // heard records that a peer may be reachable at the addresses of info.
@@ -131,7 +133,7 @@ func (q *knownPeers) due(now time.Time, connected func(p2ppeer.ID) bool) []p2ppe
 	case have >= enoughConnected:
 		room = 1
 	}
-	away = slices.DeleteFunc(away, func(a *knownPeer) bool { return now.Sub(a.tried) < min(a.pause, longest) })
+	away = slices.DeleteFunc(away, func(a *knownPeer) bool { return q.restoring(a.info.ID) || now.Sub(a.tried) < min(a.pause, longest) })
 	slices.SortFunc(away, func(a, b *knownPeer) int {
 		return cmp.Or(a.tried.Compare(b.tried), b.met.Compare(a.met), cmp.Compare(a.info.ID, b.info.ID))
 	})

@@ -3,7 +3,6 @@ package connected
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -14,7 +13,6 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
 	ma "github.com/multiformats/go-multiaddr"
-	manet "github.com/multiformats/go-multiaddr/net"
 	"github.com/rs/zerolog"
 )
 
@@ -35,6 +33,8 @@ type Config struct {
 	// success, a backoff between RetryMin and RetryMax after a failure. Nil if there are no supernodes.
 	Introduce          func(context.Context) error
 	RetryMin, RetryMax time.Duration
+	// Locate looks up the addresses of a partner; nil if there is no lookup.
+	Locate func(context.Context, p2ppeer.ID) error
 	// DialTimeout bounds one attempt to reach a known peer.
 	DialTimeout time.Duration
 	Log         zerolog.Logger
@@ -48,16 +48,18 @@ type Service struct {
 	host   host.Host
 	config Config
 
-	ctx     context.Context // ends with Close
+	ctx     context.Context // ends with the context of New, or Close
 	cancel  context.CancelFunc
 	wake    chan struct{} // holds an element if there may be something to do
 	moved   chan struct{} // holds an element if this machine has moved
 	tried   chan struct{} // closed after the first round
 	events  event.Subscription
+	notify  *network.NotifyBundle
 	running sync.WaitGroup
 
-	lookout   lookout // used only by run
-	announced string  // last addresses of this host; used only by watchHost
+	lookout   lookout                       // used only by run
+	asking    map[string]context.CancelFunc // cancels the last probe of each connection; used only by run
+	announced string                        // last addresses of this host; used only by watchHost
 
 	mu         sync.Mutex
 	known      *knownPeers
@@ -69,10 +71,13 @@ type Service struct {
 	rounded    time.Time          // start of the last round
 	news       bool               // the next round starts at once
 	meet       bool               // the next round looks for other peers
+	watch      *watch
+	partners   func() map[p2ppeer.ID]time.Duration // see KeepPartners
+	back       func(p2ppeer.ID)
 }
 
-// New returns a Service for h, which begins its work with Start.
-func New(h host.Host, c Config) (*Service, error) {
+// New returns a Service for h, which begins its work with Start and ends it with ctx or Close.
+func New(ctx context.Context, h host.Host, c Config) (*Service, error) {
 	known, err := recall(c.PeersFile, time.Now())
 	if err != nil {
 		return nil, err
@@ -87,21 +92,30 @@ func New(h host.Host, c Config) (*Service, error) {
 	s := &Service{
 		host: h, config: c, known: known, events: events,
 		wake: make(chan struct{}, 1), moved: make(chan struct{}, 1), tried: make(chan struct{}),
+		asking:     make(map[string]context.CancelFunc),
 		supernodes: schedule{least: c.RetryMin, most: c.RetryMax, pause: c.RetryMin},
+		watch:      newWatch(),
+		partners:   func() map[p2ppeer.ID]time.Duration { return nil },
 	}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	known.restoring = s.watch.restoring
+	look := func(network.Network, network.Conn) { poke(s.wake) }
+	s.notify = &network.NotifyBundle{ConnectedF: look, DisconnectedF: look}
+	s.ctx, s.cancel = context.WithCancel(ctx)
 	return s, nil
 }
 
-// Start starts the work of the service, which lasts until Close.
+// Start starts the work of the service.
 func (s *Service) Start() {
+	s.host.Network().Notify(s.notify)
 	s.running.Go(s.run)       // ends with ctx
-	s.running.Go(s.watchHost) // ends with ctx
+	s.running.Go(s.watchHost) // ends with events
 }
 
 // Close returns when all goroutines of the service have ended and the known peers are saved.
 func (s *Service) Close() error {
+	s.host.Network().StopNotify(s.notify)
 	s.cancel()
+	s.events.Close()
 	s.running.Wait()
 	return s.save()
 }
@@ -162,7 +176,8 @@ func (s *Service) connected(id p2ppeer.ID) bool {
 	return c == network.Connected || c == network.Limited
 }
 
-// run looks at this machine at intervals, and starts what is due.
+// run looks at this machine at intervals, and at the partners' connections also when one was opened or
+// closed.
 func (s *Service) run() {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -173,24 +188,33 @@ func (s *Service) run() {
 		case <-ticker.C:
 			s.look(time.Now())
 		case <-s.wake:
+			s.judge(time.Now(), nil)
 		case <-s.ctx.Done():
 			return
 		}
 	}
 }
 
-// look checks whether this machine has moved. The host learns of new addresses up to a minute later; they
-// are announced then.
+// look checks the partners' connections and whether this machine has moved. After a move, it drops all
+// connections from addresses that the machine has lost: until they time out, their peers would count as
+// connected. The host learns of new addresses up to a minute later; they are announced then.
 func (s *Service) look(now time.Time) {
-	usable, all, err := usableInterfaces()
+	usable, own, err := usableInterfaces()
 	if err != nil { // the next look detects a move
-		usable, all = s.lookout.usable, nil
+		usable, own = s.lookout.usable, nil
 	}
-	if why := s.lookout.look(now, usable); why != "" {
-		s.config.Log.Info().Str("why", why).Msg("this machine has moved: connecting to its peers again")
-		s.closeStranded(all)
-		s.move()
+	s.judge(now, own)
+	why := s.lookout.look(now, usable)
+	if why == "" {
+		return
 	}
+	s.config.Log.Info().Str("why", why).Msg("this machine has moved: connecting to its peers again")
+	for _, c := range s.host.Network().Conns() {
+		if s.watch.gone[localOf(c)] && !c.IsClosed() {
+			s.drop(c)
+		}
+	}
+	s.move()
 }
 
 // move makes every attempt to connect due, because this machine has moved.
@@ -204,44 +228,15 @@ func (s *Service) move() {
 	poke(s.wake)
 }
 
-// closeStranded closes connections from local addresses that this machine no longer has. They carry no
-// more data, and until they time out their peers would count as connected.
-func (s *Service) closeStranded(have []netip.Addr) {
-	if len(have) == 0 {
-		return // the addresses are not known
-	}
-	for _, conn := range s.host.Network().Conns() {
-		ip, err := manet.ToIP(conn.LocalMultiaddr())
-		if err != nil {
-			continue // relayed
-		}
-		addr, ok := netip.AddrFromSlice(ip)
-		if !ok || addr.Unmap().IsUnspecified() || addr.Unmap().IsLoopback() || slices.Contains(have, addr.Unmap().WithZone("")) {
-			continue
-		}
-		s.config.Log.Info().Stringer("peer", conn.RemotePeer()).Stringer("from", conn.LocalMultiaddr()).Msg("closing a connection from an address that is gone")
-		conn.Close()
-	}
-}
-
 // watchHost records each connected peer of the network as known, whichever side dialled, and looks for
 // other peers when the addresses of this host have changed.
 func (s *Service) watchHost() {
-	defer s.events.Close()
-	for {
-		select {
-		case e, ok := <-s.events.Out():
-			if !ok {
-				return
-			}
-			switch e := e.(type) {
-			case event.EvtPeerIdentificationCompleted:
-				s.identified(e)
-			case event.EvtLocalAddressesUpdated:
-				s.addressesUpdated()
-			}
-		case <-s.ctx.Done():
-			return
+	for e := range s.events.Out() {
+		switch e := e.(type) {
+		case event.EvtPeerIdentificationCompleted:
+			s.identified(e)
+		case event.EvtLocalAddressesUpdated:
+			s.addressesUpdated()
 		}
 	}
 }

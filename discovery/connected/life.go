@@ -1,4 +1,4 @@
-package reunion
+package connected
 
 import (
 	"net"

@@ -1,4 +1,4 @@
-package reunion
+package connected
 
 import (
 	"net/netip"
@@ -33,13 +33,13 @@ type watch struct {
 
 // A partner is a peer that this one has a job with.
 type partner struct {
-	conns   map[string]*conn // by ID
-	met     bool             // there has been a connection
-	apart   bool             // all connections are lost
-	parted  bool             // a connection was lost, so processes' own connections may be stalled
-	dialing bool
-	due     time.Time // time of the next dial
-	pause   time.Duration
+	conns        map[string]*conn // by ID
+	met          bool             // there has been a connection
+	disconnected bool             // all connections are lost
+	lostAny      bool             // a connection was lost, so processes' own connections may be stalled
+	dialing      bool
+	due          time.Time // time of the next dial
+	pause        time.Duration
 }
 
 // A conn is a connection to a partner.
@@ -63,8 +63,8 @@ type hop struct {
 
 // A sight is the present state of one partner.
 type sight struct {
-	bears time.Duration // silence that the jobs with it tolerate
-	conns []line
+	tolerates time.Duration // silence that the jobs with it tolerate
+	conns     []line
 }
 
 // A line is the present state of one connection.
@@ -175,7 +175,7 @@ func (p *partner) tend(now time.Time, s sight, hops map[p2ppeer.ID]*hop, gone fu
 			stayed++
 		}
 	}
-	p.parted = p.parted || stayed < len(p.conns) // also if the other end closed it, which may have a new address
+	p.lostAny = p.lostAny || stayed < len(p.conns) // also if the other end closed it, which may have a new address
 	asked := false
 	conns := make(map[string]*conn, len(s.conns))
 	for _, l := range s.conns {
@@ -186,8 +186,8 @@ func (p *partner) tend(now time.Time, s sight, hops map[p2ppeer.ID]*hop, gone fu
 		c.see(l, now)
 		h := hops[l.relay]
 		switch {
-		case gone(l.local), c.silent(now, h) >= patience(s.bears):
-			p.parted = true
+		case gone(l.local), c.silent(now, h) >= maxSilence(s.tolerates):
+			p.lostAny = true
 			out.drop = append(out.drop, l.id)
 			continue // if it still exists at the next look, it counts as new
 		case !asked && (c.due(now) || !c.waiting && newcomer && p.conns[l.id] != nil):
@@ -246,26 +246,32 @@ func (c *conn) due(now time.Time) bool {
 	return now.Sub(c.asked) >= askPeriod && (!c.waiting || c.lived.After(c.asked))
 }
 
-// patience returns the time for which a probed connection may be silent.
-func patience(bears time.Duration) time.Duration {
-	return min(max(askAtLeast, bears/askPart), askAtMost)
+// maxSilence returns the time for which a probed connection may be silent.
+func maxSilence(tolerates time.Duration) time.Duration {
+	return min(max(askAtLeast, tolerates/askPart), askAtMost)
 }
 
 // meet dials a peer if its last connection was lost, and reports a peer that is connected again.
 func (p *partner) meet(now time.Time, id p2ppeer.ID, left int, out *orders) {
 	switch {
 	case left > 0:
-		if p.parted {
+		if p.lostAny {
 			out.back = append(out.back, id)
 		}
-		p.met, p.apart, p.parted, p.pause = true, false, false, dialFirst
-	case p.met && !p.apart:
-		p.apart, p.parted, p.due = true, true, now
+		p.met, p.disconnected, p.lostAny, p.pause = true, false, false, dialFirst
+	case p.met && !p.disconnected:
+		p.disconnected, p.lostAny, p.due = true, true, now
 		fallthrough
-	case p.apart && !p.dialing && !now.Before(p.due):
+	case p.disconnected && !p.dialing && !now.Before(p.due):
 		p.dialing = true
 		out.dial = append(out.dial, id)
 	}
+}
+
+// restoring reports whether a peer is dialled because its last connection was lost.
+func (w *watch) restoring(id p2ppeer.ID) bool {
+	p := w.peers[id]
+	return p != nil && p.disconnected
 }
 
 // answered records that a connection has answered, or that the probe could not be sent. The connection is

@@ -1,4 +1,4 @@
-package reunion
+package connected
 
 import (
 	"context"
@@ -24,6 +24,29 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
+
+// newService returns a Service of h that keeps it connected to its partners and is not started.
+func newService(t *testing.T, h host.Host, partners ...p2ppeer.ID) *Service {
+	t.Helper()
+	s, err := New(t.Context(), h, Config{
+		Member:   func(p2ppeer.ID) error { return errors.New("not asked") },
+		Meet:     func(context.Context) {},
+		RetryMin: time.Second, RetryMax: time.Second, DialTimeout: time.Second,
+		Log: zerolog.Nop(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.KeepPartners(func() map[p2ppeer.ID]time.Duration {
+		all := make(map[p2ppeer.ID]time.Duration)
+		for _, id := range partners {
+			all[id] = 0
+		}
+		return all
+	}, func(p2ppeer.ID) {})
+	t.Cleanup(func() { s.Close() })
+	return s
+}
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -138,13 +161,10 @@ func TestAConnectionThatHasFallenSilentIsMadeAnew(t *testing.T) {
 	a.Peerstore().AddAddrs(b.ID(), []ma.Multiaddr{through}, peerstore.PermanentAddrTTL)
 	back := make(chan p2ppeer.ID, 16)
 	located := make(chan p2ppeer.ID, 16)
-	s := New(a, Config{
-		Partners: func() map[p2ppeer.ID]time.Duration { return map[p2ppeer.ID]time.Duration{b.ID(): 0} },
-		Locate:   func(_ context.Context, id p2ppeer.ID) error { located <- id; return nil },
-		Back:     func(id p2ppeer.ID) { back <- id },
-		Log:      zerolog.Nop(),
-	})
-	defer s.Close()
+	s := newService(t, a, b.ID())
+	s.config.Locate = func(_ context.Context, id p2ppeer.ID) error { located <- id; return nil }
+	s.KeepPartners(s.partners, func(id p2ppeer.ID) { back <- id })
+	s.Start()
 	if err := a.Connect(t.Context(), p2ppeer.AddrInfo{ID: b.ID()}); err != nil {
 		t.Fatal(err)
 	}
@@ -175,8 +195,7 @@ func TestAQuestionThatIsResetIsAnAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := a.Network().ConnsToPeer(b.ID())[0]
-	s := newService(a, Config{Log: zerolog.Nop()})
-	defer s.cancel()
+	s := newService(t, a)
 	seen := map[p2ppeer.ID]sight{b.ID(): {conns: []line{{id: c.ID()}}}}
 	for now := time.Unix(1000, 0); now.Before(time.Unix(1020, 0)); now = now.Add(askPeriod) {
 		out := s.watch.look(now, seen, nil)
@@ -234,12 +253,7 @@ func TestV3AFullConnectionThatFallsSilentIsDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Reset()
-	s := newService(a, Config{
-		Partners: func() map[p2ppeer.ID]time.Duration { return map[p2ppeer.ID]time.Duration{b.ID(): 0} },
-		Log:      zerolog.Nop(),
-	})
-	defer s.running.Wait()
-	defer s.cancel()
+	s := newService(t, a, b.ID())
 	await := func(c chan struct{}, what string) {
 		t.Helper()
 		select {
@@ -259,7 +273,7 @@ func TestV3AFullConnectionThatFallsSilentIsDropped(t *testing.T) {
 		for arrived(c) == before {
 			time.Sleep(time.Millisecond) // interval between polls
 		}
-		now = now.Add(lookPeriod)
+		now = now.Add(lookEvery)
 		s.look(now)
 		if state() == nil {
 			t.Fatal("a connection over which bytes arrive is dropped")
@@ -274,8 +288,8 @@ func TestV3AFullConnectionThatFallsSilentIsDropped(t *testing.T) {
 	}
 	w.hush()
 	// Some bytes may have arrived since the last look, and are seen at the next one.
-	for most := now.Add(askPeriod + askAtLeast + 3*lookPeriod); state() != nil; s.look(now) {
-		if now = now.Add(lookPeriod); now.After(most) {
+	for most := now.Add(askPeriod + askAtLeast + 3*lookEvery); state() != nil; s.look(now) {
+		if now = now.Add(lookEvery); now.After(most) {
 			t.Fatal("still there long after it fell silent")
 		}
 	}

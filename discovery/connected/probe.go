@@ -1,4 +1,4 @@
-package reunion
+package connected
 
 import (
 	"context"
@@ -7,120 +7,43 @@ import (
 	"io"
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
-	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/p2p/protocol/ping"
+	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 	msmux "github.com/multiformats/go-multistream"
-	"github.com/rs/zerolog"
-
-	"github.com/p2pmpi/p2pmpi/internal/redial"
-	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 )
 
-// Config configures a Service.
-type Config struct {
-	// Partners returns the peers that this one has running jobs with, and the silence that is tolerated of
-	// each peer.
-	Partners func() map[p2ppeer.ID]time.Duration
-	// Locate looks up a peer's addresses; nil if there is no lookup.
-	Locate func(context.Context, p2ppeer.ID) error
-	// Back is called for each peer to which a connection was lost and one exists now. It must return
-	// promptly.
-	Back func(p2ppeer.ID)
-	Log  zerolog.Logger
-}
-
 const (
-	lookPeriod = time.Second
-	// dialTimeout bounds one dial. It is shorter than TCP's retransmission intervals, so the peer is
+	// dialTimeout bounds one dial of a partner. It is shorter than TCP's retransmission intervals, so the peer is
 	// dialled again soon after a link has recovered.
 	dialTimeout = 3 * time.Second
 	// askTimeout bounds a probe. The watch repeats the probe or drops the connection long before.
 	askTimeout = time.Minute
 )
 
-// A Service keeps a host connected to its partners.
-type Service struct {
-	host   host.Host
-	config Config
-
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
-	wake    chan struct{} // receives a token when a connection was opened or closed
-	notify  *network.NotifyBundle
-	running sync.WaitGroup
-	asking  map[string]context.CancelFunc // cancels the last probe of each connection; used only by look
-
-	mu    sync.Mutex
-	watch *watch
-}
-
-// New starts a Service that maintains the connections of h until Close.
-func New(h host.Host, c Config) *Service {
-	s := newService(h, c)
-	look := func(network.Network, network.Conn) {
-		select {
-		case s.wake <- struct{}{}:
-		default:
-		}
-	}
-	s.notify = &network.NotifyBundle{ConnectedF: look, DisconnectedF: look}
-	h.Network().Notify(s.notify)
-	s.running.Go(s.run) // ends with ctx
-	return s
-}
-
-func newService(h host.Host, c Config) *Service {
-	s := &Service{host: h, config: c, wake: make(chan struct{}, 1), asking: make(map[string]context.CancelFunc), watch: newWatch()}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
-	return s
-}
-
-// Close returns when all goroutines of the service have ended.
-func (s *Service) Close() error {
-	s.host.Network().StopNotify(s.notify)
-	s.cancel()
-	s.running.Wait()
-	return nil
-}
-
-func (s *Service) run() {
-	ticker := time.NewTicker(lookPeriod)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-s.wake:
-		case <-s.ctx.Done():
-			return
-		}
-		s.look(time.Now())
-	}
-}
-
-// look passes the present state to the watch, and carries out its orders.
-func (s *Service) look(now time.Time) {
-	partners := s.config.Partners()
-	seen := make(map[p2ppeer.ID]sight, len(partners))
-	conns := make(map[string]network.Conn)
-	for id, bears := range partners {
-		of := sight{bears: bears}
-		for _, c := range s.host.Network().ConnsToPeer(id) {
-			if !c.IsClosed() {
-				conns[c.ID()] = c
-				of.conns = append(of.conns, s.lineOf(c))
-			}
-		}
-		seen[id] = of
-	}
+// KeepPartners makes the service keep this peer connected to its partners. partners returns the peers that
+// this one has running jobs with, and the silence that is tolerated of each. back is called for each peer
+// to which a connection was lost and one exists now. Both must return promptly.
+func (s *Service) KeepPartners(partners func() map[p2ppeer.ID]time.Duration, back func(p2ppeer.ID)) {
 	s.mu.Lock()
-	orders := s.watch.look(now, seen, connection.OwnAddresses())
+	defer s.mu.Unlock()
+	s.partners, s.back = partners, back
+}
+
+// judge passes the present state to the watch, and carries out its orders. own are the addresses of this
+// machine; empty if they are not known.
+func (s *Service) judge(now time.Time, own []netip.Addr) {
+	s.mu.Lock()
+	partners, back := s.partners, s.back
+	s.mu.Unlock()
+	seen, conns := s.observe(partners())
+	s.mu.Lock()
+	orders := s.watch.look(now, seen, own)
 	s.mu.Unlock()
 	for id, end := range s.asking {
 		if conns[id] == nil || slices.Contains(orders.ask, id) {
@@ -129,9 +52,7 @@ func (s *Service) look(now time.Time) {
 		}
 	}
 	for _, id := range orders.drop {
-		c := conns[id]
-		s.config.Log.Info().Stringer("peer", c.RemotePeer()).Stringer("address", c.RemoteMultiaddr()).Msg("a connection that does not work is dropped")
-		s.running.Go(func() { _ = c.Close() }) // ends within libp2p's bound for closing
+		s.drop(conns[id])
 	}
 	for _, id := range orders.ask {
 		// Only one probe per connection, since libp2p allows few per peer.
@@ -150,12 +71,35 @@ func (s *Service) look(now time.Time) {
 	}
 	for _, id := range orders.back {
 		s.config.Log.Info().Stringer("peer", id).Msg("connected again")
-		s.config.Back(id)
+		back(id)
 	}
 }
 
+// observe returns the present state of the partners, and their connections by ID.
+func (s *Service) observe(partners map[p2ppeer.ID]time.Duration) (map[p2ppeer.ID]sight, map[string]network.Conn) {
+	seen := make(map[p2ppeer.ID]sight, len(partners))
+	conns := make(map[string]network.Conn)
+	for id, tolerates := range partners {
+		of := sight{tolerates: tolerates}
+		for _, c := range s.host.Network().ConnsToPeer(id) {
+			if !c.IsClosed() {
+				conns[c.ID()] = c
+				of.conns = append(of.conns, s.lineOf(c))
+			}
+		}
+		seen[id] = of
+	}
+	return seen, conns
+}
+
+// drop closes a connection that does not work.
+func (s *Service) drop(c network.Conn) {
+	s.config.Log.Info().Stringer("peer", c.RemotePeer()).Stringer("address", c.RemoteMultiaddr()).Msg("a connection that does not work is dropped")
+	s.running.Go(func() { _ = c.Close() }) // ends within libp2p's bound for closing
+}
+
 func (s *Service) lineOf(c network.Conn) line {
-	l := line{id: c.ID(), local: localOf(c), arrived: arrived(c), relay: connection.RelayOf(c.RemoteMultiaddr())}
+	l := line{id: c.ID(), local: localOf(c), arrived: arrived(c), relay: relayOf(c.RemoteMultiaddr())}
 	if l.relay != "" {
 		for _, b := range s.host.Network().ConnsToPeer(l.relay) {
 			l.below += arrived(b)
@@ -176,6 +120,16 @@ func (s *Service) askRelay(id p2ppeer.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watch.heard(time.Now(), id, there)
+}
+
+// relayOf returns the relay that an address leads through, or "" if there is none.
+func relayOf(a ma.Multiaddr) p2ppeer.ID {
+	relay, rest := ma.SplitFunc(a, func(c ma.Component) bool { return c.Protocol().Code == ma.P_CIRCUIT })
+	if len(rest) == 0 {
+		return ""
+	}
+	_, id := p2ppeer.SplitAddr(relay)
+	return id
 }
 
 // localOf returns this machine's address of a connection; it is invalid for a circuit.
@@ -240,27 +194,4 @@ func question(ctx context.Context, c network.Conn) error {
 	}
 	_, err = io.ReadFull(stream, b[:]) // any content
 	return err
-}
-
-// dial tries once to connect to a peer, and looks up its addresses on failure.
-func (s *Service) dial(id p2ppeer.ID) {
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.watch.dialled(time.Now(), id)
-	}()
-	redial.Allow(s.host, id)
-	ctx, cancel := context.WithTimeout(s.ctx, dialTimeout)
-	defer cancel()
-	if err := s.host.Connect(ctx, p2ppeer.AddrInfo{ID: id}); err == nil {
-		return
-	}
-	if s.config.Locate == nil {
-		return
-	}
-	ctx, cancel = context.WithTimeout(s.ctx, dialTimeout)
-	defer cancel()
-	if err := s.config.Locate(ctx, id); err != nil && ctx.Err() == nil {
-		s.config.Log.Debug().Err(err).Stringer("peer", id).Msg("not found")
-	}
 }

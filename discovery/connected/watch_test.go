@@ -1,4 +1,4 @@
-package reunion
+package connected
 
 import (
 	"net/netip"
@@ -188,9 +188,9 @@ func TestDialsGetRarerAndNeverStop(t *testing.T) {
 }
 
 func TestAJobThatBearsMoreIsMorePatient(t *testing.T) {
-	for bears, want := range map[time.Duration]time.Duration{0: askAtLeast, 2 * time.Second: askAtLeast, 40 * time.Second: 10 * time.Second} {
-		if got := patience(bears); got != want {
-			t.Errorf("bears %v: got %v, want %v", bears, got, want)
+	for tolerates, want := range map[time.Duration]time.Duration{0: askAtLeast, 2 * time.Second: askAtLeast, 40 * time.Second: 10 * time.Second} {
+		if got := maxSilence(tolerates); got != want {
+			t.Errorf("tolerates %v: got %v, want %v", tolerates, got, want)
 		}
 	}
 }
