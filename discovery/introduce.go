@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -49,62 +50,34 @@ func (s *Service) Introduced(ctx context.Context) error {
 	}
 }
 
-// introduce makes one attempt to be introduced, and records its outcome.
-func (s *Service) introduce(ctx context.Context) error {
-	err := s.tryIntroduction(ctx)
-	s.intro.finished(err)
-	return err
-}
-
-// tryIntroduction tries the supernodes. A supernode that is still connected is enough. If no supernode can
-// be reached, a connected known peer is enough as well.
-func (s *Service) tryIntroduction(ctx context.Context) error {
+// introduce makes one attempt to be introduced, and records its outcome. A supernode that is still
+// connected is enough. If no supernode can be reached, a connected known peer is enough as well. Without
+// supernodes, it is enough that the known peers have been tried.
+func (s *Service) introduce(ctx context.Context) (err error) {
+	defer func() { s.intro.finished(err) }()
 	if s.supernodeConnected() {
 		return nil
 	}
-	if err := s.meetSupernodes(ctx); err != nil {
-		return s.unlessMet(ctx, err)
+	if err = s.meetSupernodes(ctx); err == nil {
+		s.meetOthers(ctx)
+		return nil
 	}
-	s.meetOthers(ctx)
-	return nil
-}
-
-// unlessMet returns err unless a known peer is connected instead.
-func (s *Service) unlessMet(ctx context.Context, err error) error {
 	select {
 	case <-s.connected.Tried():
 	case <-ctx.Done():
 	}
-	if s.connected.Alone() {
+	if len(s.cfg.Supernodes) > 0 && s.connected.Alone() {
 		return err
 	}
-	s.log.Debug().Err(err).Msg("introduced by known peers")
 	return nil
-}
-
-// awaitKnown finishes the introduction of a peer without supernodes once the known peers have been tried.
-func (s *Service) awaitKnown(ctx context.Context) {
-	select {
-	case <-s.connected.Tried():
-		if len(s.cfg.Supernodes) == 0 {
-			s.intro.finished(nil)
-		}
-	case <-ctx.Done():
-	}
 }
 
 // supernodeConnected reports whether this peer has been introduced and is still connected to a supernode.
 func (s *Service) supernodeConnected() bool {
 	done, _, _, _ := s.intro.state()
-	if !done {
-		return false
-	}
-	for _, ai := range s.cfg.Supernodes {
-		if s.host.Network().Connectedness(ai.ID) == network.Connected {
-			return true
-		}
-	}
-	return false
+	return done && slices.ContainsFunc(s.cfg.Supernodes, func(ai p2ppeer.AddrInfo) bool {
+		return s.host.Network().Connectedness(ai.ID) == network.Connected
+	})
 }
 
 // meetSupernodes connects to all supernodes at the same time and returns when one has been met.

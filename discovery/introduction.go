@@ -64,9 +64,7 @@ type introduction struct {
 	changed  chan struct{} // closed and replaced at the end of each attempt
 }
 
-func newIntroduction(done bool) *introduction {
-	return &introduction{done: done, changed: make(chan struct{})}
-}
+func newIntroduction() *introduction { return &introduction{changed: make(chan struct{})} }
 
 // finished records the outcome of an attempt and wakes the waiting callers.
 func (i *introduction) finished(err error) {

@@ -74,6 +74,7 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 		dht:         d,
 		rendezvous:  routing.NewRoutingDiscovery(d),
 		book:        newBook(),
+		intro:       newIntroduction(),
 		reach:       reach,
 		coordinates: newCoordinates(),
 		log:         cfg.Log,
@@ -87,7 +88,6 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 		cancel()
 		return nil, errors.Join(err, reach.events.Close(), d.Close())
 	}
-	s.intro = newIntroduction(len(cfg.Supernodes) == 0 && s.connected.Known() == 0)
 	s.start()
 	return s, nil
 }
@@ -112,22 +112,19 @@ func newDHT(h host.Host, cfg Config, conduct *misconduct.Log) (*dht.IpfsDHT, err
 
 // connections returns the configuration of the component that keeps this peer connected.
 func (s *Service) connections() connected.Config {
-	c := connected.Config{
+	return connected.Config{
 		PeersFile:   s.cfg.PeersFile,
 		MayDial:     s.cfg.MayDial,
 		Member:      s.checkMember,
 		Reached:     s.askForTwin,
 		Meet:        s.meetOthers,
 		Locate:      s.Locate,
+		Introduce:   s.introduce,
 		RetryMin:    s.cfg.RetryMin,
 		RetryMax:    s.cfg.RetryMax,
 		DialTimeout: s.cfg.AskTimeout,
 		Log:         s.log,
 	}
-	if len(s.cfg.Supernodes) > 0 {
-		c.Introduce = s.introduce
-	}
-	return c
 }
 
 func dhtPrefix(network string) protocol.ID { return protocol.ID("/p2pmpi/" + network) }
@@ -150,7 +147,6 @@ func (s *Service) start() {
 	if s.cfg.Twin != nil {
 		s.background(s.twinLoop)
 	}
-	s.background(s.awaitKnown)
 	s.connected.Start()
 	if s.cfg.MDNS {
 		s.background((&lan{s}).loop)

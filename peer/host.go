@@ -44,7 +44,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery/connected"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/internal/version"
-	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/dialrule"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/internal/portmap"
@@ -248,7 +247,7 @@ func (r ranking) rank(addrs []ma.Multiaddr) []network.AddrDelay {
 	ranked := swarm.DefaultDialRanker(first)
 	through := make(map[p2ppeer.ID]time.Duration) // sum of the head starts given so far, by relay
 	for _, a := range swarm.DefaultDialRanker(rest) {
-		relay := connection.RelayOf(a.Addr)
+		relay := connected.RelayOf(a.Addr)
 		switch {
 		case relay != "":
 			a.Delay += through[relay]

@@ -8,6 +8,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
+	"github.com/p2pmpi/p2pmpi/discovery/connected"
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 )
 
@@ -30,11 +31,12 @@ const askTimeout = 5 * time.Second
 
 // standing returns the peer's network diagnostics. It queries other peers to compare clocks.
 func (p *Peer) standing(ctx context.Context) Standing {
+	_, own, _ := connected.Interfaces() // none on an error
 	s := Standing{
 		Addresses:    len(p.Addresses()),
 		Connected:    len(p.host.Network().Peers()),
 		Reachability: Auto,
-		NAT:          natKinds(p.sightings.all(), connection.OwnAddresses()),
+		NAT:          natKinds(p.sightings.all(), own),
 	}
 	switch p.discovery.Reachability() {
 	case network.ReachabilityPublic:

@@ -16,10 +16,10 @@ func (s *Service) tend(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, info := range s.neighbours {
-		s.running.Go(func() { s.approach(info) }) // ends within DialTimeout
+		s.running.Go(func() { s.again(network.WithForceDirectDial(s.ctx, "a neighbour"), info) }) // ends within DialTimeout
 	}
 	s.neighbours = nil
-	if s.config.Introduce != nil && s.supernodes.start(now) {
+	if s.supernodes.start(now) {
 		s.running.Go(s.introduce) // ends with ctx
 	}
 	if !s.inRound && (s.news || now.Sub(s.rounded) >= roundEvery) {
@@ -49,7 +49,7 @@ func (s *Service) round(due []p2ppeer.AddrInfo, meet bool) {
 	news := make(chan bool, len(due))
 	var group sync.WaitGroup
 	for _, info := range due {
-		group.Go(func() { news <- s.again(info) })
+		group.Go(func() { news <- s.again(s.ctx, info) })
 	}
 	group.Wait()
 	close(news)
@@ -72,8 +72,8 @@ func (s *Service) round(due []p2ppeer.AddrInfo, meet bool) {
 }
 
 // again connects to a known peer and reports whether that is news.
-func (s *Service) again(info p2ppeer.AddrInfo) (news bool) {
-	ctx, cancel := context.WithTimeout(s.ctx, s.config.DialTimeout)
+func (s *Service) again(ctx context.Context, info p2ppeer.AddrInfo) (news bool) {
+	ctx, cancel := context.WithTimeout(ctx, s.config.DialTimeout)
 	defer cancel()
 	s.mu.Lock()
 	news = s.known.isNews(info.ID)
@@ -103,16 +103,6 @@ func (s *Service) Reach(ctx context.Context, info p2ppeer.AddrInfo) error {
 	return nil
 }
 
-// approach opens a direct connection to a neighbour that is connected through a relay.
-func (s *Service) approach(info p2ppeer.AddrInfo) {
-	ctx, cancel := context.WithTimeout(network.WithForceDirectDial(s.ctx, "a neighbour"), s.config.DialTimeout)
-	defer cancel()
-	redial.Allow(s.host, info.ID)
-	if err := s.host.Connect(ctx, info); err != nil {
-		s.config.Log.Debug().Err(err).Stringer("peer", info.ID).Msg("neighbour not reached directly")
-	}
-}
-
 // dial tries once to connect to a partner, and looks up its addresses on failure.
 func (s *Service) dial(id p2ppeer.ID) {
 	defer func() {
@@ -126,12 +116,7 @@ func (s *Service) dial(id p2ppeer.ID) {
 	if err := s.host.Connect(ctx, p2ppeer.AddrInfo{ID: id}); err == nil {
 		return
 	}
-	if s.config.Locate == nil {
-		return
-	}
-	ctx, cancel = context.WithTimeout(s.ctx, dialTimeout)
-	defer cancel()
-	if err := s.config.Locate(ctx, id); err != nil && ctx.Err() == nil {
+	if err := s.config.Locate(s.ctx, id); err != nil && s.ctx.Err() == nil {
 		s.config.Log.Debug().Err(err).Stringer("peer", id).Msg("not found")
 	}
 }

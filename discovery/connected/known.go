@@ -2,6 +2,7 @@ package connected
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -183,12 +184,7 @@ func worth(a, b *knownPeer) int {
 
 // list returns all known peers, ordered by ID.
 func (q *knownPeers) list() []*knownPeer {
-	out := make([]*knownPeer, 0, len(q.all))
-	for _, a := range q.all {
-		out = append(out, a)
-	}
-	slices.SortFunc(out, func(a, b *knownPeer) int { return cmp.Compare(a.info.ID, b.info.ID) })
-	return out
+	return slices.SortedFunc(maps.Values(q.all), func(a, b *knownPeer) int { return cmp.Compare(a.info.ID, b.info.ID) })
 }
 
 // mergeAddrs returns the first maxAddrs distinct addresses of recent and old together. It drops those

@@ -34,9 +34,9 @@ func (l *lookout) look(now time.Time, usable []string) (why string) {
 	return why
 }
 
-// usableInterfaces lists the interfaces that are up, each with its addresses, and all addresses of the
-// machine. Loopback interfaces are left out of usable, but their addresses are in all.
-func usableInterfaces() (usable []string, all []netip.Addr, err error) {
+// Interfaces lists the interfaces that are up, each with its addresses, and all addresses of the machine.
+// Loopback interfaces are left out of usable, but their addresses are in all.
+func Interfaces() (usable []string, all []netip.Addr, err error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
 		return nil, nil, err

@@ -99,7 +99,7 @@ func (s *Service) drop(c network.Conn) {
 }
 
 func (s *Service) lineOf(c network.Conn) line {
-	l := line{id: c.ID(), local: localOf(c), arrived: arrived(c), relay: relayOf(c.RemoteMultiaddr())}
+	l := line{id: c.ID(), local: localOf(c), arrived: arrived(c), relay: RelayOf(c.RemoteMultiaddr())}
 	if l.relay != "" {
 		for _, b := range s.host.Network().ConnsToPeer(l.relay) {
 			l.below += arrived(b)
@@ -122,8 +122,8 @@ func (s *Service) askRelay(id p2ppeer.ID) {
 	s.watch.heard(time.Now(), id, there)
 }
 
-// relayOf returns the relay that an address leads through, or "" if there is none.
-func relayOf(a ma.Multiaddr) p2ppeer.ID {
+// RelayOf returns the relay that an address leads through, or "" if there is none.
+func RelayOf(a ma.Multiaddr) p2ppeer.ID {
 	relay, rest := ma.SplitFunc(a, func(c ma.Component) bool { return c.Protocol().Code == ma.P_CIRCUIT })
 	if len(rest) == 0 {
 		return ""

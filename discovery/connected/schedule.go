@@ -13,7 +13,6 @@ type schedule struct {
 	pause       time.Duration // next backoff
 	due         time.Time
 	running     bool
-	hurried     bool // the next attempt is due when the current one ends
 }
 
 // start reports whether an attempt is due. The caller must report its end.
@@ -21,18 +20,16 @@ func (s *schedule) start(now time.Time) bool {
 	if s.running || now.Before(s.due) {
 		return false
 	}
-	s.running, s.hurried = true, false
+	s.running = true
 	return true
 }
 
 // ended records the end of an attempt, and returns the time until the next one.
 func (s *schedule) ended(now time.Time, ok bool) (wait time.Duration) {
 	s.running = false
-	switch {
-	case s.hurried:
-	case ok:
+	if ok {
 		wait, s.pause = s.most, s.least
-	default:
+	} else {
 		wait = s.pause/2 + rand.N(s.pause) // jitter, so that peers do not retry in step
 		s.pause = min(2*s.pause, s.most)
 	}
@@ -40,5 +37,5 @@ func (s *schedule) ended(now time.Time, ok bool) (wait time.Duration) {
 	return wait
 }
 
-// hurry makes an attempt due at once.
-func (s *schedule) hurry() { s.due, s.pause, s.hurried = time.Time{}, s.least, true }
+// hurry makes an attempt due at once, or soon after a running one.
+func (s *schedule) hurry() { s.due, s.pause = time.Time{}, s.least }

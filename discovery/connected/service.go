@@ -30,10 +30,10 @@ type Config struct {
 	// when a peer was reached that may know others.
 	Meet func(context.Context)
 	// Introduce makes sure that a supernode is connected. It is called at intervals: RetryMax after a
-	// success, a backoff between RetryMin and RetryMax after a failure. Nil if there are no supernodes.
+	// success, a backoff between RetryMin and RetryMax after a failure.
 	Introduce          func(context.Context) error
 	RetryMin, RetryMax time.Duration
-	// Locate looks up the addresses of a partner; nil if there is no lookup.
+	// Locate looks up the addresses of a partner, for a bounded time.
 	Locate func(context.Context, p2ppeer.ID) error
 	// DialTimeout bounds one attempt to reach a known peer.
 	DialTimeout time.Duration
@@ -57,9 +57,8 @@ type Service struct {
 	notify  *network.NotifyBundle
 	running sync.WaitGroup
 
-	lookout   lookout                       // used only by run
-	asking    map[string]context.CancelFunc // cancels the last probe of each connection; used only by run
-	announced string                        // last addresses of this host; used only by watchHost
+	lookout lookout                       // used only by run
+	asking  map[string]context.CancelFunc // cancels the last probe of each connection; used only by run
 
 	mu         sync.Mutex
 	known      *knownPeers
@@ -118,13 +117,6 @@ func (s *Service) Close() error {
 	s.events.Close()
 	s.running.Wait()
 	return s.save()
-}
-
-// Known returns the number of known peers.
-func (s *Service) Known() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.known.all)
 }
 
 // Alone reports whether no known peer is connected.
@@ -199,7 +191,7 @@ func (s *Service) run() {
 // connections from addresses that the machine has lost: until they time out, their peers would count as
 // connected. The host learns of new addresses up to a minute later; they are announced then.
 func (s *Service) look(now time.Time) {
-	usable, own, err := usableInterfaces()
+	usable, own, err := Interfaces()
 	if err != nil { // the next look detects a move
 		usable, own = s.lookout.usable, nil
 	}
@@ -236,7 +228,10 @@ func (s *Service) watchHost() {
 		case event.EvtPeerIdentificationCompleted:
 			s.identified(e)
 		case event.EvtLocalAddressesUpdated:
-			s.addressesUpdated()
+			first := len(e.Removed) == 0 && !slices.ContainsFunc(e.Current, func(a event.UpdatedAddress) bool { return a.Action == event.Maintained })
+			if !first {
+				s.move()
+			}
 		}
 	}
 }
@@ -251,19 +246,6 @@ func (s *Service) identified(e event.EvtPeerIdentificationCompleted) {
 		info.Addrs = []ma.Multiaddr{e.Conn.RemoteMultiaddr()}
 	}
 	s.met(info, reached)
-}
-
-func (s *Service) addressesUpdated() {
-	var texts []string
-	for _, a := range s.host.Addrs() {
-		texts = append(texts, a.String())
-	}
-	slices.Sort(texts)
-	now := fmt.Sprint(texts)
-	if s.announced != "" && s.announced != now {
-		s.move()
-	}
-	s.announced = now
 }
 
 // met records a connection to a peer; reached tells that this peer dialled it. The peerstore's addresses

@@ -29,9 +29,11 @@ import (
 func newService(t *testing.T, h host.Host, partners ...p2ppeer.ID) *Service {
 	t.Helper()
 	s, err := New(t.Context(), h, Config{
-		Member:   func(p2ppeer.ID) error { return errors.New("not asked") },
-		Meet:     func(context.Context) {},
-		RetryMin: time.Second, RetryMax: time.Second, DialTimeout: time.Second,
+		Member:    func(p2ppeer.ID) error { return errors.New("not asked") },
+		Meet:      func(context.Context) {},
+		Introduce: func(context.Context) error { return nil },
+		Locate:    func(context.Context, p2ppeer.ID) error { return nil },
+		RetryMin:  time.Second, RetryMax: time.Second, DialTimeout: time.Second,
 		Log: zerolog.Nop(),
 	})
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 
+	"github.com/p2pmpi/p2pmpi/discovery/connected"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -54,7 +54,7 @@ func (j *run) relayOf(id p2ppeer.ID) string {
 // onlyRelay returns the ID of the relay through which all connections from these addresses go, or "".
 func onlyRelay(from []ma.Multiaddr) (only string) {
 	for _, a := range from {
-		relay := connection.RelayOf(a).String()
+		relay := connected.RelayOf(a).String()
 		if relay == "" || only != "" && only != relay {
 			return ""
 		}

@@ -13,6 +13,8 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
+
+	"github.com/p2pmpi/p2pmpi/discovery/connected"
 )
 
 // A Way is the kind of route that a connection takes.
@@ -39,7 +41,7 @@ type Connection struct {
 
 // Of describes one connection of h.
 func Of(h host.Host, c network.Conn, punches *Punches) Connection {
-	out := Connection{Relay: RelayOf(c.RemoteMultiaddr()), Address: c.RemoteMultiaddr()}
+	out := Connection{Relay: connected.RelayOf(c.RemoteMultiaddr()), Address: c.RemoteMultiaddr()}
 	out.Transport = transportOf(out.Address)
 	tried := punches.of(c.RemotePeer())
 	switch {
@@ -108,16 +110,6 @@ func why(c Connection, tried attempt, known bool) string {
 	return strings.Join(reasons, "; ")
 }
 
-// RelayOf returns the relay that an address leads through, or "" if there is none.
-func RelayOf(a ma.Multiaddr) p2ppeer.ID {
-	relay, rest := ma.SplitFunc(a, func(c ma.Component) bool { return c.Protocol().Code == ma.P_CIRCUIT })
-	if len(rest) == 0 {
-		return ""
-	}
-	_, id := p2ppeer.SplitAddr(relay)
-	return id
-}
-
 // transportOf returns the transport of the first hop of an address.
 func transportOf(a ma.Multiaddr) string {
 	for _, c := range a {
@@ -132,7 +124,7 @@ func transportOf(a ma.Multiaddr) string {
 }
 
 func hasDirect(addrs []ma.Multiaddr) bool {
-	return slices.ContainsFunc(addrs, func(a ma.Multiaddr) bool { return RelayOf(a) == "" })
+	return slices.ContainsFunc(addrs, func(a ma.Multiaddr) bool { return connected.RelayOf(a) == "" })
 }
 
 // maxReason bounds a reason, in bytes, because libp2p lists the result for each address.

@@ -15,6 +15,8 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
 	ma "github.com/multiformats/go-multiaddr"
 	"go.uber.org/goleak"
+
+	"github.com/p2pmpi/p2pmpi/discovery/connected"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,7 +34,7 @@ func TestWhatAnAddressSays(t *testing.T) {
 	for addr, want := range tests {
 		a := ma.StringCast(addr)
 		got := ""
-		if id := RelayOf(a); id != "" {
+		if id := connected.RelayOf(a); id != "" {
 			got = id.String()
 		}
 		if got != want.relay || transportOf(a) != want.transport {

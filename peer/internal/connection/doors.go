@@ -15,6 +15,8 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
+
+	"github.com/p2pmpi/p2pmpi/discovery/connected"
 )
 
 const (
@@ -152,7 +154,7 @@ func (d *Doors) of(last ma.Multiaddr) (out []door) {
 func (d *Doors) AwaitRefused(ctx context.Context, last ma.Multiaddr, addrs []ma.Multiaddr) bool {
 	at := d.of(last)
 	patience := time.Duration(0)
-	if slices.ContainsFunc(addrs, func(a ma.Multiaddr) bool { return RelayOf(a) != "" }) {
+	if slices.ContainsFunc(addrs, func(a ma.Multiaddr) bool { return connected.RelayOf(a) != "" }) {
 		patience = relayPatience
 	}
 	var since time.Time // start of the present refusal
@@ -197,7 +199,7 @@ const maxDoors = 4 // number of doors of a peer that are tried
 
 // ipOf returns the IP address of a direct address.
 func ipOf(a ma.Multiaddr) (netip.Addr, bool) {
-	if a == nil || RelayOf(a) != "" {
+	if a == nil || connected.RelayOf(a) != "" {
 		return netip.Addr{}, false
 	}
 	ip, err := manet.ToIP(a)

@@ -12,7 +12,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
+	"github.com/p2pmpi/p2pmpi/discovery/connected"
 )
 
 const (
@@ -62,7 +62,7 @@ func (r *Rule) Name(info p2ppeer.AddrInfo) {
 	defer r.mu.Unlock()
 	for _, a := range info.Addrs {
 		who := info.ID
-		if relay := connection.RelayOf(a); relay != "" {
+		if relay := connected.RelayOf(a); relay != "" {
 			who = relay
 		}
 		if ip, ok := ipOf(a); ok {
@@ -245,4 +245,4 @@ func ipOf(a ma.Multiaddr) (netip.Addr, bool) {
 	return plain(at), ok
 }
 
-func isCircuit(a ma.Multiaddr) bool { return connection.RelayOf(a) != "" }
+func isCircuit(a ma.Multiaddr) bool { return connected.RelayOf(a) != "" }
