@@ -198,6 +198,22 @@ func TestLongAddressesAreNotKept(t *testing.T) {
 	}
 }
 
+// TestRestoredPeersAreDialledOnce: a peer of a job whose connection was lost is dialled by the watch, and
+// by nobody else until the job is over.
+func TestRestoredPeersAreDialledOnce(t *testing.T) {
+	w, q := newWatch(), acquainted(2)
+	q.restoring = w.restoring
+	w.look(testNow, map[p2ppeer.ID]sight{id(0): {conns: []line{{id: "a"}}}, id(1): {}}, nil)
+	w.look(testNow, map[p2ppeer.ID]sight{id(0): {}, id(1): {}}, nil)
+	if due := q.due(testNow, nobody); len(due) != 1 || due[0].ID != id(1) {
+		t.Errorf("got %v, want only the peer that was never connected", due)
+	}
+	w.look(testNow, nil, nil)
+	if due := q.due(testNow, nobody); len(due) != 1 || due[0].ID != id(0) {
+		t.Errorf("after the job: got %v, want the other peer", due)
+	}
+}
+
 func TestKnownPeersAreForgotten(t *testing.T) {
 	q := newKnownPeers()
 	q.heard(at(0))

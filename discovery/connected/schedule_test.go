@@ -1,0 +1,39 @@
+package connected
+
+import (
+	"testing"
+	"time"
+)
+
+// TestSchedule: attempts that fail follow each other at growing intervals, one at a time; after a move the
+// next one is due at once.
+func TestSchedule(t *testing.T) {
+	const least, most = time.Second, 8 * time.Second
+	s, now := schedule{least: least, most: most, pause: least}, testNow
+	attempt := func(ok bool) time.Duration {
+		t.Helper()
+		if !s.start(now) || s.start(now) {
+			t.Fatal("not due, or due twice")
+		}
+		wait := s.ended(now, ok)
+		if s.start(now.Add(wait - 1)) {
+			t.Fatal("due too early")
+		}
+		now = now.Add(wait)
+		return wait
+	}
+	for _, pause := range []time.Duration{least, 2 * least, 4 * least, most, most} {
+		if wait := attempt(false); wait < pause/2 || wait >= 3*pause/2 {
+			t.Errorf("after a failure: %v, want about %v", wait, pause)
+		}
+	}
+	if wait := attempt(true); wait != most {
+		t.Errorf("after a success: %v, want %v", wait, most)
+	}
+	attempt(false)
+	now = testNow // long before the next attempt
+	s.hurry()
+	if wait := attempt(false); wait >= 3*least/2 {
+		t.Errorf("after a move: %v, want about %v", wait, least)
+	}
+}
