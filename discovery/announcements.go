@@ -101,7 +101,7 @@ func decodePeer(text string) p2ppeer.ID {
 
 // noCache disables the DHT's cache of provider records, which would keep records that Put drops.
 type noCache struct {
-	simplelru.LRUCache // nil: the DHT calls only the methods below
+	simplelru.LRUCache // the option's type demands version 1; nil, as the DHT calls only the methods below
 }
 
 // Get implements simplelru.LRUCache.

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pbnjay/memory"
 	"golang.org/x/sys/unix"
 )
 
@@ -31,9 +30,18 @@ func processes() uint64 {
 	return min(rlimit(unix.RLIMIT_NPROC), groupLimit("/", "pids", "pids.max", "pids.max"))
 }
 
+// totalMemory returns the memory of the machine in bytes; 0 if not known.
+func totalMemory() uint64 {
+	var s unix.Sysinfo_t
+	if unix.Sysinfo(&s) != nil {
+		return 0
+	}
+	return uint64(s.Totalram) * uint64(s.Unit) // Totalram has 32 bits on some processors
+}
+
 // memoryLimit returns the memory of the machine or the control group, in bytes.
 func memoryLimit() uint64 {
-	return min(memory.TotalMemory(), groupLimit("/", "memory", "memory.max", "memory.limit_in_bytes"))
+	return min(totalMemory(), groupLimit("/", "memory", "memory.max", "memory.limit_in_bytes"))
 }
 
 // rlimit returns a limit of this process, or unlimited for RLIM_INFINITY or if it is not known.

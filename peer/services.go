@@ -14,7 +14,6 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
-	"github.com/pbnjay/memory"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/faultdetect"
@@ -382,7 +381,7 @@ func (p *Peer) offer() discovery.Offer {
 		SlotsFree:   s.Free,
 		MaxJobs:     p.cfg.MaxJobs,
 		Jobs:        len(s.Jobs),
-		MemoryBytes: memory.TotalMemory(),
+		MemoryBytes: totalMemory(),
 		Kinds:       p.announced(),
 		Speed:       p.speed,
 		Load:        machineLoad(),
