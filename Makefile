@@ -16,12 +16,14 @@ wasmtime:         ## another engine for modules into bin/, faster, without fixes
 
 test:             ## the tests that need nothing but Go, within five minutes
 	go test -short ./...
+	go -C e2e/bench test -short ./...
 
 test-all:         ## every test, with the race detector, and long explorations; three quarters of an hour; needs gcc, and root for some
 	.ci/test-all
 
 e2e:              ## only the tests with real processes
 	go test -race -count=1 -v ./e2e/...
+	go -C e2e/bench test -race -count=1 -v ./...
 
 conformance:      ## the conformance suite over each channel at every n and r; ten minutes
 	go test -count=1 -run Conformance ./mpj
@@ -35,6 +37,7 @@ fuzz:             ## every fuzz target for FUZZTIME each, one after the other
 lint:             ## go vet and golangci-lint; the other engine needs gcc
 	go vet ./...
 	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION) run
+	cd e2e/bench && go vet ./... && go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION) run
 	cd peer/launch/p2pmpi-wasmtime && go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION) run
 
 vuln:             ## known vulnerabilities that the commands can reach; asks vuln.go.dev
@@ -47,4 +50,4 @@ bench:            ## the benchmarks that are kept
 	go test -run '^$$' -bench . -benchmem ./mpj/... ./replication ./filetransfer ./faultdetect
 
 compare:          ## beside other libraries, into docs/benchmarks.md; about half an hour on a quiet machine
-	go run ./e2e/bench -rounds 5 -out docs
+	go -C e2e/bench run . -rounds 5 -out ../../docs

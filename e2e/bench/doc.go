@@ -1,9 +1,9 @@
 // Bench compares mpj with other message-passing libraries and with the underlying connections. All
 // contenders run on this machine, interleaved.
 //
-//	go run ./e2e/bench -quick                  a look, in a minute
-//	go run ./e2e/bench -rounds 5 -out docs     all, into docs/benchmarks.md
-//	go run ./e2e/bench -only 'mpj|TLS' -quick  those whose name matches
+//	go -C e2e/bench run . -quick                       a look, in a minute
+//	go -C e2e/bench run . -rounds 5 -out ../../docs    all, into docs/benchmarks.md
+//	go -C e2e/bench run . -only 'mpj|TLS' -quick       those whose name matches
 //
 // In each round every contender runs once, in an order that a printed seed determines:
 //
@@ -14,4 +14,7 @@
 // p2pboot processes that bench boots on loopback. Bench omits libraries that are not installed, and
 // contenders that have failed twice. The package plan defines the measurements; contenders.go lists
 // the contenders.
+//
+// Bench and the commands below it are a separate module, so that users of the project do not download
+// what only measurements and plots need.
 package main

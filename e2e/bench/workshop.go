@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -46,14 +45,11 @@ const (
 	gridSlots = 4
 )
 
-// module is the import path prefix of the packages to build.
-const module = "github.com/p2pmpi/p2pmpi/"
-
 func (w *workshop) equip(ctx context.Context, field []contender, o options) error {
-	packages := append(grid.Commands, module+"e2e/bench/prog", module+"e2e/bench/raw")
+	packages := append(grid.Commands, "e2e/bench/prog", "e2e/bench/raw")
 	kernels := wantedKernels(field, o)
 	for _, kernel := range kernels {
-		packages = append(packages, module+"examples/"+kernel)
+		packages = append(packages, "examples/"+kernel)
 	}
 	if err := grid.Build(ctx, w.dir, packages...); err != nil {
 		return err
@@ -80,13 +76,12 @@ func (w *workshop) equip(ctx context.Context, field []contender, o options) erro
 
 // compile compiles C programs with a library, as NAME.LIBRARY.
 func (w *workshop) compile(ctx context.Context, library string, programs []string) error {
-	prog, err := output(ctx, nil, "go", "list", "-f", "{{.Dir}}", module+"e2e/bench/prog")
+	root, err := grid.Root(ctx)
 	if err != nil {
 		return err
 	}
-	sources := filepath.Join(string(bytes.TrimSpace(prog)), "..", "c")
 	for _, name := range programs {
-		source := filepath.Join(sources, name+".c")
+		source := filepath.Join(root, "e2e/bench/c", name+".c")
 		if _, err := output(ctx, nil, "mpicc."+library, "-O3", "-o", w.built(name+"."+library), source, "-lm"); err != nil {
 			return err
 		}

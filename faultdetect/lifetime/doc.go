@@ -1,6 +1,6 @@
 // Package lifetime computes the probability that a failure detector fails before the application that it
-// monitors (promise F3). It uses arithmetic and simulation; no peer runs it. The command e2e/lifetime
-// writes its tables and plots into docs.
+// monitors (promise F3). It uses arithmetic and simulation; no peer runs it. The command
+// e2e/bench/lifetime writes its tables and plots into docs.
 //
 // The model is that of P2P-MPI. Each of a job's n·r processes runs on a machine of its own. It crashes
 // with probability f in a unit of time, and all crashes happen at once.

@@ -2,10 +2,10 @@
 // costs, and how often it is wrong. It uses the detector that peers run, at virtual time and in
 // real processes.
 //
-//	go run ./e2e/bench/detection                     the groups of the seed, in minutes
-//	go run ./e2e/bench/detection -large -out docs    all, into docs/failure-detection.md
-//	go run ./e2e/bench/detection -only memberlist    hashicorp/memberlist, at real time
-//	go run ./e2e/bench/detection -only real          real processes, at real time; as root
+//	go -C e2e/bench run ./detection                           the groups of the seed, in minutes
+//	go -C e2e/bench run ./detection -large -out ../../docs    all, into docs/failure-detection.md
+//	go -C e2e/bench run ./detection -only memberlist          hashicorp/memberlist, at real time
+//	go -C e2e/bench run ./detection -only real                real processes, at real time; as root
 //
 //	 faultdetect/sim: n detectors ──► times, doubts, messages ──► tables in Markdown
 //	 memberlist: n members on loopback ──► times

@@ -71,7 +71,7 @@ func bench(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := grid.Build(ctx, dir, append(grid.Commands, "github.com/p2pmpi/p2pmpi/e2e/bench/output/lines")...); err != nil {
+	if err := grid.Build(ctx, dir, append(grid.Commands, "e2e/bench/output/lines")...); err != nil {
 		return err
 	}
 	g, err := grid.BootApart(ctx, dir, dir, 2, 1)

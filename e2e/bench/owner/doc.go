@@ -1,8 +1,8 @@
 // Owner measures how much the owner's own work slows down while all slots of a peer are busy. It
 // also checks that jobs survive while the owner needs all processors.
 //
-//	go run ./e2e/bench/owner -for 1m              a look
-//	go run ./e2e/bench/owner -for 4m -out docs    on a quiet machine, into docs/benchmarks.md
+//	go -C e2e/bench run ./owner -for 1m                    a look
+//	go -C e2e/bench run ./owner -for 4m -out ../../docs    on a quiet machine, into docs/benchmarks.md
 //
 // The work is a build of the packages go/... of the standard library, as after an edit of all of
 // them. It runs in its own session, as in a terminal. In each round it runs once in each of these

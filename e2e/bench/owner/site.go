@@ -19,9 +19,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/grid"
 )
 
-// module is the import path prefix of the packages to build.
-const module = "github.com/p2pmpi/p2pmpi/"
-
 // A site is the owner's machine, with a peer with default options and one that gives way less.
 type site struct {
 	dir  string
@@ -43,7 +40,7 @@ func openSite(ctx context.Context, niceness int) (s *site, err error) {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	if err := grid.Build(ctx, dir, append(grid.Commands, module+"e2e/programs/stepper")...); err != nil {
+	if err := grid.Build(ctx, dir, append(grid.Commands, "e2e/programs/stepper")...); err != nil {
 		return s, err
 	}
 	if s.peer, err = grid.Boot(ctx, dir, filepath.Join(dir, usual), 1, runtime.NumCPU()); err != nil {

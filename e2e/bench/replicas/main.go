@@ -69,9 +69,6 @@ func bench(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		called, o.out, "benchmarks.md", stdout)
 }
 
-// module is the import path prefix of the packages to build.
-const module = "github.com/p2pmpi/p2pmpi/"
-
 // peers is enough for two replicas of four ranks, or of beat's five.
 const peers = 10
 
@@ -83,9 +80,9 @@ func measure(ctx context.Context, o options, round int, stderr io.Writer) (taken
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	packages := append(grid.Commands, module+"e2e/bench/prog", module+"e2e/bench/beat")
+	packages := append(grid.Commands, "e2e/bench/prog", "e2e/bench/beat")
 	for _, program := range []string{"ep", "is", "heat"} {
-		packages = append(packages, module+"examples/"+program)
+		packages = append(packages, "examples/"+program)
 	}
 	if err := grid.Build(ctx, dir, packages...); err != nil {
 		return nil, err

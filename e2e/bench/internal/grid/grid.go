@@ -19,17 +19,34 @@ import (
 // patience bounds all waits except those for jobs. They usually take a second or two.
 const patience = time.Minute
 
-// Build builds packages of this module, given by import path, into dir.
+// Root returns the root directory of the repository.
+func Root(ctx context.Context) (string, error) {
+	dir, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/p2pmpi/p2pmpi").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the repository: %w", err)
+	}
+	return string(bytes.TrimSpace(dir)), nil
+}
+
+// Build builds packages, given as directories below the root of the repository, into dir. Each is built
+// in its own directory, and so with the dependencies of its own module.
 func Build(ctx context.Context, dir string, packages ...string) error {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-o", dir + "/"}, packages...)...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", strings.Join(packages, " "), err, out)
+	root, err := Root(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range packages {
+		cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+"/")
+		cmd.Dir = filepath.Join(root, p)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("build %s: %w\n%s", p, err, out)
+		}
 	}
 	return nil
 }
 
-// Commands are the packages whose binaries a Grid needs.
-var Commands = []string{"github.com/p2pmpi/p2pmpi/cmd/p2pboot", "github.com/p2pmpi/p2pmpi/cmd/p2prun"}
+// Commands are the packages whose binaries a Grid needs, as Build takes them.
+var Commands = []string{"cmd/p2pboot", "cmd/p2prun"}
 
 // A Grid is a number of peers on loopback.
 type Grid struct {

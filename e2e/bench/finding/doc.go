@@ -2,8 +2,8 @@
 // the time and the number of messages, and how both grow with the network. It writes the results
 // into docs/networking.md.
 //
-//	go run ./e2e/finding -worlds 3             a look, to standard output
-//	go run ./e2e/finding -out docs             tables and plots
+//	go -C e2e/bench run ./finding -worlds 3          a look, to standard output
+//	go -C e2e/bench run ./finding -out ../../docs    tables and plots
 //
 // Package discovery/sim describes the simulation. The same seed produces the same figures.
 package main

@@ -1,8 +1,8 @@
 // Lifetime computes the probability that a failure detector fails before the application (promise
 // F3), and writes the results into docs/reliability.md.
 //
-//	go run ./e2e/lifetime -sample 200          a look, to standard output
-//	go run ./e2e/lifetime -out docs            tables and plots
+//	go -C e2e/bench run ./lifetime -sample 200        a look, to standard output
+//	go -C e2e/bench run ./lifetime -out ../../docs    tables and plots
 //
 // Package faultdetect/lifetime describes the computation. The same seed produces the same figures.
 package main
