@@ -40,9 +40,9 @@ type Config struct {
 	// then find the network without a supernode: see PeersOf. If empty, the peer does not keep them.
 	PeersFile string
 
-	// Listen holds the multiaddrs that the host listens on. Port 0 takes a free port. "none" alone opens no
-	// port: other peers then reach this peer through relays.
-	Listen []string
+	// Listen holds the addresses that the host listens on. Port 0 takes a free port. Without addresses, the
+	// host opens no port: other peers then reach this peer through relays.
+	Listen []ma.Multiaddr
 
 	// DataListen is the host:port where other peers connect directly for messages between processes; port 0
 	// takes a free port. If empty, the peer takes a free port of the addresses that the host listens on.
@@ -53,9 +53,9 @@ type Config struct {
 	// permits, or those that a job uses, best first. Empty means all kinds.
 	Channels []string
 
-	// Supernodes are the multiaddrs of peers that introduce this one; they end with /p2p/<peer ID>. Without
-	// supernodes, the peer relies on mDNS, its known peers and incoming connections.
-	Supernodes []string
+	// Supernodes are the peers that introduce this one, each listed once. Without supernodes, the peer relies
+	// on mDNS, its known peers and incoming connections.
+	Supernodes []p2ppeer.AddrInfo
 
 	// Network is the name of the network. Peers of different networks never connect. The network is private
 	// if Home has a token for it.
@@ -198,16 +198,13 @@ const (
 	Private Reachability = "private"
 )
 
-// noListen, in place of an address, means that the host does not listen.
-const noListen = "none"
-
 // DefaultConfig returns the settings for the open network.
 func DefaultConfig() Config {
 	return Config{
 		Home: defaultHome(),
-		Listen: []string{
-			"/ip4/0.0.0.0/tcp/0", "/ip4/0.0.0.0/udp/0/quic-v1",
-			"/ip6/::/tcp/0", "/ip6/::/udp/0/quic-v1", // skipped on machines without IPv6
+		Listen: []ma.Multiaddr{
+			ma.StringCast("/ip4/0.0.0.0/tcp/0"), ma.StringCast("/ip4/0.0.0.0/udp/0/quic-v1"),
+			ma.StringCast("/ip6/::/tcp/0"), ma.StringCast("/ip6/::/udp/0/quic-v1"), // skipped on machines without IPv6
 		},
 		Network:       "public",
 		Machine:       thisMachine,
@@ -238,7 +235,7 @@ func DefaultConfig() Config {
 // killed peer at once.
 func LocalConfig() Config {
 	c := DefaultConfig()
-	c.Listen = []string{"/ip4/127.0.0.1/tcp/0"}
+	c.Listen = []ma.Multiaddr{ma.StringCast("/ip4/127.0.0.1/tcp/0")}
 	c.Network = "local"
 	c.Machine = noMachine                      // all these peers are on this machine
 	c.Accept = []string{string(policy.Native)} // the user's own program
@@ -302,13 +299,6 @@ func (w *complaints) add(err error) {
 
 // validateLinks checks the settings for addresses, channels and names.
 func (c Config) validateLinks(wrong *complaints) {
-	for _, a := range c.listen() {
-		if _, err := ma.NewMultiaddr(a); err != nil {
-			wrong.say("listen %q: not a multiaddr such as /ip4/0.0.0.0/tcp/4001", a)
-		}
-	}
-	_, err := addrInfos(c.Supernodes)
-	wrong.add(err)
 	if _, _, err := net.SplitHostPort(c.DataListen); err != nil && c.DataListen != "" && c.DataListen != "none" {
 		wrong.say("data-listen %q: want host:port, or none", c.DataListen)
 	}
@@ -385,37 +375,8 @@ func (c Config) validateLending(wrong *complaints) {
 // maxRelayPeers is the largest number of relayed peers that fits into the connections that a peer keeps.
 const maxRelayPeers = 512
 
-// listen returns the addresses in Listen, or nil for "none".
-func (c Config) listen() []string {
-	if len(c.Listen) == 1 && c.Listen[0] == noListen {
-		return nil
-	}
-	return c.Listen
-}
-
 // maxSlots is far above the capacity of a machine, and below the bound of an offer.
 const maxSlots = 1 << 12
-
-// addrInfos parses the multiaddrs of supernodes and merges those of the same peer.
-func addrInfos(addrs []string) ([]p2ppeer.AddrInfo, error) {
-	var errs []error
-	parsed := make([]ma.Multiaddr, 0, len(addrs))
-	for _, s := range addrs {
-		a, err := ma.NewMultiaddr(s)
-		if err == nil {
-			_, err = p2ppeer.AddrInfoFromP2pAddr(a)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("supernode %q: not a multiaddr such as /ip4/192.0.2.1/tcp/4001/p2p/PEER-ID", s))
-			continue
-		}
-		parsed = append(parsed, a)
-	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
-	}
-	return p2ppeer.AddrInfosFromP2pAddrs(parsed...)
-}
 
 // peerIDs parses a list of peer IDs; option names the list in errors.
 func peerIDs(option string, list []string) ([]p2ppeer.ID, error) {

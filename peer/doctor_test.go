@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	ma "github.com/multiformats/go-multiaddr"
+
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
@@ -152,9 +154,8 @@ func TestWorst(t *testing.T) {
 // TestPeerTellsItsSymptoms examines a peer with a supernode, and a home without a peer.
 func TestPeerTellsItsSymptoms(t *testing.T) {
 	skip.Long(t)
-	const nobody = "/ip4/127.0.0.1/tcp/1/p2p/12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf"
 	super := boot(t, nil)
-	p := boot(t, func(c *Config) { c.Supernodes = []string{super.Addresses()[0], nobody} })
+	p := boot(t, func(c *Config) { c.Supernodes = append(introducing(super), nobody) })
 	s, err := Examine(t.Context(), p.cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -168,25 +169,25 @@ func TestPeerTellsItsSymptoms(t *testing.T) {
 
 	idle := p.cfg
 	idle.Home = shortDir(t)
-	idle.Listen = []string{p.host.Network().ListenAddresses()[0].String()}
+	idle.Listen = p.host.Network().ListenAddresses()[:1]
 	if s, err = Examine(t.Context(), idle); err != nil || s.Standing != nil || s.Home != "" || !strings.Contains(s.Ports, "in use") {
 		t.Errorf("got %+v, %v; want the port taken", s, err)
 	}
 }
 
 func TestCanListen(t *testing.T) {
-	const here, foreign = "/ip4/127.0.0.1/tcp/0", "/ip4/192.0.2.1/tcp/1"
+	here, foreign := ma.StringCast("/ip4/127.0.0.1/tcp/0"), ma.StringCast("/ip4/192.0.2.1/tcp/1")
 	tests := map[string]struct {
-		listen []string
+		listen []ma.Multiaddr
 		data   string
 		wrong  string // the error contains this text; empty if there is no error
 	}{
-		"a free port":       {[]string{here}, "", ""},
-		"one of two":        {[]string{here, foreign}, "", ""},
-		"no port":           {[]string{noListen}, "", ""},
-		"another's address": {[]string{foreign}, "none", "192.0.2.1:1"},
-		"data elsewhere":    {[]string{here}, "192.0.2.1:2", "192.0.2.1:2"},
-		"no data":           {[]string{here}, "none", ""},
+		"a free port":       {[]ma.Multiaddr{here}, "", ""},
+		"one of two":        {[]ma.Multiaddr{here, foreign}, "", ""},
+		"no port":           {nil, "", ""},
+		"another's address": {[]ma.Multiaddr{foreign}, "none", "192.0.2.1:1"},
+		"data elsewhere":    {[]ma.Multiaddr{here}, "192.0.2.1:2", "192.0.2.1:2"},
+		"no data":           {[]ma.Multiaddr{here}, "none", ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

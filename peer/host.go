@@ -70,11 +70,7 @@ var wantObservers = sync.OnceFunc(func() { observedaddrs.ActivationThresh = obse
 // cfg.NAT the puncher may be nil. If mapper is nil, no ports are mapped.
 func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, dials *dialrule.Rule, reg prometheus.Registerer, puncher *punch.Puncher, mapper *portmap.Mapper, log zerolog.Logger) (host.Host, error) {
 	wantObservers()
-	listen, err := listenAddrs(cfg)
-	if err != nil {
-		return nil, err
-	}
-	if err := portsFree(listen); err != nil {
+	if err := portsFree(cfg.Listen); err != nil {
 		return nil, err
 	}
 	resources, err := newResourceManager(log)
@@ -89,7 +85,7 @@ func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, dials *dialr
 		libp2p.Identity(key),
 		libp2p.NoListenAddrs, // New would leak goroutines if it could not listen
 		libp2p.Muxer(yamux.ID, connected.Counting(yamux.DefaultTransport)),
-		libp2p.SwarmOpts(swarm.WithDialRanker(rankingFor(listen).rank)),
+		libp2p.SwarmOpts(swarm.WithDialRanker(rankingFor(cfg.Listen).rank)),
 		libp2p.ProtocolVersion(protocolVersion),
 		libp2p.UserAgent(protocolPrefix + version.Release),
 		libp2p.ResourceManager(resources),
@@ -101,9 +97,9 @@ func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, dials *dialr
 	if err != nil {
 		return nil, fmt.Errorf("start libp2p: %w", err)
 	}
-	if err := h.Network().Listen(listen...); err != nil { // not even one address works
+	if err := h.Network().Listen(cfg.Listen...); err != nil { // not even one address works
 		h.Close()
-		return nil, fmt.Errorf("listen on %s: %w", strings.Join(cfg.Listen, ", "), err)
+		return nil, fmt.Errorf("listen on %v: %w", cfg.Listen, err)
 	}
 	return h, nil
 }
@@ -137,18 +133,6 @@ func admission(gate *membership.Gate, dials *dialrule.Rule) []libp2p.Option {
 		// the reason.
 		libp2p.Security(membership.SecurityID, gate.TLS),
 	)
-}
-
-// listenAddrs parses the addresses to listen on of cfg, which Validate has accepted.
-func listenAddrs(cfg Config) (listen []ma.Multiaddr, err error) {
-	for _, s := range cfg.listen() {
-		a, err := ma.NewMultiaddr(s)
-		if err != nil {
-			return nil, fmt.Errorf("listen %q: %w", s, err)
-		}
-		listen = append(listen, a)
-	}
-	return listen, nil
 }
 
 // portsFree returns an error if a port is in use. libp2p shares TCP ports (SO_REUSEPORT, which hole
@@ -401,8 +385,8 @@ func relayLimits(limits *rcmgr.ScalingLimitConfig) {
 var portInAddr = regexp.MustCompile(`/(tcp|udp)/[0-9]+`)
 
 // anyPort replaces the ports of listening addresses with 0, which means any free port.
-func anyPort(listen []string) []string {
-	out := make([]string, len(listen))
+func anyPort(listen []ma.Multiaddr) []ma.Multiaddr {
+	out := make([]ma.Multiaddr, len(listen))
 	for i, a := range listen {
 		out[i] = withoutPort(a)
 	}

@@ -203,9 +203,9 @@ func TestOtherVersion(t *testing.T) {
 }
 
 func TestAnyPort(t *testing.T) {
-	got := anyPort([]string{"/ip4/127.0.0.1/tcp/4001", "/ip6/::/udp/4001/quic-v1"})
-	want := []string{"/ip4/127.0.0.1/tcp/0", "/ip6/::/udp/0/quic-v1"}
-	if !slices.Equal(got, want) {
+	got := anyPort(multiaddrs("/ip4/127.0.0.1/tcp/4001", "/ip6/::/udp/4001/quic-v1"))
+	want := multiaddrs("/ip4/127.0.0.1/tcp/0", "/ip6/::/udp/0/quic-v1")
+	if !slices.EqualFunc(got, want, ma.Multiaddr.Equal) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -123,7 +123,7 @@ func TestAHomeVouchesForSubmitters(t *testing.T) {
 	submit := func(change func(*Config)) *Peer {
 		t.Helper()
 		cfg := LocalConfig()
-		cfg.Home, cfg.Network, cfg.Supernodes = shortDir(t), "lab", member.Addresses()
+		cfg.Home, cfg.Network, cfg.Supernodes = shortDir(t), "lab", introducing(member)
 		change(&cfg)
 		ctx, cancel := context.WithTimeout(t.Context(), deadline)
 		defer cancel()

@@ -37,12 +37,11 @@ func (c *Config) AddHomeFlags(flags *pflag.FlagSet) {
 
 // AddNetworkFlags adds to flags the options of commands that join a network.
 func (c *Config) AddNetworkFlags(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&c.Supernodes, "supernode", c.Supernodes, "`ADDR` of a peer that introduces this one")
+	flags.Var(&addressList{parse: c.setSupernodes}, "supernode", "`ADDR` of a peer that introduces this one")
 	flags.StringVar(&c.Network, "network", c.Network, "`NAME` of the network to join")
 	flags.BoolVar(&c.Open, "open", c.Open, "the network of --network is meant to be open to anybody")
 	flags.StringVar(&c.Token, "token", c.Token, "`FILE` with an invitation to a private network (default that taken with p2pboot network join)")
-	flags.StringSliceVar(&c.Listen, "listen", c.Listen, "multiaddr `ADDR` to listen on, or none (default TCP and QUIC on all interfaces)")
-	flags.Lookup("listen").DefValue = "[]" // too long for the usage text
+	flags.Var(&addressList{parse: c.setListen}, "listen", "multiaddr `ADDR` to listen on, or none (default TCP and QUIC on all interfaces)")
 	flags.StringSliceVar(&c.Channels, "channels", c.Channels, "`KINDS` of channels between processes, of shm, tcp, stream, best first (default all)")
 	flags.BoolVar(&c.MDNS, "mdns", c.MDNS, "find peers on the local network")
 	flags.BoolVar(&c.NAT, "nat", c.NAT, "map ports, use relays and hole punching")
@@ -405,7 +404,7 @@ func set(f *pflag.Flag, value any) error {
 		}
 		return list.Replace(texts)
 	case isList:
-		return list.Replace(strings.FieldsFunc(fmt.Sprint(value), func(r rune) bool { return r == ',' }))
+		return list.Replace(splitList(fmt.Sprint(value)))
 	}
 	if err := f.Value.Set(fmt.Sprint(value)); err != nil {
 		return fmt.Errorf("%q is no %s", fmt.Sprint(value), f.Value.Type())

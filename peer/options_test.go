@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,7 +50,7 @@ func TestFlagBeatsEnvironmentBeatsFileBeatsDefault(t *testing.T) {
 		"file over default":        {c.MaxJobs, 4},
 		"default":                  {c.CacheLimit, int64(10 << 10)},
 		"duration from file":       {c.GossipPeriod, 2 * time.Second},
-		"list from file":           {strings.Join(c.Listen, " "), "/ip4/127.0.0.1/tcp/1 /ip4/127.0.0.1/tcp/2"},
+		"list from file":           {fmt.Sprint(c.Listen), "[/ip4/127.0.0.1/tcp/1 /ip4/127.0.0.1/tcp/2]"},
 		"list from environment":    {strings.Join(c.Deny, " "), "a b"},
 		"bool from environment":    {c.MDNS, false},
 		"p2prun's option in file":  {o.Replicas, Replicas(2)},
@@ -66,12 +68,16 @@ func TestFlagBeatsEnvironmentBeatsFileBeatsDefault(t *testing.T) {
 // TestPrecedenceHoldsForEveryOption sets every option of every command in the file, the environment and the
 // command line, and removes the values one by one.
 func TestPrecedenceHoldsForEveryOption(t *testing.T) {
+	const someone = "/p2p/12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf"
 	values := map[string][3]string{ // by type: in the file, the environment and the command line
 		"string": {"file", "env", "flag"}, "int": {"1", "2", "3"}, "int64": {"1", "2", "3"},
 		"duration": {"1s", "2s", "3s"}, "bool": {"true", "false", "true"},
 		"stringSlice": {"[file]", "[env]", "[flag]"}, "stringArray": {"[file]", "[env]", "[flag]"},
 		"float64": {"0.25", "0.5", "0.75"}, "number of replicas": {"2", "auto", "3"},
 		"size of memory": {"1024", "2048", "4096"},
+		"list of multiaddrs": {
+			"/ip4/127.0.0.1/tcp/1" + someone, "/ip4/127.0.0.1/tcp/2" + someone, "/ip4/127.0.0.1/tcp/3" + someone,
+		},
 	}
 	for _, key := range allKeys() {
 		t.Run(key, func(t *testing.T) {
@@ -105,6 +111,47 @@ func TestPrecedenceHoldsForEveryOption(t *testing.T) {
 	}
 }
 
+func TestAddressesAreParsed(t *testing.T) {
+	const first, second = "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf", "12D3KooWKnDdG3iXw9eTFijk3EWSunZcFi54Zka4wmtqtt6rPxc8"
+	tests := map[string]struct {
+		file   string
+		args   []string
+		listen string         // of DefaultConfig if empty
+		met    map[string]int // number of addresses of each supernode
+	}{
+		"default":        {},
+		"no port":        {args: []string{"--listen", "none"}, listen: "[]"},
+		"no port, file":  {file: "listen: none\n", listen: "[]"},
+		"empty list":     {file: "listen: []\n", listen: "[]"},
+		"commas":         {args: []string{"--listen", "/ip4/127.0.0.1/tcp/1,/ip4/127.0.0.1/tcp/2"}, listen: "[/ip4/127.0.0.1/tcp/1 /ip4/127.0.0.1/tcp/2]"},
+		"repeated":       {args: []string{"--listen", "/ip4/127.0.0.1/tcp/1", "--listen", "/ip4/127.0.0.1/tcp/2"}, listen: "[/ip4/127.0.0.1/tcp/1 /ip4/127.0.0.1/tcp/2]"},
+		"flag over file": {file: "listen: none\n", args: []string{"--listen", "/ip4/127.0.0.1/tcp/1"}, listen: "[/ip4/127.0.0.1/tcp/1]"},
+		"merged": {args: []string{"--supernode", "/ip4/127.0.0.1/tcp/1/p2p/" + first + ",/ip4/127.0.0.1/tcp/1/p2p/" + second,
+			"--supernode", "/ip4/127.0.0.1/udp/1/quic-v1/p2p/" + first}, met: map[string]int{first: 2, second: 1}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c, _, err := fill(t, test.file, nil, test.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.listen == "" {
+				test.listen = fmt.Sprint(DefaultConfig().Listen)
+			}
+			if got := fmt.Sprint(c.Listen); got != test.listen {
+				t.Errorf("listens on %s, want %s", got, test.listen)
+			}
+			met := make(map[string]int)
+			for _, info := range c.Supernodes {
+				met[info.ID.String()] += len(info.Addrs)
+			}
+			if len(c.Supernodes) != len(test.met) || !maps.Equal(met, test.met) {
+				t.Errorf("got supernodes %v, want %v", c.Supernodes, test.met)
+			}
+		})
+	}
+}
+
 func TestWrongConfigurationIsOneClearSentence(t *testing.T) {
 	tests := map[string]struct {
 		file string
@@ -119,6 +166,8 @@ func TestWrongConfigurationIsOneClearSentence(t *testing.T) {
 		"not YAML's map":     {file: "just words\n", want: []string{"config.yaml"}},
 		"type in file":       {file: "slots: many\n", want: []string{"config.yaml", "key slots", `"many"`}},
 		"type in env":        {env: map[string]string{"P2PMPI_MAX_JOBS": "x"}, want: []string{"P2PMPI_MAX_JOBS", `"x"`}},
+		"address in file":    {file: "listen: [/ip4/127.0.0.1/tcp/1, tcp://x]\n", want: []string{"config.yaml", "key listen", `"tcp://x" is not a multiaddr`}},
+		"address in env":     {env: map[string]string{"P2PMPI_SUPERNODE": "/ip4/127.0.0.1/tcp/1"}, want: []string{"P2PMPI_SUPERNODE", `"/ip4/127.0.0.1/tcp/1" is not`, "/p2p/"}},
 		"home in home":       {file: "home: /elsewhere\n", want: []string{"config.yaml", "--home"}},
 		"named file missing": {args: []string{"--config", "/does/not/exist"}, want: []string{"/does/not/exist", "no such file"}},
 	}
@@ -159,14 +208,14 @@ func TestEveryOptionIsAKey(t *testing.T) {
 
 func TestValidateReportsEveryWrongField(t *testing.T) {
 	c := Config{
-		Listen: []string{"tcp://x"}, Supernodes: []string{"/ip4/127.0.0.1/tcp/1"}, Network: "a b",
-		Slots: -1, MaxJobs: -1, Allow: []string{"me"}, LogLevel: "loud", ToleratedHang: -1, Detector: "oracle",
+		Network: "a b", Slots: -1, MaxJobs: -1, Allow: []string{"me"},
+		LogLevel: "loud", ToleratedHang: -1, Detector: "oracle",
 	}
 	err := c.Validate()
 	if err == nil {
 		t.Fatal("passed")
 	}
-	for _, option := range []string{"home", "listen", "supernode", "network", "slots", "max-jobs", "allow", "gossip-period", "tolerated-hang", "detector", "cache-limit", "log-level"} {
+	for _, option := range []string{"home", "network", "slots", "max-jobs", "allow", "gossip-period", "tolerated-hang", "detector", "cache-limit", "log-level"} {
 		if !strings.Contains(err.Error(), option) {
 			t.Errorf("got no word of %s in:\n%v", option, err)
 		}

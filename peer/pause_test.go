@@ -64,7 +64,7 @@ func TestS3EachRulePauses(t *testing.T) {
 				p.watchOwner(presence.NewMachine(s.root), []presence.Rule{presence.Active, presence.Battery, presence.Load, presence.Metered}, ticks)
 			}()
 			t.Cleanup(func() { p.Close(); <-over })
-			stranger := boot(t, func(c *Config) { c.Supernodes = p.Addresses() })
+			stranger := boot(t, func(c *Config) { c.Supernodes = introducing(p) })
 
 			now := time.Now()
 			// pass advances the clock and makes the peer read the machine.
@@ -127,7 +127,7 @@ func TestS3EachRulePauses(t *testing.T) {
 func TestFullDiskIsNotOffered(t *testing.T) {
 	var free atomic.Int64
 	p := boot(t, func(c *Config) { c.diskFree = func(string) int64 { return free.Load() } })
-	stranger := boot(t, func(c *Config) { c.Supernodes = p.Addresses() })
+	stranger := boot(t, func(c *Config) { c.Supernodes = introducing(p) })
 	for _, c := range []struct {
 		free  int64
 		slots int

@@ -211,10 +211,13 @@ func (p *Peer) startHome() (err error) {
 // ID returns the peer's ID.
 func (p *Peer) ID() p2ppeer.ID { return p.host.ID() }
 
-// Addresses returns the multiaddrs under which other peers can reach this peer. They end with the peer's
-// ID, as --supernode expects them.
+// AddrInfo returns the peer's ID and the addresses under which other peers can reach it.
+func (p *Peer) AddrInfo() p2ppeer.AddrInfo { return *host.InfoFromHost(p.host) }
+
+// Addresses returns the same as multiaddrs. They end with the peer's ID, as --supernode expects them.
 func (p *Peer) Addresses() []string {
-	addrs, err := p2ppeer.AddrInfoToP2pAddrs(&p2ppeer.AddrInfo{ID: p.host.ID(), Addrs: p.host.Addrs()})
+	info := p.AddrInfo()
+	addrs, err := p2ppeer.AddrInfoToP2pAddrs(&info)
 	if err != nil {
 		return nil // invalid ID; cannot happen, since libp2p created it
 	}

@@ -58,6 +58,18 @@ func boot(t *testing.T, change func(*Config)) *Peer {
 	return p
 }
 
+// introducing returns the setting Supernodes of a peer that p introduces.
+func introducing(p *Peer) []p2ppeer.AddrInfo { return []p2ppeer.AddrInfo{p.AddrInfo()} }
+
+// nobody is the address of a peer that does not exist.
+var nobody = func() p2ppeer.AddrInfo {
+	info, err := p2ppeer.AddrInfoFromString("/ip4/127.0.0.1/tcp/1/p2p/12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf")
+	if err != nil {
+		panic(err)
+	}
+	return *info
+}()
+
 func dial(t *testing.T, p *Peer) *Client {
 	t.Helper()
 	c, err := Dial(t.Context(), string(p.home))
@@ -70,7 +82,7 @@ func dial(t *testing.T, p *Peer) *Client {
 
 func TestTwoPeersMeetAndRunAJob(t *testing.T) {
 	first := boot(t, nil)
-	second := boot(t, func(c *Config) { c.Supernodes = first.Addresses() })
+	second := boot(t, func(c *Config) { c.Supernodes = introducing(first) })
 	if err := second.Unmet(); err != nil {
 		t.Fatal(err)
 	}
@@ -251,8 +263,7 @@ func TestHaltReturnsWhenThePeerHasGone(t *testing.T) {
 }
 
 func TestSupernodeThatDoesNotAnswerIsNamed(t *testing.T) {
-	const nobody = "/ip4/127.0.0.1/tcp/1/p2p/12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf"
-	p := boot(t, func(c *Config) { c.Supernodes = []string{nobody} })
+	p := boot(t, func(c *Config) { c.Supernodes = []p2ppeer.AddrInfo{nobody} })
 	if err := p.Unmet(); err == nil || !strings.Contains(err.Error(), "/ip4/127.0.0.1/tcp/1") {
 		t.Errorf("got %v, want the address named", err)
 	}
@@ -470,7 +481,7 @@ func TestStatusSaysHowOthersAreConnected(t *testing.T) {
 	if first.Connected() {
 		t.Error("connected with nobody")
 	}
-	second := boot(t, func(c *Config) { c.Supernodes = []string{first.Addresses()[0]} })
+	second := boot(t, func(c *Config) { c.Supernodes = introducing(first) })
 	for of, other := range map[*Peer]*Peer{first: second, second: first} {
 		connected := of.Status(t.Context()).Connections
 		if len(connected) != 1 || !of.Connected() {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 
 	ma "github.com/multiformats/go-multiaddr"
 
@@ -15,30 +16,29 @@ import (
 
 // recallPorts returns the addresses to listen on. It replaces port 0 by the port in file, if that is free,
 // and ignores invalid entries.
-func recallPorts(file string, listen []string) []string {
+func recallPorts(file string, listen []ma.Multiaddr) []ma.Multiaddr {
 	var kept map[string]string
 	data, err := os.ReadFile(file)
 	if err != nil || json.Unmarshal(data, &kept) != nil {
 		return listen
 	}
-	out := make([]string, len(listen))
+	out := slices.Clone(listen)
 	for i, asked := range listen {
-		out[i] = asked
-		a, err := ma.NewMultiaddr(kept[asked])
-		if err == nil && withoutPort(a.String()) == asked && portsFree([]ma.Multiaddr{a}) == nil {
-			out[i] = kept[asked]
+		a, err := ma.NewMultiaddr(kept[asked.String()])
+		if err == nil && withoutPort(a).Equal(asked) && portsFree([]ma.Multiaddr{a}) == nil {
+			out[i] = a
 		}
 	}
 	return out
 }
 
 // keepPorts writes to file the actual address for each address in asked.
-func keepPorts(file string, asked []string, listens []ma.Multiaddr) error {
+func keepPorts(file string, asked, listens []ma.Multiaddr) error {
 	kept := make(map[string]string)
 	for _, a := range asked {
 		for _, l := range listens {
-			if withoutPort(l.String()) == a {
-				kept[a] = l.String()
+			if withoutPort(l).Equal(a) {
+				kept[a.String()] = l.String()
 			}
 		}
 	}
@@ -52,4 +52,7 @@ func keepPorts(file string, asked []string, listens []ma.Multiaddr) error {
 	return nil
 }
 
-func withoutPort(addr string) string { return portInAddr.ReplaceAllString(addr, "/$1/0") }
+// withoutPort returns the address with port 0.
+func withoutPort(a ma.Multiaddr) ma.Multiaddr {
+	return ma.StringCast(portInAddr.ReplaceAllString(a.String(), "/$1/0")) // valid, as a was
+}

@@ -12,8 +12,9 @@ import (
 
 func TestPortsStayTheSame(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ports")
-	asked := []string{"/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/4001"}
-	if got := recallPorts(file, asked); !slices.Equal(got, asked) {
+	asked := multiaddrs("/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/4001")
+	equal := func(a, b []ma.Multiaddr) bool { return slices.EqualFunc(a, b, ma.Multiaddr.Equal) }
+	if got := recallPorts(file, asked); !equal(got, asked) {
 		t.Fatalf("the first time: got %v", got)
 	}
 	tcp, udp := freePorts(t)
@@ -21,11 +22,11 @@ func TestPortsStayTheSame(t *testing.T) {
 	if err := keepPorts(file, asked, listens); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{listens[1].String(), listens[0].String(), asked[2]}
-	if got := recallPorts(file, asked); !slices.Equal(got, want) {
+	want := []ma.Multiaddr{listens[1], listens[0], asked[2]}
+	if got := recallPorts(file, asked); !equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if got, other := recallPorts(file, []string{"/ip6/::1/tcp/0"}), []string{"/ip6/::1/tcp/0"}; !slices.Equal(got, other) {
+	if got, other := recallPorts(file, multiaddrs("/ip6/::1/tcp/0")), multiaddrs("/ip6/::1/tcp/0"); !equal(got, other) {
 		t.Errorf("asked for another: got %v", got)
 	}
 
@@ -39,14 +40,14 @@ func TestPortsStayTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer takenUDP.Close()
-	if got := recallPorts(file, asked); !slices.Equal(got, asked) {
+	if got := recallPorts(file, asked); !equal(got, asked) {
 		t.Errorf("when they are taken: got %v, want %v", got, asked)
 	}
 	for _, nonsense := range []string{"{", `{"/ip4/127.0.0.1/tcp/0":"/ip4/192.0.2.1/tcp/1"}`, `{"/ip4/127.0.0.1/tcp/0":"x"}`} {
 		if err := os.WriteFile(file, []byte(nonsense), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := recallPorts(file, asked); !slices.Equal(got, asked) {
+		if got := recallPorts(file, asked); !equal(got, asked) {
 			t.Errorf("%s: got %v, want %v", nonsense, got, asked)
 		}
 	}
@@ -77,7 +78,7 @@ func TestPeersMeetAgainWithoutSupernode(t *testing.T) {
 	homes := []string{shortDir(t), shortDir(t)}
 	var peers []*Peer
 	for _, home := range homes {
-		peers = append(peers, boot(t, func(c *Config) { c.Home, c.Supernodes = home, supernode.Addresses() }))
+		peers = append(peers, boot(t, func(c *Config) { c.Home, c.Supernodes = home, introducing(supernode) }))
 	}
 	for _, p := range append(peers, supernode) {
 		if err := p.Close(); err != nil {

@@ -130,7 +130,7 @@ func TestSecretsOfJobsAreNotTold(t *testing.T) {
 		return p
 	}
 	first := start(func(*Config) {})
-	second := start(func(c *Config) { c.Supernodes = first.Addresses() })
+	second := start(func(c *Config) { c.Supernodes = introducing(first) })
 	client := dial(t, second)
 	candidates, err := client.Candidates(t.Context(), discovery.Filter{})
 	if err != nil || len(candidates) == 0 {

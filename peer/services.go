@@ -12,7 +12,6 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
-	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
@@ -44,11 +43,7 @@ func (p *Peer) startHost() error {
 	if err := p.startDialRule(); err != nil {
 		return err
 	}
-	supernodes, err := addrInfos(p.cfg.Supernodes)
-	if err != nil {
-		return err
-	}
-	puncher := punch.New(supernodes, p.registry, p.punches, p.log)
+	puncher := punch.New(p.cfg.Supernodes, p.registry, p.punches, p.log)
 	if p.cfg.mapsPorts() {
 		p.ports = portmap.New(p.log)
 		p.owns("port mapping", p.ports.Close)
@@ -86,12 +81,8 @@ func (p *Peer) startDialRule() error {
 	if p.role != Volunteer {
 		return nil
 	}
-	supernodes, err := addrInfos(p.cfg.Supernodes)
-	if err != nil {
-		return err
-	}
 	p.dials = dialrule.New()
-	for _, info := range supernodes {
+	for _, info := range p.cfg.Supernodes {
 		p.dials.Name(info)
 	}
 	return nil
@@ -114,11 +105,8 @@ func (p *Peer) startRelays(h host.Host) error {
 	if p.role != SubmitOnly && p.cfg.Relay && p.cfg.Reachability != Private {
 		cfg.Limits = relay.Limits{Peers: p.cfg.RelayPeers, Bytes: p.cfg.RelayData << 20, Time: p.cfg.RelayTime}
 	}
-	var err error
 	if !cfg.Public {
-		if cfg.Relays, err = addrInfos(p.cfg.Supernodes); err != nil {
-			return err
-		}
+		cfg.Relays = p.cfg.Supernodes
 	}
 	relays, err := relay.New(h, cfg)
 	if err != nil {
@@ -255,11 +243,7 @@ func (c Config) dataListen() string {
 		return c.DataListen
 	}
 	address := ""
-	for _, s := range c.listen() {
-		a, err := ma.NewMultiaddr(s)
-		if err != nil {
-			continue
-		}
+	for _, a := range c.Listen {
 		ip, err := manet.ToIP(a)
 		switch {
 		case err != nil:
@@ -290,13 +274,9 @@ func machineAt(home string) limits.Machine {
 // startDiscovery joins the network and creates the submitter. A submit-only peer joins as a DHT client, so
 // other peers do not depend on it.
 func (p *Peer) startDiscovery() error {
-	supernodes, err := addrInfos(p.cfg.Supernodes)
-	if err != nil {
-		return err
-	}
 	cfg := discovery.DefaultConfig()
 	cfg.Network = p.network
-	cfg.Supernodes = supernodes
+	cfg.Supernodes = p.cfg.Supernodes
 	cfg.MDNS = p.cfg.MDNS
 	cfg.PeersFile = p.cfg.PeersFile
 	if p.role == Volunteer {
@@ -310,6 +290,7 @@ func (p *Peer) startDiscovery() error {
 	if p.role == Volunteer {
 		cfg.Offer, cfg.Machine, cfg.Twin = p.offer, p.slots.Machine, p.twinFound
 	}
+	var err error
 	if p.discovery, err = discovery.New(p.life, p.host, cfg); err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func TestNATKinds(t *testing.T) {
 // TestSightingsAreOfConnectionsMadeFromHere makes one peer dial another.
 func TestSightingsAreOfConnectionsMadeFromHere(t *testing.T) {
 	first := boot(t, nil)
-	second := boot(t, func(c *Config) { c.Supernodes = []string{first.Addresses()[0]} })
+	second := boot(t, func(c *Config) { c.Supernodes = introducing(first) })
 	for end := time.Now().Add(time.Minute); len(second.sightings.all()) == 0; {
 		if time.Now().After(end) {
 			t.Fatal("no sighting")

@@ -50,8 +50,7 @@ func (p *Peer) standing(ctx context.Context) Standing {
 		}
 	}
 	s.Relayed = slices.ContainsFunc(p.host.Addrs(), isRelayed)
-	supernodes, _ := addrInfos(p.cfg.Supernodes) // Validate has passed them
-	for _, info := range supernodes {
+	for _, info := range p.cfg.Supernodes {
 		if info.ID == p.ID() {
 			continue
 		}

@@ -111,14 +111,11 @@ func examineMachine(dir string, router portmap.Router) Machine {
 // canListen returns the reason why a peer could not listen. One usable address is enough, such as on a
 // machine without IPv6, but no address may be in use by another process.
 func canListen(cfg Config) error {
-	listen, err := listenAddrs(cfg)
-	if err == nil {
-		err = portsFree(listen)
-	}
+	err := portsFree(cfg.Listen)
 	if err != nil {
 		return err
 	}
-	for _, a := range listen {
+	for _, a := range cfg.Listen {
 		network, address, dialErr := manet.DialArgs(a)
 		if err = dialErr; err == nil {
 			err = probePort(network, address)

@@ -109,7 +109,7 @@ func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions
 		Dir:          homes,
 		Peers:        opt.Local,
 		Slots:        localSlots(opt),
-		Supernode:    s.own.Addresses(),
+		Supernode:    s.own.AddrInfo(),
 		Network:      cfg.Network,
 		GossipPeriod: cfg.GossipPeriod,
 		LogLevel:     "error", // their peers may be killed; warnings would be noise

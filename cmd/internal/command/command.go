@@ -149,10 +149,14 @@ func plainFlagError(err error) error {
 	if f.Shorthand != "" {
 		name = "-" + f.Shorthand
 	}
-	return fmt.Errorf("%s %q: want %s", name, invalid.GetValue(), kinds[f.Value.Type()])
+	kind, known := kinds[f.Value.Type()]
+	if !known {
+		return fmt.Errorf("%s %w", name, errors.Unwrap(invalid))
+	}
+	return fmt.Errorf("%s %q: want %s", name, invalid.GetValue(), kind)
 }
 
-// kinds maps the types of options to descriptions.
+// kinds maps the types of options to descriptions. Options of other types have errors of their own.
 var kinds = map[string]string{
 	"bool": "true or false", "int": "a whole number", "int64": "a whole number",
 	"duration": "a time such as 500ms, 10s or 2m", "stringSlice": "a list with commas between",

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/workdir"
 	"github.com/p2pmpi/p2pmpi/peer"
@@ -20,12 +22,12 @@ const marker = "P2PMPI_LOCAL_PEER"
 
 // settings is the configuration that a throw-away peer reads from its standard input.
 type settings struct {
-	Home         string        `json:"home"`
-	Supernode    []string      `json:"supernode"`
-	Network      string        `json:"network"`
-	Slots        int           `json:"slots"`
-	GossipPeriod time.Duration `json:"gossipPeriod"`
-	LogLevel     string        `json:"logLevel"`
+	Home         string           `json:"home"`
+	Supernode    p2ppeer.AddrInfo `json:"supernode"`
+	Network      string           `json:"network"`
+	Slots        int              `json:"slots"`
+	GossipPeriod time.Duration    `json:"gossipPeriod"`
+	LogLevel     string           `json:"logLevel"`
 }
 
 // Child runs a throw-away peer if this process was started as one; the caller then exits with the status.
@@ -78,7 +80,7 @@ func serve(stdin io.Reader, stdout, stderr io.Writer) error {
 func (s settings) config() peer.Config {
 	c := peer.LocalConfig()
 	c.Home = s.Home
-	c.Supernodes = s.Supernode
+	c.Supernodes = []p2ppeer.AddrInfo{s.Supernode}
 	c.Network = s.Network
 	c.Slots = s.Slots
 	c.GossipPeriod = s.GossipPeriod

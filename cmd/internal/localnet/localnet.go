@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -23,8 +24,8 @@ import (
 type Config struct {
 	Dir          string // empty folder for the homes
 	Peers        int
-	Slots        int      // per peer
-	Supernode    []string // multiaddrs of the peer that introduces them to each other
+	Slots        int              // per peer
+	Supernode    p2ppeer.AddrInfo // the peer that introduces them to each other
 	Network      string
 	GossipPeriod time.Duration
 	LogLevel     string // level of the messages on Stderr
