@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/libp2p/go-libp2p"
 	"github.com/libp2p/go-libp2p/core/event"
@@ -29,17 +28,10 @@ type Puncher struct {
 	holes   *holes
 	host    host.Host
 	changes event.Subscription
-	over    chan try
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-}
-
-// A try is the result of one attempt.
-type try struct {
-	peer   p2ppeer.ID
-	really bool // there was a public address, and libp2p was not trying already
 }
 
 // New returns a Puncher for the host that its Option is given to. It registers its metrics with reg and
@@ -50,7 +42,6 @@ func New(supernodes []p2ppeer.AddrInfo, reg prometheus.Registerer, events holepu
 		log:     log,
 		holes:   newHoles(events),
 		metrics: holepunch.NewMetricsTracer(holepunch.WithRegisterer(reg)),
-		over:    make(chan try),
 	}
 	for _, s := range supernodes {
 		p.public = append(p.public, s.ID)
@@ -79,58 +70,32 @@ func (p *Puncher) Start(h host.Host) (err error) {
 	if err != nil {
 		return fmt.Errorf("watch who connects: %w", err)
 	}
-	p.running.Go(p.run) // ends with Close
+	p.running.Go(p.run) // ends with the subscription
 	return nil
 }
 
-// run owns the plan.
+// run owns the retries.
 func (p *Puncher) run() {
-	plan := newPlan()
-	var trying sync.WaitGroup
-	defer trying.Wait()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for p.ctx.Err() == nil {
-		for _, id := range plan.due(time.Now()) {
-			trying.Go(func() { p.try(id) }) // ends within a minute, or with Close
-		}
-		if next, ok := plan.next(); ok {
-			timer.Reset(time.Until(next))
-		}
-		select {
-		case t := <-p.over:
-			plan.tried(t.peer, t.really, time.Now())
-			p.look(plan, t.peer)
-		case e := <-p.changes.Out():
-			p.changed(plan, e)
-		case <-timer.C:
-		case <-p.ctx.Done():
+	retries := newRetries(p.ctx, p.try)
+	defer retries.running.Wait()
+	for e := range p.changes.Out() {
+		switch e := e.(type) {
+		case event.EvtPeerConnectednessChanged:
+			retries.set(e.Peer, p.isRelayed(e.Peer))
+		case event.EvtPeerIdentificationCompleted: // for every connection, also a second one
+			retries.set(e.Peer, p.isRelayed(e.Peer))
+		case event.EvtLocalAddressesUpdated: // earlier failures are no guide
+			retries.restart()
 		}
 	}
 }
 
-func (p *Puncher) changed(plan *plan, e any) {
-	switch e := e.(type) {
-	case event.EvtPeerConnectednessChanged:
-		p.look(plan, e.Peer)
-	case event.EvtPeerIdentificationCompleted: // for every connection, also a second one
-		p.look(plan, e.Peer)
-	case event.EvtLocalAddressesUpdated:
-		plan.moved(time.Now())
-	}
-}
-
-// look tells the plan how a peer is connected. In each pair, the peer that accepted the circuit tries, as
-// libp2p requires.
-func (p *Puncher) look(plan *plan, id p2ppeer.ID) {
+// isRelayed reports whether to try to connect a peer directly: it is connected only through relays. In each
+// pair, the peer that accepted the circuit tries, as libp2p requires.
+func (p *Puncher) isRelayed(id p2ppeer.ID) bool {
 	conns := p.host.Network().ConnsToPeer(id)
-	direct := slices.ContainsFunc(conns, func(c network.Conn) bool { return !isCircuit(c) })
-	ours := slices.ContainsFunc(conns, func(c network.Conn) bool { return c.Stat().Direction == network.DirInbound })
-	if ours && !direct {
-		plan.relayed(id, time.Now())
-	} else {
-		plan.settled(id)
-	}
+	return !slices.ContainsFunc(conns, func(c network.Conn) bool { return !isCircuit(c) }) &&
+		slices.ContainsFunc(conns, func(c network.Conn) bool { return c.Stat().Direction == network.DirInbound })
 }
 
 func isCircuit(c network.Conn) bool {
@@ -138,18 +103,15 @@ func isCircuit(c network.Conn) bool {
 	return err == nil
 }
 
-// try makes libp2p try to reach a peer directly. It does nothing if this host has no public address yet.
-func (p *Puncher) try(id p2ppeer.ID) {
-	var err error
-	ready := p.ready()
-	if ready {
-		err = p.libp2p.DirectConnect(id)
-		p.log.Debug().Err(err).Stringer("peer", id).Msg("tried to reach a peer directly that was reached through a relay")
+// try makes libp2p try to reach a peer directly. The attempt is incomplete if libp2p is trying already, or
+// if this host has no public address yet.
+func (p *Puncher) try(id p2ppeer.ID) (complete bool) {
+	if !p.ready() {
+		return false
 	}
-	select {
-	case p.over <- try{id, ready && !errors.Is(err, holepunch.ErrHolePunchActive)}:
-	case <-p.ctx.Done():
-	}
+	err := p.libp2p.DirectConnect(id)
+	p.log.Debug().Err(err).Stringer("peer", id).Msg("tried to reach a peer directly that was reached through a relay")
+	return !errors.Is(err, holepunch.ErrHolePunchActive)
 }
 
 // ready reports whether the host knows a public address of its own. Without one, libp2p would wait for it,
@@ -162,12 +124,12 @@ func (p *Puncher) ready() bool {
 func (p *Puncher) Close() error {
 	p.cancel()
 	var errs []error
+	if p.changes != nil {
+		errs = append(errs, p.changes.Close())
+	}
 	if p.libp2p != nil {
 		errs = append(errs, p.libp2p.Close()) // ends pending attempts
 	}
 	p.running.Wait()
-	if p.changes != nil {
-		errs = append(errs, p.changes.Close())
-	}
 	return errors.Join(errs...)
 }

@@ -1,0 +1,105 @@
+package punch
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+)
+
+// TestWhenAPairIsTried applies sequences of events in virtual time.
+func TestWhenAPairIsTried(t *testing.T) {
+	const id = p2ppeer.ID("a")
+	type step struct {
+		at    time.Duration
+		do    func(r *retries, ends chan bool)
+		tries bool // since the previous step
+	}
+	relayed := func(r *retries, _ chan bool) { r.set(id, true) }
+	settled := func(r *retries, _ chan bool) { r.set(id, false) }
+	tried := func(_ *retries, ends chan bool) { ends <- true }
+	busy := func(_ *retries, ends chan bool) { ends <- false }
+	moved := func(r *retries, _ chan bool) { r.restart() }
+	nothing := func(*retries, chan bool) {}
+	tests := map[string][]step{
+		"not at once: libp2p tries":  {{0, relayed, false}, {pauseMin, nothing, true}},
+		"not while it is tried":      {{0, relayed, false}, {pauseMin, nothing, true}, {time.Hour, relayed, false}},
+		"more and more rarely":       {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, tried, false}, {3*pauseMin - 1, nothing, false}, {3 * pauseMin, nothing, true}, {3 * pauseMin, tried, false}, {7*pauseMin - 1, nothing, false}, {7 * pauseMin, nothing, true}},
+		"not when it is direct":      {{0, relayed, false}, {0, settled, false}, {time.Hour, nothing, false}},
+		"nor when that comes of it":  {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, settled, false}, {pauseMin, tried, false}, {time.Hour, nothing, false}},
+		"again when it is lost soon": {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, settled, false}, {pauseMin, relayed, false}, {pauseMin, tried, false}, {3 * pauseMin, nothing, true}},
+		"as soon after libp2p's own": {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, busy, false}, {2 * pauseMin, nothing, true}, {2 * pauseMin, tried, false}, {4*pauseMin - 1, nothing, false}, {4 * pauseMin, nothing, true}},
+		"soon after a move":          {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, tried, false}, {pauseMin, moved, false}, {2 * pauseMin, nothing, true}},
+		"more news change nothing":   {{0, relayed, false}, {pauseMin - 1, relayed, false}, {pauseMin, nothing, true}},
+	}
+	for name, steps := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				ends, attempts := make(chan bool), 0
+				r := newRetries(ctx, func(p2ppeer.ID) bool {
+					attempts++
+					return <-ends
+				})
+				defer r.running.Wait()
+				defer close(ends)
+				defer cancel()
+				start, counted := time.Now(), 0
+				for i, s := range steps {
+					time.Sleep(time.Until(start.Add(s.at)))
+					s.do(r, ends)
+					synctest.Wait()
+					got := attempts - counted
+					if counted = attempts; got > 1 || (got == 1) != s.tries {
+						t.Fatalf("step %d, after %v: %d attempts, want one: %v", i, s.at, got, s.tries)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestFewAreTriedAtATime uses a hundred pairs that always fail.
+func TestFewAreTriedAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+		defer cancel()
+		type report struct {
+			id   p2ppeer.ID
+			more int // 1 at the beginning of an attempt, -1 at its end
+		}
+		reports := make(chan report)
+		r := newRetries(ctx, func(id p2ppeer.ID) bool {
+			reports <- report{id, 1}
+			time.Sleep(10 * time.Second)
+			reports <- report{id, -1}
+			return true
+		})
+		for i := range 100 {
+			r.set(p2ppeer.ID(fmt.Sprint(i)), true)
+		}
+		go func() {
+			r.running.Wait()
+			close(reports)
+		}()
+		rounds, trying := make(map[p2ppeer.ID]int), 0
+		for e := range reports {
+			trying += e.more
+			if trying > maxTrying {
+				t.Fatalf("%d are tried at a time, want at most %d", trying, maxTrying)
+			}
+			rounds[e.id] += max(0, e.more)
+		}
+		for id, n := range rounds {
+			if most := int(24*time.Hour/pauseMax) + 8; n < 100 || n > most {
+				t.Errorf("%s is tried %d times a day, want 100 to %d", id, n, most)
+			}
+		}
+		if len(rounds) != 100 {
+			t.Errorf("%d of 100 are tried", len(rounds))
+		}
+	})
+}
