@@ -3,6 +3,8 @@ package peer
 import (
 	"github.com/libp2p/go-libp2p/core/network"
 	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 )
 
 // circuitsApart is a resource manager that does not count circuits as connections from the relay's address.
@@ -14,15 +16,9 @@ type circuitsApart struct{ network.ResourceManager }
 // address would share one limit.
 var throughRelay = ma.StringCast("/ip4/127.0.0.1/p2p-circuit")
 
-// isRelayed reports whether an address leads through a relay.
-func isRelayed(a ma.Multiaddr) bool {
-	_, err := a.ValueForProtocol(ma.P_CIRCUIT)
-	return err == nil
-}
-
 // OpenConnection implements network.ResourceManager.
 func (m circuitsApart) OpenConnection(dir network.Direction, usefd bool, endpoint ma.Multiaddr) (network.ConnManagementScope, error) {
-	if isRelayed(endpoint) {
+	if connection.IsCircuit(endpoint) {
 		endpoint = throughRelay
 	}
 	return m.ResourceManager.OpenConnection(dir, usefd, endpoint)

@@ -253,7 +253,7 @@ func isDirectQUIC(a ma.Multiaddr) bool { return isDirect(a, ma.P_QUIC_V1) }
 
 func isDirect(a ma.Multiaddr, transport int) bool {
 	_, err := a.ValueForProtocol(transport)
-	return err == nil && !isRelayed(a)
+	return err == nil && !connection.IsCircuit(a)
 }
 
 // If there are more than manyConns connections, libp2p closes the least useful ones until fewConns are

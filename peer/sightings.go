@@ -10,6 +10,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 )
 
 // Kinds of address translation.
@@ -73,7 +75,7 @@ type sighting struct {
 
 // newSighting returns false for a connection through a relay, where the observer sees the relay's address.
 func newSighting(c network.Conn, observed ma.Multiaddr) (s sighting, ok bool) {
-	if isRelayed(c.RemoteMultiaddr()) {
+	if connection.IsCircuit(c.RemoteMultiaddr()) {
 		return s, false
 	}
 	transport, local, localOK := socket(c.LocalMultiaddr())

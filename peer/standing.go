@@ -49,7 +49,7 @@ func (p *Peer) standing(ctx context.Context) Standing {
 			s.Indirect++
 		}
 	}
-	s.Relayed = slices.ContainsFunc(p.host.Addrs(), isRelayed)
+	s.Relayed = slices.ContainsFunc(p.host.Addrs(), connection.IsCircuit)
 	for _, info := range p.cfg.Supernodes {
 		if info.ID == p.ID() {
 			continue

@@ -9,6 +9,7 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -101,7 +102,7 @@ func homes(from, says []ma.Multiaddr) (seen []string, said string) {
 
 // address returns the IP address of a, unless a goes through a relay.
 func address(a ma.Multiaddr) (netip.Addr, bool) {
-	if _, err := a.ValueForProtocol(ma.P_CIRCUIT); err == nil {
+	if connection.IsCircuit(a) {
 		return netip.Addr{}, false
 	}
 	ip, err := manet.ToIP(a)

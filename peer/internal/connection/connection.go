@@ -110,6 +110,12 @@ func why(c Connection, tried attempt, known bool) string {
 	return strings.Join(reasons, "; ")
 }
 
+// IsCircuit reports whether an address leads through a relay.
+func IsCircuit(a ma.Multiaddr) bool {
+	_, err := a.ValueForProtocol(ma.P_CIRCUIT)
+	return err == nil
+}
+
 // transportOf returns the transport of the first hop of an address.
 func transportOf(a ma.Multiaddr) string {
 	for _, c := range a {

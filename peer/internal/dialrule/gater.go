@@ -5,6 +5,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/control"
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/net/conngater"
 	ma "github.com/multiformats/go-multiaddr"
 )
 
@@ -12,7 +13,7 @@ import (
 // inner permits all connections.
 func (r *Rule) Gater(inner connmgr.ConnectionGater) connmgr.ConnectionGater {
 	if inner == nil {
-		inner = everybody{}
+		inner, _ = conngater.NewBasicConnectionGater(nil) // without a store it does not fail
 	}
 	return gater{inner, r}
 }
@@ -35,16 +36,3 @@ func (g gater) InterceptUpgraded(c network.Conn) (bool, control.DisconnectReason
 	}
 	return ok, why
 }
-
-// everybody is a gater that permits all connections.
-type everybody struct{}
-
-func (everybody) InterceptPeerDial(p2ppeer.ID) bool               { return true }
-func (everybody) InterceptAddrDial(p2ppeer.ID, ma.Multiaddr) bool { return true }
-func (everybody) InterceptAccept(network.ConnMultiaddrs) bool     { return true }
-
-func (everybody) InterceptSecured(network.Direction, p2ppeer.ID, network.ConnMultiaddrs) bool {
-	return true
-}
-
-func (everybody) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) { return true, 0 }

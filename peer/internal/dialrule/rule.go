@@ -81,7 +81,7 @@ func (r *Rule) Neighbour(info p2ppeer.AddrInfo) {
 	own := r.ownNetworks()
 	for _, a := range info.Addrs {
 		ip, ok := ipOf(a)
-		if ok && !isCircuit(a) && !ip.IsLoopback() && slices.ContainsFunc(own, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+		if ok && !connection.IsCircuit(a) && !ip.IsLoopback() && slices.ContainsFunc(own, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 			r.note(info.ID, ip)
 		}
 	}
@@ -97,14 +97,14 @@ func (r *Rule) Met(c network.Conn) {
 	defer r.mu.Unlock()
 	d := r.distanceOf(ip)
 	r.farthest = max(r.farthest, d)
-	if d != far && !isCircuit(c.RemoteMultiaddr()) {
+	if d != far && !connection.IsCircuit(c.RemoteMultiaddr()) {
 		r.note(c.RemotePeer(), ip)
 	}
 }
 
 // MayDial is like May for a multiaddr. A relay on the way is dialled, and checked, on its own.
 func (r *Rule) MayDial(peer p2ppeer.ID, at ma.Multiaddr) bool {
-	if isCircuit(at) {
+	if connection.IsCircuit(at) {
 		return true
 	}
 	ip, ok := ipOf(at)
@@ -244,5 +244,8 @@ func ipOf(a ma.Multiaddr) (netip.Addr, bool) {
 	at, ok := netip.AddrFromSlice(ip)
 	return plain(at), ok
 }
+<<<<<<< HEAD
 
 func isCircuit(a ma.Multiaddr) bool { return connected.RelayOf(a) != "" }
+=======
+>>>>>>> dd23c126 (connection: export IsCircuit, and use libp2p's permissive gater)

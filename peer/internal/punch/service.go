@@ -14,9 +14,10 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
 	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
-	ma "github.com/multiformats/go-multiaddr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 )
 
 // A Puncher makes a host punch holes.
@@ -94,13 +95,8 @@ func (p *Puncher) run() {
 // pair, the peer that accepted the circuit tries, as libp2p requires.
 func (p *Puncher) isRelayed(id p2ppeer.ID) bool {
 	conns := p.host.Network().ConnsToPeer(id)
-	return !slices.ContainsFunc(conns, func(c network.Conn) bool { return !isCircuit(c) }) &&
+	return !slices.ContainsFunc(conns, func(c network.Conn) bool { return !connection.IsCircuit(c.RemoteMultiaddr()) }) &&
 		slices.ContainsFunc(conns, func(c network.Conn) bool { return c.Stat().Direction == network.DirInbound })
-}
-
-func isCircuit(c network.Conn) bool {
-	_, err := c.RemoteMultiaddr().ValueForProtocol(ma.P_CIRCUIT)
-	return err == nil
 }
 
 // try makes libp2p try to reach a peer directly. The attempt is incomplete if libp2p is trying already, or

@@ -11,6 +11,8 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
 	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 )
 
 // TCP is libp2p's TCP transport, except that it dials peers that have relays from another port.
@@ -102,10 +104,5 @@ func (t *TCP) dial(ctx context.Context, to ma.Multiaddr, id p2ppeer.ID, from fun
 }
 
 func (t *TCP) hasRelays(id p2ppeer.ID) bool {
-	for _, a := range t.known.Addrs(id) {
-		if _, err := a.ValueForProtocol(ma.P_CIRCUIT); err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.known.Addrs(id), connection.IsCircuit)
 }

@@ -18,6 +18,8 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 )
 
 // reserveTimeout bounds one request for a reservation.
@@ -195,7 +197,7 @@ func (s *Service) changed(plan *plan, e any) {
 		plan.reachable(reachable)
 		s.open(reachable || s.cfg.Public)
 	case event.EvtLocalAddressesUpdated:
-		if slices.ContainsFunc(s.host.Addrs(), isCircuit) {
+		if slices.ContainsFunc(s.host.Addrs(), connection.IsCircuit) {
 			s.reached.Do(func() { close(s.first) })
 		}
 	}
@@ -220,17 +222,12 @@ func (s *Service) meet(plan *plan, id p2ppeer.ID) {
 // foundAt selects the addresses by which a found relay is reached: those that look public, or else all
 // addresses that do not lead through another relay.
 func foundAt(addrs []ma.Multiaddr) []ma.Multiaddr {
-	direct := slices.DeleteFunc(slices.Clone(addrs), isCircuit)
+	direct := slices.DeleteFunc(slices.Clone(addrs), connection.IsCircuit)
 	public := slices.DeleteFunc(slices.Clone(direct), func(a ma.Multiaddr) bool { return !manet.IsPublicAddr(a) })
 	if len(public) > 0 {
 		return public
 	}
 	return direct
-}
-
-func isCircuit(a ma.Multiaddr) bool {
-	_, err := a.ValueForProtocol(ma.P_CIRCUIT)
-	return err == nil
 }
 
 // tell announces the addresses if they have changed.

@@ -19,6 +19,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 )
 
 // deadline bounds the waits of a test.
@@ -196,7 +197,7 @@ func TestAReservationIsMadeAgain(t *testing.T) {
 	awaitReserved(t, reached)
 	s.Close()
 	relay.Close()
-	advertised := func() bool { return slices.ContainsFunc(h.Addrs(), isCircuit) }
+	advertised := func() bool { return slices.ContainsFunc(h.Addrs(), connection.IsCircuit) }
 	await(t, h, new(event.EvtLocalAddressesUpdated), func() bool { return !advertised() })("still advertised when the relay is gone")
 	again, err := libp2p.New(libp2p.Identity(key), libp2p.EnableRelay(), libp2p.DisableMetrics(), libp2p.ListenAddrs(at))
 	if err != nil {
