@@ -27,7 +27,7 @@ var undecoded = map[string]string{
 	"internal/loopback":               "hands streams on",
 	"peer":                            "files of its own home, and the owner's control socket",
 	"peer/launch/internal/supervisor": "what its own children print",
-	"peer/internal/relay":             "resets every stream, and hands those of the library on",
+	"peer/net/relay":                  "resets every stream, and hands those of the library on",
 }
 
 // TestEveryDecoderIsFuzzed compares the packages that decode what comes from other peers with those

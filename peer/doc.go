@@ -10,7 +10,7 @@
 //	                           |         |
 //	                           |         +-- discovery, reservation, filetransfer,
 //	                           |             faultdetect, peer/launch, peer/job
-//	                           +-- TCP, QUIC; TLS, Noise; hole punching; peer/internal/relay
+//	                           +-- TCP, QUIC; TLS, Noise; hole punching; peer/net/relay
 //	Close:  the same in reverse order, in bounded time
 //
 // A volunteer (Role Volunteer, started by p2pboot) has a home, offers slots and runs the processes of other

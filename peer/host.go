@@ -44,12 +44,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery/connected"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/internal/version"
-	"github.com/p2pmpi/p2pmpi/peer/internal/dialrule"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
-	"github.com/p2pmpi/p2pmpi/peer/internal/portmap"
-	"github.com/p2pmpi/p2pmpi/peer/internal/punch"
-	"github.com/p2pmpi/p2pmpi/peer/internal/relay"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/net/connection"
+	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
+	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
+	"github.com/p2pmpi/p2pmpi/peer/net/punch"
+	"github.com/p2pmpi/p2pmpi/peer/net/relay"
 )
 
 // protocolVersion is the version string that peers exchange when they connect.
@@ -68,7 +69,7 @@ var wantObservers = sync.OnceFunc(func() { observedaddrs.ActivationThresh = obse
 // newHost starts the libp2p host that cfg describes. Its metrics go to reg, which belongs to this peer
 // alone because several peers can share a process. If dials is nil, the host dials any address. Without
 // cfg.NAT the puncher may be nil. If mapper is nil, no ports are mapped.
-func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, dials *dialrule.Rule, reg prometheus.Registerer, puncher *punch.Puncher, mapper *portmap.Mapper, log zerolog.Logger) (host.Host, error) {
+func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, dials *dialfilter.Filter, reg prometheus.Registerer, puncher *punch.Puncher, mapper *portmap.Mapper, log zerolog.Logger) (host.Host, error) {
 	wantObservers()
 	if err := portsFree(cfg.Listen); err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, dials *dialr
 }
 
 // admission returns the options for connection security and for the filter of connections.
-func admission(gate *membership.Gate, dials *dialrule.Rule) []libp2p.Option {
+func admission(gate *membership.Gate, dials *dialfilter.Filter) []libp2p.Option {
 	var gater coreconnmgr.ConnectionGater
 	if !gate.Open() {
 		gater = gate

@@ -18,9 +18,9 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/rs/zerolog"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/dialrule"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
 )
 
 func TestTCPIsDialledBeforeQUICBeforeRelays(t *testing.T) {
@@ -247,7 +247,7 @@ func TestOwnersServicesAreNotDialled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			dials := dialrule.New()
+			dials := dialfilter.New()
 			h := newHostBehind(t, LocalConfig(), key, gate, dials)
 			dials.Met(farAway{})
 			l, err := net.Listen("tcp", "127.0.0.1:0")

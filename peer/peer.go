@@ -20,15 +20,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
-	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
-	"github.com/p2pmpi/p2pmpi/peer/internal/dialrule"
 	"github.com/p2pmpi/p2pmpi/peer/internal/journal"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
-	"github.com/p2pmpi/p2pmpi/peer/internal/portmap"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/net/connection"
+	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
+	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -78,8 +78,8 @@ type Peer struct {
 	host      host.Host
 	registry  *prometheus.Registry
 	punches   *connection.Punches
-	dials     *dialrule.Rule  // nil unless a volunteer
-	ports     *portmap.Mapper // nil if no ports are mapped
+	dials     *dialfilter.Filter // nil unless a volunteer
+	ports     *portmap.Mapper    // nil if no ports are mapped
 	sightings sightings
 	slots     *reservation.Service // nil unless a volunteer; likewise launcher, control and history
 	launcher  *launch.Service

@@ -19,15 +19,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/loopback"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
-	"github.com/p2pmpi/p2pmpi/peer/internal/dialrule"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
-	"github.com/p2pmpi/p2pmpi/peer/internal/portmap"
-	"github.com/p2pmpi/p2pmpi/peer/internal/punch"
-	"github.com/p2pmpi/p2pmpi/peer/internal/relay"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
+	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
+	"github.com/p2pmpi/p2pmpi/peer/net/punch"
+	"github.com/p2pmpi/p2pmpi/peer/net/relay"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -40,7 +40,7 @@ func (p *Peer) startHost() error {
 		// Fixed ports belong to the volunteer that may run on the same machine.
 		p.cfg.Listen = anyPort(p.cfg.Listen)
 	}
-	if err := p.startDialRule(); err != nil {
+	if err := p.startDialFilter(); err != nil {
 		return err
 	}
 	puncher := punch.New(p.cfg.Supernodes, p.registry, p.punches, p.log)
@@ -76,12 +76,12 @@ func (p *Peer) startHost() error {
 	return p.startRelays(h)
 }
 
-// startDialRule installs the dial filter of a volunteer, which hosts the jobs of other users.
-func (p *Peer) startDialRule() error {
+// startDialFilter installs the dial filter of a volunteer, which hosts the jobs of other users.
+func (p *Peer) startDialFilter() error {
 	if p.role != Volunteer {
 		return nil
 	}
-	p.dials = dialrule.New()
+	p.dials = dialfilter.New()
 	for _, info := range p.cfg.Supernodes {
 		p.dials.Name(info)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/discovery/connected"
-	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
+	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 )
 
 // Standing describes a peer's connections and reachability.

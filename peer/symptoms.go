@@ -10,8 +10,8 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
-	"github.com/p2pmpi/p2pmpi/peer/internal/portmap"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
 )
 
 // Symptoms are the measurements that Diagnose judges.

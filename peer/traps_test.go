@@ -25,11 +25,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
-	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
-	"github.com/p2pmpi/p2pmpi/peer/internal/dialrule"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
-	"github.com/p2pmpi/p2pmpi/peer/internal/punch"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/net/connection"
+	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
+	"github.com/p2pmpi/p2pmpi/peer/net/punch"
 )
 
 // These tests cover defaults of libp2p that would be harmful here.
@@ -59,10 +59,10 @@ func newHostOf(t *testing.T, cfg Config) host.Host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newHostBehind(t, cfg, key, gate, dialrule.New())
+	return newHostBehind(t, cfg, key, gate, dialfilter.New())
 }
 
-func newHostBehind(t *testing.T, cfg Config, key crypto.PrivKey, gate *membership.Gate, dials *dialrule.Rule) host.Host {
+func newHostBehind(t *testing.T, cfg Config, key crypto.PrivKey, gate *membership.Gate, dials *dialfilter.Filter) host.Host {
 	t.Helper()
 	puncher := punch.New(nil, prometheus.NewRegistry(), connection.NewPunches(), zerolog.Nop())
 	h, err := newHost(cfg, key, gate, dials, prometheus.NewRegistry(), puncher, nil, zerolog.Nop())

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
-	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
+	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 )
 
 func TestChoice(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 )
 
 // machineOf returns a name of this machine for the peers of one job. Two peers on this machine return the

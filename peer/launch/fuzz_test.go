@@ -19,11 +19,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/recording"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/dialrule"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/entrance"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
+	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
 )
 
 // A hosting is a service that hosts parts of jobs without processes.
@@ -44,7 +44,7 @@ func newHosting(f *testing.F) hosting {
 		f.Fatal(err)
 	}
 	return hosting{&Service{
-		config: Config{Detector: detector, Views: views, Dials: dialrule.New(), Log: zerolog.Nop()}, host: h, ctx: context.Background(),
+		config: Config{Detector: detector, Views: views, Dials: dialfilter.New(), Log: zerolog.Nop()}, host: h, ctx: context.Background(),
 		jobs: make(map[string]*job), obstacles: make(map[p2ppeer.ID]time.Time),
 	}, other}
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/redial"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/entrance"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
+	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 )
 
 // The asking side of a channel to a process of another peer.

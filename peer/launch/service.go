@@ -23,8 +23,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
-	"github.com/p2pmpi/p2pmpi/peer/internal/dialrule"
 	"github.com/p2pmpi/p2pmpi/peer/internal/journal"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
@@ -34,6 +32,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
+	"github.com/p2pmpi/p2pmpi/peer/net/connection"
+	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -86,7 +86,7 @@ type Config struct {
 	Niceness int
 	// Dials decides which addresses this peer connects to when other peers name them. If it is nil, the
 	// service assumes that all peers run on this machine.
-	Dials *dialrule.Rule
+	Dials *dialfilter.Filter
 	// Punches explains how the connections to other peers came about; nil if that is not recorded.
 	Punches *connection.Punches
 	Log     zerolog.Logger
@@ -160,7 +160,7 @@ func NewService(h host.Host, c Config) (*Service, error) {
 		gone:      make(chan struct{}),
 	}
 	if c.Dials == nil {
-		s.config.Dials = dialrule.New()
+		s.config.Dials = dialfilter.New()
 	}
 	s.retains = scratch.Retains(home)
 	s.idleTimer = newIdleTimer(s)

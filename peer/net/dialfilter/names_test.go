@@ -1,4 +1,4 @@
-package dialrule
+package dialfilter
 
 import (
 	"context"
@@ -31,9 +31,9 @@ func (b *book) ResolveDNSComponent(_ context.Context, a ma.Multiaddr, _ int) ([]
 func TestOnlyTheOwnersNamesAreLookedUp(t *testing.T) {
 	const entry, name = "/dnsaddr/lab.example", "/dns4/node.lab.example/tcp/1"
 	b := &book{leads: map[string]string{entry: name, name: "/ip4/10.1.2.3/tcp/1"}}
-	r := newRule()
-	r.meets(third, ip("192.0.2.7"))
-	look := r.Resolver(b)
+	f := newFilter()
+	f.meets(third, ip("192.0.2.7"))
+	look := f.Resolver(b)
 	ask := func(id p2ppeer.ID) (out []ma.Multiaddr) {
 		found, _ := look.ResolveDNSAddr(t.Context(), id, ma.StringCast(entry), 4, 4)
 		last, _ := look.ResolveDNSComponent(t.Context(), ma.StringCast(name), 4)
@@ -42,7 +42,7 @@ func TestOnlyTheOwnersNamesAreLookedUp(t *testing.T) {
 	if got := ask(other); len(got) > 0 || b.asked > 0 {
 		t.Errorf("of others' names came %v, %d were looked up", got, b.asked)
 	}
-	r.Name(info(other, entry))
+	f.Name(info(other, entry))
 	if got := ask(third); len(got) > 0 || b.asked > 0 {
 		t.Errorf("of another's name came %v, %d were looked up", got, b.asked)
 	}
@@ -50,7 +50,7 @@ func TestOnlyTheOwnersNamesAreLookedUp(t *testing.T) {
 		t.Errorf("of the owner's names came %v, %d were looked up", got, b.asked)
 	}
 	at := netip.MustParseAddr("10.1.2.3")
-	if !r.May(other, at) || r.May(third, at) {
+	if !f.May(other, at) || f.May(third, at) {
 		t.Error("where a name leads is for whom the owner has named by it")
 	}
 }

@@ -19,7 +19,7 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 	"github.com/rs/zerolog"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
+	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 )
 
 // reserveTimeout bounds one request for a reservation.

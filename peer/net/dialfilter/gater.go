@@ -1,4 +1,4 @@
-package dialrule
+package dialfilter
 
 import (
 	"github.com/libp2p/go-libp2p/core/connmgr"
@@ -9,30 +9,30 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// Gater returns a gater that applies both inner and the rule, and records the peers that connect. A nil
+// Gater returns a gater that applies both inner and the filter, and records the peers that connect. A nil
 // inner permits all connections.
-func (r *Rule) Gater(inner connmgr.ConnectionGater) connmgr.ConnectionGater {
+func (f *Filter) Gater(inner connmgr.ConnectionGater) connmgr.ConnectionGater {
 	if inner == nil {
 		inner, _ = conngater.NewBasicConnectionGater(nil) // without a store it does not fail
 	}
-	return gater{inner, r}
+	return gater{inner, f}
 }
 
 type gater struct {
 	connmgr.ConnectionGater
-	rule *Rule
+	filter *Filter
 }
 
-// InterceptAddrDial applies the rule.
+// InterceptAddrDial applies the filter.
 func (g gater) InterceptAddrDial(p p2ppeer.ID, a ma.Multiaddr) bool {
-	return g.rule.MayDial(p, a) && g.ConnectionGater.InterceptAddrDial(p, a)
+	return g.filter.MayDial(p, a) && g.ConnectionGater.InterceptAddrDial(p, a)
 }
 
 // InterceptUpgraded implements connmgr.ConnectionGater.
 func (g gater) InterceptUpgraded(c network.Conn) (bool, control.DisconnectReason) {
 	ok, why := g.ConnectionGater.InterceptUpgraded(c)
 	if ok {
-		g.rule.Met(c)
+		g.filter.Met(c)
 	}
 	return ok, why
 }

@@ -1,4 +1,4 @@
-package dialrule
+package dialfilter
 
 import (
 	"context"
@@ -11,48 +11,48 @@ import (
 
 // Resolver returns a resolver that uses inner only for names that the owner has configured, and names that
 // those lead to. The resulting addresses count as configured for the peer.
-func (r *Rule) Resolver(inner network.MultiaddrDNSResolver) network.MultiaddrDNSResolver {
-	return resolver{inner, r}
+func (f *Filter) Resolver(inner network.MultiaddrDNSResolver) network.MultiaddrDNSResolver {
+	return resolver{inner, f}
 }
 
 type resolver struct {
-	inner network.MultiaddrDNSResolver
-	rule  *Rule
+	inner  network.MultiaddrDNSResolver
+	filter *Filter
 }
 
 // ResolveDNSAddr implements network.MultiaddrDNSResolver.
 func (r resolver) ResolveDNSAddr(ctx context.Context, p p2ppeer.ID, a ma.Multiaddr, depth, most int) ([]ma.Multiaddr, error) {
-	ids := r.rule.givenFor(a)
+	ids := r.filter.givenFor(a)
 	if !slices.Contains(ids, p) {
 		return nil, nil
 	}
 	found, err := r.inner.ResolveDNSAddr(ctx, p, a, depth, most)
-	r.rule.Name(p2ppeer.AddrInfo{ID: p, Addrs: found})
+	r.filter.Name(p2ppeer.AddrInfo{ID: p, Addrs: found})
 	return found, err
 }
 
 // ResolveDNSComponent implements network.MultiaddrDNSResolver.
 func (r resolver) ResolveDNSComponent(ctx context.Context, a ma.Multiaddr, most int) ([]ma.Multiaddr, error) {
-	ids := r.rule.givenFor(a)
+	ids := r.filter.givenFor(a)
 	if len(ids) == 0 {
 		return nil, nil
 	}
 	found, err := r.inner.ResolveDNSComponent(ctx, a, most)
 	for _, id := range ids {
-		r.rule.Name(p2ppeer.AddrInfo{ID: id, Addrs: found})
+		r.filter.Name(p2ppeer.AddrInfo{ID: id, Addrs: found})
 	}
 	return found, err
 }
 
 // givenFor returns the peers for which the owner has configured the name at the beginning of an address.
-func (r *Rule) givenFor(a ma.Multiaddr) []p2ppeer.ID {
+func (f *Filter) givenFor(a ma.Multiaddr) []p2ppeer.ID {
 	name, ok := nameOf(a)
 	if !ok {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.names[name])
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.names[name])
 }
 
 // nameOf returns the name at the beginning of an address, if there is one.

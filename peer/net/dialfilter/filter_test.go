@@ -1,4 +1,4 @@
-package dialrule
+package dialfilter
 
 import (
 	"fmt"
@@ -20,10 +20,10 @@ const (
 	circuit = "/tcp/1/p2p/12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf/p2p-circuit"
 )
 
-// newRule returns the rule of a machine with fixed addresses.
-func newRule() *Rule {
-	r := New()
-	r.addresses = func() (all []net.Addr, err error) {
+// newFilter returns the filter of a machine with fixed addresses.
+func newFilter() *Filter {
+	f := New()
+	f.addresses = func() (all []net.Addr, err error) {
 		for _, s := range []string{"127.0.0.1/8", "172.16.5.5/24", "203.0.113.5/32", "::1/128", "fe80::5/64"} {
 			ip, network, err := net.ParseCIDR(s)
 			if err != nil {
@@ -33,7 +33,7 @@ func newRule() *Rule {
 		}
 		return all, nil
 	}
-	return r
+	return f
 }
 
 // A conn is a connection to a peer at an address.
@@ -43,9 +43,9 @@ type conn struct {
 	at   string
 }
 
-func (c conn) RemotePeer() p2ppeer.ID          { return c.peer }
-func (c conn) RemoteMultiaddr() ma.Multiaddr   { return ma.StringCast(c.at) }
-func (r *Rule) meets(id p2ppeer.ID, at string) { r.Met(conn{peer: id, at: at}) }
+func (c conn) RemotePeer() p2ppeer.ID            { return c.peer }
+func (c conn) RemoteMultiaddr() ma.Multiaddr     { return ma.StringCast(c.at) }
+func (f *Filter) meets(id p2ppeer.ID, at string) { f.Met(conn{peer: id, at: at}) }
 
 func ip(at string) string {
 	if a := netip.MustParseAddr(at); a.Is6() {
@@ -101,18 +101,18 @@ func TestWhatStrangersMayName(t *testing.T) {
 		{public, "", "", true},
 		{"2001:db8::1", "", public, true},
 	} {
-		r := newRule()
+		f := newFilter()
 		if c.met != "" {
-			r.meets(other, ip(c.met))
+			f.meets(other, ip(c.met))
 		}
 		switch {
 		case c.third == "":
 		case c.third[0] == '/':
-			r.meets(third, c.third)
+			f.meets(third, c.third)
 		default:
-			r.meets(third, ip(c.third))
+			f.meets(third, ip(c.third))
 		}
-		if got := r.May(other, netip.MustParseAddr(c.name)); got != c.may {
+		if got := f.May(other, netip.MustParseAddr(c.name)); got != c.may {
 			t.Errorf("%s of a peer met at %q, where another was at %q: %v", c.name, c.met, c.third, got)
 		}
 	}
@@ -127,10 +127,10 @@ func info(id p2ppeer.ID, addrs ...string) p2ppeer.AddrInfo {
 }
 
 func TestWhomTheOwnerAndTheLocalNetworkName(t *testing.T) {
-	r := newRule()
-	r.meets(third, ip("192.0.2.7"))
-	r.Name(info("supernode", ip("127.0.0.1")))
-	r.Neighbour(info("neighbour", ip("172.16.5.9"), ip("10.1.2.3"), ip("127.0.0.1"), "/ip4/172.16.5.8"+circuit))
+	f := newFilter()
+	f.meets(third, ip("192.0.2.7"))
+	f.Name(info("supernode", ip("127.0.0.1")))
+	f.Neighbour(info("neighbour", ip("172.16.5.9"), ip("10.1.2.3"), ip("127.0.0.1"), "/ip4/172.16.5.8"+circuit))
 	for _, c := range []struct {
 		peer p2ppeer.ID
 		name string
@@ -143,7 +143,7 @@ func TestWhomTheOwnerAndTheLocalNetworkName(t *testing.T) {
 		{"neighbour", "172.16.5.5", false},
 		{other, "172.16.5.9", false},
 	} {
-		if got := r.May(c.peer, netip.MustParseAddr(c.name)); got != c.may {
+		if got := f.May(c.peer, netip.MustParseAddr(c.name)); got != c.may {
 			t.Errorf("%s at %s: %v", c.peer, c.name, got)
 		}
 	}
@@ -151,29 +151,29 @@ func TestWhomTheOwnerAndTheLocalNetworkName(t *testing.T) {
 
 func TestWhereAPeerWasMetIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRule()
-		r.meets(third, ip("192.0.2.7"))
-		r.meets(other, ip("10.1.2.3"))
-		r.Name(info("supernode", ip("10.0.0.1")))
+		f := newFilter()
+		f.meets(third, ip("192.0.2.7"))
+		f.meets(other, ip("10.1.2.3"))
+		f.Name(info("supernode", ip("10.0.0.1")))
 		at := netip.MustParseAddr("10.1.2.3")
 		time.Sleep(remembered - time.Nanosecond)
-		if !r.May(other, at) {
+		if !f.May(other, at) {
 			t.Error("too early")
 		}
 		time.Sleep(time.Nanosecond)
-		if r.May(other, at) {
+		if f.May(other, at) {
 			t.Error("never")
 		}
 		for i := range 2 * maxPeers {
-			r.meets(p2ppeer.ID(fmt.Sprint(i)), ip("10.1.2.3"))
+			f.meets(p2ppeer.ID(fmt.Sprint(i)), ip("10.1.2.3"))
 		}
 		for i := range 2 * maxPlaces {
-			r.meets("last", ip(fmt.Sprintf("10.1.3.%d", i)))
+			f.meets("last", ip(fmt.Sprintf("10.1.3.%d", i)))
 		}
-		if n, places := len(r.met), len(r.met["last"].at); n != maxPeers || places != maxPlaces {
+		if n, places := len(f.met), len(f.met["last"].at); n != maxPeers || places != maxPlaces {
 			t.Errorf("%d peers are known, and %d places of one", n, places)
 		}
-		if !r.May("supernode", netip.MustParseAddr("10.0.0.1")) {
+		if !f.May("supernode", netip.MustParseAddr("10.0.0.1")) {
 			t.Error("what the owner has said is forgotten")
 		}
 	})

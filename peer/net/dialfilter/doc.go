@@ -1,4 +1,4 @@
-// Package dialrule filters the addresses of other peers that a peer dials.
+// Package dialfilter filters the addresses of other peers that a peer dials.
 //
 // Any peer may claim that a peer is at 127.0.0.1 or 192.168.1.1: in the table of a job, in the DHT, or
 // about itself. A peer that dialled every such address would probe its owner's own services, and those of
@@ -23,4 +23,4 @@
 // the relay's address counts. Names are resolved only if the owner has configured them.
 //
 // The filter is used as libp2p's connection gater, and for the direct connections between processes.
-package dialrule
+package dialfilter

@@ -1,4 +1,4 @@
-package dialrule
+package dialfilter
 
 import (
 	"net"
@@ -13,6 +13,7 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/p2pmpi/p2pmpi/discovery/connected"
+	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 )
 
 const (
@@ -22,8 +23,8 @@ const (
 	ownFor     = time.Second    // how long this machine's addresses are cached
 )
 
-// A Rule is the dial filter of one peer. Use New to create one. Its methods are safe for concurrent use.
-type Rule struct {
+// A Filter is the dial filter of one peer. Use New to create one. Its methods are safe for concurrent use.
+type Filter struct {
 	addresses func() ([]net.Addr, error) // of this machine
 
 	mu       sync.Mutex
@@ -34,9 +35,9 @@ type Rule struct {
 	ownAt    time.Time
 }
 
-// New returns the rule of a peer that has not met any other peer.
-func New() *Rule {
-	return &Rule{addresses: net.InterfaceAddrs, met: make(map[p2ppeer.ID]*places), names: make(map[string][]p2ppeer.ID)}
+// New returns the filter of a peer that has not met any other peer.
+func New() *Filter {
+	return &Filter{addresses: net.InterfaceAddrs, met: make(map[p2ppeer.ID]*places), names: make(map[string][]p2ppeer.ID)}
 }
 
 // places are the nearby addresses where a peer was met, and those that the owner has configured.
@@ -57,100 +58,100 @@ const (
 )
 
 // Name records a peer that the owner has configured, with its addresses.
-func (r *Rule) Name(info p2ppeer.AddrInfo) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (f *Filter) Name(info p2ppeer.AddrInfo) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, a := range info.Addrs {
 		who := info.ID
 		if relay := connected.RelayOf(a); relay != "" {
 			who = relay
 		}
 		if ip, ok := ipOf(a); ok {
-			r.give(who, ip)
+			f.give(who, ip)
 		} else if name, ok := nameOf(a); ok {
-			r.giveName(who, name)
+			f.giveName(who, name)
 		}
 	}
 }
 
 // Neighbour records a peer that mDNS has reported. It ignores circuits, loopback addresses, and addresses
 // outside of the networks of this machine.
-func (r *Rule) Neighbour(info p2ppeer.AddrInfo) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	own := r.ownNetworks()
+func (f *Filter) Neighbour(info p2ppeer.AddrInfo) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	own := f.ownNetworks()
 	for _, a := range info.Addrs {
 		ip, ok := ipOf(a)
 		if ok && !connection.IsCircuit(a) && !ip.IsLoopback() && slices.ContainsFunc(own, func(p netip.Prefix) bool { return p.Contains(ip) }) {
-			r.note(info.ID, ip)
+			f.note(info.ID, ip)
 		}
 	}
 }
 
 // Met records that a peer is connected, or was until now.
-func (r *Rule) Met(c network.Conn) {
+func (f *Filter) Met(c network.Conn) {
 	ip, ok := ipOf(c.RemoteMultiaddr())
 	if !ok {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	d := r.distanceOf(ip)
-	r.farthest = max(r.farthest, d)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d := f.distanceOf(ip)
+	f.farthest = max(f.farthest, d)
 	if d != far && !connection.IsCircuit(c.RemoteMultiaddr()) {
-		r.note(c.RemotePeer(), ip)
+		f.note(c.RemotePeer(), ip)
 	}
 }
 
 // MayDial is like May for a multiaddr. A relay on the way is dialled, and checked, on its own.
-func (r *Rule) MayDial(peer p2ppeer.ID, at ma.Multiaddr) bool {
+func (f *Filter) MayDial(peer p2ppeer.ID, at ma.Multiaddr) bool {
 	if connection.IsCircuit(at) {
 		return true
 	}
 	ip, ok := ipOf(at)
-	return ok && r.May(peer, ip)
+	return ok && f.May(peer, ip)
 }
 
 // May reports whether this peer may dial another at an address that other peers have named.
-func (r *Rule) May(peer p2ppeer.ID, at netip.Addr) bool {
+func (f *Filter) May(peer p2ppeer.ID, at netip.Addr) bool {
 	at = plain(at)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	met := r.metAt(peer)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	met := f.metAt(peer)
 	within := func(most distance) bool { // the peer was met at most that far away
-		return slices.ContainsFunc(met, func(a netip.Addr) bool { return r.distanceOf(a) <= most })
+		return slices.ContainsFunc(met, func(a netip.Addr) bool { return f.distanceOf(a) <= most })
 	}
 	switch {
 	case slices.Contains(met, at):
 		return true
 	case at.IsLoopback():
-		return r.farthest <= here
+		return f.farthest <= here
 	case !at.IsGlobalUnicast():
 		return false
-	case r.distanceOf(at) == here:
-		return within(here) || r.farthest <= here || isPrivate(at) && len(met) == 0 && r.farthest <= near
+	case f.distanceOf(at) == here:
+		return within(here) || f.farthest <= here || isPrivate(at) && len(met) == 0 && f.farthest <= near
 	case isPrivate(at):
-		return within(near) || r.farthest <= near
+		return within(near) || f.farthest <= near
 	}
 	return true
 }
 
-// give records an address of a peer that the owner has configured. r.mu is held, as in the functions below.
-func (r *Rule) give(peer p2ppeer.ID, at netip.Addr) {
-	if p := r.placesOf(peer); !slices.Contains(p.named, at) {
+// give records an address of a peer that the owner has configured. f.mu is held, as in the functions below.
+func (f *Filter) give(peer p2ppeer.ID, at netip.Addr) {
+	if p := f.placesOf(peer); !slices.Contains(p.named, at) {
 		p.named = append(p.named, at)
 	}
 }
 
-func (r *Rule) giveName(peer p2ppeer.ID, name string) {
-	if !slices.Contains(r.names[name], peer) {
-		r.names[name] = append(r.names[name], peer)
+func (f *Filter) giveName(peer p2ppeer.ID, name string) {
+	if !slices.Contains(f.names[name], peer) {
+		f.names[name] = append(f.names[name], peer)
 	}
 }
 
 // metAt returns the addresses where a peer was met, and its configured ones.
-func (r *Rule) metAt(peer p2ppeer.ID) []netip.Addr {
-	p := r.met[peer]
+func (f *Filter) metAt(peer p2ppeer.ID) []netip.Addr {
+	p := f.met[peer]
 	if p == nil {
 		return nil
 	}
@@ -164,8 +165,8 @@ func (r *Rule) metAt(peer p2ppeer.ID) []netip.Addr {
 }
 
 // note records that a peer was met at an address.
-func (r *Rule) note(peer p2ppeer.ID, at netip.Addr) {
-	p := r.placesOf(peer)
+func (f *Filter) note(peer p2ppeer.ID, at netip.Addr) {
+	p := f.placesOf(peer)
 	if _, known := p.at[at]; !known && len(p.at) >= maxPlaces {
 		oldest := at
 		for a, last := range p.at {
@@ -181,28 +182,28 @@ func (r *Rule) note(peer p2ppeer.ID, at netip.Addr) {
 
 // placesOf returns the places of a peer. If there are too many peers, it removes the one that was met the
 // longest time ago.
-func (r *Rule) placesOf(peer p2ppeer.ID) *places {
-	if p := r.met[peer]; p != nil {
+func (f *Filter) placesOf(peer p2ppeer.ID) *places {
+	if p := f.met[peer]; p != nil {
 		return p
 	}
-	if len(r.met) >= maxPeers {
+	if len(f.met) >= maxPeers {
 		var oldest p2ppeer.ID
-		for id, p := range r.met {
-			if len(p.named) == 0 && (oldest == "" || p.last.Before(r.met[oldest].last)) {
+		for id, p := range f.met {
+			if len(p.named) == 0 && (oldest == "" || p.last.Before(f.met[oldest].last)) {
 				oldest = id
 			}
 		}
-		delete(r.met, oldest)
+		delete(f.met, oldest)
 	}
 	p := &places{at: make(map[netip.Addr]time.Time)}
-	r.met[peer] = p
+	f.met[peer] = p
 	return p
 }
 
 // distanceOf returns the distance of an address.
-func (r *Rule) distanceOf(a netip.Addr) distance {
+func (f *Filter) distanceOf(a netip.Addr) distance {
 	switch {
-	case a.IsLoopback() || slices.ContainsFunc(r.ownNetworks(), func(p netip.Prefix) bool { return p.Addr() == a }):
+	case a.IsLoopback() || slices.ContainsFunc(f.ownNetworks(), func(p netip.Prefix) bool { return p.Addr() == a }):
 		return here
 	case isPrivate(a) || a.IsLinkLocalUnicast():
 		return near
@@ -210,21 +211,21 @@ func (r *Rule) distanceOf(a netip.Addr) distance {
 	return far
 }
 
-func (r *Rule) ownNetworks() []netip.Prefix {
-	if !r.ownAt.IsZero() && time.Since(r.ownAt) < ownFor {
-		return r.own
+func (f *Filter) ownNetworks() []netip.Prefix {
+	if !f.ownAt.IsZero() && time.Since(f.ownAt) < ownFor {
+		return f.own
 	}
-	all, err := r.addresses()
+	all, err := f.addresses()
 	if err != nil {
-		return r.own
+		return f.own
 	}
-	r.own, r.ownAt = nil, time.Now()
+	f.own, f.ownAt = nil, time.Now()
 	for _, a := range all {
 		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			r.own = append(r.own, netip.PrefixFrom(plain(p.Addr()), p.Bits()))
+			f.own = append(f.own, netip.PrefixFrom(plain(p.Addr()), p.Bits()))
 		}
 	}
-	return r.own
+	return f.own
 }
 
 // carriers is the shared address space of providers' customers (RFC 6598).
@@ -244,8 +245,5 @@ func ipOf(a ma.Multiaddr) (netip.Addr, bool) {
 	at, ok := netip.AddrFromSlice(ip)
 	return plain(at), ok
 }
-<<<<<<< HEAD
 
 func isCircuit(a ma.Multiaddr) bool { return connected.RelayOf(a) != "" }
-=======
->>>>>>> dd23c126 (connection: export IsCircuit, and use libp2p's permissive gater)
