@@ -11,9 +11,12 @@
 // is closed removes its mappings, if the router answers. If a router is lost, or has lost its external
 // address, the Mapper searches again, as on a machine that has moved.
 //
-// Libraries implement the protocols. This package replaces libp2p's own port manager for three reasons.
-// That one waits ten seconds even if a router has answered, its request for the gateway is rejected by its
-// library, and it maps only libp2p's ports.
+// libp2p v0.51 does not map ports by NAT-PMP on Linux, since its request for the gateway is rejected by its
+// library. It maps only libp2p's ports, and searches for a router only once. TestNATRouterMapsPorts fails
+// with its port manager, for NAT-PMP and for UPnP.
+//
+// Libraries implement the protocols. The one for NAT-PMP has not changed since 2019. Neither has the
+// protocol (RFC 6886), and libp2p depends on the same library.
 //
 // # Limits
 //
