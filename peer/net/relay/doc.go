@@ -1,19 +1,17 @@
 // Package relay connects peers that cannot reach each other through a third peer that both can reach,
 // usually a supernode. It is libp2p's circuit relay v2 with the policies that a network of volunteers
-// needs. Each of these is here because libp2p lacks it:
+// needs.
 //
-//   - Reservations. AutoRelay of libp2p v0.51 does not advertise a relay that has only private addresses;
-//     TestLANRelay fails with it.
+//	peer behind NAT              relay                          another peer
+//	   |-- Reserve ------------->|  same network? room left?
+//	   |<------ until when ------|
+//	   |  its addresses now end in /p2p/RELAY/p2p-circuit
+//	   |                         |<------------------- Connect --|
+//	   |<====== circuit, encrypted from end to end, metered ====>|
 //
-//   - Limits of circuits. libp2p v0.51 does not limit a circuit without announcing the limits. It treats a
-//     connection with announced limits as unfit for most protocols, and the DHT would stall on it.
-//
-//     peer behind NAT              relay                          another peer
-//     |-- Reserve ------------->|  same network? room left?
-//     |<------ until when ------|
-//     |  its addresses now end in /p2p/RELAY/p2p-circuit
-//     |                         |<------------------- Connect --|
-//     |<====== circuit, encrypted from end to end, metered ====>|
+// AutoRelay of libp2p v0.51 does not advertise a relay that has only private addresses; TestLANRelay fails
+// with it. libp2p v0.51 does not limit a circuit without announcing the limits. It treats a connection with
+// announced limits as unfit for most protocols, and the DHT would stall on it.
 //
 // A peer reserves at each of its supernodes at once, without waiting for a reachability check. It keeps the
 // reservations, and renews them after a loss. If there are fewer than three, it reserves at other peers
