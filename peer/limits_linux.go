@@ -36,7 +36,7 @@ func totalMemory() uint64 {
 	if unix.Sysinfo(&s) != nil {
 		return 0
 	}
-	return uint64(s.Totalram) * uint64(s.Unit) // Totalram has 32 bits on some processors
+	return uint64(s.Totalram) * uint64(s.Unit) //nolint:unconvert // Totalram has 32 bits on some processors
 }
 
 // memoryLimit returns the memory of the machine or the control group, in bytes.

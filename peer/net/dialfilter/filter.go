@@ -245,5 +245,3 @@ func ipOf(a ma.Multiaddr) (netip.Addr, bool) {
 	at, ok := netip.AddrFromSlice(ip)
 	return plain(at), ok
 }
-
-func isCircuit(a ma.Multiaddr) bool { return connected.RelayOf(a) != "" }
