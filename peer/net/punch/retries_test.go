@@ -3,6 +3,7 @@ package punch
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,21 +40,22 @@ func TestWhenAPairIsTried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				ends, attempts := make(chan bool), 0
+				ends := make(chan bool)
+				var attempts atomic.Int64
 				r := newRetries(ctx, func(p2ppeer.ID) bool {
-					attempts++
+					attempts.Add(1)
 					return <-ends
 				})
 				defer r.running.Wait()
 				defer close(ends)
 				defer cancel()
-				start, counted := time.Now(), 0
+				start, counted := time.Now(), int64(0)
 				for i, s := range steps {
 					time.Sleep(time.Until(start.Add(s.at)))
 					s.do(r, ends)
 					synctest.Wait()
-					got := attempts - counted
-					if counted = attempts; got > 1 || (got == 1) != s.tries {
+					got := attempts.Load() - counted
+					if counted += got; got > 1 || (got == 1) != s.tries {
 						t.Fatalf("step %d, after %v: %d attempts, want one: %v", i, s.at, got, s.tries)
 					}
 				}
