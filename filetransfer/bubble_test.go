@@ -204,7 +204,7 @@ func TestT1SourceThatTalksGarbageIsNamedAndLeftOut(t *testing.T) {
 							return talk(tt.says), nil
 						case p == "fellow":
 							return nil, errCut
-						case source == "fellow" && !strings.Contains(log.String(), "not asked any more"):
+						case source == "fellow" && !strings.Contains(log.String(), "dropped as a source"):
 							return nil, errCut // the fellow comes first
 						}
 						return open(ctx, p)

@@ -103,7 +103,7 @@ func (t *transfer) otherSite(p p2ppeer.ID) bool {
 	return len(t.near) > 0 && !slices.Contains(t.near, p)
 }
 
-// giveUp records that a peer dropped as a source, and logs the reason.
+// giveUp records that a peer is no longer a source, and logs the reason.
 func (t *transfer) giveUp(p p2ppeer.ID, err error) {
 	t.mu.Lock()
 	t.plan.givenUp()
