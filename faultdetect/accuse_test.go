@@ -104,9 +104,9 @@ func TestGoneIsFailedAtOnceAndSpread(t *testing.T) {
 	if want := slices.Repeat([]Kind{Accuse}, 6); d.State(5) != Failed || !slices.Equal(kinds(out), want) {
 		t.Errorf("%v, sent %v; want failed, %v", d.State(5), kinds(out), want)
 	}
-	for _, nobody := range []int{5, 0, -1, 8} {
-		if out := d.gone(nobody); len(out.Send)+len(out.Verdicts) != 0 {
-			t.Errorf("gone %d: %+v", nobody, out)
+	for _, unknown := range []int{5, 0, -1, 8} {
+		if out := d.gone(unknown); len(out.Send)+len(out.Verdicts) != 0 {
+			t.Errorf("gone %d: %+v", unknown, out)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func TestV3VoucherClearsASuspectThatWasAskedThroughOthers(t *testing.T) {
 	d.Report(5)
 	vouch := Message{From: 1, Kind: Vouch, Heartbeat: d.heartbeat, About: 5}
 	if receive(t, d, vouch); d.State(5) != Suspect {
-		t.Error("cleared by a voucher that nobody asked for")
+		t.Error("cleared by a confirmation that no peer asked for")
 	}
 	if got := kinds(tickOn(d, 1)); !slices.Contains(got, Ask) {
 		t.Errorf("sent %v, want questions through others", got)

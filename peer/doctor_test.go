@@ -155,7 +155,7 @@ func TestWorst(t *testing.T) {
 func TestPeerTellsItsSymptoms(t *testing.T) {
 	skip.Long(t)
 	super := boot(t, nil)
-	p := boot(t, func(c *Config) { c.Supernodes = append(introducing(super), nobody) })
+	p := boot(t, func(c *Config) { c.Supernodes = append(introducing(super), absentPeer) })
 	s, err := Examine(t.Context(), p.cfg)
 	if err != nil {
 		t.Fatal(err)

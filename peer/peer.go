@@ -75,25 +75,25 @@ type Peer struct {
 	token   string // token file; empty unless the network is private
 	network string // network ID, as used among peers
 
-	host      host.Host
-	registry  *prometheus.Registry
-	punches   *connection.Punches
-	dials     *dialfilter.Filter // nil unless a volunteer
-	ports     *portmap.Mapper    // nil if no ports are mapped
-	sightings sightings
-	slots     *reservation.Service // nil unless a volunteer; likewise launcher, control and history
-	launcher  *launch.Service
-	walls     launch.Walls
-	discovery *discovery.Service
-	files     *filetransfer.Service
-	detector  *faultdetect.Service
-	views     *viewgroup.Service
-	submitter *job.Submitter
-	control   *control
-	history   *history
-	journal   *journal.Journal // of jobs; nil unless a volunteer
-	policy    policy.Policy
-	speed     int // of one processor, in Mflop/s
+	host          host.Host
+	registry      *prometheus.Registry
+	punches       *connection.Punches
+	dials         *dialfilter.Filter // nil unless a volunteer
+	ports         *portmap.Mapper    // nil if no ports are mapped
+	observedAddrs observedAddrs
+	slots         *reservation.Service // nil unless a volunteer; likewise launcher, control and history
+	launcher      *launch.Service
+	walls         launch.Walls
+	discovery     *discovery.Service
+	files         *filetransfer.Service
+	detector      *faultdetect.Service
+	views         *viewgroup.Service
+	submitter     *job.Submitter
+	control       *control
+	history       *history
+	journal       *journal.Journal // of jobs; nil unless a volunteer
+	policy        policy.Policy
+	speed         int // of one processor, in Mflop/s
 
 	unmet error // see Unmet
 

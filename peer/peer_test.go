@@ -61,8 +61,8 @@ func boot(t *testing.T, change func(*Config)) *Peer {
 // introducing returns the setting Supernodes of a peer that p introduces.
 func introducing(p *Peer) []p2ppeer.AddrInfo { return []p2ppeer.AddrInfo{p.AddrInfo()} }
 
-// nobody is the address of a peer that does not exist.
-var nobody = func() p2ppeer.AddrInfo {
+// absentPeer has the address of a peer that does not exist.
+var absentPeer = func() p2ppeer.AddrInfo {
 	info, err := p2ppeer.AddrInfoFromString("/ip4/127.0.0.1/tcp/1/p2p/12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf")
 	if err != nil {
 		panic(err)
@@ -263,7 +263,7 @@ func TestHaltReturnsWhenThePeerHasGone(t *testing.T) {
 }
 
 func TestSupernodeThatDoesNotAnswerIsNamed(t *testing.T) {
-	p := boot(t, func(c *Config) { c.Supernodes = []p2ppeer.AddrInfo{nobody} })
+	p := boot(t, func(c *Config) { c.Supernodes = []p2ppeer.AddrInfo{absentPeer} })
 	if err := p.Unmet(); err == nil || !strings.Contains(err.Error(), "/ip4/127.0.0.1/tcp/1") {
 		t.Errorf("got %v, want the address named", err)
 	}
@@ -479,7 +479,7 @@ func TestStatusHasListsNotNull(t *testing.T) {
 func TestStatusSaysHowOthersAreConnected(t *testing.T) {
 	first := boot(t, nil)
 	if first.Connected() {
-		t.Error("connected with nobody")
+		t.Error("connected with no peer")
 	}
 	second := boot(t, func(c *Config) { c.Supernodes = introducing(first) })
 	for of, other := range map[*Peer]*Peer{first: second, second: first} {

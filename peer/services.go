@@ -137,7 +137,7 @@ func (p *Peer) startVersionCheck() error {
 		defer close(done)
 		for e := range identified.Out() {
 			identified := e.(event.EvtPeerIdentificationCompleted)
-			p.sightings.note(identified)
+			p.observedAddrs.note(identified)
 			p.checkVersion(identified)
 		}
 	}()

@@ -29,7 +29,7 @@ func NewClient(h host.Host) *Client { return &Client{host: h} }
 
 // Hold asks peer for slots. It ignores q.Submitter: the peer sees this host as the submitter. If ctx ends
 // before the answer arrives, the peer releases what it holds or would hold later. The error wraps a
-// Reason or a *Queued.
+// Reason or a *queued.
 func (c *Client) Hold(ctx context.Context, peer p2ppeer.ID, q Request) (Grant, error) {
 	asked := time.Now()
 	a, err := c.call(ctx, peer, holdRequest(q))

@@ -134,7 +134,7 @@ func NewLedger(limits Limits) *Ledger {
 //
 // Free slots are kept for queued jobs whose turn comes before that of q, as many as each asked for and
 // its class may have. The error is a Reason; refusals by the owner's policy come first. If q waits in the
-// queue, the error is a *Queued.
+// queue, the error is a *queued.
 func (l *Ledger) Hold(q Request, key Key, now time.Time) (Grant, error) {
 	l.Expire(now)
 	if !q.valid() {

@@ -56,7 +56,7 @@ func (r Reason) String() string {
 // Error returns "refused: " and the reason.
 func (r Reason) Error() string { return "refused: " + r.String() }
 
-// A Queued is a temporary refusal: the job waits in the peer's queue.
+// queued is a temporary refusal: the job waits in the peer's queue.
 type queued struct {
 	Reason Reason // Busy or MaxJobs
 	Place  Place

@@ -2,6 +2,7 @@ package connected
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -11,21 +12,21 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/redial"
 )
 
-// tend starts the attempts to connect that are due. At most one round and one introduction run at a time.
-func (s *Service) tend(now time.Time) {
+// startDue starts the attempts to connect that are due. At most one round and one introduction run at a time.
+func (s *Service) startDue(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, info := range s.neighbours {
-		s.running.Go(func() { s.again(network.WithForceDirectDial(s.ctx, "a neighbour"), info) }) // ends within DialTimeout
+		s.running.Go(func() { s.reconnect(network.WithForceDirectDial(s.ctx, "a neighbour"), info) }) // ends within DialTimeout
 	}
 	s.neighbours = nil
 	if s.supernodes.start(now) {
 		s.running.Go(s.introduce) // ends with ctx
 	}
-	if !s.inRound && (s.news || now.Sub(s.rounded) >= roundEvery) {
-		due, meet := s.known.due(now, s.connected), s.meet
-		s.inRound, s.rounded, s.meet = true, now, false
-		s.news = len(due) == atOnce                 // more may be due
+	if !s.inRound && (s.roundDue || now.Sub(s.rounded) >= roundEvery) {
+		due, meet := s.known.due(now, s.connected), s.meetNext
+		s.inRound, s.rounded, s.meetNext = true, now, false
+		s.roundDue = len(due) == atOnce             // more may be due
 		s.running.Go(func() { s.round(due, meet) }) // ends with ctx
 	}
 }
@@ -34,7 +35,7 @@ func (s *Service) tend(now time.Time) {
 func (s *Service) introduce() {
 	err := s.config.Introduce(s.ctx)
 	s.mu.Lock()
-	wait := s.supernodes.ended(time.Now(), err == nil)
+	wait := s.supernodes.ended(time.Now(), err == nil, rand.Float64())
 	s.mu.Unlock()
 	if err != nil {
 		s.config.Log.Debug().Err(err).Dur("retry", wait).Msg("not introduced")
@@ -46,15 +47,15 @@ func (s *Service) introduce() {
 // or never met before.
 func (s *Service) round(due []p2ppeer.AddrInfo, meet bool) {
 	wasAlone := s.Alone()
-	news := make(chan bool, len(due))
+	wereAway := make(chan bool, len(due))
 	var group sync.WaitGroup
 	for _, info := range due {
-		group.Go(func() { news <- s.again(s.ctx, info) })
+		group.Go(func() { wereAway <- s.reconnect(s.ctx, info) })
 	}
 	group.Wait()
-	close(news)
-	for n := range news {
-		meet = meet || n
+	close(wereAway)
+	for away := range wereAway {
+		meet = meet || away
 	}
 	if meet || wasAlone && len(due) > 0 && !s.Alone() {
 		s.config.Meet(s.ctx)
@@ -71,12 +72,12 @@ func (s *Service) round(due []p2ppeer.AddrInfo, meet bool) {
 	poke(s.wake)
 }
 
-// again connects to a known peer and reports whether that is news.
-func (s *Service) again(ctx context.Context, info p2ppeer.AddrInfo) (news bool) {
+// reconnect connects to a known peer and reports whether the peer was unreachable or unknown before.
+func (s *Service) reconnect(ctx context.Context, info p2ppeer.AddrInfo) (wasAway bool) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.DialTimeout)
 	defer cancel()
 	s.mu.Lock()
-	news = s.known.isNews(info.ID)
+	wasAway = s.known.wasAway(info.ID)
 	s.mu.Unlock()
 	if err := s.Reach(ctx, info); err != nil {
 		s.mu.Lock()
@@ -85,7 +86,7 @@ func (s *Service) again(ctx context.Context, info p2ppeer.AddrInfo) (news bool) 
 		s.config.Log.Debug().Err(err).Stringer("peer", info.ID).Msg("known peer not reached")
 		return false
 	}
-	return news
+	return wasAway
 }
 
 // Reach connects to a peer that should be a member of the network, and checks that it is one. It clears

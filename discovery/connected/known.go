@@ -43,7 +43,7 @@ type knownPeer struct {
 
 // knownPeers is the pure core that reconnects a peer to its network. It remembers known peers and
 // decides which of them to dial again. Every known peer can introduce this one, as a supernode does. So a
-// peer that lost its link, slept or restarted finds the others even if all supernodes have vanished. Two
+// peer that lost its link, sleepGap or restarted finds the others even if all supernodes have vanished. Two
 // parts of a split network join as soon as one peer reaches across.
 //
 // While few known peers are connected, all the others are tried, each after a growing pause. Once enough
@@ -103,8 +103,8 @@ func (q *knownPeers) failed(id p2ppeer.ID, now time.Time) {
 	}
 }
 
-// hurry makes every known peer due at once, because something has changed.
-func (q *knownPeers) hurry() {
+// retryNow makes every known peer due at once, because something has changed.
+func (q *knownPeers) retryNow() {
 	q.leisure = time.Time{}
 	for _, a := range q.all {
 		a.tried, a.pause = time.Time{}, 0
@@ -147,8 +147,8 @@ func (q *knownPeers) due(now time.Time, connected func(p2ppeer.ID) bool) []p2ppe
 	return out
 }
 
-// isNews reports whether reaching a peer would be news: it was never met, or the last attempt failed.
-func (q *knownPeers) isNews(id p2ppeer.ID) bool {
+// wasAway reports whether a peer was never met, or not reached by the last attempt.
+func (q *knownPeers) wasAway(id p2ppeer.ID) bool {
 	a := q.all[id]
 	return a != nil && (a.missed || a.met.IsZero())
 }

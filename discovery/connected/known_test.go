@@ -38,15 +38,15 @@ func at(i int) p2ppeer.AddrInfo {
 	return p2ppeer.AddrInfo{ID: id(i), Addrs: []ma.Multiaddr{ma.StringCast(fmt.Sprintf("/ip4/192.0.2.1/tcp/%d", i+1))}}
 }
 
-func nobody(p2ppeer.ID) bool { return false }
+func noPeer(p2ppeer.ID) bool { return false }
 
 // those returns a function that reports the first n peers as connected.
 func those(n int) func(p2ppeer.ID) bool {
 	return func(p p2ppeer.ID) bool { return p < id(n) }
 }
 
-// acquainted returns the known peers of a peer that has met n others.
-func acquainted(n int) *knownPeers {
+// knownPeersOf returns the known peers of a peer that has met n others.
+func knownPeersOf(n int) *knownPeers {
 	q := newKnownPeers()
 	for i := range n {
 		q.met(at(i), true, testNow)
@@ -80,21 +80,21 @@ func TestKnownPeersAreTriedAgainForEver(t *testing.T) {
 		want      []time.Duration
 	}{
 		{"ever more seldom by who has others", those(2), seconds(0, 5, 15, 35, 75, 155)},
-		{"twice a minute by who is alone", nobody, seconds(0, 5, 15, 35, 65, 95, 125, 155)},
+		{"twice a minute by a peer that is alone", noPeer, seconds(0, 5, 15, 35, 65, 95, 125, 155)},
 		{"not at all while connected", those(3), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := tries(acquainted(3), 2, tt.connected, 170*time.Second); !slices.Equal(got, tt.want) {
+			if got := tries(knownPeersOf(3), 2, tt.connected, 170*time.Second); !slices.Equal(got, tt.want) {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
 	}
-	q := acquainted(3)
+	q := knownPeersOf(3)
 	tries(q, 2, those(2), 4*time.Hour)
 	if got := len(tries(q, 2, those(2), time.Hour)); got != 0 { // time that has already passed
 		t.Fatalf("tried %d times in the past", got)
 	}
-	q.hurry()
+	q.retryNow()
 	if got := tries(q, 2, those(2), 0); len(got) != 1 {
 		t.Errorf("tried at %v when something has changed, want at once", got)
 	}
@@ -103,7 +103,7 @@ func TestKnownPeersAreTriedAgainForEver(t *testing.T) {
 // TestKnownPeersAtLeisure: with many connections, one of the other peers is tried at a time, and all
 // have their turn.
 func TestKnownPeersAtLeisure(t *testing.T) {
-	q := acquainted(enoughConnected + 100)
+	q := knownPeersOf(enoughConnected + 100)
 	tried := make(map[p2ppeer.ID]bool)
 	times := 0
 	for i := range 12 * 60 * 2 { // in steps of five seconds
@@ -123,7 +123,7 @@ func TestKnownPeersAtLeisure(t *testing.T) {
 
 // TestKnownPeerThatHangsUp: such a peer is tried at growing intervals, although it can be reached.
 func TestKnownPeerThatHangsUp(t *testing.T) {
-	q := acquainted(2)
+	q := knownPeersOf(2)
 	times := 0
 	for i := range 3600 {
 		now := testNow.Add(time.Duration(i) * time.Second)
@@ -139,7 +139,7 @@ func TestKnownPeerThatHangsUp(t *testing.T) {
 
 // TestKnownPeerThatIsLost: a peer that is lost after a long connection is tried at once.
 func TestKnownPeerThatIsLost(t *testing.T) {
-	q := acquainted(2)
+	q := knownPeersOf(2)
 	tries(q, 1, those(1), 10*time.Minute)
 	q.met(at(1), true, testNow.Add(11*time.Minute))
 	q.due(testNow.Add(30*time.Minute), those(2))
@@ -178,7 +178,7 @@ func TestKnownPeersAreBounded(t *testing.T) {
 // TestWhoIsConnectedIsMet: a peer that was identified long ago and is still connected is not forgotten in
 // favour of one that was connected more recently for a moment.
 func TestWhoIsConnectedIsMet(t *testing.T) {
-	q := acquainted(maxKnown)
+	q := knownPeersOf(maxKnown)
 	first := func(p p2ppeer.ID) bool { return p == id(0) }
 	q.due(testNow.Add(time.Hour), first)
 	for i := range maxKnown - 1 {
@@ -199,17 +199,17 @@ func TestLongAddressesAreNotKept(t *testing.T) {
 }
 
 // TestRestoredPeersAreDialledOnce: a peer of a job whose connection was lost is dialled by the watch, and
-// by nobody else until the job is over.
+// by no other core until the job is over.
 func TestRestoredPeersAreDialledOnce(t *testing.T) {
-	w, q := newWatch(), acquainted(2)
+	w, q := newWatch(), knownPeersOf(2)
 	q.restoring = w.restoring
-	w.look(testNow, map[p2ppeer.ID]sight{id(0): {conns: []line{{id: "a"}}}, id(1): {}}, nil)
-	w.look(testNow, map[p2ppeer.ID]sight{id(0): {}, id(1): {}}, nil)
-	if due := q.due(testNow, nobody); len(due) != 1 || due[0].ID != id(1) {
+	w.look(testNow, map[p2ppeer.ID]partnerState{id(0): {conns: []connState{{id: "a"}}}, id(1): {}}, nil)
+	w.look(testNow, map[p2ppeer.ID]partnerState{id(0): {}, id(1): {}}, nil)
+	if due := q.due(testNow, noPeer); len(due) != 1 || due[0].ID != id(1) {
 		t.Errorf("got %v, want only the peer that was never connected", due)
 	}
 	w.look(testNow, nil, nil)
-	if due := q.due(testNow, nobody); len(due) != 1 || due[0].ID != id(0) {
+	if due := q.due(testNow, noPeer); len(due) != 1 || due[0].ID != id(0) {
 		t.Errorf("after the job: got %v, want the other peer", due)
 	}
 }
@@ -219,7 +219,7 @@ func TestKnownPeersAreForgotten(t *testing.T) {
 	q.heard(at(0))
 	q.met(at(1), true, testNow)
 	q.met(at(2), true, testNow.Add(-forgetAfter))
-	tries(q, 0, nobody, 2*time.Hour)
+	tries(q, 0, noPeer, 2*time.Hour)
 	if q.all[id(0)] != nil || q.all[id(1)] == nil || q.all[id(2)] != nil {
 		t.Errorf("remembers %v", q.list())
 	}
@@ -280,7 +280,7 @@ func TestKnownPeersNeverStarve(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	q := acquainted(20)
+	q := knownPeersOf(20)
 	online := make(map[p2ppeer.ID]bool)
 	away := make(map[p2ppeer.ID]time.Time)
 	for i := range 6 * 3600 {

@@ -10,22 +10,22 @@ import (
 
 const (
 	lookEvery = time.Second
-	slept     = 15 * time.Second // delay between two looks that indicates a sleep
+	sleepGap  = 15 * time.Second // delay between two looks that indicates a sleep
 )
 
-// A lookout detects that this machine has moved, by comparing successive observations. A machine moves when
-// its addresses change, a cable is plugged in, or it wakes from sleep. A lookout is pure.
-type lookout struct {
+// A moveDetector detects that this machine has moved, by comparing successive observations. A machine moves when
+// its addresses change, a cable is plugged in, or it wakes from sleep. A moveDetector is pure.
+type moveDetector struct {
 	last   time.Time // wall-clock time; the monotonic clock may stop during sleep
 	usable []string  // interfaces that are up, each with its addresses
 }
 
 // look reports why this machine seems to have moved since the last look, or "".
-func (l *lookout) look(now time.Time, usable []string) (why string) {
+func (l *moveDetector) look(now time.Time, usable []string) (why string) {
 	now = now.Round(0) // strips the monotonic clock
 	switch {
 	case l.last.IsZero():
-	case now.Sub(l.last) > slept:
+	case now.Sub(l.last) > sleepGap:
 		why = "it was asleep"
 	case !slices.Equal(usable, l.usable):
 		why = "its addresses have changed"

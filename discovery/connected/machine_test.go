@@ -6,7 +6,7 @@ import (
 )
 
 func TestLookout(t *testing.T) {
-	var l lookout
+	var l moveDetector
 	one, other := []string{"eth0 192.0.2.1/24"}, []string{"eth0 192.0.2.2/24"}
 	for _, step := range []struct {
 		name   string

@@ -22,8 +22,8 @@ const (
 	// dialTimeout bounds one dial of a partner. It is shorter than TCP's retransmission intervals, so the peer is
 	// dialled again soon after a link has recovered.
 	dialTimeout = 3 * time.Second
-	// askTimeout bounds a probe. The watch repeats the probe or drops the connection long before.
-	askTimeout = time.Minute
+	// probeTimeout bounds a probe. The watch repeats the probe or drops the connection long before.
+	probeTimeout = time.Minute
 )
 
 // KeepPartners makes the service keep this peer connected to its partners. partners returns the peers that
@@ -45,26 +45,26 @@ func (s *Service) judge(now time.Time, own []netip.Addr) {
 	s.mu.Lock()
 	orders := s.watch.look(now, seen, own)
 	s.mu.Unlock()
-	for id, end := range s.asking {
-		if conns[id] == nil || slices.Contains(orders.ask, id) {
+	for id, end := range s.probes {
+		if conns[id] == nil || slices.Contains(orders.probe, id) {
 			end()
-			delete(s.asking, id)
+			delete(s.probes, id)
 		}
 	}
 	for _, id := range orders.drop {
 		s.drop(conns[id])
 	}
-	for _, id := range orders.ask {
+	for _, id := range orders.probe {
 		// Only one probe per connection, since libp2p allows few per peer.
-		ctx, cancel := context.WithTimeout(s.ctx, askTimeout)
-		s.asking[id] = cancel
+		ctx, cancel := context.WithTimeout(s.ctx, probeTimeout)
+		s.probes[id] = cancel
 		s.running.Go(func() { // ends with ctx
 			defer cancel()
-			s.ask(ctx, conns[id])
+			s.probe(ctx, conns[id])
 		})
 	}
-	for _, id := range orders.hops {
-		s.running.Go(func() { s.askRelay(id) }) // ends within askAtMost
+	for _, id := range orders.relays {
+		s.running.Go(func() { s.probeRelay(id) }) // ends within mostSilence
 	}
 	for _, id := range orders.dial {
 		s.running.Go(func() { s.dial(id) }) // ends within dialTimeout
@@ -76,15 +76,15 @@ func (s *Service) judge(now time.Time, own []netip.Addr) {
 }
 
 // observe returns the present state of the partners, and their connections by ID.
-func (s *Service) observe(partners map[p2ppeer.ID]time.Duration) (map[p2ppeer.ID]sight, map[string]network.Conn) {
-	seen := make(map[p2ppeer.ID]sight, len(partners))
+func (s *Service) observe(partners map[p2ppeer.ID]time.Duration) (map[p2ppeer.ID]partnerState, map[string]network.Conn) {
+	seen := make(map[p2ppeer.ID]partnerState, len(partners))
 	conns := make(map[string]network.Conn)
 	for id, tolerates := range partners {
-		of := sight{tolerates: tolerates}
+		of := partnerState{tolerates: tolerates}
 		for _, c := range s.host.Network().ConnsToPeer(id) {
 			if !c.IsClosed() {
 				conns[c.ID()] = c
-				of.conns = append(of.conns, s.lineOf(c))
+				of.conns = append(of.conns, s.stateOf(c))
 			}
 		}
 		seen[id] = of
@@ -98,8 +98,8 @@ func (s *Service) drop(c network.Conn) {
 	s.running.Go(func() { _ = c.Close() }) // ends within libp2p's bound for closing
 }
 
-func (s *Service) lineOf(c network.Conn) line {
-	l := line{id: c.ID(), local: localOf(c), arrived: arrived(c), relay: RelayOf(c.RemoteMultiaddr())}
+func (s *Service) stateOf(c network.Conn) connState {
+	l := connState{id: c.ID(), local: localOf(c), arrived: arrived(c), relay: RelayOf(c.RemoteMultiaddr())}
 	if l.relay != "" {
 		for _, b := range s.host.Network().ConnsToPeer(l.relay) {
 			l.below += arrived(b)
@@ -108,14 +108,14 @@ func (s *Service) lineOf(c network.Conn) line {
 	return l
 }
 
-// askRelay probes each connection to a relay, because it is unknown which of them carries a circuit.
-func (s *Service) askRelay(id p2ppeer.ID) {
-	ctx, cancel := context.WithTimeout(s.ctx, askAtMost)
+// probeRelay probes each connection to a relay, because it is unknown which of them carries a circuit.
+func (s *Service) probeRelay(id p2ppeer.ID) {
+	ctx, cancel := context.WithTimeout(s.ctx, mostSilence)
 	defer cancel()
 	there := true
 	for _, c := range s.host.Network().ConnsToPeer(id) {
-		err := question(ctx, c)
-		there = there && (err == nil || gotThere(err))
+		err := sendPing(ctx, c)
+		there = there && (err == nil || reachedOtherEnd(err))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,12 +142,12 @@ func localOf(c network.Conn) netip.Addr {
 	return a.Unmap()
 }
 
-// ask probes one connection, until ctx ends.
-func (s *Service) ask(ctx context.Context, c network.Conn) {
-	err := question(ctx, c)
+// probe probes one connection, until ctx ends.
+func (s *Service) probe(ctx context.Context, c network.Conn) {
+	err := sendPing(ctx, c)
 	if err != nil {
 		s.config.Log.Debug().Err(err).Stringer("peer", c.RemotePeer()).Msg("no answer")
-		if ctx.Err() != nil || c.IsClosed() || !settles(err) {
+		if ctx.Err() != nil || c.IsClosed() || !countsAsAnswer(err) {
 			return
 		}
 	}
@@ -156,15 +156,15 @@ func (s *Service) ask(ctx context.Context, c network.Conn) {
 	s.watch.answered(c.RemotePeer(), c.ID())
 }
 
-// settles reports whether the watch may take a failed probe as answered: the probe has reached the other
+// countsAsAnswer reports whether the watch may take a failed probe as answered: the probe has reached the other
 // end, or it was never sent. Any other failure is no answer.
-func settles(err error) bool {
+func countsAsAnswer(err error) bool {
 	// The limit is for all connections to the peer together, so it shows nothing about this one.
-	return gotThere(err) || errors.Is(err, network.ErrResourceLimitExceeded)
+	return reachedOtherEnd(err) || errors.Is(err, network.ErrResourceLimitExceeded)
 }
 
-// gotThere reports whether a failed probe has reached the other end.
-func gotThere(err error) bool {
+// reachedOtherEnd reports whether a failed probe has reached the other end.
+func reachedOtherEnd(err error) bool {
 	// A remote reset shows that it has: libp2p answers only two probes per peer at a time.
 	if reset, ok := errors.AsType[*network.StreamError](err); ok {
 		return reset.Remote
@@ -173,9 +173,9 @@ func gotThere(err error) bool {
 	return other || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// question probes a connection with a ping.
-func question(ctx context.Context, c network.Conn) error {
-	stream, err := c.NewStream(network.WithAllowLimitedConn(ctx, "question"))
+// sendPing probes a connection with a ping.
+func sendPing(ctx context.Context, c network.Conn) error {
+	stream, err := c.NewStream(network.WithAllowLimitedConn(ctx, "probe"))
 	if err != nil {
 		return fmt.Errorf("open a stream: %w", err)
 	}

@@ -1,9 +1,6 @@
 package connected
 
-import (
-	"math/rand/v2"
-	"time"
-)
+import "time"
 
 // A schedule spaces the attempts to be introduced by a supernode: first until one succeeds, afterwards to
 // see whether a supernode is still connected. A restarted supernode knows no peers, so without this its
@@ -24,18 +21,19 @@ func (s *schedule) start(now time.Time) bool {
 	return true
 }
 
-// ended records the end of an attempt, and returns the time until the next one.
-func (s *schedule) ended(now time.Time, ok bool) (wait time.Duration) {
+// ended records the end of an attempt, and returns the time until the next one. random is in [0,1), so
+// that peers do not retry in step.
+func (s *schedule) ended(now time.Time, ok bool, random float64) (wait time.Duration) {
 	s.running = false
 	if ok {
 		wait, s.pause = s.most, s.least
 	} else {
-		wait = s.pause/2 + rand.N(s.pause) // jitter, so that peers do not retry in step
+		wait = s.pause/2 + time.Duration(random*float64(s.pause))
 		s.pause = min(2*s.pause, s.most)
 	}
 	s.due = now.Add(wait)
 	return wait
 }
 
-// hurry makes an attempt due at once, or soon after a running one.
-func (s *schedule) hurry() { s.due, s.pause = time.Time{}, s.least }
+// retryNow makes an attempt due at once, or soon after a running one.
+func (s *schedule) retryNow() { s.due, s.pause = time.Time{}, s.least }

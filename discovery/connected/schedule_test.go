@@ -10,12 +10,13 @@ import (
 func TestSchedule(t *testing.T) {
 	const least, most = time.Second, 8 * time.Second
 	s, now := schedule{least: least, most: most, pause: least}, testNow
+	random := 0.0
 	attempt := func(ok bool) time.Duration {
 		t.Helper()
 		if !s.start(now) || s.start(now) {
 			t.Fatal("not due, or due twice")
 		}
-		wait := s.ended(now, ok)
+		wait := s.ended(now, ok, random)
 		if s.start(now.Add(wait - 1)) {
 			t.Fatal("due too early")
 		}
@@ -23,16 +24,18 @@ func TestSchedule(t *testing.T) {
 		return wait
 	}
 	for _, pause := range []time.Duration{least, 2 * least, 4 * least, most, most} {
-		if wait := attempt(false); wait < pause/2 || wait >= 3*pause/2 {
-			t.Errorf("after a failure: %v, want about %v", wait, pause)
+		if wait := attempt(false); wait != pause/2+time.Duration(random*float64(pause)) {
+			t.Errorf("after a failure: %v, want half of %v and %v of it", wait, pause, random)
 		}
+		random += 0.2
 	}
+	random = 0.99
 	if wait := attempt(true); wait != most {
 		t.Errorf("after a success: %v, want %v", wait, most)
 	}
 	attempt(false)
 	now = testNow // long before the next attempt
-	s.hurry()
+	s.retryNow()
 	if wait := attempt(false); wait >= 3*least/2 {
 		t.Errorf("after a move: %v, want about %v", wait, least)
 	}

@@ -57,8 +57,8 @@ type Service struct {
 	notify  *network.NotifyBundle
 	running sync.WaitGroup
 
-	lookout lookout                       // used only by run
-	asking  map[string]context.CancelFunc // cancels the last probe of each connection; used only by run
+	moveDetector moveDetector                  // used only by run
+	probes       map[string]context.CancelFunc // cancels the last probe of each connection; used only by run
 
 	mu         sync.Mutex
 	known      *knownPeers
@@ -68,8 +68,8 @@ type Service struct {
 	inRound    bool               // a round is in progress
 	hasTried   bool               // a round has ended
 	rounded    time.Time          // start of the last round
-	news       bool               // the next round starts at once
-	meet       bool               // the next round looks for other peers
+	roundDue   bool               // the next round starts at once
+	meetNext   bool               // the next round looks for other peers
 	watch      *watch
 	partners   func() map[p2ppeer.ID]time.Duration // see KeepPartners
 	back       func(p2ppeer.ID)
@@ -91,7 +91,7 @@ func New(ctx context.Context, h host.Host, c Config) (*Service, error) {
 	s := &Service{
 		host: h, config: c, known: known, events: events,
 		wake: make(chan struct{}, 1), moved: make(chan struct{}, 1), tried: make(chan struct{}),
-		asking:     make(map[string]context.CancelFunc),
+		probes:     make(map[string]context.CancelFunc),
 		supernodes: schedule{least: c.RetryMin, most: c.RetryMax, pause: c.RetryMin},
 		watch:      newWatch(),
 		partners:   func() map[p2ppeer.ID]time.Duration { return nil },
@@ -149,7 +149,7 @@ func (s *Service) Heard(info p2ppeer.AddrInfo) {
 		s.neighbours = append(s.neighbours, info)
 	default:
 		s.known.heard(info)
-		s.news = true
+		s.roundDue = true
 	}
 	poke(s.wake)
 }
@@ -175,7 +175,7 @@ func (s *Service) run() {
 	defer ticker.Stop()
 	s.look(time.Now())
 	for {
-		s.tend(time.Now())
+		s.startDue(time.Now())
 		select {
 		case <-ticker.C:
 			s.look(time.Now())
@@ -193,10 +193,10 @@ func (s *Service) run() {
 func (s *Service) look(now time.Time) {
 	usable, own, err := Interfaces()
 	if err != nil { // the next look detects a move
-		usable, own = s.lookout.usable, nil
+		usable, own = s.moveDetector.usable, nil
 	}
 	s.judge(now, own)
-	why := s.lookout.look(now, usable)
+	why := s.moveDetector.look(now, usable)
 	if why == "" {
 		return
 	}
@@ -206,16 +206,16 @@ func (s *Service) look(now time.Time) {
 			s.drop(c)
 		}
 	}
-	s.move()
+	s.reconnectAll()
 }
 
-// move makes every attempt to connect due, because this machine has moved.
-func (s *Service) move() {
+// reconnectAll makes every attempt to connect due, because this machine has moved.
+func (s *Service) reconnectAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.known.hurry()
-	s.supernodes.hurry()
-	s.news, s.meet = true, true
+	s.known.retryNow()
+	s.supernodes.retryNow()
+	s.roundDue, s.meetNext = true, true
 	poke(s.moved)
 	poke(s.wake)
 }
@@ -230,7 +230,7 @@ func (s *Service) watchHost() {
 		case event.EvtLocalAddressesUpdated:
 			first := len(e.Removed) == 0 && !slices.ContainsFunc(e.Current, func(a event.UpdatedAddress) bool { return a.Action == event.Maintained })
 			if !first {
-				s.move()
+				s.reconnectAll()
 			}
 		}
 	}

@@ -29,7 +29,7 @@ import (
 func newService(t *testing.T, h host.Host, partners ...p2ppeer.ID) *Service {
 	t.Helper()
 	s, err := New(t.Context(), h, Config{
-		Member:    func(p2ppeer.ID) error { return errors.New("not asked") },
+		Member:    func(p2ppeer.ID) error { return errors.New("not probed") },
 		Meet:      func(context.Context) {},
 		Introduce: func(context.Context) error { return nil },
 		Locate:    func(context.Context, p2ppeer.ID) error { return nil },
@@ -184,7 +184,7 @@ func TestAConnectionThatHasFallenSilentIsMadeAnew(t *testing.T) {
 	if len(now) == 0 {
 		t.Fatal("not connected")
 	}
-	if err := question(t.Context(), now[0]); err != nil {
+	if err := sendPing(t.Context(), now[0]); err != nil {
 		t.Errorf("the new connection does not work: %v", err)
 	}
 }
@@ -198,23 +198,23 @@ func TestAQuestionThatIsResetIsAnAnswer(t *testing.T) {
 	}
 	c := a.Network().ConnsToPeer(b.ID())[0]
 	s := newService(t, a)
-	seen := map[p2ppeer.ID]sight{b.ID(): {conns: []line{{id: c.ID()}}}}
-	for now := time.Unix(1000, 0); now.Before(time.Unix(1020, 0)); now = now.Add(askPeriod) {
+	seen := map[p2ppeer.ID]partnerState{b.ID(): {conns: []connState{{id: c.ID()}}}}
+	for now := time.Unix(1000, 0); now.Before(time.Unix(1020, 0)); now = now.Add(probePeriod) {
 		out := s.watch.look(now, seen, nil)
 		if len(out.drop) > 0 {
 			t.Fatal("a connection that works is dropped")
 		}
-		for range out.ask {
-			s.ask(t.Context(), c)
+		for range out.probe {
+			s.probe(t.Context(), c)
 		}
 	}
-	if err := question(t.Context(), c); err == nil {
+	if err := sendPing(t.Context(), c); err == nil {
 		t.Error("the question was not reset")
 	}
 	c.Close()
 	p := s.watch.peers[b.ID()].conns[c.ID()]
 	p.waiting = true
-	if s.ask(t.Context(), c); !p.waiting {
+	if s.probe(t.Context(), c); !p.waiting {
 		t.Error("a closed connection has answered")
 	}
 }
@@ -266,7 +266,7 @@ func TestV3AFullConnectionThatFallsSilentIsDropped(t *testing.T) {
 	}
 	now, questions := time.Unix(1000, 0), 0
 	state := func() *conn { return s.watch.peers[b.ID()].conns[c.ID()] }
-	var asked time.Time
+	var probed time.Time
 	for questions < 8 {
 		before := arrived(c)
 		if _, err := file.Write([]byte("some of a file")); err != nil {
@@ -280,17 +280,17 @@ func TestV3AFullConnectionThatFallsSilentIsDropped(t *testing.T) {
 		if state() == nil {
 			t.Fatal("a connection over which bytes arrive is dropped")
 		}
-		if !asked.IsZero() && state().asked != asked {
+		if !probed.IsZero() && state().probed != probed {
 			await(began, "a question is not put")
 			if questions++; questions > 1 {
 				await(ended, "the question before goes on")
 			}
 		}
-		asked = state().asked
+		probed = state().probed
 	}
 	w.hush()
 	// Some bytes may have arrived since the last look, and are seen at the next one.
-	for most := now.Add(askPeriod + askAtLeast + 3*lookEvery); state() != nil; s.look(now) {
+	for most := now.Add(probePeriod + leastSilence + 3*lookEvery); state() != nil; s.look(now) {
 		if now = now.Add(lookEvery); now.After(most) {
 			t.Fatal("still there long after it fell silent")
 		}
@@ -298,7 +298,7 @@ func TestV3AFullConnectionThatFallsSilentIsDropped(t *testing.T) {
 }
 
 // TestWhatSettlesAQuestion checks that only an error that the other end has sent, or one before sending,
-// settles a probe.
+// countsAsAnswer a probe.
 func TestWhatSettlesAQuestion(t *testing.T) {
 	a, b := newHost(t), newHost(t)
 	if err := a.Connect(t.Context(), *host.InfoFromHost(b)); err != nil {
@@ -306,7 +306,7 @@ func TestWhatSettlesAQuestion(t *testing.T) {
 	}
 	c := a.Network().ConnsToPeer(b.ID())[0]
 	b.RemoveStreamHandler(ping.ID)
-	if err := question(t.Context(), c); err == nil || !settles(err) {
+	if err := sendPing(t.Context(), c); err == nil || !countsAsAnswer(err) {
 		t.Errorf("a peer that does not know the question: %v", err)
 	}
 	for { // other streams use up the peer's limit
@@ -319,11 +319,11 @@ func TestWhatSettlesAQuestion(t *testing.T) {
 			break
 		}
 	}
-	if err := question(t.Context(), c); !errors.Is(err, network.ErrResourceLimitExceeded) || !settles(err) {
+	if err := sendPing(t.Context(), c); !errors.Is(err, network.ErrResourceLimitExceeded) || !countsAsAnswer(err) {
 		t.Errorf("a question that cannot be put: %v", err)
 	}
 	for _, err := range []error{&network.StreamError{}, context.DeadlineExceeded, errors.New("connection write timeout")} {
-		if settles(fmt.Errorf("open a stream: %w", err)) {
+		if countsAsAnswer(fmt.Errorf("open a stream: %w", err)) {
 			t.Errorf("settled by %v", err)
 		}
 	}

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// askPeriod is the interval between probes of a connection: every second look, even if a look is late.
+	// probePeriod is the interval between probes of a connection: every second look, even if a look is late.
 	// If the other end's data fills the connection, it receives nothing but these probes. A connection may
-	// then be silent for the askPart-th part of the silence that the job tolerates, at least askAtLeast and
-	// at most askAtMost. The remaining time is for reconnecting.
-	askPeriod  = 3 * time.Second / 2
-	askAtLeast = 3 * time.Second
-	askAtMost  = 10 * time.Second
-	askPart    = 4
+	// then be silent for the silencePart-th part of the silence that the job tolerates, at least leastSilence and
+	// at most mostSilence. The remaining time is for reconnecting.
+	probePeriod  = 3 * time.Second / 2
+	leastSilence = 3 * time.Second
+	mostSilence  = 10 * time.Second
+	silencePart  = 4
 
 	// Pauses between dials of a peer, at first and at most.
 	dialFirst = 250 * time.Millisecond
@@ -25,10 +25,10 @@ const (
 
 // A watch decides which connections to probe, to drop and to restore. It is a pure core.
 type watch struct {
-	peers map[p2ppeer.ID]*partner
-	hops  map[p2ppeer.ID]*hop // relays that partners are connected through
-	had   []netip.Addr        // this machine's addresses when they were last known
-	gone  map[netip.Addr]bool // addresses that this machine has lost and not regained
+	peers  map[p2ppeer.ID]*partner
+	relays map[p2ppeer.ID]*relayState // relays that partners are connected through
+	had    []netip.Addr               // this machine's addresses when they were last known
+	gone   map[netip.Addr]bool        // addresses that this machine has lost and not regained
 }
 
 // A partner is a peer that this one has a job with.
@@ -44,7 +44,7 @@ type partner struct {
 
 // A conn is a connection to a partner.
 type conn struct {
-	asked   time.Time // last probe; zero if never probed
+	probed  time.Time // last probe; zero if never probed
 	waiting bool      // the probe has no answer yet
 	arrived uint64    // value at the last look
 	lived   time.Time // last time that arrived grew
@@ -52,23 +52,23 @@ type conn struct {
 	flowed  time.Time // last time that below grew
 }
 
-// A hop is the way to a relay. All circuits through the relay share one queue. If the relay has answered a
-// probe, everything sent before that probe has reached the relay.
-type hop struct {
-	asked   time.Time // last probe of the relay
+// A relayState describes the connections to a relay. All circuits through the relay share one queue. If the
+// relay has answered a probe, everything sent before that probe has reached the relay.
+type relayState struct {
+	probed  time.Time // last probe of the relay
 	waiting bool      // the probe has no answer yet
 	passed  time.Time // everything sent before this time has reached the relay
 	at      time.Time // when that became known
 }
 
-// A sight is the present state of one partner.
-type sight struct {
+// A partnerState is the present state of one partner.
+type partnerState struct {
 	tolerates time.Duration // silence that the jobs with it tolerate
-	conns     []line
+	conns     []connState
 }
 
-// A line is the present state of one connection.
-type line struct {
+// A connState is the present state of one connection.
+type connState struct {
 	id      string
 	local   netip.Addr // this machine's; unspecified: any (QUIC); invalid: through a relay
 	arrived uint64     // grows when bytes arrive or are acknowledged; always 0 if unknown
@@ -76,29 +76,29 @@ type line struct {
 	below   uint64     // for a circuit: like arrived, on the connections to the relay
 }
 
-// Orders are the actions that a watch asks for.
+// orders are the actions that a watch asks for.
 type orders struct {
-	ask  []string     // connections to probe, by ID
-	hops []p2ppeer.ID // relays to probe
-	drop []string
-	dial []p2ppeer.ID
-	back []p2ppeer.ID // peers that are connected again
+	probe  []string     // connections to probe, by ID
+	relays []p2ppeer.ID // relays to probe
+	drop   []string
+	dial   []p2ppeer.ID
+	back   []p2ppeer.ID // peers that are connected again
 }
 
 func newWatch() *watch {
 	return &watch{
-		peers: make(map[p2ppeer.ID]*partner), hops: make(map[p2ppeer.ID]*hop), gone: make(map[netip.Addr]bool),
+		peers: make(map[p2ppeer.ID]*partner), relays: make(map[p2ppeer.ID]*relayState), gone: make(map[netip.Addr]bool),
 	}
 }
 
 // look evaluates the present state. own are this machine's addresses; empty if they are not known.
-func (w *watch) look(now time.Time, seen map[p2ppeer.ID]sight, own []netip.Addr) (out orders) {
+func (w *watch) look(now time.Time, seen map[p2ppeer.ID]partnerState, own []netip.Addr) (out orders) {
 	for id := range w.peers {
 		if _, ok := seen[id]; !ok {
 			delete(w.peers, id)
 		}
 	}
-	w.meetRelays(seen)
+	w.noteRelays(seen)
 	lost := w.own(own)
 	for id, s := range seen {
 		p := w.peers[id]
@@ -106,26 +106,26 @@ func (w *watch) look(now time.Time, seen map[p2ppeer.ID]sight, own []netip.Addr)
 			p = &partner{conns: make(map[string]*conn)}
 			w.peers[id] = p
 		}
-		left := p.tend(now, s, w.hops, func(local netip.Addr) bool { return w.gone[local] || mayBeFrom(local, lost) }, &out)
-		p.meet(now, id, left, &out)
+		left := p.check(now, s, w.relays, func(local netip.Addr) bool { return w.gone[local] || mayBeFrom(local, lost) }, &out)
+		p.restore(now, id, left, &out)
 	}
 	return out
 }
 
-// meetRelays records the relays of the current circuits.
-func (w *watch) meetRelays(seen map[p2ppeer.ID]sight) {
+// noteRelays records the relays of the current circuits.
+func (w *watch) noteRelays(seen map[p2ppeer.ID]partnerState) {
 	used := make(map[p2ppeer.ID]bool)
 	for _, s := range seen {
 		for _, l := range s.conns {
 			used[l.relay] = true
-			if l.relay != "" && w.hops[l.relay] == nil {
-				w.hops[l.relay] = &hop{}
+			if l.relay != "" && w.relays[l.relay] == nil {
+				w.relays[l.relay] = &relayState{}
 			}
 		}
 	}
-	for id := range w.hops {
+	for id := range w.relays {
 		if !used[id] {
-			delete(w.hops, id)
+			delete(w.relays, id)
 		}
 	}
 }
@@ -164,9 +164,9 @@ func mayBeFrom(local netip.Addr, those []netip.Addr) bool {
 	})
 }
 
-// tend probes and drops connections, and returns the number of those that are left. gone reports whether a
+// check probes and drops connections, and returns the number of those that are left. gone reports whether a
 // connection from an address cannot work any more.
-func (p *partner) tend(now time.Time, s sight, hops map[p2ppeer.ID]*hop, gone func(netip.Addr) bool, out *orders) (left int) {
+func (p *partner) check(now time.Time, s partnerState, relays map[p2ppeer.ID]*relayState, gone func(netip.Addr) bool, out *orders) (left int) {
 	newcomer, stayed := false, 0
 	for _, l := range s.conns {
 		if p.conns[l.id] == nil {
@@ -176,26 +176,26 @@ func (p *partner) tend(now time.Time, s sight, hops map[p2ppeer.ID]*hop, gone fu
 		}
 	}
 	p.lostAny = p.lostAny || stayed < len(p.conns) // also if the other end closed it, which may have a new address
-	asked := false
+	probed := false
 	conns := make(map[string]*conn, len(s.conns))
 	for _, l := range s.conns {
 		c := p.conns[l.id]
 		if c == nil {
-			c = &conn{asked: now, arrived: l.arrived, below: l.below}
+			c = &conn{probed: now, arrived: l.arrived, below: l.below}
 		}
 		c.see(l, now)
-		h := hops[l.relay]
+		h := relays[l.relay]
 		switch {
 		case gone(l.local), c.silent(now, h) >= maxSilence(s.tolerates):
 			p.lostAny = true
 			out.drop = append(out.drop, l.id)
 			continue // if it still exists at the next look, it counts as new
-		case !asked && (c.due(now) || !c.waiting && newcomer && p.conns[l.id] != nil):
-			c.asked, c.waiting, asked = now, true, true // one probe at a time, since libp2p answers few per peer
-			out.ask = append(out.ask, l.id)
+		case !probed && (c.due(now) || !c.waiting && newcomer && p.conns[l.id] != nil):
+			c.probed, c.waiting, probed = now, true, true // one probe at a time, since libp2p answers few per peer
+			out.probe = append(out.probe, l.id)
 		case c.lacks(h) && !h.waiting:
-			h.asked, h.waiting = now, true
-			out.hops = append(out.hops, l.relay)
+			h.probed, h.waiting = now, true
+			out.relays = append(out.relays, l.relay)
 		}
 		conns[l.id] = c
 	}
@@ -204,7 +204,7 @@ func (p *partner) tend(now time.Time, s sight, hops map[p2ppeer.ID]*hop, gone fu
 }
 
 // see records the changes of a connection since the last look.
-func (c *conn) see(l line, now time.Time) {
+func (c *conn) see(l connState, now time.Time) {
 	if l.arrived != c.arrived {
 		c.arrived, c.lived = l.arrived, now
 	}
@@ -216,11 +216,11 @@ func (c *conn) see(l line, now time.Time) {
 // silent returns the time for which nothing has arrived although an answer is due. An answer waits behind
 // all other traffic on its way, and so does a probe. On a circuit the probe waits behind all traffic
 // through the same relay. Until the probe has reached the relay, the relay's signs of life count.
-func (c *conn) silent(now time.Time, h *hop) time.Duration {
+func (c *conn) silent(now time.Time, h *relayState) time.Duration {
 	if !c.waiting {
 		return 0
 	}
-	since := later(c.asked, c.lived)
+	since := later(c.probed, c.lived)
 	switch {
 	case c.lacks(h):
 		since = later(since, c.flowed)
@@ -231,7 +231,7 @@ func (c *conn) silent(now time.Time, h *hop) time.Duration {
 }
 
 // lacks reports whether a probe on a circuit may not have reached the relay yet.
-func (c *conn) lacks(h *hop) bool { return h != nil && c.waiting && !h.passed.After(c.asked) }
+func (c *conn) lacks(h *relayState) bool { return h != nil && c.waiting && !h.passed.After(c.probed) }
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
@@ -243,16 +243,16 @@ func later(a, b time.Time) time.Time {
 // due reports whether it is time for a probe. A busy connection is probed again before it has answered: if
 // only the other end sends data, it receives nothing but these probes.
 func (c *conn) due(now time.Time) bool {
-	return now.Sub(c.asked) >= askPeriod && (!c.waiting || c.lived.After(c.asked))
+	return now.Sub(c.probed) >= probePeriod && (!c.waiting || c.lived.After(c.probed))
 }
 
 // maxSilence returns the time for which a probed connection may be silent.
 func maxSilence(tolerates time.Duration) time.Duration {
-	return min(max(askAtLeast, tolerates/askPart), askAtMost)
+	return min(max(leastSilence, tolerates/silencePart), mostSilence)
 }
 
-// meet dials a peer if its last connection was lost, and reports a peer that is connected again.
-func (p *partner) meet(now time.Time, id p2ppeer.ID, left int, out *orders) {
+// restore dials a peer if its last connection was lost, and reports a peer that is connected again.
+func (p *partner) restore(now time.Time, id p2ppeer.ID, left int, out *orders) {
 	switch {
 	case left > 0:
 		if p.lostAny {
@@ -284,12 +284,12 @@ func (w *watch) answered(peer p2ppeer.ID, id string) {
 
 // heard records the end of a probe to a relay, and whether the probe has reached the relay.
 func (w *watch) heard(now time.Time, relay p2ppeer.ID, there bool) {
-	h := w.hops[relay]
+	h := w.relays[relay]
 	if h == nil {
 		return
 	}
 	if h.waiting = false; there {
-		h.passed, h.at = h.asked, now
+		h.passed, h.at = h.probed, now
 	}
 }
 

@@ -24,7 +24,7 @@ var (
 // A moment is an input of a watch with the expected orders.
 type moment struct {
 	after    time.Duration
-	conns    []line // to the other peer
+	conns    []connState // to the other peer
 	own      netip.Addr
 	answered string // connection that has answered before
 	heard    bool   // the relay has answered before
@@ -34,99 +34,99 @@ type moment struct {
 }
 
 func TestWhatIsDoneAboutAConnection(t *testing.T) {
-	a, b := line{id: "a", local: here, arrived: 1}, line{id: "b", local: here, arrived: 1}
-	grown := func(arrived uint64) []line { return []line{{id: "a", local: here, arrived: arrived}} }
-	circuit := func(below uint64) []line { return []line{{id: "a", arrived: 1, relay: relay, below: below}} }
-	all := func(l ...line) []line { return l }
-	ask := func(ids ...string) orders { return orders{ask: ids} }
+	a, b := connState{id: "a", local: here, arrived: 1}, connState{id: "b", local: here, arrived: 1}
+	grown := func(arrived uint64) []connState { return []connState{{id: "a", local: here, arrived: arrived}} }
+	circuit := func(below uint64) []connState { return []connState{{id: "a", arrived: 1, relay: relay, below: below}} }
+	all := func(l ...connState) []connState { return l }
+	probe := func(ids ...string) orders { return orders{probe: ids} }
 	tests := map[string][]moment{
 		"one that works": {
 			{after: 0, conns: all(a)},
-			{after: askPeriod, conns: all(a), want: ask("a")},
-			{after: askPeriod + time.Second, conns: all(a), answered: "a"},
-			{after: 2 * askPeriod, conns: all(a), want: ask("a")},
+			{after: probePeriod, conns: all(a), want: probe("a")},
+			{after: probePeriod + time.Second, conns: all(a), answered: "a"},
+			{after: 2 * probePeriod, conns: all(a), want: probe("a")},
 		},
 		"one that does not answer is dropped, and the peer dialled": {
 			{after: 0, conns: all(a)},
-			{after: askPeriod, conns: all(a), want: ask("a")},
-			{after: askPeriod + askAtLeast, conns: all(a), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
-			{after: askPeriod + askAtLeast + dialFirst},
+			{after: probePeriod, conns: all(a), want: probe("a")},
+			{after: probePeriod + leastSilence, conns: all(a), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
+			{after: probePeriod + leastSilence + dialFirst},
 			{after: 10 * time.Second, dialled: true},
 			{after: 10*time.Second + dialFirst, want: orders{dial: []p2ppeer.ID{other}}},
 			{after: 11 * time.Second, conns: all(b), want: orders{back: []p2ppeer.ID{other}}},
 			{after: 12 * time.Second, conns: all(b)},
 		},
-		"one that is full stays, and is asked on": {
+		"one that is full stays, and is probed on": {
 			{after: 0, conns: grown(1)},
-			{after: askPeriod, conns: grown(1), want: ask("a")},
-			{after: askPeriod + time.Second, conns: grown(2)},
-			{after: 2 * askPeriod, conns: grown(2), want: ask("a")},
-			{after: 3 * askPeriod, conns: grown(3), want: ask("a")},
-			{after: 3*askPeriod + askAtLeast - 1, conns: grown(4), want: ask("a")},
-			{after: 3*askPeriod + 2*askAtLeast - 2, conns: grown(4)},
-			{after: 3*askPeriod + 2*askAtLeast - 1, conns: grown(4), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
+			{after: probePeriod, conns: grown(1), want: probe("a")},
+			{after: probePeriod + time.Second, conns: grown(2)},
+			{after: 2 * probePeriod, conns: grown(2), want: probe("a")},
+			{after: 3 * probePeriod, conns: grown(3), want: probe("a")},
+			{after: 3*probePeriod + leastSilence - 1, conns: grown(4), want: probe("a")},
+			{after: 3*probePeriod + 2*leastSilence - 2, conns: grown(4)},
+			{after: 3*probePeriod + 2*leastSilence - 1, conns: grown(4), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
 		},
 		"a circuit whose probe waits in the relay's queue stays, and is judged once the probe has arrived": {
 			{after: 0, conns: circuit(1)},
-			{after: askPeriod, conns: circuit(2), want: ask("a")},
-			{after: askPeriod + time.Second, conns: circuit(3), want: orders{hops: []p2ppeer.ID{relay}}},
-			{after: askPeriod + askAtLeast, conns: circuit(4)},
-			{after: askPeriod + 2*askAtLeast, conns: circuit(5)},
-			{after: askPeriod + 3*askAtLeast, conns: circuit(6), heard: true},
-			{after: askPeriod + 4*askAtLeast - 1, conns: circuit(7)},
-			{after: askPeriod + 4*askAtLeast, conns: circuit(8), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
+			{after: probePeriod, conns: circuit(2), want: probe("a")},
+			{after: probePeriod + time.Second, conns: circuit(3), want: orders{relays: []p2ppeer.ID{relay}}},
+			{after: probePeriod + leastSilence, conns: circuit(4)},
+			{after: probePeriod + 2*leastSilence, conns: circuit(5)},
+			{after: probePeriod + 3*leastSilence, conns: circuit(6), heard: true},
+			{after: probePeriod + 4*leastSilence - 1, conns: circuit(7)},
+			{after: probePeriod + 4*leastSilence, conns: circuit(8), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
 		},
 		"a circuit whose relay is silent too is dropped": {
 			{after: 0, conns: circuit(1)},
-			{after: askPeriod, conns: circuit(1), want: ask("a")},
-			{after: askPeriod + time.Second, conns: circuit(1), want: orders{hops: []p2ppeer.ID{relay}}},
-			{after: askPeriod + askAtLeast, conns: circuit(1), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
+			{after: probePeriod, conns: circuit(1), want: probe("a")},
+			{after: probePeriod + time.Second, conns: circuit(1), want: orders{relays: []p2ppeer.ID{relay}}},
+			{after: probePeriod + leastSilence, conns: circuit(1), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
 		},
-		"what has arrived before it was asked is no answer": {
+		"what has arrived before it was probed is no answer": {
 			{after: 0, conns: grown(1)},
-			{after: askPeriod, conns: grown(2), want: ask("a")},
-			{after: askPeriod + askAtLeast, conns: grown(2), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
+			{after: probePeriod, conns: grown(2), want: probe("a")},
+			{after: probePeriod + leastSilence, conns: grown(2), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
 		},
 		"one from an address that is no more": {
 			{after: 0, conns: all(a)},
 			{after: time.Second, conns: all(a), own: moved, want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
-			{after: 2 * time.Second, conns: all(line{id: "b", local: moved, arrived: 1}), own: moved, want: orders{back: []p2ppeer.ID{other}}},
+			{after: 2 * time.Second, conns: all(connState{id: "b", local: moved, arrived: 1}), own: moved, want: orders{back: []p2ppeer.ID{other}}},
 		},
 		"one from any address may be from one that is no more": {
-			{after: 0, conns: all(line{id: "a", local: netip.IPv4Unspecified(), arrived: 1})},
-			{after: time.Second, conns: all(line{id: "a", local: netip.IPv4Unspecified(), arrived: 1}), own: moved, want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
-			{after: 2 * time.Second, conns: all(line{id: "b", local: netip.IPv4Unspecified(), arrived: 1}), own: moved, want: orders{back: []p2ppeer.ID{other}}},
-			{after: 3 * time.Second, conns: all(line{id: "b", local: netip.IPv4Unspecified(), arrived: 1}), own: moved},
+			{after: 0, conns: all(connState{id: "a", local: netip.IPv4Unspecified(), arrived: 1})},
+			{after: time.Second, conns: all(connState{id: "a", local: netip.IPv4Unspecified(), arrived: 1}), own: moved, want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
+			{after: 2 * time.Second, conns: all(connState{id: "b", local: netip.IPv4Unspecified(), arrived: 1}), own: moved, want: orders{back: []p2ppeer.ID{other}}},
+			{after: 3 * time.Second, conns: all(connState{id: "b", local: netip.IPv4Unspecified(), arrived: 1}), own: moved},
 		},
 		"one from any address of another family": {
-			{after: 0, conns: all(line{id: "a", local: netip.IPv6Unspecified(), arrived: 1})},
-			{after: time.Second, conns: all(line{id: "a", local: netip.IPv6Unspecified(), arrived: 1}), own: moved},
+			{after: 0, conns: all(connState{id: "a", local: netip.IPv6Unspecified(), arrived: 1})},
+			{after: time.Second, conns: all(connState{id: "a", local: netip.IPv6Unspecified(), arrived: 1}), own: moved},
 		},
 		"the other end has closed one of two": {
 			{after: 0, conns: all(a, b)},
 			{after: time.Second, conns: all(b), want: orders{back: []p2ppeer.ID{other}}},
 		},
 		"one through a relay is from no address": {
-			{after: 0, conns: all(line{id: "a"})},
-			{after: time.Second, conns: all(line{id: "a"}), own: moved},
+			{after: 0, conns: all(connState{id: "a"})},
+			{after: time.Second, conns: all(connState{id: "a"}), own: moved},
 		},
-		"the older is asked when another comes": {
+		"the older is probed when another comes": {
 			{after: 0, conns: all(a)},
-			{after: time.Millisecond, conns: all(a, b), want: ask("a")},
-			{after: time.Millisecond + askAtLeast, conns: all(a, b), want: orders{ask: []string{"b"}, drop: []string{"a"}, back: []p2ppeer.ID{other}}},
+			{after: time.Millisecond, conns: all(a, b), want: probe("a")},
+			{after: time.Millisecond + leastSilence, conns: all(a, b), want: orders{probe: []string{"b"}, drop: []string{"a"}, back: []p2ppeer.ID{other}}},
 		},
 		"one from an address that no interface lists": {
-			{after: 0, conns: all(line{id: "a", local: moved, arrived: 1})},
-			{after: time.Second, conns: all(line{id: "a", local: moved, arrived: 1})},
+			{after: 0, conns: all(connState{id: "a", local: moved, arrived: 1})},
+			{after: time.Second, conns: all(connState{id: "a", local: moved, arrived: 1})},
 		},
 		"one within a machine": {
-			{after: 0, conns: all(line{id: "a", local: loopback, arrived: 1}), own: loopback},
-			{after: time.Second, conns: all(line{id: "a", local: loopback, arrived: 1}), own: here},
+			{after: 0, conns: all(connState{id: "a", local: loopback, arrived: 1}), own: loopback},
+			{after: time.Second, conns: all(connState{id: "a", local: loopback, arrived: 1}), own: here},
 		},
-		"two are asked one after the other": {
+		"two are probed one after the other": {
 			{after: 0, conns: all(a, b)},
-			{after: askPeriod, conns: all(a, b), want: ask("a")},
-			{after: askPeriod + time.Second, conns: all(a, b), answered: "a", want: ask("b")},
+			{after: probePeriod, conns: all(a, b), want: probe("a")},
+			{after: probePeriod + time.Second, conns: all(a, b), answered: "a", want: probe("b")},
 		},
 		"another has come in place of one": {
 			{after: 0, conns: all(a)},
@@ -158,12 +158,12 @@ func TestWhatIsDoneAboutAConnection(t *testing.T) {
 				if m.own.IsValid() {
 					own = m.own
 				}
-				seen := map[p2ppeer.ID]sight{other: {conns: m.conns}}
+				seen := map[p2ppeer.ID]partnerState{other: {conns: m.conns}}
 				if m.gone {
 					seen = nil
 				}
 				got := w.look(now, seen, []netip.Addr{own})
-				if !slices.Equal(got.ask, m.want.ask) || !slices.Equal(got.hops, m.want.hops) || !slices.Equal(got.drop, m.want.drop) || !slices.Equal(got.dial, m.want.dial) || !slices.Equal(got.back, m.want.back) {
+				if !slices.Equal(got.probe, m.want.probe) || !slices.Equal(got.relays, m.want.relays) || !slices.Equal(got.drop, m.want.drop) || !slices.Equal(got.dial, m.want.dial) || !slices.Equal(got.back, m.want.back) {
 					t.Fatalf("moment %d: got %+v, want %+v", i, got, m.want)
 				}
 			}
@@ -173,11 +173,11 @@ func TestWhatIsDoneAboutAConnection(t *testing.T) {
 
 func TestDialsGetRarerAndNeverStop(t *testing.T) {
 	w, now := newWatch(), time.Unix(1000, 0)
-	w.look(now, map[p2ppeer.ID]sight{other: {conns: []line{{id: "a", local: here, arrived: 1}}}}, nil)
+	w.look(now, map[p2ppeer.ID]partnerState{other: {conns: []connState{{id: "a", local: here, arrived: 1}}}}, nil)
 	dials := 0
 	for range 600 { // one minute
 		now = now.Add(100 * time.Millisecond)
-		if out := w.look(now, map[p2ppeer.ID]sight{other: {}}, nil); len(out.dial) > 0 {
+		if out := w.look(now, map[p2ppeer.ID]partnerState{other: {}}, nil); len(out.dial) > 0 {
 			dials++
 			w.dialled(now, other)
 		}
@@ -188,7 +188,7 @@ func TestDialsGetRarerAndNeverStop(t *testing.T) {
 }
 
 func TestAJobThatBearsMoreIsMorePatient(t *testing.T) {
-	for tolerates, want := range map[time.Duration]time.Duration{0: askAtLeast, 2 * time.Second: askAtLeast, 40 * time.Second: 10 * time.Second} {
+	for tolerates, want := range map[time.Duration]time.Duration{0: leastSilence, 2 * time.Second: leastSilence, 40 * time.Second: 10 * time.Second} {
 		if got := maxSilence(tolerates); got != want {
 			t.Errorf("tolerates %v: got %v, want %v", tolerates, got, want)
 		}

@@ -50,7 +50,7 @@ func (b *Board) Close() error {
 // arm it and sleep; any may ring and disarm it. The order
 //
 //	sleeper   Arm    look once more    Sleep
-//	others    publish    Ring
+//	others    publish    ring
 //
 // loses no wake-up: a publication after the sleeper's last look is followed by a ring of an armed
 // bell.
@@ -66,7 +66,7 @@ const (
 	asleep // asleep in the kernel
 )
 
-// Arm announces that this process is about to sleep: from now on, Ring has an effect.
+// Arm announces that this process is about to sleep: from now on, ring has an effect.
 func (b *Bell) Arm() { b.state.Store(armed) }
 
 // Sleep blocks the goroutine and its thread while the bell is armed. It returns when the bell has
@@ -89,7 +89,7 @@ func (b *Bell) ring() {
 	}
 }
 
-// wake is separate from Ring so that the common case is inlined as a single load.
+// wake is separate from ring so that the common case is inlined as a single load.
 func (b *Bell) wake() {
 	if b.state.Swap(awake) == asleep {
 		futexWake(b.state)

@@ -7,7 +7,7 @@
 // self stays within the process. shm is a ring in memory that two processes on one machine share.
 // It can be polled, and its processes sleep on bells:
 //
-//	TrySend     payload -> bulk    header -> cell    stamp    Ring
+//	TrySend     payload -> bulk    header -> cell    stamp    ring
 //	TryReceive                             look at stamp -> header, payload
 //	if idle     Arm    look again    Sleep
 //	ReadMemory  payload -> its destination, bypassing the ring: see shmread.go

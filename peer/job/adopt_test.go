@@ -30,7 +30,7 @@ func (b *bed) keptAs(req Request, peers []*member) *keeper {
 	b.Helper()
 	b.submitter.cfg.Jobs = filepath.Join(b.TempDir(), "jobs")
 	b.submitter.waits.back, b.submitter.waits.tell = 100*time.Millisecond, 100*time.Millisecond
-	req.Away = patience
+	req.Away = eventTimeout
 	j := newRun(b.submitter, req)
 	var err error
 	if j.keeper, err = b.submitter.keep(j); err != nil {

@@ -86,7 +86,7 @@ func (e *execution) nextHeard(t *testing.T) heard {
 	select {
 	case h := <-e.inbox:
 		return h
-	case <-time.After(patience):
+	case <-time.After(eventTimeout):
 		t.Fatal("nothing more is heard")
 		return heard{}
 	}
@@ -193,7 +193,7 @@ func TestSubmitterWhosePeersHaveEndedWaitsForNobody(t *testing.T) {
 	for e.views.Contact() == viewgroup.InTouch {
 		select {
 		case <-e.agreed.news:
-		case <-time.After(patience):
+		case <-time.After(eventTimeout):
 			t.Fatal("it is in touch with nobody, and does not know")
 		}
 	}
@@ -201,7 +201,7 @@ func TestSubmitterWhosePeersHaveEndedWaitsForNobody(t *testing.T) {
 		e.strand(l, nil)
 	}
 	var r *Result
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	for r == nil && ctx.Err() == nil {
 		r = e.turn(ctx, nil)
@@ -225,7 +225,7 @@ func TestSubmitterThatDidNotRunWaitsNotForLong(t *testing.T) {
 	if r := e.wake(); r != nil || !e.parted {
 		t.Fatalf("result %v, parted: %v", r, e.parted)
 	}
-	for limit := time.After(patience); e.overdue == nil; {
+	for limit := time.After(eventTimeout); e.overdue == nil; {
 		select {
 		case <-e.agreed.news:
 			e.takeAgreed()

@@ -100,7 +100,7 @@ func TestS4StreamToAPeerThatIsGivenUpIsEnded(t *testing.T) {
 	ended := make(chan error, 1)
 	b.resuming(b.peers[0], func(p *part) {
 		p.back()
-		p.stream.SetReadDeadline(time.Now().Add(patience))
+		p.stream.SetReadDeadline(time.Now().Add(eventTimeout))
 		ended <- p.in.ReadMsg(&jobpb.ToPeer{})
 	})
 	e := b.partedOn()

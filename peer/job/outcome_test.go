@@ -44,7 +44,7 @@ func (b *bed) follow(run func(emit func(Event) error) Result, watch func(Event) 
 	}()
 	select {
 	case <-ended:
-	case <-time.After(2 * patience):
+	case <-time.After(2 * eventTimeout):
 		stacks := make([]byte, 1<<20)
 		b.Fatalf("the job does not end:\n%s", stacks[:runtime.Stack(stacks, true)])
 	}

@@ -239,7 +239,7 @@ func TestUserWhoDoesNotReadHoldsUpNoView(t *testing.T) {
 			close(reading)
 			select {
 			case <-heard:
-			case <-time.After(patience):
+			case <-time.After(eventTimeout):
 				t.Error("the view waits for the user")
 			}
 		}

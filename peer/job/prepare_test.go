@@ -139,10 +139,10 @@ func TestDisconnectedWhileStagingIsNotLost(t *testing.T) {
 			p.back(stagingMessage(2, 2))
 			p.start()
 			p.ends(proc(0, 0), "out\n")
-		}, apart: patience},
+		}, apart: eventTimeout},
 		"does not":            {back: (*part).vanish, apart: 100 * time.Millisecond, lost: "disconnected for 100ms"},
-		"has ended its part":  {back: func(p *part) { p.says("no such job here"); p.vanish() }, apart: patience, lost: "no such job here"},
-		"says something else": {back: func(p *part) { p.say(stagingMessage(2, 2)) }, apart: patience, lost: "unexpected *jobpb.FromPeer_Staging"},
+		"has ended its part":  {back: func(p *part) { p.says("no such job here"); p.vanish() }, apart: eventTimeout, lost: "no such job here"},
+		"says something else": {back: func(p *part) { p.say(stagingMessage(2, 2)) }, apart: eventTimeout, lost: "unexpected *jobpb.FromPeer_Staging"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, never, 1)
@@ -170,7 +170,7 @@ func TestDisconnectedWhileStagingIsNotLost(t *testing.T) {
 // suffices. Reserving may take several attempts, until the slots of the first one are free again.
 func TestEveryPeerAtFaultIsLeftOutAtOnce(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1, 1, 1)
-	b.submitter.waits.grace = patience
+	b.submitter.waits.grace = eventTimeout
 	b.play(func(p *part) {
 		if p.number < 3 {
 			p.prepared("disk full")

@@ -257,7 +257,7 @@ func TestS4JobThatEndsWhileARecruitIsOnItsWayLeavesNothing(t *testing.T) {
 	for name, stage := range stages {
 		for _, cancel := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, cancelled %v", name, cancel), func(t *testing.T) {
-				ctx, end := context.WithTimeout(t.Context(), patience)
+				ctx, end := context.WithTimeout(t.Context(), eventTimeout)
 				defer end()
 				there := make(chan struct{})
 				over := func(p *part, q view.Process) {

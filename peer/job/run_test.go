@@ -198,7 +198,7 @@ func TestSlotsThatBecomeFreeInTimeAreTaken(t *testing.T) {
 	select {
 	case o := <-second:
 		o.want(StatusOK, "")
-	case <-time.After(patience):
+	case <-time.After(eventTimeout):
 		t.Fatal("the second job did not end")
 	}
 }

@@ -179,7 +179,7 @@ func (p *part) free() {
 }
 
 func (p *part) say(m *jobpb.FromPeer) {
-	p.stream.SetWriteDeadline(time.Now().Add(patience))
+	p.stream.SetWriteDeadline(time.Now().Add(eventTimeout))
 	if err := pbio.NewDelimitedWriter(p.stream).WriteMsg(m); err != nil {
 		panic(errOver)
 	}
@@ -195,7 +195,7 @@ func await[M comparable](p *part, get func(*jobpb.ToPeer) M) M {
 		}
 	}
 	for {
-		p.stream.SetReadDeadline(time.Now().Add(2 * patience))
+		p.stream.SetReadDeadline(time.Now().Add(2 * eventTimeout))
 		m := &jobpb.ToPeer{}
 		if err := p.in.ReadMsg(m); err != nil {
 			panic(errOver)

@@ -15,8 +15,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 )
 
-// patience is how long a test waits for an event that must come.
-const patience = 20 * time.Second
+// eventTimeout is how long a test waits for an event that must come.
+const eventTimeout = 20 * time.Second
 
 // never is a gossip period in which no test sees a heartbeat, so no peer is failed for silence.
 const never = time.Hour
@@ -49,9 +49,9 @@ func (b *bed) serve(period time.Duration) {
 		Detector: b.own.detector, Views: b.own.views, Period: period, Log: zerolog.Nop(),
 	})
 	b.submitter.waits.grace = 50 * time.Millisecond
-	b.submitter.waits.files = patience
-	b.submitter.waits.lull = patience
-	b.submitter.waits.wide = patience
+	b.submitter.waits.files = eventTimeout
+	b.submitter.waits.lull = eventTimeout
+	b.submitter.waits.wide = eventTimeout
 }
 
 // in makes t the current test of b.
@@ -93,7 +93,7 @@ func (b *bed) peer(id string) *member {
 func (b *bed) request(n, r int) Request {
 	return Request{
 		Programs: []Executable{{Platform: Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}, Path: "/bin/true"}},
-		Name:     "prog", N: n, R: r, Strategy: "spread", Wait: patience,
+		Name:     "prog", N: n, R: r, Strategy: "spread", Wait: eventTimeout,
 	}
 }
 
@@ -103,7 +103,7 @@ func (b *bed) nothingLeft() {
 	if jobs := b.submitter.Jobs(); len(jobs) > 0 {
 		b.Errorf("the submitter still has %+v", jobs)
 	}
-	timeout := time.After(patience)
+	timeout := time.After(eventTimeout)
 	for i, m := range append([]*member{b.own}, b.peers...) {
 		for s := m.slots.Snapshot(); s.Free != s.Total; s = m.slots.Snapshot() {
 			select {

@@ -87,7 +87,7 @@ func dropMessage(p view.Process, key reservation.Key) *jobpb.ToPeer {
 func (j *testJob) freeSlots(peer, want int) {
 	j.Helper()
 	slots := j.peers[peer].reservations
-	for until := time.After(patience); slots.Snapshot().Free != want; {
+	for until := time.After(eventTimeout); slots.Snapshot().Free != want; {
 		select {
 		case <-slots.Changed():
 		case <-until:
@@ -112,7 +112,7 @@ func (j *testJob) until(ok func(*job) bool) {
 	j.Helper()
 	here := j.hosted(0)
 	for begun := time.Now(); !answered(j.T, here, func() bool { return ok(here) }); time.Sleep(time.Millisecond) { // interval between polls
-		if time.Since(begun) > patience {
+		if time.Since(begun) > eventTimeout {
 			j.Fatal("the condition never held")
 		}
 	}

@@ -75,7 +75,7 @@ func TestSubmitterComesBackToAJobThatWentOnWithoutIt(t *testing.T) {
 		for peer.reservations.Snapshot().Running > 0 {
 			select {
 			case <-peer.reservations.Changed():
-			case <-time.After(patience):
+			case <-time.After(eventTimeout):
 				t.Fatal("slots are not given back")
 			}
 		}
@@ -200,7 +200,7 @@ func (j *testJob) startKept() *testJob {
 // begun waits until processes may leave mpj.Init on all peers.
 func (j *testJob) begun() {
 	j.Helper()
-	late := time.Now().Add(patience)
+	late := time.Now().Add(eventTimeout)
 	for k := range j.peers {
 		job := j.hosted(k)
 		for !answered(j, job, func() bool { return job.keys != nil }) {
@@ -388,7 +388,7 @@ func TestNewSubmitterOutlivesAnotherLoss(t *testing.T) {
 	j := startKept(t, "sleep")
 	for k, peer := range j.peers {
 		l, r := j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, Anew: true})
-		for end := time.Now().Add(patience); r.Error != ""; { // it has yet to learn the members of the view group
+		for end := time.Now().Add(eventTimeout); r.Error != ""; { // it has yet to learn the members of the view group
 			if time.Now().After(end) {
 				t.Fatal(r.Error)
 			}

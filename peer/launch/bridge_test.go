@@ -43,7 +43,7 @@ func await1(t *testing.T, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
-	case <-time.After(patience):
+	case <-time.After(eventTimeout):
 		t.Fatal("the bridge does not end")
 	}
 }

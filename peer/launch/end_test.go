@@ -32,7 +32,7 @@ func TestS4NothingIsLeftWhenTheSubmitterVanishes(t *testing.T) {
 			l := j.connect(j.peers[0])
 			j.links = append(j.links, l)
 			l.say(j.prepareMessage(0, j.reserve(j.peers[0], 2)))
-			for late := time.Now().Add(patience); len(j.peers[0].launch.Jobs()) == 0; time.Sleep(time.Millisecond) { // interval between polls
+			for late := time.Now().Add(eventTimeout); len(j.peers[0].launch.Jobs()) == 0; time.Sleep(time.Millisecond) { // interval between polls
 				if time.Now().After(late) {
 					j.Fatal("no job")
 				}
@@ -72,7 +72,7 @@ func TestSubmitterThatCouldNotWriteComesBack(t *testing.T) {
 	j.run()
 	hosted := j.hosted(0)
 	j.links[0].stream.ResetWithError(jobpb.Unwritten)
-	for late := time.Now().Add(patience); answered(t, hosted, func() bool { return hosted.attached != nil }); {
+	for late := time.Now().Add(eventTimeout); answered(t, hosted, func() bool { return hosted.attached != nil }); {
 		if time.Now().After(late) {
 			t.Fatal("the end of the stream is not noticed")
 		}
@@ -107,7 +107,7 @@ func TestS4PeerThatIsBackAsksWhetherTheJobIsOver(t *testing.T) {
 	}
 	select {
 	case <-asked:
-	case <-time.After(patience):
+	case <-time.After(eventTimeout):
 		t.Fatal("it does not ask")
 	}
 	j.gone()
@@ -213,7 +213,7 @@ func (j *testJob) cut() *job {
 	j.Helper()
 	hosted := j.hosted(0)
 	j.links[0].stream.Conn().Close()
-	for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // interval between polls
+	for late := time.Now().Add(eventTimeout); ; time.Sleep(time.Millisecond) { // interval between polls
 		if answered(j, hosted, func() bool { return !hosted.cutAt.IsZero() }) {
 			return hosted
 		}

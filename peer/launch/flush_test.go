@@ -99,7 +99,7 @@ func TestFlushDoesNotOverfillTheBox(t *testing.T) {
 		t.Fatal("no job")
 	}
 	p, l := here.local[view.Process{}], j.links[0]
-	for filled, asked, end := false, uint64(0), time.Now().Add(patience); ; {
+	for filled, asked, end := false, uint64(0), time.Now().Add(eventTimeout); ; {
 		full, _ := query(here, func() bool { return p.out[stdout].box.Full() })
 		if full && !filled {
 			filled, asked = true, p.flushes.Load()

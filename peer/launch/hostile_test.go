@@ -197,7 +197,7 @@ func TestNobodySpeaksForAProcessThatItDoesNotRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.SetDeadline(time.Now().Add(patience))
+		s.SetDeadline(time.Now().Add(eventTimeout))
 		pbio.NewDelimitedWriter(s).WriteMsg(open)
 		var a pb.Answer
 		if err := pbio.NewDelimitedReader(s, maxOpening).ReadMsg(&a); err != nil || a.Error == "" {
@@ -285,7 +285,7 @@ func TestManyIdentitiesDoNotKeepSubmittersOut(t *testing.T) {
 			s.Write([]byte{100})
 		}
 	}
-	for end := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
+	for end := time.Now().Add(eventTimeout); ; <-time.After(time.Millisecond) {
 		give, err := peer.launch.pending.Take("another")
 		if err != nil {
 			break

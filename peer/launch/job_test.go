@@ -198,7 +198,7 @@ func (j *testJob) member(p view.Process, peer *member) *jobpb.Member {
 func (j *testJob) follow(n int) {
 	j.Helper()
 	v := view.New(j.spec.N, j.spec.R)
-	for timeout := time.After(patience); n > 0; {
+	for timeout := time.After(eventTimeout); n > 0; {
 		var l *testLink
 		var m *jobpb.FromPeer
 		select {

@@ -416,7 +416,7 @@ func TestCompilerIsNotIdle(t *testing.T) {
 	l := j.connect(j.peers[0])
 	l.say(j.prepareMessage(0, j.reserve(j.peers[0], 1)))
 	var begun time.Time
-	for late := time.Now().Add(patience); begun.IsZero() || time.Since(begun) < 500*time.Millisecond; time.Sleep(time.Millisecond) { // interval between polls
+	for late := time.Now().Add(eventTimeout); begun.IsZero() || time.Since(begun) < 500*time.Millisecond; time.Sleep(time.Millisecond) { // interval between polls
 		folder := group()
 		if folder != "" && begun.IsZero() {
 			begun = time.Now()

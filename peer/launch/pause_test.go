@@ -265,7 +265,7 @@ func statOf(pid int) []string {
 // eventually waits for a condition that no event announces.
 func (j *testJob) eventually(what string, is func() bool) {
 	j.Helper()
-	for late := time.Now().Add(patience); !is(); time.Sleep(10 * time.Millisecond) { // interval between polls
+	for late := time.Now().Add(eventTimeout); !is(); time.Sleep(10 * time.Millisecond) { // interval between polls
 		if time.Now().After(late) {
 			j.Fatalf("not yet: %s", what)
 		}

@@ -291,7 +291,7 @@ func TestHonestProcessesStandStill(t *testing.T) {
 					}
 				}
 				stood := g.scenes()
-				for late := time.Now().Add(patience); !allStand(stood); stood = g.scenes() { // a waiting process may stop only now
+				for late := time.Now().Add(eventTimeout); !allStand(stood); stood = g.scenes() { // a waiting process may stop only now
 					if time.Now().After(late) {
 						t.Fatalf("they do not stand: %v", stood)
 					}
@@ -324,7 +324,7 @@ func stay(before, now proc.Scene) bool {
 // awaitMove returns when some processes of each meter have run.
 func awaitMove(t *testing.T, g *guard, stood map[*meter]proc.Scene) {
 	t.Helper()
-	for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // interval between polls
+	for late := time.Now().Add(eventTimeout); ; time.Sleep(time.Millisecond) { // interval between polls
 		all := true
 		g.raise()
 		for m, now := range g.scenes() {
@@ -391,7 +391,7 @@ func TestWhoStoppedHimselfStaysSo(t *testing.T) {
 	here, _ := j.peers[0].launch.lookup(j.spec.ID)
 	g := newGuard(here, j.instances(0))
 	sleeper := func() (pid int) {
-		for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // interval between polls
+		for late := time.Now().Add(eventTimeout); ; time.Sleep(time.Millisecond) { // interval between polls
 			for _, s := range g.scenes() {
 				still := proc.NewStillness(s, 0)
 				still.See(s, 0)
@@ -419,7 +419,7 @@ func TestWhoStoppedHimselfStaysSo(t *testing.T) {
 		t.Errorf("it did %v, and now %v", before, now)
 	}
 	syscall.Kill(pid, syscall.SIGCONT)
-	awaitGone := time.Now().Add(patience)
+	awaitGone := time.Now().Add(eventTimeout)
 	for stay(before, proc.SceneOf([]int{pid})) {
 		if time.Now().After(awaitGone) {
 			t.Fatal("its own program cannot wake it any more")

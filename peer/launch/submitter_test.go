@@ -16,8 +16,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// patience is how long a test waits for an event that must happen.
-const patience = 20 * time.Second
+// eventTimeout is how long a test waits for an event that must happen.
+const eventTimeout = 20 * time.Second
 
 // A testJob is the submitter's side of a job, as far as the tests need it.
 type testJob struct {
@@ -188,7 +188,7 @@ func newTestLink(t *testing.T, s network.Stream) *testLink {
 
 func (l *testLink) say(m *jobpb.ToPeer) {
 	l.Helper()
-	l.stream.SetWriteDeadline(time.Now().Add(patience))
+	l.stream.SetWriteDeadline(time.Now().Add(eventTimeout))
 	if err := pbio.NewDelimitedWriter(l.stream).WriteMsg(m); err != nil {
 		l.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func (l *testLink) next() (*jobpb.FromPeer, error) {
 			return nil, errEnded
 		}
 		return m, nil
-	case <-time.After(patience):
+	case <-time.After(eventTimeout):
 		return nil, context.DeadlineExceeded
 	}
 }

@@ -168,7 +168,7 @@ func (b *testbed) newJob(t *testing.T, n, r int, inputs map[string]string, args 
 // checkNothingLeft waits until m hosts no job, and checks that nothing of one is left (S4).
 func (m *member) checkNothingLeft(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	if err := m.launch.waitIdle(ctx); err != nil {
 		t.Fatalf("job is still here: %+v", m.launch.Jobs())

@@ -31,7 +31,7 @@ func TestO3OwnerSeesWhatJobsHave(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "exceed", "cpu")
 	j.start()
 	service := j.peers[0].launch
-	for late := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) { // interval between polls
+	for late := time.Now().Add(eventTimeout); ; time.Sleep(10 * time.Millisecond) { // interval between polls
 		jobs := service.Jobs()
 		if len(jobs) != 1 {
 			t.Fatalf("got %+v, want a job", jobs)

@@ -1,7 +1,7 @@
 // Package display shows a job's events: the ranks' output on standard output and standard error, and the
 // progress of the job on standard error.
 //
-//	job.Event -+- output --> Lines: whole lines only --> stdout, stderr
+//	job.Event -+- output --> lines: whole lines only --> stdout, stderr
 //	           |
 //	           +- others --> State: phase, ranks ------> stderr: a live line on a
 //	                                                     terminal, else sentences,

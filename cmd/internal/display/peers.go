@@ -26,7 +26,7 @@ func reasons(s *job.Shortage) []string {
 	return lines
 }
 
-// planRow is the format of a line of Plan.
+// planRow is the format of a line of plan.
 const planRow = "%-9s %-15s %7s %7s %-10s %-8s %s"
 
 // plan returns a table of the peers on which a job would run. With the command's name in front it fits 80

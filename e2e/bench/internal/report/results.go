@@ -13,7 +13,7 @@ type Contender struct {
 	Processes int
 }
 
-// A Key identifies a measurement that is made once per round.
+// A key identifies a measurement that is made once per round.
 type key struct {
 	Contender
 	Test  string

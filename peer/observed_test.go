@@ -9,44 +9,44 @@ import (
 
 func TestNATKinds(t *testing.T) {
 	const home, elsewhere, public = "192.168.1.5:7400", "192.168.1.5:7401", "203.0.113.50:7400"
-	at := func(transport, local, observer, seen string) sighting {
-		return sighting{transport, netip.MustParseAddrPort(local), netip.MustParseAddr(observer), netip.MustParseAddrPort(seen)}
+	at := func(transport, local, observer, seen string) observedAddr {
+		return observedAddr{transport, netip.MustParseAddrPort(local), netip.MustParseAddr(observer), netip.MustParseAddrPort(seen)}
 	}
 	tests := map[string]struct {
-		all  []sighting
+		all  []observedAddr
 		want map[string]string
 	}{
-		"nobody": {nil, nil},
-		"one observer": {[]sighting{
+		"no connection": {nil, nil},
+		"one observer": {[]observedAddr{
 			at("tcp", home, "203.0.113.1", "198.51.100.7:5000"),
 		}, nil},
-		"the same port": {[]sighting{
+		"the same port": {[]observedAddr{
 			at("tcp", home, "203.0.113.1", "198.51.100.7:5000"), at("tcp", home, "203.0.113.2", "198.51.100.7:5000"),
 		}, map[string]string{"tcp": independentNAT}},
-		"other ports": {[]sighting{
+		"other ports": {[]observedAddr{
 			at("udp", home, "203.0.113.1", "198.51.100.7:5000"), at("udp", home, "203.0.113.2", "198.51.100.7:5001"),
 		}, map[string]string{"udp": symmetricNAT}},
-		"one of three lies": {[]sighting{
+		"one of three lies": {[]observedAddr{
 			at("tcp", home, "203.0.113.1", "198.51.100.7:5000"), at("tcp", home, "203.0.113.2", "198.51.100.7:1"),
 			at("tcp", home, "203.0.113.3", "198.51.100.7:5000"),
 		}, map[string]string{"tcp": independentNAT}},
-		"two of one observer": {[]sighting{
+		"two of one observer": {[]observedAddr{
 			at("tcp", home, "203.0.113.1", "198.51.100.7:5000"), at("tcp", home, "203.0.113.1", "198.51.100.7:5001"),
 		}, nil},
-		"two sockets": {[]sighting{
+		"two sockets": {[]observedAddr{
 			at("tcp", home, "203.0.113.1", "198.51.100.7:5000"), at("tcp", elsewhere, "203.0.113.2", "198.51.100.7:5001"),
 		}, nil},
-		"neighbours": {[]sighting{
+		"neighbours": {[]observedAddr{
 			at("tcp", home, "192.168.1.6", home), at("tcp", home, "192.168.1.7", home),
 		}, nil},
-		"a neighbour and one beyond": {[]sighting{
+		"a neighbour and one beyond": {[]observedAddr{
 			at("tcp", home, "192.168.1.6", home), at("tcp", home, "203.0.113.1", "198.51.100.7:5000"),
 		}, nil},
-		"a public address of its own": {[]sighting{
+		"a public address of its own": {[]observedAddr{
 			at("tcp", public, "203.0.113.1", public), at("udp", public, "192.168.1.6", public),
 			at("udp", home, "203.0.113.1", "198.51.100.7:5000"), at("udp", home, "203.0.113.2", "198.51.100.7:5001"),
 		}, map[string]string{"tcp": noNAT, "udp": symmetricNAT}},
-		"each transport": {[]sighting{
+		"each transport": {[]observedAddr{
 			at("udp", home, "203.0.113.1", "198.51.100.7:5000"), at("udp", home, "203.0.113.2", "198.51.100.7:5001"),
 			at("tcp", home, "203.0.113.1", "198.51.100.7:6000"), at("tcp", home, "203.0.113.2", "198.51.100.7:6000"),
 		}, map[string]string{"tcp": independentNAT, "udp": symmetricNAT}},
@@ -65,17 +65,17 @@ func TestNATKinds(t *testing.T) {
 func TestSightingsAreOfConnectionsMadeFromHere(t *testing.T) {
 	first := boot(t, nil)
 	second := boot(t, func(c *Config) { c.Supernodes = introducing(first) })
-	for end := time.Now().Add(time.Minute); len(second.sightings.all()) == 0; {
+	for end := time.Now().Add(time.Minute); len(second.observedAddrs.all()) == 0; {
 		if time.Now().After(end) {
-			t.Fatal("no sighting")
+			t.Fatal("no observedAddr")
 		}
 		time.Sleep(time.Millisecond) // interval between polls
 	}
-	s := second.sightings.all()[0]
+	s := second.observedAddrs.all()[0]
 	if s.transport != "tcp" || s.seen != s.local || !s.observer.IsLoopback() {
 		t.Errorf("got %+v, want the address that the connection has", s)
 	}
-	if all := first.sightings.all(); len(all) > 0 {
+	if all := first.observedAddrs.all(); len(all) > 0 {
 		t.Errorf("got %+v by who was dialled", all)
 	}
 }

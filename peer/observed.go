@@ -21,16 +21,16 @@ const (
 	noNAT          = "none"                 // the machine's own public address is seen
 )
 
-// sightings hold the addresses under which remote peers observe this peer, for each open outbound
+// observedAddrs hold the addresses under which remote peers observe this peer, for each open outbound
 // connection. They are safe for concurrent use.
-type sightings struct {
+type observedAddrs struct {
 	mu   sync.Mutex
 	seen map[network.Conn]ma.Multiaddr
 }
 
 // note records the address that a remote peer has observed. It ignores inbound connections: the remote peer
 // observes the address that it has dialled, which shows nothing about the router.
-func (s *sightings) note(e event.EvtPeerIdentificationCompleted) {
+func (s *observedAddrs) note(e event.EvtPeerIdentificationCompleted) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forgetClosed()
@@ -44,7 +44,7 @@ func (s *sightings) note(e event.EvtPeerIdentificationCompleted) {
 }
 
 // forgetClosed removes closed connections, which bounds s.seen by the number of open ones. s.mu is held.
-func (s *sightings) forgetClosed() {
+func (s *observedAddrs) forgetClosed() {
 	for c := range s.seen {
 		if c.IsClosed() {
 			delete(s.seen, c)
@@ -52,36 +52,36 @@ func (s *sightings) forgetClosed() {
 	}
 }
 
-// all returns the present sightings.
-func (s *sightings) all() (all []sighting) {
+// all returns the present observations.
+func (s *observedAddrs) all() (all []observedAddr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forgetClosed()
 	for c, observed := range s.seen {
-		if one, ok := newSighting(c, observed); ok {
+		if one, ok := newObservedAddr(c, observed); ok {
 			all = append(all, one)
 		}
 	}
 	return all
 }
 
-// A sighting is the address under which one observer sees a socket of this peer.
-type sighting struct {
+// An observedAddr is the address under which one observer sees a socket of this peer.
+type observedAddr struct {
 	transport string // tcp or udp
 	local     netip.AddrPort
 	observer  netip.Addr
 	seen      netip.AddrPort
 }
 
-// newSighting returns false for a connection through a relay, where the observer sees the relay's address.
-func newSighting(c network.Conn, observed ma.Multiaddr) (s sighting, ok bool) {
+// newObservedAddr returns false for a connection through a relay, where the observer sees the relay's address.
+func newObservedAddr(c network.Conn, observed ma.Multiaddr) (s observedAddr, ok bool) {
 	if connection.IsCircuit(c.RemoteMultiaddr()) {
 		return s, false
 	}
 	transport, local, localOK := socket(c.LocalMultiaddr())
 	_, remote, remoteOK := socket(c.RemoteMultiaddr())
 	also, seen, seenOK := socket(observed)
-	return sighting{transport, local, remote.Addr(), seen}, localOK && remoteOK && seenOK && also == transport
+	return observedAddr{transport, local, remote.Addr(), seen}, localOK && remoteOK && seenOK && also == transport
 }
 
 // socket returns the transport, IP address and port at the beginning of a.
@@ -106,7 +106,7 @@ func socket(a ma.Multiaddr) (transport string, at netip.AddrPort, ok bool) {
 // no router. Of the remaining observers, two at different addresses may see the same address for one
 // socket: then the translation is endpoint-independent. If each of them sees a different one, it is
 // symmetric.
-func natKinds(all []sighting, own []netip.Addr) map[string]string {
+func natKinds(all []observedAddr, own []netip.Addr) map[string]string {
 	type from struct {
 		transport string
 		local     netip.AddrPort
