@@ -292,7 +292,7 @@ func (e *execution) vouch(to *link, p view.Process) {
 	if l := e.runsOn[p]; l.number > 0 {
 		to.say(e.introduceMessage(l, p))
 	}
-	to.say(e.proposeMessage(viewgroup.Change{Process: p, To: view.Live}))
+	to.say(e.proposeMessage(view.Change{Process: p, To: view.Live}))
 }
 
 // introduceMessage asks the view group to add the peer of l, where p runs.
@@ -303,7 +303,7 @@ func (e *execution) introduceMessage(l *link, p view.Process) *jobpb.ToPeer {
 
 // proposeMessage requests a change, signed by the submitter's peer. The signature makes it valid
 // although this process is not in the view group.
-func (e *execution) proposeMessage(c viewgroup.Change) *jobpb.ToPeer {
+func (e *execution) proposeMessage(c view.Change) *jobpb.ToPeer {
 	m := jobpb.FromChange(c, 0)
 	p, err := viewgroup.Sign(e.key(), e.j.spec.ID, 0, c)
 	if err != nil { // the peers refuse the change, and this warning tells the user why
@@ -396,7 +396,7 @@ var errUnknown = errors.New("its peer is not known here")
 
 // expect adds a placeholder for a process that joins by change c if its peer could not be recorded.
 // The process continues to run: it may be the only one left of its rank.
-func (e *execution) expect(c viewgroup.Change) {
+func (e *execution) expect(c view.Change) {
 	if _, known := e.runsOn[c.Process]; known || !c.Joins() {
 		return
 	}

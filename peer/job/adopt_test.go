@@ -17,7 +17,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 // keptOn returns the keeper of a job of one rank with r replicas, which has begun. The replicas run
@@ -120,7 +119,7 @@ func (p *part) ended(lost chan<- struct{}) {
 
 // agreedOn returns the report that the view of this epoch sets q to a state.
 func agreedOn(epoch uint64, q view.Process, to view.State) *jobpb.FromPeer {
-	c := viewgroup.Change{Process: q, To: to}
+	c := view.Change{Process: q, To: to}
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Agreed{Agreed: jobpb.FromChange(c, epoch)}}
 }
 

@@ -98,7 +98,7 @@ func (e *execution) applyAgreed(c viewgroup.Committed) *Result {
 }
 
 // commit applies a change of the view that the given peers requested.
-func (e *execution) commit(c viewgroup.Change, by []p2ppeer.ID) *Result {
+func (e *execution) commit(c view.Change, by []p2ppeer.ID) *Result {
 	s := e.watch.Committed(c)
 	for _, id := range by {
 		s.By = append(s.By, id.String())

@@ -90,7 +90,7 @@ func (e *execution) stalled(p view.Process) (r *Result) {
 // SetAside requests that p, whose peer is silent, not count for the decisions of its rank, unless p
 // is its master.
 func (w *watch) SetAside(p view.Process) step {
-	w.at(p).setAside = viewgroup.Change{Process: p, To: view.Live, Aside: true, At: w.view.AsideChanged(p)}
+	w.at(p).setAside = view.Change{Process: p, To: view.Live, Aside: true, At: w.view.AsideChanged(p)}
 	return w.wish(w.at(p).setAside)
 }
 
@@ -106,7 +106,7 @@ func (w *watch) UpToDate(p view.Process, m *jobpb.UpToDate) step {
 	if !w.view.Live(p) || m.GetSince() == 0 || m.GetTerm() == 0 {
 		return step{}
 	}
-	w.at(p).upToDate = viewgroup.Change{Process: p, To: view.Live, Since: m.GetTerm(), At: m.GetSince()}
+	w.at(p).upToDate = view.Change{Process: p, To: view.Live, Since: m.GetTerm(), At: m.GetSince()}
 	return w.wish(w.at(p).upToDate)
 }
 
@@ -122,9 +122,9 @@ func (w *watch) wishAgain(s *step, rank int) {
 }
 
 // wish requests c, while the job runs, if it changes the view.
-func (w *watch) wish(c viewgroup.Change) (s step) {
+func (w *watch) wish(c view.Change) (s step) {
 	if _, changes := c.Apply(w.view); changes && w.begun && !w.over && w.state(c.Process) == view.Live {
-		s.Propose = []viewgroup.Change{c}
+		s.Propose = []view.Change{c}
 	}
 	return s
 }

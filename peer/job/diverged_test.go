@@ -7,7 +7,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 // says passes the report of replica k of rank 0 about its first message to a receiver: what it has
@@ -150,7 +149,7 @@ func TestWordsAreBounded(t *testing.T) {
 // in which the receiver joined before the submitter did.
 func TestWordAboutAReceiverThatHasYetToJoinIsHeardOnceItHas(t *testing.T) {
 	e := newHearing(t)
-	late := viewgroup.Change{Process: proc(1, 2), To: view.Live}
+	late := view.Change{Process: proc(1, 2), To: view.Live}
 	foretell := func(said view.Process, d protection.Divergence) *Result {
 		return e.hear(heard{link: e.runsOn[said], msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Diverged{Diverged: jobpb.FromDivergence(said, d)}}})
 	}

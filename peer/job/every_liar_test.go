@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 // A deceit is a job of one rank, as seen by its submitter. The peer of one replica lies about
@@ -212,7 +211,7 @@ func accountsFor(text string) func(*deceit, int, *teller) error {
 func becomes(to view.State) func(*deceit, int, *teller) error {
 	return func(d *deceit, k int, p *teller) error {
 		p.wanted[to] = false
-		return d.follow(d.watch.Committed(viewgroup.Change{Process: proc(0, k), To: to}))
+		return d.follow(d.watch.Committed(view.Change{Process: proc(0, k), To: to}))
 	}
 }
 
@@ -233,7 +232,7 @@ var honestWords = []happening{
 	{"is agreed to have finished", true, func(_ *deceit, _ int, p *teller) bool { return p.wanted[view.Finished] }, becomes(view.Finished)},
 	{"is agreed to have failed", true, func(_ *deceit, _ int, p *teller) bool { return p.wanted[view.Failed] }, becomes(view.Failed)},
 	{"is agreed to be master", true, func(_ *deceit, _ int, p *teller) bool { return p.since != 0 }, func(d *deceit, k int, p *teller) error {
-		c := viewgroup.Change{Process: proc(0, k), To: view.Live, Since: p.since}
+		c := view.Change{Process: proc(0, k), To: view.Live, Since: p.since}
 		p.since = 0
 		return d.follow(d.watch.Committed(c))
 	}},

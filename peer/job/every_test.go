@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 var deep = flag.Bool("deep", false, "go through the states of larger jobs too")
@@ -153,7 +152,7 @@ var acts = []act{
 		return nil
 	}, func(j *whole, _ view.Process, a *actor) bool { return a.runs() && j.moves > 0 }},
 	{"is agreed to be master", func(j *whole, p view.Process, a *actor) error {
-		c := viewgroup.Change{Process: p, To: view.Live, Since: a.since}
+		c := view.Change{Process: p, To: view.Live, Since: a.since}
 		a.since = 0
 		return j.follow(j.watch.Committed(c), p)
 	}, func(_ *whole, _ view.Process, a *actor) bool { return a.since != 0 }},
@@ -182,7 +181,7 @@ var acts = []act{
 	{"is agreed to have been joined", func(j *whole, p view.Process, _ *actor) error {
 		q := j.joiner
 		j.joiner = view.Process{}
-		s := j.watch.Committed(viewgroup.Change{Process: q, To: view.Live})
+		s := j.watch.Committed(view.Change{Process: q, To: view.Live})
 		if _, lives := j.watch.View().Master(p.Rank); s.Joined == nil && lives {
 			return fmt.Errorf("%v does not join: %+v", q, s)
 		}
@@ -203,7 +202,7 @@ var acts = []act{
 func agree(to view.State) func(*whole, view.Process, *actor) error {
 	return func(j *whole, p view.Process, a *actor) error {
 		a.wanted[to] = false
-		return j.follow(j.watch.Committed(viewgroup.Change{Process: p, To: to}), p)
+		return j.follow(j.watch.Committed(view.Change{Process: p, To: to}), p)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 // Lacks reports whether a rank needs another replica: it has fewer replicas that stay than at the
@@ -43,7 +42,7 @@ func (w *watch) Join(p view.Process) step {
 	var s step
 	if next, ok := w.view.Joiner(p.Rank); ok && next == p && w.Lacks(p.Rank) && !w.Expects(p.Rank) {
 		w.expected = append(slices.Clone(w.expected), p.Rank)
-		s.Propose = []viewgroup.Change{{Process: p, To: view.Live}}
+		s.Propose = []view.Change{{Process: p, To: view.Live}}
 	}
 	return s
 }

@@ -15,7 +15,7 @@ import (
 func TestV4AnUninvitedProcessCrashesNothing(t *testing.T) {
 	e := newHearing(t)
 	uninvited := proc(0, 2)
-	if r := e.applyAgreed(viewgroup.Committed{Change: viewgroup.Change{Process: uninvited, To: view.Live}, Epoch: 2}); r != nil {
+	if r := e.applyAgreed(viewgroup.Committed{Change: view.Change{Process: uninvited, To: view.Live}, Epoch: 2}); r != nil {
 		t.Fatal(r)
 	}
 	if e.reaches(uninvited) || e.peerOf(uninvited) == "" {
@@ -35,7 +35,7 @@ func TestV4APeerThatHidesAnExitIsGivenUp(t *testing.T) {
 	e := newHearing(t)
 	e.j.s.waits.back = time.Hour // the test does not depend on time
 	p := proc(1, 1)
-	if r := e.applyAgreed(viewgroup.Committed{Change: viewgroup.Change{Process: p, To: view.Finished}, Epoch: 2}); r != nil {
+	if r := e.applyAgreed(viewgroup.Committed{Change: view.Change{Process: p, To: view.Finished}, Epoch: 2}); r != nil {
 		t.Fatal(r)
 	}
 	if e.owing == nil {
@@ -55,7 +55,7 @@ func TestV4APeerThatHidesAnExitIsGivenUp(t *testing.T) {
 func TestV4TheEndOfAProcessCountsWheneverItIsSaid(t *testing.T) {
 	w := running(t, 1, 2)
 	p := proc(0, 0)
-	w.Committed(viewgroup.Change{Process: p, To: view.Finished})
+	w.Committed(view.Change{Process: p, To: view.Finished})
 	if !w.Silent(p) {
 		t.Error("its peer owes nothing")
 	}
@@ -109,7 +109,7 @@ func TestV4TheUserHearsWhoHasFailedAPeer(t *testing.T) {
 	w := newWatch(1, 3)
 	p := proc(0, 1)
 	w.Attribute(p, "failed, say the peers A, B")
-	s := w.Committed(viewgroup.Change{Process: p, To: view.Failed})
+	s := w.Committed(view.Change{Process: p, To: view.Failed})
 	if len(s.Notes) != 1 || s.Notes[0] != "rank 0 replica 1 failed, say the peers A, B" {
 		t.Errorf("notes %q", s.Notes)
 	}

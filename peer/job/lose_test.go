@@ -12,7 +12,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 // TestR7RankWithoutReplicaEndsTheJob checks the exit status and the message.
@@ -110,8 +109,8 @@ func TestNewReplicaThatItsRankDidNotNeedIsNoFailureAfterAnAbsence(t *testing.T) 
 	w.Lost([]view.Process{proc(0, 1)}, "is lost")
 	w.Join(proc(0, 2))
 	w.watch.Exited(proc(0, 2), exit{Code: 1, Initialized: true})
-	w.Committed(viewgroup.Change{Process: proc(0, 0), To: view.Finished})
-	s := w.Committed(viewgroup.Change{Process: proc(0, 2), To: view.Failed})
+	w.Committed(view.Change{Process: proc(0, 0), To: view.Finished})
+	s := w.Committed(view.Change{Process: proc(0, 2), To: view.Failed})
 	if want := "rank 0 replica 2 had yet to be brought up to date when its rank was done"; !slices.Contains(s.Notes, want) {
 		t.Errorf("the user was told %q, want %q", s.Notes, want)
 	}

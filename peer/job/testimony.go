@@ -11,7 +11,6 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 // The submitter of a resumed job is not in the view group and gets the views from the job's peers.
@@ -21,8 +20,8 @@ import (
 
 // A testimony holds the changes that one peer reports as agreed on.
 type testimony struct {
-	changes []viewgroup.Change // the first one makes the view of epoch 2
-	outside bool               // the peer gets no further changes
+	changes []view.Change // the first one makes the view of epoch 2
+	outside bool          // the peer gets no further changes
 }
 
 // maxChanges is more than an honest peer ever reports.
@@ -42,7 +41,7 @@ func (t *testimony) add(m *jobpb.Change) error {
 }
 
 // of returns the change that follows the view v according to the peer.
-func (t *testimony) of(v view.View) (c viewgroup.Change, said bool) {
+func (t *testimony) of(v view.View) (c view.Change, said bool) {
 	if i := v.Epoch - 1; i < uint64(len(t.changes)) {
 		return t.changes[i], true
 	}
@@ -53,7 +52,7 @@ func (t *testimony) of(v view.View) (c viewgroup.Change, said bool) {
 type voice struct {
 	peer   p2ppeer.ID
 	silent bool // the peer has yet to report it
-	change viewgroup.Change
+	change view.Change
 }
 
 // errDisputed reports that the peers of a job contradict each other.
@@ -61,8 +60,8 @@ var errDisputed = errors.New("they contradict each other")
 
 // decide returns the change that more than half of the voices report. ok is false if there is none
 // yet. The error is errDisputed if there cannot be one any more.
-func decide(voices []voice) (c viewgroup.Change, ok bool, err error) {
-	votes, silent, most := make(map[viewgroup.Change]int), 0, 0
+func decide(voices []voice) (c view.Change, ok bool, err error) {
+	votes, silent, most := make(map[view.Change]int), 0, 0
 	for _, v := range voices {
 		if v.silent {
 			silent++
@@ -77,7 +76,7 @@ func decide(voices []voice) (c viewgroup.Change, ok bool, err error) {
 }
 
 // naming returns the peers that report a change.
-func naming(voices []voice, c viewgroup.Change) (ids []p2ppeer.ID) {
+func naming(voices []voice, c view.Change) (ids []p2ppeer.ID) {
 	for _, v := range voices {
 		if !v.silent && v.change == c {
 			ids = append(ids, v.peer)

@@ -8,18 +8,17 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 func TestDecide(t *testing.T) {
-	a, b := viewgroup.Change{Process: proc(0, 0), To: view.Failed}, viewgroup.Change{Process: proc(0, 1), To: view.Failed}
-	says := func(changes ...viewgroup.Change) (all []voice) {
+	a, b := view.Change{Process: proc(0, 0), To: view.Failed}, view.Change{Process: proc(0, 1), To: view.Failed}
+	says := func(changes ...view.Change) (all []voice) {
 		for _, c := range changes {
-			all = append(all, voice{change: c, silent: c == viewgroup.Change{}})
+			all = append(all, voice{change: c, silent: c == view.Change{}})
 		}
 		return all
 	}
-	var silent viewgroup.Change
+	var silent view.Change
 	for name, tt := range map[string]struct {
 		voices   []voice
 		ok       bool // the decision is a
@@ -37,7 +36,7 @@ func TestDecide(t *testing.T) {
 		"two against two":         {says(a, b, b, a), false, true},
 		"two against two so far":  {says(a, b, b, a, silent), false, false},
 		"one against the silent":  {says(b, silent, silent), false, false},
-		"all three say otherwise": {says(a, b, viewgroup.Change{Process: proc(0, 2), To: view.Failed}), false, true},
+		"all three say otherwise": {says(a, b, view.Change{Process: proc(0, 2), To: view.Failed}), false, true},
 	} {
 		c, ok, err := decide(tt.voices)
 		if ok != tt.ok || ok && c != a || errors.Is(err, errDisputed) != tt.disputed {
@@ -58,7 +57,7 @@ func TestTestimonyHasNoGaps(t *testing.T) {
 			t.Errorf("after view 2 comes %v", bad)
 		}
 	}
-	full := testimony{changes: make([]viewgroup.Change, maxChanges)}
+	full := testimony{changes: make([]view.Change, maxChanges)}
 	if err := full.add(next(maxChanges + 2)); err == nil {
 		t.Error("it has no end")
 	}

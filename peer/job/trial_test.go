@@ -8,7 +8,6 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 // A lie describes how the one liar of a job of two ranks treats the first message from rank 0 to
@@ -72,7 +71,7 @@ type trial struct {
 	lie
 	w       watch
 	said    [3][2]bool // reports sent, by source and receiver
-	agreed  []viewgroup.Change
+	agreed  []view.Change
 	crashes int
 	crashed view.Process
 	result  *Result

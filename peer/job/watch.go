@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 // A watch follows the processes of a running job. It decides which changes of the view to request,
@@ -41,8 +40,8 @@ type watched struct {
 	drained     bool    // the user has all its output
 	words       int     // number of its divergence reports; see Diverged
 
-	setAside viewgroup.Change // the change last requested to set it aside
-	upToDate viewgroup.Change // the change by which it counts again, according to its last UpToDate report
+	setAside view.Change // the change last requested to set it aside
+	upToDate view.Change // the change by which it counts again, according to its last UpToDate report
 
 	asked view.State // state that was requested for it
 	why   string     // reason for a failure or end, as the rest of a sentence
@@ -50,14 +49,14 @@ type watched struct {
 
 // A step holds the actions that follow from an event, for the owner of a watch to carry out.
 type step struct {
-	Propose []viewgroup.Change // changes to be agreed on
-	View    *view.View         // new view, to be sent to every peer
-	By      []string           // IDs of the peers at whose request View has changed
-	Begin   bool               // every live process has called mpj.Init: let them leave it
-	Notes   []string           // messages to the user, one sentence each
-	Joined  *view.Process      // a process that is in View now and may leave mpj.Init
-	Healed  bool               // a process that joined late has caught up
-	Result  *Result            // result of the job, which is over
+	Propose []view.Change // changes to be agreed on
+	View    *view.View    // new view, to be sent to every peer
+	By      []string      // IDs of the peers at whose request View has changed
+	Begin   bool          // every live process has called mpj.Init: let them leave it
+	Notes   []string      // messages to the user, one sentence each
+	Joined  *view.Process // a process that is in View now and may leave mpj.Init
+	Healed  bool          // a process that joined late has caught up
+	Result  *Result       // result of the job, which is over
 
 	Outvoted []view.Process // processes that deviated from most replicas of their rank
 }
@@ -83,10 +82,10 @@ func (w *watch) has(p view.Process) bool {
 }
 
 // Asked returns the requested changes of processes that end and that have yet to be agreed on.
-func (w *watch) Asked() (changes []viewgroup.Change) {
+func (w *watch) Asked() (changes []view.Change) {
 	for _, p := range w.view.Processes() {
 		if to := w.at(p).asked; to > w.view.State(p) {
-			changes = append(changes, viewgroup.Change{Process: p, To: to})
+			changes = append(changes, view.Change{Process: p, To: to})
 		}
 	}
 	return changes
@@ -176,9 +175,9 @@ func (w *watch) Ahead(p view.Process) step {
 	if !w.begun || w.over || !w.view.Live(p) || w.lags(p) || w.at(p).exit != nil || w.at(p).aborted != nil {
 		return s
 	}
-	c := viewgroup.Change{Process: p, To: view.Live, Since: w.view.Since[p.Rank]}
+	c := view.Change{Process: p, To: view.Live, Since: w.view.Since[p.Rank]}
 	if _, changes := c.Apply(w.view); changes && w.moves[p.Rank] < maxMoves {
-		s.Propose = []viewgroup.Change{c}
+		s.Propose = []view.Change{c}
 	}
 	return s
 }
@@ -298,7 +297,7 @@ func (w *watch) judgeOthers(s *step, p view.Process) {
 func (w *watch) ask(s *step, p view.Process, to view.State, why string) {
 	if w.state(p) < to {
 		w.at(p).asked, w.at(p).why = to, why
-		s.Propose = append(s.Propose, viewgroup.Change{Process: p, To: to})
+		s.Propose = append(s.Propose, view.Change{Process: p, To: to})
 	}
 }
 
@@ -347,7 +346,7 @@ func (w *watch) Undrained() (ps []view.Process) {
 }
 
 // Committed applies a change of the view that has been agreed on.
-func (w *watch) Committed(c viewgroup.Change) step {
+func (w *watch) Committed(c view.Change) step {
 	var s step
 	wasMaster := w.view.IsMaster(c.Process)
 	next, changed := c.Apply(w.view)

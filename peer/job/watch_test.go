@@ -7,7 +7,6 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 func proc(rank, replica int) view.Process { return view.Process{Rank: rank, Replica: replica} }
@@ -326,7 +325,7 @@ func TestThereIsOneResultAndTheViewGoesOn(t *testing.T) {
 func TestV1NothingIsSoBeforeItIsAgreedOn(t *testing.T) {
 	w := running(t, 1, 2).watch
 	s := w.Lost([]view.Process{proc(0, 0)}, "is lost")
-	want := []viewgroup.Change{{Process: proc(0, 0), To: view.Failed}}
+	want := []view.Change{{Process: proc(0, 0), To: view.Failed}}
 	if !slices.Equal(s.Propose, want) || s.View != nil || s.Notes != nil || w.View().Epoch != 1 {
 		t.Errorf("before: %+v, view %v", s, w.View())
 	}
@@ -364,8 +363,8 @@ func TestAbortWhileNobodyHeard(t *testing.T) {
 		w.Aborted(proc(1, k), 7, "no food")
 		w.Exited(proc(1, k), exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true})
 	}
-	w.Committed(viewgroup.Change{Process: proc(1, 0), To: view.Failed})
-	if s := w.Committed(viewgroup.Change{Process: proc(1, 1), To: view.Failed}); s.Result == nil || s.Result.Status != 7 {
+	w.Committed(view.Change{Process: proc(1, 0), To: view.Failed})
+	if s := w.Committed(view.Change{Process: proc(1, 1), To: view.Failed}); s.Result == nil || s.Result.Status != 7 {
 		t.Errorf("got %+v, want status 7", s.Result)
 	}
 }
@@ -379,7 +378,7 @@ func TestWatchAsksUntilThatIsAgreedOn(t *testing.T) {
 	if len(w.Asked()) == 0 {
 		t.Error("it asks for nothing")
 	}
-	w.Committed(viewgroup.Change{Process: proc(0, 1), To: view.Failed})
+	w.Committed(view.Change{Process: proc(0, 1), To: view.Failed})
 	if len(w.Asked()) > 0 {
 		t.Error("it still asks for what has been agreed on")
 	}

@@ -102,13 +102,13 @@ func (j *job) standIn() {
 	}
 	for _, p := range j.view.Processes() {
 		if to := j.becomes(p); j.view.Live(p) && to != view.Live && !(to == view.Failed && j.listensTo(p)) {
-			j.views.Propose(viewgroup.Change{Process: p, To: to})
+			j.views.Propose(view.Change{Process: p, To: to})
 		}
 	}
 	j.letNoneJoin()
 	for _, p := range j.local {
 		if p.upToDate.Since != 0 {
-			j.views.Propose(viewgroup.Change{Process: p.id, To: view.Live, Since: p.upToDate.Term, At: p.upToDate.Since})
+			j.views.Propose(view.Change{Process: p.id, To: view.Live, Since: p.upToDate.Term, At: p.upToDate.Since})
 		}
 	}
 	j.windDown()

@@ -13,7 +13,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 // resume opens a control stream to a peer that begins with Resume, and returns the answer.
@@ -255,7 +254,7 @@ func TestNewSubmitterHearsAll(t *testing.T) {
 			epochs[m.Epoch] = true
 		}
 	}
-	failed := viewgroup.Change{Process: view.Process{Replica: 1}, To: view.Failed}
+	failed := view.Change{Process: view.Process{Replica: 1}, To: view.Failed}
 	j.links[1].say(j.proposal(failed))
 	for _, l := range j.links {
 		for {
@@ -307,7 +306,7 @@ func TestNewSubmitterHearsTheLastWordsOfAProgramThatFails(t *testing.T) {
 	}
 	job := j.hosted(0)
 	job.do(job.standIn) // a second has passed
-	other := viewgroup.Change{Process: view.Process{Replica: 1}, To: view.Failed}
+	other := view.Change{Process: view.Process{Replica: 1}, To: view.Failed}
 	j.links[0].say(j.proposal(other))
 	for {
 		c, err := await(j.links[0], (*jobpb.FromPeer).GetAgreed).Change()
@@ -365,7 +364,7 @@ func TestOnlyOneWithoutALogAsksForChanges(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	for name, m := range map[string]*jobpb.ToPeer{
-		"not anew":       {Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(viewgroup.Change{To: view.Failed}, 0)}},
+		"not anew":       {Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(view.Change{To: view.Failed}, 0)}},
 		"no such change": {Body: &jobpb.ToPeer_Propose{Propose: &jobpb.Change{To: 200}}},
 		"introduces":     {Body: &jobpb.ToPeer_Introduce{Introduce: &jobpb.Introduce{Number: 3}}},
 	} {
@@ -396,7 +395,7 @@ func TestNewSubmitterOutlivesAnotherLoss(t *testing.T) {
 		}
 		j.links[k] = l
 	}
-	for _, c := range []viewgroup.Change{
+	for _, c := range []view.Change{
 		{Process: view.Process{Replica: 1}, To: view.Failed},
 		{Process: view.Process{}, To: view.Failed},
 	} {

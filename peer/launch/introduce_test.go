@@ -22,7 +22,7 @@ func (j *testJob) resumeAnew(peer *member) *testLink {
 }
 
 // proposal returns a proposed change from a submitter that is not in the view group.
-func (j *testJob) proposal(c viewgroup.Change) *jobpb.ToPeer {
+func (j *testJob) proposal(c view.Change) *jobpb.ToPeer {
 	j.Helper()
 	h := j.submitter.Host
 	p, err := viewgroup.Sign(h.Peerstore().PrivKey(h.ID()), j.spec.ID, 0, c)
@@ -68,7 +68,7 @@ func TestPeersTakeInWhomANewSubmitterHasFound(t *testing.T) {
 		agree.Peers = append(agree.Peers, []byte(id))
 	}
 	late.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Agree{Agree: agree}})
-	joins := viewgroup.Change{Process: p, To: view.Live}
+	joins := view.Change{Process: p, To: view.Live}
 	for range 2 { // repeated, for peers that may have missed the first one
 		for _, l := range []*testLink{j.links[0], j.links[1], late} {
 			l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Introduce{Introduce: j.introduction(3, row)}})

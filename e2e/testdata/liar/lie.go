@@ -9,7 +9,6 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 // This file is the difference between a p2pboot that lies and an honest one. The test adds it to
@@ -107,14 +106,14 @@ func (j *job) lieAtTick() {
 		sameRank := slices.ContainsFunc(j.order, func(o view.Process) bool { return o.Rank == p.Rank })
 		switch {
 		case lie() == "fails its rank" && sameRank, lie() == "fails all":
-			j.views.Propose(viewgroup.Change{Process: p, To: view.Failed})
+			j.views.Propose(view.Change{Process: p, To: view.Failed})
 		case lie() == "finishes all":
-			j.views.Propose(viewgroup.Change{Process: p, To: view.Finished})
+			j.views.Propose(view.Change{Process: p, To: view.Finished})
 		}
 	}
 	if lie() == "has a process join" {
-		j.views.Propose(viewgroup.Change{Process: view.Process{Rank: j.order[0].Rank, Replica: j.spec.R}})
-		j.views.Propose(viewgroup.Change{Process: view.Process{Rank: (j.order[0].Rank + 1) % j.spec.N, Replica: j.spec.R}})
+		j.views.Propose(view.Change{Process: view.Process{Rank: j.order[0].Rank, Replica: j.spec.R}})
+		j.views.Propose(view.Change{Process: view.Process{Rank: (j.order[0].Rank + 1) % j.spec.N, Replica: j.spec.R}})
 	}
 	if lie() == "accuses all peers" {
 		for _, p := range j.members.peerOf {

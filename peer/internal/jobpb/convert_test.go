@@ -8,7 +8,6 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 func TestViewsAndProcessesComeBackAsTheyWere(t *testing.T) {
@@ -91,7 +90,7 @@ func FuzzDivergence(f *testing.F) {
 }
 
 func TestChangesComeBackAsTheyWere(t *testing.T) {
-	for _, c := range []viewgroup.Change{
+	for _, c := range []view.Change{
 		{Process: view.Process{Rank: 3, Replica: 1}, To: view.Failed},
 		{Process: view.Process{Rank: 1}, To: view.Finished},
 		{Process: view.Process{Replica: 2}, To: view.Live},

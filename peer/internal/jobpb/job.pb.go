@@ -793,7 +793,7 @@ type Change struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
 	To            uint32                 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`              // view.State
-	Since         uint64                 `protobuf:"varint,3,opt,name=since,proto3" json:"since,omitempty"`        // not 0: the process becomes master of its rank, see viewgroup.Change
+	Since         uint64                 `protobuf:"varint,3,opt,name=since,proto3" json:"since,omitempty"`        // not 0: the process becomes master of its rank, see view.Change
 	Epoch         uint64                 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`        // of the view after it, once it is agreed on
 	Signature     []byte                 `protobuf:"bytes,5,opt,name=signature,proto3" json:"signature,omitempty"` // of the submitter, when it is asked for: see viewgroup.Proposal
 	Aside         bool                   `protobuf:"varint,6,opt,name=aside,proto3" json:"aside,omitempty"`        // the process is set aside

@@ -18,10 +18,10 @@ func TestV4WhoSetsProcessesAsideAndHasThemReturn(t *testing.T) {
 		}
 		return m
 	}
-	aside, returns := Change{Process: p, Aside: true}, Change{Process: p, Since: 1, At: 2}
+	aside, returns := view.Change{Process: p, Aside: true}, view.Change{Process: p, Since: 1, At: 2}
 	for name, c := range map[string]struct {
 		author int
-		change Change
+		change view.Change
 		want   bool
 	}{
 		"the submitter sets it aside":      {submitterPeer, aside, true},
@@ -30,8 +30,8 @@ func TestV4WhoSetsProcessesAsideAndHasThemReturn(t *testing.T) {
 		"the submitter makes it return":    {submitterPeer, returns, true},
 		"its host makes it return":         {host, returns, true},
 		"the other peer makes it return":   {other, returns, false},
-		"its host makes it the master":     {host, Change{Process: p, Since: 1}, false},
-		"its host makes it join once more": {host, Change{Process: view.Process{Replica: 2}}, false},
+		"its host makes it the master":     {host, view.Change{Process: p, Since: 1}, false},
+		"its host makes it join once more": {host, view.Change{Process: view.Process{Replica: 2}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := member(t)
@@ -59,10 +59,10 @@ func TestV4OldProposalsSetNobodyAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := []Proposal{
-		signed(submitterPeer, Change{Process: p, Aside: true}),
-		signed(submitterPeer, Change{Process: p, Since: 1, At: 2}),
-		signed(submitterPeer, Change{Process: p, Aside: true, At: 3}),
-		signed(submitterPeer, Change{Process: p, Since: 1, At: 4}),
+		signed(submitterPeer, view.Change{Process: p, Aside: true}),
+		signed(submitterPeer, view.Change{Process: p, Since: 1, At: 2}),
+		signed(submitterPeer, view.Change{Process: p, Aside: true, At: 3}),
+		signed(submitterPeer, view.Change{Process: p, Since: 1, At: 4}),
 	}
 	for i, s := range said {
 		m.accept(new(Output), s)

@@ -13,11 +13,15 @@ import (
 
 var states = flag.Int("states", defaultStates, "states of each scenario after which exploring stops")
 
-func fails(rank int) Change    { return Change{Process: view.Process{Rank: rank}, To: view.Failed} }
-func finishes(rank int) Change { return Change{Process: view.Process{Rank: rank}, To: view.Finished} }
+func fails(rank int) view.Change {
+	return view.Change{Process: view.Process{Rank: rank}, To: view.Failed}
+}
+func finishes(rank int) view.Change {
+	return view.Change{Process: view.Process{Rank: rank}, To: view.Finished}
+}
 
 // joins returns the change by which the first newcomer's process joins its rank.
-func joins() Change { return Change{Process: view.Process{Replica: 1}} }
+func joins() view.Change { return view.Change{Process: view.Process{Replica: 1}} }
 
 // elected makes member 1 the leader, after member 2 has also missed the leader.
 var elected = []event{{kind: waits, from: 2}, {kind: waits, from: 1}, {kind: quietens}}
@@ -93,7 +97,7 @@ func (noChance) Read(b []byte) (int, error) {
 // therefore holds only for event sequences of bounded length.
 //
 // The exploration of package replication relies only on two properties of views. They form one sequence, in
-// which each view follows from the previous one by a Change, and a peer receives them in order but may lag
+// which each view follows from the previous one by a view.Change, and a peer receives them in order but may lag
 // behind. There each process may learn any view of such a sequence at any time.
 func TestEveryInterleaving(t *testing.T) {
 	old := rand.Reader

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/internal/peerstream"
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup/internal/pb"
 )
 
@@ -92,7 +93,7 @@ func newGroup(s *Service, c GroupConfig, m *Member) *Group {
 
 // Propose proposes a change of the view in this peer's name, and repeats the proposal until it is
 // committed. It does not block.
-func (g *Group) Propose(c Change) {
+func (g *Group) Propose(c view.Change) {
 	key := g.service.host.Peerstore().PrivKey(g.service.host.ID())
 	p, err := Sign(key, g.config.Job, g.config.Self, c)
 	if err != nil { // a key that cannot sign

@@ -21,21 +21,21 @@ func (w *world) write(i int, p Proposal) {
 func TestV4ALiarFailsItselfAndNobodyElse(t *testing.T) {
 	const liar = 2 // hosts rank 1
 	other, own := view.Process{Rank: 2}, view.Process{Rank: liar - 1}
-	forged := signed(liar, Change{Process: other, To: view.Failed})
+	forged := signed(liar, view.Change{Process: other, To: view.Failed})
 	forged.Author = submitterPeer
 	cases := map[string]struct {
 		lie     Proposal
 		changes view.Process // process that the entry is about
 		want    view.State
 	}{
-		"accuses another peer":           {signed(liar, Change{Process: other, To: view.Failed}), other, view.Live},
-		"has another's process finish":   {signed(liar, Change{Process: other, To: view.Finished}), other, view.Live},
+		"accuses another peer":           {signed(liar, view.Change{Process: other, To: view.Failed}), other, view.Live},
+		"has another's process finish":   {signed(liar, view.Change{Process: other, To: view.Finished}), other, view.Live},
 		"speaks for the submitter":       {forged, other, view.Live},
-		"speaks for an unknown peer":     {signed(77, Change{Process: other, To: view.Failed}), other, view.Live},
-		"has a process of its own join":  {signed(liar, Change{Process: view.Process{Rank: 1, Replica: 1}}), view.Process{Rank: 1, Replica: 1}, view.Vacant},
-		"has a process of others join":   {signed(liar, Change{Process: view.Process{Rank: 0, Replica: 1}}), view.Process{Rank: 0, Replica: 1}, view.Vacant},
-		"names a rank that there is not": {signed(liar, Change{Process: view.Process{Rank: 50}, To: view.Failed}), other, view.Live},
-		"fails itself":                   {signed(liar, Change{Process: own, To: view.Failed}), own, view.Failed},
+		"speaks for an unknown peer":     {signed(77, view.Change{Process: other, To: view.Failed}), other, view.Live},
+		"has a process of its own join":  {signed(liar, view.Change{Process: view.Process{Rank: 1, Replica: 1}}), view.Process{Rank: 1, Replica: 1}, view.Vacant},
+		"has a process of others join":   {signed(liar, view.Change{Process: view.Process{Rank: 0, Replica: 1}}), view.Process{Rank: 0, Replica: 1}, view.Vacant},
+		"names a rank that there is not": {signed(liar, view.Change{Process: view.Process{Rank: 50}, To: view.Failed}), other, view.Live},
+		"fails itself":                   {signed(liar, view.Change{Process: own, To: view.Failed}), own, view.Failed},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestV4ALiarFailsItselfAndNobodyElse(t *testing.T) {
 func TestV4AMajorityOfTheJurorsFailsAPeer(t *testing.T) {
 	w := newWorld(t, 2, 5)
 	w.ticks(3)
-	lost := Change{Process: view.Process{Rank: 3}, To: view.Failed} // on peer 4
+	lost := view.Change{Process: view.Process{Rank: 3}, To: view.Failed} // on peer 4
 	accuse := func(i int) { w.carry(i, w.members[i].Propose(signed(i, lost))) }
 	w.crash(4)
 	accuse(1)
@@ -97,7 +97,7 @@ func TestV4JurorsThatFailAreMissedNoMore(t *testing.T) {
 	w.crash(6)
 	for i := 1; i <= 4; i++ {
 		for _, rank := range []int{4, 5} {
-			w.carry(i, w.members[i].Propose(signed(i, Change{Process: view.Process{Rank: rank}, To: view.Failed})))
+			w.carry(i, w.members[i].Propose(signed(i, view.Change{Process: view.Process{Rank: rank}, To: view.Failed})))
 		}
 	}
 	w.until("both have failed", func() bool { return w.failed(4, 0, 1, 2, 3, 4)() && w.failed(5, 0, 1, 2, 3, 4)() })

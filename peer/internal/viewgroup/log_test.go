@@ -64,7 +64,7 @@ func TestO4WhatIsAgreedOnTakesNoMoreThanItsWords(t *testing.T) {
 	}
 	before := heap()
 	for i := range changes {
-		carry(submitter, told, 0, submitter.Propose(signed(submitterPeer, Change{Process: view.Process{Rank: i + 1}, To: view.Finished})))
+		carry(submitter, told, 0, submitter.Propose(signed(submitterPeer, view.Change{Process: view.Process{Rank: i + 1}, To: view.Finished})))
 	}
 	for range 10 {
 		tick()
@@ -94,7 +94,7 @@ func TestO4TheLogOfOneWhoLiesHasAnEnd(t *testing.T) {
 		"nothing":            {func() *raftpb.Entry { return &raftpb.Entry{} }, true},
 		"nothing, for later": {func() *raftpb.Entry { return &raftpb.Entry{} }, false},
 		"what changes nothing": {func() *raftpb.Entry {
-			return &raftpb.Entry{Data: signed(submitterPeer, Change{To: view.Live}).encode()}
+			return &raftpb.Entry{Data: signed(submitterPeer, view.Change{To: view.Live}).encode()}
 		}, true},
 		"members": {func() *raftpb.Entry { return &raftpb.Entry{Type: raftpb.EntryConfChange.Enum(), Data: changes} }, true},
 		"long":    {func() *raftpb.Entry { return &raftpb.Entry{Data: make([]byte, 1<<10)} }, true},

@@ -99,7 +99,7 @@ type Message = raftpb.Message
 // A Committed is a committed change and the epoch of the resulting view. It omits the view itself, whose
 // size is that of the job; the caller can apply the change to the previous view.
 type Committed struct {
-	Change Change
+	Change view.Change
 	Epoch  uint64
 	By     []int // numbers of the authors that the change is based on
 }

@@ -163,7 +163,7 @@ func TestNewcomersReplaceThoseWhoAreLost(t *testing.T) {
 		}
 		w.crash(lost)
 		w.carry(0, w.members[0].Gone(lost))
-		w.carry(0, w.members[0].Propose(signed(submitterPeer, Change{Process: gone, To: view.Failed})))
+		w.carry(0, w.members[0].Propose(signed(submitterPeer, view.Change{Process: gone, To: view.Failed})))
 		here = append(slices.DeleteFunc(here, func(i int) bool { return i == lost }), w.comes(0))
 		w.until("the newcomer has joined", func() bool {
 			v := w.members[0].View()
@@ -197,7 +197,7 @@ func TestNewcomerThatIsLostHoldsNobodyUp(t *testing.T) {
 		if w.members[0].Votes(number) {
 			t.Error("who has never been heard votes")
 		}
-		w.carry(0, w.members[0].Propose(signed(submitterPeer, Change{Process: view.Process{Replica: 1}, To: view.Failed})))
+		w.carry(0, w.members[0].Propose(signed(submitterPeer, view.Change{Process: view.Process{Replica: 1}, To: view.Failed})))
 		w.until("it has left", func() bool { return !slices.Contains(w.members[0].conf.GetLearners(), uint64(number)+1) })
 	}
 }
@@ -457,12 +457,12 @@ func TestPeerComesAgainWithOneMoreProcess(t *testing.T) {
 			t.Errorf("peer %d: %v vote, before it were %v", again, got, voted)
 		}
 		other := again%4 + 1
-		w.carry(other, w.members[other].Propose(signed(other, Change{Process: p, To: view.Finished})))
+		w.carry(other, w.members[other].Propose(signed(other, view.Change{Process: p, To: view.Finished})))
 		w.ticks(10)
 		if s := w.members[0].View().State(p); s != view.Live {
 			t.Errorf("peer %d: the process is %v at another peer's request", again, s)
 		}
-		w.carry(again, w.members[again].Propose(signed(again, Change{Process: p, To: view.Failed})))
+		w.carry(again, w.members[again].Propose(signed(again, view.Change{Process: p, To: view.Failed})))
 		w.until("it has failed at its own peer's request", everywhere(view.Failed))
 		if !w.members[0].View().Live(view.Process{Rank: again - 1}) {
 			t.Errorf("peer %d: its first process is gone", again)

@@ -59,7 +59,7 @@ var mutants = []mutant{
 // core are the files that the exploration needs, without those of the service, so that a mutant builds
 // within a second.
 var core = []string{
-	"doc.go", "change.go", "proposal.go", "member.go", "membership.go", "newcomer.go", "log.go", "logger.go",
+	"doc.go", "proposal.go", "member.go", "membership.go", "newcomer.go", "log.go", "logger.go",
 	"world_test.go", "whole_test.go", "explore_test.go", "norace_test.go",
 }
 

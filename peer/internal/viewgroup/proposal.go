@@ -29,7 +29,7 @@ import (
 // The peer of the process itself is never a juror. All members determine the same jurors, since all have
 // the same log.
 type Proposal struct {
-	Change    Change
+	Change    view.Change
 	Author    int // number of the peer
 	Signature []byte
 }
@@ -42,7 +42,7 @@ type Verify func(by p2ppeer.ID, statement, signature []byte) bool
 
 // statement returns the text that the author of p signs, without the name of the job.
 func (p Proposal) statement() []byte {
-	return fmt.Appendf(p.Change.encode(), "by %d", p.Author)
+	return fmt.Appendf(p.Change.Encode(), "by %d", p.Author)
 }
 
 // statement returns the text that the submitter signs for a newcomer, without the name of the job.
@@ -51,7 +51,7 @@ func (n Newcomer) statement() []byte {
 }
 
 // Sign returns a signed proposal of the peer with number author and the given key, for the given job.
-func Sign(key crypto.PrivKey, job string, author int, c Change) (Proposal, error) {
+func Sign(key crypto.PrivKey, job string, author int, c view.Change) (Proposal, error) {
 	p := Proposal{Change: c, Author: author}
 	var err error
 	if p.Signature, err = key.Sign(about(job, p.statement())); err != nil {
@@ -92,7 +92,7 @@ const maxProposal = 1 << 10
 var errProposal = errors.New("not a proposal")
 
 func (p Proposal) encode() []byte {
-	b, err := proto.Marshal(&pb.Proposal{Change: p.Change.encode(), Author: uint32(p.Author), Signature: p.Signature})
+	b, err := proto.Marshal(&pb.Proposal{Change: p.Change.Encode(), Author: uint32(p.Author), Signature: p.Signature})
 	if err != nil {
 		panic(err) // only for text that is not UTF-8; the message has no text
 	}
@@ -107,7 +107,7 @@ func decodeProposal(b []byte) (p Proposal, err error) {
 	if err := proto.Unmarshal(b, &m); err != nil {
 		return p, fmt.Errorf("%w: %w", errProposal, err)
 	}
-	c, err := decodeChange(m.GetChange())
+	c, err := view.DecodeChange(m.GetChange())
 	if err != nil {
 		return p, err
 	}
@@ -186,7 +186,7 @@ func (m *Member) accuse(p Proposal) {
 }
 
 // commit applies c, which must change the view; by are its authors.
-func (m *Member) commit(out *Output, c Change, by []int) {
+func (m *Member) commit(out *Output, c view.Change, by []int) {
 	m.view, _ = c.Apply(m.view)
 	out.Committed = append(out.Committed, Committed{Change: c, Epoch: m.view.Epoch, By: by})
 }
@@ -198,7 +198,7 @@ func (m *Member) convict(out *Output) {
 		again = false
 		for _, p := range m.view.Processes() {
 			if by := m.majority(p); by != nil {
-				m.commit(out, Change{Process: p, To: view.Failed}, by)
+				m.commit(out, view.Change{Process: p, To: view.Failed}, by)
 				again = true
 			}
 		}

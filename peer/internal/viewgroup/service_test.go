@@ -120,7 +120,7 @@ func (g *testGroup) leave(i int) {
 // fail makes peer i forward the submitter's proposal to fail a rank.
 func (g *testGroup) fail(i, rank int) {
 	g.t.Helper()
-	p, err := Sign(g.keys[0], "a job", submitterPeer, Change{Process: view.Process{Rank: rank}, To: view.Failed})
+	p, err := Sign(g.keys[0], "a job", submitterPeer, view.Change{Process: view.Process{Rank: rank}, To: view.Failed})
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -285,7 +285,7 @@ func TestNewcomerGetsTheViews(t *testing.T) {
 			t.Fatal(err)
 		}
 		g.groups[0].Introduce(n)
-		g.groups[0].Propose(Change{Process: p})
+		g.groups[0].Propose(view.Change{Process: p})
 		g.join(3)
 		time.Sleep(2 * time.Second)
 		if !g.groups[0].Votes(g.ids[3]) || g.groups[0].Voters() != 3 || string(g.rows[1]) != "row" {
@@ -330,7 +330,7 @@ func TestV4NobodySpeaksForOthers(t *testing.T) {
 			g.join(i)
 		}
 		time.Sleep(time.Second)
-		for _, c := range []Change{
+		for _, c := range []view.Change{
 			{Process: view.Process{Rank: 1}, To: view.Failed}, {Process: view.Process{Rank: 2}, To: view.Failed},
 			{Process: view.Process{Rank: 1}, To: view.Finished}, {Process: view.Process{Replica: 1}},
 		} {

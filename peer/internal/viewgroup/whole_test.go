@@ -16,7 +16,7 @@ import (
 // A wish is a change that a member proposes at some time, in the name of author.
 type wish struct {
 	member int
-	change Change
+	change view.Change
 	author int
 }
 

@@ -85,7 +85,7 @@ func verify(by p2ppeer.ID, statement, signature []byte) bool {
 }
 
 // signed returns a signed proposal of a peer.
-func signed(author int, c Change) Proposal {
+func signed(author int, c view.Change) Proposal {
 	p := Proposal{Change: c, Author: author}
 	p.Signature = fmt.Appendf(nil, "%s says %s", string(idOf(author)), p.statement())
 	return p
@@ -129,7 +129,7 @@ func (w *world) comesAs(p view.Process, told ...int) (number int) {
 func (w *world) tell(i int, n Newcomer) {
 	w.Helper()
 	w.carry(i, w.members[i].Introduce(n))
-	w.carry(i, w.members[i].Propose(signed(submitterPeer, Change{Process: n.Process})))
+	w.carry(i, w.members[i].Propose(signed(submitterPeer, view.Change{Process: n.Process})))
 }
 
 // joiner returns the process that may join a rank next, unless there is a peer for it already.
@@ -234,7 +234,7 @@ func (w *world) ticks(n int) {
 // propose makes member i propose a change in the submitter's name, as for a submitter outside the group.
 func (w *world) propose(i, rank int, to view.State) {
 	w.Helper()
-	w.carry(i, w.members[i].Propose(signed(submitterPeer, Change{Process: view.Process{Rank: rank}, To: to})))
+	w.carry(i, w.members[i].Propose(signed(submitterPeer, view.Change{Process: view.Process{Rank: rank}, To: to})))
 }
 
 // crash removes a peer permanently.

@@ -1,33 +1,31 @@
-package viewgroup
+package view
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-
-	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
 // A Change is one step from a view to the next. It has the same meaning in every view: if it has been
 // applied already, or is not possible any more, it has no effect.
 type Change struct {
-	Process view.Process
-	To      view.State // Live: joins its rank; Finished; Failed
+	Process Process
+	To      State // Live: joins its rank; Finished; Failed
 	// Since is not 0 if Process, which is live, becomes the master of its rank. It is then the value of
 	// View.Since for the rank in the view that the request was based on. The change has no effect if the
 	// rank has another master since then.
 	Since uint64
 	// Aside sets Process aside. The change has no effect unless Process was last set aside, or last
-	// returned, in epoch At. At is 0 if it never was (see view.View.SetAside).
+	// returned, in epoch At. At is 0 if it never was (see View.SetAside).
 	Aside bool
 	// At, if Aside is false and At is not 0, is the epoch in which Process was set aside; the change lets
 	// Process count again. It relies on the statement of the master whose term began in epoch Since (see
-	// view.View.Return).
+	// View.Return).
 	At uint64
 }
 
 // Joins reports whether a process joins its rank.
-func (c Change) Joins() bool { return c.To == view.Live && c.Since == 0 && !c.Aside }
+func (c Change) Joins() bool { return c.To == Live && c.Since == 0 && !c.Aside }
 
 // Returns reports whether a process that was set aside counts again.
 func (c Change) Returns() bool { return c.At != 0 && !c.Aside }
@@ -38,7 +36,7 @@ func (c Change) Promotes() bool { return c.Since != 0 && c.At == 0 }
 // Valid reports whether c is possible in some view.
 func (c Change) Valid() bool {
 	switch {
-	case c.To > view.Failed || c.To != view.Live && (c.Since != 0 || c.Aside):
+	case c.To > Failed || c.To != Live && (c.Since != 0 || c.Aside):
 		return false
 	case c.Aside:
 		return c.Since == 0
@@ -60,7 +58,7 @@ func (c Change) String() string {
 }
 
 // Apply returns the view after c. changed is false if c has no effect on v.
-func (c Change) Apply(v view.View) (next view.View, changed bool) {
+func (c Change) Apply(v View) (next View, changed bool) {
 	switch {
 	case c.Aside:
 		return v.SetAside(c.Process, c.At)
@@ -71,7 +69,7 @@ func (c Change) Apply(v view.View) (next view.View, changed bool) {
 			return v, false
 		}
 		return v.Promote(c.Process)
-	case c.To != view.Live:
+	case c.To != Live:
 		return v.With(c.Process, c.To)
 	}
 	if next, p, joins := v.Join(c.Process.Rank); joins && p == c.Process {
@@ -83,16 +81,16 @@ func (c Change) Apply(v view.View) (next view.View, changed bool) {
 // maxChange bounds an encoded Change, in bytes.
 const maxChange = 1 + 2*binary.MaxVarintLen32 + 2*binary.MaxVarintLen64
 
-// aside is a flag in the first byte of an encoded Change that sets a process aside.
-const aside = 1 << 4
+// asideFlag is a flag in the first byte of an encoded Change that sets a process aside.
+const asideFlag = 1 << 4
 
 var errChange = errors.New("not a change of a view")
 
-// encode returns the canonical encoding of c in the log.
-func (c Change) encode() []byte {
+// Encode returns the canonical encoding of c.
+func (c Change) Encode() []byte {
 	first := byte(c.To)
 	if c.Aside {
-		first |= aside
+		first |= asideFlag
 	}
 	b := append(make([]byte, 0, maxChange), first)
 	b = binary.AppendUvarint(b, uint64(c.Process.Rank))
@@ -104,8 +102,8 @@ func (c Change) encode() []byte {
 	return b
 }
 
-// decodeChange decodes a change. It accepts only the canonical encoding.
-func decodeChange(b []byte) (c Change, err error) {
+// DecodeChange decodes a change. It accepts only the canonical encoding.
+func DecodeChange(b []byte) (c Change, err error) {
 	if len(b) < 4 || len(b) > maxChange {
 		return c, fmt.Errorf("%w: %d bytes", errChange, len(b))
 	}
@@ -114,18 +112,18 @@ func decodeChange(b []byte) (c Change, err error) {
 		return c, errChange
 	}
 	replica, m := binary.Uvarint(b[1+n:])
-	if m <= 0 || rank >= view.MaxProcesses || replica >= view.MaxProcesses {
+	if m <= 0 || rank >= MaxProcesses || replica >= MaxProcesses {
 		return c, errChange
 	}
 	since, k := binary.Uvarint(b[1+n+m:])
 	if k <= 0 {
 		return c, errChange
 	}
-	c = Change{Process: view.Process{Rank: int(rank), Replica: int(replica)}, To: view.State(b[0] &^ aside), Since: since, Aside: b[0]&aside != 0}
+	c = Change{Process: Process{Rank: int(rank), Replica: int(replica)}, To: State(b[0] &^ asideFlag), Since: since, Aside: b[0]&asideFlag != 0}
 	if rest := b[1+n+m+k:]; len(rest) > 0 {
 		c.At, _ = binary.Uvarint(rest)
 	}
-	if !c.Valid() || string(c.encode()) != string(b) {
+	if !c.Valid() || string(c.Encode()) != string(b) {
 		return Change{}, errChange
 	}
 	return c, nil
