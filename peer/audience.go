@@ -5,17 +5,17 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // A line is one event in the stream to the p2prun that follows a job over the control socket. It is written
 // as a line of JSON; the Data of an output event follows it as raw bytes.
 type line struct {
 	Number  uint64 `json:"number"`            // acknowledged together with all lines before it; 0: not acknowledged
-	Record  uint64 `json:"record,omitempty"`  // see job.Event
+	Record  uint64 `json:"record,omitempty"`  // see submit.Event
 	Records uint64 `json:"records,omitempty"` // likewise
 	Size    int    `json:"size,omitempty"`    // of the Data behind the line
-	job.Event
+	submit.Event
 	done func(error) // nil for an event that may be dropped
 }
 
@@ -43,8 +43,8 @@ const maxNews = 256
 func newAudience() *audience { return &audience{wake: make(chan struct{}, 1)} }
 
 // tell implements the job's Sink. It never blocks.
-func (a *audience) tell(e job.Event, done func(error)) {
-	waited := e.Kind == job.OutputEvent || e.Kind == job.ResultEvent
+func (a *audience) tell(e submit.Event, done func(error)) {
+	waited := e.Kind == submit.OutputEvent || e.Kind == submit.ResultEvent
 	if a.add(e, done, waited) {
 		if !waited {
 			done(nil)
@@ -57,7 +57,7 @@ func (a *audience) tell(e job.Event, done func(error)) {
 }
 
 // add queues an event. It returns false if the audience is closed.
-func (a *audience) add(e job.Event, done func(error), waited bool) bool {
+func (a *audience) add(e submit.Event, done func(error), waited bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed != nil {
@@ -80,13 +80,13 @@ func (a *audience) add(e job.Event, done func(error), waited bool) bool {
 // thin makes room for an event that may be dropped. It removes a waiting event of the same phase, or, if
 // there are maxNews, the oldest event that may be dropped. It never removes a KeptEvent: that comes only
 // once, and the listener depends on it if this peer is killed. a.mu is held.
-func (a *audience) thin(e job.Event) {
+func (a *audience) thin(e submit.Event) {
 	lost := -1
-	if e.Kind == job.PhaseEvent {
+	if e.Kind == submit.PhaseEvent {
 		lost = slices.IndexFunc(a.waiting, func(l line) bool { return l.Kind == e.Kind && l.Phase == e.Phase })
 	}
 	if lost < 0 && a.news == maxNews {
-		lost = slices.IndexFunc(a.waiting, func(l line) bool { return l.done == nil && l.Kind != job.KeptEvent })
+		lost = slices.IndexFunc(a.waiting, func(l line) bool { return l.done == nil && l.Kind != submit.KeptEvent })
 	}
 	if lost >= 0 {
 		a.waiting = slices.Delete(a.waiting, lost, lost+1)
@@ -138,7 +138,7 @@ func (a *audience) acknowledge(number uint64) {
 		case l.done == nil:
 			a.news--
 			a.stand(l)
-		case l.Kind == job.ResultEvent:
+		case l.Kind == submit.ResultEvent:
 			a.result = []line{l}
 		}
 	}
@@ -157,7 +157,7 @@ func settle(lines []line, err error) {
 // stand keeps an event that describes the job's state, and replaces the earlier one of its kind. a.mu is
 // held.
 func (a *audience) stand(l line) {
-	if !(l.Kind == job.PlacedEvent || l.Kind == job.PhaseEvent || l.Kind == job.ViewEvent && l.View != nil) {
+	if !(l.Kind == submit.PlacedEvent || l.Kind == submit.PhaseEvent || l.Kind == submit.ViewEvent && l.View != nil) {
 		return
 	}
 	a.standing = slices.DeleteFunc(a.standing, func(before line) bool { return before.Kind == l.Kind })

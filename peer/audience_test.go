@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // crowd simulates a job and successive listeners with a random order of events.
@@ -28,7 +29,7 @@ type crowd struct {
 func (c *crowd) write() {
 	c.wrote++
 	record := uint64(c.wrote)
-	c.tell(job.Event{Kind: job.OutputEvent, Record: record, Data: fmt.Append(nil, record)}, func(err error) {
+	c.tell(submit.Event{Kind: submit.OutputEvent, Record: record, Data: fmt.Append(nil, record)}, func(err error) {
 		if err != nil {
 			c.t.Fatalf("record %d: %v", record, err)
 		}
@@ -37,8 +38,8 @@ func (c *crowd) write() {
 }
 
 func (c *crowd) report() {
-	events := []job.Event{
-		{Kind: job.PhaseEvent, Phase: job.Running}, {Kind: job.WarningEvent, Text: "careful"}, {Kind: job.PlacedEvent},
+	events := []submit.Event{
+		{Kind: submit.PhaseEvent, Phase: submit.Running}, {Kind: submit.WarningEvent, Text: "careful"}, {Kind: submit.PlacedEvent},
 	}
 	done := 0
 	c.tell(events[c.rnd.IntN(len(events))], func(err error) {
@@ -86,10 +87,10 @@ func (c *crowd) leave() {
 	c.told, c.shown = 0, nil
 	phases := 0
 	for _, l := range c.preface() {
-		if l.Number != 0 || l.done != nil || l.Kind == job.WarningEvent {
+		if l.Number != 0 || l.done != nil || l.Kind == submit.WarningEvent {
 			c.t.Fatalf("preface %+v", l)
 		}
-		if l.Kind == job.PhaseEvent {
+		if l.Kind == submit.PhaseEvent {
 			phases++
 		}
 	}
@@ -134,20 +135,20 @@ func TestR6AudienceLosesNothing(t *testing.T) {
 func TestAudienceIsBounded(t *testing.T) {
 	a := newAudience()
 	nothing := func(error) {}
-	a.tell(job.Event{Kind: job.KeptEvent}, nothing)
+	a.tell(submit.Event{Kind: submit.KeptEvent}, nothing)
 	for i := range 10 * maxNews {
-		a.tell(job.Event{Kind: job.WarningEvent, Count: int64(i)}, nothing)
-		a.tell(job.Event{Kind: job.PhaseEvent, Phase: job.Staging, Count: int64(i)}, nothing)
-		a.tell(job.Event{Kind: job.OutputEvent, Record: uint64(i + 1)}, nothing)
+		a.tell(submit.Event{Kind: submit.WarningEvent, Count: int64(i)}, nothing)
+		a.tell(submit.Event{Kind: submit.PhaseEvent, Phase: submit.Staging, Count: int64(i)}, nothing)
+		a.tell(submit.Event{Kind: submit.OutputEvent, Record: uint64(i + 1)}, nothing)
 	}
-	count := make(map[job.Kind]int)
+	count := make(map[submit.Kind]int)
 	for _, l := range a.waiting {
 		count[l.Kind]++
-		if l.Kind == job.PhaseEvent && l.Count != 10*maxNews-1 || l.Kind == job.WarningEvent && l.Count < 9*maxNews {
+		if l.Kind == submit.PhaseEvent && l.Count != 10*maxNews-1 || l.Kind == submit.WarningEvent && l.Count < 9*maxNews {
 			t.Errorf("%s %d waits", l.Kind, l.Count)
 		}
 	}
-	if count[job.OutputEvent] != 10*maxNews || count[job.PhaseEvent] != 1 || count[job.WarningEvent] != maxNews-2 || count[job.KeptEvent] != 1 {
+	if count[submit.OutputEvent] != 10*maxNews || count[submit.PhaseEvent] != 1 || count[submit.WarningEvent] != maxNews-2 || count[submit.KeptEvent] != 1 {
 		t.Errorf("waiting: %v", count)
 	}
 }
@@ -158,7 +159,7 @@ func TestAudienceThatIsClosed(t *testing.T) {
 	a, gone := newAudience(), errors.New("gone")
 	var heard []int
 	tell := func(i int) {
-		a.tell(job.Event{Kind: job.OutputEvent}, func(err error) {
+		a.tell(submit.Event{Kind: submit.OutputEvent}, func(err error) {
 			if heard = append(heard, i); !errors.Is(err, gone) {
 				t.Errorf("event %d: %v", i, err)
 			}
@@ -180,8 +181,8 @@ func TestAudienceThatIsClosed(t *testing.T) {
 func TestAudienceTellsTheResultAgain(t *testing.T) {
 	a, done := newAudience(), 0
 	settled := func(error) { done++ }
-	a.tell(job.Event{Kind: job.OutputEvent, Record: 1}, settled)
-	a.tell(job.Event{Kind: job.ResultEvent, Result: &job.Result{Message: "as it was"}}, settled)
+	a.tell(submit.Event{Kind: submit.OutputEvent, Record: 1}, settled)
+	a.tell(submit.Event{Kind: submit.ResultEvent, Result: &job.Result{Message: "as it was"}}, settled)
 	first := a.after(0)
 	a.acknowledge(first[1].Number)
 	a.close(errOver)

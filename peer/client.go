@@ -17,6 +17,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // ErrNoPeer means that no peer runs on a home.
@@ -78,7 +79,7 @@ func (c *Client) Status(ctx context.Context) (s Status, err error) {
 }
 
 // Candidates returns the peers that offer slots, match wanted, and are found by the peer now.
-func (c *Client) Candidates(ctx context.Context, wanted discovery.Filter) (found []job.Candidate, err error) {
+func (c *Client) Candidates(ctx context.Context, wanted discovery.Filter) (found []submit.Candidate, err error) {
 	filter, err := json.Marshal(wanted)
 	if err != nil {
 		return nil, fmt.Errorf("look for peers: %w", err)
@@ -110,7 +111,7 @@ func (c *Client) Stop(ctx context.Context, id string, now bool) (s Stopped, err 
 // If the peer is killed and the job can continue without it, Run waits for another peer to start on the
 // home and follows the job there. It waits at most for the time of the request's Away. The error wraps a
 // *LeftError if no peer has started in that time, or ctx has ended meanwhile.
-func (c *Client) Run(ctx context.Context, req job.Request, emit func(job.Event) error) (job.Result, error) {
+func (c *Client) Run(ctx context.Context, req submit.Request, emit func(submit.Event) error) (job.Result, error) {
 	body, err := json.Marshal(req)
 	if err != nil {
 		return job.Result{}, fmt.Errorf("submit job: %w", err)
@@ -128,7 +129,7 @@ func (c *Client) Run(ctx context.Context, req job.Request, emit func(job.Event) 
 // Attach resumes a job that was submitted through a peer of this home and has no listener, and follows it
 // like Run. If cancel is set, it ends the job and waits until that is done. The error wraps a *RefusedError
 // if there is no such job, or another client listens to it.
-func (c *Client) Attach(ctx context.Context, kept job.Kept, cancel bool, emit func(job.Event) error) (job.Result, error) {
+func (c *Client) Attach(ctx context.Context, kept submit.Kept, cancel bool, emit func(submit.Event) error) (job.Result, error) {
 	l := &listener{client: c, emit: emit, away: kept.Request.Away, id: kept.Job, kept: !cancel, shown: make(map[source]uint64)}
 	return l.follow(ctx, func(ctx context.Context) (*http.Response, error) { return c.attach(ctx, kept.Job, cancel) })
 }

@@ -9,7 +9,7 @@
 //	New:  lock -> identity -> host -> services -> control socket -> introduced
 //	                           |         |
 //	                           |         +-- discovery, reservation, filetransfer,
-//	                           |             faultdetect, peer/launch, peer/job
+//	                           |             faultdetect, peer/launch, peer/job/submit
 //	                           +-- TCP, QUIC; TLS, Noise; hole punching; peer/net/relay
 //	Close:  the same in reverse order, in bounded time
 //
@@ -38,7 +38,7 @@
 //	scratch/       scratch folders of running processes
 //	modules/       compiled WebAssembly modules by digest
 //	engine         copy of the WebAssembly engine that the owner has configured
-//	jobs/          resumable jobs: see package peer/job
+//	jobs/          resumable jobs: see package peer/job/submit
 //	log            log of a peer that was started with --detach
 //
 // The kernel releases the lock when the process ends for any reason. A lock file or socket that a killed

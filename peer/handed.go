@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // A handed job was submitted to this peer by a p2prun. It has a listener, which is that p2prun or a later
@@ -42,8 +42,8 @@ var (
 )
 
 // take implements the job's Sink.
-func (h *handed) take(e job.Event, done func(error)) {
-	if e.Kind == job.KeptEvent {
+func (h *handed) take(e submit.Event, done func(error)) {
+	if e.Kind == submit.KeptEvent {
 		h.mu.Lock()
 		h.kept = true
 		h.mu.Unlock()

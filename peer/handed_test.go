@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // A play is the behaviour of a simulated job, which replaces that of a Submitter.
@@ -22,7 +23,7 @@ type play func(context.Context, *script)
 // A script is a simulated job whose events the test determines.
 type script struct {
 	id   string
-	sink job.Sink
+	sink submit.Sink
 
 	mu     sync.Mutex
 	shown  uint64
@@ -30,11 +31,11 @@ type script struct {
 	news   chan struct{} // receives a token when one of the above changes
 }
 
-func newScript(id string, sink job.Sink) *script {
+func newScript(id string, sink submit.Sink) *script {
 	return &script{id: id, sink: sink, news: make(chan struct{}, 1)}
 }
 
-func (s *script) say(e job.Event) {
+func (s *script) say(e submit.Event) {
 	e.Job = s.id
 	s.sink(e, func(err error) {
 		s.mu.Lock()
@@ -52,7 +53,7 @@ func (s *script) say(e job.Event) {
 // write emits the records from first to last of rank 0.
 func (s *script) write(first, last int) {
 	for i := first; i <= last; i++ {
-		s.say(job.Event{Kind: job.OutputEvent, Stream: job.Stdout, Record: uint64(i), Data: fmt.Appendf(nil, "%d ", i)})
+		s.say(submit.Event{Kind: submit.OutputEvent, Stream: job.Stdout, Record: uint64(i), Data: fmt.Appendf(nil, "%d ", i)})
 	}
 }
 
@@ -76,7 +77,7 @@ func (s *script) awaitShown(ctx context.Context, count int) {
 // end emits the result, and returns when the user has it.
 func (s *script) end(r job.Result) {
 	over := make(chan struct{})
-	s.sink(job.Event{Kind: job.ResultEvent, Job: s.id, Result: &r}, func(error) { close(over) })
+	s.sink(submit.Event{Kind: submit.ResultEvent, Job: s.id, Result: &r}, func(error) { close(over) })
 	<-over
 }
 
@@ -92,7 +93,7 @@ func newTheatre(t *testing.T, dir string, act play) *theatre {
 	t.Helper()
 	life, end := context.WithCancel(context.Background())
 	c := &control{peer: &Peer{life: life}, handed: make(map[string]*handed)}
-	run := func(ctx context.Context, sink job.Sink) { act(ctx, newScript(actID, sink)) }
+	run := func(ctx context.Context, sink submit.Sink) { act(ctx, newScript(actID, sink)) }
 	mux := http.NewServeMux()
 	mux.Handle("/", c.routes())
 	mux.HandleFunc("POST /v1/jobs", func(w http.ResponseWriter, r *http.Request) {
@@ -141,7 +142,7 @@ type user struct {
 	said []string
 }
 
-func (u *user) show(e job.Event) error {
+func (u *user) show(e submit.Event) error {
 	u.text.Write(e.Data)
 	if e.Text != "" {
 		u.said = append(u.said, e.Text)
@@ -174,7 +175,7 @@ var succeeded = job.Result{Status: job.StatusOK, Message: "as it was"}
 func TestR6HandedJobOutlivesItsListener(t *testing.T) {
 	dir := shortDir(t)
 	newTheatre(t, dir, func(ctx context.Context, s *script) {
-		s.say(job.Event{Kind: job.KeptEvent})
+		s.say(submit.Event{Kind: submit.KeptEvent})
 		s.write(1, 1000)
 		s.awaitShown(ctx, 1000)
 		s.end(succeeded)
@@ -189,7 +190,7 @@ func TestR6HandedJobOutlivesItsListener(t *testing.T) {
 	if at := resp.Header.Get("Location"); at != "/v1/jobs/"+actID {
 		t.Errorf("the job is at %q", at)
 	}
-	if _, err := client.Attach(t.Context(), job.Kept{Job: actID}, false, nil); err == nil || !strings.Contains(err.Error(), errListened.Error()) {
+	if _, err := client.Attach(t.Context(), submit.Kept{Job: actID}, false, nil); err == nil || !strings.Contains(err.Error(), errListened.Error()) {
 		t.Errorf("two listen: %v", err)
 	}
 	var told line
@@ -216,7 +217,7 @@ func TestR6HandedJobOutlivesItsListener(t *testing.T) {
 func attachSoon(t *testing.T, client *Client, u *user) (job.Result, error) {
 	t.Helper()
 	for begun := time.Now(); ; {
-		r, err := client.Attach(t.Context(), job.Kept{Job: actID}, false, u.show)
+		r, err := client.Attach(t.Context(), submit.Kept{Job: actID}, false, u.show)
 		if _, refused := errors.AsType[*RefusedError](err); !refused || time.Since(begun) > deadline {
 			return r, err
 		}
@@ -228,18 +229,18 @@ func attachSoon(t *testing.T, client *Client, u *user) (job.Result, error) {
 func TestR6ListenerOutlivesItsPeer(t *testing.T) {
 	dir := shortDir(t)
 	first := newTheatre(t, dir, func(ctx context.Context, s *script) {
-		s.say(job.Event{Kind: job.KeptEvent})
+		s.say(submit.Event{Kind: submit.KeptEvent})
 		s.write(1, 100)
 		<-ctx.Done()
 		s.end(job.Result{Status: job.StatusCancelled})
 	})
 	client := dialDir(t, dir)
 	var u user
-	r, err := client.Run(t.Context(), job.Request{Away: time.Hour}, func(e job.Event) error {
+	r, err := client.Run(t.Context(), submit.Request{Away: time.Hour}, func(e submit.Event) error {
 		switch {
 		case e.Record == 100:
 			first.server.Close()
-		case e.Kind == job.WarningEvent:
+		case e.Kind == submit.WarningEvent:
 			first.kill()
 			newTheatre(t, dir, func(ctx context.Context, s *script) {
 				s.write(51, 200)
@@ -266,13 +267,13 @@ func TestListenerIsToldHowToGoOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := shortDir(t)
 			first := newTheatre(t, dir, func(ctx context.Context, s *script) {
-				s.say(job.Event{Kind: job.KeptEvent})
+				s.say(submit.Event{Kind: submit.KeptEvent})
 				<-ctx.Done()
 			})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			_, err := dialDir(t, dir).Run(ctx, job.Request{Away: away}, func(e job.Event) error {
-				if e.Kind == job.KeptEvent {
+			_, err := dialDir(t, dir).Run(ctx, submit.Request{Away: away}, func(e submit.Event) error {
+				if e.Kind == submit.KeptEvent {
 					first.server.Close()
 				} else if name == "cancelled" {
 					cancel()
@@ -294,7 +295,7 @@ func TestS4HandedJobEnds(t *testing.T) {
 			dir, ended := shortDir(t), make(chan error, 1)
 			newTheatre(t, dir, func(ctx context.Context, s *script) {
 				if kept {
-					s.say(job.Event{Kind: job.KeptEvent})
+					s.say(submit.Event{Kind: submit.KeptEvent})
 				}
 				s.write(1, 10)
 				<-ctx.Done()
@@ -311,10 +312,10 @@ func TestS4HandedJobEnds(t *testing.T) {
 				}
 				cancel()
 				resp.Body.Close()
-			} else if _, err := client.Run(ctx, job.Request{}, func(e job.Event) error {
+			} else if _, err := client.Run(ctx, submit.Request{}, func(e submit.Event) error {
 				if name == "cancel" {
 					cancel()
-				} else if e.Kind == job.OutputEvent {
+				} else if e.Kind == submit.OutputEvent {
 					return errors.New("broken pipe")
 				}
 				return nil
@@ -340,7 +341,7 @@ func TestS4NobodyAttaches(t *testing.T) {
 		ctx, end := context.WithCancelCause(t.Context())
 		h := &handed{audience: newAudience(), end: end, over: make(chan struct{}), away: time.Minute, listened: true}
 		s := newScript(actID, h.take)
-		s.say(job.Event{Kind: job.KeptEvent})
+		s.say(submit.Event{Kind: submit.KeptEvent})
 		s.write(1, 1)
 		for _, listens := range []time.Duration{2 * h.away, 0, 0} { // the last wait is too long
 			h.hangUp()
@@ -395,7 +396,7 @@ func TestCancelBeforeTheFirstWord(t *testing.T) {
 		case <-t.Context().Done():
 		}
 	}()
-	if _, err := client.Attach(ctx, job.Kept{Job: actID}, false, nil); !errors.Is(err, context.Canceled) {
+	if _, err := client.Attach(ctx, submit.Kept{Job: actID}, false, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("attached: %v", err)
 	}
 	select {
@@ -417,7 +418,7 @@ func TestAJobThatIsHandedToBeCancelled(t *testing.T) {
 	var why []error
 	for _, cause := range []error{context.Canceled, nil} {
 		var its context.Context
-		_, err := c.hand(actID, time.Hour, cause, func(ctx context.Context, _ job.Sink) {
+		_, err := c.hand(actID, time.Hour, cause, func(ctx context.Context, _ submit.Sink) {
 			its = ctx
 			why = append(why, context.Cause(ctx))
 		})

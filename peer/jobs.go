@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // maxRequest bounds the body of a request, in bytes. A job with 200,000 input files fits.
@@ -22,12 +22,12 @@ var errEnds = errors.New("the peer is about to end and takes no more jobs")
 
 // runJob runs a job and streams its events to the submitter.
 func (c *control) runJob(w http.ResponseWriter, r *http.Request) {
-	var req job.Request
+	var req submit.Request
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&req); err != nil {
 		fail(w, http.StatusBadRequest, fmt.Errorf("read job: %w", err))
 		return
 	}
-	h, err := c.hand("", req.Away, nil, func(ctx context.Context, sink job.Sink) { c.peer.submitter.Run(ctx, req, sink) })
+	h, err := c.hand("", req.Away, nil, func(ctx context.Context, sink submit.Sink) { c.peer.submitter.Run(ctx, req, sink) })
 	if err != nil {
 		fail(w, http.StatusServiceUnavailable, err)
 		return
@@ -51,7 +51,7 @@ func (c *control) attachJob(w http.ResponseWriter, r *http.Request) {
 	} else if kept, wrong := c.peer.submitter.Kept(id); wrong != nil {
 		err = wrong
 	} else {
-		h, err = c.hand(id, kept.Request.Away, why, func(ctx context.Context, sink job.Sink) { c.peer.submitter.Attach(ctx, id, sink) })
+		h, err = c.hand(id, kept.Request.Away, why, func(ctx context.Context, sink submit.Sink) { c.peer.submitter.Attach(ctx, id, sink) })
 	}
 	if err != nil {
 		fail(w, http.StatusConflict, fmt.Errorf("job %s: %w", id, err))
@@ -62,7 +62,7 @@ func (c *control) attachJob(w http.ResponseWriter, r *http.Request) {
 
 // hand starts to follow a job with run, and registers the caller as its listener. A nonempty id is that of
 // a kept job to resume. If why is not nil, hand cancels the job before run starts.
-func (c *control) hand(id string, away time.Duration, why error, run func(context.Context, job.Sink)) (*handed, error) {
+func (c *control) hand(id string, away time.Duration, why error, run func(context.Context, submit.Sink)) (*handed, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -80,7 +80,7 @@ func (c *control) hand(id string, away time.Duration, why error, run func(contex
 		h.cancel(why)
 	}
 	c.jobs.Go(func() { // ends with the job, which ends with the peer's life; cancelJobs ends one whose result waits
-		run(ctx, func(e job.Event, done func(error)) {
+		run(ctx, func(e submit.Event, done func(error)) {
 			if e.Job != "" && id == "" {
 				id = e.Job
 				c.name(id, h)
@@ -162,7 +162,7 @@ func write(w http.ResponseWriter, lines []line) bool {
 		w.Header().Set("Location", "/v1/jobs/"+id) // has an effect only before the first line
 	}
 	for _, l := range lines {
-		if l.write(w) != nil || l.Kind == job.ResultEvent {
+		if l.write(w) != nil || l.Kind == submit.ResultEvent {
 			return false
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 const (
@@ -25,7 +25,7 @@ var errLongLine = errors.New("a line is too long")
 // times as long.
 func (l line) write(w io.Writer) error {
 	var data []byte
-	if l.Kind == job.OutputEvent {
+	if l.Kind == submit.OutputEvent {
 		data, l.Data, l.Size = l.Data, nil, len(l.Data)
 	}
 	if err := json.NewEncoder(w).Encode(l); err != nil || len(data) == 0 {

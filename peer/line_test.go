@@ -10,18 +10,19 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 func TestLinesAreReadAsTheyWereWritten(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	want := []line{
-		{Number: 1, Event: job.Event{Kind: job.PhaseEvent, Time: at, Phase: job.Running}},
-		{Number: 2, Record: 7, Records: 2, Size: 5, Event: job.Event{
-			Kind: job.OutputEvent, Time: at, Stream: job.Stdout, Data: []byte("a\n\x00{\n"), Record: 7, Records: 2,
+		{Number: 1, Event: submit.Event{Kind: submit.PhaseEvent, Time: at, Phase: submit.Running}},
+		{Number: 2, Record: 7, Records: 2, Size: 5, Event: submit.Event{
+			Kind: submit.OutputEvent, Time: at, Stream: job.Stdout, Data: []byte("a\n\x00{\n"), Record: 7, Records: 2,
 		}},
-		{Number: 3, Event: job.Event{Kind: job.OutputEvent, Time: at, Rank: 3, Stream: job.Stderr}},
-		{Number: 4, Event: job.Event{Kind: job.WarningEvent, Time: at, Text: strings.Repeat("long ", readAhead)}},
-		{Number: 5, Event: job.Event{Kind: job.ResultEvent, Time: at, Result: &job.Result{Status: 3}}},
+		{Number: 3, Event: submit.Event{Kind: submit.OutputEvent, Time: at, Rank: 3, Stream: job.Stderr}},
+		{Number: 4, Event: submit.Event{Kind: submit.WarningEvent, Time: at, Text: strings.Repeat("long ", readAhead)}},
+		{Number: 5, Event: submit.Event{Kind: submit.ResultEvent, Time: at, Result: &job.Result{Status: 3}}},
 	}
 	var stream bytes.Buffer
 	for _, l := range want {

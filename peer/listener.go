@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // A listener follows a submitted job on behalf of p2prun, over the control socket. It acknowledges the
@@ -19,7 +20,7 @@ import (
 // peer.
 type listener struct {
 	client *Client
-	emit   func(job.Event) error
+	emit   func(submit.Event) error
 	away   time.Duration // time to wait for another peer on the home
 
 	id    string            // ID of the job; "" until known
@@ -115,7 +116,7 @@ func (l *listener) read(ctx context.Context, resp *http.Response) (job.Result, e
 		if err != nil {
 			return job.Result{}, err
 		}
-		if m.Kind == job.ResultEvent && m.Result != nil {
+		if m.Kind == submit.ResultEvent && m.Result != nil {
 			l.client.acknowledge(ctx, l.id, m.Number)
 			return *m.Result, nil
 		}
@@ -127,8 +128,8 @@ func (l *listener) read(ctx context.Context, resp *http.Response) (job.Result, e
 }
 
 // show emits an event. It skips output that was already shown over an earlier connection.
-func (l *listener) show(e job.Event) error {
-	l.kept = l.kept || e.Kind == job.KeptEvent
+func (l *listener) show(e submit.Event) error {
+	l.kept = l.kept || e.Kind == submit.KeptEvent
 	if e.Record > 0 {
 		from := source{e.Rank, e.Stream}
 		fresh, ok := e.After(l.shown[from])
@@ -141,7 +142,7 @@ func (l *listener) show(e job.Event) error {
 }
 
 func (l *listener) warn(text string) error {
-	return l.emit(job.Event{Kind: job.WarningEvent, Time: time.Now(), Job: l.id, Text: text})
+	return l.emit(submit.Event{Kind: submit.WarningEvent, Time: time.Now(), Job: l.id, Text: text})
 }
 
 // awaitPeriod is the interval between attempts to connect to the next peer.

@@ -20,7 +20,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/spelling"
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // An option has the same name everywhere: --cache-limit on the command line, P2PMPI_CACHE_LIMIT in the
@@ -181,7 +181,7 @@ const (
 
 // DefaultRunOptions returns the options of p2prun that apply if only -n is given.
 func DefaultRunOptions() RunOptions {
-	return RunOptions{Replicas: 1, Strategy: "spread", As: AsAuto, Wait: 10, OnDivergence: job.Stop, Heal: On, Away: job.MaxAway}
+	return RunOptions{Replicas: 1, Strategy: "spread", As: AsAuto, Wait: 10, OnDivergence: submit.Stop, Heal: On, Away: submit.MaxAway}
 }
 
 // Filter returns the filter for peers that these options ask for. Every error is a user error.

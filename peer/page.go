@@ -18,14 +18,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 //go:embed page.html
 var pageText string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"short": job.ShortPeer,
+	"short": submit.ShortPeer,
 	"ago":   func(t time.Time) time.Duration { return time.Since(t).Round(time.Second) },
 	"rtt":   func(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) },
 }).Parse(pageText))

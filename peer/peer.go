@@ -24,7 +24,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
@@ -88,7 +88,7 @@ type Peer struct {
 	files         *filetransfer.Service
 	detector      *faultdetect.Service
 	views         *viewgroup.Service
-	submitter     *job.Submitter
+	submitter     *submit.Submitter
 	control       *control
 	history       *history
 	journal       *journal.Journal // of jobs; nil unless a volunteer
@@ -229,7 +229,7 @@ func (p *Peer) Addresses() []string {
 }
 
 // Submitter returns the submitter that runs this peer's own jobs.
-func (p *Peer) Submitter() *job.Submitter { return p.submitter }
+func (p *Peer) Submitter() *submit.Submitter { return p.submitter }
 
 // Halt asks the peer to end and returns at once. Halted is closed when the caller has to call Close. A
 // stronger mode overrides a weaker one, so an impatient owner need not wait for a drain.

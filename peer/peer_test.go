@@ -21,6 +21,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // deadline bounds the waits of a test. It is far above the usual duration.
@@ -91,8 +92,8 @@ func TestTwoPeersMeetAndRunAJob(t *testing.T) {
 	if err != nil || len(candidates) == 0 {
 		t.Fatalf("got candidates %v, %v; want some", candidates, err)
 	}
-	req := job.Request{
-		Programs: []job.Executable{{Platform: candidates[0].Platform, Path: "/bin/sh"}},
+	req := submit.Request{
+		Programs: []submit.Executable{{Platform: candidates[0].Platform, Path: "/bin/sh"}},
 		Name:     "sh", Args: []string{"-c", "echo out"},
 		N: 4, R: 1, Strategy: "spread", Wait: deadline,
 	}
@@ -106,7 +107,7 @@ func TestTwoPeersMeetAndRunAJob(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	result, err := client.Run(t.Context(), req, func(e job.Event) error {
+	result, err := client.Run(t.Context(), req, func(e submit.Event) error {
 		out.Write(e.Data)
 		return nil
 	})
@@ -129,14 +130,14 @@ func TestS4HangingUpCancelsTheJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := job.Request{
-		Programs: []job.Executable{{Platform: candidates[0].Platform, Path: "/bin/sleep"}},
+	req := submit.Request{
+		Programs: []submit.Executable{{Platform: candidates[0].Platform, Path: "/bin/sleep"}},
 		Name:     "sleep", Args: []string{"1000"},
 		N: 1, R: 1, Strategy: "spread", Wait: deadline,
 	}
 	ctx, hangUp := context.WithCancel(t.Context())
-	_, err = client.Run(ctx, req, func(e job.Event) error {
-		if e.Phase == job.Running {
+	_, err = client.Run(ctx, req, func(e submit.Event) error {
+		if e.Phase == submit.Running {
 			hangUp()
 		}
 		return nil
@@ -211,14 +212,14 @@ func TestO2HaltEndsWhatWasSubmittedHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := job.Request{
-		Programs: []job.Executable{{Platform: candidates[0].Platform, Path: "/bin/sleep"}},
+	req := submit.Request{
+		Programs: []submit.Executable{{Platform: candidates[0].Platform, Path: "/bin/sleep"}},
 		Name:     "sleep", Args: []string{"1000"},
 		N: 1, R: 1, Strategy: "spread", Wait: deadline,
 	}
 	closed := make(chan error, 1)
-	result, err := client.Run(t.Context(), req, func(e job.Event) error {
-		if e.Phase == job.Running {
+	result, err := client.Run(t.Context(), req, func(e submit.Event) error {
+		if e.Phase == submit.Running {
 			go func() { closed <- p.Close() }()
 		}
 		return nil
@@ -522,16 +523,16 @@ func TestO3OwnerSeesWhoRunsWhat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := job.Request{
-		Programs: []job.Executable{{Platform: candidates[0].Platform, Path: "/bin/sleep"}},
+	req := submit.Request{
+		Programs: []submit.Executable{{Platform: candidates[0].Platform, Path: "/bin/sleep"}},
 		Name:     "sleep", Args: []string{"1000"},
 		N: 2, R: 1, Strategy: "spread", Wait: deadline,
 	}
 	ctx, hangUp := context.WithCancel(t.Context())
 	defer hangUp()
 	var seen Status
-	_, err = client.Run(ctx, req, func(e job.Event) error {
-		if e.Phase == job.Running {
+	_, err = client.Run(ctx, req, func(e submit.Event) error {
+		if e.Phase == submit.Running {
 			seen, err = client.Status(t.Context())
 			hangUp()
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/logtest"
 	"github.com/p2pmpi/p2pmpi/mpj"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // exchange is a program in which two ranks send each other their numbers.
@@ -102,7 +103,7 @@ func (d *draws) listen() func() map[string][][]byte {
 
 // public are the functions that draw numbers that are not secret: names of jobs and files, and marks of
 // peers.
-var public = []string{"peer/job.newRun", "discovery.", "filetransfer."}
+var public = []string{"peer/job/submit.newRun", "discovery.", "filetransfer."}
 
 // TestSecretsOfJobsAreNotTold checks that the secrets that a peer draws for a job are not disclosed, such
 // as reservation keys and the tokens of channels. It searches the logs at the lowest level, status, page
@@ -139,11 +140,11 @@ func TestSecretsOfJobsAreNotTold(t *testing.T) {
 
 	stop := drawn.listen()
 	var events bytes.Buffer
-	result, err := client.Run(t.Context(), job.Request{
-		Programs: []job.Executable{{Platform: candidates[0].Platform, Path: program}},
+	result, err := client.Run(t.Context(), submit.Request{
+		Programs: []submit.Executable{{Platform: candidates[0].Platform, Path: program}},
 		Name:     "exchange", N: 2, R: 1, Strategy: "spread", Wait: deadline, Timeout: time.Minute,
-	}, func(e job.Event) error {
-		if e.Phase == job.Running {
+	}, func(e submit.Event) error {
+		if e.Phase == submit.Running {
 			for _, p := range []*Peer{first, second} {
 				s := p.Status(t.Context())
 				json.NewEncoder(&events).Encode(s)
@@ -186,7 +187,7 @@ func expectUntold(t *testing.T, secrets map[string][][]byte, told map[string]str
 			t.Errorf("nothing was drawn by %s, but by %v", want, drawers)
 		}
 	}
-	if id := secrets["peer/job.newRun"]; len(id) != 1 || !tells(told["log"], id[0]) { // shows that the search works
+	if id := secrets["peer/job/submit.newRun"]; len(id) != 1 || !tells(told["log"], id[0]) { // shows that the search works
 		t.Errorf("the job's ID is not in the log: %x", id)
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
 	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
@@ -307,7 +307,7 @@ func (p *Peer) startDiscovery() error {
 	if !p.gate.Open() {
 		owner = p.gate.Person
 	}
-	p.submitter = job.NewSubmitter(job.Config{
+	p.submitter = submit.NewSubmitter(submit.Config{
 		Host:      p.host,
 		Key:       p.key,
 		Discovery: p.discovery,

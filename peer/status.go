@@ -12,7 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/presence"
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
@@ -86,7 +86,7 @@ type HostedJob struct {
 
 // Submitted is a job that was submitted through this peer and is not over.
 type Submitted struct {
-	job.Status
+	submit.Status
 	// Unheard is the time since when no p2prun listens to it; zero if one does.
 	Unheard time.Time `json:"unheard,omitzero"`
 }

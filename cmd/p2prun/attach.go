@@ -14,6 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/workdir"
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // attach resumes a job whose p2prun was killed, and returns the job's exit status.
@@ -47,7 +48,7 @@ func attach(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []st
 }
 
 // attachOwn resumes a job as a peer with the identity of the p2prun that was killed.
-func attachOwn(ctx context.Context, cfg peer.Config, cancel bool, kept job.Kept, show *display.Display, stderr io.Writer) (job.Result, error) {
+func attachOwn(ctx context.Context, cfg peer.Config, cancel bool, kept submit.Kept, show *display.Display, stderr io.Writer) (job.Result, error) {
 	var err error
 	if cfg.Identity, err = kept.Key(); err != nil {
 		return job.Result{}, command.Fail(command.Usage, err, "")
@@ -67,11 +68,11 @@ func attachOwn(ctx context.Context, cfg peer.Config, cancel bool, kept job.Kept,
 		end()
 		ctx = over
 	}
-	return s.own.Submitter().Attach(ctx, kept.Job, job.Showing(show.Event)), nil
+	return s.own.Submitter().Attach(ctx, kept.Job, submit.Showing(show.Event)), nil
 }
 
 // attachHanded lets the p2pboot of the home resume a job, with its own identity.
-func attachHanded(ctx context.Context, cfg peer.Config, cancel bool, kept job.Kept, show *display.Display, _ io.Writer) (job.Result, error) {
+func attachHanded(ctx context.Context, cfg peer.Config, cancel bool, kept submit.Kept, show *display.Display, _ io.Writer) (job.Result, error) {
 	client, err := peer.Dial(ctx, cfg.Home)
 	if errors.Is(err, peer.ErrNoPeer) {
 		return job.Result{}, command.Fail(command.Unavailable,
@@ -94,19 +95,19 @@ func attachHanded(ctx context.Context, cfg peer.Config, cancel bool, kept job.Ke
 
 // choose returns the resumable job whose ID begins as args state. Without args it returns the only one
 // that no p2prun is attached to, as far as the p2pboot of the home knows.
-func choose(ctx context.Context, home string, args []string) (job.Kept, error) {
+func choose(ctx context.Context, home string, args []string) (submit.Kept, error) {
 	if len(args) > 1 {
-		return job.Kept{}, errors.New("--attach takes one JOB")
+		return submit.Kept{}, errors.New("--attach takes one JOB")
 	}
-	all, err := job.Keeping(peer.JobsOf(home))
+	all, err := submit.Keeping(peer.JobsOf(home))
 	if err != nil {
-		return job.Kept{}, &peer.HomeError{Home: home, Err: err}
+		return submit.Kept{}, &peer.HomeError{Home: home, Err: err}
 	}
 	prefix := strings.Join(args, "")
 	if prefix == "" {
 		all = withoutHeard(ctx, home, all)
 	}
-	var found []job.Kept
+	var found []submit.Kept
 	var names []string
 	for _, k := range all {
 		if strings.HasPrefix(k.Job, prefix) {
@@ -118,16 +119,16 @@ func choose(ctx context.Context, home string, args []string) (job.Kept, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return job.Kept{}, fmt.Errorf("several jobs can be gone on with; say which: %s", strings.Join(names, ", "))
+		return submit.Kept{}, fmt.Errorf("several jobs can be gone on with; say which: %s", strings.Join(names, ", "))
 	case prefix != "":
-		return job.Kept{}, fmt.Errorf("no job %.40s to go on with on home %s", prefix, home)
+		return submit.Kept{}, fmt.Errorf("no job %.40s to go on with on home %s", prefix, home)
 	}
-	return job.Kept{}, fmt.Errorf("no job to go on with on home %s", home)
+	return submit.Kept{}, fmt.Errorf("no job to go on with on home %s", home)
 }
 
 // withoutHeard omits the jobs that were handed to the p2pboot of the home and to which a p2prun is
 // attached.
-func withoutHeard(ctx context.Context, home string, all []job.Kept) []job.Kept {
+func withoutHeard(ctx context.Context, home string, all []submit.Kept) []submit.Kept {
 	client, err := peer.Dial(ctx, home)
 	if err != nil {
 		return all
@@ -137,7 +138,7 @@ func withoutHeard(ctx context.Context, home string, all []job.Kept) []job.Kept {
 	if err != nil {
 		return all
 	}
-	return slices.DeleteFunc(all, func(k job.Kept) bool {
+	return slices.DeleteFunc(all, func(k submit.Kept) bool {
 		return slices.ContainsFunc(status.Submitted, func(s peer.Submitted) bool { return s.Job == k.Job && s.Unheard.IsZero() })
 	})
 }

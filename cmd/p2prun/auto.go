@@ -9,6 +9,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // checkAuto validates the options for -r auto.
@@ -42,7 +43,7 @@ func (j *submission) chooseReplicas(ctx context.Context, s *session) (*job.Resul
 	if expect == 0 {
 		expect = opt.Timeout
 	}
-	var platforms []job.Platform
+	var platforms []submit.Platform
 	for _, p := range req.Programs {
 		platforms = append(platforms, p.Platform)
 	}
@@ -51,7 +52,7 @@ func (j *submission) chooseReplicas(ctx context.Context, s *session) (*job.Resul
 		if err != nil {
 			return nil, failure(ctx, err)
 		}
-		choice, err := job.ChooseReplicas(req.N, opt.Success, expect, platforms, candidates)
+		choice, err := submit.ChooseReplicas(req.N, opt.Success, expect, platforms, candidates)
 		if err == nil {
 			req.R = choice.Replicas
 			return nil, failure(ctx, j.show.Event(choice.Event()))

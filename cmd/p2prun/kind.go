@@ -8,24 +8,25 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/program"
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // All replicas of a job run a program of one kind, because the replicas of a rank must behave alike. A
 // native program and a module may differ in clocks, random numbers and the last bit of a float.
 
 // platforms returns the platforms for which the program is built before any peer is asked.
-func platforms(opt peer.RunOptions, prog *program.Program) ([]job.Platform, error) {
+func platforms(opt peer.RunOptions, prog *program.Program) ([]submit.Platform, error) {
 	switch {
 	case !slices.Contains([]string{peer.AsAuto, peer.AsNative, peer.AsWasm}, opt.As):
 		return nil, fmt.Errorf("--as %.20q: want %s, %s or %s", opt.As, peer.AsAuto, peer.AsNative, peer.AsWasm)
 	case prog.Portable() && opt.As == peer.AsWasm:
-		return []job.Platform{program.Wasm}, nil
+		return []submit.Platform{program.Wasm}, nil
 	case prog.Is(program.Wasm) && opt.As == peer.AsNative:
 		return nil, fmt.Errorf("--as native: %s is a WebAssembly module", prog.Name)
 	case prog.Is(program.Local) && opt.As == peer.AsWasm:
 		return nil, fmt.Errorf("--as wasm: %s is an executable; name a Go package, which can be built as a module", prog.Name)
 	}
-	return []job.Platform{program.Local}, nil
+	return []submit.Platform{program.Local}, nil
 }
 
 // wantModule reports whether a job found too few peers because they refuse its native program, so that a
@@ -41,7 +42,7 @@ func wantModule(opt peer.RunOptions, prog *program.Program, r job.Result) bool {
 func (j *submission) runAsModule(ctx context.Context, s *session) (job.Result, error) {
 	j.show.Say("too few peers take a native program of yours: building a WebAssembly module, which more of them may take (--as wasm does so at once)")
 	var err error
-	if j.req.Programs, err = build(ctx, j.prog, []job.Platform{program.Wasm}, j.built); err != nil {
+	if j.req.Programs, err = build(ctx, j.prog, []submit.Platform{program.Wasm}, j.built); err != nil {
 		return job.Result{}, err
 	}
 	return j.run(ctx, s)

@@ -10,6 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 func TestAsSaysWhatIsBuilt(t *testing.T) {
@@ -23,7 +24,7 @@ func TestAsSaysWhatIsBuilt(t *testing.T) {
 	}
 	for _, test := range []struct {
 		as, program string
-		want        job.Platform
+		want        submit.Platform
 		wrong       bool
 	}{
 		{as: peer.AsAuto, program: ".", want: program.Local},
@@ -41,7 +42,7 @@ func TestAsSaysWhatIsBuilt(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := platforms(peer.RunOptions{As: test.as}, prog)
-		if (err != nil) != test.wrong || err == nil && !slices.Equal(got, []job.Platform{test.want}) {
+		if (err != nil) != test.wrong || err == nil && !slices.Equal(got, []submit.Platform{test.want}) {
 			t.Errorf("--as %s %s: got %v, %v", test.as, test.program, got, err)
 		}
 	}

@@ -120,7 +120,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 			return command.Fail(command.Usage, errors.New("--success and --expect are for -r auto: they say how many replicas to take"), hintHelp)
 		}
 		var err error
-		do := submit
+		do := submitJob
 		if opt.Attach {
 			do = attach
 		}

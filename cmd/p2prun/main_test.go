@@ -18,7 +18,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/localnet"
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/peer"
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
@@ -208,7 +208,7 @@ func TestMistakesAreEventsWithJSON(t *testing.T) {
 	alone(t)
 	var out, errs bytes.Buffer
 	status := run(t.Context(), []string{"--json", "-n", "1", "-r", "0", "/bin/true"}, &out, &errs)
-	var e job.Event
+	var e submit.Event
 	if err := json.Unmarshal(errs.Bytes(), &e); err != nil || e.Result == nil || e.Result.Status != 64 || status != 64 {
 		t.Errorf("got status %d, %q, %v", status, errs.String(), err)
 	}
@@ -222,14 +222,14 @@ func TestAutoTakesTheReplicasThatItTakesAndSaysWhy(t *testing.T) {
 	if status := run(t.Context(), args, &out, &errs); status != 0 || out.String() != "answer\n" {
 		t.Fatalf("got status %d, %q: %s", status, out.String(), errs.String())
 	}
-	var choice *job.Choice
+	var choice *submit.Choice
 	placed := 0
 	for line := range strings.Lines(errs.String()) {
-		var e job.Event
+		var e submit.Event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatalf("line %q: %v", line, err)
 		}
-		if e.Kind == job.ReplicasEvent {
+		if e.Kind == submit.ReplicasEvent {
 			choice = e.Choice
 			if !strings.Contains(e.Text, "-r auto: with 2 replicas each, 1 rank succeeds with probability 0.998") {
 				t.Errorf("got %q", e.Text)

@@ -16,6 +16,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // A session is the connection to the network: the peer that runs on the home, or a peer of p2prun's own
@@ -127,7 +128,7 @@ func localSlots(opt peer.RunOptions) int {
 	return (opt.Ranks*int(opt.Replicas) + opt.Local - 1) / opt.Local
 }
 
-func (s *session) candidates(ctx context.Context, wanted discovery.Filter) ([]job.Candidate, error) {
+func (s *session) candidates(ctx context.Context, wanted discovery.Filter) ([]submit.Candidate, error) {
 	if s.client != nil {
 		return s.client.Candidates(ctx, wanted)
 	}
@@ -153,11 +154,11 @@ func (s *session) mine(ctx context.Context, wanted *discovery.Filter) error {
 	return nil
 }
 
-func (s *session) run(ctx context.Context, req job.Request, emit func(job.Event) error) (job.Result, error) {
+func (s *session) run(ctx context.Context, req submit.Request, emit func(submit.Event) error) (job.Result, error) {
 	if s.client != nil {
 		return s.client.Run(ctx, req, emit)
 	}
-	return s.own.Submitter().Run(ctx, req, job.Showing(emit)), nil
+	return s.own.Submitter().Run(ctx, req, submit.Showing(emit)), nil
 }
 
 // explain adds this peer's knowledge of the cause to the result of a job that found too few peers.

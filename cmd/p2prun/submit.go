@@ -18,23 +18,24 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // A submission is one job: the user's request, and what is prepared for the peers.
 type submission struct {
 	opt  peer.RunOptions
 	prog *program.Program
-	here []job.Platform // platforms that the program is built for before any peer is asked
-	req  job.Request
+	here []submit.Platform // platforms that the program is built for before any peer is asked
+	req  submit.Request
 
 	built string // folder of the built executables
 	show  *display.Display
 	out   []*command.Output // outputs that show writes to
 }
 
-// submit runs one job and returns its exit status. An error is a failure that has not been reported yet;
+// submitJob runs one job and returns its exit status. An error is a failure that has not been reported yet;
 // unless it is a command.Failure with another status, it is a usage error.
-func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []string, stdout, stderr *command.Output) (int, error) {
+func submitJob(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []string, stdout, stderr *command.Output) (int, error) {
 	j, err := prepare(ctx, cfg, opt, args)
 	if err != nil {
 		return 0, err
@@ -144,16 +145,16 @@ func finish(s *session, show *display.Display, result *job.Result) int {
 	return result.Status
 }
 
-// request converts the options to a job.Request, without the program.
-func request(cfg peer.Config, opt peer.RunOptions, args []string) (job.Request, error) {
+// request converts the options to a submit.Request, without the program.
+func request(cfg peer.Config, opt peer.RunOptions, args []string) (submit.Request, error) {
 	if len(args) == 0 {
-		return job.Request{}, errors.New("no PROGRAM given")
+		return submit.Request{}, errors.New("no PROGRAM given")
 	}
 	cwd, err := os.Getwd()
 	if err != nil {
-		return job.Request{}, fmt.Errorf("find the current folder: %w", err)
+		return submit.Request{}, fmt.Errorf("find the current folder: %w", err)
 	}
-	req := job.Request{
+	req := submit.Request{
 		Name: args[0], Args: args[1:], Settings: proclink.Settings(os.Getenv),
 		N: opt.Ranks, R: int(opt.Replicas), Strategy: opt.Strategy, DryRun: opt.DryRun,
 		Outputs: opt.Outputs, OutputDir: cwd, NewFolder: opt.OutputDir == "", Executable: opt.Executable,
@@ -162,7 +163,7 @@ func request(cfg peer.Config, opt peer.RunOptions, args []string) (job.Request, 
 	}
 	if opt.OutputDir != "" {
 		if req.OutputDir, err = filepath.Abs(opt.OutputDir); err != nil {
-			return job.Request{}, fmt.Errorf("--output-dir: %w", err)
+			return submit.Request{}, fmt.Errorf("--output-dir: %w", err)
 		}
 	}
 	var errFilter error
@@ -172,15 +173,15 @@ func request(cfg peer.Config, opt peer.RunOptions, args []string) (job.Request, 
 	}
 	// The program is not known yet; everything else can be validated now.
 	trial := req
-	trial.Programs = []job.Executable{{Platform: program.Local, Path: cwd}}
+	trial.Programs = []submit.Executable{{Platform: program.Local, Path: cwd}}
 	if err := errors.Join(trial.Validate(), checkLocal(opt), checkAuto(opt), checkHeal(opt), errFilter); err != nil {
-		return job.Request{}, err
+		return submit.Request{}, err
 	}
 	names := slices.Clone(opt.Inputs)
 	if opt.Files != "" {
 		listed, err := inputs.List(opt.Files)
 		if err != nil {
-			return job.Request{}, err
+			return submit.Request{}, err
 		}
 		names = append(names, listed...)
 	}
@@ -214,8 +215,8 @@ func checkHeal(opt peer.RunOptions) error {
 }
 
 // build builds the program for each platform.
-func build(ctx context.Context, prog *program.Program, platforms []job.Platform, into string) ([]job.Executable, error) {
-	var out []job.Executable
+func build(ctx context.Context, prog *program.Program, platforms []submit.Platform, into string) ([]submit.Executable, error) {
+	var out []submit.Executable
 	for _, platform := range platforms {
 		e, err := prog.Build(ctx, platform, into)
 		if ctx.Err() != nil {
@@ -239,7 +240,7 @@ func (j *submission) buildForPeers(ctx context.Context, s *session) error {
 	if err != nil {
 		return failure(ctx, err)
 	}
-	var others []job.Platform
+	var others []submit.Platform
 	for _, c := range candidates {
 		if c.Platform != program.Local && !slices.Contains(others, c.Platform) {
 			others = append(others, c.Platform)
@@ -271,15 +272,15 @@ func cancelled() error {
 
 // watchdog returns a function that shows a job's events and, with --lose, kills the peer of rank 0's
 // master after that time.
-func watchdog(s *session, lose time.Duration, req job.Request, show *display.Display) func(job.Event) error {
+func watchdog(s *session, lose time.Duration, req submit.Request, show *display.Display) func(submit.Event) error {
 	if lose == 0 {
 		return show.Event
 	}
 	victim := newVictim(req.N, req.R)
 	var once sync.Once
-	return func(e job.Event) error {
+	return func(e submit.Event) error {
 		victim.take(e)
-		if e.Kind == job.PhaseEvent && e.Phase == job.Running {
+		if e.Kind == submit.PhaseEvent && e.Phase == submit.Running {
 			once.Do(func() {
 				s.after(lose, func() { victim.kill(s.net, show) })
 			})

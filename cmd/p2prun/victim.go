@@ -6,7 +6,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/localnet"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // A victim is the peer that --lose kills: the one that then runs the master of rank 0, whose loss affects
@@ -22,7 +22,7 @@ func newVictim(n, r int) *victim {
 }
 
 // take updates from an event where the job's processes run.
-func (v *victim) take(e job.Event) {
+func (v *victim) take(e submit.Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, p := range e.Placed {
@@ -43,7 +43,7 @@ func (v *victim) kill(net *localnet.Net, show *display.Display) {
 		show.Say("nothing was lost: rank 0 had ended already")
 		return
 	}
-	show.Say("killing peer %s, which runs the master of rank 0 (replica %d)", job.ShortPeer(id), master.Replica)
+	show.Say("killing peer %s, which runs the master of rank 0 (replica %d)", submit.ShortPeer(id), master.Replica)
 	if err := net.Kill(id); err != nil {
 		show.Say("nothing was lost: %v", err)
 	}

@@ -10,82 +10,78 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// An account summarizes everything that a finished replica has done. Messages that receivers have
-// got are compared while the job runs (watch.Diverged). The account covers the rest: messages that
+// An Account summarizes everything that a finished replica has done. Messages that receivers have
+// got are compared while the job runs (State.Diverged). The account covers the rest: messages that
 // only some replicas sent, messages to the replica's own rank, and the printed output.
-type account struct {
+type Account struct {
 	Summed   bool // Sums is known
 	Sums     []protection.Sum
 	Digested bool // Printed is known
-	Printed  printed
+	Printed  Printed
 }
 
-// printed identifies the standard output of a process, or the part of a rank's that the user has
+// Printed identifies the standard output of a process, or the part of a rank's that the user has
 // got.
-type printed struct {
+type Printed struct {
 	Bytes  uint64
 	Digest [sha256.Size]byte
 }
 
-func (p printed) String() string { return fmt.Sprintf("%d bytes, digest %x", p.Bytes, p.Digest[:8]) }
-
-// accountOf decodes a peer's account of one of its processes in a job with view v.
-func accountOf(m *jobpb.Account, v view.View) (a account, err error) {
-	a = account{Summed: m.Summed, Digested: m.Digested, Printed: printed{Bytes: m.Printed}}
-	if a.Sums, err = m.Sent(v); err != nil {
-		return a, err
-	}
-	if copy(a.Printed.Digest[:], m.Digest) != len(m.Digest) || m.Digested && len(m.Digest) != sha256.Size {
-		return a, fmt.Errorf("digest of %d bytes", len(m.Digest))
-	}
-	return a, nil
-}
+func (p Printed) String() string { return fmt.Sprintf("%d bytes, digest %x", p.Bytes, p.Digest[:8]) }
 
 // An aspect is one part of an account that is compared.
 type aspect struct {
-	known func(account) bool
+	known func(Account) bool
 	// unlike describes what a and b have done, and reports whether they differ in this aspect. It
 	// is called only if the aspect is known for both.
-	unlike func(a, b account) (as, bs string, unlike bool)
+	unlike func(a, b Account) (as, bs string, unlike bool)
 }
 
 var aspects = []aspect{
 	{
-		func(a account) bool { return a.Summed },
-		func(a, b account) (as, bs string, unlike bool) {
+		func(a Account) bool { return a.Summed },
+		func(a, b Account) (as, bs string, unlike bool) {
 			x, y, unlike := protection.Unlike(a.Sums, b.Sums)
 			return fmt.Sprintf("sent %v", x), fmt.Sprintf("sent %v", y), unlike
 		},
 	},
 	{
-		func(a account) bool { return a.Digested },
-		func(a, b account) (as, bs string, unlike bool) {
+		func(a Account) bool { return a.Digested },
+		func(a, b Account) (as, bs string, unlike bool) {
 			return fmt.Sprintf("printed %v", a.Printed), fmt.Sprintf("printed %v", b.Printed), a.Printed != b.Printed
 		},
 	},
 }
 
-// accounts compares the accounts of the replicas of each rank. It is a pure core, like watch.
-type accounts struct {
-	of       map[view.Process]account
+// Accounts compares the accounts of the replicas of each rank. It is a pure core, like State.
+type Accounts struct {
+	of       map[view.Process]Account
 	odd      map[view.Process]bool          // deviates from most replicas of its rank
-	name     func(p view.Process) string    // for the user
-	tolerant bool                           // differences are only reported to the user
-	shown    func(rank int) (printed, bool) // what the user has got by now; not ok if unknown
-	counting func(rank int) []view.Process  // replicas that count
-	speakers func(rank int) []view.Process  // processes that have been the rank's output leader; nil: unknown
+	Name     func(p view.Process) string    // for the user
+	Tolerant bool                           // differences are only reported to the user
+	Shown    func(rank int) (Printed, bool) // what the user has got by now; not ok if unknown
+	Counting func(rank int) []view.Process  // replicas that count
+	Speakers func(rank int) []view.Process  // processes that have been the rank's output leader; nil: unknown
 }
 
+// Odd reports whether p was found to deviate from most replicas of its rank.
+func (a *Accounts) Odd(p view.Process) bool { return a.odd[p] }
+
+// Summed reports whether the sums of the messages that p sent are known.
+func (a *Accounts) Summed(p view.Process) bool { return a.of[p].Summed }
+
 // Add records the first account of p. It returns a sentence if another replica of the rank differs.
-func (a *accounts) Add(p view.Process, account account) (note string) {
+func (a *Accounts) Add(p view.Process, account Account) (note string) {
 	if _, again := a.of[p]; again {
 		return ""
 	}
+	if a.of == nil {
+		a.of = make(map[view.Process]Account)
+	}
 	a.of[p] = account
-	for _, q := range a.counting(p.Rank) {
+	for _, q := range a.Counting(p.Rank) {
 		if q != p {
 			note = a.difference(p, q)
 		}
@@ -97,7 +93,7 @@ func (a *accounts) Add(p view.Process, account account) (note string) {
 }
 
 // difference describes how p and q differ. It returns "" if they do not, or if that is unknown.
-func (a *accounts) difference(p, q view.Process) string {
+func (a *Accounts) difference(p, q view.Process) string {
 	x, ok := a.of[p]
 	y, too := a.of[q]
 	for _, s := range aspects {
@@ -105,7 +101,7 @@ func (a *accounts) difference(p, q view.Process) string {
 			continue
 		}
 		if xs, ys, unlike := s.unlike(x, y); unlike {
-			return fmt.Sprintf("%s has %s, and %s has %s", a.name(p), xs, a.name(q), ys)
+			return fmt.Sprintf("%s has %s, and %s has %s", a.Name(p), xs, a.Name(q), ys)
 		}
 	}
 	return ""
@@ -114,9 +110,9 @@ func (a *accounts) difference(p, q view.Process) string {
 // Judge returns the result of the job if its replicas have diverged, and nil otherwise. With three
 // or more replicas, one that deviates from most does not end the job. final reports that no more
 // accounts will come and that the user has got all output.
-func (a *accounts) Judge(n int, final bool) (notes []string, r *Result) {
+func (a *Accounts) Judge(n int, final bool) (notes []string, r *Result) {
 	for rank := range n {
-		if a.tolerant {
+		if a.Tolerant {
 			break
 		}
 		for _, s := range aspects {
@@ -126,8 +122,8 @@ func (a *accounts) Judge(n int, final bool) (notes []string, r *Result) {
 			}
 			for _, p := range odd {
 				if !a.odd[p] {
-					a.odd[p] = true
-					notes = append(notes, fmt.Sprintf("%s does not count: most replicas of its rank have done something else", a.name(p)))
+					a.setOdd(p)
+					notes = append(notes, fmt.Sprintf("%s does not count: most replicas of its rank have done something else", a.Name(p)))
 				}
 			}
 		}
@@ -138,10 +134,17 @@ func (a *accounts) Judge(n int, final bool) (notes []string, r *Result) {
 	return notes, nil
 }
 
+func (a *Accounts) setOdd(p view.Process) {
+	if a.odd == nil {
+		a.odd = make(map[view.Process]bool)
+	}
+	a.odd[p] = true
+}
+
 // compare returns the replicas of a rank that deviate from most others, or the reason why no
 // majority decides.
-func (a *accounts) compare(rank int, s aspect, final bool) (odd []view.Process, why string) {
-	counting := a.counting(rank)
+func (a *Accounts) compare(rank int, s aspect, final bool) (odd []view.Process, why string) {
+	counting := a.Counting(rank)
 	known := slices.DeleteFunc(slices.Clone(counting), func(p view.Process) bool {
 		x, ok := a.of[p]
 		return !ok || !s.known(x)
@@ -154,12 +157,12 @@ func (a *accounts) compare(rank int, s aspect, final bool) (odd []view.Process, 
 		switch agree := len(known) - len(others); {
 		case len(others) == 0:
 			return nil, ""
-		case len(counting) >= quorum && 2*agree > len(counting):
+		case len(counting) >= Quorum && 2*agree > len(counting):
 			return others, ""
 		}
 		why = a.difference(p, others[0])
 	}
-	if len(counting) >= quorum && len(known) < len(counting) && !final {
+	if len(counting) >= Quorum && len(known) < len(counting) && !final {
 		why = ""
 	}
 	return nil, why
@@ -167,14 +170,14 @@ func (a *accounts) compare(rank int, s aspect, final bool) (odd []view.Process, 
 
 // misled returns the reason if the user has got other output than the replicas that are not odd
 // have printed. It returns "" if the output is the same, or if that is unknown.
-func (a *accounts) misled(rank int) string {
-	for _, p := range a.counting(rank) {
+func (a *Accounts) misled(rank int) string {
+	for _, p := range a.Counting(rank) {
 		x, ok := a.of[p]
 		if !ok || !x.Digested || a.odd[p] {
 			continue
 		}
-		if got, known := a.shown(rank); known && got != x.Printed {
-			return fmt.Sprintf("%s has printed %v, and the user has got %v%s", a.name(p), x.Printed, got, a.source(rank))
+		if got, known := a.Shown(rank); known && got != x.Printed {
+			return fmt.Sprintf("%s has printed %v, and the user has got %v%s", a.Name(p), x.Printed, got, a.source(rank))
 		}
 		break
 	}
@@ -182,15 +185,15 @@ func (a *accounts) misled(rank int) string {
 }
 
 // source names the processes that the user has got a rank's output from, as the end of a sentence.
-func (a *accounts) source(rank int) string {
-	if a.speakers == nil {
+func (a *Accounts) source(rank int) string {
+	if a.Speakers == nil {
 		return ""
 	}
-	return " from " + a.names(a.speakers(rank))
+	return " from " + a.names(a.Speakers(rank))
 }
 
 // Owing returns those of the given processes that have given no account.
-func (a *accounts) Owing(ps []view.Process) (owing []view.Process) {
+func (a *Accounts) Owing(ps []view.Process) (owing []view.Process) {
 	for _, p := range ps {
 		if _, given := a.of[p]; !given {
 			owing = append(owing, p)
@@ -202,7 +205,7 @@ func (a *accounts) Owing(ps []view.Process) (owing []view.Process) {
 // Unconfirmed returns those of the given processes that have given no account and whose rank's
 // answer is not confirmed. Equal accounts of more than half of the given processes of a rank
 // confirm its answer. A process that is the only one of its rank confirms its answer alone.
-func (a *accounts) Unconfirmed(ps []view.Process) (missing []view.Process) {
+func (a *Accounts) Unconfirmed(ps []view.Process) (missing []view.Process) {
 	all, agree := make(map[int]int), make(map[int]int)
 	for _, p := range ps {
 		all[p.Rank]++
@@ -211,15 +214,15 @@ func (a *accounts) Unconfirmed(ps []view.Process) (missing []view.Process) {
 	return slices.DeleteFunc(a.Owing(ps), func(p view.Process) bool { return 2*agree[p.Rank] > all[p.Rank] })
 }
 
-// Premature reports whether more than half of the given processes of a rank have given no account,
+// Premature reports whether more than half of the given processes of a rank have given no Account,
 // for some rank with three or more of them.
-func (a *accounts) Premature(ps []view.Process) bool {
+func (a *Accounts) Premature(ps []view.Process) bool {
 	all, owing := make(map[int]int), make(map[int]int)
 	for _, p := range ps {
 		all[p.Rank]++
 	}
 	for _, p := range a.Owing(ps) {
-		if owing[p.Rank]++; all[p.Rank] >= quorum && 2*owing[p.Rank] > all[p.Rank] {
+		if owing[p.Rank]++; all[p.Rank] >= Quorum && 2*owing[p.Rank] > all[p.Rank] {
 			return true
 		}
 	}
@@ -228,7 +231,7 @@ func (a *accounts) Premature(ps []view.Process) bool {
 
 // agreeing returns how many of the given processes have the same account as p, including p. It is 0
 // if p has given no account.
-func (a *accounts) agreeing(p view.Process, ps []view.Process) (n int) {
+func (a *Accounts) agreeing(p view.Process, ps []view.Process) (n int) {
 	if _, given := a.of[p]; !given {
 		return 0
 	}
@@ -240,8 +243,8 @@ func (a *accounts) agreeing(p view.Process, ps []view.Process) (n int) {
 	return n
 }
 
-// unconfirmed returns the result of a job whose answer was not confirmed within the given time.
-func (a *accounts) unconfirmed(ps []view.Process, waited time.Duration) *Result {
+// UnconfirmedAfter returns the result of a job whose answer was not confirmed within the given time.
+func (a *Accounts) UnconfirmedAfter(ps []view.Process, waited time.Duration) *Result {
 	missing := a.Unconfirmed(ps)
 	rank := missing[0].Rank
 	given := slices.DeleteFunc(slices.Clone(ps), func(p view.Process) bool {
@@ -256,10 +259,10 @@ func (a *accounts) unconfirmed(ps []view.Process, waited time.Duration) *Result 
 }
 
 // names lists processes, or returns "no replica" if there are none.
-func (a *accounts) names(ps []view.Process) string {
+func (a *Accounts) names(ps []view.Process) string {
 	var names []string
 	for _, p := range ps {
-		names = append(names, a.name(p))
+		names = append(names, a.Name(p))
 	}
 	return cmp.Or(strings.Join(names, ", "), "no replica")
 }

@@ -1,73 +1,25 @@
-// Package job is the submitter's side of a job. It finds and reserves slots, stages the files,
-// starts the processes, watches them, and ends with a result.
+// Package job decides what becomes of a running job: which changes of its view to request, when its
+// processes may leave mpj.Init, which output the user gets, and the result. It is a pure core: no
+// goroutine, clock or I/O. Package submit, the submitter's side of a job, passes it one event at a
+// time and carries out the effects.
 //
-//	Run: discover -> reserve -> stage -> start -> watch -> collect -> release
-//	        ^                     |       |        |
-//	        +--- other peers -----+-------+        |
-//	                                               |
-//	   control streams of the job's peers ---------+   one per peer, open during the whole job
-//	   fault detector (gossip among the peers) ----+
-//	                                               v
-//	                        watch (states of processes) ---------> changes -> view group
-//	                          ^                                                   |
-//	                          +------- views, agreed on <-------------------------+--> peers
-//	                        emission (output once) -> printer -> the user
+//	reports of peers, verdicts of the fault detector, views agreed on
+//	    |
+//	    v
+//	State --> Effects: requested changes, view, notes to the user, result
+//	Emission: each record of output once, whichever replica it comes from (R6)
+//	Entry:    processes that never call mpj.Init (V4)
+//	Accounts: what finished replicas have sent and printed, compared (V4)
+//	Healing:  which rank that lacks a replica is served next
 //
-// A peer, a broken control stream or the fault detector may report something about a process. It
-// becomes true for the job only by a new view, and views are numbered (V1). The submitter requests
-// the changes. Where ranks have replicas, the submitter's peer and some of the job's peers agree on
-// them (package viewgroup). Without their majority the job stops with a message (V2). A job without
-// replicas, or with only one peer besides the submitter's, has no view group: there, each change
-// that the submitter requests takes effect at once.
-//
-// The job ends at the peers when the submitter stops it, or when they find out that it has failed.
-// Peers in a view group continue while the submitter is silent, and the submitter reconnects later
-// (away.go). They also continue after the submitter's process was killed, if it kept what another
-// process needs to resume the job (keep.go, adopt.go). The submitter reopens a control stream that
-// breaks while the job is staged or runs (mend.go).
-//
-// The types watch and emission are pure cores. Submitter is the thin service that owns the streams
-// and the clock. One goroutine, that of Submitter.Run, owns each job. It waits only for the next
-// event, and for the disk when it records the job. A peer that does not read, a user who does not
-// read, or a slow file transfer therefore delays nothing else.
-//
-// # When a peer is lost
-//
-//	while staging or starting   the attempt ends at all peers; another one starts without the lost peer
-//	while running               its processes fail in the next view; the other replicas continue
-//	while collecting            the files come from another replica, which may still have to end
-//	while releasing             the submitter does not wait for it
-//
-// # When this peer is cut off
-//
-// The submitter gives up a silent peer only while it is in touch with the majority of the view
-// group. Otherwise the submitter's own machine may be cut off. Once it is in touch again, the
-// remaining peers form a new detector group of the next generation (group.go). If that takes long,
-// the peers continue without the submitter, and the submitter reopens the control streams
-// (away.go). If it takes too long, the job ends.
-//
-// # When a replica is lost
-//
-// The submitter looks for another peer, as at the beginning, and starts a new replica there. The
-// other replicas of the rank bring it up to date:
-//
-//	Lacks -> healing -> search -> recruit -> watch.Join -> view -> Healed
+// A report about a process becomes true for the job only by a new view, and views are numbered
+// (V1). State requests the changes of the view; Committed applies one that has been agreed on.
 //
 // # When replicas diverge
 //
 // A process reports when a receiver has got another message than the process has produced (package
-// replication). The watch decides the dispute by the number of replicas that have produced each
-// version (diverged.go). The peer of a replica that has ended reports an account of everything that
-// the replica sent and printed (account.go). The submitter compares the account with the output
-// that the user has got, of which it keeps a digest for a resumed job (transcript.go). A job that
-// is done waits, for a bounded time, until most live replicas of each rank have given the same
-// account (hearout.go). Collected files are compared with the file lists of the other replicas
-// (files.go).
-//
-// # Not promised
-//
-// A rank with one replica may hang. If its peer stays connected and answers the detector, but the
-// process never ends, the job lasts until the user's --timeout. Some replicas are not compared with
-// others: suspended ones, the last one of a rank, and a third one that is far behind when the
-// answer is confirmed.
+// replication). State decides the dispute by the number of replicas that have produced each version
+// (dispute.go). The peer of a replica that has ended reports an Account of everything that the
+// replica sent and printed; Accounts compares them with each other and with the output that the user
+// has got (account.go). Replicas of which only some call mpj.Init are compared as well (init.go).
 package job

@@ -5,15 +5,14 @@ import (
 	"slices"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// An emission ensures that each record of a rank's output reaches the user once, whichever replica
+// An Emission ensures that each record of a rank's output reaches the user once, whichever replica
 // it comes from (R6). Replicas write the same records, so a number identifies a record.
 //
 // It holds back an unfinished last line. If the process was killed in the middle of the line,
 // another replica writes the whole line.
-type emission struct {
+type Emission struct {
 	ranks [][2]emitted
 }
 
@@ -31,14 +30,14 @@ type tail struct {
 	data   []byte
 }
 
-// newEmission returns the emission of a job of n ranks.
-func newEmission(n int) *emission { return &emission{ranks: make([][2]emitted, n)} }
+// NewEmission returns the emission of a job of n ranks.
+func NewEmission(n int) *Emission { return &Emission{ranks: make([][2]emitted, n)} }
 
-// goOn returns the emission of a resumed job. The user has got shown records of each stream of each
+// ResumeEmission returns the emission of a resumed job. The user has got shown records of each stream of each
 // rank, and perhaps a few more that were not recorded. The peers no longer have records that were
 // acknowledged.
-func goOn(shown [][2]uint64) *emission {
-	e := newEmission(len(shown))
+func ResumeEmission(shown [][2]uint64) *Emission {
+	e := NewEmission(len(shown))
 	for rank := range shown {
 		for s, count := range shown[rank] {
 			e.ranks[rank][s] = emitted{next: count, loose: true}
@@ -51,14 +50,14 @@ func goOn(shown [][2]uint64) *emission {
 // been the output leader of its rank. It returns the records that the user does not have yet, and
 // their number. ok is false if the peer broke the protocol: records are missing, or some follow an
 // unfinished line.
-func (e *emission) Add(p view.Process, s Stream, first uint64, data []byte) (fresh []byte, records uint64, ok bool) {
+func (e *Emission) Add(p view.Process, s Stream, first uint64, data []byte) (fresh []byte, records uint64, ok bool) {
 	o := &e.ranks[p.Rank][s-1]
 	if first > o.next && !o.loose {
 		return nil, 0, false
 	}
 	o.next, o.loose = max(o.next, first), false
-	data = data[jobpb.RecordsLen(data, o.next-first):]
-	records, size := jobpb.WholeRecords(data)
+	data = data[RecordsLen(data, o.next-first):]
+	records, size := WholeRecords(data)
 	o.next += records
 	if size < len(data) {
 		o.tails = append(without(o.tails, p), tail{from: p, number: o.next, data: bytes.Clone(data[size:])})
@@ -67,12 +66,12 @@ func (e *emission) Add(p view.Process, s Stream, first uint64, data []byte) (fre
 }
 
 // Next returns how many records of a rank's stream the user has got.
-func (e *emission) Next(rank int, s Stream) uint64 { return e.ranks[rank][s-1].next }
+func (e *Emission) Next(rank int, s Stream) uint64 { return e.ranks[rank][s-1].next }
 
 // Tail returns the unfinished last line of a rank's stream once the job is over in view v, or nil.
 // It is the latest line of a replica that has finished or that is the output leader. If the rank has
 // no output leader, it is the latest line of any replica.
-func (e *emission) Tail(v view.View, rank int, s Stream) []byte {
+func (e *Emission) Tail(v view.View, rank int, s Stream) []byte {
 	o := &e.ranks[rank][s-1]
 	speaker, ok := v.Speaker(rank)
 	for i := len(o.tails) - 1; i >= 0; i-- {

@@ -12,7 +12,7 @@ import (
 func records(lines ...string) []byte { return []byte(strings.Join(lines, "")) }
 
 func TestR6RecordsAreEmittedOnceAcrossReplicas(t *testing.T) {
-	e := newEmission(1)
+	e := NewEmission(1)
 	steps := []struct {
 		from  view.Process
 		first uint64
@@ -41,7 +41,7 @@ func TestR6RecordsAreEmittedOnceAcrossReplicas(t *testing.T) {
 }
 
 func TestEmissionRefusesAGap(t *testing.T) {
-	e := newEmission(1)
+	e := NewEmission(1)
 	if _, _, ok := e.Add(proc(0, 0), Stderr, 1, records("b\n")); ok {
 		t.Error("record 1 was taken before record 0")
 	}
@@ -57,7 +57,7 @@ func TestR6RandomFailovers(t *testing.T) {
 		for range rng.IntN(20) {
 			all = append(all, []byte(strings.Repeat("x", rng.IntN(5))+"\n"))
 		}
-		e := newEmission(1)
+		e := NewEmission(1)
 		var got []byte
 		take := func(k int, from, to uint64) {
 			fresh, _, ok := e.Add(proc(0, k), Stdout, from, bytes.Join(all[from:to], nil))
@@ -79,7 +79,7 @@ func TestR6RandomFailovers(t *testing.T) {
 }
 
 func TestR6EmissionGoesOnWhereAnotherProcessHasStopped(t *testing.T) {
-	e := goOn([][2]uint64{{2, 0}, {5, 0}})
+	e := ResumeEmission([][2]uint64{{2, 0}, {5, 0}})
 	steps := []struct {
 		rank  int
 		first uint64

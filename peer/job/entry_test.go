@@ -15,11 +15,11 @@ func TestV4ReplicaThatWithholdsItsEntryIsOverdue(t *testing.T) {
 	start := time.Unix(0, 0)
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	v := view.New(2, 3)
-	n := newEntry(start)
-	n.initialized(proc(0, 0), at(30))
-	n.initialized(proc(0, 1), at(30))
-	n.initialized(proc(1, 0), at(1))
-	n.initialized(proc(1, 1), at(1))
+	n := NewEntry(start)
+	n.Initialized(proc(0, 0), at(30))
+	n.Initialized(proc(0, 1), at(30))
+	n.Initialized(proc(1, 0), at(1))
+	n.Initialized(proc(1, 1), at(1))
 	for _, c := range []struct {
 		seconds int
 		want    []view.Process
@@ -29,15 +29,15 @@ func TestV4ReplicaThatWithholdsItsEntryIsOverdue(t *testing.T) {
 		{149, []view.Process{proc(1, 2)}},
 		{150, []view.Process{proc(0, 2), proc(1, 2)}},
 	} {
-		if got := n.overdue(v, time.Minute, at(c.seconds)); !slices.Equal(got, c.want) {
+		if got := n.Overdue(v, time.Minute, at(c.seconds)); !slices.Equal(got, c.want) {
 			t.Errorf("after %d s %v are overdue, want %v", c.seconds, got, c.want)
 		}
 	}
-	n = newEntry(start)
+	n = NewEntry(start)
 	for k := range 3 {
-		n.initialized(proc(0, k), at(1))
+		n.Initialized(proc(0, k), at(1))
 	}
-	if got := n.overdue(v, time.Minute, at(1e6)); got != nil {
+	if got := n.Overdue(v, time.Minute, at(1e6)); got != nil {
 		t.Errorf("%v are overdue, none of whose rank has come", got)
 	}
 }
@@ -47,10 +47,10 @@ func TestV4ReplicaThatWithholdsItsEntryIsOverdue(t *testing.T) {
 func TestV4EarlyEntryOfALiarFailsNoReplica(t *testing.T) {
 	start := time.Unix(0, 0)
 	for r := 2; r <= 3; r++ {
-		v, n := view.New(2, r), newEntry(start)
-		n.initialized(proc(0, 0), start)
-		n.initialized(proc(1, 0), start)
-		if got := n.overdue(v, time.Minute, start.Add(time.Hour)); got != nil {
+		v, n := view.New(2, r), NewEntry(start)
+		n.Initialized(proc(0, 0), start)
+		n.Initialized(proc(1, 0), start)
+		if got := n.Overdue(v, time.Minute, start.Add(time.Hour)); got != nil {
 			t.Errorf("with %d replicas, %v are overdue by the word of one", r, got)
 		}
 	}
@@ -61,12 +61,12 @@ func TestV4EarlyEntryOfALiarFailsNoReplica(t *testing.T) {
 func TestV4TwoReplicasDivergeAtInit(t *testing.T) {
 	start := time.Unix(0, 0)
 	for r := 1; r <= 3; r++ {
-		v, n := view.New(2, r), newEntry(start)
-		n.initialized(proc(1, 0), start.Add(time.Second))
-		if _, _, ok := n.undecided(v, time.Minute, start.Add(time.Minute)); ok {
+		v, n := view.New(2, r), NewEntry(start)
+		n.Initialized(proc(1, 0), start.Add(time.Second))
+		if _, _, ok := n.Undecided(v, time.Minute, start.Add(time.Minute)); ok {
 			t.Errorf("with %d replicas they have diverged early", r)
 		}
-		missing, waiting, ok := n.undecided(v, time.Minute, start.Add(61*time.Second))
+		missing, waiting, ok := n.Undecided(v, time.Minute, start.Add(61*time.Second))
 		if ok != (r == 2) || ok && (missing != proc(1, 1) || waiting != proc(1, 0)) {
 			t.Errorf("with %d replicas %v is missing and %v waits: %v", r, missing, waiting, ok)
 		}
@@ -77,16 +77,16 @@ func TestV4TwoReplicasDivergeAtInit(t *testing.T) {
 // long ago.
 func TestV4TwoReplicasDivergeAtTheEnd(t *testing.T) {
 	start := time.Unix(0, 0)
-	v, n := view.New(1, 2), newEntry(start)
+	v, n := view.New(1, 2), NewEntry(start)
 	v.States[0] = view.Finished
-	n.arrived(proc(0, 0), start.Add(time.Minute))
-	if _, _, ok := n.undecided(v, time.Minute, start.Add(299*time.Second)); ok {
+	n.Arrived(proc(0, 0), start.Add(time.Minute))
+	if _, _, ok := n.Undecided(v, time.Minute, start.Add(299*time.Second)); ok {
 		t.Error("they have diverged before the other one had four times as long")
 	}
-	if missing, _, ok := n.undecided(v, time.Minute, start.Add(300*time.Second)); !ok || missing != proc(0, 1) {
+	if missing, _, ok := n.Undecided(v, time.Minute, start.Add(300*time.Second)); !ok || missing != proc(0, 1) {
 		t.Errorf("missing is %v: %v", missing, ok)
 	}
-	if got := n.toTell(v, time.Minute, start.Add(time.Hour)); got != nil {
+	if got := n.ToTell(v, time.Minute, start.Add(time.Hour)); got != nil {
 		t.Errorf("the user is told that the job waits for mpj.Init of %v", got)
 	}
 }
@@ -95,43 +95,20 @@ func TestV4TwoReplicasDivergeAtTheEnd(t *testing.T) {
 // program calls mpj.Init.
 func TestWhomTheJobWaitsForIsTold(t *testing.T) {
 	start := time.Unix(0, 0)
-	v, n := view.New(2, 1), newEntry(start)
-	if got := n.toTell(v, time.Minute, start.Add(time.Hour)); got != nil {
+	v, n := view.New(2, 1), NewEntry(start)
+	if got := n.ToTell(v, time.Minute, start.Add(time.Hour)); got != nil {
 		t.Errorf("told of %v, although the program does not use mpj", got)
 	}
-	n.initialized(proc(0, 0), start.Add(time.Second))
-	if got := n.toTell(v, time.Minute, start.Add(59*time.Second)); got != nil {
+	n.Initialized(proc(0, 0), start.Add(time.Second))
+	if got := n.ToTell(v, time.Minute, start.Add(59*time.Second)); got != nil {
 		t.Errorf("told of %v early", got)
 	}
-	if got := n.toTell(v, time.Minute, start.Add(time.Minute)); !slices.Equal(got, []view.Process{proc(1, 0)}) {
+	if got := n.ToTell(v, time.Minute, start.Add(time.Minute)); !slices.Equal(got, []view.Process{proc(1, 0)}) {
 		t.Errorf("told of %v, want 1.0", got)
 	}
-	if got := n.toTell(v, time.Minute, start.Add(time.Hour)); got != nil {
+	if got := n.ToTell(v, time.Minute, start.Add(time.Hour)); got != nil {
 		t.Errorf("told of %v again", got)
 	}
-}
-
-// TestV4PeerThatWithholdsItsEntryFailsByName: the job begins without that peer, and the message
-// names it.
-func TestV4PeerThatWithholdsItsEntryFailsByName(t *testing.T) {
-	b := newBed(t, never, 1, 1, 1)
-	b.submitter.waits.silence = time.Second
-	b.play(func(p *part) {
-		q := p.processes[0]
-		p.start()
-		if q.Replica == 2 {
-			p.until(q, view.Failed)
-			return
-		}
-		p.enter()
-		p.writes(q, 0, "right\n")
-		p.closes(q, 1)
-		p.exits(q, wellEnded)
-	})
-	o := b.run(b.request(1, 3), nil)
-	o.want(StatusOK, "")
-	o.wrote(0, Stdout, "right\n")
-	o.told("did not call mpj.Init long after most replicas of its rank had (rank 0 replica 2 on peer …")
 }
 
 // TestTimeThatAProcessCannotUseIsNotCounted covers time in which a process is suspended, and time
@@ -139,25 +116,25 @@ func TestV4PeerThatWithholdsItsEntryFailsByName(t *testing.T) {
 func TestTimeThatAProcessCannotUseIsNotCounted(t *testing.T) {
 	start := time.Unix(0, 0)
 	for name, lost := range map[string]bool{"suspended": true, "this process did not run": false} {
-		v, n, now := view.New(1, 2), newEntry(start), start
-		n.initialized(proc(0, 0), start.Add(time.Second))
+		v, n, now := view.New(1, 2), NewEntry(start), start
+		n.Initialized(proc(0, 0), start.Add(time.Second))
 		if lost {
 			for range 3600 {
-				now = now.Add(entryPeriod)
-				n.look(now, true)
+				now = now.Add(EntryPeriod)
+				n.Look(now, true)
 			}
 		} else {
 			now = now.Add(time.Hour)
-			n.look(now, false)
+			n.Look(now, false)
 		}
-		if _, _, ok := n.undecided(v, time.Minute, now); ok {
+		if _, _, ok := n.Undecided(v, time.Minute, now); ok {
 			t.Errorf("%s: the time was counted", name)
 		}
 		for range 70 {
-			now = now.Add(entryPeriod)
-			n.look(now, false)
+			now = now.Add(EntryPeriod)
+			n.Look(now, false)
 		}
-		if _, _, ok := n.undecided(v, time.Minute, now); !ok {
+		if _, _, ok := n.Undecided(v, time.Minute, now); !ok {
 			t.Errorf("%s: the time after that was not counted", name)
 		}
 	}

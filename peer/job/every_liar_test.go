@@ -14,8 +14,8 @@ import (
 // everything that a peer reports: mpj.Init, its end, its output, its account. All other peers are
 // honest.
 type deceit struct {
-	watch    watch
-	emission emission
+	state    State
+	emission Emission
 	liar     int // index of the liar's replica
 	procs    []teller
 	got      string // output that the user has got
@@ -37,8 +37,8 @@ type teller struct {
 const truth, untruth = "right\n", "wrong\n"
 
 func deceived(r, liar int) deceit {
-	d := deceit{watch: *newWatch(1, r), emission: *newEmission(1), liar: liar, procs: make([]teller, r)}
-	d.watch.peerOf = hostOf
+	d := deceit{state: *NewState(1, r), emission: *NewEmission(1), liar: liar, procs: make([]teller, r)}
+	d.state.PeerOf = hostOf
 	d.hearSpeaker()
 	return d
 }
@@ -46,13 +46,13 @@ func deceived(r, liar int) deceit {
 func hostOf(p view.Process) string { return "P" + p.String() }
 
 func (d *deceit) hearSpeaker() {
-	if p, ok := d.watch.View().Speaker(0); ok {
+	if p, ok := d.state.View().Speaker(0); ok {
 		d.procs[p.Replica].spoke = true
 	}
 }
 
 func (d deceit) clone() deceit {
-	d.watch.procs, d.watch.moves = slices.Clone(d.watch.procs), slices.Clone(d.watch.moves)
+	d.state.procs, d.state.moves = slices.Clone(d.state.procs), slices.Clone(d.state.moves)
 	d.emission.ranks, d.procs = slices.Clone(d.emission.ranks), slices.Clone(d.procs)
 	return d
 }
@@ -67,26 +67,26 @@ func (d *deceit) appendKey(b []byte) []byte {
 		}
 		return b
 	}
-	b = append(b, byte(len(d.got)), byte(d.emission.ranks[0][0].next), byte(d.watch.view.Masters[0]), byte(d.watch.view.Since[0]), byte(d.watch.moves[0]))
+	b = append(b, byte(len(d.got)), byte(d.emission.ranks[0][0].next), byte(d.state.view.Masters[0]), byte(d.state.view.Since[0]), byte(d.state.moves[0]))
 	b = append(b, d.got...)
-	b = append(b, flags(d.result != nil, d.ended, d.watch.begun, d.watch.over))
+	b = append(b, flags(d.result != nil, d.ended, d.state.begun, d.state.over))
 	for k, p := range d.procs {
-		w := d.watch.procs[k]
-		b = append(b, byte(d.watch.view.States[k]), byte(w.asked), byte(p.since), byte(len(p.account)))
+		w := d.state.procs[k]
+		b = append(b, byte(d.state.view.States[k]), byte(w.asked), byte(p.since), byte(len(p.account)))
 		b = append(b, p.account...)
 		b = append(b, flags(p.called, p.ended, p.said, p.told, p.drained, p.odd, p.spoke, p.moved))
-		b = append(b, flags(p.wanted[view.Finished], p.wanted[view.Failed], w.initialized, w.drained, w.exit != nil, w.exit != nil && w.exit.good(), w.aborted != nil))
+		b = append(b, flags(p.wanted[view.Finished], p.wanted[view.Failed], w.initialized, w.drained, w.exit != nil, w.exit != nil && w.exit.Good(), w.aborted != nil))
 	}
 	return b
 }
 
 // accounts returns the accounts known to the submitter.
-func (d *deceit) accounts() *accounts {
-	a := &accounts{
-		of: make(map[view.Process]account), odd: make(map[view.Process]bool), counting: d.watch.counting,
-		name:  func(p view.Process) string { return "replica on peer " + hostOf(p) },
-		shown: func(int) (printed, bool) { return printedAs(d.got), true },
-		speakers: func(int) (ps []view.Process) {
+func (d *deceit) accounts() *Accounts {
+	a := &Accounts{
+		of: make(map[view.Process]Account), odd: make(map[view.Process]bool), Counting: d.state.Counting,
+		Name:  func(p view.Process) string { return "replica on peer " + hostOf(p) },
+		Shown: func(int) (Printed, bool) { return printedAs(d.got), true },
+		Speakers: func(int) (ps []view.Process) {
 			for k, p := range d.procs {
 				if p.spoke {
 					ps = append(ps, proc(0, k))
@@ -97,7 +97,7 @@ func (d *deceit) accounts() *accounts {
 	}
 	for k, p := range d.procs {
 		if p.account != "" {
-			a.of[proc(0, k)] = account{Digested: true, Printed: printedAs(p.account)}
+			a.of[proc(0, k)] = Account{Digested: true, Printed: printedAs(p.account)}
 		}
 		if p.odd {
 			a.odd[proc(0, k)] = true
@@ -106,8 +106,8 @@ func (d *deceit) accounts() *accounts {
 	return a
 }
 
-func printedAs(text string) printed {
-	return printed{Bytes: uint64(len(text)), Digest: sha256.Sum256([]byte(text))}
+func printedAs(text string) Printed {
+	return Printed{Bytes: uint64(len(text)), Digest: sha256.Sum256([]byte(text))}
 }
 
 // judge applies the verdict on the accounts.
@@ -138,10 +138,10 @@ func (d *deceit) end(r Result) error {
 	return nil
 }
 
-func (d *deceit) follow(s step) error {
+func (d *deceit) follow(s Effects) error {
 	for _, c := range s.Propose {
 		if c.To == view.Failed && c.Process.Replica != d.liar {
-			return fmt.Errorf("replica %d is honest and is to fail: %s", c.Process.Replica, d.watch.at(c.Process).why)
+			return fmt.Errorf("replica %d is honest and is to fail: %s", c.Process.Replica, d.state.at(c.Process).why)
 		}
 		if c.Since != 0 {
 			d.procs[c.Process.Replica].since = c.Since
@@ -160,7 +160,7 @@ func (d *deceit) follow(s step) error {
 }
 
 // heardOut is like execution.heardOut.
-func (d *deceit) heardOut() []view.Process { return d.watch.working() }
+func (d *deceit) heardOut() []view.Process { return d.state.Working() }
 
 // A happening is an event that can happen to replica k. A pressing event happens eventually.
 type happening struct {
@@ -176,16 +176,16 @@ func honestly(can func(*deceit, int, *teller) bool) func(*deceit, int, *teller) 
 
 func lying(can func(*deceit, int, *teller) bool) func(*deceit, int, *teller) bool {
 	return func(d *deceit, k int, p *teller) bool {
-		return k == d.liar && d.watch.View().Live(proc(0, k)) && can(d, k, p)
+		return k == d.liar && d.state.View().Live(proc(0, k)) && can(d, k, p)
 	}
 }
 
-func exits(e exit) func(*deceit, int, *teller) error {
+func exits(e Exit) func(*deceit, int, *teller) error {
 	return func(d *deceit, k int, p *teller) error {
 		p.ended, p.said = true, true
 		here := e
 		here.Peer = hostOf(proc(0, k))
-		return d.follow(d.watch.Exited(proc(0, k), here))
+		return d.follow(d.state.Exited(proc(0, k), here))
 	}
 }
 
@@ -211,47 +211,47 @@ func accountsFor(text string) func(*deceit, int, *teller) error {
 func becomes(to view.State) func(*deceit, int, *teller) error {
 	return func(d *deceit, k int, p *teller) error {
 		p.wanted[to] = false
-		return d.follow(d.watch.Committed(view.Change{Process: proc(0, k), To: to}))
+		return d.follow(d.state.Committed(view.Change{Process: proc(0, k), To: to}))
 	}
 }
 
 func lost(d *deceit, k int, _ *teller) error {
-	return d.follow(d.watch.Lost([]view.Process{proc(0, k)}, "is lost"))
+	return d.follow(d.state.Lost([]view.Process{proc(0, k)}, "is lost"))
 }
 
 // honestWords are the reports of honest replicas, and the agreements on views.
 var honestWords = []happening{
 	{"calls mpj.Init", true, honestly(func(_ *deceit, _ int, p *teller) bool { return !p.called }), calls},
-	{"ends well", true, honestly(func(d *deceit, _ int, p *teller) bool { return d.watch.begun && !p.ended }), exits(wellEnded)},
+	{"ends well", true, honestly(func(d *deceit, _ int, p *teller) bool { return d.state.begun && !p.ended }), exits(wellEnded)},
 	{"delivers its output", true, honestly(func(_ *deceit, _ int, p *teller) bool { return p.ended && p.spoke && !p.told }), prints(truth)},
 	{"accounts for it", true, honestly(func(_ *deceit, _ int, p *teller) bool { return p.ended && p.account == "" }), accountsFor(truth)},
 	{"is read by the user", true, func(_ *deceit, _ int, p *teller) bool { return p.told && !p.drained }, func(d *deceit, k int, p *teller) error {
 		p.drained = true
-		return d.follow(d.watch.Drained(proc(0, k)))
+		return d.follow(d.state.Drained(proc(0, k)))
 	}},
 	{"is agreed to have finished", true, func(_ *deceit, _ int, p *teller) bool { return p.wanted[view.Finished] }, becomes(view.Finished)},
 	{"is agreed to have failed", true, func(_ *deceit, _ int, p *teller) bool { return p.wanted[view.Failed] }, becomes(view.Failed)},
 	{"is agreed to be master", true, func(_ *deceit, _ int, p *teller) bool { return p.since != 0 }, func(d *deceit, k int, p *teller) error {
 		c := view.Change{Process: proc(0, k), To: view.Live, Since: p.since}
 		p.since = 0
-		return d.follow(d.watch.Committed(c))
+		return d.follow(d.state.Committed(c))
 	}},
 }
 
 // lyingWords are the reports of the liar, and the submitter's reactions after some time.
 var lyingWords = []happening{
 	{"lies that it called mpj.Init", false, lying(func(_ *deceit, _ int, p *teller) bool { return !p.called && !p.said }), calls},
-	{"lies that it ended well", false, lying(func(d *deceit, _ int, p *teller) bool { return !p.said && p.called && d.watch.begun }), exits(wellEnded)},
-	{"lies that it ended without mpj.Init", false, lying(func(_ *deceit, _ int, p *teller) bool { return !p.said && !p.called }), exits(exit{})},
+	{"lies that it ended well", false, lying(func(d *deceit, _ int, p *teller) bool { return !p.said && p.called && d.state.begun }), exits(wellEnded)},
+	{"lies that it ended without mpj.Init", false, lying(func(_ *deceit, _ int, p *teller) bool { return !p.said && !p.called }), exits(Exit{})},
 	{"lies that it exited with status 3", false, lying(func(_ *deceit, _ int, p *teller) bool { return !p.said }), func(d *deceit, k int, p *teller) error {
-		return exits(exit{Code: 3, Initialized: p.called})(d, k, p)
+		return exits(Exit{Code: 3, Initialized: p.called})(d, k, p)
 	}},
-	{"lies that it called Abort", false, lying(func(d *deceit, k int, _ *teller) bool { return d.watch.procs[k].aborted == nil }), func(d *deceit, k int, _ *teller) error {
-		return d.follow(d.watch.Aborted(proc(0, k), 3, "a verdict of the liar", hostOf(proc(0, k))))
+	{"lies that it called Abort", false, lying(func(d *deceit, k int, _ *teller) bool { return d.state.procs[k].aborted == nil }), func(d *deceit, k int, _ *teller) error {
+		return d.follow(d.state.Aborted(proc(0, k), 3, "a verdict of the liar", hostOf(proc(0, k))))
 	}},
 	{"lies that it is ahead", false, lying(func(_ *deceit, _ int, p *teller) bool { return !p.moved }), func(d *deceit, k int, p *teller) error {
 		p.moved = true
-		return d.follow(d.watch.Ahead(proc(0, k)))
+		return d.follow(d.state.Ahead(proc(0, k)))
 	}},
 	{"makes itself finish", false, lying(func(*deceit, int, *teller) bool { return true }), becomes(view.Finished)},
 	{"makes itself fail", false, lying(func(*deceit, int, *teller) bool { return true }), becomes(view.Failed)},
@@ -260,15 +260,15 @@ var lyingWords = []happening{
 	{"accounts for something else", false, lies1(func(_ *deceit, p *teller) bool { return p.account == "" }), accountsFor(untruth)},
 	{"accounts for what is right", false, lies1(func(_ *deceit, p *teller) bool { return p.account == "" }), accountsFor(truth)},
 	// See demand, demandOutput, entry and hearOut.
-	{"is lost, as it does not say how it ended", true, withheldBy(func(d *deceit, k int) bool { return d.watch.Silent(proc(0, k)) }), lost},
+	{"is lost, as it does not say how it ended", true, withheldBy(func(d *deceit, k int) bool { return d.state.Silent(proc(0, k)) }), lost},
 	{"is lost, as it withholds output", true, withheldBy(func(d *deceit, k int) bool {
-		return slices.Contains(d.watch.Undrained(), proc(0, k)) && !d.procs[k].told
+		return slices.Contains(d.state.Undrained(), proc(0, k)) && !d.procs[k].told
 	}), lost},
 	{"is lost, as it does not call mpj.Init", true, withheldBy(func(d *deceit, k int) bool {
-		return !d.watch.begun && d.watch.View().Live(proc(0, k)) && !d.procs[k].called && d.watch.mostCall(0)
+		return !d.state.begun && d.state.View().Live(proc(0, k)) && !d.procs[k].called && d.state.mostCall(0)
 	}), lost},
 	{"ends the job, as it does not call mpj.Init", true, withheldBy(func(d *deceit, k int) bool {
-		return !d.watch.begun && d.watch.View().Live(proc(0, k)) && !d.procs[k].called && len(d.procs) == 2
+		return !d.state.begun && d.state.View().Live(proc(0, k)) && !d.procs[k].called && len(d.procs) == 2
 	}), func(d *deceit, k int, _ *teller) error {
 		return d.end(Result{Status: StatusDiverged, Message: hostOf(proc(0, k))}) // see TestV4TwoReplicasDivergeAtInit
 	}},
@@ -278,7 +278,7 @@ var lyingWords = []happening{
 		if err := d.judge(true); err != nil || d.ended {
 			return err
 		}
-		return d.end(*d.accounts().unconfirmed(d.heardOut(), 0))
+		return d.end(*d.accounts().UnconfirmedAfter(d.heardOut(), 0))
 	}},
 	{"ends the job, confirmed", true, func(d *deceit, k int, _ *teller) bool {
 		return k == d.liar && d.result != nil && len(d.accounts().Unconfirmed(d.heardOut())) == 0
@@ -292,7 +292,7 @@ var lyingWords = []happening{
 
 func calls(d *deceit, k int, p *teller) error {
 	p.called = true
-	return d.follow(d.watch.Initialized(proc(0, k)))
+	return d.follow(d.state.Initialized(proc(0, k)))
 }
 
 func lies1(can func(*deceit, *teller) bool) func(*deceit, int, *teller) bool {
@@ -303,7 +303,7 @@ func lies1(can func(*deceit, *teller) bool) func(*deceit, int, *teller) bool {
 // failed for that yet.
 func withheldBy(can func(*deceit, int) bool) func(*deceit, int, *teller) bool {
 	return func(d *deceit, k int, p *teller) bool {
-		return k == d.liar && d.waitsForLiar() && d.watch.state(proc(0, k)) != view.Failed && can(d, k)
+		return k == d.liar && d.waitsForLiar() && d.state.state(proc(0, k)) != view.Failed && can(d, k)
 	}
 }
 

@@ -20,8 +20,8 @@ var deep = flag.Bool("deep", false, "go through the states of larger jobs too")
 //
 //	process -- output, exit --> peer --> emission, watch --> views, lines, result
 type whole struct {
-	watch    watch
-	emission emission
+	state    State
+	emission Emission
 	procs    []actor
 	faults   int          // number still allowed
 	joins    int          // number still allowed
@@ -35,7 +35,7 @@ type whole struct {
 type actor struct {
 	written int                   // number of lines
 	torn    bool                  // killed in the middle of the next line
-	exit    *exit                 // set once it has ended
+	exit    *Exit                 // set once it has ended
 	lost    bool                  // lost with its peer
 	spoke   bool                  // has been the output leader, so its output is accepted
 	said    bool                  // the submitter knows of its exit
@@ -49,7 +49,7 @@ type actor struct {
 // text is the output of each process. The second line is unfinished.
 var text = []string{"one\n", "two"}
 
-var killedExit = &exit{Code: -1, Signal: "killed", Initialized: true}
+var killedExit = &Exit{Code: -1, Signal: "killed", Initialized: true}
 
 // records returns the output of a that its peer has. The peer holds back an unfinished line until
 // the process has ended.
@@ -66,17 +66,17 @@ func (a actor) records() (data []byte) {
 }
 
 func startWhole(n, r, faults, joins, moves int) whole {
-	j := whole{watch: *newWatch(n, r), emission: *newEmission(n), faults: faults, joins: joins, moves: moves, lines: make([]string, n)}
+	j := whole{state: *NewState(n, r), emission: *NewEmission(n), faults: faults, joins: joins, moves: moves, lines: make([]string, n)}
 	j.procs = make([]actor, n*r)
-	for i, p := range j.watch.View().Processes() {
-		j.watch.Initialized(p)
-		j.procs[i].spoke = j.watch.View().Speaks(p)
+	for i, p := range j.state.View().Processes() {
+		j.state.Initialized(p)
+		j.procs[i].spoke = j.state.View().Speaks(p)
 	}
 	return j
 }
 
 func (j whole) clone() whole {
-	j.watch.procs, j.watch.moves = slices.Clone(j.watch.procs), slices.Clone(j.watch.moves)
+	j.state.procs, j.state.moves = slices.Clone(j.state.procs), slices.Clone(j.state.moves)
 	j.emission.ranks = slices.Clone(j.emission.ranks)
 	j.procs, j.lines = slices.Clone(j.procs), slices.Clone(j.lines)
 	return j
@@ -93,10 +93,10 @@ func (j *whole) appendKey(b []byte) []byte {
 		}
 		return b
 	}
-	b = append(b, byte(j.watch.view.Epoch), byte(j.faults), byte(j.joins), byte(j.moves), byte(j.joiner.Replica), flags(j.watch.over, j.result != nil))
-	for i, w := range j.watch.procs {
+	b = append(b, byte(j.state.view.Epoch), byte(j.faults), byte(j.joins), byte(j.moves), byte(j.joiner.Replica), flags(j.state.over, j.result != nil))
+	for i, w := range j.state.procs {
 		a := j.procs[i]
-		b = append(b, byte(j.watch.view.States[i]), byte(a.written), byte(a.told),
+		b = append(b, byte(j.state.view.States[i]), byte(a.written), byte(a.told),
 			flags(w.joining, w.exit != nil, w.drained, a.exit != nil, a.exit == killedExit, a.torn),
 			flags(a.lost, a.said, a.ended, a.drained, a.spoke),
 			flags(a.wanted[view.Finished], a.wanted[view.Failed]), byte(w.asked), byte(a.since))
@@ -106,7 +106,7 @@ func (j *whole) appendKey(b []byte) []byte {
 		for _, t := range e[0].tails {
 			b = append(b, byte(t.from.Replica), byte(t.number), byte(len(t.data)))
 		}
-		b = append(b, 0xff, byte(j.watch.view.Masters[rank]), byte(j.watch.view.Since[rank]))
+		b = append(b, 0xff, byte(j.state.view.Masters[rank]), byte(j.state.view.Since[rank]))
 	}
 	return b
 }
@@ -142,11 +142,11 @@ var acts = []act{
 	{"is lost with its peer", func(j *whole, p view.Process, a *actor) error {
 		j.faults--
 		a.lost = true
-		return j.follow(j.watch.Lost([]view.Process{p}, "is lost"), p)
+		return j.follow(j.state.Lost([]view.Process{p}, "is lost"), p)
 	}, func(j *whole, _ view.Process, a *actor) bool { return !a.lost && j.faults > 0 }},
 	{"is ahead", func(j *whole, p view.Process, a *actor) error {
 		j.moves--
-		for _, c := range j.watch.Ahead(p).Propose {
+		for _, c := range j.state.Ahead(p).Propose {
 			a.since = c.Since
 		}
 		return nil
@@ -154,35 +154,35 @@ var acts = []act{
 	{"is agreed to be master", func(j *whole, p view.Process, a *actor) error {
 		c := view.Change{Process: p, To: view.Live, Since: a.since}
 		a.since = 0
-		return j.follow(j.watch.Committed(c), p)
+		return j.follow(j.state.Committed(c), p)
 	}, func(_ *whole, _ view.Process, a *actor) bool { return a.since != 0 }},
 	{"has its output arrive", (*whole).output, func(j *whole, p view.Process, a *actor) bool {
 		return !a.lost && !a.ended && a.spoke
 	}},
 	{"has its exit arrive", func(j *whole, p view.Process, a *actor) error {
 		a.said = true
-		return j.follow(j.watch.Exited(p, *a.exit), p)
+		return j.follow(j.state.Exited(p, *a.exit), p)
 	}, func(_ *whole, _ view.Process, a *actor) bool { return a.exit != nil && !a.lost && !a.said }},
 	{"has its output read", func(j *whole, p view.Process, a *actor) error {
 		a.drained = true
-		return j.follow(j.watch.Drained(p), p)
+		return j.follow(j.state.Drained(p), p)
 	}, func(_ *whole, _ view.Process, a *actor) bool { return a.ended && !a.drained }},
 	{"is joined by a new replica", func(j *whole, p view.Process, _ *actor) error {
 		j.joins--
-		j.joiner, _ = j.watch.View().Joiner(p.Rank)
-		s := j.watch.Join(j.joiner)
+		j.joiner, _ = j.state.View().Joiner(p.Rank)
+		s := j.state.Join(j.joiner)
 		if len(s.Propose) != 1 || s.Joined != nil || s.View != nil {
 			return fmt.Errorf("%v does not ask to join: %+v", j.joiner, s)
 		}
 		return nil
 	}, func(j *whole, p view.Process, _ *actor) bool {
-		return j.joins > 0 && p.Replica == 0 && j.watch.Lacks(p.Rank) && !j.watch.Expects(p.Rank)
+		return j.joins > 0 && p.Replica == 0 && j.state.Lacks(p.Rank) && !j.state.Expects(p.Rank)
 	}},
 	{"is agreed to have been joined", func(j *whole, p view.Process, _ *actor) error {
 		q := j.joiner
 		j.joiner = view.Process{}
-		s := j.watch.Committed(view.Change{Process: q, To: view.Live})
-		if _, lives := j.watch.View().Master(p.Rank); s.Joined == nil && lives {
+		s := j.state.Committed(view.Change{Process: q, To: view.Live})
+		if _, lives := j.state.View().Master(p.Rank); s.Joined == nil && lives {
 			return fmt.Errorf("%v does not join: %+v", q, s)
 		}
 		if s.Joined != nil {
@@ -191,8 +191,8 @@ var acts = []act{
 		return j.follow(s, q)
 	}, func(j *whole, p view.Process, _ *actor) bool { return p.Replica == 0 && j.joiner != view.Process{} }},
 	{"has caught up", func(j *whole, p view.Process, _ *actor) error {
-		return j.follow(j.watch.Healed(p), p)
-	}, func(j *whole, p view.Process, a *actor) bool { return j.watch.lags(p) && a.runs() }},
+		return j.follow(j.state.Healed(p), p)
+	}, func(j *whole, p view.Process, a *actor) bool { return j.state.lags(p) && a.runs() }},
 	{"is agreed to have finished", agree(view.Finished), wanted(view.Finished)},
 	{"is agreed to have failed", agree(view.Failed), wanted(view.Failed)},
 }
@@ -202,7 +202,7 @@ var acts = []act{
 func agree(to view.State) func(*whole, view.Process, *actor) error {
 	return func(j *whole, p view.Process, a *actor) error {
 		a.wanted[to] = false
-		return j.follow(j.watch.Committed(view.Change{Process: p, To: to}), p)
+		return j.follow(j.state.Committed(view.Change{Process: p, To: to}), p)
 	}
 }
 
@@ -228,8 +228,8 @@ func (j *whole) output(p view.Process, a *actor) error {
 }
 
 // follow checks the promises after a step of the watch that was about p.
-func (j *whole) follow(s step, p view.Process) error {
-	v := j.watch.View()
+func (j *whole) follow(s Effects, p view.Process) error {
+	v := j.state.View()
 	for _, c := range s.Propose {
 		j.procs[c.Process.Rank*v.R+c.Process.Replica].wanted[c.To] = true
 	}
@@ -267,12 +267,12 @@ func (j *whole) follow(s step, p view.Process) error {
 // checkLost checks the result of a failed job for R7: a rank without a replica is the reason, and
 // the message names it.
 func (j *whole) checkLost(r Result) error {
-	for rank := range j.watch.View().N {
-		if _, ok := j.watch.View().Speaker(rank); !ok && strings.Contains(r.Message, fmt.Sprintf("rank %d ", rank)) {
+	for rank := range j.state.View().N {
+		if _, ok := j.state.View().Speaker(rank); !ok && strings.Contains(r.Message, fmt.Sprintf("rank %d ", rank)) {
 			return nil
 		}
 	}
-	return fmt.Errorf("R7: the job fails with %+v in view %v", r, j.watch.View())
+	return fmt.Errorf("R7: the job fails with %+v in view %v", r, j.state.View())
 }
 
 // checkStep checks two consecutive views for V1: each change has an epoch of its own, and states
@@ -360,7 +360,7 @@ func (s *search) follow(t *testing.T, j whole, depth int) {
 // everyAct yields the states that follow from j by one act, and checks the promises for each.
 func everyAct(t *testing.T, j *whole) iter.Seq[whole] {
 	return func(yield func(whole) bool) {
-		for i, p := range j.watch.View().Processes() {
+		for i, p := range j.state.View().Processes() {
 			for _, a := range acts {
 				if !a.can(j, p, &j.procs[i]) {
 					continue
@@ -368,7 +368,7 @@ func everyAct(t *testing.T, j *whole) iter.Seq[whole] {
 				after := j.clone()
 				err := a.do(&after, p, &after.procs[i])
 				if err == nil {
-					err = checkStep(j.watch.View(), after.watch.View())
+					err = checkStep(j.state.View(), after.state.View())
 				}
 				if err != nil {
 					t.Fatalf("%v %s: %v\nfrom %+v", p, a.name, err, *j)

@@ -4,16 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
-
-	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// An exit describes how a process ended, as reported by its peer.
-type exit struct {
+// An Exit describes how a process ended, as reported by its peer.
+type Exit struct {
 	Code        int    // exit status, or -1
 	Signal      string // signal that killed it, or empty
 	Reason      string // why its peer ended it, or empty
@@ -23,26 +19,26 @@ type exit struct {
 	Finalized   bool   // it called Finalize
 }
 
-// good reports whether the process ended successfully: with status 0, and after Finalize if it
+// Good reports whether the process ended successfully: with status 0, and after Finalize if it
 // called mpj.Init.
-func (e exit) good() bool {
+func (e Exit) Good() bool {
 	return e.Code == 0 && e.byItself() && e.Initialized == e.Finalized
 }
 
 // byItself reports whether the process ended because its program did.
-func (e exit) byItself() bool { return e.Signal == "" && e.Reason == "" }
+func (e Exit) byItself() bool { return e.Signal == "" && e.Reason == "" }
 
 // fromOutside lists the signals, in Go's words, that do not come from a mistake of the program: the
 // operating system, for lack of memory, or its owner sends them.
 var fromOutside = []string{"killed", "terminated", "hangup", "interrupt", "quit", "CPU time limit exceeded", "file size limit exceeded"}
 
 // crashed reports whether a mistake of its program ended the process.
-func (e exit) crashed() bool {
+func (e Exit) crashed() bool {
 	return e.Signal != "" && e.Reason == "" && !slices.Contains(fromOutside, e.Signal)
 }
 
 // String describes how the process ended, as the rest of a sentence.
-func (e exit) String() string {
+func (e Exit) String() string {
 	switch {
 	case e.Reason != "":
 		return "was ended by its peer" + strings.TrimSuffix(" "+e.Peer, " ") + ": " + e.Reason
@@ -59,18 +55,18 @@ func (e exit) String() string {
 // lost returns the result of a job of which a rank has no replica left (R7). If the replicas that
 // ended by themselves agree on an exit status, the program is its source, and the job gets that
 // status.
-func (w *watch) lost(rank int) Result {
+func (s *State) lost(rank int) Result {
 	var ends []string
 	statuses := make(map[int]int) // how many replicas exited with each status
 	status, byItself := 0, 0
 	exceeded, limit := 0, "" // how many replicas exceeded a limit, and the last such limit
 	crashed := 0
-	for k := range w.view.R {
+	for k := range s.view.R {
 		id := view.Process{Rank: rank, Replica: k}
-		if w.view.State(id) == view.Vacant {
+		if s.view.State(id) == view.Vacant {
 			continue
 		}
-		p := w.at(id)
+		p := s.at(id)
 		if p.aborted != nil { // its earlier output is lost
 			return *p.aborted
 		}
@@ -106,33 +102,4 @@ func (w *watch) lost(rank int) Result {
 		r.Hint = "start it again, with a larger -r if peers are unreliable"
 	}
 	return r
-}
-
-// exitOf decodes a peer's report of how a process ended.
-func exitOf(m *jobpb.Exited, on p2ppeer.ID) exit {
-	return exit{
-		Peer: short(on),
-		Code: int(m.Code), Signal: plain(m.Signal), Reason: plain(m.Reason), Limit: plain(m.Limit),
-		Initialized: m.Initialized, Finalized: m.Finalized,
-	}
-}
-
-// ShortPeer shortens a peer ID for display to its last characters, since all IDs begin alike.
-func ShortPeer(id string) string { return "…" + id[max(0, len(id)-8):] }
-
-// short returns ShortPeer of p.
-func short(p p2ppeer.ID) string { return ShortPeer(p.String()) }
-
-// maxText limits, in bytes, a peer's text in a message to the user.
-const maxText = 1 << 10
-
-// plain makes a peer's text fit for a message: short, valid UTF-8, and on one line.
-func plain(text string) string {
-	text = strings.ToValidUTF8(text[:min(len(text), maxText)], "")
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text)
 }

@@ -1,21 +1,16 @@
 package job
 
-import (
-	"math/rand/v2"
-	"time"
+import "time"
 
-	"github.com/p2pmpi/p2pmpi/reservation"
-)
-
-// A healing decides which rank that has lost a replica gets a new one next, and measures how long
+// A Healing decides which rank that has lost a replica gets a new one next, and measures how long
 // it lacked one. It starts no goroutine and reads no clock: now is the time since the job began.
 //
 //	whole --- a replica fails ---> ailing --- Next ---> served --- Healed ---> whole
 //	                                 ^                    |
 //	                                 +----- GaveUp -------+   followed by a pause
-type healing struct {
+type Healing struct {
 	ranks []ailing
-	rnd   *rand.Rand
+	pause func(failed int) time.Duration // before the next attempt
 }
 
 // ailing is the state of one rank.
@@ -27,13 +22,14 @@ type ailing struct {
 	next   time.Duration // earliest time of the next attempt
 }
 
-// newHealing returns the healing of a job of n ranks with all their replicas.
-func newHealing(n int, rnd *rand.Rand) *healing {
-	return &healing{ranks: make([]ailing, n), rnd: rnd}
+// NewHealing returns the healing of a job of n ranks with all their replicas. pause
+// returns the time between two attempts after the given number of failures in a row; healing limits it.
+func NewHealing(n int, pause func(failed int) time.Duration) *Healing {
+	return &Healing{ranks: make([]ailing, n), pause: pause}
 }
 
 // Observe records whether a rank lacks a replica, and reports whether that is new.
-func (h *healing) Observe(rank int, lacks bool, now time.Duration) (begins bool) {
+func (h *Healing) Observe(rank int, lacks bool, now time.Duration) (begins bool) {
 	a := &h.ranks[rank]
 	if begins = lacks && !a.lacks; begins {
 		a.since, a.failed, a.next = now, 0, 0
@@ -44,7 +40,7 @@ func (h *healing) Observe(rank int, lacks bool, now time.Duration) (begins bool)
 
 // Next returns the rank that has lacked a replica for longest, of those that may be served now. The
 // caller then calls Serve.
-func (h *healing) Next(now time.Duration) (rank int, ok bool) {
+func (h *Healing) Next(now time.Duration) (rank int, ok bool) {
 	for i, a := range h.ranks {
 		if a.lacks && !a.served && a.next <= now && (!ok || a.since < h.ranks[rank].since) {
 			rank, ok = i, true
@@ -54,13 +50,13 @@ func (h *healing) Next(now time.Duration) (rank int, ok bool) {
 }
 
 // Serve records that a search for a replica of rank has started.
-func (h *healing) Serve(rank int) { h.ranks[rank].served = true }
+func (h *Healing) Serve(rank int) { h.ranks[rank].served = true }
 
 // Served reports whether Serve was called, and neither GaveUp nor Healed since.
-func (h *healing) Served(rank int) bool { return h.ranks[rank].served }
+func (h *Healing) Served(rank int) bool { return h.ranks[rank].served }
 
 // Failed returns the number of failed attempts for a rank since it began to lack a replica.
-func (h *healing) Failed(rank int) int { return h.ranks[rank].failed }
+func (h *Healing) Failed(rank int) int { return h.ranks[rank].failed }
 
 // longestPause limits the pause between two attempts for a rank: only a request shows that a slot
 // is free now.
@@ -68,15 +64,15 @@ const longestPause = 2 * time.Second
 
 // GaveUp records that the attempt failed. The pause before the next attempt grows with the number
 // of failures.
-func (h *healing) GaveUp(rank int, now time.Duration) {
+func (h *Healing) GaveUp(rank int, now time.Duration) {
 	a := &h.ranks[rank]
 	a.served = false
-	a.next = now + min(reservation.Backoff(a.failed, h.rnd), longestPause)
+	a.next = now + min(h.pause(a.failed), longestPause)
 	a.failed++
 }
 
 // Healed records that the rank has a new replica, and returns how long it lacked one.
-func (h *healing) Healed(rank int, now time.Duration) time.Duration {
+func (h *Healing) Healed(rank int, now time.Duration) time.Duration {
 	a := &h.ranks[rank]
 	a.served, a.failed = false, 0
 	return now - a.since

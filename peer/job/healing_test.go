@@ -4,9 +4,14 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-func newTestHealing(n int) *healing { return newHealing(n, rand.New(rand.NewPCG(1, 2))) }
+func newTestHealing(n int) *Healing {
+	random := rand.New(rand.NewPCG(1, 2))
+	return NewHealing(n, func(failed int) time.Duration { return reservation.Backoff(failed, random) })
+}
 
 func TestRankThatHasWaitedLongestIsServedFirst(t *testing.T) {
 	h := newTestHealing(3)

@@ -11,16 +11,16 @@ import (
 // start. A rank that is nearly done needs none. The same holds for a rank whose master lacks the
 // data for a new replica. A process that ended by itself, or exceeded a limit of its peer's owner,
 // is not replaced, since the next one would end in the same way.
-func (w *watch) Lacks(rank int) bool {
-	master, ok := w.view.Master(rank)
-	if !w.begun || w.over || !ok || w.at(master).unkept {
+func (s *State) Lacks(rank int) bool {
+	master, ok := s.view.Master(rank)
+	if !s.begun || s.over || !ok || s.at(master).unkept {
 		return false
 	}
 	live, staying, done := 0, 0, 0
-	for k := range w.view.R {
+	for k := range s.view.R {
 		p := view.Process{Rank: rank, Replica: k}
-		a := w.at(p)
-		switch state := w.state(p); {
+		a := s.at(p)
+		switch state := s.state(p); {
 		case state == view.Finished || state == view.Live && (a.exit != nil || a.aborted != nil):
 			return false
 		case state == view.Live && !a.joining:
@@ -34,96 +34,96 @@ func (w *watch) Lacks(rank int) bool {
 			done++
 		}
 	}
-	return live > 0 && staying+done < w.r
+	return live > 0 && staying+done < s.r
 }
 
 // Join requests that process p, which has been started and has called mpj.Init, join its rank.
-func (w *watch) Join(p view.Process) step {
-	var s step
-	if next, ok := w.view.Joiner(p.Rank); ok && next == p && w.Lacks(p.Rank) && !w.Expects(p.Rank) {
-		w.expected = append(slices.Clone(w.expected), p.Rank)
-		s.Propose = []view.Change{{Process: p, To: view.Live}}
+func (s *State) Join(p view.Process) Effects {
+	var out Effects
+	if next, ok := s.view.Joiner(p.Rank); ok && next == p && s.Lacks(p.Rank) && !s.Expects(p.Rank) {
+		s.expected = append(slices.Clone(s.expected), p.Rank)
+		out.Propose = []view.Change{{Process: p, To: view.Live}}
 	}
-	return s
+	return out
 }
 
 // Forgo withdraws the request of Join for rank, which no peer has been told of.
-func (w *watch) Forgo(rank int) {
-	w.expected = slices.DeleteFunc(slices.Clone(w.expected), func(r int) bool { return r == rank })
+func (s *State) Forgo(rank int) {
+	s.expected = slices.DeleteFunc(slices.Clone(s.expected), func(r int) bool { return r == rank })
 }
 
 // Expects reports whether a requested join to rank has yet to be agreed on.
-func (w *watch) Expects(rank int) bool { return slices.Contains(w.expected, rank) }
+func (s *State) Expects(rank int) bool { return slices.Contains(s.expected, rank) }
 
-// joined enters p, which has joined in the next view, into the watch.
-func (w *watch) joined(s *step, p view.Process, next view.View) {
-	before := *w
-	w.view, w.procs = next, make([]watched, next.N*next.R)
+// joined enters p, which has joined in the next view, into the state.
+func (s *State) joined(out *Effects, p view.Process, next view.View) {
+	before := *s
+	s.view, s.procs = next, make([]watched, next.N*next.R)
 	for _, q := range before.view.Processes() {
-		*w.at(q) = *before.at(q)
+		*s.at(q) = *before.at(q)
 	}
-	*w.at(p) = watched{initialized: true, joining: true}
-	w.Forgo(p.Rank)
-	s.Joined = &p
+	*s.at(p) = watched{initialized: true, joining: true}
+	s.Forgo(p.Rank)
+	out.Joined = &p
 }
 
 // Healed records that p, which has joined, has caught up with the others of its rank.
-func (w *watch) Healed(p view.Process) step {
-	var s step
-	if w.lags(p) {
-		w.at(p).joining = false
-		s.Healed = true
-		w.settle(&s)
+func (s *State) Healed(p view.Process) Effects {
+	var out Effects
+	if s.lags(p) {
+		s.at(p).joining = false
+		out.Healed = true
+		s.settle(&out)
 	}
-	return s
+	return out
 }
 
 // Unkept records that p cannot bring a new replica of its rank up to date any more.
-func (w *watch) Unkept(p view.Process, why string) step {
-	var s step
-	if a := w.at(p); w.view.Live(p) && !a.unkept {
+func (s *State) Unkept(p view.Process, why string) Effects {
+	var out Effects
+	if a := s.at(p); s.view.Live(p) && !a.unkept {
 		a.unkept = true
-		s.Notes = append(s.Notes, fmt.Sprintf("rank %d replica %d cannot help to replace a lost replica any more: %s", p.Rank, p.Replica, why))
+		out.Notes = append(out.Notes, fmt.Sprintf("rank %d replica %d cannot help to replace a lost replica any more: %s", p.Rank, p.Replica, why))
 	}
-	return s
+	return out
 }
 
 // Lapsed records that p cannot bring a new replica of its rank up to date before the program's next
 // checkpoint. It notes that once per rank.
-func (w *watch) Lapsed(p view.Process, why string) step {
-	var s step
-	if w.view.Live(p) && !w.lapsed[p.Rank] {
-		w.lapsed[p.Rank] = true
-		s.Notes = append(s.Notes, fmt.Sprintf("rank %d cannot replace a lost replica from its last checkpoint before it has made another: %s", p.Rank, why))
+func (s *State) Lapsed(p view.Process, why string) Effects {
+	var out Effects
+	if s.view.Live(p) && !s.lapsed[p.Rank] {
+		s.lapsed[p.Rank] = true
+		out.Notes = append(out.Notes, fmt.Sprintf("rank %d cannot replace a lost replica from its last checkpoint before it has made another: %s", p.Rank, why))
 	}
-	return s
+	return out
 }
 
 // lags reports whether p is live and has yet to catch up with the others of its rank. A process
 // that has ended must have caught up.
-func (w *watch) lags(p view.Process) bool {
-	return w.view.Live(p) && w.at(p).joining && w.at(p).exit == nil
+func (s *State) lags(p view.Process) bool {
+	return s.view.Live(p) && s.at(p).joining && s.at(p).exit == nil
 }
 
 // Lags reports whether a process that joined rank has yet to catch up.
-func (w *watch) Lags(rank int) bool {
-	return slices.ContainsFunc(w.view.LiveReplicas(rank), w.lags)
+func (s *State) Lags(rank int) bool {
+	return slices.ContainsFunc(s.view.LiveReplicas(rank), s.lags)
 }
 
-// forsake fails the lagging processes of rank if no other replica is left to bring them up to date.
+// failLagging fails the lagging processes of rank if no other replica is left to bring them up to date.
 // Until that is agreed on, one of them may still report that it is up to date.
-func (w *watch) forsake(s *step, rank int) {
+func (s *State) failLagging(out *Effects, rank int) {
 	var lagging []view.Process
-	for k := range w.view.R {
+	for k := range s.view.R {
 		p := view.Process{Rank: rank, Replica: k}
 		switch {
-		case w.lags(p):
+		case s.lags(p):
 			lagging = append(lagging, p)
-		case w.view.Has(p):
+		case s.view.Has(p):
 			return
 		}
 	}
 	for _, p := range lagging {
-		w.ask(s, p, view.Failed, "had yet to be brought up to date")
+		s.ask(out, p, view.Failed, "had yet to be brought up to date")
 	}
 }

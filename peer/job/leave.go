@@ -1,33 +1,31 @@
 package job
 
-import (
-	"github.com/p2pmpi/p2pmpi/internal/view"
-)
+import "github.com/p2pmpi/p2pmpi/internal/view"
 
 // Leaves records that the owner of p's peer takes the machine back. P leaves once another replica
 // of its rank has caught up and stays; until then the rank lacks one. So if two replicas leave at
 // the same time, the second one waits until the first is replaced.
-func (w *watch) Leaves(p view.Process) step {
-	var s step
-	if state := w.state(p); w.over || state != view.Live && state != view.Finished {
-		return s
+func (s *State) Leaves(p view.Process) Effects {
+	var out Effects
+	if state := s.state(p); s.over || state != view.Live && state != view.Finished {
+		return out
 	}
-	w.at(p).leaving = true
-	w.settle(&s)
-	return s
+	s.at(p).leaving = true
+	s.settle(&out)
+	return out
 }
 
 // Leaving reports whether the owner of p's peer takes the machine back.
-func (w *watch) Leaving(p view.Process) bool { return w.view.Contains(p) && w.at(p).leaving }
+func (s *State) Leaving(p view.Process) bool { return s.view.Contains(p) && s.at(p).leaving }
 
-// dismiss releases the leaving replicas of a rank if one stays that may be master.
-func (w *watch) dismiss(s *step, rank int) {
-	counting := w.counting(rank)
+// releaseLeaving releases the leaving replicas of a rank if one stays that may be master.
+func (s *State) releaseLeaving(out *Effects, rank int) {
+	counting := s.Counting(rank)
 	for _, q := range counting {
-		if a := w.at(q); w.mayCount(q) && !a.leaving && a.aborted == nil && (a.exit == nil || a.exit.good()) {
+		if a := s.at(q); s.mayCount(q) && !a.leaving && a.aborted == nil && (a.exit == nil || a.exit.Good()) {
 			for _, p := range counting {
-				if w.at(p).leaving {
-					w.ask(s, p, view.Failed, "left with its peer, whose owner takes the machine back")
+				if s.at(p).leaving {
+					s.ask(out, p, view.Failed, "left with its peer, whose owner takes the machine back")
 				}
 			}
 			return

@@ -1,53 +1,11 @@
 package job
 
 import (
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
-
-// TestV4AnUninvitedProcessCrashesNothing: a process that this submitter did not recruit joins, and
-// the submitter continues.
-func TestV4AnUninvitedProcessCrashesNothing(t *testing.T) {
-	e := newHearing(t)
-	uninvited := proc(0, 2)
-	if r := e.applyAgreed(viewgroup.Committed{Change: view.Change{Process: uninvited, To: view.Live}, Epoch: 2}); r != nil {
-		t.Fatal(r)
-	}
-	if e.reaches(uninvited) || e.peerOf(uninvited) == "" {
-		t.Error("its peer is known")
-	}
-	if _, ok, _ := e.giver(0); ok {
-		t.Error("it is asked for its files")
-	}
-	if slices.Contains(e.heardOut(), uninvited) {
-		t.Error("it owes an account")
-	}
-}
-
-// TestV4APeerThatHidesAnExitIsGivenUp: a peer requests that its process finish, and does not report
-// the exit. The other replica continues.
-func TestV4APeerThatHidesAnExitIsGivenUp(t *testing.T) {
-	e := newHearing(t)
-	e.j.s.waits.back = time.Hour // the test does not depend on time
-	p := proc(1, 1)
-	if r := e.applyAgreed(viewgroup.Committed{Change: view.Change{Process: p, To: view.Finished}, Epoch: 2}); r != nil {
-		t.Fatal(r)
-	}
-	if e.owing == nil {
-		t.Fatal("nobody waits for its peer to say so")
-	}
-	if r := e.demand(); r != nil {
-		t.Fatal(r)
-	}
-	if e.reaches(p) || !e.reaches(proc(1, 0)) {
-		t.Errorf("reached are the peer %v and the other's %v", e.reaches(p), e.reaches(proc(1, 0)))
-	}
-}
 
 // TestV4TheEndOfAProcessCountsWheneverItIsSaid: the view group agrees that a process has finished
 // before its peer reports the exit, as when the peer reconnects late. The peer is not blamed, and
@@ -68,45 +26,9 @@ func TestV4TheEndOfAProcessCountsWheneverItIsSaid(t *testing.T) {
 	}
 }
 
-// TestV4APeerThatWithholdsOutputIsGivenUp: the output leader of a rank has ended, and its peer
-// sends no more of its output. The other replica becomes output leader. A peer is not blamed while
-// the user has yet to read some of its output.
-func TestV4APeerThatWithholdsOutputIsGivenUp(t *testing.T) {
-	e := newHearing(t)
-	e.j.s.waits.output, e.j.s.waits.silence = time.Minute, time.Hour
-	p, other := proc(1, 0), proc(1, 1)
-	e.watch.Initialized(p)
-	e.apply(e.watch.Exited(p, wellEnded))
-	waited := func(d time.Duration) {
-		t.Helper()
-		e.withheld[p] = e.withheld[p].Add(-d)
-		if r := e.demandOutput(); r != nil {
-			t.Fatal(r)
-		}
-	}
-	if e.demandOutput(); len(e.withheld) != 1 {
-		t.Fatalf("output is expected of %v, want %v", e.withheld, p)
-	}
-	if waited(59 * time.Second); !e.reaches(p) {
-		t.Fatal("its peer is given up early")
-	}
-	e.flows[1][0].unread = 100
-	if waited(2 * time.Second); !e.reaches(p) {
-		t.Fatal("its peer is given up although the user has yet to read what came")
-	}
-	e.flows[1][0].unread = 0
-	e.demandOutput()
-	if waited(time.Minute); e.reaches(p) || !e.reaches(other) {
-		t.Errorf("reached are the peer %v and the other's %v", e.reaches(p), e.reaches(other))
-	}
-	if s, _ := e.watch.View().Speaker(1); s != other {
-		t.Errorf("%v speaks, want %v", s, other)
-	}
-}
-
 // TestV4TheUserHearsWhoHasFailedAPeer checks that a failure notice names its source.
 func TestV4TheUserHearsWhoHasFailedAPeer(t *testing.T) {
-	w := newWatch(1, 3)
+	w := NewState(1, 3)
 	p := proc(0, 1)
 	w.Attribute(p, "failed, say the peers A, B")
 	s := w.Committed(view.Change{Process: p, To: view.Failed})
@@ -118,8 +40,8 @@ func TestV4TheUserHearsWhoHasFailedAPeer(t *testing.T) {
 // TestV4AbortOfOneReplicaIsNoVerdict: a replica becomes the master and calls Abort. The job ends
 // with its status only if the other replicas of its rank do the same.
 func TestV4AbortOfOneReplicaIsNoVerdict(t *testing.T) {
-	killed := exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true}
-	aborts := func(w sole, p view.Process, code int) step {
+	killed := Exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true}
+	aborts := func(w sole, p view.Process, code int) Effects {
 		w.Aborted(p, code, "no food")
 		w.Exited(p, killed)
 		return w.Drained(p)
@@ -147,11 +69,11 @@ func TestV4AbortOfOneReplicaIsNoVerdict(t *testing.T) {
 	t.Run("most finish, which is not agreed on yet", func(t *testing.T) {
 		w := running(t, 1, 3)
 		w.Aborted(proc(0, 0), 7, "no food")
-		asked := append(w.watch.Exited(proc(0, 1), wellEnded).Propose, w.watch.Exited(proc(0, 2), wellEnded).Propose...)
+		asked := append(w.State.Exited(proc(0, 1), wellEnded).Propose, w.State.Exited(proc(0, 2), wellEnded).Propose...)
 		if s := w.Drained(proc(0, 0)); s.Result != nil {
 			t.Fatalf("it is believed: %+v", s.Result)
 		}
-		w.agree(step{Propose: asked})
+		w.agree(Effects{Propose: asked})
 		if s := w.Drained(proc(0, 1)); s.Result == nil || s.Result.Status != StatusOK {
 			t.Errorf("got %+v, want status 0: two of three have finished", s.Result)
 		}

@@ -69,7 +69,7 @@ func lies(r int) (all []lie) {
 // A trial is a state of the submitter of a job with a lie.
 type trial struct {
 	lie
-	w       watch
+	w       State
 	said    [3][2]bool // reports sent, by source and receiver
 	agreed  []view.Change
 	crashes int
@@ -80,7 +80,7 @@ type trial struct {
 var nobody = proc(-1, 0)
 
 func (l lie) try(t *testing.T, r, crashes int) trial {
-	return trial{lie: l, w: *running(t, 2, r).watch, crashes: crashes, crashed: nobody}
+	return trial{lie: l, w: *running(t, 2, r).State, crashes: crashes, crashed: nobody}
 }
 
 func (c trial) clone() trial {
@@ -88,7 +88,7 @@ func (c trial) clone() trial {
 	disputes := make([]*dispute, len(c.w.disputes))
 	for i, d := range c.w.disputes {
 		copied := *d
-		copied.words = maps.Clone(d.words)
+		copied.reports = maps.Clone(d.reports)
 		disputes[i] = &copied
 	}
 	c.w.disputes, c.agreed = disputes, slices.Clone(c.agreed)
@@ -106,15 +106,15 @@ func (c *trial) word(k, j int) (s saying, can, must bool) {
 	}
 	for other := range c.w.r {
 		differs := c.told[other][j] != honest && c.liar != proc(0, other)
-		must = must || differs && (other == k || c.w.r >= quorum && c.w.has(proc(0, other)))
+		must = must || differs && (other == k || c.w.r >= Quorum && c.w.has(proc(0, other)))
 	}
 	// The liar asks honest sources, too. A source still has the message: otherwise it could not
 	// report what it has produced (package replication).
-	return saying{honest, c.told[k][j]}, must || c.liar.Rank == 0 && c.w.r >= quorum, must
+	return saying{honest, c.told[k][j]}, must || c.liar.Rank == 0 && c.w.r >= Quorum, must
 }
 
 // follow records the requests of the watch, and checks that they fail no honest process.
-func (c *trial) follow(s step) error {
+func (c *trial) follow(s Effects) error {
 	c.agreed = append(c.agreed, s.Propose...)
 	if s.Result != nil {
 		c.result = s.Result
@@ -140,7 +140,7 @@ func (c trial) afterwards(met map[string]bool) (int, error) {
 		return 1, c.judge()
 	}
 	states, pressing := 1, false
-	then := func(next trial, s step) error {
+	then := func(next trial, s Effects) error {
 		err := next.follow(s)
 		if err == nil {
 			var more int
@@ -235,7 +235,7 @@ func (c *trial) judge() error {
 		return fmt.Errorf("there is no result")
 	case c.result.Status == StatusOK && spoiled && witness:
 		return fmt.Errorf("the user gets an answer from who was lied to")
-	case c.result.Status != StatusOK && c.w.r >= quorum && c.sent == [2]uint64{honest, honest} && c.crashed == nobody && !c.unheard():
+	case c.result.Status != StatusOK && c.w.r >= Quorum && c.sent == [2]uint64{honest, honest} && c.crashed == nobody && !c.unheard():
 		return fmt.Errorf("the job ends with %+v", *c.result)
 	}
 	return nil

@@ -3,7 +3,7 @@
 // and removes everything afterwards.
 //
 //	submitter's peer                      this peer
-//	  peer/job ====== control stream ======= job (one goroutine) ──── reservation, filetransfer,
+//	  submit ======== control stream ======= job (one goroutine) ──── reservation, filetransfer,
 //	                                          │                       faultdetect
 //	                          ┌───────────────┼───────────────┐
 //	                          │ control socket│ stdout,stderr │ life pipe

@@ -13,6 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	peerjob "github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -253,7 +254,7 @@ func (l *testLink) output(p view.Process, stream uint32) string {
 // recordsIn returns the number of records in o.
 func recordsIn(o *jobpb.Output) (n uint64) {
 	for data := o.Data; len(data) > 0; n++ {
-		data = data[jobpb.RecordLen(data):]
+		data = data[peerjob.RecordLen(data):]
 	}
 	return n
 }

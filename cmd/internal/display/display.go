@@ -11,6 +11,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // Config determines where and how to show a job.
@@ -38,10 +39,10 @@ type Display struct {
 	job   string // job ID, once an event has named it
 	lines lines
 	state *State
-	said  map[job.Phase]bool // phases reported so far; each is reported once, since searches may be repeated
-	shown bool               // the live line is on the screen
-	over  bool               // the result has been shown
-	err   error              // error of the first failed write
+	said  map[submit.Phase]bool // phases reported so far; each is reported once, since searches may be repeated
+	shown bool                  // the live line is on the screen
+	over  bool                  // the result has been shown
+	err   error                 // error of the first failed write
 }
 
 // New returns a display and, on a terminal, starts to draw. The caller must close it.
@@ -53,7 +54,7 @@ func New(cfg Config) *Display {
 		done:    make(chan struct{}),
 		lines:   lines{Tag: cfg.Tag},
 		state:   newState(cfg.Ranks, cfg.Replicas),
-		said:    make(map[job.Phase]bool),
+		said:    make(map[submit.Phase]bool),
 	}
 	if d.live {
 		d.drawer.Go(d.draw) // ends with Close
@@ -62,13 +63,13 @@ func New(cfg Config) *Display {
 }
 
 // Event shows an event. It returns an error once standard output or standard error cannot be written to.
-func (d *Display) Event(e job.Event) error {
+func (d *Display) Event(e submit.Event) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if e.Job != "" {
 		d.job = e.Job
 	}
-	if e.Kind == job.OutputEvent && (e.Stream == job.Stdout || !d.cfg.JSON) {
+	if e.Kind == submit.OutputEvent && (e.Stream == job.Stdout || !d.cfg.JSON) {
 		d.write(d.stream(e.Stream), d.lines.Add(e.Rank, int(e.Stream), e.Data))
 		return d.err
 	}
@@ -86,7 +87,7 @@ func (d *Display) Event(e job.Event) error {
 	switch {
 	case e.Text != "":
 		d.say(e.Text)
-	case e.Kind == job.PhaseEvent && !d.live && !d.said[e.Phase]:
+	case e.Kind == submit.PhaseEvent && !d.live && !d.said[e.Phase]:
 		d.said[e.Phase] = true
 		d.say(d.state.sentence())
 	}
@@ -105,7 +106,7 @@ func (d *Display) Say(format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.cfg.JSON {
-		d.writeJSON(job.Event{Kind: job.WarningEvent, Time: time.Now(), Text: fmt.Sprintf(format, args...)})
+		d.writeJSON(submit.Event{Kind: submit.WarningEvent, Time: time.Now(), Text: fmt.Sprintf(format, args...)})
 		return
 	}
 	d.say(fmt.Sprintf(format, args...))
@@ -170,7 +171,7 @@ func WriteResult(w io.Writer, r job.Result) error { return writeResult(w, "", r)
 
 // writeResult writes the result of the job with the given ID; the ID is empty if no job was started.
 func writeResult(w io.Writer, id string, r job.Result) error {
-	line, err := encode(job.Event{Kind: job.ResultEvent, Time: time.Now(), Job: id, Result: &r})
+	line, err := encode(submit.Event{Kind: submit.ResultEvent, Time: time.Now(), Job: id, Result: &r})
 	if err == nil {
 		_, err = w.Write(append(line, '\n'))
 	}
@@ -178,17 +179,17 @@ func writeResult(w io.Writer, id string, r job.Result) error {
 }
 
 // encode returns e as --json writes it. It omits the rank if the event concerns none or several.
-func encode(e job.Event) ([]byte, error) {
-	if e.Kind == job.OutputEvent || e.Kind == job.HealEvent && (e.Took == 0 || e.Placed != nil) {
+func encode(e submit.Event) ([]byte, error) {
+	if e.Kind == submit.OutputEvent || e.Kind == submit.HealEvent && (e.Took == 0 || e.Placed != nil) {
 		return json.Marshal(e)
 	}
 	return json.Marshal(struct {
-		job.Event
+		submit.Event
 		Rank int `json:"rank,omitempty"`
 	}{Event: e})
 }
 
-func (d *Display) writeJSON(e job.Event) {
+func (d *Display) writeJSON(e submit.Event) {
 	line, err := encode(e)
 	if err != nil {
 		d.err = err

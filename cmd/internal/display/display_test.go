@@ -12,6 +12,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 func TestLinesAreNeverTorn(t *testing.T) {
@@ -65,8 +66,8 @@ func TestLineShowsWhatFits(t *testing.T) {
 	s := newState(2, 2)
 	v := view.New(2, 2)
 	v.States[3] = view.Failed
-	s.take(job.Event{Kind: job.PhaseEvent, Phase: job.Running})
-	s.take(job.Event{Kind: job.ViewEvent, View: &v})
+	s.take(submit.Event{Kind: submit.PhaseEvent, Phase: submit.Running})
+	s.take(submit.Event{Kind: submit.ViewEvent, View: &v})
 	tests := map[string]struct {
 		width int
 		want  string
@@ -84,7 +85,7 @@ func TestLineShowsWhatFits(t *testing.T) {
 
 func TestLineTellsHowLongStagingTakesYet(t *testing.T) {
 	s := newState(2, 2)
-	e := job.Event{Kind: job.PhaseEvent, Phase: job.Staging, Count: 32 << 20, Total: 256 << 20, Rate: 4 << 20, ETA: 75.6, Slowest: "12D3KooWabcdefgh"}
+	e := submit.Event{Kind: submit.PhaseEvent, Phase: submit.Staging, Count: 32 << 20, Total: 256 << 20, Rate: 4 << 20, ETA: 75.6, Slowest: "12D3KooWabcdefgh"}
 	s.take(e)
 	if got, want := s.line(8*time.Second, 80), "0:08 staging  32.0 MiB of 256.0 MiB  4.0 MiB/s  1:16 left  slowest …abcdefgh"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -102,11 +103,11 @@ func show(cfg Config, r job.Result) (stdout, stderr string) {
 	cfg.Name, cfg.Stdout, cfg.Stderr, cfg.Ranks, cfg.Replicas = "p2prun", &out, &errs, 1, 1
 	d := New(cfg)
 	for range 2 {
-		d.Event(job.Event{Kind: job.PhaseEvent, Phase: job.Reserving, Total: 1})
+		d.Event(submit.Event{Kind: submit.PhaseEvent, Phase: submit.Reserving, Total: 1})
 	}
-	d.Event(job.Event{Kind: job.OutputEvent, Stream: job.Stdout, Data: []byte("out\nrest")})
-	d.Event(job.Event{Kind: job.OutputEvent, Stream: job.Stderr, Data: []byte("err\n")})
-	d.Event(job.Event{Kind: job.WarningEvent, Text: "careful"})
+	d.Event(submit.Event{Kind: submit.OutputEvent, Stream: job.Stdout, Data: []byte("out\nrest")})
+	d.Event(submit.Event{Kind: submit.OutputEvent, Stream: job.Stderr, Data: []byte("err\n")})
+	d.Event(submit.Event{Kind: submit.WarningEvent, Text: "careful"})
 	d.Result(r)
 	d.Close()
 	return out.String(), errs.String()
@@ -133,7 +134,7 @@ func TestJSONIsAnEventALine(t *testing.T) {
 	_, stderr := show(Config{JSON: true}, job.Result{Status: 69})
 	var kinds []string
 	for line := range strings.Lines(stderr) {
-		var e job.Event
+		var e submit.Event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatalf("line %q: %v", line, err)
 		}
@@ -151,18 +152,18 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no reader") }
 func TestLostReaderIsAnError(t *testing.T) {
 	d := New(Config{Name: "p2prun", Stdout: full{}, Stderr: &bytes.Buffer{}, Ranks: 1, Replicas: 1})
 	defer d.Close()
-	if d.Event(job.Event{Kind: job.OutputEvent, Stream: job.Stdout, Data: []byte("x\n")}) == nil {
+	if d.Event(submit.Event{Kind: submit.OutputEvent, Stream: job.Stdout, Data: []byte("x\n")}) == nil {
 		t.Error("got no error, want the job to be told")
 	}
 }
 
 func TestLineShowsThePlaceInTheQueue(t *testing.T) {
 	s := newState(4, 2)
-	s.take(job.Event{Kind: job.PhaseEvent, Phase: job.Waiting, Count: 5, Total: 8, Queue: &job.Queue{Place: 3, Of: 7, Left: 42 * time.Second}})
+	s.take(submit.Event{Kind: submit.PhaseEvent, Phase: submit.Waiting, Count: 5, Total: 8, Queue: &submit.Queue{Place: 3, Of: 7, Left: 42 * time.Second}})
 	if got, want := s.line(12*time.Second, 80), "0:12 waiting for slots  5 of 8 free, place 3 of 7, 42 s left"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	s.take(job.Event{Kind: job.PhaseEvent, Phase: job.Waiting, Total: 8, Queue: &job.Queue{Left: 9 * time.Second}})
+	s.take(submit.Event{Kind: submit.PhaseEvent, Phase: submit.Waiting, Total: 8, Queue: &submit.Queue{Left: 9 * time.Second}})
 	if got, want := s.sentence(), "waiting for slots: 0 of 8 free, 9 s left"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -183,7 +184,7 @@ func TestR6KilledWriterTearsNoLine(t *testing.T) {
 	text := strings.Repeat("a line of the output\n", 1000) + long + strings.Repeat("another one\n", 1000)
 	var out pieces
 	d := New(Config{Name: "p2prun", Stdout: &out, Stderr: new(bytes.Buffer)})
-	if err := d.Event(job.Event{Kind: job.OutputEvent, Stream: job.Stdout, Data: []byte(text)}); err != nil {
+	if err := d.Event(submit.Event{Kind: submit.OutputEvent, Stream: job.Stdout, Data: []byte(text)}); err != nil {
 		t.Fatal(err)
 	}
 	d.Close()

@@ -6,21 +6,22 @@ import (
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // TestRankIsWrittenWhereItMeansSomething: the rank is written for output and for a healed rank, even if
 // it is 0, and not for every event.
 func TestRankIsWrittenWhereItMeansSomething(t *testing.T) {
 	for _, c := range []struct {
-		event job.Event
+		event submit.Event
 		want  bool
 	}{
-		{job.Event{Kind: job.OutputEvent}, true},
-		{job.Event{Kind: job.HealEvent, Text: "rank 0 lacks a replica"}, true},
-		{job.Event{Kind: job.HealEvent, Took: 1, Placed: []job.Placed{{}}}, true},
-		{job.Event{Kind: job.HealEvent, Took: 1}, false},
-		{job.Event{Kind: job.PhaseEvent}, false},
-		{job.Event{Kind: job.ResultEvent, Result: &job.Result{}}, false},
+		{submit.Event{Kind: submit.OutputEvent}, true},
+		{submit.Event{Kind: submit.HealEvent, Text: "rank 0 lacks a replica"}, true},
+		{submit.Event{Kind: submit.HealEvent, Took: 1, Placed: []submit.Placed{{}}}, true},
+		{submit.Event{Kind: submit.HealEvent, Took: 1}, false},
+		{submit.Event{Kind: submit.PhaseEvent}, false},
+		{submit.Event{Kind: submit.ResultEvent, Result: &job.Result{}}, false},
 	} {
 		line, err := encode(c.event)
 		if err != nil {
@@ -36,7 +37,7 @@ func TestRankIsWrittenWhereItMeansSomething(t *testing.T) {
 func TestResultNamesTheJob(t *testing.T) {
 	var out bytes.Buffer
 	d := New(Config{Stdout: &out, Stderr: &out, JSON: true, Ranks: 1, Replicas: 1})
-	if err := d.Event(job.Event{Kind: job.PhaseEvent, Phase: job.Discovering, Job: "0123"}); err != nil {
+	if err := d.Event(submit.Event{Kind: submit.PhaseEvent, Phase: submit.Discovering, Job: "0123"}); err != nil {
 		t.Fatal(err)
 	}
 	d.Result(job.Result{Status: 70})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/peer"
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // Jobs lists, in lines of at most 80 columns, the jobs that now have slots of a peer, their submitters,
@@ -19,7 +19,7 @@ func Jobs(hosted []peer.HostedJob, now time.Time) string {
 	}
 	rows := [][]string{{"JOB", "OF", "CLASS", "PROGRAM", "KIND", "DIGEST"}}
 	for _, h := range hosted {
-		rows = append(rows, []string{brief(h.Job), job.ShortPeer(h.Submitter), dash(h.Class), program(h.Program), dash(h.Kind), dash(brief(h.Digest))})
+		rows = append(rows, []string{brief(h.Job), submit.ShortPeer(h.Submitter), dash(h.Class), program(h.Program), dash(h.Kind), dash(brief(h.Digest))})
 	}
 	return table(rows, func(b *strings.Builder, row int) { writeHas(b, hosted[row], now) })
 }
@@ -59,7 +59,7 @@ func History(past []peer.Past) string {
 	}
 	rows := [][]string{{"BEGAN", "JOB", "OF", "CLASS", "PROGRAM", "KIND", "DIGEST"}}
 	for _, e := range past {
-		rows = append(rows, []string{e.Since.Local().Format("2006-01-02 15:04"), brief(e.Job), job.ShortPeer(e.Submitter),
+		rows = append(rows, []string{e.Since.Local().Format("2006-01-02 15:04"), brief(e.Job), submit.ShortPeer(e.Submitter),
 			dash(e.Class), dash(printable(e.Program, briefProgram)), dash(e.Kind), dash(brief(e.Digest))})
 	}
 	return table(rows, func(b *strings.Builder, row int) { writeHad(b, past[row]) })

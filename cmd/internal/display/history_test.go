@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/peer"
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
@@ -19,7 +19,7 @@ func TestO3OwnerSeesWhoRunsAndRanWhat(t *testing.T) {
 		{Job: "78", Submitter: who, Slots: 1, State: "running", Paused: now},
 		{Job: "99", Submitter: who, Slots: 1, State: "held"},
 	}, now)
-	expectFits(t, running, "3f2b8c1e  "+job.ShortPeer(who)+"  everyone  heat     wasm  0a1b2c3d\n",
+	expectFits(t, running, "3f2b8c1e  "+submit.ShortPeer(who)+"  everyone  heat     wasm  0a1b2c3d\n",
 		"  running: 2 slots, 1m30s, CPU 2m50s, memory 40.0 MiB\n", "  running, starved: 1 slot\n", "  running, paused: 1 slot\n", "  held: 1 slot\n")
 	past := History([]peer.Past{
 		{Job: "3f2b8c1e77", Submitter: who, Class: "everyone", Program: "\x1b]0;owned\x07" + strings.Repeat("x", 300), Kind: "native", Digest: digest, Processes: 2,

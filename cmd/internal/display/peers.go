@@ -10,6 +10,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -31,7 +32,7 @@ const planRow = "%-9s %-15s %7s %7s %-10s %-8s %s"
 
 // plan returns a table of the peers on which a job would run. With the command's name in front it fits 80
 // columns: long fields are cut, and many processes take several lines.
-func plan(planned []job.Planned) []string {
+func plan(planned []submit.Planned) []string {
 	if len(planned) == 0 {
 		return nil
 	}
@@ -39,7 +40,7 @@ func plan(planned []job.Planned) []string {
 	for _, p := range planned {
 		address := cmp.Or(slices.Concat(p.Domain.Addresses, []string{p.Domain.Said, "-"})...)
 		processes := inLines(names(p.Processes), 10)
-		lines = append(lines, fmt.Sprintf(planRow, job.ShortPeer(p.Peer), cut(address, 15), p.RTT.Round(100*time.Microsecond),
+		lines = append(lines, fmt.Sprintf(planRow, submit.ShortPeer(p.Peer), cut(address, 15), p.RTT.Round(100*time.Microsecond),
 			fmt.Sprint(p.Speed), ownerOf(p.Domain), cmp.Or(cut(p.Domain.Site, 8), "-"), processes[0]))
 		for _, more := range processes[1:] {
 			lines = append(lines, fmt.Sprintf(planRow, "", "", "", "", "", "", more))
@@ -49,7 +50,7 @@ func plan(planned []job.Planned) []string {
 }
 
 // machines describes which peers of a plan share a machine, and how many slots they have there.
-func machines(planned []job.Planned) (lines []string) {
+func machines(planned []submit.Planned) (lines []string) {
 	peers, slots := make(map[string][]string), make(map[string]int)
 	var order []string
 	for _, p := range planned {
@@ -59,7 +60,7 @@ func machines(planned []job.Planned) (lines []string) {
 		if peers[p.Machine] == nil {
 			order = append(order, p.Machine)
 		}
-		peers[p.Machine] = append(peers[p.Machine], job.ShortPeer(p.Peer))
+		peers[p.Machine] = append(peers[p.Machine], submit.ShortPeer(p.Peer))
 		slots[p.Machine] += len(p.Processes)
 	}
 	for _, m := range order {
@@ -74,7 +75,7 @@ func machines(planned []job.Planned) (lines []string) {
 func ownerOf(d reservation.Domain) string {
 	owner := d.Owner
 	if _, err := p2ppeer.Decode(owner); err == nil {
-		owner = job.ShortPeer(owner)
+		owner = submit.ShortPeer(owner)
 	}
 	switch {
 	case owner == "":

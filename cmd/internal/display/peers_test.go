@@ -7,6 +7,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -33,7 +34,7 @@ func TestReasonsFitTheScreen(t *testing.T) {
 }
 
 func TestPlanNamesPeers(t *testing.T) {
-	lines := plan([]job.Planned{{
+	lines := plan([]submit.Planned{{
 		Peer: "12D3KooWabcdefgh", Processes: []view.Process{{Rank: 0}, {Rank: 1}}, RTT: 12345 * time.Microsecond, Speed: 1500,
 		Domain: reservation.Domain{Addresses: []string{"192.0.2.1"}, Site: "attic", Owner: "alice", Verified: true},
 	}, {Peer: "x", Domain: reservation.Domain{Owner: "12D3KooWQYhTNQdmr3ArTeUHRYzFg94BKyTkoWBDWez9kSCVe2Xo"}}})
@@ -50,14 +51,14 @@ func TestPlanNamesPeers(t *testing.T) {
 // TestPlanSaysWhichSlotsShareAMachine: slots of several peers on one machine are listed, those of one
 // peer are not.
 func TestPlanSaysWhichSlotsShareAMachine(t *testing.T) {
-	on := func(peer, machine string, ranks ...int) job.Planned {
-		p := job.Planned{Peer: "12D3KooW" + peer, Machine: machine}
+	on := func(peer, machine string, ranks ...int) submit.Planned {
+		p := submit.Planned{Peer: "12D3KooW" + peer, Machine: machine}
 		for _, rank := range ranks {
 			p.Processes = append(p.Processes, view.Process{Rank: rank})
 		}
 		return p
 	}
-	lines := plan([]job.Planned{
+	lines := plan([]submit.Planned{
 		on("aaaaaaaa", "0123", 0, 1), on("bbbbbbbb", "4567", 0, 1), on("cccccccc", "0123", 2), on("dddddddd", "", 2), on("eeeeeeee", "", 3),
 	})
 	got := lines[6:]
@@ -67,14 +68,14 @@ func TestPlanSaysWhichSlotsShareAMachine(t *testing.T) {
 }
 
 func TestPlanFitsTheScreen(t *testing.T) {
-	p := job.Planned{
+	p := submit.Planned{
 		Peer: "12D3KooWabcdefgh", RTT: 1234567 * time.Microsecond, Speed: 1234567,
 		Domain: reservation.Domain{Addresses: []string{"2001:db8:1234:5678::/64"}, Site: "the attic of the house", Owner: "alice and bob"},
 	}
 	for rank := range 12 {
 		p.Processes = append(p.Processes, view.Process{Rank: 100 + rank})
 	}
-	lines := plan([]job.Planned{p})
+	lines := plan([]submit.Planned{p})
 	for _, l := range lines {
 		if n := len([]rune("p2prun: " + l)); n > 80 {
 			t.Errorf("%d columns: %q", n, l)

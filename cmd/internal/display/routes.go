@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // maxRoutes bounds the lines that name processes. If there are more, they are only counted.
@@ -16,7 +16,7 @@ const maxRoutes = 40
 // routes describes how processes reach each other. It combines two routes that are equal in both
 // directions, and all routes of processes to themselves. For a large job it only counts the pairs of
 // processes for each kind of route.
-func routes(all []job.Route) []string {
+func routes(all []submit.Route) []string {
 	var routes []route
 	if len(all) > maxRoutes*maxRoutes {
 		for _, r := range all {
@@ -37,7 +37,7 @@ func routes(all []job.Route) []string {
 
 // A route is a route of the job, or two that are equal in both directions.
 type route struct {
-	job.Route
+	submit.Route
 	back bool
 }
 
@@ -105,7 +105,7 @@ func names(ps []view.Process) string {
 
 // bothWays combines each route with an equal one in the other direction, and all routes of processes to
 // themselves.
-func bothWays(routes []job.Route) []route {
+func bothWays(routes []submit.Route) []route {
 	var out []route
 	for _, r := range routes {
 		i := slices.IndexFunc(out, func(o route) bool {

@@ -6,16 +6,16 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // State is the state of a running job, derived from its events. It is pure.
 type State struct {
-	phase        job.Phase
+	phase        submit.Phase
 	count, total int64
 	rate, eta    float64 // bytes per second; remaining seconds
 	slowest      string
-	queue        job.Queue
+	queue        submit.Queue
 	view         view.View
 }
 
@@ -23,18 +23,18 @@ type State struct {
 func newState(n, r int) *State { return &State{view: view.New(n, r)} }
 
 // take updates the state with an event.
-func (s *State) take(e job.Event) {
+func (s *State) take(e submit.Event) {
 	switch {
-	case e.Kind == job.ReplicasEvent && e.Choice != nil:
+	case e.Kind == submit.ReplicasEvent && e.Choice != nil:
 		s.view = view.New(s.view.N, e.Choice.Replicas)
-	case e.Kind == job.PhaseEvent:
+	case e.Kind == submit.PhaseEvent:
 		s.phase, s.count, s.total = e.Phase, e.Count, e.Total
 		s.rate, s.eta, s.slowest = e.Rate, e.ETA, e.Slowest
-		s.queue = job.Queue{}
+		s.queue = submit.Queue{}
 		if e.Queue != nil {
 			s.queue = *e.Queue
 		}
-	case e.Kind == job.ViewEvent && e.View != nil && e.View.Valid() == nil:
+	case e.Kind == submit.ViewEvent && e.View != nil && e.View.Valid() == nil:
 		s.view = *e.View
 	}
 }
@@ -42,23 +42,23 @@ func (s *State) take(e job.Event) {
 // sentence describes the phase for a log.
 func (s *State) sentence() string {
 	switch s.phase {
-	case job.Downloading:
+	case submit.Downloading:
 		return "downloading input files"
-	case job.Discovering:
+	case submit.Discovering:
 		return "looking for peers"
-	case job.Reserving:
+	case submit.Reserving:
 		return "reserving " + number(s.total, "slot", "slots")
-	case job.Waiting:
+	case submit.Waiting:
 		return "waiting for slots: " + s.wait()
-	case job.Staging:
+	case submit.Staging:
 		return "staging program and input files"
-	case job.Starting:
+	case submit.Starting:
 		return "starting " + number(int64(s.view.N*s.view.R), "process", "processes")
-	case job.Running:
+	case submit.Running:
 		return "running"
-	case job.Collecting:
+	case submit.Collecting:
 		return "collecting output files"
-	case job.Releasing:
+	case submit.Releasing:
 		return "releasing the slots"
 	}
 	return string(s.phase)
@@ -84,16 +84,16 @@ func number(n int64, one, many string) string {
 // line returns the state in at most width characters, preceded by the elapsed time.
 func (s *State) line(elapsed time.Duration, width int) string {
 	head := fmt.Sprintf("%d:%02d %s", int(elapsed.Minutes()), int(elapsed.Seconds())%60, s.phase)
-	if s.phase == job.Waiting {
+	if s.phase == submit.Waiting {
 		head += " for slots"
 	}
 	var tail string
 	switch {
-	case (s.phase == job.Staging || s.phase == job.Downloading) && s.total > 0:
+	case (s.phase == submit.Staging || s.phase == submit.Downloading) && s.total > 0:
 		tail = fmt.Sprintf("%s of %s", size(s.count), size(s.total)) + s.pace()
-	case s.phase == job.Waiting:
+	case s.phase == submit.Waiting:
 		tail = s.wait()
-	case s.phase == job.Running:
+	case s.phase == submit.Running:
 		tail = s.ranks()
 		if len([]rune(head))+len([]rune(tail))+2 > width {
 			tail = s.summary()
@@ -115,7 +115,7 @@ func (s *State) pace() (text string) {
 		text += fmt.Sprintf("  %d:%02d left", int(left.Minutes()), int(left.Seconds())%60)
 	}
 	if s.slowest != "" {
-		text += "  slowest " + job.ShortPeer(s.slowest)
+		text += "  slowest " + submit.ShortPeer(s.slowest)
 	}
 	return text
 }

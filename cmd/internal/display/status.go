@@ -8,7 +8,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/peer"
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // Status describes a peer and its connections in lines of at most 80 columns. Only a line with a longer
@@ -85,7 +85,7 @@ func writeHosted(b *strings.Builder, h peer.HostedJob) {
 		name = number(int64(h.Slots), "slot", "slots")
 	}
 	b.WriteString(command.Sentence("job here", fmt.Sprintf("%.8s %s, %s, of %s",
-		h.Job, name, hostedState(h), job.ShortPeer(h.Submitter)), routeWidth))
+		h.Job, name, hostedState(h), submit.ShortPeer(h.Submitter)), routeWidth))
 	for _, group := range alike(h.Channels) {
 		c := group[0]
 		b.WriteString(command.Sentence("  "+pairs(group), fmt.Sprintf("%s, %s, %s", c.Kind, howGoes(c.Way, c.Relay), roundTrip(c.RTT)), routeWidth))
@@ -120,7 +120,7 @@ func pairs(group []peer.Channel) string {
 	if len(group) > most {
 		b = append(b, fmt.Sprintf("%d more", len(group)-most))
 	}
-	return strings.Join(b, ", ") + " at " + job.ShortPeer(group[0].Peer)
+	return strings.Join(b, ", ") + " at " + submit.ShortPeer(group[0].Peer)
 }
 
 // writeConnections writes a table of connections. The line below a connection explains why it is not
@@ -131,7 +131,7 @@ func writeConnections(b *strings.Builder, connections []peer.Connection) {
 	}
 	rows := [][]string{{"PEER", "WAY", "TRANSPORT", "ROUND TRIP"}}
 	for _, c := range connections {
-		rows = append(rows, []string{job.ShortPeer(c.Peer), howGoes(c.Way, c.Relay), c.Transport, roundTrip(c.RTT)})
+		rows = append(rows, []string{submit.ShortPeer(c.Peer), howGoes(c.Way, c.Relay), c.Transport, roundTrip(c.RTT)})
 	}
 	b.WriteString(table(rows, func(b *strings.Builder, row int) {
 		if why := connections[row].Why; why != "" {
@@ -143,7 +143,7 @@ func writeConnections(b *strings.Builder, connections []peer.Connection) {
 // howGoes returns the kind of a connection, with its relay if there is one.
 func howGoes(way, relay string) string {
 	if relay != "" {
-		return way + " through " + job.ShortPeer(relay)
+		return way + " through " + submit.ShortPeer(relay)
 	}
 	return way
 }

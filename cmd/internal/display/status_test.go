@@ -9,7 +9,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer"
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
@@ -35,7 +35,7 @@ func TestStatusFitsATerminal(t *testing.T) {
 			}},
 			{Job: "99", Submitter: other, State: "held", Slots: 1},
 		},
-		Submitted: []peer.Submitted{{Status: job.Status{Job: "5555", Name: "ep", N: 2, R: 2, Phase: job.Running, Since: time.Now()}, Unheard: time.Now()}},
+		Submitted: []peer.Submitted{{Status: submit.Status{Job: "5555", Name: "ep", N: 2, R: 2, Phase: submit.Running, Since: time.Now()}, Unheard: time.Now()}},
 		Connections: []peer.Connection{
 			{Peer: other, Way: "relayed", Relay: relay, Transport: "tcp", RTT: 41_234_567, Why: why},
 			{Peer: relay, Way: "direct", Transport: "quic"},

@@ -13,12 +13,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // An image is the information in the headers of an executable.
 type image struct {
-	of        job.Platform
+	of        submit.Platform
 	libraries []string // shared libraries that it needs
 	function  string   // MPI function that it defines or imports; empty: none found
 }
@@ -26,7 +26,7 @@ type image struct {
 // checkExecutable returns an error if an executable cannot run on peers of this machine's platform,
 // before any of them is asked. It accepts files of other kinds. A peer's sandbox allows the system calls
 // of one processor architecture only, so programs for its predecessor (386 on amd64) do not run either.
-func checkExecutable(f io.ReaderAt, start []byte, local job.Platform) error {
+func checkExecutable(f io.ReaderAt, start []byte, local submit.Platform) error {
 	if len(start) < 4 {
 		return nil
 	}
@@ -38,7 +38,7 @@ func checkExecutable(f io.ReaderAt, start []byte, local job.Platform) error {
 	case little == macho.Magic32 || little == macho.Magic64:
 		x, err = readMachO(f)
 	case big == macho.MagicFat:
-		x.of = job.Platform{OS: "darwin", Arch: local.Arch} // contains one for each processor
+		x.of = submit.Platform{OS: "darwin", Arch: local.Arch} // contains one for each processor
 	case string(start[:2]) == "MZ":
 		x, err = readPE(f)
 	default:
@@ -98,7 +98,7 @@ func readELF(r io.ReaderAt) (x image, err error) {
 	if f.Type != elf.ET_EXEC && f.Type != elf.ET_DYN {
 		return x, errors.New("an ELF file that is not linked into an executable")
 	}
-	x.of = job.Platform{OS: name(elfSystems, f.OSABI), Arch: name(elfProcessors, f.Machine)}
+	x.of = submit.Platform{OS: name(elfSystems, f.OSABI), Arch: name(elfProcessors, f.Machine)}
 	switch {
 	case f.Machine == elf.EM_PPC64 && f.ByteOrder == binary.LittleEndian:
 		x.of.Arch = "ppc64le"
@@ -135,7 +135,7 @@ func readMachO(r io.ReaderAt) (x image, err error) {
 	if err != nil {
 		return x, damaged("Mach-O", err)
 	}
-	x.of = job.Platform{OS: "darwin", Arch: name(machoProcessors, f.Cpu)}
+	x.of = submit.Platform{OS: "darwin", Arch: name(machoProcessors, f.Cpu)}
 	x.libraries, err = f.ImportedLibraries()
 	return x, err
 }
@@ -147,7 +147,7 @@ func readPE(r io.ReaderAt) (x image, err error) {
 	if err != nil {
 		return x, damaged("Windows", err)
 	}
-	x.of = job.Platform{OS: "windows", Arch: name(peProcessors, f.Machine)}
+	x.of = submit.Platform{OS: "windows", Arch: name(peProcessors, f.Machine)}
 	x.libraries, err = f.ImportedLibraries()
 	return x, err
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // elfFile returns an executable that consists only of headers, needs a library, and has symbols that are
@@ -85,7 +85,7 @@ func TestExecutablesThatCannotRun(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := checkExecutable(bytes.NewReader(test.content), test.content[:min(8, len(test.content))], job.Platform{OS: "linux", Arch: "amd64"})
+			err := checkExecutable(bytes.NewReader(test.content), test.content[:min(8, len(test.content))], submit.Platform{OS: "linux", Arch: "amd64"})
 			if (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n")) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}

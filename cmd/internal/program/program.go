@@ -16,7 +16,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
@@ -28,16 +28,16 @@ type Program struct {
 	// has to compile the standard library again.
 	TrimPath bool
 
-	file     string       // an executable or a module; empty for a package
-	platform job.Platform // of file
-	dir      string       // folder in which pkg is built
-	pkg      string       // a Go package, in the form that go build accepts
+	file     string          // an executable or a module; empty for a package
+	platform submit.Platform // of file
+	dir      string          // folder in which pkg is built
+	pkg      string          // a Go package, in the form that go build accepts
 }
 
 // Local is the platform of this machine, and Wasm that of WebAssembly modules.
 var (
-	Local = job.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}
-	Wasm  = job.Platform{OS: jobspec.WasmOS, Arch: jobspec.WasmArch}
+	Local = submit.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}
+	Wasm  = submit.Platform{OS: jobspec.WasmOS, Arch: jobspec.WasmArch}
 )
 
 // Find finds the program that arg names. It looks for a file or the folder of a Go package, then, if arg
@@ -178,13 +178,13 @@ func findPackage(ctx context.Context, dir, pkg string) (*Program, error) {
 func (p *Program) Portable() bool { return p.pkg != "" }
 
 // Is reports whether the program is a file for the given platform.
-func (p *Program) Is(platform job.Platform) bool { return !p.Portable() && p.platform == platform }
+func (p *Program) Is(platform submit.Platform) bool { return !p.Portable() && p.platform == platform }
 
 // Build returns the executable for a platform. If it has to be built, it is put into the folder into. The
 // error of a failed build contains the compiler's messages, on several lines.
-func (p *Program) Build(ctx context.Context, platform job.Platform, into string) (job.Executable, error) {
+func (p *Program) Build(ctx context.Context, platform submit.Platform, into string) (submit.Executable, error) {
 	if !p.Portable() {
-		return job.Executable{Platform: p.platform, Path: p.file}, nil
+		return submit.Executable{Platform: p.platform, Path: p.file}, nil
 	}
 	target := filepath.Join(into, platform.OS+"-"+platform.Arch, p.Name)
 	args := []string{"build", "-o", target}
@@ -198,11 +198,11 @@ func (p *Program) Build(ctx context.Context, platform job.Platform, into string)
 	build.Stderr = &errs
 	if err := build.Run(); err != nil {
 		if ctx.Err() != nil {
-			return job.Executable{}, ctx.Err()
+			return submit.Executable{}, ctx.Err()
 		}
-		return job.Executable{}, fmt.Errorf("build %s for %s failed:\n%s", p.Name, platform, strings.TrimSpace(errs.String()))
+		return submit.Executable{}, fmt.Errorf("build %s for %s failed:\n%s", p.Name, platform, strings.TrimSpace(errs.String()))
 	}
-	return job.Executable{Platform: platform, Path: target}, nil
+	return submit.Executable{Platform: platform, Path: target}, nil
 }
 
 func firstLine(s string) string {

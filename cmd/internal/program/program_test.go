@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // source creates a Go module with a program, a library and a package that does not compile, and makes it
@@ -122,7 +122,7 @@ func TestFileIsTakenAsItIs(t *testing.T) {
 	}
 	want, _ := filepath.Abs("script")
 	e, err := p.Build(t.Context(), Local, t.TempDir())
-	if err != nil || e != (job.Executable{Platform: Local, Path: want}) || p.Portable() {
+	if err != nil || e != (submit.Executable{Platform: Local, Path: want}) || p.Portable() {
 		t.Errorf("got %+v, %v; want %s", e, err, want)
 	}
 }

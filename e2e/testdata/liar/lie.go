@@ -9,6 +9,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
 // This file is the difference between a p2pboot that lies and an honest one. The test adds it to
@@ -62,7 +63,7 @@ func lieAboutOutput(m *jobpb.FromPeer) *jobpb.FromPeer {
 	case lie() == "prints nothing", lie() == "ends early", lie() == "never ends its output" && o.End:
 		return nil
 	case lie() == "prints something else":
-		records, _ := jobpb.WholeRecords(o.Data)
+		records, _ := job.WholeRecords(o.Data)
 		o.Data = bytes.Repeat([]byte("a line of the liar\n"), int(records))
 	}
 	return m

@@ -1,4 +1,4 @@
-// Package jobpb contains the messages of a job's control stream between the submitter's side (peer/job) and
+// Package jobpb contains the messages of a job's control stream between the submitter's side (peer/job/submit) and
 // the peers that run the job (peer/launch).
 package jobpb
 

@@ -1,12 +1,10 @@
 package outbox
 
-import (
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
-)
+import "github.com/p2pmpi/p2pmpi/peer/job"
 
 const (
 	// MaxRecord is the length in bytes of the pieces of a longer line. The submitter relies on it too.
-	MaxRecord = jobpb.MaxRecord
+	MaxRecord = job.MaxRecord
 
 	// Limit is the number of bytes at which a Box is Full.
 	Limit = 1 << 20
@@ -53,16 +51,16 @@ func (b *Box) Append(p []byte) {
 	if len(b.tail) > 0 {
 		p = p[b.finish(p):]
 	}
-	records, size := jobpb.WholeRecords(p)
+	records, size := job.WholeRecords(p)
 	b.add(p[:size], records)
 	b.tail = append(b.tail, p[size:]...)
 }
 
 // finish adds the first bytes of p to the tail, up to the end of its record, and returns their number.
 func (b *Box) finish(p []byte) int {
-	n := jobpb.RecordLen(p[:min(len(p), MaxRecord-len(b.tail))])
+	n := job.RecordLen(p[:min(len(p), MaxRecord-len(b.tail))])
 	b.tail = append(b.tail, p[:n]...)
-	if records, size := jobpb.WholeRecords(b.tail); records > 0 {
+	if records, size := job.WholeRecords(b.tail); records > 0 {
 		b.add(b.tail[:size], records)
 		b.tail = b.tail[:0]
 	}
@@ -72,7 +70,7 @@ func (b *Box) finish(p []byte) int {
 // add stores a copy of the records, except those that the user has received already.
 func (b *Box) add(data []byte, records uint64) {
 	had := min(records, b.acked-min(b.acked, b.next))
-	data = data[jobpb.RecordsLen(data, had):]
+	data = data[job.RecordsLen(data, had):]
 	b.next += records
 	if len(b.segments) == 0 {
 		b.first = b.next - (records - had)
@@ -136,7 +134,7 @@ func (b *Box) Acknowledge(count uint64) {
 		n := min(b.acked-b.first, s.records)
 		size := len(s.data)
 		if n < s.records {
-			size = jobpb.RecordsLen(s.data, n)
+			size = job.RecordsLen(s.data, n)
 		}
 		b.first += n
 		b.size -= size

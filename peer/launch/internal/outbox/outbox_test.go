@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
 // texts returns a batch's records as strings.
 func texts(b Batch) []string {
 	var ts []string
 	for data := b.Data; len(data) > 0; {
-		n := jobpb.RecordLen(data)
+		n := job.RecordLen(data)
 		ts = append(ts, string(data[:n]))
 		data = data[n:]
 	}

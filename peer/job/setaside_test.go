@@ -1,0 +1,104 @@
+package job
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+func (w sole) SetAside(p view.Process) Effects { return w.agree(w.State.SetAside(p)) }
+
+// TestR4ProcessIsSetAsideAndReturns follows a process through the views, and checks that it becomes master only
+// while it counts.
+func TestR4ProcessIsSetAsideAndReturns(t *testing.T) {
+	w, p := running(t, 1, 2), proc(0, 1)
+	if s := w.SetAside(proc(0, 0)); s.View != nil {
+		t.Fatalf("the master was set aside: %v", s.View)
+	}
+	s := w.SetAside(p)
+	if s.View == nil || s.View.AsideSince(p) != s.View.Epoch || len(s.Notes) > 0 {
+		t.Fatalf("got %+v, want the view in which 0.1 is aside", s)
+	}
+	if s := w.Ahead(p); s.View != nil {
+		t.Errorf("it became master: %v", s.View)
+	}
+	if s := w.UpToDate(p, s.View.Epoch+1, 1); s.View != nil {
+		t.Errorf("it returned on a statement about another epoch: %v", s.View)
+	}
+	if s := w.UpToDate(p, s.View.Epoch, 1); s.View == nil || !s.View.Counts(p) {
+		t.Fatalf("it did not return: %+v", s)
+	}
+	if s := w.Lost([]view.Process{proc(0, 0)}, "failed"); s.Result != nil || !w.View().IsMaster(p) {
+		t.Errorf("it did not take over: %v, result %v", w.View(), s.Result)
+	}
+}
+
+func TestNobodyIsSetAsideBeforeTheJobBegins(t *testing.T) {
+	w := newSole(1, 2)
+	if s := w.SetAside(proc(0, 1)); s.View != nil {
+		t.Errorf("0.1 was set aside: %v", s.View)
+	}
+}
+
+// TestR7RankIsLostWithTheLastThatCounts: the user is told why the replica that is set aside does not help.
+func TestR7RankIsLostWithTheLastThatCounts(t *testing.T) {
+	w := running(t, 2, 2)
+	w.SetAside(proc(1, 1))
+	s := w.Lost([]view.Process{proc(1, 0)}, "failed with its peer")
+	if s.Result == nil || s.Result.Status != StatusLost || !strings.Contains(s.Result.Message, "replica 0 failed with its peer, replica 1 did not answer when its master failed") {
+		t.Errorf("got %+v", s.Result)
+	}
+}
+
+// TestO2NobodyLeavesToOneThatIsAside: a master does not hand over to a replica that is set aside,
+// which could not take over.
+func TestO2NobodyLeavesToOneThatIsAside(t *testing.T) {
+	w := running(t, 1, 2)
+	since := w.SetAside(proc(0, 1)).View.Epoch
+	if s := w.Leaves(proc(0, 0)); s.View != nil || s.Result != nil {
+		t.Fatalf("the master has left to a replica that is aside: %+v", s)
+	}
+	if s := w.UpToDate(proc(0, 1), since, 1); s.Result != nil || !w.View().IsMaster(proc(0, 1)) {
+		t.Errorf("the master did not leave once the other counted again: %v", w.View())
+	}
+}
+
+// TestO2NobodyLeavesToOneThatIsAboutToBeAside: the request to set a replica aside is agreed on
+// before the request to leave.
+func TestO2NobodyLeavesToOneThatIsAboutToBeAside(t *testing.T) {
+	w := running(t, 1, 2)
+	asked := w.State.SetAside(proc(0, 1)).Propose
+	if s := w.Leaves(proc(0, 0)); s.View != nil {
+		t.Fatalf("the master has left to a replica that is about to be set aside: %v", s.View)
+	}
+	if s := w.agree(Effects{Propose: asked}); s.Result != nil || s.View == nil || !s.View.IsMaster(proc(0, 0)) {
+		t.Errorf("got %+v", s)
+	}
+}
+
+// TestWordThatComesBeforeItsViewIsKept: a process reports that it lacks nothing any more before
+// this submitter knows that the process was set aside.
+func TestWordThatComesBeforeItsViewIsKept(t *testing.T) {
+	w := running(t, 1, 2)
+	asked := w.State.SetAside(proc(0, 1)).Propose
+	next, _ := asked[0].Apply(w.View())
+	if s := w.UpToDate(proc(0, 1), next.Epoch, 1); s.View != nil {
+		t.Fatalf("got %v", s.View)
+	}
+	if w.agree(Effects{Propose: asked}); !w.View().Counts(proc(0, 1)) {
+		t.Errorf("it is still aside: %v", w.View())
+	}
+}
+
+// TestO4UpToDateOfAProcessThatIsNotInTheView: a report about a process that has not joined is ignored.
+func TestO4UpToDateOfAProcessThatIsNotInTheView(t *testing.T) {
+	w := running(t, 1, 2)
+	if s := w.UpToDate(proc(0, 2), 1, 1); s.View != nil || s.Result != nil {
+		t.Errorf("got %+v", s)
+	}
+}
+
+func (w sole) UpToDate(p view.Process, since, term uint64) Effects {
+	return w.agree(w.State.UpToDate(p, since, term))
+}

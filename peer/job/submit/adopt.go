@@ -1,0 +1,420 @@
+package submit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
+	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/p2pmpi/p2pmpi/internal/jobspec"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// This file resumes a job whose submitter process was killed:
+//
+//	home                    this process                         peers
+//	 |-- spec, peers, shown -->|                                   |  alone.go: the job continues
+//	 |                         |-- Resume(job, 0, anew) ---------->|
+//	 |                         |<-- all its messages, from the first one
+//	 |                         |<-- Agreed: each change of the view  |  testimony.go: which to believe
+//	 |                         |<-- output not acknowledged -------|
+//	 |<-- shown ---------------|-- Emitted, Collect, Propose ----->|
+//
+// So the State receives everything that the previous process received, in the same order for each
+// peer. This process applies the changes of the view once each peer has reconnected or is late,
+// because the changes follow from the peers' messages. It is no member of the view group, for it
+// lacks the group's log. It makes no views, sends none, and requests changes through the peers,
+// which detect silent peers themselves. It knows the processes that joined after the job began like
+// all others. A message about such a process waits until the process is in the view here.
+//
+// Once this process has caught up, it replaces lost replicas as the previous one did (recruit.go),
+// with the recorded program and inputs (work.go). It asks all reachable members of the view group
+// to add the new peer (Introduce); the leader adds it once. It records the number of that peer
+// before it sends the number to any peer. A process that is recorded and not in the view joins
+// before the search for another one starts. So two peers never get the same number or process. (The
+// process that started the job continues to replace replicas even if it cannot record them; see
+// ARCHITECTURE.)
+
+// adopted is the state of a resumed job.
+type adopted struct {
+	hurried   bool                              // do not wait any longer for peers whose processes have all failed
+	waited    bool                              // do not wait any longer for any disconnected peer
+	due       bool                              // give up late peers that run nothing, in the next loseLate
+	asked     bool                              // a request is not agreed on yet
+	caughtUp  bool                              // with everything that the connected peers know
+	collected map[view.Process]*jobpb.Collected // file lists that arrived before they were needed
+}
+
+// Attach resumes a kept job and continues as Run would have. When ctx ends, the job is cancelled.
+// The result has StatusUsage if there is no such job, or if another process follows it.
+func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) job.Result {
+	k, err := s.reopen(id)
+	if err != nil {
+		return refuse(sink, job.Result{Status: job.StatusUsage, Message: err.Error()})
+	}
+	defer k.close()
+	shown, printed, err := k.positions()
+	begin, wrong := k.begin()
+	if err = errors.Join(err, wrong); err != nil {
+		return refuse(sink, job.Result{Status: job.StatusUsage, Message: err.Error()})
+	}
+	if err := checkOutputDir(k.kept.Request); err != nil && ctx.Err() == nil && k.kept.Result == nil {
+		return refuse(sink, job.Result{
+			Status: job.StatusUsage, Message: err.Error(),
+			Hint: fmt.Sprintf("make the folder %s, then attach again", k.kept.Request.OutputDir),
+		})
+	}
+	defer k.conclude(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if !k.kept.Ends.IsZero() {
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadlineCause(ctx, k.kept.Ends, errTimeout)
+		defer stop()
+	}
+	j, lacks := s.runAgain(k)
+	defer s.forget(id)
+	j.printer = newPrinter(id, sink, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) }, k, s.cfg.Resident)
+	defer j.printer.close()
+	e := newAdopted(j, shown, printed, begin)
+	e.until, _ = ctx.Deadline()
+	if e.healing != nil && !e.numbered() {
+		lacks = errors.New("not all that their peers have to know was kept")
+	}
+	if lacks != nil && k.kept.Result == nil {
+		j.warn(fmt.Sprintf("replicas that are lost from now on are not replaced: %v", lacks))
+	}
+	if over := k.kept.Result; over != nil { // not all peers may know
+		s.setOver(j.spec.ID)
+		e.stop(cmp.Or(over.Message, "done"))
+		e.close()
+		j.printRest(shown)
+		return j.conclude(*over)
+	}
+	return j.conclude(e.finish(ctx))
+}
+
+// runAgain returns the run of a kept job. The error is the reason why lost replicas cannot be
+// replaced.
+func (s *Submitter) runAgain(k *keeper) (j *run, lacks error) {
+	req := k.kept.Request
+	req.Explain = false
+	j = &run{
+		s: s, req: req, keeper: k, excluded: make(map[p2ppeer.ID]bool),
+		spec: jobspec.Spec{ID: k.kept.Job, Submitter: s.cfg.Host.ID(), N: req.N, R: req.R, Name: req.Name},
+		log:  s.cfg.Log.With().Str("job", k.kept.Job).Logger(),
+	}
+	j.status = Status{Job: k.kept.Job, Name: req.Name, N: req.N, R: req.R, Since: k.kept.Since}
+	if req.Heal {
+		lacks = k.readWork(j)
+		j.req.Heal = lacks == nil
+	}
+	return j, lacks
+}
+
+// newAdopted returns the execution of a job on its recorded peers, and starts to open streams to
+// them.
+func newAdopted(j *run, shown [][2]uint64, printed []transcript, begin *jobpb.ToPeer) *execution {
+	r := &reservation.Reservation{Job: j.spec.ID}
+	for _, p := range j.keeper.kept.Peers {
+		r.Placements = append(r.Placements, reservation.Placement{Peer: p.Peer, Processes: p.Processes, Machine: p.SlotsOn})
+		j.s.cfg.Host.Peerstore().AddAddrs(p.Peer, readAddrs(p.Addrs), peerstore.PermanentAddrTTL)
+	}
+	e := newExecution(j, r)
+	e.adopted = &adopted{collected: make(map[view.Process]*jobpb.Collected)}
+	e.emission, e.begin = job.ResumeEmission(shown), begin
+	if begin != nil {
+		e.state.Resume()
+	}
+	for rank := range shown {
+		e.flows[rank] = [2]flow{{shown: shown[rank][0]}, {shown: shown[rank][1]}}
+	}
+	if e.accounts != nil {
+		e.printed = printed
+		e.accounts.Speakers = nil // earlier ones are unknown
+	}
+	e.patience = time.After(j.req.Away)
+	latest := make(map[p2ppeer.ID]*link)
+	for i, l := range e.links {
+		kept := j.keeper.kept.Peers[i]
+		l.redeemed, l.machine, l.number, l.keys = true, kept.Machine, kept.Number, kept.keysOf()
+		if before := latest[l.peer]; before != nil { // the peer was recruited again later
+			before.lose(errRetired)
+		}
+		latest[l.peer] = l
+	}
+	for _, l := range e.links {
+		e.strand(l, nil)
+	}
+	return e
+}
+
+func readAddrs(texts []string) (all []ma.Multiaddr) {
+	for _, text := range texts {
+		if a, err := ma.NewMultiaddr(text); err == nil {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// hear handles the messages that have another meaning, or none, in a resumed job. It reports
+// whether m was such a message.
+func (a *adopted) hear(l *link, m *jobpb.FromPeer) (meant bool, err error) {
+	switch b := m.Body.(type) {
+	case *jobpb.FromPeer_Agreed:
+		return true, l.testimony.add(b.Agreed)
+	case *jobpb.FromPeer_Outside:
+		l.testimony.outside = true
+	case *jobpb.FromPeer_Prepared, *jobpb.FromPeer_Started,
+		*jobpb.FromPeer_Suspect, *jobpb.FromPeer_Paths:
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// putOff queues a message about a process that has yet to join, according to the changes applied so
+// far.
+func (e *execution) putOff(h heard, p view.Process) *job.Result {
+	putOff, err := e.toJoin[p].add(h)
+	if err != nil {
+		return e.breach(h.link, fmt.Errorf("about %v, which has not joined: %w", p, err))
+	}
+	e.toJoin[p] = putOff
+	return nil
+}
+
+// hearPutOff handles the queued messages about a process that has joined.
+func (e *execution) hearPutOff(p view.Process) (r *job.Result) {
+	putOff := e.toJoin[p]
+	delete(e.toJoin, p)
+	for _, h := range putOff.said {
+		r = cmp.Or(r, e.hear(h))
+	}
+	return r
+}
+
+// overdueFailed is how long peers may take to reconnect if all their processes have failed
+// according to the other peers. Most of them no longer exist.
+const overdueFailed = 2 * time.Second
+
+// late continues without the peers that have not reconnected in time.
+func (e *execution) late() *job.Result {
+	switch a := e.adopted; {
+	case a == nil && e.overdue != nil: // this process did not run meanwhile: the peers get more time
+	case a == nil:
+		return e.loseAway("it has not come back")
+	case a.hurried:
+		a.waited, a.due = true, true
+	default:
+		a.hurried, e.overdue = true, time.After(e.j.s.waits.back)
+	}
+	return nil
+}
+
+// agreeWithin is how long the view group may take to agree on a change: many times what a majority
+// needs.
+const agreeWithin = 30 * time.Second
+
+// catchUp applies the agreed changes once the messages that led to them have arrived, and gives up
+// the peers that the job no longer needs.
+func (e *execution) catchUp() (r *job.Result) {
+	present, away := 0, 0
+	isPart := func(l *link) bool { return l.err == nil && l.recruit == nil }
+	agreed := e.state.View()
+	if e.adopted.hurried {
+		agreed = e.after(agreed)
+	}
+	for _, l := range e.links {
+		switch {
+		case !isPart(l):
+		case l.away && e.adopted.hurried && !slices.ContainsFunc(l.processes, agreed.Has): // it will not reconnect
+		case isAway(l):
+			away++
+		default:
+			present++
+		}
+	}
+	switch {
+	case present > 0:
+		if e.overdue == nil && !e.adopted.waited {
+			e.overdue = time.After(overdueFailed)
+		}
+	case !slices.ContainsFunc(e.links, isPart):
+		if !e.state.Over() { // otherwise the code that needs the peer reports it
+			return e.nothingLeft()
+		}
+	case e.patience == nil:
+		e.patience = time.After(e.j.req.Away)
+	}
+	if away == 0 || e.adopted.waited {
+		r = e.takeChanges()
+	}
+	if e.adopted.waited && r == nil {
+		r = e.loseLate(present)
+	}
+	if present > 0 {
+		e.limit()
+	}
+	e.adopted.caughtUp = present > 0 && (away == 0 || e.adopted.waited)
+	return r
+}
+
+// numbered reports whether the numbers of all peers in the view group are known, so that a new peer
+// can get an unused one.
+func (e *execution) numbered() bool {
+	for _, l := range e.runsOn {
+		if l.number == 0 && l.peer != e.j.s.cfg.Host.ID() {
+			return false
+		}
+	}
+	return true
+}
+
+// letIn requests that process p, which runs on l, join the view by the change in s.
+func (e *execution) letIn(l *link, p view.Process, s job.Effects) *job.Result {
+	if l.number > 0 {
+		e.ask(e.introduceMessage(l, p))
+	}
+	return e.apply(s)
+}
+
+// vouch repeats to a peer that p is to join, since the peer may have missed it.
+func (e *execution) vouch(to *link, p view.Process) {
+	if l := e.runsOn[p]; l.number > 0 {
+		to.say(e.introduceMessage(l, p))
+	}
+	to.say(e.proposeMessage(view.Change{Process: p, To: view.Live}))
+}
+
+// introduceMessage asks the view group to add the peer of l, where p runs.
+func (e *execution) introduceMessage(l *link, p view.Process) *jobpb.ToPeer {
+	n := e.newcomer(l, p)
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Introduce{Introduce: &jobpb.Introduce{Number: uint32(l.number), Row: n.Row, Signature: n.Signature}}}
+}
+
+// proposeMessage requests a change, signed by the submitter's peer. The signature makes it valid
+// although this process is not in the view group.
+func (e *execution) proposeMessage(c view.Change) *jobpb.ToPeer {
+	m := jobpb.FromChange(c, 0)
+	p, err := viewgroup.Sign(e.key(), e.j.spec.ID, 0, c)
+	if err != nil { // the peers refuse the change, and this warning tells the user why
+		e.j.warn(err.Error())
+	}
+	m.Signature = p.Signature
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: m}}
+}
+
+// key returns the private key of the submitter's peer.
+func (e *execution) key() crypto.PrivKey {
+	h := e.j.s.cfg.Host
+	return h.Peerstore().PrivKey(h.ID())
+}
+
+// ask sends m to the members of the view group, to which this process does not belong.
+func (e *execution) ask(m *jobpb.ToPeer) {
+	for _, l := range e.links {
+		if !l.retired && (l.recruit == nil || l.recruit.phase == recruitJoining) {
+			l.say(m)
+		}
+	}
+}
+
+// limit limits the time that the view group may take for requested changes.
+func (e *execution) limit() {
+	if waits := len(e.state.Asked()) > 0; !waits {
+		e.patience, e.adopted.asked = nil, false
+	} else if !e.adopted.asked { // without a majority, no change is agreed on
+		e.patience, e.adopted.asked = time.After(agreeWithin), true
+	}
+}
+
+// takeChanges applies the changes that the connected peers report.
+func (e *execution) takeChanges() *job.Result {
+	for {
+		v := e.state.View()
+		if r := e.refute(v); r != nil {
+			return r
+		}
+		voices := e.voices(v)
+		c, ok, err := decide(voices)
+		if err != nil {
+			return contradicted(voices)
+		}
+		if !ok {
+			break
+		}
+		e.expect(c)
+		if r := e.commit(c, naming(voices, c)); r != nil {
+			return r
+		}
+	}
+	for _, l := range e.links {
+		// The peer may lead the view group, and only the leader can add a new peer.
+		votes := e.healing != nil && time.Since(l.awayAt) < e.j.s.waits.back
+		if l.err == nil && l.away && !votes && !slices.ContainsFunc(l.processes, e.state.View().Has) {
+			l.lose(errSilent)
+		}
+	}
+	return nil
+}
+
+// loseLate gives up the disconnected peers that run no live process and have not reconnected in
+// time. Until then, the output or the files of a finished process there may still be needed. The
+// other peers detect the loss of a peer with a live process (alone.go). present is the number of
+// connected peers.
+func (e *execution) loseLate(present int) (r *job.Result) {
+	a, late := e.adopted, false
+	if present == 0 { // this machine may be cut off
+		a.due, e.overdue = false, nil
+		return nil
+	}
+	for _, l := range e.links {
+		switch {
+		case l.err != nil || !l.away || slices.ContainsFunc(l.processes, e.state.View().Live):
+		case !a.due || time.Since(l.awayAt) < e.j.s.waits.back:
+			late = true
+		default:
+			r = cmp.Or(r, e.lose(l, "it has not come back", errSilent))
+		}
+	}
+	if a.due = false; late && e.overdue == nil {
+		e.overdue = time.After(e.j.s.waits.back)
+	}
+	return r
+}
+
+var errUnknown = errors.New("its peer is not known here")
+
+// expect adds a placeholder for a process that joins by change c if its peer could not be recorded.
+// The process continues to run: it may be the only one left of its rank.
+func (e *execution) expect(c view.Change) {
+	if _, known := e.runsOn[c.Process]; known || !c.Joins() {
+		return
+	}
+	l := newLink(reservation.Placement{}, c.Process)
+	l.err, l.redeemed = errUnknown, true
+	l.cancel()
+	e.runsOn[c.Process] = l
+}
+
+// nothingLeft returns the result of a job that no peer runs any more.
+func (e *execution) nothingLeft() *job.Result {
+	return &job.Result{
+		Status:  job.StatusLost,
+		Message: fmt.Sprintf("nothing of job %s is left at its peers: it was over, or they have waited for longer than %v as --away says", e.j.spec.ID, e.j.req.Away),
+		Hint:    "start it again",
+	}
+}

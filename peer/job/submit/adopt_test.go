@@ -1,0 +1,453 @@
+package submit
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-msgio/pbio"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// keptOn returns the keeper of a job of one rank with r replicas, which has begun. The replicas run
+// on the first peers of b. Each of the other peers runs a process that came later. The timeouts for
+// a resumed job are short.
+func (b *bed) keptOn(r int) *keeper { return b.keptAs(b.request(1, r), b.peers) }
+
+// keptAs is like keptOn for the given request and peers.
+func (b *bed) keptAs(req Request, peers []*member) *keeper {
+	b.Helper()
+	b.submitter.cfg.Jobs = filepath.Join(b.TempDir(), "jobs")
+	b.submitter.waits.back, b.submitter.waits.tell = 100*time.Millisecond, 100*time.Millisecond
+	req.Away = eventTimeout
+	j := newRun(b.submitter, req)
+	var err error
+	if j.keeper, err = b.submitter.keep(j); err != nil {
+		b.Fatal(err)
+	}
+	k := j.keeper
+	j.printer = newPrinter(j.spec.ID, Showing(func(Event) error { return nil }), func(error) {}, k, false)
+	defer j.printer.close()
+	if err := j.describe(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	for i, m := range peers {
+		p := KeptPeer{Peer: m.ID(), Processes: []view.Process{proc(0, i)}, Number: i + 1}
+		if i >= req.R {
+			p.Keys = [][]byte{make([]byte, proclink.KeySize)}
+		}
+		for _, a := range m.Addrs() {
+			p.Addrs = append(p.Addrs, a.String())
+		}
+		k.kept.Peers = append(k.kept.Peers, p)
+	}
+	if err := k.writeBegin(&jobpb.Begin{Places: []*jobpb.Place{{}}}); err != nil {
+		b.Fatal(err)
+	}
+	return k
+}
+
+// attach resumes a kept job. Each peer follows the script of its process whenever it is asked to
+// resume its part. A peer without a script is lost. As in play, a part obeys Stop.
+func (b *bed) attach(k *keeper, scripts map[view.Process]func(*part)) *outcome {
+	b.Helper()
+	return b.attachAnd(nil, k, scripts)
+}
+
+// attachAnd is like attach; watch, if not nil, receives every event.
+func (b *bed) attachAnd(watch func(Event) error, k *keeper, scripts map[view.Process]func(*part)) *outcome {
+	b.Helper()
+	k.close()
+	b.stage.begin(b)
+	for _, known := range k.kept.Peers {
+		m, q := b.peer(known.Peer.String()), known.Processes[0]
+		script, ok := scripts[q]
+		if !ok {
+			continue
+		}
+		m.SetStreamHandler(Protocol, func(s network.Stream) {
+			if !b.stage.enter(s) {
+				return
+			}
+			defer b.stage.acting.Done()
+			p := &part{bed: b, peer: m, stream: s, in: pbio.NewDelimitedReader(s, jobpb.MaxMessage), processes: []view.Process{q}, begun: true}
+			defer p.leave()
+			await(p, (*jobpb.ToPeer).GetResume)
+			p.perform(script)
+			if p.atStop != nil {
+				p.atStop()
+			}
+			p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Stopped{Stopped: &jobpb.Stopped{}}})
+			s.Close()
+		})
+	}
+	return b.follow(func(emit func(Event) error) job.Result {
+		return b.submitter.Attach(b.Context(), k.kept.Job, Showing(emit))
+	}, watch)
+}
+
+// back reports that the part continues, and repeats its earlier messages.
+func (p *part) back(said ...*jobpb.FromPeer) {
+	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Resumed{Resumed: &jobpb.Resumed{Said: uint64(len(said))}}})
+	for _, m := range said {
+		p.say(m)
+	}
+}
+
+// says answers that the part does not continue, and closes the stream as a peer does. A reset could
+// overtake the answer.
+func (p *part) says(problem string) {
+	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Resumed{Resumed: &jobpb.Resumed{Error: problem}}})
+	p.stream.CloseWrite()
+}
+
+// ended reports that the part has ended, and closes lost when the submitter has received that.
+func (p *part) ended(lost chan<- struct{}) {
+	p.says("no such job here")
+	p.in.ReadMsg(&jobpb.ToPeer{}) // until the submitter gives it up
+	close(lost)
+	p.vanish()
+}
+
+// agreedOn returns the report that the view of this epoch sets q to a state.
+func agreedOn(epoch uint64, q view.Process, to view.State) *jobpb.FromPeer {
+	c := view.Change{Process: q, To: to}
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Agreed{Agreed: jobpb.FromChange(c, epoch)}}
+}
+
+func exitedMessage(q view.Process, e job.Exit) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{
+		Process: jobpb.FromProcess(q), Code: int32(e.Code), Initialized: e.Initialized, Finalized: e.Finalized,
+	}}}
+}
+
+// asked waits until the submitter requests that q change to a state.
+func (p *part) asked(q view.Process, to view.State) {
+	await(p, func(m *jobpb.ToPeer) *jobpb.Change {
+		if c := m.GetPropose(); c != nil && c.Process.View() == q && view.State(c.To) == to {
+			return c
+		}
+		return nil
+	})
+}
+
+// TestR6AttachedDoesWithoutPeersThatAreLostWhenTheyHaveFinished: two replicas have finished, and
+// their peers are lost before the output arrived. The other peers cannot detect that, since nothing
+// runs there. One peer is lost before the job is resumed, the other one after that.
+func TestR6AttachedDoesWithoutPeersThatAreLostWhenTheyHaveFinished(t *testing.T) {
+	skip.Long(t)
+	b := newBed(t, never, 1, 1, 1)
+	gone := make(chan struct{})
+	finished := []*jobpb.FromPeer{
+		agreedOn(2, proc(0, 0), view.Finished), agreedOn(3, proc(0, 1), view.Finished), agreedOn(4, proc(0, 2), view.Finished),
+	}
+	o := b.attach(b.keptOn(3), map[view.Process]func(*part){
+		proc(0, 1): func(p *part) {
+			select {
+			case <-gone:
+				p.vanish()
+			default:
+			}
+			p.back(append(finished, exitedMessage(proc(0, 1), wellEnded), accountMessage(proc(0, 1)))...)
+			p.asked(proc(0, 0), view.Failed)
+			close(gone)
+			p.vanish()
+		},
+		proc(0, 2): func(p *part) {
+			p.back(append(finished, exitedMessage(proc(0, 2), wellEnded), accountMessage(proc(0, 2)))...)
+			for k := range 2 {
+				p.asked(proc(0, k), view.Failed)
+				p.say(agreedOn(uint64(5+k), proc(0, k), view.Failed))
+			}
+			p.writes(proc(0, 2), 0, "a\n")
+			p.closes(proc(0, 2), 1)
+		},
+	})
+	o.want(job.StatusOK, "")
+	o.wrote(0, job.Stdout, "a\n")
+}
+
+// TestS4ResultThatNotAllHaveHeardOf: the submitter's process was killed when the job had a result,
+// before it told the job's peers to stop. Some peers have already gone.
+func TestS4ResultThatNotAllHaveHeardOf(t *testing.T) {
+	skip.Long(t)
+	b := newBed(t, never, 1, 1, 1)
+	k := b.keptOn(3)
+	b.submitter.waits.tell = 3 * time.Second // covers the peer that does not answer; the others answer in time
+	if err := k.writeResult(job.Result{Status: 5, Message: "as it was"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	stopped := false
+	o := b.attach(k, map[view.Process]func(*part){
+		proc(0, 0): func(p *part) {
+			p.back()
+			p.atStop = func() { stopped = true }
+		},
+		proc(0, 1): func(p *part) {
+			p.says("no such job here")
+			p.vanish()
+		},
+	})
+	o.want(5, "as it was")
+	if !stopped {
+		t.Error("a peer was not told to stop")
+	}
+	if _, err := os.Stat(k.dir); err == nil {
+		t.Error("it is still kept")
+	}
+}
+
+// TestAttachedFailsNobodyWhoIsNotKnown: a process whose peer could not be recorded may be the only
+// one left of its rank.
+func TestAttachedFailsNobodyWhoIsNotKnown(t *testing.T) {
+	skip.Long(t)
+	b := newBed(t, never, 1, 1)
+	o := b.attach(b.keptOn(2), map[view.Process]func(*part){
+		proc(0, 1): func(p *part) {
+			p.back(agreedOn(2, proc(0, 0), view.Failed), agreedOn(3, proc(0, 2), view.Live))
+			p.ends(proc(0, 1), "a\n")
+			p.say(agreedOn(4, proc(0, 1), view.Finished))
+			p.atStop = func() {
+				for _, m := range p.kept {
+					if c := m.GetPropose(); c.GetProcess().GetReplica() == 2 {
+						t.Errorf("it asks for %v", c)
+					}
+				}
+			}
+		},
+	})
+	o.want(job.StatusOK, "")
+	o.wrote(0, job.Stdout, "a\n")
+	o.told("rank 0 replica 2 came later than the job began")
+	if v := o.view(); v.State(proc(0, 2)) != view.Live {
+		t.Errorf("last view %+v", v)
+	}
+}
+
+// TestAttachedHearsProcessesThatCameLater: processes that joined after the job began are all that
+// is left of their rank. Their messages arrive before their join is agreed on, and they are let in
+// after it.
+func TestAttachedHearsProcessesThatCameLater(t *testing.T) {
+	skip.Long(t)
+	b := newBed(t, never, 1, 1, 1)
+	late := proc(0, 2)
+	lost := make(chan struct{})
+	o := b.attach(b.keptOn(2), map[view.Process]func(*part){
+		proc(0, 1): func(p *part) { p.ended(lost) },
+		late: func(p *part) {
+			<-lost
+			p.back(initializedMessage(late), healedMessage(late), exitedMessage(late, wellEnded), accountMessage(late),
+				agreedOn(2, proc(0, 0), view.Failed), agreedOn(3, late, view.Live), agreedOn(4, proc(0, 1), view.Failed))
+			await(p, (*jobpb.ToPeer).GetBegin)
+			if reminders := len(p.kept); reminders < 2 {
+				t.Errorf("it is let in after %d messages, before it is in the view", reminders)
+			}
+			p.asked(late, view.Finished)
+			p.say(agreedOn(5, late, view.Finished))
+			p.writes(late, 0, "a\n")
+			p.closes(late, 1)
+		},
+	})
+	o.want(job.StatusOK, "")
+	o.wrote(0, job.Stdout, "a\n")
+}
+
+// TestAttachedKnowsAPeerThatHasComeTwice: the first part of a peer has ended, and its second part
+// is asked once to resume. A second request would look like that of another submitter process.
+func TestAttachedKnowsAPeerThatHasComeTwice(t *testing.T) {
+	b := newBed(t, never, 1, 1)
+	k := b.keptOn(2)
+	again := k.kept.Peers[1]
+	again.Processes = []view.Process{proc(0, 2)}
+	k.kept.Peers = append(k.kept.Peers, again)
+	if err := k.write(); err != nil {
+		t.Fatal(err)
+	}
+	history := []*jobpb.FromPeer{agreedOn(2, proc(0, 1), view.Failed), agreedOn(3, proc(0, 2), view.Live)}
+	var asked atomic.Int32
+	o := b.attach(k, map[view.Process]func(*part){
+		proc(0, 0): func(p *part) {
+			p.back(history...)
+			p.ends(proc(0, 0), "a\n")
+			p.say(agreedOn(4, proc(0, 0), view.Finished))
+		},
+		proc(0, 1): func(p *part) {
+			asked.Add(1)
+			p.back(history...)
+			p.say(agreedOn(4, proc(0, 0), view.Finished))
+		},
+	})
+	o.want(job.StatusOK, "")
+	o.wrote(0, job.Stdout, "a\n")
+	if n := asked.Load(); n != 1 {
+		t.Errorf("asked %d times to go on", n)
+	}
+}
+
+// TestAttachedDoesNotWaitForAProcessThatNeverJoined: a new process was recorded, and the submitter
+// was killed before it requested the join. The process waits in mpj.Init, or has ended.
+func TestAttachedDoesNotWaitForAProcessThatNeverJoined(t *testing.T) {
+	skip.Long(t)
+	for name, late := range map[string]func(*part){
+		"gone":      nil,
+		"ended":     func(p *part) { p.says("no such job here") },
+		"it waits":  func(p *part) { p.back(initializedMessage(proc(0, 2))) },
+		"it breaks": func(p *part) { p.back(initializedMessage(proc(0, 2))); p.vanish() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, never, 1, 1, 1)
+			scripts := make(map[view.Process]func(*part))
+			for i := range 2 {
+				scripts[proc(0, i)] = func(p *part) {
+					p.back(exitedMessage(proc(0, i), wellEnded), accountMessage(proc(0, i)), agreedOn(2, proc(0, 0), view.Finished), agreedOn(3, proc(0, 1), view.Finished))
+					p.writes(proc(0, i), 0, "a\n")
+					p.closes(proc(0, i), 1)
+				}
+			}
+			if late != nil {
+				scripts[proc(0, 2)] = func(p *part) {
+					late(p)
+					p.atStop = func() {
+						for _, m := range p.kept {
+							if m.GetBegin() != nil {
+								t.Error("it is let in")
+							}
+						}
+					}
+				}
+			}
+			o := b.attach(b.keptOn(2), scripts)
+			o.want(job.StatusOK, "")
+			o.wrote(0, job.Stdout, "a\n")
+		})
+	}
+}
+
+// TestAttachedAsksThoseWhoComeLater: a peer that reconnects late receives requests made before any
+// peer was there.
+func TestAttachedAsksThoseWhoComeLater(t *testing.T) {
+	b := newBed(t, never, 1, 1)
+	lost := make(chan struct{})
+	o := b.attach(b.keptOn(2), map[view.Process]func(*part){
+		proc(0, 0): func(p *part) { p.ended(lost) },
+		proc(0, 1): func(p *part) {
+			<-lost
+			p.back(exitedMessage(proc(0, 1), wellEnded), accountMessage(proc(0, 1)), agreedOn(2, proc(0, 0), view.Finished), agreedOn(3, proc(0, 1), view.Finished))
+			p.asked(proc(0, 0), view.Failed)
+			p.say(agreedOn(4, proc(0, 0), view.Failed))
+			p.writes(proc(0, 1), 0, "a\n")
+			p.closes(proc(0, 1), 1)
+		},
+	})
+	o.want(job.StatusOK, "")
+	o.wrote(0, job.Stdout, "a\n")
+}
+
+// TestAttachedFindsAPeerThatHasMoved: a peer no longer has its recorded address, but another peer
+// knows it.
+func TestAttachedFindsAPeerThatHasMoved(t *testing.T) {
+	b := newBed(t, never, 1, 1)
+	moved, other := b.peers[0], b.peers[1]
+	for _, m := range b.peers {
+		m.introduces(t)
+	}
+	if err := moved.Connect(t.Context(), p2ppeer.AddrInfo{ID: other.ID(), Addrs: other.Addrs()}); err != nil {
+		t.Fatal(err)
+	}
+	b.submitter.waits.locate = 10 * time.Millisecond
+	k := b.keptOn(2)
+	k.kept.Peers[0].Addrs = []string{"/ip4/127.0.0.1/tcp/1"}
+	if err := k.write(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.own.Network().ClosePeer(moved.ID()); err != nil {
+		t.Fatal(err)
+	}
+	b.own.Peerstore().ClearAddrs(moved.ID())
+	found := make(chan struct{})
+	o := b.attach(k, map[view.Process]func(*part){
+		proc(0, 0): func(p *part) {
+			close(found)
+			p.back(agreedOn(2, proc(0, 0), view.Finished), exitedMessage(proc(0, 0), wellEnded), accountMessage(proc(0, 0)))
+			p.writes(proc(0, 0), 0, "a\n")
+			p.closes(proc(0, 0), 1)
+		},
+		proc(0, 1): func(p *part) {
+			<-found
+			p.back(agreedOn(2, proc(0, 0), view.Finished))
+			p.exits(proc(0, 1), wellEnded)
+		},
+	})
+	o.want(job.StatusOK, "")
+	o.wrote(0, job.Stdout, "a\n")
+}
+
+// TestSubmitterThatIsReplacedLeavesTheJobAlone: when another process resumes the job, the old one
+// sends no message that would end a part or fail a process. It may be connected or disconnected at
+// that time.
+func TestSubmitterThatIsReplacedLeavesTheJobAlone(t *testing.T) {
+	t.Run("there", func(t *testing.T) {
+		b := newBed(t, never, 1, 1)
+		var entered sync.WaitGroup
+		entered.Add(2)
+		b.play(func(p *part) {
+			p.start()
+			p.enter()
+			entered.Done()
+			entered.Wait()
+			if p.number == 0 {
+				p.stream.ResetWithError(jobpb.Replaced)
+				p.vanish()
+			}
+			p.leftAlone()
+		})
+		b.run(b.request(1, 2), nil).want(job.StatusLost, "another p2prun goes on with job ")
+	})
+	t.Run("away", func(t *testing.T) {
+		b := newBed(t, never, 1, 1)
+		k := b.keptOn(2)
+		o := b.attach(k, map[view.Process]func(*part){
+			proc(0, 0): func(p *part) {
+				p.stream.ResetWithError(jobpb.Replaced)
+				p.vanish()
+			},
+			proc(0, 1): func(p *part) {
+				p.back()
+				p.leftAlone()
+			},
+		})
+		o.want(job.StatusLost, "another p2prun goes on with job ")
+		if _, err := os.Stat(k.dir); err != nil {
+			t.Errorf("it cannot be gone on with: %v", err)
+		}
+	})
+}
+
+// leftAlone ends the part when its stream ends. It fails the test if the submitter ends the part
+// itself.
+func (p *part) leftAlone() {
+	for {
+		m := &jobpb.ToPeer{}
+		err := p.in.ReadMsg(m)
+		if reset, ok := errors.AsType[*network.StreamError](err); ok && reset.Remote && reset.ErrorCode == jobpb.Left {
+			p.Error("its part is over, it hears")
+		}
+		if err != nil {
+			p.vanish()
+		}
+		if m.GetStop() != nil || m.GetView() != nil || m.GetPropose() != nil {
+			p.Errorf("it hears %v", m)
+		}
+	}
+}

@@ -1,0 +1,356 @@
+package submit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-msgio/pbio"
+	"github.com/multiformats/go-varint"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/internal/redial"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// What a submitter does that is cut off from the majority of the view group while the group may
+// continue without it:
+//
+//	in touch --- CutOff ---> parted: the submitter reopens the streams to silent peers until
+//	   ^                     |       each peer answers, and queues the changes agreed on meanwhile
+//	   |                     |
+//	   +---- rejoin <--------+  in touch, and each peer has reconnected or is lost: the messages
+//	         regroup         |  that led to the changes have arrived, so the changes are applied
+//	                         |
+//	                         +-- despair, after Request.Away: the job ends
+//
+// A submitter whose process did not run for a while has been cut off too, and notices that by its
+// clock (wake). A peer that reconnects repeats the messages that the submitter has not received,
+// and the submitter repeats what the peer may have missed (package launch, attachment.go).
+// Meanwhile the submitter decides nothing (V2).
+
+// MaxAway limits how long a job continues while its peers and the submitter are disconnected.
+const MaxAway = time.Hour
+
+const (
+	// resumeTimeout limits one attempt to reopen a stream, and resumePause is the time between two
+	// attempts.
+	resumeTimeout = 5 * time.Second
+	resumePause   = 500 * time.Millisecond
+)
+
+// leaves reports whether the job's peers may continue without the submitter: the job has begun, and
+// the voters that are not known to be lost are a majority without it.
+func (e *execution) leaves() bool {
+	if e.views == nil || e.begin == nil || e.j.req.Away == 0 {
+		return false
+	}
+	left := 0
+	for _, l := range e.links {
+		if l.err == nil && !l.retired && l.peer != e.j.s.cfg.Host.ID() && e.views.Votes(l.peer) {
+			left++
+		}
+	}
+	return 2*left > e.views.Voters()
+}
+
+const (
+	// pulsePeriod is how often a job checks that its process runs.
+	pulsePeriod = time.Second
+	// A process that did not run for asleepFor or for asleepPeriods periods of the detector,
+	// whichever is longer, has been as good as cut off, since its peers missed it. The tolerated
+	// hang is added to that.
+	asleepFor, asleepPeriods = 10 * time.Second, 10
+)
+
+// wake detects that this process did not run for a while, because it was stopped or its machine was
+// suspended. After a long pause the submitter has been cut off and knows nothing about its peers.
+// Even a broken connection does not prove that its peer has ended. So wake reopens all streams.
+func (e *execution) wake() (r *job.Result) {
+	asleep := uptime() - e.awake
+	e.awake += asleep
+	if cfg := e.j.s.cfg; asleep < max(asleepFor, asleepPeriods*cfg.Period)+cfg.Hang || !e.leaves() {
+		return nil
+	}
+	if !e.parted {
+		r = e.part(fmt.Sprintf("this process did not run for %v, and the job's peers may go on without it", asleep.Round(time.Second)))
+	}
+	for _, l := range e.links {
+		r = cmp.Or(r, e.strand(l, nil))
+	}
+	if e.views.Contact() == viewgroup.InTouch { // otherwise takeAgreed sets it later
+		e.overdue = time.After(e.j.s.waits.back)
+	}
+	return r
+}
+
+// part starts the reconnect deadline and disconnects the silent peers.
+func (e *execution) part(why string) (r *job.Result) {
+	e.parted, e.patience = true, time.After(e.j.req.Away)
+	e.j.warn(fmt.Sprintf("%s; waiting up to %v to come back to it", why, e.j.req.Away))
+	held := e.held
+	e.held = nil
+	for _, l := range held {
+		r = cmp.Or(r, e.strand(l, nil))
+	}
+	return r
+}
+
+// strand disconnects a peer that is silent, or whose stream ended with err, and starts to reopen
+// the stream. A recruit that has not joined is lost: it would wait for the submitter to let it
+// begin.
+func (e *execution) strand(l *link, err error) *job.Result {
+	switch {
+	case l.err != nil || l.away || l.retired:
+		return nil
+	case l.recruit != nil:
+		return e.miss(l)
+	}
+	e.forsakeAdditions(l)
+	l.end()
+	last := l.stream
+	if endedByPeer(err) {
+		last = nil // its connection works
+	}
+	l.wire, l.away, l.awayAt = newWire(), true, time.Now() // the peer repeats what the old stream still delivers
+	m := &jobpb.Resume{Job: e.j.spec.ID, Heard: l.count, Anew: e.adopted != nil}
+	pause := time.Until(l.backAt.Add(resumePause))
+	l.running.Go(func() { // ends with the link
+		if l.rest(pause) {
+			l.reopen(e.j.s, last, m, e.inbox, e.done)
+		}
+	})
+	return nil
+}
+
+// endedByPeer reports whether err means that the peer itself ended the stream. The end of the
+// connection, which resets all its streams, does not count, nor does a failed write.
+func endedByPeer(err error) bool {
+	reset, ok := errors.AsType[*network.StreamError](err)
+	return errors.Is(err, io.EOF) && !errors.Is(err, network.ErrReset) || ok && reset.Remote && reset.ErrorCode != jobpb.Unwritten
+}
+
+// garbled reports whether err means that the data received is no message. Its sender does not speak
+// the protocol, and would not on another stream.
+func garbled(err error) bool {
+	return errors.Is(err, proto.Error) || errors.Is(err, io.ErrShortBuffer) || // too long
+		errors.Is(err, varint.ErrOverflow) || errors.Is(err, varint.ErrNotMinimal)
+}
+
+// reopen opens a new stream in place of last, whose connection it closes; last is nil if there is
+// no such connection. The first message on the new stream goes to inbox.
+func (l *link) reopen(s *Submitter, last network.Stream, resume *jobpb.Resume, inbox chan<- heard, done <-chan struct{}) {
+	h := s.cfg.Host
+	ctx, cancel := context.WithCancel(l.ctx)
+	defer cancel()
+	if resume.Anew { // otherwise the peer's addresses are recent
+		l.running.Go(func() { l.locate(ctx, s) }) // ends with this function
+	}
+	m := &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: resume}}
+	// On the old connection, new data would wait for a TCP retransmission, for about as long as the
+	// link was cut. Other connections may serve other jobs and work, so they are closed only after
+	// a failed attempt.
+	if last != nil {
+		_ = last.Conn().Close()
+	}
+	for {
+		begun := time.Now()
+		if w, answer, err := l.resume(h, m); err == nil {
+			select {
+			case inbox <- heard{link: l, wire: w, back: true, msg: answer}:
+			case <-done:
+				w.end()
+			}
+			return
+		} else if isReplaced(err) {
+			select {
+			case inbox <- heard{link: l, wire: l.wire, err: err}:
+			case <-done:
+			}
+			return
+		}
+		if !l.rest(resumePause) {
+			return
+		}
+		for _, c := range h.Network().ConnsToPeer(l.peer) {
+			if c.Stat().Opened.Before(begun) {
+				_ = c.Close()
+			}
+		}
+	}
+}
+
+// locatePause is the longest pause between two lookups of a peer.
+const locatePause = time.Minute
+
+// locate looks up the peer's addresses, at growing intervals, until ctx ends.
+func (l *link) locate(ctx context.Context, s *Submitter) {
+	for pause := s.waits.locate; ; pause = min(2*pause, locatePause) {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+		if err := s.cfg.Discovery.Locate(ctx, l.peer); err != nil && ctx.Err() == nil {
+			s.cfg.Log.Debug().Err(err).Msg("not found")
+		}
+	}
+}
+
+// rest waits for d and reports whether the link is still open.
+func (l *link) rest(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+	case <-l.ctx.Done():
+	}
+	return l.ctx.Err() == nil
+}
+
+// resume makes one attempt to reopen the stream.
+func (l *link) resume(h host.Host, m *jobpb.ToPeer) (w *wire, answer *jobpb.FromPeer, err error) {
+	redial.Allow(h, l.peer)
+	ctx, cancel := context.WithTimeout(l.ctx, resumeTimeout)
+	defer cancel()
+	stream, err := h.NewStream(ctx, l.peer, Protocol)
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { stream.Reset() })
+	defer stop()
+	w, answer = newWire(), &jobpb.FromPeer{}
+	w.stream, w.in = stream, pbio.NewDelimitedReader(stream, jobpb.MaxMessage)
+	if err = pbio.NewDelimitedWriter(stream).WriteMsg(m); err == nil {
+		err = w.in.ReadMsg(answer)
+	}
+	if err == nil && !stop() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		stream.Reset()
+	}
+	return w, answer, err
+}
+
+// rewire switches the link to a reopened stream.
+func (e *execution) rewire(h heard) {
+	l := h.link
+	l.wire, l.away, l.backAt = h.wire, false, time.Now()
+	l.listen(e.inbox, e.done)
+	if l.mended != nil {
+		l.mended()
+	}
+}
+
+// resumed continues with a peer whose stream was reopened.
+func (e *execution) resumed(h heard) *job.Result {
+	l := h.link
+	if h.late() {
+		return nil
+	}
+	e.rewire(h)
+	answer := h.msg.GetResumed()
+	if answer == nil {
+		return e.breach(l, unexpected(h.msg))
+	}
+	if answer.Error != "" {
+		return e.lose(l, "its part of the job has ended", errors.New(plain(answer.Error)))
+	}
+	l.owes = answer.Said
+	for _, p := range l.processes {
+		delete(e.unspoken, p) // the peer repeats it
+	}
+	e.knock(l)
+	e.remind(l)
+	return nil
+}
+
+// remind repeats the messages that a peer may have missed. Repeated messages have no effect.
+func (e *execution) remind(l *link) {
+	v := e.state.View()
+	for p, key := range l.dropped {
+		l.say(dropMessage(p, key))
+	}
+	if e.generation > 0 && slices.Contains(e.group, l.peer) { // not for a peer that joined the job after the group was formed
+		l.say(e.joinMessage(e.group...))
+	}
+	if e.begin != nil && slices.ContainsFunc(l.processes, v.Has) { // a process that has yet to join waits for its view
+		l.say(e.begin)
+	}
+	if e.adopted != nil { // the peer knows later views than this process
+		for p := range e.runsOn {
+			if e.entered(p) && e.state.Expects(p.Rank) {
+				e.vouch(l, p)
+			}
+		}
+		for _, c := range e.state.Asked() {
+			l.say(e.proposeMessage(c))
+		}
+	} else {
+		for p, on := range e.runsOn {
+			if p.Replica >= e.j.req.R && (v.Has(p) || e.entered(p)) {
+				l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(on, p)}})
+			}
+		}
+		l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(v)}})
+	}
+	for _, p := range l.processes {
+		l.say(e.emitted(p.Rank))
+		if answer, asked := e.answers[p]; asked && answer == nil {
+			e.askFiles(p)
+		}
+	}
+}
+
+// isAway reports whether the peer is disconnected, or has yet to repeat the messages that the
+// submitter missed.
+func isAway(l *link) bool { return l.err == nil && (l.away || l.count < l.owes) }
+
+// rejoin resumes normal operation once this peer is in touch and each other peer has reconnected or
+// is lost.
+func (e *execution) rejoin() (r *job.Result) {
+	if e.views.Contact() != viewgroup.InTouch || slices.ContainsFunc(e.links, isAway) {
+		return nil
+	}
+	e.parted, e.patience, e.overdue = false, nil, nil
+	e.j.warn("in touch with the job's peers again")
+	changes := e.kept
+	e.kept = nil
+	for _, c := range changes {
+		r = cmp.Or(r, e.applyAgreed(c))
+	}
+	e.regroup()
+	return r
+}
+
+// loseAway gives up the disconnected peers.
+func (e *execution) loseAway(why string) (r *job.Result) {
+	for _, l := range e.links {
+		if isAway(l) {
+			r = cmp.Or(r, e.lose(l, why, errSilent))
+		}
+	}
+	return r
+}
+
+// despair ends the job after the reconnect deadline.
+func (e *execution) despair() *job.Result {
+	r := e.loseAway("it has been silent for too long")
+	r = cmp.Or(r, e.apply(e.state.CutOff()))
+	return r
+}
+
+// tellStop tells a peer whose stream was reopened that the job is over.
+func (e *execution) tellStop(h heard, reason string) {
+	if !h.late() {
+		e.rewire(h)
+		h.link.say(stopMessage(reason))
+	}
+}

@@ -1,0 +1,257 @@
+package submit
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-msgio/pbio"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// resuming makes a peer of b follow a script whenever it is asked to resume its part. The stream
+// breaks when the script returns.
+func (b *bed) resuming(m *member, script func(*part)) {
+	b.stage.begin(b)
+	m.SetStreamHandler(Protocol, func(s network.Stream) {
+		if !b.stage.enter(s) {
+			return
+		}
+		defer b.stage.acting.Done()
+		p := &part{bed: b, peer: m, stream: s, in: pbio.NewDelimitedReader(s, jobpb.MaxMessage)}
+		defer p.leave()
+		await(p, (*jobpb.ToPeer).GetResume)
+		script(p)
+	})
+}
+
+// partedOn returns a running job of 2 ranks and 2 replicas whose submitter, that of b, is
+// disconnected from its peers. The peers of b are the first peers of the job.
+func (b *bed) partedOn() *execution {
+	e := newHearing(b)
+	e.j.s, e.j.req.Away, e.parted = b.submitter, time.Hour, true
+	e.agreed, e.inbox, e.done = newAgreed(), make(chan heard), make(chan struct{})
+	for i, m := range b.peers {
+		e.links[i].peer = m.ID()
+	}
+	b.Cleanup(func() {
+		close(e.done)
+		for _, l := range e.links {
+			l.close()
+		}
+	})
+	return e
+}
+
+// agreeing makes the submitter and some peers of b members of a view group for e. All of them may
+// vote. The job has begun.
+func (b *bed) agreeing(e *execution, with ...*member) {
+	b.Helper()
+	c := viewgroup.GroupConfig{
+		Job: "job", First: 1 + len(b.peers), Members: viewgroup.Members(1 + len(b.peers)), Peers: []p2ppeer.ID{b.own.ID()},
+		View: e.state.View(), RunsOn: make(map[view.Process]int),
+		Committed: func([]viewgroup.Committed, view.View) {}, Contact: func(viewgroup.Contact) {}, Came: func(viewgroup.Newcomer) {},
+	}
+	for i, m := range b.peers {
+		c.Peers = append(c.Peers, m.ID())
+		c.RunsOn[e.links[i].processes[0]] = i + 1
+	}
+	join := func(m *member, c viewgroup.GroupConfig) *viewgroup.Group {
+		c.Self = slices.Index(c.Peers, m.ID())
+		g, err := m.views.Join(c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(g.Close)
+		return g
+	}
+	for _, m := range with {
+		join(m, c)
+	}
+	c.Committed, c.Contact = e.agreed.committed, e.agreed.contacted
+	e.views, e.begin = join(b.own, c), &jobpb.ToPeer{}
+}
+
+// nextHeard returns the next event of a link.
+func (e *execution) nextHeard(t *testing.T) heard {
+	t.Helper()
+	select {
+	case h := <-e.inbox:
+		return h
+	case <-time.After(eventTimeout):
+		t.Fatal("nothing more is heard")
+		return heard{}
+	}
+}
+
+// TestR6WhatIsRepeatedAfterEachCutIsKeptOnce: the stream to a peer breaks again and again, although
+// the peer is not found silent. Each time the peer repeats all output of a process that is not an
+// output leader yet. The output counts against the peer's limit only once.
+func TestR6WhatIsRepeatedAfterEachCutIsKeptOnce(t *testing.T) {
+	const lines, cuts, records = 3, 4, maxUnread / 4 / job.MaxRecord // of a line
+	b := newBed(t, never, 1, 1)
+	heardAll := make(chan struct{})
+	b.resuming(b.peers[1], func(p *part) {
+		p.back()
+		for i := range uint64(lines) {
+			p.writes(other, i*records, strings.Repeat("x", maxUnread/4-1)+"\n")
+		}
+		select {
+		case <-heardAll:
+		case <-t.Context().Done():
+		}
+	})
+	e := b.partedOn()
+	l := e.runsOn[other]
+	e.strand(l, nil)
+	for range cuts {
+		before := l.wire
+		for range 1 + lines {
+			if h := e.nextHeard(t); h.back {
+				e.resumed(h)
+			} else if l.hears(h) {
+				e.hear(h)
+			}
+			if l.err != nil {
+				t.Fatal(l.err)
+			}
+		}
+		heardAll <- struct{}{}
+		if e.hear(e.nextHeard(t)); !l.away {
+			t.Fatal("its stream is not made anew")
+		}
+		if l.hears(heard{link: l, wire: before, msg: exitedMessage(other, wellEnded)}) {
+			t.Error("what the old stream brings is heard, and will be repeated")
+		}
+	}
+	e.apply(e.state.Lost([]view.Process{master}, "is lost"))
+	e.hearUntimely()
+	if got := e.emission.Next(0, job.Stdout); got != lines*records {
+		t.Errorf("the user gets %d records, want %d", got, lines*records)
+	}
+}
+
+// TestReopeningLeavesOtherJobsTheirConnections: many jobs of one process share the connections to a
+// peer. A job closes a working connection only if its own last stream was on it.
+func TestReopeningLeavesOtherJobsTheirConnections(t *testing.T) {
+	b := newBed(t, never, 1)
+	var asked atomic.Int32
+	b.resuming(b.peers[0], func(p *part) {
+		if asked.Add(1) == 4 {
+			p.vanish()
+		}
+		p.back()
+		p.in.ReadMsg(&jobpb.ToPeer{}) // until the stream is reopened
+	})
+	e := b.partedOn()
+	l, other := e.links[0], e.links[1]
+	other.peer = l.peer
+	reopened := func(l *link, ended error) {
+		e.strand(l, ended)
+		for {
+			if h := e.nextHeard(t); h.back {
+				e.resumed(h)
+				return
+			}
+		}
+	}
+	closed := func(why string, c network.Conn, want bool) {
+		t.Helper()
+		if c.IsClosed() != want {
+			t.Errorf("%s, and the connection is closed: %v, want %v", why, c.IsClosed(), want)
+		}
+	}
+	shared := b.own.Network().ConnsToPeer(l.peer)[0]
+	reopened(l, nil)
+	closed("the link had no stream", shared, false)
+	reopened(l, &network.StreamError{Remote: true})
+	closed("the peer has ended the link's last stream on it", shared, false)
+	reopened(l, nil)
+	closed("the link's last stream was on it", shared, true)
+	shared = l.stream.Conn()
+	reopened(other, nil)
+	closed("the other link's first attempt on it has failed", shared, true)
+}
+
+// TestSubmitterWhosePeersHaveEndedWaitsForNobody: a disconnected submitter stops waiting, long
+// before its deadline of an hour, when all its peers report that their parts have ended.
+func TestSubmitterWhosePeersHaveEndedWaitsForNobody(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1, 1)
+	e := b.partedOn()
+	for _, m := range b.peers {
+		b.resuming(m, func(p *part) { p.says("no such job here") })
+	}
+	b.agreeing(e)
+	for e.views.Contact() == viewgroup.InTouch {
+		select {
+		case <-e.agreed.news:
+		case <-time.After(eventTimeout):
+			t.Fatal("it is in touch with nobody, and does not know")
+		}
+	}
+	for _, l := range e.links {
+		e.strand(l, nil)
+	}
+	var r *job.Result
+	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
+	defer cancel()
+	for r == nil && ctx.Err() == nil {
+		r = e.turn(ctx, nil)
+	}
+	if ctx.Err() != nil || r.Status != job.StatusLost {
+		t.Errorf("result %+v, %v", r, ctx.Err())
+	}
+}
+
+// asleep pretends that the process of e has not run for a long time.
+func (e *execution) asleep() { e.awake = uptime() - 100*e.j.s.cfg.Period }
+
+// TestSubmitterThatDidNotRunWaitsNotForLong: after a pause, the submitter sets a deadline for peers
+// to reconnect. It may never learn that it was out of touch with the view group.
+func TestSubmitterThatDidNotRunWaitsNotForLong(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1, 1)
+	e := b.partedOn()
+	e.parted = false
+	b.agreeing(e, b.peers...)
+	e.asleep()
+	if r := e.wake(); r != nil || !e.parted {
+		t.Fatalf("result %v, parted: %v", r, e.parted)
+	}
+	for limit := time.After(eventTimeout); e.overdue == nil; {
+		select {
+		case <-e.agreed.news:
+			e.takeAgreed()
+		case <-limit:
+			t.Fatal("nobody is given up, late or never")
+		}
+	}
+}
+
+// TestSubmitterThatDidNotRunGivesPeersTheirTimeAnew: the deadline for peers to reconnect passed
+// while the submitter did not run, so it starts again.
+func TestSubmitterThatDidNotRunGivesPeersTheirTimeAnew(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1, 1)
+	e := b.partedOn()
+	b.agreeing(e, b.peers...)
+	over := make(chan time.Time, 1)
+	over <- time.Now()
+	e.overdue = over
+	e.asleep()
+	if r := e.turn(t.Context(), nil); r != nil {
+		t.Errorf("result %+v", r)
+	}
+	for _, l := range e.links {
+		if l.err != nil || !l.away {
+			t.Errorf("%v: lost: %v, away: %v", l.processes, l.err, l.away)
+		}
+	}
+}

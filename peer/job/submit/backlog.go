@@ -1,0 +1,40 @@
+package submit
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// A backlog holds, in order, the messages about a process that arrived too early.
+type backlog struct {
+	said []heard
+	size int // bytes, by weight
+}
+
+const (
+	// maxEarly limits a backlog, in bytes. An honest peer sends less about a process: two full
+	// streams of empty lines, each in a message of its own, come to 15 MB.
+	maxEarly = 20 << 20
+
+	// messageOverhead is added to the size of each message, so that empty messages are limited too.
+	// It is about the memory that a decoded message takes.
+	messageOverhead = 256
+)
+
+// weight returns about how many bytes a queued message takes.
+func weight(m *jobpb.FromPeer) int {
+	return messageOverhead + proto.Size(m)
+}
+
+// add returns b with one more message, or an error if b gets too large.
+func (b backlog) add(h heard) (backlog, error) {
+	b.size += weight(h.msg)
+	if b.size > maxEarly {
+		return b, fmt.Errorf("%d bytes that cannot be taken yet", b.size)
+	}
+	b.said = append(b.said, h)
+	return b, nil
+}

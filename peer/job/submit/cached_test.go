@@ -1,0 +1,35 @@
+package submit
+
+import (
+	"testing"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// TestWhatPeersHaveIsNotAddedUpOverSearches: known candidates are asked again after each search.
+func TestWhatPeersHaveIsNotAddedUpOverSearches(t *testing.T) {
+	b := newBed(t, never, 1)
+	peer := b.peers[0]
+	here, err := peer.files.Store().Put(t.Context(), "job", []byte("input"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := peer.files.Tell(func(p2ppeer.ID) bool { return true })
+	j := newRun(b.submitter, b.request(1, 1))
+	j.inputs = filetransfer.Manifest{{Path: "input", Digest: here, Size: 5}}
+	candidates := []reservation.Candidate{{Peer: peer.ID()}}
+	for search := range 2 {
+		j.askCached(t.Context(), candidates)
+		if got := candidates[0].Cached; got != 5 {
+			t.Errorf("search %d: it has %d bytes of 5", search+1, got)
+		}
+	}
+	stop()
+	j.askCached(t.Context(), candidates)
+	if got := candidates[0].Cached; got != 0 {
+		t.Errorf("who tells no longer has %d bytes", got)
+	}
+}

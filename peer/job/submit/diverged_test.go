@@ -1,0 +1,35 @@
+package submit
+
+import (
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// TestWordAboutAReceiverThatHasYetToJoinIsHeardOnceItHas: the reporting process received the view
+// in which the receiver joined before the submitter did.
+func TestWordAboutAReceiverThatHasYetToJoinIsHeardOnceItHas(t *testing.T) {
+	e := newHearing(t)
+	late := view.Change{Process: proc(1, 2), To: view.Live}
+	foretell := func(said view.Process, d protection.Divergence) *job.Result {
+		return e.hear(heard{link: e.runsOn[said], msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Diverged{Diverged: jobpb.FromDivergence(said, d)}}})
+	}
+	if r := foretell(proc(0, 1), protection.Divergence{Receiver: late.Process, Context: 256, Seq: 1, Produced: 7, Received: 5}); r != nil {
+		t.Fatal(r)
+	}
+	for i := range uint64(2 * job.MaxReports) { // a liar's reports do not use up the limit of others
+		if r := foretell(proc(0, 0), protection.Divergence{Receiver: proc(0, 3), Seq: i}); r != nil {
+			t.Fatal(r)
+		}
+	}
+	if kept := len(e.foretold[proc(0, 0)]); kept != job.MaxReports {
+		t.Errorf("%d words are kept of one, want %d", kept, job.MaxReports)
+	}
+	e.expect(late)
+	if r := e.apply(e.state.Committed(late)); r == nil || r.Status != job.StatusDiverged {
+		t.Errorf("once it has joined: %+v", r)
+	}
+}

@@ -1,0 +1,168 @@
+package submit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// stop ends the job on every peer and waits until each peer has confirmed that nothing of it is
+// left.
+func (e *execution) stop(reason string) {
+	e.j.phase(Releasing, 0, 0)
+	e.endSearch()
+	away := 0
+	for _, l := range e.links {
+		if !l.retired {
+			l.say(stopMessage(reason))
+		}
+		if l.err == nil && l.away {
+			away++
+		}
+	}
+	var tried <-chan time.Time
+	if away > 0 {
+		e.j.warn(fmt.Sprintf("%s cut off; trying for %v to say that the job is over", many(uint64(away), "peer"), e.j.s.waits.tell))
+		tried = time.After(e.j.s.waits.tell)
+	}
+	timeout := time.NewTimer(e.j.s.waits.stop)
+	defer timeout.Stop()
+	for e.unstopped() > 0 {
+		select {
+		case h := <-e.inbox:
+			if h.back {
+				e.tellStop(h, reason)
+			} else if h.wire != h.link.wire {
+				continue // from a stream that has been replaced
+			} else if h.err != nil {
+				h.link.lose(h.err)
+			} else if _, ok := h.msg.Body.(*jobpb.FromPeer_Stopped); ok {
+				h.link.stopped = true
+			}
+		case <-e.quiet:
+			for _, l := range e.links {
+				if l.silent.Load() {
+					l.lose(errSilent)
+				}
+			}
+		case <-e.pulse:
+			e.giveUpSilent()
+		case <-tried:
+			e.leaveAway()
+		case <-timeout.C:
+			e.j.log.Warn().Int("peers", e.unstopped()).Msg("no word from peers that were told to stop; they free the job when they notice that its stream is gone")
+			return
+		}
+	}
+}
+
+// leaveAway gives up the peers that could not be told that the job is over.
+func (e *execution) leaveAway() {
+	left := 0
+	for _, l := range e.links {
+		if l.err == nil && l.away {
+			l.lose(errSilent)
+			left++
+		}
+	}
+	if e.begin == nil { // they wait at most missFor (package launch)
+		e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end by themselves within half a minute", many(uint64(left), "peer")))
+		return
+	}
+	if e.views == nil { // their fault detectors notice the end
+		e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end within %v", many(uint64(left), "peer"), e.hang()))
+		return
+	}
+	e.j.keeper.leave(left)
+	e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end by themselves within %v after they were cut off, as --away says", many(uint64(left), "peer"), e.j.req.Away))
+}
+
+// isReplaced reports whether a stream has ended because another process has resumed the job, from a
+// copy of its directory, while this process was cut off or frozen.
+func isReplaced(err error) bool {
+	reset, ok := errors.AsType[*network.StreamError](err)
+	return ok && reset.Remote && reset.ErrorCode == jobpb.Replaced
+}
+
+// yield ends this side of a job that another process has resumed or can resume. It tells no peer to
+// stop or to give up waiting, and fails none. A recruit, which has no part in the job yet, is
+// released.
+func (e *execution) yield(r job.Result) job.Result {
+	e.endSearch()
+	for _, l := range e.links {
+		if l.err == nil && !l.away && l.recruit == nil {
+			l.end()
+			l.away = true
+		}
+	}
+	e.j.keeper.leave(len(e.links))
+	e.close()
+	return r
+}
+
+func (e *execution) takenOver() job.Result {
+	return job.Result{
+		Status:  job.StatusLost,
+		Message: fmt.Sprintf("another p2prun goes on with job %s", e.j.spec.ID),
+		Hint:    "the output goes on there; when that one has ended before the job has, p2prun --attach goes on with it",
+	}
+}
+
+func stopMessage(reason string) *jobpb.ToPeer {
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: reason}}}
+}
+
+// unstopped counts the peers that may still confirm that they have stopped.
+func (e *execution) unstopped() int {
+	n := 0
+	for _, l := range e.links {
+		if l.err == nil && !l.stopped {
+			n++
+		}
+	}
+	return n
+}
+
+// close releases everything of the execution on this side, and returns the slots that no peer has
+// redeemed.
+func (e *execution) close() {
+	close(e.done)
+	if e.detector != nil {
+		e.detector.Close()
+	}
+	if e.views != nil {
+		e.views.Close()
+	}
+	for _, stop := range e.stopServing {
+		stop()
+	}
+	for _, l := range e.links {
+		e.forsakeAdditions(l)
+	}
+	unused := slices.Collect(maps.Values(e.unused))
+	for _, l := range e.links {
+		l.close()
+		if l.group != nil {
+			l.group.Close()
+		}
+		e.j.s.cfg.Host.ConnManager().Unprotect(l.peer, e.tag())
+		if !l.redeemed {
+			unused = append(unused, l.slots)
+		}
+	}
+	// The job's own context may have ended. Slots of unreachable peers expire.
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
+	defer cancel()
+	e.reserved.Placements = unused
+	e.reserved.Release(ctx, e.j.s.holder)
+}
+
+const releaseTimeout = 5 * time.Second

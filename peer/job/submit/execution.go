@@ -1,0 +1,554 @@
+package submit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// execution is a job on its peers: the control streams, and the pure cores that decide how to react
+// to the peers' messages. The goroutine of Submitter.Run owns it.
+type execution struct {
+	j          *run
+	reserved   *reservation.Reservation
+	state      *job.State
+	emission   *job.Emission
+	links      []*link // in the order of the placements; recruits follow
+	runsOn     map[view.Process]*link
+	flows      [][2]flow                // stdout and stderr of each rank
+	unsaid     map[int]bool             // ranks whose output was shown but not yet acknowledged to the peers
+	explained  bool                     // the user knows the routes
+	keys       []byte                   // public key of each process, rank by rank; zeros if it has none
+	spoke      map[view.Process]bool    // processes that have been their rank's output leader (view.Speaker)
+	unspoken   map[view.Process]backlog // output of processes that are not output leaders yet
+	foretold   foretold                 // divergence reports about receivers that have yet to join
+	toJoin     map[view.Process]backlog // messages about processes that have yet to join
+	ended      map[view.Process][2]bool // streams that the process has closed
+	withheld   withheld
+	answers    map[view.Process]*jobpb.Collected // file lists by process; nil until the answer arrives
+	unwritten  bool                              // the files could not be written to the user's folder
+	early      []heard                           // messages that arrived before the last peer had started
+	group      []p2ppeer.ID                      // members of the detector group
+	detector   *faultdetect.Group                // nil until all peers have started
+	quiet      chan struct{}                     // holds a token when the detector may have failed a peer
+	held       []*link                           // to peers that the detector failed while out of touch
+	parted     bool                              // out of touch with the majority, which may continue; see away.go
+	patience   <-chan time.Time                  // reconnect deadline of the job; also see limit (adopt.go)
+	overdue    <-chan time.Time                  // deadline for the other peers to reconnect
+	owing      <-chan time.Time                  // deadline for reports on finished processes; see demand
+	kept       []viewgroup.Committed             // changes agreed on while disconnected, not applied yet
+	generation uint32                            // number of the current detector group
+	grouped    time.Time                         // when the current detector group was formed
+	accounts   *job.Accounts                     // of the replicas that have ended; nil: job without replicas
+	printed    []transcript                      // by rank: standard output that the user has got
+	views      *viewgroup.Group                  // the view group; nil: the submitter alone makes the views
+	agreed     *agreed                           // events of the view group that are not handled yet
+	adopted    *adopted                          // state of a resumed job; nil: this process started the job
+	replaced   bool                              // another process has resumed the job
+	until      time.Time                         // end of the job's time limit; zero: none
+	reassured  time.Time                         // time of the last message to peers that wait for the start
+	staging    bool                              // the peers fetch files; a disconnected peer may reconnect
+	begin      *jobpb.ToPeer                     // lets processes leave mpj.Init; nil until all have called it
+
+	entry      *job.Entry         // nil: a resumed job
+	entering   <-chan time.Time   // ticks until the job has begun
+	healing    *job.Healing       // nil: lost replicas are not replaced
+	looks      <-chan time.Time   // ticks every healPeriod
+	touches    <-chan time.Time   // ticks every touchPeriod; nil: the job is not kept
+	pulse      <-chan time.Time   // ticks every pulsePeriod
+	presence   <-chan time.Time   // ticks every presencePeriod during startWindow
+	presenceAt time.Time          // time of its last tick
+	begun      time.Time          // when all peers had started the job
+	warned     bool               // the user knows which peers are out of reach, see patience.go
+	awake      time.Duration      // uptime at the last check that this process runs
+	search     context.CancelFunc // cancels the running search for a peer; nil: none runs
+	searched   int                // rank that the search is for
+	found      chan finding       // result of the search
+	avoided    avoidance
+	unused     map[p2ppeer.ID]reservation.Placement // slots of processes not added; perhaps not redeemed by their peers
+	lacking    map[int][]string                     // by rank: reasons for a missing replica that the user knows
+	recoveries []time.Duration                      // durations for which ranks lacked a replica
+
+	inbox       chan heard
+	done        chan struct{} // closed when inbox has no reader any more
+	stopServing []func()
+}
+
+// newExecution offers the job's contents to the peers of a reservation. The caller must call close.
+func newExecution(j *run, reserved *reservation.Reservation) *execution {
+	e := &execution{
+		j: j, reserved: reserved,
+		state:    job.NewState(j.req.N, j.req.R),
+		emission: job.NewEmission(j.req.N),
+		runsOn:   make(map[view.Process]*link),
+		flows:    make([][2]flow, j.req.N),
+		unsaid:   make(map[int]bool),
+		keys:     make([]byte, j.req.N*j.req.R*proclink.KeySize),
+		spoke:    make(map[view.Process]bool),
+		unspoken: make(map[view.Process]backlog),
+		foretold: make(foretold),
+		toJoin:   make(map[view.Process]backlog),
+		unused:   make(map[p2ppeer.ID]reservation.Placement),
+		ended:    make(map[view.Process][2]bool),
+		withheld: make(withheld),
+		answers:  make(map[view.Process]*jobpb.Collected),
+		agreed:   newAgreed(),
+		quiet:    make(chan struct{}, 1),
+		found:    make(chan finding, 1),
+		avoided:  make(avoidance),
+		lacking:  make(map[int][]string),
+		inbox:    make(chan heard),
+		done:     make(chan struct{}),
+	}
+	if j.req.Heal && j.req.R > 1 {
+		random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+		e.healing = job.NewHealing(j.req.N, func(failed int) time.Duration { return reservation.Backoff(failed, random) })
+	}
+	for _, p := range reserved.Placements {
+		l := newLink(p, p.Processes...)
+		e.links = append(e.links, l)
+		for _, q := range p.Processes {
+			e.runsOn[q] = l
+		}
+	}
+	e.hearSpeakers(e.state.View())
+	e.state.PeerOf = e.peerOf
+	e.state.Tolerant = j.req.OnDivergence == Warn
+	if j.req.R > 1 {
+		e.accounts = e.newAccounts()
+	}
+	e.serveSites()
+	return e
+}
+
+// serve offers the job's contents to peers, which share the fetched contents with each other. It
+// protects the connections to them from being trimmed.
+func (e *execution) serve(peers ...p2ppeer.ID) {
+	for _, p := range peers {
+		e.j.s.cfg.Host.ConnManager().Protect(p, e.tag())
+	}
+	e.stopServing = append(e.stopServing, e.j.s.cfg.Files.Serve(e.j.spec.ID, peers, maps.Clone(e.j.local)))
+}
+
+// tag returns the job's tag for the connection manager.
+func (e *execution) tag() string { return "job " + e.j.spec.ID }
+
+// finish runs the job to its end on peers that have all started it.
+func (e *execution) finish(ctx context.Context) job.Result {
+	e.announce()
+	e.begun = time.Now()
+	if e.adopted == nil {
+		entering := time.NewTicker(job.EntryPeriod)
+		defer entering.Stop()
+		e.entry, e.entering = job.NewEntry(e.begun), entering.C
+	}
+	if e.healing != nil {
+		look := time.NewTicker(healPeriod)
+		defer look.Stop()
+		e.looks = look.C
+	}
+	if e.j.keeper != nil {
+		touch := time.NewTicker(touchPeriod)
+		defer touch.Stop()
+		e.touches = touch.C
+	}
+	presence := time.NewTicker(presencePeriod)
+	defer presence.Stop()
+	e.presence, e.presenceAt = presence.C, e.begun
+	pulse := time.NewTicker(pulsePeriod)
+	defer pulse.Stop()
+	e.pulse = pulse.C
+	e.awake = uptime()
+	result := e.follow(ctx)
+	if e.replaced {
+		return e.yield(e.takenOver())
+	}
+	e.sumUp()
+	if result.Status == job.StatusOK {
+		result = e.hearOut(ctx)
+	}
+	if result.Status == job.StatusOK && len(e.j.req.Outputs) > 0 {
+		result = e.collect(ctx)
+	}
+	switch {
+	case e.replaced:
+		return e.yield(e.takenOver())
+	case e.unwritten && e.j.keeper != nil && (e.views != nil || e.adopted != nil):
+		result.Hint = fmt.Sprintf("the files wait at the job's peers, for %v at most: see to the folder, then p2prun --attach %.8s tries again", e.j.req.Away, e.j.spec.ID)
+		return e.yield(result)
+	}
+	e.printTails()
+	if err := e.j.keeper.writeResult(result, e.j.printer.rest()); err != nil {
+		e.j.warn(err.Error())
+	}
+	e.j.s.setOver(e.j.spec.ID)
+	e.stop(cmp.Or(result.Message, "done"))
+	e.close()
+	if result.Status == job.StatusOK && e.state.Uninitialized() && e.j.req.N*e.j.req.R > 1 {
+		e.j.warn("the program never called mpj.Init: each rank did the whole work by itself")
+	}
+	return result
+}
+
+// announce tells the user which peer runs each process.
+func (e *execution) announce() {
+	var placed []Placed
+	for _, l := range e.links {
+		for _, p := range l.processes {
+			placed = append(placed, Placed{Process: p, Peer: l.peer.String()})
+		}
+	}
+	e.j.emit(Event{Kind: PlacedEvent, Placed: placed})
+	e.j.phase(Running, 0, 0)
+}
+
+// follow handles events until the job has a result.
+func (e *execution) follow(ctx context.Context) job.Result {
+	early := e.early
+	e.early = nil
+	for _, h := range early {
+		if r := e.hear(h); r != nil {
+			return *r
+		}
+	}
+	for {
+		if r := e.turn(ctx, nil); r != nil {
+			return *r
+		}
+	}
+}
+
+// turn handles the next event. It returns the job's result as soon as there is one. While files are
+// collected after that, it returns a result if ctx ends or if replicas report a divergence late.
+// turn stops waiting when also is closed.
+func (e *execution) turn(ctx context.Context, also <-chan struct{}) *job.Result {
+	handle := e.next(ctx, also)
+	r := e.wake()
+	if r == nil {
+		r = handle()
+	}
+	if e.parted && r == nil {
+		r = e.rejoin()
+	}
+	if e.parted && r == nil && e.views.Contact() != viewgroup.InTouch && !e.leaves() {
+		r = e.despair() // no peer is left to reconnect to
+	}
+	if e.adopted != nil && r == nil {
+		r = e.catchUp()
+	}
+	if r == nil {
+		r = e.hearUntimely()
+	}
+	e.acknowledge()
+	return r
+}
+
+// next waits for the next event and returns the function that handles it.
+func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.Result {
+	quietly := func(do func()) func() *job.Result { return func() *job.Result { do(); return nil } }
+	select {
+	case h := <-e.inbox:
+		return func() *job.Result { return e.receive(h) }
+	case <-e.patience:
+		return e.despair
+	case <-e.overdue:
+		e.overdue = nil
+		return e.late
+	case <-e.owing:
+		return e.demand
+	case <-e.quiet:
+		return e.hearSilence
+	case <-e.presence:
+		return quietly(e.reviewPresence)
+	case <-e.entering:
+		return e.awaitEntry
+	case <-e.agreed.news:
+		return e.takeAgreed
+	case f := <-e.found:
+		return quietly(func() { e.take(f) })
+	case <-e.looks:
+		return quietly(e.heal)
+	case <-e.touches:
+		return quietly(e.j.keeper.touch)
+	case <-e.j.printer.news:
+		return e.shown
+	case <-ctx.Done():
+		return func() *job.Result { r := stoppedBy(ctx, e.j.req); return &r }
+	case <-e.pulse:
+		return func() *job.Result { return cmp.Or(e.reviewSilence(), e.demandOutput()) }
+	case <-also:
+	}
+	return quietly(func() {})
+}
+
+// receive handles a message, or an error, from a control stream.
+func (e *execution) receive(h heard) *job.Result {
+	h.link.heardAt = time.Now()
+	switch {
+	case h.back:
+		return e.resumed(h)
+	case h.link.hears(h):
+		return e.hear(h)
+	}
+	return nil
+}
+
+// hear handles one message of a peer, or the end of its control stream. A peer that ended the
+// stream itself is lost to the job, since it ends its part of the job too. After other errors the
+// submitter reconnects where it can (away.go, mend.go).
+func (e *execution) hear(h heard) *job.Result {
+	switch {
+	case h.link.err != nil:
+		return nil // a late message of a peer that was given up
+	case isReplaced(h.err):
+		e.replaced = true
+		r := e.takenOver()
+		return &r
+	case h.link.retired:
+		e.hearRetired(h)
+		return nil
+	case h.link.recruit != nil:
+		return e.hearRecruit(h)
+	case errors.Is(h.err, errRefused):
+		return e.lose(h.link, "the connection to it broke", h.err)
+	case garbled(h.err):
+		return e.breach(h.link, h.err)
+	case h.err != nil && (e.parted || e.adopted != nil):
+		return e.strand(h.link, h.err)
+	case h.err != nil && e.mendable(h.link, h.err):
+		return e.mend(h.link, h.err)
+	case h.err != nil:
+		return e.lose(h.link, "the connection to it broke", h.err)
+	}
+	if h.msg.GetStaging() != nil { // it only shows that the peer is connected, as receive has noted
+		h.link.hearStaging()
+		return nil
+	}
+	if e.adopted != nil {
+		if meant, err := e.adopted.hear(h.link, h.msg); err != nil {
+			return e.breach(h.link, err)
+		} else if meant {
+			return nil
+		}
+	}
+	if b, ok := h.msg.Body.(*jobpb.FromPeer_Suspect); ok {
+		e.suspect(b.Suspect)
+		return nil
+	}
+	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paths); ok {
+		return e.heardPaths(h.link, b.Paths)
+	}
+	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paused); ok {
+		e.paused(h.link, b.Paused)
+		return nil
+	}
+	p, ok := processOf(h.msg)
+	if meant, r := e.hearAddition(h, p); meant {
+		return r
+	}
+	if !ok || e.runsOn[p] != h.link {
+		return e.breach(h.link, fmt.Errorf("unexpected %T of process %v", h.msg.Body, p))
+	}
+	if (e.adopted != nil || h.link.added[p] != nil) && h.msg.GetOutput() == nil && e.state.View().State(p) == view.Vacant {
+		return e.putOff(h, p)
+	}
+	return e.hearOf(p, h)
+}
+
+// hearOf handles a peer's message about its process p.
+func (e *execution) hearOf(p view.Process, h heard) *job.Result {
+	switch b := h.msg.Body.(type) {
+	case *jobpb.FromPeer_Initialized:
+		e.keep(p, b.Initialized.Key)
+		if e.entry != nil {
+			e.entry.Initialized(p, time.Now())
+		}
+		return e.apply(e.state.Initialized(p))
+	case *jobpb.FromPeer_Output:
+		return e.output(h, p)
+	case *jobpb.FromPeer_Exited:
+		return e.exited(h.link, p, exitOf(b.Exited, h.link.peer))
+	case *jobpb.FromPeer_Aborted:
+		return e.apply(e.state.Aborted(p, int(b.Aborted.Code), plain(b.Aborted.Reason), e.peerOf(p)))
+	case *jobpb.FromPeer_Collected:
+		return e.collected(h.link, p, b.Collected)
+	case *jobpb.FromPeer_Ahead:
+		return e.apply(e.state.Ahead(p))
+	case *jobpb.FromPeer_Stalled:
+		return e.stalled(p)
+	case *jobpb.FromPeer_UpToDate:
+		return e.apply(e.state.UpToDate(p, b.UpToDate.GetSince(), b.UpToDate.GetTerm()))
+	case *jobpb.FromPeer_Leaving:
+		return e.apply(e.state.Leaves(p))
+	case *jobpb.FromPeer_Diverged:
+		return e.diverged(h.link, p, b.Diverged)
+	case *jobpb.FromPeer_Account:
+		return e.account(h.link, p, b.Account)
+	case *jobpb.FromPeer_Healed:
+		return e.healed(p, b.Healed)
+	case *jobpb.FromPeer_Unkept:
+		if b.Unkept.Lapsed {
+			return e.apply(e.state.Lapsed(p, plain(b.Unkept.Reason)))
+		}
+		return e.apply(e.state.Unkept(p, plain(b.Unkept.Reason)))
+	}
+	return nil
+}
+
+// exited handles the end of a process. The report must not contradict earlier messages: the peer
+// reports a call of mpj.Init before the exit, and mpj.Init returns only once the job has begun. The
+// submitter of a resumed job does not know all earlier messages, so it does not check this.
+func (e *execution) exited(l *link, p view.Process, x job.Exit) *job.Result {
+	if e.adopted == nil && e.state.View().Live(p) && (x.Initialized && !e.state.Called(p) || x.Finalized && !e.state.Begun()) {
+		return e.breach(l, fmt.Errorf("the reported end of process %v contradicts earlier messages about mpj.Init", p))
+	}
+	if e.entry != nil && x.Good() {
+		e.entry.Arrived(p, time.Now())
+	}
+	return e.apply(e.state.Exited(p, x))
+}
+
+// keep records the public key of a process, which authenticates it to other processes.
+func (e *execution) keep(p view.Process, key []byte) {
+	if len(key) == proclink.KeySize && p.Replica < e.j.req.R {
+		copy(e.keys[(p.Rank*e.j.req.R+p.Replica)*proclink.KeySize:], key)
+	}
+}
+
+// processOf returns the process that a message is about.
+func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
+	switch b := m.Body.(type) {
+	case *jobpb.FromPeer_Initialized:
+		return b.Initialized.GetProcess().View(), true
+	case *jobpb.FromPeer_Added:
+		return b.Added.GetProcess().View(), true
+	case *jobpb.FromPeer_Finalized:
+		return b.Finalized.GetProcess().View(), true
+	case *jobpb.FromPeer_Output:
+		return b.Output.GetProcess().View(), true
+	case *jobpb.FromPeer_Exited:
+		return b.Exited.GetProcess().View(), true
+	case *jobpb.FromPeer_Aborted:
+		return b.Aborted.GetProcess().View(), true
+	case *jobpb.FromPeer_Collected:
+		return b.Collected.GetProcess().View(), true
+	case *jobpb.FromPeer_Ahead:
+		return b.Ahead.GetProcess().View(), true
+	case *jobpb.FromPeer_Stalled:
+		return b.Stalled.GetProcess().View(), true
+	case *jobpb.FromPeer_UpToDate:
+		return b.UpToDate.GetProcess().View(), true
+	case *jobpb.FromPeer_Leaving:
+		return b.Leaving.GetProcess().View(), true
+	case *jobpb.FromPeer_Diverged:
+		return b.Diverged.GetProcess().View(), true
+	case *jobpb.FromPeer_Account:
+		return b.Account.GetProcess().View(), true
+	case *jobpb.FromPeer_Healed:
+		return b.Healed.GetProcess().View(), true
+	case *jobpb.FromPeer_Unkept:
+		return b.Unkept.GetProcess().View(), true
+	}
+	return p, false
+}
+
+// apply carries out the effects of an event. Without a view group, proposed changes take effect at
+// once, because the submitter is the only voter.
+func (e *execution) apply(s job.Effects) *job.Result {
+	r := e.carryOut(s)
+	if s.Joined != nil {
+		r = cmp.Or(r, e.joined(*s.Joined))
+		r = cmp.Or(r, e.hearForetold(*s.Joined))
+	}
+	for _, p := range s.Outvoted {
+		if l := e.runsOn[p]; l != nil {
+			e.avoided.Distrust(l.peer)
+		}
+	}
+	for _, c := range s.Propose {
+		switch {
+		case e.adopted != nil:
+			e.ask(e.proposeMessage(c))
+		case e.views != nil:
+			e.views.Propose(c)
+		default:
+			r = cmp.Or(r, e.commit(c, []p2ppeer.ID{e.j.s.cfg.Host.ID()}))
+		}
+	}
+	return r
+}
+
+// carryOut carries out the effects, except Joined, Outvoted and the proposals, which apply handles. It
+// returns the result, if there is one.
+func (e *execution) carryOut(s job.Effects) *job.Result {
+	if s.View != nil {
+		e.hearSpeakers(*s.View)
+	}
+	if s.View != nil && e.adopted == nil {
+		e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(*s.View)}})
+	}
+	if s.Begin {
+		e.begin = &jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: e.keys, Places: e.places()}}}
+		if err := e.j.keeper.writeBegin(e.begin.GetBegin()); err != nil {
+			e.j.warn(err.Error())
+		}
+		e.tell(e.begin)
+		for _, l := range e.links {
+			if !l.doors.Known(e.j.s.cfg.Host, l.peer) { // not known since staging
+				e.knock(l)
+			}
+		}
+		if e.j.keeper != nil && e.views != nil {
+			e.j.keeper.told = true
+			e.j.emit(Event{Kind: KeptEvent, Text: fmt.Sprintf("should this p2prun be killed, p2prun --attach %.8s goes on with the job", e.j.spec.ID)})
+		}
+	}
+	for _, note := range s.Notes {
+		e.j.emit(Event{Kind: ViewEvent, Text: note})
+	}
+	if e.begin != nil && (s.Begin || s.View != nil) {
+		e.j.s.setPartners(e.j.spec.ID, e.partners())
+	}
+	if s.View != nil {
+		e.j.emit(Event{Kind: ViewEvent, View: s.View, By: s.By})
+		e.heal()
+	}
+	return s.Result
+}
+
+// peerOf returns the short name of the peer that runs p, for the user.
+func (e *execution) peerOf(p view.Process) string {
+	if l := e.runsOn[p]; l != nil {
+		return short(l.peer)
+	}
+	return "that is not known here"
+}
+
+// reaches reports whether the peer that runs p is known here and has not been given up.
+func (e *execution) reaches(p view.Process) bool {
+	l := e.runsOn[p]
+	return l != nil && l.err == nil
+}
+
+// tell sends m to every peer that has been told to start.
+func (e *execution) tell(m *jobpb.ToPeer) {
+	for _, l := range e.links {
+		if !l.retired && (l.recruit == nil || l.recruit.phase > recruitStaging) {
+			l.say(m)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package submit
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// newHearing returns a running job of 2 ranks and 2 replicas, each process on a peer of its own.
+// The peers do not exist; a test passes their messages.
+func newHearing(t testing.TB) *execution {
+	h, err := libp2p.New(libp2p.NoListenAddrs, libp2p.DisableRelay(), libp2p.DisableMetrics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	j := &run{s: &Submitter{cfg: Config{Host: h}}, req: Request{N: 2, R: 2, Outputs: []string{"*"}}}
+	j.printer = newPrinter("job", Showing(func(Event) error { return nil }), func(error) {}, nil, false)
+	t.Cleanup(j.printer.close)
+	e := &execution{
+		j: j, state: job.NewState(2, 2), emission: job.NewEmission(2),
+		spoke: make(map[view.Process]bool), runsOn: make(map[view.Process]*link), flows: make([][2]flow, 2), unsaid: make(map[int]bool),
+		avoided:  make(avoidance),
+		lacking:  make(map[int][]string),
+		unspoken: make(map[view.Process]backlog), foretold: make(foretold),
+		ended: make(map[view.Process][2]bool), withheld: make(withheld), answers: make(map[view.Process]*jobpb.Collected),
+	}
+	e.accounts = e.newAccounts()
+	for _, p := range e.state.View().Processes() {
+		l := newLink(reservation.Placement{Peer: p2ppeer.ID("peer " + p.String())}, p)
+		e.links = append(e.links, l)
+		e.runsOn[p] = l
+	}
+	return e
+}
+
+func TestNobodySpeaksForAProcessOfAnotherPeer(t *testing.T) {
+	p := jobpb.FromProcess(view.Process{Rank: 1})
+	for name, m := range map[string]*jobpb.FromPeer{
+		"exited":    {Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{Process: p, Code: 1}}},
+		"aborted":   {Body: &jobpb.FromPeer_Aborted{Aborted: &jobpb.Aborted{Process: p}}},
+		"output":    {Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{Process: p, Stream: 1}}},
+		"collected": {Body: &jobpb.FromPeer_Collected{Collected: &jobpb.Collected{Process: p}}},
+		"ahead":     {Body: &jobpb.FromPeer_Ahead{Ahead: &jobpb.Ahead{Process: p}}},
+		"stalled":   {Body: &jobpb.FromPeer_Stalled{Stalled: &jobpb.Stalled{Process: p}}},
+		"upToDate":  {Body: &jobpb.FromPeer_UpToDate{UpToDate: &jobpb.UpToDate{Process: p, Since: 2, Term: 1}}},
+		"leaving":   {Body: &jobpb.FromPeer_Leaving{Leaving: &jobpb.Leaving{Process: p}}},
+		"diverged":  {Body: &jobpb.FromPeer_Diverged{Diverged: &jobpb.Diverged{Process: p, Receiver: &jobpb.Process{}, Seq: 1}}},
+		"account":   {Body: &jobpb.FromPeer_Account{Account: &jobpb.Account{Process: p}}},
+		"nothing":   {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newHearing(t)
+			liar := e.links[0]
+			if r := e.hear(heard{link: liar, msg: m}); r != nil || liar.err == nil {
+				t.Errorf("result %v, link %v; want the liar lost", r, liar.err)
+			}
+			if v := e.state.View(); !v.Live(p.View()) || v.State(view.Process{}) != view.Failed {
+				t.Errorf("view %v", v)
+			}
+		})
+	}
+}
+
+// FuzzHear checks that no message of a peer crashes the submitter or removes a process of another
+// peer from the view.
+func FuzzHear(f *testing.F) {
+	for _, m := range []*jobpb.FromPeer{
+		{Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{Stream: 1, Data: []byte("line\ntail"), End: true}}},
+		{Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{Code: 3, Reason: strings.Repeat("\x1b", 99)}}},
+		{Body: &jobpb.FromPeer_Aborted{Aborted: &jobpb.Aborted{Process: &jobpb.Process{Rank: 1 << 31}, Code: -1}}},
+		{Body: &jobpb.FromPeer_Collected{Collected: &jobpb.Collected{Manifest: []byte("x")}}},
+		{Body: &jobpb.FromPeer_Initialized{}},
+		{Body: &jobpb.FromPeer_Paused{Paused: &jobpb.Paused{Rule: "battery", MostNs: 1}}},
+		{Body: &jobpb.FromPeer_Stalled{Stalled: &jobpb.Stalled{}}},
+		{Body: &jobpb.FromPeer_UpToDate{UpToDate: &jobpb.UpToDate{Since: 1 << 63, Term: 1}}},
+		{Body: &jobpb.FromPeer_Account{Account: &jobpb.Account{Summed: true, Sums: []*jobpb.Sum{{Context: 1, Count: 1}}}}},
+		{Body: &jobpb.FromPeer_Account{Account: &jobpb.Account{Digested: true, Digest: []byte("short")}}},
+		{Body: &jobpb.FromPeer_Diverged{Diverged: &jobpb.Diverged{Receiver: &jobpb.Process{Rank: 1}, Seq: 1, Produced: 1}}},
+		{Body: &jobpb.FromPeer_Diverged{Diverged: &jobpb.Diverged{Receiver: &jobpb.Process{Rank: 1, Replica: 7}, Seq: 1}}},
+		{},
+	} {
+		b, err := proto.Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m := &jobpb.FromPeer{}
+		if proto.Unmarshal(b, m) != nil || m.GetSuspect() != nil { // handled by the detector
+			return
+		}
+		e := newHearing(t)
+		for range 2 {
+			e.hear(heard{link: e.links[0], msg: m})
+		}
+		e.printTails()
+		for _, p := range e.state.View().Processes()[1:] {
+			if !e.state.View().Live(p) {
+				t.Errorf("%v makes process %v %v", m, p, e.state.View().State(p))
+			}
+		}
+	})
+}
+
+// TestPeersThatWaitHearThatOthersStage: peers that wait for the start get a message at intervals,
+// as long as other peers report that they stage.
+func TestPeersThatWaitHearThatOthersStage(t *testing.T) {
+	e := newHearing(t)
+	heard := heard{link: e.links[1], msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{Bytes: 1, Total: 2}}}}
+	said := func() (n int) {
+		for range 3 {
+			if err := e.hearStaging(heard, &transfer{run: e.j, phase: Staging}); err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range e.links[0].out.take() {
+				if m.GetEmitted() == nil {
+					t.Errorf("says %v", m)
+				}
+				n++
+			}
+		}
+		return n
+	}
+	if n := said(); n != 1 {
+		t.Errorf("says so %d times at once, want once", n)
+	}
+	e.reassured = time.Now().Add(-reassureEvery)
+	if n := said(); n != 1 {
+		t.Errorf("says so %d times after %v, want once", n, reassureEvery)
+	}
+}

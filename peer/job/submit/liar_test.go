@@ -1,0 +1,85 @@
+package submit
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+)
+
+// TestV4AnUninvitedProcessCrashesNothing: a process that this submitter did not recruit joins, and
+// the submitter continues.
+func TestV4AnUninvitedProcessCrashesNothing(t *testing.T) {
+	e := newHearing(t)
+	uninvited := proc(0, 2)
+	if r := e.applyAgreed(viewgroup.Committed{Change: view.Change{Process: uninvited, To: view.Live}, Epoch: 2}); r != nil {
+		t.Fatal(r)
+	}
+	if e.reaches(uninvited) || e.peerOf(uninvited) == "" {
+		t.Error("its peer is known")
+	}
+	if _, ok, _ := e.giver(0); ok {
+		t.Error("it is asked for its files")
+	}
+	if slices.Contains(e.heardOut(), uninvited) {
+		t.Error("it owes an account")
+	}
+}
+
+// TestV4APeerThatHidesAnExitIsGivenUp: a peer requests that its process finish, and does not report
+// the exit. The other replica continues.
+func TestV4APeerThatHidesAnExitIsGivenUp(t *testing.T) {
+	e := newHearing(t)
+	e.j.s.waits.back = time.Hour // the test does not depend on time
+	p := proc(1, 1)
+	if r := e.applyAgreed(viewgroup.Committed{Change: view.Change{Process: p, To: view.Finished}, Epoch: 2}); r != nil {
+		t.Fatal(r)
+	}
+	if e.owing == nil {
+		t.Fatal("nobody waits for its peer to say so")
+	}
+	if r := e.demand(); r != nil {
+		t.Fatal(r)
+	}
+	if e.reaches(p) || !e.reaches(proc(1, 0)) {
+		t.Errorf("reached are the peer %v and the other's %v", e.reaches(p), e.reaches(proc(1, 0)))
+	}
+}
+
+// TestV4APeerThatWithholdsOutputIsGivenUp: the output leader of a rank has ended, and its peer
+// sends no more of its output. The other replica becomes output leader. A peer is not blamed while
+// the user has yet to read some of its output.
+func TestV4APeerThatWithholdsOutputIsGivenUp(t *testing.T) {
+	e := newHearing(t)
+	e.j.s.waits.output, e.j.s.waits.silence = time.Minute, time.Hour
+	p, other := proc(1, 0), proc(1, 1)
+	e.state.Initialized(p)
+	e.apply(e.state.Exited(p, wellEnded))
+	waited := func(d time.Duration) {
+		t.Helper()
+		e.withheld[p] = e.withheld[p].Add(-d)
+		if r := e.demandOutput(); r != nil {
+			t.Fatal(r)
+		}
+	}
+	if e.demandOutput(); len(e.withheld) != 1 {
+		t.Fatalf("output is expected of %v, want %v", e.withheld, p)
+	}
+	if waited(59 * time.Second); !e.reaches(p) {
+		t.Fatal("its peer is given up early")
+	}
+	e.flows[1][0].unread = 100
+	if waited(2 * time.Second); !e.reaches(p) {
+		t.Fatal("its peer is given up although the user has yet to read what came")
+	}
+	e.flows[1][0].unread = 0
+	e.demandOutput()
+	if waited(time.Minute); e.reaches(p) || !e.reaches(other) {
+		t.Errorf("reached are the peer %v and the other's %v", e.reaches(p), e.reaches(other))
+	}
+	if s, _ := e.state.View().Speaker(1); s != other {
+		t.Errorf("%v speaks, want %v", s, other)
+	}
+}

@@ -1,0 +1,236 @@
+package submit
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-msgio/pbio"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/net/connection"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// Protocol is the libp2p protocol ID of the control stream.
+const Protocol protocol.ID = "/p2pmpi/job/1.0.0"
+
+const (
+	dialTimeout = 10 * time.Second
+	// writeTimeout limits the write of one message. The messages are small, so a slower peer has
+	// not read for a long time.
+	writeTimeout = 10 * time.Second
+)
+
+// A link is the control stream to one of the job's peers.
+type link struct {
+	peer      p2ppeer.ID
+	processes []view.Process
+	slots     reservation.Placement
+	site      int  // number of the peer's site
+	local     bool // at the submitter's site
+
+	*wire
+	ctx     context.Context // ends when the peer is lost, and with close
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	// Owned by the goroutine that runs the job:
+	answered      bool                         // it has answered the last request: to stage, or to start
+	quiet         bool                         // the user knows that it is silent while it stages or starts
+	redeemed      bool                         // it has redeemed its reservation key, and releases its slots itself
+	stopped       bool                         // nothing of the job is left there
+	staged, total int64                        // in bytes
+	counted       int64                        // value of staged when progressed was set
+	progressed    time.Time                    // time of the last progress in staging, or of the start
+	pace          pace                         // rate of staging
+	routes        []Route                      // routes of its processes; nil until reported
+	machine       string                       // name of its machine; empty: unknown
+	distances     map[p2ppeer.ID]time.Duration // round-trip times to other peers of the job
+	early         int                          // bytes received before the job was running
+	err           error                        // why the peer is lost to the job; nil: it is not
+	retired       bool                         // told to stop while the job continues
+	retiredAt     time.Time                    // time of that
+	suspended     bool                         // suspended by its owner, as the peer reports
+	pauses        int                          // number of its suspend and resume reports
+	count         uint64                       // messages received, except output
+	backAt        time.Time                    // when its stream was last reopened
+	owes          uint64                       // value of count that the peer reported when its stream was last reopened
+	away          bool                         // disconnected: its stream is being reopened, see away.go
+	awayAt        time.Time                    // when it was disconnected
+	mended        context.CancelFunc           // ends the check that the peer still runs, or nil
+
+	heardAt time.Time // time of the last message since it was asked to join the detector group
+
+	silent  atomic.Bool // the fault detector has failed it, which is not handled yet
+	unheard unheard     // suspicion of the fault detector
+	doors   connection.Doors
+
+	testimony testimony // its reports of the agreed changes, in a resumed job
+
+	number int // number in the view group; 0: the submitter's peer, or not a member
+
+	// For a peer that was recruited while the job ran:
+	recruit *recruit           // nil once its process is in the view
+	group   *faultdetect.Group // detector group with this peer until the next regroup
+
+	// For processes that were added after the job began, see addition.go:
+	keys    map[view.Process][]byte          // public keys
+	added   map[view.Process]*recruit        // processes being added beside others, until they are in the view
+	dropped map[view.Process]reservation.Key // processes being dropped, until the peer confirms it
+}
+
+// A wire is one stream of a link, with its outgoing messages.
+type wire struct {
+	stream network.Stream // nil if it could not be opened
+	in     pbio.Reader
+	out    *outgoing
+	over   chan struct{} // closed when no more messages are sent on it
+}
+
+func newWire() *wire { return &wire{out: newOutgoing(), over: make(chan struct{})} }
+
+// end resets the stream. The peer's part of the job may continue.
+func (w *wire) end() {
+	close(w.over)
+	if w.stream != nil {
+		w.stream.Reset()
+	}
+}
+
+// leave resets the stream with the code that tells the peer not to wait for the submitter.
+func (w *wire) leave() {
+	if w.stream != nil {
+		w.stream.ResetWithError(jobpb.Left)
+	}
+}
+
+// heard is a message received over a link, or the error that ended its stream.
+type heard struct {
+	link *link
+	wire *wire // stream that it arrived on
+	back bool  // first message on a reopened stream
+	msg  *jobpb.FromPeer
+	err  error
+}
+
+// late reports whether the peer was given up before this arrived. If so, late resets a reopened
+// stream: on an open stream, the peer's part would wait for the submitter and keep its slots.
+func (h heard) late() bool {
+	if h.link.err != nil && h.back {
+		h.wire.end()
+	}
+	return h.link.err != nil
+}
+
+// newLink returns a link to the peer of slots, which is to run the processes.
+func newLink(slots reservation.Placement, processes ...view.Process) *link {
+	l := &link{
+		peer: slots.Peer, slots: slots, processes: processes, wire: newWire(),
+		keys: make(map[view.Process][]byte), added: make(map[view.Process]*recruit), dropped: make(map[view.Process]reservation.Key),
+	}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	return l
+}
+
+// open opens the stream. Messages received on it go to inbox until done is closed.
+func (l *link) open(ctx context.Context, h host.Host, inbox chan<- heard, done <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	stream, err := h.NewStream(ctx, l.peer, Protocol)
+	if err != nil {
+		return err
+	}
+	l.stream, l.in = stream, pbio.NewDelimitedReader(stream, jobpb.MaxMessage)
+	l.listen(inbox, done)
+	return nil
+}
+
+// listen starts to read from and write to the link's current stream.
+func (l *link) listen(inbox chan<- heard, done <-chan struct{}) {
+	w := l.wire
+	l.running.Go(func() { l.read(w, inbox, done) }) // ends with the stream
+	l.running.Go(w.write)                           // ends with the stream or end
+}
+
+func (l *link) read(w *wire, inbox chan<- heard, done <-chan struct{}) {
+	for {
+		h := heard{link: l, wire: w, msg: &jobpb.FromPeer{}}
+		if h.err = w.in.ReadMsg(h.msg); h.err != nil {
+			h.msg = nil
+		}
+		select {
+		case inbox <- h:
+		case <-done:
+			return
+		}
+		if h.err != nil {
+			return
+		}
+	}
+}
+
+func (w *wire) write() {
+	writer := pbio.NewDelimitedWriter(w.stream)
+	for {
+		select {
+		case <-w.out.wake:
+		case <-w.over:
+			return
+		}
+		for _, m := range w.out.take() {
+			w.stream.SetWriteDeadline(time.Now().Add(writeTimeout))
+			if err := writer.WriteMsg(m); err != nil {
+				w.stream.ResetWithError(jobpb.Unwritten) // read then returns an error
+				return
+			}
+		}
+	}
+}
+
+// say queues a message. It never blocks. It drops messages to a disconnected peer; remind repeats
+// them once the peer has reconnected.
+func (l *link) say(m *jobpb.ToPeer) {
+	if l.err == nil && !l.away {
+		l.out.put(m)
+	}
+}
+
+// hears counts a message, and reports whether it arrived on the link's current stream.
+func (l *link) hears(h heard) bool {
+	if h.wire != l.wire {
+		return false
+	}
+	if h.msg != nil && h.msg.GetOutput() == nil && h.msg.GetResumed() == nil {
+		l.count++
+	}
+	return true
+}
+
+// lose gives the peer up. If the peer still runs, the reset of the stream tells it that the job
+// continues without it.
+func (l *link) lose(err error) {
+	if l.err != nil {
+		return
+	}
+	l.err = err
+	l.cancel()
+	l.leave()
+}
+
+// close closes the link and waits for its goroutines. The inbox's done channel must be closed.
+func (l *link) close() {
+	l.cancel()
+	if !l.away {
+		l.leave()
+		l.end()
+	}
+	l.running.Wait()
+}

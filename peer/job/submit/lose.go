@@ -1,0 +1,111 @@
+package submit
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// suspect makes the detector question a peer that another peer reports as failed. The report alone
+// fails no peer. A report about the submitter's own peer means that it was cut off for a while.
+func (e *execution) suspect(m *jobpb.Suspect) {
+	switch id := p2ppeer.ID(m.GetPeer()); {
+	case id != e.j.s.cfg.Host.ID():
+		e.detector.Report(id) // ignores peers outside the group
+	case e.views != nil && !e.parted && m.GetGeneration() == e.generation && time.Since(e.grouped) > regroupAfter:
+		e.regroup()
+	}
+}
+
+var errSilent = errors.New("its heartbeat has stopped")
+
+// hearSilence handles the detector's verdicts.
+func (e *execution) hearSilence() (r *job.Result) {
+	for _, l := range e.links {
+		if l.silent.Swap(false) {
+			r = cmp.Or(r, e.silent(l))
+		}
+	}
+	return r
+}
+
+// silent handles the detector's verdict that a peer has failed. While the submitter's peer is out
+// of touch with the majority, it may be the one that is cut off.
+func (e *execution) silent(l *link) *job.Result {
+	switch {
+	case l.err != nil || l.retired:
+		return nil
+	case l.recruit != nil:
+		return e.hearRecruit(heard{link: l, err: errSilent})
+	case e.parted || e.adopted != nil:
+		return e.strand(l, nil)
+	case e.views == nil || e.views.Contact() == viewgroup.InTouch:
+		return e.miss(l)
+	case e.held == nil:
+		e.j.warn("no word from the job's peers: this machine may be cut off; waiting for the majority of them")
+	}
+	e.held = append(e.held, l)
+	return nil
+}
+
+// miss gives up a silent peer.
+func (e *execution) miss(l *link) *job.Result {
+	if l.err != nil || l.retired { // detach has already handled a retired peer
+		return nil
+	}
+	cs, _ := e.contacts()
+	r := e.lose(l, "it has been silent for too long", errSilent)
+	if r != nil && r.Status == job.StatusLost && e.j.req.R == 1 && len(cs) > 0 {
+		*r = outOfReach(cs)
+	}
+	return r
+}
+
+func (e *execution) linkTo(id p2ppeer.ID) *link {
+	for _, l := range e.links {
+		if l.peer == id {
+			return l
+		}
+	}
+	return nil
+}
+
+// breach gives up a peer that broke the protocol.
+func (e *execution) breach(l *link, err error) *job.Result {
+	e.avoided.Distrust(l.peer)
+	return e.lose(l, "it broke the protocol", err)
+}
+
+// lose gives a peer up and requests that its processes fail; why is the rest of a sentence about
+// the peer.
+func (e *execution) lose(l *link, why string, err error) *job.Result {
+	e.j.log.Info().Stringer("peer", l.peer).Err(err).Msg("peer lost")
+	l.lose(err)
+	e.detach(l)
+	e.avoid(l.peer)
+	if e.j.req.Explain {
+		e.explain()
+	}
+	return e.apply(e.state.Lost(l.processes, fmt.Sprintf("failed with its peer %s: %s", short(l.peer), why)))
+}
+
+// detach removes a peer from the detector group and from the view group.
+func (e *execution) detach(l *link) {
+	switch {
+	case l.group != nil:
+		l.group.Close()
+		l.group = nil
+	case e.detector != nil && l.recruit == nil:
+		e.detector.Gone(l.peer)
+	}
+	if e.views != nil { // ignores peers outside the group
+		e.views.Gone(l.peer)
+	}
+}

@@ -1,0 +1,93 @@
+package submit
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// A disconnected peer has not failed. When its control stream breaks, the submitter reopens it, as
+// a submitter that was cut off does (away.go), while the rest of the job continues:
+//
+//	the stream breaks --+-- the peer answers -------------> resumed: missed messages are repeated
+//	                    |     that it does not know the job -> lost
+//	                    +-- its machine refuses
+//	                    |     connections to the peer ------> lost, at once (F2)
+//	                    '-- the detector finds it silent ---> lost, after the tolerated hang;
+//	                        while it stages, before there is a detector: after lull() if
+//	                        another peer is free, else after waits.apart
+
+var errRefused = errors.New("its machine says that it does not run any more")
+
+// mendable reports whether to reopen a broken stream: the peer neither ended it nor sent garbage,
+// and it stages the job or has begun it. In the short time between, a broken stream means that the
+// peer failed.
+func (e *execution) mendable(l *link, err error) bool {
+	return (e.begin != nil || e.staging) && l.recruit == nil && l.stream != nil && l.peer != e.j.s.cfg.Host.ID() && !endedByPeer(err) && !garbled(err)
+}
+
+// mend starts to reopen the stream to a peer, and to check whether the peer still runs.
+func (e *execution) mend(l *link, err error) *job.Result {
+	e.j.log.Info().Stringer("peer", l.peer).Err(err).Msg("the control stream broke")
+	last := l.stream.Conn().RemoteMultiaddr()
+	r := e.strand(l, err)
+	w := l.wire
+	ctx, cancel := context.WithCancel(l.ctx)
+	l.mended = cancel
+	l.running.Go(func() { // ends with the link, or when the stream is there
+		defer cancel()
+		if !l.doors.AwaitRefused(ctx, last, e.j.s.cfg.Host.Peerstore().Addrs(l.peer)) {
+			return
+		}
+		select {
+		case e.inbox <- heard{link: l, wire: w, err: errRefused}:
+		case <-e.done:
+		}
+	})
+	return r
+}
+
+// knock finds out at which addresses a running peer accepts connections, so that mend can tell
+// later that the peer has stopped.
+func (e *execution) knock(l *link) {
+	if l.err == nil && l.peer != e.j.s.cfg.Host.ID() {
+		l.running.Go(func() { l.doors.Knock(l.ctx, e.j.s.cfg.Host, l.peer) }) // ends within 3 s
+	}
+}
+
+// partners returns the job's peers that are not lost to it.
+func (e *execution) partners() []p2ppeer.ID {
+	var out []p2ppeer.ID
+	for _, l := range e.links {
+		if l.err == nil && !l.retired {
+			out = append(out, l.peer)
+		}
+	}
+	return out
+}
+
+// Partners returns the peers of all jobs that are staged or have begun, and how long each may be
+// silent.
+func (s *Submitter) Partners() map[p2ppeer.ID]time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[p2ppeer.ID]time.Duration)
+	for _, peers := range maps.All(s.partners) {
+		for _, p := range peers {
+			out[p] = s.cfg.Hang
+		}
+	}
+	delete(out, s.cfg.Host.ID())
+	return out
+}
+
+func (s *Submitter) setPartners(job string, peers []p2ppeer.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.partners[job] = peers
+}

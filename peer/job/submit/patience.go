@@ -1,0 +1,169 @@
+package submit
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// A job without replicas ends when it gives up one peer, so failing a silent peer early gains
+// nothing. Unless the user has set --tolerated-hang, such a job waits for a silent peer for as long
+// as it has run so far, within these bounds. Its peers wait for the submitter for maxPatience.
+const (
+	minPatience = 30 * time.Second
+	maxPatience = 10 * time.Minute
+)
+
+// unreachableAfter is how long the fault detector suspects a peer before the user is told. After a
+// cut, the submitter suspects each peer some rounds later, when the peer's next table is missing.
+// By the end of unreachableAfter it suspects all peers that are cut off.
+const unreachableAfter = 3 * time.Second
+
+// patient reports whether the job waits longer for a silent peer than the tolerated hang.
+func (e *execution) patient() bool { return e.j.req.R == 1 && e.j.s.cfg.Patient }
+
+// hang returns the silence that the job's fault detector tolerates.
+func (e *execution) hang() time.Duration {
+	switch cfg := e.j.s.cfg; {
+	case !e.patient():
+		return cfg.Hang
+	case cfg.Mode == faultdetect.Gossip: // gossip suspects a peer only after this time
+		return minPatience
+	}
+	return maxPatience
+}
+
+// patienceFor returns how long a job that has run for a given time waits for a silent peer.
+func patienceFor(ran time.Duration) time.Duration {
+	return min(max(ran, minPatience), maxPatience)
+}
+
+// verdict handles a verdict of the fault detector on a peer. Any goroutine may call it.
+func (e *execution) verdict(l *link, v faultdetect.Verdict) {
+	switch v.State {
+	case faultdetect.Suspect:
+		l.unheard.trip.Store(int64(v.RoundTrip))
+		l.unheard.since.Store(time.Now().UnixNano())
+	case faultdetect.Live:
+		l.unheard.since.Store(0)
+	case faultdetect.Failed:
+		e.silence(l)
+	}
+}
+
+// A contact is the name of a peer other than the submitter's, and how long the fault detector has
+// suspected it, or 0.
+type contact struct {
+	peer   string
+	silent time.Duration
+}
+
+// contacts returns the contacts of a job's peers, and their links in the same order.
+func (e *execution) contacts() (cs []contact, links []*link) {
+	for _, l := range e.links {
+		if l.retired || l.peer == e.j.s.cfg.Host.ID() {
+			continue
+		}
+		cs, links = append(cs, contact{peer: short(l.peer), silent: l.unheard.lasts()}), append(links, l)
+	}
+	return cs, links
+}
+
+// longest returns the index of the contact that has been silent for longest.
+func longest(cs []contact) int {
+	at := 0
+	for i, c := range cs {
+		if c.silent > cs[at].silent {
+			at = i
+		}
+	}
+	return at
+}
+
+// blame names the machine that is cut off, as far as known: this one if none of several peers is
+// reachable, otherwise the suspected peers.
+func blame(cs []contact) string {
+	var silent []string
+	for _, c := range cs {
+		if c.silent > 0 {
+			silent = append(silent, c.peer)
+		}
+	}
+	switch {
+	case len(cs) == 1:
+		return fmt.Sprintf("the job's only peer %s: that machine or this one is cut off", cs[0].peer)
+	case len(silent) == len(cs):
+		return "any of the job's peers: this machine is cut off"
+	}
+	return fmt.Sprintf("peer %s: stopped or cut off", strings.Join(silent, ", "))
+}
+
+// An outage is the judgement of a job without replicas on its contacts.
+type outage struct {
+	note   string // message to the user, or empty
+	lost   int    // index of the contact to give up; -1: none
+	warned bool   // the user knows that peers are out of reach
+}
+
+// judgeOutage judges the contacts of a job that has run for a given time.
+func judgeOutage(cs []contact, ran time.Duration, warned bool) outage {
+	o := outage{lost: -1, warned: warned}
+	if len(cs) == 0 {
+		return o
+	}
+	at := longest(cs)
+	patience := patienceFor(ran)
+	switch o.warned = cs[at].silent >= unreachableAfter; {
+	case o.warned && !warned:
+		o.note = fmt.Sprintf("no word from %s; waiting up to %v", blame(cs), patience.Round(time.Second))
+	case !o.warned && warned:
+		o.note = "in touch with the job's peers again"
+	}
+	if cs[at].silent >= patience {
+		o.lost = at
+	}
+	return o
+}
+
+// outOfReach returns the result of a job without replicas that gives up silent peers.
+func outOfReach(cs []contact) job.Result {
+	return job.Result{
+		Status:  job.StatusLost,
+		Message: fmt.Sprintf("no word for %v from %s", cs[longest(cs)].silent.Round(time.Second), blame(cs)),
+		Hint:    "check the network of that machine, and start the job again; --tolerated-hang waits longer, and with -r 2 a job survives the loss of a peer",
+	}
+}
+
+// reviewSilence tells the user which peers a job without replicas waits for, and gives up a peer
+// that has been silent for too long.
+func (e *execution) reviewSilence() *job.Result {
+	if !e.patient() {
+		return nil
+	}
+	cs, links := e.contacts()
+	o := judgeOutage(cs, time.Since(e.begun), e.warned)
+	e.warned = o.warned
+	if o.note != "" {
+		e.j.warn(o.note)
+	}
+	if o.lost < 0 {
+		return nil
+	}
+	return e.miss(links[o.lost])
+}
+
+// giveUpSilent gives up the unreachable peers of a job without replicas, which is over.
+func (e *execution) giveUpSilent() {
+	if e.j.req.R > 1 {
+		return
+	}
+	cs, links := e.contacts()
+	for i, c := range cs {
+		if c.silent >= unreachableAfter {
+			links[i].lose(errSilent)
+		}
+	}
+}

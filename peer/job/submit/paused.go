@@ -1,0 +1,34 @@
+package submit
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// suspended reports whether the owner of p's peer has suspended p.
+func (e *execution) suspended(p view.Process) bool {
+	l := e.runsOn[p]
+	return l != nil && l.suspended
+}
+
+// maxPauses limits how often the user is told that the owner of a peer has suspended or resumed the
+// job.
+const maxPauses = 64
+
+// paused tells the user that the processes of a peer are suspended, or have resumed. Suspended
+// processes owe the submitter no answer, and their peer stays connected. A finished job does not
+// wait for their accounts.
+func (e *execution) paused(l *link, m *jobpb.Paused) {
+	l.suspended = m.Rule != ""
+	switch l.pauses++; {
+	case l.pauses > maxPauses:
+	case m.Rule == "":
+		e.j.warn(fmt.Sprintf("peer %s goes on with the job", short(l.peer)))
+	default:
+		e.j.warn(fmt.Sprintf("the owner of peer %s needs it (%s): what the job runs there stands still, and ends if that takes longer than %v",
+			short(l.peer), plain(m.Rule), max(0, time.Duration(m.MostNs))))
+	}
+}

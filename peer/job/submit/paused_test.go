@@ -1,0 +1,35 @@
+package submit
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// TestUserReadsWhatAnOwnerNeedsHisMachineFor: the number of messages is limited, even if a peer
+// lies.
+func TestUserReadsWhatAnOwnerNeedsHisMachineFor(t *testing.T) {
+	e := newHearing(t)
+	var said []string
+	e.j.printer = newPrinter("job", Showing(func(e Event) error { said = append(said, e.Text); return nil }), func(error) {}, nil, false)
+	l := e.links[0]
+	hear := func(rule string) {
+		m := &jobpb.FromPeer{Body: &jobpb.FromPeer_Paused{Paused: &jobpb.Paused{Rule: rule, MostNs: int64(time.Hour)}}}
+		if r := e.hear(heard{link: l, msg: m}); r != nil || l.err != nil {
+			t.Fatalf("%v, %v", r, l.err)
+		}
+	}
+	hear("bat\ntery")
+	hear("")
+	for range 2 * maxPauses {
+		hear("metered")
+	}
+	e.j.printer.close()
+	if len(said) != maxPauses || !strings.Contains(said[0], "(bat tery): what the job runs there stands still, and ends if that takes longer than 1h0m0s") ||
+		!strings.Contains(said[1], "goes on with the job") || slices.Contains(said, "") {
+		t.Errorf("%d sentences, the first: %q", len(said), said[:min(2, len(said))])
+	}
+}

@@ -1,0 +1,288 @@
+package submit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// prepare brings the job to the peers and starts its processes. After an error, the links of the
+// peers that were at fault have an error.
+func (e *execution) prepare(ctx context.Context) error {
+	if err := e.open(ctx); err != nil {
+		return err
+	}
+	if err := e.stage(ctx); err != nil {
+		return err
+	}
+	if err := e.start(ctx); err != nil {
+		return err
+	}
+	return e.join()
+}
+
+// open opens the control streams.
+func (e *execution) open(ctx context.Context) error {
+	errs := make([]error, len(e.links))
+	var opening sync.WaitGroup
+	for i, l := range e.links {
+		opening.Go(func() { errs[i] = l.open(ctx, e.j.s.cfg.Host, e.inbox, e.done) })
+	}
+	opening.Wait()
+	for i, l := range e.links {
+		if errs[i] != nil {
+			l.lose(errs[i])
+		}
+	}
+	return e.fault("open a control stream to")
+}
+
+// stage asks every peer to redeem its reservation key and to fetch the files that it lacks.
+func (e *execution) stage(ctx context.Context) error {
+	e.j.phase(Staging, 0, 0)
+	e.staging = true
+	e.j.s.setPartners(e.j.spec.ID, e.partners())
+	defer func() {
+		e.staging = false
+		e.j.s.setPartners(e.j.spec.ID, nil) // until it has begun
+	}()
+	sites, local := make([]int, len(e.links)), make([]bool, len(e.links))
+	for i, l := range e.links {
+		sites[i], local[i] = l.site, l.local
+	}
+	for i, l := range e.links {
+		m := &jobpb.Prepare{Spec: e.j.envelope, Key: l.slots.Key[:], Fellows: e.fellows(i, sites, local)}
+		for _, p := range l.processes {
+			m.Processes = append(m.Processes, jobpb.FromProcess(p))
+		}
+		l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Prepare{Prepare: m}})
+		e.knock(l)
+	}
+	t := &transfer{run: e.j, phase: Staging}
+	return e.await(ctx, "stage the job at", func(h heard) error { return e.hearStaging(h, t) })
+}
+
+// fellows returns the peers that share fetched contents with the peer of a link, so that the
+// submitter sends each file about once. sites holds the site number of each link, and local reports
+// which peers are at the submitter's site. For these, the submitter is as near as the fellows.
+func (e *execution) fellows(link int, sites []int, local []bool) (fellows []*jobpb.Fellow) {
+	for _, i := range sharers(link, sites, local) {
+		p := e.links[i].peer
+		fellows = append(fellows, &jobpb.Fellow{Peer: []byte(p), Addrs: e.addrs(p), Near: sites[i] == sites[link] && !local[link]})
+	}
+	return fellows
+}
+
+func (e *execution) hearStaging(h heard, t *transfer) error {
+	l := h.link
+	switch b := h.msg.Body.(type) {
+	case *jobpb.FromPeer_Staging:
+		if !l.answered { // a later report only shows that the peer is connected
+			l.staged, l.total = sane(b.Staging.Bytes), sane(b.Staging.Total)
+			l.advance(e.j.contents(), time.Now())
+			e.reassure()
+			e.showStaging(l, t)
+		}
+		return nil
+	case *jobpb.FromPeer_Prepared:
+		if !l.answered {
+			l.redeemed = b.Prepared.Error == ""
+			l.machine = string(b.Prepared.Machine[:min(len(b.Prepared.Machine), maxMachine)])
+			return l.answer(b.Prepared.Error)
+		}
+	}
+	return unexpected(h.msg)
+}
+
+// advance records that a peer has made progress in staging if it has staged another thousandth of
+// the job's contents. So a peer that reports single bytes cannot delay the job for long.
+func (l *link) advance(contents int64, now time.Time) {
+	staged := min(l.staged, contents)
+	if staged >= l.counted+max(contents/1000, 1) {
+		l.counted, l.progressed = staged, now
+	}
+}
+
+// contents returns the most bytes that a peer has to stage: all inputs and the largest program.
+func (j *run) contents() (bytes int64) {
+	for _, p := range j.spec.Programs {
+		bytes = max(bytes, p.Size)
+	}
+	for _, f := range j.inputs {
+		bytes += f.Size
+	}
+	return bytes
+}
+
+// reassureEvery is how often peers that wait for the start are told that other peers still stage.
+const reassureEvery = 20 * time.Second
+
+// reassure tells the peers that wait for the start that the submitter is alive, after a report of a
+// peer that still stages. The message is an empty Emitted, which carries no news.
+func (e *execution) reassure() {
+	if time.Since(e.reassured) >= reassureEvery {
+		e.reassured = time.Now()
+		e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{}}})
+	}
+}
+
+// showStaging shows the user the progress of staging, and the slowest peer.
+func (e *execution) showStaging(l *link, t *transfer) {
+	now := time.Now()
+	l.pace.take(now, l.staged)
+	var sum Event
+	for _, l := range e.links {
+		sum.Count, sum.Total = sum.Count+l.staged, sum.Total+l.total
+		left := l.pace.left(l.total)
+		if l.staged < l.total && l.pace.stalled() {
+			left = math.Inf(1)
+		}
+		if left > sum.ETA {
+			sum.ETA, sum.Slowest = left, l.peer.String()
+		}
+	}
+	if math.IsInf(sum.ETA, 1) { // unknown
+		sum.ETA = 0
+	}
+	t.pace.take(now, sum.Count)
+	sum.Rate = t.pace.rate()
+	t.tell(now, sum)
+}
+
+// maxMachine limits the length of a machine's name, in bytes.
+const maxMachine = 64
+
+// sane limits a number of bytes reported by a peer, so that sums do not overflow.
+func sane(n int64) int64 { return min(max(n, 0), 1<<46) }
+
+// answer records that a peer has answered; text is empty or an error.
+func (l *link) answer(text string) error {
+	l.answered = true
+	if text == "" {
+		return nil
+	}
+	return errors.New(plain(text))
+}
+
+func unexpected(m *jobpb.FromPeer) error {
+	return fmt.Errorf("it broke the protocol: unexpected %T", m.Body)
+}
+
+// start sends every peer the membership table and asks it to start its processes.
+func (e *execution) start(ctx context.Context) error {
+	e.j.phase(Starting, 0, 0)
+	if err := e.j.keeper.writePeers(e); err != nil {
+		e.j.unkeep(err)
+	}
+	e.until, _ = ctx.Deadline()
+	m := e.startMessage(e.state.View())
+	m.Explain = e.j.req.Explain
+	for _, l := range e.links {
+		for _, p := range l.processes {
+			m.Members = append(m.Members, e.row(l, p))
+		}
+	}
+	e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: m}})
+	return e.await(ctx, "start the job at", e.hearStarting)
+}
+
+// startMessage returns a Start message for a view. The caller adds the membership table.
+func (e *execution) startMessage(v view.View) *jobpb.Start {
+	m := &jobpb.Start{
+		View: jobpb.FromView(v), Channels: e.j.req.Channels, Heal: e.healing != nil,
+		AwayNs: int64(e.j.req.Away), Returns: e.j.keeper != nil,
+	}
+	if !e.until.IsZero() {
+		m.LeftNs = int64(max(time.Until(e.until), 1))
+	}
+	return m
+}
+
+// hearStarting queues the messages of processes that run before the last one is started. Until then
+// the job may have to start again elsewhere.
+func (e *execution) hearStarting(h heard) error {
+	l := h.link
+	if b, ok := h.msg.Body.(*jobpb.FromPeer_Started); ok && !l.answered {
+		l.distances = make(map[p2ppeer.ID]time.Duration)
+		for _, d := range b.Started.Distances[:min(len(b.Started.Distances), jobpb.MaxMeasured)] {
+			l.distances[p2ppeer.ID(d.Peer)] = time.Duration(d.RoundTripUs) * time.Microsecond
+		}
+		return l.answer(b.Started.Error)
+	}
+	if !l.answered {
+		if h.msg.GetStaging() != nil { // it shows that the peer is connected
+			return nil
+		}
+		return unexpected(h.msg)
+	}
+	if l.early += weight(h.msg); l.early > len(l.processes)*maxEarly {
+		return fmt.Errorf("it broke the protocol: %d bytes before the job was running", l.early)
+	}
+	e.early = append(e.early, h)
+	return nil
+}
+
+// addrs returns the addresses at which the job's other peers can reach p.
+func (e *execution) addrs(p p2ppeer.ID) [][]byte {
+	var known []ma.Multiaddr
+	if p == e.j.s.cfg.Host.ID() {
+		known = e.j.s.cfg.Host.Addrs()
+	} else {
+		known = e.j.s.cfg.Host.Peerstore().Addrs(p)
+	}
+	var out [][]byte
+	for _, a := range known {
+		if b := a.Bytes(); len(b) <= jobpb.MaxAddr && len(out) < jobpb.MaxAddrs {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// firstHeartbeat is the initial heartbeat counter of every member, so that all are in the same
+// round, as P2P-MPI aligns heartbeats in MPI_Init.
+const firstHeartbeat = 1
+
+// join makes the job's peers and the submitter's peer members of one detector group, and some of
+// them voters of the view group.
+func (e *execution) join() error {
+	if err := e.form(e.links); err != nil {
+		return err
+	}
+	m := e.joinMessage(e.group...)
+	var err error
+	if m.GetJoin().Views, err = e.joinViews(); err != nil {
+		return err
+	}
+	if err := e.j.keeper.writePeers(e); err != nil { // the peers' numbers are new
+		e.j.warn(unreplaced(err))
+	}
+	e.tell(m)
+	for _, l := range e.links {
+		l.heardAt = e.grouped
+	}
+	return nil
+}
+
+// joinMessage asks a peer to join a detector group of the current generation.
+func (e *execution) joinMessage(group ...p2ppeer.ID) *jobpb.ToPeer {
+	cfg := e.j.s.cfg
+	m := &jobpb.Join{
+		Heartbeat: firstHeartbeat, PeriodNs: int64(cfg.Period), HangNs: int64(e.hang()),
+		GossipOnly: cfg.Mode == faultdetect.Gossip, Generation: e.generation,
+	}
+	for _, id := range group {
+		m.Group = append(m.Group, []byte(id))
+	}
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Join{Join: m}}
+}

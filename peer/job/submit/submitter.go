@@ -1,0 +1,224 @@
+package submit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/host"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/discovery"
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// Config holds the settings and services of a Submitter. The services belong to the caller.
+type Config struct {
+	Host      host.Host      // able to open streams to itself, see package loopback
+	Key       crypto.PrivKey // signs the jobs; the host's own
+	Discovery *discovery.Service
+	Files     *filetransfer.Service
+	Detector  *faultdetect.Service
+	Views     *viewgroup.Service
+	Period    time.Duration // gossip period of the fault detector; 0 for its default
+	Hang      time.Duration // silence that the fault detector tolerates
+	Patient   bool          // tolerate longer silence in jobs without replicas; see patience.go
+	Mode      faultdetect.Mode
+	Log       zerolog.Logger
+	// Outdated returns the peers that were met recently and run another protocol version; nil: none
+	// are known.
+	Outdated func() []p2ppeer.ID
+	// Site is the declared site of the submitter's machine, or empty.
+	Site string
+	// Owner returns the owner of a peer in a private network, as signed by the network's owner, or
+	// "" if the owner is unknown. It is nil in an open network.
+	Owner func(p2ppeer.ID) string
+	// Jobs is the directory where jobs are kept so that another process of the submitter can resume
+	// them; see Kept. If it is empty, a job ends with this process.
+	Jobs string
+	// Resident reports whether this is a peer to which users hand jobs. The process that resumes
+	// such a job has Key itself, so Key is not kept with the job. When the job is over, output that
+	// the Sink has taken waits here for the user, not at the job's peers.
+	Resident bool
+}
+
+// A Submitter runs jobs for the users of one peer.
+type Submitter struct {
+	cfg    Config
+	holder *reservation.Client
+	waits  waits
+
+	mu       sync.Mutex
+	jobs     map[string]Status
+	partners map[string][]p2ppeer.ID // by job that is staged or has begun
+	over     []string                // IDs of the most recent jobs that are over
+}
+
+// waits holds the durations for which a Submitter waits for peers. Only tests change them.
+type waits struct {
+	// answers is how long peers that are asked for slots may take to answer after the job has
+	// ended.
+	answers time.Duration
+	// silence is how long a peer may be silent while it stages or starts. It reports progress far
+	// more often than this.
+	silence time.Duration
+	// lull is how long, in addition to the tolerated hang, a peer may be silent meanwhile if
+	// another peer can replace it. A peer sends a report every reportPeriod.
+	lull time.Duration
+	// progress is how long a peer may stage or start without progress, even if it sends reports.
+	progress time.Duration
+	// output limits the time without new output of a process that has ended but has output left, if
+	// another replica can lead the output of its rank. Otherwise silence is the limit.
+	output time.Duration
+	// apart is how long a peer that stages may be disconnected. The peer itself waits a little
+	// longer.
+	apart time.Duration
+	// grace is how long the other peers that stage or start may take to fail too, after one has
+	// failed.
+	grace time.Duration
+	// files is the least time that replicas have to send their file lists, once the files of
+	// another replica are collected.
+	files time.Duration
+	// confirm is the least time for which a finished job waits until its answer is confirmed; see
+	// hearOut.
+	confirm time.Duration
+	// stop is how long the submitter waits for peers to confirm that they have released everything
+	// of a job that is over.
+	stop time.Duration
+	// tell is how long the submitter tries to tell disconnected peers that the job is over.
+	tell time.Duration
+	// back is how long peers may take to reconnect once the submitter is in touch with the
+	// majority.
+	back time.Duration
+	// wide is how long the submitter searches for peers that have the job's files cached, after it
+	// has found enough peers.
+	wide time.Duration
+	// locate is how long the submitter tries a peer's last addresses before it looks the peer up.
+	locate time.Duration
+}
+
+var defaultWaits = waits{
+	answers: 2 * time.Second, silence: time.Minute, progress: 5 * time.Minute, output: 15 * time.Second, lull: 350 * time.Millisecond, apart: 15 * time.Second, grace: time.Second, files: time.Second, confirm: time.Minute, stop: 30 * time.Second, tell: 10 * time.Second,
+	back: 10 * time.Second, wide: time.Second, locate: 2 * time.Second,
+}
+
+// Status describes a job that this peer has submitted and that is not over.
+type Status struct {
+	Job   string    `json:"job"`
+	Name  string    `json:"name"`
+	N     int       `json:"n"`
+	R     int       `json:"r"`
+	Phase Phase     `json:"phase"`
+	Since time.Time `json:"since"`
+}
+
+// NewSubmitter returns a submitter that uses the services in cfg.
+func NewSubmitter(cfg Config) *Submitter {
+	if cfg.Period == 0 {
+		cfg.Period = faultdetect.DefaultPeriod
+	}
+	s := &Submitter{
+		cfg: cfg, holder: reservation.NewClient(cfg.Host), waits: defaultWaits,
+		jobs: make(map[string]Status), partners: make(map[string][]p2ppeer.ID),
+	}
+	jobpb.AnswerOver(cfg.Host, s.isOver)
+	return s
+}
+
+// Jobs returns the jobs that are not over, oldest first.
+func (s *Submitter) Jobs() []Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []Status
+	for _, j := range s.jobs {
+		out = append(out, j)
+	}
+	slices.SortFunc(out, func(a, b Status) int { return a.Since.Compare(b.Since) })
+	return out
+}
+
+func (s *Submitter) setStatus(j Status) {
+	s.mu.Lock()
+	s.jobs[j.Job] = j
+	s.mu.Unlock()
+}
+
+func (s *Submitter) forget(id string) {
+	s.mu.Lock()
+	delete(s.jobs, id)
+	delete(s.partners, id)
+	s.mu.Unlock()
+}
+
+// Candidates returns the peers that match the filter, offer slots and can be found now, nearest
+// first. Callers use them to choose the platforms to build for and the number of replicas.
+func (s *Submitter) Candidates(ctx context.Context, wanted discovery.Filter) ([]Candidate, error) {
+	found, _, err := s.cfg.Discovery.Candidates(ctx, discovery.Need{All: true, Filter: wanted})
+	if err != nil {
+		return nil, fmt.Errorf("look for peers: %w", err)
+	}
+	out := make([]Candidate, len(found))
+	for i, c := range found {
+		out[i] = Candidate{Platform{c.Offer.OS, c.Offer.Arch}, c.Offer.SlotsFree, c.Offer.Machine, c.Offer.History}
+	}
+	return out, nil
+}
+
+// errTimeout is the cause of the end of a job that ran for longer than its Timeout.
+var errTimeout = errors.New("timed out")
+
+// Run runs one job to its end and reports its events to sink; the last event is the result. It
+// returns when every reachable peer has released the job, and sink has confirmed all output and the
+// result. Calls of sink do not overlap, and a blocking call delays only the output. When ctx ends,
+// the job ends with StatusCancelled.
+func (s *Submitter) Run(ctx context.Context, req Request, sink Sink) job.Result {
+	if err := req.Validate(); err != nil {
+		return refuse(sink, job.Result{Status: job.StatusUsage, Message: err.Error()})
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if req.Timeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, req.Timeout, errTimeout)
+		defer stop()
+	}
+	j := newRun(s, req)
+	defer s.forget(j.spec.ID)
+	var err error
+	if !req.DryRun {
+		j.keeper, err = s.keep(j)
+	}
+	defer j.keeper.close()
+	defer j.keeper.conclude(ctx)
+	j.printer = newPrinter(j.spec.ID, sink, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) }, j.keeper, s.cfg.Resident)
+	defer j.printer.close()
+	if err != nil {
+		j.unkeep(err)
+	}
+	return j.conclude(j.run(ctx))
+}
+
+// stoppedBy returns the result of a job that ended because ctx ended.
+func stoppedBy(ctx context.Context, req Request) job.Result {
+	if errors.Is(context.Cause(ctx), errTimeout) {
+		return job.Result{
+			Status:  job.StatusTimeout,
+			Message: fmt.Sprintf("the job was ended after %v, as --timeout says", req.Timeout),
+		}
+	}
+	text := "cancelled"
+	if why := context.Cause(ctx); !errors.Is(why, context.Canceled) {
+		text += ": " + why.Error()
+	}
+	return job.Result{Status: job.StatusCancelled, Message: text}
+}
