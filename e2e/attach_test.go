@@ -277,8 +277,8 @@ func TestAttachKnowsRecruits(t *testing.T) {
 // peers must have been kept, since the killed p2prun has taken everything else with it.
 func TestHealsWhenAttached(t *testing.T) {
 	t.Parallel()
-	const steps = 5000
-	args := []string{"-n", "2", "-r", "2", filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "0s", "-pause", "5ms", "-pacer"}
+	const steps = 1250
+	args := []string{"-n", "2", "-r", "2", filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "10", "-work", "0s", "-pause", "20ms", "-pacer"}
 	for name, handed := range map[string]bool{"p2prun": false, "p2pboot": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -293,7 +293,7 @@ func TestHealsWhenAttached(t *testing.T) {
 				jobs = []*job{keep(t, home, peers, args...)}
 			}
 			j := jobs[0]
-			j.printed("rank 1 step 50 ")
+			j.printed("rank 1 step 10 ")
 			for _, victim := range []string{"1.1", "1.0"} {
 				if handed {
 					own.kill()
@@ -311,7 +311,7 @@ func TestHealsWhenAttached(t *testing.T) {
 			if s := j.wait(); s != 0 {
 				t.Fatalf("exit status %d", s)
 			}
-			expectInOrder(t, stepperOutput(2, steps, 50), jobs...)
+			expectInOrder(t, stepperOutput(2, steps, 10), jobs...)
 			expectNothingLeft(t, peers)
 		})
 	}

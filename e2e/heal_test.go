@@ -37,7 +37,7 @@ func (j *job) awaitHealedBy(rank int) (process string, took time.Duration, messa
 }
 
 var (
-	healAt     = flag.Int("heal.at", 100, "step, of 5 ms each, at which a job begins to lose replicas")
+	healAt     = flag.Int("heal.at", 25, "step, of 20 ms each, at which a job begins to lose replicas")
 	healLosses = flag.Int("heal.losses", 2, "replicas that a job with checkpoints of 100 MiB loses")
 )
 
@@ -48,9 +48,9 @@ var (
 func TestHeals(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 5, "--slots", "1")
-	steps := *healAt + 3900
-	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", fmt.Sprint(110*time.Second+time.Duration(*healAt)*20*time.Millisecond),
-		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "20", "-work", "0s", "-pause", "5ms", "-pacer")
+	steps := *healAt + 975
+	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", fmt.Sprint(110*time.Second+time.Duration(*healAt)*80*time.Millisecond),
+		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "5", "-work", "0s", "-pause", "20ms", "-pacer")
 	j.waitRunning()
 	begun := time.Now()
 	j.printed(fmt.Sprintf("rank 1 step %d ", *healAt))
@@ -70,7 +70,7 @@ func TestHeals(t *testing.T) {
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d", s)
 	}
-	expectStepper(t, j, 2, steps, 20)
+	expectStepper(t, j, 2, steps, 5)
 	if text := j.stderr.String(); !strings.Contains(text, "3 new replicas given to ranks that had lost one") {
 		t.Errorf("not summed up in:\n%s", text)
 	}
@@ -84,9 +84,9 @@ func TestHealsUntilNobodyIsThereWhoBegan(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 8, "--slots", "1")
 	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", "110s",
-		filepath.Join(bin, "stepper"), "-steps", "4000", "-every", "20", "-work", "0s", "-pause", "5ms", "-pacer")
+		filepath.Join(bin, "stepper"), "-steps", "1000", "-every", "5", "-work", "0s", "-pause", "20ms", "-pacer")
 	j.waitRunning()
-	j.printed("rank 1 step 100 ")
+	j.printed("rank 1 step 25 ")
 	for i, victim := range []string{"0.0", "1.0", "0.1", "1.1"} {
 		j.peerOf(peers, victim).kill()
 		process, took := j.awaitHealed(i % 2)
@@ -95,7 +95,7 @@ func TestHealsUntilNobodyIsThereWhoBegan(t *testing.T) {
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d", s)
 	}
-	expectStepper(t, j, 2, 4000, 20)
+	expectStepper(t, j, 2, 1000, 5)
 	expectNothingLeft(t, peers)
 }
 
@@ -105,11 +105,11 @@ func TestHealsUntilNobodyIsThereWhoBegan(t *testing.T) {
 func TestHealsOnPeersOfTheJob(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 4, "--slots", "4")
-	const steps = 3000
+	const steps = 750
 	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "4", "-r", "2", "-w", "60", "--timeout", "110s",
-		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "20", "-work", "0s", "-pause", "5ms", "-pacer")
+		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "5", "-work", "0s", "-pause", "20ms", "-pacer")
 	j.waitRunning()
-	j.printed("rank 1 step 100 ")
+	j.printed("rank 1 step 25 ")
 	for _, victim := range []string{"0.0", "0.1"} {
 		gone, lost := j.peerOf(peers, victim), 0
 		gone.kill()
@@ -137,7 +137,7 @@ func TestHealsOnPeersOfTheJob(t *testing.T) {
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d", s)
 	}
-	expectStepper(t, j, 4, steps, 20)
+	expectStepper(t, j, 4, steps, 5)
 	expectNothingLeft(t, peers)
 }
 
@@ -147,16 +147,16 @@ func TestHealsOnPeersOfTheJob(t *testing.T) {
 func TestHealsOnAPeerThatIsBack(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 4, "--slots", "1")
-	const steps = 5000
+	const steps = 1250
 	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", "110s",
-		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "20", "-work", "0s", "-pause", "5ms", "-pacer")
+		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "5", "-work", "0s", "-pause", "20ms", "-pacer")
 	j.waitRunning()
-	j.printed("rank 1 step 100 ")
+	j.printed("rank 1 step 25 ")
 	j.peerOf(peers, "1.0").kill()
 	j.waitFor("why the rank has to wait", func(e event) bool {
 		return e.Event == "heal" && strings.Contains(e.Text, "rank 1 still lacks a replica: ")
 	})
-	j.printed("rank 1 step 1500 ") // by then, some attempts have failed
+	j.printed("rank 1 step 375 ") // by then, some attempts have failed
 	peers = reboot(t, peers)
 	ready := time.Now()
 	process, _ := j.awaitHealed(1)
@@ -167,7 +167,7 @@ func TestHealsOnAPeerThatIsBack(t *testing.T) {
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d", s)
 	}
-	expectStepper(t, j, 2, steps, 20)
+	expectStepper(t, j, 2, steps, 5)
 	expectNothingLeft(t, peers)
 }
 
@@ -177,22 +177,22 @@ func TestHealsOnAPeerThatIsBack(t *testing.T) {
 func TestHealsFromACheckpoint(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 5, "--slots", "1")
-	steps := 1000 * (1 + *healLosses)
+	steps := 250 * (1 + *healLosses)
 	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", fmt.Sprint(time.Duration(*healLosses)*55*time.Second),
-		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "100", "-work", "0s", "-pause", "5ms", "-pacer",
-		"-save", "250", "-state", "100")
+		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "25", "-work", "0s", "-pause", "20ms", "-pacer",
+		"-save", "50", "-state", "100")
 	j.waitRunning()
 	live := []string{"1.0", "1.1"}
 	var times []time.Duration
 	for i := range *healLosses {
-		j.printed(fmt.Sprintf("rank 1 step %d ", 1000*(1+i))) // by then, it has made more checkpoints
+		j.printed(fmt.Sprintf("rank 1 step %d ", 250*(1+i))) // by then, it has made more checkpoints
 		victim := live[i%2]
 		killProcess(t, j.peerOf(peers, victim), victim, syscall.SIGKILL)
 		process, took, messages := j.awaitHealedBy(1)
 		live[i%2] = process
 		times = append(times, took)
 		t.Logf("%s took the place of %s after %v, with %d messages", process, victim, took.Round(time.Millisecond), messages)
-		if messages >= 2*1000 { // each step has two messages
+		if messages >= 2*250 { // each step has two messages
 			t.Errorf("%s was given %d messages: it has not gone on from a checkpoint", process, messages)
 		}
 	}
@@ -201,7 +201,7 @@ func TestHealsFromACheckpoint(t *testing.T) {
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d", s)
 	}
-	expectStepper(t, j, 2, steps, 100)
+	expectStepper(t, j, 2, steps, 25)
 	expectNothingLeft(t, peers)
 }
 
@@ -215,8 +215,8 @@ func TestHealsForLong(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 9, "--slots", "1")
 	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "4", "-r", "2", "-w", "60",
-		filepath.Join(bin, "stepper"), "-for", healFor.String(), "-every", "1000", "-work", "0s", "-pause", "2ms", "-pacer",
-		"-save", "1000", "-state", "10")
+		filepath.Join(bin, "stepper"), "-for", healFor.String(), "-every", "200", "-work", "0s", "-pause", "10ms", "-pacer",
+		"-save", "200", "-state", "10")
 	j.bound.Reset(*healFor + 2*limit)
 	j.waitRunning()
 	live := [][]string{{"0.0", "0.1"}, {"1.0", "1.1"}, {"2.0", "2.1"}, {"3.0", "3.1"}}
@@ -250,6 +250,6 @@ func TestHealsForLong(t *testing.T) {
 		}
 	}
 	t.Logf("%d steps", steps)
-	expectStepper(t, j, 4, steps, 1000)
+	expectStepper(t, j, 4, steps, 200)
 	expectNothingLeft(t, peers)
 }

@@ -81,11 +81,11 @@ func TestS3PolicyIsSaidAtOnce(t *testing.T) {
 func TestO2OwnersTakeTheirMachinesBack(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 8, "--slots", "1")
-	const steps = 2000
+	const steps = 500
 	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", "110s",
-		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "20", "-work", "0s", "-pause", "5ms", "-pacer")
+		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "5", "-work", "0s", "-pause", "20ms", "-pacer")
 	j.waitRunning()
-	j.printed("rank 1 step 20 ")
+	j.printed("rank 1 step 5 ")
 	var began []*peerProcess
 	for _, process := range []string{"0.0", "0.1", "1.0", "1.1"} {
 		if p := j.peerOf(peers, process); !slices.Contains(began, p) {
@@ -123,7 +123,7 @@ func TestO2OwnersTakeTheirMachinesBack(t *testing.T) {
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d:\n%s", s, j.stderr)
 	}
-	expectStepper(t, j, 2, steps, 20)
+	expectStepper(t, j, 2, steps, 5)
 	if n := strings.Count(j.stderr.String(), "left with its peer, whose owner takes the machine back"); n < 4 {
 		t.Errorf("%d processes have left with their peers, want 4:\n%s", n, j.stderr)
 	}
@@ -140,12 +140,12 @@ func TestO3OwnerStopsOneJob(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 3, "--slots", "2")
 	owner := peers[0]
-	const steps = 2000
+	const steps = 500
 	start := func(args ...string) *job {
 		args = append([]string{"--supernode", peers[1].addr, "-w", "60", "--timeout", "110s"}, args...)
-		j := submit(t, t.TempDir(), append(args, filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "20", "-work", "0s", "-pause", "5ms", "-pacer")...)
+		j := submit(t, t.TempDir(), append(args, filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "5", "-work", "0s", "-pause", "20ms", "-pacer")...)
 		j.waitRunning()
-		j.printed("rank 0 step 20 ")
+		j.printed("rank 0 step 5 ")
 		return j
 	}
 	stop := func(p *peerProcess, job, how string) {
@@ -168,7 +168,7 @@ func TestO3OwnerStopsOneJob(t *testing.T) {
 	if s := neighbour.wait(); s != 0 {
 		t.Errorf("the other job: exit status %d:\n%s", s, neighbour.stderr)
 	}
-	expectStepper(t, neighbour, 1, steps, 20)
+	expectStepper(t, neighbour, 1, steps, 5)
 
 	moved := start("-n", "1", "-r", "2")
 	began := moved.peerOf(peers, "0.0")
@@ -185,7 +185,7 @@ func TestO3OwnerStopsOneJob(t *testing.T) {
 	if s := moved.wait(); s != 0 {
 		t.Fatalf("the job that was handed over: exit status %d:\n%s", s, moved.stderr)
 	}
-	expectStepper(t, moved, 1, steps, 20)
+	expectStepper(t, moved, 1, steps, 5)
 	expectNothingLeft(t, peers)
 }
 
@@ -211,7 +211,7 @@ func (p *peerProcess) jobs() (ids []string) {
 // reason.
 func TestO2HaltOfAPeerWithAJobWithoutReplicas(t *testing.T) {
 	t.Parallel()
-	const steps = 2000
+	const steps = 500
 	for name, c := range map[string]struct {
 		args   []string
 		status int
@@ -226,9 +226,9 @@ func TestO2HaltOfAPeerWithAJobWithoutReplicas(t *testing.T) {
 			t.Parallel()
 			p := boot(t, "--slots", "1")
 			j := submit(t, t.TempDir(), "--supernode", p.addr, "-n", "1", "-w", "60", "--timeout", "110s",
-				filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "20", "-work", "0s", "-pause", "5ms", "-pacer")
+				filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "5", "-work", "0s", "-pause", "20ms", "-pacer")
 			j.waitRunning()
-			j.printed("rank 0 step 20 ")
+			j.printed("rank 0 step 5 ")
 			halted := make(chan error, 1)
 			go func() { // ends with p2phalt, which ends with the peer
 				out, err := exec.Command(filepath.Join(bin, "p2phalt"), append(c.args, "--home", p.home)...).CombinedOutput()
@@ -253,7 +253,7 @@ func TestO2HaltOfAPeerWithAJobWithoutReplicas(t *testing.T) {
 			}
 			<-p.ended
 			if text := j.stderr.String(); c.status == 0 {
-				expectStepper(t, j, 1, steps, 20)
+				expectStepper(t, j, 1, steps, 5)
 			} else if !strings.Contains(text, c.says) {
 				t.Errorf("the submitter reads:\n%s", text)
 			}
@@ -277,11 +277,11 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 	owner.awaitReady()
 	peers := []*peerProcess{owner, boot(t, "--slots", "2", "--supernode", owner.addr)}
 
-	const steps = 4000
+	const steps = 1000
 	j := submit(t, t.TempDir(), "--supernode", owner.addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", "110s",
-		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "40", "-work", "0s", "-pause", "5ms", "-pacer")
+		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "10", "-work", "0s", "-pause", "20ms", "-pacer")
 	j.waitRunning()
-	j.printed("rank 1 step 40 ")
+	j.printed("rank 1 step 10 ")
 	peers = append(peers, boot(t, "--slots", "2", "--supernode", owner.addr))
 	eventually(t, "what a job has of the machine", func() error {
 		out, err := p2pboot("jobs", "--home", owner.home, "--json")
@@ -310,7 +310,7 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d:\n%s", s, j.stderr)
 	}
-	expectStepper(t, j, 2, steps, 40)
+	expectStepper(t, j, 2, steps, 10)
 	if n := strings.Count(j.stderr.String(), "left with its peer, whose owner takes the machine back"); n != 2 {
 		t.Errorf("%d processes have left with their peer, want 2:\n%s", n, j.stderr)
 	}
@@ -356,11 +356,11 @@ func TestO2QuietHoursStopWhatCannotBeHandedOver(t *testing.T) {
 			owner := wall.startPeer(t, t.TempDir(), "--slots", "1", "--quiet-hours", hours, "--pause-jobs", c.jobs)
 			owner.awaitReady()
 			peers := []*peerProcess{owner, boot(t, "--slots", "1", "--supernode", owner.addr)}
-			const steps = 2000
+			const steps = 500
 			j := submit(t, t.TempDir(), "--supernode", owner.addr, "-n", "2", "-w", "60", "--timeout", "200s",
-				filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "40", "-work", "0s", "-pause", "5ms", "-pacer")
+				filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "10", "-work", "0s", "-pause", "20ms", "-pacer")
 			j.waitRunning()
-			j.printed("rank 1 step 40 ")
+			j.printed("rank 1 step 10 ")
 			mend, ok := wall.stepClock(t, 15*time.Minute)
 			if !ok {
 				skip.Lacks(t, "root, and a kernel with seccomp's user notification")
@@ -381,7 +381,7 @@ func TestO2QuietHoursStopWhatCannotBeHandedOver(t *testing.T) {
 				t.Fatalf("exit status %d:\n%s", s, j.stderr)
 			}
 			if c.status == 0 {
-				expectStepper(t, j, 2, steps, 40)
+				expectStepper(t, j, 2, steps, 10)
 			}
 			expectNothingLeft(t, peers)
 		})
