@@ -18,10 +18,10 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
-	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
-	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
-	"github.com/p2pmpi/p2pmpi/peer/internal/presence"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
+	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
+	"github.com/p2pmpi/p2pmpi/peer/owner/presence"
 )
 
 // A Config holds all settings that the owner can choose.

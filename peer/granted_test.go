@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
 func TestGranted(t *testing.T) {

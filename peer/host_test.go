@@ -18,9 +18,9 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/rs/zerolog"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
+	"github.com/p2pmpi/p2pmpi/peer/net/membership"
 )
 
 func TestTCPIsDialledBeforeQUICBeforeRelays(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/journal"
+	"github.com/p2pmpi/p2pmpi/peer/owner/journal"
 )
 
 // maxJournal bounds the journal of jobs, in bytes; some thousand jobs fit.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
-	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
+	"github.com/p2pmpi/p2pmpi/peer/net/membership"
 )
 
 // A Membership describes the membership of a home in a private network.

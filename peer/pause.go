@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/presence"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/owner/presence"
 )
 
 // presenceEvery is the interval between checks of the suspend rules.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
-	"github.com/p2pmpi/p2pmpi/peer/internal/presence"
-	"github.com/p2pmpi/p2pmpi/peer/internal/presence/bustest"
+	"github.com/p2pmpi/p2pmpi/peer/owner/presence"
+	"github.com/p2pmpi/p2pmpi/peer/owner/presence/bustest"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
-	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
+	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
+	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 

@@ -19,15 +19,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/loopback"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
-	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
-	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
+	"github.com/p2pmpi/p2pmpi/peer/net/membership"
 	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
 	"github.com/p2pmpi/p2pmpi/peer/net/punch"
 	"github.com/p2pmpi/p2pmpi/peer/net/relay"
+	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 

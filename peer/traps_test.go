@@ -25,10 +25,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
-	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
+	"github.com/p2pmpi/p2pmpi/peer/net/membership"
 	"github.com/p2pmpi/p2pmpi/peer/net/punch"
 )
 

@@ -8,6 +8,6 @@
 //	rank 3   3.0 live            3.1 live (master: it was ahead)
 //
 // A View is a value. Each of the job's peers computes the next view from changes that they have agreed on
-// (peer/internal/viewgroup), and passes it to its processes. There is no other source of views. The
+// (peer/job/viewgroup), and passes it to its processes. There is no other source of views. The
 // package decides nothing and does no I/O.
 package view

@@ -11,7 +11,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/logtest"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
-	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
+	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 )
 
 // TestRefusedJobsAreLogged checks that the log names the submitter, its class, the program and the reason,

@@ -12,7 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
 // resume opens a control stream to a peer that begins with Resume, and returns the answer.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
+	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
 // TestEngineIsTried checks that an engine is examined in the sandbox, and that the error for one that does

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
 // Intervals of the guard's measurements. They bound the cost to the owner: the longer a measurement takes,

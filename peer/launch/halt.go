@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/walk"
-	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
 // errRestless is the error of a process that keeps being resumed during the measurement.

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
-	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
 // Enforcement of the resources that the owner grants a job.

@@ -21,12 +21,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/unruly"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj"
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
-	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
+	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
+	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 )
 
 // exceed uses more and more of a resource, and prints after each step how much it has. If no limit stops

@@ -11,7 +11,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
 // invented returns the row of process p on a nonexistent peer, with the maximum number of addresses.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/outbox"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 	"github.com/p2pmpi/p2pmpi/reservation"

@@ -12,11 +12,11 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
+	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
 // CheckModule returns an error if no peer can run the WebAssembly module.

@@ -18,12 +18,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/hostcall"
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
-	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
+	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
+	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 )
 
 // otherEngine names an environment variable: the executable of a second engine for these tests.

@@ -3,7 +3,7 @@ package launch
 import (
 	"hash"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/outbox"
 )
 

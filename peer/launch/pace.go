@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
 // All bytes to other machines go through this peer, so that it can limit the upload: messages over bridges,

@@ -3,7 +3,7 @@ package launch
 import (
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/journal"
+	"github.com/p2pmpi/p2pmpi/peer/owner/journal"
 )
 
 // entry returns the job's entry in the owner's journal while it runs.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/journal"
+	"github.com/p2pmpi/p2pmpi/peer/owner/journal"
 )
 
 // TestO3JournalHasWhatHasRun checks that the journal contains only jobs that have run. Otherwise an

@@ -23,10 +23,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/journal"
-	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
-	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/entrance"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
@@ -34,6 +31,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
 	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
+	"github.com/p2pmpi/p2pmpi/peer/owner/journal"
+	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
+	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 

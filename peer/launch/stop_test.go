@@ -6,7 +6,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
 // TestO3OwnerStopsAJob stops a job at each step. Its submitter learns why, and nothing of the job is left,

@@ -3,8 +3,8 @@ package launch
 import (
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
+	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
 // Unheld is a granted limit that this machine's kernel does not enforce.

@@ -3,8 +3,8 @@ package launch
 import (
 	"testing"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
+	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
 // TestLimitOfDiskThatIsNotHeldIsSaid checks that Unheld reports an inexact disk limit, if one is set.

@@ -16,10 +16,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
 // TestO3OwnerSeesWhatJobsHave checks the reported resource use while a program computes.

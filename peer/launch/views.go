@@ -10,8 +10,8 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 )
 
 var errCutOff = errors.New("cut off from the majority of the job's peers")

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
 // accountOf decodes a peer's account of one of its processes in a job with view v.

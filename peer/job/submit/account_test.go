@@ -7,7 +7,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
 // FuzzAccount checks that decoded accounts are of bounded size and in order.

@@ -16,8 +16,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
 // keptOn returns the keeper of a job of one rank with r replicas, which has begun. The replicas run

@@ -7,8 +7,8 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 )
 
 // A silent replica delays its rank: outcomes wait until each replica that counts has them. The

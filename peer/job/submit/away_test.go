@@ -13,9 +13,9 @@ import (
 	"github.com/libp2p/go-msgio/pbio"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 )
 
 // resuming makes a peer of b follow a script whenever it is asked to resume its part. The stream

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
 // TestWhatIsSaidTooEarlyIsBounded: a backlog is limited however small the messages are, and each

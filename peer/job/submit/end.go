@@ -10,8 +10,8 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
 // stop ends the job on every peer and waits until each peer has confirmed that nothing of it is

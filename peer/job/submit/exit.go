@@ -6,8 +6,8 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
 // exitOf decodes a peer's report of how a process ended.

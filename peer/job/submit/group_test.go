@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
 // suspects reports repeatedly that the submitter's peer has failed in the group of that generation.

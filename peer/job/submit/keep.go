@@ -22,8 +22,8 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
 // What a submitter keeps of a job, so that another process can resume the job after this process

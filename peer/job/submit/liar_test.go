@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 )
 
 // TestV4AnUninvitedProcessCrashesNothing: a process that this submitter did not recruit joins, and

@@ -3,7 +3,7 @@ package submit
 import (
 	"sync"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
 // outgoing holds the messages that a peer has yet to read. It has no limit, so that a burst of

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
 // TestUserReadsWhatAnOwnerNeedsHisMachineFor: the number of messages is limited, even if a peer

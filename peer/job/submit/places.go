@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
 // places describes where the ranks run: on which machine and in which cluster of nearby machines.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
 func TestPrinterKeepsTheLatestCountOfAPhaseOnly(t *testing.T) {

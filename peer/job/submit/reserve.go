@@ -10,8 +10,8 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
-	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 

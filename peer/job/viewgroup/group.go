@@ -1,0 +1,408 @@
+package viewgroup
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-msgio/pbio"
+	"github.com/rs/zerolog"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/internal/peerstream"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
+)
+
+const (
+	// writeTimeout bounds the writing of one message.
+	writeTimeout = 2 * time.Second
+	// maxQueued bounds the messages that wait for one peer. Further ones are dropped; the protocol tolerates
+	// their loss.
+	maxQueued = 256
+	// maxRate is the number of messages that a peer may send per second: many times what it needs while a
+	// view changes.
+	maxRate = 2000
+)
+
+var errFlood = errors.New("too many messages in a second")
+
+// A Group is this peer's part in the agreement on the views of one job.
+type Group struct {
+	service *Service
+	config  GroupConfig
+	log     zerolog.Logger
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // run, the writers and the readers
+	inbox  chan received
+	wake   chan struct{} // signals that gone, introduced or proposed has grown
+
+	mu         sync.Mutex             // also held while ctx is cancelled
+	peers      map[int]*peer          // by number; a submitter may omit most of them
+	numbers    map[p2ppeer.ID]int     // of peers; the last number if a peer has come again
+	gone       []int                  // peers not yet passed to the member
+	introduced []Newcomer             // likewise
+	proposed   []Proposal             // likewise
+	inbound    map[int]network.Stream // one per peer
+	contact    Contact                // latest known to the member
+	leads      bool                   // likewise
+
+	// Only run accesses these.
+	member  *Member
+	writers map[int]*peerstream.Writer[*Message]
+}
+
+// A peer is a peer of the job, with the member's latest knowledge of it.
+type peer struct {
+	id      p2ppeer.ID
+	votes   bool
+	silence int // in ticks
+}
+
+// received is a message with the number of its sender.
+type received struct {
+	from int
+	msg  *Message
+}
+
+func newGroup(s *Service, c GroupConfig, m *Member) *Group {
+	g := &Group{
+		service: s, config: c, member: m,
+		log:     s.log.With().Str("job", c.Job).Logger(),
+		inbox:   make(chan received, 64),
+		wake:    make(chan struct{}, 1),
+		peers:   make(map[int]*peer),
+		numbers: make(map[p2ppeer.ID]int),
+		inbound: make(map[int]network.Stream),
+		writers: make(map[int]*peerstream.Writer[*Message]),
+	}
+	for i, id := range c.Peers {
+		g.add(i, id).votes = m.Votes(i)
+	}
+	g.ctx, g.cancel = context.WithCancel(s.ctx)
+	g.wg.Go(g.run) // ends with ctx
+	return g
+}
+
+// Propose proposes a change of the view in this peer's name, and repeats the proposal until it is
+// committed. It does not block.
+func (g *Group) Propose(c view.Change) {
+	key := g.service.host.Peerstore().PrivKey(g.service.host.ID())
+	p, err := Sign(key, g.config.Job, g.config.Self, c)
+	if err != nil { // a key that cannot sign
+		g.log.Error().Err(err).Msg("change of the view not proposed")
+		return
+	}
+	g.Forward(p)
+}
+
+// Forward proposes a change that another peer has signed: a submitter that is not part of the group. It
+// does not block.
+func (g *Group) Forward(p Proposal) {
+	g.mu.Lock()
+	g.proposed = append(g.proposed, p)
+	g.mu.Unlock()
+	g.ring()
+}
+
+// Introduce proposes to admit a peer that joins the running job. The caller must propose the change for the
+// peer's process afterwards. It has no effect for a peer that was admitted already or cannot be. It does
+// not block.
+func (g *Group) Introduce(n Newcomer) {
+	g.mu.Lock()
+	g.introduced = append(g.introduced, n)
+	g.mu.Unlock()
+	g.ring()
+}
+
+// Gone reports that a peer has left the job permanently. It does not block. Later proposals take effect
+// after it.
+func (g *Group) Gone(p p2ppeer.ID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i := g.numberOf(p); i >= 0 {
+		g.gone = append(g.gone, i)
+		g.ring()
+	}
+}
+
+// add records a peer. The caller holds g.mu, unless g is not shared yet.
+func (g *Group) add(number int, id p2ppeer.ID) *peer {
+	p := &peer{id: id}
+	g.peers[number] = p
+	if last, ok := g.numbers[id]; !ok || last < number {
+		g.numbers[id] = number
+	}
+	return p
+}
+
+// numberOf returns the number of a peer, or -1. If the peer has come again, it is the last number. The
+// caller holds g.mu.
+func (g *Group) numberOf(p p2ppeer.ID) int {
+	if number, ok := g.numbers[p]; ok {
+		return number
+	}
+	return -1
+}
+
+func (g *Group) number(p p2ppeer.ID) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.numberOf(p)
+}
+
+// find returns the record of a peer, if the peer is in the group.
+func (g *Group) find(p p2ppeer.ID) (known peer, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i := g.numberOf(p); i >= 0 {
+		return *g.peers[i], true
+	}
+	return peer{}, false
+}
+
+// IDOf returns the ID of the peer with the given number, if it is known here.
+func (g *Group) IDOf(number int) (id p2ppeer.ID, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if p := g.peers[number]; p != nil {
+		return p.id, true
+	}
+	return "", false
+}
+
+// Leads reports whether this peer leads the group, as of the member's last event.
+func (g *Group) Leads() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.leads
+}
+
+// Votes reports whether a peer votes on the views. If several voters leave at once, the majority may be
+// lost.
+func (g *Group) Votes(p p2ppeer.ID) bool {
+	known, _ := g.find(p)
+	return known.votes
+}
+
+// Voters returns the number of peers that vote.
+func (g *Group) Voters() (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, p := range g.peers {
+		if p.votes {
+			n++
+		}
+	}
+	return n
+}
+
+// Silence returns the time for which a peer has not answered this one. It is 0 unless this peer leads the
+// group and is in touch with the majority, because it cannot tell otherwise. ok is false for a peer that is
+// not in the group.
+func (g *Group) Silence(p p2ppeer.ID) (d time.Duration, ok bool) {
+	known, ok := g.find(p)
+	return time.Duration(known.silence) * TickPeriod, ok
+}
+
+// Contact returns this peer's contact with the majority.
+func (g *Group) Contact() Contact {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.contact
+}
+
+// ring wakes run.
+func (g *Group) ring() {
+	select {
+	case g.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close leaves the group; this peer then falls silent for the others. It returns when all goroutines of the
+// group have ended. No function of the GroupConfig runs after that.
+func (g *Group) Close() {
+	g.mu.Lock() // so that admit adds no reader during Wait
+	g.cancel()
+	g.mu.Unlock()
+	g.wg.Wait()
+	g.service.mu.Lock()
+	defer g.service.mu.Unlock()
+	if g.service.groups[g.config.Job] == g {
+		delete(g.service.groups, g.config.Job)
+	}
+}
+
+// run owns the member: it passes events to it and carries out its output.
+func (g *Group) run() {
+	ticker := time.NewTicker(TickPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-g.ctx.Done():
+			return
+		case r := <-g.inbox:
+			g.receive(r)
+		case <-g.wake:
+			g.takeTold()
+		case <-ticker.C:
+			// Messages that arrived before the tick take effect before it.
+			for range len(g.inbox) {
+				g.receive(<-g.inbox)
+			}
+			g.carryOut(g.member.Tick())
+			g.notice()
+		}
+	}
+}
+
+// takeTold passes the requests of Introduce, Gone and Propose to the member.
+func (g *Group) takeTold() {
+	g.mu.Lock()
+	gone, introduced, proposed := g.gone, g.introduced, g.proposed
+	g.gone, g.introduced, g.proposed = nil, nil, nil
+	g.mu.Unlock()
+	for _, n := range introduced {
+		g.carryOut(g.member.Introduce(n))
+	}
+	for _, peer := range gone {
+		g.carryOut(g.member.Gone(peer))
+	}
+	for _, p := range proposed {
+		g.carryOut(g.member.Propose(p))
+	}
+}
+
+func (g *Group) receive(r received) {
+	out, err := g.member.Step(r.from, r.msg)
+	if err != nil {
+		g.service.conduct.Note(g.peers[r.from].id, "message about views refused", err)
+	}
+	g.carryOut(out)
+}
+
+// notice reports a change of this peer's contact with the majority.
+func (g *Group) notice() {
+	contact := g.member.Contact()
+	g.mu.Lock()
+	before := g.contact
+	g.contact = contact
+	g.mu.Unlock()
+	if contact != before {
+		g.config.Contact(contact)
+	}
+}
+
+func (g *Group) carryOut(out Output) {
+	for _, n := range out.Came {
+		g.came(n)
+	}
+	g.mu.Lock()
+	g.leads = g.member.Leads()
+	for i, p := range g.peers {
+		p.votes, p.silence = g.member.Votes(i), g.member.Silence(i)
+	}
+	g.mu.Unlock()
+	for _, m := range out.Send {
+		if w := g.writerTo(int(m.GetTo()) - 1); w != nil {
+			w.Put(m)
+		}
+	}
+	for _, c := range out.Committed {
+		g.log.Debug().Uint64("epoch", c.Epoch).Stringer("change", c.Change).Ints("by", c.By).Msg("view agreed")
+	}
+	if len(out.Committed) > 0 {
+		g.config.Committed(out.Committed, g.member.View())
+	}
+}
+
+// came records and reports a peer that was admitted.
+func (g *Group) came(n Newcomer) {
+	g.mu.Lock()
+	g.add(n.Peer, n.ID)
+	g.mu.Unlock()
+	g.log.Debug().Int("number", n.Peer).Msg("peer has come")
+	g.config.Came(n)
+}
+
+// writerTo returns the writer for a peer, or nil if the peer is not known.
+func (g *Group) writerTo(number int) *peerstream.Writer[*Message] {
+	w := g.writers[number]
+	if w != nil {
+		return w
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := g.peers[number]
+	if p == nil {
+		return nil
+	}
+	w = peerstream.NewWriter(peerstream.Config[*Message]{
+		Host: g.service.host, To: p.id, Protocol: Protocol,
+		Hello: &pb.Hello{Job: g.config.Job}, Timeout: writeTimeout, Log: g.log,
+		NewEncoder: newEncoder, MaxQueued: maxQueued,
+	})
+	g.wg.Go(func() { w.Run(g.ctx) })
+	g.writers[number] = w
+	return w
+}
+
+// newEncoder returns the encoding of messages, which is the same on all streams.
+func newEncoder() func(*Message) proto.Message {
+	return func(m *Message) proto.Message { return m }
+}
+
+// read passes the messages on a stream to the member. A newer stream of the same peer ends an older one.
+func (g *Group) read(stream network.Stream, r *bufio.Reader, from int) error {
+	if !g.admit(stream, from) {
+		return context.Canceled
+	}
+	defer g.wg.Done()
+	stop := context.AfterFunc(g.ctx, func() { _ = stream.Reset() })
+	defer stop()
+	reader := pbio.NewDelimitedReader(r, maxMessage)
+	for since, messages := time.Now(), 1; ; messages++ {
+		m := &Message{}
+		if err := reader.ReadMsg(m); err != nil {
+			return fmt.Errorf("read from peer %d: %w", from, err)
+		}
+		if time.Since(since) > time.Second {
+			since, messages = time.Now(), 1
+		}
+		switch {
+		case messages > maxRate:
+			return fmt.Errorf("peer %d: %w", from, errFlood)
+		case m.GetFrom() != uint64(from)+1: // the peer may have come again; its next stream then has the new number
+			return fmt.Errorf("peer %d: %w: from %d", from, errForeign, m.GetFrom())
+		}
+		select {
+		case g.inbox <- received{from, m}:
+		case <-g.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// admit makes stream the current stream of a peer and returns true, unless the group is closed. The caller
+// must call g.wg.Done when it has finished with the stream.
+func (g *Group) admit(stream network.Stream, from int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ctx.Err() != nil {
+		return false
+	}
+	if old := g.inbound[from]; old != nil {
+		_ = old.Reset()
+	}
+	g.inbound[from] = stream
+	g.wg.Add(1)
+	return true
+}

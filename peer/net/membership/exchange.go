@@ -1,0 +1,96 @@
+package membership
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/peer/net/membership/internal/pb"
+)
+
+// exchangeTimeout bounds the exchange of proofs with one peer.
+const exchangeTimeout = 10 * time.Second
+
+// pipe is the part of a connection or stream that the exchange uses.
+type pipe interface {
+	io.ReadWriter
+	SetDeadline(time.Time) error
+}
+
+// ask shows the proof of self to peer, and judges the proof that peer returns. The error is a *Refusal,
+// unless the exchange itself failed.
+func (g *Gate) ask(p pipe, self, peer p2ppeer.ID) error {
+	p.SetDeadline(time.Now().Add(exchangeTimeout))
+	defer p.SetDeadline(time.Time{})
+	if err := writeWord(p, &pb.Word{Proof: g.proof(self)}); err != nil {
+		return fmt.Errorf("show the token: %w", err)
+	}
+	answer, err := readWord(p)
+	if err != nil {
+		return fmt.Errorf("hear whether this peer is admitted: %w", err)
+	}
+	if answer.GetVerdict() != pb.Verdict_ADMITTED {
+		return g.refusedBy(peer, answer.GetVerdict())
+	}
+	verdict, token := g.judge(answer.GetProof(), peer)
+	if err := writeWord(p, &pb.Word{Verdict: verdict}); err != nil {
+		return fmt.Errorf("say whether it is admitted: %w", err)
+	}
+	if verdict != pb.Verdict_ADMITTED {
+		linger(p)
+	}
+	return g.conclude(peer, verdict, token)
+}
+
+// turnAway tells a peer that shows no token that it needs one.
+func (g *Gate) turnAway(p pipe, peer p2ppeer.ID) error {
+	p.SetDeadline(time.Now().Add(exchangeTimeout))
+	if writeWord(p, &pb.Word{}) == nil {
+		readWord(p) // the peer has received it by then
+	}
+	return g.conclude(peer, pb.Verdict_NO_TOKEN, Token{})
+}
+
+// answer judges the proof of peer, and shows the proof of self only if peer is admitted.
+func (g *Gate) answer(p pipe, self, peer p2ppeer.ID) error {
+	p.SetDeadline(time.Now().Add(exchangeTimeout))
+	defer p.SetDeadline(time.Time{})
+	asked, err := readWord(p)
+	if err != nil {
+		return fmt.Errorf("hear of its token: %w", err)
+	}
+	if g.Open() {
+		writeWord(p, &pb.Word{Verdict: pb.Verdict_OPEN}) // the peer finds out in any case
+		linger(p)
+		return g.refusedBy(peer, pb.Verdict_NO_TOKEN)
+	}
+	verdict, token := g.judge(asked.GetProof(), peer)
+	if verdict != pb.Verdict_ADMITTED {
+		writeWord(p, &pb.Word{Verdict: verdict})
+		linger(p)
+		return g.conclude(peer, verdict, token)
+	}
+	if err := writeWord(p, &pb.Word{Verdict: verdict, Proof: g.proof(self)}); err != nil {
+		return fmt.Errorf("show the token: %w", err)
+	}
+	last, err := readWord(p)
+	if err != nil {
+		return fmt.Errorf("hear whether this peer is admitted: %w", err)
+	}
+	if last.GetVerdict() != pb.Verdict_ADMITTED {
+		return g.refusedBy(peer, last.GetVerdict())
+	}
+	return g.conclude(peer, verdict, token)
+}
+
+// lingerTimeout bounds the time for a refused peer to read the verdict.
+const lingerTimeout = 2 * time.Second
+
+// linger waits until the other side has closed the connection. An immediate close could discard the last
+// message.
+func linger(p pipe) {
+	p.SetDeadline(time.Now().Add(lingerTimeout))
+	p.Read(make([]byte, 1))
+}

@@ -1,0 +1,87 @@
+package membership
+
+import (
+	"fmt"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/peer/net/membership/internal/pb"
+)
+
+// judge decides whether a member of network n admits the peer from, which the connection has authenticated.
+// It returns the token on which the admission is based.
+func judge(p *pb.Proof, from p2ppeer.ID, n Network, now time.Time) (pb.Verdict, Token) {
+	if len(p.GetToken()) == 0 {
+		return pb.Verdict_NO_TOKEN, Token{}
+	}
+	t, err := openToken(p.GetToken())
+	switch {
+	case err != nil:
+		return pb.Verdict_MALFORMED, Token{}
+	case t.Network != n:
+		return pb.Verdict_OTHER_NETWORK, Token{}
+	case !now.Before(t.Expires):
+		return pb.Verdict_EXPIRED, Token{}
+	case from != t.Holder && !vouched(p.GetVoucher(), from, t.Holder):
+		return pb.Verdict_OTHER_PEER, Token{}
+	}
+	return pb.Verdict_ADMITTED, t
+}
+
+// vouched reports whether sealed is a voucher of holder for peer.
+func vouched(sealed []byte, peer, holder p2ppeer.ID) bool {
+	if len(sealed) == 0 {
+		return false
+	}
+	var v voucher
+	signer, err := open(sealed, &v)
+	return err == nil && signer == holder && v == voucher{peer: peer, holder: holder}
+}
+
+// A Refusal is the reason why one peer refuses another.
+type Refusal struct {
+	Peer    p2ppeer.ID // the other peer
+	Theirs  bool       // true if that peer refuses this one, false for the reverse
+	verdict pb.Verdict
+}
+
+// Error returns a sentence for users.
+func (r *Refusal) Error() string {
+	if r.Theirs {
+		return fmt.Sprintf("peer %s refuses this one: %s", r.Peer, theirWords(r.verdict))
+	}
+	return fmt.Sprintf("this peer refuses %s: %s", r.Peer, ourWords(r.verdict))
+}
+
+const invited = "ask the network's owner for an invitation, and take it with p2pboot network join"
+
+func theirWords(v pb.Verdict) string {
+	switch v {
+	case pb.Verdict_OPEN:
+		return "it is of an open network, and this one of a private network"
+	case pb.Verdict_NO_TOKEN:
+		return "it is of a private network, of which this one has no token; " + invited
+	case pb.Verdict_EXPIRED:
+		return "the token of this one has expired; " + invited
+	case pb.Verdict_OTHER_NETWORK:
+		return "it is of another private network, or of one of the same name with another owner; " + invited
+	case pb.Verdict_OTHER_PEER:
+		return "the token of this one is bound to another peer; " + invited
+	}
+	return "it cannot read the token of this one; the older of the two has to be renewed"
+}
+
+func ourWords(v pb.Verdict) string {
+	switch v {
+	case pb.Verdict_NO_TOKEN, pb.Verdict_OPEN:
+		return "it has no token of this private network"
+	case pb.Verdict_EXPIRED:
+		return "its token has expired"
+	case pb.Verdict_OTHER_NETWORK:
+		return "its token is of another network, or of one of the same name with another owner"
+	case pb.Verdict_OTHER_PEER:
+		return "its token is bound to another peer"
+	}
+	return "its token cannot be read"
+}

@@ -1,0 +1,150 @@
+package membership
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/record"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/peer/net/membership/internal/pb"
+)
+
+// maxSealed bounds an envelope, in bytes: Ed25519 keys and signatures, two names, an ID and two times.
+const maxSealed = 512
+
+// version is the version of tokens; others are refused.
+const version = 1
+
+// A Token states that a peer is a member of a network, together with peers that hold its voucher.
+type Token struct {
+	Network Network    // its owner has signed the token
+	Holder  p2ppeer.ID // peer that the token belongs to
+	Name    string     // owner's name for the invited person; empty if not stated
+	Issued  time.Time  // truncated to milliseconds
+	Expires time.Time
+}
+
+var _ record.Record = (*Token)(nil)
+
+// Domain separates the signature from those of other records.
+func (t *Token) Domain() string { return "p2pmpi-network-token" }
+
+// Codec returns the payload type of an envelope with a token.
+func (t *Token) Codec() []byte { return []byte("/p2pmpi/network-token") }
+
+// MarshalRecord encodes t without the owner, which is the signer of the envelope.
+func (t *Token) MarshalRecord() ([]byte, error) {
+	return proto.Marshal(&pb.Token{
+		Version: version,
+		Network: t.Network.Name,
+		Holder:  []byte(t.Holder),
+		Issued:  t.Issued.UnixMilli(),
+		Expires: t.Expires.UnixMilli(),
+		Name:    t.Name,
+	})
+}
+
+// person returns the person that owns the peers admitted by t. All tokens with the same name belong to the
+// same person; a token without a name is a person of its own. To count as several persons, a user needs
+// several tokens.
+func (t *Token) person() string { return cmp.Or(t.Name, t.Holder.String()) }
+
+// UnmarshalRecord decodes data into t, except the owner.
+func (t *Token) UnmarshalRecord(data []byte) error {
+	var m pb.Token
+	if err := proto.Unmarshal(data, &m); err != nil {
+		return fmt.Errorf("decode token: %w", err)
+	}
+	if m.GetVersion() != version {
+		return fmt.Errorf("decode token: version %d, this peer knows %d", m.GetVersion(), version)
+	}
+	holder, err := p2ppeer.IDFromBytes(m.GetHolder())
+	if err != nil {
+		return fmt.Errorf("decode token: holder: %w", err)
+	}
+	if err := CheckName(m.GetNetwork()); err != nil {
+		return fmt.Errorf("decode token: %w", err)
+	}
+	if err := CheckPerson(m.GetName()); err != nil {
+		return fmt.Errorf("decode token: %w", err)
+	}
+	*t = Token{
+		Network: Network{Name: m.GetNetwork()},
+		Holder:  holder,
+		Name:    m.GetName(),
+		Issued:  time.UnixMilli(m.GetIssued()),
+		Expires: time.UnixMilli(m.GetExpires()),
+	}
+	return nil
+}
+
+// openToken decodes a sealed token. The signer becomes the owner of the token's network.
+func openToken(sealed []byte) (Token, error) {
+	var t Token
+	signer, err := open(sealed, &t)
+	if err != nil {
+		return Token{}, fmt.Errorf("token: %w", err)
+	}
+	t.Network.Owner = signer
+	return t, nil
+}
+
+// A voucher states that a peer acts for the holder of a token. Such a peer is a submit-only p2prun, the
+// dialler of a reachability check, or a peer with the key of an invitation that is not bound. A peer with
+// the holder's private key could act as the holder anyway, so a voucher grants no more than the key.
+type voucher struct {
+	peer   p2ppeer.ID
+	holder p2ppeer.ID
+}
+
+var _ record.Record = (*voucher)(nil)
+
+// Domain implements record.Record.
+func (v *voucher) Domain() string { return "p2pmpi-network-voucher" }
+
+// Codec implements record.Record.
+func (v *voucher) Codec() []byte { return []byte("/p2pmpi/network-voucher") }
+
+// MarshalRecord implements record.Record.
+func (v *voucher) MarshalRecord() ([]byte, error) {
+	return proto.Marshal(&pb.Voucher{Peer: []byte(v.peer), Holder: []byte(v.holder)})
+}
+
+// UnmarshalRecord implements record.Record.
+func (v *voucher) UnmarshalRecord(data []byte) error {
+	var m pb.Voucher
+	if err := proto.Unmarshal(data, &m); err != nil {
+		return fmt.Errorf("decode voucher: %w", err)
+	}
+	*v = voucher{peer: p2ppeer.ID(m.GetPeer()), holder: p2ppeer.ID(m.GetHolder())}
+	return nil
+}
+
+// seal signs r with key.
+func seal(r record.Record, key crypto.PrivKey) ([]byte, error) {
+	envelope, err := record.Seal(r, key)
+	if err != nil {
+		return nil, err
+	}
+	return envelope.Marshal()
+}
+
+// open decodes a record from a sealed envelope, and returns its signer.
+func open(sealed []byte, r record.Record) (signer p2ppeer.ID, err error) {
+	if len(sealed) > maxSealed {
+		return "", fmt.Errorf("%d bytes, at most %d allowed", len(sealed), maxSealed)
+	}
+	envelope, err := record.ConsumeTypedEnvelope(sealed, r)
+	if err != nil {
+		return "", err
+	}
+	if string(envelope.PayloadType) != string(r.Codec()) {
+		return "", errors.New("the envelope holds something else")
+	}
+	return p2ppeer.IDFromPublicKey(envelope.PublicKey)
+}

@@ -1,0 +1,46 @@
+package membership
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/peer/net/membership/internal/pb"
+)
+
+// maxWord bounds one message of the exchange, in bytes.
+const maxWord = 2*maxSealed + 64
+
+// writeWord writes a message after its length, a big-endian integer of two bytes.
+func writeWord(w io.Writer, m *pb.Word) error {
+	data, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, 2, maxWord), m)
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	binary.BigEndian.PutUint16(data, uint16(len(data)-2))
+	_, err = w.Write(data)
+	return err
+}
+
+// readWord reads one message. It reads no byte beyond it, since a muxer may use the connection next.
+func readWord(r io.Reader) (*pb.Word, error) {
+	var head [2]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	n := int(binary.BigEndian.Uint16(head[:]))
+	if n > maxWord {
+		return nil, fmt.Errorf("message of %d bytes, at most %d allowed", n, maxWord)
+	}
+	data := make([]byte, n)
+	if _, err := io.ReadFull(r, data); err != nil {
+		return nil, err
+	}
+	m := new(pb.Word)
+	if err := proto.Unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("decode: %w", err)
+	}
+	return m, nil
+}
