@@ -26,7 +26,7 @@ var undecoded = map[string]string{
 	"mpj/internal/guest":              "what the engine answers that it runs in",
 	"internal/loopback":               "hands streams on",
 	"peer":                            "files of its own home, and the owner's control socket",
-	"peer/launch/internal/supervisor": "what its own children print",
+	"peer/launch/process/supervisor": "what its own children print",
 	"peer/net/relay":                  "resets every stream, and hands those of the library on",
 }
 

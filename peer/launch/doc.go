@@ -20,7 +20,7 @@
 //
 //	staging   Prepare arrived: signature checked, key redeemed, files fetched and laid out
 //	staged    Prepared sent; the submitter starts the job, or reports that it waits for other peers
-//	starting  Start arrived: every process starts under its supervisor (package internal/supervisor)
+//	starting  Start arrived: every process starts under its supervisor (package process/supervisor)
 //	running   Started sent; processes meet in mpj.Init, then Begin
 //	ending    processes killed, scratch removed, slots free
 //
@@ -45,7 +45,7 @@
 // # Output
 //
 // The output of a process is split into records, and kept until the user has received it (package
-// internal/outbox). Only the output leader of a rank in the current view sends output (R6): a replica that
+// process/outbox). Only the output leader of a rank in the current view sends output (R6): a replica that
 // has finished, or else the master (view.Speaker). A program that writes faster than the user reads blocks
 // once a mebibyte of its output is in transit.
 //
@@ -55,7 +55,7 @@
 // descriptor. The channel has the first feasible kind that the user and both owners allow (choose.go):
 //
 //	shm     a ring of shared memory, if both processes run on this peer
-//	tcp     a TCP connection, if one peer can connect to the other's entrance (package internal/entrance); the
+//	tcp     a TCP connection, if one peer can connect to the other's entrance (package switchboard/entrance); the
 //	        processes speak TLS on it, with their keys from the membership table
 //	stream  one end of a pipe; the other end goes to the other process if it runs on this peer too, and is
 //	        otherwise bridged to a libp2p stream to its peer
@@ -77,7 +77,7 @@
 // # Limits
 //
 // The owner grants resources to a job and to each of its processes (package limits). The limits are
-// enforced by control groups (package internal/cgroup), by resource limits that the supervisor sets, and by
+// enforced by control groups (package confine/cgroup), by resource limits that the supervisor sets, and by
 // a guard that measures (guard.go). Traffic to other machines passes through this peer, which limits its
 // rate (pace.go). This peer ends a process that exceeds a limit, and tells the submitter which limit that
 // was.
@@ -87,7 +87,7 @@
 // A submitter that has staged a job can keep its slots idle for up to an hour (maxStaged), as long as it
 // reports that other peers still stage. This peer cannot verify that report.
 //
-// Where a sandbox mechanism is unavailable (package internal/sandbox), a program that the owner admits
+// Where a sandbox mechanism is unavailable (package confine/sandbox), a program that the owner admits
 // nonetheless runs without it. Such a program may stop or kill its own supervisor; this peer then ends the
 // program.
 package launch

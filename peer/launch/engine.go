@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
+	"github.com/p2pmpi/p2pmpi/peer/launch/module/wasm"
+	"github.com/p2pmpi/p2pmpi/peer/launch/process/supervisor"
 )
 
 // An Engine runs the WebAssembly modules of jobs.

@@ -15,7 +15,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/outbox"
+	"github.com/p2pmpi/p2pmpi/peer/launch/process/outbox"
 )
 
 // flusher prints more than a pipe holds and asks what the user has received, then asks within a line.

@@ -21,8 +21,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/entrance"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
+	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard/entrance"
 	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
 )
 

@@ -19,9 +19,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
+	"github.com/p2pmpi/p2pmpi/peer/launch/confine/cgroup"
+	"github.com/p2pmpi/p2pmpi/peer/launch/confine/scratch"
+	"github.com/p2pmpi/p2pmpi/peer/launch/process/proc"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )

@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+	"github.com/p2pmpi/p2pmpi/peer/launch/confine/cgroup"
+	"github.com/p2pmpi/p2pmpi/peer/launch/confine/scratch"
+	"github.com/p2pmpi/p2pmpi/peer/launch/process/supervisor"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
 // Enforcement of the resources that the owner grants a job.
 //
-//	kernel: memory, processors, number    control groups (package internal/cgroup)
+//	kernel: memory, processors, number    control groups (package confine/cgroup)
 //	        open files, size of one file  resource limits, which the supervisor sets
 //	guard:  disk, time                    measured, more often the less is left (guard.go)
 //	        memory, number                where there are no control groups

@@ -3,7 +3,7 @@ package launch
 import (
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
+	"github.com/p2pmpi/p2pmpi/peer/launch/process/proc"
 )
 
 // watchMemory measures the memory of all processes quickly and imprecisely.

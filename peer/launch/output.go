@@ -4,7 +4,7 @@ import (
 	"hash"
 
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/outbox"
+	"github.com/p2pmpi/p2pmpi/peer/launch/process/outbox"
 )
 
 // An output is one output stream of a process.

@@ -14,7 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/entrance"
+	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard/entrance"
 )
 
 // paths returns the paths that a peer reports, to itself and to the other peer.

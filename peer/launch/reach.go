@@ -17,8 +17,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/redial"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/entrance"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
+	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard/entrance"
 	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 )
 

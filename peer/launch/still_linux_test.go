@@ -21,7 +21,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/unruly"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
+	"github.com/p2pmpi/p2pmpi/peer/launch/process/proc"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 

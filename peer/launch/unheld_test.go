@@ -3,7 +3,7 @@ package launch
 import (
 	"testing"
 
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
+	"github.com/p2pmpi/p2pmpi/peer/launch/confine/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 

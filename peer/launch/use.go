@@ -3,8 +3,8 @@ package launch
 import (
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+	"github.com/p2pmpi/p2pmpi/peer/launch/process/proc"
+	"github.com/p2pmpi/p2pmpi/peer/launch/process/supervisor"
 )
 
 // A Use is the current resource use of a job's processes on this peer; 0 means unknown.

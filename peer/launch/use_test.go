@@ -16,9 +16,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+	"github.com/p2pmpi/p2pmpi/peer/launch/confine/cgroup"
+	"github.com/p2pmpi/p2pmpi/peer/launch/process/proc"
+	"github.com/p2pmpi/p2pmpi/peer/launch/process/supervisor"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 

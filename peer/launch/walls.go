@@ -3,8 +3,8 @@ package launch
 import (
 	"path/filepath"
 
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+	"github.com/p2pmpi/p2pmpi/peer/launch/confine/sandbox"
+	"github.com/p2pmpi/p2pmpi/peer/launch/process/supervisor"
 )
 
 // Walls are the sandbox mechanisms that a machine provides for native programs.

@@ -18,7 +18,7 @@ import (
 
 	_ "github.com/bytecodealliance/wasmtime-go/v39" // the library
 
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
+	"github.com/p2pmpi/p2pmpi/peer/launch/module/wasm"
 )
 
 // wasmtime implements wasm.Engine.

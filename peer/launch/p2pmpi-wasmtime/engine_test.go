@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
+	"github.com/p2pmpi/p2pmpi/peer/launch/module/wasm"
 )
 
 // engineVariable is the environment variable that selects the engine of the test's own executable as a

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
+	"github.com/p2pmpi/p2pmpi/peer/launch/module/wasm"
 )
 
 // notice lists the third-party software in the executable, and its licences.

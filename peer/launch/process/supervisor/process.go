@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
+	"github.com/p2pmpi/p2pmpi/peer/launch/confine/sandbox"
 )
 
 // startTimeout bounds the time from fork to the program's first instruction. Loaded machines need seconds.

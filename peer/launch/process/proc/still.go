@@ -3,7 +3,7 @@ package proc
 import (
 	"maps"
 
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+	"github.com/p2pmpi/p2pmpi/peer/launch/process/supervisor"
 )
 
 // A Stillness determines when the processes of one program, which were all sent SIGSTOP at one moment, have

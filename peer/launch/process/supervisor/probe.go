@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
+	"github.com/p2pmpi/p2pmpi/peer/launch/confine/sandbox"
 )
 
 // Probe finds out which sandbox mechanisms this machine provides to its peer, by trying them on a program

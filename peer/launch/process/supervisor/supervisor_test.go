@@ -21,8 +21,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
+	"github.com/p2pmpi/p2pmpi/peer/launch/confine/sandbox"
+	"github.com/p2pmpi/p2pmpi/peer/launch/confine/scratch"
 )
 
 // peerVariable makes this test binary a peer that the test can kill, or whose file it can replace. Its

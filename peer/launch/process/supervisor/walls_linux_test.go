@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
+	"github.com/p2pmpi/p2pmpi/peer/launch/confine/sandbox"
 )
 
 // attempts returns the results of actions that must fail in a sandbox. Each is harmless if it succeeds.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
+	"github.com/p2pmpi/p2pmpi/peer/launch/confine/sandbox"
 )
 
 // BenchmarkWalls measures the cost of the sandbox for a program: the time until it runs, and the memory of

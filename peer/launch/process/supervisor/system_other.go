@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
+	"github.com/p2pmpi/p2pmpi/peer/launch/confine/sandbox"
 )
 
 // executable is the path of this program.

@@ -3,7 +3,7 @@ package supervisor
 import (
 	"fmt"
 
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
+	"github.com/p2pmpi/p2pmpi/peer/launch/confine/cgroup"
 )
 
 // Limits are the limits that the kernel enforces on a program; empty or 0 means none.

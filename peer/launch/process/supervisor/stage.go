@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
+	"github.com/p2pmpi/p2pmpi/peer/launch/confine/sandbox"
 )
 
 // The stage's ends of two pipes to its supervisor. Both are closed on exec. If failure ends without any

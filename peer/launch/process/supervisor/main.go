@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
+	"github.com/p2pmpi/p2pmpi/peer/launch/confine/sandbox"
+	"github.com/p2pmpi/p2pmpi/peer/launch/confine/scratch"
 )
 
 // The names under which the peer starts its own executable, as argv[0].

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+	"github.com/p2pmpi/p2pmpi/peer/launch/process/supervisor"
 )
 
 // one returns the state of a process with one thread and the given number of context switches.
