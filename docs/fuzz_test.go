@@ -22,7 +22,7 @@ var decoding = map[string]bool{
 var undecoded = map[string]string{
 	"cmd/internal/localnet":           "what its own children print",
 	"cmd/internal/program":            "files of the submitter's own",
-	"discovery/sim":                   "names that it has made itself",
+	"e2e/bench/finding/sim":                   "names that it has made itself",
 	"mpj/internal/guest":              "what the engine answers that it runs in",
 	"internal/loopback":               "hands streams on",
 	"peer":                            "files of its own home, and the owner's control socket",

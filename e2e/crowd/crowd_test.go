@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/e2e/crowd/sim"
 	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 	"github.com/p2pmpi/p2pmpi/internal/skip"
-	"github.com/p2pmpi/p2pmpi/reservation/sim"
 )
 
 var (

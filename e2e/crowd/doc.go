@@ -4,6 +4,6 @@
 //	go test ./e2e/crowd                               a look, and what must hold
 //	go test ./e2e/crowd -all -hours 4 -out ../../docs the tables
 //
-// Time is virtual, which is why this is a test. Package reservation/sim describes the simulation.
+// Time is virtual, which is why this is a test. Package e2e/crowd/sim describes the simulation.
 // The same seed produces nearly the same figures: simultaneous events happen in any order.
 package crowd

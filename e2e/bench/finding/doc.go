@@ -5,5 +5,5 @@
 //	go -C e2e/bench run ./finding -worlds 3          a look, to standard output
 //	go -C e2e/bench run ./finding -out ../../docs    tables and plots
 //
-// Package discovery/sim describes the simulation. The same seed produces the same figures.
+// Package e2e/bench/finding/sim describes the simulation. The same seed produces the same figures.
 package main

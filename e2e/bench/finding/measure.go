@@ -7,7 +7,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/discovery/sim"
+	"github.com/p2pmpi/p2pmpi/e2e/bench/finding/sim"
 )
 
 // wanted is the number of peers to find: n·r of the job.

@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/p2pmpi/p2pmpi/discovery/sim"
+	"github.com/p2pmpi/p2pmpi/e2e/bench/finding/sim"
 )
 
 // drawGrowth writes plots of the time and of the messages over the network's size.

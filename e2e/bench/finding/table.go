@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/discovery/sim"
+	"github.com/p2pmpi/p2pmpi/e2e/bench/finding/sim"
 	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/p2pmpi/p2pmpi/faultdetect/lifetime"
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/lifetime"
 )
 
 // rates are the crash probabilities for which the results are computed.

@@ -4,5 +4,5 @@
 //	go -C e2e/bench run ./lifetime -sample 200        a look, to standard output
 //	go -C e2e/bench run ./lifetime -out ../../docs    tables and plots
 //
-// Package faultdetect/lifetime describes the computation. The same seed produces the same figures.
+// Package e2e/bench/internal/lifetime describes the computation. The same seed produces the same figures.
 package main

@@ -8,8 +8,8 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/lifetime"
 	"github.com/p2pmpi/p2pmpi/e2e/internal/tool"
-	"github.com/p2pmpi/p2pmpi/faultdetect/lifetime"
 )
 
 func main() { command.Main() }

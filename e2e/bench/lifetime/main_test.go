@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/p2pmpi/p2pmpi/faultdetect/lifetime"
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/lifetime"
 )
 
 func TestTablesAndPlotsOfSmallGroups(t *testing.T) {

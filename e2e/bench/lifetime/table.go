@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/lifetime"
 	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 	"github.com/p2pmpi/p2pmpi/e2e/internal/tool"
-	"github.com/p2pmpi/p2pmpi/faultdetect/lifetime"
 )
 
 func (r results) sections() []tool.Section {
