@@ -103,7 +103,7 @@ func TestV4LiarFailsItself(t *testing.T) {
 			expectPlanned(t, bad, supernode, r)
 			for _, lie := range append([]string{"nothing"}, nemesis.Lies...) {
 				if lie == "never calls mpj.Init" {
-					continue // too slow here: see TestV4PeerThatWithholdsItsEntryFailsByName
+					continue // too slow here: see TestV4FailureOfAPeerThatNeverCallsInitNamesIt
 				}
 				t.Run(lie, func(t *testing.T) {
 					if err := os.WriteFile(told, []byte(lie), 0o600); err != nil {

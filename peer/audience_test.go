@@ -99,9 +99,9 @@ func (c *crowd) leave() {
 	}
 }
 
-// TestR6AudienceLosesNothing checks that listeners show each record in order. A record is repeated only if
+// TestR6AudienceDeliversEveryRecordInOrder checks that listeners show each record in order. A record is repeated only if
 // it was not acknowledged, and is settled with the job once, in order.
-func TestR6AudienceLosesNothing(t *testing.T) {
+func TestR6AudienceDeliversEveryRecordInOrder(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	for i := range uint64(200) {
@@ -153,9 +153,9 @@ func TestAudienceIsBounded(t *testing.T) {
 	}
 }
 
-// TestAudienceThatIsClosed checks that close settles all waiting events in order, and that later events are
+// TestCloseSettlesAllWaitingEvents checks that close settles all waiting events in order, and that later events are
 // settled too.
-func TestAudienceThatIsClosed(t *testing.T) {
+func TestCloseSettlesAllWaitingEvents(t *testing.T) {
 	a, gone := newAudience(), errors.New("gone")
 	var heard []int
 	tell := func(i int) {
@@ -176,9 +176,9 @@ func TestAudienceThatIsClosed(t *testing.T) {
 	}
 }
 
-// TestAudienceTellsTheResultAgain checks that a listener receives the result if it came before the
+// TestAudienceRepeatsAnUnacknowledgedResult checks that a listener receives the result if it came before the
 // acknowledgement of the previous listener, even if the job has ended since.
-func TestAudienceTellsTheResultAgain(t *testing.T) {
+func TestAudienceRepeatsAnUnacknowledgedResult(t *testing.T) {
 	a, done := newAudience(), 0
 	settled := func(error) { done++ }
 	a.tell(submit.Event{Kind: submit.OutputEvent, Record: 1}, settled)

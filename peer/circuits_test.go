@@ -10,9 +10,9 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// TestCircuitsAreNotTheirRelay opens more circuits through one relay than one address may hold. They are
+// TestCircuitsDoNotCountAgainstTheRelaysAddress opens more circuits through one relay than one address may hold. They are
 // accepted, and do not count against the relay's address.
-func TestCircuitsAreNotTheirRelay(t *testing.T) {
+func TestCircuitsDoNotCountAgainstTheRelaysAddress(t *testing.T) {
 	manager, err := newResourceManager(zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)

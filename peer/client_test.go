@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/viper"
 )
 
-// TestHomeOfAnotherUser checks that a control socket without permission to connect does not mean that no
+// TestControlSocketWithoutPermission checks that a control socket without permission to connect does not mean that no
 // peer is running.
-func TestHomeOfAnotherUser(t *testing.T) {
+func TestControlSocketWithoutPermission(t *testing.T) {
 	err := dialError("/home/donor/.p2pmpi", os.NewSyscallError("connect", syscall.EACCES))
 	if !errors.Is(err, ErrNotAllowed) || errors.Is(err, ErrNoPeer) || !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("got %v, want ErrNotAllowed", err)
@@ -31,10 +31,10 @@ func TestHomeOfAnotherUser(t *testing.T) {
 	}
 }
 
-// TestConfigurationInTheHomeOfAnotherUser checks that a home without permission to enter counts as one
+// TestConfigurationWithoutPermission checks that a home without permission to enter counts as one
 // without a configuration file, so that a request to its peer ends with ErrNotAllowed. An unreadable file
 // in an accessible home is an error.
-func TestConfigurationInTheHomeOfAnotherUser(t *testing.T) {
+func TestConfigurationWithoutPermission(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may enter every home: run it as another user")
 	}

@@ -151,8 +151,8 @@ func TestWorst(t *testing.T) {
 	}
 }
 
-// TestPeerTellsItsSymptoms examines a peer with a supernode, and a home without a peer.
-func TestPeerTellsItsSymptoms(t *testing.T) {
+// TestDiagnosePeer examines a peer with a supernode, and a home without a peer.
+func TestDiagnosePeer(t *testing.T) {
 	skip.Long(t)
 	super := boot(t, nil)
 	p := boot(t, func(c *Config) { c.Supernodes = append(introducing(super), absentPeer) })

@@ -9,8 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
-// TestEngineIsBuiltInUnlessNamed checks that no engine next to the program's file is used.
-func TestEngineIsBuiltInUnlessNamed(t *testing.T) {
+// TestBuiltInEngineIsTheDefault checks that no engine next to the program's file is used.
+func TestBuiltInEngineIsTheDefault(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

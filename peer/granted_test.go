@@ -45,8 +45,8 @@ func TestLocalPeersHaveNoLimits(t *testing.T) {
 	}
 }
 
-// TestMoreSlotsDivideTheMachineAnew checks that more slots get smaller shares of the machine.
-func TestMoreSlotsDivideTheMachineAnew(t *testing.T) {
+// TestLimitsPerSlotShrinkWithMoreSlots checks that more slots get smaller shares of the machine.
+func TestLimitsPerSlotShrinkWithMoreSlots(t *testing.T) {
 	p := boot(t, func(c *Config) {
 		c.Slots = 2
 		c.SlotLimits, c.JobLimits = nil, nil

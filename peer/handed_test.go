@@ -170,9 +170,9 @@ func dialDir(t *testing.T, dir string) *Client {
 
 var succeeded = job.Result{Status: job.StatusOK, Message: "as it was"}
 
-// TestR6HandedJobOutlivesItsListener kills a p2prun that has acknowledged a part of the events. The next
+// TestR6HandedOverJobSurvivesItsListener kills a p2prun that has acknowledged a part of the events. The next
 // one receives the rest and the result.
-func TestR6HandedJobOutlivesItsListener(t *testing.T) {
+func TestR6HandedOverJobSurvivesItsListener(t *testing.T) {
 	dir := shortDir(t)
 	newTheatre(t, dir, func(ctx context.Context, s *script) {
 		s.say(submit.Event{Kind: submit.KeptEvent})
@@ -224,9 +224,9 @@ func attachSoon(t *testing.T, client *Client, u *user) (job.Result, error) {
 	}
 }
 
-// TestR6ListenerOutlivesItsPeer kills the peer. The next peer on the home knows only the acknowledged
+// TestR6ListenerSurvivesItsPeer kills the peer. The next peer on the home knows only the acknowledged
 // events and repeats the others; the user does not see them twice.
-func TestR6ListenerOutlivesItsPeer(t *testing.T) {
+func TestR6ListenerSurvivesItsPeer(t *testing.T) {
 	dir := shortDir(t)
 	first := newTheatre(t, dir, func(ctx context.Context, s *script) {
 		s.say(submit.Event{Kind: submit.KeptEvent})
@@ -261,8 +261,8 @@ func TestR6ListenerOutlivesItsPeer(t *testing.T) {
 	}
 }
 
-// TestListenerIsToldHowToGoOn checks the error for a user who does not wait for another peer.
-func TestListenerIsToldHowToGoOn(t *testing.T) {
+// TestErrorForALostPeerExplainsHowToAttach checks the error for a user who does not wait for another peer.
+func TestErrorForALostPeerExplainsHowToAttach(t *testing.T) {
 	for name, away := range map[string]time.Duration{"cancelled": time.Hour, "too late": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			dir := shortDir(t)
@@ -287,9 +287,9 @@ func TestListenerIsToldHowToGoOn(t *testing.T) {
 	}
 }
 
-// TestS4HandedJobEnds checks that a job ends when it is cancelled, when its p2prun does not accept its
+// TestS4HandedOverJobEnds checks that a job ends when it is cancelled, when its p2prun does not accept its
 // output, and when its p2prun disconnects before the job is kept.
-func TestS4HandedJobEnds(t *testing.T) {
+func TestS4HandedOverJobEnds(t *testing.T) {
 	for name, kept := range map[string]bool{"cancel": true, "broken pipe": true, "hang up": false} {
 		t.Run(name, func(t *testing.T) {
 			dir, ended := shortDir(t), make(chan error, 1)
@@ -334,9 +334,9 @@ func TestS4HandedJobEnds(t *testing.T) {
 	}
 }
 
-// TestS4NobodyAttaches checks that a job without a listener for too long is cancelled, and that a listener
+// TestS4HandedOverJobWithoutAListenerIsCancelled checks that a job without a listener for too long is cancelled, and that a listener
 // in time prevents this.
-func TestS4NobodyAttaches(t *testing.T) {
+func TestS4HandedOverJobWithoutAListenerIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancelCause(t.Context())
 		h := &handed{audience: newAudience(), end: end, over: make(chan struct{}), away: time.Minute, listened: true}
@@ -377,9 +377,9 @@ func TestS4NobodyAttaches(t *testing.T) {
 	})
 }
 
-// TestCancelBeforeTheFirstWord checks that a client can attach and cancel the job before the job has
+// TestCancelBeforeTheFirstEvent checks that a client can attach and cancel the job before the job has
 // emitted any event.
-func TestCancelBeforeTheFirstWord(t *testing.T) {
+func TestCancelBeforeTheFirstEvent(t *testing.T) {
 	dir, begun, ended := shortDir(t), make(chan bool, 1), make(chan error, 1)
 	newTheatre(t, dir, func(ctx context.Context, s *script) {
 		begun <- true
@@ -409,9 +409,9 @@ func TestCancelBeforeTheFirstWord(t *testing.T) {
 	}
 }
 
-// TestAJobThatIsHandedToBeCancelled checks that a kept job can be cancelled without being resumed, which
+// TestKeptJobCanBeCancelledWithoutResuming checks that a kept job can be cancelled without being resumed, which
 // may be impossible. The peer keeps no state of it.
-func TestAJobThatIsHandedToBeCancelled(t *testing.T) {
+func TestKeptJobCanBeCancelledWithoutResuming(t *testing.T) {
 	life, end := context.WithCancel(t.Context())
 	defer end()
 	c := &control{peer: &Peer{life: life}, handed: make(map[string]*handed)}

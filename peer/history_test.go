@@ -36,7 +36,7 @@ func TestHistoryIsKeptAcrossRestarts(t *testing.T) {
 	live(2, time.Hour+time.Minute, 0)
 }
 
-func TestHistoryThatMakesNoSenseIsBegunAnew(t *testing.T) {
+func TestInvalidHistoryIsDiscarded(t *testing.T) {
 	for name, text := range map[string]string{"no JSON": "up", "another shape": `{"up":"long"}`, "empty": ""} {
 		file := filepath.Join(t.TempDir(), "history")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestIdentityStays(t *testing.T) {
+func TestIdentityIsPersistent(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "identity")
 	first, err := loadIdentity(file)
 	if err != nil {
@@ -29,7 +29,7 @@ func TestIdentityStays(t *testing.T) {
 	}
 }
 
-func TestIdentityThatIsNoneIsRefused(t *testing.T) {
+func TestInvalidIdentityIsRefused(t *testing.T) {
 	tests := map[string]struct {
 		content string
 		mode    os.FileMode
@@ -51,7 +51,7 @@ func TestIdentityThatIsNoneIsRefused(t *testing.T) {
 	}
 }
 
-func TestSecondPeerOnAHomeIsRefused(t *testing.T) {
+func TestSecondPeerInAHomeIsRefused(t *testing.T) {
 	h, err := openHome(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestSecondPeerOnAHomeIsRefused(t *testing.T) {
 	again.release()
 }
 
-func TestWhatAKilledPeerLeftIsNotInTheWay(t *testing.T) {
+func TestPeerStartsAfterAKilledPeer(t *testing.T) {
 	h, err := openHome(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -83,8 +83,8 @@ func TestTCPIsDialledBeforeQUICBeforeRelays(t *testing.T) {
 	}
 }
 
-// TestResourceLimitsAreAsTold checks the limits that docs/security.md states.
-func TestResourceLimitsAreAsTold(t *testing.T) {
+// TestResourceLimitsMatchDocumentation checks the limits that docs/security.md states.
+func TestResourceLimitsMatchDocumentation(t *testing.T) {
 	type figures struct {
 		connections, fromOthers, ofPeer, fromPeer rcmgr.LimitVal
 		streams, ofProtocol, channels             rcmgr.LimitVal
@@ -116,9 +116,9 @@ func TestResourceLimitsAreAsTold(t *testing.T) {
 	}
 }
 
-// TestConnectionsOfAnAddressAreRationed checks the limits in docs/security.md: 64 connections of an address
+// TestConnectionsPerAddressAreLimited checks the limits in docs/security.md: 64 connections of an address
 // at a time, 128 new ones in a burst, and then 2 per second, for each address separately.
-func TestConnectionsOfAnAddressAreRationed(t *testing.T) {
+func TestConnectionsPerAddressAreLimited(t *testing.T) {
 	for name, addresses := range map[string][]string{ // addresses of one source
 		"IPv4": {"/ip4/11.0.0.1/tcp/1"}, "of an IPv6 /56": {"/ip6/2a00:0:0:101::1/tcp/1", "/ip6/2a00:0:0:102::1/tcp/1"},
 	} {
@@ -157,9 +157,9 @@ func TestConnectionsOfAnAddressAreRationed(t *testing.T) {
 	}
 }
 
-// TestDialsLeaveRoomForThePeer lets a peer open as many connections as it may. Meanwhile this one dials as
+// TestDialsFitTheConnectionLimitsPerAddress lets a peer open as many connections as it may. Meanwhile this one dials as
 // many of its addresses as libp2p dials at a time, and keeps as many connections.
-func TestDialsLeaveRoomForThePeer(t *testing.T) {
+func TestDialsFitTheConnectionLimitsPerAddress(t *testing.T) {
 	manager, err := newResourceManager(zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
@@ -229,9 +229,9 @@ func newPeer(t *testing.T) (crypto.PrivKey, p2ppeer.ID) {
 	return key, id
 }
 
-// TestOwnersServicesAreNotDialled lets a stranger name the addresses of services on this machine, in an
+// TestLocalServicesAreNotDialled lets a stranger name the addresses of services on this machine, in an
 // open network and in a private one.
-func TestOwnersServicesAreNotDialled(t *testing.T) {
+func TestLocalServicesAreNotDialled(t *testing.T) {
 	for name, private := range map[string]bool{"open": false, "private": true} {
 		t.Run(name, func(t *testing.T) {
 			key, id := newPeer(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
-func TestLinesAreReadAsTheyWereWritten(t *testing.T) {
+func TestLinesRoundTrip(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	want := []line{
 		{Number: 1, Event: submit.Event{Kind: submit.PhaseEvent, Time: at, Phase: submit.Running}},

@@ -36,9 +36,9 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-// TestLogGoesOnWhereTheOldOneCannotBeKept checks that the log continues without an old log, and contains a
+// TestLogContinuesIfRotationFails checks that the log continues without an old log, and contains a
 // warning.
-func TestLogGoesOnWhereTheOldOneCannotBeKept(t *testing.T) {
+func TestLogContinuesIfRotationFails(t *testing.T) {
 	w, f := openBound(t, 100)
 	if err := os.MkdirAll(filepath.Join(w.old, "inside"), 0o700); err != nil {
 		t.Fatal(err)
@@ -50,8 +50,8 @@ func TestLogGoesOnWhereTheOldOneCannotBeKept(t *testing.T) {
 	}
 }
 
-// TestOnlyTheLogOfTheHomeIsBounded checks that no other file of the owner is truncated.
-func TestOnlyTheLogOfTheHomeIsBounded(t *testing.T) {
+// TestOnlyTheHomesLogIsTruncated checks that no other file of the owner is truncated.
+func TestOnlyTheHomesLogIsTruncated(t *testing.T) {
 	dir := t.TempDir()
 	other, err := os.Create(filepath.Join(dir, "other"))
 	if err != nil {

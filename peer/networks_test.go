@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-func TestSecretsOfNetworksAreTheOwnersOnly(t *testing.T) {
+func TestNetworkSecretsAreReadableByTheOwnerOnly(t *testing.T) {
 	dir := shortDir(t)
 	if _, err := CreateNetwork(dir, "lab", "", time.Hour); err != nil {
 		t.Fatal(err)
@@ -29,8 +29,8 @@ func TestSecretsOfNetworksAreTheOwnersOnly(t *testing.T) {
 	}
 }
 
-// TestAHomeWithoutItsTokenIsNoOpenNetwork also creates the network again with the remaining key.
-func TestAHomeWithoutItsTokenIsNoOpenNetwork(t *testing.T) {
+// TestHomeWithoutItsTokenIsRefused also creates the network again with the remaining key.
+func TestHomeWithoutItsTokenIsRefused(t *testing.T) {
 	dir := shortDir(t)
 	made, err := CreateNetwork(dir, "lab", "", time.Hour)
 	if err != nil {
@@ -57,7 +57,7 @@ func TestAHomeWithoutItsTokenIsNoOpenNetwork(t *testing.T) {
 	}
 }
 
-func TestInvitationsGoToHomes(t *testing.T) {
+func TestJoinNetworkInvitations(t *testing.T) {
 	owner, home := shortDir(t), shortDir(t)
 	made, err := CreateNetwork(owner, "lab", "", time.Hour)
 	if err != nil {
@@ -109,9 +109,9 @@ func TestInvitationsGoToHomes(t *testing.T) {
 	}
 }
 
-// TestAHomeVouchesForSubmitters checks that another identity of the same home is also a member, and that
+// TestSubmittersOfAHomeAreMembers checks that another identity of the same home is also a member, and that
 // one of another home is not.
-func TestAHomeVouchesForSubmitters(t *testing.T) {
+func TestSubmittersOfAHomeAreMembers(t *testing.T) {
 	dir := shortDir(t)
 	if _, err := CreateNetwork(dir, "lab", "", time.Hour); err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestAHomeVouchesForSubmitters(t *testing.T) {
 	}
 }
 
-func TestAWrongNameLeavesNoNetwork(t *testing.T) {
+func TestInvalidNameCreatesNoNetwork(t *testing.T) {
 	dir := t.TempDir()
 	if m, err := CreateNetwork(dir, "lab", "not a name", time.Hour); err == nil {
 		t.Errorf("made %+v", m)

@@ -61,8 +61,8 @@ func TestNATKinds(t *testing.T) {
 	}
 }
 
-// TestSightingsAreOfConnectionsMadeFromHere makes one peer dial another.
-func TestSightingsAreOfConnectionsMadeFromHere(t *testing.T) {
+// TestObservedAddressesOfOutgoingConnectionsOnly makes one peer dial another.
+func TestObservedAddressesOfOutgoingConnectionsOnly(t *testing.T) {
 	first := boot(t, nil)
 	second := boot(t, func(c *Config) { c.Supernodes = introducing(first) })
 	for end := time.Now().Add(time.Minute); len(second.observedAddrs.all()) == 0; {

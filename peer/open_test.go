@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestOpenNetworkIsWarnedOf(t *testing.T) {
+func TestOpenNetworkWarning(t *testing.T) {
 	invited := t.TempDir()
 	folder := home(invited).network("lab")
 	if err := os.MkdirAll(string(folder), 0o700); err != nil {

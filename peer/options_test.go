@@ -152,7 +152,7 @@ func TestAddressesAreParsed(t *testing.T) {
 	}
 }
 
-func TestWrongConfigurationIsOneClearSentence(t *testing.T) {
+func TestConfigurationErrorMessages(t *testing.T) {
 	tests := map[string]struct {
 		file string
 		env  map[string]string
@@ -189,14 +189,14 @@ func TestWrongConfigurationIsOneClearSentence(t *testing.T) {
 	}
 }
 
-// TestVariablesOfOthersAreLeftAlone checks that only near misses of options' names are errors.
-func TestVariablesOfOthersAreLeftAlone(t *testing.T) {
+// TestUnrelatedEnvironmentVariablesAreIgnored checks that only near misses of options' names are errors.
+func TestUnrelatedEnvironmentVariablesAreIgnored(t *testing.T) {
 	if errs := checkVariables([]string{"P2PMPI_HOME=/x", "P2PMPI_CONFIG=x", "P2PMPI_COLL=x", "P2PMPI_CHECK=1", "P2PMPI_BUILD_SERVER=x", "P2PMPI_FD=3", "P2PMPI_LOCAL_PEER=1", "SLOTZ=3", "P2PMPI=x"}); len(errs) > 0 {
 		t.Errorf("got %v", errs)
 	}
 }
 
-func TestEveryOptionIsAKey(t *testing.T) {
+func TestEveryOptionIsAConfigurationKey(t *testing.T) {
 	keys := allKeys()
 	for _, want := range []string{"home", "listen", "supernode", "network", "slots", "max-jobs", "http", "detach",
 		"ranks", "replicas", "strategy", "files", "input", "output", "wait", "timeout", "local", "tag-output", "json", "drain", "now"} {
@@ -227,8 +227,8 @@ func TestValidateReportsEveryWrongField(t *testing.T) {
 	}
 }
 
-// TestUsagesAreWrappedOnce checks that no usage text contains line breaks, which would be wrapped again.
-func TestUsagesAreWrappedOnce(t *testing.T) {
+// TestUsagesContainNoLineBreaks checks that no usage text contains line breaks, which would be wrapped again.
+func TestUsagesContainNoLineBreaks(t *testing.T) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	c, o := DefaultConfig(), RunOptions{}
 	c.AddHomeFlags(flags)

@@ -8,7 +8,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-func TestOutdatedPeersAreRememberedForAWhile(t *testing.T) {
+func TestOutdatedPeersExpire(t *testing.T) {
 	var o outdated
 	now := time.Now()
 	o.note("a", now)

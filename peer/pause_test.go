@@ -31,9 +31,9 @@ func (s scene) write(name, text string) {
 	}
 }
 
-// TestS3EachRulePauses checks that a rule that fires refuses jobs of other users, but not of the owner.
+// TestS3EachRuleSuspendsJobs checks that a rule that fires refuses jobs of other users, but not of the owner.
 // Status and page name the rule. A minute later the peer has resumed.
-func TestS3EachRulePauses(t *testing.T) {
+func TestS3EachRuleSuspendsJobs(t *testing.T) {
 	skip.Long(t)
 	const metered, idle = "org.freedesktop.NetworkManager.Metered", "org.freedesktop.login1.Manager.IdleHint"
 	for _, tt := range []struct {
@@ -185,9 +185,9 @@ func TestParsePauseJobs(t *testing.T) {
 	}
 }
 
-// TestLocalPeersDoNotPause checks that local peers have no suspend rules: their user wants the job to run,
+// TestLocalPeersHaveNoSuspendRules checks that local peers have no suspend rules: their user wants the job to run,
 // even on battery.
-func TestLocalPeersDoNotPause(t *testing.T) {
+func TestLocalPeersHaveNoSuspendRules(t *testing.T) {
 	for want, c := range map[bool]Config{false: LocalConfig(), true: DefaultConfig()} {
 		if rules, err := presence.ParseRules(c.PauseWhen); err != nil || (len(rules) > 0) != want {
 			t.Errorf("got %v, %v", rules, err)

@@ -123,7 +123,7 @@ func TestTwoPeersMeetAndRunAJob(t *testing.T) {
 	}
 }
 
-func TestS4HangingUpCancelsTheJob(t *testing.T) {
+func TestS4DisconnectedClientCancelsTheJob(t *testing.T) {
 	p := boot(t, nil)
 	client := dial(t, p)
 	candidates, err := client.Candidates(t.Context(), discovery.Filter{})
@@ -152,7 +152,7 @@ func TestS4HangingUpCancelsTheJob(t *testing.T) {
 	}
 }
 
-func TestControlSocketIsTheOwnersAlone(t *testing.T) {
+func TestControlSocketIsForTheOwnerOnly(t *testing.T) {
 	p := boot(t, nil)
 	info, err := os.Stat(p.home.socket())
 	if err != nil {
@@ -203,9 +203,9 @@ func TestControlSocketAPI(t *testing.T) {
 	}
 }
 
-// TestO2HaltEndsWhatWasSubmittedHere checks that a halt ends jobs submitted here, with a reason other than
+// TestO2HaltEndsLocalSubmissions checks that a halt ends jobs submitted here, with a reason other than
 // the user's cancellation.
-func TestO2HaltEndsWhatWasSubmittedHere(t *testing.T) {
+func TestO2HaltEndsLocalSubmissions(t *testing.T) {
 	p := boot(t, nil)
 	client := dial(t, p)
 	candidates, err := client.Candidates(t.Context(), discovery.Filter{})
@@ -232,7 +232,7 @@ func TestO2HaltEndsWhatWasSubmittedHere(t *testing.T) {
 	}
 }
 
-func TestHaltReturnsWhenThePeerHasGone(t *testing.T) {
+func TestHaltReturnsAfterThePeerHasStopped(t *testing.T) {
 	for _, how := range []Halt{Orderly, Drain, Now} {
 		t.Run(string(how), func(t *testing.T) {
 			p := boot(t, nil)
@@ -263,7 +263,7 @@ func TestHaltReturnsWhenThePeerHasGone(t *testing.T) {
 	}
 }
 
-func TestSupernodeThatDoesNotAnswerIsNamed(t *testing.T) {
+func TestUnresponsiveSupernodeIsReported(t *testing.T) {
 	p := boot(t, func(c *Config) { c.Supernodes = []p2ppeer.AddrInfo{absentPeer} })
 	if err := p.Unmet(); err == nil || !strings.Contains(err.Error(), "/ip4/127.0.0.1/tcp/1") {
 		t.Errorf("got %v, want the address named", err)
@@ -392,9 +392,9 @@ func TestStatusPage(t *testing.T) {
 	}
 }
 
-// TestNothingCanBeDoneOnTheStatusPage checks that a client with the password can only read. The actions of
+// TestStatusPageIsReadOnly checks that a client with the password can only read. The actions of
 // the control socket are not available, with any method.
-func TestNothingCanBeDoneOnTheStatusPage(t *testing.T) {
+func TestStatusPageIsReadOnly(t *testing.T) {
 	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -450,7 +450,7 @@ func TestNothingCanBeDoneOnTheStatusPage(t *testing.T) {
 	}
 }
 
-func TestPasswordOfTheStatusPage(t *testing.T) {
+func TestStatusPagePassword(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "http-password")
 	first, err := loadPassword(file)
 	if err != nil || len(first) < 20 {
@@ -469,7 +469,7 @@ func TestPasswordOfTheStatusPage(t *testing.T) {
 	}
 }
 
-func TestStatusHasListsNotNull(t *testing.T) {
+func TestStatusEncodesEmptyListsNotNull(t *testing.T) {
 	p := boot(t, nil)
 	b, err := json.Marshal(p.Status(t.Context()))
 	if err != nil || bytes.Contains(b, []byte("null")) {
@@ -477,7 +477,7 @@ func TestStatusHasListsNotNull(t *testing.T) {
 	}
 }
 
-func TestStatusSaysHowOthersAreConnected(t *testing.T) {
+func TestStatusShowsConnectionKinds(t *testing.T) {
 	first := boot(t, nil)
 	if first.Connected() {
 		t.Error("connected with no peer")
@@ -495,7 +495,7 @@ func TestStatusSaysHowOthersAreConnected(t *testing.T) {
 	}
 }
 
-func TestSubmitOnlyPeerLeavesNothing(t *testing.T) {
+func TestSubmitOnlyPeerLeavesNoFiles(t *testing.T) {
 	cfg := LocalConfig()
 	cfg.Home = shortDir(t)
 	p, err := New(t.Context(), cfg, SubmitOnly, zerolog.Nop())
@@ -516,7 +516,7 @@ func TestSubmitOnlyPeerLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestO3OwnerSeesWhoRunsWhat(t *testing.T) {
+func TestO3StatusShowsRunningJobs(t *testing.T) {
 	p := boot(t, nil)
 	client := dial(t, p)
 	candidates, err := client.Candidates(t.Context(), discovery.Filter{})
@@ -551,9 +551,9 @@ func TestO3OwnerSeesWhoRunsWhat(t *testing.T) {
 	}
 }
 
-// TestStatusPageBoundsItsReaders checks that idle connections do not use up the peer's descriptors, and do
+// TestStatusPageLimitsConnections checks that idle connections do not use up the peer's descriptors, and do
 // not prevent answers to others.
-func TestStatusPageBoundsItsReaders(t *testing.T) {
+func TestStatusPageLimitsConnections(t *testing.T) {
 	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

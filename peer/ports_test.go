@@ -10,7 +10,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-func TestPortsStayTheSame(t *testing.T) {
+func TestPortsArePersistent(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ports")
 	asked := multiaddrs("/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/4001")
 	equal := func(a, b []ma.Multiaddr) bool { return slices.EqualFunc(a, b, ma.Multiaddr.Equal) }
@@ -71,9 +71,9 @@ func freePorts(t *testing.T) (tcp, udp string) {
 	return tcp, udp
 }
 
-// TestPeersMeetAgainWithoutSupernode restarts two peers after the supernode that has introduced them has
+// TestPeersReconnectWithoutSupernode restarts two peers after the supernode that has introduced them has
 // ended.
-func TestPeersMeetAgainWithoutSupernode(t *testing.T) {
+func TestPeersReconnectWithoutSupernode(t *testing.T) {
 	supernode := boot(t, nil)
 	homes := []string{shortDir(t), shortDir(t)}
 	var peers []*Peer

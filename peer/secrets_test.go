@@ -105,10 +105,10 @@ func (d *draws) listen() func() map[string][][]byte {
 // peers.
 var public = []string{"peer/job/submit.newRun", "discovery.", "filetransfer."}
 
-// TestSecretsOfJobsAreNotTold checks that the secrets that a peer draws for a job are not disclosed, such
+// TestJobSecretsAreNotDisclosed checks that the secrets that a peer draws for a job are not disclosed, such
 // as reservation keys and the tokens of channels. It searches the logs at the lowest level, status, page
 // and journal, and the events of the job. Processes draw their own private keys, which never leave them.
-func TestSecretsOfJobsAreNotTold(t *testing.T) {
+func TestJobSecretsAreNotDisclosed(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/klauspost/cpuid/v2"
 )
 
-func TestSpeedIsTheBestThatWasMeasured(t *testing.T) {
+func TestSpeedIsTheBestMeasurement(t *testing.T) {
 	keep := func(file string, s speed) {
 		data, err := json.Marshal(s)
 		if err == nil {

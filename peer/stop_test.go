@@ -7,7 +7,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-func TestOwnersNameJobsByTheirBeginning(t *testing.T) {
+func TestJobsAreSelectedByIDPrefix(t *testing.T) {
 	jobs := []reservation.Name{{Job: "3f2b8c1e77", Submitter: "a"}, {Job: "3f2b9000", Submitter: "a"}, {Job: "77", Submitter: "b"}, {Job: "7777", Submitter: "c"}, {Job: "77", Submitter: "d"}, {Job: "3f2b8c1e77", Submitter: "e"}}
 	for prefix, want := range map[string]struct {
 		job reservation.Name

@@ -104,9 +104,9 @@ func TestStreamsOfALargeJob(t *testing.T) {
 	}
 }
 
-// TestPeersTellEachOtherWhetherTheyAreReached checks that a peer asks others whether they reach it, and
+// TestPeersProbeEachOthersReachability checks that a peer asks others whether they reach it, and
 // answers them, by AutoNAT v2 for each address.
-func TestPeersTellEachOtherWhetherTheyAreReached(t *testing.T) {
+func TestPeersProbeEachOthersReachability(t *testing.T) {
 	for reachability, want := range map[Reachability]bool{Public: true, Private: false} {
 		cfg := LocalConfig()
 		cfg.NAT, cfg.Reachability = true, reachability
@@ -117,9 +117,9 @@ func TestPeersTellEachOtherWhetherTheyAreReached(t *testing.T) {
 	}
 }
 
-// TestFewObserversAreEnough checks that a host announces an address that two observers have seen. Without
+// TestTwoObserversSuffice checks that a host announces an address that two observers have seen. Without
 // it, no hole could be punched.
-func TestFewObserversAreEnough(t *testing.T) {
+func TestTwoObserversSuffice(t *testing.T) {
 	h := newTestHost(t, "/ip4/127.0.0.1/tcp/0")
 	listens := h.Network().ListenAddresses()[0]
 	bus := eventbus.NewBus()
@@ -168,9 +168,9 @@ func (c *seenConn) LocalMultiaddr() ma.Multiaddr  { return c.local }
 func (c *seenConn) RemoteMultiaddr() ma.Multiaddr { return c.remote }
 func (c *seenConn) IsClosed() bool                { return false }
 
-// TestWhoListensOnOneDialsThat uses a relay that answers late on the transport on which a host listens. The
+// TestHostDialsRelaysOverItsListenTransport uses a relay that answers late on the transport on which a host listens. The
 // host waits for it, since it would not learn its own address over the other transport.
-func TestWhoListensOnOneDialsThat(t *testing.T) {
+func TestHostDialsRelaysOverItsListenTransport(t *testing.T) {
 	skip.Long(t)
 	const overTCP, overQUIC = "/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1"
 	mute, err := net.Listen("tcp", "127.0.0.1:0") // connections are not accepted

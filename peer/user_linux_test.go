@@ -27,9 +27,9 @@ func asNobody(t *testing.T, f func() error) error {
 	return <-done
 }
 
-// TestControlSocketAsksWhoConnects checks the client's user in a home and socket that are open to all
+// TestControlSocketChecksTheClientsUser checks the client's user in a home and socket that are open to all
 // users.
-func TestControlSocketAsksWhoConnects(t *testing.T) {
+func TestControlSocketChecksTheClientsUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		skip.Lacks(t, "root, to be somebody else")
 	}
@@ -69,7 +69,7 @@ func TestControlSocketAsksWhoConnects(t *testing.T) {
 	}
 }
 
-func TestOnlyUnixSocketsSayWhoConnects(t *testing.T) {
+func TestClientsUserIsKnownForUnixSocketsOnly(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()

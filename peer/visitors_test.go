@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// TestO4HalfOpenConnectionsLockNoOneOut opens more idle connections than the page accepts. A request is
+// TestO4IdleConnectionsDoNotBlockRequests opens more idle connections than the page accepts. A request is
 // still answered, and the oldest connections are closed.
-func TestO4HalfOpenConnectionsLockNoOneOut(t *testing.T) {
+func TestO4IdleConnectionsDoNotBlockRequests(t *testing.T) {
 	const most = 8
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	v := newVisitors(most)

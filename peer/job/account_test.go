@@ -25,9 +25,9 @@ func accountsOf(counting int, got Printed) *Accounts {
 	}
 }
 
-// TestAccounts passes the accounts of the replicas of one rank to Judge, and checks the final
+// TestJudgeAccounts passes the accounts of the replicas of one rank to Judge, and checks the final
 // verdict.
-func TestAccounts(t *testing.T) {
+func TestJudgeAccounts(t *testing.T) {
 	sent := func(counts ...uint64) (a Account) {
 		a.Summed = true
 		for i, n := range counts {
@@ -91,9 +91,9 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// TestAccountsWaitForTheThird checks that two of three replicas that differ decide nothing before
+// TestJudgeWaitsForTheThirdReplica checks that two of three replicas that differ decide nothing before
 // the third.
-func TestAccountsWaitForTheThird(t *testing.T) {
+func TestJudgeWaitsForTheThirdReplica(t *testing.T) {
 	for counting, stops := range map[int]bool{2: true, 3: false} {
 		a := accountsOf(counting, Printed{})
 		a.Add(proc(0, 0), Account{Summed: true})
@@ -104,7 +104,7 @@ func TestAccountsWaitForTheThird(t *testing.T) {
 	}
 }
 
-func TestAccountsAreOnlyToldWhenTheUserWantsThat(t *testing.T) {
+func TestAccountsAreComparedOnlyIfRequested(t *testing.T) {
 	a := accountsOf(2, Printed{})
 	a.Tolerant = true
 	a.Add(proc(0, 0), Account{Summed: true})
@@ -114,9 +114,9 @@ func TestAccountsAreOnlyToldWhenTheUserWantsThat(t *testing.T) {
 	}
 }
 
-// TestV4AnswerIsConfirmedByMost: equal accounts of more than half of the live replicas confirm an
+// TestV4AnswerIsConfirmedByMajority: equal accounts of more than half of the live replicas confirm an
 // answer.
-func TestV4AnswerIsConfirmedByMost(t *testing.T) {
+func TestV4AnswerIsConfirmedByMajority(t *testing.T) {
 	wrote := func(n uint64) *Account { return &Account{Digested: true, Printed: Printed{Bytes: n}} }
 	for name, tt := range map[string]struct {
 		said    []*Account // by live replica; nil: it has not ended
@@ -145,8 +145,8 @@ func TestV4AnswerIsConfirmedByMost(t *testing.T) {
 	}
 }
 
-// TestV4OneOfThreeThatEndsEarlyProvesNothing: the job continues until half of three or more replicas have ended.
-func TestV4OneOfThreeThatEndsEarlyProvesNothing(t *testing.T) {
+// TestV4OneOfThreeThatEndsEarlyIsNotDecisive: the job continues until half of three or more replicas have ended.
+func TestV4OneOfThreeThatEndsEarlyIsNotDecisive(t *testing.T) {
 	for _, c := range []struct {
 		alive, ended int
 		premature    bool

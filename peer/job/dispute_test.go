@@ -73,7 +73,7 @@ func TestDivergence(t *testing.T) {
 	}
 }
 
-func TestDivergenceIsToldOnceForEachReplica(t *testing.T) {
+func TestDivergenceIsReportedOncePerReplica(t *testing.T) {
 	w := running(t, 2, 3)
 	for i, want := range []string{"evidence of 0.1", ""} {
 		if s := says(w, 1, proc(1, 0), 7, 5); strings.Join(s.Notes, " ") != want {
@@ -82,7 +82,7 @@ func TestDivergenceIsToldOnceForEachReplica(t *testing.T) {
 	}
 }
 
-func TestDivergenceIsOnlyToldWhenTheUserWantsThat(t *testing.T) {
+func TestDivergenceIsReportedOnlyIfRequested(t *testing.T) {
 	w := running(t, 2, 2)
 	w.Tolerant = true
 	if s := says(w, 1, proc(1, 0), 7, 5); s.Result != nil || s.View != nil || len(s.Notes) != 1 {
@@ -94,9 +94,9 @@ func TestDivergenceIsOnlyToldWhenTheUserWantsThat(t *testing.T) {
 	}
 }
 
-// TestDivergenceThatNobodyDecidedSpoilsTheAnswer: a missing report leaves a dispute undecided until
+// TestUndecidedDivergenceInvalidatesTheAnswer: a missing report leaves a dispute undecided until
 // the end of the job.
-func TestDivergenceThatNobodyDecidedSpoilsTheAnswer(t *testing.T) {
+func TestUndecidedDivergenceInvalidatesTheAnswer(t *testing.T) {
 	w := running(t, 2, 3)
 	says(w, 1, proc(1, 0), 7, 5)
 	finish(w, proc(0, 0))
@@ -114,7 +114,7 @@ func TestDivergenceIsDecidedWhenAVoterFails(t *testing.T) {
 	}
 }
 
-func TestDivergenceOfTheFailedCountsNoMore(t *testing.T) {
+func TestDivergenceOfFailedReplicasIsIgnored(t *testing.T) {
 	w := running(t, 2, 3)
 	says(w, 1, proc(1, 0), 7, 5)
 	says(w, 0, proc(1, 0), 5, 5)
@@ -128,8 +128,8 @@ func TestDivergenceOfTheFailedCountsNoMore(t *testing.T) {
 	}
 }
 
-// TestWordsAreBounded: the many reports of a liar do not use up the limit of the others.
-func TestWordsAreBounded(t *testing.T) {
+// TestDivergenceReportsAreBounded: the many reports of a liar do not use up the limit of the others.
+func TestDivergenceReportsAreBounded(t *testing.T) {
 	w := running(t, 2, 3)
 	for seq := range uint64(2 * MaxReports) {
 		w.Diverged(proc(0, 1), protection.Divergence{Receiver: proc(1, 0), Seq: seq + 2}, "")
@@ -144,10 +144,10 @@ func TestWordsAreBounded(t *testing.T) {
 	}
 }
 
-// TestV4LateWordsSpoilTheAnswer: a liar sent a wrong message, and all ranks computed to the end
+// TestV4LateDivergenceInvalidatesTheAnswer: a liar sent a wrong message, and all ranks computed to the end
 // with it. The honest replica of its rank produces that message while the answer is being
 // confirmed. With three replicas, a liar is harmless if no rank has received its message.
-func TestV4LateWordsSpoilTheAnswer(t *testing.T) {
+func TestV4LateDivergenceInvalidatesTheAnswer(t *testing.T) {
 	for r, status := range map[int]int{2: StatusDiverged, 3: StatusOK} {
 		w := running(t, 2, r)
 		finish(w, proc(0, 0))
@@ -168,8 +168,8 @@ func TestV4LateWordsSpoilTheAnswer(t *testing.T) {
 	}
 }
 
-// TestV4LateAbortSpoilsTheAnswer: the honest replica calls Abort while the answer of the other one is being confirmed.
-func TestV4LateAbortSpoilsTheAnswer(t *testing.T) {
+// TestV4LateAbortInvalidatesTheAnswer: the honest replica calls Abort while the answer of the other one is being confirmed.
+func TestV4LateAbortInvalidatesTheAnswer(t *testing.T) {
 	w := running(t, 1, 2)
 	if s := finish(w, proc(0, 0)); s.Result == nil || s.Result.Status != StatusOK {
 		t.Fatalf("result %+v", s.Result)

@@ -78,7 +78,7 @@ func TestR6RandomFailovers(t *testing.T) {
 	}
 }
 
-func TestR6EmissionGoesOnWhereAnotherProcessHasStopped(t *testing.T) {
+func TestR6EmissionResumesWhereAnotherProcessStopped(t *testing.T) {
 	e := ResumeEmission([][2]uint64{{2, 0}, {5, 0}})
 	steps := []struct {
 		rank  int

@@ -8,10 +8,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// TestV4ReplicaThatWithholdsItsEntryIsOverdue: a process that does not call mpj.Init is failed when
+// TestV4ReplicaThatNeverCallsInitIsFailed: a process that does not call mpj.Init is failed when
 // most replicas of its rank have waited there for many times as long as they took. Other ranks
 // never cause that.
-func TestV4ReplicaThatWithholdsItsEntryIsOverdue(t *testing.T) {
+func TestV4ReplicaThatNeverCallsInitIsFailed(t *testing.T) {
 	start := time.Unix(0, 0)
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	v := view.New(2, 3)
@@ -42,9 +42,9 @@ func TestV4ReplicaThatWithholdsItsEntryIsOverdue(t *testing.T) {
 	}
 }
 
-// TestV4EarlyEntryOfALiarFailsNoReplica: a replica that reports mpj.Init at once does not make a
+// TestV4EarlyInitOfALiarFailsNoReplica: a replica that reports mpj.Init at once does not make a
 // slower, honest replica overdue. Otherwise the liar would be alone in its rank.
-func TestV4EarlyEntryOfALiarFailsNoReplica(t *testing.T) {
+func TestV4EarlyInitOfALiarFailsNoReplica(t *testing.T) {
 	start := time.Unix(0, 0)
 	for r := 2; r <= 3; r++ {
 		v, n := view.New(2, r), NewEntry(start)
@@ -91,9 +91,9 @@ func TestV4TwoReplicasDivergeAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestWhomTheJobWaitsForIsTold: the user is told once which processes are missing, and only if the
+// TestMissingProcessesAreReported: the user is told once which processes are missing, and only if the
 // program calls mpj.Init.
-func TestWhomTheJobWaitsForIsTold(t *testing.T) {
+func TestMissingProcessesAreReported(t *testing.T) {
 	start := time.Unix(0, 0)
 	v, n := view.New(2, 1), NewEntry(start)
 	if got := n.ToTell(v, time.Minute, start.Add(time.Hour)); got != nil {
@@ -111,9 +111,9 @@ func TestWhomTheJobWaitsForIsTold(t *testing.T) {
 	}
 }
 
-// TestTimeThatAProcessCannotUseIsNotCounted covers time in which a process is suspended, and time
+// TestSuspendedTimeDoesNotCount covers time in which a process is suspended, and time
 // in which this process did not run.
-func TestTimeThatAProcessCannotUseIsNotCounted(t *testing.T) {
+func TestSuspendedTimeDoesNotCount(t *testing.T) {
 	start := time.Unix(0, 0)
 	for name, lost := range map[string]bool{"suspended": true, "this process did not run": false} {
 		v, n, now := view.New(1, 2), NewEntry(start), start

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestHintOfALostRank: more replicas do not help a program that crashes in each of them.
-func TestHintOfALostRank(t *testing.T) {
+// TestHintForALostRank: more replicas do not help a program that crashes in each of them.
+func TestHintForALostRank(t *testing.T) {
 	for _, c := range []struct {
 		signals [2]string
 		want    string

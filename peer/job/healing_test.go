@@ -13,7 +13,7 @@ func newTestHealing(n int) *Healing {
 	return NewHealing(n, func(failed int) time.Duration { return reservation.Backoff(failed, random) })
 }
 
-func TestRankThatHasWaitedLongestIsServedFirst(t *testing.T) {
+func TestLongestWaitingRankIsServedFirst(t *testing.T) {
 	h := newTestHealing(3)
 	if _, ok := h.Next(0); ok {
 		t.Fatal("a rank is served that lacks nothing")
@@ -36,7 +36,7 @@ func TestRankThatHasWaitedLongestIsServedFirst(t *testing.T) {
 	}
 }
 
-func TestAttemptsThatFailWaitLongerAndLonger(t *testing.T) {
+func TestFailedAttemptsBackOff(t *testing.T) {
 	h := newTestHealing(1)
 	now := time.Duration(0)
 	h.Observe(0, true, now)

@@ -70,7 +70,7 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-func TestALogThatLapsesIsNotedOnceForEachRank(t *testing.T) {
+func TestLapsedLogIsReportedOncePerRank(t *testing.T) {
 	w := NewState(2, 2)
 	for _, tt := range []struct {
 		p    view.Process

@@ -7,10 +7,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// TestV4TheEndOfAProcessCountsWheneverItIsSaid: the view group agrees that a process has finished
+// TestV4LateExitReportCounts: the view group agrees that a process has finished
 // before its peer reports the exit, as when the peer reconnects late. The peer is not blamed, and
 // the rank is done.
-func TestV4TheEndOfAProcessCountsWheneverItIsSaid(t *testing.T) {
+func TestV4LateExitReportCounts(t *testing.T) {
 	w := running(t, 1, 2)
 	p := proc(0, 0)
 	w.Committed(view.Change{Process: p, To: view.Finished})
@@ -26,8 +26,8 @@ func TestV4TheEndOfAProcessCountsWheneverItIsSaid(t *testing.T) {
 	}
 }
 
-// TestV4TheUserHearsWhoHasFailedAPeer checks that a failure notice names its source.
-func TestV4TheUserHearsWhoHasFailedAPeer(t *testing.T) {
+// TestV4FailureNoticeNamesItsSource checks that a failure notice names its source.
+func TestV4FailureNoticeNamesItsSource(t *testing.T) {
 	w := NewState(1, 3)
 	p := proc(0, 1)
 	w.Attribute(p, "failed, say the peers A, B")
@@ -37,9 +37,9 @@ func TestV4TheUserHearsWhoHasFailedAPeer(t *testing.T) {
 	}
 }
 
-// TestV4AbortOfOneReplicaIsNoVerdict: a replica becomes the master and calls Abort. The job ends
+// TestV4AbortOfOneReplicaIsNotDecisive: a replica becomes the master and calls Abort. The job ends
 // with its status only if the other replicas of its rank do the same.
-func TestV4AbortOfOneReplicaIsNoVerdict(t *testing.T) {
+func TestV4AbortOfOneReplicaIsNotDecisive(t *testing.T) {
 	killed := Exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true}
 	aborts := func(w sole, p view.Process, code int) Effects {
 		w.Aborted(p, code, "no food")

@@ -7,9 +7,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// TestNewReplicaThatItsRankDidNotNeedIsNoFailureOfTheProgram: a new replica that ends because its
+// TestExitOfAnUnneededReplicaIsNotReported: a new replica that ends because its
 // rank is done is not reported as an exit of the program. One that ends before that is.
-func TestNewReplicaThatItsRankDidNotNeedIsNoFailureOfTheProgram(t *testing.T) {
+func TestExitOfAnUnneededReplicaIsNotReported(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		w := running(t, 2, 2)
 		w.Lost([]view.Process{proc(0, 1)}, "is lost")
@@ -25,10 +25,10 @@ func TestNewReplicaThatItsRankDidNotNeedIsNoFailureOfTheProgram(t *testing.T) {
 	}
 }
 
-// TestNewReplicaThatItsRankDidNotNeedIsNoFailureAfterAnAbsence: a submitter that has reconnected
+// TestExitOfAnUnneededReplicaIsNotReportedAfterReconnect: a submitter that has reconnected
 // may read the exit of a new replica before the agreed changes by which the others of its rank had
 // finished.
-func TestNewReplicaThatItsRankDidNotNeedIsNoFailureAfterAnAbsence(t *testing.T) {
+func TestExitOfAnUnneededReplicaIsNotReportedAfterReconnect(t *testing.T) {
 	w := running(t, 2, 2)
 	w.Lost([]view.Process{proc(0, 1)}, "is lost")
 	w.Join(proc(0, 2))

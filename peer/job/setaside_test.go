@@ -34,15 +34,15 @@ func TestR4ProcessIsSetAsideAndReturns(t *testing.T) {
 	}
 }
 
-func TestNobodyIsSetAsideBeforeTheJobBegins(t *testing.T) {
+func TestNoProcessIsSetAsideBeforeTheJobBegins(t *testing.T) {
 	w := newSole(1, 2)
 	if s := w.SetAside(proc(0, 1)); s.View != nil {
 		t.Errorf("0.1 was set aside: %v", s.View)
 	}
 }
 
-// TestR7RankIsLostWithTheLastThatCounts: the user is told why the replica that is set aside does not help.
-func TestR7RankIsLostWithTheLastThatCounts(t *testing.T) {
+// TestR7RankIsLostWithItsLastCountedReplica: the user is told why the replica that is set aside does not help.
+func TestR7RankIsLostWithItsLastCountedReplica(t *testing.T) {
 	w := running(t, 2, 2)
 	w.SetAside(proc(1, 1))
 	s := w.Lost([]view.Process{proc(1, 0)}, "failed with its peer")
@@ -51,9 +51,9 @@ func TestR7RankIsLostWithTheLastThatCounts(t *testing.T) {
 	}
 }
 
-// TestO2NobodyLeavesToOneThatIsAside: a master does not hand over to a replica that is set aside,
+// TestO2MasterDoesNotHandOverToAReplicaSetAside: a master does not hand over to a replica that is set aside,
 // which could not take over.
-func TestO2NobodyLeavesToOneThatIsAside(t *testing.T) {
+func TestO2MasterDoesNotHandOverToAReplicaSetAside(t *testing.T) {
 	w := running(t, 1, 2)
 	since := w.SetAside(proc(0, 1)).View.Epoch
 	if s := w.Leaves(proc(0, 0)); s.View != nil || s.Result != nil {
@@ -64,9 +64,9 @@ func TestO2NobodyLeavesToOneThatIsAside(t *testing.T) {
 	}
 }
 
-// TestO2NobodyLeavesToOneThatIsAboutToBeAside: the request to set a replica aside is agreed on
+// TestO2MasterDoesNotHandOverToAReplicaAboutToBeSetAside: the request to set a replica aside is agreed on
 // before the request to leave.
-func TestO2NobodyLeavesToOneThatIsAboutToBeAside(t *testing.T) {
+func TestO2MasterDoesNotHandOverToAReplicaAboutToBeSetAside(t *testing.T) {
 	w := running(t, 1, 2)
 	asked := w.State.SetAside(proc(0, 1)).Propose
 	if s := w.Leaves(proc(0, 0)); s.View != nil {
@@ -77,9 +77,9 @@ func TestO2NobodyLeavesToOneThatIsAboutToBeAside(t *testing.T) {
 	}
 }
 
-// TestWordThatComesBeforeItsViewIsKept: a process reports that it lacks nothing any more before
+// TestUpToDateReportBeforeItsViewIsKept: a process reports that it lacks nothing any more before
 // this submitter knows that the process was set aside.
-func TestWordThatComesBeforeItsViewIsKept(t *testing.T) {
+func TestUpToDateReportBeforeItsViewIsKept(t *testing.T) {
 	w := running(t, 1, 2)
 	asked := w.State.SetAside(proc(0, 1)).Propose
 	next, _ := asked[0].Apply(w.View())
@@ -91,8 +91,8 @@ func TestWordThatComesBeforeItsViewIsKept(t *testing.T) {
 	}
 }
 
-// TestO4UpToDateOfAProcessThatIsNotInTheView: a report about a process that has not joined is ignored.
-func TestO4UpToDateOfAProcessThatIsNotInTheView(t *testing.T) {
+// TestO4UpToDateReportOfAnUnknownProcessIsIgnored: a report about a process that has not joined is ignored.
+func TestO4UpToDateReportOfAnUnknownProcessIsIgnored(t *testing.T) {
 	w := running(t, 1, 2)
 	if s := w.UpToDate(proc(0, 2), 1, 1); s.View != nil || s.Result != nil {
 		t.Errorf("got %+v", s)

@@ -103,7 +103,7 @@ func TestR6OutputOfAProcessThatExitedIsAwaited(t *testing.T) {
 	}
 }
 
-func TestReplicaThatIsAheadBecomesMaster(t *testing.T) {
+func TestMostAdvancedReplicaBecomesMaster(t *testing.T) {
 	w := newSole(1, 3)
 	if s := w.Ahead(proc(0, 1)); s.View != nil {
 		t.Fatal("moved before the job has begun")
@@ -121,7 +121,7 @@ func TestReplicaThatIsAheadBecomesMaster(t *testing.T) {
 	}
 }
 
-func TestMastershipMovesNotForEver(t *testing.T) {
+func TestMastershipChangesAreBounded(t *testing.T) {
 	w := running(t, 1, 2)
 	for range 2 * maxMoves {
 		w.Ahead(proc(0, 0))
@@ -132,7 +132,7 @@ func TestMastershipMovesNotForEver(t *testing.T) {
 	}
 }
 
-func TestR6MasterThatWasKilledNeedNotSpeakOnceAnotherIsMaster(t *testing.T) {
+func TestR6OutputOfAKilledMasterIsNotAwaitedOnceReplaced(t *testing.T) {
 	w := running(t, 1, 2)
 	w.Exited(proc(0, 0), Exit{Code: -1, Signal: "killed", Initialized: true})
 	if s := w.Ahead(proc(0, 1)); s.View == nil || s.View.State(proc(0, 0)) != view.Failed || s.Result != nil {
@@ -140,7 +140,7 @@ func TestR6MasterThatWasKilledNeedNotSpeakOnceAnotherIsMaster(t *testing.T) {
 	}
 }
 
-func TestWhoEndsFirstSpeaks(t *testing.T) {
+func TestFirstFinishedReplicaIsOutputLeader(t *testing.T) {
 	w := running(t, 1, 2)
 	if s := w.Exited(proc(0, 1), wellEnded); s.Result != nil || !w.View().Speaks(proc(0, 1)) {
 		t.Fatalf("%+v with view %+v: want 0.1 to speak", s.Result, w.View())
@@ -150,7 +150,7 @@ func TestWhoEndsFirstSpeaks(t *testing.T) {
 	}
 }
 
-func TestR6SpeakerThatWasKilledNeedNotSpeakOnceAnotherHasEnded(t *testing.T) {
+func TestR6OutputOfAKilledLeaderIsNotAwaitedOnceAnotherFinished(t *testing.T) {
 	w := running(t, 1, 2)
 	w.Exited(proc(0, 0), Exit{Code: -1, Signal: "killed", Initialized: true})
 	if !w.View().Live(proc(0, 0)) {
@@ -162,7 +162,7 @@ func TestR6SpeakerThatWasKilledNeedNotSpeakOnceAnotherHasEnded(t *testing.T) {
 	}
 }
 
-func TestR6FinishedSpeakerIsReplacedWhenItsPeerGoesBeforeItsOutputIsOut(t *testing.T) {
+func TestR6FinishedLeaderIsReplacedIfItsPeerIsLostBeforeItsOutput(t *testing.T) {
 	w := running(t, 1, 2)
 	w.Exited(proc(0, 1), wellEnded) // not the output leader: judged at once
 	if got := w.View().State(proc(0, 1)); got != view.Finished {
@@ -236,7 +236,7 @@ func TestR7RankWithoutReplicaFailsTheJob(t *testing.T) {
 	}
 }
 
-func TestMasterOfTheRankIsNamedWhenItChanges(t *testing.T) {
+func TestMasterChangeIsReported(t *testing.T) {
 	w := running(t, 2, 3)
 	s := w.Lost([]view.Process{proc(1, 0)}, "is lost")
 	want := "rank 1 replica 0 is lost; replica 1 is its master now"
@@ -245,7 +245,7 @@ func TestMasterOfTheRankIsNamedWhenItChanges(t *testing.T) {
 	}
 }
 
-func TestInitWithoutSomebodyIsNotWaitedFor(t *testing.T) {
+func TestRankThatEndsWithoutInitIsLost(t *testing.T) {
 	w := newSole(2, 1)
 	w.Initialized(proc(0, 0))
 	w.Exited(proc(1, 0), Exit{})
@@ -255,7 +255,7 @@ func TestInitWithoutSomebodyIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestProgramsThatNeverInitAreRun(t *testing.T) {
+func TestProgramsWithoutInitRun(t *testing.T) {
 	w := newSole(2, 1)
 	for i := range 2 {
 		w.Exited(proc(i, 0), Exit{})
@@ -291,7 +291,7 @@ func TestAbortEndsTheJobWithItsStatus(t *testing.T) {
 	}
 }
 
-func TestR6AbortOfAReplicaWaitsForTheSpeaker(t *testing.T) {
+func TestR6AbortOfAReplicaWaitsForTheOutputLeader(t *testing.T) {
 	w := running(t, 1, 2)
 	w.Aborted(proc(0, 1), 7, "")
 	if s := w.Exited(proc(0, 1), Exit{Code: -1, Signal: "killed", Initialized: true}); s.Result != nil || s.View != nil {
@@ -305,7 +305,7 @@ func TestR6AbortOfAReplicaWaitsForTheSpeaker(t *testing.T) {
 	}
 }
 
-func TestThereIsOneResultAndTheViewGoesOn(t *testing.T) {
+func TestViewChangesAfterTheOnlyResult(t *testing.T) {
 	w := running(t, 1, 2)
 	finish(w, proc(0, 0))
 	s := w.Exited(proc(0, 1), wellEnded) // its files may still be needed
@@ -320,9 +320,9 @@ func TestThereIsOneResultAndTheViewGoesOn(t *testing.T) {
 	}
 }
 
-// TestV1NothingIsSoBeforeItIsAgreedOn: requests of the watch change neither the view nor the
+// TestV1UncommittedChangesHaveNoEffect: requests of the watch change neither the view nor the
 // messages to the user until they are committed.
-func TestV1NothingIsSoBeforeItIsAgreedOn(t *testing.T) {
+func TestV1UncommittedChangesHaveNoEffect(t *testing.T) {
 	w := running(t, 1, 2).State
 	s := w.Lost([]view.Process{proc(0, 0)}, "is lost")
 	want := []view.Change{{Process: proc(0, 0), To: view.Failed}}
@@ -341,8 +341,8 @@ func TestV1NothingIsSoBeforeItIsAgreedOn(t *testing.T) {
 	}
 }
 
-// TestV2CutOffJobStopsAndSaysSo: the message lists the changes that could not be agreed on.
-func TestV2CutOffJobStopsAndSaysSo(t *testing.T) {
+// TestV2PartitionedJobStopsWithAMessage: the message lists the changes that could not be agreed on.
+func TestV2PartitionedJobStopsWithAMessage(t *testing.T) {
 	w := running(t, 1, 2).State
 	w.Lost([]view.Process{proc(0, 0), proc(0, 1)}, "is lost")
 	r := w.CutOff().Result
@@ -355,9 +355,9 @@ func TestV2CutOffJobStopsAndSaysSo(t *testing.T) {
 	}
 }
 
-// TestAbortWhileNobodyHeard: the peers have failed the replicas by themselves, and the rank's
+// TestAbortWhileTheSubmitterIsDisconnected: the peers have failed the replicas by themselves, and the rank's
 // earlier output is lost. The reason for the end is not.
-func TestAbortWhileNobodyHeard(t *testing.T) {
+func TestAbortWhileTheSubmitterIsDisconnected(t *testing.T) {
 	w := running(t, 2, 2)
 	for k := range 2 {
 		w.Aborted(proc(1, k), 7, "no food")
@@ -369,7 +369,7 @@ func TestAbortWhileNobodyHeard(t *testing.T) {
 	}
 }
 
-func TestWatchAsksUntilThatIsAgreedOn(t *testing.T) {
+func TestWatchRepeatsRequestsUntilCommitted(t *testing.T) {
 	w := NewState(1, 2)
 	if len(w.Asked()) > 0 {
 		t.Error("it asks for something at first")
@@ -384,8 +384,8 @@ func TestWatchAsksUntilThatIsAgreedOn(t *testing.T) {
 	}
 }
 
-// TestLossOfOneThatHasYetToJoin: such a loss does not change the view.
-func TestLossOfOneThatHasYetToJoin(t *testing.T) {
+// TestLossOfAProcessThatHasNotJoined: such a loss does not change the view.
+func TestLossOfAProcessThatHasNotJoined(t *testing.T) {
 	w := running(t, 2, 2)
 	if s := w.Lost([]view.Process{proc(0, 2), proc(1, 2)}, "gone"); s.View != nil || s.Result != nil {
 		t.Errorf("step %v", s)
@@ -394,7 +394,7 @@ func TestLossOfOneThatHasYetToJoin(t *testing.T) {
 
 func (w sole) Leaves(p view.Process) Effects { return w.agree(w.State.Leaves(p)) }
 
-func TestO2ReplicaThatLeavesGoesWhenAnotherStays(t *testing.T) {
+func TestO2LeavingReplicaEndsIfAnotherStays(t *testing.T) {
 	w := running(t, 2, 2)
 	s := w.Leaves(proc(0, 0))
 	if s.View == nil || s.View.State(proc(0, 0)) != view.Failed || !s.View.IsMaster(proc(0, 1)) {
@@ -408,7 +408,7 @@ func TestO2ReplicaThatLeavesGoesWhenAnotherStays(t *testing.T) {
 	}
 }
 
-func TestO2LastReplicaLeavesWhenItHasBeenReplaced(t *testing.T) {
+func TestO2LastReplicaLeavesAfterItsReplacement(t *testing.T) {
 	w := running(t, 1, 2)
 	if s := w.Leaves(proc(0, 1)); s.View == nil {
 		t.Fatal("the first did not go")
@@ -428,7 +428,7 @@ func TestO2LastReplicaLeavesWhenItHasBeenReplaced(t *testing.T) {
 	}
 }
 
-func TestO2ReplicaThatHasFinishedLeavesItsWordToAnother(t *testing.T) {
+func TestO2FinishedReplicaHandsItsOutputOver(t *testing.T) {
 	w := running(t, 1, 2)
 	w.Exited(proc(0, 0), wellEnded)
 	s := w.Leaves(proc(0, 0))
@@ -441,7 +441,7 @@ func TestO2ReplicaThatHasFinishedLeavesItsWordToAnother(t *testing.T) {
 	}
 }
 
-func TestO2NobodyLeavesToOneThatFails(t *testing.T) {
+func TestO2ReplicaDoesNotLeaveIfTheOtherFails(t *testing.T) {
 	w := running(t, 1, 2)
 	w.Exited(proc(0, 0), Exit{Code: 3, Initialized: true}) // the output leader, whose output was not shown
 	if s := w.Leaves(proc(0, 1)); s.View != nil || s.Result != nil {

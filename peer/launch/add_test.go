@@ -118,10 +118,10 @@ func (j *testJob) until(ok func(*job) bool) {
 	}
 }
 
-// TestProcessIsAddedToAPartThatRuns checks that an added process takes its own slot and waits until it is
+// TestProcessIsAddedToARunningPart checks that an added process takes its own slot and waits until it is
 // in the view. Then it has channels to the other processes here, and nothing of it is left after the job
 // (S4).
-func TestProcessIsAddedToAPartThatRuns(t *testing.T) {
+func TestProcessIsAddedToARunningPart(t *testing.T) {
 	j, v := startAdding(t)
 	p := view.Process{Replica: 2}
 	a := j.adds(0, p)
@@ -152,10 +152,10 @@ func TestProcessIsAddedToAPartThatRuns(t *testing.T) {
 	j.stop()
 }
 
-// TestS4ProcessThatIsLetGoLeavesNothing checks that the slot of a dropped process is free and its folder is
+// TestS4DroppedProcessReleasesEverything checks that the slot of a dropped process is free and its folder is
 // removed while the job continues, whether the submitter drops it or another peer runs it. The same process
 // may be added again.
-func TestS4ProcessThatIsLetGoLeavesNothing(t *testing.T) {
+func TestS4DroppedProcessReleasesEverything(t *testing.T) {
 	j, v := startAdding(t)
 	p := view.Process{Replica: 2}
 	for _, how := range []string{"dropped", "dropped at once", "another peer has it"} {
@@ -214,8 +214,8 @@ func TestPeerRefusesAProcessThatItCannotAdd(t *testing.T) {
 	j.stop()
 }
 
-// TestDropIsAboutOneAttempt checks that a repeated Drop does not end a process that was added later.
-func TestDropIsAboutOneAttempt(t *testing.T) {
+// TestDropAppliesToOneAttempt checks that a repeated Drop does not end a process that was added later.
+func TestDropAppliesToOneAttempt(t *testing.T) {
 	j, _ := startAdding(t)
 	p := view.Process{Replica: 2}
 	first := j.reserve(j.peers[0], 1)
@@ -256,9 +256,9 @@ func TestMalformedKeysEndTheJob(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsToJoinEndsWithoutASubmitter checks that a process that waits to join ends if the submitter
+// TestJoiningProcessEndsWithoutASubmitter checks that a process that waits to join ends if the submitter
 // is lost. Otherwise it would keep its slot, and those of all others, until the job ends.
-func TestWhatWaitsToJoinEndsWithoutASubmitter(t *testing.T) {
+func TestJoiningProcessEndsWithoutASubmitter(t *testing.T) {
 	j, _ := startAdding(t)
 	p := view.Process{Replica: 2}
 	if a := j.adds(0, p); a.Error != "" {
@@ -281,9 +281,9 @@ func TestWhatWaitsToJoinEndsWithoutASubmitter(t *testing.T) {
 	j.stop()
 }
 
-// TestLimitsAreThoseOfOneMoreSlot checks that the job's limits include the slot of an added process until
+// TestJobLimitsIncludeAddedSlots checks that the job's limits include the slot of an added process until
 // it is dropped.
-func TestLimitsAreThoseOfOneMoreSlot(t *testing.T) {
+func TestJobLimitsIncludeAddedSlots(t *testing.T) {
 	j, _ := startAddingWith(t, limits.Grant{Slot: limits.Limits{CPU: 150}})
 	j.need(cgroup.CPU)
 	p := view.Process{Replica: 2}
@@ -331,8 +331,8 @@ func TestGuardMeasuresAnAddedProcess(t *testing.T) {
 	j.stop()
 }
 
-// TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing ends a job at each step of an addition.
-func TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing(t *testing.T) {
+// TestS4EndDuringAnAdditionReleasesEverything ends a job at each step of an addition.
+func TestS4EndDuringAnAdditionReleasesEverything(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		j, _ := startAdding(t)
 		p := view.Process{Replica: 2}

@@ -40,9 +40,9 @@ func TestRefusedJobsAreLogged(t *testing.T) {
 	}
 }
 
-// TestManyJobsDoNotFillTheLog checks that the log mentions only some of the jobs that a submitter brings in
+// TestRefusalLogIsRateLimited checks that the log mentions only some of the jobs that a submitter brings in
 // quick succession.
-func TestManyJobsDoNotFillTheLog(t *testing.T) {
+func TestRefusalLogIsRateLimited(t *testing.T) {
 	b, log := newTestbed(t, 1, 1), new(logtest.Log)
 	s := b.peers[0].launch
 	s.config.Log, s.told.Times = zerolog.New(log).Level(zerolog.InfoLevel), 2

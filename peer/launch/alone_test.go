@@ -61,9 +61,9 @@ func startAlone(t *testing.T, args ...string) *testJob {
 	return j
 }
 
-// TestSubmitterComesBackToAJobThatWentOnWithoutIt checks that the processes end and their slots are
+// TestSubmitterReconnectsToARunningJob checks that the processes end and their slots are
 // released, and that a returning submitter receives their messages and output.
-func TestSubmitterComesBackToAJobThatWentOnWithoutIt(t *testing.T) {
+func TestSubmitterReconnectsToARunningJob(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	j := startAlone(t, "print", "line", "3", "0")
@@ -97,9 +97,9 @@ func TestSubmitterComesBackToAJobThatWentOnWithoutIt(t *testing.T) {
 	j.stop()
 }
 
-// TestR6WhatWasHeardIsNotRepeated checks what a reconnecting submitter receives: only the messages that it
+// TestR6ReceivedMessagesAreNotRepeated checks what a reconnecting submitter receives: only the messages that it
 // lacks, however often it reconnects, and the output that it has not acknowledged.
-func TestR6WhatWasHeardIsNotRepeated(t *testing.T) {
+func TestR6ReceivedMessagesAreNotRepeated(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	j := startAlone(t, "print", "line", "3", "0")
@@ -131,7 +131,7 @@ func TestR6WhatWasHeardIsNotRepeated(t *testing.T) {
 	j.stop()
 }
 
-func TestNobodyComesBackToAJobThatIsNotTheirs(t *testing.T) {
+func TestOnlyTheSubmitterMayReconnect(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	j := startAlone(t, "sleep")
@@ -156,9 +156,9 @@ func TestNobodyComesBackToAJobThatIsNotTheirs(t *testing.T) {
 	j.stop() // on the first stream
 }
 
-// TestJobThatHasNotBegunDoesNotGoOn checks that such a job ends without its submitter, since only the
+// TestJobThatHasNotBegunEndsWithItsSubmitter checks that such a job ends without its submitter, since only the
 // submitter can let it begin.
-func TestJobThatHasNotBegunDoesNotGoOn(t *testing.T) {
+func TestJobThatHasNotBegunEndsWithItsSubmitter(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	j := newTestJob(t, 1, 2, nil, "sleep")
@@ -210,10 +210,10 @@ func (j *testJob) begun() {
 	}
 }
 
-// TestNewSubmitterHearsAll checks that each new process of a killed submitter receives all messages and
+// TestNewSubmitterReceivesAllMessages checks that each new process of a killed submitter receives all messages and
 // committed changes, once, and can propose changes. Each peer runs two ranks, so that one that loses a
 // process still has another. Otherwise it might end before it has reported the loss.
-func TestNewSubmitterHearsAll(t *testing.T) {
+func TestNewSubmitterReceivesAllMessages(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	const ranks = 2
@@ -268,9 +268,9 @@ func TestNewSubmitterHearsAll(t *testing.T) {
 	j.gone()
 }
 
-// TestSubmitterThatNobodyHasMissedComesBack checks that a submitter can reconnect if its connections break
+// TestUnsuspectedSubmitterReconnects checks that a submitter can reconnect if its connections break
 // before it is found silent. It is the same process.
-func TestSubmitterThatNobodyHasMissedComesBack(t *testing.T) {
+func TestUnsuspectedSubmitterReconnects(t *testing.T) {
 	t.Parallel()
 	j := startKept(t, "sleep")
 	j.begun()
@@ -287,9 +287,9 @@ func TestSubmitterThatNobodyHasMissedComesBack(t *testing.T) {
 	j.stop()
 }
 
-// TestNewSubmitterHearsTheLastWordsOfAProgramThatFails checks that a process's failure is committed only
+// TestNewSubmitterReceivesTheOutputOfAFailedProgram checks that a process's failure is committed only
 // after the user has received its output, since a failed process sends no more.
-func TestNewSubmitterHearsTheLastWordsOfAProgramThatFails(t *testing.T) {
+func TestNewSubmitterReceivesTheOutputOfAFailedProgram(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	j := startKept(t, "print", "line", "3", "5")
@@ -326,9 +326,9 @@ func TestNewSubmitterHearsTheLastWordsOfAProgramThatFails(t *testing.T) {
 	j.gone()
 }
 
-// TestSubmitterThatIsReplacedHearsSo checks that an old process of the submitter is told that another one
+// TestReplacedSubmitterIsNotified checks that an old process of the submitter is told that another one
 // has resumed the job, whether it is connected or comes back later. The new one continues.
-func TestSubmitterThatIsReplacedHearsSo(t *testing.T) {
+func TestReplacedSubmitterIsNotified(t *testing.T) {
 	t.Parallel()
 	j := startKept(t, "sleep")
 	j.begun()
@@ -347,9 +347,9 @@ func TestSubmitterThatIsReplacedHearsSo(t *testing.T) {
 	j.stop()
 }
 
-// TestSubmitterThatLeavesIsNotWaitedFor checks that the job ends if the submitter says that it leaves, or
+// TestLeavingSubmitterIsNotWaitedFor checks that the job ends if the submitter says that it leaves, or
 // has not announced that it may come back.
-func TestSubmitterThatLeavesIsNotWaitedFor(t *testing.T) {
+func TestLeavingSubmitterIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	j := startKept(t, "sleep")
 	for _, l := range j.links {
@@ -358,9 +358,9 @@ func TestSubmitterThatLeavesIsNotWaitedFor(t *testing.T) {
 	j.gone()
 }
 
-// TestOnlyOneWithoutALogAsksForChanges checks that only a new process of a submitter may propose changes
+// TestOnlyAResumedSubmitterProposesThroughAPeer checks that only a new process of a submitter may propose changes
 // through a peer: the first process has the log itself.
-func TestOnlyOneWithoutALogAsksForChanges(t *testing.T) {
+func TestOnlyAResumedSubmitterProposesThroughAPeer(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	for name, m := range map[string]*jobpb.ToPeer{
@@ -379,9 +379,9 @@ func TestOnlyOneWithoutALogAsksForChanges(t *testing.T) {
 	}
 }
 
-// TestNewSubmitterOutlivesAnotherLoss checks that the view group drops the killed submitter process and the
+// TestNewSubmitterToleratesAnotherLoss checks that the view group drops the killed submitter process and the
 // peer of a failed process once it has replacements. Until then that peer stays.
-func TestNewSubmitterOutlivesAnotherLoss(t *testing.T) {
+func TestNewSubmitterToleratesAnotherLoss(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	j := startKept(t, "sleep")
@@ -411,9 +411,9 @@ func TestNewSubmitterOutlivesAnotherLoss(t *testing.T) {
 	j.gone()
 }
 
-// TestRecruitThatIsNeverLetInHasFailed checks that a joining process counts as failed if its submitter is
+// TestRecruitFailsIfItsSubmitterIsLost checks that a joining process counts as failed if its submitter is
 // lost before it may leave mpj.Init, since other processes would wait for it.
-func TestRecruitThatIsNeverLetInHasFailed(t *testing.T) {
+func TestRecruitFailsIfItsSubmitterIsLost(t *testing.T) {
 	t.Parallel()
 	p := view.Process{Replica: 2}
 	j := &job{admission: admission{joining: true}, local: map[view.Process]*process{p: {}}, submitterSide: submitterSide{missed: time.Now()}}
@@ -430,9 +430,9 @@ func TestRecruitThatIsNeverLetInHasFailed(t *testing.T) {
 	}
 }
 
-// TestS4RecruitThatIsNeverLetInEnds checks that such a process ends, whether its submitter comes back as a
+// TestS4RecruitThatNeverJoinsEnds checks that such a process ends, whether its submitter comes back as a
 // new process or not. It may never have joined, so that no view fails it.
-func TestS4RecruitThatIsNeverLetInEnds(t *testing.T) {
+func TestS4RecruitThatNeverJoinsEnds(t *testing.T) {
 	t.Parallel()
 	for _, attached := range []bool{false, true} {
 		j := &job{
@@ -448,9 +448,9 @@ func TestS4RecruitThatIsNeverLetInEnds(t *testing.T) {
 	}
 }
 
-// TestS4LittleIsKeptBesideTheSlots checks the bound on kept data. Otherwise jobs of vanished submitters
+// TestS4KeptDataIsBounded checks the bound on kept data. Otherwise jobs of vanished submitters
 // would fill the owner's disk and memory.
-func TestS4LittleIsKeptBesideTheSlots(t *testing.T) {
+func TestS4KeptDataIsBounded(t *testing.T) {
 	s := &Service{kept: make(map[*job]int64), gone: make(chan struct{})}
 	one := func(processes int) *job {
 		return &job{admission: admission{spec: &jobspec.Spec{}}, order: make([]view.Process, processes)}
@@ -479,9 +479,9 @@ func TestS4LittleIsKeptBesideTheSlots(t *testing.T) {
 	}
 }
 
-// TestPartThatIsCutOffSaysSo checks that a peer that is cut off tells this to a submitter that gets its
+// TestPartitionedPeerNotifiesItsSubmitter checks that a peer that is cut off tells this to a submitter that gets its
 // views from it, if the peer only keeps output.
-func TestPartThatIsCutOffSaysSo(t *testing.T) {
+func TestPartitionedPeerNotifiesItsSubmitter(t *testing.T) {
 	t.Parallel()
 	j := &job{service: &Service{}, onlyKeeps: true, submitterSide: submitterSide{orphaned: true}}
 	j.cutOff()

@@ -68,7 +68,7 @@ func TestBridgeCarriesEverythingBeforeTheEnd(t *testing.T) {
 	await1(t, done)
 }
 
-func TestSenderLearnsThatTheReceiverIsGone(t *testing.T) {
+func TestSenderLearnsThatTheReceiverHasEnded(t *testing.T) {
 	in, out, done := bridged(t.Context(), t)
 	out.Close()
 	await1(t, done)
@@ -92,7 +92,7 @@ func TestR5BridgeBreaksWithItsContext(t *testing.T) {
 	}
 }
 
-func TestWhatAProcessHasNotReadIsLost(t *testing.T) {
+func TestUnreadFramesOfABridgeAreLost(t *testing.T) {
 	in, out, done := bridged(t.Context(), t)
 	sent := make([]byte, 1000)
 	in.Write(sent)

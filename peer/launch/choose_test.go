@@ -39,8 +39,8 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// TestABetterPassageIsKnown compares passages, listed from the best to the worst.
-func TestABetterPassageIsKnown(t *testing.T) {
+// TestPassageOrder compares passages, listed from the best to the worst.
+func TestPassageOrder(t *testing.T) {
 	const tcp, stream = proclink.TCP, proclink.Stream
 	const direct, punched, relayed = connection.Direct, connection.Punched, connection.Relayed
 	tests := map[string]struct {
@@ -77,7 +77,7 @@ func TestABetterPassageIsKnown(t *testing.T) {
 	}
 }
 
-func TestABetterPassageIsLookedForEverMoreRarely(t *testing.T) {
+func TestBetterPassageLookupBacksOff(t *testing.T) {
 	now := time.Unix(1000, 0)
 	s := newSeeking(now)
 	if s.begin(now, false) {
@@ -101,9 +101,9 @@ func TestABetterPassageIsLookedForEverMoreRarely(t *testing.T) {
 	}
 }
 
-// TestTCPThatFailsIsAvoidedForEverLonger checks the growing time for which TCP is avoided. Three channels
+// TestTCPAvoidanceBacksOff checks the growing time for which TCP is avoided. Three channels
 // fail at each attempt.
-func TestTCPThatFailsIsAvoidedForEverLonger(t *testing.T) {
+func TestTCPAvoidanceBacksOff(t *testing.T) {
 	now := time.Unix(1000, 0)
 	s := newSeeking(now)
 	if s.avoids(now) {

@@ -17,10 +17,10 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// TestS4NothingIsLeftWhenTheSubmitterVanishes loses the submitter at each step after its slots were
+// TestS4LostSubmitterLeavesNothing loses the submitter at each step after its slots were
 // confirmed. Before that, a lease alone holds them (TestS2UnconfirmedHoldExpires,
 // TestS4ConfirmedHoldEndsUnlessConfirmedAgain).
-func TestS4NothingIsLeftWhenTheSubmitterVanishes(t *testing.T) {
+func TestS4LostSubmitterLeavesNothing(t *testing.T) {
 	skip.Long(t)
 	hangUp := func(j *testJob) { j.links[0].stream.Reset() }
 	cases := map[string]struct {
@@ -64,10 +64,10 @@ func TestS4NothingIsLeftWhenTheSubmitterVanishes(t *testing.T) {
 	}
 }
 
-// TestSubmitterThatCouldNotWriteComesBack checks that a submitter can reconnect to a job without replicas
+// TestSubmitterReconnectsAfterAFailedWrite checks that a submitter can reconnect to a job without replicas
 // after a failed write. It resets a control stream when the link is down for longer than a write may take,
 // and has not ended the job.
-func TestSubmitterThatCouldNotWriteComesBack(t *testing.T) {
+func TestSubmitterReconnectsAfterAFailedWrite(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "wait")
 	j.run()
 	hosted := j.hosted(0)
@@ -85,10 +85,10 @@ func TestSubmitterThatCouldNotWriteComesBack(t *testing.T) {
 	j.stop()
 }
 
-// TestS4PeerThatIsBackAsksWhetherTheJobIsOver checks that a peer that missed the end of a job asks the
+// TestS4ReconnectedPeerAsksWhetherTheJobIsOver checks that a peer that missed the end of a job asks the
 // submitter once they are connected again. The peer keeps the process and its slot only as long as the job
 // continues.
-func TestS4PeerThatIsBackAsksWhetherTheJobIsOver(t *testing.T) {
+func TestS4ReconnectedPeerAsksWhetherTheJobIsOver(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "wait")
 	j.run()
 	asked := make(chan struct{}, 1)
@@ -136,9 +136,9 @@ func (j *testJob) ended() {
 	}
 }
 
-// TestStagedPeerIsComeBackTo checks that the submitter can reconnect to a peer with a staged job, and that
+// TestSubmitterReconnectsToAStagedPeer checks that the submitter can reconnect to a peer with a staged job, and that
 // the peer waits no longer than promised (S4).
-func TestStagedPeerIsComeBackTo(t *testing.T) {
+func TestSubmitterReconnectsToAStagedPeer(t *testing.T) {
 	t.Parallel()
 	j := newTestJob(t, 2, 1, nil, "sleep")
 	j.prepare()
@@ -158,7 +158,7 @@ func TestStagedPeerIsComeBackTo(t *testing.T) {
 	j.stop()
 }
 
-func TestS4StagedPeerDoesNotWaitForLong(t *testing.T) {
+func TestS4StagedPeerWaitsForABoundedTime(t *testing.T) {
 	t.Parallel()
 	j := newTestJob(t, 2, 1, nil, "sleep")
 	j.prepare()
@@ -170,9 +170,9 @@ func TestS4StagedPeerDoesNotWaitForLong(t *testing.T) {
 	j.gone()
 }
 
-// TestS4StagedPeerIsNotKeptWaiting checks the limit for a submitter that sends messages but never starts
+// TestS4StagedPeerLimitsTheWaitForItsStart checks the limit for a submitter that sends messages but never starts
 // the job.
-func TestS4StagedPeerIsNotKeptWaiting(t *testing.T) {
+func TestS4StagedPeerLimitsTheWaitForItsStart(t *testing.T) {
 	t.Parallel()
 	j := newTestJob(t, 2, 1, nil, "sleep")
 	j.prepare()
@@ -182,9 +182,9 @@ func TestS4StagedPeerIsNotKeptWaiting(t *testing.T) {
 	j.gone()
 }
 
-// TestS4SlotsAreGivenBackWithoutAProcess checks that slots are released after all processes have ended,
+// TestS4SlotsAreReleasedAfterTheLastProcess checks that slots are released after all processes have ended,
 // although the submitter is connected. The output waits for the submitter, but not forever.
-func TestS4SlotsAreGivenBackWithoutAProcess(t *testing.T) {
+func TestS4SlotsAreReleasedAfterTheLastProcess(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	j := newTestJob(t, 1, 1, nil, "shell", "echo done")
@@ -223,9 +223,9 @@ func (j *testJob) cut() *job {
 	}
 }
 
-// TestNextAttemptTakesThePlaceOfTheFirst checks that a new attempt replaces one of the same submitter,
+// TestNewAttemptReplacesAnEarlierOne checks that a new attempt replaces one of the same submitter,
 // which could not tell a disconnected peer to end it.
-func TestNextAttemptTakesThePlaceOfTheFirst(t *testing.T) {
+func TestNewAttemptReplacesAnEarlierOne(t *testing.T) {
 	for name, noticed := range map[string]bool{"waits for it": true, "has not noticed": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -246,9 +246,9 @@ func TestNextAttemptTakesThePlaceOfTheFirst(t *testing.T) {
 	}
 }
 
-// TestS1JobThatHasBegunGivesWayToNone checks that a job that has begun is not replaced, even by its own
+// TestS1BegunJobIsNotReplaced checks that a job that has begun is not replaced, even by its own
 // submitter.
-func TestS1JobThatHasBegunGivesWayToNone(t *testing.T) {
+func TestS1BegunJobIsNotReplaced(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	j := newTestbed(t, 1, 2).newJob(t, 1, 1, nil, "sleep")
@@ -271,7 +271,7 @@ func TestS4CloseEndsEverything(t *testing.T) {
 	j.gone()
 }
 
-func TestNewServiceRemovesWhatAKilledPeerLeft(t *testing.T) {
+func TestNewServiceCleansUpAfterAKilledPeer(t *testing.T) {
 	m := newMember(t, 0)
 	m.launch.Close()
 	if err := os.MkdirAll(filepath.Join(m.home, "scratch", "job", "0.0"), 0o700); err != nil {
@@ -345,9 +345,9 @@ func TestProcessesLearnTheToleratedHang(t *testing.T) {
 	j.stop()
 }
 
-// TestJobGoesOnForAWhileWithoutItsSubmitter checks that a job with a view group continues for a while
+// TestJobContinuesForAWhileWithoutItsSubmitter checks that a job with a view group continues for a while
 // without its submitter, and after its return.
-func TestJobGoesOnForAWhileWithoutItsSubmitter(t *testing.T) {
+func TestJobContinuesForAWhileWithoutItsSubmitter(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	j := newTestJob(t, 1, 2, nil, "sleep")
@@ -365,7 +365,7 @@ func TestJobGoesOnForAWhileWithoutItsSubmitter(t *testing.T) {
 	j.stop()
 }
 
-func TestFailureOfAnotherPeerIsTold(t *testing.T) {
+func TestFailureOfAnotherPeerIsReported(t *testing.T) {
 	t.Parallel()
 	j := newTestJob(t, 1, 2, nil, "sleep")
 	j.start()
@@ -414,7 +414,7 @@ func TestProcessThatMisbehavesIsEnded(t *testing.T) {
 }
 
 // O4: a program's messages cost its peer little processor time, however many it sends.
-func TestO4ChatterWaits(t *testing.T) {
+func TestO4ProgramMessagesAreRateLimited(t *testing.T) {
 	t.Parallel()
 	j := newTestJob(t, 1, 1, nil, "chatter")
 	j.start()
@@ -444,7 +444,7 @@ func TestAbortReachesTheSubmitter(t *testing.T) {
 	j.stop()
 }
 
-func TestProgramThatCannotRunIsAnAnswer(t *testing.T) {
+func TestUnrunnableProgramIsReported(t *testing.T) {
 	bed := newTestbed(t, 1, 1)
 	bed.program = filepath.Join(t.TempDir(), "text")
 	if err := os.WriteFile(bed.program, []byte("not a program\n"), 0o600); err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
-// TestEngineIsTried checks that an engine is examined in the sandbox, and that the error for one that does
+// TestEngineIsExamined checks that an engine is examined in the sandbox, and that the error for one that does
 // not work states why.
-func TestEngineIsTried(t *testing.T) {
+func TestEngineIsExamined(t *testing.T) {
 	home := t.TempDir()
 	walls := ExamineWalls(home)
 	self, err := os.Executable() // it is also the built-in runner
@@ -49,9 +49,9 @@ func TestEngineIsTried(t *testing.T) {
 	}
 }
 
-// TestEngineThatWasReplacedGoesOn checks that the peer uses the engine as examined after its owner has
+// TestReplacedEngineContinues checks that the peer uses the engine as examined after its owner has
 // rebuilt or removed the original.
-func TestEngineThatWasReplacedGoesOn(t *testing.T) {
+func TestReplacedEngineContinues(t *testing.T) {
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		skip.Lacks(t, err)
@@ -81,8 +81,8 @@ func TestEngineThatWasReplacedGoesOn(t *testing.T) {
 	}
 }
 
-// TestEngineOfAnEarlierPeerGoes checks that an engine is removed when the home's peer no longer uses it.
-func TestEngineOfAnEarlierPeerGoes(t *testing.T) {
+// TestStaleEngineIsRemoved checks that an engine is removed when the home's peer no longer uses it.
+func TestStaleEngineIsRemoved(t *testing.T) {
 	kept := filepath.Join(t.TempDir(), engineFile)
 	if err := os.WriteFile(kept, nil, 0o500); err != nil {
 		t.Fatal(err)

@@ -88,8 +88,8 @@ func flooder() int {
 	}
 }
 
-// TestFlushDoesNotOverfillTheBox checks the box while the submitter reads late.
-func TestFlushDoesNotOverfillTheBox(t *testing.T) {
+// TestFlushDoesNotOverfillTheOutbox checks the box while the submitter reads late.
+func TestFlushDoesNotOverfillTheOutbox(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "flush often")
 	j.start()
 	j.awaitInitialized()
@@ -182,9 +182,9 @@ func TestFrequentFlushLosesNoOutput(t *testing.T) {
 	}
 }
 
-// TestWhoGoesOnFromACheckpointPrintsBehindWhatTheUserHas checks R6 for a process that has not printed what
+// TestOutputAfterACheckpointSkipsWhatTheUserHas checks R6 for a process that has not printed what
 // other replicas of its rank have.
-func TestWhoGoesOnFromACheckpointPrintsBehindWhatTheUserHas(t *testing.T) {
+func TestOutputAfterACheckpointSkipsWhatTheUserHas(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "flush")
 	j.start()
 	j.awaitInitialized()

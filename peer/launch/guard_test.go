@@ -44,9 +44,9 @@ func link() int {
 	return 0
 }
 
-// TestNamesAreHeldToTheLimitOfDisk checks that names count towards the disk limit. They need little space,
+// TestFileNamesCountTowardsTheDiskLimit checks that names count towards the disk limit. They need little space,
 // but measuring them takes time.
-func TestNamesAreHeldToTheLimitOfDisk(t *testing.T) {
+func TestFileNamesCountTowardsTheDiskLimit(t *testing.T) {
 	skip.Long(t)
 	for name, want := range map[string]string{
 		"nest": "exceeded the limit of 64 GiB disk: " + walk.ErrDeep.Error(),
@@ -68,9 +68,9 @@ func TestNamesAreHeldToTheLimitOfDisk(t *testing.T) {
 	}
 }
 
-// TestMeasuringIsBrokenOff checks that a measurement of running processes is aborted once they have written
+// TestMeasurementIsAborted checks that a measurement of running processes is aborted once they have written
 // as much as they may, and one of stopped processes is not. All other limits are watched meanwhile.
-func TestMeasuringIsBrokenOff(t *testing.T) {
+func TestMeasurementIsAborted(t *testing.T) {
 	j := newLimited(t, limits.Grant{Slot: limits.Limits{Disk: 1 << 40}}, 1, "shell", "echo ready; exec sleep 3600")
 	j.start()
 	await(j.links[0], (*jobpb.FromPeer).GetOutput)

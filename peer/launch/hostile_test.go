@@ -153,7 +153,7 @@ func TestMessagesOutOfOrderEndTheJob(t *testing.T) {
 	}
 }
 
-func TestStartMustBeTrueAboutThisPeer(t *testing.T) {
+func TestStartMustMatchThisPeer(t *testing.T) {
 	cases := map[string]func(j *testJob, s *jobpb.Start){
 		"own process elsewhere": func(j *testJob, s *jobpb.Start) { s.Members[0].Peer = []byte(j.submitter.ID()) },
 		"stranger's here":       func(j *testJob, s *jobpb.Start) { s.Members[1].Peer = s.Members[0].Peer },
@@ -180,7 +180,7 @@ func TestStartMustBeTrueAboutThisPeer(t *testing.T) {
 	}
 }
 
-func TestNobodySpeaksForAProcessThatItDoesNotRun(t *testing.T) {
+func TestChannelsOfOtherPeersProcessesAreRefused(t *testing.T) {
 	j := newTestJob(t, 2, 1, nil, "sleep")
 	j.start()
 	stranger := newMember(t, 0)
@@ -249,8 +249,8 @@ func FuzzMembership(f *testing.F) {
 	})
 }
 
-// TestO4StrangerWithoutAKeyTakesNoMemory requests many processes without a reservation.
-func TestO4StrangerWithoutAKeyTakesNoMemory(t *testing.T) {
+// TestO4StrangerWithoutAKeyUsesNoMemory requests many processes without a reservation.
+func TestO4StrangerWithoutAKeyUsesNoMemory(t *testing.T) {
 	j := newTestJob(t, 200, 1, nil, "sleep")
 	peer, m := j.peers[0], j.prepareMessage(0, reservation.Key{})
 	var before, after runtime.MemStats
@@ -265,9 +265,9 @@ func TestO4StrangerWithoutAKeyTakesNoMemory(t *testing.T) {
 	peer.checkNothingLeft(t)
 }
 
-// TestManyIdentitiesDoNotKeepSubmittersOut makes strangers occupy all places for silent control streams. A
+// TestManyIdentitiesDoNotBlockSubmitters makes strangers occupy all places for silent control streams. A
 // submitter with slots is admitted nonetheless.
-func TestManyIdentitiesDoNotKeepSubmittersOut(t *testing.T) {
+func TestManyIdentitiesDoNotBlockSubmitters(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "sleep")
 	peer := j.peers[0]
 	for range maxPending/maxPendingEach + 1 {
@@ -304,9 +304,9 @@ func TestManyIdentitiesDoNotKeepSubmittersOut(t *testing.T) {
 	j.gone()
 }
 
-// TestAJobsIdentifierIsOfNoUseToAnother checks that a stranger cannot bring its own job under the ID of
+// TestJobIDOfAnotherSubmitterIsRefused checks that a stranger cannot bring its own job under the ID of
 // another, even with a reservation. The job continues.
-func TestAJobsIdentifierIsOfNoUseToAnother(t *testing.T) {
+func TestJobIDOfAnotherSubmitterIsRefused(t *testing.T) {
 	bed := newTestbed(t, 1, 2)
 	j := bed.newJob(t, 1, 1, nil, "sleep")
 	j.start()
@@ -325,9 +325,9 @@ func TestAJobsIdentifierIsOfNoUseToAnother(t *testing.T) {
 	j.stop()
 }
 
-// TestT3ManifestWithPathsThatLeadOutEndsTheJob checks that a manifest with such paths ends the job,
+// TestT3ManifestWithEscapingPathsEndsTheJob checks that a manifest with such paths ends the job,
 // although the submitter has signed it and everything else is in order.
-func TestT3ManifestWithPathsThatLeadOutEndsTheJob(t *testing.T) {
+func TestT3ManifestWithEscapingPathsEndsTheJob(t *testing.T) {
 	const honest = "inputs/of/thejob"
 	bed := newTestbed(t, 1, 1)
 	for _, evil := range []string{"../../etc/passwd", "/etc/cron.daily/", "a/../../escaped.", "../../identity/."} {

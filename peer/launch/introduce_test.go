@@ -49,10 +49,10 @@ func (j *testJob) introduction(number int, row *jobpb.Member) *jobpb.Introduce {
 	return &jobpb.Introduce{Number: uint32(number), Row: encoded, Signature: n.Signature}
 }
 
-// TestPeersTakeInWhomANewSubmitterHasFound checks introductions by a submitter that is not in the view
+// TestPeersAdmitRecruitsOfANewSubmitter checks introductions by a submitter that is not in the view
 // group. All peers learn from the group that the new process joins, and where it runs. The new peer
 // receives all changes from the first view on.
-func TestPeersTakeInWhomANewSubmitterHasFound(t *testing.T) {
+func TestPeersAdmitRecruitsOfANewSubmitter(t *testing.T) {
 	t.Parallel()
 	bed := newTestbed(t, 3, 1)
 	third := bed.peers[2]

@@ -16,7 +16,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
-func TestPlainProgramRunsAndLeavesNothing(t *testing.T) {
+func TestPlainProgramRunsAndCleansUp(t *testing.T) {
 	j := newTestJob(t, 2, 1, nil, "print", "line", "3", "5")
 	j.start()
 	if jobs := j.peers[0].launch.Jobs(); len(jobs) != 1 || jobs[0].State != Running || len(jobs[0].Processes) != 2 || jobs[0].Name != "prog" {
@@ -37,7 +37,7 @@ func TestPlainProgramRunsAndLeavesNothing(t *testing.T) {
 	j.stop()
 }
 
-func TestProcessesMeetAndTalkAcrossPeers(t *testing.T) {
+func TestProcessesCommunicateAcrossPeers(t *testing.T) {
 	j := newSpread(t, 3, "ring")
 	j.startSpread()
 	j.awaitInitialized()
@@ -83,9 +83,9 @@ func TestConnectionsOfAJobAreNotTrimmed(t *testing.T) {
 	expect(false)
 }
 
-// TestJobOutlivesTrimming makes many strangers connect to the peers of a job. The peers then close
+// TestJobSurvivesConnectionTrimming makes many strangers connect to the peers of a job. The peers then close
 // connections of strangers, not the job's.
-func TestJobOutlivesTrimming(t *testing.T) {
+func TestJobSurvivesConnectionTrimming(t *testing.T) {
 	j := newSpread(t, 2, "ring")
 	j.startSpread()
 	j.awaitInitialized()
@@ -236,7 +236,7 @@ func (j *testJob) awaitInitialized() {
 	}
 }
 
-func TestFilesGoInAndComeBack(t *testing.T) {
+func TestFilesAreStagedAndCollected(t *testing.T) {
 	j := newTestJob(t, 1, 1, map[string]string{"in/data": "flour"}, "files")
 	j.start()
 	p := view.Process{}
@@ -267,7 +267,7 @@ func (j *testJob) collected(p view.Process, pattern string) filetransfer.Manifes
 	return m
 }
 
-func TestR6OnlyTheSpeakerSendsOutputAndTheNextTakesOver(t *testing.T) {
+func TestR6OnlyTheOutputLeaderSendsOutput(t *testing.T) {
 	j := newTestJob(t, 1, 2, nil, "print", "line", "3", "0")
 	j.start()
 	p, q := view.Process{}, view.Process{Replica: 1}
@@ -326,7 +326,7 @@ func TestR5ChannelsToAFailedProcessBreak(t *testing.T) {
 	j.stop()
 }
 
-func TestBackPressureHoldsTheProgramBack(t *testing.T) {
+func TestBackPressureBlocksTheProgram(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "print", strings.Repeat("x", 1000), "10000", "0")
 	j.start()
 	// Ten megabytes, of which the peer holds one at a time.
@@ -337,9 +337,9 @@ func TestBackPressureHoldsTheProgramBack(t *testing.T) {
 	j.stop()
 }
 
-// TestPeerThatWaitsForTheStartShowsThatItIsThere checks that the peer reports its presence. Otherwise a
+// TestWaitingPeerSendsHeartbeats checks that the peer reports its presence. Otherwise a
 // submitter could not distinguish waiting from a lost peer.
-func TestPeerThatWaitsForTheStartShowsThatItIsThere(t *testing.T) {
+func TestWaitingPeerSendsHeartbeats(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "sleep")
 	j.prepare()
 	j.links[0].kept = nil
@@ -347,9 +347,9 @@ func TestPeerThatWaitsForTheStartShowsThatItIsThere(t *testing.T) {
 	j.stop()
 }
 
-// TestPeerReportsThatItIsThereAfterTheStart checks that the peer continues to report its presence, since
+// TestStartedPeerSendsHeartbeats checks that the peer continues to report its presence, since
 // the fault detector may not have heard from it yet.
-func TestPeerReportsThatItIsThereAfterTheStart(t *testing.T) {
+func TestStartedPeerSendsHeartbeats(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "sleep")
 	j.start()
 	j.joinAll(true)

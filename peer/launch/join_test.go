@@ -57,9 +57,9 @@ func (j *testJob) joiner(p view.Process, at *member, start *jobpb.ToPeer) (*test
 	return late, row
 }
 
-// TestProcessJoinsAJobThatRuns checks that a joining process and the others get channels of the best kind,
+// TestProcessJoinsARunningJob checks that a joining process and the others get channels of the best kind,
 // once all peers have its row and a view that contains it.
-func TestProcessJoinsAJobThatRuns(t *testing.T) {
+func TestProcessJoinsARunningJob(t *testing.T) {
 	bed := newTestbed(t, 2, 1)
 	j := bed.newJob(t, 1, 1, nil, "join")
 	start := j.startMessage()

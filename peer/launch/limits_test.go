@@ -190,9 +190,9 @@ func excesses() map[string]excess {
 // diskSlack is the time in which a program writes 5 % of its disk limit on a fast machine.
 const diskSlack = 5 * time.Millisecond
 
-// TestLimitsHold checks that no process gets more than 5 % above a limit, and that the report names the
+// TestLimitsOfAProcessHold checks that no process gets more than 5 % above a limit, and that the report names the
 // limit.
-func TestLimitsHold(t *testing.T) {
+func TestLimitsOfAProcessHold(t *testing.T) {
 	skip.Long(t)
 	for name, x := range excesses() {
 		t.Run(name, func(t *testing.T) {
@@ -308,8 +308,8 @@ func (j *testJob) need(c cgroup.Controller) {
 	}
 }
 
-// TestProcessorsHold checks that programs that compute with many threads stay below the CPU limit.
-func TestProcessorsHold(t *testing.T) {
+// TestCPULimitHolds checks that programs that compute with many threads stay below the CPU limit.
+func TestCPULimitHolds(t *testing.T) {
 	skip.Long(t)
 	half := limits.Limits{CPU: 50}
 	for name, c := range map[string]struct {
@@ -379,8 +379,8 @@ func TestLimitsAreWatchedWithoutControlGroups(t *testing.T) {
 	}
 }
 
-// TestGroupsGo checks that no control group is left of a job that stays within its limits.
-func TestGroupsGo(t *testing.T) {
+// TestControlGroupsAreRemoved checks that no control group is left of a job that stays within its limits.
+func TestControlGroupsAreRemoved(t *testing.T) {
 	j := newLimited(t, limits.Grant{Slot: limits.Limits{Memory: 256 << 20, CPU: 100, Processes: 100}}, 2, "print", "line", "3", "0")
 	groups := j.peers[0].launch.groups
 	j.start()
@@ -397,9 +397,9 @@ func TestGroupsGo(t *testing.T) {
 	}
 }
 
-// TestInputsThatDoNotFit checks that inputs above the disk limit are not fetched, whether the limit applies
+// TestInputsAboveTheDiskLimit checks that inputs above the disk limit are not fetched, whether the limit applies
 // to all or to the submitter's class.
-func TestInputsThatDoNotFit(t *testing.T) {
+func TestInputsAboveTheDiskLimit(t *testing.T) {
 	small := limits.Limits{Disk: 1 << 20}
 	for name, c := range map[string]Config{
 		"nobody": {Grant: limits.Grant{Slot: small}},
@@ -425,8 +425,8 @@ func TestInputsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestProgramThatIsTooLarge checks that a program that is too large for the disk limit is refused.
-func TestProgramThatIsTooLarge(t *testing.T) {
+// TestProgramAboveTheDiskLimit checks that a program that is too large for the disk limit is refused.
+func TestProgramAboveTheDiskLimit(t *testing.T) {
 	for size, want := range map[int64]string{
 		freeProgram:     "",
 		freeProgram + 1: "the program: exceeded the limit of 1.0 MiB disk: used 256 MiB",
@@ -443,9 +443,9 @@ func TestProgramThatIsTooLarge(t *testing.T) {
 	}
 }
 
-// TestUnheldLimitsAreSaid checks that Unheld returns the limits that the kernel does not enforce, and only
+// TestUnheldReportsUnenforcedLimits checks that Unheld returns the limits that the kernel does not enforce, and only
 // those that are set.
-func TestUnheldLimitsAreSaid(t *testing.T) {
+func TestUnheldReportsUnenforcedLimits(t *testing.T) {
 	s := &Service{groups: &cgroup.Tree{}}
 	if got := s.Unheld(); len(got) != 0 {
 		t.Errorf("nothing is set, and %v does not hold", got)
@@ -495,11 +495,11 @@ func upload() int {
 	return 0
 }
 
-// mostUpload is the upload limit of TestUploadHolds, in bytes per second.
+// mostUpload is the upload limit of TestUploadLimitOfMessagesHolds, in bytes per second.
 const mostUpload = 1 << 20
 
-// TestUploadHolds checks the upload limit for messages to another machine, per process and per job.
-func TestUploadHolds(t *testing.T) {
+// TestUploadLimitOfMessagesHolds checks the upload limit for messages to another machine, per process and per job.
+func TestUploadLimitOfMessagesHolds(t *testing.T) {
 	skip.Long(t)
 	for name, g := range uploadGrants() {
 		t.Run(name, func(t *testing.T) {
@@ -543,9 +543,9 @@ func (j *testJob) uploads(rate float64) {
 	}
 }
 
-// TestOutputIsUploadedAsSlowly checks the upload limit for output, with a submitter that reads as fast as
+// TestUploadLimitOfOutputHolds checks the upload limit for output, with a submitter that reads as fast as
 // it can.
-func TestOutputIsUploadedAsSlowly(t *testing.T) {
+func TestUploadLimitOfOutputHolds(t *testing.T) {
 	skip.Long(t)
 	for name, g := range uploadGrants() {
 		t.Run(name, func(t *testing.T) {
@@ -564,8 +564,8 @@ func TestOutputIsUploadedAsSlowly(t *testing.T) {
 	}
 }
 
-// TestFilesAreUploadedAsSlowly checks the upload limit for output files that the submitter collects.
-func TestFilesAreUploadedAsSlowly(t *testing.T) {
+// TestUploadLimitOfFilesHolds checks the upload limit for output files that the submitter collects.
+func TestUploadLimitOfFilesHolds(t *testing.T) {
 	skip.Long(t)
 	for name, g := range uploadGrants() {
 		t.Run(name, func(t *testing.T) {
@@ -586,9 +586,9 @@ func TestFilesAreUploadedAsSlowly(t *testing.T) {
 	}
 }
 
-// TestWhoStandsStillForTheGuardDoesNotHang checks that processes stopped by the guard are excused, and are
+// TestProcessStoppedByTheGuardIsNotHung checks that processes stopped by the guard are excused, and are
 // asked again when they resume.
-func TestWhoStandsStillForTheGuardDoesNotHang(t *testing.T) {
+func TestProcessStoppedByTheGuardIsNotHung(t *testing.T) {
 	j := new(job)
 	if j.excused() {
 		t.Error("excused before anything has stood still")
@@ -609,9 +609,9 @@ func TestWhoStandsStillForTheGuardDoesNotHang(t *testing.T) {
 	}
 }
 
-// TestStoppedByTheGuardIsNotStopped checks that a program that the guard has stopped does not count as
+// TestProcessStoppedByTheGuardDoesNotCountAsStopped checks that a program that the guard has stopped does not count as
 // stopped.
-func TestStoppedByTheGuardIsNotStopped(t *testing.T) {
+func TestProcessStoppedByTheGuardDoesNotCountAsStopped(t *testing.T) {
 	p := &process{}
 	j := &job{local: map[view.Process]*process{{}: p}, watching: newAliveCheck(tickPeriod)}
 	for _, does := range []int32{moving, stand, stood} {
@@ -630,9 +630,9 @@ func newJudge(grant limits.Grant) (*guard, *meter) {
 	return &guard{job: &job{grant: grant, done: over}, meters: []*meter{m}}, m
 }
 
-// TestWhoHasAllThatHeMayGoesOn checks that a process exactly at its disk limit continues until more is
+// TestProcessAtItsDiskLimitContinues checks that a process exactly at its disk limit continues until more is
 // written.
-func TestWhoHasAllThatHeMayGoesOn(t *testing.T) {
+func TestProcessAtItsDiskLimitContinues(t *testing.T) {
 	const most = 1 << 20
 	for used, want := range map[int64]int64{0: most, most - 1: leastRoom, most: leastRoom, most + 1: -1} {
 		for name, grant := range map[string]limits.Grant{
@@ -650,9 +650,9 @@ func TestWhoHasAllThatHeMayGoesOn(t *testing.T) {
 	}
 }
 
-// TestWhoHasTooMuchTwiceIsEnded checks that a process found above its disk limit twice is ended, although
+// TestProcessTwiceAboveItsDiskLimitIsEnded checks that a process found above its disk limit twice is ended, although
 // it has not stopped.
-func TestWhoHasTooMuchTwiceIsEnded(t *testing.T) {
+func TestProcessTwiceAboveItsDiskLimitIsEnded(t *testing.T) {
 	const most, more = 1 << 20, 2 << 20
 	type survey struct {
 		used   int64
@@ -687,9 +687,9 @@ func TestWhoHasTooMuchTwiceIsEnded(t *testing.T) {
 	}
 }
 
-// TestF2ManyFilesDoNotDelayTheNews checks that many files do not delay the report of a process's failure:
+// TestF2ManyFilesDoNotDelayTheFailureReport checks that many files do not delay the report of a process's failure:
 // their measurement is cut short.
-func TestF2ManyFilesDoNotDelayTheNews(t *testing.T) {
+func TestF2ManyFilesDoNotDelayTheFailureReport(t *testing.T) {
 	skip.Long(t)
 	j := newTestJob(t, 1, 1, nil, "wait")
 	j.prepare()

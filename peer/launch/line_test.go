@@ -8,9 +8,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// TestO4OfTheViewsOnlyTheLatestWaits checks that only the latest view waits for a program that does not
+// TestO4OnlyTheLatestViewIsQueued checks that only the latest view waits for a program that does not
 // read its control socket, and that the program receives that view.
-func TestO4OfTheViewsOnlyTheLatestWaits(t *testing.T) {
+func TestO4OnlyTheLatestViewIsQueued(t *testing.T) {
 	j := &job{ctx: t.Context()}
 	j.spec = &jobspec.Spec{N: 2, R: 1}
 	p := newProcess(j, view.Process{}, 0)

@@ -31,9 +31,9 @@ func (m *membership) addresses() (n int) {
 	return n
 }
 
-// TestO4ATableHasNoMoreThanAJobCan checks the bounds of a table: in a large one, each peer has fewer
+// TestO4MembershipTableIsBounded checks the bounds of a table: in a large one, each peer has fewer
 // addresses, and no more processes may join than a job can have.
-func TestO4ATableHasNoMoreThanAJobCan(t *testing.T) {
+func TestO4MembershipTableIsBounded(t *testing.T) {
 	const n = 4096
 	var rows []*jobpb.Member
 	for i := range n {
@@ -57,9 +57,9 @@ func TestO4ATableHasNoMoreThanAJobCan(t *testing.T) {
 	}
 }
 
-// TestO4OfAPeerNoMoreIsReadThanOneTells checks that addresses that are too long are skipped, and that an ID
+// TestO4AddressesOfAPeerAreBounded checks that addresses that are too long are skipped, and that an ID
 // that is too long is an error.
-func TestO4OfAPeerNoMoreIsReadThanOneTells(t *testing.T) {
+func TestO4AddressesOfAPeerAreBounded(t *testing.T) {
 	at := place{self: "self", n: 1, r: 1}
 	long, err := ma.NewMultiaddr("/dns4/" + strings.Repeat("a", jobpb.MaxAddr) + "/tcp/1")
 	if err != nil {
@@ -77,9 +77,9 @@ func TestO4OfAPeerNoMoreIsReadThanOneTells(t *testing.T) {
 	}
 }
 
-// TestO4NothingOfATableStaysInTheAddressBook checks that the addresses are removed with the job, except
+// TestO4AddressesAreRemovedWithTheJob checks that the addresses are removed with the job, except
 // those of peers that another job has.
-func TestO4NothingOfATableStaysInTheAddressBook(t *testing.T) {
+func TestO4AddressesAreRemovedWithTheJob(t *testing.T) {
 	m := newMember(t, 0)
 	book := m.Peerstore()
 	before := len(book.PeersWithAddrs())

@@ -174,8 +174,8 @@ func TestModuleIsWithinTheLimits(t *testing.T) {
 	})
 }
 
-// TestProcessorsHoldForModules checks that the CPU limit applies to modules as to native programs.
-func TestProcessorsHoldForModules(t *testing.T) {
+// TestCPULimitHoldsForModules checks that the CPU limit applies to modules as to native programs.
+func TestCPULimitHoldsForModules(t *testing.T) {
 	skip.Long(t)
 	inEach(t, func(t *testing.T, e Engine) {
 		t.Parallel()
@@ -199,9 +199,9 @@ func imported(from, name string, kind byte) []byte {
 	return append(sized(sized(nil, []byte(from)), []byte(name)), 0, kind)
 }
 
-// TestModuleLeavesWhatItHasAskedFor checks that a module can exit with its own status while messages that
+// TestModuleExitsWithPendingReceives checks that a module can exit with its own status while messages that
 // it has asked for are arriving.
-func TestModuleLeavesWhatItHasAskedFor(t *testing.T) {
+func TestModuleExitsWithPendingReceives(t *testing.T) {
 	inEach(t, func(t *testing.T, e Engine) {
 		j := newModuleJobOn(t, newTestbed(t, 1, 2), e, leaver, limits.Grant{})
 		j.spec.N = 2
@@ -275,9 +275,9 @@ func TestCompileBomb(t *testing.T) {
 	})
 }
 
-// TestWordsOfWhoHasNoMemory checks that out-of-memory messages of compilers are recognized. Without a
+// TestOutOfMemoryMessages checks that out-of-memory messages of compilers are recognized. Without a
 // control group, nothing else explains their end.
-func TestWordsOfWhoHasNoMemory(t *testing.T) {
+func TestOutOfMemoryMessages(t *testing.T) {
 	for words, want := range map[string]bool{
 		"fatal error: runtime: out of memory\n\nruntime stack:\n":                                  true,
 		"fatal error: out of memory allocating heap arena metadata\n":                              true,
@@ -325,8 +325,8 @@ func TestModuleIsCompiledOnce(t *testing.T) {
 	})
 }
 
-// TestModuleOfAJobStays checks that a job still starts after the store has lost its module.
-func TestModuleOfAJobStays(t *testing.T) {
+// TestModuleOfAJobSurvivesTheStore checks that a job still starts after the store has lost its module.
+func TestModuleOfAJobSurvivesTheStore(t *testing.T) {
 	inEach(t, func(t *testing.T, e Engine) {
 		j := newModuleJob(t, e, idleModule(1), limits.Grant{})
 		j.prepare()
@@ -368,9 +368,9 @@ func newModuleJobOn(t *testing.T, b *testbed, e Engine, module []byte, g limits.
 	return j
 }
 
-// TestModuleRunsWithinTheGroupsOfItsJob checks that a module runs in its job's control groups after its
+// TestModuleRunsInItsJobsControlGroups checks that a module runs in its job's control groups after its
 // compiler has used them.
-func TestModuleRunsWithinTheGroupsOfItsJob(t *testing.T) {
+func TestModuleRunsInItsJobsControlGroups(t *testing.T) {
 	inEach(t, func(t *testing.T, e Engine) {
 		j := newModuleJob(t, e, idleModule(1), limits.Grant{Slot: limits.Limits{Memory: 512 << 20, CPU: 100, Processes: 100}})
 		j.start()
@@ -433,7 +433,7 @@ func TestCompilerIsNotIdle(t *testing.T) {
 	j.gone()
 }
 
-func TestAllowanceIsForTimeWithAProcessor(t *testing.T) {
+func TestAllowanceExcludesTimeWithoutAProcessor(t *testing.T) {
 	const s = time.Second
 	a, now := allowance{left: 3 * s, starved: 2 * s}, proc.Turns{At: time.Now()}
 	for i, tt := range []struct {

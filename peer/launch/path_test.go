@@ -37,7 +37,7 @@ func failDials(from, to *member) {
 	}
 }
 
-func TestMessagesTakeTheWayThatIsExplained(t *testing.T) {
+func TestMessagesTakeTheReportedPath(t *testing.T) {
 	cases := map[string]struct {
 		channels    []string
 		cut         bool // the second peer accepts no direct connections
@@ -195,9 +195,9 @@ func (j *testJob) endsWell(ranks int) {
 	}
 }
 
-// TestNothingIsLostOrDoubledWhenChannelsAreMadeAnew reopens channels while they work, and while messages
+// TestReopenedChannelsNeitherLoseNorRepeatMessages reopens channels while they work, and while messages
 // are in transit.
-func TestNothingIsLostOrDoubledWhenChannelsAreMadeAnew(t *testing.T) {
+func TestReopenedChannelsNeitherLoseNorRepeatMessages(t *testing.T) {
 	skip.Long(t)
 	for _, kind := range []string{"tcp", "stream"} {
 		t.Run(kind, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestNothingIsLostOrDoubledWhenChannelsAreMadeAnew(t *testing.T) {
 
 // After the first cuts, another direct connection is made. Later none is possible, and the peers bridge the
 // channel.
-func TestNothingIsLostOrDoubledWhenTheWireIsCut(t *testing.T) {
+func TestCutConnectionsNeitherLoseNorRepeatMessages(t *testing.T) {
 	j := newSpread(t, 2, "count")
 	w := newWire(t, j.peers[1])
 	j.startSpread()
@@ -238,9 +238,9 @@ func TestNothingIsLostOrDoubledWhenTheWireIsCut(t *testing.T) {
 	j.stop()
 }
 
-// TestBridgeThatAProcessAsksForIsExplained checks the reported path of a process that could not use TCP,
+// TestRequestedBridgeIsReported checks the reported path of a process that could not use TCP,
 // although it is allowed.
-func TestBridgeThatAProcessAsksForIsExplained(t *testing.T) {
+func TestRequestedBridgeIsReported(t *testing.T) {
 	j := newSpread(t, 2, "hang")
 	j.explain = true
 	j.startSpread()

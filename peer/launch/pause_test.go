@@ -20,9 +20,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/supervisor"
 )
 
-// TestO2PausedJobStandsStill checks that a suspended program is not considered hung, whether it answers
+// TestO2SuspendedJobIsStopped checks that a suspended program is not considered hung, whether it answers
 // questions or has never joined the job. Both resume afterwards.
-func TestO2PausedJobStandsStill(t *testing.T) {
+func TestO2SuspendedJobIsStopped(t *testing.T) {
 	skip.Long(t)
 	if runtime.GOOS != "linux" {
 		skip.Lacks(t, "a system that tells what processes do")
@@ -73,9 +73,9 @@ func TestO2PausedJobStandsStill(t *testing.T) {
 	}
 }
 
-// TestO2PausedJobEnds checks that a job ends after the maximum time in suspension, and that the submitter
+// TestO2SuspendedJobEndsAfterTheMaximumTime checks that a job ends after the maximum time in suspension, and that the submitter
 // learns why.
-func TestO2PausedJobEnds(t *testing.T) {
+func TestO2SuspendedJobEndsAfterTheMaximumTime(t *testing.T) {
 	skip.Long(t)
 	const why = "its owner needs the machine: metered"
 	for name, most := range map[string]time.Duration{"at once": 0, "soon": time.Second} {
@@ -94,10 +94,10 @@ func TestO2PausedJobEnds(t *testing.T) {
 	}
 }
 
-// TestO2PausedPeerPreparesNothing checks that a job that does not run yet ends at once, however long others
+// TestO2SuspendedPeerEndsJobsBeforeTheirStart checks that a job that does not run yet ends at once, however long others
 // may be suspended, and that its submitter learns why. Nothing more is fetched on a metered network or on
 // battery.
-func TestO2PausedPeerPreparesNothing(t *testing.T) {
+func TestO2SuspendedPeerEndsJobsBeforeTheirStart(t *testing.T) {
 	skip.Long(t)
 	pause, why := Pause{Rule: "metered", Most: time.Hour}, "its owner needs the machine: metered"
 	t.Run("staging", func(t *testing.T) {
@@ -129,9 +129,9 @@ func TestO2PausedPeerPreparesNothing(t *testing.T) {
 	})
 }
 
-// TestO2PausedPeerPassesNothingOn checks that a paused peer serves no files to other peers of a job, even
+// TestO2SuspendedPeerServesNoFiles checks that a paused peer serves no files to other peers of a job, even
 // for a suspended job.
-func TestO2PausedPeerPassesNothingOn(t *testing.T) {
+func TestO2SuspendedPeerServesNoFiles(t *testing.T) {
 	t.Parallel()
 	bed := newTestbed(t, 2, 1)
 	j := bed.newJob(t, 1, 1, map[string]string{"input": strings.Repeat("input", 1<<18)}, "wait")
@@ -177,9 +177,9 @@ func TestO2PausedPeerPassesNothingOn(t *testing.T) {
 	j.stop()
 }
 
-// TestO2PauseIsNotForEveryJob checks that jobs with replicas continue for a while, to be handed over. Then
+// TestO2ReplicatedJobIsHandedOverBeforeSuspension checks that jobs with replicas continue for a while, to be handed over. Then
 // they are suspended too, whatever their submitter does, unless a replacement has to be brought up to date.
-func TestO2PauseIsNotForEveryJob(t *testing.T) {
+func TestO2ReplicatedJobIsHandedOverBeforeSuspension(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	bed := newTestbed(t, 3, 1)

@@ -16,9 +16,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
 )
 
-// TestSubmittersDoNotReadWhatCameOfAddresses names a peer at an address with another listener, and at one
+// TestErrorsDoNotDiscloseDialResults names a peer at an address with another listener, and at one
 // without any.
-func TestSubmittersDoNotReadWhatCameOfAddresses(t *testing.T) {
+func TestErrorsDoNotDiscloseDialResults(t *testing.T) {
 	from := newMember(t, 0)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

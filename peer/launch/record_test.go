@@ -8,9 +8,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/owner/journal"
 )
 
-// TestO3JournalHasWhatHasRun checks that the journal contains only jobs that have run. Otherwise an
+// TestO3JournalContainsOnlyJobsThatRan checks that the journal contains only jobs that have run. Otherwise an
 // admitted submitter could fill it with jobs that never begin.
-func TestO3JournalHasWhatHasRun(t *testing.T) {
+func TestO3JournalContainsOnlyJobsThatRan(t *testing.T) {
 	for name, runs := range map[string]bool{"runs": true, "never runs": false} {
 		t.Run(name, func(t *testing.T) {
 			j := newTestJob(t, 1, 1, nil, "print", "line", "1", "0")

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestPeerStartsThoughFoldersOfAnEarlierOneStay checks that a peer starts if it cannot remove the folders
+// TestPeerStartsDespiteStaleDirectories checks that a peer starts if it cannot remove the folders
 // of an earlier one.
-func TestPeerStartsThoughFoldersOfAnEarlierOneStay(t *testing.T) {
+func TestPeerStartsDespiteStaleDirectories(t *testing.T) {
 	m := newMember(t, 1)
 	m.launch.Close()
 	stale := filepath.Join(m.home, scratchFolder)

@@ -79,9 +79,9 @@ func beUnruly(how string) int {
 // writeZeros writes a file of the given size.
 func writeZeros(name string, size int) error { return os.WriteFile(name, make([]byte, size), 0o600) }
 
-// TestUnrulyLimitsHold checks the disk limit for programs that avoid being stopped for a measurement. As in
-// TestLimitsHold, one of a few tries suffices; in each, the program must be ended.
-func TestUnrulyLimitsHold(t *testing.T) {
+// TestDiskLimitHoldsForEvasivePrograms checks the disk limit for programs that avoid being stopped for a measurement. As in
+// TestLimitsOfAProcessHold, one of a few tries suffices; in each, the program must be ended.
+func TestDiskLimitHoldsForEvasivePrograms(t *testing.T) {
 	skip.Long(t)
 	for _, how := range []string{"woken by a timer", "woken by siblings", "one after the other", "many, one after the other"} {
 		t.Run(how, func(t *testing.T) {
@@ -123,9 +123,9 @@ func flood() int {
 	return 0
 }
 
-// TestLateCallsAreBrokenOff checks that processes in long write calls, which cannot stop before they have
-// exceeded the limit, are ended. As in TestLimitsHold, one of a few tries suffices.
-func TestLateCallsAreBrokenOff(t *testing.T) {
+// TestLongWritesAreEndedAtTheLimit checks that processes in long write calls, which cannot stop before they have
+// exceeded the limit, are ended. As in TestLimitsOfAProcessHold, one of a few tries suffices.
+func TestLongWritesAreEndedAtTheLimit(t *testing.T) {
 	for try := 1; ; try++ {
 		j := newLimited(t, limits.Grant{Slot: limits.Limits{Disk: floodLimit}}, 1, "flood")
 		j.start()
@@ -173,9 +173,9 @@ func mostIn(folder string) (most, files int64) {
 	}
 }
 
-// TestSupervisorIsWatchedWhileAllStand checks that a supervisor that does not answer the guard is killed,
+// TestUnresponsiveSupervisorIsKilledWhileStopped checks that a supervisor that does not answer the guard is killed,
 // and its program with it.
-func TestSupervisorIsWatchedWhileAllStand(t *testing.T) {
+func TestUnresponsiveSupervisorIsKilledWhileStopped(t *testing.T) {
 	skip.Long(t)
 	j := newTestJob(t, 1, 1, nil, "shell", "echo ready; exec sleep 3600")
 	if !j.peers[0].launch.config.Walls.Namespaces {
@@ -211,10 +211,10 @@ func supervisorOf(t *testing.T, pids []int) int {
 	return 0
 }
 
-// TestWhoIsWokenIsFound checks that a process that is being resumed is detected before its files are
-// measured. The other programs of TestUnrulyLimitsHold hardly resume any process, since all stop at one
+// TestResumedProcessIsDetected checks that a process that is being resumed is detected before its files are
+// measured. The other programs of TestDiskLimitHoldsForEvasivePrograms hardly resume any process, since all stop at one
 // moment.
-func TestWhoIsWokenIsFound(t *testing.T) {
+func TestResumedProcessIsDetected(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "unruly", "woken by a timer")
 	if !j.peers[0].launch.config.Walls.Namespaces {
 		skip.Lacks(t, "walls: nobody can be sure without them")
@@ -264,9 +264,9 @@ func churn() int {
 	}
 }
 
-// TestHonestProcessesStandStill checks that honest processes stop whenever they must, whatever they do, and
+// TestHonestProcessesStopAndResume checks that honest processes stop whenever they must, whatever they do, and
 // resume afterwards.
-func TestHonestProcessesStandStill(t *testing.T) {
+func TestHonestProcessesStopAndResume(t *testing.T) {
 	skip.Long(t)
 	for name, args := range map[string][]string{
 		"forks":        {"shell", "while :; do (:); /bin/true; done"},
@@ -354,9 +354,9 @@ func breed() int {
 	return 1
 }
 
-// TestWhoIsBeingMadeGoesOn checks that a child resumes too, if its parent is creating it when all are
+// TestChildBeingCreatedIsResumed checks that a child resumes too, if its parent is creating it when all are
 // stopped and when they are resumed.
-func TestWhoIsBeingMadeGoesOn(t *testing.T) {
+func TestChildBeingCreatedIsResumed(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	j := newTestJob(t, 1, 1, nil, "breed")
@@ -384,9 +384,9 @@ func TestWhoIsBeingMadeGoesOn(t *testing.T) {
 	j.stop()
 }
 
-// TestWhoStoppedHimselfStaysSo checks that a process that was already stopped is not resumed with the
+// TestProcessStoppedBeforeIsNotResumed checks that a process that was already stopped is not resumed with the
 // others.
-func TestWhoStoppedHimselfStaysSo(t *testing.T) {
+func TestProcessStoppedBeforeIsNotResumed(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "shell", "sleep 3600 & kill -STOP $!; while :; do :; done")
 	j.start()
 	here, _ := j.peers[0].launch.lookup(j.spec.ID)

@@ -83,9 +83,9 @@ func TestO3StoppedJobIsHandedOver(t *testing.T) {
 	j.stop()
 }
 
-// TestO3StoppedJobIsNotWaitedForLonger checks that the owner's time limit ends the job, including a limit
+// TestO3StoppedJobEndsAtTheTimeLimit checks that the owner's time limit ends the job, including a limit
 // of zero.
-func TestO3StoppedJobIsNotWaitedForLonger(t *testing.T) {
+func TestO3StoppedJobEndsAtTheTimeLimit(t *testing.T) {
 	skip.Long(t)
 	for name, within := range map[string]time.Duration{"now": 0, "soon": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
-// TestLimitOfDiskThatIsNotHeldIsSaid checks that Unheld reports an inexact disk limit, if one is set.
-func TestLimitOfDiskThatIsNotHeldIsSaid(t *testing.T) {
+// TestUnheldReportsInexactDiskLimit checks that Unheld reports an inexact disk limit, if one is set.
+func TestUnheldReportsInexactDiskLimit(t *testing.T) {
 	s := &Service{groups: &cgroup.Tree{}, retains: true}
 	if got := s.Unheld(); len(got) != 0 {
 		t.Errorf("it is not set, and got %v", got)

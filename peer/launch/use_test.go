@@ -22,8 +22,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
-// TestO3OwnerSeesWhatJobsHave checks the reported resource use while a program computes.
-func TestO3OwnerSeesWhatJobsHave(t *testing.T) {
+// TestO3ResourceUseIsReported checks the reported resource use while a program computes.
+func TestO3ResourceUseIsReported(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		skip.Lacks(t, "Linux, which tells")
 	}
@@ -46,8 +46,8 @@ func TestO3OwnerSeesWhatJobsHave(t *testing.T) {
 	j.stop()
 }
 
-// TestProgramsGiveWay checks the niceness of programs, and the weight of their control group.
-func TestProgramsGiveWay(t *testing.T) {
+// TestProgramsHaveLowPriority checks the niceness of programs, and the weight of their control group.
+func TestProgramsHaveLowPriority(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		skip.Lacks(t, "Linux: programs have the usual priority elsewhere")
 	}
@@ -96,9 +96,9 @@ func wantFiles(t *testing.T, folders []string, want map[string]string) {
 	}
 }
 
-// TestGroupHasItsWeightFromTheBeginning checks that a job's control group has its weight before its
+// TestControlGroupHasItsWeightFromTheStart checks that a job's control group has its weight before its
 // programs run, and is not idle then.
-func TestGroupHasItsWeightFromTheBeginning(t *testing.T) {
+func TestControlGroupHasItsWeightFromTheStart(t *testing.T) {
 	groups := cgroup.Open(t.TempDir())
 	if why := groups.Missing(cgroup.CPU); why != nil {
 		skip.Lacks(t, why)
@@ -118,9 +118,9 @@ func TestGroupHasItsWeightFromTheBeginning(t *testing.T) {
 	wantFiles(t, j.group.Folders(), map[string]string{"cpu.idle": "1"})
 }
 
-// TestWhoIsKilledHurries checks that the job's control group gets the default weight once all its processes
+// TestKilledJobGetsDefaultWeight checks that the job's control group gets the default weight once all its processes
 // have been killed.
-func TestWhoIsKilledHurries(t *testing.T) {
+func TestKilledJobGetsDefaultWeight(t *testing.T) {
 	j := newTestJob(t, 2, 1, nil, "sleep")
 	service := j.peers[0].launch
 	if why := service.groups.Missing(cgroup.CPU); why != nil {
@@ -160,9 +160,9 @@ func TestWhoIsKilledHurries(t *testing.T) {
 	j.stop()
 }
 
-// TestStarvedIsSaidAsItIs checks that a process counts as starved until it answers, gets processor time
+// TestStarvedStateIsAccurate checks that a process counts as starved until it answers, gets processor time
 // again, or ends. Being stopped for the guard does not end that.
-func TestStarvedIsSaidAsItIs(t *testing.T) {
+func TestStarvedStateIsAccurate(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
 		name string
@@ -200,9 +200,9 @@ func TestStarvedIsSaidAsItIs(t *testing.T) {
 	}
 }
 
-// TestSupervisorThatStarvesIsNotEnded checks that a supervisor that lacks a processor is excused, as is one
+// TestStarvedSupervisorIsNotEnded checks that a supervisor that lacks a processor is excused, as is one
 // whose peer lacks a processor. One that is stopped is not.
-func TestSupervisorThatStarvesIsNotEnded(t *testing.T) {
+func TestStarvedSupervisorIsNotEnded(t *testing.T) {
 	for name, tt := range map[string]struct{ own, peer time.Duration }{ // time spent waiting for a processor, per second
 		"starves":         {time.Second, 0},
 		"has a weak peer": {0, time.Second},
@@ -235,9 +235,9 @@ func (j *testJob) instances(peer int) []*instance {
 	return answered(j, here, here.instances)
 }
 
-// TestProcessesAreTheirInstances checks that the processes of several instances are found, each for its
+// TestProcessesOfInstancesAreFound checks that the processes of several instances are found, each for its
 // own.
-func TestProcessesAreTheirInstances(t *testing.T) {
+func TestProcessesOfInstancesAreFound(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		skip.Lacks(t, "Linux, which tells")
 	}
@@ -262,9 +262,9 @@ func TestProcessesAreTheirInstances(t *testing.T) {
 	j.stop()
 }
 
-// TestReasonSaysWhatAHungProgramDid checks that the reason for ending a program distinguishes a busy loop
+// TestHangReasonDescribesTheProgram checks that the reason for ending a program distinguishes a busy loop
 // from waiting.
-func TestReasonSaysWhatAHungProgramDid(t *testing.T) {
+func TestHangReasonDescribesTheProgram(t *testing.T) {
 	const ms = time.Millisecond
 	begin := proc.Turns{At: time.Now(), Ran: time.Second, Waited: time.Second}
 	for name, tt := range map[string]struct {
@@ -327,9 +327,9 @@ func TestSupervisorHangFollowsTheToleratedHang(t *testing.T) {
 	}
 }
 
-// TestFrozenProgramIsFoundWithinTheToleratedHang checks that only time in which a program does not wait for
+// TestFrozenProgramIsDetectedWithinTheToleratedHang checks that only time in which a program does not wait for
 // a processor counts against it.
-func TestFrozenProgramIsFoundWithinTheToleratedHang(t *testing.T) {
+func TestFrozenProgramIsDetectedWithinTheToleratedHang(t *testing.T) {
 	id := view.Process{}
 	for name, tt := range map[string]struct {
 		ran, waited time.Duration // per period

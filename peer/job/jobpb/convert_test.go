@@ -10,7 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-func TestViewsAndProcessesComeBackAsTheyWere(t *testing.T) {
+func TestViewsAndProcessesRoundTrip(t *testing.T) {
 	v, _ := view.New(3, 2).With(view.Process{Rank: 2, Replica: 1}, view.Failed)
 	v, _ = v.With(view.Process{Rank: 1}, view.Finished)
 	v, _ = v.Promote(view.Process{Replica: 1})
@@ -89,7 +89,7 @@ func FuzzDivergence(f *testing.F) {
 	})
 }
 
-func TestChangesComeBackAsTheyWere(t *testing.T) {
+func TestChangesRoundTrip(t *testing.T) {
 	for _, c := range []view.Change{
 		{Process: view.Process{Rank: 3, Replica: 1}, To: view.Failed},
 		{Process: view.Process{Rank: 1}, To: view.Finished},

@@ -99,10 +99,10 @@ func (b *bed) crowd(script func(*part)) {
 	})
 }
 
-// TestLostReplicaIsReplacedOnAPeerOfTheJob: a rank has lost a replica, and every free peer takes
+// TestLostReplicaIsReplacedOnAParticipatingPeer: a rank has lost a replica, and every free peer takes
 // part in the job. The new replica goes to a peer that runs no replica of the rank. Then the other
 // replica of the rank is lost, and the new one completes the rank (R7).
-func TestLostReplicaIsReplacedOnAPeerOfTheJob(t *testing.T) {
+func TestLostReplicaIsReplacedOnAParticipatingPeer(t *testing.T) {
 	b := newBed(t, never, 2, 2, 2, 2)
 	watch, healed := untilHealed()
 	added := proc(0, 2)
@@ -137,9 +137,9 @@ func TestLostReplicaIsReplacedOnAPeerOfTheJob(t *testing.T) {
 	}
 }
 
-// TestTwoRanksAreHealedOnTwoPeersThatRunEachOther: each rank loses one of its two peers, and each remaining
+// TestTwoPeersReplaceEachOthersLostReplicas: each rank loses one of its two peers, and each remaining
 // peer takes a replica of the other rank. No other slot is free then.
-func TestTwoRanksAreHealedOnTwoPeersThatRunEachOther(t *testing.T) {
+func TestTwoPeersReplaceEachOthersLostReplicas(t *testing.T) {
 	b := newBed(t, never, 2, 2, 2, 2)
 	var lost, whole sync.WaitGroup
 	lost.Add(2)
@@ -175,9 +175,9 @@ func TestTwoRanksAreHealedOnTwoPeersThatRunEachOther(t *testing.T) {
 	o.told("rank 1 has 2 replicas again (replica 2 on peer …")
 }
 
-// TestAdditionThatComesToNothingIsFollowedByAnother: a failed attempt to add a process is followed
+// TestFailedAdditionIsRetriedAtAnotherPeer: a failed attempt to add a process is followed
 // by one at the other peer, while the part of the first peer continues.
-func TestAdditionThatComesToNothingIsFollowedByAnother(t *testing.T) {
+func TestFailedAdditionIsRetriedAtAnotherPeer(t *testing.T) {
 	b := newBed(t, never, 2, 2, 2, 2)
 	added := proc(0, 2)
 	dropped := func(p *part, a *jobpb.Add) {
@@ -237,9 +237,9 @@ func abortedMessage(q view.Process) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Aborted{Aborted: &jobpb.Aborted{Process: jobpb.FromProcess(q), Code: 1}}}
 }
 
-// TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing covers peers that have and have not redeemed
+// TestS4EndDuringAnAdditionReleasesEverything covers peers that have and have not redeemed
 // the slot.
-func TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing(t *testing.T) {
+func TestS4EndDuringAnAdditionReleasesEverything(t *testing.T) {
 	b := newBed(t, never, 2, 2, 2, 2)
 	for name, took := range map[string]bool{"asked": false, "started": true} {
 		t.Run(name, func(t *testing.T) {
@@ -265,9 +265,9 @@ func TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing(t *testing.T) {
 	b.in(t)
 }
 
-// TestPeersWithoutAPartComeFirst: a peer of the job runs one more process only if no other peer has
+// TestNonParticipatingPeersArePreferred: a peer of the job runs one more process only if no other peer has
 // a slot.
-func TestPeersWithoutAPartComeFirst(t *testing.T) {
+func TestNonParticipatingPeersArePreferred(t *testing.T) {
 	b := newBed(t, never, 2, 2, 2, 2, 1)
 	watch, healed := untilHealed()
 	b.play(func(p *part) {
@@ -290,8 +290,8 @@ func TestPeersWithoutAPartComeFirst(t *testing.T) {
 	o.told("rank 0 has 2 replicas again (replica 2 on peer …")
 }
 
-// TestTakes: a peer that already runs a rank, is leaving, or has an unanswered request does not get one more process.
-func TestTakes(t *testing.T) {
+// TestPeerAcceptsOneMoreProcess: a peer that already runs a rank, is leaving, or has an unanswered request does not get one more process.
+func TestPeerAcceptsOneMoreProcess(t *testing.T) {
 	for name, tt := range map[string]struct {
 		spoil func(e *execution, l *link)
 		want  bool
@@ -339,9 +339,9 @@ func addedMessage(q view.Process, key reservation.Key, problem string) *jobpb.Fr
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Added{Added: &jobpb.Added{Process: jobpb.FromProcess(q), Key: key[:], Error: problem}}}
 }
 
-// TestPeerThatBringsFilesIsWaitedFor: fetching input files may take longer than a peer may be
+// TestAdditionWaitsForInputFiles: fetching input files may take longer than a peer may be
 // silent.
-func TestPeerThatBringsFilesIsWaitedFor(t *testing.T) {
+func TestAdditionWaitsForInputFiles(t *testing.T) {
 	for name, a := range map[string]*adopted{"begun here": nil, "attached": {}} {
 		e, l, r := adding(t, recruitStaging)
 		e.adopted = a
@@ -352,10 +352,10 @@ func TestPeerThatBringsFilesIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestV3AnswerAboutAnEarlierAttemptIsNotTakenForOneAboutTheNext: a reconnected peer answers Drop as
+// TestV3StaleDropAnswerIsNotTakenForTheCurrentAttempt: a reconnected peer answers Drop as
 // often as it has received it. A confusion of the attempts would make an honest peer appear to
 // break the protocol.
-func TestV3AnswerAboutAnEarlierAttemptIsNotTakenForOneAboutTheNext(t *testing.T) {
+func TestV3StaleDropAnswerIsNotTakenForTheCurrentAttempt(t *testing.T) {
 	e, l, r := adding(t, recruitStaging)
 	first := reservation.Key{1}
 	l.dropped[r.process] = first
@@ -371,9 +371,9 @@ func TestV3AnswerAboutAnEarlierAttemptIsNotTakenForOneAboutTheNext(t *testing.T)
 	}
 }
 
-// TestS4AttachedSubmitterDropsWhatItDoesNotKnow: the previous submitter process has added a process
+// TestS4ResumedSubmitterDropsUnknownProcesses: the previous submitter process has added a process
 // and not let it join. No submitter process will let it join.
-func TestS4AttachedSubmitterDropsWhatItDoesNotKnow(t *testing.T) {
+func TestS4ResumedSubmitterDropsUnknownProcesses(t *testing.T) {
 	key := reservation.Key{1}
 	for _, kept := range []bool{false, true} {
 		e, l, r := adding(t, recruitStaging)

@@ -142,10 +142,10 @@ func (p *part) asked(q view.Process, to view.State) {
 	})
 }
 
-// TestR6AttachedDoesWithoutPeersThatAreLostWhenTheyHaveFinished: two replicas have finished, and
+// TestR6ResumedJobLosesPeersOfFinishedReplicas: two replicas have finished, and
 // their peers are lost before the output arrived. The other peers cannot detect that, since nothing
 // runs there. One peer is lost before the job is resumed, the other one after that.
-func TestR6AttachedDoesWithoutPeersThatAreLostWhenTheyHaveFinished(t *testing.T) {
+func TestR6ResumedJobLosesPeersOfFinishedReplicas(t *testing.T) {
 	skip.Long(t)
 	b := newBed(t, never, 1, 1, 1)
 	gone := make(chan struct{})
@@ -178,9 +178,9 @@ func TestR6AttachedDoesWithoutPeersThatAreLostWhenTheyHaveFinished(t *testing.T)
 	o.wrote(0, job.Stdout, "a\n")
 }
 
-// TestS4ResultThatNotAllHaveHeardOf: the submitter's process was killed when the job had a result,
+// TestS4ResumeAfterAPartlyAnnouncedResult: the submitter's process was killed when the job had a result,
 // before it told the job's peers to stop. Some peers have already gone.
-func TestS4ResultThatNotAllHaveHeardOf(t *testing.T) {
+func TestS4ResumeAfterAPartlyAnnouncedResult(t *testing.T) {
 	skip.Long(t)
 	b := newBed(t, never, 1, 1, 1)
 	k := b.keptOn(3)
@@ -208,9 +208,9 @@ func TestS4ResultThatNotAllHaveHeardOf(t *testing.T) {
 	}
 }
 
-// TestAttachedFailsNobodyWhoIsNotKnown: a process whose peer could not be recorded may be the only
+// TestResumedSubmitterDoesNotFailUnrecordedProcesses: a process whose peer could not be recorded may be the only
 // one left of its rank.
-func TestAttachedFailsNobodyWhoIsNotKnown(t *testing.T) {
+func TestResumedSubmitterDoesNotFailUnrecordedProcesses(t *testing.T) {
 	skip.Long(t)
 	b := newBed(t, never, 1, 1)
 	o := b.attach(b.keptOn(2), map[view.Process]func(*part){
@@ -235,10 +235,10 @@ func TestAttachedFailsNobodyWhoIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestAttachedHearsProcessesThatCameLater: processes that joined after the job began are all that
+// TestResumedSubmitterAcceptsLaterProcesses: processes that joined after the job began are all that
 // is left of their rank. Their messages arrive before their join is agreed on, and they are let in
 // after it.
-func TestAttachedHearsProcessesThatCameLater(t *testing.T) {
+func TestResumedSubmitterAcceptsLaterProcesses(t *testing.T) {
 	skip.Long(t)
 	b := newBed(t, never, 1, 1, 1)
 	late := proc(0, 2)
@@ -263,9 +263,9 @@ func TestAttachedHearsProcessesThatCameLater(t *testing.T) {
 	o.wrote(0, job.Stdout, "a\n")
 }
 
-// TestAttachedKnowsAPeerThatHasComeTwice: the first part of a peer has ended, and its second part
+// TestResumedSubmitterAsksAPeerWithTwoPartsOnce: the first part of a peer has ended, and its second part
 // is asked once to resume. A second request would look like that of another submitter process.
-func TestAttachedKnowsAPeerThatHasComeTwice(t *testing.T) {
+func TestResumedSubmitterAsksAPeerWithTwoPartsOnce(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	k := b.keptOn(2)
 	again := k.kept.Peers[1]
@@ -295,9 +295,9 @@ func TestAttachedKnowsAPeerThatHasComeTwice(t *testing.T) {
 	}
 }
 
-// TestAttachedDoesNotWaitForAProcessThatNeverJoined: a new process was recorded, and the submitter
+// TestResumedSubmitterDoesNotWaitForUnjoinedProcesses: a new process was recorded, and the submitter
 // was killed before it requested the join. The process waits in mpj.Init, or has ended.
-func TestAttachedDoesNotWaitForAProcessThatNeverJoined(t *testing.T) {
+func TestResumedSubmitterDoesNotWaitForUnjoinedProcesses(t *testing.T) {
 	skip.Long(t)
 	for name, late := range map[string]func(*part){
 		"gone":      nil,
@@ -334,9 +334,9 @@ func TestAttachedDoesNotWaitForAProcessThatNeverJoined(t *testing.T) {
 	}
 }
 
-// TestAttachedAsksThoseWhoComeLater: a peer that reconnects late receives requests made before any
+// TestResumedSubmitterRepeatsRequestsToLatePeers: a peer that reconnects late receives requests made before any
 // peer was there.
-func TestAttachedAsksThoseWhoComeLater(t *testing.T) {
+func TestResumedSubmitterRepeatsRequestsToLatePeers(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	lost := make(chan struct{})
 	o := b.attach(b.keptOn(2), map[view.Process]func(*part){
@@ -354,9 +354,9 @@ func TestAttachedAsksThoseWhoComeLater(t *testing.T) {
 	o.wrote(0, job.Stdout, "a\n")
 }
 
-// TestAttachedFindsAPeerThatHasMoved: a peer no longer has its recorded address, but another peer
+// TestResumedSubmitterFindsAPeerAtANewAddress: a peer no longer has its recorded address, but another peer
 // knows it.
-func TestAttachedFindsAPeerThatHasMoved(t *testing.T) {
+func TestResumedSubmitterFindsAPeerAtANewAddress(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	moved, other := b.peers[0], b.peers[1]
 	for _, m := range b.peers {
@@ -393,10 +393,10 @@ func TestAttachedFindsAPeerThatHasMoved(t *testing.T) {
 	o.wrote(0, job.Stdout, "a\n")
 }
 
-// TestSubmitterThatIsReplacedLeavesTheJobAlone: when another process resumes the job, the old one
+// TestReplacedSubmitterDoesNotEndTheJob: when another process resumes the job, the old one
 // sends no message that would end a part or fail a process. It may be connected or disconnected at
 // that time.
-func TestSubmitterThatIsReplacedLeavesTheJobAlone(t *testing.T) {
+func TestReplacedSubmitterDoesNotEndTheJob(t *testing.T) {
 	t.Run("there", func(t *testing.T) {
 		b := newBed(t, never, 1, 1)
 		var entered sync.WaitGroup

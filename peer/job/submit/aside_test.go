@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestUnheardPeer checks when the processes of a peer are set aside: once in each suspicion, at
+// TestSilentPeerIsSetAside checks when the processes of a peer are set aside: once in each suspicion, at
 // growing intervals.
-func TestUnheardPeer(t *testing.T) {
+func TestSilentPeerIsSetAside(t *testing.T) {
 	var u unheard
 	if u.long(0) {
 		t.Error("a peer that answers is unheard for long")

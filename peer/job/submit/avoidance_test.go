@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestAvoidancePauses: a peer that failed once is asked again within seconds, since it may have
+// TestAvoidanceBackoff: a peer that failed once is asked again within seconds, since it may have
 // been restarted. A peer that fails each time is asked less and less often, but never given up.
-func TestAvoidancePauses(t *testing.T) {
+func TestAvoidanceBackoff(t *testing.T) {
 	a, now := make(avoidance), time.Unix(0, 0)
 	if a.Avoids("x", now) {
 		t.Error("a peer that did not fail is avoided")
@@ -26,8 +26,8 @@ func TestAvoidancePauses(t *testing.T) {
 	}
 }
 
-// TestV4DistrustLasts: a peer that lied never gets another process of the job.
-func TestV4DistrustLasts(t *testing.T) {
+// TestV4LyingPeerIsAvoidedPermanently: a peer that lied never gets another process of the job.
+func TestV4LyingPeerIsAvoidedPermanently(t *testing.T) {
 	a, now := make(avoidance), time.Unix(0, 0)
 	a.Distrust("x")
 	a.Failed("x", now)
@@ -39,8 +39,8 @@ func TestV4DistrustLasts(t *testing.T) {
 	}
 }
 
-// TestWaitForAReplicaIsTold: the user sees each reason why a rank still lacks a replica once.
-func TestWaitForAReplicaIsTold(t *testing.T) {
+// TestReasonsForAMissingReplicaAreReportedOnce: the user sees each reason why a rank still lacks a replica once.
+func TestReasonsForAMissingReplicaAreReportedOnce(t *testing.T) {
 	e := newHearing(t)
 	var texts []string
 	e.j.printer.close()

@@ -93,10 +93,10 @@ func (e *execution) nextHeard(t *testing.T) heard {
 	}
 }
 
-// TestR6WhatIsRepeatedAfterEachCutIsKeptOnce: the stream to a peer breaks again and again, although
+// TestR6RepeatedOutputAfterReconnectsCountsOnce: the stream to a peer breaks again and again, although
 // the peer is not found silent. Each time the peer repeats all output of a process that is not an
 // output leader yet. The output counts against the peer's limit only once.
-func TestR6WhatIsRepeatedAfterEachCutIsKeptOnce(t *testing.T) {
+func TestR6RepeatedOutputAfterReconnectsCountsOnce(t *testing.T) {
 	const lines, cuts, records = 3, 4, maxUnread / 4 / job.MaxRecord // of a line
 	b := newBed(t, never, 1, 1)
 	heardAll := make(chan struct{})
@@ -140,9 +140,9 @@ func TestR6WhatIsRepeatedAfterEachCutIsKeptOnce(t *testing.T) {
 	}
 }
 
-// TestReopeningLeavesOtherJobsTheirConnections: many jobs of one process share the connections to a
+// TestReopeningKeepsConnectionsOfOtherJobs: many jobs of one process share the connections to a
 // peer. A job closes a working connection only if its own last stream was on it.
-func TestReopeningLeavesOtherJobsTheirConnections(t *testing.T) {
+func TestReopeningKeepsConnectionsOfOtherJobs(t *testing.T) {
 	b := newBed(t, never, 1)
 	var asked atomic.Int32
 	b.resuming(b.peers[0], func(p *part) {
@@ -182,9 +182,9 @@ func TestReopeningLeavesOtherJobsTheirConnections(t *testing.T) {
 	closed("the other link's first attempt on it has failed", shared, true)
 }
 
-// TestSubmitterWhosePeersHaveEndedWaitsForNobody: a disconnected submitter stops waiting, long
+// TestDisconnectedSubmitterStopsWaitingForEndedPeers: a disconnected submitter stops waiting, long
 // before its deadline of an hour, when all its peers report that their parts have ended.
-func TestSubmitterWhosePeersHaveEndedWaitsForNobody(t *testing.T) {
+func TestDisconnectedSubmitterStopsWaitingForEndedPeers(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1)
 	e := b.partedOn()
 	for _, m := range b.peers {
@@ -215,9 +215,9 @@ func TestSubmitterWhosePeersHaveEndedWaitsForNobody(t *testing.T) {
 // asleep pretends that the process of e has not run for a long time.
 func (e *execution) asleep() { e.awake = uptime() - 100*e.j.s.cfg.Period }
 
-// TestSubmitterThatDidNotRunWaitsNotForLong: after a pause, the submitter sets a deadline for peers
+// TestSuspendedSubmitterSetsAReconnectDeadline: after a pause, the submitter sets a deadline for peers
 // to reconnect. It may never learn that it was out of touch with the view group.
-func TestSubmitterThatDidNotRunWaitsNotForLong(t *testing.T) {
+func TestSuspendedSubmitterSetsAReconnectDeadline(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1)
 	e := b.partedOn()
 	e.parted = false
@@ -236,9 +236,9 @@ func TestSubmitterThatDidNotRunWaitsNotForLong(t *testing.T) {
 	}
 }
 
-// TestSubmitterThatDidNotRunGivesPeersTheirTimeAnew: the deadline for peers to reconnect passed
+// TestSuspendedSubmitterRestartsTheReconnectDeadline: the deadline for peers to reconnect passed
 // while the submitter did not run, so it starts again.
-func TestSubmitterThatDidNotRunGivesPeersTheirTimeAnew(t *testing.T) {
+func TestSuspendedSubmitterRestartsTheReconnectDeadline(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1)
 	e := b.partedOn()
 	b.agreeing(e, b.peers...)

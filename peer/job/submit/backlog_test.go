@@ -9,9 +9,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
-// TestWhatIsSaidTooEarlyIsBounded: a backlog is limited however small the messages are, and each
+// TestBacklogIsBounded: a backlog is limited however small the messages are, and each
 // message costs as much as the previous one, since a peer may send very many.
-func TestWhatIsSaidTooEarlyIsBounded(t *testing.T) {
+func TestBacklogIsBounded(t *testing.T) {
 	late := proc(0, 2)
 	for name, c := range map[string]struct {
 		says view.Process
@@ -38,9 +38,9 @@ func TestWhatIsSaidTooEarlyIsBounded(t *testing.T) {
 	}
 }
 
-// TestOutputBeforeItsTimeFitsWhole: a backlog has room for all output that a peer buffers of both
+// TestBacklogHoldsAllBufferedOutput: a backlog has room for all output that a peer buffers of both
 // streams, even if every line is empty and has a message of its own.
-func TestOutputBeforeItsTimeFitsWhole(t *testing.T) {
+func TestBacklogHoldsAllBufferedOutput(t *testing.T) {
 	const lines, lastRead = (1 << 20) / (1 + outputOverhead), 64 << 10
 	e := newHearing(t)
 	l := e.runsOn[other]

@@ -9,8 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// TestWhatPeersHaveIsNotAddedUpOverSearches: known candidates are asked again after each search.
-func TestWhatPeersHaveIsNotAddedUpOverSearches(t *testing.T) {
+// TestCachedContentsCountOncePerCandidate: known candidates are asked again after each search.
+func TestCachedContentsCountOncePerCandidate(t *testing.T) {
 	b := newBed(t, never, 1)
 	peer := b.peers[0]
 	here, err := peer.files.Store().Put(t.Context(), "job", []byte("input"))

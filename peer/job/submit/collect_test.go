@@ -14,7 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
-func TestR6FilesOfRanksAreArrangedOnceAndNoneIsLost(t *testing.T) {
+func TestR6EachRanksFilesAreCollectedOnce(t *testing.T) {
 	cases := map[string]struct {
 		ranks [][]string // by rank: path, content, ...
 		want  []string
@@ -137,7 +137,7 @@ func TestR6FetchFromALostPeerIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestFilesThatNobodyCanGiveAreALoss(t *testing.T) {
+func TestUnavailableFilesAreALoss(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	b.play(func(p *part) {
 		p.start()
@@ -155,7 +155,7 @@ func TestFilesThatNobodyCanGiveAreALoss(t *testing.T) {
 	b.run(req, nil).want(job.StatusLost, "the output files of rank 0 could not be collected: no 0.1")
 }
 
-func TestFilesThatCannotBeWrittenAreSaid(t *testing.T) {
+func TestUnwritableFilesAreReported(t *testing.T) {
 	b := newBed(t, never, 1)
 	req := b.request(1, 1)
 	req.Outputs, req.OutputDir = []string{"a"}, b.TempDir()
@@ -168,9 +168,9 @@ func TestFilesThatCannotBeWrittenAreSaid(t *testing.T) {
 	b.run(req, nil).want(job.StatusUsage, "its output files could not be written")
 }
 
-// TestR6NobodyCollectsFromReplicasThatDiffer: one replica ends with a different account while the
+// TestR6FilesOfDivergedReplicasAreNotCollected: one replica ends with a different account while the
 // files of the other are already being collected.
-func TestR6NobodyCollectsFromReplicasThatDiffer(t *testing.T) {
+func TestR6FilesOfDivergedReplicasAreNotCollected(t *testing.T) {
 	m, q := proc(0, 0), proc(0, 1)
 	b := newBed(t, never, 1, 1)
 	account := func(p *part, q view.Process, text string) {
@@ -213,9 +213,9 @@ func TestR6NobodyCollectsFromReplicasThatDiffer(t *testing.T) {
 	b.in(t)
 }
 
-// TestR6AnAttachedJobThatIsDoneIsNotLostWithItsPeers: a resumed job that is done does not end with
+// TestR6DoneResumedJobIsNotLostWithItsPeers: a resumed job that is done does not end with
 // StatusLost when its peers are lost. If files are missing, collect reports that.
-func TestR6AnAttachedJobThatIsDoneIsNotLostWithItsPeers(t *testing.T) {
+func TestR6DoneResumedJobIsNotLostWithItsPeers(t *testing.T) {
 	for _, done := range []bool{true, false} {
 		e := newHearing(t)
 		e.adopted = &adopted{}

@@ -35,9 +35,9 @@ func confirming() (watch func(Event) error, waits <-chan struct{}) {
 	}, c
 }
 
-// TestV4AnswerOfAReplicaThatEndsEarlyIsNotBelieved: one of two replicas ends long before the other,
+// TestV4AnswerOfAReplicaThatEndsEarlyIsNotAccepted: one of two replicas ends long before the other,
 // with a wrong answer. The job waits for the other, and ends with status 65.
-func TestV4AnswerOfAReplicaThatEndsEarlyIsNotBelieved(t *testing.T) {
+func TestV4AnswerOfAReplicaThatEndsEarlyIsNotAccepted(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	watch, waits := confirming()
 	b.play(func(p *part) {

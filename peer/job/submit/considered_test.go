@@ -54,9 +54,9 @@ func TestLaterAttemptCorrectsEarlierOne(t *testing.T) {
 	}
 }
 
-// TestShortageHintsAtModulesWhereTheyWouldHelp: the hint appears if peers that accept only modules
+// TestShortageSuggestsModulesIfTheyWouldHelp: the hint appears if peers that accept only modules
 // have enough slots.
-func TestShortageHintsAtModulesWhereTheyWouldHelp(t *testing.T) {
+func TestShortageSuggestsModulesIfTheyWouldHelp(t *testing.T) {
 	offers := func(peer p2ppeer.ID, granted, offers int) reservation.Outcome {
 		return reservation.Outcome{Peer: peer, Slots: granted, Offers: offers}
 	}
@@ -89,9 +89,9 @@ func TestShortageHintsAtModulesWhereTheyWouldHelp(t *testing.T) {
 	}
 }
 
-// TestHintOfTheWrongPlatform: more peers do not help a job that asks for a processor that no peer
+// TestHintForAMissingPlatform: more peers do not help a job that asks for a processor that no peer
 // has.
-func TestHintOfTheWrongPlatform(t *testing.T) {
+func TestHintForAMissingPlatform(t *testing.T) {
 	c := considered{"a": {job.Platforms, "linux/amd64"}, "b": {job.Platforms, "linux/amd64"}, "c": {job.Platforms, "darwin/arm64"}}
 	if hint := hint(c.tell(1, 0), false); !strings.Contains(hint, "--arch") || !strings.HasSuffix(hint, "there is linux/amd64, darwin/arm64") || strings.Contains(hint, hintMorePeers) {
 		t.Errorf("got %q", hint)
@@ -102,9 +102,9 @@ func TestHintOfTheWrongPlatform(t *testing.T) {
 	}
 }
 
-// TestHintOfTooMuchMemory: more peers do not help a job that asks for more memory than any peer
+// TestHintForTooMuchMemory: more peers do not help a job that asks for more memory than any peer
 // has, unless some peers have it.
-func TestHintOfTooMuchMemory(t *testing.T) {
+func TestHintForTooMuchMemory(t *testing.T) {
 	c := considered{"a": {job.TooSmall, ""}, "b": {job.TooSmall, ""}}
 	if hint := hint(c.tell(4, 0), false); !strings.Contains(hint, "lower --min-memory") || strings.Contains(hint, hintMorePeers) {
 		t.Errorf("got %q", hint)

@@ -10,8 +10,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// TestWhatMayBeLostTogetherIsNamed: the warning names only what all replicas of a rank share.
-func TestWhatMayBeLostTogetherIsNamed(t *testing.T) {
+// TestWarningNamesSharedFailureDomains: the warning names only what all replicas of a rank share.
+func TestWarningNamesSharedFailureDomains(t *testing.T) {
 	const relay, another = "12D3KooWrrrrrrrr", "12D3KooWssssssss"
 	at := func(d reservation.Domain, relay string, ranks ...int) Planned {
 		p := Planned{Domain: d, Relay: relay}

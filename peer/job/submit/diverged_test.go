@@ -9,9 +9,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
-// TestWordAboutAReceiverThatHasYetToJoinIsHeardOnceItHas: the reporting process received the view
+// TestDivergenceReportBeforeTheReceiverJoinsIsKept: the reporting process received the view
 // in which the receiver joined before the submitter did.
-func TestWordAboutAReceiverThatHasYetToJoinIsHeardOnceItHas(t *testing.T) {
+func TestDivergenceReportBeforeTheReceiverJoinsIsKept(t *testing.T) {
 	e := newHearing(t)
 	late := view.Change{Process: proc(1, 2), To: view.Live}
 	foretell := func(said view.Process, d protection.Divergence) *job.Result {

@@ -16,9 +16,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// TestAddressesSaidOfOneselfCountLittle: the address that a peer connects from names its machine or
+// TestSelfReportedAddressesAreNotTrusted: the address that a peer connects from names its machine or
 // router, and a liar cannot make other peers seem to fail together.
-func TestAddressesSaidOfOneselfCountLittle(t *testing.T) {
+func TestSelfReportedAddressesAreNotTrusted(t *testing.T) {
 	const (
 		four, fourToo = "/ip4/130.79.1.1/tcp/4001", "/ip4/130.79.1.2/tcp/4001"
 		six, sixToo   = "/ip6/2001:660:1::7/tcp/4001", "/ip6/2001:660:2::7/tcp/4001"
@@ -56,9 +56,9 @@ func TestAddressesSaidOfOneselfCountLittle(t *testing.T) {
 	}
 }
 
-// TestALostReplicaGoesToAnotherOwner: a new replica goes to a peer of another owner than the rest
+// TestLostReplicaIsReplacedAtAnotherOwner: a new replica goes to a peer of another owner than the rest
 // of its rank.
-func TestALostReplicaGoesToAnotherOwner(t *testing.T) {
+func TestLostReplicaIsReplacedAtAnotherOwner(t *testing.T) {
 	b := newBed(t, never, 1, 3, 3, 3, 3)
 	runs, bobs := b.peers[0].ID(), b.peers[4].ID()
 	b.submitter.cfg.Owner = func(id p2ppeer.ID) string {
@@ -84,9 +84,9 @@ func TestALostReplicaGoesToAnotherOwner(t *testing.T) {
 	}
 }
 
-// TestALostReplicaGoesToAnotherMachine: a new replica goes to another machine than the rest of its
+// TestLostReplicaIsReplacedOnAnotherMachine: a new replica goes to another machine than the rest of its
 // rank. If there is none, the user is told.
-func TestALostReplicaGoesToAnotherMachine(t *testing.T) {
+func TestLostReplicaIsReplacedOnAnotherMachine(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	for i, machine := range []string{"one", "one", "another"} {
 		b.peers[i].standsOn(machine, 1)

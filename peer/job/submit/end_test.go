@@ -9,9 +9,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// TestS4JobThatIsEndedInAnyPhaseLeavesNothing covers jobs that the user ends and jobs whose sink
+// TestS4EndInAnyPhaseReleasesEverything covers jobs that the user ends and jobs whose sink
 // fails.
-func TestS4JobThatIsEndedInAnyPhaseLeavesNothing(t *testing.T) {
+func TestS4EndInAnyPhaseReleasesEverything(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	scripts := map[Phase]func(*part){
 		Discovering: nil,
@@ -60,7 +60,7 @@ func TestS4JobThatIsEndedInAnyPhaseLeavesNothing(t *testing.T) {
 	b.in(t)
 }
 
-func TestS4JobThatTakesTooLongIsEnded(t *testing.T) {
+func TestS4JobTimeLimit(t *testing.T) {
 	b := newBed(t, never, 1)
 	b.play((*part).start)
 	req := b.request(1, 1)
@@ -68,9 +68,9 @@ func TestS4JobThatTakesTooLongIsEnded(t *testing.T) {
 	b.run(req, nil).want(job.StatusTimeout, "the job was ended after 300ms, as --timeout says")
 }
 
-// TestJobIsOverAlthoughAPeerDoesNotStop: the submitter stops waiting, and the peer releases its
+// TestJobEndsAlthoughAPeerDoesNotStop: the submitter stops waiting, and the peer releases its
 // slots itself.
-func TestJobIsOverAlthoughAPeerDoesNotStop(t *testing.T) {
+func TestJobEndsAlthoughAPeerDoesNotStop(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	b.submitter.waits.stop = 300 * time.Millisecond
 	cases := map[string]func(*part){

@@ -8,9 +8,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// TestV4PeerThatWithholdsItsEntryFailsByName: the job begins without that peer, and the message
+// TestV4FailureOfAPeerThatNeverCallsInitNamesIt: the job begins without that peer, and the message
 // names it.
-func TestV4PeerThatWithholdsItsEntryFailsByName(t *testing.T) {
+func TestV4FailureOfAPeerThatNeverCallsInitNamesIt(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	b.submitter.waits.silence = time.Second
 	b.play(func(p *part) {

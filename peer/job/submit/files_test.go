@@ -11,7 +11,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
-func TestFilesThatAreNotTheSameAreNamed(t *testing.T) {
+func TestDifferingFilesAreReported(t *testing.T) {
 	files := func(contents ...string) (m filetransfer.Manifest) {
 		for i, c := range contents {
 			m = append(m, filetransfer.Entry{Path: string(rune('a' + i)), Digest: filetransfer.DigestOf([]byte(c))})
@@ -39,9 +39,9 @@ func TestFilesThatAreNotTheSameAreNamed(t *testing.T) {
 	}
 }
 
-// TestFilesOfReplicasThatDiffer: all replicas of a rank have ended, and each has written a file
+// TestFilesOfDivergedReplicas: all replicas of a rank have ended, and each has written a file
 // with a text of its own.
-func TestFilesOfReplicasThatDiffer(t *testing.T) {
+func TestFilesOfDivergedReplicas(t *testing.T) {
 	tests := []struct {
 		name, texts string // texts has a word for each replica
 		warn        bool
@@ -87,7 +87,7 @@ func TestFilesOfReplicasThatDiffer(t *testing.T) {
 	b.in(t)
 }
 
-func TestMostFiles(t *testing.T) {
+func TestMajorityOfFiles(t *testing.T) {
 	tests := []struct {
 		texts string // a word for each replica
 		most  int

@@ -33,10 +33,10 @@ func (p *part) suspects(generation uint32) {
 	p.joining = await(p, (*jobpb.ToPeer).GetJoin)
 }
 
-// TestSubmitterWhomItsPeersMissBeginsANewGroup: the peers have failed the submitter, which is final
+// TestSubmitterFailedByItsPeersStartsANewDetectorGroup: the peers have failed the submitter, which is final
 // in the old group. One peer reports that to the submitter, which starts a new group. Later reports
 // about the old group do not count.
-func TestSubmitterWhomItsPeersMissBeginsANewGroup(t *testing.T) {
+func TestSubmitterFailedByItsPeersStartsANewDetectorGroup(t *testing.T) {
 	b := newBed(t, time.Second, 1, 1)
 	b.play(func(p *part) {
 		p.start()

@@ -43,7 +43,7 @@ func newHearing(t testing.TB) *execution {
 	return e
 }
 
-func TestNobodySpeaksForAProcessOfAnotherPeer(t *testing.T) {
+func TestReportsAboutOtherPeersProcessesAreRejected(t *testing.T) {
 	p := jobpb.FromProcess(view.Process{Rank: 1})
 	for name, m := range map[string]*jobpb.FromPeer{
 		"exited":    {Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{Process: p, Code: 1}}},
@@ -113,9 +113,9 @@ func FuzzHear(f *testing.F) {
 	})
 }
 
-// TestPeersThatWaitHearThatOthersStage: peers that wait for the start get a message at intervals,
+// TestWaitingPeersAreKeptAliveWhileOthersStage: peers that wait for the start get a message at intervals,
 // as long as other peers report that they stage.
-func TestPeersThatWaitHearThatOthersStage(t *testing.T) {
+func TestWaitingPeersAreKeptAliveWhileOthersStage(t *testing.T) {
 	e := newHearing(t)
 	heard := heard{link: e.links[1], msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{Bytes: 1, Total: 2}}}}
 	said := func() (n int) {

@@ -36,7 +36,7 @@ func keeping(t *testing.T) (*Submitter, *keeper) {
 	return b.submitter, k
 }
 
-func TestAKeptJobIsAsItWas(t *testing.T) {
+func TestKeptJobRoundTrip(t *testing.T) {
 	s, k := keeping(t)
 	id := k.kept.Job
 	if _, err := s.reopen(id); err == nil || errors.Is(err, errNotKept) {
@@ -89,9 +89,9 @@ func TestAKeptJobIsAsItWas(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotKept covers jobs that cannot be resumed, and names that would lead out of the
+// TestKeepRefusesInvalidJobs covers jobs that cannot be resumed, and names that would lead out of the
 // directory.
-func TestWhatIsNotKept(t *testing.T) {
+func TestKeepRefusesInvalidJobs(t *testing.T) {
 	s, k := keeping(t)
 	bad := filepath.Join(s.cfg.Jobs, "bad")
 	if err := os.MkdirAll(bad, 0o700); err != nil {
@@ -126,9 +126,9 @@ func TestWhatIsNotKept(t *testing.T) {
 	k.close()
 }
 
-// TestAJobWithAResultIsOver: the peers of a job with a result have been told to stop, and forget
+// TestJobWithAResultIsNotResumable: the peers of a job with a result have been told to stop, and forget
 // it. The output that the user has yet to see is kept with the result.
-func TestAJobWithAResultIsOver(t *testing.T) {
+func TestJobWithAResultIsNotResumable(t *testing.T) {
 	for status, over := range map[int]bool{job.StatusOK: true, 5: true, job.StatusCancelled: false} {
 		_, k := keeping(t)
 		want := job.Result{Status: status, Message: "as it was"}
@@ -166,9 +166,9 @@ func TestAJobWithAResultIsOver(t *testing.T) {
 	}
 }
 
-// TestAResultThatTheUserHasNotGotIsKept: the process ends before the user has the result. A user
+// TestUnseenResultOfAResumedJobIsKept: the process ends before the user has the result. A user
 // who has cancelled the job does not want it.
-func TestAResultThatTheUserHasNotGotIsKept(t *testing.T) {
+func TestUnseenResultOfAResumedJobIsKept(t *testing.T) {
 	want := job.Result{Status: 5, Message: "as it was"}
 	ending := errors.New("the peer is ending")
 	for why, kept := range map[error]bool{ending: true, context.Canceled: false} {
@@ -204,9 +204,9 @@ func TestAResultThatTheUserHasNotGotIsKept(t *testing.T) {
 	}
 }
 
-// TestAResultOfItsOwnThatTheUserHasNotGotIsKept: the same, in the process that started the job. A
+// TestUnseenResultOfAStartedJobIsKept: the same, in the process that started the job. A
 // user who was not told that the job can be resumed does not look for it.
-func TestAResultOfItsOwnThatTheUserHasNotGotIsKept(t *testing.T) {
+func TestUnseenResultOfAStartedJobIsKept(t *testing.T) {
 	for _, tt := range []struct{ begins, taken, kept bool }{{true, false, true}, {true, true, false}, {false, false, false}} {
 		b := newBed(t, never, 1, 1)
 		b.submitter.cfg.Jobs = t.TempDir()
@@ -239,9 +239,9 @@ func TestAResultOfItsOwnThatTheUserHasNotGotIsKept(t *testing.T) {
 	}
 }
 
-// TestAttachWantsTheOutputFolder: a job whose files cannot be written is not resumed, and stays
+// TestAttachRequiresAWritableOutputDirectory: a job whose files cannot be written is not resumed, and stays
 // kept. A named directory is created, so only its parent has to exist.
-func TestAttachWantsTheOutputFolder(t *testing.T) {
+func TestAttachRequiresAWritableOutputDirectory(t *testing.T) {
 	for name, req := range map[string]Request{
 		"the folder of a new folder": {OutputDir: filepath.Join(t.TempDir(), "gone"), NewFolder: true},
 		"the parent of a named one":  {OutputDir: filepath.Join(t.TempDir(), "gone", "results")},
@@ -268,9 +268,9 @@ func TestAttachWantsTheOutputFolder(t *testing.T) {
 	}
 }
 
-// TestR6FilesThatCannotBeWrittenWaitForAttach: such files stay at the peers, where the only copies
+// TestR6UnwritableFilesAreKeptForAttach: such files stay at the peers, where the only copies
 // are.
-func TestR6FilesThatCannotBeWrittenWaitForAttach(t *testing.T) {
+func TestR6UnwritableFilesAreKeptForAttach(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	b.submitter.cfg.Jobs = t.TempDir()
 	req := b.request(1, 2)
@@ -308,8 +308,8 @@ func TestR6FilesThatCannotBeWrittenWaitForAttach(t *testing.T) {
 	}
 }
 
-// TestAJobThatCannotBeKeptRuns: such a job runs, and its peers end with the submitter.
-func TestAJobThatCannotBeKeptRuns(t *testing.T) {
+// TestJobThatCannotBeKeptStillRuns: such a job runs, and its peers end with the submitter.
+func TestJobThatCannotBeKeptStillRuns(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	b.submitter.cfg.Jobs = t.TempDir()
 	b.play(func(p *part) {
@@ -336,9 +336,9 @@ func TestAJobThatCannotBeKeptRuns(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyCanGoOnWithIsRemoved: a job that can no longer be resumed is removed with its
+// TestUnresumableJobsAreRemoved: a job that can no longer be resumed is removed with its
 // private key. A job that a process follows, or has followed recently, stays.
-func TestWhatNobodyCanGoOnWithIsRemoved(t *testing.T) {
+func TestUnresumableJobsAreRemoved(t *testing.T) {
 	old := time.Now().Add(-keptFor - time.Minute)
 	for name, tt := range map[string]struct {
 		damage func(*keeper)
@@ -376,8 +376,8 @@ func TestWhatNobodyCanGoOnWithIsRemoved(t *testing.T) {
 	}
 }
 
-// TestAHandedJobKeepsNoKey: only the home's own peer can resume such a job.
-func TestAHandedJobKeepsNoKey(t *testing.T) {
+// TestHandedOverJobKeepsNoKey: only the home's own peer can resume such a job.
+func TestHandedOverJobKeepsNoKey(t *testing.T) {
 	s, own := keeping(t)
 	defer own.close()
 	s.cfg.Resident = true
@@ -406,9 +406,9 @@ func TestAHandedJobKeepsNoKey(t *testing.T) {
 	}
 }
 
-// TestWhereARecruitRunsIsKeptBeforeAnybodyHears: a process that resumes the job knows each process
+// TestRecruitIsRecordedBeforeItIsAnnounced: a process that resumes the job knows each process
 // that may be in a view.
-func TestWhereARecruitRunsIsKeptBeforeAnybodyHears(t *testing.T) {
+func TestRecruitIsRecordedBeforeItIsAnnounced(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	b.submitter.cfg.Jobs = t.TempDir()
 	kept := func() (ps []view.Process) {

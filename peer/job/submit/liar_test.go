@@ -9,9 +9,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 )
 
-// TestV4AnUninvitedProcessCrashesNothing: a process that this submitter did not recruit joins, and
+// TestV4UninvitedProcessIsTolerated: a process that this submitter did not recruit joins, and
 // the submitter continues.
-func TestV4AnUninvitedProcessCrashesNothing(t *testing.T) {
+func TestV4UninvitedProcessIsTolerated(t *testing.T) {
 	e := newHearing(t)
 	uninvited := proc(0, 2)
 	if r := e.applyAgreed(viewgroup.Committed{Change: view.Change{Process: uninvited, To: view.Live}, Epoch: 2}); r != nil {
@@ -28,9 +28,9 @@ func TestV4AnUninvitedProcessCrashesNothing(t *testing.T) {
 	}
 }
 
-// TestV4APeerThatHidesAnExitIsGivenUp: a peer requests that its process finish, and does not report
+// TestV4PeerThatHidesAnExitIsFailed: a peer requests that its process finish, and does not report
 // the exit. The other replica continues.
-func TestV4APeerThatHidesAnExitIsGivenUp(t *testing.T) {
+func TestV4PeerThatHidesAnExitIsFailed(t *testing.T) {
 	e := newHearing(t)
 	e.j.s.waits.back = time.Hour // the test does not depend on time
 	p := proc(1, 1)
@@ -48,10 +48,10 @@ func TestV4APeerThatHidesAnExitIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestV4APeerThatWithholdsOutputIsGivenUp: the output leader of a rank has ended, and its peer
+// TestV4PeerThatWithholdsOutputIsFailed: the output leader of a rank has ended, and its peer
 // sends no more of its output. The other replica becomes output leader. A peer is not blamed while
 // the user has yet to read some of its output.
-func TestV4APeerThatWithholdsOutputIsGivenUp(t *testing.T) {
+func TestV4PeerThatWithholdsOutputIsFailed(t *testing.T) {
 	e := newHearing(t)
 	e.j.s.waits.output, e.j.s.waits.silence = time.Minute, time.Hour
 	p, other := proc(1, 0), proc(1, 1)

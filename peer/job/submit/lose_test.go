@@ -83,9 +83,9 @@ func TestR7RankWithoutReplicaEndsTheJob(t *testing.T) {
 	b.in(t)
 }
 
-// TestInitIsLeftTogether: Begin is sent when the last live process has called mpj.Init. Failed
+// TestAllProcessesLeaveInitTogether: Begin is sent when the last live process has called mpj.Init. Failed
 // processes are not waited for.
-func TestInitIsLeftTogether(t *testing.T) {
+func TestAllProcessesLeaveInitTogether(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	b.play(func(p *part) {
 		p.start()
@@ -102,9 +102,9 @@ func TestInitIsLeftTogether(t *testing.T) {
 	o.changesNameTheirSource()
 }
 
-// TestSuspectReportLeadsToAQuestionOnly: the submitter itself questions a peer that another peer
+// TestReportedSuspectIsOnlyProbed: the submitter itself questions a peer that another peer
 // reports as failed, and the reported peer continues.
-func TestSuspectReportLeadsToAQuestionOnly(t *testing.T) {
+func TestReportedSuspectIsOnlyProbed(t *testing.T) {
 	m, q := proc(0, 0), proc(0, 1)
 	b := newBed(t, never, 1, 1)
 	asked := make(chan struct{})

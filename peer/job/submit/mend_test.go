@@ -51,8 +51,8 @@ func TestDisconnectedIsNotFailed(t *testing.T) {
 	}
 }
 
-// TestF2PeerThatIsKilledIsLostAtOnce: the peer's machine refuses connections to it.
-func TestF2PeerThatIsKilledIsLostAtOnce(t *testing.T) {
+// TestF2KilledPeerIsLostAtOnce: the peer's machine refuses connections to it.
+func TestF2KilledPeerIsLostAtOnce(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	e, l := b.begunOn(t)
 	l.doors.Knock(t.Context(), e.j.s.cfg.Host, l.peer) // as after a reconnect
@@ -65,9 +65,9 @@ func TestF2PeerThatIsKilledIsLostAtOnce(t *testing.T) {
 	}
 }
 
-// TestWhoHasEndedTheStreamIsNotDialledAgain: a stream that the peer has ended is not reopened, and
+// TestStreamEndedByThePeerIsNotReopened: a stream that the peer has ended is not reopened, and
 // neither is one of a job that has not begun.
-func TestWhoHasEndedTheStreamIsNotDialledAgain(t *testing.T) {
+func TestStreamEndedByThePeerIsNotReopened(t *testing.T) {
 	e, l := newBed(t, never, 1, 1).begunOn(t)
 	for name, c := range map[string]struct {
 		err   error
@@ -93,9 +93,9 @@ func TestWhoHasEndedTheStreamIsNotDialledAgain(t *testing.T) {
 	}
 }
 
-// TestS4StreamToAPeerThatIsGivenUpIsEnded covers a stream that is reopened just then. Otherwise the
+// TestS4StreamToAFailedPeerIsClosed covers a stream that is reopened just then. Otherwise the
 // peer would wait there for its start, and keep its slots.
-func TestS4StreamToAPeerThatIsGivenUpIsEnded(t *testing.T) {
+func TestS4StreamToAFailedPeerIsClosed(t *testing.T) {
 	b := newBed(t, never, 1)
 	ended := make(chan error, 1)
 	b.resuming(b.peers[0], func(p *part) {

@@ -101,7 +101,7 @@ var unlucky = map[string]struct {
 // The processes of a job of one rank.
 var master, other = proc(0, 0), proc(0, 1)
 
-func TestR6OutputIsThereOnce(t *testing.T) {
+func TestR6OutputIsShownOnce(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	for name, c := range unlucky {
 		t.Run(name, func(t *testing.T) {
@@ -121,9 +121,9 @@ func TestR6OutputIsThereOnce(t *testing.T) {
 	b.in(t)
 }
 
-// TestR6WhatWasNotNotedIsAcknowledgedAsWhatItIs: the process that started the job was killed when
+// TestR6UnrecordedOutputIsAcknowledgedAfterResume: the process that started the job was killed when
 // the user had ten more records than were recorded. The peers have dropped these records.
-func TestR6WhatWasNotNotedIsAcknowledgedAsWhatItIs(t *testing.T) {
+func TestR6UnrecordedOutputIsAcknowledgedAfterResume(t *testing.T) {
 	e := newHearing(t)
 	e.emission, e.flows[0][0].shown = job.ResumeEmission([][2]uint64{{90, 0}, {}}), 90
 	e.hearSpeakers(e.state.View())
@@ -218,9 +218,9 @@ func manyLines(n int) []string {
 	return lines
 }
 
-// TestUserWhoDoesNotReadHoldsUpNoView: while the user does not read the first line, the master's
+// TestSlowReaderDoesNotDelayViews: while the user does not read the first line, the master's
 // peer is lost, and the other replica gets the new view.
-func TestUserWhoDoesNotReadHoldsUpNoView(t *testing.T) {
+func TestSlowReaderDoesNotDelayViews(t *testing.T) {
 	m, q := proc(0, 0), proc(0, 1)
 	b := newBed(t, never, 1, 1)
 	reading, heard := make(chan struct{}), make(chan struct{})
@@ -250,9 +250,9 @@ func TestUserWhoDoesNotReadHoldsUpNoView(t *testing.T) {
 	o.wrote(0, job.Stdout, "a\nb\nc\n")
 }
 
-// TestLinesThatComeTogetherAreShownTogether: all lines of a message make one event, and so one
+// TestLinesOfAMessageMakeOneEvent: all lines of a message make one event, and so one
 // write.
-func TestLinesThatComeTogetherAreShownTogether(t *testing.T) {
+func TestLinesOfAMessageMakeOneEvent(t *testing.T) {
 	m := proc(0, 0)
 	b := newBed(t, never, 1)
 	b.play(func(p *part) {
@@ -273,8 +273,8 @@ func TestLinesThatComeTogetherAreShownTogether(t *testing.T) {
 	}
 }
 
-// TestOutputThatTheUserHasInPart: the event is cut at the first record that the user lacks.
-func TestOutputThatTheUserHasInPart(t *testing.T) {
+// TestPartlyShownOutputIsCut: the event is cut at the first record that the user lacks.
+func TestPartlyShownOutputIsCut(t *testing.T) {
 	long := strings.Repeat("x", job.MaxRecord)
 	e := outputEvent(0, job.Stdout, []byte("one\n"+long+"three\n\n"))
 	e.Record, e.Records = 14, 4

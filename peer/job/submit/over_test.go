@@ -11,9 +11,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
-// TestPeerHearsWhetherItsPartIsOver: the job is over, or continues without the peer. An unknown job
+// TestPeerLearnsWhetherItsPartIsOver: the job is over, or continues without the peer. An unknown job
 // may belong to another process of the submitter, and may be resumed.
-func TestPeerHearsWhetherItsPartIsOver(t *testing.T) {
+func TestPeerLearnsWhetherItsPartIsOver(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	s, asks, other := b.submitter, b.peers[0], b.peers[1].ID()
 	s.setPartners("runs here", []p2ppeer.ID{other, asks.ID()})
@@ -29,9 +29,9 @@ func TestPeerHearsWhetherItsPartIsOver(t *testing.T) {
 	}
 }
 
-// TestJobThatHasEndedIsOver: the job is over for every peer, and the number of remembered jobs is
+// TestEndedJobIsOverForEveryPeer: the job is over for every peer, and the number of remembered jobs is
 // limited.
-func TestJobThatHasEndedIsOver(t *testing.T) {
+func TestEndedJobIsOverForEveryPeer(t *testing.T) {
 	b := newBed(t, never, 1)
 	b.play(func(p *part) {
 		p.start()

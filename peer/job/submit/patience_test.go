@@ -57,8 +57,8 @@ func TestJobWithoutReplicasWaitsForSilentPeers(t *testing.T) {
 	}
 }
 
-// TestOutageEnds: the user reads once that the silent peers are back.
-func TestOutageEnds(t *testing.T) {
+// TestEndOfAnOutageIsReportedOnce: the user reads once that the silent peers are back.
+func TestEndOfAnOutageIsReportedOnce(t *testing.T) {
 	cs := []contact{{"peer0", time.Second}, {"peer1", 0}}
 	o := judgeOutage(cs, time.Minute, true)
 	if o.note != "in touch with the job's peers again" || o.lost >= 0 {
@@ -69,9 +69,9 @@ func TestOutageEnds(t *testing.T) {
 	}
 }
 
-// TestHangFitsTheJob: the peers wait as long as the submitter does at most. --tolerated-hang and
+// TestToleratedHangDependsOnTheJob: the peers wait as long as the submitter does at most. --tolerated-hang and
 // replicas set other times.
-func TestHangFitsTheJob(t *testing.T) {
+func TestToleratedHangDependsOnTheJob(t *testing.T) {
 	for _, c := range []struct {
 		r       int
 		patient bool

@@ -9,9 +9,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
-// TestUserReadsWhatAnOwnerNeedsHisMachineFor: the number of messages is limited, even if a peer
+// TestSuspendReasonsAreReported: the number of messages is limited, even if a peer
 // lies.
-func TestUserReadsWhatAnOwnerNeedsHisMachineFor(t *testing.T) {
+func TestSuspendReasonsAreReported(t *testing.T) {
 	e := newHearing(t)
 	var said []string
 	e.j.printer = newPrinter("job", Showing(func(e Event) error { said = append(said, e.Text); return nil }), func(error) {}, nil, false)

@@ -10,8 +10,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// TestDryRunTellsWhereTheJobWouldRun: slots are held, reported and released.
-func TestDryRunTellsWhereTheJobWouldRun(t *testing.T) {
+// TestDryRunReportsPlacement: slots are held, reported and released.
+func TestDryRunReportsPlacement(t *testing.T) {
 	b := newBed(t, never, 2, 2)
 	b.play(func(*part) { t.Error("a job that is only tried was staged") })
 	req := b.request(2, 2)
@@ -32,9 +32,9 @@ func TestDryRunTellsWhereTheJobWouldRun(t *testing.T) {
 	o.want(job.StatusShortage, "found 4 of the 10 slots needed")
 }
 
-// TestDataStrategiesTakeTheCacheFirst: a peer that has the program cached runs the job, however far
+// TestDataStrategiesPreferCachedContents: a peer that has the program cached runs the job, however far
 // away it is.
-func TestDataStrategiesTakeTheCacheFirst(t *testing.T) {
+func TestDataStrategiesPreferCachedContents(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	req := b.request(1, 1)
 	req.DryRun, req.Strategy = true, "dataspread"
@@ -61,9 +61,9 @@ func TestDataStrategiesTakeTheCacheFirst(t *testing.T) {
 	}
 }
 
-// TestUserReadsWhatMayBeLostTogether: the user is warned before the job is staged, and also in a
+// TestUserIsWarnedOfSharedFailureDomains: the user is warned before the job is staged, and also in a
 // dry run. The plan names the machine of each peer.
-func TestUserReadsWhatMayBeLostTogether(t *testing.T) {
+func TestUserIsWarnedOfSharedFailureDomains(t *testing.T) {
 	const warning = "one failure may take all replicas of a rank: rank 0 is on machines of one owner (alice)"
 	b := newBed(t, never, 1, 1).launching()
 	b.peers[0].standsOn("one", 1)

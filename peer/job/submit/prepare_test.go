@@ -54,9 +54,9 @@ func TestProgressOfStaging(t *testing.T) {
 	}
 }
 
-// TestPeerAtFaultIsReplaced: whatever a peer does wrong before the job runs, the job starts again
+// TestFaultyPeerIsReplaced: whatever a peer does wrong before the job runs, the job starts again
 // at another one, and the user gets no output twice.
-func TestPeerAtFaultIsReplaced(t *testing.T) {
+func TestFaultyPeerIsReplaced(t *testing.T) {
 	skip.Long(t)
 	b := newBed(t, never, 1, 1)
 	cases := map[string]struct {
@@ -167,9 +167,9 @@ func TestDisconnectedWhileStagingIsNotLost(t *testing.T) {
 	}
 }
 
-// TestEveryPeerAtFaultIsLeftOutAtOnce: three peers fail together, and one more attempt at staging
+// TestAllFaultyPeersAreExcludedAtOnce: three peers fail together, and one more attempt at staging
 // suffices. Reserving may take several attempts, until the slots of the first one are free again.
-func TestEveryPeerAtFaultIsLeftOutAtOnce(t *testing.T) {
+func TestAllFaultyPeersAreExcludedAtOnce(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1, 1, 1)
 	b.submitter.waits.grace = eventTimeout
 	b.play(func(p *part) {
@@ -210,9 +210,9 @@ func TestAttemptsAreBounded(t *testing.T) {
 	}
 }
 
-// TestPeersThatFailStagingCostNoAttempt: four peers that grant slots and then cannot stage are
+// TestPeersThatFailStagingDoNotCountAsAttempts: four peers that grant slots and then cannot stage are
 // excluded one after the other, and the job runs on the fifth (V4).
-func TestPeersThatFailStagingCostNoAttempt(t *testing.T) {
+func TestPeersThatFailStagingDoNotCountAsAttempts(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1, 1)
 	b.play(func(p *part) {
 		if p.number < 4 {
@@ -227,7 +227,7 @@ func TestPeersThatFailStagingCostNoAttempt(t *testing.T) {
 	b.run(b.request(1, 1), nil).want(job.StatusOK, "")
 }
 
-func TestShortageAfterAFaultSaysSo(t *testing.T) {
+func TestShortageAfterAFaultIsReported(t *testing.T) {
 	b := newBed(t, never, 1)
 	b.play(func(p *part) { p.prepared("no room") })
 	req := b.request(1, 1)
@@ -237,9 +237,9 @@ func TestShortageAfterAFaultSaysSo(t *testing.T) {
 	o.told("no room")
 }
 
-// TestSilentPeerIsNoticedBesideABusyOne: the reports of a peer that makes progress do not hide
+// TestSilentPeerIsDetectedBesideABusyOne: the reports of a peer that makes progress do not hide
 // another one's silence, and the busy peer is not blamed.
-func TestSilentPeerIsNoticedBesideABusyOne(t *testing.T) {
+func TestSilentPeerIsDetectedBesideABusyOne(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	b.submitter.waits.silence = time.Second
 	b.play(func(p *part) {
@@ -262,8 +262,8 @@ func TestSilentPeerIsNoticedBesideABusyOne(t *testing.T) {
 	o.told("no word for 1s")
 }
 
-// TestR6WhatIsSaidBeforeTheLastStartedCounts: a process may end before another peer has started.
-func TestR6WhatIsSaidBeforeTheLastStartedCounts(t *testing.T) {
+// TestR6MessagesBeforeTheLastStartCount: a process may end before another peer has started.
+func TestR6MessagesBeforeTheLastStartCount(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	done := make(chan struct{})
 	b.play(func(p *part) {
@@ -285,8 +285,8 @@ func TestR6WhatIsSaidBeforeTheLastStartedCounts(t *testing.T) {
 	o.wrote(1, job.Stdout, "late\n")
 }
 
-// TestFloodBeforeTheJobRunsIsBounded: the queue of early messages has a limit.
-func TestFloodBeforeTheJobRunsIsBounded(t *testing.T) {
+// TestQueueBeforeTheStartIsBounded: the queue of early messages has a limit.
+func TestQueueBeforeTheStartIsBounded(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	line := strings.Repeat("x", 1<<20-1) + "\n"
 	b.play(func(p *part) {
@@ -309,9 +309,9 @@ func TestFloodBeforeTheJobRunsIsBounded(t *testing.T) {
 	o.told("bytes before the job was running")
 }
 
-// TestQuietPeerIsReplacedSoon: a silent peer that stages or starts is replaced after the detector's
+// TestSilentPeerIsReplacedDuringStaging: a silent peer that stages or starts is replaced after the detector's
 // time, if another one is known to be free. If none is, the user is told what the job waits for.
-func TestQuietPeerIsReplacedSoon(t *testing.T) {
+func TestSilentPeerIsReplacedDuringStaging(t *testing.T) {
 	const hang, lull = 2 * time.Second, time.Second
 	b := newBed(t, never)
 	b.submitter.cfg.Hang, b.submitter.waits.lull = hang, lull
@@ -350,10 +350,10 @@ func TestQuietPeerIsReplacedSoon(t *testing.T) {
 	}
 }
 
-// TestPeerIsQuestionedThatReportsNothingAtTheStart: the fault detector does not suspect a peer that
+// TestPeerWithoutReportsAtTheStartIsProbed: the fault detector does not suspect a peer that
 // has never sent a table. So the submitter makes it question a peer that has not reported for the
 // tolerated hang.
-func TestPeerIsQuestionedThatReportsNothingAtTheStart(t *testing.T) {
+func TestPeerWithoutReportsAtTheStartIsProbed(t *testing.T) {
 	const hang, lull = 2 * time.Second, reportPeriod + 100*time.Millisecond
 	b := newBed(t, never)
 	b.submitter.cfg.Hang, b.submitter.waits.lull = hang, lull

@@ -11,7 +11,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
-func TestPrinterKeepsTheLatestCountOfAPhaseOnly(t *testing.T) {
+func TestPrinterKeepsTheLatestProgressOfAPhase(t *testing.T) {
 	taken, goOn := make(chan struct{}), make(chan struct{})
 	var got []int64
 	p := newPrinter("job", Showing(func(e Event) error {
@@ -45,7 +45,7 @@ func record(rank int, number uint64) item {
 	return item{event: e}
 }
 
-func TestPrinterGivesReceiptsForWhatWasShownOnly(t *testing.T) {
+func TestPrinterAcknowledgesShownOutputOnly(t *testing.T) {
 	var failure error
 	p := newPrinter("job", Showing(func(e Event) error {
 		if e.Rank == 2 {
@@ -69,10 +69,10 @@ func TestPrinterGivesReceiptsForWhatWasShownOnly(t *testing.T) {
 	}
 }
 
-// TestR6PrinterKnowsTheRest: output that the sink has taken and the user has yet to see is
+// TestR6PrinterReturnsUnseenOutput: output that the sink has taken and the user has yet to see is
 // available for the record of the finished job. A resident peer does not wait until the user has
 // seen it.
-func TestR6PrinterKnowsTheRest(t *testing.T) {
+func TestR6PrinterReturnsUnseenOutput(t *testing.T) {
 	for _, ahead := range []bool{false, true} {
 		var waiting []func(error)
 		taken := make(chan struct{}, 4)
@@ -106,8 +106,8 @@ func TestR6PrinterKnowsTheRest(t *testing.T) {
 	}
 }
 
-// TestPrinterSaysOnceThatNothingIsNoted: the user gets the output in spite of the failed record.
-func TestPrinterSaysOnceThatNothingIsNoted(t *testing.T) {
+// TestPrinterReportsAFailedRecordOnce: the user gets the output in spite of the failed record.
+func TestPrinterReportsAFailedRecordOnce(t *testing.T) {
 	full, err := os.Open(os.DevNull) // opened for reading: writes fail
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestPrinterSaysOnceThatNothingIsNoted(t *testing.T) {
 	}
 }
 
-func TestOutgoingKeepsTheLatestWordOnly(t *testing.T) {
+func TestOutgoingKeepsTheLatestMessageOfAKind(t *testing.T) {
 	o := newOutgoing()
 	begin := &jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{}}}
 	for i := range uint64(10000) {
@@ -166,10 +166,10 @@ func lines(first, last uint64) item {
 	return i
 }
 
-// TestR6WhatIsShownAtOnce: if a p2prun is killed, a resumed job repeats records that were shown and not
+// TestR6BatchesShownTogether: if a p2prun is killed, a resumed job repeats records that were shown and not
 // recorded, so a p2prun that keeps its job shows records one by one. A resident peer passes on everything
 // that waits: its listener may get unacknowledged output twice in any case.
-func TestR6WhatIsShownAtOnce(t *testing.T) {
+func TestR6BatchesShownTogether(t *testing.T) {
 	for handed, want := range map[bool]int{false: 1200, true: 2} {
 		s, k := keeping(t)
 		s.cfg.Resident = handed
@@ -212,8 +212,8 @@ func TestR6WhatIsShownAtOnce(t *testing.T) {
 	}
 }
 
-// TestOneLineIsShownWithoutMore: only waiting output is merged, and a line does not wait for more.
-func TestOneLineIsShownWithoutMore(t *testing.T) {
+// TestSingleLineIsShownWithoutDelay: only waiting output is merged, and a line does not wait for more.
+func TestSingleLineIsShownWithoutDelay(t *testing.T) {
 	shown := make(chan string)
 	p := newPrinter("job", Showing(func(e Event) error { shown <- string(e.Data); return nil }), nil, nil, false)
 	for n := uint64(1); n <= 3; n++ {

@@ -81,10 +81,10 @@ func TestLostReplicaIsReplaced(t *testing.T) {
 	}
 }
 
-// TestRecruitIsToldOfOneThatEnters: the row of a proposed process, whose join is not agreed on yet,
+// TestRecruitLearnsOfAProposedProcess: the row of a proposed process, whose join is not agreed on yet,
 // was sent before this recruit existed. Without the row, the recruit would never accept the view
 // with that process.
-func TestRecruitIsToldOfOneThatEnters(t *testing.T) {
+func TestRecruitLearnsOfAProposedProcess(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1, 1, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -130,7 +130,7 @@ func TestRecruitIsToldOfOneThatEnters(t *testing.T) {
 	}
 }
 
-func TestRecruitThatComesToNothingIsFollowedByAnother(t *testing.T) {
+func TestFailedRecruitIsReplaced(t *testing.T) {
 	skip.Long(t)
 	b := newBed(t, never, 1, 1, 1, 1)
 	cases := map[string]func(*part, view.Process){
@@ -183,9 +183,9 @@ func TestRecruitThatComesToNothingIsFollowedByAnother(t *testing.T) {
 	b.in(t)
 }
 
-// TestPeerOfAProcessThatFailedIsRecruitedAnew: the peer is first told to stop, and releases its
+// TestPeerOfAFailedProcessIsRecruitedAgain: the peer is first told to stop, and releases its
 // slot.
-func TestPeerOfAProcessThatFailedIsRecruitedAnew(t *testing.T) {
+func TestPeerOfAFailedProcessIsRecruitedAgain(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	watch, healed := untilHealed()
 	told := make(chan struct{})
@@ -211,9 +211,9 @@ func TestPeerOfAProcessThatFailedIsRecruitedAnew(t *testing.T) {
 	o.told("rank 0 has 2 replicas again")
 }
 
-// TestR7RankWithNobodyToBringTheNewOneUpToDateIsLost: such a rank is lost although its new process
+// TestR7RankWithoutASourceForItsNewReplicaIsLost: such a rank is lost although its new process
 // is live.
-func TestR7RankWithNobodyToBringTheNewOneUpToDateIsLost(t *testing.T) {
+func TestR7RankWithoutASourceForItsNewReplicaIsLost(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	joined := make(chan struct{})
 	b.play(func(p *part) {
@@ -236,8 +236,8 @@ func TestR7RankWithNobodyToBringTheNewOneUpToDateIsLost(t *testing.T) {
 	}
 }
 
-// TestS4JobThatEndsWhileARecruitIsOnItsWayLeavesNothing covers every phase of the recruit.
-func TestS4JobThatEndsWhileARecruitIsOnItsWayLeavesNothing(t *testing.T) {
+// TestS4EndDuringRecruitmentReleasesEverything covers every phase of the recruit.
+func TestS4EndDuringRecruitmentReleasesEverything(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	stages := map[string]func(*part){
 		"looking": nil, "asked to stage": func(*part) {}, "staged": func(p *part) { p.prepared("") }, "started": (*part).start,

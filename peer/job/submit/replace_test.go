@@ -69,10 +69,10 @@ func (p *part) endsRank(healed <-chan struct{}, epoch uint64) {
 	p.say(agreedOn(epoch+1, proc(0, 0), view.Finished))
 }
 
-// TestAttachedReplacesALostReplica: a resumed job replaces a lost replica through the view group.
+// TestResumedJobReplacesALostReplica: a resumed job replaces a lost replica through the view group.
 // The new peer has an unused number, is added before its process joins, and gets the views from the
 // first one on.
-func TestAttachedReplacesALostReplica(t *testing.T) {
+func TestResumedJobReplacesALostReplica(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	k := b.keptAs(b.healing(), b.peers[:2])
 	watch, healed := untilHealed()
@@ -100,10 +100,10 @@ func TestAttachedReplacesALostReplica(t *testing.T) {
 	o.changesNameTheirSource()
 }
 
-// TestAttachedLetsInWhomItsPredecessorHadFound: a recruit of the previous process may be known to
+// TestResumedJobAdmitsThePredecessorsRecruit: a recruit of the previous process may be known to
 // some peers, so its process and number are given to no other peer. If the recruit no longer
 // exists, it fails, and the job finds another one.
-func TestAttachedLetsInWhomItsPredecessorHadFound(t *testing.T) {
+func TestResumedJobAdmitsThePredecessorsRecruit(t *testing.T) {
 	failed, joined := agreedOn(2, proc(0, 1), view.Failed), agreedOn(3, proc(0, 2), view.Live)
 	t.Run("it waits", func(t *testing.T) {
 		b := newBed(t, never, 1, 1, 1)
@@ -154,9 +154,9 @@ func TestAttachedLetsInWhomItsPredecessorHadFound(t *testing.T) {
 	})
 }
 
-// TestAttachedFindsAnotherWhereARecruitComesToNothing: no peer has been told of the failed recruit,
+// TestResumedJobReplacesAFailedRecruit: no peer has been told of the failed recruit,
 // so the next one gets its number and process. Its slot is released.
-func TestAttachedFindsAnotherWhereARecruitComesToNothing(t *testing.T) {
+func TestResumedJobReplacesAFailedRecruit(t *testing.T) {
 	for name, fails := range map[string]func(p *part, folder string){
 		"it refuses": func(p *part, _ string) { p.prepared("no room") },
 		"it cannot be kept": func(p *part, folder string) {
@@ -205,9 +205,9 @@ func TestAttachedFindsAnotherWhereARecruitComesToNothing(t *testing.T) {
 	}
 }
 
-// TestAttachedSaysThatItReplacesNothing covers jobs for which the program, or the numbers of the
+// TestResumedJobReportsThatItCannotReplace covers jobs for which the program, or the numbers of the
 // peers, were not recorded.
-func TestAttachedSaysThatItReplacesNothing(t *testing.T) {
+func TestResumedJobReportsThatItCannotReplace(t *testing.T) {
 	for name, spoil := range map[string]func(*keeper) error{
 		"no job":     func(k *keeper) error { return os.Remove(filepath.Join(k.dir, "work")) },
 		"no program": func(k *keeper) error { return os.RemoveAll(filepath.Join(k.dir, "contents")) },
@@ -237,8 +237,8 @@ func TestAttachedSaysThatItReplacesNothing(t *testing.T) {
 	}
 }
 
-// TestNobodyIsAskedWhileANumberIsMissing: a new peer could get the missing number.
-func TestNobodyIsAskedWhileANumberIsMissing(t *testing.T) {
+// TestNoPeerIsRecruitedWhileANumberIsUnknown: a new peer could get the missing number.
+func TestNoPeerIsRecruitedWhileANumberIsUnknown(t *testing.T) {
 	e := newBed(t, never, 1, 1).partedOn()
 	e.parted, e.adopted, e.healing = false, &adopted{caughtUp: true}, newHealing(2)
 	for i, l := range e.links {

@@ -61,9 +61,9 @@ func TestDestination(t *testing.T) {
 	}
 }
 
-// TestVolunteerBringsNothingElse: a volunteer offers hidden files for the pattern "*", and files
+// TestOnlyRequestedFilesAreCollected: a volunteer offers hidden files for the pattern "*", and files
 // with names that exist in the user's directory.
-func TestVolunteerBringsNothingElse(t *testing.T) {
+func TestOnlyRequestedFilesAreCollected(t *testing.T) {
 	b := newBed(t, never, 1)
 	b.play(func(p *part) {
 		p.start()
@@ -98,7 +98,7 @@ func TestVolunteerBringsNothingElse(t *testing.T) {
 	b.run(req, nil).want(job.StatusLost, "which no pattern names")
 }
 
-func TestNothingIsReplaced(t *testing.T) {
+func TestExistingFilesAreNotReplaced(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(dir+"/heat.png", nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ func TestJobRunsOnRealPeers(t *testing.T) {
 	}
 }
 
-func TestT1NothingIsSentTwiceAndWhatRunsIsWhatWasSubmitted(t *testing.T) {
+func TestT1ContentsAreSentOnceAndVerified(t *testing.T) {
 	b := newBed(t, 0, 2).launching()
 	req := b.request(2, 1)
 	req.Programs[0].Path = script(t, `cat in/text`)
@@ -69,9 +69,9 @@ func TestT1NothingIsSentTwiceAndWhatRunsIsWhatWasSubmitted(t *testing.T) {
 	}
 }
 
-// TestR6OutputGoesOnWhereTheLostMasterStopped closes the peer of the master when the user has part
+// TestR6OutputResumesWhereTheLostMasterStopped closes the peer of the master when the user has part
 // of its output.
-func TestR6OutputGoesOnWhereTheLostMasterStopped(t *testing.T) {
+func TestR6OutputResumesWhereTheLostMasterStopped(t *testing.T) {
 	b := newBed(t, 0, 1, 1).launching()
 	gate := t.TempDir() + "/gate"
 	if err := syscall.Mkfifo(gate, 0o600); err != nil {
@@ -106,7 +106,7 @@ func TestR6OutputGoesOnWhereTheLostMasterStopped(t *testing.T) {
 	}
 }
 
-func TestBadRequestIsWrongUsage(t *testing.T) {
+func TestInvalidRequestIsAUsageError(t *testing.T) {
 	b := newBed(t, never)
 	cases := map[string]struct {
 		damage func(*Request)
@@ -136,7 +136,7 @@ func TestBadRequestIsWrongUsage(t *testing.T) {
 	b.in(t)
 }
 
-func TestShortageSaysWhatWasFoundAndWhy(t *testing.T) {
+func TestShortageMessage(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	b.play(func(*part) { t.Error("a job was staged without enough slots") })
 	other := b.request(2, 2)
@@ -162,8 +162,8 @@ func TestShortageSaysWhatWasFoundAndWhy(t *testing.T) {
 	b.in(t)
 }
 
-// TestSlotsThatBecomeFreeInTimeAreTaken: a job with -w waits until another job ends.
-func TestSlotsThatBecomeFreeInTimeAreTaken(t *testing.T) {
+// TestJobWaitsForSlots: a job with -w waits until another job ends.
+func TestJobWaitsForSlots(t *testing.T) {
 	b := newBed(t, never, 1)
 	second := make(chan *outcome, 1)
 	release := make(chan struct{})

@@ -8,7 +8,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-func TestSitesAreThoseOfOneNameOrAddress(t *testing.T) {
+func TestSitesShareANameOrAddress(t *testing.T) {
 	at := func(site string, addresses ...string) reservation.Domain {
 		return reservation.Domain{Site: site, Addresses: addresses}
 	}
@@ -33,9 +33,9 @@ func TestSitesAreThoseOfOneNameOrAddress(t *testing.T) {
 	}
 }
 
-// TestPeersOfASiteShareWithEachOther: all peers of a site of up to 17 share mutually, and none with
+// TestPeersOfASiteShareMutually: all peers of a site of up to 17 share mutually, and none with
 // more peers than a peer accepts.
-func TestPeersOfASiteShareWithEachOther(t *testing.T) {
+func TestPeersOfASiteShareMutually(t *testing.T) {
 	for _, n := range []int{1, 2, 6, 17, 18, 60, 300, 1 << 10} {
 		sites := make([]int, n)
 		for i := range sites {

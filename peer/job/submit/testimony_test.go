@@ -46,8 +46,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestTestimonyHasNoGaps: so a testimony is bounded, and each of its changes belongs to one view.
-func TestTestimonyHasNoGaps(t *testing.T) {
+// TestPeerReportsHaveNoGaps: so a testimony is bounded, and each of its changes belongs to one view.
+func TestPeerReportsHaveNoGaps(t *testing.T) {
 	next := func(epoch uint64) *jobpb.Change { return agreedOn(epoch, proc(0, 0), view.Failed).GetAgreed() }
 	for _, bad := range []*jobpb.Change{next(0), next(1), next(2), next(4), next(1 << 63), {Epoch: 3, To: 200}, {}} {
 		tt := testimony{}
@@ -64,9 +64,9 @@ func TestTestimonyHasNoGaps(t *testing.T) {
 	}
 }
 
-// TestHostilePeerDoesNotDeceiveAnAttachedProcess: one of three peers reports first, and reports
+// TestHostilePeerDoesNotDeceiveAResumedJob: one of three peers reports first, and reports
 // changes that were never agreed on.
-func TestHostilePeerDoesNotDeceiveAnAttachedProcess(t *testing.T) {
+func TestHostilePeerDoesNotDeceiveAResumedJob(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	believed := make(chan struct{})
 	honest := func(k int) func(*part) {
@@ -94,8 +94,8 @@ func TestHostilePeerDoesNotDeceiveAnAttachedProcess(t *testing.T) {
 	}
 }
 
-// TestPeersThatContradictEachOther: the job ends, since it is unknown which of the two lies.
-func TestPeersThatContradictEachOther(t *testing.T) {
+// TestContradictingPeersEndTheJob: the job ends, since it is unknown which of the two lies.
+func TestContradictingPeersEndTheJob(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	scripts := make(map[view.Process]func(*part))
 	for i := range 2 {
@@ -110,8 +110,8 @@ func TestPeersThatContradictEachOther(t *testing.T) {
 	}
 }
 
-// TestHostilePeerThatIsVotedOutHasNoVoice: its reports of later changes do not count.
-func TestHostilePeerThatIsVotedOutHasNoVoice(t *testing.T) {
+// TestReportsOfAHostilePeerThatFailedAreIgnored: its reports of later changes do not count.
+func TestReportsOfAHostilePeerThatFailedAreIgnored(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	lied := make(chan struct{})
 	o := b.attach(b.keptOn(2), map[view.Process]func(*part){
@@ -133,9 +133,9 @@ func TestHostilePeerThatIsVotedOutHasNoVoice(t *testing.T) {
 	o.wrote(0, job.Stdout, "a\nb\n")
 }
 
-// TestPeerThatIsOutsideCountsAsFarAsItKnows: such a peer has a voice on the changes that it
+// TestReportsOfARemovedPeerCount: such a peer has a voice on the changes that it
 // reports.
-func TestPeerThatIsOutsideCountsAsFarAsItKnows(t *testing.T) {
+func TestReportsOfARemovedPeerCount(t *testing.T) {
 	e := newHearing(t)
 	v := e.state.View()
 	for i, l := range e.links {
@@ -155,8 +155,8 @@ func TestPeerThatIsOutsideCountsAsFarAsItKnows(t *testing.T) {
 	}
 }
 
-// TestPeerThatTellsWhatCannotBeIsGivenUp: the reports of such a peer do not count any more.
-func TestPeerThatTellsWhatCannotBeIsGivenUp(t *testing.T) {
+// TestImpossibleReportsAreIgnored: the reports of such a peer do not count any more.
+func TestImpossibleReportsAreIgnored(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	o := b.attach(b.keptOn(2), map[view.Process]func(*part){
 		proc(0, 0): func(p *part) { p.back(agreedOn(2, proc(0, 7), view.Live)) },
@@ -173,8 +173,8 @@ func TestPeerThatTellsWhatCannotBeIsGivenUp(t *testing.T) {
 	o.wrote(0, job.Stdout, "a\n")
 }
 
-// TestPeerThatIsOutsideIsNotWaitedFor: such a peer reports no further changes.
-func TestPeerThatIsOutsideIsNotWaitedFor(t *testing.T) {
+// TestRemovedPeerIsNotWaitedFor: such a peer reports no further changes.
+func TestRemovedPeerIsNotWaitedFor(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	o := b.attach(b.keptOn(2), map[view.Process]func(*part){
 		proc(0, 0): func(p *part) {

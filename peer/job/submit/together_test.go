@@ -29,8 +29,8 @@ func TestOnlySharedMemoryNeedsOnePeer(t *testing.T) {
 	}
 }
 
-// TestOnePeerIsAskedInTurn: one peer is asked at a time, those with enough free slots first.
-func TestOnePeerIsAskedInTurn(t *testing.T) {
+// TestPeersAreAskedOneAtATime: one peer is asked at a time, those with enough free slots first.
+func TestPeersAreAskedOneAtATime(t *testing.T) {
 	candidates := []reservation.Candidate{
 		{Peer: "small", Slots: 3, Total: 3}, {Peer: "busy", Slots: 0, Total: 8}, {Peer: "near", Slots: 4, Total: 4}, {Peer: "far", Slots: 9, Total: 9},
 	}

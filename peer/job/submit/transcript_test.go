@@ -20,9 +20,9 @@ func shownEvent(rank int, s job.Stream, next uint64, lines ...string) Event {
 	return e
 }
 
-// TestATranscriptIsKept: the transcript of each rank survives any number of processes that follow
+// TestTranscriptSurvivesResumes: the transcript of each rank survives any number of processes that follow
 // the job.
-func TestATranscriptIsKept(t *testing.T) {
+func TestTranscriptSurvivesResumes(t *testing.T) {
 	s, k := keeping(t)
 	for _, e := range []Event{
 		shownEvent(0, job.Stdout, 2, "a\n", "bb\n"), shownEvent(0, job.Stderr, 1, "no\n"),
@@ -60,7 +60,7 @@ func printedText(text string) job.Printed {
 	return job.Printed{Bytes: uint64(len(text)), Digest: sha256.Sum256([]byte(text))}
 }
 
-func TestTranscriptOfNothing(t *testing.T) {
+func TestTranscriptWithoutOutput(t *testing.T) {
 	unwritten := decodeTranscript([transcriptSize]byte{})
 	if got, ok := unwritten.with(nil); !ok || got != printedText("") {
 		t.Errorf("got %v, known: %v", got, ok)
@@ -72,10 +72,10 @@ func TestTranscriptOfNothing(t *testing.T) {
 	}
 }
 
-// TestV4AttachedJobKnowsWhatTheUserGotBefore: a replica whose account differs from the output shown
+// TestV4ResumedJobComparesEarlierOutput: a replica whose account differs from the output shown
 // before the resume is detected. If part of the output was not recorded, nothing is compared, and
 // the job ends as its replicas report.
-func TestV4AttachedJobKnowsWhatTheUserGotBefore(t *testing.T) {
+func TestV4ResumedJobComparesEarlierOutput(t *testing.T) {
 	skip.Long(t)
 	for name, tt := range map[string]struct {
 		before Event

@@ -8,9 +8,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 )
 
-// TestWhatPeersAreGivenIsKept: the program is removed with the process that has built it, and input
+// TestStagedContentsAreKeptForResume: the program is removed with the process that has built it, and input
 // files stay where they are. The next process may be started in another directory.
-func TestWhatPeersAreGivenIsKept(t *testing.T) {
+func TestStagedContentsAreKeptForResume(t *testing.T) {
 	b := newBed(t, never)
 	t.Chdir(t.TempDir())
 	b.write("program", "what is run")

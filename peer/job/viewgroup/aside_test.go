@@ -6,9 +6,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// TestV4WhoSetsProcessesAsideAndHasThemReturn checks that the submitter may do both, that the peer of a
+// TestV4PermissionToSetProcessesAside checks that the submitter may do both, that the peer of a
 // process may only make it return, and that other peers may do neither.
-func TestV4WhoSetsProcessesAsideAndHasThemReturn(t *testing.T) {
+func TestV4PermissionToSetProcessesAside(t *testing.T) {
 	const host, other = 2, 1
 	p := view.Process{Replica: 1}
 	member := func(t *testing.T) *Member {
@@ -50,9 +50,9 @@ func TestV4WhoSetsProcessesAsideAndHasThemReturn(t *testing.T) {
 	}
 }
 
-// TestV4OldProposalsSetNobodyAside makes a malicious leader write the submitter's old proposals into the
+// TestV4ReplayedProposalsSetNoProcessAside makes a malicious leader write the submitter's old proposals into the
 // log again.
-func TestV4OldProposalsSetNobodyAside(t *testing.T) {
+func TestV4ReplayedProposalsSetNoProcessAside(t *testing.T) {
 	p := view.Process{Replica: 1}
 	m, err := New(Config{View: view.New(1, 2), Peers: 3, Members: 3, RunsOn: map[view.Process]int{{}: 1, p: 2}, IDs: idsOf(3), Verify: verify})
 	if err != nil {

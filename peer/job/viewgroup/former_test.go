@@ -29,9 +29,9 @@ func lies(from, to int) []*Message {
 	return all
 }
 
-// TestFormerMembersAreNotBelieved checks that a removed member can neither break the others nor add to
+// TestRemovedMembersAreIgnored checks that a removed member can neither break the others nor add to
 // their log.
-func TestFormerMembersAreNotBelieved(t *testing.T) {
+func TestRemovedMembersAreIgnored(t *testing.T) {
 	for i := range lies(0, 0) {
 		w := newWorld(t, 20, 5)
 		w.ticks(3)
@@ -56,8 +56,8 @@ func TestFormerMembersAreNotBelieved(t *testing.T) {
 	}
 }
 
-// TestHeartbeatOfWhatIsNotThere checks that a heartbeat for missing entries is refused without effect.
-func TestHeartbeatOfWhatIsNotThere(t *testing.T) {
+// TestHeartbeatForMissingEntriesIsRefused checks that a heartbeat for missing entries is refused without effect.
+func TestHeartbeatForMissingEntriesIsRefused(t *testing.T) {
 	w := newWorld(t, 21, 3)
 	w.ticks(3)
 	if _, err := w.members[1].Step(2, lies(2, 1)[0]); err == nil {
@@ -67,9 +67,9 @@ func TestHeartbeatOfWhatIsNotThere(t *testing.T) {
 	w.until("it takes part", w.failed(0, 0, 1, 2))
 }
 
-// TestElectionsEndNoJob checks that any number of elections is tolerated, although each adds an entry to
+// TestElectionsAreUnlimited checks that any number of elections is tolerated, although each adds an entry to
 // the log. Changes that other peers propose are bounded.
-func TestElectionsEndNoJob(t *testing.T) {
+func TestElectionsAreUnlimited(t *testing.T) {
 	skip.Long(t)
 	w := newWorld(t, 22, 3)
 	w.ticks(3)

@@ -16,9 +16,9 @@ func (w *world) write(i int, p Proposal) {
 	w.carry(i, m.ready())
 }
 
-// TestV4ALiarFailsItselfAndNobodyElse checks that a malicious peer's log entries, even those of a leader,
+// TestV4LiarFailsOnlyItself checks that a malicious peer's log entries, even those of a leader,
 // do not change other peers' processes, and that all peers continue with equal views.
-func TestV4ALiarFailsItselfAndNobodyElse(t *testing.T) {
+func TestV4LiarFailsOnlyItself(t *testing.T) {
 	const liar = 2 // hosts rank 1
 	other, own := view.Process{Rank: 2}, view.Process{Rank: liar - 1}
 	forged := signed(liar, view.Change{Process: other, To: view.Failed})
@@ -66,9 +66,9 @@ func TestV4ALiarFailsItselfAndNobodyElse(t *testing.T) {
 	}
 }
 
-// TestV4AMajorityOfTheJurorsFailsAPeer checks that a majority of the jurors fails a peer while the
+// TestV4MajorityOfJurorsFailsAPeer checks that a majority of the jurors fails a peer while the
 // submitter does not vote, and that the change names them. One juror alone has no effect.
-func TestV4AMajorityOfTheJurorsFailsAPeer(t *testing.T) {
+func TestV4MajorityOfJurorsFailsAPeer(t *testing.T) {
 	w := newWorld(t, 2, 5)
 	w.ticks(3)
 	lost := view.Change{Process: view.Process{Rank: 3}, To: view.Failed} // on peer 4
@@ -89,8 +89,8 @@ func TestV4AMajorityOfTheJurorsFailsAPeer(t *testing.T) {
 	w.until("it has failed", w.failed(3, 0, 1, 2, 3))
 }
 
-// TestV4JurorsThatFailAreMissedNoMore loses two peers at once. The remaining jurors of each fail both.
-func TestV4JurorsThatFailAreMissedNoMore(t *testing.T) {
+// TestV4FailedJurorsDoNotCount loses two peers at once. The remaining jurors of each fail both.
+func TestV4FailedJurorsDoNotCount(t *testing.T) {
 	w := newWorld(t, 3, 7)
 	w.ticks(3)
 	w.crash(5)
@@ -103,9 +103,9 @@ func TestV4JurorsThatFailAreMissedNoMore(t *testing.T) {
 	w.until("both have failed", func() bool { return w.failed(4, 0, 1, 2, 3, 4)() && w.failed(5, 0, 1, 2, 3, 4)() })
 }
 
-// TestV4NobodyComesUninvited checks that no member accepts a newcomer that a malicious leader adds without
+// TestV4UnsignedNewcomersAreRejected checks that no member accepts a newcomer that a malicious leader adds without
 // the submitter's signature.
-func TestV4NobodyComesUninvited(t *testing.T) {
+func TestV4UnsignedNewcomersAreRejected(t *testing.T) {
 	w := newWorld(t, 4, 4)
 	w.ticks(3)
 	m := w.members[0]

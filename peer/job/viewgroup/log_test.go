@@ -36,9 +36,9 @@ func widest(t *testing.T) (submitter, told *Member) {
 	return submitter, told
 }
 
-// TestO4WhatIsAgreedOnTakesNoMoreThanItsWords checks the memory for changes of the view in a job of the
+// TestO4MemoryOfCommittedChangesIsBounded checks the memory for changes of the view in a job of the
 // maximum size, whose view takes more than a megabyte.
-func TestO4WhatIsAgreedOnTakesNoMoreThanItsWords(t *testing.T) {
+func TestO4MemoryOfCommittedChangesIsBounded(t *testing.T) {
 	const changes, most = 500, 8 << 20
 	submitter, told := widest(t)
 	var kept []Committed
@@ -78,9 +78,9 @@ func TestO4WhatIsAgreedOnTakesNoMoreThanItsWords(t *testing.T) {
 	runtime.KeepAlive(submitter)
 }
 
-// TestO4TheLogOfOneWhoLiesHasAnEnd checks that a malicious member's log is bounded, whatever it contains,
+// TestO4LogOfALiarIsBounded checks that a malicious member's log is bounded, whatever it contains,
 // committed or not. A member that receives more leaves the group and does not affect anything else.
-func TestO4TheLogOfOneWhoLiesHasAnEnd(t *testing.T) {
+func TestO4LogOfALiarIsBounded(t *testing.T) {
 	skip.Long(t)
 	unknown := protowire.AppendBytes(protowire.AppendTag(nil, 99, protowire.BytesType), make([]byte, 1<<10))
 	changes, err := proto.Marshal(&raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(uint64(2))})

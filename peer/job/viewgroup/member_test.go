@@ -23,7 +23,7 @@ func TestMembersAreOdd(t *testing.T) {
 	}
 }
 
-func TestChangeIsAgreedOnByAllPeers(t *testing.T) {
+func TestAllPeersCommitAChange(t *testing.T) {
 	w := newWorld(t, 1, 7)
 	w.propose(0, 3, view.Failed)
 	n := w.until("all peers have it", w.failed(3, 0, 1, 2, 3, 5, 6))
@@ -38,7 +38,7 @@ func TestChangeIsAgreedOnByAllPeers(t *testing.T) {
 	}
 }
 
-func TestV2OnlyTheMajorityGoesOn(t *testing.T) {
+func TestV2OnlyTheMajorityContinues(t *testing.T) {
 	for name, minority := range map[string][]int{
 		"submitter and one more": {0, 1}, "others": {3, 4}, "submitter alone": {0},
 	} {
@@ -91,7 +91,7 @@ func TestSubmitterLeadsAgain(t *testing.T) {
 	w.until("all agree", w.failed(2, 0, 1, 2, 3, 4))
 }
 
-func TestAnyOneOfThreeMayBeLost(t *testing.T) {
+func TestThreeMembersTolerateOneLoss(t *testing.T) {
 	for lost := range 3 {
 		w := newWorld(t, 3, 3)
 		w.ticks(3)
@@ -117,9 +117,9 @@ func TestFailedMembersAreReplaced(t *testing.T) {
 	}
 }
 
-// TestAllMembersMayBeLostOneAfterTheOther loses each member as soon as the view shows the failure of the
+// TestSuccessiveLossesOfAllMembers loses each member as soon as the view shows the failure of the
 // previous one.
-func TestAllMembersMayBeLostOneAfterTheOther(t *testing.T) {
+func TestSuccessiveLossesOfAllMembers(t *testing.T) {
 	for peers := 3; peers < 8; peers++ {
 		w := newWorld(t, uint64(peers), peers)
 		w.ticks(3)
@@ -144,9 +144,9 @@ func (w *world) votes(i int, peers ...int) func() bool {
 	}
 }
 
-// TestNewcomersReplaceThoseWhoAreLost repeatedly loses a peer and adds another, until all but the
+// TestNewcomersReplaceLostPeers repeatedly loses a peer and adds another, until all but the
 // submitter's are newcomers. Then the submitter's peer is cut off, and the newcomers continue.
-func TestNewcomersReplaceThoseWhoAreLost(t *testing.T) {
+func TestNewcomersReplaceLostPeers(t *testing.T) {
 	w := newWorld(t, 9, 3)
 	w.ticks(3)
 	here := []int{1, 2}
@@ -176,9 +176,9 @@ func TestNewcomersReplaceThoseWhoAreLost(t *testing.T) {
 	w.until("they go on", func() bool { return w.members[here[1]].View().State(view.Process{}) != view.Live })
 }
 
-// TestNewcomerThatIsLostHoldsNobodyUp loses a newcomer before its first message. It does not vote, and is
+// TestLostNewcomerIsRemoved loses a newcomer before its first message. It does not vote, and is
 // removed.
-func TestNewcomerThatIsLostHoldsNobodyUp(t *testing.T) {
+func TestLostNewcomerIsRemoved(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		w := newWorld(t, 10, 3)
 		w.ticks(3)
@@ -217,9 +217,9 @@ func TestNewcomerWaitsUntilTheSubmitterLeads(t *testing.T) {
 	}
 }
 
-// TestWhoIsCutOffHasNobodyLeave cuts off a leader, which finds all peers silent. It must not remove a peer
+// TestPartitionedLeaderRemovesNoPeer cuts off a leader, which finds all peers silent. It must not remove a peer
 // for that, because the peer is back and needed when the cut heals.
-func TestWhoIsCutOffHasNobodyLeave(t *testing.T) {
+func TestPartitionedLeaderRemovesNoPeer(t *testing.T) {
 	for phase := range electionTicks {
 		w := newWorld(t, 12, 3)
 		w.propose(0, 0, view.Finished)
@@ -235,9 +235,9 @@ func TestWhoIsCutOffHasNobodyLeave(t *testing.T) {
 	}
 }
 
-// TestWhoLeadsHandsThatOnBeforeItVotesNoMore uses a group of two in which the submitter's peer does not
+// TestLeaderTransfersLeadershipBeforeLosingItsVote uses a group of two in which the submitter's peer does not
 // lead. If the leader removed its own vote, there might never be a leader again.
-func TestWhoLeadsHandsThatOnBeforeItVotesNoMore(t *testing.T) {
+func TestLeaderTransfersLeadershipBeforeLosingItsVote(t *testing.T) {
 	w := newWorld(t, 8, 3)
 	w.ticks(3)
 	w.members[0].node.TransferLeader(2)
@@ -251,7 +251,7 @@ func TestWhoLeadsHandsThatOnBeforeItVotesNoMore(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotThereVotesNoMoreBeforeOthers(t *testing.T) {
+func TestAbsentMembersLoseTheirVotesFirst(t *testing.T) {
 	w := newWorld(t, 9, 7)
 	m := w.members[1]
 	m.conf.Voters, m.now = []uint64{1, 2, 3, 4, 5}, 100
@@ -269,9 +269,9 @@ func TestWhoIsNotThereVotesNoMoreBeforeOthers(t *testing.T) {
 	}
 }
 
-// TestSubmitterIsNeverReplaced checks that the submitter's peer keeps its vote even if all its processes
+// TestSubmitterKeepsItsVote checks that the submitter's peer keeps its vote even if all its processes
 // have failed.
-func TestSubmitterIsNeverReplaced(t *testing.T) {
+func TestSubmitterKeepsItsVote(t *testing.T) {
 	w := newWorld(t, 5, 5)
 	w.members[0].config.RunsOn[view.Process{}] = 0
 	w.propose(0, 0, view.Failed)
@@ -282,8 +282,8 @@ func TestSubmitterIsNeverReplaced(t *testing.T) {
 	}
 }
 
-// TestSubmitterOutlivesItsOwnProcesses checks that the end of its processes does not remove the peer.
-func TestSubmitterOutlivesItsOwnProcesses(t *testing.T) {
+// TestSubmitterRemainsAfterItsProcessesEnd checks that the end of its processes does not remove the peer.
+func TestSubmitterRemainsAfterItsProcessesEnd(t *testing.T) {
 	w := newWorld(t, 6, 4)
 	w.ticks(3)
 	w.carry(0, w.members[0].Gone(0))
@@ -295,9 +295,9 @@ func TestSubmitterOutlivesItsOwnProcesses(t *testing.T) {
 	}
 }
 
-// TestSeveralMembersMayLeave checks that several members may leave at once, if they answer until they have
+// TestSeveralMembersLeaveAtOnce checks that several members may leave at once, if they answer until they have
 // lost their votes.
-func TestSeveralMembersMayLeave(t *testing.T) {
+func TestSeveralMembersLeaveAtOnce(t *testing.T) {
 	w := newWorld(t, 7, 4)
 	w.ticks(3)
 	for _, leaves := range []int{1, 2} {
@@ -430,9 +430,9 @@ func (w *world) settle() {
 	})
 }
 
-// TestPeerComesAgainWithOneMoreProcess checks that a peer with one more process votes as before, as leader
+// TestKnownPeerAddsAProcess checks that a peer with one more process votes as before, as leader
 // or not. It decides about the additional process (V4); other peers do not.
-func TestPeerComesAgainWithOneMoreProcess(t *testing.T) {
+func TestKnownPeerAddsAProcess(t *testing.T) {
 	for again := 1; again < 5; again++ {
 		w := newWorld(t, 13, 5)
 		w.ticks(3)
@@ -470,9 +470,9 @@ func TestPeerComesAgainWithOneMoreProcess(t *testing.T) {
 	}
 }
 
-// TestPeerComesWithTwoProcessesAtOnce replaces the lost replicas of two ranks by processes on the same
+// TestPeerAddsTwoProcessesAtOnce replaces the lost replicas of two ranks by processes on the same
 // peer. Neither process delays or excludes the other one.
-func TestPeerComesWithTwoProcessesAtOnce(t *testing.T) {
+func TestPeerAddsTwoProcessesAtOnce(t *testing.T) {
 	const peer = 3
 	w := newWorld(t, 13, 5)
 	w.ticks(3)

@@ -169,7 +169,7 @@ func TestV1AllPeersGetTheSameViews(t *testing.T) {
 // elections one took four times as long as one without a split vote.
 const manyElections = 20 * electionTicks * TickPeriod
 
-func TestGroupGoesOnWithoutTheSubmitter(t *testing.T) {
+func TestGroupContinuesWithoutTheSubmitter(t *testing.T) {
 	inGroup(t, 3, func(g *testGroup) {
 		for i := range 3 {
 			g.join(i)
@@ -185,7 +185,7 @@ func TestGroupGoesOnWithoutTheSubmitter(t *testing.T) {
 	})
 }
 
-func TestV2CutOffPeersAreTold(t *testing.T) {
+func TestV2PartitionedPeersAreNotified(t *testing.T) {
 	inGroup(t, 3, func(g *testGroup) {
 		for i := range 3 {
 			g.join(i)
@@ -239,7 +239,7 @@ func invented(are []p2ppeer.ID, n int) []p2ppeer.ID {
 	return all
 }
 
-func TestJoinRefusesWhatIsNoGroup(t *testing.T) {
+func TestJoinRefusesInvalidGroups(t *testing.T) {
 	inGroup(t, 3, func(g *testGroup) {
 		good := func() GroupConfig {
 			return GroupConfig{Job: "job", Peers: g.ids, First: 3, Members: 3, View: view.New(2, 1), RunsOn: runsOn(3)}
@@ -298,9 +298,9 @@ func TestNewcomerGetsTheViews(t *testing.T) {
 	})
 }
 
-// TestPeerThatHasComeAgainIsHeard connects a peer with a new number to one that still knows its old number.
+// TestStreamIsReplacedAfterARenumbering connects a peer with a new number to one that still knows its old number.
 // The stream with messages of the other number ends, and the peer opens a new one.
-func TestPeerThatHasComeAgainIsHeard(t *testing.T) {
+func TestStreamIsReplacedAfterARenumbering(t *testing.T) {
 	inGroup(t, 3, func(g *testGroup) {
 		g.join(1)
 		stream, err := g.hosts[2].NewStream(g.t.Context(), g.ids[1], Protocol)
@@ -322,9 +322,9 @@ func TestPeerThatHasComeAgainIsHeard(t *testing.T) {
 	})
 }
 
-// TestV4NobodySpeaksForOthers uses the keys of real peers. One of them proposes failures of other peers and
+// TestV4ProposalsForOtherPeersAreRejected uses the keys of real peers. One of them proposes failures of other peers and
 // the end of a process, in its own name and in the submitter's, without effect.
-func TestV4NobodySpeaksForOthers(t *testing.T) {
+func TestV4ProposalsForOtherPeersAreRejected(t *testing.T) {
 	inGroup(t, 4, func(g *testGroup) {
 		for i := range 4 {
 			g.join(i)

@@ -6,10 +6,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// TestSubmitterThatIsSilentIsReplaced checks that a peer that follows the log replaces a silent submitter's
+// TestSilentSubmitterIsReplaced checks that a peer that follows the log replaces a silent submitter's
 // peer, so that more losses are tolerated. When it is back, it is a member again, leads, and admits
 // newcomers.
-func TestSubmitterThatIsSilentIsReplaced(t *testing.T) {
+func TestSilentSubmitterIsReplaced(t *testing.T) {
 	w := newWorld(t, 30, 4)
 	w.ticks(3)
 	w.side[0] = 1
@@ -23,9 +23,9 @@ func TestSubmitterThatIsSilentIsReplaced(t *testing.T) {
 	w.until("a newcomer has joined", func() bool { return len(w.members[number].View().LiveReplicas(0)) == 2 })
 }
 
-// TestSubmitterThatIsGoneIsNotWaitedFor loses the submitter's peer of three, and soon afterwards the one
+// TestLostSubmitterIsNotWaitedFor loses the submitter's peer of three, and soon afterwards the one
 // that no longer votes.
-func TestSubmitterThatIsGoneIsNotWaitedFor(t *testing.T) {
+func TestLostSubmitterIsNotWaitedFor(t *testing.T) {
 	w := newWorld(t, 31, 3)
 	w.ticks(3)
 	w.crash(0)
@@ -43,9 +43,9 @@ func TestSubmitterThatIsGoneIsNotWaitedFor(t *testing.T) {
 	w.until("it goes on", w.failed(other-1, leads))
 }
 
-// TestFailedMemberMakesWay replaces a member without live processes by one that has some, although it still
+// TestFailedMemberIsReplacedAlthoughItAnswers replaces a member without live processes by one that has some, although it still
 // answers.
-func TestFailedMemberMakesWay(t *testing.T) {
+func TestFailedMemberIsReplacedAlthoughItAnswers(t *testing.T) {
 	w := newWorld(t, 32, 4)
 	w.ticks(3)
 	w.propose(0, 0, view.Failed)

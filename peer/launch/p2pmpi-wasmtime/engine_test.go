@@ -102,8 +102,8 @@ func run(t *testing.T, engine string, module []byte, c wasm.Config, args ...stri
 	return start(t, engine, folder, compiled(t, engine, module), c, args...)
 }
 
-// TestModulesSeeTheSame compares this engine with wazero.
-func TestModulesSeeTheSame(t *testing.T) {
+// TestEnginesBehaveAlike compares this engine with wazero.
+func TestEnginesBehaveAlike(t *testing.T) {
 	world, err := os.ReadFile(filepath.Join("testdata", "world.wasm"))
 	if err != nil {
 		t.Fatal(err)
@@ -133,8 +133,8 @@ func function(code string) []byte {
 
 func counted(s string) string { return string(binary.AppendUvarint(nil, uint64(len(s)))) + s }
 
-// TestWhatNoModuleMay checks that errors end a module as in wazero, with a short reason.
-func TestWhatNoModuleMay(t *testing.T) {
+// TestTraps checks that errors end a module as in wazero, with a short reason.
+func TestTraps(t *testing.T) {
 	for name, tc := range map[string]struct{ code, want string }{
 		"unreachable": {"\x00", "unreachable"},
 		"stray":       {"\x41\x70\x28\x02\x00", "out of bounds memory access"},
@@ -157,17 +157,17 @@ func TestWhatNoModuleMay(t *testing.T) {
 	}
 }
 
-// TestDepth makes a function call itself half a million times.
-func TestDepth(t *testing.T) {
+// TestRecursionDepth makes a function call itself half a million times.
+func TestRecursionDepth(t *testing.T) {
 	deep := function("\x20\x00\x04\x7f\x20\x00\x41\x01\x6b\x10\x01\x05\x41\x00\x0b") // if n then f(n-1) else 0
 	if e := run(t, "wasmtime", deep, wasm.Config{}); e != (ended{}) {
 		t.Errorf("it has ended with %+v", e)
 	}
 }
 
-// TestModulesHaveTheSameMemory checks that both engines give a module the same memory for a slot, whatever
+// TestEnginesGiveTheSameMemory checks that both engines give a module the same memory for a slot, whatever
 // the size of its code. The module takes all memory that it gets, and exits with the number of pages.
-func TestModulesHaveTheSameMemory(t *testing.T) {
+func TestEnginesGiveTheSameMemory(t *testing.T) {
 	const functions = 5000 // their code has different sizes in both engines
 	n := string(binary.AppendUvarint(nil, functions))
 	grow := "\x03\x40\x41\x01\x40\x00\x41\x7f\x47\x0d\x00\x0b\x3f\x00\x10\x00" // while grow(1) != -1; proc_exit(size)
@@ -190,9 +190,9 @@ func TestUnknownFunctions(t *testing.T) {
 	}
 }
 
-// TestOtherCodeIsNotRun combines a module that ends well with the compiled code of one that traps. The
+// TestCompiledCodeMustMatchItsModule combines a module that ends well with the compiled code of one that traps. The
 // library runs the code if it has compiled it itself; otherwise it compiles the module.
-func TestOtherCodeIsNotRun(t *testing.T) {
+func TestCompiledCodeMustMatchItsModule(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spoil  func([]byte) []byte
 		status int
@@ -236,8 +236,8 @@ func using(code string, further ...string) []byte {
 		section(5, "\x01\x00\x01") + strings.Join(further, "") + section(10, "\x01"+counted("\x00"+code+"\x0b")))
 }
 
-// TestEnginesTakeTheSame checks which extensions of WebAssembly both engines accept, one by one.
-func TestEnginesTakeTheSame(t *testing.T) {
+// TestEnginesAcceptTheSameExtensions checks which extensions of WebAssembly both engines accept, one by one.
+func TestEnginesAcceptTheSameExtensions(t *testing.T) {
 	const global, export = 6, 7
 	for name, tc := range map[string]struct {
 		module []byte

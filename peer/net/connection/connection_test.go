@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const relay = "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf"
 
-func TestWhatAnAddressSays(t *testing.T) {
+func TestAddressKinds(t *testing.T) {
 	tests := map[string]struct{ relay, transport string }{
 		"/ip4/11.0.0.1/tcp/1":                                       {"", "tcp"},
 		"/ip4/11.0.0.1/udp/1/quic-v1":                               {"", "quic"},
@@ -43,8 +43,8 @@ func TestWhatAnAddressSays(t *testing.T) {
 	}
 }
 
-// TestWhyAConnectionIsNoBetter applies sequences of libp2p's events about one peer.
-func TestWhyAConnectionIsNoBetter(t *testing.T) {
+// TestReasonForAnIndirectConnection applies sequences of libp2p's events about one peer.
+func TestReasonForAnIndirectConnection(t *testing.T) {
 	start := &holepunch.StartHolePunchEvt{}
 	failed := &holepunch.EndHolePunchEvt{Error: "no  way\n in"}
 	tests := map[string]struct {
@@ -77,7 +77,7 @@ func TestWhyAConnectionIsNoBetter(t *testing.T) {
 	}
 }
 
-func TestAConnectionWasPunchedIfItWasOpenedThen(t *testing.T) {
+func TestPunchedConnectionIsRecognizedByItsTime(t *testing.T) {
 	at := time.Unix(1000, 0)
 	var a attempt
 	a = a.after(&holepunch.Event{Timestamp: at.UnixNano(), Evt: &holepunch.StartHolePunchEvt{}})
@@ -120,7 +120,7 @@ func newHost(t *testing.T) host.Host {
 	return h
 }
 
-func TestTwoHostsThatAreConnected(t *testing.T) {
+func TestConnectionBetweenTwoHosts(t *testing.T) {
 	a, b := newHost(t), newHost(t)
 	if _, ok := Best(a, b.ID(), nil); ok {
 		t.Error("connected before they are")
@@ -142,8 +142,8 @@ func TestTwoHostsThatAreConnected(t *testing.T) {
 	}
 }
 
-// TestDialFailureNamesTheTellingAddress uses texts as libp2p generates them.
-func TestDialFailureNamesTheTellingAddress(t *testing.T) {
+// TestDialFailureNamesTheRelevantAddress uses texts as libp2p generates them.
+func TestDialFailureNamesTheRelevantAddress(t *testing.T) {
 	failed := func(addrs ...string) string {
 		e := swarm.DialError{Peer: "peer", Cause: swarm.ErrAllDialsFailed, Skipped: 3}
 		for _, a := range addrs {

@@ -18,7 +18,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-func TestWhereAPeerIsAskedForAfterItIsGone(t *testing.T) {
+func TestAddressesProbedAfterDisconnection(t *testing.T) {
 	listens := []ma.Multiaddr{
 		ma.StringCast("/ip4/11.0.0.1/tcp/1"), ma.StringCast("/ip4/172.17.0.1/tcp/1"), ma.StringCast("/ip4/11.0.0.1/udp/1/quic-v1"),
 		ma.StringCast("/ip4/11.0.0.9/tcp/2/p2p/" + relay + "/p2p-circuit"),
@@ -47,7 +47,7 @@ func TestWhereAPeerIsAskedForAfterItIsGone(t *testing.T) {
 	}
 }
 
-func TestRefusedIfNobodyListensAnyMore(t *testing.T) {
+func TestRefusedIfTheListenerIsClosed(t *testing.T) {
 	open, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -89,9 +89,9 @@ func TestRefusedIfNobodyListensAnyMore(t *testing.T) {
 	}
 }
 
-// TestF2APeerThatIsGoneIsRefused checks that an ended peer is refused at an address that accepted
+// TestF2StoppedPeerIsRefused checks that an ended peer is refused at an address that accepted
 // connections before.
-func TestF2APeerThatIsGoneIsRefused(t *testing.T) {
+func TestF2StoppedPeerIsRefused(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	h, peer := newHost(t), newHost(t)
@@ -133,9 +133,9 @@ func TestF2APeerThatIsGoneIsRefused(t *testing.T) {
 	}
 }
 
-// TestF2APeerThatGoesWhileItIsAskedIsRefused probes a peer between the end of its listeners and that of its
+// TestF2PeerThatStopsDuringAProbeIsRefused probes a peer between the end of its listeners and that of its
 // connections.
-func TestF2APeerThatGoesWhileItIsAskedIsRefused(t *testing.T) {
+func TestF2PeerThatStopsDuringAProbeIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, goes := range map[string]bool{"it goes": true, "it only takes no more": false} {
 		t.Run(name, func(t *testing.T) {
@@ -164,9 +164,9 @@ func TestF2APeerThatGoesWhileItIsAskedIsRefused(t *testing.T) {
 	}
 }
 
-// TestV3ARefusalWhereNobodyWasLetInFailsNobody checks that a refusal is ignored at an address that never
+// TestV3RefusalAtAnUnverifiedAddressIsIgnored checks that a refusal is ignored at an address that never
 // accepted a connection. A firewall may refuse it, or another machine that has the address now.
-func TestV3ARefusalWhereNobodyWasLetInFailsNobody(t *testing.T) {
+func TestV3RefusalAtAnUnverifiedAddressIsIgnored(t *testing.T) {
 	h, peer := newHost(t), newHost(t)
 	if err := peer.Connect(t.Context(), *host.InfoFromHost(h)); err != nil {
 		t.Fatal(err)
@@ -193,9 +193,9 @@ func TestV3ARefusalWhereNobodyWasLetInFailsNobody(t *testing.T) {
 	}
 }
 
-// TestWhatIsKnownOfDoorsThatDoNotAnswer checks that doors without an answer stay known, unless another
+// TestUnresponsiveAddressesAreRemembered checks that doors without an answer stay known, unless another
 // result replaces them.
-func TestWhatIsKnownOfDoorsThatDoNotAnswer(t *testing.T) {
+func TestUnresponsiveAddressesAreRemembered(t *testing.T) {
 	open, shut := error(nil), &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	silent, before := &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, []string{"a", "b"}
 	full := &net.OpError{Op: "dial", Err: syscall.ECONNRESET}
@@ -229,9 +229,9 @@ func TestWhatIsKnownOfDoorsThatDoNotAnswer(t *testing.T) {
 	}
 }
 
-// TestF2AListenerThatStillListensIsAskedAgainSoon simulates a dying process, whose listener closes a moment
+// TestF2ListenerThatStillAcceptsIsProbedAgainSoon simulates a dying process, whose listener closes a moment
 // after its connections have broken.
-func TestF2AListenerThatStillListensIsAskedAgainSoon(t *testing.T) {
+func TestF2ListenerThatStillAcceptsIsProbedAgainSoon(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -54,9 +54,9 @@ func ip(at string) string {
 	return "/ip4/" + at + "/tcp/1"
 }
 
-// TestWhatStrangersMayName checks addresses that strangers name. This machine can reach more than they can:
+// TestAddressesNamedByStrangers checks addresses that strangers name. This machine can reach more than they can:
 // its own services, and those of its network.
-func TestWhatStrangersMayName(t *testing.T) {
+func TestAddressesNamedByStrangers(t *testing.T) {
 	const public = "192.0.2.7"
 	for _, c := range []struct {
 		name  string
@@ -126,7 +126,7 @@ func info(id p2ppeer.ID, addrs ...string) p2ppeer.AddrInfo {
 	return out
 }
 
-func TestWhomTheOwnerAndTheLocalNetworkName(t *testing.T) {
+func TestAddressesNamedByOwnerAndLocalNetwork(t *testing.T) {
 	f := newFilter()
 	f.meets(third, ip("192.0.2.7"))
 	f.Name(info("supernode", ip("127.0.0.1")))
@@ -149,7 +149,7 @@ func TestWhomTheOwnerAndTheLocalNetworkName(t *testing.T) {
 	}
 }
 
-func TestWhereAPeerWasMetIsForgotten(t *testing.T) {
+func TestKnownAddressesExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFilter()
 		f.meets(third, ip("192.0.2.7"))

@@ -28,7 +28,7 @@ func (b *book) ResolveDNSComponent(_ context.Context, a ma.Multiaddr, _ int) ([]
 	return b.look(a), nil
 }
 
-func TestOnlyTheOwnersNamesAreLookedUp(t *testing.T) {
+func TestOnlyTheOwnersHostNamesAreResolved(t *testing.T) {
 	const entry, name = "/dnsaddr/lab.example", "/dns4/node.lab.example/tcp/1"
 	b := &book{leads: map[string]string{entry: name, name: "/ip4/10.1.2.3/tcp/1"}}
 	f := newFilter()

@@ -134,7 +134,7 @@ func TestMembersMeet(t *testing.T) {
 	}
 }
 
-func TestOthersGetNothing(t *testing.T) {
+func TestNonMembersAreRefused(t *testing.T) {
 	owner, _ := newKey(t)
 	other, _ := newKey(t)
 	memberKey, member := newKey(t)
@@ -181,7 +181,7 @@ func TestOthersGetNothing(t *testing.T) {
 	}
 }
 
-func TestAMemberDiallingAnotherGetsNothing(t *testing.T) {
+func TestNonMemberIsRefusedByItsDialler(t *testing.T) {
 	owner, _ := newKey(t)
 	other, _ := newKey(t)
 	memberKey, member := newKey(t)
@@ -202,7 +202,7 @@ func TestAMemberDiallingAnotherGetsNothing(t *testing.T) {
 	}
 }
 
-func TestOpenPeersMeetAsEver(t *testing.T) {
+func TestOpenPeersConnectWithoutTokens(t *testing.T) {
 	for _, listen := range []string{overTCP, overUDP} {
 		aKey, _ := newKey(t)
 		bKey, _ := newKey(t)
@@ -216,9 +216,9 @@ func TestOpenPeersMeetAsEver(t *testing.T) {
 	}
 }
 
-// TestRelayedConnectionsAreLookedAt checks that a peer that is connected to a relay of the network cannot
+// TestRelayedConnectionsAreChecked checks that a peer that is connected to a relay of the network cannot
 // reach a peer through it that refuses the peer.
-func TestRelayedConnectionsAreLookedAt(t *testing.T) {
+func TestRelayedConnectionsAreChecked(t *testing.T) {
 	owner, _ := newKey(t)
 	later := time.Now().Add(time.Hour)
 	host := func(i *Invitation, listen string, more ...libp2p.Option) *testHost {
@@ -256,7 +256,7 @@ func TestRelayedConnectionsAreLookedAt(t *testing.T) {
 	}
 }
 
-func TestAConnectionEndsWithTheToken(t *testing.T) {
+func TestConnectionEndsWhenTheTokenExpires(t *testing.T) {
 	skip.Long(t)
 	owner, _ := newKey(t)
 	aKey, _ := newKey(t)
@@ -272,7 +272,7 @@ func TestAConnectionEndsWithTheToken(t *testing.T) {
 	await(t, "they part", apart(a, b))
 }
 
-func TestANewTokenKeepsTheConnection(t *testing.T) {
+func TestRenewedTokenKeepsTheConnection(t *testing.T) {
 	owner, _ := newKey(t)
 	aKey, _ := newKey(t)
 	bKey, _ := newKey(t)
@@ -325,8 +325,8 @@ func TestNewcomersAreBounded(t *testing.T) {
 	await(t, "it gets in when there is a place", func() bool { return greeted(t, guest, h) == nil })
 }
 
-// TestStrangersSayNothingAboutAnOpenNetwork makes a stranger show an empty token repeatedly.
-func TestStrangersSayNothingAboutAnOpenNetwork(t *testing.T) {
+// TestEmptyTokensDoNotAffectAnOpenNetwork makes a stranger show an empty token repeatedly.
+func TestEmptyTokensDoNotAffectAnOpenNetwork(t *testing.T) {
 	key, _ := newKey(t)
 	strangerKey, strangerID := newKey(t)
 	h := newHost(t, overTCP, key, nil)
@@ -356,7 +356,7 @@ func TestStrangersSayNothingAboutAnOpenNetwork(t *testing.T) {
 	}
 }
 
-func TestWhoStallsIsNotLookedAtForAWhile(t *testing.T) {
+func TestStallingPeerIsRefusedForAWhile(t *testing.T) {
 	owner, _ := newKey(t)
 	_, id := newKey(t)
 	g := newGate(Config{Peer: id, Invitation: invite(t, owner, "lab", id, time.Now().Add(time.Hour)), Log: zerolog.Nop()})
@@ -373,7 +373,7 @@ func TestWhoStallsIsNotLookedAtForAWhile(t *testing.T) {
 	}
 }
 
-func TestTheGateDoesNotTrustTransports(t *testing.T) {
+func TestGateDoesNotTrustTransports(t *testing.T) {
 	owner, _ := newKey(t)
 	key, id := newKey(t)
 	g, err := NewGate(Config{Peer: id, Invitation: invite(t, owner, "lab", id, time.Now().Add(time.Hour)), Log: zerolog.Nop()})

@@ -73,9 +73,9 @@ func TestWhoIsAdmitted(t *testing.T) {
 	}
 }
 
-// TestOnePersonIsOneOwner checks that all tokens with the same name belong to one person. A token without a
+// TestTokensWithOneNameHaveOneOwner checks that all tokens with the same name belong to one person. A token without a
 // name is a person of its own. Only the network's owner assigns names.
-func TestOnePersonIsOneOwner(t *testing.T) {
+func TestTokensWithOneNameHaveOneOwner(t *testing.T) {
 	owner, ownerID := newKey(t)
 	_, a := newKey(t)
 	_, b := newKey(t)
@@ -130,7 +130,7 @@ func TestOldTokensStayValid(t *testing.T) {
 	}
 }
 
-func TestABoundInvitationIsOfNoUseToAnother(t *testing.T) {
+func TestBoundInvitationIsRefusedForAnotherPeer(t *testing.T) {
 	owner, _ := newKey(t)
 	_, a := newKey(t)
 	bKey, b := newKey(t)
@@ -140,7 +140,7 @@ func TestABoundInvitationIsOfNoUseToAnother(t *testing.T) {
 	}
 }
 
-func TestInvitationsAreReadAsWritten(t *testing.T) {
+func TestInvitationsRoundTrip(t *testing.T) {
 	owner, ownerID := newKey(t)
 	_, a := newKey(t)
 	for _, holder := range []p2ppeer.ID{a, ""} {
@@ -159,7 +159,7 @@ func TestInvitationsAreReadAsWritten(t *testing.T) {
 	}
 }
 
-func TestEveryLetterOfAnInvitationMatters(t *testing.T) {
+func TestAlteredInvitationIsRefused(t *testing.T) {
 	owner, _ := newKey(t)
 	_, a := newKey(t)
 	text, err := invite(t, owner, "lab", a, epoch).Text()
@@ -178,7 +178,7 @@ func TestEveryLetterOfAnInvitationMatters(t *testing.T) {
 	}
 }
 
-func TestNamesOfNetworks(t *testing.T) {
+func TestNetworkNames(t *testing.T) {
 	for name, want := range map[string]bool{
 		"lab": true, "a.b-c_d+e": true, "": false, ".": false, "..": false, "...": false, "a/b": false, "a b": false,
 		"12345678901234567890123456789012345678901234567": true, "123456789012345678901234567890123456789012345678": false,

@@ -9,7 +9,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-func TestAdmissionsEnd(t *testing.T) {
+func TestAdmissionsExpire(t *testing.T) {
 	const a, b = p2ppeer.ID("a"), p2ppeer.ID("b")
 	var r register
 	r.admit(a, Token{Expires: epoch.Add(time.Hour)}, epoch)
@@ -40,7 +40,7 @@ func TestAdmissionsEnd(t *testing.T) {
 	}
 }
 
-func TestRefusalsLastForAMoment(t *testing.T) {
+func TestRefusalsExpire(t *testing.T) {
 	const a = p2ppeer.ID("a")
 	var r register
 	r.admit(a, Token{Expires: epoch.Add(time.Hour)}, epoch)
@@ -57,7 +57,7 @@ func TestRefusalsLastForAMoment(t *testing.T) {
 	}
 }
 
-func TestAFloodOfRefusedPeersIsForgotten(t *testing.T) {
+func TestRefusedPeersAreBounded(t *testing.T) {
 	var r register
 	for i := range 4 * maxRefused {
 		r.refuse(p2ppeer.ID(fmt.Sprint(i)), epoch.Add(time.Duration(i)*time.Microsecond))

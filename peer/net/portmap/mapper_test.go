@@ -134,7 +134,7 @@ func expectMapped(t *testing.T, m *Mapper, want string) {
 	}
 }
 
-func TestAPortIsMappedForAsLongAsItIsWanted(t *testing.T) {
+func TestPortIsMappedUntilReleased(t *testing.T) {
 	with(t, func(m *Mapper, f *fake) {
 		expectMapped(t, m, "") // requests the mapping
 		settle(0)
@@ -150,7 +150,7 @@ func TestAPortIsMappedForAsLongAsItIsWanted(t *testing.T) {
 	})
 }
 
-func TestAPortThatAnotherHasIsMappedElsewhere(t *testing.T) {
+func TestPortInUseIsMappedElsewhere(t *testing.T) {
 	with(t, func(m *Mapper, f *fake) {
 		f.now(func() { f.taken[4001] = true })
 		m.Mapped(here)
@@ -164,7 +164,7 @@ func TestAPortThatAnotherHasIsMappedElsewhere(t *testing.T) {
 	})
 }
 
-func TestARouterIsLookedForAgain(t *testing.T) {
+func TestRouterDiscoveryIsRepeated(t *testing.T) {
 	with(t, func(m *Mapper, f *fake) {
 		m.Mapped(here)
 		settle(0)
@@ -180,7 +180,7 @@ func TestARouterIsLookedForAgain(t *testing.T) {
 	})
 }
 
-func TestFewPortsAreWanted(t *testing.T) {
+func TestPortsAreBounded(t *testing.T) {
 	with(t, func(m *Mapper, f *fake) {
 		for n := range uint16(2 * maxPorts) {
 			m.Mapped(Port{"udp", 1 + n})
@@ -192,7 +192,7 @@ func TestFewPortsAreWanted(t *testing.T) {
 	})
 }
 
-func TestARouterThatIsNotConnectedMapsNothing(t *testing.T) {
+func TestOfflineRouterMapsNothing(t *testing.T) {
 	for _, no := range []string{"0.0.0.0", "127.0.0.1", "255.255.255.255", "169.254.1.1", "2001:db8::1"} {
 		with(t, func(m *Mapper, f *fake) {
 			m.Mapped(here)
@@ -211,7 +211,7 @@ func TestARouterThatIsNotConnectedMapsNothing(t *testing.T) {
 	}
 }
 
-func TestClosedDuringARenewalItLeavesNothingBehind(t *testing.T) {
+func TestCloseDuringARenewalRemovesTheMapping(t *testing.T) {
 	for name, into := range map[string]time.Duration{"address": time.Second, "first port": 3 * time.Second} {
 		for name2, before := range map[string]time.Duration{"first": 0, "later": renewPeriod} {
 			t.Run(name2+" "+name, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestClosedDuringARenewalItLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsMissingWithdrawsNothing(t *testing.T) {
+func TestMissingAnswerKeepsTheMapping(t *testing.T) {
 	with(t, func(m *Mapper, f *fake) {
 		f.now(func() { f.taken[4001] = true })
 		m.Mapped(here)
@@ -255,7 +255,7 @@ func TestAnAnswerThatIsMissingWithdrawsNothing(t *testing.T) {
 	})
 }
 
-func TestNoMapperMapsNothing(t *testing.T) {
+func TestNilMapperMapsNothing(t *testing.T) {
 	var m *Mapper
 	expectMapped(t, m, "")
 	if m.Router().How != "" {
@@ -263,7 +263,7 @@ func TestNoMapperMapsNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIsAnnounced(t *testing.T) {
+func TestAnnouncedAddresses(t *testing.T) {
 	tests := map[string]string{ // by listening address
 		"/ip4/0.0.0.0/tcp/4001":             "/ip4/11.0.1.1/tcp/4001",
 		"/ip4/192.168.1.2/udp/4002/quic-v1": "/ip4/11.0.1.1/udp/4002/quic-v1",

@@ -37,9 +37,9 @@ func fault(code int) *http.Response {
 	return &http.Response{StatusCode: http.StatusInternalServerError, ContentLength: -1, Body: io.NopCloser(strings.NewReader(body))}
 }
 
-// TestOnlyWhoHasNoOtherIsAskedForAPermanentMapping uses routers whose address contains 725, although their
+// TestPermanentMappingIsTheLastResort uses routers whose address contains 725, although their
 // error code is another one.
-func TestOnlyWhoHasNoOtherIsAskedForAPermanentMapping(t *testing.T) {
+func TestPermanentMappingIsTheLastResort(t *testing.T) {
 	tests := map[string]struct {
 		answer func() (*http.Response, error)
 		want   []string // requested durations

@@ -11,8 +11,8 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// TestWhenAPairIsTried applies sequences of events in virtual time.
-func TestWhenAPairIsTried(t *testing.T) {
+// TestRetrySchedule applies sequences of events in virtual time.
+func TestRetrySchedule(t *testing.T) {
 	const id = p2ppeer.ID("a")
 	type step struct {
 		at    time.Duration
@@ -64,8 +64,8 @@ func TestWhenAPairIsTried(t *testing.T) {
 	}
 }
 
-// TestFewAreTriedAtATime uses a hundred pairs that always fail.
-func TestFewAreTriedAtATime(t *testing.T) {
+// TestConcurrentAttemptsAreLimited uses a hundred pairs that always fail.
+func TestConcurrentAttemptsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()

@@ -7,9 +7,9 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// TestTryWithoutAPublicAddressIsNone checks that such an attempt does not lengthen the pauses. A peer that
+// TestAttemptWithoutAPublicAddressDoesNotCount checks that such an attempt does not lengthen the pauses. A peer that
 // loses its public address for a while, such as during a restart of its supernode, then tries again soon.
-func TestTryWithoutAPublicAddressIsNone(t *testing.T) {
+func TestAttemptWithoutAPublicAddressDoesNotCount(t *testing.T) {
 	p := New(nil, prometheus.NewRegistry(), nil, zerolog.Nop())
 	p.host = newHost(t)
 	if p.try("peer") {

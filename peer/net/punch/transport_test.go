@@ -36,9 +36,9 @@ func newHost(t *testing.T, opts ...libp2p.Option) host.Host {
 	return h
 }
 
-// TestPortThatIsDialledFrom checks that peers are dialled from the listening port. The exceptions are dials
+// TestSourcePortOfDials checks that peers are dialled from the listening port. The exceptions are dials
 // without hole punching to peers that have relays, are not supernodes, and have not answered such a dial before.
-func TestPortThatIsDialledFrom(t *testing.T) {
+func TestSourcePortOfDials(t *testing.T) {
 	supernode := newHost(t)
 	p := New([]p2ppeer.AddrInfo{{ID: supernode.ID()}}, prometheus.NewRegistry(), new(heard), zerolog.Nop())
 	from := newHost(t, libp2p.Transport(p.TCP))
@@ -94,8 +94,8 @@ func dialDirectly(t *testing.T, from host.Host, to p2ppeer.ID) {
 	}
 }
 
-// TestAddressThatAnswersNoMore checks that an address counts as answering until a dial fails.
-func TestAddressThatAnswersNoMore(t *testing.T) {
+// TestAddressCountsAsAnsweringUntilADialFails checks that an address counts as answering until a dial fails.
+func TestAddressCountsAsAnsweringUntilADialFails(t *testing.T) {
 	p := New(nil, prometheus.NewRegistry(), new(heard), zerolog.Nop())
 	var dialler *TCP
 	from := newHost(t, libp2p.Transport(func(s *swarm.Swarm, u transport.Upgrader, r network.ResourceManager) (_ *TCP, err error) {
@@ -122,9 +122,9 @@ func TestAddressThatAnswersNoMore(t *testing.T) {
 	}
 }
 
-// TestOtherPortIsOneForAll checks that all dials share the other port where possible, which shows others
+// TestAllDialsShareTheOtherPort checks that all dials share the other port where possible, which shows others
 // how routers translate it.
-func TestOtherPortIsOneForAll(t *testing.T) {
+func TestAllDialsShareTheOtherPort(t *testing.T) {
 	var p port
 	at := func(to net.Listener) (net.Conn, int) {
 		t.Helper()
@@ -171,9 +171,9 @@ func TestOtherPortIsOneForAll(t *testing.T) {
 	}
 }
 
-// TestDialGoesOnFromTheHole checks that a dial is repeated from the listening port if hole punching begins,
+// TestDialIsRepeatedFromTheListeningPort checks that a dial is repeated from the listening port if hole punching begins,
 // and only then.
-func TestDialGoesOnFromTheHole(t *testing.T) {
+func TestDialIsRepeatedFromTheListeningPort(t *testing.T) {
 	const id, another = p2ppeer.ID("a"), p2ppeer.ID("b")
 	to := ma.StringCast("/ip4/192.0.2.1/tcp/2")
 	begin, end := &holepunch.StartHolePunchEvt{}, &holepunch.EndHolePunchEvt{}

@@ -25,8 +25,8 @@ func relayAt(t *testing.T, addrs ...string) p2ppeer.AddrInfo {
 	return r
 }
 
-// TestWhenARelayIsAsked applies sequences of events in virtual time.
-func TestWhenARelayIsAsked(t *testing.T) {
+// TestRelayRequestSchedule applies sequences of events in virtual time.
+func TestRelayRequestSchedule(t *testing.T) {
 	r := relayAt(t, "/ip4/11.0.0.1/tcp/1")
 	type step struct {
 		at   time.Duration
@@ -72,9 +72,9 @@ func names(all ...string) (found []p2ppeer.AddrInfo) {
 	return found
 }
 
-// TestWhichFoundRelaysAreAsked uses one configured relay and six found ones. Each step states which relays
+// TestRelaySelection uses one configured relay and six found ones. Each step states which relays
 // receive a request after it.
-func TestWhichFoundRelaysAreAsked(t *testing.T) {
+func TestRelaySelection(t *testing.T) {
 	type step struct {
 		at    time.Duration
 		do    func(p *plan, now time.Time)
@@ -153,7 +153,7 @@ func TestFoundRelaysAreBounded(t *testing.T) {
 	}
 }
 
-func TestPausesEndSomewhere(t *testing.T) {
+func TestPausesAreBounded(t *testing.T) {
 	r := relayAt(t)
 	p, now := newPlan([]p2ppeer.AddrInfo{r}), time.Unix(1000, 0)
 	for range 20 {

@@ -82,7 +82,7 @@ func open(t *testing.T, from, to host.Host) (network.Stream, error) {
 	return s, err
 }
 
-func TestPeersThatDoNotListenMeetThroughARelay(t *testing.T) {
+func TestPeersThatDoNotListenConnectThroughARelay(t *testing.T) {
 	relay, _ := newMember(t, "a", Limits{Peers: 8})
 	a, sa := newMember(t, "a", Limits{}, relay)
 	b, sb := newMember(t, "a", Limits{}, relay)
@@ -107,8 +107,8 @@ func TestPeersThatDoNotListenMeetThroughARelay(t *testing.T) {
 	}
 }
 
-// TestARelayIsOpenToItsNetworkOnly makes strangers request a reservation and a circuit.
-func TestARelayIsOpenToItsNetworkOnly(t *testing.T) {
+// TestRelayServesItsNetworkOnly makes strangers request a reservation and a circuit.
+func TestRelayServesItsNetworkOnly(t *testing.T) {
 	relay, _ := newMember(t, "a", Limits{Peers: 8})
 	inside, s := newMember(t, "a", Limits{}, relay)
 	awaitReserved(t, s)
@@ -120,7 +120,7 @@ func TestARelayIsOpenToItsNetworkOnly(t *testing.T) {
 	expectRefusal(t, stranger, relay)
 }
 
-func TestARelayHasRoomForSoMany(t *testing.T) {
+func TestRelayLimitsReservations(t *testing.T) {
 	relay, _ := newMember(t, "a", Limits{Peers: 1})
 	first, s := newMember(t, "a", Limits{}, relay)
 	awaitReserved(t, s)
@@ -130,8 +130,8 @@ func TestARelayHasRoomForSoMany(t *testing.T) {
 	awaitReserved(t, late)
 }
 
-// TestARelayServesALaboratory reserves for more peers at one address than the eight that libp2p allows.
-func TestARelayServesALaboratory(t *testing.T) {
+// TestRelayServesManyPeersAtOneAddress reserves for more peers at one address than the eight that libp2p allows.
+func TestRelayServesManyPeersAtOneAddress(t *testing.T) {
 	const machines = 12
 	relay, _ := newMember(t, "a", Limits{Peers: machines})
 	for range machines {
@@ -149,8 +149,8 @@ func expectRefusal(t *testing.T, h, relay host.Host) {
 	}
 }
 
-// TestACircuitEnds checks that a circuit ends after its bytes or its time.
-func TestACircuitEnds(t *testing.T) {
+// TestCircuitLimits checks that a circuit ends after its bytes or its time.
+func TestCircuitLimits(t *testing.T) {
 	tests := map[string]Limits{
 		"bytes": {Peers: 8, Bytes: 256 << 10},
 		"time":  {Peers: 8, Time: 300 * time.Millisecond},
@@ -187,8 +187,8 @@ func TestACircuitEnds(t *testing.T) {
 	}
 }
 
-// TestAReservationIsMadeAgain restarts a relay.
-func TestAReservationIsMadeAgain(t *testing.T) {
+// TestReservationIsRenewedAfterRelayRestart restarts a relay.
+func TestReservationIsRenewedAfterRelayRestart(t *testing.T) {
 	skip.Long(t)
 	relay, s := newMember(t, "a", Limits{Peers: 8})
 	at := relay.Addrs()[0]
@@ -212,9 +212,9 @@ func TestAReservationIsMadeAgain(t *testing.T) {
 	await(t, h, new(event.EvtLocalAddressesUpdated), advertised)("not reserved again")
 }
 
-// TestALostRelayHasBeenReplaced uses one public peer besides the supernode. The other peer finds it on
+// TestLostRelayIsReplaced uses one public peer besides the supernode. The other peer finds it on
 // connection, and also reserves there.
-func TestALostRelayHasBeenReplaced(t *testing.T) {
+func TestLostRelayIsReplaced(t *testing.T) {
 	supernode, given := newMember(t, "a", Limits{Peers: 8})
 	public, _ := newMember(t, "a", Limits{Peers: 8})
 	h, _ := newMember(t, "a", Limits{}, supernode)

@@ -49,7 +49,7 @@ func read(t *testing.T, path string) []Entry {
 	return entries
 }
 
-func TestO3JournalOutlivesItsPeer(t *testing.T) {
+func TestO3JournalIsPersistent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	if got := read(t, path); got != nil {
 		t.Fatalf("nobody has written, and there is %v", got)

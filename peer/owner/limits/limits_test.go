@@ -41,7 +41,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestMinIsTheLeastOfEach(t *testing.T) {
+func TestMinOfEachLimit(t *testing.T) {
 	a := Limits{Memory: 1, CPU: 0, Disk: 3, Processes: 9, Files: 5, Time: 7, Upload: 0}
 	b := Limits{Memory: 2, CPU: 50, Disk: 0, Processes: 4, Files: 5, Time: 6, Upload: 0}
 	want := Limits{Memory: 1, CPU: 50, Disk: 3, Processes: 4, Files: 5, Time: 6, Upload: 0}
@@ -120,7 +120,7 @@ func TestExceeded(t *testing.T) {
 	}
 }
 
-func TestWhatTheMachineLacksIsNoExcess(t *testing.T) {
+func TestUnmeasurableLimitsAreNotExceeded(t *testing.T) {
 	g := Grant{Slot: Limits{Memory: 512 << 20, Processes: 64}, Job: Limits{Memory: 1 << 30}}
 	cases := map[string]struct {
 		usage Usage
@@ -142,7 +142,7 @@ func TestWhatTheMachineLacksIsNoExcess(t *testing.T) {
 	}
 }
 
-func TestPauseIsShorterTheLessIsLeft(t *testing.T) {
+func TestPauseShrinksNearTheLimit(t *testing.T) {
 	for left, want := range map[int64]time.Duration{
 		math.MaxInt64: time.Second, 1 << 30: 125 * time.Millisecond, 1 << 31: 250 * time.Millisecond, 0: time.Millisecond, -1: time.Millisecond,
 	} {
@@ -159,7 +159,7 @@ func TestPlus(t *testing.T) {
 	}
 }
 
-func TestStrangersKeepTheOwnersMachineQuick(t *testing.T) {
+func TestDefaultLimitsOfStrangers(t *testing.T) {
 	for _, c := range []struct {
 		machine Machine
 		slots   int

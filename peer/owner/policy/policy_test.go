@@ -30,8 +30,8 @@ func rules(t testing.TB, texts ...string) map[Class]Rule {
 	return r
 }
 
-// TestS3TermsAreWhatIsDecided compares Terms with Decide for each class that can have submitters.
-func TestS3TermsAreWhatIsDecided(t *testing.T) {
+// TestS3TermsMatchDecisions compares Terms with Decide for each class that can have submitters.
+func TestS3TermsMatchDecisions(t *testing.T) {
 	tests := []struct {
 		name     string
 		policy   Policy
@@ -141,7 +141,7 @@ func TestS3PolicyDecides(t *testing.T) {
 	}
 }
 
-func TestOffersSayWhatIsAccepted(t *testing.T) {
+func TestOffersStateThePolicy(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		policy   Policy
@@ -189,7 +189,7 @@ func TestS3DefaultRules(t *testing.T) {
 	}
 }
 
-func TestRulesThatAreNone(t *testing.T) {
+func TestInvalidRules(t *testing.T) {
 	for _, text := range []string{"", " ", "all", "friends=wasm", "wasm=everyone", "everyone=", "wasm slots", "wasm slots=0", "wasm slots=-1", "wasm slots=9999999", "native memory=256MiB ram=1", "native memory=1"} {
 		if _, err := ParseRules([]string{text}, limits.Limits{}); err == nil || !strings.Contains(err.Error(), "accept") {
 			t.Errorf("%q: got %v, want an error that names the option", text, err)
@@ -223,7 +223,7 @@ func TestQuietHours(t *testing.T) {
 	}
 }
 
-func TestLimitsOfClassesThatGetNothingAreNone(t *testing.T) {
+func TestDeniedClassesHaveNoLimits(t *testing.T) {
 	p := Policy{Rules: map[Class]Rule{
 		Members:  {Kind: Native, Limits: limits.Limits{Memory: 1}},
 		Everyone: {Kind: None, Limits: limits.Limits{CPU: 1}},
@@ -233,9 +233,9 @@ func TestLimitsOfClassesThatGetNothingAreNone(t *testing.T) {
 	}
 }
 
-// TestOwnersListsAreNotTakenForMore checks the warning for an owner who lists allowed submitters and has no
+// TestAllowListWithoutADefaultRuleWarns checks the warning for an owner who lists allowed submitters and has no
 // rule for others.
-func TestOwnersListsAreNotTakenForMore(t *testing.T) {
+func TestAllowListWithoutADefaultRuleWarns(t *testing.T) {
 	for name, c := range map[string]struct {
 		private bool
 		friends bool

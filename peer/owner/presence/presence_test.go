@@ -17,7 +17,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/owner/presence/bustest"
 )
 
-func TestWatchPausesAtOnceAndGoesOnLater(t *testing.T) {
+func TestWatchSuspendsAtOnceAndResumesLater(t *testing.T) {
 	start := time.Unix(1000, 0)
 	for _, tt := range []struct {
 		name  string
@@ -43,9 +43,9 @@ func TestWatchPausesAtOnceAndGoesOnLater(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeReadIsAsItWas checks that the last value counts for a while, and that a rule without one
+// TestUnreadableValuesKeepTheLastReading checks that the last value counts for a while, and that a rule without one
 // does not fire.
-func TestWhatCannotBeReadIsAsItWas(t *testing.T) {
+func TestUnreadableValuesKeepTheLastReading(t *testing.T) {
 	unread := Reading{Unread: []Unread{{Metered, "no bus"}}}
 	for _, tt := range []struct {
 		name   string
@@ -113,7 +113,7 @@ func supply(t *testing.T, root, name string, files map[string]string) {
 	}
 }
 
-func TestBatteryIsTheMachines(t *testing.T) {
+func TestBatteryState(t *testing.T) {
 	discharging := map[string]string{"type": "Battery", "status": "Discharging"}
 	for _, tt := range []struct {
 		name     string
@@ -142,7 +142,7 @@ func TestBatteryIsTheMachines(t *testing.T) {
 	}
 }
 
-func TestLoadIsWhatOthersThanJobsTake(t *testing.T) {
+func TestLoadExcludesJobs(t *testing.T) {
 	var own uint64
 	m := &Machine{root: t.TempDir(), own: func() uint64 { return own }}
 	if err := os.Mkdir(filepath.Join(m.root, "proc"), 0o755); err != nil {
@@ -171,9 +171,9 @@ func TestLoadIsWhatOthersThanJobsTake(t *testing.T) {
 	}
 }
 
-// TestNicePeerIsNotTheOwner checks a peer that itself runs with a higher niceness. Its time is not part of
+// TestLoadIsCorrectForANicePeer checks a peer that itself runs with a higher niceness. Its time is not part of
 // the kernel's count for normal priority, so it must not be subtracted.
-func TestNicePeerIsNotTheOwner(t *testing.T) {
+func TestLoadIsCorrectForANicePeer(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		skip.Lacks(t, "Linux and its /proc/stat")
 	}
@@ -196,7 +196,7 @@ func TestNicePeerIsNotTheOwner(t *testing.T) {
 	}
 }
 
-func TestMachineWithoutABusIsNoReasonToPause(t *testing.T) {
+func TestMissingBusDoesNotSuspendJobs(t *testing.T) {
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+filepath.Join(t.TempDir(), "none"))
 	m := NewMachine("/")
 	defer m.Close()
@@ -205,8 +205,8 @@ func TestMachineWithoutABusIsNoReasonToPause(t *testing.T) {
 	}
 }
 
-// TestMachineThatSaysNothing checks that each rule that cannot be evaluated is reported with the reason.
-func TestMachineThatSaysNothing(t *testing.T) {
+// TestUnavailableRulesAreReported checks that each rule that cannot be evaluated is reported with the reason.
+func TestUnavailableRulesAreReported(t *testing.T) {
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+filepath.Join(t.TempDir(), "none"))
 	m := NewMachine(t.TempDir())
 	defer m.Close()
@@ -228,9 +228,9 @@ func rulesOf(all []Unread) (rules []Rule) {
 	return rules
 }
 
-// TestServiceThatHangsIsNotWaitedFor checks that a hanging service delays neither a reading for long nor
+// TestHangingServiceIsNotWaitedFor checks that a hanging service delays neither a reading for long nor
 // the end of the peer.
-func TestServiceThatHangsIsNotWaitedFor(t *testing.T) {
+func TestHangingServiceIsNotWaitedFor(t *testing.T) {
 	for _, tt := range []struct {
 		hangs    string
 		patience time.Duration // short: patience ends the wait; long: the end of the peer does
@@ -259,9 +259,9 @@ func TestServiceThatHangsIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestServicesAreBelieved checks NetworkManager's values for a metered link, certain and guessed, and
+// TestValuesOfSystemServices checks NetworkManager's values for a metered link, certain and guessed, and
 // logind's idle hint.
-func TestServicesAreBelieved(t *testing.T) {
+func TestValuesOfSystemServices(t *testing.T) {
 	const metered, idle = "org.freedesktop.NetworkManager.Metered", "org.freedesktop.login1.Manager.IdleHint"
 	for _, tt := range []struct {
 		name, property string

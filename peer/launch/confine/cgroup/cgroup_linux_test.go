@@ -82,9 +82,9 @@ func wantPrecedence(t *testing.T, g *Group, idle, shares string) {
 	}
 }
 
-// TestStaleGroupsGo checks that Open removes the groups of a peer that was killed together with its
+// TestStaleGroupsAreRemoved checks that Open removes the groups of a peer that was killed together with its
 // supervisors.
-func TestStaleGroupsGo(t *testing.T) {
+func TestStaleGroupsAreRemoved(t *testing.T) {
 	home := t.TempDir()
 	tree := Open(home)
 	needGroups(t, tree)
@@ -127,9 +127,9 @@ func inGroup(t *testing.T, g *Group) *exec.Cmd {
 	return sleep
 }
 
-// TestVersion1TellsWhoIsShort checks that a job that fills its limit with reclaimable memory does not count
+// TestVersion1OutOfMemory checks that a job that fills its limit with reclaimable memory does not count
 // as out of memory, and one that is refused more does.
-func TestVersion1TellsWhoIsShort(t *testing.T) {
+func TestVersion1OutOfMemory(t *testing.T) {
 	skip.Long(t)
 	tree := Open(t.TempDir())
 	needGroups(t, tree)
@@ -225,9 +225,9 @@ func wantGone(t *testing.T, c *exec.Cmd, folders []string) {
 	}
 }
 
-// TestVersion1WithTheProcessorsAlone checks that a process without a group of its own is not credited with
+// TestVersion1WithTheCPUControllerOnly checks that a process without a group of its own is not credited with
 // all processes of its job's group.
-func TestVersion1WithTheProcessorsAlone(t *testing.T) {
+func TestVersion1WithTheCPUControllerOnly(t *testing.T) {
 	root := t.TempDir()
 	k := &v1{folders: map[Controller]string{CPU: root}, usable: []Controller{CPU}}
 	put(t, filepath.Join(root, "p2pmpi-x-0123/cgroup.procs"), strconv.Itoa(os.Getpid()))
@@ -259,8 +259,8 @@ type mounted string
 func (m mounted) Name() cgroup1.Name { return cgroup1.Name(CPU) }
 func (m mounted) Path(string) string { return string(m) }
 
-// TestVersion1KeepsWhatCanBeUsed checks that a controller in which no group can be created is missing.
-func TestVersion1KeepsWhatCanBeUsed(t *testing.T) {
+// TestVersion1IgnoresUnusableControllers checks that a controller in which no group can be created is missing.
+func TestVersion1IgnoresUnusableControllers(t *testing.T) {
 	if _, ok := Open(t.TempDir()).kernel.(*v1); !ok {
 		t.Skip("this is not version 1")
 	}
@@ -362,9 +362,9 @@ func TestVersion2(t *testing.T) {
 	}
 }
 
-// TestVersion2IsNotDividedWithOthersInIt checks that a group with other processes is not divided, and that
+// TestVersion2RefusesAGroupWithOtherProcesses checks that a group with other processes is not divided, and that
 // the error states the remedy.
-func TestVersion2IsNotDividedWithOthersInIt(t *testing.T) {
+func TestVersion2RefusesAGroupWithOtherProcesses(t *testing.T) {
 	k := &v2{root: t.TempDir(), own: "session.scope"}
 	put(t, k.folder("cgroup.type"), "domain")
 	put(t, k.folder("cgroup.procs"), strconv.Itoa(os.Getpid())+"\n1\n")

@@ -24,8 +24,8 @@ func asked(audit, call uint32, args [6]uint64) []byte {
 	return b
 }
 
-// TestO1FilterOfCalls runs the filter on calls, as the kernel does.
-func TestO1FilterOfCalls(t *testing.T) {
+// TestO1SyscallFilter runs the filter on calls, as the kernel does.
+func TestO1SyscallFilter(t *testing.T) {
 	table, err := arch.GetInfo("")
 	if err != nil {
 		skip.Lacks(t, err)

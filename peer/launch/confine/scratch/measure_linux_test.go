@@ -61,8 +61,8 @@ func userFolder(t *testing.T, size int) (folder string, all []string) {
 	return folder, all
 }
 
-// TestLockedFoldersAreMeasuredAtOnce checks folders without some or all permissions.
-func TestLockedFoldersAreMeasuredAtOnce(t *testing.T) {
+// TestFoldersWithoutPermissionsAreMeasured checks folders without some or all permissions.
+func TestFoldersWithoutPermissionsAreMeasured(t *testing.T) {
 	const size = 64 << 10
 	for _, mode := range []fs.FileMode{0, 0o400, 0o300, 0o200, 0o100, 0o700} {
 		folder, all := userFolder(t, size)
@@ -77,8 +77,8 @@ func TestLockedFoldersAreMeasuredAtOnce(t *testing.T) {
 	}
 }
 
-// TestFolderThatIsLockedAgainAndAgain checks that the measurement of such a folder is correct, or an error.
-func TestFolderThatIsLockedAgainAndAgain(t *testing.T) {
+// TestFolderWithChangingPermissions checks that the measurement of such a folder is correct, or an error.
+func TestFolderWithChangingPermissions(t *testing.T) {
 	const size = 64 << 10
 	folder, all := userFolder(t, size)
 	stop, stopped := make(chan struct{}), make(chan struct{})

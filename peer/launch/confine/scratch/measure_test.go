@@ -134,7 +134,7 @@ func TestEachNameCounts(t *testing.T) {
 	}
 }
 
-func TestEntryCountsAsMuchAsThereIsForIt(t *testing.T) {
+func TestPerFile(t *testing.T) {
 	for name, c := range map[string]struct{ bytes, files, want int64 }{
 		"ext4, as it is made":   {100 << 30, 100 << 30 / (16 << 10), 16 << 10},
 		"more files than bytes": {1 << 30, 1 << 40, leastEntry},

@@ -30,7 +30,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func TestLastProcessTakesTheJobsFolderAlong(t *testing.T) {
+func TestLastProcessRemovesTheJobsFolder(t *testing.T) {
 	j, root := newJob(t)
 	a, b := view.Process{Rank: 0}, view.Process{Rank: 1}
 	for _, p := range []view.Process{a, b} {
@@ -46,7 +46,7 @@ func TestLastProcessTakesTheJobsFolderAlong(t *testing.T) {
 	}
 }
 
-func TestS4NothingThatAProcessLeavesStays(t *testing.T) {
+func TestS4FilesOfAProcessAreRemoved(t *testing.T) {
 	j, root := newJob(t)
 	p := view.Process{}
 	if err := j.MakeProcess(p); err != nil {
@@ -102,9 +102,9 @@ func TestRemoveStaleWithoutScratch(t *testing.T) {
 	}
 }
 
-// TestFolderThatIsFilledIsGivenUp checks that removal checks the time after a number of names, not only at
+// TestRemovalOfAGrowingFolderTimesOut checks that removal checks the time after a number of names, not only at
 // the end of a folder. It also stops when its context ends.
-func TestFolderThatIsFilledIsGivenUp(t *testing.T) {
+func TestRemovalOfAGrowingFolderTimesOut(t *testing.T) {
 	skip.Long(t)
 	for name, c := range map[string]struct {
 		ctx   func() context.Context

@@ -27,9 +27,9 @@ func cycles() uint64 {
 // garbage prevents the compiler from optimizing the allocation away.
 var garbage []byte
 
-// TestModuleThatComputesHoldsUpNobody creates garbage while a module computes. The rest of the process
+// TestComputingModuleDoesNotBlockOthers creates garbage while a module computes. The rest of the process
 // continues, and the garbage is collected in the module's next call.
-func TestModuleThatComputesHoldsUpNobody(t *testing.T) {
+func TestComputingModuleDoesNotBlockOthers(t *testing.T) {
 	c := startCollector()
 	defer c.end()
 	litter := func() {

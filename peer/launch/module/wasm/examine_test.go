@@ -10,9 +10,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/version"
 )
 
-// TestEngineOfAnotherVersionIsNone checks that an engine built from another version is refused, since its
+// TestEngineOfAnotherVersionIsRefused checks that an engine built from another version is refused, since its
 // formats may differ.
-func TestEngineOfAnotherVersionIsNone(t *testing.T) {
+func TestEngineOfAnotherVersionIsRefused(t *testing.T) {
 	for said, want := range map[string]string{
 		fmt.Sprintf("engine-1 protocol %d runner %d", version.Protocol, runner): "",
 		"engine-1": "another version",
@@ -75,8 +75,8 @@ func stdout(t *testing.T, during func()) string {
 	return string(b)
 }
 
-// TestUnknownOrderIsNone checks that a config with unknown fields is refused.
-func TestUnknownOrderIsNone(t *testing.T) {
+// TestConfigWithUnknownFieldsIsRefused checks that a config with unknown fields is refused.
+func TestConfigWithUnknownFieldsIsRefused(t *testing.T) {
 	if _, _, err := parse([]string{`{"Compile":true,"Fuel":7}`}); err == nil {
 		t.Error("it is taken")
 	}

@@ -54,9 +54,9 @@ const exits = "\x00asm\x01\x00\x00\x00\x01\x08\x02\x60\x00\x00\x60\x01\x7f\x00" 
 	"\x03\x02\x01\x00\x05\x03\x01\x00\x01\x07\x13\x02\x06memory\x02\x00\x06_start\x00\x02" +
 	"\x0a\x0a\x01\x08\x00\x10\x00\x41\x07\x10\x01\x0b"
 
-// TestMessageMayComeAfterTheEnd checks that a message may arrive in a buffer of a module that has ended,
+// TestMessageAfterTheModulesExit checks that a message may arrive in a buffer of a module that has ended,
 // and that the module keeps its own exit status.
-func TestMessageMayComeAfterTheEnd(t *testing.T) {
+func TestMessageAfterTheModulesExit(t *testing.T) {
 	ctx := experimental.WithMemoryAllocator(context.Background(), experimental.MemoryAllocatorFunc(newLinear))
 	r := wazero.NewRuntime(ctx)
 	defer r.Close(ctx)

@@ -16,7 +16,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental/sysfs"
 )
 
-func TestClockIsTheSameForAllWhoReadItAlike(t *testing.T) {
+func TestClockIsDeterministic(t *testing.T) {
 	read := func() (all []int64) {
 		c := newClock(time.Unix(1000, 0))
 		for range 3 {
@@ -52,7 +52,7 @@ func TestRandomNumbersFollowFromTheSeed(t *testing.T) {
 	}
 }
 
-func TestNoPathLeadsOutOfScratch(t *testing.T) {
+func TestPathsStayInScratch(t *testing.T) {
 	outside, folder := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestNoPathLeadsOutOfScratch(t *testing.T) {
 	}
 }
 
-func TestStoreGivesBackWhatWasAdded(t *testing.T) {
+func TestStoreReturnsAddedModules(t *testing.T) {
 	dir := t.TempDir()
 	made, module := filepath.Join(dir, "made"), filepath.Join(dir, "m.wasm")
 	for name, content := range map[string]string{module: "module", filepath.Join(made, compiled, "a/b"): "code"} {
@@ -100,8 +100,8 @@ func TestStoreGivesBackWhatWasAdded(t *testing.T) {
 	}
 }
 
-// TestStoreTakesNoModuleThatFillsIt adds a module whose compiled code is too large.
-func TestStoreTakesNoModuleThatFillsIt(t *testing.T) {
+// TestStoreRefusesAModuleThatFillsIt adds a module whose compiled code is too large.
+func TestStoreRefusesAModuleThatFillsIt(t *testing.T) {
 	dir := t.TempDir()
 	made, module := filepath.Join(dir, "made"), filepath.Join(dir, "m.wasm")
 	code := filepath.Join(made, compiled, "code")
@@ -118,9 +118,9 @@ func TestStoreTakesNoModuleThatFillsIt(t *testing.T) {
 	}
 }
 
-// TestWhatAJobHasTakenStays checks that a taken module survives additions by others, and that a file being
+// TestModulesInUseAreNotEvicted checks that a taken module survives additions by others, and that a file being
 // written does too.
-func TestWhatAJobHasTakenStays(t *testing.T) {
+func TestModulesInUseAreNotEvicted(t *testing.T) {
 	dir := t.TempDir()
 	s, module := NewStore(filepath.Join(dir, "store"), "engine"), filepath.Join(dir, "m.wasm")
 	if err := os.WriteFile(module, []byte(empty), 0o600); err != nil {
@@ -176,9 +176,9 @@ func TestStoreIsBounded(t *testing.T) {
 	}
 }
 
-// TestOneAtATimeMakesAModule checks that only one caller at a time holds the lock, and that a waiting
+// TestModuleLockIsExclusive checks that only one caller at a time holds the lock, and that a waiting
 // caller can give up.
-func TestOneAtATimeMakesAModule(t *testing.T) {
+func TestModuleLockIsExclusive(t *testing.T) {
 	s := NewStore(t.TempDir(), "engine")
 	unlock, err := s.Lock(t.Context(), "d1")
 	if err != nil {
@@ -205,8 +205,8 @@ func TestOneAtATimeMakesAModule(t *testing.T) {
 	}
 }
 
-// TestStateIsThatOfWhoHasSavedIt checks that the clock and random numbers are restored.
-func TestStateIsThatOfWhoHasSavedIt(t *testing.T) {
+// TestStateIsRestored checks that the clock and random numbers are restored.
+func TestStateIsRestored(t *testing.T) {
 	clock, random := newClock(time.Unix(1000, 0)), newRandom("a")
 	clock.pass(time.Minute)
 	io.ReadFull(random, make([]byte, 13))
@@ -247,9 +247,9 @@ func runIn(t *testing.T, folder, input string, c Config) int {
 	return run(t.Context(), Wazero{}, c, nil)
 }
 
-// TestCompiledCodeIsTheCompilersOnly places input files where compiled code is expected. They could be
+// TestInputFilesAreNotUsedAsCompiledCode places input files where compiled code is expected. They could be
 // native code, and must not be executed.
-func TestCompiledCodeIsTheCompilersOnly(t *testing.T) {
+func TestInputFilesAreNotUsedAsCompiledCode(t *testing.T) {
 	folder := t.TempDir()
 	if status := runIn(t, folder, empty, Config{Compile: true}); status != 0 {
 		t.Fatalf("compiler: exit status %d", status)

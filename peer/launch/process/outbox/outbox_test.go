@@ -23,7 +23,7 @@ func texts(b Batch) []string {
 	return ts
 }
 
-func TestRecordsAreLinesOrPieces(t *testing.T) {
+func TestRecordBoundaries(t *testing.T) {
 	long := strings.Repeat("x", MaxRecord)
 	cases := map[string]struct {
 		in    []string
@@ -65,7 +65,7 @@ func TestRecordsAreLinesOrPieces(t *testing.T) {
 	}
 }
 
-func TestR6TakeOverBeginsAtTheFirstUnacknowledged(t *testing.T) {
+func TestR6TakeoverBeginsAtTheFirstUnacknowledgedRecord(t *testing.T) {
 	var b Box
 	b.Append([]byte("0\n1\n2\n3\n"))
 	b.Next()
@@ -77,7 +77,7 @@ func TestR6TakeOverBeginsAtTheFirstUnacknowledged(t *testing.T) {
 	}
 }
 
-func TestR6SlowReplicaDropsWhatTheUserHasAlready(t *testing.T) {
+func TestR6SlowReplicaDropsAcknowledgedRecords(t *testing.T) {
 	var b Box
 	b.Append([]byte("0\n1"))
 	b.Acknowledge(3)
@@ -90,7 +90,7 @@ func TestR6SlowReplicaDropsWhatTheUserHasAlready(t *testing.T) {
 	}
 }
 
-func TestEndComesAloneWhenAllWasTaken(t *testing.T) {
+func TestEndIsSentAloneWithoutPendingRecords(t *testing.T) {
 	var b Box
 	b.Append([]byte("0\n"))
 	b.Next()
@@ -121,9 +121,9 @@ func TestFullUntilAcknowledged(t *testing.T) {
 	}
 }
 
-// TestShortSegmentsFillABox checks that single lines count with their overhead: they take more memory than
+// TestShortSegmentsCountWithTheirOverhead checks that single lines count with their overhead: they take more memory than
 // their bytes.
-func TestShortSegmentsFillABox(t *testing.T) {
+func TestShortSegmentsCountWithTheirOverhead(t *testing.T) {
 	var b Box
 	lines := 0
 	for ; !b.Full(); lines++ {
@@ -239,7 +239,7 @@ func FuzzBox(f *testing.F) {
 	})
 }
 
-func TestWhoSkipsGoesOnBehindWhatTheUserHas(t *testing.T) {
+func TestSkipContinuesAfterAcknowledgedRecords(t *testing.T) {
 	var b Box
 	b.Append([]byte("a\nb\n"))
 	if n, all := b.Shown(); n != 2 || all {

@@ -112,8 +112,8 @@ func TestUnionCountsOnce(t *testing.T) {
 	}
 }
 
-// TestPartsOfWhatIsShared checks that a ring shared by eight processes of a job counts once in total.
-func TestPartsOfWhatIsShared(t *testing.T) {
+// TestSharedRingCountsOnceInTotal checks that a ring shared by eight processes of a job counts once in total.
+func TestSharedRingCountsOnceInTotal(t *testing.T) {
 	ring, alone := file{1, 1}, file{1, 2}
 	have := make(map[int]Memory)
 	for i := range 8 {
@@ -126,7 +126,7 @@ func TestPartsOfWhatIsShared(t *testing.T) {
 	}
 }
 
-func TestWhatIsSwappedCounts(t *testing.T) {
+func TestSwappedMemoryCounts(t *testing.T) {
 	if got := privateOf([]byte("Name:\tx\nRssAnon:\t     92 kB\nVmSwap:\t      8 kB\n")); got != 100<<10 {
 		t.Errorf("got %d bytes", got)
 	}

@@ -75,9 +75,9 @@ func TestStillness(t *testing.T) {
 	}
 }
 
-// TestRestlessIsWhoGoesOnAgainAndAgain checks that repeated resuming makes a process restless, and that a
+// TestRepeatedlyResumingProcessIsRestless checks that repeated resuming makes a process restless, and that a
 // single time or a late stop does not.
-func TestRestlessIsWhoGoesOnAgainAndAgain(t *testing.T) {
+func TestRepeatedlyResumingProcessIsRestless(t *testing.T) {
 	for name, c := range map[string]struct {
 		next  func(round int) look
 		after int // number of rounds; 0: never
@@ -118,7 +118,7 @@ func crowd(n int) Scene {
 	return s
 }
 
-func TestWhoIsAsleepIsLeftSo(t *testing.T) {
+func TestSleepingProcessIsNotResumed(t *testing.T) {
 	before := Scene{1: one(stands, 5, false), 2: one(runs, 5, false), 3: one(stands, 5, false)}
 	s := NewStillness(before, 100)
 	s.See(Scene{1: one(stands, 5, true), 2: one(stands, 6, true), 3: one(stands, 6, true), 4: one(stands, 1, true)}, 100)
@@ -129,9 +129,9 @@ func TestWhoIsAsleepIsLeftSo(t *testing.T) {
 	}
 }
 
-// TestChildOfWhoWasLateGoesOn checks that children of late processes are resumed: a SIGCONT to the parent
+// TestChildOfALateProcessIsResumed checks that children of late processes are resumed: a SIGCONT to the parent
 // does not discard their SIGSTOP.
-func TestChildOfWhoWasLateGoesOn(t *testing.T) {
+func TestChildOfALateProcessIsResumed(t *testing.T) {
 	const parent, other, child, its = 1, 2, 3, 4
 	childOf := func(parent int, is stance) stance { is.parent = parent; return is }
 	stood := one(stands, 1, false)
@@ -181,9 +181,9 @@ func TestChildOfWhoWasLateGoesOn(t *testing.T) {
 	}
 }
 
-// TestWhoStoodMayHaveMadeAChildJustBefore checks that a process is late unless it was seen stopped twice. A
+// TestProcessSeenStoppedOnceIsLate checks that a process is late unless it was seen stopped twice. A
 // list of processes is older than their states, so it may lack a child created just before.
-func TestWhoStoodMayHaveMadeAChildJustBefore(t *testing.T) {
+func TestProcessSeenStoppedOnceIsLate(t *testing.T) {
 	const parent, child = 1, 2
 	made := one(stands, 1, false)
 	made.parent = parent
@@ -197,9 +197,9 @@ func TestWhoStoodMayHaveMadeAChildJustBefore(t *testing.T) {
 	}
 }
 
-// TestWhatMadeGoesOnToo checks that children of such a child are resumed too: it may have received SIGSTOP
+// TestGrandchildOfALateProcessIsResumed checks that children of such a child are resumed too: it may have received SIGSTOP
 // while it was creating one.
-func TestWhatMadeGoesOnToo(t *testing.T) {
+func TestGrandchildOfALateProcessIsResumed(t *testing.T) {
 	const parent, child, its = 1, 2, 3
 	s := NewStillness(nil, 100)
 	s.See(Scene{parent: one(waits, 5, true)}, 100)
@@ -213,9 +213,9 @@ func TestWhatMadeGoesOnToo(t *testing.T) {
 	}
 }
 
-// TestOtherThreadsMakeNobodyLate checks that threads that were stopped, and those created later, do not
+// TestOtherThreadsDoNotMakeAProcessLate checks that threads that were stopped, and those created later, do not
 // make a process late.
-func TestOtherThreadsMakeNobodyLate(t *testing.T) {
+func TestOtherThreadsDoNotMakeAProcessLate(t *testing.T) {
 	of := func(threads ...activity) stance {
 		s := stance{threads: make(map[int]thread)}
 		for id, does := range threads {
@@ -233,9 +233,9 @@ func TestOtherThreadsMakeNobodyLate(t *testing.T) {
 	}
 }
 
-// TestNobodyIsLateForEver checks how long a process stays late, depending on its activity. Only waiting has
+// TestLatenessIsBounded checks how long a process stays late, depending on its activity. Only waiting has
 // no bound.
-func TestNobodyIsLateForEver(t *testing.T) {
+func TestLatenessIsBounded(t *testing.T) {
 	for does, want := range map[activity]int{runs: mostLooks, rests: 2, stands: 2, waits: 100} {
 		s := NewStillness(nil, 100)
 		s.See(Scene{1: one(waits, 5, true)}, 100)
@@ -250,18 +250,18 @@ func TestNobodyIsLateForEver(t *testing.T) {
 	}
 }
 
-// TestWhoStoodBeforeIsAsleep checks that a process that was stopped before the halt is not resumed, even
+// TestProcessStoppedBeforeTheHaltIsAsleep checks that a process that was stopped before the halt is not resumed, even
 // without a look since.
-func TestWhoStoodBeforeIsAsleep(t *testing.T) {
+func TestProcessStoppedBeforeTheHaltIsAsleep(t *testing.T) {
 	s := NewStillness(Scene{1: one(stands, 5, false), 2: one(runs, 5, false)}, 100)
 	if halted := s.Halted(); !slices.Equal(halted, []int{2}) || !s.Late() {
 		t.Errorf("go on %v", halted)
 	}
 }
 
-// TestWhoHasEndedIsNotWoken checks that the ID of an ended process is not signaled, since it may have been
+// TestEndedProcessIsNotResumed checks that the ID of an ended process is not signaled, since it may have been
 // reused. A process that one look missed is still resumed.
-func TestWhoHasEndedIsNotWoken(t *testing.T) {
+func TestEndedProcessIsNotResumed(t *testing.T) {
 	s := NewStillness(Scene{1: one(runs, 5, false), 2: one(runs, 5, false)}, 100)
 	for _, now := range []Scene{{1: one(stands, 6, true), 2: one(stands, 6, true)}, {1: one(stands, 6, true), 2: one(stands, 6, true)}, {1: one(stands, 6, true)}} {
 		s.See(now, 100)

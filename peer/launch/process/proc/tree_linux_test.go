@@ -136,8 +136,8 @@ func helper(role string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestNamelessFilesAreSeen checks that deleted files are found, however a process uses them.
-func TestNamelessFilesAreSeen(t *testing.T) {
+// TestDeletedFilesAreFound checks that deleted files are found, however a process uses them.
+func TestDeletedFilesAreFound(t *testing.T) {
 	for _, how := range []string{"open", "mapped", "twice", "behind a thread that has ended"} {
 		t.Run(how, func(t *testing.T) {
 			if (how == "mapped" || how == "twice") && os.Getuid() != 0 {
@@ -172,9 +172,9 @@ func inspectAs(pid, folder string) int {
 	return 0
 }
 
-// TestWhoHidesFilesIsFound checks that hidden files are reported if the peer is an ordinary user, who
+// TestHiddenFilesAreReported checks that hidden files are reported if the peer is an ordinary user, who
 // cannot see them all.
-func TestWhoHidesFilesIsFound(t *testing.T) {
+func TestHiddenFilesAreReported(t *testing.T) {
 	for how, want := range map[string]string{
 		"mapped by a user": "it hides what it has on disk: it has mapped a file that has no name and is not open",
 		"from its peer":    "it hides what it has on disk: open /proc/",

@@ -8,7 +8,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-func TestStarvedIsWhoWantsToRunAndCannot(t *testing.T) {
+func TestStarvedProcesses(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond
 	for _, tt := range []struct {
 		name             string
@@ -31,7 +31,7 @@ func TestStarvedIsWhoWantsToRunAndCannot(t *testing.T) {
 	}
 }
 
-func TestLackedIsTimeWithoutAProcessor(t *testing.T) {
+func TestLackedTime(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond
 	for _, tt := range []struct {
 		name               string
@@ -54,8 +54,8 @@ func TestLackedIsTimeWithoutAProcessor(t *testing.T) {
 	}
 }
 
-// TestTurnsAreCounted measures this process, which computes.
-func TestTurnsAreCounted(t *testing.T) {
+// TestTimeSlicesAreCounted measures this process, which computes.
+func TestTimeSlicesAreCounted(t *testing.T) {
 	if _, err := os.Stat("/proc/self/schedstat"); err != nil {
 		skip.Lacks(t, "a kernel that counts them")
 	}

@@ -52,8 +52,8 @@ func TestCensus(t *testing.T) {
 	}
 }
 
-// TestCensusOfThoseThatChange checks that a process whose parent is not found is settled later.
-func TestCensusOfThoseThatChange(t *testing.T) {
+// TestSettleParents checks that a process whose parent is not found is settled later.
+func TestSettleParents(t *testing.T) {
 	p := new(Process)
 	supervisors := map[int]*Process{10: p}
 	now := map[int]int{2: 0, 11: 10}
@@ -72,9 +72,9 @@ func TestCensusOfThoseThatChange(t *testing.T) {
 	}
 }
 
-// TestNumbersThatMayHaveBeenGiven checks that IDs between two times may have been assigned, and all IDs
+// TestPossiblyAssignedProcessIDs checks that IDs between two times may have been assigned, and all IDs
 // after many assignments.
-func TestNumbersThatMayHaveBeenGiven(t *testing.T) {
+func TestPossiblyAssignedProcessIDs(t *testing.T) {
 	cases := []struct {
 		from, until numbers
 		may, not    []int
@@ -101,9 +101,9 @@ func TestNumbersThatMayHaveBeenGiven(t *testing.T) {
 	}
 }
 
-// TestCensusAsksAgainWhoseNumberWasGiven checks that a reused process ID is looked up again, and that
+// TestCensusRereadsReusedProcessIDs checks that a reused process ID is looked up again, and that
 // others are not.
-func TestCensusAsksAgainWhoseNumberWasGiven(t *testing.T) {
+func TestCensusRereadsReusedProcessIDs(t *testing.T) {
 	child := exec.Command("sleep", "3600")
 	if err := child.Start(); err != nil {
 		t.Fatal(err)

@@ -32,9 +32,9 @@ func awaitExit(t *testing.T, pidfd int) {
 	}
 }
 
-// TestS4NothingOutlivesAKilledPeer kills a peer that has no chance to clean up. A stopped supervisor, or a
+// TestS4NoProcessOutlivesAKilledPeer kills a peer that has no chance to clean up. A stopped supervisor, or a
 // stopped session leader, cannot notice that by itself.
-func TestS4NothingOutlivesAKilledPeer(t *testing.T) {
+func TestS4NoProcessOutlivesAKilledPeer(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, child int){
 		"its children run":         func(*testing.T, int) {},
 		"its children are stopped": stop,
@@ -132,9 +132,9 @@ func TestProgramEndsWithItsSupervisor(t *testing.T) {
 	readAll(t, r.stdout)
 }
 
-// TestKillWakesAStoppedSupervisor checks that Kill resumes a stopped supervisor, which then cleans up at
+// TestKillResumesAStoppedSupervisor checks that Kill resumes a stopped supervisor, which then cleans up at
 // once.
-func TestKillWakesAStoppedSupervisor(t *testing.T) {
+func TestKillResumesAStoppedSupervisor(t *testing.T) {
 	r := run(t, "orphan")
 	readLine(t, r.stdout)
 	stop(t, r.cmd.Process.Pid)
@@ -171,8 +171,8 @@ func TestKillEndsAProgramWhoseSupervisorDoesNotRun(t *testing.T) {
 	readAll(t, r.stdout)
 }
 
-// TestKillSupervisorThatIsStopped kills a stopped supervisor, which cannot act any more.
-func TestKillSupervisorThatIsStopped(t *testing.T) {
+// TestKillStoppedSupervisor kills a stopped supervisor, which cannot act any more.
+func TestKillStoppedSupervisor(t *testing.T) {
 	r := run(t, "orphan")
 	readLine(t, r.stdout)
 	stop(t, r.cmd.Process.Pid)
@@ -184,7 +184,7 @@ func TestKillSupervisorThatIsStopped(t *testing.T) {
 	readAll(t, r.stdout)
 }
 
-func TestKillStaleFindsProgramsByFolder(t *testing.T) {
+func TestKillStaleFindsProgramsByDirectory(t *testing.T) {
 	r := run(t, "sleep")
 	readLine(t, r.stdout)
 	KillStale(filepath.Dir(r.scratch))

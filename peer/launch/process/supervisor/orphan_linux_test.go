@@ -77,16 +77,16 @@ func play(t *testing.T, role string) string {
 	return string(out)
 }
 
-// TestNobodyChangesFilesOnceTheProgramsEndIsTold checks that no process writes after the program's exit is
+// TestNoProcessWritesAfterTheExitReport checks that no process writes after the program's exit is
 // reported: the peer may then read the files as its own user.
-func TestNobodyChangesFilesOnceTheProgramsEndIsTold(t *testing.T) {
+func TestNoProcessWritesAfterTheExitReport(t *testing.T) {
 	if got := play(t, "orphan"); got != "no child processes\ntrue\ntrue 0\n" {
 		t.Errorf("it has said %q", got)
 	}
 }
 
-// TestProgramsEndIsToldAtLast checks that a program's exit is reported although its descendants do not end.
-func TestProgramsEndIsToldAtLast(t *testing.T) {
+// TestExitIsReportedDespiteSurvivingDescendants checks that a program's exit is reported although its descendants do not end.
+func TestExitIsReportedDespiteSurvivingDescendants(t *testing.T) {
 	if got := play(t, "patience"); got != "given up\n" {
 		t.Errorf("it has said %q", got)
 	}

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestPeerThatWasReplacedRunsItself checks that a peer can run its own executable, as it does for modules,
+// TestUpgradedPeerRunsItsOwnExecutable checks that a peer can run its own executable, as it does for modules,
 // after an upgrade has replaced the file.
-func TestPeerThatWasReplacedRunsItself(t *testing.T) {
+func TestUpgradedPeerRunsItsOwnExecutable(t *testing.T) {
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)

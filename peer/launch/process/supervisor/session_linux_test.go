@@ -52,8 +52,8 @@ func awaitNiceness(t *testing.T, pid int, niceness string) {
 	}
 }
 
-// TestSessionDoesNotGiveWayWhileAStartTakesLong simulates two slow starts, of which one ends first.
-func TestSessionDoesNotGiveWayWhileAStartTakesLong(t *testing.T) {
+// TestSessionKeepsItsPriorityDuringASlowStart simulates two slow starts, of which one ends first.
+func TestSessionKeepsItsPriorityDuringASlowStart(t *testing.T) {
 	apart(t)
 	r := run(t, "sleep")
 	readLine(t, r.stdout)
@@ -70,10 +70,10 @@ func TestSessionDoesNotGiveWayWhileAStartTakesLong(t *testing.T) {
 	awaitNiceness(t, pid, sessionNiceness)
 }
 
-// TestSessionGivesWayThoughTheKernelIsBusy checks that a session gets its niceness eventually. Another
+// TestSessionGetsItsNicenessOnABusyKernel checks that a session gets its niceness eventually. Another
 // session uses up all changes that the kernel accepts from ordinary users, for longer than the start of a
 // session takes.
-func TestSessionGivesWayThoughTheKernelIsBusy(t *testing.T) {
+func TestSessionGetsItsNicenessOnABusyKernel(t *testing.T) {
 	apart(t)
 	_, competitor := sessionOf(t, os.Getpid())
 	niceness := competitor[strings.LastIndexByte(competitor, ' ')+1:]
@@ -96,9 +96,9 @@ func TestSessionGivesWayThoughTheKernelIsBusy(t *testing.T) {
 	awaitNiceness(t, r.program(t), sessionNiceness)
 }
 
-// TestProgramsGiveWayTogether checks that programs share a session of lower priority, without their peer
+// TestProgramsShareALowPrioritySession checks that programs share a session of lower priority, without their peer
 // and their supervisors.
-func TestProgramsGiveWayTogether(t *testing.T) {
+func TestProgramsShareALowPrioritySession(t *testing.T) {
 	apart(t)
 	own, ownCompetitor := sessionOf(t, os.Getpid())
 	programs := make(map[int]bool)
@@ -120,9 +120,9 @@ func TestProgramsGiveWayTogether(t *testing.T) {
 	}
 }
 
-// TestSessionBeginsAnew checks that a new session starts after its leader was killed, or after the peer had
+// TestSessionIsReplaced checks that a new session starts after its leader was killed, or after the peer had
 // no programs. Running programs continue.
-func TestSessionBeginsAnew(t *testing.T) {
+func TestSessionIsReplaced(t *testing.T) {
 	apart(t)
 	before := run(t, "sleep")
 	readLine(t, before.stdout)
@@ -152,20 +152,20 @@ func awaitExitOf(t *testing.T, pid int) {
 	}
 }
 
-// TestSessionIsNoMatter repeats other tests with programs in a separate session. Terminal stop signals
+// TestSeparateSessionIsTransparent repeats other tests with programs in a separate session. Terminal stop signals
 // differ there: no process could resume a program that they stop.
-func TestSessionIsNoMatter(t *testing.T) {
+func TestSeparateSessionIsTransparent(t *testing.T) {
 	skip.Long(t)
 	apart(t)
 	t.Setenv(sessionVariable, "1")
 	for name, test := range map[string]func(*testing.T){
-		"exit": TestExitIsReported, "nothing of the peer": TestO1ProgramSeesNothingOfItsPeer,
-		"killed with its descendants": TestKillTakesDescendantsAndScratchAlong, "orphans": TestOrphansEndWithTheProgram,
+		"exit": TestExitIsReported, "nothing of the peer": TestO1ProgramIsIsolatedFromItsPeer,
+		"killed with its descendants": TestKillRemovesDescendantsAndScratch, "orphans": TestOrphansEndWithTheProgram,
 		"answers": TestSupervisorAnswers, "cannot run": TestProgramThatCannotRun, "halt": TestHaltStopsAll,
-		"killed peer": TestS4NothingOutlivesAKilledPeer, "killed supervisor": TestProgramEndsWithItsSupervisor,
-		"stopped supervisor": TestKillWakesAStoppedSupervisor, "stopped supervisor, killed": TestKillSupervisorThatIsStopped,
-		"stale": TestKillStaleFindsProgramsByFolder, "census": TestCensus, "walls": TestO1WallsHold,
-		"upgraded": TestPeerThatWasReplacedRunsItself,
+		"killed peer": TestS4NoProcessOutlivesAKilledPeer, "killed supervisor": TestProgramEndsWithItsSupervisor,
+		"stopped supervisor": TestKillResumesAStoppedSupervisor, "stopped supervisor, killed": TestKillStoppedSupervisor,
+		"stale": TestKillStaleFindsProgramsByDirectory, "census": TestCensus, "walls": TestO1SandboxHolds,
+		"upgraded": TestUpgradedPeerRunsItsOwnExecutable,
 	} {
 		t.Run(name, test)
 	}

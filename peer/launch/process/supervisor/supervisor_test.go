@@ -297,7 +297,7 @@ func TestExitIsReported(t *testing.T) {
 	}
 }
 
-func TestO1ProgramSeesNothingOfItsPeer(t *testing.T) {
+func TestO1ProgramIsIsolatedFromItsPeer(t *testing.T) {
 	t.Setenv("OWNERS_SECRET", "x")
 	r := run(t, "describe")
 	got := readAll(t, r.stdout)
@@ -314,7 +314,7 @@ func TestO1ProgramSeesNothingOfItsPeer(t *testing.T) {
 	}
 }
 
-func TestKillTakesDescendantsAndScratchAlong(t *testing.T) {
+func TestKillRemovesDescendantsAndScratch(t *testing.T) {
 	r := run(t, "orphan")
 	readLine(t, r.stdout)
 	r.Kill()
@@ -353,9 +353,9 @@ func TestSupervisorAnswers(t *testing.T) {
 	}
 }
 
-// TestSupervisorAnswersLongAfterItsStart checks that the deadline of the start does not apply to the
+// TestStartDeadlineDoesNotApplyToTheProgram checks that the deadline of the start does not apply to the
 // running program.
-func TestSupervisorAnswersLongAfterItsStart(t *testing.T) {
+func TestStartDeadlineDoesNotApplyToTheProgram(t *testing.T) {
 	skip.Long(t)
 	self, err := os.Executable()
 	if err != nil {
@@ -371,9 +371,9 @@ func TestSupervisorAnswersLongAfterItsStart(t *testing.T) {
 	r.ask(t)
 }
 
-// TestSupervisorSaysThatTheProgramIsStopped checks that answers state whether the program is stopped, also
+// TestSupervisorReportsAStoppedProgram checks that answers state whether the program is stopped, also
 // after it has resumed.
-func TestSupervisorSaysThatTheProgramIsStopped(t *testing.T) {
+func TestSupervisorReportsAStoppedProgram(t *testing.T) {
 	r := run(t, "sleep")
 	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT, syscall.SIGTSTP, syscall.SIGCONT} {
 		if err := syscall.Kill(r.program(t), s); err != nil {

@@ -132,8 +132,8 @@ func TestProgramOpensItsOutput(t *testing.T) {
 	}
 }
 
-// TestOwnersMaskIsNotTheProgramsRoot runs a program for an owner with a umask that denies others access.
-func TestOwnersMaskIsNotTheProgramsRoot(t *testing.T) {
+// TestRestrictiveUmaskDoesNotAffectTheProgram runs a program for an owner with a umask that denies others access.
+func TestRestrictiveUmaskDoesNotAffectTheProgram(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077))
 	r := run(t, "exit", "0")
 	if e := r.Wait(); e.Code != 0 || e.Signal != "" {
@@ -153,7 +153,7 @@ func mayBeLessNice(t *testing.T) {
 	}
 }
 
-func TestO1WallsHold(t *testing.T) {
+func TestO1SandboxHolds(t *testing.T) {
 	if walls() != (sandbox.Means{Namespaces: true, Landlock: true, Seccomp: true}) {
 		skip.Lacks(t, fmt.Sprintf("all walls; this machine lets a peer build %+v only", walls()))
 	}

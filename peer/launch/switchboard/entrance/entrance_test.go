@@ -41,7 +41,7 @@ func (e *Entrance) awaits(ctx context.Context, arrived func(net.Conn)) []byte {
 	return token
 }
 
-func TestTokenOpensTheEntranceOnce(t *testing.T) {
+func TestTokenIsAcceptedOnce(t *testing.T) {
 	e, ctx := newTestEntrance(t)
 	came := make(chan net.Conn, 1)
 	token := e.awaits(ctx, func(c net.Conn) { came <- c })
@@ -62,7 +62,7 @@ func TestTokenOpensTheEntranceOnce(t *testing.T) {
 	}
 }
 
-func TestNobodyEntersWithoutAToken(t *testing.T) {
+func TestConnectionsWithoutATokenAreRefused(t *testing.T) {
 	e, ctx := newTestEntrance(t)
 	token := e.awaits(ctx, func(net.Conn) { t.Error("a stranger is in") })
 	gone, cancel := context.WithCancel(ctx)
@@ -92,7 +92,7 @@ func (e *Entrance) expects(token []byte) bool {
 }
 
 // O4: however many connections are idle, an expected one is accepted at once, and the idle ones are closed.
-func TestO4StrangersCostNothing(t *testing.T) {
+func TestO4IdleConnectionsDoNotDelayExpectedOnes(t *testing.T) {
 	e, ctx := newTestEntrance(t)
 	var strangers []net.Conn
 	for range 2 * maxStrangers {
@@ -128,7 +128,7 @@ func TestO4StrangersCostNothing(t *testing.T) {
 
 // An address may belong to another machine, which answers differently or not at all, or to none. A hostile
 // peer may name any address.
-func TestRightAddressIsFoundAmongWrongOnes(t *testing.T) {
+func TestDialSkipsWrongAddresses(t *testing.T) {
 	e, ctx := newTestEntrance(t)
 	other, _ := newTestEntrance(t)
 	mute, err := net.Listen("tcp", "127.0.0.1:0")
@@ -173,7 +173,7 @@ func TestRightAddressIsFoundAmongWrongOnes(t *testing.T) {
 	}
 }
 
-func TestTokensThatAreNone(t *testing.T) {
+func TestInvalidTokens(t *testing.T) {
 	e, ctx := newTestEntrance(t)
 	token := e.awaits(ctx, func(c net.Conn) { c.Close() })
 	never := func(net.Conn) { t.Error("somebody is in") }
@@ -209,8 +209,8 @@ func FuzzPreface(f *testing.F) {
 	})
 }
 
-// TestARouterLeadsToTheEntrance simulates a router that maps the port after a while.
-func TestARouterLeadsToTheEntrance(t *testing.T) {
+// TestRouterMapsThePort simulates a router that maps the port after a while.
+func TestRouterMapsThePort(t *testing.T) {
 	outside := netip.MustParseAddrPort("11.0.1.1:5001")
 	asked, leads := uint16(0), false
 	ctx, cancel := context.WithCancel(t.Context())

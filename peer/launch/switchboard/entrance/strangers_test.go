@@ -17,8 +17,8 @@ type from struct {
 func (f *from) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(f.at)) }
 func (f *from) Close() error         { f.closed = true; return nil }
 
-// TestNobodyTakesThePlacesOfOthers makes many connections from some origins, and single ones from others.
-func TestNobodyTakesThePlacesOfOthers(t *testing.T) {
+// TestOriginsShareConnectionsFairly makes many connections from some origins, and single ones from others.
+func TestOriginsShareConnectionsFairly(t *testing.T) {
 	tests := map[string]struct {
 		flood, lone []string // in turns; each lone one once, in the middle
 	}{
@@ -53,8 +53,8 @@ func TestNobodyTakesThePlacesOfOthers(t *testing.T) {
 	}
 }
 
-// TestTheNewestStay checks that the oldest connection of an origin is closed first.
-func TestTheNewestStay(t *testing.T) {
+// TestOldestConnectionOfAnOriginIsClosedFirst checks that the oldest connection of an origin is closed first.
+func TestOldestConnectionOfAnOriginIsClosedFirst(t *testing.T) {
 	var s strangers
 	var all []*from
 	for i := range 2 * maxStrangers {
