@@ -19,9 +19,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 )
 
-// TestAFloodOfAnnouncementsIsNotKept: a peer that announces very many keys is logged, and none of its
+// TestExcessiveAnnouncementsAreDropped: a peer that announces very many keys is logged, and none of its
 // records is kept. Ordinary announcements are still found.
-func TestAFloodOfAnnouncementsIsNotKept(t *testing.T) {
+func TestExcessiveAnnouncementsAreDropped(t *testing.T) {
 	var log logtest.Log
 	cfg := testConfig()
 	cfg.Offer, cfg.Log = offering(1, 1), zerolog.New(&log)
@@ -104,8 +104,8 @@ func TestAnnouncementsOfOffersAreBounded(t *testing.T) {
 	}
 }
 
-// TestAMillionOffersAnnouncedAreBounded, each announced by another peer.
-func TestAMillionOffersAnnouncedAreBounded(t *testing.T) {
+// TestAMillionAnnouncedOffersAreBounded, each announced by another peer.
+func TestAMillionAnnouncedOffersAreBounded(t *testing.T) {
 	a := newAnnouncements(namespace("lab"), testConduct())
 	ctx := context.Background()
 	for i := range 1_000_000 {

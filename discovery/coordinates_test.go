@@ -60,11 +60,11 @@ func (w *plane) settled(rng *rand.Rand, measurements int) []*coordinates {
 	return all
 }
 
-var measurements = flag.Int("measurements", 200, "how often each peer of TestNearestAreAskedFirst has measured another")
+var measurements = flag.Int("measurements", 200, "how often each peer of TestSearchAsksTheNearestFirst has measured another")
 
-// TestNearestAreAskedFirst searches for 64 slots among 1,000 peers, which the searcher knows in random
+// TestSearchAsksTheNearestFirst searches for 64 slots among 1,000 peers, which the searcher knows in random
 // order, and checks how near the chosen ones are.
-func TestNearestAreAskedFirst(t *testing.T) {
+func TestSearchAsksTheNearestFirst(t *testing.T) {
 	skip.Long(t)
 	const n, slots, searcher = 1000, 64, 0
 	seed := rand.Uint64()
@@ -139,8 +139,8 @@ func TestNearestFirst(t *testing.T) {
 	}
 }
 
-// TestFewAreAskedInOrder: the order is unchanged if all peers can be asked within a moment.
-func TestFewAreAskedInOrder(t *testing.T) {
+// TestFewPeersKeepTheirOrder: the order is unchanged if all peers can be asked within a moment.
+func TestFewPeersKeepTheirOrder(t *testing.T) {
 	for n, want := range map[int]p2ppeer.ID{crowd: id(0), crowd + 1: id(crowd)} {
 		g := hearing(Need{All: true}, 1, n)
 		g.estimate = func(p p2ppeer.ID) (time.Duration, bool) {
@@ -180,7 +180,7 @@ func TestCheckCoordinate(t *testing.T) {
 	}
 }
 
-func TestCoordinatesAreBoundedAndFirstHandIsBetter(t *testing.T) {
+func TestCoordinatesAreBoundedAndFirstHandIsPreferred(t *testing.T) {
 	c, at := newCoordinates(), newCoordinates().here()
 	far := at.Clone()
 	far.Vec[0] = 9
@@ -207,9 +207,9 @@ func TestCoordinatesAreBoundedAndFirstHandIsBetter(t *testing.T) {
 	}
 }
 
-// TestALieDoesNotMoveThisPeerOutOfTheWorld: a peer claims to be right next to this one, so that the force
+// TestFalseCoordinateHasBoundedEffect: a peer claims to be right next to this one, so that the force
 // away from it is a millionfold.
-func TestALieDoesNotMoveThisPeerOutOfTheWorld(t *testing.T) {
+func TestFalseCoordinateHasBoundedEffect(t *testing.T) {
 	c := newCoordinates()
 	c.measured(id(0), newCoordinates().here(), 20*time.Millisecond)
 	for range 3 {
@@ -254,8 +254,8 @@ func FuzzBelieve(f *testing.F) {
 	})
 }
 
-// TestOffersSayWhereOthersStand: a newcomer asks one peer and learns the position of another.
-func TestOffersSayWhereOthersStand(t *testing.T) {
+// TestOffersContainCoordinatesOfOtherPeers: a newcomer asks one peer and learns the position of another.
+func TestOffersContainCoordinatesOfOtherPeers(t *testing.T) {
 	super := newService(t, newHost(t), testConfig())
 	other := boot(t, testConfig(super.host))
 	ctx := testContext(t)

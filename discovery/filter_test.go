@@ -41,9 +41,9 @@ func TestFilterSuits(t *testing.T) {
 	}
 }
 
-// TestGatheringAsksOnlyTheChosen: unwanted peers are skipped without being asked, and the search
+// TestGatheringAsksOnlyMatchingPeers: unwanted peers are skipped without being asked, and the search
 // continues if the found ones do not match.
-func TestGatheringAsksOnlyTheChosen(t *testing.T) {
+func TestGatheringAsksOnlyMatchingPeers(t *testing.T) {
 	g := hearing(Need{Slots: 1, Filter: Filter{OS: "plan9", Only: []p2ppeer.ID{id(1), id(2), id(3)}, Not: []p2ppeer.ID{id(3)}}}, 8, 5)
 	if got, want := g.ask(), []p2ppeer.ID{id(1), id(2)}; !slices.Equal(got, want) {
 		t.Fatalf("asks %v, want %v", got, want)
@@ -72,8 +72,8 @@ func TestGatheringAsksOnlyTheChosen(t *testing.T) {
 	}
 }
 
-// TestChosenPeerIsFound finds a peer by its ID alone; only other peers know its address.
-func TestChosenPeerIsFound(t *testing.T) {
+// TestPeerIsFoundByID finds a peer by its ID alone; only other peers know its address.
+func TestPeerIsFoundByID(t *testing.T) {
 	super := newHost(t)
 	newService(t, super, testConfig())
 	chosen := boot(t, testConfig(super))

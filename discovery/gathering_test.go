@@ -39,7 +39,7 @@ func order(candidates []Candidate) []p2ppeer.ID {
 	return ids
 }
 
-func TestGatheringAsksBoundedlyAndInOrder(t *testing.T) {
+func TestGatheringAsksInOrderWithBoundedParallelism(t *testing.T) {
 	g := hearing(Need{All: true}, 2, 3)
 	if got, want := g.ask(), []p2ppeer.ID{id(0), id(1)}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -106,7 +106,7 @@ func TestGatheringStops(t *testing.T) {
 	}
 }
 
-func TestGatheringAsksNobodyNewOnceOverbooked(t *testing.T) {
+func TestGatheringStopsAskingOnceOverbooked(t *testing.T) {
 	g := hearing(Need{Slots: 4}, 1, 3)
 	g.ask()
 	g.taken(offerFrom(0, 9, 1), testNow) // 4 + 3 log2(4) = 10
@@ -122,7 +122,7 @@ func TestGatheringAsksNobodyNewOnceOverbooked(t *testing.T) {
 	}
 }
 
-func TestGatheringSaysWhyNot(t *testing.T) {
+func TestGatheringReportsRefusals(t *testing.T) {
 	g := hearing(Need{Slots: 9}, 8, 3)
 	g.ask()
 	g.taken(offerFrom(0, 0, 1), testNow)
@@ -140,7 +140,7 @@ func TestGatheringSaysWhyNot(t *testing.T) {
 	}
 }
 
-func TestGatheringIgnoresWhatItDidNotAsk(t *testing.T) {
+func TestGatheringIgnoresUnrequestedAnswers(t *testing.T) {
 	g := hearing(Need{Slots: 9}, 1, 2)
 	g.taken(offerFrom(1, 5, 1), testNow) // heard of, but not asked
 	g.taken(offerFrom(7, 5, 1), testNow) // never heard of

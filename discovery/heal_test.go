@@ -124,8 +124,8 @@ func wantSeen(t *testing.T, peers []*Service) {
 	}
 }
 
-// TestEverybodyLearnsWhereItStands waits for the coordinates of peers that no search asks.
-func TestEverybodyLearnsWhereItStands(t *testing.T) {
+// TestAllPeersGetCoordinates waits for the coordinates of peers that no search asks.
+func TestAllPeersGetCoordinates(t *testing.T) {
 	simulate(t, 4, func(t *testing.T, sim *simulated) {
 		time.Sleep(20 * time.Minute)
 		for i, p := range sim.peers {
@@ -139,8 +139,8 @@ func TestEverybodyLearnsWhereItStands(t *testing.T) {
 	})
 }
 
-// TestSplitNetworksJoinAgain splits a network in two for a while.
-func TestSplitNetworksJoinAgain(t *testing.T) {
+// TestPartitionedNetworkHeals splits a network in two for a while.
+func TestPartitionedNetworkHeals(t *testing.T) {
 	skip.Long(t)
 	simulate(t, 6, func(t *testing.T, sim *simulated) {
 		wantSeen(t, sim.peers)

@@ -94,9 +94,9 @@ func FuzzTwinResponse(f *testing.F) {
 	})
 }
 
-// TestWhoGivesABadOfferIsNamed repeatedly requests offers from peers that send something else. Each is
+// TestPeerWithAnInvalidOfferIsLogged repeatedly requests offers from peers that send something else. Each is
 // logged, but not every time. A peer that offers nothing, or whose clock is wrong, is not logged.
-func TestWhoGivesABadOfferIsNamed(t *testing.T) {
+func TestPeerWithAnInvalidOfferIsLogged(t *testing.T) {
 	var log logtest.Log
 	cfg := testConfig()
 	cfg.Log = zerolog.New(&log).Level(zerolog.InfoLevel)

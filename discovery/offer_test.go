@@ -61,7 +61,7 @@ func sealUnchecked(t testing.TB, r record.Record, key crypto.PrivKey) []byte {
 	return data
 }
 
-func TestOfferSurvivesItsJourney(t *testing.T) {
+func TestOfferRoundTrip(t *testing.T) {
 	key, id := newKey(t)
 	want := testOffer(id)
 	data, err := Seal(want, key)
@@ -77,7 +77,7 @@ func TestOfferSurvivesItsJourney(t *testing.T) {
 	}
 }
 
-func TestHistoryIsBelievedWithinBounds(t *testing.T) {
+func TestHistoryIsBounded(t *testing.T) {
 	key, id := newKey(t)
 	o := testOffer(id)
 	o.History = reliability.History{Up: math.MaxInt64, Ends: math.MaxUint32}
@@ -147,7 +147,7 @@ func TestOpenRefusesAlteredBytes(t *testing.T) {
 	}
 }
 
-func TestClocksMayDisagreeALittle(t *testing.T) {
+func TestClockSkewIsTolerated(t *testing.T) {
 	key, id := newKey(t)
 	data := sealUnchecked(t, new(testOffer(id)), key)
 	for _, skew := range []time.Duration{-clockSkew, 0, clockSkew} {

@@ -30,8 +30,8 @@ func TestReachNotes(t *testing.T) {
 	}
 }
 
-// TestOfferSaysReachability waits until the offer contains the host's own reachability.
-func TestOfferSaysReachability(t *testing.T) {
+// TestOfferContainsReachability waits until the offer contains the host's own reachability.
+func TestOfferContainsReachability(t *testing.T) {
 	s := newService(t, newHost(t, libp2p.ForceReachabilityPrivate()), testConfig())
 	ctx := testContext(t)
 	for {

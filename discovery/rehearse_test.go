@@ -8,9 +8,9 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// TestRehearsalKeepsTime simulates four peers, one known at once and three from hints. The second of
+// TestRehearsalTiming simulates four peers, one known at once and three from hints. The second of
 // these is gone, and the third answers within the grace period.
-func TestRehearsalKeepsTime(t *testing.T) {
+func TestRehearsalTiming(t *testing.T) {
 	const ms = time.Millisecond
 	replies := []Reply{
 		{After: 50 * ms, Candidate: offerFrom(0, 1, 30)},
@@ -36,7 +36,7 @@ func TestRehearsalKeepsTime(t *testing.T) {
 	}
 }
 
-func TestParallelFitsTheNeed(t *testing.T) {
+func TestParallelGrowsWithTheNeed(t *testing.T) {
 	c := Config{Parallel: 32, ParallelPerSlot: 2}
 	for slots, want := range map[int]int{0: 32, 4: 32, 64: 128, 1000: maxParallel} {
 		if got := c.parallel(Need{Slots: slots}); got != want {

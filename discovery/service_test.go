@@ -34,7 +34,7 @@ func wantAll(t *testing.T, s *Service, want []*Service) {
 	}
 }
 
-func TestDeadSupernodeIsNotMissed(t *testing.T) {
+func TestPeersTolerateADeadSupernode(t *testing.T) {
 	super := newHost(t)
 	s := newService(t, super, testConfig())
 	peers := make([]*Service, 6)
@@ -52,7 +52,7 @@ func TestDeadSupernodeIsNotMissed(t *testing.T) {
 	wantAll(t, peers[2], peers)
 }
 
-func TestPeersThatBootAtOnceMeet(t *testing.T) {
+func TestPeersThatBootTogetherConnect(t *testing.T) {
 	super := newHost(t)
 	s := newService(t, super, testConfig())
 	peers := make([]*Service, 6)
@@ -75,7 +75,7 @@ func TestPeersThatBootAtOnceMeet(t *testing.T) {
 	}
 }
 
-func TestCandidatesSayWhyNot(t *testing.T) {
+func TestCandidatesReportRefusals(t *testing.T) {
 	h := newHost(t)
 	s := newService(t, h, testConfig())
 
@@ -149,7 +149,7 @@ func TestOffersNameTheMachine(t *testing.T) {
 	}
 }
 
-func TestSilentPeerIsNotWaitedForOnceThereIsEnough(t *testing.T) {
+func TestSilentPeerIsNotWaitedForWhenOthersSuffice(t *testing.T) {
 	s := newService(t, newHost(t), testConfig())
 	silent := newHost(t)
 	silent.SetStreamHandler(offerProtocol, func(network.Stream) {}) // never answers
@@ -207,7 +207,7 @@ func freeze(t *testing.T, s *Service) {
 	}
 }
 
-func TestFrozenPeerHoldsUpNobody(t *testing.T) {
+func TestFrozenPeerDoesNotDelayOthers(t *testing.T) {
 	super := newHost(t)
 	peers := []*Service{newService(t, super, testConfig())}
 	for range 3 {
@@ -220,7 +220,7 @@ func TestFrozenPeerHoldsUpNobody(t *testing.T) {
 	wantAll(t, newcomer, []*Service{peers[0], peers[2], peers[3], newcomer})
 }
 
-func TestUnreachableSupernodeIsNamed(t *testing.T) {
+func TestUnreachableSupernodeIsReported(t *testing.T) {
 	gone := newHost(t)
 	cfg := testConfig(gone)
 	gone.Close()
@@ -249,7 +249,7 @@ func TestSupernodeOfOtherNetworkIsRefused(t *testing.T) {
 	}
 }
 
-func TestIntroductionHealsWhenSupernodeComes(t *testing.T) {
+func TestIntroductionIsRetriedUntilTheSupernodeStarts(t *testing.T) {
 	key, _, err := crypto.GenerateEd25519Key(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -273,7 +273,7 @@ func TestIntroductionHealsWhenSupernodeComes(t *testing.T) {
 	wantAll(t, s, []*Service{s, super})
 }
 
-func TestNeighboursMeetWithoutSupernode(t *testing.T) {
+func TestLANPeersConnectWithoutSupernode(t *testing.T) {
 	cfg := testConfig()
 	cfg.MDNS = true // does not use the LAN, because these hosts listen only on loopback
 	a := newService(t, newHost(t), cfg)

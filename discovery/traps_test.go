@@ -65,9 +65,9 @@ func TestManyRecordsAreFound(t *testing.T) {
 	}
 }
 
-// TestDHTOfOurOwn checks the protocols of a peer and of a submit-only peer. They never speak the public
+// TestPrivateDHT checks the protocols of a peer and of a submit-only peer. They never speak the public
 // DHT protocol. The peer serves its own DHT even if its reachability is not known yet.
-func TestDHTOfOurOwn(t *testing.T) {
+func TestPrivateDHT(t *testing.T) {
 	super := newService(t, newHost(t), testConfig())
 	cfg := testConfig(super.host)
 	cfg.Offer, cfg.DHTServer = nil, false

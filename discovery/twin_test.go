@@ -28,9 +28,9 @@ func twinBooted(t *testing.T, key crypto.PrivKey, supernodes ...host.Host) (*Ser
 	return s, told
 }
 
-// TestCopyIsNoticed starts a peer, and then another with its identity. The supernode tells the latter
+// TestDuplicateIdentityIsDetected starts a peer, and then another with its identity. The supernode tells the latter
 // before it is introduced.
-func TestCopyIsNoticed(t *testing.T) {
+func TestDuplicateIdentityIsDetected(t *testing.T) {
 	super := newHost(t)
 	newService(t, super, testConfig())
 	key, _ := newKey(t)
@@ -59,9 +59,9 @@ func ipConnected(h host.Host, addr string) bool {
 	return false
 }
 
-// TestRestartIsNoCopy: the supernode still has a connection to a process that no longer answers, as after
+// TestRestartIsNotADuplicateIdentity: the supernode still has a connection to a process that no longer answers, as after
 // a power failure, and several to the new one.
-func TestRestartIsNoCopy(t *testing.T) {
+func TestRestartIsNotADuplicateIdentity(t *testing.T) {
 	skip.Long(t)
 	super := newHost(t)
 	newService(t, super, testConfig())
@@ -83,8 +83,8 @@ func TestRestartIsNoCopy(t *testing.T) {
 	}
 }
 
-// TestLyingPeerStopsNobody: a supernode claims a twin that it cannot prove.
-func TestLyingPeerStopsNobody(t *testing.T) {
+// TestUnprovenTwinIsIgnored: a supernode claims a twin that it cannot prove.
+func TestUnprovenTwinIsIgnored(t *testing.T) {
 	super := newHost(t)
 	newService(t, super, testConfig())
 	key, id := newKey(t)

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestF2AccusationReachesEverybodyInLogarithmicSteps passes an accusation along each tree, with some
+// TestF2AccusationReachesAllMembersInLogarithmicSteps passes an accusation along each tree, with some
 // members failed, in groups of all sizes.
-func TestF2AccusationReachesEverybodyInLogarithmicSteps(t *testing.T) {
+func TestF2AccusationReachesAllMembersInLogarithmicSteps(t *testing.T) {
 	for n := 2; n <= 70; n++ {
 		for _, tree := range []Tree{Forward, Backward} {
 			about, gone := n/3, n/2
@@ -62,7 +62,7 @@ func settled(t *testing.T) *Detector {
 	return d
 }
 
-func TestAccusedIsAskedBrieflyAndFailed(t *testing.T) {
+func TestAccusedMemberIsProbedBrieflyAndFailed(t *testing.T) {
 	d := settled(t)
 	out := receive(t, d, Message{From: 1, Kind: Accuse, Heartbeat: d.heartbeat, About: 5, Reach: 3})
 	if got, want := kinds(out), []Kind{Accuse, Accuse, Ping}; !slices.Equal(got, want) || d.State(5) != Suspect {
@@ -89,7 +89,7 @@ func tickOn(d *Detector, count int) (all Output) {
 	return all
 }
 
-func TestV3AccusedThatAnswersIsLive(t *testing.T) {
+func TestV3AccusedMemberThatAnswersIsLive(t *testing.T) {
 	d := settled(t)
 	receive(t, d, Message{From: 1, Kind: Accuse, Heartbeat: d.heartbeat, About: 5})
 	receive(t, d, Message{From: 5, Kind: Pong, Heartbeat: d.heartbeat})
@@ -98,7 +98,7 @@ func TestV3AccusedThatAnswersIsLive(t *testing.T) {
 	}
 }
 
-func TestGoneIsFailedAtOnceAndSpread(t *testing.T) {
+func TestGoneMemberIsFailedAtOnceAndAnnounced(t *testing.T) {
 	d := settled(t)
 	out := d.gone(5)
 	if want := slices.Repeat([]Kind{Accuse}, 6); d.State(5) != Failed || !slices.Equal(kinds(out), want) {
@@ -111,7 +111,7 @@ func TestGoneIsFailedAtOnceAndSpread(t *testing.T) {
 	}
 }
 
-func TestQuestionsForOthers(t *testing.T) {
+func TestIndirectProbes(t *testing.T) {
 	d := settled(t)
 	ask := Message{From: 1, Kind: Ask, Heartbeat: d.heartbeat, About: 5}
 	if got, want := kinds(receive(t, d, ask)), []Kind{Pong, Ping}; !slices.Equal(got, want) {
@@ -135,7 +135,7 @@ func TestQuestionsForOthers(t *testing.T) {
 	}
 }
 
-func TestV3VoucherClearsASuspectThatWasAskedThroughOthers(t *testing.T) {
+func TestV3IndirectConfirmationClearsASuspect(t *testing.T) {
 	d := settled(t)
 	d.Report(5)
 	vouch := Message{From: 1, Kind: Vouch, Heartbeat: d.heartbeat, About: 5}
@@ -150,8 +150,8 @@ func TestV3VoucherClearsASuspectThatWasAskedThroughOthers(t *testing.T) {
 	}
 }
 
-// TestO4OthersCannotMakeAMemberRememberWithoutBound sends all possible questions and accusations.
-func TestO4OthersCannotMakeAMemberRememberWithoutBound(t *testing.T) {
+// TestO4ProbeAndAccusationStateIsBounded sends all possible questions and accusations.
+func TestO4ProbeAndAccusationStateIsBounded(t *testing.T) {
 	const n = 100
 	d := newDetector(t, n, 0)
 	for from := 1; from < n; from++ {

@@ -71,9 +71,9 @@ func TestF1SilentMemberFailsEverywhere(t *testing.T) {
 	}
 }
 
-// TestF1SilentSoonAfterTheStart crashes a member as soon as all have heard of it. The start grace does
+// TestF1SilenceSoonAfterTheStart crashes a member as soon as all have heard of it. The start grace does
 // not apply to a member that has started.
-func TestF1SilentSoonAfterTheStart(t *testing.T) {
+func TestF1SilenceSoonAfterTheStart(t *testing.T) {
 	for _, n := range sizes {
 		w := newWorld(t, n, uint64(n))
 		w.Crash(w.Rand.IntN(n), time.Duration(faultdetect.HalfRounds(n)+1)*simPeriod)
@@ -212,9 +212,9 @@ func TestDriftingClocksStayAligned(t *testing.T) {
 	}
 }
 
-// TestV3ObserverThatWasStoppedFailsNobody stops a member for longer than tolerated. The others may fail
+// TestV3StoppedObserverFailsNoMember stops a member for longer than tolerated. The others may fail
 // it; it must not fail them.
-func TestV3ObserverThatWasStoppedFailsNobody(t *testing.T) {
+func TestV3StoppedObserverFailsNoMember(t *testing.T) {
 	for _, n := range []int{2, 3, 8, 16} {
 		w := newWorld(t, n, 1)
 		w.Pause(0, 20*simPeriod+simPeriod/3, 60*simPeriod)

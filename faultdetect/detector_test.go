@@ -68,7 +68,7 @@ func TestNewRefusesWrongConfig(t *testing.T) {
 	}
 }
 
-func TestOneTableAPeriod(t *testing.T) {
+func TestOneTablePerPeriod(t *testing.T) {
 	d := newDetector(t, 8, 5)
 	out := ticks(d, 0, 6)
 	var to []int
@@ -84,7 +84,7 @@ func TestOneTableAPeriod(t *testing.T) {
 	}
 }
 
-func TestAloneIsQuiet(t *testing.T) {
+func TestSingleMemberSendsNothing(t *testing.T) {
 	if out := ticks(newDetector(t, 1, 0), 0, 100); len(out.Send)+len(out.Verdicts) != 0 {
 		t.Errorf("got %+v", out)
 	}
@@ -107,7 +107,7 @@ func fallenSilent(t *testing.T) *Detector {
 	return d
 }
 
-func TestF1SuspectIsAskedForAPeriodThenFailed(t *testing.T) {
+func TestF1SuspectIsProbedForAPeriodThenFailed(t *testing.T) {
 	d := fallenSilent(t)
 	out := ticks(d, 12, 13)
 	if got, want := kinds(out), slices.Repeat([]Kind{Ping}, TicksPerPeriod-1); !slices.Equal(got, want) {
@@ -153,7 +153,7 @@ func TestPingIsAnsweredByPong(t *testing.T) {
 	}
 }
 
-func TestReportAsksAtOnce(t *testing.T) {
+func TestReportProbesAtOnce(t *testing.T) {
 	d := newDetector(t, 4, 0)
 	ticks(d, 0, 12)
 	out := d.Report(3)
@@ -197,7 +197,7 @@ func TestReportedMemberFailsWithinTwoPeriods(t *testing.T) {
 	}
 }
 
-func TestV3StoppedObserverAsksAnew(t *testing.T) {
+func TestV3StoppedObserverProbesAgain(t *testing.T) {
 	d := fallenSilent(t)
 	d.Tick(12*simPeriod + simPeriod/2) // two questions have been sent
 	if out := d.Tick(90 * simPeriod); len(out.Verdicts) != 0 {
@@ -239,7 +239,7 @@ func TestO4WrongMessagesChangeNothing(t *testing.T) {
 	}
 }
 
-func TestMergeTakesTheMaximumWithinReason(t *testing.T) {
+func TestMergeTakesTheBoundedMaximum(t *testing.T) {
 	d := newDetector(t, 4, 0)
 	ticks(d, 0, 5)
 	far := uint64(offset+5) + d.slack()

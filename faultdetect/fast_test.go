@@ -43,9 +43,9 @@ func mean(xs []float64) (m float64) {
 	return m
 }
 
-// TestF1FastDoesNotGrowWithTheGroup: every survivor fails a silent host within 3 periods plus the
+// TestF1FastDetectionIsIndependentOfGroupSize: every survivor fails a silent host within 3 periods plus the
 // tolerated hang.
-func TestF1FastDoesNotGrowWithTheGroup(t *testing.T) {
+func TestF1FastDetectionIsIndependentOfGroupSize(t *testing.T) {
 	for _, hang := range []float64{0, 2} {
 		for _, n := range fastSizes {
 			c := faultdetect.Config{Period: simPeriod, Hang: time.Duration(hang * float64(simPeriod))}
@@ -57,9 +57,9 @@ func TestF1FastDoesNotGrowWithTheGroup(t *testing.T) {
 	}
 }
 
-// TestF1HangIsCountedFromTheMissingTable: with the default period and tolerated hang, every member fails
-// a silent host within 2.5 s. A shorter hang never leads to a failure (TestV3FastFailsNobodyFalsely).
-func TestF1HangIsCountedFromTheMissingTable(t *testing.T) {
+// TestF1HangBeginsAtTheMissingTable: with the default period and tolerated hang, every member fails
+// a silent host within 2.5 s. A shorter hang never leads to a failure (TestV3FastHasNoFalseFailures).
+func TestF1HangBeginsAtTheMissingTable(t *testing.T) {
 	hang := simPeriod * faultdetect.DefaultGroupHang / faultdetect.DefaultPeriod
 	second := float64(time.Second) / float64(faultdetect.DefaultPeriod)
 	for _, n := range fastSizes {
@@ -72,9 +72,9 @@ func TestF1HangIsCountedFromTheMissingTable(t *testing.T) {
 	}
 }
 
-// TestF2KilledMemberIsKnownAtOnce: its host resets connections. One period is less than the second that
+// TestF2KilledMemberIsDetectedAtOnce: its host resets connections. One period is less than the second that
 // F2 allows.
-func TestF2KilledMemberIsKnownAtOnce(t *testing.T) {
+func TestF2KilledMemberIsDetectedAtOnce(t *testing.T) {
 	for _, n := range fastSizes {
 		got := afterCrash(t, n, faultdetect.Config{Period: simPeriod}, (*sim.World).Kill)
 		if last := slices.Max(got); last > 1 {
@@ -83,8 +83,8 @@ func TestF2KilledMemberIsKnownAtOnce(t *testing.T) {
 	}
 }
 
-// TestF1FastFindsTheSecondCrashToo: after a failure, tables come from other members than before.
-func TestF1FastFindsTheSecondCrashToo(t *testing.T) {
+// TestF1FastDetectsASecondCrash: after a failure, tables come from other members than before.
+func TestF1FastDetectsASecondCrash(t *testing.T) {
 	for _, n := range []int{4, 8, 13, 32} {
 		for seed := range uint64(10) {
 			w := newFastWorld(t, n, seed)
@@ -111,8 +111,8 @@ func TestF3FastSurvivorsLearnOfEveryCrash(t *testing.T) {
 	everyCrash(5, func(n int, set uint32) { expectLearned(t, newFastWorld(t, n, uint64(set)), set) })
 }
 
-// TestV3FastFailsNobodyFalsely runs groups without crashes, with a tolerated hang of two periods.
-func TestV3FastFailsNobodyFalsely(t *testing.T) {
+// TestV3FastHasNoFalseFailures runs groups without crashes, with a tolerated hang of two periods.
+func TestV3FastHasNoFalseFailures(t *testing.T) {
 	const hang = 2 * simPeriod
 	tests := []struct {
 		name    string
@@ -163,10 +163,10 @@ func oneWayCuts(w *sim.World) {
 	w.Cut = func(from, to int) bool { return n > 2 && from%2 == 0 && to == (from+1)%n }
 }
 
-// TestV3WhoHearsNobodyDoubtsItself cuts all links to a member, but none from it. Gossip alone makes it
+// TestV3MemberThatReceivesNothingAffectsOnlyItself cuts all links to a member, but none from it. Gossip alone makes it
 // fail the others, whose last news was up to ⌈log₂ n⌉ periods old. The others continue; the member is
 // silent once it has failed all of them.
-func TestV3WhoHearsNobodyDoubtsItself(t *testing.T) {
+func TestV3MemberThatReceivesNothingAffectsOnlyItself(t *testing.T) {
 	for _, n := range []int{4, 8, 16} {
 		w := newFastWorld(t, n, 1)
 		w.RandomPhases()
@@ -182,8 +182,8 @@ func TestV3WhoHearsNobodyDoubtsItself(t *testing.T) {
 	}
 }
 
-// TestV3NobodyFailsWhoAnswersHisAccusers: a lying member accuses all others in every period.
-func TestV3NobodyFailsWhoAnswersHisAccusers(t *testing.T) {
+// TestV3AccusedMembersThatAnswerNeverFail: a lying member accuses all others in every period.
+func TestV3AccusedMembersThatAnswerNeverFail(t *testing.T) {
 	const n = 8
 	w := newFastWorld(t, n, 1)
 	w.RandomPhases()
@@ -227,9 +227,9 @@ func TestRandomFaults(t *testing.T) {
 	}
 }
 
-// TestF1SilentMemberIsFailedThatNeverStarted: the caller reports how long the member has been silent.
+// TestF1SilentMemberThatNeverStartedIsFailed: the caller reports how long the member has been silent.
 // That counts as the tolerated hang, so neither the hang nor the start grace is waited for again.
-func TestF1SilentMemberIsFailedThatNeverStarted(t *testing.T) {
+func TestF1SilentMemberThatNeverStartedIsFailed(t *testing.T) {
 	const hang = 8 * simPeriod
 	for _, n := range fastSizes {
 		for _, silent := range []bool{true, false} {
@@ -247,8 +247,8 @@ func TestF1SilentMemberIsFailedThatNeverStarted(t *testing.T) {
 	}
 }
 
-// TestF1SilentShortensWhatASuspectIsGiven: the member is already suspect because its table is missing.
-func TestF1SilentShortensWhatASuspectIsGiven(t *testing.T) {
+// TestF1SilentShortensTheSuspicion: the member is already suspect because its table is missing.
+func TestF1SilentShortensTheSuspicion(t *testing.T) {
 	const hang, crash = 8 * simPeriod, 30 * simPeriod
 	for _, n := range fastSizes {
 		w := worldOf(t, n, faultdetect.Config{Period: simPeriod, Hang: hang}, uint64(n))

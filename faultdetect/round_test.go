@@ -51,7 +51,7 @@ func TestRingWithoutFailuresIsTheGroup(t *testing.T) {
 	}
 }
 
-func TestRingCountsTheLiveOnly(t *testing.T) {
+func TestRingCountsLiveMembersOnly(t *testing.T) {
 	r := ring{n: 8}.without(3).without(0).without(3).without(7)
 	if r.live() != 5 {
 		t.Errorf("%d live, want 5", r.live())
@@ -65,8 +65,8 @@ func TestRingCountsTheLiveOnly(t *testing.T) {
 	}
 }
 
-// TestEverybodyKnowsFromWhom: source is the inverse of target, for any set of survivors.
-func TestEverybodyKnowsFromWhom(t *testing.T) {
+// TestSourceIsTheInverseOfTarget: source is the inverse of target, for any set of survivors.
+func TestSourceIsTheInverseOfTarget(t *testing.T) {
 	for n := 2; n <= 9; n++ {
 		for crashed := range uint32(1)<<n - 1 {
 			r := ring{n: n}
@@ -92,7 +92,7 @@ func TestEverybodyKnowsFromWhom(t *testing.T) {
 	}
 }
 
-func TestSchemesBringNewsOfEverybodyToEverybody(t *testing.T) {
+func TestSchemesSpreadNewsToAllMembers(t *testing.T) {
 	for _, targets := range []Targets{DBRR, BRR, RoundRobin} {
 		for n := 2; n <= 33; n++ {
 			if got := oldestNews(targets, n, 0); got > targets.Rounds(n) {
@@ -116,9 +116,9 @@ func TestRandomTargetsAreSpreadEvenly(t *testing.T) {
 	}
 }
 
-// TestF3GossipGoesOnAmongAnySurvivors tries every set of crashes in groups of up to 11 members. Once the
+// TestF3GossipContinuesAmongAnySurvivors tries every set of crashes in groups of up to 11 members. Once the
 // survivors agree on it, each hears of every other within ⌈log₂ n⌉ periods, by gossip alone.
-func TestF3GossipGoesOnAmongAnySurvivors(t *testing.T) {
+func TestF3GossipContinuesAmongAnySurvivors(t *testing.T) {
 	for n := 2; n <= 11; n++ {
 		for crashed := range uint32(1)<<n - 1 {
 			if got := oldestNews(DBRR, n, crashed); got > HalfRounds(n) {

@@ -131,7 +131,7 @@ func TestF1ClosedHostFailsAtAllOthers(t *testing.T) {
 	})
 }
 
-func TestF1LeavingTheGroupIsSilence(t *testing.T) {
+func TestF1LeavingMemberFails(t *testing.T) {
 	inGroup(t, 4, func(t *testing.T, g *testGroup) {
 		g.groups[1].Close()
 		time.Sleep(time.Duration(Rounds(4)+2) * DefaultPeriod)
@@ -139,9 +139,9 @@ func TestF1LeavingTheGroupIsSilence(t *testing.T) {
 	})
 }
 
-// TestF1FastKnowsWithinThreePeriods: a member becomes silent while its host is alive; the time does not
+// TestF1FastDetectsWithinThreePeriods: a member becomes silent while its host is alive; the time does not
 // depend on the size of the group.
-func TestF1FastKnowsWithinThreePeriods(t *testing.T) {
+func TestF1FastDetectsWithinThreePeriods(t *testing.T) {
 	inGroup(t, 8, func(t *testing.T, g *testGroup) {
 		g.groups[5].Close()
 		time.Sleep(3*DefaultPeriod + DefaultPeriod/4) // plus transit time
@@ -149,8 +149,8 @@ func TestF1FastKnowsWithinThreePeriods(t *testing.T) {
 	})
 }
 
-// TestF2WhoIsGoneIsKnownToAllWithinASecond: one member has observed the end of another, and reports it.
-func TestF2WhoIsGoneIsKnownToAllWithinASecond(t *testing.T) {
+// TestF2GoneMemberIsKnownToAllWithinASecond: one member has observed the end of another, and reports it.
+func TestF2GoneMemberIsKnownToAllWithinASecond(t *testing.T) {
 	inGroup(t, 8, func(t *testing.T, g *testGroup) {
 		g.groups[5].Close()
 		g.groups[0].Gone(g.hosts[5].ID())
@@ -159,7 +159,7 @@ func TestF2WhoIsGoneIsKnownToAllWithinASecond(t *testing.T) {
 	})
 }
 
-func TestV3WhoIsSaidToBeGoneAndAnswersIsFailedByNobodyElse(t *testing.T) {
+func TestV3MemberReportedGoneThatAnswersIsFailedByTheReporterOnly(t *testing.T) {
 	inGroup(t, 4, func(t *testing.T, g *testGroup) {
 		g.groups[0].Gone(g.hosts[3].ID())
 		time.Sleep(DefaultPeriod)
@@ -201,9 +201,9 @@ func TestF1ReportedMemberFailsWithinTwoPeriods(t *testing.T) {
 	})
 }
 
-// TestO4StrangersAndNonsenseAreRefused sends what no correct member sends: the stream is reset, without
+// TestO4StrangersAndInvalidMessagesAreRefused sends what no correct member sends: the stream is reset, without
 // effect on others.
-func TestO4StrangersAndNonsenseAreRefused(t *testing.T) {
+func TestO4StrangersAndInvalidMessagesAreRefused(t *testing.T) {
 	inGroup(t, 3, func(t *testing.T, g *testGroup) {
 		tests := map[string][]byte{
 			"not a hello":    {0xff, 0xff, 0xff, 0xff, 0x0f},

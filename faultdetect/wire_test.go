@@ -9,7 +9,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect/internal/pb"
 )
 
-func TestMessagesSurviveTheWire(t *testing.T) {
+func TestMessagesRoundTrip(t *testing.T) {
 	for name, m := range map[string]Message{
 		"table":      {From: 1, To: 2, Kind: Table, Heartbeat: 500, Table: []uint64{0, 500, 517, maxHeartbeat}},
 		"ping":       {From: 1, To: 2, Kind: Ping, Heartbeat: maxHeartbeat},

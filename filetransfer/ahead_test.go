@@ -18,9 +18,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/logtest"
 )
 
-// TestNoMoreIsUnderWayThanIsAcknowledged: a file arrives over a link beyond the local network. A peer
+// TestUnacknowledgedBytesAreBounded: a file arrives over a link beyond the local network. A peer
 // that does not report what has arrived gets only the first bytes.
-func TestNoMoreIsUnderWayThanIsAcknowledged(t *testing.T) {
+func TestUnacknowledgedBytesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		submitter, peer := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "peer", zerolog.Nop())
 		b := content(1, 3*pieceSize+1)
@@ -98,9 +98,9 @@ func TestFlightsBetweenSites(t *testing.T) {
 	}
 }
 
-// TestO4PeerThatSaysWhatCannotHaveComeIsNamed: the log names a peer that reports an impossible number of
+// TestO4ImpossibleAcknowledgementIsLogged: the log names a peer that reports an impossible number of
 // bytes.
-func TestO4PeerThatSaysWhatCannotHaveComeIsNamed(t *testing.T) {
+func TestO4ImpossibleAcknowledgementIsLogged(t *testing.T) {
 	for name, counts := range map[string]bool{"more than was sent": true, "which it has not announced": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

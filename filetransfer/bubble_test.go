@@ -44,7 +44,7 @@ func newOffline(t *testing.T, id p2ppeer.ID, log zerolog.Logger) *Service {
 }
 
 // An origin is not given up before it has been unreachable for cutFor, however often it was tried.
-func TestT2OriginThatIsOutOfReachForAWhileIsWaitedFor(t *testing.T) {
+func TestT2UnreachableOriginIsWaitedFor(t *testing.T) {
 	for name, tt := range map[string]struct {
 		down time.Duration
 		err  error
@@ -82,7 +82,7 @@ func TestT2OriginThatIsOutOfReachForAWhileIsWaitedFor(t *testing.T) {
 }
 
 // A peer that reads nothing may be disconnected, so this is not logged as a violation.
-func TestPeerThatTakesNothingIsNotBlamed(t *testing.T) {
+func TestPeerThatReadsNothingIsNotLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log logtest.Log
 		submitter := newOffline(t, "origin", zerolog.New(&log))
@@ -102,7 +102,7 @@ func TestPeerThatTakesNothingIsNotBlamed(t *testing.T) {
 }
 
 // A peer that exceeds its window and reads nothing is logged for the former.
-func TestO4PeerThatAsksTooFarAheadIsNamed(t *testing.T) {
+func TestO4PeerThatExceedsItsWindowIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log logtest.Log
 		submitter := newOffline(t, "origin", zerolog.New(&log))
@@ -126,7 +126,7 @@ func (s *Service) connect(to map[p2ppeer.ID]*Service) {
 }
 
 // Parts from fellows wait for room in memory; parts from the origin do not.
-func TestO4PartsOfFellowsWaitForRoom(t *testing.T) {
+func TestO4PartsOfFellowsWaitForMemory(t *testing.T) {
 	for name, held := range map[string]int{"one at a time": 0, "none for ever": 1} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestO4PartsOfFellowsWaitForRoom(t *testing.T) {
 
 // T1: a source that sends garbage is logged and not asked again. A link that is cut within a message is
 // retried.
-func TestT1SourceThatTalksGarbageIsNamedAndLeftOut(t *testing.T) {
+func TestT1InvalidSourceIsLoggedAndExcluded(t *testing.T) {
 	skip.Long(t)
 	tests := map[string]struct {
 		says  []byte

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestContentsAreListedByTheirLastUse(t *testing.T) {
+func TestContentsAreSortedByLastUse(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir, 1<<20)
 	a, b := put(t, s, "one", content(1, 100)), put(t, s, "one", content(2, 200))
@@ -43,7 +43,7 @@ func TestContentsAreListedByTheirLastUse(t *testing.T) {
 	}
 }
 
-func TestT4TrimLeavesWhatIsInUse(t *testing.T) {
+func TestT4TrimKeepsContentInUse(t *testing.T) {
 	s := openStore(t, t.TempDir(), 1000)
 	used := put(t, s, "runs", content(1, 400))
 	var over []Digest

@@ -63,7 +63,7 @@ func (s *site) download(t *testing.T, store *Store, digest string) (Digest, erro
 	return store.Download(t.Context(), c, job, Download{Path: "in/data", URL: s.URL + "/data", Digest: digest}, nil)
 }
 
-func TestDownloadIsContentOfTheStore(t *testing.T) {
+func TestDownloadIsStored(t *testing.T) {
 	b := content(1, 300_000)
 	s := newSite(t, b)
 	store := openStore(t, t.TempDir(), 1<<20)
@@ -93,7 +93,7 @@ func wantBytesOfContents(t *testing.T, s *Store) {
 	wantBytes(t, s)
 }
 
-func TestDownloadAsksAServerOnlyWhetherItHasChanged(t *testing.T) {
+func TestDownloadIsConditional(t *testing.T) {
 	s := newSite(t, content(1, 1000))
 	dir := t.TempDir()
 	for want := range 3 {
@@ -127,7 +127,7 @@ func TestT2DownloadIsResumed(t *testing.T) {
 	}
 }
 
-func TestDownloadThatHasChangedBeginsAnew(t *testing.T) {
+func TestChangedDownloadRestarts(t *testing.T) {
 	s := newSite(t, content(1, 500_000))
 	s.cut = 200_000
 	store := openStore(t, t.TempDir(), 1<<20)
@@ -201,7 +201,7 @@ func TestDownloadsThatFail(t *testing.T) {
 	}
 }
 
-func TestDownloadOfOneURLGoesOnOnce(t *testing.T) {
+func TestConcurrentDownloadsOfOneURLShareATransfer(t *testing.T) {
 	b := content(1, 500_000)
 	s := newSite(t, b)
 	store := openStore(t, t.TempDir(), 1<<20)
@@ -244,7 +244,7 @@ func TestDownloadDoesNotWaitForASilentServer(t *testing.T) {
 }
 
 // A pinned file, which may be served, is not replaced when it is downloaded again.
-func TestDownloadLeavesPinnedContentAlone(t *testing.T) {
+func TestDownloadKeepsPinnedContent(t *testing.T) {
 	b := content(1, 300_000)
 	s := newSite(t, b)
 	store := openStore(t, t.TempDir(), 1<<20)

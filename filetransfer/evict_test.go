@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestT4EvictionTakesTheLeastRecentlyUsed(t *testing.T) {
+func TestT4EvictionRemovesTheLeastRecentlyUsed(t *testing.T) {
 	a, b, c := Digest{'a'}, Digest{'b'}, Digest{'c'}
 	all := []candidate{{c, 30, 3}, {a, 10, 1}, {b, 20, 2}}
 	tests := []struct {

@@ -44,9 +44,9 @@ func (b *bottleneck) carry(flights []*flight, from []time.Duration, until time.D
 	return wait, busy
 }
 
-// TestFlightsFillALinkAndLeaveItPassable, whatever its rate and delay, and however many flights share it:
+// TestFlightsFillALinkWithBoundedDelay, whatever its rate and delay, and however many flights share it:
 // other traffic waits much less than the 3 s after which a connection without an answer is dropped.
-func TestFlightsFillALinkAndLeaveItPassable(t *testing.T) {
+func TestFlightsFillALinkWithBoundedDelay(t *testing.T) {
 	const mbit = 1e6 / 8
 	tests := map[string]struct {
 		rate    float64
@@ -88,8 +88,8 @@ func TestFlightsFillALinkAndLeaveItPassable(t *testing.T) {
 	}
 }
 
-// TestO4WhatCannotHaveArrivedIsRefused: an impossible number of arrived bytes is rejected.
-func TestO4WhatCannotHaveArrivedIsRefused(t *testing.T) {
+// TestO4ImpossibleArrivalsAreRejected: an impossible number of arrived bytes is rejected.
+func TestO4ImpossibleArrivalsAreRejected(t *testing.T) {
 	f := newFlight()
 	f.left(1000, 0)
 	for _, step := range []struct {

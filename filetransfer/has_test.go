@@ -9,7 +9,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peerstore"
 )
 
-func TestPeerTellsWhatItHasToThoseItAdmits(t *testing.T) {
+func TestHasAnswersOnlyAdmittedPeers(t *testing.T) {
 	asker, peer := newPair(t)
 	asker.host.Peerstore().AddAddrs(peer.host.ID(), peer.host.Addrs(), peerstore.PermanentAddrTTL)
 	here, err := peer.Store().Put(t.Context(), job, []byte("here"))

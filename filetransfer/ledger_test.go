@@ -8,7 +8,7 @@ import (
 
 var one, two = holder{"one", 1}, holder{"two", 2}
 
-func TestLedgerGivesAUnitToOneAtATime(t *testing.T) {
+func TestLedgerGrantsAUnitToOnePeerAtATime(t *testing.T) {
 	const second = time.Second
 	tests := []struct {
 		name string
@@ -89,7 +89,7 @@ func TestNeighbours(t *testing.T) {
 
 // A peer that requests every unit repeatedly and confirms none reserves only few units, over however many
 // links, and not for long.
-func TestLedgerLeavesLittleToAHog(t *testing.T) {
+func TestLedgerLimitsAGreedyPeer(t *testing.T) {
 	const units = 32
 	l := newLedger()
 	var now time.Duration
@@ -112,7 +112,7 @@ func TestLedgerLeavesLittleToAHog(t *testing.T) {
 }
 
 // A unit that was sent in need is not sent to others as fresh.
-func TestLedgerBooksWhatIsSentInNeed(t *testing.T) {
+func TestLedgerRecordsUrgentUnits(t *testing.T) {
 	l := newLedger()
 	l.book(3, one, 0)
 	if l.grant(3, two, 1) {

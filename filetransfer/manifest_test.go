@@ -52,7 +52,7 @@ func TestT3ManifestRefusesPathsThatLeaveTheFolder(t *testing.T) {
 	}
 }
 
-func TestManifestRefusesWhatIsNotAFile(t *testing.T) {
+func TestManifestRefusesIrregularFiles(t *testing.T) {
 	tests := map[string]Manifest{
 		"negative size":       {{Path: "a", Size: -1}},
 		"huge size":           {{Path: "a", Size: maxFileBytes + 1}},
@@ -69,7 +69,7 @@ func TestManifestRefusesWhatIsNotAFile(t *testing.T) {
 
 // For any sorting and nesting of paths, comparing neighbours in walk order finds every file that is also
 // a folder.
-func TestT3FileThatIsAFolderIsFoundByItsNeighbour(t *testing.T) {
+func TestT3FileThatIsAlsoAFolderIsRefused(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -101,7 +101,7 @@ func TestT3FileThatIsAFolderIsFoundByItsNeighbour(t *testing.T) {
 	}
 }
 
-func TestManifestComesBackFromItsEncoding(t *testing.T) {
+func TestManifestRoundTrip(t *testing.T) {
 	m := Manifest{
 		{Path: "bin/prog", Size: 7, Mode: 0o755, Digest: DigestOf([]byte("program"))},
 		{Path: "in.txt", Size: 0, Mode: 0, Digest: DigestOf(nil)},
@@ -121,7 +121,7 @@ func TestManifestComesBackFromItsEncoding(t *testing.T) {
 	}
 }
 
-func TestUnmarshalBoundsTheCountBeforeItDecodes(t *testing.T) {
+func TestUnmarshalBoundsTheCountBeforeDecoding(t *testing.T) {
 	empty := bytes.Repeat([]byte{0x0a, 0x00}, MaxEntries+1)
 	if _, err := UnmarshalManifest(empty); err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Errorf("got %v", err)

@@ -41,9 +41,9 @@ var exchanges = map[string]func(dir, outside string) error{
 	},
 }
 
-// TestT3FilesThatAreExchangedAreNotRead, neither before they are hashed nor before they are sent. No file
+// TestT3ReplacedFilesAreNotRead, neither before they are hashed nor before they are sent. No file
 // of the owner is read, and no read blocks on a pipe.
-func TestT3FilesThatAreExchangedAreNotRead(t *testing.T) {
+func TestT3ReplacedFilesAreNotRead(t *testing.T) {
 	for name, exchange := range exchanges {
 		t.Run(name, func(t *testing.T) {
 			top := t.TempDir()
@@ -163,8 +163,8 @@ func TestO4MatchingIsBounded(t *testing.T) {
 	}
 }
 
-// TestMatchTakesNamesThatNoManifestMayHave: one odd name does not keep other files from being collected.
-func TestMatchTakesNamesThatNoManifestMayHave(t *testing.T) {
+// TestMatchToleratesInvalidNames: one odd name does not keep other files from being collected.
+func TestMatchToleratesInvalidNames(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a", "new\nline", "esc\x1b[2J", "latin\xe9"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600); err != nil {

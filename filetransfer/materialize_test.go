@@ -27,7 +27,7 @@ func staged(t testing.TB, s *Store, files map[string][]byte) Manifest {
 	return m
 }
 
-func TestMaterializeLaysOutFiles(t *testing.T) {
+func TestMaterializeCreatesFiles(t *testing.T) {
 	s := openStore(t, t.TempDir(), 1<<20)
 	m := staged(t, s, map[string][]byte{"prog": content(1, 300), "in/a": content(2, 10), "in/deep/b": nil})
 	m[2].Mode = 0o755 // in walk order: in/a, in/deep/b, prog
@@ -124,7 +124,7 @@ func TestT1CorruptedManifestIsNotRead(t *testing.T) {
 	}
 }
 
-func TestT3SymbolicLinksDoNotLeadOut(t *testing.T) {
+func TestT3SymbolicLinksDoNotEscape(t *testing.T) {
 	s := openStore(t, t.TempDir(), 1<<20)
 	m := staged(t, s, map[string][]byte{"sub/file": []byte("new")})
 	outside := t.TempDir()
@@ -153,7 +153,7 @@ func TestT3SymbolicLinksDoNotLeadOut(t *testing.T) {
 	wantFile(t, filepath.Join(outside, "file"), []byte("the owner's"))
 }
 
-func TestMaterializeSaysThatAFolderIsInTheWay(t *testing.T) {
+func TestMaterializeReportsAnObstructingFolder(t *testing.T) {
 	s := openStore(t, t.TempDir(), 1<<20)
 	m := staged(t, s, map[string][]byte{"out": []byte("x")})
 	dir := t.TempDir()

@@ -17,7 +17,7 @@ func text(size int) []byte {
 	return bytes.Repeat([]byte("the quick brown fox jumps over the lazy dog, again and again\n"), size/61+1)[:size]
 }
 
-func TestPiecesArePackedWhereItPays(t *testing.T) {
+func TestPiecesAreCompressedIfWorthwhile(t *testing.T) {
 	tests := map[string]struct {
 		b     []byte
 		link  rate
@@ -56,7 +56,7 @@ func TestPiecesArePackedWhereItPays(t *testing.T) {
 	}
 }
 
-func TestRateFollowsWhatIsMeasured(t *testing.T) {
+func TestRateFollowsMeasurements(t *testing.T) {
 	var r rate
 	r.take(1000, time.Second)
 	if r != 1000 {
@@ -75,7 +75,7 @@ func TestRateFollowsWhatIsMeasured(t *testing.T) {
 }
 
 // A part that decompresses to more than its stated size is rejected, without more memory than that size.
-func TestBombIsNoMoreThanItSays(t *testing.T) {
+func TestDecompressionBombIsRejected(t *testing.T) {
 	e, err := zstd.NewWriter(nil, zstd.WithWindowSize(8<<20))
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func slow(s *Service, rate float64) {
 	}
 }
 
-func TestT1PackedPiecesArrive(t *testing.T) {
+func TestT1CompressedPiecesArrive(t *testing.T) {
 	const link = 16 << 20
 	for name, c := range map[string]struct {
 		content []byte

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestT1EachPieceIsVerifiedByItself(t *testing.T) {
+func TestT1EachPieceIsVerifiedSeparately(t *testing.T) {
 	for _, size := range []int{0, 1, pieceSize - 1, pieceSize, pieceSize + 1, 3 * pieceSize, 3*pieceSize + 64} {
 		b := content(1, size)
 		w := WantOf(b)
@@ -34,7 +34,7 @@ func TestT1EachPieceIsVerifiedByItself(t *testing.T) {
 }
 
 // Forged pieces never lead to a content, because each value is the result of the previous one.
-func TestT1ForgedPiecesLeadToNoContent(t *testing.T) {
+func TestT1ForgedPiecesAreRejected(t *testing.T) {
 	good, forged := content(1, 3*pieceSize), content(2, 3*pieceSize)
 	w := WantOf(good)
 	w.Pieces = WantOf(forged).Pieces

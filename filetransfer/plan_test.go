@@ -25,7 +25,7 @@ func set(n int, units ...int) bitset {
 	return b
 }
 
-func TestPlanTakesEverythingInOrderFromTheOriginAlone(t *testing.T) {
+func TestPlanUsesOnlyTheOriginInOrder(t *testing.T) {
 	p := newPlan(160, set(160, 1), 0, 1, 0)
 	p.joined(origin, 0)
 	units, fresh := asks(p, origin, 0)
@@ -43,7 +43,7 @@ func TestPlanTakesEverythingInOrderFromTheOriginAlone(t *testing.T) {
 	}
 }
 
-func TestPlanAsksFirstForWhatFewestHave(t *testing.T) {
+func TestPlanRequestsTheRarestFirst(t *testing.T) {
 	p := newPlan(8, newBitset(8), 3, 1, 0)
 	for id := 1; id <= 3; id++ {
 		p.joined(id, 0)
@@ -59,7 +59,7 @@ func TestPlanAsksFirstForWhatFewestHave(t *testing.T) {
 	}
 }
 
-func TestPlanAsksTheOriginForWhatNobodyHas(t *testing.T) {
+func TestPlanRequestsMissingUnitsFromTheOrigin(t *testing.T) {
 	p := newPlan(4, newBitset(4), 2, 1, 0)
 	p.joined(origin, 0)
 	p.joined(1, 0)
@@ -78,7 +78,7 @@ func TestPlanAsksTheOriginForWhatNobodyHas(t *testing.T) {
 	}
 }
 
-func TestPlanTakesFromTheOriginWhenNoFellowIsInReach(t *testing.T) {
+func TestPlanUsesTheOriginIfNoFellowIsReachable(t *testing.T) {
 	p := newPlan(160, newBitset(160), 2, 1, 0)
 	p.joined(origin, 0)
 	if units, fresh := asks(p, origin, 0); len(units) != freshWindow || !fresh {
@@ -90,7 +90,7 @@ func TestPlanTakesFromTheOriginWhenNoFellowIsInReach(t *testing.T) {
 }
 
 // On a busy machine or a distant network, fellows take as long to reach as the origin did.
-func TestPlanWaitsLongerForFellowsWhereTheOriginWasSlowToReach(t *testing.T) {
+func TestPlanWaitsLongerForFellowsIfTheOriginWasSlow(t *testing.T) {
 	p := newPlan(160, newBitset(160), 2, 1, 0)
 	p.joined(origin, grace)
 	p.joined(origin, 2*grace) // another stream does not count
@@ -103,7 +103,7 @@ func TestPlanWaitsLongerForFellowsWhereTheOriginWasSlowToReach(t *testing.T) {
 }
 
 // A source that answers quickly gets a larger window until it becomes slow.
-func TestPlanAsksAQuickSourceForMore(t *testing.T) {
+func TestPlanEnlargesTheWindowOfAFastSource(t *testing.T) {
 	p := newPlan(160, newBitset(160), 1, 1, 0)
 	p.joined(origin, 0)
 	p.joined(1, 0)
@@ -129,7 +129,7 @@ func TestPlanAsksAQuickSourceForMore(t *testing.T) {
 
 // Two neighbors that each own a slowly arriving unit request it from a second site, although the
 // neighbor's unit is not requested.
-func TestPlanDoesNotWaitForASlowSiteWhileANeighborOwnsUnits(t *testing.T) {
+func TestPlanUsesASecondSiteWhileANeighborOwnsUnits(t *testing.T) {
 	const units = 16
 	p := newPlan(units, newBitset(units), 3, 1, 0)
 	p.place(1, map[int]uint64{3: 2})
@@ -190,7 +190,7 @@ func TestPlanRequestsFromASecondSiteOnlyAtTheEnd(t *testing.T) {
 
 // Units requested from a silent fellow are requested from another one. What the silent fellow sends late
 // still counts.
-func TestPlanAsksOthersForWhatASilentFellowOwes(t *testing.T) {
+func TestPlanReassignsUnitsOfASilentFellow(t *testing.T) {
 	p := newPlan(2, newBitset(2), 2, 1, 0)
 	p.joined(1, 0)
 	p.joined(2, 0)
@@ -220,7 +220,7 @@ func TestPlanAsksOthersForWhatASilentFellowOwes(t *testing.T) {
 }
 
 // An origin that counted as silent while its answers waited for the disk is asked again.
-func TestPlanAsksASilentOriginAgainOnceItHasAnswered(t *testing.T) {
+func TestPlanAsksTheOriginAgainOnceItAnswers(t *testing.T) {
 	const later = silence + 1
 	for name, tt := range map[string]struct {
 		answer func(p *plan)

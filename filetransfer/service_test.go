@@ -102,7 +102,7 @@ func cutLinks(s *Service, budgets ...int) {
 	}
 }
 
-func TestT1WhatArrivesIsWhatWasSubmitted(t *testing.T) {
+func TestT1ReceivedContentMatchesSubmitted(t *testing.T) {
 	skip.Long(t)
 	submitter, peer := newPair(t)
 	src := t.TempDir()
@@ -156,7 +156,7 @@ func TestT1WhatArrivesIsWhatWasSubmitted(t *testing.T) {
 	}
 }
 
-func TestT1WrongBytesAreAnErrorThatNamesPeerAndContent(t *testing.T) {
+func TestT1WrongBytesErrorNamesPeerAndContent(t *testing.T) {
 	submitter, peer := newPair(t)
 	good := content(1, 2*pieceSize)
 	bad := bytes.Clone(good)
@@ -180,7 +180,7 @@ func TestT1WrongBytesAreAnErrorThatNamesPeerAndContent(t *testing.T) {
 	wantBytes(t, peer.store)
 }
 
-func TestT1FileThatChangesOrGoesIsRefused(t *testing.T) {
+func TestT1ChangedOrRemovedFileIsRefused(t *testing.T) {
 	tests := map[string]struct {
 		change func(path string) error
 		want   string
@@ -262,7 +262,7 @@ func (s *Service) servedFiles() map[Digest]Source {
 }
 
 // Pieces that are corrupted on disk are fetched again, and no others.
-func TestT2CorruptedPiecesAreFetchedAnew(t *testing.T) {
+func TestT2CorruptedPiecesAreFetchedAgain(t *testing.T) {
 	submitter, peer := newPair(t)
 	b := content(1, 5*pieceSize+100)
 	w, _ := offer(t, submitter, peer, b)
@@ -322,7 +322,7 @@ func TestT4FetchThatCannotFitIsRefused(t *testing.T) {
 	}
 }
 
-func TestServeAnswersOnlyTheAllowed(t *testing.T) {
+func TestServeAnswersOnlyAllowedPeers(t *testing.T) {
 	submitter, peer := newPair(t)
 	w, path := offer(t, submitter, peer, content(1, 100))
 	secret := Want{Digest: DigestOf([]byte("secret")), Size: 6}
@@ -381,7 +381,7 @@ func TestConcurrentFetchesTransferOnce(t *testing.T) {
 }
 
 // Whatever a peer sends, the link and Close terminate.
-func TestO4BrokenRequestsAreCut(t *testing.T) {
+func TestO4InvalidRequestsEndTheLink(t *testing.T) {
 	open := encodeOpen(opening{job: job, units: 1})
 	full := encodeRequest(request{items: make([]pieceID, maxBatch)})
 	tests := map[string]func(io.Writer) error{
@@ -436,7 +436,7 @@ func pbWriter(msgs ...*pb.Ask) func(io.Writer) error {
 	}
 }
 
-func TestCloseEndsLinksThatAreServed(t *testing.T) {
+func TestCloseEndsServedLinks(t *testing.T) {
 	submitter, peer := newPair(t)
 	w, _ := offer(t, submitter, peer, content(1, 100))
 	l, err := peer.openStream(t.Context(), submitter.host.ID())
@@ -516,7 +516,7 @@ func TestFetchEndsWithItsContextAndWithClose(t *testing.T) {
 	}
 }
 
-func TestFetchFromAPeerThatIsNotThereFails(t *testing.T) {
+func TestFetchFromAnUnreachablePeerFails(t *testing.T) {
 	submitter, peer := newPair(t)
 	w, _ := offer(t, submitter, peer, content(1, 10))
 	if err := errors.Join(submitter.Close(), submitter.host.Close()); err != nil {

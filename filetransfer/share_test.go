@@ -84,7 +84,7 @@ func (c *crowd) offerTree(t testing.TB, large int) (m Manifest, files []Source) 
 	return m, files
 }
 
-func TestSubmitterSendsEverythingAboutOnce(t *testing.T) {
+func TestSubmitterSendsEachContentAboutOnce(t *testing.T) {
 	skip.Long(t)
 	c := newCrowd(t, 6)
 	m, files := c.offerTree(t, 12*pieceSize+5)
@@ -110,7 +110,7 @@ func TestSubmitterSendsEverythingAboutOnce(t *testing.T) {
 }
 
 // Contents that a peer has in its cache need not come from the submitter.
-func TestPeersWithContentsInTheirCacheServeThem(t *testing.T) {
+func TestPeersServeCachedContents(t *testing.T) {
 	c := newCrowd(t, 4)
 	b := content(1, 5*pieceSize)
 	put(t, c.peers[2].store, "earlier job", b)
@@ -130,7 +130,7 @@ func TestPeersWithContentsInTheirCacheServeThem(t *testing.T) {
 
 // T1: a fellow that sends wrong bytes is logged and not asked again, and everything is fetched from
 // others.
-func TestT1LyingFellowIsNamedAndLeftOut(t *testing.T) {
+func TestT1LyingFellowIsLoggedAndExcluded(t *testing.T) {
 	skip.Long(t)
 	c := newCrowd(t, 3)
 	m, _ := c.offerTree(t, 20*pieceSize)
@@ -177,7 +177,7 @@ func TestT1LyingFellowIsNamedAndLeftOut(t *testing.T) {
 
 // Collected files come only from the peer that has them, even if a fellow has the same contents, and are
 // not offered to fellows.
-func TestCollectingStaysOutOfTheSwarm(t *testing.T) {
+func TestCollectionDoesNotUseTheSwarm(t *testing.T) {
 	c := newCrowd(t, 3)
 	collector, ran, fellow := c.peers[0], c.peers[1], c.peers[2]
 	b := content(1, 3*pieceSize)
@@ -234,7 +234,7 @@ func (g *gatedLink) Close() error {
 
 // T2: an origin that is unreachable for longer than allowed does not end a fetch while fellows have what
 // is missing.
-func TestT2FellowsBringWhatAnUnreachableOriginDoesNot(t *testing.T) {
+func TestT2FellowsReplaceAnUnreachableOrigin(t *testing.T) {
 	c := newCrowd(t, 2)
 	b := content(1, 3*pieceSize)
 	w := WantOf(b)
@@ -268,8 +268,8 @@ func TestT2FellowsBringWhatAnUnreachableOriginDoesNot(t *testing.T) {
 	}
 }
 
-// TestWhoSharesNoMoreSendsNoMore: this includes existing links. The fellow fetches the rest elsewhere.
-func TestWhoSharesNoMoreSendsNoMore(t *testing.T) {
+// TestUnsharedContentIsNotSent: this includes existing links. The fellow fetches the rest elsewhere.
+func TestUnsharedContentIsNotSent(t *testing.T) {
 	c := newCrowd(t, 2)
 	sharer, p := c.peers[0], c.peers[1]
 	stop := sharer.Share(job, c.submitter.host.ID(), c.ids[1:], nil)
@@ -329,7 +329,7 @@ func (c *crowd) fetchOne(t testing.TB, i int, list []Want) {
 }
 
 // Fellows get only the job's own contents, and other peers get nothing.
-func TestFellowsGetOnlyWhatIsShared(t *testing.T) {
+func TestFellowsGetOnlySharedContents(t *testing.T) {
 	c := newCrowd(t, 3)
 	m, _ := c.offerTree(t, 2*pieceSize)
 	secret := content(9, 1000)

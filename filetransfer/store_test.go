@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestStoreKeepsWhatIsPut(t *testing.T) {
+func TestStorePutAndOpen(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir, 1000)
 	b := content(1, 100)
@@ -81,7 +81,7 @@ func TestT4LeastRecentlyUsedGoesFirst(t *testing.T) {
 }
 
 // Served content must keep its modification time; otherwise it would be refused as changed.
-func TestContentInUseKeepsItsTime(t *testing.T) {
+func TestContentInUseKeepsItsModificationTime(t *testing.T) {
 	s := openStore(t, t.TempDir(), 1000)
 	d := put(t, s, "j", content(1, 400))
 	past := time.Now().Add(-2 * stampEvery).Truncate(time.Second)
@@ -138,7 +138,7 @@ func TestT1StoreAfterKill(t *testing.T) {
 	}
 }
 
-func TestPartialLongerThanWantedIsNotResumed(t *testing.T) {
+func TestTooLongPartialIsNotResumed(t *testing.T) {
 	s := openStore(t, t.TempDir(), 1000)
 	b := content(1, 100)
 	writeFile(t, s.partialPath(DigestOf(b)), make([]byte, 150))
@@ -169,7 +169,7 @@ func TestT4ClaimsCountInFull(t *testing.T) {
 	}
 }
 
-func TestOneContentIsFilledOnceAtATime(t *testing.T) {
+func TestContentIsFilledByOneCallerAtATime(t *testing.T) {
 	s := openStore(t, t.TempDir(), 1<<20)
 	b := content(1, 1000)
 	var fills atomic.Int32

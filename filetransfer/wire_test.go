@@ -86,7 +86,7 @@ func FuzzAnswerReader(f *testing.F) {
 	})
 }
 
-func TestRequestsOfAFullBatchFitTheirBound(t *testing.T) {
+func TestMaximumBatchOfRequestsFitsItsBound(t *testing.T) {
 	r := request{unit: maxUnits - 1, fresh: true, items: make([]pieceID, maxBatch)}
 	for i := range r.items {
 		r.items[i].piece = maxFileBytes / pieceSize
@@ -100,7 +100,7 @@ func TestRequestsOfAFullBatchFitTheirBound(t *testing.T) {
 	}
 }
 
-func TestNewsOfAFullHaveFitsItsBound(t *testing.T) {
+func TestMaximumHaveFitsItsBound(t *testing.T) {
 	have := &pb.Have{More: make([]uint32, maxMore)}
 	for i := range have.More {
 		have.More[i] = maxUnits - 1

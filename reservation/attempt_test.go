@@ -157,7 +157,7 @@ func play(a *attempt, script []reply) string {
 	return b.String()
 }
 
-func TestShortageSaysWhy(t *testing.T) {
+func TestShortageReportsReasons(t *testing.T) {
 	a := newAttempt(candidates(2, 2, 2, 2), Need{N: 2, R: 3, Strategy: Spread})
 	play(a, []reply{{"a", 2, 0}, {"b", 0, Busy}, {"c", 0, Busy}, {"d", 0, Silent}})
 	want := "found 2 of the 6 slots needed (n=2 r=3) on 1 of at least 3 peers; 4 peers considered, 2 busy, 1 silent"
@@ -195,9 +195,9 @@ func TestRememberKeepsEarlierCandidates(t *testing.T) {
 	}
 }
 
-// TestARefusingOwnerLeavesTheAddresses: if the only other owner refuses, the replicas are still at two
+// TestReplicasAreSeparatedByAddressIfAnOwnerRefuses: if the only other owner refuses, the replicas are still at two
 // addresses.
-func TestARefusingOwnerLeavesTheAddresses(t *testing.T) {
+func TestReplicasAreSeparatedByAddressIfAnOwnerRefuses(t *testing.T) {
 	cs := candidates(1, 1, 1, 1, 1, 1, 1, 1)
 	for i := range cs {
 		cs[i].Domain = Domain{Owner: "alice", Verified: true, Addresses: []string{"1"}}

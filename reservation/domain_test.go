@@ -63,9 +63,9 @@ func promised(peers []PeerSlots, n, r int) []width {
 	return append(slices.Clone(all), width{address, saysAt})
 }
 
-// TestReplicasAreApartWhenThereIsAChoice: for every promised width, if some placement separates the
+// TestReplicasAreSeparatedIfPossible: for every promised width, if some placement separates the
 // replicas of all ranks, the chosen one does. The master of a rank is its best peer.
-func TestReplicasAreApartWhenThereIsAChoice(t *testing.T) {
+func TestReplicasAreSeparatedIfPossible(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	choices := map[bool]int{} // with verified owners, and without
@@ -145,9 +145,9 @@ func TestReplicasGoToDifferentOwners(t *testing.T) {
 	}
 }
 
-// TestLiarsJoinNoOthers: whatever some peers claim, three machines of different owners stay separated,
+// TestFalseDomainsDoNotMergeOthers: whatever some peers claim, three machines of different owners stay separated,
 // and run as much of a job as if the liars claimed nothing.
-func TestLiarsJoinNoOthers(t *testing.T) {
+func TestFalseDomainsDoNotMergeOthers(t *testing.T) {
 	const n, r = 4, 3
 	at := func(address string, d Domain) Domain {
 		d.Addresses = []string{address}
@@ -197,9 +197,9 @@ func TestLiarsJoinNoOthers(t *testing.T) {
 	}
 }
 
-// TestApartPutsOthersOwnersFirst: the replacement of a lost replica is separated from the remaining
+// TestApartPrefersOtherOwners: the replacement of a lost replica is separated from the remaining
 // replica.
-func TestApartPutsOthersOwnersFirst(t *testing.T) {
+func TestApartPrefersOtherOwners(t *testing.T) {
 	peer := func(id p2ppeer.ID, d Domain) Candidate { return Candidate{Peer: id, Domain: d} }
 	left := []Domain{{Owner: "a", Verified: true, Addresses: []string{"1"}, Site: "s"}}
 	got := Apart([]Candidate{
@@ -241,9 +241,9 @@ func checkMasters(t *testing.T, seed uint64, peers []PeerSlots, got Assignment, 
 	}
 }
 
-// TestWithoutDomainsStrategiesAreTheDigests: the number of processes of each peer agrees with the digest
+// TestStrategiesWithoutDomainsMatchTheDigest: the number of processes of each peer agrees with the digest
 // of P2P-MPI, which this file implements literally.
-func TestWithoutDomainsStrategiesAreTheDigests(t *testing.T) {
+func TestStrategiesWithoutDomainsMatchTheDigest(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for range 2000 {
@@ -294,8 +294,8 @@ func digest(s Strategy, peers []PeerSlots, n, r int) []int {
 	return counts
 }
 
-// TestTheFastestAreMasters: without domains the masters get the n fastest slots.
-func TestTheFastestAreMasters(t *testing.T) {
+// TestMastersGetTheFastestSlots: without domains the masters get the n fastest slots.
+func TestMastersGetTheFastestSlots(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for range 500 {
@@ -322,7 +322,7 @@ func TestTheFastestAreMasters(t *testing.T) {
 	}
 }
 
-func TestDomainsJoinByWayOfOthers(t *testing.T) {
+func TestDomainsAreTransitive(t *testing.T) {
 	peers := []PeerSlots{
 		{Domain: Domain{Addresses: []string{"1", "2"}, Site: "a"}},
 		{Domain: Domain{Addresses: []string{"3"}, Site: "a"}},

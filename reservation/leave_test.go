@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestJobWithItsSlotsIsInNoQueue: a job that has waited at six peers gets the slots of the first two that
+// TestJobLeavesAllQueuesOnceItHasItsSlots: a job that has waited at six peers gets the slots of the first two that
 // it asks again. The others keep no slots for it.
-func TestJobWithItsSlotsIsInNoQueue(t *testing.T) {
+func TestJobLeavesAllQueuesOnceItHasItsSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newMemoryNet(1, 20*time.Millisecond, 1, 1, 1, 1, 1, 1)
 		for _, p := range net.peers {

@@ -41,7 +41,7 @@ func judging(v Verdict) func(Request, time.Time) Verdict {
 	return func(Request, time.Time) Verdict { return v }
 }
 
-func TestS3OwnersLimitsAlwaysWin(t *testing.T) {
+func TestS3OwnersLimitsTakePrecedence(t *testing.T) {
 	long := strings.Repeat("x", maxJobName+1)
 	tests := []struct {
 		name    string
@@ -180,7 +180,7 @@ func TestKeyIsRedeemedOnce(t *testing.T) {
 	}
 }
 
-func TestS1RunningSlotsAreFreedByThePeerAlone(t *testing.T) {
+func TestS1OnlyThePeerFreesRunningSlots(t *testing.T) {
 	l := NewLedger(Limits{Slots: 2, MaxJobs: 1})
 	g := mustHold(t, l, "j", 1, keyOf(1), start)
 	mustConfirm(t, l, g.Key, 1, start)
@@ -206,7 +206,7 @@ func TestS1RunningSlotsAreFreedByThePeerAlone(t *testing.T) {
 	}
 }
 
-func TestAskingAgainIsTheSameHold(t *testing.T) {
+func TestRepeatedRequestKeepsTheHold(t *testing.T) {
 	tests := []struct {
 		name  string
 		taken int // by another job
@@ -234,7 +234,7 @@ func TestAskingAgainIsTheSameHold(t *testing.T) {
 	}
 }
 
-func TestAbandonFreesWhatIsNotConfirmed(t *testing.T) {
+func TestAbandonFreesUnconfirmedSlots(t *testing.T) {
 	l := NewLedger(Limits{Slots: 3})
 	mustHold(t, l, "held", 1, keyOf(1), start)
 	mustHold(t, l, "confirmed", 1, keyOf(2), start)
@@ -262,7 +262,7 @@ func TestWithdrawFreesOwnHoldsOnly(t *testing.T) {
 	}
 }
 
-func TestDrainLetsWhatIsConfirmedStart(t *testing.T) {
+func TestDrainLetsConfirmedJobsStart(t *testing.T) {
 	l := NewLedger(Limits{Slots: 3})
 	mustHold(t, l, "held", 1, keyOf(1), start)
 	mustHold(t, l, "confirmed", 1, keyOf(2), start)
@@ -298,7 +298,7 @@ func TestSnapshotCountsEverySlotOnce(t *testing.T) {
 	}
 }
 
-func TestS3LoweredSlotsAreNotGivenAway(t *testing.T) {
+func TestS3ReducedSlotsAreNotGranted(t *testing.T) {
 	l := NewLedger(Limits{Slots: 4})
 	mustConfirm(t, l, mustHold(t, l, "i", 3, keyOf(1), start).Key, 3, start)
 	l.Resize(2)
@@ -318,10 +318,10 @@ func TestS3LoweredSlotsAreNotGivenAway(t *testing.T) {
 	}
 }
 
-// TestS3BarredJobGetsNothing: slots that it holds and has not started become free for others. Running
+// TestS3BarredJobGetsNoSlots: slots that it holds and has not started become free for others. Running
 // processes continue until the peer has ended them. Another submitter's job with the same ID is a
 // different job.
-func TestS3BarredJobGetsNothing(t *testing.T) {
+func TestS3BarredJobGetsNoSlots(t *testing.T) {
 	l := NewLedger(Limits{Slots: 4})
 	mustHold(t, l, "unwanted", 1, keyOf(1), start)
 	mustConfirm(t, l, keyOf(1), 1, start)

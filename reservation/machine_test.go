@@ -28,8 +28,8 @@ func TestMachineNames(t *testing.T) {
 	}
 }
 
-// TestMachineIsToldWithAGrant: over the network, each job gets another name.
-func TestMachineIsToldWithAGrant(t *testing.T) {
+// TestGrantContainsTheMachineName: over the network, each job gets another name.
+func TestGrantContainsTheMachineName(t *testing.T) {
 	peer := newHost(t)
 	submitter := newHost(t, peer)
 	s := newService(t, peer, Limits{Slots: 4})
@@ -48,9 +48,9 @@ func TestMachineIsToldWithAGrant(t *testing.T) {
 	}
 }
 
-// TestOneMachineRunsARankOnce: slots beyond N on one machine, or on a machine that the job avoids, are
+// TestMachineRunsOneReplicaOfARank: slots beyond N on one machine, or on a machine that the job avoids, are
 // given back, and other peers are asked instead.
-func TestOneMachineRunsARankOnce(t *testing.T) {
+func TestMachineRunsOneReplicaOfARank(t *testing.T) {
 	a := newAttempt(candidates(2, 2, 2, 2), Need{Job: "job", N: 2, R: 2, Strategy: Concentrate, NotOn: []string{"avoided"}})
 	grant := func(peer int, machine string) {
 		index := -1
@@ -81,9 +81,9 @@ func TestOneMachineRunsARankOnce(t *testing.T) {
 	}
 }
 
-// TestMachineIsNamedBeforeSlotsAreHeld: each submitter gets a different name, which differs from those of
+// TestMachineNameIsKnownBeforeAHold: each submitter gets a different name, which differs from those of
 // its jobs.
-func TestMachineIsNamedBeforeSlotsAreHeld(t *testing.T) {
+func TestMachineNameIsKnownBeforeAHold(t *testing.T) {
 	s := newService(t, newHost(t), Limits{Slots: 4})
 	if got := s.Machine("alice"); got != "" {
 		t.Errorf("an unknown machine is named %q", got)
@@ -100,8 +100,8 @@ func TestMachineIsNamedBeforeSlotsAreHeld(t *testing.T) {
 	}
 }
 
-// TestShortageSaysWhatPeersCouldGive: the slots that the job can use, free or not.
-func TestShortageSaysWhatPeersCouldGive(t *testing.T) {
+// TestShortageReportsUsableSlots: the slots that the job can use, free or not.
+func TestShortageReportsUsableSlots(t *testing.T) {
 	a := newAttempt([]Candidate{{Peer: "free", Slots: 1, Total: 1}, {Peer: "taken", Total: 9}, {Peer: "supernode"}}, Need{Job: "job", N: 2, R: 2})
 	want := map[p2ppeer.ID]int{"free": 1, "taken": 2, "supernode": 0}
 	for _, o := range a.shortage().Outcomes {

@@ -114,7 +114,7 @@ func (m *model) pick(rnd *rand.Rand) (Key, *belief) {
 	return Key{}, &belief{}
 }
 
-func TestS1SlotNeverGivenTwice(t *testing.T) {
+func TestS1SlotIsNeverGrantedTwice(t *testing.T) {
 	for range 200 {
 		seed := rand.Uint64()
 		rnd := rand.New(rand.NewPCG(seed, 0))

@@ -26,7 +26,7 @@ func placeOf(t *testing.T, err error) Place {
 	return q.Place
 }
 
-func TestFreedSlotIsKeptForWhoBeganToWaitFirst(t *testing.T) {
+func TestFreedSlotIsKeptForTheLongestWaitingJob(t *testing.T) {
 	l := NewLedger(Limits{Slots: 2})
 	g := mustHold(t, l, "runs", 2, keyOf(1), start)
 	now := start.Add(10 * time.Second)
@@ -56,9 +56,9 @@ func TestFreedSlotIsKeptForWhoBeganToWaitFirst(t *testing.T) {
 	}
 }
 
-// TestGivingBackKeepsTheTurn: a job that did not find enough slots elsewhere has its slots kept here
+// TestReleaseKeepsThePlaceInTheQueue: a job that did not find enough slots elsewhere has its slots kept here
 // until it leaves, is confirmed, or does not ask again.
-func TestGivingBackKeepsTheTurn(t *testing.T) {
+func TestReleaseKeepsThePlaceInTheQueue(t *testing.T) {
 	younger := waiting("younger", 1, time.Second)
 	tests := []struct {
 		name string
@@ -92,7 +92,7 @@ func TestGivingBackKeepsTheTurn(t *testing.T) {
 	}
 }
 
-func TestQueueKeepsToTheOwnersLimitOfJobs(t *testing.T) {
+func TestQueueRespectsTheJobLimit(t *testing.T) {
 	l := NewLedger(Limits{Slots: 4, MaxJobs: 1})
 	g := mustHold(t, l, "runs", 1, keyOf(1), start)
 	_, err := l.Hold(waiting("older", 1, 0), keyOf(2), start)
@@ -108,9 +108,9 @@ func TestQueueKeepsToTheOwnersLimitOfJobs(t *testing.T) {
 	}
 }
 
-// TestNobodyLiesHimselfToTheFront: a job's claimed waiting time is accepted up to a bound, and only on
+// TestClaimedWaitingTimeIsBounded: a job's claimed waiting time is accepted up to a bound, and only on
 // its first request.
-func TestNobodyLiesHimselfToTheFront(t *testing.T) {
+func TestClaimedWaitingTimeIsBounded(t *testing.T) {
 	l := NewLedger(Limits{Slots: 1})
 	mustHold(t, l, "runs", 1, keyOf(1), start)
 	ask := func(job string, began time.Duration, at time.Time) Place {
@@ -146,8 +146,8 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestWhoNeverTakesWhatIsKeptLosesTheTurn: a job that could never start must not block a peer.
-func TestWhoNeverTakesWhatIsKeptLosesTheTurn(t *testing.T) {
+// TestJobThatIgnoresKeptSlotsLosesItsPlace: a job that could never start must not block a peer.
+func TestJobThatIgnoresKeptSlotsLosesItsPlace(t *testing.T) {
 	l := NewLedger(Limits{Slots: 1})
 	now := start
 	for ; now.Sub(start) <= maxTurn+QueueLease; now = now.Add(QueueLease / 2) {
@@ -163,10 +163,10 @@ func TestWhoNeverTakesWhatIsKeptLosesTheTurn(t *testing.T) {
 	}
 }
 
-// TestWhoHoldsAndGivesBackForEverLosesTheTurn: a job that releases its slots just before the lease ends
+// TestJobThatHoldsAndReleasesLosesItsPlace: a job that releases its slots just before the lease ends
 // and holds them again counts as having had them all the time. It does not come first again, neither
 // under its name nor under another one, nor as another submitter from the same address.
-func TestWhoHoldsAndGivesBackForEverLosesTheTurn(t *testing.T) {
+func TestJobThatHoldsAndReleasesLosesItsPlace(t *testing.T) {
 	for _, as := range []Request{
 		{Job: "hog", Submitter: alice}, {Job: "hog again", Submitter: alice}, {Job: "hog again", Submitter: "carol"},
 	} {
@@ -216,9 +216,9 @@ func TestOneOriginDoesNotFillTheQueue(t *testing.T) {
 	}
 }
 
-// TestWhoOnlyWaitsAnswersForNothing: a job for which slots were kept, and which held them only as long as
+// TestWaitingDoesNotPenalizeTheOrigin: a job for which slots were kept, and which held them only as long as
 // attempts take, loses its turn. Other submitters at its address are not affected.
-func TestWhoOnlyWaitsAnswersForNothing(t *testing.T) {
+func TestWaitingDoesNotPenalizeTheOrigin(t *testing.T) {
 	l := NewLedger(Limits{Slots: 2})
 	mustHold(t, l, "runs", 1, keyOf(1), start)
 	l.holds[0].state = Running
@@ -243,9 +243,9 @@ func TestWhoOnlyWaitsAnswersForNothing(t *testing.T) {
 	}
 }
 
-// TestWhoHasMostPlacesOfAnOriginGivesUp: a relay is one origin, and a few submitters behind it must not
+// TestLargestSubmitterOfAnOriginIsEvicted: a relay is one origin, and a few submitters behind it must not
 // take the places of the others.
-func TestWhoHasMostPlacesOfAnOriginGivesUp(t *testing.T) {
+func TestLargestSubmitterOfAnOriginIsEvicted(t *testing.T) {
 	l := NewLedger(Limits{Slots: 1})
 	mustHold(t, l, "runs", 1, keyOf(1), start)
 	ask := func(who, job string) bool {
@@ -294,9 +294,9 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// TestOrderIsTheSameEverywhere: two competing jobs have the same order at all peers, whichever asked
+// TestQueueOrderIsTheSameAtAllPeers: two competing jobs have the same order at all peers, whichever asked
 // first.
-func TestOrderIsTheSameEverywhere(t *testing.T) {
+func TestQueueOrderIsTheSameAtAllPeers(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	var jobs []Request
@@ -323,9 +323,9 @@ func TestOrderIsTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// TestWhoLetsALeaseRunOutGoesToTheBack: a job that does not use its slots does not get them again before
+// TestLapsedLeaseMovesAJobToTheBack: a job that does not use its slots does not get them again before
 // others, neither under its name nor under another.
-func TestWhoLetsALeaseRunOutGoesToTheBack(t *testing.T) {
+func TestLapsedLeaseMovesAJobToTheBack(t *testing.T) {
 	for _, confirms := range []bool{false, true} {
 		for _, again := range []string{"hog", "hog again"} {
 			l := NewLedger(Limits{Slots: 1})
@@ -352,8 +352,8 @@ func TestWhoLetsALeaseRunOutGoesToTheBack(t *testing.T) {
 	}
 }
 
-// TestLapsesAreForgotten: lapses are dropped once they no longer limit any claim.
-func TestLapsesAreForgotten(t *testing.T) {
+// TestLapsesExpire: lapses are dropped once they no longer limit any claim.
+func TestLapsesExpire(t *testing.T) {
 	l := NewLedger(Limits{Slots: 1})
 	now := start
 	for i := range 100 {
@@ -373,9 +373,9 @@ func TestLapsesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestNoMoreIsKeptThanThereIs: a job that asks for more slots than the peer has gets all of them and
+// TestKeptSlotsDoNotExceedTheOffer: a job that asks for more slots than the peer has gets all of them and
 // waits for no more.
-func TestNoMoreIsKeptThanThereIs(t *testing.T) {
+func TestKeptSlotsDoNotExceedTheOffer(t *testing.T) {
 	l := NewLedger(Limits{Slots: 2})
 	if g, err := l.Hold(waiting("big", 100, 0), keyOf(1), start); err != nil || g.Slots != 2 {
 		t.Fatalf("got %+v, %v", g, err)
@@ -393,9 +393,9 @@ func strict(q Request, _ time.Time) Verdict {
 	return Verdict{Class: "everyone", Slots: 1}
 }
 
-// TestS3NoMoreIsKeptForAClassThanItMayHave: waiting strangers, however many and for however many slots,
+// TestS3KeptSlotsRespectTheClassLimit: waiting strangers, however many and for however many slots,
 // keep only the one slot from the owner that their class may have.
-func TestS3NoMoreIsKeptForAClassThanItMayHave(t *testing.T) {
+func TestS3KeptSlotsRespectTheClassLimit(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		limits  Limits
@@ -426,8 +426,8 @@ func TestS3NoMoreIsKeptForAClassThanItMayHave(t *testing.T) {
 	}
 }
 
-// TestTurnsAreKeptWithinAClass: the slots of a class are kept for the job that began to wait first.
-func TestTurnsAreKeptWithinAClass(t *testing.T) {
+// TestQueueOrderWithinAClass: the slots of a class are kept for the job that began to wait first.
+func TestQueueOrderWithinAClass(t *testing.T) {
 	l := NewLedger(Limits{Slots: 4, Judge: strict})
 	if g, err := l.Hold(waiting("older", 4, 0), keyOf(1), start); err != nil || g.Slots != 1 {
 		t.Fatalf("got %+v, %v; want the one slot of the class", g, err)

@@ -135,9 +135,9 @@ func (s slowly) Hold(ctx context.Context, peer p2ppeer.ID, q Request) (Grant, er
 	return s.submitter.Hold(ctx, peer, q)
 }
 
-// TestTheOtherOwnerIsWaitedFor: for up to a second if only that owner can separate the replicas of a
+// TestReserveWaitsForTheOnlyOtherOwner: for up to a second if only that owner can separate the replicas of a
 // rank, and not at all otherwise.
-func TestTheOtherOwnerIsWaitedFor(t *testing.T) {
+func TestReserveWaitsForTheOnlyOtherOwner(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		owners string // owners of the peers a, b, c, d, of which the last answers late
@@ -172,8 +172,8 @@ func TestTheOtherOwnerIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestOthersAreAskedInPlaceOfTheSilent: more peers are silent than the overbooking compensates.
-func TestOthersAreAskedInPlaceOfTheSilent(t *testing.T) {
+// TestSilentPeersAreSubstituted: more peers are silent than the overbooking compensates.
+func TestSilentPeersAreSubstituted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newMemoryNet(1, 20*time.Millisecond, make([]int, 12)...)
 		for i, c := range candidates(make([]int, 12)...) {
@@ -189,9 +189,9 @@ func TestOthersAreAskedInPlaceOfTheSilent(t *testing.T) {
 	})
 }
 
-// TestUnheardPeersAreAskedAndNotWaitedFor: a peer that was silent in the first attempt does not prolong
+// TestPreviouslySilentPeersAreNotWaitedFor: a peer that was silent in the first attempt does not prolong
 // the next one. When it answers again, it is found and treated like any other.
-func TestUnheardPeersAreAskedAndNotWaitedFor(t *testing.T) {
+func TestPreviouslySilentPeersAreNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newMemoryNet(1, 20*time.Millisecond, 1, 1, 1)
 		net.peers["b"].deaf = true
@@ -219,7 +219,7 @@ func TestUnheardPeersAreAskedAndNotWaitedFor(t *testing.T) {
 	})
 }
 
-func TestReserveRefusesNonsense(t *testing.T) {
+func TestReserveRefusesInvalidRequests(t *testing.T) {
 	for _, need := range []Need{{}, {Job: "j", N: 1}, {Job: "j", R: 1}, {N: 1, R: 1}, {Job: "j", N: 1 << 40, R: 1 << 40}} {
 		if _, err := Reserve(t.Context(), nil, nil, need); err == nil {
 			t.Errorf("%+v was taken", need)
@@ -227,9 +227,9 @@ func TestReserveRefusesNonsense(t *testing.T) {
 	}
 }
 
-// TestRacingSubmittersAllFinish: every submitter wants more than half of all slots, so any two compete,
+// TestCompetingSubmittersAllFinish: every submitter wants more than half of all slots, so any two compete,
 // and only backing off helps.
-func TestRacingSubmittersAllFinish(t *testing.T) {
+func TestCompetingSubmittersAllFinish(t *testing.T) {
 	const perPeer, work = 2, 3 * time.Second
 	for submitters := 2; submitters <= 5; submitters++ {
 		for range 10 {

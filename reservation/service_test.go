@@ -94,7 +94,7 @@ func TestReserveOverLibp2p(t *testing.T) {
 	await(t, services[0], 2)
 }
 
-func TestRefusalsArriveWithTheirReason(t *testing.T) {
+func TestRefusalsContainTheirReason(t *testing.T) {
 	server := newHost(t)
 	client := newHost(t, server)
 	other := newHost(t)
@@ -140,7 +140,7 @@ func holdAt(at host.Host, slots int) func(*Client) error {
 	}
 }
 
-func TestKeyIsOfNoUseToAnotherSubmitter(t *testing.T) {
+func TestKeyOfAnotherSubmitterIsRefused(t *testing.T) {
 	server := newHost(t)
 	s := newService(t, server, Limits{Slots: 2})
 	mine, theirs := newHost(t, server), newHost(t, server)
@@ -178,9 +178,9 @@ func converse(t *testing.T, from host.Host, to p2ppeer.ID, q *pb.Request) *pb.An
 	return &a
 }
 
-// TestS4AbandonedHoldIsGivenBack: the submitter stops waiting at the moment when the hold is made, so
+// TestS4AbandonedHoldIsReleased: the submitter stops waiting at the moment when the hold is made, so
 // that it cannot send a Release afterwards.
-func TestS4AbandonedHoldIsGivenBack(t *testing.T) {
+func TestS4AbandonedHoldIsReleased(t *testing.T) {
 	server := newHost(t)
 	s := newService(t, server, Limits{Slots: 2})
 	reset := func(stream network.Stream) { stream.Reset() }
@@ -213,9 +213,9 @@ func TestS4AbandonedHoldIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestHoldThatIsGivenUpIsReset: a stream that is given up is reset, and an answered one is closed, which
+// TestAbandonedRequestIsReset: a stream that is given up is reset, and an answered one is closed, which
 // tells the peer the difference.
-func TestHoldThatIsGivenUpIsReset(t *testing.T) {
+func TestAbandonedRequestIsReset(t *testing.T) {
 	server := newHost(t)
 	asked, ends := make(chan struct{}), make(chan error)
 	answer := make(chan bool, 1)
@@ -255,7 +255,7 @@ func TestHoldThatIsGivenUpIsReset(t *testing.T) {
 	}
 }
 
-func TestOtherVersionIsRefusedAsSuch(t *testing.T) {
+func TestOtherVersionIsReported(t *testing.T) {
 	server := newHost(t)
 	newService(t, server, Limits{Slots: 1})
 	q := holdRequest(Request{Job: "j", Slots: 1})
@@ -265,7 +265,7 @@ func TestOtherVersionIsRefusedAsSuch(t *testing.T) {
 	}
 }
 
-func TestUnreadableRequestsAreCutOff(t *testing.T) {
+func TestInvalidRequestsAreReset(t *testing.T) {
 	server := newHost(t)
 	s := newService(t, server, Limits{Slots: 1})
 	client := newHost(t, server)
@@ -292,7 +292,7 @@ func TestUnreadableRequestsAreCutOff(t *testing.T) {
 	}
 }
 
-func TestSilentPeerIsGivenUp(t *testing.T) {
+func TestSilentPeerTimesOut(t *testing.T) {
 	server := newHost(t)
 	server.SetStreamHandler(protocolID, func(network.Stream) {})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -303,7 +303,7 @@ func TestSilentPeerIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestCloseCutsOffWhoNeverAsks(t *testing.T) {
+func TestCloseResetsIdleStreams(t *testing.T) {
 	server := newHost(t)
 	s := newService(t, server, Limits{Slots: 1})
 	stream, err := newHost(t, server).NewStream(t.Context(), server.ID(), protocolID)
@@ -322,8 +322,8 @@ func TestCloseCutsOffWhoNeverAsks(t *testing.T) {
 	}
 }
 
-// TestS2LeaseEndsByItself needs no network, because the handler is not called.
-func TestS2LeaseEndsByItself(t *testing.T) {
+// TestS2LeaseExpires needs no network, because the handler is not called.
+func TestS2LeaseExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewService(noNetwork{}, Config{Limits: Limits{Slots: 2}, Log: zerolog.Nop()})
 		defer s.Close()
@@ -348,9 +348,9 @@ type noNetwork struct{ host.Host }
 func (noNetwork) SetStreamHandler(protocol.ID, network.StreamHandler) {}
 func (noNetwork) RemoveStreamHandler(protocol.ID)                     {}
 
-// TestPolicysRefusalsAreLogged: the request and the reason of its refusal are logged once, however often
+// TestPolicyRefusalsAreLogged: the request and the reason of its refusal are logged once, however often
 // the submitter asks. A refusal because slots are busy is not logged.
-func TestPolicysRefusalsAreLogged(t *testing.T) {
+func TestPolicyRefusalsAreLogged(t *testing.T) {
 	server := newHost(t)
 	client := newHost(t, server)
 	log := new(logtest.Log)

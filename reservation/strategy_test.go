@@ -57,7 +57,7 @@ func TestAssign(t *testing.T) {
 	}
 }
 
-func TestAssignRefusesNonsense(t *testing.T) {
+func TestAssignRefusesInvalidArguments(t *testing.T) {
 	for _, nr := range [][2]int{{0, 1}, {1, 0}, {-1, -1}, {1 << 40, 1 << 40}, {view.MaxProcesses, 2}} {
 		if _, err := Spread.Assign(peersWith(9, 9), nr[0], nr[1]); err == nil {
 			t.Errorf("n=%d r=%d was taken", nr[0], nr[1])

@@ -67,7 +67,7 @@ func tries(q *knownPeers, i int, connected func(p2ppeer.ID) bool, d time.Duratio
 	return after
 }
 
-func TestKnownPeersAreTriedAgainForEver(t *testing.T) {
+func TestKnownPeersAreRetriedIndefinitely(t *testing.T) {
 	seconds := func(n ...int) (out []time.Duration) {
 		for _, s := range n {
 			out = append(out, time.Duration(s)*time.Second)
@@ -100,9 +100,9 @@ func TestKnownPeersAreTriedAgainForEver(t *testing.T) {
 	}
 }
 
-// TestKnownPeersAtLeisure: with many connections, one of the other peers is tried at a time, and all
+// TestKnownPeersAreTriedOneAtATimeWithManyConnections: with many connections, one of the other peers is tried at a time, and all
 // have their turn.
-func TestKnownPeersAtLeisure(t *testing.T) {
+func TestKnownPeersAreTriedOneAtATimeWithManyConnections(t *testing.T) {
 	q := knownPeersOf(enoughConnected + 100)
 	tried := make(map[p2ppeer.ID]bool)
 	times := 0
@@ -121,8 +121,8 @@ func TestKnownPeersAtLeisure(t *testing.T) {
 	}
 }
 
-// TestKnownPeerThatHangsUp: such a peer is tried at growing intervals, although it can be reached.
-func TestKnownPeerThatHangsUp(t *testing.T) {
+// TestKnownPeerThatDisconnects: such a peer is tried at growing intervals, although it can be reached.
+func TestKnownPeerThatDisconnects(t *testing.T) {
 	q := knownPeersOf(2)
 	times := 0
 	for i := range 3600 {
@@ -175,9 +175,9 @@ func TestKnownPeersAreBounded(t *testing.T) {
 	}
 }
 
-// TestWhoIsConnectedIsMet: a peer that was identified long ago and is still connected is not forgotten in
+// TestConnectedPeerStaysKnown: a peer that was identified long ago and is still connected is not forgotten in
 // favour of one that was connected more recently for a moment.
-func TestWhoIsConnectedIsMet(t *testing.T) {
+func TestConnectedPeerStaysKnown(t *testing.T) {
 	q := knownPeersOf(maxKnown)
 	first := func(p p2ppeer.ID) bool { return p == id(0) }
 	q.due(testNow.Add(time.Hour), first)
@@ -225,7 +225,7 @@ func TestKnownPeersAreForgotten(t *testing.T) {
 	}
 }
 
-func TestKnownPeersAreRemembered(t *testing.T) {
+func TestKnownPeersArePersistent(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "peers")
 	q := newKnownPeers()
 	var want []p2ppeer.ID
@@ -274,9 +274,9 @@ func FuzzRecall(f *testing.F) {
 	})
 }
 
-// TestKnownPeersNeverStarve simulates peers that come and go at random. Each absent peer is tried
+// TestAllKnownPeersAreRetried simulates peers that come and go at random. Each absent peer is tried
 // again within little more than the longest pause.
-func TestKnownPeersNeverStarve(t *testing.T) {
+func TestAllKnownPeersAreRetried(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))

@@ -13,8 +13,8 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
 )
 
-// TestWhatArrivesIsCounted checks TCP and QUIC, in the direction of a file transfer and in the other one.
-func TestWhatArrivesIsCounted(t *testing.T) {
+// TestReceivedBytesAreCounted checks TCP and QUIC, in the direction of a file transfer and in the other one.
+func TestReceivedBytesAreCounted(t *testing.T) {
 	for name, listen := range map[string]string{"TCP": "/ip4/127.0.0.1/tcp/0", "QUIC": "/ip4/127.0.0.1/udp/0/quic-v1"} {
 		t.Run(name, func(t *testing.T) {
 			var hosts [2]host.Host
@@ -51,9 +51,9 @@ func TestWhatArrivesIsCounted(t *testing.T) {
 	}
 }
 
-// TestWhatHadToWaitIsCounted checks that a write that had to wait counts, because earlier bytes have been
+// TestBlockedWritesAreCounted checks that a write that had to wait counts, because earlier bytes have been
 // received. A write that found space does not count.
-func TestWhatHadToWaitIsCounted(t *testing.T) {
+func TestBlockedWritesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer ours.Close()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestLookout(t *testing.T) {
+func TestMoveDetector(t *testing.T) {
 	var l moveDetector
 	one, other := []string{"eth0 192.0.2.1/24"}, []string{"eth0 192.0.2.2/24"}
 	for _, step := range []struct {

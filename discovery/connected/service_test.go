@@ -149,9 +149,9 @@ func (w *wire) hush() {
 	}
 }
 
-// TestAConnectionThatHasFallenSilentIsMadeAnew checks that a silent connection is replaced, without
+// TestSilentConnectionIsReplaced checks that a silent connection is replaced, without
 // notification of either end.
-func TestAConnectionThatHasFallenSilentIsMadeAnew(t *testing.T) {
+func TestSilentConnectionIsReplaced(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	a, b := newHost(t), newHost(t)
@@ -189,8 +189,8 @@ func TestAConnectionThatHasFallenSilentIsMadeAnew(t *testing.T) {
 	}
 }
 
-// TestAQuestionThatIsResetIsAnAnswer checks a reset probe, since libp2p answers only two at a time.
-func TestAQuestionThatIsResetIsAnAnswer(t *testing.T) {
+// TestResetProbeCountsAsAnswer checks a reset probe, since libp2p answers only two at a time.
+func TestResetProbeCountsAsAnswer(t *testing.T) {
 	a, b := newHost(t), newHost(t)
 	b.SetStreamHandler(ping.ID, func(s network.Stream) { s.Reset() })
 	if err := a.Connect(t.Context(), *host.InfoFromHost(b)); err != nil {
@@ -219,9 +219,9 @@ func TestAQuestionThatIsResetIsAnAnswer(t *testing.T) {
 	}
 }
 
-// TestV3AFullConnectionThatFallsSilentIsDropped uses a busy connection on which each probe waits for longer
+// TestV3SilentBusyConnectionIsDropped uses a busy connection on which each probe waits for longer
 // than the interval between probes.
-func TestV3AFullConnectionThatFallsSilentIsDropped(t *testing.T) {
+func TestV3SilentBusyConnectionIsDropped(t *testing.T) {
 	a, b := newHost(t), newHost(t)
 	began, ended := make(chan struct{}), make(chan struct{})
 	tell := func(c chan struct{}) {
@@ -297,9 +297,9 @@ func TestV3AFullConnectionThatFallsSilentIsDropped(t *testing.T) {
 	}
 }
 
-// TestWhatSettlesAQuestion checks that only an error that the other end has sent, or one before sending,
+// TestErrorsThatCountAsAnswer checks that only an error that the other end has sent, or one before sending,
 // countsAsAnswer a probe.
-func TestWhatSettlesAQuestion(t *testing.T) {
+func TestErrorsThatCountAsAnswer(t *testing.T) {
 	a, b := newHost(t), newHost(t)
 	if err := a.Connect(t.Context(), *host.InfoFromHost(b)); err != nil {
 		t.Fatal(err)

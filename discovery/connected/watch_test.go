@@ -33,7 +33,7 @@ type moment struct {
 	want     orders
 }
 
-func TestWhatIsDoneAboutAConnection(t *testing.T) {
+func TestWatchActions(t *testing.T) {
 	a, b := connState{id: "a", local: here, arrived: 1}, connState{id: "b", local: here, arrived: 1}
 	grown := func(arrived uint64) []connState { return []connState{{id: "a", local: here, arrived: arrived}} }
 	circuit := func(below uint64) []connState { return []connState{{id: "a", arrived: 1, relay: relay, below: below}} }
@@ -171,7 +171,7 @@ func TestWhatIsDoneAboutAConnection(t *testing.T) {
 	}
 }
 
-func TestDialsGetRarerAndNeverStop(t *testing.T) {
+func TestDialsBackOffIndefinitely(t *testing.T) {
 	w, now := newWatch(), time.Unix(1000, 0)
 	w.look(now, map[p2ppeer.ID]partnerState{other: {conns: []connState{{id: "a", local: here, arrived: 1}}}}, nil)
 	dials := 0
@@ -187,7 +187,7 @@ func TestDialsGetRarerAndNeverStop(t *testing.T) {
 	}
 }
 
-func TestAJobThatBearsMoreIsMorePatient(t *testing.T) {
+func TestMaxSilenceGrowsWithTheToleratedHang(t *testing.T) {
 	for tolerates, want := range map[time.Duration]time.Duration{0: leastSilence, 2 * time.Second: leastSilence, 40 * time.Second: 10 * time.Second} {
 		if got := maxSilence(tolerates); got != want {
 			t.Errorf("tolerates %v: got %v, want %v", tolerates, got, want)

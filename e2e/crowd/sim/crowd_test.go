@@ -36,9 +36,9 @@ func TestCrowdKeepsPromises(t *testing.T) {
 	})
 }
 
-// TestSchedulersUseWhatThereIs: a single submitter never waits. In a crowd the slots are never all in
+// TestSchedulerUtilization: a single submitter never waits. In a crowd the slots are never all in
 // use, and schedulers that know the running times use more than those that start jobs in order.
-func TestSchedulersUseWhatThereIs(t *testing.T) {
+func TestSchedulerUtilization(t *testing.T) {
 	c := Crowd{Seed: 1, Submitters: 1, Peers: 50, Slots: 2, Demand: 0.25, Replicas: 2, Run: time.Minute, For: 10 * time.Hour, Crash: time.Hour}
 	for _, by := range []Scheduler{InOrder, Foreseeing} {
 		o := c.Schedule(by)
@@ -54,9 +54,9 @@ func TestSchedulersUseWhatThereIs(t *testing.T) {
 	}
 }
 
-// TestFewSubmittersLoseLittleToTheNetwork: six submitters that want three times 20 slots, for jobs that
+// TestUtilizationWithFewSubmitters: six submitters that want three times 20 slots, for jobs that
 // start in order, use nearly as many as with one central list. Learning of free slots costs little.
-func TestFewSubmittersLoseLittleToTheNetwork(t *testing.T) {
+func TestUtilizationWithFewSubmitters(t *testing.T) {
 	skip.Long(t)
 	c := Crowd{
 		Seed: 1, Submitters: 6, Peers: 10, Slots: 2, Demand: 3, Replicas: 2, Run: 40 * time.Second, RTT: 50 * time.Millisecond,

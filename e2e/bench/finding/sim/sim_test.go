@@ -70,9 +70,9 @@ func TestSameSeedSameSearch(t *testing.T) {
 	}
 }
 
-// TestHabits: the drawn sessions have the mean of their distribution, and the share of peers that are up
+// TestSessionDistributions: the drawn sessions have the mean of their distribution, and the share of peers that are up
 // matches both distributions.
-func TestHabits(t *testing.T) {
+func TestSessionDistributions(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	const n = 200_000
 	up, away := 0.0, 0.0

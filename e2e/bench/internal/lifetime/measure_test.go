@@ -17,7 +17,7 @@ func within(t *testing.T, name string, got, want, relative float64) {
 }
 
 // The literature's example: n=2, r=2, f=0.05: detector 0.0095, application 0.005.
-func TestBinaryRoundRobinFailsBeforeTheApplication(t *testing.T) {
+func TestBinaryRoundRobinIsLessReliableThanTheApplication(t *testing.T) {
 	job := Job{Ranks: 2, Replicas: 2}
 	for _, f := range []float64{0.01, 0.05, 0.1, 0.7} {
 		cut := Measure(4, 0, all, BRR.Among(4).Cut)[0]
@@ -32,7 +32,7 @@ func TestBinaryRoundRobinFailsBeforeTheApplication(t *testing.T) {
 }
 
 // With double binary round robin, 4 members are cut only if fewer than two survive.
-func TestDoubleBinaryRoundRobinOutlivesTheApplication(t *testing.T) {
+func TestDoubleBinaryRoundRobinIsMoreReliableThanTheApplication(t *testing.T) {
 	job := Job{Ranks: 2, Replicas: 2}
 	for _, f := range []float64{0.01, 0.05, 0.1} {
 		got := Measure(4, 0, all, DBRR.Among(4).Cut)[0].At(f).Fraction
@@ -43,7 +43,7 @@ func TestDoubleBinaryRoundRobinOutlivesTheApplication(t *testing.T) {
 	}
 }
 
-func TestPartOfMeasureIsThatOfEverySet(t *testing.T) {
+func TestMeasureMatchesEnumeration(t *testing.T) {
 	for n := 2; n <= 9; n++ {
 		for _, scheme := range []Scheme{BRR, DBRR, LiveDBRR} {
 			g, f := scheme.Among(n), 0.3

@@ -78,7 +78,7 @@ func TestF3SurvivorsThatCountAmongThemselvesAreNeverLate(t *testing.T) {
 }
 
 // With distances counted in live members only the number of survivors matters.
-func TestF3NoNumberOfCrashesMakesOursLate(t *testing.T) {
+func TestF3LiveDBRRIsNeverLate(t *testing.T) {
 	for n := 2; n <= MaxMembers; n++ {
 		g, crashed := LiveDBRR.Among(n), Set{}
 		for i := range n {
@@ -111,7 +111,7 @@ func TestFewestCut(t *testing.T) {
 	}
 }
 
-func TestFewestCutIsThatOfAllSets(t *testing.T) {
+func TestFewestCutMatchesEnumeration(t *testing.T) {
 	for _, scheme := range []Scheme{BRR, DBRR, LiveDBRR} {
 		for n := 2; n <= 9; n++ {
 			g, fewest := scheme.Among(n), n

@@ -30,7 +30,7 @@ func TestEverybody(t *testing.T) {
 	}
 }
 
-func TestDrawIsOfTheSizeAndFair(t *testing.T) {
+func TestDrawIsUniform(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	const n, k, draws = 10, 3, 20000
 	var times [n]int
