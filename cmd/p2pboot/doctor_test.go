@@ -14,8 +14,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-// TestDoctorEndsWithTheWorst runs the command without a peer, and where no peer could run.
-func TestDoctorEndsWithTheWorst(t *testing.T) {
+// TestDoctorExitStatusIsTheWorst runs the command without a peer, and where no peer could run.
+func TestDoctorExitStatusIsTheWorst(t *testing.T) {
 	skip.Long(t)
 	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -52,8 +52,8 @@ func TestDoctorEndsWithTheWorst(t *testing.T) {
 	}
 }
 
-// TestDoctorSaysThatTheHomeCannotBeUsed: the report does not blame the machine for the consequences.
-func TestDoctorSaysThatTheHomeCannotBeUsed(t *testing.T) {
+// TestDoctorReportsUnusableHome: the report does not blame the machine for the consequences.
+func TestDoctorReportsUnusableHome(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -117,7 +117,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-func TestReadyLineThenOrderlyEnd(t *testing.T) {
+func TestReadyLineThenCleanShutdown(t *testing.T) {
 	home, err := os.MkdirTemp("", "boot")
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestReadyLineThenOrderlyEnd(t *testing.T) {
 	}
 }
 
-func TestDetachedPeerIsReadyAndSaysWhyWhenItIsNot(t *testing.T) {
+func TestDetachedPeerReportsReadinessOrReason(t *testing.T) {
 	home, err := os.MkdirTemp("", "boot")
 	if err != nil {
 		t.Fatal(err)

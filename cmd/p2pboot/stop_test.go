@@ -11,8 +11,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-// TestWhatAnInterruptedStopSays cancels before the request, after it, and when the request was refused.
-func TestWhatAnInterruptedStopSays(t *testing.T) {
+// TestInterruptedStopMessages cancels before the request, after it, and when the request was refused.
+func TestInterruptedStopMessages(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, refused bool
 		want            string

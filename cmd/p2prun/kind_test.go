@@ -13,7 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
-func TestAsSaysWhatIsBuilt(t *testing.T) {
+func TestAsSelectsTheBuild(t *testing.T) {
 	skip.Long(t)
 	dir := t.TempDir()
 	module, script := filepath.Join(dir, "x.wasm"), filepath.Join(dir, "x")
@@ -48,7 +48,7 @@ func TestAsSaysWhatIsBuilt(t *testing.T) {
 	}
 }
 
-func TestModuleIsTriedWhenPeersTakeNothingElse(t *testing.T) {
+func TestModuleIsTriedIfPeersAcceptNothingElse(t *testing.T) {
 	pkg, err := program.Find(t.Context(), ".")
 	if err != nil {
 		t.Fatal(err)

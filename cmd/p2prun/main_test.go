@@ -69,8 +69,8 @@ func TestHelpFitsATerminal(t *testing.T) {
 	}
 }
 
-// TestAPeerOfAnotherNetworkIsNotUsed: if the user names a network, peers of other networks are not used.
-func TestAPeerOfAnotherNetworkIsNotUsed(t *testing.T) {
+// TestPeerOfAnotherNetworkIsNotUsed: if the user names a network, peers of other networks are not used.
+func TestPeerOfAnotherNetworkIsNotUsed(t *testing.T) {
 	alone(t)
 	cfg := peer.LocalConfig()
 	cfg.Home, cfg.Network = os.Getenv("P2PMPI_HOME"), "lab"
@@ -214,7 +214,7 @@ func TestMistakesAreEventsWithJSON(t *testing.T) {
 	}
 }
 
-func TestAutoTakesTheReplicasThatItTakesAndSaysWhy(t *testing.T) {
+func TestAutoReportsItsReplicationDegree(t *testing.T) {
 	alone(t)
 	var out, errs bytes.Buffer
 	// New peers: each ends within an hour with probability 0.041.
@@ -317,7 +317,7 @@ func (w *trigger) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestCancelledJobExits130AndLeavesNothing(t *testing.T) {
+func TestCancelledJobExits130AndCleansUp(t *testing.T) {
 	alone(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	errs := &trigger{text: "running", do: interrupt}
@@ -371,8 +371,8 @@ func TestR6JobSurvivesTheLossOfAPeerAndAnswersOnce(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestEndsAlthoughNobodyReads its standard output, which the job has filled.
-func TestEndsAlthoughNobodyReads(t *testing.T) {
+// TestEndsAlthoughOutputIsNotRead its standard output, which the job has filled.
+func TestEndsAlthoughOutputIsNotRead(t *testing.T) {
 	for name, want := range map[string]int{"timeout": 75, "signal": 130} {
 		t.Run(name, func(t *testing.T) {
 			alone(t)

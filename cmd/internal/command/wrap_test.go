@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestSentenceIsBrokenBetweenWords(t *testing.T) {
+func TestWrapBreaksBetweenWords(t *testing.T) {
 	tests := map[string]struct {
 		text  string
 		width int

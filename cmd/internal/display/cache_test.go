@@ -8,7 +8,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-func TestCacheIsALineEach(t *testing.T) {
+func TestCacheHasOneLinePerEntry(t *testing.T) {
 	now := time.Unix(10_000, 0)
 	c := peer.Cache{Home: "/home/p", Bytes: 3 << 20, Limit: 4 << 30, Contents: []filetransfer.Content{
 		{Digest: "00112233445566778899", Bytes: 1 << 20, Arriving: true, Used: now, Jobs: []string{"abcdefghijk"}},

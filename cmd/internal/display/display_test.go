@@ -15,7 +15,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
-func TestLinesAreNeverTorn(t *testing.T) {
+func TestLinesAreWrittenWhole(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -51,7 +51,7 @@ func TestLinesAreNeverTorn(t *testing.T) {
 	}
 }
 
-func TestTagStandsBeforeEachLine(t *testing.T) {
+func TestTagPrecedesEachLine(t *testing.T) {
 	l := lines{Tag: true}
 	out := string(l.Add(2, 1, []byte("a\nb\nc")))
 	out += string(l.Add(2, 1, []byte("d\n")))
@@ -62,7 +62,7 @@ func TestTagStandsBeforeEachLine(t *testing.T) {
 	}
 }
 
-func TestLineShowsWhatFits(t *testing.T) {
+func TestProgressLineFitsTheWidth(t *testing.T) {
 	s := newState(2, 2)
 	v := view.New(2, 2)
 	v.States[3] = view.Failed
@@ -83,7 +83,7 @@ func TestLineShowsWhatFits(t *testing.T) {
 	}
 }
 
-func TestLineTellsHowLongStagingTakesYet(t *testing.T) {
+func TestProgressShowsRemainingStagingTime(t *testing.T) {
 	s := newState(2, 2)
 	e := submit.Event{Kind: submit.PhaseEvent, Phase: submit.Staging, Count: 32 << 20, Total: 256 << 20, Rate: 4 << 20, ETA: 75.6, Slowest: "12D3KooWabcdefgh"}
 	s.take(e)
@@ -113,7 +113,7 @@ func show(cfg Config, r job.Result) (stdout, stderr string) {
 	return out.String(), errs.String()
 }
 
-func TestR6StdoutIsTheRanksAndNothingElse(t *testing.T) {
+func TestR6StdoutContainsOnlyRankOutput(t *testing.T) {
 	for _, cfg := range []Config{{}, {JSON: true}} {
 		stdout, _ := show(cfg, job.Result{Status: 3, Message: "no"})
 		if want := "out\nrest"; stdout != want {
@@ -122,7 +122,7 @@ func TestR6StdoutIsTheRanksAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestSentences(t *testing.T) {
+func TestEventMessages(t *testing.T) {
 	_, stderr := show(Config{}, job.Result{Status: 69, Message: "found 0", Hint: "boot more"})
 	want := "p2prun: reserving 1 slot\nerr\np2prun: careful\np2prun: error: found 0\np2prun: hint: boot more\n"
 	if stderr != want {
@@ -130,7 +130,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-func TestJSONIsAnEventALine(t *testing.T) {
+func TestJSONHasOneEventPerLine(t *testing.T) {
 	_, stderr := show(Config{JSON: true}, job.Result{Status: 69})
 	var kinds []string
 	for line := range strings.Lines(stderr) {
@@ -157,7 +157,7 @@ func TestLostReaderIsAnError(t *testing.T) {
 	}
 }
 
-func TestLineShowsThePlaceInTheQueue(t *testing.T) {
+func TestProgressShowsPlaceInTheQueue(t *testing.T) {
 	s := newState(4, 2)
 	s.take(submit.Event{Kind: submit.PhaseEvent, Phase: submit.Waiting, Count: 5, Total: 8, Queue: &submit.Queue{Place: 3, Of: 7, Left: 42 * time.Second}})
 	if got, want := s.line(12*time.Second, 80), "0:12 waiting for slots  5 of 8 free, place 3 of 7, 42 s left"; got != want {

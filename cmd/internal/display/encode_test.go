@@ -9,9 +9,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
-// TestRankIsWrittenWhereItMeansSomething: the rank is written for output and for a healed rank, even if
+// TestRankIsWrittenOnlyWhereMeaningful: the rank is written for output and for a healed rank, even if
 // it is 0, and not for every event.
-func TestRankIsWrittenWhereItMeansSomething(t *testing.T) {
+func TestRankIsWrittenOnlyWhereMeaningful(t *testing.T) {
 	for _, c := range []struct {
 		event submit.Event
 		want  bool

@@ -10,7 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
-func TestO3OwnerSeesWhoRunsAndRanWhat(t *testing.T) {
+func TestO3HistoryShowsRunningAndFinishedJobs(t *testing.T) {
 	const who, digest = "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf", "0a1b2c3d4e5f"
 	now := time.Now()
 	running := Jobs([]peer.HostedJob{

@@ -48,9 +48,9 @@ func TestPlanNamesPeers(t *testing.T) {
 	}
 }
 
-// TestPlanSaysWhichSlotsShareAMachine: slots of several peers on one machine are listed, those of one
+// TestPlanShowsSlotsSharingAMachine: slots of several peers on one machine are listed, those of one
 // peer are not.
-func TestPlanSaysWhichSlotsShareAMachine(t *testing.T) {
+func TestPlanShowsSlotsSharingAMachine(t *testing.T) {
 	on := func(peer, machine string, ranks ...int) submit.Planned {
 		p := submit.Planned{Peer: "12D3KooW" + peer, Machine: machine}
 		for _, rank := range ranks {

@@ -8,7 +8,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
-func TestRoutesInSentences(t *testing.T) {
+func TestRouteMessages(t *testing.T) {
 	a := []view.Process{{Rank: 0}, {Rank: 1}}
 	b := []view.Process{{Rank: 0, Replica: 1}, {Rank: 1, Replica: 1}}
 	self := func(p view.Process) submit.Route {

@@ -18,7 +18,7 @@ func link(t *testing.T, to, dir, name string) {
 	}
 }
 
-func TestFolderIsStagedWithAllBelowIt(t *testing.T) {
+func TestFolderIsStagedRecursively(t *testing.T) {
 	cwd := folder(t, "data/a", "data/sub/deep/b", "data/.hidden", "c")
 	link(t, "sub/deep/b", filepath.Join(cwd, "data"), "file")
 	link(t, "sub", filepath.Join(cwd, "data"), "folder")
@@ -45,7 +45,7 @@ func TestFolderIsStagedWithAllBelowIt(t *testing.T) {
 	}
 }
 
-func TestT3FolderLeadsNowhereElse(t *testing.T) {
+func TestT3FolderDoesNotEscape(t *testing.T) {
 	tests := map[string]struct {
 		to, want string
 	}{

@@ -27,7 +27,7 @@ func folder(t *testing.T, files ...string) string {
 	return dir
 }
 
-func TestListPassesOverBlanksAndComments(t *testing.T) {
+func TestListSkipsBlanksAndComments(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "list")
 	if err := os.WriteFile(name, []byte("# corpus\na.txt\n\n  b c.txt \r\n#d\ne"), 0o600); err != nil {
 		t.Fatal(err)

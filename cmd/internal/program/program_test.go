@@ -114,7 +114,7 @@ func TestModuleIsForAllPlatforms(t *testing.T) {
 	}
 }
 
-func TestFileIsTakenAsItIs(t *testing.T) {
+func TestFileIsUsedAsIs(t *testing.T) {
 	source(t)
 	p, err := Find(t.Context(), "./script")
 	if err != nil {

@@ -11,7 +11,7 @@ func exists(name string) bool {
 	return err == nil
 }
 
-func TestS4FolderOfAKilledIsSweptAway(t *testing.T) {
+func TestS4FolderOfAKilledProcessIsRemoved(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	killed, err := New()
 	if err != nil {
