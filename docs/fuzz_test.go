@@ -20,14 +20,15 @@ var decoding = map[string]bool{
 
 // undecoded are the packages that call them, and decode nothing that comes from another peer.
 var undecoded = map[string]string{
-	"cmd/internal/localnet":           "what its own children print",
-	"cmd/internal/program":            "files of the submitter's own",
-	"e2e/bench/finding/sim":                   "names that it has made itself",
-	"mpj/internal/guest":              "what the engine answers that it runs in",
-	"internal/loopback":               "hands streams on",
-	"peer":                            "files of its own home, and the owner's control socket",
+	"cmd/internal/localnet":          "what its own children print",
+	"cmd/internal/program":           "files of the submitter's own",
+	"e2e/bench/finding/sim":          "names that it has made itself",
+	"mpj/internal/guest":             "what the engine answers that it runs in",
+	"internal/loopback":              "hands streams on",
+	"peer":                           "files of its own home, and the owner's control socket",
 	"peer/launch/process/supervisor": "what its own children print",
-	"peer/net/relay":                  "resets every stream, and hands those of the library on",
+	"peer/control":                   "what the owner's own commands and peer send",
+	"peer/net/relay":                 "resets every stream, and hands those of the library on",
 }
 
 // TestEveryDecoderIsFuzzed compares the packages that decode what comes from other peers with those

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/peer/control"
 )
 
 // A Cache describes the staged files that a peer keeps.
@@ -30,37 +31,37 @@ type Trimmed struct {
 
 // Cache returns the contents of the peer's cache.
 func (c *Client) Cache(ctx context.Context) (cache Cache, err error) {
-	return cache, c.call(ctx, http.MethodGet, "/v1/cache", &cache)
+	return cache, c.Call(ctx, http.MethodGet, "/v1/cache", &cache)
 }
 
 // TrimCache evicts files that no job uses from the peer's cache, the least recently used first, until at
 // most the given number of bytes remain.
 func (c *Client) TrimCache(ctx context.Context, to int64) (t Trimmed, err error) {
-	return t, c.call(ctx, http.MethodPost, fmt.Sprintf("/v1/cache/trim?to=%d", to), &t)
+	return t, c.Call(ctx, http.MethodPost, fmt.Sprintf("/v1/cache/trim?to=%d", to), &t)
 }
 
-func (c *control) cache(w http.ResponseWriter, _ *http.Request) {
-	store := c.peer.files.Store()
-	reply(w, http.StatusOK, Cache{
-		Home: string(c.peer.home), Running: true, Bytes: store.Bytes(), Limit: store.Limit(), Contents: store.Contents(),
+func (q requests) cache(w http.ResponseWriter, _ *http.Request) {
+	store := q.peer.files.Store()
+	control.Reply(w, http.StatusOK, Cache{
+		Home: string(q.peer.home), Running: true, Bytes: store.Bytes(), Limit: store.Limit(), Contents: store.Contents(),
 	})
 }
 
-func (c *control) trimCache(w http.ResponseWriter, r *http.Request) {
+func (q requests) trimCache(w http.ResponseWriter, r *http.Request) {
 	to, err := strconv.ParseInt(r.URL.Query().Get("to"), 10, 64)
 	if err == nil && to < 0 {
 		err = errors.New("want 0 or more")
 	}
 	if err != nil {
-		fail(w, http.StatusBadRequest, fmt.Errorf("to: %w", err))
+		control.Fail(w, http.StatusBadRequest, fmt.Errorf("to: %w", err))
 		return
 	}
-	t, err := trim(c.peer.files.Store(), to)
+	t, err := trim(q.peer.files.Store(), to)
 	if err != nil {
-		fail(w, http.StatusInternalServerError, err)
+		control.Fail(w, http.StatusInternalServerError, err)
 		return
 	}
-	reply(w, http.StatusOK, t)
+	control.Reply(w, http.StatusOK, t)
 }
 
 func trim(store *filetransfer.Store, to int64) (Trimmed, error) {

@@ -52,12 +52,12 @@
 //
 //	GET  /v1/status               Status
 //	GET  /v1/symptoms             Symptoms, see Examine; takes some seconds
-//	GET  /v1/candidates           [job.Candidate, ...], the peers found now;
+//	GET  /v1/candidates           [submit.Candidate, ...], the peers found now;
 //	                              filter=JSON: only those that match a discovery.Filter
 //	GET  /v1/cache                Cache
 //	POST /v1/cache/trim?to=BYTES  evicts files that no job uses: Trimmed
-//	POST /v1/jobs                 job.Request -> numbered lines of job.Event, the last of
-//	                              kind "result"; the Location header identifies the job.
+//	POST /v1/jobs                 submit.Request -> numbered lines of submit.Event, the last
+//	                              of kind "result"; the Location header identifies the job.
 //	                              Closing the connection cancels the job, unless the job
 //	                              is kept: then it waits for a client to attach
 //	POST /v1/jobs/ID/attach       -> the unacknowledged and later events of a job that has
@@ -73,6 +73,8 @@
 //	                              also waits for jobs that cannot be handed over
 //
 // For instance: curl --unix-socket ~/.p2pmpi/control.sock http://p2pmpi/v1/status
+//
+// Package control serves the socket, and follows the jobs that were submitted through it.
 //
 // This is the only package that imports viper; the services get plain structs.
 package peer

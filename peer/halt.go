@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/control"
 )
 
 // A Parting is the fate of one job when the owner takes the machine back.
@@ -63,16 +64,16 @@ func (p *Peer) halting(how Halt) Halting {
 }
 
 // halt answers with the fates of the jobs before it halts the peer, so that the client receives the answer.
-func (c *control) halt(w http.ResponseWriter, r *http.Request) {
+func (q requests) halt(w http.ResponseWriter, r *http.Request) {
 	how := Halt(r.URL.Query().Get("mode"))
 	switch how {
 	case "":
 		how = Orderly
 	case Orderly, Drain, Now:
 	default:
-		fail(w, http.StatusBadRequest, fmt.Errorf("mode %.40q: want orderly, drain or now", how))
+		control.Fail(w, http.StatusBadRequest, fmt.Errorf("mode %.40q: want orderly, drain or now", how))
 		return
 	}
-	reply(w, http.StatusAccepted, c.peer.halting(how))
-	c.peer.Halt(how)
+	control.Reply(w, http.StatusAccepted, q.peer.halting(how))
+	q.peer.Halt(how)
 }

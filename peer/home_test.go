@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/control"
 )
 
 func TestIdentityIsPersistent(t *testing.T) {
@@ -93,11 +95,13 @@ func TestPeerStartsAfterAKilledPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.release()
-	l, err := listenUnix(t.Context(), h.socket())
+	server, err := control.Serve(t.Context(), h.socket(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Close()
+	if err := server.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestUnusableHomes(t *testing.T) {

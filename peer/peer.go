@@ -20,6 +20,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
+	"github.com/p2pmpi/p2pmpi/peer/control"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
@@ -81,7 +82,7 @@ type Peer struct {
 	dials         *dialfilter.Filter // nil unless a volunteer
 	ports         *portmap.Mapper    // nil if no ports are mapped
 	observedAddrs observedAddrs
-	slots         *reservation.Service // nil unless a volunteer; likewise launcher, control and history
+	slots         *reservation.Service // nil unless a volunteer; likewise launcher and history
 	launcher      *launch.Service
 	walls         launch.Walls
 	discovery     *discovery.Service
@@ -89,7 +90,7 @@ type Peer struct {
 	detector      *faultdetect.Service
 	views         *viewgroup.Service
 	submitter     *submit.Submitter
-	control       *control
+	jobs          *control.Jobs // nil unless a volunteer
 	history       *history
 	journal       *journal.Journal // of jobs; nil unless a volunteer
 	policy        policy.Policy

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -147,7 +146,7 @@ func TestS4DisconnectedClientCancelsTheJob(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
-	if !p.control.awaitJobs(ctx) || !p.awaitSlots(ctx) {
+	if !p.jobs.Await(ctx) || !p.awaitSlots(ctx) {
 		t.Error("the job's slots were not given back")
 	}
 }
@@ -165,7 +164,10 @@ func TestControlSocketIsForTheOwnerOnly(t *testing.T) {
 
 func TestControlSocketAPI(t *testing.T) {
 	p := boot(t, nil)
-	client := dial(t, p)
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", p.home.socket())
+	}}}
+	defer client.CloseIdleConnections()
 	tests := map[string]struct {
 		method, path, body string
 		status             int
@@ -190,7 +192,7 @@ func TestControlSocketAPI(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			resp, err := client.http.Do(req)
+			resp, err := client.Do(req)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -424,7 +426,7 @@ func TestStatusPageIsReadOnly(t *testing.T) {
 		}
 	}
 	tried := 0
-	for pattern := range p.control.calls() {
+	for pattern := range p.handlers() {
 		method, path, _ := strings.Cut(pattern, " ")
 		path = strings.ReplaceAll(path, "{id}", "other")
 		if pattern != "GET /v1/status" {
@@ -447,25 +449,6 @@ func TestStatusPageIsReadOnly(t *testing.T) {
 	case <-p.Halted():
 		t.Error("the peer halts")
 	default:
-	}
-}
-
-func TestStatusPagePassword(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "http-password")
-	first, err := loadPassword(file)
-	if err != nil || len(first) < 20 {
-		t.Fatalf("got %q, %v", first, err)
-	}
-	if again, err := loadPassword(file); again != first || err != nil {
-		t.Errorf("got %q, %v, and %q before", again, err, first)
-	}
-	for text, want := range map[string]string{"my own choice\n": "my own choice", "": "", "short\n": ""} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := loadPassword(file); got != want || (err == nil) != (want != "") {
-			t.Errorf("%q: got %q, %v", text, got, err)
-		}
 	}
 }
 
@@ -548,38 +531,5 @@ func TestO3StatusShowsRunningJobs(t *testing.T) {
 	var html bytes.Buffer
 	if err := page.Execute(&html, seen); err != nil || !strings.Contains(html.String(), "<td>sleep<td>0.0 1.0 ") {
 		t.Errorf("got %v and no job on the page:\n%s", err, html.String())
-	}
-}
-
-// TestStatusPageLimitsConnections checks that idle connections do not use up the peer's descriptors, and do
-// not prevent answers to others.
-func TestStatusPageLimitsConnections(t *testing.T) {
-	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := free.Addr().String()
-	free.Close()
-	boot(t, func(c *Config) { c.HTTP = addr })
-	// ask opens a connection and waits for an answer.
-	ask := func() net.Conn {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { conn.Close() })
-		conn.SetDeadline(time.Now().Add(time.Minute))
-		io.WriteString(conn, "GET / HTTP/1.1\r\nHost: "+addr+"\r\n\r\n")
-		if _, err := conn.Read(make([]byte, 1)); err != nil {
-			t.Fatal(err)
-		}
-		return conn
-	}
-	first := ask()
-	for range maxReaders {
-		ask()
-	}
-	if _, err := io.Copy(io.Discard, first); errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("%d connections are open at a time", maxReaders+1)
 	}
 }

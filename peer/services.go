@@ -398,12 +398,12 @@ func (p *Peer) regrant(slots int) {
 
 // drain hands over the jobs that can run elsewhere and waits until no job is left. Then it halts the peer.
 func (p *Peer) drain() {
-	p.control.refuseJobs()
+	p.jobs.Refuse()
 	p.slots.Drain()
 	ctx, cancel := context.WithCancel(p.life)
 	p.draining.Go(func() { p.launcher.HandOver(ctx) }) // ends with ctx
 	defer cancel()
-	if p.control.awaitJobs(p.life) && p.awaitSlots(p.life) {
+	if p.jobs.Await(p.life) && p.awaitSlots(p.life) {
 		p.drained.Store(true)
 		p.Halt(Orderly)
 	}

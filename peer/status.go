@@ -134,7 +134,7 @@ func (p *Peer) Status(ctx context.Context) Status {
 		s.Slots, s.Hosted = p.slotStatus(s.Connections)
 	}
 	for _, j := range p.submitter.Jobs() {
-		s.Submitted = append(s.Submitted, Submitted{j, p.control.unheard(j.Job)})
+		s.Submitted = append(s.Submitted, Submitted{j, p.jobs.Unheard(j.Job)})
 	}
 	for _, k := range p.discovery.Peers() {
 		s.Known = append(s.Known, Known{

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/peer/control"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
@@ -26,21 +27,21 @@ var (
 )
 
 // stopHosted handles a request to stop a job's part here, and answers when it has ended.
-func (c *control) stopHosted(w http.ResponseWriter, r *http.Request) {
+func (q requests) stopHosted(w http.ResponseWriter, r *http.Request) {
 	within := handOverTimeout
 	if r.URL.Query().Get("now") == "true" {
 		within = 0
 	}
-	stopped, err := c.peer.stopHosted(r.Context(), r.PathValue("id"), within)
+	stopped, err := q.peer.stopHosted(r.Context(), r.PathValue("id"), within)
 	switch {
 	case errors.Is(err, errNotHosted):
-		fail(w, http.StatusNotFound, err)
+		control.Fail(w, http.StatusNotFound, err)
 	case errors.Is(err, errAmbiguous):
-		fail(w, http.StatusConflict, err)
+		control.Fail(w, http.StatusConflict, err)
 	case err != nil:
-		fail(w, http.StatusServiceUnavailable, err)
+		control.Fail(w, http.StatusServiceUnavailable, err)
 	default:
-		reply(w, http.StatusOK, stopped)
+		control.Reply(w, http.StatusOK, stopped)
 	}
 }
 

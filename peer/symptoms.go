@@ -10,6 +10,7 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
+	"github.com/p2pmpi/p2pmpi/peer/control"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
 )
@@ -54,11 +55,11 @@ func Examine(ctx context.Context, cfg Config) (Symptoms, error) {
 }
 
 func (c *Client) symptoms(ctx context.Context) (s Symptoms, err error) {
-	return s, c.call(ctx, http.MethodGet, "/v1/symptoms", &s)
+	return s, c.Call(ctx, http.MethodGet, "/v1/symptoms", &s)
 }
 
-func (c *control) symptoms(w http.ResponseWriter, r *http.Request) {
-	reply(w, http.StatusOK, c.peer.symptoms(r.Context()))
+func (q requests) symptoms(w http.ResponseWriter, r *http.Request) {
+	control.Reply(w, http.StatusOK, q.peer.symptoms(r.Context()))
 }
 
 func (p *Peer) symptoms(ctx context.Context) Symptoms {

@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"net"
 	"os"
 	"runtime"
 	"testing"
@@ -66,14 +65,5 @@ func TestControlSocketChecksTheClientsUser(t *testing.T) {
 	}
 	if got != "" {
 		t.Errorf("somebody else gets %q", got)
-	}
-}
-
-func TestClientsUserIsKnownForUnixSocketsOnly(t *testing.T) {
-	a, b := net.Pipe()
-	defer a.Close()
-	defer b.Close()
-	if user, known := userOf(a); known {
-		t.Errorf("user %d", user)
 	}
 }

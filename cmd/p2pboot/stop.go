@@ -12,6 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control"
 )
 
 const stopLong = `Ends one job on the peer of this home; all others go on. JOB is its ID, or as
@@ -70,7 +71,7 @@ func whenSaid(ctx context.Context) (context.Context, func() bool) {
 // stopFailed returns the failure for a request that returned err, if ctx may have ended meanwhile. A peer
 // that has received the request stops the job even if the command does not wait for it.
 func stopFailed(ctx context.Context, err error, said bool) error {
-	_, refused := errors.AsType[*peer.RefusedError](err)
+	_, refused := errors.AsType[*control.RefusedError](err)
 	switch {
 	case err == nil || refused || ctx.Err() == nil:
 		return command.Fail(command.Unavailable, err, "")

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control"
 )
 
 // TestInterruptedStopMessages cancels before the request, after it, and when the request was refused.
@@ -43,7 +43,7 @@ func TestInterruptedStopMessages(t *testing.T) {
 				resp.Body.Close()
 			}
 			if c.refused {
-				err = &peer.RefusedError{Reason: "no such job"}
+				err = &control.RefusedError{Reason: "no such job"}
 			}
 			if err == nil {
 				err = errors.New("answered")

@@ -13,6 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/workdir"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
@@ -84,7 +85,7 @@ func attachHanded(ctx context.Context, cfg peer.Config, cancel bool, kept submit
 	}
 	defer client.Close()
 	result, err := client.Attach(ctx, kept, cancel, show.Event)
-	if refused, ok := errors.AsType[*peer.RefusedError](err); ok {
+	if refused, ok := errors.AsType[*control.RefusedError](err); ok {
 		return result, command.Fail(command.Usage, refused, "")
 	}
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/workdir"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
@@ -253,7 +254,7 @@ func (j *submission) buildForPeers(ctx context.Context, s *session) error {
 
 // failure returns the failure of a job that could not be run to a result.
 func failure(ctx context.Context, err error) error {
-	if left, ok := errors.AsType[*peer.LeftError](err); ok {
+	if left, ok := errors.AsType[*control.LeftError](err); ok {
 		status := command.Unavailable
 		if ctx.Err() != nil {
 			status = command.Cancelled

@@ -1,4 +1,4 @@
-package peer
+package control
 
 import (
 	"bufio"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -83,8 +84,10 @@ func (s *script) end(r job.Result) {
 
 // A theatre is a peer that has only a control socket. The jobs submitted to it are plays.
 type theatre struct {
-	*control
-	end context.CancelFunc
+	*Jobs
+	server *http.Server
+	served sync.WaitGroup
+	end    context.CancelFunc
 }
 
 const actID = "0123456789abcdef"
@@ -92,10 +95,14 @@ const actID = "0123456789abcdef"
 func newTheatre(t *testing.T, dir string, act play) *theatre {
 	t.Helper()
 	life, end := context.WithCancel(context.Background())
-	c := &control{peer: &Peer{life: life}, handed: make(map[string]*handed)}
+	c := NewJobs(life, nil)
 	run := func(ctx context.Context, sink submit.Sink) { act(ctx, newScript(actID, sink)) }
 	mux := http.NewServeMux()
-	mux.Handle("/", c.routes())
+	real := http.NewServeMux()
+	for pattern, handle := range c.Handlers() {
+		real.HandleFunc(pattern, handle)
+	}
+	mux.Handle("/", real)
 	mux.HandleFunc("POST /v1/jobs", func(w http.ResponseWriter, r *http.Request) {
 		h, err := c.hand("", time.Hour, nil, run)
 		if err != nil {
@@ -116,13 +123,12 @@ func newTheatre(t *testing.T, dir string, act play) *theatre {
 		}
 		c.speak(w, r, h)
 	})
-	l, err := listenUnix(life, home(dir).socket())
+	l, err := listenUnix(life, socketIn(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.server = &http.Server{Handler: mux, ReadHeaderTimeout: deadline}
-	c.served.Go(func() { c.server.Serve(l) }) // ends with kill
-	th := &theatre{c, end}
+	th := &theatre{Jobs: c, server: &http.Server{Handler: mux, ReadHeaderTimeout: deadline}, end: end}
+	th.served.Go(func() { th.server.Serve(l) }) // ends with kill
 	t.Cleanup(th.kill)
 	return th
 }
@@ -131,7 +137,7 @@ func newTheatre(t *testing.T, dir string, act play) *theatre {
 func (th *theatre) kill() {
 	th.server.Close()
 	th.end()
-	th.cancelJobs()
+	th.Cancel(errors.New("killed"))
 	th.served.Wait()
 	th.jobs.Wait()
 }
@@ -158,9 +164,11 @@ func numbers(first, last int) string {
 	return b.String()
 }
 
+func socketIn(dir string) string { return filepath.Join(dir, "control.sock") }
+
 func dialDir(t *testing.T, dir string) *Client {
 	t.Helper()
-	c, err := Dial(t.Context(), dir)
+	c, err := Dial(t.Context(), dir, socketIn(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -414,7 +422,7 @@ func TestCancelBeforeTheFirstEvent(t *testing.T) {
 func TestKeptJobCanBeCancelledWithoutResuming(t *testing.T) {
 	life, end := context.WithCancel(t.Context())
 	defer end()
-	c := &control{peer: &Peer{life: life}, handed: make(map[string]*handed)}
+	c := NewJobs(life, nil)
 	var why []error
 	for _, cause := range []error{context.Canceled, nil} {
 		var its context.Context

@@ -1,0 +1,257 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/job/submit"
+)
+
+// maxRequest bounds the body of a request, in bytes. A job with 200,000 input files fits.
+const maxRequest = 64 << 20
+
+// errEnds means that no more jobs are accepted.
+var errEnds = errors.New("the peer is about to end and takes no more jobs")
+
+// Jobs are the jobs that were submitted to a peer through its control socket.
+type Jobs struct {
+	life      context.Context // of the peer
+	submitter *submit.Submitter
+
+	mu     sync.Mutex
+	refuse bool               // true if no new jobs are accepted
+	jobs   sync.WaitGroup     // submitted here and not over; Add under mu
+	handed map[string]*handed // jobs by ID, once they have one
+}
+
+// NewJobs returns the jobs of a peer, none yet. They end with life.
+func NewJobs(life context.Context, submitter *submit.Submitter) *Jobs {
+	return &Jobs{life: life, submitter: submitter, handed: make(map[string]*handed)}
+}
+
+// Handlers returns the handlers of requests about jobs, by pattern.
+func (j *Jobs) Handlers() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
+		"POST /v1/jobs":             j.runJob,
+		"POST /v1/jobs/{id}/attach": j.attachJob,
+		"POST /v1/jobs/{id}/shown":  j.shownJob,
+		"DELETE /v1/jobs/{id}":      j.cancelJob,
+	}
+}
+
+// Refuse lets no more jobs be submitted.
+func (j *Jobs) Refuse() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.refuse = true
+}
+
+// Await returns true when every job submitted here is over, or false when ctx ends.
+func (j *Jobs) Await(ctx context.Context) bool {
+	over := make(chan struct{})
+	go func() { // ends with the jobs, which end with the peer's life and Cancel
+		j.jobs.Wait()
+		close(over)
+	}()
+	select {
+	case <-over:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// runJob runs a job and streams its events to the submitter.
+func (j *Jobs) runJob(w http.ResponseWriter, r *http.Request) {
+	var req submit.Request
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&req); err != nil {
+		Fail(w, http.StatusBadRequest, fmt.Errorf("read job: %w", err))
+		return
+	}
+	h, err := j.hand("", req.Away, nil, func(ctx context.Context, sink submit.Sink) { j.submitter.Run(ctx, req, sink) })
+	if err != nil {
+		Fail(w, http.StatusServiceUnavailable, err)
+		return
+	}
+	j.speak(w, r, h)
+}
+
+// attachJob streams the events of a job that has no listener. If this peer does not run the job, it resumes
+// the job of an earlier peer of this home that was killed.
+func (j *Jobs) attachJob(w http.ResponseWriter, r *http.Request) {
+	var why error
+	if r.URL.Query().Get("cancel") == "true" {
+		why = context.Canceled
+	}
+	id := r.PathValue("id")
+	h, err := j.find(id)
+	if err == nil {
+		if err = h.listen(); err == nil && why != nil {
+			h.cancel(why)
+		}
+	} else if kept, wrong := j.submitter.Kept(id); wrong != nil {
+		err = wrong
+	} else {
+		h, err = j.hand(id, kept.Request.Away, why, func(ctx context.Context, sink submit.Sink) { j.submitter.Attach(ctx, id, sink) })
+	}
+	if err != nil {
+		Fail(w, http.StatusConflict, fmt.Errorf("job %s: %w", id, err))
+		return
+	}
+	j.speak(w, r, h)
+}
+
+// hand starts to follow a job with run, and registers the caller as its listener. A nonempty id is that of
+// a kept job to resume. If why is not nil, hand cancels the job before run starts.
+func (j *Jobs) hand(id string, away time.Duration, why error, run func(context.Context, submit.Sink)) (*handed, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case j.refuse:
+		return nil, errEnds
+	case j.handed[id] != nil:
+		return nil, errListened // another client was faster
+	}
+	ctx, end := context.WithCancelCause(j.life)
+	h := &handed{audience: newAudience(), end: end, over: make(chan struct{}), away: away, kept: id != "", listened: true}
+	if id != "" {
+		j.handed[id] = h
+	}
+	if why != nil {
+		h.cancel(why)
+	}
+	j.jobs.Go(func() { // ends with the job, which ends with the peer's life; Cancel ends one whose result waits
+		run(ctx, func(e submit.Event, done func(error)) {
+			if e.Job != "" && id == "" {
+				id = e.Job
+				j.name(id, h)
+			}
+			h.take(e, done)
+		})
+		j.forget(id)
+		h.close()
+	})
+	return h, nil
+}
+
+// name registers a job under its ID.
+func (j *Jobs) name(id string, h *handed) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.handed[id] = h
+}
+
+func (j *Jobs) forget(id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.handed, id)
+}
+
+var errNoJob = errors.New("no such job was handed to this peer, or it is over")
+
+func (j *Jobs) find(id string) (*handed, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if h := j.handed[id]; h != nil {
+		return h, nil
+	}
+	return nil, errNoJob
+}
+
+// Unheard returns the time since when a job has no listener; zero if it has one. A nil Jobs has no jobs.
+func (j *Jobs) Unheard(id string) time.Time {
+	if j == nil {
+		return time.Time{}
+	}
+	if h, err := j.find(id); err == nil {
+		return h.unheard()
+	}
+	return time.Time{}
+}
+
+// speak writes the job's events to w, one line each (see line), until it has written the result or the
+// listener hangs up.
+func (j *Jobs) speak(w http.ResponseWriter, r *http.Request, h *handed) {
+	defer h.hangUp()
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	gone, told := r.Context().Done(), uint64(0)
+	for next := h.audience.preface(); ; next = nil {
+		next = append(next, h.audience.after(told)...)
+		if len(next) > 0 {
+			if !write(w, next) {
+				return
+			}
+			told = next[len(next)-1].Number
+			continue
+		}
+		select {
+		case <-h.audience.wake:
+		case <-gone:
+			if j.life.Err() == nil {
+				return
+			}
+			gone = nil // the listener may still receive the result of the job, which is being cancelled
+		case <-h.over:
+			return
+		}
+	}
+}
+
+// write sends lines, and reports whether more may follow.
+func write(w http.ResponseWriter, lines []line) bool {
+	if id := lines[0].Job; id != "" {
+		w.Header().Set("Location", "/v1/jobs/"+id) // has an effect only before the first line
+	}
+	for _, l := range lines {
+		if l.write(w) != nil || l.Kind == submit.ResultEvent {
+			return false
+		}
+	}
+	return http.NewResponseController(w).Flush() == nil
+}
+
+// shownJob handles an acknowledgement: the user has received all lines up to a number.
+func (j *Jobs) shownJob(w http.ResponseWriter, r *http.Request) {
+	number, err := strconv.ParseUint(r.URL.Query().Get("number"), 10, 64)
+	if err != nil {
+		Fail(w, http.StatusBadRequest, fmt.Errorf("number: %w", err))
+		return
+	}
+	h, err := j.find(r.PathValue("id"))
+	if err != nil {
+		Fail(w, http.StatusNotFound, err)
+		return
+	}
+	h.audience.acknowledge(number)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// cancelJob handles a request to cancel a job.
+func (j *Jobs) cancelJob(w http.ResponseWriter, r *http.Request) {
+	h, err := j.find(r.PathValue("id"))
+	if err != nil {
+		Fail(w, http.StatusNotFound, err)
+		return
+	}
+	h.cancel(context.Canceled)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// Cancel ends all submitted jobs for the given reason. Jobs without a listener would otherwise wait for an acknowledgement;
+// the others end with the peer's life anyway.
+func (j *Jobs) Cancel(why error) {
+	j.mu.Lock()
+	all := slices.Collect(maps.Values(j.handed))
+	j.mu.Unlock()
+	for _, h := range all {
+		h.cancel(why)
+	}
+}
