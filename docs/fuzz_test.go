@@ -28,6 +28,7 @@ var undecoded = map[string]string{
 	"peer":                           "files of its own home, and the owner's control socket",
 	"peer/launch/process/supervisor": "what its own children print",
 	"peer/control":                   "what the owner's own commands and peer send",
+	"peer/net/node":                  "the file of its own ports",
 	"peer/net/relay":                 "resets every stream, and hands those of the library on",
 }
 

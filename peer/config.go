@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/rs/zerolog"
@@ -197,6 +198,17 @@ const (
 	Public  Reachability = "public"
 	Private Reachability = "private"
 )
+
+// stated returns the reachability that the owner has stated, or that it is unknown.
+func (r Reachability) stated() network.Reachability {
+	switch r {
+	case Public:
+		return network.ReachabilityPublic
+	case Private:
+		return network.ReachabilityPrivate
+	}
+	return network.ReachabilityUnknown
+}
 
 // DefaultConfig returns the settings for the open network.
 func DefaultConfig() Config {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
+
+	"github.com/p2pmpi/p2pmpi/peer/net/node"
 )
 
 // A Level is the severity of a finding.
@@ -135,9 +136,9 @@ func judgeNAT(p Standing) Finding {
 	var symmetric, independent []string
 	for _, transport := range []string{"tcp", "udp"} {
 		switch p.NAT[transport] {
-		case symmetricNAT:
+		case node.SymmetricNAT:
 			symmetric = append(symmetric, transport)
-		case independentNAT:
+		case node.IndependentNAT:
 			independent = append(independent, transport)
 		}
 	}
@@ -147,7 +148,7 @@ func judgeNAT(p Standing) Finding {
 	case len(symmetric) > 0 && p.Reachability == Public:
 		return well("NAT", "symmetric, which does not matter: others reach this machine directly")
 	case len(symmetric) > 0:
-	case slices.Contains(slices.Collect(maps.Values(p.NAT)), noNAT):
+	case slices.Contains(slices.Collect(maps.Values(p.NAT)), node.NoNAT):
 		return well("NAT", "none: other peers see this machine's own public address")
 	case p.Reachability == Public:
 		return well("NAT", "not known, and not needed: others reach this machine directly")
@@ -187,17 +188,11 @@ func judgePortMapping(m Machine, p *Standing) Finding {
 		return well(about, "no router answers that maps ports")
 	case m.PortMapping == "":
 		return Finding{about, Warning, "no router answers that maps ports", "switch on UPnP or NAT-PMP at the router: then others reach this machine directly"}
-	case !isPublic(m.Outside) && !direct:
+	case !node.IsPublic(m.Outside) && !direct:
 		return Finding{about, Warning, fmt.Sprintf("the router maps ports (%s), but its own address, %s, is behind another's", m.PortMapping, m.Outside),
 			"have the router before it pass on what comes, or ask the provider for a public address"}
 	}
 	return well(about, "the router maps ports (%s), at %s", m.PortMapping, m.Outside)
-}
-
-// isPublic reports whether other machines may reach an address. Addresses of networks behind a router are
-// not public, such as those of a provider's customers (RFC 6598).
-func isPublic(a netip.Addr) bool {
-	return a.IsGlobalUnicast() && !a.IsPrivate() && !netip.MustParsePrefix("100.64.0.0/10").Contains(a)
 }
 
 func judgeDisk(m Machine) Finding {

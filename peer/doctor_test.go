@@ -10,6 +10,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/net/node"
 )
 
 // fit returns the symptoms of a machine without problems.
@@ -17,7 +18,7 @@ func fit() Symptoms {
 	return Symptoms{
 		Standing: &Standing{
 			Addresses: 2, Connected: 3, Supernodes: 1, Met: 1, Reachability: Public,
-			NAT: map[string]string{"tcp": independentNAT}, Ahead: []time.Duration{time.Second, -time.Second},
+			NAT: map[string]string{"tcp": node.IndependentNAT}, Ahead: []time.Duration{time.Second, -time.Second},
 		},
 		Machine: Machine{
 			PortMapping: "UPnP", Outside: netip.MustParseAddr("11.0.1.1"), DiskFree: 100 << 30, CacheUsed: 1 << 30, CacheLimit: 10 << 30,
@@ -70,12 +71,14 @@ func TestDiagnose(t *testing.T) {
 		"relayed":              {standing(func(s *Standing) { s.Reachability, s.Relayed = Private, true }), "reachability", Warning, "relay", "forward the port"},
 		"out of reach":         {standing(func(s *Standing) { s.Reachability = Private }), "reachability", Failing, "no other peer", "relays"},
 		"independent":          {func(*Symptoms) {}, "NAT", Well, "endpoint-independent", ""},
-		"independent by one":   {standing(func(s *Standing) { s.NAT["udp"] = symmetricNAT; s.Reachability = Private }), "NAT", Well, "port of tcp for", ""},
-		"symmetric":            {standing(func(s *Standing) { s.NAT["tcp"] = symmetricNAT; s.Reachability, s.Relayed = Private, true }), "NAT", Warning, "symmetric", "full-cone"},
-		"symmetric, mapped":    {standing(func(s *Standing) { s.NAT["tcp"] = symmetricNAT }), "NAT", Well, "does not matter", ""},
+		"independent by one":   {standing(func(s *Standing) { s.NAT["udp"] = node.SymmetricNAT; s.Reachability = Private }), "NAT", Well, "port of tcp for", ""},
+		"symmetric":            {standing(func(s *Standing) { s.NAT["tcp"] = node.SymmetricNAT; s.Reachability, s.Relayed = Private, true }), "NAT", Warning, "symmetric", "full-cone"},
+		"symmetric, mapped":    {standing(func(s *Standing) { s.NAT["tcp"] = node.SymmetricNAT }), "NAT", Well, "does not matter", ""},
 		"translation unneeded": {standing(func(s *Standing) { s.NAT = nil }), "NAT", Well, "not needed", ""},
 		"translation unknown":  {standing(func(s *Standing) { s.NAT, s.Reachability = nil, Auto }), "NAT", Unknown, "not known", "two supernodes"},
-		"no translation":       {standing(func(s *Standing) { s.NAT, s.Reachability, s.Relayed = map[string]string{"tcp": noNAT}, Private, true }), "NAT", Well, "own public address", ""},
+		"no translation": {standing(func(s *Standing) {
+			s.NAT, s.Reachability, s.Relayed = map[string]string{"tcp": node.NoNAT}, Private, true
+		}), "NAT", Well, "own public address", ""},
 		"clock right":          {func(*Symptoms) {}, "clock", Well, "2 peers", ""},
 		"clock ahead":          {standing(func(s *Standing) { s.Ahead = []time.Duration{0, time.Minute, time.Minute} }), "clock", Warning, "1m0s ahead of the middle one of 3 peers", "NTP"},
 		"clock behind":         {standing(func(s *Standing) { s.Ahead = []time.Duration{-time.Minute} }), "clock", Warning, "1m0s behind the middle one of 1 peer", "NTP"},

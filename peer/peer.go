@@ -27,6 +27,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
 	"github.com/p2pmpi/p2pmpi/peer/net/membership"
+	"github.com/p2pmpi/p2pmpi/peer/net/node"
 	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
 	"github.com/p2pmpi/p2pmpi/peer/owner/journal"
 	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
@@ -81,7 +82,7 @@ type Peer struct {
 	punches       *connection.Punches
 	dials         *dialfilter.Filter // nil unless a volunteer
 	ports         *portmap.Mapper    // nil if no ports are mapped
-	observedAddrs observedAddrs
+	observedAddrs node.ObservedAddrs
 	slots         *reservation.Service // nil unless a volunteer; likewise launcher and history
 	launcher      *launch.Service
 	walls         launch.Walls
@@ -111,10 +112,10 @@ type Peer struct {
 	closed      error
 
 	mu       sync.Mutex
-	asked    Halt     // strongest halt asked for
-	isHalted bool     // true if halted is closed
-	failed   error    // see Failed
-	outdated outdated // peers that speak another protocol version
+	asked    Halt          // strongest halt asked for
+	isHalted bool          // true if halted is closed
+	failed   error         // see Failed
+	outdated node.Outdated // peers that speak another protocol version
 
 	oldTalk misconduct.Pace // limits log messages about them
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
 	"github.com/p2pmpi/p2pmpi/peer/net/membership"
+	"github.com/p2pmpi/p2pmpi/peer/net/node"
 	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
 	"github.com/p2pmpi/p2pmpi/peer/net/punch"
 	"github.com/p2pmpi/p2pmpi/peer/net/relay"
@@ -35,10 +36,10 @@ import (
 func (p *Peer) startHost() error {
 	asked := p.cfg.Listen
 	if p.role == Volunteer {
-		p.cfg.Listen = recallPorts(p.home.ports(), asked)
+		p.cfg.Listen = node.RecallPorts(p.home.ports(), asked)
 	} else {
 		// Fixed ports belong to the volunteer that may run on the same machine.
-		p.cfg.Listen = anyPort(p.cfg.Listen)
+		p.cfg.Listen = node.AnyPort(p.cfg.Listen)
 	}
 	if err := p.startDialFilter(); err != nil {
 		return err
@@ -48,12 +49,15 @@ func (p *Peer) startHost() error {
 		p.ports = portmap.New(p.log)
 		p.owns("port mapping", p.ports.Close)
 	}
-	h, err := newHost(p.cfg, p.key, p.gate, p.dials, p.registry, puncher, p.ports, p.log)
+	h, err := node.New(node.Config{
+		Key: p.key, Listen: p.cfg.Listen, NAT: p.cfg.NAT, Reachability: p.cfg.Reachability.stated(),
+		Gate: p.gate, Dials: p.dials, Puncher: puncher, Mapper: p.ports, Channels: launch.ChannelProtocol,
+	}, p.registry, p.log)
 	if err != nil {
 		return err
 	}
 	if p.role == Volunteer {
-		if err := keepPorts(p.home.ports(), asked, h.Network().ListenAddresses()); err != nil {
+		if err := node.KeepPorts(p.home.ports(), asked, h.Network().ListenAddresses()); err != nil {
 			return errors.Join(&HomeError{string(p.home), err}, h.Close())
 		}
 	}
@@ -137,7 +141,7 @@ func (p *Peer) startVersionCheck() error {
 		defer close(done)
 		for e := range identified.Out() {
 			identified := e.(event.EvtPeerIdentificationCompleted)
-			p.observedAddrs.note(identified)
+			p.observedAddrs.Note(identified)
 			p.checkVersion(identified)
 		}
 	}()
@@ -151,15 +155,15 @@ func (p *Peer) startVersionCheck() error {
 
 // checkVersion closes the connections to a peer that speaks another version of the protocol.
 func (p *Peer) checkVersion(e event.EvtPeerIdentificationCompleted) {
-	if !otherVersion(e.ProtocolVersion) {
+	if !node.OtherVersion(e.ProtocolVersion) {
 		return
 	}
-	p.outdated.note(e.Peer, time.Now())
+	p.outdated.Note(e.Peer, time.Now())
 	err := p.host.Network().ClosePeer(e.Peer)
 	if say, _ := p.oldTalk.Due(e.Peer); say {
 		p.log.Warn().Err(err).Stringer("from", e.Peer).Msgf(
 			"refused a peer that speaks %.40q; this one speaks %q: the older of the two has to be renewed",
-			e.ProtocolVersion, protocolVersion)
+			e.ProtocolVersion, node.ProtocolVersion)
 	}
 }
 
@@ -323,7 +327,7 @@ func (p *Peer) startDiscovery() error {
 		Resident:  p.role == Volunteer,
 		Owner:     owner,
 		Site:      p.cfg.Site,
-		Outdated:  func() []p2ppeer.ID { return p.outdated.list(time.Now()) },
+		Outdated:  func() []p2ppeer.ID { return p.outdated.List(time.Now()) },
 	})
 	return nil
 }

@@ -36,7 +36,7 @@ func (p *Peer) standing(ctx context.Context) Standing {
 		Addresses:    len(p.Addresses()),
 		Connected:    len(p.host.Network().Peers()),
 		Reachability: Auto,
-		NAT:          natKinds(p.observedAddrs.all(), own),
+		NAT:          p.observedAddrs.NATKinds(own),
 	}
 	switch p.discovery.Reachability() {
 	case network.ReachabilityPublic:

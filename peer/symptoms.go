@@ -12,6 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/peer/control"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/net/node"
 	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
 )
 
@@ -112,21 +113,21 @@ func examineMachine(dir string, router portmap.Router) Machine {
 // canListen returns the reason why a peer could not listen. One usable address is enough, such as on a
 // machine without IPv6, but no address may be in use by another process.
 func canListen(cfg Config) error {
-	err := portsFree(cfg.Listen)
+	err := node.PortsFree(cfg.Listen)
 	if err != nil {
 		return err
 	}
 	for _, a := range cfg.Listen {
 		network, address, dialErr := manet.DialArgs(a)
 		if err = dialErr; err == nil {
-			err = probePort(network, address)
+			err = node.ProbePort(network, address)
 		}
 		if err == nil {
 			break
 		}
 	}
 	if data := cfg.dataListen(); err == nil && data != "" {
-		err = probePort("tcp", data)
+		err = node.ProbePort("tcp", data)
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package peer
+package node
 
 import (
 	"fmt"
@@ -9,20 +9,20 @@ import (
 )
 
 func TestOutdatedPeersExpire(t *testing.T) {
-	var o outdated
+	var o Outdated
 	now := time.Now()
-	o.note("a", now)
-	o.note("b", now.Add(outdatedFor))
-	if got := o.list(now.Add(outdatedFor)); len(got) != 2 {
+	o.Note("a", now)
+	o.Note("b", now.Add(outdatedFor))
+	if got := o.List(now.Add(outdatedFor)); len(got) != 2 {
 		t.Errorf("got %v, want both", got)
 	}
-	if got := o.list(now.Add(outdatedFor + 1)); len(got) != 1 || got[0] != "b" {
+	if got := o.List(now.Add(outdatedFor + 1)); len(got) != 1 || got[0] != "b" {
 		t.Errorf("got %v, want b alone", got)
 	}
 	for i := range 2 * maxOutdated {
-		o.note(p2ppeer.ID(fmt.Sprint(i)), now)
+		o.Note(p2ppeer.ID(fmt.Sprint(i)), now)
 	}
-	if got := o.list(now); len(got) != maxOutdated {
+	if got := o.List(now); len(got) != maxOutdated {
 		t.Errorf("%d are remembered, want %d", len(got), maxOutdated)
 	}
 }

@@ -1,4 +1,4 @@
-package peer
+package node
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 // TestCircuitsDoNotCountAgainstTheRelaysAddress opens more circuits through one relay than one address may hold. They are
 // accepted, and do not count against the relay's address.
 func TestCircuitsDoNotCountAgainstTheRelaysAddress(t *testing.T) {
-	manager, err := newResourceManager(zerolog.Nop())
+	manager, err := newResourceManager(channels, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

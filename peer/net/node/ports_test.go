@@ -1,4 +1,4 @@
-package peer
+package node
 
 import (
 	"net"
@@ -14,19 +14,19 @@ func TestPortsArePersistent(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ports")
 	asked := multiaddrs("/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/4001")
 	equal := func(a, b []ma.Multiaddr) bool { return slices.EqualFunc(a, b, ma.Multiaddr.Equal) }
-	if got := recallPorts(file, asked); !equal(got, asked) {
+	if got := RecallPorts(file, asked); !equal(got, asked) {
 		t.Fatalf("the first time: got %v", got)
 	}
 	tcp, udp := freePorts(t)
 	listens := []ma.Multiaddr{ma.StringCast("/ip4/127.0.0.1/udp/" + udp + "/quic-v1"), ma.StringCast("/ip4/127.0.0.1/tcp/" + tcp)}
-	if err := keepPorts(file, asked, listens); err != nil {
+	if err := KeepPorts(file, asked, listens); err != nil {
 		t.Fatal(err)
 	}
 	want := []ma.Multiaddr{listens[1], listens[0], asked[2]}
-	if got := recallPorts(file, asked); !equal(got, want) {
+	if got := RecallPorts(file, asked); !equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if got, other := recallPorts(file, multiaddrs("/ip6/::1/tcp/0")), multiaddrs("/ip6/::1/tcp/0"); !equal(got, other) {
+	if got, other := RecallPorts(file, multiaddrs("/ip6/::1/tcp/0")), multiaddrs("/ip6/::1/tcp/0"); !equal(got, other) {
 		t.Errorf("asked for another: got %v", got)
 	}
 
@@ -40,14 +40,14 @@ func TestPortsArePersistent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer takenUDP.Close()
-	if got := recallPorts(file, asked); !equal(got, asked) {
+	if got := RecallPorts(file, asked); !equal(got, asked) {
 		t.Errorf("when they are taken: got %v, want %v", got, asked)
 	}
 	for _, nonsense := range []string{"{", `{"/ip4/127.0.0.1/tcp/0":"/ip4/192.0.2.1/tcp/1"}`, `{"/ip4/127.0.0.1/tcp/0":"x"}`} {
 		if err := os.WriteFile(file, []byte(nonsense), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := recallPorts(file, asked); !equal(got, asked) {
+		if got := RecallPorts(file, asked); !equal(got, asked) {
 			t.Errorf("%s: got %v, want %v", nonsense, got, asked)
 		}
 	}
@@ -69,28 +69,4 @@ func freePorts(t *testing.T) (tcp, udp string) {
 	_, tcp, _ = net.SplitHostPort(l.Addr().String())
 	_, udp, _ = net.SplitHostPort(p.LocalAddr().String())
 	return tcp, udp
-}
-
-// TestPeersReconnectWithoutSupernode restarts two peers after the supernode that has introduced them has
-// ended.
-func TestPeersReconnectWithoutSupernode(t *testing.T) {
-	supernode := boot(t, nil)
-	homes := []string{shortDir(t), shortDir(t)}
-	var peers []*Peer
-	for _, home := range homes {
-		peers = append(peers, boot(t, func(c *Config) { c.Home, c.Supernodes = home, introducing(supernode) }))
-	}
-	for _, p := range append(peers, supernode) {
-		if err := p.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	first := boot(t, func(c *Config) { c.Home = homes[0] })
-	second := boot(t, func(c *Config) { c.Home = homes[1] })
-	if err := second.Unmet(); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(second.host.Network().ConnsToPeer(first.ID())); n == 0 {
-		t.Error("not connected")
-	}
 }

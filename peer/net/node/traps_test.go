@@ -1,4 +1,4 @@
-package peer
+package node
 
 import (
 	"context"
@@ -25,7 +25,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
-	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
 	"github.com/p2pmpi/p2pmpi/peer/net/membership"
@@ -34,12 +33,15 @@ import (
 
 // These tests cover defaults of libp2p that would be harmful here.
 
-// newTestHost starts the host of a peer on loopback.
+// channels is the protocol of the channels between processes in these tests.
+const channels protocol.ID = "/channels"
+
+const onLoopback = "/ip4/127.0.0.1/tcp/0"
+
+// newTestHost starts the host of a peer that listens on the given addresses.
 func newTestHost(t *testing.T, listen ...string) host.Host {
 	t.Helper()
-	cfg := LocalConfig()
-	cfg.Listen = multiaddrs(listen...)
-	return newHostOf(t, cfg)
+	return newHostOf(t, Config{Listen: multiaddrs(listen...)})
 }
 
 func multiaddrs(texts ...string) (addrs []ma.Multiaddr) {
@@ -49,23 +51,23 @@ func multiaddrs(texts ...string) (addrs []ma.Multiaddr) {
 	return addrs
 }
 
+// newHostOf starts the host that cfg describes, with a new key in an open network unless cfg has them.
 func newHostOf(t *testing.T, cfg Config) host.Host {
 	t.Helper()
-	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
+	cfg.Puncher = punch.New(nil, prometheus.NewRegistry(), connection.NewPunches(), zerolog.Nop())
+	var err error
+	if cfg.Key == nil {
+		if cfg.Key, _, err = crypto.GenerateEd25519Key(rand.Reader); err != nil {
+			t.Fatal(err)
+		}
 	}
-	gate, err := membership.NewGate(membership.Config{})
-	if err != nil {
-		t.Fatal(err)
+	if cfg.Gate == nil {
+		if cfg.Gate, err = membership.NewGate(membership.Config{}); err != nil {
+			t.Fatal(err)
+		}
+		cfg.Dials = dialfilter.New()
 	}
-	return newHostBehind(t, cfg, key, gate, dialfilter.New())
-}
-
-func newHostBehind(t *testing.T, cfg Config, key crypto.PrivKey, gate *membership.Gate, dials *dialfilter.Filter) host.Host {
-	t.Helper()
-	puncher := punch.New(nil, prometheus.NewRegistry(), connection.NewPunches(), zerolog.Nop())
-	h, err := newHost(cfg, key, gate, dials, prometheus.NewRegistry(), puncher, nil, zerolog.Nop())
+	h, err := New(cfg, prometheus.NewRegistry(), zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,14 +78,14 @@ func newHostBehind(t *testing.T, cfg Config, key crypto.PrivKey, gate *membershi
 // TestStreamsOfALargeJob opens the channels between two peers with 32 processes of a job each, and fewer
 // streams of another protocol.
 func TestStreamsOfALargeJob(t *testing.T) {
-	manager, err := newResourceManager(zerolog.Nop())
+	manager, err := newResourceManager(channels, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer manager.Close()
-	const channels = 2 * 32 * 32
+	const all = 2 * 32 * 32
 	open := func(id protocol.ID) (n int) {
-		for range channels {
+		for range all {
 			scope, err := manager.OpenStream("other", network.DirInbound)
 			if err != nil {
 				t.Fatal(err)
@@ -96,10 +98,10 @@ func TestStreamsOfALargeJob(t *testing.T) {
 		}
 		return n
 	}
-	if n := open(launch.ChannelProtocol); n != channels {
-		t.Errorf("%d channels were opened, want %d", n, channels)
+	if n := open(channels); n != all {
+		t.Errorf("%d channels were opened, want %d", n, all)
 	}
-	if n := open("/stranger"); n == channels {
+	if n := open("/stranger"); n == all {
 		t.Errorf("%d streams of another protocol were opened", n)
 	}
 }
@@ -107,10 +109,9 @@ func TestStreamsOfALargeJob(t *testing.T) {
 // TestPeersProbeEachOthersReachability checks that a peer asks others whether they reach it, and
 // answers them, by AutoNAT v2 for each address.
 func TestPeersProbeEachOthersReachability(t *testing.T) {
-	for reachability, want := range map[Reachability]bool{Public: true, Private: false} {
-		cfg := LocalConfig()
-		cfg.NAT, cfg.Reachability = true, reachability
-		answers := slices.Contains(newHostOf(t, cfg).Mux().Protocols(), autonatv2.DialProtocol)
+	for reachability, want := range map[network.Reachability]bool{network.ReachabilityPublic: true, network.ReachabilityPrivate: false} {
+		h := newHostOf(t, Config{Listen: multiaddrs(onLoopback), NAT: true, Reachability: reachability})
+		answers := slices.Contains(h.Mux().Protocols(), autonatv2.DialProtocol)
 		if answers != want {
 			t.Errorf("a %s peer answers: %v", reachability, answers)
 		}
@@ -147,7 +148,7 @@ func TestTwoObserversSuffice(t *testing.T) {
 	see("11.0.0.2", seen)
 	see("11.0.0.3", seen)
 	want := ma.StringCast(seen)
-	for end := time.Now().Add(deadline); !ma.Contains(m.AddrsFor(listens), want); {
+	for end := time.Now().Add(time.Minute); !ma.Contains(m.AddrsFor(listens), want); {
 		if time.Now().After(end) {
 			t.Fatalf("got %v, want %v", m.AddrsFor(listens), want)
 		}
@@ -216,7 +217,7 @@ func TestHostDialsRelaysOverItsListenTransport(t *testing.T) {
 			if test.mute != nil {
 				info.Addrs = append(slices.Clone(info.Addrs), test.mute)
 			}
-			patience := deadline
+			patience := time.Minute
 			if test.waits {
 				patience = ownHeadStart / 2
 			}

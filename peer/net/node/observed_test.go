@@ -1,10 +1,14 @@
-package peer
+package node
 
 import (
 	"maps"
 	"net/netip"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/libp2p/go-libp2p/core/event"
+	"github.com/libp2p/go-libp2p/core/host"
 )
 
 func TestNATKinds(t *testing.T) {
@@ -22,14 +26,14 @@ func TestNATKinds(t *testing.T) {
 		}, nil},
 		"the same port": {[]observedAddr{
 			at("tcp", home, "203.0.113.1", "198.51.100.7:5000"), at("tcp", home, "203.0.113.2", "198.51.100.7:5000"),
-		}, map[string]string{"tcp": independentNAT}},
+		}, map[string]string{"tcp": IndependentNAT}},
 		"other ports": {[]observedAddr{
 			at("udp", home, "203.0.113.1", "198.51.100.7:5000"), at("udp", home, "203.0.113.2", "198.51.100.7:5001"),
-		}, map[string]string{"udp": symmetricNAT}},
+		}, map[string]string{"udp": SymmetricNAT}},
 		"one of three lies": {[]observedAddr{
 			at("tcp", home, "203.0.113.1", "198.51.100.7:5000"), at("tcp", home, "203.0.113.2", "198.51.100.7:1"),
 			at("tcp", home, "203.0.113.3", "198.51.100.7:5000"),
-		}, map[string]string{"tcp": independentNAT}},
+		}, map[string]string{"tcp": IndependentNAT}},
 		"two of one observer": {[]observedAddr{
 			at("tcp", home, "203.0.113.1", "198.51.100.7:5000"), at("tcp", home, "203.0.113.1", "198.51.100.7:5001"),
 		}, nil},
@@ -45,11 +49,11 @@ func TestNATKinds(t *testing.T) {
 		"a public address of its own": {[]observedAddr{
 			at("tcp", public, "203.0.113.1", public), at("udp", public, "192.168.1.6", public),
 			at("udp", home, "203.0.113.1", "198.51.100.7:5000"), at("udp", home, "203.0.113.2", "198.51.100.7:5001"),
-		}, map[string]string{"tcp": noNAT, "udp": symmetricNAT}},
+		}, map[string]string{"tcp": NoNAT, "udp": SymmetricNAT}},
 		"each transport": {[]observedAddr{
 			at("udp", home, "203.0.113.1", "198.51.100.7:5000"), at("udp", home, "203.0.113.2", "198.51.100.7:5001"),
 			at("tcp", home, "203.0.113.1", "198.51.100.7:6000"), at("tcp", home, "203.0.113.2", "198.51.100.7:6000"),
-		}, map[string]string{"tcp": independentNAT, "udp": symmetricNAT}},
+		}, map[string]string{"tcp": IndependentNAT, "udp": SymmetricNAT}},
 	}
 	own := []netip.Addr{netip.MustParseAddr("192.168.1.5"), netip.MustParseAddr("203.0.113.50")}
 	for name, test := range tests {
@@ -61,21 +65,45 @@ func TestNATKinds(t *testing.T) {
 	}
 }
 
-// TestObservedAddressesOfOutgoingConnectionsOnly makes one peer dial another.
+// TestObservedAddressesOfOutgoingConnectionsOnly makes one host dial another.
 func TestObservedAddressesOfOutgoingConnectionsOnly(t *testing.T) {
-	first := boot(t, nil)
-	second := boot(t, func(c *Config) { c.Supernodes = introducing(first) })
-	for end := time.Now().Add(time.Minute); len(second.observedAddrs.all()) == 0; {
+	first, dialled := newObservedHost(t)
+	second, dialling := newObservedHost(t)
+	if err := second.Connect(t.Context(), *host.InfoFromHost(first)); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); len(dialling.all()) == 0; {
 		if time.Now().After(end) {
 			t.Fatal("no observedAddr")
 		}
 		time.Sleep(time.Millisecond) // interval between polls
 	}
-	s := second.observedAddrs.all()[0]
+	s := dialling.all()[0]
 	if s.transport != "tcp" || s.seen != s.local || !s.observer.IsLoopback() {
 		t.Errorf("got %+v, want the address that the connection has", s)
 	}
-	if all := first.observedAddrs.all(); len(all) > 0 {
+	if all := dialled.all(); len(all) > 0 {
 		t.Errorf("got %+v by who was dialled", all)
 	}
+}
+
+// newObservedHost returns a host, and the addresses that others observe it at.
+func newObservedHost(t *testing.T) (host.Host, *ObservedAddrs) {
+	t.Helper()
+	h, observed := newTestHost(t, "/ip4/127.0.0.1/tcp/0"), new(ObservedAddrs)
+	identified, err := h.EventBus().Subscribe(new(event.EvtPeerIdentificationCompleted))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var noting sync.WaitGroup
+	noting.Go(func() { // ends with the subscription
+		for e := range identified.Out() {
+			observed.Note(e.(event.EvtPeerIdentificationCompleted))
+		}
+	})
+	t.Cleanup(func() {
+		identified.Close()
+		noting.Wait()
+	})
+	return h, observed
 }

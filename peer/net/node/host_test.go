@@ -1,4 +1,4 @@
-package peer
+package node
 
 import (
 	"crypto/rand"
@@ -18,7 +18,6 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/rs/zerolog"
 
-	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
 	"github.com/p2pmpi/p2pmpi/peer/net/membership"
 )
@@ -97,12 +96,12 @@ func TestResourceLimitsMatchDocumentation(t *testing.T) {
 		1:  {1024, 768, 24, 8, 32 << 10, 4096, 16 << 10, 4096, 256, 128 << 20, 64 << 20, 512, 64 << 20},
 		16: {1024 + 256, 768 + 128, 24, 8, 36 << 10, 4096 + 1024, 17 << 10, 4096 + 512, 256, 128<<20 + 2<<30, 320 << 20, 512, 64 << 20},
 	} {
-		limits := resourceLimits()
+		limits := resourceLimits(channels)
 		l := limits.Scale(gib<<30/8, 1024) // like AutoScale
 		p := l.ToPartialLimitConfig()
 		got := figures{
 			p.System.Conns, p.System.ConnsInbound, p.PeerDefault.Conns, p.PeerDefault.ConnsInbound,
-			p.System.Streams, p.ProtocolDefault.Streams, p.Protocol[launch.ChannelProtocol].Streams,
+			p.System.Streams, p.ProtocolDefault.Streams, p.Protocol[channels].Streams,
 			p.PeerDefault.Streams, p.ProtocolPeerDefault.Streams,
 			p.System.Memory, p.PeerDefault.Memory,
 			p.Service[circuit.ServiceName].Streams / 2, p.Service[circuit.ServiceName].Memory,
@@ -124,7 +123,7 @@ func TestConnectionsPerAddressAreLimited(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				manager, err := newResourceManager(zerolog.Nop())
+				manager, err := newResourceManager(channels, zerolog.Nop())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -160,7 +159,7 @@ func TestConnectionsPerAddressAreLimited(t *testing.T) {
 // TestDialsFitTheConnectionLimitsPerAddress lets a peer open as many connections as it may. Meanwhile this one dials as
 // many of its addresses as libp2p dials at a time, and keeps as many connections.
 func TestDialsFitTheConnectionLimitsPerAddress(t *testing.T) {
-	manager, err := newResourceManager(zerolog.Nop())
+	manager, err := newResourceManager(channels, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,17 +192,17 @@ func TestDialsFitTheConnectionLimitsPerAddress(t *testing.T) {
 
 func TestOtherVersion(t *testing.T) {
 	tests := map[string]bool{
-		protocolVersion: false, "p2pmpi/999": true, "p2pmpi/": true, "ipfs/0.1.0": false, "": false,
+		ProtocolVersion: false, "p2pmpi/999": true, "p2pmpi/": true, "ipfs/0.1.0": false, "": false,
 	}
 	for remote, want := range tests {
-		if got := otherVersion(remote); got != want {
+		if got := OtherVersion(remote); got != want {
 			t.Errorf("%q: got %v, want %v", remote, got, want)
 		}
 	}
 }
 
 func TestAnyPort(t *testing.T) {
-	got := anyPort(multiaddrs("/ip4/127.0.0.1/tcp/4001", "/ip6/::/udp/4001/quic-v1"))
+	got := AnyPort(multiaddrs("/ip4/127.0.0.1/tcp/4001", "/ip6/::/udp/4001/quic-v1"))
 	want := multiaddrs("/ip4/127.0.0.1/tcp/0", "/ip6/::/udp/0/quic-v1")
 	if !slices.EqualFunc(got, want, ma.Multiaddr.Equal) {
 		t.Errorf("got %v, want %v", got, want)
@@ -248,7 +247,7 @@ func TestLocalServicesAreNotDialled(t *testing.T) {
 				t.Fatal(err)
 			}
 			dials := dialfilter.New()
-			h := newHostBehind(t, LocalConfig(), key, gate, dials)
+			h := newHostOf(t, Config{Key: key, Listen: multiaddrs(onLoopback), Gate: gate, Dials: dials})
 			dials.Met(farAway{})
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {

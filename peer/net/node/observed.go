@@ -1,4 +1,4 @@
-package peer
+package node
 
 import (
 	"net"
@@ -16,21 +16,21 @@ import (
 
 // Kinds of address translation.
 const (
-	independentNAT = "endpoint-independent" // one port for all destinations
-	symmetricNAT   = "symmetric"            // another port for each destination
-	noNAT          = "none"                 // the machine's own public address is seen
+	IndependentNAT = "endpoint-independent" // one port for all destinations
+	SymmetricNAT   = "symmetric"            // another port for each destination
+	NoNAT          = "none"                 // the machine's own public address is seen
 )
 
-// observedAddrs hold the addresses under which remote peers observe this peer, for each open outbound
+// ObservedAddrs hold the addresses under which remote peers observe this peer, for each open outbound
 // connection. They are safe for concurrent use.
-type observedAddrs struct {
+type ObservedAddrs struct {
 	mu   sync.Mutex
 	seen map[network.Conn]ma.Multiaddr
 }
 
-// note records the address that a remote peer has observed. It ignores inbound connections: the remote peer
+// Note records the address that a remote peer has observed. It ignores inbound connections: the remote peer
 // observes the address that it has dialled, which shows nothing about the router.
-func (s *observedAddrs) note(e event.EvtPeerIdentificationCompleted) {
+func (s *ObservedAddrs) Note(e event.EvtPeerIdentificationCompleted) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forgetClosed()
@@ -44,7 +44,7 @@ func (s *observedAddrs) note(e event.EvtPeerIdentificationCompleted) {
 }
 
 // forgetClosed removes closed connections, which bounds s.seen by the number of open ones. s.mu is held.
-func (s *observedAddrs) forgetClosed() {
+func (s *ObservedAddrs) forgetClosed() {
 	for c := range s.seen {
 		if c.IsClosed() {
 			delete(s.seen, c)
@@ -53,7 +53,7 @@ func (s *observedAddrs) forgetClosed() {
 }
 
 // all returns the present observations.
-func (s *observedAddrs) all() (all []observedAddr) {
+func (s *ObservedAddrs) all() (all []observedAddr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forgetClosed()
@@ -99,13 +99,15 @@ func socket(a ma.Multiaddr) (transport string, at netip.AddrPort, ok bool) {
 	return transport, netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), at.IsValid()
 }
 
-// natKinds returns the kind of address translation for each transport where it is known. It compares the
+// NATKinds returns the kind of address translation for each transport where it is known. It compares the
 // observations of others with the machine's own addresses.
 //
 // An observer that sees an own address is on this side of the router. If that address is public, there is
 // no router. Of the remaining observers, two at different addresses may see the same address for one
 // socket: then the translation is endpoint-independent. If each of them sees a different one, it is
 // symmetric.
+func (s *ObservedAddrs) NATKinds(own []netip.Addr) map[string]string { return natKinds(s.all(), own) }
+
 func natKinds(all []observedAddr, own []netip.Addr) map[string]string {
 	type from struct {
 		transport string
@@ -115,7 +117,7 @@ func natKinds(all []observedAddr, own []netip.Addr) map[string]string {
 	direct := make(map[string]bool) // transports with an observation of an own public address
 	for _, s := range all {
 		if at := s.seen.Addr(); slices.Contains(own, at) {
-			if isPublic(at) {
+			if IsPublic(at) {
 				direct[s.transport] = true
 			}
 			continue
@@ -137,15 +139,21 @@ func natKinds(all []observedAddr, own []netip.Addr) map[string]string {
 		}
 		switch {
 		case len(distinct) < len(view):
-			kinds[f.transport] = independentNAT
+			kinds[f.transport] = IndependentNAT
 		case kinds[f.transport] == "":
-			kinds[f.transport] = symmetricNAT
+			kinds[f.transport] = SymmetricNAT
 		}
 	}
 	for transport := range direct {
 		if kinds[transport] == "" {
-			kinds[transport] = noNAT
+			kinds[transport] = NoNAT
 		}
 	}
 	return kinds
+}
+
+// IsPublic reports whether other machines may reach an address. Addresses of networks behind a router are
+// not public, such as those of a provider's customers (RFC 6598).
+func IsPublic(a netip.Addr) bool {
+	return a.IsGlobalUnicast() && !a.IsPrivate() && !netip.MustParsePrefix("100.64.0.0/10").Contains(a)
 }

@@ -1,4 +1,4 @@
-package peer
+package node
 
 import (
 	"github.com/libp2p/go-libp2p/core/network"

@@ -1,0 +1,13 @@
+// Package node starts the libp2p host of a peer, and knows what the host learns about itself.
+//
+//	Config --> New: transports, security, limits of resources, order of dials --> host.Host
+//	                                                     |
+//	   identify --> ObservedAddrs: kind of address translation
+//	            --> Outdated: peers that speak another protocol version
+//
+// It differs from libp2p's defaults in these points: TCP is dialled before QUIC and before relays
+// (ranking.go); the limits let two peers open a stream for each pair of processes of a large job, and a
+// laboratory behind one address connect (resources.go); circuits are not counted as connections of the
+// relay's address (circuits.go); two observers of an own address suffice; a port that another process uses
+// is an error, and ports that the system has chosen stay the same across restarts (ports.go).
+package node

@@ -1,0 +1,19 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/p2pmpi/p2pmpi/internal/version"
+)
+
+// ProtocolVersion is the version string that peers exchange when they connect.
+var ProtocolVersion = fmt.Sprintf("%s%d", protocolPrefix, version.Protocol)
+
+const protocolPrefix = "p2pmpi/"
+
+// OtherVersion reports whether the version string of a remote host names another version of this protocol.
+// It is false for hosts that do not run p2pmpi.
+func OtherVersion(remote string) bool {
+	return strings.HasPrefix(remote, protocolPrefix) && remote != ProtocolVersion
+}
