@@ -30,6 +30,7 @@ const (
 	EntryPeriod = time.Second
 )
 
+// NewEntry returns the Entry of a job whose processes had all been started at the given time.
 func NewEntry(started time.Time) *Entry {
 	return &Entry{started: started, since: make(map[view.Process]time.Time), looked: started}
 }
