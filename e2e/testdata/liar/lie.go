@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/job"
+	peerjob "github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
@@ -63,7 +63,7 @@ func lieAboutOutput(m *jobpb.FromPeer) *jobpb.FromPeer {
 	case lie() == "prints nothing", lie() == "ends early", lie() == "never ends its output" && o.End:
 		return nil
 	case lie() == "prints something else":
-		records, _ := job.WholeRecords(o.Data)
+		records, _ := peerjob.WholeRecords(o.Data)
 		o.Data = bytes.Repeat([]byte("a line of the liar\n"), int(records))
 	}
 	return m
