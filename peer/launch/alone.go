@@ -38,7 +38,7 @@ const (
 	missFor = 20 * time.Second
 	// standInAfter is how long the submitter must be silent before the peers propose changes of the view.
 	// If it comes back later, it accepts none of those changes before it has received their causes (package
-	// job, away.go).
+	// job, disconnected.go).
 	standInAfter = 10 * time.Second
 	// maxAway bounds the time that a submitter can make a job continue without it.
 	maxAway = time.Hour

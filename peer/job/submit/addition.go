@@ -40,9 +40,9 @@ func (l *link) adds(rank int) bool {
 	return false
 }
 
-// takes reports whether the peer of a link can run p beside its other processes.
-func (e *execution) takes(l *link, p view.Process) bool {
-	if l.err != nil || l.retired || l.away || l.recruit != nil || e.adopted != nil && l.peer == e.j.s.cfg.Host.ID() {
+// canRun reports whether the peer of a link can run p beside its other processes.
+func (e *execution) canRun(l *link, p view.Process) bool {
+	if l.err != nil || l.retired || l.disconnected || l.recruit != nil || e.resumption != nil && l.peer == e.j.s.cfg.Host.ID() {
 		return false
 	}
 	if _, ending := l.dropped[p]; ending {
@@ -67,7 +67,7 @@ func (e *execution) takes(l *link, p view.Process) bool {
 func (e *execution) hosts(p view.Process) map[p2ppeer.ID]*link {
 	out := make(map[p2ppeer.ID]*link)
 	for _, l := range e.links {
-		if e.takes(l, p) {
+		if e.canRun(l, p) {
 			out[l.peer] = l
 		}
 	}
@@ -76,51 +76,51 @@ func (e *execution) hosts(p view.Process) map[p2ppeer.ID]*link {
 
 // addTo asks the peer of a link to run one more process, for which it has a slot.
 func (e *execution) addTo(l *link, r *recruit) {
-	if !e.takes(l, r.process) { // something has changed meanwhile
-		e.giveBack(r)
+	if !e.canRun(l, r.process) { // something has changed meanwhile
+		e.recordUnusedSlot(r)
 		e.healing.GaveUp(r.process.Rank, e.elapsed())
 		return
 	}
 	l.added[r.process] = r
-	l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Add{Add: &jobpb.Add{Process: jobpb.FromProcess(r.process), Key: r.slots.Key[:]}}})
-	l.say(e.emitted(r.process.Rank)) // the peer must not repeat output that the user has
+	l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Add{Add: &jobpb.Add{Process: jobpb.FromProcess(r.process), Key: r.slots.Key[:]}}})
+	l.send(e.emitted(r.process.Rank)) // the peer must not repeat output that the user has
 }
 
-// hearStaging notes that a peer is still fetching the files of the processes that it adds.
-func (l *link) hearStaging() {
+// handleStaging notes that a peer is still fetching the files of the processes that it adds.
+func (l *link) handleStaging() {
 	for _, r := range l.added {
 		r.heard = time.Now()
 	}
 }
 
-// hearAddition handles a message about process p if p is being added or was dropped, and reports
+// handleAddition handles a message about process p if p is being added or was dropped, and reports
 // whether it was such a message.
-func (e *execution) hearAddition(h heard, p view.Process) (meant bool, _ *job.Result) {
+func (e *execution) handleAddition(h received, p view.Process) (meant bool, _ *job.Result) {
 	l, r, answer := h.link, h.link.added[p], h.msg.GetAdded()
 	switch {
 	case answer != nil && (r == nil || !bytes.Equal(answer.Key, r.slots.Key[:])):
-		e.hearDropped(l, p, answer)
+		e.handleDropped(l, p, answer)
 		return true, nil
 	case r != nil && r.phase != recruitJoining:
 		r.heard = time.Now()
 		return true, e.advanceAddition(l, r, h.msg)
 	}
 	_, dropped := l.dropped[p]
-	isLate := p.Replica >= e.j.req.R && e.runsOn[p] != l && (e.adopted != nil || dropped)
+	isLate := p.Replica >= e.j.req.R && e.runsOn[p] != l && (e.resumption != nil || dropped)
 	return isLate, nil
 }
 
-// hearDropped handles the answer to an attempt to add p that this submitter does not wait for. If
+// handleDropped handles the answer to an attempt to add p that this submitter does not wait for. If
 // the answer reports that the process runs, the previous submitter process added it. No submitter
 // will let it join any more, so it is dropped.
-func (e *execution) hearDropped(l *link, p view.Process, m *jobpb.Added) {
+func (e *execution) handleDropped(l *link, p view.Process, m *jobpb.Added) {
 	key, dropped := l.dropped[p]
 	switch {
 	case dropped && m.Error != "" && bytes.Equal(m.Key, key[:]):
 		delete(l.dropped, p)
-	case !dropped && m.Error == "" && e.adopted != nil && e.runsOn[p] != l && len(m.Key) == len(key):
+	case !dropped && m.Error == "" && e.resumption != nil && e.runsOn[p] != l && len(m.Key) == len(key):
 		l.dropped[p] = reservation.Key(m.Key)
-		l.say(dropMessage(p, l.dropped[p]))
+		l.send(dropMessage(p, l.dropped[p]))
 	}
 }
 
@@ -131,8 +131,8 @@ func (e *execution) advanceAddition(l *link, r *recruit, m *jobpb.FromPeer) *job
 	case *jobpb.FromPeer_Added:
 		if b.Added.Error != "" { // nothing of the process exists
 			delete(l.added, r.process)
-			e.giveBack(r)
-			e.gaveUp(l, r, errors.New(plain(b.Added.Error)))
+			e.recordUnusedSlot(r)
+			e.additionFailed(l, r, errors.New(plain(b.Added.Error)))
 			return nil
 		}
 		if r.phase == recruitStaging {
@@ -144,31 +144,31 @@ func (e *execution) advanceAddition(l *link, r *recruit, m *jobpb.FromPeer) *job
 			return e.enter(l, r, b.Initialized.Key)
 		}
 	case *jobpb.FromPeer_Exited:
-		e.letGo(l, r, errors.New(plain("its process "+exitOf(b.Exited, l.peer).String())))
+		e.dropAddition(l, r, errors.New(plain("its process "+exitOf(b.Exited, l.peer).String())))
 		return nil
 	case *jobpb.FromPeer_Aborted:
-		e.letGo(l, r, errors.New("its process called Abort"))
+		e.dropAddition(l, r, errors.New("its process called Abort"))
 		return nil
 	case *jobpb.FromPeer_Leaving:
-		e.letGo(l, r, errors.New("its owner takes the machine back"))
+		e.dropAddition(l, r, errors.New("its owner takes the machine back"))
 		return nil
 	}
-	e.letGo(l, r, unexpected(m))
+	e.dropAddition(l, r, unexpected(m))
 	return nil
 }
 
-// letGo drops a recruit that has not joined; the search for another one follows.
-func (e *execution) letGo(l *link, r *recruit, err error) {
+// dropAddition drops a recruit that has not joined; the search for another one follows.
+func (e *execution) dropAddition(l *link, r *recruit, err error) {
 	if r == l.recruit {
 		e.giveUp(l, err)
 		return
 	}
 	e.drop(l, r)
-	e.gaveUp(l, r, err)
+	e.additionFailed(l, r, err)
 }
 
-// gaveUp logs and counts a failed attempt to add a process.
-func (e *execution) gaveUp(l *link, r *recruit, err error) {
+// additionFailed logs and counts a failed attempt to add a process.
+func (e *execution) additionFailed(l *link, r *recruit, err error) {
 	e.j.log.Info().Stringer("peer", l.peer).Int("rank", r.process.Rank).Err(err).Msg("process not added")
 	e.healing.GaveUp(r.process.Rank, e.elapsed())
 	e.avoid(l.peer)
@@ -178,13 +178,13 @@ func (e *execution) gaveUp(l *link, r *recruit, err error) {
 func (e *execution) drop(l *link, r *recruit) {
 	delete(l.added, r.process)
 	l.dropped[r.process] = r.slots.Key
-	e.giveBack(r)
-	l.say(dropMessage(r.process, r.slots.Key))
+	e.recordUnusedSlot(r)
+	l.send(dropMessage(r.process, r.slots.Key))
 }
 
-// giveBack records a slot that no peer may have redeemed. The job returns it at its end, unless the
+// recordUnusedSlot records a slot that no peer may have redeemed. The job returns it at its end, unless the
 // lease ends earlier.
-func (e *execution) giveBack(r *recruit) {
+func (e *execution) recordUnusedSlot(r *recruit) {
 	if r.phase == recruitStaging {
 		e.unused[r.slots.Peer] = r.slots
 	}
@@ -194,23 +194,23 @@ func dropMessage(p view.Process, key reservation.Key) *jobpb.ToPeer {
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Drop{Drop: &jobpb.Drop{Process: jobpb.FromProcess(p), Key: key[:]}}}
 }
 
-// dismissAdditions drops processes that are not needed any more, or whose peer is silent about
+// dropUnneededAdditions drops processes that are not needed any more, or whose peer is silent about
 // them.
-func (e *execution) dismissAdditions(l *link) {
+func (e *execution) dropUnneededAdditions(l *link) {
 	for _, r := range l.added {
 		switch {
 		case l.err != nil || r.phase == recruitJoining:
 		case !e.state.Lacks(r.process.Rank):
 			e.drop(l, r)
-		case r.phase == recruitStaging && time.Since(r.heard) > e.lull():
-			e.letGo(l, r, fmt.Errorf("no word for %v", e.lull()))
+		case r.phase == recruitStaging && time.Since(r.heard) > e.replaceAfter():
+			e.dropAddition(l, r, fmt.Errorf("no word for %v", e.replaceAfter()))
 		}
 	}
 }
 
-// forsakeAdditions drops the processes that have yet to join. It is called if the stream to their
+// abandonAdditions drops the processes that have yet to join. It is called if the stream to their
 // peer has broken, or if the job is over.
-func (e *execution) forsakeAdditions(l *link) {
+func (e *execution) abandonAdditions(l *link) {
 	for _, r := range l.added {
 		if r.phase != recruitJoining {
 			e.drop(l, r)

@@ -300,7 +300,7 @@ func TestPeerAcceptsOneMoreProcess(t *testing.T) {
 		"it runs the rank":     {func(_ *execution, l *link) { l.processes = append(l.processes, proc(0, 1)) }, false},
 		"it is about to":       {func(_ *execution, l *link) { l.processes = append(l.processes, proc(0, 7)) }, false},
 		"it is lost":           {func(_ *execution, l *link) { l.err = errSilent }, false},
-		"it is away":           {func(_ *execution, l *link) { l.away = true }, false},
+		"it is away":           {func(_ *execution, l *link) { l.disconnected = true }, false},
 		"it has been retired":  {func(_ *execution, l *link) { l.retired = true }, false},
 		"it adds one for it": {func(_ *execution, l *link) {
 			l.added[proc(0, 2)] = &recruit{process: proc(0, 2), phase: recruitEntering}
@@ -318,7 +318,7 @@ func TestPeerAcceptsOneMoreProcess(t *testing.T) {
 			l := newLink(reservation.Placement{}, proc(1, 0))
 			defer l.cancel()
 			tt.spoil(e, l)
-			if got := e.takes(l, proc(0, 2)); got != tt.want {
+			if got := e.canRun(l, proc(0, 2)); got != tt.want {
 				t.Errorf("takes it: %v, want %v", got, tt.want)
 			}
 		})
@@ -342,10 +342,10 @@ func addedMessage(q view.Process, key reservation.Key, problem string) *jobpb.Fr
 // TestAdditionWaitsForInputFiles: fetching input files may take longer than a peer may be
 // silent.
 func TestAdditionWaitsForInputFiles(t *testing.T) {
-	for name, a := range map[string]*adopted{"begun here": nil, "attached": {}} {
+	for name, a := range map[string]*resumption{"begun here": nil, "attached": {}} {
 		e, l, r := adding(t, recruitStaging)
-		e.adopted = a
-		e.hear(heard{link: l, wire: l.wire, msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{}}}})
+		e.resumption = a
+		e.handle(received{link: l, wire: l.wire, msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{}}}})
 		if r.heard.IsZero() {
 			t.Errorf("%s: its peer counts as silent", name)
 		}
@@ -360,12 +360,12 @@ func TestV3StaleDropAnswerIsNotTakenForTheCurrentAttempt(t *testing.T) {
 	first := reservation.Key{1}
 	l.dropped[r.process] = first
 	for range 2 {
-		e.hear(heard{link: l, wire: l.wire, msg: addedMessage(r.process, first, "it was dropped")})
+		e.handle(received{link: l, wire: l.wire, msg: addedMessage(r.process, first, "it was dropped")})
 		if _, left := l.dropped[r.process]; left || l.added[r.process] != r || l.err != nil {
 			t.Fatalf("dropped %v, added %v, lost: %v", l.dropped, l.added, l.err)
 		}
 	}
-	e.hear(heard{link: l, wire: l.wire, msg: addedMessage(r.process, r.slots.Key, "")})
+	e.handle(received{link: l, wire: l.wire, msg: addedMessage(r.process, r.slots.Key, "")})
 	if r.phase != recruitEntering {
 		t.Error("the answer about this attempt has no effect")
 	}
@@ -378,11 +378,11 @@ func TestS4ResumedSubmitterDropsUnknownProcesses(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		e, l, r := adding(t, recruitStaging)
 		delete(l.added, r.process)
-		e.adopted = &adopted{}
+		e.resumption = &resumption{}
 		if kept {
 			e.runsOn[r.process] = l
 		}
-		e.hear(heard{link: l, wire: l.wire, msg: addedMessage(r.process, key, "")})
+		e.handle(received{link: l, wire: l.wire, msg: addedMessage(r.process, key, "")})
 		drops := 0
 		for _, m := range l.out.take() {
 			if d := m.GetDrop(); d != nil && bytes.Equal(d.Key, key[:]) {
@@ -392,7 +392,7 @@ func TestS4ResumedSubmitterDropsUnknownProcesses(t *testing.T) {
 		if want := map[bool]int{false: 1, true: 0}[kept]; drops != want {
 			t.Errorf("kept: %v: dropped %d times, want %d", kept, drops, want)
 		}
-		e.hear(heard{link: l, wire: l.wire, msg: addedMessage(r.process, key, "it was dropped")})
+		e.handle(received{link: l, wire: l.wire, msg: addedMessage(r.process, key, "it was dropped")})
 		if len(l.dropped) > 0 || l.err != nil {
 			t.Errorf("kept: %v: dropped %v, lost: %v", kept, l.dropped, l.err)
 		}

@@ -56,8 +56,8 @@ func (a *agreed) take() (changes []viewgroup.Committed, contact viewgroup.Contac
 // takeAgreed handles the events of the view group.
 func (e *execution) takeAgreed() (r *job.Result) {
 	changes, contact, turned := e.agreed.take()
-	if e.parted { // the messages that led to the changes have not arrived yet
-		e.kept = append(e.kept, changes...)
+	if e.partitioned { // the messages that led to the changes have not arrived yet
+		e.pendingChanges = append(e.pendingChanges, changes...)
 		changes = nil
 	}
 	for _, c := range changes {
@@ -65,20 +65,20 @@ func (e *execution) takeAgreed() (r *job.Result) {
 	}
 	switch {
 	case !turned:
-	case e.parted:
-		e.overdue = nil
+	case e.partitioned:
+		e.peersDeadline = nil
 		if contact == viewgroup.InTouch {
-			e.overdue = time.After(e.j.s.waits.back)
+			e.peersDeadline = time.After(e.j.s.waits.reconnect)
 		}
 	case contact == viewgroup.InTouch:
 		e.regroup()
 	case contact == viewgroup.CutOff && e.leaves():
-		r = cmp.Or(r, e.part("cut off from the majority of the job's peers, which may go on without this machine"))
+		r = cmp.Or(r, e.beginPartition("cut off from the majority of the job's peers, which may go on without this machine"))
 	case contact == viewgroup.CutOff:
-		for _, l := range e.held {
-			r = cmp.Or(r, e.miss(l))
+		for _, l := range e.deferredFailures {
+			r = cmp.Or(r, e.loseSilentPeer(l))
 		}
-		e.held = nil
+		e.deferredFailures = nil
 		r = cmp.Or(r, e.apply(e.state.CutOff()))
 	}
 	return r
@@ -91,8 +91,8 @@ func (e *execution) applyAgreed(c viewgroup.Committed) *job.Result {
 	case view.Failed:
 		e.state.Attribute(p, e.accusation(c))
 	case view.Finished:
-		if e.state.Unexplained(p) && e.owing == nil {
-			e.owing = time.After(e.j.s.waits.back)
+		if e.state.Unexplained(p) && e.exitDeadline == nil {
+			e.exitDeadline = time.After(e.j.s.waits.reconnect)
 		}
 	}
 	return e.commit(c.Change, e.sources(c))
@@ -120,14 +120,14 @@ func (e *execution) sources(c viewgroup.Committed) (ids []p2ppeer.ID) {
 	return ids
 }
 
-// demand gives up the peers whose processes have finished in the view but whose end they have not
-// reported within waits.back. No other peer can report it, and the rank would wait for its output
+// loseUnreported gives up the peers whose processes have finished in the view but whose end they have not
+// reported within waits.reconnect. No other peer can report it, and the rank would wait for its output
 // forever.
-func (e *execution) demand() (r *job.Result) {
-	e.owing = nil
+func (e *execution) loseUnreported() (r *job.Result) {
+	e.exitDeadline = nil
 	for _, l := range e.links {
-		if l.err == nil && !isAway(l) && slices.ContainsFunc(l.processes, e.state.Silent) {
-			r = cmp.Or(r, e.breach(l, errors.New("its process has finished, and it does not say how")))
+		if l.err == nil && !isDisconnected(l) && slices.ContainsFunc(l.processes, e.state.Silent) {
+			r = cmp.Or(r, e.protocolError(l, errors.New("its process has finished, and it does not say how")))
 		}
 	}
 	return r
@@ -180,14 +180,14 @@ func (e *execution) joinViews() ([]uint32, error) {
 	return order, nil
 }
 
-// enlist records the process of a recruit, and gives its peer an unused number in the view group.
+// registerRecruit records the process of a recruit, and gives its peer an unused number in the view group.
 // The submitter's own peer has a number already, and so has a peer that already runs processes of
 // the job. The returned function undoes both.
-func (e *execution) enlist(l *link, p view.Process, key []byte) (undo func()) {
+func (e *execution) registerRecruit(l *link, p view.Process, key []byte) (undo func()) {
 	number, processes := l.number, l.processes
 	if l.recruit == nil {
 		l.processes = append(slices.Clone(l.processes), p)
-	} else if (e.views != nil || e.adopted != nil) && l.peer != e.j.s.cfg.Host.ID() {
+	} else if (e.views != nil || e.resumption != nil) && l.peer != e.j.s.cfg.Host.ID() {
 		l.number = len(e.agreeMessage().GetAgree().Peers)
 	}
 	l.keys[p] = key
@@ -205,7 +205,7 @@ func (e *execution) introduce(l *link, p view.Process) {
 	}
 	e.views.Introduce(e.newcomer(l, p))
 	if l.recruit != nil {
-		l.say(e.agreeMessage())
+		l.send(e.agreeMessage())
 	}
 }
 
@@ -224,7 +224,7 @@ func (e *execution) newcomer(l *link, p view.Process) viewgroup.Newcomer {
 
 // agreeMessage tells a new peer of the job the members of the view group, including itself.
 func (e *execution) agreeMessage() *jobpb.ToPeer {
-	m := &jobpb.Agree{Peers: [][]byte{[]byte(e.j.s.cfg.Host.ID())}, First: 1, Anew: e.adopted != nil}
+	m := &jobpb.Agree{Peers: [][]byte{[]byte(e.j.s.cfg.Host.ID())}, First: 1, Anew: e.resumption != nil}
 	for _, l := range e.links {
 		for l.number >= len(m.Peers) {
 			m.Peers = append(m.Peers, nil)

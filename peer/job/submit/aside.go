@@ -31,7 +31,7 @@ const (
 )
 
 // An unheard records the silence of a link's peer.
-type unheard struct {
+type suspicion struct {
 	since atomic.Int64 // start of the fault detector's suspicion, in ns since 1970; 0: none
 	trip  atomic.Int64 // round-trip time at that time, in ns; 0: unknown
 
@@ -40,22 +40,22 @@ type unheard struct {
 	asideEnd time.Time // no other suspicion sets them aside before this time
 }
 
-// lasts returns how long the peer has been suspected, or 0 if it is not.
-func (u *unheard) lasts() time.Duration {
+// duration returns how long the peer has been suspected, or 0 if it is not.
+func (u *suspicion) duration() time.Duration {
 	if since := u.since.Load(); since != 0 {
 		return time.Since(time.Unix(0, since))
 	}
 	return 0
 }
 
-// long reports whether the peer has been silent for long enough that its processes are set aside.
-func (u *unheard) long(period time.Duration) bool {
-	return u.lasts() >= period/asideAfter+2*time.Duration(u.trip.Load()) && u.since.Load() != 0
+// isLong reports whether the peer has been silent for long enough that its processes are set aside.
+func (u *suspicion) isLong(period time.Duration) bool {
+	return u.duration() >= period/asideAfter+2*time.Duration(u.trip.Load()) && u.since.Load() != 0
 }
 
 // setAside reports whether to set aside a process of the peer; is reports whether the process is
 // aside now.
-func (u *unheard) setAside(is bool, now time.Time) bool {
+func (u *suspicion) setAside(is bool, now time.Time) bool {
 	if since := u.since.Load(); since != u.asideIn {
 		if now.Before(u.asideEnd) {
 			return false
@@ -70,16 +70,16 @@ func (u *unheard) setAside(is bool, now time.Time) bool {
 // stalled handles the report of a master that its rank waits for other replicas.
 func (e *execution) stalled(p view.Process) (r *job.Result) {
 	v := e.state.View()
-	if !v.IsMaster(p) || e.detector == nil || e.parted || e.adopted != nil || e.views != nil && e.views.Contact() != viewgroup.InTouch {
+	if !v.IsMaster(p) || e.detector == nil || e.partitioned || e.resumption != nil || e.views != nil && e.views.Contact() != viewgroup.InTouch {
 		return nil
 	}
 	for _, q := range v.LiveReplicas(p.Rank) {
 		l := e.runsOn[q]
 		switch {
 		case q == p || l == nil || l.err != nil || l.peer == e.j.s.cfg.Host.ID():
-		case l.unheard.lasts() == 0:
+		case l.suspicion.duration() == 0:
 			cmp.Or(l.group, e.detector).Silent(l.peer, 1) // its silence may have begun just now
-		case l.unheard.long(cmp.Or(e.j.s.cfg.Period, faultdetect.DefaultPeriod)) && l.unheard.setAside(v.AsideSince(q) != 0, time.Now()):
+		case l.suspicion.isLong(cmp.Or(e.j.s.cfg.Period, faultdetect.DefaultPeriod)) && l.suspicion.setAside(v.AsideSince(q) != 0, time.Now()):
 			e.j.log.Info().Stringer("peer", l.peer).Int("rank", q.Rank).Int("replica", q.Replica).Msg("set aside: its rank waits for it, and its peer does not answer")
 			r = cmp.Or(r, e.apply(e.state.SetAside(q)))
 		}

@@ -8,16 +8,16 @@ import (
 // TestSilentPeerIsSetAside checks when the processes of a peer are set aside: once in each suspicion, at
 // growing intervals.
 func TestSilentPeerIsSetAside(t *testing.T) {
-	var u unheard
-	if u.long(0) {
+	var u suspicion
+	if u.isLong(0) {
 		t.Error("a peer that answers is unheard for long")
 	}
 	silentFor := func(d time.Duration) { u.since.Store(time.Now().Add(-d).UnixNano()) }
 	silentFor(time.Hour)
-	if u.trip.Store(int64(time.Hour)); u.long(time.Second) {
+	if u.trip.Store(int64(time.Hour)); u.isLong(time.Second) {
 		t.Error("its answer may be under way")
 	}
-	if u.trip.Store(0); !u.long(time.Second) {
+	if u.trip.Store(0); !u.isLong(time.Second) {
 		t.Error("a peer that has been silent for an hour is not unheard for long")
 	}
 	begun := time.Now()

@@ -49,7 +49,7 @@ func TestReasonsForAMissingReplicaAreReportedOnce(t *testing.T) {
 	for _, err := range []error{errNoOther, errNoOther, errSilent, errNoOther} {
 		e.healing.Observe(1, true, 0)
 		e.healing.Serve(1)
-		e.take(finding{rank: 1, err: err})
+		e.handleFound(finding{rank: 1, err: err})
 	}
 	e.j.printer.close()
 	if want := []string{

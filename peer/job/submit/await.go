@@ -10,21 +10,21 @@ import (
 
 // await passes the peers' messages to take until each peer has answered. When one peer fails, the
 // others get a moment to fail too, so that the next attempt can exclude all of them.
-func (e *execution) await(ctx context.Context, doing string, take func(heard) error) error {
+func (e *execution) await(ctx context.Context, doing string, take func(received) error) error {
 	last := make(map[*link]time.Time) // time of each peer's last message
 	for _, l := range e.links {
 		l.answered = false
 		last[l], l.progressed = time.Now(), time.Now()
 	}
 	var grace <-chan time.Time
-	interval := min(e.j.s.waits.silence, e.j.s.waits.apart, e.lull()) / 16
+	interval := min(e.j.s.waits.silence, e.j.s.waits.disconnected, e.replaceAfter()) / 16
 	look := time.NewTicker(interval)
 	defer look.Stop()
 	looked := time.Now()
-	for e.unanswered() > 0 || e.mending() {
+	for e.unanswered() > 0 || e.reconnecting() {
 		select {
 		case h := <-e.inbox:
-			if h.late() || !h.back && !h.link.hears(h) {
+			if h.late() || !h.back && !h.link.acceptMessage(h) {
 				continue
 			}
 			last[h.link] = time.Now()
@@ -33,8 +33,8 @@ func (e *execution) await(ctx context.Context, doing string, take func(heard) er
 				h.err = e.preparedOn(h)
 			case h.err == nil:
 				h.err = take(h)
-			case e.mendable(h.link, h.err):
-				e.mend(h.link, h.err)
+			case e.mayReconnect(h.link, h.err):
+				e.reconnect(h.link, h.err)
 				continue
 			}
 			if h.err != nil {
@@ -80,8 +80,8 @@ func (e *execution) unanswered() int {
 func (e *execution) loseSilent(last map[*link]time.Time) {
 	for _, l := range e.links {
 		switch {
-		case l.away && time.Since(l.awayAt) > e.j.s.waits.apart:
-			l.lose(fmt.Errorf("disconnected for %v", e.j.s.waits.apart))
+		case l.disconnected && time.Since(l.disconnectedAt) > e.j.s.waits.disconnected:
+			l.lose(fmt.Errorf("disconnected for %v", e.j.s.waits.disconnected))
 		case !l.answered && time.Since(last[l]) > e.j.s.waits.silence:
 			l.lose(fmt.Errorf("no word for %v", e.j.s.waits.silence))
 		case !l.answered && time.Since(l.progressed) > e.j.s.waits.progress:
@@ -93,7 +93,7 @@ func (e *execution) loseSilent(last map[*link]time.Time) {
 // replaceQuiet gives up the peers that have been silent for as long as the fault detector would
 // wait, if another peer can replace them. If none can, it returns messages to the user.
 func (e *execution) replaceQuiet(last map[*link]time.Time) (notes []string) {
-	quiet, spare := e.lull(), e.spare()
+	quiet, spare := e.replaceAfter(), e.hasSparePeer()
 	for _, l := range e.links {
 		switch {
 		case l.err != nil || l.peer == e.j.s.cfg.Host.ID() || l.answered && !e.staging || time.Since(last[l]) <= quiet:
@@ -107,12 +107,12 @@ func (e *execution) replaceQuiet(last map[*link]time.Time) (notes []string) {
 	return notes
 }
 
-// lull returns how long a peer that stages or starts the job may be silent if another peer can
+// replaceAfter returns how long a peer that stages or starts the job may be silent if another peer can
 // replace it: as long as the fault detector would wait.
-func (e *execution) lull() time.Duration { return e.j.s.cfg.Hang + e.j.s.waits.lull }
+func (e *execution) replaceAfter() time.Duration { return e.j.s.cfg.Hang + e.j.s.waits.replaceAfter }
 
-// spare reports whether a known peer could replace one that the job uses.
-func (e *execution) spare() bool {
+// hasSparePeer reports whether a known peer could replace one that the job uses.
+func (e *execution) hasSparePeer() bool {
 	for id, c := range e.j.met {
 		if c.Slots > 0 && !e.j.excluded[id] && e.linkTo(id) == nil {
 			return true
@@ -121,15 +121,15 @@ func (e *execution) spare() bool {
 	return false
 }
 
-// mending reports whether a stream to a peer is being reopened.
-func (e *execution) mending() bool {
-	return slices.ContainsFunc(e.links, func(l *link) bool { return l.err == nil && l.away })
+// reconnecting reports whether a stream to a peer is being reopened.
+func (e *execution) reconnecting() bool {
+	return slices.ContainsFunc(e.links, func(l *link) bool { return l.err == nil && l.disconnected })
 }
 
 // preparedOn continues with a peer whose stream was reopened while it stages. A peer that knows the
 // job has received everything that the submitter sent; there is nothing to repeat.
-func (e *execution) preparedOn(h heard) error {
-	e.rewire(h)
+func (e *execution) preparedOn(h received) error {
+	e.switchStream(h)
 	answer := h.msg.GetResumed()
 	if answer == nil {
 		return unexpected(h.msg)

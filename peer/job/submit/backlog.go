@@ -10,7 +10,7 @@ import (
 
 // A backlog holds, in order, the messages about a process that arrived too early.
 type backlog struct {
-	said []heard
+	said []received
 	size int // bytes, by weight
 }
 
@@ -30,7 +30,7 @@ func weight(m *jobpb.FromPeer) int {
 }
 
 // add returns b with one more message, or an error if b gets too large.
-func (b backlog) add(h heard) (backlog, error) {
+func (b backlog) add(h received) (backlog, error) {
 	b.size += weight(h.msg)
 	if b.size > maxEarly {
 		return b, fmt.Errorf("%d bytes that cannot be taken yet", b.size)

@@ -22,12 +22,12 @@ func TestBacklogIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newHearing(t)
-			e.adopted, e.toJoin = &adopted{}, make(map[view.Process]backlog)
+			e.resumption, e.toJoin = &resumption{}, make(map[view.Process]backlog)
 			l := e.runsOn[other]
 			e.runsOn[late] = l
 			said := 0
 			for ; l.err == nil && said <= maxEarly/messageOverhead; said++ {
-				if r := e.hear(heard{link: l, msg: c.m}); r != nil {
+				if r := e.handle(received{link: l, msg: c.m}); r != nil {
 					t.Fatal(r)
 				}
 			}
@@ -46,14 +46,14 @@ func TestBacklogHoldsAllBufferedOutput(t *testing.T) {
 	l := e.runsOn[other]
 	for _, s := range []job.Stream{job.Stdout, job.Stderr} {
 		for i := range uint64(lines) {
-			e.hear(heard{link: l, msg: outputMessage(other, s, i, false, "\n")})
+			e.handle(received{link: l, msg: outputMessage(other, s, i, false, "\n")})
 		}
-		e.hear(heard{link: l, msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{
+		e.handle(received{link: l, msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{
 			Process: jobpb.FromProcess(other), Stream: uint32(s), First: lines, Data: bytes.Repeat([]byte("\n"), lastRead),
 		}}}})
 	}
-	e.spoke[other] = true
-	if r := e.hearUntimely(); r != nil || l.err != nil {
+	e.wasOutputLeader[other] = true
+	if r := e.handleEarlyOutput(); r != nil || l.err != nil {
 		t.Fatalf("result %v, link %v", r, l.err)
 	}
 	for _, s := range []job.Stream{job.Stdout, job.Stderr} {

@@ -35,7 +35,7 @@ func (e *execution) collect(ctx context.Context) job.Result {
 	}
 	if err == nil {
 		e.j.phase(Collecting, int64(e.j.req.N), int64(e.j.req.N))
-		err = e.meanwhile(ctx, nil, func(ctx context.Context) error { return e.layOut(ctx, arrange(manifests)) })
+		err = e.handleDuring(ctx, nil, func(ctx context.Context) error { return e.layOut(ctx, arrange(manifests)) })
 	}
 	if err != nil {
 		e.unwritten = !final(ctx, err)
@@ -56,9 +56,9 @@ type ended struct{ job.Result }
 
 func (e ended) Error() string { return e.Message }
 
-// attend handles the next event while files are collected, as turn does. Its error is an ended.
-func (e *execution) attend(ctx context.Context, also <-chan struct{}) error {
-	if r := e.turn(ctx, also); r != nil {
+// handleNextCollecting handles the next event while files are collected, as handleNext does. Its error is an ended.
+func (e *execution) handleNextCollecting(ctx context.Context, also <-chan struct{}) error {
+	if r := e.handleNext(ctx, also); r != nil {
 		return ended{*r}
 	}
 	return nil
@@ -87,7 +87,7 @@ func (e *execution) uncollected(ctx context.Context, err error, status int, what
 func (e *execution) collectRank(ctx context.Context, rank int) (fileList, error) {
 	cause := errors.New("no process of it is left")
 	for {
-		p, ok, wait := e.giver(rank)
+		p, ok, wait := e.fileSource(rank)
 		switch {
 		case ok:
 			m, err := e.collectFrom(ctx, p)
@@ -99,16 +99,16 @@ func (e *execution) collectRank(ctx context.Context, rank int) (fileList, error)
 		case !wait:
 			return fileList{}, cause
 		default:
-			if err := e.attend(ctx, nil); err != nil {
+			if err := e.handleNextCollecting(ctx, nil); err != nil {
 				return fileList{}, err
 			}
 		}
 	}
 }
 
-// giver returns a finished process of rank that was not asked for its files yet. If there is none,
+// fileSource returns a finished process of rank that was not asked for its files yet. If there is none,
 // wait reports whether there may be one later.
-func (e *execution) giver(rank int) (p view.Process, ok, wait bool) {
+func (e *execution) fileSource(rank int) (p view.Process, ok, wait bool) {
 	v := e.state.View()
 	for k := range v.R {
 		p = view.Process{Rank: rank, Replica: k}
@@ -125,7 +125,7 @@ func (e *execution) giver(rank int) (p view.Process, ok, wait bool) {
 }
 
 func (e *execution) collectFrom(ctx context.Context, p view.Process) (filetransfer.Manifest, error) {
-	l := e.runsOn[p] // set, since giver checks that
+	l := e.runsOn[p] // set, since fileSource checks that
 	if e.answers[p] == nil {
 		e.askFiles(p)
 	}
@@ -133,7 +133,7 @@ func (e *execution) collectFrom(ctx context.Context, p view.Process) (filetransf
 		if l.err != nil {
 			return nil, fmt.Errorf("its peer is lost: %w", l.err)
 		}
-		if err := e.attend(ctx, nil); err != nil {
+		if err := e.handleNextCollecting(ctx, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -152,7 +152,7 @@ func (e *execution) collectFrom(ctx context.Context, p view.Process) (filetransf
 		}
 	}
 	show := e.showCollecting(p.Rank, m)
-	err = e.meanwhile(ctx, l, func(ctx context.Context) error {
+	err = e.handleDuring(ctx, l, func(ctx context.Context) error {
 		return e.j.s.cfg.Files.Fetch(ctx, l.peer, e.j.spec.ID, m.Wants(), show)
 	})
 	if err != nil && l.err != nil {
@@ -184,12 +184,12 @@ func (e *execution) showCollecting(rank int, m filetransfer.Manifest) func(bytes
 
 // askFiles requests the list of p's files.
 func (e *execution) askFiles(p view.Process) {
-	if e.adopted != nil && e.adopted.collected[p] != nil {
-		e.answers[p] = e.adopted.collected[p] // the previous process asked for it
+	if e.resumption != nil && e.resumption.collected[p] != nil {
+		e.answers[p] = e.resumption.collected[p] // the previous process asked for it
 		return
 	}
 	e.answers[p] = nil
-	e.runsOn[p].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Collect{Collect: &jobpb.Collect{
+	e.runsOn[p].send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Collect{Collect: &jobpb.Collect{
 		Process: jobpb.FromProcess(p), Patterns: e.j.req.Outputs,
 	}}})
 }
@@ -197,21 +197,21 @@ func (e *execution) askFiles(p view.Process) {
 // collected records the list of p's files, if it was requested.
 func (e *execution) collected(l *link, p view.Process, m *jobpb.Collected) *job.Result {
 	answer, asked := e.answers[p]
-	if !asked && e.adopted != nil {
-		e.adopted.collected[p] = m
+	if !asked && e.resumption != nil {
+		e.resumption.collected[p] = m
 		return nil
 	}
 	if !asked || answer != nil {
-		return e.breach(l, fmt.Errorf("files of %v, which nobody asked for", p))
+		return e.protocolError(l, fmt.Errorf("files of %v, which nobody asked for", p))
 	}
 	e.answers[p] = m
 	return nil
 }
 
-// meanwhile handles events while work runs in another goroutine, so that views and heartbeats do
+// handleDuring handles events while work runs in another goroutine, so that views and heartbeats do
 // not wait for it. It cancels the work when l is lost, unless l is nil, and when the job ends; the
 // error is then an ended.
-func (e *execution) meanwhile(ctx context.Context, l *link, work func(context.Context) error) error {
+func (e *execution) handleDuring(ctx context.Context, l *link, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	over := make(chan struct{})
@@ -221,7 +221,7 @@ func (e *execution) meanwhile(ctx context.Context, l *link, work func(context.Co
 		err = work(ctx)
 	}()
 	for {
-		end := e.attend(ctx, over)
+		end := e.handleNextCollecting(ctx, over)
 		if end != nil || l != nil && l.err != nil {
 			cancel()
 			<-over

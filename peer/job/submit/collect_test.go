@@ -218,7 +218,7 @@ func TestR6FilesOfDivergedReplicasAreNotCollected(t *testing.T) {
 func TestR6DoneResumedJobIsNotLostWithItsPeers(t *testing.T) {
 	for _, done := range []bool{true, false} {
 		e := newHearing(t)
-		e.adopted = &adopted{}
+		e.resumption = &resumption{}
 		if done {
 			e.state.CutOff()
 		}

@@ -86,8 +86,8 @@ func (c considered) with(short *reservation.ShortageError) considered {
 // maxPassed limits the peers that a Shortage lists, and so the length of its JSON.
 const maxPassed = 256
 
-// tell returns a Shortage that summarizes c.
-func (c considered) tell(wanted, available int) *job.Shortage {
+// summarize returns a Shortage that summarizes c.
+func (c considered) summarize(wanted, available int) *job.Shortage {
 	s := &job.Shortage{Wanted: wanted, Available: available, Tallies: []job.Tally{}, Peers: []job.Passed{}}
 	for _, r := range job.Reasons() {
 		n := 0
@@ -118,7 +118,7 @@ func (j *run) shortage(c considered, err error) *job.Result {
 		text = fmt.Sprintf("found slots on %d peers within %v: the %d replicas of a rank (-r) must be on different machines",
 			short.FoundPeers, j.req.Wait, j.req.R)
 	}
-	told := c.tell(j.req.N*j.req.R, short.FoundSlots)
+	told := c.summarize(j.req.N*j.req.R, short.FoundSlots)
 	if len(told.Tallies) > 0 {
 		text += "; passed over: " + counts(told)
 	}

@@ -93,11 +93,11 @@ func TestShortageSuggestsModulesIfTheyWouldHelp(t *testing.T) {
 // has.
 func TestHintForAMissingPlatform(t *testing.T) {
 	c := considered{"a": {job.Platforms, "linux/amd64"}, "b": {job.Platforms, "linux/amd64"}, "c": {job.Platforms, "darwin/arm64"}}
-	if hint := hint(c.tell(1, 0), false); !strings.Contains(hint, "--arch") || !strings.HasSuffix(hint, "there is linux/amd64, darwin/arm64") || strings.Contains(hint, hintMorePeers) {
+	if hint := hint(c.summarize(1, 0), false); !strings.Contains(hint, "--arch") || !strings.HasSuffix(hint, "there is linux/amd64, darwin/arm64") || strings.Contains(hint, hintMorePeers) {
 		t.Errorf("got %q", hint)
 	}
 	c["d"] = verdict{job.Busy, ""}
-	if hint := hint(c.tell(1, 0), false); hint != hintMorePeers {
+	if hint := hint(c.summarize(1, 0), false); hint != hintMorePeers {
 		t.Errorf("got %q, want that of busy peers", hint)
 	}
 }
@@ -106,10 +106,10 @@ func TestHintForAMissingPlatform(t *testing.T) {
 // has, unless some peers have it.
 func TestHintForTooMuchMemory(t *testing.T) {
 	c := considered{"a": {job.TooSmall, ""}, "b": {job.TooSmall, ""}}
-	if hint := hint(c.tell(4, 0), false); !strings.Contains(hint, "lower --min-memory") || strings.Contains(hint, hintMorePeers) {
+	if hint := hint(c.summarize(4, 0), false); !strings.Contains(hint, "lower --min-memory") || strings.Contains(hint, hintMorePeers) {
 		t.Errorf("got %q", hint)
 	}
-	if hint := hint(c.tell(4, 2), false); hint != hintMorePeers {
+	if hint := hint(c.summarize(4, 2), false); hint != hintMorePeers {
 		t.Errorf("got %q with two slots found", hint)
 	}
 }

@@ -16,8 +16,8 @@ const (
 	Warn = "warn" // tell the user and continue
 )
 
-// foretold holds reports about receivers that have yet to join, by the reporting process.
-type foretold map[view.Process][]protection.Divergence
+// earlyReports holds reports about receivers that have yet to join, by the reporting process.
+type earlyReports map[view.Process][]protection.Divergence
 
 // diverged handles a divergence report of process p.
 func (e *execution) diverged(l *link, p view.Process, m *jobpb.Diverged) *job.Result {
@@ -25,21 +25,21 @@ func (e *execution) diverged(l *link, p view.Process, m *jobpb.Diverged) *job.Re
 	d, err := m.Divergence(v)
 	switch {
 	case v.State(d.Receiver) == view.Vacant: // the receiver joins in a later view
-		if len(e.foretold[p]) < job.MaxReports {
-			e.foretold[p] = append(e.foretold[p], d)
+		if len(e.earlyReports[p]) < job.MaxReports {
+			e.earlyReports[p] = append(e.earlyReports[p], d)
 		}
 		return nil
 	case err != nil:
-		return e.breach(l, err)
+		return e.protocolError(l, err)
 	}
 	return e.apply(e.state.Diverged(p, d, e.evidence(p, d)))
 }
 
-// hearForetold handles the reports that arrived before their receiver joined.
-func (e *execution) hearForetold(receiver view.Process) (r *job.Result) {
+// handleEarlyReports handles the reports that arrived before their receiver joined.
+func (e *execution) handleEarlyReports(receiver view.Process) (r *job.Result) {
 	v := e.state.View()
 	for _, p := range v.Processes() {
-		for _, d := range e.foretold[p] {
+		for _, d := range e.earlyReports[p] {
 			if d.Receiver != receiver || d.Valid(p, v) != nil {
 				continue
 			}

@@ -22,9 +22,9 @@
 //
 // The job ends at the peers when the submitter stops it, or when they find out that it has failed.
 // Peers in a view group continue while the submitter is silent, and the submitter reconnects later
-// (away.go). They also continue after the submitter's process was killed, if it kept what another
-// process needs to resume the job (keep.go, adopt.go). The submitter reopens a control stream that
-// breaks while the job is staged or runs (mend.go).
+// (disconnected.go). They also continue after the submitter's process was killed, if it kept what another
+// process needs to resume the job (keep.go, resume.go). The submitter reopens a control stream that
+// breaks while the job is staged or runs (reconnect.go).
 //
 // Package job decides; Submitter owns the streams and the clock. One goroutine, that of Submitter.Run, owns each job. It waits only for the next
 // event, and for the disk when it records the job. A peer that does not read, a user who does not
@@ -43,7 +43,7 @@
 // group. Otherwise the submitter's own machine may be cut off. Once it is in touch again, the
 // remaining peers form a new detector group of the next generation (group.go). If that takes long,
 // the peers continue without the submitter, and the submitter reopens the control streams
-// (away.go). If it takes too long, the job ends.
+// (disconnected.go). If it takes too long, the job ends.
 //
 // # When a replica is lost
 //
@@ -57,7 +57,7 @@
 // Package job decides disputes. Of the output that the user has got, the submitter keeps a digest, for
 // a resumed job too (transcript.go). A job that
 // is done waits, for a bounded time, until most live replicas of each rank have given the same
-// account (hearout.go). Collected files are compared with the file lists of the other replicas
+// account (confirm.go). Collected files are compared with the file lists of the other replicas
 // (files.go).
 //
 // # Not promised

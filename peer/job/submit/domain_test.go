@@ -124,9 +124,9 @@ func TestPeersOfOneMachineWidenTheSearch(t *testing.T) {
 	for _, p := range b.peers {
 		p.standsOn("one", 2)
 	}
-	q := &quest{
+	q := &slotSearch{
 		j: newRun(b.submitter, b.request(2, 2)), began: time.Now(), deadline: time.Now().Add(time.Minute),
-		found: make(chan sighting, 1), asked: make(map[p2ppeer.ID]struct{}),
+		found: make(chan searchResult, 1), asked: make(map[p2ppeer.ID]struct{}),
 	}
 	q.j.printer = newPrinter("job", Showing(func(Event) error { return nil }), func(error) {}, nil, false)
 	defer q.j.printer.close()

@@ -22,16 +22,16 @@ func (e *execution) stop(reason string) {
 	away := 0
 	for _, l := range e.links {
 		if !l.retired {
-			l.say(stopMessage(reason))
+			l.send(stopMessage(reason))
 		}
-		if l.err == nil && l.away {
+		if l.err == nil && l.disconnected {
 			away++
 		}
 	}
 	var tried <-chan time.Time
 	if away > 0 {
-		e.j.warn(fmt.Sprintf("%s cut off; trying for %v to say that the job is over", many(uint64(away), "peer"), e.j.s.waits.tell))
-		tried = time.After(e.j.s.waits.tell)
+		e.j.warn(fmt.Sprintf("%s cut off; trying for %v to say that the job is over", plural(uint64(away), "peer"), e.j.s.waits.notify))
+		tried = time.After(e.j.s.waits.notify)
 	}
 	timeout := time.NewTimer(e.j.s.waits.stop)
 	defer timeout.Stop()
@@ -53,10 +53,10 @@ func (e *execution) stop(reason string) {
 					l.lose(errSilent)
 				}
 			}
-		case <-e.pulse:
+		case <-e.pulseTicks:
 			e.giveUpSilent()
 		case <-tried:
-			e.leaveAway()
+			e.loseUntold()
 		case <-timeout.C:
 			e.j.log.Warn().Int("peers", e.unstopped()).Msg("no word from peers that were told to stop; they free the job when they notice that its stream is gone")
 			return
@@ -64,25 +64,25 @@ func (e *execution) stop(reason string) {
 	}
 }
 
-// leaveAway gives up the peers that could not be told that the job is over.
-func (e *execution) leaveAway() {
+// loseUntold gives up the peers that could not be told that the job is over.
+func (e *execution) loseUntold() {
 	left := 0
 	for _, l := range e.links {
-		if l.err == nil && l.away {
+		if l.err == nil && l.disconnected {
 			l.lose(errSilent)
 			left++
 		}
 	}
 	if e.begin == nil { // they wait at most missFor (package launch)
-		e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end by themselves within half a minute", many(uint64(left), "peer")))
+		e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end by themselves within half a minute", plural(uint64(left), "peer")))
 		return
 	}
 	if e.views == nil { // their fault detectors notice the end
-		e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end within %v", many(uint64(left), "peer"), e.hang()))
+		e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end within %v", plural(uint64(left), "peer"), e.hang()))
 		return
 	}
 	e.j.keeper.leave(left)
-	e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end by themselves within %v after they were cut off, as --away says", many(uint64(left), "peer"), e.j.req.Away))
+	e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end by themselves within %v after they were cut off, as --away says", plural(uint64(left), "peer"), e.j.req.Away))
 }
 
 // isReplaced reports whether a stream has ended because another process has resumed the job, from a
@@ -98,9 +98,9 @@ func isReplaced(err error) bool {
 func (e *execution) yield(r job.Result) job.Result {
 	e.endSearch()
 	for _, l := range e.links {
-		if l.err == nil && !l.away && l.recruit == nil {
+		if l.err == nil && !l.disconnected && l.recruit == nil {
 			l.end()
-			l.away = true
+			l.disconnected = true
 		}
 	}
 	e.j.keeper.leave(len(e.links))
@@ -145,7 +145,7 @@ func (e *execution) close() {
 		stop()
 	}
 	for _, l := range e.links {
-		e.forsakeAdditions(l)
+		e.abandonAdditions(l)
 	}
 	unused := slices.Collect(maps.Values(e.unused))
 	for _, l := range e.links {

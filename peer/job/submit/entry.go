@@ -14,7 +14,7 @@ import (
 // the job waits for.
 func (e *execution) awaitEntry() *job.Result {
 	if e.begin != nil {
-		e.entering = nil
+		e.entryTicks = nil
 		return nil
 	}
 	now, v, least := time.Now(), e.state.View(), e.j.s.waits.silence

@@ -23,67 +23,67 @@ import (
 // execution is a job on its peers: the control streams, and the pure cores that decide how to react
 // to the peers' messages. The goroutine of Submitter.Run owns it.
 type execution struct {
-	j          *run
-	reserved   *reservation.Reservation
-	state      *job.State
-	emission   *job.Emission
-	links      []*link // in the order of the placements; recruits follow
-	runsOn     map[view.Process]*link
-	flows      [][2]flow                // stdout and stderr of each rank
-	unsaid     map[int]bool             // ranks whose output was shown but not yet acknowledged to the peers
-	explained  bool                     // the user knows the routes
-	keys       []byte                   // public key of each process, rank by rank; zeros if it has none
-	spoke      map[view.Process]bool    // processes that have been their rank's output leader (view.Speaker)
-	unspoken   map[view.Process]backlog // output of processes that are not output leaders yet
-	foretold   foretold                 // divergence reports about receivers that have yet to join
-	toJoin     map[view.Process]backlog // messages about processes that have yet to join
-	ended      map[view.Process][2]bool // streams that the process has closed
-	withheld   withheld
-	answers    map[view.Process]*jobpb.Collected // file lists by process; nil until the answer arrives
-	unwritten  bool                              // the files could not be written to the user's folder
-	early      []heard                           // messages that arrived before the last peer had started
-	group      []p2ppeer.ID                      // members of the detector group
-	detector   *faultdetect.Group                // nil until all peers have started
-	quiet      chan struct{}                     // holds a token when the detector may have failed a peer
-	held       []*link                           // to peers that the detector failed while out of touch
-	parted     bool                              // out of touch with the majority, which may continue; see away.go
-	patience   <-chan time.Time                  // reconnect deadline of the job; also see limit (adopt.go)
-	overdue    <-chan time.Time                  // deadline for the other peers to reconnect
-	owing      <-chan time.Time                  // deadline for reports on finished processes; see demand
-	kept       []viewgroup.Committed             // changes agreed on while disconnected, not applied yet
-	generation uint32                            // number of the current detector group
-	grouped    time.Time                         // when the current detector group was formed
-	accounts   *job.Accounts                     // of the replicas that have ended; nil: job without replicas
-	printed    []transcript                      // by rank: standard output that the user has got
-	views      *viewgroup.Group                  // the view group; nil: the submitter alone makes the views
-	agreed     *agreed                           // events of the view group that are not handled yet
-	adopted    *adopted                          // state of a resumed job; nil: this process started the job
-	replaced   bool                              // another process has resumed the job
-	until      time.Time                         // end of the job's time limit; zero: none
-	reassured  time.Time                         // time of the last message to peers that wait for the start
-	staging    bool                              // the peers fetch files; a disconnected peer may reconnect
-	begin      *jobpb.ToPeer                     // lets processes leave mpj.Init; nil until all have called it
+	j                 *run
+	reserved          *reservation.Reservation
+	state             *job.State
+	emission          *job.Emission
+	links             []*link // in the order of the placements; recruits follow
+	runsOn            map[view.Process]*link
+	flows             [][2]flow                // stdout and stderr of each rank
+	unacknowledged    map[int]bool             // ranks whose output was shown but not yet acknowledged to the peers
+	explained         bool                     // the user knows the routes
+	keys              []byte                   // public key of each process, rank by rank; zeros if it has none
+	wasOutputLeader   map[view.Process]bool    // processes that have been their rank's output leader (view.Speaker)
+	earlyOutput       map[view.Process]backlog // output of processes that are not output leaders yet
+	earlyReports      earlyReports             // divergence reports about receivers that have yet to join
+	toJoin            map[view.Process]backlog // messages about processes that have yet to join
+	ended             map[view.Process][2]bool // streams that the process has closed
+	withheld          withheld
+	answers           map[view.Process]*jobpb.Collected // file lists by process; nil until the answer arrives
+	unwritten         bool                              // the files could not be written to the user's folder
+	early             []received                        // messages that arrived before the last peer had started
+	group             []p2ppeer.ID                      // members of the detector group
+	detector          *faultdetect.Group                // nil until all peers have started
+	quiet             chan struct{}                     // holds a token when the detector may have failed a peer
+	deferredFailures  []*link                           // to peers that the detector failed while out of touch
+	partitioned       bool                              // out of touch with the majority, which may continue; see disconnected.go
+	reconnectDeadline <-chan time.Time                  // reconnect deadline of the job; also see limit (resume.go)
+	peersDeadline     <-chan time.Time                  // deadline for the other peers to reconnect
+	exitDeadline      <-chan time.Time                  // deadline for reports on finished processes; see loseUnreported
+	pendingChanges    []viewgroup.Committed             // changes agreed on while disconnected, not applied yet
+	generation        uint32                            // number of the current detector group
+	grouped           time.Time                         // when the current detector group was formed
+	accounts          *job.Accounts                     // of the replicas that have ended; nil: job without replicas
+	printed           []transcript                      // by rank: standard output that the user has got
+	views             *viewgroup.Group                  // the view group; nil: the submitter alone makes the views
+	agreed            *agreed                           // events of the view group that are not handled yet
+	resumption        *resumption                       // state of a resumed job; nil: this process started the job
+	replaced          bool                              // another process has resumed the job
+	until             time.Time                         // end of the job's time limit; zero: none
+	keptAliveAt       time.Time                         // time of the last message to peers that wait for the start
+	staging           bool                              // the peers fetch files; a disconnected peer may reconnect
+	begin             *jobpb.ToPeer                     // lets processes leave mpj.Init; nil until all have called it
 
-	entry      *job.Entry         // nil: a resumed job
-	entering   <-chan time.Time   // ticks until the job has begun
-	healing    *job.Healing       // nil: lost replicas are not replaced
-	looks      <-chan time.Time   // ticks every healPeriod
-	touches    <-chan time.Time   // ticks every touchPeriod; nil: the job is not kept
-	pulse      <-chan time.Time   // ticks every pulsePeriod
-	presence   <-chan time.Time   // ticks every presencePeriod during startWindow
-	presenceAt time.Time          // time of its last tick
-	begun      time.Time          // when all peers had started the job
-	warned     bool               // the user knows which peers are out of reach, see patience.go
-	awake      time.Duration      // uptime at the last check that this process runs
-	search     context.CancelFunc // cancels the running search for a peer; nil: none runs
-	searched   int                // rank that the search is for
-	found      chan finding       // result of the search
-	avoided    avoidance
-	unused     map[p2ppeer.ID]reservation.Placement // slots of processes not added; perhaps not redeemed by their peers
-	lacking    map[int][]string                     // by rank: reasons for a missing replica that the user knows
-	recoveries []time.Duration                      // durations for which ranks lacked a replica
+	entry         *job.Entry         // nil: a resumed job
+	entryTicks    <-chan time.Time   // ticks until the job has begun
+	healing       *job.Healing       // nil: lost replicas are not replaced
+	healTicks     <-chan time.Time   // ticks every healPeriod
+	touchTicks    <-chan time.Time   // ticks every touchPeriod; nil: the job is not kept
+	pulseTicks    <-chan time.Time   // ticks every pulsePeriod
+	presenceTicks <-chan time.Time   // ticks every presencePeriod during startWindow
+	presenceAt    time.Time          // time of its last tick
+	begun         time.Time          // when all peers had started the job
+	warned        bool               // the user knows which peers are out of reach, see outage.go
+	lastUptime    time.Duration      // uptime at the last check that this process runs
+	search        context.CancelFunc // cancels the running search for a peer; nil: none runs
+	searched      int                // rank that the search is for
+	found         chan finding       // result of the search
+	avoided       avoidance
+	unused        map[p2ppeer.ID]reservation.Placement // slots of processes not added; perhaps not redeemed by their peers
+	lacking       map[int][]string                     // by rank: reasons for a missing replica that the user knows
+	recoveries    []time.Duration                      // durations for which ranks lacked a replica
 
-	inbox       chan heard
+	inbox       chan received
 	done        chan struct{} // closed when inbox has no reader any more
 	stopServing []func()
 }
@@ -92,27 +92,27 @@ type execution struct {
 func newExecution(j *run, reserved *reservation.Reservation) *execution {
 	e := &execution{
 		j: j, reserved: reserved,
-		state:    job.NewState(j.req.N, j.req.R),
-		emission: job.NewEmission(j.req.N),
-		runsOn:   make(map[view.Process]*link),
-		flows:    make([][2]flow, j.req.N),
-		unsaid:   make(map[int]bool),
-		keys:     make([]byte, j.req.N*j.req.R*proclink.KeySize),
-		spoke:    make(map[view.Process]bool),
-		unspoken: make(map[view.Process]backlog),
-		foretold: make(foretold),
-		toJoin:   make(map[view.Process]backlog),
-		unused:   make(map[p2ppeer.ID]reservation.Placement),
-		ended:    make(map[view.Process][2]bool),
-		withheld: make(withheld),
-		answers:  make(map[view.Process]*jobpb.Collected),
-		agreed:   newAgreed(),
-		quiet:    make(chan struct{}, 1),
-		found:    make(chan finding, 1),
-		avoided:  make(avoidance),
-		lacking:  make(map[int][]string),
-		inbox:    make(chan heard),
-		done:     make(chan struct{}),
+		state:           job.NewState(j.req.N, j.req.R),
+		emission:        job.NewEmission(j.req.N),
+		runsOn:          make(map[view.Process]*link),
+		flows:           make([][2]flow, j.req.N),
+		unacknowledged:  make(map[int]bool),
+		keys:            make([]byte, j.req.N*j.req.R*proclink.KeySize),
+		wasOutputLeader: make(map[view.Process]bool),
+		earlyOutput:     make(map[view.Process]backlog),
+		earlyReports:    make(earlyReports),
+		toJoin:          make(map[view.Process]backlog),
+		unused:          make(map[p2ppeer.ID]reservation.Placement),
+		ended:           make(map[view.Process][2]bool),
+		withheld:        make(withheld),
+		answers:         make(map[view.Process]*jobpb.Collected),
+		agreed:          newAgreed(),
+		quiet:           make(chan struct{}, 1),
+		found:           make(chan finding, 1),
+		avoided:         make(avoidance),
+		lacking:         make(map[int][]string),
+		inbox:           make(chan received),
+		done:            make(chan struct{}),
 	}
 	if j.req.Heal && j.req.R > 1 {
 		random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
@@ -125,7 +125,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 			e.runsOn[q] = l
 		}
 	}
-	e.hearSpeakers(e.state.View())
+	e.recordOutputLeaders(e.state.View())
 	e.state.PeerOf = e.peerOf
 	e.state.Tolerant = j.req.OnDivergence == Warn
 	if j.req.R > 1 {
@@ -151,35 +151,35 @@ func (e *execution) tag() string { return "job " + e.j.spec.ID }
 func (e *execution) finish(ctx context.Context) job.Result {
 	e.announce()
 	e.begun = time.Now()
-	if e.adopted == nil {
+	if e.resumption == nil {
 		entering := time.NewTicker(job.EntryPeriod)
 		defer entering.Stop()
-		e.entry, e.entering = job.NewEntry(e.begun), entering.C
+		e.entry, e.entryTicks = job.NewEntry(e.begun), entering.C
 	}
 	if e.healing != nil {
 		look := time.NewTicker(healPeriod)
 		defer look.Stop()
-		e.looks = look.C
+		e.healTicks = look.C
 	}
 	if e.j.keeper != nil {
 		touch := time.NewTicker(touchPeriod)
 		defer touch.Stop()
-		e.touches = touch.C
+		e.touchTicks = touch.C
 	}
 	presence := time.NewTicker(presencePeriod)
 	defer presence.Stop()
-	e.presence, e.presenceAt = presence.C, e.begun
+	e.presenceTicks, e.presenceAt = presence.C, e.begun
 	pulse := time.NewTicker(pulsePeriod)
 	defer pulse.Stop()
-	e.pulse = pulse.C
-	e.awake = uptime()
+	e.pulseTicks = pulse.C
+	e.lastUptime = uptime()
 	result := e.follow(ctx)
 	if e.replaced {
 		return e.yield(e.takenOver())
 	}
-	e.sumUp()
+	e.reportRecoveries()
 	if result.Status == job.StatusOK {
-		result = e.hearOut(ctx)
+		result = e.awaitConfirmation(ctx)
 	}
 	if result.Status == job.StatusOK && len(e.j.req.Outputs) > 0 {
 		result = e.collect(ctx)
@@ -187,12 +187,12 @@ func (e *execution) finish(ctx context.Context) job.Result {
 	switch {
 	case e.replaced:
 		return e.yield(e.takenOver())
-	case e.unwritten && e.j.keeper != nil && (e.views != nil || e.adopted != nil):
+	case e.unwritten && e.j.keeper != nil && (e.views != nil || e.resumption != nil):
 		result.Hint = fmt.Sprintf("the files wait at the job's peers, for %v at most: see to the folder, then p2prun --attach %.8s tries again", e.j.req.Away, e.j.spec.ID)
 		return e.yield(result)
 	}
 	e.printTails()
-	if err := e.j.keeper.writeResult(result, e.j.printer.rest()); err != nil {
+	if err := e.j.keeper.writeResult(result, e.j.printer.unseenOutput()); err != nil {
 		e.j.warn(err.Error())
 	}
 	e.j.s.setOver(e.j.spec.ID)
@@ -221,37 +221,37 @@ func (e *execution) follow(ctx context.Context) job.Result {
 	early := e.early
 	e.early = nil
 	for _, h := range early {
-		if r := e.hear(h); r != nil {
+		if r := e.handle(h); r != nil {
 			return *r
 		}
 	}
 	for {
-		if r := e.turn(ctx, nil); r != nil {
+		if r := e.handleNext(ctx, nil); r != nil {
 			return *r
 		}
 	}
 }
 
-// turn handles the next event. It returns the job's result as soon as there is one. While files are
+// handleNext handles the next event. It returns the job's result as soon as there is one. While files are
 // collected after that, it returns a result if ctx ends or if replicas report a divergence late.
 // turn stops waiting when also is closed.
-func (e *execution) turn(ctx context.Context, also <-chan struct{}) *job.Result {
+func (e *execution) handleNext(ctx context.Context, also <-chan struct{}) *job.Result {
 	handle := e.next(ctx, also)
-	r := e.wake()
+	r := e.detectSleep()
 	if r == nil {
 		r = handle()
 	}
-	if e.parted && r == nil {
+	if e.partitioned && r == nil {
 		r = e.rejoin()
 	}
-	if e.parted && r == nil && e.views.Contact() != viewgroup.InTouch && !e.leaves() {
-		r = e.despair() // no peer is left to reconnect to
+	if e.partitioned && r == nil && e.views.Contact() != viewgroup.InTouch && !e.leaves() {
+		r = e.reconnectTimedOut() // no peer is left to reconnect to
 	}
-	if e.adopted != nil && r == nil {
+	if e.resumption != nil && r == nil {
 		r = e.catchUp()
 	}
 	if r == nil {
-		r = e.hearUntimely()
+		r = e.handleEarlyOutput()
 	}
 	e.acknowledge()
 	return r
@@ -263,54 +263,54 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.
 	select {
 	case h := <-e.inbox:
 		return func() *job.Result { return e.receive(h) }
-	case <-e.patience:
-		return e.despair
-	case <-e.overdue:
-		e.overdue = nil
-		return e.late
-	case <-e.owing:
-		return e.demand
+	case <-e.reconnectDeadline:
+		return e.reconnectTimedOut
+	case <-e.peersDeadline:
+		e.peersDeadline = nil
+		return e.dropLatePeers
+	case <-e.exitDeadline:
+		return e.loseUnreported
 	case <-e.quiet:
-		return e.hearSilence
-	case <-e.presence:
+		return e.handleVerdicts
+	case <-e.presenceTicks:
 		return quietly(e.reviewPresence)
-	case <-e.entering:
+	case <-e.entryTicks:
 		return e.awaitEntry
 	case <-e.agreed.news:
 		return e.takeAgreed
 	case f := <-e.found:
-		return quietly(func() { e.take(f) })
-	case <-e.looks:
+		return quietly(func() { e.handleFound(f) })
+	case <-e.healTicks:
 		return quietly(e.heal)
-	case <-e.touches:
+	case <-e.touchTicks:
 		return quietly(e.j.keeper.touch)
 	case <-e.j.printer.news:
 		return e.shown
 	case <-ctx.Done():
 		return func() *job.Result { r := stoppedBy(ctx, e.j.req); return &r }
-	case <-e.pulse:
-		return func() *job.Result { return cmp.Or(e.reviewSilence(), e.demandOutput()) }
+	case <-e.pulseTicks:
+		return func() *job.Result { return cmp.Or(e.reviewSilence(), e.loseWithholding()) }
 	case <-also:
 	}
 	return quietly(func() {})
 }
 
 // receive handles a message, or an error, from a control stream.
-func (e *execution) receive(h heard) *job.Result {
+func (e *execution) receive(h received) *job.Result {
 	h.link.heardAt = time.Now()
 	switch {
 	case h.back:
 		return e.resumed(h)
-	case h.link.hears(h):
-		return e.hear(h)
+	case h.link.acceptMessage(h):
+		return e.handle(h)
 	}
 	return nil
 }
 
-// hear handles one message of a peer, or the end of its control stream. A peer that ended the
+// handle handles one message of a peer, or the end of its control stream. A peer that ended the
 // stream itself is lost to the job, since it ends its part of the job too. After other errors the
-// submitter reconnects where it can (away.go, mend.go).
-func (e *execution) hear(h heard) *job.Result {
+// submitter reconnects where it can (disconnected.go, reconnect.go).
+func (e *execution) handle(h received) *job.Result {
 	switch {
 	case h.link.err != nil:
 		return nil // a late message of a peer that was given up
@@ -319,28 +319,28 @@ func (e *execution) hear(h heard) *job.Result {
 		r := e.takenOver()
 		return &r
 	case h.link.retired:
-		e.hearRetired(h)
+		e.handleRetired(h)
 		return nil
 	case h.link.recruit != nil:
-		return e.hearRecruit(h)
+		return e.handleRecruit(h)
 	case errors.Is(h.err, errRefused):
 		return e.lose(h.link, "the connection to it broke", h.err)
 	case garbled(h.err):
-		return e.breach(h.link, h.err)
-	case h.err != nil && (e.parted || e.adopted != nil):
-		return e.strand(h.link, h.err)
-	case h.err != nil && e.mendable(h.link, h.err):
-		return e.mend(h.link, h.err)
+		return e.protocolError(h.link, h.err)
+	case h.err != nil && (e.partitioned || e.resumption != nil):
+		return e.disconnect(h.link, h.err)
+	case h.err != nil && e.mayReconnect(h.link, h.err):
+		return e.reconnect(h.link, h.err)
 	case h.err != nil:
 		return e.lose(h.link, "the connection to it broke", h.err)
 	}
 	if h.msg.GetStaging() != nil { // it only shows that the peer is connected, as receive has noted
-		h.link.hearStaging()
+		h.link.handleStaging()
 		return nil
 	}
-	if e.adopted != nil {
-		if meant, err := e.adopted.hear(h.link, h.msg); err != nil {
-			return e.breach(h.link, err)
+	if e.resumption != nil {
+		if meant, err := e.resumption.handle(h.link, h.msg); err != nil {
+			return e.protocolError(h.link, err)
 		} else if meant {
 			return nil
 		}
@@ -350,27 +350,27 @@ func (e *execution) hear(h heard) *job.Result {
 		return nil
 	}
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paths); ok {
-		return e.heardPaths(h.link, b.Paths)
+		return e.handlePaths(h.link, b.Paths)
 	}
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paused); ok {
 		e.paused(h.link, b.Paused)
 		return nil
 	}
 	p, ok := processOf(h.msg)
-	if meant, r := e.hearAddition(h, p); meant {
+	if meant, r := e.handleAddition(h, p); meant {
 		return r
 	}
 	if !ok || e.runsOn[p] != h.link {
-		return e.breach(h.link, fmt.Errorf("unexpected %T of process %v", h.msg.Body, p))
+		return e.protocolError(h.link, fmt.Errorf("unexpected %T of process %v", h.msg.Body, p))
 	}
-	if (e.adopted != nil || h.link.added[p] != nil) && h.msg.GetOutput() == nil && e.state.View().State(p) == view.Vacant {
-		return e.putOff(h, p)
+	if (e.resumption != nil || h.link.added[p] != nil) && h.msg.GetOutput() == nil && e.state.View().State(p) == view.Vacant {
+		return e.queueUntilJoined(h, p)
 	}
-	return e.hearOf(p, h)
+	return e.handleReport(p, h)
 }
 
-// hearOf handles a peer's message about its process p.
-func (e *execution) hearOf(p view.Process, h heard) *job.Result {
+// handleReport handles a peer's message about its process p.
+func (e *execution) handleReport(p view.Process, h received) *job.Result {
 	switch b := h.msg.Body.(type) {
 	case *jobpb.FromPeer_Initialized:
 		e.keep(p, b.Initialized.Key)
@@ -413,8 +413,8 @@ func (e *execution) hearOf(p view.Process, h heard) *job.Result {
 // reports a call of mpj.Init before the exit, and mpj.Init returns only once the job has begun. The
 // submitter of a resumed job does not know all earlier messages, so it does not check this.
 func (e *execution) exited(l *link, p view.Process, x job.Exit) *job.Result {
-	if e.adopted == nil && e.state.View().Live(p) && (x.Initialized && !e.state.Called(p) || x.Finalized && !e.state.Begun()) {
-		return e.breach(l, fmt.Errorf("the reported end of process %v contradicts earlier messages about mpj.Init", p))
+	if e.resumption == nil && e.state.View().Live(p) && (x.Initialized && !e.state.Called(p) || x.Finalized && !e.state.Begun()) {
+		return e.protocolError(l, fmt.Errorf("the reported end of process %v contradicts earlier messages about mpj.Init", p))
 	}
 	if e.entry != nil && x.Good() {
 		e.entry.Arrived(p, time.Now())
@@ -472,7 +472,7 @@ func (e *execution) apply(s job.Effects) *job.Result {
 	r := e.carryOut(s)
 	if s.Joined != nil {
 		r = cmp.Or(r, e.joined(*s.Joined))
-		r = cmp.Or(r, e.hearForetold(*s.Joined))
+		r = cmp.Or(r, e.handleEarlyReports(*s.Joined))
 	}
 	for _, p := range s.Outvoted {
 		if l := e.runsOn[p]; l != nil {
@@ -481,7 +481,7 @@ func (e *execution) apply(s job.Effects) *job.Result {
 	}
 	for _, c := range s.Propose {
 		switch {
-		case e.adopted != nil:
+		case e.resumption != nil:
 			e.ask(e.proposeMessage(c))
 		case e.views != nil:
 			e.views.Propose(c)
@@ -496,20 +496,20 @@ func (e *execution) apply(s job.Effects) *job.Result {
 // returns the result, if there is one.
 func (e *execution) carryOut(s job.Effects) *job.Result {
 	if s.View != nil {
-		e.hearSpeakers(*s.View)
+		e.recordOutputLeaders(*s.View)
 	}
-	if s.View != nil && e.adopted == nil {
-		e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(*s.View)}})
+	if s.View != nil && e.resumption == nil {
+		e.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(*s.View)}})
 	}
 	if s.Begin {
 		e.begin = &jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: e.keys, Places: e.places()}}}
 		if err := e.j.keeper.writeBegin(e.begin.GetBegin()); err != nil {
 			e.j.warn(err.Error())
 		}
-		e.tell(e.begin)
+		e.broadcast(e.begin)
 		for _, l := range e.links {
 			if !l.doors.Known(e.j.s.cfg.Host, l.peer) { // not known since staging
-				e.knock(l)
+				e.probeAddresses(l)
 			}
 		}
 		if e.j.keeper != nil && e.views != nil {
@@ -544,11 +544,11 @@ func (e *execution) reaches(p view.Process) bool {
 	return l != nil && l.err == nil
 }
 
-// tell sends m to every peer that has been told to start.
-func (e *execution) tell(m *jobpb.ToPeer) {
+// broadcast sends m to every peer that has been told to start.
+func (e *execution) broadcast(m *jobpb.ToPeer) {
 	for _, l := range e.links {
 		if !l.retired && (l.recruit == nil || l.recruit.phase > recruitStaging) {
-			l.say(m)
+			l.send(m)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (e *execution) otherLists(ctx context.Context, begun time.Time, collected [
 	defer cancel()
 	for _, p := range asked {
 		for e.answers[p] == nil && e.reaches(p) && late.Err() == nil {
-			if err := e.attend(ctx, late.Done()); err != nil {
+			if err := e.handleNextCollecting(ctx, late.Done()); err != nil {
 				return nil, err
 			}
 		}

@@ -72,12 +72,12 @@ func (e *execution) regroup() {
 			l.group = nil
 		}
 		l.silent.Store(false)
-		l.unheard.since.Store(0) // all members of the new group start live
-		l.say(m)
+		l.suspicion.since.Store(0) // all members of the new group start live
+		l.send(m)
 	}
 	e.j.log.Info().Uint32("generation", e.generation).Int("peers", len(links)).Msg("in touch with the job's peers again")
-	if e.held != nil {
+	if e.deferredFailures != nil {
 		e.j.warn("in touch with the job's peers again")
 	}
-	e.held = nil
+	e.deferredFailures = nil
 }

@@ -28,10 +28,10 @@ func newHearing(t testing.TB) *execution {
 	t.Cleanup(j.printer.close)
 	e := &execution{
 		j: j, state: job.NewState(2, 2), emission: job.NewEmission(2),
-		spoke: make(map[view.Process]bool), runsOn: make(map[view.Process]*link), flows: make([][2]flow, 2), unsaid: make(map[int]bool),
-		avoided:  make(avoidance),
-		lacking:  make(map[int][]string),
-		unspoken: make(map[view.Process]backlog), foretold: make(foretold),
+		wasOutputLeader: make(map[view.Process]bool), runsOn: make(map[view.Process]*link), flows: make([][2]flow, 2), unacknowledged: make(map[int]bool),
+		avoided:     make(avoidance),
+		lacking:     make(map[int][]string),
+		earlyOutput: make(map[view.Process]backlog), earlyReports: make(earlyReports),
 		ended: make(map[view.Process][2]bool), withheld: make(withheld), answers: make(map[view.Process]*jobpb.Collected),
 	}
 	e.accounts = e.newAccounts()
@@ -61,7 +61,7 @@ func TestReportsAboutOtherPeersProcessesAreRejected(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newHearing(t)
 			liar := e.links[0]
-			if r := e.hear(heard{link: liar, msg: m}); r != nil || liar.err == nil {
+			if r := e.handle(received{link: liar, msg: m}); r != nil || liar.err == nil {
 				t.Errorf("result %v, link %v; want the liar lost", r, liar.err)
 			}
 			if v := e.state.View(); !v.Live(p.View()) || v.State(view.Process{}) != view.Failed {
@@ -102,7 +102,7 @@ func FuzzHear(f *testing.F) {
 		}
 		e := newHearing(t)
 		for range 2 {
-			e.hear(heard{link: e.links[0], msg: m})
+			e.handle(received{link: e.links[0], msg: m})
 		}
 		e.printTails()
 		for _, p := range e.state.View().Processes()[1:] {
@@ -117,10 +117,10 @@ func FuzzHear(f *testing.F) {
 // as long as other peers report that they stage.
 func TestWaitingPeersAreKeptAliveWhileOthersStage(t *testing.T) {
 	e := newHearing(t)
-	heard := heard{link: e.links[1], msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{Bytes: 1, Total: 2}}}}
+	heard := received{link: e.links[1], msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{Bytes: 1, Total: 2}}}}
 	said := func() (n int) {
 		for range 3 {
-			if err := e.hearStaging(heard, &transfer{run: e.j, phase: Staging}); err != nil {
+			if err := e.handleStaging(heard, &transfer{run: e.j, phase: Staging}); err != nil {
 				t.Fatal(err)
 			}
 			for _, m := range e.links[0].out.take() {
@@ -135,8 +135,8 @@ func TestWaitingPeersAreKeptAliveWhileOthersStage(t *testing.T) {
 	if n := said(); n != 1 {
 		t.Errorf("says so %d times at once, want once", n)
 	}
-	e.reassured = time.Now().Add(-reassureEvery)
+	e.keptAliveAt = time.Now().Add(-keepAlivePeriod)
 	if n := said(); n != 1 {
-		t.Errorf("says so %d times after %v, want once", n, reassureEvery)
+		t.Errorf("says so %d times after %v, want once", n, keepAlivePeriod)
 	}
 }

@@ -20,10 +20,10 @@ func TestV4UninvitedProcessIsTolerated(t *testing.T) {
 	if e.reaches(uninvited) || e.peerOf(uninvited) == "" {
 		t.Error("its peer is known")
 	}
-	if _, ok, _ := e.giver(0); ok {
+	if _, ok, _ := e.fileSource(0); ok {
 		t.Error("it is asked for its files")
 	}
-	if slices.Contains(e.heardOut(), uninvited) {
+	if slices.Contains(e.confirmingReplicas(), uninvited) {
 		t.Error("it owes an account")
 	}
 }
@@ -32,15 +32,15 @@ func TestV4UninvitedProcessIsTolerated(t *testing.T) {
 // the exit. The other replica continues.
 func TestV4PeerThatHidesAnExitIsFailed(t *testing.T) {
 	e := newHearing(t)
-	e.j.s.waits.back = time.Hour // the test does not depend on time
+	e.j.s.waits.reconnect = time.Hour // the test does not depend on time
 	p := proc(1, 1)
 	if r := e.applyAgreed(viewgroup.Committed{Change: view.Change{Process: p, To: view.Finished}, Epoch: 2}); r != nil {
 		t.Fatal(r)
 	}
-	if e.owing == nil {
+	if e.exitDeadline == nil {
 		t.Fatal("nobody waits for its peer to say so")
 	}
-	if r := e.demand(); r != nil {
+	if r := e.loseUnreported(); r != nil {
 		t.Fatal(r)
 	}
 	if e.reaches(p) || !e.reaches(proc(1, 0)) {
@@ -60,11 +60,11 @@ func TestV4PeerThatWithholdsOutputIsFailed(t *testing.T) {
 	waited := func(d time.Duration) {
 		t.Helper()
 		e.withheld[p] = e.withheld[p].Add(-d)
-		if r := e.demandOutput(); r != nil {
+		if r := e.loseWithholding(); r != nil {
 			t.Fatal(r)
 		}
 	}
-	if e.demandOutput(); len(e.withheld) != 1 {
+	if e.loseWithholding(); len(e.withheld) != 1 {
 		t.Fatalf("output is expected of %v, want %v", e.withheld, p)
 	}
 	if waited(59 * time.Second); !e.reaches(p) {
@@ -75,7 +75,7 @@ func TestV4PeerThatWithholdsOutputIsFailed(t *testing.T) {
 		t.Fatal("its peer is given up although the user has yet to read what came")
 	}
 	e.flows[1][0].unread = 0
-	e.demandOutput()
+	e.loseWithholding()
 	if waited(time.Minute); e.reaches(p) || !e.reaches(other) {
 		t.Errorf("reached are the peer %v and the other's %v", e.reaches(p), e.reaches(other))
 	}

@@ -43,37 +43,37 @@ type link struct {
 	running sync.WaitGroup
 
 	// Owned by the goroutine that runs the job:
-	answered      bool                         // it has answered the last request: to stage, or to start
-	quiet         bool                         // the user knows that it is silent while it stages or starts
-	redeemed      bool                         // it has redeemed its reservation key, and releases its slots itself
-	stopped       bool                         // nothing of the job is left there
-	staged, total int64                        // in bytes
-	counted       int64                        // value of staged when progressed was set
-	progressed    time.Time                    // time of the last progress in staging, or of the start
-	pace          pace                         // rate of staging
-	routes        []Route                      // routes of its processes; nil until reported
-	machine       string                       // name of its machine; empty: unknown
-	distances     map[p2ppeer.ID]time.Duration // round-trip times to other peers of the job
-	early         int                          // bytes received before the job was running
-	err           error                        // why the peer is lost to the job; nil: it is not
-	retired       bool                         // told to stop while the job continues
-	retiredAt     time.Time                    // time of that
-	suspended     bool                         // suspended by its owner, as the peer reports
-	pauses        int                          // number of its suspend and resume reports
-	count         uint64                       // messages received, except output
-	backAt        time.Time                    // when its stream was last reopened
-	owes          uint64                       // value of count that the peer reported when its stream was last reopened
-	away          bool                         // disconnected: its stream is being reopened, see away.go
-	awayAt        time.Time                    // when it was disconnected
-	mended        context.CancelFunc           // ends the check that the peer still runs, or nil
+	answered       bool                         // it has answered the last request: to stage, or to start
+	quiet          bool                         // the user knows that it is silent while it stages or starts
+	redeemed       bool                         // it has redeemed its reservation key, and releases its slots itself
+	stopped        bool                         // nothing of the job is left there
+	staged, total  int64                        // in bytes
+	counted        int64                        // value of staged when progressed was set
+	progressed     time.Time                    // time of the last progress in staging, or of the start
+	pace           pace                         // rate of staging
+	routes         []Route                      // routes of its processes; nil until reported
+	machine        string                       // name of its machine; empty: unknown
+	distances      map[p2ppeer.ID]time.Duration // round-trip times to other peers of the job
+	early          int                          // bytes received before the job was running
+	err            error                        // why the peer is lost to the job; nil: it is not
+	retired        bool                         // told to stop while the job continues
+	retiredAt      time.Time                    // time of that
+	suspended      bool                         // suspended by its owner, as the peer reports
+	pauses         int                          // number of its suspend and resume reports
+	count          uint64                       // messages received, except output
+	backAt         time.Time                    // when its stream was last reopened
+	expectedCount  uint64                       // value of count that the peer reported when its stream was last reopened
+	disconnected   bool                         // disconnected: its stream is being reopened, see disconnected.go
+	disconnectedAt time.Time                    // when it was disconnected
+	stopProbe      context.CancelFunc           // ends the check that the peer still runs, or nil
 
 	heardAt time.Time // time of the last message since it was asked to join the detector group
 
-	silent  atomic.Bool // the fault detector has failed it, which is not handled yet
-	unheard unheard     // suspicion of the fault detector
-	doors   connection.Doors
+	silent    atomic.Bool // the fault detector has failed it, which is not handled yet
+	suspicion suspicion   // suspicion of the fault detector
+	doors     connection.Doors
 
-	testimony testimony // its reports of the agreed changes, in a resumed job
+	reports peerReports // its reports of the agreed changes, in a resumed job
 
 	number int // number in the view group; 0: the submitter's peer, or not a member
 
@@ -112,8 +112,8 @@ func (w *wire) leave() {
 	}
 }
 
-// heard is a message received over a link, or the error that ended its stream.
-type heard struct {
+// received is a message received over a link, or the error that ended its stream.
+type received struct {
 	link *link
 	wire *wire // stream that it arrived on
 	back bool  // first message on a reopened stream
@@ -123,7 +123,7 @@ type heard struct {
 
 // late reports whether the peer was given up before this arrived. If so, late resets a reopened
 // stream: on an open stream, the peer's part would wait for the submitter and keep its slots.
-func (h heard) late() bool {
+func (h received) late() bool {
 	if h.link.err != nil && h.back {
 		h.wire.end()
 	}
@@ -141,7 +141,7 @@ func newLink(slots reservation.Placement, processes ...view.Process) *link {
 }
 
 // open opens the stream. Messages received on it go to inbox until done is closed.
-func (l *link) open(ctx context.Context, h host.Host, inbox chan<- heard, done <-chan struct{}) error {
+func (l *link) open(ctx context.Context, h host.Host, inbox chan<- received, done <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	stream, err := h.NewStream(ctx, l.peer, Protocol)
@@ -154,15 +154,15 @@ func (l *link) open(ctx context.Context, h host.Host, inbox chan<- heard, done <
 }
 
 // listen starts to read from and write to the link's current stream.
-func (l *link) listen(inbox chan<- heard, done <-chan struct{}) {
+func (l *link) listen(inbox chan<- received, done <-chan struct{}) {
 	w := l.wire
 	l.running.Go(func() { l.read(w, inbox, done) }) // ends with the stream
 	l.running.Go(w.write)                           // ends with the stream or end
 }
 
-func (l *link) read(w *wire, inbox chan<- heard, done <-chan struct{}) {
+func (l *link) read(w *wire, inbox chan<- received, done <-chan struct{}) {
 	for {
-		h := heard{link: l, wire: w, msg: &jobpb.FromPeer{}}
+		h := received{link: l, wire: w, msg: &jobpb.FromPeer{}}
 		if h.err = w.in.ReadMsg(h.msg); h.err != nil {
 			h.msg = nil
 		}
@@ -195,16 +195,16 @@ func (w *wire) write() {
 	}
 }
 
-// say queues a message. It never blocks. It drops messages to a disconnected peer; remind repeats
+// send queues a message. It never blocks. It drops messages to a disconnected peer; resend repeats
 // them once the peer has reconnected.
-func (l *link) say(m *jobpb.ToPeer) {
-	if l.err == nil && !l.away {
+func (l *link) send(m *jobpb.ToPeer) {
+	if l.err == nil && !l.disconnected {
 		l.out.put(m)
 	}
 }
 
-// hears counts a message, and reports whether it arrived on the link's current stream.
-func (l *link) hears(h heard) bool {
+// acceptMessage counts a message, and reports whether it arrived on the link's current stream.
+func (l *link) acceptMessage(h received) bool {
 	if h.wire != l.wire {
 		return false
 	}
@@ -228,7 +228,7 @@ func (l *link) lose(err error) {
 // close closes the link and waits for its goroutines. The inbox's done channel must be closed.
 func (l *link) close() {
 	l.cancel()
-	if !l.away {
+	if !l.disconnected {
 		l.leave()
 		l.end()
 	}

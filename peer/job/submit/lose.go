@@ -19,44 +19,44 @@ func (e *execution) suspect(m *jobpb.Suspect) {
 	switch id := p2ppeer.ID(m.GetPeer()); {
 	case id != e.j.s.cfg.Host.ID():
 		e.detector.Report(id) // ignores peers outside the group
-	case e.views != nil && !e.parted && m.GetGeneration() == e.generation && time.Since(e.grouped) > regroupAfter:
+	case e.views != nil && !e.partitioned && m.GetGeneration() == e.generation && time.Since(e.grouped) > regroupAfter:
 		e.regroup()
 	}
 }
 
 var errSilent = errors.New("its heartbeat has stopped")
 
-// hearSilence handles the detector's verdicts.
-func (e *execution) hearSilence() (r *job.Result) {
+// handleVerdicts handles the detector's verdicts.
+func (e *execution) handleVerdicts() (r *job.Result) {
 	for _, l := range e.links {
 		if l.silent.Swap(false) {
-			r = cmp.Or(r, e.silent(l))
+			r = cmp.Or(r, e.handleFailure(l))
 		}
 	}
 	return r
 }
 
-// silent handles the detector's verdict that a peer has failed. While the submitter's peer is out
+// handleFailure handles the detector's verdict that a peer has failed. While the submitter's peer is out
 // of touch with the majority, it may be the one that is cut off.
-func (e *execution) silent(l *link) *job.Result {
+func (e *execution) handleFailure(l *link) *job.Result {
 	switch {
 	case l.err != nil || l.retired:
 		return nil
 	case l.recruit != nil:
-		return e.hearRecruit(heard{link: l, err: errSilent})
-	case e.parted || e.adopted != nil:
-		return e.strand(l, nil)
+		return e.handleRecruit(received{link: l, err: errSilent})
+	case e.partitioned || e.resumption != nil:
+		return e.disconnect(l, nil)
 	case e.views == nil || e.views.Contact() == viewgroup.InTouch:
-		return e.miss(l)
-	case e.held == nil:
+		return e.loseSilentPeer(l)
+	case e.deferredFailures == nil:
 		e.j.warn("no word from the job's peers: this machine may be cut off; waiting for the majority of them")
 	}
-	e.held = append(e.held, l)
+	e.deferredFailures = append(e.deferredFailures, l)
 	return nil
 }
 
-// miss gives up a silent peer.
-func (e *execution) miss(l *link) *job.Result {
+// loseSilentPeer gives up a silent peer.
+func (e *execution) loseSilentPeer(l *link) *job.Result {
 	if l.err != nil || l.retired { // detach has already handled a retired peer
 		return nil
 	}
@@ -77,8 +77,8 @@ func (e *execution) linkTo(id p2ppeer.ID) *link {
 	return nil
 }
 
-// breach gives up a peer that broke the protocol.
-func (e *execution) breach(l *link, err error) *job.Result {
+// protocolError gives up a peer that broke the protocol.
+func (e *execution) protocolError(l *link, err error) *job.Result {
 	e.avoided.Distrust(l.peer)
 	return e.lose(l, "it broke the protocol", err)
 }

@@ -28,23 +28,23 @@ const (
 // output handles records that the output leader of a rank wrote. It also accepts records of a
 // former output leader: the process may become the output leader again, and later records continue
 // the earlier ones.
-func (e *execution) output(h heard, p view.Process) *job.Result {
-	if !e.spoke[p] {
-		return e.untimely(h, p)
+func (e *execution) output(h received, p view.Process) *job.Result {
+	if !e.wasOutputLeader[p] {
+		return e.queueEarlyOutput(h, p)
 	}
 	l, m := h.link, h.msg.GetOutput()
 	s := job.Stream(m.Stream)
 	if s != job.Stdout && s != job.Stderr {
-		return e.breach(l, fmt.Errorf("output stream %d", m.Stream))
+		return e.protocolError(l, fmt.Errorf("output stream %d", m.Stream))
 	}
 	ended := e.ended[p]
 	fresh, records, ok := e.emission.Add(p, s, m.First, m.Data)
 	next := e.emission.Next(p.Rank, s)
 	if !ok {
-		return e.breach(l, fmt.Errorf("output of %v from record %d, want %d", p, m.First, next))
+		return e.protocolError(l, fmt.Errorf("output of %v from record %d, want %d", p, m.First, next))
 	}
 	if ended[s-1] && records > 0 {
-		return e.breach(l, fmt.Errorf("output of %v after its end", p))
+		return e.protocolError(l, fmt.Errorf("output of %v after its end", p))
 	}
 	if records > 0 || m.End {
 		delete(e.withheld, p)
@@ -61,7 +61,7 @@ func (e *execution) output(h heard, p view.Process) *job.Result {
 		e.j.printer.print(i)
 	}
 	if f.unread > maxUnread {
-		return e.breach(l, fmt.Errorf("%d bytes of output of %v without an acknowledgement", f.unread, p))
+		return e.protocolError(l, fmt.Errorf("%d bytes of output of %v without an acknowledgement", f.unread, p))
 	}
 	if !m.End || ended[s-1] { // a process that has become the output leader again may repeat the end
 		return nil
@@ -74,24 +74,24 @@ func (e *execution) output(h heard, p view.Process) *job.Result {
 	return nil
 }
 
-// untimely queues the output of a process that has not been an output leader. Its peer may have
+// queueEarlyOutput queues the output of a process that has not been an output leader. Its peer may have
 // received the view in which it is one before the submitter did, and sends the output once.
-func (e *execution) untimely(h heard, p view.Process) *job.Result {
-	kept, err := e.unspoken[p].add(h)
+func (e *execution) queueEarlyOutput(h received, p view.Process) *job.Result {
+	kept, err := e.earlyOutput[p].add(h)
 	if err != nil {
-		return e.breach(h.link, fmt.Errorf("output of %v, which does not speak: %w", p, err))
+		return e.protocolError(h.link, fmt.Errorf("output of %v, which does not speak: %w", p, err))
 	}
-	e.unspoken[p] = kept
+	e.earlyOutput[p] = kept
 	return nil
 }
 
-// hearUntimely handles the queued output of processes that have become output leaders.
-func (e *execution) hearUntimely() *job.Result {
-	for p, kept := range e.unspoken {
-		if !e.spoke[p] {
+// handleEarlyOutput handles the queued output of processes that have become output leaders.
+func (e *execution) handleEarlyOutput() *job.Result {
+	for p, kept := range e.earlyOutput {
+		if !e.wasOutputLeader[p] {
 			continue
 		}
-		delete(e.unspoken, p)
+		delete(e.earlyOutput, p)
 		for _, h := range kept.said {
 			if h.link.err != nil {
 				break
@@ -104,11 +104,11 @@ func (e *execution) hearUntimely() *job.Result {
 	return nil
 }
 
-// hearSpeakers records the output leaders of a view.
-func (e *execution) hearSpeakers(v view.View) {
+// recordOutputLeaders records the output leaders of a view.
+func (e *execution) recordOutputLeaders(v view.View) {
 	for rank := range v.N {
 		if p, ok := v.Speaker(rank); ok {
-			e.spoke[p] = true
+			e.wasOutputLeader[p] = true
 		}
 	}
 }
@@ -140,21 +140,21 @@ func (e *execution) shown() *job.Result {
 		f := &e.flows[i.event.Rank][i.event.Stream-1]
 		f.shown = i.event.Record
 		f.unread -= i.weight
-		e.unsaid[i.event.Rank] = true
+		e.unacknowledged[i.event.Rank] = true
 	}
 	return nil
 }
 
 // acknowledge tells the peers of each rank which output the user has, so that they drop it.
 func (e *execution) acknowledge() {
-	for rank := range e.unsaid {
+	for rank := range e.unacknowledged {
 		m := e.emitted(rank)
 		for k := range e.state.View().R {
 			if l := e.runsOn[view.Process{Rank: rank, Replica: k}]; l != nil {
-				l.say(m)
+				l.send(m)
 			}
 		}
-		delete(e.unsaid, rank)
+		delete(e.unacknowledged, rank)
 	}
 }
 

@@ -126,8 +126,8 @@ func TestR6OutputIsShownOnce(t *testing.T) {
 func TestR6UnrecordedOutputIsAcknowledgedAfterResume(t *testing.T) {
 	e := newHearing(t)
 	e.emission, e.flows[0][0].shown = job.ResumeEmission([][2]uint64{{90, 0}, {}}), 90
-	e.hearSpeakers(e.state.View())
-	if r := e.hear(heard{link: e.links[0], msg: outputMessage(master, job.Stdout, 100, false, "a\n", "b\n")}); r != nil || e.links[0].err != nil {
+	e.recordOutputLeaders(e.state.View())
+	if r := e.handle(received{link: e.links[0], msg: outputMessage(master, job.Stdout, 100, false, "a\n", "b\n")}); r != nil || e.links[0].err != nil {
 		t.Fatalf("result %v, link %v", r, e.links[0].err)
 	}
 	e.j.printer.close()

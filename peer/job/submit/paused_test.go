@@ -18,7 +18,7 @@ func TestSuspendReasonsAreReported(t *testing.T) {
 	l := e.links[0]
 	hear := func(rule string) {
 		m := &jobpb.FromPeer{Body: &jobpb.FromPeer_Paused{Paused: &jobpb.Paused{Rule: rule, MostNs: int64(time.Hour)}}}
-		if r := e.hear(heard{link: l, msg: m}); r != nil || l.err != nil {
+		if r := e.handle(received{link: l, msg: m}); r != nil || l.err != nil {
 			t.Fatalf("%v, %v", r, l.err)
 		}
 	}

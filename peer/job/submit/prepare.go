@@ -65,11 +65,11 @@ func (e *execution) stage(ctx context.Context) error {
 		for _, p := range l.processes {
 			m.Processes = append(m.Processes, jobpb.FromProcess(p))
 		}
-		l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Prepare{Prepare: m}})
-		e.knock(l)
+		l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Prepare{Prepare: m}})
+		e.probeAddresses(l)
 	}
 	t := &transfer{run: e.j, phase: Staging}
-	return e.await(ctx, "stage the job at", func(h heard) error { return e.hearStaging(h, t) })
+	return e.await(ctx, "stage the job at", func(h received) error { return e.handleStaging(h, t) })
 }
 
 // fellows returns the peers that share fetched contents with the peer of a link, so that the
@@ -83,14 +83,14 @@ func (e *execution) fellows(link int, sites []int, local []bool) (fellows []*job
 	return fellows
 }
 
-func (e *execution) hearStaging(h heard, t *transfer) error {
+func (e *execution) handleStaging(h received, t *transfer) error {
 	l := h.link
 	switch b := h.msg.Body.(type) {
 	case *jobpb.FromPeer_Staging:
 		if !l.answered { // a later report only shows that the peer is connected
-			l.staged, l.total = sane(b.Staging.Bytes), sane(b.Staging.Total)
+			l.staged, l.total = clampBytes(b.Staging.Bytes), clampBytes(b.Staging.Total)
 			l.advance(e.j.contents(), time.Now())
-			e.reassure()
+			e.keepAlive()
 			e.showStaging(l, t)
 		}
 		return nil
@@ -124,15 +124,15 @@ func (j *run) contents() (bytes int64) {
 	return bytes
 }
 
-// reassureEvery is how often peers that wait for the start are told that other peers still stage.
-const reassureEvery = 20 * time.Second
+// keepAlivePeriod is how often peers that wait for the start are told that other peers still stage.
+const keepAlivePeriod = 20 * time.Second
 
-// reassure tells the peers that wait for the start that the submitter is alive, after a report of a
+// keepAlive tells the peers that wait for the start that the submitter is alive, after a report of a
 // peer that still stages. The message is an empty Emitted, which carries no news.
-func (e *execution) reassure() {
-	if time.Since(e.reassured) >= reassureEvery {
-		e.reassured = time.Now()
-		e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{}}})
+func (e *execution) keepAlive() {
+	if time.Since(e.keptAliveAt) >= keepAlivePeriod {
+		e.keptAliveAt = time.Now()
+		e.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{}}})
 	}
 }
 
@@ -162,8 +162,8 @@ func (e *execution) showStaging(l *link, t *transfer) {
 // maxMachine limits the length of a machine's name, in bytes.
 const maxMachine = 64
 
-// sane limits a number of bytes reported by a peer, so that sums do not overflow.
-func sane(n int64) int64 { return min(max(n, 0), 1<<46) }
+// clampBytes limits a number of bytes reported by a peer, so that sums do not overflow.
+func clampBytes(n int64) int64 { return min(max(n, 0), 1<<46) }
 
 // answer records that a peer has answered; text is empty or an error.
 func (l *link) answer(text string) error {
@@ -182,7 +182,7 @@ func unexpected(m *jobpb.FromPeer) error {
 func (e *execution) start(ctx context.Context) error {
 	e.j.phase(Starting, 0, 0)
 	if err := e.j.keeper.writePeers(e); err != nil {
-		e.j.unkeep(err)
+		e.j.stopKeeping(err)
 	}
 	e.until, _ = ctx.Deadline()
 	m := e.startMessage(e.state.View())
@@ -192,8 +192,8 @@ func (e *execution) start(ctx context.Context) error {
 			m.Members = append(m.Members, e.row(l, p))
 		}
 	}
-	e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: m}})
-	return e.await(ctx, "start the job at", e.hearStarting)
+	e.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: m}})
+	return e.await(ctx, "start the job at", e.handleStarting)
 }
 
 // startMessage returns a Start message for a view. The caller adds the membership table.
@@ -208,9 +208,9 @@ func (e *execution) startMessage(v view.View) *jobpb.Start {
 	return m
 }
 
-// hearStarting queues the messages of processes that run before the last one is started. Until then
+// handleStarting queues the messages of processes that run before the last one is started. Until then
 // the job may have to start again elsewhere.
-func (e *execution) hearStarting(h heard) error {
+func (e *execution) handleStarting(h received) error {
 	l := h.link
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Started); ok && !l.answered {
 		l.distances = make(map[p2ppeer.ID]time.Duration)
@@ -267,7 +267,7 @@ func (e *execution) join() error {
 	if err := e.j.keeper.writePeers(e); err != nil { // the peers' numbers are new
 		e.j.warn(unreplaced(err))
 	}
-	e.tell(m)
+	e.broadcast(m)
 	for _, l := range e.links {
 		l.heardAt = e.grouped
 	}

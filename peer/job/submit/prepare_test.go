@@ -147,7 +147,7 @@ func TestDisconnectedWhileStagingIsNotLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, never, 1)
-			b.submitter.waits.apart = c.apart
+			b.submitter.waits.disconnected = c.apart
 			b.play(func(p *part) {
 				p.say(stagingMessage(1, 2))
 				p.breaksOff(c.back)
@@ -314,7 +314,7 @@ func TestQueueBeforeTheStartIsBounded(t *testing.T) {
 func TestSilentPeerIsReplacedDuringStaging(t *testing.T) {
 	const hang, lull = 2 * time.Second, time.Second
 	b := newBed(t, never)
-	b.submitter.cfg.Hang, b.submitter.waits.lull = hang, lull
+	b.submitter.cfg.Hang, b.submitter.waits.replaceAfter = hang, lull
 	used, free, busy, unfit := p2ppeer.ID("used"), p2ppeer.ID("free"), p2ppeer.ID("busy"), p2ppeer.ID("unfit")
 	for name, c := range map[string]struct {
 		silent   time.Duration
@@ -356,7 +356,7 @@ func TestSilentPeerIsReplacedDuringStaging(t *testing.T) {
 func TestPeerWithoutReportsAtTheStartIsProbed(t *testing.T) {
 	const hang, lull = 2 * time.Second, reportPeriod + 100*time.Millisecond
 	b := newBed(t, never)
-	b.submitter.cfg.Hang, b.submitter.waits.lull = hang, lull
+	b.submitter.cfg.Hang, b.submitter.waits.replaceAfter = hang, lull
 	for name, c := range map[string]struct {
 		silent    time.Duration
 		spoil     func(*link)
@@ -365,7 +365,7 @@ func TestPeerWithoutReportsAtTheStartIsProbed(t *testing.T) {
 		"it hangs for as long as is tolerated": {silent: hang + lull - reportPeriod},
 		"it is silent for longer":              {silent: hang + lull, questions: 1},
 		"it is lost already":                   {silent: hang + lull, spoil: func(l *link) { l.err = errSilent }},
-		"its stream is made anew":              {silent: hang + lull, spoil: func(l *link) { l.away = true }},
+		"its stream is made anew":              {silent: hang + lull, spoil: func(l *link) { l.disconnected = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Now()
@@ -375,7 +375,7 @@ func TestPeerWithoutReportsAtTheStartIsProbed(t *testing.T) {
 				c.spoil(l)
 			}
 			e := &execution{j: newRun(b.submitter, b.request(1, 1)), links: []*link{l}}
-			if got := len(e.unheard(now)); got != c.questions {
+			if got := len(e.unheardPeers(now)); got != c.questions {
 				t.Errorf("%d peers are questioned, want %d", got, c.questions)
 			}
 		})

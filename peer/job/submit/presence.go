@@ -24,25 +24,25 @@ func (e *execution) reviewPresence() {
 	stopped := now.Sub(e.presenceAt) > 2*presencePeriod
 	e.presenceAt = now
 	switch {
-	case now.Sub(e.begun) > startWindow || e.parted || e.adopted != nil || e.detector == nil:
-		e.presence = nil
+	case now.Sub(e.begun) > startWindow || e.partitioned || e.resumption != nil || e.detector == nil:
+		e.presenceTicks = nil
 	case stopped: // this process did not run: reports may lie unread
 		for _, l := range e.links {
 			l.heardAt = now
 		}
 	default:
-		for _, l := range e.unheard(now) {
+		for _, l := range e.unheardPeers(now) {
 			e.detector.Silent(l.peer, now.Sub(l.heardAt))
 			l.heardAt = now // it is being questioned now
 		}
 	}
 }
 
-// unheard returns the links to peers that have not reported for the tolerated hang.
-func (e *execution) unheard(now time.Time) (out []*link) {
+// unheardPeers returns the links to peers that have not reported for the tolerated hang.
+func (e *execution) unheardPeers(now time.Time) (out []*link) {
 	for _, l := range e.links {
-		mute := l.err != nil || l.retired || l.away || l.recruit != nil || l.peer == e.j.s.cfg.Host.ID()
-		if !mute && now.Sub(l.heardAt) > e.lull()-reportPeriod {
+		mute := l.err != nil || l.retired || l.disconnected || l.recruit != nil || l.peer == e.j.s.cfg.Host.ID()
+		if !mute && now.Sub(l.heardAt) > e.replaceAfter()-reportPeriod {
 			out = append(out, l)
 		}
 	}

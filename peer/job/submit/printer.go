@@ -194,8 +194,8 @@ func (p *printer) receive(i item) {
 	signal(p.news)
 }
 
-// rest returns the output that the user may not have yet.
-func (p *printer) rest() (rest []Output) {
+// unseenOutput returns the output that the user may not have yet.
+func (p *printer) unseenOutput() (rest []Output) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, i := range slices.Concat(p.handed, p.queue) {

@@ -89,7 +89,7 @@ func TestR6PrinterReturnsUnseenOutput(t *testing.T) {
 			<-taken
 		}
 		waiting[0](nil)
-		rest := p.rest()
+		rest := p.unseenOutput()
 		if len(rest) != 2 || rest[0].Record != 2 || rest[1].Record != 0 || rest[1].Rank != 1 {
 			t.Errorf("rest %+v", rest)
 		}
@@ -100,7 +100,7 @@ func TestR6PrinterReturnsUnseenOutput(t *testing.T) {
 		waiting[1](nil)
 		waiting[2](nil)
 		p.close()
-		if shown := p.receipts(); (shown[len(shown)-1].drained == nil) != ahead || len(p.rest()) > 0 {
+		if shown := p.receipts(); (shown[len(shown)-1].drained == nil) != ahead || len(p.unseenOutput()) > 0 {
 			t.Errorf("ahead %t: receipts %+v", ahead, shown)
 		}
 	}

@@ -57,7 +57,7 @@ const healPeriod = 250 * time.Millisecond
 
 // heal replaces lost replicas, one rank after the other.
 func (e *execution) heal() {
-	if e.healing == nil || e.parted || e.adopted != nil && !(e.adopted.caughtUp && e.numbered()) {
+	if e.healing == nil || e.partitioned || e.resumption != nil && !(e.resumption.caughtUp && e.numbersKnown()) {
 		return
 	}
 	now := e.elapsed()
@@ -66,9 +66,9 @@ func (e *execution) heal() {
 			e.j.emit(Event{Kind: HealEvent, Rank: rank, Text: fmt.Sprintf("rank %d lacks a replica; looking for another peer", rank)})
 		}
 	}
-	e.dismiss()
+	e.releaseUnneeded()
 	for rank := range e.j.req.N {
-		switch served, serving := e.healing.Served(rank), e.serving(rank); {
+		switch served, serving := e.healing.Served(rank), e.recruiting(rank); {
 		case served && !serving: // it failed after it had joined
 			e.healing.GaveUp(rank, now)
 		case serving && !served: // the previous process let it join
@@ -76,24 +76,24 @@ func (e *execution) heal() {
 		}
 	}
 	if rank, ok := e.healing.Next(now); ok && e.search == nil {
-		e.seek(rank)
+		e.startSearch(rank)
 	}
 }
 
-// serving reports whether a search for a replica of rank runs, or a new replica has yet to catch
+// recruiting reports whether a search for a replica of rank runs, or a new replica has yet to catch
 // up.
-func (e *execution) serving(rank int) bool {
+func (e *execution) recruiting(rank int) bool {
 	return e.search != nil && e.searched == rank || e.state.Lags(rank) || e.state.Expects(rank) ||
 		slices.ContainsFunc(e.links, func(l *link) bool {
 			return l.err == nil && !l.retired && (l.recruit != nil && l.recruit.process.Rank == rank || l.adds(rank))
 		})
 }
 
-// dismiss releases recruits of ranks that lack no replica, silent recruits, and peers whose
+// releaseUnneeded releases recruits of ranks that lack no replica, silent recruits, and peers whose
 // processes have all failed. The peers can be recruited again.
-func (e *execution) dismiss() {
+func (e *execution) releaseUnneeded() {
 	for _, l := range e.links {
-		e.dismissAdditions(l)
+		e.dropUnneededAdditions(l)
 		switch r := l.recruit; {
 		case l.err != nil || r != nil && r.phase == recruitJoining:
 		case l.retired:
@@ -101,23 +101,23 @@ func (e *execution) dismiss() {
 				l.lose(fmt.Errorf("no word for %v that it has stopped", retireFor))
 			}
 		case len(l.added) > 0:
-		case r == nil && e.adopted != nil: // they end by themselves once their votes are not needed
+		case r == nil && e.resumption != nil: // they end by themselves once their votes are not needed
 		case r == nil:
-			if !slices.ContainsFunc(l.processes, e.state.View().Has) && e.spared(l) {
+			if !slices.ContainsFunc(l.processes, e.state.View().Has) && e.mayEndPart(l) {
 				e.retire(l, "all its processes have failed")
 			}
 		case !e.state.Lacks(r.process.Rank):
 			e.giveUp(l, errors.New("it is not needed any more"))
-		case r.phase != recruitEntering && time.Since(r.heard) > e.lull():
-			e.giveUp(l, fmt.Errorf("no word for %v", e.lull()))
+		case r.phase != recruitEntering && time.Since(r.heard) > e.replaceAfter():
+			e.giveUp(l, fmt.Errorf("no word for %v", e.replaceAfter()))
 		}
 	}
 }
 
-// spared reports whether the job's part at a peer can end without harm to the view group. If the
+// mayEndPart reports whether the job's part at a peer can end without harm to the view group. If the
 // peer votes, spared asks the group to remove it first: several voters that leave at once could
 // break the majority. The submitter's own peer stays a member.
-func (e *execution) spared(l *link) bool {
+func (e *execution) mayEndPart(l *link) bool {
 	if e.views == nil || l.peer == e.j.s.cfg.Host.ID() || !e.views.Votes(l.peer) {
 		return true
 	}
@@ -135,7 +135,7 @@ const retireFor = 5 * time.Second
 // retire ends the job's part at a peer. The job continues elsewhere.
 func (e *execution) retire(l *link, why string) {
 	e.detach(l)
-	l.say(stopMessage(why))
+	l.send(stopMessage(why))
 	l.retired, l.retiredAt = true, time.Now()
 }
 
@@ -150,8 +150,8 @@ func (e *execution) giveUp(l *link, err error) {
 
 func (e *execution) avoid(p p2ppeer.ID) { e.avoided.Failed(p, time.Now()) }
 
-// hearRetired handles the last messages of a part that was retired.
-func (e *execution) hearRetired(h heard) {
+// handleRetired handles the last messages of a part that was retired.
+func (e *execution) handleRetired(h received) {
 	if h.err == nil {
 		if _, ok := h.msg.Body.(*jobpb.FromPeer_Stopped); !ok {
 			return
@@ -165,15 +165,15 @@ func (e *execution) hearRetired(h heard) {
 
 var errRetired = errors.New("its part of the job has ended")
 
-// hearRecruit handles a message about a recruit, or the end of its stream.
-func (e *execution) hearRecruit(h heard) *job.Result {
+// handleRecruit handles a message about a recruit, or the end of its stream.
+func (e *execution) handleRecruit(h received) *job.Result {
 	l, m := h.link, h.msg
 	r := l.recruit
 	if h.err == nil && m.GetSuspect() != nil { // it may be about the submitter's peer, which has reconnected
 		return nil
 	}
-	if e.adopted != nil && r.phase == recruitJoining && m.GetAgreed() != nil { // the view group sends it all views
-		if err := l.testimony.add(m.GetAgreed()); err != nil {
+	if e.resumption != nil && r.phase == recruitJoining && m.GetAgreed() != nil { // the view group sends it all views
+		if err := l.reports.add(m.GetAgreed()); err != nil {
 			l.lose(err)
 		}
 		return nil
@@ -242,7 +242,7 @@ func (e *execution) startedRecruit(l *link, m *jobpb.Started) {
 		return
 	}
 	l.recruit.phase = recruitEntering
-	e.guard(l)
+	e.watchRecruit(l)
 }
 
 var errEarly = errors.New("it broke the protocol: it spoke before its process had joined")
@@ -259,8 +259,8 @@ func (e *execution) startRecruit(l *link) {
 		}
 	}
 	m.Members = append(m.Members, e.row(l, r.process))
-	l.say(e.emitted(r.process.Rank)) // the peer must not send output that the user has
-	l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: m}})
+	l.send(e.emitted(r.process.Rank)) // the peer must not send output that the user has
+	l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: m}})
 }
 
 // row returns the row of a process in the membership table.
@@ -292,30 +292,30 @@ func (e *execution) enter(l *link, r *recruit, key []byte) *job.Result {
 	p := r.process
 	s := e.state.Join(p)
 	if s.Propose == nil {
-		e.letGo(l, r, fmt.Errorf("process %v cannot join the view any more", p))
+		e.dropAddition(l, r, fmt.Errorf("process %v cannot join the view any more", p))
 		return nil
 	}
 	r.phase = recruitJoining
-	undo := e.enlist(l, p, key)
+	undo := e.registerRecruit(l, p, key)
 	err := e.j.keeper.writePeers(e)
-	if err != nil && e.adopted != nil { // a later process would give its number to another peer
+	if err != nil && e.resumption != nil { // a later process would give its number to another peer
 		r.phase = recruitEntering
 		undo()
 		e.state.Forgo(p.Rank)
-		e.letGo(l, r, err)
+		e.dropAddition(l, r, err)
 		return nil
 	}
 	if err != nil {
 		e.j.warn(fmt.Sprintf("should this p2prun be killed, what rank %d replica %d prints will not be seen by p2prun --attach: %v", p.Rank, p.Replica, err))
 	}
 	e.runsOn[p] = l
-	if e.adopted != nil {
+	if e.resumption != nil {
 		if l.recruit != nil {
-			l.say(e.agreeMessage())
+			l.send(e.agreeMessage())
 		}
-		return e.letIn(l, p, s)
+		return e.requestJoin(l, p, s)
 	}
-	e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(l, p)}})
+	e.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(l, p)}})
 	e.introduce(l, p)
 	return e.apply(s)
 }
@@ -336,17 +336,17 @@ func (e *execution) joined(p view.Process) *job.Result {
 	if l.err != nil {
 		return e.lose(l, "it was lost while it joined", l.err)
 	}
-	l.say(e.emitted(p.Rank))
+	l.send(e.emitted(p.Rank))
 	if e.begin != nil {
-		l.say(e.begin)
-		e.knock(l)
+		l.send(e.begin)
+		e.probeAddresses(l)
 	}
-	return e.hearPutOff(p)
+	return e.handleQueued(p)
 }
 
-// guard starts to watch the peer of a recruit. The job's detector group is fixed until the next
+// watchRecruit starts to watch the peer of a recruit. The job's detector group is fixed until the next
 // regroup, so until then the submitter and each new peer form a group of their own.
-func (e *execution) guard(l *link) {
+func (e *execution) watchRecruit(l *link) {
 	cfg := e.j.s.cfg
 	if l.peer == cfg.Host.ID() {
 		return
@@ -365,7 +365,7 @@ func (e *execution) guard(l *link) {
 		return
 	}
 	l.group = group
-	l.say(e.joinMessage(l.peer, cfg.Host.ID()))
+	l.send(e.joinMessage(l.peer, cfg.Host.ID()))
 }
 
 // healed handles the report that a new process has caught up with the others of its rank.
@@ -385,24 +385,24 @@ func (e *execution) healed(p view.Process, m *jobpb.Healed) *job.Result {
 		Kind: HealEvent, Rank: p.Rank, Took: took,
 		Placed: []Placed{{Process: p, Peer: e.runsOn[p].peer.String()}},
 		Text: fmt.Sprintf("rank %d has %s again (replica %d on peer %s) after %.1f s: %s given anew",
-			p.Rank, many(uint64(len(v.LiveReplicas(p.Rank))), "replica"), p.Replica, short(e.runsOn[p].peer), took.Seconds(),
-			many(m.Messages, "message")),
+			p.Rank, plural(uint64(len(v.LiveReplicas(p.Rank))), "replica"), p.Replica, short(e.runsOn[p].peer), took.Seconds(),
+			plural(m.Messages, "message")),
 	})
 	r := e.apply(s)
 	e.heal() // ends the outage: the next loss in this rank is a new one
 	return r
 }
 
-// many returns a number with its noun, which is in the plural unless n is 1.
-func many(n uint64, what string) string {
+// plural returns a number with its noun, which is in the plural unless n is 1.
+func plural(n uint64, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// sumUp tells the user how long ranks lacked a replica.
-func (e *execution) sumUp() {
+// reportRecoveries tells the user how long ranks lacked a replica.
+func (e *execution) reportRecoveries() {
 	if len(e.recoveries) == 0 {
 		return
 	}
@@ -412,5 +412,5 @@ func (e *execution) sumUp() {
 	}
 	longest := slices.Max(e.recoveries)
 	e.j.emit(Event{Kind: HealEvent, Took: longest, Text: fmt.Sprintf("%s given to ranks that had lost one, %.1f s after the loss on average, %.1f s at most",
-		many(uint64(len(e.recoveries)), "new replica"), (sum / time.Duration(len(e.recoveries))).Seconds(), longest.Seconds())})
+		plural(uint64(len(e.recoveries)), "new replica"), (sum / time.Duration(len(e.recoveries))).Seconds(), longest.Seconds())})
 }

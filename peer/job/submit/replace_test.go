@@ -240,7 +240,7 @@ func TestResumedJobReportsThatItCannotReplace(t *testing.T) {
 // TestNoPeerIsRecruitedWhileANumberIsUnknown: a new peer could get the missing number.
 func TestNoPeerIsRecruitedWhileANumberIsUnknown(t *testing.T) {
 	e := newBed(t, never, 1, 1).partedOn()
-	e.parted, e.adopted, e.healing = false, &adopted{caughtUp: true}, newHealing(2)
+	e.partitioned, e.resumption, e.healing = false, &resumption{caughtUp: true}, newHealing(2)
 	for i, l := range e.links {
 		l.number = i // 0 means that it has none
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A quest is a job's search for slots: attempts until one succeeds or the deadline passes. Between
+// A slotSearch is a job's search for slots: attempts until one succeeds or the deadline passes. Between
 // two attempts, the job waits in the queues of peers, and looks for other peers.
-type quest struct {
+type slotSearch struct {
 	j          *run
 	strategy   reservation.Strategy
 	began      time.Time
@@ -28,13 +28,13 @@ type quest struct {
 	sharing    int       // peers refused in the last attempt because another peer on their machine took part
 	hopeless   bool      // the candidates would not suffice even if their slots were free
 	looked     time.Time // time of the last search; zero: none yet
-	found      chan sighting
+	found      chan searchResult
 	looking    context.CancelFunc      // ends the running search; nil: none runs
 	asked      map[p2ppeer.ID]struct{} // all peers ever asked, which are told when the job no longer waits
 }
 
-// A sighting is the result of a search for candidates.
-type sighting struct {
+// A searchResult is the result of a search for candidates.
+type searchResult struct {
 	candidates []discovery.Candidate
 	passed     []discovery.Considered
 	err        error
@@ -47,9 +47,9 @@ func (j *run) reserve(ctx context.Context, deadline time.Time) (*reservation.Res
 	if err != nil { // impossible after Validate
 		return nil, &job.Result{Status: job.StatusUsage, Message: err.Error()}
 	}
-	q := &quest{
+	q := &slotSearch{
 		j: j, strategy: strategy, began: time.Now(), deadline: deadline,
-		found: make(chan sighting, 1), asked: make(map[p2ppeer.ID]struct{}),
+		found: make(chan searchResult, 1), asked: make(map[p2ppeer.ID]struct{}),
 	}
 	defer q.endLooking()
 	rnd := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
@@ -75,7 +75,7 @@ func (j *run) reserve(ctx context.Context, deadline time.Time) (*reservation.Res
 		select {
 		case <-time.After(min(left, reservation.Pause(attempt, place, rnd))):
 		case s := <-q.found: // an attempt follows at once
-			_ = q.see(ctx, s) // after an error, the attempt uses the known candidates
+			_ = q.handleResult(ctx, s) // after an error, the attempt uses the known candidates
 		case <-ctx.Done():
 			q.leave(ctx)
 			r := stoppedBy(ctx, j.req)
@@ -86,9 +86,9 @@ func (j *run) reserve(ctx context.Context, deadline time.Time) (*reservation.Res
 
 // attempt looks for candidates, unless the known ones are fresh, and asks them for slots once. If
 // there are too few slots, it also returns the error as a ShortageError.
-func (q *quest) attempt(ctx context.Context) (*reservation.Reservation, *reservation.ShortageError, error) {
+func (q *slotSearch) attempt(ctx context.Context) (*reservation.Reservation, *reservation.ShortageError, error) {
 	j := q.j
-	if err := q.look(ctx); err != nil {
+	if err := q.refresh(ctx); err != nil {
 		return nil, nil, err
 	}
 	candidates := q.candidates
@@ -122,9 +122,9 @@ func (q *quest) attempt(ctx context.Context) (*reservation.Reservation, *reserva
 	return reserved, nil, nil
 }
 
-// look waits for the first candidates, and starts a new search when the known ones are no longer
+// refresh waits for the first candidates, and starts a new search when the known ones are no longer
 // fresh.
-func (q *quest) look(ctx context.Context) error {
+func (q *slotSearch) refresh(ctx context.Context) error {
 	j := q.j
 	want := int64(j.req.N * j.req.R)
 	first := q.looked.IsZero()
@@ -135,7 +135,7 @@ func (q *quest) look(ctx context.Context) error {
 		return nil
 	}
 	j.phase(Discovering, 0, want)
-	if err := q.see(ctx, <-q.found); err != nil {
+	if err := q.handleResult(ctx, <-q.found); err != nil {
 		return err
 	}
 	j.phase(Reserving, 0, want)
@@ -143,11 +143,11 @@ func (q *quest) look(ctx context.Context) error {
 }
 
 // search starts a search for candidates.
-func (q *quest) search(ctx context.Context) {
+func (q *slotSearch) search(ctx context.Context) {
 	ctx, q.looking = context.WithCancel(ctx)
 	need := q.need()
 	go func() { // ends soon after ctx does
-		var f sighting
+		var f searchResult
 		f.candidates, f.passed, f.err = q.j.s.cfg.Discovery.Candidates(ctx, need)
 		q.found <- f
 	}()
@@ -156,7 +156,7 @@ func (q *quest) search(ctx context.Context) {
 // need returns the requirements of a search. The search ends when it has found enough slots. Peers
 // that share a machine with a peer that took part were of no use, so it looks for N more slots for
 // each.
-func (q *quest) need() discovery.Need {
+func (q *slotSearch) need() discovery.Need {
 	need := discovery.Need{
 		Slots: q.j.req.N * (q.j.req.R + q.sharing), PerPeer: q.j.req.N, Busy: true, All: q.j.req.together(), Filter: q.j.req.Filter,
 	}
@@ -166,8 +166,8 @@ func (q *quest) need() discovery.Need {
 	return need
 }
 
-// see takes the result of a search.
-func (q *quest) see(ctx context.Context, f sighting) error {
+// handleResult takes the result of a search.
+func (q *slotSearch) handleResult(ctx context.Context, f searchResult) error {
 	q.looking()
 	q.looking = nil
 	if f.err != nil {
@@ -189,12 +189,12 @@ func (q *quest) see(ctx context.Context, f sighting) error {
 }
 
 // byData reports whether it matters which peers already have the job's files.
-func (q *quest) byData() bool {
+func (q *slotSearch) byData() bool {
 	return q.strategy == reservation.DataSpread || q.strategy == reservation.DataConcentrate
 }
 
 // endLooking ends the running search, if any.
-func (q *quest) endLooking() {
+func (q *slotSearch) endLooking() {
 	if q.looking != nil {
 		q.looking()
 		<-q.found
@@ -202,7 +202,7 @@ func (q *quest) endLooking() {
 }
 
 // leave removes the job from the queues of all peers that were ever asked.
-func (q *quest) leave(ctx context.Context) {
+func (q *slotSearch) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.j.s.waits.answers)
 	defer cancel()
 	peers := make([]p2ppeer.ID, 0, len(q.asked))

@@ -49,7 +49,7 @@ func (e *execution) layOut(ctx context.Context, manifests []filetransfer.Manifes
 func destination(req Request, job string, manifests []filetransfer.Manifest) (string, []filetransfer.Manifest) {
 	var out []filetransfer.Manifest
 	for _, m := range manifests {
-		out = append(out, harmless(m, req.Executable))
+		out = append(out, sanitize(m, req.Executable))
 	}
 	all := slices.Concat(manifests...)
 	name := exactName(req.Outputs)
@@ -84,14 +84,14 @@ func makeFolder(dir string) error {
 	return err
 }
 
-// harmless returns the files of m with the names that harmlessName returns, and without executable
+// sanitize returns the files of m with the names that sanitizeName returns, and without executable
 // bits unless executable is set.
-func harmless(m filetransfer.Manifest, executable bool) filetransfer.Manifest {
+func sanitize(m filetransfer.Manifest, executable bool) filetransfer.Manifest {
 	m = slices.Clone(m)
 	for i := range m {
 		names := strings.Split(m[i].Path, "/")
 		for k := range names {
-			names[k] = harmlessName(names[k])
+			names[k] = sanitizeName(names[k])
 		}
 		m[i].Path = strings.Join(names, "/")
 		if !executable {
@@ -104,10 +104,10 @@ func harmless(m filetransfer.Manifest, executable bool) filetransfer.Manifest {
 	return m
 }
 
-// harmlessName replaces the dangerous characters of a name by % and hexadecimal digits. They are
+// sanitizeName replaces the dangerous characters of a name by % and hexadecimal digits. They are
 // control and format characters (which can reverse text), line separators, backslashes, a leading
 // dash, and the first letter of a name that Windows reserves. Different names stay different.
-func harmlessName(name string) string {
+func sanitizeName(name string) string {
 	var b strings.Builder
 	escape := func(s string) {
 		for i := range len(s) {
@@ -127,7 +127,7 @@ func harmlessName(name string) string {
 	return b.String()
 }
 
-// escaped reports whether s begins with an escape sequence of harmlessName.
+// escaped reports whether s begins with an escape sequence of sanitizeName.
 func escaped(s string) bool {
 	const hex = "0123456789ABCDEF"
 	return len(s) > 2 && strings.IndexByte(hex, s[1]) >= 0 && strings.IndexByte(hex, s[2]) >= 0

@@ -20,7 +20,7 @@ func TestHarmlessName(t *testing.T) {
 		"console": "console", "com": "com", "%2Dx": "%252Dx",
 	}
 	for name, want := range cases {
-		if got := harmlessName(name); got != want {
+		if got := sanitizeName(name); got != want {
 			t.Errorf("%q: got %q, want %q", name, got, want)
 		}
 	}

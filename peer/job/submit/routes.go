@@ -10,11 +10,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
-// heardPaths handles a peer's report of its routes to the other peers. The user gets all routes
+// handlePaths handles a peer's report of its routes to the other peers. The user gets all routes
 // once every peer has reported, and later only the changes.
-func (e *execution) heardPaths(l *link, m *jobpb.Paths) *job.Result {
+func (e *execution) handlePaths(l *link, m *jobpb.Paths) *job.Result {
 	if !e.j.req.Explain || len(m.Paths) > len(e.links) {
-		return e.breach(l, fmt.Errorf("unexpected %T", m))
+		return e.protocolError(l, fmt.Errorf("unexpected %T", m))
 	}
 	first := l.routes == nil
 	byPeer := make(map[p2ppeer.ID]*link)
@@ -25,7 +25,7 @@ func (e *execution) heardPaths(l *link, m *jobpb.Paths) *job.Result {
 	for _, p := range m.Paths {
 		to := byPeer[p2ppeer.ID(p.Peer)]
 		if to == nil || len(p.Kind) > maxKind || len(p.Way) > maxKind {
-			return e.breach(l, fmt.Errorf("way to %q by %.20q", p.Peer, p.Kind))
+			return e.protocolError(l, fmt.Errorf("way to %q by %.20q", p.Peer, p.Kind))
 		}
 		routes = append(routes, Route{From: l.processes, To: to.processes, Kind: p.Kind, Relay: relayOf(p), Why: plain(p.Why),
 			Way: p.Way, RTT: time.Duration(p.RoundTripUs) * time.Microsecond})

@@ -85,8 +85,8 @@ func (j *run) waiting(short *reservation.ShortageError, left time.Duration) {
 	})
 }
 
-// unkeep stops keeping the job, which then ends with this process, and tells the user why.
-func (j *run) unkeep(err error) {
+// stopKeeping stops keeping the job, which then ends with this process, and tells the user why.
+func (j *run) stopKeeping(err error) {
 	j.warn(fmt.Sprintf("the job ends with this process, since it cannot be kept: %v", err))
 	j.keeper.remove()
 	j.keeper.close()
@@ -212,7 +212,7 @@ func (j *run) describePrograms(ctx context.Context) error {
 			return fmt.Errorf("program %s: the file is empty", p.Path)
 		}
 		maps.Copy(j.local, filetransfer.Locate(m, source))
-		j.stow(ctx, p.Path, m[0])
+		j.storeProgram(ctx, p.Path, m[0])
 		j.spec.Programs = append(j.spec.Programs, jobspec.Program{
 			OS: p.OS, Arch: p.Arch, Digest: m[0].Digest.String(), Size: m[0].Size, Pieces: m[0].Pieces,
 		})
@@ -220,11 +220,11 @@ func (j *run) describePrograms(ctx context.Context) error {
 	return nil
 }
 
-// stow copies a program that a p2prun has handed to a resident peer into the store. A program that a
+// storeProgram copies a program that a p2prun has handed to a resident peer into the store. A program that a
 // p2prun has built is lost if that p2prun is killed, and a replacement for a lost replica still needs
 // it. If the copy fails, for instance for lack of space, the job continues to use the original file.
-func (j *run) stow(ctx context.Context, program string, e filetransfer.Entry) {
-	if !j.s.cfg.Resident || e.Size > maxStowed {
+func (j *run) storeProgram(ctx context.Context, program string, e filetransfer.Entry) {
+	if !j.s.cfg.Resident || e.Size > maxStoredProgram {
 		return
 	}
 	store := j.s.cfg.Files.Store()
@@ -239,5 +239,5 @@ func (j *run) stow(ctx context.Context, program string, e filetransfer.Entry) {
 	j.local[e.Digest] = filetransfer.Source{From: store.Path(e.Digest)}
 }
 
-// maxStowed limits, in bytes, the size of a program that stow reads into memory.
-const maxStowed = 256 << 20
+// maxStoredProgram limits, in bytes, the size of a program that storeProgram reads into memory.
+const maxStoredProgram = 256 << 20

@@ -24,9 +24,9 @@ type finding struct {
 	err   error    // why no peer was found
 }
 
-// seek searches for a peer that can run one more replica of a rank. One search runs at a time, so
+// startSearch searches for a peer that can run one more replica of a rank. One search runs at a time, so
 // the job never holds more slots than it can use.
-func (e *execution) seek(rank int) {
+func (e *execution) startSearch(rank int) {
 	p, ok := e.state.View().Joiner(rank)
 	if !ok { // the rank has had too many replicas
 		e.healing.GaveUp(rank, e.elapsed())
@@ -34,7 +34,7 @@ func (e *execution) seek(rank int) {
 	}
 	e.healing.Serve(rank)
 	if l := e.runsOn[p]; l != nil { // the previous process already introduced it
-		e.letIn(l, p, e.state.Join(p))
+		e.requestJoin(l, p, e.state.Join(p))
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -43,7 +43,7 @@ func (e *execution) seek(rank int) {
 		process: p, hosts: e.hosts(p), others: e.domains(rank), machines: e.slotMachines(rank),
 		wide: time.Duration(min(e.healing.Failed(rank), mostWidened)) * widened,
 	}
-	w.without = e.unwanted(w.hosts)
+	w.without = e.excludedPeers(w.hosts)
 	go func() { e.found <- e.recruit(ctx, w) }() // ends with its finding, soon after ctx does
 }
 
@@ -65,11 +65,11 @@ const (
 	widened, mostWidened = 100 * time.Millisecond, 10
 )
 
-// unwanted returns the peers that already take part in the job and are not among the hosts, and the
+// excludedPeers returns the peers that already take part in the job and are not among the hosts, and the
 // peers that were recently lost or could not help.
-func (e *execution) unwanted(hosts map[p2ppeer.ID]*link) map[p2ppeer.ID]bool {
+func (e *execution) excludedPeers(hosts map[p2ppeer.ID]*link) map[p2ppeer.ID]bool {
 	out := maps.Clone(e.j.excluded)
-	if e.adopted != nil { // in the view group, its number stands for the previous process
+	if e.resumption != nil { // in the view group, its number stands for the previous process
 		out[e.j.s.cfg.Host.ID()] = true
 	}
 	for _, l := range e.links {
@@ -139,8 +139,8 @@ func (e *execution) candidates(ctx context.Context, w vacancy) ([]reservation.Ca
 	return candidates, nil
 }
 
-// take handles the result of a search.
-func (e *execution) take(f finding) {
+// handleFound handles the result of a search.
+func (e *execution) handleFound(f finding) {
 	e.search = nil
 	defer e.heal() // another waiting rank may be next
 	if f.link == nil {
@@ -160,7 +160,7 @@ func (e *execution) take(f finding) {
 		return
 	}
 	e.serve(l.peer)
-	l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Prepare{Prepare: &jobpb.Prepare{
+	l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Prepare{Prepare: &jobpb.Prepare{
 		Spec: e.j.envelope, Key: l.slots.Key[:], Joining: true,
 		Processes: []*jobpb.Process{jobpb.FromProcess(l.recruit.process)},
 	}}})
@@ -191,7 +191,7 @@ func (e *execution) endSearch() {
 	e.search()
 	switch f := <-e.found; {
 	case f.added != nil:
-		e.giveBack(f.added)
+		e.recordUnusedSlot(f.added)
 	case f.link != nil:
 		e.links = append(e.links, f.link)
 	}

@@ -32,7 +32,7 @@ type Config struct {
 	Views     *viewgroup.Service
 	Period    time.Duration // gossip period of the fault detector; 0 for its default
 	Hang      time.Duration // silence that the fault detector tolerates
-	Patient   bool          // tolerate longer silence in jobs without replicas; see patience.go
+	Patient   bool          // tolerate longer silence in jobs without replicas; see outage.go
 	Mode      faultdetect.Mode
 	Log       zerolog.Logger
 	// Outdated returns the peers that were met recently and run another protocol version; nil: none
@@ -74,7 +74,7 @@ type waits struct {
 	silence time.Duration
 	// lull is how long, in addition to the tolerated hang, a peer may be silent meanwhile if
 	// another peer can replace it. A peer sends a report every reportPeriod.
-	lull time.Duration
+	replaceAfter time.Duration
 	// progress is how long a peer may stage or start without progress, even if it sends reports.
 	progress time.Duration
 	// output limits the time without new output of a process that has ended but has output left, if
@@ -82,7 +82,7 @@ type waits struct {
 	output time.Duration
 	// apart is how long a peer that stages may be disconnected. The peer itself waits a little
 	// longer.
-	apart time.Duration
+	disconnected time.Duration
 	// grace is how long the other peers that stage or start may take to fail too, after one has
 	// failed.
 	grace time.Duration
@@ -90,16 +90,16 @@ type waits struct {
 	// another replica are collected.
 	files time.Duration
 	// confirm is the least time for which a finished job waits until its answer is confirmed; see
-	// hearOut.
+	// awaitConfirmation.
 	confirm time.Duration
 	// stop is how long the submitter waits for peers to confirm that they have released everything
 	// of a job that is over.
 	stop time.Duration
 	// tell is how long the submitter tries to tell disconnected peers that the job is over.
-	tell time.Duration
+	notify time.Duration
 	// back is how long peers may take to reconnect once the submitter is in touch with the
 	// majority.
-	back time.Duration
+	reconnect time.Duration
 	// wide is how long the submitter searches for peers that have the job's files cached, after it
 	// has found enough peers.
 	wide time.Duration
@@ -108,8 +108,8 @@ type waits struct {
 }
 
 var defaultWaits = waits{
-	answers: 2 * time.Second, silence: time.Minute, progress: 5 * time.Minute, output: 15 * time.Second, lull: 350 * time.Millisecond, apart: 15 * time.Second, grace: time.Second, files: time.Second, confirm: time.Minute, stop: 30 * time.Second, tell: 10 * time.Second,
-	back: 10 * time.Second, wide: time.Second, locate: 2 * time.Second,
+	answers: 2 * time.Second, silence: time.Minute, progress: 5 * time.Minute, output: 15 * time.Second, replaceAfter: 350 * time.Millisecond, disconnected: 15 * time.Second, grace: time.Second, files: time.Second, confirm: time.Minute, stop: 30 * time.Second, notify: 10 * time.Second,
+	reconnect: 10 * time.Second, wide: time.Second, locate: 2 * time.Second,
 }
 
 // Status describes a job that this peer has submitted and that is not over.
@@ -203,7 +203,7 @@ func (s *Submitter) Run(ctx context.Context, req Request, sink Sink) job.Result 
 	j.printer = newPrinter(j.spec.ID, sink, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) }, j.keeper, s.cfg.Resident)
 	defer j.printer.close()
 	if err != nil {
-		j.unkeep(err)
+		j.stopKeeping(err)
 	}
 	return j.conclude(j.run(ctx))
 }

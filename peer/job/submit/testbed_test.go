@@ -80,7 +80,7 @@ func (b *bed) serve(period time.Duration) {
 	})
 	b.submitter.waits.grace = 50 * time.Millisecond
 	b.submitter.waits.files = eventTimeout
-	b.submitter.waits.lull = eventTimeout
+	b.submitter.waits.replaceAfter = eventTimeout
 	b.submitter.waits.wide = eventTimeout
 }
 

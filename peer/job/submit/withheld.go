@@ -33,19 +33,19 @@ func (w withheld) overdue(speakers []view.Process, most func(view.Process) time.
 
 var errWithheld = errors.New("its process has ended, and the rest of its output does not come")
 
-// demandOutput gives up the peers that withhold output of an output leader that has ended, so that
+// loseWithholding gives up the peers that withhold output of an output leader that has ended, so that
 // another replica becomes output leader. A rank without another replica fails, so its peer gets
 // more time. A peer is not blamed while the user has yet to read output of the rank, because flow
 // control may keep the peer from sending more.
-func (e *execution) demandOutput() *job.Result {
+func (e *execution) loseWithholding() *job.Result {
 	var speakers []view.Process
 	for _, p := range e.state.Undrained() {
 		f := e.flows[p.Rank]
-		if l := e.runsOn[p]; l != nil && l.err == nil && !isAway(l) && f[0].unread+f[1].unread == 0 && e.ended[p] != [2]bool{true, true} {
+		if l := e.runsOn[p]; l != nil && l.err == nil && !isDisconnected(l) && f[0].unread+f[1].unread == 0 && e.ended[p] != [2]bool{true, true} {
 			speakers = append(speakers, p)
 		}
 	}
-	for _, p := range e.withheld.overdue(speakers, e.outputMay, time.Now()) {
+	for _, p := range e.withheld.overdue(speakers, e.outputTimeout, time.Now()) {
 		if l := e.runsOn[p]; l.err == nil {
 			if r := e.lose(l, "it withholds output", errWithheld); r != nil {
 				return r
@@ -55,8 +55,8 @@ func (e *execution) demandOutput() *job.Result {
 	return nil
 }
 
-// outputMay returns how long the output of p, which has ended, may make no progress.
-func (e *execution) outputMay(p view.Process) time.Duration {
+// outputTimeout returns how long the output of p, which has ended, may make no progress.
+func (e *execution) outputTimeout(p view.Process) time.Duration {
 	if len(e.state.Counting(p.Rank)) > 1 {
 		return e.j.s.waits.output
 	}

@@ -26,11 +26,11 @@ import (
 // confirmation.
 
 const (
-	// hearOutPart and hearOutMost limit how long a job waits for further accounts once its answer
+	// furtherAccountsPart and furtherAccountsMost limit how long a job waits for further accounts once its answer
 	// is confirmed: a twentieth of the time that it ran, at most one second. They only show which
 	// replica lies.
-	hearOutPart = 20
-	hearOutMost = time.Second
+	furtherAccountsPart = 20
+	furtherAccountsMost = time.Second
 
 	// confirmFactor is how many times as long as it ran a job waits for its answer to be confirmed.
 	confirmFactor = 4
@@ -60,7 +60,7 @@ func (e *execution) printedBy(rank int) (p job.Printed, ok bool) {
 // speakers returns the processes that are, or have been, the output leader of a rank.
 func (e *execution) speakers(rank int) (ps []view.Process) {
 	for _, p := range e.state.View().Processes() {
-		if p.Rank == rank && e.spoke[p] {
+		if p.Rank == rank && e.wasOutputLeader[p] {
 			ps = append(ps, p)
 		}
 	}
@@ -71,7 +71,7 @@ func (e *execution) speakers(rank int) (ps []view.Process) {
 func (e *execution) account(l *link, p view.Process, m *jobpb.Account) *job.Result {
 	a, err := accountOf(m, e.state.View())
 	if err != nil {
-		return e.breach(l, err)
+		return e.protocolError(l, err)
 	}
 	if e.accounts == nil || e.state.View().State(p) == view.Failed {
 		return nil
@@ -91,16 +91,16 @@ func (e *execution) judge(final bool) *job.Result {
 	return r
 }
 
-// hearOut waits until the answer of the job, which is done, is confirmed, and returns the result.
-func (e *execution) hearOut(ctx context.Context) job.Result {
+// awaitConfirmation waits until the answer of the job, which is done, is confirmed, and returns the result.
+func (e *execution) awaitConfirmation(ctx context.Context) job.Result {
 	if e.accounts == nil {
 		return e.state.Answer()
 	}
 	if r := e.confirm(ctx); r != nil {
 		return *r
 	}
-	owed := func() bool { return len(e.accounts.Owing(e.heardOut())) > 0 }
-	if r := e.hearWhile(ctx, min(e.ran()/hearOutPart, hearOutMost), owed); r != nil {
+	owed := func() bool { return len(e.accounts.Owing(e.confirmingReplicas())) > 0 }
+	if r := e.handleWhile(ctx, min(e.ran()/furtherAccountsPart, furtherAccountsMost), owed); r != nil {
 		return *r
 	}
 	if r := e.judge(true); r != nil {
@@ -112,7 +112,7 @@ func (e *execution) hearOut(ctx context.Context) job.Result {
 // ran returns how long the processes have been running, or, for a resumed job, how long the job has
 // existed.
 func (e *execution) ran() time.Duration {
-	if e.adopted != nil {
+	if e.resumption != nil {
 		return e.elapsed()
 	}
 	return time.Since(e.begun)
@@ -123,34 +123,34 @@ func (e *execution) confirm(ctx context.Context) *job.Result {
 	if e.accounts.Tolerant {
 		return nil
 	}
-	unconfirmed := func() bool { return len(e.accounts.Unconfirmed(e.heardOut())) > 0 }
-	if r := e.hearWhile(ctx, confirmQuietly, unconfirmed); r != nil || !unconfirmed() {
+	unconfirmed := func() bool { return len(e.accounts.Unconfirmed(e.confirmingReplicas())) > 0 }
+	if r := e.handleWhile(ctx, confirmQuietly, unconfirmed); r != nil || !unconfirmed() {
 		return r
 	}
-	e.j.warn("the job is done; waiting for its answer to be confirmed by " + e.whereAll(e.accounts.Unconfirmed(e.heardOut())))
-	premature := func() bool { return e.accounts.Premature(e.heardOut()) }
+	e.j.warn("the job is done; waiting for its answer to be confirmed by " + e.whereAll(e.accounts.Unconfirmed(e.confirmingReplicas())))
+	premature := func() bool { return e.accounts.Premature(e.confirmingReplicas()) }
 	for premature() {
-		if r := e.hearWhile(ctx, pulsePeriod, premature); r != nil {
+		if r := e.handleWhile(ctx, pulsePeriod, premature); r != nil {
 			return r
 		}
 	}
 	most := max(e.j.s.waits.confirm, confirmFactor*e.ran())
-	if r := e.hearWhile(ctx, most, unconfirmed); r != nil || !unconfirmed() {
+	if r := e.handleWhile(ctx, most, unconfirmed); r != nil || !unconfirmed() {
 		return r
 	}
 	if r := e.judge(true); r != nil {
 		return r
 	}
-	return e.accounts.UnconfirmedAfter(e.heardOut(), most)
+	return e.accounts.UnconfirmedAfter(e.confirmingReplicas(), most)
 }
 
-// hearWhile handles events while a condition holds, for at most the given time. Time in which this
+// handleWhile handles events while a condition holds, for at most the given time. Time in which this
 // process did not run, or was cut off, does not count: it could not receive messages.
-func (e *execution) hearWhile(ctx context.Context, most time.Duration, condition func() bool) *job.Result {
+func (e *execution) handleWhile(ctx context.Context, most time.Duration, condition func() bool) *job.Result {
 	for condition() && most > 0 {
 		before := time.Now()
 		late, cancel := context.WithTimeout(ctx, most)
-		r := e.turn(ctx, late.Done())
+		r := e.handleNext(ctx, late.Done())
 		cancel()
 		switch {
 		case r != nil:
@@ -158,15 +158,15 @@ func (e *execution) hearWhile(ctx context.Context, most time.Duration, condition
 		case ctx.Err() != nil:
 			r := stoppedBy(ctx, e.j.req)
 			return &r
-		case !e.parted:
+		case !e.partitioned:
 			most -= min(time.Since(before), 2*pulsePeriod)
 		}
 	}
 	return nil
 }
 
-// heardOut returns the live replicas, whose accounts can confirm the answer: those that count, have
+// confirmingReplicas returns the live replicas, whose accounts can confirm the answer: those that count, have
 // not ended unsuccessfully, are not suspended, and whose peer has not been given up.
-func (e *execution) heardOut() []view.Process {
+func (e *execution) confirmingReplicas() []view.Process {
 	return slices.DeleteFunc(e.state.Working(), func(p view.Process) bool { return !e.reaches(p) || e.suspended(p) })
 }

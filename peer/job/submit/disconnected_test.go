@@ -38,8 +38,8 @@ func (b *bed) resuming(m *member, script func(*part)) {
 // disconnected from its peers. The peers of b are the first peers of the job.
 func (b *bed) partedOn() *execution {
 	e := newHearing(b)
-	e.j.s, e.j.req.Away, e.parted = b.submitter, time.Hour, true
-	e.agreed, e.inbox, e.done = newAgreed(), make(chan heard), make(chan struct{})
+	e.j.s, e.j.req.Away, e.partitioned = b.submitter, time.Hour, true
+	e.agreed, e.inbox, e.done = newAgreed(), make(chan received), make(chan struct{})
 	for i, m := range b.peers {
 		e.links[i].peer = m.ID()
 	}
@@ -82,14 +82,14 @@ func (b *bed) agreeing(e *execution, with ...*member) {
 }
 
 // nextHeard returns the next event of a link.
-func (e *execution) nextHeard(t *testing.T) heard {
+func (e *execution) nextHeard(t *testing.T) received {
 	t.Helper()
 	select {
 	case h := <-e.inbox:
 		return h
 	case <-time.After(eventTimeout):
 		t.Fatal("nothing more is heard")
-		return heard{}
+		return received{}
 	}
 }
 
@@ -112,29 +112,29 @@ func TestR6RepeatedOutputAfterReconnectsCountsOnce(t *testing.T) {
 	})
 	e := b.partedOn()
 	l := e.runsOn[other]
-	e.strand(l, nil)
+	e.disconnect(l, nil)
 	for range cuts {
 		before := l.wire
 		for range 1 + lines {
 			if h := e.nextHeard(t); h.back {
 				e.resumed(h)
-			} else if l.hears(h) {
-				e.hear(h)
+			} else if l.acceptMessage(h) {
+				e.handle(h)
 			}
 			if l.err != nil {
 				t.Fatal(l.err)
 			}
 		}
 		heardAll <- struct{}{}
-		if e.hear(e.nextHeard(t)); !l.away {
+		if e.handle(e.nextHeard(t)); !l.disconnected {
 			t.Fatal("its stream is not made anew")
 		}
-		if l.hears(heard{link: l, wire: before, msg: exitedMessage(other, wellEnded)}) {
+		if l.acceptMessage(received{link: l, wire: before, msg: exitedMessage(other, wellEnded)}) {
 			t.Error("what the old stream brings is heard, and will be repeated")
 		}
 	}
 	e.apply(e.state.Lost([]view.Process{master}, "is lost"))
-	e.hearUntimely()
+	e.handleEarlyOutput()
 	if got := e.emission.Next(0, job.Stdout); got != lines*records {
 		t.Errorf("the user gets %d records, want %d", got, lines*records)
 	}
@@ -156,7 +156,7 @@ func TestReopeningKeepsConnectionsOfOtherJobs(t *testing.T) {
 	l, other := e.links[0], e.links[1]
 	other.peer = l.peer
 	reopened := func(l *link, ended error) {
-		e.strand(l, ended)
+		e.disconnect(l, ended)
 		for {
 			if h := e.nextHeard(t); h.back {
 				e.resumed(h)
@@ -199,13 +199,13 @@ func TestDisconnectedSubmitterStopsWaitingForEndedPeers(t *testing.T) {
 		}
 	}
 	for _, l := range e.links {
-		e.strand(l, nil)
+		e.disconnect(l, nil)
 	}
 	var r *job.Result
 	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	for r == nil && ctx.Err() == nil {
-		r = e.turn(ctx, nil)
+		r = e.handleNext(ctx, nil)
 	}
 	if ctx.Err() != nil || r.Status != job.StatusLost {
 		t.Errorf("result %+v, %v", r, ctx.Err())
@@ -213,20 +213,20 @@ func TestDisconnectedSubmitterStopsWaitingForEndedPeers(t *testing.T) {
 }
 
 // asleep pretends that the process of e has not run for a long time.
-func (e *execution) asleep() { e.awake = uptime() - 100*e.j.s.cfg.Period }
+func (e *execution) asleep() { e.lastUptime = uptime() - 100*e.j.s.cfg.Period }
 
 // TestSuspendedSubmitterSetsAReconnectDeadline: after a pause, the submitter sets a deadline for peers
 // to reconnect. It may never learn that it was out of touch with the view group.
 func TestSuspendedSubmitterSetsAReconnectDeadline(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1)
 	e := b.partedOn()
-	e.parted = false
+	e.partitioned = false
 	b.agreeing(e, b.peers...)
 	e.asleep()
-	if r := e.wake(); r != nil || !e.parted {
-		t.Fatalf("result %v, parted: %v", r, e.parted)
+	if r := e.detectSleep(); r != nil || !e.partitioned {
+		t.Fatalf("result %v, parted: %v", r, e.partitioned)
 	}
-	for limit := time.After(eventTimeout); e.overdue == nil; {
+	for limit := time.After(eventTimeout); e.peersDeadline == nil; {
 		select {
 		case <-e.agreed.news:
 			e.takeAgreed()
@@ -244,14 +244,14 @@ func TestSuspendedSubmitterRestartsTheReconnectDeadline(t *testing.T) {
 	b.agreeing(e, b.peers...)
 	over := make(chan time.Time, 1)
 	over <- time.Now()
-	e.overdue = over
+	e.peersDeadline = over
 	e.asleep()
-	if r := e.turn(t.Context(), nil); r != nil {
+	if r := e.handleNext(t.Context(), nil); r != nil {
 		t.Errorf("result %+v", r)
 	}
 	for _, l := range e.links {
-		if l.err != nil || !l.away {
-			t.Errorf("%v: lost: %v, away: %v", l.processes, l.err, l.away)
+		if l.err != nil || !l.disconnected {
+			t.Errorf("%v: lost: %v, away: %v", l.processes, l.err, l.disconnected)
 		}
 	}
 }

@@ -22,11 +22,11 @@ func (b *bed) begunOn(t *testing.T) (*execution, *link) {
 		await(p, (*jobpb.ToPeer).GetStop) // never arrives
 	})
 	e := b.partedOn()
-	e.parted, e.begin = false, &jobpb.ToPeer{}
+	e.partitioned, e.begin = false, &jobpb.ToPeer{}
 	l := e.runsOn[other]
-	e.strand(l, nil)
+	e.disconnect(l, nil)
 	e.receive(e.nextHeard(t))
-	if l.away || l.stream == nil {
+	if l.disconnected || l.stream == nil {
 		t.Fatal("no stream")
 	}
 	return e, l
@@ -39,10 +39,10 @@ func TestDisconnectedIsNotFailed(t *testing.T) {
 	for range 3 {
 		l.stream.Conn().Close()
 		e.receive(e.nextHeard(t))
-		if l.err != nil || !l.away {
-			t.Fatalf("lost: %v, away: %v; want it away", l.err, l.away)
+		if l.err != nil || !l.disconnected {
+			t.Fatalf("lost: %v, away: %v; want it away", l.err, l.disconnected)
 		}
-		for l.away && l.err == nil {
+		for l.disconnected && l.err == nil {
 			e.receive(e.nextHeard(t))
 		}
 		if l.err != nil {
@@ -87,7 +87,7 @@ func TestStreamEndedByThePeerIsNotReopened(t *testing.T) {
 		if e.begin = nil; c.begun {
 			e.begin = &jobpb.ToPeer{}
 		}
-		if got := e.mendable(l, c.err); got != c.want {
+		if got := e.mayReconnect(l, c.err); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
@@ -106,7 +106,7 @@ func TestS4StreamToAFailedPeerIsClosed(t *testing.T) {
 	e := b.partedOn()
 	e.staging = true
 	l := e.links[0]
-	e.strand(l, nil)
+	e.disconnect(l, nil)
 	back := e.nextHeard(t)
 	l.lose(errSilent)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -114,7 +114,7 @@ func TestS4StreamToAFailedPeerIsClosed(t *testing.T) {
 		e.inbox <- back
 		cancel()
 	}()
-	e.await(ctx, "stage the job at", func(heard) error { return nil })
+	e.await(ctx, "stage the job at", func(received) error { return nil })
 	if err := <-ended; !errors.Is(err, network.ErrReset) {
 		t.Errorf("the peer hears %v, want that the stream is reset", err)
 	}

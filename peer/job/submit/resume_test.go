@@ -29,7 +29,7 @@ func (b *bed) keptOn(r int) *keeper { return b.keptAs(b.request(1, r), b.peers) 
 func (b *bed) keptAs(req Request, peers []*member) *keeper {
 	b.Helper()
 	b.submitter.cfg.Jobs = filepath.Join(b.TempDir(), "jobs")
-	b.submitter.waits.back, b.submitter.waits.tell = 100*time.Millisecond, 100*time.Millisecond
+	b.submitter.waits.reconnect, b.submitter.waits.notify = 100*time.Millisecond, 100*time.Millisecond
 	req.Away = eventTimeout
 	j := newRun(b.submitter, req)
 	var err error
@@ -184,7 +184,7 @@ func TestS4ResumeAfterAPartlyAnnouncedResult(t *testing.T) {
 	skip.Long(t)
 	b := newBed(t, never, 1, 1, 1)
 	k := b.keptOn(3)
-	b.submitter.waits.tell = 3 * time.Second // covers the peer that does not answer; the others answer in time
+	b.submitter.waits.notify = 3 * time.Second // covers the peer that does not answer; the others answer in time
 	if err := k.writeResult(job.Result{Status: 5, Message: "as it was"}, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ import (
 // applies a change once more than half of the connected peers that have a part in the previous view
 // report it. If only one peer is connected, its report suffices.
 
-// A testimony holds the changes that one peer reports as agreed on.
-type testimony struct {
+// A peerReports holds the changes that one peer reports as agreed on.
+type peerReports struct {
 	changes []view.Change // the first one makes the view of epoch 2
 	outside bool          // the peer gets no further changes
 }
@@ -29,7 +29,7 @@ type testimony struct {
 const maxChanges = 1 << 16
 
 // add records the next change that the peer reports.
-func (t *testimony) add(m *jobpb.Change) error {
+func (t *peerReports) add(m *jobpb.Change) error {
 	c, err := m.Change()
 	switch {
 	case err != nil:
@@ -42,15 +42,15 @@ func (t *testimony) add(m *jobpb.Change) error {
 }
 
 // of returns the change that follows the view v according to the peer.
-func (t *testimony) of(v view.View) (c view.Change, said bool) {
+func (t *peerReports) of(v view.View) (c view.Change, said bool) {
 	if i := v.Epoch - 1; i < uint64(len(t.changes)) {
 		return t.changes[i], true
 	}
 	return c, false
 }
 
-// A voice is one peer's report of the change that follows a view.
-type voice struct {
+// A changeReport is one peer's report of the change that follows a view.
+type changeReport struct {
 	peer   p2ppeer.ID
 	silent bool // the peer has yet to report it
 	change view.Change
@@ -59,9 +59,9 @@ type voice struct {
 // errDisputed reports that the peers of a job contradict each other.
 var errDisputed = errors.New("they contradict each other")
 
-// decide returns the change that more than half of the voices report. ok is false if there is none
+// decide returns the change that more than half of the reports name. ok is false if there is none
 // yet. The error is errDisputed if there cannot be one any more.
-func decide(voices []voice) (c view.Change, ok bool, err error) {
+func decide(voices []changeReport) (c view.Change, ok bool, err error) {
 	votes, silent, most := make(map[view.Change]int), 0, 0
 	for _, v := range voices {
 		if v.silent {
@@ -76,8 +76,8 @@ func decide(voices []voice) (c view.Change, ok bool, err error) {
 	return c, 2*most > len(voices), err
 }
 
-// naming returns the peers that report a change.
-func naming(voices []voice, c view.Change) (ids []p2ppeer.ID) {
+// reporters returns the peers that report a change.
+func reporters(voices []changeReport, c view.Change) (ids []p2ppeer.ID) {
 	for _, v := range voices {
 		if !v.silent && v.change == c {
 			ids = append(ids, v.peer)
@@ -86,20 +86,20 @@ func naming(voices []voice, c view.Change) (ids []p2ppeer.ID) {
 	return ids
 }
 
-// voices returns the connected peers' reports of the change that follows v. It uses the peers that
+// nextChanges returns the connected peers' reports of the change that follows v. It uses the peers that
 // run a process in v, which will receive that change if they have not yet. If there is none, it
 // uses the reports of the other connected peers: those whose processes failed earlier or joined
 // later.
-func (e *execution) voices(v view.View) (all []voice) {
-	var others []voice
+func (e *execution) nextChanges(v view.View) (all []changeReport) {
+	var others []changeReport
 	for _, l := range e.links {
-		c, said := l.testimony.of(v)
+		c, said := l.reports.of(v)
 		switch part := slices.ContainsFunc(l.processes, v.Has); {
-		case l.err != nil || isAway(l) || !said && l.testimony.outside:
+		case l.err != nil || isDisconnected(l) || !said && l.reports.outside:
 		case part:
-			all = append(all, voice{l.peer, !said, c})
+			all = append(all, changeReport{l.peer, !said, c})
 		case said:
-			others = append(others, voice{l.peer, false, c})
+			others = append(others, changeReport{l.peer, false, c})
 		}
 	}
 	if len(all) == 0 {
@@ -111,7 +111,7 @@ func (e *execution) voices(v view.View) (all []voice) {
 // after returns the view after v and all known changes that follow it.
 func (e *execution) after(v view.View) view.View {
 	for {
-		c, ok, _ := decide(e.voices(v))
+		c, ok, _ := decide(e.nextChanges(v))
 		next, changed := c.Apply(v)
 		if !ok || !changed {
 			return v
@@ -120,12 +120,12 @@ func (e *execution) after(v view.View) view.View {
 	}
 }
 
-// refute gives up the peers that report a change after v that cannot follow v.
-func (e *execution) refute(v view.View) (r *job.Result) {
+// rejectImpossible gives up the peers that report a change after v that cannot follow v.
+func (e *execution) rejectImpossible(v view.View) (r *job.Result) {
 	for _, l := range e.links {
-		c, said := l.testimony.of(v)
+		c, said := l.reports.of(v)
 		if _, follows := c.Apply(v); l.err == nil && said && !follows {
-			r = cmp.Or(r, e.breach(l, fmt.Errorf("it says that %v after view %d, which cannot be", c, v.Epoch)))
+			r = cmp.Or(r, e.protocolError(l, fmt.Errorf("it says that %v after view %d, which cannot be", c, v.Epoch)))
 		}
 	}
 	return r
@@ -133,7 +133,7 @@ func (e *execution) refute(v view.View) (r *job.Result) {
 
 // contradicted returns the result of a job whose peers contradict each other, so that it is unknown
 // which of them lies.
-func contradicted(voices []voice) *job.Result {
+func contradicted(voices []changeReport) *job.Result {
 	var all []string
 	for _, v := range voices {
 		if !v.silent {

@@ -11,10 +11,10 @@ import (
 
 // A job without replicas ends when it gives up one peer, so failing a silent peer early gains
 // nothing. Unless the user has set --tolerated-hang, such a job waits for a silent peer for as long
-// as it has run so far, within these bounds. Its peers wait for the submitter for maxPatience.
+// as it has run so far, within these bounds. Its peers wait for the submitter for maxOutage.
 const (
-	minPatience = 30 * time.Second
-	maxPatience = 10 * time.Minute
+	minOutage = 30 * time.Second
+	maxOutage = 10 * time.Minute
 )
 
 // unreachableAfter is how long the fault detector suspects a peer before the user is told. After a
@@ -22,33 +22,33 @@ const (
 // By the end of unreachableAfter it suspects all peers that are cut off.
 const unreachableAfter = 3 * time.Second
 
-// patient reports whether the job waits longer for a silent peer than the tolerated hang.
-func (e *execution) patient() bool { return e.j.req.R == 1 && e.j.s.cfg.Patient }
+// toleratesOutages reports whether the job waits longer for a silent peer than the tolerated hang.
+func (e *execution) toleratesOutages() bool { return e.j.req.R == 1 && e.j.s.cfg.Patient }
 
 // hang returns the silence that the job's fault detector tolerates.
 func (e *execution) hang() time.Duration {
 	switch cfg := e.j.s.cfg; {
-	case !e.patient():
+	case !e.toleratesOutages():
 		return cfg.Hang
 	case cfg.Mode == faultdetect.Gossip: // gossip suspects a peer only after this time
-		return minPatience
+		return minOutage
 	}
-	return maxPatience
+	return maxOutage
 }
 
-// patienceFor returns how long a job that has run for a given time waits for a silent peer.
-func patienceFor(ran time.Duration) time.Duration {
-	return min(max(ran, minPatience), maxPatience)
+// outageTimeout returns how long a job that has run for a given time waits for a silent peer.
+func outageTimeout(ran time.Duration) time.Duration {
+	return min(max(ran, minOutage), maxOutage)
 }
 
 // verdict handles a verdict of the fault detector on a peer. Any goroutine may call it.
 func (e *execution) verdict(l *link, v faultdetect.Verdict) {
 	switch v.State {
 	case faultdetect.Suspect:
-		l.unheard.trip.Store(int64(v.RoundTrip))
-		l.unheard.since.Store(time.Now().UnixNano())
+		l.suspicion.trip.Store(int64(v.RoundTrip))
+		l.suspicion.since.Store(time.Now().UnixNano())
 	case faultdetect.Live:
-		l.unheard.since.Store(0)
+		l.suspicion.since.Store(0)
 	case faultdetect.Failed:
 		e.silence(l)
 	}
@@ -67,7 +67,7 @@ func (e *execution) contacts() (cs []contact, links []*link) {
 		if l.retired || l.peer == e.j.s.cfg.Host.ID() {
 			continue
 		}
-		cs, links = append(cs, contact{peer: short(l.peer), silent: l.unheard.lasts()}), append(links, l)
+		cs, links = append(cs, contact{peer: short(l.peer), silent: l.suspicion.duration()}), append(links, l)
 	}
 	return cs, links
 }
@@ -115,7 +115,7 @@ func judgeOutage(cs []contact, ran time.Duration, warned bool) outage {
 		return o
 	}
 	at := longest(cs)
-	patience := patienceFor(ran)
+	patience := outageTimeout(ran)
 	switch o.warned = cs[at].silent >= unreachableAfter; {
 	case o.warned && !warned:
 		o.note = fmt.Sprintf("no word from %s; waiting up to %v", blame(cs), patience.Round(time.Second))
@@ -140,7 +140,7 @@ func outOfReach(cs []contact) job.Result {
 // reviewSilence tells the user which peers a job without replicas waits for, and gives up a peer
 // that has been silent for too long.
 func (e *execution) reviewSilence() *job.Result {
-	if !e.patient() {
+	if !e.toleratesOutages() {
 		return nil
 	}
 	cs, links := e.contacts()
@@ -152,7 +152,7 @@ func (e *execution) reviewSilence() *job.Result {
 	if o.lost < 0 {
 		return nil
 	}
-	return e.miss(links[o.lost])
+	return e.loseSilentPeer(links[o.lost])
 }
 
 // giveUpSilent gives up the unreachable peers of a job without replicas, which is over.

@@ -12,7 +12,7 @@ import (
 )
 
 // A disconnected peer has not failed. When its control stream breaks, the submitter reopens it, as
-// a submitter that was cut off does (away.go), while the rest of the job continues:
+// a submitter that was cut off does (disconnected.go), while the rest of the job continues:
 //
 //	the stream breaks --+-- the peer answers -------------> resumed: missed messages are repeated
 //	                    |     that it does not know the job -> lost
@@ -20,41 +20,41 @@ import (
 //	                    |     connections to the peer ------> lost, at once (F2)
 //	                    '-- the detector finds it silent ---> lost, after the tolerated hang;
 //	                        while it stages, before there is a detector: after lull() if
-//	                        another peer is free, else after waits.apart
+//	                        another peer is free, else after waits.disconnected
 
 var errRefused = errors.New("its machine says that it does not run any more")
 
-// mendable reports whether to reopen a broken stream: the peer neither ended it nor sent garbage,
+// mayReconnect reports whether to reopen a broken stream: the peer neither ended it nor sent garbage,
 // and it stages the job or has begun it. In the short time between, a broken stream means that the
 // peer failed.
-func (e *execution) mendable(l *link, err error) bool {
+func (e *execution) mayReconnect(l *link, err error) bool {
 	return (e.begin != nil || e.staging) && l.recruit == nil && l.stream != nil && l.peer != e.j.s.cfg.Host.ID() && !endedByPeer(err) && !garbled(err)
 }
 
-// mend starts to reopen the stream to a peer, and to check whether the peer still runs.
-func (e *execution) mend(l *link, err error) *job.Result {
+// reconnect starts to reopen the stream to a peer, and to check whether the peer still runs.
+func (e *execution) reconnect(l *link, err error) *job.Result {
 	e.j.log.Info().Stringer("peer", l.peer).Err(err).Msg("the control stream broke")
 	last := l.stream.Conn().RemoteMultiaddr()
-	r := e.strand(l, err)
+	r := e.disconnect(l, err)
 	w := l.wire
 	ctx, cancel := context.WithCancel(l.ctx)
-	l.mended = cancel
+	l.stopProbe = cancel
 	l.running.Go(func() { // ends with the link, or when the stream is there
 		defer cancel()
 		if !l.doors.AwaitRefused(ctx, last, e.j.s.cfg.Host.Peerstore().Addrs(l.peer)) {
 			return
 		}
 		select {
-		case e.inbox <- heard{link: l, wire: w, err: errRefused}:
+		case e.inbox <- received{link: l, wire: w, err: errRefused}:
 		case <-e.done:
 		}
 	})
 	return r
 }
 
-// knock finds out at which addresses a running peer accepts connections, so that mend can tell
+// probeAddresses finds out at which addresses a running peer accepts connections, so that reconnect can tell
 // later that the peer has stopped.
-func (e *execution) knock(l *link) {
+func (e *execution) probeAddresses(l *link) {
 	if l.err == nil && l.peer != e.j.s.cfg.Host.ID() {
 		l.running.Go(func() { l.doors.Knock(l.ctx, e.j.s.cfg.Host, l.peer) }) // ends within 3 s
 	}

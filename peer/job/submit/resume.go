@@ -27,7 +27,7 @@ import (
 //	 |-- spec, peers, shown -->|                                   |  alone.go: the job continues
 //	 |                         |-- Resume(job, 0, anew) ---------->|
 //	 |                         |<-- all its messages, from the first one
-//	 |                         |<-- Agreed: each change of the view  |  testimony.go: which to believe
+//	 |                         |<-- Agreed: each change of the view  |  reports.go: which to believe
 //	 |                         |<-- output not acknowledged -------|
 //	 |<-- shown ---------------|-- Emitted, Collect, Propose ----->|
 //
@@ -46,8 +46,8 @@ import (
 // process that started the job continues to replace replicas even if it cannot record them; see
 // ARCHITECTURE.)
 
-// adopted is the state of a resumed job.
-type adopted struct {
+// resumption is the state of a resumed job.
+type resumption struct {
 	hurried   bool                              // do not wait any longer for peers whose processes have all failed
 	waited    bool                              // do not wait any longer for any disconnected peer
 	due       bool                              // give up late peers that run nothing, in the next loseLate
@@ -87,9 +87,9 @@ func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) job.Result
 	defer s.forget(id)
 	j.printer = newPrinter(id, sink, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) }, k, s.cfg.Resident)
 	defer j.printer.close()
-	e := newAdopted(j, shown, printed, begin)
+	e := newResumption(j, shown, printed, begin)
 	e.until, _ = ctx.Deadline()
-	if e.healing != nil && !e.numbered() {
+	if e.healing != nil && !e.numbersKnown() {
 		lacks = errors.New("not all that their peers have to know was kept")
 	}
 	if lacks != nil && k.kept.Result == nil {
@@ -123,16 +123,16 @@ func (s *Submitter) runAgain(k *keeper) (j *run, lacks error) {
 	return j, lacks
 }
 
-// newAdopted returns the execution of a job on its recorded peers, and starts to open streams to
+// newResumption returns the execution of a job on its recorded peers, and starts to open streams to
 // them.
-func newAdopted(j *run, shown [][2]uint64, printed []transcript, begin *jobpb.ToPeer) *execution {
+func newResumption(j *run, shown [][2]uint64, printed []transcript, begin *jobpb.ToPeer) *execution {
 	r := &reservation.Reservation{Job: j.spec.ID}
 	for _, p := range j.keeper.kept.Peers {
 		r.Placements = append(r.Placements, reservation.Placement{Peer: p.Peer, Processes: p.Processes, Machine: p.SlotsOn})
 		j.s.cfg.Host.Peerstore().AddAddrs(p.Peer, readAddrs(p.Addrs), peerstore.PermanentAddrTTL)
 	}
 	e := newExecution(j, r)
-	e.adopted = &adopted{collected: make(map[view.Process]*jobpb.Collected)}
+	e.resumption = &resumption{collected: make(map[view.Process]*jobpb.Collected)}
 	e.emission, e.begin = job.ResumeEmission(shown), begin
 	if begin != nil {
 		e.state.Resume()
@@ -144,7 +144,7 @@ func newAdopted(j *run, shown [][2]uint64, printed []transcript, begin *jobpb.To
 		e.printed = printed
 		e.accounts.Speakers = nil // earlier ones are unknown
 	}
-	e.patience = time.After(j.req.Away)
+	e.reconnectDeadline = time.After(j.req.Away)
 	latest := make(map[p2ppeer.ID]*link)
 	for i, l := range e.links {
 		kept := j.keeper.kept.Peers[i]
@@ -155,7 +155,7 @@ func newAdopted(j *run, shown [][2]uint64, printed []transcript, begin *jobpb.To
 		latest[l.peer] = l
 	}
 	for _, l := range e.links {
-		e.strand(l, nil)
+		e.disconnect(l, nil)
 	}
 	return e
 }
@@ -169,14 +169,14 @@ func readAddrs(texts []string) (all []ma.Multiaddr) {
 	return all
 }
 
-// hear handles the messages that have another meaning, or none, in a resumed job. It reports
+// handle handles the messages that have another meaning, or none, in a resumed job. It reports
 // whether m was such a message.
-func (a *adopted) hear(l *link, m *jobpb.FromPeer) (meant bool, err error) {
+func (a *resumption) handle(l *link, m *jobpb.FromPeer) (meant bool, err error) {
 	switch b := m.Body.(type) {
 	case *jobpb.FromPeer_Agreed:
-		return true, l.testimony.add(b.Agreed)
+		return true, l.reports.add(b.Agreed)
 	case *jobpb.FromPeer_Outside:
-		l.testimony.outside = true
+		l.reports.outside = true
 	case *jobpb.FromPeer_Prepared, *jobpb.FromPeer_Started,
 		*jobpb.FromPeer_Suspect, *jobpb.FromPeer_Paths:
 	default:
@@ -185,23 +185,23 @@ func (a *adopted) hear(l *link, m *jobpb.FromPeer) (meant bool, err error) {
 	return true, nil
 }
 
-// putOff queues a message about a process that has yet to join, according to the changes applied so
+// queueUntilJoined queues a message about a process that has yet to join, according to the changes applied so
 // far.
-func (e *execution) putOff(h heard, p view.Process) *job.Result {
+func (e *execution) queueUntilJoined(h received, p view.Process) *job.Result {
 	putOff, err := e.toJoin[p].add(h)
 	if err != nil {
-		return e.breach(h.link, fmt.Errorf("about %v, which has not joined: %w", p, err))
+		return e.protocolError(h.link, fmt.Errorf("about %v, which has not joined: %w", p, err))
 	}
 	e.toJoin[p] = putOff
 	return nil
 }
 
-// hearPutOff handles the queued messages about a process that has joined.
-func (e *execution) hearPutOff(p view.Process) (r *job.Result) {
+// handleQueued handles the queued messages about a process that has joined.
+func (e *execution) handleQueued(p view.Process) (r *job.Result) {
 	putOff := e.toJoin[p]
 	delete(e.toJoin, p)
 	for _, h := range putOff.said {
-		r = cmp.Or(r, e.hear(h))
+		r = cmp.Or(r, e.handle(h))
 	}
 	return r
 }
@@ -210,16 +210,16 @@ func (e *execution) hearPutOff(p view.Process) (r *job.Result) {
 // according to the other peers. Most of them no longer exist.
 const overdueFailed = 2 * time.Second
 
-// late continues without the peers that have not reconnected in time.
-func (e *execution) late() *job.Result {
-	switch a := e.adopted; {
-	case a == nil && e.overdue != nil: // this process did not run meanwhile: the peers get more time
+// dropLatePeers continues without the peers that have not reconnected in time.
+func (e *execution) dropLatePeers() *job.Result {
+	switch a := e.resumption; {
+	case a == nil && e.peersDeadline != nil: // this process did not run meanwhile: the peers get more time
 	case a == nil:
-		return e.loseAway("it has not come back")
+		return e.loseDisconnected("it has not come back")
 	case a.hurried:
 		a.waited, a.due = true, true
 	default:
-		a.hurried, e.overdue = true, time.After(e.j.s.waits.back)
+		a.hurried, e.peersDeadline = true, time.After(e.j.s.waits.reconnect)
 	}
 	return nil
 }
@@ -234,14 +234,14 @@ func (e *execution) catchUp() (r *job.Result) {
 	present, away := 0, 0
 	isPart := func(l *link) bool { return l.err == nil && l.recruit == nil }
 	agreed := e.state.View()
-	if e.adopted.hurried {
+	if e.resumption.hurried {
 		agreed = e.after(agreed)
 	}
 	for _, l := range e.links {
 		switch {
 		case !isPart(l):
-		case l.away && e.adopted.hurried && !slices.ContainsFunc(l.processes, agreed.Has): // it will not reconnect
-		case isAway(l):
+		case l.disconnected && e.resumption.hurried && !slices.ContainsFunc(l.processes, agreed.Has): // it will not reconnect
+		case isDisconnected(l):
 			away++
 		default:
 			present++
@@ -249,32 +249,32 @@ func (e *execution) catchUp() (r *job.Result) {
 	}
 	switch {
 	case present > 0:
-		if e.overdue == nil && !e.adopted.waited {
-			e.overdue = time.After(overdueFailed)
+		if e.peersDeadline == nil && !e.resumption.waited {
+			e.peersDeadline = time.After(overdueFailed)
 		}
 	case !slices.ContainsFunc(e.links, isPart):
 		if !e.state.Over() { // otherwise the code that needs the peer reports it
 			return e.nothingLeft()
 		}
-	case e.patience == nil:
-		e.patience = time.After(e.j.req.Away)
+	case e.reconnectDeadline == nil:
+		e.reconnectDeadline = time.After(e.j.req.Away)
 	}
-	if away == 0 || e.adopted.waited {
+	if away == 0 || e.resumption.waited {
 		r = e.takeChanges()
 	}
-	if e.adopted.waited && r == nil {
+	if e.resumption.waited && r == nil {
 		r = e.loseLate(present)
 	}
 	if present > 0 {
 		e.limit()
 	}
-	e.adopted.caughtUp = present > 0 && (away == 0 || e.adopted.waited)
+	e.resumption.caughtUp = present > 0 && (away == 0 || e.resumption.waited)
 	return r
 }
 
-// numbered reports whether the numbers of all peers in the view group are known, so that a new peer
+// numbersKnown reports whether the numbers of all peers in the view group are known, so that a new peer
 // can get an unused one.
-func (e *execution) numbered() bool {
+func (e *execution) numbersKnown() bool {
 	for _, l := range e.runsOn {
 		if l.number == 0 && l.peer != e.j.s.cfg.Host.ID() {
 			return false
@@ -283,20 +283,20 @@ func (e *execution) numbered() bool {
 	return true
 }
 
-// letIn requests that process p, which runs on l, join the view by the change in s.
-func (e *execution) letIn(l *link, p view.Process, s job.Effects) *job.Result {
+// requestJoin requests that process p, which runs on l, join the view by the change in s.
+func (e *execution) requestJoin(l *link, p view.Process, s job.Effects) *job.Result {
 	if l.number > 0 {
 		e.ask(e.introduceMessage(l, p))
 	}
 	return e.apply(s)
 }
 
-// vouch repeats to a peer that p is to join, since the peer may have missed it.
-func (e *execution) vouch(to *link, p view.Process) {
+// repeatJoin repeats to a peer that p is to join, since the peer may have missed it.
+func (e *execution) repeatJoin(to *link, p view.Process) {
 	if l := e.runsOn[p]; l.number > 0 {
-		to.say(e.introduceMessage(l, p))
+		to.send(e.introduceMessage(l, p))
 	}
-	to.say(e.proposeMessage(view.Change{Process: p, To: view.Live}))
+	to.send(e.proposeMessage(view.Change{Process: p, To: view.Live}))
 }
 
 // introduceMessage asks the view group to add the peer of l, where p runs.
@@ -327,7 +327,7 @@ func (e *execution) key() crypto.PrivKey {
 func (e *execution) ask(m *jobpb.ToPeer) {
 	for _, l := range e.links {
 		if !l.retired && (l.recruit == nil || l.recruit.phase == recruitJoining) {
-			l.say(m)
+			l.send(m)
 		}
 	}
 }
@@ -335,9 +335,9 @@ func (e *execution) ask(m *jobpb.ToPeer) {
 // limit limits the time that the view group may take for requested changes.
 func (e *execution) limit() {
 	if waits := len(e.state.Asked()) > 0; !waits {
-		e.patience, e.adopted.asked = nil, false
-	} else if !e.adopted.asked { // without a majority, no change is agreed on
-		e.patience, e.adopted.asked = time.After(agreeWithin), true
+		e.reconnectDeadline, e.resumption.asked = nil, false
+	} else if !e.resumption.asked { // without a majority, no change is agreed on
+		e.reconnectDeadline, e.resumption.asked = time.After(agreeWithin), true
 	}
 }
 
@@ -345,10 +345,10 @@ func (e *execution) limit() {
 func (e *execution) takeChanges() *job.Result {
 	for {
 		v := e.state.View()
-		if r := e.refute(v); r != nil {
+		if r := e.rejectImpossible(v); r != nil {
 			return r
 		}
-		voices := e.voices(v)
+		voices := e.nextChanges(v)
 		c, ok, err := decide(voices)
 		if err != nil {
 			return contradicted(voices)
@@ -356,15 +356,15 @@ func (e *execution) takeChanges() *job.Result {
 		if !ok {
 			break
 		}
-		e.expect(c)
-		if r := e.commit(c, naming(voices, c)); r != nil {
+		e.addPlaceholder(c)
+		if r := e.commit(c, reporters(voices, c)); r != nil {
 			return r
 		}
 	}
 	for _, l := range e.links {
 		// The peer may lead the view group, and only the leader can add a new peer.
-		votes := e.healing != nil && time.Since(l.awayAt) < e.j.s.waits.back
-		if l.err == nil && l.away && !votes && !slices.ContainsFunc(l.processes, e.state.View().Has) {
+		votes := e.healing != nil && time.Since(l.disconnectedAt) < e.j.s.waits.reconnect
+		if l.err == nil && l.disconnected && !votes && !slices.ContainsFunc(l.processes, e.state.View().Has) {
 			l.lose(errSilent)
 		}
 	}
@@ -376,31 +376,31 @@ func (e *execution) takeChanges() *job.Result {
 // other peers detect the loss of a peer with a live process (alone.go). present is the number of
 // connected peers.
 func (e *execution) loseLate(present int) (r *job.Result) {
-	a, late := e.adopted, false
+	a, late := e.resumption, false
 	if present == 0 { // this machine may be cut off
-		a.due, e.overdue = false, nil
+		a.due, e.peersDeadline = false, nil
 		return nil
 	}
 	for _, l := range e.links {
 		switch {
-		case l.err != nil || !l.away || slices.ContainsFunc(l.processes, e.state.View().Live):
-		case !a.due || time.Since(l.awayAt) < e.j.s.waits.back:
+		case l.err != nil || !l.disconnected || slices.ContainsFunc(l.processes, e.state.View().Live):
+		case !a.due || time.Since(l.disconnectedAt) < e.j.s.waits.reconnect:
 			late = true
 		default:
 			r = cmp.Or(r, e.lose(l, "it has not come back", errSilent))
 		}
 	}
-	if a.due = false; late && e.overdue == nil {
-		e.overdue = time.After(e.j.s.waits.back)
+	if a.due = false; late && e.peersDeadline == nil {
+		e.peersDeadline = time.After(e.j.s.waits.reconnect)
 	}
 	return r
 }
 
 var errUnknown = errors.New("its peer is not known here")
 
-// expect adds a placeholder for a process that joins by change c if its peer could not be recorded.
+// addPlaceholder adds a placeholder for a process that joins by change c if its peer could not be recorded.
 // The process continues to run: it may be the only one left of its rank.
-func (e *execution) expect(c view.Change) {
+func (e *execution) addPlaceholder(c view.Change) {
 	if _, known := e.runsOn[c.Process]; known || !c.Joins() {
 		return
 	}

@@ -78,8 +78,8 @@ func TestToleratedHangDependsOnTheJob(t *testing.T) {
 		mode    faultdetect.Mode
 		want    time.Duration
 	}{
-		{1, true, faultdetect.Fast, maxPatience},
-		{1, true, faultdetect.Gossip, minPatience},
+		{1, true, faultdetect.Fast, maxOutage},
+		{1, true, faultdetect.Gossip, minOutage},
 		{1, false, faultdetect.Fast, 7 * time.Second},
 		{2, true, faultdetect.Fast, 7 * time.Second},
 	} {

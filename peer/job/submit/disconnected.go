@@ -71,60 +71,60 @@ const (
 	asleepFor, asleepPeriods = 10 * time.Second, 10
 )
 
-// wake detects that this process did not run for a while, because it was stopped or its machine was
+// detectSleep detects that this process did not run for a while, because it was stopped or its machine was
 // suspended. After a long pause the submitter has been cut off and knows nothing about its peers.
-// Even a broken connection does not prove that its peer has ended. So wake reopens all streams.
-func (e *execution) wake() (r *job.Result) {
-	asleep := uptime() - e.awake
-	e.awake += asleep
+// Even a broken connection does not prove that its peer has ended. So detectSleep reopens all streams.
+func (e *execution) detectSleep() (r *job.Result) {
+	asleep := uptime() - e.lastUptime
+	e.lastUptime += asleep
 	if cfg := e.j.s.cfg; asleep < max(asleepFor, asleepPeriods*cfg.Period)+cfg.Hang || !e.leaves() {
 		return nil
 	}
-	if !e.parted {
-		r = e.part(fmt.Sprintf("this process did not run for %v, and the job's peers may go on without it", asleep.Round(time.Second)))
+	if !e.partitioned {
+		r = e.beginPartition(fmt.Sprintf("this process did not run for %v, and the job's peers may go on without it", asleep.Round(time.Second)))
 	}
 	for _, l := range e.links {
-		r = cmp.Or(r, e.strand(l, nil))
+		r = cmp.Or(r, e.disconnect(l, nil))
 	}
 	if e.views.Contact() == viewgroup.InTouch { // otherwise takeAgreed sets it later
-		e.overdue = time.After(e.j.s.waits.back)
+		e.peersDeadline = time.After(e.j.s.waits.reconnect)
 	}
 	return r
 }
 
-// part starts the reconnect deadline and disconnects the silent peers.
-func (e *execution) part(why string) (r *job.Result) {
-	e.parted, e.patience = true, time.After(e.j.req.Away)
+// beginPartition starts the reconnect deadline and disconnects the silent peers.
+func (e *execution) beginPartition(why string) (r *job.Result) {
+	e.partitioned, e.reconnectDeadline = true, time.After(e.j.req.Away)
 	e.j.warn(fmt.Sprintf("%s; waiting up to %v to come back to it", why, e.j.req.Away))
-	held := e.held
-	e.held = nil
+	held := e.deferredFailures
+	e.deferredFailures = nil
 	for _, l := range held {
-		r = cmp.Or(r, e.strand(l, nil))
+		r = cmp.Or(r, e.disconnect(l, nil))
 	}
 	return r
 }
 
-// strand disconnects a peer that is silent, or whose stream ended with err, and starts to reopen
+// disconnect disconnects a peer that is silent, or whose stream ended with err, and starts to reopen
 // the stream. A recruit that has not joined is lost: it would wait for the submitter to let it
 // begin.
-func (e *execution) strand(l *link, err error) *job.Result {
+func (e *execution) disconnect(l *link, err error) *job.Result {
 	switch {
-	case l.err != nil || l.away || l.retired:
+	case l.err != nil || l.disconnected || l.retired:
 		return nil
 	case l.recruit != nil:
-		return e.miss(l)
+		return e.loseSilentPeer(l)
 	}
-	e.forsakeAdditions(l)
+	e.abandonAdditions(l)
 	l.end()
 	last := l.stream
 	if endedByPeer(err) {
 		last = nil // its connection works
 	}
-	l.wire, l.away, l.awayAt = newWire(), true, time.Now() // the peer repeats what the old stream still delivers
-	m := &jobpb.Resume{Job: e.j.spec.ID, Heard: l.count, Anew: e.adopted != nil}
+	l.wire, l.disconnected, l.disconnectedAt = newWire(), true, time.Now() // the peer repeats what the old stream still delivers
+	m := &jobpb.Resume{Job: e.j.spec.ID, Heard: l.count, Anew: e.resumption != nil}
 	pause := time.Until(l.backAt.Add(resumePause))
 	l.running.Go(func() { // ends with the link
-		if l.rest(pause) {
+		if l.sleep(pause) {
 			l.reopen(e.j.s, last, m, e.inbox, e.done)
 		}
 	})
@@ -147,7 +147,7 @@ func garbled(err error) bool {
 
 // reopen opens a new stream in place of last, whose connection it closes; last is nil if there is
 // no such connection. The first message on the new stream goes to inbox.
-func (l *link) reopen(s *Submitter, last network.Stream, resume *jobpb.Resume, inbox chan<- heard, done <-chan struct{}) {
+func (l *link) reopen(s *Submitter, last network.Stream, resume *jobpb.Resume, inbox chan<- received, done <-chan struct{}) {
 	h := s.cfg.Host
 	ctx, cancel := context.WithCancel(l.ctx)
 	defer cancel()
@@ -165,19 +165,19 @@ func (l *link) reopen(s *Submitter, last network.Stream, resume *jobpb.Resume, i
 		begun := time.Now()
 		if w, answer, err := l.resume(h, m); err == nil {
 			select {
-			case inbox <- heard{link: l, wire: w, back: true, msg: answer}:
+			case inbox <- received{link: l, wire: w, back: true, msg: answer}:
 			case <-done:
 				w.end()
 			}
 			return
 		} else if isReplaced(err) {
 			select {
-			case inbox <- heard{link: l, wire: l.wire, err: err}:
+			case inbox <- received{link: l, wire: l.wire, err: err}:
 			case <-done:
 			}
 			return
 		}
-		if !l.rest(resumePause) {
+		if !l.sleep(resumePause) {
 			return
 		}
 		for _, c := range h.Network().ConnsToPeer(l.peer) {
@@ -205,8 +205,8 @@ func (l *link) locate(ctx context.Context, s *Submitter) {
 	}
 }
 
-// rest waits for d and reports whether the link is still open.
-func (l *link) rest(d time.Duration) bool {
+// sleep waits for d and reports whether the link is still open.
+func (l *link) sleep(d time.Duration) bool {
 	select {
 	case <-time.After(d):
 	case <-l.ctx.Done():
@@ -239,90 +239,92 @@ func (l *link) resume(h host.Host, m *jobpb.ToPeer) (w *wire, answer *jobpb.From
 	return w, answer, err
 }
 
-// rewire switches the link to a reopened stream.
-func (e *execution) rewire(h heard) {
+// switchStream switches the link to a reopened stream.
+func (e *execution) switchStream(h received) {
 	l := h.link
-	l.wire, l.away, l.backAt = h.wire, false, time.Now()
+	l.wire, l.disconnected, l.backAt = h.wire, false, time.Now()
 	l.listen(e.inbox, e.done)
-	if l.mended != nil {
-		l.mended()
+	if l.stopProbe != nil {
+		l.stopProbe()
 	}
 }
 
 // resumed continues with a peer whose stream was reopened.
-func (e *execution) resumed(h heard) *job.Result {
+func (e *execution) resumed(h received) *job.Result {
 	l := h.link
 	if h.late() {
 		return nil
 	}
-	e.rewire(h)
+	e.switchStream(h)
 	answer := h.msg.GetResumed()
 	if answer == nil {
-		return e.breach(l, unexpected(h.msg))
+		return e.protocolError(l, unexpected(h.msg))
 	}
 	if answer.Error != "" {
 		return e.lose(l, "its part of the job has ended", errors.New(plain(answer.Error)))
 	}
-	l.owes = answer.Said
+	l.expectedCount = answer.Said
 	for _, p := range l.processes {
-		delete(e.unspoken, p) // the peer repeats it
+		delete(e.earlyOutput, p) // the peer repeats it
 	}
-	e.knock(l)
-	e.remind(l)
+	e.probeAddresses(l)
+	e.resend(l)
 	return nil
 }
 
-// remind repeats the messages that a peer may have missed. Repeated messages have no effect.
-func (e *execution) remind(l *link) {
+// resend repeats the messages that a peer may have missed. Repeated messages have no effect.
+func (e *execution) resend(l *link) {
 	v := e.state.View()
 	for p, key := range l.dropped {
-		l.say(dropMessage(p, key))
+		l.send(dropMessage(p, key))
 	}
 	if e.generation > 0 && slices.Contains(e.group, l.peer) { // not for a peer that joined the job after the group was formed
-		l.say(e.joinMessage(e.group...))
+		l.send(e.joinMessage(e.group...))
 	}
 	if e.begin != nil && slices.ContainsFunc(l.processes, v.Has) { // a process that has yet to join waits for its view
-		l.say(e.begin)
+		l.send(e.begin)
 	}
-	if e.adopted != nil { // the peer knows later views than this process
+	if e.resumption != nil { // the peer knows later views than this process
 		for p := range e.runsOn {
 			if e.entered(p) && e.state.Expects(p.Rank) {
-				e.vouch(l, p)
+				e.repeatJoin(l, p)
 			}
 		}
 		for _, c := range e.state.Asked() {
-			l.say(e.proposeMessage(c))
+			l.send(e.proposeMessage(c))
 		}
 	} else {
 		for p, on := range e.runsOn {
 			if p.Replica >= e.j.req.R && (v.Has(p) || e.entered(p)) {
-				l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(on, p)}})
+				l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(on, p)}})
 			}
 		}
-		l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(v)}})
+		l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(v)}})
 	}
 	for _, p := range l.processes {
-		l.say(e.emitted(p.Rank))
+		l.send(e.emitted(p.Rank))
 		if answer, asked := e.answers[p]; asked && answer == nil {
 			e.askFiles(p)
 		}
 	}
 }
 
-// isAway reports whether the peer is disconnected, or has yet to repeat the messages that the
+// isDisconnected reports whether the peer is disconnected, or has yet to repeat the messages that the
 // submitter missed.
-func isAway(l *link) bool { return l.err == nil && (l.away || l.count < l.owes) }
+func isDisconnected(l *link) bool {
+	return l.err == nil && (l.disconnected || l.count < l.expectedCount)
+}
 
 // rejoin resumes normal operation once this peer is in touch and each other peer has reconnected or
 // is lost.
 func (e *execution) rejoin() (r *job.Result) {
-	if e.views.Contact() != viewgroup.InTouch || slices.ContainsFunc(e.links, isAway) {
+	if e.views.Contact() != viewgroup.InTouch || slices.ContainsFunc(e.links, isDisconnected) {
 		return nil
 	}
-	e.parted, e.patience, e.overdue = false, nil, nil
+	e.partitioned, e.reconnectDeadline, e.peersDeadline = false, nil, nil
 	e.j.warn("in touch with the job's peers again")
-	changes := e.kept
-	e.kept = nil
+	changes := e.pendingChanges
+	e.pendingChanges = nil
 	for _, c := range changes {
 		r = cmp.Or(r, e.applyAgreed(c))
 	}
@@ -330,27 +332,27 @@ func (e *execution) rejoin() (r *job.Result) {
 	return r
 }
 
-// loseAway gives up the disconnected peers.
-func (e *execution) loseAway(why string) (r *job.Result) {
+// loseDisconnected gives up the disconnected peers.
+func (e *execution) loseDisconnected(why string) (r *job.Result) {
 	for _, l := range e.links {
-		if isAway(l) {
+		if isDisconnected(l) {
 			r = cmp.Or(r, e.lose(l, why, errSilent))
 		}
 	}
 	return r
 }
 
-// despair ends the job after the reconnect deadline.
-func (e *execution) despair() *job.Result {
-	r := e.loseAway("it has been silent for too long")
+// reconnectTimedOut ends the job after the reconnect deadline.
+func (e *execution) reconnectTimedOut() *job.Result {
+	r := e.loseDisconnected("it has been silent for too long")
 	r = cmp.Or(r, e.apply(e.state.CutOff()))
 	return r
 }
 
 // tellStop tells a peer whose stream was reopened that the job is over.
-func (e *execution) tellStop(h heard, reason string) {
+func (e *execution) tellStop(h received, reason string) {
 	if !h.late() {
-		e.rewire(h)
-		h.link.say(stopMessage(reason))
+		e.switchStream(h)
+		h.link.send(stopMessage(reason))
 	}
 }

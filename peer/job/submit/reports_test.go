@@ -13,15 +13,15 @@ import (
 
 func TestDecide(t *testing.T) {
 	a, b := view.Change{Process: proc(0, 0), To: view.Failed}, view.Change{Process: proc(0, 1), To: view.Failed}
-	says := func(changes ...view.Change) (all []voice) {
+	says := func(changes ...view.Change) (all []changeReport) {
 		for _, c := range changes {
-			all = append(all, voice{change: c, silent: c == view.Change{}})
+			all = append(all, changeReport{change: c, silent: c == view.Change{}})
 		}
 		return all
 	}
 	var silent view.Change
 	for name, tt := range map[string]struct {
-		voices   []voice
+		voices   []changeReport
 		ok       bool // the decision is a
 		disputed bool
 	}{
@@ -50,7 +50,7 @@ func TestDecide(t *testing.T) {
 func TestPeerReportsHaveNoGaps(t *testing.T) {
 	next := func(epoch uint64) *jobpb.Change { return agreedOn(epoch, proc(0, 0), view.Failed).GetAgreed() }
 	for _, bad := range []*jobpb.Change{next(0), next(1), next(2), next(4), next(1 << 63), {Epoch: 3, To: 200}, {}} {
-		tt := testimony{}
+		tt := peerReports{}
 		if err := tt.add(next(2)); err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestPeerReportsHaveNoGaps(t *testing.T) {
 			t.Errorf("after view 2 comes %v", bad)
 		}
 	}
-	full := testimony{changes: make([]view.Change, maxChanges)}
+	full := peerReports{changes: make([]view.Change, maxChanges)}
 	if err := full.add(next(maxChanges + 2)); err == nil {
 		t.Error("it has no end")
 	}
@@ -140,14 +140,14 @@ func TestReportsOfARemovedPeerCount(t *testing.T) {
 	v := e.state.View()
 	for i, l := range e.links {
 		if i%2 == 0 {
-			if err := l.testimony.add(agreedOn(2, proc(0, 1), view.Failed).GetAgreed()); err != nil {
+			if err := l.reports.add(agreedOn(2, proc(0, 1), view.Failed).GetAgreed()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		l.testimony.outside = i < 2
+		l.reports.outside = i < 2
 	}
 	var got []bool // silent
-	for _, voice := range e.voices(v) {
+	for _, voice := range e.nextChanges(v) {
 		got = append(got, voice.silent)
 	}
 	if want := []bool{false, false, true}; !slices.Equal(got, want) {
