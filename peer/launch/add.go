@@ -40,7 +40,7 @@ func (j *job) add(m *jobpb.Add) error {
 		return err
 	}
 	if before := j.local[ids[0]]; before != nil && before.waits() {
-		j.letProcessGo(before)
+		j.dropProcess(before)
 	}
 	if _, err = j.service.config.Reservations.Redeem(key, j.spec.ID, j.submitter); err != nil {
 		j.say(added(ids[0], key, fmt.Errorf("redeem reservation key: %w", err)))
@@ -56,7 +56,7 @@ func (j *job) add(m *jobpb.Add) error {
 	j.local[p.id] = p
 	j.reorder(append(slices.Clone(j.order), p.id))
 	processes := len(j.order)
-	j.working.Go(func() { j.bringProcess(p, processes) }) // ends with its start, or ctx
+	j.working.Go(func() { j.startAdded(p, processes) }) // ends with its start, or ctx
 	return nil
 }
 
@@ -72,22 +72,22 @@ func readKey(b []byte) (key reservation.Key, err error) {
 func (j *job) hasPlace(id view.Process) error {
 	switch {
 	case j.cut != nil || j.leaving || !j.stopBy.IsZero():
-		return errTakenBack
+		return errReclaimed
 	case !j.pausedAt.IsZero():
 		return errors.New("its owner needs the machine")
-	case j.onlyKeeps || !j.begun:
+	case j.outputOnly || !j.begun:
 		return errors.New("nothing of the job runs here")
 	case j.view.State(id) != view.Vacant:
 		return fmt.Errorf("process %v has joined already", id)
 	}
-	if _, ending := j.letGo[id]; ending {
+	if _, ending := j.dropping[id]; ending {
 		return fmt.Errorf("process %v was here, and is being ended", id)
 	}
 	if peer, known := j.members.peerOf[id]; known {
 		return fmt.Errorf("process %v runs on peer %s", id, peer)
 	}
 	for other, p := range j.local {
-		if other.Rank == id.Rank && !p.expelled {
+		if other.Rank == id.Rank && !p.failedInView {
 			return fmt.Errorf("process %v of the same rank is here", other)
 		}
 	}
@@ -117,21 +117,21 @@ func (j *job) reorder(order []view.Process) {
 			j.log.Warn().Err(err).Msg("CPU limit of the job not changed")
 		}
 	}
-	_ = j.yield() // after an error it keeps the weight that it had
+	_ = j.lowerPriority() // after an error it keeps the weight that it had
 }
 
-// bringProcess lays out the files of an added process and starts it. processes is the number of processes
+// startAdded lays out the files of an added process and starts it. processes is the number of processes
 // of this part of the job, including the new one.
-func (j *job) bringProcess(p *process, processes int) {
+func (j *job) startAdded(p *process, processes int) {
 	var i *instance
 	err := j.folder.MakeProcess(p.id)
 	if err == nil {
-		err = j.bringInputs(p.id, processes)
+		err = j.layOutInputs(p.id, processes)
 	}
 	if err == nil {
 		i, err = j.launch(p.id)
 	}
-	if j.do(func() { j.brought(p, i, err) }) {
+	if j.do(func() { j.processStarted(p, i, err) }) {
 		return
 	}
 	if i != nil {
@@ -141,8 +141,8 @@ func (j *job) bringProcess(p *process, processes int) {
 	j.service.config.Reservations.Release(p.slot)
 }
 
-// bringInputs gives a process the input files of the job, which are usually here already.
-func (j *job) bringInputs(p view.Process, processes int) error {
+// layOutInputs gives a process the input files of the job, which are usually here already.
+func (j *job) layOutInputs(p view.Process, processes int) error {
 	inputs, err := j.fetchManifest(j.ctx)
 	if err == nil {
 		err = j.checkInputs(inputs, processes)
@@ -161,8 +161,8 @@ func (j *job) bringInputs(p view.Process, processes int) error {
 	}
 }
 
-// brought begins to watch an added process, unless the process was dropped meanwhile.
-func (j *job) brought(p *process, i *instance, err error) {
+// processStarted begins to watch an added process, unless the process was dropped meanwhile.
+func (j *job) processStarted(p *process, i *instance, err error) {
 	if j.local[p.id] == p && err == nil {
 		p.run(i)
 		j.running.Go(func() { // ends with ctx at the latest
@@ -177,7 +177,7 @@ func (j *job) brought(p *process, i *instance, err error) {
 	if j.local[p.id] == p {
 		j.forgetProcess(p)
 	} else if err == nil {
-		err = errLetGo
+		err = errDropped
 	}
 	j.working.Go(func() { // ends with the process
 		if i != nil { // do not raise the group's priority: the job's other processes still yield to the owner's work
@@ -204,7 +204,7 @@ func (p *process) waits() bool {
 	return p.added && !told && p.job.view.State(p.id) == view.Vacant
 }
 
-var errLetGo = errors.New("the submitter has dropped it")
+var errDropped = errors.New("the submitter has dropped it")
 
 // drop drops the process that was added with a key, if there is one, and reports when nothing of it is left. It
 // does nothing once other processes have been told that the process joins.
@@ -214,22 +214,22 @@ func (j *job) drop(m *jobpb.Drop) error {
 		return err
 	}
 	id := m.GetProcess().View()
-	ends, ending := j.letGo[id]
+	ends, ending := j.dropping[id]
 	switch p := j.local[id]; {
 	case p != nil && p.added && p.slot == key:
 		if p.waits() {
-			j.letProcessGo(p)
+			j.dropProcess(p)
 		}
 	case !ending || ends != key: // otherwise vacate reports it
-		j.say(added(id, key, errLetGo))
+		j.say(added(id, key, errDropped))
 	}
 	return nil
 }
 
-// letProcessGo ends an added process and removes everything of it.
-func (j *job) letProcessGo(p *process) {
+// dropProcess ends an added process and removes everything of it.
+func (j *job) dropProcess(p *process) {
 	j.forgetProcess(p)
-	p.expelled = true
+	p.failedInView = true
 	for _, l := range p.early {
 		l.drop()
 	}
@@ -240,17 +240,17 @@ func (j *job) letProcessGo(p *process) {
 	p.kill()
 	j.working.Go(func() { // ends with the process
 		p.live.close()
-		j.vacate(p, errLetGo)
+		j.vacate(p, errDropped)
 	})
 }
 
 // forgetProcess removes an added process from those that run here.
 func (j *job) forgetProcess(p *process) {
-	j.letGo[p.id] = p.slot
+	j.dropping[p.id] = p.slot
 	delete(j.local, p.id)
 	j.reorder(slices.DeleteFunc(slices.Clone(j.order), func(id view.Process) bool { return id == p.id }))
 	j.alive.Forget(p.id)
-	j.watching.Forget(p.id)
+	j.supervisors.Forget(p.id)
 }
 
 // vacate frees the resources of a process that does not run here, and reports why it does not run.
@@ -261,7 +261,7 @@ func (j *job) vacate(p *process, why error) {
 	}
 	j.service.config.Reservations.Release(p.slot)
 	j.do(func() {
-		delete(j.letGo, p.id)
+		delete(j.dropping, p.id)
 		j.say(added(p.id, p.slot, why))
 	})
 }
@@ -269,6 +269,6 @@ func (j *job) vacate(p *process, why error) {
 // superseded drops an added process, if row says that another peer runs it.
 func (j *job) superseded(row *jobpb.Member) {
 	if p := j.local[row.GetProcess().View()]; p != nil && p.waits() && p2ppeer.ID(row.GetPeer()) != j.service.host.ID() {
-		j.letProcessGo(p)
+		j.dropProcess(p)
 	}
 }

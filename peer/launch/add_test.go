@@ -268,10 +268,10 @@ func TestJoiningProcessEndsWithoutASubmitter(t *testing.T) {
 	here := j.hosted(0)
 	answered(t, here, func() bool {
 		attached := here.attached
-		here.letNoneJoin()
+		here.endJoining()
 		ended := here.local[p].killed
 		here.attached = nil
-		here.letNoneJoin()
+		here.endJoining()
 		here.attached = attached
 		return ended
 	})
@@ -327,7 +327,7 @@ func TestGuardMeasuresAnAddedProcess(t *testing.T) {
 		t.Errorf("%d meters, want %d", len(g.meters), n)
 	}
 	g.late = time.Now()
-	g.raise()
+	g.resumeLate()
 	j.stop()
 }
 

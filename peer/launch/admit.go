@@ -183,13 +183,13 @@ func (s *Service) admit(m *jobpb.ToPeer, submitter p2ppeer.ID) (*job, admission,
 		return nil, a, fmt.Errorf("%d processes for %d slots", len(a.processes), slots)
 	}
 	j.populate()
-	j.bound()
+	j.limitLogging()
 	return j, a, nil
 }
 
-// bound reduces logging for the job if its submitter brings jobs in quick succession.
-func (j *job) bound() {
-	switch say, unsaid := j.service.told.Due(j.submitter); {
+// limitLogging reduces logging for the job if its submitter brings jobs in quick succession.
+func (j *job) limitLogging() {
+	switch say, unsaid := j.service.logPace.Due(j.submitter); {
 	case !say:
 		j.log = j.log.Level(max(zerolog.WarnLevel, j.log.GetLevel()))
 	case unsaid > 0:
@@ -217,13 +217,13 @@ func newJob(s *Service, a admission) *job {
 		folder: scratch.At(s.scratch, a.spec.ID),
 		events: make(chan func()),
 		done:   make(chan struct{}),
-		local:  make(map[view.Process]*process), letGo: make(map[view.Process]reservation.Key), metered: make(chan *meter),
+		local:  make(map[view.Process]*process), dropping: make(map[view.Process]reservation.Key), metered: make(chan *meter),
 		ways: ways{
 			channels: make(map[channelID]*openChannel),
 			seekings: make(map[p2ppeer.ID]*seeking), distances: make(map[p2ppeer.ID]time.Duration),
 		},
-		alive:    newAliveCheck(alivePeriod),
-		watching: newAliveCheck(tickPeriod),
+		alive:       newAliveCheck(alivePeriod),
+		supervisors: newAliveCheck(tickPeriod),
 	}
 	j.upload = newPacer(jobUpload(j.grant, len(j.order)))
 	j.ctx, j.cancel = context.WithCancel(s.ctx)

@@ -45,7 +45,7 @@ func TestRefusedJobsAreLogged(t *testing.T) {
 func TestRefusalLogIsRateLimited(t *testing.T) {
 	b, log := newTestbed(t, 1, 1), new(logtest.Log)
 	s := b.peers[0].launch
-	s.config.Log, s.told.Times = zerolog.New(log).Level(zerolog.InfoLevel), 2
+	s.config.Log, s.logPace.Times = zerolog.New(log).Level(zerolog.InfoLevel), 2
 	for range 4 {
 		j := b.newJob(t, 1, 1, nil, "sleep")
 		j.prepare()

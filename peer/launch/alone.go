@@ -33,9 +33,9 @@ import (
 // processes that have ended. Slots are released early, unless the kept data is large (kept.go).
 
 const (
-	// missFor is how long a job tolerates a silent submitter in any case. It is longer than a submitter
+	// minAbsence is how long a job tolerates a silent submitter in any case. It is longer than a submitter
 	// that is out of touch waits.
-	missFor = 20 * time.Second
+	minAbsence = 20 * time.Second
 	// standInAfter is how long the submitter must be silent before the peers propose changes of the view.
 	// If it comes back later, it accepts none of those changes before it has received their causes (package
 	// job, disconnected.go).
@@ -50,27 +50,27 @@ const (
 
 var errSubmitterFailed = errors.New("the submitter's peer has failed")
 
-// bear records how long the job continues without its submitter.
-func (j *job) bear(m *jobpb.Start) {
-	j.away, j.returns = min(max(time.Duration(m.AwayNs), 0), maxAway), m.Returns
+// setAway records how long the job continues without its submitter.
+func (j *job) setAway(m *jobpb.Start) {
+	j.away, j.mayReturn = min(max(time.Duration(m.AwayNs), 0), maxAway), m.Returns
 	if m.LeftNs > 0 {
 		j.until = time.Now().Add(time.Duration(m.LeftNs))
 	}
 }
 
-// miss records that the submitter is silent.
-func (j *job) miss() {
-	if j.missed.IsZero() {
-		j.missed = time.Now()
+// submitterSilent records that the submitter is silent.
+func (j *job) submitterSilent() {
+	if j.silentSince.IsZero() {
+		j.silentSince = time.Now()
 		j.log.Info().Msg("the submitter is out of reach; the job goes on without it")
 	}
 	j.take(j.ahead) // the submitter no longer sends the missing row
 }
 
-// orphan makes the peers responsible for the views, since the submitter is a new process. It sends that
+// becomeOrphaned makes the peers responsible for the views, since the submitter is a new process. It sends that
 // process all committed changes.
-func (j *job) orphan() {
-	j.miss()
+func (j *job) becomeOrphaned() {
+	j.submitterSilent()
 	j.orphaned = true
 	j.views.Gone(j.submitter) // the process that had the log
 	for _, c := range j.changes {
@@ -83,29 +83,29 @@ func (j *job) orphan() {
 
 // standIn makes the decisions of a silent submitter that cannot wait for it.
 func (j *job) standIn() {
-	if j.missed.IsZero() {
+	if j.silentSince.IsZero() {
 		return
 	}
 	if j.orphaned && j.attached != nil && !j.waits() {
-		j.missed = time.Now() // it is connected, and makes no views
+		j.silentSince = time.Now() // it is connected, and makes no views
 	}
-	limit := missFor + j.away
-	if j.waits() || j.keys == nil && !j.returns { // it has not begun, and only the submitter can begin it
-		limit = missFor
+	limit := minAbsence + j.away
+	if j.waits() || j.keys == nil && !j.mayReturn { // it has not begun, and only the submitter can begin it
+		limit = minAbsence
 	}
-	if time.Since(j.missed) > limit || !j.until.IsZero() && time.Now().After(j.until) {
+	if time.Since(j.silentSince) > limit || !j.until.IsZero() && time.Now().After(j.until) {
 		j.end(errSubmitterFailed)
 		return
 	}
-	if !j.orphaned && time.Since(j.missed) < standInAfter {
+	if !j.orphaned && time.Since(j.silentSince) < standInAfter {
 		return
 	}
 	for _, p := range j.view.Processes() {
-		if to := j.becomes(p); j.view.Live(p) && to != view.Live && !(to == view.Failed && j.listensTo(p)) {
+		if to := j.stateHere(p); j.view.Live(p) && to != view.Live && !(to == view.Failed && j.awaitsOutput(p)) {
 			j.views.Propose(view.Change{Process: p, To: to})
 		}
 	}
-	j.letNoneJoin()
+	j.endJoining()
 	for _, p := range j.local {
 		if p.upToDate.Since != 0 {
 			j.views.Propose(view.Change{Process: p.id, To: view.Live, Since: p.upToDate.Term, At: p.upToDate.Since})
@@ -118,11 +118,11 @@ func (j *job) standIn() {
 // long, it has not joined, or other processes wait for it.
 func (j *job) waits() bool { return j.joining && j.keys == nil }
 
-// becomes returns the state of a live process of the view according to this peer.
-func (j *job) becomes(p view.Process) view.State {
+// stateHere returns the state of a live process of the view according to this peer.
+func (j *job) stateHere(p view.Process) view.State {
 	if here := j.local[p]; here != nil {
 		switch {
-		case here.exit == nil && j.waits() && time.Since(j.missed) > standInAfter:
+		case here.exit == nil && j.waits() && time.Since(j.silentSince) > standInAfter:
 			return view.Failed
 		case here.exit == nil:
 			return view.Live
@@ -131,12 +131,12 @@ func (j *job) becomes(p view.Process) view.State {
 		}
 		return view.Failed
 	}
-	return j.elsewhere(j.members.peerOf[p])
+	return j.stateElsewhere(j.members.peerOf[p])
 }
 
-// elsewhere returns the state of the processes of another peer. Silence may be due to a broken link to this
+// stateElsewhere returns the state of the processes of another peer. Silence may be due to a broken link to this
 // peer only. That peer's gossip then still reaches others, and the detector asks it through them.
-func (j *job) elsewhere(peer p2ppeer.ID) view.State {
+func (j *job) stateElsewhere(peer p2ppeer.ID) view.State {
 	silence, ok := j.views.Silence(peer)
 	failed, watched := j.failed[peer]
 	switch {
@@ -157,17 +157,17 @@ func (j *job) reaches(peer p2ppeer.ID) bool {
 	return j.service.host.Network().Connectedness(peer) == network.Connected
 }
 
-// listensTo reports whether p's output must reach the submitter before p fails in the view, since a failed
+// awaitsOutput reports whether p's output must reach the submitter before p fails in the view, since a failed
 // process sends no more output. This applies if the submitter is connected as a new process. It then
 // proposes the change itself.
-func (j *job) listensTo(p view.Process) bool {
+func (j *job) awaitsOutput(p view.Process) bool {
 	here := j.local[p]
 	return j.orphaned && j.attached != nil && here != nil && here.speaks && !here.drained()
 }
 
-// letNoneJoin ends the processes that wait to join while no submitter is connected. If the submitter had
+// endJoining ends the processes that wait to join while no submitter is connected. If the submitter had
 // already let one of them join, it replaces that process once the view names it.
-func (j *job) letNoneJoin() {
+func (j *job) endJoining() {
 	if j.attached != nil {
 		return
 	}
@@ -191,13 +191,13 @@ func (j *job) windDown() {
 		}
 	}
 	for _, p := range j.local {
-		needed = needed || !p.expelled && !p.waits()
+		needed = needed || !p.failedInView && !p.waits()
 	}
 	switch {
 	case !needed && !j.voting():
 		j.end(errors.New("all its processes have failed"))
 	default:
-		j.keepOnly()
+		j.releaseSlots()
 	}
 }
 

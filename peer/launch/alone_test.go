@@ -416,16 +416,16 @@ func TestNewSubmitterToleratesAnotherLoss(t *testing.T) {
 func TestRecruitFailsIfItsSubmitterIsLost(t *testing.T) {
 	t.Parallel()
 	p := view.Process{Replica: 2}
-	j := &job{admission: admission{joining: true}, local: map[view.Process]*process{p: {}}, submitterSide: submitterSide{missed: time.Now()}}
-	if is := j.becomes(p); is != view.Live {
+	j := &job{admission: admission{joining: true}, local: map[view.Process]*process{p: {}}, submitterSide: submitterSide{silentSince: time.Now()}}
+	if is := j.stateHere(p); is != view.Live {
 		t.Errorf("while it may be let in it is %v", is)
 	}
-	j.missed = time.Now().Add(-standInAfter - time.Second)
-	if is := j.becomes(p); is != view.Failed {
+	j.silentSince = time.Now().Add(-standInAfter - time.Second)
+	if is := j.stateHere(p); is != view.Failed {
 		t.Errorf("it is %v", is)
 	}
 	j.keys = []byte{1}
-	if is := j.becomes(p); is != view.Live {
+	if is := j.stateHere(p); is != view.Live {
 		t.Errorf("once let in it is %v", is)
 	}
 }
@@ -437,7 +437,7 @@ func TestS4RecruitThatNeverJoinsEnds(t *testing.T) {
 	for _, attached := range []bool{false, true} {
 		j := &job{
 			admission: admission{joining: true}, service: &Service{}, state: Running,
-			submitterSide: submitterSide{missed: time.Now().Add(-missFor - time.Second), away: maxAway, returns: true, orphaned: attached},
+			submitterSide: submitterSide{silentSince: time.Now().Add(-minAbsence - time.Second), away: maxAway, mayReturn: true, orphaned: attached},
 		}
 		if attached {
 			j.attached = &attachment{}
@@ -483,12 +483,12 @@ func TestS4KeptDataIsBounded(t *testing.T) {
 // views from it, if the peer only keeps output.
 func TestPartitionedPeerNotifiesItsSubmitter(t *testing.T) {
 	t.Parallel()
-	j := &job{service: &Service{}, onlyKeeps: true, submitterSide: submitterSide{orphaned: true}}
+	j := &job{service: &Service{}, outputOnly: true, submitterSide: submitterSide{orphaned: true}}
 	j.cutOff()
 	if j.ended != nil || len(j.said) != 1 || j.said[0].GetOutside() == nil {
 		t.Errorf("it says %v, and ends with %v", j.said, j.ended)
 	}
-	j.onlyKeeps = false
+	j.outputOnly = false
 	if j.cutOff(); !errors.Is(j.ended, errCutOff) {
 		t.Errorf("with a process it ends with %v", j.ended)
 	}

@@ -41,15 +41,15 @@ type submitterSide struct {
 	heardAt  time.Time        // time of its last message
 	asked    bool             // it has sent Stop
 
-	missed   time.Time          // time since which it is silent; zero: it is not
-	askAt    time.Time          // time of the next question whether the job is over, see askOver
-	askPause time.Duration      // interval to the question after that
-	cutAt    time.Time          // time at which the control stream broke, while the submitter may open another; zero: not broken
-	asking   context.CancelFunc // ends asking its machine whether it still runs
-	away     time.Duration      // time that the job continues without it, beyond missFor
-	until    time.Time          // deadline of the job; zero: none
-	returns  bool               // it may come back as a new process
-	orphaned bool               // it is a new process without a log: the peers make the views
+	silentSince    time.Time          // time since which it is silent; zero: it is not
+	askAt          time.Time          // time of the next question whether the job is over, see askOver
+	askPause       time.Duration      // interval to the question after that
+	disconnectedAt time.Time          // time at which the control stream broke, while the submitter may open another; zero: not broken
+	stopProbe      context.CancelFunc // ends asking its machine whether it still runs
+	away           time.Duration      // time that the job continues without it, beyond minAbsence
+	until          time.Time          // deadline of the job; zero: none
+	mayReturn      bool               // it may come back as a new process
+	orphaned       bool               // it is a new process without a log: the peers make the views
 
 	said    []*jobpb.FromPeer // all messages except output, from the first: they may have to be repeated
 	sent    int               // how many of them have been sent
@@ -112,7 +112,7 @@ func (j *job) read(a *attachment, in pbio.Reader) {
 			current(func() { j.broke(fmt.Errorf("control stream: %w", err)) })
 			return
 		}
-		if !current(func() { j.hear(m) }) {
+		if !current(func() { j.handle(m) }) {
 			return
 		}
 	}
@@ -147,21 +147,21 @@ func (j *job) broke(reason error) {
 	last := j.attached.stream.Conn().RemoteMultiaddr()
 	ended, ok := errors.AsType[*network.StreamError](reason)
 	byOther := ok && ended.Remote && ended.ErrorCode != jobpb.Unwritten || errors.Is(reason, errClosed)
-	silent := !j.missed.IsZero() && j.keys != nil
+	silent := !j.silentSince.IsZero() && j.keys != nil
 	switch {
 	case ok && ended.Remote && ended.ErrorCode == jobpb.Left:
 		j.end(reason)
 	case silent || byOther || j.keys == nil && !j.preparing() || j.submitter == j.service.host.ID():
 		j.lose(reason)
 	default:
-		if say, _ := j.service.returned.Due(j.submitter); say {
+		if say, _ := j.service.reconnectPace.Due(j.submitter); say {
 			j.log.Info().Err(reason).Msg("the control stream broke; the submitter may come back")
 		}
 		j.detach()
-		j.cutAt = time.Now()
+		j.disconnectedAt = time.Now()
 		var ctx context.Context
-		ctx, j.asking = context.WithCancel(j.ctx)
-		j.running.Go(func() { j.askAfter(ctx, last, reason) }) // ends when the submitter is back, or with the job
+		ctx, j.stopProbe = context.WithCancel(j.ctx)
+		j.running.Go(func() { j.probeSubmitter(ctx, last, reason) }) // ends when the submitter is back, or with the job
 	}
 }
 
@@ -176,18 +176,18 @@ func (j *job) preparing() bool {
 // lose handles the loss of a submitter. The job continues only if the submitter was silent before, or if it
 // may come back as a new process.
 func (j *job) lose(reason error) {
-	j.stopAsking()
-	silent := !j.missed.IsZero() && j.keys != nil
-	if !silent && (j.views == nil || !j.returns) {
+	j.stopProbing()
+	silent := !j.silentSince.IsZero() && j.keys != nil
+	if !silent && (j.views == nil || !j.mayReturn) {
 		j.end(reason)
 		return
 	}
-	j.miss()
+	j.submitterSilent()
 	j.detach()
 }
 
-// askAfter asks the submitter's machine whether the submitter still runs, until it is back.
-func (j *job) askAfter(ctx context.Context, last ma.Multiaddr, reason error) {
+// probeSubmitter asks the submitter's machine whether the submitter still runs, until it is back.
+func (j *job) probeSubmitter(ctx context.Context, last ma.Multiaddr, reason error) {
 	if j.doors.AwaitRefused(ctx, last, j.service.host.Peerstore().Addrs(j.submitter)) {
 		j.do(func() {
 			if ctx.Err() == nil { // otherwise it is back
@@ -197,34 +197,34 @@ func (j *job) askAfter(ctx context.Context, last ma.Multiaddr, reason error) {
 	}
 }
 
-// knock finds out at which addresses the submitter accepts connections while it runs.
-func (j *job) knock() {
+// probeAddresses finds out at which addresses the submitter accepts connections while it runs.
+func (j *job) probeAddresses() {
 	if j.submitter != j.service.host.ID() {
 		j.running.Go(func() { j.doors.Knock(j.ctx, j.service.host, j.submitter) }) // ends within 3 s
 	}
 }
 
-// giveWay ends a job that has not begun, because its submitter brings it again. This peer may still wait
+// yieldToNewAttempt ends a job that has not begun, because its submitter brings it again. This peer may still wait
 // for the submitter to reconnect, or may not have noticed that the connection was cut.
-func (j *job) giveWay() {
+func (j *job) yieldToNewAttempt() {
 	if j.keys == nil {
-		j.end(errBroughtAgain)
+		j.end(errNewAttempt)
 	}
 }
 
-var errBroughtAgain = errors.New("the submitter has begun anew")
+var errNewAttempt = errors.New("the submitter has begun anew")
 
-func (j *job) stopAsking() {
-	if !j.cutAt.IsZero() {
-		j.cutAt = time.Time{}
-		j.asking()
+func (j *job) stopProbing() {
+	if !j.disconnectedAt.IsZero() {
+		j.disconnectedAt = time.Time{}
+		j.stopProbe()
 	}
 }
 
-// awaitCut gives up a submitter that has been disconnected for longer than the job tolerates, if nothing
+// loseDisconnected gives up a submitter that has been disconnected for longer than the job tolerates, if nothing
 // else has reported its failure.
-func (j *job) awaitCut() {
-	if !j.cutAt.IsZero() && time.Since(j.cutAt) > j.hang+missFor {
+func (j *job) loseDisconnected() {
+	if !j.disconnectedAt.IsZero() && time.Since(j.disconnectedAt) > j.hang+minAbsence {
 		j.lose(errSubmitterFailed)
 	}
 }
@@ -236,7 +236,7 @@ const maxAskPause = time.Minute
 // continues without this peer. What it announced in between has not arrived here. A submitter that is a new
 // process, or has yet to reattach to the job, cannot answer that, so askOver asks at increasing intervals.
 func (j *job) askOver() {
-	if j.cutAt.IsZero() && j.missed.IsZero() || j.orphaned {
+	if j.disconnectedAt.IsZero() && j.silentSince.IsZero() || j.orphaned {
 		j.askPause = 0
 		return
 	}
@@ -261,14 +261,14 @@ func (s *Service) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume)
 	if ok && j.submitter == stream.Conn().RemotePeer() {
 		var missed time.Time
 		answer, ok := query(j, func() error {
-			missed = j.missed
+			missed = j.silentSince
 			return j.resume(stream, in, m)
 		})
 		if ok {
 			err = answer
 		}
 		if err == nil && !m.Anew { // its older connections stay, so that the replaced process learns of that
-			s.dropBefore(missed, stream.Conn())
+			s.closeOlderConns(missed, stream.Conn())
 		}
 	}
 	switch {
@@ -281,9 +281,9 @@ func (s *Service) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume)
 
 var errReplaced = errors.New("another process of the submitter goes on with the job")
 
-// dropBefore closes the connections to a peer that were opened before the peer was missed, except one. Data
+// closeOlderConns closes the connections to a peer that were opened before the peer was missed, except one. Data
 // sent on them would wait for a TCP retransmission.
-func (s *Service) dropBefore(missed time.Time, but network.Conn) {
+func (s *Service) closeOlderConns(missed time.Time, but network.Conn) {
 	for _, c := range s.host.Network().ConnsToPeer(but.RemotePeer()) {
 		if c.ID() != but.ID() && c.Stat().Opened.Before(missed) {
 			_ = c.Close()
@@ -304,25 +304,25 @@ func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) err
 		return errors.New("the job's views have ended with its submitter")
 	}
 	if m.Anew && !j.orphaned {
-		j.orphan()
+		j.becomeOrphaned()
 	}
 	if m.Anew && j.attached != nil {
 		j.attached.stream.ResetWithError(jobpb.Replaced)
 	}
-	j.stopAsking()
+	j.stopProbing()
 	if !m.Anew && !j.failed[j.submitter] {
-		j.missed = time.Time{} // it was presumed dead, and the detector has not found it silent
+		j.silentSince = time.Time{} // it was presumed dead, and the detector has not found it silent
 	}
 	j.detach()
 	j.attach(stream, in)
-	j.knock()
+	j.probeAddresses()
 	j.head, j.sent = resumed(nil, len(j.said)), int(m.Heard)
 	for _, p := range j.local {
 		for s := range p.out {
 			p.out[s].box.Rewind()
 		}
 	}
-	if say, _ := j.service.returned.Due(j.submitter); say {
+	if say, _ := j.service.reconnectPace.Due(j.submitter); say {
 		j.log.Info().Uint64("heard", m.Heard).Bool("anew", m.Anew).Int("said", len(j.said)).Msg("the submitter is back")
 	}
 	return nil

@@ -66,14 +66,14 @@ func carry(ctx context.Context, dst sink, src source) {
 // A streamEnd is one side of a stream to another peer.
 type streamEnd struct{ network.Stream }
 
-var errCameBack = errors.New("something came back on a channel")
+var errUnexpectedData = errors.New("something came back on a channel")
 
 // Left waits for the end of the other direction, which carries no data.
 func (s streamEnd) Left() error {
 	n, err := s.Read(make([]byte, 1))
 	switch {
 	case n > 0:
-		return errCameBack
+		return errUnexpectedData
 	case errors.Is(err, io.EOF):
 		return nil
 	}

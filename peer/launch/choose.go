@@ -96,8 +96,8 @@ func (s *seeking) fail(now time.Time) {
 // avoids reports whether TCP must not be tried.
 func (s *seeking) avoids(now time.Time) bool { return now.Before(s.until) }
 
-// forgive forgets the failures, because the connection to the peer has changed.
-func (s *seeking) forgive() { s.failed, s.until = 0, time.Time{} }
+// reset forgets the failures, because the connection to the peer has changed.
+func (s *seeking) reset() { s.failed, s.until = 0, time.Time{} }
 
 // A situation holds what is known about two processes of which one wants a channel to the other.
 type situation struct {
@@ -111,7 +111,7 @@ type situation struct {
 // better kind was chosen. The kind is empty if no kind is possible.
 func choose(s situation, allowed []proclink.Kind) (kind proclink.Kind, why string) {
 	better := proclink.Kinds
-	if i := slices.IndexFunc(allowed, func(k proclink.Kind) bool { return s.against(k) == "" }); i >= 0 {
+	if i := slices.IndexFunc(allowed, func(k proclink.Kind) bool { return s.obstacleTo(k) == "" }); i >= 0 {
 		kind = allowed[i]
 		better = proclink.Kinds[:slices.Index(proclink.Kinds, kind)]
 	}
@@ -120,7 +120,7 @@ func choose(s situation, allowed []proclink.Kind) (kind proclink.Kind, why strin
 		reasons[0] = "both on one peer"
 	}
 	for _, k := range better {
-		switch obstacle := s.against(k); {
+		switch obstacle := s.obstacleTo(k); {
 		case k == proclink.Shm && !s.here: // stated already
 		case !slices.Contains(allowed, k):
 			reasons = append(reasons, fmt.Sprintf("%s is not allowed", k))
@@ -133,8 +133,8 @@ func choose(s situation, allowed []proclink.Kind) (kind proclink.Kind, why strin
 	return kind, strings.Join(reasons, "; ")
 }
 
-// against returns what prevents kind k, or "".
-func (s situation) against(k proclink.Kind) string {
+// obstacleTo returns what prevents kind k, or "".
+func (s situation) obstacleTo(k proclink.Kind) string {
 	switch {
 	case k == proclink.Shm && !s.here:
 		return "on different peers"

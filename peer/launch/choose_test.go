@@ -125,7 +125,7 @@ func TestTCPAvoidanceBacksOff(t *testing.T) {
 		failsFor(want)
 	}
 	s.fail(now)
-	s.forgive()
+	s.reset()
 	if s.avoids(now) {
 		t.Error("after the way to the peer has become another")
 	}

@@ -27,7 +27,7 @@ func (j *job) collect(m *jobpb.Collect) error {
 		return nil
 	}
 	p.asked = true
-	if p.exit == nil || p.reason != "" || p.expelled {
+	if p.exit == nil || p.reason != "" || p.failedInView {
 		j.say(collected(id, nil, fmt.Errorf("process %v has not ended by itself", id)))
 		return nil
 	}

@@ -164,8 +164,8 @@ func TestS4StagedPeerWaitsForABoundedTime(t *testing.T) {
 	j.prepare()
 	job := j.cut()
 	job.do(func() {
-		job.cutAt = job.cutAt.Add(-missFor - time.Second) // as if that much time had passed
-		job.awaitCut()
+		job.disconnectedAt = job.disconnectedAt.Add(-minAbsence - time.Second) // as if that much time had passed
+		job.loseDisconnected()
 	})
 	j.gone()
 }
@@ -193,12 +193,12 @@ func TestS4SlotsAreReleasedAfterTheLastProcess(t *testing.T) {
 	j.links[0].exited(p)
 	hosted := j.hosted(0)
 	j.eventually("it is seen that nothing runs", func() bool {
-		return answered(t, hosted, func() bool { return !hosted.restsAt.IsZero() })
+		return answered(t, hosted, func() bool { return !hosted.allEndedAt.IsZero() })
 	})
 	if s := peer.reservations.Snapshot(); s.Running != 1 {
 		t.Errorf("the slots are given back at once: %+v", s)
 	}
-	hosted.do(func() { hosted.restsAt = hosted.restsAt.Add(-lingerFor) })
+	hosted.do(func() { hosted.allEndedAt = hosted.allEndedAt.Add(-lingerFor) })
 	j.eventually("the slots are given back", func() bool { return peer.reservations.Snapshot().Running == 0 })
 	if text := j.links[0].output(p, 1); text != "done\n" {
 		t.Errorf("it has printed %q", text)
@@ -214,7 +214,7 @@ func (j *testJob) cut() *job {
 	hosted := j.hosted(0)
 	j.links[0].stream.Conn().Close()
 	for late := time.Now().Add(eventTimeout); ; time.Sleep(time.Millisecond) { // interval between polls
-		if answered(j, hosted, func() bool { return !hosted.cutAt.IsZero() }) {
+		if answered(j, hosted, func() bool { return !hosted.disconnectedAt.IsZero() }) {
 			return hosted
 		}
 		if time.Now().After(late) {
@@ -389,7 +389,7 @@ func TestProcessThatMisbehavesIsEnded(t *testing.T) {
 		role   string
 		reason string
 	}{
-		"writes nonsense to its line":   {"babble", "broke the protocol of its line: message of 1952999795 bytes, at most 131072 are taken"},
+		"writes nonsense to its line":   {"babble", "violated the protocol of its control socket: message of 1952999795 bytes, at most 131072 are taken"},
 		"speaks an older protocol":      {"old", fmt.Sprintf("the program speaks protocol %d, its peer %d", version.Protocol-1, version.Protocol)},
 		"does not answer (V3: in 5 s)":  {"hang", "has not answered its peer for 5s"},
 		"stops its supervisor and ends": {"stop", "its supervisor has not answered for 5s"},
@@ -425,7 +425,7 @@ func TestO4ProgramMessagesAreRateLimited(t *testing.T) {
 		t.Fatalf("%q: %v", out, err)
 	}
 	const underWay = 2048 // messages in the socket's buffer
-	if most := linePace*(seconds+1)/leastSaid + underWay; said > most {
+	if most := messagePace*(seconds+1)/minBurst + underWay; said > most {
 		t.Errorf("it was heard %.0f times in %.1f s, want %.0f at most", said, seconds, most)
 	}
 	if e := j.links[0].exited(view.Process{}); e.Code != 0 {

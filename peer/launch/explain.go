@@ -44,9 +44,9 @@ func (j *job) probes() (out []probe) {
 // maxProbes bounds the peers that are probed at one time.
 const maxProbes = 8
 
-// tellPaths probes the paths to all other peers, reports them to the submitter, and then lets mpj.Init
+// probePaths probes the paths to all other peers, reports them to the submitter, and then lets mpj.Init
 // return.
-func (j *job) tellPaths(probes []probe) {
+func (j *job) probePaths(probes []probe) {
 	defer j.running.Done()
 	found := make([]way, len(probes))
 	next := make(chan int)
@@ -75,7 +75,7 @@ func (j *job) tellPaths(probes []probe) {
 			j.distances[p.peer] = found[i].rtt
 		}
 		j.told = make(map[p2ppeer.ID]passage)
-		j.sayPaths(ways)
+		j.reportPaths(ways)
 		j.release()
 	})
 }
@@ -106,12 +106,12 @@ func (j *job) reached(id channelID, peer p2ppeer.ID, w way) {
 	}
 	if said, ok := j.told[peer]; ok && said != w.passage {
 		w.rtt = j.distances[peer]
-		j.sayPaths(map[p2ppeer.ID]way{peer: w})
+		j.reportPaths(map[p2ppeer.ID]way{peer: w})
 	}
 }
 
-// sayPaths reports to the submitter how other peers are reached.
-func (j *job) sayPaths(ways map[p2ppeer.ID]way) {
+// reportPaths reports to the submitter how other peers are reached.
+func (j *job) reportPaths(ways map[p2ppeer.ID]way) {
 	m := &jobpb.Paths{}
 	for _, peer := range slices.Sorted(maps.Keys(ways)) {
 		w := ways[peer]

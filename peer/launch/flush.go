@@ -79,8 +79,8 @@ func (d *drainer) read(buf []byte) (n int, empty uint64, err error) {
 	return n, empty, err
 }
 
-// emptied records that a stream's pipe has been empty since the Flush of that number.
-func (p *process) emptied(stream int, number uint64) {
+// pipeEmptied records that a stream's pipe has been empty since the Flush of that number.
+func (p *process) pipeEmptied(stream int, number uint64) {
 	if p.flushing != nil && p.flushing.number == number {
 		p.flushing.drained[stream] = true
 		p.answerFlush()
@@ -97,7 +97,7 @@ func (p *process) answerFlush() {
 	if f.behind != nil {
 		for s := range p.out {
 			if !p.out[s].box.Skip(f.behind[s]) {
-				p.babbles(fmt.Errorf("it goes on behind %d records of stream %d and has written more", f.behind[s], s+1))
+				p.protocolError(fmt.Errorf("it goes on behind %d records of stream %d and has written more", f.behind[s], s+1))
 				return
 			}
 			p.out[s].sum = nil // the earlier output is unknown

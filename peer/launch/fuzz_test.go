@@ -120,7 +120,7 @@ func FuzzOrders(f *testing.F) {
 			if in.ReadMsg(m) != nil {
 				break
 			}
-			j.hear(m)
+			j.handle(m)
 		}
 		if p := j.members.peerOf[view.Process{}]; p != h.host.ID() {
 			t.Errorf("the process here is now at %s", p)

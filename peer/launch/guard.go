@@ -46,7 +46,7 @@ type guard struct {
 
 	count, memory, walk time.Time // times of the next measurements
 	urgent              time.Time // earliest next measurement of the disk, if a process may exceed its limit
-	wentOn              time.Time // time at which the processes were last resumed
+	resumedAt           time.Time // time at which the processes were last resumed
 	late                time.Time // time to look for processes that were being created during the last halt; zero: none
 }
 
@@ -73,8 +73,8 @@ func (g *guard) run() {
 		case m := <-g.job.metered:
 			g.add(m)
 		case <-time.After(g.pause()):
-			if g.job.stands.Load() {
-				g.standBy()
+			if g.job.suspended.Load() {
+				g.keepSuspended()
 				continue
 			}
 			g.look()
@@ -127,7 +127,7 @@ func (g *guard) due(room int64) time.Duration {
 
 // look makes the measurements that are due.
 func (g *guard) look() {
-	g.raise()
+	g.resumeLate()
 	if g.spend(); g.room > 0 {
 		g.watch(g.limitsDisk() && (g.written || !time.Now().Before(g.walk)))
 		return
@@ -136,7 +136,7 @@ func (g *guard) look() {
 	if left, ok := g.measureStill(); ok {
 		g.room = left
 	}
-	g.letGoOn()
+	g.resume()
 }
 
 // spend subtracts the bytes that were written from the room that is left.

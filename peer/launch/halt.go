@@ -45,8 +45,8 @@ func (g *guard) halt() {
 	}
 }
 
-// letGoOn resumes the processes, except those that are to be killed or were stopped before the halt.
-func (g *guard) letGoOn() {
+// resume resumes the processes, except those that are to be killed or were stopped before the halt.
+func (g *guard) resume() {
 	for _, m := range g.live() {
 		proc.GoOn(m.still.Halted())
 		if m.still.Late() {
@@ -54,12 +54,12 @@ func (g *guard) letGoOn() {
 		}
 	}
 	g.job.halting.Store(stood)
-	g.wentOn = time.Now()
+	g.resumedAt = time.Now()
 }
 
-// raise resumes processes that were still being created when the others were resumed. It looks for them
+// resumeLate resumes processes that were still being created when the others were resumed. It looks for them
 // often at first, then at growing intervals.
-func (g *guard) raise() {
+func (g *guard) resumeLate() {
 	if g.late.IsZero() || time.Now().Before(g.late) {
 		return
 	}
@@ -72,7 +72,7 @@ func (g *guard) raise() {
 		}
 	}
 	if g.late = (time.Time{}); late {
-		next := min(time.Since(g.wentOn)/urgentShare, countEvery)
+		next := min(time.Since(g.resumedAt)/urgentShare, countEvery)
 		g.late = after(max(time.Millisecond, next, idleShare*time.Since(begun)))
 	}
 }

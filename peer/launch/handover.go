@@ -30,7 +30,7 @@ func (s *Service) HandOver(ctx context.Context) {
 		}
 		s.mu.Unlock()
 		for _, j := range able {
-			j.do(j.moveAway)
+			j.do(j.migrate)
 		}
 		if len(able) == 0 {
 			tick.Stop()
@@ -60,7 +60,7 @@ func (s *Service) Trim(slots int) {
 	for _, j := range jobs {
 		if taken > slots && s.movable(j) {
 			taken -= of[j]
-			j.do(j.moveAway)
+			j.do(j.migrate)
 		}
 	}
 }
@@ -68,8 +68,8 @@ func (s *Service) Trim(slots int) {
 // movable reports whether a job can continue without this peer.
 func (s *Service) movable(j *job) bool { return j.spec.R > 1 && j.submitter != s.host.ID() }
 
-// moveAway makes the job migrate from now on.
-func (j *job) moveAway() {
+// migrate makes the job migrate from now on.
+func (j *job) migrate() {
 	j.leaving = true
 	j.depart()
 }
@@ -87,11 +87,11 @@ func (j *job) depart() {
 	needed := false
 	for _, id := range j.order {
 		p := j.local[id]
-		if !p.expelled && !p.leaving {
+		if !p.failedInView && !p.leaving {
 			p.leaving = true
 			j.say(leaving(id))
 		}
-		needed = needed || !p.expelled
+		needed = needed || !p.failedInView
 	}
 	switch {
 	case needed:

@@ -10,8 +10,8 @@ import (
 // then.
 const idleAfter = 3 * time.Second
 
-// giveMemoryBack returns unused memory to the system at once, and again when the peer is idle.
-func (s *Service) giveMemoryBack() {
+// freeUnusedMemory returns unused memory to the system at once, and again when the peer is idle.
+func (s *Service) freeUnusedMemory() {
 	freeMemory()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -44,50 +44,50 @@ type job struct {
 	running sync.WaitGroup // goroutines that end with ctx, done or their process
 	working sync.WaitGroup // goroutines that still create files or processes
 
-	state     State                        // written under service.mu
-	partners  map[p2ppeer.ID]time.Duration // peers that the job needs, and how long each may be silent; under service.mu
-	begun     bool                         // mpj.Init has returned, or may return
-	onlyKeeps bool                         // all processes have ended; their output waits for the submitter
-	weighAt   time.Time                    // next measurement of what the job keeps; zero: no slots to release, or one is running
-	ran       bool                         // its processes were started, and the journal has an entry
-	stagedAt  time.Time                    // time at which staging completed
-	restsAt   time.Time                    // time at which the last process here ended; zero while any runs
-	leaving   bool                         // the owner takes the machine back, see HandOver
-	empty     time.Time                    // time since which the view contains none of its processes here, while it leaves
-	stopBy    time.Time                    // deadline that the owner has set for its end, see Stop; zero: none
-	cut       error                        // why the owner's decision ended its processes, or nil
-	pausedAt  time.Time                    // time since which the owner needs the machine, see Pause; zero: not needed; written under service.mu
-	stands    atomic.Bool                  // its processes are to be suspended for the owner
-	saidStand bool                         // the submitter has been told that they are suspended
-	ended     error                        // why the job ended, or nil
+	state              State                        // written under service.mu
+	partners           map[p2ppeer.ID]time.Duration // peers that the job needs, and how long each may be silent; under service.mu
+	begun              bool                         // mpj.Init has returned, or may return
+	outputOnly         bool                         // all processes have ended; their output waits for the submitter
+	measureKeptAt      time.Time                    // next measurement of what the job keeps; zero: no slots to release, or one is running
+	ran                bool                         // its processes were started, and the journal has an entry
+	stagedAt           time.Time                    // time at which staging completed
+	allEndedAt         time.Time                    // time at which the last process here ended; zero while any runs
+	leaving            bool                         // the owner takes the machine back, see HandOver
+	empty              time.Time                    // time since which the view contains none of its processes here, while it leaves
+	stopBy             time.Time                    // deadline that the owner has set for its end, see Stop; zero: none
+	cut                error                        // why the owner's decision ended its processes, or nil
+	pausedAt           time.Time                    // time since which the owner needs the machine, see Pause; zero: not needed; written under service.mu
+	suspended          atomic.Bool                  // its processes are to be suspended for the owner
+	suspensionReported bool                         // the submitter has been told that they are suspended
+	ended              error                        // why the job ended, or nil
 
-	grant   limits.Grant  // fixed
-	upload  pacer         // fixed
-	group   *cgroup.Group // nil: none
-	halting atomic.Int32  // whether its processes are stopped for the guard
-	folder  scratch.Job
-	local   map[view.Process]*process
-	letGo   map[view.Process]reservation.Key // added processes that are being ended, see add.go
-	metered chan *meter                      // meters of added processes, for the guard
-	serving []func()                         // functions that end serving files
-	unshare func()                           // permanently stops serving files to the job's other peers
+	grant    limits.Grant  // fixed
+	upload   pacer         // fixed
+	group    *cgroup.Group // nil: none
+	halting  atomic.Int32  // whether its processes are stopped for the guard
+	folder   scratch.Job
+	local    map[view.Process]*process
+	dropping map[view.Process]reservation.Key // added processes that are being ended, see add.go
+	metered  chan *meter                      // meters of added processes, for the guard
+	serving  []func()                         // functions that end serving files
+	unshare  func()                           // permanently stops serving files to the job's other peers
 
-	members      membership
-	places       [][2]int // machine and cluster of each rank, set by Begin
-	heal         bool     // lost replicas are replaced
-	view         view.View
-	ahead        view.View             // newer view whose joining process is not in the membership table yet; epoch 0: none
-	views        *viewgroup.Group      // nil: the submitter alone makes the views
-	changes      []viewgroup.Committed // all committed changes, for a submitter that has lost its log of them
-	adrift       time.Time             // time since which the view group's majority is out of reach; zero: it is not
-	detector     *faultdetect.Group
-	watchers     uint32              // generation of the fault detector's group
-	hang         time.Duration       // tolerated silence of a peer, for the detector
-	reportsUntil time.Time           // end of the time in which the job reports its presence after it has started
-	failed       map[p2ppeer.ID]bool // members of the fault detector's group; true if it has failed them
-	alive        aliveCheck          // of the programs
-	watching     aliveCheck          // of their supervisors
-	own          *proc.Turns         // processor time of this peer when a process was last late; nil: none is late
+	members          membership
+	places           [][2]int // machine and cluster of each rank, set by Begin
+	heal             bool     // lost replicas are replaced
+	view             view.View
+	ahead            view.View             // newer view whose joining process is not in the membership table yet; epoch 0: none
+	views            *viewgroup.Group      // nil: the submitter alone makes the views
+	changes          []viewgroup.Committed // all committed changes, for a submitter that has lost its log of them
+	partitionedSince time.Time             // time since which the view group's majority is out of reach; zero: it is not
+	detector         *faultdetect.Group
+	watchers         uint32              // generation of the fault detector's group
+	hang             time.Duration       // tolerated silence of a peer, for the detector
+	reportsUntil     time.Time           // end of the time in which the job reports its presence after it has started
+	failed           map[p2ppeer.ID]bool // members of the fault detector's group; true if it has failed them
+	alive            aliveCheck          // of the programs
+	supervisors      aliveCheck          // of their supervisors
+	own              *proc.Turns         // processor time of this peer when a process was last late; nil: none is late
 
 	submitterSide
 	ways
@@ -120,7 +120,7 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 		Str("name", j.spec.Name).Str("kind", string(j.decision.Kind)).Str("digest", j.program.Digest).Str("signed", j.signed).
 		Int("processes", len(j.order)).Msg("job taken")
 	j.attach(stream, in)
-	j.knock()
+	j.probeAddresses()
 	j.shareFiles()
 	j.working.Add(1)
 	go j.stage()
@@ -140,7 +140,7 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 	}
 	j.log.Info().AnErr("reason", j.ended).Dur("cpu", e.CPU).Int64("memory", e.Memory).Msg("job gone")
 	if left := j.service.forget(j); left == 0 {
-		j.service.giveMemoryBack()
+		j.service.freeUnusedMemory()
 	}
 }
 
@@ -214,66 +214,66 @@ func (j *job) enter(s State) {
 
 // say queues a message to the submitter.
 func (j *job) say(m *jobpb.FromPeer) {
-	if len(j.said) >= maxSaid {
-		j.end(fmt.Errorf("more than %d messages to the submitter", maxSaid))
+	if len(j.said) >= maxRecorded {
+		j.end(fmt.Errorf("more than %d messages to the submitter", maxRecorded))
 		return
 	}
 	j.said = append(j.said, m)
 }
 
-// maxSaid bounds the messages that this peer keeps for a submitter. Each process causes a few. Further
+// maxRecorded bounds the messages that this peer keeps for a submitter. Each process causes a few. Further
 // messages report progress during hours of staging, and at most one failure of each peer per generation of
 // the detector's group.
-const maxSaid = 1 << 18
+const maxRecorded = 1 << 18
 
-// hear handles one message of the submitter. Messages may arrive in any order; hear acts only on those that
+// handle handles one message of the submitter. Messages may arrive in any order; handle acts only on those that
 // fit the state of the job.
-func (j *job) hear(m *jobpb.ToPeer) {
+func (j *job) handle(m *jobpb.ToPeer) {
 	var err error
 	j.heardAt = time.Now()
 	switch b := m.Body.(type) {
 	case *jobpb.ToPeer_Start:
-		if err = j.inOrder(m, Staged); err == nil {
+		if err = j.checkState(m, Staged); err == nil {
 			j.start(b.Start)
 		}
 	case *jobpb.ToPeer_Join:
-		if err = j.inOrder(m, Running); err == nil {
+		if err = j.checkState(m, Running); err == nil {
 			err = j.join(b.Join)
 		}
 	case *jobpb.ToPeer_Agree:
-		if err = j.inOrder(m, Running); err == nil {
+		if err = j.checkState(m, Running); err == nil {
 			err = j.agree(b.Agree)
 		}
 	case *jobpb.ToPeer_Begin:
-		if err = j.inOrder(m, Running); err == nil {
+		if err = j.checkState(m, Running); err == nil {
 			err = j.begin(b.Begin)
 		}
 	case *jobpb.ToPeer_View:
-		if err = j.inOrder(m, Starting, Running); err == nil {
+		if err = j.checkState(m, Starting, Running); err == nil {
 			err = j.adopt(b.View)
 		}
 	case *jobpb.ToPeer_Joined:
-		if err = j.inOrder(m, Starting, Running); err == nil {
+		if err = j.checkState(m, Starting, Running); err == nil {
 			err = j.joined(b.Joined)
 		}
 	case *jobpb.ToPeer_Emitted:
 		j.emitted(b.Emitted)
 	case *jobpb.ToPeer_Collect:
-		if err = j.inOrder(m, Running); err == nil {
+		if err = j.checkState(m, Running); err == nil {
 			err = j.collect(b.Collect)
 		}
 	case *jobpb.ToPeer_Add:
-		if err = j.inOrder(m, Running); err == nil {
+		if err = j.checkState(m, Running); err == nil {
 			err = j.add(b.Add)
 		}
 	case *jobpb.ToPeer_Drop:
 		err = j.drop(b.Drop)
 	case *jobpb.ToPeer_Introduce:
-		if err = j.inOrder(m, Running); err == nil {
+		if err = j.checkState(m, Running); err == nil {
 			err = j.introduce(b.Introduce)
 		}
 	case *jobpb.ToPeer_Propose:
-		if err = j.inOrder(m, Running); err == nil {
+		if err = j.checkState(m, Running); err == nil {
 			err = j.propose(b.Propose)
 		}
 	case *jobpb.ToPeer_Stop:
@@ -287,8 +287,8 @@ func (j *job) hear(m *jobpb.ToPeer) {
 	}
 }
 
-// inOrder returns an error unless the job is in one of the given states.
-func (j *job) inOrder(m *jobpb.ToPeer, states ...State) error {
+// checkState returns an error unless the job is in one of the given states.
+func (j *job) checkState(m *jobpb.ToPeer, states ...State) error {
 	if slices.Contains(states, j.state) {
 		return nil
 	}
@@ -300,10 +300,10 @@ func errOrder(m any) error { return fmt.Errorf("%T out of order", m) }
 
 // tick runs the periodic checks of the job, once per tickPeriod.
 func (j *job) tick() {
-	j.awaitCut()
+	j.loseDisconnected()
 	j.askOver()
-	j.overstay()
-	j.heed()
+	j.endAtDeadline()
+	j.applyPause()
 	j.shareNeeds()
 	switch j.state {
 	case Staged:
@@ -311,7 +311,7 @@ func (j *job) tick() {
 	case Running:
 		j.reportAdditions()
 		j.checkSupervisors()
-		j.drift()
+		j.checkPartition()
 		j.seek()
 		j.standIn()
 		j.linger()
@@ -340,14 +340,14 @@ func (j *job) begin(m *jobpb.Begin) error {
 		j.places = append(j.places, [2]int{int(p.GetMachine()), int(p.GetCluster())})
 	}
 	if !j.doors.Known(j.service.host, j.submitter) { // since the submitter brought the job
-		j.knock()
+		j.probeAddresses()
 	}
 	if !j.explain {
 		j.release()
 		return nil
 	}
 	j.running.Add(1)
-	go j.tellPaths(j.probes())
+	go j.probePaths(j.probes())
 	return nil
 }
 

@@ -17,9 +17,9 @@ const (
 	maxKept          = 256 << 20 // bytes of files, programs included
 	maxKeptProcesses = 32        // processes whose output is kept in memory
 
-	// weighAgain is the interval at which a job that keeps its slots measures again, since other jobs may
+	// measureKeptEvery is the interval at which a job that keeps its slots measures again, since other jobs may
 	// have ended.
-	weighAgain = time.Minute
+	measureKeptEvery = time.Minute
 
 	// lingerFor is how long a job keeps its slots after all its processes here have ended, while its
 	// submitter is connected. The submitter can collect their output in that time.
@@ -33,19 +33,19 @@ const (
 // have reached their time limit, or after maxLinger.
 func (j *job) linger() {
 	switch {
-	case !j.rests():
-		j.restsAt = time.Time{}
-	case j.restsAt.IsZero():
-		j.restsAt = time.Now()
-	case time.Since(j.since) > cmp.Or(limits.Min(j.grant.Slot, j.grant.Job).Time, maxLinger)+lingerFor && time.Since(j.restsAt) > lingerFor:
+	case !j.allEnded():
+		j.allEndedAt = time.Time{}
+	case j.allEndedAt.IsZero():
+		j.allEndedAt = time.Now()
+	case time.Since(j.since) > cmp.Or(limits.Min(j.grant.Slot, j.grant.Job).Time, maxLinger)+lingerFor && time.Since(j.allEndedAt) > lingerFor:
 		j.end(errors.New("its processes have ended long since"))
-	case time.Since(j.restsAt) > lingerFor:
-		j.keepOnly()
+	case time.Since(j.allEndedAt) > lingerFor:
+		j.releaseSlots()
 	}
 }
 
-// rests reports whether all processes here have ended.
-func (j *job) rests() bool {
+// allEnded reports whether all processes here have ended.
+func (j *job) allEnded() bool {
 	for _, p := range j.local {
 		if p.exit == nil {
 			return false
@@ -54,21 +54,21 @@ func (j *job) rests() bool {
 	return true
 }
 
-// keepOnly tries to release the job's slots once all its processes here have ended, and keeps only their
+// releaseSlots tries to release the job's slots once all its processes here have ended, and keeps only their
 // output.
-func (j *job) keepOnly() {
-	if !j.rests() || j.onlyKeeps && (j.weighAt.IsZero() || time.Now().Before(j.weighAt)) {
+func (j *job) releaseSlots() {
+	if !j.allEnded() || j.outputOnly && (j.measureKeptAt.IsZero() || time.Now().Before(j.measureKeptAt)) {
 		return
 	}
-	first := !j.onlyKeeps
-	j.onlyKeeps, j.weighAt = true, time.Time{}
+	first := !j.outputOnly
+	j.outputOnly, j.measureKeptAt = true, time.Time{}
 	order, slots := j.order, j.slots()
-	j.working.Go(func() { j.giveSlotsBack(order, slots, first) }) // ends when the files are measured
+	j.working.Go(func() { j.tryReleaseSlots(order, slots, first) }) // ends when the files are measured
 }
 
-// giveSlotsBack releases the slots if the job keeps little data here. Otherwise the job keeps its slots for
+// tryReleaseSlots releases the slots if the job keeps little data here. Otherwise the job keeps its slots for
 // now.
-func (j *job) giveSlotsBack(order []view.Process, slots []reservation.Key, first bool) {
+func (j *job) tryReleaseSlots(order []view.Process, slots []reservation.Key, first bool) {
 	bytes := j.program.Size
 	ruler := scratch.Ruler{Least: scratch.LeastEntry(string(j.folder)), Most: maxKept}
 	var errs []error
@@ -87,7 +87,7 @@ func (j *job) giveSlotsBack(order []view.Process, slots []reservation.Key, first
 	if first {
 		j.log.Info().AnErr("reason", err).Int64("bytes", bytes).Msg("its processes have ended, and it keeps its slots: much waits for the submitter")
 	}
-	j.do(func() { j.weighAt = time.Now().Add(weighAgain) })
+	j.do(func() { j.measureKeptAt = time.Now().Add(measureKeptEvery) })
 }
 
 // keep records the data that a job keeps. It returns false if all jobs together would keep too much.

@@ -44,19 +44,19 @@ func (j *job) processors() int64 {
 // weight returns the weight of the job's control group, which is that of its processes together.
 func (j *job) weight() int64 { return weightOf(j.service.config.Niceness) * int64(len(j.order)) }
 
-// yield sets the weight of the job's control group, and makes the group idle if its processes have the
+// lowerPriority sets the weight of the job's control group, and makes the group idle if its processes have the
 // highest niceness. It is called only once the processes run: their startup runs in the group too, and must
 // finish in time.
-func (j *job) yield() error {
+func (j *job) lowerPriority() error {
 	if j.group == nil {
 		return nil
 	}
 	return j.group.GiveWay(cgroup.Precedence{Weight: j.weight(), Idle: j.service.config.Niceness == MostNiceness})
 }
 
-// hurry raises the priority of the job's control group so that killed processes exit soon, even while the
+// raisePriority raises the priority of the job's control group so that killed processes exit soon, even while the
 // owner's work occupies all processors. It must be called only after all processes in the group were killed.
-func (j *job) hurry() {
+func (j *job) raisePriority() {
 	if j.group != nil {
 		j.group.Hurry()
 	}
@@ -130,7 +130,7 @@ func (p *process) autopsy(e supervisor.Exit) (limits.Excess, bool) {
 		u.Memory = e.Memory // the kernel may have refused it more before the guard measured
 	}
 	if p.job.grant.Slot.Disk > 0 { // a process stopped by the file size limit has used that much
-		u.Disk, _ = scratch.Measure(p.job.folder.Process(p.id), p.hasty(time.Now))
+		u.Disk, _ = scratch.Measure(p.job.folder.Process(p.id), p.autopsyRuler(time.Now))
 	}
 	if g := p.live.group; g != nil {
 		r := p.job.refusals(g)
@@ -145,9 +145,9 @@ const autopsyTime = 300 * time.Millisecond
 
 var errLate = errors.New("others wait")
 
-// hasty returns a ruler that measures the disk usage of a process for autopsyTime at most. What it has
+// autopsyRuler returns a ruler that measures the disk usage of a process for autopsyTime at most. What it has
 // found by then counts.
-func (p *process) hasty(now func() time.Time) scratch.Ruler {
+func (p *process) autopsyRuler(now func() time.Time) scratch.Ruler {
 	until := now().Add(autopsyTime)
 	return scratch.Ruler{
 		Least: scratch.LeastEntry(string(p.job.folder)), Most: 2 * p.job.grant.Slot.Disk,

@@ -600,7 +600,7 @@ func TestProcessStoppedByTheGuardIsNotHung(t *testing.T) {
 			t.Error("not excused while it stands still")
 		}
 	}
-	g.letGoOn()
+	g.resume()
 	if !j.excused() {
 		t.Error("not excused for the time that it stood still")
 	}
@@ -613,10 +613,10 @@ func TestProcessStoppedByTheGuardIsNotHung(t *testing.T) {
 // stopped.
 func TestProcessStoppedByTheGuardDoesNotCountAsStopped(t *testing.T) {
 	p := &process{}
-	j := &job{local: map[view.Process]*process{{}: p}, watching: newAliveCheck(tickPeriod)}
+	j := &job{local: map[view.Process]*process{{}: p}, supervisors: newAliveCheck(tickPeriod)}
 	for _, does := range []int32{moving, stand, stood} {
 		j.halting.Store(does)
-		if j.attended(view.Process{}, true); p.stopped != (does == moving) {
+		if j.handleAnswer(view.Process{}, true); p.stopped != (does == moving) {
 			t.Errorf("stopped is %v when its job does %d", p.stopped, does)
 		}
 	}
@@ -702,7 +702,7 @@ func TestF2ManyFilesDoNotDelayTheFailureReport(t *testing.T) {
 		}
 	}
 	now, looks := time.Unix(1000, 0), 0
-	r := p.hasty(func() time.Time {
+	r := p.autopsyRuler(func() time.Time {
 		if looks++; looks > 1 { // as if some names took that long
 			now = now.Add(autopsyTime)
 		}

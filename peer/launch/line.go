@@ -15,23 +15,23 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A letter is a message to a process, waiting to be sent.
-type letter struct {
+// A queuedMessage is a message to a process, waiting to be sent.
+type queuedMessage struct {
 	message    proclink.Message
 	descriptor *os.File // or nil
 }
 
-// maxLetters bounds the messages that wait for a process. There is one for each channel, so a process that
+// maxQueuedMessages bounds the messages that wait for a process. There is one for each channel, so a process that
 // leaves this many unread never reads. Views are as large as the job, so only the latest one waits. It
 // contains everything that the earlier ones stated.
-const maxLetters = 4096
+const maxQueuedMessages = 4096
 
 // listen turns the process's messages into events until its control socket closes.
 func (p *process) listen(heard chan<- struct{}) {
 	defer p.job.running.Done()
 	defer close(heard)
 	defer p.live.line.CloseUnclaimed()
-	pace := newLinePace(p.job.spec.N)
+	pace := newMessagePace(p.job.spec.N)
 	for {
 		m, f, err := p.live.line.Receive()
 		if f != nil {
@@ -40,13 +40,13 @@ func (p *process) listen(heard chan<- struct{}) {
 		var broken *net.OpError
 		switch {
 		case err == nil:
-			if !p.job.do(func() { p.job.hearProcess(p, m) }) || pace.wait(p.job.ctx, max(p.live.line.Last(), leastSaid)) != nil {
+			if !p.job.do(func() { p.job.handleProcess(p, m) }) || pace.wait(p.job.ctx, max(p.live.line.Last(), minBurst)) != nil {
 				return
 			}
 			continue
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &broken): // closed by either side
 		default:
-			p.job.do(func() { p.babbles(err) })
+			p.job.do(func() { p.protocolError(err) })
 		}
 		return
 	}
@@ -55,33 +55,33 @@ func (p *process) listen(heard chan<- struct{}) {
 // Bounds on the rate at which this peer reads the messages of a process. Reading at this rate costs a few
 // percent of a processor; a process that sends faster has to wait.
 const (
-	linePace  = 4 << 20 // bytes a second
-	leastSaid = 1 << 10 // minimum cost of a message, however short
+	messagePace = 4 << 20 // bytes a second
+	minBurst    = 1 << 10 // minimum cost of a message, however short
 )
 
-// newLinePace returns the rate limiter for a process of a job of n ranks. The burst allows the process to
+// newMessagePace returns the rate limiter for a process of a job of n ranks. The burst allows the process to
 // open a channel to every rank at once.
-func newLinePace(n int) pacer {
-	return pacer{rate.NewLimiter(linePace, linePace+n*leastSaid)}
+func newMessagePace(n int) pacer {
+	return pacer{rate.NewLimiter(messagePace, messagePace+n*minBurst)}
 }
 
-// babbles ends a process that violates the protocol of the control socket.
-func (p *process) babbles(err error) { p.end("broke the protocol of its line: " + err.Error()) }
+// protocolError ends a process that violates the protocol of the control socket.
+func (p *process) protocolError(err error) { p.end("violated the protocol of its control socket: " + err.Error()) }
 
 // deliver sends the queued messages until the process ends.
 func (p *process) deliver() {
 	defer p.job.running.Done()
 	for {
 		select {
-		case l := <-p.toLine:
+		case l := <-p.outgoing:
 			if l.message.Type == proclink.Update {
 				l.message.View = p.unread.Swap(nil)
 			}
 			p.live.line.Send(l.message, l.descriptor) // an error means that the process has ended
 			l.drop()
 		case <-p.ctx.Done():
-			for len(p.toLine) > 0 {
-				(<-p.toLine).drop()
+			for len(p.outgoing) > 0 {
+				(<-p.outgoing).drop()
 			}
 			return
 		}
@@ -89,7 +89,7 @@ func (p *process) deliver() {
 }
 
 // drop closes the message's descriptor.
-func (l letter) drop() {
+func (l queuedMessage) drop() {
 	if l.descriptor != nil {
 		l.descriptor.Close()
 	}
@@ -98,15 +98,15 @@ func (l letter) drop() {
 // tell queues a message to the process, and hands over the descriptor. Before the process has sent Hello it
 // would not understand the message, so tell keeps it until then.
 func (p *process) tell(m proclink.Message, descriptor *os.File) {
-	l := letter{m, descriptor}
+	l := queuedMessage{m, descriptor}
 	switch {
-	case p.exit != nil || p.expelled:
+	case p.exit != nil || p.failedInView:
 		l.drop()
-	case !p.greeted && len(p.early) < maxLetters:
+	case !p.greeted && len(p.early) < maxQueuedMessages:
 		p.early = append(p.early, l)
 	default:
 		select {
-		case p.toLine <- l:
+		case p.outgoing <- l:
 		default:
 			l.drop()
 			p.end("does not read its line")
@@ -125,15 +125,15 @@ func (p *process) begin() {
 	p.tell(proclink.Message{Type: proclink.Start, View: &v, Places: p.job.places, Bears: p.job.hang}, nil)
 }
 
-// hearProcess handles one message of a process.
-func (j *job) hearProcess(p *process, m proclink.Message) {
+// handleProcess handles one message of a process.
+func (j *job) handleProcess(p *process, m proclink.Message) {
 	switch {
-	case p.exit != nil || p.expelled:
+	case p.exit != nil || p.failedInView:
 	case m.Type == proclink.Hello && !p.greeted:
 		j.greet(p, m.Version)
 	case m.Type == proclink.Init && p.greeted && !p.initialized:
 		if len(m.Key) != proclink.KeySize {
-			p.babbles(fmt.Errorf("key of %d bytes", len(m.Key)))
+			p.protocolError(fmt.Errorf("key of %d bytes", len(m.Key)))
 			return
 		}
 		p.initialized, p.key = true, m.Key
@@ -143,30 +143,30 @@ func (j *job) hearProcess(p *process, m proclink.Message) {
 		j.open(p, *m.Process, m.Kind)
 	case m.Type == proclink.Pong:
 		j.alive.Answered(p.id)
-		p.fed()
+		p.logFed()
 	case m.Type == proclink.Diverged && p.initialized && m.Divergence != nil:
-		j.hearDiverged(p, *m.Divergence)
+		j.handleDiverged(p, *m.Divergence)
 	case m.Type == proclink.Unkept && p.greeted && j.heal:
-		j.hearUnkept(p, m)
+		j.handleUnkept(p, m)
 	case m.Type == proclink.Healed && p.initialized && p.joining && !p.healed:
 		p.healed = true
 		j.say(healed(p.id, m.Count, m.Bytes))
 	case m.Type == proclink.Flush && p.initialized && !p.finalized:
 		p.flush(m)
 	case m.Type == proclink.Ahead && p.initialized:
-		j.hearAhead(p)
+		j.handleAhead(p)
 	case m.Type == proclink.Stalled && p.initialized:
-		j.hearStalled(p)
+		j.handleStalled(p)
 	case m.Type == proclink.UpToDate && p.initialized && m.UpToDate != nil:
-		j.hearUpToDate(p, *m.UpToDate)
+		j.handleUpToDate(p, *m.UpToDate)
 	case m.Type == proclink.Finalized && p.initialized && !p.finalized:
 		if err := protection.ValidSums(m.Sums, j.view); err != nil {
-			p.babbles(err)
+			p.protocolError(err)
 			return
 		}
 		p.finalized, p.sums, p.summed = true, m.Sums, m.Summed
 		j.alive.Forget(p.id) // it may take long to exit
-		p.fed()
+		p.logFed()
 		j.say(finalized(p.id))
 		p.tell(proclink.Message{Type: proclink.Bye}, nil)
 	case m.Type == proclink.Abort && p.greeted && !p.aborted:
@@ -174,7 +174,7 @@ func (j *job) hearProcess(p *process, m proclink.Message) {
 		j.say(aborted(p.id, m.Code, m.Text))
 		p.end("has called Abort") // so that its output ends
 	default:
-		p.babbles(fmt.Errorf("message %.20q out of order", m.Type))
+		p.protocolError(fmt.Errorf("message %.20q out of order", m.Type))
 	}
 }
 
@@ -182,23 +182,23 @@ func (j *job) hearProcess(p *process, m proclink.Message) {
 // process sends fewer.
 const maxDiverged = 512
 
-// hearDiverged reports to the submitter that replicas of a rank diverged.
-func (j *job) hearDiverged(p *process, d protection.Divergence) {
+// handleDiverged reports to the submitter that replicas of a rank diverged.
+func (j *job) handleDiverged(p *process, d protection.Divergence) {
 	if p.diverged++; p.diverged > maxDiverged {
-		p.babbles(fmt.Errorf("more than %d divergences", maxDiverged))
+		p.protocolError(fmt.Errorf("more than %d divergences", maxDiverged))
 		return
 	}
 	if err := d.Valid(p.id, j.view); err != nil {
-		p.babbles(err)
+		p.protocolError(err)
 		return
 	}
 	j.log.Warn().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Bool("differs", d.Differs()).Stringer("message", d).Msg("divergence")
 	j.say(diverged(p.id, d))
 }
 
-// hearUnkept reports to the submitter that a process cannot bring a new replica up to date, either
+// handleUnkept reports to the submitter that a process cannot bring a new replica up to date, either
 // permanently or, if Lapsed, until the program's next checkpoint.
-func (j *job) hearUnkept(p *process, m proclink.Message) {
+func (j *job) handleUnkept(p *process, m proclink.Message) {
 	said := &p.unkept
 	if m.Lapsed {
 		said = &p.lapsed
@@ -216,8 +216,8 @@ func (j *job) hearUnkept(p *process, m proclink.Message) {
 // an honest process doubles the interval each time.
 const maxAheads = 1024
 
-// hearAhead reports to the submitter that a process is ahead of its rank's master.
-func (j *job) hearAhead(p *process) {
+// handleAhead reports to the submitter that a process is ahead of its rank's master.
+func (j *job) handleAhead(p *process) {
 	if p.aheads++; p.aheads <= maxAheads {
 		j.say(ahead(p.id))
 	}
@@ -227,16 +227,16 @@ func (j *job) hearAhead(p *process) {
 // it is up to date.
 const maxStalls = 4096
 
-// hearStalled reports to the submitter that a master waits for other replicas of its rank.
-func (j *job) hearStalled(p *process) {
+// handleStalled reports to the submitter that a master waits for other replicas of its rank.
+func (j *job) handleStalled(p *process) {
 	if p.stalls++; p.stalls <= maxStalls {
 		j.say(stalled(p.id))
 	}
 }
 
-// hearUpToDate reports to the submitter that a process, which the view has set aside, is up to date. It
+// handleUpToDate reports to the submitter that a process, which the view has set aside, is up to date. It
 // drops repeated reports, and those about another epoch than the one in which the process was set aside.
-func (j *job) hearUpToDate(p *process, a protection.UpToDate) {
+func (j *job) handleUpToDate(p *process, a protection.UpToDate) {
 	if a.Since == j.view.AsideSince(p.id) && a.Since != 0 && a != p.upToDate && p.stalls < maxStalls {
 		p.upToDate = a
 		p.stalls++

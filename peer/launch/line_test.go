@@ -16,12 +16,12 @@ func TestO4OnlyTheLatestViewIsQueued(t *testing.T) {
 	p := newProcess(j, view.Process{}, 0)
 	p.greeted = true
 	v := view.New(2, 1)
-	for range 2 * maxLetters {
+	for range 2 * maxQueuedMessages {
 		v.Epoch++
 		p.adopt(v)
 	}
-	if len(p.toLine) != 1 || p.reason != "" {
-		t.Fatalf("%d messages wait, and the process %q", len(p.toLine), p.reason)
+	if len(p.outgoing) != 1 || p.reason != "" {
+		t.Fatalf("%d messages wait, and the process %q", len(p.outgoing), p.reason)
 	}
 	line, inherited, err := proclink.Pair()
 	if err != nil {

@@ -136,7 +136,7 @@ func (j *job) watchCompiler(over context.Context, compiler *instance, may allowa
 		}
 	}
 	compiler.program.Kill()
-	j.hurry()
+	j.raisePriority()
 }
 
 // An allowance is the time that a compiler may still take, and how much starvation is excused on top of

@@ -41,7 +41,7 @@ func (p *process) drain(stream int) {
 				p.settle(stream)
 				empty = p.flushes.Load()
 			}
-			p.emptied(stream, empty)
+			p.pipeEmptied(stream, empty)
 			return o.box.Full()
 		})
 		if !ok || err != nil {
@@ -81,7 +81,7 @@ func (p *process) settle(stream int) {
 // account reports to the submitter the checksums of a replica that has ended successfully. They exclude
 // standard error, which may contain times and addresses.
 func (p *process) account() {
-	if p.endedWell() && p.job.spec.R > 1 && !p.expelled && !p.accounted {
+	if p.endedWell() && p.job.spec.R > 1 && !p.failedInView && !p.accounted {
 		p.accounted = true
 		p.job.say(accountOf(p))
 	}

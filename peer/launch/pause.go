@@ -24,9 +24,9 @@ type Pause struct {
 	Most time.Duration // how long processes may be suspended; 0: they end at once
 }
 
-// canStand reports whether this system lets a peer see all processes of a job, and thus suspend them. On
+// canSuspend reports whether this system lets a peer see all processes of a job, and thus suspend them. On
 // other systems they run until they end.
-const canStand = runtime.GOOS == "linux"
+const canSuspend = runtime.GOOS == "linux"
 
 const (
 	// moveTimeout is the time that a job that can migrate has for that before it is suspended. It is also
@@ -50,8 +50,8 @@ func (s *Service) pause() Pause {
 	return s.paused
 }
 
-// heed applies the owner's current Pause to the job.
-func (j *job) heed() {
+// applyPause applies the owner's current Pause to the job.
+func (j *job) applyPause() {
 	p := j.service.pause()
 	if j.submitter == j.service.host.ID() {
 		return
@@ -60,10 +60,10 @@ func (j *job) heed() {
 		j.pauseFrom(needs)
 	}
 	if p.Rule != "" {
-		j.spare(p)
+		j.suspendServices(p)
 	}
-	j.stands.Store(j.mustStand())
-	j.sayPaused(p)
+	j.suspended.Store(j.mustSuspend())
+	j.reportSuspension(p)
 }
 
 // pauseFrom records whether the owner needs the machine from now on.
@@ -76,8 +76,8 @@ func (j *job) pauseFrom(needs bool) {
 	}
 }
 
-// spare stops serving files to other peers, and ends the job here if its time is over.
-func (j *job) spare(p Pause) {
+// suspendServices stops serving files to other peers, and ends the job here if its time is over.
+func (j *job) suspendServices(p Pause) {
 	j.unshare()
 	most := p.Most
 	if j.service.movable(j) {
@@ -97,28 +97,28 @@ func (j *job) spare(p Pause) {
 	}
 }
 
-// mustStand reports whether the processes must be suspended now. A job that cannot migrate is suspended
+// mustSuspend reports whether the processes must be suspended now. A job that cannot migrate is suspended
 // from the beginning.
-func (j *job) mustStand() bool {
+func (j *job) mustSuspend() bool {
 	switch {
-	case !canStand || j.pausedAt.IsZero():
+	case !canSuspend || j.pausedAt.IsZero():
 		return false
 	case !j.service.movable(j):
 		return true
 	}
 	since := time.Since(j.pausedAt)
-	return since >= moveTimeout && (since >= updateTimeout || !j.succeeded())
+	return since >= moveTimeout && (since >= updateTimeout || !j.hasReplacement())
 }
 
-// succeeded reports whether a replacement of a process here has joined, which that process may have to
+// hasReplacement reports whether a replacement of a process here has joined, which that process may have to
 // bring up to date.
-func (j *job) succeeded() bool {
+func (j *job) hasReplacement() bool {
 	for p := range j.members.peerOf {
 		if state := j.view.State(p); p.Replica < j.spec.R || j.local[p] != nil || state == view.Failed || state == view.Finished {
 			continue
 		}
 		for id, here := range j.local {
-			if id.Rank == p.Rank && !here.expelled {
+			if id.Rank == p.Rank && !here.failedInView {
 				return true
 			}
 		}
@@ -126,13 +126,13 @@ func (j *job) succeeded() bool {
 	return false
 }
 
-// sayPaused tells the submitter, once the processes run, that they are suspended or resumed.
-func (j *job) sayPaused(p Pause) {
-	stands := j.stands.Load()
-	if j.state != Running || stands == j.saidStand {
+// reportSuspension tells the submitter, once the processes run, that they are suspended or resumed.
+func (j *job) reportSuspension(p Pause) {
+	stands := j.suspended.Load()
+	if j.state != Running || stands == j.suspensionReported {
 		return
 	}
-	j.saidStand = stands
+	j.suspensionReported = stands
 	j.log.Info().Str("rule", p.Rule).Bool("stands", stands).Msg("pause of a job")
 	if !stands {
 		p = Pause{}
@@ -140,16 +140,16 @@ func (j *job) sayPaused(p Pause) {
 	j.say(paused(p))
 }
 
-// standRound is the interval at which suspended processes are stopped again.
-const standRound = time.Second
+// suspendedRound is the interval at which suspended processes are stopped again.
+const suspendedRound = time.Second
 
-// standBy keeps all processes suspended until the job resumes. It measures what system calls in progress
+// keepSuspended keeps all processes suspended until the job resumes. It measures what system calls in progress
 // still write; once all processes have stopped, nothing is written any more.
-func (g *guard) standBy() {
+func (g *guard) keepSuspended() {
 	g.halt()
-	defer g.letGoOn()
+	defer g.resume()
 	settled := false
-	for round := 0; g.job.stands.Load(); round++ {
+	for round := 0; g.job.suspended.Load(); round++ {
 		begun := time.Now()
 		if g.spend(); g.room <= 0 && !settled {
 			left, ok := g.measureStill()
@@ -167,7 +167,7 @@ func (g *guard) standBy() {
 			continue
 		}
 		select {
-		case <-time.After(standRound):
+		case <-time.After(suspendedRound):
 		case <-g.job.ctx.Done():
 			return
 		}

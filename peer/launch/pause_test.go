@@ -120,7 +120,7 @@ func TestO2SuspendedPeerEndsJobsBeforeTheirStart(t *testing.T) {
 		j.prepare()
 		j.peers[0].launch.Pause(pause)
 		hosted := j.hosted(0)
-		hosted.do(hosted.heed)
+		hosted.do(hosted.applyPause)
 		j.tell(j.startMessage())
 		if s := await(j.links[0], (*jobpb.FromPeer).GetStarted); s.Error != why {
 			t.Errorf("the submitter reads %v", s)
@@ -167,7 +167,7 @@ func TestO2SuspendedPeerServesNoFiles(t *testing.T) {
 	}
 	bed.peers[0].launch.Pause(Pause{Rule: "metered", Most: time.Hour})
 	hosted := j.hosted(0)
-	answered(t, hosted, func() bool { hosted.heed(); return true })
+	answered(t, hosted, func() bool { hosted.applyPause(); return true })
 	if said := ask(); strings.Contains(said, shares) || said == "<nil>" {
 		t.Errorf("a fellow hears %s", said)
 	}
@@ -195,7 +195,7 @@ func TestO2ReplicatedJobIsHandedOverBeforeSuspension(t *testing.T) {
 			t.Errorf("the owner sees %+v", all)
 		}
 	}
-	if !canStand {
+	if !canSuspend {
 		j.stop()
 		return
 	}

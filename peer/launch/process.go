@@ -30,11 +30,11 @@ type process struct {
 	shares bool   // it uses the board
 	key    []byte // its public key; nil before it has called mpj.Init
 
-	ctx    context.Context // ends with the process
-	cancel context.CancelFunc
-	toLine chan letter
-	early  []letter                  // messages for a process that has not sent Hello
-	unread atomic.Pointer[view.View] // view that the Update in toLine will carry; nil: no Update is queued
+	ctx      context.Context // ends with the process
+	cancel   context.CancelFunc
+	outgoing chan queuedMessage
+	early    []queuedMessage           // messages for a process that has not sent Hello
+	unread   atomic.Pointer[view.View] // view that the Update in outgoing will carry; nil: no Update is queued
 
 	greeted, initialized, finalized, aborted bool // messages that it has sent
 	healed, unkept, lapsed                   bool // further messages that it has sent
@@ -44,27 +44,27 @@ type process struct {
 	aheads                                   int  // number of reports that it is ahead of its master
 	stopped                                  bool // its supervisor reports it stopped, at a time when this peer sends it no Ping
 
-	late    *lateness   // processor time since it became late with an answer; nil: it answers
-	unheard *proc.Turns // processor time of its supervisor since that became late; nil: it answers
-	starved time.Time   // time since which the owner's work leaves it no processor; zero: it gets some
+	late           *lateness   // processor time since it became late with an answer; nil: it answers
+	supervisorLate *proc.Turns // processor time of its supervisor since that became late; nil: it answers
+	starved        time.Time   // time since which the owner's work leaves it no processor; zero: it gets some
 
 	sums   []protection.Sum // checksums of all that it has sent, by its own account
 	summed bool             // it has sent these checksums
 
 	accounted bool // the submitter has received its account
 
-	flushing *flush // its pending flush request; nil: none
-	flushes  atomic.Uint64
-	out      [streams]output
-	speaks   bool // it is its rank's output leader (view.Speaker) in the current view
-	expelled bool // it has failed in the view; this peer reports nothing more about it
-	killed   bool
-	exit     *supervisor.Exit // nil while it runs
-	reason   string           // why this peer ended it, or empty
-	upload   pacer            // fixed
-	excess   limits.Kind      // limit for which this peer ended it, or empty
-	asked    bool             // the submitter has requested its output files
-	leaving  bool             // the submitter has been told that it will leave
+	flushing     *flush // its pending flush request; nil: none
+	flushes      atomic.Uint64
+	out          [streams]output
+	speaks       bool // it is its rank's output leader (view.Speaker) in the current view
+	failedInView bool // it has failed in the view; this peer reports nothing more about it
+	killed       bool
+	exit         *supervisor.Exit // nil while it runs
+	reason       string           // why this peer ended it, or empty
+	upload       pacer            // fixed
+	excess       limits.Kind      // limit for which this peer ended it, or empty
+	asked        bool             // the submitter has requested its output files
+	leaving      bool             // the submitter has been told that it will leave
 
 	joining bool            // it joins its rank late; fixed
 	added   bool            // it was added while the job ran here; fixed
@@ -73,7 +73,7 @@ type process struct {
 }
 
 func newProcess(j *job, id view.Process, cell int) *process {
-	p := &process{job: j, id: id, upload: newPacer(j.grant.Slot.Upload), cell: cell, toLine: make(chan letter, maxLetters)}
+	p := &process{job: j, id: id, upload: newPacer(j.grant.Slot.Upload), cell: cell, outgoing: make(chan queuedMessage, maxQueuedMessages)}
 	p.ctx, p.cancel = context.WithCancel(j.ctx)
 	for s := range p.out {
 		p.out[s].room = make(chan struct{}, 1)
@@ -87,8 +87,8 @@ func newProcess(j *job, id view.Process, cell int) *process {
 // run begins to watch a process that has been started.
 func (p *process) run(i *instance) {
 	p.live = i
-	p.job.watching.Watch(p.id)
-	if p.expelled || p.reason != "" {
+	p.job.supervisors.Watch(p.id)
+	if p.failedInView || p.reason != "" {
 		p.kill()
 	}
 	p.job.running.Add(3 + streams)
@@ -115,7 +115,7 @@ func (p *process) kill() {
 			return
 		}
 	}
-	p.job.hurry()
+	p.job.raisePriority()
 }
 
 // close kills the process and returns when nothing of it is left.
@@ -162,13 +162,13 @@ func (j *job) exited(p *process, e supervisor.Exit) {
 	p.cancel()
 	if j.local[p.id] == p { // otherwise it was dropped, and there may be another one
 		j.alive.Forget(p.id)
-		j.watching.Forget(p.id)
+		j.supervisors.Forget(p.id)
 	}
 	for _, l := range p.early {
 		l.drop()
 	}
 	p.early = nil
-	if p.expelled {
+	if p.failedInView {
 		return
 	}
 	j.log.Info().Int("rank", p.id.Rank).Int("replica", p.id.Replica).
@@ -209,11 +209,11 @@ func programHang(hang time.Duration, replicas int) time.Duration {
 	return hang
 }
 
-// tolerate sets how long the job tolerates silence of its peers.
-func (j *job) tolerate(hang time.Duration) {
+// setToleratedHang sets how long the job tolerates silence of its peers.
+func (j *job) setToleratedHang(hang time.Duration) {
 	j.hang = hang
 	j.alive.Tolerate(programHang(hang, j.spec.R))
-	j.watching.Tolerate(supervisorHang(hang, j.spec.R))
+	j.supervisors.Tolerate(supervisorHang(hang, j.spec.R))
 }
 
 // supervisorHang returns how long a supervisor may leave its peer without an answer, in a job that
@@ -249,19 +249,19 @@ func (j *job) checkAlive() {
 // excuseAll measures how much processor time this peer gets while a process is late with an answer. The
 // answer may have arrived without this peer having had time to read it.
 func (j *job) excuseAll() {
-	if len(j.alive.Late())+len(j.watching.Late()) == 0 {
+	if len(j.alive.Late())+len(j.supervisors.Late()) == 0 {
 		j.own = nil
 		return
 	}
-	j.weighPeer(proc.TurnsOf([]int{os.Getpid()}, time.Now()))
+	j.measurePeer(proc.TurnsOf([]int{os.Getpid()}, time.Now()))
 }
 
-// weighPeer updates the processor time of this peer, and excuses all processes if this peer starved.
-func (j *job) weighPeer(now proc.Turns) {
+// measurePeer updates the processor time of this peer, and excuses all processes if this peer starved.
+func (j *job) measurePeer(now proc.Turns) {
 	if j.own != nil && now.Starved(*j.own) {
 		for _, id := range j.order {
 			j.alive.Excuse(id, now.At.Sub(j.own.At))
-			j.watching.Excuse(id, now.At.Sub(j.own.At))
+			j.supervisors.Excuse(id, now.At.Sub(j.own.At))
 		}
 	}
 	j.own = &now
@@ -280,7 +280,7 @@ func (j *job) excuse(late []view.Process) {
 			p.late = nil // its answer shows whether it continues: it may be stopped for the guard
 			continue
 		}
-		p.weigh(proc.TurnsOf(pids[p.live], time.Now()))
+		p.measureTurns(proc.TurnsOf(pids[p.live], time.Now()))
 	}
 }
 
@@ -289,20 +289,20 @@ func (j *job) excuseSupervisors(late []view.Process) {
 	for _, id := range j.order {
 		p := j.local[id]
 		if !slices.Contains(late, id) {
-			p.unheard = nil
+			p.supervisorLate = nil
 			continue
 		}
-		p.weighSupervisor(proc.TurnsOf([]int{p.live.program.Supervisor()}, time.Now()))
+		p.measureSupervisor(proc.TurnsOf([]int{p.live.program.Supervisor()}, time.Now()))
 	}
 }
 
-// weighSupervisor updates the processor time of a late supervisor. If the program has stopped its
+// measureSupervisor updates the processor time of a late supervisor. If the program has stopped its
 // supervisor, the supervisor does not wait for a processor, and gets no excuse.
-func (p *process) weighSupervisor(now proc.Turns) {
-	if p.unheard != nil {
-		p.job.watching.Excuse(p.id, now.Lacked(*p.unheard))
+func (p *process) measureSupervisor(now proc.Turns) {
+	if p.supervisorLate != nil {
+		p.job.supervisors.Excuse(p.id, now.Lacked(*p.supervisorLate))
 	}
-	p.unheard = &now
+	p.supervisorLate = &now
 }
 
 // A lateness records the processor time of a late process when it was first found late, and at the latest
@@ -320,8 +320,8 @@ func (l *lateness) String() string {
 		round(l.last.Ran-l.first.Ran), round(l.last.Lacked(l.first)))
 }
 
-// weigh updates the processor time of a late process, and excuses the time that it waited for a processor.
-func (p *process) weigh(now proc.Turns) {
+// measureTurns updates the processor time of a late process, and excuses the time that it waited for a processor.
+func (p *process) measureTurns(now proc.Turns) {
 	if p.late == nil {
 		p.late = &lateness{first: now, last: now}
 		return
@@ -330,22 +330,22 @@ func (p *process) weigh(now proc.Turns) {
 	p.late.last = now
 	p.job.alive.Excuse(p.id, now.Lacked(before))
 	if now.Starved(before) {
-		p.starves(before.At)
+		p.logStarved(before.At)
 	} else {
-		p.fed()
+		p.logFed()
 	}
 }
 
-// starves logs once that the owner's own work leaves the process no processor.
-func (p *process) starves(since time.Time) {
+// logStarved logs once that the owner's own work leaves the process no processor.
+func (p *process) logStarved(since time.Time) {
 	if p.starved.IsZero() {
 		p.starved = since
 		p.job.log.Info().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Msg("a process waits: the owner's own work needs all processors")
 	}
 }
 
-// fed logs that the process gets processor time again.
-func (p *process) fed() {
+// logFed logs that the process gets processor time again.
+func (p *process) logFed() {
 	if !p.starved.IsZero() {
 		p.job.log.Info().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Dur("waited", time.Since(p.starved)).Msg("a process goes on")
 		p.starved = time.Time{}
@@ -356,33 +356,33 @@ func (p *process) fed() {
 // program has stopped its supervisor, this peer would never learn how the program ended. A program that was
 // stopped before it joined the job gets no questions from checkAlive.
 func (j *job) checkSupervisors() {
-	j.excuseSupervisors(j.watching.Late())
-	ask, hung := j.watching.Tick(time.Since(j.watching.since))
+	j.excuseSupervisors(j.supervisors.Late())
+	ask, hung := j.supervisors.Tick(time.Since(j.supervisors.since))
 	for _, id := range ask {
 		j.local[id].live.program.Ask()
 	}
 	for _, id := range hung {
 		p := j.local[id]
 		if p.stopped {
-			p.end(fmt.Sprintf("has been stopped for %v", j.watching.Hang()))
+			p.end(fmt.Sprintf("has been stopped for %v", j.supervisors.Hang()))
 			continue
 		}
 		// Kill the supervisor first: end resumes it, and it could still report a different end.
 		p.live.program.KillSupervisor()
-		p.end(fmt.Sprintf("its supervisor has not answered for %v", j.watching.Hang()))
+		p.end(fmt.Sprintf("its supervisor has not answered for %v", j.supervisors.Hang()))
 	}
 }
 
-// attended handles a supervisor's answer. Between Hello and Finalized, checkAlive checks whether the
-// program is stopped or hangs, so attended ignores that it is stopped. A program that the guard has stopped
+// handleAnswer handles a supervisor's answer. Between Hello and Finalized, checkAlive checks whether the
+// program is stopped or hangs, so handleAnswer ignores that it is stopped. A program that the guard has stopped
 // counts as running.
-func (j *job) attended(id view.Process, stopped bool) {
+func (j *job) handleAnswer(id view.Process, stopped bool) {
 	p := j.local[id]
 	if p == nil { // it was dropped
 		return
 	}
 	p.stopped = stopped && j.halting.Load() == moving && (!p.greeted || p.finalized)
 	if !p.stopped {
-		j.watching.Answered(id)
+		j.supervisors.Answered(id)
 	}
 }

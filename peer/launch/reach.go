@@ -126,7 +126,7 @@ func (j *job) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situa
 			return w
 		case w.kind == proclink.Stream:
 			w.stream = stream
-			w.goesOver(connection.Of(j.service.host, stream.Conn(), j.service.config.Punches))
+			w.setConnection(connection.Of(j.service.host, stream.Conn(), j.service.config.Punches))
 			return w
 		}
 		stream.Close()
@@ -155,8 +155,8 @@ func (s *Service) mayDial(peer p2ppeer.ID) func(netip.Addr) bool {
 	return func(at netip.Addr) bool { return s.config.Dials.May(peer, at) }
 }
 
-// goesOver records the connection that a stream uses.
-func (w *way) goesOver(c connection.Connection) {
+// setConnection records the connection that a stream uses.
+func (w *way) setConnection(c connection.Connection) {
 	w.how, w.relay = c.Way, c.Relay
 	if why := c.Outline(); why != "" {
 		w.why += "; " + why

@@ -68,7 +68,7 @@ func (s *Service) Renew(peer p2ppeer.ID) {
 
 func (j *job) renew(peer p2ppeer.ID) {
 	if s := j.seekings[peer]; s != nil {
-		s.forgive()
+		s.reset()
 	}
 	for id := range j.channels {
 		if p := j.local[id.from]; p != nil && j.members.peerOf[id.to] == peer {

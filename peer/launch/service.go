@@ -108,10 +108,10 @@ type Service struct {
 	pending  *misconduct.Quota // control streams that have not sent a message yet
 	expected *misconduct.Quota // such streams of submitters that hold slots here
 
-	conduct  *misconduct.Log
-	told     misconduct.Pace    // limits log lines about the jobs of each submitter
-	returned misconduct.Pace    // limits log lines about submitters that reconnect
-	entrance *entrance.Entrance // nil if direct connections are not accepted
+	conduct       *misconduct.Log
+	logPace       misconduct.Pace    // limits log lines about the jobs of each submitter
+	reconnectPace misconduct.Pace    // limits log lines about submitters that reconnect
+	entrance      *entrance.Entrance // nil if direct connections are not accepted
 
 	protecting sync.Mutex // guards what jobs set in the connection manager and the address book
 
@@ -122,7 +122,7 @@ type Service struct {
 	paused    Pause
 	kept      map[*job]int64 // bytes of files of jobs that have released their slots
 	gone      chan struct{}  // closed and replaced whenever a job has been removed
-	idleTimer *time.Timer    // see giveMemoryBack
+	idleTimer *time.Timer    // see freeUnusedMemory
 }
 
 // scratchFolder is the folder below a home in which programs run.
@@ -136,9 +136,9 @@ const (
 	maxPendingEach = 8
 )
 
-// maxTold bounds, per submitter and minute, the jobs and the reconnects that the log mentions. More than
+// maxLogged bounds, per submitter and minute, the jobs and the reconnects that the log mentions. More than
 // that is no useful work, and must not fill the disk.
-const maxTold = 60
+const maxLogged = 60
 
 // NewService creates a Service and begins to host jobs. It sets aside what an earlier, killed peer left in
 // <Home>/scratch, and removes it in the background. Only one Service may use a home.
@@ -149,15 +149,15 @@ func NewService(h host.Host, c Config) (*Service, error) {
 	}
 	s := &Service{
 		host: h, config: c, scratch: filepath.Join(home, scratchFolder),
-		conduct:   misconduct.New(c.Log),
-		told:      misconduct.Pace{Times: maxTold},
-		returned:  misconduct.Pace{Times: maxTold},
-		pending:   misconduct.NewQuota(maxPending, maxPendingEach),
-		expected:  misconduct.NewQuota(math.MaxInt, maxPendingEach),
-		jobs:      make(map[string]*job),
-		kept:      make(map[*job]int64),
-		obstacles: make(map[p2ppeer.ID]time.Time),
-		gone:      make(chan struct{}),
+		conduct:       misconduct.New(c.Log),
+		logPace:       misconduct.Pace{Times: maxLogged},
+		reconnectPace: misconduct.Pace{Times: maxLogged},
+		pending:       misconduct.NewQuota(maxPending, maxPendingEach),
+		expected:      misconduct.NewQuota(math.MaxInt, maxPendingEach),
+		jobs:          make(map[string]*job),
+		kept:          make(map[*job]int64),
+		obstacles:     make(map[p2ppeer.ID]time.Time),
+		gone:          make(chan struct{}),
 	}
 	if c.Dials == nil {
 		s.config.Dials = dialfilter.New()
@@ -266,7 +266,7 @@ func (s *Service) claim(j *job) error {
 		case before.submitter != j.submitter:
 			return fmt.Errorf("job %s is here already, of another submitter", j.spec.ID)
 		}
-		before.do(before.giveWay)
+		before.do(before.yieldToNewAttempt)
 		select {
 		case <-gone:
 		case <-ctx.Done():
@@ -374,7 +374,7 @@ func (s *Service) Jobs() []JobStatus {
 	for _, j := range s.jobs {
 		hosted = append(hosted, j)
 		var stands time.Time
-		if j.state == Running && j.stands.Load() {
+		if j.state == Running && j.suspended.Load() {
 			stands = j.pausedAt
 		}
 		jobs = append(jobs, JobStatus{

@@ -35,7 +35,7 @@ func (j *job) start(m *jobpb.Start) {
 	}
 	if err == nil {
 		j.members, j.explain, j.heal = members, m.Explain, m.Heal
-		j.bear(m)
+		j.setAway(m)
 		j.kinds = both(kinds, j.service.config.Channels)
 		err = j.adopt(m.View)
 	}
@@ -152,7 +152,7 @@ func (j *job) launchAll(peers []p2ppeer.ID) {
 		})
 	}
 	if err = errors.Join(err, starting.Wait()); err == nil {
-		err = j.yield()
+		err = j.lowerPriority()
 	}
 	measuring.Wait()
 	if err == nil && j.do(func() { j.launched(instances, distances) }) {
@@ -167,7 +167,7 @@ func (j *job) abandon(instances []*instance) {
 	for _, i := range instances {
 		i.program.Kill() // all at once, before waiting for each
 	}
-	j.hurry()
+	j.raisePriority()
 	for _, i := range instances {
 		i.close()
 	}
@@ -188,7 +188,7 @@ func (j *job) launch(p view.Process) (*instance, error) {
 		Settings: j.spec.Settings,
 		Scratch:  j.folder.Process(p), Limits: held, Line: inherited,
 		Walls: j.service.config.Walls.Means, Readable: j.service.config.Readable, Session: j.service.session,
-		Answered: func(stopped bool) { j.do(func() { j.attended(p, stopped) }) },
+		Answered: func(stopped bool) { j.do(func() { j.handleAnswer(p, stopped) }) },
 	}
 	err = errors.Join(err, j.choose(p, &c))
 	for s, write := range []**os.File{&c.Stdout, &c.Stderr} {
@@ -260,7 +260,7 @@ func (j *job) join(m *jobpb.Join) error {
 		return errOrder(m)
 	}
 	if j.submitter == j.service.host.ID() {
-		j.tolerate(time.Duration(m.HangNs))
+		j.setToleratedHang(time.Duration(m.HangNs))
 		return nil
 	}
 	group, err := j.watchGroup(m)
@@ -277,8 +277,8 @@ func (j *job) join(m *jobpb.Join) error {
 	if before := j.detector; before != nil {
 		j.running.Go(before.Close) // it may be about to deliver a verdict, which waits for this goroutine
 	}
-	j.detector, j.watchers, j.missed = detector, m.Generation, time.Time{}
-	j.tolerate(group.Hang)
+	j.detector, j.watchers, j.silentSince = detector, m.Generation, time.Time{}
+	j.setToleratedHang(group.Hang)
 	j.failed = make(map[p2ppeer.ID]bool)
 	for _, member := range group.Members {
 		j.failed[member] = false
@@ -332,7 +332,7 @@ func (j *job) peerFailed(peer p2ppeer.ID, generation uint32) {
 			j.end(errSubmitterFailed)
 			return
 		}
-		j.miss()
+		j.submitterSilent()
 	}
 	j.failed[peer] = true
 	j.say(suspect([]byte(peer), generation))

@@ -189,7 +189,7 @@ func TestUnresponsiveSupervisorIsKilledWhileStopped(t *testing.T) {
 		syscall.Kill(supervisorOf(t, pids), syscall.SIGSTOP)
 	}
 	g.halt()
-	g.letGoOn()
+	g.resume()
 	if e := j.links[0].exited(view.Process{}); e.Reason != "its supervisor has not answered for 5s" {
 		t.Errorf("ended with %v", e)
 	}
@@ -226,7 +226,7 @@ func TestResumedProcessIsDetected(t *testing.T) {
 	for n := 0; n < 100 && !g.meters[0].over; n++ { // a process that gets no processor time has no timers
 		g.halt()
 		g.measureStill()
-		g.letGoOn()
+		g.resume()
 	}
 	if !g.meters[0].over {
 		t.Error("nobody notices")
@@ -297,7 +297,7 @@ func TestHonestProcessesStopAndResume(t *testing.T) {
 						t.Fatalf("they do not stand: %v", stood)
 					}
 				}
-				g.letGoOn()
+				g.resume()
 				awaitMove(t, g, stood)
 			}
 			j.stop()
@@ -327,7 +327,7 @@ func awaitMove(t *testing.T, g *guard, stood map[*meter]proc.Scene) {
 	t.Helper()
 	for late := time.Now().Add(eventTimeout); ; time.Sleep(time.Millisecond) { // interval between polls
 		all := true
-		g.raise()
+		g.resumeLate()
 		for m, now := range g.scenes() {
 			all = all && !stay(stood[m], now)
 		}
@@ -373,7 +373,7 @@ func TestChildBeingCreatedIsResumed(t *testing.T) {
 	for range 40 {
 		before := everybody()
 		g.halt()
-		g.letGoOn() // as if the owner resumed the job at once
+		g.resume() // as if the owner resumed the job at once
 		j.eventually("all go on", func() bool {
 			g.look()
 			now := everybody()
@@ -414,7 +414,7 @@ func TestProcessStoppedBeforeIsNotResumed(t *testing.T) {
 		t.Fatal("the job is over")
 	}
 	stood := g.scenes()
-	g.letGoOn()
+	g.resume()
 	awaitMove(t, g, stood)
 	if now := proc.SceneOf([]int{pid}); !stay(before, now) {
 		t.Errorf("it did %v, and now %v", before, now)

@@ -21,8 +21,8 @@ const (
 // errStopped is the reason that people read when an owner stops a job, after the name of the peer.
 var errStopped = errors.New("its owner has stopped the job here")
 
-// errTakenBack is the reason that people read when a job ends because the owner takes the machine back.
-var errTakenBack = errors.New("its owner has taken the machine back")
+// errReclaimed is the reason that people read when a job ends because the owner takes the machine back.
+var errReclaimed = errors.New("its owner has taken the machine back")
 
 // EndAll ends all jobs of other submitters on this peer and tells those submitters why. It returns when
 // nothing of the jobs is left, or when ctx ends.
@@ -37,7 +37,7 @@ func (s *Service) EndAll(ctx context.Context) {
 		}
 		s.mu.Unlock()
 		for _, j := range left {
-			j.do(func() { j.cutShort(errTakenBack) })
+			j.do(func() { j.cutShort(errReclaimed) })
 		}
 		if len(left) == 0 {
 			return
@@ -86,7 +86,7 @@ func (j *job) stop(within time.Duration) {
 	if j.stopBy.IsZero() {
 		j.stopBy = time.Now().Add(within)
 	}
-	j.moveAway()
+	j.migrate()
 }
 
 // cutShort ends the job's processes here and tells the submitter why. If the job is staged, the submitter
@@ -106,8 +106,8 @@ func (j *job) cutShort(why error) {
 	}
 }
 
-// overstay ends a job that is here longer than its owner wants, after the submitter has had time to end it.
-func (j *job) overstay() {
+// endAtDeadline ends a job that is here longer than its owner wants, after the submitter has had time to end it.
+func (j *job) endAtDeadline() {
 	switch late := time.Since(j.stopBy); {
 	case j.stopBy.IsZero() || late < 0:
 	case j.cut == nil:

@@ -112,7 +112,7 @@ func TestControlGroupHasItsWeightFromTheStart(t *testing.T) {
 	}
 	t.Cleanup(func() { j.group.Remove() })
 	wantFiles(t, j.group.Folders(), map[string]string{"cpu.shares": "60", "cpu.weight": "5", "cpu.idle": "0"})
-	if err := j.yield(); err != nil {
+	if err := j.lowerPriority(); err != nil {
 		t.Error(err)
 	}
 	wantFiles(t, j.group.Folders(), map[string]string{"cpu.idle": "1"})
@@ -170,29 +170,29 @@ func TestStarvedStateIsAccurate(t *testing.T) {
 		want bool
 	}{
 		{"it stands still for the guard", func(j *job, _ *process, _ proc.Turns) { j.excuse(nil) }, true},
-		{"it answers", func(j *job, p *process, _ proc.Turns) { j.hearProcess(p, proclink.Message{Type: proclink.Pong}) }, false},
+		{"it answers", func(j *job, p *process, _ proc.Turns) { j.handleProcess(p, proclink.Message{Type: proclink.Pong}) }, false},
 		{"it goes on starving", func(_ *job, p *process, now proc.Turns) {
-			p.weigh(proc.Turns{At: now.At.Add(time.Second), Waited: now.Waited + time.Second})
+			p.measureTurns(proc.Turns{At: now.At.Add(time.Second), Waited: now.Waited + time.Second})
 		}, true},
 		{"it hangs", func(_ *job, p *process, now proc.Turns) {
-			p.weigh(proc.Turns{At: now.At.Add(time.Second), Waited: now.Waited})
+			p.measureTurns(proc.Turns{At: now.At.Add(time.Second), Waited: now.Waited})
 		}, false},
 		{"it ends", func(j *job, p *process, _ proc.Turns) { j.exited(p, supervisor.Exit{}) }, false},
 	} {
 		id := view.Process{}
-		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), watching: newAliveCheck(tickPeriod)}
+		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), supervisors: newAliveCheck(tickPeriod)}
 		p := &process{job: j, id: id, cancel: func() {}}
 		j.local = map[view.Process]*process{id: p}
 		begin, later := proc.Turns{At: now}, proc.Turns{At: now.Add(time.Second), Waited: time.Second}
-		p.weigh(begin)
+		p.measureTurns(begin)
 		if j.starved() != 0 {
 			t.Errorf("%s: starved before anything is known", tt.name)
 		}
-		p.weigh(later)
+		p.measureTurns(later)
 		if j.starved() != 1 {
 			t.Errorf("%s: not starved in the beginning", tt.name)
 		}
-		p.expelled = tt.name == "it ends" // its end need not be reported
+		p.failedInView = tt.name == "it ends" // its end need not be reported
 		tt.then(j, p, later)
 		if got := j.starved() == 1; got != tt.want {
 			t.Errorf("%s: starved is %v", tt.name, got)
@@ -209,15 +209,15 @@ func TestStarvedSupervisorIsNotEnded(t *testing.T) {
 		"is stopped":      {0, 0},
 	} {
 		id := view.Process{}
-		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), watching: newAliveCheck(tickPeriod)}
+		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), supervisors: newAliveCheck(tickPeriod)}
 		p := &process{job: j, id: id}
-		j.watching.Watch(id)
+		j.supervisors.Watch(id)
 		own := proc.Turns{At: time.Now()}
 		peer, ended := own, false
 		for passed := time.Duration(0); passed < 2*faultdetect.DefaultHang; passed += time.Second {
-			p.weighSupervisor(own)
-			j.weighPeer(peer)
-			_, hung := j.watching.Tick(passed)
+			p.measureSupervisor(own)
+			j.measurePeer(peer)
+			_, hung := j.supervisors.Tick(passed)
 			ended = ended || len(hung) > 0
 			own.At, own.Waited = own.At.Add(time.Second), own.Waited+tt.own
 			peer.At, peer.Waited = own.At, peer.Waited+tt.peer
@@ -319,9 +319,9 @@ func TestSupervisorHangFollowsTheToleratedHang(t *testing.T) {
 		{30 * time.Second, 2, 30*time.Second + alivePeriod},
 		{30 * time.Second, 1, faultdetect.DefaultHang},
 	} {
-		j := &job{admission: admission{spec: &jobspec.Spec{R: c.replicas}}, alive: newAliveCheck(alivePeriod), watching: newAliveCheck(tickPeriod)}
-		j.tolerate(c.hang)
-		if got := j.watching.Hang(); got != c.want {
+		j := &job{admission: admission{spec: &jobspec.Spec{R: c.replicas}}, alive: newAliveCheck(alivePeriod), supervisors: newAliveCheck(tickPeriod)}
+		j.setToleratedHang(c.hang)
+		if got := j.supervisors.Hang(); got != c.want {
 			t.Errorf("a job of %d replicas that tolerates %v: %v, want %v", c.replicas, c.hang, got, c.want)
 		}
 	}
@@ -343,7 +343,7 @@ func TestFrozenProgramIsDetectedWithinTheToleratedHang(t *testing.T) {
 		"starves":                     {0, alivePeriod, 0},
 		"two threads of it both wait": {0, 2 * alivePeriod, 0},
 	} {
-		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), watching: newAliveCheck(tickPeriod)}
+		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), supervisors: newAliveCheck(tickPeriod)}
 		p := &process{job: j, id: id, starved: time.Now()} // prevents a log line
 		j.alive.Tolerate(programHang(2*time.Second, 2))
 		j.alive.Watch(id)
@@ -353,7 +353,7 @@ func TestFrozenProgramIsDetectedWithinTheToleratedHang(t *testing.T) {
 			turns.Ran, turns.Waited = turns.Ran+tt.ran, turns.Waited+tt.waited
 			if len(j.alive.Late()) > 0 {
 				p.starved = turns.At
-				p.weigh(turns)
+				p.measureTurns(turns)
 			}
 			if _, hung := j.alive.Tick(passed); len(hung) > 0 {
 				found = passed

@@ -18,17 +18,17 @@ var errCutOff = errors.New("cut off from the majority of the job's peers")
 
 // contact records whether this peer is in contact with the majority of the view group.
 func (j *job) contact(c viewgroup.Contact) {
-	j.adrift = time.Time{}
+	j.partitionedSince = time.Time{}
 	if c == viewgroup.CutOff {
-		j.adrift = time.Now()
+		j.partitionedSince = time.Now()
 	}
 }
 
-// drift ends a job that has been cut off for as long as a silent peer is tolerated. Until then nothing
+// checkPartition ends a job that has been cut off for as long as a silent peer is tolerated. Until then nothing
 // changes here (V2), and the majority does not fail this peer either.
-func (j *job) drift() {
-	if !j.adrift.IsZero() && time.Since(j.adrift) >= j.hang {
-		j.adrift = time.Time{}
+func (j *job) checkPartition() {
+	if !j.partitionedSince.IsZero() && time.Since(j.partitionedSince) >= j.hang {
+		j.partitionedSince = time.Time{}
 		j.cutOff()
 	}
 }
@@ -37,7 +37,7 @@ func (j *job) drift() {
 // A submitter that asks this peer for views is told that this peer is cut off.
 func (j *job) cutOff() {
 	switch {
-	case !j.onlyKeeps:
+	case !j.outputOnly:
 		j.end(errCutOff)
 	case j.orphaned:
 		j.say(outside())
@@ -88,7 +88,7 @@ func (j *job) agree(m *jobpb.Agree) error {
 	}
 	err := j.vote(c)
 	if err == nil && m.Anew {
-		j.orphan()
+		j.becomeOrphaned()
 	}
 	return err
 }
@@ -108,7 +108,7 @@ func (j *job) vote(c viewgroup.GroupConfig) error {
 		}
 	}
 	c.Committed = func(cs []viewgroup.Committed, v view.View) { j.do(func() { j.committed(cs, v) }) }
-	c.Came = func(n viewgroup.Newcomer) { j.do(func() { j.came(n) }) }
+	c.Came = func(n viewgroup.Newcomer) { j.do(func() { j.handleNewcomer(n) }) }
 	c.Contact = func(c viewgroup.Contact) { j.do(func() { j.contact(c) }) }
 	var err error
 	j.views, err = j.service.config.Views.Join(c)
@@ -165,9 +165,9 @@ func (j *job) introduce(m *jobpb.Introduce) error {
 	return nil
 }
 
-// came handles the row of a joining process from the view group. The submitter sends it too, if it can. A
-// peer that joined later also receives the rows of processes that failed earlier; came ignores those.
-func (j *job) came(n viewgroup.Newcomer) {
+// handleNewcomer handles the row of a joining process from the view group. The submitter sends it too, if it can. A
+// peer that joined later also receives the rows of processes that failed earlier; handleNewcomer ignores those.
+func (j *job) handleNewcomer(n viewgroup.Newcomer) {
 	if j.view.State(n.Process) == view.Failed {
 		return
 	}
@@ -201,7 +201,7 @@ func (j *job) take(v view.View) {
 	if v.Epoch <= j.view.Epoch {
 		return
 	}
-	if !j.knows(v) && j.missed.IsZero() {
+	if !j.hasRows(v) && j.silentSince.IsZero() {
 		j.ahead = v // the row has yet to arrive
 		return
 	}
@@ -218,9 +218,9 @@ func (j *job) take(v view.View) {
 	}
 }
 
-// knows reports whether the membership table contains the peer of each process that has joined in v. The
+// hasRows reports whether the membership table contains the peer of each process that has joined in v. The
 // view may arrive from the group before the row arrives from the submitter.
-func (j *job) knows(v view.View) bool {
+func (j *job) hasRows(v view.View) bool {
 	for rank := range v.N {
 		for k := j.spec.R; k < v.R; k++ {
 			p := view.Process{Rank: rank, Replica: k}
@@ -239,7 +239,7 @@ func (p *process) adopt(v view.View) {
 		return
 	}
 	if v.State(p.id) == view.Failed {
-		p.expelled, p.speaks = true, false
+		p.failedInView, p.speaks = true, false
 		p.kill()
 		return
 	}
