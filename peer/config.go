@@ -273,7 +273,7 @@ var networkName = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,64}$`)
 
 // Validate reports all invalid fields at once. Each error names the field's option.
 func (c Config) Validate() error {
-	var wrong complaints
+	var wrong fieldErrors
 	if c.Home == "" {
 		wrong.say("home: no home folder is known; name one with --home or P2PMPI_HOME")
 	}
@@ -297,20 +297,20 @@ func (c Config) Validate() error {
 	return errors.Join(wrong...)
 }
 
-// complaints are the errors in a configuration.
-type complaints []error
+// fieldErrors are the errors in a configuration.
+type fieldErrors []error
 
-func (w *complaints) say(format string, args ...any) { w.add(fmt.Errorf(format, args...)) }
+func (w *fieldErrors) say(format string, args ...any) { w.add(fmt.Errorf(format, args...)) }
 
 // add adds err, unless it is nil.
-func (w *complaints) add(err error) {
+func (w *fieldErrors) add(err error) {
 	if err != nil {
 		*w = append(*w, err)
 	}
 }
 
 // validateLinks checks the settings for addresses, channels and names.
-func (c Config) validateLinks(wrong *complaints) {
+func (c Config) validateLinks(wrong *fieldErrors) {
 	if _, _, err := net.SplitHostPort(c.DataListen); err != nil && c.DataListen != "" && c.DataListen != "none" {
 		wrong.say("data-listen %q: want host:port, or none", c.DataListen)
 	}
@@ -331,7 +331,7 @@ func (c Config) validateLinks(wrong *complaints) {
 }
 
 // validateRelay checks the settings for reachability and relaying.
-func (c Config) validateRelay(wrong *complaints) {
+func (c Config) validateRelay(wrong *fieldErrors) {
 	if c.Reachability != Auto && c.Reachability != Public && c.Reachability != Private {
 		wrong.say("reachability %q: want auto, public or private", c.Reachability)
 	}
@@ -344,7 +344,7 @@ func (c Config) validateRelay(wrong *complaints) {
 }
 
 // validateLending checks the settings for slots, limits, and the policy towards submitters.
-func (c Config) validateLending(wrong *complaints) {
+func (c Config) validateLending(wrong *fieldErrors) {
 	if c.Slots < 0 || c.Slots > maxSlots {
 		wrong.say("slots %d: want 0 to %d", c.Slots, maxSlots)
 	}

@@ -43,23 +43,23 @@ const (
 	leastProcesses = 256
 	leastMemory    = 512 << 20
 	spareDisk      = 256 << 20 // beyond the possible growth of the cache
-	mostSkew       = 30 * time.Second
+	maxSkew        = 30 * time.Second
 )
 
-// Diagnose returns the findings for the symptoms of a machine.
-func Diagnose(s Symptoms) []Finding {
-	out := judgePeer(s)
-	if p := s.Standing; p != nil {
-		out = append(out, judgeSupernodes(*p), judgeReachability(*p, s.Machine), judgeNAT(*p), judgeClock(*p))
+// Diagnose returns the findings for the diagnostics of a machine.
+func Diagnose(s Diagnostics) []Finding {
+	out := checkPeer(s)
+	if p := s.Network; p != nil {
+		out = append(out, checkSupernodes(*p), checkReachability(*p, s.Machine), checkNAT(*p), checkClock(*p))
 	}
-	out = append(out, judgeGranted(s.Granted)...)
-	out = append(out, judgeRules(s.Unread)...)
+	out = append(out, checkGranted(s.Granted)...)
+	out = append(out, checkRules(s.Unread)...)
 	m := s.Machine
-	out = append(out, judgePortMapping(m, s.Standing), judgeDisk(m), judgeFiles(m), judgeProcesses(m), judgeMemory(m), judgeKernel(m))
+	out = append(out, checkPortMapping(m, s.Network), checkDisk(m), checkFiles(m), checkProcesses(m), checkMemory(m), checkKernel(m))
 	if s.Home != "" { // without a home, no sandbox was tested
 		return out
 	}
-	return append(out, judgeWalls(m.Walls)...)
+	return append(out, checkSandbox(m.Walls)...)
 }
 
 // Worst returns the worst level among the findings.
@@ -76,9 +76,9 @@ func well(about, format string, args ...any) Finding {
 	return Finding{About: about, Level: Well, Found: fmt.Sprintf(format, args...)}
 }
 
-// judgePeer reports that a peer runs, or why none can.
-func judgePeer(s Symptoms) (out []Finding) {
-	if p := s.Standing; p != nil {
+// checkPeer reports that a peer runs, or why none can.
+func checkPeer(s Diagnostics) (out []Finding) {
+	if p := s.Network; p != nil {
 		return []Finding{well("peer", "runs, announces %s, and is connected with %s",
 			english.Plural(p.Addresses, "address", "addresses"), english.Plural(p.Connected, "peer", ""))}
 	}
@@ -94,7 +94,7 @@ func judgePeer(s Symptoms) (out []Finding) {
 	return out
 }
 
-func judgeSupernodes(p Standing) Finding {
+func checkSupernodes(p NetworkState) Finding {
 	const do = "check the addresses given with --supernode, and whether a firewall lets this machine out to them"
 	switch {
 	case p.Supernodes == 0 && p.Connected == 0:
@@ -109,7 +109,7 @@ func judgeSupernodes(p Standing) Finding {
 	return well("supernodes", "%d of %d are connected", p.Met, p.Supernodes)
 }
 
-func judgeReachability(p Standing, m Machine) Finding {
+func checkReachability(p NetworkState, m Machine) Finding {
 	forward := "forward the port of --listen at the router"
 	if m.PortMapping == "" {
 		forward += ", or switch on UPnP or NAT-PMP there"
@@ -128,11 +128,11 @@ func judgeReachability(p Standing, m Machine) Finding {
 }
 
 // ways describes how the connected peers are reached.
-func (p Standing) ways() string {
+func (p NetworkState) ways() string {
 	return fmt.Sprintf("connected directly with %s, through a relay only with %d", english.Plural(p.Connected-p.Indirect, "peer", ""), p.Indirect)
 }
 
-func judgeNAT(p Standing) Finding {
+func checkNAT(p NetworkState) Finding {
 	var symmetric, independent []string
 	for _, transport := range []string{"tcp", "udp"} {
 		switch p.NAT[transport] {
@@ -158,8 +158,8 @@ func judgeNAT(p Standing) Finding {
 	return Finding{"NAT", Warning, "the router takes another port for each destination (symmetric): between two such routers no hole can be punched, and a relay is used", "forward the port of --listen at the router, or switch on full-cone (endpoint-independent) translation there"}
 }
 
-// judgeClock compares the clock with those of other peers. The tolerance covers the delay of an answer.
-func judgeClock(p Standing) Finding {
+// checkClock compares the clock with those of other peers. The tolerance covers the delay of an answer.
+func checkClock(p NetworkState) Finding {
 	const do = "set this machine's clock, best by NTP: peers whose clocks are more than five minutes apart do not take each other's offers"
 	n := len(p.Ahead)
 	if p.Doubted > n {
@@ -173,14 +173,14 @@ func judgeClock(p Standing) Finding {
 	if skew < 0 {
 		direction = "behind"
 	}
-	if skew.Abs() > mostSkew {
+	if skew.Abs() > maxSkew {
 		return Finding{"clock", Warning, fmt.Sprintf("%v %s the middle one of %s", skew.Abs().Round(time.Second), direction, english.Plural(n, "peer", "")), do}
 	}
-	return well("clock", "within %v of the middle one of %s", mostSkew, english.Plural(n, "peer", ""))
+	return well("clock", "within %v of the middle one of %s", maxSkew, english.Plural(n, "peer", ""))
 }
 
-// judgePortMapping reports whether the router maps ports; p is nil if no peer runs.
-func judgePortMapping(m Machine, p *Standing) Finding {
+// checkPortMapping reports whether the router maps ports; p is nil if no peer runs.
+func checkPortMapping(m Machine, p *NetworkState) Finding {
 	const about = "port mapping"
 	direct := p == nil || p.Reachability != Private // or not known
 	switch {
@@ -195,7 +195,7 @@ func judgePortMapping(m Machine, p *Standing) Finding {
 	return well(about, "the router maps ports (%s), at %s", m.PortMapping, m.Outside)
 }
 
-func judgeDisk(m Machine) Finding {
+func checkDisk(m Machine) Finding {
 	grow := max(0, m.CacheLimit-m.CacheUsed)
 	found := fmt.Sprintf("%s free where the home is; the cache may take %s more", size(m.DiskFree), size(grow))
 	const do = "make room, put the --home elsewhere, lower --cache-limit, or empty the cache: p2pboot cache clear"
@@ -210,20 +210,20 @@ func judgeDisk(m Machine) Finding {
 	return well("disk", "%s", found)
 }
 
-func judgeFiles(m Machine) Finding {
-	return judgeLimit("open files", m.OpenFiles, leastFiles, plain, "raise the limit of the shell or the service that starts the peer: ulimit -n, or LimitNOFILE=")
+func checkFiles(m Machine) Finding {
+	return checkLimit("open files", m.OpenFiles, leastFiles, plain, "raise the limit of the shell or the service that starts the peer: ulimit -n, or LimitNOFILE=")
 }
 
-func judgeProcesses(m Machine) Finding {
-	return judgeLimit("processes", m.Processes, leastProcesses, plain, "raise the limit of the shell or the service that starts the peer: ulimit -u, or TasksMax=")
+func checkProcesses(m Machine) Finding {
+	return checkLimit("processes", m.Processes, leastProcesses, plain, "raise the limit of the shell or the service that starts the peer: ulimit -u, or TasksMax=")
 }
 
-func judgeMemory(m Machine) Finding {
-	return judgeLimit("memory", m.Memory, leastMemory, humanize.IBytes, "raise the limit of the control group (MemoryMax=), or offer one of the --slots")
+func checkMemory(m Machine) Finding {
+	return checkLimit("memory", m.Memory, leastMemory, humanize.IBytes, "raise the limit of the control group (MemoryMax=), or offer one of the --slots")
 }
 
-// judgeLimit judges a limit of the process. A value of 0 is not known; unlimited means no limit.
-func judgeLimit(about string, has, least uint64, format func(uint64) string, do string) Finding {
+// checkLimit judges a limit of the process. A value of 0 is not known; unlimited means no limit.
+func checkLimit(about string, has, least uint64, format func(uint64) string, do string) Finding {
 	switch {
 	case has == 0:
 		return Finding{about, Unknown, "the limit cannot be read on this system", fmt.Sprintf("look whether it is at least %s, or ", format(least)) + do}
@@ -235,7 +235,7 @@ func judgeLimit(about string, has, least uint64, format func(uint64) string, do 
 	return well(about, "at most %s", format(has))
 }
 
-func judgeKernel(m Machine) Finding {
+func checkKernel(m Machine) Finding {
 	const system = runtime.GOOS + "/" + runtime.GOARCH
 	if m.Unshared != "" {
 		return Finding{"kernel", Warning, system + ": processes cannot share memory: " + m.Unshared, "jobs run all the same, slower between ranks of one machine; it takes Linux 3.17 or later"}

@@ -20,19 +20,19 @@ func (p *Peer) granted() *Granted {
 	if p.launcher == nil {
 		return nil
 	}
-	return &Granted{p.launcher.Grant(), p.policy.Terms(p.confines()), p.launcher.Unheld(p.policy.Limits()...)}
+	return &Granted{p.launcher.Grant(), p.policy.Terms(p.sandboxComplete()), p.launcher.Unheld(p.policy.Limits()...)}
 }
 
-// sayUnheld logs the limits that the kernel does not enforce.
-func (p *Peer) sayUnheld() {
+// logUnheld logs the limits that the kernel does not enforce.
+func (p *Peer) logUnheld() {
 	for _, u := range p.launcher.Unheld(p.policy.Limits()...) {
 		p.log.Warn().Str("limit", string(u.Limit)).Str("why", u.Why).Str("instead", u.Instead).
 			Msg("a limit of programs cannot be enforced here")
 	}
 }
 
-// judgeGranted returns a finding for each limit that is not enforced; g is nil if no peer runs.
-func judgeGranted(g *Granted) (out []Finding) {
+// checkGranted returns a finding for each limit that is not enforced; g is nil if no peer runs.
+func checkGranted(g *Granted) (out []Finding) {
 	if g == nil {
 		return nil
 	}

@@ -22,14 +22,14 @@ func TestGranted(t *testing.T) {
 	if want := []string{"upload 1.0 MiB/s"}; !slices.Equal(job, want) {
 		t.Errorf("got %q, want %q", job, want)
 	}
-	if got := judgeGranted(nil); got != nil {
+	if got := checkGranted(nil); got != nil {
 		t.Errorf("where no peer runs: %v", got)
 	}
-	if got := judgeGranted(&g); len(got) != 1 || got[0].Level != Well {
+	if got := checkGranted(&g); len(got) != 1 || got[0].Level != Well {
 		t.Errorf("where all hold: %v", got)
 	}
 	g.Unheld = []launch.Unheld{{Limit: limits.CPU, Why: "no such controller", Instead: "programs have a low priority"}}
-	got := judgeGranted(&g)
+	got := checkGranted(&g)
 	if len(got) != 1 || got[0].Level != Warning || !strings.Contains(got[0].Found, "no such controller; instead, programs") || !strings.Contains(got[0].Do, "Delegate=yes") {
 		t.Errorf("where one does not: %v", got)
 	}

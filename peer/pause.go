@@ -67,7 +67,7 @@ func (p *Peer) watchOwner(machine *presence.Machine, rules []presence.Rule, tick
 	for before := presence.Rule(""); ; {
 		reading := machine.Read(p.life, rules)
 		reading.Quiet = p.policy.Quiet.Contain(now)
-		p.sayUnread(reading.Unread)
+		p.logUnread(reading.Unread)
 		rule := watch.Step(reading, now)
 		if rule != before {
 			p.log.Info().Str("rule", string(rule)).Msg("pause")
@@ -98,8 +98,8 @@ func (p *Peer) watchOwner(machine *presence.Machine, rules []presence.Rule, tick
 	}
 }
 
-// sayUnread stores the suspend rules that cannot be evaluated, and logs those that are new.
-func (p *Peer) sayUnread(all []presence.Unread) {
+// logUnread stores the suspend rules that cannot be evaluated, and logs those that are new.
+func (p *Peer) logUnread(all []presence.Unread) {
 	before := p.unread()
 	p.unreadRules.Store(all)
 	for _, u := range all {
@@ -115,8 +115,8 @@ func (p *Peer) unread() []presence.Unread {
 	return all
 }
 
-// judgeRules returns a finding for each suspend rule that cannot be evaluated.
-func judgeRules(all []presence.Unread) (out []Finding) {
+// checkRules returns a finding for each suspend rule that cannot be evaluated.
+func checkRules(all []presence.Unread) (out []Finding) {
 	for _, u := range all {
 		out = append(out, Finding{"rule " + string(u.Rule), Warning, "cannot be read here, so that the peer does not pause by it: " + u.Why,
 			"leave it out of pause-when, if it is not needed on this machine"})

@@ -101,13 +101,13 @@ func TestS3EachRuleSuspendsJobs(t *testing.T) {
 			}
 			pass(0)
 			expect("")
-			unread := p.symptoms(t.Context()).Unread
+			unread := p.diagnostics(t.Context()).Unread
 			for _, u := range unread {
 				if u.Rule == tt.rule || u.Why == "" {
 					t.Errorf("it says that it cannot read %+v", u)
 				}
 			}
-			if len(unread) == 0 || len(judgeRules(unread)) != len(unread) || len(p.Status(t.Context()).Unread) != len(unread) {
+			if len(unread) == 0 || len(checkRules(unread)) != len(unread) || len(p.Status(t.Context()).Unread) != len(unread) {
 				t.Errorf("of a machine that says little it says that it cannot read %+v", unread)
 			}
 			tt.busy(s)

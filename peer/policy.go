@@ -24,19 +24,19 @@ func (c Config) policy(self p2ppeer.ID, private bool, m limits.Machine) (policy.
 	}, errors.Join(err1, err2, err3, err4, err5)
 }
 
-// confines reports whether the sandbox for native programs is complete.
-func (p *Peer) confines() bool { return len(p.walls.Lacks()) == 0 }
+// sandboxComplete reports whether the sandbox for native programs is complete.
+func (p *Peer) sandboxComplete() bool { return len(p.walls.Lacks()) == 0 }
 
 // announced returns the kinds of programs in this peer's offer.
 func (p *Peer) announced() (names []string) {
-	for _, kind := range p.policy.Announced(p.confines()) {
+	for _, kind := range p.policy.Announced(p.sandboxComplete()) {
 		names = append(names, string(kind))
 	}
 	return names
 }
 
-// sayPolicy logs the kinds of programs that each class of submitters may run.
-func (p *Peer) sayPolicy() {
+// logPolicy logs the kinds of programs that each class of submitters may run.
+func (p *Peer) logPolicy() {
 	line := p.log.Info().Int("allow", len(p.policy.Allow)).Int("deny", len(p.policy.Deny))
 	for _, class := range policy.Classes {
 		line = line.Str(string(class), string(p.policy.Rules[class].Kind))
@@ -63,7 +63,7 @@ func (p *Peer) fullDisk() bool {
 
 // machine returns the machine's present state as the policy needs it.
 func (p *Peer) machine(now time.Time) policy.Machine {
-	return policy.Machine{Confined: p.confines(), Paused: p.pausedBy() != "", NoDisk: p.fullDisk(), Now: now}
+	return policy.Machine{Confined: p.sandboxComplete(), Paused: p.pausedBy() != "", NoDisk: p.fullDisk(), Now: now}
 }
 
 // decide applies the owner's policy to a submitter's job with the given kinds of programs for this machine.

@@ -54,7 +54,7 @@ func (q requests) calls() map[string]http.HandlerFunc {
 			control.Reply(w, http.StatusOK, q.peer.Status(r.Context()))
 		},
 		"GET /v1/candidates":     q.candidates,
-		"GET /v1/symptoms":       q.symptoms,
+		"GET /v1/symptoms":       q.diagnostics,
 		"GET /v1/cache":          q.cache,
 		"POST /v1/cache/trim":    q.trimCache,
 		"DELETE /v1/hosted/{id}": q.stopHosted,

@@ -188,11 +188,11 @@ func (p *Peer) startVolunteer() error {
 	if p.policy, err = p.cfg.policy(p.ID(), !p.gate.Open(), machineAt(string(p.home))); err != nil {
 		return err
 	}
-	p.sayPolicy()
+	p.logPolicy()
 	if err := p.startJournal(); err != nil {
 		return err
 	}
-	p.examineWalls()
+	p.examineSandbox()
 	slots := reservation.Limits{Slots: p.cfg.Slots, MaxJobs: p.cfg.MaxJobs, Judge: p.judge}
 	if p.speed, err = loadSpeed(p.home.speed()); err != nil {
 		return &HomeError{string(p.home), err}
@@ -233,7 +233,7 @@ func (p *Peer) startVolunteer() error {
 		return fmt.Errorf("start the launcher: %w", err)
 	}
 	p.owns("launcher", p.launcher.Close)
-	p.sayUnheld()
+	p.logUnheld()
 	return nil
 }
 
@@ -384,14 +384,14 @@ func (p *Peer) offer() discovery.Offer {
 // hands them over where possible; the jobs keep their slots until then.
 func (p *Peer) resize(slots int) {
 	p.log.Info().Int("slots", slots).Msg("slots changed")
-	p.regrant(slots)
+	p.updateGrant(slots)
 	p.slots.Resize(slots)
 	p.launcher.Trim(slots)
 }
 
-// regrant divides the machine among more slots than configured, for future jobs. With fewer slots the
+// updateGrant divides the machine among more slots than configured, for future jobs. With fewer slots the
 // limits stay the same, because earlier jobs keep theirs.
-func (p *Peer) regrant(slots int) {
+func (p *Peer) updateGrant(slots int) {
 	grant, err := p.cfg.grant(string(p.home), max(slots, p.cfg.Slots))
 	if err != nil { // cannot happen: the limits were parsed at startup
 		p.log.Error().Err(err).Msg("limits stay as they are")

@@ -18,23 +18,23 @@ import (
 
 // A Status is the state of a peer, as shown to its owner.
 type Status struct {
-	Peer        string       `json:"peer"` // ID
-	Release     string       `json:"release"`
-	Protocol    int          `json:"protocol"`
-	Network     string       `json:"network"`
-	Home        string       `json:"home"`
-	Process     int          `json:"process"` // process ID
-	Since       time.Time    `json:"since"`
-	Addresses   []string     `json:"addresses"`
-	Slots       Slots        `json:"slots"`
-	Granted     *Granted     `json:"granted,omitempty"` // limits of jobs; nil if none run here
-	Use         Use          `json:"use"`               // resources that the peer itself uses
-	Unwalled    []Unwalled   `json:"unwalled"`          // missing sandbox layers for native programs
-	Unread      []Unread     `json:"unread,omitempty"`  // suspend rules that cannot be evaluated
-	Hosted      []HostedJob  `json:"hosted"`            // jobs that hold slots here
-	Submitted   []Submitted  `json:"submitted"`         // jobs submitted through this peer
-	Connections []Connection `json:"connections"`       // connected peers
-	Known       []Known      `json:"known"`             // peers that have answered a search, nearest first
+	Peer        string        `json:"peer"` // ID
+	Release     string        `json:"release"`
+	Protocol    int           `json:"protocol"`
+	Network     string        `json:"network"`
+	Home        string        `json:"home"`
+	Process     int           `json:"process"` // process ID
+	Since       time.Time     `json:"since"`
+	Addresses   []string      `json:"addresses"`
+	Slots       Slots         `json:"slots"`
+	Granted     *Granted      `json:"granted,omitempty"` // limits of jobs; nil if none run here
+	Use         Use           `json:"use"`               // resources that the peer itself uses
+	Unprotected []Unprotected `json:"unwalled"`          // missing sandbox layers for native programs
+	Unread      []Unread      `json:"unread,omitempty"`  // suspend rules that cannot be evaluated
+	Hosted      []HostedJob   `json:"hosted"`            // jobs that hold slots here
+	Submitted   []Submitted   `json:"submitted"`         // jobs submitted through this peer
+	Connections []Connection  `json:"connections"`       // connected peers
+	Known       []Known       `json:"known"`             // peers that have answered a search, nearest first
 }
 
 // Slots counts the slots by state. The four states add up to Total. After a change to fewer slots, jobs keep
@@ -123,7 +123,7 @@ func (p *Peer) Status(ctx context.Context) Status {
 		Addresses:   p.Addresses(),
 		Granted:     p.granted(),
 		Use:         p.use(),
-		Unwalled:    p.unwalled(),
+		Unprotected: p.unprotected(),
 		Unread:      p.unread(),
 		Hosted:      []HostedJob{}, // a list in JSON even when empty
 		Submitted:   []Submitted{},
@@ -134,7 +134,7 @@ func (p *Peer) Status(ctx context.Context) Status {
 		s.Slots, s.Hosted = p.slotStatus(s.Connections)
 	}
 	for _, j := range p.submitter.Jobs() {
-		s.Submitted = append(s.Submitted, Submitted{j, p.jobs.Unheard(j.Job)})
+		s.Submitted = append(s.Submitted, Submitted{j, p.jobs.WithoutListenerSince(j.Job)})
 	}
 	for _, k := range p.discovery.Peers() {
 		s.Known = append(s.Known, Known{

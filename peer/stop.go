@@ -49,7 +49,7 @@ func (q requests) stopHosted(w http.ResponseWriter, r *http.Request) {
 // Its processes are handed over if that takes no longer than within, or else ended. If ctx ends first, the
 // removal continues.
 func (p *Peer) stopHosted(ctx context.Context, prefix string, within time.Duration) (Stopped, error) {
-	job, err := nameIn(p.hosted(), prefix)
+	job, err := selectJob(p.hosted(), prefix)
 	if err != nil {
 		return Stopped{}, fmt.Errorf("job %.80q: %w", prefix, err)
 	}
@@ -73,10 +73,10 @@ func (p *Peer) hosted() (jobs []reservation.Name) {
 	return jobs
 }
 
-// nameIn returns the job whose ID is prefix, or the only one whose ID begins with prefix. If several
+// selectJob returns the job whose ID is prefix, or the only one whose ID begins with prefix. If several
 // submitters use the same ID, it returns the first, and launched jobs precede those that only hold slots. A
 // submitter that reserves slots under another job's ID therefore cannot prevent that job's removal.
-func nameIn(jobs []reservation.Name, prefix string) (found reservation.Name, err error) {
+func selectJob(jobs []reservation.Name, prefix string) (found reservation.Name, err error) {
 	if i := slices.IndexFunc(jobs, func(n reservation.Name) bool { return n.Job == prefix }); i >= 0 {
 		return jobs[i], nil
 	}

@@ -21,7 +21,7 @@ func TestJobsAreSelectedByIDPrefix(t *testing.T) {
 		"9":          {reservation.Name{}, errNotHosted},
 		"":           {reservation.Name{}, errNotHosted},
 	} {
-		if job, err := nameIn(jobs, prefix); job != want.job || !errors.Is(err, want.err) {
+		if job, err := selectJob(jobs, prefix); job != want.job || !errors.Is(err, want.err) {
 			t.Errorf("%q: got %v, %v; want %v, %v", prefix, job, err, want.job, want.err)
 		}
 	}

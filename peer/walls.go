@@ -6,47 +6,47 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
-// Unwalled is a resource of this machine that the sandbox does not protect from native programs.
-type Unwalled struct {
+// Unprotected is a resource of this machine that the sandbox does not protect from native programs.
+type Unprotected struct {
 	Wall string `json:"wall"` // file system, network or processes
 	Why  string `json:"why"`
 }
 
-// examineWalls determines which sandbox layers work on this machine, and logs the missing ones.
-func (p *Peer) examineWalls() {
+// examineSandbox determines which sandbox layers work on this machine, and logs the missing ones.
+func (p *Peer) examineSandbox() {
 	p.walls = launch.ExamineWalls(string(p.home))
 	for _, lack := range p.walls.Lacks() {
 		p.log.Warn().Str("wall", string(lack.Wall)).Str("why", lack.Why).Bool("refused", p.cfg.RequireConfinement).
 			Msg("native programs cannot be confined here")
 	}
-	if why := behind(p.walls); why != "" {
+	if why := landlockGap(p.walls); why != "" {
 		p.log.Info().Msgf("native programs are confined, without a second wall: %s", why)
 	}
 }
 
-// unwalled returns the resources that the sandbox does not protect.
-func (p *Peer) unwalled() []Unwalled {
-	out := []Unwalled{} // a list in JSON even when empty
+// unprotected returns the resources that the sandbox does not protect.
+func (p *Peer) unprotected() []Unprotected {
+	out := []Unprotected{} // a list in JSON even when empty
 	if p.role != Volunteer {
 		return out
 	}
 	for _, lack := range p.walls.Lacks() {
-		out = append(out, Unwalled{string(lack.Wall), lack.Why})
+		out = append(out, Unprotected{string(lack.Wall), lack.Why})
 	}
 	return out
 }
 
-// behind returns the reason why Landlock is missing as a second layer. It is empty if Landlock works, or if
+// landlockGap returns the reason why Landlock is missing as a second layer. It is empty if Landlock works, or if
 // the first layer is incomplete.
-func behind(w launch.Walls) (why string) {
+func landlockGap(w launch.Walls) (why string) {
 	if len(w.Lacks()) > 0 {
 		return ""
 	}
 	return w.NoLandlock
 }
 
-// judgeWalls returns a finding for each missing sandbox layer.
-func judgeWalls(w launch.Walls) (out []Finding) {
+// checkSandbox returns a finding for each missing sandbox layer.
+func checkSandbox(w launch.Walls) (out []Finding) {
 	const do = "let p2pboot make user namespaces, see docs/security.md; until then strangers' native programs are refused, unless --require-confinement=false"
 	for _, lack := range w.Lacks() {
 		out = append(out, Finding{"confinement: " + string(lack.Wall), Warning, fmt.Sprintf("native programs are not kept from it: %s", lack.Why), do})
@@ -54,7 +54,7 @@ func judgeWalls(w launch.Walls) (out []Finding) {
 	if len(out) > 0 {
 		return out
 	}
-	if why := behind(w); why != "" {
+	if why := landlockGap(w); why != "" {
 		return []Finding{well("confinement", "native programs are confined, without a second wall: %s", why)}
 	}
 	return []Finding{well("confinement", "native programs see neither files, network nor processes of this machine")}

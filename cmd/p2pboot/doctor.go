@@ -36,11 +36,11 @@ func doctorCommand(stdout io.Writer) *cobra.Command {
 		if err := cfg.Validate(); err != nil {
 			return nil, command.Fail(command.Usage, err, "")
 		}
-		symptoms, err := peer.Examine(ctx, cfg)
+		diagnostics, err := peer.Examine(ctx, cfg)
 		if err != nil {
 			return nil, command.Fail(command.Unavailable, err, "")
 		}
-		findings = peer.Diagnose(symptoms)
+		findings = peer.Diagnose(diagnostics)
 		return findings, nil
 	}
 	shows(c, &cfg, stdout, get, display.Findings)

@@ -22,28 +22,28 @@ type line struct {
 // An audience holds the events of a job that the listener has not acknowledged. It outlives the listener.
 // The next one receives the remaining events, so none is lost, and only unacknowledged ones are repeated.
 // Output and the result wait without a time limit. The job bounds their number by limiting its
-// unacknowledged output. Of all other events, the latest maxNews wait.
+// unacknowledged output. Of all other events, the latest maxDroppable wait.
 type audience struct {
 	wake chan struct{} // receives a token when new events wait
 
 	settling sync.Mutex // held while done is called, in order of events; locked before mu
 
-	mu       sync.Mutex
-	said     uint64 // number of the last line
-	waiting  []line // in order of their numbers
-	news     int    // number of waiting lines that may be dropped
-	standing []line // latest acknowledged placement, phase and view
-	result   []line // acknowledged result, for later listeners
-	closed   error  // reason why no listener is accepted any more; nil if open
+	mu        sync.Mutex
+	numbered  uint64 // number of the last line
+	waiting   []line // in order of their numbers
+	droppable int    // number of waiting lines that may be dropped
+	states    []line // latest acknowledged placement, phase and view
+	result    []line // acknowledged result, for later listeners
+	closed    error  // reason why no listener is accepted any more; nil if open
 }
 
-// maxNews bounds the waiting events other than output and result.
-const maxNews = 256
+// maxDroppable bounds the waiting events other than output and result.
+const maxDroppable = 256
 
 func newAudience() *audience { return &audience{wake: make(chan struct{}, 1)} }
 
-// tell implements the job's Sink. It never blocks.
-func (a *audience) tell(e submit.Event, done func(error)) {
+// emit implements the job's Sink. It never blocks.
+func (a *audience) emit(e submit.Event, done func(error)) {
 	waited := e.Kind == submit.OutputEvent || e.Kind == submit.ResultEvent
 	if a.add(e, done, waited) {
 		if !waited {
@@ -64,12 +64,12 @@ func (a *audience) add(e submit.Event, done func(error), waited bool) bool {
 		return false
 	}
 	if !waited {
-		a.thin(e)
-		a.news++
+		a.makeRoom(e)
+		a.droppable++
 		done = nil
 	}
-	a.said++
-	a.waiting = append(a.waiting, line{Number: a.said, Record: e.Record, Records: e.Records, Event: e, done: done})
+	a.numbered++
+	a.waiting = append(a.waiting, line{Number: a.numbered, Record: e.Record, Records: e.Records, Event: e, done: done})
 	select {
 	case a.wake <- struct{}{}:
 	default:
@@ -77,20 +77,20 @@ func (a *audience) add(e submit.Event, done func(error), waited bool) bool {
 	return true
 }
 
-// thin makes room for an event that may be dropped. It removes a waiting event of the same phase, or, if
-// there are maxNews, the oldest event that may be dropped. It never removes a KeptEvent: that comes only
+// makeRoom makes room for an event that may be dropped. It removes a waiting event of the same phase, or, if
+// there are maxDroppable, the oldest event that may be dropped. It never removes a KeptEvent: that comes only
 // once, and the listener depends on it if this peer is killed. a.mu is held.
-func (a *audience) thin(e submit.Event) {
+func (a *audience) makeRoom(e submit.Event) {
 	lost := -1
 	if e.Kind == submit.PhaseEvent {
 		lost = slices.IndexFunc(a.waiting, func(l line) bool { return l.Kind == e.Kind && l.Phase == e.Phase })
 	}
-	if lost < 0 && a.news == maxNews {
+	if lost < 0 && a.droppable == maxDroppable {
 		lost = slices.IndexFunc(a.waiting, func(l line) bool { return l.done == nil && l.Kind != submit.KeptEvent })
 	}
 	if lost >= 0 {
 		a.waiting = slices.Delete(a.waiting, lost, lost+1)
-		a.news--
+		a.droppable--
 	}
 }
 
@@ -108,11 +108,11 @@ func (a *audience) after(number uint64) []line {
 	return slices.Clone(rest[:min(len(rest), maxBatch)])
 }
 
-// preface returns the events that describe the job's present state to a new listener.
-func (a *audience) preface() []line {
+// stateEvents returns the events that describe the job's present state to a new listener.
+func (a *audience) stateEvents() []line {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.Clone(a.standing)
+	return slices.Clone(a.states)
 }
 
 // upTo returns the number of waiting lines whose number is at most number. a.mu is held.
@@ -136,8 +136,8 @@ func (a *audience) acknowledge(number uint64) {
 	for _, l := range had {
 		switch {
 		case l.done == nil:
-			a.news--
-			a.stand(l)
+			a.droppable--
+			a.keepState(l)
 		case l.Kind == submit.ResultEvent:
 			a.result = []line{l}
 		}
@@ -154,15 +154,15 @@ func settle(lines []line, err error) {
 	}
 }
 
-// stand keeps an event that describes the job's state, and replaces the earlier one of its kind. a.mu is
+// keepState keeps an event that describes the job's state, and replaces the earlier one of its kind. a.mu is
 // held.
-func (a *audience) stand(l line) {
+func (a *audience) keepState(l line) {
 	if !(l.Kind == submit.PlacedEvent || l.Kind == submit.PhaseEvent || l.Kind == submit.ViewEvent && l.View != nil) {
 		return
 	}
-	a.standing = slices.DeleteFunc(a.standing, func(before line) bool { return before.Kind == l.Kind })
+	a.states = slices.DeleteFunc(a.states, func(before line) bool { return before.Kind == l.Kind })
 	l.Number = 0
-	a.standing = append(a.standing, l)
+	a.states = append(a.states, l)
 }
 
 // close ends the audience for the reason err, after which no listener can come. It drops all waiting events

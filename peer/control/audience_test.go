@@ -29,7 +29,7 @@ type crowd struct {
 func (c *crowd) write() {
 	c.wrote++
 	record := uint64(c.wrote)
-	c.tell(submit.Event{Kind: submit.OutputEvent, Record: record, Data: fmt.Append(nil, record)}, func(err error) {
+	c.emit(submit.Event{Kind: submit.OutputEvent, Record: record, Data: fmt.Append(nil, record)}, func(err error) {
 		if err != nil {
 			c.t.Fatalf("record %d: %v", record, err)
 		}
@@ -42,7 +42,7 @@ func (c *crowd) report() {
 		{Kind: submit.PhaseEvent, Phase: submit.Running}, {Kind: submit.WarningEvent, Text: "careful"}, {Kind: submit.PlacedEvent},
 	}
 	done := 0
-	c.tell(events[c.rnd.IntN(len(events))], func(err error) {
+	c.emit(events[c.rnd.IntN(len(events))], func(err error) {
 		if done++; err != nil {
 			c.t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func (c *crowd) acknowledgeSome() {
 func (c *crowd) leave() {
 	c.told, c.shown = 0, nil
 	phases := 0
-	for _, l := range c.preface() {
+	for _, l := range c.stateEvents() {
 		if l.Number != 0 || l.done != nil || l.Kind == submit.WarningEvent {
 			c.t.Fatalf("preface %+v", l)
 		}
@@ -125,7 +125,7 @@ func TestR6AudienceDeliversEveryRecordInOrder(t *testing.T) {
 		for c.listen(); len(c.shown) > 0; c.listen() {
 			c.acknowledgeSome()
 		}
-		if c.got != uint64(c.wrote) || len(c.settled) != c.wrote || !slices.IsSorted(c.settled) || len(c.waiting) > 0 || c.news != 0 {
+		if c.got != uint64(c.wrote) || len(c.settled) != c.wrote || !slices.IsSorted(c.settled) || len(c.waiting) > 0 || c.droppable != 0 {
 			t.Fatalf("schedule %d: %d records, %d shown, the job heard of %d; %d lines wait", i, c.wrote, c.got, len(c.settled), len(c.waiting))
 		}
 	}
@@ -135,20 +135,20 @@ func TestR6AudienceDeliversEveryRecordInOrder(t *testing.T) {
 func TestAudienceIsBounded(t *testing.T) {
 	a := newAudience()
 	nothing := func(error) {}
-	a.tell(submit.Event{Kind: submit.KeptEvent}, nothing)
-	for i := range 10 * maxNews {
-		a.tell(submit.Event{Kind: submit.WarningEvent, Count: int64(i)}, nothing)
-		a.tell(submit.Event{Kind: submit.PhaseEvent, Phase: submit.Staging, Count: int64(i)}, nothing)
-		a.tell(submit.Event{Kind: submit.OutputEvent, Record: uint64(i + 1)}, nothing)
+	a.emit(submit.Event{Kind: submit.KeptEvent}, nothing)
+	for i := range 10 * maxDroppable {
+		a.emit(submit.Event{Kind: submit.WarningEvent, Count: int64(i)}, nothing)
+		a.emit(submit.Event{Kind: submit.PhaseEvent, Phase: submit.Staging, Count: int64(i)}, nothing)
+		a.emit(submit.Event{Kind: submit.OutputEvent, Record: uint64(i + 1)}, nothing)
 	}
 	count := make(map[submit.Kind]int)
 	for _, l := range a.waiting {
 		count[l.Kind]++
-		if l.Kind == submit.PhaseEvent && l.Count != 10*maxNews-1 || l.Kind == submit.WarningEvent && l.Count < 9*maxNews {
+		if l.Kind == submit.PhaseEvent && l.Count != 10*maxDroppable-1 || l.Kind == submit.WarningEvent && l.Count < 9*maxDroppable {
 			t.Errorf("%s %d waits", l.Kind, l.Count)
 		}
 	}
-	if count[submit.OutputEvent] != 10*maxNews || count[submit.PhaseEvent] != 1 || count[submit.WarningEvent] != maxNews-2 || count[submit.KeptEvent] != 1 {
+	if count[submit.OutputEvent] != 10*maxDroppable || count[submit.PhaseEvent] != 1 || count[submit.WarningEvent] != maxDroppable-2 || count[submit.KeptEvent] != 1 {
 		t.Errorf("waiting: %v", count)
 	}
 }
@@ -159,7 +159,7 @@ func TestCloseSettlesAllWaitingEvents(t *testing.T) {
 	a, gone := newAudience(), errors.New("gone")
 	var heard []int
 	tell := func(i int) {
-		a.tell(submit.Event{Kind: submit.OutputEvent}, func(err error) {
+		a.emit(submit.Event{Kind: submit.OutputEvent}, func(err error) {
 			if heard = append(heard, i); !errors.Is(err, gone) {
 				t.Errorf("event %d: %v", i, err)
 			}
@@ -181,8 +181,8 @@ func TestCloseSettlesAllWaitingEvents(t *testing.T) {
 func TestAudienceRepeatsAnUnacknowledgedResult(t *testing.T) {
 	a, done := newAudience(), 0
 	settled := func(error) { done++ }
-	a.tell(submit.Event{Kind: submit.OutputEvent, Record: 1}, settled)
-	a.tell(submit.Event{Kind: submit.ResultEvent, Result: &job.Result{Message: "as it was"}}, settled)
+	a.emit(submit.Event{Kind: submit.OutputEvent, Record: 1}, settled)
+	a.emit(submit.Event{Kind: submit.ResultEvent, Result: &job.Result{Message: "as it was"}}, settled)
 	first := a.after(0)
 	a.acknowledge(first[1].Number)
 	a.close(errOver)

@@ -13,9 +13,9 @@ import (
 // A handed job was submitted to this peer by a p2prun. It has a listener, which is that p2prun or a later
 // one, or it is unheard for a limited time:
 //
-//	listened --- hangUp ---> unheard --- listen ---> listened
+//	listened --- removeListener ---> unheard --- listen ---> listened
 //	    |                       |
-//	    +-- cancel, or hangUp --+-- away has passed, or the peer ends
+//	    +-- cancel, or removeListener --+-- away has passed, or the peer ends
 //	        of a job that is    v
 //	        not kept          ended: the job is cancelled; no p2prun can attach
 //
@@ -25,20 +25,20 @@ type handed struct {
 	end      context.CancelCauseFunc // cancels the job
 	over     chan struct{}           // closed when the job has ended completely
 
-	mu       sync.Mutex
-	away     time.Duration // how long the job may be unheard
-	kept     bool          // true if the job may be unheard
-	listened bool
-	ended    bool
-	since    time.Time   // start of being unheard
-	patience *time.Timer // fires when away has passed
-	times    int         // number of times that the job has become unheard
+	mu          sync.Mutex
+	away        time.Duration // how long the job may be unheard
+	kept        bool          // true if the job may be unheard
+	hasListener bool
+	ended       bool
+	since       time.Time   // start of being unheard
+	timer       *time.Timer // fires when away has passed
+	times       int         // number of times that the job has become unheard
 }
 
 var (
-	errListened = errors.New("another p2prun follows it")
-	errHungUp   = errors.New("its p2prun has ended")
-	errOver     = errors.New("it is about to end")
+	errHasListener   = errors.New("another p2prun follows it")
+	errListenerEnded = errors.New("its p2prun has ended")
+	errOver          = errors.New("it is about to end")
 )
 
 // take implements the job's Sink.
@@ -48,46 +48,46 @@ func (h *handed) take(e submit.Event, done func(error)) {
 		h.kept = true
 		h.mu.Unlock()
 	}
-	h.audience.tell(e, done)
+	h.audience.emit(e, done)
 }
 
-// listen registers a listener, if there is none. The caller must call hangUp afterwards.
-func (h *handed) listen() error {
+// addListener registers a listener, if there is none. The caller must call removeListener afterwards.
+func (h *handed) addListener() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case h.listened:
-		return errListened
+	case h.hasListener:
+		return errHasListener
 	case h.ended:
 		return errOver
 	}
-	h.listened = true
-	if h.patience != nil {
-		h.patience.Stop()
+	h.hasListener = true
+	if h.timer != nil {
+		h.timer.Stop()
 	}
 	return nil
 }
 
-// hangUp removes the listener. A kept job continues for a limited time, any other job ends.
-func (h *handed) hangUp() {
+// removeListener removes the listener. A kept job continues for a limited time, any other job ends.
+func (h *handed) removeListener() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.listened, h.since = false, time.Now()
+	h.hasListener, h.since = false, time.Now()
 	if !h.kept || h.ended {
-		h.abandon(errHungUp)
+		h.abandon(errListenerEnded)
 		return
 	}
 	h.times++
 	times := h.times
-	h.patience = time.AfterFunc(h.away, func() { h.runOut(times) }) // ends at once
+	h.timer = time.AfterFunc(h.away, func() { h.expire(times) }) // ends at once
 }
 
-// runOut ends the job if no listener has come since the job became unheard. times is the value of h.times
+// expire ends the job if no listener has come since the job became unheard. times is the value of h.times
 // at that moment; the timer of an earlier period has no effect.
-func (h *handed) runOut(times int) {
+func (h *handed) expire(times int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.listened && h.times == times {
+	if !h.hasListener && h.times == times {
 		h.abandon(fmt.Errorf("its p2prun has ended, and nobody has attached for %v, as --away says", h.away))
 	}
 }
@@ -105,16 +105,16 @@ func (h *handed) cancel(why error) {
 	defer h.mu.Unlock()
 	h.ended = true
 	h.end(why)
-	if !h.listened {
+	if !h.hasListener {
 		h.abandon(why)
 	}
 }
 
-// unheard returns the time since when the job has no listener; zero if it has one.
-func (h *handed) unheard() time.Time {
+// withoutListenerSince returns the time since when the job has no listener; zero if it has one.
+func (h *handed) withoutListenerSince() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.listened {
+	if h.hasListener {
 		return time.Time{}
 	}
 	return h.since
@@ -125,8 +125,8 @@ func (h *handed) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ended = true
-	if h.patience != nil {
-		h.patience.Stop()
+	if h.timer != nil {
+		h.timer.Stop()
 	}
 	h.end(nil)
 	h.audience.close(errOver)

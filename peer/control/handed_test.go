@@ -104,24 +104,24 @@ func newTheatre(t *testing.T, dir string, act play) *theatre {
 	}
 	mux.Handle("/", real)
 	mux.HandleFunc("POST /v1/jobs", func(w http.ResponseWriter, r *http.Request) {
-		h, err := c.hand("", time.Hour, nil, run)
+		h, err := c.followJob("", time.Hour, nil, run)
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		c.speak(w, r, h)
+		c.streamEvents(w, r, h)
 	})
 	mux.HandleFunc("POST /v1/jobs/{id}/attach", func(w http.ResponseWriter, r *http.Request) {
 		if _, err := c.find(actID); err == nil {
 			c.attachJob(w, r)
 			return
 		}
-		h, err := c.hand(actID, time.Hour, nil, run) // as if it was kept
+		h, err := c.followJob(actID, time.Hour, nil, run) // as if it was kept
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		c.speak(w, r, h)
+		c.streamEvents(w, r, h)
 	})
 	l, err := listenUnix(life, socketIn(dir))
 	if err != nil {
@@ -198,7 +198,7 @@ func TestR6HandedOverJobSurvivesItsListener(t *testing.T) {
 	if at := resp.Header.Get("Location"); at != "/v1/jobs/"+actID {
 		t.Errorf("the job is at %q", at)
 	}
-	if _, err := client.Attach(t.Context(), submit.Kept{Job: actID}, false, nil); err == nil || !strings.Contains(err.Error(), errListened.Error()) {
+	if _, err := client.Attach(t.Context(), submit.Kept{Job: actID}, false, nil); err == nil || !strings.Contains(err.Error(), errHasListener.Error()) {
 		t.Errorf("two listen: %v", err)
 	}
 	var told line
@@ -347,26 +347,26 @@ func TestS4HandedOverJobEnds(t *testing.T) {
 func TestS4HandedOverJobWithoutAListenerIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancelCause(t.Context())
-		h := &handed{audience: newAudience(), end: end, over: make(chan struct{}), away: time.Minute, listened: true}
+		h := &handed{audience: newAudience(), end: end, over: make(chan struct{}), away: time.Minute, hasListener: true}
 		s := newScript(actID, h.take)
 		s.say(submit.Event{Kind: submit.KeptEvent})
 		s.write(1, 1)
 		for _, listens := range []time.Duration{2 * h.away, 0, 0} { // the last wait is too long
-			h.hangUp()
+			h.removeListener()
 			time.Sleep(h.away - time.Second)
-			if h.unheard().IsZero() || ctx.Err() != nil {
+			if h.withoutListenerSince().IsZero() || ctx.Err() != nil {
 				t.Fatalf("ended too early: %v", context.Cause(ctx))
 			}
-			if err := h.listen(); err != nil || !h.unheard().IsZero() {
+			if err := h.addListener(); err != nil || !h.withoutListenerSince().IsZero() {
 				t.Fatal(err)
 			}
-			if err := h.listen(); !errors.Is(err, errListened) {
+			if err := h.addListener(); !errors.Is(err, errHasListener) {
 				t.Errorf("two listen: %v", err)
 			}
 			time.Sleep(listens)
 		}
-		h.hangUp()
-		h.runOut(h.times - 1) // its timer had already fired when the listener came
+		h.removeListener()
+		h.expire(h.times - 1) // its timer had already fired when the listener came
 		if ctx.Err() != nil {
 			t.Fatalf("ended too early: %v", context.Cause(ctx))
 		}
@@ -375,7 +375,7 @@ func TestS4HandedOverJobWithoutAListenerIsCancelled(t *testing.T) {
 		if cause := context.Cause(ctx); cause == nil || !strings.Contains(cause.Error(), "nobody has attached for 1m0s") {
 			t.Errorf("cause %v", cause)
 		}
-		if err := h.listen(); !errors.Is(err, errOver) {
+		if err := h.addListener(); !errors.Is(err, errOver) {
 			t.Errorf("listened to a job that ends: %v", err)
 		}
 		if s.failed == nil || slices.ContainsFunc(h.audience.after(0), func(line) bool { return true }) {
@@ -426,7 +426,7 @@ func TestKeptJobCanBeCancelledWithoutResuming(t *testing.T) {
 	var why []error
 	for _, cause := range []error{context.Canceled, nil} {
 		var its context.Context
-		_, err := c.hand(actID, time.Hour, cause, func(ctx context.Context, _ submit.Sink) {
+		_, err := c.followJob(actID, time.Hour, cause, func(ctx context.Context, _ submit.Sink) {
 			its = ctx
 			why = append(why, context.Cause(ctx))
 		})

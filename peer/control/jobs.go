@@ -76,12 +76,12 @@ func (j *Jobs) runJob(w http.ResponseWriter, r *http.Request) {
 		Fail(w, http.StatusBadRequest, fmt.Errorf("read job: %w", err))
 		return
 	}
-	h, err := j.hand("", req.Away, nil, func(ctx context.Context, sink submit.Sink) { j.submitter.Run(ctx, req, sink) })
+	h, err := j.followJob("", req.Away, nil, func(ctx context.Context, sink submit.Sink) { j.submitter.Run(ctx, req, sink) })
 	if err != nil {
 		Fail(w, http.StatusServiceUnavailable, err)
 		return
 	}
-	j.speak(w, r, h)
+	j.streamEvents(w, r, h)
 }
 
 // attachJob streams the events of a job that has no listener. If this peer does not run the job, it resumes
@@ -94,34 +94,34 @@ func (j *Jobs) attachJob(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	h, err := j.find(id)
 	if err == nil {
-		if err = h.listen(); err == nil && why != nil {
+		if err = h.addListener(); err == nil && why != nil {
 			h.cancel(why)
 		}
 	} else if kept, wrong := j.submitter.Kept(id); wrong != nil {
 		err = wrong
 	} else {
-		h, err = j.hand(id, kept.Request.Away, why, func(ctx context.Context, sink submit.Sink) { j.submitter.Attach(ctx, id, sink) })
+		h, err = j.followJob(id, kept.Request.Away, why, func(ctx context.Context, sink submit.Sink) { j.submitter.Attach(ctx, id, sink) })
 	}
 	if err != nil {
 		Fail(w, http.StatusConflict, fmt.Errorf("job %s: %w", id, err))
 		return
 	}
-	j.speak(w, r, h)
+	j.streamEvents(w, r, h)
 }
 
-// hand starts to follow a job with run, and registers the caller as its listener. A nonempty id is that of
-// a kept job to resume. If why is not nil, hand cancels the job before run starts.
-func (j *Jobs) hand(id string, away time.Duration, why error, run func(context.Context, submit.Sink)) (*handed, error) {
+// followJob starts to follow a job with run, and registers the caller as its listener. A nonempty id is that of
+// a kept job to resume. If why is not nil, followJob cancels the job before run starts.
+func (j *Jobs) followJob(id string, away time.Duration, why error, run func(context.Context, submit.Sink)) (*handed, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
 	case j.refuse:
 		return nil, errEnds
 	case j.handed[id] != nil:
-		return nil, errListened // another client was faster
+		return nil, errHasListener // another client was faster
 	}
 	ctx, end := context.WithCancelCause(j.life)
-	h := &handed{audience: newAudience(), end: end, over: make(chan struct{}), away: away, kept: id != "", listened: true}
+	h := &handed{audience: newAudience(), end: end, over: make(chan struct{}), away: away, kept: id != "", hasListener: true}
 	if id != "" {
 		j.handed[id] = h
 	}
@@ -166,24 +166,24 @@ func (j *Jobs) find(id string) (*handed, error) {
 	return nil, errNoJob
 }
 
-// Unheard returns the time since when a job has no listener; zero if it has one. A nil Jobs has no jobs.
-func (j *Jobs) Unheard(id string) time.Time {
+// WithoutListenerSince returns the time since when a job has no listener; zero if it has one. A nil Jobs has no jobs.
+func (j *Jobs) WithoutListenerSince(id string) time.Time {
 	if j == nil {
 		return time.Time{}
 	}
 	if h, err := j.find(id); err == nil {
-		return h.unheard()
+		return h.withoutListenerSince()
 	}
 	return time.Time{}
 }
 
-// speak writes the job's events to w, one line each (see line), until it has written the result or the
+// streamEvents writes the job's events to w, one line each (see line), until it has written the result or the
 // listener hangs up.
-func (j *Jobs) speak(w http.ResponseWriter, r *http.Request, h *handed) {
-	defer h.hangUp()
+func (j *Jobs) streamEvents(w http.ResponseWriter, r *http.Request, h *handed) {
+	defer h.removeListener()
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	gone, told := r.Context().Done(), uint64(0)
-	for next := h.audience.preface(); ; next = nil {
+	for next := h.audience.stateEvents(); ; next = nil {
 		next = append(next, h.audience.after(told)...)
 		if len(next) > 0 {
 			if !write(w, next) {

@@ -51,7 +51,7 @@ func (e *LeftError) Unwrap() error { return e.Err }
 // follow cancels the job.
 func (l *listener) follow(ctx context.Context, begin func(context.Context) (*http.Response, error)) (job.Result, error) {
 	for {
-		r, err := l.hear(ctx, begin)
+		r, err := l.showEvents(ctx, begin)
 		if !errors.Is(err, errBroken) {
 			return r, err
 		}
@@ -68,9 +68,9 @@ func (l *listener) follow(ctx context.Context, begin func(context.Context) (*htt
 // errBroken means that the connection ended before the result, because the peer has ended.
 var errBroken = errors.New("the connection broke")
 
-// hear shows the events of one connection. When ctx ends, hear tells the peer to cancel the job before it
+// showEvents shows the events of one connection. When ctx ends, hear tells the peer to cancel the job before it
 // returns.
-func (l *listener) hear(ctx context.Context, begin func(context.Context) (*http.Response, error)) (job.Result, error) {
+func (l *listener) showEvents(ctx context.Context, begin func(context.Context) (*http.Response, error)) (job.Result, error) {
 	wire, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer hangUp()
 	stop := context.AfterFunc(ctx, hangUp)

@@ -39,7 +39,7 @@ func ServePage(ctx context.Context, addr, password string, handler http.Handler)
 		http: &http.Server{
 			Handler:      knownHost(withPassword(password, handler)),
 			ReadTimeout:  10 * time.Second,
-			ConnState:    newVisitors(maxReaders).changed,
+			ConnState:    newClientConns(maxReaders).changed,
 			IdleTimeout:  idleReader,
 			WriteTimeout: 30 * time.Second,
 		},

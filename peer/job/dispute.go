@@ -14,7 +14,7 @@ const MaxReports = 256
 
 // A disputed message is one that, according to a replica of its source, differs from the message
 // that the receiver has got.
-type disputed struct {
+type messageID struct {
 	source   int // rank
 	receiver view.Process
 	context  uint32
@@ -23,12 +23,12 @@ type disputed struct {
 
 // A dispute holds the reports of the source's replicas about a message.
 type dispute struct {
-	disputed
+	messageID
 	reports map[int]report // by replica; only the first report of each counts
 	settled bool
 }
 
-// A word is the report of one replica.
+// A report is the report of one replica.
 type report struct {
 	protection.Divergence
 	text string // the report as a sentence for the user, without its end
@@ -44,7 +44,7 @@ func (s *State) Diverged(p view.Process, d protection.Divergence, text string) E
 	if s.at(p).reports++; s.at(p).reports > MaxReports {
 		return out
 	}
-	about := s.about(disputed{p.Rank, d.Receiver, d.Context, d.Seq})
+	about := s.about(messageID{p.Rank, d.Receiver, d.Context, d.Seq})
 	if _, again := about.reports[p.Replica]; again {
 		return out
 	}
@@ -58,13 +58,13 @@ func (s *State) Diverged(p view.Process, d protection.Divergence, text string) E
 }
 
 // about returns the dispute about a message.
-func (s *State) about(m disputed) *dispute {
+func (s *State) about(m messageID) *dispute {
 	for _, d := range s.disputes {
-		if d.disputed == m {
+		if d.messageID == m {
 			return d
 		}
 	}
-	d := &dispute{disputed: m, reports: make(map[int]report)}
+	d := &dispute{messageID: m, reports: make(map[int]report)}
 	s.disputes = append(s.disputes, d)
 	return d
 }

@@ -265,7 +265,7 @@ var lyingWords = []happening{
 		return slices.Contains(d.state.Undrained(), proc(0, k)) && !d.procs[k].told
 	}), lost},
 	{"is lost, as it does not call mpj.Init", true, withheldBy(func(d *deceit, k int) bool {
-		return !d.state.begun && d.state.View().Live(proc(0, k)) && !d.procs[k].called && d.state.mostCall(0)
+		return !d.state.begun && d.state.View().Live(proc(0, k)) && !d.procs[k].called && d.state.majorityCalls(0)
 	}), lost},
 	{"ends the job, as it does not call mpj.Init", true, withheldBy(func(d *deceit, k int) bool {
 		return !d.state.begun && d.state.View().Live(proc(0, k)) && !d.procs[k].called && len(d.procs) == 2

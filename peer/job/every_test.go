@@ -176,7 +176,7 @@ var acts = []act{
 		}
 		return nil
 	}, func(j *whole, p view.Process, _ *actor) bool {
-		return j.joins > 0 && p.Replica == 0 && j.state.Lacks(p.Rank) && !j.state.Expects(p.Rank)
+		return j.joins > 0 && p.Replica == 0 && j.state.Lacks(p.Rank) && !j.state.JoinPending(p.Rank)
 	}},
 	{"is agreed to have been joined", func(j *whole, p view.Process, _ *actor) error {
 		q := j.joiner

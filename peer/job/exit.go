@@ -22,11 +22,11 @@ type Exit struct {
 // Good reports whether the process ended successfully: with status 0, and after Finalize if it
 // called mpj.Init.
 func (e Exit) Good() bool {
-	return e.Code == 0 && e.byItself() && e.Initialized == e.Finalized
+	return e.Code == 0 && e.endedByItself() && e.Initialized == e.Finalized
 }
 
-// byItself reports whether the process ended because its program did.
-func (e Exit) byItself() bool { return e.Signal == "" && e.Reason == "" }
+// endedByItself reports whether the process ended because its program did.
+func (e Exit) endedByItself() bool { return e.Signal == "" && e.Reason == "" }
 
 // fromOutside lists the signals, in Go's words, that do not come from a mistake of the program: the
 // operating system, for lack of memory, or its owner sends them.
@@ -77,7 +77,7 @@ func (s *State) lost(rank int) Result {
 		if p.exit != nil && p.exit.crashed() {
 			crashed++
 		}
-		if p.exit != nil && p.exit.byItself() {
+		if p.exit != nil && p.exit.endedByItself() {
 			byItself++
 			status = p.exit.Code
 			statuses[status]++

@@ -40,9 +40,9 @@ func (s *State) entries(rank int) (called, skipped []view.Process, all int) {
 	return called, skipped, all
 }
 
-// mostSkip reports whether most replicas of rank have ended without calling mpj.Init, so that the
+// majoritySkips reports whether most replicas of rank have ended without calling mpj.Init, so that the
 // program does not use it.
-func (s *State) mostSkip(rank int) bool {
+func (s *State) majoritySkips(rank int) bool {
 	_, skipped, all := s.entries(rank)
 	return 2*len(skipped) > all
 }
@@ -51,11 +51,11 @@ func (s *State) mostSkip(rank int) bool {
 // mpj.Init. With --on-divergence warn one such replica suffices, if no replica of rank has called mpj.Init.
 func (s *State) skips(rank int) bool {
 	called, skipped, _ := s.entries(rank)
-	return s.mostSkip(rank) || s.Tolerant && len(skipped) > 0 && len(called) == 0
+	return s.majoritySkips(rank) || s.Tolerant && len(skipped) > 0 && len(called) == 0
 }
 
-// mostCall reports whether most replicas of rank have called mpj.Init.
-func (s *State) mostCall(rank int) bool {
+// majorityCalls reports whether most replicas of rank have called mpj.Init.
+func (s *State) majorityCalls(rank int) bool {
 	called, _, all := s.entries(rank)
 	return 2*len(called) > all
 }

@@ -30,7 +30,7 @@ func (s *State) Lacks(rank int) bool {
 			}
 		case state == view.Failed && a.aborted != nil:
 			done++
-		case state == view.Failed && a.exit != nil && (a.exit.byItself() && !a.joining || a.exit.Limit != ""):
+		case state == view.Failed && a.exit != nil && (a.exit.endedByItself() && !a.joining || a.exit.Limit != ""):
 			done++
 		}
 	}
@@ -40,20 +40,20 @@ func (s *State) Lacks(rank int) bool {
 // Join requests that process p, which has been started and has called mpj.Init, join its rank.
 func (s *State) Join(p view.Process) Effects {
 	var out Effects
-	if next, ok := s.view.Joiner(p.Rank); ok && next == p && s.Lacks(p.Rank) && !s.Expects(p.Rank) {
+	if next, ok := s.view.Joiner(p.Rank); ok && next == p && s.Lacks(p.Rank) && !s.JoinPending(p.Rank) {
 		s.expected = append(slices.Clone(s.expected), p.Rank)
 		out.Propose = []view.Change{{Process: p, To: view.Live}}
 	}
 	return out
 }
 
-// Forgo withdraws the request of Join for rank, which no peer has been told of.
-func (s *State) Forgo(rank int) {
+// WithdrawJoin withdraws the request of Join for rank, which no peer has been told of.
+func (s *State) WithdrawJoin(rank int) {
 	s.expected = slices.DeleteFunc(slices.Clone(s.expected), func(r int) bool { return r == rank })
 }
 
-// Expects reports whether a requested join to rank has yet to be agreed on.
-func (s *State) Expects(rank int) bool { return slices.Contains(s.expected, rank) }
+// JoinPending reports whether a requested join to rank has yet to be agreed on.
+func (s *State) JoinPending(rank int) bool { return slices.Contains(s.expected, rank) }
 
 // joined enters p, which has joined in the next view, into the state.
 func (s *State) joined(out *Effects, p view.Process, next view.View) {
@@ -63,7 +63,7 @@ func (s *State) joined(out *Effects, p view.Process, next view.View) {
 		*s.at(q) = *before.at(q)
 	}
 	*s.at(p) = watched{initialized: true, joining: true}
-	s.Forgo(p.Rank)
+	s.WithdrawJoin(p.Rank)
 	out.Joined = &p
 }
 

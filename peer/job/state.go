@@ -208,7 +208,7 @@ func (s *State) judge(out *Effects, p view.Process) {
 	case aborted != nil:
 		switch {
 		case speaks && drained && !s.over:
-			s.believe(out, p)
+			s.acceptAbort(out, p)
 		case !speaks && !s.begun && e != nil: // otherwise the others would wait for it in mpj.Init
 			s.ask(out, p, view.Failed, "called Abort before the job began")
 		}
@@ -220,13 +220,13 @@ func (s *State) judge(out *Effects, p view.Process) {
 	}
 }
 
-// believe ends the job with the status that p passed to Abort, unless another replica of its rank
+// acceptAbort ends the job with the status that p passed to Abort, unless another replica of its rank
 // contradicts p or still may: a single replica may lie. If a replica that counts has not called
 // Abort, believe votes p out. If a replica has called Abort with another status, the job ends with
 // that disagreement, unless s.Tolerant is set. A running replica continues without p and makes the
 // same call if the program does. A replica that has ended well contradicts p even before the view
 // group has agreed on its end; see disputedAbort.
-func (s *State) believe(out *Effects, p view.Process) {
+func (s *State) acceptAbort(out *Effects, p view.Process) {
 	verdict := s.at(p).aborted
 	for k := range s.view.R {
 		q := view.Process{Rank: p.Rank, Replica: k}
@@ -397,7 +397,7 @@ func (s *State) failureNotice(p view.Process, wasMaster bool) string {
 // ends by itself if the rank is done before p is up to date. That is not the program's fault.
 func (s *State) reason(p view.Process) string {
 	at := s.at(p)
-	if at.joining && at.exit != nil && at.exit.byItself() {
+	if at.joining && at.exit != nil && at.exit.endedByItself() {
 		for k := range s.view.R {
 			if s.view.State(view.Process{Rank: p.Rank, Replica: k}) == view.Finished {
 				return "had yet to be brought up to date when its rank was done"
@@ -484,7 +484,7 @@ func (s *State) settleInit(out *Effects) {
 		case !s.view.Live(p):
 		case !s.at(p).initialized:
 			missing = true
-		case s.mostCall(p.Rank):
+		case s.majorityCalls(p.Rank):
 			waiting = p.Rank
 		}
 	}

@@ -66,7 +66,9 @@ func newMessagePace(n int) pacer {
 }
 
 // protocolError ends a process that violates the protocol of the control socket.
-func (p *process) protocolError(err error) { p.end("violated the protocol of its control socket: " + err.Error()) }
+func (p *process) protocolError(err error) {
+	p.end("violated the protocol of its control socket: " + err.Error())
+}
 
 // deliver sends the queued messages until the process ends.
 func (p *process) deliver() {

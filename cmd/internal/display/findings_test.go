@@ -8,7 +8,7 @@ import (
 
 // TestFindingsFitATerminal shows the findings of a machine with many problems.
 func TestFindingsFitATerminal(t *testing.T) {
-	text := Findings(peer.Diagnose(peer.Symptoms{Standing: &peer.Standing{Supernodes: 2, Reachability: peer.Private}}))
+	text := Findings(peer.Diagnose(peer.Diagnostics{Network: &peer.NetworkState{Supernodes: 2, Reachability: peer.Private}}))
 	expectFits(t, text,
 		"ok       peer: runs, announces 0 addresses",
 		"\nfailure  reachability: no other peer can reach this machine; connected directly\n ",

@@ -36,7 +36,7 @@ func Status(s peer.Status) string {
 			say("not enforced", "limit of %s: %s; instead, %s", u.Limit, u.Why, u.Instead)
 		}
 	}
-	for _, u := range s.Unwalled {
+	for _, u := range s.Unprotected {
 		say("native programs are not kept from", "%s: %s", u.Wall, u.Why)
 	}
 	for _, u := range s.Unread {

@@ -24,10 +24,10 @@ func TestStatusFitsATerminal(t *testing.T) {
 	granted.Slot.Memory, granted.Slot.CPU, granted.Slot.Disk, granted.Job.Upload = 512<<20, 50, 4<<30, 1<<20
 	s := peer.Status{
 		Peer: "12D3KooWRqGLrMJzoTKpVSjUhUtFa8M8FkGzZyxnqRSeL6kXeb7y", Network: "public", Home: "/srv/p2pmpi", Since: time.Now(),
-		Slots:    peer.Slots{Total: 4, Free: 1, Running: 3, Draining: true},
-		Granted:  granted,
-		Unwalled: []peer.Unwalled{{Wall: "network", Why: "no namespaces: operation not permitted; seccomp: " + why}},
-		Use:      peer.Use{Memory: 34 << 20, Goroutines: 210, Streams: 1},
+		Slots:       peer.Slots{Total: 4, Free: 1, Running: 3, Draining: true},
+		Granted:     granted,
+		Unprotected: []peer.Unprotected{{Wall: "network", Why: "no namespaces: operation not permitted; seccomp: " + why}},
+		Use:         peer.Use{Memory: 34 << 20, Goroutines: 210, Streams: 1},
 		Hosted: []peer.HostedJob{
 			{Job: "3f2b8c1e77", Submitter: other, State: "running", Program: "heat", Processes: []view.Process{{Rank: 0}, {Rank: 1}}, Channels: []peer.Channel{
 				{From: view.Process{Rank: 0}, To: view.Process{Rank: 2}, Peer: other, Kind: "stream", Way: "relayed", Relay: relay, RTT: 41_234_567, Why: why},

@@ -286,7 +286,7 @@ func (e *execution) resend(l *link) {
 	}
 	if e.resumption != nil { // the peer knows later views than this process
 		for p := range e.runsOn {
-			if e.entered(p) && e.state.Expects(p.Rank) {
+			if e.entered(p) && e.state.JoinPending(p.Rank) {
 				e.repeatJoin(l, p)
 			}
 		}

@@ -83,7 +83,7 @@ func (e *execution) heal() {
 // recruiting reports whether a search for a replica of rank runs, or a new replica has yet to catch
 // up.
 func (e *execution) recruiting(rank int) bool {
-	return e.search != nil && e.searched == rank || e.state.Lags(rank) || e.state.Expects(rank) ||
+	return e.search != nil && e.searched == rank || e.state.Lags(rank) || e.state.JoinPending(rank) ||
 		slices.ContainsFunc(e.links, func(l *link) bool {
 			return l.err == nil && !l.retired && (l.recruit != nil && l.recruit.process.Rank == rank || l.adds(rank))
 		})
@@ -301,7 +301,7 @@ func (e *execution) enter(l *link, r *recruit, key []byte) *job.Result {
 	if err != nil && e.resumption != nil { // a later process would give its number to another peer
 		r.phase = recruitEntering
 		undo()
-		e.state.Forgo(p.Rank)
+		e.state.WithdrawJoin(p.Rank)
 		e.dropAddition(l, r, err)
 		return nil
 	}

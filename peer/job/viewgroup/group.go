@@ -252,7 +252,7 @@ func (g *Group) run() {
 		case r := <-g.inbox:
 			g.receive(r)
 		case <-g.wake:
-			g.takeTold()
+			g.passRequests()
 		case <-ticker.C:
 			// Messages that arrived before the tick take effect before it.
 			for range len(g.inbox) {
@@ -264,8 +264,8 @@ func (g *Group) run() {
 	}
 }
 
-// takeTold passes the requests of Introduce, Gone and Propose to the member.
-func (g *Group) takeTold() {
+// passRequests passes the requests of Introduce, Gone and Propose to the member.
+func (g *Group) passRequests() {
 	g.mu.Lock()
 	gone, introduced, proposed := g.gone, g.introduced, g.proposed
 	g.gone, g.introduced, g.proposed = nil, nil, nil
@@ -303,7 +303,7 @@ func (g *Group) notice() {
 
 func (g *Group) carryOut(out Output) {
 	for _, n := range out.Came {
-		g.came(n)
+		g.reportNewcomer(n)
 	}
 	g.mu.Lock()
 	g.leads = g.member.Leads()
@@ -324,8 +324,8 @@ func (g *Group) carryOut(out Output) {
 	}
 }
 
-// came records and reports a peer that was admitted.
-func (g *Group) came(n Newcomer) {
+// reportNewcomer records and reports a peer that was admitted.
+func (g *Group) reportNewcomer(n Newcomer) {
 	g.mu.Lock()
 	g.add(n.Peer, n.ID)
 	g.mu.Unlock()

@@ -80,9 +80,9 @@ func FuzzNewcomer(f *testing.F) {
 		}
 		var out Output
 		c := &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(id), Context: context}
-		m.attempt(func() error { m.welcome(&out, c); return nil })
+		m.attempt(func() error { m.admitNewcomer(&out, c); return nil })
 		for _, n := range out.Came {
-			if m.broken != nil || !m.canBe(n) || m.config.RunsOn[n.Process] != n.Peer {
+			if m.broken != nil || !m.hasRoom(n) || m.config.RunsOn[n.Process] != n.Peer {
 				t.Errorf("%+v has come (%v)", n, m.broken)
 			}
 		}

@@ -25,9 +25,9 @@ func (m *Member) maxLog() int {
 	return logOfAll + logOfEach*len(m.view.States) + entryCost*(m.now/electionTicks)
 }
 
-// weigh adds the size of new entries. A malicious member can send an endless log; if the log exceeds its
-// bound, weigh ends this peer's part in the group.
-func (m *Member) weigh(entries []*raftpb.Entry) {
+// countLog adds the size of new entries. A malicious member can send an endless log; if the log exceeds its
+// bound, countLog ends this peer's part in the group.
+func (m *Member) countLog(entries []*raftpb.Entry) {
 	for _, e := range entries {
 		m.logged += entryCost + proto.Size(e)
 	}

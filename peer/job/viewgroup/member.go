@@ -220,7 +220,7 @@ func (m *Member) Gone(peer int) Output {
 	}
 	m.gone[uint64(peer)+1] = true
 	m.newcomers = slices.DeleteFunc(m.newcomers, func(n Newcomer) bool { return n.Peer == peer })
-	m.attempt(func() error { m.tend(); return nil })
+	m.attempt(func() error { m.maintain(); return nil })
 	return m.ready()
 }
 
@@ -252,14 +252,14 @@ func (m *Member) Tick() Output {
 	if !m.Leads() {
 		m.followed = m.now
 	}
-	m.listen()
-	m.attempt(func() error { m.handBack(); return nil })
+	m.recordAnswers()
+	m.attempt(func() error { m.returnLeadership(); return nil })
 	return m.ready()
 }
 
-// insist repeats the pending proposals to a new leader, and also after a while, since messages to a leader
+// repeatProposals repeats the pending proposals to a new leader, and also after a while, since messages to a leader
 // may be lost.
-func (m *Member) insist() {
+func (m *Member) repeatProposals() {
 	leader := m.node.BasicStatus().Lead
 	released := m.held && !slices.ContainsFunc(m.wanted, m.holds)
 	if leader == m.leader && m.now-m.proposed < electionTicks && !released {
@@ -288,7 +288,7 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 			m.touched = m.now
 		}
 	case raftpb.MsgAppResp, raftpb.MsgHeartbeatResp:
-		m.hear(msg.GetFrom())
+		m.recordAnswer(msg.GetFrom())
 	}
 	return m.ready(), m.broken
 }
@@ -312,13 +312,13 @@ func (m *Member) attempt(do func() error) {
 // ready carries out the requests of the library, and their consequences.
 func (m *Member) ready() (out Output) {
 	m.attempt(func() error {
-		m.insist()
+		m.repeatProposals()
 		for m.node.HasReady() {
 			r := m.node.Ready()
 			if !raft.IsEmptyHardState(r.HardState) {
 				_ = m.store.SetHardState(r.HardState) // never fails
 			}
-			if m.weigh(r.Entries); m.broken != nil {
+			if m.countLog(r.Entries); m.broken != nil {
 				return nil
 			}
 			if err := m.store.Append(r.Entries); err != nil {
@@ -331,8 +331,8 @@ func (m *Member) ready() (out Output) {
 				m.apply(&out, e)
 			}
 			m.node.Advance(r)
-			m.tend()
-			m.insist()
+			m.maintain()
+			m.repeatProposals()
 		}
 		return nil
 	})

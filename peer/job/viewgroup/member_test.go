@@ -263,7 +263,7 @@ func TestAbsentMembersLoseTheirVotesFirst(t *testing.T) {
 		for _, id := range c.there {
 			m.heard[id] = m.now
 		}
-		if got := m.leastWanted(); got != c.want {
+		if got := m.voterToRemove(); got != c.want {
 			t.Errorf("%v are there: %d votes no more, want %d", c.there, got, c.want)
 		}
 	}

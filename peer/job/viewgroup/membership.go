@@ -10,10 +10,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// tend makes the leader maintain the membership. A peer that has no live process and does not answer is
+// maintain makes the leader maintain the membership. A peer that has no live process and does not answer is
 // removed. If there are too few members, another peer becomes one. Only one change is pending at a time, so
 // any two consecutive majorities overlap.
-func (m *Member) tend() {
+func (m *Member) maintain() {
 	if !m.Leads() || m.tended > 0 && m.now-m.tended < electionTicks {
 		return
 	}
@@ -22,7 +22,7 @@ func (m *Member) tend() {
 	case c == nil:
 		return
 	case c.GetNodeId() == m.id() && c.GetType() != raftpb.ConfChangeUpdateNode:
-		m.handOn()
+		m.transferLeadership()
 	default:
 		_ = m.node.ProposeConfChange(c) // repeated if it is lost
 	}
@@ -32,13 +32,13 @@ func (m *Member) tend() {
 // id returns the number of this peer in the log.
 func (m *Member) id() uint64 { return uint64(m.config.Self) + 1 }
 
-// handOn transfers the leadership to the preferred voter that is reachable, which then takes this peer's
+// transferLeadership transfers the leadership to the preferred voter that is reachable, which then takes this peer's
 // vote away. A leader that removed itself would step down when the change is committed, before the others
 // know of it. In a group of two, the other one would still need this peer's vote. It would not get it while
 // this peer's log has entries that the other one lacks.
-func (m *Member) handOn() {
+func (m *Member) transferLeadership() {
 	others := slices.DeleteFunc(slices.Clone(m.conf.GetVoters()), func(id uint64) bool {
-		return id == m.id() || !m.isThere(id) || !m.follows(id)
+		return id == m.id() || !m.heardRecently(id) || !m.follows(id)
 	})
 	if len(others) > 0 {
 		m.node.TransferLeader(slices.MinFunc(others, m.byRank))
@@ -51,10 +51,10 @@ const submitter = 1
 // leadTicks is the time for which another peer leads before the submitter's peer leads again.
 const leadTicks = 2 * electionTicks
 
-// handBack returns the leadership to the submitter's peer when that is back. The submitter's peer has the
+// returnLeadership returns the leadership to the submitter's peer when that is back. The submitter's peer has the
 // control streams, so it notices first that a peer is lost. If it leads, the loss of another member also
 // requires no election.
-func (m *Member) handBack() {
+func (m *Member) returnLeadership() {
 	if m.Leads() && m.config.Self != submitter-1 && m.now-m.followed > leadTicks && m.now-m.heard[submitter] <= heartbeatTicks {
 		m.followed = m.now
 		m.node.TransferLeader(submitter)
@@ -70,7 +70,7 @@ func (m *Member) handBack() {
 //     better one replaces a voter only if no voter is silent, because there is one voter more for a moment.
 //   - Of two voters, only one keeps its vote, because a group of two needs both.
 func (m *Member) wantedMembership() *raftpb.ConfChange {
-	working := m.working()
+	working := m.livePeers()
 	voters, learners := m.conf.GetVoters(), m.conf.GetLearners()
 	for _, id := range slices.Concat(voters, learners) {
 		if m.gone[id] || !working[int(id)-1] && m.missing(id, silentTicks) {
@@ -84,7 +84,7 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(uint64(submitter))}
 	}
 	answering := slices.DeleteFunc(slices.Clone(learners), func(id uint64) bool { return m.silent(id, silentTicks) })
-	following := slices.DeleteFunc(slices.Clone(answering), func(id uint64) bool { return !m.isThere(id) || !m.follows(id) })
+	following := slices.DeleteFunc(slices.Clone(answering), func(id uint64) bool { return !m.heardRecently(id) || !m.follows(id) })
 	last := slices.MaxFunc(voters, m.byRank)
 	want := func(others []uint64) int { return min(m.config.Members, Members(len(voters)+len(others))) }
 	if len(following) > 0 {
@@ -95,17 +95,17 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 		}
 	}
 	if len(voters) > want(answering) {
-		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(m.leastWanted())}
+		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(m.voterToRemove())}
 	}
 	return nil
 }
 
-// leastWanted returns the voter that loses its vote. Voters that do not answer come first, since the others
+// voterToRemove returns the voter that loses its vote. Voters that do not answer come first, since the others
 // must form a majority; otherwise it is the last by rank. The submitter's peer is never taken for silent
 // here.
-func (m *Member) leastWanted() uint64 {
+func (m *Member) voterToRemove() uint64 {
 	absent := slices.DeleteFunc(slices.Clone(m.conf.GetVoters()), func(id uint64) bool {
-		return id == submitter || id == m.id() || m.isThere(id)
+		return id == submitter || id == m.id() || m.heardRecently(id)
 	})
 	if len(absent) > 0 {
 		return slices.MaxFunc(absent, m.byRank)
@@ -137,9 +137,9 @@ func (m *Member) byRank(a, b uint64) int {
 	return cmp.Or(cmp.Compare(m.rank(a), m.rank(b)), cmp.Compare(a, b))
 }
 
-// working returns the numbers of the peers with live processes, and that of the submitter's peer. The
+// livePeers returns the numbers of the peers with live processes, and that of the submitter's peer. The
 // latter always counts, since it serves the user and no failure of it can be committed.
-func (m *Member) working() map[int]bool {
+func (m *Member) livePeers() map[int]bool {
 	working := map[int]bool{0: true}
 	for p, peer := range m.config.RunsOn {
 		if m.view.Live(p) {
@@ -153,9 +153,9 @@ func (m *Member) working() map[int]bool {
 // than the library's period for counting active peers.
 const silentTicks = electionTicks + 2*heartbeatTicks
 
-// listen records which peers answer, while this peer leads. The library records it too, but resets its
+// recordAnswers records which peers answer, while this peer leads. The library records it too, but resets its
 // record every electionTicks, so a silent peer is noticed that much later.
-func (m *Member) listen() {
+func (m *Member) recordAnswers() {
 	if !m.Leads() {
 		m.answered = nil
 		return
@@ -172,8 +172,8 @@ func (m *Member) listen() {
 	m.touched = max(m.touched, m.majorityHeard())
 }
 
-// hear records that a peer has answered this one, if this one leads.
-func (m *Member) hear(id uint64) {
+// recordAnswer records that a peer has answered this one, if this one leads.
+func (m *Member) recordAnswer(id uint64) {
 	if m.answered == nil || !m.Leads() {
 		return
 	}
@@ -195,9 +195,9 @@ func (m *Member) missing(id uint64, ticks int) bool {
 	return m.Contact() == InTouch && m.silent(id, ticks)
 }
 
-// isThere reports whether a peer was heard recently. A lost peer must not become one of two voters, since
+// heardRecently reports whether a peer was heard recently. A lost peer must not become one of two voters, since
 // the other one alone can commit nothing any more.
-func (m *Member) isThere(id uint64) bool { return m.now-m.heard[id] <= 2*heartbeatTicks }
+func (m *Member) heardRecently(id uint64) bool { return m.now-m.heard[id] <= 2*heartbeatTicks }
 
 // follows reports whether a peer has confirmed to this leader that its log is a prefix of the leader's log.
 func (m *Member) follows(id uint64) (follows bool) {
@@ -243,5 +243,5 @@ func (m *Member) reconfigure(out *Output, e *raftpb.Entry) {
 	if c.GetType() == raftpb.ConfChangeRemoveNode {
 		m.former[c.GetNodeId()] = true // no number is reused
 	}
-	m.welcome(out, &c)
+	m.admitNewcomer(out, &c)
 }

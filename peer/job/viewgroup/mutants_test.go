@@ -39,7 +39,7 @@ var mutants = []mutant{
 	{"who hears of one that comes waits for who leads", "member.go",
 		" || m.awaits(p.Change.Process)", "", "a peer comes, as several are told"},
 	{"who has come does not come again, whoever is told how late", "newcomer.go",
-		"if p == n.Process || peer == n.Peer && !m.has(n) {", "if p == n.Process && peer != n.Peer {", "a peer comes, as one is told who leads later"},
+		"if p == n.Process || peer == n.Peer && !m.isMember(n) {", "if p == n.Process && peer != n.Peer {", "a peer comes, as one is told who leads later"},
 	{"who has been taken in is not taken in again", "newcomer.go",
 		"slices.DeleteFunc(m.newcomers, n.excludes)", "slices.Clone(m.newcomers)", "a peer comes"},
 	{"who comes has the log from its beginning", "member.go",

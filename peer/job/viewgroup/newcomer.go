@@ -43,24 +43,24 @@ type Newcomer struct {
 // that is not part of the group, a member that it has told. A peer that cannot be admitted, or has been, is
 // ignored.
 func (m *Member) Introduce(n Newcomer) Output {
-	if m.canCome(n) {
+	if m.admissible(n) {
 		m.newcomers = append(m.newcomers, n)
 	}
-	m.attempt(func() error { m.tend(); return nil })
+	m.attempt(func() error { m.maintain(); return nil })
 	return m.ready()
 }
 
-// canCome reports whether n can be admitted: n is valid, and no other peer has its number or its process.
-func (m *Member) canCome(n Newcomer) bool {
+// admissible reports whether n can be admitted: n is valid, and no other peer has its number or its process.
+func (m *Member) admissible(n Newcomer) bool {
 	rows := len(n.Row)
 	for _, other := range m.newcomers {
 		rows += len(other.Row)
 	}
-	if !m.canBe(n) || !m.invited(n) || m.gone[uint64(n.Peer)+1] || len(m.newcomers) == m.view.N+view.MaxReplicas || rows > m.maxLog()/4 {
+	if !m.hasRoom(n) || !m.invited(n) || m.gone[uint64(n.Peer)+1] || len(m.newcomers) == m.view.N+view.MaxReplicas || rows > m.maxLog()/4 {
 		return false // only a few may be pending at a time, for one rank each
 	}
 	for p, peer := range m.config.RunsOn {
-		if p == n.Process || peer == n.Peer && !m.has(n) {
+		if p == n.Process || peer == n.Peer && !m.isMember(n) {
 			return false
 		}
 	}
@@ -72,15 +72,15 @@ func (m *Member) invited(n Newcomer) bool {
 	return m.config.Verify(m.config.IDs[submitterPeer], n.statement(), n.Signature)
 }
 
-// has reports whether n is part of the group already and is introduced with one more process. It is false
+// isMember reports whether n is part of the group already and is introduced with one more process. It is false
 // for the submitter's peer, which decides about every process and needs no introduction.
-func (m *Member) has(n Newcomer) bool {
+func (m *Member) isMember(n Newcomer) bool {
 	return n.Peer != submitterPeer && n.ID != "" && m.config.IDs[n.Peer] == n.ID
 }
 
-// canBe reports whether the job has room for a newcomer with that number and process.
-func (m *Member) canBe(n Newcomer) bool {
-	return (m.has(n) || n.Peer >= m.config.Peers && n.Peer < m.config.maxPeers()) &&
+// hasRoom reports whether the job has room for a newcomer with that number and process.
+func (m *Member) hasRoom(n Newcomer) bool {
+	return (m.isMember(n) || n.Peer >= m.config.Peers && n.Peer < m.config.maxPeers()) &&
 		n.Process.Rank >= 0 && n.Process.Rank < m.view.N && n.Process.Replica >= 0 && n.Process.Replica < view.MaxReplicas
 }
 
@@ -99,15 +99,15 @@ func (m *Member) introduction(n Newcomer) *raftpb.ConfChange {
 		panic(err) // only for text that is not UTF-8; the message has no text
 	}
 	kind := raftpb.ConfChangeAddLearnerNode
-	if m.has(n) {
+	if m.isMember(n) {
 		kind = raftpb.ConfChangeUpdateNode
 	}
 	return &raftpb.ConfChange{Type: kind.Enum(), NodeId: new(uint64(n.Peer) + 1), Context: context}
 }
 
-// welcome records the newcomer in c, if the submitter has signed it. All members ignore any other: a
+// admitNewcomer records the newcomer in c, if the submitter has signed it. All members ignore any other: a
 // malicious leader made it up.
-func (m *Member) welcome(out *Output, c *raftpb.ConfChange) {
+func (m *Member) admitNewcomer(out *Output, c *raftpb.ConfChange) {
 	isNew := c.GetType() == raftpb.ConfChangeAddLearnerNode
 	if !isNew && c.GetType() != raftpb.ConfChangeUpdateNode || len(c.GetContext()) == 0 {
 		return
@@ -118,7 +118,7 @@ func (m *Member) welcome(out *Output, c *raftpb.ConfChange) {
 		Peer: int(c.GetNodeId()) - 1, ID: p2ppeer.ID(told.Peer),
 		Process: view.Process{Rank: int(told.Rank), Replica: int(told.Replica)}, Row: told.Row, Signature: told.Signature,
 	}
-	if err != nil || !m.canBe(n) || !m.invited(n) || !isNew && !m.has(n) {
+	if err != nil || !m.hasRoom(n) || !m.invited(n) || !isNew && !m.isMember(n) {
 		return
 	}
 	m.config.IDs[n.Peer] = n.ID

@@ -54,7 +54,7 @@ func (n Newcomer) statement() []byte {
 func Sign(key crypto.PrivKey, job string, author int, c view.Change) (Proposal, error) {
 	p := Proposal{Change: c, Author: author}
 	var err error
-	if p.Signature, err = key.Sign(about(job, p.statement())); err != nil {
+	if p.Signature, err = key.Sign(bindToJob(job, p.statement())); err != nil {
 		return p, fmt.Errorf("sign a change of the view: %w", err)
 	}
 	return p, nil
@@ -63,14 +63,14 @@ func Sign(key crypto.PrivKey, job string, author int, c view.Change) (Proposal, 
 // Sign signs n with the key of the submitter's peer, for the given job.
 func (n *Newcomer) Sign(key crypto.PrivKey, job string) error {
 	var err error
-	if n.Signature, err = key.Sign(about(job, n.statement())); err != nil {
+	if n.Signature, err = key.Sign(bindToJob(job, n.statement())); err != nil {
 		return fmt.Errorf("sign the introduction of a peer: %w", err)
 	}
 	return nil
 }
 
-// about prefixes a statement with the job, so that it is not valid for another job.
-func about(job string, statement []byte) []byte {
+// bindToJob prefixes a statement with the job, so that it is not valid for another job.
+func bindToJob(job string, statement []byte) []byte {
 	return append(fmt.Appendf(nil, "p2pmpi view of job %q: ", job), statement...)
 }
 
@@ -81,7 +81,7 @@ func verifier(job string) Verify {
 		if err != nil {
 			return false
 		}
-		ok, err := key.Verify(about(job, statement), signature)
+		ok, err := key.Verify(bindToJob(job, statement), signature)
 		return ok && err == nil
 	}
 }
@@ -174,7 +174,7 @@ func (m *Member) accept(out *Output, p Proposal) {
 	default:
 		return
 	}
-	m.convict(out)
+	m.failAccused(out)
 }
 
 // accuse records the accusation p, even if its author is not a juror yet.
@@ -191,9 +191,9 @@ func (m *Member) commit(out *Output, c view.Change, by []int) {
 	out.Committed = append(out.Committed, Committed{Change: c, Epoch: m.view.Epoch, By: by})
 }
 
-// convict fails every process that a majority of its jurors accuses. It repeats until nothing changes,
+// failAccused fails every process that a majority of its jurors accuses. It repeats until nothing changes,
 // since each failure may shrink the set of jurors of another process.
-func (m *Member) convict(out *Output) {
+func (m *Member) failAccused(out *Output) {
 	for again := true; again; {
 		again = false
 		for _, p := range m.view.Processes() {

@@ -24,10 +24,10 @@ type pipe interface {
 func (g *Gate) ask(p pipe, self, peer p2ppeer.ID) error {
 	p.SetDeadline(time.Now().Add(exchangeTimeout))
 	defer p.SetDeadline(time.Time{})
-	if err := writeWord(p, &pb.Word{Proof: g.proof(self)}); err != nil {
+	if err := writeMessage(p, &pb.Word{Proof: g.proof(self)}); err != nil {
 		return fmt.Errorf("show the token: %w", err)
 	}
-	answer, err := readWord(p)
+	answer, err := readMessage(p)
 	if err != nil {
 		return fmt.Errorf("hear whether this peer is admitted: %w", err)
 	}
@@ -35,7 +35,7 @@ func (g *Gate) ask(p pipe, self, peer p2ppeer.ID) error {
 		return g.refusedBy(peer, answer.GetVerdict())
 	}
 	verdict, token := g.judge(answer.GetProof(), peer)
-	if err := writeWord(p, &pb.Word{Verdict: verdict}); err != nil {
+	if err := writeMessage(p, &pb.Word{Verdict: verdict}); err != nil {
 		return fmt.Errorf("say whether it is admitted: %w", err)
 	}
 	if verdict != pb.Verdict_ADMITTED {
@@ -44,11 +44,11 @@ func (g *Gate) ask(p pipe, self, peer p2ppeer.ID) error {
 	return g.conclude(peer, verdict, token)
 }
 
-// turnAway tells a peer that shows no token that it needs one.
-func (g *Gate) turnAway(p pipe, peer p2ppeer.ID) error {
+// requestToken tells a peer that shows no token that it needs one.
+func (g *Gate) requestToken(p pipe, peer p2ppeer.ID) error {
 	p.SetDeadline(time.Now().Add(exchangeTimeout))
-	if writeWord(p, &pb.Word{}) == nil {
-		readWord(p) // the peer has received it by then
+	if writeMessage(p, &pb.Word{}) == nil {
+		readMessage(p) // the peer has received it by then
 	}
 	return g.conclude(peer, pb.Verdict_NO_TOKEN, Token{})
 }
@@ -57,25 +57,25 @@ func (g *Gate) turnAway(p pipe, peer p2ppeer.ID) error {
 func (g *Gate) answer(p pipe, self, peer p2ppeer.ID) error {
 	p.SetDeadline(time.Now().Add(exchangeTimeout))
 	defer p.SetDeadline(time.Time{})
-	asked, err := readWord(p)
+	asked, err := readMessage(p)
 	if err != nil {
 		return fmt.Errorf("hear of its token: %w", err)
 	}
 	if g.Open() {
-		writeWord(p, &pb.Word{Verdict: pb.Verdict_OPEN}) // the peer finds out in any case
+		writeMessage(p, &pb.Word{Verdict: pb.Verdict_OPEN}) // the peer finds out in any case
 		linger(p)
 		return g.refusedBy(peer, pb.Verdict_NO_TOKEN)
 	}
 	verdict, token := g.judge(asked.GetProof(), peer)
 	if verdict != pb.Verdict_ADMITTED {
-		writeWord(p, &pb.Word{Verdict: verdict})
+		writeMessage(p, &pb.Word{Verdict: verdict})
 		linger(p)
 		return g.conclude(peer, verdict, token)
 	}
-	if err := writeWord(p, &pb.Word{Verdict: verdict, Proof: g.proof(self)}); err != nil {
+	if err := writeMessage(p, &pb.Word{Verdict: verdict, Proof: g.proof(self)}); err != nil {
 		return fmt.Errorf("show the token: %w", err)
 	}
-	last, err := readWord(p)
+	last, err := readMessage(p)
 	if err != nil {
 		return fmt.Errorf("hear whether this peer is admitted: %w", err)
 	}

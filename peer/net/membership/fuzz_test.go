@@ -65,21 +65,21 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-// FuzzReadWord checks that messages are bounded, and that no byte beyond a message is read.
-func FuzzReadWord(f *testing.F) {
+// FuzzReadMessage checks that messages are bounded, and that no byte beyond a message is read.
+func FuzzReadMessage(f *testing.F) {
 	var b bytes.Buffer
-	if err := writeWord(&b, &pb.Word{Verdict: pb.Verdict_EXPIRED, Proof: &pb.Proof{Token: []byte("t")}}); err != nil {
+	if err := writeMessage(&b, &pb.Word{Verdict: pb.Verdict_EXPIRED, Proof: &pb.Proof{Token: []byte("t")}}); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b.Bytes())
 	f.Add([]byte{0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := bytes.NewReader(data)
-		if _, err := readWord(r); err != nil {
+		if _, err := readMessage(r); err != nil {
 			return
 		}
 		n := 2 + int(data[0])<<8 + int(data[1])
-		if n > 2+maxWord || len(data)-r.Len() != n {
+		if n > 2+maxMessage || len(data)-r.Len() != n {
 			t.Errorf("read %d bytes, want %d", len(data)-r.Len(), n)
 		}
 	})

@@ -161,15 +161,15 @@ func (g *Gate) Refused() *Refusal {
 }
 
 var (
-	errShunned = errors.New("refused a moment ago")
-	errBusy    = errors.New("too many newcomers")
+	errRecentlyRefused = errors.New("refused a moment ago")
+	errBusy            = errors.New("too many newcomers")
 )
 
 // enter reserves a place for an exchange with peer; leave releases it. An outbound exchange needs no place,
 // so peers that dial and stall cannot prevent this peer's own dials.
 func (g *Gate) enter(peer p2ppeer.ID, dir network.Direction) (leave func(), err error) {
-	if g.shunned(peer) {
-		return nil, errShunned
+	if g.recentlyRefused(peer) {
+		return nil, errRecentlyRefused
 	}
 	if dir == network.DirOutbound {
 		return func() {}, nil
@@ -182,14 +182,14 @@ func (g *Gate) enter(peer p2ppeer.ID, dir network.Direction) (leave func(), err 
 	}
 }
 
-func (g *Gate) shunned(p p2ppeer.ID) bool {
+func (g *Gate) recentlyRefused(p p2ppeer.ID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.register.shunned(p, time.Now())
+	return g.register.recentlyRefused(p, time.Now())
 }
 
 // InterceptPeerDial rejects dials to recently refused peers.
-func (g *Gate) InterceptPeerDial(p p2ppeer.ID) bool { return !g.shunned(p) }
+func (g *Gate) InterceptPeerDial(p p2ppeer.ID) bool { return !g.recentlyRefused(p) }
 
 // InterceptAddrDial implements connmgr.ConnectionGater.
 func (g *Gate) InterceptAddrDial(p2ppeer.ID, ma.Multiaddr) bool { return true }
@@ -199,7 +199,7 @@ func (g *Gate) InterceptAccept(network.ConnMultiaddrs) bool { return true }
 
 // InterceptSecured rejects connections of recently refused peers.
 func (g *Gate) InterceptSecured(_ network.Direction, p p2ppeer.ID, _ network.ConnMultiaddrs) bool {
-	return !g.shunned(p)
+	return !g.recentlyRefused(p)
 }
 
 // InterceptUpgraded rejects connections of peers that are not admitted, whatever the transport. A transport

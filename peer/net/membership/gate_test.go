@@ -171,7 +171,7 @@ func TestNonMembersAreRefused(t *testing.T) {
 				if known, _ := theirs.Peerstore().GetProtocols(ours.ID()); len(known) > 0 {
 					t.Errorf("the member has told what it speaks: %v", known)
 				}
-				await(t, "it is not looked at again", func() bool { return ours.gate.shunned(theirs.ID()) })
+				await(t, "it is not looked at again", func() bool { return ours.gate.recentlyRefused(theirs.ID()) })
 				err := greeted(t, ours, theirs)
 				if dial, ok := errors.AsType[*swarm.DialError](err); !ok || !errors.Is(dial.Cause, swarm.ErrGaterDisallowedConnection) {
 					t.Errorf("the member dials it: got %v", err)
@@ -343,7 +343,7 @@ func TestEmptyTokensDoNotAffectAnOpenNetwork(t *testing.T) {
 		if _, err := s.Write([]byte{0, 0}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readWord(s); err != nil { // it has been handled then
+		if _, err := readMessage(s); err != nil { // it has been handled then
 			t.Fatal(err)
 		}
 		s.Reset()
@@ -363,12 +363,12 @@ func TestStallingPeerIsRefusedForAWhile(t *testing.T) {
 	g.register.admit("member", Token{Expires: time.Now().Add(time.Hour)}, time.Now())
 	for peer, dir := range map[p2ppeer.ID]network.Direction{"caller": network.DirInbound, "member": network.DirInbound, "called": network.DirOutbound} {
 		g.ended(peer, dir, os.ErrDeadlineExceeded)
-		if got, want := g.shunned(peer), peer == "caller"; got != want {
+		if got, want := g.recentlyRefused(peer), peer == "caller"; got != want {
 			t.Errorf("%s: shunned %t, want %t", peer, got, want)
 		}
 	}
 	g.ended("dialled twice", network.DirInbound, io.ErrUnexpectedEOF)
-	if g.shunned("dialled twice") {
+	if g.recentlyRefused("dialled twice") {
 		t.Error("one that has hung up is not looked at")
 	}
 }

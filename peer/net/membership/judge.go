@@ -49,14 +49,14 @@ type Refusal struct {
 // Error returns a sentence for users.
 func (r *Refusal) Error() string {
 	if r.Theirs {
-		return fmt.Sprintf("peer %s refuses this one: %s", r.Peer, theirWords(r.verdict))
+		return fmt.Sprintf("peer %s refuses this one: %s", r.Peer, reasonOfPeer(r.verdict))
 	}
-	return fmt.Sprintf("this peer refuses %s: %s", r.Peer, ourWords(r.verdict))
+	return fmt.Sprintf("this peer refuses %s: %s", r.Peer, reasonForPeer(r.verdict))
 }
 
 const invited = "ask the network's owner for an invitation, and take it with p2pboot network join"
 
-func theirWords(v pb.Verdict) string {
+func reasonOfPeer(v pb.Verdict) string {
 	switch v {
 	case pb.Verdict_OPEN:
 		return "it is of an open network, and this one of a private network"
@@ -72,7 +72,7 @@ func theirWords(v pb.Verdict) string {
 	return "it cannot read the token of this one; the older of the two has to be renewed"
 }
 
-func ourWords(v pb.Verdict) string {
+func reasonForPeer(v pb.Verdict) string {
 	switch v {
 	case pb.Verdict_NO_TOKEN, pb.Verdict_OPEN:
 		return "it has no token of this private network"

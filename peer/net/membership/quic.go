@@ -132,7 +132,7 @@ func (t QUICTransport) answer(ctx context.Context, c transport.CapableConn) erro
 	muxer.AddHandler(streamProtocol, nil)
 	if _, _, err = muxer.Negotiate(s); err != nil {
 		s.Reset()
-		return t.open(ctx, c, func(p pipe) error { return t.gate.turnAway(p, c.RemotePeer()) })
+		return t.open(ctx, c, func(p pipe) error { return t.gate.requestToken(p, c.RemotePeer()) })
 	}
 	return t.gate.answer(s, t.self, c.RemotePeer())
 }

@@ -78,8 +78,8 @@ func (r *register) person(p p2ppeer.ID, now time.Time) string {
 	return r.admitted[p].person
 }
 
-// shunned reports whether p was refused recently.
-func (r *register) shunned(p p2ppeer.ID, now time.Time) bool {
+// recentlyRefused reports whether p was refused recently.
+func (r *register) recentlyRefused(p p2ppeer.ID, now time.Time) bool {
 	return now.Before(r.refused[p])
 }
 

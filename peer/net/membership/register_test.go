@@ -45,14 +45,14 @@ func TestRefusalsExpire(t *testing.T) {
 	var r register
 	r.admit(a, Token{Expires: epoch.Add(time.Hour)}, epoch)
 	r.refuse(a, epoch)
-	if r.member(a, epoch) || !r.shunned(a, epoch) {
+	if r.member(a, epoch) || !r.recentlyRefused(a, epoch) {
 		t.Error("still a member")
 	}
-	if !r.shunned(a, epoch.Add(refusedFor-1)) || r.shunned(a, epoch.Add(refusedFor)) {
+	if !r.recentlyRefused(a, epoch.Add(refusedFor-1)) || r.recentlyRefused(a, epoch.Add(refusedFor)) {
 		t.Error("refused for another time than it should be")
 	}
 	r.admit(a, Token{Expires: epoch.Add(time.Hour)}, epoch)
-	if r.shunned(a, epoch) {
+	if r.recentlyRefused(a, epoch) {
 		t.Error("admitted, and refused")
 	}
 }
@@ -65,7 +65,7 @@ func TestRefusedPeersAreBounded(t *testing.T) {
 	if len(r.refused) > maxRefused {
 		t.Errorf("%d are remembered, want at most %d", len(r.refused), maxRefused)
 	}
-	if last := p2ppeer.ID(fmt.Sprint(4*maxRefused - 1)); !r.shunned(last, epoch.Add(time.Second)) {
+	if last := p2ppeer.ID(fmt.Sprint(4*maxRefused - 1)); !r.recentlyRefused(last, epoch.Add(time.Second)) {
 		t.Error("the last one is not")
 	}
 }

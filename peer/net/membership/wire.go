@@ -10,12 +10,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/net/membership/internal/pb"
 )
 
-// maxWord bounds one message of the exchange, in bytes.
-const maxWord = 2*maxSealed + 64
+// maxMessage bounds one message of the exchange, in bytes.
+const maxMessage = 2*maxSealed + 64
 
-// writeWord writes a message after its length, a big-endian integer of two bytes.
-func writeWord(w io.Writer, m *pb.Word) error {
-	data, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, 2, maxWord), m)
+// writeMessage writes a message after its length, a big-endian integer of two bytes.
+func writeMessage(w io.Writer, m *pb.Word) error {
+	data, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, 2, maxMessage), m)
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
@@ -24,15 +24,15 @@ func writeWord(w io.Writer, m *pb.Word) error {
 	return err
 }
 
-// readWord reads one message. It reads no byte beyond it, since a muxer may use the connection next.
-func readWord(r io.Reader) (*pb.Word, error) {
+// readMessage reads one message. It reads no byte beyond it, since a muxer may use the connection next.
+func readMessage(r io.Reader) (*pb.Word, error) {
 	var head [2]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return nil, err
 	}
 	n := int(binary.BigEndian.Uint16(head[:]))
-	if n > maxWord {
-		return nil, fmt.Errorf("message of %d bytes, at most %d allowed", n, maxWord)
+	if n > maxMessage {
+		return nil, fmt.Errorf("message of %d bytes, at most %d allowed", n, maxMessage)
 	}
 	data := make([]byte, n)
 	if _, err := io.ReadFull(r, data); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 )
 
-// Standing describes a peer's connections and reachability.
-type Standing struct {
+// NetworkState describes a peer's connections and reachability.
+type NetworkState struct {
 	Addresses    int               `json:"addresses"`     // announced by the peer
 	Connected    int               `json:"connected"`     // number of connected peers
 	Indirect     int               `json:"indirect"`      // of these, reached only through a relay
@@ -29,10 +29,10 @@ type Standing struct {
 // askTimeout bounds the time to ask other peers for their clocks.
 const askTimeout = 5 * time.Second
 
-// standing returns the peer's network diagnostics. It queries other peers to compare clocks.
-func (p *Peer) standing(ctx context.Context) Standing {
+// networkState returns the peer's network diagnostics. It queries other peers to compare clocks.
+func (p *Peer) networkState(ctx context.Context) NetworkState {
 	_, own, _ := connected.Interfaces() // none on an error
-	s := Standing{
+	s := NetworkState{
 		Addresses:    len(p.Addresses()),
 		Connected:    len(p.host.Network().Peers()),
 		Reachability: Auto,

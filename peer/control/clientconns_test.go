@@ -15,7 +15,7 @@ import (
 func TestO4IdleConnectionsDoNotBlockRequests(t *testing.T) {
 	const most = 8
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
-	v := newVisitors(most)
+	v := newClientConns(most)
 	server.Config.ConnState = v.changed
 	server.Start()
 	defer server.Close()

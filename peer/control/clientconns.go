@@ -7,19 +7,19 @@ import (
 	"sync"
 )
 
-// visitors bounds the connections to the status page. A new connection displaces the oldest, so a client
+// clientConns bounds the connections to the status page. A new connection displaces the oldest, so a client
 // that opens many idle connections cannot lock the owner out.
-type visitors struct {
+type clientConns struct {
 	most int
 
 	mu   sync.Mutex
 	open []net.Conn // oldest first
 }
 
-func newVisitors(most int) *visitors { return &visitors{most: most} }
+func newClientConns(most int) *clientConns { return &clientConns{most: most} }
 
 // changed implements the server's ConnState hook.
-func (v *visitors) changed(c net.Conn, s http.ConnState) {
+func (v *clientConns) changed(c net.Conn, s http.ConnState) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch s {

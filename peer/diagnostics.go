@@ -16,14 +16,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
 )
 
-// Symptoms are the measurements that Diagnose judges.
-type Symptoms struct {
-	Standing *Standing `json:"standing,omitempty"` // of the running peer; nil if none runs
-	Home     string    `json:"home,omitempty"`     // why a peer cannot use its home, if none runs
-	Ports    string    `json:"ports,omitempty"`    // why a peer cannot listen, if none runs
-	Machine  Machine   `json:"machine"`
-	Granted  *Granted  `json:"granted,omitempty"` // limits of jobs, if a peer runs
-	Unread   []Unread  `json:"unread,omitempty"`  // suspend rules that cannot be evaluated, if a peer runs
+// Diagnostics are the measurements that Diagnose judges.
+type Diagnostics struct {
+	Network *NetworkState `json:"standing,omitempty"` // of the running peer; nil if none runs
+	Home    string        `json:"home,omitempty"`     // why a peer cannot use its home, if none runs
+	Ports   string        `json:"ports,omitempty"`    // why a peer cannot listen, if none runs
+	Machine Machine       `json:"machine"`
+	Granted *Granted      `json:"granted,omitempty"` // limits of jobs, if a peer runs
+	Unread  []Unread      `json:"unread,omitempty"`  // suspend rules that cannot be evaluated, if a peer runs
 }
 
 // A Machine describes the resources of a machine that are available to the peer or to p2pboot doctor.
@@ -41,30 +41,30 @@ type Machine struct {
 	Walls launch.Walls `json:"walls"` // sandbox layers for native programs
 }
 
-// Examine returns the symptoms of this machine. If a peer runs on the home of cfg, that peer examines the
+// Examine returns the diagnostics of this machine. If a peer runs on the home of cfg, that peer examines the
 // machine; otherwise Examine does so itself. It takes some seconds.
-func Examine(ctx context.Context, cfg Config) (Symptoms, error) {
+func Examine(ctx context.Context, cfg Config) (Diagnostics, error) {
 	client, err := Dial(ctx, cfg.Home)
 	if errors.Is(err, ErrNoPeer) {
 		return examineWithout(ctx, cfg), nil
 	}
 	if err != nil {
-		return Symptoms{}, err
+		return Diagnostics{}, err
 	}
 	defer client.Close()
-	return client.symptoms(ctx)
+	return client.diagnostics(ctx)
 }
 
-func (c *Client) symptoms(ctx context.Context) (s Symptoms, err error) {
+func (c *Client) diagnostics(ctx context.Context) (s Diagnostics, err error) {
 	return s, c.Call(ctx, http.MethodGet, "/v1/symptoms", &s)
 }
 
-func (q requests) symptoms(w http.ResponseWriter, r *http.Request) {
-	control.Reply(w, http.StatusOK, q.peer.symptoms(r.Context()))
+func (q requests) diagnostics(w http.ResponseWriter, r *http.Request) {
+	control.Reply(w, http.StatusOK, q.peer.diagnostics(r.Context()))
 }
 
-func (p *Peer) symptoms(ctx context.Context) Symptoms {
-	standing, store := p.standing(ctx), p.files.Store()
+func (p *Peer) diagnostics(ctx context.Context) Diagnostics {
+	network, store := p.networkState(ctx), p.files.Store()
 	router := p.ports.Router()
 	if router.How == "" {
 		router = findRouter(ctx)
@@ -74,12 +74,12 @@ func (p *Peer) symptoms(ctx context.Context) Symptoms {
 		m.Walls = launch.ExamineWalls(string(p.home))
 	}
 	m.CacheUsed, m.CacheLimit = store.Bytes(), store.Limit()
-	return Symptoms{Standing: &standing, Machine: m, Granted: p.granted(), Unread: p.unread()}
+	return Diagnostics{Network: &network, Machine: m, Granted: p.granted(), Unread: p.unread()}
 }
 
 // examineWithout examines the machine when no peer runs on the home.
-func examineWithout(ctx context.Context, cfg Config) Symptoms {
-	s := Symptoms{Machine: examineMachine(cfg.Home, findRouter(ctx))}
+func examineWithout(ctx context.Context, cfg Config) Diagnostics {
+	s := Diagnostics{Machine: examineMachine(cfg.Home, findRouter(ctx))}
 	var cache Cache
 	_, err := openHome(cfg.Home)
 	if err == nil {
