@@ -138,7 +138,7 @@ func (s *Service) noStream(id p2ppeer.ID, err error) *Refusal {
 func (s *Service) converse(stream network.Stream) (Offer, time.Duration, error) {
 	r, w := pbio.NewDelimitedReader(stream, maxResponse), pbio.NewDelimitedWriter(stream)
 	from := stream.Conn().RemotePeer()
-	resp, err := exchange(r, w, &pb.Request{Network: s.cfg.Network, Hearsay: s.coordinates.wanting()})
+	resp, err := exchange(r, w, &pb.Request{Network: s.cfg.Network, Hearsay: s.coordinates.needsMore()})
 	if err != nil {
 		return Offer{}, 0, fmt.Errorf("ask %s for its offer: %w", from, err)
 	}
@@ -149,7 +149,7 @@ func (s *Service) converse(stream network.Stream) (Offer, time.Duration, error) 
 	if err != nil {
 		return Offer{}, 0, err
 	}
-	s.coordinates.believe(resp.GetHearsay())
+	s.coordinates.applyHearsay(resp.GetHearsay())
 	var best time.Duration
 	for range echoes {
 		start := time.Now()

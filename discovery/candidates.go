@@ -67,10 +67,10 @@ func (q *search) run(ctx context.Context) error {
 	defer context.AfterFunc(q.s.ctx, cancel)()
 
 	for _, id := range q.core.need.Only { // first, so that other hints cannot crowd them out
-		q.heard(p2ppeer.AddrInfo{ID: id})
+		q.addPeer(p2ppeer.AddrInfo{ID: id})
 	}
 	for _, info := range q.s.near() {
-		q.heard(info)
+		q.addPeer(info)
 	}
 	q.wg.Go(func() { q.find(ctx) }) // ends with the lookup or ctx
 	hints := q.hints
@@ -86,7 +86,7 @@ func (q *search) run(ctx context.Context) error {
 				q.core.sourcesEnded()
 				break
 			}
-			q.heard(info)
+			q.addPeer(info)
 		case a := <-q.answers:
 			q.note(a)
 		case <-q.graceOver():
@@ -105,8 +105,8 @@ func (q *search) graceOver() <-chan time.Time {
 	return time.After(time.Until(end))
 }
 
-func (q *search) heard(info p2ppeer.AddrInfo) {
-	if q.core.heard(info.ID) {
+func (q *search) addPeer(info p2ppeer.AddrInfo) {
+	if q.core.addPeer(info.ID) {
 		q.addrs[info.ID] = info
 	}
 }
@@ -132,7 +132,7 @@ func (q *search) ask(ctx context.Context) {
 func (q *search) note(a answer) {
 	now, id := time.Now(), a.candidate.AddrInfo.ID
 	if a.refusal == nil {
-		q.core.taken(a.candidate, now)
+		q.core.accepted(a.candidate, now)
 		if id != q.s.host.ID() {
 			q.s.book.answered(a.candidate, now)
 		}

@@ -113,8 +113,8 @@ func (c *coordinates) estimate(id p2ppeer.ID) (time.Duration, bool) {
 	return c.client.DistanceTo(at.Coordinate), true
 }
 
-// wanting reports whether this peer should request more positions.
-func (c *coordinates) wanting() bool {
+// needsMore reports whether this peer should request more positions.
+func (c *coordinates) needsMore() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.known) < enoughCoordinates
@@ -135,8 +135,8 @@ func (c *coordinates) hearsay() (out []*pb.Hearsay) {
 	return out
 }
 
-// believe records the plausible positions of a peer's hearsay.
-func (c *coordinates) believe(all []*pb.Hearsay) {
+// applyHearsay records the plausible positions of a peer's hearsay.
+func (c *coordinates) applyHearsay(all []*pb.Hearsay) {
 	for _, h := range all[:min(len(all), maxHearsay)] {
 		id, err := p2ppeer.IDFromBytes(h.GetPeer())
 		at := fromPB(h.GetPosition())

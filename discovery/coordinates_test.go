@@ -192,7 +192,7 @@ func TestCoordinatesAreBoundedAndFirstHandIsPreferred(t *testing.T) {
 	for i := range 2 * maxCoordinates {
 		c.heard(id(i+1), at)
 	}
-	if len(c.known) != maxCoordinates || c.wanting() {
+	if len(c.known) != maxCoordinates || c.needsMore() {
 		t.Errorf("knows %d", len(c.known))
 	}
 	c.measured(id(0), at, time.Millisecond)
@@ -245,7 +245,7 @@ func FuzzBelieve(f *testing.F) {
 			return
 		}
 		c := newCoordinates()
-		c.believe(m.GetHearsay())
+		c.applyHearsay(m.GetHearsay())
 		for id := range c.known {
 			if rtt, ok := c.estimate(id); !ok || rtt < 0 || rtt > 10*maxSpan*time.Second {
 				t.Errorf("%s at %v", id, rtt)

@@ -27,8 +27,8 @@ var (
 	errNoSlots = errors.New("it donates no slots")
 )
 
-// chosen returns nil if the peer id may be asked, or else the reason why not.
-func (f *Filter) chosen(id p2ppeer.ID) error {
+// selects returns nil if the peer id may be asked, or else the reason why not.
+func (f *Filter) selects(id p2ppeer.ID) error {
 	switch {
 	case slices.Contains(f.Not, id):
 		return errNot
@@ -38,8 +38,8 @@ func (f *Filter) chosen(id p2ppeer.ID) error {
 	return nil
 }
 
-// suits returns nil if o meets the requirements, or else the first one that it fails.
-func (f *Filter) suits(o *Offer) *Refusal {
+// matches returns nil if o meets the requirements, or else the first one that it fails.
+func (f *Filter) matches(o *Offer) *Refusal {
 	if f.OS != "" && f.OS != o.OS || f.Arch != "" && f.Arch != o.Arch {
 		return refuse(OtherPlatform, "%s/%s", o.OS, o.Arch)
 	}

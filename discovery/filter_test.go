@@ -31,7 +31,7 @@ func TestFilterSuits(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ""
-			if r := tt.filter.suits(&tt.offer); r != nil {
+			if r := tt.filter.matches(&tt.offer); r != nil {
 				got = r.Error()
 			}
 			if got != tt.want {
@@ -48,13 +48,13 @@ func TestGatheringAsksOnlyMatchingPeers(t *testing.T) {
 	if got, want := g.ask(), []p2ppeer.ID{id(1), id(2)}; !slices.Equal(got, want) {
 		t.Fatalf("asks %v, want %v", got, want)
 	}
-	g.taken(offerFrom(1, 9, 1), testNow)
+	g.accepted(offerFrom(1, 9, 1), testNow)
 	if _, enough := g.deadline(); enough {
 		t.Error("content with what does not suit")
 	}
 	suits := offerFrom(2, 1, 1)
 	suits.Offer.OS = "plan9"
-	g.taken(suits, testNow)
+	g.accepted(suits, testNow)
 	candidates, considered := g.result()
 	if got, want := order(candidates), []p2ppeer.ID{id(2)}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -76,12 +76,12 @@ func newGathering(need Need, parallel int, grace time.Duration) *gathering {
 	}
 }
 
-// heard records that a source named id, and reports whether id is new and should be asked.
-func (g *gathering) heard(id p2ppeer.ID) bool {
+// addPeer records that a source named id, and reports whether id is new and should be asked.
+func (g *gathering) addPeer(id p2ppeer.ID) bool {
 	if _, known := g.phases[id]; known || len(g.phases) >= maxHeard {
 		return false
 	}
-	if err := g.need.chosen(id); err != nil {
+	if err := g.need.selects(id); err != nil {
 		g.phases[id] = settled
 		g.considered = append(g.considered, Considered{id, NotChosen, err})
 		return false
@@ -149,8 +149,8 @@ func nearestFirst(peers []p2ppeer.ID, estimate func(p2ppeer.ID) (time.Duration, 
 	return out
 }
 
-// taken records c's verified offer, which arrived at now.
-func (g *gathering) taken(c Candidate, now time.Time) {
+// accepted records c's verified offer, which arrived at now.
+func (g *gathering) accepted(c Candidate, now time.Time) {
 	if !g.settle(c.AddrInfo.ID) {
 		return
 	}
@@ -158,7 +158,7 @@ func (g *gathering) taken(c Candidate, now time.Time) {
 		g.considered = append(g.considered, Considered{c.AddrInfo.ID, OffersNothing, errNoSlots})
 		return
 	}
-	if r := g.need.suits(&c.Offer); r != nil {
+	if r := g.need.matches(&c.Offer); r != nil {
 		g.considered = append(g.considered, Considered{c.AddrInfo.ID, r.Reason, r.Err})
 		return
 	}

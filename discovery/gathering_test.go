@@ -25,7 +25,7 @@ func offerFrom(i, free, rtt int) Candidate {
 func hearing(need Need, parallel, n int) *gathering {
 	g := newGathering(need, parallel, 100*time.Millisecond)
 	for i := range n {
-		g.heard(id(i))
+		g.addPeer(id(i))
 	}
 	g.sourcesEnded()
 	return g
@@ -57,7 +57,7 @@ func TestGatheringOrdersNearestFirst(t *testing.T) {
 	g := hearing(Need{All: true}, 8, 4)
 	g.ask()
 	for i, rtt := range []int{30, 10, 20, 10} {
-		g.taken(offerFrom(i, 1, rtt), testNow)
+		g.accepted(offerFrom(i, 1, rtt), testNow)
 	}
 	if !g.done(testNow) {
 		t.Error("not done although all have answered")
@@ -97,7 +97,7 @@ func TestGatheringStops(t *testing.T) {
 			g.ended = tt.ended
 			g.ask()
 			for i, free := range tt.free {
-				g.taken(offerFrom(i, free, 1), testNow)
+				g.accepted(offerFrom(i, free, 1), testNow)
 			}
 			if got := g.done(tt.at); got != tt.want {
 				t.Errorf("got done %t, want %t", got, tt.want)
@@ -109,11 +109,11 @@ func TestGatheringStops(t *testing.T) {
 func TestGatheringStopsAskingOnceOverbooked(t *testing.T) {
 	g := hearing(Need{Slots: 4}, 1, 3)
 	g.ask()
-	g.taken(offerFrom(0, 9, 1), testNow) // 4 + 3 log2(4) = 10
+	g.accepted(offerFrom(0, 9, 1), testNow) // 4 + 3 log2(4) = 10
 	if got := g.ask(); len(got) != 1 {
 		t.Errorf("got %v at 9 slots, want one more peer asked", got)
 	}
-	g.taken(offerFrom(1, 1, 1), testNow)
+	g.accepted(offerFrom(1, 1, 1), testNow)
 	if got := g.ask(); len(got) != 0 {
 		t.Errorf("got %v at 10 slots, want nobody", got)
 	}
@@ -125,7 +125,7 @@ func TestGatheringStopsAskingOnceOverbooked(t *testing.T) {
 func TestGatheringReportsRefusals(t *testing.T) {
 	g := hearing(Need{Slots: 9}, 8, 3)
 	g.ask()
-	g.taken(offerFrom(0, 0, 1), testNow)
+	g.accepted(offerFrom(0, 0, 1), testNow)
 	g.refused(id(1), &Refusal{Reason: OtherVersion})
 	candidates, considered := g.result()
 	if len(candidates) != 0 {
@@ -142,11 +142,11 @@ func TestGatheringReportsRefusals(t *testing.T) {
 
 func TestGatheringIgnoresUnrequestedAnswers(t *testing.T) {
 	g := hearing(Need{Slots: 9}, 1, 2)
-	g.taken(offerFrom(1, 5, 1), testNow) // heard of, but not asked
-	g.taken(offerFrom(7, 5, 1), testNow) // never heard of
+	g.accepted(offerFrom(1, 5, 1), testNow) // heard of, but not asked
+	g.accepted(offerFrom(7, 5, 1), testNow) // never heard of
 	g.ask()
-	g.taken(offerFrom(0, 1, 1), testNow)
-	g.taken(offerFrom(0, 1, 1), testNow) // twice
+	g.accepted(offerFrom(0, 1, 1), testNow)
+	g.accepted(offerFrom(0, 1, 1), testNow) // twice
 	if candidates, _ := g.result(); len(candidates) != 1 || g.slots != 1 || g.open != 0 {
 		t.Errorf("got %v, %d slots, %d open", candidates, g.slots, g.open)
 	}
@@ -182,7 +182,7 @@ func TestGatheringAlwaysEnds(t *testing.T) {
 			if rng.IntN(3) == 0 {
 				g.refused(open[i], &Refusal{Reason: Silent})
 			} else {
-				g.taken(Candidate{AddrInfo: p2ppeer.AddrInfo{ID: open[i]}, Offer: Offer{SlotsFree: rng.IntN(4)}}, testNow)
+				g.accepted(Candidate{AddrInfo: p2ppeer.AddrInfo{ID: open[i]}, Offer: Offer{SlotsFree: rng.IntN(4)}}, testNow)
 			}
 			open = slices.Delete(open, i, i+1)
 		}
@@ -204,7 +204,7 @@ func TestPeerWithoutSlotsOffersNothing(t *testing.T) {
 	g.ask()
 	c := offerFrom(0, 0, 1)
 	c.Offer.SlotsTotal = 0
-	g.taken(c, time.Time{})
+	g.accepted(c, time.Time{})
 	candidates, considered := g.result()
 	if len(candidates) != 0 || len(considered) != 1 || considered[0].Reason != OffersNothing {
 		t.Errorf("candidates %v, considered %v; want one that offers nothing", candidates, considered)

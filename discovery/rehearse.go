@@ -50,7 +50,7 @@ func (r Rehearsal) Play() Performance {
 	p := &rehearsed{Rehearsal: r, core: newGathering(r.Need, r.Config.parallel(r.Need), r.Config.Grace)}
 	p.core.estimate = r.Estimate
 	for _, id := range r.Near {
-		p.core.heard(id)
+		p.core.addPeer(id)
 	}
 	for {
 		p.ask()
@@ -117,7 +117,7 @@ func (p *rehearsed) next() {
 	case answer <= hint:
 		p.answered()
 	case len(p.Hints) > 0:
-		p.core.heard(p.Hints[0].Peer)
+		p.core.addPeer(p.Hints[0].Peer)
 		p.Hints = p.Hints[1:]
 	default:
 		p.core.sourcesEnded()
@@ -132,5 +132,5 @@ func (p *rehearsed) answered() {
 		p.core.refused(r.id, r.Refusal)
 		return
 	}
-	p.core.taken(r.Candidate, instant(p.now))
+	p.core.accepted(r.Candidate, instant(p.now))
 }

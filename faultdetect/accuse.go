@@ -14,7 +14,7 @@ type passing struct {
 }
 
 // quiet is the number of periods in which an accusation is not repeated. So a member that repeatedly
-// accuses a live member causes at most one question per quiet periods at each other member.
+// accuses a live member causes at most one probe per quiet periods at each other member.
 const quiet = 2
 
 // accuse tells all other members that a member has failed, along both trees.
@@ -53,39 +53,39 @@ func (d *Detector) pass(out *Output, about int, tree Tree, reach int) bool {
 	return true
 }
 
-// hearAccusation passes an accusation on and asks the accused member for a short time. So a member that
+// handleAccusation passes an accusation on and asks the accused member for a short time. So a member that
 // lies or is itself disconnected cannot make others fail a member that answers.
-func (d *Detector) hearAccusation(out *Output, m Message) {
+func (d *Detector) handleAccusation(out *Output, m Message) {
 	if m.About == d.self || !d.pass(out, m.About, m.Tree, m.Reach) {
 		return
 	}
-	if q := d.inquiry(m.About); q != nil {
-		q.until = min(q.until, d.now+d.brief(m.About))
+	if q := d.suspicionOf(m.About); q != nil {
+		q.until = min(q.until, d.now+d.shortProbeTime(m.About))
 		q.witness = true
 		return
 	}
 	if d.members[m.About].state != Live {
 		return
 	}
-	d.suspect(out, inquiry{
-		member: m.About, why: accused, refute: d.unheard(), direct: d.periods + 1,
-		span: d.brief(m.About), witness: true,
+	d.suspect(out, suspicion{
+		member: m.About, why: accused, refute: d.firstImpossible(), direct: d.periods + 1,
+		span: d.shortProbeTime(m.About), witness: true,
 	})
-	d.ask(out, d.inquiry(m.About))
+	d.probe(out, d.suspicionOf(m.About))
 }
 
-// A question is another member's request to ask a third one.
-type question struct {
+// A probeRequest is another member's request to probe a third one.
+type probeRequest struct {
 	about, asker int
 	until        int // value of periods
 }
 
-// maxQuestions bounds the questions that other members can make this member remember.
-const maxQuestions = 1024
+// maxProbeRequests bounds the questions that other members can make this member remember.
+const maxProbeRequests = 1024
 
-// hearQuestion asks a member on behalf of another. It answers the requesting member at once, as a sign of
+// handleProbeRequest asks a member on behalf of another. It answers the requesting member at once, as a sign of
 // life.
-func (d *Detector) hearQuestion(out *Output, m Message) {
+func (d *Detector) handleProbeRequest(out *Output, m Message) {
 	out.Send = append(out.Send, d.message(m.From, Pong))
 	if m.About == d.self {
 		return
@@ -96,42 +96,42 @@ func (d *Detector) hearQuestion(out *Output, m Message) {
 		out.Send = append(out.Send, known)
 		return
 	}
-	q := question{about: m.About, asker: m.From, until: d.periods + quiet}
-	i := slices.IndexFunc(d.questions, func(p question) bool { return p.about == q.about && p.asker == q.asker })
+	q := probeRequest{about: m.About, asker: m.From, until: d.periods + quiet}
+	i := slices.IndexFunc(d.probeRequests, func(p probeRequest) bool { return p.about == q.about && p.asker == q.asker })
 	switch {
 	case i >= 0:
-		d.questions[i] = q
-	case len(d.questions) < maxQuestions:
-		d.questions = append(d.questions, q)
+		d.probeRequests[i] = q
+	case len(d.probeRequests) < maxProbeRequests:
+		d.probeRequests = append(d.probeRequests, q)
 	default:
 		return
 	}
 	out.Send = append(out.Send, d.message(m.About, Ping))
 }
 
-// vouch tells the members that asked about a member that it has just been heard.
-func (d *Detector) vouch(out *Output, about int) {
-	d.questions = slices.DeleteFunc(d.questions, func(q question) bool {
+// confirmLive tells the members that asked about a member that it has just been heard.
+func (d *Detector) confirmLive(out *Output, about int) {
+	d.probeRequests = slices.DeleteFunc(d.probeRequests, func(q probeRequest) bool {
 		if q.about != about {
 			return false
 		}
-		m := d.message(q.asker, Vouch)
+		m := d.message(q.asker, Confirm)
 		m.About = about
 		out.Send = append(out.Send, m)
 		return true
 	})
 }
 
-// hearVoucher accepts another member's statement that a suspect is live.
-func (d *Detector) hearVoucher(out *Output, m Message) {
-	if q := d.inquiry(m.About); q != nil && q.asked > 1 {
+// handleConfirmation accepts another member's statement that a suspect is live.
+func (d *Detector) handleConfirmation(out *Output, m Message) {
+	if q := d.suspicionOf(m.About); q != nil && q.asked > 1 {
 		d.members[m.About].showsLife(d.periods)
 		d.enter(out, m.About, Live)
 	}
 }
 
-// forgetOld drops expired accusations and questions.
-func (d *Detector) forgetOld() {
+// dropExpired drops expired accusations and questions.
+func (d *Detector) dropExpired() {
 	d.spread = slices.DeleteFunc(d.spread, func(p passing) bool { return p.until <= d.periods })
-	d.questions = slices.DeleteFunc(d.questions, func(q question) bool { return q.until <= d.periods })
+	d.probeRequests = slices.DeleteFunc(d.probeRequests, func(q probeRequest) bool { return q.until <= d.periods })
 }

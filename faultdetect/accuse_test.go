@@ -118,7 +118,7 @@ func TestIndirectProbes(t *testing.T) {
 		t.Errorf("asked: sent %v, want %v", got, want)
 	}
 	out := receive(t, d, Message{From: 5, Kind: Pong, Heartbeat: d.heartbeat})
-	if len(out.Send) != 1 || out.Send[0].Kind != Vouch || out.Send[0].To != 1 || out.Send[0].About != 5 {
+	if len(out.Send) != 1 || out.Send[0].Kind != Confirm || out.Send[0].To != 1 || out.Send[0].About != 5 {
 		t.Errorf("answered: sent %+v, want a vouch for 5 to 1", out.Send)
 	}
 	if out := receive(t, d, Message{From: 5, Kind: Pong, Heartbeat: d.heartbeat}); len(out.Send) != 0 {
@@ -138,7 +138,7 @@ func TestIndirectProbes(t *testing.T) {
 func TestV3IndirectConfirmationClearsASuspect(t *testing.T) {
 	d := settled(t)
 	d.Report(5)
-	vouch := Message{From: 1, Kind: Vouch, Heartbeat: d.heartbeat, About: 5}
+	vouch := Message{From: 1, Kind: Confirm, Heartbeat: d.heartbeat, About: 5}
 	if receive(t, d, vouch); d.State(5) != Suspect {
 		t.Error("cleared by a confirmation that no peer asked for")
 	}
@@ -165,7 +165,7 @@ func TestO4ProbeAndAccusationStateIsBounded(t *testing.T) {
 			}
 		}
 	}
-	if len(d.questions) > maxQuestions || len(d.spread) > 2*n || len(d.inquiries) > n {
-		t.Errorf("%d questions, %d accusations, %d inquiries", len(d.questions), len(d.spread), len(d.inquiries))
+	if len(d.probeRequests) > maxProbeRequests || len(d.spread) > 2*n || len(d.suspicions) > n {
+		t.Errorf("%d questions, %d accusations, %d inquiries", len(d.probeRequests), len(d.spread), len(d.suspicions))
 	}
 }

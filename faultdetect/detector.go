@@ -12,8 +12,8 @@ const (
 	DefaultPeriod = 250 * time.Millisecond
 
 	// TicksPerPeriod is how often Tick has to be called per period. The first tick of a period sends the
-	// table, and every tick asks the suspects. With a single question, two lost messages after a
-	// suspicion would cause a false failure. At 5 % loss that is one in ten; with eight questions it is
+	// table, and every tick probes the suspects. With a single probe, two lost messages after a
+	// suspicion would cause a false failure. At 5 % loss that is one in ten; with eight probes it is
 	// one in 10^8.
 	TicksPerPeriod = 8
 
@@ -88,14 +88,14 @@ type Detector struct {
 	behind    bool          // the sender of a message had a heartbeat ahead by two or more
 	caughtUp  int           // value of periods when a heartbeat was last added
 
-	members   []member
-	ring      ring
-	links     map[int]*link // links from members that have sent a table
-	due       []expected    // tables that are expected
-	inquiries []*inquiry    // one for each suspect
-	questions []question    // requests of other members to ask a member
-	spread    []passing     // accusations passed on recently
-	health    health
+	members       []member
+	ring          ring
+	links         map[int]*link  // links from members that have sent a table
+	due           []expected     // tables that are expected
+	suspicions    []*suspicion   // one for each suspect
+	probeRequests []probeRequest // requests of other members to ask a member
+	spread        []passing      // accusations passed on recently
+	health        health
 }
 
 // member is the state of one other member. A simulation has n² of them, so they are small.
@@ -151,10 +151,10 @@ func (d *Detector) Tick(now time.Duration) Output {
 	d.now = max(now, d.now)
 	if begun > 0 {
 		d.beginPeriod(uint64(begun))
-		d.doubtTheSilent(&out)
+		d.suspectSilent(&out)
 	}
-	d.doubtTheLate(&out)
-	d.inquire(&out)
+	d.suspectLate(&out)
+	d.probeSuspects(&out)
 	if begun <= 0 {
 		return out
 	}
@@ -177,7 +177,7 @@ func (d *Detector) beginPeriod(begun uint64) {
 	d.members[d.self].heard = int32(d.periods)
 	d.health.recover()
 	d.expect()
-	d.forgetOld()
+	d.dropExpired()
 }
 
 // table returns the gossip message of this round. ok is false if no other member is live.
@@ -201,8 +201,8 @@ func (d *Detector) message(to int, k Kind) Message {
 // silence returns the number of periods since the last sign of life of member i.
 func (d *Detector) silence(i int) int { return max(0, d.periods-int(d.members[i].heard)) }
 
-// patience returns the number of silent periods after which a member becomes suspect: the rounds that
+// suspectAfter returns the number of silent periods after which a member becomes suspect: the rounds that
 // news may take, plus the tolerated hang.
-func (d *Detector) patience() int {
+func (d *Detector) suspectAfter() int {
 	return d.targets.Rounds(d.n) + int((d.hang+d.period-1)/d.period)
 }

@@ -220,7 +220,7 @@ func TestO4WrongMessagesChangeNothing(t *testing.T) {
 		"no kind":           {From: 1, To: 0},
 		"unknown kind":      {From: 1, To: 0, Kind: Accuse + 1},
 		"about nobody":      {From: 1, To: 0, Kind: Ask, About: 4},
-		"about less":        {From: 1, To: 0, Kind: Vouch, About: -1},
+		"about less":        {From: 1, To: 0, Kind: Confirm, About: -1},
 		"about its sender":  {From: 1, To: 0, Kind: Accuse, About: 1},
 		"ping about one":    {From: 1, To: 0, Kind: Ping, About: 2},
 		"no tree":           {From: 1, To: 0, Kind: Accuse, About: 2, Tree: 2},

@@ -49,9 +49,9 @@ func (d *Detector) expectOthers() {
 	d.due = kept
 }
 
-// doubtTheLate makes the senders of missing tables suspect. If news from other members shows that a
+// suspectLate makes the senders of missing tables suspect. If news from other members shows that a
 // sender has reached the round, it is live and only its table was lost.
-func (d *Detector) doubtTheLate(out *Output) {
+func (d *Detector) suspectLate(out *Output) {
 	kept := d.due[:0]
 	for _, e := range d.due {
 		switch m := &d.members[e.from]; {
@@ -59,7 +59,7 @@ func (d *Detector) doubtTheLate(out *Output) {
 		case d.now < d.deadline(e):
 			kept = append(kept, e)
 		default:
-			d.suspect(out, inquiry{member: e.from, why: missing, refute: e.round, span: d.askFor(e)})
+			d.suspect(out, suspicion{member: e.from, why: missing, refute: e.round, span: d.probeTime(e)})
 		}
 	}
 	d.due = kept
@@ -76,10 +76,10 @@ func (d *Detector) deadline(e expected) time.Duration {
 	return d.dueAt(e) + d.health.scale(allowance)
 }
 
-// askFor returns how long a member whose table is missing is asked: until the tolerated hang is over, but
+// probeTime returns how long a member whose table is missing is asked: until the tolerated hang is over, but
 // at least for one period. The hang began before the table was due. It is longer if this member's health
 // is reduced.
-func (d *Detector) askFor(e expected) time.Duration {
+func (d *Detector) probeTime(e expected) time.Duration {
 	hang := d.dueAt(e) + d.hang - d.now
 	if l := d.links[e.from]; l != nil {
 		hang += 4 * l.deviation // usual delay of its tables

@@ -39,7 +39,7 @@ func (d *Detector) notice(gap time.Duration) {
 	}
 	d.health.worsen()
 	d.health.woke = d.ticked + gap
-	for _, q := range d.inquiries {
+	for _, q := range d.suspicions {
 		q.until += gap - step
 		if gap > d.period {
 			q.until = d.health.woke + q.span

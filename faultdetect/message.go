@@ -10,12 +10,12 @@ type Kind byte
 
 // The kinds of messages. Each is a sign of life of its sender.
 const (
-	Table  Kind = 1 + iota // the sender's heartbeats, sent to one member per period
-	Ping                   // asks for a Pong
-	Pong                   // the answer to Ping
-	Ask                    // asks the receiver to ping the member About
-	Vouch                  // reports that the member About has answered
-	Accuse                 // reports that the member About has failed; the receiver asks it and passes the message on
+	Table   Kind = 1 + iota // the sender's heartbeats, sent to one member per period
+	Ping                    // asks for a Pong
+	Pong                    // the answer to Ping
+	Ask                     // asks the receiver to ping the member About
+	Confirm                 // reports that the member About has answered
+	Accuse                  // reports that the member About has failed; the receiver asks it and passes the message on
 )
 
 // A Message is sent from one member of a group to another.

@@ -17,7 +17,7 @@ func (d *Detector) Receive(now time.Duration, m Message) (Output, error) {
 	if d.members[m.From].state == Failed {
 		return out, nil
 	}
-	d.heardFrom(&out, m)
+	d.signOfLife(&out, m)
 	switch m.Kind {
 	case Table:
 		d.measure(&out, m.From, m.Heartbeat)
@@ -29,18 +29,18 @@ func (d *Detector) Receive(now time.Duration, m Message) (Output, error) {
 	case Pong:
 		d.answered(m.From)
 	case Ask:
-		d.hearQuestion(&out, m)
-	case Vouch:
-		d.hearVoucher(&out, m)
+		d.handleProbeRequest(&out, m)
+	case Confirm:
+		d.handleConfirmation(&out, m)
 	case Accuse:
-		d.hearAccusation(&out, m)
+		d.handleAccusation(&out, m)
 	}
 	return out, nil
 }
 
 // check rejects messages that no correct member sends to member self of n.
 func (m Message) check(self, n int) error {
-	third := m.Kind == Ask || m.Kind == Vouch || m.Kind == Accuse
+	third := m.Kind == Ask || m.Kind == Confirm || m.Kind == Accuse
 	switch {
 	case m.From < 0 || m.From >= n || m.From == self:
 		return fmt.Errorf("not another member of %d", n)
@@ -60,10 +60,10 @@ func (m Message) check(self, n int) error {
 	return nil
 }
 
-// heardFrom treats a message as a sign of life of its sender at this time, regardless of its heartbeat. A
+// signOfLife treats a message as a sign of life of its sender at this time, regardless of its heartbeat. A
 // member that was reported in this period is cleared only by an answer, since other messages may have
 // been sent before the report.
-func (d *Detector) heardFrom(out *Output, m Message) {
+func (d *Detector) signOfLife(out *Output, m Message) {
 	if m.Heartbeat >= d.heartbeat+2 { // a difference of one only means another phase of the period
 		d.behind = true
 	}
@@ -72,13 +72,13 @@ func (d *Detector) heardFrom(out *Output, m Message) {
 	}
 	d.learn(out, m.From, m.Heartbeat)
 	d.members[m.From].showsLife(d.periods)
-	if q := d.inquiry(m.From); q != nil && (d.periods >= q.direct || m.Kind == Pong) {
+	if q := d.suspicionOf(m.From); q != nil && (d.periods >= q.direct || m.Kind == Pong) {
 		d.enter(out, m.From, Live)
 	}
-	for _, q := range d.inquiries {
+	for _, q := range d.suspicions {
 		q.witness = q.witness || q.member != m.From
 	}
-	d.vouch(out, m.From)
+	d.confirmLive(out, m.From)
 }
 
 // learn merges one heartbeat of member i into the table. Since counters are aligned, the difference to
@@ -100,7 +100,7 @@ func (d *Detector) learn(out *Output, i int, heartbeat uint64) {
 		age = int(min(d.heartbeat-heartbeat, uint64(d.periods+startGrace)))
 	}
 	m.showsLife(d.periods - age)
-	if q := d.inquiry(i); q != nil && heartbeat >= q.refute {
+	if q := d.suspicionOf(i); q != nil && heartbeat >= q.refute {
 		d.enter(out, i, Live)
 	}
 }
@@ -112,4 +112,4 @@ func (d *Detector) plausible(heartbeat uint64) bool {
 
 // slack returns how far a heartbeat may be ahead of this member's own: the longest silence that the
 // others tolerate, plus the latest start.
-func (d *Detector) slack() uint64 { return uint64(d.patience() + 1 + startGrace) }
+func (d *Detector) slack() uint64 { return uint64(d.suspectAfter() + 1 + startGrace) }

@@ -15,38 +15,38 @@ const (
 	accused             // another member reports that it has failed
 )
 
-// An inquiry is the questioning of one suspect, until it is live again or failed.
-type inquiry struct {
+// A suspicion is the probing of one suspect, until it is live again or failed.
+type suspicion struct {
 	member  int
 	why     why
 	refute  uint64        // least heartbeat that proves it live
 	direct  int           // value of periods from which on any of its own messages proves it live
-	span    time.Duration // duration of the inquiry
+	span    time.Duration // duration of the suspicion
 	until   time.Duration // when it is failed
 	asked   int           // number of questions so far
 	turn    int           // selects the members that ask it indirectly
 	witness bool          // another member was heard meanwhile, so the fault is not this member's own
 }
 
-// doubtTheSilent makes members suspect of which there was no news for too long.
-func (d *Detector) doubtTheSilent(out *Output) {
-	patience := d.patience()
+// suspectSilent makes members suspect of which there was no news for too long.
+func (d *Detector) suspectSilent(out *Output) {
+	patience := d.suspectAfter()
 	for i := range d.members {
 		if d.members[i].state == Live && d.silence(i) >= patience && i != d.self {
 			oldest := d.heartbeat + 1 - min(d.heartbeat, uint64(patience))
-			d.suspect(out, inquiry{member: i, why: silent, refute: oldest, span: d.period})
+			d.suspect(out, suspicion{member: i, why: silent, refute: oldest, span: d.period})
 		}
 	}
 }
 
-// suspect starts an inquiry about a live member.
-func (d *Detector) suspect(out *Output, q inquiry) {
+// suspect starts to probe a live member.
+func (d *Detector) suspect(out *Output, q suspicion) {
 	q.until = d.now + q.span
 	q.turn = int(d.heartbeat % uint64(max(1, HalfRounds(d.n))))
 	if l := d.links[q.member]; l != nil {
 		l.pinged = 0 // with several questions, an answer cannot be assigned to one of them (Karn)
 	}
-	d.inquiries = append(d.inquiries, &q)
+	d.suspicions = append(d.suspicions, &q)
 	d.enter(out, q.member, Suspect)
 }
 
@@ -54,7 +54,7 @@ func (d *Detector) enter(out *Output, i int, s State) {
 	d.members[i].state = s
 	out.Verdicts = append(out.Verdicts, Verdict{Member: i, State: s, Silence: d.silence(i), RoundTrip: d.rtt(i)})
 	if s != Suspect {
-		d.inquiries = slices.DeleteFunc(d.inquiries, func(q *inquiry) bool { return q.member == i })
+		d.suspicions = slices.DeleteFunc(d.suspicions, func(q *suspicion) bool { return q.member == i })
 	}
 	if s == Failed {
 		d.ring = d.ring.without(i)
@@ -62,11 +62,11 @@ func (d *Detector) enter(out *Output, i int, s State) {
 	}
 }
 
-func (d *Detector) inquiry(i int) *inquiry {
+func (d *Detector) suspicionOf(i int) *suspicion {
 	if d.members[i].state != Suspect {
 		return nil
 	}
-	for _, q := range d.inquiries {
+	for _, q := range d.suspicions {
 		if q.member == i {
 			return q
 		}
@@ -74,34 +74,34 @@ func (d *Detector) inquiry(i int) *inquiry {
 	return nil
 }
 
-// inquire asks the suspects, and fails those whose time is over.
-func (d *Detector) inquire(out *Output) {
-	for _, q := range slices.Clone(d.inquiries) {
+// probeSuspects asks the suspects, and fails those whose time is over.
+func (d *Detector) probeSuspects(out *Output) {
+	for _, q := range slices.Clone(d.suspicions) {
 		if d.now >= q.until {
 			d.conclude(out, q)
 			continue
 		}
-		d.ask(out, q)
+		d.probe(out, q)
 	}
 }
 
-// ask sends a question to a suspect. Every second time it also asks through two other members.
-func (d *Detector) ask(out *Output, q *inquiry) {
+// probe sends a ping to a suspect. Every second time it also probes it through two other members.
+func (d *Detector) probe(out *Output, q *suspicion) {
 	out.Send = append(out.Send, d.message(q.member, Ping))
 	q.asked++
 	if q.asked%2 != 0 {
 		return
 	}
-	for _, to := range d.others(q) {
+	for _, to := range d.helpers(q) {
 		m := d.message(to, Ask)
 		m.About = q.member
 		out.Send = append(out.Send, m)
 	}
 }
 
-// others returns two members through which a suspect is asked. It selects targets of tables, because
+// helpers returns two members through which a suspect is asked. It selects targets of tables, because
 // there are connections to them.
-func (d *Detector) others(q *inquiry) (to []int) {
+func (d *Detector) helpers(q *suspicion) (to []int) {
 	r := d.ring.without(q.member)
 	if r.live() < 2 {
 		return nil
@@ -119,11 +119,11 @@ func (d *Detector) others(q *inquiry) (to []int) {
 }
 
 // conclude fails a suspect, and accuses it if its table was missing or it was reported. If a table was
-// missing and this member has heard from no other member during the inquiry, the fault may be its own. In
+// missing and this member has heard from no other member during the suspicion, the fault may be its own. In
 // a group of more than two it then asks again, through other members, for as long as gossip would have
 // waited.
-func (d *Detector) conclude(out *Output, q *inquiry) {
-	if q.why == missing && !q.witness && d.ring.live() > 2 && d.silence(q.member) <= d.patience() {
+func (d *Detector) conclude(out *Output, q *suspicion) {
+	if q.why == missing && !q.witness && d.ring.live() > 2 && d.silence(q.member) <= d.suspectAfter() {
 		d.health.worsen()
 		q.until = d.now + d.period
 		q.turn = (q.turn + 1) % HalfRounds(d.n)
@@ -142,7 +142,7 @@ func (d *Detector) conclude(out *Output, q *inquiry) {
 func (d *Detector) Report(member int) Output {
 	span := d.period + d.period/TicksPerPeriod
 	if d.mode == Fast {
-		span = d.brief(member) + d.hang
+		span = d.shortProbeTime(member) + d.hang
 	}
 	return d.report(member, span)
 }
@@ -152,7 +152,7 @@ func (d *Detector) Report(member int) Output {
 func (d *Detector) Silent(member int, since time.Duration) Output {
 	span := max(d.health.scale(d.period)+2*d.rtt(member), d.hang-since)
 	if member >= 0 && member < d.n && member != d.self {
-		if q := d.inquiry(member); q != nil { // its hang already began earlier
+		if q := d.suspicionOf(member); q != nil { // its hang already began earlier
 			q.until = min(q.until, d.now+span)
 		}
 	}
@@ -164,17 +164,17 @@ func (d *Detector) report(member int, span time.Duration) Output {
 	if member < 0 || member >= d.n || member == d.self || d.members[member].state != Live {
 		return out
 	}
-	d.suspect(&out, inquiry{member: member, why: reported, refute: d.unheard(), direct: d.periods + 1, span: span})
-	d.ask(&out, d.inquiry(member))
+	d.suspect(&out, suspicion{member: member, why: reported, refute: d.firstImpossible(), direct: d.periods + 1, span: span})
+	d.probe(&out, d.suspicionOf(member))
 	return out
 }
 
-// unheard returns the least heartbeat that no member can have had yet. Periods of members begin up to one
+// firstImpossible returns the least heartbeat that no member can have had yet. Periods of members begin up to one
 // period apart, so a heartbeat one ahead of this member's may be as old as its own.
-func (d *Detector) unheard() uint64 { return d.heartbeat + 2 }
+func (d *Detector) firstImpossible() uint64 { return d.heartbeat + 2 }
 
-// brief returns how long to ask a member about which other members know more.
-func (d *Detector) brief(i int) time.Duration {
+// shortProbeTime returns how long to ask a member about which other members know more.
+func (d *Detector) shortProbeTime(i int) time.Duration {
 	return d.health.scale(d.period/4) + 2*d.rtt(i)
 }
 

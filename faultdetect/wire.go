@@ -20,7 +20,7 @@ func maxBeat(n int) int { return 64 + 15*n }
 
 var kindToPB = map[Kind]pb.Beat_Kind{
 	Table: pb.Beat_TABLE, Ping: pb.Beat_PING, Pong: pb.Beat_PONG,
-	Ask: pb.Beat_ASK, Vouch: pb.Beat_VOUCH, Accuse: pb.Beat_ACCUSE,
+	Ask: pb.Beat_ASK, Confirm: pb.Beat_VOUCH, Accuse: pb.Beat_ACCUSE,
 }
 
 // An Encoder encodes the messages to one member for one stream. For a table it sends how far each

@@ -15,7 +15,7 @@ func TestMessagesRoundTrip(t *testing.T) {
 		"ping":       {From: 1, To: 2, Kind: Ping, Heartbeat: maxHeartbeat},
 		"pong":       {From: 1, To: 2, Kind: Pong},
 		"ask":        {From: 1, To: 2, Kind: Ask, Heartbeat: 7, About: 3},
-		"vouch":      {From: 1, To: 2, Kind: Vouch, Heartbeat: 7},
+		"vouch":      {From: 1, To: 2, Kind: Confirm, Heartbeat: 7},
 		"accusation": {From: 1, To: 2, Kind: Accuse, Heartbeat: 7, About: 2, Tree: Backward, Reach: 3},
 	} {
 		got, err := (&decoder{from: 1, to: 2, n: 4}).decode(new(Encoder).encode(m))
@@ -76,7 +76,7 @@ func FuzzDecode(f *testing.F) {
 		{Kind: Ping, Heartbeat: 1},
 		{Kind: Pong, Heartbeat: maxHeartbeat},
 		{Kind: Ask, Heartbeat: 1, About: 3},
-		{Kind: Vouch, Heartbeat: 1, About: 3},
+		{Kind: Confirm, Heartbeat: 1, About: 3},
 		{Kind: Accuse, Heartbeat: 1, About: 3, Tree: Backward, Reach: 3},
 	} {
 		raw, err := proto.Marshal(new(Encoder).encode(m))

@@ -45,10 +45,10 @@ func (a *ahead) room(n int, stall time.Duration) (int, error) {
 	}
 }
 
-func (a *ahead) left(n int) {
+func (a *ahead) sent(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.flight.left(n, time.Since(a.begun))
+	a.flight.recordSent(n, time.Since(a.begun))
 }
 
 // arrived records how many bytes the remote has received. It returns false if that number is impossible.

@@ -52,12 +52,12 @@ func (s *Store) claim(wants []Want) (c *claim, busy <-chan struct{}, err error) 
 		c.drop()
 		return nil, nil, err
 	}
-	c.setAside(need)
+	c.reserve(need)
 	return c, busy, nil
 }
 
-// setAside counts the full size of the claimed contents. The caller holds the store's mu.
-func (c *claim) setAside(need int64) {
+// reserve counts the full size of the claimed contents. The caller holds the store's mu.
+func (c *claim) reserve(need int64) {
 	for _, w := range c.wants {
 		c.store.items[w.Digest].bytes = w.Size
 	}

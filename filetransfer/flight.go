@@ -57,8 +57,8 @@ func (f *flight) room(n int) int {
 	return n
 }
 
-// left records that n bytes were sent.
-func (f *flight) left(n int, now time.Duration) {
+// recordSent records that n bytes were sent.
+func (f *flight) recordSent(n int, now time.Duration) {
 	f.sent += int64(n)
 	f.marks = append(f.marks, mark{f.sent, f.acked, now})
 }
@@ -71,7 +71,7 @@ func (f *flight) arrived(bytes uint64, now time.Duration) bool {
 	}
 	f.acked = int64(bytes)
 	for len(f.marks) > 0 && f.marks[0].end <= f.acked {
-		f.took(f.marks[0], now)
+		f.acknowledged(f.marks[0], now)
 		f.marks = f.marks[1:]
 	}
 	if f.acked > f.until && f.rate > 0 {
@@ -83,8 +83,8 @@ func (f *flight) arrived(bytes uint64, now time.Duration) bool {
 	return true
 }
 
-// took records the arrival of the bytes sent at a mark.
-func (f *flight) took(m mark, now time.Duration) {
+// acknowledged records the arrival of the bytes sent at a mark.
+func (f *flight) acknowledged(m mark, now time.Duration) {
 	delay := max(now-m.at, 1)
 	f.rate = max(f.rate, float64(f.acked-m.acked)/float64(delay))
 	if now-f.since > emptyFor {

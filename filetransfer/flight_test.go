@@ -31,7 +31,7 @@ func (b *bottleneck) carry(flights []*flight, from []time.Duration, until time.D
 		}
 		for i, f := range flights {
 			for n := f.room(pieceSize); now >= from[i] && n > 0; n = f.room(pieceSize) {
-				f.left(n, now)
+				f.recordSent(n, now)
 				takes := time.Duration(float64(n) / b.rate * float64(time.Second))
 				b.free = max(b.free, now) + takes
 				acks = append(acks, ack{i, uint64(f.sent), b.free + b.delay})
@@ -91,7 +91,7 @@ func TestFlightsFillALinkWithBoundedDelay(t *testing.T) {
 // TestO4ImpossibleArrivalsAreRejected: an impossible number of arrived bytes is rejected.
 func TestO4ImpossibleArrivalsAreRejected(t *testing.T) {
 	f := newFlight()
-	f.left(1000, 0)
+	f.recordSent(1000, 0)
 	for _, step := range []struct {
 		bytes uint64
 		ok    bool

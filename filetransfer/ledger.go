@@ -64,7 +64,7 @@ func (l *ledger) grant(unit int, to holder, now time.Duration) bool {
 // peer was its last holder, or if this peer has maxBooked units already.
 func (l *ledger) book(unit int, to holder, now time.Duration) {
 	e, ok := l.entries[unit]
-	if ok && (e.peer == to.peer || l.holds(e, now)) || l.underWay(to.peer, now) >= maxBooked {
+	if ok && (e.peer == to.peer || l.holds(e, now)) || l.inFlight(to.peer, now) >= maxBooked {
 		return
 	}
 	delete(l.booked[e.peer], unit)
@@ -76,8 +76,8 @@ func (l *ledger) book(unit int, to holder, now time.Duration) {
 	l.moved[to] = now
 }
 
-// underWay returns how many units are booked for the peer and have not arrived.
-func (l *ledger) underWay(to p2ppeer.ID, now time.Duration) (n int) {
+// inFlight returns how many units are booked for the peer and have not arrived.
+func (l *ledger) inFlight(to p2ppeer.ID, now time.Duration) (n int) {
 	for unit := range l.booked[to] {
 		if l.holds(l.entries[unit], now) {
 			n++

@@ -91,7 +91,7 @@ func (p *plan) chargeNeighbors(now time.Duration) {
 	for id := range p.blocking() {
 		n := p.near[id]
 		if n.waited += since; n.waited > patience+(now-p.begun)/waitShare+time.Duration(n.units)*unitTime {
-			p.distrust(id)
+			p.treatAsRemote(id)
 		}
 	}
 }
@@ -129,8 +129,8 @@ func (p *plan) blocking() map[int]bool {
 	return ids
 }
 
-// distrust treats a neighbor as a fellow at another site from now on.
-func (p *plan) distrust(id int) {
+// treatAsRemote treats a neighbor as a fellow at another site from now on.
+func (p *plan) treatAsRemote(id int) {
 	if s := p.sources[id]; s != nil && !s.silent && s.has != nil {
 		for u := range p.local {
 			if s.has.has(u) {

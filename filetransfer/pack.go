@@ -42,9 +42,9 @@ func (r *rate) take(bytes int, took time.Duration) {
 // A packer compresses what is sent over one link.
 type packer struct{ speed rate }
 
-// pays reports whether compressing the given number of bytes to the given part saves more time on the
+// worthwhile reports whether compressing the given number of bytes to the given part saves more time on the
 // link than it costs.
-func (p *packer) pays(bytes int, part float64, link rate) bool {
+func (p *packer) worthwhile(bytes int, part float64, link rate) bool {
 	speed := p.speed
 	if speed == 0 {
 		speed = guessedPacking
@@ -56,12 +56,12 @@ func (p *packer) pays(bytes int, part float64, link rate) bool {
 // pack returns b compressed, using buf as storage. It returns nil if b is better sent uncompressed over a
 // link of that rate.
 func (p *packer) pack(b, buf []byte, link rate) []byte {
-	if link <= 0 || len(b) < minPacked || !p.pays(len(b), hoped, link) {
+	if link <= 0 || len(b) < minPacked || !p.worthwhile(len(b), hoped, link) {
 		return nil
 	}
 	if middle := len(b) / 2; len(b) > 4*sampleBytes {
 		sample := b[middle : middle+sampleBytes]
-		if part := float64(len(encoder().EncodeAll(sample, buf[:0]))) / sampleBytes; !p.pays(len(b), part, link) {
+		if part := float64(len(encoder().EncodeAll(sample, buf[:0]))) / sampleBytes; !p.worthwhile(len(b), part, link) {
 			return nil
 		}
 	}

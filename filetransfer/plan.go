@@ -121,16 +121,16 @@ func (p *plan) wait(now time.Duration) {
 // complete reports whether everything has arrived.
 func (p *plan) complete() bool { return p.left == 0 }
 
-// joined records a new stream to a source.
-func (p *plan) joined(id int, now time.Duration) {
+// connected records a new stream to a source.
+func (p *plan) connected(id int, now time.Duration) {
 	p.sources[id] = &source{heard: now}
 	if id == origin && p.reach == 0 {
 		p.reach = max(now-p.begun, 1)
 	}
 }
 
-// parted records that the stream to a source has ended. Its units are requested from other sources.
-func (p *plan) parted(id int) {
+// disconnected records that the stream to a source has ended. Its units are requested from other sources.
+func (p *plan) disconnected(id int) {
 	s := p.sources[id]
 	if s == nil {
 		return

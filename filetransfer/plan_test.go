@@ -27,7 +27,7 @@ func set(n int, units ...int) bitset {
 
 func TestPlanUsesOnlyTheOriginInOrder(t *testing.T) {
 	p := newPlan(160, set(160, 1), 0, 1, 0)
-	p.joined(origin, 0)
+	p.connected(origin, 0)
 	units, fresh := asks(p, origin, 0)
 	if len(units) != soleWindow || fresh || units[0] != 0 || units[1] != 2 {
 		t.Fatalf("asks for %v, fresh %v", units, fresh)
@@ -36,8 +36,8 @@ func TestPlanUsesOnlyTheOriginInOrder(t *testing.T) {
 	if units, _ = asks(p, origin, 0); len(units) != 1 || units[0] != soleWindow+1 {
 		t.Errorf("then for %v", units)
 	}
-	p.parted(origin)
-	p.joined(origin, 0)
+	p.disconnected(origin)
+	p.connected(origin, 0)
 	if units, _ = asks(p, origin, 0); len(units) != soleWindow || units[0] != 2 {
 		t.Errorf("on another stream for %v", units)
 	}
@@ -46,7 +46,7 @@ func TestPlanUsesOnlyTheOriginInOrder(t *testing.T) {
 func TestPlanRequestsTheRarestFirst(t *testing.T) {
 	p := newPlan(8, newBitset(8), 3, 1, 0)
 	for id := 1; id <= 3; id++ {
-		p.joined(id, 0)
+		p.connected(id, 0)
 	}
 	p.has(1, set(8, 0, 1, 2), nil)
 	p.has(2, set(8, 0, 1), nil)
@@ -61,8 +61,8 @@ func TestPlanRequestsTheRarestFirst(t *testing.T) {
 
 func TestPlanRequestsMissingUnitsFromTheOrigin(t *testing.T) {
 	p := newPlan(4, newBitset(4), 2, 1, 0)
-	p.joined(origin, 0)
-	p.joined(1, 0)
+	p.connected(origin, 0)
+	p.connected(1, 0)
 	p.has(1, set(4, 0, 1), nil)
 	units, fresh := asks(p, origin, 0)
 	if !fresh || len(units) != freshWindow || units[0]+units[1] != 5 {
@@ -80,7 +80,7 @@ func TestPlanRequestsMissingUnitsFromTheOrigin(t *testing.T) {
 
 func TestPlanUsesTheOriginIfNoFellowIsReachable(t *testing.T) {
 	p := newPlan(160, newBitset(160), 2, 1, 0)
-	p.joined(origin, 0)
+	p.connected(origin, 0)
 	if units, fresh := asks(p, origin, 0); len(units) != freshWindow || !fresh {
 		t.Fatalf("asks for %v, fresh %v", units, fresh)
 	}
@@ -92,8 +92,8 @@ func TestPlanUsesTheOriginIfNoFellowIsReachable(t *testing.T) {
 // On a busy machine or a distant network, fellows take as long to reach as the origin did.
 func TestPlanWaitsLongerForFellowsIfTheOriginWasSlow(t *testing.T) {
 	p := newPlan(160, newBitset(160), 2, 1, 0)
-	p.joined(origin, grace)
-	p.joined(origin, 2*grace) // another stream does not count
+	p.connected(origin, grace)
+	p.connected(origin, 2*grace) // another stream does not count
 	if units, fresh := asks(p, origin, 4*grace-1); len(units) != freshWindow || !fresh {
 		t.Errorf("asks for %v, fresh %v", units, fresh)
 	}
@@ -105,8 +105,8 @@ func TestPlanWaitsLongerForFellowsIfTheOriginWasSlow(t *testing.T) {
 // A source that answers quickly gets a larger window until it becomes slow.
 func TestPlanEnlargesTheWindowOfAFastSource(t *testing.T) {
 	p := newPlan(160, newBitset(160), 1, 1, 0)
-	p.joined(origin, 0)
-	p.joined(1, 0)
+	p.connected(origin, 0)
+	p.connected(1, 0)
 	p.has(1, newBitset(160), nil)
 	if units, _ := asks(p, origin, 0); len(units) != freshWindow {
 		t.Fatalf("asks for %v at first", units)
@@ -134,7 +134,7 @@ func TestPlanUsesASecondSiteWhileANeighborOwnsUnits(t *testing.T) {
 	p := newPlan(units, newBitset(units), 3, 1, 0)
 	p.place(1, map[int]uint64{3: 2})
 	for id := 1; id <= 3; id++ {
-		p.joined(id, 0)
+		p.connected(id, 0)
 	}
 	p.has(3, newBitset(units), nil) // the neighbor
 	own := -1
@@ -167,8 +167,8 @@ func TestPlanUsesASecondSiteWhileANeighborOwnsUnits(t *testing.T) {
 func TestPlanRequestsFromASecondSiteOnlyAtTheEnd(t *testing.T) {
 	const units = fellowWindow + 1
 	p := newPlan(units, newBitset(units), 2, 1, 0)
-	p.joined(1, 0)
-	p.joined(2, 0)
+	p.connected(1, 0)
+	p.connected(2, 0)
 	all := newBitset(units)
 	for u := range units {
 		all.add(u)
@@ -192,8 +192,8 @@ func TestPlanRequestsFromASecondSiteOnlyAtTheEnd(t *testing.T) {
 // still counts.
 func TestPlanReassignsUnitsOfASilentFellow(t *testing.T) {
 	p := newPlan(2, newBitset(2), 2, 1, 0)
-	p.joined(1, 0)
-	p.joined(2, 0)
+	p.connected(1, 0)
+	p.connected(2, 0)
 	p.has(1, set(2, 0, 1), nil)
 	if units, _ := asks(p, 1, 0); len(units) != 2 {
 		t.Fatalf("asks for %v", units)
@@ -231,8 +231,8 @@ func TestPlanAsksTheOriginAgainOnceItAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlan(8, newBitset(8), 1, 1, 0)
-			p.joined(origin, 0)
-			p.joined(1, 0)
+			p.connected(origin, 0)
+			p.connected(1, 0)
 			p.has(1, newBitset(8), nil)
 			if units, _ := asks(p, origin, 0); len(units) != freshWindow {
 				t.Fatalf("asks for %v", units)
@@ -254,8 +254,8 @@ func TestPlanAsksTheOriginAgainOnceItAnswers(t *testing.T) {
 // fresh, which it does not refuse.
 func TestPlanDoesNotStarve(t *testing.T) {
 	p := newPlan(8, newBitset(8), 1, 1, 0)
-	p.joined(origin, 0)
-	p.joined(1, 0)
+	p.connected(origin, 0)
+	p.connected(1, 0)
 	p.has(1, newBitset(8), nil)
 	for now := time.Duration(0); now < starving; now += tickEvery {
 		units, fresh := asks(p, origin, now)
@@ -275,9 +275,9 @@ func TestPlanDoesNotStarve(t *testing.T) {
 // same. A message without news is no sign of life.
 func TestPlanDoesNotRelyOnSilentFellows(t *testing.T) {
 	p := newPlan(1, newBitset(1), 2, 1, 0)
-	p.joined(origin, 0)
+	p.connected(origin, 0)
 	for id := 1; id <= 2; id++ {
-		p.joined(id, 0)
+		p.connected(id, 0)
 		if !p.has(id, set(1, 0), nil) {
 			t.Error("the first word is no news")
 		}
@@ -298,7 +298,7 @@ func TestPlanDoesNotRelyOnSilentFellows(t *testing.T) {
 		t.Errorf("%d have it", p.held[0])
 	}
 	p.sending(1, 3*patience+silence)
-	p.parted(2)
+	p.disconnected(2)
 	if p.held[0] != 1 {
 		t.Errorf("%d have it when one sends again", p.held[0])
 	}

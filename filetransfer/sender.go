@@ -62,7 +62,7 @@ func (sd *sender) pace(n int) (int, error) {
 		err = sd.svc.pace(sd.job, n)
 	}
 	if err == nil {
-		sd.ahead.left(n)
+		sd.ahead.sent(n)
 	}
 	return n, err
 }
@@ -172,7 +172,7 @@ func (sd *sender) answer(queue <-chan request) error {
 	idle := time.NewTimer(idleStalls * sd.svc.stall)
 	defer idle.Stop()
 	for {
-		changed, err := sd.tell()
+		changed, err := sd.announce()
 		if err != nil {
 			return err
 		}
@@ -197,9 +197,9 @@ func (sd *sender) answer(queue <-chan request) error {
 	}
 }
 
-// tell announces the units that the remote, a fellow, can request and does not know of. changed is closed
+// announce announces the units that the remote, a fellow, can request and does not know of. changed is closed
 // when there is more to announce.
-func (sd *sender) tell() (changed <-chan struct{}, err error) {
+func (sd *sender) announce() (changed <-chan struct{}, err error) {
 	if sd.swarm == nil {
 		return nil, nil
 	}
@@ -219,16 +219,16 @@ func (sd *sender) tell() (changed <-chan struct{}, err error) {
 	if over {
 		return nil, errOverHere
 	}
-	msg := sd.news(have)
+	msg := sd.newUnits(have)
 	if msg == nil {
 		return changed, nil
 	}
 	return changed, sd.msgs.WriteMsg(&pb.Answer{Body: &pb.Answer_Have{Have: msg}})
 }
 
-// news returns a message with the units that the remote does not know of: first all units, later the
+// newUnits returns a message with the units that the remote does not know of: first all units, later the
 // additions.
-func (sd *sender) news(have bitset) *pb.Have {
+func (sd *sender) newUnits(have bitset) *pb.Have {
 	if sd.told == nil {
 		sd.told = have
 		return &pb.Have{All: have}

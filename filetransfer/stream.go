@@ -144,7 +144,7 @@ func (st *stream) join() {
 	st.out <- first
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.plan.joined(st.id, t.now())
+	t.plan.connected(st.id, t.now())
 	t.streams[st.id] = st
 	t.ask(st)
 }
@@ -154,7 +154,7 @@ func (st *stream) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.streams, st.id)
-	t.plan.parted(st.id)
+	t.plan.disconnected(st.id)
 	t.askAll()
 }
 
@@ -177,8 +177,8 @@ func (st *stream) write(ctx context.Context) {
 	}
 }
 
-// say queues a message for the writer. The caller holds t.mu.
-func (st *stream) say(m *pb.Ask) {
+// send queues a message for the writer. The caller holds t.mu.
+func (st *stream) send(m *pb.Ask) {
 	select {
 	case st.out <- m:
 	default: // the other end does not read
@@ -193,7 +193,7 @@ func (st *stream) request(unit, piece int, fresh bool, contents []int) {
 		r.items[i] = pieceID{digest: st.t.list[c].Digest, piece: piece}
 	}
 	st.asked = append(st.asked, asked{unit: unit, fresh: fresh, contents: contents})
-	st.say(encodeRequest(r))
+	st.send(encodeRequest(r))
 	_ = st.await() // a broken link fails the read
 }
 
@@ -466,7 +466,7 @@ func (st *stream) keep(p part) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if st.id == origin && len(t.fellows) > 0 {
-		st.say(encodeGot(p.unit))
+		st.send(encodeGot(p.unit))
 	}
 	st.units++
 	t.plan.arrived(st.id, t.now())

@@ -147,7 +147,7 @@ func (w *world) run(limit time.Duration) {
 	for _, h := range w.hosts[1:] {
 		w.after(latency, func() {
 			for id := range h.peers {
-				h.plan.joined(id, w.now)
+				h.plan.connected(id, w.now)
 				if id != origin {
 					h.plan.has(id, w.hosts[h.peers[id]].have, nil)
 				}
@@ -309,7 +309,7 @@ func (h *simHost) take(from *simHost, s *sending, last bool) {
 	}
 	if from.lies {
 		h.banned[id] = true
-		h.plan.parted(id)
+		h.plan.disconnected(id)
 		h.pump()
 		return
 	}

@@ -168,7 +168,7 @@ func (a *attempt) next() []ask {
 	if a.enough() && !a.waits() {
 		return nil
 	}
-	asks := a.deal(func(p asked) int {
+	asks := a.distribute(func(p asked) int {
 		switch {
 		case p.wanted > 0:
 			return 0
@@ -177,7 +177,7 @@ func (a *attempt) next() []ask {
 		}
 		return p.Slots
 	})
-	return append(asks, a.deal(func(p asked) int {
+	return append(asks, a.distribute(func(p asked) int {
 		if p.pending || p.reason != 0 || p.granted == 0 || p.granted < p.wanted {
 			return 0
 		}
@@ -194,8 +194,8 @@ func (a *attempt) most(p asked) int {
 	return p.Slots
 }
 
-// deal distributes the missing slots among the peers, up to room(peer) for each.
-func (a *attempt) deal(room func(asked) int) []ask {
+// distribute distributes the missing slots among the peers, up to room(peer) for each.
+func (a *attempt) distribute(room func(asked) int) []ask {
 	free, have := make([]int, len(a.peers)), make([]int, len(a.peers))
 	any := false
 	for i, p := range a.peers {

@@ -154,14 +154,14 @@ func (l *Ledger) Hold(q Request, key Key, now time.Time) (Grant, error) {
 		l.queue.leave(q.Submitter, q.Job) // its slots are of use to others
 		return Grant{}, Busy
 	}
-	q.Slots, q.Since = min(q.Slots, l.limits.Slots), l.believed(q, now)
+	q.Slots, q.Since = min(q.Slots, l.limits.Slots), l.acceptedSince(q, now)
 	if v.Slots > 0 {
 		q.Slots = min(q.Slots, v.Slots)
 	}
 	if q.Waits {
 		l.queue.join(q, v, now)
 	}
-	l.turns(now)
+	l.resetSeniority(now)
 	ahead := l.claims(l.queue.ahead(q))
 	kept, ofClass := ahead.slots(v.Class)
 	room := min(l.free()-kept, left-ofClass)

@@ -49,16 +49,16 @@ type waiter struct {
 // A Place is a job's place in a queue, 1 being the front. The zero Place means none.
 type Place struct{ Place, Of int }
 
-// believed returns the accepted start of q's wait, for a job that first asks at now. It is at most
+// acceptedSince returns the accepted start of q's wait, for a job that first asks at now. It is at most
 // maxSeniority ago. It is also not before the last time when the submitter, or another one of the same
 // origin, left slots unused.
-func (l *Ledger) believed(q Request, now time.Time) time.Time {
+func (l *Ledger) acceptedSince(q Request, now time.Time) time.Time {
 	since := q.Since
 	if since.IsZero() {
 		since = now
 	}
 	earliest := now.Add(-maxSeniority)
-	for _, who := range answerable(q.Submitter, q.Origin) {
+	for _, who := range lapseKeys(q.Submitter, q.Origin) {
 		if at := l.lapses[who]; earliest.Before(at) {
 			earliest = at
 		}
@@ -69,8 +69,8 @@ func (l *Ledger) believed(q Request, now time.Time) time.Time {
 	return since
 }
 
-// answerable returns the keys of lapses for a job's submitter and origin.
-func answerable(submitter p2ppeer.ID, origin string) []string {
+// lapseKeys returns the keys of lapses for a job's submitter and origin.
+func lapseKeys(submitter p2ppeer.ID, origin string) []string {
 	who := []string{"submitter " + string(submitter)}
 	if origin != "" {
 		who = append(who, "origin "+origin)
@@ -80,10 +80,10 @@ func answerable(submitter p2ppeer.ID, origin string) []string {
 
 // lapsed records that a job left slots unused. The job loses its seniority.
 func (l *Ledger) lapsed(submitter p2ppeer.ID, origin, job string, now time.Time) {
-	for _, who := range answerable(submitter, origin) {
+	for _, who := range lapseKeys(submitter, origin) {
 		l.lapses[who] = now
 	}
-	l.queue.again(submitter, job, now)
+	l.queue.restartWait(submitter, job, now)
 }
 
 // before reports whether w's turn comes before v's. The order is the same at all peers.
@@ -170,8 +170,8 @@ func (u *queue) leave(submitter p2ppeer.ID, job string) {
 	}
 }
 
-// again resets the start of a job's wait to now, unless it is later than now.
-func (u *queue) again(submitter p2ppeer.ID, job string, now time.Time) {
+// restartWait resets the start of a job's wait to now, unless it is later than now.
+func (u *queue) restartWait(submitter p2ppeer.ID, job string, now time.Time) {
 	i := u.find(submitter, job)
 	if i < 0 {
 		return
@@ -246,10 +246,10 @@ func (a claims) slots(class string) (all, ofClass int) {
 	return all, ofClass
 }
 
-// turns resets the seniority of jobs that have had slots for longer than maxTurn, kept for them or held
+// resetSeniority resets the seniority of jobs that have had slots for longer than maxTurn, kept for them or held
 // without confirmation. Otherwise a job could keep slots indefinitely by releasing them just before the
 // lease ends and holding them again. A job for which slots were only kept is not penalized further.
-func (l *Ledger) turns(now time.Time) {
+func (l *Ledger) resetSeniority(now time.Time) {
 	free := l.free()
 	var late queue
 	for _, c := range l.claims(l.queue) {
@@ -271,7 +271,7 @@ func (l *Ledger) turns(now time.Time) {
 		if w.idled {
 			l.lapsed(w.submitter, w.origin, w.job, now)
 		} else {
-			l.queue.again(w.submitter, w.job, now)
+			l.queue.restartWait(w.submitter, w.job, now)
 		}
 	}
 }

@@ -90,10 +90,10 @@ func Reserve(ctx context.Context, r Requester, candidates []Candidate, need Need
 	placed := settle(ctx, r, a)
 	if placed == nil || ctx.Err() != nil {
 		err := failure(ctx, a)
-		giveBack(ctx, r, a, nil)
+		releaseUnused(ctx, r, a, nil)
 		return nil, fmt.Errorf("reserve slots for job %q: %w", need.Job, err)
 	}
-	giveBack(ctx, r, a, placed)
+	releaseUnused(ctx, r, a, placed)
 	return &Reservation{Job: need.Job, Placements: placed}, nil
 }
 
@@ -297,8 +297,8 @@ func confirm(ctx context.Context, r Requester, placed []Placement, timeout time.
 	return errs
 }
 
-// giveBack releases what placed does not use, even after ctx has ended.
-func giveBack(ctx context.Context, r Requester, a *attempt, placed []Placement) {
+// releaseUnused releases what placed does not use, even after ctx has ended.
+func releaseUnused(ctx context.Context, r Requester, a *attempt, placed []Placement) {
 	answered, silent := a.unused(placed)
 	waits := a.need.Waits && placed == nil && !a.hopeless()
 	ctx = context.WithoutCancel(ctx)

@@ -95,7 +95,7 @@ func holdRequest(q Request) *pb.Request {
 }
 
 // requestOf decodes a Hold of submitter, which asks from origin. It accepts any time for Since;
-// Ledger.believed limits it.
+// Ledger.acceptedSince limits it.
 func requestOf(hold *pb.Hold, submitter p2ppeer.ID, origin string) Request {
 	q := Request{
 		Job: hold.GetJob(), Submitter: submitter, Origin: origin,

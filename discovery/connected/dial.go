@@ -40,7 +40,7 @@ func (s *Service) introduce() {
 	if err != nil {
 		s.config.Log.Debug().Err(err).Dur("retry", wait).Msg("not introduced")
 	}
-	time.AfterFunc(wait, func() { poke(s.wake) })
+	time.AfterFunc(wait, func() { signal(s.wake) })
 }
 
 // round tries known peers. It looks for other peers if told so, or if one is reached that was unreachable
@@ -69,7 +69,7 @@ func (s *Service) round(due []p2ppeer.AddrInfo, meet bool) {
 		s.hasTried = true
 		close(s.tried)
 	}
-	poke(s.wake)
+	signal(s.wake)
 }
 
 // reconnect connects to a known peer and reports whether the peer was unreachable or unknown before.
@@ -77,7 +77,7 @@ func (s *Service) reconnect(ctx context.Context, info p2ppeer.AddrInfo) (wasAway
 	ctx, cancel := context.WithTimeout(ctx, s.config.DialTimeout)
 	defer cancel()
 	s.mu.Lock()
-	wasAway = s.known.wasAway(info.ID)
+	wasAway = s.known.wasUnreachable(info.ID)
 	s.mu.Unlock()
 	if err := s.Reach(ctx, info); err != nil {
 		s.mu.Lock()

@@ -147,8 +147,8 @@ func (q *knownPeers) due(now time.Time, connected func(p2ppeer.ID) bool) []p2ppe
 	return out
 }
 
-// wasAway reports whether a peer was never met, or not reached by the last attempt.
-func (q *knownPeers) wasAway(id p2ppeer.ID) bool {
+// wasUnreachable reports whether a peer was never met, or not reached by the last attempt.
+func (q *knownPeers) wasUnreachable(id p2ppeer.ID) bool {
 	a := q.all[id]
 	return a != nil && (a.missed || a.met.IsZero())
 }

@@ -35,9 +35,9 @@ func (s *Service) KeepPartners(partners func() map[p2ppeer.ID]time.Duration, bac
 	s.partners, s.back = partners, back
 }
 
-// judge passes the present state to the watch, and carries out its orders. own are the addresses of this
+// checkPartners passes the present state to the watch, and carries out its orders. own are the addresses of this
 // machine; empty if they are not known.
-func (s *Service) judge(now time.Time, own []netip.Addr) {
+func (s *Service) checkPartners(now time.Time, own []netip.Addr) {
 	s.mu.Lock()
 	partners, back := s.partners, s.back
 	s.mu.Unlock()

@@ -97,7 +97,7 @@ func New(ctx context.Context, h host.Host, c Config) (*Service, error) {
 		partners:   func() map[p2ppeer.ID]time.Duration { return nil },
 	}
 	known.restoring = s.watch.restoring
-	look := func(network.Network, network.Conn) { poke(s.wake) }
+	look := func(network.Network, network.Conn) { signal(s.wake) }
 	s.notify = &network.NotifyBundle{ConnectedF: look, DisconnectedF: look}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	return s, nil
@@ -151,11 +151,11 @@ func (s *Service) Heard(info p2ppeer.AddrInfo) {
 		s.known.heard(info)
 		s.roundDue = true
 	}
-	poke(s.wake)
+	signal(s.wake)
 }
 
-// poke leaves an element in c, unless it holds one.
-func poke(c chan struct{}) {
+// signal leaves an element in c, unless it holds one.
+func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
@@ -180,7 +180,7 @@ func (s *Service) run() {
 		case <-ticker.C:
 			s.look(time.Now())
 		case <-s.wake:
-			s.judge(time.Now(), nil)
+			s.checkPartners(time.Now(), nil)
 		case <-s.ctx.Done():
 			return
 		}
@@ -195,7 +195,7 @@ func (s *Service) look(now time.Time) {
 	if err != nil { // the next look detects a move
 		usable, own = s.moveDetector.usable, nil
 	}
-	s.judge(now, own)
+	s.checkPartners(now, own)
 	why := s.moveDetector.look(now, usable)
 	if why == "" {
 		return
@@ -216,8 +216,8 @@ func (s *Service) reconnectAll() {
 	s.known.retryNow()
 	s.supernodes.retryNow()
 	s.roundDue, s.meetNext = true, true
-	poke(s.moved)
-	poke(s.wake)
+	signal(s.moved)
+	signal(s.wake)
 }
 
 // watchHost records each connected peer of the network as known, whichever side dialled, and looks for

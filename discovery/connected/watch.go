@@ -193,7 +193,7 @@ func (p *partner) check(now time.Time, s partnerState, relays map[p2ppeer.ID]*re
 		case !probed && (c.due(now) || !c.waiting && newcomer && p.conns[l.id] != nil):
 			c.probed, c.waiting, probed = now, true, true // one probe at a time, since libp2p answers few per peer
 			out.probe = append(out.probe, l.id)
-		case c.lacks(h) && !h.waiting:
+		case c.awaitsRelay(h) && !h.waiting:
 			h.probed, h.waiting = now, true
 			out.relays = append(out.relays, l.relay)
 		}
@@ -222,7 +222,7 @@ func (c *conn) silent(now time.Time, h *relayState) time.Duration {
 	}
 	since := later(c.probed, c.lived)
 	switch {
-	case c.lacks(h):
+	case c.awaitsRelay(h):
 		since = later(since, c.flowed)
 	case h != nil:
 		since = later(since, h.at)
@@ -230,8 +230,10 @@ func (c *conn) silent(now time.Time, h *relayState) time.Duration {
 	return now.Sub(since)
 }
 
-// lacks reports whether a probe on a circuit may not have reached the relay yet.
-func (c *conn) lacks(h *relayState) bool { return h != nil && c.waiting && !h.passed.After(c.probed) }
+// awaitsRelay reports whether a probe on a circuit may not have reached the relay yet.
+func (c *conn) awaitsRelay(h *relayState) bool {
+	return h != nil && c.waiting && !h.passed.After(c.probed)
+}
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {

@@ -36,10 +36,10 @@ type attachment struct {
 
 // A submitterSide holds what a job knows about its submitter, and the messages to it.
 type submitterSide struct {
-	attached *attachment      // its current stream, or nil
-	doors    connection.Doors // addresses at which it accepts connections
-	heardAt  time.Time        // time of its last message
-	asked    bool             // it has sent Stop
+	attached  *attachment          // its current stream, or nil
+	endpoints connection.Endpoints // addresses at which it accepts connections
+	heardAt   time.Time            // time of its last message
+	asked     bool                 // it has sent Stop
 
 	silentSince    time.Time          // time since which it is silent; zero: it is not
 	askAt          time.Time          // time of the next question whether the job is over, see askOver
@@ -188,7 +188,7 @@ func (j *job) lose(reason error) {
 
 // probeSubmitter asks the submitter's machine whether the submitter still runs, until it is back.
 func (j *job) probeSubmitter(ctx context.Context, last ma.Multiaddr, reason error) {
-	if j.doors.AwaitRefused(ctx, last, j.service.host.Peerstore().Addrs(j.submitter)) {
+	if j.endpoints.AwaitRefused(ctx, last, j.service.host.Peerstore().Addrs(j.submitter)) {
 		j.do(func() {
 			if ctx.Err() == nil { // otherwise it is back
 				j.lose(reason)
@@ -200,7 +200,7 @@ func (j *job) probeSubmitter(ctx context.Context, last ma.Multiaddr, reason erro
 // probeAddresses finds out at which addresses the submitter accepts connections while it runs.
 func (j *job) probeAddresses() {
 	if j.submitter != j.service.host.ID() {
-		j.running.Go(func() { j.doors.Knock(j.ctx, j.service.host, j.submitter) }) // ends within 3 s
+		j.running.Go(func() { j.endpoints.Probe(j.ctx, j.service.host, j.submitter) }) // ends within 3 s
 	}
 }
 

@@ -48,7 +48,7 @@ func (g *guard) halt() {
 // resume resumes the processes, except those that are to be killed or were stopped before the halt.
 func (g *guard) resume() {
 	for _, m := range g.live() {
-		proc.GoOn(m.still.Halted())
+		proc.Resume(m.still.Halted())
 		if m.still.Late() {
 			g.late = after(time.Millisecond)
 		}
@@ -67,7 +67,7 @@ func (g *guard) resumeLate() {
 	pids := g.processes()
 	for _, m := range g.live() {
 		if m.still != nil && m.still.Late() { // otherwise the process was added since the halt
-			proc.GoOn(m.still.Made(proc.SceneOf(pids[m])))
+			proc.Resume(m.still.Made(proc.SceneOf(pids[m])))
 			late = late || m.still.Late()
 		}
 	}

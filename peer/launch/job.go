@@ -339,7 +339,7 @@ func (j *job) begin(m *jobpb.Begin) error {
 	for _, p := range m.Places {
 		j.places = append(j.places, [2]int{int(p.GetMachine()), int(p.GetCluster())})
 	}
-	if !j.doors.Known(j.service.host, j.submitter) { // since the submitter brought the job
+	if !j.endpoints.Known(j.service.host, j.submitter) { // since the submitter brought the job
 		j.probeAddresses()
 	}
 	if !j.explain {

@@ -210,7 +210,7 @@ func ask(ctx context.Context, stream network.Stream, open *pb.Open) (*pb.Answer,
 // pauseAfter returns how long a peer is not tried directly after a failure. A listener that does not know
 // the token may have started only a moment ago, or may be about to end.
 func pauseAfter(err error) time.Duration {
-	if errors.Is(err, entrance.ErrTurnedAway) {
+	if errors.Is(err, entrance.ErrRejected) {
 		return turnedAwayPause
 	}
 	return directPause

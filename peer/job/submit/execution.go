@@ -508,7 +508,7 @@ func (e *execution) carryOut(s job.Effects) *job.Result {
 		}
 		e.broadcast(e.begin)
 		for _, l := range e.links {
-			if !l.doors.Known(e.j.s.cfg.Host, l.peer) { // not known since staging
+			if !l.endpoints.Known(e.j.s.cfg.Host, l.peer) { // not known since staging
 				e.probeAddresses(l)
 			}
 		}

@@ -71,7 +71,7 @@ type link struct {
 
 	silent    atomic.Bool // the fault detector has failed it, which is not handled yet
 	suspicion suspicion   // suspicion of the fault detector
-	doors     connection.Doors
+	endpoints connection.Endpoints
 
 	reports peerReports // its reports of the agreed changes, in a resumed job
 

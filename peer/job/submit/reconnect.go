@@ -41,7 +41,7 @@ func (e *execution) reconnect(l *link, err error) *job.Result {
 	l.stopProbe = cancel
 	l.running.Go(func() { // ends with the link, or when the stream is there
 		defer cancel()
-		if !l.doors.AwaitRefused(ctx, last, e.j.s.cfg.Host.Peerstore().Addrs(l.peer)) {
+		if !l.endpoints.AwaitRefused(ctx, last, e.j.s.cfg.Host.Peerstore().Addrs(l.peer)) {
 			return
 		}
 		select {
@@ -56,7 +56,7 @@ func (e *execution) reconnect(l *link, err error) *job.Result {
 // later that the peer has stopped.
 func (e *execution) probeAddresses(l *link) {
 	if l.err == nil && l.peer != e.j.s.cfg.Host.ID() {
-		l.running.Go(func() { l.doors.Knock(l.ctx, e.j.s.cfg.Host, l.peer) }) // ends within 3 s
+		l.running.Go(func() { l.endpoints.Probe(l.ctx, e.j.s.cfg.Host, l.peer) }) // ends within 3 s
 	}
 }
 

@@ -55,7 +55,7 @@ func TestDisconnectedIsNotFailed(t *testing.T) {
 func TestF2KilledPeerIsLostAtOnce(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	e, l := b.begunOn(t)
-	l.doors.Knock(t.Context(), e.j.s.cfg.Host, l.peer) // as after a reconnect
+	l.endpoints.Probe(t.Context(), e.j.s.cfg.Host, l.peer) // as after a reconnect
 	b.peers[1].Host.Close()
 	for l.err == nil {
 		e.receive(e.nextHeard(t))

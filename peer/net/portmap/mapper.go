@@ -38,10 +38,10 @@ type Router struct {
 type router interface {
 	how() string
 	address(ctx context.Context) (netip.Addr, error)
-	// lead maps an external port to a local one and returns the external port, which is usually outside.
-	lead(ctx context.Context, p Port, outside uint16, lasts time.Duration) (uint16, error)
-	// leave removes the mapping.
-	leave(ctx context.Context, p Port, outside uint16) error
+	// addMapping maps an external port to a local one and returns the external port, which is usually outside.
+	addMapping(ctx context.Context, p Port, outside uint16, lasts time.Duration) (uint16, error)
+	// removeMapping removes the mapping.
+	removeMapping(ctx context.Context, p Port, outside uint16) error
 }
 
 // A mapping is the router's last answer for a port.
@@ -151,7 +151,7 @@ func (m *Mapper) use(r router) error {
 			m.await(renewPeriod, m.news)
 		}
 		if m.ctx.Err() != nil {
-			m.leave(r)
+			m.unmap(r)
 			err = m.ctx.Err()
 		}
 		if err != nil {
@@ -180,7 +180,7 @@ func (m *Mapper) renew(r router) error {
 		if m.ctx.Err() != nil {
 			break
 		}
-		now, err := lead(ctx, r, p, was)
+		now, err := mapPort(ctx, r, p, was)
 		if err != nil {
 			m.log.Debug().Err(err).Uint16("port", p.Number).Str("protocol", p.Protocol).Msg("not mapped")
 			continue
@@ -192,21 +192,21 @@ func (m *Mapper) renew(r router) error {
 	return nil
 }
 
-// lead requests the previous external port, or else the one with the same number. If it is not available
-// and no mapping is in effect, lead tries up to three random ports.
-func lead(ctx context.Context, r router, p Port, was mapping) (mapping, error) {
+// mapPort requests the previous external port, or else the one with the same number. If it is not available
+// and no mapping is in effect, mapPort tries up to three random ports.
+func mapPort(ctx context.Context, r router, p Port, was mapping) (mapping, error) {
 	outside := was.outside
 	if outside == 0 {
 		outside = p.Number
 	}
 	asked := time.Now()
-	got, err := r.lead(ctx, p, outside, lifetime)
+	got, err := r.addMapping(ctx, p, outside, lifetime)
 	for range 3 {
 		if err == nil || ctx.Err() != nil || was.lasts() {
 			break
 		}
 		asked = time.Now()
-		got, err = r.lead(ctx, p, uint16(10_000+rand.N(50_000)), lifetime)
+		got, err = r.addMapping(ctx, p, uint16(10_000+rand.N(50_000)), lifetime)
 	}
 	if err == nil && got == 0 {
 		err = errors.New("the router leads port 0")
@@ -231,15 +231,15 @@ func (m *Mapper) forget() {
 	}
 }
 
-// leave removes all mappings.
-func (m *Mapper) leave(r router) {
+// unmap removes all mappings.
+func (m *Mapper) unmap(r router) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
 	for p, is := range m.all() {
 		if !is.lasts() { // another machine may have the port by now
 			continue
 		}
-		if err := r.leave(ctx, p, is.outside); err != nil {
+		if err := r.removeMapping(ctx, p, is.outside); err != nil {
 			m.log.Debug().Err(err).Uint16("port", is.outside).Msg("the mapping stays until it is old")
 		}
 		if ctx.Err() != nil {

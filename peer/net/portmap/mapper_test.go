@@ -62,7 +62,7 @@ func (f *fake) address(ctx context.Context) (netip.Addr, error) {
 	return f.at, nil
 }
 
-func (f *fake) lead(ctx context.Context, _ Port, outside uint16, lasts time.Duration) (uint16, error) {
+func (f *fake) addMapping(ctx context.Context, _ Port, outside uint16, lasts time.Duration) (uint16, error) {
 	f.mu.Lock()
 	mute := f.mute
 	taken := f.taken[outside]
@@ -83,7 +83,7 @@ func (f *fake) lead(ctx context.Context, _ Port, outside uint16, lasts time.Dura
 	return outside, nil
 }
 
-func (f *fake) leave(ctx context.Context, _ Port, outside uint16) error {
+func (f *fake) removeMapping(ctx context.Context, _ Port, outside uint16) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

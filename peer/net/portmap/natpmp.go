@@ -51,7 +51,7 @@ func (r pmpRouter) address(context.Context) (netip.Addr, error) {
 	return netip.AddrFrom4(a.ExternalIPAddress), nil
 }
 
-func (r pmpRouter) lead(_ context.Context, p Port, outside uint16, lasts time.Duration) (uint16, error) {
+func (r pmpRouter) addMapping(_ context.Context, p Port, outside uint16, lasts time.Duration) (uint16, error) {
 	m, err := r.client.AddPortMapping(p.Protocol, int(p.Number), int(outside), int(lasts.Seconds()))
 	if err != nil {
 		return 0, err
@@ -59,7 +59,7 @@ func (r pmpRouter) lead(_ context.Context, p Port, outside uint16, lasts time.Du
 	return m.MappedExternalPort, nil
 }
 
-func (r pmpRouter) leave(_ context.Context, p Port, _ uint16) error {
+func (r pmpRouter) removeMapping(_ context.Context, p Port, _ uint16) error {
 	_, err := r.client.AddPortMapping(p.Protocol, int(p.Number), 0, 0)
 	return err
 }

@@ -92,7 +92,7 @@ func (r upnpRouter) address(ctx context.Context) (netip.Addr, error) {
 
 const description = "p2pmpi"
 
-func (r upnpRouter) lead(ctx context.Context, p Port, outside uint16, lasts time.Duration) (uint16, error) {
+func (r upnpRouter) addMapping(ctx context.Context, p Port, outside uint16, lasts time.Duration) (uint16, error) {
 	add := func(seconds uint32) error {
 		return r.AddPortMappingCtx(ctx, "", outside, strings.ToUpper(p.Protocol), p.Number, r.self, true, description, seconds)
 	}
@@ -106,6 +106,6 @@ func (r upnpRouter) lead(ctx context.Context, p Port, outside uint16, lasts time
 // onlyPermanent is the error code of a router that supports only permanent mappings.
 const onlyPermanent = 725
 
-func (r upnpRouter) leave(ctx context.Context, p Port, outside uint16) error {
+func (r upnpRouter) removeMapping(ctx context.Context, p Port, outside uint16) error {
 	return r.DeletePortMappingCtx(ctx, "", outside, strings.ToUpper(p.Protocol))
 }

@@ -60,7 +60,7 @@ func TestPermanentMappingIsTheLastResort(t *testing.T) {
 				return tt.answer()
 			})
 			r := upnpRouter{&igd.WANIPConnection1{ServiceClient: goupnp.ServiceClient{SOAPClient: client}}, "192.168.1.2"}
-			if _, err := r.lead(context.Background(), here, 4001, lifetime); err == nil || !slices.Equal(asked, tt.want) {
+			if _, err := r.addMapping(context.Background(), here, 4001, lifetime); err == nil || !slices.Equal(asked, tt.want) {
 				t.Errorf("asked for %q seconds, want %q; %v", asked, tt.want, err)
 			}
 		})

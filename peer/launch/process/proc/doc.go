@@ -5,7 +5,7 @@
 //	MemoryOf ── Parts                         exact memory, which takes time; shared memory counts once
 //	TouchedBy                                 approximate memory, which is fast
 //	CPUTime, TurnsOf ── Turns.Lacked, Starved processor time; time spent runnable but not running
-//	SceneOf ── Stop ── Stillness ── GoOn      stop processes during the measurement of their files
+//	SceneOf ── Stop ── Stillness ── Resume      stop processes during the measurement of their files
 //
 // The inspected processes do not cooperate. They fork, exit, share and map memory and move files meanwhile,
 // and they may be hostile. Inspect reports processes that hide files from this peer, and Stillness reports

@@ -19,8 +19,8 @@ func SceneOf([]int) Scene { return Scene{} }
 // Stop does nothing.
 func (Scene) Stop() {}
 
-// GoOn does nothing.
-func GoOn([]int) {}
+// Resume does nothing.
+func Resume([]int) {}
 
 // CPUTime returns 0, unknown.
 func CPUTime([]int) time.Duration { return 0 }

@@ -98,8 +98,8 @@ func (s Scene) Stop() {
 	}
 }
 
-// GoOn resumes stopped processes.
-func GoOn(pids []int) {
+// Resume resumes stopped processes.
+func Resume(pids []int) {
 	for _, pid := range pids {
 		syscall.Kill(pid, syscall.SIGCONT)
 	}

@@ -22,13 +22,13 @@ type numbers struct {
 	given int // number of IDs that this kernel has assigned since boot
 }
 
-// mostGiven is the number of assignments after which the IDs may have wrapped around. A wrap-around takes
+// maxAssigned is the number of assignments after which the IDs may have wrapped around. A wrap-around takes
 // at least this many, less the IDs in use, which are skipped.
-const mostGiven = 1 << 12
+const maxAssigned = 1 << 12
 
-// givenNow reads the current numbers; fields are 0 if the kernel does not provide them.
-func givenNow() (n numbers) {
-	n.last = lastGiven()
+// assignedNow reads the current numbers; fields are 0 if the kernel does not provide them.
+func assignedNow() (n numbers) {
+	n.last = lastAssigned()
 	stat, _ := os.ReadFile("/proc/stat")
 	_, rest, _ := bytes.Cut(stat, []byte("\nprocesses "))
 	line, _, _ := bytes.Cut(rest, []byte("\n"))
@@ -36,17 +36,17 @@ func givenNow() (n numbers) {
 	return n
 }
 
-// lastGiven returns the ID assigned last in this process's PID namespace.
-func lastGiven() int {
+// lastAssigned returns the ID assigned last in this process's PID namespace.
+func lastAssigned() int {
 	text, _ := os.ReadFile("/proc/sys/kernel/ns_last_pid")
 	last, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 	return last
 }
 
-// mayHaveGiven reports whether an ID may have been assigned between two times.
-func (n numbers) mayHaveGiven(pid int, until numbers) bool {
+// mayHaveAssigned reports whether an ID may have been assigned between two times.
+func (n numbers) mayHaveAssigned(pid int, until numbers) bool {
 	switch {
-	case n.last == 0 || n.given == 0 || until.last == 0 || until.given-n.given >= mostGiven:
+	case n.last == 0 || n.given == 0 || until.last == 0 || until.given-n.given >= maxAssigned:
 		return true
 	case n.last <= until.last:
 		return n.last < pid && pid <= until.last
@@ -63,10 +63,10 @@ func (c *Census) Take(of []*Process) map[*Process][]int {
 		supervisors[p.cmd.Process.Pid] = p
 	}
 	parents := make(map[int]int) // of new processes
-	until := givenNow()
+	until := assignedNow()
 	for _, pid := range everybody() {
 		whose, known := c.whose[pid]
-		if known && (whose == 0 || supervisors[whose] != nil) && !c.until.mayHaveGiven(pid, until) {
+		if known && (whose == 0 || supervisors[whose] != nil) && !c.until.mayHaveAssigned(pid, until) {
 			now[pid] = whose
 		} else if child, of, ok := parent("/proc/" + strconv.Itoa(pid) + "/stat"); ok {
 			parents[child] = of

@@ -82,19 +82,19 @@ func TestPossiblyAssignedProcessIDs(t *testing.T) {
 		{numbers{100, 5000}, numbers{103, 5003}, []int{101, 103}, []int{1, 100, 104, 32000}},
 		{numbers{32700, 5000}, numbers{310, 5080}, []int{1, 310, 32701, 32767}, []int{311, 32700}},
 		{numbers{100, 5000}, numbers{100, 5000}, nil, []int{99, 100, 101}},
-		{numbers{100, 5000}, numbers{101, 5000 + mostGiven}, []int{1, 100, 32000}, nil},
+		{numbers{100, 5000}, numbers{101, 5000 + maxAssigned}, []int{1, 100, 32000}, nil},
 		{numbers{}, numbers{103, 5003}, []int{1, 100, 32000}, nil},
 		{numbers{0, 5000}, numbers{0, 5003}, []int{1, 100, 32000}, nil},
 		{numbers{100, 0}, numbers{103, 0}, []int{1, 100, 32000}, nil},
 	}
 	for _, c := range cases {
 		for _, pid := range c.may {
-			if !c.from.mayHaveGiven(pid, c.until) {
+			if !c.from.mayHaveAssigned(pid, c.until) {
 				t.Errorf("%v to %v: %d was not", c.from, c.until, pid)
 			}
 		}
 		for _, pid := range c.not {
-			if c.from.mayHaveGiven(pid, c.until) {
+			if c.from.mayHaveAssigned(pid, c.until) {
 				t.Errorf("%v to %v: %d may have been", c.from, c.until, pid)
 			}
 		}
@@ -118,7 +118,7 @@ func TestCensusRereadsReusedProcessIDs(t *testing.T) {
 		c := Census{whose: map[int]int{pid: 0}, until: from} // another process had it
 		return slices.Contains(c.Take([]*Process{us})[us], pid)
 	}
-	now := givenNow()
+	now := assignedNow()
 	if now.last == 0 || now.given == 0 {
 		skip.Lacks(t, "a kernel that tells which numbers it has given")
 	}
@@ -126,7 +126,7 @@ func TestCensusRereadsReusedProcessIDs(t *testing.T) {
 		t.Error("whose number has been given again is taken for who had it")
 	}
 	for range 5 { // other programs may start many meanwhile
-		if now := givenNow(); !below(now) {
+		if now := assignedNow(); !below(now) {
 			return
 		}
 	}

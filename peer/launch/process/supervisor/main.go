@@ -59,9 +59,9 @@ type started struct {
 	Found sandbox.Report // result of a probe
 }
 
-// A word is one of the supervisor's later reports: that it is alive, that it has stopped all processes, or
+// A status is one of the supervisor's later reports: that it is alive, that it has stopped all processes, or
 // how the program ended. The last one reports that no descendant is left.
-type word struct {
+type status struct {
 	Stopped bool  `json:",omitempty"` // a signal has stopped the program
 	Halted  *Born `json:",omitempty"`
 	Exit    *Exit `json:",omitempty"`
@@ -115,7 +115,7 @@ func supervise() int {
 	}
 	report.Encode(started{PID: pid})
 	detach()
-	watch(pid, listen(life), lastMoments, func(w word) { report.Encode(w) })
+	watch(pid, listen(life), lastMoments, func(w status) { report.Encode(w) })
 	o.Limits.remove()
 	scratch.RemoveProcess(o.Plan.Scratch) // no process is left to report an error to
 	return 0
@@ -142,31 +142,31 @@ const lastMoments = 800 * time.Millisecond
 
 // watch returns when the program and all its descendants are gone, and the life pipe is closed. It reports
 // the program's exit once no descendant is left, or after patience.
-func watch(pid int, asked <-chan question, patience time.Duration, report func(word)) {
+func watch(pid int, asked <-chan question, patience time.Duration, report func(status)) {
 	c := reap(pid)
 	for {
 		select {
 		case e := <-c.exited:
 			sweep(pid, c.childless, time.After(patience)) // no descendant may change files while they are collected
-			report(word{Exit: &e})
+			report(status{Exit: &e})
 			sweep(pid, c.childless, nil)
-			report(word{Gone: true})
+			report(status{Gone: true})
 			for range asked { // an answer now would come after the last report
 			}
 			return
 		case q, held := <-asked:
 			if held && q == halt {
 				born := haltAll()
-				report(word{Halted: &born})
+				report(status{Halted: &born})
 				continue
 			}
 			if held {
-				report(word{Stopped: c.stopped.Load()})
+				report(status{Stopped: c.stopped.Load()})
 				continue
 			}
 			sweep(pid, c.childless, nil)
 			e := <-c.exited
-			report(word{Exit: &e}) // the peer may only have let go of this process
+			report(status{Exit: &e}) // the peer may only have let go of this process
 			return
 		}
 	}
@@ -282,12 +282,12 @@ func forkStage(o order) (pid int, word []byte, err error) {
 	if err := json.NewEncoder(says).Encode(o); err != nil {
 		return 0, nil, fmt.Errorf("tell the stage its order: %w", err)
 	}
-	word, err = io.ReadAll(io.LimitReader(failure, maxWord))
+	word, err = io.ReadAll(io.LimitReader(failure, maxStatus))
 	return pid, word, err
 }
 
-// maxWord bounds a stage's output, in bytes.
-const maxWord = 4096
+// maxStatus bounds a stage's output, in bytes.
+const maxStatus = 4096
 
 // environment returns the program's environment. PATH is for programs that run the machine's tools. The
 // folders are the program's own.

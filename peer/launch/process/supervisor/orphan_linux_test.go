@@ -29,7 +29,7 @@ until [ -s written ]; do :; done`
 	}
 	asked := make(chan question)
 	var before int64
-	watch(program, asked, time.Hour, func(w word) {
+	watch(program, asked, time.Hour, func(w status) {
 		if w.Exit == nil {
 			fmt.Println(w.Gone)
 			close(asked) // as if the peer let go

@@ -170,7 +170,7 @@ func (p *Process) watch(report *json.Decoder, answered func(stopped bool)) {
 	defer close(p.over)
 	exited := false
 	for {
-		var w word
+		var w status
 		if report.Decode(&w) != nil {
 			break
 		}

@@ -110,7 +110,7 @@ func haltAll() Born {
 		return 0
 	}
 	syscall.Kill(-1, syscall.SIGSTOP) // an error means that there are none
-	return Born(lastGiven())
+	return Born(lastAssigned())
 }
 
 // descendants returns the processes below pid.

@@ -252,9 +252,9 @@ func Connect(ctx context.Context, addresses []string, may func(netip.Addr) bool,
 // peer must not dial.
 var errNoAddress = errors.New("the other peer has no address for direct connections")
 
-// ErrTurnedAway reports that the listener does not know the token. It may be another machine with the same
+// ErrRejected reports that the listener does not know the token. It may be another machine with the same
 // private address, or the other peer, whose part of the job has ended.
-var ErrTurnedAway = errors.New("turned away")
+var ErrRejected = errors.New("turned away")
 
 // connectAt connects to one address and exchanges the token.
 func connectAt(ctx context.Context, address string, token []byte) (*net.TCPConn, error) {
@@ -271,7 +271,7 @@ func connectAt(ctx context.Context, address string, token []byte) (*net.TCPConn,
 		_, err = io.ReadFull(conn, reply[:])
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
-		err = ErrTurnedAway
+		err = ErrRejected
 	}
 	if err == nil && reply != half(token[tokenSize/2:]) {
 		err = errors.New("somebody else answers")

@@ -78,7 +78,7 @@ func TestConnectionsWithoutATokenAreRefused(t *testing.T) {
 		if conn, err := Connect(ctx, []string{e.address()}, here, shown); err == nil {
 			conn.Close()
 			t.Errorf("%s: connected", name)
-		} else if !errors.Is(err, ErrTurnedAway) {
+		} else if !errors.Is(err, ErrRejected) {
 			t.Errorf("%s: %v, which sounds as if nobody could be reached", name, err)
 		}
 	}

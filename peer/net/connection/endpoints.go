@@ -20,63 +20,63 @@ import (
 )
 
 const (
-	knockTimeout = 3 * time.Second
+	probeTimeout = 3 * time.Second
 	// refusedTimeout bounds one attempt. The pauses between attempts double, from refusedPause to
 	// maxRefusedPause. The listener of a dying process closes milliseconds after its connections have
 	// broken.
 	refusedTimeout  = time.Second
 	refusedPause    = 10 * time.Millisecond
 	maxRefusedPause = 500 * time.Millisecond
-	goesPause       = 20 * time.Millisecond // between two checks whether the connections have broken
+	stopsPause      = 20 * time.Millisecond // between two checks whether the connections have broken
 	// relayPatience is the time for which a peer must be refused if it may be reachable through a relay.
 	relayPatience = 5 * time.Second
 )
 
-// Doors are the addresses at which another peer accepted TCP connections while this one was connected to
+// Endpoints are the addresses at which another peer accepted TCP connections while this one was connected to
 // it. A refused connection to such an address is evidence that the peer has ended. The zero value is empty.
 // Its methods are safe for concurrent use.
-type Doors struct {
-	mu       sync.Mutex
-	open     []door
-	knocking int // number of calls of Knock in progress
+type Endpoints struct {
+	mu      sync.Mutex
+	open    []endpoint
+	probing int // number of calls of Probe in progress
 }
 
-// A door is one address of a peer.
-type door struct {
+// An endpoint is one address of a peer.
+type endpoint struct {
 	machine netip.Addr
 	address string       // host:port
 	from    *net.TCPAddr // local address with any port; nil for any
 }
 
-// Knock dials the known addresses of a peer on the machines where it is connected now, and records those
+// Probe dials the known addresses of a peer on the machines where it is connected now, and records those
 // that accept. It takes 3 s at most. It replaces earlier results, unless all dials timed out, or the peer
 // disconnects meanwhile.
 //
-// Knock uses up one of the few connections that the peer's listener accepts from one address per second:
+// Probe uses up one of the few connections that the peer's listener accepts from one address per second:
 // see Known.
-func (d *Doors) Knock(ctx context.Context, h host.Host, peer p2ppeer.ID) {
-	ctx, cancel := context.WithTimeout(ctx, knockTimeout)
+func (d *Endpoints) Probe(ctx context.Context, h host.Host, peer p2ppeer.ID) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	d.mu.Lock()
-	d.knocking++
+	d.probing++
 	d.mu.Unlock()
-	var known []door
+	var known []endpoint
 	conns := h.Network().ConnsToPeer(peer)
 	for _, c := range conns {
-		known = append(known, doors(h.Peerstore().Addrs(peer), c.RemoteMultiaddr())...)
+		known = append(known, endpoints(h.Peerstore().Addrs(peer), c.RemoteMultiaddr())...)
 	}
-	answers := dialAll(ctx, known[:min(len(known), maxDoors)])
-	gone := len(conns) == 0 || len(answers) > 0 && !slices.ContainsFunc(answers, answer.letIn) && goes(ctx, conns)
+	answers := dialAll(ctx, known[:min(len(known), maxEndpoints)])
+	gone := len(conns) == 0 || len(answers) > 0 && !slices.ContainsFunc(answers, answer.accepted) && stops(ctx, conns)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.knocking--; !gone {
+	if d.probing--; !gone {
 		d.open = opened(answers, d.open)
 	}
 }
 
-// goes reports whether all connections break within a moment. The peer is then about to end, and has closed
+// stops reports whether all connections break within a moment. The peer is then about to end, and has closed
 // its listeners first.
-func goes(ctx context.Context, conns []network.Conn) bool {
+func stops(ctx context.Context, conns []network.Conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, refusedTimeout)
 	defer cancel()
 	for {
@@ -84,24 +84,24 @@ func goes(ctx context.Context, conns []network.Conn) bool {
 			return true
 		}
 		select {
-		case <-time.After(goesPause):
+		case <-time.After(stopsPause):
 		case <-ctx.Done():
 			return false
 		}
 	}
 }
 
-// opened returns the doors that are open as far as is known; before are the doors known so far. It drops
-// doors that were not tried again, since a restarted peer may have other ones.
-func opened(answers []answer, before []door) (open []door) {
-	var silent []door
+// opened returns the endpoints that are open as far as is known; before are the endpoints known so far. It drops
+// endpoints that were not tried again, since a restarted peer may have other ones.
+func opened(answers []answer, before []endpoint) (open []endpoint) {
+	var silent []endpoint
 	refused := false
 	for _, a := range answers {
 		timeout, ok := errors.AsType[net.Error](a.err)
-		was := slices.IndexFunc(before, func(b door) bool { return b.address == a.address })
+		was := slices.IndexFunc(before, func(b endpoint) bool { return b.address == a.address })
 		switch {
-		case a.letIn():
-			open = append(open, a.door)
+		case a.accepted():
+			open = append(open, a.endpoint)
 		case !ok || !timeout.Timeout():
 			refused = true
 		case was >= 0:
@@ -114,19 +114,19 @@ func opened(answers []answer, before []door) (open []door) {
 	return open
 }
 
-// Known reports whether a door is known on a machine where the peer is connected now, or a search is in
+// Known reports whether an endpoint is known on a machine where the peer is connected now, or a search is in
 // progress.
-func (d *Doors) Known(h host.Host, peer p2ppeer.ID) bool {
+func (d *Endpoints) Known(h host.Host, peer p2ppeer.ID) bool {
 	d.mu.Lock()
-	knocking := d.knocking > 0
+	knocking := d.probing > 0
 	d.mu.Unlock()
 	return knocking || slices.ContainsFunc(h.Network().ConnsToPeer(peer), func(c network.Conn) bool {
 		return len(d.of(c.RemoteMultiaddr())) > 0
 	})
 }
 
-// of returns the open doors on the machine of the address last.
-func (d *Doors) of(last ma.Multiaddr) (out []door) {
+// of returns the open endpoints on the machine of the address last.
+func (d *Endpoints) of(last ma.Multiaddr) (out []endpoint) {
 	machine, ok := ipOf(last)
 	if !ok {
 		return nil
@@ -142,16 +142,16 @@ func (d *Doors) of(last ma.Multiaddr) (out []door) {
 }
 
 // AwaitRefused returns true when the machine at last, the address where the peer was last reached, refuses
-// connections to the peer's doors: the peer's process has ended. It repeats its attempts until ctx ends. It
+// connections to the peer's endpoints: the peer's process has ended. It repeats its attempts until ctx ends. It
 // dials from the local address that was accepted before, because a firewall may refuse connections from
-// another network. It returns false at once if the peer was reached through a relay, or if no door on that
+// another network. It returns false at once if the peer was reached through a relay, or if no endpoint on that
 // machine is known.
 //
 // If only a link has failed, there is no answer, so AwaitRefused does not report the peer. A firewall in
 // between may refuse connections like the machine itself. If some of the peer's addresses addrs lead
 // through relays, the refusal must therefore last some seconds. The caller ends ctx if it reaches the peer
 // in that time.
-func (d *Doors) AwaitRefused(ctx context.Context, last ma.Multiaddr, addrs []ma.Multiaddr) bool {
+func (d *Endpoints) AwaitRefused(ctx context.Context, last ma.Multiaddr, addrs []ma.Multiaddr) bool {
 	at := d.of(last)
 	patience := time.Duration(0)
 	if slices.ContainsFunc(addrs, func(a ma.Multiaddr) bool { return connected.RelayOf(a) != "" }) {
@@ -177,8 +177,8 @@ func (d *Doors) AwaitRefused(ctx context.Context, last ma.Multiaddr, addrs []ma.
 	return false
 }
 
-// doors returns the addresses at which a peer may listen on the machine of the address last.
-func doors(addrs []ma.Multiaddr, last ma.Multiaddr) (out []door) {
+// endpoints returns the addresses at which a peer may listen on the machine of the address last.
+func endpoints(addrs []ma.Multiaddr, last ma.Multiaddr) (out []endpoint) {
 	machine, ok := ipOf(last)
 	if !ok {
 		return nil
@@ -188,14 +188,14 @@ func doors(addrs []ma.Multiaddr, last ma.Multiaddr) (out []door) {
 			continue
 		}
 		_, address, err := manet.DialArgs(a)
-		if err == nil && !slices.ContainsFunc(out, func(d door) bool { return d.address == address }) {
-			out = append(out, door{machine: machine, address: address})
+		if err == nil && !slices.ContainsFunc(out, func(d endpoint) bool { return d.address == address }) {
+			out = append(out, endpoint{machine: machine, address: address})
 		}
 	}
-	return out[:min(len(out), maxDoors)]
+	return out[:min(len(out), maxEndpoints)]
 }
 
-const maxDoors = 4 // number of doors of a peer that are tried
+const maxEndpoints = 4 // number of endpoints of a peer that are tried
 
 // ipOf returns the IP address of a direct address.
 func ipOf(a ma.Multiaddr) (netip.Addr, bool) {
@@ -210,30 +210,30 @@ func ipOf(a ma.Multiaddr) (netip.Addr, bool) {
 	return addr.Unmap(), ok
 }
 
-// refused reports whether at least one of the doors refuses connections, and none accepts them.
-func refused(ctx context.Context, at []door) bool {
+// refused reports whether at least one of the endpoints refuses connections, and none accepts them.
+func refused(ctx context.Context, at []endpoint) bool {
 	ctx, cancel := context.WithTimeout(ctx, refusedTimeout)
 	defer cancel()
 	yes, no := false, false
 	for _, a := range dialAll(ctx, at) {
 		yes = yes || errors.Is(a.err, syscall.ECONNREFUSED)
-		no = no || a.letIn()
+		no = no || a.accepted()
 	}
 	return yes && !no
 }
 
-// An answer is the result of dialling a door: err, or the local address that was accepted.
+// An answer is the result of dialling an endpoint: err, or the local address that was accepted.
 type answer struct {
-	door
+	endpoint
 	err error
 }
 
-// letIn reports whether the peer listens at the door. A reset also counts: the listener accepts no more at
+// accepted reports whether the peer listens at the endpoint. A reset also counts: the listener accepts no more at
 // the moment, and has closed the connection before the dial returned.
-func (a answer) letIn() bool { return a.err == nil || errors.Is(a.err, syscall.ECONNRESET) }
+func (a answer) accepted() bool { return a.err == nil || errors.Is(a.err, syscall.ECONNRESET) }
 
-// dialAll dials all doors at the same time.
-func dialAll(ctx context.Context, at []door) []answer {
+// dialAll dials all endpoints at the same time.
+func dialAll(ctx context.Context, at []endpoint) []answer {
 	out := make([]answer, len(at))
 	var dials sync.WaitGroup
 	for i, d := range at {
@@ -243,7 +243,7 @@ func dialAll(ctx context.Context, at []door) []answer {
 	return out
 }
 
-func dial(ctx context.Context, d door) answer {
+func dial(ctx context.Context, d endpoint) answer {
 	dialer := new(net.Dialer)
 	if d.from != nil {
 		dialer.LocalAddr = d.from

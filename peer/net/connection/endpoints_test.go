@@ -37,7 +37,7 @@ func TestAddressesProbedAfterDisconnection(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, d := range doors(listens, ma.StringCast(test.last)) {
+			for _, d := range endpoints(listens, ma.StringCast(test.last)) {
 				got = append(got, d.address)
 			}
 			if !slices.Equal(got, test.want) {
@@ -74,16 +74,16 @@ func TestRefusedIfTheListenerIsClosed(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			var at []door
+			var at []endpoint
 			for _, a := range test.at {
-				at = append(at, door{address: a})
+				at = append(at, endpoint{address: a})
 			}
 			if got := refused(test.ctx, at); got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
 	}
-	elsewhere := []door{{address: s, from: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}}}
+	elsewhere := []endpoint{{address: s, from: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}}}
 	if refused(t.Context(), elsewhere) {
 		t.Error("refused from an address that this machine does not have")
 	}
@@ -101,11 +101,11 @@ func TestF2StoppedPeerIsRefused(t *testing.T) {
 	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	last := h.Network().ConnsToPeer(peer.ID())[0].RemoteMultiaddr()
-	var d Doors
+	var d Endpoints
 	if d.Known(h, peer.ID()) {
 		t.Error("a door is known before it was looked for")
 	}
-	d.Knock(t.Context(), h, peer.ID())
+	d.Probe(t.Context(), h, peer.ID())
 	if !d.Known(h, peer.ID()) {
 		t.Error("its door is not known")
 	}
@@ -145,12 +145,12 @@ func TestF2PeerThatStopsDuringAProbeIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			last := h.Network().ConnsToPeer(peer.ID())[0].RemoteMultiaddr()
-			var d Doors
-			d.Knock(t.Context(), h, peer.ID())
+			var d Endpoints
+			d.Probe(t.Context(), h, peer.ID())
 			peer.Network().(*swarm.Swarm).ListenClose(peer.Network().ListenAddresses()...)
 			asked := make(chan struct{})
 			go func() { // ends within seconds
-				d.Knock(t.Context(), h, peer.ID())
+				d.Probe(t.Context(), h, peer.ID())
 				close(asked)
 			}()
 			if goes {
@@ -183,23 +183,23 @@ func TestV3RefusalAtAnUnverifiedAddressIsIgnored(t *testing.T) {
 	shut.Close()
 	h.Peerstore().ClearAddrs(peer.ID())
 	h.Peerstore().AddAddr(peer.ID(), at, time.Hour)
-	var d Doors
+	var d Endpoints
 	if d.AwaitRefused(t.Context(), last, nil) {
 		t.Error("refused without a known door")
 	}
-	d.Knock(t.Context(), h, peer.ID())
+	d.Probe(t.Context(), h, peer.ID())
 	if len(d.open) > 0 || d.AwaitRefused(t.Context(), last, nil) {
 		t.Errorf("refused at a door that was never open: %v", d.open)
 	}
 }
 
-// TestUnresponsiveAddressesAreRemembered checks that doors without an answer stay known, unless another
+// TestUnresponsiveAddressesAreRemembered checks that endpoints without an answer stay known, unless another
 // result replaces them.
 func TestUnresponsiveAddressesAreRemembered(t *testing.T) {
 	open, shut := error(nil), &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	silent, before := &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, []string{"a", "b"}
 	full := &net.OpError{Op: "dial", Err: syscall.ECONNRESET}
-	at := func(address string, err error) answer { return answer{door{address: address}, err} }
+	at := func(address string, err error) answer { return answer{endpoint{address: address}, err} }
 	tests := map[string]struct {
 		answers []answer
 		want    []string
@@ -214,9 +214,9 @@ func TestUnresponsiveAddressesAreRemembered(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			var was []door
+			var was []endpoint
 			for _, a := range before {
-				was = append(was, door{address: a})
+				was = append(was, endpoint{address: a})
 			}
 			var got []string
 			for _, d := range opened(test.answers, was) {
@@ -254,7 +254,7 @@ func TestF2ListenerThatStillAcceptsIsProbedAgainSoon(t *testing.T) {
 			}
 		}
 	}()
-	d := Doors{open: []door{{machine: address.AddrPort().Addr(), address: address.String()}}}
+	d := Endpoints{open: []endpoint{{machine: address.AddrPort().Addr(), address: address.String()}}}
 	ctx, cancel := context.WithTimeout(t.Context(), maxRefusedPause)
 	defer cancel()
 	last := ma.StringCast(fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", address.Port))
