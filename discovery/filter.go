@@ -22,8 +22,8 @@ type Filter struct {
 }
 
 var (
-	errNotOnly = errors.New("it is not among the peers that were asked for")
-	errNot     = errors.New("it was asked to be left out")
+	errNotOnly = errors.New("it is not in --peer")
+	errNot     = errors.New("it is in --not-peer")
 	errNoSlots = errors.New("it donates no slots")
 )
 

@@ -136,7 +136,7 @@ func (s *Service) checkMember(id p2ppeer.ID) error {
 	if len(protocols) > 0 {
 		return checkNetwork(s.cfg.Network, protocols)
 	}
-	silent := errors.New("it answers, but does not say what it is: it may have too much to do")
+	silent := errors.New("it answers, but has not identified itself: it may be overloaded")
 	for _, c := range s.host.Network().ConnsToPeer(id) { // libp2p identifies each connection only once
 		if time.Since(c.Stat().Opened) > identifiedWithin {
 			silent = errors.Join(silent, c.Close())
@@ -159,7 +159,7 @@ func checkNetwork(name string, protocols []protocol.ID) error {
 		}
 		return refuse(OtherNetwork, "it belongs to network %.80q, not %q", other, name)
 	}
-	return errors.New("it answers, but is no peer that introduces others")
+	return errors.New("it answers, but is not a supernode")
 }
 
 // meetOthers finds the other peers, and makes this one known, through the peers in the routing table. It

@@ -208,7 +208,7 @@ func openSigned(data []byte, from p2ppeer.ID) (Offer, error) {
 		return Offer{}, errors.New("envelope holds no offer")
 	}
 	if o.Peer != from || !from.MatchesPublicKey(envelope.PublicKey) {
-		return Offer{}, errors.New("signed by somebody else")
+		return Offer{}, errors.New("signed by another peer")
 	}
 	return o, nil
 }

@@ -98,9 +98,9 @@ func TestOpenRefuses(t *testing.T) {
 		want   Reason
 		detail string
 	}{
-		{"an offer about somebody else", func(o *Offer) { o.Peer = otherID }, id, 0, BadOffer, "somebody else"},
-		{"an offer signed by somebody else", func(o *Offer) { o.Peer = otherID }, otherID, 0, BadOffer, "somebody else"},
-		{"an offer passed on", func(*Offer) {}, otherID, 0, BadOffer, "somebody else"},
+		{"an offer about another peer", func(o *Offer) { o.Peer = otherID }, id, 0, BadOffer, "another peer"},
+		{"an offer signed by another peer", func(o *Offer) { o.Peer = otherID }, otherID, 0, BadOffer, "another peer"},
+		{"an offer passed on", func(*Offer) {}, otherID, 0, BadOffer, "another peer"},
 		{"another version, however odd", func(o *Offer) { o.Protocol++; o.OS = "\x1b[2J" }, id, 0, OtherVersion, "ours is"},
 		{"another network", func(o *Offer) { o.Network = "elsewhere" }, id, 0, OtherNetwork, "elsewhere"},
 		{"an expired offer", func(*Offer) {}, id, offerLifetime + clockSkew + time.Second, Expired, "ago"},

@@ -68,7 +68,7 @@ func openProof(data []byte, id p2ppeer.ID, nonce []byte) (proof, error) {
 	case !bytes.Equal(envelope.PayloadType, proofCodec):
 		return proof{}, errors.New("envelope holds no proof")
 	case !id.MatchesPublicKey(envelope.PublicKey):
-		return proof{}, errors.New("signed by somebody else")
+		return proof{}, errors.New("signed by another peer")
 	case len(p.Instance) != instanceSize || len(nonce) != nonceSize || !bytes.Equal(p.Nonce, nonce):
 		return proof{}, errors.New("it answers another question")
 	}

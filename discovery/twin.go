@@ -68,13 +68,13 @@ func newInstance() []byte {
 func (s *Service) prove(nonce []byte) ([]byte, error) {
 	key := s.host.Peerstore().PrivKey(s.host.ID())
 	if key == nil {
-		return nil, errors.New("prove who lives: the host has no private key")
+		return nil, errors.New("prove the identity: the host has no private key")
 	}
 	p := s.proof()
 	p.Nonce = nonce
 	envelope, err := record.Seal(&p, key)
 	if err != nil {
-		return nil, fmt.Errorf("prove who lives: %w", err)
+		return nil, fmt.Errorf("prove the identity: %w", err)
 	}
 	return envelope.Marshal()
 }

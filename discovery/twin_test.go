@@ -93,13 +93,13 @@ func TestUnprovenTwinIsIgnored(t *testing.T) {
 	s, told := twinBooted(t, key, super)
 	twin := func(nonce []byte) proof { return proof{nonce, newInstance(), time.Hour} }
 	for name, lie := range map[string]func(nonce []byte) []byte{
-		"signed by somebody else": func(nonce []byte) []byte { return seal(twin(nonce), liar) },
-		"of another question":     func([]byte) []byte { return seal(twin(newInstance()), key) },
-		"its own":                 func(nonce []byte) []byte { return seal(proof{nonce, s.instance, time.Hour}, key) },
-		"younger":                 func(nonce []byte) []byte { return seal(proof{nonce, newInstance(), 0}, key) },
-		"an offer":                func([]byte) []byte { return sealUnchecked(t, new(testOffer(id)), key) },
-		"nonsense":                func([]byte) []byte { return []byte("nonsense") },
-		"too long":                func([]byte) []byte { return make([]byte, maxProof+1) },
+		"signed by another peer": func(nonce []byte) []byte { return seal(twin(nonce), liar) },
+		"of another question":    func([]byte) []byte { return seal(twin(newInstance()), key) },
+		"its own":                func(nonce []byte) []byte { return seal(proof{nonce, s.instance, time.Hour}, key) },
+		"younger":                func(nonce []byte) []byte { return seal(proof{nonce, newInstance(), 0}, key) },
+		"an offer":               func([]byte) []byte { return sealUnchecked(t, new(testOffer(id)), key) },
+		"nonsense":               func([]byte) []byte { return []byte("nonsense") },
+		"too long":               func([]byte) []byte { return make([]byte, maxProof+1) },
 	} {
 		super.SetStreamHandler(twinProtocol, answering(lie))
 		s.askForTwin(testContext(t), super.ID())

@@ -266,7 +266,7 @@ func TestAttachKnowsRecruits(t *testing.T) {
 		t.Fatalf("exit status %d", s)
 	}
 	expectWhole(t, stepperOutput(2, steps, 50), first, second)
-	if strings.Contains(second.stderr.String(), "is not known here") {
+	if strings.Contains(second.stderr.String(), "its peer is unknown") {
 		t.Error("it does not know all peers of its job")
 	}
 	expectNothingLeft(t, peers)

@@ -297,7 +297,7 @@ func TestO1BombsAtAnOrdinaryUser(t *testing.T) {
 func (v *prey) bearBombs(t *testing.T) {
 	t.Helper()
 	exceeded := func(what string) string { return "exceeded the limit of [^:]* " + what }
-	unmeasured := exceeded("disk") + "|hides what it has on disk"
+	unmeasured := exceeded("disk") + "|hides its files"
 	bombs := map[string]struct {
 		options []string
 		status  int    // negative: any status
@@ -309,8 +309,8 @@ func (v *prey) bearBombs(t *testing.T) {
 		"mapped":      {nil, 70, unmeasured},
 		"undumpable":  {nil, 70, unmeasured},
 		"swap":        {nil, -1, ""}, // see expectSwap
-		"woken":       {nil, 70, exceeded("disk") + "|does not stand still"},
-		"hop":         {nil, 70, exceeded("(disk|processes)") + "|does not stand still"}, // a process that has ended counts until it is reaped
+		"woken":       {nil, 70, exceeded("disk") + "|could not be stopped"},
+		"hop":         {nil, 70, exceeded("(disk|processes)") + "|could not be stopped"}, // a process that has ended counts until it is reaped
 		"descriptors": {nil, 70, exceeded("(open )?files")},
 		"sleep":       {[]string{"--timeout", "5s"}, 75, ""},
 		"daemon":      {nil, 0, ""},
@@ -361,7 +361,7 @@ var swapLine = regexp.MustCompile(`swap: ([0-9]+) exchanges, ([0-9]+) folders we
 // itself, or the peer ends it because its disk use cannot be measured.
 func (v *prey) expectSwap(t *testing.T, j *job) {
 	t.Helper()
-	ended := regexp.MustCompile("cannot be measured|hides what it has on disk").MatchString(j.stderr.String())
+	ended := regexp.MustCompile("cannot be measured|hides its files").MatchString(j.stderr.String())
 	if s := j.wait(); s != 0 && !(s == 70 && ended) {
 		t.Errorf("exit status %d: %s", s, j.stderr)
 	}

@@ -219,7 +219,7 @@ func TestO2HaltOfAPeerWithAJobWithoutReplicas(t *testing.T) {
 		says   string // message for the submitter, if the job does not succeed
 	}{
 		"drain":   {[]string{"--drain"}, 0, "stepper, 0.0: waited for\n", ""},
-		"orderly": {nil, 70, "stepper, 0.0: cancelled\n", "its owner has taken the machine back"},
+		"orderly": {nil, 70, "stepper, 0.0: cancelled\n", "its owner has reclaimed the machine"},
 		"now":     {[]string{"--now"}, 70, "stepper, 0.0: cancelled\n", "rank 0 lost all its replicas: replica 0 failed with its peer"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,7 +33,7 @@ type Source struct {
 // T1).
 func Build(ctx context.Context, files []Source) (Manifest, error) {
 	if len(files) > MaxEntries {
-		return nil, fmt.Errorf("build manifest: %d files, at most %d are taken", len(files), MaxEntries)
+		return nil, fmt.Errorf("build manifest: %d files, at most %d are allowed", len(files), MaxEntries)
 	}
 	m := make(Manifest, len(files))
 	g, ctx := errgroup.WithContext(ctx)

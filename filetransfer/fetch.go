@@ -34,7 +34,7 @@ func (s *Service) Fetch(ctx context.Context, from p2ppeer.ID, job string, want [
 // FetchManifest fetches and decodes the manifest that w identifies.
 func (s *Service) FetchManifest(ctx context.Context, from p2ppeer.ID, job string, w Want) (Manifest, error) {
 	if w.Size > maxManifestBytes {
-		return nil, fmt.Errorf("manifest %s: %d bytes, at most %d are taken", w.Digest, w.Size, maxManifestBytes)
+		return nil, fmt.Errorf("manifest %s: %d bytes, at most %d are allowed", w.Digest, w.Size, maxManifestBytes)
 	}
 	if err := s.Fetch(ctx, from, job, []Want{w}, nil); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (s *Service) FetchManifest(ctx context.Context, from p2ppeer.ID, job string
 
 func (s *Service) fetch(ctx context.Context, from p2ppeer.ID, job string, want []Want, progress func(int64)) error {
 	if len(job) > maxJob {
-		return fmt.Errorf("name of the job has %d bytes, at most %d are taken", len(job), maxJob)
+		return fmt.Errorf("name of the job has %d bytes, at most %d are allowed", len(job), maxJob)
 	}
 	digests := make([]Digest, len(want))
 	for i, w := range want {
@@ -55,7 +55,7 @@ func (s *Service) fetch(ctx context.Context, from p2ppeer.ID, job string, want [
 	}
 	units := unitsOf(want)
 	if len(units) > maxUnits {
-		return fmt.Errorf("%d contents in %d units, at most %d are taken", len(want), len(units), maxUnits)
+		return fmt.Errorf("%d contents in %d units, at most %d are allowed", len(want), len(units), maxUnits)
 	}
 	s.store.Pin(job, digests)
 	var fellows, near []p2ppeer.ID

@@ -42,7 +42,7 @@ type Manifest []Entry
 // above apply. Build and UnmarshalManifest return only valid manifests.
 func (m Manifest) Validate() error {
 	if len(m) > MaxEntries {
-		return fmt.Errorf("manifest: %d files, at most %d are taken", len(m), MaxEntries)
+		return fmt.Errorf("manifest: %d files, at most %d are allowed", len(m), MaxEntries)
 	}
 	seen := make(map[Digest]int, len(m))
 	for i, e := range m {
@@ -159,7 +159,7 @@ func (m Manifest) Marshal() ([]byte, error) {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
 	if len(b) > maxManifestBytes {
-		return nil, fmt.Errorf("manifest: %d bytes, at most %d are taken", len(b), maxManifestBytes)
+		return nil, fmt.Errorf("manifest: %d bytes, at most %d are allowed", len(b), maxManifestBytes)
 	}
 	return b, nil
 }
@@ -168,7 +168,7 @@ func (m Manifest) Marshal() ([]byte, error) {
 // encodes to the same bytes.
 func UnmarshalManifest(b []byte) (Manifest, error) {
 	if len(b) > maxManifestBytes {
-		return nil, fmt.Errorf("manifest: %d bytes, at most %d are taken", len(b), maxManifestBytes)
+		return nil, fmt.Errorf("manifest: %d bytes, at most %d are allowed", len(b), maxManifestBytes)
 	}
 	if err := boundFields(b, MaxEntries); err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ func Match(ctx context.Context, dir string, patterns []string) ([]Source, error)
 
 func validPatterns(patterns []string) error {
 	if len(patterns) > MaxPatterns {
-		return fmt.Errorf("match files: %d patterns, at most %d are taken", len(patterns), MaxPatterns)
+		return fmt.Errorf("match files: %d patterns, at most %d are allowed", len(patterns), MaxPatterns)
 	}
 	for _, p := range patterns {
 		if err := validPath(p); err != nil {
@@ -124,7 +124,7 @@ func transferable(name string) string {
 }
 
 // errWork reports that comparing the patterns with the names would take too long.
-var errWork = errors.New("there are too many names for so many patterns of that length: name fewer, or folders")
+var errWork = errors.New("too many files for so many long patterns: use fewer patterns, or name directories")
 
 // matches reports whether a pattern matches the file or a folder that contains it. Its only error is
 // errWork.

@@ -101,7 +101,7 @@ func replaceFile(_ context.Context, root *os.Root, temp string, e Entry) error {
 	err := root.Rename(temp, e.Path)
 	if err != nil {
 		if info, serr := root.Lstat(e.Path); serr == nil && info.IsDir() {
-			return fmt.Errorf("a folder is in its place: %w", syscall.EISDIR)
+			return fmt.Errorf("a directory exists at its path: %w", syscall.EISDIR)
 		}
 	}
 	return err

@@ -159,7 +159,7 @@ func TestMaterializeReportsAnObstructingFolder(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "out/keep"), []byte("kept"))
 	err := s.Materialize(t.Context(), m, dir)
-	if !errors.Is(err, syscall.EISDIR) || !strings.Contains(err.Error(), "a folder is in its place") {
+	if !errors.Is(err, syscall.EISDIR) || !strings.Contains(err.Error(), "a directory exists at its path") {
 		t.Errorf("got %v", err)
 	}
 	wantFile(t, filepath.Join(dir, "out/keep"), []byte("kept"))

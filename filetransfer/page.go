@@ -56,7 +56,7 @@ func (s *Store) writePage(key Digest, p page) error {
 		err = os.WriteFile(s.pagePath(key), text, fileMode) // a torn page, after a kill, is ignored
 	}
 	if err != nil {
-		return fmt.Errorf("keep what the server said: %w", err)
+		return fmt.Errorf("record the server's response: %w", err)
 	}
 	return nil
 }

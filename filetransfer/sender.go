@@ -20,8 +20,8 @@ import (
 const idleStalls = 10
 
 var (
-	errStranger = errors.New("nothing is served to it for this job")
-	errOverHere = errors.New("this peer shares nothing of the job any more")
+	errStranger = errors.New("no content is served to it for this job")
+	errOverHere = errors.New("this peer no longer shares contents of the job")
 )
 
 // A sender serves the requests on one link.

@@ -197,7 +197,7 @@ func (st *stream) request(unit, piece int, fresh bool, contents []int) {
 	_ = st.await() // a broken link fails the read
 }
 
-var errOver = errors.New("everything is here")
+var errOver = errors.New("all contents have arrived")
 
 // await sets the read deadline: about one stall from now if requests are unanswered, and none otherwise.
 // The caller holds t.mu.

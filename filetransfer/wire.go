@@ -82,7 +82,7 @@ type opening struct {
 func decodeOpen(msg *pb.Open) (o opening, err error) {
 	switch {
 	case msg == nil:
-		return o, errors.New("the stream does not begin with what it is for")
+		return o, errors.New("the stream does not begin with an open message")
 	case len(msg.GetJob()) > maxJob:
 		return o, fmt.Errorf("name of the job has %d bytes", len(msg.GetJob()))
 	case len(msg.GetList()) != len(Digest{}):

@@ -20,7 +20,7 @@ import (
 var ErrNoPeer = errors.New("no peer is running")
 
 // ErrNotAllowed means that the peer on a home, if one runs there, does not accept requests from this user.
-var ErrNotAllowed = errors.New("only the user that runs the peer, or root, may ask it")
+var ErrNotAllowed = errors.New("only root and the user that runs the peer may use its control socket")
 
 // A Client sends requests to a running peer through the control socket of its home.
 type Client struct{ *control.Client }

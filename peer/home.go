@@ -156,7 +156,7 @@ func AwaitGone(ctx context.Context, dir string) error {
 		err = l.Unlock()
 	}
 	if err != nil {
-		return fmt.Errorf("wait for the peer on home %s to go: %w", dir, err)
+		return fmt.Errorf("wait for the peer on home %s to stop: %w", dir, err)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func TestInvalidIdentityIsRefused(t *testing.T) {
 	}{
 		"empty":             {"", 0o600, "no private key"},
 		"garbage":           {"garbage", 0o600, "no private key"},
-		"readable by group": {"garbage", 0o640, "read by others"},
+		"readable by group": {"garbage", 0o640, "readable by other users"},
 	}
 	for name, test := range tests {
 		file := filepath.Join(t.TempDir(), "identity")

@@ -31,7 +31,7 @@ func loadIdentity(file string) (crypto.PrivKey, error) {
 		return nil, fmt.Errorf("identity: %w", err)
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fmt.Errorf("identity %s can be read by others (mode %#o): use chmod 600, or remove it for a new one", file, mode)
+		return nil, fmt.Errorf("identity %s is readable by other users (mode %#o): use chmod 600, or remove the file to create a new identity", file, mode)
 	}
 	encoded, err := os.ReadFile(file)
 	if err != nil {
@@ -39,7 +39,7 @@ func loadIdentity(file string) (crypto.PrivKey, error) {
 	}
 	key, err := crypto.UnmarshalPrivateKey(encoded)
 	if err != nil {
-		return nil, fmt.Errorf("identity %s holds no private key: restore it, or remove it for a new identity", file)
+		return nil, fmt.Errorf("identity %s contains no private key: restore it, or remove the file to create a new identity", file)
 	}
 	if key.Type() != crypto.Ed25519 {
 		return nil, fmt.Errorf("identity %s holds a key of type %v, want Ed25519", file, key.Type())

@@ -70,7 +70,7 @@ func CreateNetwork(dir, name, person string, lifetime time.Duration) (Membership
 	}
 	folder := home(dir).network(name)
 	if _, err := os.Stat(folder.token()); err == nil {
-		return Membership{}, fmt.Errorf("network %s is in %s already: choose another name", name, folder)
+		return Membership{}, fmt.Errorf("network %s already exists in %s: choose another name", name, folder)
 	}
 	if err := os.MkdirAll(string(folder), 0o700); err != nil {
 		return Membership{}, &HomeError{dir, plainPathError(err)}
@@ -105,7 +105,7 @@ func Invite(dir, name string, whom Invitee, lifetime time.Duration) (string, err
 	var holder p2ppeer.ID
 	if whom.Peer != "" {
 		if holder, err = p2ppeer.Decode(whom.Peer); err != nil {
-			return "", fmt.Errorf("peer %q: not a peer ID, which p2pboot network show tells", whom.Peer)
+			return "", fmt.Errorf("peer %q: not a peer ID; see p2pboot network show", whom.Peer)
 		}
 	}
 	now := time.Now()
@@ -131,11 +131,11 @@ func ownedNetwork(dir, name string) (string, crypto.PrivKey, error) {
 	switch {
 	case len(owned) == 1:
 	case name != "":
-		return "", nil, fmt.Errorf("home %s does not own network %s: only the home that has created it can invite", dir, name)
+		return "", nil, fmt.Errorf("home %s does not own network %s: only the home that created it can invite", dir, name)
 	case len(owned) == 0:
 		return "", nil, fmt.Errorf("home %s owns no network: make one with p2pboot network create NAME", dir)
 	default:
-		return "", nil, fmt.Errorf("home %s owns several networks: choose one with --network, of %s", dir, strings.Join(owned, ", "))
+		return "", nil, fmt.Errorf("home %s owns several networks: choose one with --network (%s)", dir, strings.Join(owned, ", "))
 	}
 	key, err := loadIdentity(home(dir).network(owned[0]).owner())
 	if err != nil {
@@ -267,7 +267,7 @@ func (c Config) tokenFile() (string, error) {
 		return "", nil
 	}
 	if _, err := os.Stat(folder.token()); err != nil {
-		return "", fmt.Errorf("network %s is a private one, but its token cannot be used: %w; take an invitation with p2pboot network join, or remove %s for an open network of that name",
+		return "", fmt.Errorf("network %s is private, but its token cannot be used: %w; accept an invitation with p2pboot network join, or remove %s to use an open network of that name",
 			c.Network, err, folder)
 	}
 	return folder.token(), nil

@@ -41,7 +41,7 @@ func TestHomeWithoutItsTokenIsRefused(t *testing.T) {
 	}
 	cfg := LocalConfig()
 	cfg.Home, cfg.Network = dir, "lab"
-	if p, err := New(t.Context(), cfg, Volunteer, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "is a private one") {
+	if p, err := New(t.Context(), cfg, Volunteer, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "is private") {
 		if p != nil {
 			p.Close()
 		}

@@ -326,7 +326,7 @@ func checkKeys(keys []string, asked bool) error {
 		return err
 	}
 	if slices.Contains(keys, "home") && !asked {
-		return errors.New("a home cannot say that it is somewhere else; use --home")
+		return errors.New("the configuration file in a home cannot set the home; use --home")
 	}
 	return nil
 }

@@ -22,8 +22,8 @@ type Stopped struct {
 
 // Errors for a prefix of a job's ID.
 var (
-	errNotHosted = errors.New("no such job has slots here")
-	errAmbiguous = errors.New("several jobs here have IDs that begin so")
+	errNotHosted = errors.New("no such job has slots at this peer")
+	errAmbiguous = errors.New("several jobs have IDs with this prefix")
 )
 
 // stopHosted handles a request to stop a job's part here, and answers when it has ended.
@@ -57,7 +57,7 @@ func (p *Peer) stopHosted(ctx context.Context, prefix string, within time.Durati
 	p.slots.Bar(job)
 	how, err := p.launcher.Stop(ctx, job.Job, job.Submitter, within)
 	if err != nil {
-		return Stopped{}, fmt.Errorf("job %.80q has yet to go: %w", job.Job, err)
+		return Stopped{}, fmt.Errorf("job %.80q has not stopped yet: %w", job.Job, err)
 	}
 	return Stopped{Job: job.Job, How: how}, nil
 }

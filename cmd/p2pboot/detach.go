@@ -56,7 +56,7 @@ func runDetached(ctx context.Context, home string, args []string, stdout, stderr
 
 // failedDetached copies the child's messages to stderr and returns a failure with its status.
 func failedDetached(child *exec.Cmd, log *os.File, start int64, stderr io.Writer) error {
-	err := cmp.Or(child.Wait(), errors.New("it exited without a word"))
+	err := cmp.Or(child.Wait(), errors.New("it exited without a message"))
 	if is, statErr := log.Stat(); statErr == nil && is.Size() < start {
 		start = 0 // the log was rotated, see peer.BoundLog
 	}
@@ -65,5 +65,5 @@ func failedDetached(child *exec.Cmd, log *os.File, start int64, stderr io.Writer
 	if ok && exit.ExitCode() > 0 {
 		return command.Fail(exit.ExitCode(), errors.New(""), "")
 	}
-	return command.Fail(command.Unavailable, fmt.Errorf("the peer in the background ended before it was ready: %w", err), "")
+	return command.Fail(command.Unavailable, fmt.Errorf("the background peer exited before it was ready: %w", err), "")
 }

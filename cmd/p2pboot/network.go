@@ -178,7 +178,7 @@ func (o *networkOptions) join(text string, stdin io.Reader, stdout io.Writer) er
 			return fmt.Errorf("read the invitation: %w", err)
 		}
 	} else if peer.IsSecret(text) {
-		return errors.New("this invitation is for whoever has it, and others can read command lines: give it as p2pboot network join - < FILE")
+		return errors.New("this invitation is not bound to a peer, and other users can read command lines: use p2pboot network join - < FILE")
 	}
 	m, err := peer.JoinNetwork(o.cfg.Home, text)
 	if err != nil {

@@ -76,7 +76,7 @@ func stopFailed(ctx context.Context, err error, said bool) error {
 	case err == nil || refused || ctx.Err() == nil:
 		return command.Fail(command.Unavailable, err, "")
 	case said:
-		return command.Fail(command.Cancelled, errors.New("interrupted; the job is stopped all the same"), "")
+		return command.Fail(command.Cancelled, errors.New("interrupted; the job will be stopped nevertheless"), "")
 	}
-	return command.Fail(command.Cancelled, errors.New("interrupted; nothing was said to the peer"), "")
+	return command.Fail(command.Cancelled, errors.New("interrupted; the peer was not asked to stop the job"), "")
 }

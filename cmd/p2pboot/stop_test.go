@@ -17,8 +17,8 @@ func TestInterruptedStopMessages(t *testing.T) {
 		before, refused bool
 		want            string
 	}{
-		"before the request": {true, false, "nothing was said"},
-		"after it":           {false, false, "stopped all the same"},
+		"before the request": {true, false, "was not asked"},
+		"after it":           {false, false, "will be stopped"},
 		"refused":            {false, true, "no such job"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -120,11 +120,11 @@ func choose(ctx context.Context, home string, args []string) (submit.Kept, error
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return submit.Kept{}, fmt.Errorf("several jobs can be gone on with; say which: %s", strings.Join(names, ", "))
+		return submit.Kept{}, fmt.Errorf("several jobs can be resumed; name one: %s", strings.Join(names, ", "))
 	case prefix != "":
-		return submit.Kept{}, fmt.Errorf("no job %.40s to go on with on home %s", prefix, home)
+		return submit.Kept{}, fmt.Errorf("no resumable job %.40s in home %s", prefix, home)
 	}
-	return submit.Kept{}, fmt.Errorf("no job to go on with on home %s", home)
+	return submit.Kept{}, fmt.Errorf("no resumable job in home %s", home)
 }
 
 // withoutHeard omits the jobs that were handed to the p2pboot of the home and to which a p2prun is

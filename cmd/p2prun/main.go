@@ -108,16 +108,16 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 			return command.Fail(command.Usage, err, "")
 		}
 		if opt.Attach && len(begins) > 0 {
-			return command.Fail(command.Usage, fmt.Errorf("%s: only for a job that begins; --attach goes on with one as it was begun", strings.Join(begins, ", ")), hintHelp)
+			return command.Fail(command.Usage, fmt.Errorf("%s: cannot be used with --attach, which resumes a job with its original options", strings.Join(begins, ", ")), hintHelp)
 		}
 		if opt.Cancel && !opt.Attach {
-			return command.Fail(command.Usage, errors.New("--cancel is for --attach: it ends a job whose p2prun was killed"), hintHelp)
+			return command.Fail(command.Usage, errors.New("--cancel requires --attach: it ends a job whose p2prun was killed"), hintHelp)
 		}
 		if opt.Ranks == 0 && !flags.Changed("ranks") && !opt.Attach {
 			return command.Fail(command.Usage, errors.New("the number of ranks is missing: -n N"), hintHelp)
 		}
 		if opt.Replicas != peer.AutoReplicas && (flags.Changed("success") || flags.Changed("expect")) {
-			return command.Fail(command.Usage, errors.New("--success and --expect are for -r auto: they say how many replicas to take"), hintHelp)
+			return command.Fail(command.Usage, errors.New("--success and --expect require -r auto: they determine the number of replicas"), hintHelp)
 		}
 		var err error
 		do := submitJob

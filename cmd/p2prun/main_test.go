@@ -94,7 +94,7 @@ func TestPeerOfAnotherNetworkIsNotUsed(t *testing.T) {
 	for name, args := range map[string][]string{"--network": {"--network", "office"}, "--token": {"--token", token}} {
 		var out, errs bytes.Buffer
 		status := run(t.Context(), append(args, "-n", "1", "/bin/true"), &out, &errs)
-		if status != 64 || !strings.Contains(errs.String(), "is of network lab, not office") {
+		if status != 64 || !strings.Contains(errs.String(), "belongs to network lab, not office") {
 			t.Errorf("%s: got status %d, %s", name, status, errs.String())
 		}
 	}
@@ -146,7 +146,7 @@ func TestMistakes(t *testing.T) {
 		"success no number":      {"-n 1 -r auto --success NaN --expect 1h /bin/true", 64, "--success is NaN: want"},
 		"negative time":          {"-n 1 -r auto --success 0.9 --expect -1h /bin/true", 64, "--expect is -1h0m0s"},
 		"longer than allowed":    {"-n 1 -r auto --success 0.9 --expect 2h --timeout 1h /bin/true", 64, "--timeout ends the job after 1h0m0s"},
-		"success without auto":   {"-n 1 -r 2 --success 0.9 /bin/true", 64, "--success and --expect are for -r auto"},
+		"success without auto":   {"-n 1 -r 2 --success 0.9 /bin/true", 64, "--success and --expect require -r auto"},
 		"auto and nobody there":  {"-n 2 -w 0 -r auto --success 0.9 --expect 1h --supernode " + nobody + " /bin/true", 69, "/ip4/127.0.0.1/tcp/1"},
 		"auto without room":      {"--local 2 -n 1 -w 2 -r auto --success 0.999 --expect 24h /bin/true", 69, "with 2 replicas each, 1 rank succeeds"},
 		"strategy":               {"-n 1 -a best /bin/true", 64, `strategy "best"`},
@@ -165,8 +165,8 @@ func TestMistakes(t *testing.T) {
 		"lose what is not there": {"-n 1 --lose 1s /bin/true", 64, "--local"},
 		"supernode":              {"-n 1 --supernode here /bin/true", 64, `--supernode "here" is not a multiaddr`},
 		"listen":                 {"-n 1 --listen tcp://x /bin/true", 64, `--listen "tcp://x" is not a multiaddr`},
-		"attach and begin":       {"--attach -n 4 -r 2 ls", 64, "--ranks, --replicas: only for a job that begins"},
-		"attach to nothing":      {"--attach --tag-output --json=false", 64, "no job to go on with"},
+		"attach and begin":       {"--attach -n 4 -r 2 ls", 64, "--ranks, --replicas: cannot be used with --attach"},
+		"attach to nothing":      {"--attach --tag-output --json=false", 64, "no resumable job"},
 		"too small":              {"--local 2 -n 1 -w 0 --min-memory 1000TiB /bin/true", 69, "2 too small"},
 		"other system":           {"--local 2 -n 1 -w 0 --os plan9 /bin/true", 69, "2 other platform"},
 		"nobody there":           {"-n 2 -r 2 -w 0 --supernode " + nobody + " /bin/true", 69, "found 0 of the 4 slots needed (-n 2 -r 2)"},

@@ -71,7 +71,7 @@ func (s *session) ofNetwork(ctx context.Context, cfg peer.Config) error {
 		return failure(ctx, err)
 	}
 	if status.Network != wanted {
-		return command.Fail(command.Usage, fmt.Errorf("the peer on home %s is of network %s, not %s", s.home, status.Network, wanted), "choose another --home")
+		return command.Fail(command.Usage, fmt.Errorf("the peer on home %s belongs to network %s, not %s", s.home, status.Network, wanted), "choose another --home")
 	}
 	return nil
 }

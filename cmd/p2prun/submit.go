@@ -203,7 +203,7 @@ func checkLocal(opt peer.RunOptions) error {
 	case opt.Lose < 0:
 		return fmt.Errorf("--lose is %v: want a time", opt.Lose)
 	case opt.Lose > 0 && opt.Local == 0:
-		return errors.New("--lose kills a peer, and only those of --local are there for that")
+		return errors.New("--lose kills a peer, so it requires --local")
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func recall(file string, now time.Time) (*knownPeers, error) {
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("recall the peers met: %w", err)
+		return nil, fmt.Errorf("read the known peers: %w", err)
 	}
 	var all []remembered
 	if json.Unmarshal(data, &all) != nil {
@@ -78,13 +78,13 @@ func (q *knownPeers) remember(file string) error {
 	}
 	data, err := json.MarshalIndent(all, "", " ")
 	if err != nil {
-		return fmt.Errorf("remember the peers met: %w", err)
+		return fmt.Errorf("write the known peers: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return fmt.Errorf("remember the peers met: %w", err)
+		return fmt.Errorf("write the known peers: %w", err)
 	}
 	if err := atomicfile.Write(file, append(data, '\n')); err != nil {
-		return fmt.Errorf("remember the peers met: %w", err)
+		return fmt.Errorf("write the known peers: %w", err)
 	}
 	return nil
 }

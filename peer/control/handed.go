@@ -88,7 +88,7 @@ func (h *handed) expire(times int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.hasListener && h.times == times {
-		h.abandon(fmt.Errorf("its p2prun has ended, and nobody has attached for %v, as --away says", h.away))
+		h.abandon(fmt.Errorf("its p2prun has ended, and no p2prun has attached within %v (--away)", h.away))
 	}
 }
 

@@ -372,7 +372,7 @@ func TestS4HandedOverJobWithoutAListenerIsCancelled(t *testing.T) {
 		}
 		time.Sleep(h.away)
 		synctest.Wait()
-		if cause := context.Cause(ctx); cause == nil || !strings.Contains(cause.Error(), "nobody has attached for 1m0s") {
+		if cause := context.Cause(ctx); cause == nil || !strings.Contains(cause.Error(), "no p2prun has attached within 1m0s") {
 			t.Errorf("cause %v", cause)
 		}
 		if err := h.addListener(); !errors.Is(err, errOver) {

@@ -19,7 +19,7 @@ import (
 const maxRequest = 64 << 20
 
 // errEnds means that no more jobs are accepted.
-var errEnds = errors.New("the peer is about to end and takes no more jobs")
+var errEnds = errors.New("the peer is shutting down and accepts no more jobs")
 
 // Jobs are the jobs that were submitted to a peer through its control socket.
 type Jobs struct {
@@ -155,7 +155,7 @@ func (j *Jobs) forget(id string) {
 	delete(j.handed, id)
 }
 
-var errNoJob = errors.New("no such job was handed to this peer, or it is over")
+var errNoJob = errors.New("no such job was handed to this peer, or it has ended")
 
 func (j *Jobs) find(id string) (*handed, error) {
 	j.mu.Lock()

@@ -163,7 +163,7 @@ func (l *listener) await(wire context.Context) (*http.Response, error) {
 		case <-patience:
 			return nil, &LeftError{l.id, fmt.Errorf("no p2pboot was started on home %s for %v", l.client.home, l.away)}
 		case <-wire.Done():
-			return nil, &LeftError{l.id, fmt.Errorf("no p2pboot runs on home %s, and the job goes on without it", l.client.home)}
+			return nil, &LeftError{l.id, fmt.Errorf("no p2pboot runs on home %s; the job continues without it", l.client.home)}
 		}
 	}
 }

@@ -110,7 +110,7 @@ func LoadPassword(file string) (string, error) {
 	}
 	password := string(bytes.TrimSpace(b))
 	if len(password) < shortestPassword {
-		return "", fmt.Errorf("password of the status page: %s has less than %d characters; remove it for a new one", file, shortestPassword)
+		return "", fmt.Errorf("password of the status page: %s has fewer than %d characters; remove the file to create a new one", file, shortestPassword)
 	}
 	return password, nil
 }

@@ -81,7 +81,7 @@ func (j *job) hasPlace(id view.Process) error {
 		return fmt.Errorf("process %v has joined already", id)
 	}
 	if _, ending := j.dropping[id]; ending {
-		return fmt.Errorf("process %v was here, and is being ended", id)
+		return fmt.Errorf("process %v is still being ended", id)
 	}
 	if peer, known := j.members.peerOf[id]; known {
 		return fmt.Errorf("process %v runs on peer %s", id, peer)

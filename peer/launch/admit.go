@@ -58,7 +58,7 @@ func checkPrepare(m *jobpb.ToPeer, submitter p2ppeer.ID, os, arch string, decide
 	sum := sha256.Sum256(p.Spec)
 	a.signed = hex.EncodeToString(sum[:])
 	if a.spec.Submitter != submitter {
-		return a, fmt.Errorf("job of %s was brought by %s", a.spec.Submitter, submitter)
+		return a, fmt.Errorf("job of %s was sent by %s", a.spec.Submitter, submitter)
 	}
 	if a.key, err = readKey(p.Key); err != nil {
 		return a, err
@@ -112,7 +112,7 @@ func (a *admission) describe(line *zerolog.Event) {
 // readFellows reads the peers with which this peer shares the files that it fetches.
 func readFellows(in []*jobpb.Fellow) ([]fellow, error) {
 	if len(in) > filetransfer.MaxFellows {
-		return nil, fmt.Errorf("files shared with %d peers, at most %d are taken", len(in), filetransfer.MaxFellows)
+		return nil, fmt.Errorf("files shared with %d peers, at most %d are allowed", len(in), filetransfer.MaxFellows)
 	}
 	var fellows []fellow
 	for _, f := range in {

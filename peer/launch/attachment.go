@@ -212,7 +212,7 @@ func (j *job) yieldToNewAttempt() {
 	}
 }
 
-var errNewAttempt = errors.New("the submitter has begun anew")
+var errNewAttempt = errors.New("the submitter has started a new attempt")
 
 func (j *job) stopProbing() {
 	if !j.disconnectedAt.IsZero() {
@@ -279,7 +279,7 @@ func (s *Service) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume)
 	}
 }
 
-var errReplaced = errors.New("another process of the submitter goes on with the job")
+var errReplaced = errors.New("another process of the submitter has resumed the job")
 
 // closeOlderConns closes the connections to a peer that were opened before the peer was missed, except one. Data
 // sent on them would wait for a TCP retransmission.
@@ -295,11 +295,11 @@ func (s *Service) closeOlderConns(missed time.Time, but network.Conn) {
 func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) error {
 	switch {
 	case j.ended != nil || j.keys == nil && !j.preparing() && !m.Anew:
-		return errors.New("the job is not under way")
+		return errors.New("the job is not running")
 	case j.orphaned && !m.Anew: // an old process, still in the view group, would propose changes from outdated knowledge
 		return errReplaced
 	case m.Heard > uint64(len(j.said)):
-		return fmt.Errorf("%d messages heard of %d", m.Heard, len(j.said))
+		return fmt.Errorf("%d messages received of %d", m.Heard, len(j.said))
 	case m.Anew && j.views == nil:
 		return errors.New("the job's views have ended with its submitter")
 	}

@@ -66,7 +66,7 @@ func carry(ctx context.Context, dst sink, src source) {
 // A streamEnd is one side of a stream to another peer.
 type streamEnd struct{ network.Stream }
 
-var errUnexpectedData = errors.New("something came back on a channel")
+var errUnexpectedData = errors.New("unexpected data on a channel")
 
 // Left waits for the end of the other direction, which carries no data.
 func (s streamEnd) Left() error {

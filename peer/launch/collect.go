@@ -28,7 +28,7 @@ func (j *job) collect(m *jobpb.Collect) error {
 	}
 	p.asked = true
 	if p.exit == nil || p.reason != "" || p.failedInView {
-		j.say(collected(id, nil, fmt.Errorf("process %v has not ended by itself", id)))
+		j.say(collected(id, nil, fmt.Errorf("process %v has not exited by itself", id)))
 		return nil
 	}
 	j.working.Add(1)
@@ -49,7 +49,7 @@ func (p *process) match(patterns []string) ([]byte, map[filetransfer.Digest]file
 	ctx, cancel := context.WithTimeout(p.job.ctx, leftTimeout)
 	defer cancel()
 	if err := p.live.program.Gone(ctx); err != nil {
-		return nil, nil, fmt.Errorf("what process %v has started is still there: %w", p.id, err)
+		return nil, nil, fmt.Errorf("descendants of process %v still run: %w", p.id, err)
 	}
 	return match(p.job.ctx, p.job.folder.Process(p.id), patterns)
 }
@@ -65,7 +65,7 @@ func match(ctx context.Context, folder string, patterns []string) ([]byte, map[f
 	}
 	encoded, err := m.Marshal()
 	if err == nil && len(encoded) > maxManifest {
-		err = fmt.Errorf("the list of %d output files has %d bytes, at most %d are sent", len(m), len(encoded), maxManifest)
+		err = fmt.Errorf("the list of %d output files has %d bytes, at most %d are allowed", len(m), len(encoded), maxManifest)
 	}
 	return encoded, filetransfer.Locate(m, sources), err
 }

@@ -257,7 +257,7 @@ func TestS1BegunJobIsNotReplaced(t *testing.T) {
 	j.begun()
 	l := j.connect(j.peers[0])
 	l.say(j.prepareMessage(0, j.reserve(j.peers[0], 1)))
-	l.refused("is here already")
+	l.refused("is already at this peer")
 	j.stop()
 }
 

@@ -26,7 +26,7 @@ func TestEngineIsExamined(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
 		"silent":     {"#!/bin/sh\nexit 3", "status 3"},
 		"in trouble": {"#!/bin/sh\necho no library; exit 1", "no library"},
-		"none":       {"#!/bin/sh\necho ../../etc/passwd", "it is none"},
+		"none":       {"#!/bin/sh\necho ../../etc/passwd", "it is not an engine"},
 		"older":      {"#!/bin/sh\necho wasmtime-v39", "another version"},
 		"no program": {"nothing", "execute"},
 	} {

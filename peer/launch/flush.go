@@ -97,7 +97,7 @@ func (p *process) answerFlush() {
 	if f.behind != nil {
 		for s := range p.out {
 			if !p.out[s].box.Skip(f.behind[s]) {
-				p.protocolError(fmt.Errorf("it goes on behind %d records of stream %d and has written more", f.behind[s], s+1))
+				p.protocolError(fmt.Errorf("it resumes after %d records of stream %d and has written more", f.behind[s], s+1))
 				return
 			}
 			p.out[s].sum = nil // the earlier output is unknown

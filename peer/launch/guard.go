@@ -209,7 +209,7 @@ func (g *guard) measureFolders(failed map[*meter]error) {
 	for _, m := range g.meters {
 		var err error
 		if m.named, err = scratch.Measure(m.folder, ruler); err != nil && m.process.ctx.Err() == nil {
-			failed[m] = fmt.Errorf("what it has on disk cannot be measured: %w", err)
+			failed[m] = fmt.Errorf("its disk usage cannot be measured: %w", err)
 		}
 	}
 }

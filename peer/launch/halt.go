@@ -13,7 +13,7 @@ import (
 )
 
 // errRestless is the error of a process that keeps being resumed during the measurement.
-var errRestless = errors.New("it does not stand still while what it has on disk is measured")
+var errRestless = errors.New("the process could not be stopped for disk accounting")
 
 // States of a job's processes with respect to the guard.
 const (

@@ -44,7 +44,7 @@ func TestO4HostileFirstMessageLeavesNothing(t *testing.T) {
 	}{
 		"no job":              {func(p *jobpb.Prepare) { p.Spec = nil }, "verify job"},
 		"changed job":         {func(p *jobpb.Prepare) { p.Spec[len(p.Spec)/2] ^= 1 }, "verify job"},
-		"somebody else's job": {func(p *jobpb.Prepare) { p.Spec = stranger.prepareMessage(0, key).GetPrepare().Spec }, "brought by"},
+		"somebody else's job": {func(p *jobpb.Prepare) { p.Spec = stranger.prepareMessage(0, key).GetPrepare().Spec }, "sent by"},
 		"wrong key":           {func(p *jobpb.Prepare) { p.Key[0] ^= 1 }, "unknown key"},
 		"short key":           {func(p *jobpb.Prepare) { p.Key = p.Key[:3] }, "key of 3 bytes"},
 		"no processes":        {func(p *jobpb.Prepare) { p.Processes = nil }, "no processes"},

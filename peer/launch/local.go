@@ -132,7 +132,7 @@ func (j *job) openLoopback(p, q *process) error {
 	}
 	defer b.Close()
 	if a.LocalAddr().String() != b.RemoteAddr().String() {
-		return errors.New("a stranger was faster")
+		return errors.New("another process connected first")
 	}
 	out, err := a.(*net.TCPConn).File()
 	if err != nil {

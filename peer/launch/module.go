@@ -61,7 +61,7 @@ func (j *job) bringModule() error {
 		return err
 	}
 	if taken, err = modules.Take(digest, module); err == nil && !taken {
-		err = errors.New("the compiled module was removed while it was made: try again")
+		err = errors.New("the module was removed during its compilation: try again")
 	}
 	return err
 }

@@ -90,7 +90,7 @@ func (j *job) give(ctx context.Context, p *process, m proclink.Message, file *os
 	}
 	file.Close()
 	if m.Type == proclink.Channel {
-		p.refuse(*m.Process, errors.New("the channel is not wanted any more"))
+		p.refuse(*m.Process, errors.New("the channel is no longer needed"))
 	}
 }
 

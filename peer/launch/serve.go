@@ -92,7 +92,7 @@ func (j *job) accept(from network.Conn, open *pb.Open) acceptance {
 	case open.Tcp:
 		return j.acceptDirect(from, c, q, open)
 	case !slices.Contains(j.kinds, proclink.Stream):
-		err = errors.New("the other peer allows no stream")
+		err = errors.New("the other peer does not allow channels over streams")
 	case open.Probe:
 		return acceptance{answer: &pb.Answer{}}
 	}

@@ -264,13 +264,13 @@ func (s *Service) claim(j *job) error {
 		case !taken:
 			return nil
 		case before.submitter != j.submitter:
-			return fmt.Errorf("job %s is here already, of another submitter", j.spec.ID)
+			return fmt.Errorf("job %s of another submitter is already at this peer", j.spec.ID)
 		}
 		before.do(before.yieldToNewAttempt)
 		select {
 		case <-gone:
 		case <-ctx.Done():
-			return fmt.Errorf("job %s is here already", j.spec.ID)
+			return fmt.Errorf("job %s is already at this peer", j.spec.ID)
 		}
 	}
 }

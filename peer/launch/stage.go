@@ -74,7 +74,7 @@ const (
 func (j *job) awaitStart() {
 	switch {
 	case time.Since(j.heardAt) > startTimeout:
-		j.end(fmt.Errorf("the submitter has said nothing for %v after staging", startTimeout))
+		j.end(fmt.Errorf("no message from the submitter for %v after staging", startTimeout))
 	case time.Since(j.stagedAt) > maxStaged:
 		j.end(fmt.Errorf("the submitter has not started the job for %v after staging", maxStaged))
 	}

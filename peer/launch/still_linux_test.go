@@ -92,7 +92,7 @@ func TestDiskLimitHoldsForEvasivePrograms(t *testing.T) {
 				}
 				j.start()
 				e, had := j.last(view.Process{})
-				if !regexp.MustCompile(`^(exceeded the limit of 128 MiB disk|it does not stand still)`).MatchString(e.Reason) {
+				if !regexp.MustCompile(`^(exceeded the limit of 128 MiB disk|the process could not be stopped)`).MatchString(e.Reason) {
 					t.Errorf("ended with %v", e)
 				}
 				j.stop()
@@ -288,7 +288,7 @@ func TestHonestProcessesStopAndResume(t *testing.T) {
 				}
 				for _, m := range g.meters {
 					if m.over {
-						t.Fatal("it is taken for one that does not stand still")
+						t.Fatal("it is reported as unstoppable")
 					}
 				}
 				stood := g.scenes()

@@ -22,7 +22,7 @@ const (
 var errStopped = errors.New("its owner has stopped the job here")
 
 // errReclaimed is the reason that people read when a job ends because the owner takes the machine back.
-var errReclaimed = errors.New("its owner has taken the machine back")
+var errReclaimed = errors.New("its owner has reclaimed the machine")
 
 // EndAll ends all jobs of other submitters on this peer and tells those submitters why. It returns when
 // nothing of the jobs is left, or when ctx ends.

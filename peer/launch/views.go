@@ -96,7 +96,7 @@ func (j *job) agree(m *jobpb.Agree) error {
 // vote joins the view group that c describes, after setting the fields that all callers share.
 func (j *job) vote(c viewgroup.GroupConfig) error {
 	if j.views != nil {
-		return errors.New("it is one of those who agree on views already")
+		return errors.New("it is already a member of the view group")
 	}
 	if len(c.Peers) == 0 || c.Peers[0] != j.submitter {
 		return errors.New("view group: the submitter's peer is not the first")
@@ -151,15 +151,15 @@ func (j *job) introduce(m *jobpb.Introduce) error {
 		return errOrder(m)
 	}
 	if len(m.GetRow()) > maxRow {
-		return fmt.Errorf("peer %d is to be taken in: row of %d bytes", m.Number, len(m.GetRow()))
+		return fmt.Errorf("introduction of peer %d: row of %d bytes", m.Number, len(m.GetRow()))
 	}
 	var row jobpb.Member
 	if err := proto.Unmarshal(m.GetRow(), &row); err != nil {
-		return fmt.Errorf("peer %d is to be taken in: %w", m.Number, err)
+		return fmt.Errorf("introduction of peer %d: %w", m.Number, err)
 	}
 	id, err := p2ppeer.IDFromBytes(row.GetPeer())
 	if err != nil {
-		return fmt.Errorf("peer %d is to be taken in: %w", m.Number, err)
+		return fmt.Errorf("introduction of peer %d: %w", m.Number, err)
 	}
 	j.views.Introduce(viewgroup.Newcomer{Peer: int(m.Number), ID: id, Process: row.GetProcess().View(), Row: m.GetRow(), Signature: m.GetSignature()})
 	return nil
@@ -177,7 +177,7 @@ func (j *job) handleNewcomer(n viewgroup.Newcomer) {
 		err = j.joined(&row)
 	}
 	if err != nil {
-		j.end(fmt.Errorf("process %v is to join: %w", n.Process, err))
+		j.end(fmt.Errorf("join of process %v: %w", n.Process, err))
 	}
 }
 

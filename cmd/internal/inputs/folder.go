@@ -82,7 +82,7 @@ func (w *walk) visit(at string) error {
 func explain(at string, err error) error {
 	cause := command.Cause(err)
 	if p, ok := errors.AsType[*fs.PathError](err); ok && p.Err.Error() == "path escapes from parent" {
-		cause = errors.New("a symbolic link that leads out of the folder; name what it leads to by itself")
+		cause = errors.New("a symbolic link that leads out of the folder; name its target separately")
 	}
 	return fmt.Errorf("%s: %w", at, cause)
 }

@@ -130,11 +130,11 @@ func (c *child) await(ctx context.Context, cfg Config, stdin io.Writer, stdout i
 		return "", ctx.Err()
 	}
 	if err != nil {
-		return "", errors.New("a peer ended before it was ready")
+		return "", errors.New("a peer exited before it was ready")
 	}
 	words := strings.Fields(line)
 	if len(words) < 2 || words[0] != "ready" {
-		return "", fmt.Errorf("a peer said %.80q instead of ready", line)
+		return "", fmt.Errorf("a peer printed %.80q instead of ready", line)
 	}
 	return words[1], nil
 }

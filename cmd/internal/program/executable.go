@@ -96,7 +96,7 @@ func readELF(r io.ReaderAt) (x image, err error) {
 		return x, damaged("ELF", err)
 	}
 	if f.Type != elf.ET_EXEC && f.Type != elf.ET_DYN {
-		return x, errors.New("an ELF file that is not linked into an executable")
+		return x, errors.New("an ELF file that is not an executable")
 	}
 	x.of = submit.Platform{OS: name(elfSystems, f.OSABI), Arch: name(elfProcessors, f.Machine)}
 	switch {

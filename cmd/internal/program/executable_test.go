@@ -75,7 +75,7 @@ func TestExecutablesThatCannotRun(t *testing.T) {
 		"another processor":  {elfFile(elf.EM_AARCH64, elf.ET_EXEC, elf.ELFOSABI_NONE, ""), "an executable for linux/arm64"},
 		"unknown processor":  {elfFile(elf.EM_VAX, elf.ET_EXEC, elf.ELFOSABI_NONE, ""), "unknown(75)"},
 		"another system":     {elfFile(elf.EM_X86_64, elf.ET_EXEC, elf.ELFOSABI_FREEBSD, ""), "an executable for freebsd/amd64"},
-		"not linked":         {elfFile(elf.EM_X86_64, elf.ET_REL, elf.ELFOSABI_NONE, ""), "not linked"},
+		"not linked":         {elfFile(elf.EM_X86_64, elf.ET_REL, elf.ELFOSABI_NONE, ""), "not an executable"},
 		"cut off":            {good[:len(good)-60], "a damaged ELF executable"},
 		"Mach-O":             {append([]byte("\xcf\xfa\xed\xfe\x0c\x00\x00\x01"), make([]byte, 40)...), "an executable for darwin/arm64"},
 		"Mach-O for both":    {[]byte("\xca\xfe\xba\xbe\x00\x00\x00\x02"), "an executable for darwin/amd64"},

@@ -101,7 +101,7 @@ func (e Ending) Watched() bool {
 // gone reports whether an attempt to resume the job failed because there was nothing to resume.
 func (e Ending) gone() bool {
 	why := map[int][]string{
-		usage:  {"no job to go on with", "it is about to end", "no such job is kept"},
+		usage:  {"no resumable job", "it is about to end", "no such job is kept"},
 		noPeer: {"ended before the job did"},
 		lost:   {"nothing of job"},
 	}

@@ -12,7 +12,7 @@ func TestEndingsAreJudged(t *testing.T) {
 	const (
 		rank1   = `{"text":"rank 1 lost all its replicas: 1.0 was killed"}`
 		nothing = "nothing of job 12 is left at its peers"
-		noJob   = "no job to go on with on home /tmp/a"
+		noJob   = "no resumable job in home /tmp/a"
 	)
 	for name, c := range map[string]struct {
 		ending Ending

@@ -150,7 +150,7 @@ func (e *execution) advanceAddition(l *link, r *recruit, m *jobpb.FromPeer) *job
 		e.dropAddition(l, r, errors.New("its process called Abort"))
 		return nil
 	case *jobpb.FromPeer_Leaving:
-		e.dropAddition(l, r, errors.New("its owner takes the machine back"))
+		e.dropAddition(l, r, errors.New("its owner needs the machine"))
 		return nil
 	}
 	e.dropAddition(l, r, unexpected(m))
@@ -203,7 +203,7 @@ func (e *execution) dropUnneededAdditions(l *link) {
 		case !e.state.Lacks(r.process.Rank):
 			e.drop(l, r)
 		case r.phase == recruitStaging && time.Since(r.heard) > e.replaceAfter():
-			e.dropAddition(l, r, fmt.Errorf("no word for %v", e.replaceAfter()))
+			e.dropAddition(l, r, fmt.Errorf("no message for %v", e.replaceAfter()))
 		}
 	}
 }

@@ -127,7 +127,7 @@ func (e *execution) loseUnreported() (r *job.Result) {
 	e.exitDeadline = nil
 	for _, l := range e.links {
 		if l.err == nil && !isDisconnected(l) && slices.ContainsFunc(l.processes, e.state.Silent) {
-			r = cmp.Or(r, e.protocolError(l, errors.New("its process has finished, and it does not say how")))
+			r = cmp.Or(r, e.protocolError(l, errors.New("its process has finished, but it has not reported the exit")))
 		}
 	}
 	return r
@@ -175,7 +175,7 @@ func (e *execution) joinViews() ([]uint32, error) {
 	}
 	var err error
 	if e.views, err = e.j.s.cfg.Views.Join(c); err != nil {
-		return nil, fmt.Errorf("join those who agree on views: %w", err)
+		return nil, fmt.Errorf("join the view group: %w", err)
 	}
 	return order, nil
 }

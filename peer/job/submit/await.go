@@ -83,7 +83,7 @@ func (e *execution) loseSilent(last map[*link]time.Time) {
 		case l.disconnected && time.Since(l.disconnectedAt) > e.j.s.waits.disconnected:
 			l.lose(fmt.Errorf("disconnected for %v", e.j.s.waits.disconnected))
 		case !l.answered && time.Since(last[l]) > e.j.s.waits.silence:
-			l.lose(fmt.Errorf("no word for %v", e.j.s.waits.silence))
+			l.lose(fmt.Errorf("no message for %v", e.j.s.waits.silence))
 		case !l.answered && time.Since(l.progressed) > e.j.s.waits.progress:
 			l.lose(fmt.Errorf("no progress for %v", e.j.s.waits.progress))
 		}
@@ -98,10 +98,10 @@ func (e *execution) replaceQuiet(last map[*link]time.Time) (notes []string) {
 		switch {
 		case l.err != nil || l.peer == e.j.s.cfg.Host.ID() || l.answered && !e.staging || time.Since(last[l]) <= quiet:
 		case spare:
-			l.lose(fmt.Errorf("no word for %v", quiet))
+			l.lose(fmt.Errorf("no message for %v", quiet))
 		case !l.quiet:
 			l.quiet = true
-			notes = append(notes, fmt.Sprintf("no word from peer %s for %v; waiting for it, since no other peer is known to have free slots", short(l.peer), quiet))
+			notes = append(notes, fmt.Sprintf("no message from peer %s for %v; waiting for it, since no other peer is known to have free slots", short(l.peer), quiet))
 		}
 	}
 	return notes

@@ -33,7 +33,7 @@ func weight(m *jobpb.FromPeer) int {
 func (b backlog) add(h received) (backlog, error) {
 	b.size += weight(h.msg)
 	if b.size > maxEarly {
-		return b, fmt.Errorf("%d bytes that cannot be taken yet", b.size)
+		return b, fmt.Errorf("%d bytes that cannot be handled yet", b.size)
 	}
 	b.said = append(b.said, h)
 	return b, nil

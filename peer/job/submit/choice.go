@@ -66,7 +66,7 @@ func ChooseReplicas(n int, wanted float64, expect time.Duration, platforms []Pla
 	c.Replicas, ok = reliability.Replicas(n, c.Fails, wanted, room)
 	c.Success = 1 - reliability.JobFails(n, c.Replicas, c.Fails)
 	if !ok {
-		return c, fmt.Errorf("-r auto: %s, and there is room for no more; --success is %v", c.reason(), wanted)
+		return c, fmt.Errorf("-r auto: %s; --success %v requires more replicas, but there are no slots for them", c.reason(), wanted)
 	}
 	return c, nil
 }

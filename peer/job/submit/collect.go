@@ -85,7 +85,7 @@ func (e *execution) uncollected(ctx context.Context, err error, status int, what
 // collectRank fetches a rank's files from the first finished process that can provide them. If no
 // such process is left, it waits for processes that have yet to end.
 func (e *execution) collectRank(ctx context.Context, rank int) (fileList, error) {
-	cause := errors.New("no process of it is left")
+	cause := errors.New("none of its processes is left")
 	for {
 		p, ok, wait := e.fileSource(rank)
 		switch {
@@ -148,7 +148,7 @@ func (e *execution) collectFrom(ctx context.Context, p view.Process) (filetransf
 	for _, f := range m {
 		// No other file may appear in the user's directory, whatever the peer offers.
 		if !filetransfer.Named(e.j.req.Outputs, f.Path) {
-			return nil, fmt.Errorf("its peer offers the file %q, which no pattern names", plain(f.Path))
+			return nil, fmt.Errorf("its peer offers the file %q, which matches no pattern", plain(f.Path))
 		}
 	}
 	show := e.showCollecting(p.Rank, m)
@@ -202,7 +202,7 @@ func (e *execution) collected(l *link, p view.Process, m *jobpb.Collected) *job.
 		return nil
 	}
 	if !asked || answer != nil {
-		return e.protocolError(l, fmt.Errorf("files of %v, which nobody asked for", p))
+		return e.protocolError(l, fmt.Errorf("files of %v, which were not requested", p))
 	}
 	e.answers[p] = m
 	return nil

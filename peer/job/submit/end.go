@@ -58,7 +58,7 @@ func (e *execution) stop(reason string) {
 		case <-tried:
 			e.loseUntold()
 		case <-timeout.C:
-			e.j.log.Warn().Int("peers", e.unstopped()).Msg("no word from peers that were told to stop; they free the job when they notice that its stream is gone")
+			e.j.log.Warn().Int("peers", e.unstopped()).Msg("no message from peers that were told to stop; they free the job when they notice that its stream is gone")
 			return
 		}
 	}

@@ -323,7 +323,7 @@ func (k *keeper) begin() (*jobpb.ToPeer, error) {
 	}
 	m := &jobpb.Begin{}
 	if err := proto.Unmarshal(k.kept.Begin, m); err != nil {
-		return nil, fmt.Errorf("job %s is kept badly: %w", k.kept.Job, err)
+		return nil, fmt.Errorf("the record of job %s is invalid: %w", k.kept.Job, err)
 	}
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: m}}, nil
 }
@@ -366,7 +366,7 @@ func (k *keeper) note(e Event) error {
 func (k *keeper) positions() (counts [][2]uint64, out []transcript, err error) {
 	all := make([]byte, shownSize*k.kept.Request.N) // parts that were never written are 0
 	if _, err := k.shown.ReadAt(all, 0); err != nil && !errors.Is(err, io.EOF) {
-		return nil, nil, fmt.Errorf("read how much of the output is shown: %w", err)
+		return nil, nil, fmt.Errorf("read the position of the shown output: %w", err)
 	}
 	for rank := range k.kept.Request.N {
 		b := all[rank*shownSize:]

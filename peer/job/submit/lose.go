@@ -24,7 +24,7 @@ func (e *execution) suspect(m *jobpb.Suspect) {
 	}
 }
 
-var errSilent = errors.New("its heartbeat has stopped")
+var errSilent = errors.New("no heartbeat from it")
 
 // handleVerdicts handles the detector's verdicts.
 func (e *execution) handleVerdicts() (r *job.Result) {
@@ -49,7 +49,7 @@ func (e *execution) handleFailure(l *link) *job.Result {
 	case e.views == nil || e.views.Contact() == viewgroup.InTouch:
 		return e.loseSilentPeer(l)
 	case e.deferredFailures == nil:
-		e.j.warn("no word from the job's peers: this machine may be cut off; waiting for the majority of them")
+		e.j.warn("no message from the job's peers: this machine may be cut off; waiting for the majority of them")
 	}
 	e.deferredFailures = append(e.deferredFailures, l)
 	return nil
@@ -80,7 +80,7 @@ func (e *execution) linkTo(id p2ppeer.ID) *link {
 // protocolError gives up a peer that broke the protocol.
 func (e *execution) protocolError(l *link, err error) *job.Result {
 	e.avoided.Distrust(l.peer)
-	return e.lose(l, "it broke the protocol", err)
+	return e.lose(l, "it violated the protocol", err)
 }
 
 // lose gives a peer up and requests that its processes fail; why is the rest of a sentence about

@@ -118,7 +118,7 @@ func judgeOutage(cs []contact, ran time.Duration, warned bool) outage {
 	patience := outageTimeout(ran)
 	switch o.warned = cs[at].silent >= unreachableAfter; {
 	case o.warned && !warned:
-		o.note = fmt.Sprintf("no word from %s; waiting up to %v", blame(cs), patience.Round(time.Second))
+		o.note = fmt.Sprintf("no message from %s; waiting up to %v", blame(cs), patience.Round(time.Second))
 	case !o.warned && warned:
 		o.note = "in touch with the job's peers again"
 	}
@@ -132,7 +132,7 @@ func judgeOutage(cs []contact, ran time.Duration, warned bool) outage {
 func outOfReach(cs []contact) job.Result {
 	return job.Result{
 		Status:  job.StatusLost,
-		Message: fmt.Sprintf("no word for %v from %s", cs[longest(cs)].silent.Round(time.Second), blame(cs)),
+		Message: fmt.Sprintf("no message for %v from %s", cs[longest(cs)].silent.Round(time.Second), blame(cs)),
 		Hint:    "check the network of that machine, and start the job again; --tolerated-hang waits longer, and with -r 2 a job survives the loss of a peer",
 	}
 }

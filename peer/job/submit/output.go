@@ -79,7 +79,7 @@ func (e *execution) output(h received, p view.Process) *job.Result {
 func (e *execution) queueEarlyOutput(h received, p view.Process) *job.Result {
 	kept, err := e.earlyOutput[p].add(h)
 	if err != nil {
-		return e.protocolError(h.link, fmt.Errorf("output of %v, which does not speak: %w", p, err))
+		return e.protocolError(h.link, fmt.Errorf("output of %v, which is not an output leader: %w", p, err))
 	}
 	e.earlyOutput[p] = kept
 	return nil

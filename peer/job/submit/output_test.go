@@ -202,7 +202,7 @@ func TestPeerThatBreaksTheProtocolIsLost(t *testing.T) {
 				return nil
 			})
 			o.want(job.StatusOK, "")
-			if !strings.Contains(o.texts(), "broke") {
+			if !strings.Contains(o.texts(), "violated the protocol") {
 				t.Errorf("the user was told %q", o.texts())
 			}
 		})

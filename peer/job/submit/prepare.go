@@ -175,7 +175,7 @@ func (l *link) answer(text string) error {
 }
 
 func unexpected(m *jobpb.FromPeer) error {
-	return fmt.Errorf("it broke the protocol: unexpected %T", m.Body)
+	return fmt.Errorf("protocol violation: unexpected %T", m.Body)
 }
 
 // start sends every peer the membership table and asks it to start its processes.
@@ -226,7 +226,7 @@ func (e *execution) handleStarting(h received) error {
 		return unexpected(h.msg)
 	}
 	if l.early += weight(h.msg); l.early > len(l.processes)*maxEarly {
-		return fmt.Errorf("it broke the protocol: %d bytes before the job was running", l.early)
+		return fmt.Errorf("protocol violation: %d bytes before the job was running", l.early)
 	}
 	e.early = append(e.early, h)
 	return nil

@@ -65,13 +65,13 @@ func TestFaultyPeerIsReplaced(t *testing.T) {
 	}{
 		"vanishes when asked to stage":        {(*part).vanish, "stage the job at"},
 		"cannot stage":                        {func(p *part) { p.prepared("disk\x1b full") }, "disk  full"},
-		"says nothing while staging":          {func(*part) {}, "no word for 1s"},
+		"says nothing while staging":          {func(*part) {}, "no message for 1s"},
 		"makes no progress while staging":     {(*part).trickle, "no progress for 1s"},
 		"starts before it has staged":         {func(p *part) { p.say(startedMessage("")) }, "unexpected *jobpb.FromPeer_Started"},
 		"runs before it has staged":           {func(p *part) { p.ends(proc(0, 0), "early\n") }, "unexpected *jobpb.FromPeer_Output"},
 		"vanishes between staged and started": {func(p *part) { p.prepared(""); await(p, (*jobpb.ToPeer).GetStart); p.vanish() }, "start the job at"},
 		"cannot start":                        {func(p *part) { p.prepared(""); p.started("exec format error") }, "exec format error"},
-		"says nothing while starting":         {func(p *part) { p.prepared("") }, "no word for 1s"},
+		"says nothing while starting":         {func(p *part) { p.prepared("") }, "no message for 1s"},
 		"runs before it has started":          {func(p *part) { p.prepared(""); p.ends(proc(0, 0), "early\n") }, "unexpected *jobpb.FromPeer_Output"},
 		"writes garbage":                      {func(p *part) { p.stream.Write([]byte{3, 0xff, 0xff, 0xff}) }, "stage the job at"},
 		"begins a message without bounds":     {func(p *part) { p.stream.Write([]byte{0xff, 0xff, 0xff, 0x7f}) }, "stage the job at"},
@@ -82,7 +82,7 @@ func TestFaultyPeerIsReplaced(t *testing.T) {
 			if strings.HasPrefix(c.says, "no progress") {
 				b.submitter.waits.progress = time.Second
 			}
-			if strings.HasPrefix(c.says, "no word") {
+			if strings.HasPrefix(c.says, "no message") {
 				b.submitter.waits.silence = time.Second
 			}
 			first := make(chan *member, 1)
@@ -259,7 +259,7 @@ func TestSilentPeerIsDetectedBesideABusyOne(t *testing.T) {
 	})
 	o := b.run(b.request(1, 2), nil)
 	o.want(job.StatusOK, "")
-	o.told("no word for 1s")
+	o.told("no message for 1s")
 }
 
 // TestR6MessagesBeforeTheLastStartCount: a process may end before another peer has started.

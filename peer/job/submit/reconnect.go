@@ -22,7 +22,7 @@ import (
 //	                        while it stages, before there is a detector: after lull() if
 //	                        another peer is free, else after waits.disconnected
 
-var errRefused = errors.New("its machine says that it does not run any more")
+var errRefused = errors.New("its machine refuses connections, so its process has ended")
 
 // mayReconnect reports whether to reopen a broken stream: the peer neither ended it nor sent garbage,
 // and it stages the job or has begun it. In the short time between, a broken stream means that the

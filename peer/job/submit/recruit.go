@@ -98,7 +98,7 @@ func (e *execution) releaseUnneeded() {
 		case l.err != nil || r != nil && r.phase == recruitJoining:
 		case l.retired:
 			if time.Since(l.retiredAt) > retireFor {
-				l.lose(fmt.Errorf("no word for %v that it has stopped", retireFor))
+				l.lose(fmt.Errorf("no confirmation for %v that it has stopped", retireFor))
 			}
 		case len(l.added) > 0:
 		case r == nil && e.resumption != nil: // they end by themselves once their votes are not needed
@@ -109,7 +109,7 @@ func (e *execution) releaseUnneeded() {
 		case !e.state.Lacks(r.process.Rank):
 			e.giveUp(l, errors.New("it is not needed any more"))
 		case r.phase != recruitEntering && time.Since(r.heard) > e.replaceAfter():
-			e.giveUp(l, fmt.Errorf("no word for %v", e.replaceAfter()))
+			e.giveUp(l, fmt.Errorf("no message for %v", e.replaceAfter()))
 		}
 	}
 }
@@ -245,7 +245,7 @@ func (e *execution) startedRecruit(l *link, m *jobpb.Started) {
 	e.watchRecruit(l)
 }
 
-var errEarly = errors.New("it broke the protocol: it spoke before its process had joined")
+var errEarly = errors.New("protocol violation: message before its process had joined")
 
 // startRecruit sends the recruit's peer the current membership table. From then on the peer also
 // gets the messages to all peers.
@@ -292,7 +292,7 @@ func (e *execution) enter(l *link, r *recruit, key []byte) *job.Result {
 	p := r.process
 	s := e.state.Join(p)
 	if s.Propose == nil {
-		e.dropAddition(l, r, fmt.Errorf("process %v cannot join the view any more", p))
+		e.dropAddition(l, r, fmt.Errorf("process %v can no longer join the view", p))
 		return nil
 	}
 	r.phase = recruitJoining

@@ -57,7 +57,7 @@ type changeReport struct {
 }
 
 // errDisputed reports that the peers of a job contradict each other.
-var errDisputed = errors.New("they contradict each other")
+var errDisputed = errors.New("their reports contradict each other")
 
 // decide returns the change that more than half of the reports name. ok is false if there is none
 // yet. The error is errDisputed if there cannot be one any more.
@@ -125,7 +125,7 @@ func (e *execution) rejectImpossible(v view.View) (r *job.Result) {
 	for _, l := range e.links {
 		c, said := l.reports.of(v)
 		if _, follows := c.Apply(v); l.err == nil && said && !follows {
-			r = cmp.Or(r, e.protocolError(l, fmt.Errorf("it says that %v after view %d, which cannot be", c, v.Epoch)))
+			r = cmp.Or(r, e.protocolError(l, fmt.Errorf("it reports that %v after view %d, which is impossible", c, v.Epoch)))
 		}
 	}
 	return r

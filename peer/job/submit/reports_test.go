@@ -169,7 +169,7 @@ func TestImpossibleReportsAreIgnored(t *testing.T) {
 		},
 	})
 	o.want(job.StatusOK, "")
-	o.told("it broke the protocol")
+	o.told("it violated the protocol")
 	o.wrote(0, job.Stdout, "a\n")
 }
 

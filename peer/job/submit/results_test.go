@@ -95,7 +95,7 @@ func TestOnlyRequestedFilesAreCollected(t *testing.T) {
 		p.say(collectedMessage(proc(0, 0), list, ""))
 	})
 	req.OutputDir = t.TempDir()
-	b.run(req, nil).want(job.StatusLost, "which no pattern names")
+	b.run(req, nil).want(job.StatusLost, "which matches no pattern")
 }
 
 func TestExistingFilesAreNotReplaced(t *testing.T) {

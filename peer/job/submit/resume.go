@@ -85,12 +85,12 @@ func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) job.Result
 	}
 	j, lacks := s.runAgain(k)
 	defer s.forget(id)
-	j.printer = newPrinter(id, sink, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) }, k, s.cfg.Resident)
+	j.printer = newPrinter(id, sink, func(err error) { cancel(fmt.Errorf("no listener: %w", err)) }, k, s.cfg.Resident)
 	defer j.printer.close()
 	e := newResumption(j, shown, printed, begin)
 	e.until, _ = ctx.Deadline()
 	if e.healing != nil && !e.numbersKnown() {
-		lacks = errors.New("not all that their peers have to know was kept")
+		lacks = errors.New("the record lacks data that their peers need")
 	}
 	if lacks != nil && k.kept.Result == nil {
 		j.warn(fmt.Sprintf("replicas that are lost from now on are not replaced: %v", lacks))
@@ -396,7 +396,7 @@ func (e *execution) loseLate(present int) (r *job.Result) {
 	return r
 }
 
-var errUnknown = errors.New("its peer is not known here")
+var errUnknown = errors.New("its peer is unknown")
 
 // addPlaceholder adds a placeholder for a process that joins by change c if its peer could not be recorded.
 // The process continues to run: it may be the only one left of its rank.

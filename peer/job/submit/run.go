@@ -190,7 +190,7 @@ func (j *run) describe(ctx context.Context) error {
 	j.spec.Inputs, j.spec.InputsLen, j.spec.InputsPieces = digest.String(), list.Size, list.Pieces
 	j.envelope, err = j.spec.Sign(j.s.cfg.Key)
 	if len(j.envelope) > jobspec.MaxEncoded {
-		err = fmt.Errorf("the job's description has %d bytes, at most %d are taken: put long arguments into a file; programs may have about 6 GiB in all", len(j.envelope), jobspec.MaxEncoded)
+		err = fmt.Errorf("the job's description has %d bytes, at most %d are allowed: put long arguments into a file; programs may have about 6 GiB in total", len(j.envelope), jobspec.MaxEncoded)
 	}
 	if err != nil {
 		return err

@@ -200,7 +200,7 @@ func (s *Submitter) Run(ctx context.Context, req Request, sink Sink) job.Result 
 	}
 	defer j.keeper.close()
 	defer j.keeper.conclude(ctx)
-	j.printer = newPrinter(j.spec.ID, sink, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) }, j.keeper, s.cfg.Resident)
+	j.printer = newPrinter(j.spec.ID, sink, func(err error) { cancel(fmt.Errorf("no listener: %w", err)) }, j.keeper, s.cfg.Resident)
 	defer j.printer.close()
 	if err != nil {
 		j.stopKeeping(err)

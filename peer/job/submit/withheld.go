@@ -31,7 +31,7 @@ func (w withheld) overdue(speakers []view.Process, most func(view.Process) time.
 	return out
 }
 
-var errWithheld = errors.New("its process has ended, and the rest of its output does not come")
+var errWithheld = errors.New("its process has ended, but the rest of its output does not arrive")
 
 // loseWithholding gives up the peers that withhold output of an output leader that has ended, so that
 // another replica becomes output leader. A rank without another replica fails, so its peer gets

@@ -129,7 +129,7 @@ func (k *keeper) readWork(j *run) error {
 		return err
 	}
 	if spec.ID != j.spec.ID || spec.Submitter != j.spec.Submitter {
-		return fmt.Errorf("what was kept is job %s of %s", spec.ID, spec.Submitter)
+		return fmt.Errorf("the record contains job %s of %s", spec.ID, spec.Submitter)
 	}
 	local := make(map[filetransfer.Digest]filetransfer.Source)
 	for name, path := range w.Inputs {

@@ -115,7 +115,7 @@ type Output struct {
 // except for Self.
 func New(c Config) (*Member, error) {
 	if c.Peers > maxPeers {
-		return nil, fmt.Errorf("view group of %d peers, at most %d are taken", c.Peers, maxPeers)
+		return nil, fmt.Errorf("view group of %d peers, at most %d are allowed", c.Peers, maxPeers)
 	}
 	if c.Peers < 1 || c.Members < 1 || c.Members > min(c.Peers, maxMembers) || c.Self < 0 || c.Self >= c.maxPeers() {
 		return nil, fmt.Errorf("view group: peer %d of %d, with %d members", c.Self, c.Peers, c.Members)
@@ -365,7 +365,7 @@ func (m *Member) apply(out *Output, e *raftpb.Entry) {
 	m.wanted = slices.DeleteFunc(m.wanted, func(w Proposal) bool { return w.repeats(p) || !m.matters(w) })
 }
 
-var errForeign = errors.New("a message that no member sends")
+var errForeign = errors.New("unexpected message")
 
 // acceptable returns an error if no correct peer sends such a message.
 func (m *Member) acceptable(from int, msg *Message) error {

@@ -132,7 +132,7 @@ func (s *Service) validate(c GroupConfig) error {
 	case c.Self < 0 || c.Self >= len(c.Peers) || c.Peers[c.Self] != s.host.ID():
 		return fmt.Errorf("this peer does not have index %d", c.Self)
 	case len(c.Peers) > 2*maxPeers:
-		return fmt.Errorf("%d peers have been in it, at most %d are taken", len(c.Peers), 2*maxPeers)
+		return fmt.Errorf("it has had %d peers, at most %d are allowed", len(c.Peers), 2*maxPeers)
 	case c.First < 1 || c.First > len(c.Peers):
 		return fmt.Errorf("%d of %d peers are the first", c.First, len(c.Peers))
 	}

@@ -29,14 +29,14 @@ func (g *Gate) ask(p pipe, self, peer p2ppeer.ID) error {
 	}
 	answer, err := readMessage(p)
 	if err != nil {
-		return fmt.Errorf("hear whether this peer is admitted: %w", err)
+		return fmt.Errorf("read the verdict on this peer: %w", err)
 	}
 	if answer.GetVerdict() != pb.Verdict_ADMITTED {
 		return g.refusedBy(peer, answer.GetVerdict())
 	}
 	verdict, token := g.judge(answer.GetProof(), peer)
 	if err := writeMessage(p, &pb.Word{Verdict: verdict}); err != nil {
-		return fmt.Errorf("say whether it is admitted: %w", err)
+		return fmt.Errorf("send the verdict: %w", err)
 	}
 	if verdict != pb.Verdict_ADMITTED {
 		linger(p)
@@ -59,7 +59,7 @@ func (g *Gate) answer(p pipe, self, peer p2ppeer.ID) error {
 	defer p.SetDeadline(time.Time{})
 	asked, err := readMessage(p)
 	if err != nil {
-		return fmt.Errorf("hear of its token: %w", err)
+		return fmt.Errorf("read its token: %w", err)
 	}
 	if g.Open() {
 		writeMessage(p, &pb.Word{Verdict: pb.Verdict_OPEN}) // the peer finds out in any case
@@ -77,7 +77,7 @@ func (g *Gate) answer(p pipe, self, peer p2ppeer.ID) error {
 	}
 	last, err := readMessage(p)
 	if err != nil {
-		return fmt.Errorf("hear whether this peer is admitted: %w", err)
+		return fmt.Errorf("read the verdict on this peer: %w", err)
 	}
 	if last.GetVerdict() != pb.Verdict_ADMITTED {
 		return g.refusedBy(peer, last.GetVerdict())

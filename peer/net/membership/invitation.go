@@ -76,7 +76,7 @@ func (i *Invitation) Text() (string, error) {
 }
 
 // errNoInvitation means that a text is not an invitation. It omits the text, which may be a secret.
-var errNoInvitation = errors.New("not an invitation: want one line, " + prefix + " and what follows")
+var errNoInvitation = errors.New("not an invitation: want one line that begins with " + prefix)
 
 // ParseInvitation decodes a text, which may be surrounded by white space. It does not check whether the
 // token has expired.
@@ -101,10 +101,10 @@ func ParseInvitation(text string) (*Invitation, error) {
 		return i, nil
 	}
 	if i.key, err = crypto.UnmarshalPrivateKey(m.GetKey()); err != nil {
-		return nil, errors.New("invitation: it holds a key that is none")
+		return nil, errors.New("invitation: it contains an invalid key")
 	}
 	if !i.Holder.MatchesPrivateKey(i.key) {
-		return nil, errors.New("invitation: its key is another's than its token's")
+		return nil, errors.New("invitation: its key does not match its token")
 	}
 	return i, nil
 }
@@ -135,7 +135,7 @@ func (i *Invitation) proof(id p2ppeer.ID, home crypto.PrivKey) (*pb.Proof, error
 	}
 	var err error
 	if p.Voucher, err = seal(&voucher{peer: id, holder: i.Holder}, key); err != nil {
-		return nil, fmt.Errorf("vouch for %s: %w", id, err)
+		return nil, fmt.Errorf("confirm the membership of %s: %w", id, err)
 	}
 	return p, nil
 }

@@ -36,7 +36,7 @@ func CheckPerson(n string) error {
 		return nil
 	}
 	if _, err := p2ppeer.Decode(n); err == nil || !name.MatchString(n) {
-		return fmt.Errorf("name %.80q of who is invited: want 1 to 47 letters, digits or . _ - +, and no peer ID", n)
+		return fmt.Errorf("name %.80q: want 1 to 47 letters, digits or . _ - +, and no peer ID", n)
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func (t QUICTransport) open(ctx context.Context, c transport.CapableConn, exchan
 	defer s.Close()
 	s.SetDeadline(time.Now().Add(exchangeTimeout))
 	if err := mss.SelectProtoOrFail(streamProtocol, s); err != nil {
-		return fmt.Errorf("it knows nothing of members: %w", err)
+		return fmt.Errorf("it does not support private networks: %w", err)
 	}
 	return exchange(s)
 }

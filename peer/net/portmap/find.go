@@ -27,7 +27,7 @@ func Find(ctx context.Context) Router {
 func outsideOf(ctx context.Context, r router) (netip.Addr, error) {
 	at, err := r.address(ctx)
 	if err == nil && (!at.Is4() || !at.IsGlobalUnicast()) {
-		err = fmt.Errorf("it has no address outside, but %v", at)
+		err = fmt.Errorf("its external address is not public: %v", at)
 	}
 	return at, err
 }

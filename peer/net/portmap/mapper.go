@@ -209,7 +209,7 @@ func mapPort(ctx context.Context, r router, p Port, was mapping) (mapping, error
 		got, err = r.addMapping(ctx, p, uint16(10_000+rand.N(50_000)), lifetime)
 	}
 	if err == nil && got == 0 {
-		err = errors.New("the router leads port 0")
+		err = errors.New("the router mapped port 0")
 	}
 	return mapping{got, asked.Add(lifetime)}, err
 }

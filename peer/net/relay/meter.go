@@ -44,7 +44,7 @@ type metered struct {
 	time    time.Duration // from the end of the handshake; 0 for no limit
 }
 
-var errSpent = errors.New("the circuit has carried as much as it may")
+var errSpent = errors.New("the circuit has reached its data limit")
 
 // Read implements io.Reader.
 func (m *metered) Read(b []byte) (int, error) {

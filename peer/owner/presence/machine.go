@@ -62,7 +62,7 @@ func (m *Machine) active(ctx context.Context) (bool, error) {
 	v, err := m.property(ctx, "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "IdleHint")
 	idle, ok := v.(bool)
 	if err == nil && !ok {
-		err = fmt.Errorf("logind says %.40q of whether anybody is idle", fmt.Sprint(v))
+		err = fmt.Errorf("logind returns %.40q as idle hint", fmt.Sprint(v))
 	}
 	return ok && !idle, err
 }
@@ -79,7 +79,7 @@ func (m *Machine) metered(ctx context.Context) (bool, error) {
 	case no, guessNo:
 		return false, nil
 	}
-	return false, errors.New("NetworkManager does not know; it may have no link")
+	return false, errors.New("NetworkManager does not know; there may be no link")
 }
 
 func (m *Machine) load() (float64, error) {

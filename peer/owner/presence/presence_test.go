@@ -91,7 +91,7 @@ func TestRulesByName(t *testing.T) {
 			t.Errorf("%q: %v", names, err)
 		}
 	}
-	if _, err := ParseRules([]string{"battery", "none"}); err == nil || err.Error() != "pause-when battery,none: none stands alone" {
+	if _, err := ParseRules([]string{"battery", "none"}); err == nil || err.Error() != "pause-when battery,none: none cannot be combined with other rules" {
 		t.Errorf("got %v", err)
 	}
 	if _, err := ParseRules(Default); err != nil {

@@ -37,7 +37,7 @@ func ParseRules(names []string) ([]Rule, error) {
 	var out []Rule
 	for _, n := range names {
 		if n == none {
-			return nil, fmt.Errorf("pause-when %s: none stands alone", strings.Join(names, ","))
+			return nil, fmt.Errorf("pause-when %s: none cannot be combined with other rules", strings.Join(names, ","))
 		}
 		if !slices.Contains(rules, Rule(n)) {
 			return nil, fmt.Errorf("pause-when %.40q: want active, battery, load, metered, or none", n)

@@ -36,7 +36,7 @@ func (k *v1) parents(prefix string) (map[Controller]string, map[Controller]error
 		case err != nil:
 			missing[c] = err
 		case !ok:
-			missing[c] = errors.New("the kernel, or the system, does without this controller")
+			missing[c] = errors.New("the kernel or the system does not provide this controller")
 		default:
 			if missing[c] = k.try(prefix, c, sub); missing[c] == nil {
 				delete(missing, c)

@@ -73,7 +73,7 @@ func (k *v2) divide(prefix string) error {
 		return nil
 	}
 	if all := processesAt(k.folder("")); slices.ContainsFunc(all, func(pid int) bool { return pid != os.Getpid() }) {
-		return fmt.Errorf("others are in the peer's control group %s; %s", k.own, delegate)
+		return fmt.Errorf("other processes are in the peer's control group %s; %s", k.own, delegate)
 	}
 	leaf := k.folder(prefix + "-peer")
 	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, os.ErrExist) {

@@ -164,7 +164,7 @@ func (r root) put(tree int, to string, folder bool, attributes uint64) (err erro
 // that it runs from was deleted.
 func (r root) lead(p Plan) error {
 	if _, err := os.Lstat(r.at + p.Program); err != nil {
-		return fmt.Errorf("the file of p2pboot was replaced, and this system has no other way to it: p2pboot has to be started anew: %w", err)
+		return fmt.Errorf("the file of p2pboot was replaced, and this system has no other path to it: restart p2pboot: %w", err)
 	}
 	return os.Symlink(p.Program, r.at+p.Executable())
 }

@@ -33,7 +33,7 @@ func Measure(folder string, r Ruler) (int64, error) {
 }
 
 // errEnough ends a measurement that exceeds Ruler.Most.
-var errEnough = errors.New("that is too much")
+var errEnough = errors.New("the limit is exceeded")
 
 // A measurement adds up the contents of a folder.
 type measurement struct {

@@ -43,7 +43,7 @@ func examine(ctx context.Context, e Engine) int {
 		return tell(exitUnfit, errors.New("modules may read beyond their memory"))
 	}
 	if !strings.Contains(err.Error(), "out of bounds") {
-		return tell(exitUnfit, fmt.Errorf("a module that was to read beyond its memory has ended before: %w", err))
+		return tell(exitUnfit, fmt.Errorf("the module that tests reads beyond its memory ended early: %w", err))
 	}
 	fmt.Println(e.Name(), source)
 	return 0
@@ -65,9 +65,9 @@ func Examined(said string) (name string, err error) {
 	name, from, _ := strings.Cut(said, " ")
 	switch {
 	case !engineName.MatchString(name):
-		return "", fmt.Errorf("it is none: it says %q", said)
+		return "", fmt.Errorf("it is not an engine: it prints %q", said)
 	case from != source:
-		return "", fmt.Errorf("it was built from another version of this project (%q, and this is %q): build it anew", from, source)
+		return "", fmt.Errorf("it was built from another version of this project (%q, this is %q): rebuild it", from, source)
 	}
 	return name, nil
 }

@@ -18,8 +18,8 @@ func TestEngineOfAnotherVersionIsRefused(t *testing.T) {
 		"engine-1": "another version",
 		fmt.Sprintf("engine-1 protocol %d runner %d", version.Protocol-1, runner): "another version",
 		fmt.Sprintf("engine-1 protocol %d runner %d", version.Protocol, runner+1): "another version",
-		fmt.Sprintf("../x protocol %d runner %d", version.Protocol, runner):       "it is none",
-		"": "it is none",
+		fmt.Sprintf("../x protocol %d runner %d", version.Protocol, runner):       "it is not an engine",
+		"": "it is not an engine",
 	} {
 		name, err := Examined(said)
 		if want == "" && (err != nil || name != "engine-1") {

@@ -58,7 +58,7 @@ func newLinear(_, most uint64) experimental.LinearMemory {
 func (l *linear) Reallocate(size uint64) []byte {
 	if size > uint64(len(l.all)) || size > 0 && unix.Mprotect(l.all[:size], unix.PROT_READ|unix.PROT_WRITE) != nil {
 		if l.used == 0 {
-			os.Exit(tell(exitTrap, errors.New("there is no memory for what the module begins with")))
+			os.Exit(tell(exitTrap, errors.New("not enough memory for the module's initial memory")))
 		}
 		return nil
 	}

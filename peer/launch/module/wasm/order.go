@@ -28,7 +28,7 @@ func (c Config) Arguments(args []string) []string {
 // parse is the inverse of Arguments.
 func parse(args []string) (c Config, rest []string, err error) {
 	if len(args) == 0 {
-		return c, nil, fmt.Errorf("%s is for a peer to start", Name)
+		return c, nil, fmt.Errorf("%s must be started by a peer", Name)
 	}
 	order := json.NewDecoder(strings.NewReader(args[0]))
 	order.DisallowUnknownFields()

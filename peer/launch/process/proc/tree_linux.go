@@ -13,7 +13,7 @@ import (
 
 // errHidden is the error for files that this peer cannot inspect. A process that hides files exceeds its
 // limits.
-var errHidden = errors.New("it hides what it has on disk")
+var errHidden = errors.New("it hides its files")
 
 // An inspection adds up what processes use.
 type inspection struct {

@@ -176,8 +176,8 @@ func inspectAs(pid, folder string) int {
 // cannot see them all.
 func TestHiddenFilesAreReported(t *testing.T) {
 	for how, want := range map[string]string{
-		"mapped by a user": "it hides what it has on disk: it has mapped a file that has no name and is not open",
-		"from its peer":    "it hides what it has on disk: open /proc/",
+		"mapped by a user": "it hides its files: it has mapped a file that has no name and is not open",
+		"from its peer":    "it hides its files: open /proc/",
 	} {
 		t.Run(how, func(t *testing.T) {
 			folder, err := os.MkdirTemp("", "hiding")

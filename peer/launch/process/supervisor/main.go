@@ -280,7 +280,7 @@ func forkStage(o order) (pid int, word []byte, err error) {
 		return 0, nil, fmt.Errorf("fork in %s: %w", o.Plan.Scratch, err)
 	}
 	if err := json.NewEncoder(says).Encode(o); err != nil {
-		return 0, nil, fmt.Errorf("tell the stage its order: %w", err)
+		return 0, nil, fmt.Errorf("send the order to the stage: %w", err)
 	}
 	word, err = io.ReadAll(io.LimitReader(failure, maxStatus))
 	return pid, word, err

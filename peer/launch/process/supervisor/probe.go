@@ -66,7 +66,7 @@ func probeWith(root string, means sandbox.Means) (r sandbox.Report, err error) {
 	}
 	var s started
 	if err := json.NewDecoder(p.report).Decode(&s); err != nil {
-		return r, fmt.Errorf("the probe has said nothing: %w", err)
+		return r, fmt.Errorf("no report from the probe: %w", err)
 	}
 	if s.Error != "" {
 		return r, errors.New(s.Error)

@@ -80,7 +80,7 @@ func startBy(c Command, deadline time.Time) (*Process, error) {
 		p.life.Close()
 		p.report.Close()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			err = fmt.Errorf("it did not run within %v, as on a machine that is too busy: %w", startTimeout, err)
+			err = fmt.Errorf("it did not start within %v; the machine may be overloaded: %w", startTimeout, err)
 		}
 		return nil, fmt.Errorf("start program: %w", err)
 	}
@@ -231,7 +231,7 @@ func (p *Process) Gone(ctx context.Context) error {
 	return nil
 }
 
-var errUnknown = errors.New("the supervisor has gone first")
+var errUnknown = errors.New("the supervisor ended first")
 
 // Kill ends the program without waiting. It closes the life pipe and resumes a stopped supervisor. The
 // supervisor then kills the program with its descendants, and removes the scratch folder. Kill kills a

@@ -157,7 +157,7 @@ func (e *Entrance) Expect(ctx context.Context, token []byte, arrived func(net.Co
 	}
 	e.mu.Unlock()
 	if known {
-		return errors.New("the token is another channel's")
+		return errors.New("the token belongs to another channel")
 	}
 	ctx, cancel := context.WithTimeout(ctx, expectTimeout)
 	context.AfterFunc(ctx, func() {
@@ -254,7 +254,7 @@ var errNoAddress = errors.New("the other peer has no address for direct connecti
 
 // ErrRejected reports that the listener does not know the token. It may be another machine with the same
 // private address, or the other peer, whose part of the job has ended.
-var ErrRejected = errors.New("turned away")
+var ErrRejected = errors.New("rejected")
 
 // connectAt connects to one address and exchanges the token.
 func connectAt(ctx context.Context, address string, token []byte) (*net.TCPConn, error) {
@@ -274,7 +274,7 @@ func connectAt(ctx context.Context, address string, token []byte) (*net.TCPConn,
 		err = ErrRejected
 	}
 	if err == nil && reply != half(token[tokenSize/2:]) {
-		err = errors.New("somebody else answers")
+		err = errors.New("another program answers")
 	}
 	if err != nil {
 		conn.Close()
