@@ -52,7 +52,7 @@ var errNoRendezvous = errors.New("not this network's rendezvous")
 // protocol violation of the announcing peer.
 func (a *announcements) Put(ctx context.Context, key datastore.Key, value []byte) error {
 	if !strings.HasPrefix(key.String(), a.prefix) {
-		a.conduct.Note(announcerOf(key), "announces what is no offer", errNoRendezvous)
+		a.conduct.Note(announcerOf(key), "announces a record that is not an offer", errNoRendezvous)
 		return nil
 	}
 	a.mu.Lock()

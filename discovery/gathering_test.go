@@ -78,19 +78,19 @@ func TestGatheringStops(t *testing.T) {
 		at    time.Time
 		want  bool
 	}{
-		{"not while somebody may still answer", Need{Slots: 4}, []int{1, 1, 1}, true, after(1e6), false},
+		{"not while a peer may still answer", Need{Slots: 4}, []int{1, 1, 1}, true, after(1e6), false},
 		{"not before the grace is over", Need{Slots: 2}, []int{1, 1}, true, after(99), false},
 		{"when the grace is over", Need{Slots: 2}, []int{1, 1}, true, after(100), true},
 		{"although sources go on", Need{Slots: 2}, []int{1, 1}, false, after(100), true},
 		{"at once when all have answered", Need{Slots: 9}, []int{1, 0, 1, 1}, true, testNow, true},
 		{"not while sources go on", Need{Slots: 9}, []int{1, 0, 1, 1}, false, after(1e6), false},
-		{"at once when overbooked and nobody is open", Need{Slots: 2}, []int{5, 1, 1, 1}, false, testNow, true},
+		{"at once when overbooked and no request is open", Need{Slots: 2}, []int{5, 1, 1, 1}, false, testNow, true},
 		{"never early when all are wanted", Need{Slots: 2, All: true}, []int{9, 9}, true, after(1e6), false},
 		{"not when overbooked but wide", Need{Slots: 2, Wide: time.Second}, []int{5, 1, 1, 1}, false, after(999), false},
 		{"when it was wide for long enough", Need{Slots: 2, Wide: time.Second}, []int{5, 1, 1}, false, after(1000), true},
 		{"wide or not, at once when all have answered", Need{Slots: 2, Wide: time.Second}, []int{5, 1, 1, 1}, true, testNow, true},
 		{"counting at most n slots of a peer", Need{Slots: 3, PerPeer: 1}, []int{9, 9}, true, after(1e6), false},
-		{"needing one slot when told nothing", Need{}, []int{1}, true, after(100), true},
+		{"one slot by default", Need{}, []int{1}, true, after(100), true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := hearing(tt.need, 8, 4)

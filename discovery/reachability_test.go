@@ -17,7 +17,7 @@ func TestReachNotes(t *testing.T) {
 		event any
 		want  network.Reachability
 	}{
-		{"the owner's word", event.EvtLocalReachabilityChanged{Reachability: network.ReachabilityPublic}, network.ReachabilityPublic},
+		{"set by the owner", event.EvtLocalReachabilityChanged{Reachability: network.ReachabilityPublic}, network.ReachabilityPublic},
 		{"no address is reached", event.EvtHostReachableAddrsChanged{Unreachable: addrs}, network.ReachabilityPrivate},
 		{"one is, others are not", event.EvtHostReachableAddrsChanged{Reachable: addrs, Unreachable: addrs}, network.ReachabilityPublic},
 		{"nothing can be said", event.EvtHostReachableAddrsChanged{Unreachable: addrs, Unknown: addrs}, network.ReachabilityPublic},

@@ -124,7 +124,7 @@ func TestO2OwnersTakeTheirMachinesBack(t *testing.T) {
 		t.Fatalf("exit status %d:\n%s", s, j.stderr)
 	}
 	expectStepper(t, j, 2, steps, 5)
-	if n := strings.Count(j.stderr.String(), "left with its peer, whose owner takes the machine back"); n < 4 {
+	if n := strings.Count(j.stderr.String(), "left with its peer, whose owner needs the machine"); n < 4 {
 		t.Errorf("%d processes have left with their peers, want 4:\n%s", n, j.stderr)
 	}
 	if out, err := exec.Command(filepath.Join(bin, "p2pboot"), "slots", "1", "--home", began[3].home).CombinedOutput(); err != nil {
@@ -311,7 +311,7 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 		t.Fatalf("exit status %d:\n%s", s, j.stderr)
 	}
 	expectStepper(t, j, 2, steps, 10)
-	if n := strings.Count(j.stderr.String(), "left with its peer, whose owner takes the machine back"); n != 2 {
+	if n := strings.Count(j.stderr.String(), "left with its peer, whose owner needs the machine"); n != 2 {
 		t.Errorf("%d processes have left with their peer, want 2:\n%s", n, j.stderr)
 	}
 
@@ -375,7 +375,7 @@ func TestO2QuietHoursStopWhatCannotBeHandedOver(t *testing.T) {
 					return err
 				})
 				mend() // the rule applies for another minute
-				j.waitFor("an owner who does not", func(e event) bool { return strings.Contains(e.Text, "goes on with the job") })
+				j.waitFor("an owner who does not", func(e event) bool { return strings.Contains(e.Text, "resumes the job") })
 			}
 			if s := j.wait(); s != c.status || !strings.Contains(j.stderr.String(), c.says) {
 				t.Fatalf("exit status %d:\n%s", s, j.stderr)

@@ -124,7 +124,7 @@ func (j *job) printsMore() {
 func (p *peerProcess) misses() {
 	p.t.Helper()
 	eventually(p.t, "peer "+p.id, func() error {
-		if !strings.Contains(p.log.String(), "the submitter is out of reach") {
+		if !strings.Contains(p.log.String(), "the submitter is unreachable") {
 			return errors.New("has not missed the submitter")
 		}
 		return nil

@@ -103,7 +103,7 @@ func TestPrivateNetworkRefusesOthers(t *testing.T) {
 			args []string
 			why  string
 		}{
-			"no token":      {[]string{"--network", "lab"}, "it is of a private network, of which this one has no token; ask the network's owner"},
+			"no token":      {[]string{"--network", "lab"}, "it belongs to a private network for which this peer has no token; ask the network's owner"},
 			"expired":       {[]string{"--token", tokenFile(t, network(t, l.owner, "invite", "--for", "1ms"))}, "the token of this one has expired; ask the network's owner"},
 			"another owner": {[]string{"--token", tokenFile(t, network(t, other, "invite"))}, "of the same name with another owner; ask the network's owner"},
 			"another peer":  {[]string{"--token", tokenFile(t, network(t, l.owner, "invite", "--peer", somebody))}, "the token is bound to peer " + somebody},
@@ -158,7 +158,7 @@ func TestPrivateNetworkTakesANewTokenInWithoutARestart(t *testing.T) {
 		}
 		p := l.machine.startPeer(t, home, "--supernode", l.peers[0].addr)
 		p.awaitReady()
-		eventually(t, "its log", logged(p, "the token of this one has expired"))
+		eventually(t, "its log", logged(p, "this peer's token has expired"))
 		network(t, home, "join", network(t, l.owner, "invite", "--peer", p.id))
 		eventually(t, "the peer is admitted", func() error {
 			s, err := p.status()

@@ -63,7 +63,7 @@ func TestNATSaturatedUplink(t *testing.T) {
 	expectStepper(t, j, 5, 10, 5)
 	expectNobodyFailed(t, j)
 	for _, p := range g.peers {
-		if n := strings.Count(p.log.String(), "a connection that does not work is dropped"); n > 0 {
+		if n := strings.Count(p.log.String(), "dropped a connection that does not respond"); n > 0 {
 			t.Errorf("%s has dropped %d connections", p.machine.addr, n)
 		}
 	}

@@ -25,7 +25,7 @@ func TestCheckAlive(t *testing.T) {
 		{"this peer is stopped for a minute: two periods of it count", 62 * s, []view.Process{p}, []view.Process{p, q}, nil},
 		{"within the hang", 63 * s, []view.Process{p}, []view.Process{p, q}, nil},
 		{"q hangs", 64 * s, []view.Process{p, q}, []view.Process{p}, []view.Process{q}},
-		{"q is told of once", 65 * s, []view.Process{p}, []view.Process{p}, nil},
+		{"q is reported once", 65 * s, []view.Process{p}, []view.Process{p}, nil},
 	}
 	for _, st := range steps {
 		ask, hung := c.Tick(st.now)

@@ -180,12 +180,12 @@ func TestDownloadsThatFail(t *testing.T) {
 		d    Download
 		want string
 	}{
-		"T1 another digest":   {Download{Path: "p", URL: s.URL, Digest: DigestOf(nil).String()}, "its bytes have the digest sha256:" + DigestOf(b).String()},
-		"not there":           {Download{Path: "p", URL: gone.URL}, "404"},
-		"T4 without an end":   {Download{Path: "p", URL: endless.URL}, errFull.Error()},
-		"T3 path":             {Download{Path: "../p", URL: s.URL}, "not relative and clean"},
-		"scheme":              {Download{Path: "p", URL: "file:///etc/passwd"}, "want an http or https URL"},
-		"no password is told": {Download{Path: "p", URL: strings.Replace(gone.URL, "//", "//me:secret@", 1)}, "me:xxxxx@"},
+		"T1 another digest":             {Download{Path: "p", URL: s.URL, Digest: DigestOf(nil).String()}, "its bytes have the digest sha256:" + DigestOf(b).String()},
+		"not there":                     {Download{Path: "p", URL: gone.URL}, "404"},
+		"T4 without an end":             {Download{Path: "p", URL: endless.URL}, errFull.Error()},
+		"T3 path":                       {Download{Path: "../p", URL: s.URL}, "not relative and clean"},
+		"scheme":                        {Download{Path: "p", URL: "file:///etc/passwd"}, "want an http or https URL"},
+		"the password is not disclosed": {Download{Path: "p", URL: strings.Replace(gone.URL, "//", "//me:secret@", 1)}, "me:xxxxx@"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -19,14 +19,14 @@ func TestLedgerGrantsAUnitToOnePeerAtATime(t *testing.T) {
 		{"at once", func(*ledger) {}, 10 * second, false},
 		{"while it is under way", func(l *ledger) { l.sent(one, 30*second) }, 30*second + mutest - 1, false},
 		{"when the link has been mute", func(l *ledger) { l.sent(one, 30*second) }, 30*second + mutest, true},
-		{"when the link is gone", func(l *ledger) { l.gone(one) }, 11 * second, true},
+		{"when the link has ended", func(l *ledger) { l.gone(one) }, 11 * second, true},
 		{"when it has just arrived", func(l *ledger) { l.got(3, one, 12*second) }, 12 * second, false},
 		{"for twice the time it took", func(l *ledger) { l.got(3, one, 12*second) }, 16*second - 1, false},
 		{"after that", func(l *ledger) { l.got(3, one, 12*second) }, 16 * second, true},
 		{"soon after it was quick", func(l *ledger) { l.got(3, one, 10*second) }, 10*second + minLease, true},
 		{"long after it was slow", func(l *ledger) { l.got(3, one, 100*second) }, 100*second + maxLease, true},
-		{"when another says that it has it", func(l *ledger) { l.got(3, two, 10*second) }, 10*second + minLease, false},
-		{"when it arrived and its link is gone", func(l *ledger) { l.got(3, one, 12*second); l.gone(one) }, 13 * second, false},
+		{"when another peer announces it", func(l *ledger) { l.got(3, two, 10*second) }, 10*second + minLease, false},
+		{"when it arrived and its link has ended", func(l *ledger) { l.got(3, one, 12*second); l.gone(one) }, 13 * second, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -338,7 +338,7 @@ func TestServeAnswersOnlyAllowedPeers(t *testing.T) {
 		{"another job", "other", w},
 		{"a job that is over", "over", w},
 		{"content for another peer", job, secret},
-		{"content that nobody serves", job, Want{Digest: Digest{1}, Size: 1}},
+		{"content that no peer serves", job, Want{Digest: Digest{1}, Size: 1}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

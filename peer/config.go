@@ -275,7 +275,7 @@ var networkName = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,64}$`)
 func (c Config) Validate() error {
 	var wrong fieldErrors
 	if c.Home == "" {
-		wrong.say("home: no home folder is known; name one with --home or P2PMPI_HOME")
+		wrong.say("home: no home directory is known; set --home or P2PMPI_HOME")
 	}
 	c.validateLinks(&wrong)
 	c.validateRelay(&wrong)
@@ -366,13 +366,13 @@ func (c Config) validateLending(wrong *fieldErrors) {
 	}
 	for _, name := range c.Readable {
 		if !filepath.IsAbs(name) {
-			wrong.say("readable: %q is no absolute path", name)
+			wrong.say("readable: %q is not an absolute path", name)
 		} else if _, err := os.Stat(name); err != nil {
 			wrong.say("readable: %w", err)
 		}
 	}
 	if c.WasmEngine != "" && !filepath.IsAbs(c.WasmEngine) {
-		wrong.say("wasm-engine: %q is no absolute path", c.WasmEngine)
+		wrong.say("wasm-engine: %q is not an absolute path", c.WasmEngine)
 	}
 	_, err := policy.ParseRules(c.Accept, limits.Limits{})
 	wrong.add(err)

@@ -50,8 +50,8 @@ func TestDiagnose(t *testing.T) {
 		found  string // the finding contains this text
 		do     string // and this advice
 	}{
-		"confined":             {func(*Diagnostics) {}, "confinement", Well, "neither files, network nor processes", ""},
-		"confined by one wall": {machine(func(m *Machine) { m.Walls.Landlock, m.Walls.NoLandlock = false, "no Landlock" }), "confinement", Well, "second wall: no Landlock", ""},
+		"confined":                  {func(*Diagnostics) {}, "confinement", Well, "neither files, network nor processes", ""},
+		"confined without Landlock": {machine(func(m *Machine) { m.Walls.Landlock, m.Walls.NoLandlock = false, "no Landlock" }), "confinement", Well, "second layer: no Landlock", ""},
 		"files open": {machine(func(m *Machine) {
 			m.Walls = launch.Walls{NoNamespaces: "no namespaces", NoLandlock: "no Landlock"}
 		}), "confinement: file system", Warning, "no namespaces", "--require-confinement"},

@@ -11,7 +11,7 @@ func (p *Peer) chooseEngine() launch.Engine {
 		if err == nil {
 			engine = other
 		} else {
-			p.log.Warn().Err(err).Msg("WebAssembly modules are run by the engine that is built in")
+			p.log.Warn().Err(err).Msg("WebAssembly modules run in the built-in engine")
 		}
 	}
 	p.log.Info().Str("engine", engine.Name).Msg("runs WebAssembly modules")

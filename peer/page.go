@@ -44,7 +44,7 @@ func (p *Peer) startPage() error {
 		return fmt.Errorf("serve the status page: %w", err)
 	}
 	if at, ok := server.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() {
-		p.log.Warn().Str("http", at.String()).Msg("the status page is served over plain HTTP: whoever can listen on the network reads its password; use 127.0.0.1 and a tunnel, or a proxy with TLS")
+		p.log.Warn().Str("http", at.String()).Msg("the status page is served over plain HTTP: anyone on the network path can read its password; use 127.0.0.1 and a tunnel, or a proxy with TLS")
 	}
 	p.log.Info().Str("http", "http://"+server.Addr().String()).Str("password", "in "+p.home.password()).Msg("status page")
 	p.owns("status page", server.Close)

@@ -104,7 +104,7 @@ func (p *Peer) logUnread(all []presence.Unread) {
 	p.unreadRules.Store(all)
 	for _, u := range all {
 		if !slices.ContainsFunc(before, func(b presence.Unread) bool { return b.Rule == u.Rule }) {
-			p.log.Warn().Str("rule", string(u.Rule)).Str("why", u.Why).Msg("a rule of pausing cannot be read here")
+			p.log.Warn().Str("rule", string(u.Rule)).Str("why", u.Why).Msg("a suspend rule cannot be evaluated")
 		}
 	}
 }

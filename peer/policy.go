@@ -47,7 +47,7 @@ func (p *Peer) logPolicy() {
 		for class, kind := range also {
 			log = log.Str(string(class), string(kind))
 		}
-		log.Msg("a list of whom to allow keeps nobody out: to take nothing from others, set accept: [none]")
+		log.Msg("a list of allowed peers does not exclude others: to refuse all other peers, set accept: [none]")
 	}
 }
 

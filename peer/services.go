@@ -394,7 +394,7 @@ func (p *Peer) resize(slots int) {
 func (p *Peer) updateGrant(slots int) {
 	grant, err := p.cfg.grant(string(p.home), max(slots, p.cfg.Slots))
 	if err != nil { // cannot happen: the limits were parsed at startup
-		p.log.Error().Err(err).Msg("limits stay as they are")
+		p.log.Error().Err(err).Msg("limits unchanged")
 		return
 	}
 	p.launcher.SetGrant(grant)

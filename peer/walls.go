@@ -20,7 +20,7 @@ func (p *Peer) examineSandbox() {
 			Msg("native programs cannot be confined here")
 	}
 	if why := landlockGap(p.walls); why != "" {
-		p.log.Info().Msgf("native programs are confined, without a second wall: %s", why)
+		p.log.Info().Msgf("native programs are sandboxed, but without Landlock as a second layer: %s", why)
 	}
 }
 
@@ -55,7 +55,7 @@ func checkSandbox(w launch.Walls) (out []Finding) {
 		return out
 	}
 	if why := landlockGap(w); why != "" {
-		return []Finding{well("confinement", "native programs are confined, without a second wall: %s", why)}
+		return []Finding{well("confinement", "native programs are sandboxed, but without Landlock as a second layer: %s", why)}
 	}
 	return []Finding{well("confinement", "native programs see neither files, network nor processes of this machine")}
 }

@@ -133,10 +133,10 @@ func TestReplicasGoToDifferentOwners(t *testing.T) {
 		{"different owners, one router", []Domain{signed("a", "1"), signed("a", "2"), signed("b", "1")}, []int{0, 2}},
 		{"one owner, two routers", []Domain{signed("a", "1"), signed("a", "1"), signed("a", "2")}, []int{0, 2}},
 		{"one owner, one router", []Domain{signed("a", "1"), signed("a", "1")}, []int{0, 1}},
-		{"who says so, far away", []Domain{says("a", "1"), says("a", "2"), says("b", "3")}, []int{0, 2}},
-		{"who says so, one router", []Domain{says("a", "1"), says("a", "1"), says("b", "1")}, []int{0, 2}},
-		{"a machine that says to be of two", []Domain{says("a", "1"), says("b", "1"), says("", "2")}, []int{0, 2}},
-		{"two of whom nobody knows whose they are, and one more", []Domain{signed("", "1"), signed("", "2"), signed("b", "3")}, []int{0, 2}},
+		{"same claim, far away", []Domain{says("a", "1"), says("a", "2"), says("b", "3")}, []int{0, 2}},
+		{"same claim, one router", []Domain{says("a", "1"), says("a", "1"), says("b", "1")}, []int{0, 2}},
+		{"a machine that claims two owners", []Domain{says("a", "1"), says("b", "1"), says("", "2")}, []int{0, 2}},
+		{"two peers of unknown owners, and one more", []Domain{signed("", "1"), signed("", "2"), signed("b", "3")}, []int{0, 2}},
 		{"a machine of two, whose owners have tokens", []Domain{signed("a", "1"), signed("b", "1"), signed("", "1")}, []int{0, 1}},
 	} {
 		if got := place(t, test.peers...); !slices.Equal(got, test.want) {

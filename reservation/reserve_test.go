@@ -148,7 +148,7 @@ func TestReserveWaitsForTheOnlyOtherOwner(t *testing.T) {
 		{"he answers later", "aaab", 400 * time.Millisecond, true, 700 * time.Millisecond},
 		{"he does not answer", "aaab", time.Hour, false, maxPatience + 500*time.Millisecond},
 		{"there is another", "abcb", time.Hour, false, 500 * time.Millisecond},
-		{"nobody parts them", "aaaa", time.Hour, false, 500 * time.Millisecond},
+		{"nothing separates them", "aaaa", time.Hour, false, 500 * time.Millisecond},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

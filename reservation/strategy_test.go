@@ -40,7 +40,7 @@ func TestAssign(t *testing.T) {
 		{"peers without slots do not count", Spread, peersWith(9, 0), 1, 2, "", errFewPeers},
 		{"too few slots", Spread, peersWith(3, 2), 3, 2, "", errFewSlots},
 		{"one machine is no two", Spread, []PeerSlots{{Slots: 9, Machine: "m"}, {Slots: 9, Machine: "m"}}, 1, 2, "", errFewPeers},
-		{"peers of a machine share what it gets", Concentrate,
+		{"peers of a machine share its processes", Concentrate,
 			[]PeerSlots{{Slots: 1, Machine: "m"}, {Slots: 2}, {Slots: 1, Machine: "m"}}, 2, 2, "[[0.0] [0.1 1.1] [1.0]]", nil},
 		{"slots above n are of no use", Concentrate, peersWith(99, 2), 3, 2, "", errFewSlots},
 	}

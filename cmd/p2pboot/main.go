@@ -104,7 +104,7 @@ func explain(ctx context.Context, err error) error {
 		return nil
 	}
 	if twin, ok := errors.AsType[*peer.CopyError](err); ok {
-		return command.Fail(command.Usage, twin, "remove the file identity from the home that is the copy: it then gets an identity of its own")
+		return command.Fail(command.Usage, twin, "remove the file identity from the copied home: it then gets its own identity")
 	}
 	if running, ok := errors.AsType[*peer.RunningError](err); ok {
 		return command.Fail(command.Usage, running, "give each peer a --home of its own, or end that one with p2phalt")

@@ -56,7 +56,7 @@ func attachOwn(ctx context.Context, cfg peer.Config, cancel bool, kept submit.Ke
 	}
 	work, err := workdir.New()
 	if err != nil {
-		return job.Result{}, command.Fail(command.Unavailable, err, "name a folder with room in TMPDIR")
+		return job.Result{}, command.Fail(command.Unavailable, err, "set TMPDIR to a directory with free space")
 	}
 	defer work.Close()
 	s := &session{home: cfg.Home, done: make(chan struct{})}

@@ -149,7 +149,7 @@ func (s *session) mine(ctx context.Context, wanted *discovery.Filter) error {
 		wanted.Only = append(wanted.Only, id)
 	}
 	if len(wanted.Only) == 0 {
-		return command.Fail(command.Usage, errors.New("--only-mine: no peer is yours"), "boot one with p2pboot, or name yours in the key mine of the configuration file")
+		return command.Fail(command.Usage, errors.New("--only-mine: no peer is yours"), "boot one with p2pboot, or list yours under the key mine of the configuration file")
 	}
 	return nil
 }

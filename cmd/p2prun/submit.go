@@ -43,7 +43,7 @@ func submitJob(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args [
 	}
 	work, err := workdir.New()
 	if err != nil {
-		return 0, command.Fail(command.Unavailable, err, "name a folder with room in TMPDIR")
+		return 0, command.Fail(command.Unavailable, err, "set TMPDIR to a directory with free space")
 	}
 	defer work.Close()
 	if j.built, err = work.Sub("build"); err != nil {
@@ -259,7 +259,7 @@ func failure(ctx context.Context, err error) error {
 		if ctx.Err() != nil {
 			status = command.Cancelled
 		}
-		return command.Fail(status, left, fmt.Sprintf("start p2pboot on that home, then p2prun --attach %.8s goes on with the job", left.Job))
+		return command.Fail(status, left, fmt.Sprintf("start p2pboot on that home, then resume the job with p2prun --attach %.8s", left.Job))
 	}
 	if ctx.Err() != nil {
 		return cancelled()

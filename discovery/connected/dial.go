@@ -61,7 +61,7 @@ func (s *Service) round(due []p2ppeer.AddrInfo, meet bool) {
 		s.config.Meet(s.ctx)
 	}
 	if err := s.save(); err != nil {
-		s.config.Log.Warn().Err(err).Msg("known peers not saved: after a restart they have to be found again")
+		s.config.Log.Warn().Err(err).Msg("known peers not saved; they must be found again after a restart")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

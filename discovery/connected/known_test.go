@@ -79,7 +79,7 @@ func TestKnownPeersAreRetriedIndefinitely(t *testing.T) {
 		connected func(p2ppeer.ID) bool
 		want      []time.Duration
 	}{
-		{"ever more seldom by who has others", those(2), seconds(0, 5, 15, 35, 75, 155)},
+		{"at growing intervals by a connected peer", those(2), seconds(0, 5, 15, 35, 75, 155)},
 		{"twice a minute by a peer that is alone", noPeer, seconds(0, 5, 15, 35, 65, 95, 125, 155)},
 		{"not at all while connected", those(3), nil},
 	} {

@@ -94,7 +94,7 @@ func (s *Service) observe(partners map[p2ppeer.ID]time.Duration) (map[p2ppeer.ID
 
 // drop closes a connection that does not work.
 func (s *Service) drop(c network.Conn) {
-	s.config.Log.Info().Stringer("peer", c.RemotePeer()).Stringer("address", c.RemoteMultiaddr()).Msg("a connection that does not work is dropped")
+	s.config.Log.Info().Stringer("peer", c.RemotePeer()).Stringer("address", c.RemoteMultiaddr()).Msg("dropped a connection that does not respond")
 	s.running.Go(func() { _ = c.Close() }) // ends within libp2p's bound for closing
 }
 

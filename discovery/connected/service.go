@@ -200,7 +200,7 @@ func (s *Service) look(now time.Time) {
 	if why == "" {
 		return
 	}
-	s.config.Log.Info().Str("why", why).Msg("this machine has moved: connecting to its peers again")
+	s.config.Log.Info().Str("why", why).Msg("the machine's addresses have changed, or it was asleep: reconnecting to its peers")
 	for _, c := range s.host.Network().Conns() {
 		if s.watch.gone[localOf(c)] && !c.IsClosed() {
 			s.drop(c)

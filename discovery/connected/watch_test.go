@@ -40,13 +40,13 @@ func TestWatchActions(t *testing.T) {
 	all := func(l ...connState) []connState { return l }
 	probe := func(ids ...string) orders { return orders{probe: ids} }
 	tests := map[string][]moment{
-		"one that works": {
+		"a working connection": {
 			{after: 0, conns: all(a)},
 			{after: probePeriod, conns: all(a), want: probe("a")},
 			{after: probePeriod + time.Second, conns: all(a), answered: "a"},
 			{after: 2 * probePeriod, conns: all(a), want: probe("a")},
 		},
-		"one that does not answer is dropped, and the peer dialled": {
+		"an unresponsive connection is dropped, and the peer dialled": {
 			{after: 0, conns: all(a)},
 			{after: probePeriod, conns: all(a), want: probe("a")},
 			{after: probePeriod + leastSilence, conns: all(a), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
@@ -82,17 +82,17 @@ func TestWatchActions(t *testing.T) {
 			{after: probePeriod + time.Second, conns: circuit(1), want: orders{relays: []p2ppeer.ID{relay}}},
 			{after: probePeriod + leastSilence, conns: circuit(1), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
 		},
-		"what has arrived before it was probed is no answer": {
+		"data received before the probe is no answer": {
 			{after: 0, conns: grown(1)},
 			{after: probePeriod, conns: grown(2), want: probe("a")},
 			{after: probePeriod + leastSilence, conns: grown(2), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
 		},
-		"one from an address that is no more": {
+		"one from a lost address": {
 			{after: 0, conns: all(a)},
 			{after: time.Second, conns: all(a), own: moved, want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
 			{after: 2 * time.Second, conns: all(connState{id: "b", local: moved, arrived: 1}), own: moved, want: orders{back: []p2ppeer.ID{other}}},
 		},
-		"one from any address may be from one that is no more": {
+		"one from any address may be from a lost one": {
 			{after: 0, conns: all(connState{id: "a", local: netip.IPv4Unspecified(), arrived: 1})},
 			{after: time.Second, conns: all(connState{id: "a", local: netip.IPv4Unspecified(), arrived: 1}), own: moved, want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
 			{after: 2 * time.Second, conns: all(connState{id: "b", local: netip.IPv4Unspecified(), arrived: 1}), own: moved, want: orders{back: []p2ppeer.ID{other}}},
@@ -128,7 +128,7 @@ func TestWatchActions(t *testing.T) {
 			{after: probePeriod, conns: all(a, b), want: probe("a")},
 			{after: probePeriod + time.Second, conns: all(a, b), answered: "a", want: probe("b")},
 		},
-		"another has come in place of one": {
+		"one was replaced by another": {
 			{after: 0, conns: all(a)},
 			{after: time.Second, conns: all(b), want: orders{back: []p2ppeer.ID{other}}},
 		},

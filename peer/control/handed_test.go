@@ -264,7 +264,7 @@ func TestR6ListenerSurvivesItsPeer(t *testing.T) {
 	if got, want := u.text.String(), numbers(1, 200); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if len(u.said) != 1 || !strings.Contains(u.said[0], "waiting up to 1h0m0s for p2pboot") {
+	if len(u.said) != 1 || !strings.Contains(u.said[0], "waiting up to 1h0m0s for a new p2pboot") {
 		t.Errorf("said %q", u.said)
 	}
 }

@@ -58,7 +58,7 @@ func (l *listener) follow(ctx context.Context, begin func(context.Context) (*htt
 		if !l.kept {
 			return r, fmt.Errorf("the peer on home %s ended before the job did", l.client.home)
 		}
-		if err := l.warn(fmt.Sprintf("the p2pboot on home %s has ended, and the job goes on without it; waiting up to %v for p2pboot to be started there again", l.client.home, l.away)); err != nil {
+		if err := l.warn(fmt.Sprintf("the p2pboot on home %s has ended; the job continues without it; waiting up to %v for a new p2pboot on that home", l.client.home, l.away)); err != nil {
 			return r, err
 		}
 		begin = l.await

@@ -45,7 +45,7 @@ func TestJudgeAccounts(t *testing.T) {
 		odd      []int
 		told     int // number of reported differences
 	}{
-		{"nobody has said anything", 2, nil, "", nil, 0},
+		{"no account", 2, nil, "", nil, 0},
 		{"one has", 2, []Account{sent(1)}, "", nil, 0},
 		{"two agree", 2, []Account{sent(1, 2), sent(1, 2)}, "", nil, 0},
 		{"one of two has sent more", 2, []Account{sent(1, 2), sent(1, 3)}, "0.0 has sent 2 messages to rank 1 on communicator 1 (slot 0)", nil, 1},
@@ -54,14 +54,14 @@ func TestJudgeAccounts(t *testing.T) {
 		{"one of three has sent less", 3, []Account{sent(2), sent(1), sent(2)}, "", []int{1}, 2},
 		{"the first of three", 3, []Account{sent(1), sent(2), sent(2)}, "", []int{0}, 2},
 		{"three different ones", 3, []Account{sent(1), sent(2), sent(3)}, "have diverged", nil, 2},
-		{"two of three differ, and one says nothing", 3, []Account{sent(1), sent(2)}, "have diverged", nil, 1},
-		{"two of three agree, and one says nothing", 3, []Account{sent(1), sent(1)}, "", nil, 0},
+		{"two of three differ, one account missing", 3, []Account{sent(1), sent(2)}, "have diverged", nil, 1},
+		{"two of three agree, one account missing", 3, []Account{sent(1), sent(1)}, "", nil, 0},
 		{"two of five", 5, []Account{sent(1), sent(1), sent(2), sent(3), sent(1)}, "", []int{2, 3}, 3},
 		{"printed alike", 2, []Account{wrote(7), wrote(7)}, "", nil, 0},
 		{"printed something else", 2, []Account{wrote(7), wrote(8)}, "0.0 has printed 7 bytes", nil, 1},
 		{"one of three prints something else", 3, []Account{wrote(8), wrote(7), wrote(7)}, "", []int{0}, 2},
-		{"the user has got what most have not printed", 3, []Account{wrote(7), wrote(8), wrote(8)}, "the user has got 7 bytes", nil, 2},
-		{"the user has got what nobody has printed", 2, []Account{wrote(8), wrote(8)}, "the user has got 7 bytes", nil, 0},
+		{"shown output differs from the majority's", 3, []Account{wrote(7), wrote(8), wrote(8)}, "the user has got 7 bytes", nil, 2},
+		{"shown output that no replica printed", 2, []Account{wrote(8), wrote(8)}, "the user has got 7 bytes", nil, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -30,13 +30,13 @@ func TestDivergence(t *testing.T) {
 		stopped  bool
 	}{
 		{"two differ", 2, []saying{{1, 7, 5}}, nil, true},
-		{"one of three does, who is no master", 3, []saying{{1, 7, 5}, {0, 5, 5}, {2, 5, 5}}, []view.Process{proc(0, 1)}, false},
+		{"one of three deviates, not the master", 3, []saying{{1, 7, 5}, {0, 5, 5}, {2, 5, 5}}, []view.Process{proc(0, 1)}, false},
 		{"the votes come first", 3, []saying{{0, 5, 5}, {2, 5, 5}, {1, 7, 5}}, []view.Process{proc(0, 1)}, false},
 		{"a vote is missing", 3, []saying{{1, 7, 5}, {0, 5, 5}}, nil, false},
-		{"nobody votes", 3, []saying{{1, 7, 5}}, nil, false},
+		{"no votes", 3, []saying{{1, 7, 5}}, nil, false},
 		{"all agree", 3, []saying{{0, 5, 5}, {1, 5, 5}, {2, 5, 5}}, nil, false},
-		{"a second word does not count", 3, []saying{{1, 7, 5}, {1, 5, 5}, {0, 5, 5}}, nil, false},
-		{"the receivers have got what most have not produced", 3, []saying{{1, 7, 5}, {2, 7, 5}, {0, 5, 5}}, nil, true},
+		{"a second report does not count", 3, []saying{{1, 7, 5}, {1, 5, 5}, {0, 5, 5}}, nil, false},
+		{"the receivers got a minority's message", 3, []saying{{1, 7, 5}, {2, 7, 5}, {0, 5, 5}}, nil, true},
 		{"all three differ", 3, []saying{{0, 5, 5}, {1, 6, 5}, {2, 7, 5}}, nil, true},
 		{"all contradict the receiver", 3, []saying{{0, 5, 9}, {1, 5, 9}, {2, 5, 9}}, []view.Process{proc(1, 2)}, false},
 		{"one of five", 5, []saying{{4, 7, 5}, {0, 5, 5}, {1, 5, 5}, {2, 5, 5}}, []view.Process{proc(0, 4)}, false},

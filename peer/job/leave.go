@@ -25,7 +25,7 @@ func (s *State) releaseLeaving(out *Effects, rank int) {
 		if a := s.at(q); s.mayCount(q) && !a.leaving && a.aborted == nil && (a.exit == nil || a.exit.Good()) {
 			for _, p := range counting {
 				if s.at(p).leaving {
-					s.ask(out, p, view.Failed, "left with its peer, whose owner takes the machine back")
+					s.ask(out, p, view.Failed, "left with its peer, whose owner needs the machine")
 				}
 			}
 			return

@@ -417,7 +417,7 @@ func (s *State) CutOff() Effects {
 	r := Result{
 		Status:  StatusLost,
 		Message: "cut off from the majority of the job's peers, without which nothing is certain",
-		Hint:    "start it again; with more peers than two, the job survives more of them lost at a time",
+		Hint:    "start it again; with more than two peers, the job survives more simultaneous losses",
 	}
 	for _, c := range s.Asked() {
 		if p := c.Process; c.To == view.Failed {

@@ -62,7 +62,7 @@ func (j *job) setAway(m *jobpb.Start) {
 func (j *job) submitterSilent() {
 	if j.silentSince.IsZero() {
 		j.silentSince = time.Now()
-		j.log.Info().Msg("the submitter is out of reach; the job goes on without it")
+		j.log.Info().Msg("the submitter is unreachable; the job continues without it")
 	}
 	j.take(j.ahead) // the submitter no longer sends the missing row
 }

@@ -155,7 +155,7 @@ func (j *job) broke(reason error) {
 		j.lose(reason)
 	default:
 		if say, _ := j.service.reconnectPace.Due(j.submitter); say {
-			j.log.Info().Err(reason).Msg("the control stream broke; the submitter may come back")
+			j.log.Info().Err(reason).Msg("the control stream broke; the submitter may reconnect")
 		}
 		j.detach()
 		j.disconnectedAt = time.Now()
@@ -323,7 +323,7 @@ func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) err
 		}
 	}
 	if say, _ := j.service.reconnectPace.Due(j.submitter); say {
-		j.log.Info().Uint64("heard", m.Heard).Bool("anew", m.Anew).Int("said", len(j.said)).Msg("the submitter is back")
+		j.log.Info().Uint64("heard", m.Heard).Bool("anew", m.Anew).Int("said", len(j.said)).Msg("the submitter has reconnected")
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func (s *Service) serveControl(stream network.Stream) {
 	}
 	give, err := places.Take(submitter)
 	if err != nil {
-		s.conduct.Note(submitter, "control streams that say nothing", err)
+		s.conduct.Note(submitter, "control streams without a message", err)
 		stream.Reset()
 		return
 	}

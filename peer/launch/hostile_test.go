@@ -42,16 +42,16 @@ func TestO4HostileFirstMessageLeavesNothing(t *testing.T) {
 		change func(*jobpb.Prepare)
 		want   string
 	}{
-		"no job":              {func(p *jobpb.Prepare) { p.Spec = nil }, "verify job"},
-		"changed job":         {func(p *jobpb.Prepare) { p.Spec[len(p.Spec)/2] ^= 1 }, "verify job"},
-		"somebody else's job": {func(p *jobpb.Prepare) { p.Spec = stranger.prepareMessage(0, key).GetPrepare().Spec }, "sent by"},
-		"wrong key":           {func(p *jobpb.Prepare) { p.Key[0] ^= 1 }, "unknown key"},
-		"short key":           {func(p *jobpb.Prepare) { p.Key = p.Key[:3] }, "key of 3 bytes"},
-		"no processes":        {func(p *jobpb.Prepare) { p.Processes = nil }, "no processes"},
-		"rank out of range":   {func(p *jobpb.Prepare) { p.Processes[0].Rank = 1 << 31 }, "process 2147483648.0"},
-		"two of one rank":     {func(p *jobpb.Prepare) { p.Processes[0] = &jobpb.Process{Rank: 1, Replica: 1} }, "two processes of rank 1"},
-		"two that join":       {func(p *jobpb.Prepare) { p.Joining = true }, "2 processes join"},
-		"join as one of old":  {func(p *jobpb.Prepare) { p.Joining, p.Processes = true, p.Processes[:1] }, "process 0.0 joins"},
+		"no job":                  {func(p *jobpb.Prepare) { p.Spec = nil }, "verify job"},
+		"changed job":             {func(p *jobpb.Prepare) { p.Spec[len(p.Spec)/2] ^= 1 }, "verify job"},
+		"another submitter's job": {func(p *jobpb.Prepare) { p.Spec = stranger.prepareMessage(0, key).GetPrepare().Spec }, "sent by"},
+		"wrong key":               {func(p *jobpb.Prepare) { p.Key[0] ^= 1 }, "unknown key"},
+		"short key":               {func(p *jobpb.Prepare) { p.Key = p.Key[:3] }, "key of 3 bytes"},
+		"no processes":            {func(p *jobpb.Prepare) { p.Processes = nil }, "no processes"},
+		"rank out of range":       {func(p *jobpb.Prepare) { p.Processes[0].Rank = 1 << 31 }, "process 2147483648.0"},
+		"two of one rank":         {func(p *jobpb.Prepare) { p.Processes[0] = &jobpb.Process{Rank: 1, Replica: 1} }, "two processes of rank 1"},
+		"two that join":           {func(p *jobpb.Prepare) { p.Joining = true }, "2 processes join"},
+		"join as one of old":      {func(p *jobpb.Prepare) { p.Joining, p.Processes = true, p.Processes[:1] }, "process 0.0 joins"},
 		"join as one too many": {func(p *jobpb.Prepare) {
 			p.Joining, p.Processes = true, []*jobpb.Process{{Replica: view.MaxReplicas}}
 		}, "process 0.64 joins"},
@@ -132,7 +132,7 @@ func TestMessagesOutOfOrderEndTheJob(t *testing.T) {
 		"View of another job": {true, func(*testJob) *jobpb.ToPeer {
 			return &jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(view.New(2, 3))}}
 		}},
-		"View that is none": {true, func(*testJob) *jobpb.ToPeer { return &jobpb.ToPeer{Body: &jobpb.ToPeer_View{}} }},
+		"invalid View": {true, func(*testJob) *jobpb.ToPeer { return &jobpb.ToPeer{Body: &jobpb.ToPeer_View{}} }},
 		"Collect from stranger": {true, func(*testJob) *jobpb.ToPeer {
 			return &jobpb.ToPeer{Body: &jobpb.ToPeer_Collect{Collect: &jobpb.Collect{Process: &jobpb.Process{Rank: 7}}}}
 		}},

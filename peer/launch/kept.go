@@ -85,7 +85,7 @@ func (j *job) tryReleaseSlots(order []view.Process, slots []reservation.Key, fir
 		return
 	}
 	if first {
-		j.log.Info().AnErr("reason", err).Int64("bytes", bytes).Msg("its processes have ended, and it keeps its slots: much waits for the submitter")
+		j.log.Info().AnErr("reason", err).Int64("bytes", bytes).Msg("its processes have ended; it keeps its slots, since much output waits for the submitter")
 	}
 	j.do(func() { j.measureKeptAt = time.Now().Add(measureKeptEvery) })
 }

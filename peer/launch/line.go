@@ -211,7 +211,7 @@ func (j *job) handleUnkept(p *process, m proclink.Message) {
 	*said = true
 	j.say(unkept(p.id, m.Text, m.Lapsed))
 	j.log.Warn().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Str("why", m.Text[:min(len(m.Text), maxText)]).
-		Bool("until a checkpoint", m.Lapsed).Msg("the process can bring no new replica up to date")
+		Bool("until a checkpoint", m.Lapsed).Msg("the process cannot bring a new replica up to date")
 }
 
 // maxAheads bounds how many reports of a process that it is ahead of its master are handled. The engine of

@@ -50,7 +50,7 @@ func TestMessagesTakeTheReportedPath(t *testing.T) {
 		"stream only":      {[]string{"stream"}, false, false, "stream", "stream", "tcp is not allowed"},
 		"stream preferred": {[]string{"shm", "stream", "tcp"}, false, false, "shm", "stream", "stream is preferred to tcp"},
 		"no way in":        {nil, true, false, "shm", "stream", "no tcp: tried in vain"},
-		"dialled in vain":  {[]string{"stream"}, false, true, "stream", "stream", "tcp is not allowed"},
+		"dial failed":      {[]string{"stream"}, false, true, "stream", "stream", "tcp is not allowed"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

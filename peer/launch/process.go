@@ -340,7 +340,7 @@ func (p *process) measureTurns(now proc.Turns) {
 func (p *process) logStarved(since time.Time) {
 	if p.starved.IsZero() {
 		p.starved = since
-		p.job.log.Info().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Msg("a process waits: the owner's own work needs all processors")
+		p.job.log.Info().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Msg("a process gets no processor time: the owner's work uses all processors")
 	}
 }
 

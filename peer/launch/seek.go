@@ -87,7 +87,7 @@ func (j *job) takeOver(peer p2ppeer.ID, found passage) {
 		if p == nil || c.peer != peer || c.way.kind == "" || found.rank(j.kinds) >= c.way.rank(j.kinds) {
 			continue
 		}
-		j.log.Info().Stringer("peer", peer).Str("from", string(c.way.kind)).Str("to", string(found.kind)).Msg("a better way was found")
+		j.log.Info().Stringer("peer", peer).Str("from", string(c.way.kind)).Str("to", string(found.kind)).Msg("a better path was found")
 		p.tell(proclink.Message{Type: proclink.Reopen, Process: &id.to}, nil)
 	}
 }

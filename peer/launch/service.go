@@ -170,7 +170,7 @@ func NewService(h host.Host, c Config) (*Service, error) {
 	}
 	supervisor.KillStale(s.scratch)
 	if err := scratch.SetAside(s.scratch); err != nil {
-		c.Log.Error().Err(err).Msg("scratch folders of an earlier peer stay")
+		c.Log.Error().Err(err).Msg("scratch folders of an earlier peer not removed")
 	}
 	if c.Decide == nil {
 		s.config.Decide = func(p2ppeer.ID, []policy.Kind) policy.Decision {
@@ -201,7 +201,7 @@ func NewService(h host.Host, c Config) (*Service, error) {
 // removeStale removes the scratch folders of an earlier peer, which may take long.
 func (s *Service) removeStale() {
 	if err := scratch.RemoveStale(s.ctx, s.scratch); err != nil && s.ctx.Err() == nil {
-		s.config.Log.Error().Err(err).Msg("scratch folders of an earlier peer stay")
+		s.config.Log.Error().Err(err).Msg("scratch folders of an earlier peer not removed")
 	}
 }
 

@@ -30,9 +30,9 @@ func TestO3OwnerStopsAJob(t *testing.T) {
 			j.tell(j.startMessage())
 			return await(j.links[0], (*jobpb.FromPeer).GetStarted).Error
 		}},
-		"staged, and its submitter says nothing": {(*testJob).prepare, func(*testJob) string { return why }},
-		"started":                                {(*testJob).start, ended},
-		"running":                                {(*testJob).run, ended},
+		"staged, and its submitter is silent": {(*testJob).prepare, func(*testJob) string { return why }},
+		"started":                             {(*testJob).start, ended},
+		"running":                             {(*testJob).run, ended},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -169,9 +169,9 @@ func TestStarvedStateIsAccurate(t *testing.T) {
 		then func(j *job, p *process, now proc.Turns)
 		want bool
 	}{
-		{"it stands still for the guard", func(j *job, _ *process, _ proc.Turns) { j.excuse(nil) }, true},
+		{"stopped by the guard", func(j *job, _ *process, _ proc.Turns) { j.excuse(nil) }, true},
 		{"it answers", func(j *job, p *process, _ proc.Turns) { j.handleProcess(p, proclink.Message{Type: proclink.Pong}) }, false},
-		{"it goes on starving", func(_ *job, p *process, now proc.Turns) {
+		{"it is still starved", func(_ *job, p *process, now proc.Turns) {
 			p.measureTurns(proc.Turns{At: now.At.Add(time.Second), Waited: now.Waited + time.Second})
 		}, true},
 		{"it hangs", func(_ *job, p *process, now proc.Turns) {
@@ -271,8 +271,8 @@ func TestHangReasonDescribesTheProgram(t *testing.T) {
 		late *lateness
 		want string
 	}{
-		"was never looked at":     {nil, ""},
-		"the kernel does not say": {&lateness{proc.Turns{At: begin.At}, proc.Turns{At: begin.At.Add(time.Second)}}, ""},
+		"was never looked at":        {nil, ""},
+		"the kernel reports nothing": {&lateness{proc.Turns{At: begin.At}, proc.Turns{At: begin.At.Add(time.Second)}}, ""},
 		"spins": {
 			&lateness{begin, proc.Turns{At: begin.At.Add(1500 * ms), Ran: begin.Ran + 1201*ms, Waited: begin.Waited + 299*ms}},
 			" (of the last 1.5s it ran for 1.2s and waited for a processor for 300ms)",

@@ -73,7 +73,7 @@ func (e *execution) takeAgreed() (r *job.Result) {
 	case contact == viewgroup.InTouch:
 		e.regroup()
 	case contact == viewgroup.CutOff && e.leaves():
-		r = cmp.Or(r, e.beginPartition("cut off from the majority of the job's peers, which may go on without this machine"))
+		r = cmp.Or(r, e.beginPartition("cut off from the majority of the job's peers, which may continue without this machine"))
 	case contact == viewgroup.CutOff:
 		for _, l := range e.deferredFailures {
 			r = cmp.Or(r, e.loseSilentPeer(l))

@@ -17,8 +17,8 @@ func TestBacklogIsBounded(t *testing.T) {
 		says view.Process
 		m    *jobpb.FromPeer
 	}{
-		"output of one that does not speak": {other, outputMessage(other, job.Stdout, 0, false)},
-		"words of one that has not joined":  {late, healedMessage(late)},
+		"output of a replica that is not an output leader": {other, outputMessage(other, job.Stdout, 0, false)},
+		"words of one that has not joined":                 {late, healedMessage(late)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newHearing(t)

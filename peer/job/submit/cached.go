@@ -43,7 +43,7 @@ func (j *run) askCached(ctx context.Context, candidates []reservation.Candidate)
 			defer func() { <-turn }()
 			has, err := j.s.cfg.Files.Cached(ctx, candidates[i].Peer, digests)
 			if err != nil {
-				j.log.Debug().Err(err).Msg("what a peer has cached is not known")
+				j.log.Debug().Err(err).Msg("cached contents of a peer unknown")
 				return
 			}
 			for k, w := range wants {

@@ -53,7 +53,7 @@ func TestChooseReplicas(t *testing.T) {
 		{"three peers on one machine", 1, 0.99, on("a", alike(3, 4)), 0, "with 1 replica each, 1 rank succeeds with probability 0.950, since of 3 peers found on 1 machine one fails"},
 		{"peers on two machines", 4, 0.98, append(on("a", alike(3, 4)), on("b", alike(3, 4))...), 2, "of 6 peers found on 2 machines"},
 		{"peers on two machines have no room for three", 4, 0.9999, append(on("a", alike(3, 4)), on("b", alike(3, 4))...), 0, "requires more replicas"},
-		{"peers of a machine share what it can run", 4, 0.5, on("a", alike(3, 1)), 0, "found 3 of the 4 slots"},
+		{"peers of a machine share its slots", 4, 0.5, on("a", alike(3, 1)), 0, "found 3 of the 4 slots"},
 		{"peers that name no machine are on one each", 1, 0.99, alike(3, 4), 2, "of 3 peers found one fails"},
 		{"one that makes itself out to be the worst counts for its slot", 1, 0.99, liar, 2, "probability 0.06"},
 	}

@@ -24,7 +24,7 @@ func TestR6EachRanksFilesAreCollectedOnce(t *testing.T) {
 		"one differs":           {[][]string{{"a", "1", "s", "s"}, {"a", "2", "s", "s"}, {"a", "1"}}, []string{"rank0/a=1", "rank1/a=2", "rank2/a=1", "s=s"}},
 		"file and folder":       {[][]string{{"a", "1"}, {"a/b", "2"}}, []string{"a/b=2", "rank0/a=1"}},
 		"deep":                  {[][]string{{"d/e/a", "1"}, {"d/e/a", "2"}, {"d", "3"}}, []string{"rank0/d/e/a=1", "rank1/d/e/a=2", "rank2/d=3"}},
-		"the name is taken":     {[][]string{{"a", "1"}, {"a", "2", "rank0/a", "3"}}, []string{"rank-0/a=1", "rank-1/a=2", "rank0/a=3"}},
+		"the name exists":       {[][]string{{"a", "1"}, {"a", "2", "rank0/a", "3"}}, []string{"rank-0/a=1", "rank-1/a=2", "rank0/a=3"}},
 		"a name like it is not": {[][]string{{"a", "1", "rank0.txt", "x"}, {"a", "2"}}, []string{"rank0.txt=x", "rank0/a=1", "rank1/a=2"}},
 	}
 	for name, c := range cases {
@@ -70,15 +70,15 @@ func TestR6FilesComeFromAnotherReplica(t *testing.T) {
 		fault func(*part)
 		late  bool // the other replica has yet to end
 	}{
-		"its peer vanishes":                    {func(p *part) { await(p, (*jobpb.ToPeer).GetCollect); p.vanish() }, false},
-		"its peer vanishes, the other is late": {func(p *part) { await(p, (*jobpb.ToPeer).GetCollect); p.vanish() }, true},
-		"its peer cannot":                      {func(p *part) { answer(p, nil, "disk on fire") }, false},
-		"its list is nonsense":                 {func(p *part) { answer(p, []byte("nonsense"), "") }, false},
-		"its list leads out":                   {func(p *part) { answer(p, []byte("\n\x08\n\x04../x\x18\x01"), "") }, false},
-		"it names what no pattern does":        {func(p *part) { answer(p, p.put(map[string]string{".bashrc": "evil"}), "") }, false},
-		"it does not give what it lists":       {func(p *part) { e := p.put(map[string]string{"a.out": "1"}); p.offered[0](); answer(p, e, "") }, false},
-		"it answers for somebody else":         {func(p *part) { await(p, (*jobpb.ToPeer).GetCollect); p.say(collectedMessage(q, nil, "")) }, false},
-		"it answers twice":                     {func(p *part) { answer(p, nil, "first"); p.say(collectedMessage(m, nil, "second")) }, false},
+		"its peer vanishes":                       {func(p *part) { await(p, (*jobpb.ToPeer).GetCollect); p.vanish() }, false},
+		"its peer vanishes, the other is late":    {func(p *part) { await(p, (*jobpb.ToPeer).GetCollect); p.vanish() }, true},
+		"its peer cannot":                         {func(p *part) { answer(p, nil, "disk on fire") }, false},
+		"its list is nonsense":                    {func(p *part) { answer(p, []byte("nonsense"), "") }, false},
+		"its list leads out":                      {func(p *part) { answer(p, []byte("\n\x08\n\x04../x\x18\x01"), "") }, false},
+		"it lists a file that matches no pattern": {func(p *part) { answer(p, p.put(map[string]string{".bashrc": "evil"}), "") }, false},
+		"it does not serve a listed file":         {func(p *part) { e := p.put(map[string]string{"a.out": "1"}); p.offered[0](); answer(p, e, "") }, false},
+		"it answers for another process":          {func(p *part) { await(p, (*jobpb.ToPeer).GetCollect); p.say(collectedMessage(q, nil, "")) }, false},
+		"it answers twice":                        {func(p *part) { answer(p, nil, "first"); p.say(collectedMessage(m, nil, "second")) }, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ func TestLaterAttemptCorrectsEarlierOne(t *testing.T) {
 	}{
 		{"gives slots at last", "", []reservation.Outcome{busy, {Slots: 2}}, ""},
 		{"gives slots though discovery thought it busy", job.Busy, []reservation.Outcome{{Slots: 2}}, ""},
-		{"gives no more than it gave", "", []reservation.Outcome{{Slots: 1, Reason: reservation.Busy}}, ""},
+		{"grants no more than before", "", []reservation.Outcome{{Slots: 1, Reason: reservation.Busy}}, ""},
 		{"busy again", "", []reservation.Outcome{{Slots: 2}, busy}, job.Busy},
 		{"not asked this time", "", []reservation.Outcome{busy, {}}, job.Busy},
 		{"no longer there", "", []reservation.Outcome{busy, unreachable}, job.Unreachable},

@@ -81,7 +81,7 @@ func (e *execution) detectSleep() (r *job.Result) {
 		return nil
 	}
 	if !e.partitioned {
-		r = e.beginPartition(fmt.Sprintf("this process did not run for %v, and the job's peers may go on without it", asleep.Round(time.Second)))
+		r = e.beginPartition(fmt.Sprintf("this process did not run for %v, and the job's peers may continue without it", asleep.Round(time.Second)))
 	}
 	for _, l := range e.links {
 		r = cmp.Or(r, e.disconnect(l, nil))
@@ -95,7 +95,7 @@ func (e *execution) detectSleep() (r *job.Result) {
 // beginPartition starts the reconnect deadline and disconnects the silent peers.
 func (e *execution) beginPartition(why string) (r *job.Result) {
 	e.partitioned, e.reconnectDeadline = true, time.After(e.j.req.Away)
-	e.j.warn(fmt.Sprintf("%s; waiting up to %v to come back to it", why, e.j.req.Away))
+	e.j.warn(fmt.Sprintf("%s; waiting up to %v to reconnect", why, e.j.req.Away))
 	held := e.deferredFailures
 	e.deferredFailures = nil
 	for _, l := range held {
@@ -322,7 +322,7 @@ func (e *execution) rejoin() (r *job.Result) {
 		return nil
 	}
 	e.partitioned, e.reconnectDeadline, e.peersDeadline = false, nil, nil
-	e.j.warn("in touch with the job's peers again")
+	e.j.warn("reconnected to the job's peers")
 	changes := e.pendingChanges
 	e.pendingChanges = nil
 	for _, c := range changes {

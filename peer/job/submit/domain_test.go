@@ -33,8 +33,8 @@ func TestSelfReportedAddressesAreNotTrusted(t *testing.T) {
 		{"not connected, of IPv6", "", six + " " + sixToo, "", "2001:660:1::/64"},
 		{"not connected, of IPv6 first", "", six + " " + four, "", "130.79.1.1"},
 		{"neighbour behind the same router", private, four + " " + fourToo, "192.168.1.5", "130.79.1.1"},
-		{"neighbour who says nothing", private, "", "192.168.1.5", ""},
-		{"says private addresses only", "", private, "", ""},
+		{"neighbour without claims", private, "", "192.168.1.5", ""},
+		{"claims private addresses only", "", private, "", ""},
 	}
 	parse := func(t *testing.T, list string) (out []ma.Multiaddr) {
 		for _, s := range strings.Fields(list) {

@@ -30,7 +30,7 @@ func (e *execution) stop(reason string) {
 	}
 	var tried <-chan time.Time
 	if away > 0 {
-		e.j.warn(fmt.Sprintf("%s cut off; trying for %v to say that the job is over", plural(uint64(away), "peer"), e.j.s.waits.notify))
+		e.j.warn(fmt.Sprintf("%s disconnected; trying for %v to report that the job is over", plural(uint64(away), "peer"), e.j.s.waits.notify))
 		tried = time.After(e.j.s.waits.notify)
 	}
 	timeout := time.NewTimer(e.j.s.waits.stop)
@@ -58,7 +58,7 @@ func (e *execution) stop(reason string) {
 		case <-tried:
 			e.loseUntold()
 		case <-timeout.C:
-			e.j.log.Warn().Int("peers", e.unstopped()).Msg("no message from peers that were told to stop; they free the job when they notice that its stream is gone")
+			e.j.log.Warn().Int("peers", e.unstopped()).Msg("no confirmation from peers that were told to stop; they end the job when they notice that its stream has ended")
 			return
 		}
 	}
@@ -82,7 +82,7 @@ func (e *execution) loseUntold() {
 		return
 	}
 	e.j.keeper.leave(left)
-	e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end by themselves within %v after they were cut off, as --away says", plural(uint64(left), "peer"), e.j.req.Away))
+	e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end by themselves within %v of their disconnection (--away)", plural(uint64(left), "peer"), e.j.req.Away))
 }
 
 // isReplaced reports whether a stream has ended because another process has resumed the job, from a
@@ -112,7 +112,7 @@ func (e *execution) takenOver() job.Result {
 	return job.Result{
 		Status:  job.StatusLost,
 		Message: fmt.Sprintf("another p2prun goes on with job %s", e.j.spec.ID),
-		Hint:    "the output goes on there; when that one has ended before the job has, p2prun --attach goes on with it",
+		Hint:    "the output continues there; if that process ends before the job, p2prun --attach resumes the job",
 	}
 }
 

@@ -514,7 +514,7 @@ func (e *execution) carryOut(s job.Effects) *job.Result {
 		}
 		if e.j.keeper != nil && e.views != nil {
 			e.j.keeper.told = true
-			e.j.emit(Event{Kind: KeptEvent, Text: fmt.Sprintf("should this p2prun be killed, p2prun --attach %.8s goes on with the job", e.j.spec.ID)})
+			e.j.emit(Event{Kind: KeptEvent, Text: fmt.Sprintf("if this p2prun is killed, p2prun --attach %.8s resumes the job", e.j.spec.ID)})
 		}
 	}
 	for _, note := range s.Notes {

@@ -46,7 +46,7 @@ func (e *execution) compareFiles(ctx context.Context, begun time.Time, collected
 			switch {
 			case file == "":
 			case ok || e.accounts.Tolerant:
-				e.j.warn(fmt.Sprintf("%s has not written the same files as the replica whose were collected: %q differs", e.accounts.Name(l.process), plain(file)))
+				e.j.warn(fmt.Sprintf("%s has written other files than the replica whose files were collected: %q differs", e.accounts.Name(l.process), plain(file)))
 			case unlike == nil:
 				unlike = e.unreconciled(collected[rank].process, l.process, file)
 			}
@@ -126,7 +126,7 @@ func (e *execution) unreconciled(collected, other view.Process, file string) *jo
 		Status: job.StatusDiverged,
 		Message: fmt.Sprintf("the replicas of rank %d have written different files: %s has another %q than %s, whose were collected",
 			other.Rank, e.accounts.Name(other), plain(file), e.accounts.Name(collected)),
-		Hint: "a program must not write times, random numbers or the names of machines (docs/mpj.md); where that is meant, use --on-divergence warn",
+		Hint: "a program must not write times, random numbers or host names (docs/mpj.md); if that is intended, use --on-divergence warn",
 	}
 }
 

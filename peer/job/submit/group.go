@@ -61,7 +61,7 @@ func (e *execution) regroup() {
 		return l.err != nil || l.retired || l.recruit != nil
 	})
 	if err := e.form(links); err != nil {
-		e.j.log.Warn().Err(err).Msg("in touch again, but nobody watches the job's peers anew")
+		e.j.log.Warn().Err(err).Msg("reconnected, but failure detection could not be restarted")
 		return
 	}
 	before.Close()
@@ -75,9 +75,9 @@ func (e *execution) regroup() {
 		l.suspicion.since.Store(0) // all members of the new group start live
 		l.send(m)
 	}
-	e.j.log.Info().Uint32("generation", e.generation).Int("peers", len(links)).Msg("in touch with the job's peers again")
+	e.j.log.Info().Uint32("generation", e.generation).Int("peers", len(links)).Msg("reconnected to the job's peers")
 	if e.deferredFailures != nil {
-		e.j.warn("in touch with the job's peers again")
+		e.j.warn("reconnected to the job's peers")
 	}
 	e.deferredFailures = nil
 }

@@ -331,7 +331,7 @@ func TestJobThatCannotBeKeptStillRuns(t *testing.T) {
 	o.want(job.StatusOK, "")
 	o.wrote(0, job.Stdout, "a\n")
 	o.told("the job ends with this process, since it cannot be kept")
-	if strings.Contains(o.texts(), "some output may come twice") {
+	if strings.Contains(o.texts(), "some output may be shown twice") {
 		t.Errorf("the user was told %q", o.texts())
 	}
 }
@@ -344,9 +344,9 @@ func TestUnresumableJobsAreRemoved(t *testing.T) {
 		damage func(*keeper)
 		gone   bool
 	}{
-		"nobody follows it":          {func(k *keeper) { k.close() }, true},
-		"it had yet to be described": {func(k *keeper) { k.close(); os.Remove(filepath.Join(k.dir, "job")) }, true},
-		"a process follows it":       {func(*keeper) {}, false},
+		"no process follows it": {func(k *keeper) { k.close() }, true},
+		"not described yet":     {func(k *keeper) { k.close(); os.Remove(filepath.Join(k.dir, "job")) }, true},
+		"a process follows it":  {func(*keeper) {}, false},
 	} {
 		for _, lately := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, lately %v", name, lately), func(t *testing.T) {

@@ -120,7 +120,7 @@ func judgeOutage(cs []contact, ran time.Duration, warned bool) outage {
 	case o.warned && !warned:
 		o.note = fmt.Sprintf("no message from %s; waiting up to %v", blame(cs), patience.Round(time.Second))
 	case !o.warned && warned:
-		o.note = "in touch with the job's peers again"
+		o.note = "reconnected to the job's peers"
 	}
 	if cs[at].silent >= patience {
 		o.lost = at

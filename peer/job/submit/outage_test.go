@@ -61,7 +61,7 @@ func TestJobWithoutReplicasWaitsForSilentPeers(t *testing.T) {
 func TestEndOfAnOutageIsReportedOnce(t *testing.T) {
 	cs := []contact{{"peer0", time.Second}, {"peer1", 0}}
 	o := judgeOutage(cs, time.Minute, true)
-	if o.note != "in touch with the job's peers again" || o.lost >= 0 {
+	if o.note != "reconnected to the job's peers" || o.lost >= 0 {
 		t.Errorf("got %+v", o)
 	}
 	if again := judgeOutage(cs, time.Minute, o.warned); again.note != "" {

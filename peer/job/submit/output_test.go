@@ -77,7 +77,7 @@ var unlucky = map[string]struct {
 		func(p *part) { p.until(master, view.Failed); p.ends(other, "a\n", "b\n") },
 		"a\nb\n",
 	},
-	"the other speaks out of turn": {
+	"output of a replica that is not the leader": {
 		func(p *part) { p.ends(master, "a\n") },
 		func(p *part) {
 			p.writes(other, 0, "x\n")
@@ -86,7 +86,7 @@ var unlucky = map[string]struct {
 		},
 		"a\n",
 	},
-	"the other speaks before it is known to": { // it is the first one to finish
+	"output before the leadership is known": { // it is the first one to finish
 		func(p *part) { p.until(other, view.Finished); p.ends(master, "a\n") },
 		func(p *part) { p.ends(other, "a\n") },
 		"a\n",
@@ -160,11 +160,11 @@ func TestPeerThatBreaksTheProtocolIsLost(t *testing.T) {
 		"output after its end":             func(p *part) { p.closes(m, 0); p.writes(m, 0, "b\n") },
 		"a third stream":                   func(p *part) { p.say(outputMessage(m, 3, 0, false, "a\n")) },
 		"another peer's process":           func(p *part) { p.exits(q, job.Exit{}) },
-		"a process that is none":           func(p *part) { p.exits(proc(1<<31, 1<<31), job.Exit{}) },
-		"output of nobody":                 func(p *part) { p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Output{}}) },
-		"files that nobody asked for":      func(p *part) { p.say(collectedMessage(m, nil, "")) },
-		"an answer that is due no more":    func(p *part) { p.say(startedMessage("")) },
-		"an answer that is not due yet":    func(p *part) { p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Stopped{}}) },
+		"an invalid process":               func(p *part) { p.exits(proc(1<<31, 1<<31), job.Exit{}) },
+		"output without a process":         func(p *part) { p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Output{}}) },
+		"unrequested files":                func(p *part) { p.say(collectedMessage(m, nil, "")) },
+		"an answer after its time":         func(p *part) { p.say(startedMessage("")) },
+		"an answer before its time":        func(p *part) { p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Stopped{}}) },
 		"an empty message":                 func(p *part) { p.say(&jobpb.FromPeer{}) },
 		"garbage":                          func(p *part) { p.stream.Write([]byte{2, 0xff, 0xff}) },
 		"more than the user can have read": nil,

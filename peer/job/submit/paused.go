@@ -26,9 +26,9 @@ func (e *execution) paused(l *link, m *jobpb.Paused) {
 	switch l.pauses++; {
 	case l.pauses > maxPauses:
 	case m.Rule == "":
-		e.j.warn(fmt.Sprintf("peer %s goes on with the job", short(l.peer)))
+		e.j.warn(fmt.Sprintf("peer %s resumes the job", short(l.peer)))
 	default:
-		e.j.warn(fmt.Sprintf("the owner of peer %s needs it (%s): what the job runs there stands still, and ends if that takes longer than %v",
+		e.j.warn(fmt.Sprintf("the owner of peer %s needs the machine (%s): the job's processes there are suspended, and end if that lasts longer than %v",
 			short(l.peer), plain(m.Rule), max(0, time.Duration(m.MostNs))))
 	}
 }

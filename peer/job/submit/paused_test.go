@@ -28,8 +28,8 @@ func TestSuspendReasonsAreReported(t *testing.T) {
 		hear("metered")
 	}
 	e.j.printer.close()
-	if len(said) != maxPauses || !strings.Contains(said[0], "(bat tery): what the job runs there stands still, and ends if that takes longer than 1h0m0s") ||
-		!strings.Contains(said[1], "goes on with the job") || slices.Contains(said, "") {
+	if len(said) != maxPauses || !strings.Contains(said[0], "(bat tery): the job's processes there are suspended, and end if that lasts longer than 1h0m0s") ||
+		!strings.Contains(said[1], "resumes the job") || slices.Contains(said, "") {
 		t.Errorf("%d sentences, the first: %q", len(said), said[:min(2, len(said))])
 	}
 }

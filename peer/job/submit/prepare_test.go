@@ -65,16 +65,16 @@ func TestFaultyPeerIsReplaced(t *testing.T) {
 	}{
 		"vanishes when asked to stage":        {(*part).vanish, "stage the job at"},
 		"cannot stage":                        {func(p *part) { p.prepared("disk\x1b full") }, "disk  full"},
-		"says nothing while staging":          {func(*part) {}, "no message for 1s"},
+		"silent while staging":                {func(*part) {}, "no message for 1s"},
 		"makes no progress while staging":     {(*part).trickle, "no progress for 1s"},
 		"starts before it has staged":         {func(p *part) { p.say(startedMessage("")) }, "unexpected *jobpb.FromPeer_Started"},
 		"runs before it has staged":           {func(p *part) { p.ends(proc(0, 0), "early\n") }, "unexpected *jobpb.FromPeer_Output"},
 		"vanishes between staged and started": {func(p *part) { p.prepared(""); await(p, (*jobpb.ToPeer).GetStart); p.vanish() }, "start the job at"},
 		"cannot start":                        {func(p *part) { p.prepared(""); p.started("exec format error") }, "exec format error"},
-		"says nothing while starting":         {func(p *part) { p.prepared("") }, "no message for 1s"},
+		"silent while starting":               {func(p *part) { p.prepared("") }, "no message for 1s"},
 		"runs before it has started":          {func(p *part) { p.prepared(""); p.ends(proc(0, 0), "early\n") }, "unexpected *jobpb.FromPeer_Output"},
 		"writes garbage":                      {func(p *part) { p.stream.Write([]byte{3, 0xff, 0xff, 0xff}) }, "stage the job at"},
-		"begins a message without bounds":     {func(p *part) { p.stream.Write([]byte{0xff, 0xff, 0xff, 0x7f}) }, "stage the job at"},
+		"begins an unbounded message":         {func(p *part) { p.stream.Write([]byte{0xff, 0xff, 0xff, 0x7f}) }, "stage the job at"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -365,7 +365,7 @@ func TestPeerWithoutReportsAtTheStartIsProbed(t *testing.T) {
 		"it hangs for as long as is tolerated": {silent: hang + lull - reportPeriod},
 		"it is silent for longer":              {silent: hang + lull, questions: 1},
 		"it is lost already":                   {silent: hang + lull, spoil: func(l *link) { l.err = errSilent }},
-		"its stream is made anew":              {silent: hang + lull, spoil: func(l *link) { l.disconnected = true }},
+		"its stream is reopened":               {silent: hang + lull, spoil: func(l *link) { l.disconnected = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Now()

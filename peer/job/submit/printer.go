@@ -261,7 +261,7 @@ func (p *printer) note(i item) {
 		return
 	}
 	p.unkept = true
-	p.print(item{event: Event{Kind: WarningEvent, Text: fmt.Sprintf("should this p2prun be killed, some output may come twice, since how much is shown cannot be kept: %v", err)}})
+	p.print(item{event: Event{Kind: WarningEvent, Text: fmt.Sprintf("if this p2prun is killed, some output may be shown twice, since the position of the shown output cannot be recorded: %v", err)}})
 }
 
 // close returns when the user has got all items, or never will.

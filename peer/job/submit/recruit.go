@@ -306,7 +306,7 @@ func (e *execution) enter(l *link, r *recruit, key []byte) *job.Result {
 		return nil
 	}
 	if err != nil {
-		e.j.warn(fmt.Sprintf("should this p2prun be killed, what rank %d replica %d prints will not be seen by p2prun --attach: %v", p.Rank, p.Replica, err))
+		e.j.warn(fmt.Sprintf("if this p2prun is killed, p2prun --attach will not show the output of rank %d replica %d: %v", p.Rank, p.Replica, err))
 	}
 	e.runsOn[p] = l
 	if e.resumption != nil {
@@ -324,13 +324,13 @@ func (e *execution) enter(l *link, r *recruit, key []byte) *job.Result {
 func (e *execution) joined(p view.Process) *job.Result {
 	l := e.runsOn[p]
 	if l == nil { // another submitter with the same key let it join
-		e.j.warn(fmt.Sprintf("rank %d replica %d has joined on a peer that is not known here", p.Rank, p.Replica))
+		e.j.warn(fmt.Sprintf("rank %d replica %d has joined on an unknown peer", p.Rank, p.Replica))
 		return nil
 	}
 	l.recruit = nil
 	delete(l.added, p)
 	if errors.Is(l.err, errUnknown) {
-		e.j.warn(fmt.Sprintf("rank %d replica %d came later than the job began, on a peer that is not known here, since that could not be kept: what it prints is not seen, and replicas that are lost are not replaced", p.Rank, p.Replica))
+		e.j.warn(fmt.Sprintf("rank %d replica %d joined after the start of the job, on a peer that could not be recorded: its output is not shown, and lost replicas are not replaced", p.Rank, p.Replica))
 		return nil
 	}
 	if l.err != nil {

@@ -232,7 +232,7 @@ func TestResumedJobReportsThatItCannotReplace(t *testing.T) {
 				proc(0, 1): func(p *part) { p.ended(make(chan struct{})) },
 			})
 			o.want(job.StatusOK, "")
-			o.told("replicas that are lost from now on are not replaced")
+			o.told("lost replicas will not be replaced")
 		})
 	}
 }

@@ -93,7 +93,7 @@ func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) job.Result
 		lacks = errors.New("the record lacks data that their peers need")
 	}
 	if lacks != nil && k.kept.Result == nil {
-		j.warn(fmt.Sprintf("replicas that are lost from now on are not replaced: %v", lacks))
+		j.warn(fmt.Sprintf("lost replicas will not be replaced: %v", lacks))
 	}
 	if over := k.kept.Result; over != nil { // not all peers may know
 		s.setOver(j.spec.ID)

@@ -233,7 +233,7 @@ func (j *run) storeProgram(ctx context.Context, program string, e filetransfer.E
 		_, err = store.Put(ctx, j.spec.ID, content)
 	}
 	if err != nil || !store.Has(e.Digest) {
-		j.log.Info().Err(err).Msg("the program stays where it is")
+		j.log.Info().Err(err).Msg("the program is used from its original path")
 		return
 	}
 	j.local[e.Digest] = filetransfer.Source{From: store.Path(e.Digest)}

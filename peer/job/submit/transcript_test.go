@@ -81,9 +81,9 @@ func TestV4ResumedJobComparesEarlierOutput(t *testing.T) {
 		before Event
 		status int
 	}{
-		"all replicas account for it":  {shownEvent(0, job.Stdout, 1, "a\n"), job.StatusOK},
-		"no replica accounts for it":   {shownEvent(0, job.Stdout, 1, "A\n"), job.StatusDiverged},
-		"a part of it was never noted": {shownEvent(0, job.Stdout, 1), job.StatusOK},
+		"all replicas account for it":   {shownEvent(0, job.Stdout, 1, "a\n"), job.StatusOK},
+		"no replica accounts for it":    {shownEvent(0, job.Stdout, 1, "A\n"), job.StatusDiverged},
+		"part of it was never recorded": {shownEvent(0, job.Stdout, 1), job.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, never, 1, 1)

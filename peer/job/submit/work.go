@@ -31,7 +31,7 @@ type keptWork struct {
 
 // unreplaced returns the warning that recording the work has failed.
 func unreplaced(err error) string {
-	return fmt.Sprintf("should this p2prun be killed, replicas that are lost after p2prun --attach are not replaced: %v", err)
+	return fmt.Sprintf("if this p2prun is killed, p2prun --attach will not replace lost replicas: %v", err)
 }
 
 // contents returns the contents that are copied for a job: its programs, and the list of its input

@@ -284,7 +284,7 @@ func (g *Group) passRequests() {
 func (g *Group) receive(r received) {
 	out, err := g.member.Step(r.from, r.msg)
 	if err != nil {
-		g.service.conduct.Note(g.peers[r.from].id, "message about views refused", err)
+		g.service.conduct.Note(g.peers[r.from].id, "view group message refused", err)
 	}
 	g.carryOut(out)
 }

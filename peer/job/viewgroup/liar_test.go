@@ -28,14 +28,14 @@ func TestV4LiarFailsOnlyItself(t *testing.T) {
 		changes view.Process // process that the entry is about
 		want    view.State
 	}{
-		"accuses another peer":           {signed(liar, view.Change{Process: other, To: view.Failed}), other, view.Live},
-		"has another's process finish":   {signed(liar, view.Change{Process: other, To: view.Finished}), other, view.Live},
-		"speaks for the submitter":       {forged, other, view.Live},
-		"speaks for an unknown peer":     {signed(77, view.Change{Process: other, To: view.Failed}), other, view.Live},
-		"has a process of its own join":  {signed(liar, view.Change{Process: view.Process{Rank: 1, Replica: 1}}), view.Process{Rank: 1, Replica: 1}, view.Vacant},
-		"has a process of others join":   {signed(liar, view.Change{Process: view.Process{Rank: 0, Replica: 1}}), view.Process{Rank: 0, Replica: 1}, view.Vacant},
-		"names a rank that there is not": {signed(liar, view.Change{Process: view.Process{Rank: 50}, To: view.Failed}), other, view.Live},
-		"fails itself":                   {signed(liar, view.Change{Process: own, To: view.Failed}), own, view.Failed},
+		"accuses another peer":              {signed(liar, view.Change{Process: other, To: view.Failed}), other, view.Live},
+		"has another's process finish":      {signed(liar, view.Change{Process: other, To: view.Finished}), other, view.Live},
+		"proposes for the submitter":        {forged, other, view.Live},
+		"proposes for an unknown peer":      {signed(77, view.Change{Process: other, To: view.Failed}), other, view.Live},
+		"has a process of its own join":     {signed(liar, view.Change{Process: view.Process{Rank: 1, Replica: 1}}), view.Process{Rank: 1, Replica: 1}, view.Vacant},
+		"makes another peer's process join": {signed(liar, view.Change{Process: view.Process{Rank: 0, Replica: 1}}), view.Process{Rank: 0, Replica: 1}, view.Vacant},
+		"names a rank that there is not":    {signed(liar, view.Change{Process: view.Process{Rank: 50}, To: view.Failed}), other, view.Live},
+		"fails itself":                      {signed(liar, view.Change{Process: own, To: view.Failed}), own, view.Failed},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -93,7 +93,7 @@ func TestO4LogOfALiarIsBounded(t *testing.T) {
 	}{
 		"nothing":            {func() *raftpb.Entry { return &raftpb.Entry{} }, true},
 		"nothing, for later": {func() *raftpb.Entry { return &raftpb.Entry{} }, false},
-		"what changes nothing": {func() *raftpb.Entry {
+		"changes without effect": {func() *raftpb.Entry {
 			return &raftpb.Entry{Data: signed(submitterPeer, view.Change{To: view.Live}).encode()}
 		}, true},
 		"members": {func() *raftpb.Entry { return &raftpb.Entry{Type: raftpb.EntryConfChange.Enum(), Data: changes} }, true},

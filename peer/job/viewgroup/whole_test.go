@@ -13,8 +13,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A wish is a change that a member proposes at some time, in the name of author.
-type wish struct {
+// A proposedChange is a change that a member proposes at some time, in the name of author.
+type proposedChange struct {
 	member int
 	change view.Change
 	author int
@@ -22,9 +22,9 @@ type wish struct {
 
 // A scenario is a small group with possible faults.
 type scenario struct {
-	name   string
-	peers  int
-	wishes []wish
+	name      string
+	peers     int
+	proposals []proposedChange
 	allowed
 	before []event // events that have happened already
 	told   []int   // members told of a newcomer with a replica of rank 0, each as often as listed; empty if none comes
@@ -47,7 +47,7 @@ type event struct {
 type eventKind uint8
 
 const (
-	proposes eventKind = iota // from is the number of the wish
+	proposes eventKind = iota // from is the number of the proposal
 	arrives                   // the first message in transit
 	waits                     // electionTicks pass at from, which also chooses its timeout
 	crashes
@@ -59,28 +59,28 @@ const (
 )
 
 func (e event) String() string {
-	names := []string{"wish", "arrives", "waits", "crashes", "is cut off", "heals", "quietens", "introduces", "tells"}
+	names := []string{"proposal", "arrives", "waits", "crashes", "is cut off", "heals", "quietens", "introduces", "tells"}
 	return fmt.Sprintf("%s %d>%d", names[e.kind], e.from, e.to)
 }
 
 // A whole is the members of a job, and the messages between them, in order for each pair. It checks V1 and
 // V2 at every step.
 type whole struct {
-	left    allowed
-	wishes  []wish // not proposed yet; member is nobody if proposed
-	members []*Member
-	crashed []bool
-	alone   int        // the member that is cut off, or -1
-	queues  [][]string // by from*peers+to: encoded messages
-	agreed  map[uint64]view.View
-	views   []view.View // by member
-	frozen  uint64      // epoch of the member that is cut off, at that time
-	first   int         // number of first peers
-	unmet   []bool      // by member: it was not introduced yet
-	words   []int       // members to be told of the newcomer
-	knows   []bool      // by member: it was told of the newcomer
-	come    []bool      // by member: it has admitted the newcomer
-	broken  error       // violation of a promise
+	left      allowed
+	proposals []proposedChange // not proposed yet; member is nobody if proposed
+	members   []*Member
+	crashed   []bool
+	alone     int        // the member that is cut off, or -1
+	queues    [][]string // by from*peers+to: encoded messages
+	agreed    map[uint64]view.View
+	views     []view.View // by member
+	frozen    uint64      // epoch of the member that is cut off, at that time
+	first     int         // number of first peers
+	unmet     []bool      // by member: it was not introduced yet
+	words     []int       // members to be told of the newcomer
+	knows     []bool      // by member: it was told of the newcomer
+	come      []bool      // by member: it has admitted the newcomer
+	broken    error       // violation of a promise
 }
 
 const nobody = -1
@@ -89,7 +89,7 @@ const nobody = -1
 func newWhole(sc scenario) *whole {
 	all := sc.peers + min(len(sc.told), 1)
 	g := &whole{
-		left: sc.allowed, wishes: slices.Clone(sc.wishes), alone: nobody, crashed: make([]bool, all), views: make([]view.View, all),
+		left: sc.allowed, proposals: slices.Clone(sc.proposals), alone: nobody, crashed: make([]bool, all), views: make([]view.View, all),
 		queues: make([][]string, all*all), agreed: make(map[uint64]view.View), first: sc.peers, unmet: make([]bool, all),
 		words: slices.Clone(sc.told), knows: make([]bool, all), come: make([]bool, all),
 	}
@@ -187,7 +187,7 @@ func (g *whole) fail(format string, args ...any) {
 
 // events lists the possible next events.
 func (g *whole) events() (evs []event) {
-	for i, w := range g.wishes {
+	for i, w := range g.proposals {
 		if w.member != nobody && !g.crashed[w.member] && (w.change != joins() || g.knows[w.member]) {
 			evs = append(evs, event{kind: proposes, from: i})
 		}
@@ -225,8 +225,8 @@ func (g *whole) events() (evs []event) {
 func (g *whole) apply(e event) {
 	switch m := g.members[e.from]; e.kind {
 	case proposes:
-		w := g.wishes[e.from]
-		g.wishes[e.from].member = nobody
+		w := g.proposals[e.from]
+		g.proposals[e.from].member = nobody
 		g.carry(w.member, g.members[w.member].Propose(signed(w.author, w.change)))
 	case arrives:
 		g.arrive(e.from, e.to)
@@ -334,7 +334,7 @@ func (g *whole) hash() uint64 {
 			h.Write(b[:])
 		}
 	}
-	fmt.Fprint(h, g.left, g.wishes, g.crashed, g.unmet, g.words, g.knows, g.alone, g.frozen)
+	fmt.Fprint(h, g.left, g.proposals, g.crashed, g.unmet, g.words, g.knows, g.alone, g.frozen)
 	for _, q := range g.queues {
 		number(uint64(len(q)))
 		for _, b := range q {

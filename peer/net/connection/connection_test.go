@@ -59,8 +59,8 @@ func TestReasonForAnIndirectConnection(t *testing.T) {
 		"punched":              {Punched, "tcp", true, nil, "no way in from outside: a router between was punched"},
 		"nothing was tried":    {Relayed, "tcp", false, nil, "no direct address of it is known; no hole punching was tried with it"},
 		"nor dialled":          {Relayed, "tcp", true, nil, "no direct connection; no hole punching was tried with it"},
-		"dialled in vain":      {Relayed, "tcp", true, []any{&holepunch.DirectDialEvt{Error: "refused"}, start}, "no direct connection: refused; a hole is being punched"},
-		"punched in vain":      {Relayed, "tcp", true, []any{start, failed, start, failed}, "no direct connection; no hole was punched (tried 2 times): no way in"},
+		"dial failed":          {Relayed, "tcp", true, []any{&holepunch.DirectDialEvt{Error: "refused"}, start}, "no direct connection: refused; a hole is being punched"},
+		"hole punching failed": {Relayed, "tcp", true, []any{start, failed, start, failed}, "no direct connection; no hole was punched (tried 2 times): no way in"},
 		"could not agree":      {Relayed, "tcp", true, []any{&holepunch.ProtocolErrorEvt{Error: "no address"}}, "no direct connection; no hole was punched (tried 1 times): no address"},
 		"it had worked before": {Relayed, "tcp", true, []any{start, failed, start, &holepunch.EndHolePunchEvt{Success: true}}, "no direct connection; no hole punching was tried with it"},
 	}

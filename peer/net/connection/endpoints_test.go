@@ -66,11 +66,11 @@ func TestRefusedIfTheListenerIsClosed(t *testing.T) {
 		at   []string
 		want bool
 	}{
-		"nobody listens":          {t.Context(), []string{s}, true},
-		"somebody listens":        {t.Context(), []string{o}, false},
-		"nobody at one of two":    {t.Context(), []string{o, s}, false},
-		"one of two is not there": {t.Context(), []string{s, silent}, true},
-		"the time is over":        {ended, []string{s, silent}, false},
+		"no listener":               {t.Context(), []string{s}, true},
+		"a listener":                {t.Context(), []string{o}, false},
+		"no listener at one of two": {t.Context(), []string{o, s}, false},
+		"one of two is not there":   {t.Context(), []string{s, silent}, true},
+		"the time is over":          {ended, []string{s, silent}, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -204,13 +204,13 @@ func TestUnresponsiveAddressesAreRemembered(t *testing.T) {
 		answers []answer
 		want    []string
 	}{
-		"all are silent":              {[]answer{at("a", silent), at("b", silent), at("c", silent)}, []string{"a", "b"}},
-		"one is, and is all there is": {[]answer{at("a", silent)}, []string{"a"}},
-		"one is, another is refused":  {[]answer{at("a", silent), at("b", shut)}, nil},
-		"one is, a new one is open":   {[]answer{at("a", silent), at("c", open)}, []string{"c"}},
-		"one takes no more just now":  {[]answer{at("a", full)}, []string{"a"}},
-		"it has others":               {[]answer{at("c", silent)}, nil},
-		"it has none":                 {nil, nil},
+		"all are silent":                          {[]answer{at("a", silent), at("b", silent), at("c", silent)}, []string{"a", "b"}},
+		"one is, and is all there is":             {[]answer{at("a", silent)}, []string{"a"}},
+		"one is, another is refused":              {[]answer{at("a", silent), at("b", shut)}, nil},
+		"one is, a new one is open":               {[]answer{at("a", silent), at("c", open)}, []string{"c"}},
+		"one accepts no more connections for now": {[]answer{at("a", full)}, []string{"a"}},
+		"it has others":                           {[]answer{at("c", silent)}, nil},
+		"it has none":                             {nil, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -103,7 +103,7 @@ func (g *Gate) conclude(peer p2ppeer.ID, v pb.Verdict, t Token) error {
 		return nil
 	}
 	r := &Refusal{Peer: peer, verdict: v}
-	g.conduct.Note(peer, "not of the same network", r)
+	g.conduct.Note(peer, "not a member of the same network", r)
 	return r
 }
 
@@ -115,7 +115,7 @@ func (g *Gate) refusedBy(peer p2ppeer.ID, v pb.Verdict) error {
 		g.register.refuse(peer, time.Now()) // it has no token either
 	}
 	g.mu.Unlock()
-	g.conduct.Note(peer, "not of the same network", r)
+	g.conduct.Note(peer, "not a member of the same network", r)
 	return r
 }
 

@@ -54,22 +54,22 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("this peer refuses %s: %s", r.Peer, reasonForPeer(r.verdict))
 }
 
-const invited = "ask the network's owner for an invitation, and take it with p2pboot network join"
+const invited = "ask the network's owner for an invitation, and accept it with p2pboot network join"
 
 func reasonOfPeer(v pb.Verdict) string {
 	switch v {
 	case pb.Verdict_OPEN:
-		return "it is of an open network, and this one of a private network"
+		return "it belongs to an open network, and this peer to a private network"
 	case pb.Verdict_NO_TOKEN:
-		return "it is of a private network, of which this one has no token; " + invited
+		return "it belongs to a private network for which this peer has no token; " + invited
 	case pb.Verdict_EXPIRED:
-		return "the token of this one has expired; " + invited
+		return "this peer's token has expired; " + invited
 	case pb.Verdict_OTHER_NETWORK:
-		return "it is of another private network, or of one of the same name with another owner; " + invited
+		return "it belongs to another private network, or to one with the same name and another owner; " + invited
 	case pb.Verdict_OTHER_PEER:
-		return "the token of this one is bound to another peer; " + invited
+		return "this peer's token is bound to another peer; " + invited
 	}
-	return "it cannot read the token of this one; the older of the two has to be renewed"
+	return "it cannot read this peer's token; upgrade the older of the two peers"
 }
 
 func reasonForPeer(v pb.Verdict) string {
@@ -79,7 +79,7 @@ func reasonForPeer(v pb.Verdict) string {
 	case pb.Verdict_EXPIRED:
 		return "its token has expired"
 	case pb.Verdict_OTHER_NETWORK:
-		return "its token is of another network, or of one of the same name with another owner"
+		return "its token is for another network, or for one with the same name and another owner"
 	case pb.Verdict_OTHER_PEER:
 		return "its token is bound to another peer"
 	}

@@ -40,22 +40,22 @@ func TestWhoIsAdmitted(t *testing.T) {
 		at    time.Time
 		want  pb.Verdict
 	}{
-		"the holder":                      {prove(t, bound, a, nil), a, epoch, pb.Verdict_ADMITTED},
-		"just before the end":             {prove(t, bound, a, nil), a, later.Add(-time.Millisecond), pb.Verdict_ADMITTED},
-		"at the end":                      {prove(t, bound, a, nil), a, later, pb.Verdict_EXPIRED},
-		"whoever has the invitation":      {prove(t, anyone, b, nil), b, epoch, pb.Verdict_ADMITTED},
-		"who has copied that one's proof": {prove(t, anyone, b, nil), a, epoch, pb.Verdict_OTHER_PEER},
-		"who has copied the holder's":     {prove(t, bound, a, nil), b, epoch, pb.Verdict_OTHER_PEER},
-		"one that the holder vouches for": {voucher, b, epoch, pb.Verdict_ADMITTED},
-		"one that it does not":            {voucher, ownerID, epoch, pb.Verdict_OTHER_PEER},
-		"a voucher of another holder's":   {&pb.Proof{Token: prove(t, anyone, b, nil).GetToken(), Voucher: voucher.GetVoucher()}, b, epoch, pb.Verdict_OTHER_PEER},
-		"a token in place of a voucher":   {&pb.Proof{Token: voucher.GetToken(), Voucher: voucher.GetToken()}, b, epoch, pb.Verdict_OTHER_PEER},
-		"a voucher in place of a token":   {&pb.Proof{Token: voucher.GetVoucher()}, b, epoch, pb.Verdict_MALFORMED},
-		"none":                            {nil, a, epoch, pb.Verdict_NO_TOKEN},
-		"another owner of the same name":  {prove(t, invite(t, other, "lab", a, later), a, nil), a, epoch, pb.Verdict_OTHER_NETWORK},
-		"another network of the owner":    {prove(t, invite(t, owner, "office", a, later), a, nil), a, epoch, pb.Verdict_OTHER_NETWORK},
-		"changed":                         {forged, a, epoch, pb.Verdict_MALFORMED},
-		"too long":                        {&pb.Proof{Token: make([]byte, maxSealed+1)}, a, epoch, pb.Verdict_MALFORMED},
+		"the holder":                            {prove(t, bound, a, nil), a, epoch, pb.Verdict_ADMITTED},
+		"just before the end":                   {prove(t, bound, a, nil), a, later.Add(-time.Millisecond), pb.Verdict_ADMITTED},
+		"at the end":                            {prove(t, bound, a, nil), a, later, pb.Verdict_EXPIRED},
+		"whoever has the invitation":            {prove(t, anyone, b, nil), b, epoch, pb.Verdict_ADMITTED},
+		"a peer with a copied proof":            {prove(t, anyone, b, nil), a, epoch, pb.Verdict_OTHER_PEER},
+		"a peer with the holder's copied proof": {prove(t, bound, a, nil), b, epoch, pb.Verdict_OTHER_PEER},
+		"one that the holder vouches for":       {voucher, b, epoch, pb.Verdict_ADMITTED},
+		"one that it does not":                  {voucher, ownerID, epoch, pb.Verdict_OTHER_PEER},
+		"a voucher of another holder's":         {&pb.Proof{Token: prove(t, anyone, b, nil).GetToken(), Voucher: voucher.GetVoucher()}, b, epoch, pb.Verdict_OTHER_PEER},
+		"a token in place of a voucher":         {&pb.Proof{Token: voucher.GetToken(), Voucher: voucher.GetToken()}, b, epoch, pb.Verdict_OTHER_PEER},
+		"a voucher in place of a token":         {&pb.Proof{Token: voucher.GetVoucher()}, b, epoch, pb.Verdict_MALFORMED},
+		"none":                                  {nil, a, epoch, pb.Verdict_NO_TOKEN},
+		"another owner of the same name":        {prove(t, invite(t, other, "lab", a, later), a, nil), a, epoch, pb.Verdict_OTHER_NETWORK},
+		"another network of the owner":          {prove(t, invite(t, owner, "office", a, later), a, nil), a, epoch, pb.Verdict_OTHER_NETWORK},
+		"changed":                               {forged, a, epoch, pb.Verdict_MALFORMED},
+		"too long":                              {&pb.Proof{Token: make([]byte, maxSealed+1)}, a, epoch, pb.Verdict_MALFORMED},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -87,7 +87,7 @@ func (s *Service) run() {
 // all peers.
 func (s *Service) review() {
 	for _, p := range s.gate.expired(s.connected, time.Now()) {
-		s.gate.cfg.Log.Warn().Stringer("peer", p).Msg("the token of a peer has expired: its connections are closed")
+		s.gate.cfg.Log.Warn().Stringer("peer", p).Msg("the token of a peer has expired; closed its connections")
 		s.drop(p)
 	}
 	i, err := s.load()

@@ -240,7 +240,7 @@ func (m *Mapper) unmap(r router) {
 			continue
 		}
 		if err := r.removeMapping(ctx, p, is.outside); err != nil {
-			m.log.Debug().Err(err).Uint16("port", is.outside).Msg("the mapping stays until it is old")
+			m.log.Debug().Err(err).Uint16("port", is.outside).Msg("the mapping was not removed; it will expire")
 		}
 		if ctx.Err() != nil {
 			break

@@ -30,7 +30,7 @@ func TestRetrySchedule(t *testing.T) {
 		"not while it is tried":      {{0, relayed, false}, {pauseMin, nothing, true}, {time.Hour, relayed, false}},
 		"more and more rarely":       {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, tried, false}, {3*pauseMin - 1, nothing, false}, {3 * pauseMin, nothing, true}, {3 * pauseMin, tried, false}, {7*pauseMin - 1, nothing, false}, {7 * pauseMin, nothing, true}},
 		"not when it is direct":      {{0, relayed, false}, {0, settled, false}, {time.Hour, nothing, false}},
-		"nor when that comes of it":  {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, settled, false}, {pauseMin, tried, false}, {time.Hour, nothing, false}},
+		"nor when the attempt ends":  {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, settled, false}, {pauseMin, tried, false}, {time.Hour, nothing, false}},
 		"again when it is lost soon": {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, settled, false}, {pauseMin, relayed, false}, {pauseMin, tried, false}, {3 * pauseMin, nothing, true}},
 		"as soon after libp2p's own": {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, busy, false}, {2 * pauseMin, nothing, true}, {2 * pauseMin, tried, false}, {4*pauseMin - 1, nothing, false}, {4 * pauseMin, nothing, true}},
 		"soon after a move":          {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, tried, false}, {pauseMin, moved, false}, {2 * pauseMin, nothing, true}},

@@ -182,13 +182,13 @@ func TestDialIsRepeatedFromTheListeningPort(t *testing.T) {
 		before, meanwhile []holepunch.Event
 		moves             bool
 	}{
-		"none is":               {moves: false},
-		"one is":                {meanwhile: []holepunch.Event{{Remote: id, Evt: begin}}, moves: true},
-		"one is already":        {before: []holepunch.Event{{Remote: id, Evt: begin}}, moves: true},
-		"one was":               {before: []holepunch.Event{{Remote: id, Evt: begin}, {Remote: id, Evt: end}}, moves: false},
-		"one of two is":         {before: []holepunch.Event{{Remote: id, Evt: begin}, {Remote: id, Evt: begin}, {Remote: id, Evt: end}}, moves: true},
-		"another peer's is":     {meanwhile: []holepunch.Event{{Remote: another, Evt: begin}}, moves: false},
-		"its end alone is told": {before: []holepunch.Event{{Remote: id, Evt: end}}, moves: false},
+		"none is":                  {moves: false},
+		"one is":                   {meanwhile: []holepunch.Event{{Remote: id, Evt: begin}}, moves: true},
+		"one is already":           {before: []holepunch.Event{{Remote: id, Evt: begin}}, moves: true},
+		"one was":                  {before: []holepunch.Event{{Remote: id, Evt: begin}, {Remote: id, Evt: end}}, moves: false},
+		"one of two is":            {before: []holepunch.Event{{Remote: id, Evt: begin}, {Remote: id, Evt: begin}, {Remote: id, Evt: end}}, moves: true},
+		"another peer's is":        {meanwhile: []holepunch.Event{{Remote: another, Evt: begin}}, moves: false},
+		"only its end is reported": {before: []holepunch.Event{{Remote: id, Evt: end}}, moves: false},
 	}
 	for name, c := range tests {
 		t.Run(name, func(t *testing.T) {

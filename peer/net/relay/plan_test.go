@@ -177,7 +177,7 @@ func TestAddressesThroughARelay(t *testing.T) {
 			[]string{"/ip4/11.0.0.1/tcp/1"}, []string{"/ip4/11.0.0.1/tcp/1/p2p/" + id, "/ip4/10.0.0.1/tcp/1/p2p/" + id},
 			[]string{"/ip4/10.0.0.1/tcp/1" + suffix, "/ip4/11.0.0.1/tcp/1" + suffix},
 		},
-		"loopback is nobody else's": {
+		"loopback is never shared": {
 			[]string{"/ip4/11.0.0.1/tcp/1"}, []string{"/ip4/127.0.0.1/tcp/1/p2p/" + id}, []string{"/ip4/11.0.0.1/tcp/1" + suffix},
 		},
 		"unless all are there": {[]string{"/ip4/127.0.0.1/tcp/1"}, nil, []string{"/ip4/127.0.0.1/tcp/1" + suffix}},

@@ -54,7 +54,7 @@ func TestUnreadableValuesKeepTheLastReading(t *testing.T) {
 		want   Rule
 	}{
 		{"metered, then the bus is gone for ten minutes", Reading{Metered: true}, 10 * time.Minute, Metered},
-		{"metered, then the bus is gone for good", Reading{Metered: true}, recallFor + 2*holdFor, ""},
+		{"metered, then the bus is gone permanently", Reading{Metered: true}, recallFor + 2*holdFor, ""},
 		{"not metered", Reading{}, 10 * time.Minute, ""},
 		{"another rule, which is not so any more", Reading{Battery: true}, 10 * time.Minute, ""},
 		{"never read", unread, 10 * time.Minute, ""},
@@ -275,10 +275,10 @@ func TestValuesOfSystemServices(t *testing.T) {
 		{"guess: yes", metered, uint32(3), Reading{Metered: true}, []Rule{Active}},
 		{"guess: no", metered, uint32(4), Reading{}, []Rule{Active}},
 		{"not a number", metered, true, Reading{}, []Rule{Active, Metered}},
-		{"somebody there", idle, false, Reading{Active: true}, []Rule{Metered}},
-		{"nobody there", idle, true, Reading{}, []Rule{Metered}},
+		{"user active", idle, false, Reading{Active: true}, []Rule{Metered}},
+		{"user idle", idle, true, Reading{}, []Rule{Metered}},
 		{"not a truth", idle, uint32(0), Reading{}, []Rule{Active, Metered}},
-		{"another's word", "org.example.Metered", uint32(1), Reading{}, []Rule{Active, Metered}},
+		{"unknown property", "org.example.Metered", uint32(1), Reading{}, []Rule{Active, Metered}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bus := bustest.Start(t)
