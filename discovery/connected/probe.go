@@ -82,7 +82,7 @@ func (s *Service) observe(partners map[p2ppeer.ID]time.Duration) (map[p2ppeer.ID
 	for id, tolerates := range partners {
 		of := partnerState{tolerates: tolerates}
 		for _, c := range s.host.Network().ConnsToPeer(id) {
-			if !c.IsClosed() {
+			if !c.IsClosed() && !s.isClosing(c) {
 				conns[c.ID()] = c
 				of.conns = append(of.conns, s.stateOf(c))
 			}
@@ -95,7 +95,22 @@ func (s *Service) observe(partners map[p2ppeer.ID]time.Duration) (map[p2ppeer.ID
 // drop closes a connection that does not work.
 func (s *Service) drop(c network.Conn) {
 	s.config.Log.Info().Stringer("peer", c.RemotePeer()).Stringer("address", c.RemoteMultiaddr()).Msg("dropped a connection that does not respond")
-	s.running.Go(func() { _ = c.Close() }) // ends within libp2p's bound for closing
+	s.mu.Lock()
+	s.closing[c] = true
+	s.mu.Unlock()
+	s.running.Go(func() { // ends within libp2p's bound for closing
+		_ = c.Close()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.closing, c)
+	})
+}
+
+// isClosing reports whether a connection was dropped. Until libp2p has closed it, it looks like one that works.
+func (s *Service) isClosing(c network.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closing[c]
 }
 
 func (s *Service) stateOf(c network.Conn) connState {

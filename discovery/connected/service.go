@@ -71,6 +71,7 @@ type Service struct {
 	roundDue   bool               // the next round starts at once
 	meetNext   bool               // the next round looks for other peers
 	watch      *watch
+	closing    map[network.Conn]bool               // dropped connections that libp2p has yet to close
 	partners   func() map[p2ppeer.ID]time.Duration // see KeepPartners
 	back       func(p2ppeer.ID)
 }
@@ -94,6 +95,7 @@ func New(ctx context.Context, h host.Host, c Config) (*Service, error) {
 		probes:     make(map[string]context.CancelFunc),
 		supernodes: schedule{least: c.RetryMin, most: c.RetryMax, pause: c.RetryMin},
 		watch:      newWatch(),
+		closing:    make(map[network.Conn]bool),
 		partners:   func() map[p2ppeer.ID]time.Duration { return nil },
 	}
 	known.restoring = s.watch.restoring

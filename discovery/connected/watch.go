@@ -189,7 +189,7 @@ func (p *partner) check(now time.Time, s partnerState, relays map[p2ppeer.ID]*re
 		case gone(l.local), c.silent(now, h) >= maxSilence(s.tolerates):
 			p.lostAny = true
 			out.drop = append(out.drop, l.id)
-			continue // if it still exists at the next look, it counts as new
+			continue
 		case !probed && (c.due(now) || !c.waiting && newcomer && p.conns[l.id] != nil):
 			c.probed, c.waiting, probed = now, true, true // one probe at a time, since libp2p answers few per peer
 			out.probe = append(out.probe, l.id)

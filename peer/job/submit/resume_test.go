@@ -229,7 +229,7 @@ func TestResumedSubmitterDoesNotFailUnrecordedProcesses(t *testing.T) {
 	})
 	o.want(job.StatusOK, "")
 	o.wrote(0, job.Stdout, "a\n")
-	o.told("rank 0 replica 2 came later than the job began")
+	o.told("rank 0 replica 2 joined after the start of the job")
 	if v := o.view(); v.State(proc(0, 2)) != view.Live {
 		t.Errorf("last view %+v", v)
 	}
