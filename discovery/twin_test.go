@@ -28,8 +28,8 @@ func twinBooted(t *testing.T, key crypto.PrivKey, supernodes ...host.Host) (*Ser
 	return s, told
 }
 
-// TestDuplicateIdentityIsDetected starts a peer, and then another with its identity. The supernode tells the latter
-// before it is introduced.
+// TestDuplicateIdentityIsDetected starts a peer, and then another with its identity. The supernode tells
+// the latter before it is introduced.
 func TestDuplicateIdentityIsDetected(t *testing.T) {
 	super := newHost(t)
 	newService(t, super, testConfig())
@@ -59,8 +59,8 @@ func ipConnected(h host.Host, addr string) bool {
 	return false
 }
 
-// TestRestartIsNotADuplicateIdentity: the supernode still has a connection to a process that no longer answers, as after
-// a power failure, and several to the new one.
+// TestRestartIsNotADuplicateIdentity: the supernode still has a connection to a process that no longer
+// answers, as after a power failure, and several to the new one.
 func TestRestartIsNotADuplicateIdentity(t *testing.T) {
 	skip.Long(t)
 	super := newHost(t)

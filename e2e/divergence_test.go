@@ -34,7 +34,7 @@ func TestDivergence(t *testing.T) {
 		{"what one of three prints", few, []string{"-r", "3", "print"}, 0, []string{"rank 0 replica 1 on peer", "does not count"}, "have diverged"},
 		{"what is printed, told only", few, []string{"-r", "2", "-o", "out.txt", "--on-divergence", "warn", "print"}, 0, []string{"has printed 18 bytes", `whose were collected: "out.txt" differs`}, "have diverged"},
 		{"what is written", few, []string{"-r", "2", "-o", "out.txt", "write"}, 65, []string{"the replicas of rank 0 have written different files", "out.txt"}, "have diverged"},
-		{"what one of three writes", few, []string{"-r", "3", "-o", "out.txt", "write"}, 0, []string{"rank 0 replica 1 on peer", `has not written the same files as the replica whose were collected: "out.txt" differs`}, "have diverged"},
+		{"what one of three writes", few, []string{"-r", "3", "-o", "out.txt", "write"}, 0, []string{"rank 0 replica 1 on peer", `has written other files than the replica whose files were collected: "out.txt" differs`}, "have diverged"},
 		{"none", many, []string{"-r", "3", "none"}, 0, nil, "replica"},
 	}
 	peers := grid(t, 3, "--slots", "8")

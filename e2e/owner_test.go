@@ -341,7 +341,7 @@ func TestO2QuietHoursStopWhatCannotBeHandedOver(t *testing.T) {
 		status int
 		says   string
 	}{
-		"wait": {"1h", 0, "needs it (quiet hours): what the job runs there stands still, and ends if that takes longer than 1h0m0s"},
+		"wait": {"1h", 0, "needs the machine (quiet hours): the job's processes there are suspended, and end if that lasts longer than 1h0m0s"},
 		"end":  {"end", 70, "its owner needs the machine: quiet hours"},
 		"soon": {"1s", 70, "its owner needs the machine: quiet hours"},
 	} {

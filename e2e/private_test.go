@@ -104,7 +104,7 @@ func TestPrivateNetworkRefusesOthers(t *testing.T) {
 			why  string
 		}{
 			"no token":      {[]string{"--network", "lab"}, "it belongs to a private network for which this peer has no token; ask the network's owner"},
-			"expired":       {[]string{"--token", tokenFile(t, network(t, l.owner, "invite", "--for", "1ms"))}, "the token of this one has expired; ask the network's owner"},
+			"expired":       {[]string{"--token", tokenFile(t, network(t, l.owner, "invite", "--for", "1ms"))}, "this peer's token has expired; ask the network's owner"},
 			"another owner": {[]string{"--token", tokenFile(t, network(t, other, "invite"))}, "of the same name with another owner; ask the network's owner"},
 			"another peer":  {[]string{"--token", tokenFile(t, network(t, l.owner, "invite", "--peer", somebody))}, "the token is bound to peer " + somebody},
 		} {

@@ -83,8 +83,8 @@ type probeRequest struct {
 // maxProbeRequests bounds the questions that other members can make this member remember.
 const maxProbeRequests = 1024
 
-// handleProbeRequest asks a member on behalf of another. It answers the requesting member at once, as a sign of
-// life.
+// handleProbeRequest asks a member on behalf of another. It answers the requesting member at once, as a
+// sign of life.
 func (d *Detector) handleProbeRequest(out *Output, m Message) {
 	out.Send = append(out.Send, d.message(m.From, Pong))
 	if m.About == d.self {

@@ -163,9 +163,9 @@ func oneWayCuts(w *sim.World) {
 	w.Cut = func(from, to int) bool { return n > 2 && from%2 == 0 && to == (from+1)%n }
 }
 
-// TestV3MemberThatReceivesNothingAffectsOnlyItself cuts all links to a member, but none from it. Gossip alone makes it
-// fail the others, whose last news was up to ⌈log₂ n⌉ periods old. The others continue; the member is
-// silent once it has failed all of them.
+// TestV3MemberThatReceivesNothingAffectsOnlyItself cuts all links to a member, but none from it. Gossip
+// alone makes it fail the others, whose last news was up to ⌈log₂ n⌉ periods old. The others continue; the
+// member is silent once it has failed all of them.
 func TestV3MemberThatReceivesNothingAffectsOnlyItself(t *testing.T) {
 	for _, n := range []int{4, 8, 16} {
 		w := newFastWorld(t, n, 1)

@@ -169,8 +169,8 @@ func (d *Detector) report(member int, span time.Duration) Output {
 	return out
 }
 
-// firstImpossible returns the least heartbeat that no member can have had yet. Periods of members begin up to one
-// period apart, so a heartbeat one ahead of this member's may be as old as its own.
+// firstImpossible returns the least heartbeat that no member can have had yet. Periods of members begin up
+// to one period apart, so a heartbeat one ahead of this member's may be as old as its own.
 func (d *Detector) firstImpossible() uint64 { return d.heartbeat + 2 }
 
 // shortProbeTime returns how long to ask a member about which other members know more.

@@ -90,7 +90,7 @@ func (p *plan) chargeNeighbors(now time.Duration) {
 	}
 	for id := range p.blocking() {
 		n := p.near[id]
-		if n.waited += since; n.waited > patience+(now-p.begun)/waitShare+time.Duration(n.units)*unitTime {
+		if n.waited += since; n.waited > originTimeout+(now-p.begun)/waitShare+time.Duration(n.units)*unitTime {
 			p.treatAsRemote(id)
 		}
 	}

@@ -27,9 +27,9 @@ const (
 	// starving is how long nothing may arrive before a fetch requests units from the origin that it has
 	// given to others.
 	starving = 30 * time.Second
-	// patience is how long a fetch that receives nothing leaves units to the peers that the origin gave
+	// originTimeout is how long a fetch that receives nothing leaves units to the peers that the origin gave
 	// them to. The actual time is random, between half and one and a half times this value.
-	patience = 2 * time.Second
+	originTimeout = 2 * time.Second
 	// silence is how long a peer with unanswered requests may send nothing before its units are requested
 	// elsewhere.
 	silence = 5 * time.Second
@@ -53,13 +53,13 @@ const origin = 0
 // peers. If nothing arrives for a while, or no fellow can be reached at all, any missing unit is
 // requested from the origin. Fellows at this peer's site are preferred; see near.go.
 type plan struct {
-	rng      *rand.Rand
-	fellows  int           // fellows that are not given up, reachable or not
-	patience time.Duration // time allowed from gained on
-	gained   time.Duration // time when a unit last arrived or the origin was asked for any unit
-	came     time.Duration // time when a unit, or bytes from the origin, last arrived
-	begun    time.Duration
-	reach    time.Duration // time that it took to reach the origin; 0: not reached yet
+	rng           *rand.Rand
+	fellows       int           // fellows that are not given up, reachable or not
+	originTimeout time.Duration // time allowed from gained on
+	gained        time.Duration // time when a unit last arrived or the origin was asked for any unit
+	came          time.Duration // time when a unit, or bytes from the origin, last arrived
+	begun         time.Duration
+	reach         time.Duration // time that it took to reach the origin; 0: not reached yet
 
 	done   bitset
 	left   int             // number of units that are not done
@@ -115,7 +115,7 @@ func newPlan(units int, done bitset, fellows int, seed uint64, now time.Duration
 
 func (p *plan) wait(now time.Duration) {
 	p.gained = now
-	p.patience = patience/2 + time.Duration(p.rng.Int64N(int64(patience)))
+	p.originTimeout = originTimeout/2 + time.Duration(p.rng.Int64N(int64(originTimeout)))
 }
 
 // complete reports whether everything has arrived.
@@ -307,7 +307,7 @@ func (p *plan) answered(id int, now time.Duration) int {
 }
 
 // next returns a unit to request from the source now, if there is one. The caller calls it until there is
-// none: for a source after every event that concerns it, and for all sources after tick and parted.
+// none: for a source after every event that concerns it, and for all sources after tick and disconnected.
 func (p *plan) next(id int, now time.Duration) (u int, fresh, ok bool) {
 	s := p.sources[id]
 	if s == nil || s.silent || len(s.asked) >= p.window(id, now) {
@@ -372,14 +372,14 @@ func (p *plan) find(from int, ok func(u int) bool) int {
 	return -1
 }
 
-// ofOrigin selects a unit that no other peer is known to have. If nothing has arrived for patience, it
+// ofOrigin selects a unit that no other peer is known to have. If nothing has arrived for originTimeout, it
 // also selects other missing units: first those that this peer may bring into its site and that are not
 // requested, then those requested long ago.
 func (p *plan) ofOrigin(now time.Duration) int {
 	if u := p.fresh(); u >= 0 {
 		return u
 	}
-	if now-p.gained < p.patience {
+	if now-p.gained < p.originTimeout {
 		return -1
 	}
 	p.wait(now)

@@ -73,7 +73,7 @@ func TestPlanRequestsMissingUnitsFromTheOrigin(t *testing.T) {
 	if units, _ = asks(p, origin, 0); units != nil {
 		t.Errorf("asks at once for %v, which others are given", units)
 	}
-	if units, fresh = asks(p, origin, 2*patience); len(units) == 0 || !fresh {
+	if units, fresh = asks(p, origin, 2*originTimeout); len(units) == 0 || !fresh {
 		t.Errorf("asks for %v in need", units)
 	}
 }
@@ -290,14 +290,14 @@ func TestPlanDoesNotRelyOnSilentFellows(t *testing.T) {
 	if p.asked[0] != 2 {
 		t.Fatalf("%d are asked", p.asked[0])
 	}
-	if units, _ := asks(p, origin, 2*patience); len(units) != 1 {
+	if units, _ := asks(p, origin, 2*originTimeout); len(units) != 1 {
 		t.Errorf("the origin is asked for %v when two owe it", units)
 	}
-	p.tick(2*patience + silence)
+	p.tick(2*originTimeout + silence)
 	if p.held[0] != 0 {
 		t.Errorf("%d have it", p.held[0])
 	}
-	p.sending(1, 3*patience+silence)
+	p.sending(1, 3*originTimeout+silence)
 	p.disconnected(2)
 	if p.held[0] != 1 {
 		t.Errorf("%d have it when one sends again", p.held[0])

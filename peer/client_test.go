@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/viper"
 )
 
-// TestControlSocketWithoutPermission checks that a control socket without permission to connect does not mean that no
-// peer is running.
+// TestControlSocketWithoutPermission checks that a control socket without permission to connect does not
+// mean that no peer is running.
 func TestControlSocketWithoutPermission(t *testing.T) {
 	err := dialError("/home/donor/.p2pmpi", os.NewSyscallError("connect", syscall.EACCES))
 	if !errors.Is(err, ErrNotAllowed) || errors.Is(err, ErrNoPeer) || !errors.Is(err, fs.ErrPermission) {

@@ -185,8 +185,8 @@ func TestParsePauseJobs(t *testing.T) {
 	}
 }
 
-// TestLocalPeersHaveNoSuspendRules checks that local peers have no suspend rules: their user wants the job to run,
-// even on battery.
+// TestLocalPeersHaveNoSuspendRules checks that local peers have no suspend rules: their user wants the job
+// to run, even on battery.
 func TestLocalPeersHaveNoSuspendRules(t *testing.T) {
 	for want, c := range map[bool]Config{false: LocalConfig(), true: DefaultConfig()} {
 		if rules, err := presence.ParseRules(c.PauseWhen); err != nil || (len(rules) > 0) != want {

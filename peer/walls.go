@@ -36,8 +36,8 @@ func (p *Peer) unprotected() []Unprotected {
 	return out
 }
 
-// landlockGap returns the reason why Landlock is missing as a second layer. It is empty if Landlock works, or if
-// the first layer is incomplete.
+// landlockGap returns the reason why Landlock is missing as a second layer. It is empty if Landlock works,
+// or if the first layer is incomplete.
 func landlockGap(w launch.Walls) (why string) {
 	if len(w.Lacks()) > 0 {
 		return ""

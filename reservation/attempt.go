@@ -102,7 +102,7 @@ type asked struct {
 	key     Key
 	machine string // empty: unknown
 	pending bool   // a request is unanswered
-	late    bool   // the unanswered request exceeds patience
+	late    bool   // the unanswered request exceeds responseTimeout
 	reason  Reason // why it is excluded; 0 if it is not
 	place   Place  // place in its queue
 }
@@ -248,22 +248,22 @@ func (a *attempt) acceptance() float64 {
 	return max(0.1, float64(granted)/float64(wanted))
 }
 
-// bounds of patience, and its ratio to the median response time
+// bounds of responseTimeout, and its ratio to the median response time
 const (
-	minPatience   = 150 * time.Millisecond
-	firstPatience = 500 * time.Millisecond
-	maxPatience   = time.Second
-	patienceTimes = 4
+	minResponseTimeout    = 150 * time.Millisecond
+	firstResponseTimeout  = 500 * time.Millisecond
+	maxResponseTimeout    = time.Second
+	responseTimeoutFactor = 4
 )
 
-// patience returns how long a peer may take to answer before the attempt asks others in its place. It is
-// a multiple of the median response time.
-func (a *attempt) patience() time.Duration {
+// responseTimeout returns how long a peer may take to answer before the attempt asks others in its place.
+// It is a multiple of the median response time.
+func (a *attempt) responseTimeout() time.Duration {
 	if len(a.took) == 0 {
-		return firstPatience
+		return firstResponseTimeout
 	}
 	slices.Sort(a.took)
-	return min(max(minPatience, patienceTimes*a.took[len(a.took)/2]), maxPatience)
+	return min(max(minResponseTimeout, responseTimeoutFactor*a.took[len(a.took)/2]), maxResponseTimeout)
 }
 
 // answered records the response time of an answer.

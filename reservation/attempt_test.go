@@ -195,8 +195,8 @@ func TestRememberKeepsEarlierCandidates(t *testing.T) {
 	}
 }
 
-// TestReplicasAreSeparatedByAddressIfAnOwnerRefuses: if the only other owner refuses, the replicas are still at two
-// addresses.
+// TestReplicasAreSeparatedByAddressIfAnOwnerRefuses: if the only other owner refuses, the replicas are
+// still at two addresses.
 func TestReplicasAreSeparatedByAddressIfAnOwnerRefuses(t *testing.T) {
 	cs := candidates(1, 1, 1, 1, 1, 1, 1, 1)
 	for i := range cs {

@@ -145,8 +145,8 @@ func TestReplicasGoToDifferentOwners(t *testing.T) {
 	}
 }
 
-// TestFalseDomainsDoNotMergeOthers: whatever some peers claim, three machines of different owners stay separated,
-// and run as much of a job as if the liars claimed nothing.
+// TestFalseDomainsDoNotMergeOthers: whatever some peers claim, three machines of different owners stay
+// separated, and run as much of a job as if the liars claimed nothing.
 func TestFalseDomainsDoNotMergeOthers(t *testing.T) {
 	const n, r = 4, 3
 	at := func(address string, d Domain) Domain {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestJobLeavesAllQueuesOnceItHasItsSlots: a job that has waited at six peers gets the slots of the first two that
-// it asks again. The others keep no slots for it.
+// TestJobLeavesAllQueuesOnceItHasItsSlots: a job that has waited at six peers gets the slots of the first
+// two that it asks again. The others keep no slots for it.
 func TestJobLeavesAllQueuesOnceItHasItsSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newMemoryNet(1, 20*time.Millisecond, 1, 1, 1, 1, 1, 1)

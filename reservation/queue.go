@@ -246,9 +246,9 @@ func (a claims) slots(class string) (all, ofClass int) {
 	return all, ofClass
 }
 
-// resetSeniority resets the seniority of jobs that have had slots for longer than maxTurn, kept for them or held
-// without confirmation. Otherwise a job could keep slots indefinitely by releasing them just before the
-// lease ends and holding them again. A job for which slots were only kept is not penalized further.
+// resetSeniority resets the seniority of jobs that have had slots for longer than maxTurn, kept for them or
+// held without confirmation. Otherwise a job could keep slots indefinitely by releasing them just before
+// the lease ends and holding them again. A job for which slots were only kept is not penalized further.
 func (l *Ledger) resetSeniority(now time.Time) {
 	free := l.free()
 	var late queue

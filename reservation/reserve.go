@@ -137,8 +137,8 @@ func (a *attempt) take(got answer) {
 // holdSlots sends the attempt's requests and collects the answers. It returns when all answers have
 // arrived, apart from late ones of peers marked Unheard. Once enough slots are granted, it waits for the
 // others only as long again. While further answers may still separate the replicas of a rank, it waits up
-// to maxPatience instead. Peers that it stops waiting for count as silent, unless their grant arrives at
-// the last moment.
+// to maxResponseTimeout instead. Peers that it stops waiting for count as silent, unless their grant
+// arrives at the last moment.
 func holdSlots(ctx context.Context, r Requester, a *attempt) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -186,7 +186,7 @@ func (h *asking) suffice() {
 		return
 	}
 	if h.choice == nil {
-		h.choice = time.After(maxPatience)
+		h.choice = time.After(maxResponseTimeout)
 	}
 	if !h.a.waits() {
 		h.grace = time.After(max(minGrace, time.Since(h.began)))
@@ -244,13 +244,13 @@ func (h *asking) lateness() <-chan time.Time {
 	if len(h.sent) == 0 {
 		return nil
 	}
-	return time.After(time.Until(h.sent[0].at.Add(h.a.patience())))
+	return time.After(time.Until(h.sent[0].at.Add(h.a.responseTimeout())))
 }
 
 // hedge marks late requests, so that the attempt asks other peers in their place.
 func (h *asking) hedge() {
-	patience := h.a.patience()
-	for len(h.sent) > 0 && time.Since(h.sent[0].at) >= patience {
+	timeout := h.a.responseTimeout()
+	for len(h.sent) > 0 && time.Since(h.sent[0].at) >= timeout {
 		if h.awaited(h.sent[0]) {
 			h.a.overdue(h.sent[0].index)
 		}
@@ -269,7 +269,7 @@ func settle(ctx context.Context, r Requester, a *attempt) []Placement {
 			return nil
 		}
 		failed := false
-		for i, err := range confirm(ctx, r, placed, confirmTimes*a.patience()) {
+		for i, err := range confirm(ctx, r, placed, confirmTimes*a.responseTimeout()) {
 			a.confirmed(placed[i], err)
 			failed = failed || err != nil
 		}
@@ -280,7 +280,7 @@ func settle(ctx context.Context, r Requester, a *attempt) []Placement {
 	return nil
 }
 
-// confirmTimes is the ratio of the timeout of a Confirm to the attempt's patience. If a peer has left
+// confirmTimes is the ratio of the timeout of a Confirm to the attempt's responseTimeout. If a peer has left
 // meanwhile, others that hold slots replace it.
 const confirmTimes = 3
 

@@ -146,7 +146,7 @@ func TestReserveWaitsForTheOnlyOtherOwner(t *testing.T) {
 		most   time.Duration
 	}{
 		{"he answers later", "aaab", 400 * time.Millisecond, true, 700 * time.Millisecond},
-		{"he does not answer", "aaab", time.Hour, false, maxPatience + 500*time.Millisecond},
+		{"he does not answer", "aaab", time.Hour, false, maxResponseTimeout + 500*time.Millisecond},
 		{"there is another", "abcb", time.Hour, false, 500 * time.Millisecond},
 		{"nothing separates them", "aaaa", time.Hour, false, 500 * time.Millisecond},
 	} {

@@ -13,11 +13,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-const cacheLong = `Shows what the peer of this home keeps of staged files, so that they need not
-be sent again: the beginning of the SHA-256 digest, size, time since the last
-use, the jobs that use it, and its URL if it was downloaded. The peer need not
-run. It keeps the cache below --cache-limit by itself; p2pboot cache trim and
-p2pboot cache clear do so now. What a job uses always stays.
+const cacheLong = `Shows the staged files that the peer of this home keeps, so that they need not
+be sent again: the beginning of the SHA-256 digest, the size, the time since the
+last use, the jobs that use it, and its URL if it was downloaded. The peer need
+not run. It keeps the cache below --cache-limit; p2pboot cache trim and p2pboot
+cache clear shrink it now. Files in use by a job are never removed.
 
 Exit status: 0 shown, 64 wrong usage, 69 the peer does not answer, 73 the home
 cannot be read or written.`
@@ -43,8 +43,8 @@ func cacheCommand(stdout io.Writer) *cobra.Command {
 
 const trimExamples = `  p2pboot cache trim --to 512`
 
-const trimLong = `Removes from the cache what no job uses, what was used longest ago first, until
-no more than so many MiB are left. The peer need not run.
+const trimLong = `Removes files that no job uses from the cache, least recently used first, until
+at most the given number of MiB is left. The peer need not run.
 
 Exit status: 0 done, 64 wrong usage, 69 the peer does not answer, 73 the home
 cannot be read or written.`
@@ -66,7 +66,7 @@ func trimCommand(stdout io.Writer) *cobra.Command {
 // maxTrim is the greatest --to, in MiB.
 const maxTrim = 1 << 40
 
-const clearLong = `Removes from the cache all that no job uses. The peer need not run.
+const clearLong = `Removes all files that no job uses from the cache. The peer need not run.
 
 Exit status: 0 done, 64 wrong usage, 69 the peer does not answer, 73 the home
 cannot be read or written.`

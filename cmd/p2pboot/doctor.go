@@ -12,13 +12,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-const doctorLong = `Checks this machine and the peer that runs on this home: whether it is connected
-with its supernodes, and others reach it; which kind of address translation its
-router does, and whether it maps ports; the clock against those of other peers;
-room on disk; limits of open files, processes and memory; and the kernel. Says
-what to do about each that is not well or not known. If no peer runs, give the
-options that p2pboot is to get: it says whether the home can be used and the
-ports are free.
+const doctorLong = `Checks this machine and the peer that runs on this home: its connections to the
+supernodes, and whether other peers can reach it; the kind of address
+translation (NAT) of its router, and whether the router maps ports; the clock,
+compared with those of other peers; free disk space; the limits of open files,
+processes and memory; and the kernel. Suggests a remedy for each problem. If no
+peer runs, give the options of p2pboot: then doctor also checks whether the home
+can be used and the ports are free.
 
 Exit status: 0 nothing found is wrong, 1 there are warnings, 2 something fails,
 64 wrong usage or configuration, 69 the peer does not answer.`

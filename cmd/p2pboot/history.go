@@ -12,11 +12,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-const jobsLong = `Shows the jobs that have slots of the peer of this home: who has signed them, of
-which class of submitters that is (see p2pboot --accept), the program and its
-SHA-256 digest, since when they run, and the processor time and memory of their
-processes ("-" where the system does not tell). p2pboot history shows those that
-are over, p2pboot stop ends one.
+const jobsLong = `Shows the jobs that have slots at the peer of this home: who signed them, their
+class of submitters (see p2pboot --accept), the program and its SHA-256 digest,
+their start time, and the processor time and memory of their processes ("-" if
+the system does not report it). p2pboot history shows finished jobs, p2pboot
+stop ends one.
 
 Exit status: 0 shown, 64 wrong usage, 69 no peer is running on the home,
 73 the home cannot be used.`
@@ -36,14 +36,14 @@ func jobsCommand(stdout io.Writer) *cobra.Command {
 	return shows(c, &cfg, stdout, get, func(hosted []peer.HostedJob) string { return display.Jobs(hosted, time.Now()) })
 }
 
-const historyLong = `Shows the jobs that the peer of this home has run, newest first: who has signed
-them, of which class of submitters that is (see p2pboot --accept), the program
-and its SHA-256 digest; for how long they were here, the processor time of their
-processes, the memory of the largest process at its largest, file cache
-included ("-" where no control group has counted it), the bytes of program and
-inputs, those printed; and how they ended. --json also tells the SHA-256 digest
-of each job as its submitter has signed it. The peer need not run. The journal
-is the file journal in the home, of 2 MiB at most: the oldest jobs are forgotten.
+const historyLong = `Shows the jobs that the peer of this home has run, newest first: who signed
+them, their class of submitters (see p2pboot --accept), the program and its
+SHA-256 digest; their duration, the processor time of their processes, the peak
+memory of the largest process, file cache included ("-" if no control group
+measured it), the bytes of program and inputs and of output; and how they ended.
+--json also contains the SHA-256 digest of each job as signed by its submitter.
+The peer need not run. The journal is the file journal in the home. It is
+limited to 2 MiB: the oldest jobs are dropped.
 
 Exit status: 0 shown, 64 wrong usage, 73 the home cannot be read.`
 

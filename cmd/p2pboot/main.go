@@ -27,20 +27,20 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-const long = `Donates this machine to a network: starts a peer that takes processes of other
-people's jobs. Prints one line "ready PEER-ID ADDRESS..." when it can; give one
-of the addresses to others as their --supernode. Behind a router, those that
-work from outside come a little later: p2pboot status lists all. Runs until
-p2phalt, SIGTERM or Ctrl-C, which migrate jobs as p2phalt does, within 10 s; a
-second one ends it at once.
+const long = `Donates this machine to a network: starts a peer that runs processes of other
+users' jobs. Prints one line "ready PEER-ID ADDRESS..." when it is ready; other
+peers can use one of the addresses as their --supernode. Behind a router, the
+addresses that are reachable from outside are known a little later: p2pboot
+status lists all. Runs until p2phalt, SIGTERM or Ctrl-C, which migrate jobs
+within 10 s, as p2phalt does; a second signal stops it at once.
 
 Every option --some-thing is also the key some-thing of the configuration file
-and the environment variable P2PMPI_SOME_THING. An option wins over the
-environment, and that over the file.
+and the environment variable P2PMPI_SOME_THING. Options take precedence over the
+environment, and the environment over the file.
 
-Exit status: 0 ended as asked, 64 wrong usage or configuration, or a peer
-is running on the home already or has its identity elsewhere, 69 the peer could
-not start, 73 the home cannot be made or written.`
+Exit status: 0 stopped as requested, 64 wrong usage or configuration, or a peer
+already runs on the home or has its identity elsewhere, 69 the peer could not
+start, 73 the home cannot be created or written.`
 
 const examples = `  p2pboot                                    donate every processor
   p2pboot --slots 2 --max-jobs 1             no more than two, for one job

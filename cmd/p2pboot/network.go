@@ -15,10 +15,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-const networkLong = `A private network admits only peers that have an invitation of its owner: the
-home that has created it. Others get no connection, whatever they know.
+const networkLong = `A private network admits only peers that have an invitation from its owner: the
+home that created it. Other peers cannot connect.
 
-p2pboot network COMMAND --help tells more of each command.
+p2pboot network COMMAND --help describes each command.
 
 Exit status: 0 done, 64 wrong usage, or an invitation that cannot be used,
 73 the home cannot be made, read or written.`
@@ -43,9 +43,9 @@ func networkCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	return c
 }
 
-const createLong = `Makes a private network that this home owns, and takes the peer of this home in.
-Only this home can invite others. --name says who you are: give it with the
-invitations of your other machines, which then count as one owner's.
+const createLong = `Creates a private network that this home owns, and adds the peer of this home.
+Only this home can invite others. --name is your name: use it in the invitations
+of your other machines, which then count as belonging to one owner.
 
 Exit status: 0 done, 64 wrong usage, 73 the home cannot be made or written.`
 
@@ -60,15 +60,15 @@ func createCommand(stdout io.Writer) *cobra.Command {
 
 const inviteLong = `Prints an invitation to a network that this home owns: one line of text.
 
---name says who is invited, as you know him: give it with each invitation of the
-same person. Peers of one person are those of one owner, and the replicas of a
-rank go to peers of different owners where there is a choice. Without a name,
-peers with the same invitation are.
+--name names the invited person: use it in each invitation of the same person.
+The peers of one person have one owner, and the replicas of a rank go to peers
+of different owners if possible. Without a name, peers with the same invitation
+have one owner.
 
-An invitation with --peer is that peer's alone. One without is for whoever has
-it, such as a lecture room, or p2prun --token FILE: keep it as you would keep a
-password, and join with it by standard input. It cannot be taken back, so let it
-expire.
+An invitation with --peer is valid for that peer only. One without is valid for
+anyone who has it, such as a lecture room, or p2prun --token FILE: keep it
+secret like a password, and pass it on standard input to join. It cannot be
+revoked, so let it expire.
 
 Exit status: 0 done, 64 wrong usage, 73 the home cannot be read.`
 
@@ -87,10 +87,10 @@ func inviteCommand(stdout io.Writer) *cobra.Command {
 	return o.does(c, "", func(string) error { return o.invite(stdout) })
 }
 
-const joinLong = `Takes an invitation in, or a newer one, also while the peer runs. TOKEN is the
+const joinLong = `Accepts an invitation, or a newer one, also while the peer runs. TOKEN is the
 line that p2pboot network invite has printed; - reads it from standard input,
-which is needed for an invitation without --peer, as others can read command
-lines.
+which is required for an invitation without --peer, since other users can read
+command lines.
 
 Exit status: 0 done, 64 wrong usage, or an invitation that cannot be used,
 73 the home cannot be made or written.`

@@ -12,11 +12,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-const slotsLong = `Changes how many slots the running peer of this home has, until it ends: the
-next start goes by --slots again. Where more are taken than are left, the newest
-jobs with replicas are handed over to other peers, as p2phalt does; the others
-keep theirs until they are done, or p2pboot stop ends them. 0 takes nothing new,
-and introduces and submits on.
+const slotsLong = `Changes the number of slots of the running peer of this home until it stops; the
+next start uses --slots again. If more slots are in use than remain, the newest
+jobs with replicas are handed over to other peers, as with p2phalt; the others
+keep their slots until they are done, or p2pboot stop ends them. With 0 slots
+the peer accepts no new jobs, but continues to introduce peers and submit jobs.
 
 Exit status: 0 done, 64 wrong usage, 69 no peer is running on the home,
 73 the home cannot be used.`

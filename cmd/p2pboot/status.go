@@ -11,16 +11,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-const statusLong = `Shows the peer that runs on this home: its slots, and by which rule it pauses if
-it does (see p2pboot --pause-when, --quiet-hours); what it uses of the machine
-itself, the jobs that run here and those started from here, and each peer it is
-connected with: directly, through a hole punched into the routers between, or
-through a relay; the round-trip time; and why the way is no better. For each
-job that runs here, how its processes reach those of other peers, and how far
-away those are.
+const statusLong = `Shows the peer that runs on this home: its slots, and the rule by which it is
+suspended, if any (see p2pboot --pause-when, --quiet-hours); its own resource
+use, the jobs that run here and those submitted from here. For each connected
+peer it shows whether the connection is direct, hole-punched or relayed, the
+round-trip time, and why there is no better connection. For each job that runs
+here, it shows how its processes reach those of other peers, and the round-trip
+times.
 
 Exit status: 0 shown, 64 wrong usage, 69 no peer is running on the home,
-or this user may not ask it, 73 the home cannot be used.`
+or this user may not use its control socket, 73 the home cannot be used.`
 
 const statusExamples = `  p2pboot status             for people
   p2pboot status --json      all of it, for scripts`

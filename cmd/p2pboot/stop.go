@@ -15,13 +15,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/control"
 )
 
-const stopLong = `Ends one job on the peer of this home; all others go on. JOB is its ID, or as
-much of the beginning as p2pboot jobs shows. Where it has replicas it is handed
-over to other peers, as p2phalt does, for 10 s at most; otherwise its processes
-are ended, and its submitter reads that the owner has stopped it. Returns when
-nothing of it is left here. --now hands nothing over. The job gets no slots of
-this peer again until that is started anew; who is never to have any belongs
-into --deny.
+const stopLong = `Ends one job on the peer of this home; all others continue. JOB is its ID, or a
+prefix as shown by p2pboot jobs. A job with replicas is handed over to other
+peers, as with p2phalt, for 10 s at most; otherwise its processes are ended, and
+its submitter is told that the owner has stopped it. Returns when nothing of it
+is left here. --now skips the handover. The job gets no slots of this peer until
+the peer is restarted; use --deny to exclude a submitter permanently.
 
 Exit status: 0 nothing of the job is left here, 64 wrong usage, 69 no peer is
 running on the home or the peer has no such job, 73 the home cannot be used,

@@ -22,17 +22,17 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-const long = `Takes this machine back: ends the peer that p2pboot has started, and returns
-when it has gone. Jobs that run here with replicas are handed over first:
-another replica of each rank takes over, or one is made on another peer. That
-takes a second or two, and ten at most; then what is left ends with the peer.
-A line for each job says what becomes of it.
+const long = `Reclaims this machine: stops the peer that p2pboot has started, and returns when
+it has stopped. Jobs with replicas are handed over first: another replica of
+each rank takes over, or a new one is started on another peer. That takes a
+second or two, and ten at most; then the remaining processes end with the peer.
+One line per job states what happens to it.
 
---drain waits for what cannot be migrated: jobs without replicas, those whose
-submitter is out of reach, and those that were handed to this peer by p2prun,
-also one whose p2prun was killed, to which p2prun --attach may come back for as
-long as the job's --away says. Without --drain these are cancelled. --now hands
-nothing over: jobs with other replicas notice, and go on all the same.
+--drain waits for jobs that cannot be migrated: jobs without replicas, jobs
+whose submitter is unreachable, and jobs that p2prun has handed to this peer,
+even if that p2prun was killed: p2prun --attach can resume the job within the
+job's --away. Without --drain these jobs are cancelled. --now skips the
+handover: jobs with other replicas detect the loss and continue.
 
 Every option is also a configuration key and an environment variable
 P2PMPI_...; see p2pboot --help.

@@ -42,35 +42,34 @@ or import path), which is built first for the platforms of the peers. The job is
 handed to the peer that runs on --home; without one, p2prun joins the network
 by itself, by --supernode or over the local network.
 
-Standard output is the ranks' standard output and nothing else. The first
+Standard output contains only the standard output of the ranks. The first
 Ctrl-C cancels the job, the second ends p2prun at once.
 
-The list of -l names an input a line: a file, a folder (all files below it), or
-"URL [sha256:DIGEST] [as PATH]", which is downloaded, kept in the cache of the
-peer on --home, and refused if it has another digest. Inputs keep their path
-relative to the current folder. -i takes the same.
+The list of -l names one input per line: a file, a folder (all files below it),
+or "URL [sha256:DIGEST] [as PATH]", which is downloaded, kept in the cache of
+the peer on --home, and refused if its digest differs. Inputs keep their path
+relative to the current folder. -i accepts the same.
 
-A job with replicas that has begun goes on when p2prun is killed, for as long as
---away says. p2prun --attach JOB goes on with it, on the same home: it prints
-what has not been printed, and ends as the first would have. JOB may be the
-beginning of an ID, or left out when there is only one. With --cancel it ends
-the job. Should the p2pboot be killed that the job was handed to, p2prun waits
-as long for p2pboot to be started on that home again; --attach needs it too.
+A started job with replicas continues for the time --away after p2prun is
+killed. p2prun --attach JOB resumes it on the same home: it prints the output
+that was not printed yet, and exits as the first p2prun would have. JOB may be a
+prefix of the ID, and may be omitted if there is only one job. With --cancel it
+ends the job. If the p2pboot is killed that the job was handed to, p2prun waits
+for the same time for a new p2pboot on that home; --attach requires it too.
 
 Every option --some-thing is also the key some-thing of the configuration file
 and the environment variable P2PMPI_SOME_THING; see p2pboot --help. The ranks
-get P2PMPI_CHECK and P2PMPI_COLL, of which package mpj tells, from the
-environment of p2prun.
+get P2PMPI_CHECK and P2PMPI_COLL (see package mpj) from the environment of
+p2prun.
 
-With --dry-run the job does not run: slots are held, where is told on standard
-error, and they are given back at once. Exit status 0 if it would start, 69 if
-not.
+With --dry-run the job does not run: slots are held, reported on standard error,
+and released at once. Exit status 0 if the job would start, 69 if not.
 
 Exit status: 0 the job succeeded; 1 to 125 the program's own, when all replicas
-of a rank exited with it; 64 wrong usage; 65 the replicas of a rank have not
-done the same; 69 not enough peers within -w, or no p2pboot that --attach needs;
-70 a rank lost all its replicas, or the job is cut off from most of its peers;
-73 the home cannot be used; 75 timed out; 130 cancelled.`
+of a rank exited with it; 64 wrong usage; 65 the replicas of a rank diverged;
+69 not enough peers within -w, or no p2pboot that --attach requires; 70 a rank
+lost all its replicas, or the submitter lost contact with most of its peers; 73
+the home cannot be used; 75 timed out; 130 cancelled.`
 
 const examples = `  p2prun --local 6 -n 3 -r 2 ./examples/ep W
                                    six throw-away peers on this machine
@@ -81,7 +80,7 @@ const examples = `  p2prun --local 6 -n 3 -r 2 ./examples/ep W
                                    as many replicas as that takes
   p2prun -n 4 -l files -o 'out/*' wordcount
                                    stage the files listed, collect the results
-  p2prun --attach                  go on with a job whose p2prun was killed`
+  p2prun --attach                  resume a job whose p2prun was killed`
 
 const hintHelp = "p2prun --help lists the options"
 

@@ -100,8 +100,8 @@ func TestKnownPeersAreRetriedIndefinitely(t *testing.T) {
 	}
 }
 
-// TestKnownPeersAreTriedOneAtATimeWithManyConnections: with many connections, one of the other peers is tried at a time, and all
-// have their turn.
+// TestKnownPeersAreTriedOneAtATimeWithManyConnections: with many connections, one of the other peers is
+// tried at a time, and all have their turn.
 func TestKnownPeersAreTriedOneAtATimeWithManyConnections(t *testing.T) {
 	q := knownPeersOf(enoughConnected + 100)
 	tried := make(map[p2ppeer.ID]bool)

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// dialTimeout bounds one dial of a partner. It is shorter than TCP's retransmission intervals, so the peer is
-	// dialled again soon after a link has recovered.
+	// dialTimeout bounds one dial of a partner. It is shorter than TCP's retransmission intervals, so the
+	// peer is dialled again soon after a link has recovered.
 	dialTimeout = 3 * time.Second
 	// probeTimeout bounds a probe. The watch repeats the probe or drops the connection long before.
 	probeTimeout = time.Minute
@@ -35,8 +35,8 @@ func (s *Service) KeepPartners(partners func() map[p2ppeer.ID]time.Duration, bac
 	s.partners, s.back = partners, back
 }
 
-// checkPartners passes the present state to the watch, and carries out its orders. own are the addresses of this
-// machine; empty if they are not known.
+// checkPartners passes the present state to the watch, and carries out its orders. own are the addresses of
+// this machine; empty if they are not known.
 func (s *Service) checkPartners(now time.Time, own []netip.Addr) {
 	s.mu.Lock()
 	partners, back := s.partners, s.back
@@ -171,8 +171,8 @@ func (s *Service) probe(ctx context.Context, c network.Conn) {
 	s.watch.answered(c.RemotePeer(), c.ID())
 }
 
-// countsAsAnswer reports whether the watch may take a failed probe as answered: the probe has reached the other
-// end, or it was never sent. Any other failure is no answer.
+// countsAsAnswer reports whether the watch may take a failed probe as answered: the probe has reached the
+// other end, or it was never sent. Any other failure is no answer.
 func countsAsAnswer(err error) bool {
 	// The limit is for all connections to the peer together, so it shows nothing about this one.
 	return reachedOtherEnd(err) || errors.Is(err, network.ErrResourceLimitExceeded)

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// probePeriod is the interval between probes of a connection: every second look, even if a look is late.
-	// If the other end's data fills the connection, it receives nothing but these probes. A connection may
-	// then be silent for the silencePart-th part of the silence that the job tolerates, at least leastSilence and
-	// at most mostSilence. The remaining time is for reconnecting.
+	// probePeriod is the interval between probes of a connection: every second look, even if a look is
+	// late. If the other end's data fills the connection, it receives nothing but these probes. A
+	// connection may then be silent for the silencePart-th part of the silence that the job tolerates, at
+	// least leastSilence and at most mostSilence. The remaining time is for reconnecting.
 	probePeriod  = 3 * time.Second / 2
 	leastSilence = 3 * time.Second
 	mostSilence  = 10 * time.Second

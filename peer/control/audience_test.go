@@ -99,8 +99,8 @@ func (c *crowd) leave() {
 	}
 }
 
-// TestR6AudienceDeliversEveryRecordInOrder checks that listeners show each record in order. A record is repeated only if
-// it was not acknowledged, and is settled with the job once, in order.
+// TestR6AudienceDeliversEveryRecordInOrder checks that listeners show each record in order. A record is
+// repeated only if it was not acknowledged, and is settled with the job once, in order.
 func TestR6AudienceDeliversEveryRecordInOrder(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -153,8 +153,8 @@ func TestAudienceIsBounded(t *testing.T) {
 	}
 }
 
-// TestCloseSettlesAllWaitingEvents checks that close settles all waiting events in order, and that later events are
-// settled too.
+// TestCloseSettlesAllWaitingEvents checks that close settles all waiting events in order, and that later
+// events are settled too.
 func TestCloseSettlesAllWaitingEvents(t *testing.T) {
 	a, gone := newAudience(), errors.New("gone")
 	var heard []int

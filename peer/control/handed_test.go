@@ -342,8 +342,8 @@ func TestS4HandedOverJobEnds(t *testing.T) {
 	}
 }
 
-// TestS4HandedOverJobWithoutAListenerIsCancelled checks that a job without a listener for too long is cancelled, and that a listener
-// in time prevents this.
+// TestS4HandedOverJobWithoutAListenerIsCancelled checks that a job without a listener for too long is
+// cancelled, and that a listener in time prevents this.
 func TestS4HandedOverJobWithoutAListenerIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancelCause(t.Context())
@@ -417,8 +417,8 @@ func TestCancelBeforeTheFirstEvent(t *testing.T) {
 	}
 }
 
-// TestKeptJobCanBeCancelledWithoutResuming checks that a kept job can be cancelled without being resumed, which
-// may be impossible. The peer keeps no state of it.
+// TestKeptJobCanBeCancelledWithoutResuming checks that a kept job can be cancelled without being resumed,
+// which may be impossible. The peer keeps no state of it.
 func TestKeptJobCanBeCancelledWithoutResuming(t *testing.T) {
 	life, end := context.WithCancel(t.Context())
 	defer end()

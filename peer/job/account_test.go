@@ -91,8 +91,8 @@ func TestJudgeAccounts(t *testing.T) {
 	}
 }
 
-// TestJudgeWaitsForTheThirdReplica checks that two of three replicas that differ decide nothing before
-// the third.
+// TestJudgeWaitsForTheThirdReplica checks that two of three replicas that differ decide nothing
+// before the third.
 func TestJudgeWaitsForTheThirdReplica(t *testing.T) {
 	for counting, stops := range map[int]bool{2: true, 3: false} {
 		a := accountsOf(counting, Printed{})
@@ -145,7 +145,8 @@ func TestV4AnswerIsConfirmedByMajority(t *testing.T) {
 	}
 }
 
-// TestV4OneOfThreeThatEndsEarlyIsNotDecisive: the job continues until half of three or more replicas have ended.
+// TestV4OneOfThreeThatEndsEarlyIsNotDecisive: the job continues until half of three or more
+// replicas have ended.
 func TestV4OneOfThreeThatEndsEarlyIsNotDecisive(t *testing.T) {
 	for _, c := range []struct {
 		alive, ended int

@@ -144,8 +144,8 @@ func TestDivergenceReportsAreBounded(t *testing.T) {
 	}
 }
 
-// TestV4LateDivergenceInvalidatesTheAnswer: a liar sent a wrong message, and all ranks computed to the end
-// with it. The honest replica of its rank produces that message while the answer is being
+// TestV4LateDivergenceInvalidatesTheAnswer: a liar sent a wrong message, and all ranks computed to
+// the end with it. The honest replica of its rank produces that message while the answer is being
 // confirmed. With three replicas, a liar is harmless if no rank has received its message.
 func TestV4LateDivergenceInvalidatesTheAnswer(t *testing.T) {
 	for r, status := range map[int]int{2: StatusDiverged, 3: StatusOK} {
@@ -168,7 +168,8 @@ func TestV4LateDivergenceInvalidatesTheAnswer(t *testing.T) {
 	}
 }
 
-// TestV4LateAbortInvalidatesTheAnswer: the honest replica calls Abort while the answer of the other one is being confirmed.
+// TestV4LateAbortInvalidatesTheAnswer: the honest replica calls Abort while the answer of the other
+// one is being confirmed.
 func TestV4LateAbortInvalidatesTheAnswer(t *testing.T) {
 	w := running(t, 1, 2)
 	if s := finish(w, proc(0, 0)); s.Result == nil || s.Result.Status != StatusOK {

@@ -40,15 +40,16 @@ func (s *State) entries(rank int) (called, skipped []view.Process, all int) {
 	return called, skipped, all
 }
 
-// majoritySkips reports whether most replicas of rank have ended without calling mpj.Init, so that the
-// program does not use it.
+// majoritySkips reports whether most replicas of rank have ended without calling mpj.Init, so that
+// the program does not use it.
 func (s *State) majoritySkips(rank int) bool {
 	_, skipped, all := s.entries(rank)
 	return 2*len(skipped) > all
 }
 
-// skips reports whether the program does not use mpj: most replicas of rank have ended without calling
-// mpj.Init. With --on-divergence warn one such replica suffices, if no replica of rank has called mpj.Init.
+// skips reports whether the program does not use mpj: most replicas of rank have ended without
+// calling mpj.Init. With --on-divergence warn one such replica suffices, if no replica of rank has
+// called mpj.Init.
 func (s *State) skips(rank int) bool {
 	called, skipped, _ := s.entries(rank)
 	return s.majoritySkips(rank) || s.Tolerant && len(skipped) > 0 && len(called) == 0

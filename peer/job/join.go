@@ -110,8 +110,8 @@ func (s *State) Lags(rank int) bool {
 	return slices.ContainsFunc(s.view.LiveReplicas(rank), s.lags)
 }
 
-// failLagging fails the lagging processes of rank if no other replica is left to bring them up to date.
-// Until that is agreed on, one of them may still report that it is up to date.
+// failLagging fails the lagging processes of rank if no other replica is left to bring them up to
+// date. Until that is agreed on, one of them may still report that it is up to date.
 func (s *State) failLagging(out *Effects, rank int) {
 	var lagging []view.Process
 	for k := range s.view.R {

@@ -9,8 +9,8 @@ import (
 
 func (w sole) SetAside(p view.Process) Effects { return w.agree(w.State.SetAside(p)) }
 
-// TestR4ProcessIsSetAsideAndReturns follows a process through the views, and checks that it becomes master only
-// while it counts.
+// TestR4ProcessIsSetAsideAndReturns follows a process through the views, and checks that it becomes
+// master only while it counts.
 func TestR4ProcessIsSetAsideAndReturns(t *testing.T) {
 	w, p := running(t, 1, 2), proc(0, 1)
 	if s := w.SetAside(proc(0, 0)); s.View != nil {
@@ -41,7 +41,8 @@ func TestNoProcessIsSetAsideBeforeTheJobBegins(t *testing.T) {
 	}
 }
 
-// TestR7RankIsLostWithItsLastCountedReplica: the user is told why the replica that is set aside does not help.
+// TestR7RankIsLostWithItsLastCountedReplica: the user is told why the replica that is set aside
+// does not help.
 func TestR7RankIsLostWithItsLastCountedReplica(t *testing.T) {
 	w := running(t, 2, 2)
 	w.SetAside(proc(1, 1))
@@ -51,8 +52,8 @@ func TestR7RankIsLostWithItsLastCountedReplica(t *testing.T) {
 	}
 }
 
-// TestO2MasterDoesNotHandOverToAReplicaSetAside: a master does not hand over to a replica that is set aside,
-// which could not take over.
+// TestO2MasterDoesNotHandOverToAReplicaSetAside: a master does not hand over to a replica that is
+// set aside, which could not take over.
 func TestO2MasterDoesNotHandOverToAReplicaSetAside(t *testing.T) {
 	w := running(t, 1, 2)
 	since := w.SetAside(proc(0, 1)).View.Epoch
@@ -64,8 +65,8 @@ func TestO2MasterDoesNotHandOverToAReplicaSetAside(t *testing.T) {
 	}
 }
 
-// TestO2MasterDoesNotHandOverToAReplicaAboutToBeSetAside: the request to set a replica aside is agreed on
-// before the request to leave.
+// TestO2MasterDoesNotHandOverToAReplicaAboutToBeSetAside: the request to set a replica aside is
+// agreed on before the request to leave.
 func TestO2MasterDoesNotHandOverToAReplicaAboutToBeSetAside(t *testing.T) {
 	w := running(t, 1, 2)
 	asked := w.State.SetAside(proc(0, 1)).Propose
@@ -91,7 +92,8 @@ func TestUpToDateReportBeforeItsViewIsKept(t *testing.T) {
 	}
 }
 
-// TestO4UpToDateReportOfAnUnknownProcessIsIgnored: a report about a process that has not joined is ignored.
+// TestO4UpToDateReportOfAnUnknownProcessIsIgnored: a report about a process that has not joined is
+// ignored.
 func TestO4UpToDateReportOfAnUnknownProcessIsIgnored(t *testing.T) {
 	w := running(t, 1, 2)
 	if s := w.UpToDate(proc(0, 2), 1, 1); s.View != nil || s.Result != nil {

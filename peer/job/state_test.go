@@ -355,8 +355,8 @@ func TestV2PartitionedJobStopsWithAMessage(t *testing.T) {
 	}
 }
 
-// TestAbortWhileTheSubmitterIsDisconnected: the peers have failed the replicas by themselves, and the rank's
-// earlier output is lost. The reason for the end is not.
+// TestAbortWhileTheSubmitterIsDisconnected: the peers have failed the replicas by themselves, and
+// the rank's earlier output is lost. The reason for the end is not.
 func TestAbortWhileTheSubmitterIsDisconnected(t *testing.T) {
 	w := running(t, 2, 2)
 	for k := range 2 {

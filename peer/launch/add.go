@@ -102,8 +102,8 @@ func (j *job) cellsTaken() (n int) {
 	return n
 }
 
-// reorder sets which processes run here from now on, and adjusts the upload, CPU and weight limits of this part
-// of the job to their number.
+// reorder sets which processes run here from now on, and adjusts the upload, CPU and weight limits of this
+// part of the job to their number.
 func (j *job) reorder(order []view.Process) {
 	j.service.mu.Lock()
 	j.order = order
@@ -206,8 +206,8 @@ func (p *process) waits() bool {
 
 var errDropped = errors.New("the submitter has dropped it")
 
-// drop drops the process that was added with a key, if there is one, and reports when nothing of it is left. It
-// does nothing once other processes have been told that the process joins.
+// drop drops the process that was added with a key, if there is one, and reports when nothing of it is
+// left. It does nothing once other processes have been told that the process joins.
 func (j *job) drop(m *jobpb.Drop) error {
 	key, err := readKey(m.GetKey())
 	if err != nil {

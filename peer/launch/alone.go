@@ -67,8 +67,8 @@ func (j *job) submitterSilent() {
 	j.take(j.ahead) // the submitter no longer sends the missing row
 }
 
-// becomeOrphaned makes the peers responsible for the views, since the submitter is a new process. It sends that
-// process all committed changes.
+// becomeOrphaned makes the peers responsible for the views, since the submitter is a new process. It sends
+// that process all committed changes.
 func (j *job) becomeOrphaned() {
 	j.submitterSilent()
 	j.orphaned = true
@@ -134,8 +134,8 @@ func (j *job) stateHere(p view.Process) view.State {
 	return j.stateElsewhere(j.members.peerOf[p])
 }
 
-// stateElsewhere returns the state of the processes of another peer. Silence may be due to a broken link to this
-// peer only. That peer's gossip then still reaches others, and the detector asks it through them.
+// stateElsewhere returns the state of the processes of another peer. Silence may be due to a broken link to
+// this peer only. That peer's gossip then still reaches others, and the detector asks it through them.
 func (j *job) stateElsewhere(peer p2ppeer.ID) view.State {
 	silence, ok := j.views.Silence(peer)
 	failed, watched := j.failed[peer]

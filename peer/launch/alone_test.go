@@ -97,8 +97,8 @@ func TestSubmitterReconnectsToARunningJob(t *testing.T) {
 	j.stop()
 }
 
-// TestR6ReceivedMessagesAreNotRepeated checks what a reconnecting submitter receives: only the messages that it
-// lacks, however often it reconnects, and the output that it has not acknowledged.
+// TestR6ReceivedMessagesAreNotRepeated checks what a reconnecting submitter receives: only the messages
+// that it lacks, however often it reconnects, and the output that it has not acknowledged.
 func TestR6ReceivedMessagesAreNotRepeated(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
@@ -156,8 +156,8 @@ func TestOnlyTheSubmitterMayReconnect(t *testing.T) {
 	j.stop() // on the first stream
 }
 
-// TestJobThatHasNotBegunEndsWithItsSubmitter checks that such a job ends without its submitter, since only the
-// submitter can let it begin.
+// TestJobThatHasNotBegunEndsWithItsSubmitter checks that such a job ends without its submitter, since only
+// the submitter can let it begin.
 func TestJobThatHasNotBegunEndsWithItsSubmitter(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
@@ -210,9 +210,9 @@ func (j *testJob) begun() {
 	}
 }
 
-// TestNewSubmitterReceivesAllMessages checks that each new process of a killed submitter receives all messages and
-// committed changes, once, and can propose changes. Each peer runs two ranks, so that one that loses a
-// process still has another. Otherwise it might end before it has reported the loss.
+// TestNewSubmitterReceivesAllMessages checks that each new process of a killed submitter receives all
+// messages and committed changes, once, and can propose changes. Each peer runs two ranks, so that one that
+// loses a process still has another. Otherwise it might end before it has reported the loss.
 func TestNewSubmitterReceivesAllMessages(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
@@ -358,8 +358,8 @@ func TestLeavingSubmitterIsNotWaitedFor(t *testing.T) {
 	j.gone()
 }
 
-// TestOnlyAResumedSubmitterProposesThroughAPeer checks that only a new process of a submitter may propose changes
-// through a peer: the first process has the log itself.
+// TestOnlyAResumedSubmitterProposesThroughAPeer checks that only a new process of a submitter may propose
+// changes through a peer: the first process has the log itself.
 func TestOnlyAResumedSubmitterProposesThroughAPeer(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
@@ -479,8 +479,8 @@ func TestS4KeptDataIsBounded(t *testing.T) {
 	}
 }
 
-// TestPartitionedPeerNotifiesItsSubmitter checks that a peer that is cut off tells this to a submitter that gets its
-// views from it, if the peer only keeps output.
+// TestPartitionedPeerNotifiesItsSubmitter checks that a peer that is cut off tells this to a submitter that
+// gets its views from it, if the peer only keeps output.
 func TestPartitionedPeerNotifiesItsSubmitter(t *testing.T) {
 	t.Parallel()
 	j := &job{service: &Service{}, outputOnly: true, submitterSide: submitterSide{orphaned: true}}

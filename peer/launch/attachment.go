@@ -204,8 +204,8 @@ func (j *job) probeAddresses() {
 	}
 }
 
-// yieldToNewAttempt ends a job that has not begun, because its submitter brings it again. This peer may still wait
-// for the submitter to reconnect, or may not have noticed that the connection was cut.
+// yieldToNewAttempt ends a job that has not begun, because its submitter brings it again. This peer may
+// still wait for the submitter to reconnect, or may not have noticed that the connection was cut.
 func (j *job) yieldToNewAttempt() {
 	if j.keys == nil {
 		j.end(errNewAttempt)
@@ -221,8 +221,8 @@ func (j *job) stopProbing() {
 	}
 }
 
-// loseDisconnected gives up a submitter that has been disconnected for longer than the job tolerates, if nothing
-// else has reported its failure.
+// loseDisconnected gives up a submitter that has been disconnected for longer than the job tolerates, if
+// nothing else has reported its failure.
 func (j *job) loseDisconnected() {
 	if !j.disconnectedAt.IsZero() && time.Since(j.disconnectedAt) > j.hang+minAbsence {
 		j.lose(errSubmitterFailed)
@@ -281,8 +281,8 @@ func (s *Service) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume)
 
 var errReplaced = errors.New("another process of the submitter has resumed the job")
 
-// closeOlderConns closes the connections to a peer that were opened before the peer was missed, except one. Data
-// sent on them would wait for a TCP retransmission.
+// closeOlderConns closes the connections to a peer that were opened before the peer was missed, except one.
+// Data sent on them would wait for a TCP retransmission.
 func (s *Service) closeOlderConns(missed time.Time, but network.Conn) {
 	for _, c := range s.host.Network().ConnsToPeer(but.RemotePeer()) {
 		if c.ID() != but.ID() && c.Stat().Opened.Before(missed) {

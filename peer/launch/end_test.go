@@ -136,8 +136,8 @@ func (j *testJob) ended() {
 	}
 }
 
-// TestSubmitterReconnectsToAStagedPeer checks that the submitter can reconnect to a peer with a staged job, and that
-// the peer waits no longer than promised (S4).
+// TestSubmitterReconnectsToAStagedPeer checks that the submitter can reconnect to a peer with a staged job,
+// and that the peer waits no longer than promised (S4).
 func TestSubmitterReconnectsToAStagedPeer(t *testing.T) {
 	t.Parallel()
 	j := newTestJob(t, 2, 1, nil, "sleep")
@@ -170,8 +170,8 @@ func TestS4StagedPeerWaitsForABoundedTime(t *testing.T) {
 	j.gone()
 }
 
-// TestS4StagedPeerLimitsTheWaitForItsStart checks the limit for a submitter that sends messages but never starts
-// the job.
+// TestS4StagedPeerLimitsTheWaitForItsStart checks the limit for a submitter that sends messages but never
+// starts the job.
 func TestS4StagedPeerLimitsTheWaitForItsStart(t *testing.T) {
 	t.Parallel()
 	j := newTestJob(t, 2, 1, nil, "sleep")

@@ -44,8 +44,8 @@ func link() int {
 	return 0
 }
 
-// TestFileNamesCountTowardsTheDiskLimit checks that names count towards the disk limit. They need little space,
-// but measuring them takes time.
+// TestFileNamesCountTowardsTheDiskLimit checks that names count towards the disk limit. They need little
+// space, but measuring them takes time.
 func TestFileNamesCountTowardsTheDiskLimit(t *testing.T) {
 	skip.Long(t)
 	for name, want := range map[string]string{

@@ -226,8 +226,8 @@ func (j *job) say(m *jobpb.FromPeer) {
 // the detector's group.
 const maxRecorded = 1 << 18
 
-// handle handles one message of the submitter. Messages may arrive in any order; handle acts only on those that
-// fit the state of the job.
+// handle handles one message of the submitter. Messages may arrive in any order; handle acts only on those
+// that fit the state of the job.
 func (j *job) handle(m *jobpb.ToPeer) {
 	var err error
 	j.heardAt = time.Now()

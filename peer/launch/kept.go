@@ -17,8 +17,8 @@ const (
 	maxKept          = 256 << 20 // bytes of files, programs included
 	maxKeptProcesses = 32        // processes whose output is kept in memory
 
-	// measureKeptEvery is the interval at which a job that keeps its slots measures again, since other jobs may
-	// have ended.
+	// measureKeptEvery is the interval at which a job that keeps its slots measures again, since other jobs
+	// may have ended.
 	measureKeptEvery = time.Minute
 
 	// lingerFor is how long a job keeps its slots after all its processes here have ended, while its

@@ -44,9 +44,9 @@ func (j *job) processors() int64 {
 // weight returns the weight of the job's control group, which is that of its processes together.
 func (j *job) weight() int64 { return weightOf(j.service.config.Niceness) * int64(len(j.order)) }
 
-// lowerPriority sets the weight of the job's control group, and makes the group idle if its processes have the
-// highest niceness. It is called only once the processes run: their startup runs in the group too, and must
-// finish in time.
+// lowerPriority sets the weight of the job's control group, and makes the group idle if its processes have
+// the highest niceness. It is called only once the processes run: their startup runs in the group too, and
+// must finish in time.
 func (j *job) lowerPriority() error {
 	if j.group == nil {
 		return nil
@@ -54,8 +54,9 @@ func (j *job) lowerPriority() error {
 	return j.group.GiveWay(cgroup.Precedence{Weight: j.weight(), Idle: j.service.config.Niceness == MostNiceness})
 }
 
-// raisePriority raises the priority of the job's control group so that killed processes exit soon, even while the
-// owner's work occupies all processors. It must be called only after all processes in the group were killed.
+// raisePriority raises the priority of the job's control group so that killed processes exit soon, even
+// while the owner's work occupies all processors. It must be called only after all processes in the group
+// were killed.
 func (j *job) raisePriority() {
 	if j.group != nil {
 		j.group.Hurry()

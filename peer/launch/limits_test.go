@@ -190,8 +190,8 @@ func excesses() map[string]excess {
 // diskSlack is the time in which a program writes 5 % of its disk limit on a fast machine.
 const diskSlack = 5 * time.Millisecond
 
-// TestLimitsOfAProcessHold checks that no process gets more than 5 % above a limit, and that the report names the
-// limit.
+// TestLimitsOfAProcessHold checks that no process gets more than 5 % above a limit, and that the report
+// names the limit.
 func TestLimitsOfAProcessHold(t *testing.T) {
 	skip.Long(t)
 	for name, x := range excesses() {
@@ -397,8 +397,8 @@ func TestControlGroupsAreRemoved(t *testing.T) {
 	}
 }
 
-// TestInputsAboveTheDiskLimit checks that inputs above the disk limit are not fetched, whether the limit applies
-// to all or to the submitter's class.
+// TestInputsAboveTheDiskLimit checks that inputs above the disk limit are not fetched, whether the limit
+// applies to all or to the submitter's class.
 func TestInputsAboveTheDiskLimit(t *testing.T) {
 	small := limits.Limits{Disk: 1 << 20}
 	for name, c := range map[string]Config{
@@ -443,8 +443,8 @@ func TestProgramAboveTheDiskLimit(t *testing.T) {
 	}
 }
 
-// TestUnheldReportsUnenforcedLimits checks that Unheld returns the limits that the kernel does not enforce, and only
-// those that are set.
+// TestUnheldReportsUnenforcedLimits checks that Unheld returns the limits that the kernel does not enforce,
+// and only those that are set.
 func TestUnheldReportsUnenforcedLimits(t *testing.T) {
 	s := &Service{groups: &cgroup.Tree{}}
 	if got := s.Unheld(); len(got) != 0 {
@@ -498,7 +498,8 @@ func upload() int {
 // mostUpload is the upload limit of TestUploadLimitOfMessagesHolds, in bytes per second.
 const mostUpload = 1 << 20
 
-// TestUploadLimitOfMessagesHolds checks the upload limit for messages to another machine, per process and per job.
+// TestUploadLimitOfMessagesHolds checks the upload limit for messages to another machine, per process and
+// per job.
 func TestUploadLimitOfMessagesHolds(t *testing.T) {
 	skip.Long(t)
 	for name, g := range uploadGrants() {
@@ -609,8 +610,8 @@ func TestProcessStoppedByTheGuardIsNotHung(t *testing.T) {
 	}
 }
 
-// TestProcessStoppedByTheGuardDoesNotCountAsStopped checks that a program that the guard has stopped does not count as
-// stopped.
+// TestProcessStoppedByTheGuardDoesNotCountAsStopped checks that a program that the guard has stopped does
+// not count as stopped.
 func TestProcessStoppedByTheGuardDoesNotCountAsStopped(t *testing.T) {
 	p := &process{}
 	j := &job{local: map[view.Process]*process{{}: p}, supervisors: newAliveCheck(tickPeriod)}
@@ -650,8 +651,8 @@ func TestProcessAtItsDiskLimitContinues(t *testing.T) {
 	}
 }
 
-// TestProcessTwiceAboveItsDiskLimitIsEnded checks that a process found above its disk limit twice is ended, although
-// it has not stopped.
+// TestProcessTwiceAboveItsDiskLimitIsEnded checks that a process found above its disk limit twice is ended,
+// although it has not stopped.
 func TestProcessTwiceAboveItsDiskLimitIsEnded(t *testing.T) {
 	const most, more = 1 << 20, 2 << 20
 	type survey struct {
@@ -687,8 +688,8 @@ func TestProcessTwiceAboveItsDiskLimitIsEnded(t *testing.T) {
 	}
 }
 
-// TestF2ManyFilesDoNotDelayTheFailureReport checks that many files do not delay the report of a process's failure:
-// their measurement is cut short.
+// TestF2ManyFilesDoNotDelayTheFailureReport checks that many files do not delay the report of a process's
+// failure: their measurement is cut short.
 func TestF2ManyFilesDoNotDelayTheFailureReport(t *testing.T) {
 	skip.Long(t)
 	j := newTestJob(t, 1, 1, nil, "wait")

@@ -21,9 +21,9 @@ type queuedMessage struct {
 	descriptor *os.File // or nil
 }
 
-// maxQueuedMessages bounds the messages that wait for a process. There is one for each channel, so a process that
-// leaves this many unread never reads. Views are as large as the job, so only the latest one waits. It
-// contains everything that the earlier ones stated.
+// maxQueuedMessages bounds the messages that wait for a process. There is one for each channel, so a
+// process that leaves this many unread never reads. Views are as large as the job, so only the latest one
+// waits. It contains everything that the earlier ones stated.
 const maxQueuedMessages = 4096
 
 // listen turns the process's messages into events until its control socket closes.

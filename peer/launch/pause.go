@@ -143,8 +143,8 @@ func (j *job) reportSuspension(p Pause) {
 // suspendedRound is the interval at which suspended processes are stopped again.
 const suspendedRound = time.Second
 
-// keepSuspended keeps all processes suspended until the job resumes. It measures what system calls in progress
-// still write; once all processes have stopped, nothing is written any more.
+// keepSuspended keeps all processes suspended until the job resumes. It measures what system calls in
+// progress still write; once all processes have stopped, nothing is written any more.
 func (g *guard) keepSuspended() {
 	g.halt()
 	defer g.resume()

@@ -73,8 +73,8 @@ func TestO2SuspendedJobIsStopped(t *testing.T) {
 	}
 }
 
-// TestO2SuspendedJobEndsAfterTheMaximumTime checks that a job ends after the maximum time in suspension, and that the submitter
-// learns why.
+// TestO2SuspendedJobEndsAfterTheMaximumTime checks that a job ends after the maximum time in suspension,
+// and that the submitter learns why.
 func TestO2SuspendedJobEndsAfterTheMaximumTime(t *testing.T) {
 	skip.Long(t)
 	const why = "its owner needs the machine: metered"
@@ -94,9 +94,9 @@ func TestO2SuspendedJobEndsAfterTheMaximumTime(t *testing.T) {
 	}
 }
 
-// TestO2SuspendedPeerEndsJobsBeforeTheirStart checks that a job that does not run yet ends at once, however long others
-// may be suspended, and that its submitter learns why. Nothing more is fetched on a metered network or on
-// battery.
+// TestO2SuspendedPeerEndsJobsBeforeTheirStart checks that a job that does not run yet ends at once, however
+// long others may be suspended, and that its submitter learns why. Nothing more is fetched on a metered
+// network or on battery.
 func TestO2SuspendedPeerEndsJobsBeforeTheirStart(t *testing.T) {
 	skip.Long(t)
 	pause, why := Pause{Rule: "metered", Most: time.Hour}, "its owner needs the machine: metered"
@@ -177,8 +177,9 @@ func TestO2SuspendedPeerServesNoFiles(t *testing.T) {
 	j.stop()
 }
 
-// TestO2ReplicatedJobIsHandedOverBeforeSuspension checks that jobs with replicas continue for a while, to be handed over. Then
-// they are suspended too, whatever their submitter does, unless a replacement has to be brought up to date.
+// TestO2ReplicatedJobIsHandedOverBeforeSuspension checks that jobs with replicas continue for a while, to
+// be handed over. Then they are suspended too, whatever their submitter does, unless a replacement has to
+// be brought up to date.
 func TestO2ReplicatedJobIsHandedOverBeforeSuspension(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()

@@ -320,7 +320,8 @@ func (l *lateness) String() string {
 		round(l.last.Ran-l.first.Ran), round(l.last.Lacked(l.first)))
 }
 
-// measureTurns updates the processor time of a late process, and excuses the time that it waited for a processor.
+// measureTurns updates the processor time of a late process, and excuses the time that it waited for a
+// processor.
 func (p *process) measureTurns(now proc.Turns) {
 	if p.late == nil {
 		p.late = &lateness{first: now, last: now}
@@ -374,8 +375,8 @@ func (j *job) checkSupervisors() {
 }
 
 // handleAnswer handles a supervisor's answer. Between Hello and Finalized, checkAlive checks whether the
-// program is stopped or hangs, so handleAnswer ignores that it is stopped. A program that the guard has stopped
-// counts as running.
+// program is stopped or hangs, so handleAnswer ignores that it is stopped. A program that the guard has
+// stopped counts as running.
 func (j *job) handleAnswer(id view.Process, stopped bool) {
 	p := j.local[id]
 	if p == nil { // it was dropped

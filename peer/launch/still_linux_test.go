@@ -79,8 +79,9 @@ func beUnruly(how string) int {
 // writeZeros writes a file of the given size.
 func writeZeros(name string, size int) error { return os.WriteFile(name, make([]byte, size), 0o600) }
 
-// TestDiskLimitHoldsForEvasivePrograms checks the disk limit for programs that avoid being stopped for a measurement. As in
-// TestLimitsOfAProcessHold, one of a few tries suffices; in each, the program must be ended.
+// TestDiskLimitHoldsForEvasivePrograms checks the disk limit for programs that avoid being stopped for a
+// measurement. As in TestLimitsOfAProcessHold, one of a few tries suffices; in each, the program must be
+// ended.
 func TestDiskLimitHoldsForEvasivePrograms(t *testing.T) {
 	skip.Long(t)
 	for _, how := range []string{"woken by a timer", "woken by siblings", "one after the other", "many, one after the other"} {
@@ -102,8 +103,8 @@ func TestDiskLimitHoldsForEvasivePrograms(t *testing.T) {
 	}
 }
 
-// A flood writes this many files, each as large as the whole limit and with a single call. On a fast disk a call
-// for a smaller file is over before the guard looks.
+// A flood writes this many files, each as large as the whole limit and with a single call. On a fast disk a
+// call for a smaller file is over before the guard looks.
 const (
 	floods     = 24
 	floodLimit = 512 << 20
@@ -123,8 +124,8 @@ func flood() int {
 	return 0
 }
 
-// TestLongWritesAreEndedAtTheLimit checks that processes in long write calls, which cannot stop before they have
-// exceeded the limit, are ended. As in TestLimitsOfAProcessHold, one of a few tries suffices.
+// TestLongWritesAreEndedAtTheLimit checks that processes in long write calls, which cannot stop before they
+// have exceeded the limit, are ended. As in TestLimitsOfAProcessHold, one of a few tries suffices.
 func TestLongWritesAreEndedAtTheLimit(t *testing.T) {
 	for try := 1; ; try++ {
 		j := newLimited(t, limits.Grant{Slot: limits.Limits{Disk: floodLimit}}, 1, "flood")
@@ -173,8 +174,8 @@ func mostIn(folder string) (most, files int64) {
 	}
 }
 
-// TestUnresponsiveSupervisorIsKilledWhileStopped checks that a supervisor that does not answer the guard is killed,
-// and its program with it.
+// TestUnresponsiveSupervisorIsKilledWhileStopped checks that a supervisor that does not answer the guard is
+// killed, and its program with it.
 func TestUnresponsiveSupervisorIsKilledWhileStopped(t *testing.T) {
 	skip.Long(t)
 	j := newTestJob(t, 1, 1, nil, "shell", "echo ready; exec sleep 3600")
@@ -212,8 +213,8 @@ func supervisorOf(t *testing.T, pids []int) int {
 }
 
 // TestResumedProcessIsDetected checks that a process that is being resumed is detected before its files are
-// measured. The other programs of TestDiskLimitHoldsForEvasivePrograms hardly resume any process, since all stop at one
-// moment.
+// measured. The other programs of TestDiskLimitHoldsForEvasivePrograms hardly resume any process, since all
+// stop at one moment.
 func TestResumedProcessIsDetected(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "unruly", "woken by a timer")
 	if !j.peers[0].launch.config.Walls.Namespaces {
@@ -264,8 +265,8 @@ func churn() int {
 	}
 }
 
-// TestHonestProcessesStopAndResume checks that honest processes stop whenever they must, whatever they do, and
-// resume afterwards.
+// TestHonestProcessesStopAndResume checks that honest processes stop whenever they must, whatever they do,
+// and resume afterwards.
 func TestHonestProcessesStopAndResume(t *testing.T) {
 	skip.Long(t)
 	for name, args := range map[string][]string{

@@ -106,7 +106,8 @@ func (j *job) cutShort(why error) {
 	}
 }
 
-// endAtDeadline ends a job that is here longer than its owner wants, after the submitter has had time to end it.
+// endAtDeadline ends a job that is here longer than its owner wants, after the submitter has had time to
+// end it.
 func (j *job) endAtDeadline() {
 	switch late := time.Since(j.stopBy); {
 	case j.stopBy.IsZero() || late < 0:

@@ -118,8 +118,8 @@ func TestControlGroupHasItsWeightFromTheStart(t *testing.T) {
 	wantFiles(t, j.group.Folders(), map[string]string{"cpu.idle": "1"})
 }
 
-// TestKilledJobGetsDefaultWeight checks that the job's control group gets the default weight once all its processes
-// have been killed.
+// TestKilledJobGetsDefaultWeight checks that the job's control group gets the default weight once all its
+// processes have been killed.
 func TestKilledJobGetsDefaultWeight(t *testing.T) {
 	j := newTestJob(t, 2, 1, nil, "sleep")
 	service := j.peers[0].launch
@@ -327,8 +327,8 @@ func TestSupervisorHangFollowsTheToleratedHang(t *testing.T) {
 	}
 }
 
-// TestFrozenProgramIsDetectedWithinTheToleratedHang checks that only time in which a program does not wait for
-// a processor counts against it.
+// TestFrozenProgramIsDetectedWithinTheToleratedHang checks that only time in which a program does not wait
+// for a processor counts against it.
 func TestFrozenProgramIsDetectedWithinTheToleratedHang(t *testing.T) {
 	id := view.Process{}
 	for name, tt := range map[string]struct {

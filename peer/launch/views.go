@@ -24,8 +24,8 @@ func (j *job) contact(c viewgroup.Contact) {
 	}
 }
 
-// checkPartition ends a job that has been cut off for as long as a silent peer is tolerated. Until then nothing
-// changes here (V2), and the majority does not fail this peer either.
+// checkPartition ends a job that has been cut off for as long as a silent peer is tolerated. Until then
+// nothing changes here (V2), and the majority does not fail this peer either.
 func (j *job) checkPartition() {
 	if !j.partitionedSince.IsZero() && time.Since(j.partitionedSince) >= j.hang {
 		j.partitionedSince = time.Time{}
@@ -165,8 +165,9 @@ func (j *job) introduce(m *jobpb.Introduce) error {
 	return nil
 }
 
-// handleNewcomer handles the row of a joining process from the view group. The submitter sends it too, if it can. A
-// peer that joined later also receives the rows of processes that failed earlier; handleNewcomer ignores those.
+// handleNewcomer handles the row of a joining process from the view group. The submitter sends it too, if
+// it can. A peer that joined later also receives the rows of processes that failed earlier; handleNewcomer
+// ignores those.
 func (j *job) handleNewcomer(n viewgroup.Newcomer) {
 	if j.view.State(n.Process) == view.Failed {
 		return

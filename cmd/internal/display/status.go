@@ -52,7 +52,7 @@ func Status(s peer.Status) string {
 	for _, j := range s.Submitted {
 		more := ""
 		if !j.Unheard.IsZero() {
-			more = ", nobody listens: p2prun --attach"
+			more = ", no listener: use p2prun --attach"
 		}
 		say("job from here", "%.8s %s, %d × %d, %s for %v%s", j.Job, j.Name, j.N, j.R, j.Phase, ago(j.Since), more)
 	}

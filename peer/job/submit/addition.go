@@ -27,8 +27,9 @@ import (
 //	    |-- Drop ----------------------------->|  or, before it joins: it is dropped
 //	    |<-- Added(error) ---------------------|  nothing of it is left
 //
-// When the stream breaks before the process joins, the submitter drops the process, and repeats Drop when the
-// peer is connected again. The reservation key distinguishes the answers of one attempt from those of the next.
+// When the stream breaks before the process joins, the submitter drops the process, and repeats
+// Drop when the peer is connected again. The reservation key distinguishes the answers of one
+// attempt from those of the next.
 
 // adds reports whether a process that is to join rank is being added.
 func (l *link) adds(rank int) bool {
@@ -182,8 +183,8 @@ func (e *execution) drop(l *link, r *recruit) {
 	l.send(dropMessage(r.process, r.slots.Key))
 }
 
-// recordUnusedSlot records a slot that no peer may have redeemed. The job returns it at its end, unless the
-// lease ends earlier.
+// recordUnusedSlot records a slot that no peer may have redeemed. The job returns it at its end,
+// unless the lease ends earlier.
 func (e *execution) recordUnusedSlot(r *recruit) {
 	if r.phase == recruitStaging {
 		e.unused[r.slots.Peer] = r.slots

@@ -265,8 +265,8 @@ func TestS4EndDuringAnAdditionReleasesEverything(t *testing.T) {
 	b.in(t)
 }
 
-// TestNonParticipatingPeersArePreferred: a peer of the job runs one more process only if no other peer has
-// a slot.
+// TestNonParticipatingPeersArePreferred: a peer of the job runs one more process only if no other
+// peer has a slot.
 func TestNonParticipatingPeersArePreferred(t *testing.T) {
 	b := newBed(t, never, 2, 2, 2, 2, 1)
 	watch, healed := untilHealed()
@@ -290,7 +290,8 @@ func TestNonParticipatingPeersArePreferred(t *testing.T) {
 	o.told("rank 0 has 2 replicas again (replica 2 on peer …")
 }
 
-// TestPeerAcceptsOneMoreProcess: a peer that already runs a rank, is leaving, or has an unanswered request does not get one more process.
+// TestPeerAcceptsOneMoreProcess: a peer that already runs a rank, is leaving, or has an unanswered
+// request does not get one more process.
 func TestPeerAcceptsOneMoreProcess(t *testing.T) {
 	for name, tt := range map[string]struct {
 		spoil func(e *execution, l *link)

@@ -120,9 +120,9 @@ func (e *execution) sources(c viewgroup.Committed) (ids []p2ppeer.ID) {
 	return ids
 }
 
-// loseUnreported gives up the peers whose processes have finished in the view but whose end they have not
-// reported within waits.reconnect. No other peer can report it, and the rank would wait for its output
-// forever.
+// loseUnreported gives up the peers whose processes have finished in the view but whose end they
+// have not reported within waits.reconnect. No other peer can report it, and the rank would wait
+// for its output forever.
 func (e *execution) loseUnreported() (r *job.Result) {
 	e.exitDeadline = nil
 	for _, l := range e.links {
@@ -180,9 +180,9 @@ func (e *execution) joinViews() ([]uint32, error) {
 	return order, nil
 }
 
-// registerRecruit records the process of a recruit, and gives its peer an unused number in the view group.
-// The submitter's own peer has a number already, and so has a peer that already runs processes of
-// the job. The returned function undoes both.
+// registerRecruit records the process of a recruit, and gives its peer an unused number in the view
+// group. The submitter's own peer has a number already, and so has a peer that already runs
+// processes of the job. The returned function undoes both.
 func (e *execution) registerRecruit(l *link, p view.Process, key []byte) (undo func()) {
 	number, processes := l.number, l.processes
 	if l.recruit == nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestSilentPeerIsSetAside checks when the processes of a peer are set aside: once in each suspicion, at
-// growing intervals.
+// TestSilentPeerIsSetAside checks when the processes of a peer are set aside: once in each
+// suspicion, at growing intervals.
 func TestSilentPeerIsSetAside(t *testing.T) {
 	var u suspicion
 	if u.isLong(0) {

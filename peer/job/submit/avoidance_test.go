@@ -39,7 +39,8 @@ func TestV4LyingPeerIsAvoidedPermanently(t *testing.T) {
 	}
 }
 
-// TestReasonsForAMissingReplicaAreReportedOnce: the user sees each reason why a rank still lacks a replica once.
+// TestReasonsForAMissingReplicaAreReportedOnce: the user sees each reason why a rank still lacks a
+// replica once.
 func TestReasonsForAMissingReplicaAreReportedOnce(t *testing.T) {
 	e := newHearing(t)
 	var texts []string

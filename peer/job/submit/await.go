@@ -107,8 +107,8 @@ func (e *execution) replaceQuiet(last map[*link]time.Time) (notes []string) {
 	return notes
 }
 
-// replaceAfter returns how long a peer that stages or starts the job may be silent if another peer can
-// replace it: as long as the fault detector would wait.
+// replaceAfter returns how long a peer that stages or starts the job may be silent if another peer
+// can replace it: as long as the fault detector would wait.
 func (e *execution) replaceAfter() time.Duration { return e.j.s.cfg.Hang + e.j.s.waits.replaceAfter }
 
 // hasSparePeer reports whether a known peer could replace one that the job uses.

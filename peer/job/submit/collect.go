@@ -56,7 +56,8 @@ type ended struct{ job.Result }
 
 func (e ended) Error() string { return e.Message }
 
-// handleNextCollecting handles the next event while files are collected, as handleNext does. Its error is an ended.
+// handleNextCollecting handles the next event while files are collected, as handleNext does. Its
+// error is an ended.
 func (e *execution) handleNextCollecting(ctx context.Context, also <-chan struct{}) error {
 	if r := e.handleNext(ctx, also); r != nil {
 		return ended{*r}
@@ -106,8 +107,8 @@ func (e *execution) collectRank(ctx context.Context, rank int) (fileList, error)
 	}
 }
 
-// fileSource returns a finished process of rank that was not asked for its files yet. If there is none,
-// wait reports whether there may be one later.
+// fileSource returns a finished process of rank that was not asked for its files yet. If there is
+// none, wait reports whether there may be one later.
 func (e *execution) fileSource(rank int) (p view.Process, ok, wait bool) {
 	v := e.state.View()
 	for k := range v.R {

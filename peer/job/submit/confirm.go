@@ -26,9 +26,9 @@ import (
 // confirmation.
 
 const (
-	// furtherAccountsPart and furtherAccountsMost limit how long a job waits for further accounts once its answer
-	// is confirmed: a twentieth of the time that it ran, at most one second. They only show which
-	// replica lies.
+	// furtherAccountsPart and furtherAccountsMost limit how long a job waits for further accounts
+	// once its answer is confirmed: a twentieth of the time that it ran, at most one second. They
+	// only show which replica lies.
 	furtherAccountsPart = 20
 	furtherAccountsMost = time.Second
 
@@ -91,7 +91,8 @@ func (e *execution) judge(final bool) *job.Result {
 	return r
 }
 
-// awaitConfirmation waits until the answer of the job, which is done, is confirmed, and returns the result.
+// awaitConfirmation waits until the answer of the job, which is done, is confirmed, and returns the
+// result.
 func (e *execution) awaitConfirmation(ctx context.Context) job.Result {
 	if e.accounts == nil {
 		return e.state.Answer()
@@ -165,8 +166,8 @@ func (e *execution) handleWhile(ctx context.Context, most time.Duration, conditi
 	return nil
 }
 
-// confirmingReplicas returns the live replicas, whose accounts can confirm the answer: those that count, have
-// not ended unsuccessfully, are not suspended, and whose peer has not been given up.
+// confirmingReplicas returns the live replicas, whose accounts can confirm the answer: those that
+// count, have not ended unsuccessfully, are not suspended, and whose peer has not been given up.
 func (e *execution) confirmingReplicas() []view.Process {
 	return slices.DeleteFunc(e.state.Working(), func(p view.Process) bool { return !e.reaches(p) || e.suspended(p) })
 }

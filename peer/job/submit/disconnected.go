@@ -24,18 +24,18 @@ import (
 // What a submitter does that is cut off from the majority of the view group while the group may
 // continue without it:
 //
-//	in touch --- CutOff ---> parted: the submitter reopens the streams to silent peers until
-//	   ^                     |       each peer answers, and queues the changes agreed on meanwhile
+//	in touch --- CutOff ---> partitioned: the submitter reopens the streams to silent peers until
+//	   ^                     |  each peer answers, and queues the changes agreed on meanwhile
 //	   |                     |
 //	   +---- rejoin <--------+  in touch, and each peer has reconnected or is lost: the messages
 //	         regroup         |  that led to the changes have arrived, so the changes are applied
 //	                         |
-//	                         +-- despair, after Request.Away: the job ends
+//	                         +-- reconnectTimedOut, after Request.Away: the job ends
 //
 // A submitter whose process did not run for a while has been cut off too, and notices that by its
-// clock (wake). A peer that reconnects repeats the messages that the submitter has not received,
-// and the submitter repeats what the peer may have missed (package launch, attachment.go).
-// Meanwhile the submitter decides nothing (V2).
+// clock (detectSleep). A peer that reconnects repeats the messages that the submitter has not
+// received, and the submitter repeats what the peer may have missed (package launch,
+// attachment.go). Meanwhile the submitter decides nothing (V2).
 
 // MaxAway limits how long a job continues while its peers and the submitter are disconnected.
 const MaxAway = time.Hour
@@ -71,9 +71,10 @@ const (
 	asleepFor, asleepPeriods = 10 * time.Second, 10
 )
 
-// detectSleep detects that this process did not run for a while, because it was stopped or its machine was
-// suspended. After a long pause the submitter has been cut off and knows nothing about its peers.
-// Even a broken connection does not prove that its peer has ended. So detectSleep reopens all streams.
+// detectSleep detects that this process did not run for a while, because it was stopped or its
+// machine was suspended. After a long pause the submitter has been cut off and knows nothing about
+// its peers. Even a broken connection does not prove that its peer has ended. So detectSleep
+// reopens all streams.
 func (e *execution) detectSleep() (r *job.Result) {
 	asleep := uptime() - e.lastUptime
 	e.lastUptime += asleep

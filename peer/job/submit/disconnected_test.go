@@ -93,9 +93,9 @@ func (e *execution) nextHeard(t *testing.T) received {
 	}
 }
 
-// TestR6RepeatedOutputAfterReconnectsCountsOnce: the stream to a peer breaks again and again, although
-// the peer is not found silent. Each time the peer repeats all output of a process that is not an
-// output leader yet. The output counts against the peer's limit only once.
+// TestR6RepeatedOutputAfterReconnectsCountsOnce: the stream to a peer breaks again and again,
+// although the peer is not found silent. Each time the peer repeats all output of a process that is
+// not an output leader yet. The output counts against the peer's limit only once.
 func TestR6RepeatedOutputAfterReconnectsCountsOnce(t *testing.T) {
 	const lines, cuts, records = 3, 4, maxUnread / 4 / job.MaxRecord // of a line
 	b := newBed(t, never, 1, 1)
@@ -215,8 +215,8 @@ func TestDisconnectedSubmitterStopsWaitingForEndedPeers(t *testing.T) {
 // asleep pretends that the process of e has not run for a long time.
 func (e *execution) asleep() { e.lastUptime = uptime() - 100*e.j.s.cfg.Period }
 
-// TestSuspendedSubmitterSetsAReconnectDeadline: after a pause, the submitter sets a deadline for peers
-// to reconnect. It may never learn that it was out of touch with the view group.
+// TestSuspendedSubmitterSetsAReconnectDeadline: after a pause, the submitter sets a deadline for
+// peers to reconnect. It may never learn that it was out of touch with the view group.
 func TestSuspendedSubmitterSetsAReconnectDeadline(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1)
 	e := b.partedOn()

@@ -22,13 +22,14 @@
 //
 // The job ends at the peers when the submitter stops it, or when they find out that it has failed.
 // Peers in a view group continue while the submitter is silent, and the submitter reconnects later
-// (disconnected.go). They also continue after the submitter's process was killed, if it kept what another
-// process needs to resume the job (keep.go, resume.go). The submitter reopens a control stream that
-// breaks while the job is staged or runs (reconnect.go).
+// (disconnected.go). They also continue after the submitter's process was killed, if it kept what
+// another process needs to resume the job (keep.go, resume.go). The submitter reopens a control
+// stream that breaks while the job is staged or runs (reconnect.go).
 //
-// Package job decides; Submitter owns the streams and the clock. One goroutine, that of Submitter.Run, owns each job. It waits only for the next
-// event, and for the disk when it records the job. A peer that does not read, a user who does not
-// read, or a slow file transfer therefore delays nothing else.
+// Package job decides; Submitter owns the streams and the clock. One goroutine, that of
+// Submitter.Run, owns each job. It waits only for the next event, and for the disk when it records
+// the job. A peer that does not read, a user who does not read, or a slow file transfer therefore
+// delays nothing else.
 //
 // # When a peer is lost
 //
@@ -54,11 +55,10 @@
 //
 // # When replicas diverge
 //
-// Package job decides disputes. Of the output that the user has got, the submitter keeps a digest, for
-// a resumed job too (transcript.go). A job that
-// is done waits, for a bounded time, until most live replicas of each rank have given the same
-// account (confirm.go). Collected files are compared with the file lists of the other replicas
-// (files.go).
+// Package job decides disputes. Of the output that the user has got, the submitter keeps a digest,
+// for a resumed job too (transcript.go). A job that is done waits, for a bounded time, until most
+// live replicas of each rank have given the same account (confirm.go). Collected files are compared
+// with the file lists of the other replicas (files.go).
 //
 // # Not promised
 //

@@ -232,9 +232,9 @@ func (e *execution) follow(ctx context.Context) job.Result {
 	}
 }
 
-// handleNext handles the next event. It returns the job's result as soon as there is one. While files are
-// collected after that, it returns a result if ctx ends or if replicas report a divergence late.
-// turn stops waiting when also is closed.
+// handleNext handles the next event. It returns the job's result as soon as there is one. While
+// files are collected after that, it returns a result if ctx ends or if replicas report a
+// divergence late. turn stops waiting when also is closed.
 func (e *execution) handleNext(ctx context.Context, also <-chan struct{}) *job.Result {
 	handle := e.next(ctx, also)
 	r := e.detectSleep()
@@ -492,8 +492,8 @@ func (e *execution) apply(s job.Effects) *job.Result {
 	return r
 }
 
-// carryOut carries out the effects, except Joined, Outvoted and the proposals, which apply handles. It
-// returns the result, if there is one.
+// carryOut carries out the effects, except Joined, Outvoted and the proposals, which apply handles.
+// It returns the result, if there is one.
 func (e *execution) carryOut(s job.Effects) *job.Result {
 	if s.View != nil {
 		e.recordOutputLeaders(*s.View)

@@ -33,9 +33,9 @@ func (p *part) suspects(generation uint32) {
 	p.joining = await(p, (*jobpb.ToPeer).GetJoin)
 }
 
-// TestSubmitterFailedByItsPeersStartsANewDetectorGroup: the peers have failed the submitter, which is final
-// in the old group. One peer reports that to the submitter, which starts a new group. Later reports
-// about the old group do not count.
+// TestSubmitterFailedByItsPeersStartsANewDetectorGroup: the peers have failed the submitter, which
+// is final in the old group. One peer reports that to the submitter, which starts a new group.
+// Later reports about the old group do not count.
 func TestSubmitterFailedByItsPeersStartsANewDetectorGroup(t *testing.T) {
 	b := newBed(t, time.Second, 1, 1)
 	b.play(func(p *part) {

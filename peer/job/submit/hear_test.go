@@ -113,8 +113,8 @@ func FuzzHear(f *testing.F) {
 	})
 }
 
-// TestWaitingPeersAreKeptAliveWhileOthersStage: peers that wait for the start get a message at intervals,
-// as long as other peers report that they stage.
+// TestWaitingPeersAreKeptAliveWhileOthersStage: peers that wait for the start get a message at
+// intervals, as long as other peers report that they stage.
 func TestWaitingPeersAreKeptAliveWhileOthersStage(t *testing.T) {
 	e := newHearing(t)
 	heard := received{link: e.links[1], msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{Bytes: 1, Total: 2}}}}

@@ -126,8 +126,8 @@ func TestKeepRefusesInvalidJobs(t *testing.T) {
 	k.close()
 }
 
-// TestJobWithAResultIsNotResumable: the peers of a job with a result have been told to stop, and forget
-// it. The output that the user has yet to see is kept with the result.
+// TestJobWithAResultIsNotResumable: the peers of a job with a result have been told to stop, and
+// forget it. The output that the user has yet to see is kept with the result.
 func TestJobWithAResultIsNotResumable(t *testing.T) {
 	for status, over := range map[int]bool{job.StatusOK: true, 5: true, job.StatusCancelled: false} {
 		_, k := keeping(t)
@@ -239,8 +239,8 @@ func TestUnseenResultOfAStartedJobIsKept(t *testing.T) {
 	}
 }
 
-// TestAttachRequiresAWritableOutputDirectory: a job whose files cannot be written is not resumed, and stays
-// kept. A named directory is created, so only its parent has to exist.
+// TestAttachRequiresAWritableOutputDirectory: a job whose files cannot be written is not resumed,
+// and stays kept. A named directory is created, so only its parent has to exist.
 func TestAttachRequiresAWritableOutputDirectory(t *testing.T) {
 	for name, req := range map[string]Request{
 		"the folder of a new folder": {OutputDir: filepath.Join(t.TempDir(), "gone"), NewFolder: true},

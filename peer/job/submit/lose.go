@@ -36,8 +36,8 @@ func (e *execution) handleVerdicts() (r *job.Result) {
 	return r
 }
 
-// handleFailure handles the detector's verdict that a peer has failed. While the submitter's peer is out
-// of touch with the majority, it may be the one that is cut off.
+// handleFailure handles the detector's verdict that a peer has failed. While the submitter's peer
+// is out of touch with the majority, it may be the one that is cut off.
 func (e *execution) handleFailure(l *link) *job.Result {
 	switch {
 	case l.err != nil || l.retired:

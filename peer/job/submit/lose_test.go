@@ -83,8 +83,8 @@ func TestR7RankWithoutReplicaEndsTheJob(t *testing.T) {
 	b.in(t)
 }
 
-// TestAllProcessesLeaveInitTogether: Begin is sent when the last live process has called mpj.Init. Failed
-// processes are not waited for.
+// TestAllProcessesLeaveInitTogether: Begin is sent when the last live process has called mpj.Init.
+// Failed processes are not waited for.
 func TestAllProcessesLeaveInitTogether(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	b.play(func(p *part) {

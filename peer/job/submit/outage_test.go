@@ -69,8 +69,8 @@ func TestEndOfAnOutageIsReportedOnce(t *testing.T) {
 	}
 }
 
-// TestToleratedHangDependsOnTheJob: the peers wait as long as the submitter does at most. --tolerated-hang and
-// replicas set other times.
+// TestToleratedHangDependsOnTheJob: the peers wait as long as the submitter does at most.
+// --tolerated-hang and replicas set other times.
 func TestToleratedHangDependsOnTheJob(t *testing.T) {
 	for _, c := range []struct {
 		r       int

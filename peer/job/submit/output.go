@@ -74,8 +74,8 @@ func (e *execution) output(h received, p view.Process) *job.Result {
 	return nil
 }
 
-// queueEarlyOutput queues the output of a process that has not been an output leader. Its peer may have
-// received the view in which it is one before the submitter did, and sends the output once.
+// queueEarlyOutput queues the output of a process that has not been an output leader. Its peer may
+// have received the view in which it is one before the submitter did, and sends the output once.
 func (e *execution) queueEarlyOutput(h received, p view.Process) *job.Result {
 	kept, err := e.earlyOutput[p].add(h)
 	if err != nil {

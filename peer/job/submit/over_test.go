@@ -29,8 +29,8 @@ func TestPeerLearnsWhetherItsPartIsOver(t *testing.T) {
 	}
 }
 
-// TestEndedJobIsOverForEveryPeer: the job is over for every peer, and the number of remembered jobs is
-// limited.
+// TestEndedJobIsOverForEveryPeer: the job is over for every peer, and the number of remembered jobs
+// is limited.
 func TestEndedJobIsOverForEveryPeer(t *testing.T) {
 	b := newBed(t, never, 1)
 	b.play(func(p *part) {

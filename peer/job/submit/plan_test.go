@@ -32,8 +32,8 @@ func TestDryRunReportsPlacement(t *testing.T) {
 	o.want(job.StatusShortage, "found 4 of the 10 slots needed")
 }
 
-// TestDataStrategiesPreferCachedContents: a peer that has the program cached runs the job, however far
-// away it is.
+// TestDataStrategiesPreferCachedContents: a peer that has the program cached runs the job, however
+// far away it is.
 func TestDataStrategiesPreferCachedContents(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	req := b.request(1, 1)

@@ -309,8 +309,9 @@ func TestQueueBeforeTheStartIsBounded(t *testing.T) {
 	o.told("bytes before the job was running")
 }
 
-// TestSilentPeerIsReplacedDuringStaging: a silent peer that stages or starts is replaced after the detector's
-// time, if another one is known to be free. If none is, the user is told what the job waits for.
+// TestSilentPeerIsReplacedDuringStaging: a silent peer that stages or starts is replaced after the
+// detector's time, if another one is known to be free. If none is, the user is told what the job
+// waits for.
 func TestSilentPeerIsReplacedDuringStaging(t *testing.T) {
 	const hang, lull = 2 * time.Second, time.Second
 	b := newBed(t, never)

@@ -166,9 +166,9 @@ func lines(first, last uint64) item {
 	return i
 }
 
-// TestR6BatchesShownTogether: if a p2prun is killed, a resumed job repeats records that were shown and not
-// recorded, so a p2prun that keeps its job shows records one by one. A resident peer passes on everything
-// that waits: its listener may get unacknowledged output twice in any case.
+// TestR6BatchesShownTogether: if a p2prun is killed, a resumed job repeats records that were shown
+// and not recorded, so a p2prun that keeps its job shows records one by one. A resident peer passes
+// on everything that waits: its listener may get unacknowledged output twice in any case.
 func TestR6BatchesShownTogether(t *testing.T) {
 	for handed, want := range map[bool]int{false: 1200, true: 2} {
 		s, k := keeping(t)
@@ -212,7 +212,8 @@ func TestR6BatchesShownTogether(t *testing.T) {
 	}
 }
 
-// TestSingleLineIsShownWithoutDelay: only waiting output is merged, and a line does not wait for more.
+// TestSingleLineIsShownWithoutDelay: only waiting output is merged, and a line does not wait for
+// more.
 func TestSingleLineIsShownWithoutDelay(t *testing.T) {
 	shown := make(chan string)
 	p := newPrinter("job", Showing(func(e Event) error { shown <- string(e.Data); return nil }), nil, nil, false)

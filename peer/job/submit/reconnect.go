@@ -52,8 +52,8 @@ func (e *execution) reconnect(l *link, err error) *job.Result {
 	return r
 }
 
-// probeAddresses finds out at which addresses a running peer accepts connections, so that reconnect can tell
-// later that the peer has stopped.
+// probeAddresses finds out at which addresses a running peer accepts connections, so that reconnect
+// can tell later that the peer has stopped.
 func (e *execution) probeAddresses(l *link) {
 	if l.err == nil && l.peer != e.j.s.cfg.Host.ID() {
 		l.running.Go(func() { l.endpoints.Probe(l.ctx, e.j.s.cfg.Host, l.peer) }) // ends within 3 s

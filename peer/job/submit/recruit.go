@@ -344,8 +344,8 @@ func (e *execution) joined(p view.Process) *job.Result {
 	return e.handleQueued(p)
 }
 
-// watchRecruit starts to watch the peer of a recruit. The job's detector group is fixed until the next
-// regroup, so until then the submitter and each new peer form a group of their own.
+// watchRecruit starts to watch the peer of a recruit. The job's detector group is fixed until the
+// next regroup, so until then the submitter and each new peer form a group of their own.
 func (e *execution) watchRecruit(l *link) {
 	cfg := e.j.s.cfg
 	if l.peer == cfg.Host.ID() {

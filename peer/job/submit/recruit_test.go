@@ -81,9 +81,9 @@ func TestLostReplicaIsReplaced(t *testing.T) {
 	}
 }
 
-// TestRecruitLearnsOfAProposedProcess: the row of a proposed process, whose join is not agreed on yet,
-// was sent before this recruit existed. Without the row, the recruit would never accept the view
-// with that process.
+// TestRecruitLearnsOfAProposedProcess: the row of a proposed process, whose join is not agreed on
+// yet, was sent before this recruit existed. Without the row, the recruit would never accept the
+// view with that process.
 func TestRecruitLearnsOfAProposedProcess(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1, 1, 1)
 	ctx, cancel := context.WithCancel(t.Context())

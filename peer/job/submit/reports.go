@@ -86,9 +86,9 @@ func reporters(voices []changeReport, c view.Change) (ids []p2ppeer.ID) {
 	return ids
 }
 
-// nextChanges returns the connected peers' reports of the change that follows v. It uses the peers that
-// run a process in v, which will receive that change if they have not yet. If there is none, it
-// uses the reports of the other connected peers: those whose processes failed earlier or joined
+// nextChanges returns the connected peers' reports of the change that follows v. It uses the peers
+// that run a process in v, which will receive that change if they have not yet. If there is none,
+// it uses the reports of the other connected peers: those whose processes failed earlier or joined
 // later.
 func (e *execution) nextChanges(v view.View) (all []changeReport) {
 	var others []changeReport

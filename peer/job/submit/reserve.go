@@ -15,8 +15,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A slotSearch is a job's search for slots: attempts until one succeeds or the deadline passes. Between
-// two attempts, the job waits in the queues of peers, and looks for other peers.
+// A slotSearch is a job's search for slots: attempts until one succeeds or the deadline passes.
+// Between two attempts, the job waits in the queues of peers, and looks for other peers.
 type slotSearch struct {
 	j          *run
 	strategy   reservation.Strategy

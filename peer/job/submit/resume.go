@@ -185,8 +185,8 @@ func (a *resumption) handle(l *link, m *jobpb.FromPeer) (meant bool, err error) 
 	return true, nil
 }
 
-// queueUntilJoined queues a message about a process that has yet to join, according to the changes applied so
-// far.
+// queueUntilJoined queues a message about a process that has yet to join, according to the changes
+// applied so far.
 func (e *execution) queueUntilJoined(h received, p view.Process) *job.Result {
 	putOff, err := e.toJoin[p].add(h)
 	if err != nil {
@@ -272,8 +272,8 @@ func (e *execution) catchUp() (r *job.Result) {
 	return r
 }
 
-// numbersKnown reports whether the numbers of all peers in the view group are known, so that a new peer
-// can get an unused one.
+// numbersKnown reports whether the numbers of all peers in the view group are known, so that a new
+// peer can get an unused one.
 func (e *execution) numbersKnown() bool {
 	for _, l := range e.runsOn {
 		if l.number == 0 && l.peer != e.j.s.cfg.Host.ID() {
@@ -398,8 +398,8 @@ func (e *execution) loseLate(present int) (r *job.Result) {
 
 var errUnknown = errors.New("its peer is unknown")
 
-// addPlaceholder adds a placeholder for a process that joins by change c if its peer could not be recorded.
-// The process continues to run: it may be the only one left of its rank.
+// addPlaceholder adds a placeholder for a process that joins by change c if its peer could not be
+// recorded. The process continues to run: it may be the only one left of its rank.
 func (e *execution) addPlaceholder(c view.Change) {
 	if _, known := e.runsOn[c.Process]; known || !c.Joins() {
 		return
@@ -414,7 +414,7 @@ func (e *execution) addPlaceholder(c view.Change) {
 func (e *execution) nothingLeft() *job.Result {
 	return &job.Result{
 		Status:  job.StatusLost,
-		Message: fmt.Sprintf("nothing of job %s is left at its peers: it was over, or they have waited for longer than %v as --away says", e.j.spec.ID, e.j.req.Away),
+		Message: fmt.Sprintf("nothing of job %s is left at its peers: it was over, or they have waited for longer than %v (--away)", e.j.spec.ID, e.j.req.Away),
 		Hint:    "start it again",
 	}
 }

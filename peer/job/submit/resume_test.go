@@ -178,8 +178,8 @@ func TestR6ResumedJobLosesPeersOfFinishedReplicas(t *testing.T) {
 	o.wrote(0, job.Stdout, "a\n")
 }
 
-// TestS4ResumeAfterAPartlyAnnouncedResult: the submitter's process was killed when the job had a result,
-// before it told the job's peers to stop. Some peers have already gone.
+// TestS4ResumeAfterAPartlyAnnouncedResult: the submitter's process was killed when the job had a
+// result, before it told the job's peers to stop. Some peers have already gone.
 func TestS4ResumeAfterAPartlyAnnouncedResult(t *testing.T) {
 	skip.Long(t)
 	b := newBed(t, never, 1, 1, 1)
@@ -208,8 +208,8 @@ func TestS4ResumeAfterAPartlyAnnouncedResult(t *testing.T) {
 	}
 }
 
-// TestResumedSubmitterDoesNotFailUnrecordedProcesses: a process whose peer could not be recorded may be the only
-// one left of its rank.
+// TestResumedSubmitterDoesNotFailUnrecordedProcesses: a process whose peer could not be recorded
+// may be the only one left of its rank.
 func TestResumedSubmitterDoesNotFailUnrecordedProcesses(t *testing.T) {
 	skip.Long(t)
 	b := newBed(t, never, 1, 1)
@@ -263,8 +263,8 @@ func TestResumedSubmitterAcceptsLaterProcesses(t *testing.T) {
 	o.wrote(0, job.Stdout, "a\n")
 }
 
-// TestResumedSubmitterAsksAPeerWithTwoPartsOnce: the first part of a peer has ended, and its second part
-// is asked once to resume. A second request would look like that of another submitter process.
+// TestResumedSubmitterAsksAPeerWithTwoPartsOnce: the first part of a peer has ended, and its second
+// part is asked once to resume. A second request would look like that of another submitter process.
 func TestResumedSubmitterAsksAPeerWithTwoPartsOnce(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	k := b.keptOn(2)
@@ -334,8 +334,8 @@ func TestResumedSubmitterDoesNotWaitForUnjoinedProcesses(t *testing.T) {
 	}
 }
 
-// TestResumedSubmitterRepeatsRequestsToLatePeers: a peer that reconnects late receives requests made before any
-// peer was there.
+// TestResumedSubmitterRepeatsRequestsToLatePeers: a peer that reconnects late receives requests
+// made before any peer was there.
 func TestResumedSubmitterRepeatsRequestsToLatePeers(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	lost := make(chan struct{})
@@ -354,8 +354,8 @@ func TestResumedSubmitterRepeatsRequestsToLatePeers(t *testing.T) {
 	o.wrote(0, job.Stdout, "a\n")
 }
 
-// TestResumedSubmitterFindsAPeerAtANewAddress: a peer no longer has its recorded address, but another peer
-// knows it.
+// TestResumedSubmitterFindsAPeerAtANewAddress: a peer no longer has its recorded address, but
+// another peer knows it.
 func TestResumedSubmitterFindsAPeerAtANewAddress(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	moved, other := b.peers[0], b.peers[1]

@@ -220,9 +220,10 @@ func (j *run) describePrograms(ctx context.Context) error {
 	return nil
 }
 
-// storeProgram copies a program that a p2prun has handed to a resident peer into the store. A program that a
-// p2prun has built is lost if that p2prun is killed, and a replacement for a lost replica still needs
-// it. If the copy fails, for instance for lack of space, the job continues to use the original file.
+// storeProgram copies a program that a p2prun has handed to a resident peer into the store. A
+// program that a p2prun has built is lost if that p2prun is killed, and a replacement for a lost
+// replica still needs it. If the copy fails, for instance for lack of space, the job continues to
+// use the original file.
 func (j *run) storeProgram(ctx context.Context, program string, e filetransfer.Entry) {
 	if !j.s.cfg.Resident || e.Size > maxStoredProgram {
 		return

@@ -24,8 +24,8 @@ type finding struct {
 	err   error    // why no peer was found
 }
 
-// startSearch searches for a peer that can run one more replica of a rank. One search runs at a time, so
-// the job never holds more slots than it can use.
+// startSearch searches for a peer that can run one more replica of a rank. One search runs at a
+// time, so the job never holds more slots than it can use.
 func (e *execution) startSearch(rank int) {
 	p, ok := e.state.View().Joiner(rank)
 	if !ok { // the rank has had too many replicas
@@ -65,8 +65,8 @@ const (
 	widened, mostWidened = 100 * time.Millisecond, 10
 )
 
-// excludedPeers returns the peers that already take part in the job and are not among the hosts, and the
-// peers that were recently lost or could not help.
+// excludedPeers returns the peers that already take part in the job and are not among the hosts,
+// and the peers that were recently lost or could not help.
 func (e *execution) excludedPeers(hosts map[p2ppeer.ID]*link) map[p2ppeer.ID]bool {
 	out := maps.Clone(e.j.excluded)
 	if e.resumption != nil { // in the view group, its number stands for the previous process

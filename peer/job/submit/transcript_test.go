@@ -20,8 +20,8 @@ func shownEvent(rank int, s job.Stream, next uint64, lines ...string) Event {
 	return e
 }
 
-// TestTranscriptSurvivesResumes: the transcript of each rank survives any number of processes that follow
-// the job.
+// TestTranscriptSurvivesResumes: the transcript of each rank survives any number of processes that
+// follow the job.
 func TestTranscriptSurvivesResumes(t *testing.T) {
 	s, k := keeping(t)
 	for _, e := range []Event{

@@ -8,8 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 )
 
-// TestStagedContentsAreKeptForResume: the program is removed with the process that has built it, and input
-// files stay where they are. The next process may be started in another directory.
+// TestStagedContentsAreKeptForResume: the program is removed with the process that has built it,
+// and input files stay where they are. The next process may be started in another directory.
 func TestStagedContentsAreKeptForResume(t *testing.T) {
 	b := newBed(t, never)
 	t.Chdir(t.TempDir())

@@ -50,8 +50,8 @@ func TestV4PermissionToSetProcessesAside(t *testing.T) {
 	}
 }
 
-// TestV4ReplayedProposalsSetNoProcessAside makes a malicious leader write the submitter's old proposals into the
-// log again.
+// TestV4ReplayedProposalsSetNoProcessAside makes a malicious leader write the submitter's old proposals
+// into the log again.
 func TestV4ReplayedProposalsSetNoProcessAside(t *testing.T) {
 	p := view.Process{Replica: 1}
 	m, err := New(Config{View: view.New(1, 2), Peers: 3, Members: 3, RunsOn: map[view.Process]int{{}: 1, p: 2}, IDs: idsOf(3), Verify: verify})

@@ -97,8 +97,8 @@ func (noChance) Read(b []byte) (int, error) {
 // therefore holds only for event sequences of bounded length.
 //
 // The exploration of package replication relies only on two properties of views. They form one sequence, in
-// which each view follows from the previous one by a view.Change, and a peer receives them in order but may lag
-// behind. There each process may learn any view of such a sequence at any time.
+// which each view follows from the previous one by a view.Change, and a peer receives them in order but may
+// lag behind. There each process may learn any view of such a sequence at any time.
 func TestEveryInterleaving(t *testing.T) {
 	old := rand.Reader
 	rand.Reader = noChance{}

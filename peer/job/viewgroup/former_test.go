@@ -56,7 +56,8 @@ func TestRemovedMembersAreIgnored(t *testing.T) {
 	}
 }
 
-// TestHeartbeatForMissingEntriesIsRefused checks that a heartbeat for missing entries is refused without effect.
+// TestHeartbeatForMissingEntriesIsRefused checks that a heartbeat for missing entries is refused without
+// effect.
 func TestHeartbeatForMissingEntriesIsRefused(t *testing.T) {
 	w := newWorld(t, 21, 3)
 	w.ticks(3)

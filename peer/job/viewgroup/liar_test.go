@@ -103,8 +103,8 @@ func TestV4FailedJurorsDoNotCount(t *testing.T) {
 	w.until("both have failed", func() bool { return w.failed(4, 0, 1, 2, 3, 4)() && w.failed(5, 0, 1, 2, 3, 4)() })
 }
 
-// TestV4UnsignedNewcomersAreRejected checks that no member accepts a newcomer that a malicious leader adds without
-// the submitter's signature.
+// TestV4UnsignedNewcomersAreRejected checks that no member accepts a newcomer that a malicious leader adds
+// without the submitter's signature.
 func TestV4UnsignedNewcomersAreRejected(t *testing.T) {
 	w := newWorld(t, 4, 4)
 	w.ticks(3)

@@ -257,8 +257,8 @@ func (m *Member) Tick() Output {
 	return m.ready()
 }
 
-// repeatProposals repeats the pending proposals to a new leader, and also after a while, since messages to a leader
-// may be lost.
+// repeatProposals repeats the pending proposals to a new leader, and also after a while, since messages to
+// a leader may be lost.
 func (m *Member) repeatProposals() {
 	leader := m.node.BasicStatus().Lead
 	released := m.held && !slices.ContainsFunc(m.wanted, m.holds)

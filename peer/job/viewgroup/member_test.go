@@ -217,8 +217,8 @@ func TestNewcomerWaitsUntilTheSubmitterLeads(t *testing.T) {
 	}
 }
 
-// TestPartitionedLeaderRemovesNoPeer cuts off a leader, which finds all peers silent. It must not remove a peer
-// for that, because the peer is back and needed when the cut heals.
+// TestPartitionedLeaderRemovesNoPeer cuts off a leader, which finds all peers silent. It must not remove a
+// peer for that, because the peer is back and needed when the cut heals.
 func TestPartitionedLeaderRemovesNoPeer(t *testing.T) {
 	for phase := range electionTicks {
 		w := newWorld(t, 12, 3)

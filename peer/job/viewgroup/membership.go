@@ -32,10 +32,10 @@ func (m *Member) maintain() {
 // id returns the number of this peer in the log.
 func (m *Member) id() uint64 { return uint64(m.config.Self) + 1 }
 
-// transferLeadership transfers the leadership to the preferred voter that is reachable, which then takes this peer's
-// vote away. A leader that removed itself would step down when the change is committed, before the others
-// know of it. In a group of two, the other one would still need this peer's vote. It would not get it while
-// this peer's log has entries that the other one lacks.
+// transferLeadership transfers the leadership to the preferred voter that is reachable, which then takes
+// this peer's vote away. A leader that removed itself would step down when the change is committed, before
+// the others know of it. In a group of two, the other one would still need this peer's vote. It would not
+// get it while this peer's log has entries that the other one lacks.
 func (m *Member) transferLeadership() {
 	others := slices.DeleteFunc(slices.Clone(m.conf.GetVoters()), func(id uint64) bool {
 		return id == m.id() || !m.heardRecently(id) || !m.follows(id)
@@ -51,9 +51,9 @@ const submitter = 1
 // leadTicks is the time for which another peer leads before the submitter's peer leads again.
 const leadTicks = 2 * electionTicks
 
-// returnLeadership returns the leadership to the submitter's peer when that is back. The submitter's peer has the
-// control streams, so it notices first that a peer is lost. If it leads, the loss of another member also
-// requires no election.
+// returnLeadership returns the leadership to the submitter's peer when that is back. The submitter's peer
+// has the control streams, so it notices first that a peer is lost. If it leads, the loss of another member
+// also requires no election.
 func (m *Member) returnLeadership() {
 	if m.Leads() && m.config.Self != submitter-1 && m.now-m.followed > leadTicks && m.now-m.heard[submitter] <= heartbeatTicks {
 		m.followed = m.now
@@ -195,8 +195,8 @@ func (m *Member) missing(id uint64, ticks int) bool {
 	return m.Contact() == InTouch && m.silent(id, ticks)
 }
 
-// heardRecently reports whether a peer was heard recently. A lost peer must not become one of two voters, since
-// the other one alone can commit nothing any more.
+// heardRecently reports whether a peer was heard recently. A lost peer must not become one of two voters,
+// since the other one alone can commit nothing any more.
 func (m *Member) heardRecently(id uint64) bool { return m.now-m.heard[id] <= 2*heartbeatTicks }
 
 // follows reports whether a peer has confirmed to this leader that its log is a prefix of the leader's log.

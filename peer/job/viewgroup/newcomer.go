@@ -72,8 +72,8 @@ func (m *Member) invited(n Newcomer) bool {
 	return m.config.Verify(m.config.IDs[submitterPeer], n.statement(), n.Signature)
 }
 
-// isMember reports whether n is part of the group already and is introduced with one more process. It is false
-// for the submitter's peer, which decides about every process and needs no introduction.
+// isMember reports whether n is part of the group already and is introduced with one more process. It is
+// false for the submitter's peer, which decides about every process and needs no introduction.
 func (m *Member) isMember(n Newcomer) bool {
 	return n.Peer != submitterPeer && n.ID != "" && m.config.IDs[n.Peer] == n.ID
 }

@@ -298,8 +298,8 @@ func TestNewcomerGetsTheViews(t *testing.T) {
 	})
 }
 
-// TestStreamIsReplacedAfterARenumbering connects a peer with a new number to one that still knows its old number.
-// The stream with messages of the other number ends, and the peer opens a new one.
+// TestStreamIsReplacedAfterARenumbering connects a peer with a new number to one that still knows its old
+// number. The stream with messages of the other number ends, and the peer opens a new one.
 func TestStreamIsReplacedAfterARenumbering(t *testing.T) {
 	inGroup(t, 3, func(g *testGroup) {
 		g.join(1)
@@ -322,8 +322,8 @@ func TestStreamIsReplacedAfterARenumbering(t *testing.T) {
 	})
 }
 
-// TestV4ProposalsForOtherPeersAreRejected uses the keys of real peers. One of them proposes failures of other peers and
-// the end of a process, in its own name and in the submitter's, without effect.
+// TestV4ProposalsForOtherPeersAreRejected uses the keys of real peers. One of them proposes failures of
+// other peers and the end of a process, in its own name and in the submitter's, without effect.
 func TestV4ProposalsForOtherPeersAreRejected(t *testing.T) {
 	inGroup(t, 4, func(g *testGroup) {
 		for i := range 4 {

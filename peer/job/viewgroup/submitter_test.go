@@ -43,8 +43,8 @@ func TestLostSubmitterIsNotWaitedFor(t *testing.T) {
 	w.until("it goes on", w.failed(other-1, leads))
 }
 
-// TestFailedMemberIsReplacedAlthoughItAnswers replaces a member without live processes by one that has some, although it still
-// answers.
+// TestFailedMemberIsReplacedAlthoughItAnswers replaces a member without live processes by one that has
+// some, although it still answers.
 func TestFailedMemberIsReplacedAlthoughItAnswers(t *testing.T) {
 	w := newWorld(t, 32, 4)
 	w.ticks(3)

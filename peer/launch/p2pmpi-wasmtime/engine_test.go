@@ -190,8 +190,8 @@ func TestUnknownFunctions(t *testing.T) {
 	}
 }
 
-// TestCompiledCodeMustMatchItsModule combines a module that ends well with the compiled code of one that traps. The
-// library runs the code if it has compiled it itself; otherwise it compiles the module.
+// TestCompiledCodeMustMatchItsModule combines a module that ends well with the compiled code of one that
+// traps. The library runs the code if it has compiled it itself; otherwise it compiles the module.
 func TestCompiledCodeMustMatchItsModule(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spoil  func([]byte) []byte

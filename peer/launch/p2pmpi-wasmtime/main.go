@@ -22,7 +22,7 @@ func main() {
 	case len(os.Args) == 2 && os.Args[1] == "--notice":
 		fmt.Print(notice)
 	default:
-		fmt.Fprintln(os.Stderr, "p2pmpi-wasmtime is for a peer to start: name it with --wasm-engine. With --notice it prints the licence of what it contains")
+		fmt.Fprintln(os.Stderr, "p2pmpi-wasmtime must be started by a peer: name it with --wasm-engine. With --notice it prints the licences of the software that it contains")
 		status = 64
 	}
 	os.Exit(status)

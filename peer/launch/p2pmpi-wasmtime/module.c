@@ -70,7 +70,7 @@ static wasmtime_error_t *memory_new(void *env, const wasm_memorytype_t *type, si
   wasmtime_error_t *e = memory_grow(NULL, least);
   if (e != NULL) {
     wasmtime_error_delete(e);
-    return wasmtime_error_new("there is no memory for what the module begins with");
+    return wasmtime_error_new("not enough memory for the module's initial memory");
   }
   *out = (wasmtime_linear_memory_t){.get_memory = memory_get, .grow_memory = memory_grow};
   return NULL;

@@ -91,8 +91,8 @@ func stops(ctx context.Context, conns []network.Conn) bool {
 	}
 }
 
-// opened returns the endpoints that are open as far as is known; before are the endpoints known so far. It drops
-// endpoints that were not tried again, since a restarted peer may have other ones.
+// opened returns the endpoints that are open as far as is known; before are the endpoints known so far. It
+// drops endpoints that were not tried again, since a restarted peer may have other ones.
 func opened(answers []answer, before []endpoint) (open []endpoint) {
 	var silent []endpoint
 	refused := false
@@ -142,10 +142,10 @@ func (d *Endpoints) of(last ma.Multiaddr) (out []endpoint) {
 }
 
 // AwaitRefused returns true when the machine at last, the address where the peer was last reached, refuses
-// connections to the peer's endpoints: the peer's process has ended. It repeats its attempts until ctx ends. It
-// dials from the local address that was accepted before, because a firewall may refuse connections from
-// another network. It returns false at once if the peer was reached through a relay, or if no endpoint on that
-// machine is known.
+// connections to the peer's endpoints: the peer's process has ended. It repeats its attempts until ctx
+// ends. It dials from the local address that was accepted before, because a firewall may refuse connections
+// from another network. It returns false at once if the peer was reached through a relay, or if no endpoint
+// on that machine is known.
 //
 // If only a link has failed, there is no answer, so AwaitRefused does not report the peer. A firewall in
 // between may refuse connections like the machine itself. If some of the peer's addresses addrs lead
@@ -228,8 +228,8 @@ type answer struct {
 	err error
 }
 
-// accepted reports whether the peer listens at the endpoint. A reset also counts: the listener accepts no more at
-// the moment, and has closed the connection before the dial returned.
+// accepted reports whether the peer listens at the endpoint. A reset also counts: the listener accepts no
+// more at the moment, and has closed the connection before the dial returned.
 func (a answer) accepted() bool { return a.err == nil || errors.Is(a.err, syscall.ECONNRESET) }
 
 // dialAll dials all endpoints at the same time.

@@ -54,8 +54,8 @@ func ip(at string) string {
 	return "/ip4/" + at + "/tcp/1"
 }
 
-// TestAddressesNamedByStrangers checks addresses that strangers name. This machine can reach more than they can:
-// its own services, and those of its network.
+// TestAddressesNamedByStrangers checks addresses that strangers name. This machine can reach more than they
+// can: its own services, and those of its network.
 func TestAddressesNamedByStrangers(t *testing.T) {
 	const public = "192.0.2.7"
 	for _, c := range []struct {

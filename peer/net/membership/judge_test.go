@@ -73,8 +73,8 @@ func TestWhoIsAdmitted(t *testing.T) {
 	}
 }
 
-// TestTokensWithOneNameHaveOneOwner checks that all tokens with the same name belong to one person. A token without a
-// name is a person of its own. Only the network's owner assigns names.
+// TestTokensWithOneNameHaveOneOwner checks that all tokens with the same name belong to one person. A token
+// without a name is a person of its own. Only the network's owner assigns names.
 func TestTokensWithOneNameHaveOneOwner(t *testing.T) {
 	owner, ownerID := newKey(t)
 	_, a := newKey(t)

@@ -169,8 +169,8 @@ func (c *seenConn) LocalMultiaddr() ma.Multiaddr  { return c.local }
 func (c *seenConn) RemoteMultiaddr() ma.Multiaddr { return c.remote }
 func (c *seenConn) IsClosed() bool                { return false }
 
-// TestHostDialsRelaysOverItsListenTransport uses a relay that answers late on the transport on which a host listens. The
-// host waits for it, since it would not learn its own address over the other transport.
+// TestHostDialsRelaysOverItsListenTransport uses a relay that answers late on the transport on which a host
+// listens. The host waits for it, since it would not learn its own address over the other transport.
 func TestHostDialsRelaysOverItsListenTransport(t *testing.T) {
 	skip.Long(t)
 	const overTCP, overQUIC = "/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1"

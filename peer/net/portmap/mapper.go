@@ -38,7 +38,8 @@ type Router struct {
 type router interface {
 	how() string
 	address(ctx context.Context) (netip.Addr, error)
-	// addMapping maps an external port to a local one and returns the external port, which is usually outside.
+	// addMapping maps an external port to a local one and returns the external port, which is usually
+	// outside.
 	addMapping(ctx context.Context, p Port, outside uint16, lasts time.Duration) (uint16, error)
 	// removeMapping removes the mapping.
 	removeMapping(ctx context.Context, p Port, outside uint16) error

@@ -37,7 +37,8 @@ func newHost(t *testing.T, opts ...libp2p.Option) host.Host {
 }
 
 // TestSourcePortOfDials checks that peers are dialled from the listening port. The exceptions are dials
-// without hole punching to peers that have relays, are not supernodes, and have not answered such a dial before.
+// without hole punching to peers that have relays, are not supernodes, and have not answered such a dial
+// before.
 func TestSourcePortOfDials(t *testing.T) {
 	supernode := newHost(t)
 	p := New([]p2ppeer.AddrInfo{{ID: supernode.ID()}}, prometheus.NewRegistry(), new(heard), zerolog.Nop())
@@ -171,8 +172,8 @@ func TestAllDialsShareTheOtherPort(t *testing.T) {
 	}
 }
 
-// TestDialIsRepeatedFromTheListeningPort checks that a dial is repeated from the listening port if hole punching begins,
-// and only then.
+// TestDialIsRepeatedFromTheListeningPort checks that a dial is repeated from the listening port if hole
+// punching begins, and only then.
 func TestDialIsRepeatedFromTheListeningPort(t *testing.T) {
 	const id, another = p2ppeer.ID("a"), p2ppeer.ID("b")
 	to := ma.StringCast("/ip4/192.0.2.1/tcp/2")

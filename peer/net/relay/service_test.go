@@ -130,7 +130,8 @@ func TestRelayLimitsReservations(t *testing.T) {
 	awaitReserved(t, late)
 }
 
-// TestRelayServesManyPeersAtOneAddress reserves for more peers at one address than the eight that libp2p allows.
+// TestRelayServesManyPeersAtOneAddress reserves for more peers at one address than the eight that libp2p
+// allows.
 func TestRelayServesManyPeersAtOneAddress(t *testing.T) {
 	const machines = 12
 	relay, _ := newMember(t, "a", Limits{Peers: machines})

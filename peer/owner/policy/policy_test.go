@@ -233,8 +233,8 @@ func TestDeniedClassesHaveNoLimits(t *testing.T) {
 	}
 }
 
-// TestAllowListWithoutADefaultRuleWarns checks the warning for an owner who lists allowed submitters and has no
-// rule for others.
+// TestAllowListWithoutADefaultRuleWarns checks the warning for an owner who lists allowed submitters and
+// has no rule for others.
 func TestAllowListWithoutADefaultRuleWarns(t *testing.T) {
 	for name, c := range map[string]struct {
 		private bool

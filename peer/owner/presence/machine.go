@@ -16,20 +16,20 @@ import (
 
 // A Machine reads the state of this machine. It is not safe for concurrent use. Close it after use.
 type Machine struct {
-	root     string // contains sys and proc
-	patience time.Duration
-	own      func() uint64 // returns this process's user time at normal priority, in ticks
-	bus      *dbus.Conn
-	last     times
+	root    string // contains sys and proc
+	timeout time.Duration
+	own     func() uint64 // returns this process's user time at normal priority, in ticks
+	bus     *dbus.Conn
+	last    times
 }
 
-// patience bounds the wait for a service on the system bus, which may hang.
-const patience = 3 * time.Second
+// busTimeout bounds the wait for a service on the system bus, which may hang.
+const busTimeout = 3 * time.Second
 
 // NewMachine returns a Machine that reads sys and proc below root. It uses the system bus at
 // DBUS_SYSTEM_BUS_ADDRESS, or else at the standard address.
 func NewMachine(root string) *Machine {
-	m := &Machine{root: root, own: ownTicks, patience: patience}
+	m := &Machine{root: root, own: ownTicks, timeout: busTimeout}
 	if isNice() {
 		m.own = func() uint64 { return 0 }
 	}
@@ -101,7 +101,7 @@ func (m *Machine) Close() {
 // property reads a property of a service on the system bus. It returns an error if there is no bus, no such
 // service, or no answer in time. It does not start a service that is not running.
 func (m *Machine) property(ctx context.Context, service, path, of, name string) (any, error) {
-	ctx, cancel := context.WithTimeout(ctx, m.patience)
+	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
 	if err := m.connect(ctx); err != nil {
 		return nil, err

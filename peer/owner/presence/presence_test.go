@@ -43,8 +43,8 @@ func TestWatchSuspendsAtOnceAndResumesLater(t *testing.T) {
 	}
 }
 
-// TestUnreadableValuesKeepTheLastReading checks that the last value counts for a while, and that a rule without one
-// does not fire.
+// TestUnreadableValuesKeepTheLastReading checks that the last value counts for a while, and that a rule
+// without one does not fire.
 func TestUnreadableValuesKeepTheLastReading(t *testing.T) {
 	unread := Reading{Unread: []Unread{{Metered, "no bus"}}}
 	for _, tt := range []struct {
@@ -171,8 +171,8 @@ func TestLoadExcludesJobs(t *testing.T) {
 	}
 }
 
-// TestLoadIsCorrectForANicePeer checks a peer that itself runs with a higher niceness. Its time is not part of
-// the kernel's count for normal priority, so it must not be subtracted.
+// TestLoadIsCorrectForANicePeer checks a peer that itself runs with a higher niceness. Its time is not part
+// of the kernel's count for normal priority, so it must not be subtracted.
 func TestLoadIsCorrectForANicePeer(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		skip.Lacks(t, "Linux and its /proc/stat")
@@ -232,19 +232,19 @@ func rulesOf(all []Unread) (rules []Rule) {
 // the end of the peer.
 func TestHangingServiceIsNotWaitedFor(t *testing.T) {
 	for _, tt := range []struct {
-		hangs    string
-		patience time.Duration // short: patience ends the wait; long: the end of the peer does
+		hangs   string
+		timeout time.Duration // short: the timeout ends the wait; long: the end of the peer does
 	}{
 		{"AUTH", time.Millisecond}, {"Hello", time.Millisecond}, {"Get", time.Second}, {"AUTH", time.Hour}, {"Get", time.Hour},
 	} {
-		t.Run(tt.hangs+" "+tt.patience.String(), func(t *testing.T) {
+		t.Run(tt.hangs+" "+tt.timeout.String(), func(t *testing.T) {
 			bustest.Start(t).Hang(tt.hangs)
 			ctx, end := context.WithCancel(t.Context())
 			defer end()
-			if tt.patience == time.Hour {
+			if tt.timeout == time.Hour {
 				time.AfterFunc(50*time.Millisecond, end)
 			}
-			m := &Machine{patience: tt.patience}
+			m := &Machine{timeout: tt.timeout}
 			read := make(chan Reading, 1)
 			go func() { read <- m.Read(ctx, []Rule{Metered}); m.Close() }() // ends with m.Read
 			select {

@@ -70,8 +70,8 @@ func TestSameSeedSameSearch(t *testing.T) {
 	}
 }
 
-// TestSessionDistributions: the drawn sessions have the mean of their distribution, and the share of peers that are up
-// matches both distributions.
+// TestSessionDistributions: the drawn sessions have the mean of their distribution, and the share of peers
+// that are up matches both distributions.
 func TestSessionDistributions(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	const n = 200_000

@@ -259,7 +259,8 @@ type mounted string
 func (m mounted) Name() cgroup1.Name { return cgroup1.Name(CPU) }
 func (m mounted) Path(string) string { return string(m) }
 
-// TestVersion1IgnoresUnusableControllers checks that a controller in which no group can be created is missing.
+// TestVersion1IgnoresUnusableControllers checks that a controller in which no group can be created is
+// missing.
 func TestVersion1IgnoresUnusableControllers(t *testing.T) {
 	if _, ok := Open(t.TempDir()).kernel.(*v1); !ok {
 		t.Skip("this is not version 1")
@@ -362,8 +363,8 @@ func TestVersion2(t *testing.T) {
 	}
 }
 
-// TestVersion2RefusesAGroupWithOtherProcesses checks that a group with other processes is not divided, and that
-// the error states the remedy.
+// TestVersion2RefusesAGroupWithOtherProcesses checks that a group with other processes is not divided, and
+// that the error states the remedy.
 func TestVersion2RefusesAGroupWithOtherProcesses(t *testing.T) {
 	k := &v2{root: t.TempDir(), own: "session.scope"}
 	put(t, k.folder("cgroup.type"), "domain")

@@ -16,7 +16,7 @@ import (
 // contents of subfolders up, so that it needs few open folders however deeply they are nested. Other
 // processes may remove the folder at the same time.
 func remove(ctx context.Context, folder string) error {
-	err := empty(folder, patience(ctx, time.Now))
+	err := empty(folder, removalTimeout(ctx, time.Now))
 	if err == nil {
 		err = os.Remove(folder)
 	}
@@ -29,9 +29,9 @@ func remove(ctx context.Context, folder string) error {
 // longest bounds the time to empty a folder: a remaining process may keep filling it.
 const longest = 10 * time.Minute
 
-// patience returns a function that returns an error once removal must stop: after longest, or when ctx
+// removalTimeout returns a function that returns an error once removal must stop: after longest, or when ctx
 // ends.
-func patience(ctx context.Context, now func() time.Time) (late func() error) {
+func removalTimeout(ctx context.Context, now func() time.Time) (late func() error) {
 	until := now().Add(longest)
 	return func() error {
 		if now().After(until) {

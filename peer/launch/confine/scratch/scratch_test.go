@@ -102,8 +102,8 @@ func TestRemoveStaleWithoutScratch(t *testing.T) {
 	}
 }
 
-// TestRemovalOfAGrowingFolderTimesOut checks that removal checks the time after a number of names, not only at
-// the end of a folder. It also stops when its context ends.
+// TestRemovalOfAGrowingFolderTimesOut checks that removal checks the time after a number of names, not only
+// at the end of a folder. It also stops when its context ends.
 func TestRemovalOfAGrowingFolderTimesOut(t *testing.T) {
 	skip.Long(t)
 	for name, c := range map[string]struct {
@@ -131,7 +131,7 @@ func TestRemovalOfAGrowingFolderTimesOut(t *testing.T) {
 				}
 			}
 			now, taken := time.Unix(1000, 0), 0
-			late := patience(c.ctx(), func() time.Time { now = now.Add(c.takes); return now })
+			late := removalTimeout(c.ctx(), func() time.Time { now = now.Add(c.takes); return now })
 			err = each(root, ".", late, func(name string) error {
 				taken++
 				return errors.Join(root.Remove(name), more())

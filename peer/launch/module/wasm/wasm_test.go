@@ -118,8 +118,8 @@ func TestStoreRefusesAModuleThatFillsIt(t *testing.T) {
 	}
 }
 
-// TestModulesInUseAreNotEvicted checks that a taken module survives additions by others, and that a file being
-// written does too.
+// TestModulesInUseAreNotEvicted checks that a taken module survives additions by others, and that a file
+// being written does too.
 func TestModulesInUseAreNotEvicted(t *testing.T) {
 	dir := t.TempDir()
 	s, module := NewStore(filepath.Join(dir, "store"), "engine"), filepath.Join(dir, "m.wasm")

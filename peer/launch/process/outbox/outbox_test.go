@@ -121,8 +121,8 @@ func TestFullUntilAcknowledged(t *testing.T) {
 	}
 }
 
-// TestShortSegmentsCountWithTheirOverhead checks that single lines count with their overhead: they take more memory than
-// their bytes.
+// TestShortSegmentsCountWithTheirOverhead checks that single lines count with their overhead: they take
+// more memory than their bytes.
 func TestShortSegmentsCountWithTheirOverhead(t *testing.T) {
 	var b Box
 	lines := 0

@@ -129,8 +129,8 @@ func TestSleepingProcessIsNotResumed(t *testing.T) {
 	}
 }
 
-// TestChildOfALateProcessIsResumed checks that children of late processes are resumed: a SIGCONT to the parent
-// does not discard their SIGSTOP.
+// TestChildOfALateProcessIsResumed checks that children of late processes are resumed: a SIGCONT to the
+// parent does not discard their SIGSTOP.
 func TestChildOfALateProcessIsResumed(t *testing.T) {
 	const parent, other, child, its = 1, 2, 3, 4
 	childOf := func(parent int, is stance) stance { is.parent = parent; return is }
@@ -197,8 +197,8 @@ func TestProcessSeenStoppedOnceIsLate(t *testing.T) {
 	}
 }
 
-// TestGrandchildOfALateProcessIsResumed checks that children of such a child are resumed too: it may have received SIGSTOP
-// while it was creating one.
+// TestGrandchildOfALateProcessIsResumed checks that children of such a child are resumed too: it may have
+// received SIGSTOP while it was creating one.
 func TestGrandchildOfALateProcessIsResumed(t *testing.T) {
 	const parent, child, its = 1, 2, 3
 	s := NewStillness(nil, 100)
@@ -213,8 +213,8 @@ func TestGrandchildOfALateProcessIsResumed(t *testing.T) {
 	}
 }
 
-// TestOtherThreadsDoNotMakeAProcessLate checks that threads that were stopped, and those created later, do not
-// make a process late.
+// TestOtherThreadsDoNotMakeAProcessLate checks that threads that were stopped, and those created later, do
+// not make a process late.
 func TestOtherThreadsDoNotMakeAProcessLate(t *testing.T) {
 	of := func(threads ...activity) stance {
 		s := stance{threads: make(map[int]thread)}
@@ -250,8 +250,8 @@ func TestLatenessIsBounded(t *testing.T) {
 	}
 }
 
-// TestProcessStoppedBeforeTheHaltIsAsleep checks that a process that was stopped before the halt is not resumed, even
-// without a look since.
+// TestProcessStoppedBeforeTheHaltIsAsleep checks that a process that was stopped before the halt is not
+// resumed, even without a look since.
 func TestProcessStoppedBeforeTheHaltIsAsleep(t *testing.T) {
 	s := NewStillness(Scene{1: one(stands, 5, false), 2: one(runs, 5, false)}, 100)
 	if halted := s.Halted(); !slices.Equal(halted, []int{2}) || !s.Late() {

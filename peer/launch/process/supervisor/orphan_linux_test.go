@@ -85,7 +85,8 @@ func TestNoProcessWritesAfterTheExitReport(t *testing.T) {
 	}
 }
 
-// TestExitIsReportedDespiteSurvivingDescendants checks that a program's exit is reported although its descendants do not end.
+// TestExitIsReportedDespiteSurvivingDescendants checks that a program's exit is reported although its
+// descendants do not end.
 func TestExitIsReportedDespiteSurvivingDescendants(t *testing.T) {
 	if got := play(t, "patience"); got != "given up\n" {
 		t.Errorf("it has said %q", got)

@@ -96,8 +96,8 @@ func TestSessionGetsItsNicenessOnABusyKernel(t *testing.T) {
 	awaitNiceness(t, r.program(t), sessionNiceness)
 }
 
-// TestProgramsShareALowPrioritySession checks that programs share a session of lower priority, without their peer
-// and their supervisors.
+// TestProgramsShareALowPrioritySession checks that programs share a session of lower priority, without
+// their peer and their supervisors.
 func TestProgramsShareALowPrioritySession(t *testing.T) {
 	apart(t)
 	own, ownCompetitor := sessionOf(t, os.Getpid())
@@ -152,8 +152,8 @@ func awaitExitOf(t *testing.T, pid int) {
 	}
 }
 
-// TestSeparateSessionIsTransparent repeats other tests with programs in a separate session. Terminal stop signals
-// differ there: no process could resume a program that they stop.
+// TestSeparateSessionIsTransparent repeats other tests with programs in a separate session. Terminal stop
+// signals differ there: no process could resume a program that they stop.
 func TestSeparateSessionIsTransparent(t *testing.T) {
 	skip.Long(t)
 	apart(t)

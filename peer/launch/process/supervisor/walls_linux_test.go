@@ -132,7 +132,8 @@ func TestProgramOpensItsOutput(t *testing.T) {
 	}
 }
 
-// TestRestrictiveUmaskDoesNotAffectTheProgram runs a program for an owner with a umask that denies others access.
+// TestRestrictiveUmaskDoesNotAffectTheProgram runs a program for an owner with a umask that denies others
+// access.
 func TestRestrictiveUmaskDoesNotAffectTheProgram(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077))
 	r := run(t, "exit", "0")
