@@ -45,7 +45,7 @@ func TestAPeerIsNamedOnceAMinute(t *testing.T) {
 	}
 }
 
-func TestAPaceBoundsALotOfLines(t *testing.T) {
+func TestPaceBoundsTheLogRate(t *testing.T) {
 	l := limiter{times: 3}
 	for i, s := range []struct {
 		at     time.Duration
@@ -64,7 +64,7 @@ func TestAPaceBoundsALotOfLines(t *testing.T) {
 	}
 }
 
-func TestACrowdGetsOneLine(t *testing.T) {
+func TestManyPeersShareOneLogLine(t *testing.T) {
 	var l limiter
 	lines := 0
 	for i := range 100_000 {
@@ -80,7 +80,7 @@ func TestACrowdGetsOneLine(t *testing.T) {
 	}
 }
 
-func TestWhatIsMisconduct(t *testing.T) {
+func TestMisconductClassification(t *testing.T) {
 	read := func(b ...byte) error {
 		return pbio.NewDelimitedReader(bytes.NewReader(b), 16).ReadMsg(new(wrapperspb.BytesValue))
 	}

@@ -78,7 +78,7 @@ func TestAPastIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestARecordThatIsCutOffSaysSo(t *testing.T) {
+func TestTruncatedRecordIsAnError(t *testing.T) {
 	b := past()
 	_, rest, _ := ReadRecord(b, 1)
 	for n := range len(b) - len(rest) {

@@ -30,8 +30,8 @@ func TestUnlikeIsTheFirstDifference(t *testing.T) {
 	}
 }
 
-// TestClippedSumsTellApartWhatTheWholeOnesDo changes a sum after the last one that is kept.
-func TestClippedSumsTellApartWhatTheWholeOnesDo(t *testing.T) {
+// TestClippedSumsReportEveryDifference changes a sum after the last one that is kept.
+func TestClippedSumsReportEveryDifference(t *testing.T) {
 	sums := make([]Sum, 3*MaxSums)
 	for i := range sums {
 		sums[i] = Sum{Context: uint32(i), Count: 1}

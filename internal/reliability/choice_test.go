@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestReplicasAreTheFewestThatDo(t *testing.T) {
+func TestReplicasReturnsTheFewestThatSuffice(t *testing.T) {
 	tests := []struct {
 		name       string
 		n          int

@@ -35,9 +35,9 @@ func joined(v View) (View, bool) {
 	return next, changed
 }
 
-// TestR4WhoIsAsideBecomesNoMaster checks which replica becomes master of a rank after the failure of its
+// TestR4ReplicaSetAsideNeverBecomesMaster checks which replica becomes master of a rank after the failure of its
 // master: never one that may lack outcomes.
-func TestR4WhoIsAsideBecomesNoMaster(t *testing.T) {
+func TestR4ReplicaSetAsideNeverBecomesMaster(t *testing.T) {
 	type steps = []func(View) (View, bool)
 	for name, c := range map[string]struct {
 		r      int
@@ -74,9 +74,9 @@ func TestR4WhoIsAsideBecomesNoMaster(t *testing.T) {
 	}
 }
 
-// TestR4OldWordsBringNobodyBack checks that a process returns only by a statement of its rank's present
+// TestR4StaleAnswersRestoreNoProcess checks that a process returns only by a statement of its rank's present
 // master about the epoch in which the process was set aside.
-func TestR4OldWordsBringNobodyBack(t *testing.T) {
+func TestR4StaleAnswersRestoreNoProcess(t *testing.T) {
 	p := Process{0, 1}
 	once := after(t, New(1, 3), aside(1))
 	again := after(t, once, aside(1))
@@ -130,11 +130,11 @@ func TestV4ProcessIsSetAsideOnce(t *testing.T) {
 	}
 }
 
-func TestNobodyElseIsSetAside(t *testing.T) {
+func TestOnlyEligibleProcessesAreSetAside(t *testing.T) {
 	v := after(t, New(2, 2), with(1, Failed))
 	for _, p := range []Process{{0, 0}, {0, 1}, {2, 0}, {1, 7}} {
 		if _, changed := v.SetAside(p, 0); changed {
-			t.Errorf("%v was set aside: a master, one that has failed, or none", p)
+			t.Errorf("%v was set aside, although it is a master, failed or unknown", p)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestJoinGivesARankAReplicaWithANewIndex(t *testing.T) {
 	}
 }
 
-func TestNobodyJoins(t *testing.T) {
+func TestInvalidJoinsAreRefused(t *testing.T) {
 	lost, _ := New(1, 1).With(Process{}, Failed)
 	full := New(1, MaxReplicas)
 	large := New(MaxProcesses/2, 2)
@@ -34,10 +34,10 @@ func TestNobodyJoins(t *testing.T) {
 		rank int
 	}{
 		"a rank without a live replica":     {lost, 0},
-		"a rank that has had the most":      {full, 0},
-		"a job of as many processes as are": {large, 3},
-		"a rank that is not of the job":     {New(2, 2), 2},
-		"a rank of a negative number":       {New(2, 2), -1},
+		"a rank with MaxReplicas replicas":  {full, 0},
+		"a job with MaxProcesses processes": {large, 3},
+		"a rank outside the job":            {New(2, 2), 2},
+		"a negative rank":                   {New(2, 2), -1},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -69,7 +69,7 @@ func TestPromote(t *testing.T) {
 	}
 }
 
-func TestWhoFinishesFirstSpeaks(t *testing.T) {
+func TestFirstFinishedReplicaIsOutputLeader(t *testing.T) {
 	v, _ := New(1, 2).With(Process{0, 0}, Finished)
 	if m, _ := v.Master(0); m != (Process{0, 1}) {
 		t.Errorf("master %v, want 0.1", m)

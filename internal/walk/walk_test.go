@@ -91,9 +91,9 @@ func heap() int64 {
 	return int64(s.HeapAlloc)
 }
 
-// TestDeepFoldersTakeLittle: they take little memory and few descriptors, and every entry is visited
+// TestDeepFoldersUseBoundedMemory: they take little memory and few descriptors, and every entry is visited
 // once.
-func TestDeepFoldersTakeLittle(t *testing.T) {
+func TestDeepFoldersUseBoundedMemory(t *testing.T) {
 	skip.Long(t)
 	dir := t.TempDir()
 	nest(t, dir, MaxDepth, strings.Repeat("n", 255))
@@ -140,8 +140,8 @@ func TestTooDeepFolders(t *testing.T) {
 	}
 }
 
-// TestWideFoldersTakeLittle: names are not kept.
-func TestWideFoldersTakeLittle(t *testing.T) {
+// TestWideFoldersUseBoundedMemory: names are not kept.
+func TestWideFoldersUseBoundedMemory(t *testing.T) {
 	const files = 30000
 	dir := t.TempDir()
 	write(t, dir, "file")
