@@ -36,7 +36,7 @@ func votes(t *testing.T, p *Protocol, from view.Process, f frame.Frame) []protec
 	return out.Diverged
 }
 
-func TestR1DisputeThatLiesConvincesNobody(t *testing.T) {
+func TestR1FalseDisputeIsRejected(t *testing.T) {
 	p, ack := disputing(t)
 	liar, receiver := view.Process{Replica: 2}, view.Process{Rank: 1}
 	h := newHash(key{})
@@ -76,7 +76,7 @@ func TestR1DisputeAboutAReceiverThatHasLeft(t *testing.T) {
 	}
 }
 
-func TestDisputeAboutAReceiverThatIsNotKnownYet(t *testing.T) {
+func TestDisputeAboutAnUnknownReceiver(t *testing.T) {
 	p, _ := disputing(t)
 	other := view.Process{Replica: 2}
 	if said := votes(t, p, other, disputed(3, 1)); len(said) != 0 {

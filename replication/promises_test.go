@@ -249,9 +249,9 @@ func TestReceiveRefuses(t *testing.T) {
 	}
 }
 
-// TestR4OldMasterIsNotHeard: frames of a process that is not master (any more) and does not know it
+// TestR4MessagesOfAnOldMasterAreIgnored: frames of a process that is not master (any more) and does not know it
 // change nothing and are no protocol violation.
-func TestR4OldMasterIsNotHeard(t *testing.T) {
+func TestR4MessagesOfAnOldMasterAreIgnored(t *testing.T) {
 	tests := []struct {
 		name string
 		f    frame.Frame
