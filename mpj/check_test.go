@@ -81,8 +81,8 @@ func TestCheckNamesDifferentCalls(t *testing.T) {
 	}
 }
 
-// TestCheckLetsRightProgramsRun checks that a correct program runs as it does without checks.
-func TestCheckLetsRightProgramsRun(t *testing.T) {
+// TestCheckAcceptsCorrectPrograms checks that a correct program runs as it does without checks.
+func TestCheckAcceptsCorrectPrograms(t *testing.T) {
 	t.Setenv(checkVariable, "1")
 	inEveryShape(t, func(w *World) error {
 		g, err := w.CartCreate([]int{w.Size()}, []bool{true}, false)

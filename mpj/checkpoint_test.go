@@ -82,9 +82,9 @@ func checkpointedRound(w *World, c *Comm, round int) (string, error) {
 	return fmt.Sprint(observed, got, sum), err
 }
 
-// TestANewReplicaGoesOnFromACheckpoint checks R1 and R2 for a rank that loses all its original
+// TestNewReplicaResumesFromACheckpoint checks R1 and R2 for a rank that loses all its original
 // replicas, after a new replica has resumed from the checkpoint of one of them.
-func TestANewReplicaGoesOnFromACheckpoint(t *testing.T) {
+func TestNewReplicaResumesFromACheckpoint(t *testing.T) {
 	skip.Long(t)
 	shapes := []localworld.Config{{Ranks: 3, Replicas: 2}, {Ranks: 2, Replicas: 3}, {Ranks: 3, Replicas: 2, Sockets: true}}
 	for _, shape := range shapes {
@@ -109,7 +109,7 @@ func TestANewReplicaGoesOnFromACheckpoint(t *testing.T) {
 func noSave(io.Writer) error    { return errors.New("saved") }
 func noRestore(io.Reader) error { return errors.New("restored") }
 
-func TestACheckpointIsRefusedWhileSomethingIsUnderWay(t *testing.T) {
+func TestCheckpointIsRefusedDuringPendingOperations(t *testing.T) {
 	err := RunLocal(context.Background(), 1, func(w *World) error {
 		want := func(what string, class Class) {
 			if err := w.Checkpoint(noSave, noRestore); class == "" && err != nil || class != "" && !errors.Is(err, class) {

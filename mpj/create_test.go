@@ -220,9 +220,9 @@ func TestConcurrentCreation(t *testing.T) {
 	}
 }
 
-// TestIdsThatAreUsedSomewhereArePassedOver checks that if processes use many ids, different ones at
+// TestUsedCommunicatorIDsAreSkipped checks that if processes use many ids, different ones at
 // each, a creation still finds an id that no process uses.
-func TestIdsThatAreUsedSomewhereArePassedOver(t *testing.T) {
+func TestUsedCommunicatorIDsAreSkipped(t *testing.T) {
 	err := RunLocal(context.Background(), 3, func(w *World) error {
 		for k := range 10 {
 			if k%3 == w.Rank() {

@@ -108,7 +108,7 @@ var deadlocked = []struct {
 	}, []string{"no rank can go on", "rank 0 waits in Recv(source 0, tag 4, world)"}},
 }
 
-func TestCheckNamesWhoWaitsForWhom(t *testing.T) {
+func TestCheckReportsTheRanksOfADeadlock(t *testing.T) {
 	t.Setenv(checkVariable, "1")
 	for _, c := range deadlocked {
 		for kind, config := range map[string]localworld.Config{"memory": {}, "sockets": {Sockets: true}, "rings": {Rings: true}} {

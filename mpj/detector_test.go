@@ -11,9 +11,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// TestCheckReportsNoDeadlockThatIsNone checks that no deadlock is reported while some goroutine may
+// TestCheckReportsNoFalseDeadlock checks that no deadlock is reported while some goroutine may
 // still end it, however long the others have waited.
-func TestCheckReportsNoDeadlockThatIsNone(t *testing.T) {
+func TestCheckReportsNoFalseDeadlock(t *testing.T) {
 	t.Setenv(checkVariable, "1")
 	const long = 3 * askPause // several rounds
 	later := func(w *World, wait func()) error {

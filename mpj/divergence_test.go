@@ -98,9 +98,9 @@ func sendRow(w *World, message func(i int) (value []int, tag int)) error {
 	return nil
 }
 
-// TestDivergingReplicaIsFoundInTheVeryMessage makes one replica of rank 0 send another message than
+// TestDivergenceIsFoundInTheFirstDifferentMessage makes one replica of rank 0 send another message than
 // the others.
-func TestDivergingReplicaIsFoundInTheVeryMessage(t *testing.T) {
+func TestDivergenceIsFoundInTheFirstDifferentMessage(t *testing.T) {
 	odd := map[string]func() (value []int, tag int){
 		"value":  func() ([]int, int) { return []int{-1}, oddMessage % 3 },
 		"length": func() ([]int, int) { return []int{oddMessage, 0}, oddMessage % 3 },
@@ -205,9 +205,9 @@ func TestChangedMessageIsFound(t *testing.T) {
 	}
 }
 
-// TestDivergenceThatNobodyReceivesEndsAJob checks that a difference that no other rank receives is
+// TestDivergenceOfAnUnreceivedMessageEndsAJob checks that a difference that no other rank receives is
 // found when the replicas have finished.
-func TestDivergenceThatNobodyReceivesEndsAJob(t *testing.T) {
+func TestDivergenceOfAnUnreceivedMessageEndsAJob(t *testing.T) {
 	tests := map[string]func(w *World, odd bool) error{
 		"a last message less": func(w *World, odd bool) error {
 			if w.Rank() == 1 {

@@ -203,7 +203,7 @@ func TestValuesOfAnyType(t *testing.T) {
 	}
 }
 
-func TestWtimeGoesOn(t *testing.T) {
+func TestWtimeAdvances(t *testing.T) {
 	err := RunLocal(context.Background(), 1, func(w *World) error {
 		before, start := w.Wtime(), time.Now()
 		for time.Since(start) < time.Millisecond {

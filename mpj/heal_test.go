@@ -121,9 +121,9 @@ func mixed(d *drill, w *World) error {
 	return nil
 }
 
-// TestANewReplicaTakesTheRankOver checks R1 and R2 for a rank that loses all its original replicas,
+// TestNewReplicaTakesOverTheRank checks R1 and R2 for a rank that loses all its original replicas,
 // after a new one has joined it.
-func TestANewReplicaTakesTheRankOver(t *testing.T) {
+func TestNewReplicaTakesOverTheRank(t *testing.T) {
 	skip.Long(t)
 	shapes := []localworld.Config{
 		{Ranks: 3, Replicas: 2}, {Ranks: 2, Replicas: 3}, {Ranks: 3, Replicas: 2, Sockets: true}, {Ranks: 3, Replicas: 2, Rings: true},

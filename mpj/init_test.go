@@ -165,7 +165,7 @@ func (b *switchboard) finish(p view.Process) {
 	}
 }
 
-func TestProcessesMeetThroughTheirPeer(t *testing.T) {
+func TestProcessesConnectThroughTheirPeer(t *testing.T) {
 	for _, v := range []view.View{view.New(1, 1), view.New(3, 1), view.New(2, 2)} {
 		t.Run(fmt.Sprintf("n=%d,r=%d", v.N, v.R), func(t *testing.T) {
 			b := &switchboard{ps: make(map[view.Process]*process), view: v}
@@ -286,7 +286,7 @@ func TestInitRefusesANonsenseDescriptor(t *testing.T) {
 	}
 }
 
-func TestEndOfTheContextEndsWhatBlocks(t *testing.T) {
+func TestCancelledContextEndsBlockedCalls(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	time.AfterFunc(10*time.Millisecond, cancel)
 	err := RunLocal(ctx, 2, func(w *World) error {

@@ -129,9 +129,9 @@ func (b *background) addBlocks(me, n, count, root int) {
 	b.add("IreduceScatter", r, err, got, part)
 }
 
-// TestNonBlockingCollectivesGoOnByThemselves checks that a rank that does not call mpj meanwhile
+// TestNonBlockingCollectivesProgressInBackground checks that a rank that does not call mpj meanwhile
 // takes part in the collectives that it has started.
-func TestNonBlockingCollectivesGoOnByThemselves(t *testing.T) {
+func TestNonBlockingCollectivesProgressInBackground(t *testing.T) {
 	computed := make(chan bool)
 	err := RunLocal(context.Background(), 3, func(w *World) error {
 		sum := make([]int, 1<<16)

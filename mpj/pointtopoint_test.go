@@ -171,8 +171,8 @@ func meet(w *World, send sendFunc, recv recvFunc, count int, wild bool) error {
 	return first(err, want("elements", buf[:count], data[int](from, count)))
 }
 
-// TestProcNullIsNobody checks that every call with ProcNull succeeds at once and reports ProcNull.
-func TestProcNullIsNobody(t *testing.T) {
+// TestProcNullCompletesAtOnce checks that every call with ProcNull succeeds at once and reports ProcNull.
+func TestProcNullCompletesAtOnce(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		buf := []int{7}
 		for _, s := range sends {

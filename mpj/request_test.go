@@ -10,7 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-func TestPersistentRequestsStartOverAndOver(t *testing.T) {
+func TestPersistentRequestsRestart(t *testing.T) {
 	pair := TypeOf[int]().Vector(2, 1, 2)
 	inEveryShape(t, func(w *World) error {
 		right, left := (w.Rank()+1)%w.Size(), (w.Rank()+w.Size()-1)%w.Size()
@@ -239,7 +239,7 @@ func TestR4ContextsAndSeedsAreDecidedOnce(t *testing.T) {
 	})
 }
 
-func TestRandIsTheSameInEveryRunAndAnotherAtEachRank(t *testing.T) {
+func TestRandIsReproducibleAndDiffersBetweenRanks(t *testing.T) {
 	draws := make([]uint64, 3)
 	for range 2 {
 		err := RunLocal(context.Background(), 3, func(w *World) error {

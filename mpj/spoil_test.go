@@ -33,9 +33,9 @@ func outcomes(shape localworld.Config, program func(*World) error) ([]error, err
 	return said, nil
 }
 
-// TestNobodyWaitsForACollectiveThatFailed makes one rank pass another length than the others, with
+// TestFailedCollectiveEndsAtAllRanks makes one rank pass another length than the others, with
 // any algorithm. All ranks must get an error, in that call or in the next one.
-func TestNobodyWaitsForACollectiveThatFailed(t *testing.T) {
+func TestFailedCollectiveEndsAtAllRanks(t *testing.T) {
 	skip.Long(t)
 	all := subjects[int64](Sum, Prod)
 	for k, forced := range forcedInTurn() {
@@ -62,10 +62,10 @@ func TestNobodyWaitsForACollectiveThatFailed(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForUnlikeLengths uses four ranks, of which one may choose another algorithm by its
+// TestCollectiveOfDifferentLengthsEndsAtAllRanks uses four ranks, of which one may choose another algorithm by its
 // length. Ranks that send long messages to a failed rank must not wait either. It also covers
 // replicas.
-func TestNobodyWaitsForUnlikeLengths(t *testing.T) {
+func TestCollectiveOfDifferentLengthsEndsAtAllRanks(t *testing.T) {
 	cases := []struct {
 		name string
 		call func(c *Comm, odd bool) error
@@ -195,10 +195,10 @@ func TestFinalizeNamesACollectiveThatFailedElsewhere(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForRanksThatCalledAnotherCollective makes one rank call Allreduce while the others
+// TestDifferentCollectivesEndAtAllRanks makes one rank call Allreduce while the others
 // call Bcast, get their data, and finalize. Without P2PMPI_CHECK, the one rank must get an error,
 // too.
-func TestNobodyWaitsForRanksThatCalledAnotherCollective(t *testing.T) {
+func TestDifferentCollectivesEndAtAllRanks(t *testing.T) {
 	for _, shape := range []localworld.Config{{Replicas: 1}, {Replicas: 1, Rings: true}, {Replicas: 1, Sockets: true}, {Replicas: 2}, {Replicas: 2, Sockets: true}} {
 		for shape.Ranks = 2; shape.Ranks <= 5; shape.Ranks++ {
 			for root := range shape.Ranks {
@@ -222,9 +222,9 @@ func TestNobodyWaitsForRanksThatCalledAnotherCollective(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForARankThatHasFinalized checks that calls that would wait forever for a finalized
+// TestCollectiveWithAFinalizedRankEnds checks that calls that would wait forever for a finalized
 // rank fail with an error that names the cause.
-func TestNobodyWaitsForARankThatHasFinalized(t *testing.T) {
+func TestCollectiveWithAFinalizedRankEnds(t *testing.T) {
 	calls := []struct {
 		name string
 		call func(w *World) error
@@ -289,9 +289,9 @@ func TestNobodyWaitsForARankThatHasFinalized(t *testing.T) {
 	}
 }
 
-// TestANeighbourhoodGoesOnAfterAnError checks that neighbourhood collectives work after blocks of
+// TestNeighbourhoodIsUsableAfterAnError checks that neighbourhood collectives work after blocks of
 // an unexpected length: nothing of the failed call remains in the program's buffers or in transit.
-func TestANeighbourhoodGoesOnAfterAnError(t *testing.T) {
+func TestNeighbourhoodIsUsableAfterAnError(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		g, err := w.CartCreate([]int{w.Size()}, []bool{true}, false)
 		if err != nil {

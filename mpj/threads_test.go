@@ -72,9 +72,9 @@ func TestGoroutinesWithCommunicatorsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestWaitingGoroutinesHoldUpNobody checks that a waiting collective does not block other
+// TestBlockedGoroutinesDoNotBlockOthers checks that a waiting collective does not block other
 // goroutines. The collective can only complete if they communicate.
-func TestWaitingGoroutinesHoldUpNobody(t *testing.T) {
+func TestBlockedGoroutinesDoNotBlockOthers(t *testing.T) {
 	err := RunLocal(context.Background(), 2, func(w *World) error {
 		d, err := w.Dup()
 		if err != nil {

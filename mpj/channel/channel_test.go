@@ -159,7 +159,7 @@ func TestCloseEndsABlockedCall(t *testing.T) {
 	})
 }
 
-func TestIdleSenderLearnsThatTheReceiverIsGone(t *testing.T) {
+func TestIdleSenderDetectsTheEndOfTheReceiver(t *testing.T) {
 	eachKind(t, func(t *testing.T, s Sender, r Receiver) {
 		select {
 		case <-s.Broken():

@@ -148,7 +148,7 @@ func TestPipeReaderThatWaitsEnds(t *testing.T) {
 	}
 }
 
-func TestPipeReaderGoesOnAfterADeadline(t *testing.T) {
+func TestPipeReaderReadsAgainAfterADeadline(t *testing.T) {
 	w, r := pipe(t, true)
 	for i := range 3 {
 		r.SetReadDeadline(time.Unix(1, 0))
@@ -201,9 +201,9 @@ func TestWarmPipeAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestPipeReaderSleepsOnWhenWokenForNothing checks that a peer that floods a process with wake-ups
+// TestPipeReaderToleratesSpuriousWakeUps checks that a peer that floods a process with wake-ups
 // cannot mislead it.
-func TestPipeReaderSleepsOnWhenWokenForNothing(t *testing.T) {
+func TestPipeReaderToleratesSpuriousWakeUps(t *testing.T) {
 	w, r := pipe(t, true)
 	done := start(func() error {
 		_, err := r.Read(make([]byte, 1))
@@ -275,7 +275,7 @@ func TestPipeReaderThatIsWokenTooOftenPauses(t *testing.T) {
 	}
 }
 
-func TestPipeRefusesWhatIsNone(t *testing.T) {
+func TestPipeRefusesInvalidMemory(t *testing.T) {
 	memory := must(newMemory("odd", controlSize+minRing+cacheLine))(t)
 	defer memory.Close()
 	unsealed := must(os.CreateTemp(t.TempDir(), ""))(t)

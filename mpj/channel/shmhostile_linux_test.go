@@ -135,7 +135,7 @@ func TestShmRefusesMemoryThatCouldShrink(t *testing.T) {
 	}
 }
 
-func TestBoardRefusesCellsThatItHasNot(t *testing.T) {
+func TestBoardRefusesCellsOutOfRange(t *testing.T) {
 	file := must(NewBoard(3))(t)
 	defer file.Close()
 	board := must(MapBoard(file))(t)

@@ -70,7 +70,7 @@ func tcpPairOver(t testing.TB, a, b net.Conn, carry func(interrupt func())) (Sen
 	return s, r
 }
 
-func TestTCPIsForTheRightProcessesOnly(t *testing.T) {
+func TestTCPAcceptsOnlyTheExpectedProcesses(t *testing.T) {
 	from, to, stranger := must(NewIdentity())(t), must(NewIdentity())(t), must(NewIdentity())(t)
 	cases := map[string]struct {
 		sender, receiver     *Identity

@@ -106,7 +106,7 @@ func TestTCPSocketWriteThatWaitsEnds(t *testing.T) {
 	}
 }
 
-func TestTCPSocketReadsOnAfterADeadline(t *testing.T) {
+func TestTCPSocketReadsAgainAfterADeadline(t *testing.T) {
 	a, b := tcpSockets(t)
 	buf := make([]byte, 8)
 	for range 3 {

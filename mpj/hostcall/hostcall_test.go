@@ -110,7 +110,7 @@ func TestCallBesideTheModuleWritesWhenItIsHeardOf(t *testing.T) {
 	}
 }
 
-func TestTimeInNextIsTold(t *testing.T) {
+func TestNextWaitsUntilItsTimeout(t *testing.T) {
 	m := newModule(t, 4096).alone()
 	m.call("recv", anyContext, 0, 7, 200, 10, 16, 42)
 	const patience = 2 * time.Millisecond

@@ -76,9 +76,9 @@ func TestFindNeedsTwoEqualRounds(t *testing.T) {
 	}
 }
 
-// TestFindAgreesWithTryingEverything checks that Find returns the largest set of ranks that wait
+// TestFindAgreesWithExhaustiveSearch checks that Find returns the largest set of ranks that wait
 // only for each other.
-func TestFindAgreesWithTryingEverything(t *testing.T) {
+func TestFindAgreesWithExhaustiveSearch(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range 20000 {

@@ -57,7 +57,7 @@ func dial(t *testing.T) (peer *proclink.Conn, l *Link, e audience, lost chan err
 	return peer, l, e, lost
 }
 
-func TestGreetingThatIsNoneIsAnError(t *testing.T) {
+func TestInvalidGreetingIsAnError(t *testing.T) {
 	v, self, outside := view.New(2, 1), view.Process{Rank: 1}, view.Process{Rank: 2}
 	cases := map[string]proclink.Message{
 		"another message": {Type: proclink.Start, View: &v},
@@ -143,7 +143,7 @@ func TestOpenMayBeCancelled(t *testing.T) {
 	}
 }
 
-func TestLineThatEndsIsLost(t *testing.T) {
+func TestClosedControlSocketIsReportedAsLost(t *testing.T) {
 	v := view.New(1, 1)
 	cases := map[string]func(*proclink.Conn){
 		"closed":         func(c *proclink.Conn) { c.Close() },
@@ -167,7 +167,7 @@ func TestLineThatEndsIsLost(t *testing.T) {
 	}
 }
 
-func TestGoodbyeIsNoLoss(t *testing.T) {
+func TestGoodbyeIsNotReportedAsLost(t *testing.T) {
 	peer, l, _, lost := dial(t)
 	go func() {
 		peer.Receive()
