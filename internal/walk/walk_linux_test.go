@@ -12,9 +12,9 @@ import (
 
 const nobody = 65534
 
-// TestFoldersThatAreLockedMeanwhile: locked folders do not stop a walk, even if they are above the
+// TestFoldersLockedDuringTheWalk: locked folders do not stop a walk, even if they are above the
 // current one.
-func TestFoldersThatAreLockedMeanwhile(t *testing.T) {
+func TestFoldersLockedDuringTheWalk(t *testing.T) {
 	dir, err := os.MkdirTemp("", "walk")
 	if err != nil {
 		t.Fatal(err)

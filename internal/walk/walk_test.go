@@ -107,7 +107,7 @@ func TestDeepFoldersUseBoundedMemory(t *testing.T) {
 		}
 		if folders++; folders == MaxDepth {
 			if more := heap() - before; more > 3*portion*MaxDepth {
-				t.Errorf("it takes %d bytes", more)
+				t.Errorf("the walk uses %d bytes", more)
 			}
 			if more := descriptors() - open; more > window+4 {
 				t.Errorf("%d folders are open", more)
@@ -154,7 +154,7 @@ func TestWideFoldersUseBoundedMemory(t *testing.T) {
 	err := Walk(dir, func(e *Entry) error {
 		if n++; n == files {
 			if more := heap() - before; more > 1<<20 {
-				t.Errorf("it takes %d bytes", more)
+				t.Errorf("the walk uses %d bytes", more)
 			}
 		}
 		return nil
@@ -164,8 +164,8 @@ func TestWideFoldersUseBoundedMemory(t *testing.T) {
 	}
 }
 
-// TestFolderThatIsMovedMeanwhile: the walk does not leave the tree.
-func TestFolderThatIsMovedMeanwhile(t *testing.T) {
+// TestFolderMovedDuringTheWalk checks that the walk does not leave the tree.
+func TestFolderMovedDuringTheWalk(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "dir")
 	write(t, dir, "file")
@@ -173,7 +173,7 @@ func TestFolderThatIsMovedMeanwhile(t *testing.T) {
 	nest(t, dir, 3*window, "n")
 	err := Walk(dir, func(e *Entry) error {
 		if e.Name == "secret" {
-			t.Error("it went elsewhere")
+			t.Error("the walk left the tree")
 		}
 		if e.Depth() == 2*window && e.IsFolder() {
 			half := filepath.Join(dir, strings.Repeat("n/", window/2))
@@ -186,8 +186,8 @@ func TestFolderThatIsMovedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestFolderThatGoesMeanwhile: it is skipped.
-func TestFolderThatGoesMeanwhile(t *testing.T) {
+// TestFolderRemovedDuringTheWalk checks that the walk skips the folder.
+func TestFolderRemovedDuringTheWalk(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a/b/c/file", "a/other")
 	err := Walk(dir, func(e *Entry) error {
