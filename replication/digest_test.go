@@ -49,7 +49,7 @@ func slowDigest(h *hash, m protection.Message) digest {
 	return digest(x.Uint64())
 }
 
-func TestDigestIsWhatItsDefinitionSays(t *testing.T) {
+func TestDigestMatchesItsDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for size := range 3*blockBytes + 20 {
 		m := protection.Message{Tag: int32(rng.Uint32()), Seq: rng.Uint64(), Sync: size%2 == 0, Payload: make([]byte, size)}
