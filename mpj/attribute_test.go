@@ -54,9 +54,9 @@ func TestAttributesFollowTheirFunctions(t *testing.T) {
 	}
 }
 
-// TestErrhandlerSeesEveryErrorOnce checks that the handler sees each error once, with rank and
+// TestErrhandlerIsCalledOncePerError checks that the handler sees each error once, with rank and
 // arguments. The call returns the handler's result, and new communicators inherit the handler.
-func TestErrhandlerSeesEveryErrorOnce(t *testing.T) {
+func TestErrhandlerIsCalledOncePerError(t *testing.T) {
 	mine := errors.New("mine")
 	err := RunLocal(context.Background(), 2, func(w *World) error {
 		var seen []string

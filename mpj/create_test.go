@@ -374,9 +374,9 @@ func TestR2CommunicatorsSurviveKills(t *testing.T) {
 	})
 }
 
-// TestFreedCommunicatorsLeaveNothingButTheirID checks that a program may create and free
+// TestFreedCommunicatorsKeepOnlyTheirID checks that a program may create and free
 // communicators for as long as it runs.
-func TestFreedCommunicatorsLeaveNothingButTheirID(t *testing.T) {
+func TestFreedCommunicatorsKeepOnlyTheirID(t *testing.T) {
 	err := RunLocal(context.Background(), 2, func(w *World) error {
 		const rounds = 200
 		before := len(w.identities.used)

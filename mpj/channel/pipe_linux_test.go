@@ -262,9 +262,9 @@ func TestPipeEndsWhenTheOtherSideBreaksItsProtocol(t *testing.T) {
 	})
 }
 
-// TestPipeReaderThatIsWokenTooOftenPauses checks the bound on the cost of wake-ups for single
+// TestPipeReaderPausesAfterTooManyWakeUps checks the bound on the cost of wake-ups for single
 // bytes.
-func TestPipeReaderThatIsWokenTooOftenPauses(t *testing.T) {
+func TestPipeReaderPausesAfterTooManyWakeUps(t *testing.T) {
 	r := &PipeReader{since: time.Now()}
 	begun := time.Now()
 	for range 5 * wakesAtOnce {

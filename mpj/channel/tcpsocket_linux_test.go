@@ -129,14 +129,14 @@ func TestTCPSocketReadsAgainAfterADeadline(t *testing.T) {
 	}
 }
 
-// TestTCPSocketWhoseEndIsAwaitedIsNotAttended checks that waiting for the end of a connection
+// TestTCPSocketWaitingForItsEndIsNotPolled checks that waiting for the end of a connection
 // occupies no processor.
-func TestTCPSocketWhoseEndIsAwaitedIsNotAttended(t *testing.T) {
+func TestTCPSocketWaitingForItsEndIsNotPolled(t *testing.T) {
 	a, b := tcpSockets(t)
 	done := start(func() error { a.awaitEnd(); return nil })
 	<-time.After(attention / 2)
 	if n := attending.Load(); n != 0 {
-		t.Errorf("%d attend", n)
+		t.Errorf("%d goroutines poll", n)
 	}
 	b.Close()
 	ended(t, done)

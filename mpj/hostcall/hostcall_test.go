@@ -221,10 +221,10 @@ func TestStateOfACheckpoint(t *testing.T) {
 	}
 }
 
-func TestWtimeIsTold(t *testing.T) {
+func TestWtimeReturnsTheTime(t *testing.T) {
 	m := newModule(t, 64).alone()
 	if m.call("wtime", 8, 0); len(m.times) != 1 || m.times[0] != math.Float64frombits(binary.LittleEndian.Uint64(m.memory[8:])) || m.times[0] != 5 {
-		t.Errorf("told %v", m.times)
+		t.Errorf("got %v", m.times)
 	}
 }
 

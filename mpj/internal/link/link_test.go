@@ -185,7 +185,7 @@ func TestGoodbyeIsNotReportedAsLost(t *testing.T) {
 	}
 }
 
-func TestStartSaysWhatTheJobBears(t *testing.T) {
+func TestStartRecordsTheToleratedHang(t *testing.T) {
 	peer, l, e, _ := dial(t)
 	v := view.New(2, 1)
 	peer.Send(proclink.Message{Type: proclink.Start, View: &v, Bears: 40 * time.Second}, nil)
@@ -194,7 +194,7 @@ func TestStartSaysWhatTheJobBears(t *testing.T) {
 	}
 	<-e.views
 	if got := l.Bears(); got != 40*time.Second {
-		t.Errorf("the job bears %v, want 40 s", got)
+		t.Errorf("tolerated hang %v, want 40 s", got)
 	}
 }
 
