@@ -76,7 +76,7 @@ func (i *Invitation) Text() (string, error) {
 }
 
 // errNoInvitation means that a text is not an invitation. It omits the text, which may be a secret.
-var errNoInvitation = errors.New("not an invitation: want one line that begins with " + prefix)
+var errNoInvitation = fmt.Errorf("not an invitation: want one line that begins with %q", prefix)
 
 // ParseInvitation decodes a text, which may be surrounded by white space. It does not check whether the
 // token has expired.
