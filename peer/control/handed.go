@@ -11,13 +11,13 @@ import (
 )
 
 // A handed job was submitted to this peer by a p2prun. It has a listener, which is that p2prun or a later
-// one, or it is unheard for a limited time:
+// one, or it waits for one for a limited time:
 //
-//	listened --- removeListener ---> unheard --- listen ---> listened
-//	    |                       |
+//	followed --- removeListener ---> waiting --- addListener ---> followed
+//	    |                               |
 //	    +-- cancel, or removeListener --+-- away has passed, or the peer ends
-//	        of a job that is    v
-//	        not kept          ended: the job is cancelled; no p2prun can attach
+//	        of a job that is not kept   v
+//	                                  ended: the job is cancelled; no p2prun can attach
 //
 // A job with a listener runs to its result, which waits for acknowledgement as output does.
 type handed struct {
@@ -26,13 +26,13 @@ type handed struct {
 	over     chan struct{}           // closed when the job has ended completely
 
 	mu          sync.Mutex
-	away        time.Duration // how long the job may be unheard
-	kept        bool          // true if the job may be unheard
+	away        time.Duration // how long the job may wait for a listener
+	kept        bool          // true if the job may wait for a listener
 	hasListener bool
 	ended       bool
-	since       time.Time   // start of being unheard
+	since       time.Time   // when the last listener was removed
 	timer       *time.Timer // fires when away has passed
-	times       int         // number of times that the job has become unheard
+	times       int         // number of times that a listener was removed
 }
 
 var (
@@ -82,7 +82,7 @@ func (h *handed) removeListener() {
 	h.timer = time.AfterFunc(h.away, func() { h.expire(times) }) // ends at once
 }
 
-// expire ends the job if no listener has come since the job became unheard. times is the value of h.times
+// expire ends the job if no listener has come since the last one was removed. times is the value of h.times
 // at that moment; the timer of an earlier period has no effect.
 func (h *handed) expire(times int) {
 	h.mu.Lock()
