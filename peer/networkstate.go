@@ -36,7 +36,7 @@ func (p *Peer) networkState(ctx context.Context) NetworkState {
 		Addresses:    len(p.Addresses()),
 		Connected:    len(p.host.Network().Peers()),
 		Reachability: Auto,
-		NAT:          p.observedAddrs.NATKinds(own),
+		NAT:          p.watcher.NATKinds(own),
 	}
 	switch p.discovery.Reachability() {
 	case network.ReachabilityPublic:

@@ -19,7 +19,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
-	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/peer/control"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
@@ -77,25 +76,25 @@ type Peer struct {
 	token   string // token file; empty unless the network is private
 	network string // network ID, as used among peers
 
-	host          host.Host
-	registry      *prometheus.Registry
-	punches       *connection.Punches
-	dials         *dialfilter.Filter // nil unless a volunteer
-	ports         *portmap.Mapper    // nil if no ports are mapped
-	observedAddrs node.ObservedAddrs
-	slots         *reservation.Service // nil unless a volunteer; likewise launcher and history
-	launcher      *launch.Service
-	walls         launch.Walls
-	discovery     *discovery.Service
-	files         *filetransfer.Service
-	detector      *faultdetect.Service
-	views         *viewgroup.Service
-	submitter     *submit.Submitter
-	jobs          *control.Jobs // nil unless a volunteer
-	history       *history
-	journal       *journal.Journal // of jobs; nil unless a volunteer
-	policy        policy.Policy
-	speed         int // of one processor, in Mflop/s
+	host      host.Host
+	registry  *prometheus.Registry
+	punches   *connection.Punches
+	dials     *dialfilter.Filter // nil unless a volunteer
+	ports     *portmap.Mapper    // nil if no ports are mapped
+	watcher   *node.Watcher
+	slots     *reservation.Service // nil unless a volunteer; likewise launcher and history
+	launcher  *launch.Service
+	walls     launch.Walls
+	discovery *discovery.Service
+	files     *filetransfer.Service
+	detector  *faultdetect.Service
+	views     *viewgroup.Service
+	submitter *submit.Submitter
+	jobs      *control.Jobs // nil unless a volunteer
+	history   *history
+	journal   *journal.Journal // of jobs; nil unless a volunteer
+	policy    policy.Policy
+	speed     int // of one processor, in Mflop/s
 
 	unmet error // see Unmet
 
@@ -112,12 +111,9 @@ type Peer struct {
 	closed      error
 
 	mu       sync.Mutex
-	asked    Halt          // strongest halt asked for
-	isHalted bool          // true if halted is closed
-	failed   error         // see Failed
-	outdated node.Outdated // peers that speak another protocol version
-
-	oldTalk misconduct.Pace // limits log messages about them
+	asked    Halt  // strongest halt asked for
+	isHalted bool  // true if halted is closed
+	failed   error // see Failed
 }
 
 // A part is a component that Close has to close.

@@ -7,11 +7,9 @@ import (
 	"net"
 	"time"
 
-	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
@@ -74,9 +72,10 @@ func (p *Peer) startHost() error {
 		}
 		p.owns("hole punching", puncher.Close)
 	}
-	if err := p.startVersionCheck(); err != nil {
+	if p.watcher, err = node.Watch(p.host, p.log); err != nil {
 		return err
 	}
+	p.owns("version check", p.watcher.Close)
 	return p.startRelays(h)
 }
 
@@ -125,46 +124,6 @@ func (p *Peer) startRelays(h host.Host) error {
 		}
 	}
 	return nil
-}
-
-// startVersionCheck starts to close connections to peers that speak another protocol version. Their
-// services would refuse each other's requests one by one; instead the owner reads one message. Hosts that
-// do not run p2pmpi keep their connections. The same goroutine records the addresses at which other hosts
-// observe this peer.
-func (p *Peer) startVersionCheck() error {
-	identified, err := p.host.EventBus().Subscribe(new(event.EvtPeerIdentificationCompleted), eventbus.Name("p2pmpi version"))
-	if err != nil {
-		return fmt.Errorf("watch who connects: %w", err)
-	}
-	done := make(chan struct{})
-	go func() { // ends with the subscription
-		defer close(done)
-		for e := range identified.Out() {
-			identified := e.(event.EvtPeerIdentificationCompleted)
-			p.observedAddrs.Note(identified)
-			p.checkVersion(identified)
-		}
-	}()
-	p.owns("version check", func() error {
-		err := identified.Close()
-		<-done
-		return err
-	})
-	return nil
-}
-
-// checkVersion closes the connections to a peer that speaks another version of the protocol.
-func (p *Peer) checkVersion(e event.EvtPeerIdentificationCompleted) {
-	if !node.OtherVersion(e.ProtocolVersion) {
-		return
-	}
-	p.outdated.Note(e.Peer, time.Now())
-	err := p.host.Network().ClosePeer(e.Peer)
-	if say, _ := p.oldTalk.Due(e.Peer); say {
-		p.log.Warn().Err(err).Stringer("from", e.Peer).Msgf(
-			"refused a peer that speaks %.40q; this one speaks %q: the older of the two has to be renewed",
-			e.ProtocolVersion, node.ProtocolVersion)
-	}
 }
 
 // startServices starts the services that every peer needs to submit jobs.
@@ -327,7 +286,7 @@ func (p *Peer) startDiscovery() error {
 		Resident:  p.role == Volunteer,
 		Owner:     owner,
 		Site:      p.cfg.Site,
-		Outdated:  func() []p2ppeer.ID { return p.outdated.List(time.Now()) },
+		Outdated:  p.watcher.Outdated,
 	})
 	return nil
 }

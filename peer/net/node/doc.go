@@ -2,8 +2,9 @@
 //
 //	Config --> New: transports, security, limits of resources, order of dials --> host.Host
 //	                                                     |
-//	   identify --> ObservedAddrs: kind of address translation
-//	            --> Outdated: peers that speak another protocol version
+//	                       Watcher <-- identify ---------+
+//	                          |
+//	                          +--> kind of address translation, peers of another protocol version
 //
 // It differs from libp2p's defaults in these points: TCP is dialled before QUIC and before relays
 // (ranking.go); the limits let two peers open a stream for each pair of processes of a large job, and a

@@ -73,7 +73,7 @@ func New(cfg Config, reg prometheus.Registerer, log zerolog.Logger) (host.Host, 
 		libp2p.NoListenAddrs, // New would leak goroutines if it could not listen
 		libp2p.Muxer(yamux.ID, connected.Counting(yamux.DefaultTransport)),
 		libp2p.SwarmOpts(swarm.WithDialRanker(rankingFor(cfg.Listen).rank)),
-		libp2p.ProtocolVersion(ProtocolVersion),
+		libp2p.ProtocolVersion(protocolVersion),
 		libp2p.UserAgent(protocolPrefix + version.Release),
 		libp2p.ResourceManager(resources),
 		libp2p.ConnectionManager(conns),

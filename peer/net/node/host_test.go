@@ -192,10 +192,10 @@ func TestDialsFitTheConnectionLimitsPerAddress(t *testing.T) {
 
 func TestOtherVersion(t *testing.T) {
 	tests := map[string]bool{
-		ProtocolVersion: false, "p2pmpi/999": true, "p2pmpi/": true, "ipfs/0.1.0": false, "": false,
+		protocolVersion: false, "p2pmpi/999": true, "p2pmpi/": true, "ipfs/0.1.0": false, "": false,
 	}
 	for remote, want := range tests {
-		if got := OtherVersion(remote); got != want {
+		if got := otherVersion(remote); got != want {
 			t.Errorf("%q: got %v, want %v", remote, got, want)
 		}
 	}

@@ -21,16 +21,16 @@ const (
 	NoNAT          = "none"                 // the machine's own public address is seen
 )
 
-// ObservedAddrs hold the addresses under which remote peers observe this peer, for each open outbound
+// observedAddrs hold the addresses under which remote peers observe this peer, for each open outbound
 // connection. They are safe for concurrent use.
-type ObservedAddrs struct {
+type observedAddrs struct {
 	mu   sync.Mutex
 	seen map[network.Conn]ma.Multiaddr
 }
 
-// Note records the address that a remote peer has observed. It ignores inbound connections: the remote peer
+// note records the address that a remote peer has observed. It ignores inbound connections: the remote peer
 // observes the address that it has dialled, which shows nothing about the router.
-func (s *ObservedAddrs) Note(e event.EvtPeerIdentificationCompleted) {
+func (s *observedAddrs) note(e event.EvtPeerIdentificationCompleted) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forgetClosed()
@@ -44,7 +44,7 @@ func (s *ObservedAddrs) Note(e event.EvtPeerIdentificationCompleted) {
 }
 
 // forgetClosed removes closed connections, which bounds s.seen by the number of open ones. s.mu is held.
-func (s *ObservedAddrs) forgetClosed() {
+func (s *observedAddrs) forgetClosed() {
 	for c := range s.seen {
 		if c.IsClosed() {
 			delete(s.seen, c)
@@ -53,7 +53,7 @@ func (s *ObservedAddrs) forgetClosed() {
 }
 
 // all returns the present observations.
-func (s *ObservedAddrs) all() (all []observedAddr) {
+func (s *observedAddrs) all() (all []observedAddr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forgetClosed()
@@ -99,15 +99,13 @@ func socket(a ma.Multiaddr) (transport string, at netip.AddrPort, ok bool) {
 	return transport, netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), at.IsValid()
 }
 
-// NATKinds returns the kind of address translation for each transport where it is known. It compares the
+// natKinds returns the kind of address translation for each transport where it is known. It compares the
 // observations of others with the machine's own addresses.
 //
 // An observer that sees an own address is on this side of the router. If that address is public, there is
 // no router. Of the remaining observers, two at different addresses may see the same address for one
 // socket: then the translation is endpoint-independent. If each of them sees a different one, it is
 // symmetric.
-func (s *ObservedAddrs) NATKinds(own []netip.Addr) map[string]string { return natKinds(s.all(), own) }
-
 func natKinds(all []observedAddr, own []netip.Addr) map[string]string {
 	type from struct {
 		transport string

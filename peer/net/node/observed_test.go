@@ -3,12 +3,11 @@ package node
 import (
 	"maps"
 	"net/netip"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/rs/zerolog"
 )
 
 func TestNATKinds(t *testing.T) {
@@ -88,22 +87,13 @@ func TestObservedAddressesOfOutgoingConnectionsOnly(t *testing.T) {
 }
 
 // newObservedHost returns a host, and the addresses that others observe it at.
-func newObservedHost(t *testing.T) (host.Host, *ObservedAddrs) {
+func newObservedHost(t *testing.T) (host.Host, *observedAddrs) {
 	t.Helper()
-	h, observed := newTestHost(t, "/ip4/127.0.0.1/tcp/0"), new(ObservedAddrs)
-	identified, err := h.EventBus().Subscribe(new(event.EvtPeerIdentificationCompleted))
+	h := newTestHost(t, onLoopback)
+	w, err := Watch(h, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var noting sync.WaitGroup
-	noting.Go(func() { // ends with the subscription
-		for e := range identified.Out() {
-			observed.Note(e.(event.EvtPeerIdentificationCompleted))
-		}
-	})
-	t.Cleanup(func() {
-		identified.Close()
-		noting.Wait()
-	})
-	return h, observed
+	t.Cleanup(func() { w.Close() })
+	return h, &w.observed
 }

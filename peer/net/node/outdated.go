@@ -13,15 +13,15 @@ const (
 	outdatedFor = time.Hour
 )
 
-// Outdated remembers the peers that were disconnected because of their version, so that a submitter learns
+// outdated remembers the peers that were disconnected because of their version, so that a submitter learns
 // why they do not take part. The zero value is ready for use. Its methods are safe for concurrent use.
-type Outdated struct {
+type outdated struct {
 	mu  sync.Mutex
 	met map[p2ppeer.ID]time.Time
 }
 
-// Note records a peer that connected at now. If there are too many, it removes arbitrary others.
-func (o *Outdated) Note(id p2ppeer.ID, now time.Time) {
+// note records a peer that connected at now. If there are too many, it removes arbitrary others.
+func (o *outdated) note(id p2ppeer.ID, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.met == nil {
@@ -36,8 +36,8 @@ func (o *Outdated) Note(id p2ppeer.ID, now time.Time) {
 	o.met[id] = now
 }
 
-// List returns the peers that connected within the last hour.
-func (o *Outdated) List(now time.Time) (ids []p2ppeer.ID) {
+// list returns the peers that connected within the last hour.
+func (o *outdated) list(now time.Time) (ids []p2ppeer.ID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for id, met := range o.met {

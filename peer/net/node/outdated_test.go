@@ -9,20 +9,20 @@ import (
 )
 
 func TestOutdatedPeersExpire(t *testing.T) {
-	var o Outdated
+	var o outdated
 	now := time.Now()
-	o.Note("a", now)
-	o.Note("b", now.Add(outdatedFor))
-	if got := o.List(now.Add(outdatedFor)); len(got) != 2 {
+	o.note("a", now)
+	o.note("b", now.Add(outdatedFor))
+	if got := o.list(now.Add(outdatedFor)); len(got) != 2 {
 		t.Errorf("got %v, want both", got)
 	}
-	if got := o.List(now.Add(outdatedFor + 1)); len(got) != 1 || got[0] != "b" {
+	if got := o.list(now.Add(outdatedFor + 1)); len(got) != 1 || got[0] != "b" {
 		t.Errorf("got %v, want b alone", got)
 	}
 	for i := range 2 * maxOutdated {
-		o.Note(p2ppeer.ID(fmt.Sprint(i)), now)
+		o.note(p2ppeer.ID(fmt.Sprint(i)), now)
 	}
-	if got := o.List(now); len(got) != maxOutdated {
+	if got := o.list(now); len(got) != maxOutdated {
 		t.Errorf("%d are remembered, want %d", len(got), maxOutdated)
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/version"
 )
 
-// ProtocolVersion is the version string that peers exchange when they connect.
-var ProtocolVersion = fmt.Sprintf("%s%d", protocolPrefix, version.Protocol)
+// protocolVersion is the version string that peers exchange when they connect.
+var protocolVersion = fmt.Sprintf("%s%d", protocolPrefix, version.Protocol)
 
 const protocolPrefix = "p2pmpi/"
 
-// OtherVersion reports whether the version string of a remote host names another version of this protocol.
+// otherVersion reports whether the version string of a remote host names another version of this protocol.
 // It is false for hosts that do not run p2pmpi.
-func OtherVersion(remote string) bool {
-	return strings.HasPrefix(remote, protocolPrefix) && remote != ProtocolVersion
+func otherVersion(remote string) bool {
+	return strings.HasPrefix(remote, protocolPrefix) && remote != protocolVersion
 }
