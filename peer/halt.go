@@ -47,8 +47,8 @@ type Halting struct {
 	Jobs []Parting `json:"jobs"`
 }
 
-// halting returns the fates of the present jobs if the peer is halted.
-func (p *Peer) halting(how Halt) Halting {
+// fates returns the fates of the present jobs if the peer is halted.
+func (p *Peer) fates(how Halt) Halting {
 	h := Halting{Peer: p.ID().String(), Mode: how, Jobs: []Parting{}} // a list in JSON even when empty
 	if p.launcher != nil {
 		for _, j := range p.launcher.Jobs() {
@@ -74,6 +74,6 @@ func (q requests) halt(w http.ResponseWriter, r *http.Request) {
 		control.Fail(w, http.StatusBadRequest, fmt.Errorf("mode %.40q: want orderly, drain or now", how))
 		return
 	}
-	control.Reply(w, http.StatusAccepted, q.peer.halting(how))
+	control.Reply(w, http.StatusAccepted, q.peer.fates(how))
 	q.peer.Halt(how)
 }

@@ -43,16 +43,6 @@ const (
 	Introducer             // submit-only, but also the supernode of temporary peers, which end with it
 )
 
-// A Halt is a way to end a peer.
-type Halt string
-
-// The ways to end a peer. Each releases all resources before the peer ends.
-const (
-	Orderly Halt = "orderly" // hands jobs over within handOverTimeout, then ends the remaining ones
-	Drain   Halt = "drain"   // hands jobs over, and waits for those that cannot be handed over
-	Now     Halt = "now"     // ends all processes at once; other peers of the jobs detect the loss
-)
-
 // handOverTimeout bounds an orderly handover of jobs: the time for another replica to take over, or for a
 // new one to be created.
 const handOverTimeout = 10 * time.Second
@@ -100,26 +90,13 @@ type Peer struct {
 
 	life  context.Context // ends when Close begins
 	end   context.CancelCauseFunc
-	parts []part // in the order of starting
+	parts parts
 
-	halted      chan struct{} // closed when the owner of the Peer has to call Close
+	halting     *halting
 	draining    sync.WaitGroup
+	drained     atomic.Bool  // true if the peer ended because no job was left
 	paused      atomic.Value // string, see pausedBy
 	unreadRules atomic.Value // []presence.Unread, see unread
-	drained     atomic.Bool  // true if the peer ended because no job was left
-	closing     sync.Once
-	closed      error
-
-	mu       sync.Mutex
-	asked    Halt  // strongest halt asked for
-	isHalted bool  // true if halted is closed
-	failed   error // see Failed
-}
-
-// A part is a component that Close has to close.
-type part struct {
-	name  string
-	close func() error
 }
 
 // New starts a peer and returns when the peer can take jobs: its services run and, if supernodes are
@@ -136,7 +113,7 @@ func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer,
 		cfg: cfg, role: role, log: log, started: time.Now(),
 		registry: prometheus.NewRegistry(),
 		punches:  connection.NewPunches(),
-		halted:   make(chan struct{}),
+		halting:  newHalting(),
 	}
 	p.life, p.end = context.WithCancelCause(context.Background())
 	p.owns("drain", func() error { p.draining.Wait(); return nil })
@@ -169,9 +146,7 @@ func (p *Peer) start() error {
 }
 
 // owns registers a function that runs when the peer closes, before those registered earlier.
-func (p *Peer) owns(name string, close func() error) {
-	p.parts = append(p.parts, part{name, close})
-}
+func (p *Peer) owns(name string, close func() error) { p.parts.add(name, close) }
 
 // startHome opens and locks the home. For a peer that is not a volunteer, it makes a temporary home in
 // Config.Home instead, which is removed when the peer closes.
@@ -232,86 +207,44 @@ func (p *Peer) Submitter() *submit.Submitter { return p.submitter }
 // Halt asks the peer to end and returns at once. Halted is closed when the caller has to call Close. A
 // stronger mode overrides a weaker one, so an impatient owner need not wait for a drain.
 func (p *Peer) Halt(how Halt) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.log.Info().Str("how", string(how)).Msg("asked to halt")
-	strength := map[Halt]int{Drain: 1, Orderly: 2, Now: 3}
-	if strength[how] <= strength[p.asked] {
+	if !p.halting.ask(how) {
 		return
 	}
-	p.asked = how
 	switch {
 	case p.launcher == nil: // not a volunteer: hosts no jobs
-		p.haltNow()
+		p.halting.now()
 	case how == Drain:
 		p.draining.Go(p.drain) // ends when the jobs end, or with the peer's life
-	case how == Orderly && p.failed == nil:
+	case how == Orderly && p.Failed() == nil:
 		p.draining.Go(p.handOver) // ends within handOverTimeout and tellTimeout, or with the peer's life
 	default:
-		p.haltNow()
-	}
-}
-
-// haltNow closes halted. p.mu is held.
-func (p *Peer) haltNow() {
-	if !p.isHalted {
-		p.isHalted = true
-		close(p.halted)
+		p.halting.now()
 	}
 }
 
 // Halted returns a channel that is closed when the peer has to be closed, because it was asked to halt or
 // has failed.
-func (p *Peer) Halted() <-chan struct{} { return p.halted }
+func (p *Peer) Halted() <-chan struct{} { return p.halting.halted }
 
 // Failed returns the reason why the peer has to be closed although the owner did not ask for it, such as a
 // *CopyError, or nil. The peer is halted then, and the owner has to act.
-func (p *Peer) Failed() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.failed
-}
+func (p *Peer) Failed() error { return p.halting.failure() }
 
 // Close ends the peer and returns when all resources are released and every goroutine has ended. It takes
 // nowTimeout at most if Halt was called with Now, otherwise orderlyTimeout. After that time it returns an
 // error that names the part that has not closed.
 func (p *Peer) Close() error {
-	p.mu.Lock()
-	timeout := orderlyTimeout
-	if p.asked == Now {
-		timeout = nowTimeout
+	if p.halting.strongest() == Now {
+		return p.close(nowTimeout)
 	}
-	p.mu.Unlock()
-	return p.close(timeout)
+	return p.close(orderlyTimeout)
 }
 
 // errEnding is the reason given to users whose jobs were submitted through this peer.
 var errEnding = errors.New("the peer that it was handed to is ending")
 
 func (p *Peer) close(timeout time.Duration) error {
-	p.closing.Do(func() {
-		p.end(errEnding)
-		done := make(chan error, 1)
-		at := make(chan string, len(p.parts))
-		go func() { // ends when all parts have closed
-			var errs []error
-			for i := len(p.parts) - 1; i >= 0; i-- {
-				at <- p.parts[i].name
-				if err := p.parts[i].close(); err != nil {
-					errs = append(errs, fmt.Errorf("close %s: %w", p.parts[i].name, err))
-				}
-			}
-			done <- errors.Join(errs...)
-		}()
-		select {
-		case p.closed = <-done:
-		case <-time.After(timeout):
-			var last string
-			for len(at) > 0 {
-				last = <-at
-			}
-			p.closed = fmt.Errorf("close %s: not done after %v", last, timeout)
-		}
-	})
-	return p.closed
+	p.end(errEnding)
+	return p.parts.close(timeout)
 }

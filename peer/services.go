@@ -293,9 +293,7 @@ func (p *Peer) startDiscovery() error {
 
 // twinFound halts this peer because an older peer has the same identity.
 func (p *Peer) twinFound(err *discovery.TwinError) {
-	p.mu.Lock()
-	p.failed = &CopyError{string(p.home), err}
-	p.mu.Unlock()
+	p.halting.fail(&CopyError{string(p.home), err})
 	p.Halt(Orderly)
 }
 
@@ -385,9 +383,7 @@ func (p *Peer) handOver() {
 	told, cancelTold := context.WithTimeout(p.life, tellTimeout)
 	defer cancelTold()
 	p.launcher.EndAll(told)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.haltNow()
+	p.halting.now()
 }
 
 // awaitSlots returns true when all slots are free, or false when ctx ends.

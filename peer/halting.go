@@ -1,0 +1,61 @@
+package peer
+
+import "sync"
+
+// A Halt is a way to end a peer.
+type Halt string
+
+// The ways to end a peer. Each releases all resources before the peer ends.
+const (
+	Orderly Halt = "orderly" // hands jobs over within handOverTimeout, then ends the remaining ones
+	Drain   Halt = "drain"   // hands jobs over, and waits for those that cannot be handed over
+	Now     Halt = "now"     // ends all processes at once; other peers of the jobs detect the loss
+)
+
+// halting records that a peer has to end, in which way, and why. Its methods are safe for concurrent use.
+type halting struct {
+	halted chan struct{} // closed when the peer has to be closed
+
+	mu     sync.Mutex
+	once   sync.Once
+	asked  Halt  // strongest halt asked for
+	failed error // reason, if the owner did not ask for it
+}
+
+func newHalting() *halting { return &halting{halted: make(chan struct{})} }
+
+// ask records that a halt was asked for, and reports whether it is stronger than those before.
+func (h *halting) ask(how Halt) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	strength := map[Halt]int{Drain: 1, Orderly: 2, Now: 3}
+	if strength[how] <= strength[h.asked] {
+		return false
+	}
+	h.asked = how
+	return true
+}
+
+// strongest returns the strongest halt asked for, or "".
+func (h *halting) strongest() Halt {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.asked
+}
+
+// now closes halted.
+func (h *halting) now() { h.once.Do(func() { close(h.halted) }) }
+
+// fail records why the peer has to end although the owner did not ask for it.
+func (h *halting) fail(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failed = err
+}
+
+// failure returns the error passed to fail, or nil.
+func (h *halting) failure() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.failed
+}
