@@ -30,10 +30,10 @@ type suspicion struct {
 
 // suspectSilent makes members suspect of which there was no news for too long.
 func (d *Detector) suspectSilent(out *Output) {
-	patience := d.suspectAfter()
+	limit := d.suspectAfter()
 	for i := range d.members {
-		if d.members[i].state == Live && d.silence(i) >= patience && i != d.self {
-			oldest := d.heartbeat + 1 - min(d.heartbeat, uint64(patience))
+		if d.members[i].state == Live && d.silence(i) >= limit && i != d.self {
+			oldest := d.heartbeat + 1 - min(d.heartbeat, uint64(limit))
 			d.suspect(out, suspicion{member: i, why: silent, refute: oldest, span: d.period})
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // bell at the same time.
 func (s *ShmSender) Send(frames ...frame.Frame) error {
 	for _, f := range frames {
-		for wait := (patience{bell: s.own}); ; wait.pause() {
+		for wait := (backoff{bell: s.own}); ; wait.pause() {
 			wait.prepare()
 			done, err := s.TrySend(f)
 			if err != nil {
@@ -30,7 +30,7 @@ func (s *ShmSender) Send(frames ...frame.Frame) error {
 // Receive implements Receiver. While it waits it sleeps on own, so no other goroutine may sleep on
 // that bell at the same time.
 func (r *ShmReceiver) Receive(alloc func(frame.Header) []byte) (frame.Frame, error) {
-	for wait := (patience{bell: r.own}); ; wait.pause() {
+	for wait := (backoff{bell: r.own}); ; wait.pause() {
 		wait.prepare()
 		if f, ok, err := r.TryReceive(alloc); ok || err != nil {
 			wait.end()
@@ -39,8 +39,8 @@ func (r *ShmReceiver) Receive(alloc func(frame.Header) []byte) (frame.Frame, err
 	}
 }
 
-// A patience decides how a blocked call waits between its looks at a ring.
-type patience struct {
+// A backoff decides how a blocked call waits between its looks at a ring.
+type backoff struct {
 	bell  *Bell
 	looks int
 	armed bool
@@ -54,14 +54,14 @@ const (
 )
 
 // prepare is called before each look.
-func (p *patience) prepare() {
+func (p *backoff) prepare() {
 	if p.armed = p.looks >= spinLooks+yieldLooks; p.armed {
 		p.bell.Arm()
 	}
 }
 
 // pause is called after a look that found nothing.
-func (p *patience) pause() {
+func (p *backoff) pause() {
 	p.looks++
 	switch {
 	case p.armed:
@@ -73,7 +73,7 @@ func (p *patience) pause() {
 }
 
 // end is called after the last look.
-func (p *patience) end() {
+func (p *backoff) end() {
 	if p.armed {
 		p.bell.Disarm()
 	}

@@ -67,8 +67,8 @@ func OpenTCP(f *os.File) (net.Conn, error) {
 		return nil, fmt.Errorf("channel from descriptor: %w", err)
 	}
 	if err = syscall.SetNonblock(fd, false); err == nil {
-		patience := syscall.NsecToTimeval(int64(attention))
-		err = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &patience)
+		timeout := syscall.NsecToTimeval(int64(attention))
+		err = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &timeout)
 	}
 	if err != nil {
 		syscall.Close(fd)

@@ -28,8 +28,8 @@
 //
 // Functions whose last parameter is called later may block. If later is 0, they do. Otherwise later
 // is a ticket chosen by the module: the call runs in the background and returns the code pending.
-// The function next(patience i64 in ns, event) returns 1 when such a call is done, and 0 after
-// patience; with 1, event is {ticket, code}. Only then are the call's results written. Until then
+// The function next(timeout i64 in ns, event) returns 1 when such a call is done, and 0 after
+// timeout; with 1, event is {ticket, code}. Only then are the call's results written. Until then
 // its buffers belong to the host; those of a request belong to the host until a wait has reported
 // the outcome.
 //

@@ -113,9 +113,9 @@ func TestCallBesideTheModuleWritesWhenItIsHeardOf(t *testing.T) {
 func TestNextWaitsUntilItsTimeout(t *testing.T) {
 	m := newModule(t, 4096).alone()
 	m.call("recv", anyContext, 0, 7, 200, 10, 16, 42)
-	const patience = 2 * time.Millisecond
-	if one, _ := m.call("next", uint64(patience), 64); one != 0 || m.waited < patience {
-		t.Errorf("got %d, waited %v, want %v", one, m.waited, patience)
+	const timeout = 2 * time.Millisecond
+	if one, _ := m.call("next", uint64(timeout), 64); one != 0 || m.waited < timeout {
+		t.Errorf("got %d, waited %v, want %v", one, m.waited, timeout)
 	}
 }
 

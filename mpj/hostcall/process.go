@@ -184,8 +184,8 @@ func (p *Process) giveUp(a arguments) uint32 {
 func (p *Process) next(a arguments) uint32 {
 	event := p.words(a.u(1), 2)
 	var late <-chan time.Time
-	if patience := time.Duration(a[0]); patience > 0 {
-		timer := time.NewTimer(patience)
+	if timeout := time.Duration(a[0]); timeout > 0 {
+		timer := time.NewTimer(timeout)
 		defer timer.Stop()
 		late = timer.C
 	} else {

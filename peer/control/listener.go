@@ -152,7 +152,7 @@ const awaitPeriod = 200 * time.Millisecond
 func (l *listener) await(wire context.Context) (*http.Response, error) {
 	tick := time.NewTicker(awaitPeriod)
 	defer tick.Stop()
-	patience := time.After(l.away)
+	timeout := time.After(l.away)
 	for {
 		resp, err := l.client.attach(wire, l.id, false)
 		if _, refused := errors.AsType[*RefusedError](err); err == nil || refused {
@@ -160,7 +160,7 @@ func (l *listener) await(wire context.Context) (*http.Response, error) {
 		}
 		select {
 		case <-tick.C:
-		case <-patience:
+		case <-timeout:
 			return nil, &LeftError{l.id, fmt.Errorf("no p2pboot was started on home %s for %v", l.client.home, l.away)}
 		case <-wire.Done():
 			return nil, &LeftError{l.id, fmt.Errorf("no p2pboot runs on home %s; the job continues without it", l.client.home)}

@@ -96,14 +96,14 @@ func (j *job) compile(module string) error {
 		return fmt.Errorf("compile: %w", err)
 	}
 	defer compiler.Close() // removes the folder
-	patience := compileTimeout
+	timeout := compileTimeout
 	if most := j.grant.Slot.Time; most > 0 {
-		patience = min(patience, most)
+		timeout = min(timeout, most)
 	}
 	var watching sync.WaitGroup
 	over, stop := context.WithCancel(j.ctx)
 	watching.Go(func() {
-		j.watchCompiler(over, &instance{program: compiler, group: group}, allowance{patience, starvedMost})
+		j.watchCompiler(over, &instance{program: compiler, group: group}, allowance{timeout, starvedMost})
 	})
 	defer watching.Wait()
 	defer stop()
@@ -115,7 +115,7 @@ func (j *job) compile(module string) error {
 		if x, exceeded := j.compilerExceeds(group, last); exceeded {
 			return fmt.Errorf("compile %s: its compiler %v", j.spec.Name, x)
 		}
-		return fmt.Errorf("compile %s: %w", j.spec.Name, why(exit, last, patience))
+		return fmt.Errorf("compile %s: %w", j.spec.Name, why(exit, last, timeout))
 	}
 	return j.service.modules.Add(j.program.Digest, module, folder)
 }
@@ -227,10 +227,10 @@ func readSome(f *os.File) []byte {
 }
 
 // why returns an error that describes how a compiler failed.
-func why(e supervisor.Exit, words []byte, patience time.Duration) error {
+func why(e supervisor.Exit, words []byte, timeout time.Duration) error {
 	switch {
 	case e.Signal != "":
-		return fmt.Errorf("its compiler was ended (%s) within %v", e.Signal, patience)
+		return fmt.Errorf("its compiler was ended (%s) within %v", e.Signal, timeout)
 	case len(words) == 0:
 		return fmt.Errorf("its compiler ended with status %d", e.Code)
 	}

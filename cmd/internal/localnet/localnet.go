@@ -153,12 +153,12 @@ func (n *Net) Kill(id string) error {
 	return nil
 }
 
-// end gives the peer the time patience to end by itself, then kills it, and removes its home.
-func (c *child) end(patience time.Duration) {
-	if patience > 0 {
+// end lets the peer end by itself within timeout, else kills it, and removes its home.
+func (c *child) end(timeout time.Duration) {
+	if timeout > 0 {
 		c.stdin.Close()
 	}
-	timer := time.AfterFunc(patience, func() { c.cmd.Process.Kill() })
+	timer := time.AfterFunc(timeout, func() { c.cmd.Process.Kill() })
 	defer timer.Stop()
 	c.cmd.Wait() // returns the error of a killed process
 	c.stdin.Close()

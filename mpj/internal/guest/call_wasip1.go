@@ -89,21 +89,21 @@ func (c *calls) await(w *waiting) {
 	}
 }
 
-// The patience of a poll bounds how long the host waits for a call to complete. While other
+// The timeout of a poll bounds how long the host waits for a call to complete. While other
 // goroutines may want to run, it is zero at first, and then grows. If all goroutines wait for the
 // host, only timers need attention.
 const (
-	firstLooks   = 16
-	shortest     = 20 * time.Microsecond
-	longest      = time.Millisecond
-	allWait      = 20 * time.Millisecond
-	patienceOver = 2 // growth factor
+	firstLooks    = 16
+	shortest      = 20 * time.Microsecond
+	longest       = time.Millisecond
+	allWait       = 20 * time.Millisecond
+	timeoutGrowth = 2 // growth factor
 )
 
 // poll polls the host until w is done. The caller holds c.mu; poll releases it while other
 // goroutines run.
 func (c *calls) poll(w *waiting) {
-	patience, looks := shortest, 0
+	timeout, looks := shortest, 0
 	for !w.done {
 		c.mu.Unlock()
 		runtime.Gosched()
@@ -113,20 +113,20 @@ func (c *calls) poll(w *waiting) {
 		case len(c.waiting) >= runtime.NumGoroutine():
 			this = allWait
 		case looks >= firstLooks:
-			this = patience
-			patience = min(patienceOver*patience, longest)
+			this = timeout
+			timeout = min(timeoutGrowth*timeout, longest)
 		}
 		looks++
 		if c.next(this) {
-			patience, looks = shortest, 0
+			timeout, looks = shortest, 0
 		}
 	}
 }
 
-// next takes a completed call, if one completes within patience.
-func (c *calls) next(patience time.Duration) bool {
+// next takes a completed call, if one completes within timeout.
+func (c *calls) next(timeout time.Duration) bool {
 	var v event
-	if hostNext(int64(patience), unsafe.Pointer(&v)) == 0 {
+	if hostNext(int64(timeout), unsafe.Pointer(&v)) == 0 {
 		return false
 	}
 	w := c.waiting[v.ticket]

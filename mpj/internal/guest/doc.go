@@ -5,7 +5,7 @@
 //	goroutine --- Recv ---> call --- recv(..., ticket) ---> host
 //	                          |  <-- pending --------------
 //	                          |      (other goroutines run)
-//	                          +----- next(patience) ------>
+//	                          +----- next(timeout) ------>
 //	                             <-- ticket, code ---------
 //
 // A module has one thread. If a goroutine is the only one, its calls block in the host; this is the

@@ -20,7 +20,7 @@ func hostFail()
 func hostClose()
 
 //go:wasmimport p2pmpi_1 next
-func hostNext(patience int64, event unsafe.Pointer) int32
+func hostNext(timeout int64, event unsafe.Pointer) int32
 
 //go:wasmimport p2pmpi_1 error_text
 func hostErrorText(buf unsafe.Pointer, size uint32) uint32

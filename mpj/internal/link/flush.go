@@ -28,9 +28,9 @@ func (l *Link) Skip(records [2]uint64) error {
 	return err
 }
 
-// flush asks the peer and returns its answer. It waits for at most patience, or without limit if
-// patience is 0. Only one goroutine at a time may call it.
-func (l *Link) flush(records *[2]uint64, patience time.Duration) (proclink.Message, error) {
+// flush asks the peer and returns its answer. It waits for at most timeout, or without limit if
+// timeout is 0. Only one goroutine at a time may call it.
+func (l *Link) flush(records *[2]uint64, timeout time.Duration) (proclink.Message, error) {
 	answer := make(chan proclink.Message, 1)
 	l.mu.Lock()
 	l.flushes++
@@ -41,8 +41,8 @@ func (l *Link) flush(records *[2]uint64, patience time.Duration) (proclink.Messa
 		return proclink.Message{}, err
 	}
 	var late <-chan time.Time
-	if patience > 0 {
-		late = time.After(patience)
+	if timeout > 0 {
+		late = time.After(timeout)
 	}
 	select {
 	case m := <-answer:

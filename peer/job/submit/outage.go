@@ -115,14 +115,14 @@ func judgeOutage(cs []contact, ran time.Duration, warned bool) outage {
 		return o
 	}
 	at := longest(cs)
-	patience := outageTimeout(ran)
+	timeout := outageTimeout(ran)
 	switch o.warned = cs[at].silent >= unreachableAfter; {
 	case o.warned && !warned:
-		o.note = fmt.Sprintf("no message from %s; waiting up to %v", blame(cs), patience.Round(time.Second))
+		o.note = fmt.Sprintf("no message from %s; waiting up to %v", blame(cs), timeout.Round(time.Second))
 	case !o.warned && warned:
 		o.note = "reconnected to the job's peers"
 	}
-	if cs[at].silent >= patience {
+	if cs[at].silent >= timeout {
 		o.lost = at
 	}
 	return o

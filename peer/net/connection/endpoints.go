@@ -28,8 +28,8 @@ const (
 	refusedPause    = 10 * time.Millisecond
 	maxRefusedPause = 500 * time.Millisecond
 	stopsPause      = 20 * time.Millisecond // between two checks whether the connections have broken
-	// relayPatience is the time for which a peer must be refused if it may be reachable through a relay.
-	relayPatience = 5 * time.Second
+	// relayRefusal is the time for which a peer must be refused if it may be reachable through a relay.
+	relayRefusal = 5 * time.Second
 )
 
 // Endpoints are the addresses at which another peer accepted TCP connections while this one was connected to
@@ -153,9 +153,9 @@ func (d *Endpoints) of(last ma.Multiaddr) (out []endpoint) {
 // in that time.
 func (d *Endpoints) AwaitRefused(ctx context.Context, last ma.Multiaddr, addrs []ma.Multiaddr) bool {
 	at := d.of(last)
-	patience := time.Duration(0)
+	refusal := time.Duration(0)
 	if slices.ContainsFunc(addrs, func(a ma.Multiaddr) bool { return connected.RelayOf(a) != "" }) {
-		patience = relayPatience
+		refusal = relayRefusal
 	}
 	var since time.Time // start of the present refusal
 	for pause := refusedPause; len(at) > 0; pause = min(2*pause, maxRefusedPause) {
@@ -165,7 +165,7 @@ func (d *Endpoints) AwaitRefused(ctx context.Context, last ma.Multiaddr, addrs [
 		case since.IsZero():
 			since = time.Now()
 		}
-		if !since.IsZero() && time.Since(since) >= patience {
+		if !since.IsZero() && time.Since(since) >= refusal {
 			return true
 		}
 		select {

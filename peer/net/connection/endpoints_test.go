@@ -119,7 +119,7 @@ func TestF2StoppedPeerIsRefused(t *testing.T) {
 		t.Error("not refused when it is gone")
 	}
 	relayed := []ma.Multiaddr{ma.StringCast("/ip4/127.0.0.1/tcp/1/p2p/" + h.ID().String() + "/p2p-circuit")}
-	soon, cancel := context.WithTimeout(t.Context(), relayPatience/2)
+	soon, cancel := context.WithTimeout(t.Context(), relayRefusal/2)
 	defer cancel()
 	if d.AwaitRefused(soon, last, relayed) {
 		t.Error("refused before it could be reached through a relay")

@@ -217,12 +217,12 @@ func TestHostDialsRelaysOverItsListenTransport(t *testing.T) {
 			if test.mute != nil {
 				info.Addrs = append(slices.Clone(info.Addrs), test.mute)
 			}
-			patience := time.Minute
+			timeout := time.Minute
 			if test.waits {
-				patience = ownHeadStart / 2
+				timeout = ownHeadStart / 2
 			}
 			h := newTestHost(t, test.listen...)
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()
 			err = h.Connect(ctx, info)
 			if test.waits != errors.Is(err, context.DeadlineExceeded) {

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// patience bounds all waits except those for jobs. They usually take a second or two.
-const patience = time.Minute
+// waitLimit bounds all waits except those for jobs. They usually take a second or two.
+const waitLimit = time.Minute
 
 // Root returns the root directory of the repository.
 func Root(ctx context.Context) (string, error) {
@@ -125,7 +125,7 @@ func (g *Grid) boot(ctx context.Context, name string, args []string) (*peerProce
 		return nil, err
 	}
 	// The peer prints one line, or ends and closes its output.
-	overdue := time.AfterFunc(patience, func() { p.cmd.Process.Kill() })
+	overdue := time.AfterFunc(waitLimit, func() { p.cmd.Process.Kill() })
 	defer overdue.Stop()
 	line, err := bufio.NewReader(out).ReadString('\n')
 	words := strings.Fields(line)
@@ -177,7 +177,7 @@ func (g *Grid) Close() error {
 	}
 	var errs []error
 	for _, p := range g.peers {
-		overdue := time.AfterFunc(patience, func() { p.cmd.Process.Kill() })
+		overdue := time.AfterFunc(waitLimit, func() { p.cmd.Process.Kill() })
 		if err := p.cmd.Wait(); err != nil && p.cmd.ProcessState == nil {
 			errs = append(errs, fmt.Errorf("halt %s: %w", p.home, err))
 		}

@@ -141,13 +141,13 @@ func listen(life io.Reader) <-chan question {
 const lastMoments = 800 * time.Millisecond
 
 // watch returns when the program and all its descendants are gone, and the life pipe is closed. It reports
-// the program's exit once no descendant is left, or after patience.
-func watch(pid int, asked <-chan question, patience time.Duration, report func(status)) {
+// the program's exit once no descendant is left, or after timeout.
+func watch(pid int, asked <-chan question, timeout time.Duration, report func(status)) {
 	c := reap(pid)
 	for {
 		select {
 		case e := <-c.exited:
-			sweep(pid, c.childless, time.After(patience)) // no descendant may change files while they are collected
+			sweep(pid, c.childless, time.After(timeout)) // no descendant may change files while they are collected
 			report(status{Exit: &e})
 			sweep(pid, c.childless, nil)
 			report(status{Gone: true})
