@@ -29,6 +29,8 @@ var undecoded = map[string]string{
 	"peer/launch/process/supervisor": "what its own children print",
 	"peer/control":                   "what the owner's own commands and peer send",
 	"peer/net/node":                  "the file of its own ports",
+	"peer/owner/machine":             "the file of its own speed",
+	"peer/owner/uptime":              "the file of its own running time",
 	"peer/net/relay":                 "resets every stream, and hands those of the library on",
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
+	"github.com/p2pmpi/p2pmpi/peer/owner/machine"
 	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 	"github.com/p2pmpi/p2pmpi/peer/owner/presence"
 )
@@ -219,7 +220,7 @@ func DefaultConfig() Config {
 			ma.StringCast("/ip6/::/tcp/0"), ma.StringCast("/ip6/::/udp/0/quic-v1"), // skipped on machines without IPv6
 		},
 		Network:       "public",
-		Machine:       thisMachine,
+		Machine:       machine.This,
 		Slots:         runtime.NumCPU(),
 		PauseWhen:     presence.Default,
 		PauseJobs:     "1h",
@@ -238,7 +239,7 @@ func DefaultConfig() Config {
 		LogLevel:      "info",
 
 		RequireConfinement: true,
-		diskFree:           diskFree,
+		diskFree:           machine.DiskFree,
 	}
 }
 
@@ -249,7 +250,7 @@ func LocalConfig() Config {
 	c := DefaultConfig()
 	c.Listen = []ma.Multiaddr{ma.StringCast("/ip4/127.0.0.1/tcp/0")}
 	c.Network = "local"
-	c.Machine = noMachine                      // all these peers are on this machine
+	c.Machine = machine.None                   // all these peers are on this machine
 	c.Accept = []string{string(policy.Native)} // the user's own program
 	c.MDNS = false
 	c.NAT = false

@@ -14,6 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/peer/net/node"
 	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
+	"github.com/p2pmpi/p2pmpi/peer/owner/machine"
 )
 
 // Diagnostics are the measurements that Diagnose judges.
@@ -99,7 +100,7 @@ func examineWithout(ctx context.Context, cfg Config) Diagnostics {
 func examineMachine(dir string, router portmap.Router) Machine {
 	m := Machine{
 		PortMapping: router.How, Outside: router.Address,
-		DiskFree: diskFree(dir), OpenFiles: openFiles(), Processes: processes(), Memory: memoryLimit(),
+		DiskFree: machine.DiskFree(dir), OpenFiles: machine.OpenFiles(), Processes: machine.Processes(), Memory: machine.Memory(),
 	}
 	board, err := channel.NewBoard(1)
 	if err != nil {

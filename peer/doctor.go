@@ -3,7 +3,6 @@ package peer
 import (
 	"fmt"
 	"maps"
-	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/p2pmpi/p2pmpi/peer/net/node"
+	"github.com/p2pmpi/p2pmpi/peer/owner/machine"
 )
 
 // A Level is the severity of a finding.
@@ -33,9 +33,6 @@ type Finding struct {
 	Found string `json:"found"`
 	Do    string `json:"do,omitempty"` // what the owner can do; empty if Level is Well
 }
-
-// unlimited is the value of a limit that is not set.
-const unlimited = math.MaxUint64
 
 // Thresholds for the level Well.
 const (
@@ -222,12 +219,12 @@ func checkMemory(m Machine) Finding {
 	return checkLimit("memory", m.Memory, leastMemory, humanize.IBytes, "raise the limit of the control group (MemoryMax=), or offer one of the --slots")
 }
 
-// checkLimit judges a limit of the process. A value of 0 is not known; unlimited means no limit.
+// checkLimit judges a limit of the process. A value of 0 is not known; machine.Unlimited means no limit.
 func checkLimit(about string, has, least uint64, format func(uint64) string, do string) Finding {
 	switch {
 	case has == 0:
 		return Finding{about, Unknown, "the limit cannot be read on this system", fmt.Sprintf("look whether it is at least %s, or ", format(least)) + do}
-	case has == unlimited:
+	case has == machine.Unlimited:
 		return well(about, "no limit")
 	case has < least:
 		return Finding{about, Warning, fmt.Sprintf("at most %s, which is less than %s", format(has), format(least)), do}

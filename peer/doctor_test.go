@@ -11,6 +11,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/peer/net/node"
+	"github.com/p2pmpi/p2pmpi/peer/owner/machine"
 )
 
 // fit returns the diagnostics of a machine without problems.
@@ -22,7 +23,7 @@ func fit() Diagnostics {
 		},
 		Machine: Machine{
 			PortMapping: "UPnP", Outside: netip.MustParseAddr("11.0.1.1"), DiskFree: 100 << 30, CacheUsed: 1 << 30, CacheLimit: 10 << 30,
-			OpenFiles: leastFiles, Processes: unlimited, Memory: 8 << 30,
+			OpenFiles: leastFiles, Processes: machine.Unlimited, Memory: 8 << 30,
 			Walls: walled(),
 		},
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
 	"github.com/p2pmpi/p2pmpi/peer/owner/journal"
 	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
+	"github.com/p2pmpi/p2pmpi/peer/owner/uptime"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -81,7 +82,7 @@ type Peer struct {
 	views     *viewgroup.Service
 	submitter *submit.Submitter
 	jobs      *control.Jobs // nil unless a volunteer
-	history   *history
+	history   *uptime.History
 	journal   *journal.Journal // of jobs; nil unless a volunteer
 	policy    policy.Policy
 	speed     int // of one processor, in Mflop/s

@@ -27,6 +27,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/net/punch"
 	"github.com/p2pmpi/p2pmpi/peer/net/relay"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
+	"github.com/p2pmpi/p2pmpi/peer/owner/machine"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -153,7 +154,7 @@ func (p *Peer) startVolunteer() error {
 	}
 	p.examineSandbox()
 	slots := reservation.Limits{Slots: p.cfg.Slots, MaxJobs: p.cfg.MaxJobs, Judge: p.judge}
-	if p.speed, err = loadSpeed(p.home.speed()); err != nil {
+	if p.speed, err = machine.Speed(p.home.speed()); err != nil {
 		return &HomeError{string(p.home), err}
 	}
 	channels, err := proclink.ParseKinds(p.cfg.Channels)
@@ -164,7 +165,7 @@ func (p *Peer) startVolunteer() error {
 	if err != nil {
 		return err
 	}
-	p.slots = reservation.NewService(p.host, reservation.Config{Limits: slots, Log: p.log, Machine: p.cfg.machineIdentity()})
+	p.slots = reservation.NewService(p.host, reservation.Config{Limits: slots, Log: p.log, Machine: machine.Identity(p.cfg.Machine)})
 	p.owns("reservation", p.slots.Close)
 	stop := p.files.Tell(p.policy.Admits)
 	p.owns("answers about cached files", func() error { stop(); return nil })
@@ -227,8 +228,8 @@ func (c Config) grant(home string, slots int) (limits.Grant, error) {
 
 // machineAt returns the machine's resources that limits apply to; the disk is that of home.
 func machineAt(home string) limits.Machine {
-	m := limits.Machine{Disk: diskFree(home)}
-	if memory := memoryLimit(); memory != 0 && memory != unlimited {
+	m := limits.Machine{Disk: machine.DiskFree(home)}
+	if memory := machine.Memory(); memory != 0 && memory != machine.Unlimited {
 		m.Memory = int64(memory)
 	}
 	return m
@@ -323,13 +324,13 @@ func (p *Peer) offer() discovery.Offer {
 		SlotsFree:   s.Free,
 		MaxJobs:     p.cfg.MaxJobs,
 		Jobs:        len(s.Jobs),
-		MemoryBytes: totalMemory(),
+		MemoryBytes: machine.TotalMemory(),
 		Kinds:       p.announced(),
 		Speed:       p.speed,
-		Load:        machineLoad(),
+		Load:        machine.Load(),
 		Site:        p.cfg.Site,
 		Owner:       p.cfg.Owner,
-		History:     p.history.at(time.Now()),
+		History:     p.history.At(time.Now()),
 	}
 	if s.Draining || p.pausedBy() != "" || p.fullDisk() {
 		o.SlotsFree = 0

@@ -1,4 +1,4 @@
-package peer
+package uptime
 
 import (
 	"os"
@@ -12,20 +12,20 @@ import (
 func TestHistoryIsKeptAcrossRestarts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "history")
 	start := time.Now()
-	live := func(ends int, before, during time.Duration) *history {
+	live := func(ends int, before, during time.Duration) *History {
 		t.Helper()
-		h, err := openHistory(file, start)
+		h, err := Open(file, start)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := h.at(start.Add(during)), (reliability.History{Up: before + during, Ends: ends}); got != want {
+		if got, want := h.At(start.Add(during)), (reliability.History{Up: before + during, Ends: ends}); got != want {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
 		return h
 	}
-	save := func(h *history, after time.Duration, running bool) {
+	save := func(h *History, after time.Duration, running bool) {
 		t.Helper()
-		if err := h.save(start.Add(after), running); err != nil {
+		if err := h.Save(start.Add(after), running); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -42,7 +42,7 @@ func TestInvalidHistoryIsDiscarded(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		h, err := openHistory(file, time.Now())
+		h, err := Open(file, time.Now())
 		if err != nil || h.past != (reliability.History{}) {
 			t.Errorf("%s: %v, %v", name, h, err)
 		}

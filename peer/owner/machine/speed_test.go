@@ -1,4 +1,4 @@
-package peer
+package machine
 
 import (
 	"encoding/json"
@@ -42,11 +42,11 @@ func TestSpeedIsTheBestMeasurement(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, err := loadSpeed(file)
+			got, err := Speed(file)
 			if err != nil || !tt.want(got) {
 				t.Errorf("got %d, %v", got, err)
 			}
-			if again, err := loadSpeed(file); err != nil || again < got {
+			if again, err := Speed(file); err != nil || again < got {
 				t.Errorf("then got %d, %v, less than %d", again, err, got)
 			}
 		})

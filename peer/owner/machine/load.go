@@ -1,4 +1,4 @@
-package peer
+package machine
 
 import (
 	"fmt"
@@ -7,9 +7,9 @@ import (
 	"runtime"
 )
 
-// machineLoad returns the average number of runnable processes per processor over the last minute; 0 if the
+// Load returns the average number of runnable processes per processor over the last minute; 0 if the
 // system does not report it.
-func machineLoad() float64 {
+func Load() float64 {
 	data, err := os.ReadFile("/proc/loadavg") // exists only on Linux
 	if err != nil {
 		return 0

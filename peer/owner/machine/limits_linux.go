@@ -1,4 +1,4 @@
-package peer
+package machine
 
 import (
 	"os"
@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diskFree returns the free bytes of the file system that holds, or will hold, dir; -1 if not known.
-func diskFree(dir string) int64 {
+// DiskFree returns the free bytes of the file system that holds, or will hold, dir; -1 if not known.
+func DiskFree(dir string) int64 {
 	var s unix.Statfs_t
 	for unix.Statfs(dir, &s) != nil {
 		if dir == filepath.Dir(dir) {
@@ -22,16 +22,16 @@ func diskFree(dir string) int64 {
 	return int64(s.Bavail * uint64(s.Bsize))
 }
 
-// openFiles returns the maximum number of open files of this process.
-func openFiles() uint64 { return rlimit(unix.RLIMIT_NOFILE) }
+// OpenFiles returns the maximum number of open files of this process.
+func OpenFiles() uint64 { return rlimit(unix.RLIMIT_NOFILE) }
 
-// processes returns the maximum number of processes and threads of the user or the control group.
-func processes() uint64 {
+// Processes returns the maximum number of processes and threads of the user or the control group.
+func Processes() uint64 {
 	return min(rlimit(unix.RLIMIT_NPROC), groupLimit("/", "pids", "pids.max", "pids.max"))
 }
 
-// totalMemory returns the memory of the machine in bytes; 0 if not known.
-func totalMemory() uint64 {
+// TotalMemory returns the memory of the machine in bytes; 0 if not known.
+func TotalMemory() uint64 {
 	var s unix.Sysinfo_t
 	if unix.Sysinfo(&s) != nil {
 		return 0
@@ -39,16 +39,16 @@ func totalMemory() uint64 {
 	return uint64(s.Totalram) * uint64(s.Unit) //nolint:unconvert // Totalram has 32 bits on some processors
 }
 
-// memoryLimit returns the memory of the machine or the control group, in bytes.
-func memoryLimit() uint64 {
-	return min(totalMemory(), groupLimit("/", "memory", "memory.max", "memory.limit_in_bytes"))
+// Memory returns the memory of the machine or the control group, in bytes.
+func Memory() uint64 {
+	return min(TotalMemory(), groupLimit("/", "memory", "memory.max", "memory.limit_in_bytes"))
 }
 
-// rlimit returns a limit of this process, or unlimited for RLIM_INFINITY or if it is not known.
+// rlimit returns a limit of this process, or Unlimited for RLIM_INFINITY or if it is not known.
 func rlimit(resource int) uint64 {
 	var l unix.Rlimit
 	if unix.Getrlimit(resource, &l) != nil {
-		return unlimited
+		return Unlimited
 	}
 	return l.Cur
 }
@@ -58,7 +58,7 @@ func rlimit(resource int) uint64 {
 // folder. All paths are relative to root.
 func groupLimit(root, controller, file, old string) uint64 {
 	groups, _ := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
-	least := uint64(unlimited)
+	least := uint64(Unlimited)
 	for line := range strings.Lines(string(groups)) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(fields) < 3 {

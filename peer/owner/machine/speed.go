@@ -1,4 +1,4 @@
-package peer
+package machine
 
 import (
 	"encoding/json"
@@ -17,10 +17,10 @@ type speed struct {
 	Mflops    int    `json:"mflops"`    // millions of floating-point operations per second
 }
 
-// loadSpeed measures the processor and returns its best result so far. Lower results come from a busy
-// machine, which the offer's load reports separately. file keeps the best result across restarts. loadSpeed
+// Speed measures the processor and returns its best result so far. Lower results come from a busy
+// machine, which the offer's load reports separately. file keeps the best result across restarts. Speed
 // replaces it if it is invalid or belongs to another processor.
-func loadSpeed(file string) (int, error) {
+func Speed(file string) (int, error) {
 	now := speed{cpuid.CPU.BrandName, measureMflops()}
 	var kept speed
 	data, err := os.ReadFile(file)

@@ -1,0 +1,25 @@
+package machine
+
+import "os"
+
+// Special statements of a machine's identity.
+const (
+	This = "auto" // the machine identifies itself
+	None = "none"
+)
+
+// Identity returns a string that identifies this machine, or "" if it is not known or not stated.
+// stated is what the owner says. For This it is the kernel's boot ID, which all containers on the machine share.
+func Identity(stated string) string {
+	switch stated {
+	case None:
+		return ""
+	case This:
+		id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+		if err != nil {
+			return "" // not Linux
+		}
+		return "boot " + string(id)
+	}
+	return "name " + stated
+}
