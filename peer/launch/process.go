@@ -348,7 +348,7 @@ func (p *process) logStarved(since time.Time) {
 // logFed logs that the process gets processor time again.
 func (p *process) logFed() {
 	if !p.starved.IsZero() {
-		p.job.log.Info().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Dur("waited", time.Since(p.starved)).Msg("a process goes on")
+		p.job.log.Info().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Dur("waited", time.Since(p.starved)).Msg("a process gets processor time again")
 		p.starved = time.Time{}
 	}
 }

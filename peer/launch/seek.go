@@ -62,7 +62,7 @@ func (j *job) lookFor(p probe, s *seeking) {
 	defer cancel()
 	h := j.service.host
 	if c, ok := connection.Best(h, p.peer, j.service.config.Punches); ok && c.Way == connection.Relayed {
-		direct, cancel := context.WithTimeout(network.WithForceDirectDial(ctx, "a better way"), directDialTimeout)
+		direct, cancel := context.WithTimeout(network.WithForceDirectDial(ctx, "a better path to a peer of a job"), directDialTimeout)
 		_ = h.Connect(direct, p2ppeer.AddrInfo{ID: p.peer}) // the search below shows whether it succeeded
 		cancel()
 	}

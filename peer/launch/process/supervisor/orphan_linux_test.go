@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-func init() { roles["orphan"], roles["patience"] = tellOfOrphans, giveUp }
+func init() { roles["orphan"], roles["timeout"] = reportOrphans, giveUp }
 
-// tellOfOrphans is a supervisor whose program leaves a child that continues to write and to start
+// reportOrphans is a supervisor whose program leaves a child that continues to write and to start
 // processes. It prints whether any process is left when the program's exit is reported, and whether any has
 // written after that.
-func tellOfOrphans() int {
+func reportOrphans() int {
 	const script = `
 (i=0; while [ $((i += 1)) -lt 10000 ]; do echo more; sleep 1 & done) >written 2>/dev/null &
 until [ -s written ]; do :; done`
@@ -88,7 +88,7 @@ func TestNoProcessWritesAfterTheExitReport(t *testing.T) {
 // TestExitIsReportedDespiteSurvivingDescendants checks that a program's exit is reported although its
 // descendants do not end.
 func TestExitIsReportedDespiteSurvivingDescendants(t *testing.T) {
-	if got := play(t, "patience"); got != "given up\n" {
+	if got := play(t, "timeout"); got != "given up\n" {
 		t.Errorf("it has said %q", got)
 	}
 }
