@@ -32,7 +32,7 @@ func TestDivergence(t *testing.T) {
 		{"a message to itself", few, []string{"-r", "2", "self"}, 65, []string{"the replicas of rank 0 have diverged", "messages to rank 0 on communicator 1"}, ""},
 		{"what is printed", few, []string{"-r", "2", "print"}, 65, []string{"the replicas of rank 0 have diverged", "has printed 18 bytes"}, ""},
 		{"what one of three prints", few, []string{"-r", "3", "print"}, 0, []string{"rank 0 replica 1 on peer", "does not count"}, "have diverged"},
-		{"what is printed, told only", few, []string{"-r", "2", "-o", "out.txt", "--on-divergence", "warn", "print"}, 0, []string{"has printed 18 bytes", `whose were collected: "out.txt" differs`}, "have diverged"},
+		{"what is printed, told only", few, []string{"-r", "2", "-o", "out.txt", "--on-divergence", "warn", "print"}, 0, []string{"has printed 18 bytes", `whose files were collected: "out.txt" differs`}, "have diverged"},
 		{"what is written", few, []string{"-r", "2", "-o", "out.txt", "write"}, 65, []string{"the replicas of rank 0 have written different files", "out.txt"}, "have diverged"},
 		{"what one of three writes", few, []string{"-r", "3", "-o", "out.txt", "write"}, 0, []string{"rank 0 replica 1 on peer", `has written other files than the replica whose files were collected: "out.txt" differs`}, "have diverged"},
 		{"none", many, []string{"-r", "3", "none"}, 0, nil, "replica"},
