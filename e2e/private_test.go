@@ -105,7 +105,7 @@ func TestPrivateNetworkRefusesOthers(t *testing.T) {
 		}{
 			"no token":      {[]string{"--network", "lab"}, "it belongs to a private network for which this peer has no token; ask the network's owner"},
 			"expired":       {[]string{"--token", tokenFile(t, network(t, l.owner, "invite", "--for", "1ms"))}, "this peer's token has expired; ask the network's owner"},
-			"another owner": {[]string{"--token", tokenFile(t, network(t, other, "invite"))}, "of the same name with another owner; ask the network's owner"},
+			"another owner": {[]string{"--token", tokenFile(t, network(t, other, "invite"))}, "or to one with the same name and another owner; ask the network's owner"},
 			"another peer":  {[]string{"--token", tokenFile(t, network(t, l.owner, "invite", "--peer", somebody))}, "the token is bound to peer " + somebody},
 		} {
 			j := l.submit(t, append(try.args, "-n", "1", "-w", "1", filepath.Join(bin, "ring"))...)
@@ -124,7 +124,7 @@ func TestPrivateNetworkRefusesOthers(t *testing.T) {
 		}
 		stranger := l.machine.startPeer(t, t.TempDir(), "--supernode", l.peers[0].addr)
 		stranger.awaitReady()
-		eventually(t, "the stranger's log", logged(stranger, l.peers[0].id+" refuses this one: it is of a private network"))
+		eventually(t, "the stranger's log", logged(stranger, l.peers[0].id+" refuses this one: it belongs to a private network"))
 		eventually(t, "the member's log", logged(l.peers[0], "this peer refuses "+stranger.id+": it has no token"))
 		s, err := stranger.status()
 		if err != nil || len(s.Connections) > 0 {
