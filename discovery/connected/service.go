@@ -71,7 +71,7 @@ type Service struct {
 	roundDue   bool               // the next round starts at once
 	meetNext   bool               // the next round looks for other peers
 	watch      *watch
-	closing    map[network.Conn]bool               // dropped connections that libp2p has yet to close
+	closing    map[network.Conn]bool               // dropped connections that libp2p is still closing
 	partners   func() map[p2ppeer.ID]time.Duration // see KeepPartners
 	back       func(p2ppeer.ID)
 }

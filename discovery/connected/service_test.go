@@ -170,18 +170,22 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 	if err := a.Connect(t.Context(), p2ppeer.AddrInfo{ID: b.ID()}); err != nil {
 		t.Fatal(err)
 	}
-	first := a.Network().ConnsToPeer(b.ID())[0]
+	first, closed := a.Network().ConnsToPeer(b.ID())[0], make(chan struct{})
+	a.Network().Notify(&network.NotifyBundle{DisconnectedF: func(_ network.Network, c network.Conn) {
+		if c == first {
+			close(closed)
+		}
+	}})
 	w.hush()
 	select {
 	case <-back:
 	case <-time.After(deadline):
 		t.Fatal("not connected again")
 	}
-	for end := time.Now().Add(deadline); !first.IsClosed(); {
-		if time.Now().After(end) {
-			t.Fatal("the silent connection is still there")
-		}
-		time.Sleep(time.Millisecond) // interval between polls
+	select {
+	case <-closed:
+	case <-time.After(deadline):
+		t.Fatal("the silent connection is still there")
 	}
 	now := a.Network().ConnsToPeer(b.ID())
 	if len(now) == 0 {

@@ -109,8 +109,8 @@ func (j *Jobs) attachJob(w http.ResponseWriter, r *http.Request) {
 	j.streamEvents(w, r, h)
 }
 
-// followJob starts to follow a job with run, and registers the caller as its listener. A nonempty id is that of
-// a kept job to resume. If why is not nil, followJob cancels the job before run starts.
+// followJob starts to follow a job with run, and registers the caller as its listener. A nonempty id is that
+// of a kept job to resume. If why is not nil, followJob cancels the job before run starts.
 func (j *Jobs) followJob(id string, away time.Duration, why error, run func(context.Context, submit.Sink)) (*handed, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -166,7 +166,8 @@ func (j *Jobs) find(id string) (*handed, error) {
 	return nil, errNoJob
 }
 
-// WithoutListenerSince returns the time since when a job has no listener; zero if it has one. A nil Jobs has no jobs.
+// WithoutListenerSince returns the time since when a job has no listener; zero if it has one. A nil Jobs has
+// no jobs.
 func (j *Jobs) WithoutListenerSince(id string) time.Time {
 	if j == nil {
 		return time.Time{}
@@ -245,8 +246,8 @@ func (j *Jobs) cancelJob(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// Cancel ends all submitted jobs for the given reason. Jobs without a listener would otherwise wait for an acknowledgement;
-// the others end with the peer's life anyway.
+// Cancel ends all submitted jobs for the given reason. Jobs without a listener would otherwise wait for an
+// acknowledgement; the others end with the peer's life anyway.
 func (j *Jobs) Cancel(why error) {
 	j.mu.Lock()
 	all := slices.Collect(maps.Values(j.handed))

@@ -203,7 +203,7 @@ func (s *State) irreconcilable(d *dispute) Result {
 }
 
 // Answer returns the result of a job whose ranks are all done: success, unless a dispute is
-// undecided. Replicas may still report a dispute while the answer has yet to be confirmed.
+// undecided. Replicas may still report a dispute before the answer is confirmed.
 func (s *State) Answer() Result {
 	for _, d := range s.disputes {
 		if s.open(d) && !s.harmless(d) {

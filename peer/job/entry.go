@@ -11,10 +11,10 @@ import (
 // The job begins when all processes have called it, so a peer that never reports Initialized would
 // delay the job forever. The replicas of a rank do the same work before mpj.Init. So a replica that
 // has not called it is failed once most replicas of its rank have waited there long enough. That is
-// for at least waits.silence, and for at least entryFactor times as long as they took to call it.
+// for at least a given time, and for at least entryFactor times as long as they took to call it.
 // With two replicas neither is failed, because the peer that reported Initialized early may be the
 // liar (V4); the job ends with StatusDiverged. Once some process has called mpj.Init, and
-// waits.silence has passed, the user is told which processes are missing.
+// that time has passed, the user is told which processes are missing.
 type Entry struct {
 	started time.Time                  // time when all processes had been started
 	since   map[view.Process]time.Time // when each process called mpj.Init, or ended without it
@@ -26,7 +26,7 @@ type Entry struct {
 const (
 	// entryFactor is how many times as long as most replicas of its rank a process may take.
 	entryFactor = 4
-	// EntryPeriod is how often awaitEntry checks for missing processes.
+	// EntryPeriod is how often the owner of an Entry calls Look and checks for missing processes.
 	EntryPeriod = time.Second
 )
 

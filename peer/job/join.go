@@ -52,7 +52,7 @@ func (s *State) WithdrawJoin(rank int) {
 	s.expected = slices.DeleteFunc(slices.Clone(s.expected), func(r int) bool { return r == rank })
 }
 
-// JoinPending reports whether a requested join to rank has yet to be agreed on.
+// JoinPending reports whether a requested join to rank is not agreed on yet.
 func (s *State) JoinPending(rank int) bool { return slices.Contains(s.expected, rank) }
 
 // joined enters p, which has joined in the next view, into the state.

@@ -81,7 +81,7 @@ func (s *State) has(p view.Process) bool {
 	return state == view.Live || state == view.Finished
 }
 
-// Asked returns the requested changes of processes that end and that have yet to be agreed on.
+// Asked returns the requested changes of processes that end, as far as they are not agreed on yet.
 func (s *State) Asked() (changes []view.Change) {
 	for _, p := range s.view.Processes() {
 		if to := s.at(p).asked; to > s.view.State(p) {

@@ -10,8 +10,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// TestCircuitsDoNotCountAgainstTheRelaysAddress opens more circuits through one relay than one address may hold. They are
-// accepted, and do not count against the relay's address.
+// TestCircuitsDoNotCountAgainstTheRelaysAddress opens more circuits through one relay than one address may
+// hold. They are accepted, and do not count against the relay's address.
 func TestCircuitsDoNotCountAgainstTheRelaysAddress(t *testing.T) {
 	manager, err := newResourceManager(channels, zerolog.Nop())
 	if err != nil {
