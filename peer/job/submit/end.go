@@ -111,7 +111,7 @@ func (e *execution) yield(r job.Result) job.Result {
 func (e *execution) takenOver() job.Result {
 	return job.Result{
 		Status:  job.StatusLost,
-		Message: fmt.Sprintf("another p2prun goes on with job %s", e.j.spec.ID),
+		Message: fmt.Sprintf("another p2prun has resumed job %s", e.j.spec.ID),
 		Hint:    "the output continues there; if that process ends before the job, p2prun --attach resumes the job",
 	}
 }

@@ -412,7 +412,7 @@ func TestReplacedSubmitterDoesNotEndTheJob(t *testing.T) {
 			}
 			p.leftAlone()
 		})
-		b.run(b.request(1, 2), nil).want(job.StatusLost, "another p2prun goes on with job ")
+		b.run(b.request(1, 2), nil).want(job.StatusLost, "another p2prun has resumed job ")
 	})
 	t.Run("away", func(t *testing.T) {
 		b := newBed(t, never, 1, 1)
@@ -427,7 +427,7 @@ func TestReplacedSubmitterDoesNotEndTheJob(t *testing.T) {
 				p.leftAlone()
 			},
 		})
-		o.want(job.StatusLost, "another p2prun goes on with job ")
+		o.want(job.StatusLost, "another p2prun has resumed job ")
 		if _, err := os.Stat(k.dir); err != nil {
 			t.Errorf("it cannot be gone on with: %v", err)
 		}
