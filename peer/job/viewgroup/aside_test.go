@@ -12,7 +12,7 @@ func TestV4PermissionToSetProcessesAside(t *testing.T) {
 	const host, other = 2, 1
 	p := view.Process{Replica: 1}
 	member := func(t *testing.T) *Member {
-		m, err := New(Config{View: view.New(1, 2), Peers: 3, Members: 3, RunsOn: map[view.Process]int{{}: other, p: host}, IDs: idsOf(3), Verify: verify})
+		m, err := New(Config{View: view.New(1, 2), Peers: 3, Members: 3, RunsOn: map[view.Process]int{{}: other, p: host}, IDs: idsOf(3), Verify: verify, Sign: signs(0)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestV4PermissionToSetProcessesAside(t *testing.T) {
 // into the log again.
 func TestV4ReplayedProposalsSetNoProcessAside(t *testing.T) {
 	p := view.Process{Replica: 1}
-	m, err := New(Config{View: view.New(1, 2), Peers: 3, Members: 3, RunsOn: map[view.Process]int{{}: 1, p: 2}, IDs: idsOf(3), Verify: verify})
+	m, err := New(Config{View: view.New(1, 2), Peers: 3, Members: 3, RunsOn: map[view.Process]int{{}: 1, p: 2}, IDs: idsOf(3), Verify: verify, Sign: signs(0)})
 	if err != nil {
 		t.Fatal(err)
 	}

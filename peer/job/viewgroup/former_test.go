@@ -5,15 +5,14 @@ import (
 	"testing"
 
 	"go.etcd.io/raft/v3/raftpb"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
 // lies returns messages that would do harm if the receiver accepted them.
-func lies(from, to int) []*Message {
-	all := []*Message{
+func lies(from, to int) []*raftpb.Message {
+	all := []*raftpb.Message{
 		{Type: raftpb.MsgHeartbeat.Enum(), Commit: new(uint64(1 << 40))},
 		{Type: raftpb.MsgApp.Enum(), Index: new(uint64(1)), LogTerm: new(uint64(1)), Commit: new(uint64(2)), Entries: []*raftpb.Entry{
 			{Index: new(uint64(2)), Term: new(uint64(99)), Data: signed(from, fails(1)).encode()},
@@ -41,7 +40,7 @@ func TestRemovedMembersAreIgnored(t *testing.T) {
 			return !slices.ContainsFunc(w.members[:4], func(m *Member) bool { return m.Votes(4) })
 		})
 		for to := range 4 {
-			out, err := w.members[to].Step(4, lies(4, to)[i])
+			out, err := w.members[to].Step(4, wrap(lies(4, to)[i]))
 			if err != nil {
 				t.Errorf("an honest peer may not know that it has left: %v", err)
 			}
@@ -61,7 +60,7 @@ func TestRemovedMembersAreIgnored(t *testing.T) {
 func TestHeartbeatForMissingEntriesIsRefused(t *testing.T) {
 	w := newWorld(t, 21, 3)
 	w.ticks(3)
-	if _, err := w.members[1].Step(2, lies(2, 1)[0]); err == nil {
+	if _, err := w.members[1].Step(2, wrap(lies(2, 1)[0])); err == nil {
 		t.Error("taken")
 	}
 	w.propose(1, 0, view.Failed)
@@ -87,14 +86,14 @@ func TestElectionsAreUnlimited(t *testing.T) {
 	}
 	taken := 0
 	for ; taken*len(ask.Entries) < logOfAll/entryCost; taken++ {
-		out, err := m.Step(2, proto.CloneOf(ask))
+		out, err := m.Step(2, wrap(ask))
 		if err != nil {
 			break
 		}
 		w.carry(0, out)
 		w.tick()
 	}
-	if _, err := m.Step(2, proto.CloneOf(ask)); err == nil || taken == 0 {
+	if _, err := m.Step(2, wrap(ask)); err == nil || taken == 0 {
 		t.Error("there is no end of changes")
 	}
 	w.propose(0, 1, view.Finished)

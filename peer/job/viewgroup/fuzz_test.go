@@ -13,7 +13,7 @@ import (
 // FuzzStep checks that no message of another peer crashes this one, whatever it changes in the membership
 // (O4).
 func FuzzStep(f *testing.F) {
-	heads := []*Message{
+	heads := []*raftpb.Message{
 		{Type: raftpb.MsgHeartbeat.Enum(), Commit: new(uint64(1 << 40))},
 		{Type: raftpb.MsgApp.Enum(), Index: new(uint64(1)), LogTerm: new(uint64(1)), Commit: new(uint64(2)), Entries: []*raftpb.Entry{
 			{Index: new(uint64(2)), Term: new(uint64(2)), Type: raftpb.EntryConfChange.Enum(), Data: []byte("?")},
@@ -26,7 +26,7 @@ func FuzzStep(f *testing.F) {
 	}
 	for _, m := range heads {
 		m.From, m.To, m.Term = new(uint64(2)), new(uint64(1)), new(uint64(2))
-		b, err := proto.Marshal(m)
+		b, err := proto.Marshal(wrap(m))
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -37,7 +37,7 @@ func FuzzStep(f *testing.F) {
 		if proto.Unmarshal(b, &msg) != nil {
 			return
 		}
-		m, err := New(Config{View: view.New(2, 1), Peers: 3, Members: 3, RunsOn: runsOn(3), IDs: idsOf(3), Verify: verify})
+		m, err := New(Config{View: view.New(2, 1), Peers: 3, Members: 3, RunsOn: runsOn(3), IDs: idsOf(3), Verify: verify, Sign: signs(0)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func FuzzProposal(f *testing.F) {
 		if err != nil || again.Change != p.Change || again.Author != p.Author || !bytes.Equal(again.Signature, p.Signature) {
 			t.Fatalf("%+v is read again as %+v: %v", p, again, err)
 		}
-		m, err := New(Config{View: view.New(2, 1), Peers: 3, Members: 3, RunsOn: runsOn(3), IDs: idsOf(3), Verify: verify})
+		m, err := New(Config{View: view.New(2, 1), Peers: 3, Members: 3, RunsOn: runsOn(3), IDs: idsOf(3), Verify: verify, Sign: signs(0)})
 		if err != nil {
 			t.Fatal(err)
 		}

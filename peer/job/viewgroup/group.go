@@ -312,7 +312,7 @@ func (g *Group) carryOut(out Output) {
 	}
 	g.mu.Unlock()
 	for _, m := range out.Send {
-		if w := g.writerTo(int(m.GetTo()) - 1); w != nil {
+		if w := g.writerTo(int(m.GetTo())); w != nil {
 			w.Put(m)
 		}
 	}
@@ -380,7 +380,7 @@ func (g *Group) read(stream network.Stream, r *bufio.Reader, from int) error {
 		switch {
 		case messages > maxRate:
 			return fmt.Errorf("peer %d: %w", from, errFlood)
-		case m.GetFrom() != uint64(from)+1: // the peer may have come again; its next stream then has the new number
+		case int(m.GetFrom()) != from: // the peer may have come again; its next stream then has the new number
 			return fmt.Errorf("peer %d: %w: from %d", from, errForeign, m.GetFrom())
 		}
 		select {

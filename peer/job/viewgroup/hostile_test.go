@@ -20,7 +20,7 @@ import (
 func FuzzStream(f *testing.F) {
 	hello := &pb.Hello{Job: "job"}
 	from := func(id uint64) *Message {
-		return &Message{Type: raftpb.MsgHeartbeat.Enum(), From: new(id), To: new(uint64(1)), Term: new(uint64(2))}
+		return wrap(&raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), From: new(id), To: new(uint64(1)), Term: new(uint64(2))})
 	}
 	f.Add(recording.Of(f, hello, from(2), from(2)))
 	f.Add(recording.Of(f, hello, from(2), from(3)))
@@ -56,7 +56,7 @@ func FuzzStream(f *testing.F) {
 			t.Errorf("%d messages at once", len(g.inbox))
 		}
 		for range len(g.inbox) {
-			if r := <-g.inbox; r.from != 1 || r.msg.GetFrom() != 2 {
+			if r := <-g.inbox; r.from != 1 || r.msg.GetFrom() != 1 {
 				t.Errorf("b speaks for another: %v", r.msg)
 			}
 		}
@@ -74,7 +74,7 @@ func FuzzNewcomer(f *testing.F) {
 	f.Add(uint64(1<<63), good.GetContext())
 	f.Add(uint64(4), []byte{0xff})
 	f.Fuzz(func(t *testing.T, id uint64, context []byte) {
-		m, err := New(Config{View: view.New(2, 1), Peers: 3, Members: 3, RunsOn: runsOn(3), IDs: idsOf(3), Verify: verify})
+		m, err := New(Config{View: view.New(2, 1), Peers: 3, Members: 3, RunsOn: runsOn(3), IDs: idsOf(3), Verify: verify, Sign: signs(0)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,12 +24,12 @@ func heap() int {
 // votes, and a peer that receives its views.
 func widest(t *testing.T) (submitter, told *Member) {
 	t.Helper()
-	c := Config{View: view.New(view.MaxProcesses, 1), Peers: 2, Members: 1, RunsOn: map[view.Process]int{{}: 1}, IDs: idsOf(2), Verify: verify}
+	c := Config{View: view.New(view.MaxProcesses, 1), Peers: 2, Members: 1, RunsOn: map[view.Process]int{{}: 1}, IDs: idsOf(2), Verify: verify, Sign: signs(0)}
 	submitter, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Self = 1
+	c.Self, c.Sign = 1, signs(1)
 	if told, err = New(c); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestO4LogOfALiarIsBounded(t *testing.T) {
 				if last > 2*uint64(most)/entryCost {
 					t.Fatalf("%d entries, and no end of them", last)
 				}
-				msg := &Message{
+				msg := &raftpb.Message{
 					Type: raftpb.MsgApp.Enum(), From: new(uint64(1)), To: new(uint64(2)), Term: new(uint64(2)),
 					Index: new(last), LogTerm: new(min(last, 2)), Commit: new(uint64(1)),
 				}
@@ -125,7 +125,7 @@ func TestO4LogOfALiarIsBounded(t *testing.T) {
 				if c.commits {
 					msg.Commit = new(last + each)
 				}
-				if _, err := told.Step(0, msg); err != nil && told.broken == nil {
+				if _, err := told.Step(0, wrap(msg)); err != nil && told.broken == nil {
 					t.Fatal(err)
 				}
 			}

@@ -9,8 +9,10 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
 )
 
 // Durations in ticks. A Service ticks every TickPeriod.
@@ -60,7 +62,9 @@ type Config struct {
 	Self    int                  // number of this peer; Peers or more for a Newcomer
 	RunsOn  map[view.Process]int // initial peer of each process
 	IDs     map[int]p2ppeer.ID   // of the first peers, by number; the log contains those of newcomers
+	Told    map[int]p2ppeer.ID   // of later peers, as the submitter has told this one; they count only as signers
 	Verify  Verify               // checks signatures
+	Sign    Signer               // signs statements of this peer
 }
 
 // A Member is one peer's part in the agreement on a job's views. It starts no goroutine, reads no clock and
@@ -91,10 +95,11 @@ type Member struct {
 	followed int            // last time that this peer did not lead, or transferred the leadership
 	tended   int            // time of a pending change of the membership; 0 if none
 	broken   error          // error that ended this peer's part in the group; nil if none
+	known    knowledge      // what justifies messages
 }
 
-// A Message is a message between the Members of two peers.
-type Message = raftpb.Message
+// A Message is a message between the Members of two peers, which are named by their numbers.
+type Message = pb.Message
 
 // A Committed is a committed change and the epoch of the resulting view. It omits the view itself, whose
 // size is that of the job; the caller can apply the change to the previous view.
@@ -106,7 +111,7 @@ type Committed struct {
 
 // Output is the result of an event.
 type Output struct {
-	Send      []*Message  // each to the peer with number To - 1
+	Send      []*Message
 	Came      []Newcomer  // newcomers; the owner handles them before Send and Committed, which may concern them
 	Committed []Committed // the last one leads to the Member's View
 }
@@ -127,11 +132,14 @@ func New(c Config) (*Member, error) {
 	}
 	runsOn := make(map[view.Process]int) // grows with newcomers
 	maps.Copy(runsOn, c.RunsOn)
-	c.RunsOn, c.IDs = runsOn, maps.Clone(c.IDs)
-	if c.IDs == nil || c.Verify == nil {
+	c.RunsOn, c.IDs, c.Told = runsOn, maps.Clone(c.IDs), maps.Clone(c.Told)
+	if c.Told == nil {
+		c.Told = make(map[int]p2ppeer.ID)
+	}
+	if c.IDs == nil || c.Verify == nil || c.Sign == nil {
 		return nil, errors.New("view group: without the identities of its peers")
 	}
-	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}, gone: make(map[uint64]bool), former: make(map[uint64]bool), accusers: make(map[view.Process]map[int]bool), heard: make(map[uint64]int)}
+	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}, gone: make(map[uint64]bool), former: make(map[uint64]bool), accusers: make(map[view.Process]map[int]bool), heard: make(map[uint64]int), known: newKnowledge()}
 	for id := range uint64(c.Peers) {
 		if id < uint64(c.Members) {
 			m.conf.Voters = append(m.conf.Voters, id+1)
@@ -254,7 +262,9 @@ func (m *Member) Tick() Output {
 	}
 	m.recordAnswers()
 	m.attempt(func() error { m.returnLeadership(); return nil })
-	return m.ready()
+	out := m.ready()
+	m.attempt(func() error { m.compareLogs(&out); return nil })
+	return out
 }
 
 // repeatProposals repeats the pending proposals to a new leader, and also after a while, since messages to
@@ -277,20 +287,63 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 	if m.former[uint64(from)+1] {
 		return Output{}, nil
 	}
-	if err := m.acceptable(from, msg); err != nil {
+	if len(msg.GetEvidence()) > 0 {
+		return Output{}, m.receiveEvidence(msg.GetEvidence())
+	}
+	r, err := m.acceptable(from, msg)
+	if err != nil {
 		return Output{}, err
 	}
-	m.attempt(func() error { return m.node.Step(msg) })
-	m.heard[msg.GetFrom()] = m.now
-	switch msg.GetType() {
+	err = errors.Join(m.receiveSigners(msg.GetSigners()), m.receiveHeads(msg.GetHeads()))
+	if err != nil || r == nil || m.broken != nil {
+		return m.ready(), errors.Join(err, m.broken)
+	}
+	if ok, err := m.justified(from, r, msg); err != nil || !ok {
+		return m.ready(), err
+	}
+	claimed := r.GetCommit()
+	if isOfLeader(r) && from != submitterPeer {
+		r.Commit = new(min(claimed, m.committed(r.GetTerm())))
+	}
+	out := m.step(from, r)
+	if isOfLeader(r) && r.GetCommit() < claimed && m.node.BasicStatus().Lead == uint64(from)+1 {
+		// The entries in the message may complete what the heads show to be committed.
+		if index := min(claimed, m.committed(r.GetTerm())); index > r.GetCommit() {
+			out.add(m.step(from, &raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), From: r.From, To: r.To, Term: r.Term, Commit: &index}))
+		}
+	}
+	return out, m.broken
+}
+
+// step passes a justified message to the library.
+func (m *Member) step(from int, r *raftpb.Message) Output {
+	k := &m.known
+	switch r.GetType() {
+	case raftpb.MsgVote, raftpb.MsgPreVote:
+		k.requests[from] = r
+	case raftpb.MsgPreVoteResp, raftpb.MsgProp:
+	default:
+		k.terms[from] = max(k.terms[from], r.GetTerm())
+	}
+	m.attempt(func() error { return m.node.Step(r) })
+	m.heard[r.GetFrom()] = m.now
+	switch r.GetType() {
 	case raftpb.MsgApp, raftpb.MsgHeartbeat:
-		if m.node.BasicStatus().Lead == msg.GetFrom() {
+		if m.node.BasicStatus().Lead == r.GetFrom() {
 			m.touched = m.now
 		}
 	case raftpb.MsgAppResp, raftpb.MsgHeartbeatResp:
-		m.recordAnswer(msg.GetFrom())
+		k.follows[from] = max(k.follows[from], r.GetTerm())
+		m.recordAnswer(r.GetFrom())
 	}
-	return m.ready(), m.broken
+	return m.ready()
+}
+
+// add adds the messages and changes of another output.
+func (o *Output) add(other Output) {
+	o.Send = append(o.Send, other.Send...)
+	o.Came = append(o.Came, other.Came...)
+	o.Committed = append(o.Committed, other.Committed...)
 }
 
 // attempt calls do, which uses the log. The library panics if the log is inconsistent, and a malicious
@@ -314,6 +367,7 @@ func (m *Member) ready() (out Output) {
 	m.attempt(func() error {
 		m.repeatProposals()
 		for m.node.HasReady() {
+			m.noteTerm()
 			r := m.node.Ready()
 			if !raft.IsEmptyHardState(r.HardState) {
 				_ = m.store.SetHardState(r.HardState) // never fails
@@ -324,6 +378,7 @@ func (m *Member) ready() (out Output) {
 			if err := m.store.Append(r.Entries); err != nil {
 				return err
 			}
+			m.known.log = m.known.log.append(r.Entries)
 			for _, msg := range r.Messages {
 				m.send(&out, msg)
 			}
@@ -336,19 +391,8 @@ func (m *Member) ready() (out Output) {
 		}
 		return nil
 	})
+	m.publish(&out)
 	return out
-}
-
-// send adds a message to out. It drops snapshots, which no peer needs because all start with the same
-// state. It forwards another peer's proposal to the leader in this peer's name.
-func (m *Member) send(out *Output, msg *Message) {
-	switch msg.GetType() {
-	case raftpb.MsgSnap:
-		return
-	case raftpb.MsgProp:
-		msg.From = new(uint64(m.config.Self) + 1)
-	}
-	out.Send = append(out.Send, msg)
 }
 
 // apply handles a committed entry of the log.
@@ -367,8 +411,24 @@ func (m *Member) apply(out *Output, e *raftpb.Entry) {
 
 var errForeign = errors.New("unexpected message")
 
-// acceptable returns an error if no correct peer sends such a message.
-func (m *Member) acceptable(from int, msg *Message) error {
+// acceptable returns the message of the Raft library in msg, or nil if there is none. It returns an error if
+// no correct peer sends such a message.
+func (m *Member) acceptable(from int, msg *Message) (*raftpb.Message, error) {
+	if int(msg.GetFrom()) != from || int(msg.GetTo()) != m.config.Self {
+		return nil, fmt.Errorf("%w: from %d to %d", errForeign, msg.GetFrom(), msg.GetTo())
+	}
+	if len(msg.GetRaft()) == 0 {
+		return nil, nil
+	}
+	r := &raftpb.Message{}
+	if err := proto.Unmarshal(msg.GetRaft(), r); err != nil {
+		return nil, fmt.Errorf("%w: %w", errForeign, err)
+	}
+	return r, m.acceptableRaft(from, r)
+}
+
+// acceptableRaft returns an error if no correct peer sends such a message of the Raft library.
+func (m *Member) acceptableRaft(from int, msg *raftpb.Message) error {
 	if msg.GetFrom() != uint64(from)+1 || msg.GetTo() != uint64(m.config.Self)+1 {
 		return fmt.Errorf("%w: from %d to %d", errForeign, msg.GetFrom(), msg.GetTo())
 	}

@@ -2,6 +2,7 @@ package viewgroup
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"go.etcd.io/raft/v3"
@@ -74,7 +75,11 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 	voters, learners := m.conf.GetVoters(), m.conf.GetLearners()
 	for _, id := range slices.Concat(voters, learners) {
 		if m.gone[id] || !working[int(id)-1] && m.missing(id, silentTicks) {
-			return &raftpb.ConfChange{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(id)}
+			c := &raftpb.ConfChange{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(id)}
+			if m.config.Self == submitterPeer {
+				c.Context = m.config.Sign(removal(int(id) - 1))
+			}
+			return c
 		}
 	}
 	if len(m.newcomers) > 0 {
@@ -89,7 +94,7 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 	want := func(others []uint64) int { return min(m.config.Members, Members(len(voters)+len(others))) }
 	if len(following) > 0 {
 		first := slices.MinFunc(following, m.byRank)
-		better := m.rank(first) < m.rank(last) && !slices.ContainsFunc(voters, func(id uint64) bool { return m.silent(id, silentTicks) })
+		better := m.rank(first) < m.rank(last) && len(voters) <= m.config.Members && !slices.ContainsFunc(voters, func(id uint64) bool { return m.silent(id, silentTicks) })
 		if len(voters) < want(following) || better { // in the second case another one loses its vote
 			return &raftpb.ConfChange{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: new(first)}
 		}
@@ -232,12 +237,13 @@ func (m *Member) majorityHeard() int {
 	return heard[(len(heard)-1)/2]
 }
 
-// reconfigure applies a committed change of the membership.
+// reconfigure applies a committed change of the membership, unless it is not lawful: then a malicious leader
+// has written it, and all peers ignore it.
 func (m *Member) reconfigure(out *Output, e *raftpb.Entry) {
 	m.tended = 0
 	var c raftpb.ConfChange
-	if e.GetType() != raftpb.EntryConfChange || proto.Unmarshal(e.GetData(), &c) != nil {
-		panic("an entry that no member writes")
+	if e.GetType() != raftpb.EntryConfChange || proto.Unmarshal(e.GetData(), &c) != nil || !m.lawful(&c) {
+		return
 	}
 	m.conf = m.node.ApplyConfChange(&c)
 	if c.GetType() == raftpb.ConfChangeRemoveNode {
@@ -245,3 +251,35 @@ func (m *Member) reconfigure(out *Output, e *raftpb.Entry) {
 	}
 	m.admitNewcomer(out, &c)
 }
+
+// lawful reports whether a change of the membership is one that a correct leader may propose, as far as the
+// log shows. A malicious leader can therefore neither remove the other voters nor add any:
+//
+//	removed    a peer without live processes, the submitter's peer, or a peer that the submitter's peer removes
+//	added      a newcomer that the submitter has signed
+//	promoted   a learner, to at most one voter more than Members
+//	demoted    the submitter's peer, or a voter too many
+func (m *Member) lawful(c *raftpb.ConfChange) bool {
+	id, peer := c.GetNodeId(), int(c.GetNodeId())-1
+	voters, learns := m.conf.GetVoters(), slices.Contains(m.conf.GetLearners(), id)
+	votes := slices.Contains(voters, id)
+	switch c.GetType() {
+	case raftpb.ConfChangeRemoveNode:
+		return peer == submitterPeer || !m.livePeers()[peer] || m.config.Verify(m.config.IDs[submitterPeer], removal(peer), c.GetContext())
+	case raftpb.ConfChangeAddNode:
+		return learns && len(voters) <= m.config.Members
+	case raftpb.ConfChangeAddLearnerNode:
+		if votes {
+			return peer == submitterPeer || len(voters)%2 == 0 || len(voters) > m.config.Members
+		}
+		n, err := m.newcomerIn(c)
+		return err == nil && !learns && !m.former[id] && n.Peer == peer
+	case raftpb.ConfChangeUpdateNode:
+		_, err := m.newcomerIn(c)
+		return err == nil
+	}
+	return false
+}
+
+// removal returns the text that the submitter's peer signs to remove a peer, without the name of the job.
+func removal(peer int) []byte { return fmt.Appendf(nil, "remove peer %d", peer) }

@@ -1,6 +1,9 @@
 package viewgroup
 
 import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
 	"slices"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -105,24 +108,41 @@ func (m *Member) introduction(n Newcomer) *raftpb.ConfChange {
 	return &raftpb.ConfChange{Type: kind.Enum(), NodeId: new(uint64(n.Peer) + 1), Context: context}
 }
 
-// admitNewcomer records the newcomer in c, if the submitter has signed it. All members ignore any other: a
-// malicious leader made it up.
-func (m *Member) admitNewcomer(out *Output, c *raftpb.ConfChange) {
-	isNew := c.GetType() == raftpb.ConfChangeAddLearnerNode
-	if !isNew && c.GetType() != raftpb.ConfChangeUpdateNode || len(c.GetContext()) == 0 {
-		return
-	}
+// errUninvited is the error of a change that introduces no newcomer that the submitter has signed.
+var errUninvited = errors.New("not a newcomer that the submitter has signed")
+
+// newcomerIn returns the newcomer that c introduces.
+func (m *Member) newcomerIn(c *raftpb.ConfChange) (n Newcomer, err error) {
 	var told pb.Newcomer
-	err := proto.Unmarshal(c.GetContext(), &told)
-	n := Newcomer{
+	if err := proto.Unmarshal(c.GetContext(), &told); err != nil {
+		return n, fmt.Errorf("%w: %w", errUninvited, err)
+	}
+	n = Newcomer{
 		Peer: int(c.GetNodeId()) - 1, ID: p2ppeer.ID(told.Peer),
 		Process: view.Process{Rank: int(told.Rank), Replica: int(told.Replica)}, Row: told.Row, Signature: told.Signature,
 	}
-	if err != nil || !m.hasRoom(n) || !m.invited(n) || !isNew && !m.isMember(n) {
+	if isNew := c.GetType() == raftpb.ConfChangeAddLearnerNode; !m.hasRoom(n) || !m.invited(n) || !isNew && !m.isMember(n) {
+		return n, errUninvited
+	}
+	return n, nil
+}
+
+// admitNewcomer records the newcomer that c introduces, if there is one.
+func (m *Member) admitNewcomer(out *Output, c *raftpb.ConfChange) {
+	if c.GetType() != raftpb.ConfChangeAddLearnerNode && c.GetType() != raftpb.ConfChangeUpdateNode {
+		return
+	}
+	n, err := m.newcomerIn(c)
+	if err != nil { // a voter that becomes a learner
 		return
 	}
 	m.config.IDs[n.Peer] = n.ID
 	m.config.RunsOn[n.Process] = n.Peer
+	hash := sha256.Sum256(n.Row)
+	m.known.newcomers[n.Peer] = &pb.Newcomer{
+		Number: uint32(n.Peer), Peer: []byte(n.ID), Rank: uint32(n.Process.Rank), Replica: uint32(n.Process.Replica),
+		RowHash: hash[:], Signature: n.Signature,
+	}
 	m.newcomers = slices.DeleteFunc(m.newcomers, n.excludes)
 	out.Came = append(out.Came, n)
 }
@@ -130,3 +150,23 @@ func (m *Member) admitNewcomer(out *Output, c *raftpb.ConfChange) {
 // maxPeers bounds the number of all peers that the job ever has. Each newcomer has a process that no other
 // peer has had.
 func (c Config) maxPeers() int { return c.Peers + min(maxPeers, view.MaxReplicas*c.View.N) }
+
+// receiveSigners records the identities of newcomers that are not in the log here yet, for their statements.
+// The submitter has signed them.
+func (m *Member) receiveSigners(signers []*pb.Newcomer) error {
+	if len(signers) > maxSigners {
+		return fmt.Errorf("%w: %d newcomers", errUnjustified, len(signers))
+	}
+	for _, s := range signers {
+		number := int(s.GetNumber())
+		if _, known := m.identity(number); known {
+			continue
+		}
+		n := Newcomer{Peer: number, ID: p2ppeer.ID(s.GetPeer()), Process: view.Process{Rank: int(s.GetRank()), Replica: int(s.GetReplica())}}
+		if !m.hasRoom(n) || !m.config.Verify(m.config.IDs[submitterPeer], n.statementOn(s.GetRowHash()), s.GetSignature()) {
+			return fmt.Errorf("%w: newcomer %d is not invited", errUnjustified, number)
+		}
+		m.config.Told[number] = n.ID
+	}
+	return nil
+}

@@ -1,6 +1,7 @@
 package viewgroup
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,6 +41,9 @@ const submitterPeer = 0
 // A Verify function reports whether a peer has signed a statement.
 type Verify func(by p2ppeer.ID, statement, signature []byte) bool
 
+// A Signer function signs a statement of this peer. It returns nil if it cannot.
+type Signer func(statement []byte) []byte
+
 // statement returns the text that the author of p signs, without the name of the job.
 func (p Proposal) statement() []byte {
 	return fmt.Appendf(p.Change.Encode(), "by %d", p.Author)
@@ -47,7 +51,13 @@ func (p Proposal) statement() []byte {
 
 // statement returns the text that the submitter signs for a newcomer, without the name of the job.
 func (n Newcomer) statement() []byte {
-	return fmt.Appendf([]byte("newcomer "), "%d %x %v %x", n.Peer, []byte(n.ID), n.Process, n.Row)
+	hash := sha256.Sum256(n.Row)
+	return n.statementOn(hash[:])
+}
+
+// statementOn is statement for a row with the given hash.
+func (n Newcomer) statementOn(rowHash []byte) []byte {
+	return fmt.Appendf([]byte("newcomer "), "%d %x %v %x", n.Peer, []byte(n.ID), n.Process, rowHash)
 }
 
 // Sign returns a signed proposal of the peer with number author and the given key, for the given job.
@@ -83,6 +93,17 @@ func verifier(job string) Verify {
 		}
 		ok, err := key.Verify(bindToJob(job, statement), signature)
 		return ok && err == nil
+	}
+}
+
+// signer returns the Signer of a job for the peer with the given key.
+func signer(key crypto.PrivKey, job string) Signer {
+	return func(statement []byte) []byte {
+		signature, err := key.Sign(bindToJob(job, statement))
+		if err != nil { // other peers refuse the statement
+			return nil
+		}
+		return signature
 	}
 }
 

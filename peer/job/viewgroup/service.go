@@ -100,12 +100,17 @@ func (s *Service) Join(c GroupConfig) (*Group, error) {
 	if err := s.validate(c); err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
-	ids := make(map[int]p2ppeer.ID)
-	for i, id := range c.Peers[:c.First] {
-		ids[i] = id
+	ids, told := make(map[int]p2ppeer.ID), make(map[int]p2ppeer.ID)
+	for i, id := range c.Peers {
+		if i < c.First {
+			ids[i] = id
+		} else if id != "" {
+			told[i] = id
+		}
 	}
 	m, err := New(Config{
-		View: c.View, Peers: c.First, Members: c.Members, Self: c.Self, RunsOn: c.RunsOn, IDs: ids, Verify: verifier(c.Job),
+		View: c.View, Peers: c.First, Members: c.Members, Self: c.Self, RunsOn: c.RunsOn, IDs: ids, Told: told,
+		Verify: verifier(c.Job), Sign: signer(s.host.Peerstore().PrivKey(s.host.ID()), c.Job),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)

@@ -216,7 +216,7 @@ func TestO4StrangersAreRefused(t *testing.T) {
 				g.t.Fatal(err)
 			}
 			w := pbio.NewDelimitedWriter(stream)
-			lie := &Message{From: new(uint64(1)), To: new(uint64(2)), Term: new(uint64(99)), Type: new(Message).GetType().Enum()}
+			lie := wrap(&raftpb.Message{From: new(uint64(1)), To: new(uint64(2)), Term: new(uint64(99)), Type: raftpb.MsgHup.Enum()})
 			if err := w.WriteMsg(&pb.Hello{Job: job}); err != nil {
 				g.t.Fatal(err)
 			}
@@ -311,7 +311,7 @@ func TestStreamIsReplacedAfterARenumbering(t *testing.T) {
 		if err := w.WriteMsg(&pb.Hello{Job: "a job"}); err != nil {
 			g.t.Fatal(err)
 		}
-		again := &Message{From: new(uint64(8)), To: new(uint64(2)), Term: new(uint64(1)), Type: raftpb.MsgHeartbeat.Enum()}
+		again := wrap(&raftpb.Message{From: new(uint64(8)), To: new(uint64(2)), Term: new(uint64(1)), Type: raftpb.MsgHeartbeat.Enum()})
 		if err := w.WriteMsg(again); err != nil {
 			g.t.Fatal(err)
 		}

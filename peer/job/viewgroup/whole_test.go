@@ -95,7 +95,7 @@ func newWhole(sc scenario) *whole {
 	}
 	for self := range all {
 		g.unmet[self] = self >= sc.peers
-		m, err := New(Config{View: view.New(sc.peers-1, 1), Peers: sc.peers, Members: Members(sc.peers), Self: self, RunsOn: runsOn(sc.peers), IDs: idsOf(sc.peers), Verify: verify})
+		m, err := New(Config{View: view.New(sc.peers-1, 1), Peers: sc.peers, Members: Members(sc.peers), Self: self, RunsOn: runsOn(sc.peers), IDs: idsOf(sc.peers), Told: idsOf(all), Verify: verify, Sign: signs(self)})
 		if err != nil {
 			panic(err)
 		}
@@ -139,7 +139,7 @@ func (g *whole) reaches(from, to int) bool {
 // one by the reported change, and equal all others of its epoch.
 func (g *whole) carry(i int, out Output) {
 	for _, m := range out.Send {
-		to := int(m.GetTo()) - 1
+		to := int(m.GetTo())
 		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 		if err != nil {
 			panic(err)
@@ -380,5 +380,20 @@ func (m *Member) state() string {
 		coming = append(coming, n.Peer)
 	}
 	return fmt.Sprint(s.GetTerm(), s.GetVote(), s.GetCommit(), s.RaftState, s.Lead, s.Applied, s.LeadTransferee, hidden, votes, log, progress,
-		m.conf.GetVoters(), m.conf.GetLearners(), m.view.Epoch, m.wanted, m.held, m.gone, coming, m.config.RunsOn, m.now, m.touched, m.heard, m.leader, m.proposed, m.answered, m.followed, m.tended, m.broken)
+		m.conf.GetVoters(), m.conf.GetLearners(), m.view.Epoch, m.wanted, m.held, m.gone, coming, m.config.RunsOn, m.now, m.touched, m.heard, m.leader, m.proposed, m.answered, m.followed, m.tended, m.broken, m.known.state())
+}
+
+// state describes everything in k that the next steps depend on. Maps print in the order of their keys.
+func (k *knowledge) state() string {
+	texts := func(all []*Statement) (texts []string) {
+		for _, s := range all {
+			texts = append(texts, string(text(s)))
+		}
+		return texts
+	}
+	var heads []string
+	for _, by := range slices.Sorted(maps.Keys(k.heads)) {
+		heads = append(heads, string(text(k.heads[by])))
+	}
+	return fmt.Sprint(k.terms, k.follows, texts(k.starts), texts(k.granted.of), texts(k.elected.of), k.leader, k.leads, k.matched, heads, slices.Sorted(maps.Keys(k.newcomers)))
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -50,7 +51,7 @@ func newWorld(t *testing.T, seed uint64, peers int) *world {
 		side: make([]int, peers), agreed: make(map[uint64]view.View),
 	}
 	for self := range peers {
-		m, err := New(Config{View: view.New(peers-1, 1), Peers: peers, Members: Members(peers), Self: self, RunsOn: runsOn(peers), IDs: idsOf(peers), Verify: verify})
+		m, err := New(Config{View: view.New(peers-1, 1), Peers: peers, Members: Members(peers), Self: self, RunsOn: runsOn(peers), IDs: idsOf(peers), Verify: verify, Sign: signs(self)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,6 +85,22 @@ func verify(by p2ppeer.ID, statement, signature []byte) bool {
 	return string(signature) == string(by)+" says "+string(statement)
 }
 
+// signs returns the function with which a peer signs.
+func signs(number int) Signer {
+	return func(statement []byte) []byte {
+		return fmt.Appendf(nil, "%s says %s", string(idOf(number)), statement)
+	}
+}
+
+// wrap returns the message in which a peer sends r.
+func wrap(r *raftpb.Message) *Message {
+	b, err := proto.Marshal(r)
+	if err != nil {
+		panic(err)
+	}
+	return &Message{From: uint32(r.GetFrom() - 1), To: uint32(r.GetTo() - 1), Raft: b}
+}
+
 // signed returns a signed proposal of a peer.
 func signed(author int, c view.Change) Proposal {
 	p := Proposal{Change: c, Author: author}
@@ -113,7 +130,7 @@ func (w *world) comesAs(p view.Process, told ...int) (number int) {
 	w.Helper()
 	number = len(w.members)
 	c := w.members[told[0]].config
-	m, err := New(Config{View: view.New(c.Peers-1, 1), Peers: c.Peers, Members: c.Members, Self: number, RunsOn: runsOn(c.Peers), IDs: idsOf(c.Peers), Verify: verify})
+	m, err := New(Config{View: view.New(c.Peers-1, 1), Peers: c.Peers, Members: c.Members, Self: number, RunsOn: runsOn(c.Peers), IDs: idsOf(c.Peers), Told: idsOf(number + 1), Verify: verify, Sign: signs(number)})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -157,7 +174,7 @@ func (w *world) carry(i int, out Output) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		w.flying = append(w.flying, flight{i, int(m.GetTo()) - 1, w.now + w.random.IntN(w.delay+1), b})
+		w.flying = append(w.flying, flight{i, int(m.GetTo()), w.now + w.random.IntN(w.delay+1), b})
 	}
 	for _, c := range out.Committed {
 		v, changed := c.Change.Apply(w.views[i])

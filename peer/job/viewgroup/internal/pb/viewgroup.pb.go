@@ -21,8 +21,63 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Hello begins each stream. What follows are messages of Raft, of the library's own
-// form. The sender is who the stream's connection has authenticated.
+type Statement_Kind int32
+
+const (
+	Statement_NONE   Statement_Kind = 0
+	Statement_START  Statement_Kind = 1 // the candidate may begin an election: it has a pre-vote
+	Statement_PERMIT Statement_Kind = 2 // likewise, from the leader of the previous term, which hands over
+	Statement_VOTE   Statement_Kind = 3 // the candidate has a vote
+	Statement_HEAD   Statement_Kind = 4 // the log up to an entry
+)
+
+// Enum value maps for Statement_Kind.
+var (
+	Statement_Kind_name = map[int32]string{
+		0: "NONE",
+		1: "START",
+		2: "PERMIT",
+		3: "VOTE",
+		4: "HEAD",
+	}
+	Statement_Kind_value = map[string]int32{
+		"NONE":   0,
+		"START":  1,
+		"PERMIT": 2,
+		"VOTE":   3,
+		"HEAD":   4,
+	}
+)
+
+func (x Statement_Kind) Enum() *Statement_Kind {
+	p := new(Statement_Kind)
+	*p = x
+	return p
+}
+
+func (x Statement_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Statement_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_viewgroup_proto_enumTypes[0].Descriptor()
+}
+
+func (Statement_Kind) Type() protoreflect.EnumType {
+	return &file_viewgroup_proto_enumTypes[0]
+}
+
+func (x Statement_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Statement_Kind.Descriptor instead.
+func (Statement_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_viewgroup_proto_rawDescGZIP(), []int{2, 0}
+}
+
+// Hello is the first message of each stream. The others are of type Message. The stream's connection has
+// authenticated the sender.
 type Hello struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
@@ -67,22 +122,250 @@ func (x *Hello) GetJob() string {
 	return ""
 }
 
-// Newcomer is the context of the change of the membership that takes a peer in that has
-// come later.
+// Message is a message between two members: a Raft message, and the signed statements that justify it.
+type Message struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          uint32                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"` // number of the sender
+	To            uint32                 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
+	Raft          []byte                 `protobuf:"bytes,3,opt,name=raft,proto3" json:"raft,omitempty"`         // message of the Raft library; may be absent
+	Previous      []byte                 `protobuf:"bytes,4,opt,name=previous,proto3" json:"previous,omitempty"` // hash of the sender's log before the entries in raft
+	Starts        []*Statement           `protobuf:"bytes,5,rep,name=starts,proto3" json:"starts,omitempty"`     // show that raft's term may begin
+	Votes         []*Statement           `protobuf:"bytes,6,rep,name=votes,proto3" json:"votes,omitempty"`       // show that the sender leads in raft's term
+	Heads         []*Statement           `protobuf:"bytes,7,rep,name=heads,proto3" json:"heads,omitempty"`       // logs of the voters
+	Ballot        *Statement             `protobuf:"bytes,8,opt,name=ballot,proto3" json:"ballot,omitempty"`     // of the sender, about what raft says
+	Evidence      []*Statement           `protobuf:"bytes,9,rep,name=evidence,proto3" json:"evidence,omitempty"` // two statements that no correct peer signs
+	Signers       []*Newcomer            `protobuf:"bytes,10,rep,name=signers,proto3" json:"signers,omitempty"`  // that have joined later, without their rows
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Message) Reset() {
+	*x = Message{}
+	mi := &file_viewgroup_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Message) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Message) ProtoMessage() {}
+
+func (x *Message) ProtoReflect() protoreflect.Message {
+	mi := &file_viewgroup_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Message.ProtoReflect.Descriptor instead.
+func (*Message) Descriptor() ([]byte, []int) {
+	return file_viewgroup_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Message) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Message) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *Message) GetRaft() []byte {
+	if x != nil {
+		return x.Raft
+	}
+	return nil
+}
+
+func (x *Message) GetPrevious() []byte {
+	if x != nil {
+		return x.Previous
+	}
+	return nil
+}
+
+func (x *Message) GetStarts() []*Statement {
+	if x != nil {
+		return x.Starts
+	}
+	return nil
+}
+
+func (x *Message) GetVotes() []*Statement {
+	if x != nil {
+		return x.Votes
+	}
+	return nil
+}
+
+func (x *Message) GetHeads() []*Statement {
+	if x != nil {
+		return x.Heads
+	}
+	return nil
+}
+
+func (x *Message) GetBallot() *Statement {
+	if x != nil {
+		return x.Ballot
+	}
+	return nil
+}
+
+func (x *Message) GetEvidence() []*Statement {
+	if x != nil {
+		return x.Evidence
+	}
+	return nil
+}
+
+func (x *Message) GetSigners() []*Newcomer {
+	if x != nil {
+		return x.Signers
+	}
+	return nil
+}
+
+// Statement is a signed statement of a member.
+type Statement struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          Statement_Kind         `protobuf:"varint,1,opt,name=kind,proto3,enum=p2pmpi.viewgroup.Statement_Kind" json:"kind,omitempty"`
+	By            uint32                 `protobuf:"varint,2,opt,name=by,proto3" json:"by,omitempty"` // number of the peer that signs
+	Term          uint64                 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`
+	Candidate     uint32                 `protobuf:"varint,4,opt,name=candidate,proto3" json:"candidate,omitempty"`               // of HEAD: the leader
+	LastTerm      uint64                 `protobuf:"varint,5,opt,name=last_term,json=lastTerm,proto3" json:"last_term,omitempty"` // of the candidate's last entry
+	Index         uint64                 `protobuf:"varint,6,opt,name=index,proto3" json:"index,omitempty"`                       // of the candidate's last entry, or of that of HEAD
+	Hash          []byte                 `protobuf:"bytes,7,opt,name=hash,proto3" json:"hash,omitempty"`                          // of the log up to that entry
+	Voters        []uint32               `protobuf:"varint,8,rep,packed,name=voters,proto3" json:"voters,omitempty"`              // in ascending order, according to the peer that signs
+	Signature     []byte                 `protobuf:"bytes,9,opt,name=signature,proto3" json:"signature,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Statement) Reset() {
+	*x = Statement{}
+	mi := &file_viewgroup_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Statement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Statement) ProtoMessage() {}
+
+func (x *Statement) ProtoReflect() protoreflect.Message {
+	mi := &file_viewgroup_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Statement.ProtoReflect.Descriptor instead.
+func (*Statement) Descriptor() ([]byte, []int) {
+	return file_viewgroup_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Statement) GetKind() Statement_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return Statement_NONE
+}
+
+func (x *Statement) GetBy() uint32 {
+	if x != nil {
+		return x.By
+	}
+	return 0
+}
+
+func (x *Statement) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *Statement) GetCandidate() uint32 {
+	if x != nil {
+		return x.Candidate
+	}
+	return 0
+}
+
+func (x *Statement) GetLastTerm() uint64 {
+	if x != nil {
+		return x.LastTerm
+	}
+	return 0
+}
+
+func (x *Statement) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *Statement) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
+func (x *Statement) GetVoters() []uint32 {
+	if x != nil {
+		return x.Voters
+	}
+	return nil
+}
+
+func (x *Statement) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
+// Newcomer is the context of the change of the membership that adds a peer that joins the
+// running job.
 type Newcomer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Peer          []byte                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"` // ID
 	Rank          uint32                 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
 	Replica       uint32                 `protobuf:"varint,3,opt,name=replica,proto3" json:"replica,omitempty"`
-	Row           []byte                 `protobuf:"bytes,4,opt,name=row,proto3" json:"row,omitempty"`             // of its process in the membership table; means nothing here
-	Signature     []byte                 `protobuf:"bytes,5,opt,name=signature,proto3" json:"signature,omitempty"` // of the submitter's peer
+	Row           []byte                 `protobuf:"bytes,4,opt,name=row,proto3" json:"row,omitempty"`                        // of its process in the membership table; means nothing here
+	Signature     []byte                 `protobuf:"bytes,5,opt,name=signature,proto3" json:"signature,omitempty"`            // of the submitter's peer
+	Number        uint32                 `protobuf:"varint,6,opt,name=number,proto3" json:"number,omitempty"`                 // of the peer; as a signer only
+	RowHash       []byte                 `protobuf:"bytes,7,opt,name=row_hash,json=rowHash,proto3" json:"row_hash,omitempty"` // likewise
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Newcomer) Reset() {
 	*x = Newcomer{}
-	mi := &file_viewgroup_proto_msgTypes[1]
+	mi := &file_viewgroup_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -94,7 +377,7 @@ func (x *Newcomer) String() string {
 func (*Newcomer) ProtoMessage() {}
 
 func (x *Newcomer) ProtoReflect() protoreflect.Message {
-	mi := &file_viewgroup_proto_msgTypes[1]
+	mi := &file_viewgroup_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -107,7 +390,7 @@ func (x *Newcomer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Newcomer.ProtoReflect.Descriptor instead.
 func (*Newcomer) Descriptor() ([]byte, []int) {
-	return file_viewgroup_proto_rawDescGZIP(), []int{1}
+	return file_viewgroup_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Newcomer) GetPeer() []byte {
@@ -145,6 +428,20 @@ func (x *Newcomer) GetSignature() []byte {
 	return nil
 }
 
+func (x *Newcomer) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Newcomer) GetRowHash() []byte {
+	if x != nil {
+		return x.RowHash
+	}
+	return nil
+}
+
 // Proposal is an entry of the log.
 type Proposal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -157,7 +454,7 @@ type Proposal struct {
 
 func (x *Proposal) Reset() {
 	*x = Proposal{}
-	mi := &file_viewgroup_proto_msgTypes[2]
+	mi := &file_viewgroup_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -169,7 +466,7 @@ func (x *Proposal) String() string {
 func (*Proposal) ProtoMessage() {}
 
 func (x *Proposal) ProtoReflect() protoreflect.Message {
-	mi := &file_viewgroup_proto_msgTypes[2]
+	mi := &file_viewgroup_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -182,7 +479,7 @@ func (x *Proposal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
 func (*Proposal) Descriptor() ([]byte, []int) {
-	return file_viewgroup_proto_rawDescGZIP(), []int{2}
+	return file_viewgroup_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Proposal) GetChange() []byte {
@@ -212,13 +509,44 @@ const file_viewgroup_proto_rawDesc = "" +
 	"\n" +
 	"\x0fviewgroup.proto\x12\x10p2pmpi.viewgroup\"\x19\n" +
 	"\x05Hello\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"|\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\"\x9c\x03\n" +
+	"\aMessage\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\rR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\rR\x02to\x12\x12\n" +
+	"\x04raft\x18\x03 \x01(\fR\x04raft\x12\x1a\n" +
+	"\bprevious\x18\x04 \x01(\fR\bprevious\x123\n" +
+	"\x06starts\x18\x05 \x03(\v2\x1b.p2pmpi.viewgroup.StatementR\x06starts\x121\n" +
+	"\x05votes\x18\x06 \x03(\v2\x1b.p2pmpi.viewgroup.StatementR\x05votes\x121\n" +
+	"\x05heads\x18\a \x03(\v2\x1b.p2pmpi.viewgroup.StatementR\x05heads\x123\n" +
+	"\x06ballot\x18\b \x01(\v2\x1b.p2pmpi.viewgroup.StatementR\x06ballot\x127\n" +
+	"\bevidence\x18\t \x03(\v2\x1b.p2pmpi.viewgroup.StatementR\bevidence\x124\n" +
+	"\asigners\x18\n" +
+	" \x03(\v2\x1a.p2pmpi.viewgroup.NewcomerR\asigners\"\xbd\x02\n" +
+	"\tStatement\x124\n" +
+	"\x04kind\x18\x01 \x01(\x0e2 .p2pmpi.viewgroup.Statement.KindR\x04kind\x12\x0e\n" +
+	"\x02by\x18\x02 \x01(\rR\x02by\x12\x12\n" +
+	"\x04term\x18\x03 \x01(\x04R\x04term\x12\x1c\n" +
+	"\tcandidate\x18\x04 \x01(\rR\tcandidate\x12\x1b\n" +
+	"\tlast_term\x18\x05 \x01(\x04R\blastTerm\x12\x14\n" +
+	"\x05index\x18\x06 \x01(\x04R\x05index\x12\x12\n" +
+	"\x04hash\x18\a \x01(\fR\x04hash\x12\x16\n" +
+	"\x06voters\x18\b \x03(\rR\x06voters\x12\x1c\n" +
+	"\tsignature\x18\t \x01(\fR\tsignature\";\n" +
+	"\x04Kind\x12\b\n" +
+	"\x04NONE\x10\x00\x12\t\n" +
+	"\x05START\x10\x01\x12\n" +
+	"\n" +
+	"\x06PERMIT\x10\x02\x12\b\n" +
+	"\x04VOTE\x10\x03\x12\b\n" +
+	"\x04HEAD\x10\x04\"\xaf\x01\n" +
 	"\bNewcomer\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\fR\x04peer\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x18\n" +
 	"\areplica\x18\x03 \x01(\rR\areplica\x12\x10\n" +
 	"\x03row\x18\x04 \x01(\fR\x03row\x12\x1c\n" +
-	"\tsignature\x18\x05 \x01(\fR\tsignature\"X\n" +
+	"\tsignature\x18\x05 \x01(\fR\tsignature\x12\x16\n" +
+	"\x06number\x18\x06 \x01(\rR\x06number\x12\x19\n" +
+	"\brow_hash\x18\a \x01(\fR\arowHash\"X\n" +
 	"\bProposal\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\fR\x06change\x12\x16\n" +
 	"\x06author\x18\x02 \x01(\rR\x06author\x12\x1c\n" +
@@ -236,18 +564,29 @@ func file_viewgroup_proto_rawDescGZIP() []byte {
 	return file_viewgroup_proto_rawDescData
 }
 
-var file_viewgroup_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_viewgroup_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_viewgroup_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_viewgroup_proto_goTypes = []any{
-	(*Hello)(nil),    // 0: p2pmpi.viewgroup.Hello
-	(*Newcomer)(nil), // 1: p2pmpi.viewgroup.Newcomer
-	(*Proposal)(nil), // 2: p2pmpi.viewgroup.Proposal
+	(Statement_Kind)(0), // 0: p2pmpi.viewgroup.Statement.Kind
+	(*Hello)(nil),       // 1: p2pmpi.viewgroup.Hello
+	(*Message)(nil),     // 2: p2pmpi.viewgroup.Message
+	(*Statement)(nil),   // 3: p2pmpi.viewgroup.Statement
+	(*Newcomer)(nil),    // 4: p2pmpi.viewgroup.Newcomer
+	(*Proposal)(nil),    // 5: p2pmpi.viewgroup.Proposal
 }
 var file_viewgroup_proto_depIdxs = []int32{
-	0, // [0:0] is the sub-list for method output_type
-	0, // [0:0] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	3, // 0: p2pmpi.viewgroup.Message.starts:type_name -> p2pmpi.viewgroup.Statement
+	3, // 1: p2pmpi.viewgroup.Message.votes:type_name -> p2pmpi.viewgroup.Statement
+	3, // 2: p2pmpi.viewgroup.Message.heads:type_name -> p2pmpi.viewgroup.Statement
+	3, // 3: p2pmpi.viewgroup.Message.ballot:type_name -> p2pmpi.viewgroup.Statement
+	3, // 4: p2pmpi.viewgroup.Message.evidence:type_name -> p2pmpi.viewgroup.Statement
+	4, // 5: p2pmpi.viewgroup.Message.signers:type_name -> p2pmpi.viewgroup.Newcomer
+	0, // 6: p2pmpi.viewgroup.Statement.kind:type_name -> p2pmpi.viewgroup.Statement.Kind
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_viewgroup_proto_init() }
@@ -260,13 +599,14 @@ func file_viewgroup_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_viewgroup_proto_rawDesc), len(file_viewgroup_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   3,
+			NumEnums:      1,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_viewgroup_proto_goTypes,
 		DependencyIndexes: file_viewgroup_proto_depIdxs,
+		EnumInfos:         file_viewgroup_proto_enumTypes,
 		MessageInfos:      file_viewgroup_proto_msgTypes,
 	}.Build()
 	File_viewgroup_proto = out.File

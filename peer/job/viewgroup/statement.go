@@ -1,0 +1,132 @@
+package viewgroup
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
+)
+
+// A Statement is what a member signs about elections and about its log. The Raft library trusts each
+// message; a Member passes a message to it only if signed statements justify the message (V4):
+//
+//	a term that this peer does not know   START of a majority of the voters: each of them has granted a
+//	                                      pre-vote; or PERMIT of the leader, which hands over
+//	a leader                              VOTE of a majority of the voters
+//	a granted vote, an acknowledgement    VOTE, START or HEAD of the sender
+//	a committed entry                     HEAD of a majority of the voters: the log up to the entry, in
+//	                                      the leader's term
+//
+// The submitter's peer needs no votes and no HEAD, since the job is its own.
+type Statement = pb.Statement
+
+// maxSigners bounds the signers of one thing: more than there are voters while some are being replaced.
+const maxSigners = 4 * maxMembers
+
+// text returns the text that s signs, without the name of the job.
+func text(s *Statement) []byte {
+	return fmt.Appendf(nil, "%v of peer %d in term %d: candidate %d, entry %d of term %d, log %x, voters %v",
+		s.GetKind(), s.GetBy(), s.GetTerm(), s.GetCandidate(), s.GetIndex(), s.GetLastTerm(), s.GetHash(), s.GetVoters())
+}
+
+// sign signs a statement of this peer.
+func (m *Member) sign(s *Statement) *Statement {
+	s.By, s.Voters = uint32(m.config.Self), m.voters()
+	s.Signature = m.config.Sign(text(s))
+	return s
+}
+
+// voters returns the numbers of the voters, in ascending order.
+func (m *Member) voters() (numbers []uint32) {
+	for _, id := range m.conf.GetVoters() {
+		numbers = append(numbers, uint32(id)-1)
+	}
+	slices.Sort(numbers)
+	return numbers
+}
+
+// isSigned reports whether the peer that s names has signed s.
+func (m *Member) isSigned(s *Statement) bool {
+	id, known := m.identity(int(s.GetBy()))
+	return known && len(s.GetVoters()) <= maxSigners && m.config.Verify(id, text(s), s.GetSignature())
+}
+
+// identity returns the ID of the peer with a number.
+func (m *Member) identity(number int) (id p2ppeer.ID, known bool) {
+	if id, known = m.config.IDs[number]; !known {
+		id, known = m.config.Told[number]
+	}
+	return id, known
+}
+
+// ballots returns the signed statements of a kind and a term about a candidate, one of each peer.
+func (m *Member) ballots(all []*Statement, kind pb.Statement_Kind, term uint64, candidate uint32) (genuine []*Statement) {
+	for _, s := range all {
+		repeated := slices.ContainsFunc(genuine, func(other *Statement) bool { return other.GetBy() == s.GetBy() })
+		if s.GetKind() == kind && s.GetTerm() == term && s.GetCandidate() == candidate && !repeated && m.isSigned(s) {
+			genuine = append(genuine, s)
+		}
+	}
+	return genuine
+}
+
+// suffice reports whether the statements are those of a majority of the voters. The log of this peer may be
+// behind, so that it does not know the voters. It then believes one of the statements about them if another
+// one confirms it, since one of two peers at least is honest. Two peers may differ by one voter, whose change
+// only one of them knows.
+func (m *Member) suffice(statements []*Statement, behind bool) bool {
+	if isMajority(statements, m.voters()) {
+		return true
+	}
+	for _, s := range statements {
+		confirmed := slices.ContainsFunc(statements, func(other *Statement) bool {
+			return other.GetBy() != s.GetBy() && differences(s.GetVoters(), other.GetVoters()) <= 1
+		})
+		if behind && confirmed && isMajority(statements, s.GetVoters()) {
+			return true
+		}
+	}
+	return false
+}
+
+// differences returns the number of voters that are in one of two sets.
+func differences(a, b []uint32) (n int) {
+	for _, sets := range [][2][]uint32{{a, b}, {b, a}} {
+		for _, voter := range sets[0] {
+			if !slices.Contains(sets[1], voter) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// isMajority reports whether more than half of the voters have signed one of the statements.
+func isMajority(statements []*Statement, voters []uint32) bool {
+	n := 0
+	for _, s := range statements {
+		if slices.Contains(voters, s.GetBy()) {
+			n++
+		}
+	}
+	return 2*n > len(voters)
+}
+
+// contradict reports whether two statements are such that no correct peer signs both: two logs up to one
+// entry in one term, or votes for two candidates in one term. The log of a follower up to an entry that it
+// has acknowledged is that of the leader, and a leader only appends.
+func contradict(a, b *Statement) bool {
+	if a.GetBy() != b.GetBy() || a.GetKind() != b.GetKind() || a.GetTerm() != b.GetTerm() {
+		return false
+	}
+	switch a.GetKind() {
+	case pb.Statement_HEAD:
+		return a.GetIndex() == b.GetIndex() && !bytes.Equal(a.GetHash(), b.GetHash())
+	case pb.Statement_VOTE:
+		return a.GetCandidate() != b.GetCandidate()
+	}
+	return false
+}
