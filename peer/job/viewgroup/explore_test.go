@@ -63,6 +63,12 @@ var scenarios = []scenario{
 		withoutSubmitter, []int{1, 2, 3}},
 	{"a newcomer is introduced to a later leader", 4, []proposedChange{{1, joins(), submitterPeer}, {2, joins(), submitterPeer}, {3, fails(0), submitterPeer}}, allowed{waits: 8, crashes: 2},
 		after(withoutSubmitter, came, []event{{kind: waits, from: 3}, {kind: waits, from: 2}, {kind: quietens}}), []int{1, 1, 2, 2}},
+	{"a peer says that it leads", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"leads in a new term", "leads in this term"}}, nil, nil},
+	{"a peer says that it leads, while an election is due", 4, []proposedChange{{2, fails(1), submitterPeer}}, allowed{waits: 2, crashes: 1, lies: []string{"leads with made-up votes"}}, nil, nil},
+	{"a peer says that a later term has begun", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"knows a later term"}}, nil, nil},
+	{"a peer wants an election", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"hands over without leading", "is a candidate beside the leader"}}, nil, nil},
+	{"a leader makes up that an entry is committed", 4, []proposedChange{{2, fails(1), submitterPeer}}, allowed{waits: 2, lies: []string{"commits an entry that no other member has"}}, withoutSubmitter, nil},
+	{"a leader has two logs", 4, []proposedChange{{1, fails(1), submitterPeer}, {3, fails(2), submitterPeer}}, allowed{lies: []string{"commits an entry that no other member has"}}, withoutSubmitter, nil},
 }
 
 // bySubmitter means that the submitter's peer introduces a newcomer.

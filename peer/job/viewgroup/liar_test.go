@@ -1,11 +1,15 @@
 package viewgroup
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
 )
 
 // write adds an entry to the log without checking its effect, like a malicious leader.
@@ -122,4 +126,168 @@ func TestV4UnsignedNewcomersAreRejected(t *testing.T) {
 	}
 	w.propose(0, 0, view.Failed)
 	w.until("rank 0 has failed", w.failed(0, 0, 1, 2, 3))
+}
+
+// withLiar returns a world without the submitter's peer, in which peer liar leads and the other peers except
+// the last one vote.
+func withLiar(t *testing.T, seed uint64, peers int) *world {
+	t.Helper()
+	w := newWorld(t, seed, peers)
+	w.liar = liar
+	w.ticks(3)
+	w.members[submitterPeer].node.TransferLeader(liar + 1)
+	w.carry(submitterPeer, w.members[submitterPeer].ready())
+	w.until("the liar leads", func() bool { return w.members[liar].Leads() })
+	w.crash(submitterPeer)
+	w.until("the others vote", func() bool { return !w.members[liar].Votes(submitterPeer) && len(w.members[liar].voters())%2 == 1 })
+	w.ticks(electionTicks)
+	return w
+}
+
+// tellLie makes the liar tell a lie to a peer.
+func (w *world) tellLie(name string, to int) {
+	w.Helper()
+	for _, msg := range lieNamed(name).tell(w.members[liar], to) {
+		out, err := w.members[to].Step(liar, msg)
+		if err != nil && !errors.Is(err, errUnjustified) && !errors.Is(err, errForeign) {
+			w.Fatal(err)
+		}
+		w.carry(to, out)
+	}
+}
+
+// TestV4LeaderAloneCommitsNothing checks that an entry is not committed because the leader says so: a
+// majority of the voters must have acknowledged it.
+func TestV4LeaderAloneCommitsNothing(t *testing.T) {
+	w := withLiar(t, 40, 6)
+	if n := len(w.members[2].voters()); n != 5 {
+		t.Fatalf("%d vote, want 5", n)
+	}
+	w.tellLie("commits an entry that no other member has", 2)
+	if epoch := w.members[2].View().Epoch; epoch != 1 {
+		t.Errorf("committed: epoch %d", epoch)
+	}
+}
+
+// TestV4LeaderWithTwoLogsIsNamed checks that the honest peers stop, and name the leader, if it has given them
+// different views of an epoch.
+func TestV4LeaderWithTwoLogsIsNamed(t *testing.T) {
+	w := withLiar(t, 41, 4)
+	w.propose(liar, 1, view.Failed)
+	w.until("rank 1 has failed", w.failed(1, liar, 2, 3))
+	w.split = true
+	w.tellLie("commits an entry that no other member has", 2)
+	w.propose(liar, 2, view.Failed)
+	w.until("both have stopped", func() bool { return w.members[2].Contact() == CutOff && w.members[3].Contact() == CutOff })
+	for _, i := range []int{2, 3} {
+		if err := w.members[i].Err(); err == nil || err.Error() != new(Member).blamed() {
+			t.Errorf("peer %d has stopped because: %v", i, err)
+		}
+	}
+}
+
+// TestV4ShorterLogOfALeaderIsCompared checks that a leader is also found if no two of its statements are about
+// the same entry.
+func TestV4ShorterLogOfALeaderIsCompared(t *testing.T) {
+	w := withLiar(t, 42, 4)
+	w.propose(liar, 1, view.Failed)
+	w.until("rank 1 has failed", w.failed(1, liar, 2, 3))
+	m := w.members[2]
+	for index := uint64(2); index <= m.known.matched; index++ {
+		hash, _ := m.known.log.at(index)
+		msg := m.message(2)
+		msg.From = 3
+		msg.Heads = []*Statement{w.members[liar].sign(&Statement{Kind: pb.Statement_HEAD, Term: m.term(), Candidate: liar, Index: index, Hash: hash})}
+		if _, err := m.Step(3, msg); err != nil {
+			t.Fatalf("entry %d: %v", index, err)
+		}
+	}
+	msg := m.message(2)
+	msg.From = 3
+	msg.Heads = []*Statement{w.members[liar].sign(&Statement{Kind: pb.Statement_HEAD, Term: m.term(), Candidate: liar, Index: m.known.matched - 1, Hash: make([]byte, hashSize)})}
+	if _, err := m.Step(3, msg); err == nil || m.Contact() != CutOff || m.Err().Error() != new(Member).blamed() {
+		t.Errorf("the leader has signed another log: %v", err)
+	}
+}
+
+// TestV4UnlawfulChangesOfMembershipHaveNoEffect makes a malicious leader propose changes of the membership
+// that no correct leader proposes.
+func TestV4UnlawfulChangesOfMembershipHaveNoEffect(t *testing.T) {
+	change := func(kind raftpb.ConfChangeType, peer int) *raftpb.ConfChange {
+		return &raftpb.ConfChange{Type: kind.Enum(), NodeId: new(uint64(peer) + 1)}
+	}
+	for name, c := range map[string]raftpb.ConfChangeI{
+		"removes a voter with a live process":   change(raftpb.ConfChangeRemoveNode, 2),
+		"removes a learner with a live process": change(raftpb.ConfChangeRemoveNode, 6),
+		"takes a vote":                          change(raftpb.ConfChangeAddLearnerNode, 2),
+		"adds a stranger as a voter":            change(raftpb.ConfChangeAddNode, 9),
+		"adds a stranger as a learner":          change(raftpb.ConfChangeAddLearnerNode, 9),
+		"replaces all voters": &raftpb.ConfChangeV2{Changes: []*raftpb.ConfChangeSingle{
+			{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(uint64(3))}, {Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(uint64(4))},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := withLiar(t, 43, 7)
+			before := fmt.Sprint(w.members[2].conf)
+			m := w.members[liar]
+			m.attempt(func() error { return m.node.ProposeConfChange(c) })
+			w.carry(liar, m.ready())
+			w.propose(2, 4, view.Finished)
+			w.until("the job continues", func() bool { return w.members[6].View().State(view.Process{Rank: 4}) == view.Finished })
+			w.ticks(electionTicks)
+			for _, i := range []int{2, 3, 4, 6} {
+				if after := fmt.Sprint(w.members[i].conf); after != before || w.members[i].Err() != nil {
+					t.Errorf("peer %d: %s, was %s (%v)", i, after, before, w.members[i].Err())
+				}
+			}
+		})
+	}
+}
+
+// TestV4FalseEvidenceIsRefused checks that statements that do not contradict each other, or that the named
+// peer has not signed, prove nothing.
+func TestV4FalseEvidenceIsRefused(t *testing.T) {
+	w := newWorld(t, 44, 4)
+	w.ticks(3)
+	head := func(by int, index uint64, hash byte) *Statement {
+		return w.members[by].sign(&Statement{Kind: pb.Statement_HEAD, Term: 2, Index: index, Hash: []byte{hash}})
+	}
+	forged := head(1, 3, 1)
+	forged.By = 2
+	for name, evidence := range map[string][]*Statement{
+		"one statement":         {head(1, 3, 1)},
+		"equal statements":      {head(1, 3, 1), head(1, 3, 1)},
+		"about two entries":     {head(1, 3, 1), head(1, 4, 2)},
+		"of two peers":          {head(1, 3, 1), head(2, 3, 2)},
+		"one of them is forged": {forged, head(2, 3, 2)},
+		"votes in two terms": {
+			w.members[1].sign(&Statement{Kind: pb.Statement_VOTE, Term: 2, Candidate: 1}), w.members[1].sign(&Statement{Kind: pb.Statement_VOTE, Term: 3, Candidate: 2}),
+		},
+		"pre-votes": {
+			w.members[1].sign(&Statement{Kind: pb.Statement_START, Term: 2, Candidate: 1}), w.members[1].sign(&Statement{Kind: pb.Statement_START, Term: 2, Candidate: 2}),
+		},
+	} {
+		msg := &Message{From: 1, To: 3, Evidence: evidence}
+		if _, err := w.members[3].Step(1, msg); err == nil || w.members[3].Err() != nil {
+			t.Errorf("%s: %v, %v", name, err, w.members[3].Err())
+		}
+	}
+	msg := &Message{From: 1, To: 3, Evidence: []*Statement{head(1, 3, 1), head(1, 3, 2)}}
+	if _, err := w.members[3].Step(1, msg); err == nil || w.members[3].Contact() != CutOff {
+		t.Errorf("it has signed two logs: %v", err)
+	}
+}
+
+// TestV4SubmitterClaimsLeadership checks that the submitter's peer leads again although the leader does not
+// hand over.
+func TestV4SubmitterClaimsLeadership(t *testing.T) {
+	w := newWorld(t, 45, 5)
+	w.ticks(3)
+	w.members[submitterPeer].node.TransferLeader(liar + 1)
+	w.carry(submitterPeer, w.members[submitterPeer].ready())
+	w.until("the liar leads", func() bool { return w.members[liar].Leads() })
+	w.members[liar].followed = 1 << 30 // it never hands over
+	w.until("the submitter's peer leads", func() bool { return w.members[submitterPeer].Leads() })
+	w.propose(2, 0, view.Failed)
+	w.until("rank 0 has failed everywhere", w.failed(0, 0, 1, 2, 3, 4))
 }

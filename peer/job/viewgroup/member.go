@@ -93,6 +93,7 @@ type Member struct {
 	proposed int            // time of that proposal
 	answered map[uint64]int // last answer of each other peer, while this peer leads
 	followed int            // last time that this peer did not lead, or transferred the leadership
+	led      int            // last time that this peer led, or could not claim the leadership
 	tended   int            // time of a pending change of the membership; 0 if none
 	broken   error          // error that ended this peer's part in the group; nil if none
 	known    knowledge      // what justifies messages
@@ -204,6 +205,10 @@ func (m *Member) Contact() Contact {
 	return InTouch
 }
 
+// Err returns the error that has ended this peer's part in the group, or nil. It names another peer that has
+// told different peers different views.
+func (m *Member) Err() error { return m.broken }
+
 // Propose proposes a change on behalf of the proposal's author, which may be another peer. The Member
 // repeats the proposal until it is committed, and drops one that can have no effect now.
 func (m *Member) Propose(p Proposal) Output {
@@ -261,7 +266,7 @@ func (m *Member) Tick() Output {
 		m.followed = m.now
 	}
 	m.recordAnswers()
-	m.attempt(func() error { m.returnLeadership(); return nil })
+	m.attempt(func() error { m.returnLeadership(); m.claimLeadership(); return nil })
 	out := m.ready()
 	m.attempt(func() error { m.compareLogs(&out); return nil })
 	return out

@@ -62,6 +62,22 @@ func (m *Member) returnLeadership() {
 	}
 }
 
+// claimTicks is the time after which the submitter's peer takes the leadership from a peer that does not
+// return it: that peer may be malicious.
+const claimTicks = 2 * leadTicks
+
+// claimLeadership makes the submitter's peer begin an election without the leader's permission (V4). Its own
+// signature suffices, since the job is its own.
+func (m *Member) claimLeadership() {
+	switch {
+	case m.config.Self != submitterPeer || m.Leads() || m.Contact() != InTouch || !m.Votes(submitterPeer):
+		m.led = m.now
+	case m.now-m.led > claimTicks:
+		m.led = m.now
+		_ = m.node.Step(&raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: new(m.node.BasicStatus().Lead), To: new(m.id())})
+	}
+}
+
 // wantedMembership returns the next change towards the wanted membership, or nil. The rules, in order:
 //
 //   - A peer that has left the job, or has no live process and does not answer, is removed.

@@ -54,13 +54,24 @@ var mutants = []mutant{
 		"if slices.Contains(voters, submitter) && m.missing", "if false && m.missing", "the submitter's peer is silent for long, and another one is lost"},
 	{"a returned submitter's peer votes and leads", "membership.go",
 		" || better {", " || better && false {", "the submitter's peer returns after its replacement"},
+	{"a leader has the votes of a majority", "justify.go",
+		"case from != submitterPeer && !elected:", "case from != submitterPeer && !elected && false:", "a peer says that it leads"},
+	{"votes are signed", "statement.go",
+		"!repeated && m.isSigned(s) {", "!repeated {", "a peer says that it leads, while an election is due"},
+	{"a majority allows a term to begin", "justify.go",
+		"return m.mayBegin(r.GetTerm(), msg.GetStarts()), nil", "return true, nil", "a peer says that a later term has begun"},
+	{"only the leader hands over", "justify.go",
+		"if m.node.BasicStatus().Lead != uint64(from)+1 || r.GetTerm() != m.known.term {", "if r.GetTerm() != m.known.term {", "a peer wants an election"},
+	{"an election beside a leader needs its permission", "justify.go",
+		"return k.leads > 0 && k.leads+1 == s.GetTerm() && k.leader == int(s.GetBy())", "return k.leads > 0", "a peer wants an election"},
 }
 
 // core are the files that the exploration needs, without those of the service, so that a mutant builds
 // within a second.
 var core = []string{
 	"doc.go", "proposal.go", "member.go", "membership.go", "newcomer.go", "log.go", "logger.go",
-	"world_test.go", "whole_test.go", "explore_test.go", "norace_test.go",
+	"statement.go", "chain.go", "justify.go", "prove.go",
+	"world_test.go", "whole_test.go", "explore_test.go", "lies_test.go", "norace_test.go",
 }
 
 // TestMutantsApply checks that each mutant still applies: the code that it replaces occurs once, and its

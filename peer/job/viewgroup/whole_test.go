@@ -36,12 +36,14 @@ type allowed struct {
 	crashes int
 	cuts    int // a member loses contact to all others; messages in transit are lost
 	heals   int
+	lies    []string // that member liar tells, each once to one member; "" if told
 }
 
 // An event is one step of the whole group.
 type event struct {
 	kind     eventKind
 	from, to int
+	lie      int // number of the lie
 }
 
 type eventKind uint8
@@ -56,10 +58,11 @@ const (
 	quietens   // all messages in transit arrive
 	introduces // from is the newcomer's number, to is the member that is told
 	tells      // tells from that to is lost
+	deceives   // the liar tells a lie
 )
 
 func (e event) String() string {
-	names := []string{"proposal", "arrives", "waits", "crashes", "is cut off", "heals", "quietens", "introduces", "tells"}
+	names := []string{"proposal", "arrives", "waits", "crashes", "is cut off", "heals", "quietens", "introduces", "tells", "lies"}
 	return fmt.Sprintf("%s %d>%d", names[e.kind], e.from, e.to)
 }
 
@@ -73,17 +76,23 @@ type whole struct {
 	alone     int        // the member that is cut off, or -1
 	queues    [][]string // by from*peers+to: encoded messages
 	agreed    map[uint64]view.View
-	views     []view.View // by member
-	frozen    uint64      // epoch of the member that is cut off, at that time
-	first     int         // number of first peers
-	unmet     []bool      // by member: it was not introduced yet
-	words     []int       // members to be told of the newcomer
-	knows     []bool      // by member: it was told of the newcomer
-	come      []bool      // by member: it has admitted the newcomer
-	broken    error       // violation of a promise
+	views     []view.View            // by member
+	frozen    uint64                 // epoch of the member that is cut off, at that time
+	first     int                    // number of first peers
+	unmet     []bool                 // by member: it was not introduced yet
+	words     []int                  // members to be told of the newcomer
+	knows     []bool                 // by member: it was told of the newcomer
+	come      []bool                 // by member: it has admitted the newcomer
+	lies      bool                   // member liar lies
+	had       []map[uint64]view.View // views of each member, by epoch, if one lies
+	calm      bool                   // no member has crashed, been cut off or missed the leader
+	broken    error                  // violation of a promise
 }
 
 const nobody = -1
+
+// liar is the member that lies, in a scenario with lies.
+const liar = 1
 
 // newWhole returns a group in which the submitter's peer leads and no message is in transit.
 func newWhole(sc scenario) *whole {
@@ -91,10 +100,12 @@ func newWhole(sc scenario) *whole {
 	g := &whole{
 		left: sc.allowed, proposals: slices.Clone(sc.proposals), alone: nobody, crashed: make([]bool, all), views: make([]view.View, all),
 		queues: make([][]string, all*all), agreed: make(map[uint64]view.View), first: sc.peers, unmet: make([]bool, all),
-		words: slices.Clone(sc.told), knows: make([]bool, all), come: make([]bool, all),
+		words: slices.Clone(sc.told), knows: make([]bool, all), come: make([]bool, all), lies: len(sc.lies) > 0,
+		had: make([]map[uint64]view.View, all),
 	}
+	g.left.lies = slices.Clone(sc.lies)
 	for self := range all {
-		g.unmet[self] = self >= sc.peers
+		g.unmet[self], g.had[self] = self >= sc.peers, make(map[uint64]view.View)
 		m, err := New(Config{View: view.New(sc.peers-1, 1), Peers: sc.peers, Members: Members(sc.peers), Self: self, RunsOn: runsOn(sc.peers), IDs: idsOf(sc.peers), Told: idsOf(all), Verify: verify, Sign: signs(self)})
 		if err != nil {
 			panic(err)
@@ -103,6 +114,7 @@ func newWhole(sc scenario) *whole {
 		g.carry(self, m.ready())
 	}
 	g.quieten()
+	g.calm = true
 	for _, e := range sc.before {
 		g.apply(e)
 	}
@@ -164,6 +176,10 @@ func (g *whole) carry(i int, out Output) {
 			g.fail("peer %d: epoch %d does not follow from %v by %v", i, c.Epoch, g.views[i], c.Change)
 		}
 		g.views[i] = v
+		if g.lies {
+			g.had[i][v.Epoch] = v
+			continue
+		}
 		first, known := g.agreed[v.Epoch]
 		if !known {
 			g.agreed[v.Epoch] = v
@@ -202,6 +218,13 @@ func (g *whole) events() (evs []event) {
 			evs = append(evs, event{kind: arrives, from: i / len(g.members), to: i % len(g.members)})
 		}
 	}
+	for k, name := range g.left.lies {
+		for to := range g.members {
+			if name != "" && to != liar && !g.crashed[to] {
+				evs = append(evs, event{kind: deceives, from: liar, to: to, lie: k})
+			}
+		}
+	}
 	for i := range g.members {
 		if g.crashed[i] || g.unmet[i] {
 			continue
@@ -223,6 +246,12 @@ func (g *whole) events() (evs []event) {
 }
 
 func (g *whole) apply(e event) {
+	g.calm = g.calm && e.kind != waits && e.kind != crashes && e.kind != cut
+	defer func() {
+		if g.calm && !g.members[submitterPeer].Leads() {
+			g.fail("V4: the submitter's peer, which all hear, does not lead any more")
+		}
+	}()
 	switch m := g.members[e.from]; e.kind {
 	case proposes:
 		w := g.proposals[e.from]
@@ -255,6 +284,8 @@ func (g *whole) apply(e event) {
 		g.carry(e.to, g.members[e.to].Introduce(invite(Newcomer{Peer: e.from, ID: idOf(e.from), Process: joins().Process})))
 	case tells:
 		g.carry(e.from, m.Gone(e.to))
+	case deceives:
+		g.tellLie(e.from, e.to, e.lie)
 	}
 }
 
@@ -273,7 +304,7 @@ func (g *whole) arrive(from, to int) {
 	}
 	*q = (*q)[1:]
 	out, err := g.members[to].Step(from, &m)
-	if err != nil {
+	if err != nil && (!g.lies || from != liar && to != liar && g.members[to].broken == nil) {
 		g.fail("peer %d refuses %v of peer %d: %v", to, &m, from, err)
 	}
 	g.carry(to, out)
@@ -298,12 +329,21 @@ func (g *whole) settle() {
 			}
 		}
 	}
+	if g.lies {
+		g.checkHonest()
+		if slices.ContainsFunc(g.members, func(m *Member) bool { return m.broken != nil }) {
+			return
+		}
+	}
 	leads := slices.IndexFunc(g.members, func(m *Member) bool { return m.Leads() && !g.crashed[m.config.Self] && m.config.Self != g.alone })
 	if leads < 0 {
 		g.fail("nobody leads")
 		return
 	}
 	leader := g.members[leads]
+	if g.lies && leads == liar {
+		return // it may withhold anything
+	}
 	if leader.wantedMembership() != nil {
 		g.fail("peer %d, which leads, does not get the membership into order: %v", leads, leader.conf)
 	}
@@ -380,7 +420,7 @@ func (m *Member) state() string {
 		coming = append(coming, n.Peer)
 	}
 	return fmt.Sprint(s.GetTerm(), s.GetVote(), s.GetCommit(), s.RaftState, s.Lead, s.Applied, s.LeadTransferee, hidden, votes, log, progress,
-		m.conf.GetVoters(), m.conf.GetLearners(), m.view.Epoch, m.wanted, m.held, m.gone, coming, m.config.RunsOn, m.now, m.touched, m.heard, m.leader, m.proposed, m.answered, m.followed, m.tended, m.broken, m.known.state())
+		m.conf.GetVoters(), m.conf.GetLearners(), m.view.Epoch, m.wanted, m.held, m.gone, coming, m.config.RunsOn, m.now, m.touched, m.heard, m.leader, m.proposed, m.answered, m.followed, m.led, m.tended, m.broken, m.known.state())
 }
 
 // state describes everything in k that the next steps depend on. Maps print in the order of their keys.

@@ -1,0 +1,138 @@
+package viewgroup
+
+import (
+	"fmt"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
+)
+
+// A lie is a message that a malicious member sends to another one, with everything that it can sign itself.
+// m is the liar, which otherwise follows the protocol.
+type lie struct {
+	name string
+	tell func(m *Member, to int) []*Message
+}
+
+// lieNamed returns the lie with a name.
+func lieNamed(name string) lie {
+	for _, l := range allLies {
+		if l.name == name {
+			return l
+		}
+	}
+	panic(name)
+}
+
+var allLies = []lie{
+	{"leads in a new term", func(m *Member, to int) []*Message { return m.usurps(to, m.term()+1) }},
+	{"leads in this term", func(m *Member, to int) []*Message { return m.usurps(to, m.term()) }},
+	{"leads with made-up votes", func(m *Member, to int) []*Message {
+		told := m.usurps(to, m.term()+1)
+		for by := range uint32(m.config.Peers) {
+			told[0].Votes = append(told[0].Votes, &Statement{Kind: pb.Statement_VOTE, By: by, Term: m.term() + 1, Candidate: uint32(m.config.Self), Signature: []byte("made up")})
+		}
+		return told
+	}},
+	{"knows a later term", func(m *Member, to int) []*Message {
+		term := m.term() + 5
+		return []*Message{m.lies(to, &raftpb.Message{Type: raftpb.MsgAppResp.Enum(), Term: &term}, m.sign(m.ballot(pb.Statement_START, term)))}
+	}},
+	{"hands over without leading", func(m *Member, to int) []*Message {
+		term := m.term()
+		msg := m.lies(to, &raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), Term: &term})
+		msg.Ballot = m.sign(&Statement{Kind: pb.Statement_PERMIT, Term: term + 1, Candidate: uint32(to)})
+		return []*Message{msg}
+	}},
+	{"is a candidate beside the leader", func(m *Member, to int) []*Message {
+		term := m.term() + 1
+		permit := m.sign(&Statement{Kind: pb.Statement_PERMIT, Term: term, Candidate: uint32(m.config.Self)})
+		last := uint64(1 << 40)
+		return []*Message{m.lies(to, &raftpb.Message{Type: raftpb.MsgVote.Enum(), Term: &term, Index: &last, LogTerm: &term, Context: []byte("CampaignTransfer")}, permit)}
+	}},
+	// Another log than that of the other members, which it says that they have acknowledged.
+	{"commits an entry that no other member has", func(m *Member, to int) []*Message {
+		term := m.term()
+		last, _ := m.store.LastIndex()
+		previous, _ := m.known.log.at(last)
+		entry := &raftpb.Entry{Index: new(last + 1), Term: &term, Data: signed(m.config.Self, fails(m.config.Self-1)).encode()}
+		msg := m.lies(to, &raftpb.Message{Type: raftpb.MsgApp.Enum(), Term: &term, Index: &last, LogTerm: new(m.termAt(last)), Entries: []*raftpb.Entry{entry}, Commit: new(last + 1)})
+		msg.Previous, msg.Votes = previous, m.known.votes
+		hash, _ := append(chain(nil), m.known.log...).append([]*raftpb.Entry{entry}).at(last + 1)
+		msg.Heads = []*Statement{m.sign(&Statement{Kind: pb.Statement_HEAD, Term: term, Candidate: uint32(m.config.Self), Index: last + 1, LastTerm: term, Hash: hash})}
+		again := proto.CloneOf(msg)
+		r := &raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), Term: &term, Commit: new(last + 1)}
+		again.Raft = m.lies(to, r).Raft
+		return []*Message{msg, again}
+	}},
+}
+
+// term returns the current term of m.
+func (m *Member) term() uint64 { return m.node.BasicStatus().GetTerm() }
+
+// lies returns a message of the Raft library, with statements that its term may begin.
+func (m *Member) lies(to int, r *raftpb.Message, starts ...*Statement) *Message {
+	r.From, r.To = new(uint64(m.config.Self)+1), new(uint64(to)+1)
+	msg := wrap(r)
+	msg.Starts = starts
+	return msg
+}
+
+// usurps returns the messages of a peer that nobody has elected and that commits an entry of its own.
+func (m *Member) usurps(to int, term uint64) []*Message {
+	last, _ := m.store.LastIndex()
+	msg := m.lies(to, &raftpb.Message{
+		Type: raftpb.MsgApp.Enum(), Term: &term, Index: &last, LogTerm: new(m.termAt(last)), Commit: new(last + 1),
+		Entries: []*raftpb.Entry{{Index: new(last + 1), Term: &term, Data: signed(m.config.Self, fails(m.config.Self-1)).encode()}},
+	}, m.sign(m.ballot(pb.Statement_START, term)))
+	msg.Previous, _ = m.known.log.at(last)
+	msg.Votes = []*Statement{m.sign(m.ballot(pb.Statement_VOTE, term))}
+	return []*Message{msg}
+}
+
+// tellLie sends a lie of member from to another one.
+func (g *whole) tellLie(from, to, number int) {
+	for _, msg := range lieNamed(g.left.lies[number]).tell(g.members[from], to) {
+		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(msg)
+		if err != nil {
+			panic(err)
+		}
+		if g.reaches(from, to) {
+			q := &g.queues[from*len(g.members)+to]
+			*q = append(*q, string(b))
+		}
+	}
+	g.left.lies[number] = ""
+}
+
+// checkHonest checks the members that do not lie: one that has ended its part names the liar, and of any two
+// with different views of an epoch one at least has ended its part (V4).
+func (g *whole) checkHonest() {
+	for i, m := range g.members {
+		if g.crashed[i] || i == liar {
+			continue
+		}
+		if m.broken != nil && m.broken.Error() != new(Member).blamed() {
+			g.fail("V4: peer %d has ended its part: %v", i, m.broken)
+		}
+		for j, other := range g.members[:i] {
+			if g.crashed[j] || j == liar || m.broken != nil || other.broken != nil {
+				continue
+			}
+			for epoch, v := range g.had[i] {
+				if w, ok := g.had[j][epoch]; ok && fmt.Sprint(v) != fmt.Sprint(w) {
+					g.fail("V4: peers %d and %d go on with two views of epoch %d: %v and %v", j, i, epoch, w, v)
+				}
+			}
+		}
+	}
+}
+
+// blamed returns the error of a member that has found the liar.
+func (m *Member) blamed() string {
+	m.config.IDs = idsOf(liar + 1)
+	m.blame(liar)
+	return m.broken.Error()
+}
