@@ -2,7 +2,7 @@ package version
 
 // Protocol is the protocol version that two peers, and a peer and its processes, must agree on. It
 // changes whenever the meaning of bytes between them changes.
-const Protocol = 14
+const Protocol = 15
 
 // Release is the version shown to users.
 const Release = "0.1.0"

@@ -77,7 +77,7 @@ func (j *job) becomeOrphaned() {
 		j.say(agreed(c))
 	}
 	if j.views.Contact() == viewgroup.CutOff {
-		j.say(outside())
+		j.say(outside(""))
 	}
 }
 

@@ -151,8 +151,8 @@ func agreed(c viewgroup.Committed) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Agreed{Agreed: jobpb.FromChange(c.Change, c.Epoch)}}
 }
 
-func outside() *jobpb.FromPeer {
-	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Outside{Outside: &jobpb.Outside{}}}
+func outside(reason string) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Outside{Outside: &jobpb.Outside{Reason: reason}}}
 }
 
 func stopped() *jobpb.FromPeer {

@@ -16,8 +16,13 @@ import (
 
 var errCutOff = errors.New("cut off from the majority of the job's peers")
 
-// contact records whether this peer is in contact with the majority of the view group.
+// contact records whether this peer is in contact with the majority of the view group. It ends the job if a
+// member of the group has told different peers different views: no peer can tell which of them others have.
 func (j *job) contact(c viewgroup.Contact) {
+	if err := j.views.Err(); err != nil {
+		j.refuse(outside(err.Error()), err)
+		return
+	}
 	j.partitionedSince = time.Time{}
 	if c == viewgroup.CutOff {
 		j.partitionedSince = time.Now()
@@ -40,7 +45,7 @@ func (j *job) cutOff() {
 	case !j.outputOnly:
 		j.end(errCutOff)
 	case j.orphaned:
-		j.say(outside())
+		j.say(outside(""))
 	}
 }
 

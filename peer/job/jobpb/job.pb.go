@@ -3526,10 +3526,11 @@ func (*Stopped) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{44}
 }
 
-// Outside: this peer hears no more of what those agree on who agree on views, unless it says
-// Agreed again. It keeps what its processes, which have all ended, have said.
+// Outside: this peer receives no further changes of the views, unless it sends one later. With a reason, its
+// part of the job ends.
 type Outside struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3562,6 +3563,13 @@ func (x *Outside) ProtoReflect() protoreflect.Message {
 // Deprecated: Use Outside.ProtoReflect.Descriptor instead.
 func (*Outside) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *Outside) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
 }
 
 // Resumed answers Resume. With an error, there is no such part of a job here.
@@ -3858,8 +3866,9 @@ const file_job_proto_rawDesc = "" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x1a\n" +
 	"\bmanifest\x18\x02 \x01(\fR\bmanifest\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\"\t\n" +
-	"\aStopped\"\t\n" +
-	"\aOutside\"3\n" +
+	"\aStopped\"!\n" +
+	"\aOutside\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"3\n" +
 	"\aResumed\x12\x14\n" +
 	"\x05error\x18\x01 \x01(\tR\x05error\x12\x12\n" +
 	"\x04said\x18\x02 \x01(\x04R\x04saidB)Z'github.com/p2pmpi/p2pmpi/peer/job/jobpbb\x06proto3"

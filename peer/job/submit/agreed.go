@@ -53,6 +53,8 @@ func (a *agreed) take() (changes []viewgroup.Committed, contact viewgroup.Contac
 	return changes, a.contact, turned
 }
 
+var errOutside = errors.New("it has left the view group")
+
 // takeAgreed handles the events of the view group.
 func (e *execution) takeAgreed() (r *job.Result) {
 	changes, contact, turned := e.agreed.take()
@@ -63,8 +65,13 @@ func (e *execution) takeAgreed() (r *job.Result) {
 	for _, c := range changes {
 		r = cmp.Or(r, e.applyAgreed(c))
 	}
-	switch {
+	switch err := e.views.Err(); {
 	case !turned:
+	case err != nil:
+		return &job.Result{
+			Status: job.StatusLost, Message: "the job's peers cannot agree any more: " + err.Error(),
+			Hint: "start it again without that peer (--not-peer)",
+		}
 	case e.partitioned:
 		e.peersDeadline = nil
 		if contact == viewgroup.InTouch {

@@ -338,6 +338,9 @@ func (e *execution) handle(h received) *job.Result {
 		h.link.handleStaging()
 		return nil
 	}
+	if reason := h.msg.GetOutside().GetReason(); reason != "" {
+		return e.lose(h.link, plain(reason), errOutside)
+	}
 	if e.resumption != nil {
 		if meant, err := e.resumption.handle(h.link, h.msg); err != nil {
 			return e.protocolError(h.link, err)

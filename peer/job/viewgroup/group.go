@@ -52,6 +52,7 @@ type Group struct {
 	proposed   []Proposal             // likewise
 	inbound    map[int]network.Stream // one per peer
 	contact    Contact                // latest known to the member
+	err        error                  // likewise; see Err
 	leads      bool                   // likewise
 
 	// Only run accesses these.
@@ -219,6 +220,14 @@ func (g *Group) Contact() Contact {
 	return g.contact
 }
 
+// Err returns the error that has ended this peer's part in the group, or nil. It is known before the Contact
+// function is told CutOff, and may name a peer that has told different peers different views.
+func (g *Group) Err() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.err
+}
+
 // ring wakes run.
 func (g *Group) ring() {
 	select {
@@ -294,7 +303,7 @@ func (g *Group) notice() {
 	contact := g.member.Contact()
 	g.mu.Lock()
 	before := g.contact
-	g.contact = contact
+	g.contact, g.err = contact, g.member.Err()
 	g.mu.Unlock()
 	if contact != before {
 		g.config.Contact(contact)
