@@ -66,6 +66,10 @@ func newKnowledge() knowledge {
 	}
 }
 
+// maxTerms bounds the terms by which another peer can be ahead of this one. A candidate chooses its term, and
+// there are only 2^64.
+const maxTerms = 1 << 20
+
 var errUnjustified = errors.New("message without its justification")
 
 // justified reports whether the statements known here justify a message of the Raft library. A message that
@@ -73,7 +77,10 @@ var errUnjustified = errors.New("message without its justification")
 func (m *Member) justified(from int, r *raftpb.Message, msg *Message) (ok bool, err error) {
 	switch r.GetType() {
 	case raftpb.MsgPreVote:
-		return len(r.GetContext()) == 0, nil
+		if len(r.GetContext()) > 0 || r.GetTerm() > m.known.term+maxTerms {
+			return false, fmt.Errorf("%w: an election in term %d", errUnjustified, r.GetTerm())
+		}
+		return true, nil
 	case raftpb.MsgPreVoteResp, raftpb.MsgVoteResp:
 		if !r.GetReject() {
 			return m.receiveBallot(from, r, msg.GetBallot())
@@ -96,7 +103,7 @@ func (m *Member) justified(from int, r *raftpb.Message, msg *Message) (ok bool, 
 	case isOfLeader(r) && r.GetTerm() >= m.known.term:
 		return m.checkLeader(from, r, msg)
 	case r.GetTerm() > m.known.term:
-		return m.mayBegin(r.GetTerm(), msg.GetStarts()), nil
+		return m.mayBegin(r.GetTerm(), msg.GetStarts())
 	}
 	return true, nil
 }
@@ -114,23 +121,27 @@ func handsOver(starts []*Statement) bool {
 }
 
 // mayBegin reports whether the statements show that a term may begin, and records them.
-func (m *Member) mayBegin(term uint64, starts []*Statement) bool {
+func (m *Member) mayBegin(term uint64, starts []*Statement) (ok bool, err error) {
 	if len(starts) == 0 {
-		return false
+		return false, nil
 	}
 	for _, s := range starts {
 		if s.GetTerm() == term && m.decidesElection(s) && m.isSigned(s) {
 			m.known.shown = []*Statement{s}
-			return true
+			return true, nil
 		}
 	}
 	for _, kind := range []pb.Statement_Kind{pb.Statement_START, pb.Statement_VOTE} {
-		if shown := m.ballots(starts, kind, term, starts[0].GetCandidate()); m.suffice(shown, m.isBehind()) {
+		shown, err := m.signedOf(starts, kind, term, starts[0].GetCandidate())
+		if err != nil {
+			return false, err
+		}
+		if m.suffice(shown, m.isBehind()) {
 			m.known.shown = shown
-			return true
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
 // decidesElection reports whether the statement s alone allows an election: it is of the leader, which hands
@@ -154,26 +165,42 @@ func (m *Member) isBehind() bool {
 // checkLeader reports whether the sender of a message leads in its term, and checks that the log of this
 // peer is the sender's up to the entries in the message.
 func (m *Member) checkLeader(from int, r *raftpb.Message, msg *Message) (ok bool, err error) {
-	k := &m.known
-	if k.leads != r.GetTerm() || k.leader != from {
-		votes := m.ballots(msg.GetVotes(), pb.Statement_VOTE, r.GetTerm(), msg.GetFrom())
-		elected := m.suffice(votes, m.isBehind()) || m.suffice(m.followers(from, r.GetTerm()), m.isBehind())
-		switch {
-		case from == submitterPeer && r.GetTerm() > k.term && !m.mayBegin(r.GetTerm(), msg.GetStarts()):
-			return false, nil
-		case from != submitterPeer && !elected:
-			return false, nil
-		case k.leads == r.GetTerm(): // two leaders in one term
-			m.compareAll(k.votes, votes)
-			return false, m.broken
-		case from != submitterPeer:
-			k.shown = votes
+	if m.known.leads != r.GetTerm() || m.known.leader != from {
+		if ok, err := m.acceptLeader(from, r.GetTerm(), msg); err != nil || !ok {
+			return false, err
 		}
-		k.leader, k.leads, k.votes, k.matched = from, r.GetTerm(), votes, 0
 	}
-	if hash, ok := k.log.at(r.GetIndex()); ok && r.GetType() == raftpb.MsgApp && m.termAt(r.GetIndex()) == r.GetLogTerm() && !bytes.Equal(hash, msg.GetPrevious()) {
+	hash, ok := m.known.log.at(r.GetIndex())
+	if ok && r.GetType() == raftpb.MsgApp && m.termAt(r.GetIndex()) == r.GetLogTerm() && !bytes.Equal(hash, msg.GetPrevious()) {
 		return false, fmt.Errorf("%w: another log up to entry %d of term %d", errUnjustified, r.GetIndex(), r.GetLogTerm())
 	}
+	return true, nil
+}
+
+// acceptLeader reports whether a majority has elected a peer in a term, or follows it, and records that it
+// leads. For the submitter's peer it suffices that the term may begin.
+func (m *Member) acceptLeader(from int, term uint64, msg *Message) (ok bool, err error) {
+	k := &m.known
+	votes, err := m.signedOf(msg.GetVotes(), pb.Statement_VOTE, term, msg.GetFrom())
+	if err != nil {
+		return false, err
+	}
+	elected := m.suffice(votes, m.isBehind()) || m.suffice(m.followers(from, term), m.isBehind())
+	switch {
+	case from != submitterPeer && !elected:
+		return false, nil
+	case from != submitterPeer:
+		k.shown = votes
+	case term > k.term:
+		if ok, err := m.mayBegin(term, msg.GetStarts()); err != nil || !ok {
+			return false, err
+		}
+	}
+	if k.leads == term { // two leaders in one term
+		m.compareAll(k.votes, votes)
+		return false, nil
+	}
+	k.leader, k.leads, k.votes, k.matched = from, term, votes, 0
 	return true, nil
 }
 
@@ -207,11 +234,16 @@ func (m *Member) receiveBallot(from int, r *raftpb.Message, s *Statement) (ok bo
 	if !wanted { // it is late
 		return false, nil
 	}
-	if s.GetKind() != kind || int(s.GetBy()) != from || s.GetTerm() != r.GetTerm() || int(s.GetCandidate()) != m.config.Self || !m.isSigned(s) {
+	if !m.isBallot(s, kind, from, r.GetTerm()) {
 		return false, fmt.Errorf("%w: a vote that is not signed", errUnjustified)
 	}
 	into.add(s)
 	return true, nil
+}
+
+// isBallot reports whether s is a signed statement of a peer that this peer is its candidate in a term.
+func (m *Member) isBallot(s *Statement, kind pb.Statement_Kind, by int, term uint64) bool {
+	return s.GetKind() == kind && int(s.GetBy()) == by && s.GetTerm() == term && int(s.GetCandidate()) == m.config.Self && m.isSigned(s)
 }
 
 // receivePermit records the permission of the leader to hand over to this peer.
@@ -219,7 +251,7 @@ func (m *Member) receivePermit(from int, r *raftpb.Message, s *Statement) (ok bo
 	if m.node.BasicStatus().Lead != uint64(from)+1 || r.GetTerm() != m.known.term {
 		return false, nil
 	}
-	if s.GetKind() != pb.Statement_PERMIT || int(s.GetBy()) != from || s.GetTerm() != r.GetTerm()+1 || int(s.GetCandidate()) != m.config.Self || !m.isSigned(s) {
+	if !m.isBallot(s, pb.Statement_PERMIT, from, r.GetTerm()+1) {
 		return false, fmt.Errorf("%w: a handover that is not signed", errUnjustified)
 	}
 	m.known.permit = s
@@ -274,7 +306,8 @@ func (m *Member) receiveHead(s *Statement) error {
 	if last != nil && m.compare(last, s) {
 		return nil
 	}
-	if hash, ok := k.log.at(s.GetIndex()); ok && k.leads == s.GetTerm() && k.leader == by && s.GetIndex() <= k.matched && !bytes.Equal(hash, s.GetHash()) {
+	dictated := k.leads == s.GetTerm() && k.leader == by && s.GetIndex() <= k.matched
+	if hash, ok := k.log.at(s.GetIndex()); ok && dictated && !bytes.Equal(hash, s.GetHash()) {
 		m.blame(by)
 		return nil
 	}

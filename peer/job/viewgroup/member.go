@@ -301,7 +301,7 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 	}
 	err = errors.Join(m.receiveSigners(msg.GetSigners()), m.receiveHeads(msg.GetHeads()))
 	if err != nil || r == nil || m.broken != nil {
-		return m.ready(), errors.Join(err, m.broken)
+		return m.ready(), err
 	}
 	if ok, err := m.justified(from, r, msg); err != nil || !ok {
 		return m.ready(), err

@@ -159,7 +159,8 @@ func (m *Member) headsInTerm() (heads []*Statement) {
 // the submitter's peer is trusted.
 func (m *Member) compareLogs(out *Output) {
 	k := &m.known
-	if m.now%heartbeatTicks != 0 || k.leads != k.term || k.leader == submitterPeer || k.leader == m.config.Self || !m.Votes(m.config.Self) || k.matched == 0 {
+	follows := k.leads == k.term && k.leader != m.config.Self && k.matched > 0
+	if m.now%heartbeatTicks != 0 || !follows || k.leader == submitterPeer || !m.Votes(m.config.Self) {
 		return
 	}
 	heads := []*Statement{m.headAt(k.matched)}
@@ -225,5 +226,5 @@ func (m *Member) receiveEvidence(evidence []*Statement) error {
 	if m.broken == nil {
 		m.blame(int(evidence[0].GetBy()))
 	}
-	return m.broken
+	return nil
 }

@@ -62,15 +62,21 @@ func (m *Member) identity(number int) (id p2ppeer.ID, known bool) {
 	return id, known
 }
 
-// ballots returns the signed statements of a kind and a term about a candidate, one of each peer.
-func (m *Member) ballots(all []*Statement, kind pb.Statement_Kind, term uint64, candidate uint32) (genuine []*Statement) {
+// signedOf returns the statements of a kind and a term about a candidate, one of each peer. A statement that its
+// peer has not signed is an error.
+func (m *Member) signedOf(all []*Statement, kind pb.Statement_Kind, term uint64, candidate uint32) (signed []*Statement, err error) {
 	for _, s := range all {
-		repeated := slices.ContainsFunc(genuine, func(other *Statement) bool { return other.GetBy() == s.GetBy() })
-		if s.GetKind() == kind && s.GetTerm() == term && s.GetCandidate() == candidate && !repeated && m.isSigned(s) {
-			genuine = append(genuine, s)
+		repeated := slices.ContainsFunc(signed, func(other *Statement) bool { return other.GetBy() == s.GetBy() })
+		_, known := m.identity(int(s.GetBy()))
+		if s.GetKind() != kind || s.GetTerm() != term || s.GetCandidate() != candidate || repeated || !known {
+			continue
 		}
+		if !m.isSigned(s) {
+			return nil, fmt.Errorf("%w: %v of peer %d that it has not signed", errUnjustified, kind, s.GetBy())
+		}
+		signed = append(signed, s)
 	}
-	return genuine
+	return signed, nil
 }
 
 // suffice reports whether the statements are those of a majority of the voters. The log of this peer may be
