@@ -26,6 +26,19 @@
 // state. Absent means that the silence of other peers may be its own fault. CutOff means that it has to
 // stop.
 //
+// # Members that lie
+//
+// The Raft library trusts every message. A Member passes it only messages that signed statements justify
+// (V4): a term needs the pre-votes of a majority of the voters, a leader their votes, and a committed entry
+// their acknowledgements. Statement lists these rules. The submitter's peer is trusted, since the job is its
+// own; while it is in touch, no other peer leads. A change of the membership that no correct leader proposes
+// has no effect (lawful).
+//
+// A leader that votes have elected can still send different logs to different peers. Each entry is
+// therefore chained to the entries before it by a hash. The voters sign the hash of their logs and send it
+// to each other. A peer that finds two logs of one leader, or two votes in one term, ends its part of the
+// job with the name of that peer, and sends the two statements to the other peers as evidence.
+//
 // Member is the pure core: it receives messages, ticks and proposals, and returns the messages to send and
 // the committed changes. Service runs it over libp2p.
 //
@@ -43,7 +56,16 @@
 // therefore has no group; the submitter alone creates its views. If two of three members crash at the same
 // moment, the job ends.
 //
-// Views may differ if the leader of the log violates the protocol. Raft tolerates crashes, but not a leader
-// that sends different logs to different peers, or removes members that are alive. Such a leader can
-// withhold entries, but it cannot forge them: every member checks the signature of each entry.
+// A leader that lies can withhold entries, or order the changes of other peers as it likes. It can give two
+// peers different views only if it and one of them are a majority of the voters, as with three voters. The
+// other voters find that at the latest 0.3 s after they have both views. A voter that forgets what it has
+// acknowledged can have the same effect. The peer that has the older view then stops, but does not know the
+// name of the liar.
+//
+// A majority of voters that lie together can do whatever the leader of a Raft log can do: expel processes by
+// order and omission, though not in another peer's name. Two that lie together can deceive a peer that hears
+// no leader about who votes, and lead it away from the group.
+//
+// A peer that was cut off while two or more voters changed rejoins if two other peers confirm who votes now.
+// If only one is left, it does not rejoin.
 package viewgroup
