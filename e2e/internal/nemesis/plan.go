@@ -58,7 +58,7 @@ const printsSomethingElse = "prints something else"
 var Lies = []string{
 	"staging fails", "never calls mpj.Init", "aborts", "is ahead and aborts", "exits with another status", "never exits",
 	"has another account", printsSomethingElse, "prints nothing", "never ends its output", "ends early",
-	"fails its rank", "fails all", "finishes all", "has a process join", "accuses all peers",
+	"fails its rank", "fails all", "finishes all", "has a process join", "accuses all peers", "takes over the views",
 }
 
 // Programs are the programs of the jobs.

@@ -2,14 +2,24 @@ package launch
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
+	"maps"
 	"os"
 	"slices"
 	"sync"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/multiformats/go-varint"
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	peerjob "github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 )
 
 // This file is the difference between a p2pboot that lies and an honest one. The test adds it to
@@ -116,9 +126,42 @@ func (j *job) lieAtTick() {
 		j.views.Propose(view.Change{Process: view.Process{Rank: j.order[0].Rank, Replica: j.spec.R}})
 		j.views.Propose(view.Change{Process: view.Process{Rank: (j.order[0].Rank + 1) % j.spec.N, Replica: j.spec.R}})
 	}
+	if lie() == "takes over the views" {
+		for _, p := range append(slices.Collect(maps.Values(j.members.peerOf)), j.submitter) {
+			j.running.Go(func() { j.usurp(p) }) // ends within a few seconds
+		}
+	}
 	if lie() == "accuses all peers" {
 		for _, p := range j.members.peerOf {
 			j.say(suspect([]byte(p), j.watchers))
 		}
+	}
+}
+
+// usurp tells a peer that this one leads the view group and has committed an entry, under all numbers that the
+// two may have.
+func (j *job) usurp(p p2ppeer.ID) {
+	hello := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), j.spec.ID)
+	for from := range uint64(8) {
+		ctx, cancel := context.WithTimeout(j.ctx, time.Second)
+		stream, err := j.service.host.NewStream(ctx, p, viewgroup.Protocol)
+		cancel()
+		if err != nil {
+			return
+		}
+		_, _ = stream.Write(append(varint.ToUvarint(uint64(len(hello))), hello...))
+		for to := range uint64(8) {
+			raft, _ := proto.Marshal(&raftpb.Message{
+				Type: raftpb.MsgApp.Enum(), From: new(from + 1), To: new(to + 1), Term: new(uint64(100)), Index: new(uint64(1)), LogTerm: new(uint64(1)),
+				Commit: new(uint64(2)), Entries: []*raftpb.Entry{{Index: new(uint64(2)), Term: new(uint64(100))}},
+			})
+			var b []byte
+			for field, number := range map[protowire.Number]uint64{1: from, 2: to} {
+				b = protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), number)
+			}
+			b = protowire.AppendBytes(protowire.AppendTag(b, 3, protowire.BytesType), raft)
+			_, _ = stream.Write(append(varint.ToUvarint(uint64(len(b))), b...))
+		}
+		_ = stream.CloseWrite()
 	}
 }

@@ -57,8 +57,8 @@
 // moment, the job ends.
 //
 // A leader that lies can withhold entries, or order the changes of other peers as it likes. It can give two
-// peers different views only if it and one of them are a majority of the voters, as with three voters. The
-// other voters find that at the latest 0.3 s after they have both views. A voter that forgets what it has
+// peers different views only if it finds a majority of the voters, itself included, for each of them. The
+// voters find that at the latest 0.3 s after they have both views. A voter that forgets what it has
 // acknowledged can have the same effect. The peer that has the older view then stops, but does not know the
 // name of the liar.
 //
