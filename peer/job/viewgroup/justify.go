@@ -6,14 +6,24 @@ import (
 	"fmt"
 	"slices"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
 )
 
-// knowledge is what justifies the messages of a Member and of other peers: see Statement.
-type knowledge struct {
+// proofs are the statements that justify the messages of a Member and of other peers: see Statement.
+type proofs struct {
+	self   int
+	ids    map[int]p2ppeer.ID  // of the peers in the log; shared with the Member
+	told   map[int]p2ppeer.ID  // of others
+	store  *raft.MemoryStorage // the log, shared with the Member
+	voters []uint32            // in ascending order, as far as this peer knows
+	verify Verify
+	signer Signer
+	found  error // names a peer that contradicts itself; nil if there is none
+
 	log      chain                   // of this peer's log
 	requests map[int]*raftpb.Message // last request of each peer for a vote or a pre-vote
 	terms    map[int]uint64          // latest term of each peer
@@ -59,11 +69,21 @@ func (b *ballots) in(term uint64, own *Statement) []*Statement {
 	return append(slices.Clone(b.of), own)
 }
 
-func newKnowledge() knowledge {
-	return knowledge{
-		term: 1, requests: make(map[int]*raftpb.Message), terms: make(map[int]uint64), follows: make(map[int]uint64), heads: make(map[int]*Statement),
-		newcomers: make(map[int]*pb.Newcomer),
+func newProofs(c Config, store *raft.MemoryStorage) *proofs {
+	return &proofs{
+		self: c.Self, ids: c.IDs, told: c.Told, store: store, verify: c.Verify, signer: c.Sign, term: 1,
+		requests: make(map[int]*raftpb.Message), terms: make(map[int]uint64), follows: make(map[int]uint64),
+		heads: make(map[int]*Statement), newcomers: make(map[int]*pb.Newcomer),
 	}
+}
+
+// incoming is a message that another peer has sent.
+type incoming struct {
+	from   int
+	raft   *raftpb.Message
+	msg    *Message
+	status raft.BasicStatus // of this peer
+	behind bool             // this peer hears no leader, so that its log may be behind
 }
 
 // maxTerms bounds the terms by which another peer can be ahead of this one. A candidate chooses its term, and
@@ -74,36 +94,42 @@ var errUnjustified = errors.New("message without its justification")
 
 // justified reports whether the statements known here justify a message of the Raft library. A message that
 // no correct peer sends is an error. One that this peer cannot judge is ignored: its log may be behind.
-func (m *Member) justified(from int, r *raftpb.Message, msg *Message) (ok bool, err error) {
-	switch r.GetType() {
+func (k *proofs) justified(in incoming) (ok bool, err error) {
+	switch r := in.raft; r.GetType() {
 	case raftpb.MsgPreVote:
-		if len(r.GetContext()) > 0 || r.GetTerm() > m.known.term+maxTerms {
+		if len(r.GetContext()) > 0 || r.GetTerm() > k.term+maxTerms {
 			return false, fmt.Errorf("%w: an election in term %d", errUnjustified, r.GetTerm())
 		}
 		return true, nil
 	case raftpb.MsgPreVoteResp, raftpb.MsgVoteResp:
 		if !r.GetReject() {
-			return m.receiveBallot(from, r, msg.GetBallot())
+			return k.receiveBallot(in)
 		}
 	case raftpb.MsgVote:
-		if len(r.GetContext()) > 0 && !handsOver(msg.GetStarts()) {
+		if len(r.GetContext()) > 0 && !handsOver(in.msg.GetStarts()) {
 			return false, fmt.Errorf("%w: an election at once", errUnjustified)
 		}
 	case raftpb.MsgTimeoutNow:
-		return m.receivePermit(from, r, msg.GetBallot())
+		return k.receivePermit(in)
 	case raftpb.MsgAppResp:
-		if err := m.checkAcknowledgement(from, r, msg.GetBallot()); err != nil {
+		if err := k.checkAcknowledgement(in); err != nil {
 			return false, err
 		}
 	}
-	if len(msg.GetStarts()) > maxSigners || len(msg.GetVotes()) > maxSigners {
-		return false, fmt.Errorf("%w: %d and %d votes", errUnjustified, len(msg.GetStarts()), len(msg.GetVotes()))
+	return k.checkTerm(in)
+}
+
+// checkTerm reports whether the term of a message may begin, and whether its sender leads in it, if only a
+// leader sends such a message.
+func (k *proofs) checkTerm(in incoming) (ok bool, err error) {
+	if starts, votes := len(in.msg.GetStarts()), len(in.msg.GetVotes()); max(starts, votes) > maxSigners {
+		return false, fmt.Errorf("%w: %d and %d votes", errUnjustified, starts, votes)
 	}
-	switch {
-	case isOfLeader(r) && r.GetTerm() >= m.known.term:
-		return m.checkLeader(from, r, msg)
-	case r.GetTerm() > m.known.term:
-		return m.mayBegin(r.GetTerm(), msg.GetStarts())
+	switch term := in.raft.GetTerm(); {
+	case isOfLeader(in.raft) && term >= k.term:
+		return k.checkLeader(in)
+	case term > k.term:
+		return k.mayBegin(in)
 	}
 	return true, nil
 }
@@ -120,24 +146,25 @@ func handsOver(starts []*Statement) bool {
 	})
 }
 
-// mayBegin reports whether the statements show that a term may begin, and records them.
-func (m *Member) mayBegin(term uint64, starts []*Statement) (ok bool, err error) {
+// mayBegin reports whether a message shows that its term may begin, and records how.
+func (k *proofs) mayBegin(in incoming) (ok bool, err error) {
+	term, starts := in.raft.GetTerm(), in.msg.GetStarts()
 	if len(starts) == 0 {
 		return false, nil
 	}
 	for _, s := range starts {
-		if s.GetTerm() == term && m.decidesElection(s) && m.isSigned(s) {
-			m.known.shown = []*Statement{s}
+		if s.GetTerm() == term && k.decidesElection(s) && k.isSigned(s) {
+			k.shown = []*Statement{s}
 			return true, nil
 		}
 	}
 	for _, kind := range []pb.Statement_Kind{pb.Statement_START, pb.Statement_VOTE} {
-		shown, err := m.signedOf(starts, kind, term, starts[0].GetCandidate())
+		shown, err := k.signedOf(starts, kind, term, starts[0].GetCandidate())
 		if err != nil {
 			return false, err
 		}
-		if m.suffice(shown, m.isBehind()) {
-			m.known.shown = shown
+		if k.suffice(shown, in.behind) {
+			k.shown = shown
 			return true, nil
 		}
 	}
@@ -146,8 +173,7 @@ func (m *Member) mayBegin(term uint64, starts []*Statement) (ok bool, err error)
 
 // decidesElection reports whether the statement s alone allows an election: it is of the leader, which hands
 // over, or of the submitter's peer, for itself.
-func (m *Member) decidesElection(s *Statement) bool {
-	k := &m.known
+func (k *proofs) decidesElection(s *Statement) bool {
 	switch s.GetKind() {
 	case pb.Statement_START:
 		return s.GetBy() == submitterPeer && s.GetCandidate() == submitterPeer
@@ -157,56 +183,52 @@ func (m *Member) decidesElection(s *Statement) bool {
 	return false
 }
 
-// isBehind reports whether this peer hears no leader, so that its log may be behind.
-func (m *Member) isBehind() bool {
-	return m.Contact() != InTouch || m.node.BasicStatus().Lead == raft.None
-}
-
 // checkLeader reports whether the sender of a message leads in its term, and checks that the log of this
 // peer is the sender's up to the entries in the message.
-func (m *Member) checkLeader(from int, r *raftpb.Message, msg *Message) (ok bool, err error) {
-	if m.known.leads != r.GetTerm() || m.known.leader != from {
-		if ok, err := m.acceptLeader(from, r.GetTerm(), msg); err != nil || !ok {
+func (k *proofs) checkLeader(in incoming) (ok bool, err error) {
+	r := in.raft
+	if k.leads != r.GetTerm() || k.leader != in.from {
+		if ok, err := k.acceptLeader(in); err != nil || !ok {
 			return false, err
 		}
 	}
-	hash, ok := m.known.log.at(r.GetIndex())
-	if ok && r.GetType() == raftpb.MsgApp && m.termAt(r.GetIndex()) == r.GetLogTerm() && !bytes.Equal(hash, msg.GetPrevious()) {
+	hash, ok := k.log.at(r.GetIndex())
+	if ok && r.GetType() == raftpb.MsgApp && k.termAt(r.GetIndex()) == r.GetLogTerm() && !bytes.Equal(hash, in.msg.GetPrevious()) {
 		return false, fmt.Errorf("%w: another log up to entry %d of term %d", errUnjustified, r.GetIndex(), r.GetLogTerm())
 	}
 	return true, nil
 }
 
-// acceptLeader reports whether a majority has elected a peer in a term, or follows it, and records that it
-// leads. For the submitter's peer it suffices that the term may begin.
-func (m *Member) acceptLeader(from int, term uint64, msg *Message) (ok bool, err error) {
-	k := &m.known
-	votes, err := m.signedOf(msg.GetVotes(), pb.Statement_VOTE, term, msg.GetFrom())
+// acceptLeader reports whether a majority has elected the sender, or follows it, and records that it leads.
+// For the submitter's peer it suffices that the term may begin.
+func (k *proofs) acceptLeader(in incoming) (ok bool, err error) {
+	term := in.raft.GetTerm()
+	votes, err := k.signedOf(in.msg.GetVotes(), pb.Statement_VOTE, term, uint32(in.from))
 	if err != nil {
 		return false, err
 	}
-	elected := m.suffice(votes, m.isBehind()) || m.suffice(m.followers(from, term), m.isBehind())
+	elected := k.suffice(votes, in.behind) || k.suffice(k.followers(in.from, term), in.behind)
 	switch {
-	case from != submitterPeer && !elected:
+	case in.from != submitterPeer && !elected:
 		return false, nil
-	case from != submitterPeer:
+	case in.from != submitterPeer:
 		k.shown = votes
 	case term > k.term:
-		if ok, err := m.mayBegin(term, msg.GetStarts()); err != nil || !ok {
+		if ok, err := k.mayBegin(in); err != nil || !ok {
 			return false, err
 		}
 	}
 	if k.leads == term { // two leaders in one term
-		m.compareAll(k.votes, votes)
+		k.compareAll(k.votes, votes)
 		return false, nil
 	}
-	k.leader, k.leads, k.votes, k.matched = from, term, votes, 0
+	k.leader, k.leads, k.votes, k.matched = in.from, term, votes, 0
 	return true, nil
 }
 
 // followers returns the heads of the peers that have followed a leader in a term, as its own log shows.
-func (m *Member) followers(leader int, term uint64) (heads []*Statement) {
-	for _, s := range m.known.heads {
+func (k *proofs) followers(leader int, term uint64) (heads []*Statement) {
+	for _, s := range k.heads {
 		if s.GetTerm() == term && int(s.GetCandidate()) == leader {
 			heads = append(heads, s)
 		}
@@ -215,8 +237,8 @@ func (m *Member) followers(leader int, term uint64) (heads []*Statement) {
 }
 
 // termAt returns the term of an entry of this peer's log, or 0 if the log does not have the entry.
-func (m *Member) termAt(index uint64) uint64 {
-	term, err := m.store.Term(index)
+func (k *proofs) termAt(index uint64) uint64 {
+	term, err := k.store.Term(index)
 	if err != nil {
 		return 0
 	}
@@ -224,63 +246,64 @@ func (m *Member) termAt(index uint64) uint64 {
 }
 
 // receiveBallot records the signed vote or pre-vote of a peer.
-func (m *Member) receiveBallot(from int, r *raftpb.Message, s *Statement) (ok bool, err error) {
-	status, kind, into := m.node.BasicStatus(), pb.Statement_VOTE, &m.known.elected
-	wanted := status.RaftState == raft.StateCandidate && r.GetTerm() == status.GetTerm()
-	if r.GetType() == raftpb.MsgPreVoteResp {
-		kind, into = pb.Statement_START, &m.known.granted
-		wanted = status.RaftState == raft.StatePreCandidate && r.GetTerm() == status.GetTerm()+1
+func (k *proofs) receiveBallot(in incoming) (ok bool, err error) {
+	kind, into, term := pb.Statement_VOTE, &k.elected, in.raft.GetTerm()
+	wanted := in.status.RaftState == raft.StateCandidate && term == k.term
+	if in.raft.GetType() == raftpb.MsgPreVoteResp {
+		kind, into = pb.Statement_START, &k.granted
+		wanted = in.status.RaftState == raft.StatePreCandidate && term == k.term+1
 	}
 	if !wanted { // it is late
 		return false, nil
 	}
-	if !m.isBallot(s, kind, from, r.GetTerm()) {
+	if !k.isBallot(in.msg.GetBallot(), kind, in.from, term) {
 		return false, fmt.Errorf("%w: a vote that is not signed", errUnjustified)
 	}
-	into.add(s)
+	into.add(in.msg.GetBallot())
 	return true, nil
 }
 
 // isBallot reports whether s is a signed statement of a peer that this peer is its candidate in a term.
-func (m *Member) isBallot(s *Statement, kind pb.Statement_Kind, by int, term uint64) bool {
-	return s.GetKind() == kind && int(s.GetBy()) == by && s.GetTerm() == term && int(s.GetCandidate()) == m.config.Self && m.isSigned(s)
+func (k *proofs) isBallot(s *Statement, kind pb.Statement_Kind, by int, term uint64) bool {
+	return s.GetKind() == kind && int(s.GetBy()) == by && s.GetTerm() == term && int(s.GetCandidate()) == k.self && k.isSigned(s)
 }
 
 // receivePermit records the permission of the leader to hand over to this peer.
-func (m *Member) receivePermit(from int, r *raftpb.Message, s *Statement) (ok bool, err error) {
-	if m.node.BasicStatus().Lead != uint64(from)+1 || r.GetTerm() != m.known.term {
+func (k *proofs) receivePermit(in incoming) (ok bool, err error) {
+	if in.status.Lead != uint64(in.from)+1 || in.raft.GetTerm() != k.term {
 		return false, nil
 	}
-	if !m.isBallot(s, pb.Statement_PERMIT, from, r.GetTerm()+1) {
+	if !k.isBallot(in.msg.GetBallot(), pb.Statement_PERMIT, in.from, k.term+1) {
 		return false, fmt.Errorf("%w: a handover that is not signed", errUnjustified)
 	}
-	m.known.permit = s
+	k.permit = in.msg.GetBallot()
 	return true, nil
 }
 
 // checkAcknowledgement checks the signed acknowledgement of a peer, if this peer leads and has to show it to
 // others.
-func (m *Member) checkAcknowledgement(from int, r *raftpb.Message, s *Statement) error {
-	if r.GetReject() || !m.Leads() || r.GetTerm() != m.known.term || m.config.Self == submitterPeer {
+func (k *proofs) checkAcknowledgement(in incoming) error {
+	r, s := in.raft, in.msg.GetBallot()
+	if r.GetReject() || in.status.RaftState != raft.StateLeader || r.GetTerm() != k.term || k.self == submitterPeer {
 		return nil
 	}
-	hash, ok := m.known.log.at(r.GetIndex())
-	if s.GetKind() != pb.Statement_HEAD || int(s.GetBy()) != from || s.GetTerm() != r.GetTerm() || s.GetIndex() != r.GetIndex() || !ok {
+	hash, ok := k.log.at(r.GetIndex())
+	if s.GetKind() != pb.Statement_HEAD || int(s.GetBy()) != in.from || s.GetTerm() != r.GetTerm() || s.GetIndex() != r.GetIndex() || !ok {
 		return fmt.Errorf("%w: an acknowledgement that is not signed", errUnjustified)
 	}
 	if !bytes.Equal(s.GetHash(), hash) {
 		return fmt.Errorf("%w: an acknowledgement of another log", errUnjustified)
 	}
-	return m.receiveHead(s)
+	return k.receiveHead(s)
 }
 
 // receiveHeads records the heads of other peers' logs.
-func (m *Member) receiveHeads(heads []*Statement) error {
+func (k *proofs) receiveHeads(heads []*Statement) error {
 	if len(heads) > maxSigners {
 		return fmt.Errorf("%w: %d logs", errUnjustified, len(heads))
 	}
 	for _, s := range heads {
-		if err := m.receiveHead(s); err != nil {
+		if err := k.receiveHead(s); err != nil {
 			return err
 		}
 	}
@@ -289,26 +312,26 @@ func (m *Member) receiveHeads(heads []*Statement) error {
 
 // receiveHead records the head of another peer's log, and compares it with what is known of that log: the
 // peer's last head, and this peer's own log as far as that peer has dictated it as leader.
-func (m *Member) receiveHead(s *Statement) error {
-	by, k := int(s.GetBy()), &m.known
+func (k *proofs) receiveHead(s *Statement) error {
+	by := int(s.GetBy())
 	last := k.heads[by]
 	switch {
-	case by == m.config.Self || last != nil && bytes.Equal(last.GetSignature(), s.GetSignature()):
+	case by == k.self || last != nil && bytes.Equal(last.GetSignature(), s.GetSignature()):
 		return nil
 	case s.GetKind() != pb.Statement_HEAD || len(s.GetHash()) != hashSize:
 		return fmt.Errorf("%w: %v as the head of a log", errUnjustified, s.GetKind())
-	case !m.isSigned(s):
-		if _, known := m.config.IDs[by]; known {
+	case !k.isSigned(s):
+		if _, known := k.ids[by]; known {
 			return fmt.Errorf("%w: a log of peer %d that it has not signed", errUnjustified, by)
 		}
 		return nil // a newcomer that is not in the log here yet
 	}
-	if last != nil && m.compare(last, s) {
+	if last != nil && k.compare(last, s) {
 		return nil
 	}
 	dictated := k.leads == s.GetTerm() && k.leader == by && s.GetIndex() <= k.matched
 	if hash, ok := k.log.at(s.GetIndex()); ok && dictated && !bytes.Equal(hash, s.GetHash()) {
-		m.blame(by)
+		k.blame(by)
 		return nil
 	}
 	if last == nil || last.GetTerm() < s.GetTerm() || last.GetTerm() == s.GetTerm() && last.GetIndex() <= s.GetIndex() {
@@ -319,17 +342,17 @@ func (m *Member) receiveHead(s *Statement) error {
 
 // committed returns the index up to which the heads of a majority of the voters show that the log of this
 // peer is committed in a term.
-func (m *Member) committed(term uint64) (index uint64) {
+func (k *proofs) committed(term uint64) (index uint64) {
 	var heads []*Statement
-	for _, s := range m.known.heads {
-		hash, ok := m.known.log.at(s.GetIndex())
-		if s.GetTerm() == term && ok && m.termAt(s.GetIndex()) == term && bytes.Equal(hash, s.GetHash()) {
+	for _, s := range k.heads {
+		hash, ok := k.log.at(s.GetIndex())
+		if s.GetTerm() == term && ok && k.termAt(s.GetIndex()) == term && bytes.Equal(hash, s.GetHash()) {
 			heads = append(heads, s)
 		}
 	}
 	slices.SortFunc(heads, func(a, b *Statement) int { return int(b.GetIndex()) - int(a.GetIndex()) })
 	for i, s := range heads {
-		if m.suffice(heads[:i+1], true) {
+		if k.suffice(heads[:i+1], true) {
 			return s.GetIndex()
 		}
 	}

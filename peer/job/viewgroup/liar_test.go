@@ -139,7 +139,7 @@ func withLiar(t *testing.T, seed uint64, peers int) *world {
 	w.carry(submitterPeer, w.members[submitterPeer].ready())
 	w.until("the liar leads", func() bool { return w.members[liar].Leads() })
 	w.crash(submitterPeer)
-	w.until("the others vote", func() bool { return !w.members[liar].Votes(submitterPeer) && len(w.members[liar].voters())%2 == 1 })
+	w.until("the others vote", func() bool { return !w.members[liar].Votes(submitterPeer) && len(w.members[liar].proofs.voters)%2 == 1 })
 	w.ticks(electionTicks)
 	return w
 }
@@ -160,7 +160,7 @@ func (w *world) tellLie(name string, to int) {
 // majority of the voters must have acknowledged it.
 func TestV4LeaderAloneCommitsNothing(t *testing.T) {
 	w := withLiar(t, 40, 6)
-	if n := len(w.members[2].voters()); n != 5 {
+	if n := len(w.members[2].proofs.voters); n != 5 {
 		t.Fatalf("%d vote, want 5", n)
 	}
 	w.tellLie("commits an entry that no other member has", 2)
@@ -193,18 +193,18 @@ func TestV4ShorterLogOfALeaderIsCompared(t *testing.T) {
 	w.propose(liar, 1, view.Failed)
 	w.until("rank 1 has failed", w.failed(1, liar, 2, 3))
 	m := w.members[2]
-	for index := uint64(2); index <= m.known.matched; index++ {
-		hash, _ := m.known.log.at(index)
+	for index := uint64(2); index <= m.proofs.matched; index++ {
+		hash, _ := m.proofs.log.at(index)
 		msg := m.message(2)
 		msg.From = 3
-		msg.Heads = []*Statement{w.members[liar].sign(&Statement{Kind: pb.Statement_HEAD, Term: m.term(), Candidate: liar, Index: index, Hash: hash})}
+		msg.Heads = []*Statement{w.members[liar].proofs.sign(&Statement{Kind: pb.Statement_HEAD, Term: m.term(), Candidate: liar, Index: index, Hash: hash})}
 		if _, err := m.Step(3, msg); err != nil {
 			t.Fatalf("entry %d: %v", index, err)
 		}
 	}
 	msg := m.message(2)
 	msg.From = 3
-	msg.Heads = []*Statement{w.members[liar].sign(&Statement{Kind: pb.Statement_HEAD, Term: m.term(), Candidate: liar, Index: m.known.matched - 1, Hash: make([]byte, hashSize)})}
+	msg.Heads = []*Statement{w.members[liar].proofs.sign(&Statement{Kind: pb.Statement_HEAD, Term: m.term(), Candidate: liar, Index: m.proofs.matched - 1, Hash: make([]byte, hashSize)})}
 	if _, err := m.Step(3, msg); err != nil || m.Contact() != CutOff || m.Err().Error() != new(Member).blamed() {
 		t.Errorf("the leader has signed another log: %v", err)
 	}
@@ -250,7 +250,7 @@ func TestV4FalseEvidenceIsRefused(t *testing.T) {
 	w := newWorld(t, 44, 4)
 	w.ticks(3)
 	head := func(by int, index uint64, hash byte) *Statement {
-		return w.members[by].sign(&Statement{Kind: pb.Statement_HEAD, Term: 2, Index: index, Hash: []byte{hash}})
+		return w.members[by].proofs.sign(&Statement{Kind: pb.Statement_HEAD, Term: 2, Index: index, Hash: []byte{hash}})
 	}
 	forged := head(1, 3, 1)
 	forged.By = 2
@@ -261,10 +261,10 @@ func TestV4FalseEvidenceIsRefused(t *testing.T) {
 		"of two peers":          {head(1, 3, 1), head(2, 3, 2)},
 		"one of them is forged": {forged, head(2, 3, 2)},
 		"votes in two terms": {
-			w.members[1].sign(&Statement{Kind: pb.Statement_VOTE, Term: 2, Candidate: 1}), w.members[1].sign(&Statement{Kind: pb.Statement_VOTE, Term: 3, Candidate: 2}),
+			w.members[1].proofs.sign(&Statement{Kind: pb.Statement_VOTE, Term: 2, Candidate: 1}), w.members[1].proofs.sign(&Statement{Kind: pb.Statement_VOTE, Term: 3, Candidate: 2}),
 		},
 		"pre-votes": {
-			w.members[1].sign(&Statement{Kind: pb.Statement_START, Term: 2, Candidate: 1}), w.members[1].sign(&Statement{Kind: pb.Statement_START, Term: 2, Candidate: 2}),
+			w.members[1].proofs.sign(&Statement{Kind: pb.Statement_START, Term: 2, Candidate: 1}), w.members[1].proofs.sign(&Statement{Kind: pb.Statement_START, Term: 2, Candidate: 2}),
 		},
 	} {
 		msg := &Message{From: 1, To: 3, Evidence: evidence}

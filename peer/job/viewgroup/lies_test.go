@@ -38,17 +38,17 @@ var allLies = []lie{
 	}},
 	{"knows a later term", func(m *Member, to int) []*Message {
 		term := m.term() + 5
-		return []*Message{m.lies(to, &raftpb.Message{Type: raftpb.MsgAppResp.Enum(), Term: &term}, m.sign(m.ballot(pb.Statement_START, term)))}
+		return []*Message{m.lies(to, &raftpb.Message{Type: raftpb.MsgAppResp.Enum(), Term: &term}, m.proofs.sign(m.proofs.ballot(pb.Statement_START, term)))}
 	}},
 	{"hands over without leading", func(m *Member, to int) []*Message {
 		term := m.term()
 		msg := m.lies(to, &raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), Term: &term})
-		msg.Ballot = m.sign(&Statement{Kind: pb.Statement_PERMIT, Term: term + 1, Candidate: uint32(to)})
+		msg.Ballot = m.proofs.sign(&Statement{Kind: pb.Statement_PERMIT, Term: term + 1, Candidate: uint32(to)})
 		return []*Message{msg}
 	}},
 	{"is a candidate beside the leader", func(m *Member, to int) []*Message {
 		term := m.term() + 1
-		permit := m.sign(&Statement{Kind: pb.Statement_PERMIT, Term: term, Candidate: uint32(m.config.Self)})
+		permit := m.proofs.sign(&Statement{Kind: pb.Statement_PERMIT, Term: term, Candidate: uint32(m.config.Self)})
 		last := uint64(1 << 40)
 		return []*Message{m.lies(to, &raftpb.Message{Type: raftpb.MsgVote.Enum(), Term: &term, Index: &last, LogTerm: &term, Context: []byte("CampaignTransfer")}, permit)}
 	}},
@@ -56,12 +56,12 @@ var allLies = []lie{
 	{"commits an entry that no other member has", func(m *Member, to int) []*Message {
 		term := m.term()
 		last, _ := m.store.LastIndex()
-		previous, _ := m.known.log.at(last)
+		previous, _ := m.proofs.log.at(last)
 		entry := &raftpb.Entry{Index: new(last + 1), Term: &term, Data: signed(m.config.Self, fails(m.config.Self-1)).encode()}
-		msg := m.lies(to, &raftpb.Message{Type: raftpb.MsgApp.Enum(), Term: &term, Index: &last, LogTerm: new(m.termAt(last)), Entries: []*raftpb.Entry{entry}, Commit: new(last + 1)})
-		msg.Previous, msg.Votes = previous, m.known.votes
-		hash, _ := append(chain(nil), m.known.log...).append([]*raftpb.Entry{entry}).at(last + 1)
-		msg.Heads = []*Statement{m.sign(&Statement{Kind: pb.Statement_HEAD, Term: term, Candidate: uint32(m.config.Self), Index: last + 1, LastTerm: term, Hash: hash})}
+		msg := m.lies(to, &raftpb.Message{Type: raftpb.MsgApp.Enum(), Term: &term, Index: &last, LogTerm: new(m.proofs.termAt(last)), Entries: []*raftpb.Entry{entry}, Commit: new(last + 1)})
+		msg.Previous, msg.Votes = previous, m.proofs.votes
+		hash, _ := append(chain(nil), m.proofs.log...).append([]*raftpb.Entry{entry}).at(last + 1)
+		msg.Heads = []*Statement{m.proofs.sign(&Statement{Kind: pb.Statement_HEAD, Term: term, Candidate: uint32(m.config.Self), Index: last + 1, LastTerm: term, Hash: hash})}
 		again := proto.CloneOf(msg)
 		r := &raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), Term: &term, Commit: new(last + 1)}
 		again.Raft = m.lies(to, r).Raft
@@ -84,11 +84,11 @@ func (m *Member) lies(to int, r *raftpb.Message, starts ...*Statement) *Message 
 func (m *Member) usurps(to int, term uint64) []*Message {
 	last, _ := m.store.LastIndex()
 	msg := m.lies(to, &raftpb.Message{
-		Type: raftpb.MsgApp.Enum(), Term: &term, Index: &last, LogTerm: new(m.termAt(last)), Commit: new(last + 1),
+		Type: raftpb.MsgApp.Enum(), Term: &term, Index: &last, LogTerm: new(m.proofs.termAt(last)), Commit: new(last + 1),
 		Entries: []*raftpb.Entry{{Index: new(last + 1), Term: &term, Data: signed(m.config.Self, fails(m.config.Self-1)).encode()}},
-	}, m.sign(m.ballot(pb.Statement_START, term)))
-	msg.Previous, _ = m.known.log.at(last)
-	msg.Votes = []*Statement{m.sign(m.ballot(pb.Statement_VOTE, term))}
+	}, m.proofs.sign(m.proofs.ballot(pb.Statement_START, term)))
+	msg.Previous, _ = m.proofs.log.at(last)
+	msg.Votes = []*Statement{m.proofs.sign(m.proofs.ballot(pb.Statement_VOTE, term))}
 	return []*Message{msg}
 }
 
@@ -132,7 +132,7 @@ func (g *whole) checkHonest() {
 
 // blamed returns the error of a member that has found the liar.
 func (m *Member) blamed() string {
-	m.config.IDs = idsOf(liar + 1)
-	m.blame(liar)
-	return m.broken.Error()
+	k := &proofs{ids: idsOf(liar + 1)}
+	k.blame(liar)
+	return k.found.Error()
 }

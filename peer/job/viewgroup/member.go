@@ -96,7 +96,7 @@ type Member struct {
 	led      int            // last time that this peer led, or could not claim the leadership
 	tended   int            // time of a pending change of the membership; 0 if none
 	broken   error          // error that ended this peer's part in the group; nil if none
-	known    knowledge      // what justifies messages
+	proofs   *proofs        // what justifies messages
 }
 
 // A Message is a message between the Members of two peers, which are named by their numbers.
@@ -140,7 +140,7 @@ func New(c Config) (*Member, error) {
 	if c.IDs == nil || c.Verify == nil || c.Sign == nil {
 		return nil, errors.New("view group: without the identities of its peers")
 	}
-	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}, gone: make(map[uint64]bool), former: make(map[uint64]bool), accusers: make(map[view.Process]map[int]bool), heard: make(map[uint64]int), known: newKnowledge()}
+	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}, gone: make(map[uint64]bool), former: make(map[uint64]bool), accusers: make(map[view.Process]map[int]bool), heard: make(map[uint64]int)}
 	for id := range uint64(c.Peers) {
 		if id < uint64(c.Members) {
 			m.conf.Voters = append(m.conf.Voters, id+1)
@@ -148,11 +148,22 @@ func New(c Config) (*Member, error) {
 			m.conf.Learners = append(m.conf.Learners, id+1)
 		}
 	}
+	m.proofs = newProofs(m.config, m.store)
+	m.setConf(m.conf)
 	err := m.begin()
 	if err != nil {
 		return nil, fmt.Errorf("view group: %w", err)
 	}
 	return m, nil
+}
+
+// setConf records the voters and learners.
+func (m *Member) setConf(conf *raftpb.ConfState) {
+	m.conf, m.proofs.voters = conf, nil
+	for _, id := range conf.GetVoters() {
+		m.proofs.voters = append(m.proofs.voters, uint32(id)-1)
+	}
+	slices.Sort(m.proofs.voters)
 }
 
 // begin initializes the log with the voters, which all peers know.
@@ -286,71 +297,6 @@ func (m *Member) repeatProposals() {
 	}
 }
 
-// Step handles a message from the peer with number from. A message that no correct peer sends is an error
-// and has no effect. Step ignores peers that were removed from the group, since they may not know it yet.
-func (m *Member) Step(from int, msg *Message) (Output, error) {
-	if m.former[uint64(from)+1] {
-		return Output{}, nil
-	}
-	if len(msg.GetEvidence()) > 0 {
-		return Output{}, m.receiveEvidence(msg.GetEvidence())
-	}
-	r, err := m.acceptable(from, msg)
-	if err != nil {
-		return Output{}, err
-	}
-	err = errors.Join(m.receiveSigners(msg.GetSigners()), m.receiveHeads(msg.GetHeads()))
-	if err != nil || r == nil || m.broken != nil {
-		return m.ready(), err
-	}
-	if ok, err := m.justified(from, r, msg); err != nil || !ok {
-		return m.ready(), err
-	}
-	claimed := r.GetCommit()
-	if isOfLeader(r) && from != submitterPeer {
-		r.Commit = new(min(claimed, m.committed(r.GetTerm())))
-	}
-	out := m.step(from, r)
-	if isOfLeader(r) && r.GetCommit() < claimed && m.node.BasicStatus().Lead == uint64(from)+1 {
-		// The entries in the message may complete what the heads show to be committed.
-		if index := min(claimed, m.committed(r.GetTerm())); index > r.GetCommit() {
-			out.add(m.step(from, &raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), From: r.From, To: r.To, Term: r.Term, Commit: &index}))
-		}
-	}
-	return out, m.broken
-}
-
-// step passes a justified message to the library.
-func (m *Member) step(from int, r *raftpb.Message) Output {
-	k := &m.known
-	switch r.GetType() {
-	case raftpb.MsgVote, raftpb.MsgPreVote:
-		k.requests[from] = r
-	case raftpb.MsgPreVoteResp, raftpb.MsgProp:
-	default:
-		k.terms[from] = max(k.terms[from], r.GetTerm())
-	}
-	m.attempt(func() error { return m.node.Step(r) })
-	m.heard[r.GetFrom()] = m.now
-	switch r.GetType() {
-	case raftpb.MsgApp, raftpb.MsgHeartbeat:
-		if m.node.BasicStatus().Lead == r.GetFrom() {
-			m.touched = m.now
-		}
-	case raftpb.MsgAppResp, raftpb.MsgHeartbeatResp:
-		k.follows[from] = max(k.follows[from], r.GetTerm())
-		m.recordAnswer(r.GetFrom())
-	}
-	return m.ready()
-}
-
-// add adds the messages and changes of another output.
-func (o *Output) add(other Output) {
-	o.Send = append(o.Send, other.Send...)
-	o.Came = append(o.Came, other.Came...)
-	o.Committed = append(o.Committed, other.Committed...)
-}
-
 // attempt calls do, which uses the log. The library panics if the log is inconsistent, and a malicious
 // member can cause that. In this case the peer leaves the group, and the daemon continues.
 func (m *Member) attempt(do func() error) {
@@ -372,7 +318,7 @@ func (m *Member) ready() (out Output) {
 	m.attempt(func() error {
 		m.repeatProposals()
 		for m.node.HasReady() {
-			m.noteTerm()
+			m.proofs.noteTerm(m.node.BasicStatus())
 			r := m.node.Ready()
 			if !raft.IsEmptyHardState(r.HardState) {
 				_ = m.store.SetHardState(r.HardState) // never fails
@@ -383,7 +329,7 @@ func (m *Member) ready() (out Output) {
 			if err := m.store.Append(r.Entries); err != nil {
 				return err
 			}
-			m.known.log = m.known.log.append(r.Entries)
+			m.proofs.log = m.proofs.log.append(r.Entries)
 			for _, msg := range r.Messages {
 				m.send(&out, msg)
 			}
@@ -400,6 +346,63 @@ func (m *Member) ready() (out Output) {
 	return out
 }
 
+// send adds a message to out, with what justifies it. It drops snapshots, which no peer needs because all
+// start with the same state. It forwards another peer's proposal to the leader in this peer's name.
+func (m *Member) send(out *Output, r *raftpb.Message) {
+	switch r.GetType() {
+	case raftpb.MsgSnap:
+		return
+	case raftpb.MsgProp:
+		r.From = new(uint64(m.config.Self) + 1)
+	}
+	b, err := proto.Marshal(r)
+	if err != nil {
+		panic(err) // the library's messages have no text
+	}
+	msg := m.message(int(r.GetTo()) - 1)
+	msg.Raft = b
+	m.proofs.justify(msg, r)
+	out.Send = append(out.Send, msg)
+}
+
+// message returns a message to a peer.
+func (m *Member) message(to int) *Message {
+	return &Message{From: uint32(m.config.Self), To: uint32(to)}
+}
+
+// publish sends the evidence against a peer to all others.
+func (m *Member) publish(out *Output) {
+	evidence := m.proofs.takeEvidence()
+	if evidence == nil {
+		return
+	}
+	for _, id := range slices.Concat(m.conf.GetVoters(), m.conf.GetLearners()) {
+		if to := int(id) - 1; to != m.config.Self && to != int(evidence[0].GetBy()) {
+			msg := m.message(to)
+			msg.Evidence = evidence
+			out.Send = append(out.Send, msg)
+		}
+	}
+}
+
+// compareLogs sends the heads that voters compare to the other voters, now and then.
+func (m *Member) compareLogs(out *Output) {
+	if m.now%heartbeatTicks != 0 {
+		return
+	}
+	heads := m.proofs.followedHeads()
+	if heads == nil {
+		return
+	}
+	for _, to := range m.proofs.voters {
+		if int(to) != m.config.Self && int(to) != m.proofs.leader {
+			msg := m.message(int(to))
+			msg.Heads = heads
+			out.Send = append(out.Send, msg)
+		}
+	}
+}
+
 // apply handles a committed entry of the log.
 func (m *Member) apply(out *Output, e *raftpb.Entry) {
 	if e.GetType() != raftpb.EntryNormal {
@@ -412,53 +415,4 @@ func (m *Member) apply(out *Output, e *raftpb.Entry) {
 	}
 	m.accept(out, p)
 	m.wanted = slices.DeleteFunc(m.wanted, func(w Proposal) bool { return w.repeats(p) || !m.matters(w) })
-}
-
-var errForeign = errors.New("unexpected message")
-
-// acceptable returns the message of the Raft library in msg, or nil if there is none. It returns an error if
-// no correct peer sends such a message.
-func (m *Member) acceptable(from int, msg *Message) (*raftpb.Message, error) {
-	if int(msg.GetFrom()) != from || int(msg.GetTo()) != m.config.Self {
-		return nil, fmt.Errorf("%w: from %d to %d", errForeign, msg.GetFrom(), msg.GetTo())
-	}
-	if len(msg.GetRaft()) == 0 {
-		return nil, nil
-	}
-	r := &raftpb.Message{}
-	if err := proto.Unmarshal(msg.GetRaft(), r); err != nil {
-		return nil, fmt.Errorf("%w: %w", errForeign, err)
-	}
-	return r, m.acceptableRaft(from, r)
-}
-
-// acceptableRaft returns an error if no correct peer sends such a message of the Raft library.
-func (m *Member) acceptableRaft(from int, msg *raftpb.Message) error {
-	if msg.GetFrom() != uint64(from)+1 || msg.GetTo() != uint64(m.config.Self)+1 {
-		return fmt.Errorf("%w: from %d to %d", errForeign, msg.GetFrom(), msg.GetTo())
-	}
-	switch msg.GetType() {
-	case raftpb.MsgHeartbeat:
-		if last, _ := m.store.LastIndex(); msg.GetCommit() > last {
-			return fmt.Errorf("%w: entry %d of %d is committed", errForeign, msg.GetCommit(), last)
-		}
-	case raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgHeartbeatResp,
-		raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp, raftpb.MsgTimeoutNow:
-	case raftpb.MsgProp:
-		if len(msg.GetEntries()) == 0 {
-			return fmt.Errorf("%w: an empty proposal", errForeign)
-		}
-		if m.logged > m.maxLog()/2 { // leaves room for this peer's own proposals
-			return fmt.Errorf("%w: the log has %d bytes", errForeign, m.logged)
-		}
-		for _, e := range msg.GetEntries() {
-			p, err := decodeProposal(e.GetData())
-			if err != nil || e.GetType() != raftpb.EntryNormal || m.forged(p) {
-				return fmt.Errorf("%w: proposal %.40q", errForeign, e.GetData())
-			}
-		}
-	default:
-		return fmt.Errorf("%w: %v", errForeign, msg.GetType())
-	}
-	return nil
 }

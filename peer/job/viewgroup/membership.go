@@ -261,7 +261,7 @@ func (m *Member) reconfigure(out *Output, e *raftpb.Entry) {
 	if e.GetType() != raftpb.EntryConfChange || proto.Unmarshal(e.GetData(), &c) != nil || !m.lawful(&c) {
 		return
 	}
-	m.conf = m.node.ApplyConfChange(&c)
+	m.setConf(m.node.ApplyConfChange(&c))
 	if c.GetType() == raftpb.ConfChangeRemoveNode {
 		m.former[c.GetNodeId()] = true // no number is reused
 	}

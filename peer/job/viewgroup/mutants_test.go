@@ -55,13 +55,13 @@ var mutants = []mutant{
 	{"a returned submitter's peer votes and leads", "membership.go",
 		" || better {", " || better && false {", "the submitter's peer returns after its replacement"},
 	{"a leader has the votes of a majority", "justify.go",
-		"case from != submitterPeer && !elected:", "case from != submitterPeer && !elected && false:", "a peer says that it leads"},
+		"case in.from != submitterPeer && !elected:", "case in.from != submitterPeer && !elected && false:", "a peer says that it leads"},
 	{"votes are signed", "statement.go",
-		"if !m.isSigned(s) {\n\t\t\treturn nil", "if false {\n\t\t\treturn nil", "a peer says that it leads, while an election is due"},
+		"if !k.isSigned(s) {\n\t\t\treturn nil", "if false {\n\t\t\treturn nil", "a peer says that it leads, while an election is due"},
 	{"a majority allows a term to begin", "justify.go",
-		"return m.mayBegin(r.GetTerm(), msg.GetStarts())\n\t}\n\treturn true", "return true, nil\n\t}\n\treturn true", "a peer says that a later term has begun"},
+		"return k.mayBegin(in)\n\t}\n\treturn true", "return true, nil\n\t}\n\treturn true", "a peer says that a later term has begun"},
 	{"only the leader hands over", "justify.go",
-		"if m.node.BasicStatus().Lead != uint64(from)+1 || r.GetTerm() != m.known.term {", "if r.GetTerm() != m.known.term {", "a peer wants an election"},
+		"if in.status.Lead != uint64(in.from)+1 || in.raft.GetTerm() != k.term {", "if in.raft.GetTerm() != k.term {", "a peer wants an election"},
 	{"an election beside a leader needs its permission", "justify.go",
 		"return k.leads > 0 && k.leads+1 == s.GetTerm() && k.leader == int(s.GetBy())", "return k.leads > 0", "a peer wants an election"},
 }
@@ -70,7 +70,7 @@ var mutants = []mutant{
 // within a second.
 var core = []string{
 	"doc.go", "proposal.go", "member.go", "membership.go", "newcomer.go", "log.go", "logger.go",
-	"statement.go", "chain.go", "justify.go", "prove.go",
+	"receive.go", "statement.go", "chain.go", "justify.go", "prove.go",
 	"world_test.go", "whole_test.go", "explore_test.go", "lies_test.go", "norace_test.go",
 }
 

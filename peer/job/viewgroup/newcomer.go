@@ -139,7 +139,7 @@ func (m *Member) admitNewcomer(out *Output, c *raftpb.ConfChange) {
 	m.config.IDs[n.Peer] = n.ID
 	m.config.RunsOn[n.Process] = n.Peer
 	hash := sha256.Sum256(n.Row)
-	m.known.newcomers[n.Peer] = &pb.Newcomer{
+	m.proofs.newcomers[n.Peer] = &pb.Newcomer{
 		Number: uint32(n.Peer), Peer: []byte(n.ID), Rank: uint32(n.Process.Rank), Replica: uint32(n.Process.Replica),
 		RowHash: hash[:], Signature: n.Signature,
 	}
@@ -159,7 +159,7 @@ func (m *Member) receiveSigners(signers []*pb.Newcomer) error {
 	}
 	for _, s := range signers {
 		number := int(s.GetNumber())
-		if _, known := m.identity(number); known {
+		if _, known := m.proofs.identity(number); known {
 			continue
 		}
 		n := Newcomer{Peer: number, ID: p2ppeer.ID(s.GetPeer()), Process: view.Process{Rank: int(s.GetRank()), Replica: int(s.GetReplica())}}

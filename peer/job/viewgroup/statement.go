@@ -33,45 +33,36 @@ func text(s *Statement) []byte {
 }
 
 // sign signs a statement of this peer.
-func (m *Member) sign(s *Statement) *Statement {
-	s.By, s.Voters = uint32(m.config.Self), m.voters()
-	s.Signature = m.config.Sign(text(s))
+func (k *proofs) sign(s *Statement) *Statement {
+	s.By, s.Voters = uint32(k.self), k.voters
+	s.Signature = k.signer(text(s))
 	return s
 }
 
-// voters returns the numbers of the voters, in ascending order.
-func (m *Member) voters() (numbers []uint32) {
-	for _, id := range m.conf.GetVoters() {
-		numbers = append(numbers, uint32(id)-1)
-	}
-	slices.Sort(numbers)
-	return numbers
-}
-
-// isSigned reports whether the peer that s names has signed s.
-func (m *Member) isSigned(s *Statement) bool {
-	id, known := m.identity(int(s.GetBy()))
-	return known && len(s.GetVoters()) <= maxSigners && m.config.Verify(id, text(s), s.GetSignature())
-}
-
 // identity returns the ID of the peer with a number.
-func (m *Member) identity(number int) (id p2ppeer.ID, known bool) {
-	if id, known = m.config.IDs[number]; !known {
-		id, known = m.config.Told[number]
+func (k *proofs) identity(number int) (id p2ppeer.ID, known bool) {
+	if id, known = k.ids[number]; !known {
+		id, known = k.told[number]
 	}
 	return id, known
 }
 
+// isSigned reports whether the peer that s names has signed s.
+func (k *proofs) isSigned(s *Statement) bool {
+	id, known := k.identity(int(s.GetBy()))
+	return known && len(s.GetVoters()) <= maxSigners && k.verify(id, text(s), s.GetSignature())
+}
+
 // signedOf returns the statements of a kind and a term about a candidate, one of each peer. A statement that its
 // peer has not signed is an error.
-func (m *Member) signedOf(all []*Statement, kind pb.Statement_Kind, term uint64, candidate uint32) (signed []*Statement, err error) {
+func (k *proofs) signedOf(all []*Statement, kind pb.Statement_Kind, term uint64, candidate uint32) (signed []*Statement, err error) {
 	for _, s := range all {
 		repeated := slices.ContainsFunc(signed, func(other *Statement) bool { return other.GetBy() == s.GetBy() })
-		_, known := m.identity(int(s.GetBy()))
+		_, known := k.identity(int(s.GetBy()))
 		if s.GetKind() != kind || s.GetTerm() != term || s.GetCandidate() != candidate || repeated || !known {
 			continue
 		}
-		if !m.isSigned(s) {
+		if !k.isSigned(s) {
 			return nil, fmt.Errorf("%w: %v of peer %d that it has not signed", errUnjustified, kind, s.GetBy())
 		}
 		signed = append(signed, s)
@@ -83,8 +74,8 @@ func (m *Member) signedOf(all []*Statement, kind pb.Statement_Kind, term uint64,
 // behind, so that it does not know the voters. It then believes one of the statements about them if another
 // one confirms it, since one of two peers at least is honest. Two peers may differ by one voter, whose change
 // only one of them knows.
-func (m *Member) suffice(statements []*Statement, behind bool) bool {
-	if isMajority(statements, m.voters()) {
+func (k *proofs) suffice(statements []*Statement, behind bool) bool {
+	if isMajority(statements, k.voters) {
 		return true
 	}
 	for _, s := range statements {

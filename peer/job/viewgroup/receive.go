@@ -1,0 +1,137 @@
+package viewgroup
+
+import (
+	"errors"
+	"fmt"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// Step handles a message from the peer with number from. A message that no correct peer sends is an error
+// and has no effect. Step ignores peers that were removed from the group, since they may not know it yet.
+func (m *Member) Step(from int, msg *Message) (Output, error) {
+	if m.former[uint64(from)+1] {
+		return Output{}, nil
+	}
+	if len(msg.GetEvidence()) > 0 {
+		err := m.proofs.receiveEvidence(msg.GetEvidence())
+		m.noteFound()
+		return Output{}, err
+	}
+	r, err := m.acceptable(from, msg)
+	if err != nil {
+		return Output{}, err
+	}
+	err = errors.Join(m.receiveSigners(msg.GetSigners()), m.proofs.receiveHeads(msg.GetHeads()))
+	m.noteFound()
+	if err != nil || r == nil || m.broken != nil {
+		return m.ready(), err
+	}
+	in := incoming{from: from, raft: r, msg: msg, status: m.node.BasicStatus()}
+	in.behind = m.Contact() != InTouch || in.status.Lead == raft.None
+	ok, err := m.proofs.justified(in)
+	if m.noteFound(); err != nil || !ok {
+		return m.ready(), err
+	}
+	claimed := r.GetCommit()
+	if isOfLeader(r) && from != submitterPeer {
+		r.Commit = new(min(claimed, m.proofs.committed(r.GetTerm())))
+	}
+	out := m.step(from, r)
+	if isOfLeader(r) && r.GetCommit() < claimed && m.node.BasicStatus().Lead == uint64(from)+1 {
+		// The entries in the message may complete what the heads show to be committed.
+		if index := min(claimed, m.proofs.committed(r.GetTerm())); index > r.GetCommit() {
+			out.add(m.step(from, &raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), From: r.From, To: r.To, Term: r.Term, Commit: &index}))
+		}
+	}
+	return out, m.broken
+}
+
+// step passes a justified message to the library.
+func (m *Member) step(from int, r *raftpb.Message) Output {
+	k := m.proofs
+	switch r.GetType() {
+	case raftpb.MsgVote, raftpb.MsgPreVote:
+		k.requests[from] = r
+	case raftpb.MsgPreVoteResp, raftpb.MsgProp:
+	default:
+		k.terms[from] = max(k.terms[from], r.GetTerm())
+	}
+	m.attempt(func() error { return m.node.Step(r) })
+	m.heard[r.GetFrom()] = m.now
+	switch r.GetType() {
+	case raftpb.MsgApp, raftpb.MsgHeartbeat:
+		if m.node.BasicStatus().Lead == r.GetFrom() {
+			m.touched = m.now
+		}
+	case raftpb.MsgAppResp, raftpb.MsgHeartbeatResp:
+		k.follows[from] = max(k.follows[from], r.GetTerm())
+		m.recordAnswer(r.GetFrom())
+	}
+	return m.ready()
+}
+
+// add adds the messages and changes of another output.
+func (o *Output) add(other Output) {
+	o.Send = append(o.Send, other.Send...)
+	o.Came = append(o.Came, other.Came...)
+	o.Committed = append(o.Committed, other.Committed...)
+}
+
+// noteFound ends this peer's part in the group if a peer was found to contradict itself.
+func (m *Member) noteFound() {
+	if m.broken == nil {
+		m.broken = m.proofs.found
+	}
+}
+
+var errForeign = errors.New("unexpected message")
+
+// acceptable returns the message of the Raft library in msg, or nil if there is none. It returns an error if
+// no correct peer sends such a message.
+func (m *Member) acceptable(from int, msg *Message) (*raftpb.Message, error) {
+	if int(msg.GetFrom()) != from || int(msg.GetTo()) != m.config.Self {
+		return nil, fmt.Errorf("%w: from %d to %d", errForeign, msg.GetFrom(), msg.GetTo())
+	}
+	if len(msg.GetRaft()) == 0 {
+		return nil, nil
+	}
+	r := &raftpb.Message{}
+	if err := proto.Unmarshal(msg.GetRaft(), r); err != nil {
+		return nil, fmt.Errorf("%w: %w", errForeign, err)
+	}
+	return r, m.acceptableRaft(from, r)
+}
+
+// acceptableRaft returns an error if no correct peer sends such a message of the Raft library.
+func (m *Member) acceptableRaft(from int, msg *raftpb.Message) error {
+	if msg.GetFrom() != uint64(from)+1 || msg.GetTo() != uint64(m.config.Self)+1 {
+		return fmt.Errorf("%w: from %d to %d", errForeign, msg.GetFrom(), msg.GetTo())
+	}
+	switch msg.GetType() {
+	case raftpb.MsgHeartbeat:
+		if last, _ := m.store.LastIndex(); msg.GetCommit() > last {
+			return fmt.Errorf("%w: entry %d of %d is committed", errForeign, msg.GetCommit(), last)
+		}
+	case raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgHeartbeatResp,
+		raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp, raftpb.MsgTimeoutNow:
+	case raftpb.MsgProp:
+		if len(msg.GetEntries()) == 0 {
+			return fmt.Errorf("%w: an empty proposal", errForeign)
+		}
+		if m.logged > m.maxLog()/2 { // leaves room for this peer's own proposals
+			return fmt.Errorf("%w: the log has %d bytes", errForeign, m.logged)
+		}
+		for _, e := range msg.GetEntries() {
+			p, err := decodeProposal(e.GetData())
+			if err != nil || e.GetType() != raftpb.EntryNormal || m.forged(p) {
+				return fmt.Errorf("%w: proposal %.40q", errForeign, e.GetData())
+			}
+		}
+	default:
+		return fmt.Errorf("%w: %v", errForeign, msg.GetType())
+	}
+	return nil
+}
