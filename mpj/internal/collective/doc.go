@@ -3,7 +3,7 @@
 //
 //	mpj.Allreduce[T]      checks arguments, views slices as bytes
 //	      |
-//	Team.Allreduce        begins and ends the call (operations.go, spoil.go)
+//	Team.Allreduce        carries out the call, or tells the others that it fails (spoil.go)
 //	      |
 //	allreduce             chooses the algorithm for this size and n (choice.go, table.go)
 //	      |
