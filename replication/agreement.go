@@ -169,3 +169,19 @@ func (a *agreement) receiveStable(from view.Process, f frame.Frame) error {
 	}
 	return nil
 }
+
+// relive shows an outcome of the log. If it is already here as a determinant, the master's Stable
+// frame will show it.
+func (a *agreement) relive(det protection.Determinant) error {
+	d := &a.decisions
+	if err := d.check(det); err != nil {
+		return err
+	}
+	if d.spans >= maxSpans {
+		return fmt.Errorf("outcomes in %d ranges are too many", d.spans)
+	}
+	if d.record(det.Point) {
+		a.out.Decided = append(a.out.Decided, det)
+	}
+	return nil
+}

@@ -89,6 +89,26 @@ func (in *inbox) receiveData(from view.Process, f frame.Frame) error {
 	return nil
 }
 
+// relive delivers a message of the log. It has no digest: it is acknowledged by number alone, and
+// not compared.
+func (in *inbox) relive(m protection.Message) error {
+	if m.Source >= in.v.N || m.Source == in.self.Rank {
+		return fmt.Errorf("past has a message of rank %d", m.Source)
+	}
+	a, err := in.from(m.Context, m.Source)
+	if err != nil {
+		return err
+	}
+	switch {
+	case m.Seq == 0 || m.Seq > a.next:
+		return fmt.Errorf("past has message %d of rank %d in context %d after number %d", m.Seq, m.Source, m.Context, a.next-1)
+	case m.Seq == a.next: // otherwise an earlier donor has sent it
+		a.next++
+		in.out.Deliver = append(in.out.Deliver, m)
+	}
+	return nil
+}
+
 // sealed returns the seal for the next message of a.
 func (in *inbox) sealed(a *arrivals) *seal {
 	if a.seal == nil {

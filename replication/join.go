@@ -213,47 +213,11 @@ func (p *Protocol) reliveRecord(r protection.Record) error {
 	case j.resumption.within():
 		return p.reliveCheckpoint(r)
 	case r.Kind == protection.RecordMessage:
-		return p.reliveMessage(*r.Message)
+		return p.inbox.relive(*r.Message)
 	case r.Kind == protection.RecordOutcome:
-		return p.reliveOutcome(r.Outcome)
+		return p.agreement.relive(r.Outcome)
 	}
 	return p.reliveCheckpoint(r)
-}
-
-// reliveMessage delivers a message of the log. It has no digest: it is acknowledged by number alone, and
-// not compared.
-func (p *Protocol) reliveMessage(m protection.Message) error {
-	if m.Source >= p.v.N || m.Source == p.self.Rank {
-		return fmt.Errorf("past has a message of rank %d", m.Source)
-	}
-	a, err := p.inbox.from(m.Context, m.Source)
-	if err != nil {
-		return err
-	}
-	switch {
-	case m.Seq == 0 || m.Seq > a.next:
-		return fmt.Errorf("past has message %d of rank %d in context %d after number %d", m.Seq, m.Source, m.Context, a.next-1)
-	case m.Seq == a.next: // otherwise an earlier donor has sent it
-		a.next++
-		p.out.Deliver = append(p.out.Deliver, m)
-	}
-	return nil
-}
-
-// reliveOutcome shows an outcome of the log. If it is already here as a determinant, the master's Stable
-// frame will show it.
-func (p *Protocol) reliveOutcome(det protection.Determinant) error {
-	d := &p.agreement.decisions
-	if err := d.check(det); err != nil {
-		return err
-	}
-	if d.spans >= maxSpans {
-		return fmt.Errorf("outcomes in %d ranges are too many", d.spans)
-	}
-	if d.record(det.Point) {
-		p.out.Decided = append(p.out.Decided, det)
-	}
-	return nil
 }
 
 // become makes this process whole: it knows all that its rank knows, and accepts frames from now on.

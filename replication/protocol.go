@@ -103,13 +103,13 @@ func (p *Protocol) receive(from view.Process, f frame.Frame) error {
 	case frame.Determinant:
 		return p.agreement.receiveDeterminant(from, f)
 	case frame.DeterminantAck:
-		return p.answered(p.agreement.receiveDeterminantAck(from, f))
+		return p.answerRecallsAfter(p.agreement.receiveDeterminantAck(from, f))
 	case frame.Stable:
 		return p.agreement.receiveStable(from, f)
 	case frame.Sync:
 		return p.agreement.receiveSync(from, f)
 	case frame.SyncReply:
-		return p.answered(p.agreement.receiveSyncReply(from, f))
+		return p.answerRecallsAfter(p.agreement.receiveSyncReply(from, f))
 	case frame.Dispute:
 		return p.audit.receiveDispute(from, f)
 	case frame.Ready:
@@ -149,8 +149,9 @@ func (p *Protocol) receiveAck(from view.Process, f frame.Frame) error {
 	return nil
 }
 
-// answered answers the requests for the message log that waited for the acknowledgement of an outcome.
-func (p *Protocol) answered(err error) error {
+// answerRecallsAfter answers requests for the message log that may have waited for the frame just
+// processed, unless that gave an error.
+func (p *Protocol) answerRecallsAfter(err error) error {
 	if err == nil {
 		p.recalls.answerAll()
 	}
@@ -223,11 +224,11 @@ func (p *Protocol) Tick() protection.Output {
 }
 
 // promote starts the takeover when a term of this process begins: it sends the contents of the backup
-// table and asks the other replicas what they hold.
+// table and asks the other replicas which outcomes they hold.
 func (p *Protocol) promote() (begun bool) {
-	if begun = p.agreement.follow(); begun {
+	if begun = p.agreement.changeTerm(); begun {
 		p.outbox.flush()
-		p.agreement.sync()
+		p.agreement.ask()
 	}
 	return begun
 }

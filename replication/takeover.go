@@ -37,9 +37,9 @@ const firstTerm = 1
 // promoted reports whether the view names this process master.
 func (a *agreement) promoted() bool { return a.takeover.term != 0 }
 
-// follow begins this process's term when the view requires it, once in each. It ends the term when the
-// view names another master; from then on this process neither decides nor transmits.
-func (a *agreement) follow() (begun bool) {
+// changeTerm begins a term when the view requires it, and reports whether it did. It ends the term when
+// the view names another master; from then on this process neither decides nor transmits.
+func (a *agreement) changeTerm() (begun bool) {
 	t := &a.takeover
 	if !a.v.IsMaster(a.self) {
 		t.term, t.syncing, t.settling = 0, false, false
@@ -52,8 +52,8 @@ func (a *agreement) follow() (begun bool) {
 	return true
 }
 
-// sync asks the other replicas what they hold, when a term begins.
-func (a *agreement) sync() {
+// ask asks the other replicas, when a term begins, which outcomes they hold.
+func (a *agreement) ask() {
 	for _, q := range a.others {
 		a.takeover.awaited[q.Replica] = true
 		a.emit(q, a.control(frame.Sync, 0, a.takeover.term, nil))
