@@ -30,30 +30,31 @@ const (
 // compare compares q's claim with the messages kept for q. It keeps the rest of the claim until the
 // messages have been produced.
 func (a *audit) compare(b *backlog, q view.Process, c claim) {
-	if c.first > b.acked[q.Replica]+1 {
-		b.blind[q.Replica] = true
+	r := &b.receivers[q.Replica]
+	if c.first > r.acked+1 {
+		r.blind = true
 	}
-	c = c.from(b.acked[q.Replica] + 1)
-	if len(c.digest) == 0 || b.differs[q.Replica] {
+	c = c.from(r.acked + 1)
+	if len(c.digest) == 0 || r.differs {
 		return
 	}
 	if c.first <= b.seq {
 		h := newHash(c.key)
 		for seq := c.first; seq < c.end() && seq <= b.seq; seq++ {
 			if m := b.kept(seq); m != nil {
-				a.check(b, q, &c, &h, m)
+				a.check(b, q.Replica, &c, &h, m)
 			} else {
-				b.blind[q.Replica] = true // q has left, and its messages were dropped
+				r.blind = true // q has left, and its messages were dropped
 			}
 		}
 		c = c.from(b.seq + 1)
 	}
 	switch {
-	case len(c.digest) == 0 || b.differs[q.Replica]:
+	case len(c.digest) == 0 || r.differs:
 	case a.claimed >= maxClaimed:
-		b.blind[q.Replica] = true
+		r.blind = true
 	default:
-		b.claims[q.Replica] = append(b.claims[q.Replica], c)
+		r.claims = append(r.claims, c)
 		a.claimed += claimCost + len(c.digest)
 	}
 }
@@ -61,11 +62,12 @@ func (a *audit) compare(b *backlog, q view.Process, c claim) {
 // produced compares m, which has just been produced, with claims that have already arrived, and votes on
 // the disputes about it.
 func (a *audit) produced(b *backlog, m *protection.Message) {
-	for k, cs := range b.claims {
-		if len(cs) > 0 && m.Seq >= cs[0].first {
-			h := newHash(cs[0].key)
-			a.check(b, view.Process{Rank: b.dest, Replica: k}, &cs[0], &h, m)
-			a.drop(b, k, m.Seq)
+	for k := range b.receivers {
+		r := &b.receivers[k]
+		if len(r.claims) > 0 && m.Seq >= r.claims[0].first {
+			h := newHash(r.claims[0].key)
+			a.check(b, k, &r.claims[0], &h, m)
+			a.drop(r, m.Seq)
 		}
 	}
 	a.answerDisputes(b, m)
@@ -73,38 +75,38 @@ func (a *audit) produced(b *backlog, m *protection.Message) {
 
 // skip drops the claims of messages up to seq, which this process does not produce itself.
 func (a *audit) skip(b *backlog, seq uint64) {
-	for k := range b.claims {
-		b.blind[k] = true
-		a.drop(b, k, seq)
+	for k := range b.receivers {
+		b.receivers[k].blind = true
+		a.drop(&b.receivers[k], seq)
 	}
 }
 
-// drop removes messages up to seq from the claims of replica k of the destination. If a difference is
-// known, it removes all its claims.
-func (a *audit) drop(b *backlog, k int, seq uint64) {
-	for len(b.claims[k]) > 0 && (b.differs[k] || b.claims[k][0].first <= seq) {
-		c := &b.claims[k][0]
+// drop removes messages up to seq from the claims of a receiver. If a difference is known, it removes all
+// its claims.
+func (a *audit) drop(r *receiver, seq uint64) {
+	for len(r.claims) > 0 && (r.differs || r.claims[0].first <= seq) {
+		c := &r.claims[0]
 		rest := c.from(seq + 1)
-		if len(rest.digest) > 0 && !b.differs[k] {
+		if len(rest.digest) > 0 && !r.differs {
 			a.claimed -= len(c.digest) - len(rest.digest)
 			*c = rest
 			return
 		}
 		a.claimed -= claimCost + len(c.digest)
 		*c = claim{}
-		b.claims[k] = b.claims[k][1:]
+		r.claims = r.claims[1:]
 	}
 }
 
-// check compares message m with the digest in q's claim. On a difference it asks the other replicas what
+// check compares message m with the digest in the claim of a replica of its destination. On a difference it asks the other replicas what
 // they have produced, if there are enough of them for a majority.
-func (a *audit) check(b *backlog, q view.Process, c *claim, h *hash, m *protection.Message) {
+func (a *audit) check(b *backlog, replica int, c *claim, h *hash, m *protection.Message) {
 	produced, received := h.digest(m), c.of(m.Seq)
-	if produced == received || b.differs[q.Replica] {
+	if produced == received || b.receivers[replica].differs {
 		return
 	}
-	b.differs[q.Replica] = true
-	d := dispute{stream: stream{b.context, b.dest}, replica: q.Replica, seq: m.Seq, key: c.key, received: received}
+	b.receivers[replica].differs = true
+	d := dispute{stream: stream{b.context, b.dest}, replica: replica, seq: m.Seq, key: c.key, received: received}
 	a.vote(d, m, produced)
 	if len(a.others) < 2 {
 		return

@@ -87,8 +87,9 @@ func (a *audit) answer(d dispute, m *protection.Message) bool {
 	if m == nil {
 		m = b.kept(d.seq)
 	}
-	heard := b.acked[d.replica] >= d.seq
-	same := heard && !b.blind[d.replica] && !b.differs[d.replica]
+	r := &b.receivers[d.replica]
+	heard := r.acked >= d.seq
+	same := heard && !r.blind && !r.differs
 	switch {
 	case !heard && a.v.Live(receiver):
 		return false

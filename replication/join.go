@@ -233,7 +233,7 @@ func (p *Protocol) become() {
 	}
 	for _, b := range p.outbox.all {
 		for _, q := range p.live[b.dest] {
-			if n := b.acked[q.Replica]; n > b.seq && n > j.ahead[stream{b.context, b.dest}] {
+			if n := b.receivers[q.Replica].acked; n > b.seq && n > j.ahead[stream{b.context, b.dest}] {
 				j.ahead[stream{b.context, b.dest}] = n
 			}
 		}

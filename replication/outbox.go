@@ -31,21 +31,21 @@ type outbox struct {
 
 // A backlog is the part of the backup table for one stream.
 type backlog struct {
-	context uint32
-	dest    int
-	seq     uint64   // number of the last message produced
-	sum     uint64   // digest of all messages produced
-	acked   []uint64 // per replica of dest: it has every message up to this one
-	// claims contains, per replica of dest, the digests of messages that it has received and this process
-	// has not produced yet.
-	claims [][]claim
-	// differs marks the replicas of dest that have received something else than this process has
-	// produced. A difference is reported once.
-	differs []bool
-	// blind marks the replicas of dest whose received messages were not all compared.
-	blind []bool
-	queue []backup // kept messages ordered by Seq, from head on
-	head  int
+	context   uint32
+	dest      int
+	seq       uint64     // number of the last message produced
+	sum       uint64     // digest of all messages produced
+	receivers []receiver // the replicas of dest
+	queue     []backup   // kept messages ordered by Seq, from head on
+	head      int
+}
+
+// A receiver is one replica of the destination of a stream.
+type receiver struct {
+	acked   uint64  // it has every message up to this one
+	claims  []claim // digests of messages that it has received and this process has not produced yet
+	differs bool    // it has received something else than this process has produced; reported once
+	blind   bool    // not all messages that it has received were compared
 }
 
 // A backup is one message of the table.
@@ -64,8 +64,7 @@ func (o *outbox) to(context uint32, dest int) *backlog {
 	s := stream{context, dest}
 	b := o.streams[s]
 	if b == nil {
-		b = &backlog{context: context, dest: dest, acked: make([]uint64, o.v.R),
-			claims: make([][]claim, o.v.R), differs: make([]bool, o.v.R), blind: make([]bool, o.v.R)}
+		b = &backlog{context: context, dest: dest, receivers: make([]receiver, o.v.R)}
 		o.streams[s] = b
 		o.all = append(o.all, b)
 	}
@@ -87,8 +86,7 @@ func (o *outbox) acknowledged(context uint32, dest int) (*backlog, error) {
 // grow makes room for the replicas of the view.
 func (o *outbox) grow() {
 	for _, b := range o.all {
-		b.acked, b.claims = grown(b.acked, o.v.R), grown(b.claims, o.v.R)
-		b.differs, b.blind = grown(b.differs, o.v.R), grown(b.blind, o.v.R)
+		b.receivers = grown(b.receivers, o.v.R)
 	}
 }
 
@@ -120,7 +118,7 @@ func (o *outbox) release(m protection.Message) {
 func (b *backlog) settled(live []view.Process) uint64 {
 	upTo := uint64(math.MaxUint64)
 	for _, q := range live {
-		upTo = min(upTo, b.acked[q.Replica])
+		upTo = min(upTo, b.receivers[q.Replica].acked)
 	}
 	return upTo
 }
@@ -160,7 +158,7 @@ func (o *outbox) forgetGone() {
 func (o *outbox) transmit(b *backlog, m protection.Message) {
 	f := protection.DataFrame(m)
 	for _, q := range o.live[b.dest] {
-		if b.acked[q.Replica] < m.Seq {
+		if b.receivers[q.Replica].acked < m.Seq {
 			o.emit(q, f)
 		}
 	}
@@ -192,7 +190,7 @@ func (o *outbox) resend(q view.Process) {
 		}
 	}
 	for _, k := range inOrder(bs) {
-		if k.of.acked[q.Replica] < k.m.Seq {
+		if k.of.receivers[q.Replica].acked < k.m.Seq {
 			o.emit(q, protection.DataFrame(k.m))
 		}
 	}
@@ -206,7 +204,7 @@ func (o *outbox) admit(q view.Process) {
 			continue
 		}
 		forgotten := b.forgotten()
-		b.acked[q.Replica], b.blind[q.Replica] = forgotten, forgotten > 0
+		b.receivers[q.Replica].acked, b.receivers[q.Replica].blind = forgotten, forgotten > 0
 	}
 }
 

@@ -139,11 +139,11 @@ func (p *Protocol) receiveAck(from view.Process, f frame.Frame) error {
 		return err
 	}
 	b, err := p.outbox.acknowledged(f.Context, from.Rank)
-	if err != nil || f.Seq <= b.acked[from.Replica] {
+	if err != nil || f.Seq <= b.receivers[from.Replica].acked {
 		return err
 	}
 	p.audit.compare(b, from, c)
-	b.acked[from.Replica] = f.Seq
+	b.receivers[from.Replica].acked = f.Seq
 	p.audit.answerDisputes(nil, nil)
 	p.outbox.forget(b)
 	return nil
