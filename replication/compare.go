@@ -98,8 +98,9 @@ func (a *audit) drop(r *receiver, seq uint64) {
 	}
 }
 
-// check compares message m with the digest in the claim of a replica of its destination. On a difference it asks the other replicas what
-// they have produced, if there are enough of them for a majority.
+// check compares message m with the digest in the claim of a replica of its destination. On a difference
+// it asks the other replicas of this rank what they have produced, if there are enough of them for a
+// majority.
 func (a *audit) check(b *backlog, replica int, c *claim, h *hash, m *protection.Message) {
 	produced, received := h.digest(m), c.of(m.Seq)
 	if produced == received || b.receivers[replica].differs {
