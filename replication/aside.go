@@ -24,19 +24,15 @@ type asides struct {
 	reported protection.UpToDate
 }
 
-func newAsides(replicas int) asides {
-	return asides{ready: make([]uint64, replicas), upToDate: make([]protection.UpToDate, replicas)}
-}
-
 // grow makes room for the given number of replicas.
 func (a *asides) grow(replicas int) {
 	a.ready, a.upToDate = grown(a.ready, replicas), grown(a.upToDate, replicas)
 }
 
 // spares reports whether outcomes do not wait for q: it is set aside and has not reported since.
-func (p *Protocol) spares(q view.Process) bool {
-	since := p.v.AsideSince(q)
-	return since != 0 && p.asides.ready[q.Replica] != since
+func (a *agreement) spares(q view.Process) bool {
+	since := a.v.AsideSince(q)
+	return since != 0 && a.asides.ready[q.Replica] != since
 }
 
 // maxSpared bounds the bytes held for replicas that are set aside, including sparedCost. Beyond that,
@@ -48,80 +44,80 @@ const (
 
 // settleWithout makes an outcome stable if only replicas that are set aside lack it. The outcome stays
 // held for them.
-func (p *Protocol) settleWithout(h *held) {
-	if h.stable || p.decisions.retained+sparedCost*len(p.decisions.held) > maxSpared {
+func (a *agreement) settleWithout(h *held) {
+	if h.stable || a.decisions.retained+sparedCost*len(a.decisions.held) > maxSpared {
 		return
 	}
-	p.decisions.mark(h)
-	p.show(h)
-	for _, q := range p.others {
+	a.decisions.mark(h)
+	a.show(h)
+	for _, q := range a.others {
 		if h.has[q.Replica] {
-			f := p.control(frame.Stable, h.Context, h.Index, nil)
+			f := a.control(frame.Stable, h.Context, h.Index, nil)
 			f.Sync = true
-			p.emit(q, f)
+			a.emit(q, f)
 		}
 	}
 }
 
 // report tells the master, once in each of its terms, that this process, which is set aside, is present.
-func (p *Protocol) report() {
-	now := protection.UpToDate{Since: p.v.AsideSince(p.self), Term: p.termOf()}
-	if now.Since == 0 || now == p.asides.reported || p.partial() || !p.active() {
+func (a *agreement) report() {
+	now := protection.UpToDate{Since: a.v.AsideSince(a.self), Term: a.term()}
+	if now.Since == 0 || now == a.asides.reported || a.partial || !a.active() {
 		return
 	}
-	if master, ok := p.v.Master(p.self.Rank); ok {
-		p.asides.reported = now
-		p.emit(master, p.control(frame.Ready, 0, now.Since, nil))
+	if master, ok := a.v.Master(a.self.Rank); ok {
+		a.asides.reported = now
+		a.emit(master, a.control(frame.Ready, 0, now.Since, nil))
 	}
 }
 
 // reportAgain repeats the report if the channel to q, the master, may have lost it.
-func (p *Protocol) reportAgain(q view.Process) {
-	if p.v.IsMaster(q) {
-		p.asides.reported = protection.UpToDate{}
-		p.report()
+func (a *agreement) reportAgain(q view.Process) {
+	if a.v.IsMaster(q) {
+		a.asides.reported = protection.UpToDate{}
+		a.report()
 	}
-	if p.leads() {
-		p.asides.upToDate[q.Replica] = protection.UpToDate{}
-		p.welcome()
+	if a.leads() {
+		a.asides.upToDate[q.Replica] = protection.UpToDate{}
+		a.welcome()
 	}
 }
 
 // receiveReady records that from, which is set aside, is present: outcomes wait for it from now on.
-func (p *Protocol) receiveReady(from view.Process, f frame.Frame) error {
+func (a *agreement) receiveReady(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
 		return fmt.Errorf("is aside since no epoch")
 	}
-	p.asides.ready[from.Replica] = f.Seq
-	p.asides.upToDate[from.Replica] = protection.UpToDate{}
-	if p.leads() {
-		p.welcome()
+	a.asides.ready[from.Replica] = f.Seq
+	a.asides.upToDate[from.Replica] = protection.UpToDate{}
+	if a.leads() {
+		a.welcome()
 	}
 	return nil
 }
 
 // welcome sends UpToDate to replicas that are set aside and have reported Ready, once they lack no
 // outcome.
-func (p *Protocol) welcome() {
-	for _, q := range p.others {
-		now := protection.UpToDate{Since: p.v.AsideSince(q), Term: p.takeover.term}
-		if now.Since == 0 || p.spares(q) || p.asides.upToDate[q.Replica] == now || !p.decisions.reached(q.Replica) {
+func (a *agreement) welcome() {
+	for _, q := range a.others {
+		now := protection.UpToDate{Since: a.v.AsideSince(q), Term: a.takeover.term}
+		if now.Since == 0 || a.spares(q) || a.asides.upToDate[q.Replica] == now || !a.decisions.reached(q.Replica) {
 			continue
 		}
-		p.asides.upToDate[q.Replica] = now
-		p.emit(q, p.control(frame.UpToDate, 0, now.Since, binary.LittleEndian.AppendUint64(nil, now.Term)))
+		a.asides.upToDate[q.Replica] = now
+		a.emit(q, a.control(frame.UpToDate, 0, now.Since, binary.LittleEndian.AppendUint64(nil, now.Term)))
 	}
 }
 
 // receiveUpToDate passes on the master's statement that this process, which is set aside, lacks nothing.
 // A statement that does not fit this process's view is outdated, or answers a report of a later view.
-func (p *Protocol) receiveUpToDate(from view.Process, f frame.Frame) error {
+func (a *agreement) receiveUpToDate(from view.Process, f frame.Frame) error {
 	if len(f.Payload) != 8 {
 		return fmt.Errorf("term of %d bytes", len(f.Payload))
 	}
 	said := protection.UpToDate{Since: f.Seq, Term: binary.LittleEndian.Uint64(f.Payload)}
-	if p.v.IsMaster(from) && said.Since != 0 && said == (protection.UpToDate{Since: p.v.AsideSince(p.self), Term: p.termOf()}) {
-		p.out.UpToDate = said
+	if a.v.IsMaster(from) && said.Since != 0 && said == (protection.UpToDate{Since: a.v.AsideSince(a.self), Term: a.term()}) {
+		a.out.UpToDate = said
 	}
 	return nil
 }

@@ -38,18 +38,10 @@ func (p *Protocol) Snapshot() protection.Snapshot {
 	return s
 }
 
-// forgotten returns the number of the last message that is no longer kept.
-func (b *backlog) forgotten() uint64 {
-	if b.head < len(b.queue) {
-		return b.queue[b.head].m.Seq - 1
-	}
-	return b.seq
-}
-
 // Checkpointed implements protection.Protocol.
 func (p *Protocol) Checkpointed() protection.Checkpointed {
 	switch j := p.joining; {
-	case !p.partial():
+	case !p.partial:
 	case j.beginning == 0, j.beginning == protection.RecordResumed && !j.resumption.arrived && !j.resumption.resumed:
 		return protection.Arriving
 	case j.resumption.arrived:
@@ -145,7 +137,9 @@ func (p *Protocol) goTo(s *protection.Snapshot) error {
 		if at.Rank >= p.v.N {
 			return fmt.Errorf("message to rank %d", at.Rank)
 		}
-		p.outbox.skip(p.outbox.to(at.Context, at.Rank), at.Seq)
+		b := p.outbox.to(at.Context, at.Rank)
+		p.outbox.skip(b, at.Seq)
+		p.audit.skip(b, at.Seq)
 	}
 	for _, m := range s.Kept {
 		if err := p.keepAgain(m); err != nil {
@@ -171,7 +165,7 @@ func (p *Protocol) goTo(s *protection.Snapshot) error {
 		}
 	}
 	for _, at := range s.Points {
-		p.decisions.pass(at.Context, at.Seq)
+		p.agreement.decisions.pass(at.Context, at.Seq)
 	}
 	return nil
 }
@@ -182,31 +176,6 @@ func (p *Protocol) heard(context uint32, source int) uint64 {
 		return p.Sent(context, source)
 	}
 	return p.Received(context, source)
-}
-
-// skip makes seq+1 the number of the next message of b. The earlier messages have arrived wherever they
-// are needed, because the process that made the checkpoint had dropped them.
-func (o *outbox) skip(b *backlog, seq uint64) {
-	for ; b.head < len(b.queue); b.head++ {
-		o.retained -= len(b.queue[b.head].m.Payload) + 1
-		o.release(b.queue[b.head].m)
-		b.queue[b.head] = backup{}
-	}
-	b.queue, b.head, b.seq = b.queue[:0], 0, seq
-	for k := range b.claims {
-		b.blind[k] = true
-		for len(b.claims[k]) > 0 && b.claims[k][0].first <= seq {
-			c := &b.claims[k][0]
-			before := len(c.digest)
-			rest := c.from(seq + 1)
-			if o.claimed -= before - len(rest.digest); len(rest.digest) > 0 {
-				*c = rest
-				break
-			}
-			o.claimed -= claimCost
-			b.claims[k] = b.claims[k][1:]
-		}
-	}
 }
 
 // keepAgain keeps a message that a destination may lack, as Send did in the process that made the
@@ -220,23 +189,7 @@ func (p *Protocol) keepAgain(m protection.Message) error {
 		return fmt.Errorf("message %d to rank %d is kept after number %d", m.Seq, m.Dest, b.seq)
 	}
 	b.seq++
-	p.compareClaimed(b, &m)
-	p.answerDisputes(b, &m)
-	p.outbox.keep(b, m, p.live[m.Dest])
+	p.audit.produced(b, &m)
+	p.outbox.keep(b, m)
 	return nil
-}
-
-// pass records that the program has seen the outcomes of all points of a context up to upTo.
-func (d *decisions) pass(context uint32, upTo uint64) {
-	s := d.known[context]
-	if s == nil {
-		s = new(indexSet)
-		d.known[context] = s
-	}
-	before := len(s.spans)
-	s.addUpTo(upTo)
-	d.spans += len(s.spans) - before
-	for pt, h := range d.held {
-		h.shown = h.shown || pt.Context == context && pt.Index <= upTo
-	}
 }

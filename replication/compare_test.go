@@ -152,8 +152,8 @@ func TestR1FirstDifferenceIsFound(t *testing.T) {
 					if fmt.Sprint(w.found) != fmt.Sprint(want) {
 						t.Fatalf("seed %d, %d: found %v, want %v", base, n, w.found, want)
 					}
-					if p := w.procs[view.Process{Replica: 1}]; p.outbox.claimed < 0 || !behind && p.outbox.claimed > claimCost*8*ackMessages {
-						t.Fatalf("seed %d, %d: claims of %d bytes", base, n, p.outbox.claimed)
+					if p := w.procs[view.Process{Replica: 1}]; p.audit.claimed < 0 || !behind && p.audit.claimed > claimCost*8*ackMessages {
+						t.Fatalf("seed %d, %d: claims of %d bytes", base, n, p.audit.claimed)
 					}
 				}
 			})
@@ -171,11 +171,11 @@ func TestClaimsAreBoundedAndForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if c := p.outbox.claimed; c < maxClaimed || c > maxClaimed+claimCost+len(b) {
+	if c := p.audit.claimed; c < maxClaimed || c > maxClaimed+claimCost+len(b) {
 		t.Errorf("claims of %d bytes, want about %d", c, maxClaimed)
 	}
-	if out := p.Send(protection.Message{Dest: 1}); len(out.Diverged) != 1 || p.outbox.claimed != 0 {
-		t.Errorf("found %v, claims of %d bytes", out.Diverged, p.outbox.claimed)
+	if out := p.Send(protection.Message{Dest: 1}); len(out.Diverged) != 1 || p.audit.claimed != 0 {
+		t.Errorf("found %v, claims of %d bytes", out.Diverged, p.audit.claimed)
 	}
 	out := p.Send(protection.Message{Dest: 1})
 	if len(out.Diverged) != 0 {

@@ -7,9 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
-	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
 // maxOutcome bounds the bytes of one outcome. Those of the engine are far smaller.
@@ -42,12 +40,8 @@ type held struct {
 	stable bool   // announced by this process as master; only replicas that are set aside lack it
 }
 
-func newDecisions(replicas int) decisions {
-	return decisions{
-		replicas: replicas,
-		known:    make(map[uint32]*indexSet),
-		held:     make(map[protection.Point]*held),
-	}
+func newDecisions() decisions {
+	return decisions{known: make(map[uint32]*indexSet), held: make(map[protection.Point]*held)}
 }
 
 // grow makes room for the given number of replicas.
@@ -68,15 +62,32 @@ func (d *decisions) record(pt protection.Point) (first bool) {
 	if d.has(pt) {
 		return false
 	}
-	s := d.known[pt.Context]
-	if s == nil {
-		s = new(indexSet)
-		d.known[pt.Context] = s
-	}
+	s := d.points(pt.Context)
 	before := len(s.spans)
 	s.add(pt.Index)
 	d.spans += len(s.spans) - before
 	return true
+}
+
+// points returns the points of a context that have an outcome.
+func (d *decisions) points(context uint32) *indexSet {
+	s := d.known[context]
+	if s == nil {
+		s = new(indexSet)
+		d.known[context] = s
+	}
+	return s
+}
+
+// pass records that the program has seen the outcomes of all points of a context up to upTo.
+func (d *decisions) pass(context uint32, upTo uint64) {
+	s := d.points(context)
+	before := len(s.spans)
+	s.addUpTo(upTo)
+	d.spans += len(s.spans) - before
+	for pt, h := range d.held {
+		h.shown = h.shown || pt.Context == context && pt.Index <= upTo
+	}
 }
 
 // hold keeps an outcome until it is known to be stable.
@@ -131,138 +142,4 @@ func (d *decisions) inOrder() []*held {
 
 func comparePoints(a, b protection.Point) int {
 	return cmp.Or(cmp.Compare(a.Context, b.Context), cmp.Compare(a.Index, b.Index))
-}
-
-// Decider implements protection.Protocol. The master decides once all replicas know its predecessors'
-// decisions, and until the view names another master.
-func (p *Protocol) Decider() bool { return p.leads() && !p.takeover.settling }
-
-// leads reports whether this process makes outcomes stable: it is the master and knows its predecessors'
-// decisions.
-func (p *Protocol) leads() bool { return p.takeover.promoted() && !p.takeover.syncing }
-
-// Waiting implements protection.Protocol.
-func (p *Protocol) Waiting() bool { return p.leads() && p.decisions.unstable > 0 }
-
-// Decide implements protection.Protocol. A point that already has an outcome keeps it, and Decided shows
-// that outcome if it has not yet been shown. The outcome has at most maxOutcome bytes and belongs to the
-// protocol from now on. A process that is not the decider has to wait for Decided; its call has no
-// effect.
-func (p *Protocol) Decide(d protection.Determinant) protection.Output {
-	p.reset()
-	if !p.Decider() || !p.active() || p.decisions.has(d.Point) {
-		return p.out
-	}
-	p.decisions.record(d.Point)
-	h := p.decisions.hold(d, false)
-	p.propose(h)
-	p.settle(h)
-	return p.out
-}
-
-// propose sends an outcome to the live replicas that may lack it.
-func (p *Protocol) propose(h *held) {
-	for _, q := range p.others {
-		if !h.has[q.Replica] {
-			p.emit(q, p.control(frame.Determinant, h.Context, h.Index, h.Outcome))
-		}
-	}
-}
-
-// settle makes an outcome stable if every live replica that is waited for has it. Then the programs may
-// see it, here and at the replicas. It is no longer held once all live replicas have it.
-func (p *Protocol) settle(h *held) {
-	spared := false
-	for _, q := range p.others {
-		if !h.has[q.Replica] {
-			if !p.spares(q) {
-				return
-			}
-			spared = true
-		}
-	}
-	if spared {
-		p.settleWithout(h)
-		return
-	}
-	p.decisions.drop(h)
-	p.show(h)
-	for _, q := range p.others {
-		p.emit(q, p.control(frame.Stable, h.Context, h.Index, nil))
-	}
-}
-
-// show passes a stable outcome to the program, once.
-func (p *Protocol) show(h *held) {
-	if !h.shown {
-		p.out.Decided = append(p.out.Decided, h.Determinant)
-	}
-	h.shown = true
-}
-
-// receiveDeterminant processes an outcome from the master. One from another replica comes from a former
-// master that does not know of its successor. It is ignored; the sender holds the outcome and reports it
-// to the new master. A new master proposes only after this process has answered its Sync and so accepted
-// it as master.
-//
-// An outcome that is known to be stable may arrive again from a new master that does not know this. It is
-// held until the master knows, because held outcomes are reported again when an acknowledgement may have
-// been lost.
-func (p *Protocol) receiveDeterminant(from view.Process, f frame.Frame) error {
-	if !p.v.IsMaster(from) {
-		return nil
-	}
-	d := &p.decisions
-	det := protection.Determinant{Point: protection.Point{Context: f.Context, Index: f.Seq}, Outcome: f.Payload}
-	if err := d.check(det); err != nil {
-		return err
-	}
-	if d.held[det.Point] == nil {
-		if d.retained+len(det.Outcome)+heldCost*(len(d.held)+1) > maxHeldBytes || d.spans >= maxSpans {
-			return fmt.Errorf("%d determinants that are not stable, in %d ranges, are too many", len(d.held), d.spans)
-		}
-		first := d.record(det.Point)
-		d.hold(det, !first)
-	}
-	p.takeover.asked[from.Replica] = p.termOf() // a master that decides need not ask
-	p.emit(from, p.control(frame.DeterminantAck, f.Context, f.Seq, nil))
-	return nil
-}
-
-// receiveDeterminantAck records that a replica has an outcome, which stays true after this process ceases
-// to be master. The outcome is settled here only if this process decides.
-func (p *Protocol) receiveDeterminantAck(from view.Process, f frame.Frame) error {
-	pt := protection.Point{Context: f.Context, Index: f.Seq}
-	if !p.decisions.has(pt) {
-		return fmt.Errorf("acknowledges a determinant that was not proposed")
-	}
-	if h := p.decisions.held[pt]; h != nil {
-		h.has[from.Replica] = true
-		if p.leads() {
-			p.settle(h)
-			p.settled()
-			p.welcome()
-		}
-	}
-	p.answerRecalls()
-	return nil
-}
-
-// receiveStable shows a stable outcome, and drops it if every live replica has it. A message of a former
-// master is ignored: its successor may have proposed the outcome again and rely on it being held here.
-func (p *Protocol) receiveStable(from view.Process, f frame.Frame) error {
-	pt := protection.Point{Context: f.Context, Index: f.Seq}
-	if !p.v.IsMaster(from) {
-		return nil
-	}
-	if !p.decisions.has(pt) {
-		return fmt.Errorf("calls a determinant stable that it did not propose")
-	}
-	if h := p.decisions.held[pt]; h != nil {
-		if !f.Sync {
-			p.decisions.drop(h)
-		}
-		p.show(h)
-	}
-	return nil
 }

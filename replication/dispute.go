@@ -53,25 +53,25 @@ func decodeDispute(f frame.Frame, self, n int) (dispute, error) {
 }
 
 // receiveDispute votes on a dispute, at once or when this process is able to.
-func (p *Protocol) receiveDispute(from view.Process, f frame.Frame) error {
-	d, err := decodeDispute(f, p.self.Rank, p.v.N)
+func (a *audit) receiveDispute(from view.Process, f frame.Frame) error {
+	d, err := decodeDispute(f, a.self.Rank, a.v.N)
 	if err != nil {
 		return err
 	}
-	if p.disputed[from.Replica]++; p.disputed[from.Replica] <= maxDisputes && !p.answer(d, nil) {
-		p.disputes = append(p.disputes, d)
+	if a.disputed[from.Replica]++; a.disputed[from.Replica] <= maxDisputes && !a.answer(d, nil) {
+		a.disputes = append(a.disputes, d)
 	}
 	return nil
 }
 
 // answerDisputes votes on the disputes that can be answered now. m has just been produced and is not kept
 // yet; nil if there is none.
-func (p *Protocol) answerDisputes(of *backlog, m *protection.Message) {
-	p.disputes = slices.DeleteFunc(p.disputes, func(d dispute) bool {
+func (a *audit) answerDisputes(of *backlog, m *protection.Message) {
+	a.disputes = slices.DeleteFunc(a.disputes, func(d dispute) bool {
 		if m != nil && d.stream == (stream{of.context, of.dest}) && d.seq == m.Seq {
-			return p.answer(d, m)
+			return a.answer(d, m)
 		}
-		return p.answer(d, nil)
+		return a.answer(d, nil)
 	})
 }
 
@@ -79,18 +79,19 @@ func (p *Protocol) answerDisputes(of *backlog, m *protection.Message) {
 // relies on what the receiver itself has acknowledged, and not on the disputing replica, since one of the
 // two may lie. It uses the replica's statement only if there is no other source: the receiver has left,
 // its statement was lost, or the message was dropped.
-func (p *Protocol) answer(d dispute, m *protection.Message) bool {
-	receiver, b := view.Process{Rank: d.rank, Replica: d.replica}, p.outbox.streams[d.stream]
-	if b == nil || d.seq > b.seq || !p.v.Contains(receiver) || p.v.State(receiver) == view.Vacant {
+func (a *audit) answer(d dispute, m *protection.Message) bool {
+	receiver, b := view.Process{Rank: d.rank, Replica: d.replica}, a.outbox.streams[d.stream]
+	if b == nil || d.seq > b.seq || !a.v.Contains(receiver) || a.v.State(receiver) == view.Vacant {
 		return false // the message has yet to be produced, or the receiver has yet to join
 	}
 	if m == nil {
 		m = b.kept(d.seq)
 	}
-	heard := b.acked[d.replica] >= d.seq
-	same := heard && !b.blind[d.replica] && !b.differs[d.replica]
+	r := &b.receivers[d.replica]
+	heard := r.acked >= d.seq
+	same := heard && !r.blind && !r.differs
 	switch {
-	case !heard && p.v.Live(receiver):
+	case !heard && a.v.Live(receiver):
 		return false
 	case m != nil:
 		h := newHash(d.key)
@@ -98,16 +99,16 @@ func (p *Protocol) answer(d dispute, m *protection.Message) bool {
 		if same {
 			d.received = produced
 		}
-		p.vote(d, m, produced)
+		a.vote(d, m, produced)
 	case same: // compared, and dropped since
-		p.vote(d, &protection.Message{Seq: d.seq}, d.received)
+		a.vote(d, &protection.Message{Seq: d.seq}, d.received)
 	}
 	return true
 }
 
 // vote reports what this process has produced as the message of d.
-func (p *Protocol) vote(d dispute, m *protection.Message, produced digest) {
-	p.out.Diverged = append(p.out.Diverged, protection.Divergence{
+func (a *audit) vote(d dispute, m *protection.Message, produced digest) {
+	a.out.Diverged = append(a.out.Diverged, protection.Divergence{
 		Receiver: view.Process{Rank: d.rank, Replica: d.replica}, Context: d.context, Seq: d.seq,
 		Tag: m.Tag, Length: uint64(len(m.Payload)), Produced: uint64(produced), Received: uint64(d.received),
 	})

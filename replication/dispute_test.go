@@ -100,8 +100,8 @@ func TestDisputesAreBounded(t *testing.T) {
 	for seq := range uint64(4 * maxDisputes) {
 		votes(t, p, view.Process{Replica: 2}, disputed(0, seq+2))
 	}
-	if len(p.disputes) != maxDisputes {
-		t.Errorf("%d disputes of one replica wait, want %d", len(p.disputes), maxDisputes)
+	if len(p.audit.disputes) != maxDisputes {
+		t.Errorf("%d disputes of one replica wait, want %d", len(p.audit.disputes), maxDisputes)
 	}
 	votes(t, p, view.Process{}, disputed(0, 1))
 	if said := votes(t, p, view.Process{Rank: 1}, ack); len(said) != 1 {

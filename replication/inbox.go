@@ -17,6 +17,8 @@ const (
 
 // An inbox records what has arrived.
 type inbox struct {
+	*core
+	secret   Secret
 	streams  map[stream]*arrivals
 	all      []*arrivals // the values of streams, in order of creation
 	contexts map[int]int // per rank: number of streams from it
@@ -36,8 +38,8 @@ type arrivals struct {
 	last            []byte // payload of the last acknowledgement
 }
 
-func newInbox() inbox {
-	return inbox{streams: make(map[stream]*arrivals), contexts: make(map[int]int)}
+func newInbox(c *core, secret Secret) *inbox {
+	return &inbox{core: c, secret: secret, streams: make(map[stream]*arrivals), contexts: make(map[int]int)}
 }
 
 // from returns the arrivals of a stream.
@@ -59,67 +61,96 @@ func (in *inbox) from(context uint32, source int) (*arrivals, error) {
 // receiveData delivers the next message of a stream. It drops a duplicate. It also drops a message that
 // is too early: the channel has lost messages, and all that are missing arrive again in order when it is
 // reopened. A process that lacks some of its rank's message log drops every message.
-func (p *Protocol) receiveData(from view.Process, f frame.Frame) error {
+func (in *inbox) receiveData(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
 		return fmt.Errorf("message without a number")
 	}
-	a, err := p.inbox.from(f.Context, from.Rank)
+	a, err := in.from(f.Context, from.Rank)
 	if err != nil {
 		return err
 	}
-	if f.Seq > a.next || p.partial() {
+	if f.Seq > a.next || in.partial {
 		return nil
 	}
 	if f.Seq == a.next {
-		m := protection.DataMessage(f, from.Rank, p.self.Rank)
-		p.sealed(a).add(&m)
+		m := protection.DataMessage(f, from.Rank, in.self.Rank)
+		in.sealed(a).add(&m)
 		a.next++
-		p.out.Deliver = append(p.out.Deliver, m)
+		in.out.Deliver = append(in.out.Deliver, m)
 	}
 	a.messages++
 	a.bytes += len(f.Payload)
 	if a.messages >= ackMessages || a.bytes >= ackBytes {
-		p.acknowledge(a)
+		in.acknowledge(a)
 	} else if !a.listed {
 		a.listed = true
-		p.inbox.due = append(p.inbox.due, a)
+		in.due = append(in.due, a)
 	}
 	return nil
 }
 
+// relive delivers a message of the log. It has no digest: it is acknowledged by number alone, and
+// not compared.
+func (in *inbox) relive(m protection.Message) error {
+	if m.Source >= in.v.N || m.Source == in.self.Rank {
+		return fmt.Errorf("past has a message of rank %d", m.Source)
+	}
+	a, err := in.from(m.Context, m.Source)
+	if err != nil {
+		return err
+	}
+	switch {
+	case m.Seq == 0 || m.Seq > a.next:
+		return fmt.Errorf("past has message %d of rank %d in context %d after number %d", m.Seq, m.Source, m.Context, a.next-1)
+	case m.Seq == a.next: // otherwise an earlier donor has sent it
+		a.next++
+		in.out.Deliver = append(in.out.Deliver, m)
+	}
+	return nil
+}
+
+// sealed returns the seal for the next message of a.
+func (in *inbox) sealed(a *arrivals) *seal {
+	if a.seal == nil {
+		k := keyFor(in.secret, stream{a.context, a.source}, a.next)
+		a.seal = &seal{key: k, hash: newHash(k)}
+	}
+	return a.seal
+}
+
 // acknowledge tells every live replica of the source what has arrived. All of them keep the messages, not
 // only the master that sent them, and all of them compare.
-func (p *Protocol) acknowledge(a *arrivals) {
+func (in *inbox) acknowledge(a *arrivals) {
 	if a.seal != nil {
 		a.last, a.seal = a.seal.encode(), nil
 	}
-	f := p.control(frame.Ack, a.context, a.next-1, a.last)
-	for _, q := range p.live[a.source] {
-		p.emit(q, f)
+	f := in.control(frame.Ack, a.context, a.next-1, a.last)
+	for _, q := range in.live[a.source] {
+		in.emit(q, f)
 	}
 	a.messages, a.bytes = 0, 0
 }
 
 // acknowledgeDue sends the delayed acknowledgements.
-func (p *Protocol) acknowledgeDue() {
-	for _, a := range p.inbox.due {
+func (in *inbox) acknowledgeDue() {
+	for _, a := range in.due {
 		a.listed = false
 		if a.messages > 0 {
-			p.acknowledge(a)
+			in.acknowledge(a)
 		}
 	}
-	p.inbox.due = p.inbox.due[:0]
+	in.due = in.due[:0]
 }
 
 // acknowledgeAll repeats to q the acknowledgements of messages from its rank.
-func (p *Protocol) acknowledgeAll(q view.Process) {
-	for _, a := range p.inbox.all {
+func (in *inbox) acknowledgeAll(q view.Process) {
+	for _, a := range in.all {
 		switch {
 		case a.source != q.Rank || a.next == 1:
 		case a.seal != nil:
-			p.acknowledge(a)
+			in.acknowledge(a)
 		default:
-			p.emit(q, p.control(frame.Ack, a.context, a.next-1, a.last))
+			in.emit(q, in.control(frame.Ack, a.context, a.next-1, a.last))
 		}
 	}
 }

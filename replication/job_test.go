@@ -153,7 +153,7 @@ func (j *job) carryOut(p *process, out protection.Output) error {
 // any program of the rank has seen.
 func (j *job) checkKnown(p *process) error {
 	for pt := range j.shown[p.id.Rank] {
-		if !p.decisions.has(pt) {
+		if !p.agreement.decisions.has(pt) {
 			return fmt.Errorf("R4: %v lacks the outcome of point %d, which its rank has seen", p.id, pt.Index)
 		}
 	}
@@ -165,7 +165,7 @@ func (j *job) checkKnown(p *process) error {
 func (j *job) checkShown(p *process, pt protection.Point) error {
 	j.shown[p.id.Rank][pt] = true
 	for _, q := range j.current().LiveReplicas(p.id.Rank) {
-		if other := j.procs[j.index(q)]; !other.gone && other.whole() && !other.decisions.has(pt) {
+		if other := j.procs[j.index(q)]; !other.gone && other.whole() && !other.agreement.decisions.has(pt) {
 			return fmt.Errorf("R4: %v sees the outcome of point %d before %v has it", p.id, pt.Index, q)
 		}
 	}

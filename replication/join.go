@@ -22,8 +22,7 @@ type joining struct {
 	asked    bool
 	position uint64 // bytes of the donor's log that have arrived
 	rest     []byte // unprocessed part of these: an incomplete record, or everything after a checkpoint
-	whole    bool
-	told     bool // the first record has arrived
+	told     bool   // the first record has arrived
 	// beginning is the kind of the first record; 0: none has arrived.
 	beginning  protection.RecordKind
 	resumption resumption
@@ -32,18 +31,12 @@ type joining struct {
 	ahead map[stream]uint64
 }
 
-// A recall is a new replica's request for a part of this process's message log.
-type recall struct {
-	position uint64
-	answered bool
-}
-
 // NewJoining returns the protocol of a process that is new in its rank. v need not contain it yet. It
 // takes part as soon as the other processes have told it what they have of its rank's messages, and the
 // master has sent it the rank's message log.
 func NewJoining(self view.Process, v view.View, secret Secret) *Protocol {
 	p := New(self, v, secret)
-	p.joined = true
+	p.joined, p.partial = true, true
 	p.joining = &joining{greeted: make(map[view.Process]bool), ahead: make(map[stream]uint64)}
 	return p
 }
@@ -65,60 +58,31 @@ func (p *Protocol) join() {
 			}
 		}
 	}
-	if !j.whole {
+	if p.partial {
 		p.askPast()
 	}
 }
 
 // reconcilePast repeats a request or an answer that the channel to q, of the same rank, may have lost.
 func (p *Protocol) reconcilePast(q view.Process) {
-	if j := p.joining; p.partial() && j.asked && j.donor == q && !j.resumption.arrived {
+	if j := p.joining; p.partial && j.asked && j.donor == q && !j.resumption.arrived {
 		p.recall()
 	}
-	p.answerRecallAgain(q)
+	p.recalls.answerAgain(q)
 }
 
 // Joining implements protection.Protocol.
 func (p *Protocol) Joining() bool { return p.joining != nil }
 
 // Whole implements protection.Protocol.
-func (p *Protocol) Whole() bool { return !p.partial() }
-
-// partial reports whether this process lacks some of its rank's message log.
-func (p *Protocol) partial() bool { return p.joining != nil && !p.joining.whole }
-
-// newcomers returns the live processes of v that were not in the previous view.
-func (p *Protocol) newcomers(v view.View) []view.Process {
-	var new []view.Process
-	for _, q := range v.Processes() {
-		if q != p.self && v.Live(q) && (!p.v.Contains(q) || p.v.State(q) == view.Vacant) {
-			new = append(new, q)
-		}
-	}
-	return new
-}
-
-// admit prepares for q, which is new in the view. Messages to q's rank that this process has dropped, q
-// has to get from that rank's message log.
-func (o *outbox) admit(q view.Process) {
-	for _, b := range o.all {
-		if b.dest != q.Rank {
-			continue
-		}
-		forgotten := b.forgotten()
-		b.acked[q.Replica], b.blind[q.Replica] = forgotten, forgotten > 0
-	}
-}
+func (p *Protocol) Whole() bool { return !p.partial }
 
 // meet tells q, which is new in the view, that this process has it in its view, and proposes to it what
 // is not stable.
 func (p *Protocol) meet(q view.Process) {
 	p.greet(q)
-	if q.Rank != p.self.Rank || !p.leads() {
-		return
-	}
-	for _, h := range p.decisions.inOrder() {
-		p.emit(q, p.control(frame.Determinant, h.Context, h.Index, h.Outcome))
+	if q.Rank == p.self.Rank && p.agreement.leads() {
+		p.agreement.offerAll(q)
 	}
 }
 
@@ -126,20 +90,20 @@ func (p *Protocol) meet(q view.Process) {
 // q's rank. A process that was new itself also requests what it lacks, once it is whole.
 func (p *Protocol) greet(q view.Process) {
 	if q.Rank != p.self.Rank {
-		p.acknowledgeAll(q)
+		p.inbox.acknowledgeAll(q)
 	}
 	f := p.control(frame.Greet, 0, 0, nil)
-	f.Sync = p.joined && !p.partial()
+	f.Sync = p.joined && !p.partial
 	p.emit(q, f)
 }
 
 // receiveGreet records that from has this process in its view, and sends it what it lacks if it requests
 // that.
 func (p *Protocol) receiveGreet(from view.Process, f frame.Frame) {
-	if f.Sync && from.Rank != p.self.Rank && p.takeover.promoted() {
-		p.resend(from)
+	if f.Sync && from.Rank != p.self.Rank && p.agreement.promoted() {
+		p.outbox.resend(from)
 	}
-	if p.partial() {
+	if p.partial {
 		p.joining.greeted[from] = true
 		p.join()
 	}
@@ -178,56 +142,11 @@ func (p *Protocol) recall() {
 	p.emit(p.joining.donor, p.control(frame.Recall, 0, p.joining.position, nil))
 }
 
-// receiveRecall answers a new replica, at once or as soon as this process decides.
-func (p *Protocol) receiveRecall(from view.Process, f frame.Frame) {
-	p.recalls[from.Replica] = recall{position: f.Seq}
-	p.answerRecall(from)
-}
-
-// answerRecall answers q once this process decides. The first piece also waits until q has all outcomes
-// that this process holds. Only then q has all outcomes that may have been seen and are not in this
-// process's log.
-func (p *Protocol) answerRecall(q view.Process) {
-	r, ok := p.recalls[q.Replica]
-	if !ok || r.answered || !p.leads() {
-		return
-	}
-	if r.position == 0 && !p.decisions.reached(q.Replica) {
-		return
-	}
-	r.answered = true
-	p.recalls[q.Replica] = r
-	p.out.Recalls = append(p.out.Recalls, protection.Recall{To: q, Position: r.position})
-}
-
-// answerRecallAgain repeats the answer to q, because the channel to it may have lost the last one.
-func (p *Protocol) answerRecallAgain(q view.Process) {
-	if r, ok := p.recalls[q.Replica]; ok {
-		r.answered = false
-		p.recalls[q.Replica] = r
-		p.answerRecall(q)
-	}
-}
-
-// answerRecalls answers pending requests, and drops those of processes that are no longer live.
-func (p *Protocol) answerRecalls() {
-	if len(p.recalls) == 0 {
-		return
-	}
-	for k := range p.v.R {
-		q := view.Process{Rank: p.self.Rank, Replica: k}
-		if !p.v.Live(q) {
-			delete(p.recalls, k)
-		}
-		p.answerRecall(q)
-	}
-}
-
 // receivePast processes a piece of the rank's message log. A piece that does not answer the last request
 // is late or a duplicate.
 func (p *Protocol) receivePast(from view.Process, f frame.Frame) error {
 	j := p.joining
-	if !p.partial() || !j.asked || from != j.donor || f.Seq != j.position || j.resumption.arrived {
+	if !p.partial || !j.asked || from != j.donor || f.Seq != j.position || j.resumption.arrived {
 		return nil
 	}
 	if len(f.Payload) == 0 && !f.Sync {
@@ -294,53 +213,17 @@ func (p *Protocol) reliveRecord(r protection.Record) error {
 	case j.resumption.within():
 		return p.reliveCheckpoint(r)
 	case r.Kind == protection.RecordMessage:
-		return p.reliveMessage(*r.Message)
+		return p.inbox.relive(*r.Message)
 	case r.Kind == protection.RecordOutcome:
-		return p.reliveOutcome(r.Outcome)
+		return p.agreement.relive(r.Outcome)
 	}
 	return p.reliveCheckpoint(r)
-}
-
-// reliveMessage delivers a message of the log. It has no digest: it is acknowledged by number alone, and
-// not compared.
-func (p *Protocol) reliveMessage(m protection.Message) error {
-	if m.Source >= p.v.N || m.Source == p.self.Rank {
-		return fmt.Errorf("past has a message of rank %d", m.Source)
-	}
-	a, err := p.inbox.from(m.Context, m.Source)
-	if err != nil {
-		return err
-	}
-	switch {
-	case m.Seq == 0 || m.Seq > a.next:
-		return fmt.Errorf("past has message %d of rank %d in context %d after number %d", m.Seq, m.Source, m.Context, a.next-1)
-	case m.Seq == a.next: // otherwise an earlier donor has sent it
-		a.next++
-		p.out.Deliver = append(p.out.Deliver, m)
-	}
-	return nil
-}
-
-// reliveOutcome shows an outcome of the log. If it is already here as a determinant, the master's Stable
-// frame will show it.
-func (p *Protocol) reliveOutcome(det protection.Determinant) error {
-	d := &p.decisions
-	if err := d.check(det); err != nil {
-		return err
-	}
-	if d.spans >= maxSpans {
-		return fmt.Errorf("outcomes in %d ranges are too many", d.spans)
-	}
-	if d.record(det.Point) {
-		p.out.Decided = append(p.out.Decided, det)
-	}
-	return nil
 }
 
 // become makes this process whole: it knows all that its rank knows, and accepts frames from now on.
 func (p *Protocol) become() {
 	j := p.joining
-	j.whole, j.rest = true, nil
+	p.partial, j.rest = false, nil
 	for rank, qs := range p.live {
 		for _, q := range qs {
 			if rank != p.self.Rank {
@@ -350,13 +233,13 @@ func (p *Protocol) become() {
 	}
 	for _, b := range p.outbox.all {
 		for _, q := range p.live[b.dest] {
-			if n := b.acked[q.Replica]; n > b.seq && n > j.ahead[stream{b.context, b.dest}] {
+			if n := b.receivers[q.Replica].acked; n > b.seq && n > j.ahead[stream{b.context, b.dest}] {
 				j.ahead[stream{b.context, b.dest}] = n
 			}
 		}
 	}
 	p.catchUp()
-	p.report()
+	p.agreement.report()
 }
 
 // produced records that this process has produced another message of b.
@@ -371,7 +254,7 @@ func (p *Protocol) produced(b *backlog) {
 // catchUp ends the joining of a process that is whole and has produced all messages that other processes
 // had of its rank.
 func (p *Protocol) catchUp() {
-	if j := p.joining; j.whole && len(j.ahead) == 0 {
+	if !p.partial && len(p.joining.ahead) == 0 {
 		p.joining = nil
 	}
 }

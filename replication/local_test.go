@@ -327,7 +327,7 @@ func (l *locals) enter(p *process, s local) uint32 {
 		s.decided, s.flows = make(map[uint64]bool), make(map[stream]flow)
 		for _, o := range p.script {
 			if o.points() {
-				s.decided[o.index] = p.decisions.has(o.point())
+				s.decided[o.index] = p.agreement.decisions.has(o.point())
 			}
 		}
 		for _, context := range []uint32{named, wild} {

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
@@ -22,33 +21,31 @@ type stream struct {
 
 // An outbox is the backup table, with the state of the destinations.
 type outbox struct {
-	replicas int
+	*core
 	order    uint64 // number of messages kept so far, which orders them as in the program
 	retained int    // payload bytes in the table, plus one for each message
 	streams  map[stream]*backlog
 	all      []*backlog  // the values of streams, in order of creation, so that output is deterministic
 	foreign  map[int]int // per rank: number of backlogs created by an Ack before a Send
-	claimed  int         // bytes of all claims
-	released *[][]byte   // receives the payloads that are no longer kept
 }
 
 // A backlog is the part of the backup table for one stream.
 type backlog struct {
-	context uint32
-	dest    int
-	seq     uint64   // number of the last message produced
-	sum     uint64   // digest of all messages produced
-	acked   []uint64 // per replica of dest: it has every message up to this one
-	// claims contains, per replica of dest, the digests of messages that it has received and this process
-	// has not produced yet.
-	claims [][]claim
-	// differs marks the replicas of dest that have received something else than this process has
-	// produced. A difference is reported once.
-	differs []bool
-	// blind marks the replicas of dest whose received messages were not all compared.
-	blind []bool
-	queue []backup // kept messages ordered by Seq, from head on
-	head  int
+	context   uint32
+	dest      int
+	seq       uint64     // number of the last message produced
+	sum       uint64     // digest of all messages produced
+	receivers []receiver // the replicas of dest
+	queue     []backup   // kept messages ordered by Seq, from head on
+	head      int
+}
+
+// A receiver is one replica of the destination of a stream.
+type receiver struct {
+	acked   uint64  // it has every message up to this one
+	claims  []claim // digests of messages that it has received and this process has not produced yet
+	differs bool    // it has received something else than this process has produced; reported once
+	blind   bool    // not all messages that it has received were compared
 }
 
 // A backup is one message of the table.
@@ -58,8 +55,8 @@ type backup struct {
 	of    *backlog
 }
 
-func newOutbox(replicas int) outbox {
-	return outbox{replicas: replicas, streams: make(map[stream]*backlog), foreign: make(map[int]int)}
+func newOutbox(c *core) *outbox {
+	return &outbox{core: c, streams: make(map[stream]*backlog), foreign: make(map[int]int)}
 }
 
 // to returns the backlog of a stream.
@@ -67,20 +64,29 @@ func (o *outbox) to(context uint32, dest int) *backlog {
 	s := stream{context, dest}
 	b := o.streams[s]
 	if b == nil {
-		b = &backlog{context: context, dest: dest, acked: make([]uint64, o.replicas),
-			claims: make([][]claim, o.replicas), differs: make([]bool, o.replicas), blind: make([]bool, o.replicas)}
+		b = &backlog{context: context, dest: dest, receivers: make([]receiver, o.v.R)}
 		o.streams[s] = b
 		o.all = append(o.all, b)
 	}
 	return b
 }
 
-// grow makes room for ranks with the given number of replicas.
-func (o *outbox) grow(replicas int) {
-	o.replicas = replicas
+// acknowledged returns the backlog of a stream that an acknowledgement names. It bounds the number of
+// those that this process has not sent to.
+func (o *outbox) acknowledged(context uint32, dest int) (*backlog, error) {
+	if o.streams[stream{context, dest}] == nil {
+		if o.foreign[dest] >= maxContexts {
+			return nil, fmt.Errorf("more than %d contexts", maxContexts)
+		}
+		o.foreign[dest]++
+	}
+	return o.to(context, dest), nil
+}
+
+// grow makes room for the replicas of the view.
+func (o *outbox) grow() {
 	for _, b := range o.all {
-		b.acked, b.claims = grown(b.acked, replicas), grown(b.claims, replicas)
-		b.differs, b.blind = grown(b.differs, replicas), grown(b.blind, replicas)
+		b.receivers = grown(b.receivers, o.v.R)
 	}
 }
 
@@ -88,8 +94,8 @@ func (o *outbox) grow(replicas int) {
 func grown[T any](s []T, length int) []T { return append(s, make([]T, length-len(s))...) }
 
 // keep adds m to the table. If every live replica of its destination already has it, kept is false.
-func (o *outbox) keep(b *backlog, m protection.Message, live []view.Process) (kept bool) {
-	if b.settled(live) >= m.Seq {
+func (o *outbox) keep(b *backlog, m protection.Message) (kept bool) {
+	if b.settled(o.live[b.dest]) >= m.Seq {
 		o.release(m)
 		return false
 	}
@@ -103,7 +109,7 @@ func (o *outbox) keep(b *backlog, m protection.Message, live []view.Process) (ke
 // release records that this process no longer needs the payload of m.
 func (o *outbox) release(m protection.Message) {
 	if len(m.Payload) > 0 {
-		*o.released = append(*o.released, m.Payload)
+		o.out.Released = append(o.out.Released, m.Payload)
 	}
 }
 
@@ -112,7 +118,7 @@ func (o *outbox) release(m protection.Message) {
 func (b *backlog) settled(live []view.Process) uint64 {
 	upTo := uint64(math.MaxUint64)
 	for _, q := range live {
-		upTo = min(upTo, b.acked[q.Replica])
+		upTo = min(upTo, b.receivers[q.Replica].acked)
 	}
 	return upTo
 }
@@ -127,8 +133,9 @@ func (b *backlog) compact() {
 }
 
 // forget drops the messages that every live replica of the destination has.
-func (o *outbox) forget(b *backlog, live []view.Process) {
-	upTo := b.settled(live)
+func (o *outbox) forget(b *backlog) { o.forgetUpTo(b, b.settled(o.live[b.dest])) }
+
+func (o *outbox) forgetUpTo(b *backlog, upTo uint64) {
 	for b.head < len(b.queue) && b.queue[b.head].m.Seq <= upTo {
 		o.retained -= len(b.queue[b.head].m.Payload) + 1
 		o.release(b.queue[b.head].m)
@@ -141,18 +148,18 @@ func (o *outbox) forget(b *backlog, live []view.Process) {
 }
 
 // forgetGone drops the messages that were kept only for processes that are no longer live.
-func (o *outbox) forgetGone(live [][]view.Process) {
+func (o *outbox) forgetGone() {
 	for _, b := range o.all {
-		o.forget(b, live[b.dest])
+		o.forget(b)
 	}
 }
 
 // transmit sends m to the live replicas of its destination that lack it.
-func (p *Protocol) transmit(b *backlog, m protection.Message) {
+func (o *outbox) transmit(b *backlog, m protection.Message) {
 	f := protection.DataFrame(m)
-	for _, q := range p.live[b.dest] {
-		if b.acked[q.Replica] < m.Seq {
-			p.emit(q, f)
+	for _, q := range o.live[b.dest] {
+		if b.receivers[q.Replica].acked < m.Seq {
+			o.emit(q, f)
 		}
 	}
 }
@@ -168,50 +175,59 @@ func inOrder(bs []*backlog) []backup {
 }
 
 // flush sends each message of the backup table to the live replicas of its destination that lack it.
-func (p *Protocol) flush() {
-	for _, k := range inOrder(p.outbox.all) {
-		p.transmit(k.of, k.m)
+func (o *outbox) flush() {
+	for _, k := range inOrder(o.all) {
+		o.transmit(k.of, k.m)
 	}
 }
 
 // resend sends q the messages of the backup table that it lacks.
-func (p *Protocol) resend(q view.Process) {
+func (o *outbox) resend(q view.Process) {
 	var bs []*backlog
-	for _, b := range p.outbox.all {
+	for _, b := range o.all {
 		if b.dest == q.Rank {
 			bs = append(bs, b)
 		}
 	}
 	for _, k := range inOrder(bs) {
-		if k.of.acked[q.Replica] < k.m.Seq {
-			p.emit(q, protection.DataFrame(k.m))
+		if k.of.receivers[q.Replica].acked < k.m.Seq {
+			o.emit(q, protection.DataFrame(k.m))
 		}
 	}
 }
 
-// receiveAck compares what from has received with what this process has produced. It records that from
-// has the messages of a stream up to f.Seq, which this process may not have produced yet.
-func (p *Protocol) receiveAck(from view.Process, f frame.Frame) error {
-	if f.Seq == 0 {
-		return fmt.Errorf("acknowledges nothing")
-	}
-	c, err := decodeClaim(f.Seq, f.Payload)
-	if err != nil {
-		return err
-	}
-	o := &p.outbox
-	if o.streams[stream{f.Context, from.Rank}] == nil {
-		if o.foreign[from.Rank] >= maxContexts {
-			return fmt.Errorf("more than %d contexts", maxContexts)
+// admit prepares for q, which is new in the view. Messages to q's rank that this process has dropped, q
+// has to get from that rank's message log.
+func (o *outbox) admit(q view.Process) {
+	for _, b := range o.all {
+		if b.dest != q.Rank {
+			continue
 		}
-		o.foreign[from.Rank]++
+		forgotten := b.forgotten()
+		b.receivers[q.Replica].acked, b.receivers[q.Replica].blind = forgotten, forgotten > 0
 	}
-	b := o.to(f.Context, from.Rank)
-	if f.Seq > b.acked[from.Replica] {
-		p.compare(b, from, c)
-		b.acked[from.Replica] = f.Seq
-		p.answerDisputes(nil, nil)
-		o.forget(b, p.live[b.dest])
+}
+
+// skip makes seq+1 the number of the next message of b. The earlier messages have arrived wherever they
+// are needed, because the process that made the checkpoint had dropped them.
+func (o *outbox) skip(b *backlog, seq uint64) {
+	o.forgetUpTo(b, math.MaxUint64)
+	b.seq = seq
+}
+
+// forgotten returns the number of the last message that is no longer kept.
+func (b *backlog) forgotten() uint64 {
+	if b.head < len(b.queue) {
+		return b.queue[b.head].m.Seq - 1
 	}
-	return nil
+	return b.seq
+}
+
+// kept returns message seq from the table, where the numbers have no gaps, or nil if it is not there.
+func (b *backlog) kept(seq uint64) *protection.Message {
+	queue := b.queue[b.head:]
+	if len(queue) == 0 || seq < queue[0].m.Seq || seq-queue[0].m.Seq >= uint64(len(queue)) {
+		return nil
+	}
+	return &queue[seq-queue[0].m.Seq].m
 }

@@ -69,7 +69,7 @@ func (p *process) knows(q view.Process) bool {
 }
 
 // whole reports whether p knows all that its rank knows.
-func (p *process) whole() bool { return !p.unborn() && !p.partial() }
+func (p *process) whole() bool { return !p.unborn() && !p.partial }
 
 // A lostChannel is a channel whose loss its sender does not know yet.
 type lostChannel struct{ swallows bool }

@@ -10,27 +10,15 @@ import (
 
 // A Protocol is the replication protocol of one process. It implements protection.Protocol.
 type Protocol struct {
-	self view.Process
-	v    view.View
-	live [][]view.Process // per rank: its live replicas, lowest index first
-	// others contains the live replicas of this process's rank without itself. It is empty once this
-	// process is out of the view.
-	others []view.Process
-
-	outbox    outbox
-	inbox     inbox
-	secret    Secret
-	disputes  []dispute   // waiting for this process's vote
-	disputed  map[int]int // per replica: number of disputes received
-	decisions decisions
-	takeover  takeover
-	asides    asides
-	joining   *joining       // nil: this process has caught up with its rank
-	joined    bool           // it was once new in its rank
-	resumed   bool           // it has resumed from a checkpoint
-	recalls   map[int]recall // per replica: request of a new one for the message log
-
-	out protection.Output
+	*core
+	outbox    *outbox    // the backup table
+	inbox     *inbox     // messages received
+	audit     *audit     // differences between messages produced and received
+	agreement *agreement // outcomes of nondeterministic calls, and the master that decides them
+	recalls   *recalls   // requests of new replicas for the message log
+	joining   *joining   // nil: this process has caught up with its rank
+	joined    bool       // it was once new in its rank
+	resumed   bool       // it has resumed from a checkpoint
 }
 
 var _ protection.Protocol = (*Protocol)(nil)
@@ -43,82 +31,12 @@ type Secret [keySize]byte
 // rank's first master starts as master. Another replica that v already names master takes over at its
 // first Tick or View, because an earlier master may have left determinants at the others.
 func New(self view.Process, v view.View, secret Secret) *Protocol {
-	p := &Protocol{
-		self:      self,
-		secret:    secret,
-		outbox:    newOutbox(v.R),
-		inbox:     newInbox(),
-		decisions: newDecisions(v.R),
-		takeover:  newTakeover(v.R),
-		asides:    newAsides(v.R),
-		recalls:   make(map[int]recall),
-		disputed:  make(map[int]int),
-	}
-	p.outbox.released = &p.out.Released
-	p.adopt(v)
-	if p.active() && v.IsMaster(self) && p.termOf() == firstTerm {
-		p.takeover.term = firstTerm
-	}
-	return p
-}
-
-// adopt makes v the current view.
-func (p *Protocol) adopt(v view.View) {
-	p.v = v
-	p.outbox.grow(v.R)
-	p.decisions.grow(v.R)
-	p.takeover.grow(v.R)
-	p.asides.grow(v.R)
-	p.live = make([][]view.Process, v.N)
-	for rank := range p.live {
-		p.live[rank] = v.LiveReplicas(rank)
-	}
-	p.others = nil
-	if !p.active() {
-		return
-	}
-	for _, q := range p.live[p.self.Rank] {
-		if q != p.self {
-			p.others = append(p.others, q)
-		}
-	}
-}
-
-// active reports whether this process still takes part. A process that is out of the view does nothing
-// (R5).
-func (p *Protocol) active() bool { return p.v.Live(p.self) }
-
-// ended reports whether this process has permanently stopped taking part.
-func (p *Protocol) ended() bool {
-	s := p.v.State(p.self)
-	return s == view.Finished || s == view.Failed
-}
-
-// reset empties the Output of the last call, and releases its payloads.
-func (p *Protocol) reset() {
-	clear(p.out.Send)
-	clear(p.out.Deliver)
-	clear(p.out.Decided)
-	clear(p.out.Released)
-	clear(p.out.Diverged)
-	p.out = protection.Output{
-		Send: p.out.Send[:0], Deliver: p.out.Deliver[:0], Decided: p.out.Decided[:0],
-		Released: p.out.Released[:0], Diverged: p.out.Diverged[:0], Recalls: p.out.Recalls[:0],
-	}
-}
-
-// emit sends a frame of this process on the channel to q.
-func (p *Protocol) emit(q view.Process, f frame.Frame) {
-	p.out.Send = append(p.out.Send, protection.Envelope{To: q, Frame: f})
-}
-
-// control returns a frame that carries no message of the program.
-func (p *Protocol) control(kind frame.Kind, context uint32, seq uint64, payload []byte) frame.Frame {
-	return frame.Frame{
-		Header: frame.Header{
-			Kind: kind, Context: context, Rank: uint32(p.self.Rank), Seq: seq, Size: uint64(len(payload)),
-		},
-		Payload: payload,
+	c := &core{self: self}
+	c.adopt(v)
+	out, agree := newOutbox(c), newAgreement(c)
+	return &Protocol{
+		core: c, outbox: out, inbox: newInbox(c, secret), audit: newAudit(c, out),
+		agreement: agree, recalls: newRecalls(c, agree),
 	}
 }
 
@@ -131,7 +49,7 @@ func (p *Protocol) Send(m protection.Message) protection.Output {
 	b := p.outbox.to(m.Context, m.Dest)
 	b.seq++
 	m.Source, m.Seq = p.self.Rank, b.seq
-	b.sum = p.summed(b.sum, &m)
+	b.sum = summed(b.sum, &m)
 	if p.joining != nil {
 		p.produced(b)
 	}
@@ -139,10 +57,9 @@ func (p *Protocol) Send(m protection.Message) protection.Output {
 		p.out.Deliver = append(p.out.Deliver, m)
 		return p.out
 	}
-	p.compareClaimed(b, &m)
-	p.answerDisputes(b, &m)
-	if p.outbox.keep(b, m, p.live[m.Dest]) && p.takeover.promoted() {
-		p.transmit(b, m)
+	p.audit.produced(b, &m)
+	if p.outbox.keep(b, m) && p.agreement.promoted() {
+		p.outbox.transmit(b, m)
 	}
 	return p.out
 }
@@ -180,35 +97,65 @@ func (p *Protocol) receive(from view.Process, f frame.Frame) error {
 	}
 	switch f.Kind {
 	case frame.Data:
-		return p.receiveData(from, f)
+		return p.inbox.receiveData(from, f)
 	case frame.Ack:
 		return p.receiveAck(from, f)
 	case frame.Determinant:
-		return p.receiveDeterminant(from, f)
+		return p.agreement.receiveDeterminant(from, f)
 	case frame.DeterminantAck:
-		return p.receiveDeterminantAck(from, f)
+		return p.answerRecallsAfter(p.agreement.receiveDeterminantAck(from, f))
 	case frame.Stable:
-		return p.receiveStable(from, f)
+		return p.agreement.receiveStable(from, f)
 	case frame.Sync:
-		return p.receiveSync(from, f)
+		return p.agreement.receiveSync(from, f)
 	case frame.SyncReply:
-		return p.receiveSyncReply(from, f)
+		return p.answerRecallsAfter(p.agreement.receiveSyncReply(from, f))
 	case frame.Dispute:
-		return p.receiveDispute(from, f)
+		return p.audit.receiveDispute(from, f)
 	case frame.Ready:
-		return p.receiveReady(from, f)
+		return p.agreement.receiveReady(from, f)
 	case frame.UpToDate:
-		return p.receiveUpToDate(from, f)
+		return p.agreement.receiveUpToDate(from, f)
 	case frame.Greet:
 		p.receiveGreet(from, f)
 		return nil
 	case frame.Recall:
-		p.receiveRecall(from, f)
+		p.recalls.receive(from, f.Seq)
 		return nil
 	case frame.Past:
 		return p.receivePast(from, f)
 	}
 	return fmt.Errorf("unknown kind")
+}
+
+// receiveAck compares what from has received with what this process has produced. It records that from
+// has the messages of a stream up to f.Seq, which this process may not have produced yet.
+func (p *Protocol) receiveAck(from view.Process, f frame.Frame) error {
+	if f.Seq == 0 {
+		return fmt.Errorf("acknowledges nothing")
+	}
+	c, err := decodeClaim(f.Seq, f.Payload)
+	if err != nil {
+		return err
+	}
+	b, err := p.outbox.acknowledged(f.Context, from.Rank)
+	if err != nil || f.Seq <= b.receivers[from.Replica].acked {
+		return err
+	}
+	p.audit.compare(b, from, c)
+	b.receivers[from.Replica].acked = f.Seq
+	p.audit.answerDisputes(nil, nil)
+	p.outbox.forget(b)
+	return nil
+}
+
+// answerRecallsAfter answers requests for the message log that may have waited for the frame just
+// processed, unless that gave an error.
+func (p *Protocol) answerRecallsAfter(err error) error {
+	if err == nil {
+		p.recalls.answerAll()
+	}
+	return err
 }
 
 // View implements protection.Protocol.
@@ -217,28 +164,30 @@ func (p *Protocol) View(v view.View) protection.Output {
 	if v.Epoch <= p.v.Epoch || v.N != p.v.N || v.R < p.v.R || v.Valid() != nil || p.ended() {
 		return p.out
 	}
-	before := p.termOf()
+	before := p.term()
 	newcomers := p.newcomers(v)
 	p.adopt(v)
+	p.outbox.grow()
+	p.agreement.grow()
 	if !p.active() {
 		return p.out
 	}
 	for _, q := range newcomers {
 		p.outbox.admit(q)
 	}
-	p.answerDisputes(nil, nil)
-	p.outbox.forgetGone(p.live)
+	p.audit.answerDisputes(nil, nil)
+	p.outbox.forgetGone()
 	for _, q := range newcomers {
 		p.meet(q)
 	}
 	p.join()
 	p.promote()
-	p.advance()
-	if now, ok := v.Master(p.self.Rank); ok && p.termOf() != before {
-		p.answerSync(now)
+	p.agreement.advance()
+	if now, ok := v.Master(p.self.Rank); ok && p.term() != before {
+		p.agreement.answerSync(now)
 	}
-	p.answerRecalls()
-	p.report()
+	p.recalls.answerAll()
+	p.agreement.report()
 	return p.out
 }
 
@@ -250,11 +199,11 @@ func (p *Protocol) Reopened(q view.Process) protection.Output {
 		return p.out
 	}
 	if q.Rank == p.self.Rank {
-		p.reconcile(q)
+		p.agreement.reconcile(q)
 		p.reconcilePast(q)
-		p.reportAgain(q)
-	} else if p.takeover.promoted() {
-		p.resend(q)
+		p.agreement.reportAgain(q)
+	} else if p.agreement.promoted() {
+		p.outbox.resend(q)
 	}
 	p.greet(q)
 	return p.out
@@ -268,9 +217,38 @@ func (p *Protocol) Tick() protection.Output {
 	}
 	p.join()
 	if p.promote() {
-		p.advance()
+		p.agreement.advance()
 	}
-	p.acknowledgeDue()
+	p.inbox.acknowledgeDue()
+	return p.out
+}
+
+// promote starts the takeover when a term of this process begins: it sends the contents of the backup
+// table and asks the other replicas which outcomes they hold.
+func (p *Protocol) promote() (begun bool) {
+	if begun = p.agreement.changeTerm(); begun {
+		p.outbox.flush()
+		p.agreement.ask()
+	}
+	return begun
+}
+
+// Decider implements protection.Protocol. The master decides once all replicas know its predecessors'
+// decisions, and until the view names another master.
+func (p *Protocol) Decider() bool { return p.agreement.decider() }
+
+// Waiting implements protection.Protocol.
+func (p *Protocol) Waiting() bool { return p.agreement.leads() && p.agreement.decisions.unstable > 0 }
+
+// Decide implements protection.Protocol. A point that already has an outcome keeps it, and Decided shows
+// that outcome if it has not yet been shown. The outcome has at most maxOutcome bytes and belongs to the
+// protocol from now on. A process that is not the decider has to wait for Decided; its call has no
+// effect.
+func (p *Protocol) Decide(d protection.Determinant) protection.Output {
+	p.reset()
+	if p.Decider() && p.active() && !p.agreement.decisions.has(d.Point) {
+		p.agreement.decide(d)
+	}
 	return p.out
 }
 
@@ -280,7 +258,7 @@ func (p *Protocol) Retained() int {
 	if !p.active() {
 		return 0
 	}
-	return p.outbox.retained + p.decisions.retained
+	return p.outbox.retained + p.agreement.decisions.retained
 }
 
 // Sent implements protection.Protocol.
@@ -297,4 +275,12 @@ func (p *Protocol) Received(context uint32, source int) uint64 {
 		return a.next - 1
 	}
 	return 0
+}
+
+// Sums implements protection.Protocol.
+func (p *Protocol) Sums() (sums []protection.Sum, ok bool) {
+	if p.resumed {
+		return nil, false
+	}
+	return p.outbox.sums(), true
 }

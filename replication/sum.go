@@ -18,28 +18,25 @@ var open = sync.OnceValue(func() *hash {
 })
 
 // summed returns the digest of a stream extended by m.
-func (p *Protocol) summed(sum uint64, m *protection.Message) uint64 {
+func summed(sum uint64, m *protection.Message) uint64 {
 	head := uint64(uint32(m.Tag))
 	if m.Sync {
 		head |= 1 << 32
 	}
 	sum = protection.Mix(protection.Mix(sum, head), uint64(len(m.Payload)))
-	if m.Dest == p.self.Rank {
+	if m.Dest == m.Source {
 		sum = protection.Mix(sum, uint64(open().digest(m)))
 	}
 	return sum
 }
 
-// Sums implements protection.Protocol.
-func (p *Protocol) Sums() (sums []protection.Sum, ok bool) {
-	if p.resumed {
-		return nil, false
-	}
-	for _, b := range p.outbox.all {
+// sums returns the sums of all streams.
+func (o *outbox) sums() (sums []protection.Sum) {
+	for _, b := range o.all {
 		if b.seq > 0 {
 			sums = append(sums, protection.Sum{Context: b.context, Dest: b.dest, Count: b.seq, Digest: b.sum})
 		}
 	}
 	protection.SortSums(sums)
-	return sums, true
+	return sums
 }

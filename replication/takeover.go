@@ -26,14 +26,6 @@ type takeover struct {
 	asked    []uint64 // when this process is a replica, per replica: the last term in which it asked
 }
 
-// newTakeover returns the state of a replica. The first master has no predecessor and does not ask; after
-// its channel was reopened it is answered nevertheless.
-func newTakeover(replicas int) takeover {
-	t := takeover{awaited: make([]bool, replicas), asked: make([]uint64, replicas)}
-	t.asked[0] = firstTerm
-	return t
-}
-
 // grow makes room for the given number of replicas.
 func (t *takeover) grow(replicas int) {
 	t.awaited, t.asked = grown(t.awaited, replicas), grown(t.asked, replicas)
@@ -43,62 +35,61 @@ func (t *takeover) grow(replicas int) {
 const firstTerm = 1
 
 // promoted reports whether the view names this process master.
-func (t *takeover) promoted() bool { return t.term != 0 }
+func (a *agreement) promoted() bool { return a.takeover.term != 0 }
 
-// termOf returns the term of this rank's master.
-func (p *Protocol) termOf() uint64 { return p.v.Since[p.self.Rank] }
-
-// promote starts the takeover when the view requires it, once in a term: it sends the contents of the
-// backup table and asks the other replicas what they hold. It ends the term when the view names another
-// master; from then on this process neither decides nor transmits.
-func (p *Protocol) promote() (begun bool) {
-	t := &p.takeover
-	if !p.v.IsMaster(p.self) {
+// changeTerm begins a term when the view requires it, and reports whether it did. It ends the term when
+// the view names another master; from then on this process neither decides nor transmits.
+func (a *agreement) changeTerm() (begun bool) {
+	t := &a.takeover
+	if !a.v.IsMaster(a.self) {
 		t.term, t.syncing, t.settling = 0, false, false
 		return false
 	}
-	if t.term == p.termOf() || p.partial() {
+	if t.term == a.term() || a.partial {
 		return false
 	}
-	t.term, t.syncing, t.settling = p.termOf(), true, true
-	p.flush()
-	for _, q := range p.others {
-		t.awaited[q.Replica] = true
-		p.emit(q, p.control(frame.Sync, 0, t.term, nil))
-	}
+	t.term, t.syncing, t.settling = a.term(), true, true
 	return true
+}
+
+// ask asks the other replicas, when a term begins, which outcomes they hold.
+func (a *agreement) ask() {
+	for _, q := range a.others {
+		a.takeover.awaited[q.Replica] = true
+		a.emit(q, a.control(frame.Sync, 0, a.takeover.term, nil))
+	}
 }
 
 // advance takes the possible steps of the takeover. It makes outcomes stable that waited only for
 // processes that are no longer live.
-func (p *Protocol) advance() {
-	t := &p.takeover
-	if !t.promoted() {
+func (a *agreement) advance() {
+	t := &a.takeover
+	if !a.promoted() {
 		return
 	}
-	if t.syncing && !p.awaiting() {
+	if t.syncing && !a.awaiting() {
 		t.syncing = false
-		for _, h := range p.decisions.inOrder() {
-			p.propose(h)
+		for _, h := range a.decisions.inOrder() {
+			a.propose(h)
 		}
 	}
 	if !t.syncing {
-		for _, h := range p.decisions.inOrder() {
-			p.settle(h)
+		for _, h := range a.decisions.inOrder() {
+			a.settle(h)
 		}
-		p.settled()
-		p.welcome()
+		a.settled()
+		a.welcome()
 	}
 }
 
 // settled ends the takeover when all predecessors' decisions are stable. Until then no other outcome is
 // held.
-func (p *Protocol) settled() { p.takeover.settling = p.takeover.settling && p.decisions.unstable > 0 }
+func (a *agreement) settled() { a.takeover.settling = a.takeover.settling && a.decisions.unstable > 0 }
 
 // awaiting reports whether a live replica has not answered Sync.
-func (p *Protocol) awaiting() bool {
-	for _, q := range p.others {
-		if p.takeover.awaited[q.Replica] {
+func (a *agreement) awaiting() bool {
+	for _, q := range a.others {
+		if a.takeover.awaited[q.Replica] {
 			return true
 		}
 	}
@@ -106,22 +97,22 @@ func (p *Protocol) awaiting() bool {
 }
 
 // receiveSync answers a new master, at once or as soon as the view names it.
-func (p *Protocol) receiveSync(from view.Process, f frame.Frame) error {
+func (a *agreement) receiveSync(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
 		return fmt.Errorf("asks in no term")
 	}
-	p.takeover.asked[from.Replica] = f.Seq
-	p.answerSync(from)
+	a.takeover.asked[from.Replica] = f.Seq
+	a.answerSync(from)
 	return nil
 }
 
 // answerSync tells q which outcomes are held here, if q is the master and has asked in this term. An
 // answer promises that this process accepts no other master's determinants, and makes none itself, before
 // the next term. So it must not be sent before this process's own view names q.
-func (p *Protocol) answerSync(q view.Process) {
-	asked := p.takeover.asked[q.Replica]
-	if q != p.self && p.v.IsMaster(q) && asked == p.termOf() {
-		p.emit(q, p.control(frame.SyncReply, 0, asked, encodeHeld(p.decisions.inOrder())))
+func (a *agreement) answerSync(q view.Process) {
+	asked := a.takeover.asked[q.Replica]
+	if q != a.self && a.v.IsMaster(q) && asked == a.term() {
+		a.emit(q, a.control(frame.SyncReply, 0, asked, encodeHeld(a.decisions.inOrder())))
 	}
 }
 
@@ -129,8 +120,8 @@ func (p *Protocol) answerSync(q view.Process) {
 // replica need not get it again. If an outcome is stable, the replica may drop it. Other outcomes are
 // new, and can arrive only in a takeover. An answer of an earlier term is ignored, since there may have
 // been another master in between.
-func (p *Protocol) receiveSyncReply(from view.Process, f frame.Frame) error {
-	t, d := &p.takeover, &p.decisions
+func (a *agreement) receiveSyncReply(from view.Process, f frame.Frame) error {
+	t, d := &a.takeover, &a.decisions
 	if f.Seq == 0 {
 		return fmt.Errorf("answers a question of no term")
 	}
@@ -150,24 +141,23 @@ func (p *Protocol) receiveSyncReply(from view.Process, f frame.Frame) error {
 		}
 	}
 	for _, det := range dets {
-		p.merge(from, det)
+		a.merge(from, det)
 	}
 	t.awaited[from.Replica] = false
-	p.advance()
-	p.answerRecalls()
+	a.advance()
 	return nil
 }
 
 // merge records that a replica holds det.
-func (p *Protocol) merge(from view.Process, det protection.Determinant) {
-	h := p.decisions.held[det.Point]
+func (a *agreement) merge(from view.Process, det protection.Determinant) {
+	h := a.decisions.held[det.Point]
 	switch {
-	case h == nil && p.decisions.has(det.Point):
-		p.emit(from, p.control(frame.Stable, det.Context, det.Index, nil))
+	case h == nil && a.decisions.has(det.Point):
+		a.emit(from, a.control(frame.Stable, det.Context, det.Index, nil))
 		return
 	case h == nil:
-		p.decisions.record(det.Point)
-		h = p.decisions.hold(det, false)
+		a.decisions.record(det.Point)
+		h = a.decisions.hold(det, false)
 	}
 	h.has[from.Replica] = true
 }
@@ -175,18 +165,13 @@ func (p *Protocol) merge(from view.Process, det protection.Determinant) {
 // reconcile repairs losses of the channel to a replica of this rank. A master asks again, even if it
 // knows all: the answer shows which Stable frames the replica missed. A replica reports again to the
 // master what it holds, which includes all that it can have acknowledged and that still matters.
-func (p *Protocol) reconcile(q view.Process) {
-	if p.takeover.promoted() {
-		p.emit(q, p.control(frame.Sync, 0, p.takeover.term, nil))
-		if p.takeover.syncing {
-			return
-		}
-		for _, h := range p.decisions.inOrder() {
-			if !h.has[q.Replica] {
-				p.emit(q, p.control(frame.Determinant, h.Context, h.Index, h.Outcome))
-			}
+func (a *agreement) reconcile(q view.Process) {
+	if a.promoted() {
+		a.emit(q, a.control(frame.Sync, 0, a.takeover.term, nil))
+		if !a.takeover.syncing {
+			a.offerAll(q)
 		}
 		return
 	}
-	p.answerSync(q)
+	a.answerSync(q)
 }

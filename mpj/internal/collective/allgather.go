@@ -2,37 +2,28 @@ package collective
 
 import "math/bits"
 
-// Allgather completes buf at every member. At first, buf contains only the member's own block, at
-// its place; afterwards it contains the blocks of all members.
-func (t *Team) Allgather(buf []byte, blocks Blocks) error {
-	if err := t.begin(unrooted(Allgather)); err != nil {
-		return err
-	}
-	return t.end(t.allgather(buf, blocks))
-}
-
-func (t *Team) allgather(buf []byte, blocks Blocks) error {
+func allgather(t *Team, buf []byte, blocks Blocks) error {
 	if t.Size == 1 {
 		return nil
 	}
 	even := blocks.Counts == nil
 	switch a := t.choose(Allgather, blocks.largest(t.Size)); {
 	case a == Levelled && even && t.Levels.contiguous:
-		return t.levelledAllgather(buf, blocks)
+		return levelledAllgather(t, buf, blocks)
 	case a == RecursiveDoubling && even && powerOfTwo(t.Size):
-		return t.doublingAllgather(buf, blocks)
+		return doublingAllgather(t, buf, blocks)
 	case (a == Bruck || a == RecursiveDoubling) && even:
-		return t.bruckAllgather(buf, blocks)
+		return bruckAllgather(t, buf, blocks)
 	case a == Linear:
-		return t.linearAllgather(buf, blocks)
+		return linearAllgather(t, buf, blocks)
 	}
-	return t.ring(buf, blocks)
+	return ringAllgather(t, buf, blocks)
 }
 
 func powerOfTwo(n int) bool { return bits.OnesCount(uint(n)) == 1 }
 
-// ring forwards, in every step, the block received in the previous step.
-func (t *Team) ring(buf []byte, blocks Blocks) error {
+// ringAllgather forwards, in every step, the block received in the previous step.
+func ringAllgather(t *Team, buf []byte, blocks Blocks) error {
 	right, left := t.up(1), t.down(1)
 	for k := range t.Size - 1 {
 		out, in := blocks.of(buf, t.down(k)), blocks.of(buf, t.down(k+1))
@@ -45,7 +36,7 @@ func (t *Team) ring(buf []byte, blocks Blocks) error {
 
 // doublingAllgather swaps, in every step, all its blocks with a rank twice as far away. Size is a
 // power of two.
-func (t *Team) doublingAllgather(buf []byte, blocks Blocks) error {
+func doublingAllgather(t *Team, buf []byte, blocks Blocks) error {
 	for bit := 1; bit < t.Size; bit *= 2 {
 		mine := t.Rank &^ (bit - 1)
 		theirs := mine ^ bit
@@ -62,7 +53,7 @@ func (b Blocks) span(buf []byte, from, to int) []byte { return buf[from*b.Each :
 
 // bruckAllgather has, after k steps, the blocks of the 2^k ranks starting with its own. In the end
 // it rotates them into place (Bruck, Ho, Kipnis, Upfal and Weathersby, 1997).
-func (t *Team) bruckAllgather(buf []byte, blocks Blocks) error {
+func bruckAllgather(t *Team, buf []byte, blocks Blocks) error {
 	s := borrow(t.Size * blocks.Each)
 	defer s.free()
 	copy(s.b, blocks.of(buf, t.Rank))

@@ -1,29 +1,20 @@
 package collective
 
-// Alltoall sends block j of send to rank j, and stores the block from rank i in block i of recv.
-// The buffers must not overlap.
-func (t *Team) Alltoall(send []byte, out Blocks, recv []byte, in Blocks) error {
-	if err := t.begin(unrooted(Alltoall)); err != nil {
-		return err
-	}
-	return t.end(t.alltoall(send, out, recv, in))
-}
-
-func (t *Team) alltoall(send []byte, out Blocks, recv []byte, in Blocks) error {
+func alltoall(t *Team, send []byte, out Blocks, recv []byte, in Blocks) error {
 	even := out.Counts == nil && in.Counts == nil
 	switch a := t.choose(Alltoall, out.Each); {
 	case a == Levelled && even:
-		return t.levelledAlltoall(send, recv, out.Each)
+		return levelledAlltoall(t, send, recv, out.Each)
 	case a == Bruck && even:
-		return t.bruckAlltoall(send, recv, out.Each)
+		return bruckAlltoall(t, send, recv, out.Each)
 	case a == Linear:
-		return t.linearAlltoall(send, out, recv, in)
+		return linearAlltoall(t, send, out, recv, in)
 	}
-	return t.pairwise(send, out, recv, in)
+	return pairwise(t, send, out, recv, in)
 }
 
 // pairwise exchanges, in step k, blocks with the ranks at distance k.
-func (t *Team) pairwise(send []byte, out Blocks, recv []byte, in Blocks) error {
+func pairwise(t *Team, send []byte, out Blocks, recv []byte, in Blocks) error {
 	copy(in.of(recv, t.Rank), out.of(send, t.Rank))
 	for k := 1; k < t.Size; k++ {
 		dest, source := t.up(k), t.down(k)
@@ -40,7 +31,7 @@ func (t *Team) pairwise(send []byte, out Blocks, recv []byte, in Blocks) error {
 // bruckAlltoall moves blocks by powers of two: block k must move k ranks up, and does so in the
 // steps of the bits of k (Bruck and others, 1997). It sends log n larger messages instead of n-1
 // small ones.
-func (t *Team) bruckAlltoall(send, recv []byte, each int) error {
+func bruckAlltoall(t *Team, send, recv []byte, each int) error {
 	n := t.Size
 	s := borrow(2 * n * each)
 	defer s.free()
@@ -72,16 +63,7 @@ func (t *Team) bruckAlltoall(send, recv []byte, each int) error {
 	return nil
 }
 
-// AlltoallInPlace swaps blocks between pairs of ranks: it replaces block i of buf with rank i's
-// block for this rank. Both ranks use the same count for each other.
-func (t *Team) AlltoallInPlace(buf []byte, blocks Blocks) error {
-	if err := t.begin(unrooted(Alltoall)); err != nil {
-		return err
-	}
-	return t.end(t.swapInPlace(buf, blocks))
-}
-
-func (t *Team) swapInPlace(buf []byte, blocks Blocks) error {
+func alltoallInPlace(t *Team, buf []byte, blocks Blocks) error {
 	s := borrow(blocks.largest(t.Size))
 	defer s.free()
 	for k := range t.Size { // in step k, pairs whose ranks add up to k modulo n

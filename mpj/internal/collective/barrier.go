@@ -1,28 +1,20 @@
 package collective
 
-// Barrier returns when every member has called it.
-func (t *Team) Barrier() error {
-	if err := t.begin(unrooted(Barrier)); err != nil {
-		return err
-	}
-	return t.end(t.barrier())
-}
-
-func (t *Team) barrier() error {
+func barrier(t *Team) error {
 	switch t.choose(Barrier, 0) {
 	case Levelled:
-		return t.levelledBarrier()
+		return levelledBarrier(t)
 	case Binomial:
-		return t.treeBarrier()
+		return treeBarrier(t)
 	case Linear:
-		return t.linearBarrier()
+		return linearBarrier(t)
 	}
-	return t.dissemination()
+	return dissemination(t)
 }
 
 // dissemination learns in k steps that the 2^k ranks below have arrived (Hensgen, Finkel and
 // Manber, 1988).
-func (t *Team) dissemination() error {
+func dissemination(t *Team) error {
 	for k := 1; k < t.Size; k *= 2 {
 		if err := t.exchange(nil, t.up(k), nil, t.down(k)); err != nil {
 			return err
@@ -33,15 +25,15 @@ func (t *Team) dissemination() error {
 
 // treeBarrier goes up the binomial tree of rank 0 and down again, with 2(n-1) messages in all
 // instead of n log n.
-func (t *Team) treeBarrier() error {
-	if err := t.arrive(); err != nil {
+func treeBarrier(t *Team) error {
+	if err := arrive(t); err != nil {
 		return err
 	}
-	return t.binomialBcast(nil, 0)
+	return binomialBcast(t, nil, 0)
 }
 
 // arrive waits for the subtree of this rank, and tells its parent.
-func (t *Team) arrive() error {
+func arrive(t *Team) error {
 	for bit := 1; bit < t.Size; bit *= 2 {
 		if t.Rank&bit != 0 {
 			return t.send(nil, t.Rank-bit)

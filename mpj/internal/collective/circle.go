@@ -14,7 +14,7 @@ type circle struct {
 
 // circles returns the circles that this rank is in, from that of its machine up to that of all
 // clusters. root itself represents its groups.
-func (t *Team) circles(root int) []circle {
+func circles(t *Team, root int) []circle {
 	l := t.Levels
 	machines := speakers(l.machine, root, func(i int) bool { return l.cluster[i] == l.cluster[t.Rank] })
 	clusters := speakers(l.cluster, root, func(int) bool { return true })
@@ -29,9 +29,9 @@ func (t *Team) circles(root int) []circle {
 		}
 	}
 	levels := []circle{
-		t.circle(alone, here, machines, here[len(here)-1]+1),
-		t.circle(machine, machines, clusters, end),
-		t.circle(cluster, clusters, []int{root}, t.Size),
+		newCircle(t, alone, here, machines, here[len(here)-1]+1),
+		newCircle(t, machine, machines, clusters, end),
+		newCircle(t, cluster, clusters, []int{root}, t.Size),
 	}
 	for i, c := range levels {
 		if c.members[c.head] != t.Rank {
@@ -41,47 +41,10 @@ func (t *Team) circles(root int) []circle {
 	return levels
 }
 
-// circle returns the circle of members, whose head is among heads.
-func (t *Team) circle(level int, members, heads []int, end int) circle {
+// newCircle returns the circle of members, whose head is among heads.
+func newCircle(t *Team, level int, members, heads []int, end int) circle {
 	head := slices.IndexFunc(members, func(m int) bool { return slices.Contains(heads, m) })
 	return circle{Team: t.part(members), members: members, head: head, level: level, end: end}
-}
-
-// The groups that a member of a circle can represent: itself, its machine, its cluster, or all
-// ranks.
-const (
-	alone = iota
-	machine
-	cluster
-	everywhere
-)
-
-// spokenFor returns the ranks, in order, that rank represents at a level.
-func (t *Team) spokenFor(level, rank int) []int {
-	if level == alone {
-		return []int{rank}
-	}
-	l := t.Levels
-	var ranks []int
-	for i := range t.Size {
-		if level == everywhere || level == machine && l.machine[i] == l.machine[rank] || level == cluster && l.cluster[i] == l.cluster[rank] {
-			ranks = append(ranks, i)
-		}
-	}
-	return ranks
-}
-
-// except returns all ranks except some, which are in order.
-func (t *Team) except(some []int) []int {
-	var ranks []int
-	for i := range t.Size {
-		if len(some) > 0 && some[0] == i {
-			some = some[1:]
-		} else {
-			ranks = append(ranks, i)
-		}
-	}
-	return ranks
 }
 
 // behind returns the rank after the last that member i represents. The head must be the first
@@ -93,30 +56,30 @@ func (c *circle) behind(i int) int {
 	return c.end
 }
 
-func (t *Team) levelledBcast(b []byte, root int) error {
-	circles := t.circles(root)
-	for i := len(circles) - 1; i >= 0; i-- {
-		if err := circles[i].bcast(b, circles[i].head); err != nil {
+func levelledBcast(t *Team, b []byte, root int) error {
+	all := circles(t, root)
+	for i := len(all) - 1; i >= 0; i-- {
+		if err := bcast(all[i].Team, b, all[i].head); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *Team) levelledBarrier() error {
-	for _, c := range t.circles(0) {
-		if err := c.arrive(); err != nil {
+func levelledBarrier(t *Team) error {
+	for _, c := range circles(t, 0) {
+		if err := arrive(c.Team); err != nil {
 			return err
 		}
 	}
-	return t.levelledBcast(nil, 0)
+	return levelledBcast(t, nil, 0)
 }
 
 // levelledAllgather collects all blocks at rank 0, level by level, and sends them back. Groups must
 // be runs of ranks.
-func (t *Team) levelledAllgather(buf []byte, blocks Blocks) error {
+func levelledAllgather(t *Team, buf []byte, blocks Blocks) error {
 	end := t.Rank + 1 // end of the run of blocks at this rank, which begins with its own
-	for _, c := range t.circles(0) {
+	for _, c := range circles(t, 0) {
 		if c.head != c.Rank {
 			if err := c.send(blocks.span(buf, t.Rank, end), c.head); err != nil {
 				return err
@@ -130,5 +93,5 @@ func (t *Team) levelledAllgather(buf []byte, blocks Blocks) error {
 			}
 		}
 	}
-	return t.levelledBcast(buf, 0)
+	return levelledBcast(t, buf, 0)
 }

@@ -3,7 +3,9 @@
 //
 //	mpj.Allreduce[T]      checks arguments, views slices as bytes
 //	      |
-//	Team.Allreduce        choice.go: chooses the algorithm for this size and n
+//	Team.Allreduce        carries out the call, or tells the others that it fails (spoil.go)
+//	      |
+//	allreduce             chooses the algorithm for this size and n (choice.go, table.go)
 //	      |
 //	doublingAllreduce     sends and receives, step by step
 //	      |

@@ -1,32 +1,17 @@
 package collective
 
-// Gather gathers mine of all members into the blocks of root's buf. At root, mine may be nil;
-// root's block is then already in place.
-func (t *Team) Gather(mine, buf []byte, blocks Blocks, root int) error {
-	if err := t.begin(rooted(Gather, root)); err != nil {
-		return err
+// gather uses the binomial tree only if all members know that the blocks have the same length.
+func gather(t *Team, mine, buf []byte, blocks Blocks, root int, even bool) error {
+	switch a := t.choose(Gather, blocks.Each); {
+	case a == Levelled:
+		return levelledGather(t, mine, buf, blocks, root)
+	case a == Binomial && even:
+		return binomialGather(t, mine, buf, blocks, root)
 	}
-	switch t.choose(Gather, blocks.Each) {
-	case Levelled:
-		return t.end(t.levelledGather(mine, buf, blocks, root))
-	case Binomial:
-		return t.end(t.binomialGather(mine, buf, blocks, root))
-	}
-	return t.end(t.linearGather(mine, buf, blocks, root))
+	return linearGather(t, mine, buf, blocks, root)
 }
 
-// Gatherv is Gather with blocks that only root knows.
-func (t *Team) Gatherv(mine, buf []byte, blocks Blocks, root int) error {
-	if err := t.begin(rooted(Gather, root)); err != nil {
-		return err
-	}
-	if t.choose(Gather, 0) == Levelled {
-		return t.end(t.levelledGather(mine, buf, blocks, root))
-	}
-	return t.end(t.linearGather(mine, buf, blocks, root))
-}
-
-func (t *Team) linearGather(mine, buf []byte, blocks Blocks, root int) error {
+func linearGather(t *Team, mine, buf []byte, blocks Blocks, root int) error {
 	if t.Rank != root {
 		return t.send(mine, root)
 	}
@@ -46,22 +31,23 @@ func (t *Team) linearGather(mine, buf []byte, blocks Blocks, root int) error {
 
 // binomialGather collects the blocks of a subtree before it passes them on. Ranks are counted from
 // root.
-func (t *Team) binomialGather(mine, buf []byte, blocks Blocks, root int) error {
-	v := t.down(root)
-	whole := t.subtree(v)
-	s := borrow(min(whole, t.Size-v) * blocks.Each)
+func binomialGather(t *Team, mine, buf []byte, blocks Blocks, root int) error {
+	tree := treeOf(t, root)
+	v := tree.v
+	s := borrow(min(tree.span, t.Size-v) * blocks.Each)
 	defer s.free()
 	if mine == nil && v == 0 {
 		mine = blocks.of(buf, root)
 	}
 	copy(s.b, mine)
-	for bit := 1; bit < whole && v+bit < t.Size; bit *= 2 {
-		theirs := blocks.span(s.b, bit, min(2*bit, t.Size-v))
-		if err := t.recv(theirs, (v+bit+root)%t.Size); err != nil {
-			return err
+	for bit := 1; bit < tree.span; bit *= 2 {
+		if child, ok := tree.child(bit); ok {
+			if err := t.recv(blocks.span(s.b, bit, min(2*bit, t.Size-v)), child); err != nil {
+				return err
+			}
 		}
 	}
-	if parent, ok := t.parent(root); ok {
+	if parent, ok := tree.parent(); ok {
 		return t.send(s.b, parent)
 	}
 	turn(buf, s.b, root*blocks.Each)
@@ -74,33 +60,18 @@ func turn(buf, b []byte, at int) {
 	copy(buf, b[n:])
 }
 
-// Scatter sends the blocks of root's buf to mine of each member. At root, mine may be nil; root's
-// block then stays in place.
-func (t *Team) Scatter(buf []byte, blocks Blocks, mine []byte, root int) error {
-	if err := t.begin(rooted(Scatter, root)); err != nil {
-		return err
+// scatter, like gather, uses the binomial tree only for blocks of the same length.
+func scatter(t *Team, buf []byte, blocks Blocks, mine []byte, root int, even bool) error {
+	switch a := t.choose(Scatter, blocks.Each); {
+	case a == Levelled:
+		return levelledScatter(t, buf, blocks, mine, root)
+	case a == Binomial && even:
+		return binomialScatter(t, buf, blocks, mine, root)
 	}
-	switch t.choose(Scatter, blocks.Each) {
-	case Levelled:
-		return t.end(t.levelledScatter(buf, blocks, mine, root))
-	case Binomial:
-		return t.end(t.binomialScatter(buf, blocks, mine, root))
-	}
-	return t.end(t.linearScatter(buf, blocks, mine, root))
+	return linearScatter(t, buf, blocks, mine, root)
 }
 
-// Scatterv is Scatter with blocks that only root knows.
-func (t *Team) Scatterv(buf []byte, blocks Blocks, mine []byte, root int) error {
-	if err := t.begin(rooted(Scatter, root)); err != nil {
-		return err
-	}
-	if t.choose(Scatter, 0) == Levelled {
-		return t.end(t.levelledScatter(buf, blocks, mine, root))
-	}
-	return t.end(t.linearScatter(buf, blocks, mine, root))
-}
-
-func (t *Team) linearScatter(buf []byte, blocks Blocks, mine []byte, root int) error {
+func linearScatter(t *Team, buf []byte, blocks Blocks, mine []byte, root int) error {
 	if t.Rank != root {
 		return t.recv(mine, root)
 	}
@@ -116,12 +87,12 @@ func (t *Team) linearScatter(buf []byte, blocks Blocks, mine []byte, root int) e
 }
 
 // binomialScatter passes on the blocks of each subtree. Ranks are counted from root.
-func (t *Team) binomialScatter(buf []byte, blocks Blocks, mine []byte, root int) error {
-	v := t.down(root)
-	bit := t.subtree(v)
-	s := borrow(min(bit, t.Size-v) * blocks.Each)
+func binomialScatter(t *Team, buf []byte, blocks Blocks, mine []byte, root int) error {
+	tree := treeOf(t, root)
+	v := tree.v
+	s := borrow(min(tree.span, t.Size-v) * blocks.Each)
 	defer s.free()
-	if parent, ok := t.parent(root); ok {
+	if parent, ok := tree.parent(); ok {
 		if err := t.recv(s.b, parent); err != nil {
 			return err
 		}
@@ -129,12 +100,11 @@ func (t *Team) binomialScatter(buf []byte, blocks Blocks, mine []byte, root int)
 		n := copy(s.b, buf[root*blocks.Each:])
 		copy(s.b[n:], buf)
 	}
-	for bit /= 2; bit > 0; bit /= 2 {
-		if v+bit >= t.Size {
-			continue
-		}
-		if err := t.send(blocks.span(s.b, bit, min(2*bit, t.Size-v)), (v+bit+root)%t.Size); err != nil {
-			return err
+	for bit := tree.span / 2; bit > 0; bit /= 2 {
+		if child, ok := tree.child(bit); ok {
+			if err := t.send(blocks.span(s.b, bit, min(2*bit, t.Size-v)), child); err != nil {
+				return err
+			}
 		}
 	}
 	if mine != nil {

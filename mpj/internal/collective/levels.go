@@ -39,6 +39,41 @@ func groups(values []int) (different, runs int) {
 	return len(seen), runs
 }
 
+// The groups that a rank can represent: itself, its machine, its cluster, or all ranks.
+const (
+	alone = iota
+	machine
+	cluster
+	everywhere
+)
+
+// spokenFor returns the ranks, in order, that rank represents at a level.
+func (l *Levels) spokenFor(level, rank int) []int {
+	if level == alone {
+		return []int{rank}
+	}
+	var ranks []int
+	for i := range l.machine {
+		if level == everywhere || level == machine && l.machine[i] == l.machine[rank] || level == cluster && l.cluster[i] == l.cluster[rank] {
+			ranks = append(ranks, i)
+		}
+	}
+	return ranks
+}
+
+// except returns the ranks of n except some, which are in order.
+func except(n int, some []int) []int {
+	var ranks []int
+	for i := range n {
+		if len(some) > 0 && some[0] == i {
+			some = some[1:]
+		} else {
+			ranks = append(ranks, i)
+		}
+	}
+	return ranks
+}
+
 // speakers returns, in order, one rank for each group of the members accepted by among: root in
 // root's group, else the group's first rank.
 func speakers(group []int, root int, among func(rank int) bool) []int {

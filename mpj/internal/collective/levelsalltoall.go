@@ -10,37 +10,37 @@ package collective
 // instead of a*b, with one trip instead of one for every step. A block crosses a distant link once,
 // but is forwarded up to four times nearby. A head stores all blocks that leave and enter its
 // cluster, so the algorithm is for small blocks.
-func (t *Team) levelledAlltoall(send, recv []byte, each int) error {
-	all := t.spokenFor(everywhere, t.Rank)
+func levelledAlltoall(t *Team, send, recv []byte, each int) error {
+	all := t.Levels.spokenFor(everywhere, t.Rank)
 	out := grid{[]int{t.Rank}, all, each, send}
 	in := grid{all, []int{t.Rank}, each, recv}
 	copy(in.at(t.Rank, 0), out.at(0, t.Rank))
-	return t.lift(t.circles(0), out, in)
+	return lift(t, circles(t, 0), out, in)
 }
 
 // lift delivers the blocks of out from the ranks that this rank represents in the first circle, and
 // fills in with the blocks for these ranks.
-func (t *Team) lift(circles []circle, out, in grid) error {
+func lift(t *Team, circles []circle, out, in grid) error {
 	c := &circles[0]
-	mine := t.spokenFor(c.level, t.Rank)
+	mine := t.Levels.spokenFor(c.level, t.Rank)
 	for k := 1; k < c.Size; k++ {
 		dest, source := c.up(k), c.down(k)
-		to := newGrid(mine, t.spokenFor(c.level, c.members[dest]), in.each)
-		from := newGrid(t.spokenFor(c.level, c.members[source]), mine, in.each)
+		to := newGrid(mine, t.Levels.spokenFor(c.level, c.members[dest]), in.each)
+		from := newGrid(t.Levels.spokenFor(c.level, c.members[source]), mine, in.each)
 		to.add(out)
 		if err := c.exchange(to.b, dest, from.b, source); err != nil {
 			return err
 		}
 		in.add(from)
 	}
-	inside := t.spokenFor(c.level+1, t.Rank)
+	inside := t.Levels.spokenFor(c.level+1, t.Rank)
 	switch {
 	case len(inside) == t.Size:
 		return nil
 	case c.Rank == c.head:
-		return t.liftAll(circles, inside, out, in)
+		return liftAll(t, circles, inside, out, in)
 	}
-	outside := t.except(inside)
+	outside := except(t.Size, inside)
 	up, down := newGrid(mine, outside, in.each), newGrid(outside, mine, in.each)
 	up.add(out)
 	if err := c.send(up.b, c.head); err != nil {
@@ -53,28 +53,28 @@ func (t *Team) lift(circles []circle, out, in grid) error {
 
 // liftAll is lift for the blocks between the ranks inside and outside the first circle, at its
 // head.
-func (t *Team) liftAll(circles []circle, inside []int, out, in grid) error {
-	c, outside := &circles[0], t.except(inside)
+func liftAll(t *Team, circles []circle, inside []int, out, in grid) error {
+	c, outside := &circles[0], except(t.Size, inside)
 	leaving, entering := newGrid(inside, outside, in.each), newGrid(outside, inside, in.each)
 	leaving.add(out)
 	for i, m := range c.members {
 		if i == c.Rank {
 			continue
 		}
-		up := newGrid(t.spokenFor(c.level, m), outside, in.each)
+		up := newGrid(t.Levels.spokenFor(c.level, m), outside, in.each)
 		if err := c.recv(up.b, i); err != nil {
 			return err
 		}
 		leaving.add(up)
 	}
-	if err := t.lift(circles[1:], leaving, entering); err != nil {
+	if err := lift(t, circles[1:], leaving, entering); err != nil {
 		return err
 	}
 	for i, m := range c.members {
 		if i == c.Rank {
 			continue
 		}
-		down := newGrid(outside, t.spokenFor(c.level, m), in.each)
+		down := newGrid(outside, t.Levels.spokenFor(c.level, m), in.each)
 		down.add(entering)
 		if err := c.send(down.b, i); err != nil {
 			return err

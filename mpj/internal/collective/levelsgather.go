@@ -5,14 +5,14 @@ import "slices"
 // levelledGather makes heads collect the blocks of the ranks that they represent, up to root, so
 // that each cluster sends one message. Only root needs to know the lengths, so blocks may have any
 // length.
-func (t *Team) levelledGather(mine, buf []byte, blocks Blocks, root int) error {
+func levelledGather(t *Team, mine, buf []byte, blocks Blocks, root int) error {
 	var b []byte
 	if t.Rank != root {
 		b = appendRecord(nil, t.Rank, mine)
 	} else if mine != nil {
 		copy(blocks.of(buf, root), mine)
 	}
-	for _, c := range t.circles(root) {
+	for _, c := range circles(t, root) {
 		if c.head != c.Rank {
 			if err := c.send(b, c.head); err != nil {
 				return err
@@ -23,7 +23,7 @@ func (t *Team) levelledGather(mine, buf []byte, blocks Blocks, root int) error {
 			if i == c.Rank {
 				continue
 			}
-			room := len(t.spokenFor(c.level, m)) * recordMost
+			room := len(t.Levels.spokenFor(c.level, m)) * recordMost
 			b = slices.Grow(b, room)
 			n, err := c.recvUpTo(b[len(b):len(b)+room], i)
 			if err != nil {
@@ -34,7 +34,7 @@ func (t *Team) levelledGather(mine, buf []byte, blocks Blocks, root int) error {
 	}
 	switch {
 	case t.Rank == root:
-		return t.unpack(b, buf, blocks)
+		return unpack(t, b, buf, blocks)
 	case len(mine) > passedOn:
 		return t.send(mine, root)
 	}
@@ -42,7 +42,7 @@ func (t *Team) levelledGather(mine, buf []byte, blocks Blocks, root int) error {
 }
 
 // unpack stores the blocks of all other ranks in buf.
-func (t *Team) unpack(b, buf []byte, blocks Blocks) error {
+func unpack(t *Team, b, buf []byte, blocks Blocks) error {
 	records, err := readRecords(b, t.Size)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (t *Team) unpack(b, buf []byte, blocks Blocks) error {
 		if i == t.Rank {
 			continue
 		}
-		if err := t.take(r, blocks.of(buf, i), i); err != nil {
+		if err := take(t, r, blocks.of(buf, i), i); err != nil {
 			return err
 		}
 	}
@@ -59,7 +59,7 @@ func (t *Team) unpack(b, buf []byte, blocks Blocks) error {
 }
 
 // take stores a block that source sent in b.
-func (t *Team) take(r record, b []byte, source int) error {
+func take(t *Team, r record, b []byte, source int) error {
 	switch {
 	case r.whole == nil:
 		return errRecords
@@ -73,15 +73,15 @@ func (t *Team) take(r record, b []byte, source int) error {
 }
 
 // levelledScatter is the reverse of levelledGather: root sends one message to each cluster.
-func (t *Team) levelledScatter(buf []byte, blocks Blocks, mine []byte, root int) error {
-	circles := t.circles(root)
+func levelledScatter(t *Team, buf []byte, blocks Blocks, mine []byte, root int) error {
+	circles := circles(t, root)
 	var b []byte
 	if t.Rank == root {
-		b = t.pack(buf, blocks)
+		b = pack(t, buf, blocks)
 	} else {
 		last := len(circles) - 1
 		c := &circles[last]
-		b = make([]byte, len(t.spokenFor(c.level, t.Rank))*recordMost)
+		b = make([]byte, len(t.Levels.spokenFor(c.level, t.Rank))*recordMost)
 		n, err := c.recvUpTo(b, c.head)
 		if err != nil {
 			return err
@@ -93,12 +93,12 @@ func (t *Team) levelledScatter(buf []byte, blocks Blocks, mine []byte, root int)
 		return err
 	}
 	for i := len(circles) - 1; i >= 0; i-- {
-		if err := t.handOut(&circles[i], records); err != nil {
+		if err := handOut(t, &circles[i], records); err != nil {
 			return err
 		}
 	}
 	if t.Rank != root {
-		return t.take(records[t.Rank], mine, root)
+		return take(t, records[t.Rank], mine, root)
 	}
 	if mine != nil {
 		copy(mine, blocks.of(buf, root))
@@ -115,7 +115,7 @@ func (t *Team) levelledScatter(buf []byte, blocks Blocks, mine []byte, root int)
 }
 
 // pack returns the records of the blocks of all other ranks.
-func (t *Team) pack(buf []byte, blocks Blocks) []byte {
+func pack(t *Team, buf []byte, blocks Blocks) []byte {
 	var b []byte
 	for i := range t.Size {
 		if i != t.Rank {
@@ -126,13 +126,13 @@ func (t *Team) pack(buf []byte, blocks Blocks) []byte {
 }
 
 // handOut sends every other member of c the records of the ranks that it represents.
-func (t *Team) handOut(c *circle, records []record) error {
+func handOut(t *Team, c *circle, records []record) error {
 	for i, m := range c.members {
 		if i == c.Rank {
 			continue
 		}
 		var b []byte
-		for _, rank := range t.spokenFor(c.level, m) {
+		for _, rank := range t.Levels.spokenFor(c.level, m) {
 			b = append(b, records[rank].whole...)
 		}
 		if err := c.send(b, i); err != nil {

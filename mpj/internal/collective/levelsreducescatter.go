@@ -4,7 +4,7 @@ package collective
 // that covers all ranks. There the heads exchange the values for each other's ranks and combine
 // them; the results are then sent down. Two clusters exchange one message each way, with one trip.
 // Groups must be runs of ranks.
-func (t *Team) levelledReduceScatter(send []byte, blocks Blocks, recv []byte, op Reduction) error {
+func levelledReduceScatter(t *Team, send []byte, blocks Blocks, recv []byte, op Reduction) error {
 	size, most := len(send), mostNodes(t.Size)
 	s := borrow((2*most + 1) * size)
 	defer s.free()
@@ -12,7 +12,7 @@ func (t *Team) levelledReduceScatter(send []byte, blocks Blocks, recv []byte, op
 	own.add(op, [2]int{t.Rank, t.Rank + 1}, send)
 	team := *t // a copy, so that t stays on the stack in calls without levels
 	x := shareOut{Team: &team, blocks: blocks, run: own, incoming: s.b[(most+1)*size:]}
-	mine, err := x.lift(t.circles(0), op)
+	mine, err := x.lift(circles(t, 0), op)
 	copy(recv, mine)
 	return err
 }
@@ -30,7 +30,7 @@ type shareOut struct {
 func (x *shareOut) lift(circles []circle, op Reduction) ([]byte, error) {
 	c := &circles[0]
 	switch {
-	case len(x.spokenFor(c.level+1, x.Rank)) == x.Size:
+	case len(x.Levels.spokenFor(c.level+1, x.Rank)) == x.Size:
 		return x.swap(c, op)
 	case c.Rank != c.head:
 		if err := c.send(x.run.held(), c.head); err != nil {

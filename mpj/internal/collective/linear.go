@@ -16,7 +16,7 @@ type fan struct{ out, in []engine.Part }
 var fans = sync.Pool{New: func() any { return new(fan) }}
 
 // fanOut sends out(i) to every other rank i and receives in(i) from it.
-func (t *Team) fanOut(out, in func(rank int) []byte) error {
+func fanOut(t *Team, out, in func(rank int) []byte) error {
 	f := fans.Get().(*fan)
 	f.out, f.in = f.out[:0], f.in[:0]
 	for k := 1; k < t.Size; k++ {
@@ -41,14 +41,14 @@ func (t *Team) fanOut(out, in func(rank int) []byte) error {
 func nothing(int) []byte { return nil }
 
 // linearBarrier tells all other ranks that this rank has arrived, and waits for them.
-func (t *Team) linearBarrier() error { return t.fanOut(nothing, nothing) }
+func linearBarrier(t *Team) error { return fanOut(t, nothing, nothing) }
 
-func (t *Team) linearAllgather(buf []byte, blocks Blocks) error {
+func linearAllgather(t *Team, buf []byte, blocks Blocks) error {
 	mine := blocks.of(buf, t.Rank)
-	return t.fanOut(func(int) []byte { return mine }, func(i int) []byte { return blocks.of(buf, i) })
+	return fanOut(t, func(int) []byte { return mine }, func(i int) []byte { return blocks.of(buf, i) })
 }
 
-func (t *Team) linearAlltoall(send []byte, out Blocks, recv []byte, in Blocks) error {
+func linearAlltoall(t *Team, send []byte, out Blocks, recv []byte, in Blocks) error {
 	copy(in.of(recv, t.Rank), out.of(send, t.Rank))
-	return t.fanOut(func(i int) []byte { return out.of(send, i) }, func(i int) []byte { return in.of(recv, i) })
+	return fanOut(t, func(i int) []byte { return out.of(send, i) }, func(i int) []byte { return in.of(recv, i) })
 }

@@ -1,15 +1,6 @@
 package collective
 
-// Reduce combines the send buffers of all members into root's recv, which is nil elsewhere. At
-// root, send and recv may be the same.
-func (t *Team) Reduce(send, recv []byte, r Reduction, root int) error {
-	if err := t.begin(rooted(Reduce, root)); err != nil {
-		return err
-	}
-	return t.end(t.reduce(send, recv, r, root))
-}
-
-func (t *Team) reduce(send, recv []byte, r Reduction, root int) error {
+func reduce(t *Team, send, recv []byte, r Reduction, root int) error {
 	if t.Size == 1 {
 		copy(recv, send)
 		return nil
@@ -17,17 +8,17 @@ func (t *Team) reduce(send, recv []byte, r Reduction, root int) error {
 	switch t.choose(Reduce, len(send)) {
 	case Levelled:
 		if t.Levels.contiguous {
-			return t.levelledReduce(send, recv, r, root)
+			return levelledReduce(t, send, recv, r, root)
 		}
 	case Rabenseifner, Pairwise:
-		return t.scatteredReduce(send, recv, r, root)
+		return scatteredReduce(t, send, recv, r, root)
 	}
-	return t.binomialReduce(send, recv, r, root)
+	return binomialReduce(t, send, recv, r, root)
 }
 
 // binomialReduce runs up the binomial tree of rank 0 whatever the root is, because in that tree
 // every subtree is a run of ranks.
-func (t *Team) binomialReduce(send, recv []byte, r Reduction, root int) error {
+func binomialReduce(t *Team, send, recv []byte, r Reduction, root int) error {
 	s := borrow(2 * len(send))
 	defer s.free()
 	a := accumulator{s.b[:len(send)], s.b[len(send):]}
@@ -59,10 +50,10 @@ func (t *Team) binomialReduce(send, recv []byte, r Reduction, root int) error {
 }
 
 // scatteredReduce makes each rank combine a share of the elements, and root gather the shares.
-func (t *Team) scatteredReduce(send, recv []byte, r Reduction, root int) error {
+func scatteredReduce(t *Team, send, recv []byte, r Reduction, root int) error {
 	s := borrow(len(send))
 	defer s.free()
-	from, to, err := t.reduceShare(send, s.b, r)
+	from, to, err := reduceShare(t, send, s.b, r)
 	if err != nil {
 		return err
 	}
@@ -74,7 +65,7 @@ func (t *Team) scatteredReduce(send, recv []byte, r Reduction, root int) error {
 		if i == root {
 			continue
 		}
-		from, to := t.shareAfter(len(send), r, i)
+		from, to := shareAfter(t, len(send), r, i)
 		if err := t.recv(recv[from:to], i); err != nil {
 			return err
 		}
@@ -84,18 +75,18 @@ func (t *Team) scatteredReduce(send, recv []byte, r Reduction, root int) error {
 
 // reduceShare combines one share of the elements at each rank. It returns the byte range of this
 // rank's share in buf, which is as long as send. buf may be send.
-func (t *Team) reduceShare(send, buf []byte, r Reduction) (from, to int, err error) {
+func reduceShare(t *Team, send, buf []byte, r Reduction) (from, to int, err error) {
 	if powerOfTwo(t.Size) {
-		return t.halve(send, buf, r)
+		return halve(t, send, buf, r)
 	}
-	from, to = t.shareAfter(len(send), r, t.Rank)
-	err = t.pairwiseReduceScatter(send, buf[from:to], r, func(i int) (int, int) { return t.shareAfter(len(send), r, i) })
+	from, to = shareAfter(t, len(send), r, t.Rank)
+	err = pairwiseReduceScatter(t, send, buf[from:to], r, func(i int) (int, int) { return shareAfter(t, len(send), r, i) })
 	return from, to, err
 }
 
 // shareAfter returns the byte range of rank's share after reduceShare, for a vector of length
 // bytes.
-func (t *Team) shareAfter(length int, r Reduction, rank int) (from, to int) {
+func shareAfter(t *Team, length int, r Reduction, rank int) (from, to int) {
 	if powerOfTwo(t.Size) {
 		to = length
 		for bit := 1; bit < t.Size; bit *= 2 {
@@ -119,7 +110,7 @@ func half(from, to int, r Reduction, upper bool) (int, int) {
 // halve swaps halves of the range that it still combines, first with the neighbour and then with
 // ranks further away. After every step, the result covers a complete run of ranks (Rabenseifner,
 // 2004). Size is a power of two.
-func (t *Team) halve(send, buf []byte, r Reduction) (from, to int, err error) {
+func halve(t *Team, send, buf []byte, r Reduction) (from, to int, err error) {
 	s := borrow(len(send))
 	defer s.free()
 	a := accumulator{send, s.b}

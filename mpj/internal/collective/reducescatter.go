@@ -2,29 +2,20 @@ package collective
 
 import "math/bits"
 
-// ReduceScatter combines the send buffers of all members, which consist of one block for each, and
-// stores each block in recv of its rank. recv may be a part of send.
-func (t *Team) ReduceScatter(send []byte, blocks Blocks, recv []byte, r Reduction) error {
-	if err := t.begin(unrooted(ReduceScatter)); err != nil {
-		return err
-	}
-	return t.end(t.reduceScatter(send, blocks, recv, r))
-}
-
-func (t *Team) reduceScatter(send []byte, blocks Blocks, recv []byte, r Reduction) error {
+func reduceScatter(t *Team, send []byte, blocks Blocks, recv []byte, r Reduction) error {
 	if t.Size == 1 {
 		copy(recv, blocks.of(send, 0))
 		return nil
 	}
 	switch a := t.choose(ReduceScatter, len(send)); {
 	case a == RecursiveHalving && powerOfTwo(t.Size) && blocks.Counts == nil:
-		return t.halvingReduceScatter(send, blocks, recv, r)
+		return halvingReduceScatter(t, send, blocks, recv, r)
 	case a == Levelled && t.Levels.contiguous:
-		return t.levelledReduceScatter(send, blocks, recv, r)
+		return levelledReduceScatter(t, send, blocks, recv, r)
 	case a == Binomial:
-		return t.treeReduceScatter(send, blocks, recv, r)
+		return treeReduceScatter(t, send, blocks, recv, r)
 	}
-	return t.pairwiseReduceScatter(send, recv, r, func(i int) (int, int) {
+	return pairwiseReduceScatter(t, send, recv, r, func(i int) (int, int) {
 		if blocks.Counts == nil {
 			return i * blocks.Each, (i + 1) * blocks.Each
 		}
@@ -35,7 +26,7 @@ func (t *Team) reduceScatter(send []byte, blocks Blocks, recv []byte, r Reductio
 
 // pairwiseReduceScatter receives, in n-1 steps, every rank's contribution to its own block, and
 // then combines them. block returns the byte range of a rank's block in send.
-func (t *Team) pairwiseReduceScatter(send, recv []byte, r Reduction, block func(rank int) (from, to int)) error {
+func pairwiseReduceScatter(t *Team, send, recv []byte, r Reduction, block func(rank int) (from, to int)) error {
 	size := len(recv)
 	s := borrow(t.Size * size)
 	defer s.free()
@@ -55,7 +46,7 @@ func (t *Team) pairwiseReduceScatter(send, recv []byte, r Reduction, block func(
 // halvingReduceScatter halves with the nearest rank first. This keeps runs of ranks complete, but
 // leaves rank i with the block whose number has the bits of i in reverse. The blocks are therefore
 // permuted in advance (Iannello, 1997).
-func (t *Team) halvingReduceScatter(send []byte, blocks Blocks, recv []byte, r Reduction) error {
+func halvingReduceScatter(t *Team, send []byte, blocks Blocks, recv []byte, r Reduction) error {
 	s := borrow(len(send))
 	defer s.free()
 	width := bits.Len(uint(t.Size - 1))
@@ -63,7 +54,7 @@ func (t *Team) halvingReduceScatter(send []byte, blocks Blocks, recv []byte, r R
 		reversed := int(bits.Reverse64(uint64(i)) >> (64 - width))
 		copy(blocks.of(s.b, reversed), blocks.of(send, i))
 	}
-	from, to, err := t.halve(s.b, s.b, r)
+	from, to, err := halve(t, s.b, s.b, r)
 	if err == nil {
 		copy(recv, s.b[from:to])
 	}
@@ -71,11 +62,11 @@ func (t *Team) halvingReduceScatter(send []byte, blocks Blocks, recv []byte, r R
 }
 
 // treeReduceScatter combines everything at rank 0, which sends each rank its block.
-func (t *Team) treeReduceScatter(send []byte, blocks Blocks, recv []byte, r Reduction) error {
+func treeReduceScatter(t *Team, send []byte, blocks Blocks, recv []byte, r Reduction) error {
 	s := borrow(len(send))
 	defer s.free()
-	if err := t.binomialReduce(send, s.b, r, 0); err != nil {
+	if err := binomialReduce(t, send, s.b, r, 0); err != nil {
 		return err
 	}
-	return t.linearScatter(s.b, blocks, recv, 0)
+	return linearScatter(t, s.b, blocks, recv, 0)
 }

@@ -59,14 +59,14 @@ func (r *run) add(op Reduction, node [2]int, value []byte) {
 
 // levelledReduce sends the run of each circle to its head, and in the end all to rank 0, which
 // sends the result to root.
-func (t *Team) levelledReduce(send, recv []byte, op Reduction, root int) error {
+func levelledReduce(t *Team, send, recv []byte, op Reduction, root int) error {
 	size, most := len(send), mostNodes(t.Size)
 	s := borrow((2*most + 1) * size)
 	defer s.free()
 	r := run{n: t.Size, size: size, values: s.b[:(most+1)*size]}
 	incoming := s.b[(most+1)*size:]
 	r.add(op, [2]int{t.Rank, t.Rank + 1}, send)
-	for _, c := range t.circles(0) {
+	for _, c := range circles(t, 0) {
 		if c.head != c.Rank {
 			if err := c.send(r.held(), c.head); err != nil {
 				return err
@@ -103,9 +103,9 @@ func (c *circle) join(r *run, op Reduction, i int, incoming []byte) error {
 	return nil
 }
 
-func (t *Team) levelledAllreduce(send, recv []byte, r Reduction) error {
-	if err := t.levelledReduce(send, recv, r, 0); err != nil {
+func levelledAllreduce(t *Team, send, recv []byte, r Reduction) error {
+	if err := levelledReduce(t, send, recv, r, 0); err != nil {
 		return err
 	}
-	return t.levelledBcast(recv, 0)
+	return levelledBcast(t, recv, 0)
 }

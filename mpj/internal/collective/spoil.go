@@ -83,18 +83,16 @@ func (s *Spoils) in(context uint32) error {
 	return nil
 }
 
-// begin begins a call. It returns an error if an earlier call in the same context has failed; the
-// others have then been told already.
-func (t *Team) begin(call Call) error {
+// carryOut carries out a call, and tells the others if it fails here. It fails at once if an earlier
+// call in the same context has failed; the others have then been told already.
+func (t *Team) carryOut(call Call, algorithm func() error) error {
 	t.call = call
-	if t.Spoils == nil || !t.Spoils.any.Load() {
-		return nil
+	if t.Spoils != nil && t.Spoils.any.Load() {
+		if err := t.Spoils.in(t.Context); err != nil {
+			return err
+		}
 	}
-	return t.Spoils.in(t.Context)
-}
-
-// end ends a call, and tells the others if err is not nil.
-func (t *Team) end(err error) error {
+	err := algorithm()
 	if err != nil {
 		t.spoil(err)
 	}

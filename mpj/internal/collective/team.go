@@ -8,7 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// A Team is a set of ranks that run an algorithm together, as seen from one of them. It runs one
+// A Team is a set of ranks that run an algorithm together, as seen from one of them: it numbers the
+// ranks, and sends and receives. The algorithms are functions of a Team (choice.go). It runs one
 // operation at a time.
 type Team struct {
 	Engine  *engine.Engine

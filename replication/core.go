@@ -1,0 +1,90 @@
+package replication
+
+import (
+	"github.com/p2pmpi/p2pmpi/internal/frame"
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// A core is what the parts of the protocol share: this process, its view, and the Output of the current
+// call.
+type core struct {
+	self view.Process
+	v    view.View
+	live [][]view.Process // per rank: its live replicas, lowest index first
+	// others contains the live replicas of this process's rank without itself. It is empty once this
+	// process is out of the view.
+	others  []view.Process
+	partial bool // this process lacks some of its rank's message log
+	out     protection.Output
+}
+
+// adopt makes v the current view.
+func (c *core) adopt(v view.View) {
+	c.v = v
+	c.live = make([][]view.Process, v.N)
+	for rank := range c.live {
+		c.live[rank] = v.LiveReplicas(rank)
+	}
+	c.others = nil
+	if !c.active() {
+		return
+	}
+	for _, q := range c.live[c.self.Rank] {
+		if q != c.self {
+			c.others = append(c.others, q)
+		}
+	}
+}
+
+// active reports whether this process still takes part. A process that is out of the view does nothing
+// (R5).
+func (c *core) active() bool { return c.v.Live(c.self) }
+
+// ended reports whether this process has permanently stopped taking part.
+func (c *core) ended() bool {
+	s := c.v.State(c.self)
+	return s == view.Finished || s == view.Failed
+}
+
+// term returns the term of this rank's master.
+func (c *core) term() uint64 { return c.v.Since[c.self.Rank] }
+
+// newcomers returns the live processes of v that were not in the previous view.
+func (c *core) newcomers(v view.View) []view.Process {
+	var new []view.Process
+	for _, q := range v.Processes() {
+		if q != c.self && v.Live(q) && (!c.v.Contains(q) || c.v.State(q) == view.Vacant) {
+			new = append(new, q)
+		}
+	}
+	return new
+}
+
+// reset empties the Output of the last call, and releases its payloads.
+func (c *core) reset() {
+	clear(c.out.Send)
+	clear(c.out.Deliver)
+	clear(c.out.Decided)
+	clear(c.out.Released)
+	clear(c.out.Diverged)
+	c.out = protection.Output{
+		Send: c.out.Send[:0], Deliver: c.out.Deliver[:0], Decided: c.out.Decided[:0],
+		Released: c.out.Released[:0], Diverged: c.out.Diverged[:0], Recalls: c.out.Recalls[:0],
+	}
+}
+
+// emit sends a frame of this process on the channel to q.
+func (c *core) emit(q view.Process, f frame.Frame) {
+	c.out.Send = append(c.out.Send, protection.Envelope{To: q, Frame: f})
+}
+
+// control returns a frame that carries no message of the program.
+func (c *core) control(kind frame.Kind, context uint32, seq uint64, payload []byte) frame.Frame {
+	return frame.Frame{
+		Header: frame.Header{
+			Kind: kind, Context: context, Rank: uint32(c.self.Rank), Seq: seq, Size: uint64(len(payload)),
+		},
+		Payload: payload,
+	}
+}
