@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
-	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/rs/zerolog"
@@ -20,6 +19,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/net/node"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 	"github.com/p2pmpi/p2pmpi/peer/owner/machine"
 	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
@@ -152,7 +152,7 @@ type Config struct {
 	// Reachability is the owner's knowledge of whether other peers can connect directly. With Auto the peer
 	// checks, maps ports, and uses relays until direct connections are known to work. With Public they
 	// work. With Private they do not, so New waits a few seconds for a supernode to relay.
-	Reachability Reachability
+	Reachability node.Reachability
 
 	// Relay lets other peers of the network be reached through this peer. Peers that have it as a supernode
 	// use it at once; all others, when it is found to be publicly reachable.
@@ -190,27 +190,6 @@ type Config struct {
 	diskFree func(dir string) int64
 }
 
-// A Reachability describes whether other peers can connect to a peer directly.
-type Reachability string
-
-// The reachabilities.
-const (
-	Auto    Reachability = "auto"
-	Public  Reachability = "public"
-	Private Reachability = "private"
-)
-
-// stated returns the reachability that the owner has stated, or that it is unknown.
-func (r Reachability) stated() network.Reachability {
-	switch r {
-	case Public:
-		return network.ReachabilityPublic
-	case Private:
-		return network.ReachabilityPrivate
-	}
-	return network.ReachabilityUnknown
-}
-
 // DefaultConfig returns the settings for the open network.
 func DefaultConfig() Config {
 	return Config{
@@ -227,7 +206,7 @@ func DefaultConfig() Config {
 		Niceness:      launch.MostNiceness,
 		MDNS:          true,
 		NAT:           true,
-		Reachability:  Auto,
+		Reachability:  node.Auto,
 		Relay:         true,
 		RelayPeers:    64,
 		RelayData:     4 << 10,
@@ -333,7 +312,7 @@ func (c Config) validateLinks(wrong *fieldErrors) {
 
 // validateRelay checks the settings for reachability and relaying.
 func (c Config) validateRelay(wrong *fieldErrors) {
-	if c.Reachability != Auto && c.Reachability != Public && c.Reachability != Private {
+	if c.Reachability != node.Auto && c.Reachability != node.Public && c.Reachability != node.Private {
 		wrong.say("reachability %q: want auto, public or private", c.Reachability)
 	}
 	if c.RelayPeers < 1 || c.RelayPeers > maxRelayPeers {

@@ -51,7 +51,7 @@
 // the peer also checks the user ID of the connecting process:
 //
 //	GET  /v1/status               Status
-//	GET  /v1/symptoms             Diagnostics, see Examine; takes some seconds
+//	GET  /v1/symptoms             doctor.Facts, see Examine; takes some seconds
 //	GET  /v1/candidates           [submit.Candidate, ...], the peers found now;
 //	                              filter=JSON: only those that match a discovery.Filter
 //	GET  /v1/cache                Cache

@@ -2,16 +2,15 @@ package peer
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
 func TestGranted(t *testing.T) {
-	g := Granted{Grant: limits.Grant{
+	g := status.Granted{Grant: limits.Grant{
 		Slot: limits.Limits{Memory: 512 << 20, CPU: 50, Files: 100, Time: time.Hour},
 		Job:  limits.Limits{Upload: 1 << 20},
 	}}
@@ -21,17 +20,6 @@ func TestGranted(t *testing.T) {
 	}
 	if want := []string{"upload 1.0 MiB/s"}; !slices.Equal(job, want) {
 		t.Errorf("got %q, want %q", job, want)
-	}
-	if got := checkGranted(nil); got != nil {
-		t.Errorf("where no peer runs: %v", got)
-	}
-	if got := checkGranted(&g); len(got) != 1 || got[0].Level != Well {
-		t.Errorf("where all hold: %v", got)
-	}
-	g.Unheld = []launch.Unheld{{Limit: limits.CPU, Why: "no such controller", Instead: "programs have a low priority"}}
-	got := checkGranted(&g)
-	if len(got) != 1 || got[0].Level != Warning || !strings.Contains(got[0].Found, "no such controller; instead, programs") || !strings.Contains(got[0].Do, "Delegate=yes") {
-		t.Errorf("where one does not: %v", got)
 	}
 }
 

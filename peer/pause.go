@@ -115,15 +115,6 @@ func (p *Peer) unread() []presence.Unread {
 	return all
 }
 
-// checkRules returns a finding for each suspend rule that cannot be evaluated.
-func checkRules(all []presence.Unread) (out []Finding) {
-	for _, u := range all {
-		out = append(out, Finding{"rule " + string(u.Rule), Warning, "cannot be read here, so that the peer does not pause by it: " + u.Why,
-			"leave it out of pause-when, if it is not needed on this machine"})
-	}
-	return out
-}
-
 // pausedBy returns the rule by which the peer is paused; empty if it is not paused.
 func (p *Peer) pausedBy() string {
 	rule, _ := p.paused.Load().(string)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
+	"github.com/p2pmpi/p2pmpi/peer/control/doctor"
+	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 	"github.com/p2pmpi/p2pmpi/peer/owner/presence"
 	"github.com/p2pmpi/p2pmpi/peer/owner/presence/bustest"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -107,7 +109,7 @@ func TestS3EachRuleSuspendsJobs(t *testing.T) {
 					t.Errorf("it says that it cannot read %+v", u)
 				}
 			}
-			if len(unread) == 0 || len(checkRules(unread)) != len(unread) || len(p.Status(t.Context()).Unread) != len(unread) {
+			if len(unread) == 0 || len(doctor.Diagnose(doctor.Facts{Unread: unread})) != len(doctor.Diagnose(doctor.Facts{}))+len(unread) || len(p.Status(t.Context()).Unread) != len(unread) {
 				t.Errorf("of a machine that says little it says that it cannot read %+v", unread)
 			}
 			tt.busy(s)
@@ -134,7 +136,7 @@ func TestFullDiskIsNotOffered(t *testing.T) {
 		want  error
 	}{
 		{6 << 20, 0, reservation.NoDisk},
-		{leastDisk, 2, nil},
+		{policy.LeastDisk, 2, nil},
 		{-1, 2, nil}, // not known
 	} {
 		free.Store(c.free)

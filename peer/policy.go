@@ -51,14 +51,10 @@ func (p *Peer) logPolicy() {
 	}
 }
 
-// leastDisk is the free disk space that a job of another user requires, in bytes. It is for the job's
-// files, the output of its processes, and the journal.
-const leastDisk = 64 << 20
-
-// fullDisk reports whether the home's file system has less than leastDisk free.
+// fullDisk reports whether the home's file system has less than policy.LeastDisk free.
 func (p *Peer) fullDisk() bool {
 	free := p.cfg.diskFree(string(p.home))
-	return free >= 0 && free < leastDisk
+	return free >= 0 && free < policy.LeastDisk
 }
 
 // machine returns the machine's present state as the policy needs it.

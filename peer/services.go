@@ -49,7 +49,7 @@ func (p *Peer) startHost() error {
 		p.owns("port mapping", p.ports.Close)
 	}
 	h, err := node.New(node.Config{
-		Key: p.key, Listen: p.cfg.Listen, NAT: p.cfg.NAT, Reachability: p.cfg.Reachability.stated(),
+		Key: p.key, Listen: p.cfg.Listen, NAT: p.cfg.NAT, Reachability: p.cfg.Reachability,
 		Gate: p.gate, Dials: p.dials, Puncher: puncher, Mapper: p.ports, Channels: launch.ChannelProtocol,
 	}, p.registry, p.log)
 	if err != nil {
@@ -94,7 +94,7 @@ func (p *Peer) startDialFilter() error {
 
 // mapsPorts reports whether the peer asks a router to map ports. It does not if the owner has stated the
 // reachability.
-func (c Config) mapsPorts() bool { return c.NAT && c.Reachability == Auto }
+func (c Config) mapsPorts() bool { return c.NAT && c.Reachability == node.Auto }
 
 // reservedTimeout bounds the time that a private peer waits at startup for a supernode to relay for it.
 const reservedTimeout = 5 * time.Second
@@ -105,8 +105,8 @@ func (p *Peer) startRelays(h host.Host) error {
 	if !p.cfg.NAT {
 		return nil
 	}
-	cfg := relay.Config{Network: p.network, Public: p.cfg.Reachability == Public, Log: p.log}
-	if p.role != SubmitOnly && p.cfg.Relay && p.cfg.Reachability != Private {
+	cfg := relay.Config{Network: p.network, Public: p.cfg.Reachability == node.Public, Log: p.log}
+	if p.role != SubmitOnly && p.cfg.Relay && p.cfg.Reachability != node.Private {
 		cfg.Limits = relay.Limits{Peers: p.cfg.RelayPeers, Bytes: p.cfg.RelayData << 20, Time: p.cfg.RelayTime}
 	}
 	if !cfg.Public {
@@ -117,7 +117,7 @@ func (p *Peer) startRelays(h host.Host) error {
 		return fmt.Errorf("start relaying: %w", err)
 	}
 	p.owns("relays", relays.Close)
-	if p.cfg.Reachability == Private && len(cfg.Relays) > 0 {
+	if p.cfg.Reachability == node.Private && len(cfg.Relays) > 0 {
 		ctx, cancel := context.WithTimeout(p.life, reservedTimeout)
 		defer cancel()
 		if err := relays.Reserved(ctx); err != nil {

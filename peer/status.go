@@ -11,30 +11,30 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
-	"github.com/p2pmpi/p2pmpi/peer/owner/presence"
 )
 
 // A Status is the state of a peer, as shown to its owner.
 type Status struct {
-	Peer        string        `json:"peer"` // ID
-	Release     string        `json:"release"`
-	Protocol    int           `json:"protocol"`
-	Network     string        `json:"network"`
-	Home        string        `json:"home"`
-	Process     int           `json:"process"` // process ID
-	Since       time.Time     `json:"since"`
-	Addresses   []string      `json:"addresses"`
-	Slots       Slots         `json:"slots"`
-	Granted     *Granted      `json:"granted,omitempty"` // limits of jobs; nil if none run here
-	Use         Use           `json:"use"`               // resources that the peer itself uses
-	Unprotected []Unprotected `json:"unwalled"`          // missing sandbox layers for native programs
-	Unread      []Unread      `json:"unread,omitempty"`  // suspend rules that cannot be evaluated
-	Hosted      []HostedJob   `json:"hosted"`            // jobs that hold slots here
-	Submitted   []Submitted   `json:"submitted"`         // jobs submitted through this peer
-	Connections []Connection  `json:"connections"`       // connected peers
-	Known       []Known       `json:"known"`             // peers that have answered a search, nearest first
+	Peer        string               `json:"peer"` // ID
+	Release     string               `json:"release"`
+	Protocol    int                  `json:"protocol"`
+	Network     string               `json:"network"`
+	Home        string               `json:"home"`
+	Process     int                  `json:"process"` // process ID
+	Since       time.Time            `json:"since"`
+	Addresses   []string             `json:"addresses"`
+	Slots       Slots                `json:"slots"`
+	Granted     *status.Granted      `json:"granted,omitempty"` // limits of jobs; nil if none run here
+	Use         Use                  `json:"use"`               // resources that the peer itself uses
+	Unprotected []status.Unprotected `json:"unwalled"`          // missing sandbox layers for native programs
+	Unread      []status.Unread      `json:"unread,omitempty"`  // suspend rules that cannot be evaluated
+	Hosted      []HostedJob          `json:"hosted"`            // jobs that hold slots here
+	Submitted   []Submitted          `json:"submitted"`         // jobs submitted through this peer
+	Connections []Connection         `json:"connections"`       // connected peers
+	Known       []Known              `json:"known"`             // peers that have answered a search, nearest first
 }
 
 // Slots counts the slots by state. The four states add up to Total. After a change to fewer slots, jobs keep
@@ -53,9 +53,6 @@ type Slots struct {
 	// NoDisk reports that too little disk space is free for jobs of other users.
 	NoDisk bool `json:"no_disk,omitempty"`
 }
-
-// Unread is a suspend rule that cannot be evaluated on this machine.
-type Unread = presence.Unread
 
 // Use is the peer's own resource use, without the processes of jobs. On an idle peer it does not grow.
 type Use struct {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
@@ -17,7 +18,7 @@ import (
 func TestStatusFitsATerminal(t *testing.T) {
 	const other, relay = "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf", "12D3KooWA9GnzYbTBxnnfLbTnHPC48SxuYhKWTHtBNz7J4kSGsaB"
 	why := strings.Repeat("no tcp: dial tcp4 11.0.0.7:38181: i/o timeout; ", 4) + "w"
-	granted := &peer.Granted{Unheld: []launch.Unheld{{Limit: "cpu", Why: "this controller is not delegated to the peer's control group", Instead: "programs have a low priority"}}}
+	granted := &status.Granted{Unheld: []launch.Unheld{{Limit: "cpu", Why: "this controller is not delegated to the peer's control group", Instead: "programs have a low priority"}}}
 	if err := json.Unmarshal([]byte(`{"terms":[{"class":"mine","kinds":["wasm","native"]},{"class":"everyone","kinds":["wasm"],"slots":2}]}`), granted); err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +27,7 @@ func TestStatusFitsATerminal(t *testing.T) {
 		Peer: "12D3KooWRqGLrMJzoTKpVSjUhUtFa8M8FkGzZyxnqRSeL6kXeb7y", Network: "public", Home: "/srv/p2pmpi", Since: time.Now(),
 		Slots:       peer.Slots{Total: 4, Free: 1, Running: 3, Draining: true},
 		Granted:     granted,
-		Unprotected: []peer.Unprotected{{Wall: "network", Why: "no namespaces: operation not permitted; seccomp: " + why}},
+		Unprotected: []status.Unprotected{{Wall: "network", Why: "no namespaces: operation not permitted; seccomp: " + why}},
 		Use:         peer.Use{Memory: 34 << 20, Goroutines: 210, Streams: 1},
 		Hosted: []peer.HostedJob{
 			{Job: "3f2b8c1e77", Submitter: other, State: "running", Program: "heat", Processes: []view.Process{{Rank: 0}, {Rank: 1}}, Channels: []peer.Channel{
