@@ -12,6 +12,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/peer/control"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 // A Cache describes the staged files that a peer keeps.
@@ -73,7 +74,7 @@ func trim(store *filetransfer.Store, to int64) (Trimmed, error) {
 }
 
 // CacheOf returns the contents of the cache of the home dir, on which no peer runs. The error is a
-// *HomeError or a *RunningError.
+// *homedir.Error or a *homedir.RunningError.
 func CacheOf(dir string) (c Cache, err error) {
 	c = Cache{Home: dir, Contents: []filetransfer.Content{}}
 	return c, withCache(dir, func(store *filetransfer.Store) error {
@@ -93,23 +94,23 @@ func TrimCacheOf(dir string, to int64) (t Trimmed, err error) {
 // withCache opens the cache of a home without a limit, so that opening it evicts nothing. If the home has
 // no cache, withCache does nothing.
 func withCache(dir string, do func(*filetransfer.Store) error) error {
-	if _, err := os.Stat(home(dir).cache()); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(homedir.Dir(dir).Cache()); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	h, err := openHome(dir)
+	h, err := homedir.Open(dir)
 	if err != nil {
 		return err
 	}
-	lock, err := lockHome(h)
+	lock, err := h.Lock()
 	if err != nil {
 		return err
 	}
-	store, err := filetransfer.OpenStore(h.cache(), math.MaxInt64)
+	store, err := filetransfer.OpenStore(h.Cache(), math.MaxInt64)
 	if err == nil {
 		err = do(store)
 	}
-	if err = errors.Join(err, lock.release()); err != nil {
-		return &HomeError{string(h), err}
+	if err = errors.Join(err, lock.Release()); err != nil {
+		return &homedir.Error{Home: string(h), Err: err}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/peer/control"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 // ErrNoPeer means that no peer runs on a home.
@@ -26,14 +27,14 @@ var ErrNotAllowed = errors.New("only root and the user that runs the peer may us
 type Client struct{ *control.Client }
 
 // Dial returns a client of the peer that runs on the home dir. Close it after use. The error wraps
-// ErrNoPeer if no peer runs there, or ErrNotAllowed if the home belongs to another user. It is a *HomeError
+// ErrNoPeer if no peer runs there, or ErrNotAllowed if the home belongs to another user. It is a *homedir.Error
 // if the home cannot be used.
 func Dial(ctx context.Context, dir string) (*Client, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, &HomeError{dir, err}
+		return nil, &homedir.Error{Home: dir, Err: err}
 	}
-	client, err := control.Dial(ctx, abs, home(abs).socket())
+	client, err := control.Dial(ctx, abs, homedir.Dir(abs).Socket())
 	if err != nil {
 		return nil, dialError(abs, err)
 	}
@@ -44,9 +45,9 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 func dialError(home string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return &HomeError{home, fmt.Errorf("%w (%w)", ErrNotAllowed, err)}
+		return &homedir.Error{Home: home, Err: fmt.Errorf("%w (%w)", ErrNotAllowed, err)}
 	case errors.Is(err, syscall.ENOTDIR):
-		return &HomeError{home, fmt.Errorf("%w (%w)", ErrNoPeer, err)}
+		return &homedir.Error{Home: home, Err: fmt.Errorf("%w (%w)", ErrNoPeer, err)}
 	}
 	return fmt.Errorf("%w on home %s (%w)", ErrNoPeer, home, err)
 }

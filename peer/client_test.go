@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/spf13/viper"
+
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 // TestControlSocketWithoutPermission checks that a control socket without permission to connect does not
@@ -26,8 +28,8 @@ func TestControlSocketWithoutPermission(t *testing.T) {
 		t.Errorf("got %v, want ErrNoPeer", err)
 	}
 	err = dialError("/etc/passwd/home", os.NewSyscallError("connect", syscall.ENOTDIR))
-	if _, ok := errors.AsType[*HomeError](err); !ok || !errors.Is(err, ErrNoPeer) {
-		t.Errorf("got %v, want a HomeError without a peer", err)
+	if _, ok := errors.AsType[*homedir.Error](err); !ok || !errors.Is(err, ErrNoPeer) {
+		t.Errorf("got %v, want a homedir.Error without a peer", err)
 	}
 }
 

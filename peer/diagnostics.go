@@ -9,6 +9,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/control/doctor"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 // Examine returns the facts about this machine that doctor.Diagnose judges. If a peer runs on the home of
@@ -51,7 +52,7 @@ func (p *Peer) diagnostics(ctx context.Context) doctor.Facts {
 func examineWithout(ctx context.Context, cfg Config) doctor.Facts {
 	f := doctor.Facts{Machine: doctor.ExamineMachine(ctx, cfg.Home, portmap.Router{})}
 	var cache Cache
-	_, err := openHome(cfg.Home)
+	_, err := homedir.Open(cfg.Home)
 	if err == nil {
 		f.Machine.Walls = launch.ExamineWalls(cfg.Home)
 		cache, err = CacheOf(cfg.Home)

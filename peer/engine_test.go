@@ -7,6 +7,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 // TestBuiltInEngineIsTheDefault checks that no engine next to the program's file is used.
@@ -20,7 +21,7 @@ func TestBuiltInEngineIsTheDefault(t *testing.T) {
 		skip.Lacks(t, err)
 	}
 	defer os.Remove(beside)
-	p := &Peer{cfg: DefaultConfig(), home: home(t.TempDir())}
+	p := &Peer{cfg: DefaultConfig(), home: homedir.Dir(t.TempDir())}
 	if got := p.chooseEngine(); got != launch.BuiltIn() {
 		t.Errorf("the engine is %q", got.Name)
 	}

@@ -1,6 +1,11 @@
 package peer
 
-import "sync"
+import (
+	"fmt"
+	"sync"
+
+	"github.com/p2pmpi/p2pmpi/discovery"
+)
 
 // A Halt is a way to end a peer.
 type Halt string
@@ -59,3 +64,18 @@ func (h *halting) failure() error {
 	defer h.mu.Unlock()
 	return h.failed
 }
+
+// A CopyError means that another peer has the identity in a home: one of the two homes is a copy of the
+// other.
+type CopyError struct {
+	Home string
+	Err  *discovery.TwinError
+}
+
+// Error names the home and the location of the other peer.
+func (e *CopyError) Error() string {
+	return fmt.Sprintf("home %s is a copy of one that is in use: %v", e.Home, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *CopyError) Unwrap() error { return e.Err }

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 	"github.com/p2pmpi/p2pmpi/peer/owner/uptime"
 )
 
@@ -14,8 +15,8 @@ const historyEvery = time.Minute
 // startHistory maintains the history of a volunteer.
 func (p *Peer) startHistory() error {
 	var err error
-	if p.history, err = uptime.Open(p.home.history(), p.started); err != nil {
-		return &HomeError{string(p.home), err}
+	if p.history, err = uptime.Open(p.home.History(), p.started); err != nil {
+		return &homedir.Error{Home: string(p.home), Err: err}
 	}
 	var saver sync.WaitGroup
 	saver.Go(p.keepHistory) // ends with the peer's life

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 	"github.com/p2pmpi/p2pmpi/peer/owner/journal"
 )
 
@@ -12,8 +13,8 @@ const maxJournal = 2 << 20
 
 // startJournal opens the journal, which records for the owner the jobs that run here and their submitters.
 func (p *Peer) startJournal() (err error) {
-	if p.journal, err = journal.Open(p.home.journal(), maxJournal); err != nil {
-		return &HomeError{string(p.home), err}
+	if p.journal, err = journal.Open(p.home.Journal(), maxJournal); err != nil {
+		return &homedir.Error{Home: string(p.home), Err: err}
 	}
 	p.owns("journal", p.journal.Close)
 	return nil
@@ -23,15 +24,15 @@ func (p *Peer) startJournal() (err error) {
 type Past = journal.Entry
 
 // HistoryOf returns the jobs that the peer of a home has run, newest first. The peer need not run. The
-// error is a *HomeError.
+// error is a *homedir.Error.
 func HistoryOf(dir string) ([]Past, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, &HomeError{dir, err}
+		return nil, &homedir.Error{Home: dir, Err: err}
 	}
-	entries, err := journal.Read(home(abs).journal())
+	entries, err := journal.Read(homedir.Dir(abs).Journal())
 	if err != nil {
-		return nil, &HomeError{abs, err}
+		return nil, &homedir.Error{Home: abs, Err: err}
 	}
 	slices.Reverse(entries)
 	return entries, nil

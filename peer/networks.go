@@ -17,6 +17,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 	"github.com/p2pmpi/p2pmpi/peer/net/membership"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 // A Membership describes the membership of a home in a private network.
@@ -35,27 +36,16 @@ type Membership struct {
 // A networkFolder is the folder of one private network in a home.
 type networkFolder string
 
-func (h home) networks() string { return filepath.Join(string(h), "networks") }
+// networksOf returns the folder in which a home keeps its private networks.
+func networksOf(home string) string { return filepath.Join(home, "networks") }
 
-func (h home) network(name string) networkFolder {
-	return networkFolder(filepath.Join(h.networks(), name))
+// folderOf returns the folder of one private network in a home.
+func folderOf(home, network string) networkFolder {
+	return networkFolder(filepath.Join(networksOf(home), network))
 }
 
 func (n networkFolder) token() string { return filepath.Join(string(n), "token") }
 func (n networkFolder) owner() string { return filepath.Join(string(n), "owner") }
-
-// IDOf returns the ID of the peer whose home is dir. If the home has no identity yet, IDOf creates it.
-func IDOf(dir string) (p2ppeer.ID, error) {
-	h, err := openHome(dir)
-	if err != nil {
-		return "", err
-	}
-	key, err := loadIdentity(h.identity())
-	if err != nil {
-		return "", &HomeError{string(h), err}
-	}
-	return p2ppeer.IDFromPrivateKey(key)
-}
 
 // CreateNetwork creates a private network that the home dir owns. It also admits the home's own peer for
 // the given lifetime, as a peer of person unless that is empty. If an earlier call was interrupted, it uses
@@ -64,20 +54,20 @@ func CreateNetwork(dir, name, person string, lifetime time.Duration) (Membership
 	if err := errors.Join(membership.CheckName(name), membership.CheckPerson(person)); err != nil {
 		return Membership{}, err
 	}
-	id, err := IDOf(dir)
+	id, err := homedir.IDOf(dir)
 	if err != nil {
 		return Membership{}, err
 	}
-	folder := home(dir).network(name)
+	folder := folderOf(dir, name)
 	if _, err := os.Stat(folder.token()); err == nil {
 		return Membership{}, fmt.Errorf("network %s already exists in %s: choose another name", name, folder)
 	}
 	if err := os.MkdirAll(string(folder), 0o700); err != nil {
-		return Membership{}, &HomeError{dir, plainPathError(err)}
+		return Membership{}, &homedir.Error{Home: dir, Err: homedir.PlainPathError(err)}
 	}
-	key, err := loadIdentity(folder.owner()) // created, unless an interrupted call has done so
+	key, err := homedir.LoadIdentity(folder.owner()) // created, unless an interrupted call has done so
 	if err != nil {
-		return Membership{}, &HomeError{dir, err}
+		return Membership{}, &homedir.Error{Home: dir, Err: err}
 	}
 	now := time.Now()
 	i, err := membership.Invite(key, name, person, id, now, now.Add(lifetime))
@@ -137,9 +127,9 @@ func ownedNetwork(dir, name string) (string, crypto.PrivKey, error) {
 	default:
 		return "", nil, fmt.Errorf("home %s owns several networks: choose one with --network (%s)", dir, strings.Join(owned, ", "))
 	}
-	key, err := loadIdentity(home(dir).network(owned[0]).owner())
+	key, err := homedir.LoadIdentity(folderOf(dir, owned[0]).owner())
 	if err != nil {
-		return "", nil, &HomeError{dir, err}
+		return "", nil, &homedir.Error{Home: dir, Err: err}
 	}
 	return owned[0], key, nil
 }
@@ -161,14 +151,14 @@ func JoinNetwork(dir, text string) (Membership, error) {
 	if !time.Now().Before(i.Expires) {
 		return Membership{}, fmt.Errorf("the invitation to network %s has expired on %s: ask its owner for a new one", i.Network.Name, i.Expires.Format(time.DateTime))
 	}
-	id, err := IDOf(dir)
+	id, err := homedir.IDOf(dir)
 	if err != nil {
 		return Membership{}, err
 	}
 	if i.Bound() && i.Holder != id {
 		return Membership{}, &membership.BoundError{To: i.Holder, Peer: id}
 	}
-	folder := home(dir).network(i.Network.Name)
+	folder := folderOf(dir, i.Network.Name)
 	old, err := readInvitation(folder.token())
 	if err == nil && old.Network.Owner != i.Network.Owner {
 		return Membership{}, fmt.Errorf("home %s is in a network %s of another owner: leave that by removing %s first", dir, i.Network.Name, folder)
@@ -177,29 +167,29 @@ func JoinNetwork(dir, text string) (Membership, error) {
 		return describe(old, owns(folder)), nil // the home's invitation is better
 	}
 	if err := os.MkdirAll(string(folder), 0o700); err != nil {
-		return Membership{}, &HomeError{dir, plainPathError(err)}
+		return Membership{}, &homedir.Error{Home: dir, Err: homedir.PlainPathError(err)}
 	}
 	return describe(i, owns(folder)), keepInvitation(folder, i)
 }
 
 // Memberships returns the private networks of the home dir, sorted by name.
 func Memberships(dir string) ([]Membership, error) {
-	entries, err := os.ReadDir(home(dir).networks())
+	entries, err := os.ReadDir(networksOf(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, &HomeError{dir, plainPathError(err)}
+		return nil, &homedir.Error{Home: dir, Err: homedir.PlainPathError(err)}
 	}
 	var out []Membership
 	for _, e := range entries {
-		folder := home(dir).network(e.Name())
+		folder := folderOf(dir, e.Name())
 		i, err := readInvitation(folder.token())
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return nil, &HomeError{dir, err}
+			return nil, &homedir.Error{Home: dir, Err: err}
 		}
 		out = append(out, describe(i, owns(folder)))
 	}
@@ -262,7 +252,7 @@ func (c Config) tokenFile() (string, error) {
 	if membership.CheckName(c.Network) != nil {
 		return "", nil
 	}
-	folder := home(cmp.Or(c.MemberOf, c.Home)).network(c.Network)
+	folder := folderOf(cmp.Or(c.MemberOf, c.Home), c.Network)
 	if _, err := os.Stat(string(folder)); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return "", nil
 	}
@@ -345,11 +335,11 @@ func (p *Peer) voucher() crypto.PrivKey {
 	if p.role == Volunteer {
 		return p.key // for additional hosts that libp2p creates
 	}
-	file := home(p.cfg.MemberOf).identity()
+	file := homedir.Dir(p.cfg.MemberOf).Identity()
 	if _, err := os.Stat(file); p.cfg.MemberOf == "" || err != nil {
 		return nil
 	}
-	key, err := loadIdentity(file)
+	key, err := homedir.LoadIdentity(file)
 	if err != nil {
 		p.log.Debug().Err(err).Msg("no key to vouch with")
 		return nil

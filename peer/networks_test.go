@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 func TestNetworkSecretsAreReadableByTheOwnerOnly(t *testing.T) {
@@ -63,7 +65,7 @@ func TestJoinNetworkInvitations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := IDOf(home)
+	id, err := homedir.IDOf(home)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +157,7 @@ func TestInvalidNameCreatesNoNetwork(t *testing.T) {
 	if m, err := CreateNetwork(dir, "lab", "not a name", time.Hour); err == nil {
 		t.Errorf("made %+v", m)
 	}
-	if _, err := os.Stat(string(home(dir).network("lab"))); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(string(folderOf(dir, "lab"))); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v, want no folder", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 func TestOpenNetworkWarning(t *testing.T) {
 	invited := t.TempDir()
-	folder := home(invited).network("lab")
+	folder := folderOf(invited, "lab")
 	if err := os.MkdirAll(string(folder), 0o700); err != nil {
 		t.Fatal(err)
 	}

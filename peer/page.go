@@ -12,6 +12,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/peer/control"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 //go:embed page.html
@@ -29,9 +30,9 @@ func (p *Peer) startPage() error {
 	if p.cfg.HTTP == "" {
 		return nil
 	}
-	password, err := control.LoadPassword(p.home.password())
+	password, err := control.LoadPassword(p.home.Password())
 	if err != nil {
-		return &HomeError{string(p.home), plainPathError(err)}
+		return &homedir.Error{Home: string(p.home), Err: homedir.PlainPathError(err)}
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", p.servePage)
@@ -46,7 +47,7 @@ func (p *Peer) startPage() error {
 	if at, ok := server.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() {
 		p.log.Warn().Str("http", at.String()).Msg("the status page is served over plain HTTP: anyone on the network path can read its password; use 127.0.0.1 and a tunnel, or a proxy with TLS")
 	}
-	p.log.Info().Str("http", "http://"+server.Addr().String()).Str("password", "in "+p.home.password()).Msg("status page")
+	p.log.Info().Str("http", "http://"+server.Addr().String()).Str("password", "in "+p.home.Password()).Msg("status page")
 	p.owns("status page", server.Close)
 	return nil
 }

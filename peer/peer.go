@@ -28,6 +28,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/net/membership"
 	"github.com/p2pmpi/p2pmpi/peer/net/node"
 	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 	"github.com/p2pmpi/p2pmpi/peer/owner/journal"
 	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 	"github.com/p2pmpi/p2pmpi/peer/owner/uptime"
@@ -60,7 +61,7 @@ type Peer struct {
 	role    Role
 	log     zerolog.Logger
 	started time.Time
-	home    home
+	home    homedir.Dir
 	key     crypto.PrivKey
 
 	gate    *membership.Gate
@@ -105,7 +106,7 @@ type Peer struct {
 // peer keeps trying them and the network may heal; Unmet reports this case. The peer lives until Close; ctx
 // bounds only the start.
 //
-// The error is a *HomeError, a *RunningError or a *CopyError if the owner has to act.
+// The error is a *homedir.Error, a *homedir.RunningError or a *CopyError if the owner has to act.
 func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -158,28 +159,28 @@ func (p *Peer) startHome() (err error) {
 			return fmt.Errorf("make a temporary home: %w", err)
 		}
 		p.owns("temporary home", func() error { return os.RemoveAll(dir) })
-		p.home = home(dir)
+		p.home = homedir.Dir(dir)
 		if p.key = p.cfg.Identity; p.key == nil {
-			p.key, err = newIdentity()
+			p.key, err = homedir.NewIdentity()
 		}
 		return err
 	}
-	if p.home, err = openHome(p.cfg.Home); err != nil {
+	if p.home, err = homedir.Open(p.cfg.Home); err != nil {
 		return err
 	}
-	lock, err := lockHome(p.home)
+	lock, err := p.home.Lock()
 	if err != nil {
 		return err
 	}
-	p.owns("lock", lock.release)
-	if p.key, err = loadIdentity(p.home.identity()); err != nil {
-		return &HomeError{string(p.home), err}
+	p.owns("lock", lock.Release)
+	if p.key, err = homedir.LoadIdentity(p.home.Identity()); err != nil {
+		return &homedir.Error{Home: string(p.home), Err: err}
 	}
 	id, err := p2ppeer.IDFromPrivateKey(p.key)
 	if err != nil {
-		return &HomeError{string(p.home), err}
+		return &homedir.Error{Home: string(p.home), Err: err}
 	}
-	return lock.describe(id.String())
+	return lock.Describe(id.String())
 }
 
 // ID returns the peer's ID.

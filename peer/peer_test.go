@@ -21,6 +21,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 // deadline bounds the waits of a test. It is far above the usual duration.
@@ -153,7 +154,7 @@ func TestS4DisconnectedClientCancelsTheJob(t *testing.T) {
 
 func TestControlSocketIsForTheOwnerOnly(t *testing.T) {
 	p := boot(t, nil)
-	info, err := os.Stat(p.home.socket())
+	info, err := os.Stat(p.home.Socket())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func TestControlSocketIsForTheOwnerOnly(t *testing.T) {
 func TestControlSocketAPI(t *testing.T) {
 	p := boot(t, nil)
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", p.home.socket())
+		return new(net.Dialer).DialContext(ctx, "unix", p.home.Socket())
 	}}}
 	defer client.CloseIdleConnections()
 	tests := map[string]struct {
@@ -249,13 +250,13 @@ func TestHaltReturnsAfterThePeerHasStopped(t *testing.T) {
 			if _, err := client.Halt(ctx, how); err != nil {
 				t.Error(err)
 			}
-			if err := AwaitGone(ctx, string(p.home)); err != nil {
+			if err := homedir.AwaitGone(ctx, string(p.home)); err != nil {
 				t.Fatal(err)
 			}
 			if err := <-closed; err != nil {
 				t.Error(err)
 			}
-			if _, err := os.Stat(p.home.socket()); err == nil {
+			if _, err := os.Stat(p.home.Socket()); err == nil {
 				t.Error("the socket is still there")
 			}
 			if _, err := Dial(t.Context(), string(p.home)); !errors.Is(err, ErrNoPeer) {
@@ -331,11 +332,11 @@ func TestStatusPage(t *testing.T) {
 	addr := free.Addr().String()
 	free.Close()
 	p := boot(t, func(c *Config) { c.HTTP = addr })
-	secret, err := os.ReadFile(p.home.password())
+	secret, err := os.ReadFile(p.home.Password())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(p.home.password()); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(p.home.Password()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the password has mode %v, %v", info.Mode(), err)
 	}
 	password := string(secret)
@@ -404,7 +405,7 @@ func TestStatusPageIsReadOnly(t *testing.T) {
 	addr := free.Addr().String()
 	free.Close()
 	p := boot(t, func(c *Config) { c.HTTP = addr })
-	secret, err := os.ReadFile(p.home.password())
+	secret, err := os.ReadFile(p.home.Password())
 	if err != nil {
 		t.Fatal(err)
 	}

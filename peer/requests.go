@@ -11,6 +11,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/peer/control"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 // requests answers the owner's requests on the control socket, except those about submitted jobs.
@@ -22,9 +23,9 @@ func (p *Peer) startControl() error {
 		return nil
 	}
 	p.jobs = control.NewJobs(p.life, p.submitter)
-	server, err := control.Serve(p.life, p.home.socket(), p.handlers())
+	server, err := control.Serve(p.life, p.home.Socket(), p.handlers())
 	if err != nil {
-		return &HomeError{string(p.home), fmt.Errorf("open control socket: %w", err)}
+		return &homedir.Error{Home: string(p.home), Err: fmt.Errorf("open control socket: %w", err)}
 	}
 	p.owns("control socket", func() error {
 		p.jobs.Refuse()

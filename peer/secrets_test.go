@@ -159,7 +159,7 @@ func TestJobSecretsAreNotDisclosed(t *testing.T) {
 	}
 	told := map[string]string{"log": log.String(), "status, page and events": events.String()}
 	for _, p := range []*Peer{first, second} {
-		text, err := os.ReadFile(p.home.journal())
+		text, err := os.ReadFile(p.home.Journal())
 		if err != nil || len(text) == 0 {
 			t.Errorf("the journal says %q, %v", text, err)
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
 	"github.com/p2pmpi/p2pmpi/peer/net/punch"
 	"github.com/p2pmpi/p2pmpi/peer/net/relay"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 	"github.com/p2pmpi/p2pmpi/peer/owner/machine"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -35,7 +36,7 @@ import (
 func (p *Peer) startHost() error {
 	asked := p.cfg.Listen
 	if p.role == Volunteer {
-		p.cfg.Listen = node.RecallPorts(p.home.ports(), asked)
+		p.cfg.Listen = node.RecallPorts(p.home.Ports(), asked)
 	} else {
 		// Fixed ports belong to the volunteer that may run on the same machine.
 		p.cfg.Listen = node.AnyPort(p.cfg.Listen)
@@ -56,8 +57,8 @@ func (p *Peer) startHost() error {
 		return err
 	}
 	if p.role == Volunteer {
-		if err := node.KeepPorts(p.home.ports(), asked, h.Network().ListenAddresses()); err != nil {
-			return errors.Join(&HomeError{string(p.home), err}, h.Close())
+		if err := node.KeepPorts(p.home.Ports(), asked, h.Network().ListenAddresses()); err != nil {
+			return errors.Join(&homedir.Error{Home: string(p.home), Err: err}, h.Close())
 		}
 	}
 	if p.dials != nil {
@@ -129,9 +130,9 @@ func (p *Peer) startRelays(h host.Host) error {
 
 // startServices starts the services that every peer needs to submit jobs.
 func (p *Peer) startServices() error {
-	store, err := filetransfer.OpenStore(p.home.cache(), p.cfg.CacheLimit<<20)
+	store, err := filetransfer.OpenStore(p.home.Cache(), p.cfg.CacheLimit<<20)
 	if err != nil {
-		return &HomeError{string(p.home), err}
+		return &homedir.Error{Home: string(p.home), Err: err}
 	}
 	p.files = filetransfer.NewService(p.host, store, p.log)
 	p.owns("file transfer", p.files.Close)
@@ -154,8 +155,8 @@ func (p *Peer) startVolunteer() error {
 	}
 	p.examineSandbox()
 	slots := reservation.Limits{Slots: p.cfg.Slots, MaxJobs: p.cfg.MaxJobs, Judge: p.judge}
-	if p.speed, err = machine.Speed(p.home.speed()); err != nil {
-		return &HomeError{string(p.home), err}
+	if p.speed, err = machine.Speed(p.home.Speed()); err != nil {
+		return &homedir.Error{Home: string(p.home), Err: err}
 	}
 	channels, err := proclink.ParseKinds(p.cfg.Channels)
 	if err != nil {
@@ -244,7 +245,7 @@ func (p *Peer) startDiscovery() error {
 	cfg.MDNS = p.cfg.MDNS
 	cfg.PeersFile = p.cfg.PeersFile
 	if p.role == Volunteer {
-		cfg.PeersFile = PeersOf(string(p.home), p.network)
+		cfg.PeersFile = homedir.PeersOf(string(p.home), p.network)
 	}
 	if p.dials != nil {
 		cfg.Neighbour, cfg.MayDial = p.dials.Neighbour, p.dials.MayDial
@@ -265,7 +266,7 @@ func (p *Peer) startDiscovery() error {
 	}
 	jobs := p.cfg.Jobs
 	if p.role == Volunteer {
-		jobs = JobsOf(string(p.home))
+		jobs = homedir.JobsOf(string(p.home))
 	}
 	var owner func(p2ppeer.ID) string // returns the signed owner of a peer; nil in an open network
 	if !p.gate.Open() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 func TestMain(m *testing.M) {
@@ -181,7 +182,7 @@ func TestDetachedPeerReportsReadinessOrReason(t *testing.T) {
 	if _, err := client.Halt(t.Context(), peer.Now); err != nil {
 		t.Fatal(err)
 	}
-	if err := peer.AwaitGone(t.Context(), home); err != nil {
+	if err := homedir.AwaitGone(t.Context(), home); err != nil {
 		t.Error(err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 const networkLong = `A private network admits only peers that have an invitation from its owner: the
@@ -214,7 +215,7 @@ type networksOf struct {
 }
 
 func (o *networkOptions) show(stdout io.Writer) error {
-	id, err := peer.IDOf(o.cfg.Home)
+	id, err := homedir.IDOf(o.cfg.Home)
 	if err != nil {
 		return err
 	}

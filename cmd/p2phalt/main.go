@@ -14,6 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 func main() {
@@ -85,7 +86,7 @@ func halt(ctx context.Context, stdout io.Writer, home string, drain, now, asJSON
 		if err := tell(stdout, halting, asJSON); err != nil {
 			return err
 		}
-		err = peer.AwaitGone(ctx, home)
+		err = homedir.AwaitGone(ctx, home)
 	}
 	if err != nil {
 		if ctx.Err() != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/control"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 // attach resumes a job whose p2prun was killed, and returns the job's exit status.
@@ -100,9 +101,9 @@ func choose(ctx context.Context, home string, args []string) (submit.Kept, error
 	if len(args) > 1 {
 		return submit.Kept{}, errors.New("--attach takes one JOB")
 	}
-	all, err := submit.Keeping(peer.JobsOf(home))
+	all, err := submit.Keeping(homedir.JobsOf(home))
 	if err != nil {
-		return submit.Kept{}, &peer.HomeError{Home: home, Err: err}
+		return submit.Kept{}, &homedir.Error{Home: home, Err: err}
 	}
 	prefix := strings.Join(args, "")
 	if prefix == "" {

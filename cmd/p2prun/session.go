@@ -17,6 +17,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 // A session is the connection to the network: the peer that runs on the home, or a peer of p2prun's own
@@ -45,7 +46,7 @@ func open(ctx context.Context, cfg peer.Config, opt peer.RunOptions, work *workd
 			}
 			return s, nil
 		}
-		if _, unusable := errors.AsType[*peer.HomeError](err); unusable || !errors.Is(err, peer.ErrNoPeer) {
+		if _, unusable := errors.AsType[*homedir.Error](err); unusable || !errors.Is(err, peer.ErrNoPeer) {
 			return nil, command.FailHome(err)
 		}
 	}
@@ -87,7 +88,7 @@ func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions
 	if err != nil && opt.Local == 0 {
 		return command.Fail(command.Usage, err, "")
 	}
-	cfg.Jobs, cfg.PeersFile = peer.JobsOf(cfg.Home), peer.PeersOf(cfg.Home, network)
+	cfg.Jobs, cfg.PeersFile = homedir.JobsOf(cfg.Home), homedir.PeersOf(cfg.Home, network)
 	cfg.MemberOf = cfg.Home
 	if opt.Local > 0 {
 		role = peer.Introducer

@@ -14,6 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/spelling"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 // Exit statuses of commands, as in sysexits.h where it defines one. Those of a job are in package
@@ -53,7 +54,7 @@ func Fail(status int, err error, hint string) error {
 // FailHome returns err as a Failure with status HomeUnusable if it reports an unusable home, and with
 // status Usage otherwise.
 func FailHome(err error) error {
-	home, ok := errors.AsType[*peer.HomeError](err)
+	home, ok := errors.AsType[*homedir.Error](err)
 	switch {
 	case !ok:
 		return Fail(Usage, err, "")
@@ -66,7 +67,7 @@ func FailHome(err error) error {
 // FailDial converts an error of peer.Dial for a command that needs a running peer. The hint is used if no
 // peer is running.
 func FailDial(err error, hint string) error {
-	_, unusable := errors.AsType[*peer.HomeError](err)
+	_, unusable := errors.AsType[*homedir.Error](err)
 	switch {
 	case errors.Is(err, peer.ErrNotAllowed):
 		return Fail(Unavailable, err, hintNotAllowed)

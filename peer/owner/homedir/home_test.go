@@ -1,4 +1,4 @@
-package peer
+package homedir
 
 import (
 	"context"
@@ -14,11 +14,11 @@ import (
 
 func TestIdentityIsPersistent(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "identity")
-	first, err := loadIdentity(file)
+	first, err := LoadIdentity(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := loadIdentity(file)
+	second, err := LoadIdentity(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestInvalidIdentityIsRefused(t *testing.T) {
 		if err := os.WriteFile(file, []byte(test.content), test.mode); err != nil {
 			t.Fatal(err)
 		}
-		_, err := loadIdentity(file)
+		_, err := LoadIdentity(file)
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), file) {
 			t.Errorf("%s: got %v, want %q and the file's name", name, err, test.want)
 		}
@@ -54,48 +54,48 @@ func TestInvalidIdentityIsRefused(t *testing.T) {
 }
 
 func TestSecondPeerInAHomeIsRefused(t *testing.T) {
-	h, err := openHome(t.TempDir())
+	h, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := lockHome(h)
+	first, err := h.Lock()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := first.describe("12D3KooX"); err != nil {
+	if err := first.Describe("12D3KooX"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = lockHome(h)
+	_, err = h.Lock()
 	var running *RunningError
 	if !errors.As(err, &running) || !strings.Contains(err.Error(), "12D3KooX (process ") {
 		t.Errorf("got %v, want a RunningError that names the peer", err)
 	}
-	if err := first.release(); err != nil {
+	if err := first.Release(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := lockHome(h)
+	again, err := h.Lock()
 	if err != nil {
 		t.Fatalf("after release: %v", err)
 	}
-	again.release()
+	again.Release()
 }
 
 func TestPeerStartsAfterAKilledPeer(t *testing.T) {
-	h, err := openHome(t.TempDir())
+	h, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{h.socket(), h.lock()} { // as after SIGKILL
+	for _, name := range []string{h.Socket(), h.lockFile()} { // as after SIGKILL
 		if err := os.WriteFile(name, []byte("12D3KooX (process 1)\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	lock, err := lockHome(h)
+	lock, err := h.Lock()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lock.release()
-	server, err := control.Serve(t.Context(), h.socket(), nil)
+	defer lock.Release()
+	server, err := control.Serve(t.Context(), h.Socket(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,20 +115,20 @@ func TestUnusableHomes(t *testing.T) {
 		"too long":     filepath.Join(t.TempDir(), strings.Repeat("x", maxSocketPath)),
 	}
 	for name, dir := range tests {
-		_, err := openHome(dir)
-		var home *HomeError
+		_, err := Open(dir)
+		var home *Error
 		if !errors.As(err, &home) || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: got %v, want a HomeError of one line that names it", name, err)
+			t.Errorf("%s: got %v, want an Error of one line that names it", name, err)
 		}
 	}
 }
 
 func TestAwaitGoneWaitsForTheLock(t *testing.T) {
-	h, err := openHome(t.TempDir())
+	h, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	lock, err := lockHome(h)
+	lock, err := h.Lock()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestAwaitGoneWaitsForTheLock(t *testing.T) {
 	if err := AwaitGone(short, string(h)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("while locked: got %v, want a deadline", err)
 	}
-	lock.release()
+	lock.Release()
 	if err := AwaitGone(t.Context(), string(h)); err != nil {
 		t.Error(err)
 	}

@@ -1,4 +1,4 @@
-package peer
+package homedir
 
 import (
 	"crypto/rand"
@@ -8,12 +8,13 @@ import (
 	"os"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 )
 
-// newIdentity returns a new key.
-func newIdentity() (crypto.PrivKey, error) {
+// NewIdentity returns a new key.
+func NewIdentity() (crypto.PrivKey, error) {
 	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("generate identity: %w", err)
@@ -21,8 +22,8 @@ func newIdentity() (crypto.PrivKey, error) {
 	return key, nil
 }
 
-// loadIdentity returns the key in file. It creates the file the first time.
-func loadIdentity(file string) (crypto.PrivKey, error) {
+// LoadIdentity returns the key in file. It creates the file the first time.
+func LoadIdentity(file string) (crypto.PrivKey, error) {
 	info, err := os.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return createIdentity(file)
@@ -49,7 +50,7 @@ func loadIdentity(file string) (crypto.PrivKey, error) {
 
 // createIdentity generates a key and writes it to file atomically, so that a crash leaves no partial key.
 func createIdentity(file string) (crypto.PrivKey, error) {
-	key, err := newIdentity()
+	key, err := NewIdentity()
 	if err != nil {
 		return nil, err
 	}
@@ -61,4 +62,17 @@ func createIdentity(file string) (crypto.PrivKey, error) {
 		return nil, fmt.Errorf("keep identity: %w", err)
 	}
 	return key, nil
+}
+
+// IDOf returns the ID of the peer whose home is dir. If the home has no identity yet, IDOf creates it.
+func IDOf(dir string) (p2ppeer.ID, error) {
+	h, err := Open(dir)
+	if err != nil {
+		return "", err
+	}
+	key, err := LoadIdentity(h.Identity())
+	if err != nil {
+		return "", &Error{string(h), err}
+	}
+	return p2ppeer.IDFromPrivateKey(key)
 }

@@ -1,4 +1,4 @@
-package peer
+package homedir
 
 import (
 	"bytes"
@@ -45,7 +45,7 @@ func TestLogContinuesIfRotationFails(t *testing.T) {
 	}
 	fmt.Fprintln(w, strings.Repeat("z", 90))
 	fmt.Fprintln(w, strings.Repeat("y", 20))
-	if got := read(t, f.Name()); !strings.Contains(got, "does not go on") || !strings.HasSuffix(got, strings.Repeat("y", 20)+"\n") || strings.Contains(got, "zz") {
+	if got := read(t, f.Name()); !strings.Contains(got, "cannot be rotated") || !strings.HasSuffix(got, strings.Repeat("y", 20)+"\n") || strings.Contains(got, "zz") {
 		t.Errorf("got %s", got)
 	}
 }

@@ -1,4 +1,4 @@
-package peer
+package homedir
 
 import (
 	"encoding/json"
@@ -17,15 +17,15 @@ import (
 const maxLog = 8 << 20
 
 // OpenLog opens the log file of a detached peer for appending. It creates the home if necessary. The error
-// is a *HomeError.
+// is a *Error.
 func OpenLog(dir string) (*os.File, error) {
-	h, err := openHome(dir)
+	h, err := Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(filepath.Join(string(h), "log"), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, &HomeError{string(h), plainPathError(err)}
+		return nil, &Error{string(h), PlainPathError(err)}
 	}
 	return f, nil
 }
@@ -68,7 +68,7 @@ func (l *boundLog) Write(line []byte) (int, error) {
 	if is, err := l.file.Stat(); err == nil && is.Size()+int64(len(line)) > l.most {
 		if err := l.begin(is.Size()); err != nil {
 			why, _ := json.Marshal(err.Error())
-			fmt.Fprintf(l.file, `{"level":"warn","error":%s,"message":"the log does not go on in a new file as it should"}`+"\n", why)
+			fmt.Fprintf(l.file, `{"level":"warn","error":%s,"message":"the log cannot be rotated"}`+"\n", why)
 		}
 	}
 	return l.file.Write(line)
