@@ -19,6 +19,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/net/networks"
 	"github.com/p2pmpi/p2pmpi/peer/net/node"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 	"github.com/p2pmpi/p2pmpi/peer/owner/machine"
@@ -198,7 +199,7 @@ func DefaultConfig() Config {
 			ma.StringCast("/ip4/0.0.0.0/tcp/0"), ma.StringCast("/ip4/0.0.0.0/udp/0/quic-v1"),
 			ma.StringCast("/ip6/::/tcp/0"), ma.StringCast("/ip6/::/udp/0/quic-v1"), // skipped on machines without IPv6
 		},
-		Network:       "public",
+		Network:       networks.Default,
 		Machine:       machine.This,
 		Slots:         runtime.NumCPU(),
 		PauseWhen:     presence.Default,

@@ -8,11 +8,11 @@ import (
 
 func TestOpenNetworkWarning(t *testing.T) {
 	invited := t.TempDir()
-	folder := folderOf(invited, "lab")
-	if err := os.MkdirAll(string(folder), 0o700); err != nil {
+	folder := filepath.Join(invited, "networks", "lab")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(folder.token(), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "token"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	token := filepath.Join(t.TempDir(), "token")

@@ -25,7 +25,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
-	"github.com/p2pmpi/p2pmpi/peer/net/membership"
+	"github.com/p2pmpi/p2pmpi/peer/net/networks"
 	"github.com/p2pmpi/p2pmpi/peer/net/node"
 	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
 	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
@@ -64,9 +64,7 @@ type Peer struct {
 	home    homedir.Dir
 	key     crypto.PrivKey
 
-	gate    *membership.Gate
-	token   string // token file; empty unless the network is private
-	network string // network ID, as used among peers
+	admission *networks.Admission
 
 	host      host.Host
 	registry  *prometheus.Registry

@@ -21,7 +21,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
-	"github.com/p2pmpi/p2pmpi/peer/net/membership"
 	"github.com/p2pmpi/p2pmpi/peer/net/node"
 	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
 	"github.com/p2pmpi/p2pmpi/peer/net/punch"
@@ -51,7 +50,7 @@ func (p *Peer) startHost() error {
 	}
 	h, err := node.New(node.Config{
 		Key: p.key, Listen: p.cfg.Listen, NAT: p.cfg.NAT, Reachability: p.cfg.Reachability,
-		Gate: p.gate, Dials: p.dials, Puncher: puncher, Mapper: p.ports, Channels: launch.ChannelProtocol,
+		Gate: p.admission.Gate, Dials: p.dials, Puncher: puncher, Mapper: p.ports, Channels: launch.ChannelProtocol,
 	}, p.registry, p.log)
 	if err != nil {
 		return err
@@ -67,7 +66,7 @@ func (p *Peer) startHost() error {
 	wrapped := loopback.Wrap(h) // allows a submitter to use its own slots
 	p.host = wrapped
 	p.owns("host", wrapped.Close)
-	p.owns("membership", membership.New(h, p.gate, func() (*membership.Invitation, error) { return readInvitation(p.token) }).Close)
+	p.owns("membership", p.admission.Serve(h).Close)
 	if p.cfg.NAT {
 		if err := puncher.Start(h); err != nil {
 			return fmt.Errorf("start hole punching: %w", err)
@@ -106,7 +105,7 @@ func (p *Peer) startRelays(h host.Host) error {
 	if !p.cfg.NAT {
 		return nil
 	}
-	cfg := relay.Config{Network: p.network, Public: p.cfg.Reachability == node.Public, Log: p.log}
+	cfg := relay.Config{Network: p.admission.ID, Public: p.cfg.Reachability == node.Public, Log: p.log}
 	if p.role != SubmitOnly && p.cfg.Relay && p.cfg.Reachability != node.Private {
 		cfg.Limits = relay.Limits{Peers: p.cfg.RelayPeers, Bytes: p.cfg.RelayData << 20, Time: p.cfg.RelayTime}
 	}
@@ -146,7 +145,7 @@ func (p *Peer) startServices() error {
 // startVolunteer starts the services that donate slots.
 func (p *Peer) startVolunteer() error {
 	var err error
-	if p.policy, err = p.cfg.policy(p.ID(), !p.gate.Open(), machineAt(string(p.home))); err != nil {
+	if p.policy, err = p.cfg.policy(p.ID(), !p.admission.Gate.Open(), machineAt(string(p.home))); err != nil {
 		return err
 	}
 	p.logPolicy()
@@ -240,12 +239,12 @@ func machineAt(home string) limits.Machine {
 // other peers do not depend on it.
 func (p *Peer) startDiscovery() error {
 	cfg := discovery.DefaultConfig()
-	cfg.Network = p.network
+	cfg.Network = p.admission.ID
 	cfg.Supernodes = p.cfg.Supernodes
 	cfg.MDNS = p.cfg.MDNS
 	cfg.PeersFile = p.cfg.PeersFile
 	if p.role == Volunteer {
-		cfg.PeersFile = homedir.PeersOf(string(p.home), p.network)
+		cfg.PeersFile = homedir.PeersOf(string(p.home), p.admission.ID)
 	}
 	if p.dials != nil {
 		cfg.Neighbour, cfg.MayDial = p.dials.Neighbour, p.dials.MayDial
@@ -269,8 +268,8 @@ func (p *Peer) startDiscovery() error {
 		jobs = homedir.JobsOf(string(p.home))
 	}
 	var owner func(p2ppeer.ID) string // returns the signed owner of a peer; nil in an open network
-	if !p.gate.Open() {
-		owner = p.gate.Person
+	if !p.admission.Gate.Open() {
+		owner = p.admission.Gate.Person
 	}
 	p.submitter = submit.NewSubmitter(submit.Config{
 		Host:      p.host,

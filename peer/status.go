@@ -113,7 +113,7 @@ func (p *Peer) Status(ctx context.Context) Status {
 		Peer:        p.ID().String(),
 		Release:     version.Release,
 		Protocol:    version.Protocol,
-		Network:     p.network,
+		Network:     p.admission.ID,
 		Home:        string(p.home),
 		Process:     os.Getpid(),
 		Since:       p.started,
@@ -139,7 +139,7 @@ func (p *Peer) Status(ctx context.Context) Status {
 			OS:   k.Offer.OS, Arch: k.Offer.Arch, Kinds: k.Offer.Kinds,
 			Total: k.Offer.SlotsTotal, Free: k.Offer.SlotsFree,
 			Memory: k.Offer.MemoryBytes, Speed: k.Offer.Speed, Load: k.Offer.Load,
-			Reached: k.Offer.Reachability.String(), Site: k.Offer.Site, Owner: p.ownerOf(k.AddrInfo.ID, k.Offer),
+			Reached: k.Offer.Reachability.String(), Site: k.Offer.Site, Owner: p.admission.OwnerOf(k.AddrInfo.ID, k.Offer.Owner),
 			RTT: k.RTT, Answered: k.Answered,
 		})
 	}
