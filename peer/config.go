@@ -25,6 +25,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/owner/machine"
 	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 	"github.com/p2pmpi/p2pmpi/peer/owner/presence"
+	"github.com/p2pmpi/p2pmpi/peer/owner/suspend"
 )
 
 // A Config holds all settings that the owner can choose.
@@ -361,7 +362,7 @@ func (c Config) validateLending(wrong *fieldErrors) {
 	wrong.add(err)
 	_, err = presence.ParseRules(c.PauseWhen)
 	wrong.add(err)
-	_, _, err = parsePauseJobs(c.PauseJobs)
+	_, err = suspend.ParseTreatment(c.PauseJobs)
 	wrong.add(err)
 }
 

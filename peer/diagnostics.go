@@ -45,7 +45,7 @@ func (p *Peer) diagnostics(ctx context.Context) doctor.Facts {
 	}
 	store := p.files.Store()
 	m.CacheUsed, m.CacheLimit = store.Bytes(), store.Limit()
-	return doctor.Facts{Network: network, Machine: m, Granted: p.granted(), Unread: p.unread()}
+	return doctor.Facts{Network: network, Machine: m, Granted: p.granted(), Unread: p.suspend.Unread()}
 }
 
 // examineWithout examines the machine when no peer runs on the home.

@@ -15,6 +15,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 	"github.com/p2pmpi/p2pmpi/peer/owner/presence"
 	"github.com/p2pmpi/p2pmpi/peer/owner/presence/bustest"
+	"github.com/p2pmpi/p2pmpi/peer/owner/suspend"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -63,7 +64,9 @@ func TestS3EachRuleSuspendsJobs(t *testing.T) {
 			ticks, over := make(chan time.Time), make(chan struct{})
 			go func() { // ends with the peer's life
 				defer close(over)
-				p.watchOwner(presence.NewMachine(s.root), []presence.Rule{presence.Active, presence.Battery, presence.Load, presence.Metered}, ticks)
+				rules := suspend.Policy{Rules: []presence.Rule{presence.Active, presence.Battery, presence.Load, presence.Metered}}
+				rules.Treatment, _ = suspend.ParseTreatment(p.cfg.PauseJobs)
+				p.suspend.Run(p.life, rules, hostedJobs{p.launcher}, presence.NewMachine(s.root), ticks)
 			}()
 			t.Cleanup(func() { p.Close(); <-over })
 			stranger := boot(t, func(c *Config) { c.Supernodes = introducing(p) })
@@ -164,27 +167,6 @@ func ask(t *testing.T, from, p *Peer) error {
 		return err
 	}
 	return client.Release(t.Context(), p.ID(), "job", false)
-}
-
-func TestParsePauseJobs(t *testing.T) {
-	for text, want := range map[string]struct {
-		goOn bool
-		most time.Duration
-		bad  bool
-	}{
-		"go-on": {goOn: true},
-		"end":   {},
-		"0s":    {},
-		"30m":   {most: 30 * time.Minute},
-		"-1s":   {bad: true},
-		"stop":  {bad: true},
-		"":      {bad: true},
-	} {
-		goOn, most, err := parsePauseJobs(text)
-		if goOn != want.goOn || most != want.most || (err != nil) != want.bad {
-			t.Errorf("%q: got %v, %v, %v", text, goOn, most, err)
-		}
-	}
 }
 
 // TestLocalPeersHaveNoSuspendRules checks that local peers have no suspend rules: their user wants the job

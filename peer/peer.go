@@ -31,6 +31,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 	"github.com/p2pmpi/p2pmpi/peer/owner/journal"
 	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
+	"github.com/p2pmpi/p2pmpi/peer/owner/suspend"
 	"github.com/p2pmpi/p2pmpi/peer/owner/uptime"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
@@ -92,11 +93,10 @@ type Peer struct {
 	end   context.CancelCauseFunc
 	parts parts
 
-	halting     *halting
-	draining    sync.WaitGroup
-	drained     atomic.Bool  // true if the peer ended because no job was left
-	paused      atomic.Value // string, see pausedBy
-	unreadRules atomic.Value // []presence.Unread, see unread
+	halting  *halting
+	draining sync.WaitGroup
+	drained  atomic.Bool // true if the peer ended because no job was left
+	suspend  *suspend.Service
 }
 
 // New starts a peer and returns when the peer can take jobs: its services run and, if supernodes are
@@ -114,6 +114,7 @@ func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer,
 		registry: prometheus.NewRegistry(),
 		punches:  connection.NewPunches(),
 		halting:  newHalting(),
+		suspend:  suspend.New(log),
 	}
 	p.life, p.end = context.WithCancelCause(context.Background())
 	p.owns("drain", func() error { p.draining.Wait(); return nil })
@@ -134,7 +135,7 @@ func (p *Peer) Unmet() error { return p.unmet }
 func (p *Peer) start() error {
 	steps := []func() error{p.startHome, p.startMembership, p.startHost, p.startServices}
 	if p.role == Volunteer {
-		steps = append(steps, p.startHistory, p.startVolunteer, p.startPresence)
+		steps = append(steps, p.startHistory, p.startVolunteer, p.startSuspending)
 	}
 	// Discovery announces the peer, so it starts after the services that must answer.
 	for _, step := range append(steps, p.startDiscovery, p.keepPartners, p.startControl) {

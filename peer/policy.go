@@ -59,7 +59,7 @@ func (p *Peer) fullDisk() bool {
 
 // machine returns the machine's present state as the policy needs it.
 func (p *Peer) machine(now time.Time) policy.Machine {
-	return policy.Machine{Confined: p.sandboxComplete(), Paused: p.pausedBy() != "", NoDisk: p.fullDisk(), Now: now}
+	return policy.Machine{Confined: p.sandboxComplete(), Paused: p.suspend.Rule() != "", NoDisk: p.fullDisk(), Now: now}
 }
 
 // decide applies the owner's policy to a submitter's job with the given kinds of programs for this machine.

@@ -332,7 +332,7 @@ func (p *Peer) offer() discovery.Offer {
 		Owner:       p.cfg.Owner,
 		History:     p.history.At(time.Now()),
 	}
-	if s.Draining || p.pausedBy() != "" || p.fullDisk() {
+	if s.Draining || p.suspend.Rule() != "" || p.fullDisk() {
 		o.SlotsFree = 0
 	}
 	return o

@@ -121,7 +121,7 @@ func (p *Peer) Status(ctx context.Context) Status {
 		Granted:     p.granted(),
 		Use:         p.use(),
 		Unprotected: p.unprotected(),
-		Unread:      p.unread(),
+		Unread:      p.suspend.Unread(),
 		Hosted:      []HostedJob{}, // a list in JSON even when empty
 		Submitted:   []Submitted{},
 		Connections: p.connections(ctx),
@@ -179,6 +179,6 @@ func (p *Peer) slotStatus(connections []Connection) (Slots, []HostedJob) {
 	}
 	return Slots{
 		Total: s.Total, Free: s.Free, Held: s.Held, Confirmed: s.Confirmed, Running: s.Running,
-		Draining: s.Draining, Paused: p.pausedBy(), NoDisk: p.fullDisk(),
+		Draining: s.Draining, Paused: p.suspend.Rule(), NoDisk: p.fullDisk(),
 	}, jobs
 }
