@@ -39,7 +39,7 @@ type Channel struct {
 }
 
 // Connected reports whether this peer has a connection to any other peer.
-func (p *Peer) Connected() bool { return len(p.host.Network().Peers()) > 0 }
+func (p *Peer) Connected() bool { return len(p.net.Host.Network().Peers()) > 0 }
 
 const (
 	// measureTimeout bounds the measurement of all round trips together. maxMeasuring is the number of
@@ -56,7 +56,7 @@ func (p *Peer) connections(ctx context.Context) []Connection {
 	var mu sync.Mutex
 	var measuring sync.WaitGroup
 	free := make(chan struct{}, maxMeasuring)
-	for _, id := range p.host.Network().Peers() {
+	for _, id := range p.net.Host.Network().Peers() {
 		free <- struct{}{}
 		measuring.Go(func() {
 			defer func() { <-free }()
@@ -74,11 +74,11 @@ func (p *Peer) connections(ctx context.Context) []Connection {
 
 // connection returns false if the peer is no longer connected.
 func (p *Peer) connection(ctx context.Context, id p2ppeer.ID) (Connection, bool) {
-	c, ok := connection.Best(p.host, id, p.punches)
+	c, ok := connection.Best(p.net.Host, id, p.net.Punches)
 	if !ok {
 		return Connection{}, false
 	}
-	rtt, _ := connection.RoundTrip(ctx, p.host, id)
+	rtt, _ := connection.RoundTrip(ctx, p.net.Host, id)
 	return Connection{
 		Peer: id.String(), Way: string(c.Way), Relay: name(c.Relay),
 		Transport: c.Transport, Address: c.Address.String(), RTT: rtt, Why: c.Why,

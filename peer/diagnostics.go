@@ -36,10 +36,10 @@ func (q requests) diagnostics(w http.ResponseWriter, r *http.Request) {
 
 func (p *Peer) diagnostics(ctx context.Context) doctor.Facts {
 	network := doctor.ExamineNetwork(ctx, doctor.Sources{
-		Host: p.host, Watcher: p.watcher, Discovery: p.discovery,
+		Host: p.net.Host, Watcher: p.net.Watcher, Discovery: p.discovery,
 		Addresses: len(p.Addresses()), Supernodes: p.cfg.Supernodes,
 	})
-	m := doctor.ExamineMachine(ctx, string(p.home), p.ports.Router())
+	m := doctor.ExamineMachine(ctx, string(p.home), p.net.Ports.Router())
 	if m.Walls = p.walls; p.role != Volunteer {
 		m.Walls = launch.ExamineWalls(string(p.home))
 	}

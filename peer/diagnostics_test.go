@@ -25,7 +25,7 @@ func TestDiagnosePeer(t *testing.T) {
 
 	idle := p.cfg
 	idle.Home = shortDir(t)
-	idle.Listen = p.host.Network().ListenAddresses()[:1]
+	idle.Listen = p.net.Host.Network().ListenAddresses()[:1]
 	if s, err = Examine(t.Context(), idle); err != nil || s.Network != nil || s.Home != "" || !strings.Contains(s.Ports, "in use") {
 		t.Errorf("got %+v, %v; want the port taken", s, err)
 	}

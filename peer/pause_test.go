@@ -161,7 +161,7 @@ func TestFullDiskIsNotOffered(t *testing.T) {
 // ask requests a slot of p for a native program of from, and releases it.
 func ask(t *testing.T, from, p *Peer) error {
 	t.Helper()
-	client := reservation.NewClient(from.host)
+	client := reservation.NewClient(from.net.Host)
 	_, err := client.Hold(t.Context(), p.ID(), reservation.Request{Job: "job", Slots: 1, Kinds: []string{"native"}})
 	if err != nil {
 		return err

@@ -23,11 +23,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
-	"github.com/p2pmpi/p2pmpi/peer/net/connection"
-	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
 	"github.com/p2pmpi/p2pmpi/peer/net/networks"
-	"github.com/p2pmpi/p2pmpi/peer/net/node"
-	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
+	"github.com/p2pmpi/p2pmpi/peer/net/stack"
 	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 	"github.com/p2pmpi/p2pmpi/peer/owner/journal"
 	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
@@ -67,12 +64,8 @@ type Peer struct {
 
 	admission *networks.Admission
 
-	host      host.Host
+	net       *stack.Stack
 	registry  *prometheus.Registry
-	punches   *connection.Punches
-	dials     *dialfilter.Filter // nil unless a volunteer
-	ports     *portmap.Mapper    // nil if no ports are mapped
-	watcher   *node.Watcher
 	slots     *reservation.Service // nil unless a volunteer; likewise launcher and history
 	launcher  *launch.Service
 	walls     launch.Walls
@@ -112,7 +105,6 @@ func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer,
 	p := &Peer{
 		cfg: cfg, role: role, log: log, started: time.Now(),
 		registry: prometheus.NewRegistry(),
-		punches:  connection.NewPunches(),
 		halting:  newHalting(),
 		suspend:  suspend.New(log),
 	}
@@ -183,10 +175,10 @@ func (p *Peer) startHome() (err error) {
 }
 
 // ID returns the peer's ID.
-func (p *Peer) ID() p2ppeer.ID { return p.host.ID() }
+func (p *Peer) ID() p2ppeer.ID { return p.net.Host.ID() }
 
 // AddrInfo returns the peer's ID and the addresses under which other peers can reach it.
-func (p *Peer) AddrInfo() p2ppeer.AddrInfo { return *host.InfoFromHost(p.host) }
+func (p *Peer) AddrInfo() p2ppeer.AddrInfo { return *host.InfoFromHost(p.net.Host) }
 
 // Addresses returns the same as multiaddrs. They end with the peer's ID, as --supernode expects them.
 func (p *Peer) Addresses() []string {

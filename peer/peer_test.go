@@ -311,11 +311,11 @@ func TestPeerOfAnotherProtocolVersionIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer newer.Close()
-	if err := newer.Connect(t.Context(), p2ppeer.AddrInfo{ID: p.ID(), Addrs: p.host.Addrs()}); err != nil {
+	if err := newer.Connect(t.Context(), p2ppeer.AddrInfo{ID: p.ID(), Addrs: p.net.Host.Addrs()}); err != nil {
 		t.Fatal(err)
 	}
 	timeout := time.After(deadline)
-	for !log.has("p2pmpi/999") || len(p.host.Network().ConnsToPeer(newer.ID())) > 0 {
+	for !log.has("p2pmpi/999") || len(p.net.Host.Network().ConnsToPeer(newer.ID())) > 0 {
 		select {
 		case <-log.more:
 		case <-timeout:

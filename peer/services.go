@@ -2,29 +2,23 @@ package peer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"time"
 
-	"github.com/libp2p/go-libp2p/core/host"
-	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
-	"github.com/p2pmpi/p2pmpi/internal/loopback"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
-	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
 	"github.com/p2pmpi/p2pmpi/peer/net/node"
-	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
-	"github.com/p2pmpi/p2pmpi/peer/net/punch"
 	"github.com/p2pmpi/p2pmpi/peer/net/relay"
+	"github.com/p2pmpi/p2pmpi/peer/net/stack"
 	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 	"github.com/p2pmpi/p2pmpi/peer/owner/machine"
@@ -40,88 +34,29 @@ func (p *Peer) startHost() error {
 		// Fixed ports belong to the volunteer that may run on the same machine.
 		p.cfg.Listen = node.AnyPort(p.cfg.Listen)
 	}
-	if err := p.startDialFilter(); err != nil {
-		return err
+	cfg := stack.Config{
+		Key:          p.key,
+		Listen:       p.cfg.Listen,
+		Supernodes:   p.cfg.Supernodes,
+		Admission:    p.admission,
+		NAT:          p.cfg.NAT,
+		Reachability: p.cfg.Reachability,
+		FilterDials:  p.role == Volunteer,
+		Channels:     launch.ChannelProtocol,
+		Metrics:      p.registry,
+		Log:          p.log,
+		Owns:         p.owns,
 	}
-	puncher := punch.New(p.cfg.Supernodes, p.registry, p.punches, p.log)
-	if p.cfg.mapsPorts() {
-		p.ports = portmap.New(p.log)
-		p.owns("port mapping", p.ports.Close)
+	if p.role != SubmitOnly && p.cfg.Relay && p.cfg.Reachability != node.Private {
+		cfg.Relay = relay.Limits{Peers: p.cfg.RelayPeers, Bytes: p.cfg.RelayData << 20, Time: p.cfg.RelayTime}
 	}
-	h, err := node.New(node.Config{
-		Key: p.key, Listen: p.cfg.Listen, NAT: p.cfg.NAT, Reachability: p.cfg.Reachability,
-		Gate: p.admission.Gate, Dials: p.dials, Puncher: puncher, Mapper: p.ports, Channels: launch.ChannelProtocol,
-	}, p.registry, p.log)
-	if err != nil {
+	var err error
+	if p.net, err = stack.Start(p.life, cfg); err != nil {
 		return err
 	}
 	if p.role == Volunteer {
-		if err := node.KeepPorts(p.home.Ports(), asked, h.Network().ListenAddresses()); err != nil {
-			return errors.Join(&homedir.Error{Home: string(p.home), Err: err}, h.Close())
-		}
-	}
-	if p.dials != nil {
-		h.Network().Notify(&network.NotifyBundle{DisconnectedF: func(_ network.Network, c network.Conn) { p.dials.Met(c) }})
-	}
-	wrapped := loopback.Wrap(h) // allows a submitter to use its own slots
-	p.host = wrapped
-	p.owns("host", wrapped.Close)
-	p.owns("membership", p.admission.Serve(h).Close)
-	if p.cfg.NAT {
-		if err := puncher.Start(h); err != nil {
-			return fmt.Errorf("start hole punching: %w", err)
-		}
-		p.owns("hole punching", puncher.Close)
-	}
-	if p.watcher, err = node.Watch(p.host, p.log); err != nil {
-		return err
-	}
-	p.owns("version check", p.watcher.Close)
-	return p.startRelays(h)
-}
-
-// startDialFilter installs the dial filter of a volunteer, which hosts the jobs of other users.
-func (p *Peer) startDialFilter() error {
-	if p.role != Volunteer {
-		return nil
-	}
-	p.dials = dialfilter.New()
-	for _, info := range p.cfg.Supernodes {
-		p.dials.Name(info)
-	}
-	return nil
-}
-
-// mapsPorts reports whether the peer asks a router to map ports. It does not if the owner has stated the
-// reachability.
-func (c Config) mapsPorts() bool { return c.NAT && c.Reachability == node.Auto }
-
-// reservedTimeout bounds the time that a private peer waits at startup for a supernode to relay for it.
-const reservedTimeout = 5 * time.Second
-
-// startRelays starts both sides of relaying: relays for this peer, and this peer as a relay. The peer asks
-// supernodes first, since it knows them before any other peer can reach it.
-func (p *Peer) startRelays(h host.Host) error {
-	if !p.cfg.NAT {
-		return nil
-	}
-	cfg := relay.Config{Network: p.admission.ID, Public: p.cfg.Reachability == node.Public, Log: p.log}
-	if p.role != SubmitOnly && p.cfg.Relay && p.cfg.Reachability != node.Private {
-		cfg.Limits = relay.Limits{Peers: p.cfg.RelayPeers, Bytes: p.cfg.RelayData << 20, Time: p.cfg.RelayTime}
-	}
-	if !cfg.Public {
-		cfg.Relays = p.cfg.Supernodes
-	}
-	relays, err := relay.New(h, cfg)
-	if err != nil {
-		return fmt.Errorf("start relaying: %w", err)
-	}
-	p.owns("relays", relays.Close)
-	if p.cfg.Reachability == node.Private && len(cfg.Relays) > 0 {
-		ctx, cancel := context.WithTimeout(p.life, reservedTimeout)
-		defer cancel()
-		if err := relays.Reserved(ctx); err != nil {
-			p.log.Warn().Msg("no supernode relays for this peer yet: others cannot reach it")
+		if err := node.KeepPorts(p.home.Ports(), asked, p.net.Host.Network().ListenAddresses()); err != nil {
+			return &homedir.Error{Home: string(p.home), Err: err}
 		}
 	}
 	return nil
@@ -133,11 +68,11 @@ func (p *Peer) startServices() error {
 	if err != nil {
 		return &homedir.Error{Home: string(p.home), Err: err}
 	}
-	p.files = filetransfer.NewService(p.host, store, p.log)
+	p.files = filetransfer.NewService(p.net.Host, store, p.log)
 	p.owns("file transfer", p.files.Close)
-	p.detector = faultdetect.NewService(p.host, p.log)
+	p.detector = faultdetect.NewService(p.net.Host, p.log)
 	p.owns("fault detection", p.detector.Close)
-	p.views = viewgroup.NewService(p.host, p.log)
+	p.views = viewgroup.NewService(p.net.Host, p.log)
 	p.owns("views", p.views.Close)
 	return nil
 }
@@ -165,11 +100,11 @@ func (p *Peer) startVolunteer() error {
 	if err != nil {
 		return err
 	}
-	p.slots = reservation.NewService(p.host, reservation.Config{Limits: slots, Log: p.log, Machine: machine.Identity(p.cfg.Machine)})
+	p.slots = reservation.NewService(p.net.Host, reservation.Config{Limits: slots, Log: p.log, Machine: machine.Identity(p.cfg.Machine)})
 	p.owns("reservation", p.slots.Close)
 	stop := p.files.Tell(p.policy.Admits)
 	p.owns("answers about cached files", func() error { stop(); return nil })
-	p.launcher, err = launch.NewService(p.host, launch.Config{
+	p.launcher, err = launch.NewService(p.net.Host, launch.Config{
 		Home:         string(p.home),
 		Reservations: p.slots,
 		Files:        p.files,
@@ -184,9 +119,9 @@ func (p *Peer) startVolunteer() error {
 		Journal:      p.journal,
 		Grant:        grant,
 		Niceness:     p.cfg.Niceness,
-		Dials:        p.dials,
-		Punches:      p.punches,
-		Mapped:       p.ports.MappedTCP,
+		Dials:        p.net.Dials,
+		Punches:      p.net.Punches,
+		Mapped:       p.net.Ports.MappedTCP,
 		Log:          p.log,
 	})
 	if err != nil {
@@ -246,8 +181,8 @@ func (p *Peer) startDiscovery() error {
 	if p.role == Volunteer {
 		cfg.PeersFile = homedir.PeersOf(string(p.home), p.admission.ID)
 	}
-	if p.dials != nil {
-		cfg.Neighbour, cfg.MayDial = p.dials.Neighbour, p.dials.MayDial
+	if p.net.Dials != nil {
+		cfg.Neighbour, cfg.MayDial = p.net.Dials.Neighbour, p.net.Dials.MayDial
 	}
 	cfg.DHTServer = p.role != SubmitOnly
 	cfg.Log = p.log
@@ -255,7 +190,7 @@ func (p *Peer) startDiscovery() error {
 		cfg.Offer, cfg.Machine, cfg.Twin = p.offer, p.slots.Machine, p.twinFound
 	}
 	var err error
-	if p.discovery, err = discovery.New(p.life, p.host, cfg); err != nil {
+	if p.discovery, err = discovery.New(p.life, p.net.Host, cfg); err != nil {
 		return err
 	}
 	p.owns("discovery", p.discovery.Close)
@@ -272,7 +207,7 @@ func (p *Peer) startDiscovery() error {
 		owner = p.admission.Gate.Person
 	}
 	p.submitter = submit.NewSubmitter(submit.Config{
-		Host:      p.host,
+		Host:      p.net.Host,
 		Key:       p.key,
 		Discovery: p.discovery,
 		Files:     p.files,
@@ -287,7 +222,7 @@ func (p *Peer) startDiscovery() error {
 		Resident:  p.role == Volunteer,
 		Owner:     owner,
 		Site:      p.cfg.Site,
-		Outdated:  p.watcher.Outdated,
+		Outdated:  p.net.Watcher.Outdated,
 	})
 	return nil
 }

@@ -150,7 +150,7 @@ func (p *Peer) use() Use {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	u := Use{Memory: m.Sys - m.HeapReleased, Goroutines: runtime.NumGoroutine()}
-	_ = p.host.Network().ResourceManager().ViewSystem(func(s network.ResourceScope) error {
+	_ = p.net.Host.Network().ResourceManager().ViewSystem(func(s network.ResourceScope) error {
 		stat := s.Stat()
 		u.Streams = stat.NumStreamsInbound + stat.NumStreamsOutbound
 		return nil // ViewSystem fails only if this function does

@@ -121,7 +121,7 @@ func admission(gate *membership.Gate, dials *dialfilter.Filter) []libp2p.Option 
 	)
 }
 
-// reachability returns the options for reaching a peer behind address translation. startRelays decides
+// reachability returns the options for reaching a peer behind address translation. Package stack decides
 // which relays the peer uses, and whether it is one itself. If the owner has stated the reachability,
 // libp2p takes it from the options, and the router maps no ports. A public peer still runs AutoNAT v2.
 func reachability(cfg Config) []libp2p.Option {
