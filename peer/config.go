@@ -18,6 +18,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/peer/control"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/peer/net/networks"
 	"github.com/p2pmpi/p2pmpi/peer/net/node"
@@ -327,8 +328,8 @@ func (c Config) validateRelay(wrong *fieldErrors) {
 
 // validateLending checks the settings for slots, limits, and the policy towards submitters.
 func (c Config) validateLending(wrong *fieldErrors) {
-	if c.Slots < 0 || c.Slots > maxSlots {
-		wrong.say("slots %d: want 0 to %d", c.Slots, maxSlots)
+	if c.Slots < 0 || c.Slots > control.MaxSlots {
+		wrong.say("slots %d: want 0 to %d", c.Slots, control.MaxSlots)
 	}
 	if c.MaxJobs < 0 {
 		wrong.say("max-jobs %d: want 0 (no limit) or more", c.MaxJobs)
@@ -368,9 +369,6 @@ func (c Config) validateLending(wrong *fieldErrors) {
 
 // maxRelayPeers is the largest number of relayed peers that fits into the connections that a peer keeps.
 const maxRelayPeers = 512
-
-// maxSlots is far above the capacity of a machine, and below the bound of an offer.
-const maxSlots = 1 << 12
 
 // peerIDs parses a list of peer IDs; option names the list in errors.
 func peerIDs(option string, list []string) ([]p2ppeer.ID, error) {

@@ -5,9 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/rs/zerolog"
+
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
-	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 // TestBuiltInEngineIsTheDefault checks that no engine next to the program's file is used.
@@ -21,12 +22,12 @@ func TestBuiltInEngineIsTheDefault(t *testing.T) {
 		skip.Lacks(t, err)
 	}
 	defer os.Remove(beside)
-	p := &Peer{cfg: DefaultConfig(), home: homedir.Dir(t.TempDir())}
-	if got := p.chooseEngine(); got != launch.BuiltIn() {
+	cfg := DefaultConfig()
+	if got := cfg.chooseEngine(t.TempDir(), launch.Walls{}, zerolog.Nop()); got != launch.BuiltIn() {
 		t.Errorf("the engine is %q", got.Name)
 	}
-	p.cfg.WasmEngine = "bin/engine"
-	if p.cfg.Validate() == nil {
+	cfg.WasmEngine = "bin/engine"
+	if cfg.Validate() == nil {
 		t.Error("a relative path is taken: of what folder?")
 	}
 }

@@ -5,16 +5,7 @@ import (
 	"sync"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
-)
-
-// A Halt is a way to end a peer.
-type Halt string
-
-// The ways to end a peer. Each releases all resources before the peer ends.
-const (
-	Orderly Halt = "orderly" // hands jobs over within handOverTimeout, then ends the remaining ones
-	Drain   Halt = "drain"   // hands jobs over, and waits for those that cannot be handed over
-	Now     Halt = "now"     // ends all processes at once; other peers of the jobs detect the loss
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 )
 
 // halting records that a peer has to end, in which way, and why. Its methods are safe for concurrent use.
@@ -23,17 +14,17 @@ type halting struct {
 
 	mu     sync.Mutex
 	once   sync.Once
-	asked  Halt  // strongest halt asked for
-	failed error // reason, if the owner did not ask for it
+	asked  status.Halt // strongest halt asked for
+	failed error       // reason, if the owner did not ask for it
 }
 
 func newHalting() *halting { return &halting{halted: make(chan struct{})} }
 
 // ask records that a halt was asked for, and reports whether it is stronger than those before.
-func (h *halting) ask(how Halt) bool {
+func (h *halting) ask(how status.Halt) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	strength := map[Halt]int{Drain: 1, Orderly: 2, Now: 3}
+	strength := map[status.Halt]int{status.Drain: 1, status.Orderly: 2, status.Now: 3}
 	if strength[how] <= strength[h.asked] {
 		return false
 	}
@@ -42,7 +33,7 @@ func (h *halting) ask(how Halt) bool {
 }
 
 // strongest returns the strongest halt asked for, or "".
-func (h *halting) strongest() Halt {
+func (h *halting) strongest() status.Halt {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.asked

@@ -66,7 +66,7 @@ func TestS3EachRuleSuspendsJobs(t *testing.T) {
 				defer close(over)
 				rules := suspend.Policy{Rules: []presence.Rule{presence.Active, presence.Battery, presence.Load, presence.Metered}}
 				rules.Treatment, _ = suspend.ParseTreatment(p.cfg.PauseJobs)
-				p.suspend.Run(p.life, rules, hostedJobs{p.launcher}, presence.NewMachine(s.root), ticks)
+				p.terms.suspend.Run(p.life, rules, hostedJobs{p.launcher}, presence.NewMachine(s.root), ticks)
 			}()
 			t.Cleanup(func() { p.Close(); <-over })
 			stranger := boot(t, func(c *Config) { c.Supernodes = introducing(p) })
@@ -90,7 +90,7 @@ func TestS3EachRuleSuspendsJobs(t *testing.T) {
 					t.Errorf("it says to pause by %q, want %q", got, rule)
 				}
 				var html bytes.Buffer
-				if err := page.Execute(&html, status); err != nil || strings.Contains(html.String(), "paused: "+string(rule)) != (rule != "") {
+				if err := status.WritePage(&html); err != nil || strings.Contains(html.String(), "paused: "+string(rule)) != (rule != "") {
 					t.Errorf("with rule %q, got %v and the page\n%s", rule, err, html.String())
 				}
 				var refused error
@@ -106,7 +106,7 @@ func TestS3EachRuleSuspendsJobs(t *testing.T) {
 			}
 			pass(0)
 			expect("")
-			unread := p.diagnostics(t.Context()).Unread
+			unread := owned{p}.Examine(t.Context()).Unread
 			for _, u := range unread {
 				if u.Rule == tt.rule || u.Why == "" {
 					t.Errorf("it says that it cannot read %+v", u)

@@ -20,14 +20,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/peer/control"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/peer/net/networks"
 	"github.com/p2pmpi/p2pmpi/peer/net/stack"
 	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
-	"github.com/p2pmpi/p2pmpi/peer/owner/journal"
-	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 	"github.com/p2pmpi/p2pmpi/peer/owner/suspend"
 	"github.com/p2pmpi/p2pmpi/peer/owner/uptime"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -68,7 +67,6 @@ type Peer struct {
 	registry  *prometheus.Registry
 	slots     *reservation.Service // nil unless a volunteer; likewise launcher and history
 	launcher  *launch.Service
-	walls     launch.Walls
 	discovery *discovery.Service
 	files     *filetransfer.Service
 	detector  *faultdetect.Service
@@ -76,8 +74,7 @@ type Peer struct {
 	submitter *submit.Submitter
 	jobs      *control.Jobs // nil unless a volunteer
 	history   *uptime.History
-	journal   *journal.Journal // of jobs; nil unless a volunteer
-	policy    policy.Policy
+	terms     *terms
 	speed     int // of one processor, in Mflop/s
 
 	unmet error // see Unmet
@@ -89,7 +86,6 @@ type Peer struct {
 	halting  *halting
 	draining sync.WaitGroup
 	drained  atomic.Bool // true if the peer ended because no job was left
-	suspend  *suspend.Service
 }
 
 // New starts a peer and returns when the peer can take jobs: its services run and, if supernodes are
@@ -106,7 +102,7 @@ func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer,
 		cfg: cfg, role: role, log: log, started: time.Now(),
 		registry: prometheus.NewRegistry(),
 		halting:  newHalting(),
-		suspend:  suspend.New(log),
+		terms:    &terms{suspend: suspend.New(log)},
 	}
 	p.life, p.end = context.WithCancelCause(context.Background())
 	p.owns("drain", func() error { p.draining.Wait(); return nil })
@@ -197,9 +193,13 @@ func (p *Peer) Addresses() []string {
 // Submitter returns the submitter that runs this peer's own jobs.
 func (p *Peer) Submitter() *submit.Submitter { return p.submitter }
 
+// Refused returns the reason why another peer has refused this one: one of the two is not a member of the
+// other's private network. It is nil if no peer has.
+func (p *Peer) Refused() error { return p.admission.Refused() }
+
 // Halt asks the peer to end and returns at once. Halted is closed when the caller has to call Close. A
 // stronger mode overrides a weaker one, so an impatient owner need not wait for a drain.
-func (p *Peer) Halt(how Halt) {
+func (p *Peer) Halt(how status.Halt) {
 	p.log.Info().Str("how", string(how)).Msg("asked to halt")
 	if !p.halting.ask(how) {
 		return
@@ -207,9 +207,9 @@ func (p *Peer) Halt(how Halt) {
 	switch {
 	case p.launcher == nil: // not a volunteer: hosts no jobs
 		p.halting.now()
-	case how == Drain:
+	case how == status.Drain:
 		p.draining.Go(p.drain) // ends when the jobs end, or with the peer's life
-	case how == Orderly && p.Failed() == nil:
+	case how == status.Orderly && p.Failed() == nil:
 		p.draining.Go(p.handOver) // ends within handOverTimeout and tellTimeout, or with the peer's life
 	default:
 		p.halting.now()
@@ -228,7 +228,7 @@ func (p *Peer) Failed() error { return p.halting.failure() }
 // nowTimeout at most if Halt was called with Now, otherwise orderlyTimeout. After that time it returns an
 // error that names the part that has not closed.
 func (p *Peer) Close() error {
-	if p.halting.strongest() == Now {
+	if p.halting.strongest() == status.Now {
 		return p.close(nowTimeout)
 	}
 	return p.close(orderlyTimeout)
@@ -240,4 +240,47 @@ var errEnding = errors.New("the peer that it was handed to is ending")
 func (p *Peer) close(timeout time.Duration) error {
 	p.end(errEnding)
 	return p.parts.close(timeout)
+}
+
+// drain hands over the jobs that can run elsewhere and waits until no job is left. Then it halts the peer.
+func (p *Peer) drain() {
+	p.jobs.Refuse()
+	p.slots.Drain()
+	ctx, cancel := context.WithCancel(p.life)
+	p.draining.Go(func() { p.launcher.HandOver(ctx) }) // ends with ctx
+	defer cancel()
+	if p.jobs.Await(p.life) && p.awaitSlots(p.life) {
+		p.drained.Store(true)
+		p.Halt(status.Orderly)
+	}
+}
+
+// tellTimeout bounds the time in which submitters learn why their jobs end, and release them.
+const tellTimeout = 2 * time.Second
+
+// handOver gives the jobs here a limited time to continue elsewhere, and ends the remaining ones. Then it
+// lets the peer be closed.
+func (p *Peer) handOver() {
+	p.slots.Drain()
+	ctx, cancel := context.WithTimeout(p.life, handOverTimeout)
+	defer cancel()
+	p.launcher.HandOver(ctx)
+	told, cancelTold := context.WithTimeout(p.life, tellTimeout)
+	defer cancelTold()
+	p.launcher.EndAll(told)
+	p.halting.now()
+}
+
+// awaitSlots returns true when all slots are free, or false when ctx ends.
+func (p *Peer) awaitSlots(ctx context.Context) bool {
+	for {
+		if s := p.slots.Snapshot(); s.Held+s.Confirmed+s.Running == 0 {
+			return true
+		}
+		select {
+		case <-p.slots.Changed():
+		case <-ctx.Done():
+			return false
+		}
+	}
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
+	"github.com/p2pmpi/p2pmpi/peer/control"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
@@ -71,9 +73,9 @@ var absentPeer = func() p2ppeer.AddrInfo {
 	return *info
 }()
 
-func dial(t *testing.T, p *Peer) *Client {
+func dial(t *testing.T, p *Peer) *control.Client {
 	t.Helper()
-	c, err := Dial(t.Context(), string(p.home))
+	c, err := control.Dial(t.Context(), string(p.home))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +238,7 @@ func TestO2HaltEndsLocalSubmissions(t *testing.T) {
 }
 
 func TestHaltReturnsAfterThePeerHasStopped(t *testing.T) {
-	for _, how := range []Halt{Orderly, Drain, Now} {
+	for _, how := range []status.Halt{status.Orderly, status.Drain, status.Now} {
 		t.Run(string(how), func(t *testing.T) {
 			p := boot(t, nil)
 			client := dial(t, p)
@@ -259,8 +261,8 @@ func TestHaltReturnsAfterThePeerHasStopped(t *testing.T) {
 			if _, err := os.Stat(p.home.Socket()); err == nil {
 				t.Error("the socket is still there")
 			}
-			if _, err := Dial(t.Context(), string(p.home)); !errors.Is(err, ErrNoPeer) {
-				t.Errorf("got %v, want ErrNoPeer", err)
+			if _, err := control.Dial(t.Context(), string(p.home)); !errors.Is(err, control.ErrNoPeer) {
+				t.Errorf("got %v, want control.ErrNoPeer", err)
 			}
 		})
 	}
@@ -486,7 +488,7 @@ func TestSubmitOnlyPeerLeavesNoFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Halt(Drain) // no job of another user runs here
+	p.Halt(status.Drain) // no job of another user runs here
 	select {
 	case <-p.Halted():
 	default:
@@ -514,7 +516,7 @@ func TestO3StatusShowsRunningJobs(t *testing.T) {
 	}
 	ctx, hangUp := context.WithCancel(t.Context())
 	defer hangUp()
-	var seen Status
+	var seen status.Status
 	_, err = client.Run(ctx, req, func(e submit.Event) error {
 		if e.Phase == submit.Running {
 			seen, err = client.Status(t.Context())
@@ -530,7 +532,7 @@ func TestO3StatusShowsRunningJobs(t *testing.T) {
 		t.Errorf("got %+v, want the job with its program, processes and submitter", seen)
 	}
 	var html bytes.Buffer
-	if err := page.Execute(&html, seen); err != nil || !strings.Contains(html.String(), "<td>sleep<td>0.0 1.0 ") {
+	if err := seen.WritePage(&html); err != nil || !strings.Contains(html.String(), "<td>sleep<td>0.0 1.0 ") {
 		t.Errorf("got %v and no job on the page:\n%s", err, html.String())
 	}
 }

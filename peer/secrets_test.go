@@ -148,7 +148,7 @@ func TestJobSecretsAreNotDisclosed(t *testing.T) {
 			for _, p := range []*Peer{first, second} {
 				s := p.Status(t.Context())
 				json.NewEncoder(&events).Encode(s)
-				page.Execute(&events, s)
+				s.WritePage(&events)
 			}
 		}
 		return json.NewEncoder(&events).Encode(e)

@@ -2,28 +2,62 @@ package peer
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
+	"maps"
+	"net/http"
+	"os"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/crypto"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
-	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/peer/control"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/net/networks"
 	"github.com/p2pmpi/p2pmpi/peer/net/node"
 	"github.com/p2pmpi/p2pmpi/peer/net/relay"
 	"github.com/p2pmpi/p2pmpi/peer/net/stack"
 	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
-	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
-	"github.com/p2pmpi/p2pmpi/peer/owner/machine"
-	"github.com/p2pmpi/p2pmpi/reservation"
 )
+
+// startMembership determines whether the network is private, and creates the gate that keeps out peers that
+// are not members.
+func (p *Peer) startMembership() error {
+	id, err := p2ppeer.IDFromPrivateKey(p.key)
+	if err != nil {
+		return err
+	}
+	if warning := p.cfg.OpenWarning(); warning != "" && p.role == Volunteer {
+		p.log.Warn().Msg(warning)
+	}
+	p.admission, err = networks.Enter(p.cfg.network(), id, p.voucher, p.log)
+	return err
+}
+
+// voucher returns the key of the home that this peer belongs to, or nil if there is none. That key confirms
+// the peer's membership to others.
+func (p *Peer) voucher() crypto.PrivKey {
+	if p.role == Volunteer {
+		return p.key // for additional hosts that libp2p creates
+	}
+	file := homedir.Dir(p.cfg.MemberOf).Identity()
+	if _, err := os.Stat(file); p.cfg.MemberOf == "" || err != nil {
+		return nil
+	}
+	key, err := homedir.LoadIdentity(file)
+	if err != nil {
+		p.log.Debug().Err(err).Msg("cannot confirm the membership of this peer: no key of its home")
+		return nil
+	}
+	return key
+}
 
 // startHost starts the libp2p host and the services that watch its connections.
 func (p *Peer) startHost() error {
@@ -77,101 +111,8 @@ func (p *Peer) startServices() error {
 	return nil
 }
 
-// startVolunteer starts the services that donate slots.
-func (p *Peer) startVolunteer() error {
-	var err error
-	if p.policy, err = p.cfg.policy(p.ID(), !p.admission.Gate.Open(), machineAt(string(p.home))); err != nil {
-		return err
-	}
-	p.logPolicy()
-	if err := p.startJournal(); err != nil {
-		return err
-	}
-	p.examineSandbox()
-	slots := reservation.Limits{Slots: p.cfg.Slots, MaxJobs: p.cfg.MaxJobs, Judge: p.judge}
-	if p.speed, err = machine.Speed(p.home.Speed()); err != nil {
-		return &homedir.Error{Home: string(p.home), Err: err}
-	}
-	channels, err := proclink.ParseKinds(p.cfg.Channels)
-	if err != nil {
-		return fmt.Errorf("channels: %w", err)
-	}
-	grant, err := p.cfg.grant(string(p.home), p.cfg.Slots)
-	if err != nil {
-		return err
-	}
-	p.slots = reservation.NewService(p.net.Host, reservation.Config{Limits: slots, Log: p.log, Machine: machine.Identity(p.cfg.Machine)})
-	p.owns("reservation", p.slots.Close)
-	stop := p.files.Tell(p.policy.Admits)
-	p.owns("answers about cached files", func() error { stop(); return nil })
-	p.launcher, err = launch.NewService(p.net.Host, launch.Config{
-		Home:         string(p.home),
-		Reservations: p.slots,
-		Files:        p.files,
-		Detector:     p.detector,
-		Views:        p.views,
-		DataListen:   p.cfg.dataListen(),
-		Channels:     channels,
-		Decide:       p.decide,
-		Walls:        p.walls,
-		Engine:       p.chooseEngine(),
-		Readable:     p.cfg.Readable,
-		Journal:      p.journal,
-		Grant:        grant,
-		Niceness:     p.cfg.Niceness,
-		Dials:        p.net.Dials,
-		Punches:      p.net.Punches,
-		Mapped:       p.net.Ports.MappedTCP,
-		Log:          p.log,
-	})
-	if err != nil {
-		return fmt.Errorf("start the launcher: %w", err)
-	}
-	p.owns("launcher", p.launcher.Close)
-	p.logUnheld()
-	return nil
-}
-
-// dataListen returns the address for direct connections in the launcher's form; "" means none.
-func (c Config) dataListen() string {
-	switch c.DataListen {
-	case "none":
-		return ""
-	case "":
-	default:
-		return c.DataListen
-	}
-	address := ""
-	for _, a := range c.Listen {
-		ip, err := manet.ToIP(a)
-		switch {
-		case err != nil:
-		case ip.IsUnspecified():
-			return ":0"
-		case address == "":
-			address = net.JoinHostPort(ip.String(), "0")
-		}
-	}
-	return address
-}
-
-// grant returns the limits of jobs on this machine, for the given number of slots. home is the folder that
-// holds the scratch folders.
-func (c Config) grant(home string, slots int) (limits.Grant, error) {
-	return limits.Default(machineAt(home), slots).With(c.SlotLimits, c.JobLimits)
-}
-
-// machineAt returns the machine's resources that limits apply to; the disk is that of home.
-func machineAt(home string) limits.Machine {
-	m := limits.Machine{Disk: machine.DiskFree(home)}
-	if memory := machine.Memory(); memory != 0 && memory != machine.Unlimited {
-		m.Memory = int64(memory)
-	}
-	return m
-}
-
-// startDiscovery joins the network and creates the submitter. A submit-only peer joins as a DHT client, so
-// other peers do not depend on it.
+// startDiscovery joins the network. A submit-only peer joins as a DHT client, so other peers do not depend
+// on it.
 func (p *Peer) startDiscovery() error {
 	cfg := discovery.DefaultConfig()
 	cfg.Network = p.admission.ID
@@ -194,6 +135,11 @@ func (p *Peer) startDiscovery() error {
 		return err
 	}
 	p.owns("discovery", p.discovery.Close)
+	return p.startSubmitter()
+}
+
+// startSubmitter creates the submitter of this peer's own jobs.
+func (p *Peer) startSubmitter() error {
 	mode, err := faultdetect.ParseMode(p.cfg.Detector)
 	if err != nil {
 		return err
@@ -230,7 +176,7 @@ func (p *Peer) startDiscovery() error {
 // twinFound halts this peer because an older peer has the same identity.
 func (p *Peer) twinFound(err *discovery.TwinError) {
 	p.halting.fail(&CopyError{string(p.home), err})
-	p.Halt(Orderly)
+	p.Halt(status.Orderly)
 }
 
 // keepPartners keeps this peer connected to the other peers of its jobs.
@@ -251,87 +197,47 @@ func (p *Peer) keepPartners() error {
 	return nil
 }
 
-// offer returns the peer's current offer.
-func (p *Peer) offer() discovery.Offer {
-	s := p.slots.Snapshot()
-	o := discovery.Offer{
-		SlotsTotal:  s.Total,
-		SlotsFree:   s.Free,
-		MaxJobs:     p.cfg.MaxJobs,
-		Jobs:        len(s.Jobs),
-		MemoryBytes: machine.TotalMemory(),
-		Kinds:       p.announced(),
-		Speed:       p.speed,
-		Load:        machine.Load(),
-		Site:        p.cfg.Site,
-		Owner:       p.cfg.Owner,
-		History:     p.history.At(time.Now()),
+// startControl opens the control socket and the status page.
+func (p *Peer) startControl() error {
+	if p.role != Volunteer {
+		return nil
 	}
-	if s.Draining || p.suspend.Rule() != "" || p.fullDisk() {
-		o.SlotsFree = 0
+	p.jobs = control.NewJobs(p.life, p.submitter)
+	server, err := control.Serve(p.life, p.home.Socket(), p.handlers())
+	if err != nil {
+		return &homedir.Error{Home: string(p.home), Err: fmt.Errorf("open control socket: %w", err)}
 	}
-	return o
-}
-
-// resize changes the number of slots until the peer ends. If jobs use more slots than remain, the launcher
-// hands them over where possible; the jobs keep their slots until then.
-func (p *Peer) resize(slots int) {
-	p.log.Info().Int("slots", slots).Msg("slots changed")
-	p.updateGrant(slots)
-	p.slots.Resize(slots)
-	p.launcher.Trim(slots)
-}
-
-// updateGrant divides the machine among more slots than configured, for future jobs. With fewer slots the
-// limits stay the same, because earlier jobs keep theirs.
-func (p *Peer) updateGrant(slots int) {
-	grant, err := p.cfg.grant(string(p.home), max(slots, p.cfg.Slots))
-	if err != nil { // cannot happen: the limits were parsed at startup
-		p.log.Error().Err(err).Msg("limits unchanged")
-		return
-	}
-	p.launcher.SetGrant(grant)
-}
-
-// drain hands over the jobs that can run elsewhere and waits until no job is left. Then it halts the peer.
-func (p *Peer) drain() {
-	p.jobs.Refuse()
-	p.slots.Drain()
-	ctx, cancel := context.WithCancel(p.life)
-	p.draining.Go(func() { p.launcher.HandOver(ctx) }) // ends with ctx
-	defer cancel()
-	if p.jobs.Await(p.life) && p.awaitSlots(p.life) {
-		p.drained.Store(true)
-		p.Halt(Orderly)
-	}
-}
-
-// tellTimeout bounds the time in which submitters learn why their jobs end, and release them.
-const tellTimeout = 2 * time.Second
-
-// handOver gives the jobs here a limited time to continue elsewhere, and ends the remaining ones. Then it
-// lets the peer be closed.
-func (p *Peer) handOver() {
-	p.slots.Drain()
-	ctx, cancel := context.WithTimeout(p.life, handOverTimeout)
-	defer cancel()
-	p.launcher.HandOver(ctx)
-	told, cancelTold := context.WithTimeout(p.life, tellTimeout)
-	defer cancelTold()
-	p.launcher.EndAll(told)
-	p.halting.now()
-}
-
-// awaitSlots returns true when all slots are free, or false when ctx ends.
-func (p *Peer) awaitSlots(ctx context.Context) bool {
-	for {
-		if s := p.slots.Snapshot(); s.Held+s.Confirmed+s.Running == 0 {
-			return true
+	p.owns("control socket", func() error {
+		p.jobs.Refuse()
+		ctx, cancel := context.WithTimeout(context.Background(), orderlyTimeout)
+		defer cancel()
+		p.jobs.Cancel(errEnding) // their contexts derive from the peer's life, which has ended
+		err := server.Close(ctx)
+		if !p.jobs.Await(ctx) {
+			err = errors.Join(err, errors.New("jobs that were handed to this peer are not over"))
 		}
-		select {
-		case <-p.slots.Changed():
-		case <-ctx.Done():
-			return false
-		}
+		return err
+	})
+	return p.startPage()
+}
+
+// handlers returns the handlers of all requests that the socket accepts, by pattern.
+func (p *Peer) handlers() map[string]http.HandlerFunc {
+	all := p.jobs.Handlers()
+	maps.Copy(all, control.Requests(owned{p}))
+	return all
+}
+
+// startPage serves the status page if the owner has configured it.
+func (p *Peer) startPage() error {
+	if p.cfg.HTTP == "" {
+		return nil
 	}
+	page := control.StatusPage{Address: p.cfg.HTTP, Home: p.home, Status: p.Status, Metrics: p.registry, Log: p.log}
+	server, err := page.Serve(p.life)
+	if err != nil {
+		return err
+	}
+	p.owns("status page", server.Close)
+	return nil
 }

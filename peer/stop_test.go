@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/p2pmpi/p2pmpi/peer/control"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -15,11 +16,11 @@ func TestJobsAreSelectedByIDPrefix(t *testing.T) {
 	}{
 		"3f2b8c1e77": {jobs[0], nil},
 		"3f2b8c1e":   {jobs[0], nil}, // used by two submitters: the one whose job runs here
-		"3f2b":       {reservation.Name{}, errAmbiguous},
+		"3f2b":       {reservation.Name{}, control.ErrAmbiguous},
 		"77":         {jobs[2], nil}, // the full ID, which occurs twice
 		"777":        {jobs[3], nil},
-		"9":          {reservation.Name{}, errNotHosted},
-		"":           {reservation.Name{}, errNotHosted},
+		"9":          {reservation.Name{}, control.ErrNotHosted},
+		"":           {reservation.Name{}, control.ErrNotHosted},
 	} {
 		if job, err := selectJob(jobs, prefix); job != want.job || !errors.Is(err, want.err) {
 			t.Errorf("%q: got %v, %v; want %v, %v", prefix, job, err, want.job, want.err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
@@ -89,7 +90,7 @@ func boot(ctx context.Context, cfg peer.Config, stdout, stderr io.Writer) error 
 	fmt.Fprintln(stdout, "ready", p.ID(), strings.Join(p.Addresses(), " "))
 	select {
 	case <-ctx.Done():
-		p.Halt(peer.Orderly)
+		p.Halt(status.Orderly)
 		<-p.Halted()
 	case <-p.Halted():
 	}

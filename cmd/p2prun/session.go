@@ -15,6 +15,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/workdir"
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
@@ -24,7 +25,7 @@ import (
 // that lives as long as p2prun. Exactly one of client and own is set.
 type session struct {
 	home   string // home on which a running peer was looked for
-	client *peer.Client
+	client *control.Client
 	own    *peer.Peer
 	net    *localnet.Net // with --local
 
@@ -38,7 +39,7 @@ func open(ctx context.Context, cfg peer.Config, opt peer.RunOptions, work *workd
 	s := &session{home: cfg.Home, done: make(chan struct{})}
 	var err error
 	if opt.Local == 0 {
-		s.client, err = peer.Dial(ctx, cfg.Home)
+		s.client, err = control.Dial(ctx, cfg.Home)
 		if err == nil {
 			if err = s.ofNetwork(ctx, cfg); err != nil {
 				s.close()
@@ -46,7 +47,7 @@ func open(ctx context.Context, cfg peer.Config, opt peer.RunOptions, work *workd
 			}
 			return s, nil
 		}
-		if _, unusable := errors.AsType[*homedir.Error](err); unusable || !errors.Is(err, peer.ErrNoPeer) {
+		if _, unusable := errors.AsType[*homedir.Error](err); unusable || !errors.Is(err, control.ErrNoPeer) {
 			return nil, command.FailHome(err)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/control/status"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
@@ -23,21 +22,21 @@ func TestStatusFitsATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	granted.Slot.Memory, granted.Slot.CPU, granted.Slot.Disk, granted.Job.Upload = 512<<20, 50, 4<<30, 1<<20
-	s := peer.Status{
+	s := status.Status{
 		Peer: "12D3KooWRqGLrMJzoTKpVSjUhUtFa8M8FkGzZyxnqRSeL6kXeb7y", Network: "public", Home: "/srv/p2pmpi", Since: time.Now(),
-		Slots:       peer.Slots{Total: 4, Free: 1, Running: 3, Draining: true},
+		Slots:       status.Slots{Total: 4, Free: 1, Running: 3, Draining: true},
 		Granted:     granted,
 		Unprotected: []status.Unprotected{{Wall: "network", Why: "no namespaces: operation not permitted; seccomp: " + why}},
-		Use:         peer.Use{Memory: 34 << 20, Goroutines: 210, Streams: 1},
-		Hosted: []peer.HostedJob{
-			{Job: "3f2b8c1e77", Submitter: other, State: "running", Program: "heat", Processes: []view.Process{{Rank: 0}, {Rank: 1}}, Channels: []peer.Channel{
+		Use:         status.Use{Memory: 34 << 20, Goroutines: 210, Streams: 1},
+		Hosted: []status.HostedJob{
+			{Job: "3f2b8c1e77", Submitter: other, State: "running", Program: "heat", Processes: []view.Process{{Rank: 0}, {Rank: 1}}, Channels: []status.Channel{
 				{From: view.Process{Rank: 0}, To: view.Process{Rank: 2}, Peer: other, Kind: "stream", Way: "relayed", Relay: relay, RTT: 41_234_567, Why: why},
 				{From: view.Process{Rank: 1}, To: view.Process{Rank: 2}, Peer: other, Kind: "stream", Way: "relayed", Relay: relay, RTT: 41_234_567, Why: why},
 			}},
 			{Job: "99", Submitter: other, State: "held", Slots: 1},
 		},
-		Submitted: []peer.Submitted{{Status: submit.Status{Job: "5555", Name: "ep", N: 2, R: 2, Phase: submit.Running, Since: time.Now()}, Unheard: time.Now()}},
-		Connections: []peer.Connection{
+		Submitted: []status.Submitted{{Status: submit.Status{Job: "5555", Name: "ep", N: 2, R: 2, Phase: submit.Running, Since: time.Now()}, Unheard: time.Now()}},
+		Connections: []status.Connection{
 			{Peer: other, Way: "relayed", Relay: relay, Transport: "tcp", RTT: 41_234_567, Why: why},
 			{Peer: relay, Way: "direct", Transport: "quic"},
 		},

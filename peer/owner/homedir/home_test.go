@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/p2pmpi/p2pmpi/peer/control"
 )
 
 func TestIdentityIsPersistent(t *testing.T) {
@@ -78,30 +76,6 @@ func TestSecondPeerInAHomeIsRefused(t *testing.T) {
 		t.Fatalf("after release: %v", err)
 	}
 	again.Release()
-}
-
-func TestPeerStartsAfterAKilledPeer(t *testing.T) {
-	h, err := Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{h.Socket(), h.lockFile()} { // as after SIGKILL
-		if err := os.WriteFile(name, []byte("12D3KooX (process 1)\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	lock, err := h.Lock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.Release()
-	server, err := control.Serve(t.Context(), h.Socket(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
 }
 
 func TestUnusableHomes(t *testing.T) {

@@ -1,4 +1,4 @@
-package peer
+package control
 
 import (
 	"errors"
@@ -8,8 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/spf13/viper"
 
 	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
@@ -33,26 +31,26 @@ func TestControlSocketWithoutPermission(t *testing.T) {
 	}
 }
 
-// TestConfigurationWithoutPermission checks that a home without permission to enter counts as one
-// without a configuration file, so that a request to its peer ends with ErrNotAllowed. An unreadable file
-// in an accessible home is an error.
-func TestConfigurationWithoutPermission(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("root may enter every home: run it as another user")
-	}
-	home := t.TempDir()
-	file := filepath.Join(home, "config.yaml")
-	if err := os.WriteFile(file, []byte("slots: 1\n"), 0); err != nil {
+func TestPeerStartsAfterAKilledPeer(t *testing.T) {
+	h, err := homedir.Open(shortDir(t))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := readFile(viper.New(), "", home); err == nil || !strings.Contains(err.Error(), file) {
-		t.Errorf("a file that may not be read: got %v, want an error that names it", err)
+	for _, name := range []string{h.Socket(), filepath.Join(string(h), "lock")} { // as after SIGKILL
+		if err := os.WriteFile(name, []byte("12D3KooX (process 1)\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := os.Chmod(home, 0); err != nil {
+	lock, err := h.Lock()
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.Chmod(home, 0o700)
-	if err := readFile(viper.New(), "", home); err != nil {
-		t.Errorf("a home that may not be entered: %v", err)
+	defer lock.Release()
+	server, err := Serve(t.Context(), h.Socket(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package peer
+package status
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/host"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -38,9 +39,6 @@ type Channel struct {
 	Why string        `json:"why"` // why it is this one, and not a better one
 }
 
-// Connected reports whether this peer has a connection to any other peer.
-func (p *Peer) Connected() bool { return len(p.net.Host.Network().Peers()) > 0 }
-
 const (
 	// measureTimeout bounds the measurement of all round trips together. maxMeasuring is the number of
 	// peers measured at the same time.
@@ -48,19 +46,19 @@ const (
 	maxMeasuring   = 32
 )
 
-// connections returns the best connection to each peer, sorted by ID.
-func (p *Peer) connections(ctx context.Context) []Connection {
+// Connections returns the best connection of h to each peer, sorted by ID. It measures the round trips.
+func Connections(ctx context.Context, h host.Host, punches *connection.Punches) []Connection {
 	ctx, cancel := context.WithTimeout(ctx, measureTimeout)
 	defer cancel()
 	out := []Connection{} // a list in JSON even when empty
 	var mu sync.Mutex
 	var measuring sync.WaitGroup
 	free := make(chan struct{}, maxMeasuring)
-	for _, id := range p.net.Host.Network().Peers() {
+	for _, id := range h.Network().Peers() {
 		free <- struct{}{}
 		measuring.Go(func() {
 			defer func() { <-free }()
-			if c, ok := p.connection(ctx, id); ok {
+			if c, ok := connectionTo(ctx, h, id, punches); ok {
 				mu.Lock()
 				defer mu.Unlock()
 				out = append(out, c)
@@ -72,13 +70,13 @@ func (p *Peer) connections(ctx context.Context) []Connection {
 	return out
 }
 
-// connection returns false if the peer is no longer connected.
-func (p *Peer) connection(ctx context.Context, id p2ppeer.ID) (Connection, bool) {
-	c, ok := connection.Best(p.net.Host, id, p.net.Punches)
+// connectionTo returns false if the peer is no longer connected.
+func connectionTo(ctx context.Context, h host.Host, id p2ppeer.ID, punches *connection.Punches) (Connection, bool) {
+	c, ok := connection.Best(h, id, punches)
 	if !ok {
 		return Connection{}, false
 	}
-	rtt, _ := connection.RoundTrip(ctx, p.net.Host, id)
+	rtt, _ := connection.RoundTrip(ctx, h, id)
 	return Connection{
 		Peer: id.String(), Way: string(c.Way), Relay: name(c.Relay),
 		Transport: c.Transport, Address: c.Address.String(), RTT: rtt, Why: c.Why,
