@@ -26,7 +26,7 @@ func TestGranted(t *testing.T) {
 // TestLocalPeersHaveNoLimits checks that local peers, which run their user's own programs, have no limits.
 func TestLocalPeersHaveNoLimits(t *testing.T) {
 	for want, c := range map[bool]Config{true: LocalConfig(), false: DefaultConfig()} {
-		g, err := c.grant(t.TempDir(), c.Slots)
+		g, err := c.Grant(t.TempDir(), c.Slots)
 		if err != nil || (g == limits.Grant{}) != want {
 			t.Errorf("got %+v, %v", g, err)
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
+
+	"github.com/p2pmpi/p2pmpi/peer/owner/lending"
 )
 
 // fill parses args as a command does, with file as the configuration, and returns the results.
@@ -209,7 +211,7 @@ func TestEveryOptionIsAConfigurationKey(t *testing.T) {
 
 func TestValidateReportsEveryWrongField(t *testing.T) {
 	c := Config{
-		Network: "a b", Slots: -1, MaxJobs: -1, Allow: []string{"me"},
+		Network: "a b", Settings: lending.Settings{Slots: -1, MaxJobs: -1, Allow: []string{"me"}},
 		LogLevel: "loud", ToleratedHang: -1, Detector: "oracle",
 	}
 	err := c.Validate()

@@ -61,7 +61,7 @@ func (o owned) Resize(slots int) status.Slots {
 // updateGrant divides the machine among more slots than configured, for future jobs. With fewer slots the
 // limits stay the same, because earlier jobs keep theirs.
 func (o owned) updateGrant(slots int) {
-	grant, err := o.cfg.grant(string(o.home), max(slots, o.cfg.Slots))
+	grant, err := o.cfg.Grant(string(o.home), max(slots, o.cfg.Slots))
 	if err != nil { // cannot happen: the limits were parsed at startup
 		o.log.Error().Err(err).Msg("limits unchanged")
 		return

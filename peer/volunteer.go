@@ -19,7 +19,7 @@ import (
 // startVolunteer starts the services that donate slots.
 func (p *Peer) startVolunteer() error {
 	var err error
-	if p.terms.policy, err = p.cfg.policy(p.ID(), !p.admission.Gate.Open(), machineAt(string(p.home))); err != nil {
+	if p.terms.policy, err = p.cfg.Policy(p.ID(), !p.admission.Gate.Open(), string(p.home)); err != nil {
 		return err
 	}
 	p.terms.home, p.terms.diskFree = p.home, p.cfg.diskFree
@@ -47,7 +47,7 @@ func (p *Peer) startLauncher(jobs *journal.Journal) error {
 	if err != nil {
 		return fmt.Errorf("channels: %w", err)
 	}
-	grant, err := p.cfg.grant(string(p.home), p.cfg.Slots)
+	grant, err := p.cfg.Grant(string(p.home), p.cfg.Slots)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ const presenceEvery = 10 * time.Second
 
 // startSuspending suspends the jobs of other users while the owner needs the machine.
 func (p *Peer) startSuspending() error {
-	rules, err := p.cfg.suspendPolicy()
+	rules, err := p.cfg.SuspendPolicy()
 	if err != nil || rules.Never() {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/control/doctor"
 	"github.com/p2pmpi/p2pmpi/peer/control/status"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
+	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 )
 
 // A Peer is a running peer, as its owner sees and controls it.
@@ -37,10 +38,6 @@ type Peer interface {
 	Fates(how status.Halt) status.Halting
 	Halt(how status.Halt)
 }
-
-// MaxSlots is the largest number of slots of a peer. It is far above the capacity of a machine, and below
-// the bound of an offer.
-const MaxSlots = 1 << 12
 
 // Errors of Peer.Stop for a prefix of a job's ID.
 var (
@@ -130,8 +127,8 @@ func (q requests) stop(w http.ResponseWriter, r *http.Request) {
 
 func (q requests) resize(w http.ResponseWriter, r *http.Request) {
 	n, err := strconv.Atoi(r.URL.Query().Get("total"))
-	if err != nil || n < 0 || n > MaxSlots {
-		Fail(w, http.StatusBadRequest, fmt.Errorf("total %.40q: want 0 to %d", r.URL.Query().Get("total"), MaxSlots))
+	if err != nil || n < 0 || n > policy.MaxSlots {
+		Fail(w, http.StatusBadRequest, fmt.Errorf("total %.40q: want 0 to %d", r.URL.Query().Get("total"), policy.MaxSlots))
 		return
 	}
 	Reply(w, http.StatusOK, q.peer.Resize(n))
