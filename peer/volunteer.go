@@ -150,10 +150,6 @@ func (h hostedJobs) Suspend(rule string, most time.Duration) {
 	h.Pause(launch.Pause{Rule: rule, Most: most})
 }
 
-// historyEvery is the interval at which the history is saved. A peer that is killed loses the running time
-// since the last save.
-const historyEvery = time.Minute
-
 // startHistory maintains the history of a volunteer.
 func (p *Peer) startHistory() error {
 	var err error
@@ -161,25 +157,10 @@ func (p *Peer) startHistory() error {
 		return &homedir.Error{Home: string(p.home), Err: err}
 	}
 	var saver sync.WaitGroup
-	saver.Go(p.keepHistory) // ends with the peer's life
+	saver.Go(func() { p.history.Keep(p.life, p.log) }) // ends with the peer's life
 	p.owns("history", func() error {
 		saver.Wait()
 		return p.history.Save(time.Now(), !p.drained.Load())
 	})
 	return nil
-}
-
-func (p *Peer) keepHistory() {
-	tick := time.NewTicker(historyEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case now := <-tick.C:
-			if err := p.history.Save(now, true); err != nil {
-				p.log.Warn().Err(err).Msg("history not kept")
-			}
-		case <-p.life.Done():
-			return
-		}
-	}
 }

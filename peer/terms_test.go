@@ -168,13 +168,3 @@ func ask(t *testing.T, from, p *Peer) error {
 	}
 	return client.Release(t.Context(), p.ID(), "job", false)
 }
-
-// TestLocalPeersHaveNoSuspendRules checks that local peers have no suspend rules: their user wants the job
-// to run, even on battery.
-func TestLocalPeersHaveNoSuspendRules(t *testing.T) {
-	for want, c := range map[bool]Config{false: LocalConfig(), true: DefaultConfig()} {
-		if rules, err := presence.ParseRules(c.PauseWhen); err != nil || (len(rules) > 0) != want {
-			t.Errorf("got %v, %v", rules, err)
-		}
-	}
-}

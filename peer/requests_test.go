@@ -27,3 +27,21 @@ func TestJobsAreSelectedByIDPrefix(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitsPerSlotShrinkWithMoreSlots checks that more slots get smaller shares of the machine.
+func TestLimitsPerSlotShrinkWithMoreSlots(t *testing.T) {
+	p := boot(t, func(c *Config) {
+		c.Slots = 2
+		c.SlotLimits, c.JobLimits = nil, nil
+	})
+	before := p.launcher.Grant().Slot
+	owned{p}.Resize(8)
+	more := p.launcher.Grant().Slot
+	if before.Memory == 0 || more.Memory > before.Memory/4+1 || more.Disk > before.Disk || more.CPU != before.CPU {
+		t.Errorf("with 2 slots each has %+v, with 8 %+v", before, more)
+	}
+	owned{p}.Resize(1)
+	if fewer := p.launcher.Grant().Slot; fewer.Memory != before.Memory {
+		t.Errorf("with 2 slots each has %+v, then with 1 %+v", before, fewer)
+	}
+}
