@@ -29,7 +29,7 @@ func (o owned) Examine(ctx context.Context) doctor.Facts {
 		Addresses: len(o.Addresses()), Supernodes: o.cfg.Supernodes,
 	})
 	m := doctor.ExamineMachine(ctx, string(o.home), o.net.Ports.Router())
-	m.Walls = o.terms.walls
+	m.Walls = o.terms.sandbox
 	store := o.files.Store()
 	m.CacheUsed, m.CacheLimit = store.Bytes(), store.Limit()
 	return doctor.Facts{Network: network, Machine: m, Granted: o.granted(), Unread: o.terms.suspend.Unread()}

@@ -35,7 +35,7 @@ func (p *Peer) Status(ctx context.Context) status.Status {
 	}
 	if p.slots != nil {
 		snapshot := p.slots.Snapshot()
-		s.Unprotected = status.UnprotectedBy(p.terms.walls)
+		s.Unprotected = status.UnprotectedBy(p.terms.sandbox)
 		s.Slots = p.slotStatus(snapshot)
 		s.Hosted = status.HostedBy(snapshot, p.launcher.Jobs(), p.launcher.Channels(), s.Connections)
 	}

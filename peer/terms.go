@@ -16,14 +16,14 @@ import (
 // terms decide which jobs of other users run here: the owner's policy, and the state of the machine.
 type terms struct {
 	policy   policy.Policy
-	walls    launch.Walls // sandbox layers for native programs
+	sandbox  launch.Walls // layers of the sandbox for native programs
 	suspend  *suspend.Service
 	home     homedir.Dir
 	diskFree func(dir string) int64
 }
 
 // sandboxComplete reports whether the sandbox for native programs is complete.
-func (t *terms) sandboxComplete() bool { return len(t.walls.Lacks()) == 0 }
+func (t *terms) sandboxComplete() bool { return len(t.sandbox.Lacks()) == 0 }
 
 // announced returns the kinds of programs in this peer's offer.
 func (t *terms) announced() (names []string) {
@@ -89,12 +89,12 @@ func (t *terms) logPolicy(log zerolog.Logger, accept []string) {
 
 // logSandbox logs the missing sandbox layers.
 func (t *terms) logSandbox(log zerolog.Logger) {
-	lacks := t.walls.Lacks()
-	for _, lack := range lacks {
-		log.Warn().Str("wall", string(lack.Wall)).Str("why", lack.Why).Bool("refused", !t.policy.Unconfined).
+	gaps := t.sandbox.Lacks()
+	for _, gap := range gaps {
+		log.Warn().Str("wall", string(gap.Wall)).Str("why", gap.Why).Bool("refused", !t.policy.Unconfined).
 			Msg("native programs cannot be confined here")
 	}
-	if why := t.walls.NoLandlock; why != "" && len(lacks) == 0 {
+	if why := t.sandbox.NoLandlock; why != "" && len(gaps) == 0 {
 		log.Info().Msgf("native programs are sandboxed, but without Landlock as a second layer: %s", why)
 	}
 }

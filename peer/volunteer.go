@@ -28,7 +28,7 @@ func (p *Peer) startVolunteer() error {
 	if err != nil {
 		return err
 	}
-	p.terms.walls = launch.ExamineWalls(string(p.home))
+	p.terms.sandbox = launch.ExamineWalls(string(p.home))
 	p.terms.logSandbox(p.log)
 	if p.speed, err = machine.Speed(p.home.Speed()); err != nil {
 		return &homedir.Error{Home: string(p.home), Err: err}
@@ -60,8 +60,8 @@ func (p *Peer) startLauncher(jobs *journal.Journal) error {
 		DataListen:   p.cfg.dataListen(),
 		Channels:     channels,
 		Decide:       p.terms.decide,
-		Walls:        p.terms.walls,
-		Engine:       p.cfg.chooseEngine(string(p.home), p.terms.walls, p.log),
+		Walls:        p.terms.sandbox,
+		Engine:       p.cfg.chooseEngine(string(p.home), p.terms.sandbox, p.log),
 		Readable:     p.cfg.Readable,
 		Journal:      jobs,
 		Grant:        grant,
