@@ -25,7 +25,6 @@ var undecoded = map[string]string{
 	"e2e/bench/finding/sim":          "names that it has made itself",
 	"mpj/internal/guest":             "what the engine answers that it runs in",
 	"internal/loopback":              "hands streams on",
-	"peer":                           "files of its own home, and the owner's control socket",
 	"peer/launch/process/supervisor": "what its own children print",
 	"peer/control":                   "what the owner's own commands and peer send",
 	"peer/net/node":                  "the file of its own ports",

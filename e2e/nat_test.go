@@ -242,7 +242,7 @@ func TestNATRouterMapsPorts(t *testing.T) {
 			mapPorts(homes[0])
 			g := i.natGrid(homes...)
 			g.peers[1].awaitWay(g.peers[0], "direct", "punched")
-			g.peers[0].expectFinding("port mapping", "ok", "maps ports ("+how+"), at "+homes[0].addr)
+			g.peers[0].expectFinding("port mapping", "ok", "maps ports ("+how+") at "+homes[0].addr)
 			j := g.submit(t, "2", "1", filepath.Join(bin, "stepper"), "-steps", "50", "-every", "10")
 			pairs := g.pairs(j)
 			in := slices.IndexFunc(pairs, func(p pair) bool { return p.to == homes[0] })

@@ -8,11 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
-	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/rs/zerolog"
@@ -20,10 +18,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/net/networks"
+	"github.com/p2pmpi/p2pmpi/peer/net/node"
+	"github.com/p2pmpi/p2pmpi/peer/owner/lending"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 	"github.com/p2pmpi/p2pmpi/peer/owner/machine"
 	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
-	"github.com/p2pmpi/p2pmpi/peer/owner/presence"
 )
 
 // A Config holds all settings that the owner can choose.
@@ -74,42 +74,12 @@ type Config struct {
 	// that home's identity confirms the peer's membership. Empty means none.
 	MemberOf string
 
-	// Slots is the number of processes that may run here at once. More slots than processors slow down
-	// every process. With 0 the peer only introduces and submits.
-	Slots int
-
-	// MaxJobs is the number of jobs that may hold slots here at once; 0 means no limit.
-	MaxJobs int
-
-	// SlotLimits are the limits of one process, JobLimits those of all processes of a job together. The
-	// entries are memory=SIZE, cpu=PERCENT% of one processor, disk=SIZE, processes=N, files=N,
-	// time=DURATION and upload=SIZE per second. Each value may be none. Limits that are not listed keep
-	// their defaults, which depend on the machine.
-	SlotLimits, JobLimits []string
+	// Settings are those of lending the machine to other users.
+	lending.Settings
 
 	// Niceness is the niceness of programs, 1 to 19. With higher values they give way more to other programs
 	// of the machine.
 	Niceness int
-
-	// Allow lists the peer IDs of submitters whose native programs the owner trusts; Deny lists those that
-	// never get slots. Accept applies to all other submitters. The owner's lists always win (S3).
-	Allow, Deny []string
-
-	// Accept lists rules: the kinds of programs that each class of submitters may run, and on how many
-	// slots. See policy.ParseRules.
-	Accept []string
-
-	// PauseWhen lists the rules for suspending jobs: active, battery, load and metered, or "none" alone.
-	// See package presence.
-	PauseWhen []string
-
-	// PauseJobs is the treatment of other users' jobs that cannot be migrated while the peer is paused:
-	// go-on, end, or a duration. A job that is suspended for longer than the duration ends.
-	PauseJobs string
-
-	// RequireConfinement refuses native programs if this machine cannot sandbox them completely. Programs
-	// of this peer's own user and of submitters in Allow are exempt.
-	RequireConfinement bool
 
 	// Readable lists absolute paths of files and folders that native programs may read, such as a library
 	// in /opt or a data set. The system's tools and libraries are always readable.
@@ -118,10 +88,6 @@ type Config struct {
 	// WasmEngine is the absolute path of an engine that runs WebAssembly modules instead of the built-in
 	// wazero. If that engine does not work, the peer uses wazero.
 	WasmEngine string
-
-	// QuietHours lists times of the day, such as 08:00-18:30, when the peer is paused: it accepts no jobs
-	// of other users and hands over those that can be migrated. PauseJobs applies to the rest.
-	QuietHours []string
 
 	// Owner names the owner of this machine. The replicas of a rank are placed on machines of different
 	// owners if possible. Empty means not stated. In a private network, the name that the network's owner
@@ -152,7 +118,7 @@ type Config struct {
 	// Reachability is the owner's knowledge of whether other peers can connect directly. With Auto the peer
 	// checks, maps ports, and uses relays until direct connections are known to work. With Public they
 	// work. With Private they do not, so New waits a few seconds for a supernode to relay.
-	Reachability Reachability
+	Reachability node.Reachability
 
 	// Relay lets other peers of the network be reached through this peer. Peers that have it as a supernode
 	// use it at once; all others, when it is found to be publicly reachable.
@@ -190,27 +156,6 @@ type Config struct {
 	diskFree func(dir string) int64
 }
 
-// A Reachability describes whether other peers can connect to a peer directly.
-type Reachability string
-
-// The reachabilities.
-const (
-	Auto    Reachability = "auto"
-	Public  Reachability = "public"
-	Private Reachability = "private"
-)
-
-// stated returns the reachability that the owner has stated, or that it is unknown.
-func (r Reachability) stated() network.Reachability {
-	switch r {
-	case Public:
-		return network.ReachabilityPublic
-	case Private:
-		return network.ReachabilityPrivate
-	}
-	return network.ReachabilityUnknown
-}
-
 // DefaultConfig returns the settings for the open network.
 func DefaultConfig() Config {
 	return Config{
@@ -219,15 +164,13 @@ func DefaultConfig() Config {
 			ma.StringCast("/ip4/0.0.0.0/tcp/0"), ma.StringCast("/ip4/0.0.0.0/udp/0/quic-v1"),
 			ma.StringCast("/ip6/::/tcp/0"), ma.StringCast("/ip6/::/udp/0/quic-v1"), // skipped on machines without IPv6
 		},
-		Network:       "public",
+		Network:       networks.Default,
 		Machine:       machine.This,
-		Slots:         runtime.NumCPU(),
-		PauseWhen:     presence.Default,
-		PauseJobs:     "1h",
+		Settings:      lending.Default(),
 		Niceness:      launch.MostNiceness,
 		MDNS:          true,
 		NAT:           true,
-		Reachability:  Auto,
+		Reachability:  node.Auto,
 		Relay:         true,
 		RelayPeers:    64,
 		RelayData:     4 << 10,
@@ -238,8 +181,7 @@ func DefaultConfig() Config {
 		CacheLimit:    10 << 10,
 		LogLevel:      "info",
 
-		RequireConfinement: true,
-		diskFree:           machine.DiskFree,
+		diskFree: machine.DiskFree,
 	}
 }
 
@@ -333,7 +275,7 @@ func (c Config) validateLinks(wrong *fieldErrors) {
 
 // validateRelay checks the settings for reachability and relaying.
 func (c Config) validateRelay(wrong *fieldErrors) {
-	if c.Reachability != Auto && c.Reachability != Public && c.Reachability != Private {
+	if c.Reachability != node.Auto && c.Reachability != node.Public && c.Reachability != node.Private {
 		wrong.say("reachability %q: want auto, public or private", c.Reachability)
 	}
 	if c.RelayPeers < 1 || c.RelayPeers > maxRelayPeers {
@@ -346,24 +288,9 @@ func (c Config) validateRelay(wrong *fieldErrors) {
 
 // validateLending checks the settings for slots, limits, and the policy towards submitters.
 func (c Config) validateLending(wrong *fieldErrors) {
-	if c.Slots < 0 || c.Slots > maxSlots {
-		wrong.say("slots %d: want 0 to %d", c.Slots, maxSlots)
-	}
-	if c.MaxJobs < 0 {
-		wrong.say("max-jobs %d: want 0 (no limit) or more", c.MaxJobs)
-	}
+	wrong.add(c.Settings.Validate())
 	if c.Niceness < 1 || c.Niceness > launch.MostNiceness { // 0 would not work: presence.Load depends on it
 		wrong.say("niceness %d: want 1 to %d", c.Niceness, launch.MostNiceness)
-	}
-	if _, err := limits.Parse(c.SlotLimits); err != nil {
-		wrong.say("slot-limits: %w", err)
-	}
-	if _, err := limits.ParseJob(c.JobLimits); err != nil {
-		wrong.say("job-limits: %w", err)
-	}
-	for name, list := range map[string][]string{"allow": c.Allow, "deny": c.Deny} {
-		_, err := peerIDs(name, list)
-		wrong.add(err)
 	}
 	for _, name := range c.Readable {
 		if !filepath.IsAbs(name) {
@@ -375,33 +302,7 @@ func (c Config) validateLending(wrong *fieldErrors) {
 	if c.WasmEngine != "" && !filepath.IsAbs(c.WasmEngine) {
 		wrong.say("wasm-engine: %q is not an absolute path", c.WasmEngine)
 	}
-	_, err := policy.ParseRules(c.Accept, limits.Limits{})
-	wrong.add(err)
-	_, err = policy.ParseHours(c.QuietHours)
-	wrong.add(err)
-	_, err = presence.ParseRules(c.PauseWhen)
-	wrong.add(err)
-	_, _, err = parsePauseJobs(c.PauseJobs)
-	wrong.add(err)
 }
 
 // maxRelayPeers is the largest number of relayed peers that fits into the connections that a peer keeps.
 const maxRelayPeers = 512
-
-// maxSlots is far above the capacity of a machine, and below the bound of an offer.
-const maxSlots = 1 << 12
-
-// peerIDs parses a list of peer IDs; option names the list in errors.
-func peerIDs(option string, list []string) ([]p2ppeer.ID, error) {
-	var ids []p2ppeer.ID
-	var errs []error
-	for _, s := range list {
-		id, err := p2ppeer.Decode(s)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s %q: not a peer ID", option, s))
-			continue
-		}
-		ids = append(ids, id)
-	}
-	return ids, errors.Join(errs...)
-}

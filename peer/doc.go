@@ -13,68 +13,12 @@
 //	                           +-- TCP, QUIC; TLS, Noise; hole punching; peer/net/relay
 //	Close:  the same in reverse order, in bounded time
 //
-// A volunteer (Role Volunteer, started by p2pboot) has a home, offers slots and runs the processes of other
-// users. A submit-only peer (Role SubmitOnly, started by p2prun if no peer runs on its machine) has no home
-// and offers no slots. Its identity and cache last as long as its process. An Introducer is a submit-only
-// peer that also serves as the supernode of other peers while it runs.
+// A volunteer (Role Volunteer, started by p2pboot) has a home (see package homedir), offers slots and runs
+// the processes of other users. A submit-only peer (Role SubmitOnly, started by p2prun if no peer runs on its
+// machine) has no home and offers no slots. Its identity and cache last as long as its process. An Introducer
+// is a submit-only peer that also serves as the supernode of other peers while it runs.
 //
-// # Home
-//
-//	config.yaml    options, read by p2pboot, p2prun and p2phalt
-//	identity       Ed25519 private key, mode 0600; determines the peer ID
-//	history        total running time, and the number of shutdowns without
-//	               a drain; see docs/reliability.md
-//	speed          best measured speed of one processor
-//	ports          listening ports chosen by the system
-//	peers-NETWORK.json  known peers of a network
-//	journal        jobs that have run here, their submitters, and their resource use
-//	lock           held while a peer runs; contains its peer ID and process ID
-//	control.sock   control socket, mode 0600, while a peer runs
-//	http-password  password of the status page (Config.HTTP), mode 0600
-//	networks/NAME/ token: the invitation to a private network, mode 0600;
-//	               owner: the network owner's private key, in the home that
-//	               created the network
-//	cache/         staged files by digest
-//	scratch/       scratch folders of running processes
-//	modules/       compiled WebAssembly modules by digest
-//	engine         copy of the WebAssembly engine that the owner has configured
-//	jobs/          resumable jobs: see package peer/job/submit
-//	log            log of a peer that was started with --detach
-//
-// The kernel releases the lock when the process ends for any reason. A lock file or socket that a killed
-// peer leaves behind therefore does not prevent the next start. The processes of jobs do not inherit the
-// lock's descriptor.
-//
-// # Control socket
-//
-// The control socket serves HTTP with JSON bodies over a Unix socket that only the owner can open. On Linux
-// the peer also checks the user ID of the connecting process:
-//
-//	GET  /v1/status               Status
-//	GET  /v1/symptoms             Diagnostics, see Examine; takes some seconds
-//	GET  /v1/candidates           [submit.Candidate, ...], the peers found now;
-//	                              filter=JSON: only those that match a discovery.Filter
-//	GET  /v1/cache                Cache
-//	POST /v1/cache/trim?to=BYTES  evicts files that no job uses: Trimmed
-//	POST /v1/jobs                 submit.Request -> numbered lines of submit.Event, the last
-//	                              of kind "result"; the Location header identifies the job.
-//	                              Closing the connection cancels the job, unless the job
-//	                              is kept: then it waits for a client to attach
-//	POST /v1/jobs/ID/attach       -> the unacknowledged and later events of a job that has
-//	                              no listener; cancel=true ends the job
-//	POST /v1/jobs/ID/shown        number=N acknowledges all lines up to N; output that is
-//	                              not acknowledged blocks the job
-//	DELETE /v1/jobs/ID            cancels the job
-//	DELETE /v1/hosted/ID          removes the job whose ID begins with ID from this peer:
-//	                              hands it over or ends it; now=true ends it at once: Stopped
-//	POST /v1/slots?total=N        changes the number of slots: Slots
-//	POST /v1/halt?mode=orderly    answers at once: Halting; the peer has ended when the lock
-//	               drain|now      is free. Orderly and drain hand jobs over first; drain
-//	                              also waits for jobs that cannot be handed over
-//
-// For instance: curl --unix-socket ~/.p2pmpi/control.sock http://p2pmpi/v1/status
-//
-// Package control serves the socket, and follows the jobs that were submitted through it.
+// Package control serves the control socket and describes its requests. Type owned answers them.
 //
 // This is the only package that imports viper; the services get plain structs.
 package peer

@@ -1,15 +1,11 @@
 package peer
 
-import "sync"
+import (
+	"fmt"
+	"sync"
 
-// A Halt is a way to end a peer.
-type Halt string
-
-// The ways to end a peer. Each releases all resources before the peer ends.
-const (
-	Orderly Halt = "orderly" // hands jobs over within handOverTimeout, then ends the remaining ones
-	Drain   Halt = "drain"   // hands jobs over, and waits for those that cannot be handed over
-	Now     Halt = "now"     // ends all processes at once; other peers of the jobs detect the loss
+	"github.com/p2pmpi/p2pmpi/discovery"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 )
 
 // halting records that a peer has to end, in which way, and why. Its methods are safe for concurrent use.
@@ -18,17 +14,17 @@ type halting struct {
 
 	mu     sync.Mutex
 	once   sync.Once
-	asked  Halt  // strongest halt asked for
-	failed error // reason, if the owner did not ask for it
+	asked  status.Halt // strongest halt asked for
+	failed error       // reason, if the owner did not ask for it
 }
 
 func newHalting() *halting { return &halting{halted: make(chan struct{})} }
 
 // ask records that a halt was asked for, and reports whether it is stronger than those before.
-func (h *halting) ask(how Halt) bool {
+func (h *halting) ask(how status.Halt) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	strength := map[Halt]int{Drain: 1, Orderly: 2, Now: 3}
+	strength := map[status.Halt]int{status.Drain: 1, status.Orderly: 2, status.Now: 3}
 	if strength[how] <= strength[h.asked] {
 		return false
 	}
@@ -37,7 +33,7 @@ func (h *halting) ask(how Halt) bool {
 }
 
 // strongest returns the strongest halt asked for, or "".
-func (h *halting) strongest() Halt {
+func (h *halting) strongest() status.Halt {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.asked
@@ -59,3 +55,18 @@ func (h *halting) failure() error {
 	defer h.mu.Unlock()
 	return h.failed
 }
+
+// A CopyError means that another peer has the identity in a home: one of the two homes is a copy of the
+// other.
+type CopyError struct {
+	Home string
+	Err  *discovery.TwinError
+}
+
+// Error names the home and the location of the other peer.
+func (e *CopyError) Error() string {
+	return fmt.Sprintf("home %s is a copy of one that is in use: %v", e.Home, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *CopyError) Unwrap() error { return e.Err }

@@ -2,8 +2,6 @@ package peer
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,28 +9,14 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-)
 
-func TestNetworkSecretsAreReadableByTheOwnerOnly(t *testing.T) {
-	dir := shortDir(t)
-	if _, err := CreateNetwork(dir, "lab", "", time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range []string{"owner", "token"} {
-		info, err := os.Stat(filepath.Join(dir, "networks", "lab", file))
-		if err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: got %v, %v; want mode 0600", file, info.Mode(), err)
-		}
-	}
-	if _, err := CreateNetwork(dir, "lab", "", time.Hour); err == nil {
-		t.Error("a network was made again, and its key is gone")
-	}
-}
+	"github.com/p2pmpi/p2pmpi/peer/net/networks"
+)
 
 // TestHomeWithoutItsTokenIsRefused also creates the network again with the remaining key.
 func TestHomeWithoutItsTokenIsRefused(t *testing.T) {
 	dir := shortDir(t)
-	made, err := CreateNetwork(dir, "lab", "", time.Hour)
+	made, err := networks.Create(dir, "lab", "", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +31,7 @@ func TestHomeWithoutItsTokenIsRefused(t *testing.T) {
 		}
 		t.Errorf("got %v, want it refused", err)
 	}
-	again, err := CreateNetwork(dir, "lab", "", time.Hour)
+	again, err := networks.Create(dir, "lab", "", time.Hour)
 	if err != nil || again.Owner != made.Owner {
 		t.Errorf("got %+v, %v; want a network of the same owner", again, err)
 	}
@@ -57,63 +41,11 @@ func TestHomeWithoutItsTokenIsRefused(t *testing.T) {
 	}
 }
 
-func TestJoinNetworkInvitations(t *testing.T) {
-	owner, home := shortDir(t), shortDir(t)
-	made, err := CreateNetwork(owner, "lab", "", time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := IDOf(home)
-	if err != nil {
-		t.Fatal(err)
-	}
-	invited := func(from, peer string, lifetime time.Duration) string {
-		t.Helper()
-		text, err := Invite(from, "", Invitee{Peer: peer}, lifetime)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
-	}
-	refused := map[string]string{
-		"bound to peer":      invited(owner, made.Holder, time.Hour),
-		"expired":            invited(owner, id.String(), time.Nanosecond),
-		"not an invitation":  "p2pmpi2.abc",
-		"was cut or changed": invited(owner, id.String(), time.Hour)[:40],
-	}
-	if _, err := JoinNetwork(home, invited(owner, id.String(), time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	stranger := shortDir(t)
-	if _, err := CreateNetwork(stranger, "lab", "", time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	refused["of another owner"] = invited(stranger, "", time.Hour)
-	for want, text := range refused {
-		if _, err := JoinNetwork(home, text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
-	}
-	later, err := JoinNetwork(home, invited(owner, "", 2*time.Hour))
-	if err != nil || later.Owned || later.Bound || later.Owner != made.Owner {
-		t.Errorf("got %+v, %v; want a later one taken", later, err)
-	}
-	if kept, err := JoinNetwork(home, invited(owner, "", time.Hour)); err != nil || kept != later {
-		t.Errorf("got %+v, %v; want the one kept that expires later", kept, err)
-	}
-	if got, err := Memberships(home); err != nil || len(got) != 1 || got[0] != later {
-		t.Errorf("got %+v, %v; want %+v", got, err, later)
-	}
-	if _, err := Invite(home, "", Invitee{}, time.Hour); err == nil || !strings.Contains(err.Error(), "owns no network") {
-		t.Errorf("one who does not own it invites: %v", err)
-	}
-}
-
 // TestSubmittersOfAHomeAreMembers checks that another identity of the same home is also a member, and that
 // one of another home is not.
 func TestSubmittersOfAHomeAreMembers(t *testing.T) {
 	dir := shortDir(t)
-	if _, err := CreateNetwork(dir, "lab", "", time.Hour); err != nil {
+	if _, err := networks.Create(dir, "lab", "", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	member := boot(t, func(c *Config) { c.Home, c.Network = dir, "lab" })
@@ -147,15 +79,5 @@ func TestSubmittersOfAHomeAreMembers(t *testing.T) {
 	copied.Token = filepath.Join(dir, "networks", "lab", "token")
 	if _, err := New(t.Context(), copied, SubmitOnly, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "bound to peer") {
 		t.Errorf("got %v; want a token refused that is another's", err)
-	}
-}
-
-func TestInvalidNameCreatesNoNetwork(t *testing.T) {
-	dir := t.TempDir()
-	if m, err := CreateNetwork(dir, "lab", "not a name", time.Hour); err == nil {
-		t.Errorf("made %+v", m)
-	}
-	if _, err := os.Stat(string(home(dir).network("lab"))); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got %v, want no folder", err)
 	}
 }

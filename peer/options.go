@@ -21,6 +21,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/spelling"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
+	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 )
 
 // An option has the same name everywhere: --cache-limit on the command line, P2PMPI_CACHE_LIMIT in the
@@ -190,8 +191,8 @@ func (o *RunOptions) Filter() (discovery.Filter, error) {
 	if o.OnlyMine {
 		wanted, list = "mine", o.Mine
 	}
-	only, err1 := peerIDs(wanted, list)
-	not, err2 := peerIDs("not-peer", o.NotPeers)
+	only, err1 := policy.ParseIDs(wanted, list)
+	not, err2 := policy.ParseIDs("not-peer", o.NotPeers)
 	var err3 error
 	if o.OnlyMine && len(o.Peers) > 0 {
 		err3 = errors.New("--only-mine and --peer: want one of them")

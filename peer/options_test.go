@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+
+	"github.com/p2pmpi/p2pmpi/peer/owner/lending"
 )
 
 // fill parses args as a command does, with file as the configuration, and returns the results.
@@ -208,7 +211,7 @@ func TestEveryOptionIsAConfigurationKey(t *testing.T) {
 
 func TestValidateReportsEveryWrongField(t *testing.T) {
 	c := Config{
-		Network: "a b", Slots: -1, MaxJobs: -1, Allow: []string{"me"},
+		Network: "a b", Settings: lending.Settings{Slots: -1, MaxJobs: -1, Allow: []string{"me"}},
 		LogLevel: "loud", ToleratedHang: -1, Detector: "oracle",
 	}
 	err := c.Validate()
@@ -284,5 +287,29 @@ func TestConfigurationPageListsEveryOption(t *testing.T) {
 		if !strings.HasPrefix(got, "`"+want+"`") {
 			t.Errorf("docs/configuration.md: default of --%s is %s, want `%s`", key, got, want)
 		}
+	}
+}
+
+// TestConfigurationWithoutPermission checks that a home without permission to enter counts as one
+// without a configuration file, so that a request to its peer ends with ErrNotAllowed. An unreadable file
+// in an accessible home is an error.
+func TestConfigurationWithoutPermission(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may enter every home: run it as another user")
+	}
+	home := t.TempDir()
+	file := filepath.Join(home, "config.yaml")
+	if err := os.WriteFile(file, []byte("slots: 1\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := readFile(viper.New(), "", home); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("a file that may not be read: got %v, want an error that names it", err)
+	}
+	if err := os.Chmod(home, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(home, 0o700)
+	if err := readFile(viper.New(), "", home); err != nil {
+		t.Errorf("a home that may not be entered: %v", err)
 	}
 }

@@ -20,16 +20,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/peer/control"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
-	"github.com/p2pmpi/p2pmpi/peer/net/connection"
-	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
-	"github.com/p2pmpi/p2pmpi/peer/net/membership"
-	"github.com/p2pmpi/p2pmpi/peer/net/node"
-	"github.com/p2pmpi/p2pmpi/peer/net/portmap"
-	"github.com/p2pmpi/p2pmpi/peer/owner/journal"
-	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
+	"github.com/p2pmpi/p2pmpi/peer/net/networks"
+	"github.com/p2pmpi/p2pmpi/peer/net/stack"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
+	"github.com/p2pmpi/p2pmpi/peer/owner/suspend"
 	"github.com/p2pmpi/p2pmpi/peer/owner/uptime"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
@@ -60,22 +58,15 @@ type Peer struct {
 	role    Role
 	log     zerolog.Logger
 	started time.Time
-	home    home
+	home    homedir.Dir
 	key     crypto.PrivKey
 
-	gate    *membership.Gate
-	token   string // token file; empty unless the network is private
-	network string // network ID, as used among peers
+	admission *networks.Admission
 
-	host      host.Host
+	net       *stack.Stack
 	registry  *prometheus.Registry
-	punches   *connection.Punches
-	dials     *dialfilter.Filter // nil unless a volunteer
-	ports     *portmap.Mapper    // nil if no ports are mapped
-	watcher   *node.Watcher
 	slots     *reservation.Service // nil unless a volunteer; likewise launcher and history
 	launcher  *launch.Service
-	walls     launch.Walls
 	discovery *discovery.Service
 	files     *filetransfer.Service
 	detector  *faultdetect.Service
@@ -83,8 +74,7 @@ type Peer struct {
 	submitter *submit.Submitter
 	jobs      *control.Jobs // nil unless a volunteer
 	history   *uptime.History
-	journal   *journal.Journal // of jobs; nil unless a volunteer
-	policy    policy.Policy
+	terms     *terms
 	speed     int // of one processor, in Mflop/s
 
 	unmet error // see Unmet
@@ -93,11 +83,9 @@ type Peer struct {
 	end   context.CancelCauseFunc
 	parts parts
 
-	halting     *halting
-	draining    sync.WaitGroup
-	drained     atomic.Bool  // true if the peer ended because no job was left
-	paused      atomic.Value // string, see pausedBy
-	unreadRules atomic.Value // []presence.Unread, see unread
+	halting  *halting
+	draining sync.WaitGroup
+	drained  atomic.Bool // true if the peer ended because no job was left
 }
 
 // New starts a peer and returns when the peer can take jobs: its services run and, if supernodes are
@@ -105,7 +93,7 @@ type Peer struct {
 // peer keeps trying them and the network may heal; Unmet reports this case. The peer lives until Close; ctx
 // bounds only the start.
 //
-// The error is a *HomeError, a *RunningError or a *CopyError if the owner has to act.
+// The error is a *homedir.Error, a *homedir.RunningError or a *CopyError if the owner has to act.
 func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -113,8 +101,8 @@ func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer,
 	p := &Peer{
 		cfg: cfg, role: role, log: log, started: time.Now(),
 		registry: prometheus.NewRegistry(),
-		punches:  connection.NewPunches(),
 		halting:  newHalting(),
+		terms:    &terms{suspend: suspend.New(log)},
 	}
 	p.life, p.end = context.WithCancelCause(context.Background())
 	p.owns("drain", func() error { p.draining.Wait(); return nil })
@@ -135,7 +123,7 @@ func (p *Peer) Unmet() error { return p.unmet }
 func (p *Peer) start() error {
 	steps := []func() error{p.startHome, p.startMembership, p.startHost, p.startServices}
 	if p.role == Volunteer {
-		steps = append(steps, p.startHistory, p.startVolunteer, p.startPresence)
+		steps = append(steps, p.startHistory, p.startVolunteer, p.startSuspending)
 	}
 	// Discovery announces the peer, so it starts after the services that must answer.
 	for _, step := range append(steps, p.startDiscovery, p.keepPartners, p.startControl) {
@@ -158,35 +146,35 @@ func (p *Peer) startHome() (err error) {
 			return fmt.Errorf("make a temporary home: %w", err)
 		}
 		p.owns("temporary home", func() error { return os.RemoveAll(dir) })
-		p.home = home(dir)
+		p.home = homedir.Dir(dir)
 		if p.key = p.cfg.Identity; p.key == nil {
-			p.key, err = newIdentity()
+			p.key, err = homedir.NewIdentity()
 		}
 		return err
 	}
-	if p.home, err = openHome(p.cfg.Home); err != nil {
+	if p.home, err = homedir.Open(p.cfg.Home); err != nil {
 		return err
 	}
-	lock, err := lockHome(p.home)
+	lock, err := p.home.Lock()
 	if err != nil {
 		return err
 	}
-	p.owns("lock", lock.release)
-	if p.key, err = loadIdentity(p.home.identity()); err != nil {
-		return &HomeError{string(p.home), err}
+	p.owns("lock", lock.Release)
+	if p.key, err = homedir.LoadIdentity(p.home.Identity()); err != nil {
+		return &homedir.Error{Home: string(p.home), Err: err}
 	}
 	id, err := p2ppeer.IDFromPrivateKey(p.key)
 	if err != nil {
-		return &HomeError{string(p.home), err}
+		return &homedir.Error{Home: string(p.home), Err: err}
 	}
-	return lock.describe(id.String())
+	return lock.Describe(id.String())
 }
 
 // ID returns the peer's ID.
-func (p *Peer) ID() p2ppeer.ID { return p.host.ID() }
+func (p *Peer) ID() p2ppeer.ID { return p.net.Host.ID() }
 
 // AddrInfo returns the peer's ID and the addresses under which other peers can reach it.
-func (p *Peer) AddrInfo() p2ppeer.AddrInfo { return *host.InfoFromHost(p.host) }
+func (p *Peer) AddrInfo() p2ppeer.AddrInfo { return *host.InfoFromHost(p.net.Host) }
 
 // Addresses returns the same as multiaddrs. They end with the peer's ID, as --supernode expects them.
 func (p *Peer) Addresses() []string {
@@ -205,9 +193,13 @@ func (p *Peer) Addresses() []string {
 // Submitter returns the submitter that runs this peer's own jobs.
 func (p *Peer) Submitter() *submit.Submitter { return p.submitter }
 
+// Refused returns the reason why another peer has refused this one: one of the two is not a member of the
+// other's private network. It is nil if no peer has.
+func (p *Peer) Refused() error { return p.admission.Refused() }
+
 // Halt asks the peer to end and returns at once. Halted is closed when the caller has to call Close. A
 // stronger mode overrides a weaker one, so an impatient owner need not wait for a drain.
-func (p *Peer) Halt(how Halt) {
+func (p *Peer) Halt(how status.Halt) {
 	p.log.Info().Str("how", string(how)).Msg("asked to halt")
 	if !p.halting.ask(how) {
 		return
@@ -215,9 +207,9 @@ func (p *Peer) Halt(how Halt) {
 	switch {
 	case p.launcher == nil: // not a volunteer: hosts no jobs
 		p.halting.now()
-	case how == Drain:
+	case how == status.Drain:
 		p.draining.Go(p.drain) // ends when the jobs end, or with the peer's life
-	case how == Orderly && p.Failed() == nil:
+	case how == status.Orderly && p.Failed() == nil:
 		p.draining.Go(p.handOver) // ends within handOverTimeout and tellTimeout, or with the peer's life
 	default:
 		p.halting.now()
@@ -236,7 +228,7 @@ func (p *Peer) Failed() error { return p.halting.failure() }
 // nowTimeout at most if Halt was called with Now, otherwise orderlyTimeout. After that time it returns an
 // error that names the part that has not closed.
 func (p *Peer) Close() error {
-	if p.halting.strongest() == Now {
+	if p.halting.strongest() == status.Now {
 		return p.close(nowTimeout)
 	}
 	return p.close(orderlyTimeout)
@@ -248,4 +240,47 @@ var errEnding = errors.New("the peer that it was handed to is ending")
 func (p *Peer) close(timeout time.Duration) error {
 	p.end(errEnding)
 	return p.parts.close(timeout)
+}
+
+// drain hands over the jobs that can run elsewhere and waits until no job is left. Then it halts the peer.
+func (p *Peer) drain() {
+	p.jobs.Refuse()
+	p.slots.Drain()
+	ctx, cancel := context.WithCancel(p.life)
+	p.draining.Go(func() { p.launcher.HandOver(ctx) }) // ends with ctx
+	defer cancel()
+	if p.jobs.Await(p.life) && p.awaitSlots(p.life) {
+		p.drained.Store(true)
+		p.Halt(status.Orderly)
+	}
+}
+
+// tellTimeout bounds the time in which submitters learn why their jobs end, and release them.
+const tellTimeout = 2 * time.Second
+
+// handOver gives the jobs here a limited time to continue elsewhere, and ends the remaining ones. Then it
+// lets the peer be closed.
+func (p *Peer) handOver() {
+	p.slots.Drain()
+	ctx, cancel := context.WithTimeout(p.life, handOverTimeout)
+	defer cancel()
+	p.launcher.HandOver(ctx)
+	told, cancelTold := context.WithTimeout(p.life, tellTimeout)
+	defer cancelTold()
+	p.launcher.EndAll(told)
+	p.halting.now()
+}
+
+// awaitSlots returns true when all slots are free, or false when ctx ends.
+func (p *Peer) awaitSlots(ctx context.Context) bool {
+	for {
+		if s := p.slots.Snapshot(); s.Held+s.Confirmed+s.Running == 0 {
+			return true
+		}
+		select {
+		case <-p.slots.Changed():
+		case <-ctx.Done():
+			return false
+		}
+	}
 }

@@ -19,8 +19,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
+	"github.com/p2pmpi/p2pmpi/peer/control"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 // deadline bounds the waits of a test. It is far above the usual duration.
@@ -70,9 +73,9 @@ var absentPeer = func() p2ppeer.AddrInfo {
 	return *info
 }()
 
-func dial(t *testing.T, p *Peer) *Client {
+func dial(t *testing.T, p *Peer) *control.Client {
 	t.Helper()
-	c, err := Dial(t.Context(), string(p.home))
+	c, err := control.Dial(t.Context(), string(p.home))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +156,7 @@ func TestS4DisconnectedClientCancelsTheJob(t *testing.T) {
 
 func TestControlSocketIsForTheOwnerOnly(t *testing.T) {
 	p := boot(t, nil)
-	info, err := os.Stat(p.home.socket())
+	info, err := os.Stat(p.home.Socket())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +168,7 @@ func TestControlSocketIsForTheOwnerOnly(t *testing.T) {
 func TestControlSocketAPI(t *testing.T) {
 	p := boot(t, nil)
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", p.home.socket())
+		return new(net.Dialer).DialContext(ctx, "unix", p.home.Socket())
 	}}}
 	defer client.CloseIdleConnections()
 	tests := map[string]struct {
@@ -235,7 +238,7 @@ func TestO2HaltEndsLocalSubmissions(t *testing.T) {
 }
 
 func TestHaltReturnsAfterThePeerHasStopped(t *testing.T) {
-	for _, how := range []Halt{Orderly, Drain, Now} {
+	for _, how := range []status.Halt{status.Orderly, status.Drain, status.Now} {
 		t.Run(string(how), func(t *testing.T) {
 			p := boot(t, nil)
 			client := dial(t, p)
@@ -249,17 +252,17 @@ func TestHaltReturnsAfterThePeerHasStopped(t *testing.T) {
 			if _, err := client.Halt(ctx, how); err != nil {
 				t.Error(err)
 			}
-			if err := AwaitGone(ctx, string(p.home)); err != nil {
+			if err := homedir.AwaitGone(ctx, string(p.home)); err != nil {
 				t.Fatal(err)
 			}
 			if err := <-closed; err != nil {
 				t.Error(err)
 			}
-			if _, err := os.Stat(p.home.socket()); err == nil {
+			if _, err := os.Stat(p.home.Socket()); err == nil {
 				t.Error("the socket is still there")
 			}
-			if _, err := Dial(t.Context(), string(p.home)); !errors.Is(err, ErrNoPeer) {
-				t.Errorf("got %v, want ErrNoPeer", err)
+			if _, err := control.Dial(t.Context(), string(p.home)); !errors.Is(err, control.ErrNoPeer) {
+				t.Errorf("got %v, want control.ErrNoPeer", err)
 			}
 		})
 	}
@@ -310,11 +313,11 @@ func TestPeerOfAnotherProtocolVersionIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer newer.Close()
-	if err := newer.Connect(t.Context(), p2ppeer.AddrInfo{ID: p.ID(), Addrs: p.host.Addrs()}); err != nil {
+	if err := newer.Connect(t.Context(), p2ppeer.AddrInfo{ID: p.ID(), Addrs: p.net.Host.Addrs()}); err != nil {
 		t.Fatal(err)
 	}
 	timeout := time.After(deadline)
-	for !log.has("p2pmpi/999") || len(p.host.Network().ConnsToPeer(newer.ID())) > 0 {
+	for !log.has("p2pmpi/999") || len(p.net.Host.Network().ConnsToPeer(newer.ID())) > 0 {
 		select {
 		case <-log.more:
 		case <-timeout:
@@ -331,11 +334,11 @@ func TestStatusPage(t *testing.T) {
 	addr := free.Addr().String()
 	free.Close()
 	p := boot(t, func(c *Config) { c.HTTP = addr })
-	secret, err := os.ReadFile(p.home.password())
+	secret, err := os.ReadFile(p.home.Password())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(p.home.password()); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(p.home.Password()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the password has mode %v, %v", info.Mode(), err)
 	}
 	password := string(secret)
@@ -404,7 +407,7 @@ func TestStatusPageIsReadOnly(t *testing.T) {
 	addr := free.Addr().String()
 	free.Close()
 	p := boot(t, func(c *Config) { c.HTTP = addr })
-	secret, err := os.ReadFile(p.home.password())
+	secret, err := os.ReadFile(p.home.Password())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -485,7 +488,7 @@ func TestSubmitOnlyPeerLeavesNoFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Halt(Drain) // no job of another user runs here
+	p.Halt(status.Drain) // no job of another user runs here
 	select {
 	case <-p.Halted():
 	default:
@@ -513,7 +516,7 @@ func TestO3StatusShowsRunningJobs(t *testing.T) {
 	}
 	ctx, hangUp := context.WithCancel(t.Context())
 	defer hangUp()
-	var seen Status
+	var seen status.Status
 	_, err = client.Run(ctx, req, func(e submit.Event) error {
 		if e.Phase == submit.Running {
 			seen, err = client.Status(t.Context())
@@ -529,7 +532,7 @@ func TestO3StatusShowsRunningJobs(t *testing.T) {
 		t.Errorf("got %+v, want the job with its program, processes and submitter", seen)
 	}
 	var html bytes.Buffer
-	if err := page.Execute(&html, seen); err != nil || !strings.Contains(html.String(), "<td>sleep<td>0.0 1.0 ") {
+	if err := seen.WritePage(&html); err != nil || !strings.Contains(html.String(), "<td>sleep<td>0.0 1.0 ") {
 		t.Errorf("got %v and no job on the page:\n%s", err, html.String())
 	}
 }

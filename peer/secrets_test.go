@@ -148,7 +148,7 @@ func TestJobSecretsAreNotDisclosed(t *testing.T) {
 			for _, p := range []*Peer{first, second} {
 				s := p.Status(t.Context())
 				json.NewEncoder(&events).Encode(s)
-				page.Execute(&events, s)
+				s.WritePage(&events)
 			}
 		}
 		return json.NewEncoder(&events).Encode(e)
@@ -159,7 +159,7 @@ func TestJobSecretsAreNotDisclosed(t *testing.T) {
 	}
 	told := map[string]string{"log": log.String(), "status, page and events": events.String()}
 	for _, p := range []*Peer{first, second} {
-		text, err := os.ReadFile(p.home.journal())
+		text, err := os.ReadFile(p.home.Journal())
 		if err != nil || len(text) == 0 {
 			t.Errorf("the journal says %q, %v", text, err)
 		}

@@ -21,7 +21,7 @@ func TestPeersReconnectWithoutSupernode(t *testing.T) {
 	if err := second.Unmet(); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(second.host.Network().ConnsToPeer(first.ID())); n == 0 {
+	if n := len(second.net.Host.Network().ConnsToPeer(first.ID())); n == 0 {
 		t.Error("not connected")
 	}
 }

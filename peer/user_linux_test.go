@@ -33,7 +33,7 @@ func TestControlSocketChecksTheClientsUser(t *testing.T) {
 		skip.Lacks(t, "root, to be somebody else")
 	}
 	p := boot(t, nil)
-	for dir, mode := range map[string]os.FileMode{string(p.home): 0o755, p.home.socket(): 0o666} {
+	for dir, mode := range map[string]os.FileMode{string(p.home): 0o755, p.home.Socket(): 0o666} {
 		if err := os.Chmod(dir, mode); err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +44,7 @@ func TestControlSocketChecksTheClientsUser(t *testing.T) {
 			return "", err
 		}
 		defer unix.Close(fd)
-		if err := unix.Connect(fd, &unix.SockaddrUnix{Name: p.home.socket()}); err != nil {
+		if err := unix.Connect(fd, &unix.SockaddrUnix{Name: p.home.Socket()}); err != nil {
 			return "", err
 		}
 		unix.Write(fd, []byte("GET /v1/status HTTP/1.0\r\n\r\n")) // the server may have closed the connection

@@ -11,6 +11,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 )
 
 const cacheLong = `Shows the staged files that the peer of this home keeps, so that they need not
@@ -33,10 +35,10 @@ func cacheCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("cache [--home DIR] [--json]\n  p2pboot cache trim --to MIB\n  p2pboot cache clear", "Show or trim the cache of staged files.")
 	c.Long, c.Example = cacheLong, cacheExamples
-	get := func(ctx context.Context) (peer.Cache, error) {
-		return onCache(ctx, cfg.Home, (*peer.Client).Cache, peer.CacheOf)
+	get := func(ctx context.Context) (status.Cache, error) {
+		return onCache(ctx, cfg.Home, (*control.Client).Cache, control.CacheOf)
 	}
-	shows(c, &cfg, stdout, get, func(cache peer.Cache) string { return display.Cache(cache, time.Now()) })
+	shows(c, &cfg, stdout, get, func(cache status.Cache) string { return display.Cache(cache, time.Now()) })
 	c.AddCommand(trimCommand(stdout), clearCommand(stdout))
 	return c
 }
@@ -81,22 +83,22 @@ func clearCommand(stdout io.Writer) *cobra.Command {
 // trimming makes c a command that trims the cache to the size that bytes returns.
 func trimming(c *cobra.Command, stdout io.Writer, bytes func() (int64, error)) *cobra.Command {
 	cfg := peer.DefaultConfig()
-	get := func(ctx context.Context) (t peer.Trimmed, err error) {
+	get := func(ctx context.Context) (t status.Trimmed, err error) {
 		to, err := bytes()
 		if err != nil {
 			return t, err
 		}
-		running := func(p *peer.Client, ctx context.Context) (peer.Trimmed, error) { return p.TrimCache(ctx, to) }
-		return onCache(ctx, cfg.Home, running, func(home string) (peer.Trimmed, error) { return peer.TrimCacheOf(home, to) })
+		running := func(p *control.Client, ctx context.Context) (status.Trimmed, error) { return p.TrimCache(ctx, to) }
+		return onCache(ctx, cfg.Home, running, func(home string) (status.Trimmed, error) { return control.TrimCacheOf(home, to) })
 	}
 	return shows(c, &cfg, stdout, get, display.Trimmed)
 }
 
 // onCache makes the peer of the home operate on its cache, or operates on it directly if no peer is
 // running.
-func onCache[T any](ctx context.Context, home string, running func(*peer.Client, context.Context) (T, error), alone func(string) (T, error)) (result T, err error) {
-	client, err := peer.Dial(ctx, home)
-	if errors.Is(err, peer.ErrNoPeer) {
+func onCache[T any](ctx context.Context, home string, running func(*control.Client, context.Context) (T, error), alone func(string) (T, error)) (result T, err error) {
+	client, err := control.Dial(ctx, home)
+	if errors.Is(err, control.ErrNoPeer) {
 		result, err = alone(home)
 		return result, command.FailHome(err)
 	}

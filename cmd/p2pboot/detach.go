@@ -14,7 +14,7 @@ import (
 	"syscall"
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
-	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 // runDetached starts this command again in its own session, with its messages in <home>/log. It returns
@@ -24,7 +24,7 @@ func runDetached(ctx context.Context, home string, args []string, stdout, stderr
 	if err != nil {
 		return command.Fail(command.Unavailable, fmt.Errorf("find this program's own file: %w", err), "")
 	}
-	log, err := peer.OpenLog(home)
+	log, err := homedir.OpenLog(home)
 	if err != nil {
 		return explain(ctx, err)
 	}
@@ -58,7 +58,7 @@ func runDetached(ctx context.Context, home string, args []string, stdout, stderr
 func failedDetached(child *exec.Cmd, log *os.File, start int64, stderr io.Writer) error {
 	err := cmp.Or(child.Wait(), errors.New("it exited without a message"))
 	if is, statErr := log.Stat(); statErr == nil && is.Size() < start {
-		start = 0 // the log was rotated, see peer.BoundLog
+		start = 0 // the log was rotated, see homedir.BoundLog
 	}
 	io.Copy(stderr, io.NewSectionReader(log, start, 1<<20))
 	exit, ok := errors.AsType[*exec.ExitError](err)

@@ -10,6 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control/doctor"
 )
 
 const doctorLong = `Checks this machine and the peer that runs on this home: its connections to the
@@ -31,8 +32,8 @@ func doctorCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("doctor [--json] [OPTION]...", "Check this machine, and say what to do.")
 	c.Long, c.Example = doctorLong, doctorExamples
-	var findings []peer.Finding
-	get := func(ctx context.Context) ([]peer.Finding, error) {
+	var findings []doctor.Finding
+	get := func(ctx context.Context) ([]doctor.Finding, error) {
 		if err := cfg.Validate(); err != nil {
 			return nil, command.Fail(command.Usage, err, "")
 		}
@@ -40,13 +41,13 @@ func doctorCommand(stdout io.Writer) *cobra.Command {
 		if err != nil {
 			return nil, command.Fail(command.Unavailable, err, "")
 		}
-		findings = peer.Diagnose(diagnostics)
+		findings = doctor.Diagnose(diagnostics)
 		return findings, nil
 	}
 	shows(c, &cfg, stdout, get, display.Findings)
 	cfg.AddVolunteerFlags(c.Flags())
 	cfg.AddNetworkFlags(c.Flags())
-	c.PostRunE = func(*cobra.Command, []string) error { return ill(peer.Worst(findings)) }
+	c.PostRunE = func(*cobra.Command, []string) error { return ill(doctor.Worst(findings)) }
 	return c
 }
 
@@ -58,11 +59,11 @@ const (
 
 // ill returns the exit status for the worst finding, without a message, because the findings have been
 // printed.
-func ill(worst peer.Level) error {
+func ill(worst doctor.Level) error {
 	switch worst {
-	case peer.Warning:
+	case doctor.Warning:
 		return command.Fail(hasWarnings, errors.New(""), "")
-	case peer.Failing:
+	case doctor.Failing:
 		return command.Fail(hasFailures, errors.New(""), "")
 	}
 	return nil

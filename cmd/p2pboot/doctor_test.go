@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
-	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control/doctor"
 )
 
 // TestDoctorExitStatusIsTheWorst runs the command without a peer, and where no peer could run.
@@ -26,26 +26,26 @@ func TestDoctorExitStatusIsTheWorst(t *testing.T) {
 		listen string
 		status int
 		about  string
-		level  peer.Level
+		level  doctor.Level
 	}{
-		"no peer":     {"/ip4/127.0.0.1/tcp/0", 1, "peer", peer.Warning},
-		"ports taken": {"/ip4/127.0.0.1/tcp/" + strings.TrimPrefix(taken.Addr().String(), "127.0.0.1:"), 2, "ports", peer.Failing},
+		"no peer":     {"/ip4/127.0.0.1/tcp/0", 1, "peer", doctor.Warning},
+		"ports taken": {"/ip4/127.0.0.1/tcp/" + strings.TrimPrefix(taken.Addr().String(), "127.0.0.1:"), 2, "ports", doctor.Failing},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
 			status := run(t.Context(), []string{"doctor", "--json", "--home", t.TempDir(), "--listen", test.listen}, &out, &errs)
-			var all []peer.Finding
+			var all []doctor.Finding
 			if err := json.Unmarshal(out.Bytes(), &all); err != nil {
 				t.Fatal(err)
 			}
-			if peer.Worst(all) == peer.Failing && test.status != 2 {
+			if doctor.Worst(all) == doctor.Failing && test.status != 2 {
 				skip.Lacks(t, "a machine that lacks nothing else")
 			}
 			if status != test.status || errs.Len() > 0 {
 				t.Errorf("got status %d, want %d; %s", status, test.status, errs.String())
 			}
-			if !slices.ContainsFunc(all, func(f peer.Finding) bool { return f.About == test.about && f.Level == test.level }) {
+			if !slices.ContainsFunc(all, func(f doctor.Finding) bool { return f.About == test.about && f.Level == test.level }) {
 				t.Errorf("got %+v, want %s: %s", all, test.level, test.about)
 			}
 		})

@@ -10,6 +10,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
+	"github.com/p2pmpi/p2pmpi/peer/owner/journal"
 )
 
 const jobsLong = `Shows the jobs that have slots at the peer of this home: who signed them, their
@@ -29,11 +31,11 @@ func jobsCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("jobs [--home DIR] [--json]", "Show who runs what here.")
 	c.Long, c.Example = jobsLong, jobsExamples
-	get := func(ctx context.Context) ([]peer.HostedJob, error) {
+	get := func(ctx context.Context) ([]status.HostedJob, error) {
 		s, err := statusOf(ctx, cfg.Home)
 		return s.Hosted, err
 	}
-	return shows(c, &cfg, stdout, get, func(hosted []peer.HostedJob) string { return display.Jobs(hosted, time.Now()) })
+	return shows(c, &cfg, stdout, get, func(hosted []status.HostedJob) string { return display.Jobs(hosted, time.Now()) })
 }
 
 const historyLong = `Shows the jobs that the peer of this home has run, newest first: who signed
@@ -55,9 +57,9 @@ func historyCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("history [--home DIR] [--json]", "Show who has run what here.")
 	c.Long, c.Example = historyLong, historyExamples
-	get := func(context.Context) ([]peer.Past, error) {
-		past, err := peer.HistoryOf(cfg.Home)
-		return append([]peer.Past{}, past...), command.FailHome(err) // an empty list in JSON, not null
+	get := func(context.Context) ([]journal.Entry, error) {
+		past, err := journal.OfHome(cfg.Home)
+		return append([]journal.Entry{}, past...), command.FailHome(err) // an empty list in JSON, not null
 	}
 	return shows(c, &cfg, stdout, get, display.History)
 }

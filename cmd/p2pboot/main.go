@@ -14,7 +14,9 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 func main() {
@@ -74,7 +76,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // boot runs a peer until it is told to end.
 func boot(ctx context.Context, cfg peer.Config, stdout, stderr io.Writer) error {
-	log, err := command.Logger(peer.BoundLog(cfg.Home, stderr), cfg.LogLevel)
+	log, err := command.Logger(homedir.BoundLog(cfg.Home, stderr), cfg.LogLevel)
 	if err != nil {
 		return err
 	}
@@ -88,7 +90,7 @@ func boot(ctx context.Context, cfg peer.Config, stdout, stderr io.Writer) error 
 	fmt.Fprintln(stdout, "ready", p.ID(), strings.Join(p.Addresses(), " "))
 	select {
 	case <-ctx.Done():
-		p.Halt(peer.Orderly)
+		p.Halt(status.Orderly)
 		<-p.Halted()
 	case <-p.Halted():
 	}
@@ -106,10 +108,10 @@ func explain(ctx context.Context, err error) error {
 	if twin, ok := errors.AsType[*peer.CopyError](err); ok {
 		return command.Fail(command.Usage, twin, "remove the file identity from the copied home: it then gets its own identity")
 	}
-	if running, ok := errors.AsType[*peer.RunningError](err); ok {
+	if running, ok := errors.AsType[*homedir.RunningError](err); ok {
 		return command.Fail(command.Usage, running, "give each peer a --home of its own, or end that one with p2phalt")
 	}
-	if _, ok := errors.AsType[*peer.HomeError](err); ok {
+	if _, ok := errors.AsType[*homedir.Error](err); ok {
 		return command.FailHome(err)
 	}
 	if ctx.Err() != nil { // told to end while starting

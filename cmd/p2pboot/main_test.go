@@ -13,8 +13,10 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
-	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 func TestMain(m *testing.M) {
@@ -170,7 +172,7 @@ func TestDetachedPeerReportsReadinessOrReason(t *testing.T) {
 	if status := run(t.Context(), args, &out, &errs); status != 0 || !strings.HasPrefix(out.String(), "ready ") {
 		t.Fatalf("got status %d, %q, %s; want it ready", status, out.String(), errs.String())
 	}
-	client, err := peer.Dial(t.Context(), home)
+	client, err := control.Dial(t.Context(), home)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,10 +180,10 @@ func TestDetachedPeerReportsReadinessOrReason(t *testing.T) {
 	if status := run(t.Context(), args, io.Discard, &errs); status != 64 || !strings.Contains(errs.String(), "already running") {
 		t.Errorf("second: got status %d, %q; want 64 and the reason", status, errs.String())
 	}
-	if _, err := client.Halt(t.Context(), peer.Now); err != nil {
+	if _, err := client.Halt(t.Context(), status.Now); err != nil {
 		t.Fatal(err)
 	}
-	if err := peer.AwaitGone(t.Context(), home); err != nil {
+	if err := homedir.AwaitGone(t.Context(), home); err != nil {
 		t.Error(err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/net/networks"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 const networkLong = `A private network admits only peers that have an invitation from its owner: the
@@ -164,7 +166,7 @@ func (o *networkOptions) does(c *cobra.Command, wants string, do func(arg string
 }
 
 func (o *networkOptions) create(name string, stdout io.Writer) error {
-	m, err := peer.CreateNetwork(o.cfg.Home, name, o.name, o.lifetime)
+	m, err := networks.Create(o.cfg.Home, name, o.name, o.lifetime)
 	if err != nil {
 		return err
 	}
@@ -177,17 +179,17 @@ func (o *networkOptions) join(text string, stdin io.Reader, stdout io.Writer) er
 		if text, err = bufio.NewReaderSize(io.LimitReader(stdin, 4<<10), 4<<10).ReadString('\n'); err != nil && err != io.EOF {
 			return fmt.Errorf("read the invitation: %w", err)
 		}
-	} else if peer.IsSecret(text) {
+	} else if networks.IsSecret(text) {
 		return errors.New("this invitation is not bound to a peer, and other users can read command lines: use p2pboot network join - < FILE")
 	}
-	m, err := peer.JoinNetwork(o.cfg.Home, text)
+	m, err := networks.Join(o.cfg.Home, text)
 	if err != nil {
 		return err
 	}
 	return o.say(stdout, m, "joined")
 }
 
-func (o *networkOptions) say(stdout io.Writer, m peer.Membership, done string) error {
+func (o *networkOptions) say(stdout io.Writer, m networks.Membership, done string) error {
 	if *o.json {
 		return writeJSON(stdout, m)
 	}
@@ -196,7 +198,7 @@ func (o *networkOptions) say(stdout io.Writer, m peer.Membership, done string) e
 }
 
 func (o *networkOptions) invite(stdout io.Writer) error {
-	text, err := peer.Invite(o.cfg.Home, o.network, peer.Invitee{Name: o.name, Peer: o.peer}, o.lifetime)
+	text, err := networks.Invite(o.cfg.Home, o.network, networks.Invitee{Name: o.name, Peer: o.peer}, o.lifetime)
 	if err != nil {
 		return err
 	}
@@ -209,17 +211,17 @@ func (o *networkOptions) invite(stdout io.Writer) error {
 
 // networksOf is the JSON output of p2pboot network show.
 type networksOf struct {
-	Peer     string            `json:"peer"`
-	Networks []peer.Membership `json:"networks"`
+	Peer     string                `json:"peer"`
+	Networks []networks.Membership `json:"networks"`
 }
 
 func (o *networkOptions) show(stdout io.Writer) error {
-	id, err := peer.IDOf(o.cfg.Home)
+	id, err := homedir.IDOf(o.cfg.Home)
 	if err != nil {
 		return err
 	}
-	n := networksOf{Peer: id.String(), Networks: []peer.Membership{}}
-	all, err := peer.Memberships(o.cfg.Home)
+	n := networksOf{Peer: id.String(), Networks: []networks.Membership{}}
+	all, err := networks.Of(o.cfg.Home)
 	if err != nil {
 		return err
 	}
@@ -234,7 +236,7 @@ func (o *networkOptions) show(stdout io.Writer) error {
 	return nil
 }
 
-func describeNetwork(m peer.Membership, now time.Time) string {
+func describeNetwork(m networks.Membership, now time.Time) string {
 	owner := "of owner " + m.Owner
 	if m.Owned {
 		owner = "owned by this home"

@@ -10,6 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 )
 
 const slotsLong = `Changes the number of slots of the running peer of this home until it stops; the
@@ -39,7 +40,7 @@ func slotsCommand(stdout io.Writer) *cobra.Command {
 		}
 		return nil
 	}
-	get := func(ctx context.Context) (s peer.Slots, err error) {
+	get := func(ctx context.Context) (s status.Slots, err error) {
 		client, err := dialHome(ctx, cfg.Home)
 		if err != nil {
 			return s, err

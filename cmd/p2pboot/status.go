@@ -9,6 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 )
 
 const statusLong = `Shows the peer that runs on this home: its slots, and the rule by which it is
@@ -30,12 +32,12 @@ func statusCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("status [--home DIR] [--json]", "Show the peer, its jobs and its connections.")
 	c.Long, c.Example = statusLong, statusExamples
-	get := func(ctx context.Context) (peer.Status, error) { return statusOf(ctx, cfg.Home) }
+	get := func(ctx context.Context) (status.Status, error) { return statusOf(ctx, cfg.Home) }
 	return shows(c, &cfg, stdout, get, display.Status)
 }
 
 // statusOf requests the status of the peer on home.
-func statusOf(ctx context.Context, home string) (s peer.Status, err error) {
+func statusOf(ctx context.Context, home string) (s status.Status, err error) {
 	client, err := dialHome(ctx, home)
 	if err != nil {
 		return s, err
@@ -48,8 +50,8 @@ func statusOf(ctx context.Context, home string) (s peer.Status, err error) {
 }
 
 // dialHome returns a client of the peer on home, or the command's failure.
-func dialHome(ctx context.Context, home string) (*peer.Client, error) {
-	client, err := peer.Dial(ctx, home)
+func dialHome(ctx context.Context, home string) (*control.Client, error) {
+	client, err := control.Dial(ctx, home)
 	if err != nil {
 		return nil, command.FailDial(err, "start one with p2pboot, or name its folder with --home or P2PMPI_HOME")
 	}

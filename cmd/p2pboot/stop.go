@@ -13,6 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/control"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 )
 
 const stopLong = `Ends one job on the peer of this home; all others continue. JOB is its ID, or a
@@ -44,7 +45,7 @@ func stopCommand(stdout io.Writer) *cobra.Command {
 		return nil
 	}
 	now := c.Flags().Bool("now", false, "hand nothing over")
-	get := func(ctx context.Context) (s peer.Stopped, err error) {
+	get := func(ctx context.Context) (s status.Stopped, err error) {
 		client, err := dialHome(ctx, cfg.Home)
 		if err != nil {
 			return s, err

@@ -14,6 +14,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 func main() {
@@ -66,16 +69,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // halt ends the peer on home, and writes to stdout what happens to its jobs.
 func halt(ctx context.Context, stdout io.Writer, home string, drain, now, asJSON bool) error {
-	how := peer.Orderly
+	how := status.Orderly
 	switch {
 	case drain && now:
 		return command.Misused("--drain and --now exclude each other")
 	case drain:
-		how = peer.Drain
+		how = status.Drain
 	case now:
-		how = peer.Now
+		how = status.Now
 	}
-	client, err := peer.Dial(ctx, home)
+	client, err := control.Dial(ctx, home)
 	if err != nil {
 		return command.FailDial(err, "name the peer's folder with --home or P2PMPI_HOME")
 	}
@@ -85,7 +88,7 @@ func halt(ctx context.Context, stdout io.Writer, home string, drain, now, asJSON
 		if err := tell(stdout, halting, asJSON); err != nil {
 			return err
 		}
-		err = peer.AwaitGone(ctx, home)
+		err = homedir.AwaitGone(ctx, home)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -97,7 +100,7 @@ func halt(ctx context.Context, stdout io.Writer, home string, drain, now, asJSON
 }
 
 // tell writes what happens to the jobs.
-func tell(w io.Writer, h peer.Halting, asJSON bool) error {
+func tell(w io.Writer, h status.Halting, asJSON bool) error {
 	if !asJSON {
 		_, err := io.WriteString(w, display.Partings(h))
 		return err

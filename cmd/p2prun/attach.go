@@ -14,8 +14,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/workdir"
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/control"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 // attach resumes a job whose p2prun was killed, and returns the job's exit status.
@@ -74,8 +76,8 @@ func attachOwn(ctx context.Context, cfg peer.Config, cancel bool, kept submit.Ke
 
 // attachHanded lets the p2pboot of the home resume a job, with its own identity.
 func attachHanded(ctx context.Context, cfg peer.Config, cancel bool, kept submit.Kept, show *display.Display, _ io.Writer) (job.Result, error) {
-	client, err := peer.Dial(ctx, cfg.Home)
-	if errors.Is(err, peer.ErrNoPeer) {
+	client, err := control.Dial(ctx, cfg.Home)
+	if errors.Is(err, control.ErrNoPeer) {
 		return job.Result{}, command.Fail(command.Unavailable,
 			fmt.Errorf("job %.8s was handed to the p2pboot of home %s, which has ended", kept.Job, cfg.Home),
 			"start p2pboot on that home again, then attach")
@@ -100,9 +102,9 @@ func choose(ctx context.Context, home string, args []string) (submit.Kept, error
 	if len(args) > 1 {
 		return submit.Kept{}, errors.New("--attach takes one JOB")
 	}
-	all, err := submit.Keeping(peer.JobsOf(home))
+	all, err := submit.Keeping(homedir.JobsOf(home))
 	if err != nil {
-		return submit.Kept{}, &peer.HomeError{Home: home, Err: err}
+		return submit.Kept{}, &homedir.Error{Home: home, Err: err}
 	}
 	prefix := strings.Join(args, "")
 	if prefix == "" {
@@ -130,16 +132,16 @@ func choose(ctx context.Context, home string, args []string) (submit.Kept, error
 // withoutHeard omits the jobs that were handed to the p2pboot of the home and to which a p2prun is
 // attached.
 func withoutHeard(ctx context.Context, home string, all []submit.Kept) []submit.Kept {
-	client, err := peer.Dial(ctx, home)
+	client, err := control.Dial(ctx, home)
 	if err != nil {
 		return all
 	}
 	defer client.Close()
-	status, err := client.Status(ctx)
+	state, err := client.Status(ctx)
 	if err != nil {
 		return all
 	}
 	return slices.DeleteFunc(all, func(k submit.Kept) bool {
-		return slices.ContainsFunc(status.Submitted, func(s peer.Submitted) bool { return s.Job == k.Job && s.Unheard.IsZero() })
+		return slices.ContainsFunc(state.Submitted, func(s status.Submitted) bool { return s.Job == k.Job && s.Unheard.IsZero() })
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/net/networks"
 )
 
 func TestMain(m *testing.M) {
@@ -80,10 +81,10 @@ func TestPeerOfAnotherNetworkIsNotUsed(t *testing.T) {
 	}
 	defer p.Close()
 	other := t.TempDir()
-	if _, err := peer.CreateNetwork(other, "office", "", time.Hour); err != nil {
+	if _, err := networks.Create(other, "office", "", time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	text, err := peer.Invite(other, "", peer.Invitee{}, time.Hour)
+	text, err := networks.Invite(other, "", networks.Invitee{}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

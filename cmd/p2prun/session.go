@@ -15,15 +15,17 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/workdir"
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 // A session is the connection to the network: the peer that runs on the home, or a peer of p2prun's own
 // that lives as long as p2prun. Exactly one of client and own is set.
 type session struct {
 	home   string // home on which a running peer was looked for
-	client *peer.Client
+	client *control.Client
 	own    *peer.Peer
 	net    *localnet.Net // with --local
 
@@ -37,7 +39,7 @@ func open(ctx context.Context, cfg peer.Config, opt peer.RunOptions, work *workd
 	s := &session{home: cfg.Home, done: make(chan struct{})}
 	var err error
 	if opt.Local == 0 {
-		s.client, err = peer.Dial(ctx, cfg.Home)
+		s.client, err = control.Dial(ctx, cfg.Home)
 		if err == nil {
 			if err = s.ofNetwork(ctx, cfg); err != nil {
 				s.close()
@@ -45,7 +47,7 @@ func open(ctx context.Context, cfg peer.Config, opt peer.RunOptions, work *workd
 			}
 			return s, nil
 		}
-		if _, unusable := errors.AsType[*peer.HomeError](err); unusable || !errors.Is(err, peer.ErrNoPeer) {
+		if _, unusable := errors.AsType[*homedir.Error](err); unusable || !errors.Is(err, control.ErrNoPeer) {
 			return nil, command.FailHome(err)
 		}
 	}
@@ -87,7 +89,7 @@ func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions
 	if err != nil && opt.Local == 0 {
 		return command.Fail(command.Usage, err, "")
 	}
-	cfg.Jobs, cfg.PeersFile = peer.JobsOf(cfg.Home), peer.PeersOf(cfg.Home, network)
+	cfg.Jobs, cfg.PeersFile = homedir.JobsOf(cfg.Home), homedir.PeersOf(cfg.Home, network)
 	cfg.MemberOf = cfg.Home
 	if opt.Local > 0 {
 		role = peer.Introducer

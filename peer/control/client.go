@@ -21,9 +21,9 @@ type Client struct {
 	http *http.Client
 }
 
-// Dial returns a client of the peer that runs on the given home. Close it after use. The error is that of
-// the attempt to connect to the socket.
-func Dial(ctx context.Context, home, socket string) (*Client, error) {
+// dialSocket returns a client of the peer that runs on the given home. The error is that of the attempt to
+// connect to the socket.
+func dialSocket(ctx context.Context, home, socket string) (*Client, error) {
 	connect := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}

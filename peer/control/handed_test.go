@@ -168,7 +168,7 @@ func socketIn(dir string) string { return filepath.Join(dir, "control.sock") }
 
 func dialDir(t *testing.T, dir string) *Client {
 	t.Helper()
-	c, err := Dial(t.Context(), dir, socketIn(dir))
+	c, err := dialSocket(t.Context(), dir, socketIn(dir))
 	if err != nil {
 		t.Fatal(err)
 	}

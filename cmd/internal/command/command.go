@@ -13,7 +13,8 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/spelling"
 	"github.com/p2pmpi/p2pmpi/internal/version"
-	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 // Exit statuses of commands, as in sysexits.h where it defines one. Those of a job are in package
@@ -26,7 +27,7 @@ const (
 	Cancelled    = 130 // by the user
 )
 
-// hintNotAllowed is the hint for a user who has no access to a running peer (peer.ErrNotAllowed).
+// hintNotAllowed is the hint for a user who has no access to a running peer (control.ErrNotAllowed).
 const hintNotAllowed = "run this as that user, for example with sudo -u, or name a home of your own with --home"
 
 // A Failure is an error with the exit status of the command.
@@ -53,24 +54,24 @@ func Fail(status int, err error, hint string) error {
 // FailHome returns err as a Failure with status HomeUnusable if it reports an unusable home, and with
 // status Usage otherwise.
 func FailHome(err error) error {
-	home, ok := errors.AsType[*peer.HomeError](err)
+	home, ok := errors.AsType[*homedir.Error](err)
 	switch {
 	case !ok:
 		return Fail(Usage, err, "")
-	case errors.Is(err, peer.ErrNotAllowed):
+	case errors.Is(err, control.ErrNotAllowed):
 		return Fail(HomeUnusable, home, hintNotAllowed)
 	}
 	return Fail(HomeUnusable, home, "choose another folder with --home or P2PMPI_HOME")
 }
 
-// FailDial converts an error of peer.Dial for a command that needs a running peer. The hint is used if no
+// FailDial converts an error of control.Dial for a command that needs a running peer. The hint is used if no
 // peer is running.
 func FailDial(err error, hint string) error {
-	_, unusable := errors.AsType[*peer.HomeError](err)
+	_, unusable := errors.AsType[*homedir.Error](err)
 	switch {
-	case errors.Is(err, peer.ErrNotAllowed):
+	case errors.Is(err, control.ErrNotAllowed):
 		return Fail(Unavailable, err, hintNotAllowed)
-	case errors.Is(err, peer.ErrNoPeer) && !unusable:
+	case errors.Is(err, control.ErrNoPeer) && !unusable:
 		return Fail(Unavailable, err, hint)
 	}
 	return FailHome(err)

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
-	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 )
 
 // Cache describes the contents of a cache, one per line: the beginning of the digest, size, time since
 // the last use, and purpose.
-func Cache(c peer.Cache, now time.Time) string {
+func Cache(c status.Cache, now time.Time) string {
 	var b strings.Builder
 	limit := ""
 	if c.Limit > 0 {
@@ -56,6 +56,6 @@ func purpose(c filetransfer.Content) string {
 const maxJobs = 3
 
 // Trimmed describes the result of trimming a cache.
-func Trimmed(t peer.Trimmed) string {
+func Trimmed(t status.Trimmed) string {
 	return fmt.Sprintf("freed %s, %s left\n", size(t.Freed), size(t.Bytes))
 }

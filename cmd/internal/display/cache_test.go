@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
-	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 )
 
 func TestCacheHasOneLinePerEntry(t *testing.T) {
 	now := time.Unix(10_000, 0)
-	c := peer.Cache{Home: "/home/p", Bytes: 3 << 20, Limit: 4 << 30, Contents: []filetransfer.Content{
+	c := status.Cache{Home: "/home/p", Bytes: 3 << 20, Limit: 4 << 30, Contents: []filetransfer.Content{
 		{Digest: "00112233445566778899", Bytes: 1 << 20, Arriving: true, Used: now, Jobs: []string{"abcdefghijk"}},
 		{Digest: "11112233445566778899", Bytes: 1 << 20, Complete: true, Used: now.Add(-time.Minute), Jobs: []string{"a", "b", "c", "d"}, URL: "http://h/x"},
 		{Digest: "22112233445566778899", Bytes: 1 << 20, Used: now.Add(-time.Hour)},

@@ -3,14 +3,15 @@ package display
 import (
 	"testing"
 
-	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control/doctor"
+	"github.com/p2pmpi/p2pmpi/peer/net/node"
 )
 
 // TestFindingsFitATerminal shows the findings of a machine with many problems.
 func TestFindingsFitATerminal(t *testing.T) {
-	text := Findings(peer.Diagnose(peer.Diagnostics{Network: &peer.NetworkState{Supernodes: 2, Reachability: peer.Private}}))
+	text := Findings(doctor.Diagnose(doctor.Facts{Network: &doctor.Network{Supernodes: 2, Reachability: node.Private}}))
 	expectFits(t, text,
-		"ok       peer: runs, announces 0 addresses",
+		"ok       peer: running, announces 0 addresses",
 		"\nfailure  reachability: no other peer can reach this machine; connected directly\n ",
 	)
 }

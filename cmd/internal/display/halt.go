@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 )
 
 // Partings describes, one line per job, what happens to the jobs when their peer ends.
-func Partings(h peer.Halting) string {
+func Partings(h status.Halting) string {
 	var b strings.Builder
 	for _, j := range h.Jobs {
 		where := names(j.Processes)

@@ -7,13 +7,14 @@ import (
 	"unicode"
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
-	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
+	"github.com/p2pmpi/p2pmpi/peer/owner/journal"
 )
 
 // Jobs lists, in lines of at most 80 columns, the jobs that now have slots of a peer, their submitters,
 // and the resources that each uses.
-func Jobs(hosted []peer.HostedJob, now time.Time) string {
+func Jobs(hosted []status.HostedJob, now time.Time) string {
 	if len(hosted) == 0 {
 		return "no jobs\n"
 	}
@@ -25,7 +26,7 @@ func Jobs(hosted []peer.HostedJob, now time.Time) string {
 }
 
 // writeHas writes the state of a job on a peer and the resources that it uses.
-func writeHas(b *strings.Builder, h peer.HostedJob, now time.Time) {
+func writeHas(b *strings.Builder, h status.HostedJob, now time.Time) {
 	has := []string{number(int64(h.Slots), "slot", "slots")}
 	if !h.Since.IsZero() {
 		cpu := ""
@@ -38,7 +39,7 @@ func writeHas(b *strings.Builder, h peer.HostedJob, now time.Time) {
 }
 
 // hostedState returns the state of a job, and whether its processes are paused or starved.
-func hostedState(h peer.HostedJob) string {
+func hostedState(h status.HostedJob) string {
 	switch {
 	case !h.Paused.IsZero():
 		return h.State + ", paused" // by one of the owner's rules
@@ -49,11 +50,11 @@ func hostedState(h peer.HostedJob) string {
 }
 
 // Stopped describes in one line how a job ended that the owner has stopped.
-func Stopped(s peer.Stopped) string { return fmt.Sprintf("job %.8s: %s\n", s.Job, s.How) }
+func Stopped(s status.Stopped) string { return fmt.Sprintf("job %.8s: %s\n", s.Job, s.How) }
 
 // History lists, in lines of at most 80 columns, the jobs that a peer has run, their submitters, the
 // resources that each used, and how it ended.
-func History(past []peer.Past) string {
+func History(past []journal.Entry) string {
 	if len(past) == 0 {
 		return "no jobs yet\n"
 	}
@@ -69,7 +70,7 @@ func History(past []peer.Past) string {
 const unbroken = "\u00a0"
 
 // writeHad writes the resources that a job used on a peer, and how it ended.
-func writeHad(b *strings.Builder, e peer.Past) {
+func writeHad(b *strings.Builder, e journal.Entry) {
 	processes := "  " + number(int64(e.Processes), "process", "processes")
 	if e.Until.IsZero() {
 		b.WriteString(command.Sentence(processes, "running, or the peer was killed meanwhile", routeWidth))

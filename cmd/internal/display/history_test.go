@@ -5,15 +5,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/owner/journal"
 )
 
 func TestO3HistoryShowsRunningAndFinishedJobs(t *testing.T) {
 	const who, digest = "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf", "0a1b2c3d4e5f"
 	now := time.Now()
-	running := Jobs([]peer.HostedJob{
+	running := Jobs([]status.HostedJob{
 		{Job: "3f2b8c1e77", Submitter: who, Class: "everyone", Program: "heat", Kind: "wasm", Digest: digest, Slots: 2, State: "running", Since: now.Add(-90 * time.Second), Use: launch.Use{CPU: 170 * time.Second, Memory: 40 << 20}},
 		{Job: "77", Submitter: who, Slots: 1, State: "running", Use: launch.Use{Starved: 1}},
 		{Job: "78", Submitter: who, Slots: 1, State: "running", Paused: now},
@@ -21,7 +22,7 @@ func TestO3HistoryShowsRunningAndFinishedJobs(t *testing.T) {
 	}, now)
 	expectFits(t, running, "3f2b8c1e  "+submit.ShortPeer(who)+"  everyone  heat     wasm  0a1b2c3d\n",
 		"  running: 2 slots, 1m30s, CPU 2m50s, memory 40.0 MiB\n", "  running, starved: 1 slot\n", "  running, paused: 1 slot\n", "  held: 1 slot\n")
-	past := History([]peer.Past{
+	past := History([]journal.Entry{
 		{Job: "3f2b8c1e77", Submitter: who, Class: "everyone", Program: "\x1b]0;owned\x07" + strings.Repeat("x", 300), Kind: "native", Digest: digest, Processes: 2,
 			Since: now.Add(-time.Hour), Until: now, CPU: 90 * time.Minute, Memory: 64 << 20, Staged: 3 << 20, Output: 5 << 10,
 			Ended: "stopped by the submitter: \x1b[2J" + strings.Repeat("y", 300)},

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
-	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
 // Status describes a peer and its connections in lines of at most 80 columns. Only a line with a longer
 // ID or address is longer.
-func Status(s peer.Status) string {
+func Status(s status.Status) string {
 	var b strings.Builder
 	say := func(name, format string, args ...any) {
 		b.WriteString(command.Sentence(name, fmt.Sprintf(format, args...), routeWidth))
@@ -62,9 +62,9 @@ func Status(s peer.Status) string {
 }
 
 // Slots describes the use of a peer's slots in one line.
-func Slots(s peer.Slots) string { return "slots: " + slots(s) + "\n" }
+func Slots(s status.Slots) string { return "slots: " + slots(s) + "\n" }
 
-func slots(s peer.Slots) string {
+func slots(s status.Slots) string {
 	text := fmt.Sprintf("%d of %d free; %d held, %d confirmed, %d running", s.Free, s.Total, s.Held, s.Confirmed, s.Running)
 	if s.Paused != "" {
 		text += "; paused: " + s.Paused
@@ -79,7 +79,7 @@ func slots(s peer.Slots) string {
 }
 
 // writeHosted writes a job that has slots here, and how its processes reach others.
-func writeHosted(b *strings.Builder, h peer.HostedJob) {
+func writeHosted(b *strings.Builder, h status.HostedJob) {
 	name := program(h.Program) + " " + names(h.Processes)
 	if h.Program == "" {
 		name = number(int64(h.Slots), "slot", "slots")
@@ -94,15 +94,15 @@ func writeHosted(b *strings.Builder, h peer.HostedJob) {
 }
 
 // alike groups channels that use the same kind of connection to the same peer.
-func alike(channels []peer.Channel) (out [][]peer.Channel) {
+func alike(channels []status.Channel) (out [][]status.Channel) {
 	for _, c := range channels {
-		i := slices.IndexFunc(out, func(group []peer.Channel) bool {
+		i := slices.IndexFunc(out, func(group []status.Channel) bool {
 			first := group[0]
 			first.From, first.To = c.From, c.To
 			return first == c
 		})
 		if i < 0 {
-			out = append(out, []peer.Channel{c})
+			out = append(out, []status.Channel{c})
 			continue
 		}
 		out[i] = append(out[i], c)
@@ -111,7 +111,7 @@ func alike(channels []peer.Channel) (out [][]peer.Channel) {
 }
 
 // pairs lists the processes of some channels.
-func pairs(group []peer.Channel) string {
+func pairs(group []status.Channel) string {
 	const most = 2
 	var b []string
 	for _, c := range group[:min(len(group), most)] {
@@ -125,7 +125,7 @@ func pairs(group []peer.Channel) string {
 
 // writeConnections writes a table of connections. The line below a connection explains why it is not
 // better.
-func writeConnections(b *strings.Builder, connections []peer.Connection) {
+func writeConnections(b *strings.Builder, connections []status.Connection) {
 	if len(connections) == 0 {
 		return
 	}

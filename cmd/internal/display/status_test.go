@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
@@ -17,26 +17,26 @@ import (
 func TestStatusFitsATerminal(t *testing.T) {
 	const other, relay = "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf", "12D3KooWA9GnzYbTBxnnfLbTnHPC48SxuYhKWTHtBNz7J4kSGsaB"
 	why := strings.Repeat("no tcp: dial tcp4 11.0.0.7:38181: i/o timeout; ", 4) + "w"
-	granted := &peer.Granted{Unheld: []launch.Unheld{{Limit: "cpu", Why: "this controller is not delegated to the peer's control group", Instead: "programs have a low priority"}}}
+	granted := &status.Granted{Unheld: []launch.Unheld{{Limit: "cpu", Why: "this controller is not delegated to the peer's control group", Instead: "programs have a low priority"}}}
 	if err := json.Unmarshal([]byte(`{"terms":[{"class":"mine","kinds":["wasm","native"]},{"class":"everyone","kinds":["wasm"],"slots":2}]}`), granted); err != nil {
 		t.Fatal(err)
 	}
 	granted.Slot.Memory, granted.Slot.CPU, granted.Slot.Disk, granted.Job.Upload = 512<<20, 50, 4<<30, 1<<20
-	s := peer.Status{
+	s := status.Status{
 		Peer: "12D3KooWRqGLrMJzoTKpVSjUhUtFa8M8FkGzZyxnqRSeL6kXeb7y", Network: "public", Home: "/srv/p2pmpi", Since: time.Now(),
-		Slots:       peer.Slots{Total: 4, Free: 1, Running: 3, Draining: true},
+		Slots:       status.Slots{Total: 4, Free: 1, Running: 3, Draining: true},
 		Granted:     granted,
-		Unprotected: []peer.Unprotected{{Wall: "network", Why: "no namespaces: operation not permitted; seccomp: " + why}},
-		Use:         peer.Use{Memory: 34 << 20, Goroutines: 210, Streams: 1},
-		Hosted: []peer.HostedJob{
-			{Job: "3f2b8c1e77", Submitter: other, State: "running", Program: "heat", Processes: []view.Process{{Rank: 0}, {Rank: 1}}, Channels: []peer.Channel{
+		Unprotected: []status.Unprotected{{Wall: "network", Why: "no namespaces: operation not permitted; seccomp: " + why}},
+		Use:         status.Use{Memory: 34 << 20, Goroutines: 210, Streams: 1},
+		Hosted: []status.HostedJob{
+			{Job: "3f2b8c1e77", Submitter: other, State: "running", Program: "heat", Processes: []view.Process{{Rank: 0}, {Rank: 1}}, Channels: []status.Channel{
 				{From: view.Process{Rank: 0}, To: view.Process{Rank: 2}, Peer: other, Kind: "stream", Way: "relayed", Relay: relay, RTT: 41_234_567, Why: why},
 				{From: view.Process{Rank: 1}, To: view.Process{Rank: 2}, Peer: other, Kind: "stream", Way: "relayed", Relay: relay, RTT: 41_234_567, Why: why},
 			}},
 			{Job: "99", Submitter: other, State: "held", Slots: 1},
 		},
-		Submitted: []peer.Submitted{{Status: submit.Status{Job: "5555", Name: "ep", N: 2, R: 2, Phase: submit.Running, Since: time.Now()}, Unheard: time.Now()}},
-		Connections: []peer.Connection{
+		Submitted: []status.Submitted{{Status: submit.Status{Job: "5555", Name: "ep", N: 2, R: 2, Phase: submit.Running, Since: time.Now()}, Unheard: time.Now()}},
+		Connections: []status.Connection{
 			{Peer: other, Way: "relayed", Relay: relay, Transport: "tcp", RTT: 41_234_567, Why: why},
 			{Peer: relay, Way: "direct", Transport: "quic"},
 		},

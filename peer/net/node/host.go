@@ -9,7 +9,6 @@ import (
 	coreconnmgr "github.com/libp2p/go-libp2p/core/connmgr"
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/host"
-	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/p2p/host/observedaddrs"
 	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
@@ -44,8 +43,8 @@ var wantObservers = sync.OnceFunc(func() { observedaddrs.ActivationThresh = obse
 type Config struct {
 	Key          crypto.PrivKey
 	Listen       []ma.Multiaddr
-	NAT          bool                 // the peer may be behind address translation
-	Reachability network.Reachability // as stated by the owner, or unknown
+	NAT          bool         // the peer may be behind address translation
+	Reachability Reachability // as stated by the owner; Auto: not stated
 	Gate         *membership.Gate
 	Dials        *dialfilter.Filter // nil: any address is dialled
 	Puncher      *punch.Puncher     // may be nil without NAT
@@ -122,7 +121,7 @@ func admission(gate *membership.Gate, dials *dialfilter.Filter) []libp2p.Option 
 	)
 }
 
-// reachability returns the options for reaching a peer behind address translation. startRelays decides
+// reachability returns the options for reaching a peer behind address translation. Package stack decides
 // which relays the peer uses, and whether it is one itself. If the owner has stated the reachability,
 // libp2p takes it from the options, and the router maps no ports. A public peer still runs AutoNAT v2.
 func reachability(cfg Config) []libp2p.Option {
@@ -131,9 +130,9 @@ func reachability(cfg Config) []libp2p.Option {
 	}
 	options := []libp2p.Option{libp2p.EnableRelay(), libp2p.Transport(cfg.Puncher.TCP), cfg.Puncher.Option()}
 	switch cfg.Reachability {
-	case network.ReachabilityPublic:
+	case Public:
 		return append(options, libp2p.ForceReachabilityPublic(), libp2p.EnableAutoNATv2())
-	case network.ReachabilityPrivate:
+	case Private:
 		return append(options, libp2p.ForceReachabilityPrivate())
 	}
 	return append(options, libp2p.EnableAutoNATv2(), cfg.Mapper.Option())

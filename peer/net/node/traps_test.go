@@ -109,7 +109,7 @@ func TestStreamsOfALargeJob(t *testing.T) {
 // TestPeersProbeEachOthersReachability checks that a peer asks others whether they reach it, and
 // answers them, by AutoNAT v2 for each address.
 func TestPeersProbeEachOthersReachability(t *testing.T) {
-	for reachability, want := range map[network.Reachability]bool{network.ReachabilityPublic: true, network.ReachabilityPrivate: false} {
+	for reachability, want := range map[Reachability]bool{Public: true, Private: false} {
 		h := newHostOf(t, Config{Listen: multiaddrs(onLoopback), NAT: true, Reachability: reachability})
 		answers := slices.Contains(h.Mux().Protocols(), autonatv2.DialProtocol)
 		if answers != want {

@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 // An Entry is the record of one job on this peer.
@@ -166,5 +169,20 @@ func Read(path string) ([]Entry, error) {
 	if err := lines.Err(); err != nil {
 		return entries, fmt.Errorf("read the journal: %w", err)
 	}
+	return entries, nil
+}
+
+// OfHome returns the jobs that the peer of the home dir has run, newest first. The peer need not run. The
+// error is a *homedir.Error.
+func OfHome(dir string) ([]Entry, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, &homedir.Error{Home: dir, Err: err}
+	}
+	entries, err := Read(homedir.Dir(abs).Journal())
+	if err != nil {
+		return nil, &homedir.Error{Home: abs, Err: err}
+	}
+	slices.Reverse(entries)
 	return entries, nil
 }

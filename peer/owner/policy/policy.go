@@ -59,9 +59,13 @@ type Policy struct {
 type Machine struct {
 	Confined bool // the sandbox for native programs is complete
 	Paused   bool // the owner needs the machine, see package presence
-	NoDisk   bool // too little disk space is free for any job
+	NoDisk   bool // less than LeastDisk is free
 	Now      time.Time
 }
+
+// LeastDisk is the free disk space that a job of another user requires, in bytes. It is for the job's
+// files, the output of its processes, and the journal.
+const LeastDisk = 64 << 20
 
 // A Request is a submitter's request.
 type Request struct {

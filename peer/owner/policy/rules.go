@@ -9,8 +9,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
-// maxSlots bounds the slots in a rule.
-const maxSlots = 1 << 12
+// MaxSlots is the largest number of slots of a peer, and in a rule. It is far above the capacity of a
+// machine, and below the bound of an offer.
+const MaxSlots = 1 << 12
 
 // ParseRules parses the owner's rules, each "KIND" or "CLASS=KIND". " slots=N" after it limits the class to
 // N slots, and limits such as " memory=256MiB" apply to each process (see limits.Parse). KIND alone is the
@@ -96,8 +97,8 @@ func parseRule(text string, unnamed limits.Limits) (Class, Rule, error) {
 			continue
 		}
 		n, err := strconv.Atoi(number)
-		if err != nil || n < 1 || n > maxSlots {
-			return "", Rule{}, fmt.Errorf("%q: want slots=N, N from 1 to %d", word, maxSlots)
+		if err != nil || n < 1 || n > MaxSlots {
+			return "", Rule{}, fmt.Errorf("%q: want slots=N, N from 1 to %d", word, MaxSlots)
 		}
 		rule.Slots = n
 	}

@@ -1,12 +1,15 @@
 package uptime
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 	"github.com/p2pmpi/p2pmpi/internal/reliability"
@@ -62,4 +65,24 @@ func (h *History) Save(now time.Time, running bool) error {
 		return fmt.Errorf("write history: %w", err)
 	}
 	return nil
+}
+
+// saveEvery is the interval at which Keep saves the history. A peer that is killed loses the running time
+// since the last save.
+const saveEvery = time.Minute
+
+// Keep saves the history of a running peer regularly, until ctx ends.
+func (h *History) Keep(ctx context.Context, log zerolog.Logger) {
+	tick := time.NewTicker(saveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			if err := h.Save(now, true); err != nil {
+				log.Warn().Err(err).Msg("history not kept")
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
 }

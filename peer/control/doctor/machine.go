@@ -1,0 +1,118 @@
+package doctor
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/p2pmpi/p2pmpi/peer/control/status"
+	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/owner/machine"
+	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
+)
+
+// Thresholds for the level Well.
+const (
+	leastFiles     = 4096
+	leastProcesses = 256
+	leastMemory    = 512 << 20
+	spareDisk      = 256 << 20 // beyond the possible growth of the cache
+)
+
+func checkDisk(m Machine) Finding {
+	const (
+		about = "disk"
+		do    = "free some disk space, choose another --home, lower --cache-limit, or empty the cache: p2pboot cache clear"
+	)
+	grow := max(0, m.CacheLimit-m.CacheUsed)
+	found := fmt.Sprintf("%s free in the file system of the home; the cache may grow by %s", size(m.DiskFree), size(grow))
+	switch {
+	case m.DiskFree < 0:
+		return Finding{about, Unknown, "the free space cannot be determined on this system",
+			"check that the file system of --home has room for --cache-limit"}
+	case m.DiskFree < policy.LeastDisk:
+		return Finding{about, Failing, found + "; jobs of other users are refused", do}
+	case m.DiskFree < grow+spareDisk:
+		return Finding{about, Warning, found, do}
+	}
+	return well(about, "%s", found)
+}
+
+func checkFiles(m Machine) Finding {
+	return checkLimit("open files", m.OpenFiles, leastFiles, plain, "raise the limit of the shell or the service that starts the peer: ulimit -n, or LimitNOFILE=")
+}
+
+func checkProcesses(m Machine) Finding {
+	return checkLimit("processes", m.Processes, leastProcesses, plain, "raise the limit of the shell or the service that starts the peer: ulimit -u, or TasksMax=")
+}
+
+func checkMemory(m Machine) Finding {
+	return checkLimit("memory", m.Memory, leastMemory, humanize.IBytes, "raise the limit of the control group (MemoryMax=), or set --slots to 1")
+}
+
+// checkLimit judges a limit of the process. A value of 0 is not known; machine.Unlimited means no limit.
+func checkLimit(about string, has, least uint64, format func(uint64) string, do string) Finding {
+	switch {
+	case has == 0:
+		return Finding{about, Unknown, "the limit cannot be determined on this system", fmt.Sprintf("if it is less than %s, ", format(least)) + do}
+	case has == machine.Unlimited:
+		return well(about, "no limit")
+	case has < least:
+		return Finding{about, Warning, fmt.Sprintf("at most %s, which is less than %s", format(has), format(least)), do}
+	}
+	return well(about, "at most %s", format(has))
+}
+
+func checkKernel(m Machine) Finding {
+	const system = runtime.GOOS + "/" + runtime.GOARCH
+	if m.Unshared != "" {
+		return Finding{"kernel", Warning, system + ": processes cannot share memory: " + m.Unshared,
+			"jobs run, but messages between processes of this machine are slower; shared memory needs Linux 3.17 or later"}
+	}
+	return well("kernel", "%s: processes can share memory", system)
+}
+
+// checkGranted returns a finding for each limit that is not enforced; g is nil if no peer runs.
+func checkGranted(g *status.Granted) (out []Finding) {
+	if g == nil {
+		return nil
+	}
+	const do = "allow p2pboot to create control groups, see docs/security.md: start it with systemd-run --user --scope -p Delegate=yes, or as root"
+	for _, u := range g.Unheld {
+		out = append(out, Finding{"limit of " + string(u.Limit), Warning, fmt.Sprintf("not enforced: %s; instead, %s", u.Why, u.Instead), do})
+	}
+	if len(out) == 0 {
+		out = append(out, well("limits", "all configured limits of programs are enforced"))
+	}
+	return out
+}
+
+// checkRules returns a finding for each suspend rule that cannot be evaluated.
+func checkRules(all []status.Unread) (out []Finding) {
+	for _, u := range all {
+		out = append(out, Finding{"rule " + string(u.Rule), Warning, "cannot be evaluated here, so it does not suspend jobs: " + u.Why,
+			"remove it from pause-when if this machine does not need it"})
+	}
+	return out
+}
+
+// checkSandbox returns a finding for each missing sandbox layer.
+func checkSandbox(w launch.Walls) (out []Finding) {
+	const do = "allow p2pboot to create user namespaces, see docs/security.md; " +
+		"until then native programs of strangers are refused, unless --require-confinement=false"
+	for _, lack := range w.Lacks() {
+		out = append(out, Finding{"confinement: " + string(lack.Wall), Warning, "native programs have access to it: " + lack.Why, do})
+	}
+	if len(out) > 0 {
+		return out
+	}
+	if w.NoLandlock != "" {
+		return []Finding{well("confinement", "native programs are sandboxed, but without Landlock as a second layer: %s", w.NoLandlock)}
+	}
+	return []Finding{well("confinement", "native programs have no access to the files, network and processes of this machine")}
+}
+
+func size(n int64) string { return humanize.IBytes(uint64(max(0, n))) }
+
+func plain(n uint64) string { return fmt.Sprint(n) }

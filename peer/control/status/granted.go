@@ -1,0 +1,33 @@
+package status
+
+import (
+	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
+	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
+	"github.com/p2pmpi/p2pmpi/peer/owner/presence"
+)
+
+// Granted describes the limits of jobs on this machine.
+type Granted struct {
+	limits.Grant
+	Terms  []policy.Terms  `json:"terms"`  // for each class of submitters
+	Unheld []launch.Unheld `json:"unheld"` // limits that the kernel does not enforce
+}
+
+// Unprotected is a resource of this machine that the sandbox does not protect from native programs.
+type Unprotected struct {
+	Wall string `json:"wall"` // file system, network or processes
+	Why  string `json:"why"`
+}
+
+// UnprotectedBy returns the resources that the available sandbox layers do not protect.
+func UnprotectedBy(walls launch.Walls) []Unprotected {
+	out := []Unprotected{} // a list in JSON even when empty
+	for _, lack := range walls.Lacks() {
+		out = append(out, Unprotected{string(lack.Wall), lack.Why})
+	}
+	return out
+}
+
+// Unread is a suspend rule that cannot be evaluated on this machine.
+type Unread = presence.Unread

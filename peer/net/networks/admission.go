@@ -1,0 +1,130 @@
+package networks
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/host"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/peer/net/membership"
+)
+
+// Default is the name of the network that peers join unless their owners choose another.
+const Default = "public"
+
+// A Choice is the network that an owner has chosen for a peer.
+type Choice struct {
+	Name  string // of the network
+	Open  bool   // the owner confirms that it is an open network
+	Token string // file with an invitation; empty: that in Home, if any
+	Home  string // home with the invitations
+}
+
+// tokenFile returns the path of the token for the network: Token, or the file in Home. It is empty if the
+// network is open, because the home has no folder for it. If there is a folder without a usable token,
+// tokenFile returns an error, so that a damaged home never joins an open network instead.
+func (c Choice) tokenFile() (string, error) {
+	if c.Token != "" {
+		return c.Token, nil
+	}
+	if membership.CheckName(c.Name) != nil {
+		return "", nil
+	}
+	folder := folderOf(c.Home, c.Name)
+	if _, err := os.Stat(string(folder)); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return "", nil
+	}
+	if _, err := os.Stat(folder.token()); err != nil {
+		return "", fmt.Errorf("network %s is private, but its token cannot be used: %w; accept an invitation with p2pboot network join, or remove %s to use an open network of that name",
+			c.Name, err, folder)
+	}
+	return folder.token(), nil
+}
+
+// ID returns the identifier of the network among its peers. For a private network it is more than the name.
+// The error states why the network's token cannot be used.
+func (c Choice) ID() (string, error) {
+	file, err := c.tokenFile()
+	if err != nil || file == "" {
+		return c.Name, err
+	}
+	i, err := readInvitation(file)
+	if err != nil {
+		return "", err
+	}
+	return i.Network.ID(), nil
+}
+
+// OpenWarning returns a warning if a network with a non-default name is open to any peer because the home
+// has no invitation to it. It is empty if Open confirms that the network is meant to be open.
+func (c Choice) OpenWarning() string {
+	if file, err := c.tokenFile(); c.Open || c.Name == Default || err != nil || file != "" {
+		return ""
+	}
+	return fmt.Sprintf("network %s is open: this home has no invitation to a private network of that name, so anybody may join, run jobs and receive their inputs; --open says that this is meant", c.Name)
+}
+
+// An Admission is the membership of a running peer in its network.
+type Admission struct {
+	Gate *membership.Gate // keeps out peers that are not members
+	ID   string           // network ID, as used among peers
+
+	token string // token file; empty unless the network is private
+}
+
+// Enter determines whether the chosen network is private, and creates the gate of the peer self. voucher
+// returns the key that confirms the peer's membership to others, or nil. Enter calls it only for a private
+// network.
+func Enter(c Choice, self p2ppeer.ID, voucher func() crypto.PrivKey, log zerolog.Logger) (*Admission, error) {
+	a := &Admission{ID: c.Name}
+	cfg := membership.Config{Peer: self, Log: log}
+	var err error
+	if a.token, err = c.tokenFile(); err != nil {
+		return nil, err
+	}
+	if a.token != "" {
+		if cfg.Invitation, err = readInvitation(a.token); err != nil {
+			return nil, err
+		}
+		private := cfg.Invitation.Network
+		if c.Name != private.Name && c.Name != Default {
+			return nil, fmt.Errorf("token %s is of network %s, and --network names %s", a.token, private.Name, c.Name)
+		}
+		a.ID = private.ID()
+		log.Info().Str("network", private.ID()).Time("expires", cfg.Invitation.Expires).Msg("member of a private network")
+		cfg.Home = voucher()
+	}
+	if a.Gate, err = membership.NewGate(cfg); err != nil {
+		return nil, fmt.Errorf("join private network %s: %w; ask its owner for an invitation", cfg.Invitation.Network.Name, err)
+	}
+	return a, nil
+}
+
+// Serve starts the service that proves the memberships of the peers that h is connected to. It takes a
+// renewed invitation from the token file.
+func (a *Admission) Serve(h host.Host) *membership.Service {
+	return membership.New(h, a.Gate, func() (*membership.Invitation, error) { return readInvitation(a.token) })
+}
+
+// OwnerOf returns the owner of a peer: in a private network the signed name, else the offered one.
+func (a *Admission) OwnerOf(id p2ppeer.ID, offered string) string {
+	if a.Gate.Open() {
+		return offered
+	}
+	return a.Gate.Person(id)
+}
+
+// Refused returns the reason why another peer has refused this one: one of the two is not a member of the
+// other's private network. It is nil if no peer has.
+func (a *Admission) Refused() error {
+	if r := a.Gate.Refused(); r != nil {
+		return r
+	}
+	return nil
+}

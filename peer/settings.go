@@ -1,0 +1,64 @@
+package peer
+
+import (
+	"cmp"
+	"net"
+
+	manet "github.com/multiformats/go-multiaddr/net"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/net/networks"
+)
+
+// network returns the network that the owner has chosen.
+func (c Config) network() networks.Choice {
+	return networks.Choice{Name: c.Network, Open: c.Open, Token: c.Token, Home: cmp.Or(c.MemberOf, c.Home)}
+}
+
+// NetworkID returns the identifier of the network in c among its peers. For a private network it is more
+// than the name. The error states why the network's token cannot be used.
+func (c Config) NetworkID() (string, error) { return c.network().ID() }
+
+// OpenWarning returns a warning if a network with a non-default name is open to any peer because the home
+// has no invitation to it. It is empty if Open confirms that the network is meant to be open.
+func (c Config) OpenWarning() string { return c.network().OpenWarning() }
+
+// dataListen returns the address for direct connections in the launcher's form; "" means none.
+func (c Config) dataListen() string {
+	switch c.DataListen {
+	case "none":
+		return ""
+	case "":
+	default:
+		return c.DataListen
+	}
+	address := ""
+	for _, a := range c.Listen {
+		ip, err := manet.ToIP(a)
+		switch {
+		case err != nil:
+		case ip.IsUnspecified():
+			return ":0"
+		case address == "":
+			address = net.JoinHostPort(ip.String(), "0")
+		}
+	}
+	return address
+}
+
+// chooseEngine returns the engine that runs WebAssembly modules here, and logs its name. It is the
+// configured engine if that works, else the built-in one.
+func (c Config) chooseEngine(home string, walls launch.Walls, log zerolog.Logger) launch.Engine {
+	engine := launch.BuiltIn()
+	if path := c.WasmEngine; path != "" {
+		other, err := launch.ExamineEngine(home, path, walls)
+		if err == nil {
+			engine = other
+		} else {
+			log.Warn().Err(err).Msg("WebAssembly modules run in the built-in engine")
+		}
+	}
+	log.Info().Str("engine", engine.Name).Msg("runs WebAssembly modules")
+	return engine
+}
