@@ -90,7 +90,7 @@ func (p *Protocol) reportAgain(q view.Process) {
 // receiveReady records that from, which is set aside, is present: outcomes wait for it from now on.
 func (p *Protocol) receiveReady(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
-		return fmt.Errorf("is aside since no epoch")
+		return fmt.Errorf("ready frame without an epoch")
 	}
 	p.asides.ready[from.Replica] = f.Seq
 	p.asides.upToDate[from.Replica] = protection.UpToDate{}
@@ -117,7 +117,7 @@ func (p *Protocol) welcome() {
 // A statement that does not fit this process's view is outdated, or answers a report of a later view.
 func (p *Protocol) receiveUpToDate(from view.Process, f frame.Frame) error {
 	if len(f.Payload) != 8 {
-		return fmt.Errorf("term of %d bytes", len(f.Payload))
+		return fmt.Errorf("malformed term of %d bytes", len(f.Payload))
 	}
 	said := protection.UpToDate{Since: f.Seq, Term: binary.LittleEndian.Uint64(f.Payload)}
 	if p.v.IsMaster(from) && said.Since != 0 && said == (protection.UpToDate{Since: p.v.AsideSince(p.self), Term: p.termOf()}) {

@@ -61,14 +61,14 @@ func (p *Protocol) Checkpointed() protection.Checkpointed {
 // otherCheckpoint is the reason why a new replica is lost if its donor changes and one of the two message
 // logs has a checkpoint. The other log may have none or a different one, and the program's actions cannot
 // be undone.
-const otherCheckpoint = "the replica that was bringing this process up to date has gone, and another one's checkpoint may not be the same"
+const otherCheckpoint = "the replica that sent its message log is gone, and the checkpoint of another replica may differ"
 
 // reliveBeginning processes the first record of a message log.
 func (p *Protocol) reliveBeginning(kind protection.RecordKind) error {
 	j := p.joining
 	switch {
 	case kind != protection.RecordStart && kind != protection.RecordResumed:
-		return fmt.Errorf("past begins with a record of kind %q", kind)
+		return fmt.Errorf("message log begins with a record of kind %q", kind)
 	case j.beginning == protection.RecordStart && kind == protection.RecordResumed:
 		p.out.Lost = otherCheckpoint
 	}
@@ -91,7 +91,7 @@ func (p *Protocol) reliveCheckpoint(r protection.Record) error {
 	switch {
 	case r.Kind == protection.RecordState:
 		if p.joining.beginning != protection.RecordResumed || c.begun || c.resumed {
-			return errors.New("checkpoint where there is none")
+			return errors.New("unexpected checkpoint")
 		}
 		c.begun, c.left = true, r.Length
 		return nil
@@ -143,7 +143,7 @@ func (p *Protocol) reliveRest(last bool) error {
 func (p *Protocol) goTo(s *protection.Snapshot) error {
 	for _, at := range s.Sent {
 		if at.Rank >= p.v.N {
-			return fmt.Errorf("message to rank %d", at.Rank)
+			return fmt.Errorf("message to unknown rank %d", at.Rank)
 		}
 		p.outbox.skip(p.outbox.to(at.Context, at.Rank), at.Seq)
 	}
@@ -154,20 +154,20 @@ func (p *Protocol) goTo(s *protection.Snapshot) error {
 	}
 	for _, at := range s.Received {
 		if at.Rank >= p.v.N || at.Rank == p.self.Rank {
-			return fmt.Errorf("message of rank %d", at.Rank)
+			return fmt.Errorf("message from invalid rank %d", at.Rank)
 		}
 		a, err := p.inbox.from(at.Context, at.Rank)
 		if err != nil {
 			return err
 		}
 		if at.Seq+1 < a.next {
-			return fmt.Errorf("message %d of rank %d is the last, after number %d", at.Seq, at.Rank, a.next-1)
+			return fmt.Errorf("checkpoint ends at message %d from rank %d, but message %d has already arrived", at.Seq, at.Rank, a.next-1)
 		}
 		a.next = at.Seq + 1
 	}
 	for _, m := range s.Here {
 		if m.Source >= p.v.N || m.Seq == 0 || m.Seq > p.heard(m.Context, m.Source) {
-			return fmt.Errorf("message %d of rank %d is here, which has sent %d", m.Seq, m.Source, p.heard(m.Context, m.Source))
+			return fmt.Errorf("unmatched message %d from rank %d, which has sent only %d", m.Seq, m.Source, p.heard(m.Context, m.Source))
 		}
 	}
 	for _, at := range s.Points {
@@ -213,11 +213,11 @@ func (o *outbox) skip(b *backlog, seq uint64) {
 // checkpoint.
 func (p *Protocol) keepAgain(m protection.Message) error {
 	if m.Dest >= p.v.N || m.Dest == p.self.Rank {
-		return fmt.Errorf("message to rank %d is kept", m.Dest)
+		return fmt.Errorf("kept message to invalid rank %d", m.Dest)
 	}
 	b := p.outbox.to(m.Context, m.Dest)
 	if m.Seq != b.seq+1 {
-		return fmt.Errorf("message %d to rank %d is kept after number %d", m.Seq, m.Dest, b.seq)
+		return fmt.Errorf("kept message %d to rank %d follows message %d", m.Seq, m.Dest, b.seq)
 	}
 	b.seq++
 	p.compareClaimed(b, &m)

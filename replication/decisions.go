@@ -106,10 +106,10 @@ func (d *decisions) mark(h *held) {
 // check rejects an outcome that is too long or contradicts a held one.
 func (d *decisions) check(det protection.Determinant) error {
 	if len(det.Outcome) > maxOutcome {
-		return fmt.Errorf("outcome of %d bytes, at most %d are taken", len(det.Outcome), maxOutcome)
+		return fmt.Errorf("outcome of %d bytes, at most %d are allowed", len(det.Outcome), maxOutcome)
 	}
 	if h := d.held[det.Point]; h != nil && !bytes.Equal(h.Outcome, det.Outcome) {
-		return fmt.Errorf("second outcome %x of point %v, which has %x", det.Outcome, det.Point, h.Outcome)
+		return fmt.Errorf("outcome %x of point %v contradicts the known outcome %x", det.Outcome, det.Point, h.Outcome)
 	}
 	return nil
 }
@@ -219,7 +219,7 @@ func (p *Protocol) receiveDeterminant(from view.Process, f frame.Frame) error {
 	}
 	if d.held[det.Point] == nil {
 		if d.retained+len(det.Outcome)+heldCost*(len(d.held)+1) > maxHeldBytes || d.spans >= maxSpans {
-			return fmt.Errorf("%d determinants that are not stable, in %d ranges, are too many", len(d.held), d.spans)
+			return fmt.Errorf("too many unstable determinants: %d in %d ranges", len(d.held), d.spans)
 		}
 		first := d.record(det.Point)
 		d.hold(det, !first)
@@ -234,7 +234,7 @@ func (p *Protocol) receiveDeterminant(from view.Process, f frame.Frame) error {
 func (p *Protocol) receiveDeterminantAck(from view.Process, f frame.Frame) error {
 	pt := protection.Point{Context: f.Context, Index: f.Seq}
 	if !p.decisions.has(pt) {
-		return fmt.Errorf("acknowledges a determinant that was not proposed")
+		return fmt.Errorf("acknowledgement of a determinant that was not proposed")
 	}
 	if h := p.decisions.held[pt]; h != nil {
 		h.has[from.Replica] = true
@@ -256,7 +256,7 @@ func (p *Protocol) receiveStable(from view.Process, f frame.Frame) error {
 		return nil
 	}
 	if !p.decisions.has(pt) {
-		return fmt.Errorf("calls a determinant stable that it did not propose")
+		return fmt.Errorf("stable frame for a determinant that was not proposed")
 	}
 	if h := p.decisions.held[pt]; h != nil {
 		if !f.Sync {

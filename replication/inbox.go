@@ -61,7 +61,7 @@ func (in *inbox) from(context uint32, source int) (*arrivals, error) {
 // reopened. A process that lacks some of its rank's message log drops every message.
 func (p *Protocol) receiveData(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
-		return fmt.Errorf("message without a number")
+		return fmt.Errorf("data frame without a message number")
 	}
 	a, err := p.inbox.from(f.Context, from.Rank)
 	if err != nil {

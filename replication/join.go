@@ -152,7 +152,7 @@ func (p *Protocol) askPast() {
 	j := p.joining
 	master, ok := p.v.Master(p.self.Rank)
 	if !ok || master == p.self {
-		p.out.Lost = "nobody is left who could bring this process up to date"
+		p.out.Lost = "no replica is left that could send its message log"
 		return
 	}
 	for _, qs := range p.live {
@@ -231,7 +231,7 @@ func (p *Protocol) receivePast(from view.Process, f frame.Frame) error {
 		return nil
 	}
 	if len(f.Payload) == 0 && !f.Sync {
-		p.out.Lost = fmt.Sprintf("%v does not keep what has happened to rank %d", from, from.Rank)
+		p.out.Lost = fmt.Sprintf("%v does not keep the message log of rank %d", from, from.Rank)
 		return nil
 	}
 	j.position += uint64(len(f.Payload))
@@ -254,9 +254,9 @@ func (p *Protocol) receivePast(from view.Process, f frame.Frame) error {
 func (p *Protocol) endPast() error {
 	switch j := p.joining; {
 	case len(j.rest) > 0 || j.resumption.within():
-		return fmt.Errorf("past ends within a record")
+		return fmt.Errorf("message log ends within a record")
 	case j.beginning != protection.RecordStart && !j.resumption.resumed:
-		return fmt.Errorf("past ends without the checkpoint that it was to have")
+		return fmt.Errorf("message log ends without the expected checkpoint")
 	}
 	p.become()
 	return nil
@@ -305,7 +305,7 @@ func (p *Protocol) reliveRecord(r protection.Record) error {
 // not compared.
 func (p *Protocol) reliveMessage(m protection.Message) error {
 	if m.Source >= p.v.N || m.Source == p.self.Rank {
-		return fmt.Errorf("past has a message of rank %d", m.Source)
+		return fmt.Errorf("message log contains a message from invalid rank %d", m.Source)
 	}
 	a, err := p.inbox.from(m.Context, m.Source)
 	if err != nil {
@@ -313,7 +313,7 @@ func (p *Protocol) reliveMessage(m protection.Message) error {
 	}
 	switch {
 	case m.Seq == 0 || m.Seq > a.next:
-		return fmt.Errorf("past has message %d of rank %d in context %d after number %d", m.Seq, m.Source, m.Context, a.next-1)
+		return fmt.Errorf("message log contains message %d from rank %d in context %d after message %d", m.Seq, m.Source, m.Context, a.next-1)
 	case m.Seq == a.next: // otherwise an earlier donor has sent it
 		a.next++
 		p.out.Deliver = append(p.out.Deliver, m)
@@ -329,7 +329,7 @@ func (p *Protocol) reliveOutcome(det protection.Determinant) error {
 		return err
 	}
 	if d.spans >= maxSpans {
-		return fmt.Errorf("outcomes in %d ranges are too many", d.spans)
+		return fmt.Errorf("too many ranges of outcomes: %d", d.spans)
 	}
 	if d.record(det.Point) {
 		p.out.Decided = append(p.out.Decided, det)

@@ -193,7 +193,7 @@ func (p *Protocol) resend(q view.Process) {
 // has the messages of a stream up to f.Seq, which this process may not have produced yet.
 func (p *Protocol) receiveAck(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
-		return fmt.Errorf("acknowledges nothing")
+		return fmt.Errorf("acknowledgement without a message number")
 	}
 	c, err := decodeClaim(f.Seq, f.Payload)
 	if err != nil {

@@ -159,7 +159,7 @@ func (p *Protocol) Receive(from view.Process, f frame.Frame) (protection.Output,
 
 func (p *Protocol) receive(from view.Process, f frame.Frame) error {
 	if from == p.self || !p.v.Contains(from) || p.v.State(from) == view.Vacant {
-		return fmt.Errorf("sender is no other process of the job")
+		return fmt.Errorf("sender is not another process of the job")
 	}
 	if f.Rank != uint32(from.Rank) {
 		return fmt.Errorf("header names rank %d", f.Rank)
@@ -171,7 +171,7 @@ func (p *Protocol) receive(from view.Process, f frame.Frame) error {
 	sameRank := from.Rank == p.self.Rank
 	ofMessages := f.Kind == frame.Data || f.Kind == frame.Ack // hence only between ranks
 	if f.Kind != frame.Greet && sameRank == ofMessages {
-		return fmt.Errorf("kind does not belong between rank %d and rank %d", from.Rank, p.self.Rank)
+		return fmt.Errorf("kind is not allowed from rank %d to rank %d", from.Rank, p.self.Rank)
 	}
 	// The last frames of a finished process may still be in transit. Its messages, acknowledgements and
 	// disputes count. Other frames concerned itself, and it needs nothing any more.

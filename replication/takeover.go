@@ -108,7 +108,7 @@ func (p *Protocol) awaiting() bool {
 // receiveSync answers a new master, at once or as soon as the view names it.
 func (p *Protocol) receiveSync(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
-		return fmt.Errorf("asks in no term")
+		return fmt.Errorf("sync frame without a term")
 	}
 	p.takeover.asked[from.Replica] = f.Seq
 	p.answerSync(from)
@@ -132,7 +132,7 @@ func (p *Protocol) answerSync(q view.Process) {
 func (p *Protocol) receiveSyncReply(from view.Process, f frame.Frame) error {
 	t, d := &p.takeover, &p.decisions
 	if f.Seq == 0 {
-		return fmt.Errorf("answers a question of no term")
+		return fmt.Errorf("sync reply without a term")
 	}
 	if f.Seq != t.term {
 		return nil
@@ -146,7 +146,7 @@ func (p *Protocol) receiveSyncReply(from view.Process, f frame.Frame) error {
 			return err
 		}
 		if !t.awaited[from.Replica] && !d.has(det.Point) {
-			return fmt.Errorf("holds a determinant of point %v, which was not proposed", det.Point)
+			return fmt.Errorf("sync reply with a determinant of point %v, which was not proposed", det.Point)
 		}
 	}
 	for _, det := range dets {
