@@ -97,11 +97,11 @@ func ParseHeader(b []byte) (Header, error) {
 	}
 	switch {
 	case h.Kind == 0 || h.Kind > maxKind:
-		return Header{}, fmt.Errorf("frame: frame of unknown kind %d", h.Kind)
+		return Header{}, fmt.Errorf("frame: unknown kind %d", h.Kind)
 	case b[1] > 1 || b[2]|b[3] != 0:
-		return Header{}, fmt.Errorf("frame: padding of a header is not zero")
+		return Header{}, fmt.Errorf("frame: nonzero padding in a header")
 	case h.Size > MaxPayload:
-		return Header{}, fmt.Errorf("frame: payload of %d bytes, at most %d are taken", h.Size, uint64(MaxPayload))
+		return Header{}, fmt.Errorf("frame: payload of %d bytes, at most %d are allowed", h.Size, uint64(MaxPayload))
 	}
 	return h, nil
 }

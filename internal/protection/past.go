@@ -116,7 +116,7 @@ type Record struct {
 }
 
 // ErrCut reports that a record is incomplete because further bytes are missing.
-var ErrCut = errors.New("record of a past is cut off")
+var ErrCut = errors.New("truncated record in the message log")
 
 // ReadRecord decodes the first record in b, of the message log of rank self, and returns the bytes after
 // it. The record shares memory with b.
@@ -146,7 +146,7 @@ func ReadRecord(b []byte, self int) (Record, []byte, error) {
 		rec.Bytes = r.bytes(frame.MaxPayload)
 	default:
 		if r.err == nil {
-			r.err = fmt.Errorf("record of unknown kind %d in a past", first)
+			r.err = fmt.Errorf("record of unknown kind %d in the message log", first)
 		}
 	}
 	return rec, r.b, r.err
@@ -193,7 +193,7 @@ func (r *reader) fixed() uint64 {
 func (r *reader) number(most uint64) uint64 {
 	v, n := binary.Uvarint(r.b)
 	if r.took(n) && v > most {
-		r.err = fmt.Errorf("number %d in a past, at most %d is taken", v, most)
+		r.err = fmt.Errorf("number %d in the message log, at most %d is allowed", v, most)
 	}
 	return v
 }
@@ -201,7 +201,7 @@ func (r *reader) number(most uint64) uint64 {
 func (r *reader) tag() int32 {
 	v, n := binary.Varint(r.b)
 	if r.took(n) && v != int64(int32(v)) {
-		r.err = fmt.Errorf("tag %d in a past", v)
+		r.err = fmt.Errorf("invalid tag %d in the message log", v)
 	}
 	return int32(v)
 }
@@ -214,7 +214,7 @@ func (r *reader) took(n int) bool {
 	case n == 0:
 		r.err = ErrCut
 	case n < 0:
-		r.err = errors.New("number in a past is too long")
+		r.err = errors.New("overlong number in the message log")
 	default:
 		r.b = r.b[n:]
 		return true

@@ -107,7 +107,7 @@ func (d Divergence) Differs() bool { return d.Produced != d.Received }
 // message to another rank.
 func (d Divergence) Valid(p view.Process, v view.View) error {
 	if v.State(p) == view.Vacant || v.State(d.Receiver) == view.Vacant || d.Receiver.Rank == p.Rank || d.Seq == 0 || d.Length > frame.MaxPayload {
-		return fmt.Errorf("divergence of %v about message %d to %v, %d bytes", p, d.Seq, d.Receiver, d.Length)
+		return fmt.Errorf("malformed divergence reported by %v: message %d to %v, %d bytes", p, d.Seq, d.Receiver, d.Length)
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func (s *Snapshot) Add(r Record) error {
 		s.size += len(r.Message.Payload)
 	}
 	if s.size > maxSnapshot {
-		return fmt.Errorf("checkpoint with more than %d bytes of messages and numbers", maxSnapshot)
+		return fmt.Errorf("checkpoint with more than %d bytes of messages and sequence numbers", maxSnapshot)
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func (v View) validAside() error {
 		return nil
 	}
 	if len(v.Aside) != len(v.States) || len(v.Returned) != len(v.States) {
-		return fmt.Errorf("view: %d processes, of which %d are aside or not, %d returned or not", len(v.States), len(v.Aside), len(v.Returned))
+		return fmt.Errorf("view: %d processes with %d aside epochs and %d return epochs", len(v.States), len(v.Aside), len(v.Returned))
 	}
 	for i, since := range v.Aside {
 		p := Process{Rank: i / v.R, Replica: i % v.R}
