@@ -177,7 +177,7 @@ func (d *detector) round() ([]deadlock.State, error) {
 
 func parseState(b []byte) (s deadlock.State, err error) {
 	if len(b) > stateSize {
-		return s, fmt.Errorf("%d bytes, at most %d are taken", len(b), stateSize)
+		return s, fmt.Errorf("%d bytes, at most %d are allowed", len(b), stateSize)
 	}
 	return s, json.Unmarshal(b, &s)
 }

@@ -248,7 +248,7 @@ func TestDivergenceOfAnUnreceivedMessageEndsAJob(t *testing.T) {
 					defer gone.Done()
 					return first(err, w.Finalize())
 				})
-				if err == nil || !strings.Contains(err.Error(), "of rank 0 has diverged: it has sent") {
+				if err == nil || !strings.Contains(err.Error(), "of rank 0 has diverged: it sent") {
 					t.Errorf("got %v", err)
 				}
 			})

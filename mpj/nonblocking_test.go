@@ -286,7 +286,7 @@ func TestLocReductionsFindTheFirst(t *testing.T) {
 func TestUnknownAlgorithmIsAnError(t *testing.T) {
 	t.Setenv(collectiveVariable, "bcast=binomial,allreduce=telepathy")
 	err := RunLocal(context.Background(), 1, func(w *World) error { return Barrier(w.Comm) })
-	if !errors.Is(err, ErrArg) || !strings.Contains(err.Error(), `P2PMPI_COLL: "allreduce=telepathy" names no algorithm of allreduce: there are [binomial recursive-doubling`) {
+	if !errors.Is(err, ErrArg) || !strings.Contains(err.Error(), `P2PMPI_COLL: unknown algorithm "allreduce=telepathy" of allreduce: want one of [binomial recursive-doubling`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -285,7 +285,7 @@ func TestPipeRefusesInvalidMemory(t *testing.T) {
 		rights   []byte
 		mentions string
 	}{
-		"no memory":                {nil, "no memory"},
+		"no memory":                {nil, "no shared memory attached"},
 		"memory that could shrink": {syscall.UnixRights(int(unsealed.Fd())), "seals"},
 		"memory of an odd length":  {syscall.UnixRights(int(memory.Fd())), "power of two"},
 	} {

@@ -124,7 +124,7 @@ func (r *PipeReader) sleep() error {
 	return net.ErrClosed
 }
 
-var errRogue = errors.New("channel: the writer of a pipe breaks its protocol")
+var errRogue = errors.New("channel: the writer of a pipe violated the protocol")
 
 // watch waits for the end of the socket, on which a reader with a bell expects no bytes. It does
 // not read bytes that an untrusted writer sends anyway.

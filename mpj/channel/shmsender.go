@@ -90,9 +90,9 @@ func (s *ShmSender) usable(f frame.Frame) error {
 	case s.control.gone.Load() != 0:
 		return fmt.Errorf("channel: send: %w", net.ErrClosed)
 	case uint64(len(f.Payload)) != f.Size || f.Size > frame.MaxPayload:
-		return fmt.Errorf("channel: frame with a payload of %d bytes says %d, at most %d go", len(f.Payload), f.Size, uint64(frame.MaxPayload))
+		return fmt.Errorf("channel: frame with a payload of %d bytes has size %d, at most %d are allowed", len(f.Payload), f.Size, uint64(frame.MaxPayload))
 	case s.begun && s.sent >= f.Size:
-		return fmt.Errorf("channel: send of %d bytes, but %d of the frame before are still to go", f.Size, s.sent)
+		return fmt.Errorf("channel: send of %d bytes, but only %d bytes of the previous frame have been sent", f.Size, s.sent)
 	}
 	return nil
 }

@@ -98,11 +98,11 @@ func TestForce(t *testing.T) {
 		{"", ""},
 		{"allreduce=ring", ""},
 		{" bcast = chain , barrier=levels", ""},
-		{"bcast", `"bcast" names no algorithm of bcast: there are [binomial scatter-allgather chain levels]`},
-		{"bcast=ring", `"bcast=ring" names no algorithm of bcast`},
-		{"bcast=", `names no algorithm`},
-		{"broadcast=ring", `"broadcast=ring" names no collective: there are barrier, bcast, `},
-		{"bcast=chain,", `"" names no collective`},
+		{"bcast", `unknown algorithm "bcast" of bcast: want one of [binomial scatter-allgather chain levels]`},
+		{"bcast=ring", `unknown algorithm "bcast=ring" of bcast`},
+		{"bcast=", `unknown algorithm`},
+		{"broadcast=ring", `unknown collective "broadcast=ring": want one of barrier, bcast, `},
+		{"bcast=chain,", `unknown collective ""`},
 	}
 	for _, c := range cases {
 		_, err := Force(c.in)

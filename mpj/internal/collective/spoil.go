@@ -146,11 +146,11 @@ func (t *Team) reason(world int) error {
 	b := make([]byte, words.ReasonMost)
 	s, err := t.Engine.Recv(t.Context, world, reasonTag, b)
 	if err != nil {
-		return fmt.Errorf("a collective has failed elsewhere, for a reason that cannot be read: %w", err)
+		return fmt.Errorf("a collective has failed at another rank, for an unreadable reason: %w", err)
 	}
 	spoiled, err := decodeSpoiled(b[:s.Size])
 	if err != nil {
-		return fmt.Errorf("a collective has failed elsewhere: %w", err)
+		return fmt.Errorf("a collective has failed at another rank: %w", err)
 	}
 	return spoiled
 }
@@ -184,7 +184,7 @@ func (e *SpoiledError) encode() []byte {
 	return b[:min(len(b), words.ReasonMost)]
 }
 
-var errReason = errors.New("its reason is malformed")
+var errReason = errors.New("malformed reason")
 
 // decodeSpoiled decodes a message made by encode.
 func decodeSpoiled(b []byte) (*SpoiledError, error) {

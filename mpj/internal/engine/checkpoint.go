@@ -122,7 +122,7 @@ func (e *Engine) takeState(b []byte) {
 		e.state = e.past.newDraft()
 	}
 	if e.state == nil {
-		e.fail(errors.New("this process has no room for the checkpoint that it is to go on from"))
+		e.fail(errors.New("cannot store the checkpoint to resume from"))
 		return
 	}
 	if e.state.Write(b); e.state.err != nil {
@@ -140,7 +140,7 @@ func (e *Engine) resume(c Checkpoint) error {
 	case out.Lost != "":
 		e.fail(errors.New(out.Lost))
 	case len(s.Own) < e.ownSize():
-		e.fail(errors.New("checkpoint of this rank does not say its time and steps and what its messages amount to"))
+		e.fail(errors.New("malformed checkpoint: the engine's part is truncated"))
 	case !d.finish():
 		e.fail(d.err)
 	}

@@ -21,7 +21,7 @@ type decision struct {
 	waiter  *waiter
 }
 
-var errMalformed = errors.New("a determinant does not fit its call: the replicas of this rank do not run alike")
+var errMalformed = errors.New("a determinant does not match its call: the replicas of this rank have diverged")
 
 // orMalformed returns err, or errMalformed if err is nil.
 func orMalformed(err error) error {

@@ -67,7 +67,7 @@ func (d *draft) Write(b []byte) (int, error) {
 	switch d.length += uint64(len(b)); {
 	case d.err != nil:
 	case d.length > d.limit:
-		d.err = fmt.Errorf("checkpoint is longer than %d bytes", d.limit)
+		d.err = fmt.Errorf("checkpoint exceeds %d bytes", d.limit)
 	default:
 		_, d.err = d.to.Write(b)
 	}

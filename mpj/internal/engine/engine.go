@@ -14,7 +14,7 @@ import (
 
 // ErrExpelled stops an engine whose own process has left the view. The view no longer accepts that
 // process's results (R5).
-var ErrExpelled = errors.New("this process is out of the job's view")
+var ErrExpelled = errors.New("this process was removed from the job's view")
 
 // A Config holds the parameters and callbacks of an engine.
 type Config struct {

@@ -159,7 +159,7 @@ func (f *flow) due(c *credits) bool { return f.took.sum()-f.told.sum() >= uint64
 // tallySize is the length of a tally on the wire, in bytes.
 const tallySize = 8 * classes
 
-var errTally = errors.New("not a count of bytes received")
+var errTally = errors.New("malformed report of received bytes")
 
 func (t tally) append(b []byte) []byte {
 	for _, n := range t {

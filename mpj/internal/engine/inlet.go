@@ -194,5 +194,5 @@ func (e *Engine) arrived(in *inlet, f *frame.Frame) bool {
 
 // protocolError returns the error for a protocol violation by process from.
 func protocolError(from view.Process, err error) error {
-	return fmt.Errorf("process %v broke the protocol: %w", from, err)
+	return fmt.Errorf("process %v violated the protocol: %w", from, err)
 }

@@ -57,7 +57,7 @@ func (e *Engine) sendable(dest int, payload []byte) error {
 		return e.err
 	}
 	if uint64(len(payload)) > MaxMessage {
-		return fmt.Errorf("message of %d bytes, at most %d go", len(payload), uint64(MaxMessage))
+		return fmt.Errorf("message of %d bytes exceeds the limit of %d", len(payload), uint64(MaxMessage))
 	}
 	if !e.reachable(dest) {
 		return fmt.Errorf("rank %d has no live replica", dest)

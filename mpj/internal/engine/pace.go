@@ -300,7 +300,7 @@ const markSize = 16
 // longestClock bounds the reading of a clock.
 const longestClock = time.Duration(1) << 60
 
-var errPace = errors.New("not an answer about its pace")
+var errPace = errors.New("malformed pace reply")
 
 func (a paceAnswer) encode() []byte {
 	b := make([]byte, 0, 8+markSize*len(a.marks))

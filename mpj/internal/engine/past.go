@@ -62,11 +62,11 @@ func NewPast(dir string, limit uint64) (*Past, error) {
 func (p *Past) unnamed() (*os.File, error) {
 	f, err := os.CreateTemp(p.dir, ".past-*")
 	if err != nil {
-		return nil, fmt.Errorf("log for new replicas: %w", err)
+		return nil, fmt.Errorf("message log: %w", err)
 	}
 	if err := os.Remove(f.Name()); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("log for new replicas: %w", err)
+		return nil, fmt.Errorf("message log: %w", err)
 	}
 	return f, nil
 }
@@ -108,9 +108,9 @@ func (p *Past) append(out protection.Output, self int) {
 	}
 	switch {
 	case p.length() > p.limit:
-		p.letGo(fmt.Sprintf("its messages are longer than %d bytes", p.limit))
+		p.letGo(fmt.Sprintf("the message log exceeds %d bytes", p.limit))
 	case len(s.tail) > pastAhead+pastTail:
-		p.letGo("they come faster than the disk writes them")
+		p.letGo("messages arrive faster than the disk writes them")
 	}
 }
 

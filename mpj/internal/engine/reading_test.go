@@ -42,7 +42,7 @@ func TestPayloadThatIsNotThereBreaksTheProtocol(t *testing.T) {
 			}
 			return exchangeOnce(p, e, make([]byte, size), make([]byte, size))
 		})
-		if err == nil || !strings.Contains(err.Error(), "broke the protocol") {
+		if err == nil || !strings.Contains(err.Error(), "violated the protocol") {
 			t.Errorf("payload at %#x: got %v", address, err)
 		}
 	}

@@ -57,7 +57,7 @@ func (e *Engine) callBeside(f func(later uint32) int32, begun func(ticket uint32
 	c.waiting[ticket] = w
 	c.mu.Unlock()
 	if code := f(ticket); code != pending {
-		panic("p2pmpi: the host has not made a call beside the module")
+		panic("p2pmpi: the host did not run a call in the background")
 	}
 	if begun != nil {
 		begun(ticket)

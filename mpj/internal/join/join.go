@@ -64,12 +64,12 @@ func dial() (*link.Link, error) {
 	}
 	fd, err := strconv.ParseUint(inherited, 10, 31)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no descriptor: %w", proclink.FDVariable, err)
+		return nil, fmt.Errorf("%s is not a file descriptor: %w", proclink.FDVariable, err)
 	}
 	if err := os.Setenv(proclink.FDVariable, joined); err != nil {
 		return nil, err
 	}
-	return link.Dial(os.NewFile(uintptr(fd), "line to the peer"))
+	return link.Dial(os.NewFile(uintptr(fd), "control socket"))
 }
 
 // oneMoreProcessor raises GOMAXPROCS to one more than the number of processors, unless the

@@ -48,9 +48,9 @@ func (l *Link) flush(records *[2]uint64, timeout time.Duration) (proclink.Messag
 	case m := <-answer:
 		return m, nil
 	case <-late:
-		return proclink.Message{}, errors.New("the user does not have everything yet")
+		return proclink.Message{}, errors.New("timed out waiting for the user to receive all output")
 	case <-l.ended:
-		return proclink.Message{}, errors.New("the line to the peer has ended")
+		return proclink.Message{}, errors.New("control socket closed")
 	}
 }
 

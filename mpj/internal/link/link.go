@@ -111,7 +111,7 @@ func (l *Link) greet() error {
 			if f != nil {
 				f.Close()
 			}
-			return fmt.Errorf("peer says %q where it should tell this process who it is", m.Type)
+			return fmt.Errorf("peer sent %q, want a setup message with this process's rank", m.Type)
 		}
 	}
 }
@@ -166,9 +166,9 @@ func (l *Link) end(err error) {
 	default:
 	}
 	if errors.Is(err, io.EOF) {
-		err = errors.New("the peer has closed it")
+		err = errors.New("closed by the peer")
 	}
-	l.lost(fmt.Errorf("line to the peer: %w", err))
+	l.lost(fmt.Errorf("control socket: %w", err))
 }
 
 func (l *Link) handle(e Engine, m proclink.Message, f *os.File) error {
@@ -207,7 +207,7 @@ func (l *Link) handle(e Engine, m proclink.Message, f *os.File) error {
 		l.leave.Do(func() { close(l.over) })
 		return io.EOF
 	default:
-		return fmt.Errorf("peer says %q, which is not for a process", m.Type)
+		return fmt.Errorf("peer sent %q, which is not a message for a process", m.Type)
 	}
 	return nil
 }
@@ -215,7 +215,7 @@ func (l *Link) handle(e Engine, m proclink.Message, f *os.File) error {
 // start handles Start. Only the first one takes effect.
 func (l *Link) start(m proclink.Message) error {
 	if n := len(m.Places); n != 0 && n != l.view.N {
-		return fmt.Errorf("places of %d ranks in a job of %d", n, l.view.N)
+		return fmt.Errorf("places of %d ranks in a job of %d ranks", n, l.view.N)
 	}
 	l.once.Do(func() {
 		l.places, l.bears = m.Places, m.Bears
@@ -237,7 +237,7 @@ func (l *Link) Start(ctx context.Context) error {
 	case <-l.started:
 		return nil
 	case <-l.ended:
-		return errors.New("init: the line to the peer has ended")
+		return errors.New("init: control socket closed")
 	case <-ctx.Done():
 		return fmt.Errorf("init: %w", context.Cause(ctx))
 	}
@@ -278,7 +278,7 @@ func (l *Link) open(ctx context.Context, to view.Process, want proclink.Kind) (c
 	select {
 	case o = <-answer:
 	case <-l.ended:
-		o.err = errors.New("the line to the peer has ended")
+		o.err = errors.New("control socket closed")
 	case <-ctx.Done():
 		l.abandon(to, answer)
 		o.err = context.Cause(ctx)
@@ -334,7 +334,7 @@ func (l *Link) Finalize(ctx context.Context, sums []protection.Sum, summed bool)
 	case <-l.over:
 		return nil
 	default:
-		return errors.New("finalize: the line to the peer has ended")
+		return errors.New("finalize: control socket closed")
 	}
 }
 

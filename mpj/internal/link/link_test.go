@@ -157,7 +157,7 @@ func TestClosedControlSocketIsReportedAsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			peer, l, _, lost := dial(t)
 			end(peer)
-			if err := <-lost; err == nil || !strings.Contains(err.Error(), "line to the peer") {
+			if err := <-lost; err == nil || !strings.Contains(err.Error(), "control socket") {
 				t.Errorf("got %v", err)
 			}
 			if _, err := l.Open(context.Background(), view.Process{}); err == nil {

@@ -193,7 +193,7 @@ func (w *World) Fail(err error) {
 		return
 	}
 	for _, e := range w.all() {
-		e.Fail(fmt.Errorf("job has ended: %w", err))
+		e.Fail(fmt.Errorf("the job has ended: %w", err))
 	}
 }
 
@@ -210,7 +210,7 @@ func (w *World) Compare(p view.Process, sums []protection.Sum) {
 	}
 	w.mu.Unlock()
 	if x, y, unlike := protection.Unlike(sums, first); ok && unlike {
-		w.Fail(fmt.Errorf("replica %d of rank %d has diverged: it has sent %v, and another one %v", p.Replica, p.Rank, x, y))
+		w.Fail(fmt.Errorf("replica %d of rank %d has diverged: it sent %v, another replica sent %v", p.Replica, p.Rank, x, y))
 	}
 }
 
@@ -326,7 +326,7 @@ func (o opener) Open(_ context.Context, to view.Process) (channel.Sender, error)
 	if e == nil {
 		r.Close()
 		s.Close()
-		return nil, fmt.Errorf("there is no process %v yet", to)
+		return nil, fmt.Errorf("process %v does not exist yet", to)
 	}
 	e.Accept(o.self, r)
 	if o.world.config.Wrap != nil {

@@ -65,7 +65,7 @@ const (
 
 // ErrNews is the error of a receive that a failure notice has ended. The notice itself must still
 // be received.
-var ErrNews = errors.New("there is news")
+var ErrNews = errors.New("the call was interrupted by a failure notice")
 
 // A FinalizedError is the error of a receive or probe that would wait forever.
 type FinalizedError struct{ Rank int } // world rank
