@@ -46,7 +46,7 @@ var deadlocked = []struct {
 	{"receives in a circle", 3, func(w *World) error {
 		_, err := Recv(w.Comm, make([]int, 1), (w.Rank()+1)%3, 5)
 		return err
-	}, []string{"no rank can go on", "rank 0 waits in Recv(source 1, tag 5, world)", "rank 2 waits in Recv(source 0, tag 5, world)"}},
+	}, []string{"no rank can proceed", "rank 0 waits in Recv(source 1, tag 5, world)", "rank 2 waits in Recv(source 0, tag 5, world)"}},
 	// Longer than the limit for sending at once, on an open channel.
 	{"long sends to each other", 2, func(w *World) error {
 		return Send(w.Comm, make([]byte, 2<<20), 1-w.Rank(), 7)
@@ -57,7 +57,7 @@ var deadlocked = []struct {
 		}
 		_, err := Recv(w.Comm, make([]int, 1), 1, 5)
 		return err
-	}, []string{"rank 0 waits in Recv(source 1, tag 5, world): what is here has tag 7 from rank 1"}},
+	}, []string{"rank 0 waits in Recv(source 1, tag 5, world): the messages here have tag 7 from rank 1"}},
 	{"from one that has finalized", 3, func(w *World) error {
 		if w.Rank() == 0 {
 			return w.Finalize()
@@ -105,7 +105,7 @@ var deadlocked = []struct {
 	{"alone", 1, func(w *World) error {
 		_, err := Recv(w.Comm, make([]int, 1), 0, 4)
 		return err
-	}, []string{"no rank can go on", "rank 0 waits in Recv(source 0, tag 4, world)"}},
+	}, []string{"no rank can proceed", "rank 0 waits in Recv(source 0, tag 4, world)"}},
 }
 
 func TestCheckReportsTheRanksOfADeadlock(t *testing.T) {

@@ -99,7 +99,7 @@ func (c *Comm) withGraph(op string, t *distGraph, invalid error) (*Comm, error) 
 			return nil, failf(ErrTopology, op, "rank %d gives invalid arguments", i/3)
 		}
 		if all[i+2] != all[2] {
-			return nil, failf(ErrArg, op, "of ranks 0 and %d only one gives weights", i/3)
+			return nil, failf(ErrArg, op, "only one of ranks 0 and %d gives weights", i/3)
 		}
 		sum += all[i+1]
 	}

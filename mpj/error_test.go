@@ -45,7 +45,7 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 		{func(c *Comm) error { return ReduceScatterBlock(c, two, one, nil) }, ErrOp, "ReduceScatterBlock"},
 		{func(*Comm) error { return ReduceLocal(one, one, nil) }, ErrOp, "ReduceLocal"},
 		{func(c *Comm) error { return Allgatherv(c, one, two, one, nil) }, ErrCount, "1 counts"},
-		{func(c *Comm) error { return Allgatherv(c, one, two, counts, []int{0, 2}) }, ErrCount, "block of rank 1 is 1 from 2 on"},
+		{func(c *Comm) error { return Allgatherv(c, one, two, counts, []int{0, 2}) }, ErrCount, "block of rank 1 has 1 at offset 2"},
 		{func(c *Comm) error { return Allgatherv(c, one, two, []int{1, -1}, nil) }, ErrCount, "-1"},
 		{func(c *Comm) error { return Allgatherv(c, two, two, counts, nil) }, ErrBuffer, "send has 2"},
 		{func(c *Comm) error { return Alltoallv(c, two, counts, nil, one, counts, nil) }, ErrCount, "recv has 1"},

@@ -23,7 +23,7 @@ import (
 // another.
 
 // errUnlike is the error of ranks that do not make the same calls.
-var errUnlike = errors.New("the ranks make communicators in different order")
+var errUnlike = errors.New("the ranks create communicators in different orders")
 
 // attempts bounds the number of candidates tried for one communicator. If a process has used half
 // of all ids, two attempts are needed on average.
@@ -189,7 +189,7 @@ func (w *World) swap(context uint32, tag int32, send []byte, dest int, recv []by
 	s, err := w.engine.Wait(r)
 	var truncated *words.TruncateError
 	if err == nil && s.Size != len(recv) || errors.As(err, &truncated) {
-		err = fmt.Errorf("%w: %d bytes came where %d are expected", errUnlike, s.Size, len(recv))
+		err = fmt.Errorf("%w: received %d bytes, expected %d", errUnlike, s.Size, len(recv))
 	}
 	return err
 }

@@ -216,7 +216,7 @@ func TestProcessEndsWithItsPeer(t *testing.T) {
 	p.greet(t, view.Process{}, v)
 	p.tell(t, proclink.Message{Type: proclink.Start, View: &v})
 	p.Close()
-	if status := p.status(t); status != exitLost || !strings.Contains(p.output.String(), "ends with its peer") {
+	if status := p.status(t); status != exitLost || !strings.Contains(p.output.String(), "the peer is gone") {
 		t.Errorf("status %d, output %q; want %d and the reason", status, p.output, exitLost)
 	}
 }

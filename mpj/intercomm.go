@@ -95,7 +95,7 @@ func (s span) introduce(l lineage, local Group, peer *Comm, remoteLeader, tag in
 		return nil, err
 	}
 	if peer.world != s.local.world {
-		return nil, failf(ErrComm, "IntercommCreate", "peer communicator %q is of another world", peer.Name())
+		return nil, failf(ErrComm, "IntercommCreate", "peer communicator %q belongs to another world", peer.Name())
 	}
 	if remoteLeader == ProcNull || peer.local == nil && remoteLeader == peer.rank {
 		return nil, failf(ErrRank, "IntercommCreate", "remoteLeader %d is not another process of peer", remoteLeader)
@@ -190,7 +190,7 @@ func (c *Comm) Merge(high bool) (*Comm, error) {
 		return nil, err
 	}
 	if c.local == nil {
-		return nil, c.failf(ErrComm, "Merge", "communicator %q is no intercommunicator", c.Name())
+		return nil, c.failf(ErrComm, "Merge", "communicator %q is not an intercommunicator", c.Name())
 	}
 	if c.world.checks {
 		if err := c.agree("Merge", plainCall(fmt.Sprintf("high %t", high)), nil); err != nil {

@@ -124,7 +124,7 @@ func TestRequestsOfAnotherWorldAreRefused(t *testing.T) {
 		}
 		for name, call := range calls {
 			err := call()
-			if !errors.Is(err, ErrRequest) || err.Error() != "mpj."+name+" at rank 1: invalid request: request 2 is of rank 0 of another world" {
+			if !errors.Is(err, ErrRequest) || err.Error() != "mpj."+name+" at rank 1: invalid request: request 2 belongs to rank 0 of another world" {
 				t.Errorf("%s: got %v", name, err)
 			}
 		}

@@ -113,7 +113,7 @@ func (r *Request) saying(said string) *Request {
 // Start starts the operation of a persistent request, which must not be active.
 func (r *Request) Start() error {
 	if r == nil || r.persists == nil {
-		return failf(ErrRequest, "Start", "this is no persistent request")
+		return failf(ErrRequest, "Start", "the request is not persistent")
 	}
 	c := r.comm
 	if err := c.check("Start"); err != nil {

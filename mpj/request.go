@@ -216,7 +216,7 @@ func pendingOf(op string, requests []*Request) (c *Comm, pending []*engine.Reque
 			continue
 		}
 		if c != nil && c.world != r.comm.world {
-			return nil, nil, nil, c.failf(ErrRequest, op, "request %d is of rank %d of another world", i, r.comm.world.rank)
+			return nil, nil, nil, c.failf(ErrRequest, op, "request %d belongs to rank %d of another world", i, r.comm.world.rank)
 		}
 		c = r.comm
 		pending = append(pending, r.request)

@@ -86,7 +86,7 @@ func TestWrongDatatypesAreRefused(t *testing.T) {
 		{"too far", func() (*Layout, error) { return Hindexed([]int{1}, []int{math.MinInt}, double) }, "2^47"},
 		{"too wide", func() (*Layout, error) { return Hvector(3, 1, math.MinInt, double) }, "2^47"},
 		{"too large in sum", func() (*Layout, error) { return Hvector(1<<30, 1<<30, 0, double) }, "2^47"},
-		{"part outside the array", func() (*Layout, error) { return Subarray([]int{3}, []int{2}, []int{2}, double) }, "dimension 0: 2 from 2 on of 3"},
+		{"part outside the array", func() (*Layout, error) { return Subarray([]int{3}, []int{2}, []int{2}, double) }, "dimension 0: subsize 2 at start 2"},
 		{"no dimension", func() (*Layout, error) { return Subarray(nil, nil, nil, double) }, "0 sizes"},
 		{"array too large", func() (*Layout, error) {
 			return Subarray([]int{math.MaxInt, math.MaxInt}, []int{1, 1}, []int{math.MaxInt - 1, 0}, double)
