@@ -108,7 +108,7 @@ func TestO4ImpossibleAcknowledgementIsLogged(t *testing.T) {
 				submitter := newOffline(t, "origin", zerolog.New(&log))
 				defer submitter.Serve(job, []p2ppeer.ID{"liar"}, nil)()
 				_ = submitter.serveTo("liar", encodeOpen(opening{job: job, units: 1, counts: counts}), &pb.Ask{Received: 1}) // the link may be cut first
-				if got := log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, "which is impossible") {
+				if got := log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, "impossible acknowledgement") {
 					t.Errorf("the log says %s", got)
 				}
 			})

@@ -110,7 +110,7 @@ func TestO4PeerThatExceedsItsWindowIsLogged(t *testing.T) {
 		// The first requests may be answered before the answers fill the link.
 		asks := slices.Repeat([]*pb.Ask{encodeRequest(request{items: make([]pieceID, 1)})}, 10*maxAhead)
 		_ = submitter.serveTo("hog", append([]*pb.Ask{encodeOpen(opening{job: job, units: 1})}, asks...)...) // the last request may be cut off
-		if got := log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, "more requests ahead") {
+		if got := log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, "more outstanding requests") {
 			t.Errorf("the log says %s", got)
 		}
 	})

@@ -80,7 +80,7 @@ func (c *collection) visit(e *walk.Entry) error {
 	case !e.IsFolder() && !e.IsRegular():
 		return nil
 	case e.Depth() > MaxPathDepth && !e.IsFolder():
-		return fmt.Errorf("a file that matches is in more than %d folders", MaxPathDepth-1)
+		return fmt.Errorf("a matching file is in more than %d nested folders", MaxPathDepth-1)
 	case e.IsFolder() && e.Depth() != MaxPathDepth:
 		return nil
 	}

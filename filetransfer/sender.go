@@ -20,7 +20,7 @@ import (
 const idleStalls = 10
 
 var (
-	errStranger = errors.New("no content is served to it for this job")
+	errStranger = errors.New("no content is served to this peer for this job")
 	errOverHere = errors.New("this peer no longer shares contents of the job")
 )
 
@@ -142,12 +142,12 @@ func (sd *sender) readRequests(queue chan<- request) error {
 			sd.rate.Store(msg.GetRate())
 		}
 		if n := msg.GetReceived(); n > 0 && !sd.ahead.arrived(n) {
-			return wrong("says that %d bytes have arrived, which is impossible", n)
+			return wrong("impossible acknowledgement of %d bytes", n)
 		}
 		switch b := msg.Body.(type) {
 		case nil:
 			if msg.GetRate() == 0 && msg.GetReceived() == 0 {
-				return wrong("asks for nothing")
+				return wrong("empty request")
 			}
 		case *pb.Ask_Got:
 			sd.book.note(func(l *ledger, now time.Duration) { l.got(int(b.Got.GetUnit()), sd.holder, now) })
@@ -159,10 +159,10 @@ func (sd *sender) readRequests(queue chan<- request) error {
 			select {
 			case queue <- r:
 			default:
-				return wrong("more requests ahead than the protocol allows")
+				return wrong("more outstanding requests than the protocol allows")
 			}
 		default:
-			return wrong("asks for nothing known")
+			return wrong("request for unknown content")
 		}
 	}
 }
@@ -211,7 +211,7 @@ func (sd *sender) announce() (changed <-chan struct{}, err error) {
 		case sh == nil:
 			return changed, nil
 		case len(sh.units) != sd.units:
-			return nil, wrong("a list of %d units, which has %d", sd.units, len(sh.units))
+			return nil, wrong("list of %d units, which has %d", sd.units, len(sh.units))
 		}
 		sd.share = sh
 	}

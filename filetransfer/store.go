@@ -192,7 +192,7 @@ func (s *Store) makeRoom(need int64) error {
 	candidates := s.evictable()
 	drop, ok := chooseEvictions(candidates, excess)
 	if !ok {
-		return fmt.Errorf("%d more bytes beside %d in use, limit %d: %w", need, s.bytes-total(candidates), s.limit, errFull)
+		return fmt.Errorf("%d more bytes in addition to %d in use, limit %d: %w", need, s.bytes-total(candidates), s.limit, errFull)
 	}
 	for _, d := range drop {
 		if err := s.remove(d); err != nil {

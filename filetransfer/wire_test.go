@@ -79,7 +79,7 @@ func FuzzAnswerReader(f *testing.F) {
 			}
 			for _, u := range a.more {
 				if u >= units {
-					t.Fatalf("unit %d of %d", u, units)
+					t.Fatalf("unit %d out of range: there are %d", u, units)
 				}
 			}
 		}
