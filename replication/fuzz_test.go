@@ -100,7 +100,7 @@ func FuzzReceivePast(f *testing.F) {
 		for p.Joining() {
 			piece := past[:min(max(1, size), len(past))]
 			past = past[len(piece):]
-			out, err := p.Receive(donor, protection.PastFrame(0, position, bytes.Clone(piece), len(past) == 0))
+			out, err := p.Receive(donor, protection.MessageLogFrame(0, position, bytes.Clone(piece), len(past) == 0))
 			if err != nil {
 				return
 			}

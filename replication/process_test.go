@@ -193,7 +193,7 @@ func (p *process) pieces(out protection.Output) []protection.Envelope {
 	var answers []protection.Envelope
 	for _, r := range out.Recalls {
 		if !p.reads(r) {
-			answers = append(answers, protection.Envelope{To: r.To, Frame: protection.PastFrame(p.id.Rank, r.Position, nil, false)})
+			answers = append(answers, protection.Envelope{To: r.To, Frame: protection.MessageLogFrame(p.id.Rank, r.Position, nil, false)})
 			continue
 		}
 		piece := p.past[min(r.Position, uint64(len(p.past))):]
@@ -204,7 +204,7 @@ func (p *process) pieces(out protection.Output) []protection.Envelope {
 		if last {
 			delete(p.readers, r.To.Replica)
 		}
-		f := protection.PastFrame(p.id.Rank, r.Position, append([]byte(nil), piece...), last)
+		f := protection.MessageLogFrame(p.id.Rank, r.Position, append([]byte(nil), piece...), last)
 		answers = append(answers, protection.Envelope{To: r.To, Frame: f})
 	}
 	return answers

@@ -205,7 +205,7 @@ func (p *Protocol) receive(from view.Process, f frame.Frame) error {
 	case frame.Recall:
 		p.receiveRecall(from, f)
 		return nil
-	case frame.Past:
+	case frame.MessageLog:
 		return p.receivePast(from, f)
 	}
 	return fmt.Errorf("unknown kind")

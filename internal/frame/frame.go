@@ -24,16 +24,16 @@ const (
 	Stable // a determinant is at every live replica; with Sync, except at replicas that are set aside
 	Sync   // a new master requests the determinants of its rank
 	SyncReply
-	Receipt  // a synchronous message has been matched
-	Query    // asks whether that message has been matched; with Seq 0, whether all earlier frames have arrived
-	Announce // the header of a message whose payload is sent on request
-	Clear    // requests the payload of an announced message
-	Body     // the payload of an announced message
-	Dispute  // a receiver has received a different message than a replica has produced
-	Greet    // the receiver is in the sender's view; with Sync, a new replica requests what it lacks
-	Recall   // a new replica requests a piece of its rank's message log
-	Past     // a piece of the message log; with Sync, the last one
-	Pace     // a replica asks its master, for the Seq-th time, how far its program is
+	Receipt    // a synchronous message has been matched
+	Query      // asks whether that message has been matched; with Seq 0, whether all earlier frames have arrived
+	Announce   // the header of a message whose payload is sent on request
+	Clear      // requests the payload of an announced message
+	Body       // the payload of an announced message
+	Dispute    // a receiver has received a different message than a replica has produced
+	Greet      // the receiver is in the sender's view; with Sync, a new replica requests what it lacks
+	Recall     // a new replica requests a piece of its rank's message log
+	MessageLog // a piece of the message log; with Sync, the last one
+	Pace       // a replica asks its master, for the Seq-th time, how far its program is
 	PaceReply
 	Taken    // what the program of a process has received from a rank
 	Ready    // a replica that was set aside in epoch Seq is reachable again

@@ -75,12 +75,12 @@ type Recall struct {
 	Position uint64
 }
 
-// PastFrame returns the frame with a piece of the message log of rank: the bytes after position. last
+// MessageLogFrame returns the frame with a piece of the message log of rank: the bytes after position. last
 // marks the final piece. An empty piece that is not the last states that the log is not kept.
-func PastFrame(rank int, position uint64, piece []byte, last bool) frame.Frame {
+func MessageLogFrame(rank int, position uint64, piece []byte, last bool) frame.Frame {
 	return frame.Frame{
 		Header: frame.Header{
-			Kind: frame.Past, Sync: last, Rank: uint32(rank), Seq: position, Size: uint64(len(piece)),
+			Kind: frame.MessageLog, Sync: last, Rank: uint32(rank), Seq: position, Size: uint64(len(piece)),
 		},
 		Payload: piece,
 	}

@@ -152,13 +152,13 @@ func TestHandlesOutliveTheEngine(t *testing.T) {
 // replica gives m the engine of a replica that keeps messages for new replicas. The other replica
 // does not exist.
 func (m *module) replica(t *testing.T) *module {
-	past, err := engine.NewPast(t.TempDir(), 1<<20)
+	log, err := engine.NewMessageLog(t.TempDir(), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	v := view.New(1, 2)
 	c := join.Config(view.Process{}, v, false, nil)
-	c.Past = past
+	c.Log = log
 	m.use(engine.New(m.ctx, c), 1)
 	return m
 }

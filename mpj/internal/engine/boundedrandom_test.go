@@ -123,7 +123,7 @@ func runRandomPlan(t *testing.T, seed uint64) error {
 		defer engine.SetFlowLimit(1 + random.IntN(20_000))()
 	}
 	if random.IntN(2) == 0 {
-		defer engine.SetPastLimit(1 + random.IntN(20_000))()
+		defer engine.SetReplayLimit(1 + random.IntN(20_000))()
 	}
 	c := localworld.Config{Ranks: 2 + random.IntN(3), Replicas: 2 + random.IntN(2), Sockets: random.IntN(2) == 0, Heal: t.TempDir()}
 	if random.IntN(2) == 0 {

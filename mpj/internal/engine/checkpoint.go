@@ -19,7 +19,7 @@ func (e *Engine) Checkpoint(c Checkpoint) error {
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
 	defer w.put()
-	if e.err != nil || e.protocol == nil || e.past == nil && !e.protocol.Joining() {
+	if e.err != nil || e.protocol == nil || e.log == nil && !e.protocol.Joining() {
 		defer e.mu.Unlock()
 		return e.err
 	}
@@ -34,8 +34,8 @@ func (e *Engine) Checkpoint(c Checkpoint) error {
 		return e.resume(c)
 	}
 	var d *draft
-	if e.past != nil {
-		d = e.past.draft(e.view, e.protocol.Joining())
+	if e.log != nil {
+		d = e.log.draft(e.view, e.protocol.Joining())
 	}
 	e.mu.Unlock()
 	if d == nil {
@@ -74,17 +74,17 @@ func (e *Engine) underWay() bool {
 }
 
 // commit replaces the current part of the log with the state in d and snapshot s. If s has more
-// than pastAhead bytes, it leaves the log as it is. e.mu is held.
+// than logAhead bytes, it leaves the log as it is. e.mu is held.
 func (e *Engine) commit(d *draft, s protection.Snapshot) {
-	if s.Size() > pastAhead {
+	if s.Size() > logAhead {
 		return
 	}
 	b := protection.AppendSnapshot(nil, &s)
 	for pt, outcome := range e.early {
 		b = protection.AppendOutcome(b, &protection.Determinant{Point: pt, Outcome: outcome})
 	}
-	if due := e.past.commit(d, b, e.view); due != nil {
-		e.running.Go(func() { e.past.write(due) }) // until the file has caught up
+	if due := e.log.commit(d, b, e.view); due != nil {
+		e.running.Go(func() { e.log.write(due) }) // until the file has caught up
 	}
 }
 
@@ -118,8 +118,8 @@ func (e *Engine) snapshot(own []byte) protection.Snapshot {
 
 // takeState appends b, a piece of the state that this process will resume from, to its draft.
 func (e *Engine) takeState(b []byte) {
-	if e.state == nil && e.past != nil {
-		e.state = e.past.newDraft()
+	if e.state == nil && e.log != nil {
+		e.state = e.log.newDraft()
 	}
 	if e.state == nil {
 		e.fail(errors.New("cannot store the checkpoint to resume from"))
@@ -149,9 +149,9 @@ func (e *Engine) resume(c Checkpoint) error {
 		return e.err
 	}
 	e.goTo(&s)
-	e.past.split()
+	e.log.split()
 	e.commit(d, s)
-	e.countRelived(out.Deliver)
+	e.countReplayed(out.Deliver)
 	e.apply(out)
 	e.relieve()
 	e.armTick()
@@ -179,7 +179,7 @@ func (e *Engine) goTo(s *protection.Snapshot) {
 	maps.DeleteFunc(e.early, func(pt protection.Point, _ []byte) bool {
 		return pt.Index <= e.mailbox(pt.Context).points
 	})
-	maps.DeleteFunc(e.receipts, func(name letter, _ struct{}) bool {
+	maps.DeleteFunc(e.receipts, func(name messageID, _ struct{}) bool {
 		return name.seq <= e.protocol.Sent(name.context, name.rank)
 	})
 	e.pace.own = history{last: mark{binary.LittleEndian.Uint64(s.Own[8:]), e.clock()}}

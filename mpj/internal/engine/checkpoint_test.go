@@ -12,9 +12,9 @@ type still struct{ protection.Protocol }
 
 func (still) Snapshot() protection.Snapshot { return protection.Snapshot{} }
 
-// TestACheckpointKeepsCounts checks that a process that resumes from a checkpoint keeps its step
+// TestCheckpointKeepsCounts checks that a process that resumes from a checkpoint keeps its step
 // count and its tallies. So it seems neither behind its master nor to have received less.
-func TestACheckpointKeepsCounts(t *testing.T) {
+func TestCheckpointKeepsCounts(t *testing.T) {
 	still := func() *Engine {
 		e := &Engine{clock: func() time.Duration { return time.Minute }, protocol: still{}, flows: make([]flow, 2)}
 		e.flows[0].grow(1)

@@ -192,11 +192,11 @@ func gossip(p view.Process, e *engine.Engine) error {
 // process that stays in the view causes an error after a while. The error must not come before the
 // silence that the job tolerates has passed.
 func TestUnreachableProcessWithoutReplicasIsAnError(t *testing.T) {
-	const patience = 50 * time.Millisecond
-	defer engine.SetPatience(patience)()
-	for _, bears := range []time.Duration{0, 300 * time.Millisecond} {
+	const openTimeout = 50 * time.Millisecond
+	defer engine.SetOpenTimeout(openTimeout)()
+	for _, tolerated := range []time.Duration{0, 300 * time.Millisecond} {
 		e := newEngine(t, view.Process{}, view.New(2, 1))
-		e.Bear(bears)
+		e.SetToleratedHang(tolerated)
 		start := time.Now()
 		if err := e.Send(context2, 1, 0, nil, engine.Standard); err != nil {
 			t.Fatal(err)
@@ -204,8 +204,8 @@ func TestUnreachableProcessWithoutReplicasIsAnError(t *testing.T) {
 		if _, err := e.Recv(context2, 1, 0, nil); err == nil || errors.Is(err, engine.ErrClosed) {
 			t.Errorf("got %v", err)
 		}
-		if took := time.Since(start); took < patience+bears {
-			t.Errorf("an error after %v in a job that bears %v", took, bears)
+		if took := time.Since(start); took < openTimeout+tolerated {
+			t.Errorf("failed after %v, want at least %v", took, openTimeout+tolerated)
 		}
 	}
 }
@@ -303,8 +303,8 @@ func TestHostileFrameEndsTheEngine(t *testing.T) {
 	}
 }
 
-// TestCloseEndsWhatWaits checks that Close ends every waiting call, and returns.
-func TestCloseEndsWhatWaits(t *testing.T) {
+// TestCloseEndsWaitingCalls checks that Close ends every waiting call, and returns.
+func TestCloseEndsWaitingCalls(t *testing.T) {
 	e := newEngine(t, view.Process{}, view.New(2, 1))
 	r, err := e.Irecv(context2, 1, 0, nil)
 	if err != nil {

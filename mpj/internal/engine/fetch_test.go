@@ -92,7 +92,7 @@ func TestPayloadOfAProgramThatComputesIsFetched(t *testing.T) {
 	}
 }
 
-func TestOfferOfAPayloadThatIsNotThereBreaksTheProtocol(t *testing.T) {
+func TestInvalidOfferViolatesTheProtocol(t *testing.T) {
 	_, err := sendUnattended(1<<20, channel.ReadAny, 1<<46, receiveOne)
 	if err == nil || !strings.Contains(err.Error(), "violated the protocol") {
 		t.Errorf("got %v", err)

@@ -12,8 +12,8 @@ import (
 // the program waits for it. Other such receives stay posted, since the program may cancel them. All
 // replicas of a rank fail in the same receives, since all have the same messages.
 
-// meetFinished records the ranks that have finalized in the view. e.mu is held.
-func (e *Engine) meetFinished() {
+// recordFinished records the ranks that have finalized in the view. e.mu is held.
+func (e *Engine) recordFinished() {
 	e.finished = slices.Grow(e.finished[:0], e.view.N)[:e.view.N]
 	e.anyFinished = false
 	for rank := range e.finished {
@@ -59,7 +59,7 @@ func hasFinished(v view.View, rank int) bool {
 // over reports whether source sends nothing more. A joining process still gets messages of finished
 // ranks from other processes.
 func (e *Engine) over(source int) bool {
-	return e.anyFinished && !e.undrained && source >= 0 && e.finished[source] && (e.protocol == nil || e.whole)
+	return e.anyFinished && !e.undrained && source >= 0 && e.finished[source] && (e.protocol == nil || e.caughtUp)
 }
 
 // hopeless reports whether the message for receive r will never come.

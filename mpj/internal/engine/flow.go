@@ -91,7 +91,7 @@ func creditsFor(n int) credits {
 // A heldSend is a send whose message has been handed to the protocol and that is not done.
 type heldSend struct {
 	request *Request
-	name    letter
+	name    messageID
 	class   int
 	before  uint64 // bytes of the class sent to the rank before it
 	full    bool   // waits for the load to fall below flowLimit
@@ -102,7 +102,7 @@ type heldSend struct {
 }
 
 // next returns the next send of a size, before it is counted.
-func (f *flow) next(name letter, size int) heldSend {
+func (f *flow) next(name messageID, size int) heldSend {
 	class := classOf(size)
 	return heldSend{name: name, class: class, before: f.sent[class]}
 }

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// TestASendIsDoneWhenItsReceiversLackLittle checks when a send is done. That is when the fastest
+// TestSendIsDoneWhenItsReceiversLackLittle checks when a send is done. That is when the fastest
 // replica is known to lack less than near and none to lack far, or when the replicas that lack more
 // have matched it.
-func TestASendIsDoneWhenItsReceiversLackLittle(t *testing.T) {
+func TestSendIsDoneWhenItsReceiversLackLittle(t *testing.T) {
 	c := credits{near: [classes]int{short: 1000, long: 4000}, far: 10_000}
 	all := []bool{true, true, true}
 	tests := map[string]struct {
@@ -78,8 +78,8 @@ func TestReplicasBufferAsMuchAsCredit(t *testing.T) {
 	}
 }
 
-// TestOldTalliesSayNothing checks that a report that arrives after a newer one has no effect.
-func TestOldTalliesSayNothing(t *testing.T) {
+// TestOldTalliesAreIgnored checks that a report that arrives after a newer one has no effect.
+func TestOldTalliesAreIgnored(t *testing.T) {
 	var f flow
 	f.grow(1)
 	f.hear(0, tally{7, 9})

@@ -57,7 +57,7 @@ func (e *Engine) awaitLast(w *waiter) error {
 		return err
 	}
 	late := false
-	timer := time.AfterFunc(answersWithin+e.bears, func() {
+	timer := time.AfterFunc(answersWithin+e.toleratedHang, func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		late = true

@@ -34,7 +34,7 @@ func (e *Engine) hasRoom(h *heldSend) bool {
 
 // next returns the next send to a rank, without its number. e.mu is held.
 func (e *Engine) next(context uint32, dest, size int) heldSend {
-	return e.flows[dest].next(letter{context: context, rank: dest}, size)
+	return e.flows[dest].next(messageID{context: context, rank: dest}, size)
 }
 
 // name sets the number of h, which is the next send of its context and rank.
@@ -108,7 +108,7 @@ func (e *Engine) take(m *protection.Message) {
 	case m.Source == e.self.Rank:
 		f.hear(e.self.Replica, f.took)
 		e.settleAllHeld(m.Source)
-	case e.whole && f.due(&e.credits):
+	case e.caughtUp && f.due(&e.credits):
 		e.tellTaken(m.Source)
 	}
 }
@@ -145,24 +145,24 @@ func (e *Engine) arrivedTaken(from view.Process, f *frame.Frame) error {
 	return nil
 }
 
-// becomeWhole reports to all ranks what this process, which was new, has received, so that it
+// markCaughtUp reports to all ranks what this process, which was new, has received, so that it
 // counts from now on.
-func (e *Engine) becomeWhole() {
-	e.whole = true
+func (e *Engine) markCaughtUp() {
+	e.caughtUp = true
 	for rank := range e.flows {
 		e.tellTaken(rank)
 	}
-	e.meetFinished()
+	e.recordFinished()
 }
 
-// meetFlows makes room for the processes that are new in the view. It tells them what this process
+// addFlows makes room for the processes that are new in the view. It tells them what this process
 // has received of the messages that they will send again.
-func (e *Engine) meetFlows(before view.View) {
+func (e *Engine) addFlows(before view.View) {
 	for rank := range e.flows {
 		e.flows[rank].grow(e.view.R)
 	}
 	for _, p := range e.view.Processes() {
-		if e.whole && before.State(p) == view.Vacant && e.view.Live(p) && p.Rank != e.self.Rank {
+		if e.caughtUp && before.State(p) == view.Vacant && e.view.Live(p) && p.Rank != e.self.Rank {
 			e.tellTakenTo(p)
 		}
 	}
@@ -177,14 +177,14 @@ func (e *Engine) endFlows() {
 	e.ending = true
 	for _, b := range e.mailboxes {
 		for i := range b.unexpected {
-			e.forgo(&b.unexpected[i])
+			e.dropUnreceived(&b.unexpected[i])
 		}
 	}
 }
 
-// forgo drops the payload of a message that the program will not receive. It keeps the reason of a
-// failure, because Finalize reports it.
-func (e *Engine) forgo(m *message) {
+// dropUnreceived drops the payload of a message that the program will not receive. It keeps the
+// reason of a failure, because Finalize reports it.
+func (e *Engine) dropUnreceived(m *message) {
 	e.takeUnreceived(*m)
 	if m.Tag == words.ReasonTag && len(m.Payload) <= words.ReasonMost {
 		return

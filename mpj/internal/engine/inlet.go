@@ -175,13 +175,13 @@ func (e *Engine) arrived(in *inlet, f *frame.Frame) bool {
 	default:
 		var out protection.Output
 		if out, err = e.protocol.Receive(in.from, *f); err == nil {
-			if f.Kind == frame.Past {
-				e.countRelived(out.Deliver)
+			if f.Kind == frame.MessageLog {
+				e.countReplayed(out.Deliver)
 			}
 			e.apply(out)
 			e.relieve()
 			e.armTick()
-			if f.Kind == frame.Past {
+			if f.Kind == frame.MessageLog {
 				e.resuming.wake()
 			}
 		}

@@ -151,9 +151,9 @@ func TestR4ReplicasMatchAsTheDecider(t *testing.T) {
 	}
 }
 
-// TestR4NothingUndecidedShows checks that decided outcomes determine everything that the decider's
-// program sees: a replica with these outcomes and all messages makes the same matches.
-func TestR4NothingUndecidedShows(t *testing.T) {
+// TestR4UndecidedOutcomesAreHidden checks that decided outcomes determine everything that the
+// decider's program sees: a replica with these outcomes and all messages makes the same matches.
+func TestR4UndecidedOutcomesAreHidden(t *testing.T) {
 	for seed := range uint64(2000) {
 		s := newScript(seed)
 		known := make(map[int]name)

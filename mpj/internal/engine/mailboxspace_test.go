@@ -37,8 +37,8 @@ func TestWaitingMessagesKeepOrderAndSpace(t *testing.T) {
 	}
 }
 
-// TestAnEmptyMailboxKeepsLittleSpace checks that the memory for a burst is released.
-func TestAnEmptyMailboxKeepsLittleSpace(t *testing.T) {
+// TestEmptyMailboxKeepsLittleSpace checks that the memory for a burst is released.
+func TestEmptyMailboxKeepsLittleSpace(t *testing.T) {
 	var b mailbox
 	for range 10 * spaceKept {
 		b.add(message{})

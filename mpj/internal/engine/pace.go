@@ -55,9 +55,9 @@ const (
 	// mostCounted is the most time that one answer can cover, so that a single delay does not make
 	// a master count as slow.
 	mostCounted = 100 * time.Millisecond
-	// pacePatience is how long a replica waits for an answer before it asks again. An answer may be
+	// paceTimeout is how long a replica waits for an answer before it asks again. An answer may be
 	// lost with its channel.
-	pacePatience = time.Second
+	paceTimeout = time.Second
 	// clockDrift bounds the relative drift of two clocks: one part in clockDrift.
 	clockDrift = 4096
 )
@@ -83,7 +83,7 @@ func newPace() pace { return pace{need: leadSaid} }
 
 // tick returns the number of the question to ask the master now, or 0 if none.
 func (p *pace) tick(now time.Duration) (question uint64) {
-	if p.heard && p.known == p.own.last.steps || p.own.last.steps == 0 || p.asked != 0 && now-p.asked < pacePatience {
+	if p.heard && p.known == p.own.last.steps || p.own.last.steps == 0 || p.asked != 0 && now-p.asked < paceTimeout {
 		return 0
 	}
 	p.question++

@@ -68,7 +68,7 @@ func every(n, offset time.Duration) func(time.Duration) int {
 	}
 }
 
-func TestReplicaThatIsAheadSaysSo(t *testing.T) {
+func TestReplicaThatIsAheadReportsIt(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		step, lag time.Duration
@@ -93,9 +93,9 @@ func TestReplicaThatIsAheadSaysSo(t *testing.T) {
 	}
 }
 
-// TestMasterThatIsStoppedIsFoundOut checks a master that, whenever it resumes, takes all pending
+// TestStoppedMasterIsDetected checks a master that, whenever it resumes, takes all pending
 // steps before it answers.
-func TestMasterThatIsStoppedIsFoundOut(t *testing.T) {
+func TestStoppedMasterIsDetected(t *testing.T) {
 	const cycle = 10 * time.Millisecond
 	r := newRace()
 	r.away = func(at time.Duration) bool { return at%cycle < cycle*9/10 }
@@ -111,9 +111,9 @@ func TestMasterThatIsStoppedIsFoundOut(t *testing.T) {
 	}
 }
 
-// TestReplicasThatTakeTurnsAreLevel checks two replicas that share a processor and so are ahead of
+// TestReplicasThatAlternateAreLevel checks two replicas that share a processor and so are ahead of
 // each other in turn. By chance, one may be favoured for a while.
-func TestReplicasThatTakeTurnsAreLevel(t *testing.T) {
+func TestReplicasThatAlternateAreLevel(t *testing.T) {
 	said, seed := 0, rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for range 10 {
@@ -139,9 +139,9 @@ func TestReplicasThatTakeTurnsAreLevel(t *testing.T) {
 	}
 }
 
-// TestLevelReplicasHardlyEverSayThatTheyAreAhead checks replicas that are held up sometimes and
+// TestLevelReplicasSeldomReportALead checks replicas that are held up sometimes and
 // then catch up. Long pauses that cluster by chance may look like a slow machine.
-func TestLevelReplicasHardlyEverSayThatTheyAreAhead(t *testing.T) {
+func TestLevelReplicasSeldomReportALead(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		every       int // mean interval of pauses in steps of 1 ms
@@ -187,7 +187,7 @@ func TestLevelReplicasHardlyEverSayThatTheyAreAhead(t *testing.T) {
 	}
 }
 
-func TestSpellsAreClear(t *testing.T) {
+func TestClearSpells(t *testing.T) {
 	turns := func(n int, first, then time.Duration) (s spells) {
 		for range n {
 			s.take(cmp.Compare(first, 0), first.Abs())
@@ -264,7 +264,7 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 		}
 	}
 	if asked != 5 {
-		t.Errorf("asked %d times in 5 s, want once in %v", asked, pacePatience)
+		t.Errorf("asked %d times in 5 s, want once in %v", asked, paceTimeout)
 	}
 	if p.hear(p.question-1, paceAnswer{marks: make([]mark, 1)}, 6*time.Second); p.heard {
 		t.Error("an answer to an earlier question counts")

@@ -2,9 +2,9 @@ package engine
 
 import "testing"
 
-// TestStallIsSaidEverMoreRarely checks when a wait for an outcome is reported: after 20 ticks or
+// TestStallReportsBackOff checks when a wait for an outcome is reported: after 20 ticks or
 // four times the usual wait, and after twice as long each time.
-func TestStallIsSaidEverMoreRarely(t *testing.T) {
+func TestStallReportsBackOff(t *testing.T) {
 	said := func(s *stall, ticks int) (at []int) {
 		for i := 1; i <= ticks; i++ {
 			if s.tick() {

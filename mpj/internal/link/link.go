@@ -39,8 +39,8 @@ type Link struct {
 
 	identity *channel.Identity
 	// Received with Start; read after it.
-	places [][2]int
-	bears  time.Duration
+	places        [][2]int
+	toleratedHang time.Duration
 
 	once    sync.Once     // guards closing started
 	started chan struct{} // closed when the peer has sent Start
@@ -218,7 +218,7 @@ func (l *Link) start(m proclink.Message) error {
 		return fmt.Errorf("places of %d ranks in a job of %d ranks", n, l.view.N)
 	}
 	l.once.Do(func() {
-		l.places, l.bears = m.Places, m.Bears
+		l.places, l.toleratedHang = m.Places, m.ToleratedHang
 		close(l.started)
 	})
 	return nil
@@ -247,8 +247,9 @@ func (l *Link) Start(ctx context.Context) error {
 // machines. It returns nil if unknown. It is valid after Start has returned.
 func (l *Link) Places() [][2]int { return l.places }
 
-// Bears returns how long the job tolerates a silent peer. It is valid after Start has returned.
-func (l *Link) Bears() time.Duration { return l.bears }
+// ToleratedHang returns how long the job tolerates a silent peer. It is valid after Start has
+// returned.
+func (l *Link) ToleratedHang() time.Duration { return l.toleratedHang }
 
 // Open implements channel.Opener. Only one call at a time may open a channel to a given process. If
 // the key exchange over TCP fails, for instance because of a middlebox, Open asks for a stream
@@ -358,10 +359,10 @@ func (l *Link) Joined(messages, bytes uint64) {
 	l.conn.Send(proclink.Message{Type: proclink.Healed, Count: messages, Bytes: bytes}, nil)
 }
 
-// Unkept tells the peer why this process no longer keeps received messages, permanently if forGood
-// is true, else until the program's next checkpoint.
-func (l *Link) Unkept(why string, forGood bool) {
-	l.conn.Send(proclink.Message{Type: proclink.Unkept, Text: why, Lapsed: !forGood}, nil)
+// LogDropped tells the peer why this process no longer logs received messages. If permanent is
+// false, it logs again from the program's next checkpoint.
+func (l *Link) LogDropped(why string, permanent bool) {
+	l.conn.Send(proclink.Message{Type: proclink.LogDropped, Text: why, Lapsed: !permanent}, nil)
 }
 
 // Ahead tells the peer that this process has long been ahead of its rank's master.

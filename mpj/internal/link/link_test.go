@@ -188,12 +188,12 @@ func TestGoodbyeIsNotReportedAsLost(t *testing.T) {
 func TestStartRecordsTheToleratedHang(t *testing.T) {
 	peer, l, e, _ := dial(t)
 	v := view.New(2, 1)
-	peer.Send(proclink.Message{Type: proclink.Start, View: &v, Bears: 40 * time.Second}, nil)
+	peer.Send(proclink.Message{Type: proclink.Start, View: &v, ToleratedHang: 40 * time.Second}, nil)
 	if err := l.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	<-e.views
-	if got := l.Bears(); got != 40*time.Second {
+	if got := l.ToleratedHang(); got != 40*time.Second {
 		t.Errorf("tolerated hang %v, want 40 s", got)
 	}
 }

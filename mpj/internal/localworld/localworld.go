@@ -106,11 +106,11 @@ func (w *World) engineConfig(p view.Process, v view.View) engine.Config {
 // begin makes the engine of a process.
 func (w *World) begin(c engine.Config) *engine.Engine {
 	if w.config.Heal != "" && c.Protocol != nil {
-		past, err := engine.NewPast(w.config.Heal, protect.PastLimit)
+		log, err := engine.NewMessageLog(w.config.Heal, protect.LogLimit)
 		if err != nil {
 			w.failed = err
 		}
-		c.Past = past
+		c.Log = log
 	}
 	w.engines[c.Self] = engine.New(w.ctx, c)
 	return w.engines[c.Self]

@@ -10,10 +10,10 @@ import (
 )
 
 // log returns an empty log and its directory.
-func log(t *testing.T, limit uint64) (*Past, string) {
+func log(t *testing.T, limit uint64) (*MessageLog, string) {
 	t.Helper()
 	dir := t.TempDir()
-	p, err := NewPast(dir, limit)
+	p, err := NewMessageLog(dir, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func log(t *testing.T, limit uint64) (*Past, string) {
 var reading = view.Process{Replica: 2}
 
 // all returns the content of p, read piece by piece, except the first byte.
-func all(t *testing.T, p *Past) []byte {
+func all(t *testing.T, p *MessageLog) []byte {
 	t.Helper()
 	var read []byte
 	clear(p.readers)
@@ -41,7 +41,7 @@ func all(t *testing.T, p *Past) []byte {
 	}
 }
 
-func TestAPastIsReadWhereverItIs(t *testing.T) {
+func TestMessageLogIsReadFromFileAndMemory(t *testing.T) {
 	p, dir := log(t, 1<<30)
 	var want []byte
 	for i := range 40 {
@@ -71,13 +71,13 @@ func TestAPastIsReadWhereverItIs(t *testing.T) {
 	}
 }
 
-func TestAPastThatIsTooLongIsLetGo(t *testing.T) {
+func TestTooLongMessageLogIsDropped(t *testing.T) {
 	p, _ := log(t, 1000)
 	m := protection.Message{Source: 1, Seq: 1, Payload: make([]byte, 600)}
 	for i, want := range []bool{true, false, false} {
-		_, why, forGood := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0)
-		if (why == "") != (i != 1) || !forGood {
-			t.Errorf("message %d: %q, for good %v", i, why, forGood)
+		_, why, permanent := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0)
+		if (why == "") != (i != 1) || !permanent {
+			t.Errorf("message %d: dropped because %q, permanent %v", i, why, permanent)
 		}
 		if b, _ := p.piece(reading, 0); (len(b) == 1) != want {
 			t.Errorf("message %d: begins with %q", i, b)
@@ -88,10 +88,10 @@ func TestAPastThatIsTooLongIsLetGo(t *testing.T) {
 	}
 }
 
-func TestAPastThatCannotBeWrittenIsLetGo(t *testing.T) {
+func TestUnwritableMessageLogIsDropped(t *testing.T) {
 	p, _ := log(t, 1<<30)
 	p.current.file.Close()
-	m := protection.Message{Source: 1, Seq: 1, Payload: make([]byte, pastTail)}
+	m := protection.Message{Source: 1, Seq: 1, Payload: make([]byte, logTail)}
 	due, why, _ := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0)
 	if due == nil || why != "" {
 		t.Fatalf("due %v, %q", due, why)
@@ -105,7 +105,7 @@ func TestAPastThatCannotBeWrittenIsLetGo(t *testing.T) {
 	}
 }
 
-func TestAPieceBeyondTheEndIsNone(t *testing.T) {
+func TestPieceBeyondTheEndIsEmpty(t *testing.T) {
 	p, _ := log(t, 1000)
 	if b, last := p.piece(reading, 1); len(b) > 0 || last {
 		t.Errorf("of one that has not begun to read: %d bytes, last %v", len(b), last)
@@ -122,7 +122,7 @@ func TestAPieceBeyondTheEndIsNone(t *testing.T) {
 }
 
 // logged appends one message of the given length to p, and returns its record.
-func logged(t *testing.T, p *Past, seq uint64, length int) []byte {
+func logged(t *testing.T, p *MessageLog, seq uint64, length int) []byte {
 	t.Helper()
 	m := protection.Message{Source: 1, Seq: seq, Payload: bytes.Repeat([]byte{byte(seq)}, length)}
 	due, why, _ := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0)
@@ -135,9 +135,9 @@ func logged(t *testing.T, p *Past, seq uint64, length int) []byte {
 	return append(protection.AppendMessage(nil, &m), m.Payload...)
 }
 
-// TestACheckpointTakesThePlaceOfWhatCameBefore reads a log with three checkpoints. The log must
+// TestCheckpointReplacesTheLogBeforeIt reads a log with three checkpoints. The log must
 // contain nothing from between the first and the last checkpoint.
-func TestACheckpointTakesThePlaceOfWhatCameBefore(t *testing.T) {
+func TestCheckpointReplacesTheLogBeforeIt(t *testing.T) {
 	v := view.New(1, 3)
 	p, dir := log(t, 1<<30)
 	prologue := logged(t, p, 1, 300_000)
@@ -169,7 +169,7 @@ func TestACheckpointTakesThePlaceOfWhatCameBefore(t *testing.T) {
 	}
 }
 
-func TestNoCheckpointWhileSomebodyReads(t *testing.T) {
+func TestNoCheckpointWhileAReplicaReads(t *testing.T) {
 	v := view.New(1, 3)
 	p, _ := log(t, 1<<30)
 	logged(t, p, 1, 10)
@@ -209,14 +209,14 @@ func TestNoCheckpointWhileSomebodyReads(t *testing.T) {
 	}
 }
 
-func TestACheckpointMakesALogWholeAgain(t *testing.T) {
+func TestCheckpointCompletesADroppedLog(t *testing.T) {
 	v := view.New(1, 3)
 	p, _ := log(t, 1000)
 	p.split()
 	m := protection.Message{Source: 1, Seq: 1, Payload: make([]byte, 2000)}
 	overfill := protection.Output{Deliver: []protection.Message{m}}
-	if _, why, forGood := p.keep(overfill, 0); why == "" || forGood || p.current != nil {
-		t.Fatalf("%q, for good %v", why, forGood)
+	if _, why, permanent := p.keep(overfill, 0); why == "" || permanent || p.current != nil {
+		t.Fatalf("dropped because %q, permanent %v", why, permanent)
 	}
 	if b, last := p.piece(reading, 0); len(b) > 0 || last {
 		t.Errorf("begins with %q", b)
