@@ -9,7 +9,7 @@ import (
 )
 
 // apply returns the state after an event, nil if nothing changes, or the promise that the event breaks.
-func (w *whole) apply(st state, ev event) (state, error) {
+func (w *jobStates) apply(st state, ev event) (state, error) {
 	after := slices.Clone(st)
 	t, id := w.troublesOf(st), w.ids[ev.p]
 	var err error
@@ -65,7 +65,7 @@ func (w *whole) apply(st state, ev event) (state, error) {
 }
 
 // lose loses some of the channel that ev concerns, or reports a loss to its sender.
-func (w *whole) lose(st state, t *troubles, ev event) error {
+func (w *jobStates) lose(st state, t *troubles, ev event) error {
 	way, bit := w.way(ev.p, int(ev.from)), uint64(1)<<(ev.p*len(w.ids)+int(ev.from))
 	switch ev.kind {
 	case reset:
@@ -84,7 +84,7 @@ func (w *whole) lose(st state, t *troubles, ev event) error {
 }
 
 // heal loses the contents of the channels between the two sides of a partition, and reopens the channels.
-func (w *whole) heal(st state) error {
+func (w *jobStates) heal(st state) error {
 	t := w.troublesOf(st)
 	across := func(i, j int) bool {
 		return slices.Contains(w.side, w.ids[i]) != slices.Contains(w.side, w.ids[j])
@@ -109,7 +109,7 @@ func (w *whole) heal(st state) error {
 }
 
 // let applies an incident to process i, and carries out its effects.
-func (w *whole) let(st state, i int, in incident) error {
+func (w *jobStates) let(st state, i int, in incident) error {
 	e := w.happen(st[atProcesses+i], in)
 	if e.err != nil {
 		return e.err
@@ -136,26 +136,26 @@ func (w *whole) let(st state, i int, in incident) error {
 }
 
 // say makes a view in which p is in state s.
-func (w *whole) say(st state, p view.Process, s view.State) {
+func (w *jobStates) say(st state, p view.Process, s view.State) {
 	if v, changed := w.current(st).With(p, s); changed {
 		w.proclaim(st, v)
 	}
 }
 
 // extend makes a view in which rank has one more replica.
-func (w *whole) extend(st state, rank int) {
+func (w *jobStates) extend(st state, rank int) {
 	v, _, _ := w.current(st).Join(rank)
 	w.proclaim(st, v)
 }
 
 // proclaim makes v the view.
-func (w *whole) proclaim(st state, v view.View) {
+func (w *jobStates) proclaim(st state, v view.View) {
 	h := slices.Clone(w.histories.all[st[atHistory]])
 	st[atHistory] = w.history(append(h, w.viewNumber(v)))
 }
 
 // withdraw drops outdated statements, which can never become true again.
-func (w *whole) withdraw(st state) {
+func (w *jobStates) withdraw(st state) {
 	v := w.current(st)
 	st[atWords] = w.word(slices.DeleteFunc(slices.Clone(w.words.all[st[atWords]]), func(said word) bool {
 		_, changes := v.Return(w.ids[said.of], said.Since, said.Term)
@@ -166,7 +166,7 @@ func (w *whole) withdraw(st state) {
 // settle normalizes what no longer makes a difference: the states of processes that take no step, and the
 // frames that are in transit to them. A process that knows that it is out of the view is equivalent to
 // one that has ended.
-func (w *whole) settle(st state, t *troubles) {
+func (w *jobStates) settle(st state, t *troubles) {
 	for j := range w.ids {
 		if l := w.local(st, j); l.cut {
 			t.crashed |= 1 << j // it gives up
@@ -185,11 +185,11 @@ func (w *whole) settle(st state, t *troubles) {
 
 // checkShown checks R4 for an outcome that the program of process i sees. Every live replica of the rank
 // that is not set aside must have it before it can have any effect.
-func (w *whole) checkShown(st state, i int, pt uint64) error {
+func (w *jobStates) checkShown(st state, i int, pt uint64) error {
 	v, t := w.current(st), w.troublesOf(st)
 	for j, q := range w.ids {
 		l := w.local(st, j)
-		if q.Rank == w.ids[i].Rank && v.Counts(q) && !t.stopped(j) && l.whole && !l.decided[pt] {
+		if q.Rank == w.ids[i].Rank && v.Counts(q) && !t.stopped(j) && l.logComplete && !l.decided[pt] {
 			return fmt.Errorf("R4: %v sees the outcome of point %d before %v has it", w.ids[i], pt, q)
 		}
 	}
@@ -197,7 +197,7 @@ func (w *whole) checkShown(st state, i int, pt uint64) error {
 }
 
 // judge checks the promises in a state.
-func (w *whole) judge(st state) error {
+func (w *jobStates) judge(st state) error {
 	v, t := w.current(st), w.troublesOf(st)
 	var decider view.Process
 	decided := false
@@ -230,7 +230,7 @@ func (w *whole) judge(st state) error {
 
 // checkKnown checks R4 for a process that knows all that its rank knows: it has every outcome that any
 // program of the rank has seen.
-func (w *whole) checkKnown(st state, rank int, l *local) error {
+func (w *jobStates) checkKnown(st state, rank int, l *local) error {
 	seen := len(w.seen.all[st[atSeen]][rank])
 	for _, o := range w.scripts[rank] {
 		if !o.shows() {
@@ -240,7 +240,7 @@ func (w *whole) checkKnown(st state, rank int, l *local) error {
 			break
 		}
 		seen--
-		if o.kind != opRecv && l.whole && !l.decided[o.index] {
+		if o.kind != opRecv && l.logComplete && !l.decided[o.index] {
 			return fmt.Errorf("R4: %v lacks the outcome of point %d, which its rank has seen", w.ids[l.at], o.index)
 		}
 	}
@@ -249,7 +249,7 @@ func (w *whole) checkKnown(st state, rank int, l *local) error {
 
 // checkKept checks the first half of R3: p keeps what q lacks.
 func checkKept(p, q view.Process, sender, receiver *local) error {
-	if !receiver.whole {
+	if !receiver.logComplete {
 		return nil // it still gets the message log
 	}
 	for _, context := range []uint32{named, wild} {
@@ -265,7 +265,7 @@ func checkKept(p, q view.Process, sender, receiver *local) error {
 
 // judgeEnd checks the promises in a final state. Every live process must have run its whole program (R2)
 // and keep nothing (the second half of R3). Each rank must have a replica that counts (R7).
-func (w *whole) judgeEnd(st state) error {
+func (w *jobStates) judgeEnd(st state) error {
 	v, t := w.current(st), w.troublesOf(st)
 	for rank := range w.n {
 		if _, ok := v.Speaker(rank); !ok && w.loses {
@@ -280,9 +280,9 @@ func (w *whole) judgeEnd(st state) error {
 		}
 		switch l := w.local(st, i); {
 		case !l.done:
-			return fmt.Errorf("R2: %v never comes to its end", p)
+			return fmt.Errorf("R2: %v never finishes its program", p)
 		case l.keeps > 0:
-			return fmt.Errorf("R3: %v retains %d for ever", p, l.keeps)
+			return fmt.Errorf("R3: %v retains %d bytes forever", p, l.keeps)
 		case l.joining:
 			return fmt.Errorf("%v never catches up with its rank", p)
 		case !v.Counts(p):

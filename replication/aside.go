@@ -33,23 +33,23 @@ func (a *asides) grow(replicas int) {
 	a.ready, a.upToDate = grown(a.ready, replicas), grown(a.upToDate, replicas)
 }
 
-// spares reports whether outcomes do not wait for q: it is set aside and has not reported since.
-func (p *Protocol) spares(q view.Process) bool {
+// exempts reports whether outcomes do not wait for q: it is set aside and has not reported since.
+func (p *Protocol) exempts(q view.Process) bool {
 	since := p.v.AsideSince(q)
 	return since != 0 && p.asides.ready[q.Replica] != since
 }
 
-// maxSpared bounds the bytes held for replicas that are set aside, including sparedCost. Beyond that,
+// maxExempt bounds the bytes held for replicas that are set aside, including exemptCost. Beyond that,
 // outcomes wait for them.
 const (
-	maxSpared  = 4 << 20
-	sparedCost = 256 // approximate cost of holding an outcome and its backlog, apart from its bytes
+	maxExempt  = 4 << 20
+	exemptCost = 256 // approximate cost of holding an outcome and its backlog, apart from its bytes
 )
 
 // settleWithout makes an outcome stable if only replicas that are set aside lack it. The outcome stays
 // held for them.
 func (p *Protocol) settleWithout(h *held) {
-	if h.stable || p.decisions.retained+sparedCost*len(p.decisions.held) > maxSpared {
+	if h.stable || p.decisions.retained+exemptCost*len(p.decisions.held) > maxExempt {
 		return
 	}
 	p.decisions.mark(h)
@@ -66,7 +66,7 @@ func (p *Protocol) settleWithout(h *held) {
 // report tells the master, once in each of its terms, that this process, which is set aside, is present.
 func (p *Protocol) report() {
 	now := protection.UpToDate{Since: p.v.AsideSince(p.self), Term: p.termOf()}
-	if now.Since == 0 || now == p.asides.reported || p.partial() || !p.active() {
+	if now.Since == 0 || now == p.asides.reported || p.lacksLog() || !p.active() {
 		return
 	}
 	if master, ok := p.v.Master(p.self.Rank); ok {
@@ -83,7 +83,7 @@ func (p *Protocol) reportAgain(q view.Process) {
 	}
 	if p.leads() {
 		p.asides.upToDate[q.Replica] = protection.UpToDate{}
-		p.welcome()
+		p.sendUpToDate()
 	}
 }
 
@@ -95,17 +95,17 @@ func (p *Protocol) receiveReady(from view.Process, f frame.Frame) error {
 	p.asides.ready[from.Replica] = f.Seq
 	p.asides.upToDate[from.Replica] = protection.UpToDate{}
 	if p.leads() {
-		p.welcome()
+		p.sendUpToDate()
 	}
 	return nil
 }
 
-// welcome sends UpToDate to replicas that are set aside and have reported Ready, once they lack no
+// sendUpToDate sends UpToDate to replicas that are set aside and have reported Ready, once they lack no
 // outcome.
-func (p *Protocol) welcome() {
+func (p *Protocol) sendUpToDate() {
 	for _, q := range p.others {
 		now := protection.UpToDate{Since: p.v.AsideSince(q), Term: p.takeover.term}
-		if now.Since == 0 || p.spares(q) || p.asides.upToDate[q.Replica] == now || !p.decisions.reached(q.Replica) {
+		if now.Since == 0 || p.exempts(q) || p.asides.upToDate[q.Replica] == now || !p.decisions.reached(q.Replica) {
 			continue
 		}
 		p.asides.upToDate[q.Replica] = now

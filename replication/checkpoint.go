@@ -9,7 +9,7 @@ import (
 
 // A resumption is the state of a new replica that receives the checkpoint in its rank's message log.
 //
-//	prologue --> state --> snapshot --- whole ---> arrived --- Resume ---> the rest of the log
+//	prologue --> state --> snapshot --- RecordEnd ---> arrived --- Resume ---> the rest of the log
 type resumption struct {
 	begun    bool   // the state has begun
 	left     uint64 // bytes of the state that have not arrived
@@ -49,7 +49,7 @@ func (b *backlog) forgotten() uint64 {
 // Checkpointed implements protection.Protocol.
 func (p *Protocol) Checkpointed() protection.Checkpointed {
 	switch j := p.joining; {
-	case !p.partial():
+	case !p.lacksLog():
 	case j.beginning == 0, j.beginning == protection.RecordResumed && !j.resumption.arrived && !j.resumption.resumed:
 		return protection.Arriving
 	case j.resumption.arrived:
@@ -63,8 +63,8 @@ func (p *Protocol) Checkpointed() protection.Checkpointed {
 // be undone.
 const otherCheckpoint = "the replica that sent its message log is gone, and the checkpoint of another replica may differ"
 
-// reliveBeginning processes the first record of a message log.
-func (p *Protocol) reliveBeginning(kind protection.RecordKind) error {
+// replayBeginning processes the first record of a message log.
+func (p *Protocol) replayBeginning(kind protection.RecordKind) error {
 	j := p.joining
 	switch {
 	case kind != protection.RecordStart && kind != protection.RecordResumed:
@@ -76,8 +76,8 @@ func (p *Protocol) reliveBeginning(kind protection.RecordKind) error {
 	return nil
 }
 
-// reliveState passes on the available part of the program's state and returns the bytes after it.
-func (p *Protocol) reliveState(b []byte) []byte {
+// replayState passes on the available part of the program's state and returns the bytes after it.
+func (p *Protocol) replayState(b []byte) []byte {
 	c := &p.joining.resumption
 	n := min(c.left, uint64(len(b)))
 	c.left -= n
@@ -85,8 +85,8 @@ func (p *Protocol) reliveState(b []byte) []byte {
 	return b[n:]
 }
 
-// reliveCheckpoint processes a record of the checkpoint.
-func (p *Protocol) reliveCheckpoint(r protection.Record) error {
+// replayCheckpoint processes a record of the checkpoint.
+func (p *Protocol) replayCheckpoint(r protection.Record) error {
 	c := &p.joining.resumption
 	switch {
 	case r.Kind == protection.RecordState:
@@ -97,7 +97,7 @@ func (p *Protocol) reliveCheckpoint(r protection.Record) error {
 		return nil
 	case !c.begun || c.resumed:
 		return fmt.Errorf("record of kind %q outside of a checkpoint", r.Kind)
-	case r.Kind == protection.RecordWhole:
+	case r.Kind == protection.RecordEnd:
 		c.arrived = true
 		return nil
 	}
@@ -118,9 +118,9 @@ func (p *Protocol) Resume() (protection.Snapshot, protection.Output) {
 	c := &p.joining.resumption
 	s, last := c.snapshot, c.last
 	p.resumed = true
-	err := p.goTo(&s)
+	err := p.restoreSnapshot(&s)
 	if *c = (resumption{begun: true, resumed: true}); err == nil {
-		err = p.reliveRest(last)
+		err = p.replayRest(last)
 	}
 	if err != nil {
 		p.out.Lost = fmt.Sprintf("checkpoint of %v: %v", p.joining.donor, err)
@@ -128,19 +128,19 @@ func (p *Protocol) Resume() (protection.Snapshot, protection.Output) {
 	return s, p.out
 }
 
-// reliveRest processes the records after the checkpoint.
-func (p *Protocol) reliveRest(last bool) error {
-	if err := p.relive(p.joining.rest); err != nil {
+// replayRest processes the records after the checkpoint.
+func (p *Protocol) replayRest(last bool) error {
+	if err := p.replay(p.joining.rest); err != nil {
 		return err
 	}
 	if last {
-		return p.endPast()
+		return p.endLog()
 	}
 	p.recall()
 	return nil
 }
 
-func (p *Protocol) goTo(s *protection.Snapshot) error {
+func (p *Protocol) restoreSnapshot(s *protection.Snapshot) error {
 	for _, at := range s.Sent {
 		if at.Rank >= p.v.N {
 			return fmt.Errorf("message to unknown rank %d", at.Rank)
@@ -148,7 +148,7 @@ func (p *Protocol) goTo(s *protection.Snapshot) error {
 		p.outbox.skip(p.outbox.to(at.Context, at.Rank), at.Seq)
 	}
 	for _, m := range s.Kept {
-		if err := p.keepAgain(m); err != nil {
+		if err := p.restoreKept(m); err != nil {
 			return err
 		}
 	}
@@ -165,19 +165,19 @@ func (p *Protocol) goTo(s *protection.Snapshot) error {
 		}
 		a.next = at.Seq + 1
 	}
-	for _, m := range s.Here {
-		if m.Source >= p.v.N || m.Seq == 0 || m.Seq > p.heard(m.Context, m.Source) {
-			return fmt.Errorf("unmatched message %d from rank %d, which has sent only %d", m.Seq, m.Source, p.heard(m.Context, m.Source))
+	for _, m := range s.Unreceived {
+		if m.Source >= p.v.N || m.Seq == 0 || m.Seq > p.delivered(m.Context, m.Source) {
+			return fmt.Errorf("unmatched message %d from rank %d, which has sent only %d", m.Seq, m.Source, p.delivered(m.Context, m.Source))
 		}
 	}
 	for _, at := range s.Points {
-		p.decisions.pass(at.Context, at.Seq)
+		p.decisions.markSeen(at.Context, at.Seq)
 	}
 	return nil
 }
 
-// heard returns how many messages of a rank have been delivered.
-func (p *Protocol) heard(context uint32, source int) uint64 {
+// delivered returns how many messages of a rank have been delivered.
+func (p *Protocol) delivered(context uint32, source int) uint64 {
 	if source == p.self.Rank {
 		return p.Sent(context, source)
 	}
@@ -194,7 +194,7 @@ func (o *outbox) skip(b *backlog, seq uint64) {
 	}
 	b.queue, b.head, b.seq = b.queue[:0], 0, seq
 	for k := range b.claims {
-		b.blind[k] = true
+		b.uncompared[k] = true
 		for len(b.claims[k]) > 0 && b.claims[k][0].first <= seq {
 			c := &b.claims[k][0]
 			before := len(c.digest)
@@ -209,9 +209,9 @@ func (o *outbox) skip(b *backlog, seq uint64) {
 	}
 }
 
-// keepAgain keeps a message that a destination may lack, as Send did in the process that made the
+// restoreKept keeps a message that a destination may lack, as Send did in the process that made the
 // checkpoint.
-func (p *Protocol) keepAgain(m protection.Message) error {
+func (p *Protocol) restoreKept(m protection.Message) error {
 	if m.Dest >= p.v.N || m.Dest == p.self.Rank {
 		return fmt.Errorf("kept message to invalid rank %d", m.Dest)
 	}
@@ -226,8 +226,8 @@ func (p *Protocol) keepAgain(m protection.Message) error {
 	return nil
 }
 
-// pass records that the program has seen the outcomes of all points of a context up to upTo.
-func (d *decisions) pass(context uint32, upTo uint64) {
+// markSeen records that the program has seen the outcomes of all points of a context up to upTo.
+func (d *decisions) markSeen(context uint32, upTo uint64) {
 	s := d.known[context]
 	if s == nil {
 		s = new(indexSet)

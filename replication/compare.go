@@ -94,7 +94,7 @@ const (
 // messages have been produced.
 func (p *Protocol) compare(b *backlog, q view.Process, c claim) {
 	if c.first > b.acked[q.Replica]+1 {
-		b.blind[q.Replica] = true
+		b.uncompared[q.Replica] = true
 	}
 	c = c.from(b.acked[q.Replica] + 1)
 	if len(c.digest) == 0 || b.differs[q.Replica] {
@@ -106,7 +106,7 @@ func (p *Protocol) compare(b *backlog, q view.Process, c claim) {
 			if m := b.kept(seq); m != nil {
 				p.check(b, q, &c, &h, m)
 			} else {
-				b.blind[q.Replica] = true // q has left, and its messages were dropped
+				b.uncompared[q.Replica] = true // q has left, and its messages were dropped
 			}
 		}
 		c = c.from(b.seq + 1)
@@ -114,7 +114,7 @@ func (p *Protocol) compare(b *backlog, q view.Process, c claim) {
 	switch {
 	case len(c.digest) == 0 || b.differs[q.Replica]:
 	case p.outbox.claimed >= maxClaimed:
-		b.blind[q.Replica] = true
+		b.uncompared[q.Replica] = true
 	default:
 		b.claims[q.Replica] = append(b.claims[q.Replica], c)
 		p.outbox.claimed += claimCost + len(c.digest)

@@ -139,7 +139,7 @@ func (p *Protocol) Decider() bool { return p.leads() && !p.takeover.settling }
 
 // leads reports whether this process makes outcomes stable: it is the master and knows its predecessors'
 // decisions.
-func (p *Protocol) leads() bool { return p.takeover.promoted() && !p.takeover.syncing }
+func (p *Protocol) leads() bool { return p.takeover.isMaster() && !p.takeover.syncing }
 
 // Waiting implements protection.Protocol.
 func (p *Protocol) Waiting() bool { return p.leads() && p.decisions.unstable > 0 }
@@ -175,7 +175,7 @@ func (p *Protocol) settle(h *held) {
 	spared := false
 	for _, q := range p.others {
 		if !h.has[q.Replica] {
-			if !p.spares(q) {
+			if !p.exempts(q) {
 				return
 			}
 			spared = true
@@ -241,7 +241,7 @@ func (p *Protocol) receiveDeterminantAck(from view.Process, f frame.Frame) error
 		if p.leads() {
 			p.settle(h)
 			p.settled()
-			p.welcome()
+			p.sendUpToDate()
 		}
 	}
 	p.answerRecalls()

@@ -88,7 +88,7 @@ func (p *Protocol) answer(d dispute, m *protection.Message) bool {
 		m = b.kept(d.seq)
 	}
 	heard := b.acked[d.replica] >= d.seq
-	same := heard && !b.blind[d.replica] && !b.differs[d.replica]
+	same := heard && !b.uncompared[d.replica] && !b.differs[d.replica]
 	switch {
 	case !heard && p.v.Live(receiver):
 		return false

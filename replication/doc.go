@@ -101,7 +101,7 @@
 //
 // Outcomes that are stable without 0.1 stay held, at the master and at each replica that has them, until
 // 0.1 has them too or has failed. So a process with such outcomes does not finish. If they exceed
-// maxSpared, outcomes wait for 0.1 again.
+// maxExempt, outcomes wait for 0.1 again.
 //
 // UpToDate stays true: since Ready no outcome has become stable without 0.1, and none does unless 0.1 is
 // set aside again, in another epoch. The view accepts the statement only in the term of the master that
@@ -141,13 +141,13 @@
 //
 // A view may contain a process that is new in a running rank. Its program starts from the beginning, and
 // the protocol replays to it everything that has reached the rank so far, as fast as it can process it.
-// The source is the message log of the rank, which its master keeps (the frame kind Past carries it).
+// The source is the message log of the rank, which its master keeps (frames of kind MessageLog carry it).
 //
 //	0.2 new      0.1 master     1.0, 1.1
 //	 | <-- Greet ----|              |   each has 0.2 in its view from now on
 //	 | <-- Ack, Greet --------------|   and states what it has of rank 0
 //	 |--- Recall --->|              |   when all have greeted
-//	 | <--- Past ----|              |   piece by piece, until the end
+//	 | <- MessageLog-|              |   piece by piece, until the end
 //	 |--- Ack, Greet -------------->|   what it has; requests what it lacks
 //	 | <-- Data --------------------|
 //
@@ -162,11 +162,10 @@
 // new replica. For an earlier outcome there are two cases. The master that is asked for the log may have
 // shown it, so that it is in the log. Otherwise it held the outcome and has proposed it to the new
 // replica. It answers only once it decides, which is after it has proposed all that it holds, and once
-// the new replica has that. So a replica that is whole (it has the log to its end) knows every outcome
-// that any program of its rank has seen. It may become master, however far its own program is. A replica
-// that is not whole never does. If no replica is left to send it the log, it gives up. If the master
-// changes, the next one sends the log again from the start, and what the new replica has already is
-// dropped.
+// the new replica has that. So a replica whose log is complete knows every outcome that any program of its
+// rank has seen. It may become master, however far its own program is. A replica whose log is incomplete
+// never does. If no replica is left to send it the log, it gives up. If the master changes, the next one
+// sends the log again from the start, and what the new replica has already is dropped.
 //
 // # A checkpoint
 //

@@ -36,7 +36,7 @@ const (
 )
 
 // eventsOf lists the possible events in a state, in a fixed order.
-func (w *whole) eventsOf(st state) []event {
+func (w *jobStates) eventsOf(st state) []event {
 	var evs []event
 	t, v := w.troublesOf(st), w.current(st)
 	if w.loses && w.lost(v) {
@@ -74,7 +74,7 @@ func (w *whole) eventsOf(st state) []event {
 }
 
 // lost reports whether a rank has no replica left, which ends the job.
-func (w *whole) lost(v view.View) bool {
+func (w *jobStates) lost(v view.View) bool {
 	for rank := range w.n {
 		if _, ok := v.Speaker(rank); !ok {
 			return true
@@ -84,11 +84,11 @@ func (w *whole) lost(v view.View) bool {
 }
 
 // outlives reports whether each rank has a replica left without the given side.
-func (w *whole) outlives(st state) bool {
+func (w *jobStates) outlives(st state) bool {
 	v, t := w.current(st), w.troublesOf(st)
 	left := make(map[int]bool)
 	for i, p := range w.ids {
-		if !slices.Contains(w.side, p) && t.crashed&(1<<i) == 0 && (v.State(p) == view.Finished || v.Counts(p) && w.local(st, i).whole) {
+		if !slices.Contains(w.side, p) && t.crashed&(1<<i) == 0 && (v.State(p) == view.Finished || v.Counts(p) && w.local(st, i).logComplete) {
 			left[p.Rank] = true
 		}
 	}
@@ -98,7 +98,7 @@ func (w *whole) outlives(st state) bool {
 func (t troubles) stopped(i int) bool { return (t.crashed|t.exited)&(1<<i) != 0 }
 
 // incidents lists what can happen to process i, and to its channels.
-func (w *whole) incidents(st state, i int, evs []event) []event {
+func (w *jobStates) incidents(st state, i int, evs []event) []event {
 	l, t := w.local(st, i), w.troublesOf(st)
 	if l.unborn {
 		if h := w.histories.all[st[atHistory]]; w.current(st).Live(w.ids[i]) {
@@ -134,7 +134,7 @@ func (w *whole) incidents(st state, i int, evs []event) []event {
 }
 
 // ends lists the possible ends of process i, which is live.
-func (w *whole) ends(st state, i int, evs []event) []event {
+func (w *jobStates) ends(st state, i int, evs []event) []event {
 	l, t := w.local(st, i), w.troublesOf(st)
 	if t.crashes > 0 && w.spare(st, i) {
 		evs = append(evs, event{kind: crash, p: i})
@@ -142,7 +142,7 @@ func (w *whole) ends(st state, i int, evs []event) []event {
 	if t.suspicions > 0 && w.spare(st, i) {
 		evs = append(evs, event{kind: suspect, p: i})
 	}
-	if t.promotions > 0 && l.whole && !w.current(st).IsMaster(w.ids[i]) {
+	if t.promotions > 0 && l.logComplete && !w.current(st).IsMaster(w.ids[i]) {
 		evs = append(evs, event{kind: promotes, p: i})
 	}
 	if t.asides > 0 && !w.current(st).IsMaster(w.ids[i]) && w.masterRuns(st, w.ids[i].Rank) {
@@ -155,7 +155,7 @@ func (w *whole) ends(st state, i int, evs []event) []event {
 }
 
 // masterRuns reports whether the master of rank has not crashed: while it is silent, no replica is set aside.
-func (w *whole) masterRuns(st state, rank int) bool {
+func (w *jobStates) masterRuns(st state, rank int) bool {
 	for i, p := range w.ids {
 		if p.Rank == rank && w.current(st).IsMaster(p) {
 			return !w.troublesOf(st).stopped(i)
@@ -165,13 +165,13 @@ func (w *whole) masterRuns(st state, rank int) bool {
 }
 
 // spare reports whether the rank of process i has a replica left without it.
-func (w *whole) spare(st state, i int) bool {
+func (w *jobStates) spare(st state, i int) bool {
 	v, t := w.current(st), w.troublesOf(st)
 	for j, q := range w.ids {
 		if j == i || q.Rank != w.ids[i].Rank || t.crashed&(1<<j) != 0 {
 			continue
 		}
-		if v.State(q) == view.Finished || v.Live(q) && w.local(st, j).whole && (v.Counts(q) || w.loses) {
+		if v.State(q) == view.Finished || v.Live(q) && w.local(st, j).logComplete && (v.Counts(q) || w.loses) {
 			return true
 		}
 	}
@@ -180,7 +180,7 @@ func (w *whole) spare(st state, i int) bool {
 
 // pressing reports whether an event happens eventually. That excludes faults, and events of processes
 // that have crashed or failed in the view; their frames may arrive or be lost.
-func (w *whole) pressing(st state, ev event) bool {
+func (w *jobStates) pressing(st state, ev event) bool {
 	v, t := w.current(st), w.troublesOf(st)
 	switch ev.kind {
 	case conclude, mend, returns:
@@ -194,7 +194,7 @@ func (w *whole) pressing(st state, ev event) bool {
 }
 
 // describe describes an event.
-func (w *whole) describe(ev event) string {
+func (w *jobStates) describe(ev event) string {
 	p, q := w.ids[ev.p], w.ids[ev.from]
 	switch ev.kind {
 	case crash:
@@ -227,7 +227,7 @@ func (w *whole) describe(ev event) string {
 	return fmt.Sprintf("%v %s", p, w.describeIncident(ev.incident))
 }
 
-func (w *whole) describeIncident(in incident) string {
+func (w *jobStates) describeIncident(in incident) string {
 	switch in.kind {
 	case called:
 		return "makes its next call"

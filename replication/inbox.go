@@ -67,7 +67,7 @@ func (p *Protocol) receiveData(from view.Process, f frame.Frame) error {
 	if err != nil {
 		return err
 	}
-	if f.Seq > a.next || p.partial() {
+	if f.Seq > a.next || p.lacksLog() {
 		return nil
 	}
 	if f.Seq == a.next {

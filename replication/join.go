@@ -11,24 +11,24 @@ import (
 
 // A joining is the state of a replica that is new in its rank until it has caught up.
 //
-//	new --- all have greeted ---> asking the master --- log replayed ---> whole --- caught up --->
+//	new --- all have greeted ---> asking the master --- log replayed ---> log complete --- caught up --->
 //
-// Until it is whole it lacks some of what its rank has done, and accepts messages only from the log. From
-// then on it can be master, however far its program is.
+// Until its log is complete, it lacks some of what its rank has done, and accepts messages only from the
+// log. From then on it can be master, however far its program is.
 type joining struct {
-	begun    bool
-	greeted  map[view.Process]bool // processes that have this one in their view
-	donor    view.Process          // the master that was asked
-	asked    bool
-	position uint64 // bytes of the donor's log that have arrived
-	rest     []byte // unprocessed part of these: an incomplete record, or everything after a checkpoint
-	whole    bool
-	told     bool // the first record has arrived
+	begun       bool
+	greeted     map[view.Process]bool // processes that have this one in their view
+	donor       view.Process          // the master that was asked
+	asked       bool
+	position    uint64 // bytes of the donor's log that have arrived
+	rest        []byte // unprocessed part of these: an incomplete record, or everything after a checkpoint
+	logComplete bool   // the log has been replayed to its end
+	told        bool   // the first record has arrived
 	// beginning is the kind of the first record; 0: none has arrived.
 	beginning  protection.RecordKind
 	resumption resumption
 	// ahead contains the streams in which other processes had more messages of the rank than this process
-	// had produced when it became whole, with the number of their last message.
+	// had produced when its log was complete, with the number of their last message.
 	ahead map[stream]uint64
 }
 
@@ -65,14 +65,14 @@ func (p *Protocol) join() {
 			}
 		}
 	}
-	if !j.whole {
-		p.askPast()
+	if !j.logComplete {
+		p.requestLog()
 	}
 }
 
-// reconcilePast repeats a request or an answer that the channel to q, of the same rank, may have lost.
-func (p *Protocol) reconcilePast(q view.Process) {
-	if j := p.joining; p.partial() && j.asked && j.donor == q && !j.resumption.arrived {
+// reconcileLog repeats a request or an answer that the channel to q, of the same rank, may have lost.
+func (p *Protocol) reconcileLog(q view.Process) {
+	if j := p.joining; p.lacksLog() && j.asked && j.donor == q && !j.resumption.arrived {
 		p.recall()
 	}
 	p.answerRecallAgain(q)
@@ -81,11 +81,11 @@ func (p *Protocol) reconcilePast(q view.Process) {
 // Joining implements protection.Protocol.
 func (p *Protocol) Joining() bool { return p.joining != nil }
 
-// Whole implements protection.Protocol.
-func (p *Protocol) Whole() bool { return !p.partial() }
+// LogComplete implements protection.Protocol.
+func (p *Protocol) LogComplete() bool { return !p.lacksLog() }
 
-// partial reports whether this process lacks some of its rank's message log.
-func (p *Protocol) partial() bool { return p.joining != nil && !p.joining.whole }
+// lacksLog reports whether this process lacks some of its rank's message log.
+func (p *Protocol) lacksLog() bool { return p.joining != nil && !p.joining.logComplete }
 
 // newcomers returns the live processes of v that were not in the previous view.
 func (p *Protocol) newcomers(v view.View) []view.Process {
@@ -106,13 +106,13 @@ func (o *outbox) admit(q view.Process) {
 			continue
 		}
 		forgotten := b.forgotten()
-		b.acked[q.Replica], b.blind[q.Replica] = forgotten, forgotten > 0
+		b.acked[q.Replica], b.uncompared[q.Replica] = forgotten, forgotten > 0
 	}
 }
 
-// meet tells q, which is new in the view, that this process has it in its view, and proposes to it what
+// introduce tells q, which is new in the view, that this process has it in its view, and proposes to it what
 // is not stable.
-func (p *Protocol) meet(q view.Process) {
+func (p *Protocol) introduce(q view.Process) {
 	p.greet(q)
 	if q.Rank != p.self.Rank || !p.leads() {
 		return
@@ -123,32 +123,32 @@ func (p *Protocol) meet(q view.Process) {
 }
 
 // greet tells q that it is in this process's view, preceded by what this process has of the messages of
-// q's rank. A process that was new itself also requests what it lacks, once it is whole.
+// q's rank. A process that was new itself also requests what it lacks, once its log is complete.
 func (p *Protocol) greet(q view.Process) {
 	if q.Rank != p.self.Rank {
 		p.acknowledgeAll(q)
 	}
 	f := p.control(frame.Greet, 0, 0, nil)
-	f.Sync = p.joined && !p.partial()
+	f.Sync = p.joined && !p.lacksLog()
 	p.emit(q, f)
 }
 
 // receiveGreet records that from has this process in its view, and sends it what it lacks if it requests
 // that.
 func (p *Protocol) receiveGreet(from view.Process, f frame.Frame) {
-	if f.Sync && from.Rank != p.self.Rank && p.takeover.promoted() {
+	if f.Sync && from.Rank != p.self.Rank && p.takeover.isMaster() {
 		p.resend(from)
 	}
-	if p.partial() {
+	if p.lacksLog() {
 		p.joining.greeted[from] = true
 		p.join()
 	}
 }
 
-// askPast requests the master's message log, once every live process has this one in its view. From then
+// requestLog requests the master's message log, once every live process has this one in its view. From then
 // on no process drops what this process lacks, and no outcome becomes stable without it. The master's log
 // contains all that was dropped and stable before.
-func (p *Protocol) askPast() {
+func (p *Protocol) requestLog() {
 	j := p.joining
 	master, ok := p.v.Master(p.self.Rank)
 	if !ok || master == p.self {
@@ -223,11 +223,11 @@ func (p *Protocol) answerRecalls() {
 	}
 }
 
-// receivePast processes a piece of the rank's message log. A piece that does not answer the last request
+// receiveLog processes a piece of the rank's message log. A piece that does not answer the last request
 // is late or a duplicate.
-func (p *Protocol) receivePast(from view.Process, f frame.Frame) error {
+func (p *Protocol) receiveLog(from view.Process, f frame.Frame) error {
 	j := p.joining
-	if !p.partial() || !j.asked || from != j.donor || f.Seq != j.position || j.resumption.arrived {
+	if !p.lacksLog() || !j.asked || from != j.donor || f.Seq != j.position || j.resumption.arrived {
 		return nil
 	}
 	if len(f.Payload) == 0 && !f.Sync {
@@ -235,7 +235,7 @@ func (p *Protocol) receivePast(from view.Process, f frame.Frame) error {
 		return nil
 	}
 	j.position += uint64(len(f.Payload))
-	if err := p.relive(append(j.rest, f.Payload...)); err != nil {
+	if err := p.replay(append(j.rest, f.Payload...)); err != nil {
 		return err
 	}
 	switch {
@@ -245,29 +245,29 @@ func (p *Protocol) receivePast(from view.Process, f frame.Frame) error {
 	case !f.Sync:
 		p.recall()
 	default:
-		return p.endPast()
+		return p.endLog()
 	}
 	return nil
 }
 
-// endPast processes the end of the message log.
-func (p *Protocol) endPast() error {
+// endLog processes the end of the message log.
+func (p *Protocol) endLog() error {
 	switch j := p.joining; {
 	case len(j.rest) > 0 || j.resumption.within():
 		return fmt.Errorf("message log ends within a record")
 	case j.beginning != protection.RecordStart && !j.resumption.resumed:
 		return fmt.Errorf("message log ends without the expected checkpoint")
 	}
-	p.become()
+	p.endReplay()
 	return nil
 }
 
-// relive replays the records in b, and keeps the beginning of an incomplete last one.
-func (p *Protocol) relive(b []byte) error {
+// replay replays the records in b, and keeps the beginning of an incomplete last one.
+func (p *Protocol) replay(b []byte) error {
 	j := p.joining
 	for len(b) > 0 && !j.resumption.arrived && p.out.Lost == "" {
 		if j.resumption.left > 0 {
-			b = p.reliveState(b)
+			b = p.replayState(b)
 			continue
 		}
 		r, rest, err := protection.ReadRecord(b, p.self.Rank)
@@ -275,7 +275,7 @@ func (p *Protocol) relive(b []byte) error {
 			break
 		}
 		if err == nil {
-			err = p.reliveRecord(r)
+			err = p.replayRecord(r)
 		}
 		if err != nil {
 			return err
@@ -286,24 +286,24 @@ func (p *Protocol) relive(b []byte) error {
 	return nil
 }
 
-func (p *Protocol) reliveRecord(r protection.Record) error {
+func (p *Protocol) replayRecord(r protection.Record) error {
 	switch j := p.joining; {
 	case !j.told:
 		j.told = true
-		return p.reliveBeginning(r.Kind)
+		return p.replayBeginning(r.Kind)
 	case j.resumption.within():
-		return p.reliveCheckpoint(r)
+		return p.replayCheckpoint(r)
 	case r.Kind == protection.RecordMessage:
-		return p.reliveMessage(*r.Message)
+		return p.replayMessage(*r.Message)
 	case r.Kind == protection.RecordOutcome:
-		return p.reliveOutcome(r.Outcome)
+		return p.replayOutcome(r.Outcome)
 	}
-	return p.reliveCheckpoint(r)
+	return p.replayCheckpoint(r)
 }
 
-// reliveMessage delivers a message of the log. It has no digest: it is acknowledged by number alone, and
+// replayMessage delivers a message of the log. It has no digest: it is acknowledged by number alone, and
 // not compared.
-func (p *Protocol) reliveMessage(m protection.Message) error {
+func (p *Protocol) replayMessage(m protection.Message) error {
 	if m.Source >= p.v.N || m.Source == p.self.Rank {
 		return fmt.Errorf("message log contains a message from invalid rank %d", m.Source)
 	}
@@ -321,9 +321,9 @@ func (p *Protocol) reliveMessage(m protection.Message) error {
 	return nil
 }
 
-// reliveOutcome shows an outcome of the log. If it is already here as a determinant, the master's Stable
+// replayOutcome shows an outcome of the log. If it is already here as a determinant, the master's Stable
 // frame will show it.
-func (p *Protocol) reliveOutcome(det protection.Determinant) error {
+func (p *Protocol) replayOutcome(det protection.Determinant) error {
 	d := &p.decisions
 	if err := d.check(det); err != nil {
 		return err
@@ -337,10 +337,10 @@ func (p *Protocol) reliveOutcome(det protection.Determinant) error {
 	return nil
 }
 
-// become makes this process whole: it knows all that its rank knows, and accepts frames from now on.
-func (p *Protocol) become() {
+// endReplay ends the replay: this process has all that its rank knows, and accepts frames from now on.
+func (p *Protocol) endReplay() {
 	j := p.joining
-	j.whole, j.rest = true, nil
+	j.logComplete, j.rest = true, nil
 	for rank, qs := range p.live {
 		for _, q := range qs {
 			if rank != p.self.Rank {
@@ -368,10 +368,10 @@ func (p *Protocol) produced(b *backlog) {
 	}
 }
 
-// catchUp ends the joining of a process that is whole and has produced all messages that other processes
-// had of its rank.
+// catchUp ends the joining of a process whose log is complete and that has produced all messages that other
+// processes had of its rank.
 func (p *Protocol) catchUp() {
-	if j := p.joining; j.whole && len(j.ahead) == 0 {
+	if j := p.joining; j.logComplete && len(j.ahead) == 0 {
 		p.joining = nil
 	}
 }

@@ -45,10 +45,10 @@ type backlog struct {
 	// differs marks the replicas of dest that have received something else than this process has
 	// produced. A difference is reported once.
 	differs []bool
-	// blind marks the replicas of dest whose received messages were not all compared.
-	blind []bool
-	queue []backup // kept messages ordered by Seq, from head on
-	head  int
+	// uncompared marks the replicas of dest whose received messages were not all compared.
+	uncompared []bool
+	queue      []backup // kept messages ordered by Seq, from head on
+	head       int
 }
 
 // A backup is one message of the table.
@@ -68,7 +68,7 @@ func (o *outbox) to(context uint32, dest int) *backlog {
 	b := o.streams[s]
 	if b == nil {
 		b = &backlog{context: context, dest: dest, acked: make([]uint64, o.replicas),
-			claims: make([][]claim, o.replicas), differs: make([]bool, o.replicas), blind: make([]bool, o.replicas)}
+			claims: make([][]claim, o.replicas), differs: make([]bool, o.replicas), uncompared: make([]bool, o.replicas)}
 		o.streams[s] = b
 		o.all = append(o.all, b)
 	}
@@ -80,7 +80,7 @@ func (o *outbox) grow(replicas int) {
 	o.replicas = replicas
 	for _, b := range o.all {
 		b.acked, b.claims = grown(b.acked, replicas), grown(b.claims, replicas)
-		b.differs, b.blind = grown(b.differs, replicas), grown(b.blind, replicas)
+		b.differs, b.uncompared = grown(b.differs, replicas), grown(b.uncompared, replicas)
 	}
 }
 

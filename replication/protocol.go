@@ -141,7 +141,7 @@ func (p *Protocol) Send(m protection.Message) protection.Output {
 	}
 	p.compareClaimed(b, &m)
 	p.answerDisputes(b, &m)
-	if p.outbox.keep(b, m, p.live[m.Dest]) && p.takeover.promoted() {
+	if p.outbox.keep(b, m, p.live[m.Dest]) && p.takeover.isMaster() {
 		p.transmit(b, m)
 	}
 	return p.out
@@ -206,7 +206,7 @@ func (p *Protocol) receive(from view.Process, f frame.Frame) error {
 		p.receiveRecall(from, f)
 		return nil
 	case frame.MessageLog:
-		return p.receivePast(from, f)
+		return p.receiveLog(from, f)
 	}
 	return fmt.Errorf("unknown kind")
 }
@@ -229,7 +229,7 @@ func (p *Protocol) View(v view.View) protection.Output {
 	p.answerDisputes(nil, nil)
 	p.outbox.forgetGone(p.live)
 	for _, q := range newcomers {
-		p.meet(q)
+		p.introduce(q)
 	}
 	p.join()
 	p.promote()
@@ -251,9 +251,9 @@ func (p *Protocol) Reopened(q view.Process) protection.Output {
 	}
 	if q.Rank == p.self.Rank {
 		p.reconcile(q)
-		p.reconcilePast(q)
+		p.reconcileLog(q)
 		p.reportAgain(q)
-	} else if p.takeover.promoted() {
+	} else if p.takeover.isMaster() {
 		p.resend(q)
 	}
 	p.greet(q)

@@ -66,7 +66,7 @@ func runSchedule(seed uint64, trace func(string, ...any)) error {
 			return err
 		}
 	}
-	return fmt.Errorf("R2: nothing has come to an end after %d events: %s", most, j.state())
+	return fmt.Errorf("R2: the job has not finished after %d events: %s", most, j.state())
 }
 
 // event makes one random event happen.
@@ -213,7 +213,7 @@ func (j *job) quiet() (bool, error) {
 	for _, p := range j.procs {
 		for _, q := range j.procs[p.id.Rank*j.most:][:j.most] {
 			if n := min(len(p.log), len(q.log)); !slices.Equal(p.log[:n], q.log[:n]) {
-				return true, fmt.Errorf("R1: %v and %v saw different things", p.id, q.id)
+				return true, fmt.Errorf("R1: %v and %v saw different values", p.id, q.id)
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // A space contains the reachable states of a scenario's whole job, each once, in breadth-first order.
 type space struct {
-	*whole
+	*jobStates
 	met    hashSet
 	parent []uint32 // per state, in order of discovery
 	by     []uint16 // the event of the parent that led to it
@@ -42,7 +42,7 @@ func (r report) String() string {
 // explore explores every order of events of a scenario, until there are no new states, or a depth is
 // complete and most states have been found. From there it continues at random.
 func explore(sc scenario, most int, seed uint64) report {
-	s := &space{whole: newWhole(sc)}
+	s := &space{jobStates: newJobStates(sc)}
 	start := s.start()
 	s.met.add(start.hash())
 	s.parent, s.by = append(s.parent, 0), append(s.by, 0)

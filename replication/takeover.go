@@ -42,8 +42,8 @@ func (t *takeover) grow(replicas int) {
 // firstTerm is the term of replica 0, which is master when a job begins.
 const firstTerm = 1
 
-// promoted reports whether the view names this process master.
-func (t *takeover) promoted() bool { return t.term != 0 }
+// isMaster reports whether the view names this process master.
+func (t *takeover) isMaster() bool { return t.term != 0 }
 
 // termOf returns the term of this rank's master.
 func (p *Protocol) termOf() uint64 { return p.v.Since[p.self.Rank] }
@@ -57,7 +57,7 @@ func (p *Protocol) promote() (begun bool) {
 		t.term, t.syncing, t.settling = 0, false, false
 		return false
 	}
-	if t.term == p.termOf() || p.partial() {
+	if t.term == p.termOf() || p.lacksLog() {
 		return false
 	}
 	t.term, t.syncing, t.settling = p.termOf(), true, true
@@ -73,7 +73,7 @@ func (p *Protocol) promote() (begun bool) {
 // processes that are no longer live.
 func (p *Protocol) advance() {
 	t := &p.takeover
-	if !t.promoted() {
+	if !t.isMaster() {
 		return
 	}
 	if t.syncing && !p.awaiting() {
@@ -87,7 +87,7 @@ func (p *Protocol) advance() {
 			p.settle(h)
 		}
 		p.settled()
-		p.welcome()
+		p.sendUpToDate()
 	}
 }
 
@@ -176,7 +176,7 @@ func (p *Protocol) merge(from view.Process, det protection.Determinant) {
 // knows all: the answer shows which Stable frames the replica missed. A replica reports again to the
 // master what it holds, which includes all that it can have acknowledged and that still matters.
 func (p *Protocol) reconcile(q view.Process) {
-	if p.takeover.promoted() {
+	if p.takeover.isMaster() {
 		p.emit(q, p.control(frame.Sync, 0, p.takeover.term, nil))
 		if p.takeover.syncing {
 			return

@@ -148,9 +148,9 @@ type Protocol interface {
 	// Joining reports whether this process, which is new in its rank, has not caught up with the rank
 	// yet. It changes from true to false at most once.
 	Joining() bool
-	// Whole reports whether this process has the complete state of its rank: it is not new, or has the
+	// LogComplete reports whether this process has the complete state of its rank: it is not new, or has the
 	// complete message log of its rank. It changes from false to true at most once.
-	Whole() bool
+	LogComplete() bool
 	// Snapshot returns what another process has to know of this one's messages to resume from here: Sent,
 	// Received and Kept. The payloads still belong to the protocol.
 	Snapshot() Snapshot

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestUnlikeIsTheFirstDifference(t *testing.T) {
+func TestUnlikeReturnsTheFirstDifference(t *testing.T) {
 	s := func(context uint32, dest int, count uint64) Sum {
 		return Sum{Context: context, Dest: dest, Count: count}
 	}

@@ -104,7 +104,7 @@ func (e *Engine) snapshot(own []byte) protection.Snapshot {
 			s.Points = append(s.Points, protection.Position{Context: context, Seq: b.points})
 		}
 		for i := range b.unexpected {
-			s.Here = append(s.Here, b.unexpected[i].Message)
+			s.Unreceived = append(s.Unreceived, b.unexpected[i].Message)
 		}
 	}
 	s.Own = binary.LittleEndian.AppendUint64(nil, math.Float64bits(e.time))
@@ -168,7 +168,7 @@ func (e *Engine) goTo(s *protection.Snapshot) {
 	for _, b := range e.mailboxes {
 		b.unexpected, b.space, b.present = nil, nil, nil
 	}
-	for _, m := range s.Here {
+	for _, m := range s.Unreceived {
 		b := e.mailbox(m.Context)
 		b.arrivals++
 		b.add(message{Message: m, arrival: b.arrivals})

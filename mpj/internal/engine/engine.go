@@ -108,12 +108,12 @@ type Engine struct {
 	ticking    bool
 
 	// With a protocol:
-	credits  credits
-	flows    []flow                       // by rank
-	caughtUp bool                         // this process is not new, or has its rank's complete message log
-	held     map[messageID]*heldSend      // sends that have started and are not done
-	receipts map[messageID]struct{}       // receipts for synchronous sends that this process has yet to make
-	asked    map[messageID][]view.Process // processes to tell when a message has been matched
+	credits     credits
+	flows       []flow                       // by rank
+	logComplete bool                         // this process is not new, or has its rank's complete message log
+	held        map[messageID]*heldSend      // sends that have started and are not done
+	receipts    map[messageID]struct{}       // receipts for synchronous sends that this process has yet to make
+	asked       map[messageID][]view.Process // processes to tell when a message has been matched
 	// lent counts the users of a payload that a send has copied, if its memory will be reused. The
 	// users are the protocol and the queues that contain the payload.
 	lent map[*byte]int
@@ -175,10 +175,10 @@ func New(ctx context.Context, c Config) *Engine {
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	e.mu.Lock()
 	if e.protocol != nil {
-		if e.caughtUp = !e.protocol.Joining(); !e.caughtUp {
+		if e.logComplete = !e.protocol.Joining(); !e.logComplete {
 			e.joined = c.Joined
 		}
-		e.newFlows(!e.caughtUp)
+		e.newFlows(!e.logComplete)
 		e.armTick() // the view may already name this process master
 	}
 	e.mu.Unlock()
@@ -310,8 +310,8 @@ func (e *Engine) apply(out protection.Output) {
 		e.decider = true
 		e.takeOver()
 	}
-	if !e.caughtUp && e.protocol.Whole() {
-		e.markCaughtUp()
+	if !e.logComplete && e.protocol.LogComplete() {
+		e.markLogComplete()
 	}
 	if e.joined != nil && !e.protocol.Joining() {
 		e.tellJoined()

@@ -59,7 +59,7 @@ func hasFinished(v view.View, rank int) bool {
 // over reports whether source sends nothing more. A joining process still gets messages of finished
 // ranks from other processes.
 func (e *Engine) over(source int) bool {
-	return e.anyFinished && !e.undrained && source >= 0 && e.finished[source] && (e.protocol == nil || e.caughtUp)
+	return e.anyFinished && !e.undrained && source >= 0 && e.finished[source] && (e.protocol == nil || e.logComplete)
 }
 
 // hopeless reports whether the message for receive r will never come.

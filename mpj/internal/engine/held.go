@@ -108,7 +108,7 @@ func (e *Engine) take(m *protection.Message) {
 	case m.Source == e.self.Rank:
 		f.hear(e.self.Replica, f.took)
 		e.settleAllHeld(m.Source)
-	case e.caughtUp && f.due(&e.credits):
+	case e.logComplete && f.due(&e.credits):
 		e.tellTaken(m.Source)
 	}
 }
@@ -145,10 +145,10 @@ func (e *Engine) arrivedTaken(from view.Process, f *frame.Frame) error {
 	return nil
 }
 
-// markCaughtUp reports to all ranks what this process, which was new, has received, so that it
+// markLogComplete reports to all ranks what this process, which was new, has received, so that it
 // counts from now on.
-func (e *Engine) markCaughtUp() {
-	e.caughtUp = true
+func (e *Engine) markLogComplete() {
+	e.logComplete = true
 	for rank := range e.flows {
 		e.tellTaken(rank)
 	}
@@ -162,7 +162,7 @@ func (e *Engine) addFlows(before view.View) {
 		e.flows[rank].grow(e.view.R)
 	}
 	for _, p := range e.view.Processes() {
-		if e.caughtUp && before.State(p) == view.Vacant && e.view.Live(p) && p.Rank != e.self.Rank {
+		if e.logComplete && before.State(p) == view.Vacant && e.view.Live(p) && p.Rank != e.self.Rank {
 			e.tellTakenTo(p)
 		}
 	}

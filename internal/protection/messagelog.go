@@ -8,7 +8,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// A rank's message log (its past) is what has reached its programs from outside: messages of other ranks
+// A rank's message log is what has reached its programs from outside: messages of other ranks
 // and outcomes. It is a sequence of records,
 //
 //	'b'                                               start of the log, from the program's start
@@ -47,9 +47,9 @@ const (
 	RecordReceived    RecordKind = 'r'
 	RecordPoints      RecordKind = 'n'
 	RecordKept        RecordKind = 'k'
-	RecordHere        RecordKind = 'h'
+	RecordUnreceived  RecordKind = 'h'
 	RecordOwn         RecordKind = 'x'
-	RecordWhole       RecordKind = 'e'
+	RecordEnd         RecordKind = 'e'
 	recordSynchronous RecordKind = 's' // encoding of a synchronous RecordMessage
 )
 
@@ -108,7 +108,7 @@ func AppendOutcome(b []byte, d *Determinant) []byte {
 // A Record is one event of a message log, or a piece of a checkpoint.
 type Record struct {
 	Kind    RecordKind
-	Message *Message    // for RecordMessage, RecordKept, RecordHere; from or to the rank of the log
+	Message *Message    // for RecordMessage, RecordKept, RecordUnreceived; from or to the rank of the log
 	Outcome Determinant // for RecordOutcome
 	At      Position    // for RecordSent, RecordReceived, RecordPoints
 	Length  uint64      // for RecordState: number of bytes that follow, which are not records
@@ -131,8 +131,8 @@ func ReadRecord(b []byte, self int) (Record, []byte, error) {
 		rec.Kind = RecordKind(first - 'A' + 'a')
 	}
 	switch rec.Kind {
-	case RecordStart, RecordResumed, RecordWhole:
-	case RecordMessage, RecordKept, RecordHere:
+	case RecordStart, RecordResumed, RecordEnd:
+	case RecordMessage, RecordKept, RecordUnreceived:
 		rec.Message = r.message(rec.Kind, self)
 		rec.Message.Sync = first != byte(rec.Kind)
 	case RecordOutcome:
