@@ -52,10 +52,10 @@ func TestSnapshotIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Add(big); err == nil {
-		t.Error("more than the limit is taken")
+		t.Error("a snapshot above the limit was accepted")
 	}
 	if err := s.Add(Record{Kind: RecordMessage}); err == nil {
-		t.Error("a message that came later is taken for a part of it")
+		t.Error("a later message was accepted as part of the snapshot")
 	}
 }
 
@@ -83,7 +83,7 @@ func TestTruncatedRecordIsAnError(t *testing.T) {
 	_, rest, _ := ReadRecord(b, 1)
 	for n := range len(b) - len(rest) {
 		if _, _, err := ReadRecord(b[:n], 1); !errors.Is(err, ErrCut) {
-			t.Errorf("%d bytes: %v, want that they are cut off", n, err)
+			t.Errorf("%d bytes: %v, want ErrCut", n, err)
 		}
 	}
 }
@@ -107,10 +107,10 @@ func FuzzReadRecord(f *testing.F) {
 		}
 		again := written(r)
 		if len(again) > len(b)-len(rest) {
-			t.Errorf("%x was read as %+v, which is the longer %x", b, r, again)
+			t.Errorf("%x decodes to %+v, which encodes to the longer %x", b, r, again)
 		}
 		if got, left, err := ReadRecord(again, 1); err != nil || len(left) > 0 || !reflect.DeepEqual(got, r) {
-			t.Errorf("%+v was read back as %+v, %v", r, got, err)
+			t.Errorf("%+v decodes to %+v, %v", r, got, err)
 		}
 	})
 }

@@ -44,7 +44,7 @@ func TestClippedSumsReportEveryDifference(t *testing.T) {
 		other := slices.Clone(sums)
 		other[i].Digest++
 		if _, _, unlike := Unlike(whole, Clip(other)); !unlike {
-			t.Errorf("row %d differs, and is not found", i)
+			t.Errorf("row %d differs, but Unlike did not find it", i)
 		}
 	}
 }
