@@ -44,7 +44,7 @@ func newOffline(t *testing.T, id p2ppeer.ID, log zerolog.Logger) *Service {
 }
 
 // An origin is not given up before it has been unreachable for cutFor, however often it was tried.
-func TestT2UnreachableOriginIsWaitedFor(t *testing.T) {
+func TestT2FetchWaitsForAnUnreachableOrigin(t *testing.T) {
 	for name, tt := range map[string]struct {
 		down time.Duration
 		err  error

@@ -165,7 +165,7 @@ func TestT1WrongPartIsFetchedAgain(t *testing.T) {
 	}
 }
 
-func TestDownloadsThatFail(t *testing.T) {
+func TestFailingDownloads(t *testing.T) {
 	b := content(1, 10_000)
 	s := newSite(t, b)
 	gone := httptest.NewServer(http.NotFoundHandler())

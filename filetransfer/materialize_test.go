@@ -53,9 +53,9 @@ func TestMaterializeCreatesFiles(t *testing.T) {
 	}
 }
 
-// TestMaterializeNewReplacesNothing, neither a file nor a link, and accepts what an interrupted
+// TestMaterializeNewReplacesNoFile, neither a file nor a link, and accepts what an interrupted
 // collection has written.
-func TestMaterializeNewReplacesNothing(t *testing.T) {
+func TestMaterializeNewReplacesNoFile(t *testing.T) {
 	s := openStore(t, t.TempDir(), 1<<20)
 	m := staged(t, s, map[string][]byte{"d/a": content(1, 300)})
 	dir := t.TempDir()

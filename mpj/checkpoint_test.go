@@ -154,7 +154,7 @@ func TestCheckpointIsRefusedDuringPendingOperations(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfSaveIsReturned(t *testing.T) {
+func TestErrorOfSaveIsReturned(t *testing.T) {
 	job := localworld.New(context.Background(), localworld.Config{Ranks: 1, Replicas: 2, Heal: t.TempDir()})
 	err := runIn(job, func(w *World) error {
 		if err := w.Checkpoint(noSave, noRestore); err == nil || !bytes.Contains([]byte(err.Error()), []byte("saved")) {

@@ -47,7 +47,7 @@ func reversed(s []int) []int {
 	return r
 }
 
-func TestDupKeepsMessagesApart(t *testing.T) {
+func TestDupSeparatesMessages(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		d, err := w.Dup()
 		if err != nil {

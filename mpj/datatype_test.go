@@ -20,7 +20,7 @@ type particle struct {
 	Velocity struct{ X, Y, Z float32 }
 }
 
-func TestDatatypesSayWhatTheyAre(t *testing.T) {
+func TestDatatypesDescribeThemselves(t *testing.T) {
 	double := TypeOf[float64]()
 	cases := []struct {
 		name                      string
@@ -203,7 +203,7 @@ func ended(r *Request, err error) error {
 	return err
 }
 
-func TestAMessageMayFillADatatypeInPart(t *testing.T) {
+func TestMessageMayFillADatatypeInPart(t *testing.T) {
 	pair := TypeOf[int32]().Vector(2, 1, 2)
 	err := RunLocal(context.Background(), 2, func(w *World) error {
 		if w.Rank() == 0 {

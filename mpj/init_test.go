@@ -277,7 +277,7 @@ func TestProgramStartedByHandIsAWorldOfOne(t *testing.T) {
 	}
 }
 
-func TestInitRefusesANonsenseDescriptor(t *testing.T) {
+func TestInitRefusesAnInvalidDescriptor(t *testing.T) {
 	for _, fd := range []string{"", "x", "-1", "99999999999999999999"} {
 		t.Setenv(proclink.FDVariable, fd)
 		if _, err := Init(context.Background()); err == nil {

@@ -135,7 +135,7 @@ func TestRequestsOfAnotherWorldAreRefused(t *testing.T) {
 	}
 }
 
-func TestMisuseEndsWithItsName(t *testing.T) {
+func TestMisuseNamesTheCall(t *testing.T) {
 	for _, c := range misuses {
 		for _, replicas := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s, r=%d", c.name, replicas), func(t *testing.T) {

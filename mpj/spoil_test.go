@@ -116,10 +116,10 @@ func either[T any](condition bool, a, b T) T {
 	return b
 }
 
-// TestAFailedCollectiveNamesTheFirst checks that the errors of other ranks name the first failed
+// TestFailedCollectiveNamesTheFirst checks that the errors of other ranks name the first failed
 // rank, with its reason. A duplicate of the failed communicator and point-to-point messages must
 // still work.
-func TestAFailedCollectiveNamesTheFirst(t *testing.T) {
+func TestFailedCollectiveNamesTheFirst(t *testing.T) {
 	said, err := outcomes(localworld.Config{Ranks: 4, Replicas: 1}, func(w *World) error {
 		err := Bcast(w.Comm, make([]byte, either(w.Rank() == 2, 16, 8)), 0)
 		if err == nil && w.Rank() >= 2 { // rank 3 receives from rank 2

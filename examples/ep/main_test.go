@@ -32,7 +32,7 @@ func TestVerifyRefusesOtherSums(t *testing.T) {
 	}
 }
 
-func TestShareLeavesNoBatchOutAndGivesNoneTwice(t *testing.T) {
+func TestSharesPartitionTheBatches(t *testing.T) {
 	for _, ranks := range []int{1, 2, 3, 7, 256, 1000} {
 		next := 0
 		for rank := range ranks {

@@ -42,7 +42,7 @@ func sequential(side int, tolerance float64, limit int) (plate []float64, steps 
 	return plate, steps, change
 }
 
-func TestResultIsThatOfASequentialSolverToTheBit(t *testing.T) {
+func TestResultMatchesASequentialSolverBitForBit(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
 		side      int

@@ -13,8 +13,8 @@ import (
 
 func TestClassS(t *testing.T) { npbtest.Verify(t, kernel, 1, 2, 3, 4, 7) }
 
-// TestMisplacedKeysAreFound corrupts a ranking in each way that the checks detect.
-func TestMisplacedKeysAreFound(t *testing.T) {
+// TestMisplacedKeysAreDetected corrupts a ranking in each way that the checks detect.
+func TestMisplacedKeysAreDetected(t *testing.T) {
 	for name, spoil := range map[string]func(*sorter){
 		"a rank too high":     func(s *sorter) { s.lower++ },
 		"a key was lost":      func(s *sorter) { s.received = s.received[1:]; rankKeys(s.received, s.below, s.low) },
@@ -40,7 +40,7 @@ func TestMisplacedKeysAreFound(t *testing.T) {
 	}
 }
 
-func TestKeysDoNotDependOnWhoMakesThem(t *testing.T) {
+func TestKeysDoNotDependOnTheDistribution(t *testing.T) {
 	c := classes["S"]
 	all := makeKeys(c, 0, 1000)
 	for from := 0; from < len(all); from += 77 {

@@ -91,9 +91,9 @@ func clusterAll(t *testing.T, n int, all points, k int, seedOf uint64) []cluster
 	return results
 }
 
-// TestClusteringIsThatOfOneRank clusters lumps with several ranks and with one. Every rank must get
+// TestClusteringMatchesThatOfOneRank clusters lumps with several ranks and with one. Every rank must get
 // the same result.
-func TestClusteringIsThatOfOneRank(t *testing.T) {
+func TestClusteringMatchesThatOfOneRank(t *testing.T) {
 	seedOf := rand.Uint64()
 	t.Logf("seed %d", seedOf)
 	// The lumps are so far apart that the first centroids, drawn by the square of their distance,

@@ -113,9 +113,9 @@ func TestInterpolationIsLinear(t *testing.T) {
 	})
 }
 
-// TestLayerIsWhatTheNeighboursHave numbers the points of the grid and checks the layers, also in
+// TestLayerHoldsTheNeighboursValues numbers the points of the grid and checks the layers, also in
 // meshes that NPB would not create.
-func TestLayerIsWhatTheNeighboursHave(t *testing.T) {
+func TestLayerHoldsTheNeighboursValues(t *testing.T) {
 	const points = 8
 	for _, n := range []int{1, 2, 4, 8, 16, 64} {
 		npbtest.Run(t, n, func(w *mpj.World) error {

@@ -205,7 +205,7 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-func TestACheckpointHasAllThatTheNextStepsDependOn(t *testing.T) {
+func TestCheckpointContainsTheWholeState(t *testing.T) {
 	err := mpj.RunLocal(t.Context(), 1, func(w *mpj.World) error {
 		r := newRing(w.Comm, 10, 1)
 		if err := r.run(w, 3, 0.01, func(int) {}); err != nil {

@@ -21,7 +21,7 @@ func TestRectanglesConverge(t *testing.T) {
 	}
 }
 
-func TestShareLeavesNoIntervalOutAndGivesNoneTwice(t *testing.T) {
+func TestSharesPartitionTheIntervals(t *testing.T) {
 	for _, n := range []int{1, 2, 100, maxIntervals} {
 		for _, ranks := range []int{1, 2, 3, 7, 101} {
 			next := 0

@@ -66,7 +66,7 @@ func repeated(count int, one func(i int) string) string {
 	return b.String()
 }
 
-func TestOutputIsThatOfASequentialSort(t *testing.T) {
+func TestOutputMatchesASequentialSort(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -166,7 +166,7 @@ func TestNoRankHasMuchMoreThanItsShare(t *testing.T) {
 	}
 }
 
-func TestVerifyFindsWhatIsNotInOrder(t *testing.T) {
+func TestVerifyDetectsUnsortedLines(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		parts []string

@@ -67,9 +67,9 @@ distinct  8
 	})
 }
 
-// TestAllCountsAreThoseOfAnIndependentCount counts text and binary data. There is enough for
+// TestCountsMatchAnIndependentCount counts text and binary data. There is enough for
 // several messages between each pair of ranks.
-func TestAllCountsAreThoseOfAnIndependentCount(t *testing.T) {
+func TestCountsMatchAnIndependentCount(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -100,7 +100,7 @@ func TestPipeLosesNoByteAndNoWakeUp(t *testing.T) {
 	}
 }
 
-func TestPipeCopiesFromAndToOthers(t *testing.T) {
+func TestPipeImplementsReaderFromAndWriterTo(t *testing.T) {
 	a, b := pipe(t, false)
 	c, d := pipe(t, true)
 	sent := bytes.Repeat([]byte("0123456789abcdef"), 1<<17)

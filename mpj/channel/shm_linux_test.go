@@ -101,7 +101,7 @@ func TestShmEnds(t *testing.T) {
 	}
 }
 
-func TestSenderWithoutRoomIsRung(t *testing.T) {
+func TestSenderWithoutRoomIsWoken(t *testing.T) {
 	for name, size := range map[string]int{"of cells": 1, "of bulk": 1000} {
 		t.Run(name, func(t *testing.T) {
 			s, r := shmPair(t, minRing)

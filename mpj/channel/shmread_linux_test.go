@@ -35,7 +35,7 @@ func TestMemoryIsReadOnlyWhereAllowed(t *testing.T) {
 	}
 }
 
-func TestReadOfNoMemoryIsAnError(t *testing.T) {
+func TestReadOfUnmappedMemoryIsAnError(t *testing.T) {
 	_, r := readablePair(t, ReadAny)
 	for _, address := range []uint64{1, 1 << 46, 1<<64 - 1} {
 		if err := r.ReadMemory(address, make([]byte, 100)); err == nil || errors.Is(err, ErrUnreadable) {
@@ -50,9 +50,9 @@ func TestReadOfNoMemoryIsAnError(t *testing.T) {
 	}
 }
 
-// TestOnlyTheSendersProcessIsRead checks that the receiver does not read from a process that has
-// not mapped the ring.
-func TestOnlyTheSendersProcessIsRead(t *testing.T) {
+// TestMemoryIsReadOnlyFromTheSendersProcess checks that the receiver does not read from a process
+// that has not mapped the ring.
+func TestMemoryIsReadOnlyFromTheSendersProcess(t *testing.T) {
 	for name, lie := range map[string]func(*ring){
 		"another process": func(r *ring) { r.control.hello.pid.Store(1) },
 		"no process":      func(r *ring) { r.control.hello.pid.Store(1<<31 - 1) },
@@ -150,9 +150,9 @@ func TestMemoryOfAProcessThatHasEnded(t *testing.T) {
 	}
 }
 
-// TestMemoryOfTheNextProcessWithThatNumber checks that a process id that now names another process
+// TestMemoryOfAReusedProcessID checks that a process id that now names another process
 // yields none of its memory.
-func TestMemoryOfTheNextProcessWithThatNumber(t *testing.T) {
+func TestMemoryOfAReusedProcessID(t *testing.T) {
 	s, r := readablePair(t, ReadAny)
 	secret := []byte("not for you")
 	r.source.proof++ // that process has no ring at this address

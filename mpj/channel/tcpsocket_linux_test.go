@@ -24,7 +24,7 @@ func tcpSockets(t *testing.T) (a, b *tcpSocket) {
 // resolution of up to 10 ms.
 const late = 30 * time.Millisecond
 
-func TestTCPSocketCarriesWhatDoesNotFitIntoTheSystem(t *testing.T) {
+func TestTCPSocketSendsMoreThanTheSystemBuffers(t *testing.T) {
 	a, b := tcpSockets(t)
 	want := bytes.Repeat([]byte("abc"), 8<<20)
 	done := start(func() error {
@@ -40,7 +40,7 @@ func TestTCPSocketCarriesWhatDoesNotFitIntoTheSystem(t *testing.T) {
 	}
 }
 
-func TestTCPSocketHoldsNothingBackForLong(t *testing.T) {
+func TestTCPSocketSendsHeldBytesSoon(t *testing.T) {
 	for writes := range 5 {
 		a, b := tcpSockets(t)
 		a.hold(writes)

@@ -31,7 +31,7 @@ func TestGeneratorIsThatOfNPB(t *testing.T) {
 	}
 }
 
-func TestSkipIsManyNexts(t *testing.T) {
+func TestSkipEqualsRepeatedNext(t *testing.T) {
 	r := Seed
 	for n := range uint64(1000) {
 		if got := Seed.Skip(n); got != r {
@@ -41,7 +41,7 @@ func TestSkipIsManyNexts(t *testing.T) {
 	}
 }
 
-func TestFillIsManyNexts(t *testing.T) {
+func TestFillEqualsRepeatedNext(t *testing.T) {
 	r, numbers := Seed, make([]float64, 100)
 	end := r.Fill(numbers)
 	for i, got := range numbers {

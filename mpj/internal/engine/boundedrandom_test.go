@@ -82,7 +82,7 @@ func follow(e *engine.Engine, rank int, plan []letterPlan, acted func()) error {
 				}
 				_, err := e.Recv(context2, source, int32(i), b)
 				if err == nil && !bytes.Equal(b, l.payload(i)) {
-					err = fmt.Errorf("message %d is another", i)
+					err = fmt.Errorf("message %d has the wrong content", i)
 				}
 				return err
 			}})

@@ -36,6 +36,6 @@ func TestCheckpointKeepsCounts(t *testing.T) {
 		t.Errorf("sent %v and received %v, want %v and %v", f.sent, f.took, old.flows[1].sent, old.flows[1].took)
 	}
 	if got := string(s.Own[old.ownSize():]); got != "more" {
-		t.Errorf("what the program keeps is %q", got)
+		t.Errorf("the program's own state is %q", got)
 	}
 }

@@ -179,7 +179,7 @@ func gossip(p view.Process, e *engine.Engine) error {
 			return err
 		}
 		if buf[0] != byte(i) || s.Size != len(out) || buf[s.Size-1] != byte(i) {
-			return fmt.Errorf("message %d of %d bytes came in place of %d", buf[0], s.Size, i)
+			return fmt.Errorf("received message %d of %d bytes, want message %d", buf[0], s.Size, i)
 		}
 		if _, err := e.Wait(sent); err != nil {
 			return err
@@ -276,7 +276,7 @@ func TestSendToALostRankFails(t *testing.T) {
 	next, _ := v.With(view.Process{Rank: 1}, view.Failed)
 	e.View(next)
 	if err := e.Send(context2, 1, 0, nil, engine.Standard); err == nil {
-		t.Error("sent")
+		t.Error("Send to a lost rank returned no error")
 	}
 }
 

@@ -21,25 +21,25 @@ func TestSendIsDoneWhenItsReceiversLackLittle(t *testing.T) {
 		matched []int
 		want    bool
 	}{
-		"nothing was sent":                          {heard: all, live: all, want: true},
-		"all lack less than near":                   {before: 999, heard: all, live: all, want: true},
-		"all lack near":                             {before: 1000, heard: all, live: all},
-		"long messages have more":                   {before: 3999, long: true, heard: all, live: all, want: true},
-		"the quickest lacks less":                   {before: 5000, taken: [3]uint64{4001}, heard: all, live: all, want: true},
-		"the quickest has failed":                   {before: 5000, taken: [3]uint64{4001}, heard: all, live: []bool{false, true, true}},
-		"one has matched it":                        {before: 5000, heard: all, live: all, matched: []int{1}, want: true},
-		"one has matched it and failed":             {before: 5000, heard: all, live: []bool{true, false, true}, matched: []int{1}, want: true},
-		"a slow one lacks far":                      {before: 10_000, taken: [3]uint64{10_000, 10_000}, heard: all, live: all},
-		"a slow one that has failed lacks far":      {before: 10_000, taken: [3]uint64{10_000, 10_000}, heard: all, live: []bool{true, true, false}, want: true},
-		"a new one lacks far":                       {before: 10_000, taken: [3]uint64{10_000, 10_000}, heard: []bool{true, true, false}, live: all, want: true},
-		"one that lacks far has matched it":         {before: 10_000, taken: [3]uint64{10_000, 10_000}, heard: all, live: all, matched: []int{2}, want: true},
-		"not all that lack far have matched it":     {before: 10_000, heard: all, live: all, matched: []int{0, 1}},
-		"all that lack far have matched it":         {before: 10_000, heard: all, live: all, matched: []int{0, 1, 2}, want: true},
-		"this sender is behind what was received":   {before: 10, taken: [3]uint64{5000, 5000, 5000}, heard: all, live: all, want: true},
-		"nobody who is known lives":                 {before: 10_000, heard: []bool{false, false, false}, live: all, want: true},
-		"synchronous and not matched":               {sync: true, heard: all, live: all},
-		"synchronous and matched":                   {sync: true, heard: all, live: all, matched: []int{1}, want: true},
-		"synchronous, not matched and nobody known": {sync: true, heard: []bool{false, false, false}, live: all},
+		"nothing was sent":                           {heard: all, live: all, want: true},
+		"all lack less than near":                    {before: 999, heard: all, live: all, want: true},
+		"all lack near":                              {before: 1000, heard: all, live: all},
+		"long messages have more":                    {before: 3999, long: true, heard: all, live: all, want: true},
+		"the quickest lacks less":                    {before: 5000, taken: [3]uint64{4001}, heard: all, live: all, want: true},
+		"the quickest has failed":                    {before: 5000, taken: [3]uint64{4001}, heard: all, live: []bool{false, true, true}},
+		"one has matched it":                         {before: 5000, heard: all, live: all, matched: []int{1}, want: true},
+		"one has matched it and failed":              {before: 5000, heard: all, live: []bool{true, false, true}, matched: []int{1}, want: true},
+		"a slow one lacks far":                       {before: 10_000, taken: [3]uint64{10_000, 10_000}, heard: all, live: all},
+		"a slow one that has failed lacks far":       {before: 10_000, taken: [3]uint64{10_000, 10_000}, heard: all, live: []bool{true, true, false}, want: true},
+		"a new one lacks far":                        {before: 10_000, taken: [3]uint64{10_000, 10_000}, heard: []bool{true, true, false}, live: all, want: true},
+		"one that lacks far has matched it":          {before: 10_000, taken: [3]uint64{10_000, 10_000}, heard: all, live: all, matched: []int{2}, want: true},
+		"not all that lack far have matched it":      {before: 10_000, heard: all, live: all, matched: []int{0, 1}},
+		"all that lack far have matched it":          {before: 10_000, heard: all, live: all, matched: []int{0, 1, 2}, want: true},
+		"this sender is behind what was received":    {before: 10, taken: [3]uint64{5000, 5000, 5000}, heard: all, live: all, want: true},
+		"no known replica is live":                   {before: 10_000, heard: []bool{false, false, false}, live: all, want: true},
+		"synchronous and not matched":                {sync: true, heard: all, live: all},
+		"synchronous and matched":                    {sync: true, heard: all, live: all, matched: []int{1}, want: true},
+		"synchronous, not matched, no replica known": {sync: true, heard: []bool{false, false, false}, live: all},
 		"synchronous and matched, a slow one lacks far": {
 			sync: true, before: 10_000, taken: [3]uint64{10_000, 10_000}, heard: all, live: all, matched: []int{0},
 		},
@@ -96,7 +96,7 @@ func FuzzTally(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		got, err := decodeTally(b)
 		if err == nil && !bytes.Equal(got.append(nil), b) {
-			t.Errorf("%x decodes to %v, which is %x", b, got, got.append(nil))
+			t.Errorf("%x decodes to %v, which encodes to %x", b, got, got.append(nil))
 		}
 	})
 }

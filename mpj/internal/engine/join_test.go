@@ -60,7 +60,7 @@ func TestNewReplicaReplaysALongMessageLog(t *testing.T) {
 			case got := <-joined:
 				joined <- got
 				if got != messages*size {
-					t.Errorf("the new replica was given %d bytes anew, want %d", got, messages*size)
+					t.Errorf("%d bytes were replayed to the new replica, want %d", got, messages*size)
 				}
 			case <-ctx.Done():
 				return ctx.Err()

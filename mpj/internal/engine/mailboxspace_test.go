@@ -26,7 +26,7 @@ func TestWaitingMessagesKeepOrderAndSpace(t *testing.T) {
 				if m, ok := b.find(wildcard); ok {
 					got++
 					if m.Seq != got {
-						t.Fatalf("message %d comes as the %dth", m.Seq, got)
+						t.Fatalf("message %d was received as number %d", m.Seq, got)
 					}
 				}
 			})

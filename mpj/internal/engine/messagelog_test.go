@@ -36,7 +36,7 @@ func all(t *testing.T, p *MessageLog) []byte {
 			return read[1:]
 		}
 		if len(piece) == 0 {
-			t.Fatalf("nothing follows %d bytes", len(read))
+			t.Fatalf("no piece follows after %d bytes", len(read))
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestMessageLogIsReadFromFileAndMemory(t *testing.T) {
 		t.Errorf("%d bytes in the file, %d in memory: want some in both", s.written, len(s.tail))
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("the folder has %v, %v", left, err)
+		t.Errorf("the folder contains %v, %v", left, err)
 	}
 }
 
@@ -98,26 +98,26 @@ func TestUnwritableMessageLogIsDropped(t *testing.T) {
 	}
 	p.write(due)
 	if _, why, _ := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0); why == "" {
-		t.Error("nobody is told")
+		t.Error("the dropped log was not reported")
 	}
 	if b, last := p.piece(reading, 0); len(b) > 0 || last {
-		t.Errorf("there is still a piece of %d bytes", len(b))
+		t.Errorf("a dropped log returned a piece of %d bytes", len(b))
 	}
 }
 
 func TestPieceBeyondTheEndIsEmpty(t *testing.T) {
 	p, _ := log(t, 1000)
 	if b, last := p.piece(reading, 1); len(b) > 0 || last {
-		t.Errorf("of one that has not begun to read: %d bytes, last %v", len(b), last)
+		t.Errorf("before the reader began: %d bytes, last %v", len(b), last)
 	}
 	if b, last := p.piece(reading, 0); len(b) != 1 || last {
 		t.Errorf("the beginning: %q, last %v", b, last)
 	}
 	if b, last := p.piece(reading, 1); len(b) > 0 || !last {
-		t.Errorf("of nothing: %d bytes, last %v", len(b), last)
+		t.Errorf("of an empty log: %d bytes, last %v", len(b), last)
 	}
 	if b, last := p.piece(reading, 2); len(b) > 0 || last {
-		t.Errorf("beyond: %d bytes, last %v", len(b), last)
+		t.Errorf("beyond the end: %d bytes, last %v", len(b), last)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestCheckpointReplacesTheLogBeforeIt(t *testing.T) {
 		}
 		p.commit(d, []byte("snapshot"), v)
 		if d.discard(); d.file != nil {
-			t.Fatal("the draft is not taken")
+			t.Fatal("the checkpoint was not committed")
 		}
 		after := logged(t, p, uint64(20+i), 400_000)
 		want = append(append(append(protection.AppendState(bytes.Clone(prologue), uint64(len(state))), state...), "snapshot"...), after...)
@@ -165,7 +165,7 @@ func TestCheckpointReplacesTheLogBeforeIt(t *testing.T) {
 		t.Errorf("begins with %q", b)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("the folder has %v, %v", left, err)
+		t.Errorf("the folder contains %v, %v", left, err)
 	}
 }
 
@@ -178,10 +178,10 @@ func TestNoCheckpointWhileAReplicaReads(t *testing.T) {
 	late.finish()
 	p.piece(reading, 0)
 	if p.draft(v, false) != nil {
-		t.Error("a draft is made while somebody reads")
+		t.Error("a draft was created while a replica reads")
 	}
 	if p.commit(late, nil, v); late.file == nil || p.resumed {
-		t.Error("a checkpoint takes the place of what somebody reads")
+		t.Error("a checkpoint replaced the part that a replica reads")
 	}
 	late.discard()
 	gone, _ := v.With(reading, view.Failed)
@@ -192,10 +192,10 @@ func TestNoCheckpointWhileAReplicaReads(t *testing.T) {
 	}
 	p.piece(reading, 0)
 	if _, last := p.piece(reading, 1); last {
-		t.Error("the end is said before the message")
+		t.Error("the end was reported before the last message")
 	}
 	if _, last := p.piece(reading, 1+uint64(len(logged(t, p, 2, 0)))); last {
-		t.Error("the end is said where there is none")
+		t.Error("the end was reported at a wrong position")
 	}
 	all(t, p)
 	d := p.draft(v, false)
@@ -205,7 +205,7 @@ func TestNoCheckpointWhileAReplicaReads(t *testing.T) {
 	d.finish()
 	p.commit(d, nil, v)
 	if b, last := p.piece(reading, 2); len(b) > 0 || last {
-		t.Errorf("who has read another checkpoint gets %d bytes of this one", len(b))
+		t.Errorf("a reader of the earlier checkpoint got %d bytes of this one", len(b))
 	}
 }
 
@@ -229,11 +229,11 @@ func TestCheckpointCompletesADroppedLog(t *testing.T) {
 		t.Errorf("%d bytes", len(got))
 	}
 	if _, why, _ := p.keep(overfill, 0); why != "" || p.current != nil {
-		t.Errorf("is told again: %q", why)
+		t.Errorf("the drop was reported again: %q", why)
 	}
 	long := p.draft(v, false)
 	if n, err := long.Write(make([]byte, 2000)); n != 2000 || err != nil || long.finish() {
-		t.Errorf("a state that is too long: %d, %v", n, err)
+		t.Errorf("a state above the limit: %d, %v", n, err)
 	}
 	long.discard()
 }

@@ -82,11 +82,11 @@ func TestReplicaThatIsAheadReportsIt(t *testing.T) {
 			r := newRace()
 			r.run(20*time.Second, every(tt.step, 0), every(tt.step, tt.lag))
 			if len(r.said) == 0 || r.said[0] > tt.within {
-				t.Fatalf("said at %v, want within %v", r.said, tt.within)
+				t.Fatalf("reported at %v, want within %v", r.said, tt.within)
 			}
 			for i := 2; i < len(r.said); i++ {
 				if r.said[i]-r.said[i-1] < 3*(r.said[i-1]-r.said[i-2])/2 {
-					t.Errorf("said at %v: the time between does not double", r.said)
+					t.Errorf("reported at %v: the intervals do not double", r.said)
 				}
 			}
 		})
@@ -107,7 +107,7 @@ func TestStoppedMasterIsDetected(t *testing.T) {
 		return int(due)
 	})
 	if len(r.said) == 0 || r.said[0] > time.Second {
-		t.Errorf("said at %v, want within 1s", r.said)
+		t.Errorf("reported at %v, want within 1s", r.said)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestReplicasThatAlternateAreLevel(t *testing.T) {
 		said += len(r.said)
 	}
 	if said > 1 {
-		t.Errorf("seed %d: said %d times in 10 jobs of 30 s", seed, said)
+		t.Errorf("seed %d: reported %d times in 10 jobs of 30 s", seed, said)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestLevelReplicasSeldomReportALead(t *testing.T) {
 				said += len(r.said)
 			}
 			if said > tt.said {
-				t.Fatalf("seed %d: said %d times in 5 jobs of 30 s, want at most %d", seed, said, tt.said)
+				t.Fatalf("seed %d: reported %d times in 5 jobs of 30 s, want at most %d", seed, said, tt.said)
 			}
 		})
 	}
@@ -203,7 +203,7 @@ func TestClearSpells(t *testing.T) {
 		want   bool
 	}{
 		{"none", spells{}, false},
-		{"short ones, always the same who", turns(8, time.Millisecond, 2*time.Millisecond), false},
+		{"short ones, always the same process", turns(8, time.Millisecond, 2*time.Millisecond), false},
 		{"more of them", turns(9, time.Millisecond, 2*time.Millisecond), true},
 		{"the other", turns(9, -time.Millisecond, -2*time.Millisecond), false},
 		{"in turn", turns(100, 3*time.Millisecond, -3*time.Millisecond), false},
@@ -226,14 +226,14 @@ func TestReplicaIsNotAheadOfALateAnswer(t *testing.T) {
 		m.step(at)
 		q := p.tick(at)
 		if q == 0 {
-			t.Fatal("does not ask")
+			t.Fatal("the replica did not ask the master")
 		}
 		answered := at
 		if at += time.Millisecond; i%10 != 0 {
 			at += 300 * time.Millisecond // answers take long
 		}
 		if p.hear(q, paceAnswer{answered + time.Millisecond/2, m.appendTo(nil)}, at) || p.lead > 0 {
-			t.Fatalf("ahead by %v of a master that is level", p.lead)
+			t.Fatalf("lead %v over a level master", p.lead)
 		}
 		p.known = 0 // so that it asks, though they are level
 		at += tickInterval
@@ -250,7 +250,7 @@ func TestMasterThatIsHeldUpOnceIsNotSlow(t *testing.T) {
 		return int(due)
 	})
 	if len(r.said) > 0 {
-		t.Errorf("said at %v", r.said)
+		t.Errorf("reported a lead at %v", r.said)
 	}
 }
 
@@ -292,7 +292,7 @@ func TestMasterThatWasReplacedWaitsLongerForItsTurn(t *testing.T) {
 	}
 }
 
-func TestHistoryRemembersWhenStepsWereTaken(t *testing.T) {
+func TestHistoryRecordsWhenStepsWereTaken(t *testing.T) {
 	var h history
 	if got := h.appendTo(nil); len(got) != 1 || got[0] != (mark{}) {
 		t.Errorf("of no step: %v", got)
@@ -354,7 +354,7 @@ func FuzzPaceAnswer(f *testing.F) {
 			return
 		}
 		if !bytes.Equal(a.encode(), b) {
-			t.Errorf("%v encodes as %x, came as %x", a, a.encode(), b)
+			t.Errorf("%v encodes to %x, decoded from %x", a, a.encode(), b)
 		}
 		p := newPace()
 		p.own.step(time.Second)

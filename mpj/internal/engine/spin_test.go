@@ -25,7 +25,7 @@ func TestSpinStopsYieldingAfterASlowYield(t *testing.T) {
 			return yields < tt.slowAt
 		})
 		if found || yields != tt.yields || ring.looks != tt.yields {
-			t.Errorf("slow at %d: found %v, %d yields, %d looks", tt.slowAt, found, yields, ring.looks)
+			t.Errorf("slow yield %d: found %v, %d yields, %d looks", tt.slowAt, found, yields, ring.looks)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func TestR4RankContinuesWithoutAReplicaThatIsAside(t *testing.T) {
 			select {
 			case <-cut:
 			default:
-				t.Error("the master has not said that its rank waits")
+				t.Error("the master did not report the stall")
 			}
 			close(gate)
 			<-there

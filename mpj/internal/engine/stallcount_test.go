@@ -16,11 +16,11 @@ func TestStallReportsBackOff(t *testing.T) {
 	want := func(what string, got []int, want ...int) {
 		t.Helper()
 		if len(got) != len(want) {
-			t.Fatalf("%s: said at ticks %v, want %v", what, got, want)
+			t.Fatalf("%s: reported at ticks %v, want %v", what, got, want)
 		}
 		for i := range want {
 			if d := got[i] - want[i]; d < -want[i]/10 || d > want[i]/10 {
-				t.Errorf("%s: said at ticks %v, want about %v", what, got, want)
+				t.Errorf("%s: reported at ticks %v, want about %v", what, got, want)
 			}
 		}
 	}
