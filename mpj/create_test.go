@@ -391,7 +391,7 @@ func TestFreedCommunicatorsKeepOnlyTheirID(t *testing.T) {
 		}
 		for id, c := range w.identities.used {
 			if c != nil && c != w.Comm && c != w.Self() {
-				return fmt.Errorf("communicator %d is kept", id)
+				return fmt.Errorf("communicator %d is still stored", id)
 			}
 		}
 		return want("ids", []int{len(w.identities.used)}, []int{before + rounds})

@@ -90,13 +90,13 @@ func TestMismatchedCollectiveIsAnError(t *testing.T) {
 		return Bcast(w.Comm, make([]int, 2-w.Rank()), 0)
 	})
 	if !errors.Is(err, ErrTruncate) {
-		t.Errorf("longer at the root: got %v", err)
+		t.Errorf("longer buffer at the root: got %v", err)
 	}
 	err = RunLocal(context.Background(), 2, func(w *World) error {
 		return Bcast(w.Comm, make([]int, 1+w.Rank()), 0)
 	})
 	if err == nil || !strings.Contains(err.Error(), "rank 0 sent 8 bytes where rank 1 expects 16") {
-		t.Errorf("shorter at the root: got %v", err)
+		t.Errorf("shorter buffer at the root: got %v", err)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestWtimeAdvances(t *testing.T) {
 		for time.Since(start) < time.Millisecond {
 		}
 		if after := w.Wtime(); after-before < 0.001 {
-			t.Errorf("from %v to %v in a millisecond", before, after)
+			t.Errorf("Wtime went from %v to %v in a millisecond", before, after)
 		}
 		return nil
 	})

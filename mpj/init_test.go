@@ -131,7 +131,7 @@ func (b *switchboard) serve(t *testing.T, self view.Process) {
 		m, _, err := b.ps[self].Receive()
 		switch {
 		case err != nil:
-			t.Errorf("line to %v: %v\n%s", self, err, b.ps[self].output)
+			t.Errorf("control socket of %v: %v\n%s", self, err, b.ps[self].output)
 			return
 		case m.Type == proclink.Finalized:
 			b.ps[self].Send(proclink.Message{Type: proclink.Bye}, nil)
@@ -281,7 +281,7 @@ func TestInitRefusesAnInvalidDescriptor(t *testing.T) {
 	for _, fd := range []string{"", "x", "-1", "99999999999999999999"} {
 		t.Setenv(proclink.FDVariable, fd)
 		if _, err := Init(context.Background()); err == nil {
-			t.Errorf("%q was taken", fd)
+			t.Errorf("%q was accepted", fd)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func ended(t *testing.T, done <-chan error) error {
 	case err := <-done:
 		return err
 	case <-time.After(10 * time.Second):
-		t.Fatal("it does not end")
+		t.Fatal("the call does not return")
 		return nil
 	}
 }
@@ -95,7 +95,7 @@ func TestPipeLosesNoByteAndNoWakeUp(t *testing.T) {
 			t.Error(err)
 		}
 		if !w.Drained() {
-			t.Error("everything was read, and the writer does not know")
+			t.Error("the writer does not see that everything was read")
 		}
 	}
 }
@@ -183,7 +183,7 @@ func TestPipeWriterWithoutRoomEnds(t *testing.T) {
 				t.Errorf("got %v, want closed", err)
 			}
 			if w.Drained() {
-				t.Error("nobody has read anything, and the writer thinks so")
+				t.Error("the writer reports unread bytes as read")
 			}
 		})
 	}
@@ -214,7 +214,7 @@ func TestPipeReaderToleratesSpuriousWakeUps(t *testing.T) {
 	}
 	select {
 	case err := <-done:
-		t.Fatalf("read %v of nothing", err)
+		t.Fatalf("read of an empty pipe: %v", err)
 	default:
 	}
 	w.Write([]byte("x"))
@@ -257,7 +257,7 @@ func TestPipeEndsWhenTheOtherSideBreaksItsProtocol(t *testing.T) {
 		select {
 		case <-w.Gone():
 		case <-time.After(10 * time.Second):
-			t.Error("it goes on")
+			t.Error("the reader continues")
 		}
 	})
 }

@@ -39,11 +39,11 @@ func TestReadOfUnmappedMemoryIsAnError(t *testing.T) {
 	_, r := readablePair(t, ReadAny)
 	for _, address := range []uint64{1, 1 << 46, 1<<64 - 1} {
 		if err := r.ReadMemory(address, make([]byte, 100)); err == nil || errors.Is(err, ErrUnreadable) {
-			t.Errorf("at %#x: got %v, want an error of the sender's", address, err)
+			t.Errorf("at %#x: got %v, want an error that blames the sender", address, err)
 		}
 	}
 	if err := r.ReadMemory(0, make([]byte, ReadMost+1)); err == nil {
-		t.Error("more was read than goes at once")
+		t.Error("a read of more than ReadMost bytes succeeded")
 	}
 	if !r.CanRead() {
 		t.Error("a wrong address made all memory unreadable")
@@ -117,7 +117,7 @@ func TestMemoryOfAnotherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !e.r.CanRead() {
-		t.Log("this system lets no process read another's memory; nothing more to see")
+		t.Log("this system does not let a process read another's memory")
 		return
 	}
 	address, got := binary.LittleEndian.Uint64(f.Payload), make([]byte, 3*ReadMost+5)

@@ -74,7 +74,7 @@ func TestJudge(t *testing.T) {
 			}
 			for _, says := range c.says {
 				if !strings.Contains(got.Text, says) {
-					t.Errorf("got %q, which does not say %q", got.Text, says)
+					t.Errorf("got %q, which does not contain %q", got.Text, says)
 				}
 			}
 		})

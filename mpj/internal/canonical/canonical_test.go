@@ -155,7 +155,7 @@ func TestAppendIsDeterministic(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Contains(out, []byte("\n"+hex.EncodeToString(want)+"\n")) {
-		t.Error("the same values have another encoding in a process that has met other types before")
+		t.Error("the encoding depends on the types that the process has encoded before")
 	}
 }
 

@@ -41,11 +41,11 @@ func (e *Engine) call(f func(later uint32) int32) (int32, string) {
 		code := f(0)
 		return code, textOf(code)
 	}
-	return e.callBeside(f, nil)
+	return e.callInBackground(f, nil)
 }
 
-// callBeside makes a call in the background. It calls begun with the ticket.
-func (e *Engine) callBeside(f func(later uint32) int32, begun func(ticket uint32)) (int32, string) {
+// callInBackground makes a call in the background. It calls begun with the ticket.
+func (e *Engine) callInBackground(f func(later uint32) int32, begun func(ticket uint32)) (int32, string) {
 	c := &e.calls
 	c.mu.Lock()
 	c.last++

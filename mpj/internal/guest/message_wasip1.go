@@ -24,7 +24,7 @@ func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode 
 }
 
 func (e *Engine) sendBeside(context uint32, dest int, tag int32, payload []byte, mode words.Mode) error {
-	code, text := e.callBeside(func(later uint32) int32 {
+	code, text := e.callInBackground(func(later uint32) int32 {
 		return hostSend(context, int32(dest), tag, address(payload), uint32(len(payload)), uint32(mode), later)
 	}, nil)
 	return e.failed(code, text)
@@ -45,7 +45,7 @@ func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (words.
 
 func (e *Engine) recvBeside(context uint32, source int, tag int32, buf []byte) (words.Status, error) {
 	var s status
-	code, text := e.callBeside(func(later uint32) int32 {
+	code, text := e.callInBackground(func(later uint32) int32 {
 		return hostRecv(context, int32(source), tag, address(buf), uint32(len(buf)), unsafe.Pointer(&s), later)
 	}, nil)
 	return e.received(&s, len(buf), code, text)
@@ -171,7 +171,7 @@ func (e *Engine) ProbeContext(ctx context.Context, inContext uint32, source int,
 func (e *Engine) callUntil(ctx context.Context, f func(later uint32) int32) (int32, string) {
 	stop := func() bool { return true }
 	defer func() { stop() }()
-	return e.callBeside(f, func(ticket uint32) {
+	return e.callInBackground(f, func(ticket uint32) {
 		stop = context.AfterFunc(ctx, func() { hostGiveUp(ticket) })
 	})
 }

@@ -313,7 +313,7 @@ func FuzzUnpack(f *testing.F) {
 			return // items may overlap: the later byte takes precedence
 		}
 		if again := l.Append(nil, memory, len(memory)/2, count); !bytes.Equal(again[:n], message[:n]) {
-			t.Errorf("packs to other bytes than it was unpacked from")
+			t.Errorf("Pack does not restore the bytes that were unpacked")
 		}
 	})
 }

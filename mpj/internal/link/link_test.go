@@ -146,12 +146,12 @@ func TestOpenMayBeCancelled(t *testing.T) {
 func TestClosedControlSocketIsReportedAsLost(t *testing.T) {
 	v := view.New(1, 1)
 	cases := map[string]func(*proclink.Conn){
-		"closed":         func(c *proclink.Conn) { c.Close() },
-		"nonsense":       func(c *proclink.Conn) { c.Send(proclink.Message{Type: "nonsense"}, nil) },
-		"not for us":     func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Hello}, nil) },
-		"no view":        func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Update}, nil) },
-		"refused nobody": func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Refused}, nil) },
-		"setup again":    func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Setup, View: &v}, nil) },
+		"closed":                    func(c *proclink.Conn) { c.Close() },
+		"nonsense":                  func(c *proclink.Conn) { c.Send(proclink.Message{Type: "nonsense"}, nil) },
+		"not for us":                func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Hello}, nil) },
+		"no view":                   func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Update}, nil) },
+		"refused without a process": func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Refused}, nil) },
+		"setup again":               func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Setup, View: &v}, nil) },
 	}
 	for name, end := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestClosedControlSocketIsReportedAsLost(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			if _, err := l.Open(context.Background(), view.Process{}); err == nil {
-				t.Error("opened a channel over a lost line")
+				t.Error("opened a channel over a closed control socket")
 			}
 		})
 	}
