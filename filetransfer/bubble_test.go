@@ -69,12 +69,12 @@ func TestT2FetchWaitsForAnUnreachableOrigin(t *testing.T) {
 					t.Fatalf("got %v after %v, want %v", err, time.Since(begun), tt.err)
 				}
 				if tried <= maxFailures {
-					t.Errorf("tried %d times", tried)
+					t.Errorf("%d attempts", tried)
 				}
 				if tt.err == nil {
 					wantFile(t, peer.store.Path(w.Digest), b)
 				} else if took := time.Since(begun); took < cutFor || took > 2*cutFor {
-					t.Errorf("given up after %v", took)
+					t.Errorf("gave up after %v", took)
 				}
 			})
 		})
@@ -96,7 +96,7 @@ func TestPeerThatReadsNothingIsNotLogged(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := log.String(); strings.Contains(got, `"warn"`) || !strings.Contains(got, errNotTaken.Error()) {
-			t.Errorf("the log says %s", got)
+			t.Errorf("log: %s", got)
 		}
 	})
 }
@@ -111,7 +111,7 @@ func TestO4PeerThatExceedsItsWindowIsLogged(t *testing.T) {
 		asks := slices.Repeat([]*pb.Ask{encodeRequest(request{items: make([]pieceID, 1)})}, 10*maxAhead)
 		_ = submitter.serveTo("hog", append([]*pb.Ask{encodeOpen(opening{job: job, units: 1})}, asks...)...) // the last request may be cut off
 		if got := log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, "more outstanding requests") {
-			t.Errorf("the log says %s", got)
+			t.Errorf("log: %s", got)
 		}
 	})
 }
@@ -159,7 +159,7 @@ func TestO4PartsOfFellowsWaitForMemory(t *testing.T) {
 				}
 				wantFile(t, peer.store.Path(w.Digest), b)
 				if got := len(peer.room); got != held {
-					t.Errorf("%d parts have room in the end, want %d", got, held)
+					t.Errorf("%d parts fit into memory at the end, want %d", got, held)
 				}
 				if got, want := submitter.Stats().BytesSent, int64(held)*w.Size; got != want {
 					t.Errorf("the origin has sent %d bytes, want %d", got, want)
@@ -211,14 +211,14 @@ func TestT1InvalidSourceIsLoggedAndExcluded(t *testing.T) {
 					}
 					err := peer.Fetch(t.Context(), "origin", job, []Want{w}, nil)
 					if (err != nil) != (source == "origin") || (tried == 1) != tt.wrong {
-						t.Errorf("tried %d times, got %v", tried, err)
+						t.Errorf("%d attempts, got %v", tried, err)
 					}
 					named := errors.As(err, new(wrongError))
 					if source == "fellow" {
 						named = strings.Contains(log.String(), `"warn"`) && strings.Contains(log.String(), source.String())
 					}
 					if named != tt.wrong {
-						t.Errorf("got %v, the log says %s", err, log.String())
+						t.Errorf("got %v, log: %s", err, log.String())
 					}
 				})
 			})
