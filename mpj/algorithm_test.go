@@ -111,7 +111,7 @@ func inEveryWay(t *testing.T, seed uint64, check func(*World, trialCall) error) 
 			err := RunLocal(context.Background(), n, func(w *World) error {
 				for i, tc := range calls {
 					w.forced.algorithms, w.places = tc.algorithms, tc.places
-					w.nearness = nearness{}
+					w.locality = locality{}
 					tc.random = rand.New(rand.NewPCG(seed, uint64(i)))
 					if err := check(w, tc); err != nil {
 						return fmt.Errorf("seed %d, %v: %w", seed, tc, err)

@@ -89,7 +89,7 @@ func (c *Comm) describeMessage(call words.Call) string {
 	}
 	text := fmt.Sprintf("%s(source %s, tag %s, %s)", name, c.peerName(call.Peer), tagName(call.Tag), c.title())
 	var here []string
-	for _, s := range call.Here {
+	for _, s := range call.Unexpected {
 		here = append(here, fmt.Sprintf("tag %d from rank %s", s.Tag, c.peerName(s.Source)))
 	}
 	if len(here) > 0 {

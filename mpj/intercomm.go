@@ -109,7 +109,7 @@ func (s span) introduce(l lineage, local Group, peer *Comm, remoteLeader, tag in
 		return nil, err
 	}
 	if n := length[0]; n < 2 || n > int64(s.local.world.size)+1 {
-		return nil, errUnlike
+		return nil, errDifferentOrder
 	}
 	theirs := make([]int64, length[0])
 	if err := s.swap(bytesOf(mine), bytesOf(theirs)); err != nil {
@@ -117,7 +117,7 @@ func (s span) introduce(l lineage, local Group, peer *Comm, remoteLeader, tag in
 	}
 	for _, m := range theirs[1:] {
 		if m < 0 || m >= int64(s.local.world.size) {
-			return nil, errUnlike
+			return nil, errDifferentOrder
 		}
 	}
 	return theirs, nil
@@ -130,7 +130,7 @@ func (l lineage) join(m lineage) lineage { return min(l, m).with(max(l, m)) }
 // every is the agreement of both groups.
 func (s span) every(l lineage, v vote) (vote, error) {
 	v, err := s.local.every(l, v)
-	if err != nil && !errors.Is(err, errUnlike) {
+	if err != nil && !errors.Is(err, errDifferentOrder) {
 		return v, err
 	}
 	var failed error
@@ -284,7 +284,7 @@ func (c *Comm) share(numbers []int64, root int) ([]int64, error) {
 		}
 	}
 	if len(b)%8 != 0 {
-		return nil, errUnlike
+		return nil, errDifferentOrder
 	}
 	shared := make([]int64, len(b)/8)
 	copy(bytesOf(shared), b)

@@ -127,15 +127,15 @@ func (s *ShmSender) room(n uint64) bool {
 		return false
 	}
 	if s.cellsEnd-s.freeCells >= cellCount {
-		wish(&s.control.wantCells, s.cellsEnd-cellCount/2)
+		setWanted(&s.control.wantCells, s.cellsEnd-cellCount/2)
 	} else {
-		wish(&s.control.wantBulk, s.bulkEnd-uint64(len(s.bulk))/2)
+		setWanted(&s.control.wantBulk, s.bulkEnd-uint64(len(s.bulk))/2)
 	}
 	return s.look() && s.fits(n)
 }
 
-// wish stores the position at which the receiver must ring, unless it is already stored.
-func wish(want *atomic.Uint64, position uint64) {
+// setWanted stores the position at which the receiver must ring, unless it is already stored.
+func setWanted(want *atomic.Uint64, position uint64) {
 	if want.Load() != position {
 		want.Store(position)
 	}

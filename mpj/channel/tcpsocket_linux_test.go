@@ -134,8 +134,8 @@ func TestTCPSocketReadsAgainAfterADeadline(t *testing.T) {
 func TestTCPSocketWaitingForItsEndIsNotPolled(t *testing.T) {
 	a, b := tcpSockets(t)
 	done := start(func() error { a.awaitEnd(); return nil })
-	<-time.After(attention / 2)
-	if n := attending.Load(); n != 0 {
+	<-time.After(blockTime / 2)
+	if n := blockedGoroutines.Load(); n != 0 {
 		t.Errorf("%d goroutines poll", n)
 	}
 	b.Close()

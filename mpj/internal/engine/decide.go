@@ -162,7 +162,7 @@ func (e *Engine) takeOver() {
 
 // decideRequests decides the outcome of a call about requests: the indices of some that are done.
 func (e *Engine) decideRequests(rs []*Request, choose func() ([]uint64, bool)) (indices []int, err error) {
-	defer func() { giveWay(len(indices) > 0) }()
+	defer func() { yieldUnless(len(indices) > 0) }()
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
 	defer e.mu.Unlock()

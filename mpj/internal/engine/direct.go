@@ -86,8 +86,8 @@ func (e *Engine) deliverDirect(m message) {
 		e.refuse(m)
 		return
 	}
-	if m.Tag == NewsTag {
-		e.bring(b, m)
+	if m.Tag == NoticeTag {
+		e.keepNotice(b, m)
 	} else {
 		b.add(m)
 	}

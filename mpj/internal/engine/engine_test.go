@@ -34,13 +34,13 @@ func TestMain(m *testing.M) {
 
 const context2 = 2 // a context for messages
 
-// A brittle sender breaks after a number of frames, and sends only a part of the last batch.
-type brittle struct {
+// A breakingSender breaks after a number of frames, and sends only a part of the last batch.
+type breakingSender struct {
 	channel.Sender
 	left int
 }
 
-func (b *brittle) Send(frames ...frame.Frame) error {
+func (b *breakingSender) Send(frames ...frame.Frame) error {
 	if b.left >= len(frames) {
 		b.left -= len(frames)
 		return b.Sender.Send(frames...)
@@ -117,11 +117,11 @@ func TestChannelsMayBreak(t *testing.T) {
 			Wrap: func(_, _ view.Process, s channel.Sender) channel.Sender {
 				mu.Lock()
 				defer mu.Unlock()
-				return &brittle{s, 10 + random.IntN(60)}
+				return &breakingSender{s, 10 + random.IntN(60)}
 			},
 		})
 		err := job.Run(func(p view.Process, e *engine.Engine) error {
-			if err := gossip(p, e); err != nil {
+			if err := talkToNeighbours(p, e); err != nil {
 				return err
 			}
 			if err := e.Flush(); err != nil {
@@ -143,7 +143,7 @@ func TestRings(t *testing.T) {
 		job := localworld.New(context.Background(), localworld.Config{Ranks: 3, Replicas: replicas, Rings: true})
 		err := job.Run(func(p view.Process, e *engine.Engine) error {
 			for range 2 {
-				if err := gossip(p, e); err != nil {
+				if err := talkToNeighbours(p, e); err != nil {
 					return err
 				}
 			}
@@ -159,9 +159,9 @@ func TestRings(t *testing.T) {
 	}
 }
 
-// gossip sends short and long messages to the next rank. It receives from the previous rank,
-// alternately by name and from AnySource.
-func gossip(p view.Process, e *engine.Engine) error {
+// talkToNeighbours sends short and long messages to the next rank. It receives from the previous
+// rank, alternately by name and from AnySource.
+func talkToNeighbours(p view.Process, e *engine.Engine) error {
 	for i := range 60 {
 		out := make([]byte, 1+i%3*100_000)
 		out[0], out[len(out)-1] = byte(i), byte(i)

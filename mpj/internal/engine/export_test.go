@@ -16,11 +16,11 @@ func SetOpenTimeout(d time.Duration) (restore func()) {
 	return func() { openTimeout = before }
 }
 
-// SetAnswersWithin changes answersWithin until restore is called.
-func SetAnswersWithin(d time.Duration) (restore func()) {
-	before := answersWithin
-	answersWithin = d
-	return func() { answersWithin = before }
+// SetAnswerTimeout changes answerTimeout until restore is called.
+func SetAnswerTimeout(d time.Duration) (restore func()) {
+	before := answerTimeout
+	answerTimeout = d
+	return func() { answerTimeout = before }
 }
 
 // SetReplayLimit changes replayLimit until restore is called.

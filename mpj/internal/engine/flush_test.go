@@ -116,7 +116,7 @@ func TestSendsToAFinishedRankEnd(t *testing.T) {
 // TestV4FlushDoesNotWaitForAnUnreportedEnd ends a process whose peer does not report the end,
 // so that the process stays live in the view. The process no longer answers.
 func TestV4FlushDoesNotWaitForAnUnreportedEnd(t *testing.T) {
-	defer engine.SetAnswersWithin(50 * time.Millisecond)()
+	defer engine.SetAnswerTimeout(50 * time.Millisecond)()
 	for name, config := range configs(2) {
 		if !strings.HasSuffix(name, "r=2") {
 			continue

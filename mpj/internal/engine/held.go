@@ -86,8 +86,8 @@ func (e *Engine) settleAllHeld(rank int) {
 	}
 }
 
-// letPass ends a send whose message has been handed to the protocol.
-func (e *Engine) letPass(r *Request) {
+// endHeldOf ends a send whose message has been handed to the protocol.
+func (e *Engine) endHeldOf(r *Request) {
 	for _, h := range e.held {
 		if h.request == r {
 			e.endHeld(h)

@@ -126,8 +126,8 @@ func (e *Engine) post(r *Request, context uint32, source int, tag int32) error {
 	if e.protocol == nil {
 		if m, ok := b.find(r); ok {
 			e.give(r, m)
-		} else if b.news && tag == AnyTag {
-			r.err = ErrNews
+		} else if b.notice && tag == AnyTag {
+			r.err = ErrNotice
 			r.finish()
 		} else {
 			b.append(r)

@@ -84,7 +84,7 @@ func (c *calls) await(w *waiting) {
 		c.polling = false
 	}
 	for _, other := range c.waiting {
-		other.rouse()
+		other.notify()
 		return
 	}
 }
@@ -135,11 +135,11 @@ func (c *calls) next(timeout time.Duration) bool {
 	}
 	delete(c.waiting, v.ticket)
 	w.done, w.code, w.text = true, v.code, textOf(v.code)
-	w.rouse()
+	w.notify()
 	return true
 }
 
-func (w *waiting) rouse() {
+func (w *waiting) notify() {
 	select {
 	case w.wake <- struct{}{}:
 	default:

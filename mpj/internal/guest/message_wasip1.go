@@ -15,7 +15,7 @@ import (
 // Send sends payload, and returns when payload may be reused.
 func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode words.Mode) error {
 	if !e.alone() {
-		return e.sendBeside(context, dest, tag, payload, mode)
+		return e.sendInBackground(context, dest, tag, payload, mode)
 	}
 	if code := hostSend(context, int32(dest), tag, address(payload), uint32(len(payload)), uint32(mode), 0); code != codeOK {
 		return e.failed(code, textOf(code))
@@ -23,7 +23,7 @@ func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode 
 	return nil
 }
 
-func (e *Engine) sendBeside(context uint32, dest int, tag int32, payload []byte, mode words.Mode) error {
+func (e *Engine) sendInBackground(context uint32, dest int, tag int32, payload []byte, mode words.Mode) error {
 	code, text := e.callInBackground(func(later uint32) int32 {
 		return hostSend(context, int32(dest), tag, address(payload), uint32(len(payload)), uint32(mode), later)
 	}, nil)
@@ -33,7 +33,7 @@ func (e *Engine) sendBeside(context uint32, dest int, tag int32, payload []byte,
 // Recv waits for a message and receives it into buf.
 func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (words.Status, error) {
 	if !e.alone() {
-		return e.recvBeside(context, source, tag, buf)
+		return e.recvInBackground(context, source, tag, buf)
 	}
 	s := &e.status
 	code := hostRecv(context, int32(source), tag, address(buf), uint32(len(buf)), unsafe.Pointer(s), 0)
@@ -43,7 +43,7 @@ func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (words.
 	return words.Status{Source: int(s.source), Tag: s.tag, Size: int(s.size)}, nil
 }
 
-func (e *Engine) recvBeside(context uint32, source int, tag int32, buf []byte) (words.Status, error) {
+func (e *Engine) recvInBackground(context uint32, source int, tag int32, buf []byte) (words.Status, error) {
 	var s status
 	code, text := e.callInBackground(func(later uint32) int32 {
 		return hostRecv(context, int32(source), tag, address(buf), uint32(len(buf)), unsafe.Pointer(&s), later)

@@ -70,7 +70,7 @@ func New(ctx context.Context, c Config) *World {
 	}
 	if c.Rings {
 		var err error
-		if w.bells, err = hangBells(view.New(c.Ranks, c.Replicas+maxJoined).Processes()); err != nil {
+		if w.bells, err = newBells(view.New(c.Ranks, c.Replicas+maxJoined).Processes()); err != nil {
 			w.config.Rings = false // opening a ring would fail as well
 			w.failed = err
 		}
@@ -116,8 +116,8 @@ func (w *World) begin(c engine.Config) *engine.Engine {
 	return w.engines[c.Self]
 }
 
-// hangBells returns a bell for each process.
-func hangBells(processes []view.Process) (map[view.Process]*channel.Bell, error) {
+// newBells returns a bell for each process.
+func newBells(processes []view.Process) (map[view.Process]*channel.Bell, error) {
 	f, err := channel.NewBoard(len(processes))
 	if err != nil {
 		return nil, err
