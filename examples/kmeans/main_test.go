@@ -184,9 +184,9 @@ func TestMistakesInTheData(t *testing.T) {
 		t.Error(err)
 	}
 	for _, tc := range []struct{ name, content, want string }{
-		{"more clusters than points", "x\n1\n2\n", "4 clusters of only 2 points"},
-		{"more clusters than different points", "x\n1\n2\n1\n2\n1\n", "only 2 are different"},
-		{"malformed", "x\n1\ntwo\n3\n4\n", `data.csv:3: column x: "two" is no number`},
+		{"more clusters than points", "x\n1\n2\n", "4 clusters, but only 2 points"},
+		{"more clusters than different points", "x\n1\n2\n1\n2\n1\n", "only 2 different points"},
+		{"malformed", "x\n1\ntwo\n3\n4\n", `data.csv:3: column x: "two" is not a number`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, n := range []int{1, 3} {

@@ -48,8 +48,8 @@ func TestTokenCollectsEveryRank(t *testing.T) {
 
 func TestRankZeroPrintsHops(t *testing.T) {
 	for n, want := range map[int]string{
-		1: "ranks    1\nrounds   50\nhops     50\ntoken    0, as it should be\ntime     ",
-		3: "ranks    3\nrounds   50\nhops     150\ntoken    150, as it should be\ntime     ",
+		1: "ranks    1\nrounds   50\nhops     50\ntoken    0, as expected\ntime     ",
+		3: "ranks    3\nrounds   50\nhops     150\ntoken    150, as expected\ntime     ",
 	} {
 		stdout := make([]bytes.Buffer, n)
 		err := mpj.RunLocal(context.Background(), n, func(w *mpj.World) error {

@@ -162,7 +162,7 @@ func TestLinksAreReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := runAll(2)
-	if got := out.stderr[0].String(); err != nil || !strings.Contains(got, `no regular file: "link" and 0 others`) || out.others() != "" {
+	if got := out.stderr[0].String(); err != nil || !strings.Contains(got, `not a regular file): "link" and 0 others`) || out.others() != "" {
 		t.Errorf("%q, %q, %v", got, out.others(), err)
 	}
 }
