@@ -95,7 +95,7 @@ func TestPeerThatReadsNothingIsNotLogged(t *testing.T) {
 		if err := submitter.serveTo("fellow", ask...); err != nil {
 			t.Fatal(err)
 		}
-		if got := log.String(); strings.Contains(got, `"warn"`) || !strings.Contains(got, errNotTaken.Error()) {
+		if got := log.String(); strings.Contains(got, `"warn"`) || !strings.Contains(got, errSendTimeout.Error()) {
 			t.Errorf("log: %s", got)
 		}
 	})

@@ -66,7 +66,7 @@ func (s *Service) fetch(ctx context.Context, from p2ppeer.ID, job string, want [
 	}
 	sh.addComplete(s.store)
 	defer func() { sh.addComplete(s.store) }() // includes what other calls have fetched
-	return s.store.obtain(ctx, want, func(c *claim) error {
+	return s.store.fillAll(ctx, want, func(c *claim) error {
 		t := &transfer{
 			svc: s, job: job, id: id, list: want, units: units, claim: c, share: sh, progress: progress,
 			from: from, fellows: fellows, near: near,

@@ -315,9 +315,9 @@ func (p *plan) next(id int, now time.Duration) (u int, fresh, ok bool) {
 	}
 	switch {
 	case id != origin:
-		u = p.ofFellow(id, s, now)
+		u = p.selectFromFellow(id, s, now)
 	case p.sharing(now):
-		u, fresh = p.ofOrigin(now), true
+		u, fresh = p.selectFromOrigin(now), true
 	default:
 		u = p.find(p.first, func(u int) bool { return p.asked[u] == 0 })
 	}
@@ -372,10 +372,10 @@ func (p *plan) find(from int, ok func(u int) bool) int {
 	return -1
 }
 
-// ofOrigin selects a unit that no other peer is known to have. If nothing has arrived for originTimeout, it
-// also selects other missing units: first those that this peer may bring into its site and that are not
-// requested, then those requested long ago.
-func (p *plan) ofOrigin(now time.Duration) int {
+// selectFromOrigin selects a unit that no other peer is known to have. If nothing has arrived for
+// originTimeout, it also selects other missing units: first those that this peer may bring into its site and
+// that are not requested, then those requested long ago.
+func (p *plan) selectFromOrigin(now time.Duration) int {
 	if u := p.fresh(); u >= 0 {
 		return u
 	}
@@ -404,10 +404,10 @@ func (p *plan) fresh() int {
 	return u
 }
 
-// ofFellow selects the rarest unit that the fellow has, one of several at random. If every such unit is
-// already requested, it selects one that was requested long ago. At another site it does so only if every
+// selectFromFellow selects the rarest unit that the fellow has, one of several at random. If every such unit
+// is already requested, it selects one that was requested long ago. At another site it does so only if every
 // missing unit is requested, or if that was very long ago, because each copy takes time on a slow link.
-func (p *plan) ofFellow(id int, s *source, now time.Duration) int {
+func (p *plan) selectFromFellow(id int, s *source, now time.Duration) int {
 	if s.has == nil {
 		return -1
 	}

@@ -176,7 +176,7 @@ func TestContentIsFilledByOneCallerAtATime(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			err := s.obtain(t.Context(), []Want{{Digest: DigestOf(b), Size: 1000}}, func(c *claim) error {
+			err := s.fillAll(t.Context(), []Want{{Digest: DigestOf(b), Size: 1000}}, func(c *claim) error {
 				if fills.Add(1) == 1 {
 					return errors.New("the first one fails; another takes over")
 				}
@@ -206,7 +206,7 @@ func TestWaitingForAnotherFillEndsWithTheContext(t *testing.T) {
 	defer c.release()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.obtain(ctx, w, nil); !errors.Is(err, context.Canceled) {
+	if err := s.fillAll(ctx, w, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

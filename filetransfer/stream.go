@@ -197,13 +197,13 @@ func (st *stream) request(unit, piece int, fresh bool, contents []int) {
 	_ = st.await() // a broken link fails the read
 }
 
-var errOver = errors.New("all contents have arrived")
+var errComplete = errors.New("all contents have arrived")
 
 // await sets the read deadline: about one stall from now if requests are unanswered, and none otherwise.
 // The caller holds t.mu.
 func (st *stream) await() error {
 	if st.over {
-		return errOver
+		return errComplete
 	}
 	stall := st.t.svc.stall
 	var until time.Time

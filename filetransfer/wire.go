@@ -34,9 +34,9 @@ type link interface {
 	SetWriteDeadline(time.Time) error
 }
 
-// errNotTaken reports that the peer reads nothing. The peer may be disconnected, so this is no protocol
+// errSendTimeout reports that the peer reads nothing. The peer may be disconnected, so this is no protocol
 // violation.
-var errNotTaken = errors.New("timed out sending to the peer")
+var errSendTimeout = errors.New("timed out sending to the peer")
 
 // A timedWriter fails if writing maxWrite bytes takes longer than stall.
 type timedWriter struct {
@@ -60,7 +60,7 @@ func (w timedWriter) Write(b []byte) (n int, err error) {
 		var m int
 		m, err = w.link.Write(b[:next])
 		if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
-			err = errNotTaken
+			err = errSendTimeout
 		}
 		n += m
 		b = b[m:]

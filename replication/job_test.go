@@ -35,8 +35,8 @@ type job struct {
 	crashes, resets, joins, promotions int // still allowed
 }
 
-// seldom contains odds, from which each job draws its own.
-var seldom = []int{1, 1, 1, 4, 20}
+// eventOdds contains odds, from which each job draws its own.
+var eventOdds = []int{1, 1, 1, 4, 20}
 
 // A name identifies a message at every process.
 type name struct {
@@ -67,13 +67,13 @@ func newJob(rng *rand.Rand) *job {
 	j.listed = make([]bool, len(j.queues))
 	j.slow = make([]int, len(j.queues))
 	for i := range j.slow {
-		j.slow[i] = seldom[rng.IntN(len(seldom))]
+		j.slow[i] = eventOdds[rng.IntN(len(eventOdds))]
 	}
 	j.lazy = make([]int, len(j.procs))
 	for i := range j.lazy {
-		j.lazy[i] = seldom[rng.IntN(len(seldom))]
+		j.lazy[i] = eventOdds[rng.IntN(len(eventOdds))]
 	}
-	j.calm = seldom[rng.IntN(len(seldom))]
+	j.calm = eventOdds[rng.IntN(len(eventOdds))]
 	j.haste = []int{5, 15, 50}[rng.IntN(3)]
 	return j
 }
@@ -265,8 +265,8 @@ func (j *job) crash(p *process) {
 	}
 }
 
-// conclude makes a new view in which p is in state s.
-func (j *job) conclude(p *process, s view.State) {
+// changeState makes a new view in which p is in state s.
+func (j *job) changeState(p *process, s view.State) {
 	if v, changed := j.current().With(p.id, s); changed {
 		j.tracef("view %d: %v %v", v.Epoch, p.id, s)
 		j.views = append(j.views, v)
@@ -298,9 +298,9 @@ func (j *job) breakChannel(p *process, q view.Process) {
 	p.lost[q] = lostChannel{swallows: j.rng.IntN(2) == 0}
 }
 
-// divide disconnects a random side of the job: the channels across carry nothing until they are reopened,
+// partition disconnects a random side of the job: the channels across carry nothing until they are reopened,
 // and the view may fail that side, which continues to run.
-func (j *job) divide() {
+func (j *job) partition() {
 	j.resets--
 	side := make([]bool, len(j.procs))
 	for i := range side {
@@ -310,19 +310,19 @@ func (j *job) divide() {
 	j.tracef("partition %v, failed %v", side, failed)
 	for i, p := range j.procs {
 		for k, q := range j.procs {
-			if side[i] != side[k] && !p.unborn() {
+			if side[i] != side[k] && !p.notStarted() {
 				j.cut(j.queue(p.id, q.id))
 				p.lost[q.id] = lostChannel{swallows: true}
 			}
 		}
 		if failed && side[i] && j.current().Live(p.id) && !p.gone && j.spare(p) {
-			j.conclude(p, view.Failed)
+			j.changeState(p, view.Failed)
 		}
 	}
 }
 
-// recruit adds one more replica to a random rank in the view, preferably one that has lost some.
-func (j *job) recruit() {
+// addReplica adds one more replica to a random rank in the view, preferably one that has lost some.
+func (j *job) addReplica() {
 	rank := j.rng.IntN(j.n)
 	if len(j.current().LiveReplicas(rank)) >= j.r && j.rng.IntN(10) != 0 {
 		return

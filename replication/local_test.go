@@ -50,10 +50,10 @@ const (
 
 // An effect is the result of an incident.
 type effect struct {
-	next   uint32 // local state
-	posts  []post
-	sights []sight
-	shown  []uint64 // points whose outcome the program may see from now on
+	next     uint32 // local state
+	posts    []post
+	observed []observation
+	shown    []uint64 // points whose outcome the program may see from now on
 	// upToDate is the statement that lets the process count again; zero: none.
 	upToDate protection.UpToDate
 	err      error // a promise that was broken
@@ -65,8 +65,8 @@ type post struct {
 	frame uint32
 }
 
-// A sight is what a program has seen after its step-th call that returns something.
-type sight struct {
+// An observation is what a program has seen after its step-th call that returns something.
+type observation struct {
 	step int
 	seen memory
 }
@@ -80,7 +80,7 @@ type local struct {
 	root        bool
 	epoch       uint64
 	active      bool
-	unborn      bool
+	notStarted  bool
 	logComplete bool // knows all that its rank knows
 	joining     bool
 	cut         bool
@@ -183,7 +183,7 @@ func (l *locals) work(state uint32, in incident) *effect {
 	}
 	e := &effect{posts: rec.posts, shown: rec.shown, upToDate: rec.upToDate}
 	for i, m := range p.log[seen:] {
-		e.sights = append(e.sights, sight{seen + i, m})
+		e.observed = append(e.observed, observation{seen + i, m})
 	}
 	e.next = l.enter(p, local{at: at, parent: state, by: in})
 	e.err = l.checkFenced(state, in, e)
@@ -289,7 +289,7 @@ func (l *locals) meet(p *process, in incident) error {
 
 // enter stores the state of p under its number.
 func (l *locals) enter(p *process, s local) uint32 {
-	if !p.unborn() {
+	if !p.notStarted() {
 		p.reset()
 	}
 	if l.allowed.joins == 0 {
@@ -309,7 +309,7 @@ func (l *locals) enter(p *process, s local) uint32 {
 		of         checkpoints
 	}{p.Protocol, s.at, p.pc, p.seen, p.arrived, p.last, p.decided, p.tried, p.messageLog, p.cut, p.checkpoints}))
 	return l.states.number(key, func() *local {
-		if s.unborn = p.unborn(); s.unborn {
+		if s.notStarted = p.notStarted(); s.notStarted {
 			s.active = true
 			return &s
 		}

@@ -58,18 +58,18 @@ func newProcess(id view.Process, v view.View, script []op, h host) *process {
 // begin makes p join its rank.
 func (p *process) begin(v view.View) { p.Protocol = NewJoining(p.id, v, Secret{}) }
 
-func (p *process) unborn() bool { return p.Protocol == nil }
+func (p *process) notStarted() bool { return p.Protocol == nil }
 
 // takesPart reports whether p may still act.
-func (p *process) takesPart() bool { return !p.unborn() && p.active() }
+func (p *process) takesPart() bool { return !p.notStarted() && p.active() }
 
 // knows reports whether q has started in p's view.
 func (p *process) knows(q view.Process) bool {
-	return !p.unborn() && p.v.State(q) != view.Vacant
+	return !p.notStarted() && p.v.State(q) != view.Vacant
 }
 
 // logComplete reports whether p knows all that its rank knows.
-func (p *process) logComplete() bool { return !p.unborn() && !p.lacksLog() }
+func (p *process) logComplete() bool { return !p.notStarted() && !p.lacksLog() }
 
 // A lostChannel is a channel whose loss its sender does not know yet.
 type lostChannel struct{ swallows bool }

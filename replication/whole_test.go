@@ -14,15 +14,15 @@ type scenario struct {
 	name    string
 	n, r    int
 	scripts [][]op // by rank
-	allowed troubles
+	allowed faults
 	side    []view.Process // side of a partition
 	piece   int            // bytes of a message log that are sent at once; 0: all
 	exits   bool           // processes that are done may end before the others
 	loses   bool           // the last counting replica of a rank may crash, which ends the job
 }
 
-// troubles contains the faults that have occurred, and those still allowed.
-type troubles struct {
+// faults contains the faults that have occurred, and those still allowed.
+type faults struct {
 	crashed, exited, torn       uint64 // per process; torn per queue
 	crashes, suspicions, resets uint8  // still allowed
 	tears, partitions, joins    uint8
@@ -35,7 +35,7 @@ type jobStates struct {
 	*locals
 	queues    register[string, queue]
 	histories register[string, []uint32] // sequences of views
-	troubles  register[troubles, troubles]
+	faults    register[faults, faults]
 	seen      register[string, [][]memory] // per rank: what its program has seen
 	words     register[string, []word]     // statements without effect so far
 	noted     map[note]uint32
@@ -59,7 +59,7 @@ type state []uint32
 
 const (
 	atHistory = iota
-	atTroubles
+	atFaults
 	atSeen
 	atWords
 	atProcesses
@@ -76,7 +76,7 @@ func (w *jobStates) width() int { return atProcesses + len(w.ids) + len(w.ids)*l
 func (w *jobStates) start() state {
 	st := make(state, w.width())
 	st[atHistory] = w.history([]uint32{w.viewNumber(view.New(w.n, w.r))})
-	st[atTroubles] = w.trouble(w.allowed)
+	st[atFaults] = w.faultsNumber(w.allowed)
 	st[atSeen] = w.observations(make([][]memory, w.n))
 	st[atWords] = w.word(nil)
 	copy(st[atProcesses:], w.begin())
@@ -100,7 +100,7 @@ func (w *jobStates) way(i, j int) int { return atProcesses + len(w.ids) + i*len(
 
 func (w *jobStates) waiting(st state, i, j int) queue { return w.queues.all[st[w.way(i, j)]] }
 
-func (w *jobStates) troublesOf(st state) troubles { return w.troubles.all[st[atTroubles]] }
+func (w *jobStates) faultsOf(st state) faults { return w.faults.all[st[atFaults]] }
 
 // current returns the last view that the authority made.
 func (w *jobStates) current(st state) view.View {
@@ -133,8 +133,8 @@ func (w *jobStates) history(views []uint32) uint32 {
 	return w.histories.number(fmt.Sprint(views), func() []uint32 { return views })
 }
 
-func (w *jobStates) trouble(t troubles) uint32 {
-	return w.troubles.number(t, func() troubles { return t })
+func (w *jobStates) faultsNumber(t faults) uint32 {
+	return w.faults.number(t, func() faults { return t })
 }
 
 // word returns the number of a set of statements, regardless of order and repetition.
@@ -150,17 +150,17 @@ func (w *jobStates) observations(byRank [][]memory) uint32 {
 	return w.seen.number(fmt.Sprint(byRank), func() [][]memory { return byRank })
 }
 
-// A note is one more sight of a rank, in addition to what has been seen.
+// A note is one more observation of a rank, in addition to what has been seen.
 type note struct {
-	seen  uint32
-	rank  int
-	sight sight
+	seen        uint32
+	rank        int
+	observation observation
 }
 
-// saw returns what has been seen after one more sight of rank. It checks R1 for all processes that ever
-// existed: for those that crash later, since their output and messages are already out, and for those
-// that the view has failed.
-func (w *jobStates) saw(seen uint32, rank int, s sight) (uint32, error) {
+// recordObservation returns what has been seen after one more observation of rank. It checks R1 for all
+// processes that ever existed: for those that crash later, since their output and messages are already out,
+// and for those that the view has failed.
+func (w *jobStates) recordObservation(seen uint32, rank int, s observation) (uint32, error) {
 	n := note{seen, rank, s}
 	if after, ok := w.noted[n]; ok {
 		return after, nil
