@@ -9,9 +9,9 @@ import (
 
 // Fetch brings the missing ones of the wanted contents into the store from the peer from, which serves
 // them for the job. It pins all of them for the job until Store.Unpin, even if it fails. Fetch does not
-// request what the store has or another Fetch is receiving, and resumes partial contents (promise T2).
-// With a Share, it requests from fellows what they have. progress, if not nil, is called with each number
-// of new bytes, one call at a time.
+// request contents that the store has or another Fetch is receiving, and resumes partial contents (promise
+// T2). With a Share, it also requests units from fellows. progress, if not nil, is called with each number of
+// new bytes, one call at a time.
 //
 // Fetch replaces a broken or stalled stream, a bounded number of times in a row. It does not ask a fellow
 // again that sends wrong bytes. The error names the peer and the content: refused, changed at its source,

@@ -47,7 +47,7 @@ const origin = 0
 // that next returns.
 //
 // A unit is missing, requested or done. It is requested from one source, or from two if there is nothing
-// else to do. Fellows report what they have; from them, the rarest units are requested first. From the
+// else to do. Fellows report the units that they have; the rarest are requested first. From the
 // origin, only units that no fellow has are requested, marked as fresh. The origin declines those that it
 // has given to other peers, and reports which these are. So it sends each unit about once, to varying
 // peers. If nothing arrives for a while, or no fellow can be reached at all, any missing unit is

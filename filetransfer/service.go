@@ -61,8 +61,8 @@ type Service struct {
 	bytesSent, bytesSpared, bytesReceived, filesSent, filesReceived atomic.Int64
 }
 
-// Stats counts what a Service has transferred since its creation. Bytes are those of contents, without
-// framing. Files are contents whose last piece was sent, or that were received completely.
+// Stats counts the data that a Service has transferred since its creation. Bytes are those of contents,
+// without framing. Files are contents whose last piece was sent, or that were received completely.
 type Stats struct {
 	BytesSent, BytesReceived int64
 	BytesSpared              int64 // bytes saved by compression, of those sent

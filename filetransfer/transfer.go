@@ -240,14 +240,14 @@ func (t *transfer) tick(ctx context.Context) {
 	}
 }
 
-// askAll makes every stream request what it can. The caller holds mu.
+// askAll makes every stream send the requests that it can. The caller holds mu.
 func (t *transfer) askAll() {
 	for _, st := range t.streams {
 		t.ask(st)
 	}
 }
 
-// ask makes a stream request what it can. The caller holds mu.
+// ask makes a stream send the requests that it can. The caller holds mu.
 func (t *transfer) ask(st *stream) {
 	for {
 		u, fresh, ok := t.plan.next(st.id, t.now())

@@ -12,7 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// Finalize reports what the program left behind: messages that it never received, and, with
+// Finalize reports the leftovers of the program: messages that it never received, and, with
 // P2PMPI_CHECK, requests that it never waited for.
 
 // A ledger records the active requests of a world. It is used only with checks.

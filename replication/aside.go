@@ -9,7 +9,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// asides records what is known about the replicas of this process's rank that are set aside.
+// asides is the state of the replicas of this process's rank that are set aside.
 //
 //	counts --- view: aside ---> spared --- Ready ---> waited for --- lacks nothing: UpToDate ---> view: counts
 //	                              ^                       |

@@ -43,7 +43,7 @@ func (s *seal) encode() []byte {
 	return b
 }
 
-// A claim is a receiver's statement of what it has received: the digests of consecutive messages.
+// A claim contains the digests of consecutive messages, as received by one receiver.
 type claim struct {
 	first  uint64 // number of the first message
 	key    key

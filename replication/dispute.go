@@ -105,7 +105,7 @@ func (p *Protocol) answer(d dispute, m *protection.Message) bool {
 	return true
 }
 
-// vote reports what this process has produced as the message of d.
+// vote reports this process's version of the message of d.
 func (p *Protocol) vote(d dispute, m *protection.Message, produced digest) {
 	p.out.Diverged = append(p.out.Diverged, protection.Divergence{
 		Receiver: view.Process{Rank: d.rank, Replica: d.replica}, Context: d.context, Seq: d.seq,

@@ -15,7 +15,7 @@ const (
 	ackBytes    = 256 << 10
 )
 
-// An inbox records what has arrived.
+// An inbox records the messages that have arrived.
 type inbox struct {
 	streams  map[stream]*arrivals
 	all      []*arrivals // the values of streams, in order of creation
@@ -87,8 +87,8 @@ func (p *Protocol) receiveData(from view.Process, f frame.Frame) error {
 	return nil
 }
 
-// acknowledge tells every live replica of the source what has arrived. All of them keep the messages, not
-// only the master that sent them, and all of them compare.
+// acknowledge sends an acknowledgement to every live replica of the source. All of them keep the messages,
+// not only the master that sent them, and all of them compare.
 func (p *Protocol) acknowledge(a *arrivals) {
 	if a.seal != nil {
 		a.last, a.seal = a.seal.encode(), nil

@@ -39,8 +39,8 @@ type recall struct {
 }
 
 // NewJoining returns the protocol of a process that is new in its rank. v need not contain it yet. It
-// takes part as soon as the other processes have told it what they have of its rank's messages, and the
-// master has sent it the rank's message log.
+// takes part as soon as the other processes have acknowledged its rank's messages, and the master has sent
+// the rank's message log.
 func NewJoining(self view.Process, v view.View, secret Secret) *Protocol {
 	p := New(self, v, secret)
 	p.joined = true
@@ -122,8 +122,8 @@ func (p *Protocol) introduce(q view.Process) {
 	}
 }
 
-// greet tells q that it is in this process's view, preceded by what this process has of the messages of
-// q's rank. A process that was new itself also requests what it lacks, once its log is complete.
+// greet tells q that it is in this process's view, after an acknowledgement of the messages of q's rank. A
+// process that was new itself also requests the messages that it lacks, once its log is complete.
 func (p *Protocol) greet(q view.Process) {
 	if q.Rank != p.self.Rank {
 		p.acknowledgeAll(q)
@@ -133,8 +133,7 @@ func (p *Protocol) greet(q view.Process) {
 	p.emit(q, f)
 }
 
-// receiveGreet records that from has this process in its view, and sends it what it lacks if it requests
-// that.
+// receiveGreet records that from has this process in its view, and sends the missing messages on request.
 func (p *Protocol) receiveGreet(from view.Process, f frame.Frame) {
 	if f.Sync && from.Rank != p.self.Rank && p.takeover.isMaster() {
 		p.resend(from)
@@ -146,8 +145,8 @@ func (p *Protocol) receiveGreet(from view.Process, f frame.Frame) {
 }
 
 // requestLog requests the master's message log, once every live process has this one in its view. From then
-// on no process drops what this process lacks, and no outcome becomes stable without it. The master's log
-// contains all that was dropped and stable before.
+// on no process drops a message that this process lacks, and no outcome becomes stable without it. The
+// master's log contains all that was dropped and stable before.
 func (p *Protocol) requestLog() {
 	j := p.joining
 	master, ok := p.v.Master(p.self.Rank)

@@ -189,7 +189,7 @@ func (p *Protocol) resend(q view.Process) {
 	}
 }
 
-// receiveAck compares what from has received with what this process has produced. It records that from
+// receiveAck compares the digests from a receiver with this process's messages. It records that from
 // has the messages of a stream up to f.Seq, which this process may not have produced yet.
 func (p *Protocol) receiveAck(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {

@@ -49,8 +49,8 @@ func (t *takeover) isMaster() bool { return t.term != 0 }
 func (p *Protocol) termOf() uint64 { return p.v.Since[p.self.Rank] }
 
 // promote starts the takeover when the view requires it, once in a term: it sends the contents of the
-// backup table and asks the other replicas what they hold. It ends the term when the view names another
-// master; from then on this process neither decides nor transmits.
+// backup table and asks the other replicas for the outcomes that they hold. It ends the term when the view
+// names another master; from then on this process neither decides nor transmits.
 func (p *Protocol) promote() (begun bool) {
 	t := &p.takeover
 	if !p.v.IsMaster(p.self) {
@@ -173,8 +173,8 @@ func (p *Protocol) merge(from view.Process, det protection.Determinant) {
 }
 
 // reconcile repairs losses of the channel to a replica of this rank. A master asks again, even if it
-// knows all: the answer shows which Stable frames the replica missed. A replica reports again to the
-// master what it holds, which includes all that it can have acknowledged and that still matters.
+// knows all: the answer shows which Stable frames the replica missed. A replica reports its
+// outcomes to the master again, including all that it may have acknowledged and that still matter.
 func (p *Protocol) reconcile(q view.Process) {
 	if p.takeover.isMaster() {
 		p.emit(q, p.control(frame.Sync, 0, p.takeover.term, nil))

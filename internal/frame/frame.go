@@ -30,12 +30,12 @@ const (
 	Clear      // requests the payload of an announced message
 	Body       // the payload of an announced message
 	Dispute    // a receiver has received a different message than a replica has produced
-	Greet      // the receiver is in the sender's view; with Sync, a new replica requests what it lacks
+	Greet      // the receiver is in the sender's view; with Sync, a new replica requests missing messages
 	Recall     // a new replica requests a piece of its rank's message log
 	MessageLog // a piece of the message log; with Sync, the last one
 	Pace       // a replica asks its master, for the Seq-th time, how far its program is
 	PaceReply
-	Taken    // what the program of a process has received from a rank
+	Taken    // number of bytes that a process's program has received from a rank
 	Ready    // a replica that was set aside in epoch Seq is reachable again
 	UpToDate // the master, in a term, tells that replica that it lacks nothing
 	maxKind  = UpToDate

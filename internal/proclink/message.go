@@ -30,7 +30,7 @@ const (
 	Ahead      Type = "ahead"     // this process has long been ahead of its rank's master
 	Stalled    Type = "stalled"   // this process, a master, waits for other replicas to receive an outcome
 	UpToDate   Type = "uptodate"  // UpToDate; this process, which is set aside in the view, no longer lacks anything
-	Diverged   Type = "diverged"  // Divergence; what this process has produced and a receiver received
+	Diverged   Type = "diverged"  // Divergence between this process's message and that of a receiver
 )
 
 // The messages from a peer to its process, with the fields that each uses.

@@ -8,8 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// A rank's message log is what has reached its programs from outside: messages of other ranks
-// and outcomes. It is a sequence of records,
+// A rank's message log contains the input of its programs: messages of other ranks, and outcomes. It is a
+// sequence of records,
 //
 //	'b'                                               start of the log, from the program's start
 //	'm' | context | source | tag | seq | length | payload     a message
@@ -17,7 +17,7 @@ import (
 //	'o' | context | index | length | outcome                  an outcome
 //
 // whose numbers are varints, signed for the tag. The messages of each stream are in order. A log with a
-// checkpoint contains only what came before the program's first checkpoint and after the last:
+// checkpoint contains only the records before the program's first checkpoint and after the last:
 //
 //	'j'                                               start of the log, with a checkpoint
 //	'm', 's', 'o' ...                                 up to the first checkpoint

@@ -23,7 +23,7 @@ type Position struct {
 	Seq     uint64 // number of the last one
 }
 
-// A Snapshot is what a process needs, besides its program's state, to resume from a checkpoint of its
+// A Snapshot is the state, besides the program's, that a process needs to resume from a checkpoint of its
 // rank.
 type Snapshot struct {
 	Sent       []Position // last messages that are not in Kept

@@ -145,7 +145,7 @@ func (s *ShmSender) fits(n uint64) bool {
 	return s.cellsEnd-s.freeCells < cellCount && s.bulkEnd-s.freeBulk+n <= uint64(len(s.bulk))
 }
 
-// look reads what the receiver has taken. It fails if the receiver claims to have taken more than
+// look reads the receiver's position. It fails if the receiver claims to have taken more than
 // was sent.
 func (s *ShmSender) look() bool {
 	cells, bulk := s.control.freeCells.Load(), s.control.freeBulk.Load()

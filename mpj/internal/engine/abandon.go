@@ -91,7 +91,7 @@ func (e *Engine) swap(r *Request, context uint32, tag int32, dest int, send []by
 	return err
 }
 
-// fits reports whether r has received what a collective with this tag expects.
+// fits reports whether r has received the message that a collective with this tag expects.
 func (r *Request) fits(tag int32) bool {
 	return r.err == nil && r.status.Tag == tag && r.status.Size == len(r.buf)
 }

@@ -153,7 +153,7 @@ func (f *flow) hear(replica int, t tally) {
 	}
 }
 
-// due reports whether the rank should be told what this process has received from it.
+// due reports whether a report of received bytes is due to the rank.
 func (f *flow) due(c *credits) bool { return f.took.sum()-f.told.sum() >= uint64(c.step) }
 
 // tallySize is the length of a tally on the wire, in bytes.
@@ -189,8 +189,8 @@ func readTally(b []byte) (t tally) {
 	return t
 }
 
-// takenFrame returns the frame that tells a process of another rank what this one has received from
-// it.
+// takenFrame returns the frame that reports to a process of another rank how many bytes this one
+// has received from it.
 func takenFrame(rank int, t tally) frame.Frame {
 	return frame.Frame{
 		Header:  frame.Header{Kind: frame.Taken, Rank: uint32(rank), Size: tallySize},

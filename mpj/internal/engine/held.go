@@ -119,7 +119,7 @@ func (e *Engine) takeUnreceived(m message) {
 	e.report(m)
 }
 
-// tellTaken tells the replicas of a rank what this process has received from it.
+// tellTaken reports to the replicas of a rank how many bytes this process has received from it.
 func (e *Engine) tellTaken(rank int) {
 	if rank == e.self.Rank {
 		return
@@ -145,7 +145,7 @@ func (e *Engine) arrivedTaken(from view.Process, f *frame.Frame) error {
 	return nil
 }
 
-// markLogComplete reports to all ranks what this process, which was new, has received, so that it
+// markLogComplete reports to all ranks how many bytes this process, which was new, has received. It
 // counts from now on.
 func (e *Engine) markLogComplete() {
 	e.logComplete = true
@@ -155,8 +155,8 @@ func (e *Engine) markLogComplete() {
 	e.recordFinished()
 }
 
-// addFlows makes room for the processes that are new in the view. It tells them what this process
-// has received of the messages that they will send again.
+// addFlows makes room for the processes that are new in the view. It reports to them
+// how many bytes of the messages that they will send again this process has received.
 func (e *Engine) addFlows(before view.View) {
 	for rank := range e.flows {
 		e.flows[rank].grow(e.view.R)

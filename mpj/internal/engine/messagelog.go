@@ -14,7 +14,7 @@ import (
 // have reached it, in order of arrival. A checkpoint of the program replaces the part of the log
 // since the program's first checkpoint.
 //
-//	prologue, up to the first checkpoint | the last checkpoint | what came after it
+//	prologue, up to the first checkpoint | the last checkpoint | records after it
 //
 // The log is either complete or dropped. It is dropped when it would exceed its limit, or when a
 // file cannot be written, or not fast enough. The prologue is kept if it has ended, so that another
@@ -71,9 +71,10 @@ func (p *MessageLog) unnamed() (*os.File, error) {
 	return f, nil
 }
 
-// keep appends what a protocol has delivered to rank self and decided for it. If due is not nil,
-// the caller must call write with it. If why is not empty, the log has been dropped, and the caller
-// must report that. A drop is permanent, or lasts until the next checkpoint and is reported once.
+// keep appends the messages and outcomes that a protocol has delivered to rank self. If due is not
+// nil, the caller must call write with it. If why is not empty, the log has been dropped, and the
+// caller must report that. A drop is permanent, or lasts until the next checkpoint and is reported
+// once.
 func (p *MessageLog) keep(out protection.Output, self int) (due *segment, why string, permanent bool) {
 	if len(out.Deliver)+len(out.Decided) == 0 {
 		return nil, "", false

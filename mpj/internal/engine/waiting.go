@@ -5,7 +5,8 @@ import "github.com/p2pmpi/p2pmpi/internal/view"
 // The functions here let a deadlock detector inspect an engine without a protocol. They cost the
 // engine only a few notes about its sleepers.
 
-// Waiting returns what the program's goroutines wait for. It is for engines without a protocol.
+// Waiting returns the calls in which the program's goroutines wait. It is for engines without a
+// protocol.
 func (e *Engine) Waiting() Waiting {
 	e.mu.Lock()
 	defer e.mu.Unlock()

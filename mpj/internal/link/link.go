@@ -319,8 +319,8 @@ func (l *Link) abandon(to view.Process, waiting chan opened) {
 	}
 }
 
-// Finalize tells the peer that this process is done, and what it has sent in all, if known. It
-// waits for the peer's goodbye.
+// Finalize tells the peer that this process is done, with a summary of its sent messages, if known.
+// It waits for the peer's goodbye.
 func (l *Link) Finalize(ctx context.Context, sums []protection.Sum, summed bool) error {
 	if err := l.conn.Send(proclink.Message{Type: proclink.Finalized, Summed: summed, Sums: sums}, nil); err != nil {
 		return fmt.Errorf("finalize: %w", err)
@@ -347,7 +347,7 @@ func (l *Link) Abort(code int, reason string) error {
 	return l.conn.Send(proclink.Message{Type: proclink.Abort, Code: code, Text: reason}, nil)
 }
 
-// Diverged tells the peer what this process produced for a message that differs between replicas of
+// Diverged tells the peer this process's version of a message that differs between replicas of
 // its rank. If the control socket is gone, the report is not needed.
 func (l *Link) Diverged(d protection.Divergence) {
 	l.conn.Send(proclink.Message{Type: proclink.Diverged, Divergence: &d}, nil)

@@ -54,7 +54,7 @@ type World struct {
 	mu      sync.Mutex
 	engines map[view.Process]*engine.Engine
 	view    view.View
-	sums    map[int][]protection.Sum // by rank: what the first replica to finish has sent
+	sums    map[int][]protection.Sum // by rank: sums of the first replica to finish
 	failed  error                    // why the job has ended early
 }
 
