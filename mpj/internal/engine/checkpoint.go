@@ -110,7 +110,7 @@ func (e *Engine) snapshot(own []byte) protection.Snapshot {
 	s.Own = binary.LittleEndian.AppendUint64(nil, math.Float64bits(e.time))
 	s.Own = binary.LittleEndian.AppendUint64(s.Own, e.pace.own.last.steps)
 	for rank := range e.flows {
-		s.Own = e.flows[rank].took.append(e.flows[rank].sent.append(s.Own))
+		s.Own = e.flows[rank].received.append(e.flows[rank].sent.append(s.Own))
 	}
 	s.Own = append(s.Own, own...)
 	return s
@@ -187,10 +187,10 @@ func (e *Engine) goTo(s *protection.Snapshot) {
 	for rank := range e.flows {
 		f := &e.flows[rank]
 		b := s.Own[flowsAt+2*tallySize*rank:]
-		f.sent, f.took = readTally(b), readTally(b[tallySize:])
+		f.sent, f.received = readTally(b), readTally(b[tallySize:])
 	}
 	own := &e.flows[e.self.Rank]
-	own.hear(e.self.Replica, own.took)
+	own.record(e.self.Replica, own.received)
 	e.clockOffset = e.time - e.clock().Seconds()
 	e.answerAsked()
 }

@@ -15,11 +15,11 @@ func (e *Engine) newFlows(joining bool) {
 	for rank := range e.flows {
 		f := &e.flows[rank]
 		f.grow(max(e.view.R, e.self.Replica+1)) // the view may not contain this process yet
-		for k := range f.heard {
-			f.heard[k] = !joining && rank != e.self.Rank && e.view.Live(view.Process{Rank: rank, Replica: k})
+		for k := range f.known {
+			f.known[k] = !joining && rank != e.self.Rank && e.view.Live(view.Process{Rank: rank, Replica: k})
 		}
 	}
-	e.flows[e.self.Rank].heard[e.self.Replica] = true // this process needs no report of its own
+	e.flows[e.self.Rank].known[e.self.Replica] = true // this process needs no report of its own
 }
 
 // hasRoom reports whether the replicas of the destination of h lack so little that h is done.
@@ -103,10 +103,10 @@ func (e *Engine) take(m *protection.Message) {
 		return
 	}
 	f := &e.flows[m.Source]
-	f.took.add(len(m.Payload))
+	f.received.add(len(m.Payload))
 	switch {
 	case m.Source == e.self.Rank:
-		f.hear(e.self.Replica, f.took)
+		f.record(e.self.Replica, f.received)
 		e.settleAllHeld(m.Source)
 	case e.logComplete && f.due(&e.credits):
 		e.tellTaken(m.Source)
@@ -124,14 +124,14 @@ func (e *Engine) tellTaken(rank int) {
 	if rank == e.self.Rank {
 		return
 	}
-	e.flows[rank].told = e.flows[rank].took
+	e.flows[rank].reported = e.flows[rank].received
 	for k := range e.view.R {
 		e.tellTakenTo(view.Process{Rank: rank, Replica: k})
 	}
 }
 
 func (e *Engine) tellTakenTo(p view.Process) {
-	e.enqueue(protection.Envelope{To: p, Frame: takenFrame(e.self.Rank, e.flows[p.Rank].took)})
+	e.enqueue(protection.Envelope{To: p, Frame: takenFrame(e.self.Rank, e.flows[p.Rank].received)})
 }
 
 // arrivedTaken processes another process's report of received bytes.
@@ -140,7 +140,7 @@ func (e *Engine) arrivedTaken(from view.Process, f *frame.Frame) error {
 	if err != nil || !e.view.Live(from) || from.Rank == e.self.Rank {
 		return err
 	}
-	e.flows[from.Rank].hear(from.Replica, t)
+	e.flows[from.Rank].record(from.Replica, t)
 	e.settleAllHeld(from.Rank)
 	return nil
 }
