@@ -82,7 +82,7 @@ func TestT2FetchWaitsForAnUnreachableOrigin(t *testing.T) {
 }
 
 // A peer that reads nothing may be disconnected, so this is not logged as a violation.
-func TestPeerThatReadsNothingIsNotLogged(t *testing.T) {
+func TestPeerThatDoesNotReadIsNotLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log logtest.Log
 		submitter := newOffline(t, "origin", zerolog.New(&log))

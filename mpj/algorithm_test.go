@@ -126,7 +126,7 @@ func inEveryWay(t *testing.T, seed uint64, check func(*World, trialCall) error) 
 	}
 }
 
-func TestEveryAlgorithmIsTheDefinition(t *testing.T) {
+func TestEveryAlgorithmMatchesTheDefinition(t *testing.T) {
 	inEveryWay(t, rand.Uint64(), func(w *World, tc trialCall) error {
 		if err := checkVectors(w.Comm, tc); err != nil {
 			return err

@@ -97,7 +97,7 @@ func TestSplitIsByColorAndKey(t *testing.T) {
 	})
 }
 
-func TestCreateIsOfAGroup(t *testing.T) {
+func TestCreateUsesAGroup(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		members := reversed(numbers(0, 2, w.Size()))
 		even, err := w.Group().Incl(members)

@@ -20,7 +20,7 @@ type particle struct {
 	Velocity struct{ X, Y, Z float32 }
 }
 
-func TestDatatypesDescribeThemselves(t *testing.T) {
+func TestExtentsOfDatatypes(t *testing.T) {
 	double := TypeOf[float64]()
 	cases := []struct {
 		name                      string

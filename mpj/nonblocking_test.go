@@ -11,9 +11,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 )
 
-// TestNonBlockingCollectivesAreTheirDefinitions runs all kinds at the same time, and waits for them
-// in the opposite order.
-func TestNonBlockingCollectivesAreTheirDefinitions(t *testing.T) {
+// TestNonBlockingCollectivesMatchTheirDefinitions runs all kinds at the same time, and waits for
+// them in the opposite order.
+func TestNonBlockingCollectivesMatchTheirDefinitions(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		for _, count := range []int{1, 300} {
 			b := newBackground(w.Comm, count)

@@ -154,9 +154,9 @@ func TestFailedCollectiveNamesTheFirst(t *testing.T) {
 	}
 }
 
-// TestFinalizeNamesACollectiveThatFailedElsewhere checks that a rank that has its data learns in
-// Finalize that another rank failed, and why: the ranks disagree on a length.
-func TestFinalizeNamesACollectiveThatFailedElsewhere(t *testing.T) {
+// TestFinalizeReportsACollectiveThatFailedAtAnotherRank checks that a rank that has its data learns
+// in Finalize that another rank failed, and why: the ranks disagree on a length.
+func TestFinalizeReportsACollectiveThatFailedAtAnotherRank(t *testing.T) {
 	calls := []struct {
 		failed int // rank at which the call fails; the other has its data
 		call   func(w *World) error
@@ -222,9 +222,9 @@ func TestDifferentCollectivesEndAtAllRanks(t *testing.T) {
 	}
 }
 
-// TestCollectiveWithAFinalizedRankEnds checks that calls that would wait forever for a finalized
+// TestCollectiveWithAFinalizedRankFails checks that calls that would wait forever for a finalized
 // rank fail with an error that names the cause.
-func TestCollectiveWithAFinalizedRankEnds(t *testing.T) {
+func TestCollectiveWithAFinalizedRankFails(t *testing.T) {
 	calls := []struct {
 		name string
 		call func(w *World) error

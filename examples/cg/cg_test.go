@@ -23,7 +23,7 @@ func TestVerifyRefusesOtherValues(t *testing.T) {
 	}
 }
 
-func TestRanksThatAreNoPowerOfTwoAreWrongUsage(t *testing.T) {
+func TestRanksMustBeAPowerOfTwo(t *testing.T) {
 	err := mpj.RunLocal(t.Context(), 3, func(w *mpj.World) error {
 		return kernel.Execute(w, nil, &bytes.Buffer{}, &bytes.Buffer{})
 	})

@@ -53,7 +53,7 @@ func random(n int) (v []complex128, seed uint64) {
 	return v, seed
 }
 
-func TestTransformIsItsDefinition(t *testing.T) {
+func TestTransformMatchesItsDefinition(t *testing.T) {
 	for _, n := range []int{2, 4, 8, 16, 32, 64, 512} {
 		for _, direction := range []int{forward, backward} {
 			t.Run(fmt.Sprintf("%d elements, direction %d", n, direction), func(t *testing.T) {

@@ -143,7 +143,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-func TestFileThatCannotBeWritten(t *testing.T) {
+func TestUnwritableFile(t *testing.T) {
 	_, _, err := runAll(3, "-side", "8", "-png", filepath.Join(t.TempDir(), "none", "heat.png"))
 	if !errors.Is(err, os.ErrNotExist) || errors.Is(err, errUsage) {
 		t.Error(err)

@@ -72,7 +72,7 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-func TestRankKeysCountsSmallerOnes(t *testing.T) {
+func TestRankKeysCountsSmallerKeys(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	const low, width = 100, 64

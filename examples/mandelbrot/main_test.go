@@ -103,8 +103,8 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// TestInsideIsOnlyAShortcut checks the formulas for cardioid and circle against the iteration.
-func TestInsideIsOnlyAShortcut(t *testing.T) {
+// TestInsideMatchesTheIteration checks the formulas for cardioid and circle against the iteration.
+func TestInsideMatchesTheIteration(t *testing.T) {
 	for x := -2.0; x < 0.5; x += 0.013 {
 		for y := 0.0; y < 1.2; y += 0.017 {
 			z, c := complex(0, 0), complex(x, y)
@@ -141,7 +141,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-func TestFileThatCannotBeWritten(t *testing.T) {
+func TestUnwritableFile(t *testing.T) {
 	_, _, _, err := runAll(3, "-width", "4", "-height", "4", "-png", filepath.Join(t.TempDir(), "none", "set.png"))
 	if !errors.Is(err, os.ErrNotExist) || errors.Is(err, errUsage) {
 		t.Error(err)

@@ -44,8 +44,8 @@ func (s stencil) at(f *field, i, j, k int) (sum float64) {
 	return sum
 }
 
-// TestOperatorsAreTheirStencils compares the operators with sums over 27 points.
-func TestOperatorsAreTheirStencils(t *testing.T) {
+// TestOperatorsMatchTheirStencils compares the operators with sums over 27 points.
+func TestOperatorsMatchTheirStencils(t *testing.T) {
 	seed := rand.Uint64()
 	source := rand.New(rand.NewPCG(seed, 0))
 	npbtest.Run(t, 1, func(w *mpj.World) error {

@@ -76,7 +76,7 @@ func simulate(t *testing.T, n, count, steps int, time float64, seed uint64) (blo
 	return bodies, velocities
 }
 
-func TestBodiesMoveAsInASequentialProgram(t *testing.T) {
+func TestBodiesMatchASequentialProgram(t *testing.T) {
 	for _, tc := range []struct{ count, steps int }{{2, 10}, {3, 5}, {50, 20}, {101, 10}} {
 		want := sequential(tc.count, tc.steps, 0.01, 3)
 		for _, n := range []int{1, 2, 3, 4, 7} {
@@ -198,7 +198,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-func TestFileThatCannotBeWritten(t *testing.T) {
+func TestUnwritableFile(t *testing.T) {
 	_, _, err := runAll(3, "-bodies", "4", "-steps", "1", "-csv", filepath.Join(t.TempDir(), "none", "n.csv"))
 	if !errors.Is(err, os.ErrNotExist) || errors.Is(err, errUsage) {
 		t.Error(err)

@@ -119,7 +119,7 @@ func TestPipeImplementsReaderFromAndWriterTo(t *testing.T) {
 	}
 }
 
-func TestPipeReaderThatWaitsEnds(t *testing.T) {
+func TestBlockedPipeReadEnds(t *testing.T) {
 	tests := []struct {
 		name string
 		end  func(*PipeWriter, *PipeReader)
@@ -164,7 +164,7 @@ func TestPipeReaderReadsAgainAfterADeadline(t *testing.T) {
 	}
 }
 
-func TestPipeWriterWithoutRoomEnds(t *testing.T) {
+func TestBlockedPipeWriteEnds(t *testing.T) {
 	for name, end := range map[string]func(*PipeWriter, *PipeReader){
 		"the reader closes": func(_ *PipeWriter, r *PipeReader) { r.Close() },
 		"closed":            func(w *PipeWriter, _ *PipeReader) { w.Close() },

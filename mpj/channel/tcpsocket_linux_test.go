@@ -58,7 +58,7 @@ func TestTCPSocketSendsHeldBytesSoon(t *testing.T) {
 	}
 }
 
-func TestTCPSocketThatWaitsEnds(t *testing.T) {
+func TestBlockedTCPReadEnds(t *testing.T) {
 	tests := []struct {
 		name string
 		end  func(a, b *tcpSocket)
@@ -86,7 +86,7 @@ func TestTCPSocketThatWaitsEnds(t *testing.T) {
 	}
 }
 
-func TestTCPSocketWriteThatWaitsEnds(t *testing.T) {
+func TestBlockedTCPWriteEnds(t *testing.T) {
 	for name, end := range map[string]func(a, b *tcpSocket){
 		"closed":                func(a, _ *tcpSocket) { a.Close() },
 		"the other side closes": func(_, b *tcpSocket) { b.Close() },

@@ -20,7 +20,7 @@ func randlc(x *float64, a float64) float64 {
 	return r46 * *x
 }
 
-func TestGeneratorIsThatOfNPB(t *testing.T) {
+func TestGeneratorMatchesNPB(t *testing.T) {
 	theirs, r := float64(Seed), Seed
 	for i := range 100_000 {
 		want := randlc(&theirs, multiplier)

@@ -159,9 +159,9 @@ func TestAppendIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestGobDecodesWhatIsAppended checks that the output of Append decodes to the same value as that
+// TestGobDecodesAppendedValues checks that the output of Append decodes to the same value as that
 // of encoding/gob.
-func TestGobDecodesWhatIsAppended(t *testing.T) {
+func TestGobDecodesAppendedValues(t *testing.T) {
 	for _, v := range values() {
 		var plain bytes.Buffer
 		if err := gob.NewEncoder(&plain).Encode(v); err != nil {
@@ -190,7 +190,7 @@ func TestGobDecodesWhatIsAppended(t *testing.T) {
 	}
 }
 
-func TestAppendReportsWhatGobRefuses(t *testing.T) {
+func TestAppendRejectsUnsupportedTypes(t *testing.T) {
 	type unregistered struct{}
 	for _, v := range []any{nil, make(chan int), func() {}, struct{ X any }{unregistered{}}} {
 		if b, err := canonical.Append(nil, v); err == nil {

@@ -80,7 +80,7 @@ func TestARunHoldsItsCover(t *testing.T) {
 	}
 }
 
-func TestTheTableNamesAlgorithmsThatThereAre(t *testing.T) {
+func TestTableNamesKnownAlgorithms(t *testing.T) {
 	for op, rules := range table {
 		for i, r := range rules {
 			if !slices.Contains(usable[op], r.use) {

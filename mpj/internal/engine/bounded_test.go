@@ -291,10 +291,10 @@ func TestR2MasterIsLostWhileItsSendWaits(t *testing.T) {
 	}
 }
 
-// TestSendsRelievedOfTheLoadWaitOn checks that sends that have waited for the load to fall still
-// wait for their receives, several at once. With replicas on the same machine, the goroutine that
-// queues a frame also writes it.
-func TestSendsRelievedOfTheLoadWaitOn(t *testing.T) {
+// TestSendsWaitForCreditAfterTheLoadFalls checks that sends that have waited for the load to fall
+// still wait for their receives, several at once. With replicas on the same machine, the goroutine
+// that queues a frame also writes it.
+func TestSendsWaitForCreditAfterTheLoadFalls(t *testing.T) {
 	defer engine.SetCredits(1, 1_000_000)()
 	defer engine.SetFlowLimit(1000)()
 	const messages, size = 10, 900

@@ -76,7 +76,7 @@ func receiveOne(e *engine.Engine, into []byte) error {
 	return err
 }
 
-func TestPayloadOfAProgramThatComputesIsFetched(t *testing.T) {
+func TestPayloadOfABusyProgramIsFetched(t *testing.T) {
 	const size = 3<<20 + 7
 	for name, c := range map[string]struct {
 		reading channel.Reading

@@ -7,9 +7,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// TestWaitingMessagesKeepOrderAndSpace checks that messages that come and go in order need no new
-// memory once there is room for them, and stay in order, however many wait.
-func TestWaitingMessagesKeepOrderAndSpace(t *testing.T) {
+// TestUnexpectedMessagesKeepOrderInBoundedSpace checks that messages that come and go in order need
+// no new memory once there is room for them, and stay in order, however many wait.
+func TestUnexpectedMessagesKeepOrderInBoundedSpace(t *testing.T) {
 	for _, waiting := range []int{0, 1, 2, 7, 100} {
 		t.Run(fmt.Sprint(waiting), func(t *testing.T) {
 			var (

@@ -218,7 +218,7 @@ func TestClearSpells(t *testing.T) {
 	}
 }
 
-func TestReplicaIsNotAheadOfALateAnswer(t *testing.T) {
+func TestLateAnswerShowsNoLead(t *testing.T) {
 	p, m := newPace(), history{}
 	at := time.Second
 	for i := range 100 {
@@ -240,7 +240,7 @@ func TestReplicaIsNotAheadOfALateAnswer(t *testing.T) {
 	}
 }
 
-func TestMasterThatIsHeldUpOnceIsNotSlow(t *testing.T) {
+func TestMasterDelayedOnceIsNotSlow(t *testing.T) {
 	r := newRace()
 	r.away = func(at time.Duration) bool { return at > time.Second && at < 2*time.Second }
 	taken := uint64(0)
@@ -278,7 +278,7 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 	}
 }
 
-func TestMasterThatWasReplacedWaitsLongerForItsTurn(t *testing.T) {
+func TestReplacedMasterNeedsALargerLead(t *testing.T) {
 	p := newPace()
 	p.moved(true)
 	if p.need != 2*leadSaid {

@@ -103,8 +103,8 @@ func TestWrongDatatypesAreRefused(t *testing.T) {
 	}
 }
 
-// TestCheckKnowsTheBounds checks that Check rejects accesses outside the memory.
-func TestCheckKnowsTheBounds(t *testing.T) {
+// TestCheckRejectsAccessesOutOfBounds checks that Check rejects accesses outside the memory.
+func TestCheckRejectsAccessesOutOfBounds(t *testing.T) {
 	back := must(Hvector(3, 1, -16, double)) // bytes -32 to 7
 	cases := []struct {
 		name          string
@@ -233,9 +233,9 @@ func random(r *rand.Rand, depth int) (*Layout, model) {
 	return must(Subarray(sizes, subsizes, starts, t)), out
 }
 
-// TestFlattenedIsTheDefinition checks that every nesting of constructors packs the bytes of its
+// TestLayoutMatchesItsDefinition checks that every nesting of constructors packs the bytes of its
 // definition in order, unpacks them to their places, and touches no others.
-func TestFlattenedIsTheDefinition(t *testing.T) {
+func TestLayoutMatchesItsDefinition(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
