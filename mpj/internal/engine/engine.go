@@ -87,25 +87,25 @@ type Engine struct {
 	deliveries []protection.Message
 	outcomes   []protection.Determinant
 
-	outlets    []*outlet // by process: rank*r + replica
-	inlets     []*inlet
-	callers    []caller // processes with a channel to this one that are not yet in its view
-	poller     poller
-	loans      int // number of lent inlets
-	sleepers   []*waiter
-	sleeps     uint64     // number of sleeps so far
-	requests   []*Request // free requests, for reuse
-	waiters    []*waiter
-	shorts     [][]byte
-	shortsMade int            // number of buffers that room has made
-	queued     int            // bytes in outlets
-	writes     int            // rank whose channels the goroutine that holds mu will write to, or noRank
-	stalled    []*heldSend    // those of held that wait for the load to fall
-	sent       Request        // the request of every send that was done at once
-	flush      *waiter        // waiter of Flush; nil outside it
-	unreached  []view.Process // processes that have not answered askReached, during Flush
-	tick       *time.Timer
-	ticking    bool
+	outlets       []*outlet // by process: rank*r + replica
+	inlets        []*inlet
+	earlyChannels []earlyChannel // channels from processes that are not yet in the view
+	poller        poller
+	loans         int // number of lent inlets
+	sleepers      []*waiter
+	sleeps        uint64     // number of sleeps so far
+	requests      []*Request // free requests, for reuse
+	waiters       []*waiter
+	shorts        [][]byte
+	shortsMade    int            // number of buffers that room has made
+	queued        int            // bytes in outlets
+	writes        int            // rank whose channels the goroutine that holds mu will write to, or noRank
+	stalled       []*heldSend    // those of held that wait for the load to fall
+	sent          Request        // the request of every send that was done at once
+	flush         *waiter        // waiter of Flush; nil outside it
+	unreached     []view.Process // processes that have not answered askReached, during Flush
+	tick          *time.Timer
+	ticking       bool
 
 	// With a protocol:
 	credits     credits
@@ -210,7 +210,7 @@ func (e *Engine) View(v view.View) {
 		e.fail(ErrExpelled)
 		return
 	}
-	e.meet()
+	e.acceptEarly()
 	for _, o := range e.outlets {
 		if o != nil && !v.Live(o.to) {
 			e.drop(o)
@@ -422,10 +422,10 @@ func (e *Engine) Close() {
 	if e.state != nil {
 		e.state.discard()
 	}
-	for _, c := range e.callers {
+	for _, c := range e.earlyChannels {
 		c.receiver.Close()
 	}
-	e.callers = nil
+	e.earlyChannels = nil
 	for i, in := range e.inlets { // no goroutine polls the rings any more
 		if in != nil && in.ring != nil {
 			in.receiver.Close()

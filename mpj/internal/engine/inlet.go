@@ -58,7 +58,7 @@ func (e *Engine) accept(from view.Process, r channel.Receiver) {
 		return
 	}
 	if e.view.State(from) == view.Vacant {
-		e.keepWaiting(from, r)
+		e.keepEarly(from, r)
 		return
 	}
 	i := e.index(from)

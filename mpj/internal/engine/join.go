@@ -6,38 +6,38 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// A caller is a process that has opened a channel to this process before this process's view
-// contains it. Views and channels arrive by different paths.
-type caller struct {
+// An earlyChannel is a channel from a process that this process's view does not contain yet. Views
+// and channels arrive by different paths.
+type earlyChannel struct {
 	from     view.Process
 	receiver channel.Receiver
 }
 
-// maxCallers bounds the callers that wait for a view.
-const maxCallers = 1024
+// maxEarlyChannels bounds the channels that wait for a view.
+const maxEarlyChannels = 1024
 
-// keepWaiting keeps a channel until the view contains its sender. It closes an earlier channel of
+// keepEarly keeps a channel until the view contains its sender. It closes an earlier channel of
 // the same sender. e.mu is held.
-func (e *Engine) keepWaiting(from view.Process, r channel.Receiver) {
-	for i, c := range e.callers {
+func (e *Engine) keepEarly(from view.Process, r channel.Receiver) {
+	for i, c := range e.earlyChannels {
 		if c.from == from {
 			c.receiver.Close()
-			e.callers[i].receiver = r
+			e.earlyChannels[i].receiver = r
 			return
 		}
 	}
-	if len(e.callers) == maxCallers {
+	if len(e.earlyChannels) == maxEarlyChannels {
 		r.Close()
 		return
 	}
-	e.callers = append(e.callers, caller{from, r})
+	e.earlyChannels = append(e.earlyChannels, earlyChannel{from, r})
 }
 
-// meet accepts the channels that have waited for the view. e.mu is held.
-func (e *Engine) meet() {
-	callers := e.callers
-	e.callers = nil
-	for _, c := range callers {
+// acceptEarly accepts the channels that have waited for the view. e.mu is held.
+func (e *Engine) acceptEarly() {
+	earlyChannels := e.earlyChannels
+	e.earlyChannels = nil
+	for _, c := range earlyChannels {
 		e.accept(c.from, c.receiver)
 	}
 }

@@ -281,14 +281,14 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 func TestReplacedMasterNeedsALargerLead(t *testing.T) {
 	p := newPace()
 	p.moved(true)
-	if p.need != 2*leadSaid {
-		t.Errorf("need %v, want %v", p.need, 2*leadSaid)
+	if p.need != 2*minLead {
+		t.Errorf("need %v, want %v", p.need, 2*minLead)
 	}
 	for range 100 {
 		p.moved(true)
 	}
-	if p.need != mostLead {
-		t.Errorf("need %v, want at most %v", p.need, mostLead)
+	if p.need != maxLead {
+		t.Errorf("need %v, want at most %v", p.need, maxLead)
 	}
 }
 
@@ -329,8 +329,8 @@ func TestCompare(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var more, less, all time.Duration
-			for who, lasts := range compare(one, tt.other, tt.from, tt.to) {
-				switch all += lasts; who {
+			for leader, lasts := range compare(one, tt.other, tt.from, tt.to) {
+				switch all += lasts; leader {
 				case replicaAhead:
 					more += lasts
 				case masterAhead:
