@@ -43,13 +43,13 @@ func newOffline(t *testing.T, id p2ppeer.ID, log zerolog.Logger) *Service {
 	return s
 }
 
-// An origin is not given up before it has been unreachable for cutFor, however often it was tried.
+// An origin is not given up before it has been unreachable for outageTimeout, however often it was tried.
 func TestT2FetchWaitsForAnUnreachableOrigin(t *testing.T) {
 	for name, tt := range map[string]struct {
 		down time.Duration
 		err  error
 	}{
-		"shorter than cutFor": {cutFor - 5*time.Second, nil},
+		"shorter than outageTimeout": {outageTimeout - 5*time.Second, nil},
 		"for ever":            {time.Hour, errCut},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestT2FetchWaitsForAnUnreachableOrigin(t *testing.T) {
 				}
 				if tt.err == nil {
 					wantFile(t, peer.store.Path(w.Digest), b)
-				} else if took := time.Since(begun); took < cutFor || took > 2*cutFor {
+				} else if took := time.Since(begun); took < outageTimeout || took > 2*outageTimeout {
 					t.Errorf("gave up after %v", took)
 				}
 			})
@@ -143,7 +143,7 @@ func TestO4PartsOfFellowsWaitForMemory(t *testing.T) {
 				}
 				begun, open := time.Now(), peer.open
 				peer.open = func(ctx context.Context, p p2ppeer.ID) (link, error) {
-					if p == "origin" && time.Since(begun) < cutFor/2 { // fellows come first
+					if p == "origin" && time.Since(begun) < outageTimeout/2 { // fellows come first
 						return nil, errCut
 					}
 					return open(ctx, p)

@@ -17,8 +17,8 @@ func TestLedgerGrantsAUnitToOnePeerAtATime(t *testing.T) {
 		want bool
 	}{
 		{"at once", func(*ledger) {}, 10 * second, false},
-		{"while it is under way", func(l *ledger) { l.sent(one, 30*second) }, 30*second + mutest - 1, false},
-		{"when the link has been mute", func(l *ledger) { l.sent(one, 30*second) }, 30*second + mutest, true},
+		{"while it is being sent", func(l *ledger) { l.sent(one, 30*second) }, 30*second + linkTimeout - 1, false},
+		{"when the link has been silent", func(l *ledger) { l.sent(one, 30*second) }, 30*second + linkTimeout, true},
 		{"when the link has ended", func(l *ledger) { l.gone(one) }, 11 * second, true},
 		{"when it has just arrived", func(l *ledger) { l.got(3, one, 12*second) }, 12 * second, false},
 		{"for twice the time it took", func(l *ledger) { l.got(3, one, 12*second) }, 16*second - 1, false},
@@ -93,7 +93,7 @@ func TestLedgerLimitsAGreedyPeer(t *testing.T) {
 	const units = 32
 	l := newLedger()
 	var now time.Duration
-	for ; now <= unconfirmed+10*time.Second; now += 10 * time.Second {
+	for ; now <= confirmTimeout+10*time.Second; now += 10 * time.Second {
 		for u := range units {
 			link := holder{"hog", uint64(u)}
 			if !l.grant(u, link, now) {

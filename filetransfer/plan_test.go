@@ -84,7 +84,7 @@ func TestPlanUsesTheOriginIfNoFellowIsReachable(t *testing.T) {
 	if units, fresh := asks(p, origin, 0); len(units) != freshWindow || !fresh {
 		t.Fatalf("requests %v, fresh %v", units, fresh)
 	}
-	if units, fresh := asks(p, origin, grace); len(units) != soleWindow-freshWindow || fresh {
+	if units, fresh := asks(p, origin, fellowTimeout); len(units) != soleWindow-freshWindow || fresh {
 		t.Errorf("requests %v, fresh %v before any fellow is connected", units, fresh)
 	}
 }
@@ -92,12 +92,12 @@ func TestPlanUsesTheOriginIfNoFellowIsReachable(t *testing.T) {
 // On a busy machine or a distant network, fellows take as long to reach as the origin did.
 func TestPlanWaitsLongerForFellowsIfTheOriginWasSlow(t *testing.T) {
 	p := newPlan(160, newBitset(160), 2, 1, 0)
-	p.connected(origin, grace)
-	p.connected(origin, 2*grace) // another stream does not count
-	if units, fresh := asks(p, origin, 4*grace-1); len(units) != freshWindow || !fresh {
+	p.connected(origin, fellowTimeout)
+	p.connected(origin, 2*fellowTimeout) // another stream does not count
+	if units, fresh := asks(p, origin, 4*fellowTimeout-1); len(units) != freshWindow || !fresh {
 		t.Errorf("requests %v, fresh %v", units, fresh)
 	}
-	if units, fresh := asks(p, origin, 4*grace); len(units) != soleWindow-freshWindow || fresh {
+	if units, fresh := asks(p, origin, 4*fellowTimeout); len(units) != soleWindow-freshWindow || fresh {
 		t.Errorf("requests %v, fresh %v after a long time without fellows", units, fresh)
 	}
 }
@@ -111,18 +111,18 @@ func TestPlanEnlargesTheWindowOfAFastSource(t *testing.T) {
 	if units, _ := asks(p, origin, 0); len(units) != freshWindow {
 		t.Fatalf("first requests %v", units)
 	}
-	p.arrived(origin, quickly-1)
-	if units, _ := asks(p, origin, quickly); len(units) != quickFactor*freshWindow-1 {
+	p.arrived(origin, quickInterval-1)
+	if units, _ := asks(p, origin, quickInterval); len(units) != quickFactor*freshWindow-1 {
 		t.Errorf("requests %v from a fast source", units)
 	}
 	for range quickFactor*freshWindow - 1 {
-		p.arrived(origin, 3*quickly)
+		p.arrived(origin, 3*quickInterval)
 	}
-	if units, _ := asks(p, origin, 3*quickly); len(units) != quickFactor*freshWindow-1 {
+	if units, _ := asks(p, origin, 3*quickInterval); len(units) != quickFactor*freshWindow-1 {
 		t.Errorf("requests %v from a fast and distant source, whose units arrive together", units)
 	}
-	p.arrived(origin, 5*quickly)
-	if units, _ := asks(p, origin, 5*quickly); len(units) != 0 {
+	p.arrived(origin, 5*quickInterval)
+	if units, _ := asks(p, origin, 5*quickInterval); len(units) != 0 {
 		t.Errorf("requests %v from the source once it is slow", units)
 	}
 }
@@ -150,14 +150,14 @@ func TestPlanUsesASecondSiteWhileANeighborOwnsUnits(t *testing.T) {
 	if got, _ := asks(p, 1, 0); !slices.Equal(got, []int{own}) {
 		t.Fatalf("requests %v from the slow site, want %d", got, own)
 	}
-	for now := time.Second; now < silence; now += time.Second {
+	for now := time.Second; now < responseTimeout; now += time.Second {
 		p.sending(1, now) // a little
 		p.tick(now)
 		if got, _ := asks(p, 2, now); got != nil {
 			t.Fatalf("requests %v from a second site after %v", got, now)
 		}
 	}
-	if got, _ := asks(p, 2, silence+1); !slices.Equal(got, []int{own}) {
+	if got, _ := asks(p, 2, responseTimeout+1); !slices.Equal(got, []int{own}) {
 		t.Errorf("requests %v from the second site, want %d", got, own)
 	}
 }
@@ -202,18 +202,18 @@ func TestPlanReassignsUnitsOfASilentFellow(t *testing.T) {
 	if units, _ := asks(p, 2, endgame); units != nil {
 		t.Fatalf("requests %v from another fellow at once", units)
 	}
-	p.tick(silence + 1)
-	if units, _ := asks(p, 2, silence+1); len(units) != 2 {
+	p.tick(responseTimeout + 1)
+	if units, _ := asks(p, 2, responseTimeout+1); len(units) != 2 {
 		t.Errorf("requests %v from the other fellow", units)
 	}
-	p.sending(1, silence+2)
-	p.arrived(1, silence+2)
-	p.arrived(1, silence+2)
+	p.sending(1, responseTimeout+2)
+	p.arrived(1, responseTimeout+2)
+	p.arrived(1, responseTimeout+2)
 	if !p.complete() {
 		t.Error("a late unit does not count")
 	}
-	p.arrived(2, silence+2)
-	p.arrived(2, silence+2)
+	p.arrived(2, responseTimeout+2)
+	p.arrived(2, responseTimeout+2)
 	if p.left != 0 || p.asked[0] != 0 || p.asked[1] != 0 {
 		t.Errorf("%d left, requested %v", p.left, p.asked)
 	}
@@ -221,7 +221,7 @@ func TestPlanReassignsUnitsOfASilentFellow(t *testing.T) {
 
 // An origin that counted as silent while its answers waited for the disk is asked again.
 func TestPlanAsksTheOriginAgainOnceItAnswers(t *testing.T) {
-	const later = silence + 1
+	const later = responseTimeout + 1
 	for name, tt := range map[string]struct {
 		answer func(p *plan)
 		want   int // units requested then
@@ -257,7 +257,7 @@ func TestPlanDoesNotStarve(t *testing.T) {
 	p.connected(origin, 0)
 	p.connected(1, 0)
 	p.has(1, newBitset(8), nil)
-	for now := time.Duration(0); now < starving; now += tickEvery {
+	for now := time.Duration(0); now < starvationTimeout; now += tickEvery {
 		units, fresh := asks(p, origin, now)
 		if len(units) > 0 && !fresh {
 			t.Fatalf("requests %v as not fresh at %v", units, now)
@@ -266,7 +266,7 @@ func TestPlanDoesNotStarve(t *testing.T) {
 			p.declined(set(8, 0, 1, 2, 3, 4, 5, 6, 7), now)
 		}
 	}
-	if units, fresh := asks(p, origin, starving); len(units) != 8 || fresh {
+	if units, fresh := asks(p, origin, starvationTimeout); len(units) != 8 || fresh {
 		t.Errorf("requests %v, fresh %v", units, fresh)
 	}
 }
@@ -293,11 +293,11 @@ func TestPlanDoesNotRelyOnSilentFellows(t *testing.T) {
 	if units, _ := asks(p, origin, 2*originTimeout); len(units) != 1 {
 		t.Errorf("requests %v from the origin although two sources owe it", units)
 	}
-	p.tick(2*originTimeout + silence)
+	p.tick(2*originTimeout + responseTimeout)
 	if p.held[0] != 0 {
 		t.Errorf("%d sources have it", p.held[0])
 	}
-	p.sending(1, 3*originTimeout+silence)
+	p.sending(1, 3*originTimeout+responseTimeout)
 	p.disconnected(2)
 	if p.held[0] != 1 {
 		t.Errorf("%d sources have it after one announced it again", p.held[0])

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxFailures is how many consecutive streams may break without a unit, over at least cutFor, before
-	// the origin is given up. It is not given up while fellows supply units.
+	// maxFailures is how many consecutive streams may break without a unit, over at least outageTimeout,
+	// before the origin is given up. It is not given up while fellows supply units.
 	maxFailures = 5
 	// maxFellowFailures is that number for a fellow, which may start some seconds later than this peer.
 	maxFellowFailures = 9
