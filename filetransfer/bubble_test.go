@@ -50,7 +50,7 @@ func TestT2FetchWaitsForAnUnreachableOrigin(t *testing.T) {
 		err  error
 	}{
 		"shorter than outageTimeout": {outageTimeout - 5*time.Second, nil},
-		"for ever":            {time.Hour, errCut},
+		"forever":                    {time.Hour, errCut},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -127,7 +127,7 @@ func (s *Service) connect(to map[p2ppeer.ID]*Service) {
 
 // Parts from fellows wait for room in memory; parts from the origin do not.
 func TestO4PartsOfFellowsWaitForMemory(t *testing.T) {
-	for name, held := range map[string]int{"one at a time": 0, "none for ever": 1} {
+	for name, held := range map[string]int{"one at a time": 0, "none forever": 1} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				submitter, fellow := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "fellow", zerolog.Nop())
