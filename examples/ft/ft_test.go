@@ -18,7 +18,7 @@ func TestClassS(t *testing.T) { npbtest.Verify(t, kernel, 1, 2, 4) }
 func TestVerifyRefusesOtherValues(t *testing.T) {
 	for name, c := range classes {
 		if !c.verify(c.checksums) || c.verify(c.checksums[1:]) {
-			t.Errorf("class %s does not know its own checksums", name)
+			t.Errorf("class %s rejects its own checksums", name)
 		}
 		for i := range c.checksums {
 			for _, factor := range []complex128{1 + 2*epsilon, 1 + 2*epsilon*1i, complex(math.NaN(), 0)} {

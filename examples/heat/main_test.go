@@ -77,7 +77,7 @@ func TestResultMatchesASequentialSolverBitForBit(t *testing.T) {
 					return err
 				})
 				if err != nil || !slices.Equal(plate, want) {
-					t.Errorf("%d ranks compute another plate, %v", n, err)
+					t.Errorf("the plate of %d ranks differs, %v", n, err)
 				}
 			}
 		})
@@ -122,7 +122,7 @@ func TestPictureShowsTheHotEdge(t *testing.T) {
 	for y := 1; y < 31; y++ {
 		above, _, _, _ := img.At(15, y-1).RGBA()
 		if here, _, _, _ := img.At(15, y).RGBA(); here > above {
-			t.Errorf("row %d is hotter than the one above", y)
+			t.Errorf("row %d is hotter than the row above", y)
 		}
 	}
 }

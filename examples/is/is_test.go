@@ -32,7 +32,7 @@ func TestMisplacedKeysAreDetected(t *testing.T) {
 				spoil(s)
 				wrong, err := s.checkSorted()
 				if wrong += s.checkTests(1); err == nil && wrong == 0 && w.Rank() == 1 {
-					err = fmt.Errorf("nothing is wrong")
+					err = fmt.Errorf("misplaced keys were not detected")
 				}
 				return err
 			})

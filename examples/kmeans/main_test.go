@@ -36,7 +36,7 @@ func runAll(n int, args ...string) (string, error) {
 	})
 	for rank := 1; rank < n; rank++ {
 		if stdout[rank].Len() > 0 {
-			err = errors.Join(err, fmt.Errorf("rank %d prints %q", rank, stdout[rank].String()))
+			err = errors.Join(err, fmt.Errorf("rank %d printed %q", rank, stdout[rank].String()))
 		}
 	}
 	return stdout[0].String(), err

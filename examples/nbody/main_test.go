@@ -83,12 +83,12 @@ func TestBodiesMatchASequentialProgram(t *testing.T) {
 			bodies, velocities := simulate(t, n, tc.count, tc.steps, 0.01, 3)
 			near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-12*float64(tc.count) }
 			if !slices.EqualFunc(bodies, want.bodies, near) {
-				t.Errorf("%d bodies, %d ranks: other positions", tc.count, n)
+				t.Errorf("%d bodies, %d ranks: positions differ", tc.count, n)
 			}
 			if !slices.EqualFunc(velocities, want.velocities, func(a, b vector) bool {
 				return near(a.x, b.x) && near(a.y, b.y) && near(a.z, b.z)
 			}) {
-				t.Errorf("%d bodies, %d ranks: other velocities", tc.count, n)
+				t.Errorf("%d bodies, %d ranks: velocities differ", tc.count, n)
 			}
 		}
 	}

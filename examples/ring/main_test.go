@@ -59,11 +59,11 @@ func TestRankZeroPrintsHops(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := stdout[0].String(); !strings.HasPrefix(got, want) {
-			t.Errorf("%d ranks print\n%s", n, got)
+			t.Errorf("%d ranks printed\n%s", n, got)
 		}
 		for rank := 1; rank < n; rank++ {
 			if stdout[rank].Len() > 0 {
-				t.Errorf("rank %d prints %q", rank, stdout[rank].String())
+				t.Errorf("rank %d printed %q, want nothing", rank, stdout[rank].String())
 			}
 		}
 	}

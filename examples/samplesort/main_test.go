@@ -134,7 +134,7 @@ func TestPartsFollowEachOther(t *testing.T) {
 		got = append(got, part...)
 	}
 	if string(got) != sequential(content, false) {
-		t.Error("the parts together are not the sorted lines")
+		t.Error("the concatenated parts differ from the sorted lines")
 	}
 }
 

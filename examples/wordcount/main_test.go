@@ -62,7 +62,7 @@ distinct  8
 			t.Errorf("%v\n%s\nwant\n%s", err, got, want)
 		}
 		if got := out.others() + out.stderr[0].String(); got != "" {
-			t.Errorf("also printed: %q", got)
+			t.Errorf("other ranks printed: %q", got)
 		}
 	})
 }
