@@ -14,7 +14,7 @@ import (
 
 var (
 	errUsage = errors.New("usage: samplesort [-integers] [-out FILE] [-parts] FILE")
-	errInput = errors.New("samplesort")                // an error in the file
+	errInput = errors.New("samplesort")                   // an error in the file
 	errWrong = errors.New("internal error of samplesort") // an internal error, which no input should cause
 )
 
