@@ -64,9 +64,9 @@ func TestRunsJoinInOrder(t *testing.T) {
 	}
 }
 
-// TestARunHoldsItsCover checks that adding the ranks of a run one by one leaves the nodes that
+// TestRunConsistsOfItsCoveringNodes checks that adding the ranks of a run one by one leaves the nodes that
 // cover it. Both ends of a message therefore know its contents.
-func TestARunHoldsItsCover(t *testing.T) {
+func TestRunConsistsOfItsCoveringNodes(t *testing.T) {
 	for n := 1; n <= 33; n++ {
 		for a := range n {
 			r := run{n: n, size: 2, values: make([]byte, 2*(mostNodes(n)+1))}
