@@ -21,7 +21,7 @@ func newAhead() *ahead {
 	return &ahead{begun: time.Now(), over: make(chan struct{}), flight: newFlight(), changed: make(chan struct{}, 1)}
 }
 
-var errLeft = errors.New("the peer has ended the stream")
+var errStreamEnded = errors.New("the peer has ended the stream")
 
 // room waits until some of n bytes may be sent, and returns how many. It fails if there is no room within
 // stall.
@@ -38,9 +38,9 @@ func (a *ahead) room(n int, stall time.Duration) (int, error) {
 		select {
 		case <-a.changed:
 		case <-a.over:
-			return 0, errLeft
+			return 0, errStreamEnded
 		case <-late.C:
-			return 0, errNotTaken
+			return 0, errSendTimeout
 		}
 	}
 }

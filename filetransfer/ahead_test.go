@@ -42,10 +42,10 @@ func TestUnacknowledgedBytesAreBounded(t *testing.T) {
 		begun := time.Now()
 		n, _ := io.Copy(io.Discard, theirs) // until the sender gives up
 		if n == 0 || n > firstWindow {
-			t.Errorf("%d bytes came, want some, and at most %d", n, firstWindow)
+			t.Errorf("received %d bytes, want 1 to %d", n, firstWindow)
 		}
 		if took := time.Since(begun); took != stallTimeout {
-			t.Errorf("given up after %v, want %v", took, stallTimeout)
+			t.Errorf("gave up after %v, want %v", took, stallTimeout)
 		}
 	})
 }
@@ -91,7 +91,7 @@ func TestFlightsBetweenSites(t *testing.T) {
 				cancel()
 				<-ended
 				if counts["origin"] != tt.origin || counts["fellow"] != tt.fellow {
-					t.Errorf("reports to %v, want it to the origin: %v, to the fellow: %v", counts, tt.origin, tt.fellow)
+					t.Errorf("sent acknowledgements to %v, want to the origin: %v, to the fellow: %v", counts, tt.origin, tt.fellow)
 				}
 			})
 		})
@@ -108,8 +108,8 @@ func TestO4ImpossibleAcknowledgementIsLogged(t *testing.T) {
 				submitter := newOffline(t, "origin", zerolog.New(&log))
 				defer submitter.Serve(job, []p2ppeer.ID{"liar"}, nil)()
 				_ = submitter.serveTo("liar", encodeOpen(opening{job: job, units: 1, counts: counts}), &pb.Ask{Received: 1}) // the link may be cut first
-				if got := log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, "which is impossible") {
-					t.Errorf("the log says %s", got)
+				if got := log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, "impossible acknowledgement") {
+					t.Errorf("log: %s", got)
 				}
 			})
 		})

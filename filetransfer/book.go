@@ -42,7 +42,7 @@ func (b *book) note(what func(l *ledger, now time.Duration)) {
 	what(b.ledger, time.Since(b.begun))
 }
 
-// admit determines what the remote of sd may request. ok is false if nothing is served to it.
+// admit determines which units the remote of sd may request. ok is false if nothing is served to it.
 func (s *Service) admit(sd *sender) (ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -43,14 +43,14 @@ func newOffline(t *testing.T, id p2ppeer.ID, log zerolog.Logger) *Service {
 	return s
 }
 
-// An origin is not given up before it has been unreachable for cutFor, however often it was tried.
-func TestT2UnreachableOriginIsWaitedFor(t *testing.T) {
+// An origin is not given up before it has been unreachable for outageTimeout, however often it was tried.
+func TestT2FetchWaitsForAnUnreachableOrigin(t *testing.T) {
 	for name, tt := range map[string]struct {
 		down time.Duration
 		err  error
 	}{
-		"shorter than cutFor": {cutFor - 5*time.Second, nil},
-		"for ever":            {time.Hour, errCut},
+		"shorter than outageTimeout": {outageTimeout - 5*time.Second, nil},
+		"forever":                    {time.Hour, errCut},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -69,12 +69,12 @@ func TestT2UnreachableOriginIsWaitedFor(t *testing.T) {
 					t.Fatalf("got %v after %v, want %v", err, time.Since(begun), tt.err)
 				}
 				if tried <= maxFailures {
-					t.Errorf("tried %d times", tried)
+					t.Errorf("%d attempts", tried)
 				}
 				if tt.err == nil {
 					wantFile(t, peer.store.Path(w.Digest), b)
-				} else if took := time.Since(begun); took < cutFor || took > 2*cutFor {
-					t.Errorf("given up after %v", took)
+				} else if took := time.Since(begun); took < outageTimeout || took > 2*outageTimeout {
+					t.Errorf("gave up after %v", took)
 				}
 			})
 		})
@@ -82,7 +82,7 @@ func TestT2UnreachableOriginIsWaitedFor(t *testing.T) {
 }
 
 // A peer that reads nothing may be disconnected, so this is not logged as a violation.
-func TestPeerThatReadsNothingIsNotLogged(t *testing.T) {
+func TestPeerThatDoesNotReadIsNotLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log logtest.Log
 		submitter := newOffline(t, "origin", zerolog.New(&log))
@@ -95,8 +95,8 @@ func TestPeerThatReadsNothingIsNotLogged(t *testing.T) {
 		if err := submitter.serveTo("fellow", ask...); err != nil {
 			t.Fatal(err)
 		}
-		if got := log.String(); strings.Contains(got, `"warn"`) || !strings.Contains(got, errNotTaken.Error()) {
-			t.Errorf("the log says %s", got)
+		if got := log.String(); strings.Contains(got, `"warn"`) || !strings.Contains(got, errSendTimeout.Error()) {
+			t.Errorf("log: %s", got)
 		}
 	})
 }
@@ -110,8 +110,8 @@ func TestO4PeerThatExceedsItsWindowIsLogged(t *testing.T) {
 		// The first requests may be answered before the answers fill the link.
 		asks := slices.Repeat([]*pb.Ask{encodeRequest(request{items: make([]pieceID, 1)})}, 10*maxAhead)
 		_ = submitter.serveTo("hog", append([]*pb.Ask{encodeOpen(opening{job: job, units: 1})}, asks...)...) // the last request may be cut off
-		if got := log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, "more requests ahead") {
-			t.Errorf("the log says %s", got)
+		if got := log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, "more outstanding requests") {
+			t.Errorf("log: %s", got)
 		}
 	})
 }
@@ -127,7 +127,7 @@ func (s *Service) connect(to map[p2ppeer.ID]*Service) {
 
 // Parts from fellows wait for room in memory; parts from the origin do not.
 func TestO4PartsOfFellowsWaitForMemory(t *testing.T) {
-	for name, held := range map[string]int{"one at a time": 0, "none for ever": 1} {
+	for name, held := range map[string]int{"one at a time": 0, "none forever": 1} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				submitter, fellow := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "fellow", zerolog.Nop())
@@ -143,7 +143,7 @@ func TestO4PartsOfFellowsWaitForMemory(t *testing.T) {
 				}
 				begun, open := time.Now(), peer.open
 				peer.open = func(ctx context.Context, p p2ppeer.ID) (link, error) {
-					if p == "origin" && time.Since(begun) < cutFor/2 { // fellows come first
+					if p == "origin" && time.Since(begun) < outageTimeout/2 { // fellows come first
 						return nil, errCut
 					}
 					return open(ctx, p)
@@ -159,7 +159,7 @@ func TestO4PartsOfFellowsWaitForMemory(t *testing.T) {
 				}
 				wantFile(t, peer.store.Path(w.Digest), b)
 				if got := len(peer.room); got != held {
-					t.Errorf("%d parts have room in the end, want %d", got, held)
+					t.Errorf("%d parts fit into memory at the end, want %d", got, held)
 				}
 				if got, want := submitter.Stats().BytesSent, int64(held)*w.Size; got != want {
 					t.Errorf("the origin has sent %d bytes, want %d", got, want)
@@ -211,14 +211,14 @@ func TestT1InvalidSourceIsLoggedAndExcluded(t *testing.T) {
 					}
 					err := peer.Fetch(t.Context(), "origin", job, []Want{w}, nil)
 					if (err != nil) != (source == "origin") || (tried == 1) != tt.wrong {
-						t.Errorf("tried %d times, got %v", tried, err)
+						t.Errorf("%d attempts, got %v", tried, err)
 					}
 					named := errors.As(err, new(wrongError))
 					if source == "fellow" {
 						named = strings.Contains(log.String(), `"warn"`) && strings.Contains(log.String(), source.String())
 					}
 					if named != tt.wrong {
-						t.Errorf("got %v, the log says %s", err, log.String())
+						t.Errorf("got %v, log: %s", err, log.String())
 					}
 				})
 			})

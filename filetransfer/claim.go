@@ -100,7 +100,7 @@ func (c *claim) release() {
 func (s *Store) Put(ctx context.Context, job string, b []byte) (Digest, error) {
 	w := Want{Digest: DigestOf(b), Size: int64(len(b))}
 	s.Pin(job, []Digest{w.Digest})
-	err := s.obtain(ctx, []Want{w}, func(c *claim) error {
+	err := s.fillAll(ctx, []Want{w}, func(c *claim) error {
 		for i := range pieces(w.Size) {
 			begin := i * pieceSize
 			if err := c.write(w, i, b[begin:begin+pieceBytes(w.Size, i)]); err != nil {
@@ -115,9 +115,9 @@ func (s *Store) Put(ctx context.Context, job string, b []byte) (Digest, error) {
 	return w.Digest, nil
 }
 
-// obtain makes all wanted contents complete. It calls fill with each claim that it gets, and waits for
+// fillAll makes all wanted contents complete. It calls fill with each claim that it gets, and waits for
 // the claims of other callers.
-func (s *Store) obtain(ctx context.Context, wants []Want, fill func(*claim) error) error {
+func (s *Store) fillAll(ctx context.Context, wants []Want, fill func(*claim) error) error {
 	for {
 		c, busy, err := s.claim(wants)
 		if err != nil {

@@ -16,7 +16,7 @@ type Content struct {
 	URL      string    `json:"url,omitempty"` // source on the web, if any
 }
 
-// Contents lists what the store holds, the most recently used first.
+// Contents lists the contents of the store, the most recently used first.
 func (s *Store) Contents() []Content {
 	urls := s.urls()
 	s.mu.Lock()

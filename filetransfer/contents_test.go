@@ -38,7 +38,7 @@ func TestContentsAreSortedByLastUse(t *testing.T) {
 	}
 	for _, c := range openStore(t, dir, 1<<20).Contents() {
 		if time.Since(c.Used) > time.Minute || len(c.Jobs) > 0 {
-			t.Errorf("in the next process: %+v", c)
+			t.Errorf("after reopening the store: %+v", c)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func TestT4TrimKeepsContentInUse(t *testing.T) {
 		wantBytes(t, s)
 	}
 	if !s.Has(used) || slices.ContainsFunc(over, s.Has) {
-		t.Error("something in use went, or something else stayed")
+		t.Error("content in use was evicted, or unused content was kept")
 	}
 }
 

@@ -4,7 +4,7 @@
 //	submitter (the origin)                           peer
 //	files --Build--> Manifest                        Store (its cache)
 //	      \--Serve-->|                                  |
-//	                 |<-- open, request(unit)... ----| Fetch: what the store lacks
+//	                 |<-- open, request(unit)... ----| Fetch: missing contents
 //	                 |--- part, bytes, part, ... ------>| partial/<digest>
 //	                                                    | all pieces verified: <aa>/<digest>
 //	        a fellow: another of the job's peers        v

@@ -137,7 +137,7 @@ func (l *download) cached(ctx context.Context, d Digest) bool {
 	return err == nil && found == d
 }
 
-// recall loads what is known of the URL from earlier downloads.
+// recall loads the record of earlier downloads of the URL.
 func (l *download) recall(ctx context.Context) {
 	l.page = l.store.readPage(l.key())
 	d, err := ParseDigest(l.page.Digest)

@@ -77,10 +77,10 @@ func TestDownloadIsStored(t *testing.T) {
 	wantFile(t, store.Path(want), b)
 	wantBytesOfContents(t, store)
 	if s.complete != 1 {
-		t.Errorf("sent %d times, though the digest was known the second time", s.complete)
+		t.Errorf("sent %d times, want once: the digest was known the second time", s.complete)
 	}
 	if _, err := store.Put(t.Context(), "other", content(2, 900_000)); !errors.Is(err, errFull) {
-		t.Errorf("got %v: what the job has downloaded was evicted (T4)", err)
+		t.Errorf("got %v: content that the job has downloaded was evicted (T4)", err)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestDownloadIsConditional(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.complete != 1 || s.unasked != want {
-			t.Errorf("sent %d times, %d times found unchanged; want 1 and %d", s.complete, s.unasked, want)
+			t.Errorf("sent %d times, unchanged %d times; want 1 and %d", s.complete, s.unasked, want)
 		}
 	}
 	s.content, s.etag = content(2, 1000), `"2"`
@@ -121,7 +121,7 @@ func TestT2DownloadIsResumed(t *testing.T) {
 				t.Fatalf("got %v, %v", d, err)
 			}
 			if len(s.ranges) != 1 || s.ranges[0] == "bytes=0-" || s.complete != 1 {
-				t.Errorf("asked for %q, and %d times for all", s.ranges, s.complete)
+				t.Errorf("requested ranges %q, and %d times the whole file", s.ranges, s.complete)
 			}
 		})
 	}
@@ -140,7 +140,7 @@ func TestChangedDownloadRestarts(t *testing.T) {
 	store.writePage(sp.key, page{ETag: `"0"`})
 	store = openStore(t, store.dir, 1<<20)
 	if d, err := s.download(t, store, ""); err != nil || d != DigestOf(s.content) {
-		t.Errorf("got %v, %v; want what is there now", d, err)
+		t.Errorf("got %v, %v; want the present content", d, err)
 	}
 	wantBytesOfContents(t, store)
 }
@@ -161,11 +161,11 @@ func TestT1WrongPartIsFetchedAgain(t *testing.T) {
 		t.Errorf("got %v, %v", d, err)
 	}
 	if len(s.ranges) != 1 || s.complete != 1 {
-		t.Errorf("asked for %q, and %d times for all; want once each", s.ranges, s.complete)
+		t.Errorf("requested ranges %q, and %d times the whole file; want once each", s.ranges, s.complete)
 	}
 }
 
-func TestDownloadsThatFail(t *testing.T) {
+func TestFailingDownloads(t *testing.T) {
 	b := content(1, 10_000)
 	s := newSite(t, b)
 	gone := httptest.NewServer(http.NotFoundHandler())
@@ -216,7 +216,7 @@ func TestConcurrentDownloadsOfOneURLShareATransfer(t *testing.T) {
 	}
 	wg.Wait()
 	if failed.Load() > 0 || s.complete != 1 || s.unasked != 7 {
-		t.Errorf("%d failed, sent %d times, found unchanged %d times", failed.Load(), s.complete, s.unasked)
+		t.Errorf("%d failed, sent %d times, unchanged %d times", failed.Load(), s.complete, s.unasked)
 	}
 }
 
@@ -258,7 +258,7 @@ func TestDownloadKeepsPinnedContent(t *testing.T) {
 	}
 	after, err := os.Stat(store.Path(d))
 	if err != nil || !os.SameFile(before, after) || !before.ModTime().Equal(after.ModTime()) {
-		t.Errorf("it is another file: %v, %v", after, err)
+		t.Errorf("the file was replaced: %v, %v", after, err)
 	}
 	wantBytesOfContents(t, store)
 }

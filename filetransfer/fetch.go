@@ -9,9 +9,9 @@ import (
 
 // Fetch brings the missing ones of the wanted contents into the store from the peer from, which serves
 // them for the job. It pins all of them for the job until Store.Unpin, even if it fails. Fetch does not
-// request what the store has or another Fetch is receiving, and resumes partial contents (promise T2).
-// With a Share, it requests from fellows what they have. progress, if not nil, is called with each number
-// of new bytes, one call at a time.
+// request contents that the store has or another Fetch is receiving, and resumes partial contents (promise
+// T2). With a Share, it also requests units from fellows. progress, if not nil, is called with each number of
+// new bytes, one call at a time.
 //
 // Fetch replaces a broken or stalled stream, a bounded number of times in a row. It does not ask a fellow
 // again that sends wrong bytes. The error names the peer and the content: refused, changed at its source,
@@ -66,7 +66,7 @@ func (s *Service) fetch(ctx context.Context, from p2ppeer.ID, job string, want [
 	}
 	sh.addComplete(s.store)
 	defer func() { sh.addComplete(s.store) }() // includes what other calls have fetched
-	return s.store.obtain(ctx, want, func(c *claim) error {
+	return s.store.fillAll(ctx, want, func(c *claim) error {
 		t := &transfer{
 			svc: s, job: job, id: id, list: want, units: units, claim: c, share: sh, progress: progress,
 			from: from, fellows: fellows, near: near,

@@ -74,14 +74,14 @@ func TestFlightsFillALinkWithBoundedDelay(t *testing.T) {
 			wait, busy := b.carry(flights, from, lasts)
 			t.Logf("others wait for up to %v, the link is busy for %v of %v", wait, busy, lasts/2)
 			if wait > tt.wait {
-				t.Errorf("others wait for %v, want at most %v", wait, tt.wait)
+				t.Errorf("other traffic waits for %v, want at most %v", wait, tt.wait)
 			}
 			if busy < lasts/2*9/10 {
 				t.Errorf("the link is busy for %v of %v", busy, lasts/2)
 			}
 			for i, f := range flights {
 				if f.acked < leastWindow {
-					t.Errorf("flight %d brings %d bytes only", i, f.acked)
+					t.Errorf("flight %d delivers only %d bytes", i, f.acked)
 				}
 			}
 		})
@@ -97,7 +97,7 @@ func TestO4ImpossibleArrivalsAreRejected(t *testing.T) {
 		ok    bool
 	}{{1001, false}, {1 << 63, false}, {500, true}, {499, false}, {500, true}, {1000, true}} {
 		if got := f.arrived(step.bytes, time.Second); got != step.ok {
-			t.Errorf("%d bytes of 1000 have arrived: %v, want %v", step.bytes, got, step.ok)
+			t.Errorf("acknowledgement of %d bytes of 1000: accepted %v, want %v", step.bytes, got, step.ok)
 		}
 	}
 }

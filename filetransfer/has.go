@@ -60,13 +60,13 @@ func (s *Service) present(digests []Digest) []byte {
 // evicted at any time.
 func (s *Service) Cached(ctx context.Context, peer p2ppeer.ID, digests []Digest) ([]bool, error) {
 	if len(digests) > MaxAsked {
-		return nil, fmt.Errorf("ask %s for %d digests: at most %d", peer, len(digests), MaxAsked)
+		return nil, fmt.Errorf("query %s for %d digests: at most %d are allowed", peer, len(digests), MaxAsked)
 	}
 	answer := s.present(digests)
 	if peer != s.host.ID() {
 		var err error
 		if answer, err = s.askCached(ctx, peer, digests); err != nil {
-			return nil, fmt.Errorf("ask %s what it has cached: %w", peer, err)
+			return nil, fmt.Errorf("query the cache of %s: %w", peer, err)
 		}
 	}
 	out := make([]bool, len(answer))
@@ -104,7 +104,7 @@ func readQuestion(r io.Reader) ([]Digest, error) {
 		return nil, err
 	}
 	if n[0] > MaxAsked {
-		return nil, fmt.Errorf("question for %d digests, at most %d allowed", n[0], MaxAsked)
+		return nil, fmt.Errorf("query for %d digests, at most %d are allowed", n[0], MaxAsked)
 	}
 	digests := make([]Digest, n[0])
 	for i := range digests {

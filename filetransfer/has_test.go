@@ -18,7 +18,7 @@ func TestHasAnswersOnlyAdmittedPeers(t *testing.T) {
 	}
 	digests := []Digest{{1}, here, {2}}
 	if _, err := asker.Cached(t.Context(), peer.host.ID(), digests); err == nil {
-		t.Error("a peer that was not told to tell does")
+		t.Error("a peer answers before it was configured to")
 	}
 	admitted := true
 	stop := peer.Tell(func(id p2ppeer.ID) bool { return admitted && id == asker.host.ID() })
@@ -27,19 +27,19 @@ func TestHasAnswersOnlyAdmittedPeers(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	if got, err := peer.Cached(t.Context(), peer.host.ID(), digests); err != nil || !slices.Equal(got, []bool{false, true, false}) {
-		t.Errorf("itself: %v, %v", got, err)
+		t.Errorf("asked itself: %v, %v", got, err)
 	}
 	admitted = false
 	if _, err := asker.Cached(t.Context(), peer.host.ID(), digests); err == nil {
-		t.Error("who is not admitted is told")
+		t.Error("a peer that is not admitted gets an answer")
 	}
 	admitted = true
 	stop()
 	if _, err := asker.Cached(t.Context(), peer.host.ID(), digests); err == nil {
-		t.Error("it goes on telling")
+		t.Error("the peer still answers")
 	}
 	if _, err := asker.Cached(t.Context(), peer.host.ID(), make([]Digest, MaxAsked+1)); err == nil {
-		t.Error("a question without bounds is asked")
+		t.Error("a query for too many digests was sent")
 	}
 }
 

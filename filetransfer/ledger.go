@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// mutest is how long a link may carry nothing before its pending units are given to other peers.
-	mutest = 15 * time.Second
+	// linkTimeout is how long a link may carry nothing before its pending units are given to other peers.
+	linkTimeout = 15 * time.Second
 	// minLease and maxLease bound how long a unit that has arrived at one peer is left to that peer to
 	// pass on: twice as long as the transfer took. A peer on a busy machine takes a while to inform its
 	// fellows.
 	minLease = 2 * time.Second
 	maxLease = 10 * time.Second
-	// unconfirmed is how long a completely sent unit is left to a peer that does not confirm its arrival.
-	unconfirmed = 60 * time.Second
+	// confirmTimeout is how long a completely sent unit is left to a peer that does not confirm its arrival.
+	confirmTimeout = 60 * time.Second
 	// maxBooked bounds the units that are booked for a peer and have not arrived.
 	maxBooked = 16
 )
@@ -26,7 +26,7 @@ const (
 //
 //	free --grant--> booked --got--> arrived --lease over--> free
 //	  ^                |
-//	  +-- gone, mute --+
+//	  +- gone, silent -+
 //	  +- unconfirmed --+
 type ledger struct {
 	entries map[int]entry
@@ -94,7 +94,7 @@ func (l *ledger) holds(e entry, now time.Duration) bool {
 		return true
 	}
 	moved, ok := l.moved[e.holder]
-	return ok && now-moved < mutest
+	return ok && now-moved < linkTimeout
 }
 
 // sent records that the link has carried data.
@@ -104,7 +104,7 @@ func (l *ledger) sent(to holder, now time.Duration) { l.moved[to] = now }
 func (l *ledger) delivered(unit int, to holder, now time.Duration) {
 	e, ok := l.entries[unit]
 	if ok && e.holder == to && e.until == 0 {
-		e.until = now + unconfirmed
+		e.until = now + confirmTimeout
 		l.entries[unit] = e
 	}
 }

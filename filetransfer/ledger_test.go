@@ -17,8 +17,8 @@ func TestLedgerGrantsAUnitToOnePeerAtATime(t *testing.T) {
 		want bool
 	}{
 		{"at once", func(*ledger) {}, 10 * second, false},
-		{"while it is under way", func(l *ledger) { l.sent(one, 30*second) }, 30*second + mutest - 1, false},
-		{"when the link has been mute", func(l *ledger) { l.sent(one, 30*second) }, 30*second + mutest, true},
+		{"while it is being sent", func(l *ledger) { l.sent(one, 30*second) }, 30*second + linkTimeout - 1, false},
+		{"when the link has been silent", func(l *ledger) { l.sent(one, 30*second) }, 30*second + linkTimeout, true},
 		{"when the link has ended", func(l *ledger) { l.gone(one) }, 11 * second, true},
 		{"when it has just arrived", func(l *ledger) { l.got(3, one, 12*second) }, 12 * second, false},
 		{"for twice the time it took", func(l *ledger) { l.got(3, one, 12*second) }, 16*second - 1, false},
@@ -31,14 +31,14 @@ func TestLedgerGrantsAUnitToOnePeerAtATime(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			l := newLedger()
-			for _, how := range []string{"when it is free", "again to whom it was"} {
+			for _, how := range []string{"when it is free", "again to the same peer"} {
 				if !l.grant(3, one, 10*second) {
-					t.Fatalf("a unit was not given %s", how)
+					t.Fatalf("a unit was not granted %s", how)
 				}
 			}
 			tt.then(l)
 			if got, want := l.taken(8, tt.at).has(3), !tt.want; got != want {
-				t.Errorf("it is taken: %v, want %v", got, want)
+				t.Errorf("unit taken: %v, want %v", got, want)
 			}
 			if got := l.grant(3, two, tt.at); got != tt.want {
 				t.Errorf("granted: %v, want %v", got, tt.want)
@@ -68,7 +68,7 @@ func TestNeighbours(t *testing.T) {
 			}
 			for _, j := range js {
 				if !slices.Contains(Neighbours(j, n), i) {
-					t.Fatalf("%d of %d has the neighbour %d, which does not have it", i, n, j)
+					t.Fatalf("%d of %d has the neighbour %d, but not the other way round", i, n, j)
 				}
 				if !seen[j] {
 					seen[j] = true
@@ -93,21 +93,21 @@ func TestLedgerLimitsAGreedyPeer(t *testing.T) {
 	const units = 32
 	l := newLedger()
 	var now time.Duration
-	for ; now <= unconfirmed+10*time.Second; now += 10 * time.Second {
+	for ; now <= confirmTimeout+10*time.Second; now += 10 * time.Second {
 		for u := range units {
 			link := holder{"hog", uint64(u)}
 			if !l.grant(u, link, now) {
-				t.Fatalf("unit %d is taken, and nobody else has asked", u)
+				t.Fatalf("unit %d is taken, although no other peer has requested it", u)
 			}
 			l.delivered(u, link, now)
 			l.sent(link, now+9*time.Second)
 		}
 		if got := l.taken(units, now).count(); got > maxBooked {
-			t.Fatalf("%d units are left to it at %v", got, now)
+			t.Fatalf("%d units are granted to it at %v", got, now)
 		}
 	}
 	if l.taken(units, now).has(0) {
-		t.Error("its first unit is still left to it")
+		t.Error("its first unit is still granted to it")
 	}
 }
 
@@ -116,10 +116,10 @@ func TestLedgerRecordsUrgentUnits(t *testing.T) {
 	l := newLedger()
 	l.book(3, one, 0)
 	if l.grant(3, two, 1) {
-		t.Error("another link is given the unit at once")
+		t.Error("another link is granted the unit at once")
 	}
 	l.book(3, two, 1)
 	if l.gone(one); !l.grant(3, two, 2) {
-		t.Error("the unit is not free when its link is gone")
+		t.Error("the unit is not free after its link has ended")
 	}
 }

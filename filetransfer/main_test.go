@@ -38,7 +38,7 @@ func wantFile(t testing.TB, path string, want []byte) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Fatalf("%s: %d bytes that differ from the %d wanted", path, len(got), len(want))
+		t.Fatalf("%s: got %d bytes that differ from the wanted %d", path, len(got), len(want))
 	}
 }
 
@@ -74,7 +74,7 @@ func wantBytes(t testing.TB, s *Store) {
 		t.Fatal(err)
 	}
 	if got := s.Bytes(); got != sum || got > s.limit {
-		t.Fatalf("store counts %d bytes, its folder has %d, its limit is %d", got, sum, s.limit)
+		t.Fatalf("the store counts %d bytes, its folder contains %d, the limit is %d", got, sum, s.limit)
 	}
 }
 

@@ -62,7 +62,7 @@ func TestManifestRefusesIrregularFiles(t *testing.T) {
 	}
 	for name, m := range tests {
 		if m.Validate() == nil {
-			t.Errorf("%s: taken", name)
+			t.Errorf("%s: accepted", name)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestManifestRoundTrip(t *testing.T) {
 		t.Fatalf("got %v, %v; want %v", got, err, m)
 	}
 	if wants := m.Wants(); len(wants) != 3 {
-		t.Errorf("%d contents, want 3: the same one is wanted once", len(wants))
+		t.Errorf("%d contents, want 3 without duplicates", len(wants))
 	}
 }
 
@@ -156,7 +156,7 @@ func FuzzValidPath(f *testing.F) {
 		}
 		for name := range strings.SplitSeq(p, "/") {
 			if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "\x00\n\r") {
-				t.Fatalf("%q passed", p)
+				t.Fatalf("%q is valid", p)
 			}
 		}
 	})

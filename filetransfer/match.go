@@ -80,7 +80,7 @@ func (c *collection) visit(e *walk.Entry) error {
 	case !e.IsFolder() && !e.IsRegular():
 		return nil
 	case e.Depth() > MaxPathDepth && !e.IsFolder():
-		return fmt.Errorf("a file that matches is in more than %d folders", MaxPathDepth-1)
+		return fmt.Errorf("a matching file is in more than %d nested folders", MaxPathDepth-1)
 	case e.IsFolder() && e.Depth() != MaxPathDepth:
 		return nil
 	}
@@ -123,16 +123,16 @@ func transferable(name string) string {
 	return b.String()
 }
 
-// errWork reports that comparing the patterns with the names would take too long.
-var errWork = errors.New("too many files for so many long patterns: use fewer patterns, or name directories")
+// errTooMuchWork reports that comparing the patterns with the names would take too long.
+var errTooMuchWork = errors.New("too many files for so many long patterns: use fewer patterns, or name directories")
 
 // matches reports whether a pattern matches the file or a folder that contains it. Its only error is
-// errWork.
+// errTooMuchWork.
 func (c *collection) matches(name string) (bool, error) {
 	for _, p := range c.patterns {
 		part := ancestor(name, strings.Count(p, "/")+1)
 		if c.work -= int64(len(p)+1) * int64(len(part)+1); c.work < 0 {
-			return false, errWork
+			return false, errTooMuchWork
 		}
 		if ok, _ := path.Match(p, part); ok && hiddenNamed(p, name) {
 			return true, nil

@@ -64,7 +64,7 @@ func TestT3ReplacedFilesAreNotRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			if m, err := Build(t.Context(), found); err == nil {
-				t.Errorf("it was hashed: %v", m)
+				t.Errorf("the file was hashed: %v", m)
 			}
 			offered := served{from: found[0], size: info.Size(), modTime: info.ModTime()}
 			b, refusal, err := readServed(offered, 0, make([]byte, pieceSize))
@@ -110,7 +110,7 @@ func TestMatch(t *testing.T) {
 			for _, f := range found {
 				got = append(got, f.Path)
 				if f.Within != dir || f.From != f.Path {
-					t.Errorf("%s is said to be %s in %s", f.Path, f.From, f.Within)
+					t.Errorf("%s matched as %s in %s", f.Path, f.From, f.Within)
 				}
 			}
 			slices.Sort(got)
@@ -121,7 +121,7 @@ func TestMatch(t *testing.T) {
 	}
 	for _, bad := range []string{"", "/etc/*", "../*", "[", "a//b"} {
 		if _, err := Match(t.Context(), dir, []string{bad}); err == nil {
-			t.Errorf("pattern %q was taken", bad)
+			t.Errorf("pattern %q was accepted", bad)
 		}
 	}
 }
@@ -137,10 +137,10 @@ func TestMatchInDeepFolders(t *testing.T) {
 	}
 	writeFile(t, filepath.Join(dir, "deep", strings.Repeat("d/", MaxPathDepth-1), "beyond"), nil)
 	if found, err := Match(t.Context(), dir, []string{"*.out"}); err != nil || len(found) != 1 {
-		t.Errorf("beside a deep folder: %v, %v", found, err)
+		t.Errorf("next to a deep folder: %v, %v", found, err)
 	}
 	if _, err := Match(t.Context(), dir, []string{"deep"}); err == nil {
-		t.Error("a file was matched that is too deep to be sent")
+		t.Error("a file was matched that is nested too deeply")
 	}
 }
 
@@ -154,12 +154,12 @@ func TestO4MatchingIsBounded(t *testing.T) {
 	patterns := slices.Repeat([]string{"*" + strings.Repeat("?", 100) + "b"}, MaxPatterns)
 	work := int64(len(patterns)) * int64(len(patterns[0])+1) * int64(len(name)+1) * files / 10
 	c := collection{ctx: t.Context(), dir: dir, patterns: patterns, work: work}
-	if err := walk.Walk(dir, c.visit); !errors.Is(err, errWork) || c.visited > files/5 {
-		t.Errorf("it has looked at %d names of %d: %v", c.visited, files, err)
+	if err := walk.Walk(dir, c.visit); !errors.Is(err, errTooMuchWork) || c.visited > files/5 {
+		t.Errorf("visited %d names of %d: %v", c.visited, files, err)
 	}
 	// Usual patterns are far below the bound.
 	if usual := int64(len("results/*.out")+1) * int64(len("results/part-000.out")+1) * maxWalk * 64; usual > maxWork {
-		t.Errorf("64 patterns of usual names are too much: %d", usual)
+		t.Errorf("64 ordinary patterns exceed the limit: %d", usual)
 	}
 }
 

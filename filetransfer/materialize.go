@@ -125,7 +125,7 @@ func addFile(ctx context.Context, root *os.Root, temp string, e Entry) error {
 	case info.Mode().IsRegular() && info.Size() == e.Size && sameContent(ctx, root, e):
 		return discard(root, temp)
 	}
-	return fmt.Errorf("it is not replaced: %w", fs.ErrExist)
+	return fmt.Errorf("existing file is not replaced: %w", fs.ErrExist)
 }
 
 func sameContent(ctx context.Context, root *os.Root, e Entry) bool {

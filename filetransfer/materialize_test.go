@@ -53,9 +53,9 @@ func TestMaterializeCreatesFiles(t *testing.T) {
 	}
 }
 
-// TestMaterializeNewReplacesNothing, neither a file nor a link, and accepts what an interrupted
+// TestMaterializeNewReplacesNoFile, neither a file nor a link, and accepts what an interrupted
 // collection has written.
-func TestMaterializeNewReplacesNothing(t *testing.T) {
+func TestMaterializeNewReplacesNoFile(t *testing.T) {
 	s := openStore(t, t.TempDir(), 1<<20)
 	m := staged(t, s, map[string][]byte{"d/a": content(1, 300)})
 	dir := t.TempDir()
@@ -75,7 +75,7 @@ func TestMaterializeNewReplacesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := s.MaterializeNew(t.Context(), m, dir); !errors.Is(err, fs.ErrExist) {
-			t.Errorf("%s: got %v, want one that says that it exists", name, err)
+			t.Errorf("%s: got %v, want fs.ErrExist", name, err)
 		}
 		if left, err := os.ReadDir(filepath.Join(dir, "d")); err != nil || len(left) != 1 {
 			t.Errorf("%s: left over: %v, %v", name, left, err)
@@ -95,7 +95,7 @@ func TestT1CorruptedCacheNeverRuns(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
-		t.Errorf("the folder has %v", entries)
+		t.Errorf("the folder contains %v", entries)
 	}
 	if s.Has(m[0].Digest) {
 		t.Error("the corrupted content is still in the store")

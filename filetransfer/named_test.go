@@ -19,7 +19,7 @@ func TestNamed(t *testing.T) {
 		}
 		found := collection{patterns: []string{"none", c.pattern}, work: maxWork}
 		if got, err := found.matches(c.file); got != c.want || err != nil {
-			t.Errorf("pattern %q, file %q: the volunteer's side says %v, %v", c.pattern, c.file, got, err)
+			t.Errorf("pattern %q, file %q: the volunteer's matching returns %v, %v", c.pattern, c.file, got, err)
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// This file holds what a plan decides by site. Peers at one site share a slow link to the rest of the
-// network, and reach each other over a fast one. So each unit should enter a site once. One peer of the
-// site, the unit's owner, may request it from fellows at other sites, and the others get it from their
+// This file contains the decisions of a plan that depend on sites. Peers at one site share a slow link to the
+// rest of the network, and reach each other over a fast one. So each unit should enter a site once. One peer
+// of the site, the unit's owner, may request it from fellows at other sites, and the others get it from their
 // neighbors. The origin needs no owners, because it gives each unit to one peer only.
 //
 // Neighbors compute the owner from their peer IDs (rendezvous hashing), so they agree without a message.

@@ -39,7 +39,7 @@ func (r *rate) take(bytes int, took time.Duration) {
 	*r += freshness * (now - *r)
 }
 
-// A packer compresses what is sent over one link.
+// A packer compresses the data sent over one link.
 type packer struct{ speed rate }
 
 // worthwhile reports whether compressing the given number of bytes to the given part saves more time on the

@@ -40,7 +40,7 @@ func TestPiecesAreCompressedIfWorthwhile(t *testing.T) {
 			p := packer{speed: test.speed}
 			packed := p.pack(test.b, nil, test.link)
 			if (packed != nil) != test.want {
-				t.Fatalf("%d bytes packed into %d, want it packed: %v", len(test.b), len(packed), test.want)
+				t.Fatalf("%d bytes compressed to %d, want compression: %v", len(test.b), len(packed), test.want)
 			}
 			if packed == nil {
 				return
@@ -50,7 +50,7 @@ func TestPiecesAreCompressedIfWorthwhile(t *testing.T) {
 				t.Errorf("unpacked: %v", err)
 			}
 			if p.speed == test.speed {
-				t.Error("how fast it packs was not measured")
+				t.Error("the compression rate was not measured")
 			}
 		})
 	}
@@ -84,22 +84,22 @@ func TestDecompressionBombIsRejected(t *testing.T) {
 	for _, size := range []int{0, 1000, pieceSize} {
 		b := make([]byte, size)
 		if err := unpack(b, bomb); err == nil {
-			t.Errorf("%d bytes of 256 MiB were taken", size)
+			t.Errorf("%d bytes of 256 MiB were accepted", size)
 		}
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range 4 {
 		if err := unpack(make([]byte, 1000), bomb); err == nil {
-			t.Error("1000 bytes of 256 MiB were taken")
+			t.Error("1000 bytes of 256 MiB were accepted")
 		}
 	}
 	runtime.ReadMemStats(&after)
 	if taken := after.TotalAlloc - before.TotalAlloc; taken > 16<<20 {
-		t.Errorf("%d MiB were taken for %d bytes", taken>>20, len(bomb))
+		t.Errorf("%d MiB were allocated for %d bytes", taken>>20, len(bomb))
 	}
 	if err := unpack(make([]byte, 1000), encoder().EncodeAll(text(900), nil)); err == nil {
-		t.Error("less than it says was taken")
+		t.Error("fewer bytes than announced were accepted")
 	}
 }
 
@@ -114,7 +114,7 @@ func FuzzUnpack(f *testing.F) {
 		b := append(make([]byte, size), "behind"...)
 		_ = unpack(b[:size], packed)
 		if string(b[size:]) != "behind" {
-			t.Fatal("it wrote behind its end")
+			t.Fatal("decompression wrote past the end of its buffer")
 		}
 	})
 }
@@ -154,7 +154,7 @@ func TestT1CompressedPiecesArrive(t *testing.T) {
 			wantFile(t, peer.store.Path(w.Digest), c.content)
 			s := submitter.Stats()
 			if (s.BytesSpared > 0) != c.packed || s.BytesSent != w.Size {
-				t.Errorf("%+v; want something spared: %v", s, c.packed)
+				t.Errorf("%+v; want bytes saved: %v", s, c.packed)
 			}
 			t.Logf("%.0f %% of the bytes were sent", 100*float64(s.BytesSent-s.BytesSpared)/float64(s.BytesSent))
 		})

@@ -10,23 +10,23 @@ func TestT1EachPieceIsVerifiedSeparately(t *testing.T) {
 		b := content(1, size)
 		w := WantOf(b)
 		if w.Digest != DigestOf(b) || w.Size != int64(size) || w.validate() != nil {
-			t.Fatalf("%d bytes are %+v: %v", size, w, w.validate())
+			t.Fatalf("%d bytes: want %+v is invalid: %v", size, w, w.validate())
 		}
 		for i := range pieces(w.Size) {
 			piece := bytes.Clone(b[i*pieceSize : i*pieceSize+pieceBytes(w.Size, i)])
 			if !w.verify(i, piece) {
-				t.Errorf("%d bytes: piece %d is refused", size, i)
+				t.Errorf("%d bytes: valid piece %d was rejected", size, i)
 			}
 			if i > 0 && w.verify(i-1, piece) {
-				t.Errorf("%d bytes: piece %d is taken for the one before", size, i)
+				t.Errorf("%d bytes: piece %d was accepted in place of the previous one", size, i)
 			}
 			if w.verify(i, append(piece, 0)) {
-				t.Errorf("%d bytes: piece %d is taken with a byte more", size, i)
+				t.Errorf("%d bytes: piece %d was accepted with an extra byte", size, i)
 			}
 			if len(piece) > 0 {
 				piece[len(piece)-1] ^= 1
 				if w.verify(i, piece) {
-					t.Errorf("%d bytes: piece %d is taken with a wrong byte", size, i)
+					t.Errorf("%d bytes: piece %d was accepted with a wrong byte", size, i)
 				}
 			}
 		}
@@ -40,12 +40,12 @@ func TestT1ForgedPiecesAreRejected(t *testing.T) {
 	w.Pieces = WantOf(forged).Pieces
 	for i := range 2 {
 		if !w.verify(i, forged[i*pieceSize:(i+1)*pieceSize]) {
-			t.Fatalf("piece %d does not fit the values that were made for it", i)
+			t.Fatalf("piece %d does not match its own chaining values", i)
 		}
 	}
 	for _, b := range [][]byte{good, forged} {
 		if w.verify(2, b[2*pieceSize:]) {
-			t.Error("the last piece is taken after others than its own")
+			t.Error("the last piece was accepted after foreign pieces")
 		}
 	}
 }

@@ -14,25 +14,25 @@ const (
 	// to one peer only. Small windows keep the queues of slow links short.
 	fellowWindow = 4
 	freshWindow  = 2
-	// quickFactor multiplies these for a source that sends a unit within quickly of the previous one.
+	// quickFactor multiplies these for a source that sends a unit within quickInterval of the previous one.
 	// Otherwise the windows would not fill a fast link with a long round-trip time.
-	quickFactor = 4
-	quickly     = 250 * time.Millisecond
+	quickFactor   = 4
+	quickInterval = 250 * time.Millisecond
 )
 
 const (
-	// grace is how long a fetch waits for a fellow before it requests everything from the origin. If
+	// fellowTimeout is how long a fetch waits for a fellow before it requests everything from the origin. If
 	// reaching the origin takes long, the wait is four times that time.
-	grace = 3 * time.Second
-	// starving is how long nothing may arrive before a fetch requests units from the origin that it has
-	// given to others.
-	starving = 30 * time.Second
+	fellowTimeout = 3 * time.Second
+	// starvationTimeout is how long nothing may arrive before a fetch requests units from the origin that it
+	// has given to others.
+	starvationTimeout = 30 * time.Second
 	// originTimeout is how long a fetch that receives nothing leaves units to the peers that the origin gave
 	// them to. The actual time is random, between half and one and a half times this value.
 	originTimeout = 2 * time.Second
-	// silence is how long a peer with unanswered requests may send nothing before its units are requested
-	// elsewhere.
-	silence = 5 * time.Second
+	// responseTimeout is how long a peer with unanswered requests may send nothing before its units are
+	// requested elsewhere.
+	responseTimeout = 5 * time.Second
 	// endgame is how long a unit must have been requested before it is requested again, if there is
 	// nothing else to request.
 	endgame = time.Second
@@ -47,7 +47,7 @@ const origin = 0
 // that next returns.
 //
 // A unit is missing, requested or done. It is requested from one source, or from two if there is nothing
-// else to do. Fellows report what they have; from them, the rarest units are requested first. From the
+// else to do. Fellows report the units that they have; the rarest are requested first. From the
 // origin, only units that no fellow has are requested, marked as fresh. The origin declines those that it
 // has given to other peers, and reports which these are. So it sends each unit about once, to varying
 // peers. If nothing arrives for a while, or no fellow can be reached at all, any missing unit is
@@ -87,7 +87,7 @@ type source struct {
 	heard  time.Duration // time of its last bytes of a unit, or of a request with no other unanswered
 	silent bool
 	last   time.Duration // time when its last unit arrived or the origin last declined
-	quick  bool          // its last unit arrived within quickly of both its request and the previous unit
+	quick  bool          // its last unit arrived within quickInterval of both its request and the previous unit
 }
 
 type asking struct {
@@ -231,7 +231,7 @@ func (p *plan) alive(id int, s *source, now time.Duration) {
 // silent after the time silence. Its units then do not count until it sends data or answers.
 func (p *plan) tick(now time.Duration) {
 	for id, s := range p.sources {
-		if len(s.asked) > 0 && !s.silent && now-s.heard > silence {
+		if len(s.asked) > 0 && !s.silent && now-s.heard > responseTimeout {
 			s.silent = true
 			p.forget(s)
 			p.count(id, s, -1)
@@ -246,7 +246,7 @@ func (p *plan) arrived(id int, now time.Duration) {
 	p.came = now
 	s := p.sources[id]
 	begun := s.asked[0].at
-	s.quick = now-max(begun, s.last) < quickly
+	s.quick = now-max(begun, s.last) < quickInterval
 	p.took(id, now-begun)
 	p.finish(p.answered(id, now))
 }
@@ -315,9 +315,9 @@ func (p *plan) next(id int, now time.Duration) (u int, fresh, ok bool) {
 	}
 	switch {
 	case id != origin:
-		u = p.ofFellow(id, s, now)
+		u = p.selectFromFellow(id, s, now)
 	case p.sharing(now):
-		u, fresh = p.ofOrigin(now), true
+		u, fresh = p.selectFromOrigin(now), true
 	default:
 		u = p.find(p.first, func(u int) bool { return p.asked[u] == 0 })
 	}
@@ -350,11 +350,13 @@ func (p *plan) window(id int, now time.Duration) int {
 // sharing reports whether units that the origin has given to others may arrive from them. It returns
 // false if nothing has arrived for a long time.
 func (p *plan) sharing(now time.Duration) bool {
-	return p.supplied(now) || now-p.came < starving && p.fellows > 0 && now-p.begun < max(grace, 4*p.reach)
+	return p.supplied(now) || now-p.came < starvationTimeout && p.fellows > 0 && now-p.begun < max(fellowTimeout, 4*p.reach)
 }
 
 // supplied reports whether fellows are reachable and something has arrived recently.
-func (p *plan) supplied(now time.Duration) bool { return now-p.came < starving && p.shared > 0 }
+func (p *plan) supplied(now time.Duration) bool {
+	return now-p.came < starvationTimeout && p.shared > 0
+}
 
 // find returns the first missing unit for which ok returns true, searching cyclically from from. It
 // returns -1 if there is none.
@@ -372,10 +374,10 @@ func (p *plan) find(from int, ok func(u int) bool) int {
 	return -1
 }
 
-// ofOrigin selects a unit that no other peer is known to have. If nothing has arrived for originTimeout, it
-// also selects other missing units: first those that this peer may bring into its site and that are not
-// requested, then those requested long ago.
-func (p *plan) ofOrigin(now time.Duration) int {
+// selectFromOrigin selects a unit that no other peer is known to have. If nothing has arrived for
+// originTimeout, it also selects other missing units: first those that this peer may bring into its site and
+// that are not requested, then those requested long ago.
+func (p *plan) selectFromOrigin(now time.Duration) int {
 	if u := p.fresh(); u >= 0 {
 		return u
 	}
@@ -404,10 +406,10 @@ func (p *plan) fresh() int {
 	return u
 }
 
-// ofFellow selects the rarest unit that the fellow has, one of several at random. If every such unit is
-// already requested, it selects one that was requested long ago. At another site it does so only if every
+// selectFromFellow selects the rarest unit that the fellow has, one of several at random. If every such unit
+// is already requested, it selects one that was requested long ago. At another site it does so only if every
 // missing unit is requested, or if that was very long ago, because each copy takes time on a slow link.
-func (p *plan) ofFellow(id int, s *source, now time.Duration) int {
+func (p *plan) selectFromFellow(id int, s *source, now time.Duration) int {
 	if s.has == nil {
 		return -1
 	}
@@ -451,7 +453,7 @@ func (p *plan) late(u int, near bool, now time.Duration) bool {
 // tooLate reports whether a unit was requested from another site so long ago that its source counts as
 // too slow.
 func (p *plan) tooLate(u int, now time.Duration) bool {
-	return now-p.since[u] > max(silence, 4*p.usual)
+	return now-p.since[u] > max(responseTimeout, 4*p.usual)
 }
 
 // idle reports whether every missing unit is requested.

@@ -30,16 +30,16 @@ func TestPlanUsesOnlyTheOriginInOrder(t *testing.T) {
 	p.connected(origin, 0)
 	units, fresh := asks(p, origin, 0)
 	if len(units) != soleWindow || fresh || units[0] != 0 || units[1] != 2 {
-		t.Fatalf("asks for %v, fresh %v", units, fresh)
+		t.Fatalf("requests %v, fresh %v", units, fresh)
 	}
 	p.arrived(origin, 0)
 	if units, _ = asks(p, origin, 0); len(units) != 1 || units[0] != soleWindow+1 {
-		t.Errorf("then for %v", units)
+		t.Errorf("then requests %v", units)
 	}
 	p.disconnected(origin)
 	p.connected(origin, 0)
 	if units, _ = asks(p, origin, 0); len(units) != soleWindow || units[0] != 2 {
-		t.Errorf("on another stream for %v", units)
+		t.Errorf("requests %v on another stream", units)
 	}
 }
 
@@ -52,10 +52,10 @@ func TestPlanRequestsTheRarestFirst(t *testing.T) {
 	p.has(2, set(8, 0, 1), nil)
 	p.has(3, set(8, 0), []uint32{1})
 	if u, _, ok := p.next(1, 0); !ok || u != 2 {
-		t.Errorf("asks for %d, want the unit that only this fellow has", u)
+		t.Errorf("requests %d, want the unit that only this fellow has", u)
 	}
 	if _, _, ok := p.next(2, 0); !ok {
-		t.Error("asks the second fellow for nothing")
+		t.Error("requests nothing from the second fellow")
 	}
 }
 
@@ -66,15 +66,15 @@ func TestPlanRequestsMissingUnitsFromTheOrigin(t *testing.T) {
 	p.has(1, set(4, 0, 1), nil)
 	units, fresh := asks(p, origin, 0)
 	if !fresh || len(units) != freshWindow || units[0]+units[1] != 5 {
-		t.Fatalf("asks for %v, fresh %v; want 2 and 3", units, fresh)
+		t.Fatalf("requests %v, fresh %v; want 2 and 3", units, fresh)
 	}
 	p.declined(set(4, 2, 3), 0)
 	p.declined(set(4, 2, 3), 0)
 	if units, _ = asks(p, origin, 0); units != nil {
-		t.Errorf("asks at once for %v, which others are given", units)
+		t.Errorf("requests %v at once, although other peers are sent them", units)
 	}
 	if units, fresh = asks(p, origin, 2*originTimeout); len(units) == 0 || !fresh {
-		t.Errorf("asks for %v in need", units)
+		t.Errorf("requests %v when starving", units)
 	}
 }
 
@@ -82,23 +82,23 @@ func TestPlanUsesTheOriginIfNoFellowIsReachable(t *testing.T) {
 	p := newPlan(160, newBitset(160), 2, 1, 0)
 	p.connected(origin, 0)
 	if units, fresh := asks(p, origin, 0); len(units) != freshWindow || !fresh {
-		t.Fatalf("asks for %v, fresh %v", units, fresh)
+		t.Fatalf("requests %v, fresh %v", units, fresh)
 	}
-	if units, fresh := asks(p, origin, grace); len(units) != soleWindow-freshWindow || fresh {
-		t.Errorf("asks for %v, fresh %v when no fellow has come", units, fresh)
+	if units, fresh := asks(p, origin, fellowTimeout); len(units) != soleWindow-freshWindow || fresh {
+		t.Errorf("requests %v, fresh %v before any fellow is connected", units, fresh)
 	}
 }
 
 // On a busy machine or a distant network, fellows take as long to reach as the origin did.
 func TestPlanWaitsLongerForFellowsIfTheOriginWasSlow(t *testing.T) {
 	p := newPlan(160, newBitset(160), 2, 1, 0)
-	p.connected(origin, grace)
-	p.connected(origin, 2*grace) // another stream does not count
-	if units, fresh := asks(p, origin, 4*grace-1); len(units) != freshWindow || !fresh {
-		t.Errorf("asks for %v, fresh %v", units, fresh)
+	p.connected(origin, fellowTimeout)
+	p.connected(origin, 2*fellowTimeout) // another stream does not count
+	if units, fresh := asks(p, origin, 4*fellowTimeout-1); len(units) != freshWindow || !fresh {
+		t.Errorf("requests %v, fresh %v", units, fresh)
 	}
-	if units, fresh := asks(p, origin, 4*grace); len(units) != soleWindow-freshWindow || fresh {
-		t.Errorf("asks for %v, fresh %v when no fellow has come for long", units, fresh)
+	if units, fresh := asks(p, origin, 4*fellowTimeout); len(units) != soleWindow-freshWindow || fresh {
+		t.Errorf("requests %v, fresh %v after a long time without fellows", units, fresh)
 	}
 }
 
@@ -109,21 +109,21 @@ func TestPlanEnlargesTheWindowOfAFastSource(t *testing.T) {
 	p.connected(1, 0)
 	p.has(1, newBitset(160), nil)
 	if units, _ := asks(p, origin, 0); len(units) != freshWindow {
-		t.Fatalf("asks for %v at first", units)
+		t.Fatalf("first requests %v", units)
 	}
-	p.arrived(origin, quickly-1)
-	if units, _ := asks(p, origin, quickly); len(units) != quickFactor*freshWindow-1 {
-		t.Errorf("asks for %v of a quick one", units)
+	p.arrived(origin, quickInterval-1)
+	if units, _ := asks(p, origin, quickInterval); len(units) != quickFactor*freshWindow-1 {
+		t.Errorf("requests %v from a fast source", units)
 	}
 	for range quickFactor*freshWindow - 1 {
-		p.arrived(origin, 3*quickly)
+		p.arrived(origin, 3*quickInterval)
 	}
-	if units, _ := asks(p, origin, 3*quickly); len(units) != quickFactor*freshWindow-1 {
-		t.Errorf("asks for %v of one that is far and quick: units came together", units)
+	if units, _ := asks(p, origin, 3*quickInterval); len(units) != quickFactor*freshWindow-1 {
+		t.Errorf("requests %v from a fast and distant source, whose units arrive together", units)
 	}
-	p.arrived(origin, 5*quickly)
-	if units, _ := asks(p, origin, 5*quickly); len(units) != 0 {
-		t.Errorf("asks for %v once it is slow", units)
+	p.arrived(origin, 5*quickInterval)
+	if units, _ := asks(p, origin, 5*quickInterval); len(units) != 0 {
+		t.Errorf("requests %v from the source once it is slow", units)
 	}
 }
 
@@ -150,14 +150,14 @@ func TestPlanUsesASecondSiteWhileANeighborOwnsUnits(t *testing.T) {
 	if got, _ := asks(p, 1, 0); !slices.Equal(got, []int{own}) {
 		t.Fatalf("requests %v from the slow site, want %d", got, own)
 	}
-	for now := time.Second; now < silence; now += time.Second {
+	for now := time.Second; now < responseTimeout; now += time.Second {
 		p.sending(1, now) // a little
 		p.tick(now)
 		if got, _ := asks(p, 2, now); got != nil {
 			t.Fatalf("requests %v from a second site after %v", got, now)
 		}
 	}
-	if got, _ := asks(p, 2, silence+1); !slices.Equal(got, []int{own}) {
+	if got, _ := asks(p, 2, responseTimeout+1); !slices.Equal(got, []int{own}) {
 		t.Errorf("requests %v from the second site, want %d", got, own)
 	}
 }
@@ -196,32 +196,32 @@ func TestPlanReassignsUnitsOfASilentFellow(t *testing.T) {
 	p.connected(2, 0)
 	p.has(1, set(2, 0, 1), nil)
 	if units, _ := asks(p, 1, 0); len(units) != 2 {
-		t.Fatalf("asks for %v", units)
+		t.Fatalf("requests %v", units)
 	}
 	p.has(2, set(2, 0, 1), nil)
 	if units, _ := asks(p, 2, endgame); units != nil {
-		t.Fatalf("asks another fellow at once for %v", units)
+		t.Fatalf("requests %v from another fellow at once", units)
 	}
-	p.tick(silence + 1)
-	if units, _ := asks(p, 2, silence+1); len(units) != 2 {
-		t.Errorf("asks the other fellow for %v", units)
+	p.tick(responseTimeout + 1)
+	if units, _ := asks(p, 2, responseTimeout+1); len(units) != 2 {
+		t.Errorf("requests %v from the other fellow", units)
 	}
-	p.sending(1, silence+2)
-	p.arrived(1, silence+2)
-	p.arrived(1, silence+2)
+	p.sending(1, responseTimeout+2)
+	p.arrived(1, responseTimeout+2)
+	p.arrived(1, responseTimeout+2)
 	if !p.complete() {
-		t.Error("what came late does not count")
+		t.Error("a late unit does not count")
 	}
-	p.arrived(2, silence+2)
-	p.arrived(2, silence+2)
+	p.arrived(2, responseTimeout+2)
+	p.arrived(2, responseTimeout+2)
 	if p.left != 0 || p.asked[0] != 0 || p.asked[1] != 0 {
-		t.Errorf("%d left, asked %v", p.left, p.asked)
+		t.Errorf("%d left, requested %v", p.left, p.asked)
 	}
 }
 
 // An origin that counted as silent while its answers waited for the disk is asked again.
 func TestPlanAsksTheOriginAgainOnceItAnswers(t *testing.T) {
-	const later = silence + 1
+	const later = responseTimeout + 1
 	for name, tt := range map[string]struct {
 		answer func(p *plan)
 		want   int // units requested then
@@ -235,16 +235,16 @@ func TestPlanAsksTheOriginAgainOnceItAnswers(t *testing.T) {
 			p.connected(1, 0)
 			p.has(1, newBitset(8), nil)
 			if units, _ := asks(p, origin, 0); len(units) != freshWindow {
-				t.Fatalf("asks for %v", units)
+				t.Fatalf("requests %v", units)
 			}
 			if p.tick(later); !p.sources[origin].silent {
-				t.Fatal("the origin is not taken for silent")
+				t.Fatal("the origin is not considered silent")
 			}
 			for range freshWindow {
 				tt.answer(p)
 			}
 			if units, _ := asks(p, origin, later); len(units) != tt.want {
-				t.Errorf("then for %v", units)
+				t.Errorf("then requests %v", units)
 			}
 		})
 	}
@@ -257,17 +257,17 @@ func TestPlanDoesNotStarve(t *testing.T) {
 	p.connected(origin, 0)
 	p.connected(1, 0)
 	p.has(1, newBitset(8), nil)
-	for now := time.Duration(0); now < starving; now += tickEvery {
+	for now := time.Duration(0); now < starvationTimeout; now += tickEvery {
 		units, fresh := asks(p, origin, now)
 		if len(units) > 0 && !fresh {
-			t.Fatalf("asks for %v as not fresh at %v", units, now)
+			t.Fatalf("requests %v as not fresh at %v", units, now)
 		}
 		for range units {
 			p.declined(set(8, 0, 1, 2, 3, 4, 5, 6, 7), now)
 		}
 	}
-	if units, fresh := asks(p, origin, starving); len(units) != 8 || fresh {
-		t.Errorf("asks for %v, fresh %v", units, fresh)
+	if units, fresh := asks(p, origin, starvationTimeout); len(units) != 8 || fresh {
+		t.Errorf("requests %v, fresh %v", units, fresh)
 	}
 }
 
@@ -279,27 +279,27 @@ func TestPlanDoesNotRelyOnSilentFellows(t *testing.T) {
 	for id := 1; id <= 2; id++ {
 		p.connected(id, 0)
 		if !p.has(id, set(1, 0), nil) {
-			t.Error("the first word is no news")
+			t.Error("the first announcement is not new")
 		}
 	}
 	if p.has(1, set(1, 0), []uint32{0}) {
-		t.Error("the same again is news")
+		t.Error("a repeated announcement is new")
 	}
 	asks(p, 1, 0)
 	asks(p, 2, 2*endgame)
 	if p.asked[0] != 2 {
-		t.Fatalf("%d are asked", p.asked[0])
+		t.Fatalf("%d sources are asked", p.asked[0])
 	}
 	if units, _ := asks(p, origin, 2*originTimeout); len(units) != 1 {
-		t.Errorf("the origin is asked for %v when two owe it", units)
+		t.Errorf("requests %v from the origin although two sources owe it", units)
 	}
-	p.tick(2*originTimeout + silence)
+	p.tick(2*originTimeout + responseTimeout)
 	if p.held[0] != 0 {
-		t.Errorf("%d have it", p.held[0])
+		t.Errorf("%d sources have it", p.held[0])
 	}
-	p.sending(1, 3*originTimeout+silence)
+	p.sending(1, 3*originTimeout+responseTimeout)
 	p.disconnected(2)
 	if p.held[0] != 1 {
-		t.Errorf("%d have it when one sends again", p.held[0])
+		t.Errorf("%d sources have it after one announced it again", p.held[0])
 	}
 }

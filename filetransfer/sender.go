@@ -20,8 +20,8 @@ import (
 const idleStalls = 10
 
 var (
-	errStranger = errors.New("no content is served to it for this job")
-	errOverHere = errors.New("this peer no longer shares contents of the job")
+	errNotServed = errors.New("no content is served to this peer for this job")
+	errUnshared  = errors.New("this peer no longer shares contents of the job")
 )
 
 // A sender serves the requests on one link.
@@ -69,11 +69,11 @@ func (sd *sender) pace(n int) (int, error) {
 
 func (sd *sender) run() error {
 	err := sd.open()
-	if errors.Is(err, errStranger) {
+	if errors.Is(err, errNotServed) {
 		return errors.Join(err, sd.link.Close())
 	}
 	if err == nil {
-		err = sd.converse()
+		err = sd.serveRequests()
 		sd.book.note(func(l *ledger, _ time.Duration) { l.gone(sd.holder) })
 	}
 	if err != nil {
@@ -102,13 +102,13 @@ func (sd *sender) open() error {
 	}
 	if !sd.svc.admit(sd) {
 		err := sd.refuse(pieceID{digest: sd.list}, pb.Refusal_REFUSAL_UNKNOWN, nil)
-		return errors.Join(errStranger, err, sd.w.Flush())
+		return errors.Join(errNotServed, err, sd.w.Flush())
 	}
 	return sd.link.SetReadDeadline(time.Time{})
 }
 
-// converse serves requests until the fetching peer has closed its end.
-func (sd *sender) converse() error {
+// serveRequests serves requests until the fetching peer has closed its end.
+func (sd *sender) serveRequests() error {
 	queue := make(chan request, maxAhead)
 	broken := make(chan error, 1)
 	// Ends when the link does: closed by the fetching peer, or reset below.
@@ -142,12 +142,12 @@ func (sd *sender) readRequests(queue chan<- request) error {
 			sd.rate.Store(msg.GetRate())
 		}
 		if n := msg.GetReceived(); n > 0 && !sd.ahead.arrived(n) {
-			return wrong("says that %d bytes have arrived, which is impossible", n)
+			return wrong("impossible acknowledgement of %d bytes", n)
 		}
 		switch b := msg.Body.(type) {
 		case nil:
 			if msg.GetRate() == 0 && msg.GetReceived() == 0 {
-				return wrong("asks for nothing")
+				return wrong("empty request")
 			}
 		case *pb.Ask_Got:
 			sd.book.note(func(l *ledger, now time.Duration) { l.got(int(b.Got.GetUnit()), sd.holder, now) })
@@ -159,10 +159,10 @@ func (sd *sender) readRequests(queue chan<- request) error {
 			select {
 			case queue <- r:
 			default:
-				return wrong("more requests ahead than the protocol allows")
+				return wrong("more outstanding requests than the protocol allows")
 			}
 		default:
-			return wrong("asks for nothing known")
+			return wrong("request for unknown content")
 		}
 	}
 }
@@ -207,17 +207,17 @@ func (sd *sender) announce() (changed <-chan struct{}, err error) {
 		sh, changed, over := sd.swarm.find(sd.list)
 		switch {
 		case over:
-			return nil, errOverHere
+			return nil, errUnshared
 		case sh == nil:
 			return changed, nil
 		case len(sh.units) != sd.units:
-			return nil, wrong("a list of %d units, which has %d", sd.units, len(sh.units))
+			return nil, wrong("list of %d units, which has %d", sd.units, len(sh.units))
 		}
 		sd.share = sh
 	}
 	have, changed, over := sd.share.snapshot()
 	if over {
-		return nil, errOverHere
+		return nil, errUnshared
 	}
 	msg := sd.newUnits(have)
 	if msg == nil {

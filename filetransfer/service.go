@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	stallTimeout = 30 * time.Second       // time without a byte before a stream is given up
-	openTimeout  = 15 * time.Second       // for connecting to the peer and opening a stream
-	firstBackoff = 100 * time.Millisecond // pause between two streams; doubles with each consecutive failure
-	cutFor       = 20 * time.Second       // least time that an origin may be unreachable before it is given up
+	stallTimeout  = 30 * time.Second       // time without a byte before a stream is given up
+	openTimeout   = 15 * time.Second       // for connecting to the peer and opening a stream
+	firstBackoff  = 100 * time.Millisecond // pause between two streams; doubles with each consecutive failure
+	outageTimeout = 20 * time.Second       // least time that an origin may be unreachable before it is given up
 )
 
 // maxRoom bounds the parts from fellows in memory. Each has a buffer of one piece; a part that arrives
@@ -61,8 +61,8 @@ type Service struct {
 	bytesSent, bytesSpared, bytesReceived, filesSent, filesReceived atomic.Int64
 }
 
-// Stats counts what a Service has transferred since its creation. Bytes are those of contents, without
-// framing. Files are contents whose last piece was sent, or that were received completely.
+// Stats counts the data that a Service has transferred since its creation. Bytes are those of contents,
+// without framing. Files are contents whose last piece was sent, or that were received completely.
 type Stats struct {
 	BytesSent, BytesReceived int64
 	BytesSpared              int64 // bytes saved by compression, of those sent
@@ -72,7 +72,7 @@ type Stats struct {
 // NewService starts to serve peers on h; nothing is offered before Serve. Fetch fills the store.
 func NewService(h host.Host, store *Store, log zerolog.Logger) *Service {
 	s := &Service{
-		host: h, store: store, log: log, conduct: misconduct.New(log), stall: stallTimeout, backoff: firstBackoff, cut: cutFor, unpacks: true, far: isFar,
+		host: h, store: store, log: log, conduct: misconduct.New(log), stall: stallTimeout, backoff: firstBackoff, cut: outageTimeout, unpacks: true, far: isFar,
 		servings: map[string][]*serving{}, swarms: map[string]*swarm{}, links: map[link]struct{}{}, paces: map[string]Pacing{},
 		room: make(chan struct{}, maxRoom),
 	}

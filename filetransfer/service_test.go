@@ -135,7 +135,7 @@ func TestT1ReceivedContentMatchesSubmitted(t *testing.T) {
 		size += w.Size
 	}
 	if seen != size || peer.Stats().BytesReceived != seen+int64(len(enc)) {
-		t.Errorf("progress says %d of %d bytes, stats %+v", seen, size, peer.Stats())
+		t.Errorf("progress %d of %d bytes, stats %+v", seen, size, peer.Stats())
 	}
 	dir := t.TempDir()
 	if err := peer.store.Materialize(t.Context(), got, dir); err != nil {
@@ -167,11 +167,11 @@ func TestT1WrongBytesErrorNamesPeerAndContent(t *testing.T) {
 	defer submitter.Serve(job, []p2ppeer.ID{peer.host.ID()}, map[Digest]Source{w.Digest: {From: path}})()
 	err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil)
 	if err == nil {
-		t.Fatal("wrong bytes were taken")
+		t.Fatal("wrong bytes were accepted")
 	}
 	for _, part := range []string{submitter.host.ID().String(), w.Digest.String(), "prog"} {
 		if !strings.Contains(err.Error(), part) {
-			t.Errorf("%q does not name %s", err, part)
+			t.Errorf("%q does not contain %s", err, part)
 		}
 	}
 	if peer.store.Has(w.Digest) || peer.store.Bytes() != pieceSize { // the correct piece stays
@@ -198,7 +198,7 @@ func TestT1ChangedOrRemovedFileIsRefused(t *testing.T) {
 			}
 			err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got %v, want it to say %q", err, tt.want)
+				t.Errorf("got %v, want an error that contains %q", err, tt.want)
 			}
 		})
 	}
@@ -214,7 +214,7 @@ func TestT2BrokenStreamResumesWithinOneFetch(t *testing.T) {
 	}
 	wantFile(t, peer.store.Path(w.Digest), b)
 	if got := peer.Stats().BytesReceived; got != w.Size {
-		t.Errorf("took %d bytes for a content of %d", got, w.Size)
+		t.Errorf("received %d bytes for a content of %d", got, w.Size)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestT2NextProcessFetchesOnlyTheRest(t *testing.T) {
 	wantBytes(t, peer.store)
 	there := peer.store.Bytes()
 	if there < 10*pieceSize || there >= w.Size {
-		t.Fatalf("%d bytes stayed", there)
+		t.Fatalf("%d bytes are still stored", there)
 	}
 	next := newService(t, 1<<30) // another process on the same cache
 	next.store = openStore(t, peer.store.dir, 1<<30)
@@ -275,7 +275,7 @@ func TestT2CorruptedPiecesAreFetchedAgain(t *testing.T) {
 	}
 	wantFile(t, peer.store.Path(w.Digest), b)
 	if got := peer.Stats().BytesReceived; got != 2*pieceSize+100 {
-		t.Errorf("took %d bytes, want the wrong piece and the missing %d", got, pieceSize+100)
+		t.Errorf("received %d bytes, want the wrong piece and the missing %d", got, pieceSize+100)
 	}
 }
 
@@ -349,7 +349,7 @@ func TestServeAnswersOnlyAllowedPeers(t *testing.T) {
 		})
 	}
 	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{{Digest: w.Digest, Size: 99}}, nil); err == nil {
-		t.Error("a content longer than wanted was taken")
+		t.Error("a content longer than wanted was accepted")
 	}
 }
 
@@ -419,7 +419,7 @@ func TestO4InvalidRequestsEndTheLink(t *testing.T) {
 			}
 			// All requests may have been answered as fast as they arrived.
 			if got := log.String(); name != "too many ahead" && (!strings.Contains(got, `"warn"`) || !strings.Contains(got, s.host.ID().String())) {
-				t.Errorf("the log says %s", got)
+				t.Errorf("log: %s", got)
 			}
 		})
 	}

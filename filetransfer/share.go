@@ -13,7 +13,7 @@ const MaxFellows = 64
 // maxShares bounds the lists that one peer shares for a job.
 const maxShares = 16
 
-// A swarm is what this peer shares for a job.
+// A swarm contains the lists that this peer shares for a job.
 type swarm struct {
 	from    p2ppeer.ID // origin of the shared lists
 	fellows []p2ppeer.ID
@@ -36,7 +36,7 @@ type share struct {
 	changed chan struct{} // closed when units are added or the share ends
 }
 
-// Share makes this peer and its fellows exchange what they fetch from the peer from for the job, until
+// Share makes this peer and its fellows exchange the units that they fetch from peer from for the job, until
 // stop is called. It applies to each later Fetch from that peer. Fetches from other peers, such as those
 // of output files, do not take part. After stop, fellows get nothing more. The peer from has named the
 // fellows, which must call Share as well. near lists the fellows at this peer's site; each unit enters

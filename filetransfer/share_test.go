@@ -97,7 +97,7 @@ func TestSubmitterSendsEachContentAboutOnce(t *testing.T) {
 		}
 		for _, w := range m.Wants() {
 			if !p.store.Has(w.Digest) {
-				t.Fatalf("%s is not there", w)
+				t.Fatalf("%s is missing", w)
 			}
 		}
 		wantBytes(t, p.store)
@@ -105,7 +105,7 @@ func TestSubmitterSendsEachContentAboutOnce(t *testing.T) {
 	got := c.copies(m.Wants())
 	t.Logf("the submitter has sent %.2f copies to %d peers", got, len(c.peers))
 	if got > 1.6 {
-		t.Errorf("the submitter has sent %.2f copies, at most 1.6 are asked", got)
+		t.Errorf("the submitter sent %.2f copies, want at most 1.6", got)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestPeersServeCachedContents(t *testing.T) {
 	defer c.submitter.Serve(job, c.ids, map[Digest]Source{w.Digest: {From: path}})()
 	c.fetchOne(t, 2, []Want{w})
 	if got := c.submitter.Stats().BytesSent; got != 0 {
-		t.Fatalf("the submitter has sent %d bytes of what was there", got)
+		t.Fatalf("the submitter sent %d bytes of cached content", got)
 	}
 	c.fetch(t, []Want{w})
 	if c.peers[2].Stats().BytesSent == 0 || c.copies([]Want{w}) > 1.6 {
@@ -158,7 +158,7 @@ func TestT1LyingFellowIsLoggedAndExcluded(t *testing.T) {
 	for !strings.Contains(c.log.String(), liar.host.ID().String()) {
 		select {
 		case err := <-done:
-			t.Fatalf("fetch ended with %v, and the log has no word of %s: %s", err, liar.host.ID(), c.log.String())
+			t.Fatalf("fetch ended with %v, and the log does not name %s: %s", err, liar.host.ID(), c.log.String())
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -168,7 +168,7 @@ func TestT1LyingFellowIsLoggedAndExcluded(t *testing.T) {
 	}
 	wantFile(t, honest.store.Path(large.Digest), content(1, 20*pieceSize))
 	if got := c.log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, large.Digest.String()) {
-		t.Errorf("the log says %s", got)
+		t.Errorf("log: %s", got)
 	}
 	if got := honest.Stats().BytesReceived - sizeOf(m); got > (maxParts+2)*pieceSize {
 		t.Errorf("lies cost %d bytes", got)
@@ -195,7 +195,7 @@ func TestCollectionDoesNotUseTheSwarm(t *testing.T) {
 		t.Errorf("the peer has sent %d bytes, its fellow %d", ran.Stats().BytesSent, sent)
 	}
 	if sh, _, _ := collector.swarmOf(job).find(listID(list)); sh != nil {
-		t.Error("what was collected is shared")
+		t.Error("collected content is shared")
 	}
 }
 
@@ -264,7 +264,7 @@ func TestT2FellowsReplaceAnUnreachableOrigin(t *testing.T) {
 	}
 	wantFile(t, p.store.Path(w.Digest), b)
 	if tried < 2*maxFailures {
-		t.Errorf("the origin was tried %d times", tried)
+		t.Errorf("%d attempts to reach the origin", tried)
 	}
 }
 
@@ -369,7 +369,7 @@ func TestFellowsGetOnlySharedContents(t *testing.T) {
 					continue
 				}
 				if refused := errors.As(err, new(refusedError)); refused == tt.ok || !refused && err != nil {
-					t.Errorf("got %+v, %v; want it sent: %v", a, err, tt.ok)
+					t.Errorf("got %+v, %v; want an answer: %v", a, err, tt.ok)
 				}
 				return
 			}

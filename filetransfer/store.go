@@ -15,8 +15,8 @@ var (
 	// ErrMissing reports that the content is not in the store, or was corrupted there and has been
 	// removed. Fetching it again helps.
 	ErrMissing = errors.New("content is not in the store")
-	// errFull reports that the content does not fit below the store's limit beside the content of running
-	// jobs. Another peer, or a later attempt, may succeed.
+	// errFull reports that the content does not fit below the store's limit together with the content of
+	// running jobs. Another peer, or a later attempt, may succeed.
 	errFull = errors.New("the store is full")
 )
 
@@ -110,7 +110,7 @@ func (s *Store) Bytes() int64 {
 	return s.bytes
 }
 
-// Open opens complete content for reading. The caller must verify what it reads, as Materialize does. The
+// Open opens complete content for reading. The caller must verify the data, as Materialize does. The
 // error wraps ErrMissing if the store lacks the content.
 func (s *Store) Open(d Digest) (*os.File, error) {
 	s.mu.Lock()
@@ -192,7 +192,7 @@ func (s *Store) makeRoom(need int64) error {
 	candidates := s.evictable()
 	drop, ok := chooseEvictions(candidates, excess)
 	if !ok {
-		return fmt.Errorf("%d more bytes beside %d in use, limit %d: %w", need, s.bytes-total(candidates), s.limit, errFull)
+		return fmt.Errorf("%d more bytes in addition to %d in use, limit %d: %w", need, s.bytes-total(candidates), s.limit, errFull)
 	}
 	for _, d := range drop {
 		if err := s.remove(d); err != nil {

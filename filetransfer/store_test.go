@@ -23,10 +23,10 @@ func TestStorePutAndOpen(t *testing.T) {
 		t.Fatalf("has %v, %d bytes", s.Has(d), s.Bytes())
 	}
 	if again := openStore(t, dir, 1000); !again.Has(d) || again.Bytes() != 100 {
-		t.Error("the next process does not find it")
+		t.Error("a reopened store does not have the content")
 	}
 	if _, err := s.Open(Digest{}); !errors.Is(err, ErrMissing) {
-		t.Errorf("content that is not there: %v", err)
+		t.Errorf("missing content: %v", err)
 	}
 }
 
@@ -46,7 +46,7 @@ func TestT4PinnedContentIsNeverEvicted(t *testing.T) {
 	b := put(t, s, "over", content(2, 400))
 	s.Pin("second", []Digest{a})
 	if _, err := s.Put(t.Context(), "big", content(3, 300)); !errors.Is(err, errFull) {
-		t.Fatalf("no room beside two pinned contents: %v", err)
+		t.Fatalf("store full of pinned contents: %v", err)
 	}
 	s.Unpin("over")
 	put(t, s, "big", content(3, 300))
@@ -55,7 +55,7 @@ func TestT4PinnedContentIsNeverEvicted(t *testing.T) {
 	}
 	s.Unpin("running") // the second job still uses it
 	if _, err := s.Put(t.Context(), "more", content(4, 400)); !errors.Is(err, errFull) {
-		t.Errorf("content of the second job went: %v", err)
+		t.Errorf("content of the second job was evicted: %v", err)
 	}
 	wantBytes(t, s)
 }
@@ -109,7 +109,7 @@ func TestOpenStoreEvictsDownToASmallerLimit(t *testing.T) {
 	put(t, s, "j", content(2, 400))
 	wantBytes(t, openStore(t, dir, 500))
 	if _, err := OpenStore(dir, 0); err == nil {
-		t.Error("a limit of nothing was taken")
+		t.Error("a limit of 0 was accepted")
 	}
 }
 
@@ -130,7 +130,7 @@ func TestT1StoreAfterKill(t *testing.T) {
 	}
 	c, _, err := s.claim([]Want{{Digest: DigestOf(half), Size: 100}})
 	if err != nil || !c.begun[DigestOf(half)] {
-		t.Fatalf("claim %+v, %v; want it begun", c, err)
+		t.Fatalf("claim %+v, %v; want a partial content", c, err)
 	}
 	c.release()
 	if s.Bytes() != 140 {
@@ -158,10 +158,10 @@ func TestT4ClaimsCountInFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := s.claim([]Want{{Digest: Digest{2}, Size: 700}}); !errors.Is(err, errFull) {
-		t.Fatalf("700 bytes beside 400 claimed of 1000: %v", err)
+		t.Fatalf("700 bytes in addition to 400 claimed of 1000: %v", err)
 	}
 	if !s.Has(old) {
-		t.Error("something was evicted in vain")
+		t.Error("content was evicted although the new content did not fit")
 	}
 	c.release()
 	if s.Bytes() != 500 {
@@ -176,7 +176,7 @@ func TestContentIsFilledByOneCallerAtATime(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			err := s.obtain(t.Context(), []Want{{Digest: DigestOf(b), Size: 1000}}, func(c *claim) error {
+			err := s.fillAll(t.Context(), []Want{{Digest: DigestOf(b), Size: 1000}}, func(c *claim) error {
 				if fills.Add(1) == 1 {
 					return errors.New("the first one fails; another takes over")
 				}
@@ -206,7 +206,7 @@ func TestWaitingForAnotherFillEndsWithTheContext(t *testing.T) {
 	defer c.release()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.obtain(ctx, w, nil); !errors.Is(err, context.Canceled) {
+	if err := s.fillAll(ctx, w, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

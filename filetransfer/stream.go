@@ -197,13 +197,13 @@ func (st *stream) request(unit, piece int, fresh bool, contents []int) {
 	_ = st.await() // a broken link fails the read
 }
 
-var errOver = errors.New("all contents have arrived")
+var errComplete = errors.New("all contents have arrived")
 
 // await sets the read deadline: about one stall from now if requests are unanswered, and none otherwise.
 // The caller holds t.mu.
 func (st *stream) await() error {
 	if st.over {
-		return errOver
+		return errComplete
 	}
 	stall := st.t.svc.stall
 	var until time.Time
@@ -299,12 +299,12 @@ func (st *stream) refused(err error) error {
 
 func (st *stream) has(a answer) error {
 	if st.id == origin {
-		return wrong("the peer breaks the protocol: it says what it has")
+		return wrong("protocol violation: the origin sent a list of what it has")
 	}
 	st.t.mu.Lock()
 	defer st.t.mu.Unlock()
 	if !st.t.plan.has(st.id, a.have, a.more) {
-		return wrong("the peer breaks the protocol: it says again what it has")
+		return wrong("protocol violation: the peer announced the same units twice")
 	}
 	st.t.ask(st)
 	return nil
@@ -314,7 +314,7 @@ func (st *stream) taken(units bitset) error {
 	st.t.mu.Lock()
 	if st.id != origin || len(st.asked) == 0 || !st.asked[0].fresh || st.part > 0 {
 		st.t.mu.Unlock()
-		return wrong("the peer breaks the protocol: nothing fresh was asked for")
+		return wrong("protocol violation: answer to a request for a fresh unit that was not made")
 	}
 	p := part{unit: st.asked[0].unit, taken: units}
 	st.asked = st.asked[1:]
@@ -329,7 +329,7 @@ func (st *stream) take(ctx context.Context, size, packed int) error {
 	t.mu.Lock()
 	if len(st.asked) == 0 {
 		t.mu.Unlock()
-		return wrong("the peer breaks the protocol: it sends %d bytes that were not asked for", size)
+		return wrong("protocol violation: the peer sent %d unrequested bytes", size)
 	}
 	oldest := st.asked[0]
 	p := part{unit: oldest.unit, content: oldest.contents[st.part], last: st.part == len(oldest.contents)-1}
@@ -337,7 +337,7 @@ func (st *stream) take(ctx context.Context, size, packed int) error {
 	t.mu.Unlock()
 	w, piece := t.list[p.content], t.units[p.unit].piece
 	if size != pieceBytes(w.Size, piece) {
-		return wrong("%s: %d bytes came as piece %d of its %d bytes", w, size, piece, w.Size)
+		return wrong("%s: received %d bytes as piece %d of its %d bytes", w, size, piece, w.Size)
 	}
 	var err error
 	if p.buf, err = st.buffer(ctx); err != nil {
@@ -351,9 +351,9 @@ func (st *stream) take(ctx context.Context, size, packed int) error {
 	if err != nil {
 		st.free(p.buf)
 		if errors.As(err, new(wrongError)) {
-			return wrong("%s at piece %d: %w", w, piece, err)
+			return wrong("%s, piece %d: %w", w, piece, err)
 		}
-		return brokenError{fmt.Errorf("%s at piece %d: %w", w, piece, err)}
+		return brokenError{fmt.Errorf("%s, piece %d: %w", w, piece, err)}
 	}
 	st.measure(cmp.Or(packed, size), time.Since(begun))
 	t.svc.bytesReceived.Add(int64(size))
@@ -458,7 +458,7 @@ func (st *stream) keep(p part) error {
 	}
 	w, u := t.list[p.content], t.units[p.unit]
 	if !w.verify(u.piece, p.bytes) {
-		return wrong("%s: the bytes that came are not the ones that were submitted (SHA-256 differs)", w)
+		return wrong("%s: the received bytes differ from the submitted ones (SHA-256 mismatch)", w)
 	}
 	if err := t.write(u, p.content, p.bytes); err != nil || !p.last {
 		return err

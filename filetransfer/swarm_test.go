@@ -392,10 +392,10 @@ func TestSwarm(t *testing.T) {
 				t.Fatalf("%d of %d peers are complete after %v", w.done, tt.peers, w.now)
 			}
 			if got := w.copies(); got > tt.copies {
-				t.Errorf("the origin has sent %.2f copies, at most %.2f are asked", got, tt.copies)
+				t.Errorf("the origin sent %.2f copies, want at most %.2f", got, tt.copies)
 			}
 			if got := w.took.Seconds() / one.Seconds(); tt.times > 0 && got > tt.times {
-				t.Errorf("it took %.2f times as long as one copy, at most %.2f are asked", got, tt.times)
+				t.Errorf("it took %.2f times as long as one copy, want at most %.2f", got, tt.times)
 			}
 		})
 	}
@@ -440,7 +440,7 @@ func TestSwarmAtSites(t *testing.T) {
 				t.Fatalf("%d of %d peers are complete after %v", w.done, tt.sites*tt.each, w.now)
 			}
 			if copies > tt.copies {
-				t.Errorf("%.2f copies left the sites for each that has to, want at most %.2f", copies, tt.copies)
+				t.Errorf("%.2f copies left the sites for each necessary one, want at most %.2f", copies, tt.copies)
 			}
 			if got := w.took.Seconds() / one.Seconds(); got > tt.times {
 				t.Errorf("it took %.2f times as long as one copy, want at most %.2f", got, tt.times)

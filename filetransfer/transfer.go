@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxFailures is how many consecutive streams may break without a unit, over at least cutFor, before
-	// the origin is given up. It is not given up while fellows supply units.
+	// maxFailures is how many consecutive streams may break without a unit, over at least outageTimeout,
+	// before the origin is given up. It is not given up while fellows supply units.
 	maxFailures = 5
 	// maxFellowFailures is that number for a fellow, which may start some seconds later than this peer.
 	maxFellowFailures = 9
@@ -240,14 +240,14 @@ func (t *transfer) tick(ctx context.Context) {
 	}
 }
 
-// askAll makes every stream request what it can. The caller holds mu.
+// askAll makes every stream send the requests that it can. The caller holds mu.
 func (t *transfer) askAll() {
 	for _, st := range t.streams {
 		t.ask(st)
 	}
 }
 
-// ask makes a stream request what it can. The caller holds mu.
+// ask makes a stream send the requests that it can. The caller holds mu.
 func (t *transfer) ask(st *stream) {
 	for {
 		u, fresh, ok := t.plan.next(st.id, t.now())

@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 )
 
-// A unit is what a fetching peer requests at once: a piece of a large content, or several small contents
-// that are adjacent in the list of wanted contents. All peers that want the same list number its units
-// alike, so that a set of units is a bitset.
+// A unit is the amount of data that a fetching peer requests at once: a piece of a large content, or several
+// small contents that are adjacent in the list of wanted contents. All peers that want the same list number
+// its units alike, so that a set of units is a bitset.
 type unit struct {
 	first, count int // contents, as indices into the list
 	piece        int // index of the piece, for a content of several pieces

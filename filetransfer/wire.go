@@ -34,9 +34,9 @@ type link interface {
 	SetWriteDeadline(time.Time) error
 }
 
-// errNotTaken reports that the peer reads nothing. The peer may be disconnected, so this is no protocol
+// errSendTimeout reports that the peer reads nothing. The peer may be disconnected, so this is no protocol
 // violation.
-var errNotTaken = errors.New("timed out sending to the peer")
+var errSendTimeout = errors.New("timed out sending to the peer")
 
 // A timedWriter fails if writing maxWrite bytes takes longer than stall.
 type timedWriter struct {
@@ -60,7 +60,7 @@ func (w timedWriter) Write(b []byte) (n int, err error) {
 		var m int
 		m, err = w.link.Write(b[:next])
 		if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
-			err = errNotTaken
+			err = errSendTimeout
 		}
 		n += m
 		b = b[m:]
@@ -84,9 +84,9 @@ func decodeOpen(msg *pb.Open) (o opening, err error) {
 	case msg == nil:
 		return o, errors.New("the stream does not begin with an open message")
 	case len(msg.GetJob()) > maxJob:
-		return o, fmt.Errorf("name of the job has %d bytes", len(msg.GetJob()))
+		return o, fmt.Errorf("job name of %d bytes", len(msg.GetJob()))
 	case len(msg.GetList()) != len(Digest{}):
-		return o, fmt.Errorf("list named by %d bytes", len(msg.GetList()))
+		return o, fmt.Errorf("list digest of %d bytes", len(msg.GetList()))
 	case msg.GetUnits() < 1 || msg.GetUnits() > maxUnits:
 		return o, fmt.Errorf("list of %d units", msg.GetUnits())
 	}
@@ -182,10 +182,10 @@ func (r *answerReader) next() (a answer, err error) {
 			return a, refusedError(b.Part.GetRefusal())
 		}
 		if b.Part.GetLength() > pieceSize {
-			return a, wrong("part of %d bytes, at most %d are taken", b.Part.GetLength(), pieceSize)
+			return a, wrong("part of %d bytes, at most %d are allowed", b.Part.GetLength(), pieceSize)
 		}
 		if n := b.Part.GetPacked(); n > 0 && n >= b.Part.GetLength() {
-			return a, wrong("part of %d bytes packed into %d", b.Part.GetLength(), n)
+			return a, wrong("part of %d bytes compressed to %d", b.Part.GetLength(), n)
 		}
 		a.size, a.packed = int(b.Part.GetLength()), int(b.Part.GetPacked())
 		return a, nil
@@ -195,7 +195,7 @@ func (r *answerReader) next() (a answer, err error) {
 	case *pb.Answer_Have:
 		for _, u := range b.Have.GetMore() {
 			if u >= uint32(r.units) {
-				return a, wrong("unit %d of %d", u, r.units)
+				return a, wrong("unit %d out of range: there are %d", u, r.units)
 			}
 		}
 		a.more = b.Have.GetMore()
@@ -205,16 +205,16 @@ func (r *answerReader) next() (a answer, err error) {
 		}
 		return a, err
 	}
-	return a, wrong("answer without a meaning")
+	return a, wrong("answer of unknown type")
 }
 
 // set decodes a set of units.
 func (r *answerReader) set(b []byte) (bitset, error) {
 	if len(b) != len(newBitset(r.units)) {
-		return nil, wrong("set of %d units in %d bytes", r.units, len(b))
+		return nil, wrong("malformed set of %d units: %d bytes", r.units, len(b))
 	}
 	if spare := r.units % 8; spare > 0 && b[len(b)-1]>>spare != 0 {
-		return nil, wrong("set with units above %d", r.units)
+		return nil, wrong("set contains units above %d", r.units)
 	}
 	return b, nil
 }

@@ -27,7 +27,7 @@ func FuzzDecodeAsk(f *testing.F) {
 			return
 		}
 		if o, err := decodeOpen(msg.GetOpen()); err == nil && (len(o.job) > maxJob || o.units < 1 || o.units > maxUnits) {
-			t.Fatalf("%+v passed", o)
+			t.Fatalf("%+v is valid", o)
 		}
 		const units = 10
 		r, err := decodeRequest(msg.GetRequest(), units)
@@ -35,11 +35,11 @@ func FuzzDecodeAsk(f *testing.F) {
 			return
 		}
 		if len(r.items) == 0 || len(r.items) > maxBatch || r.unit < 0 || r.unit >= units {
-			t.Fatalf("%+v passed", r)
+			t.Fatalf("%+v is valid", r)
 		}
 		for _, it := range r.items {
 			if it.piece < 0 || it.piece > maxFileBytes/pieceSize {
-				t.Fatalf("%+v passed", it)
+				t.Fatalf("%+v is valid", it)
 			}
 		}
 	})
@@ -67,19 +67,19 @@ func FuzzAnswerReader(f *testing.F) {
 				return
 			}
 			if a.size > pieceSize || a.packed > 0 && a.packed >= a.size {
-				t.Fatalf("part of %d bytes in %d", a.size, a.packed)
+				t.Fatalf("part of %d bytes compressed to %d", a.size, a.packed)
 			}
 			if a.size > 0 && r.bytes(make([]byte, a.size), a.packed) != nil {
 				return
 			}
 			for _, set := range []bitset{a.taken, a.have} {
 				if set != nil && (len(set) != len(newBitset(units)) || set.has(units) || set.has(units+1)) {
-					t.Fatalf("set %v of %d units", set, units)
+					t.Fatalf("decoded set %v of %d units", set, units)
 				}
 			}
 			for _, u := range a.more {
 				if u >= units {
-					t.Fatalf("unit %d of %d", u, units)
+					t.Fatalf("decoded unit %d of %d", u, units)
 				}
 			}
 		}
@@ -93,7 +93,7 @@ func TestMaximumBatchOfRequestsFitsItsBound(t *testing.T) {
 	}
 	msg := encodeRequest(r)
 	if n := proto.Size(msg); n > maxAsk {
-		t.Errorf("a request has %d bytes, at most %d are read", n, maxAsk)
+		t.Errorf("a request has %d bytes, the limit is %d", n, maxAsk)
 	}
 	if err := pbio.NewDelimitedWriter(io.Discard).WriteMsg(msg); err != nil {
 		t.Error(err)
@@ -108,6 +108,6 @@ func TestMaximumHaveFitsItsBound(t *testing.T) {
 	var b bytes.Buffer
 	_ = pbio.NewDelimitedWriter(&b).WriteMsg(&pb.Answer{Body: &pb.Answer_Have{Have: have}}) // a buffer never fails
 	if a, err := newAnswerReader(&b, maxUnits).next(); err != nil || len(a.more) != maxMore {
-		t.Errorf("%d units came, %v", len(a.more), err)
+		t.Errorf("received %d units, %v", len(a.more), err)
 	}
 }

@@ -111,7 +111,7 @@ func inEveryWay(t *testing.T, seed uint64, check func(*World, trialCall) error) 
 			err := RunLocal(context.Background(), n, func(w *World) error {
 				for i, tc := range calls {
 					w.forced.algorithms, w.places = tc.algorithms, tc.places
-					w.nearness = nearness{}
+					w.locality = locality{}
 					tc.random = rand.New(rand.NewPCG(seed, uint64(i)))
 					if err := check(w, tc); err != nil {
 						return fmt.Errorf("seed %d, %v: %w", seed, tc, err)
@@ -126,7 +126,7 @@ func inEveryWay(t *testing.T, seed uint64, check func(*World, trialCall) error) 
 	}
 }
 
-func TestEveryAlgorithmIsTheDefinition(t *testing.T) {
+func TestEveryAlgorithmMatchesTheDefinition(t *testing.T) {
 	inEveryWay(t, rand.Uint64(), func(w *World, tc trialCall) error {
 		if err := checkVectors(w.Comm, tc); err != nil {
 			return err
@@ -255,9 +255,9 @@ func folding(from, n, width int) float64 {
 // fraction is rank's contribution to a sum whose bits depend on the order.
 func fraction(rank int) float64 { return math.Pow(-1.37, float64(3*rank)) / 3 }
 
-// TestSumsHaveTheSameBitsInEveryWay checks that the bits of a sum depend only on the number of
-// ranks, and not on the algorithm, the root, the placement of ranks, or timing.
-func TestSumsHaveTheSameBitsInEveryWay(t *testing.T) {
+// TestSumsHaveTheSameBitsWithEveryAlgorithm checks that the bits of a sum depend only on the number
+// of ranks, and not on the algorithm, the root, the placement of ranks, or timing.
+func TestSumsHaveTheSameBitsWithEveryAlgorithm(t *testing.T) {
 	inEveryWay(t, rand.Uint64(), checkBits)
 }
 
@@ -293,9 +293,9 @@ func TestSumsHaveTheSameBitsAtAllReplicas(t *testing.T) {
 	})
 }
 
-// TestCollectivesOnDifferentCommunicatorsAreApart checks that collectives on different
+// TestCollectivesOnDifferentCommunicatorsAreSeparate checks that collectives on different
 // communicators do not wait for each other, in whatever order goroutines call them.
-func TestCollectivesOnDifferentCommunicatorsAreApart(t *testing.T) {
+func TestCollectivesOnDifferentCommunicatorsAreSeparate(t *testing.T) {
 	for _, replicas := range []int{1, 2} {
 		err := runIn(localworld.New(context.Background(), localworld.Config{Ranks: 4, Replicas: replicas}), func(w *World) error {
 			comms := []*Comm{w.Comm}

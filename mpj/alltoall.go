@@ -34,7 +34,7 @@ func checkAlltoall[T Element](c *Comm, op string, send, recv []T) error {
 	if send != nil && len(send) != len(recv) || len(recv)%c.size != 0 {
 		err = c.failf(ErrBuffer, op, "send has %d elements and recv %d for %d ranks", len(send), len(recv), c.size)
 	} else if len(send) > 0 && &send[0] == &recv[0] {
-		err = c.failf(ErrBuffer, op, "send and recv are the same: give nil for send at all ranks")
+		err = c.failf(ErrBuffer, op, "send and recv are the same: pass nil as send at all ranks")
 	}
 	if c.world.checks {
 		err = c.agree(op, placed(elementCall[T](calls.None, len(recv)/c.size), send, len(recv)), err)

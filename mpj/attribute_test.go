@@ -81,7 +81,7 @@ func TestErrhandlerIsCalledOncePerError(t *testing.T) {
 		}
 		at := fmt.Sprintf(" at rank %d: ", w.Rank())
 		err = want("errors", seen, []string{
-			"mpj.CartCreate" + at + "invalid dimensions: a grid of [3] for 2 ranks",
+			"mpj.CartCreate" + at + "invalid dimensions: grid [3] for 2 ranks",
 			"mpj.Recv" + at + fmt.Sprintf("message longer than the receive buffer: message of 16 bytes from rank %d with tag 3, buffer of 8 bytes", w.Rank()),
 			"mpj.Send" + at + "invalid rank: dest 5, ranks are 0..1",
 			"mpj.Bcast" + at + "invalid root: root -1, ranks are 0..1",

@@ -35,7 +35,7 @@ func (c *Comm) blocksOf(op, buffer string, counts, displs []int, length int) (bl
 	}
 	for i, n := range b.counts {
 		if n < 0 || b.displs[i] < 0 || b.displs[i] > length-n {
-			return blocks{}, c.failf(ErrCount, op, "%s has %d elements, block of rank %d is %d from %d on", buffer, length, i, n, b.displs[i])
+			return blocks{}, c.failf(ErrCount, op, "%s has %d elements, but the block of rank %d has %d at offset %d", buffer, length, i, n, b.displs[i])
 		}
 	}
 	return b, nil

@@ -115,7 +115,7 @@ func Ibsend[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
 	if err := c.checkDest(op, dest, tag); err != nil {
 		return nil, err
 	}
-	r := &Request{comm: c, op: op, said: c.saySend(op, bytesOf(buf), dest, tag), null: dest == ProcNull}
+	r := &Request{comm: c, op: op, description: c.describeSend(op, bytesOf(buf), dest, tag), null: dest == ProcNull}
 	return r.begun(c.startBuffered(op, slices.Clone(bytesOf(buf)), dest, tag))
 }
 
@@ -132,7 +132,7 @@ func (c *Comm) ibsendTyped(op string, x Typed, dest, tag int) (*Request, error) 
 		return nil, err
 	}
 	b := x.packed()
-	r := &Request{comm: c, op: op, said: c.saySend(op, b, dest, tag), null: dest == ProcNull}
+	r := &Request{comm: c, op: op, description: c.describeSend(op, b, dest, tag), null: dest == ProcNull}
 	return r.begun(c.startBuffered(op, b, dest, tag))
 }
 

@@ -14,14 +14,14 @@ func (r *Request) WaitContext(ctx context.Context) (Status, error) {
 		return Status{}, r.comm.wrap(r.op, err)
 	}
 	if !done {
-		return Status{}, r.comm.gaveUp(ctx, r.op)
+		return Status{}, r.comm.contextError(ctx, r.op)
 	}
 	return r.result()
 }
 
-// gaveUp returns the error of a call whose context has ended. At a replica that did not decide, the
-// context itself may not have ended yet.
-func (c *Comm) gaveUp(ctx context.Context, op string) error {
+// contextError returns the error of a call whose context has ended. At a replica that did not
+// decide, the context itself may not have ended yet.
+func (c *Comm) contextError(ctx context.Context, op string) error {
 	cause := context.Cause(ctx)
 	if cause == nil {
 		cause = context.Canceled
@@ -61,7 +61,7 @@ func RecvContext[T Element](ctx context.Context, c *Comm, buf []T, source, tag i
 	}
 	s, err := r.result()
 	if s.Cancelled {
-		return s, c.gaveUp(ctx, op)
+		return s, c.contextError(ctx, op)
 	}
 	return s, err
 }
@@ -81,7 +81,7 @@ func ProbeContext(ctx context.Context, c *Comm, source, tag int) (Status, error)
 		return Status{}, c.wrap(op, err)
 	}
 	if !ok {
-		return Status{}, c.gaveUp(ctx, op)
+		return Status{}, c.contextError(ctx, op)
 	}
 	return c.statusOf(s), nil
 }

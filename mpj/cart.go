@@ -114,7 +114,7 @@ func (c *Comm) newCart(op string, dims []int, periods []bool) (*cart, error) {
 		}
 	}
 	if n := gridSize(dims); n < 0 || n > c.size {
-		return nil, failf(ErrDims, op, "a grid of %v for %d ranks", dims, c.size)
+		return nil, failf(ErrDims, op, "grid %v for %d ranks", dims, c.size)
 	}
 	return &cart{dims: append([]int(nil), dims...), periods: append([]bool(nil), periods...)}, nil
 }

@@ -30,7 +30,7 @@ func checksWanted() (bool, error) {
 	case "1":
 		return true, nil
 	default:
-		return false, failf(ErrArg, "Init", "%s=%q: it is 1 or 0", checkVariable, v)
+		return false, failf(ErrArg, "Init", "%s=%q: want 1 or 0", checkVariable, v)
 	}
 }
 

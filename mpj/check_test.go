@@ -30,7 +30,7 @@ var differing = []struct {
 		_, err := w.DistGraphCreate(nil, nil, nil, nil, false)
 		return err
 	}, "rank 1 calls DistGraphCreate("},
-	{"a root that there is not", func(w *World) error { return Bcast(w.Comm, make([]int, 1), 7*(w.Rank()/2)) },
+	{"a root out of range", func(w *World) error { return Bcast(w.Comm, make([]int, 1), 7*(w.Rank()/2)) },
 		"rank 2 calls Bcast(1 int, root 7)"},
 	{"communicators", func(w *World) error {
 		if w.Rank() == 0 {
@@ -67,7 +67,7 @@ func TestCheckNamesDifferentCalls(t *testing.T) {
 			err := RunLocal(context.Background(), 3, func(w *World) error {
 				err := c.call(w)
 				if err == nil {
-					t.Errorf("rank %d noticed nothing", w.Rank())
+					t.Errorf("rank %d returned no error", w.Rank())
 				}
 				if w.Rank() == 0 && !strings.Contains(err.Error(), c.says) {
 					t.Errorf("got %v, want %s", err, c.says)

@@ -64,7 +64,7 @@ func (w *World) Checkpoint(save func(io.Writer) error, restore func(io.Reader) e
 // replicas, and without replicas.
 func (w *World) atRest(op string) error {
 	if n := w.active.Load(); n > 0 {
-		return w.failf(ErrRequest, op, "%d requests or messages of Mprobe are under way: wait for them, or receive them, first", n)
+		return w.failf(ErrRequest, op, "%d requests or messages of Mprobe are in progress: wait for them, or receive them, first", n)
 	}
 	if w.buffered.inUse() {
 		return w.failf(ErrRequest, op, "messages are in the buffer of buffered mode: detach it first")
@@ -74,7 +74,7 @@ func (w *World) atRest(op string) error {
 		w.checkpointed = n
 	}
 	if made := n - w.checkpointed; made > 0 {
-		return w.failf(ErrComm, op, "%d communicators have been made since the first one", made)
+		return w.failf(ErrComm, op, "%d communicators were created after the first checkpoint", made)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (w *World) takeOwn(b []byte) error {
 	for _, r := range records {
 		c := w.identities.of(r.id)
 		if c == nil {
-			return fmt.Errorf("the checkpoint is of a program with a communicator %d, which this one has not made", r.id)
+			return fmt.Errorf("the checkpoint contains communicator %d, which this program has not created", r.id)
 		}
 		c.operations.goTo(int(r.operations))
 		c.made = r.made

@@ -145,7 +145,7 @@ func TestCheckpointIsRefusedDuringPendingOperations(t *testing.T) {
 		c, made := w.Dup()
 		want("a new communicator", ErrComm)
 		if err := w.Checkpoint(nil, noRestore); !errors.Is(err, ErrArg) {
-			t.Errorf("nothing to save with: %v", err)
+			t.Errorf("nil save and restore: %v", err)
 		}
 		return first(err, made, c.Free())
 	})
@@ -154,11 +154,11 @@ func TestCheckpointIsRefusedDuringPendingOperations(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfSaveIsReturned(t *testing.T) {
+func TestErrorOfSaveIsReturned(t *testing.T) {
 	job := localworld.New(context.Background(), localworld.Config{Ranks: 1, Replicas: 2, Heal: t.TempDir()})
 	err := runIn(job, func(w *World) error {
 		if err := w.Checkpoint(noSave, noRestore); err == nil || !bytes.Contains([]byte(err.Error()), []byte("saved")) {
-			t.Errorf("%v, want what save has returned", err)
+			t.Errorf("%v, want the error of save", err)
 		}
 		return nil
 	})

@@ -48,8 +48,8 @@ func forcedByUser() forced {
 	return forced{algorithms, err}
 }
 
-// A nearness holds the machines and clusters on which the ranks of a communicator run.
-type nearness struct {
+// A locality holds the machines and clusters on which the ranks of a communicator run.
+type locality struct {
 	once   sync.Once
 	levels *collective.Levels
 }
@@ -57,8 +57,8 @@ type nearness struct {
 // team returns the ranks of c for an operation whose messages use the context of slot.
 func (c *Comm) team(slot uint32) collective.Team {
 	if c.world.places != nil {
-		c.nearness.once.Do(func() {
-			c.nearness.levels = collective.NewLevels(c.size, func(rank int) (machine, cluster int) {
+		c.locality.once.Do(func() {
+			c.locality.levels = collective.NewLevels(c.size, func(rank int) (machine, cluster int) {
 				p := c.place(rank)
 				return p.machine, p.cluster
 			})
@@ -66,7 +66,7 @@ func (c *Comm) team(slot uint32) collective.Team {
 	}
 	return collective.Team{
 		Engine: c.engine, Context: c.context(slot), World: c.ranks, Rank: c.rank, Size: c.size,
-		Levels: c.nearness.levels, Forced: c.world.forced.algorithms, Spoils: &c.spoils,
+		Levels: c.locality.levels, Forced: c.world.forced.algorithms, Spoils: &c.spoils,
 	}
 }
 

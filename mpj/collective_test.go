@@ -87,7 +87,7 @@ func folded[T Ordered](last, count int, op Op[T]) []T {
 	return acc
 }
 
-func TestCollectivesAreTheirDefinitions(t *testing.T) {
+func TestCollectivesMatchTheirDefinitions(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		for _, count := range []int{0, 1, 300} {
 			for root := range w.Size() {
@@ -155,9 +155,9 @@ func checkUnrooted[T Ordered](c *Comm, count int) error {
 		want("Alltoall", swapped, mine))
 }
 
-// TestVectorCollectivesAreTheirDefinitions makes ranks contribute blocks of different lengths, with
-// gaps between them.
-func TestVectorCollectivesAreTheirDefinitions(t *testing.T) {
+// TestVectorCollectivesMatchTheirDefinitions makes ranks contribute blocks of different lengths,
+// with gaps between them.
+func TestVectorCollectivesMatchTheirDefinitions(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		n := w.Size()
 		counts, displs := make([]int, n), make([]int, n)

@@ -53,7 +53,7 @@ type Comm struct {
 	topology topology // nil if there is none
 
 	operations operations // nonblocking collectives
-	nearness   nearness
+	locality   locality
 	spoils     collective.Spoils
 
 	mu         sync.Mutex // guards the fields below

@@ -173,7 +173,7 @@ func (c *Comm) create(g Group) (*Comm, error) {
 	}
 	for i := range c.size {
 		if all[2*i] > 0 {
-			return nil, failf(ErrGroup, "Create", "of the group that rank %d gives %d members are not in the communicator", i, all[2*i])
+			return nil, failf(ErrGroup, "Create", "the group of rank %d has %d members that are not in the communicator", i, all[2*i])
 		}
 	}
 	id, err := c.identify(l, c.every)
@@ -183,7 +183,7 @@ func (c *Comm) create(g Group) (*Comm, error) {
 	mine := all[2*c.rank+1]
 	for i, m := range g.members {
 		if r := c.rankOf(m); all[2*r+1] != mine {
-			return nil, failf(ErrGroup, "Create", "rank %d, member %d of the group, gives another group", r, i)
+			return nil, failf(ErrGroup, "Create", "rank %d, member %d of the group, passes a different group", r, i)
 		}
 	}
 	return c.child(id, l, g.members), nil
@@ -206,7 +206,7 @@ func (c *Comm) Free() error {
 		return err
 	}
 	if c.id == worldID || c.id == selfID {
-		return c.failf(ErrComm, "Free", "communicator %q is not freed: it ends when the world is finalized", c.Name())
+		return c.failf(ErrComm, "Free", "communicator %q cannot be freed: it ends when the world is finalized", c.Name())
 	}
 	if err := c.deleteAttributes("Free"); err != nil {
 		return err

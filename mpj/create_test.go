@@ -47,7 +47,7 @@ func reversed(s []int) []int {
 	return r
 }
 
-func TestDupKeepsMessagesApart(t *testing.T) {
+func TestDupSeparatesMessages(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		d, err := w.Dup()
 		if err != nil {
@@ -97,7 +97,7 @@ func TestSplitIsByColorAndKey(t *testing.T) {
 	})
 }
 
-func TestCreateIsOfAGroup(t *testing.T) {
+func TestCreateUsesAGroup(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		members := reversed(numbers(0, 2, w.Size()))
 		even, err := w.Group().Incl(members)
@@ -391,7 +391,7 @@ func TestFreedCommunicatorsKeepOnlyTheirID(t *testing.T) {
 		}
 		for id, c := range w.identities.used {
 			if c != nil && c != w.Comm && c != w.Self() {
-				return fmt.Errorf("communicator %d is kept", id)
+				return fmt.Errorf("communicator %d is still stored", id)
 			}
 		}
 		return want("ids", []int{len(w.identities.used)}, []int{before + rounds})

@@ -42,7 +42,7 @@ func (t Datatype[T]) Err() error {
 
 func (t Datatype[T]) fault() *Error {
 	if t.err == nil && t.of == nil {
-		return fault(ErrType, "Datatype", errors.New("the zero Datatype is none: begin with TypeOf"))
+		return fault(ErrType, "Datatype", errors.New("zero Datatype: create one with TypeOf"))
 	}
 	return t.err
 }
@@ -211,7 +211,7 @@ func (t Datatype[T]) At(buf []T, offset, count int) Typed {
 	size := int(unsafe.Sizeof(zero))
 	x := Typed{of: t.of, count: count, origin: offset * size, memory: memoryOf(buf)}
 	if offset < 0 || offset > len(buf) {
-		x.err = fault(ErrBuffer, "At", fmt.Errorf("offset %d of %d elements", offset, len(buf)))
+		x.err = fault(ErrBuffer, "At", fmt.Errorf("offset %d in a buffer of %d elements", offset, len(buf)))
 	} else if err := x.of.Check(x.origin, count, len(x.memory)); err != nil {
 		x.err = fault(ErrBuffer, "At", err)
 	}

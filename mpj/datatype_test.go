@@ -20,7 +20,7 @@ type particle struct {
 	Velocity struct{ X, Y, Z float32 }
 }
 
-func TestDatatypesSayWhatTheyAre(t *testing.T) {
+func TestExtentsOfDatatypes(t *testing.T) {
 	double := TypeOf[float64]()
 	cases := []struct {
 		name                      string
@@ -68,20 +68,20 @@ func TestWrongDatatypesAreNamed(t *testing.T) {
 		class Class
 		says  string
 	}{
-		{double.Vector(-1, 1, 1).At(matrix, 0, 1), ErrType, "invalid datatype: Vector: -1 blocks"},
+		{double.Vector(-1, 1, 1).At(matrix, 0, 1), ErrType, "invalid datatype: Vector: negative value: -1 blocks"},
 		{double.Vector(2, 1, 1<<62).Contiguous(2).At(matrix, 0, 1), ErrType, "Vector"},
 		{double.Indexed([]int{1}, []int{1, 2}).At(matrix, 0, 1), ErrType, "1 block lengths and 2"},
 		{double.Contiguous(13).At(matrix, 0, 1), ErrBuffer, "touch bytes 0 to 103 of a buffer of 96"},
 		{double.At(matrix, 10, 3), ErrBuffer, "touch bytes 80 to 103"},
-		{double.At(matrix, 13, 0), ErrBuffer, "offset 13 of 12"},
+		{double.At(matrix, 13, 0), ErrBuffer, "offset 13 in a buffer of 12"},
 		{double.At(matrix, 0, -1), ErrBuffer, "-1 items"},
 		{double.Hindexed([]int{1}, []int{-8}).At(matrix, 0, 1), ErrBuffer, "touch bytes -8 to -1"},
-		{TypeStructOf[withPointer]().At(nil, 0, 0), ErrType, "field Next of mpj.withPointer: a *int is not"},
+		{TypeStructOf[withPointer]().At(nil, 0, 0), ErrType, "field Next of mpj.withPointer: unsupported type *int"},
 		{TypeStructOf[particle]("Mass").At(nil, 0, 0), ErrType, "no field Mass"},
 		{TypeStructOf[float64]().At(nil, 0, 0), ErrType, "float64 is not a struct"},
-		{TypeStruct[bool](FieldOf(1, 0, TypeOf[byte]())).At(nil, 0, 0), ErrType, "a bool is not"},
+		{TypeStruct[bool](FieldOf(1, 0, TypeOf[byte]())).At(nil, 0, 0), ErrType, "unsupported type bool"},
 		{Datatype[string]{}.At(nil, 0, 0), ErrType, "TypeOf"},
-		{Typed{}, ErrType, "the zero Typed"},
+		{Typed{}, ErrType, "zero Typed"},
 	}
 	err := RunLocal(context.Background(), 2, func(w *World) error {
 		for _, c := range cases {
@@ -203,7 +203,7 @@ func ended(r *Request, err error) error {
 	return err
 }
 
-func TestAMessageMayFillADatatypeInPart(t *testing.T) {
+func TestMessageMayFillADatatypeInPart(t *testing.T) {
 	pair := TypeOf[int32]().Vector(2, 1, 2)
 	err := RunLocal(context.Background(), 2, func(w *World) error {
 		if w.Rank() == 0 {

@@ -33,11 +33,11 @@ func reportOf(stuck []bool, states []deadlock.State) string {
 	if n > reportedMost {
 		lines = append(lines, fmt.Sprintf("and %d more ranks", n-reportedMost))
 	}
-	return who(stuck, states) + " can go on\n  " + strings.Join(lines, "\n  ")
+	return verdict(stuck, states) + "\n  " + strings.Join(lines, "\n  ")
 }
 
-// who names the stuck ranks.
-func who(stuck []bool, states []deadlock.State) string {
+// verdict names the stuck ranks.
+func verdict(stuck []bool, states []deadlock.State) string {
 	var names []string
 	others := false
 	for rank, s := range states {
@@ -49,11 +49,11 @@ func who(stuck []bool, states []deadlock.State) string {
 	}
 	switch {
 	case !others:
-		return "no rank"
+		return "no rank can proceed"
 	case len(names) == 1:
-		return "rank " + names[0] + " waits for ever: nobody"
+		return "rank " + names[0] + " can never proceed"
 	}
-	return "ranks " + strings.Join(names[:min(len(names), reportedMost)], ", ") + " wait for each other: none of them"
+	return "ranks " + strings.Join(names[:min(len(names), reportedMost)], ", ") + " wait for each other and can never proceed"
 }
 
 // describe returns a description of a call of this process, and the world ranks that may complete
@@ -64,7 +64,7 @@ func (w *World) describe(call words.Call) (text string, ranks []int) {
 		c = w.Comm
 	}
 	if call.Kind == words.Operating {
-		return "Wait for an operation of its own", nil
+		return "Wait for a local operation", nil
 	}
 	if call.Peer == AnySource {
 		ranks = c.namedGroup().members
@@ -89,11 +89,11 @@ func (c *Comm) describeMessage(call words.Call) string {
 	}
 	text := fmt.Sprintf("%s(source %s, tag %s, %s)", name, c.peerName(call.Peer), tagName(call.Tag), c.title())
 	var here []string
-	for _, s := range call.Here {
+	for _, s := range call.Unexpected {
 		here = append(here, fmt.Sprintf("tag %d from rank %s", s.Tag, c.peerName(s.Source)))
 	}
 	if len(here) > 0 {
-		text += ": what is here has " + strings.Join(here, ", ")
+		text += ": the messages here have " + strings.Join(here, ", ")
 	}
 	return text
 }

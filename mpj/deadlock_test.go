@@ -28,7 +28,7 @@ func deadlocks(t *testing.T, n int, config localworld.Config, program func(*Worl
 		return nil
 	})
 	if ctx.Err() != nil {
-		t.Fatal("nobody noticed the deadlock")
+		t.Fatal("the deadlock was not detected")
 	}
 	if err != nil && !errors.Is(err, ErrDeadlock) {
 		t.Error(err)
@@ -46,19 +46,19 @@ var deadlocked = []struct {
 	{"receives in a circle", 3, func(w *World) error {
 		_, err := Recv(w.Comm, make([]int, 1), (w.Rank()+1)%3, 5)
 		return err
-	}, []string{"no rank can go on", "rank 0 waits in Recv(source 1, tag 5, world)", "rank 2 waits in Recv(source 0, tag 5, world)"}},
+	}, []string{"no rank can proceed", "rank 0 waits in Recv(source 1, tag 5, world)", "rank 2 waits in Recv(source 0, tag 5, world)"}},
 	// Longer than the limit for sending at once, on an open channel.
 	{"long sends to each other", 2, func(w *World) error {
 		return Send(w.Comm, make([]byte, 2<<20), 1-w.Rank(), 7)
 	}, []string{"rank 1 waits in Send(dest 0, tag 7, 2097152 bytes, world): no receive matches"}},
-	{"a tag that nobody sends", 2, func(w *World) error {
+	{"a tag that no rank sends", 2, func(w *World) error {
 		if w.Rank() == 1 {
 			return Send(w.Comm, make([]byte, 2<<20), 0, 7)
 		}
 		_, err := Recv(w.Comm, make([]int, 1), 1, 5)
 		return err
-	}, []string{"rank 0 waits in Recv(source 1, tag 5, world): what is here has tag 7 from rank 1"}},
-	{"from one that has finalized", 3, func(w *World) error {
+	}, []string{"rank 0 waits in Recv(source 1, tag 5, world): the messages here have tag 7 from rank 1"}},
+	{"from a rank that has finalized", 3, func(w *World) error {
 		if w.Rank() == 0 {
 			return w.Finalize()
 		}
@@ -69,7 +69,7 @@ var deadlocked = []struct {
 		_, err := Recv(w.Comm, make([]int, 1), AnySource, AnyTag)
 		return err
 	}, []string{"rank 0 has finalized", "rank 1 waits in Recv(source AnySource, tag AnyTag, world)", "rank 2 waits in Probe(source 1, tag AnyTag, world)"}},
-	{"a collective that one does not call", 2, func(w *World) error {
+	{"a collective that one rank does not call", 2, func(w *World) error {
 		if w.Rank() == 1 {
 			_, err := Recv(w.Comm, make([]int, 1), 0, 0)
 			return err
@@ -105,7 +105,7 @@ var deadlocked = []struct {
 	{"alone", 1, func(w *World) error {
 		_, err := Recv(w.Comm, make([]int, 1), 0, 4)
 		return err
-	}, []string{"no rank can go on", "rank 0 waits in Recv(source 0, tag 4, world)"}},
+	}, []string{"no rank can proceed", "rank 0 waits in Recv(source 0, tag 4, world)"}},
 }
 
 func TestCheckReportsTheRanksOfADeadlock(t *testing.T) {
@@ -123,7 +123,7 @@ func TestCheckReportsTheRanksOfADeadlock(t *testing.T) {
 					}
 					for _, says := range c.says {
 						if !strings.Contains(err.Error(), says) {
-							t.Errorf("rank %d: %v\nsays nothing of %q", rank, err, says)
+							t.Errorf("rank %d: %v\ndoes not contain %q", rank, err, says)
 						}
 					}
 				}

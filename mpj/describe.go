@@ -92,16 +92,16 @@ func typedParts(items []Typed) []calls.Part {
 	return parts
 }
 
-// saySend describes a send that starts, or returns "" without checks.
-func (c *Comm) saySend(op string, b []byte, dest, tag int) string {
+// describeSend describes a send that starts, or returns "" without checks.
+func (c *Comm) describeSend(op string, b []byte, dest, tag int) string {
 	if !c.world.checks {
 		return ""
 	}
 	return fmt.Sprintf("%s(dest %s, tag %d, %d bytes) of %s", op, rankWord(dest), tag, len(b), c.title())
 }
 
-// sayRecv describes a receive that starts, or returns "" without checks.
-func (c *Comm) sayRecv(op string, b []byte, source, tag int) string {
+// describeRecv describes a receive that starts, or returns "" without checks.
+func (c *Comm) describeRecv(op string, b []byte, source, tag int) string {
 	if !c.world.checks {
 		return ""
 	}

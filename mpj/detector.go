@@ -63,7 +63,7 @@ type detector struct {
 func (w *World) detect(root uint64) {
 	if w.engine.Replicated() {
 		if w.rank == 0 && w.replica == 0 {
-			fmt.Fprintf(os.Stderr, "mpj: %s compares arguments; deadlocks are found only without replicas\n", checkVariable)
+			fmt.Fprintf(os.Stderr, "mpj: %s checks arguments; deadlocks are detected only without replicas\n", checkVariable)
 		}
 		return
 	}
@@ -177,7 +177,7 @@ func (d *detector) round() ([]deadlock.State, error) {
 
 func parseState(b []byte) (s deadlock.State, err error) {
 	if len(b) > stateSize {
-		return s, fmt.Errorf("%d bytes, at most %d are taken", len(b), stateSize)
+		return s, fmt.Errorf("%d bytes, at most %d are allowed", len(b), stateSize)
 	}
 	return s, json.Unmarshal(b, &s)
 }

@@ -17,13 +17,13 @@ func DimsCreate(ranks int, dims []int) error {
 		case d == 0:
 			free++
 		case rest%d != 0:
-			return failf(ErrDims, "DimsCreate", "%d ranks are no multiple of the dimensions in %v", ranks, dims)
+			return failf(ErrDims, "DimsCreate", "%d ranks are not a multiple of the product of the dimensions in %v", ranks, dims)
 		default:
 			rest /= d
 		}
 	}
 	if free == 0 && rest != 1 {
-		return failf(ErrDims, "DimsCreate", "%v are not %d ranks", dims, ranks)
+		return failf(ErrDims, "DimsCreate", "the product of %v is not %d", dims, ranks)
 	}
 	factors := balanced(rest, free)
 	for i, d := range dims {

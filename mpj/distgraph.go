@@ -99,7 +99,7 @@ func (c *Comm) withGraph(op string, t *distGraph, invalid error) (*Comm, error) 
 			return nil, failf(ErrTopology, op, "rank %d gives invalid arguments", i/3)
 		}
 		if all[i+2] != all[2] {
-			return nil, failf(ErrArg, op, "of ranks 0 and %d only one gives weights", i/3)
+			return nil, failf(ErrArg, op, "only one of ranks 0 and %d gives weights", i/3)
 		}
 		sum += all[i+1]
 	}
@@ -189,7 +189,7 @@ func (c *Comm) collectEdges(given []givenEdge) (*distGraph, error) {
 	}
 	for _, numbers := range came {
 		if len(numbers)%3 != 0 {
-			return nil, errUnlike
+			return nil, errDifferentOrder
 		}
 		for i := 0; i < len(numbers); i += 3 {
 			t.add(c.rank, int(numbers[i]), int(numbers[i+1]), int(numbers[i+2]))
@@ -227,7 +227,7 @@ func (c *Comm) deliverAll(mail [][]int64) ([][]int64, error) {
 			return nil, err
 		}
 		if len(b)%8 != 0 {
-			return nil, errUnlike
+			return nil, errDifferentOrder
 		}
 		came[source] = make([]int64, len(b)/8)
 		copy(bytesOf(came[source]), b)

@@ -16,29 +16,29 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// testimony collects the reports of processes on messages that differ between replicas.
-type testimony struct {
+// divergenceReports collects the reports of processes on messages that differ between replicas.
+type divergenceReports struct {
 	mu     sync.Mutex
 	said   map[view.Process][]protection.Divergence
 	want   int           // number of processes that must report
 	enough chan struct{} // closed when that many have reported
 }
 
-func listen(want int) *testimony {
-	return &testimony{said: make(map[view.Process][]protection.Divergence), want: want, enough: make(chan struct{})}
+func listen(want int) *divergenceReports {
+	return &divergenceReports{said: make(map[view.Process][]protection.Divergence), want: want, enough: make(chan struct{})}
 }
 
 // await returns after enough reports, so that no process leaves earlier.
-func (w *testimony) await() error {
+func (w *divergenceReports) await() error {
 	select {
 	case <-w.enough:
 		return nil
 	case <-time.After(time.Minute):
-		return fmt.Errorf("not %d processes have said anything", w.want)
+		return fmt.Errorf("fewer than %d processes have reported", w.want)
 	}
 }
 
-func (w *testimony) hear(p view.Process, d protection.Divergence) {
+func (w *divergenceReports) hear(p view.Process, d protection.Divergence) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.said[p] = append(w.said[p], d)
@@ -50,11 +50,11 @@ func (w *testimony) hear(p view.Process, d protection.Divergence) {
 // about returns the processes that report a difference between a received message and the message
 // that they produced, and the processes that report that both are equal. It fails the test if a
 // report is not about message seq.
-func (w *testimony) about(t *testing.T, seq uint64) (differing, agreeing []view.Process) {
+func (w *divergenceReports) about(t *testing.T, seq uint64) (differing, agreeing []view.Process) {
 	for p, ds := range w.said {
 		for _, d := range ds {
 			if d.Seq != seq {
-				t.Errorf("%v speaks of message %d, not %d: %v", p, d.Seq, seq, d)
+				t.Errorf("%v reports message %d, want %d: %v", p, d.Seq, seq, d)
 			}
 			list := &agreeing
 			if d.Differs() {
@@ -133,7 +133,7 @@ func TestDivergenceIsFoundInTheFirstDifferentMessage(t *testing.T) {
 
 // check compares the reports with the actions of replica odd of rank 0. The receivers have the
 // master's message, so the other replicas differ if odd is the master.
-func (w *testimony) check(t *testing.T, replicas, odd int) {
+func (w *divergenceReports) check(t *testing.T, replicas, odd int) {
 	var differ, agree []view.Process
 	for k := range replicas {
 		p := view.Process{Replica: k}
@@ -192,12 +192,12 @@ func TestChangedMessageIsFound(t *testing.T) {
 		}
 		heard.mu.Lock()
 		if differing, _ := heard.about(t, oddMessage); len(differing) != replicas {
-			t.Errorf("r=%d: %v say that they have produced something else, want all", replicas, differing)
+			t.Errorf("r=%d: %v report a difference, want all", replicas, differing)
 		}
 		for p, ds := range heard.said {
 			for _, d := range ds {
 				if d.Receiver != (view.Process{Rank: 1, Replica: 1}) {
-					t.Errorf("r=%d: %v accuses %v", replicas, p, d)
+					t.Errorf("r=%d: %v reports a difference from %v", replicas, p, d)
 				}
 			}
 		}
@@ -248,7 +248,7 @@ func TestDivergenceOfAnUnreceivedMessageEndsAJob(t *testing.T) {
 					defer gone.Done()
 					return first(err, w.Finalize())
 				})
-				if err == nil || !strings.Contains(err.Error(), "of rank 0 has diverged: it has sent") {
+				if err == nil || !strings.Contains(err.Error(), "of rank 0 has diverged: it sent") {
 					t.Errorf("got %v", err)
 				}
 			})

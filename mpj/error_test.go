@@ -45,7 +45,7 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 		{func(c *Comm) error { return ReduceScatterBlock(c, two, one, nil) }, ErrOp, "ReduceScatterBlock"},
 		{func(*Comm) error { return ReduceLocal(one, one, nil) }, ErrOp, "ReduceLocal"},
 		{func(c *Comm) error { return Allgatherv(c, one, two, one, nil) }, ErrCount, "1 counts"},
-		{func(c *Comm) error { return Allgatherv(c, one, two, counts, []int{0, 2}) }, ErrCount, "block of rank 1 is 1 from 2 on"},
+		{func(c *Comm) error { return Allgatherv(c, one, two, counts, []int{0, 2}) }, ErrCount, "block of rank 1 has 1 at offset 2"},
 		{func(c *Comm) error { return Allgatherv(c, one, two, []int{1, -1}, nil) }, ErrCount, "-1"},
 		{func(c *Comm) error { return Allgatherv(c, two, two, counts, nil) }, ErrBuffer, "send has 2"},
 		{func(c *Comm) error { return Alltoallv(c, two, counts, nil, one, counts, nil) }, ErrCount, "recv has 1"},
@@ -90,13 +90,13 @@ func TestMismatchedCollectiveIsAnError(t *testing.T) {
 		return Bcast(w.Comm, make([]int, 2-w.Rank()), 0)
 	})
 	if !errors.Is(err, ErrTruncate) {
-		t.Errorf("longer at the root: got %v", err)
+		t.Errorf("longer buffer at the root: got %v", err)
 	}
 	err = RunLocal(context.Background(), 2, func(w *World) error {
 		return Bcast(w.Comm, make([]int, 1+w.Rank()), 0)
 	})
 	if err == nil || !strings.Contains(err.Error(), "rank 0 sent 8 bytes where rank 1 expects 16") {
-		t.Errorf("shorter at the root: got %v", err)
+		t.Errorf("shorter buffer at the root: got %v", err)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestWtimeAdvances(t *testing.T) {
 		for time.Since(start) < time.Millisecond {
 		}
 		if after := w.Wtime(); after-before < 0.001 {
-			t.Errorf("from %v to %v in a millisecond", before, after)
+			t.Errorf("Wtime went from %v to %v in a millisecond", before, after)
 		}
 		return nil
 	})

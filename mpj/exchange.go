@@ -24,7 +24,7 @@ func newExchange[T Element](c *Comm, op string) (*exchange, error) {
 		return nil, err
 	}
 	if c.topology == nil {
-		return nil, c.failf(ErrTopology, op, "communicator %q has none", c.Name())
+		return nil, c.failf(ErrTopology, op, "communicator %q has no topology", c.Name())
 	}
 	if t, ok := c.topology.(*graph); ok && !t.symmetric {
 		return nil, c.failf(ErrTopology, op, "the graph has edges in one direction only")
@@ -75,7 +75,7 @@ func (c *Comm) edgeBlocks(op, buffer string, counts, displs []int, n, length int
 	}
 	for i, k := range b.counts {
 		if k < 0 || b.displs[i] < 0 || b.displs[i] > length-k {
-			return blocks{}, c.failf(ErrCount, op, "%s has %d elements, block of neighbour %d is %d from %d on", buffer, length, i, k, b.displs[i])
+			return blocks{}, c.failf(ErrCount, op, "%s has %d elements, but the block of neighbour %d has %d at offset %d", buffer, length, i, k, b.displs[i])
 		}
 	}
 	return b, nil

@@ -243,7 +243,7 @@ func told(err error, m wrong, n int) error {
 	}
 	for _, says := range []string{"mpj.", " at rank ", fmt.Sprintf("rank %d calls ", n-1), "fitting_test.go:"} {
 		if !strings.Contains(err.Error(), says) {
-			return fmt.Errorf("nothing of %q in: %w", says, err)
+			return fmt.Errorf("%q is not in: %w", says, err)
 		}
 	}
 	return nil

@@ -13,8 +13,9 @@ import (
 // groupOf returns the group of these members in a process with world rank 2.
 func groupOf(members ...int) Group { return Group{members: members, self: 2} }
 
-// TestGroupAlgebraIsThatOfSets checks that group operations are set operations, with MPI's order.
-func TestGroupAlgebraIsThatOfSets(t *testing.T) {
+// TestGroupOperationsMatchThoseOfSets checks that group operations are set operations, with MPI's
+// order.
+func TestGroupOperationsMatchThoseOfSets(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range 500 {

@@ -22,8 +22,8 @@ import (
 // An id is used once during a job, so a message of a freed communicator can never appear in
 // another.
 
-// errUnlike is the error of ranks that do not make the same calls.
-var errUnlike = errors.New("the ranks make communicators in different order")
+// errDifferentOrder is the error of ranks that do not make the same calls.
+var errDifferentOrder = errors.New("the ranks create communicators in different orders")
 
 // attempts bounds the number of candidates tried for one communicator. If a process has used half
 // of all ids, two attempts are needed on average.
@@ -77,17 +77,17 @@ type lineage uint64
 
 // next returns the lineage of the nth child of l.
 func (l lineage) next(n uint64) lineage {
-	return lineage(scramble(uint64(l) + 0x9e3779b97f4a7c15*(n+1)))
+	return lineage(mix64(uint64(l) + 0x9e3779b97f4a7c15*(n+1)))
 }
 
 // with returns the lineage of a child of l and m together.
-func (l lineage) with(m lineage) lineage { return lineage(scramble(uint64(l) ^ scramble(uint64(m)))) }
+func (l lineage) with(m lineage) lineage { return lineage(mix64(uint64(l) ^ mix64(uint64(m)))) }
 
 // candidate returns the id to try at the kth attempt.
 func (l lineage) candidate(k int) uint32 { return uint32(l.next(uint64(k)) >> 40) }
 
-// scramble is the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
-func scramble(x uint64) uint64 {
+// mix64 is the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
+func mix64(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
@@ -189,7 +189,7 @@ func (w *World) swap(context uint32, tag int32, send []byte, dest int, recv []by
 	s, err := w.engine.Wait(r)
 	var truncated *words.TruncateError
 	if err == nil && s.Size != len(recv) || errors.As(err, &truncated) {
-		err = fmt.Errorf("%w: %d bytes came where %d are expected", errUnlike, s.Size, len(recv))
+		err = fmt.Errorf("%w: received %d bytes, expected %d", errDifferentOrder, s.Size, len(recv))
 	}
 	return err
 }
@@ -204,14 +204,14 @@ func (c *Comm) every(l lineage, v vote) (vote, error) {
 		switch {
 		case err == nil:
 			v = max(v, l.count(theirs))
-		case errors.Is(err, errUnlike):
+		case errors.Is(err, errDifferentOrder):
 			v = spoiled
 		default:
 			return spoiled, err
 		}
 	}
 	if v == spoiled {
-		return v, errUnlike
+		return v, errDifferentOrder
 	}
 	return v, nil
 }

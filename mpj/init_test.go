@@ -131,7 +131,7 @@ func (b *switchboard) serve(t *testing.T, self view.Process) {
 		m, _, err := b.ps[self].Receive()
 		switch {
 		case err != nil:
-			t.Errorf("line to %v: %v\n%s", self, err, b.ps[self].output)
+			t.Errorf("control socket of %v: %v\n%s", self, err, b.ps[self].output)
 			return
 		case m.Type == proclink.Finalized:
 			b.ps[self].Send(proclink.Message{Type: proclink.Bye}, nil)
@@ -216,7 +216,7 @@ func TestProcessEndsWithItsPeer(t *testing.T) {
 	p.greet(t, view.Process{}, v)
 	p.tell(t, proclink.Message{Type: proclink.Start, View: &v})
 	p.Close()
-	if status := p.status(t); status != exitLost || !strings.Contains(p.output.String(), "ends with its peer") {
+	if status := p.status(t); status != exitLost || !strings.Contains(p.output.String(), "the peer is gone") {
 		t.Errorf("status %d, output %q; want %d and the reason", status, p.output, exitLost)
 	}
 }
@@ -277,11 +277,11 @@ func TestProgramStartedByHandIsAWorldOfOne(t *testing.T) {
 	}
 }
 
-func TestInitRefusesANonsenseDescriptor(t *testing.T) {
+func TestInitRefusesAnInvalidDescriptor(t *testing.T) {
 	for _, fd := range []string{"", "x", "-1", "99999999999999999999"} {
 		t.Setenv(proclink.FDVariable, fd)
 		if _, err := Init(context.Background()); err == nil {
-			t.Errorf("%q was taken", fd)
+			t.Errorf("%q was accepted", fd)
 		}
 	}
 }

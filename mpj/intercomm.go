@@ -95,7 +95,7 @@ func (s span) introduce(l lineage, local Group, peer *Comm, remoteLeader, tag in
 		return nil, err
 	}
 	if peer.world != s.local.world {
-		return nil, failf(ErrComm, "IntercommCreate", "peer communicator %q is of another world", peer.Name())
+		return nil, failf(ErrComm, "IntercommCreate", "peer communicator %q belongs to another world", peer.Name())
 	}
 	if remoteLeader == ProcNull || peer.local == nil && remoteLeader == peer.rank {
 		return nil, failf(ErrRank, "IntercommCreate", "remoteLeader %d is not another process of peer", remoteLeader)
@@ -109,7 +109,7 @@ func (s span) introduce(l lineage, local Group, peer *Comm, remoteLeader, tag in
 		return nil, err
 	}
 	if n := length[0]; n < 2 || n > int64(s.local.world.size)+1 {
-		return nil, errUnlike
+		return nil, errDifferentOrder
 	}
 	theirs := make([]int64, length[0])
 	if err := s.swap(bytesOf(mine), bytesOf(theirs)); err != nil {
@@ -117,7 +117,7 @@ func (s span) introduce(l lineage, local Group, peer *Comm, remoteLeader, tag in
 	}
 	for _, m := range theirs[1:] {
 		if m < 0 || m >= int64(s.local.world.size) {
-			return nil, errUnlike
+			return nil, errDifferentOrder
 		}
 	}
 	return theirs, nil
@@ -130,7 +130,7 @@ func (l lineage) join(m lineage) lineage { return min(l, m).with(max(l, m)) }
 // every is the agreement of both groups.
 func (s span) every(l lineage, v vote) (vote, error) {
 	v, err := s.local.every(l, v)
-	if err != nil && !errors.Is(err, errUnlike) {
+	if err != nil && !errors.Is(err, errDifferentOrder) {
 		return v, err
 	}
 	var failed error
@@ -190,7 +190,7 @@ func (c *Comm) Merge(high bool) (*Comm, error) {
 		return nil, err
 	}
 	if c.local == nil {
-		return nil, c.failf(ErrComm, "Merge", "communicator %q is no intercommunicator", c.Name())
+		return nil, c.failf(ErrComm, "Merge", "communicator %q is not an intercommunicator", c.Name())
 	}
 	if c.world.checks {
 		if err := c.agree("Merge", plainCall(fmt.Sprintf("high %t", high)), nil); err != nil {
@@ -284,7 +284,7 @@ func (c *Comm) share(numbers []int64, root int) ([]int64, error) {
 		}
 	}
 	if len(b)%8 != 0 {
-		return nil, errUnlike
+		return nil, errDifferentOrder
 	}
 	shared := make([]int64, len(b)/8)
 	copy(bytesOf(shared), b)

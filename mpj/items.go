@@ -73,10 +73,10 @@ func itemLength[T Element](op Op[T]) int {
 // checkOp returns an error if the operation of a reduction is nil, or does not fit the lengths.
 func checkOp[T Element](c *Comm, op string, combine Op[T], lengths ...int) error {
 	if combine == nil {
-		return c.failf(ErrOp, op, "it is nil")
+		return c.failf(ErrOp, op, "op is nil")
 	}
 	if n, length := unfit(combine, lengths...); length != 0 {
-		return c.failf(ErrCount, op, "%d elements, and the operation's items have %d", length, n)
+		return c.failf(ErrCount, op, "%d elements is not a multiple of the operation's item length %d", length, n)
 	}
 	return nil
 }

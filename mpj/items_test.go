@@ -30,8 +30,8 @@ func someMatrices(rank, count int) []uint64 {
 	return m
 }
 
-// TestItemsAreNotCut checks that no algorithm splits an item.
-func TestItemsAreNotCut(t *testing.T) {
+// TestItemsAreNotSplit checks that no algorithm splits an item.
+func TestItemsAreNotSplit(t *testing.T) {
 	product := Items(4, multiply)
 	for _, forced := range forcedInTurn() {
 		t.Setenv(collectiveVariable, forced)
@@ -78,9 +78,9 @@ func productsAreRight(w *World, product Op[uint64], count int) error {
 	return err
 }
 
-// TestPartsOfItemsAreRefused checks that a vector that is not a whole number of items is rejected
-// before anything is sent.
-func TestPartsOfItemsAreRefused(t *testing.T) {
+// TestIncompleteItemsAreRefused checks that a vector that is not a whole number of items is
+// rejected before anything is sent.
+func TestIncompleteItemsAreRefused(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		product, three, even := Items(4, multiply), make([]uint64, 3), make([]uint64, 6*w.Size())
 		counts := make([]int, w.Size())

@@ -35,7 +35,7 @@ const exitLost = joining.ExitLost
 // exit ends the process because its peer is gone: its limits are no longer enforced, and its result
 // is no longer wanted.
 func exit(err error) {
-	fmt.Fprintln(os.Stderr, "mpj: this process ends with its peer:", err)
+	fmt.Fprintln(os.Stderr, "mpj: exiting, because the peer is gone:", err)
 	os.Exit(exitLost)
 }
 

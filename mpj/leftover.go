@@ -12,7 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// Finalize reports what the program left behind: messages that it never received, and, with
+// Finalize reports the leftovers of the program: messages that it never received, and, with
 // P2PMPI_CHECK, requests that it never waited for.
 
 // A ledger records the active requests of a world. It is used only with checks.
@@ -28,8 +28,8 @@ type entry struct {
 	words  string
 }
 
-// note records r, which has started. said describes its arguments.
-func (r *Request) note(said string) {
+// note records r, which has started, with a description of its arguments.
+func (r *Request) note(description string) {
 	l := &r.comm.world.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,7 +37,7 @@ func (r *Request) note(said string) {
 		l.entries = make(map[*Request]entry)
 	}
 	l.count++
-	words := said
+	words := description
 	if at := callerOf(); at != "" {
 		words += " at " + at
 	}
@@ -107,7 +107,7 @@ type failure struct {
 
 // failed returns the failure that m reports.
 func (c *Comm) failed(m words.Unmatched) failure {
-	err := collective.LeftNews(c.engine, m.Context, m.Status.Source)
+	err := collective.PendingReason(c.engine, m.Context, m.Status.Source)
 	f := failure{rank: c.rankOf(m.Status.Source), class: ErrOther, text: fmt.Sprintf("in communicator %q %v", c.Name(), err)}
 	if spoiled, ok := errors.AsType[*collective.SpoiledError](err); ok {
 		f.rank, f.class = spoiled.Rank, classOfCause(spoiled.Cause)
@@ -143,7 +143,7 @@ func (w *World) unmatched() (failures []failure, words []string) {
 		case slot == messageSlot:
 			words = append(words, fmt.Sprintf("%d bytes from rank %d with tag %d in communicator %q", s.Size, s.Source, s.Tag, c.Name()))
 		case slot == collectiveSlot || slot >= operationSlot && c.topology == nil:
-			switch collective.NewsOf(m.Status.Tag) {
+			switch collective.RoleOf(m.Status.Tag) {
 			case collective.Failure:
 				failures = append(failures, c.failed(m))
 			case collective.Nothing:

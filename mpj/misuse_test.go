@@ -66,14 +66,14 @@ var misuses = []struct {
 		}
 		return nil
 	}, ErrCount, []string{"mpj.NeighborAllgather at rank 1", "rank 0 sent 8 bytes where rank 1 expects 16"}},
-	{"a message that nobody receives", 2, func(w *World) error {
+	{"a message that is never received", 2, func(w *World) error {
 		if w.Rank() == 0 {
 			return Send(w.Comm, []int{1}, 1, 8)
 		}
 		_, err := Probe(w.Comm, 0, 8)
 		return first(err, w.Finalize())
 	}, ErrPending, []string{"mpj.Finalize at rank 1", "8 bytes from rank 0 with tag 8"}},
-	{"a message that nobody receives in a communicator that was freed", 2, func(w *World) error {
+	{"a message that is never received in a freed communicator", 2, func(w *World) error {
 		d, err := w.Dup()
 		if err == nil && w.Rank() == 0 {
 			err = Send(d, []int{1}, 1, 8)
@@ -124,7 +124,7 @@ func TestRequestsOfAnotherWorldAreRefused(t *testing.T) {
 		}
 		for name, call := range calls {
 			err := call()
-			if !errors.Is(err, ErrRequest) || err.Error() != "mpj."+name+" at rank 1: invalid request: request 2 is of rank 0 of another world" {
+			if !errors.Is(err, ErrRequest) || err.Error() != "mpj."+name+" at rank 1: invalid request: request 2 belongs to rank 0 of another world" {
 				t.Errorf("%s: got %v", name, err)
 			}
 		}
@@ -135,7 +135,7 @@ func TestRequestsOfAnotherWorldAreRefused(t *testing.T) {
 	}
 }
 
-func TestMisuseEndsWithItsName(t *testing.T) {
+func TestMisuseNamesTheCall(t *testing.T) {
 	for _, c := range misuses {
 		for _, replicas := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s, r=%d", c.name, replicas), func(t *testing.T) {
@@ -146,11 +146,11 @@ func TestMisuseEndsWithItsName(t *testing.T) {
 				}
 				for _, says := range c.says {
 					if !strings.Contains(err.Error(), says) {
-						t.Errorf("got %q, which does not say %q", err, says)
+						t.Errorf("got %q, which does not contain %q", err, says)
 					}
 				}
 				if strings.ContainsFunc(err.Error(), func(r rune) bool { return unicode.IsControl(r) && r != '\n' }) {
-					t.Errorf("got %q, which is not a text", err)
+					t.Errorf("got %q, which is not valid text", err)
 				}
 			})
 		}

@@ -40,7 +40,7 @@ func TestNeighborAlltoallOnAGridKeepsDirections(t *testing.T) {
 	})
 }
 
-func TestNeighborAllgatherIsItsDefinition(t *testing.T) {
+func TestNeighborAllgatherMatchesItsDefinition(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		index, edges := star(w.Size())
 		g, err := w.GraphCreate(index, edges, false)
@@ -88,9 +88,9 @@ func TestWrongNeighbourhoodBuffersAreNamed(t *testing.T) {
 	})
 }
 
-// TestNonBlockingNeighbourhoodIsTheSame runs more operations than there are slots at the same time,
-// started and waited for in different orders.
-func TestNonBlockingNeighbourhoodIsTheSame(t *testing.T) {
+// TestNonBlockingNeighbourhoodMatchesBlocking runs more operations than there are slots at the same
+// time, started and waited for in different orders.
+func TestNonBlockingNeighbourhoodMatchesBlocking(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		index, edges := star(w.Size())
 		g, err := w.GraphCreate(index, edges, false)

@@ -11,9 +11,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 )
 
-// TestNonBlockingCollectivesAreTheirDefinitions runs all kinds at the same time, and waits for them
-// in the opposite order.
-func TestNonBlockingCollectivesAreTheirDefinitions(t *testing.T) {
+// TestNonBlockingCollectivesMatchTheirDefinitions runs all kinds at the same time, and waits for
+// them in the opposite order.
+func TestNonBlockingCollectivesMatchTheirDefinitions(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		for _, count := range []int{1, 300} {
 			b := newBackground(w.Comm, count)
@@ -286,7 +286,7 @@ func TestLocReductionsFindTheFirst(t *testing.T) {
 func TestUnknownAlgorithmIsAnError(t *testing.T) {
 	t.Setenv(collectiveVariable, "bcast=binomial,allreduce=telepathy")
 	err := RunLocal(context.Background(), 1, func(w *World) error { return Barrier(w.Comm) })
-	if !errors.Is(err, ErrArg) || !strings.Contains(err.Error(), `P2PMPI_COLL: "allreduce=telepathy" names no algorithm of allreduce: there are [binomial recursive-doubling`) {
+	if !errors.Is(err, ErrArg) || !strings.Contains(err.Error(), `P2PMPI_COLL: unknown algorithm "allreduce=telepathy" of allreduce: want one of [binomial recursive-doubling`) {
 		t.Errorf("got %v", err)
 	}
 }

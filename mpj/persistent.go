@@ -82,7 +82,7 @@ func (c *Comm) sendInit(op string, mode words.Mode, b []byte, dest, tag int) (*R
 	}
 	return c.persistent(op, &Request{null: dest == ProcNull}, func() (*engine.Request, error) {
 		return c.startSend(mode, b, dest, tag)
-	}).saying(c.saySend(op, b, dest, tag)), nil
+	}).described(c.describeSend(op, b, dest, tag)), nil
 }
 
 func (c *Comm) recvInit(op string, b []byte, unpack *unpacking, source, tag int) (*Request, error) {
@@ -95,7 +95,7 @@ func (c *Comm) recvInit(op string, b []byte, unpack *unpacking, source, tag int)
 			unpack.done = false
 		}
 		return c.startRecv(b, source, tag)
-	}).saying(c.sayRecv(op, b, source, tag)), nil
+	}).described(c.describeRecv(op, b, source, tag)), nil
 }
 
 // persistent makes r a persistent request of c.
@@ -104,16 +104,16 @@ func (c *Comm) persistent(op string, r *Request, start func() (*engine.Request, 
 	return r
 }
 
-// saying sets the description of r, which is empty without checks.
-func (r *Request) saying(said string) *Request {
-	r.said = said
+// described sets the description of r, which is empty without checks.
+func (r *Request) described(description string) *Request {
+	r.description = description
 	return r
 }
 
 // Start starts the operation of a persistent request, which must not be active.
 func (r *Request) Start() error {
 	if r == nil || r.persists == nil {
-		return failf(ErrRequest, "Start", "this is no persistent request")
+		return failf(ErrRequest, "Start", "the request is not persistent")
 	}
 	c := r.comm
 	if err := c.check("Start"); err != nil {

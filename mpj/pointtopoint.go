@@ -137,7 +137,7 @@ func (c *Comm) isendBytes(op string, mode words.Mode, b []byte, dest, tag int) (
 	if err := c.checkDest(op, dest, tag); err != nil {
 		return nil, err
 	}
-	r := &Request{comm: c, op: op, said: c.saySend(op, b, dest, tag), null: dest == ProcNull}
+	r := &Request{comm: c, op: op, description: c.describeSend(op, b, dest, tag), null: dest == ProcNull}
 	return r.begun(c.startSend(mode, b, dest, tag))
 }
 
@@ -145,7 +145,7 @@ func (c *Comm) irecvBytes(op string, b []byte, source, tag int) (*Request, error
 	if err := c.checkSource(op, source, tag); err != nil {
 		return nil, err
 	}
-	r := &Request{comm: c, op: op, said: c.sayRecv(op, b, source, tag), receive: true, null: source == ProcNull}
+	r := &Request{comm: c, op: op, description: c.describeRecv(op, b, source, tag), receive: true, null: source == ProcNull}
 	return r.begun(c.startRecv(b, source, tag))
 }
 

@@ -310,9 +310,9 @@ func receiveOneOfEach(w *World) error {
 	return want("messages taken of each", taken, []int{0, 1, 1, 1})
 }
 
-// TestCommunicatorsKeepMessagesApart checks that a message in one communicator is not received in
+// TestCommunicatorsSeparateMessages checks that a message in one communicator is not received in
 // another with the same ranks.
-func TestCommunicatorsKeepMessagesApart(t *testing.T) {
+func TestCommunicatorsSeparateMessages(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		other, err := w.Dup()
 		if err != nil {

@@ -97,7 +97,7 @@ func TestMastershipMovesToTheReplicaThatIsAhead(t *testing.T) {
 						return fmt.Errorf("%v is ahead", p)
 					}
 				case <-ctx.Done():
-					return fmt.Errorf("nobody is ahead")
+					return fmt.Errorf("no replica is ahead")
 				}
 			}
 			if err := first(Send(w.Comm, []int{round}, 1, 0), last(Recv(w.Comm, buf, 1, 0))); err != nil {

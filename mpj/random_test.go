@@ -299,13 +299,13 @@ func (a *actor) begin(s step) ([]running, error) {
 
 // A posting is a receive of a step.
 type posting struct {
-	letter
+	planMessage
 	buf     []byte
 	request *Request
 	status  Status
 }
 
-// exchange sends and receives the letters of a step.
+// exchange sends and receives the messages of a step.
 func (a *actor) exchange(i int, s step) error {
 	postings, err := a.post(s)
 	if err != nil {
@@ -331,13 +331,13 @@ func (a *actor) exchange(i int, s step) error {
 	return a.judge(i, s, postings)
 }
 
-// post posts the receives of letters to this rank: all of them, or only the first.
+// post posts the receives of messages to this rank: all of them, or only the first.
 func (a *actor) post(s step) ([]posting, error) {
 	var postings []posting
-	largest := make(map[int]int) // by communicator: a wildcard may receive any of its letters
-	for _, l := range s.letters {
+	largest := make(map[int]int) // by communicator: a wildcard may receive any of its messages
+	for _, l := range s.messages {
 		if l.to == a.rank {
-			postings = append(postings, posting{letter: l})
+			postings = append(postings, posting{planMessage: l})
 			largest[l.comm] = max(largest[l.comm], l.size)
 		}
 	}
@@ -347,7 +347,7 @@ func (a *actor) post(s step) ([]posting, error) {
 		if !s.posted && k >= len(postings)/2 {
 			continue
 		}
-		source, tag := a.pattern(p.letter, s.wild)
+		source, tag := a.pattern(p.planMessage, s.wild)
 		var err error
 		if k%3 == 0 {
 			if p.request, err = RecvInit(a.comms[p.comm], p.buf, source, tag); err == nil {
@@ -363,7 +363,7 @@ func (a *actor) post(s step) ([]posting, error) {
 	return postings, nil
 }
 
-func (a *actor) pattern(l letter, wild int) (source, tag int) {
+func (a *actor) pattern(l planMessage, wild int) (source, tag int) {
 	source, tag = a.rankIn(l.comm, l.from), l.tag
 	if wild == anySource || wild == anyBoth {
 		source = AnySource
@@ -375,7 +375,7 @@ func (a *actor) pattern(l letter, wild int) (source, tag int) {
 }
 
 func (a *actor) send(i int, s step) (sent []*Request, err error) {
-	for k, l := range s.letters {
+	for k, l := range s.messages {
 		if l.from != a.rank {
 			continue
 		}
@@ -399,7 +399,7 @@ func (a *actor) send(i int, s step) (sent []*Request, err error) {
 // receive waits for a posted receive, or receives in one of many ways.
 func (a *actor) receive(p *posting, wild, k int) (err error) {
 	c := a.comms[p.comm]
-	source, tag := a.pattern(p.letter, wild)
+	source, tag := a.pattern(p.planMessage, wild)
 	switch {
 	case p.request != nil && k%2 == 0:
 		p.status, err = p.request.Wait()
@@ -427,28 +427,28 @@ func (a *actor) receive(p *posting, wild, k int) (err error) {
 	return err
 }
 
-// judge compares the received letters with the sent ones. Of the letters that a receive could
+// judge compares the received messages with the sent ones. Of the messages that a receive could
 // match, those of one source must arrive in the order in which they were sent.
 func (a *actor) judge(i int, s step, postings []posting) error {
-	taken := make([]bool, len(s.letters))
+	taken := make([]bool, len(s.messages))
 	for n, p := range postings {
 		k, found := 0, false
-		for k = range s.letters {
-			l := s.letters[k]
+		for k = range s.messages {
+			l := s.messages[k]
 			found = !taken[k] && l.to == a.rank && l.comm == p.comm && a.rankIn(l.comm, l.from) == p.status.Source &&
 				(l.tag == p.status.Tag || s.wild == anyTag || s.wild == anyBoth)
 			if found {
 				break
 			}
 		}
-		if !found || s.letters[k].tag != p.status.Tag || s.letters[k].size != p.status.Size {
-			return fmt.Errorf("receive %d of %+v got %+v", n, p.letter, p.status)
+		if !found || s.messages[k].tag != p.status.Tag || s.messages[k].size != p.status.Size {
+			return fmt.Errorf("receive %d of %+v got %+v", n, p.planMessage, p.status)
 		}
 		taken[k] = true
 		want := make([]byte, p.status.Size)
 		content(want, i, k)
 		if !bytes.Equal(p.buf[:p.status.Size], want) {
-			return fmt.Errorf("receive %d of %+v: wrong bytes", n, s.letters[k])
+			return fmt.Errorf("receive %d of %+v: wrong bytes", n, s.messages[k])
 		}
 	}
 	return nil

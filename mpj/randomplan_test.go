@@ -14,15 +14,15 @@ type plan struct {
 
 // A step has messages and nonblocking collectives in progress at the same time.
 type step struct {
-	letters     []letter
+	messages    []planMessage
 	wild        int  // wildcards of its receives
 	posted      bool // all receives are posted before anything is sent
 	collectives []collectiveCall
 	renew       int // set of communicators that is recreated first, or -1
 }
 
-// A letter is a message of a plan.
-type letter struct {
+// A planMessage is a message of a plan.
+type planMessage struct {
 	comm     int // index of the set of communicators
 	from, to int // world ranks
 	tag      int
@@ -91,7 +91,7 @@ func drawStep(random *rand.Rand, sets [][][]int) step {
 	for range random.IntN(14) {
 		set := random.IntN(len(sets))
 		group := sets[set][random.IntN(len(sets[set]))]
-		s.letters = append(s.letters, letter{
+		s.messages = append(s.messages, planMessage{
 			comm: set, from: group[random.IntN(len(group))], to: group[random.IntN(len(group))],
 			tag: random.IntN(3), size: sizes[random.IntN(len(sizes))], way: random.IntN(len(ways)),
 		})
@@ -107,7 +107,7 @@ func drawStep(random *rand.Rand, sets [][][]int) step {
 	return s
 }
 
-// content fills buf with the contents of the i-th letter of a step.
+// content fills buf with the contents of the i-th planMessage of a step.
 func content(buf []byte, step, i int) {
 	x := uint64(step)<<32 | uint64(i)<<8 | 1
 	for j := range buf {
@@ -118,7 +118,7 @@ func content(buf []byte, step, i int) {
 	}
 }
 
-// ways are the ways to send a letter without waiting for its receiver.
+// ways are the ways to send a planMessage without waiting for its receiver.
 var ways = []struct {
 	name     string
 	send     func(c *Comm, buf []byte, dest, tag int) (*Request, error)

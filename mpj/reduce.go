@@ -166,10 +166,10 @@ func ReduceLocal[T Element](in, inout []T, op Op[T]) error {
 		return failf(ErrBuffer, "ReduceLocal", "in has %d elements and inout %d", len(in), len(inout))
 	}
 	if op == nil {
-		return failf(ErrOp, "ReduceLocal", "it is nil")
+		return failf(ErrOp, "ReduceLocal", "op is nil")
 	}
 	if n, length := unfit(op, len(in)); length != 0 {
-		return failf(ErrCount, "ReduceLocal", "%d elements, and the operation's items have %d", length, n)
+		return failf(ErrCount, "ReduceLocal", "%d elements is not a multiple of the operation's item length %d", length, n)
 	}
 	if len(in) > 0 {
 		op(in, inout)

@@ -124,9 +124,9 @@ func TestR2CollectivesSurviveKills(t *testing.T) {
 	})
 }
 
-// TestSynchronousSendToOneselfEnds checks that a synchronous send of a process to itself completes,
+// TestSynchronousSendToSelfEnds checks that a synchronous send of a process to itself completes,
 // although the message is matched during the send.
-func TestSynchronousSendToOneselfEnds(t *testing.T) {
+func TestSynchronousSendToSelfEnds(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		for round := range 3 {
 			posted, err := Irecv(w.Comm, make([]int, 1), w.Rank(), round)
@@ -226,8 +226,9 @@ func TestR4WildcardsAreDecidedOnce(t *testing.T) {
 	}
 }
 
-// TestR4TakeoverAsksTheOthers uses three replicas, so that the new master must ask the third.
-func TestR4TakeoverAsksTheOthers(t *testing.T) {
+// TestR4TakeoverAsksTheOtherReplicas uses three replicas, so that the new master must ask the
+// third.
+func TestR4TakeoverAsksTheOtherReplicas(t *testing.T) {
 	kills(t, 3, wild((*receiver).recvAny))
 	kills(t, 3, wild((*receiver).waitAny))
 }

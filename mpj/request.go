@@ -19,17 +19,17 @@ import (
 //
 // Only one goroutine at a time may use a request.
 type Request struct {
-	comm       *Comm
-	request    *engine.Request // nil if persistent and never started
-	op         string
-	said       string // with checks: op and its arguments
-	receive    bool
-	null       bool // whether dest or source is ProcNull
-	collective bool
-	reported   bool
-	freed      bool        // need not be reported
-	unpack     *unpacking  // for a receive with a datatype that has gaps
-	persists   *persistent // nil unless persistent
+	comm        *Comm
+	request     *engine.Request // nil if persistent and never started
+	op          string
+	description string // with checks: op and its arguments
+	receive     bool
+	null        bool // whether dest or source is ProcNull
+	collective  bool
+	reported    bool
+	freed       bool        // need not be reported
+	unpack      *unpacking  // for a receive with a datatype that has gaps
+	persists    *persistent // nil unless persistent
 }
 
 // begun stores the engine's request in r, which has started.
@@ -40,7 +40,7 @@ func (r *Request) begun(request *engine.Request, err error) (*Request, error) {
 	r.request, r.reported = request, false
 	r.comm.world.active.Add(1)
 	if r.comm.world.checks {
-		r.note(cmp.Or(r.said, r.op))
+		r.note(cmp.Or(r.description, r.op))
 	}
 	return r, nil
 }
@@ -216,7 +216,7 @@ func pendingOf(op string, requests []*Request) (c *Comm, pending []*engine.Reque
 			continue
 		}
 		if c != nil && c.world != r.comm.world {
-			return nil, nil, nil, c.failf(ErrRequest, op, "request %d is of rank %d of another world", i, r.comm.world.rank)
+			return nil, nil, nil, c.failf(ErrRequest, op, "request %d belongs to rank %d of another world", i, r.comm.world.rank)
 		}
 		c = r.comm
 		pending = append(pending, r.request)

@@ -116,10 +116,10 @@ func either[T any](condition bool, a, b T) T {
 	return b
 }
 
-// TestAFailedCollectiveNamesTheFirst checks that the errors of other ranks name the first failed
+// TestFailedCollectiveNamesTheFirst checks that the errors of other ranks name the first failed
 // rank, with its reason. A duplicate of the failed communicator and point-to-point messages must
 // still work.
-func TestAFailedCollectiveNamesTheFirst(t *testing.T) {
+func TestFailedCollectiveNamesTheFirst(t *testing.T) {
 	said, err := outcomes(localworld.Config{Ranks: 4, Replicas: 1}, func(w *World) error {
 		err := Bcast(w.Comm, make([]byte, either(w.Rank() == 2, 16, 8)), 0)
 		if err == nil && w.Rank() >= 2 { // rank 3 receives from rank 2
@@ -154,9 +154,9 @@ func TestAFailedCollectiveNamesTheFirst(t *testing.T) {
 	}
 }
 
-// TestFinalizeNamesACollectiveThatFailedElsewhere checks that a rank that has its data learns in
-// Finalize that another rank failed, and why: the ranks disagree on a length.
-func TestFinalizeNamesACollectiveThatFailedElsewhere(t *testing.T) {
+// TestFinalizeReportsACollectiveThatFailedAtAnotherRank checks that a rank that has its data learns
+// in Finalize that another rank failed, and why: the ranks disagree on a length.
+func TestFinalizeReportsACollectiveThatFailedAtAnotherRank(t *testing.T) {
 	calls := []struct {
 		failed int // rank at which the call fails; the other has its data
 		call   func(w *World) error
@@ -222,9 +222,9 @@ func TestDifferentCollectivesEndAtAllRanks(t *testing.T) {
 	}
 }
 
-// TestCollectiveWithAFinalizedRankEnds checks that calls that would wait forever for a finalized
+// TestCollectiveWithAFinalizedRankFails checks that calls that would wait forever for a finalized
 // rank fail with an error that names the cause.
-func TestCollectiveWithAFinalizedRankEnds(t *testing.T) {
+func TestCollectiveWithAFinalizedRankFails(t *testing.T) {
 	calls := []struct {
 		name string
 		call func(w *World) error

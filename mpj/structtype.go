@@ -93,7 +93,7 @@ func checkPlain(t reflect.Type) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("a %v is not made of numbers alone", t)
+	return fmt.Errorf("unsupported type %v: want numbers, or arrays or structs of numbers", t)
 }
 
 // plainLayout returns the layout of a type that checkPlain accepts.

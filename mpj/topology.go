@@ -67,7 +67,7 @@ func (c *Comm) carve(op string, arguments []int, n int, order func() []int, inva
 	}
 	for i, theirs := range all {
 		if theirs != mine {
-			return nil, failf(ErrArg, op, "ranks %d and %d give different arguments", c.rank, i)
+			return nil, failf(ErrArg, op, "ranks %d and %d pass different arguments", c.rank, i)
 		}
 	}
 	if invalid != nil {

@@ -33,7 +33,7 @@ func (x Typed) usable(op string) *Error {
 		return nil
 	}
 	if x.err == nil {
-		return fault(ErrType, op, errors.New("the zero Typed is none: make one with Datatype.At"))
+		return fault(ErrType, op, errors.New("zero Typed: create one with Datatype.At"))
 	}
 	return &Error{Class: x.err.Class, Op: op, Rank: Undefined, Detail: x.err.Op, Err: x.err.Err}
 }

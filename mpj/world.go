@@ -36,8 +36,8 @@ type World struct {
 // A job is the job of a World: that of the peer that started this process, or one within the
 // process.
 type job interface {
-	// Finalize reports that this process, with engine e, is done, and what it has sent in all, if
-	// that is known.
+	// Finalize reports that this process, with engine e, is done, with a summary of its sent
+	// messages, if that is known.
 	Finalize(e *engine.Engine) error
 	// Printed returns the number of records (lines, or pieces of long ones) that this process has
 	// written to each output stream, after the user has received them. It returns false if that

@@ -42,7 +42,7 @@ func (a *agreement) decider() bool { return a.leads() && !a.takeover.settling }
 
 // leads reports whether this process makes outcomes stable: it is the master and knows its predecessors'
 // decisions.
-func (a *agreement) leads() bool { return a.promoted() && !a.takeover.syncing }
+func (a *agreement) leads() bool { return a.isMaster() && !a.takeover.syncing }
 
 // decide proposes an outcome of this process to the other replicas.
 func (a *agreement) decide(d protection.Determinant) {
@@ -79,7 +79,7 @@ func (a *agreement) settle(h *held) {
 	spared := false
 	for _, q := range a.others {
 		if !h.has[q.Replica] {
-			if !a.spares(q) {
+			if !a.exempts(q) {
 				return
 			}
 			spared = true
@@ -123,7 +123,7 @@ func (a *agreement) receiveDeterminant(from view.Process, f frame.Frame) error {
 	}
 	if d.held[det.Point] == nil {
 		if d.retained+len(det.Outcome)+heldCost*(len(d.held)+1) > maxHeldBytes || d.spans >= maxSpans {
-			return fmt.Errorf("%d determinants that are not stable, in %d ranges, are too many", len(d.held), d.spans)
+			return fmt.Errorf("too many unstable determinants: %d in %d ranges", len(d.held), d.spans)
 		}
 		first := d.record(det.Point)
 		d.hold(det, !first)
@@ -138,14 +138,14 @@ func (a *agreement) receiveDeterminant(from view.Process, f frame.Frame) error {
 func (a *agreement) receiveDeterminantAck(from view.Process, f frame.Frame) error {
 	pt := protection.Point{Context: f.Context, Index: f.Seq}
 	if !a.decisions.has(pt) {
-		return fmt.Errorf("acknowledges a determinant that was not proposed")
+		return fmt.Errorf("acknowledgement of a determinant that was not proposed")
 	}
 	if h := a.decisions.held[pt]; h != nil {
 		h.has[from.Replica] = true
 		if a.leads() {
 			a.settle(h)
 			a.settled()
-			a.welcome()
+			a.sendUpToDate()
 		}
 	}
 	return nil
@@ -159,7 +159,7 @@ func (a *agreement) receiveStable(from view.Process, f frame.Frame) error {
 		return nil
 	}
 	if !a.decisions.has(pt) {
-		return fmt.Errorf("calls a determinant stable that it did not propose")
+		return fmt.Errorf("stable frame for a determinant that was not proposed")
 	}
 	if h := a.decisions.held[pt]; h != nil {
 		if !f.Sync {
@@ -170,15 +170,15 @@ func (a *agreement) receiveStable(from view.Process, f frame.Frame) error {
 	return nil
 }
 
-// relive shows an outcome of the log. If it is already here as a determinant, the master's Stable
+// replay shows an outcome of the log. If it is already here as a determinant, the master's Stable
 // frame will show it.
-func (a *agreement) relive(det protection.Determinant) error {
+func (a *agreement) replay(det protection.Determinant) error {
 	d := &a.decisions
 	if err := d.check(det); err != nil {
 		return err
 	}
 	if d.spans >= maxSpans {
-		return fmt.Errorf("outcomes in %d ranges are too many", d.spans)
+		return fmt.Errorf("too many ranges of outcomes: %d", d.spans)
 	}
 	if d.record(det.Point) {
 		a.out.Decided = append(a.out.Decided, det)

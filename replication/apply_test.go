@@ -9,9 +9,9 @@ import (
 )
 
 // apply returns the state after an event, nil if nothing changes, or the promise that the event breaks.
-func (w *whole) apply(st state, ev event) (state, error) {
+func (w *jobStates) apply(st state, ev event) (state, error) {
 	after := slices.Clone(st)
-	t, id := w.troublesOf(st), w.ids[ev.p]
+	t, id := w.faultsOf(st), w.ids[ev.p]
 	var err error
 	switch ev.kind {
 	case happens:
@@ -25,29 +25,29 @@ func (w *whole) apply(st state, ev event) (state, error) {
 		t.crashed |= 1 << ev.p
 	case suspect:
 		t.suspicions--
-		w.say(after, id, view.Failed)
+		w.setState(after, id, view.Failed)
 	case exit:
 		t.exited |= 1 << ev.p
 	case promotes:
 		t.promotions--
 		v, _ := w.current(st).Promote(id)
-		w.proclaim(after, v)
-	case conclude:
-		w.say(after, id, map[bool]view.State{true: view.Failed, false: view.Finished}[t.crashed&(1<<ev.p) != 0])
+		w.installView(after, v)
+	case recordEnd:
+		w.setState(after, id, map[bool]view.State{true: view.Failed, false: view.Finished}[t.crashed&(1<<ev.p) != 0])
 	case joins:
 		t.joins--
-		w.extend(after, id.Rank)
+		w.addReplica(after, id.Rank)
 	case setsAside:
 		t.asides--
 		v, _ := w.current(st).SetAside(id, w.current(st).AsideChanged(id))
-		w.proclaim(after, v)
+		w.installView(after, v)
 	case returns:
 		v, _ := w.current(st).Return(id, ev.word.Since, ev.word.Term)
-		w.proclaim(after, v)
+		w.installView(after, v)
 	case partitions:
 		t.partitions--
 		for _, q := range w.side {
-			w.say(after, q, view.Failed)
+			w.setState(after, q, view.Failed)
 		}
 	case heals:
 		t.partitions--
@@ -56,8 +56,8 @@ func (w *whole) apply(st state, ev event) (state, error) {
 		err = w.lose(after, &t, ev)
 	}
 	w.settle(after, &t)
-	w.withdraw(after)
-	after[atTroubles] = w.trouble(t)
+	w.dropOutdated(after)
+	after[atFaults] = w.faultsNumber(t)
 	if err == nil && slices.Equal(after, st) {
 		return nil, nil
 	}
@@ -65,7 +65,7 @@ func (w *whole) apply(st state, ev event) (state, error) {
 }
 
 // lose loses some of the channel that ev concerns, or reports a loss to its sender.
-func (w *whole) lose(st state, t *troubles, ev event) error {
+func (w *jobStates) lose(st state, t *faults, ev event) error {
 	way, bit := w.way(ev.p, int(ev.from)), uint64(1)<<(ev.p*len(w.ids)+int(ev.from))
 	switch ev.kind {
 	case reset:
@@ -84,8 +84,8 @@ func (w *whole) lose(st state, t *troubles, ev event) error {
 }
 
 // heal loses the contents of the channels between the two sides of a partition, and reopens the channels.
-func (w *whole) heal(st state) error {
-	t := w.troublesOf(st)
+func (w *jobStates) heal(st state) error {
+	t := w.faultsOf(st)
 	across := func(i, j int) bool {
 		return slices.Contains(w.side, w.ids[i]) != slices.Contains(w.side, w.ids[j])
 	}
@@ -109,7 +109,7 @@ func (w *whole) heal(st state) error {
 }
 
 // let applies an incident to process i, and carries out its effects.
-func (w *whole) let(st state, i int, in incident) error {
+func (w *jobStates) let(st state, i int, in incident) error {
 	e := w.happen(st[atProcesses+i], in)
 	if e.err != nil {
 		return e.err
@@ -121,9 +121,9 @@ func (w *whole) let(st state, i int, in incident) error {
 	if e.upToDate != (protection.UpToDate{}) {
 		st[atWords] = w.word(append(slices.Clone(w.words.all[st[atWords]]), word{i, e.upToDate}))
 	}
-	for _, s := range e.sights {
+	for _, s := range e.observed {
 		var err error
-		if st[atSeen], err = w.saw(st[atSeen], w.ids[i].Rank, s); err != nil {
+		if st[atSeen], err = w.recordObservation(st[atSeen], w.ids[i].Rank, s); err != nil {
 			return err
 		}
 	}
@@ -135,27 +135,27 @@ func (w *whole) let(st state, i int, in incident) error {
 	return nil
 }
 
-// say makes a view in which p is in state s.
-func (w *whole) say(st state, p view.Process, s view.State) {
+// setState makes a view in which p is in state s.
+func (w *jobStates) setState(st state, p view.Process, s view.State) {
 	if v, changed := w.current(st).With(p, s); changed {
-		w.proclaim(st, v)
+		w.installView(st, v)
 	}
 }
 
-// extend makes a view in which rank has one more replica.
-func (w *whole) extend(st state, rank int) {
+// addReplica makes a view in which rank has one more replica.
+func (w *jobStates) addReplica(st state, rank int) {
 	v, _, _ := w.current(st).Join(rank)
-	w.proclaim(st, v)
+	w.installView(st, v)
 }
 
-// proclaim makes v the view.
-func (w *whole) proclaim(st state, v view.View) {
+// installView makes v the view.
+func (w *jobStates) installView(st state, v view.View) {
 	h := slices.Clone(w.histories.all[st[atHistory]])
 	st[atHistory] = w.history(append(h, w.viewNumber(v)))
 }
 
-// withdraw drops outdated statements, which can never become true again.
-func (w *whole) withdraw(st state) {
+// dropOutdated drops outdated statements, which can never become true again.
+func (w *jobStates) dropOutdated(st state) {
 	v := w.current(st)
 	st[atWords] = w.word(slices.DeleteFunc(slices.Clone(w.words.all[st[atWords]]), func(said word) bool {
 		_, changes := v.Return(w.ids[said.of], said.Since, said.Term)
@@ -166,7 +166,7 @@ func (w *whole) withdraw(st state) {
 // settle normalizes what no longer makes a difference: the states of processes that take no step, and the
 // frames that are in transit to them. A process that knows that it is out of the view is equivalent to
 // one that has ended.
-func (w *whole) settle(st state, t *troubles) {
+func (w *jobStates) settle(st state, t *faults) {
 	for j := range w.ids {
 		if l := w.local(st, j); l.cut {
 			t.crashed |= 1 << j // it gives up
@@ -185,11 +185,11 @@ func (w *whole) settle(st state, t *troubles) {
 
 // checkShown checks R4 for an outcome that the program of process i sees. Every live replica of the rank
 // that is not set aside must have it before it can have any effect.
-func (w *whole) checkShown(st state, i int, pt uint64) error {
-	v, t := w.current(st), w.troublesOf(st)
+func (w *jobStates) checkShown(st state, i int, pt uint64) error {
+	v, t := w.current(st), w.faultsOf(st)
 	for j, q := range w.ids {
 		l := w.local(st, j)
-		if q.Rank == w.ids[i].Rank && v.Counts(q) && !t.stopped(j) && l.whole && !l.decided[pt] {
+		if q.Rank == w.ids[i].Rank && v.Counts(q) && !t.stopped(j) && l.logComplete && !l.decided[pt] {
 			return fmt.Errorf("R4: %v sees the outcome of point %d before %v has it", w.ids[i], pt, q)
 		}
 	}
@@ -197,8 +197,8 @@ func (w *whole) checkShown(st state, i int, pt uint64) error {
 }
 
 // judge checks the promises in a state.
-func (w *whole) judge(st state) error {
-	v, t := w.current(st), w.troublesOf(st)
+func (w *jobStates) judge(st state) error {
+	v, t := w.current(st), w.faultsOf(st)
 	var decider view.Process
 	decided := false
 	for i, p := range w.ids {
@@ -230,7 +230,7 @@ func (w *whole) judge(st state) error {
 
 // checkKnown checks R4 for a process that knows all that its rank knows: it has every outcome that any
 // program of the rank has seen.
-func (w *whole) checkKnown(st state, rank int, l *local) error {
+func (w *jobStates) checkKnown(st state, rank int, l *local) error {
 	seen := len(w.seen.all[st[atSeen]][rank])
 	for _, o := range w.scripts[rank] {
 		if !o.shows() {
@@ -240,7 +240,7 @@ func (w *whole) checkKnown(st state, rank int, l *local) error {
 			break
 		}
 		seen--
-		if o.kind != opRecv && l.whole && !l.decided[o.index] {
+		if o.kind != opRecv && l.logComplete && !l.decided[o.index] {
 			return fmt.Errorf("R4: %v lacks the outcome of point %d, which its rank has seen", w.ids[l.at], o.index)
 		}
 	}
@@ -249,7 +249,7 @@ func (w *whole) checkKnown(st state, rank int, l *local) error {
 
 // checkKept checks the first half of R3: p keeps what q lacks.
 func checkKept(p, q view.Process, sender, receiver *local) error {
-	if !receiver.whole {
+	if !receiver.logComplete {
 		return nil // it still gets the message log
 	}
 	for _, context := range []uint32{named, wild} {
@@ -265,8 +265,8 @@ func checkKept(p, q view.Process, sender, receiver *local) error {
 
 // judgeEnd checks the promises in a final state. Every live process must have run its whole program (R2)
 // and keep nothing (the second half of R3). Each rank must have a replica that counts (R7).
-func (w *whole) judgeEnd(st state) error {
-	v, t := w.current(st), w.troublesOf(st)
+func (w *jobStates) judgeEnd(st state) error {
+	v, t := w.current(st), w.faultsOf(st)
 	for rank := range w.n {
 		if _, ok := v.Speaker(rank); !ok && w.loses {
 			return nil
@@ -280,9 +280,9 @@ func (w *whole) judgeEnd(st state) error {
 		}
 		switch l := w.local(st, i); {
 		case !l.done:
-			return fmt.Errorf("R2: %v never comes to its end", p)
+			return fmt.Errorf("R2: %v never finishes its program", p)
 		case l.keeps > 0:
-			return fmt.Errorf("R3: %v retains %d for ever", p, l.keeps)
+			return fmt.Errorf("R3: %v retains %d bytes forever", p, l.keeps)
 		case l.joining:
 			return fmt.Errorf("%v never catches up with its rank", p)
 		case !v.Counts(p):

@@ -29,23 +29,23 @@ func (a *asides) grow(replicas int) {
 	a.ready, a.upToDate = grown(a.ready, replicas), grown(a.upToDate, replicas)
 }
 
-// spares reports whether outcomes do not wait for q: it is set aside and has not reported since.
-func (a *agreement) spares(q view.Process) bool {
+// exempts reports whether outcomes do not wait for q: it is set aside and has not reported since.
+func (a *agreement) exempts(q view.Process) bool {
 	since := a.v.AsideSince(q)
 	return since != 0 && a.asides.ready[q.Replica] != since
 }
 
-// maxSpared bounds the bytes held for replicas that are set aside, including sparedCost. Beyond that,
+// maxExempt bounds the bytes held for replicas that are set aside, including exemptCost. Beyond that,
 // outcomes wait for them.
 const (
-	maxSpared  = 4 << 20
-	sparedCost = 256 // approximate cost of holding an outcome and its backlog, apart from its bytes
+	maxExempt  = 4 << 20
+	exemptCost = 256 // approximate cost of holding an outcome and its backlog, apart from its bytes
 )
 
 // settleWithout makes an outcome stable if only replicas that are set aside lack it. The outcome stays
 // held for them.
 func (a *agreement) settleWithout(h *held) {
-	if h.stable || a.decisions.retained+sparedCost*len(a.decisions.held) > maxSpared {
+	if h.stable || a.decisions.retained+exemptCost*len(a.decisions.held) > maxExempt {
 		return
 	}
 	a.decisions.mark(h)
@@ -62,7 +62,7 @@ func (a *agreement) settleWithout(h *held) {
 // report tells the master, once in each of its terms, that this process, which is set aside, is present.
 func (a *agreement) report() {
 	now := protection.UpToDate{Since: a.v.AsideSince(a.self), Term: a.term()}
-	if now.Since == 0 || now == a.asides.reported || a.partial || !a.active() {
+	if now.Since == 0 || now == a.asides.reported || a.lacksLog || !a.active() {
 		return
 	}
 	if master, ok := a.v.Master(a.self.Rank); ok {
@@ -79,29 +79,29 @@ func (a *agreement) reportAgain(q view.Process) {
 	}
 	if a.leads() {
 		a.asides.upToDate[q.Replica] = protection.UpToDate{}
-		a.welcome()
+		a.sendUpToDate()
 	}
 }
 
 // receiveReady records that from, which is set aside, is present: outcomes wait for it from now on.
 func (a *agreement) receiveReady(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
-		return fmt.Errorf("is aside since no epoch")
+		return fmt.Errorf("ready frame without an epoch")
 	}
 	a.asides.ready[from.Replica] = f.Seq
 	a.asides.upToDate[from.Replica] = protection.UpToDate{}
 	if a.leads() {
-		a.welcome()
+		a.sendUpToDate()
 	}
 	return nil
 }
 
-// welcome sends UpToDate to replicas that are set aside and have reported Ready, once they lack no
+// sendUpToDate sends UpToDate to replicas that are set aside and have reported Ready, once they lack no
 // outcome.
-func (a *agreement) welcome() {
+func (a *agreement) sendUpToDate() {
 	for _, q := range a.others {
 		now := protection.UpToDate{Since: a.v.AsideSince(q), Term: a.takeover.term}
-		if now.Since == 0 || a.spares(q) || a.asides.upToDate[q.Replica] == now || !a.decisions.reached(q.Replica) {
+		if now.Since == 0 || a.exempts(q) || a.asides.upToDate[q.Replica] == now || !a.decisions.reached(q.Replica) {
 			continue
 		}
 		a.asides.upToDate[q.Replica] = now
@@ -113,7 +113,7 @@ func (a *agreement) welcome() {
 // A statement that does not fit this process's view is outdated, or answers a report of a later view.
 func (a *agreement) receiveUpToDate(from view.Process, f frame.Frame) error {
 	if len(f.Payload) != 8 {
-		return fmt.Errorf("term of %d bytes", len(f.Payload))
+		return fmt.Errorf("malformed term of %d bytes", len(f.Payload))
 	}
 	said := protection.UpToDate{Since: f.Seq, Term: binary.LittleEndian.Uint64(f.Payload)}
 	if a.v.IsMaster(from) && said.Since != 0 && said == (protection.UpToDate{Since: a.v.AsideSince(a.self), Term: a.term()}) {

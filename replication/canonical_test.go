@@ -100,7 +100,7 @@ func (e *encoder) mapping(v reflect.Value) {
 	}
 }
 
-func TestCanonicalTellsStatesApart(t *testing.T) {
+func TestCanonicalDistinguishesStates(t *testing.T) {
 	type link struct {
 		n    int
 		next *link

@@ -41,7 +41,7 @@ func (p *Protocol) Snapshot() protection.Snapshot {
 // Checkpointed implements protection.Protocol.
 func (p *Protocol) Checkpointed() protection.Checkpointed {
 	switch j := p.joining; {
-	case !p.partial:
+	case !p.lacksLog:
 	case j.beginning == 0, j.beginning == protection.RecordResumed && !j.resumption.arrived && !j.resumption.resumed:
 		return protection.Arriving
 	case j.resumption.arrived:
@@ -53,14 +53,14 @@ func (p *Protocol) Checkpointed() protection.Checkpointed {
 // otherCheckpoint is the reason why a new replica is lost if its donor changes and one of the two message
 // logs has a checkpoint. The other log may have none or a different one, and the program's actions cannot
 // be undone.
-const otherCheckpoint = "the replica that was bringing this process up to date has gone, and another one's checkpoint may not be the same"
+const otherCheckpoint = "the replica that sent its message log is gone, and the checkpoint of another replica may differ"
 
-// reliveBeginning processes the first record of a message log.
-func (p *Protocol) reliveBeginning(kind protection.RecordKind) error {
+// replayBeginning processes the first record of a message log.
+func (p *Protocol) replayBeginning(kind protection.RecordKind) error {
 	j := p.joining
 	switch {
 	case kind != protection.RecordStart && kind != protection.RecordResumed:
-		return fmt.Errorf("past begins with a record of kind %q", kind)
+		return fmt.Errorf("message log begins with a record of kind %q", kind)
 	case j.beginning == protection.RecordStart && kind == protection.RecordResumed:
 		p.out.Lost = otherCheckpoint
 	}
@@ -68,8 +68,8 @@ func (p *Protocol) reliveBeginning(kind protection.RecordKind) error {
 	return nil
 }
 
-// reliveState passes on the available part of the program's state and returns the bytes after it.
-func (p *Protocol) reliveState(b []byte) []byte {
+// replayState passes on the available part of the program's state and returns the bytes after it.
+func (p *Protocol) replayState(b []byte) []byte {
 	c := &p.joining.resumption
 	n := min(c.left, uint64(len(b)))
 	c.left -= n
@@ -77,19 +77,19 @@ func (p *Protocol) reliveState(b []byte) []byte {
 	return b[n:]
 }
 
-// reliveCheckpoint processes a record of the checkpoint.
-func (p *Protocol) reliveCheckpoint(r protection.Record) error {
+// replayCheckpoint processes a record of the checkpoint.
+func (p *Protocol) replayCheckpoint(r protection.Record) error {
 	c := &p.joining.resumption
 	switch {
 	case r.Kind == protection.RecordState:
 		if p.joining.beginning != protection.RecordResumed || c.begun || c.resumed {
-			return errors.New("checkpoint where there is none")
+			return errors.New("unexpected checkpoint")
 		}
 		c.begun, c.left = true, r.Length
 		return nil
 	case !c.begun || c.resumed:
 		return fmt.Errorf("record of kind %q outside of a checkpoint", r.Kind)
-	case r.Kind == protection.RecordWhole:
+	case r.Kind == protection.RecordEnd:
 		c.arrived = true
 		return nil
 	}
@@ -110,9 +110,9 @@ func (p *Protocol) Resume() (protection.Snapshot, protection.Output) {
 	c := &p.joining.resumption
 	s, last := c.snapshot, c.last
 	p.resumed = true
-	err := p.goTo(&s)
+	err := p.restoreSnapshot(&s)
 	if *c = (resumption{begun: true, resumed: true}); err == nil {
-		err = p.reliveRest(last)
+		err = p.replayRest(last)
 	}
 	if err != nil {
 		p.out.Lost = fmt.Sprintf("checkpoint of %v: %v", p.joining.donor, err)
@@ -120,73 +120,73 @@ func (p *Protocol) Resume() (protection.Snapshot, protection.Output) {
 	return s, p.out
 }
 
-// reliveRest processes the records after the checkpoint.
-func (p *Protocol) reliveRest(last bool) error {
-	if err := p.relive(p.joining.rest); err != nil {
+// replayRest processes the records after the checkpoint.
+func (p *Protocol) replayRest(last bool) error {
+	if err := p.replay(p.joining.rest); err != nil {
 		return err
 	}
 	if last {
-		return p.endPast()
+		return p.endLog()
 	}
 	p.recall()
 	return nil
 }
 
-func (p *Protocol) goTo(s *protection.Snapshot) error {
+func (p *Protocol) restoreSnapshot(s *protection.Snapshot) error {
 	for _, at := range s.Sent {
 		if at.Rank >= p.v.N {
-			return fmt.Errorf("message to rank %d", at.Rank)
+			return fmt.Errorf("message to unknown rank %d", at.Rank)
 		}
 		b := p.outbox.to(at.Context, at.Rank)
 		p.outbox.skip(b, at.Seq)
 		p.audit.skip(b, at.Seq)
 	}
 	for _, m := range s.Kept {
-		if err := p.keepAgain(m); err != nil {
+		if err := p.restoreKept(m); err != nil {
 			return err
 		}
 	}
 	for _, at := range s.Received {
 		if at.Rank >= p.v.N || at.Rank == p.self.Rank {
-			return fmt.Errorf("message of rank %d", at.Rank)
+			return fmt.Errorf("message from invalid rank %d", at.Rank)
 		}
 		a, err := p.inbox.from(at.Context, at.Rank)
 		if err != nil {
 			return err
 		}
 		if at.Seq+1 < a.next {
-			return fmt.Errorf("message %d of rank %d is the last, after number %d", at.Seq, at.Rank, a.next-1)
+			return fmt.Errorf("checkpoint ends at message %d from rank %d, but message %d has already arrived", at.Seq, at.Rank, a.next-1)
 		}
 		a.next = at.Seq + 1
 	}
-	for _, m := range s.Here {
-		if m.Source >= p.v.N || m.Seq == 0 || m.Seq > p.heard(m.Context, m.Source) {
-			return fmt.Errorf("message %d of rank %d is here, which has sent %d", m.Seq, m.Source, p.heard(m.Context, m.Source))
+	for _, m := range s.Unreceived {
+		if m.Source >= p.v.N || m.Seq == 0 || m.Seq > p.delivered(m.Context, m.Source) {
+			return fmt.Errorf("unmatched message %d from rank %d, which has sent only %d", m.Seq, m.Source, p.delivered(m.Context, m.Source))
 		}
 	}
 	for _, at := range s.Points {
-		p.agreement.decisions.pass(at.Context, at.Seq)
+		p.agreement.decisions.markSeen(at.Context, at.Seq)
 	}
 	return nil
 }
 
-// heard returns how many messages of a rank have been delivered.
-func (p *Protocol) heard(context uint32, source int) uint64 {
+// delivered returns how many messages of a rank have been delivered.
+func (p *Protocol) delivered(context uint32, source int) uint64 {
 	if source == p.self.Rank {
 		return p.Sent(context, source)
 	}
 	return p.Received(context, source)
 }
 
-// keepAgain keeps a message that a destination may lack, as Send did in the process that made the
+// restoreKept keeps a message that a destination may lack, as Send did in the process that made the
 // checkpoint.
-func (p *Protocol) keepAgain(m protection.Message) error {
+func (p *Protocol) restoreKept(m protection.Message) error {
 	if m.Dest >= p.v.N || m.Dest == p.self.Rank {
-		return fmt.Errorf("message to rank %d is kept", m.Dest)
+		return fmt.Errorf("kept message to invalid rank %d", m.Dest)
 	}
 	b := p.outbox.to(m.Context, m.Dest)
 	if m.Seq != b.seq+1 {
-		return fmt.Errorf("message %d to rank %d is kept after number %d", m.Seq, m.Dest, b.seq)
+		return fmt.Errorf("kept message %d to rank %d follows message %d", m.Seq, m.Dest, b.seq)
 	}
 	b.seq++
 	p.audit.produced(b, &m)

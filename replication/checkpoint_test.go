@@ -48,14 +48,14 @@ func (p *process) checkpoint() error {
 	}
 	p.pc++
 	if p.prologue == nil {
-		p.prologue = slices.Clone(p.past[1:])
+		p.prologue = slices.Clone(p.messageLog[1:])
 	}
 	maps.DeleteFunc(p.readers, func(k int, _ bool) bool { return !p.v.Live(view.Process{Rank: p.id.Rank, Replica: k}) })
 	if p.Joining() || len(p.readers) > 0 {
 		return nil
 	}
 	s := p.Snapshot()
-	s.Here = slices.Clone(p.arrived)
+	s.Unreceived = slices.Clone(p.arrived)
 	s.Points = p.passed()
 	p.state = p.save()
 	p.record(s)
@@ -91,14 +91,14 @@ func (p *process) save() []byte {
 func (p *process) record(s protection.Snapshot) {
 	p.made++
 	if p.prologue == nil { // first call of a process that resumes from one
-		p.prologue = slices.Clone(p.past[1:])
+		p.prologue = slices.Clone(p.messageLog[1:])
 	}
-	p.past = append([]byte{byte(protection.RecordResumed)}, p.prologue...)
-	p.past = append(protection.AppendState(p.past, uint64(len(p.state))), p.state...)
-	p.past = protection.AppendSnapshot(p.past, &s)
+	p.messageLog = append([]byte{byte(protection.RecordResumed)}, p.prologue...)
+	p.messageLog = append(protection.AppendState(p.messageLog, uint64(len(p.state))), p.state...)
+	p.messageLog = protection.AppendSnapshot(p.messageLog, &s)
 	for _, o := range p.script[p.pc:] { // shown, but not reached
 		if outcome, ok := p.decided[o.index]; ok && o.points() {
-			p.past = protection.AppendOutcome(p.past, &protection.Determinant{Point: o.point(), Outcome: outcome})
+			p.messageLog = protection.AppendOutcome(p.messageLog, &protection.Determinant{Point: o.point(), Outcome: outcome})
 		}
 	}
 	p.state = nil
@@ -112,7 +112,7 @@ func (p *process) restore(s protection.Snapshot) {
 		p.seen = memory(binary.LittleEndian.Uint64(b))
 		p.log = append(p.log, p.seen)
 	}
-	p.arrived = slices.Clone(s.Here)
+	p.arrived = slices.Clone(s.Unreceived)
 	for _, at := range s.Received {
 		p.last[stream{at.Context, at.Rank}] = at.Seq
 	}
@@ -127,7 +127,7 @@ func (p *process) restore(s protection.Snapshot) {
 	maps.DeleteFunc(p.decided, func(i uint64, _ []byte) bool { return i < p.behind })
 }
 
-func TestWhatIsPassedIsKnown(t *testing.T) {
+func TestAddUpToMergesSpans(t *testing.T) {
 	for _, c := range []struct {
 		spans []span
 		upTo  uint64

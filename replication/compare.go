@@ -32,7 +32,7 @@ const (
 func (a *audit) compare(b *backlog, q view.Process, c claim) {
 	r := &b.receivers[q.Replica]
 	if c.first > r.acked+1 {
-		r.blind = true
+		r.uncompared = true
 	}
 	c = c.from(r.acked + 1)
 	if len(c.digest) == 0 || r.differs {
@@ -44,7 +44,7 @@ func (a *audit) compare(b *backlog, q view.Process, c claim) {
 			if m := b.kept(seq); m != nil {
 				a.check(b, q.Replica, &c, &h, m)
 			} else {
-				r.blind = true // q has left, and its messages were dropped
+				r.uncompared = true // q has left, and its messages were dropped
 			}
 		}
 		c = c.from(b.seq + 1)
@@ -52,7 +52,7 @@ func (a *audit) compare(b *backlog, q view.Process, c claim) {
 	switch {
 	case len(c.digest) == 0 || r.differs:
 	case a.claimed >= maxClaimed:
-		r.blind = true
+		r.uncompared = true
 	default:
 		r.claims = append(r.claims, c)
 		a.claimed += claimCost + len(c.digest)
@@ -76,7 +76,7 @@ func (a *audit) produced(b *backlog, m *protection.Message) {
 // skip drops the claims of messages up to seq, which this process does not produce itself.
 func (a *audit) skip(b *backlog, seq uint64) {
 	for k := range b.receivers {
-		b.receivers[k].blind = true
+		b.receivers[k].uncompared = true
 		a.drop(&b.receivers[k], seq)
 	}
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A twin is a job of three ranks with two replicas each. The replicas of rank 0 send; all others only
+// A pairedJob is a job of three ranks with two replicas each. The replicas of rank 0 send; all others only
 // listen.
-type twin struct {
+type pairedJob struct {
 	t     *testing.T
 	procs map[view.Process]*Protocol
 	found map[stream]uint64 // first message for which 0.1 reports a difference
 }
 
-func newTwin(t *testing.T) *twin {
-	w := &twin{t: t, procs: make(map[view.Process]*Protocol), found: make(map[stream]uint64)}
+func newPairedJob(t *testing.T) *pairedJob {
+	w := &pairedJob{t: t, procs: make(map[view.Process]*Protocol), found: make(map[stream]uint64)}
 	v := view.New(3, 2)
 	for _, p := range v.Processes() {
 		w.procs[p] = New(p, v, Secret{byte(p.Rank), byte(p.Replica)})
@@ -29,10 +29,10 @@ func newTwin(t *testing.T) *twin {
 }
 
 // carry delivers the output of from, and what follows from it.
-func (w *twin) carry(from view.Process, out protection.Output) {
+func (w *pairedJob) carry(from view.Process, out protection.Output) {
 	for _, d := range out.Diverged {
 		if s := (stream{d.Context, d.Receiver.Rank}); from.Replica == 0 {
-			w.t.Errorf("the master finds that %+v differs from what it has sent", d)
+			w.t.Errorf("the master reports that %+v differs from the message that it sent", d)
 		} else if w.found[s] == 0 || d.Seq < w.found[s] {
 			w.found[s] = d.Seq
 		}
@@ -46,7 +46,7 @@ func (w *twin) carry(from view.Process, out protection.Output) {
 	}
 }
 
-func (w *twin) send(replica int, ms []protection.Message) {
+func (w *pairedJob) send(replica int, ms []protection.Message) {
 	from := view.Process{Replica: replica}
 	for _, m := range ms {
 		m.Payload = slices.Clone(m.Payload)
@@ -54,7 +54,7 @@ func (w *twin) send(replica int, ms []protection.Message) {
 	}
 }
 
-func (w *twin) tick() {
+func (w *pairedJob) tick() {
 	for _, p := range view.New(3, 2).Processes() {
 		w.carry(p, w.procs[p].Tick())
 	}
@@ -138,7 +138,7 @@ func TestR1FirstDifferenceIsFound(t *testing.T) {
 					master := row(rng)
 					replica := slices.Clone(master)
 					c.change(rng, replica, rng.IntN(len(replica)))
-					w := newTwin(t)
+					w := newPairedJob(t)
 					if behind {
 						w.send(0, master)
 						w.tick()
@@ -179,7 +179,7 @@ func TestClaimsAreBoundedAndForgotten(t *testing.T) {
 	}
 	out := p.Send(protection.Message{Dest: 1})
 	if len(out.Diverged) != 0 {
-		t.Errorf("said twice: %v", out.Diverged)
+		t.Errorf("reported twice: %v", out.Diverged)
 	}
 }
 

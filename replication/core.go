@@ -14,9 +14,9 @@ type core struct {
 	live [][]view.Process // per rank: its live replicas, lowest index first
 	// others contains the live replicas of this process's rank without itself. It is empty once this
 	// process is out of the view.
-	others  []view.Process
-	partial bool // this process lacks some of its rank's message log
-	out     protection.Output
+	others   []view.Process
+	lacksLog bool // this process lacks some of its rank's message log
+	out      protection.Output
 }
 
 // adopt makes v the current view.

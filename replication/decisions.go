@@ -79,8 +79,8 @@ func (d *decisions) points(context uint32) *indexSet {
 	return s
 }
 
-// pass records that the program has seen the outcomes of all points of a context up to upTo.
-func (d *decisions) pass(context uint32, upTo uint64) {
+// markSeen records that the program has seen the outcomes of all points of a context up to upTo.
+func (d *decisions) markSeen(context uint32, upTo uint64) {
 	s := d.points(context)
 	before := len(s.spans)
 	s.addUpTo(upTo)
@@ -117,10 +117,10 @@ func (d *decisions) mark(h *held) {
 // check rejects an outcome that is too long or contradicts a held one.
 func (d *decisions) check(det protection.Determinant) error {
 	if len(det.Outcome) > maxOutcome {
-		return fmt.Errorf("outcome of %d bytes, at most %d are taken", len(det.Outcome), maxOutcome)
+		return fmt.Errorf("outcome of %d bytes, at most %d are allowed", len(det.Outcome), maxOutcome)
 	}
 	if h := d.held[det.Point]; h != nil && !bytes.Equal(h.Outcome, det.Outcome) {
-		return fmt.Errorf("second outcome %x of point %v, which has %x", det.Outcome, det.Point, h.Outcome)
+		return fmt.Errorf("outcome %x of point %v contradicts the known outcome %x", det.Outcome, det.Point, h.Outcome)
 	}
 	return nil
 }

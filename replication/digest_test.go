@@ -71,7 +71,7 @@ func TestDigestsOfDifferentMessagesDiffer(t *testing.T) {
 		seen := map[digest]bool{h.digest(&m): true}
 		differs := func(what string, other protection.Message) {
 			if d := h.digest(&other); seen[d] {
-				t.Errorf("%d bytes: %s gives a digest that was there", size, what)
+				t.Errorf("%d bytes: %s gives the digest of another message", size, what)
 			} else {
 				seen[d] = true
 			}
@@ -113,7 +113,7 @@ func TestKeysAreIndependent(t *testing.T) {
 		}
 	}
 	if len(seen) != 2*27 {
-		t.Errorf("%d keys for %d places", len(seen), 2*27)
+		t.Errorf("%d different keys for %d inputs", len(seen), 2*27)
 	}
 }
 

@@ -39,12 +39,12 @@ func (d *dispute) encode() []byte {
 // decodeDispute decodes a Dispute about a message from rank self of n.
 func decodeDispute(f frame.Frame, self, n int) (dispute, error) {
 	if len(f.Payload) != disputeSize || f.Seq == 0 {
-		return dispute{}, fmt.Errorf("dispute about message %d in %d bytes", f.Seq, len(f.Payload))
+		return dispute{}, fmt.Errorf("malformed dispute about message %d, %d bytes", f.Seq, len(f.Payload))
 	}
 	b := f.Payload
 	rank, replica := int(binary.LittleEndian.Uint32(b)), int(binary.LittleEndian.Uint32(b[4:]))
 	if rank >= n || rank == self {
-		return dispute{}, fmt.Errorf("dispute about a message to rank %d", rank)
+		return dispute{}, fmt.Errorf("dispute about a message to invalid rank %d", rank)
 	}
 	return dispute{
 		stream: stream{f.Context, rank}, replica: replica, seq: f.Seq,
@@ -89,7 +89,7 @@ func (a *audit) answer(d dispute, m *protection.Message) bool {
 	}
 	r := &b.receivers[d.replica]
 	heard := r.acked >= d.seq
-	same := heard && !r.blind && !r.differs
+	same := heard && !r.uncompared && !r.differs
 	switch {
 	case !heard && a.v.Live(receiver):
 		return false

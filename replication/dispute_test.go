@@ -42,13 +42,13 @@ func TestR1FalseDisputeIsRejected(t *testing.T) {
 	h := newHash(key{})
 	produced := uint64(h.digest(&protection.Message{Seq: 1, Dest: 1, Payload: []byte("hello")}))
 	if said := votes(t, p, liar, disputed(0, 1)); len(said) != 0 {
-		t.Errorf("says %v before it has heard from the receiver", said)
+		t.Errorf("voted %v before the receiver's acknowledgement", said)
 	}
 	if said := votes(t, p, receiver, ack); len(said) != 1 || said[0].Differs() || said[0].Produced != produced {
-		t.Errorf("says %v, want that it has produced %016x, and the receiver has got it", said, produced)
+		t.Errorf("voted %v, want that it produced %016x and the receiver received it", said, produced)
 	}
 	if said := votes(t, p, liar, disputed(0, 1)); len(said) != 1 || said[0].Differs() || said[0].Produced != produced {
-		t.Errorf("asked again it says %v, want the same", said)
+		t.Errorf("voted %v on the repeated dispute, want the same vote", said)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestR1DisputeAboutAFailedReceiver(t *testing.T) {
 	votes(t, p, view.Process{Replica: 2}, disputed(0, 1))
 	v, _ := p.v.With(view.Process{Rank: 1}, view.Failed)
 	if said := p.View(v).Diverged; len(said) != 1 || !said[0].Differs() {
-		t.Errorf("says %v, want a vote on what the other replica has told", said)
+		t.Errorf("voted %v, want one vote against the disputing replica's digest", said)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestR1DisputeAboutAReceiverThatHasLeft(t *testing.T) {
 	p.View(v)
 	votes(t, p, view.Process{Rank: 1}, ack)
 	if said := votes(t, p, view.Process{Replica: 2}, disputed(0, 1)); len(said) != 0 {
-		t.Errorf("says %v of what it has not compared", said)
+		t.Errorf("voted %v on a message that it has not compared", said)
 	}
 }
 
@@ -80,18 +80,18 @@ func TestDisputeAboutAnUnknownReceiver(t *testing.T) {
 	p, _ := disputing(t)
 	other := view.Process{Replica: 2}
 	if said := votes(t, p, other, disputed(3, 1)); len(said) != 0 {
-		t.Errorf("says %v of a process that is in no view", said)
+		t.Errorf("voted %v on a process that is in no view", said)
 	}
 	v, joined, ok := p.v.Join(1)
 	if !ok || joined.Replica != 3 {
-		t.Fatalf("%v joins, %v; want 1.3", joined, ok)
+		t.Fatalf("%v joined, %v; want 1.3", joined, ok)
 	}
 	if said := p.View(v).Diverged; len(said) != 0 {
-		t.Errorf("says %v before it has heard from it", said)
+		t.Errorf("voted %v before the new receiver's acknowledgement", said)
 	}
 	v, _ = v.With(joined, view.Failed)
 	if said := p.View(v).Diverged; len(said) != 1 {
-		t.Errorf("says %v, want its vote", said)
+		t.Errorf("voted %v, want one vote", said)
 	}
 }
 
@@ -101,10 +101,10 @@ func TestDisputesAreBounded(t *testing.T) {
 		votes(t, p, view.Process{Replica: 2}, disputed(0, seq+2))
 	}
 	if len(p.audit.disputes) != maxDisputes {
-		t.Errorf("%d disputes of one replica wait, want %d", len(p.audit.disputes), maxDisputes)
+		t.Errorf("%d disputes of one replica are pending, want %d", len(p.audit.disputes), maxDisputes)
 	}
 	votes(t, p, view.Process{}, disputed(0, 1))
 	if said := votes(t, p, view.Process{Rank: 1}, ack); len(said) != 1 {
-		t.Errorf("says %v, want a vote for the other replica", said)
+		t.Errorf("voted %v, want one vote for the other replica", said)
 	}
 }

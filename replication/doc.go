@@ -34,14 +34,14 @@
 // digests with the messages that it has produced, or will produce. The comparison covers a message's tag,
 // number, length and payload, in its context and to its destination. So the first message in which a
 // replica differs from its master is detected by its first acknowledgement, at most 32 messages, 256 KiB
-// or a Tick later. The comparison uses what has really arrived, so it detects changes by program, memory,
-// channel or a lying peer.
+// or a Tick later. The comparison uses the data that really arrived, so it detects changes by program,
+// memory, channel or a lying peer.
 //
 //	0.0 master  --- Data -------> 1.0   the digest under a key that only 1.0 knows
 //	0.0 = <---- Ack, key, digest -- |
 //	0.1 ≠ <---- Ack, key, digest ---+
-//	 |  Diverged: what 0.1 has produced, what 1.0 has received
-//	 +- Dispute --> 0.0, 0.2        which report what they have produced (r >= 3)
+//	 |  Diverged: the digests at 0.1 and at 1.0
+//	 +- Dispute --> 0.0, 0.2        which report their own digests (r >= 3)
 //
 // The digest is a universal hash (digest.go), not a cryptographic one. Without special instructions a
 // processor computes SHA-256 at 0.35 GB/s, a fifth of the throughput of a channel. Each message is hashed
@@ -74,9 +74,9 @@
 // The master decides each nondeterministic call and proposes the outcome to the live replicas of its
 // rank. When all counting replicas have it, the determinant is stable. The master then shows it to its
 // program and tells the replicas, which show it to theirs. A replica that becomes master first asks the
-// others what they hold (Sync). They answer once their own view names it master too, and from then on
-// refuse the old one. The new master proposes what it learns again, and makes decisions of its own only
-// after the last answer.
+// others for the outcomes that they hold (Sync). They answer once their own view names it master too, and
+// from then on refuse the old one. The new master proposes these outcomes again, and makes decisions of its
+// own only after the last answer.
 //
 // The view may name another master although the old one lives: the replica that is ahead, so that a slow
 // machine does not slow its rank. The old master is asked like the others, and answers when its own view
@@ -101,7 +101,7 @@
 //
 // Outcomes that are stable without 0.1 stay held, at the master and at each replica that has them, until
 // 0.1 has them too or has failed. So a process with such outcomes does not finish. If they exceed
-// maxSpared, outcomes wait for 0.1 again.
+// maxExempt, outcomes wait for 0.1 again.
 //
 // UpToDate stays true: since Ready no outcome has become stable without 0.1, and none does unless 0.1 is
 // set aside again, in another epoch. The view accepts the statement only in the term of the master that
@@ -141,14 +141,14 @@
 //
 // A view may contain a process that is new in a running rank. Its program starts from the beginning, and
 // the protocol replays to it everything that has reached the rank so far, as fast as it can process it.
-// The source is the message log of the rank, which its master keeps (the frame kind Past carries it).
+// The source is the message log of the rank, which its master keeps (frames of kind MessageLog carry it).
 //
 //	0.2 new      0.1 master     1.0, 1.1
 //	 | <-- Greet ----|              |   each has 0.2 in its view from now on
-//	 | <-- Ack, Greet --------------|   and states what it has of rank 0
+//	 | <-- Ack, Greet --------------|   and acknowledges messages of rank 0
 //	 |--- Recall --->|              |   when all have greeted
-//	 | <--- Past ----|              |   piece by piece, until the end
-//	 |--- Ack, Greet -------------->|   what it has; requests what it lacks
+//	 | <- MessageLog-|              |   piece by piece, until the end
+//	 |--- Ack, Greet -------------->|   acknowledges; requests the rest
 //	 | <-- Data --------------------|
 //
 // There is no gap in the messages. From its greeting on, a process keeps the messages that the new
@@ -162,38 +162,41 @@
 // new replica. For an earlier outcome there are two cases. The master that is asked for the log may have
 // shown it, so that it is in the log. Otherwise it held the outcome and has proposed it to the new
 // replica. It answers only once it decides, which is after it has proposed all that it holds, and once
-// the new replica has that. So a replica that is whole (it has the log to its end) knows every outcome
-// that any program of its rank has seen. It may become master, however far its own program is. A replica
-// that is not whole never does. If no replica is left to send it the log, it gives up. If the master
-// changes, the next one sends the log again from the start, and what the new replica has already is
-// dropped.
+// the new replica has that. So a replica whose log is complete knows every outcome that any program of its
+// rank has seen. It may become master, however far its own program is. A replica whose log is incomplete
+// never does. If no replica is left to send it the log, it gives up. If the master changes, the next one
+// sends the log again from the start, and the new replica drops the part that it has already.
 //
 // # A checkpoint
 //
-// A program can state what it needs to resume from a point at which none of its operations is in
-// progress. The log then contains its state and a Snapshot (checkpoint.go) in place of everything between
-// the program's first such point and the last one. A new replica replays what came before the first
-// point, and its program gets there. Then it takes over the state of the process that made the
-// checkpoint, and replays what came after the last point.
+// A program can save its state at a point at which none of its operations is in progress. The log then
+// contains that state and a Snapshot (checkpoint.go) in place of everything between the program's first
+// checkpoint and the last one. A new replica replays the log up to the first checkpoint, which its program
+// then reaches. There it takes over the state of the process that made the last checkpoint, and replays
+// the rest of the log.
 //
-//	prologue | state, snapshot | what came after
-//	   |              |               +--> as before
+//	prologue | state, snapshot | rest of the log
+//	   |              |               +--> replayed
 //	   |              +--> Resume, when the program is at its first checkpoint
-//	   +--> as before
+//	   +--> replayed
 //
-// It is then as if it had done itself what the snapshot states. Messages sent: those that the master had
-// dropped, every replica of the destination has acknowledged, or gets from its own rank's log, as above.
-// The others are in the snapshot, and the new replica keeps them like the master, whatever receivers have
-// told it of them. Messages received: what had been received counts as received; what the program had not
-// consumed yet is in the snapshot. So there is no gap and no duplicate. Outcomes: all points up to the
-// last one that the program had reached are stable and seen; those of them that the new replica holds it
-// never shows. The others are shown and in the log after the snapshot, or proposed to it. So R1 to R4
-// hold as for a replica that has replayed everything.
+// The new replica is then in the state that it would have reached by replaying everything:
+//
+//   - Sent messages. Every replica of the destination has acknowledged the messages that the master had
+//     dropped, or gets them from its own rank's log, as above. The snapshot contains the others, and the
+//     new replica keeps them like the master, whatever receivers have told it of them.
+//   - Received messages. The snapshot has their numbers, and the messages that the program had not
+//     received yet. So there is no gap and no duplicate.
+//   - Outcomes. All points up to the last one that the program had reached are stable and seen. The new
+//     replica never shows the outcomes of these points that it holds. All other outcomes are in the rest of
+//     the log, or are proposed to the new replica.
+//
+// So R1 to R4 hold as for a replica that has replayed everything.
 //
 // The snapshot is made when the state has been saved, in one step, and the log continues after it. No
 // process drops a log that a new replica is reading. If the master changes meanwhile, and one of the two
-// logs has a checkpoint, the new replica gives up. What it has taken from one does not fit the other. It
-// does not count yet, and another one replaces it.
+// logs has a checkpoint, the new replica gives up, because the two logs do not fit together. It does not
+// count yet, and another one replaces it.
 //
 // # What is not promised
 //

@@ -38,12 +38,12 @@ func appendDeterminant(b []byte, d protection.Determinant) []byte {
 // b.
 func decodeHeld(b []byte) ([]protection.Determinant, error) {
 	if most := maxHeldBytes; len(b) > most {
-		return nil, fmt.Errorf("determinants in %d bytes, at most %d are taken", len(b), most)
+		return nil, fmt.Errorf("determinants of %d bytes, at most %d are allowed", len(b), most)
 	}
 	var ds []protection.Determinant
 	for len(b) > 0 {
 		if len(b) < heldHeader {
-			return nil, fmt.Errorf("determinant %d is cut off in its header", len(ds))
+			return nil, fmt.Errorf("determinant %d has a truncated header", len(ds))
 		}
 		d := protection.Determinant{Point: protection.Point{
 			Context: binary.LittleEndian.Uint32(b), Index: binary.LittleEndian.Uint64(b[4:]),

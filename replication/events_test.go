@@ -23,7 +23,7 @@ const (
 	crash                       // p stops
 	suspect                     // the view fails p, which is running
 	exit                        // p, which is done, ends
-	conclude                    // the view records the end of p, which has stopped
+	recordEnd                   // the view records the end of p, which has stopped
 	reset                       // the contents of the channel from p are lost, and p is told
 	tear                        // the last frame on the channel is lost; what p sends next is not
 	mend                        // p is told of the loss
@@ -36,9 +36,9 @@ const (
 )
 
 // eventsOf lists the possible events in a state, in a fixed order.
-func (w *whole) eventsOf(st state) []event {
+func (w *jobStates) eventsOf(st state) []event {
 	var evs []event
-	t, v := w.troublesOf(st), w.current(st)
+	t, v := w.faultsOf(st), w.current(st)
 	if w.loses && w.lost(v) {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (w *whole) eventsOf(st state) []event {
 	for i, id := range w.ids {
 		if t.stopped(i) {
 			if v.Live(id) {
-				evs = append(evs, event{kind: conclude, p: i})
+				evs = append(evs, event{kind: recordEnd, p: i})
 			}
 			continue
 		}
@@ -74,7 +74,7 @@ func (w *whole) eventsOf(st state) []event {
 }
 
 // lost reports whether a rank has no replica left, which ends the job.
-func (w *whole) lost(v view.View) bool {
+func (w *jobStates) lost(v view.View) bool {
 	for rank := range w.n {
 		if _, ok := v.Speaker(rank); !ok {
 			return true
@@ -84,23 +84,23 @@ func (w *whole) lost(v view.View) bool {
 }
 
 // outlives reports whether each rank has a replica left without the given side.
-func (w *whole) outlives(st state) bool {
-	v, t := w.current(st), w.troublesOf(st)
+func (w *jobStates) outlives(st state) bool {
+	v, t := w.current(st), w.faultsOf(st)
 	left := make(map[int]bool)
 	for i, p := range w.ids {
-		if !slices.Contains(w.side, p) && t.crashed&(1<<i) == 0 && (v.State(p) == view.Finished || v.Counts(p) && w.local(st, i).whole) {
+		if !slices.Contains(w.side, p) && t.crashed&(1<<i) == 0 && (v.State(p) == view.Finished || v.Counts(p) && w.local(st, i).logComplete) {
 			left[p.Rank] = true
 		}
 	}
 	return len(left) == w.n
 }
 
-func (t troubles) stopped(i int) bool { return (t.crashed|t.exited)&(1<<i) != 0 }
+func (t faults) stopped(i int) bool { return (t.crashed|t.exited)&(1<<i) != 0 }
 
 // incidents lists what can happen to process i, and to its channels.
-func (w *whole) incidents(st state, i int, evs []event) []event {
-	l, t := w.local(st, i), w.troublesOf(st)
-	if l.unborn {
+func (w *jobStates) incidents(st state, i int, evs []event) []event {
+	l, t := w.local(st, i), w.faultsOf(st)
+	if l.notStarted {
 		if h := w.histories.all[st[atHistory]]; w.current(st).Live(w.ids[i]) {
 			evs = append(evs, event{p: i, incident: incident{kind: begins, what: h[len(h)-1]}})
 		}
@@ -134,15 +134,15 @@ func (w *whole) incidents(st state, i int, evs []event) []event {
 }
 
 // ends lists the possible ends of process i, which is live.
-func (w *whole) ends(st state, i int, evs []event) []event {
-	l, t := w.local(st, i), w.troublesOf(st)
+func (w *jobStates) ends(st state, i int, evs []event) []event {
+	l, t := w.local(st, i), w.faultsOf(st)
 	if t.crashes > 0 && w.spare(st, i) {
 		evs = append(evs, event{kind: crash, p: i})
 	}
 	if t.suspicions > 0 && w.spare(st, i) {
 		evs = append(evs, event{kind: suspect, p: i})
 	}
-	if t.promotions > 0 && l.whole && !w.current(st).IsMaster(w.ids[i]) {
+	if t.promotions > 0 && l.logComplete && !w.current(st).IsMaster(w.ids[i]) {
 		evs = append(evs, event{kind: promotes, p: i})
 	}
 	if t.asides > 0 && !w.current(st).IsMaster(w.ids[i]) && w.masterRuns(st, w.ids[i].Rank) {
@@ -155,23 +155,23 @@ func (w *whole) ends(st state, i int, evs []event) []event {
 }
 
 // masterRuns reports whether the master of rank has not crashed: while it is silent, no replica is set aside.
-func (w *whole) masterRuns(st state, rank int) bool {
+func (w *jobStates) masterRuns(st state, rank int) bool {
 	for i, p := range w.ids {
 		if p.Rank == rank && w.current(st).IsMaster(p) {
-			return !w.troublesOf(st).stopped(i)
+			return !w.faultsOf(st).stopped(i)
 		}
 	}
 	return false
 }
 
 // spare reports whether the rank of process i has a replica left without it.
-func (w *whole) spare(st state, i int) bool {
-	v, t := w.current(st), w.troublesOf(st)
+func (w *jobStates) spare(st state, i int) bool {
+	v, t := w.current(st), w.faultsOf(st)
 	for j, q := range w.ids {
 		if j == i || q.Rank != w.ids[i].Rank || t.crashed&(1<<j) != 0 {
 			continue
 		}
-		if v.State(q) == view.Finished || v.Live(q) && w.local(st, j).whole && (v.Counts(q) || w.loses) {
+		if v.State(q) == view.Finished || v.Live(q) && w.local(st, j).logComplete && (v.Counts(q) || w.loses) {
 			return true
 		}
 	}
@@ -180,10 +180,10 @@ func (w *whole) spare(st state, i int) bool {
 
 // pressing reports whether an event happens eventually. That excludes faults, and events of processes
 // that have crashed or failed in the view; their frames may arrive or be lost.
-func (w *whole) pressing(st state, ev event) bool {
-	v, t := w.current(st), w.troublesOf(st)
+func (w *jobStates) pressing(st state, ev event) bool {
+	v, t := w.current(st), w.faultsOf(st)
 	switch ev.kind {
-	case conclude, mend, returns:
+	case recordEnd, mend, returns:
 		return true
 	case happens:
 		from := w.ids[ev.from]
@@ -194,7 +194,7 @@ func (w *whole) pressing(st state, ev event) bool {
 }
 
 // describe describes an event.
-func (w *whole) describe(ev event) string {
+func (w *jobStates) describe(ev event) string {
 	p, q := w.ids[ev.p], w.ids[ev.from]
 	switch ev.kind {
 	case crash:
@@ -205,7 +205,7 @@ func (w *whole) describe(ev event) string {
 		return fmt.Sprintf("%v ends", p)
 	case promotes:
 		return fmt.Sprintf("the view names %v master", p)
-	case conclude:
+	case recordEnd:
 		return fmt.Sprintf("the view says that %v has stopped", p)
 	case reset:
 		return fmt.Sprintf("all on the channel %v -> %v is lost, and it reopens", p, q)
@@ -227,7 +227,7 @@ func (w *whole) describe(ev event) string {
 	return fmt.Sprintf("%v %s", p, w.describeIncident(ev.incident))
 }
 
-func (w *whole) describeIncident(in incident) string {
+func (w *jobStates) describeIncident(in incident) string {
 	switch in.kind {
 	case called:
 		return "makes its next call"

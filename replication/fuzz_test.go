@@ -29,7 +29,7 @@ func FuzzDecodeHeld(f *testing.F) {
 			back = appendDeterminant(back, d)
 		}
 		if !bytes.Equal(back, b) {
-			t.Errorf("%x was read as %v, which is %x", b, ds, back)
+			t.Errorf("%x decodes to %v, which encodes to %x", b, ds, back)
 		}
 	})
 }
@@ -66,27 +66,27 @@ func FuzzReceive(f *testing.F) {
 			b = b[5+n:]
 			before := p.Retained()
 			if out, err := p.Receive(from, fr); err != nil && (p.Retained() != before || len(out.Send)+len(out.Deliver)+len(out.Decided) > 0) {
-				t.Fatalf("refused with %v, and yet %+v", err, out)
+				t.Fatalf("returned %v, but also output %+v", err, out)
 			}
 		}
 		if p.Retained() > given {
-			t.Errorf("keeps %d of %d bytes", p.Retained(), given)
+			t.Errorf("retains %d of %d bytes", p.Retained(), given)
 		}
 	})
 }
 
-// FuzzReceivePast passes pieces of its rank's message log to a new replica. It must not panic, and must
+// FuzzReceiveMessageLog passes pieces of its rank's message log to a new replica. It must not panic, and must
 // not keep more than it was given.
-func FuzzReceivePast(f *testing.F) {
+func FuzzReceiveMessageLog(f *testing.F) {
 	m := protection.Message{Source: 1, Seq: 1, Payload: []byte("hello")}
-	past := append(protection.AppendMessage([]byte{byte(protection.RecordStart)}, &m), m.Payload...)
-	past = protection.AppendOutcome(past, &protection.Determinant{Outcome: []byte("head")})
-	f.Add(past, 5)
-	f.Add(past, 1)
-	f.Add(append(past, past...), 100)
+	log := append(protection.AppendMessage([]byte{byte(protection.RecordStart)}, &m), m.Payload...)
+	log = protection.AppendOutcome(log, &protection.Determinant{Outcome: []byte("head")})
+	f.Add(log, 5)
+	f.Add(log, 1)
+	f.Add(append(log, log...), 100)
 	f.Add(resumed(), 1)
 	f.Add(resumed(), 1000)
-	f.Fuzz(func(t *testing.T, past []byte, size int) {
+	f.Fuzz(func(t *testing.T, log []byte, size int) {
 		donor := view.Process{}
 		v, self, _ := view.New(2, 1).Join(0)
 		p := NewJoining(self, v, Secret{})
@@ -96,11 +96,11 @@ func FuzzReceivePast(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		position, given := uint64(0), len(past)
+		position, given := uint64(0), len(log)
 		for p.Joining() {
-			piece := past[:min(max(1, size), len(past))]
-			past = past[len(piece):]
-			out, err := p.Receive(donor, protection.PastFrame(0, position, bytes.Clone(piece), len(past) == 0))
+			piece := log[:min(max(1, size), len(log))]
+			log = log[len(piece):]
+			out, err := p.Receive(donor, protection.MessageLogFrame(0, position, bytes.Clone(piece), len(log) == 0))
 			if err != nil {
 				return
 			}
@@ -119,7 +119,7 @@ func FuzzReceivePast(f *testing.F) {
 			position += uint64(len(piece))
 		}
 		if given < 0 {
-			t.Errorf("delivers %d bytes more than it was given", -given)
+			t.Errorf("delivers %d bytes more than it received", -given)
 		}
 	})
 }
@@ -133,7 +133,7 @@ func resumed() []byte {
 	b = protection.AppendSnapshot(b, &protection.Snapshot{
 		Sent: []protection.Position{{Rank: 1, Seq: 3}}, Received: []protection.Position{{Rank: 1, Seq: 4}},
 		Points: []protection.Position{{Seq: 7}}, Kept: []protection.Message{{Source: 0, Dest: 1, Seq: 4, Payload: payload}},
-		Here: []protection.Message{{Source: 1, Seq: 2, Payload: payload}}, Own: []byte("own"),
+		Unreceived: []protection.Message{{Source: 1, Seq: 2, Payload: payload}}, Own: []byte("own"),
 	})
 	m.Seq = 5
 	return append(protection.AppendMessage(b, &m), payload...)

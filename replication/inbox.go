@@ -63,13 +63,13 @@ func (in *inbox) from(context uint32, source int) (*arrivals, error) {
 // reopened. A process that lacks some of its rank's message log drops every message.
 func (in *inbox) receiveData(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
-		return fmt.Errorf("message without a number")
+		return fmt.Errorf("data frame without a message number")
 	}
 	a, err := in.from(f.Context, from.Rank)
 	if err != nil {
 		return err
 	}
-	if f.Seq > a.next || in.partial {
+	if f.Seq > a.next || in.lacksLog {
 		return nil
 	}
 	if f.Seq == a.next {
@@ -89,11 +89,11 @@ func (in *inbox) receiveData(from view.Process, f frame.Frame) error {
 	return nil
 }
 
-// relive delivers a message of the log. It has no digest: it is acknowledged by number alone, and
+// replay delivers a message of the log. It has no digest: it is acknowledged by number alone, and
 // not compared.
-func (in *inbox) relive(m protection.Message) error {
+func (in *inbox) replay(m protection.Message) error {
 	if m.Source >= in.v.N || m.Source == in.self.Rank {
-		return fmt.Errorf("past has a message of rank %d", m.Source)
+		return fmt.Errorf("message log contains a message from invalid rank %d", m.Source)
 	}
 	a, err := in.from(m.Context, m.Source)
 	if err != nil {
@@ -101,7 +101,7 @@ func (in *inbox) relive(m protection.Message) error {
 	}
 	switch {
 	case m.Seq == 0 || m.Seq > a.next:
-		return fmt.Errorf("past has message %d of rank %d in context %d after number %d", m.Seq, m.Source, m.Context, a.next-1)
+		return fmt.Errorf("message log contains message %d from rank %d in context %d after message %d", m.Seq, m.Source, m.Context, a.next-1)
 	case m.Seq == a.next: // otherwise an earlier donor has sent it
 		a.next++
 		in.out.Deliver = append(in.out.Deliver, m)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestIndexSetHoldsWhatWasAdded(t *testing.T) {
+func TestIndexSetContainsAddedIndices(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))

@@ -35,8 +35,8 @@ type job struct {
 	crashes, resets, joins, promotions int // still allowed
 }
 
-// seldom contains odds, from which each job draws its own.
-var seldom = []int{1, 1, 1, 4, 20}
+// eventOdds contains odds, from which each job draws its own.
+var eventOdds = []int{1, 1, 1, 4, 20}
 
 // A name identifies a message at every process.
 type name struct {
@@ -67,13 +67,13 @@ func newJob(rng *rand.Rand) *job {
 	j.listed = make([]bool, len(j.queues))
 	j.slow = make([]int, len(j.queues))
 	for i := range j.slow {
-		j.slow[i] = seldom[rng.IntN(len(seldom))]
+		j.slow[i] = eventOdds[rng.IntN(len(eventOdds))]
 	}
 	j.lazy = make([]int, len(j.procs))
 	for i := range j.lazy {
-		j.lazy[i] = seldom[rng.IntN(len(seldom))]
+		j.lazy[i] = eventOdds[rng.IntN(len(eventOdds))]
 	}
-	j.calm = seldom[rng.IntN(len(seldom))]
+	j.calm = eventOdds[rng.IntN(len(eventOdds))]
 	j.haste = []int{5, 15, 50}[rng.IntN(3)]
 	return j
 }
@@ -111,7 +111,7 @@ func (j *job) ahead() bool { return j.rng.IntN(2) == 0 }
 
 // carryOut carries out the output of p's protocol.
 func (j *job) carryOut(p *process, out protection.Output) error {
-	whole := p.whole()
+	complete := p.logComplete()
 	if err := p.take(out); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (j *job) carryOut(p *process, out protection.Output) error {
 		j.put(j.queue(p.id, e.To), e.Frame)
 	}
 	if len(out.Diverged) > 0 {
-		return fmt.Errorf("%v says that replicas differ: %+v", p.id, out.Diverged)
+		return fmt.Errorf("%v reports a difference between replicas: %+v", p.id, out.Diverged)
 	}
 	for _, d := range out.Decided {
 		j.tracef("  %v decided %d = %x", p.id, d.Index, d.Outcome)
@@ -143,7 +143,7 @@ func (j *job) carryOut(p *process, out protection.Output) error {
 			return err
 		}
 	}
-	if whole && p.joined && j.current().Live(p.id) {
+	if complete && p.joined && j.current().Live(p.id) {
 		return j.checkKnown(p)
 	}
 	return nil
@@ -165,7 +165,7 @@ func (j *job) checkKnown(p *process) error {
 func (j *job) checkShown(p *process, pt protection.Point) error {
 	j.shown[p.id.Rank][pt] = true
 	for _, q := range j.current().LiveReplicas(p.id.Rank) {
-		if other := j.procs[j.index(q)]; !other.gone && other.whole() && !other.agreement.decisions.has(pt) {
+		if other := j.procs[j.index(q)]; !other.gone && other.logComplete() && !other.agreement.decisions.has(pt) {
 			return fmt.Errorf("R4: %v sees the outcome of point %d before %v has it", p.id, pt.Index, q)
 		}
 	}
@@ -202,7 +202,7 @@ func (j *job) judge(p *process) error {
 
 // flowsWith returns the state of the streams from and to one rank, for checking other promises.
 func (p *process) flowsWith(rank int) *local {
-	l := &local{whole: p.whole(), flows: make(map[stream]flow)}
+	l := &local{logComplete: p.logComplete(), flows: make(map[stream]flow)}
 	for _, context := range []uint32{named, wild} {
 		l.flows[stream{context, rank}] = flowOf(p.Protocol, context, rank)
 	}
@@ -214,7 +214,7 @@ func (p *process) flowsWith(rank int) *local {
 func (j *job) checkLeak(p *process, e protection.Envelope) error {
 	id := name{stream{e.Frame.Context, p.id.Rank}, e.To.Rank, e.Frame.Seq}
 	if before, ok := j.sent[id]; ok && !bytes.Equal(before, e.Frame.Payload) {
-		return fmt.Errorf("R1: %v sends %+v with %x, which was %x", p.id, id, e.Frame.Payload, before)
+		return fmt.Errorf("R1: %v sends %+v with payload %x, another replica sent %x", p.id, id, e.Frame.Payload, before)
 	}
 	j.sent[id] = e.Frame.Payload
 	return nil
@@ -247,7 +247,7 @@ func (j *job) spare(p *process) bool {
 	for k := range j.most {
 		q := j.procs[p.id.Rank*j.most+k]
 		state := j.current().State(q.id)
-		if q != p && (state == view.Finished || state == view.Live && !q.gone && q.whole()) {
+		if q != p && (state == view.Finished || state == view.Live && !q.gone && q.logComplete()) {
 			return true
 		}
 	}
@@ -265,8 +265,8 @@ func (j *job) crash(p *process) {
 	}
 }
 
-// conclude makes a new view in which p is in state s.
-func (j *job) conclude(p *process, s view.State) {
+// changeState makes a new view in which p is in state s.
+func (j *job) changeState(p *process, s view.State) {
 	if v, changed := j.current().With(p.id, s); changed {
 		j.tracef("view %d: %v %v", v.Epoch, p.id, s)
 		j.views = append(j.views, v)
@@ -275,7 +275,7 @@ func (j *job) conclude(p *process, s view.State) {
 
 // promote makes a new view in which p is master.
 func (j *job) promote(p *process) {
-	if v, changed := j.current().Promote(p.id); changed && p.whole() {
+	if v, changed := j.current().Promote(p.id); changed && p.logComplete() {
 		j.promotions--
 		j.tracef("view %d: %v is master", v.Epoch, p.id)
 		j.views = append(j.views, v)
@@ -298,9 +298,9 @@ func (j *job) breakChannel(p *process, q view.Process) {
 	p.lost[q] = lostChannel{swallows: j.rng.IntN(2) == 0}
 }
 
-// divide disconnects a random side of the job: the channels across carry nothing until they are reopened,
+// partition disconnects a random side of the job: the channels across carry nothing until they are reopened,
 // and the view may fail that side, which continues to run.
-func (j *job) divide() {
+func (j *job) partition() {
 	j.resets--
 	side := make([]bool, len(j.procs))
 	for i := range side {
@@ -310,19 +310,19 @@ func (j *job) divide() {
 	j.tracef("partition %v, failed %v", side, failed)
 	for i, p := range j.procs {
 		for k, q := range j.procs {
-			if side[i] != side[k] && !p.unborn() {
+			if side[i] != side[k] && !p.notStarted() {
 				j.cut(j.queue(p.id, q.id))
 				p.lost[q.id] = lostChannel{swallows: true}
 			}
 		}
 		if failed && side[i] && j.current().Live(p.id) && !p.gone && j.spare(p) {
-			j.conclude(p, view.Failed)
+			j.changeState(p, view.Failed)
 		}
 	}
 }
 
-// recruit adds one more replica to a random rank in the view, preferably one that has lost some.
-func (j *job) recruit() {
+// addReplica adds one more replica to a random rank in the view, preferably one that has lost some.
+func (j *job) addReplica() {
 	rank := j.rng.IntN(j.n)
 	if len(j.current().LiveReplicas(rank)) >= j.r && j.rng.IntN(10) != 0 {
 		return

@@ -36,7 +36,7 @@ type joining struct {
 // master has sent it the rank's message log.
 func NewJoining(self view.Process, v view.View, secret Secret) *Protocol {
 	p := New(self, v, secret)
-	p.joined, p.partial = true, true
+	p.joined, p.lacksLog = true, true
 	p.joining = &joining{greeted: make(map[view.Process]bool), ahead: make(map[stream]uint64)}
 	return p
 }
@@ -58,14 +58,14 @@ func (p *Protocol) join() {
 			}
 		}
 	}
-	if p.partial {
-		p.askPast()
+	if p.lacksLog {
+		p.requestLog()
 	}
 }
 
-// reconcilePast repeats a request or an answer that the channel to q, of the same rank, may have lost.
-func (p *Protocol) reconcilePast(q view.Process) {
-	if j := p.joining; p.partial && j.asked && j.donor == q && !j.resumption.arrived {
+// reconcileLog repeats a request or an answer that the channel to q, of the same rank, may have lost.
+func (p *Protocol) reconcileLog(q view.Process) {
+	if j := p.joining; p.lacksLog && j.asked && j.donor == q && !j.resumption.arrived {
 		p.recall()
 	}
 	p.recalls.answerAgain(q)
@@ -74,12 +74,12 @@ func (p *Protocol) reconcilePast(q view.Process) {
 // Joining implements protection.Protocol.
 func (p *Protocol) Joining() bool { return p.joining != nil }
 
-// Whole implements protection.Protocol.
-func (p *Protocol) Whole() bool { return !p.partial }
+// LogComplete implements protection.Protocol.
+func (p *Protocol) LogComplete() bool { return !p.lacksLog }
 
-// meet tells q, which is new in the view, that this process has it in its view, and proposes to it what
+// introduce tells q, which is new in the view, that this process has it in its view, and proposes to it what
 // is not stable.
-func (p *Protocol) meet(q view.Process) {
+func (p *Protocol) introduce(q view.Process) {
 	p.greet(q)
 	if q.Rank == p.self.Rank && p.agreement.leads() {
 		p.agreement.offerAll(q)
@@ -93,30 +93,30 @@ func (p *Protocol) greet(q view.Process) {
 		p.inbox.acknowledgeAll(q)
 	}
 	f := p.control(frame.Greet, 0, 0, nil)
-	f.Sync = p.joined && !p.partial
+	f.Sync = p.joined && !p.lacksLog
 	p.emit(q, f)
 }
 
 // receiveGreet records that from has this process in its view, and sends it what it lacks if it requests
 // that.
 func (p *Protocol) receiveGreet(from view.Process, f frame.Frame) {
-	if f.Sync && from.Rank != p.self.Rank && p.agreement.promoted() {
+	if f.Sync && from.Rank != p.self.Rank && p.agreement.isMaster() {
 		p.outbox.resend(from)
 	}
-	if p.partial {
+	if p.lacksLog {
 		p.joining.greeted[from] = true
 		p.join()
 	}
 }
 
-// askPast requests the master's message log, once every live process has this one in its view. From then
+// requestLog requests the master's message log, once every live process has this one in its view. From then
 // on no process drops what this process lacks, and no outcome becomes stable without it. The master's log
 // contains all that was dropped and stable before.
-func (p *Protocol) askPast() {
+func (p *Protocol) requestLog() {
 	j := p.joining
 	master, ok := p.v.Master(p.self.Rank)
 	if !ok || master == p.self {
-		p.out.Lost = "nobody is left who could bring this process up to date"
+		p.out.Lost = "no replica is left that could send its message log"
 		return
 	}
 	for _, qs := range p.live {
@@ -142,19 +142,19 @@ func (p *Protocol) recall() {
 	p.emit(p.joining.donor, p.control(frame.Recall, 0, p.joining.position, nil))
 }
 
-// receivePast processes a piece of the rank's message log. A piece that does not answer the last request
+// receiveLog processes a piece of the rank's message log. A piece that does not answer the last request
 // is late or a duplicate.
-func (p *Protocol) receivePast(from view.Process, f frame.Frame) error {
+func (p *Protocol) receiveLog(from view.Process, f frame.Frame) error {
 	j := p.joining
-	if !p.partial || !j.asked || from != j.donor || f.Seq != j.position || j.resumption.arrived {
+	if !p.lacksLog || !j.asked || from != j.donor || f.Seq != j.position || j.resumption.arrived {
 		return nil
 	}
 	if len(f.Payload) == 0 && !f.Sync {
-		p.out.Lost = fmt.Sprintf("%v does not keep what has happened to rank %d", from, from.Rank)
+		p.out.Lost = fmt.Sprintf("%v does not keep the message log of rank %d", from, from.Rank)
 		return nil
 	}
 	j.position += uint64(len(f.Payload))
-	if err := p.relive(append(j.rest, f.Payload...)); err != nil {
+	if err := p.replay(append(j.rest, f.Payload...)); err != nil {
 		return err
 	}
 	switch {
@@ -164,29 +164,29 @@ func (p *Protocol) receivePast(from view.Process, f frame.Frame) error {
 	case !f.Sync:
 		p.recall()
 	default:
-		return p.endPast()
+		return p.endLog()
 	}
 	return nil
 }
 
-// endPast processes the end of the message log.
-func (p *Protocol) endPast() error {
+// endLog processes the end of the message log.
+func (p *Protocol) endLog() error {
 	switch j := p.joining; {
 	case len(j.rest) > 0 || j.resumption.within():
-		return fmt.Errorf("past ends within a record")
+		return fmt.Errorf("message log ends within a record")
 	case j.beginning != protection.RecordStart && !j.resumption.resumed:
-		return fmt.Errorf("past ends without the checkpoint that it was to have")
+		return fmt.Errorf("message log ends without the expected checkpoint")
 	}
-	p.become()
+	p.endReplay()
 	return nil
 }
 
-// relive replays the records in b, and keeps the beginning of an incomplete last one.
-func (p *Protocol) relive(b []byte) error {
+// replay replays the records in b, and keeps the beginning of an incomplete last one.
+func (p *Protocol) replay(b []byte) error {
 	j := p.joining
 	for len(b) > 0 && !j.resumption.arrived && p.out.Lost == "" {
 		if j.resumption.left > 0 {
-			b = p.reliveState(b)
+			b = p.replayState(b)
 			continue
 		}
 		r, rest, err := protection.ReadRecord(b, p.self.Rank)
@@ -194,7 +194,7 @@ func (p *Protocol) relive(b []byte) error {
 			break
 		}
 		if err == nil {
-			err = p.reliveRecord(r)
+			err = p.replayRecord(r)
 		}
 		if err != nil {
 			return err
@@ -205,25 +205,25 @@ func (p *Protocol) relive(b []byte) error {
 	return nil
 }
 
-func (p *Protocol) reliveRecord(r protection.Record) error {
+func (p *Protocol) replayRecord(r protection.Record) error {
 	switch j := p.joining; {
 	case !j.told:
 		j.told = true
-		return p.reliveBeginning(r.Kind)
+		return p.replayBeginning(r.Kind)
 	case j.resumption.within():
-		return p.reliveCheckpoint(r)
+		return p.replayCheckpoint(r)
 	case r.Kind == protection.RecordMessage:
-		return p.inbox.relive(*r.Message)
+		return p.inbox.replay(*r.Message)
 	case r.Kind == protection.RecordOutcome:
-		return p.agreement.relive(r.Outcome)
+		return p.agreement.replay(r.Outcome)
 	}
-	return p.reliveCheckpoint(r)
+	return p.replayCheckpoint(r)
 }
 
-// become makes this process whole: it knows all that its rank knows, and accepts frames from now on.
-func (p *Protocol) become() {
+// endReplay ends the replay: this process has all that its rank knows, and accepts frames from now on.
+func (p *Protocol) endReplay() {
 	j := p.joining
-	p.partial, j.rest = false, nil
+	p.lacksLog, j.rest = false, nil
 	for rank, qs := range p.live {
 		for _, q := range qs {
 			if rank != p.self.Rank {
@@ -254,7 +254,7 @@ func (p *Protocol) produced(b *backlog) {
 // catchUp ends the joining of a process that is whole and has produced all messages that other processes
 // had of its rank.
 func (p *Protocol) catchUp() {
-	if !p.partial && len(p.joining.ahead) == 0 {
+	if !p.lacksLog && len(p.joining.ahead) == 0 {
 		p.joining = nil
 	}
 }

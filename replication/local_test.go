@@ -50,10 +50,10 @@ const (
 
 // An effect is the result of an incident.
 type effect struct {
-	next   uint32 // local state
-	posts  []post
-	sights []sight
-	shown  []uint64 // points whose outcome the program may see from now on
+	next     uint32 // local state
+	posts    []post
+	observed []observation
+	shown    []uint64 // points whose outcome the program may see from now on
 	// upToDate is the statement that lets the process count again; zero: none.
 	upToDate protection.UpToDate
 	err      error // a promise that was broken
@@ -65,8 +65,8 @@ type post struct {
 	frame uint32
 }
 
-// A sight is what a program has seen after its step-th call that returns something.
-type sight struct {
+// An observation is what a program has seen after its step-th call that returns something.
+type observation struct {
 	step int
 	seen memory
 }
@@ -74,23 +74,23 @@ type sight struct {
 // A local is one state of one process, as far as the checks need it. The process itself is not stored but
 // recreated by repeating its incidents, so the protocol needs no way to copy itself.
 type local struct {
-	at      int // process
-	parent  uint32
-	by      incident
-	root    bool
-	epoch   uint64
-	active  bool
-	unborn  bool
-	whole   bool // knows all that its rank knows
-	joining bool
-	cut     bool
-	done    bool // the program has made its last call
-	decider bool
-	failed  uint64 // per process: it is known to have failed
-	known   uint64 // per process: it is known to have started
-	keeps   int
-	decided map[uint64]bool // points with an outcome
-	flows   map[stream]flow // keyed by context and rank at the other end
+	at          int // process
+	parent      uint32
+	by          incident
+	root        bool
+	epoch       uint64
+	active      bool
+	notStarted  bool
+	logComplete bool // knows all that its rank knows
+	joining     bool
+	cut         bool
+	done        bool // the program has made its last call
+	decider     bool
+	failed      uint64 // per process: it is known to have failed
+	known       uint64 // per process: it is known to have started
+	keeps       int
+	decided     map[uint64]bool // points with an outcome
+	flows       map[stream]flow // keyed by context and rank at the other end
 }
 
 // A flow is the progress of one stream at one process.
@@ -145,10 +145,10 @@ func (l *locals) fresh(i int) *process {
 	return newProcess(id, view.New(l.n, l.r), l.scripts[id.Rank], &recorder{locals: l})
 }
 
-// relive returns a process in the given state.
-func (l *locals) relive(state uint32) *process {
+// restore returns a process in the given state.
+func (l *locals) restore(state uint32) *process {
 	p := l.fresh(l.states.all[state].at)
-	for _, before := range l.past(state) {
+	for _, before := range l.history(state) {
 		if err := l.let(p, before); err != nil {
 			panic(fmt.Sprintf("%v differs when it happens again: %v", p.id, err))
 		}
@@ -176,14 +176,14 @@ func (l *locals) happen(state uint32, in incident) *effect {
 // work applies an incident to a process in the given state.
 func (l *locals) work(state uint32, in incident) *effect {
 	at := l.states.all[state].at
-	p := l.relive(state)
+	p := l.restore(state)
 	rec, seen := p.host.(*recorder), len(p.log)
 	if err := l.let(p, in); err != nil {
 		return &effect{err: err}
 	}
 	e := &effect{posts: rec.posts, shown: rec.shown, upToDate: rec.upToDate}
 	for i, m := range p.log[seen:] {
-		e.sights = append(e.sights, sight{seen + i, m})
+		e.observed = append(e.observed, observation{seen + i, m})
 	}
 	e.next = l.enter(p, local{at: at, parent: state, by: in})
 	e.err = l.checkFenced(state, in, e)
@@ -196,7 +196,7 @@ func (l *locals) work(state uint32, in incident) *effect {
 func (l *locals) checkFenced(state uint32, in incident, e *effect) error {
 	before := l.states.all[state]
 	if in.kind == delivered && before.failed&(1<<in.from) != 0 && (e.next != state || len(e.posts) > 0) {
-		return fmt.Errorf("R5: %v heeds %v, which it knows to have failed", l.ids[before.at], l.ids[in.from])
+		return fmt.Errorf("R5: %v processes a frame of %v, which it knows to have failed", l.ids[before.at], l.ids[in.from])
 	}
 	after := l.states.all[e.next]
 	if after.epoch < before.epoch {
@@ -205,7 +205,7 @@ func (l *locals) checkFenced(state uint32, in incident, e *effect) error {
 	if after.active {
 		return nil
 	}
-	p := l.relive(e.next)
+	p := l.restore(e.next)
 	other := l.otherThan(e.next)
 	outs := []protection.Output{
 		p.Tick(), p.Send(protection.Message{Dest: other.Rank}), p.Reopened(other),
@@ -218,7 +218,7 @@ func (l *locals) checkFenced(state uint32, in incident, e *effect) error {
 	}
 	for _, out := range append(outs, out) {
 		if len(out.Send)+len(out.Deliver)+len(out.Decided) > 0 {
-			return fmt.Errorf("R5: %v is out of the view and yet does %+v", p.id, out)
+			return fmt.Errorf("R5: %v is out of the view but outputs %+v", p.id, out)
 		}
 	}
 	return nil
@@ -237,13 +237,13 @@ func (l *locals) otherThan(state uint32) view.Process {
 	return found
 }
 
-// past returns the incidents that led to a state, in order.
-func (l *locals) past(state uint32) []incident {
+// history returns the incidents that led to a state, in order.
+func (l *locals) history(state uint32) []incident {
 	s := l.states.all[state]
 	if s.root {
 		return nil
 	}
-	return append(l.past(s.parent), s.by)
+	return append(l.history(s.parent), s.by)
 }
 
 // let applies an incident to p, and then runs the calls of its program that only take what has already
@@ -289,33 +289,33 @@ func (l *locals) meet(p *process, in incident) error {
 
 // enter stores the state of p under its number.
 func (l *locals) enter(p *process, s local) uint32 {
-	if !p.unborn() {
+	if !p.notStarted() {
 		p.reset()
 	}
 	if l.allowed.joins == 0 {
-		p.past, p.prologue = nil, nil // not requested by any process
+		p.messageLog, p.prologue = nil, nil // not requested by any process
 	}
 	key := sha256.Sum256(canonical(struct {
 		*Protocol
-		at      int // distinguishes processes that have not started
-		pc      int
-		seen    memory
-		arrived []protection.Message
-		last    map[stream]uint64
-		decided map[uint64][]byte
-		tried   map[uint64]bool
-		past    []byte
-		cut     bool
-		of      checkpoints
-	}{p.Protocol, s.at, p.pc, p.seen, p.arrived, p.last, p.decided, p.tried, p.past, p.cut, p.checkpoints}))
+		at         int // distinguishes processes that have not started
+		pc         int
+		seen       memory
+		arrived    []protection.Message
+		last       map[stream]uint64
+		decided    map[uint64][]byte
+		tried      map[uint64]bool
+		messageLog []byte
+		cut        bool
+		of         checkpoints
+	}{p.Protocol, s.at, p.pc, p.seen, p.arrived, p.last, p.decided, p.tried, p.messageLog, p.cut, p.checkpoints}))
 	return l.states.number(key, func() *local {
-		if s.unborn = p.unborn(); s.unborn {
+		if s.notStarted = p.notStarted(); s.notStarted {
 			s.active = true
 			return &s
 		}
 		s.epoch, s.active, s.done, s.keeps = p.v.Epoch, p.active(), p.done(), p.Retained()
 		s.decider = p.active() && p.Decider()
-		s.whole, s.joining, s.cut = p.whole(), p.Joining(), p.cut
+		s.logComplete, s.joining, s.cut = p.logComplete(), p.Joining(), p.cut
 		for i, q := range l.ids {
 			if p.v.State(q) == view.Failed {
 				s.failed |= 1 << i
@@ -358,10 +358,10 @@ type recorder struct {
 
 func (r *recorder) carryOut(p *process, out protection.Output) error {
 	if !p.active() && len(out.Send)+len(out.Deliver)+len(out.Decided) > 0 {
-		return fmt.Errorf("R5: %v is out of the view and yet does %+v", p.id, out)
+		return fmt.Errorf("R5: %v is out of the view but outputs %+v", p.id, out)
 	}
 	if len(out.Diverged) > 0 {
-		return fmt.Errorf("R1: %v says that replicas differ: %+v", p.id, out.Diverged)
+		return fmt.Errorf("R1: %v reports a difference between replicas: %+v", p.id, out.Diverged)
 	}
 	if err := p.take(out); err != nil {
 		return err
@@ -380,7 +380,7 @@ func (r *recorder) carryOut(p *process, out protection.Output) error {
 	return nil
 }
 
-func (r *recorder) piece(p *process) int { return cmp.Or(r.locals.scenario.piece, len(p.past)) }
+func (r *recorder) piece(p *process) int { return cmp.Or(r.locals.scenario.piece, len(p.messageLog)) }
 
 func (r *recorder) forget() { r.posts, r.shown, r.upToDate = nil, nil, protection.UpToDate{} }
 

@@ -42,10 +42,10 @@ type backlog struct {
 
 // A receiver is one replica of the destination of a stream.
 type receiver struct {
-	acked   uint64  // it has every message up to this one
-	claims  []claim // digests of messages that it has received and this process has not produced yet
-	differs bool    // it has received something else than this process has produced; reported once
-	blind   bool    // not all messages that it has received were compared
+	acked      uint64  // it has every message up to this one
+	claims     []claim // digests of messages that it has received and this process has not produced yet
+	differs    bool    // it has received something else than this process has produced; reported once
+	uncompared bool    // not all messages that it has received were compared
 }
 
 // A backup is one message of the table.
@@ -204,7 +204,7 @@ func (o *outbox) admit(q view.Process) {
 			continue
 		}
 		forgotten := b.forgotten()
-		b.receivers[q.Replica].acked, b.receivers[q.Replica].blind = forgotten, forgotten > 0
+		b.receivers[q.Replica].acked, b.receivers[q.Replica].uncompared = forgotten, forgotten > 0
 	}
 }
 

@@ -12,20 +12,20 @@ import (
 // for the scripted programs.
 type process struct {
 	*Protocol
-	id      view.Process
-	host    host
-	script  []op
-	pc      int
-	seen    memory
-	log     []memory                     // values seen so far, after each step that returned something
-	arrived []protection.Message         // not matched yet, in order of arrival
-	last    map[stream]uint64            // number of the last message delivered
-	decided map[uint64][]byte            // by index
-	tried   map[uint64]bool              // Decide has been called
-	gone    bool                         // crashed or finished: takes no further step
-	lost    map[view.Process]lostChannel // channels to be reopened
-	past    []byte                       // message log of the rank, as records
-	cut     bool                         // can never join its rank
+	id         view.Process
+	host       host
+	script     []op
+	pc         int
+	seen       memory
+	log        []memory                     // values seen so far, after each step that returned something
+	arrived    []protection.Message         // not matched yet, in order of arrival
+	last       map[stream]uint64            // number of the last message delivered
+	decided    map[uint64][]byte            // by index
+	tried      map[uint64]bool              // Decide has been called
+	gone       bool                         // crashed or finished: takes no further step
+	lost       map[view.Process]lostChannel // channels to be reopened
+	messageLog []byte                       // message log of the rank, as records
+	cut        bool                         // can never join its rank
 	checkpoints
 }
 
@@ -47,7 +47,7 @@ func newProcess(id view.Process, v view.View, script []op, h host) *process {
 		id: id, host: h, script: script,
 		last: make(map[stream]uint64), decided: make(map[uint64][]byte),
 		tried: make(map[uint64]bool), lost: make(map[view.Process]lostChannel),
-		past: []byte{byte(protection.RecordStart)},
+		messageLog: []byte{byte(protection.RecordStart)},
 	}
 	if v.Live(id) {
 		p.Protocol = New(id, v, Secret{})
@@ -58,18 +58,18 @@ func newProcess(id view.Process, v view.View, script []op, h host) *process {
 // begin makes p join its rank.
 func (p *process) begin(v view.View) { p.Protocol = NewJoining(p.id, v, Secret{}) }
 
-func (p *process) unborn() bool { return p.Protocol == nil }
+func (p *process) notStarted() bool { return p.Protocol == nil }
 
 // takesPart reports whether p may still act.
-func (p *process) takesPart() bool { return !p.unborn() && p.active() }
+func (p *process) takesPart() bool { return !p.notStarted() && p.active() }
 
 // knows reports whether q has started in p's view.
 func (p *process) knows(q view.Process) bool {
-	return !p.unborn() && p.v.State(q) != view.Vacant
+	return !p.notStarted() && p.v.State(q) != view.Vacant
 }
 
-// whole reports whether p knows all that its rank knows.
-func (p *process) whole() bool { return !p.unborn() && !p.partial }
+// logComplete reports whether p knows all that its rank knows.
+func (p *process) logComplete() bool { return !p.notStarted() && !p.lacksLog }
 
 // A lostChannel is a channel whose loss its sender does not know yet.
 type lostChannel struct{ swallows bool }
@@ -168,11 +168,11 @@ func (p *process) take(out protection.Output) error {
 	for _, m := range out.Deliver {
 		s := stream{m.Context, m.Source}
 		if m.Seq != p.last[s]+1 || m.Dest != p.id.Rank {
-			return fmt.Errorf("R2: %v was delivered %+v after number %d", p.id, m, p.last[s])
+			return fmt.Errorf("R2: %v received %+v after message %d", p.id, m, p.last[s])
 		}
 		p.last[s]++
 		if m.Source != p.id.Rank {
-			p.past = append(protection.AppendMessage(p.past, &m), m.Payload...)
+			p.messageLog = append(protection.AppendMessage(p.messageLog, &m), m.Payload...)
 		}
 		p.arrived = append(p.arrived, m)
 	}
@@ -181,7 +181,7 @@ func (p *process) take(out protection.Output) error {
 			return fmt.Errorf("R1: %v was shown point %d twice", p.id, d.Index)
 		}
 		p.decided[d.Index] = d.Outcome
-		p.past = protection.AppendOutcome(p.past, &d)
+		p.messageLog = protection.AppendOutcome(p.messageLog, &d)
 	}
 	p.state = append(p.state, out.State...)
 	p.cut = p.cut || out.Lost != ""
@@ -193,10 +193,10 @@ func (p *process) pieces(out protection.Output) []protection.Envelope {
 	var answers []protection.Envelope
 	for _, r := range out.Recalls {
 		if !p.reads(r) {
-			answers = append(answers, protection.Envelope{To: r.To, Frame: protection.PastFrame(p.id.Rank, r.Position, nil, false)})
+			answers = append(answers, protection.Envelope{To: r.To, Frame: protection.MessageLogFrame(p.id.Rank, r.Position, nil, false)})
 			continue
 		}
-		piece := p.past[min(r.Position, uint64(len(p.past))):]
+		piece := p.messageLog[min(r.Position, uint64(len(p.messageLog))):]
 		last := true
 		if most := p.host.piece(p); len(piece) > most {
 			piece, last = piece[:most], false
@@ -204,7 +204,7 @@ func (p *process) pieces(out protection.Output) []protection.Envelope {
 		if last {
 			delete(p.readers, r.To.Replica)
 		}
-		f := protection.PastFrame(p.id.Rank, r.Position, append([]byte(nil), piece...), last)
+		f := protection.MessageLogFrame(p.id.Rank, r.Position, append([]byte(nil), piece...), last)
 		answers = append(answers, protection.Envelope{To: r.To, Frame: f})
 	}
 	return answers

@@ -41,8 +41,8 @@ func TestR2DuplicatesAndGapsAreDropped(t *testing.T) {
 		{"same again", 0, 1, nil},
 		{"next", 0, 2, []uint64{2}},
 		{"too early", 0, 4, nil},
-		{"new master begins anew", 1, 1, nil},
-		{"and goes on", 1, 3, []uint64{3}},
+		{"new master sends from the start", 1, 1, nil},
+		{"and continues", 1, 3, []uint64{3}},
 		{"resent after the gap", 0, 4, []uint64{4}},
 	}
 	for _, s := range steps {
@@ -61,7 +61,7 @@ func TestR2DuplicateIsAcknowledgedAgain(t *testing.T) {
 		}
 		out := p.Tick()
 		if len(out.Send) != 2 || out.Send[0].Frame.Kind != frame.Ack || out.Send[0].Frame.Seq != 1 {
-			t.Errorf("arrival %d led to %+v", i, out.Send)
+			t.Errorf("arrival %d: sent %+v, want one acknowledgement of message 1 to each replica", i, out.Send)
 		}
 	}
 	if out := p.Tick(); len(out.Send) != 0 {
@@ -106,7 +106,7 @@ func TestAcknowledgementsGoToAllReplicasInTime(t *testing.T) {
 	}
 }
 
-func TestSelfMessagesStayHere(t *testing.T) {
+func TestSelfMessagesAreDeliveredLocally(t *testing.T) {
 	for k := range 2 {
 		p := New(view.Process{Rank: 1, Replica: k}, view.New(2, 2), Secret{})
 		for seq := uint64(1); seq < 3; seq++ {
@@ -163,7 +163,7 @@ func TestR4MasterFromTheStartAsksFirst(t *testing.T) {
 	v, _ := view.New(1, 3).With(view.Process{}, view.Failed)
 	p := New(view.Process{Replica: 1}, v, Secret{})
 	if p.Decider() {
-		t.Error("decides without asking what the failed master decided")
+		t.Error("the new master decides before the sync replies")
 	}
 	if out := p.Tick(); len(out.Send) != 1 || out.Send[0].Frame.Kind != frame.Sync {
 		t.Errorf("first tick: %+v", out.Send)
@@ -209,7 +209,7 @@ func TestReceiveRefuses(t *testing.T) {
 		f             frame.Frame
 	}{
 		{"from itself", view.Process{}, view.Process{}, data(0, 1, nil)},
-		{"from no process", view.Process{}, view.Process{Rank: 7}, data(7, 1, nil)},
+		{"from an unknown process", view.Process{}, view.Process{Rank: 7}, data(7, 1, nil)},
 		{"from a negative rank", view.Process{}, view.Process{Rank: -1}, data(1<<32-1, 1, nil)},
 		{"other rank in the header", view.Process{}, view.Process{Rank: 1}, data(0, 1, nil)},
 		{"data without a number", view.Process{}, view.Process{Rank: 1}, data(1, 0, nil)},
@@ -223,10 +223,10 @@ func TestReceiveRefuses(t *testing.T) {
 		{"determinant of another rank", view.Process{}, view.Process{Rank: 1}, control(frame.Determinant, 1, 1, "")},
 		{"unknown kind", view.Process{}, view.Process{Replica: 1}, control(200, 0, 1, "")},
 		{"determinant too long", view.Process{Replica: 1}, view.Process{}, control(frame.Determinant, 0, 7, big)},
-		{"second outcome", view.Process{Replica: 1}, view.Process{}, control(frame.Determinant, 0, 1, "b")},
+		{"conflicting outcome", view.Process{Replica: 1}, view.Process{}, control(frame.Determinant, 0, 1, "b")},
 		{"stable but unknown", view.Process{Replica: 1}, view.Process{}, control(frame.Stable, 0, 9, "")},
-		{"ack of what was not proposed", view.Process{}, view.Process{Replica: 1}, control(frame.DeterminantAck, 0, 9, "")},
-		{"sync in no term", view.Process{Replica: 1}, view.Process{Replica: 2}, control(frame.Sync, 0, 0, "")},
+		{"ack of a point that was not proposed", view.Process{}, view.Process{Replica: 1}, control(frame.DeterminantAck, 0, 9, "")},
+		{"sync without a term", view.Process{Replica: 1}, view.Process{Replica: 2}, control(frame.Sync, 0, 0, "")},
 		{"reply in no term", view.Process{}, view.Process{Replica: 2}, control(frame.SyncReply, 0, 0, "")},
 		{"reply cut off", view.Process{}, view.Process{Replica: 1}, control(frame.SyncReply, 0, firstTerm, conflict[:9])},
 		{"reply with another outcome", view.Process{}, view.Process{Replica: 1}, control(frame.SyncReply, 0, firstTerm, conflict)},
@@ -256,10 +256,10 @@ func TestR4MessagesOfAnOldMasterAreIgnored(t *testing.T) {
 		name string
 		f    frame.Frame
 	}{
-		{"a second outcome", control(frame.Determinant, 0, 1, "b")},
+		{"a conflicting outcome", control(frame.Determinant, 0, 1, "b")},
 		{"another outcome", control(frame.Determinant, 0, 7, "")},
-		{"that the outcome is stable", control(frame.Stable, 0, 1, "")},
-		{"that one is stable that is not known", control(frame.Stable, 0, 9, "")},
+		{"stable for a known outcome", control(frame.Stable, 0, 1, "")},
+		{"stable for an unknown outcome", control(frame.Stable, 0, 9, "")},
 		{"an answer to nothing", control(frame.SyncReply, 0, 1, "")},
 	}
 	for _, tt := range tests {
@@ -277,40 +277,40 @@ func TestR4MessagesOfAnOldMasterAreIgnored(t *testing.T) {
 	}
 }
 
-func TestR4MasterIsNoneBeforeItAnswersTheNext(t *testing.T) {
+func TestR4MasterStepsDownBeforeItAnswersTheNext(t *testing.T) {
 	p := New(view.Process{}, view.New(2, 2), Secret{})
 	p.Decide(protection.Determinant{Point: protection.Point{Index: 1}, Outcome: []byte("a")})
 	p.Send(protection.Message{Dest: 1, Payload: []byte("x")})
 	if out, err := p.Receive(view.Process{Replica: 1}, control(frame.Sync, 0, 2, "")); err != nil || len(out.Send) != 0 {
-		t.Fatalf("answers %+v, %v, before its view names the other", out.Send, err)
+		t.Fatalf("sent %+v, %v before its view named the other master", out.Send, err)
 	}
 	second, _ := view.New(2, 2).Promote(view.Process{Replica: 1})
 	out := p.View(second)
 	if p.Decider() || len(out.Send) != 1 || out.Send[0].Frame.Kind != frame.SyncReply || len(out.Send[0].Frame.Payload) == 0 {
-		t.Fatalf("decider %v, sends %+v; want what it holds", p.Decider(), out.Send)
+		t.Fatalf("decider %v, sent %+v; want a SyncReply with the held outcome", p.Decider(), out.Send)
 	}
 	if out := p.Send(protection.Message{Dest: 1, Payload: []byte("y")}); len(out.Send) != 0 {
-		t.Errorf("transmits %+v", out.Send)
+		t.Errorf("a replica that is not master sent %+v", out.Send)
 	}
 	third, _ := second.Promote(view.Process{})
 	if out := p.View(third); p.Decider() || len(out.Send) != 2+2+1 {
-		t.Errorf("decider %v, sends %+v; want two messages to two replicas, and Sync", p.Decider(), out.Send)
+		t.Errorf("decider %v, sent %+v; want two messages to two replicas, and Sync", p.Decider(), out.Send)
 	}
 	if _, err := p.Receive(view.Process{Replica: 1}, control(frame.SyncReply, 0, 1, "")); err != nil || p.Decider() {
-		t.Errorf("decider %v, %v after an answer of an earlier term", p.Decider(), err)
+		t.Errorf("decider %v, %v after a reply of an earlier term; want false", p.Decider(), err)
 	}
 	if _, err := p.Receive(view.Process{Replica: 1}, control(frame.SyncReply, 0, 3, "")); err != nil || p.Decider() {
-		t.Errorf("decider %v, %v after the answer, and what it has decided before is not stable", p.Decider(), err)
+		t.Errorf("decider %v, %v before the earlier outcome is stable; want false", p.Decider(), err)
 	}
 	if out, err := p.Receive(view.Process{Replica: 1}, control(frame.DeterminantAck, 0, 1, "")); err != nil || !p.Decider() || len(out.Decided) != 1 {
-		t.Errorf("decider %v, decided %v, %v when it is", p.Decider(), out.Decided, err)
+		t.Errorf("decider %v, decided %v, %v once the earlier outcome is stable", p.Decider(), out.Decided, err)
 	}
 }
 
-// TestR4NewMasterDecidesNothingBesideWhatItHolds: of two receives that match any message, the second
+// TestR4NewMasterFirstStabilizesHeldOutcomes: of two receives that match any message, the second
 // could otherwise get the message that the first one's outcome has assigned. The program has not seen
 // that outcome yet.
-func TestR4NewMasterDecidesNothingBesideWhatItHolds(t *testing.T) {
+func TestR4NewMasterFirstStabilizesHeldOutcomes(t *testing.T) {
 	p := New(view.Process{Replica: 1}, view.New(1, 3), Secret{})
 	if _, err := p.Receive(view.Process{}, frame.Frame{Header: frame.Header{Kind: frame.Determinant, Seq: 1}, Payload: []byte("a")}); err != nil {
 		t.Fatal(err)
@@ -318,16 +318,16 @@ func TestR4NewMasterDecidesNothingBesideWhatItHolds(t *testing.T) {
 	v, _ := view.New(1, 3).With(view.Process{}, view.Failed)
 	p.View(v)
 	if _, err := p.Receive(view.Process{Replica: 2}, control(frame.SyncReply, 0, v.Since[0], "")); err != nil || p.Decider() {
-		t.Fatalf("decider %v, %v while it holds what another may lack", p.Decider(), err)
+		t.Fatalf("decider %v, %v while another replica may lack a held outcome; want false", p.Decider(), err)
 	}
 	if out := p.Decide(protection.Determinant{Point: protection.Point{Index: 2}, Outcome: []byte("b")}); len(out.Send)+len(out.Decided) != 0 {
-		t.Errorf("it decides: %+v", out)
+		t.Errorf("decided another point: %+v", out)
 	}
 	if out, err := p.Receive(view.Process{Replica: 2}, control(frame.DeterminantAck, 0, 1, "")); err != nil || !p.Decider() || len(out.Decided) != 1 {
-		t.Errorf("decider %v, decided %v, %v once nobody lacks it", p.Decider(), out.Decided, err)
+		t.Errorf("decider %v, decided %v, %v once every replica has the outcome", p.Decider(), out.Decided, err)
 	}
 	if out := p.Decide(protection.Determinant{Point: protection.Point{Index: 1}, Outcome: []byte("b")}); len(out.Send)+len(out.Decided) != 0 {
-		t.Errorf("it decides once more: %+v", out)
+		t.Errorf("decided the point again: %+v", out)
 	}
 }
 
@@ -343,7 +343,7 @@ func TestContextsFromOneRankAreBounded(t *testing.T) {
 		}
 		f.Context = maxContexts
 		if _, err := p.Receive(view.Process{Rank: 1}, f); err == nil {
-			t.Errorf("kind %d: context %d was taken", kind, maxContexts)
+			t.Errorf("kind %d: context %d was accepted", kind, maxContexts)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (p *Protocol) Send(m protection.Message) protection.Output {
 		return p.out
 	}
 	p.audit.produced(b, &m)
-	if p.outbox.keep(b, m) && p.agreement.promoted() {
+	if p.outbox.keep(b, m) && p.agreement.isMaster() {
 		p.outbox.transmit(b, m)
 	}
 	return p.out
@@ -76,7 +76,7 @@ func (p *Protocol) Receive(from view.Process, f frame.Frame) (protection.Output,
 
 func (p *Protocol) receive(from view.Process, f frame.Frame) error {
 	if from == p.self || !p.v.Contains(from) || p.v.State(from) == view.Vacant {
-		return fmt.Errorf("sender is no other process of the job")
+		return fmt.Errorf("sender is not another process of the job")
 	}
 	if f.Rank != uint32(from.Rank) {
 		return fmt.Errorf("header names rank %d", f.Rank)
@@ -88,7 +88,7 @@ func (p *Protocol) receive(from view.Process, f frame.Frame) error {
 	sameRank := from.Rank == p.self.Rank
 	ofMessages := f.Kind == frame.Data || f.Kind == frame.Ack // hence only between ranks
 	if f.Kind != frame.Greet && sameRank == ofMessages {
-		return fmt.Errorf("kind does not belong between rank %d and rank %d", from.Rank, p.self.Rank)
+		return fmt.Errorf("kind is not allowed from rank %d to rank %d", from.Rank, p.self.Rank)
 	}
 	// The last frames of a finished process may still be in transit. Its messages, acknowledgements and
 	// disputes count. Other frames concerned itself, and it needs nothing any more.
@@ -122,8 +122,8 @@ func (p *Protocol) receive(from view.Process, f frame.Frame) error {
 	case frame.Recall:
 		p.recalls.receive(from, f.Seq)
 		return nil
-	case frame.Past:
-		return p.receivePast(from, f)
+	case frame.MessageLog:
+		return p.receiveLog(from, f)
 	}
 	return fmt.Errorf("unknown kind")
 }
@@ -132,7 +132,7 @@ func (p *Protocol) receive(from view.Process, f frame.Frame) error {
 // has the messages of a stream up to f.Seq, which this process may not have produced yet.
 func (p *Protocol) receiveAck(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
-		return fmt.Errorf("acknowledges nothing")
+		return fmt.Errorf("acknowledgement without a message number")
 	}
 	c, err := decodeClaim(f.Seq, f.Payload)
 	if err != nil {
@@ -178,7 +178,7 @@ func (p *Protocol) View(v view.View) protection.Output {
 	p.audit.answerDisputes(nil, nil)
 	p.outbox.forgetGone()
 	for _, q := range newcomers {
-		p.meet(q)
+		p.introduce(q)
 	}
 	p.join()
 	p.promote()
@@ -200,9 +200,9 @@ func (p *Protocol) Reopened(q view.Process) protection.Output {
 	}
 	if q.Rank == p.self.Rank {
 		p.agreement.reconcile(q)
-		p.reconcilePast(q)
+		p.reconcileLog(q)
 		p.agreement.reportAgain(q)
-	} else if p.agreement.promoted() {
+	} else if p.agreement.isMaster() {
 		p.outbox.resend(q)
 	}
 	p.greet(q)

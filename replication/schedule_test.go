@@ -66,7 +66,7 @@ func runSchedule(seed uint64, trace func(string, ...any)) error {
 			return err
 		}
 	}
-	return fmt.Errorf("R2: nothing has come to an end after %d events: %s", most, j.state())
+	return fmt.Errorf("R2: the job has not finished after %d events: %s", most, j.state())
 }
 
 // event makes one random event happen.
@@ -79,7 +79,7 @@ func (j *job) event() error {
 		return j.stepSome()
 	case p.gone:
 		return nil
-	case p.unborn():
+	case p.notStarted():
 		return j.wait(p)
 	case x < 87:
 		return j.carryOut(p, p.Tick())
@@ -88,7 +88,7 @@ func (j *job) event() error {
 	case x < 97:
 		return j.reopen(p)
 	case j.rng.IntN(j.calm) == 0:
-		j.misfortune(p)
+		j.injectFault(p)
 	}
 	return nil
 }
@@ -154,11 +154,11 @@ func (j *job) stepSome() error {
 // learn makes a view that records crashed processes, or passes p a newer view, possibly skipping some.
 func (j *job) learn(p *process) error {
 	if len(j.silent) > 0 && j.rng.IntN(2) == 0 {
-		j.conclude(j.silent[0], view.Failed)
+		j.changeState(j.silent[0], view.Failed)
 		j.silent = j.silent[1:]
 	}
 	if j.joins > 0 && j.rng.IntN(2*j.calm) == 0 {
-		j.recruit()
+		j.addReplica()
 	}
 	if j.promotions > 0 && j.rng.IntN(10) == 0 {
 		j.promote(p)
@@ -169,21 +169,21 @@ func (j *job) learn(p *process) error {
 	return nil
 }
 
-// misfortune crashes p, fails it in the view while it runs, lets it finish, breaks one of its channels,
+// injectFault crashes p, fails it in the view while it runs, lets it finish, breaks one of its channels,
 // or divides the job.
-func (j *job) misfortune(p *process) {
+func (j *job) injectFault(p *process) {
 	live := j.current().Live(p.id)
 	switch x := j.rng.IntN(10); {
 	case x < 4 && live && j.crashes > 0 && j.spare(p):
 		j.crash(p)
 	case x < 5 && live && j.crashes > 0 && j.spare(p):
 		j.crashes--
-		j.conclude(p, view.Failed)
+		j.changeState(p, view.Failed)
 	case x < 8 && live && p.done() && p.Retained() == 0:
-		j.conclude(p, view.Finished)
+		j.changeState(p, view.Finished)
 		p.gone = true
 	case j.resets > 0 && x == 8:
-		j.divide()
+		j.partition()
 	case j.resets > 0 && len(j.busy) > 0:
 		i := j.busy[j.rng.IntN(len(j.busy))]
 		if from := j.procs[i/len(j.procs)]; !from.gone {
@@ -197,7 +197,7 @@ func (j *job) misfortune(p *process) {
 // includes those that crashed or were failed, up to that point, because their output has been printed.
 func (j *job) quiet() (bool, error) {
 	for i, p := range j.procs {
-		if p.unborn() && !p.gone && j.current().Live(p.id) {
+		if p.notStarted() && !p.gone && j.current().Live(p.id) {
 			return false, nil
 		}
 		if p.gone || !p.takesPart() {
@@ -213,7 +213,7 @@ func (j *job) quiet() (bool, error) {
 	for _, p := range j.procs {
 		for _, q := range j.procs[p.id.Rank*j.most:][:j.most] {
 			if n := min(len(p.log), len(q.log)); !slices.Equal(p.log[:n], q.log[:n]) {
-				return true, fmt.Errorf("R1: %v and %v saw different things", p.id, q.id)
+				return true, fmt.Errorf("R1: %v and %v saw different values", p.id, q.id)
 			}
 		}
 	}
@@ -224,7 +224,7 @@ func (j *job) quiet() (bool, error) {
 func (j *job) state() string {
 	s := fmt.Sprintf("n=%d r=%d epoch %d", j.n, j.r, j.current().Epoch)
 	for i, p := range j.procs {
-		if p.unborn() {
+		if p.notStarted() {
 			s += fmt.Sprintf("\n%v: has not begun, %v", p.id, j.current().State(p.id))
 			continue
 		}

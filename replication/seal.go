@@ -47,7 +47,7 @@ func decodeClaim(seq uint64, b []byte) (claim, error) {
 	}
 	n := (len(b) - keySize) / 8
 	if n < 1 || n > ackMessages || len(b) != keySize+8*n || uint64(n) > seq {
-		return claim{}, fmt.Errorf("digests of messages up to number %d in %d bytes", seq, len(b))
+		return claim{}, fmt.Errorf("malformed digests of messages up to number %d, %d bytes", seq, len(b))
 	}
 	return claim{first: seq - uint64(n) + 1, key: key(b), digest: b[keySize:]}, nil
 }

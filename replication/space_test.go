@@ -10,7 +10,7 @@ import (
 
 // A space contains the reachable states of a scenario's whole job, each once, in breadth-first order.
 type space struct {
-	*whole
+	*jobStates
 	met    hashSet
 	parent []uint32 // per state, in order of discovery
 	by     []uint16 // the event of the parent that led to it
@@ -28,7 +28,7 @@ type report struct {
 	complete       bool
 	dives, drops   int   // random paths from there to an end; events on them
 	broken         error // a broken promise
-	story          []string
+	trace          []string
 }
 
 func (r report) String() string {
@@ -42,7 +42,7 @@ func (r report) String() string {
 // explore explores every order of events of a scenario, until there are no new states, or a depth is
 // complete and most states have been found. From there it continues at random.
 func explore(sc scenario, most int, seed uint64) report {
-	s := &space{whole: newWhole(sc)}
+	s := &space{jobStates: newJobStates(sc)}
 	start := s.start()
 	s.met.add(start.hash())
 	s.parent, s.by = append(s.parent, 0), append(s.by, 0)
@@ -61,20 +61,20 @@ func explore(sc scenario, most int, seed uint64) report {
 	}
 	s.report.states = len(s.parent)
 	if len(s.level) > 0 && s.report.broken == nil {
-		s.dive(seed, most/statesADive)
+		s.walkRandomly(seed, most/statesPerWalk)
 	}
 	s.report.locals = len(s.states.all)
 	return s.report
 }
 
-// statesADive is the number of states found breadth first for each random path.
-const statesADive = 400
+// statesPerWalk is the number of states found breadth first for each random path.
+const statesPerWalk = 400
 
 // longest is more than the number of events on a path to an end.
 const longest = 1000
 
-// dive continues from random states of the last level, to an end each time.
-func (s *space) dive(seed uint64, ways int) {
+// walkRandomly continues from random states of the last level, to an end each time.
+func (s *space) walkRandomly(seed uint64, ways int) {
 	rng, width := rand.New(rand.NewPCG(seed, 0)), s.width()
 	for range ways {
 		at := rng.IntN(len(s.level) / width)
@@ -88,7 +88,7 @@ func (s *space) dive(seed uint64, ways int) {
 			}
 		}
 		if s.report.broken != nil {
-			s.report.story = append(append(s.story(s.first+uint32(at)), fmt.Sprintf("at random, -seed %d:", seed)), told...)
+			s.report.trace = append(append(s.trace(s.first+uint32(at)), fmt.Sprintf("at random, -seed %d:", seed)), told...)
 			return
 		}
 		s.report.dives++
@@ -153,7 +153,7 @@ func (s *space) expand(number uint32, st state, next *[]uint32) {
 			err = s.judge(after)
 		}
 		if err != nil {
-			s.report.broken, s.report.story = err, append(s.story(number), s.describe(ev))
+			s.report.broken, s.report.trace = err, append(s.trace(number), s.describe(ev))
 			return
 		}
 	}
@@ -162,12 +162,12 @@ func (s *space) expand(number uint32, st state, next *[]uint32) {
 	}
 	s.report.ends++
 	if err := s.judgeEnd(st); err != nil {
-		s.report.broken, s.report.story = err, s.story(number)
+		s.report.broken, s.report.trace = err, s.trace(number)
 	}
 }
 
-// story describes the events that led to a state.
-func (s *space) story(number uint32) []string {
+// trace describes the events that led to a state.
+func (s *space) trace(number uint32) []string {
 	var ways []uint16
 	for ; number != 0; number = s.parent[number] {
 		ways = append(ways, s.by[number])
@@ -187,7 +187,7 @@ func (s *space) story(number uint32) []string {
 }
 
 func (r report) failure() string {
-	return fmt.Sprintf("%v\nafter %d events:\n\t%s", r.broken, len(r.story), strings.Join(r.story, "\n\t"))
+	return fmt.Sprintf("%v\nafter %d events:\n\t%s", r.broken, len(r.trace), strings.Join(r.trace, "\n\t"))
 }
 
 // A hashSet is a set of 64-bit hashes. Among ten million states, two share a hash with a probability of 3

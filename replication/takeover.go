@@ -34,8 +34,8 @@ func (t *takeover) grow(replicas int) {
 // firstTerm is the term of replica 0, which is master when a job begins.
 const firstTerm = 1
 
-// promoted reports whether the view names this process master.
-func (a *agreement) promoted() bool { return a.takeover.term != 0 }
+// isMaster reports whether the view names this process master.
+func (a *agreement) isMaster() bool { return a.takeover.term != 0 }
 
 // changeTerm begins a term when the view requires it, and reports whether it did. It ends the term when
 // the view names another master; from then on this process neither decides nor transmits.
@@ -45,7 +45,7 @@ func (a *agreement) changeTerm() (begun bool) {
 		t.term, t.syncing, t.settling = 0, false, false
 		return false
 	}
-	if t.term == a.term() || a.partial {
+	if t.term == a.term() || a.lacksLog {
 		return false
 	}
 	t.term, t.syncing, t.settling = a.term(), true, true
@@ -64,7 +64,7 @@ func (a *agreement) ask() {
 // processes that are no longer live.
 func (a *agreement) advance() {
 	t := &a.takeover
-	if !a.promoted() {
+	if !a.isMaster() {
 		return
 	}
 	if t.syncing && !a.awaiting() {
@@ -78,7 +78,7 @@ func (a *agreement) advance() {
 			a.settle(h)
 		}
 		a.settled()
-		a.welcome()
+		a.sendUpToDate()
 	}
 }
 
@@ -99,7 +99,7 @@ func (a *agreement) awaiting() bool {
 // receiveSync answers a new master, at once or as soon as the view names it.
 func (a *agreement) receiveSync(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
-		return fmt.Errorf("asks in no term")
+		return fmt.Errorf("sync frame without a term")
 	}
 	a.takeover.asked[from.Replica] = f.Seq
 	a.answerSync(from)
@@ -123,7 +123,7 @@ func (a *agreement) answerSync(q view.Process) {
 func (a *agreement) receiveSyncReply(from view.Process, f frame.Frame) error {
 	t, d := &a.takeover, &a.decisions
 	if f.Seq == 0 {
-		return fmt.Errorf("answers a question of no term")
+		return fmt.Errorf("sync reply without a term")
 	}
 	if f.Seq != t.term {
 		return nil
@@ -137,7 +137,7 @@ func (a *agreement) receiveSyncReply(from view.Process, f frame.Frame) error {
 			return err
 		}
 		if !t.awaited[from.Replica] && !d.has(det.Point) {
-			return fmt.Errorf("holds a determinant of point %v, which was not proposed", det.Point)
+			return fmt.Errorf("sync reply with a determinant of point %v, which was not proposed", det.Point)
 		}
 	}
 	for _, det := range dets {
@@ -166,7 +166,7 @@ func (a *agreement) merge(from view.Process, det protection.Determinant) {
 // knows all: the answer shows which Stable frames the replica missed. A replica reports again to the
 // master what it holds, which includes all that it can have acknowledged and that still matters.
 func (a *agreement) reconcile(q view.Process) {
-	if a.promoted() {
+	if a.isMaster() {
 		a.emit(q, a.control(frame.Sync, 0, a.takeover.term, nil))
 		if !a.takeover.syncing {
 			a.offerAll(q)

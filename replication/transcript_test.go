@@ -44,7 +44,7 @@ func TestTranscripts(t *testing.T) {
 // replay returns the transcript with its present results.
 func replay(text string) string {
 	var b strings.Builder
-	s := new(rehearsal)
+	s := new(transcript)
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "\t") {
 			continue
@@ -58,8 +58,8 @@ func replay(text string) string {
 	return b.String()
 }
 
-// A rehearsal is a job in which every event is commanded.
-type rehearsal struct {
+// A transcript is a job in which every event is commanded.
+type transcript struct {
 	procs  map[view.Process]*Protocol
 	queues map[[2]view.Process][]frame.Frame
 	v      view.View
@@ -80,7 +80,7 @@ type rehearsal struct {
 //	reopen P Q            P's channel to Q was lost and reopened
 //	tick P...
 //	state P...
-func (s *rehearsal) command(f []string) {
+func (s *transcript) command(f []string) {
 	var ps []view.Process
 	for _, word := range f[1:] {
 		var p view.Process
@@ -120,7 +120,7 @@ func (s *rehearsal) command(f []string) {
 }
 
 // each carries out a command that may be given for several processes at once.
-func (s *rehearsal) each(command string, p view.Process) {
+func (s *transcript) each(command string, p view.Process) {
 	q := s.procs[p]
 	switch command {
 	case "view":
@@ -135,7 +135,7 @@ func (s *rehearsal) each(command string, p view.Process) {
 	}
 }
 
-func (s *rehearsal) begin(n, r int) {
+func (s *transcript) begin(n, r int) {
 	s.v = view.New(n, r)
 	s.procs = make(map[view.Process]*Protocol)
 	s.queues = make(map[[2]view.Process][]frame.Frame)
@@ -144,7 +144,7 @@ func (s *rehearsal) begin(n, r int) {
 	}
 }
 
-func (s *rehearsal) deliver(from, to view.Process) {
+func (s *transcript) deliver(from, to view.Process) {
 	way := [2]view.Process{from, to}
 	frames := s.queues[way]
 	s.queues[way] = nil
@@ -158,7 +158,7 @@ func (s *rehearsal) deliver(from, to view.Process) {
 }
 
 // show writes the output of p, and sends its frames.
-func (s *rehearsal) show(p view.Process, out protection.Output) {
+func (s *transcript) show(p view.Process, out protection.Output) {
 	for _, m := range out.Deliver {
 		fmt.Fprintf(s.out, "\t%v is delivered %q, number %d from rank %d\n", p, m.Payload, m.Seq, m.Source)
 	}
@@ -196,7 +196,7 @@ var kindNames = map[frame.Kind]string{
 	frame.Data: "data", frame.Ack: "ack", frame.Determinant: "determinant",
 	frame.DeterminantAck: "determinant-ack", frame.Stable: "stable",
 	frame.Sync: "sync", frame.SyncReply: "sync-reply", frame.Dispute: "dispute",
-	frame.Greet: "greet", frame.Recall: "recall", frame.Past: "past",
+	frame.Greet: "greet", frame.Recall: "recall", frame.MessageLog: "past",
 }
 
 func number(s string) int {

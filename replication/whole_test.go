@@ -14,28 +14,28 @@ type scenario struct {
 	name    string
 	n, r    int
 	scripts [][]op // by rank
-	allowed troubles
+	allowed faults
 	side    []view.Process // side of a partition
 	piece   int            // bytes of a message log that are sent at once; 0: all
 	exits   bool           // processes that are done may end before the others
 	loses   bool           // the last counting replica of a rank may crash, which ends the job
 }
 
-// troubles contains the faults that have occurred, and those still allowed.
-type troubles struct {
+// faults contains the faults that have occurred, and those still allowed.
+type faults struct {
 	crashed, exited, torn       uint64 // per process; torn per queue
 	crashes, suspicions, resets uint8  // still allowed
 	tears, partitions, joins    uint8
 	promotions, asides          uint8
 }
 
-// A whole is the state space of the whole job. Its states refer by number to the states of its processes,
+// A jobStates is the state space of the whole job. Its states refer by number to the states of its processes,
 // the contents of the channels, the views so far, and the faults.
-type whole struct {
+type jobStates struct {
 	*locals
 	queues    register[string, queue]
 	histories register[string, []uint32] // sequences of views
-	troubles  register[troubles, troubles]
+	faults    register[faults, faults]
 	seen      register[string, [][]memory] // per rank: what its program has seen
 	words     register[string, []word]     // statements without effect so far
 	noted     map[note]uint32
@@ -59,25 +59,25 @@ type state []uint32
 
 const (
 	atHistory = iota
-	atTroubles
+	atFaults
 	atSeen
 	atWords
 	atProcesses
 )
 
-func newWhole(sc scenario) *whole {
-	w := &whole{locals: newLocals(sc), noted: make(map[note]uint32)}
+func newJobStates(sc scenario) *jobStates {
+	w := &jobStates{locals: newLocals(sc), noted: make(map[note]uint32)}
 	w.queue(nil) // number 0 is the empty queue
 	return w
 }
 
-func (w *whole) width() int { return atProcesses + len(w.ids) + len(w.ids)*len(w.ids) }
+func (w *jobStates) width() int { return atProcesses + len(w.ids) + len(w.ids)*len(w.ids) }
 
-func (w *whole) start() state {
+func (w *jobStates) start() state {
 	st := make(state, w.width())
 	st[atHistory] = w.history([]uint32{w.viewNumber(view.New(w.n, w.r))})
-	st[atTroubles] = w.trouble(w.allowed)
-	st[atSeen] = w.sightings(make([][]memory, w.n))
+	st[atFaults] = w.faultsNumber(w.allowed)
+	st[atSeen] = w.observations(make([][]memory, w.n))
 	st[atWords] = w.word(nil)
 	copy(st[atProcesses:], w.begin())
 	return st
@@ -93,22 +93,22 @@ func (st state) hash() uint64 {
 	return h ^ h>>32
 }
 
-func (w *whole) local(st state, i int) *local { return w.states.all[st[atProcesses+i]] }
+func (w *jobStates) local(st state, i int) *local { return w.states.all[st[atProcesses+i]] }
 
 // way returns the index in a state of the queue from i to j.
-func (w *whole) way(i, j int) int { return atProcesses + len(w.ids) + i*len(w.ids) + j }
+func (w *jobStates) way(i, j int) int { return atProcesses + len(w.ids) + i*len(w.ids) + j }
 
-func (w *whole) waiting(st state, i, j int) queue { return w.queues.all[st[w.way(i, j)]] }
+func (w *jobStates) waiting(st state, i, j int) queue { return w.queues.all[st[w.way(i, j)]] }
 
-func (w *whole) troublesOf(st state) troubles { return w.troubles.all[st[atTroubles]] }
+func (w *jobStates) faultsOf(st state) faults { return w.faults.all[st[atFaults]] }
 
 // current returns the last view that the authority made.
-func (w *whole) current(st state) view.View {
+func (w *jobStates) current(st state) view.View {
 	h := w.histories.all[st[atHistory]]
 	return w.views.all[h[len(h)-1]]
 }
 
-func (w *whole) queue(frames []uint32) uint32 {
+func (w *jobStates) queue(frames []uint32) uint32 {
 	n := w.queues.number(fmt.Sprint(frames), func() queue {
 		return queue{frames: slices.Clone(frames), with: make(map[uint32]uint32)}
 	})
@@ -120,7 +120,7 @@ func (w *whole) queue(frames []uint32) uint32 {
 }
 
 // push adds one more frame to a channel.
-func (w *whole) push(q, frame uint32) uint32 {
+func (w *jobStates) push(q, frame uint32) uint32 {
 	if n, ok := w.queues.all[q].with[frame]; ok {
 		return n
 	}
@@ -129,16 +129,16 @@ func (w *whole) push(q, frame uint32) uint32 {
 	return n
 }
 
-func (w *whole) history(views []uint32) uint32 {
+func (w *jobStates) history(views []uint32) uint32 {
 	return w.histories.number(fmt.Sprint(views), func() []uint32 { return views })
 }
 
-func (w *whole) trouble(t troubles) uint32 {
-	return w.troubles.number(t, func() troubles { return t })
+func (w *jobStates) faultsNumber(t faults) uint32 {
+	return w.faults.number(t, func() faults { return t })
 }
 
 // word returns the number of a set of statements, regardless of order and repetition.
-func (w *whole) word(said []word) uint32 {
+func (w *jobStates) word(said []word) uint32 {
 	slices.SortFunc(said, func(a, b word) int {
 		return cmp.Or(cmp.Compare(a.of, b.of), cmp.Compare(a.Since, b.Since), cmp.Compare(a.Term, b.Term))
 	})
@@ -146,21 +146,21 @@ func (w *whole) word(said []word) uint32 {
 	return w.words.number(fmt.Sprint(said), func() []word { return said })
 }
 
-func (w *whole) sightings(byRank [][]memory) uint32 {
+func (w *jobStates) observations(byRank [][]memory) uint32 {
 	return w.seen.number(fmt.Sprint(byRank), func() [][]memory { return byRank })
 }
 
-// A note is one more sight of a rank, in addition to what has been seen.
+// A note is one more observation of a rank, in addition to what has been seen.
 type note struct {
-	seen  uint32
-	rank  int
-	sight sight
+	seen        uint32
+	rank        int
+	observation observation
 }
 
-// saw returns what has been seen after one more sight of rank. It checks R1 for all processes that ever
-// existed: for those that crash later, since their output and messages are already out, and for those
-// that the view has failed.
-func (w *whole) saw(seen uint32, rank int, s sight) (uint32, error) {
+// recordObservation returns what has been seen after one more observation of rank. It checks R1 for all
+// processes that ever existed: for those that crash later, since their output and messages are already out,
+// and for those that the view has failed.
+func (w *jobStates) recordObservation(seen uint32, rank int, s observation) (uint32, error) {
 	n := note{seen, rank, s}
 	if after, ok := w.noted[n]; ok {
 		return after, nil
@@ -168,13 +168,13 @@ func (w *whole) saw(seen uint32, rank int, s sight) (uint32, error) {
 	byRank := w.seen.all[seen]
 	if s.step < len(byRank[rank]) {
 		if byRank[rank][s.step] != s.seen {
-			return 0, fmt.Errorf("R1: two replicas of rank %d see different things at step %d", rank, s.step)
+			return 0, fmt.Errorf("R1: two replicas of rank %d see different values at step %d", rank, s.step)
 		}
 		w.noted[n] = seen
 		return seen, nil
 	}
 	byRank = slices.Clone(byRank)
 	byRank[rank] = append(slices.Clone(byRank[rank]), s.seen)
-	w.noted[n] = w.sightings(byRank)
+	w.noted[n] = w.observations(byRank)
 	return w.noted[n], nil
 }

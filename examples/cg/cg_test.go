@@ -18,12 +18,12 @@ func TestClassS(t *testing.T) { npbtest.Verify(t, kernel, 1, 2, 4) }
 func TestVerifyRefusesOtherValues(t *testing.T) {
 	for name, c := range classes {
 		if !c.verify(c.zeta) || c.verify(c.zeta*(1+2*epsilon)) || c.verify(math.NaN()) {
-			t.Errorf("class %s does not tell %v from others", name, c.zeta)
+			t.Errorf("class %s: verify rejects %v or accepts another value", name, c.zeta)
 		}
 	}
 }
 
-func TestRanksThatAreNoPowerOfTwoAreWrongUsage(t *testing.T) {
+func TestRanksMustBeAPowerOfTwo(t *testing.T) {
 	err := mpj.RunLocal(t.Context(), 3, func(w *mpj.World) error {
 		return kernel.Execute(w, nil, &bytes.Buffer{}, &bytes.Buffer{})
 	})
@@ -87,7 +87,7 @@ func TestMatrixIsSymmetric(t *testing.T) {
 	}
 	for at, value := range dense {
 		if other := dense[[2]int{at[1], at[0]}]; math.Abs(other-value) > 1e-15 {
-			t.Errorf("element %v is %v, the one across %v", at, value, other)
+			t.Errorf("element %v is %v, its mirror image %v", at, value, other)
 		}
 	}
 }

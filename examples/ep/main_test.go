@@ -32,18 +32,18 @@ func TestVerifyRefusesOtherSums(t *testing.T) {
 	}
 }
 
-func TestShareLeavesNoBatchOutAndGivesNoneTwice(t *testing.T) {
+func TestSharesPartitionTheBatches(t *testing.T) {
 	for _, ranks := range []int{1, 2, 3, 7, 256, 1000} {
 		next := 0
 		for rank := range ranks {
 			from, to := share(256, rank, ranks)
 			if from != next || to < from {
-				t.Errorf("rank %d of %d has batches %d to %d, the one before ended at %d", rank, ranks, from, to, next)
+				t.Errorf("rank %d of %d has batches %d to %d, want them to start at %d", rank, ranks, from, to, next)
 			}
 			next = to
 		}
 		if next != 256 {
-			t.Errorf("%d ranks have %d of 256 batches", ranks, next)
+			t.Errorf("%d ranks have %d batches, want 256", ranks, next)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func TestReport(t *testing.T) {
 				"\n        0 ..  1       6140517\n", "\n        5 ..  6            17\n", fmt.Sprintf("\n Ranks        = %d\n", n),
 			} {
 				if !strings.Contains(stdout[0].String(), want) {
-					t.Errorf("no %q in the report:\n%s", want, stdout[0].String())
+					t.Errorf("%q is not in the report:\n%s", want, stdout[0].String())
 				}
 			}
 			if got := stderr[0].String(); !strings.HasPrefix(got, "ep: 10 % done\n") || !strings.HasSuffix(got, "ep: 100 % done\n") {
@@ -73,7 +73,7 @@ func TestReport(t *testing.T) {
 			}
 			for rank := 1; rank < n; rank++ {
 				if stdout[rank].Len()+stderr[rank].Len() > 0 {
-					t.Errorf("rank %d writes %q, %q", rank, stdout[rank].String(), stderr[rank].String())
+					t.Errorf("rank %d wrote %q and %q, want nothing", rank, stdout[rank].String(), stderr[rank].String())
 				}
 			}
 		})

@@ -18,7 +18,7 @@ func TestClassS(t *testing.T) { npbtest.Verify(t, kernel, 1, 2, 4) }
 func TestVerifyRefusesOtherValues(t *testing.T) {
 	for name, c := range classes {
 		if !c.verify(c.checksums) || c.verify(c.checksums[1:]) {
-			t.Errorf("class %s does not know its own checksums", name)
+			t.Errorf("class %s rejects its own checksums", name)
 		}
 		for i := range c.checksums {
 			for _, factor := range []complex128{1 + 2*epsilon, 1 + 2*epsilon*1i, complex(math.NaN(), 0)} {
@@ -53,7 +53,7 @@ func random(n int) (v []complex128, seed uint64) {
 	return v, seed
 }
 
-func TestTransformIsItsDefinition(t *testing.T) {
+func TestTransformMatchesItsDefinition(t *testing.T) {
 	for _, n := range []int{2, 4, 8, 16, 32, 64, 512} {
 		for _, direction := range []int{forward, backward} {
 			t.Run(fmt.Sprintf("%d elements, direction %d", n, direction), func(t *testing.T) {

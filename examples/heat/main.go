@@ -99,13 +99,13 @@ func parse(args []string) (options, error) {
 	case err != nil:
 		return o, fmt.Errorf("%w: %w", errUsage, err)
 	case flags.NArg() > 0:
-		return o, fmt.Errorf("%w: %q is no option", errUsage, flags.Arg(0))
+		return o, fmt.Errorf("%w: unexpected argument %q", errUsage, flags.Arg(0))
 	case o.side < 1 || o.side > maxSide:
-		return o, fmt.Errorf("%w: a plate has 1 to %d points in each direction, not %d", errUsage, maxSide, o.side)
+		return o, fmt.Errorf("%w: want 1 to %d points in each direction, not %d", errUsage, maxSide, o.side)
 	case !(o.tolerance >= 0) || o.steps < 1:
-		return o, fmt.Errorf("%w: the tolerance is not negative, and there is a step or more", errUsage)
+		return o, fmt.Errorf("%w: the tolerance must not be negative, and steps must be at least 1", errUsage)
 	case o.png == "":
-		return o, fmt.Errorf("%w: the picture needs a file", errUsage)
+		return o, fmt.Errorf("%w: missing file name for the picture", errUsage)
 	}
 	return o, nil
 }

@@ -42,7 +42,7 @@ func sequential(side int, tolerance float64, limit int) (plate []float64, steps 
 	return plate, steps, change
 }
 
-func TestResultIsThatOfASequentialSolverToTheBit(t *testing.T) {
+func TestResultMatchesASequentialSolverBitForBit(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
 		side      int
@@ -77,7 +77,7 @@ func TestResultIsThatOfASequentialSolverToTheBit(t *testing.T) {
 					return err
 				})
 				if err != nil || !slices.Equal(plate, want) {
-					t.Errorf("%d ranks compute another plate, %v", n, err)
+					t.Errorf("the plate of %d ranks differs, %v", n, err)
 				}
 			}
 		})
@@ -122,7 +122,7 @@ func TestPictureShowsTheHotEdge(t *testing.T) {
 	for y := 1; y < 31; y++ {
 		above, _, _, _ := img.At(15, y-1).RGBA()
 		if here, _, _, _ := img.At(15, y).RGBA(); here > above {
-			t.Errorf("row %d is hotter than the one above", y)
+			t.Errorf("row %d is hotter than the row above", y)
 		}
 	}
 }
@@ -143,7 +143,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-func TestFileThatCannotBeWritten(t *testing.T) {
+func TestUnwritableFile(t *testing.T) {
 	_, _, err := runAll(3, "-side", "8", "-png", filepath.Join(t.TempDir(), "none", "heat.png"))
 	if !errors.Is(err, os.ErrNotExist) || errors.Is(err, errUsage) {
 		t.Error(err)

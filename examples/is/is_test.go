@@ -13,8 +13,8 @@ import (
 
 func TestClassS(t *testing.T) { npbtest.Verify(t, kernel, 1, 2, 3, 4, 7) }
 
-// TestMisplacedKeysAreFound corrupts a ranking in each way that the checks detect.
-func TestMisplacedKeysAreFound(t *testing.T) {
+// TestMisplacedKeysAreDetected corrupts a ranking in each way that the checks detect.
+func TestMisplacedKeysAreDetected(t *testing.T) {
 	for name, spoil := range map[string]func(*sorter){
 		"a rank too high":     func(s *sorter) { s.lower++ },
 		"a key was lost":      func(s *sorter) { s.received = s.received[1:]; rankKeys(s.received, s.below, s.low) },
@@ -32,7 +32,7 @@ func TestMisplacedKeysAreFound(t *testing.T) {
 				spoil(s)
 				wrong, err := s.checkSorted()
 				if wrong += s.checkTests(1); err == nil && wrong == 0 && w.Rank() == 1 {
-					err = fmt.Errorf("nothing is wrong")
+					err = fmt.Errorf("misplaced keys were not detected")
 				}
 				return err
 			})
@@ -40,7 +40,7 @@ func TestMisplacedKeysAreFound(t *testing.T) {
 	}
 }
 
-func TestKeysDoNotDependOnWhoMakesThem(t *testing.T) {
+func TestKeysDoNotDependOnTheDistribution(t *testing.T) {
 	c := classes["S"]
 	all := makeKeys(c, 0, 1000)
 	for from := 0; from < len(all); from += 77 {
@@ -72,7 +72,7 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-func TestRankKeysCountsSmallerOnes(t *testing.T) {
+func TestRankKeysCountsSmallerKeys(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	const low, width = 100, 64

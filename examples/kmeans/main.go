@@ -82,9 +82,9 @@ func parse(args []string) (options, error) {
 	case err != nil:
 		return o, fmt.Errorf("%w: %w", errUsage, err)
 	case o.k < 1 || o.steps < 1:
-		return o, fmt.Errorf("%w: clusters and steps are 1 or more", errUsage)
+		return o, fmt.Errorf("%w: clusters and steps must be at least 1", errUsage)
 	case flags.NArg() != 1:
-		return o, fmt.Errorf("%w: one file is clustered, not %d", errUsage, flags.NArg())
+		return o, fmt.Errorf("%w: want one file, not %d", errUsage, flags.NArg())
 	}
 	o.file = flags.Arg(0)
 	return o, nil
@@ -104,7 +104,7 @@ func distribute(c *mpj.Comm, o options) (d dataset, mine points, err error) {
 			return d, mine, err
 		}
 		if d.Points = all.count(); o.k > d.Points {
-			return d, mine, fmt.Errorf("%w: %d clusters of only %d points in %s", errInput, o.k, d.Points, o.file)
+			return d, mine, fmt.Errorf("%w: %d clusters, but only %d points in %s", errInput, o.k, d.Points, o.file)
 		}
 	}
 	if d, err = mpj.BcastValue(c, d, 0); err != nil {

@@ -36,7 +36,7 @@ func runAll(n int, args ...string) (string, error) {
 	})
 	for rank := 1; rank < n; rank++ {
 		if stdout[rank].Len() > 0 {
-			err = errors.Join(err, fmt.Errorf("rank %d prints %q", rank, stdout[rank].String()))
+			err = errors.Join(err, fmt.Errorf("rank %d printed %q", rank, stdout[rank].String()))
 		}
 	}
 	return stdout[0].String(), err
@@ -91,9 +91,9 @@ func clusterAll(t *testing.T, n int, all points, k int, seedOf uint64) []cluster
 	return results
 }
 
-// TestClusteringIsThatOfOneRank clusters lumps with several ranks and with one. Every rank must get
+// TestClusteringMatchesThatOfOneRank clusters lumps with several ranks and with one. Every rank must get
 // the same result.
-func TestClusteringIsThatOfOneRank(t *testing.T) {
+func TestClusteringMatchesThatOfOneRank(t *testing.T) {
 	seedOf := rand.Uint64()
 	t.Logf("seed %d", seedOf)
 	// The lumps are so far apart that the first centroids, drawn by the square of their distance,
@@ -184,9 +184,9 @@ func TestMistakesInTheData(t *testing.T) {
 		t.Error(err)
 	}
 	for _, tc := range []struct{ name, content, want string }{
-		{"more clusters than points", "x\n1\n2\n", "4 clusters of only 2 points"},
-		{"more clusters than different points", "x\n1\n2\n1\n2\n1\n", "only 2 are different"},
-		{"malformed", "x\n1\ntwo\n3\n4\n", `data.csv:3: column x: "two" is no number`},
+		{"more clusters than points", "x\n1\n2\n", "4 clusters, but only 2 points"},
+		{"more clusters than different points", "x\n1\n2\n1\n2\n1\n", "only 2 different points"},
+		{"malformed", "x\n1\ntwo\n3\n4\n", `data.csv:3: column x: "two" is not a number`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, n := range []int{1, 3} {

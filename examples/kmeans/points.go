@@ -117,7 +117,7 @@ func choose(header, first []string, columns string) (chosen []int, err error) {
 			}
 		}
 		if chosen == nil {
-			return nil, errors.New("no column holds a number in the first line after the names")
+			return nil, errors.New("no column has a number in the first line after the names")
 		}
 		return chosen, nil
 	}
@@ -128,10 +128,10 @@ func choose(header, first []string, columns string) (chosen []int, err error) {
 			i = n - 1
 		}
 		if i < 0 {
-			return nil, fmt.Errorf("there is no column %q, only %s", name, strings.Join(header, ", "))
+			return nil, fmt.Errorf("no column %q: want one of %s", name, strings.Join(header, ", "))
 		}
 		if slices.Contains(chosen, i) {
-			return nil, fmt.Errorf("column %q is chosen twice", name)
+			return nil, fmt.Errorf("column %q is given twice", name)
 		}
 		chosen = append(chosen, i)
 	}
@@ -146,7 +146,7 @@ func number(field string) (float64, error) {
 	x, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
 	switch {
 	case err != nil || math.IsNaN(x) || math.IsInf(x, 0):
-		return 0, fmt.Errorf("%q is no number", field)
+		return 0, fmt.Errorf("%q is not a number", field)
 	case math.Abs(x) > maxNumber:
 		return 0, fmt.Errorf("%s is too large", field)
 	}

@@ -30,7 +30,7 @@ func seed(c *mpj.Comm, mine points, k int, random *rand.Rand) (points, error) {
 			return drawn, err
 		}
 		if next == nil {
-			return drawn, fmt.Errorf("%w: %d clusters of points of which only %d are different", errInput, k, drawn.count())
+			return drawn, fmt.Errorf("%w: %d clusters, but only %d different points", errInput, k, drawn.count())
 		}
 		drawn.coords = append(drawn.coords, next...)
 		for i := range weights {

@@ -58,7 +58,7 @@ func deal(c *mpj.Comm, r region, done func()) ([]int32, error) {
 			working--
 		}
 		if err := mpj.Send(c, answer, s.Source, rowTag); err != nil {
-			return nil, fmt.Errorf("deal row %d: %w", answer[0], err)
+			return nil, fmt.Errorf("send row %d: %w", answer[0], err)
 		}
 	}
 	return steps, nil

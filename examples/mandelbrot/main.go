@@ -99,15 +99,15 @@ func parse(args []string) (r region, file string, err error) {
 	finite := func(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 	switch {
 	case flags.NArg() > 0:
-		err = fmt.Errorf("%w: %q is no option", errUsage, flags.Arg(0))
+		err = fmt.Errorf("%w: unexpected argument %q", errUsage, flags.Arg(0))
 	case !finite(r.x) || !finite(r.y) || !finite(r.span) || r.span <= 0:
-		err = fmt.Errorf("%w: centre %v, %v and span %v are no region", errUsage, r.x, r.y, r.span)
+		err = fmt.Errorf("%w: centre %v, %v and span %v are not a region", errUsage, r.x, r.y, r.span)
 	case min(r.width, r.height) < 1 || max(r.width, r.height) > maxPixels:
-		err = fmt.Errorf("%w: a picture has 1 to %d pixels in each direction, not %d x %d", errUsage, maxPixels, r.width, r.height)
+		err = fmt.Errorf("%w: want 1 to %d pixels in each direction, not %d x %d", errUsage, maxPixels, r.width, r.height)
 	case *limit < 1 || *limit > maxLimit:
-		err = fmt.Errorf("%w: the limit is 1 to %d steps, not %d", errUsage, maxLimit, *limit)
+		err = fmt.Errorf("%w: want a limit of 1 to %d steps, not %d", errUsage, maxLimit, *limit)
 	case file == "":
-		err = fmt.Errorf("%w: the picture needs a file", errUsage)
+		err = fmt.Errorf("%w: missing file name for the picture", errUsage)
 	}
 	r.limit = int32(*limit)
 	return r, file, err

@@ -43,13 +43,13 @@ func TestPictureIsTheSameForEveryNumberOfRanks(t *testing.T) {
 			want = got
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("%d ranks paint another picture than one", n)
+			t.Errorf("the picture of %d ranks differs from that of one", n)
 		}
 		if !strings.HasPrefix(stdout, "picture  "+file+", 60 x 40\nin set   ") || others != "" {
-			t.Errorf("%d ranks print %q and %q", n, stdout, others)
+			t.Errorf("%d ranks printed %q and %q", n, stdout, others)
 		}
 		if lines := strings.Count(stderr, "\n"); lines != 10 || !strings.HasSuffix(stderr, "mandelbrot: 100 % done\n") {
-			t.Errorf("%d ranks report %q", n, stderr)
+			t.Errorf("%d ranks reported %q", n, stderr)
 		}
 	}
 }
@@ -103,8 +103,8 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// TestInsideIsOnlyAShortcut checks the formulas for cardioid and circle against the iteration.
-func TestInsideIsOnlyAShortcut(t *testing.T) {
+// TestInsideMatchesTheIteration checks the formulas for cardioid and circle against the iteration.
+func TestInsideMatchesTheIteration(t *testing.T) {
 	for x := -2.0; x < 0.5; x += 0.013 {
 		for y := 0.0; y < 1.2; y += 0.017 {
 			z, c := complex(0, 0), complex(x, y)
@@ -112,7 +112,7 @@ func TestInsideIsOnlyAShortcut(t *testing.T) {
 				z = z*z + c
 			}
 			if inside(x, y) && !(real(z)*real(z)+imag(z)*imag(z) <= 4) {
-				t.Fatalf("%v is said to be inside", c)
+				t.Fatalf("inside(%v) is true for a point outside", c)
 			}
 		}
 	}
@@ -125,7 +125,7 @@ func TestRowsAreSymmetric(t *testing.T) {
 		r.row(row, top)
 		r.row(r.height-1-row, bottom)
 		if !slices.Equal(top, bottom) {
-			t.Errorf("row %d is not its mirror image", row)
+			t.Errorf("row %d differs from its mirror image", row)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-func TestFileThatCannotBeWritten(t *testing.T) {
+func TestUnwritableFile(t *testing.T) {
 	_, _, _, err := runAll(3, "-width", "4", "-height", "4", "-png", filepath.Join(t.TempDir(), "none", "set.png"))
 	if !errors.Is(err, os.ErrNotExist) || errors.Is(err, errUsage) {
 		t.Error(err)

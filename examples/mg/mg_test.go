@@ -17,7 +17,7 @@ func TestClassS(t *testing.T) { npbtest.Verify(t, kernel, 1, 2, 4, 16) }
 func TestVerifyRefusesOtherValues(t *testing.T) {
 	for name, c := range classes {
 		if !c.verify(c.norm) || c.verify(c.norm*(1+2*epsilon)) || c.verify(math.NaN()) {
-			t.Errorf("class %s does not tell %v from others", name, c.norm)
+			t.Errorf("class %s: verify rejects %v or accepts another value", name, c.norm)
 		}
 	}
 }
@@ -44,8 +44,8 @@ func (s stencil) at(f *field, i, j, k int) (sum float64) {
 	return sum
 }
 
-// TestOperatorsAreTheirStencils compares the operators with sums over 27 points.
-func TestOperatorsAreTheirStencils(t *testing.T) {
+// TestOperatorsMatchTheirStencils compares the operators with sums over 27 points.
+func TestOperatorsMatchTheirStencils(t *testing.T) {
 	seed := rand.Uint64()
 	source := rand.New(rand.NewPCG(seed, 0))
 	npbtest.Run(t, 1, func(w *mpj.World) error {
@@ -113,9 +113,9 @@ func TestInterpolationIsLinear(t *testing.T) {
 	})
 }
 
-// TestLayerIsWhatTheNeighboursHave numbers the points of the grid and checks the layers, also in
+// TestLayerHoldsTheNeighboursValues numbers the points of the grid and checks the layers, also in
 // meshes that NPB would not create.
-func TestLayerIsWhatTheNeighboursHave(t *testing.T) {
+func TestLayerHoldsTheNeighboursValues(t *testing.T) {
 	const points = 8
 	for _, n := range []int{1, 2, 4, 8, 16, 64} {
 		npbtest.Run(t, n, func(w *mpj.World) error {

@@ -117,13 +117,13 @@ func parse(args []string) (options, error) {
 	case err != nil:
 		return o, fmt.Errorf("%w: %w", errUsage, err)
 	case flags.NArg() > 0:
-		return o, fmt.Errorf("%w: %q is no option", errUsage, flags.Arg(0))
+		return o, fmt.Errorf("%w: unexpected argument %q", errUsage, flags.Arg(0))
 	case o.bodies < 2 || o.bodies > maxBodies:
-		return o, fmt.Errorf("%w: there are 2 to %d bodies, not %d", errUsage, maxBodies, o.bodies)
+		return o, fmt.Errorf("%w: want 2 to %d bodies, not %d", errUsage, maxBodies, o.bodies)
 	case o.steps < 1 || o.steps > maxSteps:
-		return o, fmt.Errorf("%w: there are 1 to %d steps, not %d", errUsage, maxSteps, o.steps)
+		return o, fmt.Errorf("%w: want 1 to %d steps, not %d", errUsage, maxSteps, o.steps)
 	case !(o.time > 0 && o.time <= 1):
-		return o, fmt.Errorf("%w: a step takes more than 0 and at most 1, not %v", errUsage, o.time)
+		return o, fmt.Errorf("%w: the time of a step must be above 0 and at most 1, not %v", errUsage, o.time)
 	}
 	return o, nil
 }

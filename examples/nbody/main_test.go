@@ -76,19 +76,19 @@ func simulate(t *testing.T, n, count, steps int, time float64, seed uint64) (blo
 	return bodies, velocities
 }
 
-func TestBodiesMoveAsInASequentialProgram(t *testing.T) {
+func TestBodiesMatchASequentialProgram(t *testing.T) {
 	for _, tc := range []struct{ count, steps int }{{2, 10}, {3, 5}, {50, 20}, {101, 10}} {
 		want := sequential(tc.count, tc.steps, 0.01, 3)
 		for _, n := range []int{1, 2, 3, 4, 7} {
 			bodies, velocities := simulate(t, n, tc.count, tc.steps, 0.01, 3)
 			near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-12*float64(tc.count) }
 			if !slices.EqualFunc(bodies, want.bodies, near) {
-				t.Errorf("%d bodies, %d ranks: other positions", tc.count, n)
+				t.Errorf("%d bodies, %d ranks: positions differ", tc.count, n)
 			}
 			if !slices.EqualFunc(velocities, want.velocities, func(a, b vector) bool {
 				return near(a.x, b.x) && near(a.y, b.y) && near(a.z, b.z)
 			}) {
-				t.Errorf("%d bodies, %d ranks: other velocities", tc.count, n)
+				t.Errorf("%d bodies, %d ranks: velocities differ", tc.count, n)
 			}
 		}
 	}
@@ -198,14 +198,14 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-func TestFileThatCannotBeWritten(t *testing.T) {
+func TestUnwritableFile(t *testing.T) {
 	_, _, err := runAll(3, "-bodies", "4", "-steps", "1", "-csv", filepath.Join(t.TempDir(), "none", "n.csv"))
 	if !errors.Is(err, os.ErrNotExist) || errors.Is(err, errUsage) {
 		t.Error(err)
 	}
 }
 
-func TestACheckpointHasAllThatTheNextStepsDependOn(t *testing.T) {
+func TestCheckpointContainsTheWholeState(t *testing.T) {
 	err := mpj.RunLocal(t.Context(), 1, func(w *mpj.World) error {
 		r := newRing(w.Comm, 10, 1)
 		if err := r.run(w, 3, 0.01, func(int) {}); err != nil {

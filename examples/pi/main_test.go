@@ -21,14 +21,14 @@ func TestRectanglesConverge(t *testing.T) {
 	}
 }
 
-func TestShareLeavesNoIntervalOutAndGivesNoneTwice(t *testing.T) {
+func TestSharesPartitionTheIntervals(t *testing.T) {
 	for _, n := range []int{1, 2, 100, maxIntervals} {
 		for _, ranks := range []int{1, 2, 3, 7, 101} {
 			next := 0
 			for rank := range ranks {
 				from, to := share(n, rank, ranks)
 				if from != next || to-from < n/ranks || to-from > n/ranks+1 {
-					t.Errorf("rank %d of %d has %d to %d of %d, the one before ended at %d", rank, ranks, from, to, n, next)
+					t.Errorf("rank %d of %d has %d to %d of %d, want it to start at %d", rank, ranks, from, to, n, next)
 				}
 				next = to
 			}
@@ -59,10 +59,10 @@ func TestRankZeroPrintsPi(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.HasPrefix(got[0], "pi is about 3.14159265358") || !strings.Contains(got[0], fmt.Sprintf("\nranks       %d\n", n)) {
-			t.Errorf("%d ranks print %q", n, got[0])
+			t.Errorf("%d ranks printed %q", n, got[0])
 		}
 		if others := strings.Join(got[1:], ""); others != "" {
-			t.Errorf("%d ranks: the others print %q", n, others)
+			t.Errorf("%d ranks: the other ranks printed %q", n, others)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func run(world *mpj.World, args []string, stdout io.Writer) error {
 		return fmt.Errorf("the token is %d after %d rounds of %d ranks, not %d", token, rounds, world.Size(), want)
 	}
 	hops := rounds * world.Size()
-	_, err = fmt.Fprintf(stdout, "ranks    %d\nrounds   %d\nhops     %d\ntoken    %d, as it should be\ntime     %.3f seconds\nper hop  %.1f microseconds\n",
+	_, err = fmt.Fprintf(stdout, "ranks    %d\nrounds   %d\nhops     %d\ntoken    %d, as expected\ntime     %.3f seconds\nper hop  %.1f microseconds\n",
 		world.Size(), rounds, hops, token, seconds, seconds*1e6/float64(hops))
 	return err
 }

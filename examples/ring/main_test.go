@@ -48,8 +48,8 @@ func TestTokenCollectsEveryRank(t *testing.T) {
 
 func TestRankZeroPrintsHops(t *testing.T) {
 	for n, want := range map[int]string{
-		1: "ranks    1\nrounds   50\nhops     50\ntoken    0, as it should be\ntime     ",
-		3: "ranks    3\nrounds   50\nhops     150\ntoken    150, as it should be\ntime     ",
+		1: "ranks    1\nrounds   50\nhops     50\ntoken    0, as expected\ntime     ",
+		3: "ranks    3\nrounds   50\nhops     150\ntoken    150, as expected\ntime     ",
 	} {
 		stdout := make([]bytes.Buffer, n)
 		err := mpj.RunLocal(context.Background(), n, func(w *mpj.World) error {
@@ -59,11 +59,11 @@ func TestRankZeroPrintsHops(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := stdout[0].String(); !strings.HasPrefix(got, want) {
-			t.Errorf("%d ranks print\n%s", n, got)
+			t.Errorf("%d ranks printed\n%s", n, got)
 		}
 		for rank := 1; rank < n; rank++ {
 			if stdout[rank].Len() > 0 {
-				t.Errorf("rank %d prints %q", rank, stdout[rank].String())
+				t.Errorf("rank %d printed %q, want nothing", rank, stdout[rank].String())
 			}
 		}
 	}

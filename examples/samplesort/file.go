@@ -24,7 +24,7 @@ func readPart(c *mpj.Comm, o options) ([]line, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%w: %s is no regular file", errInput, o.file)
+		return nil, fmt.Errorf("%w: %s is not a regular file", errInput, o.file)
 	}
 	// The simpler size*rank/ranks would overflow for large files.
 	ranks, rank := int64(c.Size()), int64(c.Rank())

@@ -14,8 +14,8 @@ import (
 
 var (
 	errUsage = errors.New("usage: samplesort [-integers] [-out FILE] [-parts] FILE")
-	errInput = errors.New("samplesort")                // an error in the file
-	errWrong = errors.New("samplesort made a mistake") // an internal error, which no input should cause
+	errInput = errors.New("samplesort")                   // an error in the file
+	errWrong = errors.New("internal error of samplesort") // an internal error, which no input should cause
 )
 
 // Exit statuses: wrong arguments, or an error in the file.
@@ -69,7 +69,7 @@ func run(world *mpj.World, args []string, stdout io.Writer) error {
 		return err
 	}
 	if before != after {
-		return fmt.Errorf("%w: %v went in and %v came out", errWrong, before, after)
+		return fmt.Errorf("%w: read %v, wrote %v", errWrong, before, after)
 	}
 	if err := write(world.Comm, o, lines); err != nil {
 		return err
@@ -105,9 +105,9 @@ func parse(args []string) (options, error) {
 	case err != nil:
 		return o, fmt.Errorf("%w: %w", errUsage, err)
 	case flags.NArg() != 1:
-		return o, fmt.Errorf("%w: one file is sorted, not %d", errUsage, flags.NArg())
+		return o, fmt.Errorf("%w: want one file, not %d", errUsage, flags.NArg())
 	case o.out == "":
-		return o, fmt.Errorf("%w: the sorted lines need a file", errUsage)
+		return o, fmt.Errorf("%w: missing name of the output file", errUsage)
 	}
 	o.file = flags.Arg(0)
 	return o, nil

@@ -66,7 +66,7 @@ func repeated(count int, one func(i int) string) string {
 	return b.String()
 }
 
-func TestOutputIsThatOfASequentialSort(t *testing.T) {
+func TestOutputMatchesASequentialSort(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -134,7 +134,7 @@ func TestPartsFollowEachOther(t *testing.T) {
 		got = append(got, part...)
 	}
 	if string(got) != sequential(content, false) {
-		t.Error("the parts together are not the sorted lines")
+		t.Error("the concatenated parts differ from the sorted lines")
 	}
 }
 
@@ -166,7 +166,7 @@ func TestNoRankHasMuchMoreThanItsShare(t *testing.T) {
 	}
 }
 
-func TestVerifyFindsWhatIsNotInOrder(t *testing.T) {
+func TestVerifyDetectsUnsortedLines(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		parts []string

@@ -22,7 +22,7 @@ func write(t *testing.T, contents map[string]string) {
 	}
 }
 
-func TestListIsSortedAndNamesWhatItLeavesOut(t *testing.T) {
+func TestListIsSortedAndReportsSkippedFiles(t *testing.T) {
 	write(t, map[string]string{"b.txt": "12", "a/z": "1", "a.txt": "", ".hidden": "123"})
 	if err := os.Symlink("b.txt", "link"); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-var errUsage = errors.New("usage: wordcount [-top K | -all] [-farm]; it counts the files that are staged, or in the current folder")
+var errUsage = errors.New("usage: wordcount [-top K | -all] [-farm]; counts the staged files, or those in the current folder")
 
 // exitUsage is the exit status for wrong arguments.
 const exitUsage = 64
@@ -57,7 +57,7 @@ func run(world *mpj.World, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	if t.totals.files != int64(len(files)) {
-		return fmt.Errorf("%d files of %d were counted", t.totals.files, len(files))
+		return fmt.Errorf("counted %d files of %d", t.totals.files, len(files))
 	}
 	return t.print(stdout)
 }
@@ -91,7 +91,7 @@ func listOnce(c *mpj.Comm, stderr io.Writer) ([]file, error) {
 			return nil, err
 		}
 		if len(others) > 0 {
-			fmt.Fprintf(stderr, "wordcount: not counted, because no regular file: %q and %d others\n", others[0], len(others)-1)
+			fmt.Fprintf(stderr, "wordcount: not counted (not a regular file): %q and %d others\n", others[0], len(others)-1)
 		}
 	}
 	return mpj.BcastValue(c, files, 0)

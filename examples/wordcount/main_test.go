@@ -62,14 +62,14 @@ distinct  8
 			t.Errorf("%v\n%s\nwant\n%s", err, got, want)
 		}
 		if got := out.others() + out.stderr[0].String(); got != "" {
-			t.Errorf("also printed: %q", got)
+			t.Errorf("other ranks printed: %q", got)
 		}
 	})
 }
 
-// TestAllCountsAreThoseOfAnIndependentCount counts text and binary data. There is enough for
+// TestCountsMatchAnIndependentCount counts text and binary data. There is enough for
 // several messages between each pair of ranks.
-func TestAllCountsAreThoseOfAnIndependentCount(t *testing.T) {
+func TestCountsMatchAnIndependentCount(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -162,7 +162,7 @@ func TestLinksAreReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := runAll(2)
-	if got := out.stderr[0].String(); err != nil || !strings.Contains(got, `no regular file: "link" and 0 others`) || out.others() != "" {
+	if got := out.stderr[0].String(); err != nil || !strings.Contains(got, `not a regular file): "link" and 0 others`) || out.others() != "" {
 		t.Errorf("%q, %q, %v", got, out.others(), err)
 	}
 }

@@ -24,8 +24,8 @@ func TestWriteReplaces(t *testing.T) {
 	wantAlone(t, dir)
 }
 
-// TestWriteLeavesWhatItCannotReplace: a folder is in the place of the file.
-func TestWriteLeavesWhatItCannotReplace(t *testing.T) {
+// TestWriteDoesNotReplaceAFolder: a folder is in the place of the file.
+func TestWriteDoesNotReplaceAFolder(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "kept")
 	if err := os.MkdirAll(filepath.Join(path, "inside"), 0o700); err != nil {
@@ -36,7 +36,7 @@ func TestWriteLeavesWhatItCannotReplace(t *testing.T) {
 	}
 	wantAlone(t, dir)
 	if err := Write(filepath.Join(dir, "missing", "kept"), nil); err == nil {
-		t.Error("a file was written into a folder that is not there")
+		t.Error("a file was written into a missing folder")
 	}
 }
 

@@ -24,18 +24,18 @@ const (
 	Stable // a determinant is at every live replica; with Sync, except at replicas that are set aside
 	Sync   // a new master requests the determinants of its rank
 	SyncReply
-	Receipt  // a synchronous message has been matched
-	Query    // asks whether that message has been matched; with Seq 0, whether all earlier frames have arrived
-	Announce // the header of a message whose payload is sent on request
-	Clear    // requests the payload of an announced message
-	Body     // the payload of an announced message
-	Dispute  // a receiver has received a different message than a replica has produced
-	Greet    // the receiver is in the sender's view; with Sync, a new replica requests what it lacks
-	Recall   // a new replica requests a piece of its rank's message log
-	Past     // a piece of the message log; with Sync, the last one
-	Pace     // a replica asks its master, for the Seq-th time, how far its program is
+	Receipt    // a synchronous message has been matched
+	Query      // asks whether that message has been matched; with Seq 0, whether all earlier frames have arrived
+	Announce   // the header of a message whose payload is sent on request
+	Clear      // requests the payload of an announced message
+	Body       // the payload of an announced message
+	Dispute    // a receiver has received a different message than a replica has produced
+	Greet      // the receiver is in the sender's view; with Sync, a new replica requests missing messages
+	Recall     // a new replica requests a piece of its rank's message log
+	MessageLog // a piece of the message log; with Sync, the last one
+	Pace       // a replica asks its master, for the Seq-th time, how far its program is
 	PaceReply
-	Taken    // what the program of a process has received from a rank
+	Taken    // number of bytes that a process's program has received from a rank
 	Ready    // a replica that was set aside in epoch Seq is reachable again
 	UpToDate // the master, in a term, tells that replica that it lacks nothing
 	maxKind  = UpToDate
@@ -97,11 +97,11 @@ func ParseHeader(b []byte) (Header, error) {
 	}
 	switch {
 	case h.Kind == 0 || h.Kind > maxKind:
-		return Header{}, fmt.Errorf("frame: frame of unknown kind %d", h.Kind)
+		return Header{}, fmt.Errorf("frame: unknown kind %d", h.Kind)
 	case b[1] > 1 || b[2]|b[3] != 0:
-		return Header{}, fmt.Errorf("frame: padding of a header is not zero")
+		return Header{}, fmt.Errorf("frame: nonzero padding in a header")
 	case h.Size > MaxPayload:
-		return Header{}, fmt.Errorf("frame: payload of %d bytes, at most %d are taken", h.Size, uint64(MaxPayload))
+		return Header{}, fmt.Errorf("frame: payload of %d bytes, at most %d are allowed", h.Size, uint64(MaxPayload))
 	}
 	return h, nil
 }

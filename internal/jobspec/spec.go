@@ -62,27 +62,27 @@ func (s *Spec) validate() error {
 	case !idPattern.MatchString(s.ID):
 		return fmt.Errorf("job ID %q is not 32 hexadecimal digits", s.ID)
 	case s.Protocol != version.Protocol:
-		return fmt.Errorf("job speaks protocol %d, this peer %d", s.Protocol, version.Protocol)
+		return fmt.Errorf("job uses protocol version %d, this peer uses version %d", s.Protocol, version.Protocol)
 	case s.N < 1 || s.R < 1 || s.N > view.MaxProcesses/s.R:
-		return fmt.Errorf("job with n=%d r=%d", s.N, s.R)
+		return fmt.Errorf("job with invalid n=%d, r=%d", s.N, s.R)
 	case s.Name == "" || len(s.Name) > 255:
-		return errors.New("job without a proper program name")
+		return errors.New("job with an invalid program name")
 	case len(s.Args) > maxArgs:
-		return fmt.Errorf("job with %d arguments, at most %d are taken", len(s.Args), maxArgs)
+		return fmt.Errorf("job with %d arguments, at most %d are allowed", len(s.Args), maxArgs)
 	case len(s.Programs) < 1 || len(s.Programs) > maxPrograms:
 		return fmt.Errorf("job with %d programs, want 1 to %d", len(s.Programs), maxPrograms)
 	case !digestPattern.MatchString(s.Inputs) || s.InputsLen < 0:
-		return errors.New("job without a proper digest of its inputs")
+		return errors.New("job with an invalid digest of its inputs")
 	}
 	if err := proclink.CheckSettings(s.Settings); err != nil {
 		return err
 	}
 	for _, p := range s.Programs {
 		if !digestPattern.MatchString(p.Digest) || p.Size <= 0 {
-			return fmt.Errorf("program for %s/%s without a proper digest and size", p.OS, p.Arch)
+			return fmt.Errorf("program for %s/%s with an invalid digest or size", p.OS, p.Arch)
 		}
 		if p.Wasm() && len(s.Programs) > 1 { // all replicas of a rank have to be of the same kind
-			return errors.New("job with a WebAssembly module beside other programs")
+			return errors.New("job with a WebAssembly module and other programs")
 		}
 	}
 	return nil
@@ -129,7 +129,7 @@ func (s *Spec) Sign(key crypto.PrivKey) ([]byte, error) {
 // as its submitter.
 func Verify(envelope []byte) (*Spec, error) {
 	if len(envelope) > MaxEncoded {
-		return nil, fmt.Errorf("job of %d bytes, at most %d are taken", len(envelope), MaxEncoded)
+		return nil, fmt.Errorf("job of %d bytes, at most %d are allowed", len(envelope), MaxEncoded)
 	}
 	var s Spec
 	e, err := record.ConsumeTypedEnvelope(envelope, (*signed)(&s))

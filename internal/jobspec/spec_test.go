@@ -34,7 +34,7 @@ func newSpec(t testing.TB) (*Spec, crypto.PrivKey) {
 	}, key
 }
 
-func TestT1SignedSpecComesBackAsItWas(t *testing.T) {
+func TestT1SignedSpecRoundTrips(t *testing.T) {
 	s, key := newSpec(t)
 	envelope, err := s.Sign(key)
 	if err != nil {
@@ -51,10 +51,10 @@ func TestT1ChangedSpecIsRefused(t *testing.T) {
 	envelope, _ := s.Sign(key)
 	changed := bytes.Replace(envelope, []byte(`"n":3`), []byte(`"n":9`), 1)
 	if bytes.Equal(changed, envelope) {
-		t.Fatal("nothing was changed")
+		t.Fatal("the test changed no byte")
 	}
 	if _, err := Verify(changed); err == nil {
-		t.Error("a changed job was taken")
+		t.Error("a changed job was accepted")
 	}
 	_, other := newSpec(t)
 	forged, err := s.Sign(other)
@@ -62,7 +62,7 @@ func TestT1ChangedSpecIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Verify(forged); err == nil {
-		t.Error("a job signed by somebody else was taken")
+		t.Error("a job signed by another key was accepted")
 	}
 }
 
@@ -82,7 +82,7 @@ func TestValidate(t *testing.T) {
 		s, _ := newSpec(t)
 		damage(s)
 		if s.validate() == nil {
-			t.Errorf("%s: passed", name)
+			t.Errorf("%s: no error", name)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func FuzzVerify(f *testing.F) {
 	f.Add([]byte("x"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if s, err := Verify(b); err == nil && s.validate() != nil {
-			t.Errorf("an invalid job came through: %+v", s)
+			t.Errorf("an invalid job was accepted: %+v", s)
 		}
 	})
 }

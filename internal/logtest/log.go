@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// A Log stores what is written to it and can be read concurrently. The zero value is empty.
+// A Log stores the bytes written to it and can be read concurrently. The zero value is empty.
 type Log struct {
 	mu   sync.Mutex
 	text strings.Builder

@@ -47,11 +47,11 @@ func TestNoHandlerIsAnError(t *testing.T) {
 	h.SetStreamHandler("/a", func(s network.Stream) { s.Close() })
 	h.RemoveStreamHandler("/a")
 	if _, err := h.NewStream(context.Background(), h.ID(), "/a"); err == nil {
-		t.Error("a stream was opened that nobody handles")
+		t.Error("a stream was opened for a protocol without a handler")
 	}
 }
 
-func TestResetIsNotAnEnd(t *testing.T) {
+func TestResetIsNotEOF(t *testing.T) {
 	h := newHost(t)
 	h.SetStreamHandler("/reset", func(s network.Stream) { s.Reset() })
 	s, err := h.NewStream(context.Background(), h.ID(), "/reset")

@@ -82,7 +82,7 @@ func (p *Pace) due(peer p2ppeer.ID) (say bool, unsaid int, crowd bool) {
 	return p.limiter.due(peer, time.Now())
 }
 
-// Is reports whether err, from reading what a peer sends, is a protocol violation of that peer.
+// Is reports whether err, from reading a peer's messages, is a protocol violation of that peer.
 func Is(err error) bool {
 	if _, ended := errors.AsType[*network.ConnError](err); ended {
 		return false // even if the connection timed out

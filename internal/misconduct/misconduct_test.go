@@ -20,7 +20,7 @@ import (
 
 var epoch = time.Unix(1_000_000, 0)
 
-func TestAPeerIsNamedOnceAMinute(t *testing.T) {
+func TestPeerIsNamedOnceAMinute(t *testing.T) {
 	var l limiter
 	steps := []struct {
 		at     time.Duration
@@ -108,7 +108,7 @@ func TestMisconductClassification(t *testing.T) {
 	}
 }
 
-func TestTheLogIsNotFlooded(t *testing.T) {
+func TestLogIsNotFlooded(t *testing.T) {
 	var b bytes.Buffer
 	l := New(zerolog.New(&b).Level(zerolog.InfoLevel))
 	p := p2ppeer.ID("somebody")
@@ -122,12 +122,12 @@ func TestTheLogIsNotFlooded(t *testing.T) {
 	}
 	for _, want := range []string{`"level":"warn"`, `"level":"info","error":"wasm only"`, `"class":"everyone"`} {
 		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %s in\n%s", want, b.String())
+			t.Errorf("%s is not in\n%s", want, b.String())
 		}
 	}
 }
 
-func TestAQuotaIsShared(t *testing.T) {
+func TestQuotaIsShared(t *testing.T) {
 	q := NewQuota(3, 2)
 	take := func(p p2ppeer.ID) func() {
 		t.Helper()
@@ -140,11 +140,11 @@ func TestAQuotaIsShared(t *testing.T) {
 	first := take("a")
 	take("a")
 	if _, err := q.Take("a"); !errors.Is(err, errQuota) {
-		t.Errorf("more than its share: %v", err)
+		t.Errorf("a peer took more than its share: %v", err)
 	}
 	take("b")
 	if _, err := q.Take("c"); !errors.Is(err, errQuota) {
-		t.Errorf("more than there are: %v", err)
+		t.Errorf("more than the total was taken: %v", err)
 	}
 	first()
 	take("c")()

@@ -8,7 +8,7 @@ import (
 )
 
 // errQuota reports that a peer, or all peers together, have used up their quota.
-var errQuota = errors.New("too many at a time")
+var errQuota = errors.New("too many concurrent requests")
 
 // A Quota limits how much of a scarce resource strangers hold, such as streams without a first message.
 // It has a limit for all peers together and one for each, so that a single peer cannot lock out the

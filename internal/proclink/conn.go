@@ -72,12 +72,12 @@ func SocketPair() (a, b *os.File, err error) {
 func FromFile(f *os.File) (*Conn, error) {
 	c, err := net.FileConn(f)
 	if err != nil {
-		return nil, fmt.Errorf("line to the peer: %w", err)
+		return nil, fmt.Errorf("control socket: %w", err)
 	}
 	unix, ok := c.(*net.UnixConn)
 	if !ok {
 		c.Close()
-		return nil, fmt.Errorf("line to the peer: descriptor is a %s socket, not a Unix one", c.LocalAddr().Network())
+		return nil, fmt.Errorf("control socket: descriptor is a %s socket, want a Unix socket", c.LocalAddr().Network())
 	}
 	return &Conn{unix: unix, most: maxMessage}, nil
 }
@@ -93,7 +93,7 @@ func (c *Conn) Send(m Message, descriptor *os.File) error {
 		return fmt.Errorf("encode %s message: %w", m.Type, err)
 	}
 	if len(body) > maxMessage {
-		return fmt.Errorf("%s message has %d bytes, at most %d go", m.Type, len(body), maxMessage)
+		return fmt.Errorf("%s message has %d bytes, at most %d are allowed", m.Type, len(body), maxMessage)
 	}
 	var rights []byte
 	if descriptor != nil {
@@ -130,7 +130,7 @@ func (c *Conn) Receive() (Message, *os.File, error) {
 	}
 	size := binary.BigEndian.Uint32(head[:])
 	if size > c.most {
-		return Message{}, nil, fmt.Errorf("message of %d bytes, at most %d are taken", size, c.most)
+		return Message{}, nil, fmt.Errorf("message of %d bytes, at most %d are allowed", size, c.most)
 	}
 	c.last = int(size)
 	body := make([]byte, size)
@@ -160,7 +160,7 @@ func (c *Conn) decode(body []byte) (Message, *os.File, error) {
 		return m, nil, nil
 	}
 	if len(c.descriptors) == 0 || m.Process == nil {
-		return Message{}, nil, fmt.Errorf("%s message without its descriptor or process", m.Type)
+		return Message{}, nil, fmt.Errorf("%s message without its file descriptor or process", m.Type)
 	}
 	f := c.descriptors[0]
 	c.descriptors = c.descriptors[1:]
@@ -211,7 +211,7 @@ func (c *Conn) collect(oob []byte) error {
 		}
 	}
 	if len(c.descriptors) > maxDescriptors {
-		return fmt.Errorf("more than %d descriptors without their messages", maxDescriptors)
+		return fmt.Errorf("more than %d file descriptors without their messages", maxDescriptors)
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// line returns both ends of a new control socket.
-func line(t testing.TB) (peer, process *Conn) {
+// connPair returns both ends of a new control socket.
+func connPair(t testing.TB) (peer, process *Conn) {
 	t.Helper()
 	peer, inherited, err := Pair()
 	if err != nil {
@@ -27,8 +27,8 @@ func line(t testing.TB) (peer, process *Conn) {
 	return peer, process
 }
 
-func TestMessagesArriveAsSent(t *testing.T) {
-	peer, process := line(t)
+func TestMessagesRoundTrip(t *testing.T) {
+	peer, process := connPair(t)
 	v := view.New(3, 2)
 	sent := []Message{
 		{Type: Setup, Job: "j", Process: &view.Process{Rank: 2, Replica: 1}, View: &v},
@@ -53,7 +53,7 @@ func TestMessagesArriveAsSent(t *testing.T) {
 }
 
 func TestDescriptorComesWithItsMessage(t *testing.T) {
-	peer, process := line(t)
+	peer, process := connPair(t)
 	for i := range 5 {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -73,13 +73,13 @@ func TestDescriptorComesWithItsMessage(t *testing.T) {
 		}
 		var b [1]byte
 		if _, err := f.Read(b[:]); err != nil || int(b[0]) != i || m.Process.Rank != i {
-			t.Errorf("message of rank %d came with the pipe of %d (%v)", m.Process.Rank, b[0], err)
+			t.Errorf("message of rank %d carries the pipe of rank %d (%v)", m.Process.Rank, b[0], err)
 		}
 		f.Close()
 	}
 }
 
-func TestHostileBytesEndTheLine(t *testing.T) {
+func TestHostileBytesAreRejected(t *testing.T) {
 	cases := map[string][]byte{
 		"too long":           {0xff, 0xff, 0xff, 0xff},
 		"not JSON":           {0, 0, 0, 1, 'x'},
@@ -89,7 +89,7 @@ func TestHostileBytesEndTheLine(t *testing.T) {
 	}
 	for name, b := range cases {
 		t.Run(name, func(t *testing.T) {
-			peer, process := line(t)
+			peer, process := connPair(t)
 			process.unix.Write(b)
 			process.Close()
 			if m, _, err := peer.Receive(); err == nil || errors.Is(err, io.EOF) {
@@ -111,7 +111,7 @@ func FuzzReceive(f *testing.F) {
 		if len(b) > 1<<16 {
 			return // larger than the socket's buffer
 		}
-		peer, process := line(t)
+		peer, process := connPair(t)
 		process.unix.Write(b)
 		process.Close()
 		for {
@@ -120,7 +120,7 @@ func FuzzReceive(f *testing.F) {
 				break
 			}
 			if m.View != nil && m.View.Valid() != nil {
-				t.Fatalf("an invalid view came through: %+v", m.View)
+				t.Fatalf("an invalid view was accepted: %+v", m.View)
 			}
 		}
 	})

@@ -25,9 +25,9 @@ func ParseKinds(names []string) ([]Kind, error) {
 		k := Kind(name)
 		switch {
 		case !slices.Contains(Kinds, k):
-			return nil, fmt.Errorf("%.20q is no kind of channel: want shm, tcp or stream", name)
+			return nil, fmt.Errorf("unknown channel kind %.20q: want shm, tcp or stream", name)
 		case slices.Contains(kinds, k):
-			return nil, fmt.Errorf("%s is named twice", k)
+			return nil, fmt.Errorf("%s is listed twice", k)
 		}
 		kinds = append(kinds, k)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestKindsAsWritten(t *testing.T) {
+func TestKindsRoundTrip(t *testing.T) {
 	cases := map[string]struct {
 		names []string
 		want  []Kind // nil: an error

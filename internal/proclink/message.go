@@ -18,25 +18,25 @@ type Type string
 
 // The messages from a process to its peer, with the fields that each uses.
 const (
-	Hello     Type = "hello"     // Version
-	Init      Type = "init"      // Key: this process's public key; the program called mpj.Init
-	Open      Type = "open"      // Process, Kind (optional): requests a channel to the process
-	Pong      Type = "pong"      // Count
-	Unkept    Type = "unkept"    // Text, Lapsed: why this process can no longer bring a new replica up to date
-	Healed    Type = "healed"    // Count, Bytes of the messages replayed to this process, which has caught up
-	Flush     Type = "flush"     // Count; asks when the user has all output; with Records: resume after these
-	Finalized Type = "finalized" // Summed, Sums; everything that this process owed to others is delivered
-	Abort     Type = "abort"     // Code, Text; aborts the whole job
-	Ahead     Type = "ahead"     // this process has long been ahead of its rank's master
-	Stalled   Type = "stalled"   // this process, a master, waits for other replicas to receive an outcome
-	UpToDate  Type = "uptodate"  // UpToDate; this process, which is set aside in the view, no longer lacks anything
-	Diverged  Type = "diverged"  // Divergence; what this process has produced and a receiver received
+	Hello      Type = "hello"     // Version
+	Init       Type = "init"      // Key: this process's public key; the program called mpj.Init
+	Open       Type = "open"      // Process, Kind (optional): requests a channel to the process
+	Pong       Type = "pong"      // Count
+	LogDropped Type = "unkept"    // Text, Lapsed: why this process can no longer bring a new replica up to date
+	Healed     Type = "healed"    // Count, Bytes of the messages replayed to this process, which has caught up
+	Flush      Type = "flush"     // Count; asks when the user has all output; with Records: resume after these
+	Finalized  Type = "finalized" // Summed, Sums; everything that this process owed to others is delivered
+	Abort      Type = "abort"     // Code, Text; aborts the whole job
+	Ahead      Type = "ahead"     // this process has long been ahead of its rank's master
+	Stalled    Type = "stalled"   // this process, a master, waits for other replicas to receive an outcome
+	UpToDate   Type = "uptodate"  // UpToDate; this process, which is set aside in the view, no longer lacks anything
+	Diverged   Type = "diverged"  // Divergence between this process's message and that of a receiver
 )
 
 // The messages from a peer to its process, with the fields that each uses.
 const (
 	Setup   Type = "setup"   // Job, Process (the receiver), View, Crowded, Heal, Joining; with Kind Shm: Cell, descriptor
-	Start   Type = "start"   // View, Places, Bears; every process has called mpj.Init
+	Start   Type = "start"   // View, Places, ToleratedHang; every process has called mpj.Init
 	Update  Type = "view"    // View: a newer one
 	Channel Type = "channel" // Process, Kind, descriptor; with Kind Shm: Cell, with TCP: Key; answers Open
 	Refused Type = "refused" // Process, Text; answers Open
@@ -69,8 +69,8 @@ type Message struct {
 	// Places contains, for each rank, the numbers of its machine and of its cluster of machines near each
 	// other. Empty: unknown.
 	Places [][2]int `json:"places,omitempty"`
-	// Bears is the job's tolerated silence of a peer, in nanoseconds.
-	Bears time.Duration `json:"bears,omitempty"`
+	// ToleratedHang is the job's tolerated silence of a peer, in nanoseconds.
+	ToleratedHang time.Duration `json:"bears,omitempty"`
 	// Crowded reports that the job has more processes on this machine than processors, so waiting
 	// processes should not spin.
 	Crowded bool `json:"crowded,omitempty"`

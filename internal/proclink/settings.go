@@ -33,17 +33,17 @@ func Settings(getenv func(string) string) []string {
 // may get.
 func CheckSettings(all []string) error {
 	if len(all) > len(settings) {
-		return fmt.Errorf("%d settings, there are %d", len(all), len(settings))
+		return fmt.Errorf("%d settings, only %d exist", len(all), len(settings))
 	}
 	for _, s := range all {
 		name, _, _ := strings.Cut(s, "=")
 		switch {
 		case !slices.Contains(settings, name):
-			return fmt.Errorf("setting %.100q is none of %s", name, strings.Join(settings, ", "))
+			return fmt.Errorf("unknown setting %.100q: want one of %s", name, strings.Join(settings, ", "))
 		case len(s) > maxSetting:
-			return fmt.Errorf("setting %s has %d bytes, at most %d are taken", name, len(s), maxSetting)
+			return fmt.Errorf("setting %s has %d bytes, at most %d are allowed", name, len(s), maxSetting)
 		case strings.ContainsRune(s, 0):
-			return fmt.Errorf("setting %s is no text", name)
+			return fmt.Errorf("setting %s contains a zero byte", name)
 		}
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestSettingsAreThoseOfTheUserAndNoOthers(t *testing.T) {
+func TestSettingsIncludeOnlyKnownVariables(t *testing.T) {
 	user := map[string]string{CheckVariable: "1", "HOME": "/home/user"}
 	got := Settings(func(name string) string { return user[name] })
 	if want := []string{"P2PMPI_CHECK=1"}; !slices.Equal(got, want) {
@@ -27,7 +27,7 @@ func TestO1OtherSettingsAreRefused(t *testing.T) {
 		"too many":         {"P2PMPI_CHECK=1", "P2PMPI_CHECK=1", "P2PMPI_CHECK=1"},
 	} {
 		if CheckSettings(settings) == nil {
-			t.Errorf("%s was taken", name)
+			t.Errorf("%s was accepted", name)
 		}
 	}
 }

@@ -38,8 +38,8 @@ type Envelope struct {
 	Frame frame.Frame
 }
 
-// An Output is what a Protocol requests in answer to one event. Its slices belong to the protocol and are
-// valid until its next call.
+// An Output contains the actions that a Protocol requests in answer to one event. Its slices belong to the
+// protocol and are valid until its next call.
 type Output struct {
 	Send    []Envelope    // to send on the channels; ordered per destination
 	Deliver []Message     // delivered to the engine; in order per (Context, Source)
@@ -75,18 +75,18 @@ type Recall struct {
 	Position uint64
 }
 
-// PastFrame returns the frame with a piece of the message log of rank: the bytes after position. last
+// MessageLogFrame returns the frame with a piece of the message log of rank: the bytes after position. last
 // marks the final piece. An empty piece that is not the last states that the log is not kept.
-func PastFrame(rank int, position uint64, piece []byte, last bool) frame.Frame {
+func MessageLogFrame(rank int, position uint64, piece []byte, last bool) frame.Frame {
 	return frame.Frame{
 		Header: frame.Header{
-			Kind: frame.Past, Sync: last, Rank: uint32(rank), Seq: position, Size: uint64(len(piece)),
+			Kind: frame.MessageLog, Sync: last, Rank: uint32(rank), Seq: position, Size: uint64(len(piece)),
 		},
 		Payload: piece,
 	}
 }
 
-// A Divergence compares what one process has produced with what a receiver has received in its place. If
+// A Divergence compares a message as one process produced it with the message that a receiver received. If
 // they differ, the replicas of the process's rank have diverged, or the message was changed; it does not
 // tell at which process. If they are equal, a replica confirms the receiver's version of a message that
 // another replica disputes.
@@ -107,7 +107,7 @@ func (d Divergence) Differs() bool { return d.Produced != d.Received }
 // message to another rank.
 func (d Divergence) Valid(p view.Process, v view.View) error {
 	if v.State(p) == view.Vacant || v.State(d.Receiver) == view.Vacant || d.Receiver.Rank == p.Rank || d.Seq == 0 || d.Length > frame.MaxPayload {
-		return fmt.Errorf("divergence of %v about message %d to %v, %d bytes", p, d.Seq, d.Receiver, d.Length)
+		return fmt.Errorf("malformed divergence reported by %v: message %d to %v, %d bytes", p, d.Seq, d.Receiver, d.Length)
 	}
 	return nil
 }
@@ -148,19 +148,19 @@ type Protocol interface {
 	// Joining reports whether this process, which is new in its rank, has not caught up with the rank
 	// yet. It changes from true to false at most once.
 	Joining() bool
-	// Whole reports whether this process has the complete state of its rank: it is not new, or has the
+	// LogComplete reports whether this process has the complete state of its rank: it is not new, or has the
 	// complete message log of its rank. It changes from false to true at most once.
-	Whole() bool
-	// Snapshot returns what another process has to know of this one's messages to resume from here: Sent,
-	// Received and Kept. The payloads still belong to the protocol.
+	LogComplete() bool
+	// Snapshot returns the state of this process's messages that another process needs to resume from here:
+	// Sent, Received and Kept. The payloads still belong to the protocol.
 	Snapshot() Snapshot
 	// Checkpointed reports whether this process, which is new in its rank, has to resume from a
 	// checkpoint. Resume resumes from it, once it has Arrived and the program is at its own first
-	// checkpoint. Resume returns the snapshot, and in the Output what came after it.
+	// checkpoint. Resume returns the snapshot, and the Output of the records after it.
 	Checkpointed() Checkpointed
 	Resume() (Snapshot, Output)
 	// Sums returns a summary of everything that this process has sent, ordered by Context and Dest. ok is
-	// false if the process has resumed from a checkpoint, since it does not know what came before.
+	// false if the process has resumed from a checkpoint, since it does not know the earlier messages.
 	Sums() (sums []Sum, ok bool)
 	// Retained returns the number of bytes that the protocol keeps for other processes: 0 when every
 	// message of this process has arrived wherever it is needed.

@@ -23,15 +23,15 @@ type Position struct {
 	Seq     uint64 // number of the last one
 }
 
-// A Snapshot is what a process needs, besides its program's state, to resume from a checkpoint of its
+// A Snapshot is the state, besides the program's, that a process needs to resume from a checkpoint of its
 // rank.
 type Snapshot struct {
-	Sent     []Position // last messages that are not in Kept
-	Received []Position
-	Points   []Position
-	Kept     []Message // messages that some process may lack, in program order
-	Here     []Message // messages that the program has not received, in order per stream
-	Own      []byte    // data of the creator of the checkpoint
+	Sent       []Position // last messages that are not in Kept
+	Received   []Position
+	Points     []Position
+	Kept       []Message // messages that some process may lack, in program order
+	Unreceived []Message // messages that the program has not received, in order per stream
+	Own        []byte    // data of the creator of the checkpoint
 
 	size int // size of what has been added
 }
@@ -56,20 +56,20 @@ func AppendSnapshot(b []byte, s *Snapshot) []byte {
 	for i := range s.Kept {
 		b = append(appendMessage(b, RecordKept, &s.Kept[i]), s.Kept[i].Payload...)
 	}
-	for i := range s.Here {
-		b = append(appendMessage(b, RecordHere, &s.Here[i]), s.Here[i].Payload...)
+	for i := range s.Unreceived {
+		b = append(appendMessage(b, RecordUnreceived, &s.Unreceived[i]), s.Unreceived[i].Payload...)
 	}
 	b = binary.AppendUvarint(append(b, byte(RecordOwn)), uint64(len(s.Own)))
-	return append(append(b, s.Own...), byte(RecordWhole))
+	return append(append(b, s.Own...), byte(RecordEnd))
 }
 
 // Size returns the approximate size of s in bytes.
 func (s *Snapshot) Size() int {
-	n := len(s.Own) + snapshotCost*(len(s.Sent)+len(s.Received)+len(s.Points)+len(s.Kept)+len(s.Here))
+	n := len(s.Own) + snapshotCost*(len(s.Sent)+len(s.Received)+len(s.Points)+len(s.Kept)+len(s.Unreceived))
 	for _, m := range s.Kept {
 		n += len(m.Payload)
 	}
-	for _, m := range s.Here {
+	for _, m := range s.Unreceived {
 		n += len(m.Payload)
 	}
 	return n
@@ -86,8 +86,8 @@ func (s *Snapshot) Add(r Record) error {
 		s.Points = append(s.Points, r.At)
 	case RecordKept:
 		s.Kept = append(s.Kept, *r.Message)
-	case RecordHere:
-		s.Here = append(s.Here, *r.Message)
+	case RecordUnreceived:
+		s.Unreceived = append(s.Unreceived, *r.Message)
 	case RecordOwn:
 		s.Own = r.Bytes
 	default:
@@ -98,7 +98,7 @@ func (s *Snapshot) Add(r Record) error {
 		s.size += len(r.Message.Payload)
 	}
 	if s.size > maxSnapshot {
-		return fmt.Errorf("checkpoint with more than %d bytes of messages and numbers", maxSnapshot)
+		return fmt.Errorf("checkpoint with more than %d bytes of messages and sequence numbers", maxSnapshot)
 	}
 	return nil
 }

@@ -49,11 +49,11 @@ func Mix(digest, x uint64) uint64 {
 // ValidSums returns an error unless a process of a job with view v can have sent sums.
 func ValidSums(sums []Sum, v view.View) error {
 	if len(sums) > MaxSums {
-		return fmt.Errorf("%d sums, at most %d are taken", len(sums), MaxSums)
+		return fmt.Errorf("%d sums, at most %d are allowed", len(sums), MaxSums)
 	}
 	for i, s := range sums {
 		if s.Dest < 0 || s.Dest >= v.N || i > 0 && compareSums(sums[i-1], s) >= 0 {
-			return fmt.Errorf("sum of messages to rank %d in context %d is out of place", s.Dest, s.Context)
+			return fmt.Errorf("sum of messages to rank %d in context %d is out of order", s.Dest, s.Context)
 		}
 	}
 	return nil

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestUnlikeIsTheFirstDifference(t *testing.T) {
+func TestUnlikeReturnsTheFirstDifference(t *testing.T) {
 	s := func(context uint32, dest int, count uint64) Sum {
 		return Sum{Context: context, Dest: dest, Count: count}
 	}
@@ -44,7 +44,7 @@ func TestClippedSumsReportEveryDifference(t *testing.T) {
 		other := slices.Clone(sums)
 		other[i].Digest++
 		if _, _, unlike := Unlike(whole, Clip(other)); !unlike {
-			t.Errorf("row %d differs, and is not found", i)
+			t.Errorf("row %d differs, but Unlike did not find it", i)
 		}
 	}
 }

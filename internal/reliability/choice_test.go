@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestReplicasReturnsTheFewestThatSuffice(t *testing.T) {
+func TestReplicasReturnsTheMinimum(t *testing.T) {
 	tests := []struct {
 		name       string
 		n          int

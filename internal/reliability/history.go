@@ -18,7 +18,7 @@ const (
 	priorEnds = 1
 )
 
-// MaxUp and MaxEnds bound what a peer can claim about itself. Whatever it claims, it is expected to end
+// MaxUp and MaxEnds bound a peer's statement about itself. Whatever it claims, it is expected to end
 // at least once in 100 days, and at most every 86 s.
 const (
 	MaxUp   = 99 * 24 * time.Hour

@@ -10,19 +10,20 @@ import (
 	"testing"
 )
 
-// meant lists permitted skips that are not due to a missing resource. A test with one of these messages
+// permitted lists skips that are not due to a missing resource. A test with one of these messages
 // runs elsewhere, or has nothing to check.
-var meant = map[string]string{
+var permitted = map[string]string{
 	"the race detector needs more memory than is granted": "CI runs it once more without that",
 	"version 2 tells by itself":                           "there is nothing to find out",
 	"this is not version 1":                               "a machine has one version",
 	"this is not version 2":                               "CI runs it in an emulated machine (.ci/version2)",
 	"root may enter every home: run it as another user":   "CI runs README's test command as another user, too (.ci/short)",
-	"with -mutants":                                       "it is for who changes the rules",
+	"with -mutants":                                       "only changes to the protocol's rules need it",
 }
 
-// TestNothingElseIsSkipped: every test reports what it needs through Lacks, and so fails in CI.
-func TestNothingElseIsSkipped(t *testing.T) {
+// TestOnlyListedTestsAreSkipped: every other test reports the missing resource through Lacks, and so fails
+// in CI.
+func TestOnlyListedTestsAreSkipped(t *testing.T) {
 	found := make(map[string]bool)
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
@@ -35,10 +36,10 @@ func TestNothingElseIsSkipped(t *testing.T) {
 		}
 		for _, d := range f.Decls {
 			for _, call := range skipsIn(d) {
-				if words := meantBy(call); words != "" {
+				if words := permittedBy(call); words != "" {
 					found[words] = true
 				} else {
-					t.Errorf("%s: say what it needs by skip.Lacks", files.Position(call.Pos()))
+					t.Errorf("%s: report the missing resource with skip.Lacks", files.Position(call.Pos()))
 				}
 			}
 		}
@@ -47,16 +48,16 @@ func TestNothingElseIsSkipped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for words, why := range meant {
+	for words, why := range permitted {
 		if !found[words] {
-			t.Errorf("nothing is skipped because %q (%s)", words, why)
+			t.Errorf("no test is skipped because %q (%s)", words, why)
 		}
 	}
 }
 
 // skipsIn returns the calls by which tests in a declaration skip themselves.
 func skipsIn(d ast.Decl) (calls []*ast.CallExpr) {
-	tests := make(map[string]bool) // names of what is a test there
+	tests := make(map[string]bool) // names of parameters of type *testing.T and the like
 	ast.Inspect(d, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.Field:
@@ -90,11 +91,11 @@ func isTest(of ast.Expr) bool {
 	return ok && from.Name == "testing"
 }
 
-// meantBy returns the message of meant that a call contains, or "".
-func meantBy(call *ast.CallExpr) string {
+// permittedBy returns the message of permitted that a call contains, or "".
+func permittedBy(call *ast.CallExpr) string {
 	for _, a := range call.Args {
 		if said, ok := a.(*ast.BasicLit); ok {
-			for words := range meant {
+			for words := range permitted {
 				if strings.Contains(said.Value, words) {
 					return words
 				}

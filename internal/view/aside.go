@@ -66,8 +66,8 @@ func (v *View) mark(p Process, since uint64) {
 
 // succeed names a new master for rank, which has no live master. A replica that is set aside can become
 // master only if some replica has finished, because that one waited until the others lacked nothing.
-// Otherwise the replicas that are set aside are lost with the master, because no process can tell them
-// what they lack.
+// Otherwise the replicas that are set aside are lost with the master, because no process can send them
+// the outcomes that they lack.
 func (v *View) succeed(rank int) {
 	ps := v.LiveReplicas(rank)
 	for _, p := range ps {
@@ -102,7 +102,7 @@ func (v View) validAside() error {
 		return nil
 	}
 	if len(v.Aside) != len(v.States) || len(v.Returned) != len(v.States) {
-		return fmt.Errorf("view: %d processes, of which %d are aside or not, %d returned or not", len(v.States), len(v.Aside), len(v.Returned))
+		return fmt.Errorf("view: %d processes with %d aside epochs and %d return epochs", len(v.States), len(v.Aside), len(v.Returned))
 	}
 	for i, since := range v.Aside {
 		p := Process{Rank: i / v.R, Replica: i % v.R}

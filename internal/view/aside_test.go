@@ -74,9 +74,9 @@ func TestR4ReplicaSetAsideNeverBecomesMaster(t *testing.T) {
 	}
 }
 
-// TestR4StaleAnswersRestoreNoProcess checks that a process returns only by a statement of its rank's present
-// master about the epoch in which the process was set aside.
-func TestR4StaleAnswersRestoreNoProcess(t *testing.T) {
+// TestR4StaleStatementsRestoreNoProcess checks that a process returns only by a statement of its rank's
+// present master about the epoch in which the process was set aside.
+func TestR4StaleStatementsRestoreNoProcess(t *testing.T) {
 	p := Process{0, 1}
 	once := after(t, New(1, 3), aside(1))
 	again := after(t, once, aside(1))
@@ -151,7 +151,7 @@ func TestAsideIsValid(t *testing.T) {
 	} {
 		v := good.next()
 		if change(&v); v.Valid() == nil {
-			t.Errorf("%s: %+v passed", name, v)
+			t.Errorf("%s: %+v is valid", name, v)
 		}
 	}
 }

@@ -84,7 +84,7 @@ const maxChange = 1 + 2*binary.MaxVarintLen32 + 2*binary.MaxVarintLen64
 // asideFlag is a flag in the first byte of an encoded Change that sets a process aside.
 const asideFlag = 1 << 4
 
-var errChange = errors.New("not a change of a view")
+var errChange = errors.New("malformed view change")
 
 // Encode returns the canonical encoding of c.
 func (c Change) Encode() []byte {

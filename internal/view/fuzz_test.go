@@ -17,7 +17,7 @@ func FuzzDecodeChange(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := DecodeChange(b)
 		if err == nil && !bytes.Equal(c.Encode(), b) {
-			t.Errorf("%x is %v, which is %x", b, c, c.Encode())
+			t.Errorf("%x decodes to %v, which encodes to %x", b, c, c.Encode())
 		}
 	})
 }

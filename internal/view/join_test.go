@@ -15,7 +15,7 @@ func TestJoinGivesARankAReplicaWithANewIndex(t *testing.T) {
 		t.Errorf("states %v", next.States)
 	}
 	if m, _ := next.Master(1); m != (Process{1, 1}) {
-		t.Errorf("master %v, want 1.1, which has what the new one lacks", m)
+		t.Errorf("master %v, want 1.1", m)
 	}
 	if v.R != 2 || len(v.States) != 4 {
 		t.Error("Join changed its receiver")
@@ -48,9 +48,9 @@ func TestInvalidJoinsAreRefused(t *testing.T) {
 	}
 }
 
-// TestViewsThatGrowStayWellFormed changes views at random and checks their invariants: one epoch per
+// TestGrowingViewsStayWellFormed changes views at random and checks their invariants: one epoch per
 // change, states that only advance, no index used twice, and vacant places only after all others.
-func TestViewsThatGrowStayWellFormed(t *testing.T) {
+func TestGrowingViewsStayWellFormed(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		v := New(1+rnd.IntN(4), 1+rnd.IntN(3))

@@ -95,10 +95,10 @@ func New(n, r int) View {
 // must have a live master that is not set aside.
 func (v View) Valid() error {
 	if v.N < 1 || v.R < 1 || v.N > MaxProcesses/v.R || len(v.States) != v.N*v.R {
-		return fmt.Errorf("view: n=%d r=%d with %d states", v.N, v.R, len(v.States))
+		return fmt.Errorf("view: n=%d, r=%d, but %d states", v.N, v.R, len(v.States))
 	}
 	if len(v.Masters) != v.N || len(v.Since) != v.N {
-		return fmt.Errorf("view: n=%d with %d masters since %d epochs", v.N, len(v.Masters), len(v.Since))
+		return fmt.Errorf("view: n=%d with %d masters and %d epochs of masters", v.N, len(v.Masters), len(v.Since))
 	}
 	for i, s := range v.States {
 		if s > Vacant || s != Vacant && i%v.R > 0 && v.States[i-1] == Vacant || s == Vacant && i%v.R == 0 {
@@ -107,10 +107,10 @@ func (v View) Valid() error {
 	}
 	for rank, k := range v.Masters {
 		if m := (Process{Rank: rank, Replica: k}); !v.Contains(m) || !v.Live(m) && len(v.LiveReplicas(rank)) > 0 {
-			return fmt.Errorf("view: %v is the master of its rank and not live", m)
+			return fmt.Errorf("view: %v is master but not live", m)
 		}
 		if v.Since[rank] < 1 || v.Since[rank] > v.Epoch {
-			return fmt.Errorf("view: epoch %d with the master of rank %d since %d", v.Epoch, rank, v.Since[rank])
+			return fmt.Errorf("view: epoch %d, but the master of rank %d dates from epoch %d", v.Epoch, rank, v.Since[rank])
 		}
 	}
 	return v.validAside()

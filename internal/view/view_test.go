@@ -79,14 +79,14 @@ func TestFirstFinishedReplicaIsOutputLeader(t *testing.T) {
 	}
 	v, changed := v.With(Process{0, 0}, Failed)
 	if !changed || !v.Speaks(Process{0, 1}) {
-		t.Error("the output of a finished process that failed is nobody's")
+		t.Error("after the finished process failed, its rank has no output leader")
 	}
 	if v, _ = New(1, 2).With(Process{0, 1}, Finished); !v.Speaks(Process{0, 1}) {
-		t.Error("who finished first waits for the master")
+		t.Error("a finished replica is not the output leader")
 	}
 }
 
-func TestWithLeavesTheOldViewAlone(t *testing.T) {
+func TestWithDoesNotChangeItsReceiver(t *testing.T) {
 	v := New(2, 2)
 	v.With(Process{1, 1}, Failed)
 	if !v.Live(Process{1, 1}) {
@@ -106,7 +106,7 @@ func TestViewInJSONIsReadable(t *testing.T) {
 		t.Errorf("came back as %+v, %v", got, err)
 	}
 	if err := json.Unmarshal([]byte(`{"states":["asleep"]}`), &got); err == nil {
-		t.Error("an unknown state was taken")
+		t.Error("an unknown state was accepted")
 	}
 }
 
@@ -127,7 +127,7 @@ func TestValid(t *testing.T) {
 	}
 	for _, v := range bad {
 		if v.Valid() == nil {
-			t.Errorf("%+v passed", v)
+			t.Errorf("%+v is valid", v)
 		}
 	}
 	if err := New(3, 2).Valid(); err != nil {

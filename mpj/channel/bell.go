@@ -22,7 +22,7 @@ func MapBoard(f *os.File) (*Board, error) {
 		return nil, fmt.Errorf("map board: %w", err)
 	}
 	if n := len(m.bytes) / cacheLine; n > maxCells {
-		return nil, fmt.Errorf("map board: %d cells, at most %d are taken", n, maxCells)
+		return nil, fmt.Errorf("map board: %d cells, at most %d are allowed", n, maxCells)
 	}
 	return &Board{m}, nil
 }
@@ -33,7 +33,7 @@ func (b *Board) Bell(cell int) (*Bell, error) {
 		return nil, fmt.Errorf("bell %d of a board: %w", cell, os.ErrClosed)
 	}
 	if n := len(b.memory.bytes) / cacheLine; cell < 0 || cell >= n {
-		return nil, fmt.Errorf("bell %d of a board that has %d", cell, n)
+		return nil, fmt.Errorf("bell %d of a board with %d bells", cell, n)
 	}
 	state := (*atomic.Uint32)(unsafe.Pointer(&b.memory.bytes[cell*cacheLine]))
 	return &Bell{state, b.memory}, nil

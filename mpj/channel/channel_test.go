@@ -155,7 +155,7 @@ func TestCloseEndsABlockedCall(t *testing.T) {
 				return
 			}
 		}
-		t.Error("Send to a receiver that is gone went on")
+		t.Error("Send to a closed receiver does not fail")
 	})
 }
 
@@ -163,7 +163,7 @@ func TestIdleSenderDetectsTheEndOfTheReceiver(t *testing.T) {
 	eachKind(t, func(t *testing.T, s Sender, r Receiver) {
 		select {
 		case <-s.Broken():
-			t.Error("broken while whole")
+			t.Error("an intact channel reports that it is broken")
 		default:
 		}
 		r.Close()
@@ -176,7 +176,7 @@ func TestWrongSizeIsRefused(t *testing.T) {
 		f := numbered(1, []byte("abc"))
 		f.Size = 2
 		if s.Send(f) == nil {
-			t.Error("a frame whose size is not that of its payload went")
+			t.Error("a frame with a wrong size was sent")
 		}
 	})
 }

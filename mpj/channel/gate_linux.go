@@ -10,26 +10,26 @@ import (
 	"unsafe"
 )
 
-// attention is how long a goroutine waits in a blocking system call before it uses the runtime's
+// blockTime is how long a goroutine waits in a blocking system call before it uses the runtime's
 // poller. An active partner usually answers within this time.
-const attention = time.Millisecond
+const blockTime = time.Millisecond
 
 const (
 	readable = syscall.EPOLLIN | syscall.EPOLLRDHUP
 	writable = syscall.EPOLLOUT
 )
 
-// attending counts the goroutines that currently wait in a blocking system call. The runtime takes
-// back their processors only after a while, so one processor is always left to it.
-var attending atomic.Int32
+// blockedGoroutines counts the goroutines that currently wait in a blocking system call. The
+// runtime takes back their processors only after a while, so one processor is always left to it.
+var blockedGoroutines atomic.Int32
 
-// pollFor returns when one of the events of fd occurs, or after attention.
+// pollFor returns when one of the events of fd occurs, or after blockTime.
 func pollFor(fd uintptr, events uint32) {
 	p := struct {
 		fd              int32
 		events, revents int16
 	}{int32(fd), int16(events), 0}
-	timeout := syscall.NsecToTimespec(int64(attention))
+	timeout := syscall.NsecToTimespec(int64(blockTime))
 	syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&p)), 1, uintptr(unsafe.Pointer(&timeout)), 0, 0, 0)
 }
 

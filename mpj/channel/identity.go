@@ -61,11 +61,11 @@ func (i *Identity) config(other []byte) *tls.Config {
 // proved that it owns the key in its certificate.
 func checkKey(s tls.ConnectionState, want []byte) error {
 	if len(s.PeerCertificates) != 1 {
-		return errors.New("the other side shows no key")
+		return errors.New("the other side presented no key")
 	}
 	got, ok := s.PeerCertificates[0].PublicKey.(ed25519.PublicKey)
 	if !ok || len(want) != KeySize || !bytes.Equal(got, want) {
-		return errors.New("the other side has not the key of the process that it should be")
+		return errors.New("the other side's key does not match the expected process")
 	}
 	return nil
 }

@@ -201,7 +201,7 @@ func (e *pipeEnd) takeShared() (*pipeRing, error) {
 	}
 	messages, err := syscall.ParseSocketControlMessage(oob[:n])
 	if err != nil || len(messages) != 1 {
-		return nil, errors.New("no memory comes with it")
+		return nil, errors.New("no shared memory attached")
 	}
 	fds, err := syscall.ParseUnixRights(&messages[0])
 	if err != nil {

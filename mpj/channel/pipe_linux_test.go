@@ -20,25 +20,25 @@ import (
 )
 
 func init() {
-	for name, patient := range map[string]bool{"pipe": false, "pipe, patient": true} {
+	for name, polling := range map[string]bool{"pipe": false, "pipe, polling": true} {
 		kinds[name] = func(t testing.TB) (Sender, Receiver) {
-			w, r := pipe(t, patient)
+			w, r := pipe(t, polling)
 			return NewPipeSender(w), NewStreamReceiver(r)
 		}
 	}
 }
 
-// pipe returns both ends of a pipe. A patient reader is a process; any other is a peer.
-func pipe(t testing.TB, patient bool) (*PipeWriter, *PipeReader) {
+// pipe returns both ends of a pipe. A polling reader is a process; any other is a peer.
+func pipe(t testing.TB, polling bool) (*PipeWriter, *PipeReader) {
 	t.Helper()
-	in, out, err := NewPipe(!patient)
+	in, out, err := NewPipe(!polling)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer in.Close()
 	defer out.Close()
 	w := must(OpenPipeWriter(in))(t)
-	r := must(OpenPipeReader(out, patient))(t)
+	r := must(OpenPipeReader(out, polling))(t)
 	t.Cleanup(func() { w.Close(); r.Close() })
 	return w, r
 }
@@ -50,7 +50,7 @@ func ended(t *testing.T, done <-chan error) error {
 	case err := <-done:
 		return err
 	case <-time.After(10 * time.Second):
-		t.Fatal("it does not end")
+		t.Fatal("the call does not return")
 		return nil
 	}
 }
@@ -65,8 +65,8 @@ func start(f func() error) <-chan error {
 // wake-up never ends.
 func TestPipeLosesNoByteAndNoWakeUp(t *testing.T) {
 	const total = 8 << 20
-	for _, patient := range []bool{false, true} {
-		w, r := pipe(t, patient)
+	for _, polling := range []bool{false, true} {
+		w, r := pipe(t, polling)
 		sent := make([]byte, total)
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
@@ -89,18 +89,18 @@ func TestPipeLosesNoByteAndNoWakeUp(t *testing.T) {
 			n, err = r.Read(room[:min(len(room), 1+random.IntN(1<<random.IntN(21)))])
 		}
 		if !errors.Is(err, io.EOF) || !bytes.Equal(got, sent) {
-			t.Errorf("patient %v: %d of %d bytes, %v", patient, len(got), len(sent), err)
+			t.Errorf("polling %v: %d of %d bytes, %v", polling, len(got), len(sent), err)
 		}
 		if err := ended(t, written); err != nil {
 			t.Error(err)
 		}
 		if !w.Drained() {
-			t.Error("everything was read, and the writer does not know")
+			t.Error("the writer does not see that everything was read")
 		}
 	}
 }
 
-func TestPipeCopiesFromAndToOthers(t *testing.T) {
+func TestPipeImplementsReaderFromAndWriterTo(t *testing.T) {
 	a, b := pipe(t, false)
 	c, d := pipe(t, true)
 	sent := bytes.Repeat([]byte("0123456789abcdef"), 1<<17)
@@ -119,7 +119,7 @@ func TestPipeCopiesFromAndToOthers(t *testing.T) {
 	}
 }
 
-func TestPipeReaderThatWaitsEnds(t *testing.T) {
+func TestBlockedPipeReadEnds(t *testing.T) {
 	tests := []struct {
 		name string
 		end  func(*PipeWriter, *PipeReader)
@@ -131,9 +131,9 @@ func TestPipeReaderThatWaitsEnds(t *testing.T) {
 		{"deadline", func(_ *PipeWriter, r *PipeReader) { r.SetReadDeadline(time.Unix(1, 0)) }, os.ErrDeadlineExceeded},
 	}
 	for _, test := range tests {
-		for when, patient := range map[time.Duration]bool{0: true, 3 * lookTime: true, 2 * lookTime: false} { // while it polls, while it sleeps
+		for when, polling := range map[time.Duration]bool{0: true, 3 * lookTime: true, 2 * lookTime: false} { // while it polls, while it sleeps
 			t.Run(test.name+" after "+when.String(), func(t *testing.T) {
-				w, r := pipe(t, patient)
+				w, r := pipe(t, polling)
 				done := start(func() error {
 					_, err := r.Read(make([]byte, 1))
 					return err
@@ -164,7 +164,7 @@ func TestPipeReaderReadsAgainAfterADeadline(t *testing.T) {
 	}
 }
 
-func TestPipeWriterWithoutRoomEnds(t *testing.T) {
+func TestBlockedPipeWriteEnds(t *testing.T) {
 	for name, end := range map[string]func(*PipeWriter, *PipeReader){
 		"the reader closes": func(_ *PipeWriter, r *PipeReader) { r.Close() },
 		"closed":            func(w *PipeWriter, _ *PipeReader) { w.Close() },
@@ -183,7 +183,7 @@ func TestPipeWriterWithoutRoomEnds(t *testing.T) {
 				t.Errorf("got %v, want closed", err)
 			}
 			if w.Drained() {
-				t.Error("nobody has read anything, and the writer thinks so")
+				t.Error("the writer reports unread bytes as read")
 			}
 		})
 	}
@@ -214,7 +214,7 @@ func TestPipeReaderToleratesSpuriousWakeUps(t *testing.T) {
 	}
 	select {
 	case err := <-done:
-		t.Fatalf("read %v of nothing", err)
+		t.Fatalf("read of an empty pipe: %v", err)
 	default:
 	}
 	w.Write([]byte("x"))
@@ -230,7 +230,7 @@ func TestPipeEndsWhenTheOtherSideBreaksItsProtocol(t *testing.T) {
 		w, r := pipe(t, false)
 		read := start(func() error { _, err := r.Read(make([]byte, 1)); return err })
 		w.end.wake()
-		if err := ended(t, read); !errors.Is(err, errRogue) {
+		if err := ended(t, read); !errors.Is(err, errProtocol) {
 			t.Error(err)
 		}
 	})
@@ -241,7 +241,7 @@ func TestPipeEndsWhenTheOtherSideBreaksItsProtocol(t *testing.T) {
 			w.end.wakeReader()
 			select {
 			case err := <-read:
-				if !errors.Is(err, errRogue) {
+				if !errors.Is(err, errProtocol) {
 					t.Error(err)
 				}
 				return
@@ -257,7 +257,7 @@ func TestPipeEndsWhenTheOtherSideBreaksItsProtocol(t *testing.T) {
 		select {
 		case <-w.Gone():
 		case <-time.After(10 * time.Second):
-			t.Error("it goes on")
+			t.Error("the reader continues")
 		}
 	})
 }
@@ -285,7 +285,7 @@ func TestPipeRefusesInvalidMemory(t *testing.T) {
 		rights   []byte
 		mentions string
 	}{
-		"no memory":                {nil, "no memory"},
+		"no memory":                {nil, "no shared memory attached"},
 		"memory that could shrink": {syscall.UnixRights(int(unsealed.Fd())), "seals"},
 		"memory of an odd length":  {syscall.UnixRights(int(memory.Fd())), "power of two"},
 	} {

@@ -16,7 +16,7 @@ import (
 type PipeReader struct {
 	end     *pipeEnd
 	ring    pipeOutput
-	patient bool
+	polling bool
 	expired atomic.Bool // the read deadline has passed
 	closed  atomic.Bool
 	over    atomic.Bool // with a bell: no more bytes follow
@@ -28,19 +28,19 @@ type PipeReader struct {
 	wait    func(fd uintptr) bool
 }
 
-// OpenPipeReader opens the reading end of a pipe. The caller still closes f. A patient reader polls
+// OpenPipeReader opens the reading end of a pipe. The caller still closes f. A polling reader polls
 // the memory for a while before it sleeps. That is for a process, which waits for an answer; a peer
 // has many pipes, and sleeps at once.
-func OpenPipeReader(f *os.File, patient bool) (*PipeReader, error) {
+func OpenPipeReader(f *os.File, polling bool) (*PipeReader, error) {
 	e, ring, err := openPipe(f)
 	if err != nil {
 		return nil, err
 	}
-	return newPipeReader(e, ring, patient), nil
+	return newPipeReader(e, ring, polling), nil
 }
 
-func newPipeReader(e *pipeEnd, ring *pipeRing, patient bool) *PipeReader {
-	r := &PipeReader{end: e, ring: pipeOutput{pipeRing: ring}, patient: patient}
+func newPipeReader(e *pipeEnd, ring *pipeRing, polling bool) *PipeReader {
+	r := &PipeReader{end: e, ring: pipeOutput{pipeRing: ring}, polling: polling}
 	if r.wait = r.nothingToWaitFor; e.bell != nil {
 		r.wait = r.rung
 		go r.watch() // ends when either end is closed
@@ -96,7 +96,7 @@ func (r *PipeReader) await(n int) ([]byte, error) {
 	if r.expired.Load() {
 		return nil, os.ErrDeadlineExceeded
 	}
-	if !r.ring.ready() && !(r.patient && r.look()) {
+	if !r.ring.ready() && !(r.polling && r.look()) {
 		if err := r.sleep(); err != nil {
 			return nil, err
 		}
@@ -115,7 +115,7 @@ func (r *PipeReader) sleep() error {
 	switch err := r.end.ringer.Read(r.wait); {
 	case r.closed.Load():
 	case r.rogue.Load():
-		return errRogue
+		return errProtocol
 	case err == nil || r.over.Load():
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -124,7 +124,7 @@ func (r *PipeReader) sleep() error {
 	return net.ErrClosed
 }
 
-var errRogue = errors.New("channel: the writer of a pipe breaks its protocol")
+var errProtocol = errors.New("channel: the writer of a pipe violated the protocol")
 
 // watch waits for the end of the socket, on which a reader with a bell expects no bytes. It does
 // not read bytes that an untrusted writer sends anyway.
@@ -213,7 +213,7 @@ func (r *PipeReader) Close() error {
 // other work.
 var looking atomic.Int32
 
-// lookTime is how long a patient reader polls before it sleeps. An active partner usually answers
+// lookTime is how long a polling reader polls before it sleeps. An active partner usually answers
 // within this time. The reader yields to other processes after each look.
 const lookTime = 300 * time.Microsecond
 

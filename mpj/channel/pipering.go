@@ -98,7 +98,7 @@ func (r *pipeOutput) ready() bool { return r.control.filled.Load() != r.taken }
 func (r *pipeOutput) peek(n int) ([]byte, error) {
 	there := r.control.filled.Load() - r.taken
 	if there > uint64(len(r.bytes)) {
-		return nil, fmt.Errorf("channel: shared pipe is corrupt: %d bytes in %d", there, len(r.bytes))
+		return nil, fmt.Errorf("channel: shared pipe is corrupt: %d bytes in a buffer of %d", there, len(r.bytes))
 	}
 	return r.at(r.taken, min(there, uint64(n))), nil
 }

@@ -36,7 +36,7 @@ type (
 func (s selfSender) Send(frames ...frame.Frame) error {
 	for _, f := range frames {
 		if uint64(len(f.Payload)) != f.Size || f.Size > frame.MaxPayload {
-			return fmt.Errorf("channel: frame with a payload of %d bytes says %d, at most %d go", len(f.Payload), f.Size, uint64(frame.MaxPayload))
+			return fmt.Errorf("channel: frame with a payload of %d bytes has size %d, at most %d are allowed", len(f.Payload), f.Size, uint64(frame.MaxPayload))
 		}
 	}
 	s.mu.Lock()

@@ -81,11 +81,11 @@ func TestShmEnds(t *testing.T) {
 	s.TrySend(cut)
 	s.Close()
 	if f, ok, err := r.TryReceive(fresh); !ok || err != nil {
-		t.Errorf("what was sent before the end: got %+v, %v", f, err)
+		t.Errorf("frame sent before the end: got %+v, %v", f, err)
 	}
 	for range 2 {
 		if !r.Ready() {
-			t.Error("an end is nothing to receive")
+			t.Error("the end of the ring is not ready to receive")
 		}
 		if _, _, err := r.TryReceive(fresh); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("cut within a frame: got %v, want an unexpected EOF", err)
@@ -93,15 +93,15 @@ func TestShmEnds(t *testing.T) {
 	}
 	s, r = shmPair(t, minRing)
 	if r.Ready() {
-		t.Error("a new ring has something to receive")
+		t.Error("an empty ring is ready to receive")
 	}
 	r.Close()
 	if _, err := s.TrySend(whole); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("to a receiver that closed: got %v, want closed", err)
+		t.Errorf("send to a closed receiver: got %v, want net.ErrClosed", err)
 	}
 }
 
-func TestSenderWithoutRoomIsRung(t *testing.T) {
+func TestSenderWithoutRoomIsWoken(t *testing.T) {
 	for name, size := range map[string]int{"of cells": 1, "of bulk": 1000} {
 		t.Run(name, func(t *testing.T) {
 			s, r := shmPair(t, minRing)
@@ -122,10 +122,10 @@ func TestSenderWithoutRoomIsRung(t *testing.T) {
 				}
 			}
 			if s.own.state.Load() != awake {
-				t.Error("room was made, and nobody rang")
+				t.Error("room was made, but the sender was not woken")
 			}
 			if done, err := s.TrySend(f); !done || err != nil {
-				t.Errorf("into an empty ring: got %v, %v", done, err)
+				t.Errorf("send into an empty ring: got %v, %v", done, err)
 			}
 		})
 	}

@@ -147,7 +147,7 @@ func TestBoardRefusesCellsOutOfRange(t *testing.T) {
 	bell := must(board.Bell(2))(t)
 	board.Close()
 	if _, err := board.Bell(0); err == nil {
-		t.Error("a closed board has bells")
+		t.Error("a closed board returned a bell")
 	}
 	runtime.GC()
 	bell.ring() // its memory is still mapped

@@ -98,10 +98,10 @@ func (r *ShmReceiver) ReadMemory(address uint64, b []byte) error {
 	case !r.readable:
 		return ErrUnreadable
 	case len(b) > ReadMost:
-		return fmt.Errorf("channel: read of %d bytes, at most %d go", len(b), ReadMost)
+		return fmt.Errorf("channel: read of %d bytes, at most %d are allowed", len(b), ReadMost)
 	case r.source.read(uintptr(address), b) == len(b)+proofSize && r.source.seen == r.proof:
 	case r.proved():
-		return fmt.Errorf("channel: process %d says that %d bytes are at %#x, where it has none", r.source.pid, len(b), address)
+		return fmt.Errorf("channel: process %d offers %d bytes at %#x, which are not in its memory", r.source.pid, len(b), address)
 	default:
 		r.readable = false
 		return fmt.Errorf("channel: process %d: %w", r.source.pid, ErrUnreadable)

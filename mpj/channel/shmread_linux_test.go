@@ -35,24 +35,24 @@ func TestMemoryIsReadOnlyWhereAllowed(t *testing.T) {
 	}
 }
 
-func TestReadOfNoMemoryIsAnError(t *testing.T) {
+func TestReadOfUnmappedMemoryIsAnError(t *testing.T) {
 	_, r := readablePair(t, ReadAny)
 	for _, address := range []uint64{1, 1 << 46, 1<<64 - 1} {
 		if err := r.ReadMemory(address, make([]byte, 100)); err == nil || errors.Is(err, ErrUnreadable) {
-			t.Errorf("at %#x: got %v, want an error of the sender's", address, err)
+			t.Errorf("at %#x: got %v, want an error that blames the sender", address, err)
 		}
 	}
 	if err := r.ReadMemory(0, make([]byte, ReadMost+1)); err == nil {
-		t.Error("more was read than goes at once")
+		t.Error("a read of more than ReadMost bytes succeeded")
 	}
 	if !r.CanRead() {
 		t.Error("a wrong address made all memory unreadable")
 	}
 }
 
-// TestOnlyTheSendersProcessIsRead checks that the receiver does not read from a process that has
-// not mapped the ring.
-func TestOnlyTheSendersProcessIsRead(t *testing.T) {
+// TestMemoryIsReadOnlyFromTheSendersProcess checks that the receiver does not read from a process
+// that has not mapped the ring.
+func TestMemoryIsReadOnlyFromTheSendersProcess(t *testing.T) {
 	for name, lie := range map[string]func(*ring){
 		"another process": func(r *ring) { r.control.hello.pid.Store(1) },
 		"no process":      func(r *ring) { r.control.hello.pid.Store(1<<31 - 1) },
@@ -117,7 +117,7 @@ func TestMemoryOfAnotherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !e.r.CanRead() {
-		t.Log("this system lets no process read another's memory; nothing more to see")
+		t.Log("this system does not let a process read another's memory")
 		return
 	}
 	address, got := binary.LittleEndian.Uint64(f.Payload), make([]byte, 3*ReadMost+5)
@@ -150,9 +150,9 @@ func TestMemoryOfAProcessThatHasEnded(t *testing.T) {
 	}
 }
 
-// TestMemoryOfTheNextProcessWithThatNumber checks that a process id that now names another process
+// TestMemoryOfAReusedProcessID checks that a process id that now names another process
 // yields none of its memory.
-func TestMemoryOfTheNextProcessWithThatNumber(t *testing.T) {
+func TestMemoryOfAReusedProcessID(t *testing.T) {
 	s, r := readablePair(t, ReadAny)
 	secret := []byte("not for you")
 	r.source.proof++ // that process has no ring at this address

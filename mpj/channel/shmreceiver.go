@@ -105,7 +105,7 @@ func (r *ShmReceiver) begin(c *cell, alloc func(frame.Header) []byte) error {
 	part := c.part
 	payload := alloc(h)
 	if uint64(len(payload)) != h.Size {
-		return fmt.Errorf("channel: %d bytes to receive a payload of %d into", len(payload), h.Size)
+		return fmt.Errorf("channel: buffer of %d bytes for a payload of %d", len(payload), h.Size)
 	}
 	r.frame, r.begun, r.got = frame.Frame{Header: h, Payload: payload}, true, 0
 	if h.Size > inlineSize {

@@ -90,9 +90,9 @@ func (s *ShmSender) usable(f frame.Frame) error {
 	case s.control.gone.Load() != 0:
 		return fmt.Errorf("channel: send: %w", net.ErrClosed)
 	case uint64(len(f.Payload)) != f.Size || f.Size > frame.MaxPayload:
-		return fmt.Errorf("channel: frame with a payload of %d bytes says %d, at most %d go", len(f.Payload), f.Size, uint64(frame.MaxPayload))
+		return fmt.Errorf("channel: frame with a payload of %d bytes has size %d, at most %d are allowed", len(f.Payload), f.Size, uint64(frame.MaxPayload))
 	case s.begun && s.sent >= f.Size:
-		return fmt.Errorf("channel: send of %d bytes, but %d of the frame before are still to go", f.Size, s.sent)
+		return fmt.Errorf("channel: send of %d bytes, but only %d bytes of the previous frame have been sent", f.Size, s.sent)
 	}
 	return nil
 }
@@ -127,15 +127,15 @@ func (s *ShmSender) room(n uint64) bool {
 		return false
 	}
 	if s.cellsEnd-s.freeCells >= cellCount {
-		wish(&s.control.wantCells, s.cellsEnd-cellCount/2)
+		setWanted(&s.control.wantCells, s.cellsEnd-cellCount/2)
 	} else {
-		wish(&s.control.wantBulk, s.bulkEnd-uint64(len(s.bulk))/2)
+		setWanted(&s.control.wantBulk, s.bulkEnd-uint64(len(s.bulk))/2)
 	}
 	return s.look() && s.fits(n)
 }
 
-// wish stores the position at which the receiver must ring, unless it is already stored.
-func wish(want *atomic.Uint64, position uint64) {
+// setWanted stores the position at which the receiver must ring, unless it is already stored.
+func setWanted(want *atomic.Uint64, position uint64) {
 	if want.Load() != position {
 		want.Store(position)
 	}
@@ -145,7 +145,7 @@ func (s *ShmSender) fits(n uint64) bool {
 	return s.cellsEnd-s.freeCells < cellCount && s.bulkEnd-s.freeBulk+n <= uint64(len(s.bulk))
 }
 
-// look reads what the receiver has taken. It fails if the receiver claims to have taken more than
+// look reads the receiver's position. It fails if the receiver claims to have taken more than
 // was sent.
 func (s *ShmSender) look() bool {
 	cells, bulk := s.control.freeCells.Load(), s.control.freeBulk.Load()

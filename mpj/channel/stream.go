@@ -75,7 +75,7 @@ func (s *streamSender) write(frames []frame.Frame) error {
 	s.headers, s.parts = s.headers[:0], s.parts[:0]
 	for _, f := range frames {
 		if uint64(len(f.Payload)) != f.Size || f.Size > frame.MaxPayload {
-			return fmt.Errorf("channel: frame with a payload of %d bytes says %d, at most %d go", len(f.Payload), f.Size, uint64(frame.MaxPayload))
+			return fmt.Errorf("channel: frame with a payload of %d bytes has size %d, at most %d are allowed", len(f.Payload), f.Size, uint64(frame.MaxPayload))
 		}
 		start := len(s.headers)
 		s.headers = frame.AppendHeader(s.headers, f.Header)

@@ -128,7 +128,7 @@ func TestTCPReceiverSurvivesNoise(t *testing.T) {
 				t.Errorf("received %+v", f)
 			}
 			if _, err := b.Write([]byte{1}); err == nil {
-				t.Error("the connection is open still")
+				t.Error("the connection is still open")
 			}
 		})
 	}

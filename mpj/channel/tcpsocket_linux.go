@@ -21,26 +21,26 @@ import (
 // with the data. Here the reading goroutine itself waits:
 //
 //	look  --  nonblocking recv(2), for as long as a quick answer takes
-//	wait  --  blocking recv(2), for at most attention
+//	wait  --  blocking recv(2), for at most blockTime
 //	gate  --  the runtime's poller, without occupying a thread
 //
 // Only one goroutine at a time may read, and one may write; any goroutine may call the other
 // methods.
 type tcpSocket struct {
-	file    *os.File // in blocking mode for package os, so that the runtime does not poll it
-	raw     syscall.RawConn
-	in, out direction
-	misses  uint        // consecutive reads without a successful look
-	records int         // number of writes that follow: see hold
-	expired atomic.Bool // the read deadline has passed
-	closed  atomic.Bool
-	closing sync.Once
+	file       *os.File // in blocking mode for package os, so that the runtime does not poll it
+	raw        syscall.RawConn
+	in, out    direction
+	emptyReads uint        // consecutive reads without a successful look
+	records    int         // number of writes that follow: see hold
+	expired    atomic.Bool // the read deadline has passed
+	closed     atomic.Bool
+	closing    sync.Once
 }
 
 // A direction is the state of reading or of writing.
 type direction struct {
 	gate *gate
-	// Functions that read or write at once, do so within attention, and arm the gate. They are
+	// Functions that read or write at once, do so within blockTime, and arm the gate. They are
 	// fields so that calls do not allocate them.
 	now, soon, arm func(fd uintptr)
 
@@ -49,13 +49,13 @@ type direction struct {
 	err   error
 }
 
-// looks is the number of looks before a read waits. After missesMost reads that found nothing, only
-// one read in missesThen looks at all. All looks of a read take 20 to 30 µs; a thread that sleeps
-// instead wakes 5 to 10 µs late.
+// looks is the number of looks before a read waits. After maxEmptyReads reads that found nothing,
+// only one read in emptyReadPeriod looks at all. All looks of a read take 20 to 30 µs; a thread
+// that sleeps instead wakes 5 to 10 µs late.
 const (
-	looks      = 48
-	missesMost = 4
-	missesThen = 32
+	looks           = 48
+	maxEmptyReads   = 4
+	emptyReadPeriod = 32
 )
 
 // OpenTCP returns a connection for a connected TCP socket. It uses a duplicate of the descriptor:
@@ -67,7 +67,7 @@ func OpenTCP(f *os.File) (net.Conn, error) {
 		return nil, fmt.Errorf("channel from descriptor: %w", err)
 	}
 	if err = syscall.SetNonblock(fd, false); err == nil {
-		timeout := syscall.NsecToTimeval(int64(attention))
+		timeout := syscall.NsecToTimeval(int64(blockTime))
 		err = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &timeout)
 	}
 	if err != nil {
@@ -119,12 +119,12 @@ func (s *tcpSocket) Read(b []byte) (int, error) { return s.read(b, true) }
 // awaitEnd returns when the connection has ended, or when data arrives.
 func (s *tcpSocket) awaitEnd() { s.read(make([]byte, 1), false) }
 
-func (s *tcpSocket) read(b []byte, attend bool) (int, error) {
+func (s *tcpSocket) read(b []byte, block bool) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
 	s.in.bytes = b
-	err := s.do(&s.in, attend)
+	err := s.do(&s.in, block)
 	s.in.bytes = nil
 	switch {
 	case err != nil:
@@ -155,17 +155,17 @@ func (s *tcpSocket) Write(b []byte) (written int, err error) {
 
 // do reads or writes once, waiting until that is possible. It first tries a write at once, because
 // most writes need not wait.
-func (s *tcpSocket) do(d *direction, attend bool) error {
+func (s *tcpSocket) do(d *direction, block bool) error {
 	for now := d == &s.out; ; now = false {
 		if d == &s.in && s.expired.Load() {
 			return os.ErrDeadlineExceeded
 		}
 		var err error
-		waited := !now && attend && s.attend()
+		waited := !now && block && s.mayBlock()
 		if waited {
 			err = s.raw.Control(d.soon)
-			attending.Add(-1)
-			attend = false
+			blockedGoroutines.Add(-1)
+			block = false
 		} else {
 			err = s.raw.Control(d.now)
 		}
@@ -174,7 +174,7 @@ func (s *tcpSocket) do(d *direction, attend bool) error {
 			return net.ErrClosed
 		case !errors.Is(d.err, syscall.EAGAIN):
 			return d.err
-		case now && attend:
+		case now && block:
 			continue
 		}
 		if err := s.await(d); err != nil {
@@ -183,12 +183,12 @@ func (s *tcpSocket) do(d *direction, attend bool) error {
 	}
 }
 
-// attend reports whether the caller may occupy a processor while it waits.
-func (s *tcpSocket) attend() bool {
-	if int(attending.Add(1)) < runtime.GOMAXPROCS(0) {
+// mayBlock reports whether the caller may occupy a processor while it waits.
+func (s *tcpSocket) mayBlock() bool {
+	if int(blockedGoroutines.Add(1)) < runtime.GOMAXPROCS(0) {
 		return true
 	}
-	attending.Add(-1)
+	blockedGoroutines.Add(-1)
 	return false
 }
 
@@ -212,16 +212,16 @@ func (s *tcpSocket) readNow(fd uintptr) {
 
 func (s *tcpSocket) readSoon(fd uintptr) {
 	d := &s.in
-	if s.misses < missesMost || s.misses%missesThen == 0 {
+	if s.emptyReads < maxEmptyReads || s.emptyReads%emptyReadPeriod == 0 {
 		for range looks {
 			if s.readNow(fd); d.err != syscall.EAGAIN || s.expired.Load() { //nolint:errorlint // it is one
-				s.misses = 0
+				s.emptyReads = 0
 				return
 			}
 			syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) // lets the partner run on this processor
 		}
 	}
-	s.misses++
+	s.emptyReads++
 	d.transfer(syscall.SYS_RECVFROM, fd, 0)
 }
 
@@ -258,7 +258,7 @@ func (d *direction) transfer(call, fd, flags uintptr) {
 }
 
 // SetReadDeadline ends reads if t has passed; it ignores other times. A read in a blocking system
-// call ends after attention.
+// call ends after blockTime.
 func (s *tcpSocket) SetReadDeadline(t time.Time) error {
 	s.expired.Store(!t.IsZero() && t.Before(time.Now()))
 	return s.in.gate.file.SetReadDeadline(t)

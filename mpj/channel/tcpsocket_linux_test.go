@@ -24,7 +24,7 @@ func tcpSockets(t *testing.T) (a, b *tcpSocket) {
 // resolution of up to 10 ms.
 const late = 30 * time.Millisecond
 
-func TestTCPSocketCarriesWhatDoesNotFitIntoTheSystem(t *testing.T) {
+func TestTCPSocketSendsMoreThanTheSystemBuffers(t *testing.T) {
 	a, b := tcpSockets(t)
 	want := bytes.Repeat([]byte("abc"), 8<<20)
 	done := start(func() error {
@@ -40,7 +40,7 @@ func TestTCPSocketCarriesWhatDoesNotFitIntoTheSystem(t *testing.T) {
 	}
 }
 
-func TestTCPSocketHoldsNothingBackForLong(t *testing.T) {
+func TestTCPSocketSendsHeldBytesSoon(t *testing.T) {
 	for writes := range 5 {
 		a, b := tcpSockets(t)
 		a.hold(writes)
@@ -58,7 +58,7 @@ func TestTCPSocketHoldsNothingBackForLong(t *testing.T) {
 	}
 }
 
-func TestTCPSocketThatWaitsEnds(t *testing.T) {
+func TestBlockedTCPReadEnds(t *testing.T) {
 	tests := []struct {
 		name string
 		end  func(a, b *tcpSocket)
@@ -86,7 +86,7 @@ func TestTCPSocketThatWaitsEnds(t *testing.T) {
 	}
 }
 
-func TestTCPSocketWriteThatWaitsEnds(t *testing.T) {
+func TestBlockedTCPWriteEnds(t *testing.T) {
 	for name, end := range map[string]func(a, b *tcpSocket){
 		"closed":                func(a, _ *tcpSocket) { a.Close() },
 		"the other side closes": func(_, b *tcpSocket) { b.Close() },
@@ -100,7 +100,7 @@ func TestTCPSocketWriteThatWaitsEnds(t *testing.T) {
 			<-time.After(late)
 			end(a, b)
 			if err := ended(t, done); err == nil {
-				t.Error("what nobody reads was written")
+				t.Error("a write succeeded although no process reads")
 			}
 		})
 	}
@@ -134,8 +134,8 @@ func TestTCPSocketReadsAgainAfterADeadline(t *testing.T) {
 func TestTCPSocketWaitingForItsEndIsNotPolled(t *testing.T) {
 	a, b := tcpSockets(t)
 	done := start(func() error { a.awaitEnd(); return nil })
-	<-time.After(attention / 2)
-	if n := attending.Load(); n != 0 {
+	<-time.After(blockTime / 2)
+	if n := blockedGoroutines.Load(); n != 0 {
 		t.Errorf("%d goroutines poll", n)
 	}
 	b.Close()

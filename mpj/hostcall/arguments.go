@@ -29,7 +29,7 @@ func (a arguments) later() uint32 { return a.u(len(a) - 1) }
 func (p *Process) bytes(at, size uint32) []byte {
 	b, ok := p.memory(at, size)
 	if !ok {
-		panic(faultf("%d bytes at %#x are not in its memory", size, at))
+		panic(faultf("%d bytes at %#x are outside the module's memory", size, at))
 	}
 	return b[:size:size]
 }
@@ -44,7 +44,7 @@ func (p *Process) array(at, n uint32, each uint64) []byte {
 	if size := uint64(n) * each; size < 1<<32 {
 		return p.bytes(at, uint32(size))
 	}
-	panic(faultf("an array of %d elements", n))
+	panic(faultf("array of %d elements is too long", n))
 }
 
 func (w words) get(i int) uint32    { return binary.LittleEndian.Uint32(w[4*i:]) }
@@ -73,14 +73,14 @@ func (w words) setStatus(s engine.Status) {
 // context returns c if a program may use it; 0 is reserved for the engine.
 func (p *Process) context(c uint32) uint32 {
 	if c == 0 {
-		panic(Fault("context 0"))
+		panic(Fault("context 0 is reserved"))
 	}
 	return c
 }
 
 func (p *Process) rank(r int32) int {
 	if r < 0 || int(r) >= p.ranks {
-		panic(faultf("rank %d of %d", r, p.ranks))
+		panic(faultf("rank %d in a job of %d ranks", r, p.ranks))
 	}
 	return int(r)
 }
@@ -95,7 +95,7 @@ func (p *Process) source(r int32) int {
 
 func mode(m uint32) engine.Mode {
 	if m > uint32(engine.Ready) {
-		panic(faultf("mode %d", m))
+		panic(faultf("unknown send mode %d", m))
 	}
 	return engine.Mode(m)
 }

@@ -49,7 +49,7 @@ var errStep = errors.New("the program has failed to save or restore its state")
 func (p *Process) beginCheckpoint(a arguments) uint32 {
 	step := p.words(a.u(0), 3)
 	if p.checkpoint != nil {
-		panic(Fault("checkpoint within a checkpoint"))
+		panic(Fault("checkpoint during a checkpoint"))
 	}
 	c := &checkpoint{steps: make(chan uint32, 1), done: make(chan done), returned: make(chan error, 1)}
 	p.checkpoint = c
@@ -119,7 +119,7 @@ func (p *Process) nextStep(a arguments, at words) uint32 {
 // at returns the checkpoint in progress, which must be at one of the given steps.
 func (p *Process) at(steps ...uint32) *checkpoint {
 	if p.checkpoint == nil || !slices.Contains(steps, p.checkpoint.step) {
-		panic(Fault("a checkpoint's step that it is not at"))
+		panic(Fault("checkpoint step out of order"))
 	}
 	return p.checkpoint
 }
@@ -128,7 +128,7 @@ func (p *Process) at(steps ...uint32) *checkpoint {
 func (p *Process) endStep(a arguments) uint32 {
 	c, own, at := p.at(stepSave, stepRestore), p.bytes(a.u(1), a.u(2)), p.words(a.u(3), 3)
 	if a.u(0) > outcomeNot {
-		panic(faultf("outcome %d of a step", a.u(0)))
+		panic(faultf("unknown outcome %d of a checkpoint step", a.u(0)))
 	}
 	c.step, c.to, c.from, c.own = stepNone, nil, nil, nil
 	select {
@@ -153,7 +153,7 @@ func (p *Process) readState(a arguments) uint32 {
 	return math.MaxUint32
 }
 
-var errNotJoined = errors.New("this process has joined no job")
+var errNotJoined = errors.New("this process has not joined a job")
 
 func (p *Process) printed(a arguments) uint32 {
 	at := p.words(a.u(0), 4)
@@ -164,7 +164,7 @@ func (p *Process) printed(a arguments) uint32 {
 		}
 		var ok bool
 		if records, ok = p.link.Printed(); !ok {
-			return errors.New("the user has not got all that was printed")
+			return errors.New("the user has not received all output yet")
 		}
 		return nil
 	}, func(error) {
@@ -196,7 +196,7 @@ func (p *Process) appendState(b []byte) []byte {
 func (p *Process) takeState(b []byte) []byte {
 	size, n := binary.Uvarint(b)
 	if n <= 0 || size > uint64(len(b)-n) || p.restore(b[n:n+int(size)]) != nil {
-		panic(Fault("a checkpoint that does not say how its module's clock stands"))
+		panic(Fault("checkpoint without the module's clock"))
 	}
 	return b[n+int(size):]
 }

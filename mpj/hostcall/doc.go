@@ -19,7 +19,7 @@
 //	1 truncated     a message was longer than its buffer; the status describes it
 //	2 replicated    not possible with replicas
 //	3 closed        the engine is closed
-//	4 news          a collective has failed elsewhere; see the engine's ErrNews
+//	4 news          a collective has failed at another rank; see the engine's ErrNotice
 //	5 other         error_text(buf, size) stores the text, and returns its length
 //	-1 pending      see below
 //

@@ -88,17 +88,17 @@ func TestMessageToSelf(t *testing.T) {
 	}
 	m.call("isend", anyContext, 0, 7, 100, 5, 0, 0)
 	if code, _ := m.call("recv", anyContext, 0, 7, 200, 4, 16, 0); code != uint64(truncated) || m.word(24) != 5 {
-		t.Errorf("code %d, size %d of a message that is too long", code, m.word(24))
+		t.Errorf("too long message: code %d, size %d", code, m.word(24))
 	}
 }
 
-func TestCallBesideTheModuleWritesWhenItIsHeardOf(t *testing.T) {
+func TestBackgroundCallWritesItsResultWhenCollected(t *testing.T) {
 	m := newModule(t, 4096).alone()
 	if code, _ := m.call("recv", anyContext, 0, 7, 200, 10, 16, 42); uint32(code) != pending {
 		t.Fatalf("code %d", code)
 	}
 	if none, _ := m.call("next", 0, 64); none != 0 {
-		t.Fatal("a receive without a message is done")
+		t.Fatal("a receive without a message is complete")
 	}
 	copy(m.memory[100:], "hello")
 	m.call("isend", anyContext, 0, 7, 100, 5, 0, 0)
@@ -119,7 +119,7 @@ func TestNextWaitsUntilItsTimeout(t *testing.T) {
 	}
 }
 
-func TestGivenUpWaitEnds(t *testing.T) {
+func TestAbandonedWaitEnds(t *testing.T) {
 	m := newModule(t, 4096).alone()
 	m.call("irecv", anyContext, 0, 7, 200, 10, 0)
 	m.call("wait_until", uint64(m.word(0)), 4, 9)
@@ -152,18 +152,18 @@ func TestHandlesOutliveTheEngine(t *testing.T) {
 // replica gives m the engine of a replica that keeps messages for new replicas. The other replica
 // does not exist.
 func (m *module) replica(t *testing.T) *module {
-	past, err := engine.NewPast(t.TempDir(), 1<<20)
+	log, err := engine.NewMessageLog(t.TempDir(), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	v := view.New(1, 2)
 	c := join.Config(view.Process{}, v, false, nil)
-	c.Past = past
+	c.Log = log
 	m.use(engine.New(m.ctx, c), 1)
 	return m
 }
 
-func TestCheckpointTakesTheStateThatTheModuleWrites(t *testing.T) {
+func TestCheckpointSavesTheStateThatTheModuleWrites(t *testing.T) {
 	m := newModule(t, 4096).replica(t)
 	m.state = []byte("clock")
 	for _, outcome := range []uint64{outcomeWell, outcomeNot, outcomeFailed} {
@@ -171,13 +171,13 @@ func TestCheckpointTakesTheStateThatTheModuleWrites(t *testing.T) {
 			t.Fatalf("code %d, step %d, %v", code, m.word(16), err)
 		}
 		if _, err := m.call("checkpoint", 16, 0); err == nil {
-			t.Error("a checkpoint within a checkpoint")
+			t.Error("a checkpoint was accepted during a checkpoint")
 		}
 		if code, err := m.call("checkpoint_write", 100, 50); code != 0 || err != nil {
 			t.Errorf("write: code %d, %v", code, err)
 		}
 		if _, err := m.call("checkpoint_read", 100, 50); err == nil {
-			t.Error("read while the state is to be written")
+			t.Error("the state was read while saving")
 		}
 		want := ok
 		if outcome == outcomeFailed {
@@ -187,13 +187,13 @@ func TestCheckpointTakesTheStateThatTheModuleWrites(t *testing.T) {
 			t.Errorf("outcome %d: code %d, step %d, %v", outcome, code, m.word(16), err)
 		}
 		if _, err := m.call("checkpoint_write", 100, 50); err == nil {
-			t.Error("written after the end")
+			t.Error("the state was written after the end of the checkpoint")
 		}
 	}
 }
 
-// TestCheckpointIsLeft ends a module during a checkpoint.
-func TestCheckpointIsLeft(t *testing.T) {
+// TestCloseEndsACheckpoint ends a module during a checkpoint.
+func TestCloseEndsACheckpoint(t *testing.T) {
 	m := newModule(t, 4096).replica(t)
 	if code, err := m.call("checkpoint", 16, 0); code != 0 || err != nil || m.word(16) != stepSave {
 		t.Fatalf("code %d, step %d, %v", code, m.word(16), err)
@@ -213,7 +213,7 @@ func TestStateOfACheckpoint(t *testing.T) {
 		func() {
 			defer func() {
 				if _, isFault := recover().(Fault); !isFault {
-					t.Errorf("%d bytes of it are taken", cut)
+					t.Errorf("the first %d bytes alone were accepted", cut)
 				}
 			}()
 			m.takeState(b[:cut])
@@ -228,7 +228,7 @@ func TestWtimeReturnsTheTime(t *testing.T) {
 	}
 }
 
-func TestCallsThatNoModuleMakesAreFaults(t *testing.T) {
+func TestInvalidCallsAreFaults(t *testing.T) {
 	for name, call := range map[string]struct {
 		function string
 		args     []uint64
@@ -257,7 +257,7 @@ func TestCallsThatNoModuleMakesAreFaults(t *testing.T) {
 	}
 }
 
-func TestBeforeJoinEverythingIsClosed(t *testing.T) {
+func TestCallsBeforeJoinFail(t *testing.T) {
 	m := newModule(t, 4096)
 	if code, err := m.call("send", anyContext, 0, 0, 0, 5, 0, 0); code != uint64(closed) || err != nil {
 		t.Errorf("code %d, %v", code, err)

@@ -112,7 +112,7 @@ const (
 	truncated
 	replicated
 	closed
-	news
+	notice
 	other
 	pending = ^uint32(0)
 )
@@ -130,8 +130,8 @@ func (p *Process) code(err error) uint32 {
 		return replicated
 	case errors.Is(err, engine.ErrClosed):
 		return closed
-	case errors.Is(err, engine.ErrNews):
-		return news
+	case errors.Is(err, engine.ErrNotice):
+		return notice
 	}
 	p.text = err.Error()
 	return other

@@ -17,7 +17,7 @@ func (t *table[T]) put(thing *T) uint32 {
 		return h
 	}
 	if len(t.things) >= maxHandles {
-		panic(faultf("more than %d requests, messages or contents at a time", maxHandles))
+		panic(faultf("more than %d open handles", maxHandles))
 	}
 	t.things = append(t.things, thing)
 	return uint32(len(t.things))
@@ -25,7 +25,7 @@ func (t *table[T]) put(thing *T) uint32 {
 
 func (t *table[T]) get(h uint32) *T {
 	if h == 0 || int64(h) > int64(len(t.things)) || t.things[h-1] == nil {
-		panic(faultf("handle %d, which there is not", h))
+		panic(faultf("unknown handle %d", h))
 	}
 	return t.things[h-1]
 }

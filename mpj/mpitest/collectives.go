@@ -10,11 +10,11 @@ import (
 // Collective communication that moves data (MPI 4.0, 6.3 to 6.8). Each is
 // compared with its definition, at every root and with elements of every size.
 var collectives = []Test{
-	{"barrier holds everybody until all have come", 1, true, barrier},
-	{"bcast, gather, scatter, allgather and alltoall are their definitions", 1, true, movements},
+	{"barrier returns when all ranks have called it", 1, true, barrier},
+	{"bcast, gather, scatter, allgather and alltoall match their definitions", 1, true, movements},
 	{"gather, scatter, allgather and alltoall work in place", 1, true, inPlace},
-	{"collectives of different communicators run side by side", 1, true, sideBySide},
-	{"collectives and messages of one communicator do not meet", 1, true, apart},
+	{"collectives of different communicators run concurrently", 1, true, sideBySide},
+	{"collectives and messages of one communicator are separate", 1, true, apart},
 }
 
 // barrier sends a message to the next rank before each barrier. After the barrier the neighbour has

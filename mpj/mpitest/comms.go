@@ -10,13 +10,13 @@ import (
 
 // Communicators (MPI 4.0, 7.4).
 var comms = []Test{
-	{"a duplicate is congruent and keeps messages apart", 1, true, duplicate},
+	{"a duplicate is congruent and separates messages", 1, true, duplicate},
 	{"split groups by color and orders by key", 1, true, split},
-	{"split with an undefined color gives nothing", 1, true, splitUndefined},
-	{"split by machine brings together who shares memory", 1, true, splitMachine},
+	{"split with an undefined color returns no communicator", 1, true, splitUndefined},
+	{"split by machine groups the ranks that share memory", 1, true, splitMachine},
 	{"create takes a group", 1, true, create},
 	{"communicators of communicators work", 4, true, descendants},
-	{"many communicators are made and freed", 1, true, manyComms},
+	{"many communicators are created and freed", 1, true, manyComms},
 	{"communicators compare", 2, true, compare},
 	{"names are kept, and shown by errors", 1, true, named},
 	{"error handlers see errors, and are inherited", 1, true, errhandler},

@@ -10,15 +10,15 @@ import (
 
 // Datatypes, and pack and unpack (MPI 4.0, chapter 5).
 var datatypes = []Test{
-	{"what is sent of a layout is its elements in order", 1, true, layouts},
-	{"layouts of equal signatures fit each other", 1, true, signatures},
+	{"a layout sends its elements in order", 1, true, layouts},
+	{"layouts of equal signatures match", 1, true, signatures},
 	{"size, extent and true extent are as defined", 1, true, extents},
 	{"resized changes the distance of items", 1, true, resized},
 	{"structs travel without padding", 1, true, structs},
 	{"a subarray is the part of a matrix", 1, true, subarray},
 	{"get-elements counts the last item in part", 1, true, elements},
 	{"persistent requests take layouts", 1, true, typedPersistent},
-	{"pack and unpack go back and forth", 1, true, pack},
+	{"unpack restores what pack packed", 1, true, pack},
 	{"wrong datatypes are errors where they are used", 1, true, wrongTypes},
 }
 

@@ -11,7 +11,7 @@ var intercomms = []Test{
 	{"an intercommunicator joins two groups", 2, true, across},
 	{"an intercommunicator is duplicated", 2, true, acrossDup},
 	{"merge orders the groups", 2, true, merge},
-	{"collectives of an intercommunicator are refused", 2, true, acrossCollective},
+	{"collectives of an intercommunicator are errors", 2, true, acrossCollective},
 }
 
 // halves splits w into its even and odd ranks and connects the two halves by an intercommunicator.

@@ -86,9 +86,9 @@ func wrongComms(w *mpj.World) error {
 	if err := cmp.Or(err, d.Free()); err != nil {
 		return err
 	}
-	var nobody *mpj.Comm
+	var none *mpj.Comm
 	_, split := d.Split(0, 0)
-	_, dup := nobody.Dup()
+	_, dup := none.Dup()
 	return refused(w, []misuse{
 		{"Send on a freed communicator", mpj.Send(d, []int{1}, 0, 0), mpj.ErrComm},
 		{"Barrier on a freed communicator", mpj.Barrier(d), mpj.ErrComm},

@@ -12,7 +12,7 @@ var neighbours = []Test{
 	{"a grid's neighbours exchange, also with themselves", 1, true, gridExchange},
 	{"beyond the edge nothing is sent or changed", 1, true, gridEdge},
 	{"a graph's neighbours exchange blocks of different lengths", 1, true, starExchange},
-	{"neighbourhood collectives have forms that do not wait", 1, true, neighboursStarted},
+	{"neighbourhood collectives have nonblocking forms", 1, true, neighboursStarted},
 }
 
 // gridExchange arranges all ranks in a ring. With one rank, both neighbours are that rank itself;

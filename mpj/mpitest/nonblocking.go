@@ -9,10 +9,10 @@ import (
 
 // Non-blocking collectives (MPI 4.0, 6.13).
 var nonblocking = []Test{
-	{"every collective has a form that does not wait", 1, true, everyStarted},
-	{"many collectives are under way at once", 1, true, manyStarted},
-	{"ibarrier is complete when all have begun it", 2, true, ibarrier},
-	{"collectives that wait and that do not mix", 1, true, mixed},
+	{"every collective has a nonblocking form", 1, true, everyStarted},
+	{"many collectives are in progress at once", 1, true, manyStarted},
+	{"ibarrier completes when all ranks have started it", 2, true, ibarrier},
+	{"blocking and nonblocking collectives mix", 1, true, mixed},
 }
 
 // everyStarted starts all collectives and waits for them together.

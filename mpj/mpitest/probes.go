@@ -9,9 +9,9 @@ import (
 // Point-to-point communication: probe, matched probe and cancel (MPI 4.0, 3.8).
 var probes = []Test{
 	{"probe describes what recv gets", 2, true, probe},
-	{"iprobe sees a message in the end, and none that there is not", 2, true, iprobe},
-	{"a matched message is out of reach of others", 2, true, mprobe},
-	{"improbe sees a message in the end", 2, true, improbe},
+	{"iprobe eventually sees a message, and sees none that was not sent", 2, true, iprobe},
+	{"only the matched probe can receive its message", 2, true, mprobe},
+	{"improbe eventually sees a message", 2, true, improbe},
 	{"a matched message may be long, or too long", 2, true, mprobeLong},
 	{"a receive that nothing matched can be cancelled", 2, false, cancelReceive},
 	{"a receive that is complete cannot be cancelled", 2, false, cancelLate},
@@ -45,7 +45,7 @@ func iprobe(w *mpj.World) error {
 	}
 	for found := false; w.Rank() == 0 && !found; {
 		_, other, err := mpj.Iprobe(w.Comm, 1, 7)
-		if err := cmp.Or(err, equal("a message that nobody sends", other, false)); err != nil {
+		if err := cmp.Or(err, equal("a message that no rank sends", other, false)); err != nil {
 			return err
 		}
 		if _, found, err = mpj.Iprobe(w.Comm, 1, 6); err != nil {

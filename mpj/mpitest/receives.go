@@ -10,13 +10,13 @@ import (
 // Point-to-point communication: receives, wildcards and truncation (MPI 4.0,
 // 3.2.4 and 3.5).
 var receives = []Test{
-	{"wildcards take one message of everybody", 1, true, wildcards},
+	{"wildcards receive one message from every rank", 1, true, wildcards},
 	{"wildcards keep the order of each source", 2, true, wildcardOrder},
 	{"no source starves", 2, true, fairness},
-	{"a wildcard for tags takes a named source", 2, true, anyTag},
+	{"a tag wildcard works with a named source", 2, true, anyTag},
 	{"posted receives are matched in their order", 2, true, postedOrder},
 	{"a shorter message fills the beginning", 1, true, partial},
-	{"a longer message is an error and is gone", 2, true, truncation},
+	{"a longer message is an error and is consumed", 2, true, truncation},
 }
 
 func wildcards(w *mpj.World) error {

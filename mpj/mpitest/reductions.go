@@ -16,10 +16,10 @@ var reductions = []Test{
 	{"sum and prod of complex numbers", 1, true, complexes},
 	{"maxloc and minloc give the lowest index", 1, true, locations},
 	{"all reductions combine in rank order", 1, true, rankOrder},
-	{"items of several elements are whole", 1, true, wholeItems},
+	{"items of several elements are not split", 1, true, wholeItems},
 	{"reductions work in place", 1, true, reduceInPlace},
 	{"floating-point results have the same bits everywhere", 1, true, sameBits},
-	{"reduce-local is the operation alone", 1, true, reduceLocal},
+	{"reduce-local applies the operation", 1, true, reduceLocal},
 }
 
 // reduced checks all reductions with op, at all counts, against folding in rank order.

@@ -14,12 +14,12 @@ var requests = []Test{
 	{"waitall completes all", 1, true, waitall},
 	{"waitany completes each once", 1, true, waitany},
 	{"waitsome completes each once", 1, true, waitsome},
-	{"testany, testsome and testall see the end", 1, true, tests},
+	{"testany, testsome and testall report completion", 1, true, tests},
 	{"test does not wait", 2, true, test},
 	{"requests that are not active are complete", 1, true, inactive},
 	{"a request that was waited for has an empty status", 1, true, waitedFor},
-	{"get-status leaves the request", 1, true, getStatus},
-	{"an error of one request is that of waitall", 1, true, waitError},
+	{"get-status does not release the request", 1, true, getStatus},
+	{"waitall returns the error of one request", 1, true, waitError},
 	{"a wait may give up and be repeated", 2, true, waitContext},
 }
 

@@ -11,13 +11,13 @@ import (
 var topologies = []Test{
 	{"dims-create balances", 1, true, dims},
 	{"coordinates and ranks of a grid are inverse", 1, true, gridCoords},
-	{"shift finds neighbours, or nobody beyond the edge", 1, true, gridShift},
+	{"shift returns neighbours, or ProcNull beyond the edge", 1, true, gridShift},
 	{"a grid is divided into rows and columns", 1, true, gridSub},
-	{"a grid smaller than the world leaves ranks over", 2, true, gridLeftOver},
-	{"a graph tells every rank's neighbours", 1, true, ringGraph},
-	{"a distributed graph tells the own neighbours", 1, true, ringDistGraph},
+	{"a grid smaller than the world leaves ranks out", 2, true, gridLeftOver},
+	{"a graph reports every rank's neighbours", 1, true, ringGraph},
+	{"a distributed graph reports a rank's own neighbours", 1, true, ringDistGraph},
 	{"dup keeps the topology, split does not", 1, true, topologyKept},
-	{"questions about another topology are errors", 1, true, topologyWrong},
+	{"queries of another topology are errors", 1, true, topologyWrong},
 }
 
 func dims(*mpj.World) error {

@@ -8,7 +8,7 @@ import (
 
 // Collectives with blocks of different lengths (MPI 4.0, 6.5 to 6.8).
 var vectors = []Test{
-	{"gatherv, scatterv and allgatherv leave gaps alone", 1, true, gaps},
+	{"gatherv, scatterv and allgatherv do not change gaps", 1, true, gaps},
 	{"gatherv, scatterv and allgatherv work in place", 1, true, gapsInPlace},
 	{"alltoallv gives each rank its part", 1, true, triangle},
 	{"alltoallw takes a datatype for each rank", 1, true, alltoallw},

@@ -389,7 +389,7 @@ func TestProcessThatMisbehavesIsEnded(t *testing.T) {
 		role   string
 		reason string
 	}{
-		"writes nonsense to its line":   {"babble", "violated the protocol of its control socket: message of 1952999795 bytes, at most 131072 are taken"},
+		"writes nonsense to its line":   {"babble", "violated the protocol of its control socket: message of 1952999795 bytes, at most 131072 are allowed"},
 		"speaks an older protocol":      {"old", fmt.Sprintf("the program speaks protocol %d, its peer %d", version.Protocol-1, version.Protocol)},
 		"does not answer (V3: in 5 s)":  {"hang", "has not answered its peer for 5s"},
 		"stops its supervisor and ends": {"stop", "its supervisor has not answered for 5s"},

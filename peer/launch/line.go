@@ -124,7 +124,7 @@ func (p *process) begin() {
 		return
 	}
 	p.begun = true
-	p.tell(proclink.Message{Type: proclink.Start, View: &v, Places: p.job.places, Bears: p.job.hang}, nil)
+	p.tell(proclink.Message{Type: proclink.Start, View: &v, Places: p.job.places, ToleratedHang: p.job.hang}, nil)
 }
 
 // handleProcess handles one message of a process.
@@ -148,7 +148,7 @@ func (j *job) handleProcess(p *process, m proclink.Message) {
 		p.logFed()
 	case m.Type == proclink.Diverged && p.initialized && m.Divergence != nil:
 		j.handleDiverged(p, *m.Divergence)
-	case m.Type == proclink.Unkept && p.greeted && j.heal:
+	case m.Type == proclink.LogDropped && p.greeted && j.heal:
 		j.handleUnkept(p, m)
 	case m.Type == proclink.Healed && p.initialized && p.joining && !p.healed:
 		p.healed = true

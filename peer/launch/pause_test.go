@@ -161,7 +161,7 @@ func TestO2SuspendedPeerServesNoFiles(t *testing.T) {
 	ask := func() string {
 		return fmt.Sprint(fellow.files.Fetch(t.Context(), bed.peers[0].ID(), j.spec.ID, inputs.Wants(), nil))
 	}
-	const shares = "it says what it has"
+	const shares = "sent a list of what it has"
 	if said := ask(); !strings.Contains(said, shares) {
 		t.Fatalf("a fellow hears %s", said)
 	}

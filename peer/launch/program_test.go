@@ -88,7 +88,7 @@ func program(args []string) int {
 	case "bear":
 		l := enter(version.Protocol)
 		l.say(proclink.Init, withKey)
-		fmt.Println("bears", l.await(proclink.Start).Bears)
+		fmt.Println("bears", l.await(proclink.Start).ToleratedHang)
 		l.say(proclink.Finalized, nil)
 		l.await(proclink.Bye)
 		return 0

@@ -21,7 +21,7 @@ type Kernel struct {
 }
 
 // errVerification is the error of rank 0 for a wrong result.
-var errVerification = errors.New("the result is not that of NPB")
+var errVerification = errors.New("the result differs from that of NPB")
 
 // exitUsage is the exit status for wrong arguments.
 const exitUsage = 64

@@ -38,11 +38,11 @@ func (k Kernel) parse(args []string) (options, error) {
 	case 1:
 		o.class = set.Arg(0)
 	default:
-		return o, k.usage(fmt.Sprintf("one class, not %q", set.Args()))
+		return o, k.usage(fmt.Sprintf("want one class, not %q", set.Args()))
 	}
 	o.class = strings.ToUpper(o.class)
 	if !slices.Contains(k.Classes, o.class) {
-		return o, k.usage(fmt.Sprintf("there is no class %q", o.class))
+		return o, k.usage(fmt.Sprintf("unknown class %q", o.class))
 	}
 	return o, nil
 }
@@ -52,5 +52,5 @@ func (k Kernel) usage(reason string) error {
 	if k.Sequential {
 		flags += " [-sequential]"
 	}
-	return fmt.Errorf("%w: %s; it is %s %s [-class %s]", ErrUsage, reason, k.Name, flags, strings.Join(k.Classes, "|"))
+	return fmt.Errorf("%w: %s; usage: %s %s [-class %s]", ErrUsage, reason, k.Name, flags, strings.Join(k.Classes, "|"))
 }

@@ -20,7 +20,7 @@ func randlc(x *float64, a float64) float64 {
 	return r46 * *x
 }
 
-func TestGeneratorIsThatOfNPB(t *testing.T) {
+func TestGeneratorMatchesNPB(t *testing.T) {
 	theirs, r := float64(Seed), Seed
 	for i := range 100_000 {
 		want := randlc(&theirs, multiplier)
@@ -31,7 +31,7 @@ func TestGeneratorIsThatOfNPB(t *testing.T) {
 	}
 }
 
-func TestSkipIsManyNexts(t *testing.T) {
+func TestSkipEqualsRepeatedNext(t *testing.T) {
 	r := Seed
 	for n := range uint64(1000) {
 		if got := Seed.Skip(n); got != r {
@@ -41,7 +41,7 @@ func TestSkipIsManyNexts(t *testing.T) {
 	}
 }
 
-func TestFillIsManyNexts(t *testing.T) {
+func TestFillEqualsRepeatedNext(t *testing.T) {
 	r, numbers := Seed, make([]float64, 100)
 	end := r.Fill(numbers)
 	for i, got := range numbers {

@@ -92,9 +92,9 @@ func silent(kind Kind, c Call) bool {
 // refusal returns the reason why one of two calls is rejected.
 func refusal(a, b Call) string {
 	if a.Invalid != "" {
-		return "the former is refused: " + a.Invalid
+		return "the former is invalid: " + a.Invalid
 	}
-	return "the latter is refused: " + b.Invalid
+	return "the latter is invalid: " + b.Invalid
 }
 
 // An edge identifies the parts of two ranks that must match.
@@ -114,7 +114,7 @@ func pair(all []Call, name func(int) string) Difference {
 			e := edge{p.Rank, j, p.Tag}
 			from := sent[e]
 			if len(from) == 0 || p.Rank < 0 || p.Rank >= len(all) {
-				return Difference{Arguments, fmt.Sprintf("%s expects something of rank %d that it does not send: %v", name(j), p.Rank, c)}
+				return Difference{Arguments, fmt.Sprintf("%s expects data from rank %d, which sends none: %v", name(j), p.Rank, c)}
 			}
 			if from[0] != p.Count {
 				return Difference{Counts, fmt.Sprintf("%s sends %d where %s expects %d: %s calls %v, %s calls %v",
@@ -131,7 +131,7 @@ func unexpected(all []Call, name func(int) string, sent map[edge][]int) Differen
 	for i, c := range all {
 		for _, p := range c.Out {
 			if len(sent[edge{i, p.Rank, p.Tag}]) > 0 {
-				return Difference{Arguments, fmt.Sprintf("%s sends something to rank %d that it does not expect: %v", name(i), p.Rank, c)}
+				return Difference{Arguments, fmt.Sprintf("%s sends data to rank %d, which expects none: %v", name(i), p.Rank, c)}
 			}
 		}
 	}

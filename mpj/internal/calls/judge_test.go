@@ -45,8 +45,8 @@ func TestJudge(t *testing.T) {
 		{"another count", []Call{right, bcast(func(c *Call) { c.Count = 5 })}, Counts, []string{"(5 int, root 0)"}},
 		{"other counts", []Call{bcast(func(c *Call) { c.Counts = []int{1, 2} }), bcast(func(c *Call) { c.Counts = []int{2, 2} })},
 			Counts, []string{"counts [1 2]", "counts [2 2]"}},
-		{"refused", []Call{right, bcast(func(c *Call) { c.Invalid = "too long" })}, Validity, []string{"the latter is refused: too long"}},
-		{"all refused", []Call{bcast(func(c *Call) { c.Invalid = "a" }), bcast(func(c *Call) { c.Invalid = "b" })}, Nothing, nil},
+		{"invalid", []Call{right, bcast(func(c *Call) { c.Invalid = "too long" })}, Validity, []string{"the latter is invalid: too long"}},
+		{"all invalid", []Call{bcast(func(c *Call) { c.Invalid = "a" }), bcast(func(c *Call) { c.Invalid = "b" })}, Nothing, nil},
 		{"another operation", []Call{bcast(func(c *Call) { c.Operation = "Sum" }), bcast(func(c *Call) { c.Operation = "Max" })},
 			Operations, []string{"Sum", "Max"}},
 		{"an operation without a name", []Call{bcast(func(c *Call) { c.Operation = "Sum" }), right}, Nothing, nil},
@@ -60,9 +60,9 @@ func TestJudge(t *testing.T) {
 		{"what each two exchange", []Call{vector(parts(1, 2), parts(1, 3)), vector(parts(3, 4), parts(2, 4))}, Nothing, nil},
 		{"more than is expected", []Call{vector(parts(1, 2), parts(1, 3)), vector(parts(4, 4), parts(2, 4))}, Counts,
 			[]string{"rank 1 sends 4 where rank 0 expects 3: rank 1 calls Alltoallv(int, sends [4 4], receives [2 4])"}},
-		{"something that is not sent", []Call{vector(nil, parts(1)), vector(nil, nil)}, Arguments, []string{"rank 0 expects something of rank 0"}},
-		{"something that is not expected", []Call{vector(nil, nil), vector(parts(1), nil)}, Arguments, []string{"rank 1 sends something to rank 0"}},
-		{"from a rank that there is not", []Call{vector(nil, []Part{{Rank: 9}})}, Arguments, []string{"of rank 9"}},
+		{"data that is not sent", []Call{vector(nil, parts(1)), vector(nil, nil)}, Arguments, []string{"rank 0 expects data from rank 0"}},
+		{"data that is not expected", []Call{vector(nil, nil), vector(parts(1), nil)}, Arguments, []string{"rank 1 sends data to rank 0"}},
+		{"from an unknown rank", []Call{vector(nil, []Part{{Rank: 9}})}, Arguments, []string{"from rank 9"}},
 		{"edges with tags", []Call{
 			vector([]Part{{1, 0, 5}, {1, 1, 6}}, nil), vector(nil, []Part{{0, 1, 6}, {0, 0, 5}})}, Nothing, nil},
 	}
@@ -74,7 +74,7 @@ func TestJudge(t *testing.T) {
 			}
 			for _, says := range c.says {
 				if !strings.Contains(got.Text, says) {
-					t.Errorf("got %q, which does not say %q", got.Text, says)
+					t.Errorf("got %q, which does not contain %q", got.Text, says)
 				}
 			}
 		})

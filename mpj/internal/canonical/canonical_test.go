@@ -155,13 +155,13 @@ func TestAppendIsDeterministic(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Contains(out, []byte("\n"+hex.EncodeToString(want)+"\n")) {
-		t.Error("the same values have another encoding in a process that has met other types before")
+		t.Error("the encoding depends on the types that the process has encoded before")
 	}
 }
 
-// TestGobDecodesWhatIsAppended checks that the output of Append decodes to the same value as that
+// TestGobDecodesAppendedValues checks that the output of Append decodes to the same value as that
 // of encoding/gob.
-func TestGobDecodesWhatIsAppended(t *testing.T) {
+func TestGobDecodesAppendedValues(t *testing.T) {
 	for _, v := range values() {
 		var plain bytes.Buffer
 		if err := gob.NewEncoder(&plain).Encode(v); err != nil {
@@ -190,7 +190,7 @@ func TestGobDecodesWhatIsAppended(t *testing.T) {
 	}
 }
 
-func TestAppendReportsWhatGobRefuses(t *testing.T) {
+func TestAppendRejectsUnsupportedTypes(t *testing.T) {
 	type unregistered struct{}
 	for _, v := range []any{nil, make(chan int), func() {}, struct{ X any }{unregistered{}}} {
 		if b, err := canonical.Append(nil, v); err == nil {

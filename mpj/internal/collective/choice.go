@@ -94,11 +94,11 @@ func Force(s string) (*Forced, error) {
 		name, algorithm, _ := strings.Cut(part, "=")
 		op := slices.Index(operationNames[:], strings.TrimSpace(name))
 		if op < 0 {
-			return nil, fmt.Errorf("%q names no collective: there are %s", part, strings.Join(operationNames[:], ", "))
+			return nil, fmt.Errorf("unknown collective %q: want one of %s", part, strings.Join(operationNames[:], ", "))
 		}
 		a := Algorithm(max(0, slices.Index(algorithmNames[:], strings.TrimSpace(algorithm))))
 		if !slices.Contains(usable[op], a) {
-			return nil, fmt.Errorf("%q names no algorithm of %s: there are %v", part, operationNames[op], usable[op])
+			return nil, fmt.Errorf("unknown algorithm %q of %s: want one of %v", part, operationNames[op], usable[op])
 		}
 		f[op] = a
 	}

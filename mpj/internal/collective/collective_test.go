@@ -64,9 +64,9 @@ func TestRunsJoinInOrder(t *testing.T) {
 	}
 }
 
-// TestARunHoldsItsCover checks that adding the ranks of a run one by one leaves the nodes that
+// TestRunConsistsOfItsCoveringNodes checks that adding the ranks of a run one by one leaves the nodes that
 // cover it. Both ends of a message therefore know its contents.
-func TestARunHoldsItsCover(t *testing.T) {
+func TestRunConsistsOfItsCoveringNodes(t *testing.T) {
 	for n := 1; n <= 33; n++ {
 		for a := range n {
 			r := run{n: n, size: 2, values: make([]byte, 2*(mostNodes(n)+1))}
@@ -80,7 +80,7 @@ func TestARunHoldsItsCover(t *testing.T) {
 	}
 }
 
-func TestTheTableNamesAlgorithmsThatThereAre(t *testing.T) {
+func TestTableNamesKnownAlgorithms(t *testing.T) {
 	for op, rules := range table {
 		for i, r := range rules {
 			if !slices.Contains(usable[op], r.use) {
@@ -98,11 +98,11 @@ func TestForce(t *testing.T) {
 		{"", ""},
 		{"allreduce=ring", ""},
 		{" bcast = chain , barrier=levels", ""},
-		{"bcast", `"bcast" names no algorithm of bcast: there are [binomial scatter-allgather chain levels]`},
-		{"bcast=ring", `"bcast=ring" names no algorithm of bcast`},
-		{"bcast=", `names no algorithm`},
-		{"broadcast=ring", `"broadcast=ring" names no collective: there are barrier, bcast, `},
-		{"bcast=chain,", `"" names no collective`},
+		{"bcast", `unknown algorithm "bcast" of bcast: want one of [binomial scatter-allgather chain levels]`},
+		{"bcast=ring", `unknown algorithm "bcast=ring" of bcast`},
+		{"bcast=", `unknown algorithm`},
+		{"broadcast=ring", `unknown collective "broadcast=ring": want one of barrier, bcast, `},
+		{"bcast=chain,", `unknown collective ""`},
 	}
 	for _, c := range cases {
 		_, err := Force(c.in)

@@ -25,7 +25,7 @@ type record struct {
 	far   bool // the block is sent directly
 }
 
-var errRecords = errors.New("blocks that are passed on are malformed: the ranks do not make the same call")
+var errRecords = errors.New("malformed blocks: the ranks do not make the same call")
 
 // appendRecord appends the record of rank's block to b.
 func appendRecord(b []byte, rank int, block []byte) []byte {

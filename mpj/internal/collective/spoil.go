@@ -34,7 +34,7 @@ import (
 
 // Tags of these messages. No call has them.
 const (
-	spoiledTag = words.NewsTag // empty, so that it fits every buffer; the reason follows
+	spoiledTag = words.NoticeTag // empty, so that it fits every buffer; the reason follows
 	reasonTag  = words.ReasonTag
 )
 
@@ -120,7 +120,7 @@ func (t *Team) spoil(err error) {
 // heard returns the actual error behind an error of the engine. If a failure notice ended a wait,
 // heard receives the notice and its reason.
 func (t *Team) heard(err error) error {
-	if !errors.Is(err, words.ErrNews) {
+	if !errors.Is(err, words.ErrNotice) {
 		return err
 	}
 	s, err := t.Engine.Recv(t.Context, words.AnySource, spoiledTag, nil)
@@ -130,9 +130,9 @@ func (t *Team) heard(err error) error {
 	return t.reason(s.Source)
 }
 
-// LeftNews returns the reason of a failure at a world rank whose notice has arrived but was not
-// received.
-func LeftNews(e *engine.Engine, context uint32, world int) error {
+// PendingReason returns the reason of a failure at a world rank whose notice has arrived but was
+// not received.
+func PendingReason(e *engine.Engine, context uint32, world int) error {
 	if _, err := e.Recv(context, world, spoiledTag, nil); err != nil {
 		return err
 	}
@@ -144,11 +144,11 @@ func (t *Team) reason(world int) error {
 	b := make([]byte, words.ReasonMost)
 	s, err := t.Engine.Recv(t.Context, world, reasonTag, b)
 	if err != nil {
-		return fmt.Errorf("a collective has failed elsewhere, for a reason that cannot be read: %w", err)
+		return fmt.Errorf("a collective has failed at another rank, for an unreadable reason: %w", err)
 	}
 	spoiled, err := decodeSpoiled(b[:s.Size])
 	if err != nil {
-		return fmt.Errorf("a collective has failed elsewhere: %w", err)
+		return fmt.Errorf("a collective has failed at another rank: %w", err)
 	}
 	return spoiled
 }
@@ -182,7 +182,7 @@ func (e *SpoiledError) encode() []byte {
 	return b[:min(len(b), words.ReasonMost)]
 }
 
-var errReason = errors.New("its reason is malformed")
+var errReason = errors.New("malformed reason")
 
 // decodeSpoiled decodes a message made by encode.
 func decodeSpoiled(b []byte) (*SpoiledError, error) {
@@ -216,18 +216,18 @@ func decodeSpoiled(b []byte) (*SpoiledError, error) {
 	return e, nil
 }
 
-// A News is the role of a message in a failure.
-type News int
+// A Role tells what part of a failure notice a message is.
+type Role int
 
 // The messages of a failure; all other messages are Nothing.
 const (
-	Nothing News = iota
+	Nothing Role = iota
 	Failure      // first message
 	Reason       // second message
 )
 
-// NewsOf returns the role of a message with the given tag.
-func NewsOf(tag int32) News {
+// RoleOf returns the role of a message with the given tag.
+func RoleOf(tag int32) Role {
 	switch tag {
 	case spoiledTag:
 		return Failure

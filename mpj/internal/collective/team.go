@@ -69,7 +69,7 @@ func (c Call) String() string {
 	op, root := Operation(c%Call(operations)), c/Call(operations)-1
 	switch {
 	case c < 0:
-		return fmt.Sprintf("a call of another kind (%d)", int32(c))
+		return fmt.Sprintf("an unknown call (%d)", int32(c))
 	case root < 0:
 		return op.String()
 	}

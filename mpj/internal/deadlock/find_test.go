@@ -30,7 +30,7 @@ func TestFind(t *testing.T) {
 		states []State
 		want   []int
 	}{
-		{"nobody waits", []State{{}, {}}, nil},
+		{"no rank waits", []State{{}, {}}, nil},
 		{"two for each other", []State{waits(1), waits(0)}, []int{0, 1}},
 		{"a chain to one that computes", []State{waits(1), waits(2), {}}, nil},
 		{"a chain to one that has ended", []State{waits(1), waits(2), ended}, []int{0, 1}},
@@ -72,7 +72,7 @@ func TestFindNeedsTwoEqualRounds(t *testing.T) {
 		}
 	}
 	if got := Find(nil, before); got != nil {
-		t.Errorf("no round before: got %v", got)
+		t.Errorf("first round: got %v", got)
 	}
 }
 

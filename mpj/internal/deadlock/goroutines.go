@@ -118,7 +118,7 @@ func parse(dump []byte) ([]goroutine, error) {
 func parseOne(lines []string) (goroutine, error) {
 	var g goroutine
 	if _, err := fmt.Sscanf(lines[0], "goroutine %d ", &g.id); err != nil {
-		return g, fmt.Errorf("%q begins no goroutine: %w", lines[0], err)
+		return g, fmt.Errorf("%q is not the header of a goroutine: %w", lines[0], err)
 	}
 	_, state, _ := strings.Cut(lines[0], "[")
 	state, _, _ = strings.Cut(strings.TrimSuffix(state, "]:"), ",")

@@ -71,7 +71,7 @@ func TestIdleReadsTheRuntime(t *testing.T) {
 	}
 	own := make([]byte, 100)
 	if here := Current(own[:runtime.Stack(own, false)]); Idle(dump[:runtime.Stack(dump, true)], here) {
-		t.Error("a goroutine that runs is idle")
+		t.Error("a running goroutine is reported idle")
 	}
 	wait.Done()
 	<-done

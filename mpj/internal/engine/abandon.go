@@ -2,16 +2,16 @@ package engine
 
 import "github.com/p2pmpi/p2pmpi/internal/view"
 
-// bring keeps m, a news message, and ends waits in its context with ErrNews: those of receives
-// posted with AnyTag, and those of announced sends whose payload is not empty and has not been
-// asked for.
-func (e *Engine) bring(b *mailbox, m message) {
-	b.news = true
+// keepNotice keeps m, a failure notice, and ends waits in its context with ErrNotice: those of
+// receives posted with AnyTag, and those of announced sends whose payload is not empty and has not
+// been asked for.
+func (e *Engine) keepNotice(b *mailbox, m message) {
+	b.notice = true
 	b.add(m)
 	for i := len(b.posts) - 1; i >= 0; i-- {
 		if r := b.posts[i]; r.tag == AnyTag {
 			b.removePost(i)
-			r.err = ErrNews
+			r.err = ErrNotice
 			r.finish()
 		}
 	}
@@ -21,19 +21,19 @@ func (e *Engine) bring(b *mailbox, m message) {
 		}
 		for _, r := range o.announced {
 			if r.context == m.Context && len(r.body) > 0 {
-				r.err = ErrNews
+				r.err = ErrNotice
 				e.detach(r)
 			}
 		}
 	}
 }
 
-// giveUp ends, for its caller, a send that may never be received.
-func (e *Engine) giveUp(r *Request) {
+// abandonSend ends, for its caller, a send that may never be received.
+func (e *Engine) abandonSend(r *Request) {
 	if r.announced {
 		e.detach(r)
 	} else {
-		e.letPass(r)
+		e.endHeldOf(r)
 	}
 }
 
@@ -81,7 +81,7 @@ func (e *Engine) swap(r *Request, context uint32, tag int32, dest int, send []by
 		return err
 	}
 	if !r.fits(tag) {
-		e.giveUp(s)
+		e.abandonSend(s)
 	}
 	if err := e.wait(s); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (e *Engine) swap(r *Request, context uint32, tag int32, dest int, send []by
 	return err
 }
 
-// fits reports whether r has received what a collective with this tag expects.
+// fits reports whether r has received the message that a collective with this tag expects.
 func (r *Request) fits(tag int32) bool {
 	return r.err == nil && r.status.Tag == tag && r.status.Size == len(r.buf)
 }

@@ -62,7 +62,7 @@ func TestR3AFloodIsBounded(t *testing.T) {
 				}
 				err := until(e, func() bool { return waits(senders, messages) })
 				if got := e.Unreceived(); got > quickest+over {
-					err = fmt.Errorf("%v has %d bytes before anybody receives, want at most %d", p, got, quickest+over)
+					err = fmt.Errorf("%v buffers %d bytes before any receive, want at most %d", p, got, quickest+over)
 				}
 				looked.Add(1)
 				err = errors.Join(err, until(e, func() bool { return looked.Load() == int32(replicas) }))
@@ -71,7 +71,7 @@ func TestR3AFloodIsBounded(t *testing.T) {
 						err = until(e, func() bool { return waits(senders, messages) })
 					}
 					if got := e.Unreceived(); got > each+over {
-						err = fmt.Errorf("%v has %d bytes that it has not received, want at most %d", p, got, each+over)
+						err = fmt.Errorf("%v buffers %d unreceived bytes, want at most %d", p, got, each+over)
 					}
 					err = errors.Join(err, receive(e, 0, 0, size))
 				}
@@ -90,7 +90,7 @@ func sendMany(e *engine.Engine, messages, size, bound int) error {
 			return err
 		}
 		if got := e.Retained(); got > bound {
-			return fmt.Errorf("%d bytes are kept, want at most %d", got, bound)
+			return fmt.Errorf("%d bytes are retained, want at most %d", got, bound)
 		}
 	}
 	return nil
@@ -190,7 +190,7 @@ var exchanges = map[string]func(p view.Process, e *engine.Engine) error{
 func receive(e *engine.Engine, source int, tag int32, size int) error {
 	s, err := e.Recv(context2, source, tag, make([]byte, size))
 	if err == nil && s.Size != size {
-		err = fmt.Errorf("%d bytes came, want %d", s.Size, size)
+		err = fmt.Errorf("received %d bytes, want %d", s.Size, size)
 	}
 	return err
 }
@@ -291,10 +291,10 @@ func TestR2MasterIsLostWhileItsSendWaits(t *testing.T) {
 	}
 }
 
-// TestSendsRelievedOfTheLoadWaitOn checks that sends that have waited for the load to fall still
-// wait for their receives, several at once. With replicas on the same machine, the goroutine that
-// queues a frame also writes it.
-func TestSendsRelievedOfTheLoadWaitOn(t *testing.T) {
+// TestSendsWaitForCreditAfterTheLoadFalls checks that sends that have waited for the load to fall
+// still wait for their receives, several at once. With replicas on the same machine, the goroutine
+// that queues a frame also writes it.
+func TestSendsWaitForCreditAfterTheLoadFalls(t *testing.T) {
 	defer engine.SetCredits(1, 1_000_000)()
 	defer engine.SetFlowLimit(1000)()
 	const messages, size = 10, 900

@@ -19,21 +19,21 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// A letterPlan is one message of a plan. Its send, its receive and the wait for the send each have
+// A messagePlan is one message of a plan. Its send, its receive and the wait for the send each have
 // a time. Every rank performs its operations in the order of times, and waits only for earlier
 // ones. So the plan ends even without any buffering.
-type letterPlan struct {
+type messagePlan struct {
 	source, dest, size     int
 	mode                   engine.Mode
 	sent, received, waited int
 	any                    bool // received from AnySource
 }
 
-func randomPlan(random *rand.Rand, ranks, messages int) []letterPlan {
-	plan := make([]letterPlan, messages)
+func randomPlan(random *rand.Rand, ranks, messages int) []messagePlan {
+	plan := make([]messagePlan, messages)
 	for i := range plan {
 		l := &plan[i]
-		*l = letterPlan{source: random.IntN(ranks), dest: random.IntN(ranks), size: 8 + random.IntN(2000), mode: engine.Mode(random.IntN(2)), any: random.IntN(4) == 0}
+		*l = messagePlan{source: random.IntN(ranks), dest: random.IntN(ranks), size: 8 + random.IntN(2000), mode: engine.Mode(random.IntN(2)), any: random.IntN(4) == 0}
 		l.sent = 10 * i
 		l.received = l.sent
 		if random.IntN(3) > 0 || l.source == l.dest { // otherwise the send itself waits
@@ -45,7 +45,7 @@ func randomPlan(random *rand.Rand, ranks, messages int) []letterPlan {
 }
 
 // payload returns the payload of message i.
-func (l letterPlan) payload(i int) []byte {
+func (l messagePlan) payload(i int) []byte {
 	b := make([]byte, l.size)
 	for at := 0; at+8 <= len(b); at += 8 {
 		binary.LittleEndian.PutUint64(b[at:], uint64(i*7919+at))
@@ -54,7 +54,7 @@ func (l letterPlan) payload(i int) []byte {
 }
 
 // follow performs the operations of a rank. It calls acted before each step.
-func follow(e *engine.Engine, rank int, plan []letterPlan, acted func()) error {
+func follow(e *engine.Engine, rank int, plan []messagePlan, acted func()) error {
 	type step struct {
 		at int
 		do func() error
@@ -82,7 +82,7 @@ func follow(e *engine.Engine, rank int, plan []letterPlan, acted func()) error {
 				}
 				_, err := e.Recv(context2, source, int32(i), b)
 				if err == nil && !bytes.Equal(b, l.payload(i)) {
-					err = fmt.Errorf("message %d is another", i)
+					err = fmt.Errorf("message %d has the wrong content", i)
 				}
 				return err
 			}})
@@ -123,14 +123,14 @@ func runRandomPlan(t *testing.T, seed uint64) error {
 		defer engine.SetFlowLimit(1 + random.IntN(20_000))()
 	}
 	if random.IntN(2) == 0 {
-		defer engine.SetPastLimit(1 + random.IntN(20_000))()
+		defer engine.SetReplayLimit(1 + random.IntN(20_000))()
 	}
 	c := localworld.Config{Ranks: 2 + random.IntN(3), Replicas: 2 + random.IntN(2), Sockets: random.IntN(2) == 0, Heal: t.TempDir()}
 	if random.IntN(2) == 0 {
 		c.Wrap = breaking(rand.New(rand.NewPCG(seed, 1)))
 	}
 	plan := randomPlan(random, c.Ranks, 30+random.IntN(150))
-	f := fate{random: random, job: localworld.New(soon(t), c), sound: make(map[view.Process]bool)}
+	f := faults{random: random, job: localworld.New(soon(t), c), sound: make(map[view.Process]bool)}
 	for range random.IntN(8) {
 		f.times = append(f.times, random.Int64N(int64(2*len(plan)*c.Replicas)))
 	}
@@ -153,12 +153,12 @@ func breaking(random *rand.Rand) func(_, _ view.Process, s channel.Sender) chann
 	return func(_, _ view.Process, s channel.Sender) channel.Sender {
 		mu.Lock()
 		defer mu.Unlock()
-		return &brittle{s, 10 + random.IntN(200)}
+		return &breakingSender{s, 10 + random.IntN(200)}
 	}
 }
 
-// A fate causes events in a job, at some of the steps of its processes.
-type fate struct {
+// faults injects events into a job, at some of the steps of its processes.
+type faults struct {
 	job   *localworld.World
 	steps atomic.Int64
 	times []int64
@@ -168,17 +168,17 @@ type fate struct {
 	sound  map[view.Process]bool // processes that have their rank's complete state
 }
 
-func (f *fate) step() {
+func (f *faults) step() {
 	now := f.steps.Add(1)
 	for _, at := range f.times {
 		if at == now {
-			f.strike()
+			f.inject()
 		}
 	}
 }
 
-// strike kills a process, makes one join, or makes one master.
-func (f *fate) strike() {
+// inject kills a process, makes one join, or makes one master.
+func (f *faults) inject() {
 	f.mu.Lock()
 	p, ranks := f.any(), f.job.Ranks()
 	kind, rank := f.random.IntN(4), f.random.IntN(ranks)
@@ -207,7 +207,7 @@ func (f *fate) strike() {
 }
 
 // any returns a random sound process.
-func (f *fate) any() view.Process {
+func (f *faults) any() view.Process {
 	ps := slices.SortedFunc(maps.Keys(f.sound), func(a, b view.Process) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Replica, b.Replica))
 	})
@@ -215,7 +215,7 @@ func (f *fate) any() view.Process {
 }
 
 // spare reports whether another process of p's rank is sound.
-func (f *fate) spare(p view.Process) bool {
+func (f *faults) spare(p view.Process) bool {
 	for q := range f.sound {
 		if q.Rank == p.Rank && q != p {
 			return true

@@ -19,7 +19,7 @@ func (e *Engine) Checkpoint(c Checkpoint) error {
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
 	defer w.put()
-	if e.err != nil || e.protocol == nil || e.past == nil && !e.protocol.Joining() {
+	if e.err != nil || e.protocol == nil || e.log == nil && !e.protocol.Joining() {
 		defer e.mu.Unlock()
 		return e.err
 	}
@@ -34,8 +34,8 @@ func (e *Engine) Checkpoint(c Checkpoint) error {
 		return e.resume(c)
 	}
 	var d *draft
-	if e.past != nil {
-		d = e.past.draft(e.view, e.protocol.Joining())
+	if e.log != nil {
+		d = e.log.draft(e.view, e.protocol.Joining())
 	}
 	e.mu.Unlock()
 	if d == nil {
@@ -74,17 +74,17 @@ func (e *Engine) underWay() bool {
 }
 
 // commit replaces the current part of the log with the state in d and snapshot s. If s has more
-// than pastAhead bytes, it leaves the log as it is. e.mu is held.
+// than logAhead bytes, it leaves the log as it is. e.mu is held.
 func (e *Engine) commit(d *draft, s protection.Snapshot) {
-	if s.Size() > pastAhead {
+	if s.Size() > logAhead {
 		return
 	}
 	b := protection.AppendSnapshot(nil, &s)
 	for pt, outcome := range e.early {
 		b = protection.AppendOutcome(b, &protection.Determinant{Point: pt, Outcome: outcome})
 	}
-	if due := e.past.commit(d, b, e.view); due != nil {
-		e.running.Go(func() { e.past.write(due) }) // until the file has caught up
+	if due := e.log.commit(d, b, e.view); due != nil {
+		e.running.Go(func() { e.log.write(due) }) // until the file has caught up
 	}
 }
 
@@ -104,13 +104,13 @@ func (e *Engine) snapshot(own []byte) protection.Snapshot {
 			s.Points = append(s.Points, protection.Position{Context: context, Seq: b.points})
 		}
 		for i := range b.unexpected {
-			s.Here = append(s.Here, b.unexpected[i].Message)
+			s.Unreceived = append(s.Unreceived, b.unexpected[i].Message)
 		}
 	}
 	s.Own = binary.LittleEndian.AppendUint64(nil, math.Float64bits(e.time))
 	s.Own = binary.LittleEndian.AppendUint64(s.Own, e.pace.own.last.steps)
 	for rank := range e.flows {
-		s.Own = e.flows[rank].took.append(e.flows[rank].sent.append(s.Own))
+		s.Own = e.flows[rank].received.append(e.flows[rank].sent.append(s.Own))
 	}
 	s.Own = append(s.Own, own...)
 	return s
@@ -118,11 +118,11 @@ func (e *Engine) snapshot(own []byte) protection.Snapshot {
 
 // takeState appends b, a piece of the state that this process will resume from, to its draft.
 func (e *Engine) takeState(b []byte) {
-	if e.state == nil && e.past != nil {
-		e.state = e.past.newDraft()
+	if e.state == nil && e.log != nil {
+		e.state = e.log.newDraft()
 	}
 	if e.state == nil {
-		e.fail(errors.New("this process has no room for the checkpoint that it is to go on from"))
+		e.fail(errors.New("cannot store the checkpoint to resume from"))
 		return
 	}
 	if e.state.Write(b); e.state.err != nil {
@@ -140,7 +140,7 @@ func (e *Engine) resume(c Checkpoint) error {
 	case out.Lost != "":
 		e.fail(errors.New(out.Lost))
 	case len(s.Own) < e.ownSize():
-		e.fail(errors.New("checkpoint of this rank does not say its time and steps and what its messages amount to"))
+		e.fail(errors.New("malformed checkpoint: the engine's part is truncated"))
 	case !d.finish():
 		e.fail(d.err)
 	}
@@ -149,9 +149,9 @@ func (e *Engine) resume(c Checkpoint) error {
 		return e.err
 	}
 	e.goTo(&s)
-	e.past.split()
+	e.log.split()
 	e.commit(d, s)
-	e.countRelived(out.Deliver)
+	e.countReplayed(out.Deliver)
 	e.apply(out)
 	e.relieve()
 	e.armTick()
@@ -168,7 +168,7 @@ func (e *Engine) goTo(s *protection.Snapshot) {
 	for _, b := range e.mailboxes {
 		b.unexpected, b.space, b.present = nil, nil, nil
 	}
-	for _, m := range s.Here {
+	for _, m := range s.Unreceived {
 		b := e.mailbox(m.Context)
 		b.arrivals++
 		b.add(message{Message: m, arrival: b.arrivals})
@@ -179,7 +179,7 @@ func (e *Engine) goTo(s *protection.Snapshot) {
 	maps.DeleteFunc(e.early, func(pt protection.Point, _ []byte) bool {
 		return pt.Index <= e.mailbox(pt.Context).points
 	})
-	maps.DeleteFunc(e.receipts, func(name letter, _ struct{}) bool {
+	maps.DeleteFunc(e.receipts, func(name messageID, _ struct{}) bool {
 		return name.seq <= e.protocol.Sent(name.context, name.rank)
 	})
 	e.pace.own = history{last: mark{binary.LittleEndian.Uint64(s.Own[8:]), e.clock()}}
@@ -187,10 +187,10 @@ func (e *Engine) goTo(s *protection.Snapshot) {
 	for rank := range e.flows {
 		f := &e.flows[rank]
 		b := s.Own[flowsAt+2*tallySize*rank:]
-		f.sent, f.took = readTally(b), readTally(b[tallySize:])
+		f.sent, f.received = readTally(b), readTally(b[tallySize:])
 	}
 	own := &e.flows[e.self.Rank]
-	own.hear(e.self.Replica, own.took)
+	own.record(e.self.Replica, own.received)
 	e.clockOffset = e.time - e.clock().Seconds()
 	e.answerAsked()
 }

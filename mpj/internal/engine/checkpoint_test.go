@@ -12,16 +12,16 @@ type still struct{ protection.Protocol }
 
 func (still) Snapshot() protection.Snapshot { return protection.Snapshot{} }
 
-// TestACheckpointKeepsCounts checks that a process that resumes from a checkpoint keeps its step
+// TestCheckpointKeepsCounts checks that a process that resumes from a checkpoint keeps its step
 // count and its tallies. So it seems neither behind its master nor to have received less.
-func TestACheckpointKeepsCounts(t *testing.T) {
+func TestCheckpointKeepsCounts(t *testing.T) {
 	still := func() *Engine {
 		e := &Engine{clock: func() time.Duration { return time.Minute }, protocol: still{}, flows: make([]flow, 2)}
 		e.flows[0].grow(1)
 		return e
 	}
 	old := still()
-	old.flows[1] = flow{sent: tally{1, 2}, took: tally{3, 4}}
+	old.flows[1] = flow{sent: tally{1, 2}, received: tally{3, 4}}
 	for range 7 {
 		old.pace.own.step(time.Second)
 	}
@@ -32,10 +32,10 @@ func TestACheckpointKeepsCounts(t *testing.T) {
 	if got := young.pace.own.appendTo(nil); len(got) != 1 || got[0] != (mark{7, time.Minute}) {
 		t.Errorf("history %v, want 7 steps at the time of the restoration", got)
 	}
-	if f := young.flows[1]; f.sent != old.flows[1].sent || f.took != old.flows[1].took {
-		t.Errorf("sent %v and received %v, want %v and %v", f.sent, f.took, old.flows[1].sent, old.flows[1].took)
+	if f := young.flows[1]; f.sent != old.flows[1].sent || f.received != old.flows[1].received {
+		t.Errorf("sent %v and received %v, want %v and %v", f.sent, f.received, old.flows[1].sent, old.flows[1].received)
 	}
 	if got := string(s.Own[old.ownSize():]); got != "more" {
-		t.Errorf("what the program keeps is %q", got)
+		t.Errorf("the program's own state is %q", got)
 	}
 }

@@ -17,18 +17,18 @@ const (
 	reopenMost  = 500 * time.Millisecond
 )
 
-// patience is how long the engine of a job without replicas tries to open a channel before it
+// openTimeout is how long the engine of a job without replicas tries to open a channel before it
 // fails. Within that time, a process that cannot be reached may leave the view or become reachable
-// again. The silence that the job tolerates comes on top (Bear). A new view usually takes less than
-// patience.
-var patience = 30 * time.Second // a variable for tests
+// again. The silence that the job tolerates comes on top (SetToleratedHang). A new view usually
+// takes less than openTimeout.
+var openTimeout = 30 * time.Second // a variable for tests
 
-// Bear sets the shortest time for which the job tolerates a silent peer. A link may be cut for that
-// long while a channel is being opened.
-func (e *Engine) Bear(silence time.Duration) {
+// SetToleratedHang sets the shortest time for which the job tolerates a silent peer. A link may be
+// cut for that long while a channel is being opened.
+func (e *Engine) SetToleratedHang(silence time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.bears = silence
+	e.toleratedHang = silence
 }
 
 // connect opens the channel of o, and retries until it succeeds. It returns false if o is dropped
@@ -50,7 +50,7 @@ func (e *Engine) connect(o *outlet) bool {
 		if err == nil {
 			return e.connected(o, s, again)
 		}
-		if e.protocol == nil && time.Since(start) > patience+e.bears {
+		if e.protocol == nil && time.Since(start) > openTimeout+e.toleratedHang {
 			e.fail(fmt.Errorf("channel to process %v: %w", o.to, err))
 		}
 	}
@@ -89,7 +89,7 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 	default:
 		e.popProtected(o)
 		e.apply(e.protocol.Reopened(o.to))
-		if e.whole && o.to.Rank != e.self.Rank { // the last report may have been lost
+		if e.logComplete && o.to.Rank != e.self.Rank { // the last report may have been lost
 			e.tellTakenTo(o.to)
 		}
 		e.queryAll(o.to.Rank)

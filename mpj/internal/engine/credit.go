@@ -61,13 +61,13 @@ func (e *Engine) acknowledged(from view.Process, h frame.Header) error {
 	o := e.outlet(from)
 	if grant := int32(h.Context - o.granted); grant > 0 {
 		if o.credit+int(grant) > eagerCredit {
-			return fmt.Errorf("consumed more than was sent")
+			return fmt.Errorf("acknowledges more bytes than were sent")
 		}
 		o.granted = h.Context
 		o.credit += int(grant)
 	}
 	if h.Seq > o.seq {
-		return fmt.Errorf("acknowledges frame %d of %d", h.Seq, o.seq)
+		return fmt.Errorf("acknowledges frame %d, only %d were sent", h.Seq, o.seq)
 	}
 	o.arrived = max(o.arrived, h.Seq)
 	if !o.again || !o.writing {

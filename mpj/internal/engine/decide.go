@@ -21,7 +21,7 @@ type decision struct {
 	waiter  *waiter
 }
 
-var errMalformed = errors.New("a determinant does not fit its call: the replicas of this rank do not run alike")
+var errMalformed = errors.New("a determinant does not match its call: the replicas of this rank have diverged")
 
 // orMalformed returns err, or errMalformed if err is nil.
 func orMalformed(err error) error {
@@ -162,7 +162,7 @@ func (e *Engine) takeOver() {
 
 // decideRequests decides the outcome of a call about requests: the indices of some that are done.
 func (e *Engine) decideRequests(rs []*Request, choose func() ([]uint64, bool)) (indices []int, err error) {
-	defer func() { giveWay(len(indices) > 0) }()
+	defer func() { yieldUnless(len(indices) > 0) }()
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
 	defer e.mu.Unlock()

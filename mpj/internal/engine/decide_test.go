@@ -17,7 +17,7 @@ func FuzzOutcome(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		e := &Engine{view: view.New(3, 2)}
 		if source, _, err := e.decodeName(b); err == nil && (source < 0 || source > 2) {
-			t.Errorf("%x names rank %d", b, source)
+			t.Errorf("%x decodes to rank %d", b, source)
 		}
 		values, err := decodeOutcome(b)
 		if err != nil {
@@ -25,7 +25,7 @@ func FuzzOutcome(f *testing.F) {
 		}
 		again, err := decodeOutcome(encodeOutcome(values...))
 		if err != nil || !slices.Equal(again, values) {
-			t.Errorf("%v becomes %v, %v", values, again, err)
+			t.Errorf("%v decodes to %v, %v", values, again, err)
 		}
 	})
 }

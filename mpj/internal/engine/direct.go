@@ -86,8 +86,8 @@ func (e *Engine) deliverDirect(m message) {
 		e.refuse(m)
 		return
 	}
-	if m.Tag == NewsTag {
-		e.bring(b, m)
+	if m.Tag == NoticeTag {
+		e.keepNotice(b, m)
 	} else {
 		b.add(m)
 	}
@@ -146,7 +146,7 @@ func (e *Engine) arrivedDirect(in *inlet, f *frame.Frame) error {
 	case link.duplicate:
 		release(f.Payload)
 	case f.Seq != link.seq+1:
-		return fmt.Errorf("frame %d after frame %d", f.Seq, link.seq)
+		return fmt.Errorf("received frame %d after frame %d", f.Seq, link.seq)
 	default:
 		link.seq++
 		if err := e.takeDirect(in, f); err != nil {
@@ -178,7 +178,7 @@ func (e *Engine) takeDirect(in *inlet, f *frame.Frame) error {
 	case frame.Body:
 		return e.takeBody(in, f)
 	}
-	return fmt.Errorf("unknown without a protocol")
+	return fmt.Errorf("not allowed without replicas")
 }
 
 func (e *Engine) takeData(in *inlet, f *frame.Frame) {

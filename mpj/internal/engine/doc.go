@@ -96,8 +96,8 @@
 // # New replicas
 //
 // A view may have more replicas than the one before. The engine accepts their channels as soon as
-// the view contains them: see join.go. A message log (past.go) keeps everything that reaches a
-// process from outside. From this log, the protocol gives a replica that joins the rank later the
+// the view contains them: see join.go. A message log (messagelog.go) keeps everything that reaches
+// a process from outside. From this log, the protocol gives a replica that joins the rank later the
 // messages and outcomes with which its program catches up. A checkpoint of the program replaces the
 // middle part of the log (checkpoint.go, draft.go).
 package engine

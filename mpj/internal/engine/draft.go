@@ -13,12 +13,12 @@ import (
 // A draft is a checkpoint in the making: the program's state, in a file. It does not report file
 // errors before finish, since other replicas do not have them.
 type draft struct {
-	file   *os.File // nil once the past owns it or it is closed
+	file   *os.File // nil once the log owns it or it is closed
 	to     *bufio.Writer
 	limit  uint64
 	length uint64 // length of the state in bytes
 	err    error
-	state  *os.File // the file for reading, even if the past owns it
+	state  *os.File // the file for reading, even if the log owns it
 }
 
 const draftBuffer = 256 << 10
@@ -26,7 +26,7 @@ const draftBuffer = 256 << 10
 // draft returns a new draft. It returns nil if this process cannot make a checkpoint now: a replica
 // is reading the log, or this process is behind its rank, or there is no log, or the draft's file
 // cannot be created. The first call ends the prologue.
-func (p *Past) draft(v view.View, behind bool) *draft {
+func (p *MessageLog) draft(v view.View, behind bool) *draft {
 	p.split()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -37,7 +37,7 @@ func (p *Past) draft(v view.View, behind bool) *draft {
 }
 
 // split ends the prologue, if it has not ended.
-func (p *Past) split() {
+func (p *MessageLog) split() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.prologue != nil || p.current == nil {
@@ -45,14 +45,14 @@ func (p *Past) split() {
 	}
 	f, err := p.unnamed()
 	if err != nil {
-		p.letGo(err.Error())
+		p.dropLog(err.Error())
 		return
 	}
 	p.prologue, p.current = p.current, &segment{file: f}
 }
 
 // newDraft returns an empty draft, or nil if it cannot create a file.
-func (p *Past) newDraft() *draft {
+func (p *MessageLog) newDraft() *draft {
 	f, err := p.unnamed()
 	if err != nil {
 		return nil
@@ -67,7 +67,7 @@ func (d *draft) Write(b []byte) (int, error) {
 	switch d.length += uint64(len(b)); {
 	case d.err != nil:
 	case d.length > d.limit:
-		d.err = fmt.Errorf("checkpoint is longer than %d bytes", d.limit)
+		d.err = fmt.Errorf("checkpoint exceeds %d bytes", d.limit)
 	default:
 		_, d.err = d.to.Write(b)
 	}
@@ -91,7 +91,7 @@ func (d *draft) reader() io.Reader {
 	return bufio.NewReaderSize(io.NewSectionReader(d.state, protection.StateHeader, int64(d.length)), draftBuffer)
 }
 
-// discard closes the file unless the past owns it.
+// discard closes the file unless the log owns it.
 func (d *draft) discard() {
 	if d.file != nil {
 		d.file.Close()
@@ -99,10 +99,10 @@ func (d *draft) discard() {
 	}
 }
 
-// commit replaces the current part of the log by d and the records of a snapshot. The past then
+// commit replaces the current part of the log by d and the records of a snapshot. The log then
 // owns the file of d. commit does nothing if a replica has begun to read the log or the log would
 // exceed its limit. It returns the segment to write, if there is one.
-func (p *Past) commit(d *draft, records []byte, v view.View) *segment {
+func (p *MessageLog) commit(d *draft, records []byte, v view.View) *segment {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := p.prologue.length() + uint64(len(records))

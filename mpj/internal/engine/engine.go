@@ -14,7 +14,7 @@ import (
 
 // ErrExpelled stops an engine whose own process has left the view. The view no longer accepts that
 // process's results (R5).
-var ErrExpelled = errors.New("this process is out of the job's view")
+var ErrExpelled = errors.New("this process was removed from the job's view")
 
 // A Config holds the parameters and callbacks of an engine.
 type Config struct {
@@ -32,12 +32,12 @@ type Config struct {
 	// Diverged receives the protocol's reports of messages that replicas have not produced alike,
 	// at most maxDiverged times. It may block.
 	Diverged func(protection.Divergence)
-	// Past is the message log of this process, for replicas that join its rank later; nil if no
-	// replica will join. The engine closes it. The engine calls Unkept with the reason when the log
-	// is dropped, permanently or until the program's next checkpoint. It reports only the first
-	// drop of the second kind. Unkept may block.
-	Past   *Past
-	Unkept func(why string, forGood bool)
+	// Log is the message log of this process, for replicas that join its rank later; nil if no
+	// replica will join. The engine closes it. The engine calls LogDropped with the reason when the
+	// log is dropped, permanently or until the program's next checkpoint. It reports only the first
+	// drop of the second kind. LogDropped may block.
+	Log        *MessageLog
+	LogDropped func(why string, permanent bool)
 	// Joined is called, if this process is new in a running rank, once it has caught up with its
 	// rank. It receives the number of replayed messages and their bytes. It may block.
 	Joined func(messages, bytes uint64)
@@ -54,18 +54,18 @@ type Config struct {
 // An Engine is the engine of one process. Several goroutines may call its methods, but only one at
 // a time may make a call whose outcome depends on timing.
 type Engine struct {
-	self     view.Process
-	opener   channel.Opener
-	clock    func() time.Duration
-	tell     func(protection.Divergence)
-	past     *Past // nil if none is kept
-	unkept   func(why string, forGood bool)
-	joined   func(messages, bytes uint64) // nil once called
-	state    *draft                       // received part of the checkpoint that this process resumes from
-	ahead    func()
-	upToDate func(protection.UpToDate)
-	onStall  func()
-	stall    stall
+	self       view.Process
+	opener     channel.Opener
+	clock      func() time.Duration
+	tell       func(protection.Divergence)
+	log        *MessageLog // nil if none is kept
+	logDropped func(why string, permanent bool)
+	joined     func(messages, bytes uint64) // nil once called
+	state      *draft                       // received part of the checkpoint that this process resumes from
+	ahead      func()
+	upToDate   func(protection.UpToDate)
+	onStall    func()
+	stall      stall
 
 	ctx     context.Context // of all blocking operations; ends with the engine
 	cancel  context.CancelFunc
@@ -87,41 +87,41 @@ type Engine struct {
 	deliveries []protection.Message
 	outcomes   []protection.Determinant
 
-	outlets    []*outlet // by process: rank*r + replica
-	inlets     []*inlet
-	callers    []caller // processes with a channel to this one that are not yet in its view
-	poller     poller
-	loans      int // number of lent inlets
-	sleepers   []*waiter
-	sleeps     uint64     // number of sleeps so far
-	requests   []*Request // free requests, for reuse
-	waiters    []*waiter
-	shorts     [][]byte
-	shortsMade int            // number of buffers that room has made
-	queued     int            // bytes in outlets
-	writes     int            // rank whose channels the goroutine that holds mu will write to, or noRank
-	stalled    []*heldSend    // those of held that wait for the load to fall
-	sent       Request        // the request of every send that was done at once
-	flush      *waiter        // waiter of Flush; nil outside it
-	unreached  []view.Process // processes that have not answered askReached, during Flush
-	tick       *time.Timer
-	ticking    bool
+	outlets       []*outlet // by process: rank*r + replica
+	inlets        []*inlet
+	earlyChannels []earlyChannel // channels from processes that are not yet in the view
+	poller        poller
+	loans         int // number of lent inlets
+	sleepers      []*waiter
+	sleeps        uint64     // number of sleeps so far
+	requests      []*Request // free requests, for reuse
+	waiters       []*waiter
+	shorts        [][]byte
+	shortsMade    int            // number of buffers that room has made
+	queued        int            // bytes in outlets
+	writes        int            // rank whose channels the goroutine that holds mu will write to, or noRank
+	stalled       []*heldSend    // those of held that wait for the load to fall
+	sent          Request        // the request of every send that was done at once
+	flush         *waiter        // waiter of Flush; nil outside it
+	unreached     []view.Process // processes that have not answered askReached, during Flush
+	tick          *time.Timer
+	ticking       bool
 
 	// With a protocol:
-	credits  credits
-	flows    []flow                    // by rank
-	whole    bool                      // this process is not new, or has its rank's complete message log
-	held     map[letter]*heldSend      // sends that have started and are not done
-	receipts map[letter]struct{}       // receipts for synchronous sends that this process has yet to make
-	asked    map[letter][]view.Process // processes to tell when a message has been matched
+	credits     credits
+	flows       []flow                       // by rank
+	logComplete bool                         // this process is not new, or has its rank's complete message log
+	held        map[messageID]*heldSend      // sends that have started and are not done
+	receipts    map[messageID]struct{}       // receipts for synchronous sends that this process has yet to make
+	asked       map[messageID][]view.Process // processes to tell when a message has been matched
 	// lent counts the users of a payload that a send has copied, if its memory will be reused. The
 	// users are the protocol and the queues that contain the payload.
 	lent map[*byte]int
 
-	postponed []protection.Envelope // Recall requests held back until the program has received more
-	uneaten   int                   // unmatched bytes at the last tick
+	postponed      []protection.Envelope // Recall requests held back until the program has received more
+	unmatchedBytes int                   // unmatched bytes at the last tick
 
-	relived, relivedBytes uint64 // messages of the rank's log replayed to this process
+	replayed, replayedBytes uint64 // messages of the rank's log replayed to this process
 
 	resuming *waiter // waiter of Checkpoint while it waits for an arriving checkpoint
 
@@ -139,7 +139,7 @@ type Engine struct {
 	selfSeq   uint64 // number of messages of this process to itself
 	selfBytes int    // bytes of those that have not been matched
 
-	bears time.Duration // silence that the job tolerates: see Bear
+	toleratedHang time.Duration // silence that the job tolerates: see SetToleratedHang
 
 	pace pace
 
@@ -151,7 +151,7 @@ type Engine struct {
 // caller must call Close in any case.
 func New(ctx context.Context, c Config) *Engine {
 	e := &Engine{
-		self: c.Self, opener: c.Opener, clock: c.Clock, tell: c.Diverged, past: c.Past, unkept: c.Unkept,
+		self: c.Self, opener: c.Opener, clock: c.Clock, tell: c.Diverged, log: c.Log, logDropped: c.LogDropped,
 		ahead:    c.Ahead,
 		upToDate: c.UpToDate, onStall: c.Stalled,
 		stopped:   make(chan struct{}),
@@ -165,9 +165,9 @@ func New(ctx context.Context, c Config) *Engine {
 		outlets:   make([]*outlet, c.View.N*c.View.R),
 		inlets:    make([]*inlet, c.View.N*c.View.R),
 		poller:    poller{bell: c.Bell, crowded: c.Crowded, kick: make(chan struct{}, 1)},
-		held:      make(map[letter]*heldSend),
-		receipts:  make(map[letter]struct{}),
-		asked:     make(map[letter][]view.Process),
+		held:      make(map[messageID]*heldSend),
+		receipts:  make(map[messageID]struct{}),
+		asked:     make(map[messageID][]view.Process),
 		lent:      make(map[*byte]int),
 		writes:    noRank,
 		pace:      newPace(),
@@ -175,10 +175,10 @@ func New(ctx context.Context, c Config) *Engine {
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	e.mu.Lock()
 	if e.protocol != nil {
-		if e.whole = !e.protocol.Joining(); !e.whole {
+		if e.logComplete = !e.protocol.Joining(); !e.logComplete {
 			e.joined = c.Joined
 		}
-		e.newFlows(!e.whole)
+		e.newFlows(!e.logComplete)
 		e.armTick() // the view may already name this process master
 	}
 	e.mu.Unlock()
@@ -210,7 +210,7 @@ func (e *Engine) View(v view.View) {
 		e.fail(ErrExpelled)
 		return
 	}
-	e.meet()
+	e.acceptEarly()
 	for _, o := range e.outlets {
 		if o != nil && !v.Live(o.to) {
 			e.drop(o)
@@ -222,18 +222,18 @@ func (e *Engine) View(v view.View) {
 		}
 	}
 	if e.protocol == nil {
-		e.meetFinished()
+		e.recordFinished()
 		return
 	}
 	if rank := e.self.Rank; v.Since[rank] != before.Since[rank] {
 		e.pace.moved(before.IsMaster(e.self))
 	}
-	e.meetFlows(before)
+	e.addFlows(before)
 	e.apply(e.protocol.View(v))
 	e.queryAll(noRank)
 	e.relieve()
 	e.armTick()
-	e.meetFinished()
+	e.recordFinished()
 }
 
 // grow makes room for the processes of v. e.mu is held.
@@ -261,7 +261,7 @@ func (e *Engine) apply(out protection.Output) {
 		e.stepDown()
 	}
 	for _, envelope := range out.Send {
-		if envelope.Frame.Kind == frame.Recall && e.sated() {
+		if envelope.Frame.Kind == frame.Recall && e.hasEnough() {
 			e.postponed = append(e.postponed, envelope)
 			continue
 		}
@@ -269,7 +269,7 @@ func (e *Engine) apply(out protection.Output) {
 		e.enqueue(envelope)
 	}
 	for _, payload := range out.Released {
-		e.letGo(payload)
+		e.releasePayload(payload)
 	}
 	for _, d := range out.Diverged {
 		e.tellDiverged(d)
@@ -283,7 +283,7 @@ func (e *Engine) apply(out protection.Output) {
 	if len(out.State) > 0 {
 		e.takeState(out.State)
 	}
-	e.keepPast(out)
+	e.logReceived(out)
 	e.deliveries = append(e.deliveries, out.Deliver...)
 	e.outcomes = append(e.outcomes, out.Decided...)
 	if e.applying {
@@ -310,8 +310,8 @@ func (e *Engine) apply(out protection.Output) {
 		e.decider = true
 		e.takeOver()
 	}
-	if !e.whole && e.protocol.Whole() {
-		e.becomeWhole()
+	if !e.logComplete && e.protocol.LogComplete() {
+		e.markLogComplete()
 	}
 	if e.joined != nil && !e.protocol.Joining() {
 		e.tellJoined()
@@ -341,7 +341,7 @@ func (e *Engine) deliver(m protection.Message) {
 	if r, m, ok := b.arrive(m, e.decider); ok {
 		e.matched(r, m)
 	} else if e.ending {
-		e.forgo(&b.unexpected[len(b.unexpected)-1])
+		e.dropUnreceived(&b.unexpected[len(b.unexpected)-1])
 	}
 	b.wakeProbes()
 }
@@ -418,14 +418,14 @@ func (e *Engine) Close() {
 	e.running.Wait()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.past.close()
+	e.log.close()
 	if e.state != nil {
 		e.state.discard()
 	}
-	for _, c := range e.callers {
+	for _, c := range e.earlyChannels {
 		c.receiver.Close()
 	}
-	e.callers = nil
+	e.earlyChannels = nil
 	for i, in := range e.inlets { // no goroutine polls the rings any more
 		if in != nil && in.ring != nil {
 			in.receiver.Close()
@@ -473,7 +473,7 @@ func (e *Engine) onTick() {
 		return
 	}
 	out := e.protocol.Tick()
-	e.goOn()
+	e.requestMoreLog()
 	if len(out.Send) > 0 || len(e.postponed) > 0 {
 		e.armTick()
 	}

@@ -34,13 +34,13 @@ func TestMain(m *testing.M) {
 
 const context2 = 2 // a context for messages
 
-// A brittle sender breaks after a number of frames, and sends only a part of the last batch.
-type brittle struct {
+// A breakingSender breaks after a number of frames, and sends only a part of the last batch.
+type breakingSender struct {
 	channel.Sender
 	left int
 }
 
-func (b *brittle) Send(frames ...frame.Frame) error {
+func (b *breakingSender) Send(frames ...frame.Frame) error {
 	if b.left >= len(frames) {
 		b.left -= len(frames)
 		return b.Sender.Send(frames...)
@@ -117,11 +117,11 @@ func TestChannelsMayBreak(t *testing.T) {
 			Wrap: func(_, _ view.Process, s channel.Sender) channel.Sender {
 				mu.Lock()
 				defer mu.Unlock()
-				return &brittle{s, 10 + random.IntN(60)}
+				return &breakingSender{s, 10 + random.IntN(60)}
 			},
 		})
 		err := job.Run(func(p view.Process, e *engine.Engine) error {
-			if err := gossip(p, e); err != nil {
+			if err := talkToNeighbours(p, e); err != nil {
 				return err
 			}
 			if err := e.Flush(); err != nil {
@@ -143,7 +143,7 @@ func TestRings(t *testing.T) {
 		job := localworld.New(context.Background(), localworld.Config{Ranks: 3, Replicas: replicas, Rings: true})
 		err := job.Run(func(p view.Process, e *engine.Engine) error {
 			for range 2 {
-				if err := gossip(p, e); err != nil {
+				if err := talkToNeighbours(p, e); err != nil {
 					return err
 				}
 			}
@@ -159,9 +159,9 @@ func TestRings(t *testing.T) {
 	}
 }
 
-// gossip sends short and long messages to the next rank. It receives from the previous rank,
-// alternately by name and from AnySource.
-func gossip(p view.Process, e *engine.Engine) error {
+// talkToNeighbours sends short and long messages to the next rank. It receives from the previous
+// rank, alternately by name and from AnySource.
+func talkToNeighbours(p view.Process, e *engine.Engine) error {
 	for i := range 60 {
 		out := make([]byte, 1+i%3*100_000)
 		out[0], out[len(out)-1] = byte(i), byte(i)
@@ -179,7 +179,7 @@ func gossip(p view.Process, e *engine.Engine) error {
 			return err
 		}
 		if buf[0] != byte(i) || s.Size != len(out) || buf[s.Size-1] != byte(i) {
-			return fmt.Errorf("message %d of %d bytes came in place of %d", buf[0], s.Size, i)
+			return fmt.Errorf("received message %d of %d bytes, want message %d", buf[0], s.Size, i)
 		}
 		if _, err := e.Wait(sent); err != nil {
 			return err
@@ -192,11 +192,11 @@ func gossip(p view.Process, e *engine.Engine) error {
 // process that stays in the view causes an error after a while. The error must not come before the
 // silence that the job tolerates has passed.
 func TestUnreachableProcessWithoutReplicasIsAnError(t *testing.T) {
-	const patience = 50 * time.Millisecond
-	defer engine.SetPatience(patience)()
-	for _, bears := range []time.Duration{0, 300 * time.Millisecond} {
+	const openTimeout = 50 * time.Millisecond
+	defer engine.SetOpenTimeout(openTimeout)()
+	for _, tolerated := range []time.Duration{0, 300 * time.Millisecond} {
 		e := newEngine(t, view.Process{}, view.New(2, 1))
-		e.Bear(bears)
+		e.SetToleratedHang(tolerated)
 		start := time.Now()
 		if err := e.Send(context2, 1, 0, nil, engine.Standard); err != nil {
 			t.Fatal(err)
@@ -204,8 +204,8 @@ func TestUnreachableProcessWithoutReplicasIsAnError(t *testing.T) {
 		if _, err := e.Recv(context2, 1, 0, nil); err == nil || errors.Is(err, engine.ErrClosed) {
 			t.Errorf("got %v", err)
 		}
-		if took := time.Since(start); took < patience+bears {
-			t.Errorf("an error after %v in a job that bears %v", took, bears)
+		if took := time.Since(start); took < openTimeout+tolerated {
+			t.Errorf("failed after %v, want at least %v", took, openTimeout+tolerated)
 		}
 	}
 }
@@ -276,7 +276,7 @@ func TestSendToALostRankFails(t *testing.T) {
 	next, _ := v.With(view.Process{Rank: 1}, view.Failed)
 	e.View(next)
 	if err := e.Send(context2, 1, 0, nil, engine.Standard); err == nil {
-		t.Error("sent")
+		t.Error("Send to a lost rank returned no error")
 	}
 }
 
@@ -303,8 +303,8 @@ func TestHostileFrameEndsTheEngine(t *testing.T) {
 	}
 }
 
-// TestCloseEndsWhatWaits checks that Close ends every waiting call, and returns.
-func TestCloseEndsWhatWaits(t *testing.T) {
+// TestCloseEndsWaitingCalls checks that Close ends every waiting call, and returns.
+func TestCloseEndsWaitingCalls(t *testing.T) {
 	e := newEngine(t, view.Process{}, view.New(2, 1))
 	r, err := e.Irecv(context2, 1, 0, nil)
 	if err != nil {

@@ -55,7 +55,7 @@ func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 			continue
 		}
 		if !fits { // the send may never be received
-			e.giveUp(out[i].request)
+			e.abandonSend(out[i].request)
 		}
 		if err := e.conclude(&out[i]); err != nil || out[i].Err != nil {
 			return cmp.Or(err, out[i].Err)

@@ -9,25 +9,25 @@ func SetFlowLimit(bytes int) (restore func()) {
 	return func() { flowLimit = before }
 }
 
-// SetPatience changes patience until restore is called.
-func SetPatience(d time.Duration) (restore func()) {
-	before := patience
-	patience = d
-	return func() { patience = before }
+// SetOpenTimeout changes openTimeout until restore is called.
+func SetOpenTimeout(d time.Duration) (restore func()) {
+	before := openTimeout
+	openTimeout = d
+	return func() { openTimeout = before }
 }
 
-// SetAnswersWithin changes answersWithin until restore is called.
-func SetAnswersWithin(d time.Duration) (restore func()) {
-	before := answersWithin
-	answersWithin = d
-	return func() { answersWithin = before }
+// SetAnswerTimeout changes answerTimeout until restore is called.
+func SetAnswerTimeout(d time.Duration) (restore func()) {
+	before := answerTimeout
+	answerTimeout = d
+	return func() { answerTimeout = before }
 }
 
-// SetPastLimit changes pastLimit until restore is called.
-func SetPastLimit(bytes int) (restore func()) {
-	before := pastLimit
-	pastLimit = bytes
-	return func() { pastLimit = before }
+// SetReplayLimit changes replayLimit until restore is called.
+func SetReplayLimit(bytes int) (restore func()) {
+	before := replayLimit
+	replayLimit = bytes
+	return func() { replayLimit = before }
 }
 
 // SetCredits changes the bytes that the fastest replica, and each replica, may lack, for jobs that

@@ -55,7 +55,7 @@ func (e *Engine) takeOffer(in *inlet, f *frame.Frame) error {
 	name := nameOf(f.Header)
 	r := in.link.cleared[name]
 	if r == nil || in.memory == nil || len(f.Payload) != addressSize {
-		return fmt.Errorf("offers a body that nobody asked for")
+		return fmt.Errorf("offer of an unrequested body")
 	}
 	if !in.memory.CanRead() {
 		e.answer(in.from, name, unreadable)

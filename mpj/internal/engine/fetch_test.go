@@ -76,7 +76,7 @@ func receiveOne(e *engine.Engine, into []byte) error {
 	return err
 }
 
-func TestPayloadOfAProgramThatComputesIsFetched(t *testing.T) {
+func TestPayloadOfABusyProgramIsFetched(t *testing.T) {
 	const size = 3<<20 + 7
 	for name, c := range map[string]struct {
 		reading channel.Reading
@@ -92,9 +92,9 @@ func TestPayloadOfAProgramThatComputesIsFetched(t *testing.T) {
 	}
 }
 
-func TestOfferOfAPayloadThatIsNotThereBreaksTheProtocol(t *testing.T) {
+func TestInvalidOfferViolatesTheProtocol(t *testing.T) {
 	_, err := sendUnattended(1<<20, channel.ReadAny, 1<<46, receiveOne)
-	if err == nil || !strings.Contains(err.Error(), "broke the protocol") {
+	if err == nil || !strings.Contains(err.Error(), "violated the protocol") {
 		t.Errorf("got %v", err)
 	}
 }

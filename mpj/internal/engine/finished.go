@@ -12,8 +12,8 @@ import (
 // the program waits for it. Other such receives stay posted, since the program may cancel them. All
 // replicas of a rank fail in the same receives, since all have the same messages.
 
-// meetFinished records the ranks that have finalized in the view. e.mu is held.
-func (e *Engine) meetFinished() {
+// recordFinished records the ranks that have finalized in the view. e.mu is held.
+func (e *Engine) recordFinished() {
 	e.finished = slices.Grow(e.finished[:0], e.view.N)[:e.view.N]
 	e.anyFinished = false
 	for rank := range e.finished {
@@ -59,11 +59,11 @@ func hasFinished(v view.View, rank int) bool {
 // over reports whether source sends nothing more. A joining process still gets messages of finished
 // ranks from other processes.
 func (e *Engine) over(source int) bool {
-	return e.anyFinished && !e.undrained && source >= 0 && e.finished[source] && (e.protocol == nil || e.whole)
+	return e.anyFinished && !e.undrained && source >= 0 && e.finished[source] && (e.protocol == nil || e.logComplete)
 }
 
-// hopeless reports whether the message for receive r will never come.
-func (e *Engine) hopeless(r *Request) bool {
+// unmatchable reports whether the message for receive r will never come.
+func (e *Engine) unmatchable(r *Request) bool {
 	if !r.posted || r.wildcard || r.exact || !e.over(r.source) {
 		return false
 	}
@@ -72,15 +72,15 @@ func (e *Engine) hopeless(r *Request) bool {
 	})
 }
 
-// allHopeless reports whether a program that waits for any of these requests would wait forever.
-func (e *Engine) allHopeless(rs []*Request) bool {
-	return e.anyFinished && !slices.ContainsFunc(rs, func(r *Request) bool { return !e.hopeless(r) })
+// allUnmatchable reports whether a program that waits for any of these requests would wait forever.
+func (e *Engine) allUnmatchable(rs []*Request) bool {
+	return e.anyFinished && !slices.ContainsFunc(rs, func(r *Request) bool { return !e.unmatchable(r) })
 }
 
-// failHopeless fails receive r, for which the program waits, if r is hopeless. It reports whether
-// it did.
-func (e *Engine) failHopeless(r *Request) (failed bool) {
-	if failed = e.hopeless(r); failed {
+// failUnmatchable fails receive r, for which the program waits, if r is unmatchable. It reports
+// whether it did.
+func (e *Engine) failUnmatchable(r *Request) (failed bool) {
+	if failed = e.unmatchable(r); failed {
 		e.mailbox(r.context).remove(r)
 		r.err = &words.FinalizedError{Rank: r.source}
 		r.done = true

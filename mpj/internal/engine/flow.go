@@ -59,11 +59,11 @@ func (t *tally) sum() uint64 { return t[short] + t[long] }
 // A flow is the state that one process keeps of the messages between it and another rank. It is a
 // pure value.
 type flow struct {
-	sent  tally
-	taken []tally // by replica of the rank: the part of sent that it has received
-	heard []bool  // by replica: it has reported, so taken counts
-	took  tally   // messages of the rank that this process's program has received
-	told  tally   // the part of took that has been reported to the rank
+	sent     tally
+	taken    []tally // by replica of the rank: the part of sent that it has received
+	known    []bool  // by replica: it has reported, so taken counts
+	received tally   // messages of the rank that this process's program has received
+	reported tally   // the part of received that has been reported to the rank
 }
 
 // credits are the numbers of bytes that replicas may lack when a send is done.
@@ -91,7 +91,7 @@ func creditsFor(n int) credits {
 // A heldSend is a send whose message has been handed to the protocol and that is not done.
 type heldSend struct {
 	request *Request
-	name    letter
+	name    messageID
 	class   int
 	before  uint64 // bytes of the class sent to the rank before it
 	full    bool   // waits for the load to fall below flowLimit
@@ -102,7 +102,7 @@ type heldSend struct {
 }
 
 // next returns the next send of a size, before it is counted.
-func (f *flow) next(name letter, size int) heldSend {
+func (f *flow) next(name messageID, size int) heldSend {
 	class := classOf(size)
 	return heldSend{name: name, class: class, before: f.sent[class]}
 }
@@ -112,7 +112,7 @@ func (f *flow) next(name letter, size int) heldSend {
 func (f *flow) done(h *heldSend, c *credits, live func(replica int) bool) bool {
 	quick, none := h.matched, true
 	for k := range f.taken {
-		if !f.heard[k] || !live(k) {
+		if !f.known[k] || !live(k) {
 			continue
 		}
 		none = false
@@ -141,25 +141,25 @@ func (h *heldSend) report(replica int) {
 // not count before their first report.
 func (f *flow) grow(replicas int) {
 	for len(f.taken) < replicas {
-		f.taken, f.heard = append(f.taken, tally{}), append(f.heard, false)
+		f.taken, f.known = append(f.taken, tally{}), append(f.known, false)
 	}
 }
 
-// hear records a replica's report of received bytes. An older report has no effect.
-func (f *flow) hear(replica int, t tally) {
-	f.heard[replica] = true
+// record records a replica's report of received bytes. An older report has no effect.
+func (f *flow) record(replica int, t tally) {
+	f.known[replica] = true
 	for class := range t {
 		f.taken[replica][class] = max(f.taken[replica][class], t[class])
 	}
 }
 
-// due reports whether the rank should be told what this process has received from it.
-func (f *flow) due(c *credits) bool { return f.took.sum()-f.told.sum() >= uint64(c.step) }
+// due reports whether a report of received bytes is due to the rank.
+func (f *flow) due(c *credits) bool { return f.received.sum()-f.reported.sum() >= uint64(c.step) }
 
 // tallySize is the length of a tally on the wire, in bytes.
 const tallySize = 8 * classes
 
-var errTally = errors.New("not a count of bytes received")
+var errTally = errors.New("malformed report of received bytes")
 
 func (t tally) append(b []byte) []byte {
 	for _, n := range t {
@@ -189,8 +189,8 @@ func readTally(b []byte) (t tally) {
 	return t
 }
 
-// takenFrame returns the frame that tells a process of another rank what this one has received from
-// it.
+// takenFrame returns the frame that reports to a process of another rank how many bytes this one
+// has received from it.
 func takenFrame(rank int, t tally) frame.Frame {
 	return frame.Frame{
 		Header:  frame.Header{Kind: frame.Taken, Rank: uint32(rank), Size: tallySize},

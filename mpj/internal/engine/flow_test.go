@@ -5,43 +5,43 @@ import (
 	"testing"
 )
 
-// TestASendIsDoneWhenItsReceiversLackLittle checks when a send is done. That is when the fastest
+// TestSendIsDoneWhenItsReceiversLackLittle checks when a send is done. That is when the fastest
 // replica is known to lack less than near and none to lack far, or when the replicas that lack more
 // have matched it.
-func TestASendIsDoneWhenItsReceiversLackLittle(t *testing.T) {
+func TestSendIsDoneWhenItsReceiversLackLittle(t *testing.T) {
 	c := credits{near: [classes]int{short: 1000, long: 4000}, far: 10_000}
 	all := []bool{true, true, true}
 	tests := map[string]struct {
 		before  uint64
 		long    bool
 		taken   [3]uint64
-		heard   []bool
+		known   []bool
 		live    []bool
 		sync    bool
 		matched []int
 		want    bool
 	}{
-		"nothing was sent":                          {heard: all, live: all, want: true},
-		"all lack less than near":                   {before: 999, heard: all, live: all, want: true},
-		"all lack near":                             {before: 1000, heard: all, live: all},
-		"long messages have more":                   {before: 3999, long: true, heard: all, live: all, want: true},
-		"the quickest lacks less":                   {before: 5000, taken: [3]uint64{4001}, heard: all, live: all, want: true},
-		"the quickest has failed":                   {before: 5000, taken: [3]uint64{4001}, heard: all, live: []bool{false, true, true}},
-		"one has matched it":                        {before: 5000, heard: all, live: all, matched: []int{1}, want: true},
-		"one has matched it and failed":             {before: 5000, heard: all, live: []bool{true, false, true}, matched: []int{1}, want: true},
-		"a slow one lacks far":                      {before: 10_000, taken: [3]uint64{10_000, 10_000}, heard: all, live: all},
-		"a slow one that has failed lacks far":      {before: 10_000, taken: [3]uint64{10_000, 10_000}, heard: all, live: []bool{true, true, false}, want: true},
-		"a new one lacks far":                       {before: 10_000, taken: [3]uint64{10_000, 10_000}, heard: []bool{true, true, false}, live: all, want: true},
-		"one that lacks far has matched it":         {before: 10_000, taken: [3]uint64{10_000, 10_000}, heard: all, live: all, matched: []int{2}, want: true},
-		"not all that lack far have matched it":     {before: 10_000, heard: all, live: all, matched: []int{0, 1}},
-		"all that lack far have matched it":         {before: 10_000, heard: all, live: all, matched: []int{0, 1, 2}, want: true},
-		"this sender is behind what was received":   {before: 10, taken: [3]uint64{5000, 5000, 5000}, heard: all, live: all, want: true},
-		"nobody who is known lives":                 {before: 10_000, heard: []bool{false, false, false}, live: all, want: true},
-		"synchronous and not matched":               {sync: true, heard: all, live: all},
-		"synchronous and matched":                   {sync: true, heard: all, live: all, matched: []int{1}, want: true},
-		"synchronous, not matched and nobody known": {sync: true, heard: []bool{false, false, false}, live: all},
+		"nothing was sent":                           {known: all, live: all, want: true},
+		"all lack less than near":                    {before: 999, known: all, live: all, want: true},
+		"all lack near":                              {before: 1000, known: all, live: all},
+		"long messages have more":                    {before: 3999, long: true, known: all, live: all, want: true},
+		"the quickest lacks less":                    {before: 5000, taken: [3]uint64{4001}, known: all, live: all, want: true},
+		"the quickest has failed":                    {before: 5000, taken: [3]uint64{4001}, known: all, live: []bool{false, true, true}},
+		"one has matched it":                         {before: 5000, known: all, live: all, matched: []int{1}, want: true},
+		"one has matched it and failed":              {before: 5000, known: all, live: []bool{true, false, true}, matched: []int{1}, want: true},
+		"a slow one lacks far":                       {before: 10_000, taken: [3]uint64{10_000, 10_000}, known: all, live: all},
+		"a slow one that has failed lacks far":       {before: 10_000, taken: [3]uint64{10_000, 10_000}, known: all, live: []bool{true, true, false}, want: true},
+		"a new one lacks far":                        {before: 10_000, taken: [3]uint64{10_000, 10_000}, known: []bool{true, true, false}, live: all, want: true},
+		"one that lacks far has matched it":          {before: 10_000, taken: [3]uint64{10_000, 10_000}, known: all, live: all, matched: []int{2}, want: true},
+		"not all that lack far have matched it":      {before: 10_000, known: all, live: all, matched: []int{0, 1}},
+		"all that lack far have matched it":          {before: 10_000, known: all, live: all, matched: []int{0, 1, 2}, want: true},
+		"this sender is behind what was received":    {before: 10, taken: [3]uint64{5000, 5000, 5000}, known: all, live: all, want: true},
+		"no known replica is live":                   {before: 10_000, known: []bool{false, false, false}, live: all, want: true},
+		"synchronous and not matched":                {sync: true, known: all, live: all},
+		"synchronous and matched":                    {sync: true, known: all, live: all, matched: []int{1}, want: true},
+		"synchronous, not matched, no replica known": {sync: true, known: []bool{false, false, false}, live: all},
 		"synchronous and matched, a slow one lacks far": {
-			sync: true, before: 10_000, taken: [3]uint64{10_000, 10_000}, heard: all, live: all, matched: []int{0},
+			sync: true, before: 10_000, taken: [3]uint64{10_000, 10_000}, known: all, live: all, matched: []int{0},
 		},
 	}
 	for name, test := range tests {
@@ -52,7 +52,7 @@ func TestASendIsDoneWhenItsReceiversLackLittle(t *testing.T) {
 			}
 			var f flow
 			f.grow(3)
-			copy(f.heard, test.heard)
+			copy(f.known, test.known)
 			for k, n := range test.taken {
 				f.taken[k][h.class] = n
 			}
@@ -78,12 +78,12 @@ func TestReplicasBufferAsMuchAsCredit(t *testing.T) {
 	}
 }
 
-// TestOldTalliesSayNothing checks that a report that arrives after a newer one has no effect.
-func TestOldTalliesSayNothing(t *testing.T) {
+// TestOldTalliesAreIgnored checks that a report that arrives after a newer one has no effect.
+func TestOldTalliesAreIgnored(t *testing.T) {
 	var f flow
 	f.grow(1)
-	f.hear(0, tally{7, 9})
-	f.hear(0, tally{5, 10})
+	f.record(0, tally{7, 9})
+	f.record(0, tally{5, 10})
 	if want := (tally{7, 10}); f.taken[0] != want {
 		t.Errorf("got %v, want %v", f.taken[0], want)
 	}
@@ -96,7 +96,7 @@ func FuzzTally(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		got, err := decodeTally(b)
 		if err == nil && !bytes.Equal(got.append(nil), b) {
-			t.Errorf("%x decodes to %v, which is %x", b, got, got.append(nil))
+			t.Errorf("%x decodes to %v, which encodes to %x", b, got, got.append(nil))
 		}
 	})
 }

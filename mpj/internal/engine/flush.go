@@ -43,21 +43,21 @@ func (e *Engine) Flush() error {
 // message 0, which every process treats as matched. Frames arrive in order, so the Receipt shows
 // that all earlier frames have arrived.
 
-// answersWithin, plus the silence that the job tolerates, is how long Flush waits for the last
+// answerTimeout, plus the silence that the job tolerates, is how long Flush waits for the last
 // answers. A process that has not answered by then and is still live in the view has probably
 // ended, and its peer conceals that. Such a peer must not hold up the job (V4).
-var answersWithin = 10 * time.Second // a variable for tests
+var answerTimeout = 10 * time.Second // a variable for tests
 
 // awaitLast waits until everything that this process has sent has arrived, including its last
 // acknowledgements. The wait for its messages has no limit. The acknowledgements, which only serve
-// to find divergences, are given up after answersWithin. e.mu is held, but not while it waits.
+// to find divergences, are given up after answerTimeout. e.mu is held, but not while it waits.
 func (e *Engine) awaitLast(w *waiter) error {
 	acknowledged := func() bool { return e.err == nil && e.telling == 0 && e.protocol.Retained() == 0 }
 	if err := e.await(w, acknowledged); err != nil {
 		return err
 	}
 	late := false
-	timer := time.AfterFunc(answersWithin+e.bears, func() {
+	timer := time.AfterFunc(answerTimeout+e.toleratedHang, func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		late = true

@@ -58,9 +58,9 @@ func TestFlushWaitsForLateReceives(t *testing.T) {
 	}
 }
 
-// TestFlushRefusesWhatNobodyReceives checks that messages that neither of two processes receives
+// TestFlushRefusesUnreceivedMessages checks that messages that neither of two processes receives
 // block neither of them, and that each process reports its unmatched messages.
-func TestFlushRefusesWhatNobodyReceives(t *testing.T) {
+func TestFlushRefusesUnreceivedMessages(t *testing.T) {
 	unprotected(t, func(job *localworld.World, p view.Process, e *engine.Engine, size int) error {
 		defer job.Finish(p)
 		other := 1 - p.Rank
@@ -77,15 +77,15 @@ func TestFlushRefusesWhatNobodyReceives(t *testing.T) {
 		}
 		left := e.Unmatched()
 		if len(left) != 2 || left[0].Status.Size != size || left[1].Status.Size != size || left[0].Status.Source+left[1].Status.Source != 1 {
-			return fmt.Errorf("unmatched are %+v, want one message of each process", left)
+			return fmt.Errorf("unmatched: %+v, want one message of each process", left)
 		}
 		return nil
 	})
 }
 
-// TestSendsToTheFinishedEnd checks that messages to a finished process are dropped at once, whether
-// or not there was a channel to it.
-func TestSendsToTheFinishedEnd(t *testing.T) {
+// TestSendsToAFinishedRankEnd checks that messages to a finished process are dropped at once,
+// whether or not there was a channel to it.
+func TestSendsToAFinishedRankEnd(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		finished := make(chan struct{}, 1)
 		unprotected(t, func(job *localworld.World, p view.Process, e *engine.Engine, size int) error {
@@ -113,10 +113,10 @@ func TestSendsToTheFinishedEnd(t *testing.T) {
 	}
 }
 
-// TestV4FlushDoesNotWaitForOneWhoseEndIsWithheld ends a process whose peer does not report the end,
+// TestV4FlushDoesNotWaitForAnUnreportedEnd ends a process whose peer does not report the end,
 // so that the process stays live in the view. The process no longer answers.
-func TestV4FlushDoesNotWaitForOneWhoseEndIsWithheld(t *testing.T) {
-	defer engine.SetAnswersWithin(50 * time.Millisecond)()
+func TestV4FlushDoesNotWaitForAnUnreportedEnd(t *testing.T) {
+	defer engine.SetAnswerTimeout(50 * time.Millisecond)()
 	for name, config := range configs(2) {
 		if !strings.HasSuffix(name, "r=2") {
 			continue

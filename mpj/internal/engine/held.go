@@ -15,11 +15,11 @@ func (e *Engine) newFlows(joining bool) {
 	for rank := range e.flows {
 		f := &e.flows[rank]
 		f.grow(max(e.view.R, e.self.Replica+1)) // the view may not contain this process yet
-		for k := range f.heard {
-			f.heard[k] = !joining && rank != e.self.Rank && e.view.Live(view.Process{Rank: rank, Replica: k})
+		for k := range f.known {
+			f.known[k] = !joining && rank != e.self.Rank && e.view.Live(view.Process{Rank: rank, Replica: k})
 		}
 	}
-	e.flows[e.self.Rank].heard[e.self.Replica] = true // this process needs no report of its own
+	e.flows[e.self.Rank].known[e.self.Replica] = true // this process needs no report of its own
 }
 
 // hasRoom reports whether the replicas of the destination of h lack so little that h is done.
@@ -34,7 +34,7 @@ func (e *Engine) hasRoom(h *heldSend) bool {
 
 // next returns the next send to a rank, without its number. e.mu is held.
 func (e *Engine) next(context uint32, dest, size int) heldSend {
-	return e.flows[dest].next(letter{context: context, rank: dest}, size)
+	return e.flows[dest].next(messageID{context: context, rank: dest}, size)
 }
 
 // name sets the number of h, which is the next send of its context and rank.
@@ -86,8 +86,8 @@ func (e *Engine) settleAllHeld(rank int) {
 	}
 }
 
-// letPass ends a send whose message has been handed to the protocol.
-func (e *Engine) letPass(r *Request) {
+// endHeldOf ends a send whose message has been handed to the protocol.
+func (e *Engine) endHeldOf(r *Request) {
 	for _, h := range e.held {
 		if h.request == r {
 			e.endHeld(h)
@@ -103,12 +103,12 @@ func (e *Engine) take(m *protection.Message) {
 		return
 	}
 	f := &e.flows[m.Source]
-	f.took.add(len(m.Payload))
+	f.received.add(len(m.Payload))
 	switch {
 	case m.Source == e.self.Rank:
-		f.hear(e.self.Replica, f.took)
+		f.record(e.self.Replica, f.received)
 		e.settleAllHeld(m.Source)
-	case e.whole && f.due(&e.credits):
+	case e.logComplete && f.due(&e.credits):
 		e.tellTaken(m.Source)
 	}
 }
@@ -119,19 +119,19 @@ func (e *Engine) takeUnreceived(m message) {
 	e.report(m)
 }
 
-// tellTaken tells the replicas of a rank what this process has received from it.
+// tellTaken reports to the replicas of a rank how many bytes this process has received from it.
 func (e *Engine) tellTaken(rank int) {
 	if rank == e.self.Rank {
 		return
 	}
-	e.flows[rank].told = e.flows[rank].took
+	e.flows[rank].reported = e.flows[rank].received
 	for k := range e.view.R {
 		e.tellTakenTo(view.Process{Rank: rank, Replica: k})
 	}
 }
 
 func (e *Engine) tellTakenTo(p view.Process) {
-	e.enqueue(protection.Envelope{To: p, Frame: takenFrame(e.self.Rank, e.flows[p.Rank].took)})
+	e.enqueue(protection.Envelope{To: p, Frame: takenFrame(e.self.Rank, e.flows[p.Rank].received)})
 }
 
 // arrivedTaken processes another process's report of received bytes.
@@ -140,29 +140,29 @@ func (e *Engine) arrivedTaken(from view.Process, f *frame.Frame) error {
 	if err != nil || !e.view.Live(from) || from.Rank == e.self.Rank {
 		return err
 	}
-	e.flows[from.Rank].hear(from.Replica, t)
+	e.flows[from.Rank].record(from.Replica, t)
 	e.settleAllHeld(from.Rank)
 	return nil
 }
 
-// becomeWhole reports to all ranks what this process, which was new, has received, so that it
+// markLogComplete reports to all ranks how many bytes this process, which was new, has received. It
 // counts from now on.
-func (e *Engine) becomeWhole() {
-	e.whole = true
+func (e *Engine) markLogComplete() {
+	e.logComplete = true
 	for rank := range e.flows {
 		e.tellTaken(rank)
 	}
-	e.meetFinished()
+	e.recordFinished()
 }
 
-// meetFlows makes room for the processes that are new in the view. It tells them what this process
-// has received of the messages that they will send again.
-func (e *Engine) meetFlows(before view.View) {
+// addFlows makes room for the processes that are new in the view. It reports to them
+// how many bytes of the messages that they will send again this process has received.
+func (e *Engine) addFlows(before view.View) {
 	for rank := range e.flows {
 		e.flows[rank].grow(e.view.R)
 	}
 	for _, p := range e.view.Processes() {
-		if e.whole && before.State(p) == view.Vacant && e.view.Live(p) && p.Rank != e.self.Rank {
+		if e.logComplete && before.State(p) == view.Vacant && e.view.Live(p) && p.Rank != e.self.Rank {
 			e.tellTakenTo(p)
 		}
 	}
@@ -177,14 +177,14 @@ func (e *Engine) endFlows() {
 	e.ending = true
 	for _, b := range e.mailboxes {
 		for i := range b.unexpected {
-			e.forgo(&b.unexpected[i])
+			e.dropUnreceived(&b.unexpected[i])
 		}
 	}
 }
 
-// forgo drops the payload of a message that the program will not receive. It keeps the reason of a
-// failure, because Finalize reports it.
-func (e *Engine) forgo(m *message) {
+// dropUnreceived drops the payload of a message that the program will not receive. It keeps the
+// reason of a failure, because Finalize reports it.
+func (e *Engine) dropUnreceived(m *message) {
 	e.takeUnreceived(*m)
 	if m.Tag == words.ReasonTag && len(m.Payload) <= words.ReasonMost {
 		return

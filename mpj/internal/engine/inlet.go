@@ -58,7 +58,7 @@ func (e *Engine) accept(from view.Process, r channel.Receiver) {
 		return
 	}
 	if e.view.State(from) == view.Vacant {
-		e.keepWaiting(from, r)
+		e.keepEarly(from, r)
 		return
 	}
 	i := e.index(from)
@@ -175,13 +175,13 @@ func (e *Engine) arrived(in *inlet, f *frame.Frame) bool {
 	default:
 		var out protection.Output
 		if out, err = e.protocol.Receive(in.from, *f); err == nil {
-			if f.Kind == frame.Past {
-				e.countRelived(out.Deliver)
+			if f.Kind == frame.MessageLog {
+				e.countReplayed(out.Deliver)
 			}
 			e.apply(out)
 			e.relieve()
 			e.armTick()
-			if f.Kind == frame.Past {
+			if f.Kind == frame.MessageLog {
 				e.resuming.wake()
 			}
 		}
@@ -194,5 +194,5 @@ func (e *Engine) arrived(in *inlet, f *frame.Frame) bool {
 
 // protocolError returns the error for a protocol violation by process from.
 func protocolError(from view.Process, err error) error {
-	return fmt.Errorf("process %v broke the protocol: %w", from, err)
+	return fmt.Errorf("process %v violated the protocol: %w", from, err)
 }

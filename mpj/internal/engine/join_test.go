@@ -10,11 +10,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// TestANewReplicaGetsToTheEndOfALongPast runs a new replica whose program first needs the end of
+// TestNewReplicaReplaysALongMessageLog runs a new replica whose program first needs the end of
 // its rank's message log. The replica must reach the end although the log is longer than the limit
 // of unreceived messages. The synchronous sends of its rank, which were matched long ago, must end.
-func TestANewReplicaGetsToTheEndOfALongPast(t *testing.T) {
-	defer engine.SetPastLimit(1 << 20)()
+func TestNewReplicaReplaysALongMessageLog(t *testing.T) {
+	defer engine.SetReplayLimit(1 << 20)()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	const messages, size = 80, 100_000
@@ -60,7 +60,7 @@ func TestANewReplicaGetsToTheEndOfALongPast(t *testing.T) {
 			case got := <-joined:
 				joined <- got
 				if got != messages*size {
-					t.Errorf("the new replica was given %d bytes anew, want %d", got, messages*size)
+					t.Errorf("%d bytes were replayed to the new replica, want %d", got, messages*size)
 				}
 			case <-ctx.Done():
 				return ctx.Err()

@@ -51,7 +51,7 @@ type mailbox struct {
 	present    map[origin]struct{} // names of unexpected; nil if not built
 	wildcards  int                 // number of wildcards among posts
 	points     uint64
-	news       bool      // a news message has arrived; it ends waiting calls
+	notice     bool      // a failure notice has arrived; it ends waiting calls
 	abandoned  bool      // the program receives nothing more here
 	probes     []*waiter // waiters to wake when a message has arrived or a post is gone
 }

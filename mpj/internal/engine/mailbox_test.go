@@ -151,9 +151,9 @@ func TestR4ReplicasMatchAsTheDecider(t *testing.T) {
 	}
 }
 
-// TestR4NothingUndecidedShows checks that decided outcomes determine everything that the decider's
-// program sees: a replica with these outcomes and all messages makes the same matches.
-func TestR4NothingUndecidedShows(t *testing.T) {
+// TestR4UndecidedOutcomesAreHidden checks that decided outcomes determine everything that the
+// decider's program sees: a replica with these outcomes and all messages makes the same matches.
+func TestR4UndecidedOutcomesAreHidden(t *testing.T) {
 	for seed := range uint64(2000) {
 		s := newScript(seed)
 		known := make(map[int]name)
@@ -180,9 +180,9 @@ func TestR4NothingUndecidedShows(t *testing.T) {
 	}
 }
 
-// TestR4TakeoverKeepsWhatWasDecided checks that a new decider continues from any state of a
+// TestR4TakeoverKeepsDecidedOutcomes checks that a new decider continues from any state of a
 // replica. It must not contradict a decision of the old one, and no message may be matched twice.
-func TestR4TakeoverKeepsWhatWasDecided(t *testing.T) {
+func TestR4TakeoverKeepsDecidedOutcomes(t *testing.T) {
 	for seed := range uint64(3000) {
 		s := newScript(seed)
 		known := make(map[int]name)

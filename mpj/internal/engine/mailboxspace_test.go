@@ -7,9 +7,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// TestWaitingMessagesKeepOrderAndSpace checks that messages that come and go in order need no new
-// memory once there is room for them, and stay in order, however many wait.
-func TestWaitingMessagesKeepOrderAndSpace(t *testing.T) {
+// TestUnexpectedMessagesKeepOrderInBoundedSpace checks that messages that come and go in order need
+// no new memory once there is room for them, and stay in order, however many wait.
+func TestUnexpectedMessagesKeepOrderInBoundedSpace(t *testing.T) {
 	for _, waiting := range []int{0, 1, 2, 7, 100} {
 		t.Run(fmt.Sprint(waiting), func(t *testing.T) {
 			var (
@@ -26,7 +26,7 @@ func TestWaitingMessagesKeepOrderAndSpace(t *testing.T) {
 				if m, ok := b.find(wildcard); ok {
 					got++
 					if m.Seq != got {
-						t.Fatalf("message %d comes as the %dth", m.Seq, got)
+						t.Fatalf("message %d was received as number %d", m.Seq, got)
 					}
 				}
 			})
@@ -37,8 +37,8 @@ func TestWaitingMessagesKeepOrderAndSpace(t *testing.T) {
 	}
 }
 
-// TestAnEmptyMailboxKeepsLittleSpace checks that the memory for a burst is released.
-func TestAnEmptyMailboxKeepsLittleSpace(t *testing.T) {
+// TestEmptyMailboxKeepsLittleSpace checks that the memory for a burst is released.
+func TestEmptyMailboxKeepsLittleSpace(t *testing.T) {
 	var b mailbox
 	for range 10 * spaceKept {
 		b.add(message{})

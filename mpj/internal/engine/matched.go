@@ -19,7 +19,7 @@ func (e *Engine) Mprobe(context uint32, source int, tag int32) (*Matched, Status
 
 // Improbe is Mprobe without waiting: ok reports whether there was a message.
 func (e *Engine) Improbe(context uint32, source int, tag int32) (m *Matched, s Status, ok bool, err error) {
-	defer func() { giveWay(ok) }()
+	defer func() { yieldUnless(ok) }()
 	r := &Request{hold: true, context: context, source: source, tag: tag}
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()

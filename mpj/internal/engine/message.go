@@ -57,7 +57,7 @@ func (e *Engine) sendable(dest int, payload []byte) error {
 		return e.err
 	}
 	if uint64(len(payload)) > MaxMessage {
-		return fmt.Errorf("message of %d bytes, at most %d go", len(payload), uint64(MaxMessage))
+		return fmt.Errorf("message of %d bytes exceeds the limit of %d", len(payload), uint64(MaxMessage))
 	}
 	if !e.reachable(dest) {
 		return fmt.Errorf("rank %d has no live replica", dest)
@@ -126,8 +126,8 @@ func (e *Engine) post(r *Request, context uint32, source int, tag int32) error {
 	if e.protocol == nil {
 		if m, ok := b.find(r); ok {
 			e.give(r, m)
-		} else if b.news && tag == AnyTag {
-			r.err = ErrNews
+		} else if b.notice && tag == AnyTag {
+			r.err = ErrNotice
 			r.finish()
 		} else {
 			b.append(r)

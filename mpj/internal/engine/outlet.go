@@ -82,7 +82,7 @@ func (e *Engine) outlet(p view.Process) *outlet {
 // enqueue queues a frame of the protocol for its destination. e.mu is held.
 func (e *Engine) enqueue(envelope protection.Envelope) {
 	if e.err != nil || !e.view.Live(envelope.To) {
-		e.letGo(envelope.Frame.Payload)
+		e.releasePayload(envelope.Frame.Payload)
 		return
 	}
 	e.put(e.outlet(envelope.To), parcel{Frame: envelope.Frame})
@@ -168,7 +168,7 @@ func (e *Engine) done(p parcel) {
 	case p.pooled:
 		e.giveBack(p.Payload)
 	case e.protocol != nil:
-		e.letGo(p.Payload)
+		e.releasePayload(p.Payload)
 	}
 	if p.owner != nil {
 		e.bodyDone()

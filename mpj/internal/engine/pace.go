@@ -37,27 +37,27 @@ import (
 // needs.
 
 const (
-	// leadSaid is the accumulated lead at which a replica reports it: after 0.5 s at the earliest,
+	// minLead is the accumulated lead at which a replica reports it: after 0.5 s at the earliest,
 	// unless the lead is clear (clearPart). Moving mastership costs a round of messages.
-	leadSaid = 400 * time.Millisecond
-	// mostLead is the limit of the doubling of leadSaid.
-	mostLead = leadSaid << 12
+	minLead = 400 * time.Millisecond
+	// maxLead is the limit of the doubling of minLead.
+	maxLead = minLead << 12
 	// clearPart is the divisor of the needed lead for a lead that is statistically clear. clarity
 	// is the threshold of the measure (see spells) for clear; it grows with the needed lead. Spells
 	// of equal machines reach it with a probability below exp(-clarity²/2), or one in 3,000.
 	clearPart = 10
 	clarity   = 4
-	// longSpell is the most time that one spell can contribute.
-	longSpell = 10 * time.Millisecond
+	// maxSpell is the most time that one spell can contribute.
+	maxSpell = 10 * time.Millisecond
 	// recently is the decay time of spells, in seconds: the weight of a spell falls to 1/e in this
 	// time.
 	recently = 1.5
-	// mostCounted is the most time that one answer can cover, so that a single delay does not make
+	// maxCounted is the most time that one answer can cover, so that a single delay does not make
 	// a master count as slow.
-	mostCounted = 100 * time.Millisecond
-	// pacePatience is how long a replica waits for an answer before it asks again. An answer may be
+	maxCounted = 100 * time.Millisecond
+	// paceTimeout is how long a replica waits for an answer before it asks again. An answer may be
 	// lost with its channel.
-	pacePatience = time.Second
+	paceTimeout = time.Second
 	// clockDrift bounds the relative drift of two clocks: one part in clockDrift.
 	clockDrift = 4096
 )
@@ -79,11 +79,11 @@ type pace struct {
 	spells spells
 }
 
-func newPace() pace { return pace{need: leadSaid} }
+func newPace() pace { return pace{need: minLead} }
 
 // tick returns the number of the question to ask the master now, or 0 if none.
 func (p *pace) tick(now time.Duration) (question uint64) {
-	if p.heard && p.known == p.own.last.steps || p.own.last.steps == 0 || p.asked != 0 && now-p.asked < pacePatience {
+	if p.heard && p.known == p.own.last.steps || p.own.last.steps == 0 || p.asked != 0 && now-p.asked < paceTimeout {
 		return 0
 	}
 	p.question++
@@ -113,8 +113,8 @@ func (p *pace) hear(question uint64, a paceAnswer, now time.Duration) (ahead boo
 
 // leads reports whether the lead is large or clear enough to report.
 func (p *pace) leads() bool {
-	words := float64(p.need) / float64(leadSaid)
-	return p.lead >= p.need || p.lead >= p.need/clearPart && p.spells.clear(clarity*clarity*words)
+	grown := float64(p.need) / float64(minLead)
+	return p.lead >= p.need || p.lead >= p.need/clearPart && p.spells.clear(clarity*clarity*grown)
 }
 
 // count accounts for the time from the last counted moment up to the answer.
@@ -124,15 +124,15 @@ func (p *pace) count(a paceAnswer, now time.Duration) {
 	for i := range master { // in doubt, assume that the master was earlier
 		master[i].at = p.clocks.own(master[i].at) - p.clocks.doubt()
 	}
-	from := max(p.counted, to-mostCounted, own[0].at, master[0].at)
+	from := max(p.counted, to-maxCounted, own[0].at, master[0].at)
 	if from >= to {
 		return
 	}
 	p.spells.fade(to - from)
 	p.lead -= (to - from) / 5
-	for who, lasts := range compare(own, master, from, to) {
-		p.spells.take(who, lasts)
-		switch who {
+	for leader, lasts := range compare(own, master, from, to) {
+		p.spells.take(leader, lasts)
+		switch leader {
 		case replicaAhead:
 			p.lead += lasts
 		case masterAhead:
@@ -182,19 +182,19 @@ func compare(replica, master []mark, from, to time.Duration) iter.Seq2[int, time
 // lengths of spells. If each spell belongs to either process with equal probability, the measure
 // exceeds z with a probability below exp(-z²/2), whatever the lengths (Efron, Student's t-test
 // under symmetry conditions, 1969). A single spell yields 1. No spell counts for more than
-// longSpell, so that a long pause does not hide the other spells for long.
+// maxSpell, so that a long pause does not hide the other spells for long.
 type spells struct {
 	now          time.Duration // the current spell; negative if the master is ahead
 	sum, squares float64       // of the completed spells, in seconds
 }
 
 // take records which process was ahead next, and for how long.
-func (s *spells) take(who int, lasts time.Duration) {
-	if who == level || (s.now < 0) != (who == masterAhead) {
-		x := max(-longSpell, min(longSpell, s.now)).Seconds()
+func (s *spells) take(leader int, lasts time.Duration) {
+	if leader == level || (s.now < 0) != (leader == masterAhead) {
+		x := max(-maxSpell, min(maxSpell, s.now)).Seconds()
 		s.sum, s.squares, s.now = s.sum+x, s.squares+x*x, 0
 	}
-	s.now += time.Duration(who) * lasts
+	s.now += time.Duration(leader) * lasts
 }
 
 // fade reduces the weight of past spells after some time has passed.
@@ -210,7 +210,7 @@ func (s *spells) clear(square float64) bool {
 }
 
 // slow doubles the lead that the next report needs.
-func (p *pace) slow() { p.need = min(2*p.need, mostLead) }
+func (p *pace) slow() { p.need = min(2*p.need, maxLead) }
 
 // moved resets the measurement for a new master of the rank. demoted: this process was master
 // before.
@@ -262,27 +262,27 @@ func (h *history) appendTo(marks []mark) []mark {
 
 // A comparison is an estimate of the offset between two clocks.
 type comparison struct {
-	made    bool
-	taken   time.Duration // time of the measurement, on the own clock
-	took    time.Duration // round-trip time of question and answer
-	further time.Duration // by how much the other clock is ahead
+	made      bool
+	measured  time.Duration // time of the measurement, on the own clock
+	roundTrip time.Duration // round-trip time of question and answer
+	offset    time.Duration // by how much the other clock is ahead
 }
 
 // take adds a reading of the other clock, taken between a question and its answer. The reading with
 // the shortest round trip is the most exact. Its weight falls with time because clocks drift.
 func (c *comparison) take(asked, other, now time.Duration) {
-	took := now - asked
-	if c.made && took > c.took+(now-c.taken)/clockDrift {
+	roundTrip := now - asked
+	if c.made && roundTrip > c.roundTrip+(now-c.measured)/clockDrift {
 		return
 	}
-	*c = comparison{true, now, took, other - (asked + took/2)}
+	*c = comparison{true, now, roundTrip, other - (asked + roundTrip/2)}
 }
 
 // own converts a time on the other clock to the own clock.
-func (c *comparison) own(other time.Duration) time.Duration { return other - c.further }
+func (c *comparison) own(other time.Duration) time.Duration { return other - c.offset }
 
 // doubt returns the possible error of own.
-func (c *comparison) doubt() time.Duration { return c.took / 2 }
+func (c *comparison) doubt() time.Duration { return c.roundTrip / 2 }
 
 // A paceAnswer holds the marks of a master, earliest first, and the reading of its clock now. It
 // has at least one mark.
@@ -300,7 +300,7 @@ const markSize = 16
 // longestClock bounds the reading of a clock.
 const longestClock = time.Duration(1) << 60
 
-var errPace = errors.New("not an answer about its pace")
+var errPace = errors.New("malformed pace reply")
 
 func (a paceAnswer) encode() []byte {
 	b := make([]byte, 0, 8+markSize*len(a.marks))

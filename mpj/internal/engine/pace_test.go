@@ -68,7 +68,7 @@ func every(n, offset time.Duration) func(time.Duration) int {
 	}
 }
 
-func TestReplicaThatIsAheadSaysSo(t *testing.T) {
+func TestReplicaThatIsAheadReportsIt(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		step, lag time.Duration
@@ -82,20 +82,20 @@ func TestReplicaThatIsAheadSaysSo(t *testing.T) {
 			r := newRace()
 			r.run(20*time.Second, every(tt.step, 0), every(tt.step, tt.lag))
 			if len(r.said) == 0 || r.said[0] > tt.within {
-				t.Fatalf("said at %v, want within %v", r.said, tt.within)
+				t.Fatalf("reported at %v, want within %v", r.said, tt.within)
 			}
 			for i := 2; i < len(r.said); i++ {
 				if r.said[i]-r.said[i-1] < 3*(r.said[i-1]-r.said[i-2])/2 {
-					t.Errorf("said at %v: the time between does not double", r.said)
+					t.Errorf("reported at %v: the intervals do not double", r.said)
 				}
 			}
 		})
 	}
 }
 
-// TestMasterThatIsStoppedIsFoundOut checks a master that, whenever it resumes, takes all pending
+// TestStoppedMasterIsDetected checks a master that, whenever it resumes, takes all pending
 // steps before it answers.
-func TestMasterThatIsStoppedIsFoundOut(t *testing.T) {
+func TestStoppedMasterIsDetected(t *testing.T) {
 	const cycle = 10 * time.Millisecond
 	r := newRace()
 	r.away = func(at time.Duration) bool { return at%cycle < cycle*9/10 }
@@ -107,13 +107,13 @@ func TestMasterThatIsStoppedIsFoundOut(t *testing.T) {
 		return int(due)
 	})
 	if len(r.said) == 0 || r.said[0] > time.Second {
-		t.Errorf("said at %v, want within 1s", r.said)
+		t.Errorf("reported at %v, want within 1s", r.said)
 	}
 }
 
-// TestReplicasThatTakeTurnsAreLevel checks two replicas that share a processor and so are ahead of
+// TestReplicasThatAlternateAreLevel checks two replicas that share a processor and so are ahead of
 // each other in turn. By chance, one may be favoured for a while.
-func TestReplicasThatTakeTurnsAreLevel(t *testing.T) {
+func TestReplicasThatAlternateAreLevel(t *testing.T) {
 	said, seed := 0, rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for range 10 {
@@ -135,13 +135,13 @@ func TestReplicasThatTakeTurnsAreLevel(t *testing.T) {
 		said += len(r.said)
 	}
 	if said > 1 {
-		t.Errorf("seed %d: said %d times in 10 jobs of 30 s", seed, said)
+		t.Errorf("seed %d: reported %d times in 10 jobs of 30 s", seed, said)
 	}
 }
 
-// TestLevelReplicasHardlyEverSayThatTheyAreAhead checks replicas that are held up sometimes and
+// TestLevelReplicasSeldomReportALead checks replicas that are held up sometimes and
 // then catch up. Long pauses that cluster by chance may look like a slow machine.
-func TestLevelReplicasHardlyEverSayThatTheyAreAhead(t *testing.T) {
+func TestLevelReplicasSeldomReportALead(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		every       int // mean interval of pauses in steps of 1 ms
@@ -181,13 +181,13 @@ func TestLevelReplicasHardlyEverSayThatTheyAreAhead(t *testing.T) {
 				said += len(r.said)
 			}
 			if said > tt.said {
-				t.Fatalf("seed %d: said %d times in 5 jobs of 30 s, want at most %d", seed, said, tt.said)
+				t.Fatalf("seed %d: reported %d times in 5 jobs of 30 s, want at most %d", seed, said, tt.said)
 			}
 		})
 	}
 }
 
-func TestSpellsAreClear(t *testing.T) {
+func TestClearSpells(t *testing.T) {
 	turns := func(n int, first, then time.Duration) (s spells) {
 		for range n {
 			s.take(cmp.Compare(first, 0), first.Abs())
@@ -203,7 +203,7 @@ func TestSpellsAreClear(t *testing.T) {
 		want   bool
 	}{
 		{"none", spells{}, false},
-		{"short ones, always the same who", turns(8, time.Millisecond, 2*time.Millisecond), false},
+		{"short ones, always the same process", turns(8, time.Millisecond, 2*time.Millisecond), false},
 		{"more of them", turns(9, time.Millisecond, 2*time.Millisecond), true},
 		{"the other", turns(9, -time.Millisecond, -2*time.Millisecond), false},
 		{"in turn", turns(100, 3*time.Millisecond, -3*time.Millisecond), false},
@@ -218,7 +218,7 @@ func TestSpellsAreClear(t *testing.T) {
 	}
 }
 
-func TestReplicaIsNotAheadOfALateAnswer(t *testing.T) {
+func TestLateAnswerShowsNoLead(t *testing.T) {
 	p, m := newPace(), history{}
 	at := time.Second
 	for i := range 100 {
@@ -226,21 +226,21 @@ func TestReplicaIsNotAheadOfALateAnswer(t *testing.T) {
 		m.step(at)
 		q := p.tick(at)
 		if q == 0 {
-			t.Fatal("does not ask")
+			t.Fatal("the replica did not ask the master")
 		}
 		answered := at
 		if at += time.Millisecond; i%10 != 0 {
 			at += 300 * time.Millisecond // answers take long
 		}
 		if p.hear(q, paceAnswer{answered + time.Millisecond/2, m.appendTo(nil)}, at) || p.lead > 0 {
-			t.Fatalf("ahead by %v of a master that is level", p.lead)
+			t.Fatalf("lead %v over a level master", p.lead)
 		}
 		p.known = 0 // so that it asks, though they are level
 		at += tickInterval
 	}
 }
 
-func TestMasterThatIsHeldUpOnceIsNotSlow(t *testing.T) {
+func TestMasterDelayedOnceIsNotSlow(t *testing.T) {
 	r := newRace()
 	r.away = func(at time.Duration) bool { return at > time.Second && at < 2*time.Second }
 	taken := uint64(0)
@@ -250,7 +250,7 @@ func TestMasterThatIsHeldUpOnceIsNotSlow(t *testing.T) {
 		return int(due)
 	})
 	if len(r.said) > 0 {
-		t.Errorf("said at %v", r.said)
+		t.Errorf("reported a lead at %v", r.said)
 	}
 }
 
@@ -264,7 +264,7 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 		}
 	}
 	if asked != 5 {
-		t.Errorf("asked %d times in 5 s, want once in %v", asked, pacePatience)
+		t.Errorf("asked %d times in 5 s, want once in %v", asked, paceTimeout)
 	}
 	if p.hear(p.question-1, paceAnswer{marks: make([]mark, 1)}, 6*time.Second); p.heard {
 		t.Error("an answer to an earlier question counts")
@@ -278,21 +278,21 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 	}
 }
 
-func TestMasterThatWasReplacedWaitsLongerForItsTurn(t *testing.T) {
+func TestReplacedMasterNeedsALargerLead(t *testing.T) {
 	p := newPace()
 	p.moved(true)
-	if p.need != 2*leadSaid {
-		t.Errorf("need %v, want %v", p.need, 2*leadSaid)
+	if p.need != 2*minLead {
+		t.Errorf("need %v, want %v", p.need, 2*minLead)
 	}
 	for range 100 {
 		p.moved(true)
 	}
-	if p.need != mostLead {
-		t.Errorf("need %v, want at most %v", p.need, mostLead)
+	if p.need != maxLead {
+		t.Errorf("need %v, want at most %v", p.need, maxLead)
 	}
 }
 
-func TestHistoryRemembersWhenStepsWereTaken(t *testing.T) {
+func TestHistoryRecordsWhenStepsWereTaken(t *testing.T) {
 	var h history
 	if got := h.appendTo(nil); len(got) != 1 || got[0] != (mark{}) {
 		t.Errorf("of no step: %v", got)
@@ -329,8 +329,8 @@ func TestCompare(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var more, less, all time.Duration
-			for who, lasts := range compare(one, tt.other, tt.from, tt.to) {
-				switch all += lasts; who {
+			for leader, lasts := range compare(one, tt.other, tt.from, tt.to) {
+				switch all += lasts; leader {
 				case replicaAhead:
 					more += lasts
 				case masterAhead:
@@ -354,7 +354,7 @@ func FuzzPaceAnswer(f *testing.F) {
 			return
 		}
 		if !bytes.Equal(a.encode(), b) {
-			t.Errorf("%v encodes as %x, came as %x", a, a.encode(), b)
+			t.Errorf("%v encodes to %x, decoded from %x", a, a.encode(), b)
 		}
 		p := newPace()
 		p.own.step(time.Second)

@@ -47,7 +47,7 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 // Iprobe describes the message that Probe would describe now, if there is one. That is a decision
 // even with a named source.
 func (e *Engine) Iprobe(context uint32, source int, tag int32) (s Status, ok bool, err error) {
-	defer func() { giveWay(ok) }()
+	defer func() { yieldUnless(ok) }()
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -61,8 +61,8 @@ func (e *Engine) hold(payload []byte) {
 	}
 }
 
-// letGo removes a user of a payload. The memory of a payload without users is reused.
-func (e *Engine) letGo(payload []byte) {
+// releasePayload removes a user of a payload. The memory of a payload without users is reused.
+func (e *Engine) releasePayload(payload []byte) {
 	if !usedAgain(payload) {
 		return
 	}

@@ -29,7 +29,7 @@ type liar struct {
 
 func (l liar) Address([]byte) uint64 { return l.address }
 
-func TestPayloadThatIsNotThereBreaksTheProtocol(t *testing.T) {
+func TestInvalidAddressViolatesTheProtocol(t *testing.T) {
 	for _, address := range []uint64{1, 1 << 46, 1<<64 - 8} {
 		job := readers(func(_, _ view.Process, s channel.Sender) channel.Sender { return liar{s.(*channel.ShmSender), address} })
 		err := job.Run(func(p view.Process, e *engine.Engine) error {
@@ -42,7 +42,7 @@ func TestPayloadThatIsNotThereBreaksTheProtocol(t *testing.T) {
 			}
 			return exchangeOnce(p, e, make([]byte, size), make([]byte, size))
 		})
-		if err == nil || !strings.Contains(err.Error(), "broke the protocol") {
+		if err == nil || !strings.Contains(err.Error(), "violated the protocol") {
 			t.Errorf("payload at %#x: got %v", address, err)
 		}
 	}
@@ -78,9 +78,9 @@ func occupy(p view.Process, e *engine.Engine) error {
 	return err
 }
 
-// TestPayloadOfAFailedSenderIsWholeOrLost checks that a payload whose sender fails is delivered
+// TestPayloadOfAFailedSenderIsCompleteOrLost checks that a payload whose sender fails is delivered
 // unchanged or not at all, although the sender's program may reuse its buffer.
-func TestPayloadOfAFailedSenderIsWholeOrLost(t *testing.T) {
+func TestPayloadOfAFailedSenderIsCompleteOrLost(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range 50 {

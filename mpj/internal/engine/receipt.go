@@ -8,8 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A letter names a message to or from a rank.
-type letter struct {
+// A messageID names a message to or from a rank.
+type messageID struct {
 	context uint32
 	rank    int // the other rank
 	seq     uint64
@@ -38,7 +38,7 @@ func (e *Engine) sendSynchronously(r *Request, m protection.Message) {
 
 // report reports the match of m to the replicas of its source that need to know.
 func (e *Engine) report(m message) {
-	name := letter{m.Context, m.Source, m.Seq}
+	name := messageID{m.Context, m.Source, m.Seq}
 	switch {
 	case m.Source == e.self.Rank:
 		if e.protocol != nil {
@@ -65,7 +65,7 @@ func (e *Engine) tellMatched(to view.Process, context uint32, seq uint64) {
 }
 
 // receipt records that a replica has matched a message, possibly before this process sends it.
-func (e *Engine) receipt(name letter, replica int) {
+func (e *Engine) receipt(name messageID, replica int) {
 	if h, ok := e.held[name]; ok {
 		h.report(replica)
 		e.settleHeld(h)
@@ -82,7 +82,7 @@ const maxReceipts = 1 << 16
 
 // arrivedReceipt processes a Receipt or a Query of another process.
 func (e *Engine) arrivedReceipt(from view.Process, f frame.Header) {
-	name := letter{f.Context, from.Rank, f.Seq}
+	name := messageID{f.Context, from.Rank, f.Seq}
 	switch {
 	case e.view.State(from) == view.Failed || from.Rank == e.self.Rank:
 	case f.Seq == 0 && f.Kind == frame.Query:
@@ -99,7 +99,7 @@ func (e *Engine) arrivedReceipt(from view.Process, f frame.Header) {
 }
 
 // hasMatched reports whether a message has arrived and either been matched or will never be.
-func (e *Engine) hasMatched(name letter) bool {
+func (e *Engine) hasMatched(name messageID) bool {
 	return e.protocol.Received(name.context, name.rank) >= name.seq &&
 		(e.ending || !e.mailbox(name.context).has(name.rank, name.seq))
 }
@@ -120,7 +120,7 @@ func (e *Engine) answerAsked() {
 // ask records that p must be told when a message of its rank is matched. Queries are bounded by the
 // number of messages here plus maxReceipts for messages that have not arrived. The master of a rank
 // sends its query after the message.
-func (e *Engine) ask(name letter, p view.Process) {
+func (e *Engine) ask(name messageID, p view.Process) {
 	if !slices.Contains(e.asked[name], p) {
 		e.asked[name] = append(e.asked[name], p)
 	}

@@ -105,7 +105,7 @@ func (e *Engine) takeAnnounce(in *inlet, f *frame.Frame) error {
 	case addressSize:
 		m.address = binary.LittleEndian.Uint64(f.Payload)
 	default:
-		return fmt.Errorf("announcement with %d bytes", len(f.Payload))
+		return fmt.Errorf("announcement with a payload of %d bytes", len(f.Payload))
 	}
 	f.Payload = nil // its memory is reused
 	m.Message = protection.DataMessage(*f, in.from.Rank, e.self.Rank)
@@ -120,7 +120,7 @@ func (e *Engine) takeClear(from view.Process, h frame.Header) error {
 	case o.dropped: // the sender of the Clear has finished since: the send is done
 		return nil
 	case r == nil:
-		return fmt.Errorf("no message %d was announced", nameOf(h))
+		return fmt.Errorf("request for message %d, which was not announced", nameOf(h))
 	}
 	r.announced = false
 	if h.Rank == needed && e.offers(o, r) {
@@ -150,7 +150,7 @@ func (e *Engine) takeBody(in *inlet, f *frame.Frame) error {
 	r := link.request
 	link.request = nil
 	if r == nil || len(f.Payload) != r.status.Size {
-		return fmt.Errorf("body of %d bytes that nobody asked for", len(f.Payload))
+		return fmt.Errorf("unrequested body of %d bytes", len(f.Payload))
 	}
 	delete(link.cleared, nameOf(f.Header))
 	e.bodyDone()

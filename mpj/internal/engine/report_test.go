@@ -40,10 +40,10 @@ func (r *reporter) Send(frames ...frame.Frame) error {
 	return err
 }
 
-// TestR2AnswerBeforeTheChannelIsThere loses a Receipt with its channel. The sender notices the next
+// TestR2AnswerBeforeTheChannelIsOpen loses a Receipt with its channel. The sender notices the next
 // channel at once, and asks. The answer is given before the goroutine that opens that channel can
 // use it. The engine must not take the answer for a frame of the last channel.
-func TestR2AnswerBeforeTheChannelIsThere(t *testing.T) {
+func TestR2AnswerBeforeTheChannelIsOpen(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), 20*time.Second, errors.New("hangs"))
 	defer cancel()
 	const matched, asked = 0, 1 // tags

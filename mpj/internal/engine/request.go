@@ -91,7 +91,7 @@ func (e *Engine) wait(r *Request) error {
 			r.waiter = nil
 			return e.err
 		}
-		if e.anyFinished && e.failHopeless(r) {
+		if e.anyFinished && e.failUnmatchable(r) {
 			break
 		}
 		if in := e.lender(r); in != nil {

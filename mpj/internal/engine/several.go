@@ -12,7 +12,7 @@ func (e *Engine) Waitany(rs []*Request) (int, error) {
 	}
 	done, err := e.decideRequests(rs, func() ([]uint64, bool) {
 		done := firstDone(rs)
-		if done == nil && e.allHopeless(rs) {
+		if done == nil && e.allUnmatchable(rs) {
 			done = []uint64{0} // Wait then fails
 		}
 		return done, len(done) > 0
@@ -34,7 +34,7 @@ func (e *Engine) waitDirect(rs []*Request) (int, error) {
 	}
 	found := -1
 	err := e.await(w, func() bool {
-		if found = indexDone(rs); found < 0 && e.allHopeless(rs) {
+		if found = indexDone(rs); found < 0 && e.allUnmatchable(rs) {
 			found = 0
 		}
 		return found >= 0
@@ -61,7 +61,7 @@ func indexDone(rs []*Request) int {
 func (e *Engine) Waitsome(rs []*Request) ([]int, error) {
 	return e.decideRequests(rs, func() ([]uint64, bool) {
 		done := allDone(rs)
-		if done == nil && e.allHopeless(rs) {
+		if done == nil && e.allUnmatchable(rs) {
 			done = []uint64{0}
 		}
 		return done, len(done) > 0
@@ -72,7 +72,7 @@ func (e *Engine) Waitsome(rs []*Request) ([]int, error) {
 func (e *Engine) Testany(rs []*Request) (int, error) {
 	if e.protocol == nil {
 		i, err := e.look(func() int { return indexDone(rs) })
-		giveWay(i >= 0)
+		yieldUnless(i >= 0)
 		return i, err
 	}
 	done, err := e.decideRequests(rs, func() ([]uint64, bool) { return firstDone(rs), true })
@@ -82,9 +82,9 @@ func (e *Engine) Testany(rs []*Request) (int, error) {
 	return done[0], nil
 }
 
-// giveWay lets other goroutines run after a test that found nothing. Otherwise, a program that
+// yieldUnless lets other goroutines run after a test that found nothing. Otherwise, a program that
 // polls would repeatedly delay the goroutines that read its messages by a whole time slice.
-func giveWay(found bool) {
+func yieldUnless(found bool) {
 	if !found {
 		runtime.Gosched()
 	}
@@ -111,7 +111,7 @@ func (e *Engine) Testsome(rs []*Request) ([]int, error) {
 func (e *Engine) Testall(rs []*Request) (bool, error) {
 	if e.protocol == nil {
 		pending, err := e.look(func() int { return indexPending(rs) })
-		giveWay(pending < 0)
+		yieldUnless(pending < 0)
 		return err == nil && pending < 0, err
 	}
 	done, err := e.decideRequests(rs, func() ([]uint64, bool) {

@@ -88,7 +88,7 @@ func (e *Engine) pollFor(w *waiter) bool {
 			continue
 		}
 		switch {
-		case e.lookAway(first, w, round, p.crowded || waited > spinTime):
+		case e.pollUnlocked(first, w, round, p.crowded || waited > spinTime):
 		case !slow && p.slow == slowWaits: // the last yield was slow
 			slow = true
 		case start.IsZero():
@@ -132,8 +132,8 @@ func (e *Engine) progressFrom(first *inlet, round int) (moved bool) {
 	return moved
 }
 
-// lookAway polls without the engine's mutex, and reports whether there is something to do.
-func (e *Engine) lookAway(first *inlet, w *waiter, round int, yield bool) (found bool) {
+// pollUnlocked polls without the engine's mutex, and reports whether there is something to do.
+func (e *Engine) pollUnlocked(first *inlet, w *waiter, round int, yield bool) (found bool) {
 	inlets := e.poller.inlets
 	e.mu.Unlock()
 	slow := false

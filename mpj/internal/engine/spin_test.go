@@ -15,9 +15,9 @@ func (r *silentRing) TryReceive(func(frame.Header) []byte) (f frame.Frame, ok bo
 	return f, false, nil
 }
 
-// TestASlowYieldIsTheLast checks that a wait whose yields cost time slices of other programs stops
-// yielding: it sleeps instead.
-func TestASlowYieldIsTheLast(t *testing.T) {
+// TestSpinStopsYieldingAfterASlowYield checks that a wait whose yields cost time slices of other
+// programs stops yielding: it sleeps instead.
+func TestSpinStopsYieldingAfterASlowYield(t *testing.T) {
 	for _, tt := range []struct{ slowAt, yields int }{{1, 1}, {3, 3}, {99, yieldLooks}} {
 		ring, yields := new(silentRing), 0
 		found := look([]*inlet{{ring: ring}}, nil, new(waiter), yieldLooks, func() bool {
@@ -25,7 +25,7 @@ func TestASlowYieldIsTheLast(t *testing.T) {
 			return yields < tt.slowAt
 		})
 		if found || yields != tt.yields || ring.looks != tt.yields {
-			t.Errorf("slow at %d: found %v, %d yields, %d looks", tt.slowAt, found, yields, ring.looks)
+			t.Errorf("slow yield %d: found %v, %d yields, %d looks", tt.slowAt, found, yields, ring.looks)
 		}
 	}
 }

@@ -24,10 +24,11 @@ func (h held) Send(frames ...frame.Frame) error {
 	return h.Sender.Send(frames...)
 }
 
-// TestR4RankGoesOnWithoutAReplicaThatIsAside cuts off a replica. Its master reports that, continues
-// once the replica is set aside, and decides a hundred times. Then the replica is connected again.
-// It sees the same outcomes, counts again, and takes over when its master is killed.
-func TestR4RankGoesOnWithoutAReplicaThatIsAside(t *testing.T) {
+// TestR4RankContinuesWithoutAReplicaThatIsAside cuts off a replica. Its master reports that,
+// continues once the replica is set aside, and decides a hundred times. Then the replica is
+// connected again. It sees the same outcomes, counts again, and takes over when its master is
+// killed.
+func TestR4RankContinuesWithoutAReplicaThatIsAside(t *testing.T) {
 	master, silent := view.Process{}, view.Process{Replica: 1}
 	cut, gate := make(chan struct{}), make(chan struct{})
 	var job *localworld.World
@@ -54,7 +55,7 @@ func TestR4RankGoesOnWithoutAReplicaThatIsAside(t *testing.T) {
 			select {
 			case <-cut:
 			default:
-				t.Error("the master has not said that its rank waits")
+				t.Error("the master did not report the stall")
 			}
 			close(gate)
 			<-there

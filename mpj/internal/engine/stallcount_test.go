@@ -2,9 +2,9 @@ package engine
 
 import "testing"
 
-// TestStallIsSaidEverMoreRarely checks when a wait for an outcome is reported: after 20 ticks or
+// TestStallReportsBackOff checks when a wait for an outcome is reported: after 20 ticks or
 // four times the usual wait, and after twice as long each time.
-func TestStallIsSaidEverMoreRarely(t *testing.T) {
+func TestStallReportsBackOff(t *testing.T) {
 	said := func(s *stall, ticks int) (at []int) {
 		for i := 1; i <= ticks; i++ {
 			if s.tick() {
@@ -16,11 +16,11 @@ func TestStallIsSaidEverMoreRarely(t *testing.T) {
 	want := func(what string, got []int, want ...int) {
 		t.Helper()
 		if len(got) != len(want) {
-			t.Fatalf("%s: said at ticks %v, want %v", what, got, want)
+			t.Fatalf("%s: reported at ticks %v, want %v", what, got, want)
 		}
 		for i := range want {
 			if d := got[i] - want[i]; d < -want[i]/10 || d > want[i]/10 {
-				t.Errorf("%s: said at ticks %v, want about %v", what, got, want)
+				t.Errorf("%s: reported at ticks %v, want about %v", what, got, want)
 			}
 		}
 	}

@@ -5,7 +5,8 @@ import "github.com/p2pmpi/p2pmpi/internal/view"
 // The functions here let a deadlock detector inspect an engine without a protocol. They cost the
 // engine only a few notes about its sleepers.
 
-// Waiting returns what the program's goroutines wait for. It is for engines without a protocol.
+// Waiting returns the calls in which the program's goroutines wait. It is for engines without a
+// protocol.
 func (e *Engine) Waiting() Waiting {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -54,7 +55,7 @@ func (e *Engine) calls(w *waiter) (calls []Call, ok bool) {
 	for i, c := range calls {
 		calls[i].Number = w.number
 		if c.Kind == Receiving || c.Kind == Probing {
-			calls[i].Here = e.mailbox(c.Context).here()
+			calls[i].Unexpected = e.mailbox(c.Context).firstUnexpected()
 		}
 	}
 	return calls, len(calls) > 0 && !w.woken.Load()
@@ -75,13 +76,13 @@ func (r *Request) call() Call {
 	return c
 }
 
-// hereMost bounds the result of here.
-const hereMost = 3
+// unexpectedMost bounds the result of firstUnexpected.
+const unexpectedMost = 3
 
-// here returns the first messages that wait to be matched.
-func (b *mailbox) here() []Status {
+// firstUnexpected returns the first messages that wait to be matched.
+func (b *mailbox) firstUnexpected() []Status {
 	var all []Status
-	for _, m := range b.unexpected[:min(hereMost, len(b.unexpected))] {
+	for _, m := range b.unexpected[:min(unexpectedMost, len(b.unexpected))] {
 		all = append(all, statusOf(m))
 	}
 	return all

@@ -25,7 +25,7 @@ type (
 const (
 	AnySource   = words.AnySource
 	AnyTag      = words.AnyTag
-	NewsTag     = words.NewsTag
+	NoticeTag   = words.NoticeTag
 	Standard    = words.Standard
 	Synchronous = words.Synchronous
 	Ready       = words.Ready
@@ -39,5 +39,5 @@ const (
 var (
 	ErrClosed     = words.ErrClosed
 	ErrReplicated = words.ErrReplicated
-	ErrNews       = words.ErrNews
+	ErrNotice     = words.ErrNotice
 )

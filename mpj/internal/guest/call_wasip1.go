@@ -41,11 +41,11 @@ func (e *Engine) call(f func(later uint32) int32) (int32, string) {
 		code := f(0)
 		return code, textOf(code)
 	}
-	return e.callBeside(f, nil)
+	return e.callInBackground(f, nil)
 }
 
-// callBeside makes a call in the background. It calls begun with the ticket.
-func (e *Engine) callBeside(f func(later uint32) int32, begun func(ticket uint32)) (int32, string) {
+// callInBackground makes a call in the background. It calls begun with the ticket.
+func (e *Engine) callInBackground(f func(later uint32) int32, begun func(ticket uint32)) (int32, string) {
 	c := &e.calls
 	c.mu.Lock()
 	c.last++
@@ -57,7 +57,7 @@ func (e *Engine) callBeside(f func(later uint32) int32, begun func(ticket uint32
 	c.waiting[ticket] = w
 	c.mu.Unlock()
 	if code := f(ticket); code != pending {
-		panic("p2pmpi: the host has not made a call beside the module")
+		panic("p2pmpi: the host did not run a call in the background")
 	}
 	if begun != nil {
 		begun(ticket)
@@ -84,7 +84,7 @@ func (c *calls) await(w *waiting) {
 		c.polling = false
 	}
 	for _, other := range c.waiting {
-		other.rouse()
+		other.notify()
 		return
 	}
 }
@@ -135,11 +135,11 @@ func (c *calls) next(timeout time.Duration) bool {
 	}
 	delete(c.waiting, v.ticket)
 	w.done, w.code, w.text = true, v.code, textOf(v.code)
-	w.rouse()
+	w.notify()
 	return true
 }
 
-func (w *waiting) rouse() {
+func (w *waiting) notify() {
 	select {
 	case w.wake <- struct{}{}:
 	default:

@@ -14,7 +14,7 @@ const (
 	codeTruncated
 	codeReplicated
 	codeClosed
-	codeNews
+	codeNotice
 	codeOther
 )
 
@@ -39,8 +39,8 @@ func (e *Engine) failed(code int32, text string) error {
 		return words.ErrReplicated
 	case codeClosed:
 		return words.ErrClosed
-	case codeNews:
-		return words.ErrNews
+	case codeNotice:
+		return words.ErrNotice
 	}
 	if err := context.Cause(e.parent); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 // Send sends payload, and returns when payload may be reused.
 func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode words.Mode) error {
 	if !e.alone() {
-		return e.sendBeside(context, dest, tag, payload, mode)
+		return e.sendInBackground(context, dest, tag, payload, mode)
 	}
 	if code := hostSend(context, int32(dest), tag, address(payload), uint32(len(payload)), uint32(mode), 0); code != codeOK {
 		return e.failed(code, textOf(code))
@@ -23,8 +23,8 @@ func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode 
 	return nil
 }
 
-func (e *Engine) sendBeside(context uint32, dest int, tag int32, payload []byte, mode words.Mode) error {
-	code, text := e.callBeside(func(later uint32) int32 {
+func (e *Engine) sendInBackground(context uint32, dest int, tag int32, payload []byte, mode words.Mode) error {
+	code, text := e.callInBackground(func(later uint32) int32 {
 		return hostSend(context, int32(dest), tag, address(payload), uint32(len(payload)), uint32(mode), later)
 	}, nil)
 	return e.failed(code, text)
@@ -33,7 +33,7 @@ func (e *Engine) sendBeside(context uint32, dest int, tag int32, payload []byte,
 // Recv waits for a message and receives it into buf.
 func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (words.Status, error) {
 	if !e.alone() {
-		return e.recvBeside(context, source, tag, buf)
+		return e.recvInBackground(context, source, tag, buf)
 	}
 	s := &e.status
 	code := hostRecv(context, int32(source), tag, address(buf), uint32(len(buf)), unsafe.Pointer(s), 0)
@@ -43,9 +43,9 @@ func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (words.
 	return words.Status{Source: int(s.source), Tag: s.tag, Size: int(s.size)}, nil
 }
 
-func (e *Engine) recvBeside(context uint32, source int, tag int32, buf []byte) (words.Status, error) {
+func (e *Engine) recvInBackground(context uint32, source int, tag int32, buf []byte) (words.Status, error) {
 	var s status
-	code, text := e.callBeside(func(later uint32) int32 {
+	code, text := e.callInBackground(func(later uint32) int32 {
 		return hostRecv(context, int32(source), tag, address(buf), uint32(len(buf)), unsafe.Pointer(&s), later)
 	}, nil)
 	return e.received(&s, len(buf), code, text)
@@ -171,7 +171,7 @@ func (e *Engine) ProbeContext(ctx context.Context, inContext uint32, source int,
 func (e *Engine) callUntil(ctx context.Context, f func(later uint32) int32) (int32, string) {
 	stop := func() bool { return true }
 	defer func() { stop() }()
-	return e.callBeside(f, func(ticket uint32) {
+	return e.callInBackground(f, func(ticket uint32) {
 		stop = context.AfterFunc(ctx, func() { hostGiveUp(ticket) })
 	})
 }

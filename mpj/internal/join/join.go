@@ -37,10 +37,10 @@ func Job(ctx context.Context, lost func(error)) (*engine.Engine, *link.Link, err
 	self, v := l.Self(), l.View()
 	config := Config(self, v, l.Joining(), l)
 	config.Diverged, config.Ahead, config.Stalled, config.UpToDate = l.Diverged, l.Ahead, l.Stalled, l.UpToDate
-	config.Joined, config.Unkept = l.Joined, l.Unkept
+	config.Joined, config.LogDropped = l.Joined, l.LogDropped
 	if l.Heal() {
-		if config.Past, err = engine.NewPast(".", protect.PastLimit); err != nil {
-			l.Unkept(err.Error(), true) // the job continues without it
+		if config.Log, err = engine.NewMessageLog(".", protect.LogLimit); err != nil {
+			l.LogDropped(err.Error(), true) // the job continues without it
 		}
 	}
 	if bell := l.Bell(); bell != nil {
@@ -53,7 +53,7 @@ func Job(ctx context.Context, lost func(error)) (*engine.Engine, *link.Link, err
 		l.Close()
 		return nil, nil, err
 	}
-	e.Bear(l.Bears())
+	e.SetToleratedHang(l.ToleratedHang())
 	return e, l, nil
 }
 
@@ -64,12 +64,12 @@ func dial() (*link.Link, error) {
 	}
 	fd, err := strconv.ParseUint(inherited, 10, 31)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no descriptor: %w", proclink.FDVariable, err)
+		return nil, fmt.Errorf("%s is not a file descriptor: %w", proclink.FDVariable, err)
 	}
 	if err := os.Setenv(proclink.FDVariable, joined); err != nil {
 		return nil, err
 	}
-	return link.Dial(os.NewFile(uintptr(fd), "line to the peer"))
+	return link.Dial(os.NewFile(uintptr(fd), "control socket"))
 }
 
 // oneMoreProcessor raises GOMAXPROCS to one more than the number of processors, unless the

@@ -58,7 +58,7 @@ func Contiguous(count int, t *Layout) (*Layout, error) {
 // bytes apart.
 func Hvector(count, blocklength, stride int, t *Layout) (*Layout, error) {
 	if count < 0 || blocklength < 0 {
-		return nil, fmt.Errorf("%d blocks of %d items", count, blocklength)
+		return nil, fmt.Errorf("negative value: %d blocks of %d items", count, blocklength)
 	}
 	block, err := t.repeat(blocklength, t.Extent())
 	if err != nil {
@@ -116,7 +116,7 @@ func Subarray(sizes, subsizes, starts []int, t *Layout) (*Layout, error) {
 	whole, origin, block := t.Extent(), 0, t
 	for i := len(sizes) - 1; i >= 0; i-- {
 		if subsizes[i] < 1 || starts[i] < 0 || starts[i] > sizes[i]-subsizes[i] {
-			return nil, fmt.Errorf("dimension %d: %d from %d on of %d", i, subsizes[i], starts[i], sizes[i])
+			return nil, fmt.Errorf("dimension %d: subsize %d at start %d does not fit size %d", i, subsizes[i], starts[i], sizes[i])
 		}
 		var err error
 		if block, err = block.repeat(subsizes[i], whole); err != nil {
@@ -138,7 +138,7 @@ func Subarray(sizes, subsizes, starts []int, t *Layout) (*Layout, error) {
 // item lies before the previous one.
 func Resized(t *Layout, lb, extent int) (*Layout, error) {
 	if !within(lb) || !within(extent) || !within(lb+extent) {
-		return nil, fmt.Errorf("extent %d from %d on", extent, lb)
+		return nil, fmt.Errorf("extent %d with lower bound %d is out of range", extent, lb)
 	}
 	l := *t
 	l.lb, l.ub = lb, lb+extent

@@ -86,7 +86,7 @@ func TestWrongDatatypesAreRefused(t *testing.T) {
 		{"too far", func() (*Layout, error) { return Hindexed([]int{1}, []int{math.MinInt}, double) }, "2^47"},
 		{"too wide", func() (*Layout, error) { return Hvector(3, 1, math.MinInt, double) }, "2^47"},
 		{"too large in sum", func() (*Layout, error) { return Hvector(1<<30, 1<<30, 0, double) }, "2^47"},
-		{"part outside the array", func() (*Layout, error) { return Subarray([]int{3}, []int{2}, []int{2}, double) }, "dimension 0: 2 from 2 on of 3"},
+		{"part outside the array", func() (*Layout, error) { return Subarray([]int{3}, []int{2}, []int{2}, double) }, "dimension 0: subsize 2 at start 2"},
 		{"no dimension", func() (*Layout, error) { return Subarray(nil, nil, nil, double) }, "0 sizes"},
 		{"array too large", func() (*Layout, error) {
 			return Subarray([]int{math.MaxInt, math.MaxInt}, []int{1, 1}, []int{math.MaxInt - 1, 0}, double)
@@ -103,8 +103,8 @@ func TestWrongDatatypesAreRefused(t *testing.T) {
 	}
 }
 
-// TestCheckKnowsTheBounds checks that Check rejects accesses outside the memory.
-func TestCheckKnowsTheBounds(t *testing.T) {
+// TestCheckRejectsAccessesOutOfBounds checks that Check rejects accesses outside the memory.
+func TestCheckRejectsAccessesOutOfBounds(t *testing.T) {
 	back := must(Hvector(3, 1, -16, double)) // bytes -32 to 7
 	cases := []struct {
 		name          string
@@ -233,9 +233,9 @@ func random(r *rand.Rand, depth int) (*Layout, model) {
 	return must(Subarray(sizes, subsizes, starts, t)), out
 }
 
-// TestFlattenedIsTheDefinition checks that every nesting of constructors packs the bytes of its
+// TestLayoutMatchesItsDefinition checks that every nesting of constructors packs the bytes of its
 // definition in order, unpacks them to their places, and touches no others.
-func TestFlattenedIsTheDefinition(t *testing.T) {
+func TestLayoutMatchesItsDefinition(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -313,7 +313,7 @@ func FuzzUnpack(f *testing.F) {
 			return // items may overlap: the later byte takes precedence
 		}
 		if again := l.Append(nil, memory, len(memory)/2, count); !bytes.Equal(again[:n], message[:n]) {
-			t.Errorf("packs to other bytes than it was unpacked from")
+			t.Errorf("Pack does not restore the bytes that were unpacked")
 		}
 	})
 }

@@ -128,7 +128,7 @@ func (b *builder) repeatSegments(n, displacement, stride int, t *Layout) error {
 			b.segments = appendSegment(b.segments, s)
 		}
 		if len(b.segments) > maxSegments {
-			return fmt.Errorf("the datatype has more than %d runs that do not touch", maxSegments)
+			return fmt.Errorf("the datatype has more than %d separate runs", maxSegments)
 		}
 	}
 	return nil

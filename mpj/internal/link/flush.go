@@ -7,14 +7,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 )
 
-// flushPatience bounds how long Printed waits until the user has all output.
-const flushPatience = time.Second
+// flushTimeout bounds how long Printed waits until the user has all output.
+const flushTimeout = time.Second
 
 // Printed returns the number of records that this process has written to standard output and
 // standard error, after the user has received them. It returns false if that takes longer than
-// flushPatience, or if a line is incomplete.
+// flushTimeout, or if a line is incomplete.
 func (l *Link) Printed() (records [2]uint64, ok bool) {
-	m, err := l.flush(nil, flushPatience)
+	m, err := l.flush(nil, flushTimeout)
 	if err != nil || m.Records == nil {
 		return records, false
 	}
@@ -48,9 +48,9 @@ func (l *Link) flush(records *[2]uint64, timeout time.Duration) (proclink.Messag
 	case m := <-answer:
 		return m, nil
 	case <-late:
-		return proclink.Message{}, errors.New("the user does not have everything yet")
+		return proclink.Message{}, errors.New("timed out waiting for the user to receive all output")
 	case <-l.ended:
-		return proclink.Message{}, errors.New("the line to the peer has ended")
+		return proclink.Message{}, errors.New("control socket closed")
 	}
 }
 

@@ -39,8 +39,8 @@ type Link struct {
 
 	identity *channel.Identity
 	// Received with Start; read after it.
-	places [][2]int
-	bears  time.Duration
+	places        [][2]int
+	toleratedHang time.Duration
 
 	once    sync.Once     // guards closing started
 	started chan struct{} // closed when the peer has sent Start
@@ -111,7 +111,7 @@ func (l *Link) greet() error {
 			if f != nil {
 				f.Close()
 			}
-			return fmt.Errorf("peer says %q where it should tell this process who it is", m.Type)
+			return fmt.Errorf("peer sent %q, want a setup message with this process's rank", m.Type)
 		}
 	}
 }
@@ -166,9 +166,9 @@ func (l *Link) end(err error) {
 	default:
 	}
 	if errors.Is(err, io.EOF) {
-		err = errors.New("the peer has closed it")
+		err = errors.New("closed by the peer")
 	}
-	l.lost(fmt.Errorf("line to the peer: %w", err))
+	l.lost(fmt.Errorf("control socket: %w", err))
 }
 
 func (l *Link) handle(e Engine, m proclink.Message, f *os.File) error {
@@ -207,7 +207,7 @@ func (l *Link) handle(e Engine, m proclink.Message, f *os.File) error {
 		l.leave.Do(func() { close(l.over) })
 		return io.EOF
 	default:
-		return fmt.Errorf("peer says %q, which is not for a process", m.Type)
+		return fmt.Errorf("peer sent %q, which is not a message for a process", m.Type)
 	}
 	return nil
 }
@@ -215,10 +215,10 @@ func (l *Link) handle(e Engine, m proclink.Message, f *os.File) error {
 // start handles Start. Only the first one takes effect.
 func (l *Link) start(m proclink.Message) error {
 	if n := len(m.Places); n != 0 && n != l.view.N {
-		return fmt.Errorf("places of %d ranks in a job of %d", n, l.view.N)
+		return fmt.Errorf("places of %d ranks in a job of %d ranks", n, l.view.N)
 	}
 	l.once.Do(func() {
-		l.places, l.bears = m.Places, m.Bears
+		l.places, l.toleratedHang = m.Places, m.ToleratedHang
 		close(l.started)
 	})
 	return nil
@@ -237,7 +237,7 @@ func (l *Link) Start(ctx context.Context) error {
 	case <-l.started:
 		return nil
 	case <-l.ended:
-		return errors.New("init: the line to the peer has ended")
+		return errors.New("init: control socket closed")
 	case <-ctx.Done():
 		return fmt.Errorf("init: %w", context.Cause(ctx))
 	}
@@ -247,8 +247,9 @@ func (l *Link) Start(ctx context.Context) error {
 // machines. It returns nil if unknown. It is valid after Start has returned.
 func (l *Link) Places() [][2]int { return l.places }
 
-// Bears returns how long the job tolerates a silent peer. It is valid after Start has returned.
-func (l *Link) Bears() time.Duration { return l.bears }
+// ToleratedHang returns how long the job tolerates a silent peer. It is valid after Start has
+// returned.
+func (l *Link) ToleratedHang() time.Duration { return l.toleratedHang }
 
 // Open implements channel.Opener. Only one call at a time may open a channel to a given process. If
 // the key exchange over TCP fails, for instance because of a middlebox, Open asks for a stream
@@ -278,7 +279,7 @@ func (l *Link) open(ctx context.Context, to view.Process, want proclink.Kind) (c
 	select {
 	case o = <-answer:
 	case <-l.ended:
-		o.err = errors.New("the line to the peer has ended")
+		o.err = errors.New("control socket closed")
 	case <-ctx.Done():
 		l.abandon(to, answer)
 		o.err = context.Cause(ctx)
@@ -318,8 +319,8 @@ func (l *Link) abandon(to view.Process, waiting chan opened) {
 	}
 }
 
-// Finalize tells the peer that this process is done, and what it has sent in all, if known. It
-// waits for the peer's goodbye.
+// Finalize tells the peer that this process is done, with a summary of its sent messages, if known.
+// It waits for the peer's goodbye.
 func (l *Link) Finalize(ctx context.Context, sums []protection.Sum, summed bool) error {
 	if err := l.conn.Send(proclink.Message{Type: proclink.Finalized, Summed: summed, Sums: sums}, nil); err != nil {
 		return fmt.Errorf("finalize: %w", err)
@@ -334,7 +335,7 @@ func (l *Link) Finalize(ctx context.Context, sums []protection.Sum, summed bool)
 	case <-l.over:
 		return nil
 	default:
-		return errors.New("finalize: the line to the peer has ended")
+		return errors.New("finalize: control socket closed")
 	}
 }
 
@@ -346,7 +347,7 @@ func (l *Link) Abort(code int, reason string) error {
 	return l.conn.Send(proclink.Message{Type: proclink.Abort, Code: code, Text: reason}, nil)
 }
 
-// Diverged tells the peer what this process produced for a message that differs between replicas of
+// Diverged tells the peer this process's version of a message that differs between replicas of
 // its rank. If the control socket is gone, the report is not needed.
 func (l *Link) Diverged(d protection.Divergence) {
 	l.conn.Send(proclink.Message{Type: proclink.Diverged, Divergence: &d}, nil)
@@ -358,10 +359,10 @@ func (l *Link) Joined(messages, bytes uint64) {
 	l.conn.Send(proclink.Message{Type: proclink.Healed, Count: messages, Bytes: bytes}, nil)
 }
 
-// Unkept tells the peer why this process no longer keeps received messages, permanently if forGood
-// is true, else until the program's next checkpoint.
-func (l *Link) Unkept(why string, forGood bool) {
-	l.conn.Send(proclink.Message{Type: proclink.Unkept, Text: why, Lapsed: !forGood}, nil)
+// LogDropped tells the peer why this process no longer logs received messages. If permanent is
+// false, it logs again from the program's next checkpoint.
+func (l *Link) LogDropped(why string, permanent bool) {
+	l.conn.Send(proclink.Message{Type: proclink.LogDropped, Text: why, Lapsed: !permanent}, nil)
 }
 
 // Ahead tells the peer that this process has long been ahead of its rank's master.

@@ -146,22 +146,22 @@ func TestOpenMayBeCancelled(t *testing.T) {
 func TestClosedControlSocketIsReportedAsLost(t *testing.T) {
 	v := view.New(1, 1)
 	cases := map[string]func(*proclink.Conn){
-		"closed":         func(c *proclink.Conn) { c.Close() },
-		"nonsense":       func(c *proclink.Conn) { c.Send(proclink.Message{Type: "nonsense"}, nil) },
-		"not for us":     func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Hello}, nil) },
-		"no view":        func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Update}, nil) },
-		"refused nobody": func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Refused}, nil) },
-		"setup again":    func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Setup, View: &v}, nil) },
+		"closed":                    func(c *proclink.Conn) { c.Close() },
+		"nonsense":                  func(c *proclink.Conn) { c.Send(proclink.Message{Type: "nonsense"}, nil) },
+		"not for us":                func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Hello}, nil) },
+		"no view":                   func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Update}, nil) },
+		"refused without a process": func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Refused}, nil) },
+		"setup again":               func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Setup, View: &v}, nil) },
 	}
 	for name, end := range cases {
 		t.Run(name, func(t *testing.T) {
 			peer, l, _, lost := dial(t)
 			end(peer)
-			if err := <-lost; err == nil || !strings.Contains(err.Error(), "line to the peer") {
+			if err := <-lost; err == nil || !strings.Contains(err.Error(), "control socket") {
 				t.Errorf("got %v", err)
 			}
 			if _, err := l.Open(context.Background(), view.Process{}); err == nil {
-				t.Error("opened a channel over a lost line")
+				t.Error("opened a channel over a closed control socket")
 			}
 		})
 	}
@@ -188,12 +188,12 @@ func TestGoodbyeIsNotReportedAsLost(t *testing.T) {
 func TestStartRecordsTheToleratedHang(t *testing.T) {
 	peer, l, e, _ := dial(t)
 	v := view.New(2, 1)
-	peer.Send(proclink.Message{Type: proclink.Start, View: &v, Bears: 40 * time.Second}, nil)
+	peer.Send(proclink.Message{Type: proclink.Start, View: &v, ToleratedHang: 40 * time.Second}, nil)
 	if err := l.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	<-e.views
-	if got := l.Bears(); got != 40*time.Second {
+	if got := l.ToleratedHang(); got != 40*time.Second {
 		t.Errorf("tolerated hang %v, want 40 s", got)
 	}
 }

@@ -54,7 +54,7 @@ type World struct {
 	mu      sync.Mutex
 	engines map[view.Process]*engine.Engine
 	view    view.View
-	sums    map[int][]protection.Sum // by rank: what the first replica to finish has sent
+	sums    map[int][]protection.Sum // by rank: sums of the first replica to finish
 	failed  error                    // why the job has ended early
 }
 
@@ -70,7 +70,7 @@ func New(ctx context.Context, c Config) *World {
 	}
 	if c.Rings {
 		var err error
-		if w.bells, err = hangBells(view.New(c.Ranks, c.Replicas+maxJoined).Processes()); err != nil {
+		if w.bells, err = newBells(view.New(c.Ranks, c.Replicas+maxJoined).Processes()); err != nil {
 			w.config.Rings = false // opening a ring would fail as well
 			w.failed = err
 		}
@@ -106,18 +106,18 @@ func (w *World) engineConfig(p view.Process, v view.View) engine.Config {
 // begin makes the engine of a process.
 func (w *World) begin(c engine.Config) *engine.Engine {
 	if w.config.Heal != "" && c.Protocol != nil {
-		past, err := engine.NewPast(w.config.Heal, protect.PastLimit)
+		log, err := engine.NewMessageLog(w.config.Heal, protect.LogLimit)
 		if err != nil {
 			w.failed = err
 		}
-		c.Past = past
+		c.Log = log
 	}
 	w.engines[c.Self] = engine.New(w.ctx, c)
 	return w.engines[c.Self]
 }
 
-// hangBells returns a bell for each process.
-func hangBells(processes []view.Process) (map[view.Process]*channel.Bell, error) {
+// newBells returns a bell for each process.
+func newBells(processes []view.Process) (map[view.Process]*channel.Bell, error) {
 	f, err := channel.NewBoard(len(processes))
 	if err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func (w *World) Fail(err error) {
 		return
 	}
 	for _, e := range w.all() {
-		e.Fail(fmt.Errorf("job has ended: %w", err))
+		e.Fail(fmt.Errorf("the job has ended: %w", err))
 	}
 }
 
@@ -210,7 +210,7 @@ func (w *World) Compare(p view.Process, sums []protection.Sum) {
 	}
 	w.mu.Unlock()
 	if x, y, unlike := protection.Unlike(sums, first); ok && unlike {
-		w.Fail(fmt.Errorf("replica %d of rank %d has diverged: it has sent %v, and another one %v", p.Replica, p.Rank, x, y))
+		w.Fail(fmt.Errorf("replica %d of rank %d has diverged: it sent %v, another replica sent %v", p.Replica, p.Rank, x, y))
 	}
 }
 
@@ -326,7 +326,7 @@ func (o opener) Open(_ context.Context, to view.Process) (channel.Sender, error)
 	if e == nil {
 		r.Close()
 		s.Close()
-		return nil, fmt.Errorf("there is no process %v yet", to)
+		return nil, fmt.Errorf("process %v does not exist yet", to)
 	}
 	e.Accept(o.self, r)
 	if o.world.config.Wrap != nil {

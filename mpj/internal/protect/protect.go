@@ -8,8 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/replication"
 )
 
-// PastLimit bounds the messages that a process keeps for new replicas of its rank, in bytes.
-const PastLimit = 1 << 30
+// LogLimit bounds the messages that a process keeps for new replicas of its rank, in bytes.
+const LogLimit = 1 << 30
 
 // For returns the protocol for a process of a job with view v, or nil if there are no replicas.
 // joining reports whether the rank is already running.

@@ -19,8 +19,8 @@ type Call struct {
 	Peer    int // world rank, or AnySource
 	Tag     int32
 	Size    int // bytes to send
-	// Here lists messages in the context that a receive or probe does not match.
-	Here []Status
+	// Unexpected lists messages in the context that a receive or probe does not match.
+	Unexpected []Status
 }
 
 // A Waiting describes what an engine waits for at one moment.

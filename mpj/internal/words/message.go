@@ -50,22 +50,22 @@ type Unmatched struct {
 	Status  Status
 }
 
-// NewsTag is the tag of a failure notice: it announces that waiting in its context is pointless.
-// Without replicas, a receive of any tag that has no message fails with ErrNews as soon as a notice
-// from any rank arrives. With replicas that would depend on timing, so a notice is an ordinary
-// message.
-const NewsTag = math.MinInt32
+// NoticeTag is the tag of a failure notice: it announces that waiting in its context is pointless.
+// Without replicas, a receive of any tag that has no message fails with ErrNotice as soon as a
+// notice from any rank arrives. With replicas that would depend on timing, so a notice is an
+// ordinary message.
+const NoticeTag = math.MinInt32
 
 // ReasonTag is the tag of the message that follows a failure notice and contains the reason, in at
 // most ReasonMost bytes. It can be received until the engine is closed.
 const (
-	ReasonTag  = NewsTag + 1
+	ReasonTag  = NoticeTag + 1
 	ReasonMost = 1 << 10
 )
 
-// ErrNews is the error of a receive that a failure notice has ended. The notice itself must still
+// ErrNotice is the error of a receive that a failure notice has ended. The notice itself must still
 // be received.
-var ErrNews = errors.New("there is news")
+var ErrNotice = errors.New("the call was interrupted by a failure notice")
 
 // A FinalizedError is the error of a receive or probe that would wait forever.
 type FinalizedError struct{ Rank int } // world rank

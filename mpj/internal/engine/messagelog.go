@@ -10,16 +10,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A Past is the message log of a process: the messages of other ranks and the outcomes that have
-// reached it, in order of arrival. A checkpoint of the program replaces the part of the log since
-// the program's first checkpoint.
+// A MessageLog is the message log of a process: the messages of other ranks and the outcomes that
+// have reached it, in order of arrival. A checkpoint of the program replaces the part of the log
+// since the program's first checkpoint.
 //
-//	prologue, up to the first checkpoint | the last checkpoint | what came after it
+//	prologue, up to the first checkpoint | the last checkpoint | records after it
 //
 // The log is either complete or dropped. It is dropped when it would exceed its limit, or when a
 // file cannot be written, or not fast enough. The prologue is kept if it has ended, so that another
 // checkpoint can complete the log again. Without a prologue, the log is dropped permanently.
-type Past struct {
+type MessageLog struct {
 	dir   string
 	limit uint64 // in bytes
 
@@ -42,14 +42,14 @@ type reader struct {
 }
 
 const (
-	pastTail  = 256 << 10 // size of the tail, in bytes, at which it is written
-	pastAhead = 64 << 20  // size of the tail, in bytes, at which the file is too slow
-	pastPiece = 1 << 20   // most bytes that a new replica gets in one answer
+	logTail  = 256 << 10 // size of the tail, in bytes, at which it is written
+	logAhead = 64 << 20  // size of the tail, in bytes, at which the file is too slow
+	logPiece = 1 << 20   // most bytes that a new replica gets in one answer
 )
 
-// NewPast returns an empty log of at most limit bytes, with files in directory dir.
-func NewPast(dir string, limit uint64) (*Past, error) {
-	p := &Past{dir: dir, limit: limit, readers: make(map[view.Process]*reader)}
+// NewMessageLog returns an empty log of at most limit bytes, with files in directory dir.
+func NewMessageLog(dir string, limit uint64) (*MessageLog, error) {
+	p := &MessageLog{dir: dir, limit: limit, readers: make(map[view.Process]*reader)}
 	f, err := p.unnamed()
 	if err != nil {
 		return nil, err
@@ -59,22 +59,23 @@ func NewPast(dir string, limit uint64) (*Past, error) {
 }
 
 // unnamed returns an open file without a name, which no other process can open.
-func (p *Past) unnamed() (*os.File, error) {
+func (p *MessageLog) unnamed() (*os.File, error) {
 	f, err := os.CreateTemp(p.dir, ".past-*")
 	if err != nil {
-		return nil, fmt.Errorf("log for new replicas: %w", err)
+		return nil, fmt.Errorf("message log: %w", err)
 	}
 	if err := os.Remove(f.Name()); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("log for new replicas: %w", err)
+		return nil, fmt.Errorf("message log: %w", err)
 	}
 	return f, nil
 }
 
-// keep appends what a protocol has delivered to rank self and decided for it. If due is not nil,
-// the caller must call write with it. If why is not empty, the log has been dropped, and the caller
-// must report that: forGood, or until the next checkpoint, which is reported once.
-func (p *Past) keep(out protection.Output, self int) (due *segment, why string, forGood bool) {
+// keep appends the messages and outcomes that a protocol has delivered to rank self. If due is not
+// nil, the caller must call write with it. If why is not empty, the log has been dropped, and the
+// caller must report that. A drop is permanent, or lasts until the next checkpoint and is reported
+// once.
+func (p *MessageLog) keep(out protection.Output, self int) (due *segment, why string, permanent bool) {
 	if len(out.Deliver)+len(out.Decided) == 0 {
 		return nil, "", false
 	}
@@ -88,15 +89,15 @@ func (p *Past) keep(out protection.Output, self int) (due *segment, why string, 
 }
 
 // due returns the segment to write, if there is one.
-func (p *Past) due() *segment {
-	if s := p.current; s != nil && !s.busy && len(s.tail) >= pastTail {
+func (p *MessageLog) due() *segment {
+	if s := p.current; s != nil && !s.busy && len(s.tail) >= logTail {
 		s.busy = true
 		return s
 	}
 	return nil
 }
 
-func (p *Past) append(out protection.Output, self int) {
+func (p *MessageLog) append(out protection.Output, self int) {
 	s := p.current
 	for i := range out.Deliver {
 		if m := &out.Deliver[i]; m.Source != self {
@@ -108,16 +109,16 @@ func (p *Past) append(out protection.Output, self int) {
 	}
 	switch {
 	case p.length() > p.limit:
-		p.letGo(fmt.Sprintf("its messages are longer than %d bytes", p.limit))
-	case len(s.tail) > pastAhead+pastTail:
-		p.letGo("they come faster than the disk writes them")
+		p.dropLog(fmt.Sprintf("the message log exceeds %d bytes", p.limit))
+	case len(s.tail) > logAhead+logTail:
+		p.dropLog("messages arrive faster than the disk writes them")
 	}
 }
 
-func (p *Past) length() uint64 { return p.prologue.length() + p.current.length() }
+func (p *MessageLog) length() uint64 { return p.prologue.length() + p.current.length() }
 
-// letGo drops the log. p.mu is held.
-func (p *Past) letGo(why string) {
+// dropLog drops the log. p.mu is held.
+func (p *MessageLog) dropLog(why string) {
 	p.current.close()
 	if p.current = nil; !p.lapsed {
 		p.why, p.lapsed = why, p.prologue != nil
@@ -125,11 +126,11 @@ func (p *Past) letGo(why string) {
 }
 
 // write moves the tail of s into its file until the tail is short.
-func (p *Past) write(s *segment) {
+func (p *MessageLog) write(s *segment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := s.write(&p.mu); err != nil && s == p.current {
-		p.letGo(err.Error())
+		p.dropLog(err.Error())
 	}
 	s.busy = false
 }
@@ -138,7 +139,7 @@ func (p *Past) write(s *segment) {
 // It returns nil and false when the log has been dropped, is shorter, or has a newer checkpoint
 // than when the process began to read. Position 0 holds the single byte that states how the log
 // begins.
-func (p *Past) piece(to view.Process, position uint64) (b []byte, last bool) {
+func (p *MessageLog) piece(to view.Process, position uint64) (b []byte, last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.readers[to]
@@ -168,7 +169,7 @@ func (p *Past) piece(to view.Process, position uint64) (b []byte, last bool) {
 
 // isRead reports whether a live process of view v is reading the log. It forgets readers that are
 // not live. p.mu is held.
-func (p *Past) isRead(v view.View) bool {
+func (p *MessageLog) isRead(v view.View) bool {
 	maps.DeleteFunc(p.readers, func(q view.Process, r *reader) bool { return !v.Live(q) })
 	for _, r := range p.readers {
 		if r.active {
@@ -179,7 +180,7 @@ func (p *Past) isRead(v view.View) bool {
 }
 
 // close drops the log without a report; p may be nil.
-func (p *Past) close() {
+func (p *MessageLog) close() {
 	if p == nil {
 		return
 	}

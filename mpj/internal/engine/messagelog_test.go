@@ -10,10 +10,10 @@ import (
 )
 
 // log returns an empty log and its directory.
-func log(t *testing.T, limit uint64) (*Past, string) {
+func log(t *testing.T, limit uint64) (*MessageLog, string) {
 	t.Helper()
 	dir := t.TempDir()
-	p, err := NewPast(dir, limit)
+	p, err := NewMessageLog(dir, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func log(t *testing.T, limit uint64) (*Past, string) {
 var reading = view.Process{Replica: 2}
 
 // all returns the content of p, read piece by piece, except the first byte.
-func all(t *testing.T, p *Past) []byte {
+func all(t *testing.T, p *MessageLog) []byte {
 	t.Helper()
 	var read []byte
 	clear(p.readers)
@@ -36,12 +36,12 @@ func all(t *testing.T, p *Past) []byte {
 			return read[1:]
 		}
 		if len(piece) == 0 {
-			t.Fatalf("nothing follows %d bytes", len(read))
+			t.Fatalf("no piece follows after %d bytes", len(read))
 		}
 	}
 }
 
-func TestAPastIsReadWhereverItIs(t *testing.T) {
+func TestMessageLogIsReadFromFileAndMemory(t *testing.T) {
 	p, dir := log(t, 1<<30)
 	var want []byte
 	for i := range 40 {
@@ -67,17 +67,17 @@ func TestAPastIsReadWhereverItIs(t *testing.T) {
 		t.Errorf("%d bytes in the file, %d in memory: want some in both", s.written, len(s.tail))
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("the folder has %v, %v", left, err)
+		t.Errorf("the folder contains %v, %v", left, err)
 	}
 }
 
-func TestAPastThatIsTooLongIsLetGo(t *testing.T) {
+func TestTooLongMessageLogIsDropped(t *testing.T) {
 	p, _ := log(t, 1000)
 	m := protection.Message{Source: 1, Seq: 1, Payload: make([]byte, 600)}
 	for i, want := range []bool{true, false, false} {
-		_, why, forGood := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0)
-		if (why == "") != (i != 1) || !forGood {
-			t.Errorf("message %d: %q, for good %v", i, why, forGood)
+		_, why, permanent := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0)
+		if (why == "") != (i != 1) || !permanent {
+			t.Errorf("message %d: dropped because %q, permanent %v", i, why, permanent)
 		}
 		if b, _ := p.piece(reading, 0); (len(b) == 1) != want {
 			t.Errorf("message %d: begins with %q", i, b)
@@ -88,41 +88,41 @@ func TestAPastThatIsTooLongIsLetGo(t *testing.T) {
 	}
 }
 
-func TestAPastThatCannotBeWrittenIsLetGo(t *testing.T) {
+func TestUnwritableMessageLogIsDropped(t *testing.T) {
 	p, _ := log(t, 1<<30)
 	p.current.file.Close()
-	m := protection.Message{Source: 1, Seq: 1, Payload: make([]byte, pastTail)}
+	m := protection.Message{Source: 1, Seq: 1, Payload: make([]byte, logTail)}
 	due, why, _ := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0)
 	if due == nil || why != "" {
 		t.Fatalf("due %v, %q", due, why)
 	}
 	p.write(due)
 	if _, why, _ := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0); why == "" {
-		t.Error("nobody is told")
+		t.Error("the dropped log was not reported")
 	}
 	if b, last := p.piece(reading, 0); len(b) > 0 || last {
-		t.Errorf("there is still a piece of %d bytes", len(b))
+		t.Errorf("a dropped log returned a piece of %d bytes", len(b))
 	}
 }
 
-func TestAPieceBeyondTheEndIsNone(t *testing.T) {
+func TestPieceBeyondTheEndIsEmpty(t *testing.T) {
 	p, _ := log(t, 1000)
 	if b, last := p.piece(reading, 1); len(b) > 0 || last {
-		t.Errorf("of one that has not begun to read: %d bytes, last %v", len(b), last)
+		t.Errorf("before the reader began: %d bytes, last %v", len(b), last)
 	}
 	if b, last := p.piece(reading, 0); len(b) != 1 || last {
 		t.Errorf("the beginning: %q, last %v", b, last)
 	}
 	if b, last := p.piece(reading, 1); len(b) > 0 || !last {
-		t.Errorf("of nothing: %d bytes, last %v", len(b), last)
+		t.Errorf("of an empty log: %d bytes, last %v", len(b), last)
 	}
 	if b, last := p.piece(reading, 2); len(b) > 0 || last {
-		t.Errorf("beyond: %d bytes, last %v", len(b), last)
+		t.Errorf("beyond the end: %d bytes, last %v", len(b), last)
 	}
 }
 
 // logged appends one message of the given length to p, and returns its record.
-func logged(t *testing.T, p *Past, seq uint64, length int) []byte {
+func logged(t *testing.T, p *MessageLog, seq uint64, length int) []byte {
 	t.Helper()
 	m := protection.Message{Source: 1, Seq: seq, Payload: bytes.Repeat([]byte{byte(seq)}, length)}
 	due, why, _ := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0)
@@ -135,9 +135,9 @@ func logged(t *testing.T, p *Past, seq uint64, length int) []byte {
 	return append(protection.AppendMessage(nil, &m), m.Payload...)
 }
 
-// TestACheckpointTakesThePlaceOfWhatCameBefore reads a log with three checkpoints. The log must
+// TestCheckpointReplacesTheLogBeforeIt reads a log with three checkpoints. The log must
 // contain nothing from between the first and the last checkpoint.
-func TestACheckpointTakesThePlaceOfWhatCameBefore(t *testing.T) {
+func TestCheckpointReplacesTheLogBeforeIt(t *testing.T) {
 	v := view.New(1, 3)
 	p, dir := log(t, 1<<30)
 	prologue := logged(t, p, 1, 300_000)
@@ -152,7 +152,7 @@ func TestACheckpointTakesThePlaceOfWhatCameBefore(t *testing.T) {
 		}
 		p.commit(d, []byte("snapshot"), v)
 		if d.discard(); d.file != nil {
-			t.Fatal("the draft is not taken")
+			t.Fatal("the checkpoint was not committed")
 		}
 		after := logged(t, p, uint64(20+i), 400_000)
 		want = append(append(append(protection.AppendState(bytes.Clone(prologue), uint64(len(state))), state...), "snapshot"...), after...)
@@ -165,11 +165,11 @@ func TestACheckpointTakesThePlaceOfWhatCameBefore(t *testing.T) {
 		t.Errorf("begins with %q", b)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("the folder has %v, %v", left, err)
+		t.Errorf("the folder contains %v, %v", left, err)
 	}
 }
 
-func TestNoCheckpointWhileSomebodyReads(t *testing.T) {
+func TestNoCheckpointWhileAReplicaReads(t *testing.T) {
 	v := view.New(1, 3)
 	p, _ := log(t, 1<<30)
 	logged(t, p, 1, 10)
@@ -178,10 +178,10 @@ func TestNoCheckpointWhileSomebodyReads(t *testing.T) {
 	late.finish()
 	p.piece(reading, 0)
 	if p.draft(v, false) != nil {
-		t.Error("a draft is made while somebody reads")
+		t.Error("a draft was created while a replica reads")
 	}
 	if p.commit(late, nil, v); late.file == nil || p.resumed {
-		t.Error("a checkpoint takes the place of what somebody reads")
+		t.Error("a checkpoint replaced the part that a replica reads")
 	}
 	late.discard()
 	gone, _ := v.With(reading, view.Failed)
@@ -192,10 +192,10 @@ func TestNoCheckpointWhileSomebodyReads(t *testing.T) {
 	}
 	p.piece(reading, 0)
 	if _, last := p.piece(reading, 1); last {
-		t.Error("the end is said before the message")
+		t.Error("the end was reported before the last message")
 	}
 	if _, last := p.piece(reading, 1+uint64(len(logged(t, p, 2, 0)))); last {
-		t.Error("the end is said where there is none")
+		t.Error("the end was reported at a wrong position")
 	}
 	all(t, p)
 	d := p.draft(v, false)
@@ -205,18 +205,18 @@ func TestNoCheckpointWhileSomebodyReads(t *testing.T) {
 	d.finish()
 	p.commit(d, nil, v)
 	if b, last := p.piece(reading, 2); len(b) > 0 || last {
-		t.Errorf("who has read another checkpoint gets %d bytes of this one", len(b))
+		t.Errorf("a reader of the earlier checkpoint got %d bytes of this one", len(b))
 	}
 }
 
-func TestACheckpointMakesALogWholeAgain(t *testing.T) {
+func TestCheckpointCompletesADroppedLog(t *testing.T) {
 	v := view.New(1, 3)
 	p, _ := log(t, 1000)
 	p.split()
 	m := protection.Message{Source: 1, Seq: 1, Payload: make([]byte, 2000)}
 	overfill := protection.Output{Deliver: []protection.Message{m}}
-	if _, why, forGood := p.keep(overfill, 0); why == "" || forGood || p.current != nil {
-		t.Fatalf("%q, for good %v", why, forGood)
+	if _, why, permanent := p.keep(overfill, 0); why == "" || permanent || p.current != nil {
+		t.Fatalf("dropped because %q, permanent %v", why, permanent)
 	}
 	if b, last := p.piece(reading, 0); len(b) > 0 || last {
 		t.Errorf("begins with %q", b)
@@ -229,11 +229,11 @@ func TestACheckpointMakesALogWholeAgain(t *testing.T) {
 		t.Errorf("%d bytes", len(got))
 	}
 	if _, why, _ := p.keep(overfill, 0); why != "" || p.current != nil {
-		t.Errorf("is told again: %q", why)
+		t.Errorf("the drop was reported again: %q", why)
 	}
 	long := p.draft(v, false)
 	if n, err := long.Write(make([]byte, 2000)); n != 2000 || err != nil || long.finish() {
-		t.Errorf("a state that is too long: %d, %v", n, err)
+		t.Errorf("a state above the limit: %d, %v", n, err)
 	}
 	long.discard()
 }

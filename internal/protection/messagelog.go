@@ -8,8 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// A rank's message log (its past) is what has reached its programs from outside: messages of other ranks
-// and outcomes. It is a sequence of records,
+// A rank's message log contains the input of its programs: messages of other ranks, and outcomes. It is a
+// sequence of records,
 //
 //	'b'                                               start of the log, from the program's start
 //	'm' | context | source | tag | seq | length | payload     a message
@@ -17,7 +17,7 @@ import (
 //	'o' | context | index | length | outcome                  an outcome
 //
 // whose numbers are varints, signed for the tag. The messages of each stream are in order. A log with a
-// checkpoint contains only what came before the program's first checkpoint and after the last:
+// checkpoint contains only the records before the program's first checkpoint and after the last:
 //
 //	'j'                                               start of the log, with a checkpoint
 //	'm', 's', 'o' ...                                 up to the first checkpoint
@@ -47,9 +47,9 @@ const (
 	RecordReceived    RecordKind = 'r'
 	RecordPoints      RecordKind = 'n'
 	RecordKept        RecordKind = 'k'
-	RecordHere        RecordKind = 'h'
+	RecordUnreceived  RecordKind = 'h'
 	RecordOwn         RecordKind = 'x'
-	RecordWhole       RecordKind = 'e'
+	RecordEnd         RecordKind = 'e'
 	recordSynchronous RecordKind = 's' // encoding of a synchronous RecordMessage
 )
 
@@ -108,7 +108,7 @@ func AppendOutcome(b []byte, d *Determinant) []byte {
 // A Record is one event of a message log, or a piece of a checkpoint.
 type Record struct {
 	Kind    RecordKind
-	Message *Message    // for RecordMessage, RecordKept, RecordHere; from or to the rank of the log
+	Message *Message    // for RecordMessage, RecordKept, RecordUnreceived; from or to the rank of the log
 	Outcome Determinant // for RecordOutcome
 	At      Position    // for RecordSent, RecordReceived, RecordPoints
 	Length  uint64      // for RecordState: number of bytes that follow, which are not records
@@ -116,7 +116,7 @@ type Record struct {
 }
 
 // ErrCut reports that a record is incomplete because further bytes are missing.
-var ErrCut = errors.New("record of a past is cut off")
+var ErrCut = errors.New("truncated record in the message log")
 
 // ReadRecord decodes the first record in b, of the message log of rank self, and returns the bytes after
 // it. The record shares memory with b.
@@ -131,8 +131,8 @@ func ReadRecord(b []byte, self int) (Record, []byte, error) {
 		rec.Kind = RecordKind(first - 'A' + 'a')
 	}
 	switch rec.Kind {
-	case RecordStart, RecordResumed, RecordWhole:
-	case RecordMessage, RecordKept, RecordHere:
+	case RecordStart, RecordResumed, RecordEnd:
+	case RecordMessage, RecordKept, RecordUnreceived:
 		rec.Message = r.message(rec.Kind, self)
 		rec.Message.Sync = first != byte(rec.Kind)
 	case RecordOutcome:
@@ -146,7 +146,7 @@ func ReadRecord(b []byte, self int) (Record, []byte, error) {
 		rec.Bytes = r.bytes(frame.MaxPayload)
 	default:
 		if r.err == nil {
-			r.err = fmt.Errorf("record of unknown kind %d in a past", first)
+			r.err = fmt.Errorf("record of unknown kind %d in the message log", first)
 		}
 	}
 	return rec, r.b, r.err
@@ -193,7 +193,7 @@ func (r *reader) fixed() uint64 {
 func (r *reader) number(most uint64) uint64 {
 	v, n := binary.Uvarint(r.b)
 	if r.took(n) && v > most {
-		r.err = fmt.Errorf("number %d in a past, at most %d is taken", v, most)
+		r.err = fmt.Errorf("number %d in the message log, at most %d is allowed", v, most)
 	}
 	return v
 }
@@ -201,7 +201,7 @@ func (r *reader) number(most uint64) uint64 {
 func (r *reader) tag() int32 {
 	v, n := binary.Varint(r.b)
 	if r.took(n) && v != int64(int32(v)) {
-		r.err = fmt.Errorf("tag %d in a past", v)
+		r.err = fmt.Errorf("invalid tag %d in the message log", v)
 	}
 	return int32(v)
 }
@@ -214,7 +214,7 @@ func (r *reader) took(n int) bool {
 	case n == 0:
 		r.err = ErrCut
 	case n < 0:
-		r.err = errors.New("number in a past is too long")
+		r.err = errors.New("overlong number in the message log")
 	default:
 		r.b = r.b[n:]
 		return true

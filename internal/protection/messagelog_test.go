@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func past() []byte {
+func encodedLog() []byte {
 	m := Message{Context: 300, Source: 2, Dest: 1, Tag: -7, Seq: 1 << 40, Sync: true, Payload: []byte("hello")}
 	b := append(AppendMessage(nil, &m), m.Payload...)
 	b = AppendOutcome(b, &Determinant{Point: Point{Context: 1, Index: 9}, Outcome: []byte("head")})
@@ -15,16 +15,16 @@ func past() []byte {
 
 func snapshot() Snapshot {
 	return Snapshot{
-		Sent:     []Position{{Context: 300, Rank: 2, Seq: 4}},
-		Received: []Position{{Context: 300, Rank: 2, Seq: 9}, {Context: 301, Rank: 3, Seq: 1}},
-		Points:   []Position{{Seq: 1 << 33}},
-		Kept:     []Message{{Context: 300, Source: 1, Dest: 2, Tag: 3, Seq: 5, Sync: true, Payload: []byte("kept")}},
-		Here:     []Message{{Context: 300, Source: 2, Dest: 1, Seq: 7, Payload: []byte("here")}, {Source: 1, Dest: 1, Seq: 1, Sync: true, Payload: []byte{}}},
-		Own:      []byte("own"),
+		Sent:       []Position{{Context: 300, Rank: 2, Seq: 4}},
+		Received:   []Position{{Context: 300, Rank: 2, Seq: 9}, {Context: 301, Rank: 3, Seq: 1}},
+		Points:     []Position{{Seq: 1 << 33}},
+		Kept:       []Message{{Context: 300, Source: 1, Dest: 2, Tag: 3, Seq: 5, Sync: true, Payload: []byte("kept")}},
+		Unreceived: []Message{{Context: 300, Source: 2, Dest: 1, Seq: 7, Payload: []byte("here")}, {Source: 1, Dest: 1, Seq: 1, Sync: true, Payload: []byte{}}},
+		Own:        []byte("own"),
 	}
 }
 
-func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
+func TestSnapshotRoundTrip(t *testing.T) {
 	want := snapshot()
 	var got Snapshot
 	b := AppendSnapshot(nil, &want)
@@ -33,7 +33,7 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b = rest; r.Kind == RecordWhole {
+		if b = rest; r.Kind == RecordEnd {
 			break
 		}
 		if err := got.Add(r); err != nil {
@@ -45,27 +45,27 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestASnapshotHasItsLimit(t *testing.T) {
+func TestSnapshotIsBounded(t *testing.T) {
 	var s Snapshot
-	big := Record{Kind: RecordHere, Message: &Message{Payload: make([]byte, maxSnapshot/2)}}
+	big := Record{Kind: RecordUnreceived, Message: &Message{Payload: make([]byte, maxSnapshot/2)}}
 	if err := s.Add(big); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Add(big); err == nil {
-		t.Error("more than the limit is taken")
+		t.Error("a snapshot above the limit was accepted")
 	}
 	if err := s.Add(Record{Kind: RecordMessage}); err == nil {
-		t.Error("a message that came later is taken for a part of it")
+		t.Error("a later message was accepted as part of the snapshot")
 	}
 }
 
-func TestAPastIsReadAsItWasWritten(t *testing.T) {
+func TestMessageLogRoundTrip(t *testing.T) {
 	want := []Record{
 		{Kind: RecordMessage, Message: &Message{Context: 300, Source: 2, Dest: 1, Tag: -7, Seq: 1 << 40, Sync: true, Payload: []byte("hello")}},
 		{Kind: RecordOutcome, Outcome: Determinant{Point: Point{Context: 1, Index: 9}, Outcome: []byte("head")}},
 		{Kind: RecordMessage, Message: &Message{Source: 3, Dest: 1, Seq: 2, Payload: []byte{}}},
 	}
-	b := past()
+	b := encodedLog()
 	for _, w := range want {
 		got, rest, err := ReadRecord(b, 1)
 		if err != nil || !reflect.DeepEqual(got, w) {
@@ -79,11 +79,11 @@ func TestAPastIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestTruncatedRecordIsAnError(t *testing.T) {
-	b := past()
+	b := encodedLog()
 	_, rest, _ := ReadRecord(b, 1)
 	for n := range len(b) - len(rest) {
 		if _, _, err := ReadRecord(b[:n], 1); !errors.Is(err, ErrCut) {
-			t.Errorf("%d bytes: %v, want that they are cut off", n, err)
+			t.Errorf("%d bytes: %v, want ErrCut", n, err)
 		}
 	}
 }
@@ -91,14 +91,14 @@ func TestTruncatedRecordIsAnError(t *testing.T) {
 // FuzzReadRecord checks that arbitrary bytes of another process are harmless, and that a decoded record
 // is unchanged when it is encoded and decoded again.
 func FuzzReadRecord(f *testing.F) {
-	f.Add(past())
+	f.Add(encodedLog())
 	f.Add([]byte("m\x00\x00\x00\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
 	f.Add([]byte("s\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"))
 	f.Add([]byte("o"))
 	whole := snapshot()
 	f.Add(AppendSnapshot(nil, &whole))
 	f.Add(AppendSnapshot(nil, &Snapshot{Kept: whole.Kept}))
-	f.Add(AppendSnapshot(nil, &Snapshot{Here: whole.Here}))
+	f.Add(AppendSnapshot(nil, &Snapshot{Unreceived: whole.Unreceived}))
 	f.Add(AppendState(nil, 1<<40))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, rest, err := ReadRecord(b, 1)
@@ -107,10 +107,10 @@ func FuzzReadRecord(f *testing.F) {
 		}
 		again := written(r)
 		if len(again) > len(b)-len(rest) {
-			t.Errorf("%x was read as %+v, which is the longer %x", b, r, again)
+			t.Errorf("%x decodes to %+v, which encodes to the longer %x", b, r, again)
 		}
 		if got, left, err := ReadRecord(again, 1); err != nil || len(left) > 0 || !reflect.DeepEqual(got, r) {
-			t.Errorf("%+v was read back as %+v, %v", r, got, err)
+			t.Errorf("%+v decodes to %+v, %v", r, got, err)
 		}
 	})
 }
@@ -118,7 +118,7 @@ func FuzzReadRecord(f *testing.F) {
 // written returns the encoding of r.
 func written(r Record) []byte {
 	switch r.Kind {
-	case RecordMessage, RecordKept, RecordHere:
+	case RecordMessage, RecordKept, RecordUnreceived:
 		return append(appendMessage(nil, r.Kind, r.Message), r.Message.Payload...)
 	case RecordOutcome:
 		return AppendOutcome(nil, &r.Outcome)
