@@ -121,7 +121,7 @@ func newPrey(t *testing.T, user uint32) *prey {
 	v.peer.awaitReady()
 	if user != 0 && logged(v.peer, "native programs cannot be confined here")() == nil {
 		v.expectRefusal(t)
-		skip.Lacks(t, "walls that an ordinary user can build; he is told, and programs of strangers are refused")
+		skip.Lacks(t, "a sandbox for ordinary users (the peer reports that, and refuses strangers' programs)")
 	}
 	v.neighbour = submit(t, t.TempDir(), "--supernode", v.peer.addr, "-n", "2", "-a", "concentrate", "-w", "60",
 		filepath.Join(bin, "stepper"), "-steps", "1000000", "-every", "10", "-work", "0", "-pause", "10ms")

@@ -39,7 +39,7 @@ type Machine struct {
 	Memory      uint64     `json:"memory"`                // bytes, of the machine or control group; 0 if not known
 	Unshared    string     `json:"unshared,omitempty"`    // why processes cannot share memory; empty if they can
 
-	Walls launch.Walls `json:"walls"` // sandbox layers for native programs
+	Walls launch.Sandbox `json:"walls"` // sandbox layers for native programs
 }
 
 // Examine returns the diagnostics of this machine. If a peer runs on the home of cfg, that peer examines the
@@ -72,7 +72,7 @@ func (p *Peer) diagnostics(ctx context.Context) Diagnostics {
 	}
 	m := examineMachine(string(p.home), router)
 	if m.Walls = p.walls; p.role != Volunteer {
-		m.Walls = launch.ExamineWalls(string(p.home))
+		m.Walls = launch.ExamineSandbox(string(p.home))
 	}
 	m.CacheUsed, m.CacheLimit = store.Bytes(), store.Limit()
 	return Diagnostics{Network: &network, Machine: m, Granted: p.granted(), Unread: p.unread()}
@@ -84,7 +84,7 @@ func examineWithout(ctx context.Context, cfg Config) Diagnostics {
 	var cache Cache
 	_, err := openHome(cfg.Home)
 	if err == nil {
-		s.Machine.Walls = launch.ExamineWalls(cfg.Home)
+		s.Machine.Walls = launch.ExamineSandbox(cfg.Home)
 		cache, err = CacheOf(cfg.Home)
 	}
 	if err != nil {

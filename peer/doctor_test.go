@@ -29,7 +29,7 @@ func fit() Diagnostics {
 	}
 }
 
-func walled() (w launch.Walls) {
+func walled() (w launch.Sandbox) {
 	w.Namespaces, w.Landlock, w.Seccomp, w.LandlockVersion = true, true, true, 7
 	return w
 }
@@ -54,7 +54,7 @@ func TestDiagnose(t *testing.T) {
 		"confined":                  {func(*Diagnostics) {}, "confinement", Well, "neither files, network nor processes", ""},
 		"confined without Landlock": {machine(func(m *Machine) { m.Walls.Landlock, m.Walls.NoLandlock = false, "no Landlock" }), "confinement", Well, "second layer: no Landlock", ""},
 		"files open": {machine(func(m *Machine) {
-			m.Walls = launch.Walls{NoNamespaces: "no namespaces", NoLandlock: "no Landlock"}
+			m.Walls = launch.Sandbox{NoNamespaces: "no namespaces", NoLandlock: "no Landlock"}
 		}), "confinement: file system", Warning, "no namespaces", "--require-confinement"},
 		"a peer runs":          {func(*Diagnostics) {}, "peer", Well, "announces 2 addresses, and is connected with 3 peers", ""},
 		"one of each":          {network(func(s *NetworkState) { s.Addresses, s.Connected = 1, 1 }), "peer", Well, "1 address, and is connected with 1 peer", ""},

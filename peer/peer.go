@@ -75,7 +75,7 @@ type Peer struct {
 	watcher   *node.Watcher
 	slots     *reservation.Service // nil unless a volunteer; likewise launcher and history
 	launcher  *launch.Service
-	walls     launch.Walls
+	walls     launch.Sandbox
 	discovery *discovery.Service
 	files     *filetransfer.Service
 	detector  *faultdetect.Service

@@ -25,7 +25,7 @@ func (c Config) policy(self p2ppeer.ID, private bool, m limits.Machine) (policy.
 }
 
 // sandboxComplete reports whether the sandbox for native programs is complete.
-func (p *Peer) sandboxComplete() bool { return len(p.walls.Lacks()) == 0 }
+func (p *Peer) sandboxComplete() bool { return len(p.walls.Gaps()) == 0 }
 
 // announced returns the kinds of programs in this peer's offer.
 func (p *Peer) announced() (names []string) {
@@ -41,7 +41,7 @@ func (p *Peer) logPolicy() {
 	for _, class := range policy.Classes {
 		line = line.Str(string(class), string(p.policy.Rules[class].Kind))
 	}
-	line.Msg("who may run what")
+	line.Msg("rights of each class of submitters")
 	if also := p.policy.Beside(p.cfg.Accept); len(also) > 0 {
 		log := p.log.Warn()
 		for class, kind := range also {

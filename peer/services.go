@@ -178,7 +178,7 @@ func (p *Peer) startVolunteer() error {
 		DataListen:   p.cfg.dataListen(),
 		Channels:     channels,
 		Decide:       p.decide,
-		Walls:        p.walls,
+		Sandbox:      p.walls,
 		Engine:       p.chooseEngine(),
 		Readable:     p.cfg.Readable,
 		Journal:      p.journal,

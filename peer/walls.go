@@ -14,9 +14,9 @@ type Unprotected struct {
 
 // examineSandbox determines which sandbox layers work on this machine, and logs the missing ones.
 func (p *Peer) examineSandbox() {
-	p.walls = launch.ExamineWalls(string(p.home))
-	for _, lack := range p.walls.Lacks() {
-		p.log.Warn().Str("wall", string(lack.Wall)).Str("why", lack.Why).Bool("refused", p.cfg.RequireConfinement).
+	p.walls = launch.ExamineSandbox(string(p.home))
+	for _, gap := range p.walls.Gaps() {
+		p.log.Warn().Str("wall", string(gap.Resource)).Str("why", gap.Why).Bool("refused", p.cfg.RequireConfinement).
 			Msg("native programs cannot be confined here")
 	}
 	if why := landlockGap(p.walls); why != "" {
@@ -30,26 +30,26 @@ func (p *Peer) unprotected() []Unprotected {
 	if p.role != Volunteer {
 		return out
 	}
-	for _, lack := range p.walls.Lacks() {
-		out = append(out, Unprotected{string(lack.Wall), lack.Why})
+	for _, gap := range p.walls.Gaps() {
+		out = append(out, Unprotected{string(gap.Resource), gap.Why})
 	}
 	return out
 }
 
 // landlockGap returns the reason why Landlock is missing as a second layer. It is empty if Landlock works,
 // or if the first layer is incomplete.
-func landlockGap(w launch.Walls) (why string) {
-	if len(w.Lacks()) > 0 {
+func landlockGap(w launch.Sandbox) (why string) {
+	if len(w.Gaps()) > 0 {
 		return ""
 	}
 	return w.NoLandlock
 }
 
 // checkSandbox returns a finding for each missing sandbox layer.
-func checkSandbox(w launch.Walls) (out []Finding) {
+func checkSandbox(w launch.Sandbox) (out []Finding) {
 	const do = "let p2pboot make user namespaces, see docs/security.md; until then strangers' native programs are refused, unless --require-confinement=false"
-	for _, lack := range w.Lacks() {
-		out = append(out, Finding{"confinement: " + string(lack.Wall), Warning, fmt.Sprintf("native programs are not kept from it: %s", lack.Why), do})
+	for _, gap := range w.Gaps() {
+		out = append(out, Finding{"confinement: " + string(gap.Resource), Warning, fmt.Sprintf("native programs are not kept from it: %s", gap.Why), do})
 	}
 	if len(out) > 0 {
 		return out

@@ -401,7 +401,7 @@ func TestProcessThatMisbehavesIsEnded(t *testing.T) {
 			t.Parallel()
 			j := newTestJob(t, 1, 1, nil, c.role)
 			if c.role == "stop" { // a process in a PID namespace cannot stop its first process
-				j.peers[0].launch.config.Walls = Walls{}
+				j.peers[0].launch.config.Sandbox = Sandbox{}
 			}
 			j.start()
 			e := j.links[0].exited(view.Process{})

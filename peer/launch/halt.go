@@ -116,7 +116,7 @@ func stopAll(scenes map[*meter]proc.Scene) map[*meter]reply {
 		telling.Go(func() {
 			var r reply
 			begun := time.Now()
-			if m.live.program.Walled() {
+			if m.live.program.InPIDNamespace() {
 				r.born, r.err = m.live.program.Halt()
 			}
 			if r.err == nil && time.Since(begun) < freshFor {
@@ -211,11 +211,11 @@ func (g *guard) round() (still bool) {
 		if r.err != nil { // it has ended
 			continue
 		}
-		walled := m.live.program.Walled()
+		inside := m.live.program.InPIDNamespace()
 		stands, roused := m.still.See(scenes[m], r.born)
-		stands, m.roused = stands && (len(scenes[m]) > 0 || !walled), roused // otherwise it could not be inspected
+		stands, m.roused = stands && (len(scenes[m]) > 0 || !inside), roused // otherwise it could not be inspected
 		if !stands && m.still.Restless() {
-			if stands = !walled; !stands {
+			if stands = !inside; !stands {
 				g.endUnmeasurable(m, errRestless)
 				continue
 			}

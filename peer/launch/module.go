@@ -89,7 +89,7 @@ func (j *job) compile(module string) error {
 	config.Compile = true
 	said, compiler, err := startRunner(supervisor.Command{
 		Title:   "job " + j.spec.ID + " compiler",
-		Program: j.service.config.Engine.program, As: wasm.Name, Stdin: module, Scratch: folder, Limits: held, Walls: j.service.config.Walls.Means,
+		Program: j.service.config.Engine.program, As: wasm.Name, Stdin: module, Scratch: folder, Limits: held, Sandbox: j.service.config.Sandbox.Means,
 		Args: config.Arguments(nil), Session: j.service.session, Answered: func(bool) {},
 	})
 	if err != nil {

@@ -40,7 +40,7 @@ func inEach(t *testing.T, test func(t *testing.T, e Engine)) {
 		return
 	}
 	home := t.TempDir()
-	e, err := ExamineEngine(home, path, ExamineWalls(home))
+	e, err := ExamineEngine(home, path, ExamineSandbox(home))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,8 +71,8 @@ type Config struct {
 	// Decide is the owner's policy. It decides which of the kinds of programs that a submitter's job
 	// provides for this machine may run here. If it is nil, native programs of every submitter may run.
 	Decide func(submitter p2ppeer.ID, kinds []policy.Kind) policy.Decision
-	// Walls are the sandbox mechanisms that ExamineWalls found to work. All of them apply to every program.
-	Walls Walls
+	// Sandbox holds the mechanisms that ExamineSandbox found to work. They all apply to every program.
+	Sandbox Sandbox
 	// Engine runs modules; the zero value is BuiltIn.
 	Engine Engine
 	// Readable are absolute paths of files and folders that programs may read in addition to the system's

@@ -187,7 +187,7 @@ func (j *job) launch(p view.Process) (*instance, error) {
 		Title:    "job " + j.spec.ID + " process " + p.String(),
 		Settings: j.spec.Settings,
 		Scratch:  j.folder.Process(p), Limits: held, Line: inherited,
-		Walls: j.service.config.Walls.Means, Readable: j.service.config.Readable, Session: j.service.session,
+		Sandbox: j.service.config.Sandbox.Means, Readable: j.service.config.Readable, Session: j.service.session,
 		Answered: func(stopped bool) { j.do(func() { j.handleAnswer(p, stopped) }) },
 	}
 	err = errors.Join(err, j.choose(p, &c))

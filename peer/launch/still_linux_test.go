@@ -88,8 +88,8 @@ func TestDiskLimitHoldsForEvasivePrograms(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			holds(t, diskSlack, unrulyLimit, func() float64 {
 				j := newLimited(t, limits.Grant{Slot: limits.Limits{Disk: unrulyLimit, Processes: 256}}, 1, "unruly", how)
-				if !j.peers[0].launch.config.Walls.Namespaces {
-					skip.Lacks(t, "walls: nobody can be sure without them")
+				if !j.peers[0].launch.config.Sandbox.Namespaces {
+					skip.Lacks(t, "namespaces: without them, the guard cannot be sure that a program has stopped")
 				}
 				j.start()
 				e, had := j.last(view.Process{})
@@ -179,8 +179,8 @@ func mostIn(folder string) (most, files int64) {
 func TestUnresponsiveSupervisorIsKilledWhileStopped(t *testing.T) {
 	skip.Long(t)
 	j := newTestJob(t, 1, 1, nil, "shell", "echo ready; exec sleep 3600")
-	if !j.peers[0].launch.config.Walls.Namespaces {
-		skip.Lacks(t, "walls: nobody asks it without them")
+	if !j.peers[0].launch.config.Sandbox.Namespaces {
+		skip.Lacks(t, "namespaces: without them, the guard sends the supervisor no request")
 	}
 	j.start()
 	await(j.links[0], (*jobpb.FromPeer).GetOutput)
@@ -217,8 +217,8 @@ func supervisorOf(t *testing.T, pids []int) int {
 // stop at one moment.
 func TestResumedProcessIsDetected(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "unruly", "woken by a timer")
-	if !j.peers[0].launch.config.Walls.Namespaces {
-		skip.Lacks(t, "walls: nobody can be sure without them")
+	if !j.peers[0].launch.config.Sandbox.Namespaces {
+		skip.Lacks(t, "namespaces: without them, the guard cannot be sure that a program has stopped")
 	}
 	j.start()
 	await(j.links[0], (*jobpb.FromPeer).GetOutput)

@@ -19,7 +19,7 @@ func TestHaltStopsAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !r.Walled() {
+	if !r.InPIDNamespace() {
 		skip.Lacks(t, "a PID namespace")
 	}
 	first, err := r.Halt()
@@ -62,7 +62,7 @@ func TestHaltStopsAll(t *testing.T) {
 func TestHaltEndsWithItsSupervisor(t *testing.T) {
 	r := run(t, "sleep")
 	readLine(t, r.stdout)
-	if !r.Walled() {
+	if !r.InPIDNamespace() {
 		skip.Lacks(t, "a PID namespace")
 	}
 	stop(t, r.cmd.Process.Pid)

@@ -29,8 +29,8 @@ type Command struct {
 	Settings []string
 	Scratch  string // absolute path of its working folder, which the supervisor removes
 	Limits   Limits
-	// Walls are the sandbox mechanisms around the program. This machine must have all of them, see Probe.
-	Walls sandbox.Means
+	// Sandbox holds the sandbox mechanisms around the program. This machine must have all of them, see Probe.
+	Sandbox sandbox.Means
 	// Readable are additional files and folders of the machine that the program may read.
 	Readable []string
 	Session  *Session // session in which the program runs; nil: the peer's
@@ -101,7 +101,7 @@ func fork(c Command, deadline time.Time) (*Process, error) {
 		return nil, err
 	}
 	defer reportWrite.Close()
-	b := birth{Title: c.Title, Namespaces: c.Walls.Namespaces}
+	b := birth{Title: c.Title, Namespaces: c.Sandbox.Namespaces}
 	cmd, err := c.Session.start(b, [supervisorFiles]*os.File{c.Stdout, c.Stderr, c.Line, lifeRead, reportWrite}, deadline)
 	if err != nil {
 		lifeWrite.Close()
@@ -154,7 +154,7 @@ func (p *Process) command(c Command, report *json.Decoder, deadline time.Time) e
 	if s.Error != "" {
 		return errors.New(s.Error)
 	}
-	if !c.Walls.Namespaces {
+	if !c.Sandbox.Namespaces {
 		p.group = s.PID
 	}
 	// Both pipes are used for as long as the program runs.
@@ -162,7 +162,7 @@ func (p *Process) command(c Command, report *json.Decoder, deadline time.Time) e
 }
 
 func (c Command) plan() sandbox.Plan {
-	return sandbox.Plan{Means: c.Walls, Program: c.Program, Scratch: c.Scratch, Readable: c.Readable, Tool: c.As != ""}
+	return sandbox.Plan{Means: c.Sandbox, Program: c.Program, Scratch: c.Scratch, Readable: c.Readable, Tool: c.As != ""}
 }
 
 // watch handles the supervisor's reports until the program and all its descendants have ended.

@@ -164,7 +164,7 @@ func TestSeparateSessionIsTransparent(t *testing.T) {
 		"answers": TestSupervisorAnswers, "cannot run": TestProgramThatCannotRun, "halt": TestHaltStopsAll,
 		"killed peer": TestS4NoProcessOutlivesAKilledPeer, "killed supervisor": TestProgramEndsWithItsSupervisor,
 		"stopped supervisor": TestKillResumesAStoppedSupervisor, "stopped supervisor, killed": TestKillStoppedSupervisor,
-		"stale": TestKillStaleFindsProgramsByDirectory, "census": TestCensus, "walls": TestO1SandboxHolds,
+		"stale": TestKillStaleFindsProgramsByDirectory, "census": TestCensus, "sandbox": TestO1SandboxHolds,
 		"upgraded": TestUpgradedPeerRunsItsOwnExecutable,
 	} {
 		t.Run(name, test)

@@ -14,10 +14,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// unwalled are the attempts of the hostile program that succeed without a sandbox, for any user,
+// unsandboxed are the attempts of the hostile program that succeed without a sandbox, for any user,
 // against an owner who is the same user. They harm nothing but the bait. The other attempts would
 // do harm, or need something that not every machine has.
-var unwalled = map[string][]string{
+var unsandboxed = map[string][]string{
 	"files": {
 		"list the owner's home", "read the owner's SSH key", "read the peer's identity", "read the peer's lock", "list the peer's cache",
 		"read another file of the owner's", "list a neighbour's folder", "write into the owner's home", "write into the peer's cache",
@@ -38,9 +38,9 @@ var unwalled = map[string][]string{
 	"kernel": {"own privileges", "add a key", "look for keys", "a new session with the keys", "make a memory segment", "make a message queue"},
 }
 
-// unwalledRoot are the attempts that succeed when root runs them, and that do no harm to a machine
+// unsandboxedRoot are the attempts that succeed when root runs them, and that do no harm to a machine
 // from whose mounts and host name they are separated.
-var unwalledRoot = map[string][]string{
+var unsandboxedRoot = map[string][]string{
 	"files":     {"open a file by its handle"},
 	"processes": {"enter the peer's namespaces", "get in front of all others"},
 	"kernel": {
@@ -49,16 +49,16 @@ var unwalledRoot = map[string][]string{
 	},
 }
 
-// TestO1EscapesSucceedWithoutWalls checks that attempts succeed when nothing stops them. Otherwise
+// TestO1EscapesSucceedWithoutSandbox checks that attempts succeed when nothing stops them. Otherwise
 // their failure in a sandbox would prove nothing.
-func TestO1EscapesSucceedWithoutWalls(t *testing.T) {
+func TestO1EscapesSucceedWithoutSandbox(t *testing.T) {
 	t.Parallel()
 	user := uint32(ordinary)
 	if os.Geteuid() != 0 {
 		user = 0
 	}
 	l := newLair(t, user)
-	for group, names := range unwalled {
+	for group, names := range unsandboxed {
 		for _, name := range names {
 			l.expectGot(t, group, name)
 		}
@@ -76,7 +76,7 @@ func TestO1EscapesSucceedWithoutWalls(t *testing.T) {
 		}
 		l := newLair(t, 0)
 		l.flags = syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
-		for group, names := range unwalledRoot {
+		for group, names := range unsandboxedRoot {
 			for _, name := range names {
 				l.expectGot(t, group, name)
 			}
