@@ -116,7 +116,7 @@ func (s *Service) meet(ctx context.Context, ai p2ppeer.AddrInfo) error {
 		return err
 	}
 	if err := s.awaitTable(ctx); err != nil {
-		return fmt.Errorf("it answers no DHT query: %w", err)
+		return fmt.Errorf("it does not answer DHT queries: %w", err)
 	}
 	return nil
 }

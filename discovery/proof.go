@@ -66,11 +66,11 @@ func openProof(data []byte, id p2ppeer.ID, nonce []byte) (proof, error) {
 	}
 	switch {
 	case !bytes.Equal(envelope.PayloadType, proofCodec):
-		return proof{}, errors.New("envelope holds no proof")
+		return proof{}, errors.New("the envelope contains no proof")
 	case !id.MatchesPublicKey(envelope.PublicKey):
 		return proof{}, errors.New("signed by another peer")
 	case len(p.Instance) != instanceSize || len(nonce) != nonceSize || !bytes.Equal(p.Nonce, nonce):
-		return proof{}, errors.New("it answers another question")
+		return proof{}, errors.New("the nonce does not match")
 	}
 	return p, nil
 }

@@ -99,7 +99,7 @@ func (s *Service) serveTwin(stream network.Stream) {
 	stop := context.AfterFunc(ctx, func() { stream.Reset() })
 	defer stop()
 	if err := s.answerTwin(ctx, stream); err != nil {
-		s.conduct.Ended(stream.Conn().RemotePeer(), "twins not looked for", err)
+		s.conduct.Ended(stream.Conn().RemotePeer(), "duplicate identity not checked", err)
 		stream.Reset()
 	}
 }
@@ -196,7 +196,7 @@ func (s *Service) askForTwin(ctx context.Context, id p2ppeer.ID) {
 	defer cancel()
 	twin, err := s.twinKnownTo(ctx, id)
 	if err != nil {
-		s.conduct.Ended(id, "no word of twins", err)
+		s.conduct.Ended(id, "no answer about a duplicate identity", err)
 	}
 	if twin != nil {
 		s.twinned.Do(func() { s.cfg.Twin(twin) })

@@ -43,9 +43,9 @@ func (m Message) check(self, n int) error {
 	third := m.Kind == Ask || m.Kind == Confirm || m.Kind == Accuse
 	switch {
 	case m.From < 0 || m.From >= n || m.From == self:
-		return fmt.Errorf("not another member of %d", n)
+		return fmt.Errorf("sender is not another member of %d", n)
 	case m.To != self:
-		return fmt.Errorf("meant for member %d", m.To)
+		return fmt.Errorf("addressed to member %d", m.To)
 	case m.Kind < Table || m.Kind > Accuse:
 		return fmt.Errorf("unknown kind %d", m.Kind)
 	case m.Kind == Table && len(m.Table) != n:

@@ -118,7 +118,7 @@ func readFellows(in []*jobpb.Fellow) ([]fellow, error) {
 	for _, f := range in {
 		id, err := p2ppeer.IDFromBytes(f.GetPeer())
 		if err != nil {
-			return nil, fmt.Errorf("files shared with a peer that has no ID: %w", err)
+			return nil, fmt.Errorf("files shared with a peer of invalid ID: %w", err)
 		}
 		info := p2ppeer.AddrInfo{ID: id, Addrs: readAddrs(f.GetAddrs(), jobpb.MaxAddrs)}
 		fellows = append(fellows, fellow{info, f.GetNear()})
@@ -180,7 +180,7 @@ func (s *Service) admit(m *jobpb.ToPeer, submitter p2ppeer.ID) (*job, admission,
 	if slots < len(a.processes) {
 		s.config.Reservations.Release(a.key)
 		s.dismiss(j)
-		return nil, a, fmt.Errorf("%d processes for %d slots", len(a.processes), slots)
+		return nil, a, fmt.Errorf("%d slots reserved for %d processes", slots, len(a.processes))
 	}
 	j.populate()
 	j.limitLogging()
@@ -193,7 +193,7 @@ func (j *job) limitLogging() {
 	case !say:
 		j.log = j.log.Level(max(zerolog.WarnLevel, j.log.GetLevel()))
 	case unsaid > 0:
-		j.log.Info().Stringer("submitter", j.submitter).Int("jobs", unsaid).Msg("jobs of this submitter before this one are not in the log")
+		j.log.Info().Stringer("submitter", j.submitter).Int("jobs", unsaid).Msg("earlier jobs of this submitter were not logged")
 	}
 }
 

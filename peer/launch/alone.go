@@ -173,7 +173,7 @@ func (j *job) endJoining() {
 	}
 	for _, p := range j.local {
 		if p.waits() {
-			p.end("its submitter is gone, so it cannot join the job")
+			p.end("its submitter is not connected, so it cannot join the job")
 		}
 	}
 }

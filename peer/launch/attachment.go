@@ -301,7 +301,7 @@ func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) err
 	case m.Heard > uint64(len(j.said)):
 		return fmt.Errorf("%d messages received of %d", m.Heard, len(j.said))
 	case m.Anew && j.views == nil:
-		return errors.New("the job's views have ended with its submitter")
+		return errors.New("the job has no view group to continue it after its submitter")
 	}
 	if m.Anew && !j.orphaned {
 		j.becomeOrphaned()

@@ -230,7 +230,7 @@ func (g *guard) between() error {
 	return g.job.ctx.Err()
 }
 
-var errHasty = errors.New("too much is written meanwhile")
+var errHasty = errors.New("too much was written during the measurement")
 
 func (g *guard) freeBytes() int64 { return proc.FreeBytes(string(g.job.folder), g.least) }
 

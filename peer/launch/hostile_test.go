@@ -88,7 +88,7 @@ func TestS1MoreProcessesThanSlotsAreRefused(t *testing.T) {
 	j := newTestJob(t, 2, 1, nil, "sleep")
 	l := j.connect(j.peers[0])
 	l.say(j.prepareMessage(0, j.reserve(j.peers[0], 1)))
-	l.refused("2 processes for 1 slots")
+	l.refused("1 slots reserved for 2 processes")
 	j.gone()
 }
 

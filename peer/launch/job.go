@@ -138,7 +138,7 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 	if j.ran {
 		j.record(e)
 	}
-	j.log.Info().AnErr("reason", j.ended).Dur("cpu", e.CPU).Int64("memory", e.Memory).Msg("job gone")
+	j.log.Info().AnErr("reason", j.ended).Dur("cpu", e.CPU).Int64("memory", e.Memory).Msg("job removed")
 	if left := j.service.forget(j); left == 0 {
 		j.service.freeUnusedMemory()
 	}
@@ -326,10 +326,10 @@ func (j *job) begin(m *jobpb.Begin) error {
 		return nil
 	}
 	if n := len(m.Keys); n != 0 && n != j.spec.N*j.spec.R*proclink.KeySize {
-		return fmt.Errorf("keys of %d bytes", n)
+		return fmt.Errorf("public keys of %d bytes", n)
 	}
 	if n := len(m.Places); n != 0 && n != j.spec.N {
-		return fmt.Errorf("places of %d ranks of %d", n, j.spec.N)
+		return fmt.Errorf("machines of %d ranks in a job of %d", n, j.spec.N)
 	}
 	j.keys = append(make([]byte, 0, len(m.Keys)), m.Keys...)
 	for _, f := range j.waiting {
@@ -377,7 +377,7 @@ func (j *job) cleanUp() {
 	}
 	if j.group != nil {
 		if err := j.group.Remove(); err != nil {
-			j.log.Error().Err(err).Msg("control group stays")
+			j.log.Error().Err(err).Msg("control group not removed")
 		}
 	}
 	if j.board != nil {
@@ -393,7 +393,7 @@ func (j *job) cleanUp() {
 	s := j.service.config
 	s.Files.Store().Unpin(j.spec.ID)
 	if err := j.folder.Remove(); err != nil {
-		j.log.Error().Err(err).Msg("scratch folder stays")
+		j.log.Error().Err(err).Msg("scratch folder not removed")
 	}
 	for _, key := range j.slots() {
 		s.Reservations.Release(key)

@@ -144,7 +144,7 @@ func (p *process) autopsy(e supervisor.Exit) (limits.Excess, bool) {
 // result.
 const autopsyTime = 300 * time.Millisecond
 
-var errLate = errors.New("others wait")
+var errLate = errors.New("the measurement takes too long")
 
 // autopsyRuler returns a ruler that measures the disk usage of a process for autopsyTime at most. What it has
 // found by then counts.

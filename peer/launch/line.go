@@ -111,7 +111,7 @@ func (p *process) tell(m proclink.Message, descriptor *os.File) {
 		case p.outgoing <- l:
 		default:
 			l.drop()
-			p.end("does not read its line")
+			p.end("does not read its control socket")
 		}
 	}
 }

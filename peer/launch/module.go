@@ -183,7 +183,7 @@ func (j *job) removeGroups(compiler *cgroup.Group) {
 			continue
 		}
 		if err := g.Remove(); err != nil {
-			j.log.Error().Err(err).Msg("control group stays")
+			j.log.Error().Err(err).Msg("control group not removed")
 		}
 	}
 	j.group = nil
@@ -230,7 +230,7 @@ func readSome(f *os.File) []byte {
 func why(e supervisor.Exit, words []byte, timeout time.Duration) error {
 	switch {
 	case e.Signal != "":
-		return fmt.Errorf("its compiler was ended (%s) within %v", e.Signal, timeout)
+		return fmt.Errorf("its compiler was killed (%s) within %v", e.Signal, timeout)
 	case len(words) == 0:
 		return fmt.Errorf("its compiler ended with status %d", e.Code)
 	}

@@ -49,7 +49,7 @@ func TestMessagesTakeTheReportedPath(t *testing.T) {
 		"no memory":        {[]string{"tcp", "stream"}, false, false, "tcp", "tcp", ""},
 		"stream only":      {[]string{"stream"}, false, false, "stream", "stream", "tcp is not allowed"},
 		"stream preferred": {[]string{"shm", "stream", "tcp"}, false, false, "shm", "stream", "stream is preferred to tcp"},
-		"no way in":        {nil, true, false, "shm", "stream", "no tcp: tried in vain"},
+		"no way in":        {nil, true, false, "shm", "stream", "no tcp: the connection attempt failed"},
 		"dial failed":      {[]string{"stream"}, false, true, "stream", "stream", "tcp is not allowed"},
 	}
 	for name, c := range cases {

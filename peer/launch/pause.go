@@ -128,13 +128,13 @@ func (j *job) hasReplacement() bool {
 
 // reportSuspension tells the submitter, once the processes run, that they are suspended or resumed.
 func (j *job) reportSuspension(p Pause) {
-	stands := j.suspended.Load()
-	if j.state != Running || stands == j.suspensionReported {
+	suspended := j.suspended.Load()
+	if j.state != Running || suspended == j.suspensionReported {
 		return
 	}
-	j.suspensionReported = stands
-	j.log.Info().Str("rule", p.Rule).Bool("stands", stands).Msg("pause of a job")
-	if !stands {
+	j.suspensionReported = suspended
+	j.log.Info().Str("rule", p.Rule).Bool("suspended", suspended).Msg("job suspended or resumed")
+	if !suspended {
 		p = Pause{}
 	}
 	j.say(paused(p))

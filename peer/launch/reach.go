@@ -143,9 +143,9 @@ func (j *job) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situa
 
 // notDirect is the reason reported for a peer that could not be reached directly. It omits the result for
 // each address: other peers name the addresses, and could otherwise scan this machine's network.
-const notDirect = "tried in vain"
+const notDirect = "the connection attempt failed"
 
-var errNotReached = errors.New("its peer was not reached")
+var errNotReached = errors.New("its peer cannot be reached")
 
 // mayDial returns the filter for addresses at which this peer connects to another one for its processes.
 func (s *Service) mayDial(peer p2ppeer.ID) func(netip.Addr) bool {

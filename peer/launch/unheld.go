@@ -28,7 +28,7 @@ func (s *Service) Unheld(classes ...limits.Limits) []Unheld {
 		controller cgroup.Controller
 		instead    string
 	}{
-		{limits.Memory, cgroup.Memory, "what programs have is looked at every " + memoryEvery.String() + "; some of it can be hidden (docs/security.md, Limits)"},
+		{limits.Memory, cgroup.Memory, "memory is measured every " + memoryEvery.String() + "; a program can hide some of it (docs/security.md, Limits)"},
 		{limits.CPU, cgroup.CPU, "programs have a low priority"},
 		{limits.Processes, cgroup.Pids, "processes are counted every " + countEvery.String()},
 	} {
@@ -37,7 +37,7 @@ func (s *Service) Unheld(classes ...limits.Limits) []Unheld {
 		}
 	}
 	if s.retains && granted(limits.Disk) {
-		out = append(out, Unheld{limits.Disk, "btrfs keeps what files no longer hold (docs/security.md, Limits)", "what files hold is measured"})
+		out = append(out, Unheld{limits.Disk, "btrfs can keep deleted data allocated (docs/security.md, Limits)", "only the data of existing files is measured"})
 	}
 	return out
 }

@@ -54,7 +54,7 @@ func (j *job) joinViews(order []uint32, group []p2ppeer.ID) error {
 	index := make(map[p2ppeer.ID]int)
 	for i, member := range order {
 		if int(member) >= len(group) {
-			return fmt.Errorf("view group: peer %d is member %d of %d", i, member, len(group))
+			return fmt.Errorf("view group: peer %d refers to member %d of %d", i, member, len(group))
 		}
 		index[group[member]] = i
 		c.Peers = append(c.Peers, group[member])

@@ -77,7 +77,7 @@ func (g *Gate) proof(self p2ppeer.ID) *pb.Proof {
 	}
 	p, err := g.invitation.proof(self, g.cfg.Home)
 	if err != nil {
-		g.cfg.Log.Error().Err(err).Msg("no token to show")
+		g.cfg.Log.Error().Err(err).Msg("this peer's token cannot be sent")
 	}
 	return p
 }
@@ -161,8 +161,8 @@ func (g *Gate) Refused() *Refusal {
 }
 
 var (
-	errRecentlyRefused = errors.New("refused a moment ago")
-	errBusy            = errors.New("too many newcomers")
+	errRecentlyRefused = errors.New("refused recently")
+	errBusy            = errors.New("too many token exchanges at once")
 )
 
 // enter reserves a place for an exchange with peer; leave releases it. An outbound exchange needs no place,

@@ -67,7 +67,7 @@ func (k *v2) find() error {
 func (k *v2) divide(prefix string) error {
 	if _, err := os.Stat(filepath.Join(k.folder(""), "cgroup.type")); errors.Is(err, os.ErrNotExist) {
 		if err := probe(k.folder(prefix + "-probe")); err != nil { // the peer may lack the permission although the controllers are enabled
-			return fmt.Errorf("the root of all control groups is not the peer's; %s: %w", delegate, err)
+			return fmt.Errorf("the peer may not create groups in the root control group; %s: %w", delegate, err)
 		}
 		k.enable() // the root may have processes beside groups
 		return nil

@@ -25,7 +25,7 @@ const (
 // enterRoot makes this process, which has its own mount namespace, see only the files of p.
 func enterRoot(p Plan) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("separate mounts: %w", err)
+		return fmt.Errorf("make mounts private: %w", err)
 	}
 	// Files created here must be readable by the guest, whatever the peer's umask.
 	defer unix.Umask(unix.Umask(0))
@@ -43,7 +43,7 @@ func enterRoot(p Plan) error {
 	defer unix.Close(program)
 	r := root{p.Scratch}
 	if err := unix.Mount("tmpfs", r.at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=1m"); err != nil {
-		return fmt.Errorf("make a root: %w", err)
+		return fmt.Errorf("mount the new root: %w", err)
 	}
 	if err := r.furnish(); err != nil {
 		return err
@@ -135,7 +135,7 @@ func take(name string) (tree int, err error) {
 	}
 	tree, err = unix.OpenTree(unix.AT_FDCWD, name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {
-		return -1, fmt.Errorf("show %s: %w", name, err)
+		return -1, fmt.Errorf("clone mount of %s: %w", name, err)
 	}
 	return tree, nil
 }
@@ -155,7 +155,7 @@ func (r root) put(tree int, to string, folder bool, attributes uint64) (err erro
 		err = unix.MoveMount(tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
 	}
 	if err != nil {
-		return fmt.Errorf("show %s: %w", to, err)
+		return fmt.Errorf("mount %s: %w", to, err)
 	}
 	return nil
 }
@@ -219,10 +219,10 @@ func (r root) enter(scratch string) error {
 		return fmt.Errorf("change root: %w", err)
 	}
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("leave the old root: %w", err)
+		return fmt.Errorf("unmount the old root: %w", err)
 	}
 	if err := unix.MountSetattr(unix.AT_FDCWD, "/", 0, &unix.MountAttr{Attr_set: readOnly}); err != nil {
-		return fmt.Errorf("close the root: %w", err)
+		return fmt.Errorf("make the root read-only: %w", err)
 	}
 	return unix.Chdir(scratch)
 }

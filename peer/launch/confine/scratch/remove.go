@@ -35,7 +35,7 @@ func removalTimeout(ctx context.Context, now func() time.Time) (late func() erro
 	until := now().Add(longest)
 	return func() error {
 		if now().After(until) {
-			return errors.New("it is being filled")
+			return errors.New("a process keeps creating files in it")
 		}
 		return ctx.Err()
 	}

@@ -40,10 +40,10 @@ func examine(ctx context.Context, e Engine) int {
 	var exit *sys.ExitError
 	err := module.Run(ctx, h)
 	if err == nil || errors.As(err, &exit) {
-		return tell(exitUnfit, errors.New("modules may read beyond their memory"))
+		return tell(exitUnfit, errors.New("it lets modules read beyond their memory"))
 	}
 	if !strings.Contains(err.Error(), "out of bounds") {
-		return tell(exitUnfit, fmt.Errorf("the module that tests reads beyond its memory ended early: %w", err))
+		return tell(exitUnfit, fmt.Errorf("the test module ended before it read beyond its memory: %w", err))
 	}
 	fmt.Println(e.Name(), source)
 	return 0

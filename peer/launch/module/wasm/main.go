@@ -87,11 +87,11 @@ func status(err error) int {
 	case errors.As(err, &exit):
 		return int(exit.ExitCode() & 0xff)
 	case errors.As(err, &fault):
-		return tell(exitTrap, fmt.Errorf("the module was ended: it calls its host with %w", fault))
+		return tell(exitTrap, fmt.Errorf("the module was ended: invalid call of the host: %w", fault))
 	}
 	return tell(exitTrap, fmt.Errorf("the module was ended: %w", err))
 }
 
 func lost(err error) {
-	os.Exit(tell(exitLost, fmt.Errorf("this process ends with its peer: %w", err)))
+	os.Exit(tell(exitLost, fmt.Errorf("the peer has ended: %w", err)))
 }

@@ -83,7 +83,7 @@ func (h *Host) systemImports(ctx context.Context, memory func() []byte) ([]Impor
 	}
 	p, err := r.InstantiateModule(ctx, compiled, h.system(func(call func()) { call() }))
 	if err != nil {
-		return nil, fmt.Errorf("the passage to the system: %w", err)
+		return nil, fmt.Errorf("system interface: %w", err)
 	}
 	out := make([]Import, len(functions))
 	pages := 0 // memory size of the forwarding module

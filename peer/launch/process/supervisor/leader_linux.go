@@ -52,11 +52,11 @@ func deliver(words, rights []byte) (pid int, err error) {
 	}
 	messages, err := syscall.ParseSocketControlMessage(rights)
 	if err != nil || len(messages) != 1 {
-		return 0, errors.Join(err, errors.New("no files were received"))
+		return 0, errors.Join(err, errors.New("received no files"))
 	}
 	fds, err := syscall.ParseUnixRights(&messages[0])
 	if err != nil || len(fds) != supervisorFiles {
-		return 0, errors.Join(err, errors.New("unexpected files were received"))
+		return 0, errors.Join(err, errors.New("received unexpected files"))
 	}
 	var files [supervisorFiles]*os.File
 	for i, fd := range fds {

@@ -231,7 +231,7 @@ func (p *Process) Gone(ctx context.Context) error {
 	return nil
 }
 
-var errUnknown = errors.New("the supervisor ended first")
+var errUnknown = errors.New("the supervisor ended without reporting the program's end")
 
 // Kill ends the program without waiting. It closes the life pipe and resumes a stopped supervisor. The
 // supervisor then kills the program with its descendants, and removes the scratch folder. Kill kills a

@@ -110,7 +110,7 @@ func (s *Session) start(b birth, files [supervisorFiles]*os.File, deadline time.
 	n, err := s.ask(b, files, deadline)
 	if err != nil {
 		s.end() // its answer may still come, and would be mistaken for a later one
-		return nil, fmt.Errorf("the session of programs: %w", err)
+		return nil, fmt.Errorf("start in the programs' session: %w", err)
 	}
 	if n.PID <= 0 { // -1 would address every process
 		return cmd, cmd.Start()
