@@ -12,7 +12,7 @@ import (
 type Granted struct {
 	limits.Grant
 	Terms  []policy.Terms  `json:"terms"`  // for each class of submitters
-	Unheld []launch.Unheld `json:"unheld"` // limits that the kernel does not enforce
+	Unheld []launch.Unenforced `json:"unheld"` // limits that the kernel does not enforce
 }
 
 // granted returns the limits of jobs here; nil if this peer hosts none.
@@ -20,12 +20,12 @@ func (p *Peer) granted() *Granted {
 	if p.launcher == nil {
 		return nil
 	}
-	return &Granted{p.launcher.Grant(), p.policy.Terms(p.sandboxComplete()), p.launcher.Unheld(p.policy.Limits()...)}
+	return &Granted{p.launcher.Grant(), p.policy.Terms(p.sandboxComplete()), p.launcher.Unenforced(p.policy.Limits()...)}
 }
 
 // logUnheld logs the limits that the kernel does not enforce.
 func (p *Peer) logUnheld() {
-	for _, u := range p.launcher.Unheld(p.policy.Limits()...) {
+	for _, u := range p.launcher.Unenforced(p.policy.Limits()...) {
 		p.log.Warn().Str("limit", string(u.Limit)).Str("why", u.Why).Str("instead", u.Instead).
 			Msg("a limit of programs cannot be enforced here")
 	}

@@ -28,7 +28,7 @@ func TestGranted(t *testing.T) {
 	if got := checkGranted(&g); len(got) != 1 || got[0].Level != Well {
 		t.Errorf("where all hold: %v", got)
 	}
-	g.Unheld = []launch.Unheld{{Limit: limits.CPU, Why: "no such controller", Instead: "programs have a low priority"}}
+	g.Unheld = []launch.Unenforced{{Limit: limits.CPU, Why: "no such controller", Instead: "programs have a low priority"}}
 	got := checkGranted(&g)
 	if len(got) != 1 || got[0].Level != Warning || !strings.Contains(got[0].Found, "no such controller; instead, programs") || !strings.Contains(got[0].Do, "Delegate=yes") {
 		t.Errorf("where one does not: %v", got)

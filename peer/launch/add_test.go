@@ -267,15 +267,15 @@ func TestJoiningProcessEndsWithoutASubmitter(t *testing.T) {
 	await(j.links[0], (*jobpb.FromPeer).GetInitialized)
 	here := j.hosted(0)
 	answered(t, here, func() bool {
-		attached := here.attached
+		attached := here.control
 		here.endJoining()
 		ended := here.local[p].killed
-		here.attached = nil
+		here.control = nil
 		here.endJoining()
-		here.attached = attached
+		here.control = attached
 		return ended
 	})
-	if e := j.links[0].exited(p); !strings.Contains(e.Reason, "its submitter is gone") {
+	if e := j.links[0].exited(p); !strings.Contains(e.Reason, "its submitter is not connected") {
 		t.Errorf("ended with %v", e)
 	}
 	j.stop()

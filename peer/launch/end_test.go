@@ -72,7 +72,7 @@ func TestSubmitterReconnectsAfterAFailedWrite(t *testing.T) {
 	j.run()
 	hosted := j.hosted(0)
 	j.links[0].stream.ResetWithError(jobpb.Unwritten)
-	for late := time.Now().Add(eventTimeout); answered(t, hosted, func() bool { return hosted.attached != nil }); {
+	for late := time.Now().Add(eventTimeout); answered(t, hosted, func() bool { return hosted.control != nil }); {
 		if time.Now().After(late) {
 			t.Fatal("the end of the stream is not noticed")
 		}
@@ -468,13 +468,13 @@ func TestSilentSubmitterKeepsNoSlots(t *testing.T) {
 	j.prepare()
 	hosted := j.hosted(0)
 	heard := func(ago time.Duration) {
-		if !hosted.do(func() { hosted.heardAt = time.Now().Add(-ago) }) {
+		if !hosted.do(func() { hosted.lastMessageAt = time.Now().Add(-ago) }) {
 			t.Fatal("the job has ended")
 		}
 	}
 	heard(startTimeout / 2)
 	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{}}})
-	for !answered(t, hosted, func() bool { return time.Since(hosted.heardAt) < startTimeout/4 }) {
+	for !answered(t, hosted, func() bool { return time.Since(hosted.lastMessageAt) < startTimeout/4 }) {
 	}
 	heard(2 * startTimeout)
 	j.links[0].awaitEnd()

@@ -154,18 +154,18 @@ func FuzzResume(f *testing.F) {
 			t.Fatal(err)
 		}
 		j.keys = make([]byte, 2*proclink.KeySize)
-		j.say(staging(1, 2))
-		j.say(staging(2, 2))
+		j.send(staging(1, 2))
+		j.send(staging(2, 2))
 		h.jobs[j.spec.ID] = j
 		h.resume(recording.New("stranger", nil), in, first.GetResume())
-		if j.attached != nil {
+		if j.control != nil {
 			t.Fatal("the job is a stranger's")
 		}
 		before := recording.New(h.other, nil)
 		j.attach(before, pbio.NewDelimitedReader(before, maxPrepare))
 		heard, stream := first.GetResume().Heard, recording.New(h.other, nil)
 		err := j.resume(stream, in, first.GetResume())
-		if back := j.attached.stream == stream; back != (err == nil) || back && heard > 2 || !back && j.attached.stream != before {
+		if back := j.control.stream == stream; back != (err == nil) || back && heard > 2 || !back && j.control.stream != before {
 			t.Errorf("the submitter has heard %d messages of 2, and is back: %v, %v", heard, back, err)
 		}
 	})

@@ -87,10 +87,10 @@ type job struct {
 	failed           map[p2ppeer.ID]bool // members of the fault detector's group; true if it has failed them
 	alive            aliveCheck          // of the programs
 	supervisors      aliveCheck          // of their supervisors
-	own              *proc.Turns         // processor time of this peer when a process was last late; nil: none is late
+	own              *proc.CPUStats      // processor time of this peer when a process was last late; nil: none is late
 
 	submitterSide
-	ways
+	channelState
 }
 
 // do passes an event to the job's goroutine, and returns once that goroutine handles it. It returns false
@@ -166,8 +166,8 @@ func (j *job) loop() {
 	defer report.Stop()
 	for j.ended == nil {
 		var ready chan<- *jobpb.FromPeer
-		if j.attached != nil && j.next() {
-			ready = j.attached.out
+		if j.control != nil && j.next() {
+			ready = j.control.out
 		}
 		select {
 		case ready <- j.head:
@@ -212,13 +212,13 @@ func (j *job) enter(s State) {
 	j.state = s
 }
 
-// say queues a message to the submitter.
-func (j *job) say(m *jobpb.FromPeer) {
-	if len(j.said) >= maxRecorded {
+// send queues a message to the submitter.
+func (j *job) send(m *jobpb.FromPeer) {
+	if len(j.messages) >= maxRecorded {
 		j.end(fmt.Errorf("more than %d messages to the submitter", maxRecorded))
 		return
 	}
-	j.said = append(j.said, m)
+	j.messages = append(j.messages, m)
 }
 
 // maxRecorded bounds the messages that this peer keeps for a submitter. Each process causes a few. Further
@@ -230,7 +230,7 @@ const maxRecorded = 1 << 18
 // that fit the state of the job.
 func (j *job) handle(m *jobpb.ToPeer) {
 	var err error
-	j.heardAt = time.Now()
+	j.lastMessageAt = time.Now()
 	switch b := m.Body.(type) {
 	case *jobpb.ToPeer_Start:
 		if err = j.checkState(m, Staged); err == nil {
@@ -312,8 +312,8 @@ func (j *job) tick() {
 		j.reportAdditions()
 		j.checkSupervisors()
 		j.checkPartition()
-		j.seek()
-		j.standIn()
+		j.searchPaths()
+		j.actForSubmitter()
 		j.linger()
 		j.depart()
 	}

@@ -284,9 +284,9 @@ func (j *testJob) countsTogether(of cgroup.Controller) (counted func() (most flo
 func holds(t *testing.T, slack time.Duration, most float64, try func() (had float64)) {
 	t.Helper()
 	for n := 1; ; n++ {
-		before := proc.TurnsOf([]int{os.Getpid()}, time.Now())
+		before := proc.CPUStatsOf([]int{os.Getpid()}, time.Now())
 		had := try()
-		waited := proc.TurnsOf([]int{os.Getpid()}, time.Now()).Waited - before.Waited
+		waited := proc.CPUStatsOf([]int{os.Getpid()}, time.Now()).Waited - before.Waited
 		t.Logf("had %.4g, %.1f %% of the limit; the peer waited %v for a processor", had, had/most*100, waited)
 		if had <= most*1.05 && had > 0 {
 			return
@@ -443,16 +443,16 @@ func TestProgramAboveTheDiskLimit(t *testing.T) {
 	}
 }
 
-// TestUnheldReportsUnenforcedLimits checks that Unheld returns the limits that the kernel does not enforce,
-// and only those that are set.
-func TestUnheldReportsUnenforcedLimits(t *testing.T) {
+// TestUnenforcedReportsLimits checks that Unenforced returns the limits that the kernel does not
+// enforce, and only those that are set.
+func TestUnenforcedReportsLimits(t *testing.T) {
 	s := &Service{groups: &cgroup.Tree{}}
-	if got := s.Unheld(); len(got) != 0 {
+	if got := s.Unenforced(); len(got) != 0 {
 		t.Errorf("nothing is set, and %v does not hold", got)
 	}
 	s.config.Grant = limits.Grant{Slot: limits.Limits{Memory: 1 << 30, Disk: 1 << 30}, Job: limits.Limits{CPU: 50}}
-	got := s.Unheld()
-	if of := s.Unheld(limits.Limits{Processes: 64}); len(of) != 3 || of[2].Limit != limits.Processes {
+	got := s.Unenforced()
+	if of := s.Unenforced(limits.Limits{Processes: 64}); len(of) != 3 || of[2].Limit != limits.Processes {
 		t.Errorf("with a limit of a class: %v", of)
 	}
 	if len(got) != 2 || got[0].Limit != limits.Memory || got[1].Limit != limits.CPU || got[0].Why == "" || got[0].Instead == "" {
@@ -615,9 +615,9 @@ func TestProcessStoppedByTheGuardIsNotHung(t *testing.T) {
 func TestProcessStoppedByTheGuardDoesNotCountAsStopped(t *testing.T) {
 	p := &process{}
 	j := &job{local: map[view.Process]*process{{}: p}, supervisors: newAliveCheck(tickPeriod)}
-	for _, does := range []int32{moving, stand, stood} {
+	for _, does := range []int32{notHalted, halted, resumedLately} {
 		j.halting.Store(does)
-		if j.handleAnswer(view.Process{}, true); p.stopped != (does == moving) {
+		if j.handleAnswer(view.Process{}, true); p.stopped != (does == notHalted) {
 			t.Errorf("stopped is %v when its job does %d", p.stopped, does)
 		}
 	}
@@ -677,8 +677,8 @@ func TestProcessTwiceAboveItsDiskLimitIsEnded(t *testing.T) {
 			} {
 				g, m := newJudge(grant)
 				for _, s := range c.surveys {
-					m.usage.Disk, m.roused = s.used, s.roused
-					g.enforceUnsure()
+					m.usage.Disk, m.resumed = s.used, s.roused
+					g.enforceUncertain()
 				}
 				if m.over != c.over {
 					t.Errorf("%s: is over: %v, want %v", of, m.over, c.over)
@@ -703,15 +703,15 @@ func TestF2ManyFilesDoNotDelayTheFailureReport(t *testing.T) {
 		}
 	}
 	now, looks := time.Unix(1000, 0), 0
-	r := p.autopsyRuler(func() time.Time {
+	r := p.finalRuler(func() time.Time {
 		if looks++; looks > 1 { // as if some names took that long
-			now = now.Add(autopsyTime)
+			now = now.Add(finalMeasureTimeout)
 		}
 		return now
 	})
 	r.Least, r.Most = 1<<12, 0
 	found, err := scratch.Measure(folder, r)
-	if !errors.Is(err, errLate) || found <= 0 || found >= names*r.Least/2 {
+	if !errors.Is(err, errFinalMeasureTimeout) || found <= 0 || found >= names*r.Least/2 {
 		t.Errorf("it has looked at %d names: %v", found/r.Least, err)
 	}
 	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: "test"}}})

@@ -17,7 +17,7 @@ import (
 func TestStatusFitsATerminal(t *testing.T) {
 	const other, relay = "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf", "12D3KooWA9GnzYbTBxnnfLbTnHPC48SxuYhKWTHtBNz7J4kSGsaB"
 	why := strings.Repeat("no tcp: dial tcp4 11.0.0.7:38181: i/o timeout; ", 4) + "w"
-	granted := &peer.Granted{Unheld: []launch.Unheld{{Limit: "cpu", Why: "this controller is not delegated to the peer's control group", Instead: "programs have a low priority"}}}
+	granted := &peer.Granted{Unheld: []launch.Unenforced{{Limit: "cpu", Why: "this controller is not delegated to the peer's control group", Instead: "programs have a low priority"}}}
 	if err := json.Unmarshal([]byte(`{"terms":[{"class":"mine","kinds":["wasm","native"]},{"class":"everyone","kinds":["wasm"],"slots":2}]}`), granted); err != nil {
 		t.Fatal(err)
 	}

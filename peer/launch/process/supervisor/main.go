@@ -62,10 +62,10 @@ type started struct {
 // A status is one of the supervisor's later reports: that it is alive, that it has stopped all processes, or
 // how the program ended. The last one reports that no descendant is left.
 type status struct {
-	Stopped bool  `json:",omitempty"` // a signal has stopped the program
-	Halted  *Born `json:",omitempty"`
-	Exit    *Exit `json:",omitempty"`
-	Gone    bool  `json:",omitempty"`
+	Stopped bool     `json:",omitempty"` // a signal has stopped the program
+	Halted  *LastPID `json:",omitempty"`
+	Exit    *Exit    `json:",omitempty"`
+	Gone    bool     `json:",omitempty"`
 }
 
 // Main runs this process as a supervisor if it was started as one; the caller must then exit with the

@@ -35,7 +35,7 @@ type Command struct {
 	Readable []string
 	Session  *Session // session in which the program runs; nil: the peer's
 
-	Line, Stdout, Stderr *os.File // the process's ends; Start leaves them open
+	Socket, Stdout, Stderr *os.File // the process's ends; Start leaves them open
 
 	Answered func(stopped bool) // called after each answer to Ask, with whether the program is stopped
 }
@@ -56,7 +56,7 @@ type Process struct {
 
 	scratch string
 	group   int // the program's process group; 0 if it is in a PID namespace
-	halted  chan Born
+	halted  chan LastPID
 	exit    Exit
 	done    chan struct{} // closed when exit is known
 	gone    bool          // the supervisor has reported that no descendant is left
@@ -102,13 +102,13 @@ func fork(c Command, deadline time.Time) (*Process, error) {
 	}
 	defer reportWrite.Close()
 	b := birth{Title: c.Title, Namespaces: c.Sandbox.Namespaces}
-	cmd, err := c.Session.start(b, [supervisorFiles]*os.File{c.Stdout, c.Stderr, c.Line, lifeRead, reportWrite}, deadline)
+	cmd, err := c.Session.start(b, [supervisorFiles]*os.File{c.Stdout, c.Stderr, c.Socket, lifeRead, reportWrite}, deadline)
 	if err != nil {
 		lifeWrite.Close()
 		reportRead.Close()
 		return nil, err
 	}
-	return &Process{cmd: cmd, life: lifeWrite, report: reportRead, scratch: c.Scratch, halted: make(chan Born, 1), done: make(chan struct{}), over: make(chan struct{})}, nil
+	return &Process{cmd: cmd, life: lifeWrite, report: reportRead, scratch: c.Scratch, halted: make(chan LastPID, 1), done: make(chan struct{}), over: make(chan struct{})}, nil
 }
 
 // A birth describes a supervisor to be started.

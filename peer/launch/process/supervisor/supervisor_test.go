@@ -144,7 +144,7 @@ func peer(folder string, own []string) int {
 	if os.Getenv(sessionVariable) != "" {
 		c.Session = NewSession()
 	}
-	c.Scratch, c.Sandbox, c.Line, c.Stdout, c.Stderr = folder, available(), other, os.Stdout, os.Stderr
+	c.Scratch, c.Sandbox, c.Socket, c.Stdout, c.Stderr = folder, available(), other, os.Stdout, os.Stderr
 	p, err := Start(c)
 	if err != nil {
 		fmt.Println(err)
@@ -223,7 +223,7 @@ func tryRunBy(t testing.TB, deadline time.Time, means sandbox.Means, path string
 	}
 	t.Cleanup(func() { line.Close() })
 	r.line = line
-	c := Command{Title: "test", Program: path, Args: args, Scratch: r.scratch, Limits: Limits{Niceness: 10, Processes: mostProcesses}, Sandbox: means, Session: session, Line: inherited,
+	c := Command{Title: "test", Program: path, Args: args, Scratch: r.scratch, Limits: Limits{Niceness: 10, Processes: mostProcesses}, Sandbox: means, Session: session, Socket: inherited,
 		Answered: func(stopped bool) { r.answered <- stopped }}
 	for _, pipe := range []struct{ read, write **os.File }{{&r.stdout, &c.Stdout}, {&r.stderr, &c.Stderr}} {
 		if *pipe.read, *pipe.write, err = os.Pipe(); err != nil {

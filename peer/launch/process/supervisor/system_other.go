@@ -85,7 +85,7 @@ func sweep(program int, childless <-chan struct{}, givenUp <-chan time.Time) {
 func killAll(program int) { syscall.Kill(-program, syscall.SIGKILL) }
 
 // haltAll does nothing: there are no PID namespaces.
-func haltAll() Born { return 0 }
+func haltAll() LastPID { return 0 }
 
 // KillStale does nothing: there is no portable way to find the processes that run in a folder.
 func KillStale(string) {}
