@@ -36,8 +36,8 @@ func TestS3PolicyByDefault(t *testing.T) {
 	expectNothingLeft(t, []*peerProcess{owner})
 
 	owner.expectLogged(t, "slots refused by the owner's policy", map[string]any{"class": "everyone", "kinds": []any{"native"}, "error": "refused: wasm only"})
-	taken := owner.expectLogged(t, "job taken", map[string]any{"class": "everyone", "kind": "wasm", "name": "sum.wasm", "digest": digestOf(t, sum)})
-	mine := owner.expectLogged(t, "job taken", map[string]any{"class": "mine", "kind": "native", "name": "stepper", "digest": digestOf(t, stepper), "signed_by": owner.id})
+	taken := owner.expectLogged(t, "job accepted", map[string]any{"class": "everyone", "kind": "wasm", "name": "sum.wasm", "digest": digestOf(t, sum)})
+	mine := owner.expectLogged(t, "job accepted", map[string]any{"class": "mine", "kind": "native", "name": "stepper", "digest": digestOf(t, stepper), "signed_by": owner.id})
 	out, err := p2pboot("history", "--home", owner.home, "--json")
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestS3ListsOfWhoAndWhere(t *testing.T) {
 	expect("more than it has", 69, nil, "", of(friend, "-n", "2", "-w", "1", "--only-mine", stepper))
 	expect("two of his own", 0, at(friend, owner), "", of(friend, "-n", "3", "-w", "60", "--only-mine", "--mine", owner.id, stepper))
 	expectNothingLeft(t, []*peerProcess{friend, foe, owner})
-	owner.expectLogged(t, "job taken", map[string]any{"class": "allowed", "kind": "native", "signed_by": friend.id})
+	owner.expectLogged(t, "job accepted", map[string]any{"class": "allowed", "kind": "native", "signed_by": friend.id})
 	owner.expectLogged(t, "slots refused by the owner's policy", map[string]any{"peer": foe.id, "kinds": []any{"wasm"}, "error": "refused: denied"})
 }
 

@@ -51,7 +51,7 @@ func TestRefusalLogIsRateLimited(t *testing.T) {
 		j.prepare()
 		j.stop()
 	}
-	for _, want := range []string{"job taken", "job removed"} {
+	for _, want := range []string{"job accepted", "job removed"} {
 		if n := strings.Count(log.String(), want); n != 2 {
 			t.Errorf("%s stands %d times in\n%s", want, n, log)
 		}

@@ -118,7 +118,7 @@ func query[T any](j *job, ask func() T) (answer T, ok bool) {
 func (j *job) run(stream network.Stream, in pbio.Reader) {
 	j.log.Info().Stringer("signed_by", j.submitter).Str("class", string(j.decision.Class)).
 		Str("name", j.spec.Name).Str("kind", string(j.decision.Kind)).Str("digest", j.program.Digest).Str("signed", j.signed).
-		Int("processes", len(j.order)).Msg("job taken")
+		Int("processes", len(j.order)).Msg("job accepted")
 	j.attach(stream, in)
 	j.probeAddresses()
 	j.shareFiles()

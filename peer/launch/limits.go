@@ -32,7 +32,7 @@ func (j *job) makeGroup() (err error) {
 	if j.group, err = j.service.groups.NewJob(j.spec.ID, q); err != nil {
 		return err
 	}
-	return j.group.GiveWay(cgroup.Precedence{Weight: j.weight()})
+	return j.group.SetPriority(cgroup.Priority{Weight: j.weight()})
 }
 
 // processors returns the CPU limit of all processes here together, in percent of one processor; 0 means no
@@ -51,7 +51,7 @@ func (j *job) lowerPriority() error {
 	if j.group == nil {
 		return nil
 	}
-	return j.group.GiveWay(cgroup.Precedence{Weight: j.weight(), Idle: j.service.config.Niceness == MostNiceness})
+	return j.group.SetPriority(cgroup.Priority{Weight: j.weight(), Idle: j.service.config.Niceness == MostNiceness})
 }
 
 // raisePriority raises the priority of the job's control group so that killed processes exit soon, even
@@ -59,7 +59,7 @@ func (j *job) lowerPriority() error {
 // were killed.
 func (j *job) raisePriority() {
 	if j.group != nil {
-		j.group.Hurry()
+		j.group.RestoreWeight()
 	}
 }
 

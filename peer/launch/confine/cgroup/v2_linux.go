@@ -151,7 +151,7 @@ func (k *v2) setCPU(folders map[Controller]string, percent int64) error {
 	return err
 }
 
-func (k *v2) giveWay(folders map[Controller]string, p Precedence) (err error) {
+func (k *v2) setPriority(folders map[Controller]string, p Priority) (err error) {
 	for _, f := range folders { // it is the same for each controller
 		for _, file := range []string{"io.weight", "io.bfq.weight"} { // which one applies depends on the disk's scheduler
 			_ = write(f, file, "default "+p.weight())

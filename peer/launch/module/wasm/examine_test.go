@@ -43,7 +43,7 @@ func TestExaminedModuleMakesCalls(t *testing.T) {
 	if name, err := Examined(strings.TrimSpace(said)); err != nil || name != (Wazero{}).Name() {
 		t.Errorf("%q: %q (%v)", said, name, err)
 	}
-	module, err := Wazero{}.Load(t.Context(), []byte(strays), compiled, 1)
+	module, err := Wazero{}.Load(t.Context(), []byte(examineModule), compiled, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func (s *Store) Take(digest, module string) (bool, error) {
 // folder, and takes the lock.
 func (s *Store) Lock(ctx context.Context, digest string) (unlock func(), err error) {
 	if err = os.MkdirAll(s.dir, 0o700); err == nil {
-		lock := flock.New(filepath.Join(s.dir, making+digest))
+		lock := flock.New(filepath.Join(s.dir, tempPrefix+digest))
 		if _, err = lock.TryLockContext(ctx, 20*time.Millisecond); err == nil {
 			return func() {
 				_ = os.Remove(lock.Path()) // waiting processes then find the compiled module
@@ -77,8 +77,8 @@ func (s *Store) Lock(ctx context.Context, digest string) (unlock func(), err err
 	return nil, fmt.Errorf("wait for the compilation of the module: %w", err)
 }
 
-// making is the prefix of files that are being written.
-const making = "new-"
+// tempPrefix is the prefix of files that are being written.
+const tempPrefix = "new-"
 
 // duplicate copies a file. The destination must not exist.
 func duplicate(from, to string) error {
@@ -112,7 +112,7 @@ func (s *Store) Add(digest, module, folder string) error {
 	err := os.MkdirAll(s.dir, 0o700)
 	var f *os.File
 	if err == nil {
-		f, err = os.CreateTemp(s.dir, making)
+		f, err = os.CreateTemp(s.dir, tempPrefix)
 	}
 	if err != nil {
 		return fmt.Errorf("store a compiled module: %w", err)
@@ -237,7 +237,7 @@ func (s *Store) prune(digest string) {
 		info, err := e.Info()
 		switch {
 		case err != nil: // it was removed meanwhile
-		case !strings.HasPrefix(info.Name(), making):
+		case !strings.HasPrefix(info.Name(), tempPrefix):
 			files = append(files, info)
 		case time.Since(info.ModTime()) > time.Hour:
 			os.Remove(filepath.Join(s.dir, info.Name()))

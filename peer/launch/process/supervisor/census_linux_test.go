@@ -115,7 +115,7 @@ func TestCensusRereadsReusedProcessIDs(t *testing.T) {
 	self, _ := os.FindProcess(os.Getpid())
 	us, pid := &Process{cmd: &exec.Cmd{Process: self}}, child.Process.Pid
 	below := func(from numbers) bool {
-		c := Census{whose: map[int]int{pid: 0}, until: from} // another process had it
+		c := Census{supervisorOf: map[int]int{pid: 0}, until: from} // another process had it
 		return slices.Contains(c.Take([]*Process{us})[us], pid)
 	}
 	now := assignedNow()

@@ -92,7 +92,7 @@ func testKilledPeer(t *testing.T, prepare func(t *testing.T, child int)) {
 		ready = ready || line == "ready\n"
 	}
 	var pidfds []int
-	for _, pid := range everybody() {
+	for _, pid := range allPIDs() {
 		if _, of, ok := parent(fmt.Sprintf("/proc/%d/stat", pid)); !ok || of != cmd.Process.Pid {
 			continue // neither a supervisor nor a session leader
 		}

@@ -49,10 +49,10 @@ type Exit struct {
 
 // A Process is a program under its supervisor.
 type Process struct {
-	cmd    *exec.Cmd
-	life   *os.File
-	report *os.File
-	letGo  sync.Once
+	cmd      *exec.Cmd
+	life     *os.File
+	report   *os.File
+	killOnce sync.Once
 
 	scratch string
 	group   int // the program's process group; 0 if it is in a PID namespace
@@ -68,7 +68,7 @@ type Process struct {
 func Start(c Command) (*Process, error) { return startBy(c, time.Now().Add(startTimeout)) }
 
 func startBy(c Command, deadline time.Time) (*Process, error) {
-	defer c.Session.hurry()()
+	defer c.Session.expedite()()
 	p, err := fork(c, deadline)
 	if err != nil {
 		return nil, fmt.Errorf("start supervisor: %w", err)
@@ -101,7 +101,7 @@ func fork(c Command, deadline time.Time) (*Process, error) {
 		return nil, err
 	}
 	defer reportWrite.Close()
-	b := birth{Title: c.Title, Namespaces: c.Sandbox.Namespaces}
+	b := supervisorSpec{Title: c.Title, Namespaces: c.Sandbox.Namespaces}
 	cmd, err := c.Session.start(b, [supervisorFiles]*os.File{c.Stdout, c.Stderr, c.Socket, lifeRead, reportWrite}, deadline)
 	if err != nil {
 		lifeWrite.Close()
@@ -111,8 +111,8 @@ func fork(c Command, deadline time.Time) (*Process, error) {
 	return &Process{cmd: cmd, life: lifeWrite, report: reportRead, scratch: c.Scratch, halted: make(chan LastPID, 1), done: make(chan struct{}), over: make(chan struct{})}, nil
 }
 
-// A birth describes a supervisor to be started.
-type birth struct {
+// A supervisorSpec describes a supervisor to be started.
+type supervisorSpec struct {
 	Title      string
 	Namespaces bool // whether it is the first process of a PID namespace
 }
@@ -122,7 +122,7 @@ type birth struct {
 const supervisorFiles = 5
 
 // supervisor returns the command that starts the supervisor.
-func (b birth) supervisor(files [supervisorFiles]*os.File) *exec.Cmd {
+func (b supervisorSpec) supervisor(files [supervisorFiles]*os.File) *exec.Cmd {
 	cmd := &exec.Cmd{
 		Path:        executable,
 		Args:        []string{superviseName, b.Title},
@@ -203,7 +203,7 @@ func (p *Process) watch(report *json.Decoder, answered func(stopped bool)) {
 
 // Ask asks the supervisor whether the program is stopped. Command.Answered receives the answer, unless the
 // supervisor itself is stopped: it would not notice that the program or the peer ends.
-func (p *Process) Ask() { p.life.Write([]byte{byte(isThere)}) } // an error means that it has ended
+func (p *Process) Ask() { p.life.Write([]byte{byte(askAlive)}) } // an error means that it has ended
 
 // Supervisor returns the process ID of the supervisor. It is valid until Close has returned.
 func (p *Process) Supervisor() int { return p.cmd.Process.Pid }
@@ -240,7 +240,7 @@ var errUnknown = errors.New("the supervisor ended without reporting the program'
 func (p *Process) Kill() { p.killWithin(sweepTimeout) }
 
 func (p *Process) killWithin(timeout time.Duration) {
-	p.letGo.Do(func() {
+	p.killOnce.Do(func() {
 		p.life.Close()
 		p.cmd.Process.Signal(syscall.SIGCONT) // an error means that it has ended
 		force := time.AfterFunc(timeout, p.KillSupervisor)

@@ -59,14 +59,14 @@ func TestSessionKeepsItsPriorityDuringASlowStart(t *testing.T) {
 	readLine(t, r.stdout)
 	pid := r.program(t)
 	awaitNiceness(t, pid, sessionNiceness)
-	session.late(1)
-	session.late(1)
+	session.countSlow(1)
+	session.countSlow(1)
 	awaitNiceness(t, pid, "0")
-	session.late(-1)
+	session.countSlow(-1)
 	if _, competitor := sessionOf(t, pid); !strings.HasSuffix(competitor, " nice 0") {
 		t.Errorf("it is %q while a start takes long", competitor)
 	}
-	session.late(-1)
+	session.countSlow(-1)
 	awaitNiceness(t, pid, sessionNiceness)
 }
 

@@ -95,7 +95,7 @@ func (e *Entrance) expects(token []byte) bool {
 func TestO4IdleConnectionsDoNotDelayExpectedOnes(t *testing.T) {
 	e, ctx := newTestEntrance(t)
 	var strangers []net.Conn
-	for range 2 * maxStrangers {
+	for range 2 * maxPending {
 		c, err := net.Dial("tcp", e.address())
 		if err != nil {
 			t.Fatal(err)
@@ -110,7 +110,7 @@ func TestO4IdleConnectionsDoNotDelayExpectedOnes(t *testing.T) {
 	}
 	conn.Close()
 	e.mu.Lock()
-	if n := len(e.strangers); n > maxStrangers {
+	if n := len(e.pending); n > maxPending {
 		t.Errorf("%d strangers are there", n)
 	}
 	e.mu.Unlock()
@@ -120,7 +120,7 @@ func TestO4IdleConnectionsDoNotDelayExpectedOnes(t *testing.T) {
 		}
 	}
 	e.mu.Lock()
-	if n := len(e.strangers); n > 0 {
+	if n := len(e.pending); n > 0 {
 		t.Errorf("%d strangers are still there", n)
 	}
 	e.mu.Unlock()
