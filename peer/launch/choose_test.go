@@ -66,11 +66,11 @@ func TestPassageOrder(t *testing.T) {
 				}
 				return 1
 			}) {
-				t.Errorf("%v are not in order", test.order)
+				t.Errorf("%v are not sorted from best to worst", test.order)
 			}
 			for i, p := range test.order {
 				if got := p.best(test.allowed); got != (i < test.best) {
-					t.Errorf("%v: got %v, that it is the best", p, got)
+					t.Errorf("best(%v) = %v", p, got)
 				}
 			}
 		})
@@ -87,7 +87,7 @@ func TestBetterPassageLookupBacksOff(t *testing.T) {
 	for second := range 600 {
 		if at := now.Add(time.Duration(second) * time.Second); s.begin(at, false) {
 			if s.begin(at, true) {
-				t.Fatal("twice at one time")
+				t.Fatal("a second search began while one was running")
 			}
 			looks++
 			s.end(at)
@@ -97,7 +97,7 @@ func TestBetterPassageLookupBacksOff(t *testing.T) {
 		t.Errorf("%d looks in ten minutes, want one in half a minute and a few more", looks)
 	}
 	if at := now.Add(600 * time.Second); !s.begin(at, true) {
-		t.Error("not when the connection has become better")
+		t.Error("no search after the connection has improved")
 	}
 }
 
@@ -127,7 +127,7 @@ func TestTCPAvoidanceBacksOff(t *testing.T) {
 	s.failTCP(now)
 	s.reset()
 	if s.avoidsTCP(now) {
-		t.Error("after the way to the peer has become another")
+		t.Error("TCP is still avoided after the connection to the peer has changed")
 	}
 	failsFor(minAvoid)
 	failsFor(2 * minAvoid)

@@ -39,13 +39,13 @@ func TestEngineIsExamined(t *testing.T) {
 		}
 	}
 	if e, err := ExamineEngine(home, filepath.Join(home, "missing"), available); err == nil {
-		t.Errorf("what is not there is %v", e)
+		t.Errorf("a missing file is accepted as engine %v", e)
 	}
 	if left, _ := os.ReadDir(filepath.Join(home, scratchFolder)); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
 	if _, err := os.Stat(filepath.Join(home, engineFile)); err == nil {
-		t.Error("what does not work stays")
+		t.Error("the copy of an engine that does not work was not removed")
 	}
 }
 
@@ -89,10 +89,10 @@ func TestStaleEngineIsRemoved(t *testing.T) {
 	}
 	forgetEngine(filepath.Dir(kept), Engine{"another", kept})
 	if _, err := os.Stat(kept); err != nil {
-		t.Errorf("the peer's own is gone: %v", err)
+		t.Errorf("the peer's own engine was removed: %v", err)
 	}
 	forgetEngine(filepath.Dir(kept), BuiltIn())
 	if _, err := os.Stat(kept); err == nil {
-		t.Error("it stays")
+		t.Error("an engine that is no longer used was not removed")
 	}
 }

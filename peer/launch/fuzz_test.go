@@ -166,7 +166,7 @@ func FuzzResume(f *testing.F) {
 		heard, stream := first.GetResume().Heard, recording.New(h.other, nil)
 		err := j.resume(stream, in, first.GetResume())
 		if back := j.control.stream == stream; back != (err == nil) || back && heard > 2 || !back && j.control.stream != before {
-			t.Errorf("the submitter has heard %d messages of 2, and is back: %v, %v", heard, back, err)
+			t.Errorf("resume after %d of 2 messages: reconnected %v, error %v", heard, back, err)
 		}
 	})
 }
@@ -198,7 +198,7 @@ func FuzzOpenChannel(f *testing.F) {
 			t.Errorf("a channel from %v to %v", from, to)
 		}
 		if a.ours != nil {
-			t.Error("a stream, which the job does not allow")
+			t.Error("accepted a stream channel, which the job does not allow")
 		}
 	})
 }

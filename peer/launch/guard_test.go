@@ -77,10 +77,10 @@ func TestMeasurementIsAborted(t *testing.T) {
 	here, _ := j.peers[0].launch.lookup(j.spec.ID)
 	g := newGuard(here, j.instances(0))
 	if err := g.duringWalk(); err != nil || g.aborted {
-		t.Errorf("nothing is written, and it ends with %v", err)
+		t.Errorf("nothing was written: aborted with %v", err)
 	}
 	if g.meters[0].usage.Time == 0 {
-		t.Error("nobody watches the other limits")
+		t.Error("the other limits were not measured")
 	}
 	g.room = 1 << 20
 	if err := os.WriteFile(filepath.Join(here.folder.Process(view.Process{}), "file"), make([]byte, 16<<20), 0o600); err != nil {
@@ -88,7 +88,7 @@ func TestMeasurementIsAborted(t *testing.T) {
 	}
 	here.halting.Store(halted)
 	if err := g.duringWalk(); err != nil || g.aborted {
-		t.Errorf("all stand, and it ends with %v", err)
+		t.Errorf("all processes stopped: aborted with %v", err)
 	}
 	here.halting.Store(notHalted)
 	err := g.duringWalk()
@@ -100,7 +100,7 @@ func TestMeasurementIsAborted(t *testing.T) {
 		err = g.duringWalk()
 	}
 	if g.freeBytes() > 0 && (!errors.Is(err, errAborted) || !g.aborted) {
-		t.Errorf("too much is written, and it ends with %v", err)
+		t.Errorf("too much was written: got %v, want errAborted", err)
 	}
 	j.stop()
 }

@@ -149,7 +149,7 @@ func TestLongWritesAreEndedAtTheLimit(t *testing.T) {
 			return
 		}
 		if try == 4 {
-			t.Fatalf("had %d", had)
+			t.Fatalf("%d bytes were written, want less", had)
 		}
 	}
 }

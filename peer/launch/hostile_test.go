@@ -26,7 +26,7 @@ func (l *testLink) refused(want string) {
 	l.Helper()
 	p := await(l, (*jobpb.FromPeer).GetPrepared)
 	if !strings.Contains(p.Error, want) {
-		l.Errorf("refused with %q, want %q in it", p.Error, want)
+		l.Errorf("refused with %q, which does not contain %q", p.Error, want)
 	}
 	l.awaitEnd()
 }
@@ -103,7 +103,7 @@ func TestKeyIsRedeemedOnce(t *testing.T) {
 	second.say(j.prepareMessage(0, key))
 	second.refused("redeem")
 	if jobs := j.peers[0].launch.Jobs(); len(jobs) != 1 {
-		t.Errorf("the first job is gone too: %v", jobs)
+		t.Errorf("the first job was removed too: %v", jobs)
 	}
 	first.stream.Reset()
 	j.gone()
@@ -223,7 +223,7 @@ func FuzzCheckPrepare(f *testing.F) {
 			return
 		}
 		if _, err := checkPrepare(&m, "nobody", "linux", "amd64", nil); err == nil {
-			t.Error("a job that nobody signed was admitted")
+			t.Error("an unsigned job was admitted")
 		}
 	})
 }

@@ -319,7 +319,7 @@ func TestModuleIsCompiledOnce(t *testing.T) {
 		b.peers[1].launch.modules = b.peers[0].launch.modules
 		j.prepare()
 		if !os.SameFile(b.peers[0].staged(t), b.peers[1].staged(t)) {
-			t.Error("each has compiled it")
+			t.Error("each peer compiled the module")
 		}
 		j.stop()
 	})

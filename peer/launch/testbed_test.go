@@ -171,7 +171,7 @@ func (m *member) checkNothingLeft(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	if err := m.launch.waitIdle(ctx); err != nil {
-		t.Fatalf("job is still here: %+v", m.launch.Jobs())
+		t.Fatalf("jobs left: %+v", m.launch.Jobs())
 	}
 	if left := processesBelow(m.home); len(left) > 0 {
 		t.Errorf("processes are left: %q", left)

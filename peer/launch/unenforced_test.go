@@ -11,7 +11,7 @@ import (
 func TestUnenforcedReportsInexactDiskLimit(t *testing.T) {
 	s := &Service{groups: &cgroup.Tree{}, retains: true}
 	if got := s.Unenforced(); len(got) != 0 {
-		t.Errorf("it is not set, and got %v", got)
+		t.Errorf("without a disk limit: got %v", got)
 	}
 	for name, got := range map[string][]Unenforced{
 		"to a class": s.Unenforced(limits.Limits{Disk: 1 << 30}),

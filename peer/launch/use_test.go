@@ -76,7 +76,7 @@ func giveWay(t *testing.T, niceness int, want map[string]string) {
 			}
 		}
 		if len(pids) == 0 {
-			t.Error("nothing runs")
+			t.Error("no process runs")
 		}
 	}
 	here, _ := service.lookup(j.spec.ID)
@@ -190,7 +190,7 @@ func TestStarvedStateIsAccurate(t *testing.T) {
 		}
 		p.measureCPU(later)
 		if j.starved() != 1 {
-			t.Errorf("%s: not starved in the beginning", tt.name)
+			t.Errorf("%s: not starved at the beginning", tt.name)
 		}
 		p.failedInView = tt.name == "it ends" // its end need not be reported
 		tt.then(j, p, later)
@@ -223,7 +223,7 @@ func TestStarvedSupervisorIsNotEnded(t *testing.T) {
 			peer.At, peer.Waited = own.At, peer.Waited+tt.peer
 		}
 		if ended != (tt.own+tt.peer == 0) {
-			t.Errorf("one that %s: ended is %v", name, ended)
+			t.Errorf("process that %s: ended is %v", name, ended)
 		}
 	}
 }
@@ -247,17 +247,17 @@ func TestProcessesOfInstancesAreFound(t *testing.T) {
 	found, whose := processesOf(new(supervisor.Census), instances), make(map[int]*instance)
 	for _, i := range instances {
 		if len(found[i]) == 0 {
-			t.Error("one has no process")
+			t.Error("an instance has no process")
 		}
 		for _, pid := range found[i] {
 			if whose[pid] != nil {
-				t.Errorf("process %d is of two", pid)
+				t.Errorf("process %d belongs to two instances", pid)
 			}
 			whose[pid] = i
 		}
 	}
 	if len(instances) != 3 || len(processesOf(new(supervisor.Census), nil)) != 0 {
-		t.Errorf("%d instances, and those of none: %v", len(instances), processesOf(new(supervisor.Census), nil))
+		t.Errorf("%d instances; without instances: %v", len(instances), processesOf(new(supervisor.Census), nil))
 	}
 	j.stop()
 }

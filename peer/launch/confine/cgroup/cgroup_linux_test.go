@@ -106,7 +106,7 @@ func TestStaleGroupsAreRemoved(t *testing.T) {
 	wantGone(t, sleep, slices.Concat(group.Folders(), job.Folders()))
 	for _, f := range other.Folders() {
 		if _, err := os.Stat(f); err != nil {
-			t.Errorf("another peer's group has gone: %v", err)
+			t.Errorf("another peer's group was removed: %v", err)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestQuotasHold(t *testing.T) {
 	runIn(t, stay, "while :; do :; done &")
 	for late := time.Now().Add(20 * time.Second); number(job.folders[CPU], "cpu.stat", "nr_throttled") == 0; time.Sleep(time.Millisecond) { // interval between polls
 		if time.Now().After(late) {
-			t.Fatal("who computes has all of a processor")
+			t.Fatal("a busy program was never throttled")
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestMeasure(t *testing.T) {
 	t.Cleanup(func() { os.Chmod(outside, 0o700) })
 	n, err := Measure(folder, ruler) // adds missing permissions at once
 	if err != nil || n < size+4*leastEntry || n >= 2*size {
-		t.Errorf("got %d, %v; want the file once, and what else there is", n, err)
+		t.Errorf("got %d, %v; want the file counted once, and the other entries", n, err)
 	}
 	if info, err := os.Stat(outside); err != nil || info.Mode().Perm() != 0 {
 		t.Errorf("outside: %v, %v", info.Mode(), err)

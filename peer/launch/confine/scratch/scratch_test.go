@@ -79,7 +79,7 @@ func TestS4FilesOfAProcessAreRemoved(t *testing.T) {
 func TestTwoJobsNeverShareAFolder(t *testing.T) {
 	j, root := newJob(t)
 	if err := j.Make(); err == nil {
-		t.Error("the folder was given twice")
+		t.Error("the same folder was made twice")
 	}
 	if err := SetAside(root); err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func TestHaltStopsAll(t *testing.T) {
 	}
 	for late := time.Now().Add(20 * time.Second); r.ask(t); {
 		if time.Now().After(late) {
-			t.Fatal("it does not go on")
+			t.Fatal("the program did not resume")
 		}
 	}
 	r.Kill()

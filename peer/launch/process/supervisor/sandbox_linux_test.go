@@ -98,7 +98,7 @@ func TestKernelLimitsProcesses(t *testing.T) {
 	var started int
 	out := readLine(t, run(t, "multiply").stdout)
 	if _, err := fmt.Sscanf(out, "%d resource temporarily unavailable", &started); err != nil || started == 0 || started >= mostProcesses {
-		t.Errorf("it started %s, with a limit of %d", out, mostProcesses)
+		t.Errorf("it started %s processes, with a limit of %d", out, mostProcesses)
 	}
 }
 

@@ -64,7 +64,7 @@ func TestSessionKeepsItsPriorityDuringASlowStart(t *testing.T) {
 	awaitNiceness(t, pid, "0")
 	session.countSlow(-1)
 	if _, competitor := sessionOf(t, pid); !strings.HasSuffix(competitor, " nice 0") {
-		t.Errorf("it is %q while a start takes long", competitor)
+		t.Errorf("the session is %q during a slow start", competitor)
 	}
 	session.countSlow(-1)
 	awaitNiceness(t, pid, sessionNiceness)

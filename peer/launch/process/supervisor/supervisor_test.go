@@ -282,7 +282,7 @@ func TestExitIsReported(t *testing.T) {
 			r := run(t, c.args...)
 			got := r.Wait()
 			if runtime.GOOS == "linux" && got.Memory < 1<<20 {
-				t.Errorf("had %d bytes of memory", got.Memory)
+				t.Errorf("reported %d bytes of memory", got.Memory)
 			}
 			if got.Memory = 0; got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
@@ -382,7 +382,7 @@ func TestSupervisorReportsAStoppedProgram(t *testing.T) {
 		// The supervisor learns of it a moment later.
 		for end := time.Now().Add(20 * time.Second); r.ask(t) != (s != syscall.SIGCONT); {
 			if time.Now().After(end) {
-				t.Fatalf("the supervisor does not notice %v", s)
+				t.Fatalf("the supervisor did not detect %v", s)
 			}
 		}
 	}
@@ -412,7 +412,7 @@ func TestProgramThatCannotRun(t *testing.T) {
 			t.Fatalf("%s ran", name)
 		}
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("got %q, want it to say %q", err, want)
+			t.Errorf("got %q, which does not contain %q", err, want)
 		}
 	}
 }
