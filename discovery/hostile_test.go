@@ -47,7 +47,7 @@ func FuzzConverse(f *testing.F) {
 		s := &Service{cfg: Config{Network: "test"}, coordinates: newCoordinates()}
 		o, rtt, err := s.converse(recording.New(id, b))
 		if err == nil && (o.valid() != nil || o.Peer != id || o.Network != "test" || rtt <= 0) {
-			t.Errorf("taken for an offer: %+v, %v", o, rtt)
+			t.Errorf("accepted the offer %+v, %v", o, rtt)
 		}
 	})
 }
@@ -129,7 +129,7 @@ func TestPeerWithAnInvalidOfferIsLogged(t *testing.T) {
 		})
 		for range 10 {
 			if _, refusal := s.ask(testContext(t), addrInfo(h)); refusal == nil {
-				t.Errorf("%s: taken for an offer", name)
+				t.Errorf("%s: accepted as an offer", name)
 			}
 		}
 		if lines := log.Warnings(id.String()); (lines == 1) != tt.named || lines > 1 {

@@ -42,11 +42,11 @@ func TestDuplicateIdentityIsDetected(t *testing.T) {
 			t.Errorf("got %v", e)
 		}
 	default:
-		t.Fatal("the copy was introduced and not told")
+		t.Fatal("the copy was introduced and not notified")
 	}
 	original.askForTwin(testContext(t), super.ID())
 	if len(toldOriginal) > 0 {
-		t.Errorf("the original was told %v", <-toldOriginal)
+		t.Errorf("the original was notified: %v", <-toldOriginal)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestRestartIsNotADuplicateIdentity(t *testing.T) {
 	}
 	after.askForTwin(testContext(t), super.ID())
 	if len(told) > 0 {
-		t.Errorf("told %v", <-told)
+		t.Errorf("notified: %v", <-told)
 	}
 	if n := len(super.Network().ConnsToPeer(after.host.ID())); n < 2 {
 		t.Errorf("the supernode has %d connections, want the old one and the new", n)
@@ -104,13 +104,13 @@ func TestUnprovenTwinIsIgnored(t *testing.T) {
 		super.SetStreamHandler(twinProtocol, answering(lie))
 		s.askForTwin(testContext(t), super.ID())
 		if len(told) > 0 {
-			t.Errorf("%s: told %v", name, <-told)
+			t.Errorf("%s: notified: %v", name, <-told)
 		}
 	}
 	super.SetStreamHandler(twinProtocol, answering(func(nonce []byte) []byte { return seal(twin(nonce), key) }))
 	s.askForTwin(testContext(t), super.ID())
 	if len(told) == 0 {
-		t.Error("not told of what is proven")
+		t.Error("not notified of a proven twin")
 	}
 }
 

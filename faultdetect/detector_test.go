@@ -63,7 +63,7 @@ func TestNewRefusesWrongConfig(t *testing.T) {
 		c := right
 		spoil(&c)
 		if _, err := New(c); err == nil {
-			t.Errorf("%s: %+v was taken", name, c)
+			t.Errorf("%s: %+v was accepted", name, c)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func TestF1SuspectIsProbedForAPeriodThenFailed(t *testing.T) {
 	}
 	receive(t, d, Message{From: 1, To: 0, Kind: Pong, Heartbeat: offset + 13})
 	if out := ticks(d, 13, 30); d.State(1) != Failed || len(out.Send)+len(out.Verdicts) != 0 {
-		t.Errorf("after failing: %v, %+v; want failed for good and no gossip to it", d.State(1), out)
+		t.Errorf("after failing: %v, %+v; want Failed permanently, and no gossip to it", d.State(1), out)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestReportProbesAtOnce(t *testing.T) {
 	ticks(d, 12, 13)
 	receive(t, d, Message{From: 1, To: 0, Kind: Table, Heartbeat: offset + 14, Table: []uint64{0, 0, 0, offset + 14}})
 	if d.State(3) != Live {
-		t.Error("not cleared by news younger than the report")
+		t.Error("not cleared by a heartbeat newer than the report")
 	}
 }
 

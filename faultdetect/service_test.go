@@ -221,7 +221,7 @@ func TestO4StrangersAndInvalidMessagesAreRefused(t *testing.T) {
 			_ = stream.SetDeadline(time.Now().Add(time.Minute))
 			_, _ = stream.Write(raw) // may be refused before its end
 			if _, err := stream.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) || isTimeout(err) {
-				t.Errorf("%s: read says %v, want a reset", name, err)
+				t.Errorf("%s: read returned %v, want a reset", name, err)
 			}
 		}
 		time.Sleep(20 * DefaultPeriod)

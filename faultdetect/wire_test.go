@@ -47,7 +47,7 @@ func TestO4DecodeRefuses(t *testing.T) {
 		"beyond all":       {Kind: pb.Beat_TABLE, Heartbeat: maxHeartbeat, Lag: []int64{-1, 0, 0, 0}},
 	} {
 		if m, err := (&decoder{from: 1, to: 2, n: 4}).decode(b); err == nil {
-			t.Errorf("%s: taken as %+v", name, m)
+			t.Errorf("%s: accepted as %+v", name, m)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func TestO4DecodeRefusesDifferencesBeyondTheGroup(t *testing.T) {
 		b.Kind, b.Heartbeat = pb.Beat_TABLE, 9
 		d := decoder{from: 1, to: 2, n: 4, last: make([]int64, 4)}
 		if m, err := d.decode(b); err == nil {
-			t.Errorf("%s: taken as %+v", name, m)
+			t.Errorf("%s: accepted as %+v", name, m)
 		}
 	}
 }

@@ -219,6 +219,6 @@ func TestReplicasAreSeparatedByAddressIfAnOwnerRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(placed) != 2 || placed[0].Peer != "a" || placed[1].Peer != "g" {
-		t.Errorf("got %v, want a and g, of another address", placed)
+		t.Errorf("placed at %v, want a and g, whose addresses differ", placed)
 	}
 }

@@ -219,7 +219,7 @@ func TestApartPrefersOtherOwners(t *testing.T) {
 		peer("says the same owner", Domain{Owner: "a", Addresses: []string{"2"}}),
 	}, left)
 	if got[0].Peer != "says the same owner" {
-		t.Errorf("got %v, want what is seen to count more", got)
+		t.Errorf("got %v, want observed facts to count more than claims", got)
 	}
 }
 

@@ -154,7 +154,7 @@ func TestReadyLineThenCleanShutdown(t *testing.T) {
 		t.Errorf("got more output: %q", rest)
 	}
 	if _, err := os.Stat(filepath.Join(home, "control.sock")); err == nil {
-		t.Error("the control socket is still there")
+		t.Error("the control socket was not removed")
 	}
 }
 
@@ -168,7 +168,7 @@ func TestDetachedPeerReportsReadinessOrReason(t *testing.T) {
 	args := []string{"--home", home, "--listen", "/ip4/127.0.0.1/tcp/0", "--nat=false", "--mdns=false", "--detach"}
 	var out, errs bytes.Buffer
 	if status := run(t.Context(), args, &out, &errs); status != 0 || !strings.HasPrefix(out.String(), "ready ") {
-		t.Fatalf("got status %d, %q, %s; want it ready", status, out.String(), errs.String())
+		t.Fatalf("got status %d, %q, %s; want ready", status, out.String(), errs.String())
 	}
 	client, err := peer.Dial(t.Context(), home)
 	if err != nil {

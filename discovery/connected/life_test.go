@@ -44,7 +44,7 @@ func TestReceivedBytesAreCounted(t *testing.T) {
 			}
 			for until := time.Now().Add(deadline); arrived(there) == beforeThere || arrived(here) == before; time.Sleep(time.Millisecond) { // interval between polls
 				if time.Now().After(until) {
-					t.Fatalf("counted %d there and %d here, before it was sent %d and %d", arrived(there), arrived(here), beforeThere, before)
+					t.Fatalf("counted %d bytes there and %d here; %d and %d before sending", arrived(there), arrived(here), beforeThere, before)
 				}
 			}
 		})
@@ -69,7 +69,7 @@ func TestBlockedWritesAreCounted(t *testing.T) {
 				t.Fatal(err)
 			}
 			if counts := m.arrived.Load() != before; counts != (wait > 0) {
-				t.Errorf("after %v it counts: %v", wait, counts)
+				t.Errorf("data after %v: counted %v", wait, counts)
 			}
 		}
 	})

@@ -56,7 +56,7 @@ func TestO2SuspendedJobIsStopped(t *testing.T) {
 			if m := await(j.links[0], (*jobpb.FromPeer).GetPaused); m.Rule != "" {
 				t.Errorf("the submitter reads %v", m)
 			}
-			j.eventually("all go on", func() bool {
+			j.eventually("all programs resume", func() bool {
 				all := processesOf(new(supervisor.Census), j.instances(0))
 				for _, pids := range all {
 					if states := statesOf(pids); states == "" || strings.Contains(states, "T") {
@@ -220,7 +220,7 @@ func TestO2ReplicatedJobIsHandedOverBeforeSuspension(t *testing.T) {
 	j.stop()
 }
 
-// standing counts the programs of the first peer that are stopped with all their descendants.
+// suspendedPrograms counts the programs of the first peer that are stopped with all their descendants.
 func (j *testJob) suspendedPrograms() (n int) {
 	j.Helper()
 	instances := j.instances(0)

@@ -46,7 +46,7 @@ func TestLinesAreWrittenWhole(t *testing.T) {
 	}
 	for r := range ranks {
 		if got[r] != want[r] {
-			t.Errorf("rank %d: got other output than it wrote", r)
+			t.Errorf("rank %d: the output differs from what it wrote", r)
 		}
 	}
 }
@@ -153,7 +153,7 @@ func TestLostReaderIsAnError(t *testing.T) {
 	d := New(Config{Name: "p2prun", Stdout: full{}, Stderr: &bytes.Buffer{}, Ranks: 1, Replicas: 1})
 	defer d.Close()
 	if d.Event(submit.Event{Kind: submit.OutputEvent, Stream: job.Stdout, Data: []byte("x\n")}) == nil {
-		t.Error("got no error, want the job to be told")
+		t.Error("got no error from a broken output")
 	}
 }
 

@@ -103,7 +103,7 @@ func TestAttemptsAreBounded(t *testing.T) {
 		t.Errorf("got %d peers, want %d", len(p.last), maxPeers)
 	}
 	if p.of("0").times != 0 || p.of(p2ppeer.ID(fmt.Sprint(maxPeers))).times != 1 {
-		t.Error("not the oldest were forgotten")
+		t.Error("entries other than the oldest were forgotten")
 	}
 	if n := len(p.of("20").failed); n > maxReason+len("…") {
 		t.Errorf("a reason of %d bytes", n)
@@ -123,7 +123,7 @@ func newHost(t *testing.T) host.Host {
 func TestConnectionBetweenTwoHosts(t *testing.T) {
 	a, b := newHost(t), newHost(t)
 	if _, ok := Best(a, b.ID(), nil); ok {
-		t.Error("connected before they are")
+		t.Error("reported a connection before there is one")
 	}
 	if err := a.Connect(t.Context(), *host.InfoFromHost(b)); err != nil {
 		t.Fatal(err)

@@ -149,7 +149,7 @@ func TestFoundRelaysAreBounded(t *testing.T) {
 		}
 	}
 	if len(p.relays) > 0 {
-		t.Errorf("%d are still asked", len(p.relays))
+		t.Errorf("%d relays are still in use", len(p.relays))
 	}
 }
 

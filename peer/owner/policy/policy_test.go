@@ -196,7 +196,7 @@ func TestInvalidRules(t *testing.T) {
 		}
 	}
 	if _, err := ParseRules([]string{"wasm", "everyone=native"}, limits.Limits{}); err == nil {
-		t.Error("two rules of one class were taken")
+		t.Error("two rules for one class were accepted")
 	}
 }
 
