@@ -302,7 +302,7 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 	const rule = "paused: quiet hours"
 	eventually(t, "an owner who has quiet", func() error {
 		out, err := p2pboot("status", "--home", owner.home)
-		if err == nil && (!strings.Contains(out, rule) || strings.Contains(out, "job here:")) {
+		if err == nil && (!strings.Contains(out, rule) || strings.Contains(out, "hosted job:")) {
 			err = fmt.Errorf("no %q, or a job, in:\n%s", rule, out)
 		}
 		return err

@@ -349,7 +349,7 @@ func TestS3BarredJobGetsNoSlots(t *testing.T) {
 	l.bar(unwanted)
 	mustBe(1, 2, 1)
 	if _, err := l.Redeem(keyOf(2), "unwanted", alice, start); err == nil {
-		t.Error("redeemed a key that was released")
+		t.Error("redeemed the key of a barred job")
 	}
 	if _, err := l.Hold(Request{Job: "unwanted", Submitter: alice, Slots: 1, Waits: true}, keyOf(5), start); !errors.Is(err, Denied) {
 		t.Errorf("got %v, want Denied", err)

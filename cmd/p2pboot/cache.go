@@ -25,8 +25,8 @@ cannot be read or written.`
 const cacheExamples = `  p2pboot cache              for people
   p2pboot cache --json       all of it, for scripts
   p2pboot cache trim --to 512
-                             down to 512 MiB, what was used longest ago first
-  p2pboot cache clear        all that no job uses`
+                             down to 512 MiB, least recently used first
+  p2pboot cache clear        all files that no job uses`
 
 // cacheCommand returns the command p2pboot cache.
 func cacheCommand(stdout io.Writer) *cobra.Command {
@@ -36,7 +36,7 @@ func cacheCommand(stdout io.Writer) *cobra.Command {
 	get := func(ctx context.Context) (peer.Cache, error) {
 		return onCache(ctx, cfg.Home, (*peer.Client).Cache, peer.CacheOf)
 	}
-	shows(c, &cfg, stdout, get, func(cache peer.Cache) string { return display.Cache(cache, time.Now()) })
+	viewOf(c, &cfg, stdout, get, func(cache peer.Cache) string { return display.Cache(cache, time.Now()) })
 	c.AddCommand(trimCommand(stdout), clearCommand(stdout))
 	return c
 }
@@ -51,13 +51,13 @@ cannot be read or written.`
 
 // trimCommand returns the command p2pboot cache trim.
 func trimCommand(stdout io.Writer) *cobra.Command {
-	c := command.New("trim [--home DIR] --to MIB [--json]", "Remove what was used longest ago.")
+	c := command.New("trim [--home DIR] --to MIB [--json]", "Remove the least recently used files.")
 	c.Long, c.Example = trimLong, trimExamples
 	to := c.Flags().Int64("to", -1, "`MIB` to keep at most (required)")
 	c.Flags().Lookup("to").DefValue = "0" // there is no default
-	return trimming(c, stdout, func() (int64, error) {
+	return trimRun(c, stdout, func() (int64, error) {
 		if *to < 0 || *to > maxTrim {
-			return 0, command.Misused("--to MIB: say how much to keep, such as 512")
+			return 0, command.UsageError("--to MIB is missing or invalid: the size to keep, such as 512")
 		}
 		return *to << 20, nil
 	})
@@ -73,13 +73,13 @@ cannot be read or written.`
 
 // clearCommand returns the command p2pboot cache clear.
 func clearCommand(stdout io.Writer) *cobra.Command {
-	c := command.New("clear [--home DIR] [--json]", "Remove all that no job uses.")
+	c := command.New("clear [--home DIR] [--json]", "Remove all files that no job uses.")
 	c.Long, c.Example = clearLong, "  p2pboot cache clear"
-	return trimming(c, stdout, func() (int64, error) { return 0, nil })
+	return trimRun(c, stdout, func() (int64, error) { return 0, nil })
 }
 
-// trimming makes c a command that trims the cache to the size that bytes returns.
-func trimming(c *cobra.Command, stdout io.Writer, bytes func() (int64, error)) *cobra.Command {
+// trimRun makes c a command that trims the cache to the size that bytes returns.
+func trimRun(c *cobra.Command, stdout io.Writer, bytes func() (int64, error)) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	get := func(ctx context.Context) (t peer.Trimmed, err error) {
 		to, err := bytes()
@@ -89,7 +89,7 @@ func trimming(c *cobra.Command, stdout io.Writer, bytes func() (int64, error)) *
 		running := func(p *peer.Client, ctx context.Context) (peer.Trimmed, error) { return p.TrimCache(ctx, to) }
 		return onCache(ctx, cfg.Home, running, func(home string) (peer.Trimmed, error) { return peer.TrimCacheOf(home, to) })
 	}
-	return shows(c, &cfg, stdout, get, display.Trimmed)
+	return viewOf(c, &cfg, stdout, get, display.Trimmed)
 }
 
 // onCache makes the peer of the home operate on its cache, or operates on it directly if no peer is

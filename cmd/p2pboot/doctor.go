@@ -29,7 +29,7 @@ const doctorExamples = `  p2pboot doctor             for people
 // doctorCommand returns the command p2pboot doctor.
 func doctorCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
-	c := command.New("doctor [--json] [OPTION]...", "Check this machine, and say what to do.")
+	c := command.New("doctor [--json] [OPTION]...", "Check this machine and suggest remedies.")
 	c.Long, c.Example = doctorLong, doctorExamples
 	var findings []peer.Finding
 	get := func(ctx context.Context) ([]peer.Finding, error) {
@@ -43,10 +43,10 @@ func doctorCommand(stdout io.Writer) *cobra.Command {
 		findings = peer.Diagnose(diagnostics)
 		return findings, nil
 	}
-	shows(c, &cfg, stdout, get, display.Findings)
+	viewOf(c, &cfg, stdout, get, display.Findings)
 	cfg.AddVolunteerFlags(c.Flags())
 	cfg.AddNetworkFlags(c.Flags())
-	c.PostRunE = func(*cobra.Command, []string) error { return ill(peer.Worst(findings)) }
+	c.PostRunE = func(*cobra.Command, []string) error { return findingsError(peer.Worst(findings)) }
 	return c
 }
 
@@ -56,9 +56,9 @@ const (
 	hasFailures = 2
 )
 
-// ill returns the exit status for the worst finding, without a message, because the findings have been
-// printed.
-func ill(worst peer.Level) error {
+// findingsError returns the exit status for the worst finding, without a message, because the findings have
+// been printed.
+func findingsError(worst peer.Level) error {
 	switch worst {
 	case peer.Warning:
 		return command.Fail(hasWarnings, errors.New(""), "")

@@ -49,7 +49,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 	}
 }
 
-// TestEveryCommandHasItsOwnHelp: no command shows the help of another.
+// TestEveryCommandHasItsOwnHelp checks that no command shows the help of another.
 func TestEveryCommandHasItsOwnHelp(t *testing.T) {
 	for _, args := range [][]string{
 		{"network", "create"}, {"network", "invite"}, {"network", "join"}, {"network", "show"}, {"network"},
@@ -80,7 +80,7 @@ func TestMistakes(t *testing.T) {
 		"mistyped":                {[]string{"stauts"}, 64, "did you mean p2pboot status?"},
 		"mistyped below":          {[]string{"network", "invit"}, 64, "did you mean p2pboot network invite?"},
 		"without dashes":          {[]string{"detach"}, 64, "did you mean p2pboot --detach?"},
-		"network of no":           {[]string{"network"}, 64, "want create NAME, invite, join TOKEN or show"},
+		"network of no":           {[]string{"network"}, 64, "COMMAND is missing: create NAME, invite, join TOKEN or show"},
 		"create without a name":   {[]string{"network", "create"}, 64, "want the NAME of the network"},
 		"create, bad home":        {[]string{"network", "--home", filepath.Join(file, "x"), "create", "lab"}, 73, "p2pboot: error: home " + file},
 		"no port":                 {[]string{"--http", "127.0.0.1"}, 64, `http "127.0.0.1": want host:port`},
@@ -90,10 +90,10 @@ func TestMistakes(t *testing.T) {
 		"status with an argument": {[]string{"status", "now"}, 64, `unexpected argument "now"`},
 		"doctor with an argument": {[]string{"doctor", "now"}, 64, `unexpected argument "now"`},
 		"doctor wrong":            {[]string{"doctor", "--slots", "-1"}, 64, "slots -1: want 0 to"},
-		"stop what":               {[]string{"stop"}, 64, "want which job"},
+		"stop what":               {[]string{"stop"}, 64, "JOB is missing"},
 		"stop of none":            {[]string{"stop", "3f2b8c1e", "--home", t.TempDir()}, 69, "p2pboot: error: no peer is running on home"},
-		"trim without a size":     {[]string{"cache", "trim"}, 64, "error: --to MIB: say how much"},
-		"trim below":              {[]string{"cache", "trim", "--to", "-5"}, 64, "--to MIB: say how much"},
+		"trim without a size":     {[]string{"cache", "trim"}, 64, "error: --to MIB is missing or invalid"},
+		"trim below":              {[]string{"cache", "trim", "--to", "-5"}, 64, "--to MIB is missing or invalid"},
 		"cache with an argument":  {[]string{"cache", "now"}, 64, `unexpected argument "now"`},
 		"cache, bad home":         {[]string{"cache", "--home", filepath.Join(file, "x")}, 73, "home " + file},
 		"history, bad home":       {[]string{"history", "--home", filepath.Join(file, "x")}, 73, "p2pboot: error: home " + file},

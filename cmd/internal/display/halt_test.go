@@ -8,7 +8,7 @@ import (
 )
 
 func TestHaltMessages(t *testing.T) {
-	got := Partings(peer.Halting{Jobs: []peer.Parting{
+	got := Fates(peer.Halting{Jobs: []peer.Parting{
 		{Job: "0123456789abcdef", Program: "ep", Processes: []view.Process{{Rank: 1}, {Rank: 3, Replica: 1}}, Fate: peer.HandedOver},
 		{Job: "fedcba9876543210", Program: "a\nb", Fate: peer.Cancelled},
 	}})
