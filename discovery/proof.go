@@ -75,9 +75,9 @@ func openProof(data []byte, id p2ppeer.ID, nonce []byte) (proof, error) {
 	return p, nil
 }
 
-// yields reports whether p has to make way for other, which has the same identity. The process that has
-// run for longer stays, so that a copy does not displace the original.
-func (p *proof) yields(other proof) bool {
+// mustYield reports whether p has to end in favour of other, which has the same identity. The process that
+// has run for longer stays, so that a copy does not displace the original.
+func (p *proof) mustYield(other proof) bool {
 	if own := p.Up.Truncate(time.Millisecond); own != other.Up {
 		return own < other.Up
 	}

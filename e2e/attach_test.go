@@ -62,7 +62,7 @@ func expectWhole(t *testing.T, want []string, jobs ...*job) {
 	t.Helper()
 	twice := expectInOrder(t, want, jobs...)
 	if twice >= len(jobs) {
-		t.Errorf("%d lines came twice, though %d p2pruns were killed", twice, len(jobs)-1)
+		t.Errorf("%d lines were printed twice, but %d p2pruns were killed", twice, len(jobs)-1)
 	}
 	t.Logf("%d lines came twice", twice)
 }
@@ -110,7 +110,7 @@ func TestAttach(t *testing.T) {
 			expectWhole(t, stepperOutput(3, c.steps, 50), first, second)
 			expectNothingLeft(t, peers)
 			if again := attach(t, home); again.wait() != 64 {
-				t.Errorf("gone on with once more: exit status %d", again.status)
+				t.Errorf("attach to the finished job: exit status %d, want 64", again.status)
 			}
 		})
 	}
@@ -145,14 +145,14 @@ func TestAttachCancel(t *testing.T) {
 			first := keep(t, home, peers, stepperArgs(2, 1000000)...)
 			first.printed("rank 1 step 50 ")
 			if taken := attach(t, home); taken.wait() != 64 {
-				t.Errorf("gone on with twice at a time: exit status %d", taken.status)
+				t.Errorf("second attach at the same time: exit status %d, want 64", taken.status)
 			}
 			first.kill()
 			second := attach(t, home, args...)
 			if args == nil {
 				second.printed("rank 1 step")
 				if third := attach(t, home); third.wait() != 64 {
-					t.Errorf("gone on with twice at a time: exit status %d", third.status)
+					t.Errorf("second attach at the same time: exit status %d, want 64", third.status)
 				}
 				second.cmd.Process.Signal(syscall.SIGINT)
 			}
@@ -161,7 +161,7 @@ func TestAttachCancel(t *testing.T) {
 			}
 			expectNothingLeft(t, peers)
 			if again := attach(t, home); again.wait() != 64 {
-				t.Errorf("gone on with once more: exit status %d", again.status)
+				t.Errorf("attach to the finished job: exit status %d, want 64", again.status)
 			}
 		})
 	}
@@ -267,7 +267,7 @@ func TestAttachKnowsRecruits(t *testing.T) {
 	}
 	expectWhole(t, stepperOutput(2, steps, 50), first, second)
 	if strings.Contains(second.stderr.String(), "its peer is unknown") {
-		t.Error("it does not know all peers of its job")
+		t.Error("the resumed p2prun does not know all peers of its job")
 	}
 	expectNothingLeft(t, peers)
 }

@@ -49,11 +49,11 @@ func TestDivergence(t *testing.T) {
 			said := strings.Join(strings.Fields(j.stderr.String()), " ") // unfold the lines
 			for _, text := range tt.says {
 				if !strings.Contains(said, text) {
-					t.Errorf("%q is not in:\n%s", text, said)
+					t.Errorf("p2prun did not print %q:\n%s", text, said)
 				}
 			}
 			if tt.never != "" && strings.Contains(said, tt.never) {
-				t.Errorf("%q is in:\n%s", tt.never, said)
+				t.Errorf("p2prun printed %q:\n%s", tt.never, said)
 			}
 		})
 	}

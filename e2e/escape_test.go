@@ -258,7 +258,7 @@ func (v *prey) expectWhole(t *testing.T) {
 	const planted = "p2pmpi-planted"
 	for _, dir := range []string{v.peer.home, v.outside, "/tmp", "/dev/shm", "/", "/etc", "/usr", "/var/tmp"} {
 		if os.Remove(filepath.Join(dir, planted)) == nil {
-			t.Errorf("it has written into %s", dir)
+			t.Errorf("the program wrote into %s", dir)
 		}
 	}
 	if left := processesNaming("-home=" + v.peer.home); len(left) > 0 {
@@ -328,7 +328,7 @@ func (v *prey) bearBombs(t *testing.T) {
 				t.Errorf("exit status %d, want %d", s, b.status)
 			}
 			if said := j.stderr.String(); !regexp.MustCompile(b.says).MatchString(said) {
-				t.Errorf("it does not say %q:\n%s", b.says, said)
+				t.Errorf("the output does not match %q:\n%s", b.says, said)
 			}
 			if got := j.stdout.String(); strings.Contains(got, how+": got ") {
 				t.Error(got)
@@ -367,7 +367,7 @@ func (v *prey) expectSwap(t *testing.T, j *job) {
 	}
 	said := swapLine.FindAllStringSubmatch(j.stdout.String(), -1)
 	if len(said) == 0 {
-		t.Fatalf("it says %q", j.stdout)
+		t.Fatalf("output %q", j.stdout)
 	}
 	if last := said[len(said)-1]; last[1] == "0" || last[2] == "0" && !ended && v.user != 0 {
 		t.Error(last[0])
@@ -499,10 +499,10 @@ func (v *prey) holdEscapes(t *testing.T) {
 				t.Errorf("%d attempts were stopped, of at least %d", stopped, least[group])
 			}
 			if !works && group != "spy" { // for spy, it checks this itself
-				t.Error("children cannot even do what they may")
+				t.Error("the children cannot do what is permitted")
 			}
 			if out := j.stdout.String() + j.stderr.String(); strings.Contains(out, secret) {
-				t.Error("it has a secret of the owner's")
+				t.Error("the output contains a secret of the owner")
 			}
 			j.expectNoLinks(t)
 		})

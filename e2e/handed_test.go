@@ -142,7 +142,7 @@ func (h *handing) expectOver(peers []*peerProcess, want []string) {
 	expectNothingLeft(t, peers)
 	eventually(t, "the folder of jobs", h.own.noJobs)
 	if again := attach(t, h.own.home); again.wait() != 64 {
-		t.Errorf("gone on with once more: exit status %d", again.status)
+		t.Errorf("attach to the finished job: exit status %d, want 64", again.status)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestS4AttachHandedCancel(t *testing.T) {
 			j := handTo(t, own, append([]string{"--away", "3s"}, stepperArgs(2, 1000000)...)...)
 			j.printed("rank 1 step 50 ")
 			if taken := attach(t, own.home); taken.wait() != 64 {
-				t.Errorf("gone on with twice at a time: exit status %d", taken.status)
+				t.Errorf("second attach at the same time: exit status %d, want 64", taken.status)
 			}
 			switch name {
 			case "Ctrl-C":

@@ -31,7 +31,7 @@ func (j *job) awaitHealedBy(rank int) (process string, took time.Duration, messa
 	j.placed[process] = p.Peer
 	_, given, _ := strings.Cut(e.Text, " s: ")
 	if _, err := fmt.Sscanf(given, "%d message", &messages); err != nil {
-		j.t.Fatalf("%q does not say how many messages were given anew", e.Text)
+		j.t.Fatalf("%q does not state how many messages were replayed", e.Text)
 	}
 	return process, e.Took, messages
 }
@@ -72,7 +72,7 @@ func TestHeals(t *testing.T) {
 	}
 	expectStepper(t, j, 2, steps, 5)
 	if text := j.stderr.String(); !strings.Contains(text, "3 new replicas given to ranks that had lost one") {
-		t.Errorf("not summed up in:\n%s", text)
+		t.Errorf("no summary of the new replicas in:\n%s", text)
 	}
 	expectNothingLeft(t, peers)
 }
@@ -193,7 +193,7 @@ func TestHealsFromACheckpoint(t *testing.T) {
 		times = append(times, took)
 		t.Logf("%s took the place of %s after %v, with %d messages", process, victim, took.Round(time.Millisecond), messages)
 		if messages >= 2*250 { // each step has two messages
-			t.Errorf("%s was given %d messages: it has not gone on from a checkpoint", process, messages)
+			t.Errorf("%d messages were replayed to %s: it has not resumed from a checkpoint", messages, process)
 		}
 	}
 	slices.Sort(times)
@@ -236,7 +236,7 @@ func TestHealsForLong(t *testing.T) {
 	}
 	for _, process := range slices.Concat(live...) {
 		if _, ok := j.peerOf(peers, process).rankProcess(process); !ok {
-			t.Errorf("%s is not there", process)
+			t.Errorf("process %s does not run", process)
 		}
 	}
 	if s := j.wait(); s != 0 {

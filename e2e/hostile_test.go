@@ -142,7 +142,7 @@ func TestHostilePeer(t *testing.T) {
 		}
 	}
 	if len(protocols) < 8 {
-		t.Fatalf("the peer speaks %v, want all of ours", protocols)
+		t.Fatalf("the peer speaks %v, want all of this project's protocols", protocols)
 	}
 	silent := s.connectSilently(t)
 	start := time.Now()
@@ -171,7 +171,7 @@ func TestHostilePeer(t *testing.T) {
 	for _, c := range silent {
 		c.SetDeadline(time.Now().Add(limit))
 		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Error("a connection on which nothing is said stays open")
+			t.Error("an idle connection stays open")
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestO1WhatExceedsALimitIsNamed(t *testing.T) {
 	}
 	for _, want := range []string{"exceeded the limit of 64 MiB memory", `"limit":"memory"`} {
 		if !strings.Contains(j.stderr.String(), want) {
-			t.Errorf("the submitter does not read %q:\n%s", want, j.stderr)
+			t.Errorf("p2prun did not print %q:\n%s", want, j.stderr)
 		}
 	}
 	expectNothingLeft(t, peers)
@@ -51,7 +51,7 @@ func TestO1WhatAModuleExceedsIsNamed(t *testing.T) {
 	}
 	for _, want := range []string{"exceeded the limit of 2s time", `"limit":"time"`} {
 		if !strings.Contains(j.stderr.String(), want) {
-			t.Errorf("the submitter does not read %q:\n%s", want, j.stderr)
+			t.Errorf("p2prun did not print %q:\n%s", want, j.stderr)
 		}
 	}
 	expectNothingLeft(t, []*peerProcess{p})

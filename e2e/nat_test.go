@@ -136,7 +136,7 @@ func TestNATThreeHomes(t *testing.T) {
 		expectNobodyFailed(t, ep)
 	}
 	if !punched {
-		t.Error("not all pairs are punched that could be")
+		t.Error("some pairs that could be hole-punched are not")
 	}
 
 	heat := run("heat", "-side", "127", "-tolerance", "0", "-steps", "300")

@@ -149,7 +149,7 @@ func samePerRank(out string, want []string) error {
 		delete(got, rank)
 	}
 	if len(got) > 0 {
-		return fmt.Errorf("lines of nobody: %.200v", got)
+		return fmt.Errorf("lines of unknown ranks: %.200v", got)
 	}
 	return nil
 }
@@ -218,7 +218,7 @@ func TestAnswersAreNotRightByChance(t *testing.T) {
 					"another at the end": append(slices.Clone(c.out), c.out[last-i]),
 				} {
 					if c.right(joinLines(wrong)) == nil {
-						t.Errorf("line %d, %q, %s: it is taken for right", i, c.out[i], name)
+						t.Errorf("line %d, %q, %s: accepted as right", i, c.out[i], name)
 					}
 				}
 			}

@@ -34,14 +34,14 @@ func TestS3PolicyIsSaidAtOnce(t *testing.T) {
 	}
 	for _, why := range []string{"1 wasm only", "1 denied", "1 paused"} {
 		if !strings.Contains(refused.stderr.String(), why) {
-			t.Errorf("the submitter does not read %q:\n%s", why, refused.stderr)
+			t.Errorf("p2prun did not print %q:\n%s", why, refused.stderr)
 		}
 	}
 
 	eventually(t, "rule by which the peer pauses", func() error {
 		out, err := p2pboot("status", "--home", third.home)
 		if err == nil && !strings.Contains(out, "paused: quiet hours") {
-			err = fmt.Errorf("not in:\n%s", out)
+			err = fmt.Errorf("no such line in:\n%s", out)
 		}
 		return err
 	})
@@ -70,7 +70,7 @@ func TestS3PolicyIsSaidAtOnce(t *testing.T) {
 	}
 	if e.Submitter != third.id || e.Class != "mine" || e.Kind != "native" || e.Program != "stepper" || len(e.Digest) != 64 || e.Until == "" || e.Ended == "" ||
 		e.Processes != 1 || e.CPU <= 0 || e.Memory < least || e.Staged <= 0 || e.Output != int64(len(own.stdout.String())) {
-		t.Errorf("the history says %+v", e)
+		t.Errorf("the history contains %+v", e)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestO2OwnersTakeTheirMachinesBack(t *testing.T) {
 	})
 	select {
 	case <-j.ended:
-		t.Errorf("the peers were given back when the job had ended")
+		t.Errorf("the peers were released only after the job had ended")
 	default:
 	}
 	if s := j.wait(); s != 0 {
@@ -179,7 +179,7 @@ func TestO3OwnerStopsOneJob(t *testing.T) {
 	}
 	select {
 	case <-moved.ended:
-		t.Error("the peer was left when the job had ended")
+		t.Error("the job left the peer only when it had ended")
 	default:
 	}
 	if s := moved.wait(); s != 0 {
@@ -326,7 +326,7 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 	again := submit(t, t.TempDir(), "--supernode", owner.addr, "--peer", owner.id, "-n", "2", "-w", "60",
 		filepath.Join(bin, "stepper"), "-steps", "20")
 	if s := again.wait(); s != 0 {
-		t.Errorf("a job at the peer that takes jobs again: exit status %d:\n%s", s, again.stderr)
+		t.Errorf("a job at the peer that accepts jobs again: exit status %d:\n%s", s, again.stderr)
 	}
 	expectNothingLeft(t, peers)
 }
@@ -419,7 +419,7 @@ func TestProgramsGiveWayByDefault(t *testing.T) {
 		eventually(t, "session of programs", func() error {
 			programs, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", pid))
 			if err == nil && !strings.Contains(string(programs), " nice 15") {
-				err = fmt.Errorf("it is %q", programs)
+				err = fmt.Errorf("the autogroup is %q, want nice 15", programs)
 			}
 			return err
 		})
@@ -452,7 +452,7 @@ func TestO2PeerIsHeardBesideItsOwnersWork(t *testing.T) {
 	select {
 	case <-time.After(need):
 	case <-j.ended:
-		t.Fatalf("the job has not borne it:\n%s", j.stderr)
+		t.Fatalf("the job did not survive:\n%s", j.stderr)
 	}
 	late, usual := turnsOf(p.cmd.Process.Pid).wait(peers), turnsOf(j.cmd.Process.Pid).wait(submitters)
 	done()

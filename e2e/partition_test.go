@@ -269,7 +269,7 @@ func TestS4SubmitterCancelsWhileCutOff(t *testing.T) {
 				t.Errorf("exit status %d, want 130", s)
 			}
 			if said := strings.Contains(j.stderr.String(), "4 peers could not be told"); said == soon {
-				t.Errorf("peers that could not be told: said %v", said)
+				t.Errorf("4 peers could not be told: printed %v", said)
 			}
 			heal()
 			expectNothingLeft(t, peers)

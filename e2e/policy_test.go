@@ -49,7 +49,7 @@ func TestS3PolicyByDefault(t *testing.T) {
 	for i, line := range []map[string]any{mine, taken} { // newest first
 		e := past[i]
 		if e.Submitter != line["signed_by"] || e.Class != line["class"] || e.Kind != line["kind"] || e.Digest != line["digest"] || e.Signed != line["signed"] || len(e.Signed) != 64 {
-			t.Errorf("the history says %+v, the log %v", e, line)
+			t.Errorf("the history has %+v, the log %v", e, line)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func TestS3ListsOfWhoAndWhere(t *testing.T) {
 			}
 		}
 		if status == 0 && len(j.placed) == 0 {
-			t.Errorf("%s: it was nowhere", name)
+			t.Errorf("%s: it was placed on no peer", name)
 		}
 	}
 	short := []string{"-steps", "20", "-every", "10"}
@@ -117,7 +117,7 @@ func (p *peerProcess) expectLogged(t *testing.T, message string, fields map[stri
 			return line
 		}
 	}
-	t.Fatalf("nothing with %v is said of %q in\n%s", fields, message, p.log)
+	t.Fatalf("no line with fields %v and message %q in\n%s", fields, message, p.log)
 	return nil
 }
 

@@ -27,7 +27,7 @@ func peerOn(t *testing.T, home string) string {
 	t.Helper()
 	id, ok := strings.CutPrefix(strings.Split(network(t, home, "show"), "\n")[0], "peer ")
 	if !ok {
-		t.Fatal("p2pboot network show does not name the peer")
+		t.Fatal("p2pboot network show does not print the peer's ID")
 	}
 	return id
 }
@@ -137,7 +137,7 @@ func TestPrivateNetworkRefusesOthers(t *testing.T) {
 func logged(p *peerProcess, text string) func() error {
 	return func() error {
 		if !strings.Contains(p.log.String(), text) {
-			return fmt.Errorf("no word of %q", text)
+			return fmt.Errorf("the log does not contain %q", text)
 		}
 		return nil
 	}

@@ -56,7 +56,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 			for _, file := range []string{"identity", "http-password", "networks/lab/token", "networks/lab/owner"} {
 				for _, secret := range forms(t, filepath.Join(h, file)) {
 					if strings.Contains(text, secret) {
-						t.Errorf("%s has what is in %s", place, file)
+						t.Errorf("%s contains the secret of %s", place, file)
 					}
 				}
 			}
@@ -66,7 +66,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 		}
 	}
 	if !strings.Contains(told["log of the first peer"], "status page") {
-		t.Error("the log does not tell all")
+		t.Error("the log lacks the line about the status page")
 	}
 }
 
@@ -81,7 +81,7 @@ func (m *machine) joins(t *testing.T, home, token string) string {
 		return string(out), err
 	}
 	if out, err := join(token); err == nil {
-		t.Errorf("taken from the command line: %s", out)
+		t.Errorf("accepted on the command line: %s", out)
 	}
 	out, err := join("-")
 	if err != nil {

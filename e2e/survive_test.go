@@ -198,7 +198,7 @@ func TestCollectsOutputFiles(t *testing.T) {
 		}
 	}
 	if said := j.stderr.String(); strings.Contains(said, "same files") || strings.Contains(said, "diverged") {
-		t.Errorf("replicas that do the same are said not to:\n%s", said)
+		t.Errorf("equal replicas are reported as diverged:\n%s", said)
 	}
 	expectNothingLeft(t, peers)
 }

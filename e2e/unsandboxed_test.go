@@ -144,7 +144,7 @@ func (l *lair) startDecoy(t *testing.T) {
 		l.decoy.Wait()
 	})
 	if line, err := bufio.NewReader(said).ReadString('\n'); err != nil {
-		t.Fatalf("the decoy says %q: %v", line, err)
+		t.Fatalf("the decoy printed %q: %v", line, err)
 	}
 }
 

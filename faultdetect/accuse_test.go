@@ -165,7 +165,7 @@ func TestO4ProbeAndAccusationStateIsBounded(t *testing.T) {
 			}
 		}
 	}
-	if len(d.probeRequests) > maxProbeRequests || len(d.spread) > 2*n || len(d.suspicions) > n {
-		t.Errorf("%d questions, %d accusations, %d inquiries", len(d.probeRequests), len(d.spread), len(d.suspicions))
+	if len(d.probeRequests) > maxProbeRequests || len(d.accusations) > 2*n || len(d.suspicions) > n {
+		t.Errorf("%d questions, %d accusations, %d inquiries", len(d.probeRequests), len(d.accusations), len(d.suspicions))
 	}
 }

@@ -45,7 +45,7 @@ func (e *RunningError) Error() string {
 // other.
 type CopyError struct {
 	Home string
-	Err  *discovery.TwinError
+	Err  *discovery.DuplicateError
 }
 
 // Error names the home and the location of the other peer.

@@ -60,7 +60,7 @@ func promised(peers []PeerSlots, n, r int) []width {
 	case peers[0].Domain.Verified:
 		return all
 	}
-	return append(slices.Clone(all), width{address, saysAt})
+	return append(slices.Clone(all), width{address, claimedAddr})
 }
 
 // TestReplicasAreSeparatedIfPossible: for every promised width, if some placement separates the
@@ -335,7 +335,7 @@ func TestDomainsAreTransitive(t *testing.T) {
 		{Domain: Domain{Addresses: []string{"5"}}}, // does not agree
 	}
 	for i, want := range []string{"[0 0 0 0 4 5 0 7 7]", "[0 0 0 3 4 5 3 7 7]", "[0 0 0 3 4 5 6 7 7]"} {
-		if got, _ := group(peers, []width{{address, saysAt, site}, {address, saysAt}, {address}}[i]); fmt.Sprint(got) != want {
+		if got, _ := group(peers, []width{{address, claimedAddr, site}, {address, claimedAddr}, {address}}[i]); fmt.Sprint(got) != want {
 			t.Errorf("width %d: got %v, want %s", i, got, want)
 		}
 	}

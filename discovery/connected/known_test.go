@@ -203,12 +203,12 @@ func TestLongAddressesAreNotKept(t *testing.T) {
 func TestRestoredPeersAreDialledOnce(t *testing.T) {
 	w, q := newWatch(), knownPeersOf(2)
 	q.restoring = w.restoring
-	w.look(testNow, map[p2ppeer.ID]partnerState{id(0): {conns: []connState{{id: "a"}}}, id(1): {}}, nil)
-	w.look(testNow, map[p2ppeer.ID]partnerState{id(0): {}, id(1): {}}, nil)
+	w.decide(testNow, map[p2ppeer.ID]partnerState{id(0): {conns: []connState{{id: "a"}}}, id(1): {}}, nil)
+	w.decide(testNow, map[p2ppeer.ID]partnerState{id(0): {}, id(1): {}}, nil)
 	if due := q.due(testNow, noPeer); len(due) != 1 || due[0].ID != id(1) {
 		t.Errorf("got %v, want only the peer that was never connected", due)
 	}
-	w.look(testNow, nil, nil)
+	w.decide(testNow, nil, nil)
 	if due := q.due(testNow, noPeer); len(due) != 1 || due[0].ID != id(0) {
 		t.Errorf("after the job: due %v, want the other peer", due)
 	}

@@ -59,7 +59,7 @@ func TestBlockedWritesAreCounted(t *testing.T) {
 		defer ours.Close()
 		defer theirs.Close()
 		m := &meter{Conn: ours}
-		for _, wait := range []time.Duration{0, waited, 0, time.Minute} {
+		for _, wait := range []time.Duration{0, minWait, 0, time.Minute} {
 			go func() {
 				time.Sleep(wait)
 				theirs.Read(make([]byte, 100))

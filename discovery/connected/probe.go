@@ -43,7 +43,7 @@ func (s *Service) checkPartners(now time.Time, own []netip.Addr) {
 	s.mu.Unlock()
 	seen, conns := s.observe(partners())
 	s.mu.Lock()
-	orders := s.watch.look(now, seen, own)
+	orders := s.watch.decide(now, seen, own)
 	s.mu.Unlock()
 	for id, end := range s.probes {
 		if conns[id] == nil || slices.Contains(orders.probe, id) {

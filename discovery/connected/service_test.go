@@ -207,7 +207,7 @@ func TestResetProbeCountsAsAnswer(t *testing.T) {
 	s := newService(t, a)
 	seen := map[p2ppeer.ID]partnerState{b.ID(): {conns: []connState{{id: c.ID()}}}}
 	for now := time.Unix(1000, 0); now.Before(time.Unix(1020, 0)); now = now.Add(probePeriod) {
-		out := s.watch.look(now, seen, nil)
+		out := s.watch.decide(now, seen, nil)
 		if len(out.drop) > 0 {
 			t.Fatal("a connection that works is dropped")
 		}
@@ -282,8 +282,8 @@ func TestV3SilentBusyConnectionIsDropped(t *testing.T) {
 		for arrived(c) == before {
 			time.Sleep(time.Millisecond) // interval between polls
 		}
-		now = now.Add(lookEvery)
-		s.look(now)
+		now = now.Add(checkEvery)
+		s.check(now)
 		if state() == nil {
 			t.Fatal("a connection over which bytes arrive is dropped")
 		}
@@ -297,8 +297,8 @@ func TestV3SilentBusyConnectionIsDropped(t *testing.T) {
 	}
 	w.hush()
 	// Some bytes may have arrived since the last look, and are seen at the next one.
-	for most := now.Add(probePeriod + leastSilence + 3*lookEvery); state() != nil; s.look(now) {
-		if now = now.Add(lookEvery); now.After(most) {
+	for most := now.Add(probePeriod + leastSilence + 3*checkEvery); state() != nil; s.check(now) {
+		if now = now.Add(checkEvery); now.After(most) {
 			t.Fatal("not closed long after it fell silent")
 		}
 	}

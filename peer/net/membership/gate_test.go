@@ -303,7 +303,7 @@ func TestNewcomersAreBounded(t *testing.T) {
 	key, id := newKey(t)
 	h := newHost(t, overTCP, key, invite(t, owner, "lab", id, time.Now().Add(time.Hour)))
 	var leave []func()
-	for range maxNewcomers {
+	for range maxExchanges {
 		l, err := h.gate.enter("somebody", network.DirInbound)
 		if err != nil {
 			t.Fatal(err)
