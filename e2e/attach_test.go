@@ -167,8 +167,8 @@ func TestAttachCancel(t *testing.T) {
 	}
 }
 
-// TestAttachHearsTheStatus kills p2prun before the program ends with different statuses.
-func TestAttachHearsTheStatus(t *testing.T) {
+// TestAttachReportsTheExitStatus kills p2prun before the program ends with different statuses.
+func TestAttachReportsTheExitStatus(t *testing.T) {
 	t.Parallel()
 	stepper := func(how string) []string {
 		return []string{filepath.Join(bin, "stepper"), how, "5", "-steps", "200", "-work", "0", "-pause", "20ms"}
@@ -224,9 +224,9 @@ func (j *job) results() string {
 	return found[0]
 }
 
-// TestR6AttachInAFlood kills p2prun several times while the job prints much. No line may be
+// TestR6AttachDuringAFlood kills p2prun several times while the job prints much. No line may be
 // missing, and each kill may repeat at most one line, the last.
-func TestR6AttachInAFlood(t *testing.T) {
+func TestR6AttachDuringAFlood(t *testing.T) {
 	t.Parallel()
 	const lines, kills = 60000, 4
 	peers := grid(t, 4, "--slots", "1")

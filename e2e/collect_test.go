@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestT2CollectingGoesOnAfterAKill kills the p2pboot or the p2prun that collects a large file.
-func TestT2CollectingGoesOnAfterAKill(t *testing.T) {
+// TestT2CollectingResumesAfterAKill kills the p2pboot or the p2prun that collects a large file.
+func TestT2CollectingResumesAfterAKill(t *testing.T) {
 	t.Parallel()
 	const mib = 64
 	for _, kill := range []string{"p2pboot", "p2prun"} {

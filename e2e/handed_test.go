@@ -90,7 +90,7 @@ func (h *handing) goOn(which string, supernode *peerProcess) {
 func (h *handing) last() *job { return h.jobs[len(h.jobs)-1] }
 
 // TestAttachHanded kills p2prun, the p2pboot to which it has handed its job, or both, and resumes
-// the job. TestR6AttachHandedInAFlood does that while the job runs.
+// the job. TestR6AttachHandedDuringAFlood does that while the job runs.
 func TestAttachHanded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -214,10 +214,10 @@ func TestS4AttachHandedCancel(t *testing.T) {
 	}
 }
 
-// TestR6AttachHandedInAFlood kills p2prun several times while the job prints much. Then it kills
+// TestR6AttachHandedDuringAFlood kills p2prun several times while the job prints much. Then it kills
 // p2pboot too, and at last only p2pboot; its p2prun must handle much output before the next p2pboot
 // is ready.
-func TestR6AttachHandedInAFlood(t *testing.T) {
+func TestR6AttachHandedDuringAFlood(t *testing.T) {
 	t.Parallel()
 	const lines = 150000
 	peers := grid(t, 4, "--slots", "1")
@@ -232,9 +232,9 @@ func TestR6AttachHandedInAFlood(t *testing.T) {
 	h.expectOver(peers, floodOutput(2, lines))
 }
 
-// TestAttachHandedHearsTheStatus kills p2prun before the program ends with different statuses, and
+// TestAttachHandedReportsTheExitStatus kills p2prun before the program ends with different statuses, and
 // collects the job's files.
-func TestAttachHandedHearsTheStatus(t *testing.T) {
+func TestAttachHandedReportsTheExitStatus(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]int{"-exit": 5, "-write": 0} {
 		t.Run(name, func(t *testing.T) {

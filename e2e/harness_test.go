@@ -69,7 +69,7 @@ func testMain(m *testing.M) int {
 
 // shortTests are the tests with real processes that run with -short. They need neither root nor
 // network namespaces, and take some seconds each.
-const shortTests = "^(TestDemonstration|TestR7BothReplicasKilled|TestCollectsOutputFiles|TestAnswersAreNotRightByChance)$"
+const shortTests = "^(TestDemonstration|TestR7BothReplicasKilled|TestCollectsOutputFiles|TestWrongAnswersAreDetected)$"
 
 // chooseShort restricts the run to shortTests, unless -run names tests.
 func chooseShort() {

@@ -77,10 +77,10 @@ func TestHeals(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestHealsUntilNobodyIsThereWhoBegan kills the peers on which a job began, one after the other,
+// TestHealsUntilAllFirstPeersAreLost kills the peers on which a job began, one after the other,
 // each when the last lost process has been replaced. In the end, all voters on the job's views
 // except the submitter have joined later, and the answer must be right.
-func TestHealsUntilNobodyIsThereWhoBegan(t *testing.T) {
+func TestHealsUntilAllFirstPeersAreLost(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 8, "--slots", "1")
 	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", "110s",
@@ -141,10 +141,10 @@ func TestHealsOnPeersOfTheJob(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestHealsOnAPeerThatIsBack runs a job without free slots for a rank that has lost a replica.
+// TestHealsOnAReturningPeer runs a job without free slots for a rank that has lost a replica.
 // p2prun reports that, until the killed peer has booted again. A second loss soon afterwards is
 // replaced as well, on the peer that ran the lost replica.
-func TestHealsOnAPeerThatIsBack(t *testing.T) {
+func TestHealsOnAReturningPeer(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 4, "--slots", "1")
 	const steps = 1250
@@ -205,13 +205,13 @@ func TestHealsFromACheckpoint(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// healFor is the duration of the job of TestHealsForLong.
+// healFor is the duration of the job of TestHealsRepeatedly.
 var healFor = flag.Duration("heal", 50*time.Second, "run a job for so long, of which a process is killed every 20 s")
 
-// TestHealsForLong kills a process every 20 seconds, of any rank: one of the rank's first processes
+// TestHealsRepeatedly kills a process every 20 seconds, of any rank: one of the rank's first processes
 // or its replacement. It expects that every rank has both its replicas in the end. The program
 // makes checkpoints.
-func TestHealsForLong(t *testing.T) {
+func TestHealsRepeatedly(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 9, "--slots", "1")
 	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "4", "-r", "2", "-w", "60",

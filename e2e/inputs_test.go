@@ -78,8 +78,8 @@ func TestListsOfFoldersAndURLs(t *testing.T) {
 	}
 }
 
-// TestT1DownloadThatIsNotWhatItsDigestSays expects that a job with a wrong download does not run.
-func TestT1DownloadThatIsNotWhatItsDigestSays(t *testing.T) {
+// TestT1DownloadWithAWrongDigest expects that a job with a wrong download does not run.
+func TestT1DownloadWithAWrongDigest(t *testing.T) {
 	t.Parallel()
 	l := writeListed(t)
 	list, err := os.ReadFile(l.list)

@@ -187,9 +187,9 @@ func inItsOrder(out string, n, tasks, every int) error {
 	return samePerRank(out, want)
 }
 
-// TestAnswersAreNotRightByChance checks that the answers of programs are rejected without the last
+// TestWrongAnswersAreDetected checks that the answers of programs are rejected without the last
 // line, with a repeated line, and with a changed line.
-func TestAnswersAreNotRightByChance(t *testing.T) {
+func TestWrongAnswersAreDetected(t *testing.T) {
 	t.Parallel()
 	took := slices.Repeat([]int{1, 2, 2, 1}, 250)
 	farmed, err := farm.Output(3, len(took), 100, took)

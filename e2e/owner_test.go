@@ -18,10 +18,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-// TestS3PolicyIsSaidAtOnce has three owners who each refuse a stranger's native program for a
+// TestS3PolicyRefusalIsImmediate has three owners who each refuse a stranger's native program for a
 // different reason; the submitter must see all three. One of the owners can still run a job of
 // their own, and finds it in the journal after the peer has ended.
-func TestS3PolicyIsSaidAtOnce(t *testing.T) {
+func TestS3PolicyRefusalIsImmediate(t *testing.T) {
 	t.Parallel()
 	first := boot(t, "--slots", "1", "--accept", "wasm")
 	second := boot(t, "--slots", "1", "--accept", "none", "--supernode", first.addr)
@@ -74,11 +74,11 @@ func TestS3PolicyIsSaidAtOnce(t *testing.T) {
 	}
 }
 
-// TestO2OwnersTakeTheirMachinesBack halts every peer on which a job of two ranks with two replicas
+// TestO2OwnersReclaimTheirMachines halts every peer on which a job of two ranks with two replicas
 // began. The first two, which may run both replicas of a rank, are halted at the same time. The
 // third ends by a signal. The last lends no more slots, but stays. Each machine is free while the
 // job still runs, and the job must succeed.
-func TestO2OwnersTakeTheirMachinesBack(t *testing.T) {
+func TestO2OwnersReclaimTheirMachines(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 8, "--slots", "1")
 	const steps = 500
@@ -331,10 +331,10 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestO2QuietHoursStopWhatCannotBeHandedOver begins quiet hours at the peer of a rank without
+// TestO2QuietHoursSuspendJobsThatCannotMigrate begins quiet hours at the peer of a rank without
 // replicas. The rank is suspended, for longer than the tolerated hang, and the job's result must be
 // right afterwards. If the owner prefers that, the job ends instead.
-func TestO2QuietHoursStopWhatCannotBeHandedOver(t *testing.T) {
+func TestO2QuietHoursSuspendJobsThatCannotMigrate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		jobs   string // --pause-jobs
@@ -388,10 +388,10 @@ func TestO2QuietHoursStopWhatCannotBeHandedOver(t *testing.T) {
 	}
 }
 
-// TestProgramsGiveWayByDefault runs a job at the peer of an ordinary user with default settings.
+// TestProgramsYieldByDefault runs a job at the peer of an ordinary user with default settings.
 // The programs must have the lowest priority, and so must their session where sessions compete, but
 // not that of the peer. The job must succeed.
-func TestProgramsGiveWayByDefault(t *testing.T) {
+func TestProgramsYieldByDefault(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		skip.Lacks(t, "Linux, which has such priorities")
 	}
@@ -431,11 +431,11 @@ func TestProgramsGiveWayByDefault(t *testing.T) {
 	expectNothingLeft(t, []*peerProcess{p})
 }
 
-// TestO2PeerIsHeardBesideItsOwnersWork occupies the processors many times over at a peer that
+// TestO2PeerRespondsUnderItsOwnersLoad occupies the processors many times over at a peer that
 // cannot make control groups. The peer must get its turns nearly as soon as the submitter. The
 // submitter does not know the peer, and must not have failed it when the owner's work is done. The
 // job must succeed.
-func TestO2PeerIsHeardBesideItsOwnersWork(t *testing.T) {
+func TestO2PeerRespondsUnderItsOwnersLoad(t *testing.T) {
 	m := *loopback
 	m.user, m.env = ordinary, append(slices.Clone(loopback.env), fmt.Sprintf("P2PMPI_NICENESS=%d", peer.DefaultConfig().Niceness))
 	p := m.startPeer(t, folderOf(t, ordinary), "--slots", "2", "--require-confinement=false")

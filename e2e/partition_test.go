@@ -131,9 +131,9 @@ func (p *peerProcess) misses() {
 	})
 }
 
-// TestSubmitterCutOffForAWhile unplugs the submitter's machine for longer than the detection of a
+// TestSubmitterCutOffTemporarily unplugs the submitter's machine for longer than the detection of a
 // silent peer takes. The job must continue without it, and the submitter must rejoin it.
-func TestSubmitterCutOffForAWhile(t *testing.T) {
+func TestSubmitterCutOffTemporarily(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{"two peers": {"--slots", "3"}, "six peers": {"--slots", "1"}} {
 		t.Run(name, func(t *testing.T) {
@@ -215,9 +215,9 @@ func TestSubmitterUnplugged(t *testing.T) {
 	}
 }
 
-// TestSubmitterUnpluggedHearsTheStatus unplugs the submitter's machine until the program has ended
+// TestSubmitterUnpluggedReportsTheExitStatus unplugs the submitter's machine until the program has ended
 // with different statuses.
-func TestSubmitterUnpluggedHearsTheStatus(t *testing.T) {
+func TestSubmitterUnpluggedReportsTheExitStatus(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"-exit", "-abort"} {
 		t.Run(how[1:], func(t *testing.T) {
@@ -298,9 +298,9 @@ func TestSubmitterFrozen(t *testing.T) {
 	}
 }
 
-// TestRecruitsOutliveACut unplugs the submitter's machine after a peer was lost and replaced. The
+// TestRecruitsSurviveACut unplugs the submitter's machine after a peer was lost and replaced. The
 // replacement must continue like the other peers.
-func TestRecruitsOutliveACut(t *testing.T) {
+func TestRecruitsSurviveACut(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]time.Duration{"briefly": 3 * time.Second, "for long": 15 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -322,10 +322,10 @@ func TestRecruitsOutliveACut(t *testing.T) {
 	}
 }
 
-// TestPeersOfAnAttachedJobFailNobodyForALink cuts the link between two peers, when peers vote on
+// TestPeersOfAResumedJobTolerateALinkFailure cuts the link between two peers, when peers vote on
 // views without their submitter. The other peers can reach both of them, and form a majority with
 // either.
-func TestPeersOfAnAttachedJobFailNobodyForALink(t *testing.T) {
+func TestPeersOfAResumedJobTolerateALinkFailure(t *testing.T) {
 	t.Parallel()
 	for _, link := range [][2]string{{"0.0", "0.1"}, {"0.2", "0.3"}} { // the leader is at an end of one of these
 		t.Run(link[0]+" and "+link[1], func(t *testing.T) {

@@ -54,10 +54,10 @@ func TestS3PolicyByDefault(t *testing.T) {
 	}
 }
 
-// TestS3ListsOfWhoAndWhere uses an owner's lists of allowed and denied peers, and a submitter's
+// TestS3AllowAndDenyLists uses an owner's lists of allowed and denied peers, and a submitter's
 // choice of peers. The native programs of an allowed submitter run, strangers' modules too, and
 // those of a denied submitter do not. No job runs at a peer that its submitter excludes.
-func TestS3ListsOfWhoAndWhere(t *testing.T) {
+func TestS3AllowAndDenyLists(t *testing.T) {
 	t.Parallel()
 	friend := boot(t, "--slots", "1")
 	foe := boot(t, "--slots", "1", "--supernode", friend.addr)

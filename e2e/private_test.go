@@ -143,9 +143,9 @@ func logged(p *peerProcess, text string) func() error {
 	}
 }
 
-// TestPrivateNetworkTakesANewTokenInWithoutARestart checks that a peer whose token has expired is
+// TestPrivateNetworkAcceptsANewTokenWithoutARestart checks that a peer whose token has expired is
 // admitted again once its owner has joined with a new one.
-func TestPrivateNetworkTakesANewTokenInWithoutARestart(t *testing.T) {
+func TestPrivateNetworkAcceptsANewTokenWithoutARestart(t *testing.T) {
 	labs(t, func(t *testing.T, l *lab) {
 		home := t.TempDir()
 		expired := network(t, l.owner, "invite", "--for", "1ms", "--peer", peerOn(t, home))

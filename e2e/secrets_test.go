@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// TestSecretsAreNotTold checks that secrets do not leak: the network's token, its owner's key, a
+// TestSecretsAreNotRevealed checks that secrets do not leak: the network's token, its owner's key, a
 // peer's identity, and the password of the status page. They must not occur in logs at the most
 // verbose level, in p2prun's messages, in command lines, or in the environment of programs.
-func TestSecretsAreNotTold(t *testing.T) {
+func TestSecretsAreNotRevealed(t *testing.T) {
 	t.Parallel()
 	m := *loopback
 	m.boot = append(m.boot[:len(m.boot):len(m.boot)], "--network", "lab", "--log-level", "trace", "--http", "127.0.0.1:0")

@@ -68,9 +68,9 @@ func TestWasmConformance(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestWasmIsWhatPeersTakeThatTakeNothingElse runs a Go package on peers whose owners accept only
+// TestWasmRunsWhereNativeProgramsAreRefused runs a Go package on peers whose owners accept only
 // modules. p2prun must build it as a module after they have refused it.
-func TestWasmIsWhatPeersTakeThatTakeNothingElse(t *testing.T) {
+func TestWasmRunsWhereNativeProgramsAreRefused(t *testing.T) {
 	t.Parallel()
 	example, err := filepath.Abs("../examples/ep")
 	if err != nil {
@@ -101,9 +101,9 @@ func TestWasmSeesItsScratchOnly(t *testing.T) {
 	}
 }
 
-// TestWasmGoesOnFromACheckpoint replaces a lost replica of a module. The new replica must resume
+// TestWasmResumesFromACheckpoint replaces a lost replica of a module. The new replica must resume
 // from the last checkpoint.
-func TestWasmGoesOnFromACheckpoint(t *testing.T) {
+func TestWasmResumesFromACheckpoint(t *testing.T) {
 	t.Parallel()
 	peers := mixedGrid(t, 3, "--slots", "2")
 	stepper := module(t, "./e2e/programs/stepper")
