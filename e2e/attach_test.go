@@ -16,7 +16,7 @@ func keep(t *testing.T, home string, peers []*peerProcess, args ...string) *job 
 	t.Helper()
 	args = append([]string{"--supernode", peers[0].addr, "-w", "60", "--timeout", "110s"}, args...)
 	j := submit(t, home, args...)
-	j.waitFor("that it is kept", func(e event) bool { return e.Event == "kept" })
+	j.waitFor("the event kept", func(e event) bool { return e.Event == "kept" })
 	return j
 }
 

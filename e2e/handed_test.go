@@ -19,7 +19,7 @@ import (
 func handTo(t *testing.T, own *peerProcess, args ...string) *job {
 	t.Helper()
 	j := submit(t, own.home, append([]string{"-w", "60", "--timeout", "110s"}, args...)...)
-	j.waitFor("that it is kept", func(e event) bool { return e.Event == "kept" })
+	j.waitFor("the event kept", func(e event) bool { return e.Event == "kept" })
 	return j
 }
 
@@ -170,7 +170,7 @@ func (p *peerProcess) unheard() error {
 // job.
 func attachHeard(t *testing.T, own *peerProcess, args ...string) *job {
 	t.Helper()
-	eventually(t, "that nobody listens", own.unheard)
+	eventually(t, "a job without an attached p2prun", own.unheard)
 	return attach(t, own.home, args...)
 }
 
@@ -296,7 +296,7 @@ func TestO2HaltCancelsHandedJobs(t *testing.T) {
 			j := handTo(t, own, stepperArgs(2, 1000000)...)
 			j.printed("rank 1 step 50 ")
 			j.kill()
-			eventually(t, "that nobody listens", own.unheard)
+			eventually(t, "a job without an attached p2prun", own.unheard)
 			args := append([]string{"--home", own.home}, strings.Fields(how)...)
 			if out, err := exec.Command(filepath.Join(bin, "p2phalt"), args...).CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)

@@ -153,7 +153,7 @@ func TestHealsOnAReturningPeer(t *testing.T) {
 	j.waitRunning()
 	j.printed("rank 1 step 25 ")
 	j.peerOf(peers, "1.0").kill()
-	j.waitFor("why the rank has to wait", func(e event) bool {
+	j.waitFor("the reason why the rank waits", func(e event) bool {
 		return e.Event == "heal" && strings.Contains(e.Text, "rank 1 still lacks a replica: ")
 	})
 	j.printed("rank 1 step 375 ") // by then, some attempts have failed

@@ -64,7 +64,7 @@ func meetAll(t *testing.T) map[string][]meeting {
 		i.home(cone, 1), i.home(cone, 1), i.home(symmetric, 1), i.home(symmetric, 1))
 	g := i.natGrid(homes...)
 	met := make(map[[2]int]meeting)
-	eventually(t, "all meet in the best way", func() error { return g.look(met) })
+	eventually(t, "the best possible connections", func() error { return g.look(met) })
 	for n, h := range homes {
 		if found, ok := natFound[h.kind]; ok {
 			g.peers[n].expectFinding("NAT", found[0], found[1])

@@ -108,7 +108,7 @@ func TestO2OwnersReclaimTheirMachines(t *testing.T) {
 		t.Errorf("p2pboot slots: %v\n%s", err, out)
 	}
 	<-began[2].ended
-	eventually(t, "slots that are lent no more", func() error {
+	eventually(t, "the withdrawn slots", func() error {
 		s, err := began[3].status()
 		if err == nil && (len(s.Hosted) > 0 || s.Slots.Total != 0) {
 			err = fmt.Errorf("%d slots, jobs %+v", s.Slots.Total, s.Hosted)
@@ -283,7 +283,7 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 	j.waitRunning()
 	j.printed("rank 1 step 10 ")
 	peers = append(peers, boot(t, "--slots", "2", "--supernode", owner.addr))
-	eventually(t, "what a job has of the machine", func() error {
+	eventually(t, "the resource use of a job", func() error {
 		out, err := p2pboot("jobs", "--home", owner.home, "--json")
 		var hosted []struct{ Use struct{ CPU, Memory int64 } }
 		if err == nil {
@@ -300,7 +300,7 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 		skip.Lacks(t, "root, and a kernel with seccomp's user notification")
 	}
 	const rule = "paused: quiet hours"
-	eventually(t, "an owner who has quiet", func() error {
+	eventually(t, "the end of all jobs in quiet hours", func() error {
 		out, err := p2pboot("status", "--home", owner.home)
 		if err == nil && (!strings.Contains(out, rule) || strings.Contains(out, "hosted job:")) {
 			err = fmt.Errorf("no %q, or a job, in:\n%s", rule, out)
@@ -366,8 +366,8 @@ func TestO2QuietHoursSuspendJobsThatCannotMigrate(t *testing.T) {
 				skip.Lacks(t, "root, and a kernel with seccomp's user notification")
 			}
 			if c.status == 0 {
-				j.waitFor("an owner who needs his machine", func(e event) bool { return strings.Contains(e.Text, c.says) })
-				eventually(t, "a job that stands still", func() error {
+				j.waitFor("the suspension by the owner", func(e event) bool { return strings.Contains(e.Text, c.says) })
+				eventually(t, "a suspended job", func() error {
 					out, err := p2pboot("jobs", "--home", owner.home)
 					if err == nil && !strings.Contains(out, "running, paused") {
 						err = fmt.Errorf("got %s", out)
@@ -375,7 +375,7 @@ func TestO2QuietHoursSuspendJobsThatCannotMigrate(t *testing.T) {
 					return err
 				})
 				mend() // the rule applies for another minute
-				j.waitFor("an owner who does not", func(e event) bool { return strings.Contains(e.Text, "resumes the job") })
+				j.waitFor("the resumed job", func(e event) bool { return strings.Contains(e.Text, "resumes the job") })
 			}
 			if s := j.wait(); s != c.status || !strings.Contains(j.stderr.String(), c.says) {
 				t.Fatalf("exit status %d:\n%s", s, j.stderr)

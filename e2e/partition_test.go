@@ -232,7 +232,7 @@ func TestSubmitterUnpluggedReportsTheExitStatus(t *testing.T) {
 			for _, p := range peers {
 				eventually(t, "slots", p.unused)
 			}
-			j.waitFor("word that it is cut off", func(e event) bool { return strings.Contains(e.Text, "cut off from the majority") })
+			j.waitFor("the report that it is cut off", func(e event) bool { return strings.Contains(e.Text, "cut off from the majority") })
 			heal()
 			if s := j.wait(); s != 5 {
 				t.Errorf("exit status %d, want 5", s)
@@ -259,9 +259,9 @@ func TestS4SubmitterCancelsWhileCutOff(t *testing.T) {
 			j.waitRunning()
 			j.printed("rank 1 step 50 ")
 			heal := part(network, len(machines), 0)
-			j.waitFor("word that it is cut off", func(e event) bool { return strings.Contains(e.Text, "cut off from the majority") })
+			j.waitFor("the report that it is cut off", func(e event) bool { return strings.Contains(e.Text, "cut off from the majority") })
 			j.cmd.Process.Signal(syscall.SIGINT)
-			j.waitFor("word that peers cannot be told", func(e event) bool { return strings.Contains(e.Text, "trying for") })
+			j.waitFor("the report that peers cannot be notified", func(e event) bool { return strings.Contains(e.Text, "trying for") })
 			if soon {
 				heal()
 			}
@@ -334,7 +334,7 @@ func TestPeersOfAResumedJobTolerateALinkFailure(t *testing.T) {
 			peers, home := lanGrid(t, machines, "--slots", "2"), t.TempDir()
 			first := machines[0].submit(t, home, "--supernode", peers[0].addr, "-n", "2", "-r", "4", "-w", "60", "--timeout", "110s",
 				filepath.Join(bin, "stepper"), "-steps", "700", "-every", "50", "-work", "0", "-pause", "20ms")
-			first.waitFor("that it is kept", func(e event) bool { return e.Event == "kept" })
+			first.waitFor("the event kept", func(e event) bool { return e.Event == "kept" })
 			first.printed("rank 1 step 50 ")
 			first.kill()
 			second := machines[0].startJob(t, "--home", home, "--json", "--attach")

@@ -15,7 +15,7 @@ import (
 )
 
 // unsandboxed are the attempts of the hostile program that succeed without a sandbox, for any user,
-// against an owner who is the same user. They harm nothing but the bait. The other attempts would
+// against an owner who is the same user. They harm nothing but the files of the test's owner. The other attempts would
 // do harm, or need something that not every machine has.
 var unsandboxed = map[string][]string{
 	"files": {
@@ -57,7 +57,7 @@ func TestO1EscapesSucceedWithoutSandbox(t *testing.T) {
 	if os.Geteuid() != 0 {
 		user = 0
 	}
-	l := newLair(t, user)
+	l := newUnsandboxedRun(t, user)
 	for group, names := range unsandboxed {
 		for _, name := range names {
 			l.expectGot(t, group, name)
@@ -74,7 +74,7 @@ func TestO1EscapesSucceedWithoutSandbox(t *testing.T) {
 		if os.Geteuid() != 0 {
 			skip.Lacks(t, "root")
 		}
-		l := newLair(t, 0)
+		l := newUnsandboxedRun(t, 0)
 		l.flags = syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
 		for group, names := range unsandboxedRoot {
 			for _, name := range names {
@@ -84,9 +84,9 @@ func TestO1EscapesSucceedWithoutSandbox(t *testing.T) {
 	})
 }
 
-// A lair is where the hostile program runs without a sandbox, as the user of the bait.
-type lair struct {
-	*bait
+// An unsandboxedRun runs the hostile program without a sandbox, as the owner of the files.
+type unsandboxedRun struct {
+	*ownerFiles
 	program string // copy of the program that belongs to the user
 	folder  string // its working directory
 	beside  *os.File
@@ -94,9 +94,9 @@ type lair struct {
 	flags   uintptr   // separate namespaces
 }
 
-func newLair(t *testing.T, user uint32) *lair {
+func newUnsandboxedRun(t *testing.T, user uint32) *unsandboxedRun {
 	t.Helper()
-	l := &lair{bait: layBait(t, user), folder: folderOf(t, user)}
+	l := &unsandboxedRun{ownerFiles: writeOwnerFiles(t, user), folder: folderOf(t, user)}
 	for _, name := range []string{"identity", "lock", "cache/piece"} {
 		l.write(t, l.home, name)
 	}
@@ -123,7 +123,7 @@ func newLair(t *testing.T, user uint32) *lair {
 
 // startDecoy starts a process that can be traced, and that looks like a process of a job. It ends
 // with the test.
-func (l *lair) startDecoy(t *testing.T) {
+func (l *unsandboxedRun) startDecoy(t *testing.T) {
 	t.Helper()
 	l.decoy = l.command(t, "decoy", "p2prun")
 	l.decoy.Dir = folderOf(t, l.user)
@@ -149,7 +149,7 @@ func (l *lair) startDecoy(t *testing.T) {
 }
 
 // command returns the hostile program, run as the user.
-func (l *lair) command(t *testing.T, args ...string) *exec.Cmd {
+func (l *unsandboxedRun) command(t *testing.T, args ...string) *exec.Cmd {
 	c := exec.CommandContext(t.Context(), l.program, args...)
 	c.Dir, c.Env = l.folder, []string{"HOME=" + l.home}
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Unshareflags: l.flags}
@@ -160,7 +160,7 @@ func (l *lair) command(t *testing.T, args ...string) *exec.Cmd {
 }
 
 // expectGot expects that an attempt of a group succeeds. The program makes only that attempt.
-func (l *lair) expectGot(t *testing.T, group, name string) {
+func (l *unsandboxedRun) expectGot(t *testing.T, group, name string) {
 	t.Helper()
 	pid := l.decoy.Process.Pid
 	c := l.command(t, append(append([]string{"-only=" + name}, l.tell(pid, pid, l.decoy.Dir)...), group)...)
