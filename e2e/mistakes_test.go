@@ -59,7 +59,7 @@ func TestMistakes(t *testing.T) {
 		{"panics", []string{"-n", "2", "-r", "2", stepper, "-panic"}, 2, "stepper panics"},
 		{"aborts", []string{"-n", "2", stepper, "-abort", "7"}, 7, "stepper aborts"},
 		{"never calls Init", []string{"-n", "2", "true"}, 0, "never called mpj.Init"},
-		{"output files that nobody writes", []string{"-n", "2", "-o", "*.png", stepper, "-steps", "10"}, 0, "matches -o *.png"},
+		{"missing output files", []string{"-n", "2", "-o", "*.png", stepper, "-steps", "10"}, 0, "matches -o *.png"},
 		{"loops for ever", []string{"-n", "2", "--timeout", "3s", stepper, "-steps", "1000000000", "-every", "1000000000"}, 75, "--timeout"},
 		{"loops for ever without Init", []string{"-n", "2", "--timeout", "3s", "sleep", "100000"}, 75, "--timeout"},
 		{"Go package that does not compile", []string{"-n", "1", badPackage(t)}, 64, "undefined"},

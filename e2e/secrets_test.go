@@ -35,8 +35,8 @@ func TestSecretsAreNotRevealed(t *testing.T) {
 	told := map[string]string{
 		"log of the first peer":  volunteer.log.String(),
 		"log of the second peer": second.log.String(),
-		"what p2prun says":       j.stderr.String(),
-		"what join says":         joined,
+		"output of p2prun":       j.stderr.String(),
+		"output of join":         joined,
 	}
 	for pid := range workingFolders() {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))

@@ -33,7 +33,7 @@ func TestO4DecodeRefuses(t *testing.T) {
 		"short table":      {Kind: pb.Beat_TABLE, Lag: []int64{0, 0, 0}},
 		"long table":       {Kind: pb.Beat_TABLE, Lag: make([]int64, 5)},
 		"table in a ping":  {Kind: pb.Beat_PING, Lag: make([]int64, 4)},
-		"about nobody":     {Kind: pb.Beat_ASK, About: 4},
+		"about no member":  {Kind: pb.Beat_ASK, About: 4},
 		"about its sender": {Kind: pb.Beat_VOUCH, About: 1},
 		"pong about one":   {Kind: pb.Beat_PONG, About: 2},
 		"endless reach":    {Kind: pb.Beat_ACCUSE, About: 2, Reach: 1<<32 - 1},

@@ -137,7 +137,7 @@ func TestReplicasGoToDifferentOwners(t *testing.T) {
 		{"same claim, one router", []Domain{says("a", "1"), says("a", "1"), says("b", "1")}, []int{0, 2}},
 		{"a machine that claims two owners", []Domain{says("a", "1"), says("b", "1"), says("", "2")}, []int{0, 2}},
 		{"two peers of unknown owners, and one more", []Domain{signed("", "1"), signed("", "2"), signed("b", "3")}, []int{0, 2}},
-		{"a machine of two, whose owners have tokens", []Domain{signed("a", "1"), signed("b", "1"), signed("", "1")}, []int{0, 1}},
+		{"a machine of two owners with tokens", []Domain{signed("a", "1"), signed("b", "1"), signed("", "1")}, []int{0, 1}},
 	} {
 		if got := place(t, test.peers...); !slices.Equal(got, test.want) {
 			t.Errorf("%s: at %v, want %v", test.name, got, test.want)
@@ -161,9 +161,9 @@ func TestFalseDomainsDoNotMergeOthers(t *testing.T) {
 	}{
 		{"one machine of three owners", []Domain{at("l", says("", "a", "")), at("l", says("", "b", "")), at("l", says("", "c", ""))}},
 		{"one machine at three sites", []Domain{at("l", says("", "", "sa")), at("l", says("", "", "sb")), at("l", says("", "", "sc"))}},
-		{"of one's owner and at another's site", []Domain{says("", "a", "sb"), says("", "b", "sc"), says("", "c", "sa")}},
-		{"at one's address and of another's owner", []Domain{says("1", "b", ""), says("2", "c", ""), says("3", "a", "")}},
-		{"at one's address and at another's site", []Domain{says("1", "", "sb"), says("2", "", "sc"), says("3", "", "sa")}},
+		{"same owner as one peer, same site as another", []Domain{says("", "a", "sb"), says("", "b", "sc"), says("", "c", "sa")}},
+		{"same address as one peer, same owner as another", []Domain{says("1", "b", ""), says("2", "c", ""), says("3", "a", "")}},
+		{"same address as one peer, same site as another", []Domain{says("1", "", "sb"), says("2", "", "sc"), says("3", "", "sa")}},
 		{"one machine at three addresses", []Domain{at("l", says("1", "", "")), at("l", says("2", "", "")), at("l", says("3", "", ""))}},
 		{"a member at three sites", []Domain{member("", "sa"), member("", "sb"), member("", "sc")}},
 		{"a member at three addresses", []Domain{member("1", ""), member("2", ""), member("3", "")}},

@@ -405,7 +405,7 @@ func TestS3KeptSlotsRespectTheClassLimit(t *testing.T) {
 	}{
 		{"one waits for all slots", Limits{Slots: 4}, []Request{waiting("large", 4, 0)}, 0, 3},
 		{"many wait", Limits{Slots: 4}, []Request{waiting("a", 1, 0), waiting("b", 1, 0), waiting("c", 4, 0)}, 0, 3},
-		{"one has the slot, others wait", Limits{Slots: 4}, []Request{waiting("a", 4, 0), waiting("b", 4, 0)}, 1, 3},
+		{"one job has the slot, others wait", Limits{Slots: 4}, []Request{waiting("a", 4, 0), waiting("b", 4, 0)}, 1, 3},
 		{"no more jobs either", Limits{Slots: 4, MaxJobs: 2}, []Request{waiting("a", 1, 0), waiting("b", 1, 0), waiting("c", 1, 0)}, 0, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

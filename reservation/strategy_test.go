@@ -42,7 +42,7 @@ func TestAssign(t *testing.T) {
 		{"one machine is no two", Spread, []PeerSlots{{Slots: 9, Machine: "m"}, {Slots: 9, Machine: "m"}}, 1, 2, "", errFewPeers},
 		{"peers of a machine share its processes", Concentrate,
 			[]PeerSlots{{Slots: 1, Machine: "m"}, {Slots: 2}, {Slots: 1, Machine: "m"}}, 2, 2, "[[0.0] [0.1 1.1] [1.0]]", nil},
-		{"slots above n are of no use", Concentrate, peersWith(99, 2), 3, 2, "", errFewSlots},
+		{"slots above n are unused", Concentrate, peersWith(99, 2), 3, 2, "", errFewSlots},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -364,9 +364,9 @@ func TestOnlyAResumedSubmitterProposesThroughAPeer(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	for name, m := range map[string]*jobpb.ToPeer{
-		"not anew":       {Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(view.Change{To: view.Failed}, 0)}},
-		"no such change": {Body: &jobpb.ToPeer_Propose{Propose: &jobpb.Change{To: 200}}},
-		"introduces":     {Body: &jobpb.ToPeer_Introduce{Introduce: &jobpb.Introduce{Number: 3}}},
+		"not a new process": {Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(view.Change{To: view.Failed}, 0)}},
+		"no such change":    {Body: &jobpb.ToPeer_Propose{Propose: &jobpb.Change{To: 200}}},
+		"introduces":        {Body: &jobpb.ToPeer_Introduce{Introduce: &jobpb.Introduce{Number: 3}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := startKept(t, "sleep")

@@ -187,10 +187,10 @@ func TestChannelsOfOtherPeersProcessesAreRefused(t *testing.T) {
 	stranger.meet(j.peers[0])
 	process := func(rank uint32) *pb.Process { return &pb.Process{Rank: rank} }
 	cases := map[string]*pb.Open{
-		"another's process": {Job: j.spec.ID, From: process(0), To: process(1)},
-		"no such process":   {Job: j.spec.ID, From: process(9), To: process(1)},
-		"no such job":       {Job: "x", From: process(0), To: process(1)},
-		"nothing":           {},
+		"process of another peer": {Job: j.spec.ID, From: process(0), To: process(1)},
+		"no such process":         {Job: j.spec.ID, From: process(9), To: process(1)},
+		"no such job":             {Job: "x", From: process(0), To: process(1)},
+		"nothing":                 {},
 	}
 	for name, open := range cases {
 		s, err := stranger.NewStream(t.Context(), j.peers[0].ID(), ChannelProtocol)

@@ -402,7 +402,7 @@ func TestControlGroupsAreRemoved(t *testing.T) {
 func TestInputsAboveTheDiskLimit(t *testing.T) {
 	small := limits.Limits{Disk: 1 << 20}
 	for name, c := range map[string]Config{
-		"nobody": {Grant: limits.Grant{Slot: small}},
+		"no process": {Grant: limits.Grant{Slot: small}},
 		"the class": {Grant: limits.Grant{Slot: limits.Limits{Disk: 1 << 30}}, Decide: func(p2ppeer.ID, []policy.Kind) policy.Decision {
 			return policy.Decision{Kind: policy.Native, Limits: small}
 		}},

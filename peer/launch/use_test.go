@@ -170,14 +170,14 @@ func TestStarvedStateIsAccurate(t *testing.T) {
 		want bool
 	}{
 		{"stopped by the guard", func(j *job, _ *process, _ proc.CPUStats) { j.excuse(nil) }, true},
-		{"it answers", func(j *job, p *process, _ proc.CPUStats) { j.handleProcess(p, proclink.Message{Type: proclink.Pong}) }, false},
-		{"it is still starved", func(_ *job, p *process, now proc.CPUStats) {
+		{"answers", func(j *job, p *process, _ proc.CPUStats) { j.handleProcess(p, proclink.Message{Type: proclink.Pong}) }, false},
+		{"still starved", func(_ *job, p *process, now proc.CPUStats) {
 			p.measureCPU(proc.CPUStats{At: now.At.Add(time.Second), Waited: now.Waited + time.Second})
 		}, true},
-		{"it hangs", func(_ *job, p *process, now proc.CPUStats) {
+		{"hangs", func(_ *job, p *process, now proc.CPUStats) {
 			p.measureCPU(proc.CPUStats{At: now.At.Add(time.Second), Waited: now.Waited})
 		}, false},
-		{"it ends", func(j *job, p *process, _ proc.CPUStats) { j.exited(p, supervisor.Exit{}) }, false},
+		{"ends", func(j *job, p *process, _ proc.CPUStats) { j.exited(p, supervisor.Exit{}) }, false},
 	} {
 		id := view.Process{}
 		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), supervisors: newAliveCheck(tickPeriod)}
@@ -192,7 +192,7 @@ func TestStarvedStateIsAccurate(t *testing.T) {
 		if j.starved() != 1 {
 			t.Errorf("%s: not starved at the beginning", tt.name)
 		}
-		p.failedInView = tt.name == "it ends" // its end need not be reported
+		p.failedInView = tt.name == "ends" // its end need not be reported
 		tt.then(j, p, later)
 		if got := j.starved() == 1; got != tt.want {
 			t.Errorf("%s: starved is %v", tt.name, got)
@@ -335,13 +335,13 @@ func TestFrozenProgramIsDetectedWithinTheToleratedHang(t *testing.T) {
 		ran, waited time.Duration // per period
 		found       time.Duration // 0: never
 	}{
-		"frozen":                      {0, 0, 2500 * time.Millisecond},
-		"spins":                       {alivePeriod, 0, 2500 * time.Millisecond},
-		"spins with four threads":     {2 * alivePeriod, 2 * alivePeriod, 2500 * time.Millisecond},
-		"spins on half a processor":   {alivePeriod / 2, alivePeriod / 2, 3500 * time.Millisecond},
-		"has a tenth of a processor":  {alivePeriod / 10, alivePeriod - alivePeriod/10, 11500 * time.Millisecond},
-		"starves":                     {0, alivePeriod, 0},
-		"two threads of it both wait": {0, 2 * alivePeriod, 0},
+		"frozen":                     {0, 0, 2500 * time.Millisecond},
+		"spins":                      {alivePeriod, 0, 2500 * time.Millisecond},
+		"spins with four threads":    {2 * alivePeriod, 2 * alivePeriod, 2500 * time.Millisecond},
+		"spins on half a processor":  {alivePeriod / 2, alivePeriod / 2, 3500 * time.Millisecond},
+		"has a tenth of a processor": {alivePeriod / 10, alivePeriod - alivePeriod/10, 11500 * time.Millisecond},
+		"starves":                    {0, alivePeriod, 0},
+		"two of its threads wait":    {0, 2 * alivePeriod, 0},
 	} {
 		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), supervisors: newAliveCheck(tickPeriod)}
 		p := &process{job: j, id: id, starved: time.Now()} // prevents a log line

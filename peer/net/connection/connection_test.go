@@ -57,12 +57,12 @@ func TestReasonForAnIndirectConnection(t *testing.T) {
 		"direct":               {Direct, "tcp", true, nil, ""},
 		"direct, over QUIC":    {Direct, "quic", true, nil, "no TCP connection succeeded first"},
 		"punched":              {Punched, "tcp", true, nil, "unreachable from outside: hole-punched through a router"},
-		"nothing was tried":    {Relayed, "tcp", false, nil, "no direct address is known; hole punching was not tried"},
-		"nor dialled":          {Relayed, "tcp", true, nil, "no direct connection; hole punching was not tried"},
+		"no attempt":           {Relayed, "tcp", false, nil, "no direct address is known; hole punching was not tried"},
+		"not dialled":          {Relayed, "tcp", true, nil, "no direct connection; hole punching was not tried"},
 		"dial failed":          {Relayed, "tcp", true, []any{&holepunch.DirectDialEvt{Error: "refused"}, start}, "no direct connection: refused; hole punching is in progress"},
 		"hole punching failed": {Relayed, "tcp", true, []any{start, failed, start, failed}, "no direct connection; no hole was punched (tried 2 times): no way in"},
 		"could not agree":      {Relayed, "tcp", true, []any{&holepunch.ProtocolErrorEvt{Error: "no address"}}, "no direct connection; no hole was punched (tried 1 times): no address"},
-		"it had worked before": {Relayed, "tcp", true, []any{start, failed, start, &holepunch.EndHolePunchEvt{Success: true}}, "no direct connection; hole punching was not tried"},
+		"worked before":        {Relayed, "tcp", true, []any{start, failed, start, &holepunch.EndHolePunchEvt{Success: true}}, "no direct connection; hole punching was not tried"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -29,9 +29,9 @@ func TestAddressesProbedAfterDisconnection(t *testing.T) {
 	}{
 		"over TCP":                        {"/ip4/11.0.0.1/tcp/1", []string{"11.0.0.1:1"}},
 		"over QUIC":                       {"/ip4/11.0.0.1/udp/1/quic-v1", []string{"11.0.0.1:1"}},
-		"it had dialled":                  {"/ip4/11.0.0.1/tcp/40000", []string{"11.0.0.1:1"}},
+		"peer has dialled":                {"/ip4/11.0.0.1/tcp/40000", []string{"11.0.0.1:1"}},
 		"through a relay":                 {"/ip4/11.0.0.9/tcp/2/p2p/" + relay + "/p2p-circuit", nil},
-		"from where it does not listen":   {"/ip4/11.0.0.7/tcp/40000", nil},
+		"not a listening address":         {"/ip4/11.0.0.7/tcp/40000", nil},
 		"by its name within this process": {"/memory/1", nil},
 	}
 	for name, test := range tests {
@@ -209,8 +209,8 @@ func TestUnresponsiveAddressesAreRemembered(t *testing.T) {
 		"one is, another is refused":              {[]answer{at("a", silent), at("b", shut)}, nil},
 		"one is, a new one is open":               {[]answer{at("a", silent), at("c", open)}, []string{"c"}},
 		"one accepts no more connections for now": {[]answer{at("a", full)}, []string{"a"}},
-		"it has others":                           {[]answer{at("c", silent)}, nil},
-		"it has none":                             {nil, nil},
+		"other endpoints known":                   {[]answer{at("c", silent)}, nil},
+		"no endpoint known":                       {nil, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

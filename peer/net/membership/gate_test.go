@@ -144,11 +144,11 @@ func TestNonMembersAreRefused(t *testing.T) {
 		invitation *Invitation
 		want       string // text in its log and in its user's error
 	}{
-		"without a token":      {nil, "belongs to a private network for which this peer has no token"},
-		"expired":              {invite(t, owner, "lab", id, time.Now().Add(-time.Second)), "has expired"},
-		"of another owner":     {invite(t, other, "lab", id, later), "another owner"},
-		"of another's network": {invite(t, other, "office", id, later), "another private network"},
-		"bound to another":     {invite(t, owner, "lab", member, later), "no token"}, // it has no usable token
+		"without a token":            {nil, "belongs to a private network for which this peer has no token"},
+		"expired":                    {invite(t, owner, "lab", id, time.Now().Add(-time.Second)), "has expired"},
+		"of another owner":           {invite(t, other, "lab", id, later), "another owner"},
+		"of another owner's network": {invite(t, other, "office", id, later), "another private network"},
+		"bound to another":           {invite(t, owner, "lab", member, later), "no token"}, // it has no usable token
 	}
 	for name, test := range tests {
 		for _, listen := range []string{overTCP, overUDP} {

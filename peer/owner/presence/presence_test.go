@@ -28,7 +28,7 @@ func TestWatchSuspendsAtOnceAndResumesLater(t *testing.T) {
 		{"nothing is wanted", nil, []Reading{{Active: true, Battery: true, Metered: true, Load: 1}}, []Rule{""}},
 		{"nothing happens", rules, []Reading{{Load: 0.4}, {}}, []Rule{"", ""}},
 		{"each rule", rules, []Reading{{Active: true}, {Battery: true}, {Load: 0.6}, {Metered: true}}, []Rule{Active, Battery, Load, Metered}},
-		{"only what is wanted", []Rule{Battery}, []Reading{{Active: true}, {Battery: true}}, []Rule{"", Battery}},
+		{"only the enabled rules", []Rule{Battery}, []Reading{{Active: true}, {Battery: true}}, []Rule{"", Battery}},
 		{"a short break", []Rule{Active}, []Reading{{Active: true}, {}, {}, {Active: true}, {}, {}, {}, {}, {}, {}, {}}, []Rule{Active, Active, Active, Active, Active, Active, Active, Active, Active, "", ""}},
 		{"quiet hours end at once", nil, []Reading{{Quiet: true}, {Quiet: true}, {}}, []Rule{Quiet, Quiet, ""}},
 	} {
