@@ -52,7 +52,7 @@ func TestExcessiveAnnouncementsAreDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(answer.GetProviderPeers()) > 0 {
-		t.Errorf("the last of them is kept")
+		t.Errorf("an invalid announcement was kept")
 	}
 	if n := strings.Count(log.String(), "\n"); n > 3 || !strings.Contains(log.String(), flooder.ID().String()) {
 		t.Errorf("got %d lines, want few, that name %s:\n%s", n, flooder.ID(), log.String())
@@ -76,7 +76,7 @@ func TestAnnouncementsOfOffersAreBounded(t *testing.T) {
 	}
 	for i := range maxAnnouncements {
 		if !store(a.prefix, i) {
-			t.Fatalf("announcement %d is not kept", i)
+			t.Fatalf("announcement %d was not kept", i)
 		}
 	}
 	if !store(a.prefix, 0) {
@@ -91,16 +91,16 @@ func TestAnnouncementsOfOffersAreBounded(t *testing.T) {
 		return n
 	}
 	if !store(a.prefix, maxAnnouncements) || kept() != maxAnnouncements {
-		t.Errorf("keeps %d, want the newest kept, and another forgotten for it", kept())
+		t.Errorf("keeps %d, want the newest kept in place of another one", kept())
 	}
 	if err := a.Delete(ctx, providerKey(a.prefix, fmt.Sprint("peer ", maxAnnouncements))); err != nil {
 		t.Fatal(err)
 	}
 	if before := kept(); !store(a.prefix, maxAnnouncements) || kept() != before+1 {
-		t.Error("another is forgotten though there is room")
+		t.Error("an announcement was dropped although there is room")
 	}
 	if other := newAnnouncements(namespace("office"), testConduct()); store(other.prefix, 1) {
-		t.Error("another network's are kept")
+		t.Error("an announcement of another network was kept")
 	}
 }
 

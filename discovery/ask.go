@@ -41,7 +41,7 @@ func (s *Service) serveOffer(stream network.Stream) {
 	for range maxPerStream {
 		var req pb.Request
 		if err := r.ReadMsg(&req); err != nil {
-			s.conduct.Ended(stream.Conn().RemotePeer(), "no more offers are asked for", err)
+			s.conduct.Ended(stream.Conn().RemotePeer(), "offer request not received", err)
 			return
 		}
 		resp, err := s.answer(&req, stream.Conn().RemotePeer())
@@ -49,7 +49,7 @@ func (s *Service) serveOffer(stream network.Stream) {
 			err = w.WriteMsg(resp)
 		}
 		if err != nil {
-			s.log.Debug().Err(err).Stringer("peer", stream.Conn().RemotePeer()).Msg("offer not given")
+			s.log.Debug().Err(err).Stringer("peer", stream.Conn().RemotePeer()).Msg("offer not sent")
 			stream.Reset()
 			return
 		}
@@ -114,10 +114,10 @@ func (s *Service) noOffer(id p2ppeer.ID, err error) *Refusal {
 	r, ok := errors.AsType[*Refusal](err)
 	switch {
 	case !ok:
-		s.conduct.Ended(id, "offer not given as it should be", err)
+		s.conduct.Ended(id, "offer not received", err)
 		return s.noStream(id, err)
 	case r.Reason == BadOffer:
-		s.conduct.Note(id, "gives a bad offer", err)
+		s.conduct.Note(id, "sent an invalid offer", err)
 	}
 	return r
 }

@@ -41,7 +41,7 @@ func TestBookForgets(t *testing.T) {
 		t.Errorf("got %v, want %v: missed too often", got, want)
 	}
 	if got := bookOrder(b, testNow.Add(2*forgetAfter)); len(got) != 0 {
-		t.Errorf("got %v, want nobody: no news", got)
+		t.Errorf("got %v, want none: the entries are outdated", got)
 	}
 }
 

@@ -30,7 +30,7 @@ type answer struct {
 // is no error; the caller has to count them.
 func (s *Service) Candidates(ctx context.Context, need Need) ([]Candidate, []Considered, error) {
 	if !s.enter() {
-		return nil, nil, fmt.Errorf("look for candidates: %w", context.Canceled)
+		return nil, nil, fmt.Errorf("search for candidates: %w", context.Canceled)
 	}
 	defer s.wg.Done()
 	search := &search{
@@ -44,7 +44,7 @@ func (s *Service) Candidates(ctx context.Context, need Need) ([]Candidate, []Con
 	err := search.run(ctx)
 	candidates, considered := search.core.result()
 	if err != nil {
-		err = fmt.Errorf("look for candidates: %w", err)
+		err = fmt.Errorf("search for candidates: %w", err)
 	}
 	return candidates, considered, err
 }
@@ -142,7 +142,7 @@ func (q *search) note(a answer) {
 	if r := a.refusal.Reason; r == Unreachable || r == Silent {
 		q.s.book.missed(id)
 	}
-	q.s.log.Debug().Stringer("peer", id).Err(a.refusal).Msg("no candidate")
+	q.s.log.Debug().Stringer("peer", id).Err(a.refusal).Msg("not a candidate")
 }
 
 // find passes the rendezvous records on to run until the lookup ends.
@@ -163,7 +163,7 @@ func (q *search) find(ctx context.Context) {
 func (s *Service) found(ctx context.Context) <-chan p2ppeer.AddrInfo {
 	records, err := s.rendezvous.FindPeers(ctx, namespace(s.cfg.Network), discovery.Limit(maxFound))
 	if err != nil { // returned only for wrong arguments
-		s.log.Error().Err(err).Msg("rendezvous lookup")
+		s.log.Error().Err(err).Msg("rendezvous lookup failed")
 		none := make(chan p2ppeer.AddrInfo)
 		close(none)
 		return none

@@ -49,10 +49,10 @@ type Config struct {
 	// no machine.
 	Machine func(asker p2ppeer.ID) string
 
-	// Twin is called at most once, from any goroutine, when another process has the identity of this peer
-	// and has run for longer. The local home directory may then be a copy. It must not block. If nil, the
-	// service does not look for such a process.
-	Twin func(*TwinError)
+	// Duplicate is called at most once, from any goroutine, when another process has the identity of this
+	// peer and has run for longer. The local home directory may then be a copy. It must not block. If nil,
+	// the service does not look for such a process.
+	Duplicate func(*DuplicateError)
 
 	// AskTimeout bounds connecting to one peer and getting its offer. A longer timeout tolerates slow
 	// links; a shorter one gives up sooner on peers that have left.

@@ -135,7 +135,7 @@ func TestNearestFirst(t *testing.T) {
 	}
 	got = nearestFirst(crowd, estimate)
 	if len(got) != 100 || got[explore-1] != id(0) && got[explore-1] != id(2) {
-		t.Errorf("of %d the %dth is %s: those without an estimate wait for all others", len(got), explore, got[explore-1])
+		t.Errorf("%d peers, number %d is %s: peers without an estimate come last", len(got), explore, got[explore-1])
 	}
 }
 
@@ -171,11 +171,11 @@ func TestCheckCoordinate(t *testing.T) {
 		}
 		change(c)
 		if checkCoordinate(c) == nil || checkCoordinate(fromPB(toPB(c))) == nil {
-			t.Errorf("%s: taken", name)
+			t.Errorf("%s: accepted", name)
 		}
 		o := testOffer(id(1))
 		if o.Position = c; o.valid() == nil {
-			t.Errorf("%s: taken in an offer", name)
+			t.Errorf("%s: accepted in an offer", name)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func TestCoordinatesAreBoundedAndFirstHandIsPreferred(t *testing.T) {
 	c.measured(id(0), at, time.Millisecond)
 	c.heard(id(0), far)
 	if rtt, ok := c.estimate(id(0)); !ok || rtt > time.Second {
-		t.Errorf("got %v, %t: hearsay over what a peer says itself", rtt, ok)
+		t.Errorf("got %v, %t: hearsay replaced the peer's own position", rtt, ok)
 	}
 	for i := range 2 * maxCoordinates {
 		c.heard(id(i+1), at)
@@ -197,13 +197,13 @@ func TestCoordinatesAreBoundedAndFirstHandIsPreferred(t *testing.T) {
 	}
 	c.measured(id(0), at, time.Millisecond)
 	if told := c.hearsay(); len(told) != 1 || p2ppeer.ID(told[0].GetPeer()) != id(0) {
-		t.Errorf("tells %v, want what it was told itself", told)
+		t.Errorf("hearsay of %v, want the position that the peer has announced", told)
 	}
 	for i := range 10 * maxHearsay {
 		c.measured(id(i), at, time.Millisecond)
 	}
 	if told := c.hearsay(); len(told) != maxHearsay {
-		t.Errorf("tells of %d", len(told))
+		t.Errorf("hearsay of %d peers", len(told))
 	}
 }
 
@@ -217,7 +217,7 @@ func TestFalseCoordinateHasBoundedEffect(t *testing.T) {
 		lie.Vec[0] += 2e-6
 		lie.Height, lie.Adjustment, lie.Error = maxSpan, -9.99, 0
 		if err := checkCoordinate(lie); err != nil {
-			t.Fatalf("the lie is not taken anyway: %v", err)
+			t.Fatalf("the false coordinate is rejected: %v", err)
 		}
 		c.measured(id(1), lie, time.Millisecond)
 		if err := checkCoordinate(c.here()); err != nil {

@@ -26,7 +26,7 @@
 // lost its link, slept or moved. When that package reaches new peers, the Service looks for others.
 //
 // Two processes have the same identity if the home directory of one is a copy of the other's. Any peer
-// that both are connected to can detect this. The process that started later is told (see TwinError).
+// that both are connected to can detect this. The process that started later is told (see DuplicateError).
 //
 // Each answer yields a measured round-trip time. From these times every peer computes its position in a
 // space of network coordinates, which its offers state. In a large network, a search first asks the peers

@@ -50,7 +50,7 @@ func TestGatheringAsksOnlyMatchingPeers(t *testing.T) {
 	}
 	g.accepted(offerFrom(1, 9, 1), testNow)
 	if _, enough := g.deadline(); enough {
-		t.Error("content with what does not suit")
+		t.Error("the search ended with a peer that does not match")
 	}
 	suits := offerFrom(2, 1, 1)
 	suits.Offer.OS = "plan9"

@@ -45,7 +45,7 @@ func TestGatheringAsksInOrderWithBoundedParallelism(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := g.ask(); len(got) != 0 {
-		t.Errorf("got %v while two are open, want nobody", got)
+		t.Errorf("asks %v while two requests are open, want none", got)
 	}
 	g.refused(id(1), &Refusal{Reason: Unreachable})
 	if got, want := g.ask(), []p2ppeer.ID{id(2)}; !slices.Equal(got, want) {
@@ -60,7 +60,7 @@ func TestGatheringOrdersNearestFirst(t *testing.T) {
 		g.accepted(offerFrom(i, 1, rtt), testNow)
 	}
 	if !g.done(testNow) {
-		t.Error("not done although all have answered")
+		t.Error("not done although all peers have answered")
 	}
 	candidates, _ := g.result()
 	if got, want := order(candidates), []p2ppeer.ID{id(1), id(3), id(2), id(0)}; !slices.Equal(got, want) {
@@ -81,9 +81,9 @@ func TestGatheringStops(t *testing.T) {
 		{"not while a peer may still answer", Need{Slots: 4}, []int{1, 1, 1}, true, after(1e6), false},
 		{"not before the grace is over", Need{Slots: 2}, []int{1, 1}, true, after(99), false},
 		{"when the grace is over", Need{Slots: 2}, []int{1, 1}, true, after(100), true},
-		{"although sources go on", Need{Slots: 2}, []int{1, 1}, false, after(100), true},
+		{"although the sources continue", Need{Slots: 2}, []int{1, 1}, false, after(100), true},
 		{"at once when all have answered", Need{Slots: 9}, []int{1, 0, 1, 1}, true, testNow, true},
-		{"not while sources go on", Need{Slots: 9}, []int{1, 0, 1, 1}, false, after(1e6), false},
+		{"not while the sources continue", Need{Slots: 9}, []int{1, 0, 1, 1}, false, after(1e6), false},
 		{"at once when overbooked and no request is open", Need{Slots: 2}, []int{5, 1, 1, 1}, false, testNow, true},
 		{"never early when all are wanted", Need{Slots: 2, All: true}, []int{9, 9}, true, after(1e6), false},
 		{"not when overbooked but wide", Need{Slots: 2, Wide: time.Second}, []int{5, 1, 1, 1}, false, after(999), false},
@@ -115,7 +115,7 @@ func TestGatheringStopsAskingOnceOverbooked(t *testing.T) {
 	}
 	g.accepted(offerFrom(1, 1, 1), testNow)
 	if got := g.ask(); len(got) != 0 {
-		t.Errorf("got %v at 10 slots, want nobody", got)
+		t.Errorf("asks %v at 10 slots, want none", got)
 	}
 	if !g.done(testNow) {
 		t.Error("not done")
@@ -129,7 +129,7 @@ func TestGatheringReportsRefusals(t *testing.T) {
 	g.refused(id(1), &Refusal{Reason: OtherVersion})
 	candidates, considered := g.result()
 	if len(candidates) != 0 {
-		t.Errorf("got %v, want nobody", candidates)
+		t.Errorf("got %v, want no candidates", candidates)
 	}
 	var got []Reason
 	for _, c := range considered {
@@ -176,7 +176,7 @@ func TestGatheringAlwaysEnds(t *testing.T) {
 				open = append(open, id)
 			}
 			if len(open) == 0 || len(open) > parallel {
-				t.Fatalf("%d open of %d, and not done", len(open), parallel)
+				t.Fatalf("%d of %d requests open, not done", len(open), parallel)
 			}
 			i := rng.IntN(len(open))
 			if rng.IntN(3) == 0 {
@@ -188,7 +188,7 @@ func TestGatheringAlwaysEnds(t *testing.T) {
 		}
 		candidates, considered := g.result()
 		if len(candidates)+len(considered) != len(times) || g.need.All && len(times) != n {
-			t.Fatalf("%d candidates and %d others of %d asked of %d", len(candidates), len(considered), len(times), n)
+			t.Fatalf("%d candidates and %d rejected peers, of %d asked and %d in all", len(candidates), len(considered), len(times), n)
 		}
 		for id, k := range times {
 			if k != 1 {

@@ -118,7 +118,7 @@ func wantSeen(t *testing.T, peers []*Service) {
 		found := ids(candidates)
 		for _, other := range peers {
 			if !found[other.host.ID()] {
-				t.Errorf("peer %d does not find %s", i, other.host.ID())
+				t.Errorf("peer %d did not find %s", i, other.host.ID())
 			}
 		}
 	}

@@ -47,12 +47,12 @@ func FuzzConverse(f *testing.F) {
 		s := &Service{cfg: Config{Network: "test"}, coordinates: newCoordinates()}
 		o, rtt, err := s.converse(recording.New(id, b))
 		if err == nil && (o.valid() != nil || o.Peer != id || o.Network != "test" || rtt <= 0) {
-			t.Errorf("taken for an offer: %+v, %v", o, rtt)
+			t.Errorf("accepted the offer %+v, %v", o, rtt)
 		}
 	})
 }
 
-// FuzzTwinRequest: any twin request is answered or refused.
+// FuzzTwinRequest: any request for a duplicate is answered or refused.
 func FuzzTwinRequest(f *testing.F) {
 	h := newHost(f)
 	_, stranger := fixedKey(f)
@@ -63,9 +63,9 @@ func FuzzTwinRequest(f *testing.F) {
 	f.Add(recording.Of(f, &pb.TwinRequest{Nonce: nonce[1:]}))
 	f.Add([]byte{0xff, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		err := s.answerTwin(t.Context(), recording.New(stranger, b))
+		err := s.answerDuplicate(t.Context(), recording.New(stranger, b))
 		var req pb.TwinRequest
-		readable := pbio.NewDelimitedReader(bytes.NewReader(b), maxTwin).ReadMsg(&req) == nil
+		readable := pbio.NewDelimitedReader(bytes.NewReader(b), maxDuplicate).ReadMsg(&req) == nil
 		if want := readable && len(req.GetNonce()) == nonceSize; (err == nil) != want {
 			t.Errorf("%v: %v", &req, err)
 		}
@@ -73,7 +73,7 @@ func FuzzTwinRequest(f *testing.F) {
 }
 
 // FuzzTwinResponse: only a process that has this peer's key and has run for longer is accepted as its
-// twin.
+// duplicate.
 func FuzzTwinResponse(f *testing.F) {
 	key, id := fixedKey(f)
 	nonce := bytes.Repeat([]byte{7}, nonceSize)
@@ -84,12 +84,12 @@ func FuzzTwinResponse(f *testing.F) {
 	f.Add(recording.Of(f, &pb.TwinResponse{}))
 	f.Add([]byte{0xff, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		resp, err := exchangeTwin(recording.New(id, b), &pb.TwinRequest{Nonce: nonce, Instance: own.Instance})
+		resp, err := exchangeDuplicate(recording.New(id, b), &pb.TwinRequest{Nonce: nonce, Instance: own.Instance})
 		if err != nil {
 			return
 		}
-		if twin, err := own.twinOf(resp, id, nonce); twin != nil && (err != nil || twin.Up != time.Hour) {
-			t.Errorf("%v: %v, %v", resp, twin, err)
+		if duplicate, err := own.duplicateOf(resp, id, nonce); duplicate != nil && (err != nil || duplicate.Up != time.Hour) {
+			t.Errorf("%v: %v, %v", resp, duplicate, err)
 		}
 	})
 }
@@ -129,7 +129,7 @@ func TestPeerWithAnInvalidOfferIsLogged(t *testing.T) {
 		})
 		for range 10 {
 			if _, refusal := s.ask(testContext(t), addrInfo(h)); refusal == nil {
-				t.Errorf("%s: taken for an offer", name)
+				t.Errorf("%s: accepted as an offer", name)
 			}
 		}
 		if lines := log.Warnings(id.String()); (lines == 1) != tt.named || lines > 1 {

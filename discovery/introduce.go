@@ -59,7 +59,7 @@ func (s *Service) introduce(ctx context.Context) (err error) {
 		return nil
 	}
 	if err = s.meetSupernodes(ctx); err == nil {
-		s.meetOthers(ctx)
+		s.findOthers(ctx)
 		return nil
 	}
 	select {
@@ -89,7 +89,7 @@ func (s *Service) meetSupernodes(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for _, ai := range s.cfg.Supernodes {
 		wg.Go(func() {
-			if err := s.meet(ctx, ai); err != nil {
+			if err := s.reachSupernode(ctx, ai); err != nil {
 				failures <- SupernodeError{ai, err}
 				return
 			}
@@ -110,13 +110,13 @@ func (s *Service) meetSupernodes(ctx context.Context) error {
 	return failed
 }
 
-// meet connects to one supernode, and checks that the DHT has its first peer.
-func (s *Service) meet(ctx context.Context, ai p2ppeer.AddrInfo) error {
+// reachSupernode connects to one supernode, and checks that the DHT has its first peer.
+func (s *Service) reachSupernode(ctx context.Context, ai p2ppeer.AddrInfo) error {
 	if err := s.connected.Reach(ctx, ai); err != nil {
 		return err
 	}
 	if err := s.awaitTable(ctx); err != nil {
-		return fmt.Errorf("it answers no DHT query: %w", err)
+		return fmt.Errorf("it does not answer DHT queries: %w", err)
 	}
 	return nil
 }
@@ -162,12 +162,12 @@ func checkNetwork(name string, protocols []protocol.ID) error {
 	return errors.New("it answers, but is not a supernode")
 }
 
-// meetOthers finds the other peers, and makes this one known, through the peers in the routing table. It
+// findOthers finds the other peers, and makes this one known, through the peers in the routing table. It
 // announces this peer first and then looks up the other announcements. So of two peers that do this at
 // the same time, at least one finds the other, and connecting informs both. Failures here are harmless:
 // the DHT refreshes itself and searches look again. Each step is bounded, because one frozen peer would
 // delay a DHT lookup to its end.
-func (s *Service) meetOthers(ctx context.Context) {
+func (s *Service) findOthers(ctx context.Context) {
 	refreshed := s.dht.RefreshRoutingTable()
 	if s.cfg.Offer != nil {
 		if err := s.advertise(ctx); err != nil {

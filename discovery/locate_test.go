@@ -32,6 +32,6 @@ func TestLocate(t *testing.T) {
 	gone := newHost(t)
 	gone.Close()
 	if s.Locate(ctx, gone.ID()) == nil {
-		t.Error("one that nobody knows is found")
+		t.Error("found a peer that no other peer knows")
 	}
 }

@@ -205,7 +205,7 @@ func openSigned(data []byte, from p2ppeer.ID) (Offer, error) {
 		return Offer{}, err
 	}
 	if string(envelope.PayloadType) != string(offerCodec) {
-		return Offer{}, errors.New("envelope holds no offer")
+		return Offer{}, errors.New("the envelope contains no offer")
 	}
 	if o.Peer != from || !from.MatchesPublicKey(envelope.PublicKey) {
 		return Offer{}, errors.New("signed by another peer")

@@ -66,18 +66,18 @@ func openProof(data []byte, id p2ppeer.ID, nonce []byte) (proof, error) {
 	}
 	switch {
 	case !bytes.Equal(envelope.PayloadType, proofCodec):
-		return proof{}, errors.New("envelope holds no proof")
+		return proof{}, errors.New("the envelope contains no proof")
 	case !id.MatchesPublicKey(envelope.PublicKey):
 		return proof{}, errors.New("signed by another peer")
 	case len(p.Instance) != instanceSize || len(nonce) != nonceSize || !bytes.Equal(p.Nonce, nonce):
-		return proof{}, errors.New("it answers another question")
+		return proof{}, errors.New("the nonce does not match")
 	}
 	return p, nil
 }
 
-// yields reports whether p has to make way for other, which has the same identity. The process that has
-// run for longer stays, so that a copy does not displace the original.
-func (p *proof) yields(other proof) bool {
+// mustYield reports whether p has to end in favour of other, which has the same identity. The process that
+// has run for longer stays, so that a copy does not displace the original.
+func (p *proof) mustYield(other proof) bool {
 	if own := p.Up.Truncate(time.Millisecond); own != other.Up {
 		return own < other.Up
 	}

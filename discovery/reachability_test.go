@@ -19,8 +19,8 @@ func TestReachNotes(t *testing.T) {
 	}{
 		{"set by the owner", event.EvtLocalReachabilityChanged{Reachability: network.ReachabilityPublic}, network.ReachabilityPublic},
 		{"no address is reached", event.EvtHostReachableAddrsChanged{Unreachable: addrs}, network.ReachabilityPrivate},
-		{"one is, others are not", event.EvtHostReachableAddrsChanged{Reachable: addrs, Unreachable: addrs}, network.ReachabilityPublic},
-		{"nothing can be said", event.EvtHostReachableAddrsChanged{Unreachable: addrs, Unknown: addrs}, network.ReachabilityPublic},
+		{"one address is, others are not", event.EvtHostReachableAddrsChanged{Reachable: addrs, Unreachable: addrs}, network.ReachabilityPublic},
+		{"unknown", event.EvtHostReachableAddrsChanged{Unreachable: addrs, Unknown: addrs}, network.ReachabilityPublic},
 		{"and nothing was ever", event.EvtLocalReachabilityChanged{}, network.ReachabilityUnknown},
 	} {
 		r.note(tt.event)

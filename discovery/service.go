@@ -37,9 +37,9 @@ type Service struct {
 	log         zerolog.Logger
 	conduct     *misconduct.Log
 
-	instance []byte    // random mark of this process; see twinProtocol
-	started  time.Time // start of this process
-	twinned  sync.Once // guards the one call of cfg.Twin
+	instance       []byte    // random mark of this process; see duplicateProtocol
+	started        time.Time // start of this process
+	duplicateFound sync.Once // guards the one call of cfg.Duplicate
 
 	ctx    context.Context // cancelled by Close
 	cancel context.CancelFunc
@@ -116,8 +116,8 @@ func (s *Service) connections() connected.Config {
 		PeersFile:   s.cfg.PeersFile,
 		MayDial:     s.cfg.MayDial,
 		Member:      s.checkMember,
-		Reached:     s.askForTwin,
-		Meet:        s.meetOthers,
+		Reached:     s.checkDuplicate,
+		Meet:        s.findOthers,
 		Locate:      s.Locate,
 		Introduce:   s.introduce,
 		RetryMin:    s.cfg.RetryMin,
@@ -142,10 +142,10 @@ func (s *Service) start() {
 		s.background(s.measureLoop)
 	}
 	if s.cfg.DHTServer {
-		s.host.SetStreamHandler(twinProtocol, s.serveTwin)
+		s.host.SetStreamHandler(duplicateProtocol, s.serveDuplicate)
 	}
-	if s.cfg.Twin != nil {
-		s.background(s.twinLoop)
+	if s.cfg.Duplicate != nil {
+		s.background(s.duplicateLoop)
 	}
 	s.connected.Start()
 	if s.cfg.MDNS {
@@ -188,7 +188,7 @@ func (s *Service) Close() error {
 	if s.cfg.Offer != nil {
 		s.host.RemoveStreamHandler(offerProtocol)
 	}
-	s.host.RemoveStreamHandler(twinProtocol)
+	s.host.RemoveStreamHandler(duplicateProtocol)
 	s.host.RemoveStreamHandler(kadProtocol(s.cfg.Network)) // dht.Close does not remove it
 	err := s.connected.Close()
 	s.wg.Wait()

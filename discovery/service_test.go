@@ -184,7 +184,7 @@ func TestSilentPeerIsGivenUpAfterAskTimeout(t *testing.T) {
 	s.book.hint(addrInfo(silent), time.Now())
 	candidates, considered, err := s.Candidates(testContext(t), Need{All: true})
 	if err != nil || len(candidates) != 0 {
-		t.Errorf("got %v, %v, want nobody", candidates, err)
+		t.Errorf("got %v, %v, want no candidates", candidates, err)
 	}
 	if len(considered) != 1 {
 		t.Errorf("got %v, want the silent peer", considered)
@@ -245,7 +245,7 @@ func TestSupernodeOfOtherNetworkIsRefused(t *testing.T) {
 	s := newService(t, newHost(t), testConfig(super))
 	err := s.Introduced(testContext(t))
 	if err == nil || !strings.Contains(err.Error(), `it belongs to network "other", not "test"`) {
-		t.Errorf("got %v, want the other network named", err)
+		t.Errorf("got %v, want an error that names the other network", err)
 	}
 }
 
@@ -262,7 +262,7 @@ func TestIntroductionIsRetriedUntilTheSupernodeStarts(t *testing.T) {
 	s := newService(t, newHost(t), cfg)
 	ctx := testContext(t)
 	if err := s.Introduced(ctx); err == nil {
-		t.Fatal("introduced by nobody")
+		t.Fatal("introduced without a supernode")
 	}
 	super := newService(t, newHost(t, libp2p.Identity(key), libp2p.ListenAddrs(addr)), testConfig())
 	for s.Introduced(ctx) != nil {

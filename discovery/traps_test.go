@@ -31,14 +31,14 @@ func TestRecordsOutlivePeers(t *testing.T) {
 		recorded = recorded || info.ID == id
 	}
 	if !recorded {
-		t.Error("the record is gone: this test, and much else, is not needed any more")
+		t.Error("the record was dropped: this test and the code for it are no longer needed")
 	}
 	candidates, considered, err := s.Candidates(ctx, Need{All: true})
 	if err != nil || len(candidates) != 2 || ids(candidates)[id] {
 		t.Errorf("got %v, %v", candidates, err)
 	}
 	if len(considered) != 1 || considered[0].Peer != id || considered[0].Reason != Unreachable && considered[0].Reason != Silent {
-		t.Errorf("considered %v, want the one that is gone", considered)
+		t.Errorf("considered %v, want the closed peer", considered)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestPrivateDHT(t *testing.T) {
 	peer := boot(t, testConfig(super.host))
 	for deadline := time.Now().Add(deadline); super.dht.RoutingTable().Find(peer.host.ID()) == ""; {
 		if time.Now().After(deadline) {
-			t.Fatal("a peer on loopback is in nobody's table")
+			t.Fatal("a peer on loopback is in no routing table")
 		}
 	}
 	if super.dht.RoutingTable().Find(submitter.host.ID()) != "" {

@@ -52,9 +52,9 @@ func isAside(e event, want bool) bool {
 	return aside == want
 }
 
-// TestR4RankGoesOnWithoutASilentReplica silences a replica that is not the master, in a rank that decides
+// TestR4RankContinuesWithoutASilentReplica silences a replica that is not the master, in a rank that decides
 // continuously. The rank stalls for only a part of the time that it takes to fail the replica.
-func TestR4RankGoesOnWithoutASilentReplica(t *testing.T) {
+func TestR4RankContinuesWithoutASilentReplica(t *testing.T) {
 	t.Parallel()
 	cut := func(p *peerProcess) { p.machine.lan.cut() }
 	freeze := func(p *peerProcess) { stop(append(processesIn(p.home), p.cmd.Process.Pid)...) }

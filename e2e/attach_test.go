@@ -16,7 +16,7 @@ func keep(t *testing.T, home string, peers []*peerProcess, args ...string) *job 
 	t.Helper()
 	args = append([]string{"--supernode", peers[0].addr, "-w", "60", "--timeout", "110s"}, args...)
 	j := submit(t, home, args...)
-	j.waitFor("that it is kept", func(e event) bool { return e.Event == "kept" })
+	j.waitFor("the event kept", func(e event) bool { return e.Event == "kept" })
 	return j
 }
 
@@ -62,7 +62,7 @@ func expectWhole(t *testing.T, want []string, jobs ...*job) {
 	t.Helper()
 	twice := expectInOrder(t, want, jobs...)
 	if twice >= len(jobs) {
-		t.Errorf("%d lines came twice, though %d p2pruns were killed", twice, len(jobs)-1)
+		t.Errorf("%d lines were printed twice, but %d p2pruns were killed", twice, len(jobs)-1)
 	}
 	t.Logf("%d lines came twice", twice)
 }
@@ -110,7 +110,7 @@ func TestAttach(t *testing.T) {
 			expectWhole(t, stepperOutput(3, c.steps, 50), first, second)
 			expectNothingLeft(t, peers)
 			if again := attach(t, home); again.wait() != 64 {
-				t.Errorf("gone on with once more: exit status %d", again.status)
+				t.Errorf("attach to the finished job: exit status %d, want 64", again.status)
 			}
 		})
 	}
@@ -145,14 +145,14 @@ func TestAttachCancel(t *testing.T) {
 			first := keep(t, home, peers, stepperArgs(2, 1000000)...)
 			first.printed("rank 1 step 50 ")
 			if taken := attach(t, home); taken.wait() != 64 {
-				t.Errorf("gone on with twice at a time: exit status %d", taken.status)
+				t.Errorf("second attach at the same time: exit status %d, want 64", taken.status)
 			}
 			first.kill()
 			second := attach(t, home, args...)
 			if args == nil {
 				second.printed("rank 1 step")
 				if third := attach(t, home); third.wait() != 64 {
-					t.Errorf("gone on with twice at a time: exit status %d", third.status)
+					t.Errorf("second attach at the same time: exit status %d, want 64", third.status)
 				}
 				second.cmd.Process.Signal(syscall.SIGINT)
 			}
@@ -161,14 +161,14 @@ func TestAttachCancel(t *testing.T) {
 			}
 			expectNothingLeft(t, peers)
 			if again := attach(t, home); again.wait() != 64 {
-				t.Errorf("gone on with once more: exit status %d", again.status)
+				t.Errorf("attach to the finished job: exit status %d, want 64", again.status)
 			}
 		})
 	}
 }
 
-// TestAttachHearsTheStatus kills p2prun before the program ends with different statuses.
-func TestAttachHearsTheStatus(t *testing.T) {
+// TestAttachReportsTheExitStatus kills p2prun before the program ends with different statuses.
+func TestAttachReportsTheExitStatus(t *testing.T) {
 	t.Parallel()
 	stepper := func(how string) []string {
 		return []string{filepath.Join(bin, "stepper"), how, "5", "-steps", "200", "-work", "0", "-pause", "20ms"}
@@ -224,9 +224,9 @@ func (j *job) results() string {
 	return found[0]
 }
 
-// TestR6AttachInAFlood kills p2prun several times while the job prints much. No line may be
+// TestR6AttachDuringAFlood kills p2prun several times while the job prints much. No line may be
 // missing, and each kill may repeat at most one line, the last.
-func TestR6AttachInAFlood(t *testing.T) {
+func TestR6AttachDuringAFlood(t *testing.T) {
 	t.Parallel()
 	const lines, kills = 60000, 4
 	peers := grid(t, 4, "--slots", "1")
@@ -267,7 +267,7 @@ func TestAttachKnowsRecruits(t *testing.T) {
 	}
 	expectWhole(t, stepperOutput(2, steps, 50), first, second)
 	if strings.Contains(second.stderr.String(), "its peer is unknown") {
-		t.Error("it does not know all peers of its job")
+		t.Error("the resumed p2prun does not know all peers of its job")
 	}
 	expectNothingLeft(t, peers)
 }

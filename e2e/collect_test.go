@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestT2CollectingGoesOnAfterAKill kills the p2pboot or the p2prun that collects a large file.
-func TestT2CollectingGoesOnAfterAKill(t *testing.T) {
+// TestT2CollectingResumesAfterAKill kills the p2pboot or the p2prun that collects a large file.
+func TestT2CollectingResumesAfterAKill(t *testing.T) {
 	t.Parallel()
 	const mib = 64
 	for _, kill := range []string{"p2pboot", "p2prun"} {
@@ -50,9 +50,9 @@ func TestT2CollectingGoesOnAfterAKill(t *testing.T) {
 // name yet.
 func (j *job) awaitCollecting() {
 	j.t.Helper()
-	j.waitFor("that a file is on its way", func(e event) bool { return e.Event == "phase" && e.Phase == "collecting" && e.Rate > 0 })
+	j.waitFor("a file in transit", func(e event) bool { return e.Event == "phase" && e.Phase == "collecting" && e.Rate > 0 })
 	if _, err := os.Stat(filepath.Join(j.cmd.Dir, "file.bin")); !errors.Is(err, os.ErrNotExist) {
-		j.t.Errorf("the file has its name before it is whole: %v", err)
+		j.t.Errorf("the file has its final name before it is complete: %v", err)
 	}
 }
 
@@ -67,7 +67,7 @@ func expectFile(t *testing.T, name string, size int64) {
 	h := sha256.New()
 	n, err := io.Copy(h, f)
 	if want := fileSum(size); err != nil || n != size || !slices.Equal(h.Sum(nil), want) {
-		t.Errorf("%s has %d bytes, %v; want %d, and those that rank 0 wrote", name, n, err, size)
+		t.Errorf("%s has %d bytes, %v; want the %d bytes that rank 0 wrote", name, n, err, size)
 	}
 }
 

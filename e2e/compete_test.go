@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestTwoSubmittersWantMoreThanThereIs runs two jobs of four processes that request the same six
+// TestTwoSubmittersCompeteForSlots runs two jobs of four processes that request the same six
 // slots at once. Each gets all or nothing, and both finish.
-func TestTwoSubmittersWantMoreThanThereIs(t *testing.T) {
+func TestTwoSubmittersCompeteForSlots(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 6, "--slots", "1")
 	var jobs []*job

@@ -46,7 +46,7 @@ func expectRefusedCopy(t *testing.T, p *peerProcess) {
 	}
 	for _, want := range []string{"is a copy of one that is in use", "remove the file identity"} {
 		if !strings.Contains(p.log.String(), want) {
-			t.Errorf("the copy said %q, want %q", p.log, want)
+			t.Errorf("the copy logged %q, want %q", p.log, want)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func TestCopiedHome(t *testing.T) {
 	original.kill()
 	again := bootAt(t, original.home, "--supernode", supernode.addr)
 	if again.id != original.id {
-		t.Errorf("it came back as %s, not %s", again.id, original.id)
+		t.Errorf("it restarted as %s, not %s", again.id, original.id)
 	}
 	expectRefusedCopy(t, loopback.startPeer(t, copied.home, "--supernode", supernode.addr))
 	if !again.alive() {

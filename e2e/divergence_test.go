@@ -25,16 +25,16 @@ func TestDivergence(t *testing.T) {
 	}{
 		{"clock", many, []string{"-r", "2", "clock"}, 65, []string{"the replicas of rank 0 have diverged", "rank 0 replica 1 on peer", odd}, ""},
 		{"environment", many, []string{"-r", "2", "environment"}, 65, []string{"the replicas of rank 0 have diverged", "rank 0 replica 1 on peer", odd}, ""},
-		{"told only", many, []string{"-r", "2", "--on-divergence", "warn", "clock"}, 0, []string{"rank 0 replica 1 on peer", odd}, ""},
+		{"warned only", many, []string{"-r", "2", "--on-divergence", "warn", "clock"}, 0, []string{"rank 0 replica 1 on peer", odd}, ""},
 		{"one of three", many, []string{"-r", "3", "corrupt=1"}, 0, []string{"rank 0 replica 1 was voted out", odd}, "lost"},
 		{"the master of three", many, []string{"-r", "3", "corrupt=0"}, 65, []string{"the replicas of rank 0 have diverged", odd}, "voted out"},
 		{"a last message is missing", few, []string{"-r", "2", "last"}, 65, []string{"the replicas of rank 0 have diverged", "on communicator 1"}, ""},
 		{"a message to itself", few, []string{"-r", "2", "self"}, 65, []string{"the replicas of rank 0 have diverged", "messages to rank 0 on communicator 1"}, ""},
-		{"what is printed", few, []string{"-r", "2", "print"}, 65, []string{"the replicas of rank 0 have diverged", "has printed 18 bytes"}, ""},
-		{"what one of three prints", few, []string{"-r", "3", "print"}, 0, []string{"rank 0 replica 1 on peer", "does not count"}, "have diverged"},
-		{"what is printed, told only", few, []string{"-r", "2", "-o", "out.txt", "--on-divergence", "warn", "print"}, 0, []string{"has printed 18 bytes", `whose files were collected: "out.txt" differs`}, "have diverged"},
-		{"what is written", few, []string{"-r", "2", "-o", "out.txt", "write"}, 65, []string{"the replicas of rank 0 have written different files", "out.txt"}, "have diverged"},
-		{"what one of three writes", few, []string{"-r", "3", "-o", "out.txt", "write"}, 0, []string{"rank 0 replica 1 on peer", `has written other files than the replica whose files were collected: "out.txt" differs`}, "have diverged"},
+		{"printed output", few, []string{"-r", "2", "print"}, 65, []string{"the replicas of rank 0 have diverged", "has printed 18 bytes"}, ""},
+		{"printed output, one of three", few, []string{"-r", "3", "print"}, 0, []string{"rank 0 replica 1 on peer", "does not count"}, "have diverged"},
+		{"printed output, warned only", few, []string{"-r", "2", "-o", "out.txt", "--on-divergence", "warn", "print"}, 0, []string{"has printed 18 bytes", `whose files were collected: "out.txt" differs`}, "have diverged"},
+		{"written files", few, []string{"-r", "2", "-o", "out.txt", "write"}, 65, []string{"the replicas of rank 0 have written different files", "out.txt"}, "have diverged"},
+		{"written files, one of three", few, []string{"-r", "3", "-o", "out.txt", "write"}, 0, []string{"rank 0 replica 1 on peer", `has written other files than the replica whose files were collected: "out.txt" differs`}, "have diverged"},
 		{"none", many, []string{"-r", "3", "none"}, 0, nil, "replica"},
 	}
 	peers := grid(t, 3, "--slots", "8")
@@ -49,11 +49,11 @@ func TestDivergence(t *testing.T) {
 			said := strings.Join(strings.Fields(j.stderr.String()), " ") // unfold the lines
 			for _, text := range tt.says {
 				if !strings.Contains(said, text) {
-					t.Errorf("%q is not in:\n%s", text, said)
+					t.Errorf("p2prun did not print %q:\n%s", text, said)
 				}
 			}
 			if tt.never != "" && strings.Contains(said, tt.never) {
-				t.Errorf("%q is in:\n%s", tt.never, said)
+				t.Errorf("p2prun printed %q:\n%s", tt.never, said)
 			}
 		})
 	}

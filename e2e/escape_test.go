@@ -23,8 +23,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// A bait is a set of files of an owner, and of addresses where the test listens.
-type bait struct {
+// An ownerFiles is a set of files of an owner, and of addresses where the test listens.
+type ownerFiles struct {
 	user     uint32 // the owner; 0 is the test's own user
 	home     string
 	outside  string // a directory of the owner's beside the home
@@ -34,9 +34,9 @@ type bait struct {
 	heard    atomic.Int32 // number of connections made to it
 }
 
-// A prey is the target of a hostile program: a peer, its owner's files, and a neighbour's job.
-type prey struct {
-	*bait
+// An escapeTarget is the target of a hostile program: a peer, its owner's files, and a neighbour's job.
+type escapeTarget struct {
+	*ownerFiles
 	peer      *peerProcess
 	neighbour *job // job of another submitter
 	steps     int  // last observed step of the neighbour
@@ -45,10 +45,10 @@ type prey struct {
 // secret is the content of each of the owner's files, and occurs nowhere else.
 const secret = "p2pmpi-the-owners-secret"
 
-// layBait creates the secrets of a user.
-func layBait(t *testing.T, user uint32) *bait {
+// writeOwnerFiles creates the secrets of a user.
+func writeOwnerFiles(t *testing.T, user uint32) *ownerFiles {
 	t.Helper()
-	b := &bait{user: user, home: folderOf(t, user), outside: folderOf(t, user)}
+	b := &ownerFiles{user: user, home: folderOf(t, user), outside: folderOf(t, user)}
 	b.write(t, b.home, ".ssh/id_ed25519")
 	b.write(t, b.outside, "secret")
 	b.abstract = strings.ReplaceAll(b.home, "/", "-")
@@ -65,7 +65,7 @@ func layBait(t *testing.T, user uint32) *bait {
 
 // write creates a file of the owner's that contains the secret. The name is relative to folder, a
 // directory of the owner's.
-func (b *bait) write(t *testing.T, folder, name string) {
+func (b *ownerFiles) write(t *testing.T, folder, name string) {
 	t.Helper()
 	path := filepath.Join(folder, name)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(secret), 0o600)); err != nil {
@@ -77,7 +77,7 @@ func (b *bait) write(t *testing.T, folder, name string) {
 }
 
 // give makes the user the owner of a file.
-func (b *bait) give(t *testing.T, path string) {
+func (b *ownerFiles) give(t *testing.T, path string) {
 	t.Helper()
 	if b.user == 0 {
 		return
@@ -106,11 +106,11 @@ func rootsProgram(t *testing.T) string {
 	return path
 }
 
-// newPrey boots a peer of a user, with 0 for the test's own, on a home with secrets, and runs a
+// newEscapeTarget boots a peer of a user, with 0 for the test's own, on a home with secrets, and runs a
 // neighbour there. If something escapes from a process, it is still in a separate mount namespace.
-func newPrey(t *testing.T, user uint32) *prey {
+func newEscapeTarget(t *testing.T, user uint32) *escapeTarget {
 	t.Helper()
-	v := &prey{bait: layBait(t, user)}
+	v := &escapeTarget{ownerFiles: writeOwnerFiles(t, user)}
 	m := *loopback
 	m.apart, m.user = true, user
 	args := []string{"--slots", "16", "--slot-limits", "memory=128MiB,disk=32MiB,processes=64,files=256"}
@@ -121,7 +121,7 @@ func newPrey(t *testing.T, user uint32) *prey {
 	v.peer.awaitReady()
 	if user != 0 && logged(v.peer, "native programs cannot be confined here")() == nil {
 		v.expectRefusal(t)
-		skip.Lacks(t, "walls that an ordinary user can build; he is told, and programs of strangers are refused")
+		skip.Lacks(t, "a sandbox for ordinary users (the peer reports that, and refuses strangers' programs)")
 	}
 	v.neighbour = submit(t, t.TempDir(), "--supernode", v.peer.addr, "-n", "2", "-a", "concentrate", "-w", "60",
 		filepath.Join(bin, "stepper"), "-steps", "1000000", "-every", "10", "-work", "0", "-pause", "10ms")
@@ -164,7 +164,7 @@ func openFolder(t *testing.T) string {
 }
 
 // expectRefusal expects that a stranger's program is refused.
-func (v *prey) expectRefusal(t *testing.T) {
+func (v *escapeTarget) expectRefusal(t *testing.T) {
 	t.Helper()
 	j := submit(t, t.TempDir(), "--supernode", v.peer.addr, "-n", "1", filepath.Join(bin, "hostile"), "files")
 	if s := j.wait(); s == 0 || !strings.Contains(j.stderr.String(), "unconfined") {
@@ -173,7 +173,7 @@ func (v *prey) expectRefusal(t *testing.T) {
 }
 
 // listen accepts connections and counts them.
-func (b *bait) listen(t *testing.T, network, at string) net.Listener {
+func (b *ownerFiles) listen(t *testing.T, network, at string) net.Listener {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), network, at)
 	if err != nil {
@@ -194,7 +194,7 @@ func (b *bait) listen(t *testing.T, network, at string) net.Listener {
 }
 
 // attack starts the hostile program, as a job of a stranger.
-func (v *prey) attack(t *testing.T, how string, options ...string) *job {
+func (v *escapeTarget) attack(t *testing.T, how string, options ...string) *job {
 	t.Helper()
 	pid, ok := v.peer.rankProcess("0.0")
 	if !ok {
@@ -207,7 +207,7 @@ func (v *prey) attack(t *testing.T, how string, options ...string) *job {
 }
 
 // tell returns the arguments of the hostile program: what the attacker knows in advance.
-func (b *bait) tell(peer, victim int, folder string) []string {
+func (b *ownerFiles) tell(peer, victim int, folder string) []string {
 	return []string{
 		"-home=" + b.home, "-outside=" + b.outside, "-peer=" + strconv.Itoa(peer), "-victim=" + strconv.Itoa(victim),
 		"-folder=" + folder, "-listener=" + b.listener.Addr().String(), "-abstract=" + b.abstract, "-setuid=" + b.setuid,
@@ -218,7 +218,7 @@ var stepLine = regexp.MustCompile(`(?m)^rank 1 step ([0-9]+) `)
 
 // expectNeighbour expects that the neighbour's job makes further steps, and that all its output is
 // correct.
-func (v *prey) expectNeighbour(t *testing.T) {
+func (v *escapeTarget) expectNeighbour(t *testing.T) {
 	t.Helper()
 	before := v.steps
 	eventually(t, "the neighbour's next steps", func() error {
@@ -241,7 +241,7 @@ func (v *prey) expectNeighbour(t *testing.T) {
 
 // expectWhole expects that the peer and its neighbour are unharmed, and that the hostile program
 // has written nothing in forbidden places.
-func (v *prey) expectWhole(t *testing.T) {
+func (v *escapeTarget) expectWhole(t *testing.T) {
 	t.Helper()
 	if !v.peer.alive() {
 		t.Fatal("the peer has ended")
@@ -258,7 +258,7 @@ func (v *prey) expectWhole(t *testing.T) {
 	const planted = "p2pmpi-planted"
 	for _, dir := range []string{v.peer.home, v.outside, "/tmp", "/dev/shm", "/", "/etc", "/usr", "/var/tmp"} {
 		if os.Remove(filepath.Join(dir, planted)) == nil {
-			t.Errorf("it has written into %s", dir)
+			t.Errorf("the program wrote into %s", dir)
 		}
 	}
 	if left := processesNaming("-home=" + v.peer.home); len(left) > 0 {
@@ -285,16 +285,16 @@ func processesNaming(word string) (pids []int) {
 // end. Each is stopped, and neither the peer nor its neighbour's job is affected.
 func TestO1Bombs(t *testing.T) {
 	t.Parallel()
-	newPrey(t, 0).bearBombs(t)
+	newEscapeTarget(t, 0).bearBombs(t)
 }
 
 // TestO1BombsAtAnOrdinaryUser does the same at a peer with the rights of an ordinary user.
 func TestO1BombsAtAnOrdinaryUser(t *testing.T) {
 	t.Parallel()
-	newPrey(t, ordinary).bearBombs(t)
+	newEscapeTarget(t, ordinary).bearBombs(t)
 }
 
-func (v *prey) bearBombs(t *testing.T) {
+func (v *escapeTarget) bearBombs(t *testing.T) {
 	t.Helper()
 	exceeded := func(what string) string { return "exceeded the limit of [^:]* " + what }
 	unmeasured := exceeded("disk") + "|hides its files"
@@ -328,7 +328,7 @@ func (v *prey) bearBombs(t *testing.T) {
 				t.Errorf("exit status %d, want %d", s, b.status)
 			}
 			if said := j.stderr.String(); !regexp.MustCompile(b.says).MatchString(said) {
-				t.Errorf("it does not say %q:\n%s", b.says, said)
+				t.Errorf("the output does not match %q:\n%s", b.says, said)
 			}
 			if got := j.stdout.String(); strings.Contains(got, how+": got ") {
 				t.Error(got)
@@ -359,7 +359,7 @@ var swapLine = regexp.MustCompile(`swap: ([0-9]+) exchanges, ([0-9]+) folders we
 // expectSwap expects that a job has exchanged directories, including ones that the peer has
 // inspected, unless the peer is root and needs no permission for that. Afterwards the job ends by
 // itself, or the peer ends it because its disk use cannot be measured.
-func (v *prey) expectSwap(t *testing.T, j *job) {
+func (v *escapeTarget) expectSwap(t *testing.T, j *job) {
 	t.Helper()
 	ended := regexp.MustCompile("cannot be measured|hides its files").MatchString(j.stderr.String())
 	if s := j.wait(); s != 0 && !(s == 70 && ended) {
@@ -367,7 +367,7 @@ func (v *prey) expectSwap(t *testing.T, j *job) {
 	}
 	said := swapLine.FindAllStringSubmatch(j.stdout.String(), -1)
 	if len(said) == 0 {
-		t.Fatalf("it says %q", j.stdout)
+		t.Fatalf("output %q", j.stdout)
 	}
 	if last := said[len(said)-1]; last[1] == "0" || last[2] == "0" && !ended && v.user != 0 {
 		t.Error(last[0])
@@ -375,7 +375,7 @@ func (v *prey) expectSwap(t *testing.T, j *job) {
 }
 
 // bringModule submits a module of a stranger.
-func (v *prey) bringModule(t *testing.T, module []byte) *job {
+func (v *escapeTarget) bringModule(t *testing.T, module []byte) *job {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "hostile.wasm")
 	if err := os.WriteFile(path, module, 0o600); err != nil {
@@ -403,16 +403,16 @@ func endless() []byte {
 // then ends. The peer must not store the output.
 func TestO1OutputFlood(t *testing.T) {
 	t.Parallel()
-	newPrey(t, 0).bearOutput(t)
+	newEscapeTarget(t, 0).bearOutput(t)
 }
 
 // TestO1OutputFloodAtAnOrdinaryUser does the same at a peer with the rights of an ordinary user.
 func TestO1OutputFloodAtAnOrdinaryUser(t *testing.T) {
 	t.Parallel()
-	newPrey(t, ordinary).bearOutput(t)
+	newEscapeTarget(t, ordinary).bearOutput(t)
 }
 
-func (v *prey) bearOutput(t *testing.T) {
+func (v *escapeTarget) bearOutput(t *testing.T) {
 	t.Helper()
 	before := memoryOf(t, v.peer)
 	j := v.attack(t, "output")
@@ -450,21 +450,21 @@ func (j *job) cancel(t *testing.T) {
 // the peer and a neighbour. Each attempt must be stopped.
 func TestO1Escapes(t *testing.T) {
 	t.Parallel()
-	newPrey(t, 0).holdEscapes(t)
+	newEscapeTarget(t, 0).holdEscapes(t)
 }
 
 // TestO1EscapesFromAnOrdinaryUser does the same at a peer of an ordinary user. A program that
 // escapes has that user's rights.
 func TestO1EscapesFromAnOrdinaryUser(t *testing.T) {
 	t.Parallel()
-	newPrey(t, ordinary).holdEscapes(t)
+	newEscapeTarget(t, ordinary).holdEscapes(t)
 }
 
-func (v *prey) holdEscapes(t *testing.T) {
+func (v *escapeTarget) holdEscapes(t *testing.T) {
 	t.Helper()
 	least := map[string]int{"files": 30, "network": 20, "processes": 15, "kernel": 30, "spy": 6} // least number of attempts
 	marked := v.attack(t, "marked")
-	eventually(t, "a neighbour that is marked", func() error {
+	eventually(t, "the mark of a neighbour", func() error {
 		if !strings.Contains(marked.stdout.String(), "marked") {
 			return errors.New("it is not")
 		}
@@ -499,10 +499,10 @@ func (v *prey) holdEscapes(t *testing.T) {
 				t.Errorf("%d attempts were stopped, of at least %d", stopped, least[group])
 			}
 			if !works && group != "spy" { // for spy, it checks this itself
-				t.Error("children cannot even do what they may")
+				t.Error("the children cannot do what is permitted")
 			}
 			if out := j.stdout.String() + j.stderr.String(); strings.Contains(out, secret) {
-				t.Error("it has a secret of the owner's")
+				t.Error("the output contains a secret of the owner")
 			}
 			j.expectNoLinks(t)
 		})

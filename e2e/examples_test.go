@@ -46,7 +46,7 @@ func TestExamplesComputeTheSameWhenAPeerIsKilled(t *testing.T) {
 			_, want := run("--local", "3")
 			j, got := run("--local", "6", "-r", "2", "--lose", "100ms")
 			if !bytes.Equal(got, want) {
-				t.Errorf("%s has %d bytes, of %d without a loss, or others", tc.file, len(got), len(want))
+				t.Errorf("%s: %d bytes differ from the %d bytes without a loss", tc.file, len(got), len(want))
 			}
 			if !strings.Contains(j.stderr.String(), "failed with its peer") {
 				t.Errorf("no peer was lost:\n%s", j.stderr)

@@ -16,10 +16,10 @@ var floodLosses = []loss{
 	{"the master that sends killed", func(t *testing.T, j *job, peers []*peerProcess) {
 		killProcess(t, j.peerOf(peers, "0.0"), "0.0", syscall.SIGKILL)
 	}},
-	{"the master that receives stopped for good", func(t *testing.T, j *job, peers []*peerProcess) {
+	{"the receiving master stopped permanently", func(t *testing.T, j *job, peers []*peerProcess) {
 		killProcess(t, j.peerOf(peers, "1.0"), "1.0", syscall.SIGSTOP)
 	}},
-	{"a replica that receives stopped for good", func(t *testing.T, j *job, peers []*peerProcess) {
+	{"a receiving replica stopped permanently", func(t *testing.T, j *job, peers []*peerProcess) {
 		killProcess(t, j.peerOf(peers, "1.1"), "1.1", syscall.SIGSTOP)
 	}},
 }

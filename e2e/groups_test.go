@@ -72,7 +72,7 @@ func TestO1JobsInGroupsOfVersion2(t *testing.T) {
 		for replica := range 4 {
 			want := fmt.Sprintf("replica %d was ended by its peer [^ ]*: exceeded the limit of %s: ", replica, named)
 			if !regexp.MustCompile(want).MatchString(j.stderr.String()) {
-				t.Errorf("the submitter does not read %q:\n%s", want, j.stderr)
+				t.Errorf("p2prun did not print a match of %q:\n%s", want, j.stderr)
 			}
 		}
 		expectNothingLeft(t, peers)
@@ -184,10 +184,10 @@ func (p *peerProcess) expectUnheld(t *testing.T, want []string) {
 		t.Logf("%s is not held: %s", u.Limit, u.Why)
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("%v are said not to be held, want %v", got, want)
+		t.Errorf("reported as not enforced: %v, want %v", got, want)
 	}
 	if said := strings.Count(p.log.String(), "a limit of programs cannot be enforced here"); said != len(want) {
-		t.Errorf("the log has %d limits that do not hold, want %d", said, len(want))
+		t.Errorf("the log has %d limits that are not enforced, want %d", said, len(want))
 	}
 }
 
@@ -204,9 +204,9 @@ func expectProcessors(t *testing.T, held map[*peerProcess]delegation, most float
 	time.Sleep(4 * time.Second) // the interval over which use is measured
 	for p, d := range held {
 		had := (p.computed(t) - before[p]).Seconds() / time.Since(begun).Seconds() * 100
-		t.Logf("had %.1f %% of the limit; %v are not held", had/most*100, d.unheld)
+		t.Logf("used %.1f %% of the limit; not enforced: %v", had/most*100, d.unheld)
 		if !slices.Contains(d.unheld, "cpu") && had > most*1.05 || had <= 0 {
-			t.Errorf("had %.1f %% of a processor, want %.0f %% at most", had, most)
+			t.Errorf("used %.1f %% of a processor, want at most %.0f %%", had, most)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func (p *peerProcess) computed(t *testing.T) (had time.Duration) {
 	eventually(t, "a job at peer "+p.id, func() error {
 		s, err := p.status()
 		if err == nil && len(s.Hosted) != 1 {
-			err = fmt.Errorf("it has %+v", s.Hosted)
+			err = fmt.Errorf("hosted jobs %+v, want 1", s.Hosted)
 		}
 		if err == nil {
 			had = s.Hosted[0].Use.CPU

@@ -19,7 +19,7 @@ import (
 func handTo(t *testing.T, own *peerProcess, args ...string) *job {
 	t.Helper()
 	j := submit(t, own.home, append([]string{"-w", "60", "--timeout", "110s"}, args...)...)
-	j.waitFor("that it is kept", func(e event) bool { return e.Event == "kept" })
+	j.waitFor("the event kept", func(e event) bool { return e.Event == "kept" })
 	return j
 }
 
@@ -90,7 +90,7 @@ func (h *handing) goOn(which string, supernode *peerProcess) {
 func (h *handing) last() *job { return h.jobs[len(h.jobs)-1] }
 
 // TestAttachHanded kills p2prun, the p2pboot to which it has handed its job, or both, and resumes
-// the job. TestR6AttachHandedInAFlood does that while the job runs.
+// the job. TestR6AttachHandedDuringAFlood does that while the job runs.
 func TestAttachHanded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -142,7 +142,7 @@ func (h *handing) expectOver(peers []*peerProcess, want []string) {
 	expectNothingLeft(t, peers)
 	eventually(t, "the folder of jobs", h.own.noJobs)
 	if again := attach(t, h.own.home); again.wait() != 64 {
-		t.Errorf("gone on with once more: exit status %d", again.status)
+		t.Errorf("attach to the finished job: exit status %d, want 64", again.status)
 	}
 }
 
@@ -170,7 +170,7 @@ func (p *peerProcess) unheard() error {
 // job.
 func attachHeard(t *testing.T, own *peerProcess, args ...string) *job {
 	t.Helper()
-	eventually(t, "that nobody listens", own.unheard)
+	eventually(t, "a job without an attached p2prun", own.unheard)
 	return attach(t, own.home, args...)
 }
 
@@ -187,7 +187,7 @@ func TestS4AttachHandedCancel(t *testing.T) {
 			j := handTo(t, own, append([]string{"--away", "3s"}, stepperArgs(2, 1000000)...)...)
 			j.printed("rank 1 step 50 ")
 			if taken := attach(t, own.home); taken.wait() != 64 {
-				t.Errorf("gone on with twice at a time: exit status %d", taken.status)
+				t.Errorf("second attach at the same time: exit status %d, want 64", taken.status)
 			}
 			switch name {
 			case "Ctrl-C":
@@ -214,10 +214,10 @@ func TestS4AttachHandedCancel(t *testing.T) {
 	}
 }
 
-// TestR6AttachHandedInAFlood kills p2prun several times while the job prints much. Then it kills
+// TestR6AttachHandedDuringAFlood kills p2prun several times while the job prints much. Then it kills
 // p2pboot too, and at last only p2pboot; its p2prun must handle much output before the next p2pboot
 // is ready.
-func TestR6AttachHandedInAFlood(t *testing.T) {
+func TestR6AttachHandedDuringAFlood(t *testing.T) {
 	t.Parallel()
 	const lines = 150000
 	peers := grid(t, 4, "--slots", "1")
@@ -232,9 +232,9 @@ func TestR6AttachHandedInAFlood(t *testing.T) {
 	h.expectOver(peers, floodOutput(2, lines))
 }
 
-// TestAttachHandedHearsTheStatus kills p2prun before the program ends with different statuses, and
+// TestAttachHandedReportsTheExitStatus kills p2prun before the program ends with different statuses, and
 // collects the job's files.
-func TestAttachHandedHearsTheStatus(t *testing.T) {
+func TestAttachHandedReportsTheExitStatus(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]int{"-exit": 5, "-write": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestO2HaltCancelsHandedJobs(t *testing.T) {
 			j := handTo(t, own, stepperArgs(2, 1000000)...)
 			j.printed("rank 1 step 50 ")
 			j.kill()
-			eventually(t, "that nobody listens", own.unheard)
+			eventually(t, "a job without an attached p2prun", own.unheard)
 			args := append([]string{"--home", own.home}, strings.Fields(how)...)
 			if out, err := exec.Command(filepath.Join(bin, "p2phalt"), args...).CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)

@@ -50,7 +50,7 @@ func testMain(m *testing.M) int {
 	os.Chmod(dir, 0o755) // for peers of another user
 	bin = dir
 	flag.Parse()
-	letWait()
+	setParallelism()
 	if testing.Short() {
 		chooseShort()
 	}
@@ -69,7 +69,7 @@ func testMain(m *testing.M) int {
 
 // shortTests are the tests with real processes that run with -short. They need neither root nor
 // network namespaces, and take some seconds each.
-const shortTests = "^(TestDemonstration|TestR7BothReplicasKilled|TestCollectsOutputFiles|TestAnswersAreNotRightByChance)$"
+const shortTests = "^(TestDemonstration|TestR7BothReplicasKilled|TestCollectsOutputFiles|TestWrongAnswersAreDetected)$"
 
 // chooseShort restricts the run to shortTests, unless -run names tests.
 func chooseShort() {
@@ -79,10 +79,10 @@ func chooseShort() {
 	}
 }
 
-// letWait makes tests that mostly wait run in parallel, unless -parallel sets the number. With more
+// setParallelism makes tests that mostly wait run in parallel, unless -parallel sets the number. With more
 // of them, a test's processes would get so little processor time that a failure detector may
 // rightly consider them hung.
-func letWait() {
+func setParallelism() {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {

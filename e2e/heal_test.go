@@ -31,7 +31,7 @@ func (j *job) awaitHealedBy(rank int) (process string, took time.Duration, messa
 	j.placed[process] = p.Peer
 	_, given, _ := strings.Cut(e.Text, " s: ")
 	if _, err := fmt.Sscanf(given, "%d message", &messages); err != nil {
-		j.t.Fatalf("%q does not say how many messages were given anew", e.Text)
+		j.t.Fatalf("%q does not state how many messages were replayed", e.Text)
 	}
 	return process, e.Took, messages
 }
@@ -72,15 +72,15 @@ func TestHeals(t *testing.T) {
 	}
 	expectStepper(t, j, 2, steps, 5)
 	if text := j.stderr.String(); !strings.Contains(text, "3 new replicas given to ranks that had lost one") {
-		t.Errorf("not summed up in:\n%s", text)
+		t.Errorf("no summary of the new replicas in:\n%s", text)
 	}
 	expectNothingLeft(t, peers)
 }
 
-// TestHealsUntilNobodyIsThereWhoBegan kills the peers on which a job began, one after the other,
+// TestHealsUntilAllFirstPeersAreLost kills the peers on which a job began, one after the other,
 // each when the last lost process has been replaced. In the end, all voters on the job's views
 // except the submitter have joined later, and the answer must be right.
-func TestHealsUntilNobodyIsThereWhoBegan(t *testing.T) {
+func TestHealsUntilAllFirstPeersAreLost(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 8, "--slots", "1")
 	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", "110s",
@@ -141,10 +141,10 @@ func TestHealsOnPeersOfTheJob(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestHealsOnAPeerThatIsBack runs a job without free slots for a rank that has lost a replica.
+// TestHealsOnAReturningPeer runs a job without free slots for a rank that has lost a replica.
 // p2prun reports that, until the killed peer has booted again. A second loss soon afterwards is
 // replaced as well, on the peer that ran the lost replica.
-func TestHealsOnAPeerThatIsBack(t *testing.T) {
+func TestHealsOnAReturningPeer(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 4, "--slots", "1")
 	const steps = 1250
@@ -153,7 +153,7 @@ func TestHealsOnAPeerThatIsBack(t *testing.T) {
 	j.waitRunning()
 	j.printed("rank 1 step 25 ")
 	j.peerOf(peers, "1.0").kill()
-	j.waitFor("why the rank has to wait", func(e event) bool {
+	j.waitFor("the reason why the rank waits", func(e event) bool {
 		return e.Event == "heal" && strings.Contains(e.Text, "rank 1 still lacks a replica: ")
 	})
 	j.printed("rank 1 step 375 ") // by then, some attempts have failed
@@ -193,7 +193,7 @@ func TestHealsFromACheckpoint(t *testing.T) {
 		times = append(times, took)
 		t.Logf("%s took the place of %s after %v, with %d messages", process, victim, took.Round(time.Millisecond), messages)
 		if messages >= 2*250 { // each step has two messages
-			t.Errorf("%s was given %d messages: it has not gone on from a checkpoint", process, messages)
+			t.Errorf("%d messages were replayed to %s: it has not resumed from a checkpoint", messages, process)
 		}
 	}
 	slices.Sort(times)
@@ -205,13 +205,13 @@ func TestHealsFromACheckpoint(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// healFor is the duration of the job of TestHealsForLong.
+// healFor is the duration of the job of TestHealsRepeatedly.
 var healFor = flag.Duration("heal", 50*time.Second, "run a job for so long, of which a process is killed every 20 s")
 
-// TestHealsForLong kills a process every 20 seconds, of any rank: one of the rank's first processes
+// TestHealsRepeatedly kills a process every 20 seconds, of any rank: one of the rank's first processes
 // or its replacement. It expects that every rank has both its replicas in the end. The program
 // makes checkpoints.
-func TestHealsForLong(t *testing.T) {
+func TestHealsRepeatedly(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 9, "--slots", "1")
 	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "4", "-r", "2", "-w", "60",
@@ -236,7 +236,7 @@ func TestHealsForLong(t *testing.T) {
 	}
 	for _, process := range slices.Concat(live...) {
 		if _, ok := j.peerOf(peers, process).rankProcess(process); !ok {
-			t.Errorf("%s is not there", process)
+			t.Errorf("process %s does not run", process)
 		}
 	}
 	if s := j.wait(); s != 0 {

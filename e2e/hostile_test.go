@@ -59,16 +59,16 @@ var garbage = map[string][]byte{
 	"noise":      []byte(strings.Repeat("\x93\x07\xfe", 1000)),
 }
 
-// A siege is a peer with two slots that is under attack, with its use of resources before the
+// An attackedPeer is a peer with two slots that is under attack, with its use of resources before the
 // attack.
-type siege struct {
+type attackedPeer struct {
 	victim *peerProcess
 	at     p2ppeer.AddrInfo
 	idle   status
 	memory int // in bytes
 }
 
-func besiege(t *testing.T, where *machine) siege {
+func startAttack(t *testing.T, where *machine) attackedPeer {
 	t.Helper()
 	victim := where.startPeer(t, t.TempDir(), "--slots", "2")
 	victim.awaitReady()
@@ -80,11 +80,11 @@ func besiege(t *testing.T, where *machine) siege {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return siege{victim, *at, idle, memoryOf(t, victim)}
+	return attackedPeer{victim, *at, idle, memoryOf(t, victim)}
 }
 
 // expectService expects that the peer runs a job of an unknown submitter.
-func (s siege) expectService(t *testing.T, stranger *machine) {
+func (s attackedPeer) expectService(t *testing.T, stranger *machine) {
 	t.Helper()
 	j := stranger.submit(t, t.TempDir(), "--supernode", s.victim.addr, "-n", "2", "-w", "60", filepath.Join(bin, "ring"))
 	if status := j.wait(); status != 0 {
@@ -105,11 +105,11 @@ func (p *peerProcess) expectGrowth(t *testing.T, before, most int) {
 
 // expectOver expects that the peer uses no more resources than before. Not a single stream may be
 // left: some protocols admit few streams, and those would stay if they had no deadline.
-func (s siege) expectOver(t *testing.T, worst status) {
+func (s attackedPeer) expectOver(t *testing.T, worst status) {
 	t.Helper()
 	expectNothingLeft(t, []*peerProcess{s.victim})
 	var now status
-	eventually(t, "what it uses", func() (err error) {
+	eventually(t, "the peer's resource use", func() (err error) {
 		now, err = s.victim.status()
 		if err == nil && (now.Use.Goroutines > s.idle.Use.Goroutines+100 || now.Use.Streams > s.idle.Use.Streams) {
 			err = fmt.Errorf("%+v, and %+v before", now.Use, s.idle.Use)
@@ -126,7 +126,7 @@ func (s siege) expectOver(t *testing.T, worst status) {
 // closed nothing and continues (O4).
 func TestHostilePeer(t *testing.T) {
 	t.Parallel()
-	s := besiege(t, loopback)
+	s := startAttack(t, loopback)
 	key := newKey(t)
 	enemy := vandal(t, key)
 	ctx, cancel := context.WithTimeout(t.Context(), vandalism)
@@ -142,7 +142,7 @@ func TestHostilePeer(t *testing.T) {
 		}
 	}
 	if len(protocols) < 8 {
-		t.Fatalf("the peer speaks %v, want all of ours", protocols)
+		t.Fatalf("the peer speaks %v, want all of this project's protocols", protocols)
 	}
 	silent := s.connectSilently(t)
 	start := time.Now()
@@ -171,13 +171,13 @@ func TestHostilePeer(t *testing.T) {
 	for _, c := range silent {
 		c.SetDeadline(time.Now().Add(limit))
 		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Error("a connection on which nothing is said stays open")
+			t.Error("an idle connection stays open")
 		}
 	}
 }
 
 // connectSilently makes TCP connections and sends nothing on them.
-func (s siege) connectSilently(t *testing.T) (silent []net.Conn) {
+func (s attackedPeer) connectSilently(t *testing.T) (silent []net.Conn) {
 	t.Helper()
 	for _, a := range s.at.Addrs {
 		network, address, err := manet.DialArgs(a)
@@ -261,7 +261,7 @@ const (
 func TestHostileCrowd(t *testing.T) {
 	t.Parallel()
 	machines := withoutMDNS(newLAN(t, 3)) // on loopback, addresses are not limited
-	s := besiege(t, machines[0])
+	s := startAttack(t, machines[0])
 	origins := machines[1].addresses(t, 1+homes)
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -307,7 +307,7 @@ func vandals(t *testing.T, key crypto.PrivKey, options ...libp2p.Option) (all []
 
 // expectFewOfOne connects hosts of one identity, and expects that exactly as many as allowed stay
 // connected.
-func (s siege) expectFewOfOne(t *testing.T, hosts []host.Host) {
+func (s attackedPeer) expectFewOfOne(t *testing.T, hosts []host.Host) {
 	t.Helper()
 	for _, h := range hosts {
 		h.Connect(t.Context(), s.at)
@@ -326,7 +326,7 @@ func (s siege) expectFewOfOne(t *testing.T, hosts []host.Host) {
 
 // expectFewFromOne makes 200 connections from an address from which one identity has already
 // connected. It expects that only the allowed number is answered.
-func (s siege) expectFewFromOne(t *testing.T, from origin) {
+func (s attackedPeer) expectFewFromOne(t *testing.T, from origin) {
 	t.Helper()
 	_, address, err := manet.DialArgs(s.at.Addrs[0])
 	if err != nil {

@@ -78,8 +78,8 @@ func TestListsOfFoldersAndURLs(t *testing.T) {
 	}
 }
 
-// TestT1DownloadThatIsNotWhatItsDigestSays expects that a job with a wrong download does not run.
-func TestT1DownloadThatIsNotWhatItsDigestSays(t *testing.T) {
+// TestT1DownloadWithAWrongDigest expects that a job with a wrong download does not run.
+func TestT1DownloadWithAWrongDigest(t *testing.T) {
 	t.Parallel()
 	l := writeListed(t)
 	list, err := os.ReadFile(l.list)
@@ -205,7 +205,7 @@ func TestT2DownloadSurvivesAKill(t *testing.T) {
 	own := bootAt(t, home, "--slots", "1")
 	submit(t, home, args...)
 	<-stuck
-	eventually(t, "half of it is in the cache", func() error {
+	eventually(t, "half of the file in the cache", func() error {
 		if n := partialBytes(home); n < int64(half) {
 			return fmt.Errorf("%d bytes", n)
 		}

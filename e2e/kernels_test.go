@@ -19,7 +19,7 @@ func TestKernelsWithReplicas(t *testing.T) {
 			}
 			for _, line := range []string{"Class        = S", "Ranks        = 2", "Verification = SUCCESSFUL"} {
 				if n := strings.Count(j.stdout.String(), " "+line+"\n"); n != 1 {
-					t.Errorf("line %q comes %d times in\n%s", line, n, j.stdout.String())
+					t.Errorf("line %q occurs %d times in\n%s", line, n, j.stdout.String())
 				}
 			}
 		})

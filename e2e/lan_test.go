@@ -105,10 +105,10 @@ func TestLANWithoutConfiguration(t *testing.T) {
 	}
 }
 
-// TestLANLinkCutForGood unplugs the machine of a master permanently in the middle of a job. No
+// TestLANLinkCutPermanently unplugs the machine of a master permanently in the middle of a job. No
 // packet reports that: gossip must detect it on both sides. The unplugged machine must end its
 // processes by itself.
-func TestLANLinkCutForGood(t *testing.T) {
+func TestLANLinkCutPermanently(t *testing.T) {
 	t.Parallel()
 	machines := newLAN(t, 7)
 	peers := lanGrid(t, machines, "--slots", "1")

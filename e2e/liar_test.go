@@ -18,8 +18,8 @@ import (
 // a text that occurs once is replaced. The functions called are in testdata/liar/lie.go.
 var edits = []struct{ file, text, by string }{
 	{
-		"job.go", "func (j *job) say(m *jobpb.FromPeer) {\n",
-		"func (j *job) say(m *jobpb.FromPeer) {\n\tfor _, m := range j.lieAbout(m) {\n\t\tj.sayTruly(m)\n\t}\n}\n\nfunc (j *job) sayTruly(m *jobpb.FromPeer) {\n",
+		"job.go", "func (j *job) send(m *jobpb.FromPeer) {\n",
+		"func (j *job) send(m *jobpb.FromPeer) {\n\tfor _, m := range j.lieAbout(m) {\n\t\tj.sendTruly(m)\n\t}\n}\n\nfunc (j *job) sendTruly(m *jobpb.FromPeer) {\n",
 	},
 	{"job.go", "func (j *job) tick() {\n", "func (j *job) tick() {\n\tj.lieAtTick()\n"},
 	{
@@ -50,7 +50,7 @@ var liar = sync.OnceValues(func() (string, error) {
 		}
 		before, after, found := strings.Cut(changed[e.file], e.text)
 		if !found || strings.Contains(after, e.text) {
-			return "", &os.PathError{Op: "find once what a liar does otherwise in", Path: e.file, Err: os.ErrNotExist}
+			return "", &os.PathError{Op: "find the text to replace, exactly once, in", Path: e.file, Err: os.ErrNotExist}
 		}
 		changed[e.file] = before + e.by + after
 	}

@@ -10,9 +10,9 @@ import (
 // glutton allocates up to a gibibyte of memory, until it is killed.
 const glutton = "#!/bin/sh\nhead -c 1G /dev/zero | tail -n 1 > /dev/null\n"
 
-// TestO1WhatExceedsALimitIsNamed makes both replicas of a rank exceed the owners' memory limit.
+// TestO1ExceededLimitIsReported makes both replicas of a rank exceed the owners' memory limit.
 // p2prun must report that, the rank must get no new replica, and nothing may be left.
-func TestO1WhatExceedsALimitIsNamed(t *testing.T) {
+func TestO1ExceededLimitIsReported(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 3, "--slots", "1", "--slot-limits", "memory=64MiB,processes=64")
 	program := filepath.Join(t.TempDir(), "glutton")
@@ -25,7 +25,7 @@ func TestO1WhatExceedsALimitIsNamed(t *testing.T) {
 	}
 	for _, want := range []string{"exceeded the limit of 64 MiB memory", `"limit":"memory"`} {
 		if !strings.Contains(j.stderr.String(), want) {
-			t.Errorf("the submitter does not read %q:\n%s", want, j.stderr)
+			t.Errorf("p2prun did not print %q:\n%s", want, j.stderr)
 		}
 	}
 	expectNothingLeft(t, peers)
@@ -37,8 +37,8 @@ const spinner = "\x00asm\x01\x00\x00\x00" +
 	"\x03\x02\x01\x00\x08\x01\x00" + // there is one function, which is the start function
 	"\x0a\x09\x01\x07\x00\x03\x40\x0c\x00\x0b\x0b" // it loops
 
-// TestO1WhatAModuleExceedsIsNamed does the same with a module.
-func TestO1WhatAModuleExceedsIsNamed(t *testing.T) {
+// TestO1LimitExceededByAModuleIsReported does the same with a module.
+func TestO1LimitExceededByAModuleIsReported(t *testing.T) {
 	t.Parallel()
 	p := boot(t, "--slots", "1", "--slot-limits", "time=2s")
 	module := filepath.Join(t.TempDir(), "spinner.wasm")
@@ -51,14 +51,14 @@ func TestO1WhatAModuleExceedsIsNamed(t *testing.T) {
 	}
 	for _, want := range []string{"exceeded the limit of 2s time", `"limit":"time"`} {
 		if !strings.Contains(j.stderr.String(), want) {
-			t.Errorf("the submitter does not read %q:\n%s", want, j.stderr)
+			t.Errorf("p2prun did not print %q:\n%s", want, j.stderr)
 		}
 	}
 	expectNothingLeft(t, []*peerProcess{p})
 }
 
-// TestS4GroupsGoWhenThePeerIsKilled checks that the supervisors remove the groups of a killed peer.
-func TestS4GroupsGoWhenThePeerIsKilled(t *testing.T) {
+// TestS4GroupsAreRemovedWhenThePeerIsKilled checks that the supervisors remove the groups of a killed peer.
+func TestS4GroupsAreRemovedWhenThePeerIsKilled(t *testing.T) {
 	t.Parallel()
 	p := boot(t, "--slots", "2")
 	j := submit(t, t.TempDir(), "--supernode", p.addr, "-n", "2", "-w", "30", filepath.Join(bin, "stepper"), "-steps", "100000", "-every", "20")

@@ -18,7 +18,7 @@ func TestReplicasAreOnDifferentMachines(t *testing.T) {
 	}
 	for _, says := range []string{"must be on different machines", "same machine"} {
 		if text := strings.Join(strings.Fields(j.stderr.String()), " "); !strings.Contains(text, says) {
-			t.Errorf("%q is not in:\n%s", says, text)
+			t.Errorf("p2prun did not print %q:\n%s", says, text)
 		}
 	}
 	auto := []string{"--home", t.TempDir(), "--supernode", peers[0].addr, "-w", "2", "-n", "1", "-r", "auto", "--success", "0.99", "--expect", "1h", filepath.Join(bin, "stepper"), "-steps", "6"}
@@ -27,7 +27,7 @@ func TestReplicasAreOnDifferentMachines(t *testing.T) {
 		t.Errorf("exit status %d of -r auto on one machine, want 69", s)
 	}
 	if text := strings.Join(strings.Fields(j.stderr.String()), " "); !strings.Contains(text, "found on 1 machine") {
-		t.Errorf("-r auto on one machine says:\n%s", text)
+		t.Errorf("-r auto on one machine printed:\n%s", text)
 	}
 	j = startJob(t, "--home", t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "--dry-run", filepath.Join(bin, "stepper"))
 	if s := j.wait(); s != 0 || !strings.Contains(j.stderr.String(), "2 slots share a machine") {

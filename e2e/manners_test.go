@@ -53,7 +53,7 @@ func TestManners(t *testing.T) {
 				t.Errorf("exit status %d, want %d", s, c.status)
 			}
 			if text := j.stderr.String(); !strings.Contains(text, c.says) {
-				t.Errorf("%q is not in:\n%s", c.says, text)
+				t.Errorf("p2prun did not print %q:\n%s", c.says, text)
 			}
 			if out := j.stdout.String(); c.out != nil && !c.out(out) {
 				t.Errorf("standard output has %d bytes: %.200q", len(out), out)

@@ -59,7 +59,7 @@ func TestMistakes(t *testing.T) {
 		{"panics", []string{"-n", "2", "-r", "2", stepper, "-panic"}, 2, "stepper panics"},
 		{"aborts", []string{"-n", "2", stepper, "-abort", "7"}, 7, "stepper aborts"},
 		{"never calls Init", []string{"-n", "2", "true"}, 0, "never called mpj.Init"},
-		{"output files that nobody writes", []string{"-n", "2", "-o", "*.png", stepper, "-steps", "10"}, 0, "matches -o *.png"},
+		{"missing output files", []string{"-n", "2", "-o", "*.png", stepper, "-steps", "10"}, 0, "matches -o *.png"},
 		{"loops for ever", []string{"-n", "2", "--timeout", "3s", stepper, "-steps", "1000000000", "-every", "1000000000"}, 75, "--timeout"},
 		{"loops for ever without Init", []string{"-n", "2", "--timeout", "3s", "sleep", "100000"}, 75, "--timeout"},
 		{"Go package that does not compile", []string{"-n", "1", badPackage(t)}, 64, "undefined"},
@@ -73,7 +73,7 @@ func TestMistakes(t *testing.T) {
 				t.Errorf("exit status %d, want %d", s, c.status)
 			}
 			if text := j.stderr.String(); !strings.Contains(text, c.says) {
-				t.Errorf("%q is not in:\n%s", c.says, text)
+				t.Errorf("the command did not print %q:\n%s", c.says, text)
 			}
 			if out := j.stdout.String(); strings.TrimSpace(out) != "" && !strings.HasPrefix(out, "rank ") {
 				t.Errorf("standard output: %q", out)
@@ -119,7 +119,7 @@ func TestCheckEndsADeadlock(t *testing.T) {
 		"rank 1 waits in Recv(source 0, tag 1, world)",
 	} {
 		if text := j.stderr.String(); !strings.Contains(text, says) {
-			t.Errorf("%q is not in:\n%s", says, text)
+			t.Errorf("the command did not print %q:\n%s", says, text)
 		}
 	}
 	expectNothingLeft(t, peers)
@@ -192,7 +192,7 @@ func TestPeerReturnsAfterKill(t *testing.T) {
 	}
 	again := bootAt(t, p.home, "--slots", "1")
 	if again.id != p.id {
-		t.Errorf("peer %s came back as %s", p.id, again.id)
+		t.Errorf("peer %s restarted as %s", p.id, again.id)
 	}
 	expectNothingLeft(t, []*peerProcess{again})
 }

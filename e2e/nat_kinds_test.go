@@ -64,7 +64,7 @@ func meetAll(t *testing.T) map[string][]meeting {
 		i.home(cone, 1), i.home(cone, 1), i.home(symmetric, 1), i.home(symmetric, 1))
 	g := i.natGrid(homes...)
 	met := make(map[[2]int]meeting)
-	eventually(t, "all meet in the best way", func() error { return g.look(met) })
+	eventually(t, "the best possible connections", func() error { return g.look(met) })
 	for n, h := range homes {
 		if found, ok := natFound[h.kind]; ok {
 			g.peers[n].expectFinding("NAT", found[0], found[1])
@@ -78,7 +78,7 @@ func meetAll(t *testing.T) map[string][]meeting {
 	for _, p := range slices.Concat(g.peers, g.relays) {
 		p.halt() // before the next round
 		if strings.Contains(p.log.String(), "above the limit") {
-			t.Errorf("peer %s refuses what sound peers do:\n%s", p.id, p.log)
+			t.Errorf("peer %s refuses the traffic of honest peers:\n%s", p.id, p.log)
 		}
 	}
 	return out
@@ -115,7 +115,7 @@ func (g *natGrid) look(met map[[2]int]meeting) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("not yet: %s", strings.Join(missing, ", "))
+		return fmt.Errorf("still missing: %s", strings.Join(missing, ", "))
 	}
 	return nil
 }

@@ -136,7 +136,7 @@ func TestNATThreeHomes(t *testing.T) {
 		expectNobodyFailed(t, ep)
 	}
 	if !punched {
-		t.Error("not all pairs are punched that could be")
+		t.Error("some pairs that could be hole-punched are not")
 	}
 
 	heat := run("heat", "-side", "127", "-tolerance", "0", "-steps", "300")
@@ -287,9 +287,9 @@ func (p *peerProcess) expectFinding(about, level, found string) {
 	p.t.Errorf("p2pboot doctor of %s: want %s, %s: %s; got %s", p.machine.addr, about, level, found, out.String())
 }
 
-// TestNATPunchedLater makes two routers block each other while their peers connect. The peers use
+// TestNATHolePunchedLater makes two routers block each other while their peers connect. The peers use
 // the relay until a hole can be punched. libp2p itself tries that only at the beginning.
-func TestNATPunchedLater(t *testing.T) {
+func TestNATHolePunchedLater(t *testing.T) {
 	t.Parallel()
 	i := newInternet(t)
 	homes := []*home{i.home(cone, 1), i.home(cone, 1)}

@@ -119,9 +119,9 @@ func (c *chronicle) state() (kept, over bool) {
 	return c.kept, c.over
 }
 
-// TestChronicleKnowsWhoWasFailedAndWhen also adds processes to a view, and ends like a job whose
+// TestChronicleRecordsFailures also adds processes to a view, and ends like a job whose
 // processes are all told to end.
-func TestChronicleKnowsWhoWasFailedAndWhen(t *testing.T) {
+func TestChronicleRecordsFailures(t *testing.T) {
 	t.Parallel()
 	c := newChronicle(time.Now())
 	j := &job{events: make(chan event, 10)}
@@ -169,10 +169,10 @@ func TestChronicleKnowsWhoWasFailedAndWhen(t *testing.T) {
 	}
 }
 
-// TestChronicleKnowsWhoWasAside checks replicas that are set aside. When the last replica of a rank
+// TestChronicleRecordsReplicasSetAside checks replicas that are set aside. When the last replica of a rank
 // that counts fails, the rank is lost, together with its replicas that are set aside. A replica
 // that is set aside and fails by itself has failed.
-func TestChronicleKnowsWhoWasAside(t *testing.T) {
+func TestChronicleRecordsReplicasSetAside(t *testing.T) {
 	t.Parallel()
 	c := newChronicle(time.Now())
 	for _, text := range []string{

@@ -52,7 +52,7 @@ func TestClocksCanBeStepped(t *testing.T) {
 		return time.Since(time.Unix(seconds, 0))
 	}
 	if off := date().Abs(); off > limit {
-		t.Errorf("the clock is wrong by %v, want it right", off)
+		t.Errorf("the clock was not restored: off by %v", off)
 	}
 	mend, ok := m.stepClock(t, -time.Hour)
 	if !ok {

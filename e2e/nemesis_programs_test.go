@@ -149,7 +149,7 @@ func samePerRank(out string, want []string) error {
 		delete(got, rank)
 	}
 	if len(got) > 0 {
-		return fmt.Errorf("lines of nobody: %.200v", got)
+		return fmt.Errorf("lines of unknown ranks: %.200v", got)
 	}
 	return nil
 }
@@ -187,9 +187,9 @@ func inItsOrder(out string, n, tasks, every int) error {
 	return samePerRank(out, want)
 }
 
-// TestAnswersAreNotRightByChance checks that the answers of programs are rejected without the last
+// TestWrongAnswersAreDetected checks that the answers of programs are rejected without the last
 // line, with a repeated line, and with a changed line.
-func TestAnswersAreNotRightByChance(t *testing.T) {
+func TestWrongAnswersAreDetected(t *testing.T) {
 	t.Parallel()
 	took := slices.Repeat([]int{1, 2, 2, 1}, 250)
 	farmed, err := farm.Output(3, len(took), 100, took)
@@ -218,7 +218,7 @@ func TestAnswersAreNotRightByChance(t *testing.T) {
 					"another at the end": append(slices.Clone(c.out), c.out[last-i]),
 				} {
 					if c.right(joinLines(wrong)) == nil {
-						t.Errorf("line %d, %q, %s: it is taken for right", i, c.out[i], name)
+						t.Errorf("line %d, %q, %s: accepted as right", i, c.out[i], name)
 					}
 				}
 			}

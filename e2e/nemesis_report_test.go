@@ -49,10 +49,10 @@ func (t *tally) demand(test *testing.T) {
 	case judged == 0:
 		test.Error("no job was judged")
 	case t.took() >= longRun && sum(t.woke) == 0:
-		test.Error("nobody who had been failed has woken while the job ran")
+		test.Error("no peer that was failed has resumed while the job ran")
 	}
 	if len(t.undone) > 0 && skip.Forbidden() {
-		test.Errorf("where CI is set, every fault has to be possible; not possible were %v", t.undone)
+		test.Errorf("where CI is set, every fault must be possible; these were not: %v", t.undone)
 	}
 }
 

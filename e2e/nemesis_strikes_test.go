@@ -286,7 +286,7 @@ func (b *battle) killResident() (boot func()) {
 func (b *battle) attach() {
 	if b.plan.Client {
 		b.bootResident()
-		eventually(b.t, "that nobody listens", b.submitter.unheard)
+		eventually(b.t, "a job without an attached p2prun", b.submitter.unheard)
 	}
 	b.job = b.machines[0].startJob(b.t, "--home", b.home, "--json", "--attach")
 	b.jobs = append(b.jobs, b.job)

@@ -18,10 +18,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-// TestS3PolicyIsSaidAtOnce has three owners who each refuse a stranger's native program for a
+// TestS3PolicyRefusalIsImmediate has three owners who each refuse a stranger's native program for a
 // different reason; the submitter must see all three. One of the owners can still run a job of
 // their own, and finds it in the journal after the peer has ended.
-func TestS3PolicyIsSaidAtOnce(t *testing.T) {
+func TestS3PolicyRefusalIsImmediate(t *testing.T) {
 	t.Parallel()
 	first := boot(t, "--slots", "1", "--accept", "wasm")
 	second := boot(t, "--slots", "1", "--accept", "none", "--supernode", first.addr)
@@ -34,14 +34,14 @@ func TestS3PolicyIsSaidAtOnce(t *testing.T) {
 	}
 	for _, why := range []string{"1 wasm only", "1 denied", "1 paused"} {
 		if !strings.Contains(refused.stderr.String(), why) {
-			t.Errorf("the submitter does not read %q:\n%s", why, refused.stderr)
+			t.Errorf("p2prun did not print %q:\n%s", why, refused.stderr)
 		}
 	}
 
 	eventually(t, "rule by which the peer pauses", func() error {
 		out, err := p2pboot("status", "--home", third.home)
 		if err == nil && !strings.Contains(out, "paused: quiet hours") {
-			err = fmt.Errorf("not in:\n%s", out)
+			err = fmt.Errorf("no such line in:\n%s", out)
 		}
 		return err
 	})
@@ -70,15 +70,15 @@ func TestS3PolicyIsSaidAtOnce(t *testing.T) {
 	}
 	if e.Submitter != third.id || e.Class != "mine" || e.Kind != "native" || e.Program != "stepper" || len(e.Digest) != 64 || e.Until == "" || e.Ended == "" ||
 		e.Processes != 1 || e.CPU <= 0 || e.Memory < least || e.Staged <= 0 || e.Output != int64(len(own.stdout.String())) {
-		t.Errorf("the history says %+v", e)
+		t.Errorf("the history contains %+v", e)
 	}
 }
 
-// TestO2OwnersTakeTheirMachinesBack halts every peer on which a job of two ranks with two replicas
+// TestO2OwnersReclaimTheirMachines halts every peer on which a job of two ranks with two replicas
 // began. The first two, which may run both replicas of a rank, are halted at the same time. The
 // third ends by a signal. The last lends no more slots, but stays. Each machine is free while the
 // job still runs, and the job must succeed.
-func TestO2OwnersTakeTheirMachinesBack(t *testing.T) {
+func TestO2OwnersReclaimTheirMachines(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 8, "--slots", "1")
 	const steps = 500
@@ -108,7 +108,7 @@ func TestO2OwnersTakeTheirMachinesBack(t *testing.T) {
 		t.Errorf("p2pboot slots: %v\n%s", err, out)
 	}
 	<-began[2].ended
-	eventually(t, "slots that are lent no more", func() error {
+	eventually(t, "the withdrawn slots", func() error {
 		s, err := began[3].status()
 		if err == nil && (len(s.Hosted) > 0 || s.Slots.Total != 0) {
 			err = fmt.Errorf("%d slots, jobs %+v", s.Slots.Total, s.Hosted)
@@ -117,7 +117,7 @@ func TestO2OwnersTakeTheirMachinesBack(t *testing.T) {
 	})
 	select {
 	case <-j.ended:
-		t.Errorf("the peers were given back when the job had ended")
+		t.Errorf("the peers were released only after the job had ended")
 	default:
 	}
 	if s := j.wait(); s != 0 {
@@ -179,7 +179,7 @@ func TestO3OwnerStopsOneJob(t *testing.T) {
 	}
 	select {
 	case <-moved.ended:
-		t.Error("the peer was left when the job had ended")
+		t.Error("the job left the peer only when it had ended")
 	default:
 	}
 	if s := moved.wait(); s != 0 {
@@ -283,7 +283,7 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 	j.waitRunning()
 	j.printed("rank 1 step 10 ")
 	peers = append(peers, boot(t, "--slots", "2", "--supernode", owner.addr))
-	eventually(t, "what a job has of the machine", func() error {
+	eventually(t, "the resource use of a job", func() error {
 		out, err := p2pboot("jobs", "--home", owner.home, "--json")
 		var hosted []struct{ Use struct{ CPU, Memory int64 } }
 		if err == nil {
@@ -300,9 +300,9 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 		skip.Lacks(t, "root, and a kernel with seccomp's user notification")
 	}
 	const rule = "paused: quiet hours"
-	eventually(t, "an owner who has quiet", func() error {
+	eventually(t, "the end of all jobs in quiet hours", func() error {
 		out, err := p2pboot("status", "--home", owner.home)
-		if err == nil && (!strings.Contains(out, rule) || strings.Contains(out, "job here:")) {
+		if err == nil && (!strings.Contains(out, rule) || strings.Contains(out, "hosted job:")) {
 			err = fmt.Errorf("no %q, or a job, in:\n%s", rule, out)
 		}
 		return err
@@ -326,15 +326,15 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 	again := submit(t, t.TempDir(), "--supernode", owner.addr, "--peer", owner.id, "-n", "2", "-w", "60",
 		filepath.Join(bin, "stepper"), "-steps", "20")
 	if s := again.wait(); s != 0 {
-		t.Errorf("a job at the peer that takes jobs again: exit status %d:\n%s", s, again.stderr)
+		t.Errorf("a job at the peer that accepts jobs again: exit status %d:\n%s", s, again.stderr)
 	}
 	expectNothingLeft(t, peers)
 }
 
-// TestO2QuietHoursStopWhatCannotBeHandedOver begins quiet hours at the peer of a rank without
+// TestO2QuietHoursSuspendJobsThatCannotMigrate begins quiet hours at the peer of a rank without
 // replicas. The rank is suspended, for longer than the tolerated hang, and the job's result must be
 // right afterwards. If the owner prefers that, the job ends instead.
-func TestO2QuietHoursStopWhatCannotBeHandedOver(t *testing.T) {
+func TestO2QuietHoursSuspendJobsThatCannotMigrate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		jobs   string // --pause-jobs
@@ -366,8 +366,8 @@ func TestO2QuietHoursStopWhatCannotBeHandedOver(t *testing.T) {
 				skip.Lacks(t, "root, and a kernel with seccomp's user notification")
 			}
 			if c.status == 0 {
-				j.waitFor("an owner who needs his machine", func(e event) bool { return strings.Contains(e.Text, c.says) })
-				eventually(t, "a job that stands still", func() error {
+				j.waitFor("the suspension by the owner", func(e event) bool { return strings.Contains(e.Text, c.says) })
+				eventually(t, "a suspended job", func() error {
 					out, err := p2pboot("jobs", "--home", owner.home)
 					if err == nil && !strings.Contains(out, "running, paused") {
 						err = fmt.Errorf("got %s", out)
@@ -375,7 +375,7 @@ func TestO2QuietHoursStopWhatCannotBeHandedOver(t *testing.T) {
 					return err
 				})
 				mend() // the rule applies for another minute
-				j.waitFor("an owner who does not", func(e event) bool { return strings.Contains(e.Text, "resumes the job") })
+				j.waitFor("the resumed job", func(e event) bool { return strings.Contains(e.Text, "resumes the job") })
 			}
 			if s := j.wait(); s != c.status || !strings.Contains(j.stderr.String(), c.says) {
 				t.Fatalf("exit status %d:\n%s", s, j.stderr)
@@ -388,10 +388,10 @@ func TestO2QuietHoursStopWhatCannotBeHandedOver(t *testing.T) {
 	}
 }
 
-// TestProgramsGiveWayByDefault runs a job at the peer of an ordinary user with default settings.
+// TestProgramsYieldByDefault runs a job at the peer of an ordinary user with default settings.
 // The programs must have the lowest priority, and so must their session where sessions compete, but
 // not that of the peer. The job must succeed.
-func TestProgramsGiveWayByDefault(t *testing.T) {
+func TestProgramsYieldByDefault(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		skip.Lacks(t, "Linux, which has such priorities")
 	}
@@ -419,7 +419,7 @@ func TestProgramsGiveWayByDefault(t *testing.T) {
 		eventually(t, "session of programs", func() error {
 			programs, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", pid))
 			if err == nil && !strings.Contains(string(programs), " nice 15") {
-				err = fmt.Errorf("it is %q", programs)
+				err = fmt.Errorf("the autogroup is %q, want nice 15", programs)
 			}
 			return err
 		})
@@ -431,11 +431,11 @@ func TestProgramsGiveWayByDefault(t *testing.T) {
 	expectNothingLeft(t, []*peerProcess{p})
 }
 
-// TestO2PeerIsHeardBesideItsOwnersWork occupies the processors many times over at a peer that
+// TestO2PeerRespondsUnderItsOwnersLoad occupies the processors many times over at a peer that
 // cannot make control groups. The peer must get its turns nearly as soon as the submitter. The
 // submitter does not know the peer, and must not have failed it when the owner's work is done. The
 // job must succeed.
-func TestO2PeerIsHeardBesideItsOwnersWork(t *testing.T) {
+func TestO2PeerRespondsUnderItsOwnersLoad(t *testing.T) {
 	m := *loopback
 	m.user, m.env = ordinary, append(slices.Clone(loopback.env), fmt.Sprintf("P2PMPI_NICENESS=%d", peer.DefaultConfig().Niceness))
 	p := m.startPeer(t, folderOf(t, ordinary), "--slots", "2", "--require-confinement=false")
@@ -452,7 +452,7 @@ func TestO2PeerIsHeardBesideItsOwnersWork(t *testing.T) {
 	select {
 	case <-time.After(need):
 	case <-j.ended:
-		t.Fatalf("the job has not borne it:\n%s", j.stderr)
+		t.Fatalf("the job did not survive:\n%s", j.stderr)
 	}
 	late, usual := turnsOf(p.cmd.Process.Pid).wait(peers), turnsOf(j.cmd.Process.Pid).wait(submitters)
 	done()

@@ -131,9 +131,9 @@ func (p *peerProcess) misses() {
 	})
 }
 
-// TestSubmitterCutOffForAWhile unplugs the submitter's machine for longer than the detection of a
+// TestSubmitterCutOffTemporarily unplugs the submitter's machine for longer than the detection of a
 // silent peer takes. The job must continue without it, and the submitter must rejoin it.
-func TestSubmitterCutOffForAWhile(t *testing.T) {
+func TestSubmitterCutOffTemporarily(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{"two peers": {"--slots", "3"}, "six peers": {"--slots", "1"}} {
 		t.Run(name, func(t *testing.T) {
@@ -215,9 +215,9 @@ func TestSubmitterUnplugged(t *testing.T) {
 	}
 }
 
-// TestSubmitterUnpluggedHearsTheStatus unplugs the submitter's machine until the program has ended
+// TestSubmitterUnpluggedReportsTheExitStatus unplugs the submitter's machine until the program has ended
 // with different statuses.
-func TestSubmitterUnpluggedHearsTheStatus(t *testing.T) {
+func TestSubmitterUnpluggedReportsTheExitStatus(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"-exit", "-abort"} {
 		t.Run(how[1:], func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestSubmitterUnpluggedHearsTheStatus(t *testing.T) {
 			for _, p := range peers {
 				eventually(t, "slots", p.unused)
 			}
-			j.waitFor("word that it is cut off", func(e event) bool { return strings.Contains(e.Text, "cut off from the majority") })
+			j.waitFor("the report that it is cut off", func(e event) bool { return strings.Contains(e.Text, "cut off from the majority") })
 			heal()
 			if s := j.wait(); s != 5 {
 				t.Errorf("exit status %d, want 5", s)
@@ -259,9 +259,9 @@ func TestS4SubmitterCancelsWhileCutOff(t *testing.T) {
 			j.waitRunning()
 			j.printed("rank 1 step 50 ")
 			heal := part(network, len(machines), 0)
-			j.waitFor("word that it is cut off", func(e event) bool { return strings.Contains(e.Text, "cut off from the majority") })
+			j.waitFor("the report that it is cut off", func(e event) bool { return strings.Contains(e.Text, "cut off from the majority") })
 			j.cmd.Process.Signal(syscall.SIGINT)
-			j.waitFor("word that peers cannot be told", func(e event) bool { return strings.Contains(e.Text, "trying for") })
+			j.waitFor("the report that peers cannot be notified", func(e event) bool { return strings.Contains(e.Text, "trying for") })
 			if soon {
 				heal()
 			}
@@ -269,7 +269,7 @@ func TestS4SubmitterCancelsWhileCutOff(t *testing.T) {
 				t.Errorf("exit status %d, want 130", s)
 			}
 			if said := strings.Contains(j.stderr.String(), "4 peers could not be told"); said == soon {
-				t.Errorf("peers that could not be told: said %v", said)
+				t.Errorf("4 peers could not be told: printed %v", said)
 			}
 			heal()
 			expectNothingLeft(t, peers)
@@ -298,9 +298,9 @@ func TestSubmitterFrozen(t *testing.T) {
 	}
 }
 
-// TestRecruitsOutliveACut unplugs the submitter's machine after a peer was lost and replaced. The
+// TestRecruitsSurviveACut unplugs the submitter's machine after a peer was lost and replaced. The
 // replacement must continue like the other peers.
-func TestRecruitsOutliveACut(t *testing.T) {
+func TestRecruitsSurviveACut(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]time.Duration{"briefly": 3 * time.Second, "for long": 15 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -322,10 +322,10 @@ func TestRecruitsOutliveACut(t *testing.T) {
 	}
 }
 
-// TestPeersOfAnAttachedJobFailNobodyForALink cuts the link between two peers, when peers vote on
+// TestPeersOfAResumedJobTolerateALinkFailure cuts the link between two peers, when peers vote on
 // views without their submitter. The other peers can reach both of them, and form a majority with
 // either.
-func TestPeersOfAnAttachedJobFailNobodyForALink(t *testing.T) {
+func TestPeersOfAResumedJobTolerateALinkFailure(t *testing.T) {
 	t.Parallel()
 	for _, link := range [][2]string{{"0.0", "0.1"}, {"0.2", "0.3"}} { // the leader is at an end of one of these
 		t.Run(link[0]+" and "+link[1], func(t *testing.T) {
@@ -334,7 +334,7 @@ func TestPeersOfAnAttachedJobFailNobodyForALink(t *testing.T) {
 			peers, home := lanGrid(t, machines, "--slots", "2"), t.TempDir()
 			first := machines[0].submit(t, home, "--supernode", peers[0].addr, "-n", "2", "-r", "4", "-w", "60", "--timeout", "110s",
 				filepath.Join(bin, "stepper"), "-steps", "700", "-every", "50", "-work", "0", "-pause", "20ms")
-			first.waitFor("that it is kept", func(e event) bool { return e.Event == "kept" })
+			first.waitFor("the event kept", func(e event) bool { return e.Event == "kept" })
 			first.printed("rank 1 step 50 ")
 			first.kill()
 			second := machines[0].startJob(t, "--home", home, "--json", "--attach")

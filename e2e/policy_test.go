@@ -36,8 +36,8 @@ func TestS3PolicyByDefault(t *testing.T) {
 	expectNothingLeft(t, []*peerProcess{owner})
 
 	owner.expectLogged(t, "slots refused by the owner's policy", map[string]any{"class": "everyone", "kinds": []any{"native"}, "error": "refused: wasm only"})
-	taken := owner.expectLogged(t, "job taken", map[string]any{"class": "everyone", "kind": "wasm", "name": "sum.wasm", "digest": digestOf(t, sum)})
-	mine := owner.expectLogged(t, "job taken", map[string]any{"class": "mine", "kind": "native", "name": "stepper", "digest": digestOf(t, stepper), "signed_by": owner.id})
+	taken := owner.expectLogged(t, "job accepted", map[string]any{"class": "everyone", "kind": "wasm", "name": "sum.wasm", "digest": digestOf(t, sum)})
+	mine := owner.expectLogged(t, "job accepted", map[string]any{"class": "mine", "kind": "native", "name": "stepper", "digest": digestOf(t, stepper), "signed_by": owner.id})
 	out, err := p2pboot("history", "--home", owner.home, "--json")
 	if err != nil {
 		t.Fatal(err)
@@ -49,15 +49,15 @@ func TestS3PolicyByDefault(t *testing.T) {
 	for i, line := range []map[string]any{mine, taken} { // newest first
 		e := past[i]
 		if e.Submitter != line["signed_by"] || e.Class != line["class"] || e.Kind != line["kind"] || e.Digest != line["digest"] || e.Signed != line["signed"] || len(e.Signed) != 64 {
-			t.Errorf("the history says %+v, the log %v", e, line)
+			t.Errorf("the history has %+v, the log %v", e, line)
 		}
 	}
 }
 
-// TestS3ListsOfWhoAndWhere uses an owner's lists of allowed and denied peers, and a submitter's
+// TestS3AllowAndDenyLists uses an owner's lists of allowed and denied peers, and a submitter's
 // choice of peers. The native programs of an allowed submitter run, strangers' modules too, and
 // those of a denied submitter do not. No job runs at a peer that its submitter excludes.
-func TestS3ListsOfWhoAndWhere(t *testing.T) {
+func TestS3AllowAndDenyLists(t *testing.T) {
 	t.Parallel()
 	friend := boot(t, "--slots", "1")
 	foe := boot(t, "--slots", "1", "--supernode", friend.addr)
@@ -82,7 +82,7 @@ func TestS3ListsOfWhoAndWhere(t *testing.T) {
 			}
 		}
 		if status == 0 && len(j.placed) == 0 {
-			t.Errorf("%s: it was nowhere", name)
+			t.Errorf("%s: it was placed on no peer", name)
 		}
 	}
 	short := []string{"-steps", "20", "-every", "10"}
@@ -96,7 +96,7 @@ func TestS3ListsOfWhoAndWhere(t *testing.T) {
 	expect("more than it has", 69, nil, "", of(friend, "-n", "2", "-w", "1", "--only-mine", stepper))
 	expect("two of his own", 0, at(friend, owner), "", of(friend, "-n", "3", "-w", "60", "--only-mine", "--mine", owner.id, stepper))
 	expectNothingLeft(t, []*peerProcess{friend, foe, owner})
-	owner.expectLogged(t, "job taken", map[string]any{"class": "allowed", "kind": "native", "signed_by": friend.id})
+	owner.expectLogged(t, "job accepted", map[string]any{"class": "allowed", "kind": "native", "signed_by": friend.id})
 	owner.expectLogged(t, "slots refused by the owner's policy", map[string]any{"peer": foe.id, "kinds": []any{"wasm"}, "error": "refused: denied"})
 }
 
@@ -117,7 +117,7 @@ func (p *peerProcess) expectLogged(t *testing.T, message string, fields map[stri
 			return line
 		}
 	}
-	t.Fatalf("nothing with %v is said of %q in\n%s", fields, message, p.log)
+	t.Fatalf("no line with fields %v and message %q in\n%s", fields, message, p.log)
 	return nil
 }
 

@@ -27,7 +27,7 @@ func peerOn(t *testing.T, home string) string {
 	t.Helper()
 	id, ok := strings.CutPrefix(strings.Split(network(t, home, "show"), "\n")[0], "peer ")
 	if !ok {
-		t.Fatal("p2pboot network show does not name the peer")
+		t.Fatal("p2pboot network show does not print the peer's ID")
 	}
 	return id
 }
@@ -137,15 +137,15 @@ func TestPrivateNetworkRefusesOthers(t *testing.T) {
 func logged(p *peerProcess, text string) func() error {
 	return func() error {
 		if !strings.Contains(p.log.String(), text) {
-			return fmt.Errorf("no word of %q", text)
+			return fmt.Errorf("the log does not contain %q", text)
 		}
 		return nil
 	}
 }
 
-// TestPrivateNetworkTakesANewTokenInWithoutARestart checks that a peer whose token has expired is
+// TestPrivateNetworkAcceptsANewTokenWithoutARestart checks that a peer whose token has expired is
 // admitted again once its owner has joined with a new one.
-func TestPrivateNetworkTakesANewTokenInWithoutARestart(t *testing.T) {
+func TestPrivateNetworkAcceptsANewTokenWithoutARestart(t *testing.T) {
 	labs(t, func(t *testing.T, l *lab) {
 		home := t.TempDir()
 		expired := network(t, l.owner, "invite", "--for", "1ms", "--peer", peerOn(t, home))

@@ -35,8 +35,8 @@ func TestLANRelay(t *testing.T) {
 		replicas string
 		args     []string // of the volunteers
 	}{
-		"r=1, nobody told them":       {"1", nil},
-		"r=2, their owners told them": {"2", []string{"--reachability", "private"}},
+		"r=1, automatic reachability":  {"1", nil},
+		"r=2, reachability configured": {"2", []string{"--reachability", "private"}},
 	}
 	for name, setup := range setups {
 		t.Run(name, func(t *testing.T) {

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// TestSecretsAreNotTold checks that secrets do not leak: the network's token, its owner's key, a
+// TestSecretsAreNotRevealed checks that secrets do not leak: the network's token, its owner's key, a
 // peer's identity, and the password of the status page. They must not occur in logs at the most
 // verbose level, in p2prun's messages, in command lines, or in the environment of programs.
-func TestSecretsAreNotTold(t *testing.T) {
+func TestSecretsAreNotRevealed(t *testing.T) {
 	t.Parallel()
 	m := *loopback
 	m.boot = append(m.boot[:len(m.boot):len(m.boot)], "--network", "lab", "--log-level", "trace", "--http", "127.0.0.1:0")
@@ -35,8 +35,8 @@ func TestSecretsAreNotTold(t *testing.T) {
 	told := map[string]string{
 		"log of the first peer":  volunteer.log.String(),
 		"log of the second peer": second.log.String(),
-		"what p2prun says":       j.stderr.String(),
-		"what join says":         joined,
+		"output of p2prun":       j.stderr.String(),
+		"output of join":         joined,
 	}
 	for pid := range workingFolders() {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
@@ -56,7 +56,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 			for _, file := range []string{"identity", "http-password", "networks/lab/token", "networks/lab/owner"} {
 				for _, secret := range forms(t, filepath.Join(h, file)) {
 					if strings.Contains(text, secret) {
-						t.Errorf("%s has what is in %s", place, file)
+						t.Errorf("%s contains the secret of %s", place, file)
 					}
 				}
 			}
@@ -66,7 +66,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 		}
 	}
 	if !strings.Contains(told["log of the first peer"], "status page") {
-		t.Error("the log does not tell all")
+		t.Error("the log lacks the line about the status page")
 	}
 }
 
@@ -81,7 +81,7 @@ func (m *machine) joins(t *testing.T, home, token string) string {
 		return string(out), err
 	}
 	if out, err := join(token); err == nil {
-		t.Errorf("taken from the command line: %s", out)
+		t.Errorf("accepted on the command line: %s", out)
 	}
 	out, err := join("-")
 	if err != nil {

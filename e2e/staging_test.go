@@ -43,7 +43,7 @@ func TestLANStagingOverASlowUplink(t *testing.T) {
 	}
 	begun := j.waitFor("staging", func(e event) bool { return e.Phase == "staging" }).Time
 	computed := processorTime(t, cmds)
-	staged := j.waitFor("its end", func(e event) bool { return e.Phase == "starting" }).Time
+	staged := j.waitFor("the end of staging", func(e event) bool { return e.Phase == "starting" }).Time
 	computed = processorTime(t, cmds) - computed
 	sent := machines[0].sent(t) - before
 	if s := j.wait(); s != 0 {
@@ -131,7 +131,7 @@ func stageAtSites(t *testing.T, submitter *machine, supernode *peerProcess, site
 	j := submitter.submit(t, t.TempDir(), "--supernode", supernode.addr, "-n", fmt.Sprint(n), "-w", "60",
 		"-i", input, "sha256sum", strings.TrimPrefix(input, "/"))
 	begun := j.waitFor("staging", func(e event) bool { return e.Phase == "staging" }).Time
-	took = j.waitFor("its end", func(e event) bool { return e.Phase == "starting" }).Time.Sub(begun)
+	took = j.waitFor("the end of staging", func(e event) bool { return e.Phase == "starting" }).Time.Sub(begun)
 	for i, s := range sites {
 		copies = append(copies, float64(s.uplink.inside.sent(t)-before[i])/float64(*sitesMiB<<20))
 	}

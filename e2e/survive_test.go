@@ -85,7 +85,7 @@ var losses = []loss{
 		j.peerOf(peers, "0.0").kill()
 		j.peerOf(peers, "2.1").kill()
 	}},
-	{"the peer of a master stopped for good", func(_ *testing.T, j *job, peers []*peerProcess) {
+	{"the peer of a master stopped permanently", func(_ *testing.T, j *job, peers []*peerProcess) {
 		j.peerOf(peers, "0.0").signal(syscall.SIGSTOP)
 	}},
 }
@@ -198,7 +198,7 @@ func TestCollectsOutputFiles(t *testing.T) {
 		}
 	}
 	if said := j.stderr.String(); strings.Contains(said, "same files") || strings.Contains(said, "diverged") {
-		t.Errorf("replicas that do the same are said not to:\n%s", said)
+		t.Errorf("equal replicas are reported as diverged:\n%s", said)
 	}
 	expectNothingLeft(t, peers)
 }

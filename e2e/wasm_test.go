@@ -37,7 +37,7 @@ func mixedGrid(t *testing.T, n int, args ...string) []*peerProcess {
 	t.Helper()
 	if otherEngine == "" {
 		if skip.Forbidden() && runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
-			t.Fatal("P2PMPI_TEST_ENGINE names no other engine")
+			t.Fatal("P2PMPI_TEST_ENGINE names no second engine")
 		}
 		return grid(t, n, args...)
 	}
@@ -49,7 +49,7 @@ func mixedGrid(t *testing.T, n int, args ...string) []*peerProcess {
 	})
 	for i, p := range peers {
 		if log := p.log.String(); strings.Contains(log, "wazero-") == (i%2 == 0) {
-			t.Fatalf("peer %d has not the engine that it was given:\n%s", i, log)
+			t.Fatalf("peer %d does not use the configured engine:\n%s", i, log)
 		}
 	}
 	return peers
@@ -68,9 +68,9 @@ func TestWasmConformance(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestWasmIsWhatPeersTakeThatTakeNothingElse runs a Go package on peers whose owners accept only
+// TestWasmRunsWhereNativeProgramsAreRefused runs a Go package on peers whose owners accept only
 // modules. p2prun must build it as a module after they have refused it.
-func TestWasmIsWhatPeersTakeThatTakeNothingElse(t *testing.T) {
+func TestWasmRunsWhereNativeProgramsAreRefused(t *testing.T) {
 	t.Parallel()
 	example, err := filepath.Abs("../examples/ep")
 	if err != nil {
@@ -101,9 +101,9 @@ func TestWasmSeesItsScratchOnly(t *testing.T) {
 	}
 }
 
-// TestWasmGoesOnFromACheckpoint replaces a lost replica of a module. The new replica must resume
+// TestWasmResumesFromACheckpoint replaces a lost replica of a module. The new replica must resume
 // from the last checkpoint.
-func TestWasmGoesOnFromACheckpoint(t *testing.T) {
+func TestWasmResumesFromACheckpoint(t *testing.T) {
 	t.Parallel()
 	peers := mixedGrid(t, 3, "--slots", "2")
 	stepper := module(t, "./e2e/programs/stepper")
@@ -119,9 +119,9 @@ func TestWasmGoesOnFromACheckpoint(t *testing.T) {
 	j.printed(fmt.Sprintf("rank 1 step %d ", kill))
 	killProcess(t, j.peerOf(peers, "1.0"), "1.0", syscall.SIGKILL)
 	process, took, messages := j.awaitHealedBy(1)
-	t.Logf("%s took the place of 1.0 after %v, with %d messages", process, took, messages)
+	t.Logf("%s replaced 1.0 after %v, with %d messages", process, took, messages)
 	if messages >= 2*kill { // each step has two messages
-		t.Errorf("%s was given %d messages: it has not gone on from a checkpoint", process, messages)
+		t.Errorf("%d messages were replayed to %s: it has not resumed from a checkpoint", messages, process)
 	}
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d", s)

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestKilledWhileItHolds kills a p2prun that holds slots and has redeemed none, because it waits
-// for the answer of a peer that hangs. When the leases have expired, the slots must be free, and
+// TestSubmitterKilledWhileItHoldsSlots kills a p2prun that holds slots and has redeemed none, because it
+// waits for the answer of a peer that hangs. When the leases have expired, the slots must be free, and
 // another job must get them (S2, S4).
-func TestKilledWhileItHolds(t *testing.T) {
+func TestSubmitterKilledWhileItHoldsSlots(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 3, "--slots", "1")
 	sound, hangs := peers[:2], peers[2]

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// passing is an accusation that this member has passed on along one tree.
-type passing struct {
+// sentAccusation is an accusation that this member has passed on along one tree.
+type sentAccusation struct {
 	about int
 	tree  Tree
 	reach int
@@ -15,7 +15,7 @@ type passing struct {
 
 // quiet is the number of periods in which an accusation is not repeated. So a member that repeatedly
 // accuses a live member causes at most one probe per quiet periods at each other member.
-const quiet = 2
+const repeatAfter = 2
 
 // accuse tells all other members that a member has failed, along both trees.
 func (d *Detector) accuse(out *Output, about int) {
@@ -30,13 +30,13 @@ func (d *Detector) accuse(out *Output, about int) {
 // of the seed). The tree uses the same connections as the tables. Failed members and the accused one are
 // skipped. pass returns false if the same accusation was passed on recently with at least this reach.
 func (d *Detector) pass(out *Output, about int, tree Tree, reach int) bool {
-	p := passing{about, tree, reach, d.periods + quiet}
-	i := slices.IndexFunc(d.spread, func(q passing) bool { return q.about == about && q.tree == tree })
+	p := sentAccusation{about, tree, reach, d.periods + repeatAfter}
+	i := slices.IndexFunc(d.accusations, func(q sentAccusation) bool { return q.about == about && q.tree == tree })
 	switch {
 	case i < 0:
-		d.spread = append(d.spread, p)
-	case d.spread[i].reach < reach:
-		d.spread[i] = p
+		d.accusations = append(d.accusations, p)
+	case d.accusations[i].reach < reach:
+		d.accusations[i] = p
 	default:
 		return false
 	}
@@ -96,7 +96,7 @@ func (d *Detector) handleProbeRequest(out *Output, m Message) {
 		out.Send = append(out.Send, known)
 		return
 	}
-	q := probeRequest{about: m.About, asker: m.From, until: d.periods + quiet}
+	q := probeRequest{about: m.About, asker: m.From, until: d.periods + repeatAfter}
 	i := slices.IndexFunc(d.probeRequests, func(p probeRequest) bool { return p.about == q.about && p.asker == q.asker })
 	switch {
 	case i >= 0:
@@ -125,13 +125,13 @@ func (d *Detector) confirmLive(out *Output, about int) {
 // handleConfirmation accepts another member's statement that a suspect is live.
 func (d *Detector) handleConfirmation(out *Output, m Message) {
 	if q := d.suspicionOf(m.About); q != nil && q.asked > 1 {
-		d.members[m.About].showsLife(d.periods)
+		d.members[m.About].sawAlive(d.periods)
 		d.enter(out, m.About, Live)
 	}
 }
 
 // dropExpired drops expired accusations and questions.
 func (d *Detector) dropExpired() {
-	d.spread = slices.DeleteFunc(d.spread, func(p passing) bool { return p.until <= d.periods })
+	d.accusations = slices.DeleteFunc(d.accusations, func(p sentAccusation) bool { return p.until <= d.periods })
 	d.probeRequests = slices.DeleteFunc(d.probeRequests, func(q probeRequest) bool { return q.until <= d.periods })
 }

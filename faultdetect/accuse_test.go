@@ -37,7 +37,7 @@ func TestF2AccusationReachesAllMembersInLogarithmicSteps(t *testing.T) {
 			}
 			slices.Sort(told)
 			if len(told) != r.live() || len(slices.Compact(told)) != r.live() {
-				t.Fatalf("n=%d tree %d: %v were told, want each of %d once", n, tree, told, r.live())
+				t.Fatalf("n=%d tree %d: %v were notified, want each of %d once", n, tree, told, r.live())
 			}
 			if steps > HalfRounds(n) {
 				t.Errorf("n=%d tree %d: %d steps, want at most %d", n, tree, steps, HalfRounds(n))
@@ -143,7 +143,7 @@ func TestV3IndirectConfirmationClearsASuspect(t *testing.T) {
 		t.Error("cleared by a confirmation that no peer asked for")
 	}
 	if got := kinds(tickOn(d, 1)); !slices.Contains(got, Ask) {
-		t.Errorf("sent %v, want questions through others", got)
+		t.Errorf("sent %v, want indirect probes", got)
 	}
 	if receive(t, d, vouch); d.State(5) != Live {
 		t.Errorf("state %v", d.State(5))
@@ -165,7 +165,7 @@ func TestO4ProbeAndAccusationStateIsBounded(t *testing.T) {
 			}
 		}
 	}
-	if len(d.probeRequests) > maxProbeRequests || len(d.spread) > 2*n || len(d.suspicions) > n {
-		t.Errorf("%d questions, %d accusations, %d inquiries", len(d.probeRequests), len(d.spread), len(d.suspicions))
+	if len(d.probeRequests) > maxProbeRequests || len(d.accusations) > 2*n || len(d.suspicions) > n {
+		t.Errorf("%d questions, %d accusations, %d inquiries", len(d.probeRequests), len(d.accusations), len(d.suspicions))
 	}
 }

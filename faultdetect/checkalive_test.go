@@ -22,7 +22,7 @@ func TestCheckAlive(t *testing.T) {
 	}{
 		{"first", 1 * s, []view.Process{p, q}, []view.Process{p, q}, nil},
 		{"q falls silent", 2 * s, []view.Process{p}, []view.Process{p, q}, nil},
-		{"this peer is stopped for a minute: two periods of it count", 62 * s, []view.Process{p}, []view.Process{p, q}, nil},
+		{"this peer is stopped for a minute: two periods count", 62 * s, []view.Process{p}, []view.Process{p, q}, nil},
 		{"within the hang", 63 * s, []view.Process{p}, []view.Process{p, q}, nil},
 		{"q hangs", 64 * s, []view.Process{p, q}, []view.Process{p}, []view.Process{q}},
 		{"q is reported once", 65 * s, []view.Process{p}, []view.Process{p}, nil},

@@ -93,7 +93,7 @@ func TestF3SurvivorsLearnOfEveryCrash(t *testing.T) {
 		settled := w.Doubts
 		w.Run(60 * simPeriod)
 		if w.Doubts != settled {
-			t.Fatalf("%v, crashed %0*b: survivors still question each other", w, n, set)
+			t.Fatalf("%v, crashed %0*b: survivors still check each other", w, n, set)
 		}
 	})
 }

@@ -90,11 +90,11 @@ type Detector struct {
 
 	members       []member
 	ring          ring
-	links         map[int]*link  // links from members that have sent a table
-	due           []expected     // tables that are expected
-	suspicions    []*suspicion   // one for each suspect
-	probeRequests []probeRequest // requests of other members to ask a member
-	spread        []passing      // accusations passed on recently
+	links         map[int]*link    // links from members that have sent a table
+	due           []expected       // tables that are expected
+	suspicions    []*suspicion     // one for each suspect
+	probeRequests []probeRequest   // requests of other members to ask a member
+	accusations   []sentAccusation // accusations passed on recently
 	health        health
 }
 
@@ -107,9 +107,9 @@ type member struct {
 	state     State
 }
 
-// showsLife records that the member was alive in a period. The first sign of life ends the start grace,
+// sawAlive records that the member was alive in a period. The first sign of life ends the start grace,
 // so that it does not delay the suspicion of a member that becomes silent soon after the start.
-func (m *member) showsLife(period int) {
+func (m *member) sawAlive(period int) {
 	if m.met {
 		period = max(period, int(m.heard))
 	}

@@ -63,7 +63,7 @@ func TestNewRefusesWrongConfig(t *testing.T) {
 		c := right
 		spoil(&c)
 		if _, err := New(c); err == nil {
-			t.Errorf("%s: %+v was taken", name, c)
+			t.Errorf("%s: %+v was accepted", name, c)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func TestF1SuspectIsProbedForAPeriodThenFailed(t *testing.T) {
 	}
 	receive(t, d, Message{From: 1, To: 0, Kind: Pong, Heartbeat: offset + 13})
 	if out := ticks(d, 13, 30); d.State(1) != Failed || len(out.Send)+len(out.Verdicts) != 0 {
-		t.Errorf("after failing: %v, %+v; want failed for good and no gossip to it", d.State(1), out)
+		t.Errorf("after failing: %v, %+v; want Failed permanently, and no gossip to it", d.State(1), out)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestReportProbesAtOnce(t *testing.T) {
 	ticks(d, 12, 13)
 	receive(t, d, Message{From: 1, To: 0, Kind: Table, Heartbeat: offset + 14, Table: []uint64{0, 0, 0, offset + 14}})
 	if d.State(3) != Live {
-		t.Error("not cleared by news younger than the report")
+		t.Error("not cleared by a heartbeat newer than the report")
 	}
 }
 
@@ -213,23 +213,23 @@ func TestV3StoppedObserverProbesAgain(t *testing.T) {
 
 func TestO4WrongMessagesChangeNothing(t *testing.T) {
 	tests := map[string]Message{
-		"short table":       {From: 1, To: 0, Kind: Table, Table: make([]uint64, 3)},
-		"long table":        {From: 1, To: 0, Kind: Table, Table: make([]uint64, 5)},
-		"no table":          {From: 1, To: 0, Kind: Table},
-		"table in a pong":   {From: 1, To: 0, Kind: Pong, Table: make([]uint64, 4)},
-		"no kind":           {From: 1, To: 0},
-		"unknown kind":      {From: 1, To: 0, Kind: Accuse + 1},
-		"about nobody":      {From: 1, To: 0, Kind: Ask, About: 4},
-		"about less":        {From: 1, To: 0, Kind: Confirm, About: -1},
-		"about its sender":  {From: 1, To: 0, Kind: Accuse, About: 1},
-		"ping about one":    {From: 1, To: 0, Kind: Ping, About: 2},
-		"no tree":           {From: 1, To: 0, Kind: Accuse, About: 2, Tree: 2},
-		"endless reach":     {From: 1, To: 0, Kind: Accuse, About: 2, Reach: 4},
-		"reach of an ask":   {From: 1, To: 0, Kind: Ask, About: 2, Reach: 1},
-		"from itself":       {From: 0, To: 0, Kind: Ping},
-		"from outside":      {From: 4, To: 0, Kind: Ping},
-		"negative":          {From: -1, To: 0, Kind: Ping},
-		"for somebody else": {From: 1, To: 2, Kind: Ping},
+		"short table":        {From: 1, To: 0, Kind: Table, Table: make([]uint64, 3)},
+		"long table":         {From: 1, To: 0, Kind: Table, Table: make([]uint64, 5)},
+		"no table":           {From: 1, To: 0, Kind: Table},
+		"table in a pong":    {From: 1, To: 0, Kind: Pong, Table: make([]uint64, 4)},
+		"no kind":            {From: 1, To: 0},
+		"unknown kind":       {From: 1, To: 0, Kind: Accuse + 1},
+		"about no member":    {From: 1, To: 0, Kind: Ask, About: 4},
+		"about less":         {From: 1, To: 0, Kind: Confirm, About: -1},
+		"about its sender":   {From: 1, To: 0, Kind: Accuse, About: 1},
+		"ping about one":     {From: 1, To: 0, Kind: Ping, About: 2},
+		"no tree":            {From: 1, To: 0, Kind: Accuse, About: 2, Tree: 2},
+		"endless reach":      {From: 1, To: 0, Kind: Accuse, About: 2, Reach: 4},
+		"reach of an ask":    {From: 1, To: 0, Kind: Ask, About: 2, Reach: 1},
+		"from itself":        {From: 0, To: 0, Kind: Ping},
+		"from outside":       {From: 4, To: 0, Kind: Ping},
+		"negative":           {From: -1, To: 0, Kind: Ping},
+		"for another member": {From: 1, To: 2, Kind: Ping},
 	}
 	for name, m := range tests {
 		d := newDetector(t, 4, 0)

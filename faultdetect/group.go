@@ -24,7 +24,7 @@ import (
 // accusation along each tree.
 func maxBeats(n int) int { return 200 + 2*n }
 
-var errFlood = errors.New("too many messages in a period")
+var errTooMany = errors.New("too many messages in a period")
 
 // A Group is this peer's membership in the failure detection of one job.
 type Group struct {
@@ -238,7 +238,7 @@ func (g *Group) read(stream network.Stream, r *bufio.Reader, from int) error {
 			since, beats = time.Now(), 1
 		}
 		if beats > maxBeats(len(g.peers)) {
-			return fmt.Errorf("member %d: %w", from, errFlood)
+			return fmt.Errorf("member %d: %w", from, errTooMany)
 		}
 		m, err := decoder.decode(&b)
 		if err != nil {

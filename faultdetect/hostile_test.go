@@ -41,7 +41,7 @@ func FuzzStream(f *testing.F) {
 			return
 		}
 		if joined != g || from != 1 {
-			t.Fatalf("b is taken for member %d", from)
+			t.Fatalf("b was accepted as member %d", from)
 		}
 		if err := g.read(st, in, from); err == nil {
 			t.Error("the stream has no end")
@@ -53,7 +53,7 @@ func FuzzStream(f *testing.F) {
 		for range len(g.inbox) {
 			m := <-g.inbox
 			if m.From != 1 || m.To != 2 {
-				t.Errorf("b speaks for another: %+v", m)
+				t.Errorf("b's message counts as another member's: %+v", m)
 			}
 			if _, err := d.Receive(0, m); err != nil {
 				t.Errorf("read but refused: %v", err)

@@ -43,9 +43,9 @@ func (m Message) check(self, n int) error {
 	third := m.Kind == Ask || m.Kind == Confirm || m.Kind == Accuse
 	switch {
 	case m.From < 0 || m.From >= n || m.From == self:
-		return fmt.Errorf("not another member of %d", n)
+		return fmt.Errorf("sender is not another member of %d", n)
 	case m.To != self:
-		return fmt.Errorf("meant for member %d", m.To)
+		return fmt.Errorf("addressed to member %d", m.To)
 	case m.Kind < Table || m.Kind > Accuse:
 		return fmt.Errorf("unknown kind %d", m.Kind)
 	case m.Kind == Table && len(m.Table) != n:
@@ -71,7 +71,7 @@ func (d *Detector) signOfLife(out *Output, m Message) {
 		from.phase = d.began(m.Heartbeat)
 	}
 	d.learn(out, m.From, m.Heartbeat)
-	d.members[m.From].showsLife(d.periods)
+	d.members[m.From].sawAlive(d.periods)
 	if q := d.suspicionOf(m.From); q != nil && (d.periods >= q.direct || m.Kind == Pong) {
 		d.enter(out, m.From, Live)
 	}
@@ -99,7 +99,7 @@ func (d *Detector) learn(out *Output, i int, heartbeat uint64) {
 	if heartbeat < d.heartbeat {
 		age = int(min(d.heartbeat-heartbeat, uint64(d.periods+startGrace)))
 	}
-	m.showsLife(d.periods - age)
+	m.sawAlive(d.periods - age)
 	if q := d.suspicionOf(i); q != nil && heartbeat >= q.refute {
 		d.enter(out, i, Live)
 	}

@@ -107,7 +107,7 @@ func (s *Service) validate(c GroupConfig) error {
 	case c.Self < 0 || c.Self >= len(c.Members) || c.Members[c.Self] != s.host.ID():
 		return fmt.Errorf("this peer is not member %d", c.Self)
 	case c.Verdict == nil:
-		return errors.New("no function Verdict")
+		return errors.New("Verdict is nil")
 	}
 	sorted := slices.Sorted(slices.Values(c.Members))
 	if len(slices.Compact(sorted)) != len(c.Members) {

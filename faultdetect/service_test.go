@@ -221,7 +221,7 @@ func TestO4StrangersAndInvalidMessagesAreRefused(t *testing.T) {
 			_ = stream.SetDeadline(time.Now().Add(time.Minute))
 			_, _ = stream.Write(raw) // may be refused before its end
 			if _, err := stream.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) || isTimeout(err) {
-				t.Errorf("%s: read says %v, want a reset", name, err)
+				t.Errorf("%s: read returned %v, want a reset", name, err)
 			}
 		}
 		time.Sleep(20 * DefaultPeriod)
@@ -286,7 +286,7 @@ func TestJoinRefusesWrongGroups(t *testing.T) {
 			"no job":          func(c *GroupConfig) { c.Job = "" },
 			"long job":        func(c *GroupConfig) { c.Job = string(make([]byte, maxHello)) },
 			"joined already":  func(c *GroupConfig) { c.Job = "a job" },
-			"somebody else":   func(c *GroupConfig) { c.Self = 1 },
+			"another member":  func(c *GroupConfig) { c.Self = 1 },
 			"outside":         func(c *GroupConfig) { c.Self = 3 },
 			"a member twice":  func(c *GroupConfig) { c.Members = []p2ppeer.ID{ids[0], ids[1], ids[1]} },
 			"no verdict":      func(c *GroupConfig) { c.Verdict = nil },

@@ -33,7 +33,7 @@ func TestO4DecodeRefuses(t *testing.T) {
 		"short table":      {Kind: pb.Beat_TABLE, Lag: []int64{0, 0, 0}},
 		"long table":       {Kind: pb.Beat_TABLE, Lag: make([]int64, 5)},
 		"table in a ping":  {Kind: pb.Beat_PING, Lag: make([]int64, 4)},
-		"about nobody":     {Kind: pb.Beat_ASK, About: 4},
+		"about no member":  {Kind: pb.Beat_ASK, About: 4},
 		"about its sender": {Kind: pb.Beat_VOUCH, About: 1},
 		"pong about one":   {Kind: pb.Beat_PONG, About: 2},
 		"endless reach":    {Kind: pb.Beat_ACCUSE, About: 2, Reach: 1<<32 - 1},
@@ -47,7 +47,7 @@ func TestO4DecodeRefuses(t *testing.T) {
 		"beyond all":       {Kind: pb.Beat_TABLE, Heartbeat: maxHeartbeat, Lag: []int64{-1, 0, 0, 0}},
 	} {
 		if m, err := (&decoder{from: 1, to: 2, n: 4}).decode(b); err == nil {
-			t.Errorf("%s: taken as %+v", name, m)
+			t.Errorf("%s: accepted as %+v", name, m)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func TestO4DecodeRefusesDifferencesBeyondTheGroup(t *testing.T) {
 		b.Kind, b.Heartbeat = pb.Beat_TABLE, 9
 		d := decoder{from: 1, to: 2, n: 4, last: make([]int64, 4)}
 		if m, err := d.decode(b); err == nil {
-			t.Errorf("%s: taken as %+v", name, m)
+			t.Errorf("%s: accepted as %+v", name, m)
 		}
 	}
 }

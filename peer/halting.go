@@ -60,7 +60,7 @@ func (h *halting) failure() error {
 // other.
 type CopyError struct {
 	Home string
-	Err  *discovery.TwinError
+	Err  *discovery.DuplicateError
 }
 
 // Error names the home and the location of the other peer.

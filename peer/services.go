@@ -128,7 +128,7 @@ func (p *Peer) startDiscovery() error {
 	cfg.DHTServer = p.role != SubmitOnly
 	cfg.Log = p.log
 	if p.role == Volunteer {
-		cfg.Offer, cfg.Machine, cfg.Twin = p.offer, p.slots.Machine, p.twinFound
+		cfg.Offer, cfg.Machine, cfg.Duplicate = p.offer, p.slots.Machine, p.twinFound
 	}
 	var err error
 	if p.discovery, err = discovery.New(p.life, p.net.Host, cfg); err != nil {
@@ -174,7 +174,7 @@ func (p *Peer) startSubmitter() error {
 }
 
 // twinFound halts this peer because an older peer has the same identity.
-func (p *Peer) twinFound(err *discovery.TwinError) {
+func (p *Peer) twinFound(err *discovery.DuplicateError) {
 	p.halting.fail(&CopyError{string(p.home), err})
 	p.Halt(status.Orderly)
 }

@@ -25,7 +25,7 @@ func TestBuiltInEngineIsTheDefault(t *testing.T) {
 	}
 	defer os.Remove(beside)
 	cfg := DefaultConfig()
-	if got := cfg.chooseEngine(t.TempDir(), launch.Walls{}, zerolog.Nop()); got != launch.BuiltIn() {
+	if got := cfg.chooseEngine(t.TempDir(), launch.Sandbox{}, zerolog.Nop()); got != launch.BuiltIn() {
 		t.Errorf("the engine is %q", got.Name)
 	}
 	cfg.WasmEngine = "bin/engine"

@@ -65,6 +65,6 @@ func (p *Peer) granted() *status.Granted {
 	return &status.Granted{
 		Grant:  p.launcher.Grant(),
 		Terms:  owners.Terms(p.terms.sandboxComplete()),
-		Unheld: p.launcher.Unheld(owners.Limits()...),
+		Unheld: p.launcher.Unenforced(owners.Limits()...),
 	}
 }

@@ -16,14 +16,14 @@ import (
 // terms decide which jobs of other users run here: the owner's policy, and the state of the machine.
 type terms struct {
 	policy   policy.Policy
-	sandbox  launch.Walls // layers of the sandbox for native programs
+	sandbox  launch.Sandbox // layers of the sandbox for native programs
 	suspend  *suspend.Service
 	home     homedir.Dir
 	diskFree func(dir string) int64
 }
 
 // sandboxComplete reports whether the sandbox for native programs is complete.
-func (t *terms) sandboxComplete() bool { return len(t.sandbox.Lacks()) == 0 }
+func (t *terms) sandboxComplete() bool { return len(t.sandbox.Gaps()) == 0 }
 
 // announced returns the kinds of programs in this peer's offer.
 func (t *terms) announced() (names []string) {
@@ -77,7 +77,7 @@ func (t *terms) logPolicy(log zerolog.Logger, accept []string) {
 	for _, class := range policy.Classes {
 		line = line.Str(string(class), string(t.policy.Rules[class].Kind))
 	}
-	line.Msg("who may run what")
+	line.Msg("rights of each class of submitters")
 	if also := t.policy.Beside(accept); len(also) > 0 {
 		warning := log.Warn()
 		for class, kind := range also {
@@ -89,9 +89,9 @@ func (t *terms) logPolicy(log zerolog.Logger, accept []string) {
 
 // logSandbox logs the missing sandbox layers.
 func (t *terms) logSandbox(log zerolog.Logger) {
-	gaps := t.sandbox.Lacks()
+	gaps := t.sandbox.Gaps()
 	for _, gap := range gaps {
-		log.Warn().Str("wall", string(gap.Wall)).Str("why", gap.Why).Bool("refused", !t.policy.Unconfined).
+		log.Warn().Str("wall", string(gap.Resource)).Str("why", gap.Why).Bool("refused", !t.policy.Unconfined).
 			Msg("native programs cannot be confined here")
 	}
 	if why := t.sandbox.NoLandlock; why != "" && len(gaps) == 0 {

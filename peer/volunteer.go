@@ -28,7 +28,7 @@ func (p *Peer) startVolunteer() error {
 	if err != nil {
 		return err
 	}
-	p.terms.sandbox = launch.ExamineWalls(string(p.home))
+	p.terms.sandbox = launch.ExamineSandbox(string(p.home))
 	p.terms.logSandbox(p.log)
 	if p.speed, err = machine.Speed(p.home.Speed()); err != nil {
 		return &homedir.Error{Home: string(p.home), Err: err}
@@ -60,7 +60,7 @@ func (p *Peer) startLauncher(jobs *journal.Journal) error {
 		DataListen:   p.cfg.dataListen(),
 		Channels:     channels,
 		Decide:       p.terms.decide,
-		Walls:        p.terms.sandbox,
+		Sandbox:      p.terms.sandbox,
 		Engine:       p.cfg.chooseEngine(string(p.home), p.terms.sandbox, p.log),
 		Readable:     p.cfg.Readable,
 		Journal:      jobs,
@@ -116,7 +116,7 @@ func (p *Peer) openJournal() (*journal.Journal, error) {
 
 // logUnheld logs the limits that the kernel does not enforce.
 func (p *Peer) logUnheld() {
-	for _, u := range p.launcher.Unheld(p.terms.policy.Limits()...) {
+	for _, u := range p.launcher.Unenforced(p.terms.policy.Limits()...) {
 		p.log.Warn().Str("limit", string(u.Limit)).Str("why", u.Why).Str("instead", u.Instead).
 			Msg("a limit of programs cannot be enforced here")
 	}

@@ -332,9 +332,9 @@ func (a *attempt) awaited() bool {
 	return slices.ContainsFunc(a.peers, func(p asked) bool { return p.pending && !p.late })
 }
 
-// hoped reports whether an unanswered request is worth waiting for: it is not late, or its peer answered
-// the last attempt.
-func (a *attempt) hoped() bool {
+// worthWaiting reports whether an unanswered request is worth waiting for: it is not late, or its peer
+// answered the last attempt.
+func (a *attempt) worthWaiting() bool {
 	return slices.ContainsFunc(a.peers, func(p asked) bool { return p.pending && !(p.late && p.Unheard) })
 }
 

@@ -53,26 +53,26 @@ func TestAttemptAsksUntilEnough(t *testing.T) {
 			"a1;b1;c1;", true,
 		},
 		{
-			"when nobody is left, those that gave all are asked for more",
+			"when no new peer is left, peers that granted all are asked for more",
 			Need{N: 4, R: 1, Strategy: Spread}, candidates(4, 1, 1, 1, 1, 1, 1, 1, 1, 1),
 			[]reply{{"a", 1, 0}, {"b", 0, Busy}, {"c", 0, Busy}, {"d", 0, Busy}, {"e", 0, Busy}, {"f", 0, Busy},
 				{"g", 0, Busy}, {"h", 0, Busy}, {"i", 0, Busy}, {"j", 0, Busy}, {"a", 2, 0}, {"a", 4, 0}},
 			"a1 b1 c1 d1 e1 f1 g1 h1 i1 j1;;a2;;;;;;;;;a4;", true,
 		},
 		{
-			"who refuses more keeps what it gave",
+			"a peer that refuses more keeps its grant",
 			Need{N: 2, R: 1, Strategy: Spread}, candidates(2, 1, 1, 1, 1, 1),
 			[]reply{{"a", 1, 0}, {"b", 0, Busy}, {"c", 0, Busy}, {"d", 1, 0}, {"a", 0, Silent}},
 			"a1 b1 c1 d1 e1;;f1;a2;;", true,
 		},
 		{
-			"who gave less than asked is not asked again",
+			"a peer that granted less is not asked again",
 			Need{N: 4, R: 1, Strategy: Concentrate}, candidates(4),
 			[]reply{{"a", 3, 0}},
 			"a4;", false,
 		},
 		{
-			"who advertises nothing is asked last",
+			"a peer without free slots is asked last",
 			Need{N: 1, R: 1, Strategy: Spread}, candidates(0, 1),
 			[]reply{{"b", 0, Silent}, {"a", 1, 0}},
 			"b1;a1;", true,
@@ -84,7 +84,7 @@ func TestAttemptAsksUntilEnough(t *testing.T) {
 			"a1;a4;", true,
 		},
 		{
-			"who waits asks for what has become free since, too",
+			"a waiting job also asks for slots that have become free",
 			Need{N: 4, R: 1, Strategy: Spread, Waits: true}, []Candidate{{Peer: "a", Slots: 1, Total: 4}},
 			[]reply{{"a", 1, 0}, {"a", 4, 0}},
 			"a1;a4;", true,
@@ -219,6 +219,6 @@ func TestReplicasAreSeparatedByAddressIfAnOwnerRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(placed) != 2 || placed[0].Peer != "a" || placed[1].Peer != "g" {
-		t.Errorf("got %v, want a and g, of another address", placed)
+		t.Errorf("placed at %v, want a and g, whose addresses differ", placed)
 	}
 }

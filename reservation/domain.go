@@ -20,16 +20,16 @@ type Domain struct {
 // make the same claim. So a lying peer can neither join groups of other peers nor gain more separation
 // than a peer without claims.
 type level struct {
-	names func(Domain) []string
-	said  bool
+	names   func(Domain) []string
+	claimed bool
 }
 
 var (
-	signed  = level{names: func(d Domain) []string { return []string{"owner " + d.Owner} }} // unknown owners: one group
-	address = level{names: func(d Domain) []string { return labels("addr", d.Addresses...) }}
-	saysAt  = level{func(d Domain) []string { return labels("addr", d.Said) }, true}
-	owner   = level{func(d Domain) []string { return labels("owner", d.Owner) }, true}
-	site    = level{func(d Domain) []string { return labels("site", d.Site) }, true}
+	signed      = level{names: func(d Domain) []string { return []string{"owner " + d.Owner} }} // unknown owners: one group
+	address     = level{names: func(d Domain) []string { return labels("addr", d.Addresses...) }}
+	claimedAddr = level{func(d Domain) []string { return labels("addr", d.Said) }, true}
+	owner       = level{func(d Domain) []string { return labels("owner", d.Owner) }, true}
+	site        = level{func(d Domain) []string { return labels("site", d.Site) }, true}
 )
 
 // A width is a set of levels that are applied in order. Peers that one of them joins may fail together.
@@ -38,8 +38,8 @@ type width []level
 // widths lists the widths, the most careful first. ownersFirst replaces it if owners are verified. A
 // claimed owner is the last criterion to separate peers of one address.
 var (
-	widths      = []width{{address, saysAt, owner, site}, {address, saysAt, owner}, {address, saysAt, site}, {address, saysAt}, {owner}}
-	ownersFirst = []width{{signed, address, saysAt, site}, {signed, address, saysAt}, {signed}, {address, saysAt, site}, {address, saysAt}}
+	widths      = []width{{address, claimedAddr, owner, site}, {address, claimedAddr, owner}, {address, claimedAddr, site}, {address, claimedAddr}, {owner}}
+	ownersFirst = []width{{signed, address, claimedAddr, site}, {signed, address, claimedAddr}, {signed}, {address, claimedAddr, site}, {address, claimedAddr}}
 )
 
 // groups partitions the peers, which are to run want processes of n ranks, once per width. Peers with the
@@ -109,7 +109,7 @@ func group(peers []PeerSlots, w width) (of []int, any bool) {
 		for i, p := range peers {
 			names[i] = l.names(p.Domain)
 		}
-		if l.said {
+		if l.claimed {
 			names = agreed(of, names)
 		}
 		join(of, names, seen)
@@ -179,7 +179,7 @@ func Apart(candidates []Candidate, others []Domain) []Candidate {
 
 // shared returns a weight for what d has in common with any of others.
 func (d Domain) shared(others []Domain) (weight int) {
-	at := func(d Domain) []string { return append(address.names(d), saysAt.names(d)...) }
+	at := func(d Domain) []string { return append(address.names(d), claimedAddr.names(d)...) }
 	kinds := []func(Domain) []string{owner.names, site.names, at} // in ascending weight
 	if d.Verified {
 		kinds = []func(Domain) []string{site.names, at, signed.names}

@@ -60,7 +60,7 @@ func promised(peers []PeerSlots, n, r int) []width {
 	case peers[0].Domain.Verified:
 		return all
 	}
-	return append(slices.Clone(all), width{address, saysAt})
+	return append(slices.Clone(all), width{address, claimedAddr})
 }
 
 // TestReplicasAreSeparatedIfPossible: for every promised width, if some placement separates the
@@ -137,7 +137,7 @@ func TestReplicasGoToDifferentOwners(t *testing.T) {
 		{"same claim, one router", []Domain{says("a", "1"), says("a", "1"), says("b", "1")}, []int{0, 2}},
 		{"a machine that claims two owners", []Domain{says("a", "1"), says("b", "1"), says("", "2")}, []int{0, 2}},
 		{"two peers of unknown owners, and one more", []Domain{signed("", "1"), signed("", "2"), signed("b", "3")}, []int{0, 2}},
-		{"a machine of two, whose owners have tokens", []Domain{signed("a", "1"), signed("b", "1"), signed("", "1")}, []int{0, 1}},
+		{"a machine of two owners with tokens", []Domain{signed("a", "1"), signed("b", "1"), signed("", "1")}, []int{0, 1}},
 	} {
 		if got := place(t, test.peers...); !slices.Equal(got, test.want) {
 			t.Errorf("%s: at %v, want %v", test.name, got, test.want)
@@ -161,9 +161,9 @@ func TestFalseDomainsDoNotMergeOthers(t *testing.T) {
 	}{
 		{"one machine of three owners", []Domain{at("l", says("", "a", "")), at("l", says("", "b", "")), at("l", says("", "c", ""))}},
 		{"one machine at three sites", []Domain{at("l", says("", "", "sa")), at("l", says("", "", "sb")), at("l", says("", "", "sc"))}},
-		{"of one's owner and at another's site", []Domain{says("", "a", "sb"), says("", "b", "sc"), says("", "c", "sa")}},
-		{"at one's address and of another's owner", []Domain{says("1", "b", ""), says("2", "c", ""), says("3", "a", "")}},
-		{"at one's address and at another's site", []Domain{says("1", "", "sb"), says("2", "", "sc"), says("3", "", "sa")}},
+		{"same owner as one peer, same site as another", []Domain{says("", "a", "sb"), says("", "b", "sc"), says("", "c", "sa")}},
+		{"same address as one peer, same owner as another", []Domain{says("1", "b", ""), says("2", "c", ""), says("3", "a", "")}},
+		{"same address as one peer, same site as another", []Domain{says("1", "", "sb"), says("2", "", "sc"), says("3", "", "sa")}},
 		{"one machine at three addresses", []Domain{at("l", says("1", "", "")), at("l", says("2", "", "")), at("l", says("3", "", ""))}},
 		{"a member at three sites", []Domain{member("", "sa"), member("", "sb"), member("", "sc")}},
 		{"a member at three addresses", []Domain{member("1", ""), member("2", ""), member("3", "")}},
@@ -219,7 +219,7 @@ func TestApartPrefersOtherOwners(t *testing.T) {
 		peer("says the same owner", Domain{Owner: "a", Addresses: []string{"2"}}),
 	}, left)
 	if got[0].Peer != "says the same owner" {
-		t.Errorf("got %v, want what is seen to count more", got)
+		t.Errorf("got %v, want observed facts to count more than claims", got)
 	}
 }
 
@@ -335,7 +335,7 @@ func TestDomainsAreTransitive(t *testing.T) {
 		{Domain: Domain{Addresses: []string{"5"}}}, // does not agree
 	}
 	for i, want := range []string{"[0 0 0 0 4 5 0 7 7]", "[0 0 0 3 4 5 3 7 7]", "[0 0 0 3 4 5 6 7 7]"} {
-		if got, _ := group(peers, []width{{address, saysAt, site}, {address, saysAt}, {address}}[i]); fmt.Sprint(got) != want {
+		if got, _ := group(peers, []width{{address, claimedAddr, site}, {address, claimedAddr}, {address}}[i]); fmt.Sprint(got) != want {
 			t.Errorf("width %d: got %v, want %s", i, got, want)
 		}
 	}

@@ -57,7 +57,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		g, err := grantOf(&a, start)
 		if err == nil && (g.Slots < 1 || g.Slots > maxSlots || g.Expires.Before(start)) {
-			t.Fatalf("%v taken for %+v", &a, g)
+			t.Fatalf("%v accepted as %+v", &a, g)
 		}
 	})
 }

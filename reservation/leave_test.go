@@ -22,7 +22,7 @@ func TestJobLeavesAllQueuesOnceItHasItsSlots(t *testing.T) {
 		}
 		need := Need{Job: "j", N: 1, R: 2, Since: time.Now(), Waits: true}
 		if _, err := Reserve(t.Context(), submitter{net, alice}, cs, need); err == nil {
-			t.Fatal("got slots that are not free")
+			t.Fatal("reserved slots that are not free")
 		}
 		waits := 0
 		for _, p := range net.peers {
@@ -39,7 +39,7 @@ func TestJobLeavesAllQueuesOnceItHasItsSlots(t *testing.T) {
 		}
 		for id, p := range net.peers {
 			if len(p.ledger.queue) > 0 {
-				t.Errorf("still waits at %s", id)
+				t.Errorf("a request still waits at %s", id)
 			}
 		}
 	})

@@ -119,7 +119,7 @@ func TestConfirmKeepsSomeAndFreesTheRest(t *testing.T) {
 		}
 	}
 	if err := l.Confirm(g.Key, bob, 3, start); !errors.Is(err, UnknownKey) {
-		t.Errorf("another submitter's confirm: %v, want %v", err, UnknownKey)
+		t.Errorf("Confirm by another submitter: %v, want %v", err, UnknownKey)
 	}
 	mustConfirm(t, l, g.Key, 3, start)
 	mustConfirm(t, l, g.Key, 3, start.Add(time.Second)) // the answer got lost
@@ -303,7 +303,7 @@ func TestS3ReducedSlotsAreNotGranted(t *testing.T) {
 	mustConfirm(t, l, mustHold(t, l, "i", 3, keyOf(1), start).Key, 3, start)
 	l.Resize(2)
 	if _, err := l.Hold(Request{Job: "j", Submitter: bob, Slots: 1}, keyOf(2), start); !errors.Is(err, Busy) {
-		t.Errorf("of two slots, of which three are taken, one was given: %v", err)
+		t.Errorf("Hold with three slots in use after Resize(2): %v, want Busy", err)
 	}
 	if s := l.Snapshot(); s.Total != 2 || s.Free != 0 || s.Confirmed != 3 {
 		t.Errorf("status %+v", s)
@@ -349,13 +349,13 @@ func TestS3BarredJobGetsNoSlots(t *testing.T) {
 	l.bar(unwanted)
 	mustBe(1, 2, 1)
 	if _, err := l.Redeem(keyOf(2), "unwanted", alice, start); err == nil {
-		t.Error("it starts with the key that it had")
+		t.Error("redeemed the key of a barred job")
 	}
 	if _, err := l.Hold(Request{Job: "unwanted", Submitter: alice, Slots: 1, Waits: true}, keyOf(5), start); !errors.Is(err, Denied) {
 		t.Errorf("got %v, want Denied", err)
 	}
 	if err := l.Confirm(keyOf(3), bob, 2, start); err != nil {
-		t.Errorf("another submitter's job under the same ID: %v", err)
+		t.Errorf("job of another submitter with the same ID: %v", err)
 	}
 	l.bar(Name{Job: "unwanted", Submitter: "carol"})
 	mustHold(t, l, "another", 1, keyOf(6), start)

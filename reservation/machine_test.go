@@ -20,7 +20,7 @@ func TestMachineNames(t *testing.T) {
 		"submitter": machineName("boot", Name{Job: "job", Submitter: "another"}),
 	} {
 		if other == name {
-			t.Errorf("another %s has the same name", what)
+			t.Errorf("another %s gives the same name", what)
 		}
 	}
 	if got := machineName("", job); got != "" {
@@ -77,7 +77,7 @@ func TestMachineRunsOneReplicaOfARank(t *testing.T) {
 		t.Fatalf("got %v, %v", placed, err)
 	}
 	if back, _ := a.unused(placed); len(back) != 2 {
-		t.Errorf("%v give back what they hold", back)
+		t.Errorf("%v release their slots", back)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestMachineNameIsKnownBeforeAHold(t *testing.T) {
 	same.machine = "boot"
 	alice := s.Machine("alice")
 	if alice == "" || same.Machine("alice") != alice {
-		t.Errorf("two peers of a machine name it %q and %q", alice, same.Machine("alice"))
+		t.Errorf("two peers of one machine return %q and %q", alice, same.Machine("alice"))
 	}
 	if alice == s.Machine("bob") || alice == machineName("boot", Name{Submitter: "alice", Job: "job"}) {
 		t.Error("submitters, or a job and its submitter, are given the same name")

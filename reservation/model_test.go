@@ -129,7 +129,7 @@ func TestS1SlotIsNeverGrantedTwice(t *testing.T) {
 			l.Expire(now)
 			s, owned := l.Snapshot(), m.owned(now)
 			if owned > limits.Slots || s.Total-s.Free != owned || s.Held+s.Confirmed+s.Running != owned {
-				t.Fatalf("seed %d, step %d: holders have %d of %d slots, ledger says %+v", seed, i, owned, limits.Slots, s)
+				t.Fatalf("seed %d, step %d: holders have %d of %d slots, ledger has %+v", seed, i, owned, limits.Slots, s)
 			}
 			if limits.MaxJobs > 0 && m.jobs() > limits.MaxJobs {
 				t.Fatalf("seed %d, step %d: %d jobs, limit %d", seed, i, m.jobs(), limits.MaxJobs)

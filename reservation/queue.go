@@ -35,15 +35,15 @@ type queue []*waiter
 
 // A waiter is one job in a queue.
 type waiter struct {
-	submitter p2ppeer.ID
-	origin    string
-	job       string
-	slots     int     // slots of its last request
-	verdict   Verdict // of the owner's policy at that time
-	since     time.Time
-	expires   time.Time // unless it asks again
-	keptFrom  time.Time // start of the time in which slots are kept for it, or held and not confirmed; zero: none
-	idled     bool      // since keptFrom it has held slots for longer than an attempt takes
+	submitter   p2ppeer.ID
+	origin      string
+	job         string
+	slots       int     // slots of its last request
+	verdict     Verdict // of the owner's policy at that time
+	since       time.Time
+	expires     time.Time // unless it asks again
+	keptSince   time.Time // start of the time in which slots are kept for it, or held and not confirmed; zero: none
+	heldTooLong bool      // since keptSince it has held slots for longer than an attempt takes
 }
 
 // A Place is a job's place in a queue, 1 being the front. The zero Place means none.
@@ -114,7 +114,7 @@ func (u queue) ahead(q Request) queue {
 func (u *queue) join(q Request, v Verdict, now time.Time) {
 	i := u.find(q.Submitter, q.Job)
 	if i < 0 {
-		if !u.admits(q) {
+		if !u.makeRoom(q) {
 			return
 		}
 		u.insert(&waiter{submitter: q.Submitter, origin: q.Origin, job: q.Job, since: q.Since})
@@ -124,10 +124,10 @@ func (u *queue) join(q Request, v Verdict, now time.Time) {
 	w.slots, w.verdict, w.expires = q.Slots, v, now.Add(QueueLease)
 }
 
-// admits reports whether there is room for one more job of q's submitter and origin. If q's origin has
+// makeRoom reports whether there is room for one more job of q's submitter and origin. If q's origin has
 // used all its places, the submitter with the most jobs loses its last one, provided that q's submitter
 // then has no more than it. Many submitters may share one relay, so no single one may take all places.
-func (u *queue) admits(q Request) bool {
+func (u *queue) makeRoom(q Request) bool {
 	from, of := 0, map[p2ppeer.ID]int{}
 	for _, w := range *u {
 		of[w.submitter]++
@@ -181,7 +181,7 @@ func (u *queue) restartWait(submitter p2ppeer.ID, job string, now time.Time) {
 	if w.since.Before(now) {
 		w.since = now
 	}
-	w.keptFrom, w.idled = time.Time{}, false
+	w.keptSince, w.heldTooLong = time.Time{}, false
 	u.insert(w)
 }
 
@@ -256,19 +256,19 @@ func (l *Ledger) resetSeniority(now time.Time) {
 		w, mine, held := c.waiter, min(free, c.slots), l.waiting(c.submitter, c.job)
 		free -= mine
 		if held != nil && held.state == Held && now.Sub(held.made) > maxAttempt {
-			w.idled = true
+			w.heldTooLong = true
 		}
 		switch {
 		case mine == 0 && held == nil:
-			w.keptFrom, w.idled = time.Time{}, false
-		case w.keptFrom.IsZero():
-			w.keptFrom = now
-		case now.Sub(w.keptFrom) > maxTurn:
+			w.keptSince, w.heldTooLong = time.Time{}, false
+		case w.keptSince.IsZero():
+			w.keptSince = now
+		case now.Sub(w.keptSince) > maxTurn:
 			late = append(late, w)
 		}
 	}
 	for _, w := range late {
-		if w.idled {
+		if w.heldTooLong {
 			l.lapsed(w.submitter, w.origin, w.job, now)
 		} else {
 			l.queue.restartWait(w.submitter, w.job, now)

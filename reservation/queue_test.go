@@ -36,23 +36,23 @@ func TestFreedSlotIsKeptForTheLongestWaitingJob(t *testing.T) {
 	}
 	_, err = l.Hold(waiting("older", 2, 5*time.Second), keyOf(3), now)
 	if p := placeOf(t, err); p != (Place{1, 2}) {
-		t.Errorf("who began first has place %+v", p)
+		t.Errorf("the earliest job has place %+v", p)
 	}
 	l.Release(g.Key)
 	_, err = l.Hold(waiting("younger", 1, 8*time.Second), keyOf(4), now)
 	if p := placeOf(t, err); p != (Place{2, 2}) || !errors.Is(err, Busy) {
-		t.Errorf("while slots are kept for another: %v", err)
+		t.Errorf("while slots are kept for another job: %v", err)
 	}
 	if _, err := l.Hold(Request{Job: "passer-by", Submitter: bob, Slots: 1}, keyOf(5), now); !errors.Is(err, Busy) {
-		t.Errorf("who does not wait gets %v", err)
+		t.Errorf("a job that does not wait: %v", err)
 	}
 	if _, err := l.Hold(Request{Job: "recruit", Submitter: bob, Slots: 1, Since: start}, keyOf(6), now); err != nil {
-		t.Errorf("a job that began before all others gets %v", err)
+		t.Errorf("a job that began before all others: %v", err)
 	}
 	l.Withdraw("recruit", bob, false)
 	got, err := l.Hold(waiting("older", 2, 5*time.Second), keyOf(7), now)
 	if err != nil || got.Slots != 2 {
-		t.Errorf("who is in front gets %+v, %v", got, err)
+		t.Errorf("the first job in the queue: %+v, %v", got, err)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestReleaseKeepsThePlaceInTheQueue(t *testing.T) {
 			tt.do(l, g)
 			_, err = l.Hold(younger, keyOf(2), start.Add(2*time.Second+tt.wait))
 			if kept := err != nil; kept != tt.kept {
-				t.Errorf("another gets %v", err)
+				t.Errorf("another job: %v", err)
 			}
 		})
 	}
@@ -101,7 +101,7 @@ func TestQueueRespectsTheJobLimit(t *testing.T) {
 	}
 	l.Release(g.Key)
 	if _, err := l.Hold(waiting("younger", 1, time.Second), keyOf(3), start); !errors.Is(err, MaxJobs) {
-		t.Errorf("the only place is kept for another, but: %v", err)
+		t.Errorf("while the only place is kept for another job: %v", err)
 	}
 	if _, err := l.Hold(waiting("older", 1, 0), keyOf(4), start); err != nil {
 		t.Error(err)
@@ -187,7 +187,7 @@ func TestJobThatHoldsAndReleasesLosesItsPlace(t *testing.T) {
 			got = err == nil
 		}
 		if kept := now.Sub(start); !got || kept > maxTurn+HoldBase+QueueLease {
-			t.Errorf("%s of %s: the other has the slot: %v, after %v; want about %v", as.Job, as.Submitter, got, kept, maxTurn)
+			t.Errorf("%s of %s: the other job got the slot: %v, after %v; want about %v", as.Job, as.Submitter, got, kept, maxTurn)
 		}
 	}
 }
@@ -207,7 +207,7 @@ func TestOneOriginDoesNotFillTheQueue(t *testing.T) {
 		}
 	}
 	if !ask(maxQueue, "192.0.2.2") {
-		t.Error("another origin has no room")
+		t.Error("a job of another origin was not queued")
 	}
 	for i := range maxQueue { // of unknown origin
 		if l.Snapshot().Waiting < maxQueue && !ask(maxQueue+1+i, "") {
@@ -259,7 +259,7 @@ func TestLargestSubmitterOfAnOriginIsEvicted(t *testing.T) {
 	fair := maxQueuedFrom / (maxQueuedFrom/maxQueuedOf + 1)
 	for i := range maxQueuedOf {
 		if queued := ask("other", fmt.Sprint("other", i)); queued != (i < fair) {
-			t.Errorf("job %d of who came last is in the queue: %v; its share is %d", i, queued, fair)
+			t.Errorf("job %d of the latest submitter is in the queue: %v; its share is %d", i, queued, fair)
 		}
 	}
 	of := map[p2ppeer.ID]int{}
@@ -343,10 +343,10 @@ func TestLapsedLeaseMovesAJobToTheBack(t *testing.T) {
 				_, _ = l.Hold(waiting("next", 1, time.Second), keyOf(3), now)
 			}
 			if _, err := l.Hold(waiting(again, 1, -time.Hour), keyOf(4), end); !errors.Is(err, Busy) {
-				t.Errorf("confirmed %v: %s gets %v, want %v: another waits", confirms, again, err, Busy)
+				t.Errorf("confirmed %v: %s gets %v, want %v, since another job waits", confirms, again, err, Busy)
 			}
 			if _, err := l.Hold(waiting("next", 1, time.Second), keyOf(5), end); err != nil {
-				t.Errorf("confirmed %v, then asked as %s: who waited gets %v", confirms, again, err)
+				t.Errorf("confirmed %v, then asked as %s: the waiting job gets %v", confirms, again, err)
 			}
 		}
 	}
@@ -381,7 +381,7 @@ func TestKeptSlotsDoNotExceedTheOffer(t *testing.T) {
 		t.Fatalf("got %+v, %v", g, err)
 	}
 	if lacks := l.lacks(l.queue[0]); lacks != 0 {
-		t.Errorf("who has all slots lacks %d", lacks)
+		t.Errorf("a job that has all its slots lacks %d", lacks)
 	}
 }
 
@@ -405,7 +405,7 @@ func TestS3KeptSlotsRespectTheClassLimit(t *testing.T) {
 	}{
 		{"one waits for all slots", Limits{Slots: 4}, []Request{waiting("large", 4, 0)}, 0, 3},
 		{"many wait", Limits{Slots: 4}, []Request{waiting("a", 1, 0), waiting("b", 1, 0), waiting("c", 4, 0)}, 0, 3},
-		{"one has the slot, others wait", Limits{Slots: 4}, []Request{waiting("a", 4, 0), waiting("b", 4, 0)}, 1, 3},
+		{"one job has the slot, others wait", Limits{Slots: 4}, []Request{waiting("a", 4, 0), waiting("b", 4, 0)}, 1, 3},
 		{"no more jobs either", Limits{Slots: 4, MaxJobs: 2}, []Request{waiting("a", 1, 0), waiting("b", 1, 0), waiting("c", 1, 0)}, 0, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -442,6 +442,6 @@ func TestQueueOrderWithinAClass(t *testing.T) {
 	}
 	g, err := l.Hold(Request{Job: "mine", Submitter: bob, Slots: 4, Since: start.Add(time.Minute)}, keyOf(4), start.Add(3*time.Second))
 	if err != nil || g.Slots != 3 {
-		t.Errorf("the owner gets %d slots, %v; want the 3 that the class may not have", g.Slots, err)
+		t.Errorf("the owner gets %d slots, %v; want the 3 beyond the class's limit", g.Slots, err)
 	}
 }

@@ -144,7 +144,7 @@ func holdSlots(ctx context.Context, r Requester, a *attempt) {
 	defer stop()
 	h := &asking{a: a, r: r, answers: make(chan answer, len(a.peers)), began: time.Now()}
 	h.send(ctx)
-	for a.hoped() && ctx.Err() == nil {
+	for a.worthWaiting() && ctx.Err() == nil {
 		h.suffice()
 		if h.grace != nil && !a.awaited() {
 			break // late peers have already had as long

@@ -206,7 +206,7 @@ func TestPreviouslySilentPeersAreNotWaitedFor(t *testing.T) {
 		}
 		first, short := attempt()
 		if short == nil || first < askTimeout {
-			t.Fatalf("after %v: %v, want a shortage when the silent has had its time", first, short)
+			t.Fatalf("after %v: %v, want a shortage once the silent peer has timed out", first, short)
 		}
 		second, short := attempt()
 		if short == nil || short.FoundSlots != 2 || short.Reasons[Silent] != 1 || second > askTimeout/4 {
@@ -222,7 +222,7 @@ func TestPreviouslySilentPeersAreNotWaitedFor(t *testing.T) {
 func TestReserveRefusesInvalidRequests(t *testing.T) {
 	for _, need := range []Need{{}, {Job: "j", N: 1}, {Job: "j", R: 1}, {N: 1, R: 1}, {Job: "j", N: 1 << 40, R: 1 << 40}} {
 		if _, err := Reserve(t.Context(), nil, nil, need); err == nil {
-			t.Errorf("%+v was taken", need)
+			t.Errorf("%+v was accepted", need)
 		}
 	}
 }

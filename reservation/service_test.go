@@ -366,7 +366,7 @@ func TestPolicyRefusalsAreLogged(t *testing.T) {
 	}
 	for _, want := range []string{client.ID().String(), `"job":"j"`, `"class":"everyone"`, `"kinds":["native"]`, "wasm only"} {
 		if n := strings.Count(log.String(), want); n != 1 {
-			t.Errorf("%q stands %d times in\n%s", want, n, log)
+			t.Errorf("%q occurs %d times in the log\n%s", want, n, log)
 		}
 	}
 	busy := new(logtest.Log)

@@ -42,7 +42,7 @@ func TestAssign(t *testing.T) {
 		{"one machine is no two", Spread, []PeerSlots{{Slots: 9, Machine: "m"}, {Slots: 9, Machine: "m"}}, 1, 2, "", errFewPeers},
 		{"peers of a machine share its processes", Concentrate,
 			[]PeerSlots{{Slots: 1, Machine: "m"}, {Slots: 2}, {Slots: 1, Machine: "m"}}, 2, 2, "[[0.0] [0.1 1.1] [1.0]]", nil},
-		{"slots above n are of no use", Concentrate, peersWith(99, 2), 3, 2, "", errFewSlots},
+		{"slots above n are unused", Concentrate, peersWith(99, 2), 3, 2, "", errFewSlots},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestAssign(t *testing.T) {
 func TestAssignRefusesInvalidArguments(t *testing.T) {
 	for _, nr := range [][2]int{{0, 1}, {1, 0}, {-1, -1}, {1 << 40, 1 << 40}, {view.MaxProcesses, 2}} {
 		if _, err := Spread.Assign(peersWith(9, 9), nr[0], nr[1]); err == nil {
-			t.Errorf("n=%d r=%d was taken", nr[0], nr[1])
+			t.Errorf("n=%d r=%d was accepted", nr[0], nr[1])
 		}
 	}
 }
@@ -145,7 +145,7 @@ func TestStrategyNames(t *testing.T) {
 	}
 	for _, bad := range []string{"", "Spread", "strategy 4"} {
 		if _, err := ParseStrategy(bad); err == nil {
-			t.Errorf("%q was taken", bad)
+			t.Errorf("%q was accepted", bad)
 		}
 	}
 }

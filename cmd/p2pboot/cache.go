@@ -27,8 +27,8 @@ cannot be read or written.`
 const cacheExamples = `  p2pboot cache              for people
   p2pboot cache --json       all of it, for scripts
   p2pboot cache trim --to 512
-                             down to 512 MiB, what was used longest ago first
-  p2pboot cache clear        all that no job uses`
+                             down to 512 MiB, least recently used first
+  p2pboot cache clear        all files that no job uses`
 
 // cacheCommand returns the command p2pboot cache.
 func cacheCommand(stdout io.Writer) *cobra.Command {
@@ -38,7 +38,7 @@ func cacheCommand(stdout io.Writer) *cobra.Command {
 	get := func(ctx context.Context) (status.Cache, error) {
 		return onCache(ctx, cfg.Home, (*control.Client).Cache, control.CacheOf)
 	}
-	shows(c, &cfg, stdout, get, func(cache status.Cache) string { return display.Cache(cache, time.Now()) })
+	viewOf(c, &cfg, stdout, get, func(cache status.Cache) string { return display.Cache(cache, time.Now()) })
 	c.AddCommand(trimCommand(stdout), clearCommand(stdout))
 	return c
 }
@@ -53,13 +53,13 @@ cannot be read or written.`
 
 // trimCommand returns the command p2pboot cache trim.
 func trimCommand(stdout io.Writer) *cobra.Command {
-	c := command.New("trim [--home DIR] --to MIB [--json]", "Remove what was used longest ago.")
+	c := command.New("trim [--home DIR] --to MIB [--json]", "Remove the least recently used files.")
 	c.Long, c.Example = trimLong, trimExamples
 	to := c.Flags().Int64("to", -1, "`MIB` to keep at most (required)")
 	c.Flags().Lookup("to").DefValue = "0" // there is no default
-	return trimming(c, stdout, func() (int64, error) {
+	return trimRun(c, stdout, func() (int64, error) {
 		if *to < 0 || *to > maxTrim {
-			return 0, command.Misused("--to MIB: say how much to keep, such as 512")
+			return 0, command.UsageError("--to MIB is missing or invalid: the size to keep, such as 512")
 		}
 		return *to << 20, nil
 	})
@@ -75,13 +75,13 @@ cannot be read or written.`
 
 // clearCommand returns the command p2pboot cache clear.
 func clearCommand(stdout io.Writer) *cobra.Command {
-	c := command.New("clear [--home DIR] [--json]", "Remove all that no job uses.")
+	c := command.New("clear [--home DIR] [--json]", "Remove all files that no job uses.")
 	c.Long, c.Example = clearLong, "  p2pboot cache clear"
-	return trimming(c, stdout, func() (int64, error) { return 0, nil })
+	return trimRun(c, stdout, func() (int64, error) { return 0, nil })
 }
 
-// trimming makes c a command that trims the cache to the size that bytes returns.
-func trimming(c *cobra.Command, stdout io.Writer, bytes func() (int64, error)) *cobra.Command {
+// trimRun makes c a command that trims the cache to the size that bytes returns.
+func trimRun(c *cobra.Command, stdout io.Writer, bytes func() (int64, error)) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	get := func(ctx context.Context) (t status.Trimmed, err error) {
 		to, err := bytes()
@@ -91,7 +91,7 @@ func trimming(c *cobra.Command, stdout io.Writer, bytes func() (int64, error)) *
 		running := func(p *control.Client, ctx context.Context) (status.Trimmed, error) { return p.TrimCache(ctx, to) }
 		return onCache(ctx, cfg.Home, running, func(home string) (status.Trimmed, error) { return control.TrimCacheOf(home, to) })
 	}
-	return shows(c, &cfg, stdout, get, display.Trimmed)
+	return viewOf(c, &cfg, stdout, get, display.Trimmed)
 }
 
 // onCache makes the peer of the home operate on its cache, or operates on it directly if no peer is

@@ -30,7 +30,7 @@ const doctorExamples = `  p2pboot doctor             for people
 // doctorCommand returns the command p2pboot doctor.
 func doctorCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
-	c := command.New("doctor [--json] [OPTION]...", "Check this machine, and say what to do.")
+	c := command.New("doctor [--json] [OPTION]...", "Check this machine and suggest remedies.")
 	c.Long, c.Example = doctorLong, doctorExamples
 	var findings []doctor.Finding
 	get := func(ctx context.Context) ([]doctor.Finding, error) {
@@ -44,10 +44,10 @@ func doctorCommand(stdout io.Writer) *cobra.Command {
 		findings = doctor.Diagnose(diagnostics)
 		return findings, nil
 	}
-	shows(c, &cfg, stdout, get, display.Findings)
+	viewOf(c, &cfg, stdout, get, display.Findings)
 	cfg.AddVolunteerFlags(c.Flags())
 	cfg.AddNetworkFlags(c.Flags())
-	c.PostRunE = func(*cobra.Command, []string) error { return ill(doctor.Worst(findings)) }
+	c.PostRunE = func(*cobra.Command, []string) error { return findingsError(doctor.Worst(findings)) }
 	return c
 }
 
@@ -57,9 +57,9 @@ const (
 	hasFailures = 2
 )
 
-// ill returns the exit status for the worst finding, without a message, because the findings have been
-// printed.
-func ill(worst doctor.Level) error {
+// findingsError returns the exit status for the worst finding, without a message, because the findings have
+// been printed.
+func findingsError(worst doctor.Level) error {
 	switch worst {
 	case doctor.Warning:
 		return command.Fail(hasWarnings, errors.New(""), "")

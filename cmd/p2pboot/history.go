@@ -29,13 +29,13 @@ const jobsExamples = `  p2pboot jobs               for people
 // jobsCommand returns the command p2pboot jobs.
 func jobsCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
-	c := command.New("jobs [--home DIR] [--json]", "Show who runs what here.")
+	c := command.New("jobs [--home DIR] [--json]", "List the jobs that run here.")
 	c.Long, c.Example = jobsLong, jobsExamples
 	get := func(ctx context.Context) ([]status.HostedJob, error) {
 		s, err := statusOf(ctx, cfg.Home)
 		return s.Hosted, err
 	}
-	return shows(c, &cfg, stdout, get, func(hosted []status.HostedJob) string { return display.Jobs(hosted, time.Now()) })
+	return viewOf(c, &cfg, stdout, get, func(hosted []status.HostedJob) string { return display.Jobs(hosted, time.Now()) })
 }
 
 const historyLong = `Shows the jobs that the peer of this home has run, newest first: who signed
@@ -55,11 +55,11 @@ const historyExamples = `  p2pboot history            for people
 // historyCommand returns the command p2pboot history.
 func historyCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
-	c := command.New("history [--home DIR] [--json]", "Show who has run what here.")
+	c := command.New("history [--home DIR] [--json]", "List the jobs that have run here.")
 	c.Long, c.Example = historyLong, historyExamples
 	get := func(context.Context) ([]journal.Entry, error) {
 		past, err := journal.OfHome(cfg.Home)
 		return append([]journal.Entry{}, past...), command.FailHome(err) // an empty list in JSON, not null
 	}
-	return shows(c, &cfg, stdout, get, display.History)
+	return viewOf(c, &cfg, stdout, get, display.History)
 }

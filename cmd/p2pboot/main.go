@@ -95,7 +95,7 @@ func boot(ctx context.Context, cfg peer.Config, stdout, stderr io.Writer) error 
 	case <-p.Halted():
 	}
 	if err := p.Close(); err != nil {
-		log.Error().Err(err).Msg("not ended in order")
+		log.Error().Err(err).Msg("unclean shutdown")
 	}
 	return explain(ctx, p.Failed())
 }

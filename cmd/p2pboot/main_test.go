@@ -51,7 +51,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 	}
 }
 
-// TestEveryCommandHasItsOwnHelp: no command shows the help of another.
+// TestEveryCommandHasItsOwnHelp checks that no command shows the help of another.
 func TestEveryCommandHasItsOwnHelp(t *testing.T) {
 	for _, args := range [][]string{
 		{"network", "create"}, {"network", "invite"}, {"network", "join"}, {"network", "show"}, {"network"},
@@ -77,34 +77,34 @@ func TestMistakes(t *testing.T) {
 		status int
 		want   string
 	}{
-		"unknown option":          {[]string{"--slotz", "1"}, 64, "p2pboot: error: unknown flag: --slotz\np2pboot: hint: did you mean --slots?"},
-		"no number":               {[]string{"--slots", "many"}, 64, `p2pboot: error: --slots "many": want a whole number`},
-		"mistyped":                {[]string{"stauts"}, 64, "did you mean p2pboot status?"},
-		"mistyped below":          {[]string{"network", "invit"}, 64, "did you mean p2pboot network invite?"},
-		"without dashes":          {[]string{"detach"}, 64, "did you mean p2pboot --detach?"},
-		"network of no":           {[]string{"network"}, 64, "want create NAME, invite, join TOKEN or show"},
-		"create without a name":   {[]string{"network", "create"}, 64, "want the NAME of the network"},
-		"create, bad home":        {[]string{"network", "--home", filepath.Join(file, "x"), "create", "lab"}, 73, "p2pboot: error: home " + file},
-		"no port":                 {[]string{"--http", "127.0.0.1"}, 64, `http "127.0.0.1": want host:port`},
-		"no such port":            {[]string{"--http", "127.0.0.1:99999"}, 64, `http "127.0.0.1:99999": want host:port`},
-		"argument":                {[]string{"now"}, 64, `unexpected argument "now"`},
-		"status of none":          {[]string{"status", "--home", t.TempDir()}, 69, "p2pboot: error: no peer is running on home"},
-		"status with an argument": {[]string{"status", "now"}, 64, `unexpected argument "now"`},
-		"doctor with an argument": {[]string{"doctor", "now"}, 64, `unexpected argument "now"`},
-		"doctor wrong":            {[]string{"doctor", "--slots", "-1"}, 64, "slots -1: want 0 to"},
-		"stop what":               {[]string{"stop"}, 64, "want which job"},
-		"stop of none":            {[]string{"stop", "3f2b8c1e", "--home", t.TempDir()}, 69, "p2pboot: error: no peer is running on home"},
-		"trim without a size":     {[]string{"cache", "trim"}, 64, "error: --to MIB: say how much"},
-		"trim below":              {[]string{"cache", "trim", "--to", "-5"}, 64, "--to MIB: say how much"},
-		"cache with an argument":  {[]string{"cache", "now"}, 64, `unexpected argument "now"`},
-		"cache, bad home":         {[]string{"cache", "--home", filepath.Join(file, "x")}, 73, "home " + file},
-		"history, bad home":       {[]string{"history", "--home", filepath.Join(file, "x")}, 73, "p2pboot: error: home " + file},
-		"status, bad home":        {[]string{"status", "--home", filepath.Join(file, "x")}, 73, "p2pboot: error: home " + file},
-		"stop, bad home":          {[]string{"stop", "3f2b8c1e", "--home", filepath.Join(file, "x")}, 73, "p2pboot: error: home " + file},
-		"negative":                {[]string{"--slots", "-1"}, 64, "slots -1: want 0 to"},
-		"corrupt file":            {[]string{"--config", file}, 64, "configuration file " + file + ": line"},
-		"unusable home":           {[]string{"--home", filepath.Join(file, "x")}, 73, "p2pboot: error: home " + file},
-		"address in use":          {[]string{"--home", t.TempDir(), "--nat=false", "--mdns=false", "--listen", "/ip4/192.0.2.1/tcp/1"}, 69, "192.0.2.1"},
+		"unknown option":            {[]string{"--slotz", "1"}, 64, "p2pboot: error: unknown flag: --slotz\np2pboot: hint: did you mean --slots?"},
+		"no number":                 {[]string{"--slots", "many"}, 64, `p2pboot: error: --slots "many": want a whole number`},
+		"mistyped":                  {[]string{"stauts"}, 64, "did you mean p2pboot status?"},
+		"mistyped below":            {[]string{"network", "invit"}, 64, "did you mean p2pboot network invite?"},
+		"without dashes":            {[]string{"detach"}, 64, "did you mean p2pboot --detach?"},
+		"network without a command": {[]string{"network"}, 64, "COMMAND is missing: create NAME, invite, join TOKEN or show"},
+		"create without a name":     {[]string{"network", "create"}, 64, "want the NAME of the network"},
+		"create, bad home":          {[]string{"network", "--home", filepath.Join(file, "x"), "create", "lab"}, 73, "p2pboot: error: home " + file},
+		"no port":                   {[]string{"--http", "127.0.0.1"}, 64, `http "127.0.0.1": want host:port`},
+		"no such port":              {[]string{"--http", "127.0.0.1:99999"}, 64, `http "127.0.0.1:99999": want host:port`},
+		"argument":                  {[]string{"now"}, 64, `unexpected argument "now"`},
+		"status of none":            {[]string{"status", "--home", t.TempDir()}, 69, "p2pboot: error: no peer is running on home"},
+		"status with an argument":   {[]string{"status", "now"}, 64, `unexpected argument "now"`},
+		"doctor with an argument":   {[]string{"doctor", "now"}, 64, `unexpected argument "now"`},
+		"doctor wrong":              {[]string{"doctor", "--slots", "-1"}, 64, "slots -1: want 0 to"},
+		"stop without a job":        {[]string{"stop"}, 64, "JOB is missing"},
+		"stop of none":              {[]string{"stop", "3f2b8c1e", "--home", t.TempDir()}, 69, "p2pboot: error: no peer is running on home"},
+		"trim without a size":       {[]string{"cache", "trim"}, 64, "error: --to MIB is missing or invalid"},
+		"trim below":                {[]string{"cache", "trim", "--to", "-5"}, 64, "--to MIB is missing or invalid"},
+		"cache with an argument":    {[]string{"cache", "now"}, 64, `unexpected argument "now"`},
+		"cache, bad home":           {[]string{"cache", "--home", filepath.Join(file, "x")}, 73, "home " + file},
+		"history, bad home":         {[]string{"history", "--home", filepath.Join(file, "x")}, 73, "p2pboot: error: home " + file},
+		"status, bad home":          {[]string{"status", "--home", filepath.Join(file, "x")}, 73, "p2pboot: error: home " + file},
+		"stop, bad home":            {[]string{"stop", "3f2b8c1e", "--home", filepath.Join(file, "x")}, 73, "p2pboot: error: home " + file},
+		"negative":                  {[]string{"--slots", "-1"}, 64, "slots -1: want 0 to"},
+		"corrupt file":              {[]string{"--config", file}, 64, "configuration file " + file + ": line"},
+		"unusable home":             {[]string{"--home", filepath.Join(file, "x")}, 73, "p2pboot: error: home " + file},
+		"address in use":            {[]string{"--home", t.TempDir(), "--nat=false", "--mdns=false", "--listen", "/ip4/192.0.2.1/tcp/1"}, 69, "192.0.2.1"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestReadyLineThenCleanShutdown(t *testing.T) {
 		t.Errorf("got more output: %q", rest)
 	}
 	if _, err := os.Stat(filepath.Join(home, "control.sock")); err == nil {
-		t.Error("the control socket is still there")
+		t.Error("the control socket was not removed")
 	}
 }
 
@@ -170,7 +170,7 @@ func TestDetachedPeerReportsReadinessOrReason(t *testing.T) {
 	args := []string{"--home", home, "--listen", "/ip4/127.0.0.1/tcp/0", "--nat=false", "--mdns=false", "--detach"}
 	var out, errs bytes.Buffer
 	if status := run(t.Context(), args, &out, &errs); status != 0 || !strings.HasPrefix(out.String(), "ready ") {
-		t.Fatalf("got status %d, %q, %s; want it ready", status, out.String(), errs.String())
+		t.Fatalf("got status %d, %q, %s; want ready", status, out.String(), errs.String())
 	}
 	client, err := control.Dial(t.Context(), home)
 	if err != nil {

@@ -39,7 +39,7 @@ func networkCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	addJSONFlag(c)
 	c.Args = command.NoArgs
 	c.RunE = func(*cobra.Command, []string) error {
-		return command.Misused("want create NAME, invite, join TOKEN or show; p2pboot network --help tells more")
+		return command.UsageError("COMMAND is missing: create NAME, invite, join TOKEN or show; see p2pboot network --help")
 	}
 	c.AddCommand(createCommand(stdout), inviteCommand(stdout), joinCommand(stdin, stdout), showCommand(stdout))
 	return c
@@ -57,7 +57,7 @@ func createCommand(stdout io.Writer) *cobra.Command {
 	o := newNetworkOptions(c)
 	o.addLifetime(c)
 	c.Flags().StringVar(&o.name, "name", "", "`PERSON` who creates the network")
-	return o.does(c, "the NAME of the network", func(name string) error { return o.create(name, stdout) })
+	return o.setRun(c, "the NAME of the network", func(name string) error { return o.create(name, stdout) })
 }
 
 const inviteLong = `Prints an invitation to a network that this home owns: one line of text.
@@ -84,9 +84,9 @@ func inviteCommand(stdout io.Writer) *cobra.Command {
 	o := newNetworkOptions(c)
 	o.addLifetime(c)
 	c.Flags().StringVar(&o.name, "name", "", "`PERSON` who is invited")
-	c.Flags().StringVar(&o.peer, "peer", "", "`ID` of the only peer that is invited; network show tells its ID there")
+	c.Flags().StringVar(&o.peer, "peer", "", "`ID` of the only peer that is invited; p2pboot network show prints it there")
 	c.Flags().StringVar(&o.network, "network", "", "`NAME` to invite to, if the home owns several")
-	return o.does(c, "", func(string) error { return o.invite(stdout) })
+	return o.setRun(c, "", func(string) error { return o.invite(stdout) })
 }
 
 const joinLong = `Accepts an invitation, or a newer one, also while the peer runs. TOKEN is the
@@ -101,10 +101,10 @@ const joinExamples = `  p2pboot network join p2pmpi1.CqUB...       then: p2pboot
   p2pboot network join - < lab.token         then: p2pboot --network lab`
 
 func joinCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
-	c := command.New("join TOKEN [--json]", "Take an invitation in.")
+	c := command.New("join TOKEN [--json]", "Accept an invitation.")
 	c.Long, c.Example = joinLong, joinExamples
 	o := newNetworkOptions(c)
-	return o.does(c, "the TOKEN, or - to read it from standard input", func(token string) error { return o.join(token, stdin, stdout) })
+	return o.setRun(c, "the TOKEN, or - to read it from standard input", func(token string) error { return o.join(token, stdin, stdout) })
 }
 
 const showLong = `Lists the networks of this home, and the peer's ID.
@@ -115,7 +115,7 @@ func showCommand(stdout io.Writer) *cobra.Command {
 	c := command.New("show [--json]", "List the networks of this home, and the peer's ID.")
 	c.Long, c.Example = showLong, "  p2pboot network show"
 	o := newNetworkOptions(c)
-	return o.does(c, "", func(string) error { return o.show(stdout) })
+	return o.setRun(c, "", func(string) error { return o.show(stdout) })
 }
 
 // networkOptions holds the options of the commands of p2pboot network; each command has some of them.
@@ -142,14 +142,14 @@ func (o *networkOptions) addLifetime(c *cobra.Command) {
 	c.Flags().DurationVar(&o.lifetime, "for", o.lifetime, "`TIME` after which the token expires")
 }
 
-// does makes c run do with its one argument, or without an argument if wants is empty.
-func (o *networkOptions) does(c *cobra.Command, wants string, do func(arg string) error) *cobra.Command {
+// setRun makes c run do with its one argument, or without an argument if wants is empty.
+func (o *networkOptions) setRun(c *cobra.Command, wants string, do func(arg string) error) *cobra.Command {
 	c.Args = func(c *cobra.Command, args []string) error {
 		if wants == "" {
 			return command.NoArgs(c, args)
 		}
 		if len(args) != 1 {
-			return command.Misused("want %s; %s --help tells more", wants, c.CommandPath())
+			return command.UsageError("want %s; see %s --help", wants, c.CommandPath())
 		}
 		return nil
 	}
@@ -158,7 +158,7 @@ func (o *networkOptions) does(c *cobra.Command, wants string, do func(arg string
 			return command.Fail(command.Usage, err, "")
 		}
 		if c.Flags().Lookup("for") != nil && o.lifetime <= 0 {
-			return command.Misused("--for %v: want more than 0", o.lifetime)
+			return command.UsageError("--for %v: want more than 0", o.lifetime)
 		}
 		return command.FailHome(do(strings.Join(args, "")))
 	}
@@ -170,7 +170,7 @@ func (o *networkOptions) create(name string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return o.say(stdout, m, "created")
+	return o.printMembership(stdout, m, "created")
 }
 
 func (o *networkOptions) join(text string, stdin io.Reader, stdout io.Writer) error {
@@ -186,10 +186,10 @@ func (o *networkOptions) join(text string, stdin io.Reader, stdout io.Writer) er
 	if err != nil {
 		return err
 	}
-	return o.say(stdout, m, "joined")
+	return o.printMembership(stdout, m, "joined")
 }
 
-func (o *networkOptions) say(stdout io.Writer, m networks.Membership, done string) error {
+func (o *networkOptions) printMembership(stdout io.Writer, m networks.Membership, done string) error {
 	if *o.json {
 		return writeJSON(stdout, m)
 	}
@@ -243,10 +243,10 @@ func describeNetwork(m networks.Membership, now time.Time) string {
 	}
 	holder := "for peer " + m.Holder
 	if !m.Bound {
-		holder = "for whoever has it"
+		holder = "for anyone who has it"
 	}
 	if m.Name != "" {
-		holder += ", as one of " + m.Name
+		holder += ", in the name of " + m.Name
 	}
 	until := "until"
 	if !now.Before(m.Expires) {

@@ -28,15 +28,15 @@ const slotsExamples = `  p2pboot slots 1            before a large build of your
 // slotsCommand returns the command p2pboot slots.
 func slotsCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
-	c := command.New("slots N [--home DIR] [--json]", "Lend fewer slots, or more.")
+	c := command.New("slots N [--home DIR] [--json]", "Change the number of slots.")
 	c.Long, c.Example = slotsLong, slotsExamples
 	var n int
 	c.Args = func(_ *cobra.Command, args []string) (err error) {
 		if len(args) != 1 {
-			return command.Misused("want how many slots, such as p2pboot slots 2")
+			return command.UsageError("the number of slots is missing, as in p2pboot slots 2")
 		}
 		if n, err = strconv.Atoi(args[0]); err != nil || n < 0 {
-			return command.Misused("%q: want a number of slots", args[0])
+			return command.UsageError("%q: want a number of slots", args[0])
 		}
 		return nil
 	}
@@ -49,5 +49,5 @@ func slotsCommand(stdout io.Writer) *cobra.Command {
 		s, err = client.Resize(ctx, n)
 		return s, command.Fail(command.Unavailable, err, "")
 	}
-	return shows(c, &cfg, stdout, get, display.Slots)
+	return viewOf(c, &cfg, stdout, get, display.Slots)
 }

@@ -33,7 +33,7 @@ func statusCommand(stdout io.Writer) *cobra.Command {
 	c := command.New("status [--home DIR] [--json]", "Show the peer, its jobs and its connections.")
 	c.Long, c.Example = statusLong, statusExamples
 	get := func(ctx context.Context) (status.Status, error) { return statusOf(ctx, cfg.Home) }
-	return shows(c, &cfg, stdout, get, display.Status)
+	return viewOf(c, &cfg, stdout, get, display.Status)
 }
 
 // statusOf requests the status of the peer on home.

@@ -27,7 +27,7 @@ Exit status: 0 nothing of the job is left here, 64 wrong usage, 69 no peer is
 running on the home or the peer has no such job, 73 the home cannot be used,
 130 interrupted while waiting.`
 
-const stopExamples = `  p2pboot jobs               which there are
+const stopExamples = `  p2pboot jobs               list the jobs
   p2pboot stop 3f2b8c1e      hand it over, or end it
   p2pboot stop 3f2b8c1e --now`
 
@@ -39,27 +39,27 @@ func stopCommand(stdout io.Writer) *cobra.Command {
 	id := ""
 	c.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 || args[0] == "" {
-			return command.Misused("want which job: p2pboot jobs shows them")
+			return command.UsageError("JOB is missing: p2pboot jobs lists them")
 		}
 		id = args[0]
 		return nil
 	}
-	now := c.Flags().Bool("now", false, "hand nothing over")
+	now := c.Flags().Bool("now", false, "end its processes without a handover")
 	get := func(ctx context.Context) (s status.Stopped, err error) {
 		client, err := dialHome(ctx, cfg.Home)
 		if err != nil {
 			return s, err
 		}
 		defer client.Close()
-		asked, said := whenSaid(ctx)
+		asked, said := traceSent(ctx)
 		s, err = client.Stop(asked, id, *now)
 		return s, stopFailed(ctx, err, said())
 	}
-	return shows(c, &cfg, stdout, get, display.Stopped)
+	return viewOf(c, &cfg, stdout, get, display.Stopped)
 }
 
-// whenSaid returns a context for one request, and a function that reports whether the request was sent.
-func whenSaid(ctx context.Context) (context.Context, func() bool) {
+// traceSent returns a context for one request, and a function that reports whether the request was sent.
+func traceSent(ctx context.Context) (context.Context, func() bool) {
 	var sent atomic.Bool
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(w httptrace.WroteRequestInfo) {
 		if w.Err == nil {

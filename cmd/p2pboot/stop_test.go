@@ -33,7 +33,7 @@ func TestInterruptedStopMessages(t *testing.T) {
 			if c.before {
 				cancel()
 			}
-			asked, said := whenSaid(ctx)
+			asked, said := traceSent(ctx)
 			req, err := http.NewRequestWithContext(asked, http.MethodDelete, server.URL, nil)
 			if err != nil {
 				t.Fatal(err)

@@ -1,2 +1,2 @@
-// Command p2phalt takes this machine back from its network: it ends the peer that p2pboot has started.
+// Command p2phalt reclaims this machine from its network: it ends the peer that p2pboot has started.
 package main

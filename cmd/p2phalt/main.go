@@ -50,11 +50,11 @@ const examples = `  p2phalt            hand over what can be, and end within sec
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg := peer.DefaultConfig()
-	c := command.New("p2phalt [--home DIR] [--drain | --now]", "Take this machine back from its network.")
+	c := command.New("p2phalt [--home DIR] [--drain | --now]", "Reclaim this machine from its network.")
 	c.Long, c.Example = long, examples
 	cfg.AddHomeFlags(c.Flags())
 	peer.AddHaltFlags(c.Flags())
-	asJSON := c.Flags().Bool("json", false, "what becomes of the jobs as JSON, on standard output")
+	asJSON := c.Flags().Bool("json", false, "print what happens to the jobs as JSON, on standard output")
 	c.Args = command.NoArgs
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := peer.Fill(c.Flags()); err != nil {
@@ -72,7 +72,7 @@ func halt(ctx context.Context, stdout io.Writer, home string, drain, now, asJSON
 	how := status.Orderly
 	switch {
 	case drain && now:
-		return command.Misused("--drain and --now exclude each other")
+		return command.UsageError("--drain and --now exclude each other")
 	case drain:
 		how = status.Drain
 	case now:
@@ -85,7 +85,7 @@ func halt(ctx context.Context, stdout io.Writer, home string, drain, now, asJSON
 	defer client.Close()
 	halting, err := client.Halt(ctx, how)
 	if err == nil {
-		if err := tell(stdout, halting, asJSON); err != nil {
+		if err := printFates(stdout, halting, asJSON); err != nil {
 			return err
 		}
 		err = homedir.AwaitGone(ctx, home)
@@ -99,10 +99,10 @@ func halt(ctx context.Context, stdout io.Writer, home string, drain, now, asJSON
 	return nil
 }
 
-// tell writes what happens to the jobs.
-func tell(w io.Writer, h status.Halting, asJSON bool) error {
+// printFates writes what happens to the jobs.
+func printFates(w io.Writer, h status.Halting, asJSON bool) error {
 	if !asJSON {
-		_, err := io.WriteString(w, display.Partings(h))
+		_, err := io.WriteString(w, display.Fates(h))
 		return err
 	}
 	e := json.NewEncoder(w)

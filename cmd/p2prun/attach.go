@@ -108,7 +108,7 @@ func choose(ctx context.Context, home string, args []string) (submit.Kept, error
 	}
 	prefix := strings.Join(args, "")
 	if prefix == "" {
-		all = withoutHeard(ctx, home, all)
+		all = withoutAttached(ctx, home, all)
 	}
 	var found []submit.Kept
 	var names []string
@@ -129,9 +129,9 @@ func choose(ctx context.Context, home string, args []string) (submit.Kept, error
 	return submit.Kept{}, fmt.Errorf("no resumable job in home %s", home)
 }
 
-// withoutHeard omits the jobs that were handed to the p2pboot of the home and to which a p2prun is
+// withoutAttached omits the jobs that were handed to the p2pboot of the home and to which a p2prun is
 // attached.
-func withoutHeard(ctx context.Context, home string, all []submit.Kept) []submit.Kept {
+func withoutAttached(ctx context.Context, home string, all []submit.Kept) []submit.Kept {
 	client, err := control.Dial(ctx, home)
 	if err != nil {
 		return all

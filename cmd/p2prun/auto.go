@@ -32,8 +32,8 @@ func checkAuto(opt peer.RunOptions) error {
 	return nil
 }
 
-// lookAgain is the interval between searches while there are too few peers.
-const lookAgain = 500 * time.Millisecond
+// searchEvery is the interval between searches while there are too few peers.
+const searchEvery = 500 * time.Millisecond
 
 // chooseReplicas sets the job's number of replicas according to the peers found. If they are too few for
 // as long as the job may wait, it returns that as the job's result.
@@ -62,7 +62,7 @@ func (j *submission) chooseReplicas(ctx context.Context, s *session) (*job.Resul
 			return &job.Result{Status: command.Unavailable, Message: err.Error(), Hint: hintMoreRoom}, nil
 		}
 		select {
-		case <-time.After(min(left, lookAgain)):
+		case <-time.After(min(left, searchEvery)):
 		case <-ctx.Done():
 			return nil, cancelled()
 		}

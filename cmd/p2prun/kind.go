@@ -40,7 +40,7 @@ func wantModule(opt peer.RunOptions, prog *program.Program, r job.Result) bool {
 
 // runAsModule runs the job again, as a module.
 func (j *submission) runAsModule(ctx context.Context, s *session) (job.Result, error) {
-	j.show.Say("too few peers take a native program of yours: building a WebAssembly module, which more of them may take (--as wasm does so at once)")
+	j.show.Say("too few peers accept your native programs: building a WebAssembly module, which more of them may accept (--as wasm does so at once)")
 	var err error
 	if j.req.Programs, err = build(ctx, j.prog, []submit.Platform{program.Wasm}, j.built); err != nil {
 		return job.Result{}, err

@@ -102,7 +102,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	c.SetFlagErrorFunc(explainNP(c.FlagErrorFunc()))
 	status := command.OK
 	c.RunE = func(c *cobra.Command, args []string) error {
-		begins := ofBeginning(flags)
+		begins := newJobOptions(flags)
 		if err := peer.Fill(flags); err != nil {
 			return command.Fail(command.Usage, err, "")
 		}
@@ -136,9 +136,9 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	return status
 }
 
-// ofBeginning returns the options on the command line that apply only to a new job, and not to a resumed
+// newJobOptions returns the options on the command line that apply only to a new job, and not to a resumed
 // one.
-func ofBeginning(flags *pflag.FlagSet) (names []string) {
+func newJobOptions(flags *pflag.FlagSet) (names []string) {
 	var ofJobs pflag.FlagSet
 	new(peer.RunOptions).AddFlags(&ofJobs)
 	flags.Visit(func(f *pflag.Flag) {

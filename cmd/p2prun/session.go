@@ -41,7 +41,7 @@ func open(ctx context.Context, cfg peer.Config, opt peer.RunOptions, work *workd
 	if opt.Local == 0 {
 		s.client, err = control.Dial(ctx, cfg.Home)
 		if err == nil {
-			if err = s.ofNetwork(ctx, cfg); err != nil {
+			if err = s.checkNetwork(ctx, cfg); err != nil {
 				s.close()
 				return nil, err
 			}
@@ -58,9 +58,9 @@ func open(ctx context.Context, cfg peer.Config, opt peer.RunOptions, work *workd
 	return s, nil
 }
 
-// ofNetwork rejects the peer on the home if the user has named a network to which it does not belong. The
+// checkNetwork rejects the peer on the home if the user has named a network to which it does not belong. The
 // program is meant only for peers of the named network.
-func (s *session) ofNetwork(ctx context.Context, cfg peer.Config) error {
+func (s *session) checkNetwork(ctx context.Context, cfg peer.Config) error {
 	if cfg.Token == "" && cfg.Network == peer.DefaultConfig().Network {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (s *session) mine(ctx context.Context, wanted *discovery.Filter) error {
 		wanted.Only = append(wanted.Only, id)
 	}
 	if len(wanted.Only) == 0 {
-		return command.Fail(command.Usage, errors.New("--only-mine: no peer is yours"), "boot one with p2pboot, or list yours under the key mine of the configuration file")
+		return command.Fail(command.Usage, errors.New("--only-mine: no peer is yours"), "start one with p2pboot, or list yours under the key mine of the configuration file")
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func (s *session) explain(r *job.Result) {
 	}
 	if err := s.own.Refused(); err != nil {
 		r.Message = fmt.Sprintf("%s; %v", r.Message, err)
-		r.Hint = "p2pboot network invite makes an invitation, on the home that owns the network; --token FILE takes it"
+		r.Hint = "p2pboot network invite prints an invitation, on the home that owns the network; --token FILE uses it"
 	} else if err := s.own.Unmet(); err != nil {
 		r.Message = fmt.Sprintf("%s; %v", r.Message, err)
 		r.Hint = "check the address given with --supernode, and that p2pboot runs there"

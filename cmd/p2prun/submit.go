@@ -70,7 +70,7 @@ func submitJob(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args [
 		return 0, err
 	}
 	defer s.close()
-	return j.carryOut(ctx, s)
+	return j.execute(ctx, s)
 }
 
 // prepare validates the user's request, as far as possible without building and without peers.
@@ -95,8 +95,8 @@ func prepare(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []s
 	return &submission{opt: opt, prog: prog, here: here, req: req}, nil
 }
 
-// carryOut runs the job in a session and returns its exit status, as submit does.
-func (j *submission) carryOut(ctx context.Context, s *session) (int, error) {
+// execute runs the job in a session and returns its exit status, as submit does.
+func (j *submission) execute(ctx context.Context, s *session) (int, error) {
 	if j.opt.OnlyMine {
 		if err := s.mine(ctx, &j.req.Filter); err != nil {
 			return 0, err
@@ -277,13 +277,13 @@ func watchdog(s *session, lose time.Duration, req submit.Request, show *display.
 	if lose == 0 {
 		return show.Event
 	}
-	victim := newVictim(req.N, req.R)
+	killer := newMasterKiller(req.N, req.R)
 	var once sync.Once
 	return func(e submit.Event) error {
-		victim.take(e)
+		killer.update(e)
 		if e.Kind == submit.PhaseEvent && e.Phase == submit.Running {
 			once.Do(func() {
-				s.after(lose, func() { victim.kill(s.net, show) })
+				s.after(lose, func() { killer.kill(s.net, show) })
 			})
 		}
 		return show.Event(e)

@@ -38,7 +38,7 @@ func (s *Service) introduce() {
 	wait := s.supernodes.ended(time.Now(), err == nil, rand.Float64())
 	s.mu.Unlock()
 	if err != nil {
-		s.config.Log.Debug().Err(err).Dur("retry", wait).Msg("not introduced")
+		s.config.Log.Debug().Err(err).Dur("retry", wait).Msg("introduction failed")
 	}
 	time.AfterFunc(wait, func() { signal(s.wake) })
 }
@@ -83,7 +83,7 @@ func (s *Service) reconnect(ctx context.Context, info p2ppeer.AddrInfo) (wasAway
 		s.mu.Lock()
 		s.known.failed(info.ID, time.Now())
 		s.mu.Unlock()
-		s.config.Log.Debug().Err(err).Stringer("peer", info.ID).Msg("known peer not reached")
+		s.config.Log.Debug().Err(err).Stringer("peer", info.ID).Msg("known peer unreachable")
 		return false
 	}
 	return wasAway
@@ -118,6 +118,6 @@ func (s *Service) dial(id p2ppeer.ID) {
 		return
 	}
 	if err := s.config.Locate(s.ctx, id); err != nil && s.ctx.Err() == nil {
-		s.config.Log.Debug().Err(err).Stringer("peer", id).Msg("not found")
+		s.config.Log.Debug().Err(err).Stringer("peer", id).Msg("address not found")
 	}
 }

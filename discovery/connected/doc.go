@@ -5,13 +5,13 @@
 //	peers of current jobs: watch -----|              |--> probe or drop a connection
 //	this machine moves: moveDetector -/              '--> find more peers (Config.Meet)
 //
-// The four cores on the left are pure; the Service looks at the host and the machine every second and
+// The four cores on the left are pure; the Service observes the host and the machine every second and
 // carries out what they decide.
 //
 // Known peers are those met before, also before a restart, and those that mDNS found. Each of them can
 // introduce this peer to the network, as a supernode does. A known peer that is not connected is tried
 // again at growing intervals, for up to 30 days after the last meeting; one that was never met is given up
-// sooner. So a peer that lost its link, sleepGap or was away for a day finds the others again, and the parts
+// sooner. So a peer that lost its link, slept or was away for a day finds the others again, and the parts
 // of a split network join. When this machine moves, everything is tried at once: it has a new address, a
 // cable was plugged in, or it woke from sleep.
 //

@@ -20,7 +20,7 @@ const (
 	// A peer with enoughConnected connections needs no more. Once per leisure period it still tries one
 	// more known peer, because that peer may be in a part of the network that was split off.
 	enoughConnected = 24
-	leisure         = 30 * time.Second
+	leisurePeriod   = 30 * time.Second
 
 	atOnce = 16 // known peers tried at the same time
 
@@ -43,7 +43,7 @@ type knownPeer struct {
 
 // knownPeers is the pure core that reconnects a peer to its network. It remembers known peers and
 // decides which of them to dial again. Every known peer can introduce this one, as a supernode does. So a
-// peer that lost its link, sleepGap or restarted finds the others even if all supernodes have vanished. Two
+// peer that lost its link, slept or restarted finds the others even if all supernodes have vanished. Two
 // parts of a split network join as soon as one peer reaches across.
 //
 // While few known peers are connected, all the others are tried, each after a growing pause. Once enough
@@ -129,7 +129,7 @@ func (q *knownPeers) due(now time.Time, connected func(p2ppeer.ID) bool) []p2ppe
 	switch {
 	case have == 0:
 		longest = aloneLongest
-	case have >= enoughConnected && now.Sub(q.leisure) < leisure:
+	case have >= enoughConnected && now.Sub(q.leisure) < leisurePeriod:
 		return nil
 	case have >= enoughConnected:
 		room = 1
@@ -160,8 +160,8 @@ func (q *knownPeers) entry(id p2ppeer.ID, like knownPeer) *knownPeer {
 		return a
 	}
 	if len(q.all) >= maxKnown {
-		least := slices.MinFunc(q.list(), worth)
-		if worth(&like, least) < 0 {
+		least := slices.MinFunc(q.list(), compareValue)
+		if compareValue(&like, least) < 0 {
 			return nil
 		}
 		delete(q.all, least.info.ID)
@@ -171,8 +171,8 @@ func (q *knownPeers) entry(id p2ppeer.ID, like knownPeer) *knownPeer {
 	return a
 }
 
-// worth compares two peers by how likely they can be reached again.
-func worth(a, b *knownPeer) int {
+// compareValue compares two peers by how likely they can be reached again.
+func compareValue(a, b *knownPeer) int {
 	reached := func(x *knownPeer) int {
 		if x.reached {
 			return 1

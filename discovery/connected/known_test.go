@@ -156,13 +156,13 @@ func TestKnownPeersAreBounded(t *testing.T) {
 		q.heard(at(i))
 	}
 	if len(q.all) != maxKnown || q.all[id(1)] == nil {
-		t.Fatalf("has %d, forgot who was met for who was not", len(q.all))
+		t.Fatalf("%d known; forgot a peer that was met, not one that was not", len(q.all))
 	}
 	for i := 10 * maxKnown; i < 20*maxKnown; i++ {
 		q.met(at(i), false, testNow)
 	}
 	if len(q.all) != maxKnown || q.all[id(0)] == nil || q.all[id(1)] != nil {
-		t.Errorf("has %d; forgot who was reached for who was not, or not the one met longest ago", len(q.all))
+		t.Errorf("%d known; want the peer that was met longest ago forgotten", len(q.all))
 	}
 	many := at(0)
 	for i := range 10 * maxAddrs {
@@ -203,14 +203,14 @@ func TestLongAddressesAreNotKept(t *testing.T) {
 func TestRestoredPeersAreDialledOnce(t *testing.T) {
 	w, q := newWatch(), knownPeersOf(2)
 	q.restoring = w.restoring
-	w.look(testNow, map[p2ppeer.ID]partnerState{id(0): {conns: []connState{{id: "a"}}}, id(1): {}}, nil)
-	w.look(testNow, map[p2ppeer.ID]partnerState{id(0): {}, id(1): {}}, nil)
+	w.decide(testNow, map[p2ppeer.ID]partnerState{id(0): {conns: []connState{{id: "a"}}}, id(1): {}}, nil)
+	w.decide(testNow, map[p2ppeer.ID]partnerState{id(0): {}, id(1): {}}, nil)
 	if due := q.due(testNow, noPeer); len(due) != 1 || due[0].ID != id(1) {
 		t.Errorf("got %v, want only the peer that was never connected", due)
 	}
-	w.look(testNow, nil, nil)
+	w.decide(testNow, nil, nil)
 	if due := q.due(testNow, noPeer); len(due) != 1 || due[0].ID != id(0) {
-		t.Errorf("after the job: got %v, want the other peer", due)
+		t.Errorf("after the job: due %v, want the other peer", due)
 	}
 }
 

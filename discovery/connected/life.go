@@ -14,21 +14,21 @@ import (
 // There is space again only after the other end, or the relay of a circuit, has received earlier bytes.
 
 // waited is the minimum duration of a write that counts as having waited for buffer space.
-const waited = 50 * time.Millisecond
+const minWait = 50 * time.Millisecond
 
 // Counting returns a multiplexer that works like m, and whose connections count received and acknowledged
 // bytes for a Service.
-func Counting(m network.Multiplexer) network.Multiplexer { return counting{m} }
+func Counting(m network.Multiplexer) network.Multiplexer { return countingMuxer{m} }
 
-type counting struct{ network.Multiplexer }
+type countingMuxer struct{ network.Multiplexer }
 
-func (m counting) NewConn(c net.Conn, isServer bool, scope network.PeerScope) (network.MuxedConn, error) {
+func (m countingMuxer) NewConn(c net.Conn, isServer bool, scope network.PeerScope) (network.MuxedConn, error) {
 	counts := &meter{Conn: c}
 	muxed, err := m.Multiplexer.NewConn(counts, isServer, scope)
 	if err != nil {
 		return nil, err
 	}
-	return counted{muxed, counts}, nil
+	return countedConn{muxed, counts}, nil
 }
 
 // A meter counts the bytes received over a connection, and the sent bytes that had to wait.
@@ -46,20 +46,20 @@ func (m *meter) Read(b []byte) (int, error) {
 func (m *meter) Write(b []byte) (int, error) {
 	begun := time.Now()
 	n, err := m.Conn.Write(b)
-	if time.Since(begun) >= waited {
+	if time.Since(begun) >= minWait {
 		m.arrived.Add(uint64(n))
 	}
 	return n, err
 }
 
-// A counted connection has a meter as its transport.
-type counted struct {
+// A countedConn has a meter as its transport.
+type countedConn struct {
 	network.MuxedConn
 	meter *meter
 }
 
 // As implements network.MuxedConn. libp2p passes the call on to it.
-func (c counted) As(target any) bool {
+func (c countedConn) As(target any) bool {
 	if t, ok := target.(**meter); ok {
 		*t = c.meter
 		return true

@@ -44,7 +44,7 @@ func TestReceivedBytesAreCounted(t *testing.T) {
 			}
 			for until := time.Now().Add(deadline); arrived(there) == beforeThere || arrived(here) == before; time.Sleep(time.Millisecond) { // interval between polls
 				if time.Now().After(until) {
-					t.Fatalf("counted %d there and %d here, before it was sent %d and %d", arrived(there), arrived(here), beforeThere, before)
+					t.Fatalf("counted %d bytes there and %d here; %d and %d before sending", arrived(there), arrived(here), beforeThere, before)
 				}
 			}
 		})
@@ -59,7 +59,7 @@ func TestBlockedWritesAreCounted(t *testing.T) {
 		defer ours.Close()
 		defer theirs.Close()
 		m := &meter{Conn: ours}
-		for _, wait := range []time.Duration{0, waited, 0, time.Minute} {
+		for _, wait := range []time.Duration{0, minWait, 0, time.Minute} {
 			go func() {
 				time.Sleep(wait)
 				theirs.Read(make([]byte, 100))
@@ -69,7 +69,7 @@ func TestBlockedWritesAreCounted(t *testing.T) {
 				t.Fatal(err)
 			}
 			if counts := m.arrived.Load() != before; counts != (wait > 0) {
-				t.Errorf("after %v it counts: %v", wait, counts)
+				t.Errorf("data after %v: counted %v", wait, counts)
 			}
 		}
 	})

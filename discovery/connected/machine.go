@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	lookEvery = time.Second
-	sleepGap  = 15 * time.Second // delay between two looks that indicates a sleep
+	checkEvery = time.Second
+	sleepGap   = 15 * time.Second // delay between two checks that indicates a sleep
 )
 
 // A moveDetector detects that this machine has moved, by comparing successive observations. A machine moves when
@@ -20,8 +20,8 @@ type moveDetector struct {
 	usable []string  // interfaces that are up, each with its addresses
 }
 
-// look reports why this machine seems to have moved since the last look, or "".
-func (l *moveDetector) look(now time.Time, usable []string) (why string) {
+// observe reports why this machine seems to have moved since the last call, or "".
+func (l *moveDetector) observe(now time.Time, usable []string) (why string) {
 	now = now.Round(0) // strips the monotonic clock
 	switch {
 	case l.last.IsZero():

@@ -24,7 +24,7 @@ func TestMoveDetector(t *testing.T) {
 		{"a clock that is set back", 7 * time.Hour, other, ""},
 		{"and goes on", 7*time.Hour + 5*time.Second, other, ""},
 	} {
-		if got := l.look(testNow.Add(step.after), step.usable); got != step.want {
+		if got := l.observe(testNow.Add(step.after), step.usable); got != step.want {
 			t.Errorf("%s: got %q, want %q", step.name, got, step.want)
 		}
 	}

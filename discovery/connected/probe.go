@@ -43,7 +43,7 @@ func (s *Service) checkPartners(now time.Time, own []netip.Addr) {
 	s.mu.Unlock()
 	seen, conns := s.observe(partners())
 	s.mu.Lock()
-	orders := s.watch.look(now, seen, own)
+	orders := s.watch.decide(now, seen, own)
 	s.mu.Unlock()
 	for id, end := range s.probes {
 		if conns[id] == nil || slices.Contains(orders.probe, id) {
@@ -70,7 +70,7 @@ func (s *Service) checkPartners(now time.Time, own []netip.Addr) {
 		s.running.Go(func() { s.dial(id) }) // ends within dialTimeout
 	}
 	for _, id := range orders.back {
-		s.config.Log.Info().Stringer("peer", id).Msg("connected again")
+		s.config.Log.Info().Stringer("peer", id).Msg("reconnected")
 		back(id)
 	}
 }
@@ -161,7 +161,7 @@ func localOf(c network.Conn) netip.Addr {
 func (s *Service) probe(ctx context.Context, c network.Conn) {
 	err := sendPing(ctx, c)
 	if err != nil {
-		s.config.Log.Debug().Err(err).Stringer("peer", c.RemotePeer()).Msg("no answer")
+		s.config.Log.Debug().Err(err).Stringer("peer", c.RemotePeer()).Msg("no answer to a probe")
 		if ctx.Err() != nil || c.IsClosed() || !countsAsAnswer(err) {
 			return
 		}

@@ -25,7 +25,7 @@ func TestSchedule(t *testing.T) {
 	}
 	for _, pause := range []time.Duration{least, 2 * least, 4 * least, most, most} {
 		if wait := attempt(false); wait != pause/2+time.Duration(random*float64(pause)) {
-			t.Errorf("after a failure: %v, want half of %v and %v of it", wait, pause, random)
+			t.Errorf("after a failure: waits %v, want half of %v plus %v of it", wait, pause, random)
 		}
 		random += 0.2
 	}

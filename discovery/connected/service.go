@@ -170,17 +170,16 @@ func (s *Service) connected(id p2ppeer.ID) bool {
 	return c == network.Connected || c == network.Limited
 }
 
-// run looks at this machine at intervals, and at the partners' connections also when one was opened or
-// closed.
+// run checks this machine at intervals, and the partners' connections also when one was opened or closed.
 func (s *Service) run() {
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
-	s.look(time.Now())
+	s.check(time.Now())
 	for {
 		s.startDue(time.Now())
 		select {
 		case <-ticker.C:
-			s.look(time.Now())
+			s.check(time.Now())
 		case <-s.wake:
 			s.checkPartners(time.Now(), nil)
 		case <-s.ctx.Done():
@@ -189,22 +188,22 @@ func (s *Service) run() {
 	}
 }
 
-// look checks the partners' connections and whether this machine has moved. After a move, it drops all
+// check checks the partners' connections and whether this machine has moved. After a move, it drops all
 // connections from addresses that the machine has lost: until they time out, their peers would count as
 // connected. The host learns of new addresses up to a minute later; they are announced then.
-func (s *Service) look(now time.Time) {
+func (s *Service) check(now time.Time) {
 	usable, own, err := Interfaces()
-	if err != nil { // the next look detects a move
+	if err != nil { // the next check detects a move
 		usable, own = s.moveDetector.usable, nil
 	}
 	s.checkPartners(now, own)
-	why := s.moveDetector.look(now, usable)
+	why := s.moveDetector.observe(now, usable)
 	if why == "" {
 		return
 	}
 	s.config.Log.Info().Str("why", why).Msg("the machine's addresses have changed, or it was asleep: reconnecting to its peers")
 	for _, c := range s.host.Network().Conns() {
-		if s.watch.gone[localOf(c)] && !c.IsClosed() {
+		if s.watch.lostAddrs[localOf(c)] && !c.IsClosed() {
 			s.drop(c)
 		}
 	}

@@ -180,12 +180,12 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 	select {
 	case <-back:
 	case <-time.After(deadline):
-		t.Fatal("not connected again")
+		t.Fatal("not reconnected")
 	}
 	select {
 	case <-closed:
 	case <-time.After(deadline):
-		t.Fatal("the silent connection is still there")
+		t.Fatal("the silent connection was not closed")
 	}
 	now := a.Network().ConnsToPeer(b.ID())
 	if len(now) == 0 {
@@ -207,7 +207,7 @@ func TestResetProbeCountsAsAnswer(t *testing.T) {
 	s := newService(t, a)
 	seen := map[p2ppeer.ID]partnerState{b.ID(): {conns: []connState{{id: c.ID()}}}}
 	for now := time.Unix(1000, 0); now.Before(time.Unix(1020, 0)); now = now.Add(probePeriod) {
-		out := s.watch.look(now, seen, nil)
+		out := s.watch.decide(now, seen, nil)
 		if len(out.drop) > 0 {
 			t.Fatal("a connection that works is dropped")
 		}
@@ -216,7 +216,7 @@ func TestResetProbeCountsAsAnswer(t *testing.T) {
 		}
 	}
 	if err := sendPing(t.Context(), c); err == nil {
-		t.Error("the question was not reset")
+		t.Error("the stream of the probe was not reset")
 	}
 	c.Close()
 	p := s.watch.peers[b.ID()].conns[c.ID()]
@@ -282,8 +282,8 @@ func TestV3SilentBusyConnectionIsDropped(t *testing.T) {
 		for arrived(c) == before {
 			time.Sleep(time.Millisecond) // interval between polls
 		}
-		now = now.Add(lookEvery)
-		s.look(now)
+		now = now.Add(checkEvery)
+		s.check(now)
 		if state() == nil {
 			t.Fatal("a connection over which bytes arrive is dropped")
 		}
@@ -297,9 +297,9 @@ func TestV3SilentBusyConnectionIsDropped(t *testing.T) {
 	}
 	w.hush()
 	// Some bytes may have arrived since the last look, and are seen at the next one.
-	for most := now.Add(probePeriod + leastSilence + 3*lookEvery); state() != nil; s.look(now) {
-		if now = now.Add(lookEvery); now.After(most) {
-			t.Fatal("still there long after it fell silent")
+	for most := now.Add(probePeriod + leastSilence + 3*checkEvery); state() != nil; s.check(now) {
+		if now = now.Add(checkEvery); now.After(most) {
+			t.Fatal("not closed long after it fell silent")
 		}
 	}
 }
@@ -314,7 +314,7 @@ func TestErrorsThatCountAsAnswer(t *testing.T) {
 	c := a.Network().ConnsToPeer(b.ID())[0]
 	b.RemoveStreamHandler(ping.ID)
 	if err := sendPing(t.Context(), c); err == nil || !countsAsAnswer(err) {
-		t.Errorf("a peer that does not know the question: %v", err)
+		t.Errorf("peer without the probe protocol: %v", err)
 	}
 	for { // other streams use up the peer's limit
 		stream, err := c.NewStream(t.Context())

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// probePeriod is the interval between probes of a connection: every second look, even if a look is
+	// probePeriod is the interval between probes of a connection: every second check, even if a check is
 	// late. If the other end's data fills the connection, it receives nothing but these probes. A
 	// connection may then be silent for the silencePart-th part of the silence that the job tolerates, at
 	// least leastSilence and at most mostSilence. The remaining time is for reconnecting.
@@ -25,10 +25,10 @@ const (
 
 // A watch decides which connections to probe, to drop and to restore. It is a pure core.
 type watch struct {
-	peers  map[p2ppeer.ID]*partner
-	relays map[p2ppeer.ID]*relayState // relays that partners are connected through
-	had    []netip.Addr               // this machine's addresses when they were last known
-	gone   map[netip.Addr]bool        // addresses that this machine has lost and not regained
+	peers     map[p2ppeer.ID]*partner
+	relays    map[p2ppeer.ID]*relayState // relays that partners are connected through
+	addrs     []netip.Addr               // this machine's addresses when they were last known
+	lostAddrs map[netip.Addr]bool        // addresses that this machine has lost and not regained
 }
 
 // A partner is a peer that this one has a job with.
@@ -44,12 +44,12 @@ type partner struct {
 
 // A conn is a connection to a partner.
 type conn struct {
-	probed  time.Time // last probe; zero if never probed
-	waiting bool      // the probe has no answer yet
-	arrived uint64    // value at the last look
-	lived   time.Time // last time that arrived grew
-	below   uint64    // for a circuit: value at the last look
-	flowed  time.Time // last time that below grew
+	probed      time.Time // last probe; zero if never probed
+	waiting     bool      // the probe has no answer yet
+	arrived     uint64    // value at the last check
+	lastArrival time.Time // last time that arrived grew
+	below       uint64    // for a circuit: value at the last check
+	lastBelow   time.Time // last time that below grew
 }
 
 // A relayState describes the connections to a relay. All circuits through the relay share one queue. If the
@@ -87,12 +87,12 @@ type orders struct {
 
 func newWatch() *watch {
 	return &watch{
-		peers: make(map[p2ppeer.ID]*partner), relays: make(map[p2ppeer.ID]*relayState), gone: make(map[netip.Addr]bool),
+		peers: make(map[p2ppeer.ID]*partner), relays: make(map[p2ppeer.ID]*relayState), lostAddrs: make(map[netip.Addr]bool),
 	}
 }
 
-// look evaluates the present state. own are this machine's addresses; empty if they are not known.
-func (w *watch) look(now time.Time, seen map[p2ppeer.ID]partnerState, own []netip.Addr) (out orders) {
+// decide evaluates the present state. own are this machine's addresses; empty if they are not known.
+func (w *watch) decide(now time.Time, seen map[p2ppeer.ID]partnerState, own []netip.Addr) (out orders) {
 	for id := range w.peers {
 		if _, ok := seen[id]; !ok {
 			delete(w.peers, id)
@@ -106,7 +106,7 @@ func (w *watch) look(now time.Time, seen map[p2ppeer.ID]partnerState, own []neti
 			p = &partner{conns: make(map[string]*conn)}
 			w.peers[id] = p
 		}
-		left := p.check(now, s, w.relays, func(local netip.Addr) bool { return w.gone[local] || mayBeFrom(local, lost) }, &out)
+		left := p.check(now, s, w.relays, func(local netip.Addr) bool { return w.lostAddrs[local] || mayBeFrom(local, lost) }, &out)
 		p.restore(now, id, left, &out)
 	}
 	return out
@@ -133,26 +133,26 @@ func (w *watch) noteRelays(seen map[p2ppeer.ID]partnerState) {
 // maxGone bounds the number of remembered addresses.
 const maxGone = 1024
 
-// own records this machine's addresses, and returns those lost since the last look. An empty list means
+// own records this machine's addresses, and returns those lost since the last check. An empty list means
 // that they are not known. Only an address that was seen before counts as lost, since a connection may use
 // an address that no interface lists.
 func (w *watch) own(now []netip.Addr) (lost []netip.Addr) {
 	if len(now) == 0 {
 		return nil
 	}
-	if len(w.gone) > maxGone {
-		clear(w.gone)
+	if len(w.lostAddrs) > maxGone {
+		clear(w.lostAddrs)
 	}
-	for _, a := range w.had {
+	for _, a := range w.addrs {
 		if !a.IsLoopback() && !slices.Contains(now, a) {
-			w.gone[a] = true
+			w.lostAddrs[a] = true
 			lost = append(lost, a)
 		}
 	}
 	for _, a := range now {
-		delete(w.gone, a)
+		delete(w.lostAddrs, a)
 	}
-	w.had = now
+	w.addrs = now
 	return lost
 }
 
@@ -183,7 +183,7 @@ func (p *partner) check(now time.Time, s partnerState, relays map[p2ppeer.ID]*re
 		if c == nil {
 			c = &conn{probed: now, arrived: l.arrived, below: l.below}
 		}
-		c.see(l, now)
+		c.update(l, now)
 		h := relays[l.relay]
 		switch {
 		case gone(l.local), c.silent(now, h) >= maxSilence(s.tolerates):
@@ -203,13 +203,13 @@ func (p *partner) check(now time.Time, s partnerState, relays map[p2ppeer.ID]*re
 	return len(conns)
 }
 
-// see records the changes of a connection since the last look.
-func (c *conn) see(l connState, now time.Time) {
+// update records the changes of a connection since the last check.
+func (c *conn) update(l connState, now time.Time) {
 	if l.arrived != c.arrived {
-		c.arrived, c.lived = l.arrived, now
+		c.arrived, c.lastArrival = l.arrived, now
 	}
 	if l.below != c.below {
-		c.below, c.flowed = l.below, now
+		c.below, c.lastBelow = l.below, now
 	}
 }
 
@@ -220,10 +220,10 @@ func (c *conn) silent(now time.Time, h *relayState) time.Duration {
 	if !c.waiting {
 		return 0
 	}
-	since := later(c.probed, c.lived)
+	since := later(c.probed, c.lastArrival)
 	switch {
 	case c.awaitsRelay(h):
-		since = later(since, c.flowed)
+		since = later(since, c.lastBelow)
 	case h != nil:
 		since = later(since, h.at)
 	}
@@ -245,7 +245,7 @@ func later(a, b time.Time) time.Time {
 // due reports whether it is time for a probe. A busy connection is probed again before it has answered: if
 // only the other end sends data, it receives nothing but these probes.
 func (c *conn) due(now time.Time) bool {
-	return now.Sub(c.probed) >= probePeriod && (!c.waiting || c.lived.After(c.probed))
+	return now.Sub(c.probed) >= probePeriod && (!c.waiting || c.lastArrival.After(c.probed))
 }
 
 // maxSilence returns the time for which a probed connection may be silent.

@@ -162,7 +162,7 @@ func TestWatchActions(t *testing.T) {
 				if m.gone {
 					seen = nil
 				}
-				got := w.look(now, seen, []netip.Addr{own})
+				got := w.decide(now, seen, []netip.Addr{own})
 				if !slices.Equal(got.probe, m.want.probe) || !slices.Equal(got.relays, m.want.relays) || !slices.Equal(got.drop, m.want.drop) || !slices.Equal(got.dial, m.want.dial) || !slices.Equal(got.back, m.want.back) {
 					t.Fatalf("moment %d: got %+v, want %+v", i, got, m.want)
 				}
@@ -173,11 +173,11 @@ func TestWatchActions(t *testing.T) {
 
 func TestDialsBackOffIndefinitely(t *testing.T) {
 	w, now := newWatch(), time.Unix(1000, 0)
-	w.look(now, map[p2ppeer.ID]partnerState{other: {conns: []connState{{id: "a", local: here, arrived: 1}}}}, nil)
+	w.decide(now, map[p2ppeer.ID]partnerState{other: {conns: []connState{{id: "a", local: here, arrived: 1}}}}, nil)
 	dials := 0
 	for range 600 { // one minute
 		now = now.Add(100 * time.Millisecond)
-		if out := w.look(now, map[p2ppeer.ID]partnerState{other: {}}, nil); len(out.dial) > 0 {
+		if out := w.decide(now, map[p2ppeer.ID]partnerState{other: {}}, nil); len(out.dial) > 0 {
 			dials++
 			w.dialled(now, other)
 		}

@@ -9,7 +9,7 @@ import (
 func TestProcessorsAreWatchedWhereTheSystemTells(t *testing.T) {
 	part, ok := settle(t.Context(), 0)
 	if runtime.GOOS == "linux" && !ok {
-		t.Error("Linux tells")
+		t.Error("Linux reports no processor load")
 	}
 	if part < 0 || part > 1 {
 		t.Errorf("part %v of the processors", part)
@@ -19,6 +19,6 @@ func TestProcessorsAreWatchedWhereTheSystemTells(t *testing.T) {
 		t.Errorf("busy for %v of %v", busy, all)
 	}
 	if _, ok := settle(t.Context(), time.Nanosecond); runtime.GOOS == "linux" && !ok {
-		t.Error("it does not tell a second time")
+		t.Error("the second measurement reports nothing")
 	}
 }

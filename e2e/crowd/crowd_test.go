@@ -74,7 +74,7 @@ func judge(t *testing.T, c sim.Crowd, o sim.Outcome, least float64) {
 		t.Error(v)
 	}
 	if o.Leaked != 0 {
-		t.Errorf("S4: %d slots are somebody's when nobody is left", o.Leaked)
+		t.Errorf("S4: %d slots are still held after all jobs have ended", o.Leaked)
 	}
 	if o.Utilisation < least {
 		t.Errorf("%.3f of the slots ran, want %v", o.Utilisation, least)
@@ -84,7 +84,7 @@ func judge(t *testing.T, c sim.Crowd, o sim.Outcome, least float64) {
 		t.Errorf("large jobs wait %.1f times as long as small ones", b)
 	}
 	if longest, fair := ws[len(ws)-1], fair(c); longest > 2*fair {
-		t.Errorf("a job has waited for %v, more than twice the %v that are everybody's", longest, fair)
+		t.Errorf("a job has waited for %v, more than twice the fair share of %v", longest, fair)
 	}
 }
 

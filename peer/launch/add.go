@@ -39,16 +39,16 @@ func (j *job) add(m *jobpb.Add) error {
 	if err != nil {
 		return err
 	}
-	if before := j.local[ids[0]]; before != nil && before.waits() {
+	if before := j.local[ids[0]]; before != nil && before.waitsToJoin() {
 		j.dropProcess(before)
 	}
 	if _, err = j.service.config.Reservations.Redeem(key, j.spec.ID, j.submitter); err != nil {
-		j.say(added(ids[0], key, fmt.Errorf("redeem reservation key: %w", err)))
+		j.send(added(ids[0], key, fmt.Errorf("redeem reservation key: %w", err)))
 		return nil
 	}
 	if err = j.hasPlace(ids[0]); err != nil {
 		j.service.config.Reservations.Release(key)
-		j.say(added(ids[0], key, err))
+		j.send(added(ids[0], key, err))
 		return nil
 	}
 	p := newProcess(j, ids[0], j.cellsTaken())
@@ -171,7 +171,7 @@ func (j *job) processStarted(p *process, i *instance, err error) {
 			case <-j.ctx.Done():
 			}
 		})
-		j.say(added(p.id, p.slot, nil))
+		j.send(added(p.id, p.slot, nil))
 		return
 	}
 	if j.local[p.id] == p {
@@ -198,8 +198,8 @@ func (j *job) reportAdditions() {
 	}
 }
 
-// waits reports whether the process was added, and no other process has been told that it joins.
-func (p *process) waits() bool {
+// waitsToJoin reports whether the process was added, and no other process has been told that it joins.
+func (p *process) waitsToJoin() bool {
 	_, told := p.job.members.peerOf[p.id]
 	return p.added && !told && p.job.view.State(p.id) == view.Vacant
 }
@@ -217,11 +217,11 @@ func (j *job) drop(m *jobpb.Drop) error {
 	ends, ending := j.dropping[id]
 	switch p := j.local[id]; {
 	case p != nil && p.added && p.slot == key:
-		if p.waits() {
+		if p.waitsToJoin() {
 			j.dropProcess(p)
 		}
 	case !ending || ends != key: // otherwise vacate reports it
-		j.say(added(id, key, errDropped))
+		j.send(added(id, key, errDropped))
 	}
 	return nil
 }
@@ -262,13 +262,13 @@ func (j *job) vacate(p *process, why error) {
 	j.service.config.Reservations.Release(p.slot)
 	j.do(func() {
 		delete(j.dropping, p.id)
-		j.say(added(p.id, p.slot, why))
+		j.send(added(p.id, p.slot, why))
 	})
 }
 
 // superseded drops an added process, if row says that another peer runs it.
 func (j *job) superseded(row *jobpb.Member) {
-	if p := j.local[row.GetProcess().View()]; p != nil && p.waits() && p2ppeer.ID(row.GetPeer()) != j.service.host.ID() {
+	if p := j.local[row.GetProcess().View()]; p != nil && p.waitsToJoin() && p2ppeer.ID(row.GetPeer()) != j.service.host.ID() {
 		j.dropProcess(p)
 	}
 }

@@ -203,12 +203,12 @@ func TestPeerRefusesAProcessThatItCannotAdd(t *testing.T) {
 	}
 	j.links[0].say(j.addMessage(view.Process{Replica: 2}, reservation.Key{1}))
 	if a := await(j.links[0], (*jobpb.FromPeer).GetAdded); !strings.Contains(a.Error, "redeem reservation key") {
-		t.Errorf("with another's key: %q", a.Error)
+		t.Errorf("with another submitter's key: error %q", a.Error)
 	}
 	p := view.Process{Replica: 2}
 	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: j.member(p, j.submitter)}})
 	if a := j.adds(0, p); !strings.Contains(a.Error, "process 0.2 runs on peer") {
-		t.Errorf("of another peer: %q", a.Error)
+		t.Errorf("process that runs on another peer: error %q", a.Error)
 	}
 	j.freeSlots(0, 1)
 	j.stop()
@@ -230,7 +230,7 @@ func TestDropAppliesToOneAttempt(t *testing.T) {
 	j.notAdded(p, first)
 	here := j.hosted(0)
 	if there := answered(t, here, func() bool { return here.local[p] != nil && !here.local[p].killed }); !there {
-		t.Error("it was ended")
+		t.Error("the process was killed")
 	}
 	j.stop()
 }
@@ -267,15 +267,15 @@ func TestJoiningProcessEndsWithoutASubmitter(t *testing.T) {
 	await(j.links[0], (*jobpb.FromPeer).GetInitialized)
 	here := j.hosted(0)
 	answered(t, here, func() bool {
-		attached := here.attached
+		attached := here.control
 		here.endJoining()
 		ended := here.local[p].killed
-		here.attached = nil
+		here.control = nil
 		here.endJoining()
-		here.attached = attached
+		here.control = attached
 		return ended
 	})
-	if e := j.links[0].exited(p); !strings.Contains(e.Reason, "its submitter is gone") {
+	if e := j.links[0].exited(p); !strings.Contains(e.Reason, "its submitter is not connected") {
 		t.Errorf("ended with %v", e)
 	}
 	j.stop()

@@ -24,15 +24,15 @@ import (
 
 // An admission holds the contents of a valid Prepare.
 type admission struct {
-	spec      *jobspec.Spec
-	signed    string          // SHA-256 of the signed spec, signature included
-	brings    []policy.Kind   // kinds of programs that it provides for this machine
-	program   jobspec.Program // program for this machine
-	decision  policy.Decision // decision of the owner's policy
-	key       reservation.Key
-	processes []view.Process
-	joining   bool     // the only process joins a rank of a running job
-	fellows   []fellow // peers with which this peer shares the files that it fetches
+	spec         *jobspec.Spec
+	signed       string          // SHA-256 of the signed spec, signature included
+	programKinds []policy.Kind   // kinds of programs that it provides for this machine
+	program      jobspec.Program // program for this machine
+	decision     policy.Decision // decision of the owner's policy
+	key          reservation.Key
+	processes    []view.Process
+	joining      bool     // the only process joins a rank of a running job
+	fellows      []fellow // peers with which this peer shares the files that it fetches
 }
 
 // A fellow is another peer of the job.
@@ -82,15 +82,15 @@ func (a *admission) choose(os, arch string, decide decider) error {
 	native, hasNative := a.spec.Program(os, arch)
 	module, hasModule := a.spec.Program(jobspec.WasmOS, jobspec.WasmArch)
 	if hasNative {
-		a.brings, a.program = append(a.brings, policy.Native), native
+		a.programKinds, a.program = append(a.programKinds, policy.Native), native
 	}
 	if hasModule {
-		a.brings = append(a.brings, policy.Wasm)
+		a.programKinds = append(a.programKinds, policy.Wasm)
 	}
-	if len(a.brings) == 0 {
+	if len(a.programKinds) == 0 {
 		return fmt.Errorf("job has no program for %s/%s", os, arch)
 	}
-	a.decision = decide(a.spec.Submitter, a.brings)
+	a.decision = decide(a.spec.Submitter, a.programKinds)
 	if !hasNative || a.decision.Kind == policy.Wasm {
 		a.program = module
 	}
@@ -106,7 +106,7 @@ func (a *admission) describe(line *zerolog.Event) {
 		return
 	}
 	line.Str("job", a.spec.ID).Str("class", string(a.decision.Class)).Str("name", a.spec.Name).
-		Any("kinds", a.brings).Str("digest", a.program.Digest).Str("signed", a.signed)
+		Any("kinds", a.programKinds).Str("digest", a.program.Digest).Str("signed", a.signed)
 }
 
 // readFellows reads the peers with which this peer shares the files that it fetches.
@@ -118,7 +118,7 @@ func readFellows(in []*jobpb.Fellow) ([]fellow, error) {
 	for _, f := range in {
 		id, err := p2ppeer.IDFromBytes(f.GetPeer())
 		if err != nil {
-			return nil, fmt.Errorf("files shared with a peer that has no ID: %w", err)
+			return nil, fmt.Errorf("files shared with a peer of invalid ID: %w", err)
 		}
 		info := p2ppeer.AddrInfo{ID: id, Addrs: readAddrs(f.GetAddrs(), jobpb.MaxAddrs)}
 		fellows = append(fellows, fellow{info, f.GetNear()})
@@ -180,7 +180,7 @@ func (s *Service) admit(m *jobpb.ToPeer, submitter p2ppeer.ID) (*job, admission,
 	if slots < len(a.processes) {
 		s.config.Reservations.Release(a.key)
 		s.dismiss(j)
-		return nil, a, fmt.Errorf("%d processes for %d slots", len(a.processes), slots)
+		return nil, a, fmt.Errorf("%d slots reserved for %d processes", slots, len(a.processes))
 	}
 	j.populate()
 	j.limitLogging()
@@ -193,7 +193,7 @@ func (j *job) limitLogging() {
 	case !say:
 		j.log = j.log.Level(max(zerolog.WarnLevel, j.log.GetLevel()))
 	case unsaid > 0:
-		j.log.Info().Stringer("submitter", j.submitter).Int("jobs", unsaid).Msg("jobs of this submitter before this one are not in the log")
+		j.log.Info().Stringer("submitter", j.submitter).Int("jobs", unsaid).Msg("earlier jobs of this submitter were not logged")
 	}
 }
 
@@ -218,9 +218,9 @@ func newJob(s *Service, a admission) *job {
 		events: make(chan func()),
 		done:   make(chan struct{}),
 		local:  make(map[view.Process]*process), dropping: make(map[view.Process]reservation.Key), metered: make(chan *meter),
-		ways: ways{
+		channelState: channelState{
 			channels: make(map[channelID]*openChannel),
-			seekings: make(map[p2ppeer.ID]*seeking), distances: make(map[p2ppeer.ID]time.Duration),
+			searches: make(map[p2ppeer.ID]*pathSearch), distances: make(map[p2ppeer.ID]time.Duration),
 		},
 		alive:       newAliveCheck(alivePeriod),
 		supervisors: newAliveCheck(tickPeriod),

@@ -35,7 +35,7 @@ func TestRefusedJobsAreLogged(t *testing.T) {
 		`"digest":"` + j.spec.Programs[0].Digest, `"signed":"` + signed, "wasm only",
 	} {
 		if n := strings.Count(log.String(), want); n != 1 {
-			t.Errorf("%s stands %d times in\n%s", want, n, log)
+			t.Errorf("%q occurs %d times in the log\n%s", want, n, log)
 		}
 	}
 }
@@ -51,9 +51,9 @@ func TestRefusalLogIsRateLimited(t *testing.T) {
 		j.prepare()
 		j.stop()
 	}
-	for _, want := range []string{"job taken", "job gone"} {
+	for _, want := range []string{"job accepted", "job removed"} {
 		if n := strings.Count(log.String(), want); n != 2 {
-			t.Errorf("%s stands %d times in\n%s", want, n, log)
+			t.Errorf("%q occurs %d times in the log\n%s", want, n, log)
 		}
 	}
 }

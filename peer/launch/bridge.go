@@ -21,9 +21,9 @@ type source interface {
 type sink interface {
 	io.WriteCloser
 	CloseWrite() error // signals the end of the data
-	// Left returns when the other end has closed. The error is nil if the other end read everything and
+	// AwaitClose returns when the other end has closed. The error is nil if the other end read everything and
 	// sent nothing back.
-	Left() error
+	AwaitClose() error
 	Reset() error
 }
 
@@ -38,7 +38,7 @@ func carry(ctx context.Context, dst sink, src source) {
 	stop := context.AfterFunc(ctx, reset)
 	defer stop()
 	left := make(chan error, 1)
-	go func() { left <- dst.Left() }() // ends with dst, which is closed or reset below
+	go func() { left <- dst.AwaitClose() }() // ends with dst, which is closed or reset below
 	copied := make(chan error, 1)
 	go func() { // ends with src, which is closed or reset below
 		_, err := io.Copy(dst, src) // by the pipe's own method where possible, which provides the buffer
@@ -68,8 +68,8 @@ type streamEnd struct{ network.Stream }
 
 var errUnexpectedData = errors.New("unexpected data on a channel")
 
-// Left waits for the end of the other direction, which carries no data.
-func (s streamEnd) Left() error {
+// AwaitClose waits for the end of the other direction, which carries no data.
+func (s streamEnd) AwaitClose() error {
 	n, err := s.Read(make([]byte, 1))
 	switch {
 	case n > 0:
@@ -91,8 +91,8 @@ func (p outPipe) Reset() error { return p.Close() }
 
 var errUnread = errors.New("the process has not read everything")
 
-// Left waits until the process has closed its end.
-func (p outPipe) Left() error {
+// AwaitClose waits until the process has closed its end.
+func (p outPipe) AwaitClose() error {
 	<-p.Gone()
 	if !p.Drained() {
 		return errUnread

@@ -57,7 +57,7 @@ func TestBridgeCarriesEverythingBeforeTheEnd(t *testing.T) {
 	}()
 	got, err := io.ReadAll(out)
 	if err != nil || !bytes.Equal(got, sent) {
-		t.Errorf("%d of %d bytes came, %v", len(got), len(sent), err)
+		t.Errorf("%d of %d bytes arrived, %v", len(got), len(sent), err)
 	}
 	select {
 	case <-done:
@@ -88,7 +88,7 @@ func TestR5BridgeBreaksWithItsContext(t *testing.T) {
 		t.Error("a broken channel took a byte")
 	}
 	if _, err := out.Read(make([]byte, 1)); err == nil {
-		t.Error("a byte came out of a broken channel")
+		t.Error("read a byte from a broken channel")
 	}
 }
 

@@ -21,22 +21,22 @@ type channelID struct{ from, to view.Process }
 // An openChannel is a channel that this peer has opened or accepted for one of its processes.
 type openChannel struct {
 	breakOff context.CancelFunc
-	way      way // path of the channel; without a kind: not known yet, or opened by the other peer
+	route    route // path of the channel; without a kind: not known yet, or opened by the other peer
 	peer     p2ppeer.ID
 }
 
-// ways holds the channels of the processes here, and what they depend on.
-type ways struct {
+// A channelState holds the channels of the processes here, and what they depend on.
+type channelState struct {
 	kinds     []proclink.Kind // allowed by the user and the owner, best first
 	keys      []byte          // of the processes that were there at the start, rank by rank; nil until the job has begun
 	waiting   []func()        // functions that wait for keys
 	channels  map[channelID]*openChannel
 	board     *os.File                     // shared memory with the doorbells of the processes here, or nil
 	cells     int                          // number of cells of board
-	seekings  map[p2ppeer.ID]*seeking      // searches for better paths to other peers
+	searches  map[p2ppeer.ID]*pathSearch   // searches for better paths to other peers
 	distances map[p2ppeer.ID]time.Duration // measured round trips to other peers
 	explain   bool                         // the submitter is told how other peers are reached
-	told      map[p2ppeer.ID]passage       // the paths that it was told; nil: nothing yet
+	told      map[p2ppeer.ID]channelPath   // the paths that it was told; nil: nothing yet
 }
 
 const (
@@ -48,8 +48,8 @@ const (
 
 	dialPause = 200 * time.Millisecond // initial pause between two attempts
 
-	directPause     = 30 * time.Second // pause after a failed direct connection
-	turnedAwayPause = time.Second      // pause after a direct connection that the listener turned away
+	directPause   = 30 * time.Second // pause after a failed direct connection
+	rejectedPause = time.Second      // pause after a direct connection that the listener turned away
 )
 
 // open handles a process's request for a channel to another process. If want is not empty, the channel must
@@ -70,7 +70,7 @@ func (j *job) open(p *process, to view.Process, want proclink.Kind) {
 	peer := j.members.peerOf[to]
 	if want == proclink.Stream { // the process could not use TCP, so situation avoids it for a while
 		now := time.Now()
-		j.seekingOf(peer, now).fail(now)
+		j.searchOf(peer, now).failTCP(now)
 	}
 	j.running.Add(1)
 	go j.openRemote(j.replace(channelID{p.id, to}), p, to, peer, j.situation(p.id, to))
@@ -83,7 +83,7 @@ func (j *job) situation(from, to view.Process) (s situation) {
 		s.noDirect = uploadLimited
 	} else if j.keyOf(from) == nil || j.keyOf(to) == nil {
 		s.noDirect = "not both processes have a key"
-	} else if seeking := j.seekings[j.members.peerOf[to]]; seeking != nil && seeking.avoids(time.Now()) {
+	} else if search := j.searches[j.members.peerOf[to]]; search != nil && search.avoidsTCP(time.Now()) {
 		s.noDirect = "the processes could not agree on keys over it"
 	}
 	return s
@@ -120,7 +120,7 @@ func (j *job) openable(c channelID) error {
 }
 
 func (p *process) refuse(to view.Process, err error) {
-	p.tell(proclink.Message{Type: proclink.Refused, Process: &to, Text: text(err)}, nil)
+	p.send(proclink.Message{Type: proclink.Refused, Process: &to, Text: text(err)}, nil)
 }
 
 // replace closes the channel c if it exists, and returns the context of the next one.

@@ -17,16 +17,16 @@ func both(asked, allowed []proclink.Kind) []proclink.Kind {
 	return slices.DeleteFunc(slices.Clone(asked), func(k proclink.Kind) bool { return !slices.Contains(allowed, k) })
 }
 
-// A passage is the path that the messages of a channel take.
-type passage struct {
+// A channelPath is the path that the messages of a channel take.
+type channelPath struct {
 	kind  proclink.Kind  // empty: there is no path
 	how   connection.Way // empty: within this peer
 	relay p2ppeer.ID     // relay on the path, if any
 }
 
-// rank returns the rank of a passage; lower is better. It orders by kind, in the order of allowed, and then
+// rank returns the rank of a path; lower is better. It orders by kind, in the order of allowed, and then
 // by connection: direct, punched, relayed.
-func (p passage) rank(allowed []proclink.Kind) int {
+func (p channelPath) rank(allowed []proclink.Kind) int {
 	kind := slices.Index(allowed, p.kind)
 	if kind < 0 {
 		kind = len(allowed)
@@ -34,15 +34,15 @@ func (p passage) rank(allowed []proclink.Kind) int {
 	return kind*len(connection.Ways) + max(0, slices.Index(connection.Ways, p.how))
 }
 
-// best reports whether no passage to another peer is better.
-func (p passage) best(allowed []proclink.Kind) bool {
+// best reports whether no path to another peer is better.
+func (p channelPath) best(allowed []proclink.Kind) bool {
 	between := slices.DeleteFunc(slices.Clone(allowed), func(k proclink.Kind) bool { return k == proclink.Shm })
 	return p.rank(between) == 0
 }
 
-// A seeking schedules the search for a better passage to a peer.
-type seeking struct {
-	looking bool          // a search is running
+// A pathSearch schedules the searches for a better path to a peer.
+type pathSearch struct {
+	running bool          // a search is running
 	due     time.Time     // latest time of the next search
 	pause   time.Duration // pause after the next search
 
@@ -51,53 +51,53 @@ type seeking struct {
 }
 
 const (
-	// Initial and maximum pause between two searches for a better passage.
-	seekFirst = 2 * time.Second
-	seekMost  = 30 * time.Second
+	// Initial and maximum pause between two searches for a better path.
+	minSearchPause = 2 * time.Second
+	maxSearchPause = 30 * time.Second
 
 	// Initial and maximum time in which TCP is avoided after the processes could not use it.
-	avoidFirst = 30 * time.Second
-	avoidMost  = 10 * time.Minute
+	minAvoid = 30 * time.Second
+	maxAvoid = 10 * time.Minute
 )
 
-func newSeeking(now time.Time) *seeking {
-	return &seeking{due: now.Add(seekFirst), pause: 2 * seekFirst}
+func newPathSearch(now time.Time) *pathSearch {
+	return &pathSearch{due: now.Add(minSearchPause), pause: 2 * minSearchPause}
 }
 
 // begin reports whether a search must start now. hint indicates that the connection to the peer has
 // improved.
-func (s *seeking) begin(now time.Time, hint bool) bool {
-	if s.looking || !hint && now.Before(s.due) {
+func (s *pathSearch) begin(now time.Time, hint bool) bool {
+	if s.running || !hint && now.Before(s.due) {
 		return false
 	}
-	s.looking = true
+	s.running = true
 	return true
 }
 
-func (s *seeking) end(now time.Time) {
-	s.looking, s.due = false, now.Add(s.pause)
-	s.pause = min(2*s.pause, seekMost)
+func (s *pathSearch) end(now time.Time) {
+	s.running, s.due = false, now.Add(s.pause)
+	s.pause = min(2*s.pause, maxSearchPause)
 }
 
-// fail records that the processes could not use an established TCP connection. It ignores further failures
+// failTCP records that the processes could not use an established TCP connection. It ignores further failures
 // while TCP is avoided, since those attempts were made at the same time. If no
-// failure follows for more than avoidMost after that time, the next failure counts as the first one.
-func (s *seeking) fail(now time.Time) {
-	if s.avoids(now) {
+// failure follows for more than maxAvoid after that time, the next failure counts as the first one.
+func (s *pathSearch) failTCP(now time.Time) {
+	if s.avoidsTCP(now) {
 		return
 	}
-	if now.Sub(s.until) > avoidMost {
+	if now.Sub(s.until) > maxAvoid {
 		s.failed = 0
 	}
-	s.failed = min(max(avoidFirst, 2*s.failed), avoidMost)
+	s.failed = min(max(minAvoid, 2*s.failed), maxAvoid)
 	s.until = now.Add(s.failed)
 }
 
-// avoids reports whether TCP must not be tried.
-func (s *seeking) avoids(now time.Time) bool { return now.Before(s.until) }
+// avoidsTCP reports whether TCP must not be tried.
+func (s *pathSearch) avoidsTCP(now time.Time) bool { return now.Before(s.until) }
 
 // reset forgets the failures, because the connection to the peer has changed.
-func (s *seeking) reset() { s.failed, s.until = 0, time.Time{} }
+func (s *pathSearch) reset() { s.failed, s.until = 0, time.Time{} }
 
 // A situation holds what is known about two processes of which one wants a channel to the other.
 type situation struct {

@@ -45,32 +45,32 @@ func TestPassageOrder(t *testing.T) {
 	const direct, punched, relayed = connection.Direct, connection.Punched, connection.Relayed
 	tests := map[string]struct {
 		allowed []proclink.Kind
-		order   []passage
+		order   []channelPath
 		best    int // number of passages that cannot be improved
 	}{
-		"all allowed": {proclink.Kinds, []passage{
+		"all allowed": {proclink.Kinds, []channelPath{
 			{kind: tcp, how: direct}, {kind: stream, how: direct}, {kind: stream, how: punched}, {kind: stream, how: relayed}, {},
 		}, 1},
-		"no TCP": {[]proclink.Kind{stream}, []passage{
+		"no TCP": {[]proclink.Kind{stream}, []channelPath{
 			{kind: stream, how: direct}, {kind: stream, how: punched}, {kind: stream, how: relayed}, {},
 		}, 1},
-		"streams first": {[]proclink.Kind{proclink.Shm, stream, tcp}, []passage{
+		"streams first": {[]proclink.Kind{proclink.Shm, stream, tcp}, []channelPath{
 			{kind: stream, how: direct}, {kind: stream, how: relayed}, {kind: tcp, how: direct}, {},
 		}, 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if !slices.IsSortedFunc(test.order, func(a, b passage) int {
+			if !slices.IsSortedFunc(test.order, func(a, b channelPath) int {
 				if a.rank(test.allowed) < b.rank(test.allowed) {
 					return -1
 				}
 				return 1
 			}) {
-				t.Errorf("%v are not in order", test.order)
+				t.Errorf("%v are not sorted from best to worst", test.order)
 			}
 			for i, p := range test.order {
 				if got := p.best(test.allowed); got != (i < test.best) {
-					t.Errorf("%v: got %v, that it is the best", p, got)
+					t.Errorf("best(%v) = %v", p, got)
 				}
 			}
 		})
@@ -79,7 +79,7 @@ func TestPassageOrder(t *testing.T) {
 
 func TestBetterPassageLookupBacksOff(t *testing.T) {
 	now := time.Unix(1000, 0)
-	s := newSeeking(now)
+	s := newPathSearch(now)
 	if s.begin(now, false) {
 		t.Error("at once, when the channel has just been opened")
 	}
@@ -87,7 +87,7 @@ func TestBetterPassageLookupBacksOff(t *testing.T) {
 	for second := range 600 {
 		if at := now.Add(time.Duration(second) * time.Second); s.begin(at, false) {
 			if s.begin(at, true) {
-				t.Fatal("twice at one time")
+				t.Fatal("a second search began while one was running")
 			}
 			looks++
 			s.end(at)
@@ -97,7 +97,7 @@ func TestBetterPassageLookupBacksOff(t *testing.T) {
 		t.Errorf("%d looks in ten minutes, want one in half a minute and a few more", looks)
 	}
 	if at := now.Add(600 * time.Second); !s.begin(at, true) {
-		t.Error("not when the connection has become better")
+		t.Error("no search after the connection has improved")
 	}
 }
 
@@ -105,32 +105,32 @@ func TestBetterPassageLookupBacksOff(t *testing.T) {
 // fail at each attempt.
 func TestTCPAvoidanceBacksOff(t *testing.T) {
 	now := time.Unix(1000, 0)
-	s := newSeeking(now)
-	if s.avoids(now) {
+	s := newPathSearch(now)
+	if s.avoidsTCP(now) {
 		t.Fatal("before anything has failed")
 	}
 	failsFor := func(want time.Duration) {
 		t.Helper()
 		for range 3 {
-			s.fail(now)
+			s.failTCP(now)
 			now = now.Add(time.Second)
 		}
 		end := now.Add(want - 3*time.Second)
-		if !s.avoids(end.Add(-1)) || s.avoids(end) {
+		if !s.avoidsTCP(end.Add(-1)) || s.avoidsTCP(end) {
 			t.Errorf("avoided until %v, want %v", s.until, end)
 		}
 		now = end.Add(20 * time.Second) // the next search
 	}
-	for _, want := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, avoidMost, avoidMost} {
+	for _, want := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, maxAvoid, maxAvoid} {
 		failsFor(want)
 	}
-	s.fail(now)
+	s.failTCP(now)
 	s.reset()
-	if s.avoids(now) {
-		t.Error("after the way to the peer has become another")
+	if s.avoidsTCP(now) {
+		t.Error("TCP is still avoided after the connection to the peer has changed")
 	}
-	failsFor(avoidFirst)
-	failsFor(2 * avoidFirst)
-	now = now.Add(avoidMost) // no failure meanwhile
-	failsFor(avoidFirst)
+	failsFor(minAvoid)
+	failsFor(2 * minAvoid)
+	now = now.Add(maxAvoid) // no failure meanwhile
+	failsFor(minAvoid)
 }

@@ -28,7 +28,7 @@ func (j *job) collect(m *jobpb.Collect) error {
 	}
 	p.asked = true
 	if p.exit == nil || p.reason != "" || p.failedInView {
-		j.say(collected(id, nil, fmt.Errorf("process %v has not exited by itself", id)))
+		j.send(collected(id, nil, fmt.Errorf("process %v has not exited by itself", id)))
 		return nil
 	}
 	j.working.Add(1)
@@ -76,5 +76,5 @@ func (j *job) offer(p view.Process, manifest []byte, files map[filetransfer.Dige
 		stop := j.service.config.Files.Serve(j.spec.ID, []p2ppeer.ID{j.submitter}, files)
 		j.serving = append(j.serving, stop)
 	}
-	j.say(collected(p, manifest, err))
+	j.send(collected(p, manifest, err))
 }

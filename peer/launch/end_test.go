@@ -72,9 +72,9 @@ func TestSubmitterReconnectsAfterAFailedWrite(t *testing.T) {
 	j.run()
 	hosted := j.hosted(0)
 	j.links[0].stream.ResetWithError(jobpb.Unwritten)
-	for late := time.Now().Add(eventTimeout); answered(t, hosted, func() bool { return hosted.attached != nil }); {
+	for late := time.Now().Add(eventTimeout); answered(t, hosted, func() bool { return hosted.control != nil }); {
 		if time.Now().After(late) {
-			t.Fatal("the end of the stream is not noticed")
+			t.Fatal("the peer did not detect the end of the stream")
 		}
 	}
 	l, r := j.resume(j.submitter.Host, j.peers[0], j.spec.ID, 0)
@@ -108,7 +108,7 @@ func TestS4ReconnectedPeerAsksWhetherTheJobIsOver(t *testing.T) {
 	select {
 	case <-asked:
 	case <-time.After(eventTimeout):
-		t.Fatal("it does not ask")
+		t.Fatal("the peer did not ask whether the job is over")
 	}
 	j.gone()
 }
@@ -199,9 +199,9 @@ func TestS4SlotsAreReleasedAfterTheLastProcess(t *testing.T) {
 		t.Errorf("the slots are given back at once: %+v", s)
 	}
 	hosted.do(func() { hosted.allEndedAt = hosted.allEndedAt.Add(-lingerFor) })
-	j.eventually("the slots are given back", func() bool { return peer.reservations.Snapshot().Running == 0 })
+	j.eventually("the slots are released", func() bool { return peer.reservations.Snapshot().Running == 0 })
 	if text := j.links[0].output(p, 1); text != "done\n" {
-		t.Errorf("it has printed %q", text)
+		t.Errorf("output %q, want done", text)
 	}
 	hosted.do(func() { hosted.since = hosted.since.Add(-maxLinger - 2*lingerFor) })
 	j.gone()
@@ -218,7 +218,7 @@ func (j *testJob) cut() *job {
 			return hosted
 		}
 		if time.Now().After(late) {
-			j.Fatal("the peer does not notice")
+			j.Fatal("the peer did not detect it")
 		}
 	}
 }
@@ -401,7 +401,7 @@ func TestProcessThatMisbehavesIsEnded(t *testing.T) {
 			t.Parallel()
 			j := newTestJob(t, 1, 1, nil, c.role)
 			if c.role == "stop" { // a process in a PID namespace cannot stop its first process
-				j.peers[0].launch.config.Walls = Walls{}
+				j.peers[0].launch.config.Sandbox = Sandbox{}
 			}
 			j.start()
 			e := j.links[0].exited(view.Process{})
@@ -426,7 +426,7 @@ func TestO4ProgramMessagesAreRateLimited(t *testing.T) {
 	}
 	const underWay = 2048 // messages in the socket's buffer
 	if most := messagePace*(seconds+1)/minBurst + underWay; said > most {
-		t.Errorf("it was heard %.0f times in %.1f s, want %.0f at most", said, seconds, most)
+		t.Errorf("the peer read %.0f messages in %.1f s, want at most %.0f", said, seconds, most)
 	}
 	if e := j.links[0].exited(view.Process{}); e.Code != 0 {
 		t.Error(e)
@@ -468,13 +468,13 @@ func TestSilentSubmitterKeepsNoSlots(t *testing.T) {
 	j.prepare()
 	hosted := j.hosted(0)
 	heard := func(ago time.Duration) {
-		if !hosted.do(func() { hosted.heardAt = time.Now().Add(-ago) }) {
+		if !hosted.do(func() { hosted.lastMessageAt = time.Now().Add(-ago) }) {
 			t.Fatal("the job has ended")
 		}
 	}
 	heard(startTimeout / 2)
 	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{}}})
-	for !answered(t, hosted, func() bool { return time.Since(hosted.heardAt) < startTimeout/4 }) {
+	for !answered(t, hosted, func() bool { return time.Since(hosted.lastMessageAt) < startTimeout/4 }) {
 	}
 	heard(2 * startTimeout)
 	j.links[0].awaitEnd()

@@ -34,7 +34,7 @@ const engineFile = "engine"
 // in that peer's sandbox. Later changes of the original file have no effect, since the peer runs the
 // examined copy. The examination takes some ten milliseconds, and a process that begins with Supervise.
 // Only one peer may use a home.
-func ExamineEngine(home, path string, walls Walls) (Engine, error) {
+func ExamineEngine(home, path string, available Sandbox) (Engine, error) {
 	home, err := filepath.Abs(home)
 	if err != nil {
 		return Engine{}, fmt.Errorf("the engine %s: %w", path, err)
@@ -42,7 +42,7 @@ func ExamineEngine(home, path string, walls Walls) (Engine, error) {
 	program := filepath.Join(home, engineFile)
 	var name string
 	if err = copyEngine(path, program); err == nil {
-		name, err = examineEngine(home, program, walls)
+		name, err = examineEngine(home, program, available)
 	}
 	if err != nil {
 		os.Remove(program)
@@ -77,7 +77,7 @@ func forgetEngine(home string, e Engine) {
 	}
 }
 
-func examineEngine(home, program string, walls Walls) (name string, err error) {
+func examineEngine(home, program string, available Sandbox) (name string, err error) {
 	root := filepath.Join(home, scratchFolder)
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return "", err
@@ -88,7 +88,7 @@ func examineEngine(home, program string, walls Walls) (name string, err error) {
 	}
 	defer os.RemoveAll(folder) // unless its process has removed it
 	said, runner, err := startRunner(supervisor.Command{
-		Title: "examine the engine", Program: program, As: wasm.Name, Scratch: folder, Walls: walls.Means,
+		Title: "examine the engine", Program: program, As: wasm.Name, Scratch: folder, Sandbox: available.Means,
 		Args: wasm.Config{Examine: true}.Arguments(nil), Answered: func(bool) {},
 	})
 	if err != nil {

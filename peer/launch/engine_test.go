@@ -15,12 +15,12 @@ import (
 // not work states why.
 func TestEngineIsExamined(t *testing.T) {
 	home := t.TempDir()
-	walls := ExamineWalls(home)
+	available := ExamineSandbox(home)
 	self, err := os.Executable() // it is also the built-in runner
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e, err := ExamineEngine(home, self, walls); err != nil || e.Name != BuiltIn().Name {
+	if e, err := ExamineEngine(home, self, available); err != nil || e.Name != BuiltIn().Name {
 		t.Errorf("this engine is %q (%v), want %q", e.Name, err, BuiltIn().Name)
 	}
 	for name, tc := range map[string]struct{ text, want string }{
@@ -34,18 +34,18 @@ func TestEngineIsExamined(t *testing.T) {
 		if err := os.WriteFile(path, []byte(tc.text), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if e, err := ExamineEngine(home, path, walls); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if e, err := ExamineEngine(home, path, available); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v (%v), want %q", name, e, err, tc.want)
 		}
 	}
-	if e, err := ExamineEngine(home, filepath.Join(home, "missing"), walls); err == nil {
-		t.Errorf("what is not there is %v", e)
+	if e, err := ExamineEngine(home, filepath.Join(home, "missing"), available); err == nil {
+		t.Errorf("a missing file is accepted as engine %v", e)
 	}
 	if left, _ := os.ReadDir(filepath.Join(home, scratchFolder)); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
 	if _, err := os.Stat(filepath.Join(home, engineFile)); err == nil {
-		t.Error("what does not work stays")
+		t.Error("the copy of an engine that does not work was not removed")
 	}
 }
 
@@ -61,7 +61,7 @@ func TestReplacedEngineContinues(t *testing.T) {
 		t.Fatal(err)
 	}
 	home := t.TempDir()
-	e, err := ExamineEngine(home, path, ExamineWalls(home))
+	e, err := ExamineEngine(home, path, ExamineSandbox(home))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,10 +89,10 @@ func TestStaleEngineIsRemoved(t *testing.T) {
 	}
 	forgetEngine(filepath.Dir(kept), Engine{"another", kept})
 	if _, err := os.Stat(kept); err != nil {
-		t.Errorf("the peer's own is gone: %v", err)
+		t.Errorf("the peer's own engine was removed: %v", err)
 	}
 	forgetEngine(filepath.Dir(kept), BuiltIn())
 	if _, err := os.Stat(kept); err == nil {
-		t.Error("it stays")
+		t.Error("an engine that is no longer used was not removed")
 	}
 }

@@ -48,7 +48,7 @@ const maxProbes = 8
 // return.
 func (j *job) probePaths(probes []probe) {
 	defer j.running.Done()
-	found := make([]way, len(probes))
+	found := make([]route, len(probes))
 	next := make(chan int)
 	var trying sync.WaitGroup
 	for range min(maxProbes, len(probes)) {
@@ -64,24 +64,24 @@ func (j *job) probePaths(probes []probe) {
 	close(next)
 	trying.Wait()
 	j.do(func() {
-		ways := map[p2ppeer.ID]way{}
+		routes := map[p2ppeer.ID]route{}
 		if len(j.order) > 1 {
-			var w way
+			var w route
 			w.kind, w.why = choose(j.localSituation(j.local[j.order[0]], j.local[j.order[1]]), j.kinds)
-			ways[j.service.host.ID()] = w
+			routes[j.service.host.ID()] = w
 		}
 		for i, p := range probes {
-			ways[p.peer] = found[i]
+			routes[p.peer] = found[i]
 			j.distances[p.peer] = found[i].rtt
 		}
-		j.told = make(map[p2ppeer.ID]passage)
-		j.reportPaths(ways)
+		j.told = make(map[p2ppeer.ID]channelPath)
+		j.reportPaths(routes)
 		j.release()
 	})
 }
 
 // try reaches a peer as a channel would, and closes the connection again.
-func (j *job) try(ctx context.Context, p probe) way {
+func (j *job) try(ctx context.Context, p probe) route {
 	open := &pb.Open{Job: j.spec.ID, From: pbProcess(p.from), To: pbProcess(p.to), Probe: true}
 	w := j.reach(ctx, p.peer, open, p.situation, j.kinds)
 	if w.conn != nil {
@@ -100,27 +100,27 @@ func (j *job) try(ctx context.Context, p probe) way {
 
 // reached records the path that a channel has taken, and reports it if it differs from the path reported
 // before.
-func (j *job) reached(id channelID, peer p2ppeer.ID, w way) {
+func (j *job) reached(id channelID, peer p2ppeer.ID, w route) {
 	if c := j.channels[id]; c != nil {
-		c.way, c.peer = w, peer
+		c.route, c.peer = w, peer
 	}
-	if said, ok := j.told[peer]; ok && said != w.passage {
+	if before, ok := j.told[peer]; ok && before != w.channelPath {
 		w.rtt = j.distances[peer]
-		j.reportPaths(map[p2ppeer.ID]way{peer: w})
+		j.reportPaths(map[p2ppeer.ID]route{peer: w})
 	}
 }
 
 // reportPaths reports to the submitter how other peers are reached.
-func (j *job) reportPaths(ways map[p2ppeer.ID]way) {
+func (j *job) reportPaths(routes map[p2ppeer.ID]route) {
 	m := &jobpb.Paths{}
-	for _, peer := range slices.Sorted(maps.Keys(ways)) {
-		w := ways[peer]
+	for _, peer := range slices.Sorted(maps.Keys(routes)) {
+		w := routes[peer]
 		if w.err != nil {
-			w.passage, w.why = passage{}, text(w.err)
+			w.channelPath, w.why = channelPath{}, text(w.err)
 		}
-		j.told[peer] = w.passage
+		j.told[peer] = w.channelPath
 		m.Paths = append(m.Paths, &jobpb.Path{Peer: []byte(peer), Kind: string(w.kind), Relay: []byte(w.relay), Why: clip(w.why),
 			Way: string(w.how), RoundTripUs: uint32(w.rtt.Microseconds())})
 	}
-	j.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Paths{Paths: m}})
+	j.send(&jobpb.FromPeer{Body: &jobpb.FromPeer_Paths{Paths: m}})
 }

@@ -108,7 +108,7 @@ func (p *process) answerFlush() {
 		return
 	}
 	p.flushing = nil
-	p.tell(answer, nil)
+	p.send(answer, nil)
 }
 
 // shown returns the number of records of each stream. whole reports whether these are all the output, and

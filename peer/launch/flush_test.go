@@ -108,7 +108,7 @@ func TestFlushDoesNotOverfillTheOutbox(t *testing.T) {
 			break
 		}
 		if <-time.After(time.Millisecond); time.Now().After(end) {
-			t.Fatal("the box is not full, or nothing was asked")
+			t.Fatal("the box is not full, or no flush was requested")
 		}
 	}
 	if all, _ := query(here, func() uint64 { return p.out[stdout].all }); all > outbox.Limit+readSize {
@@ -125,7 +125,7 @@ func TestFlushDoesNotOverfillTheOutbox(t *testing.T) {
 		end = o.End
 	}
 	if size != floodSize {
-		t.Errorf("%d bytes of %d came", size, floodSize)
+		t.Errorf("received %d of %d bytes", size, floodSize)
 	}
 	l.exited(view.Process{})
 	j.stop()
@@ -178,7 +178,7 @@ func TestFrequentFlushLosesNoOutput(t *testing.T) {
 	}
 	flushing.Wait()
 	if size != writes*len("line\n") {
-		t.Errorf("%d bytes of %d came", size, writes*len("line\n"))
+		t.Errorf("received %d of %d bytes", size, writes*len("line\n"))
 	}
 }
 

@@ -154,19 +154,19 @@ func FuzzResume(f *testing.F) {
 			t.Fatal(err)
 		}
 		j.keys = make([]byte, 2*proclink.KeySize)
-		j.say(staging(1, 2))
-		j.say(staging(2, 2))
+		j.send(staging(1, 2))
+		j.send(staging(2, 2))
 		h.jobs[j.spec.ID] = j
 		h.resume(recording.New("stranger", nil), in, first.GetResume())
-		if j.attached != nil {
+		if j.control != nil {
 			t.Fatal("the job is a stranger's")
 		}
 		before := recording.New(h.other, nil)
 		j.attach(before, pbio.NewDelimitedReader(before, maxPrepare))
 		heard, stream := first.GetResume().Heard, recording.New(h.other, nil)
 		err := j.resume(stream, in, first.GetResume())
-		if back := j.attached.stream == stream; back != (err == nil) || back && heard > 2 || !back && j.attached.stream != before {
-			t.Errorf("the submitter has heard %d messages of 2, and is back: %v, %v", heard, back, err)
+		if back := j.control.stream == stream; back != (err == nil) || back && heard > 2 || !back && j.control.stream != before {
+			t.Errorf("resume after %d of 2 messages: reconnected %v, error %v", heard, back, err)
 		}
 	})
 }
@@ -198,7 +198,7 @@ func FuzzOpenChannel(f *testing.F) {
 			t.Errorf("a channel from %v to %v", from, to)
 		}
 		if a.ours != nil {
-			t.Error("a stream, which the job does not allow")
+			t.Error("accepted a stream channel, which the job does not allow")
 		}
 	})
 }

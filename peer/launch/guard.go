@@ -42,7 +42,7 @@ type guard struct {
 	written bool  // something was written since the last measurement
 	program int64 // bytes of the program on disk
 	least   int64 // minimum bytes that a directory entry counts
-	hasty   bool  // the last measurement stopped early, since too much was written meanwhile
+	aborted bool  // the last measurement stopped early, since too much was written meanwhile
 
 	count, memory, walk time.Time // times of the next measurements
 	urgent              time.Time // earliest next measurement of the disk, if a process may exceed its limit
@@ -61,8 +61,8 @@ type meter struct {
 	unseen  int64           // bytes of usage.Memory that a quick measurement overlooks
 	before  int64           // bytes of usage.Disk at the last measurement in this halt during which it may have run
 	over    bool            // it exceeds a limit and is being killed
-	still   *proc.Stillness // tracks whether it has stopped, during a halt
-	roused  bool            // one of its processes was certainly resumed in the last round
+	stop    *proc.StopCheck // determines whether it has stopped, during a halt
+	resumed bool            // one of its processes was certainly resumed in the last round
 }
 
 // run ends processes that exceed their grants, until the job ends.
@@ -77,7 +77,7 @@ func (g *guard) run() {
 				g.keepSuspended()
 				continue
 			}
-			g.look()
+			g.check()
 		case <-g.job.ctx.Done():
 			return
 		}
@@ -125,15 +125,15 @@ func (g *guard) due(room int64) time.Duration {
 	return next
 }
 
-// look makes the measurements that are due.
-func (g *guard) look() {
+// check makes the measurements that are due.
+func (g *guard) check() {
 	g.resumeLate()
 	if g.spend(); g.room > 0 {
-		g.watch(g.limitsDisk() && (g.written || !time.Now().Before(g.walk)))
+		g.measureDue(g.limitsDisk() && (g.written || !time.Now().Before(g.walk)))
 		return
 	}
 	g.halt()
-	if left, ok := g.measureStill(); ok {
+	if left, ok := g.measureStopped(); ok {
 		g.room = left
 	}
 	g.resume()
@@ -147,8 +147,8 @@ func (g *guard) spend() {
 	g.free = free
 }
 
-// watch makes the measurements that are due; with disk, it includes disk usage.
-func (g *guard) watch(disk bool) {
+// measureDue makes the measurements that are due; with disk, it includes disk usage.
+func (g *guard) measureDue(disk bool) {
 	switch now := time.Now(); {
 	case !now.Before(g.count):
 		g.room = min(g.room, g.measure(disk))
@@ -169,15 +169,15 @@ func (g *guard) watchesMemory() bool {
 // measure measures all processes while they run, and ends those that exceed a limit other than disk. It
 // returns the bytes of disk that remain to the process with the least left, according to this measurement.
 func (g *guard) measure(disk bool) (left int64) {
-	failed := g.survey(disk)
-	if left = g.enforce(notKnown); len(failed) > 0 || g.hasty {
+	failed := g.measureAll(disk)
+	if left = g.enforce(notKnown); len(failed) > 0 || g.aborted {
 		return 0 // it may just have changed its folders
 	}
 	return left
 }
 
-// survey measures all processes, as far as possible.
-func (g *guard) survey(disk bool) (failed map[*meter]error) {
+// measureAll measures all processes, as far as possible.
+func (g *guard) measureAll(disk bool) (failed map[*meter]error) {
 	begun := time.Now()
 	failed = make(map[*meter]error)
 	if disk {
@@ -192,19 +192,19 @@ func (g *guard) survey(disk bool) (failed map[*meter]error) {
 	}
 	g.countSharedOnce(all)
 	took := time.Since(counted)
-	g.count, g.memory = after(max(g.soon(), idleShare*took)), after(max(memoryEvery, urgentShare*took))
+	g.count, g.memory = fromNow(max(g.nextCount(), idleShare*took)), fromNow(max(memoryEvery, urgentShare*took))
 	if disk {
 		took = time.Since(begun)
-		g.urgent, g.walk = after(urgentShare*took), after(max(walkEvery, idleShare*took))
+		g.urgent, g.walk = fromNow(urgentShare*took), fromNow(max(walkEvery, idleShare*took))
 	}
 	return failed
 }
 
 // measureFolders measures the disk usage of all folders.
 func (g *guard) measureFolders(failed map[*meter]error) {
-	g.written, g.hasty = false, false
+	g.written, g.aborted = false, false
 	most := g.leastDisk() + g.leastDisk()/4 // measures slightly above the limit, to report how much was used
-	ruler := scratch.Ruler{Least: g.least, Most: most, Pause: g.between}
+	ruler := scratch.Ruler{Least: g.least, Most: most, Pause: g.duringWalk}
 	g.program, _ = scratch.Measure(g.job.folder.Program(), ruler)
 	for _, m := range g.meters {
 		var err error
@@ -217,25 +217,25 @@ func (g *guard) measureFolders(failed map[*meter]error) {
 // leastDisk returns the smallest disk limit.
 func (g *guard) leastDisk() int64 { return limits.Min(g.job.grant.Slot, g.job.grant.Job).Disk }
 
-// between is called during the measurement of files, which may take long. It checks all other limits. While
-// the job runs, it aborts the measurement once the job may have reached its disk limit, since the processes
-// must then be stopped first.
-func (g *guard) between() error {
-	g.watch(false)
+// duringWalk is called during the measurement of files, which may take long. It checks all other limits.
+// While the job runs, it aborts the measurement once the job may have reached its disk limit, since the
+// processes must then be stopped first.
+func (g *guard) duringWalk() error {
+	g.measureDue(false)
 	may := min(g.room, g.leastDisk())
-	g.hasty = g.job.halting.Load() != stand && g.free-g.freeBytes() >= may
-	if g.hasty {
-		return errHasty
+	g.aborted = g.job.halting.Load() != halted && g.free-g.freeBytes() >= may
+	if g.aborted {
+		return errAborted
 	}
 	return g.job.ctx.Err()
 }
 
-var errHasty = errors.New("too much is written meanwhile")
+var errAborted = errors.New("too much was written during the measurement")
 
 func (g *guard) freeBytes() int64 { return proc.FreeBytes(string(g.job.folder), g.least) }
 
-// soon returns the time until the counters must be read again.
-func (g *guard) soon() time.Duration {
+// nextCount returns the time until the counters must be read again.
+func (g *guard) nextCount() time.Duration {
 	next := countEvery
 	for _, m := range g.meters {
 		for _, l := range []limits.Limits{g.job.grant.Slot, g.job.grant.Job} {
@@ -247,7 +247,7 @@ func (g *guard) soon() time.Duration {
 	return next
 }
 
-func after(d time.Duration) time.Time { return time.Now().Add(d) }
+func fromNow(d time.Duration) time.Time { return time.Now().Add(d) }
 
 // measureOne measures one process. A process that has ended still counts: its files stay until they are
 // collected.
@@ -273,13 +273,13 @@ func (g *guard) measureOne(m *meter, pids []int, disk bool) (err error) {
 	}
 	u.Time, u.Files, u.Processes = time.Since(m.began), t.Files, t.Threads
 	if m.live.group != nil {
-		g.ask(m.live.group, &u)
+		g.readGroup(m.live.group, &u)
 	}
 	return err
 }
 
-// ask replaces values of u with those of the process's control group where the group is more precise.
-func (g *guard) ask(group *cgroup.Group, u *limits.Usage) {
+// readGroup replaces values of u with those of the process's control group where the group is more precise.
+func (g *guard) readGroup(group *cgroup.Group, u *limits.Usage) {
 	known, groups := group.Usage(), g.job.service.groups
 	if groups.Missing(cgroup.Memory) == nil {
 		u.Memory = known.Memory

@@ -76,31 +76,31 @@ func TestMeasurementIsAborted(t *testing.T) {
 	await(j.links[0], (*jobpb.FromPeer).GetOutput)
 	here, _ := j.peers[0].launch.lookup(j.spec.ID)
 	g := newGuard(here, j.instances(0))
-	if err := g.between(); err != nil || g.hasty {
-		t.Errorf("nothing is written, and it ends with %v", err)
+	if err := g.duringWalk(); err != nil || g.aborted {
+		t.Errorf("nothing was written: aborted with %v", err)
 	}
 	if g.meters[0].usage.Time == 0 {
-		t.Error("nobody watches the other limits")
+		t.Error("the other limits were not measured")
 	}
 	g.room = 1 << 20
 	if err := os.WriteFile(filepath.Join(here.folder.Process(view.Process{}), "file"), make([]byte, 16<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	here.halting.Store(stand)
-	if err := g.between(); err != nil || g.hasty {
-		t.Errorf("all stand, and it ends with %v", err)
+	here.halting.Store(halted)
+	if err := g.duringWalk(); err != nil || g.aborted {
+		t.Errorf("all processes stopped: aborted with %v", err)
 	}
-	here.halting.Store(moving)
-	err := g.between()
+	here.halting.Store(notHalted)
+	err := g.duringWalk()
 	for i := 0; i < 64 && g.freeBytes() > 0 && err == nil; i++ { // other tests may free as much on this file system
 		more := filepath.Join(here.folder.Process(view.Process{}), fmt.Sprint("file", i))
 		if err := os.WriteFile(more, make([]byte, 16<<20), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err = g.between()
+		err = g.duringWalk()
 	}
-	if g.freeBytes() > 0 && (!errors.Is(err, errHasty) || !g.hasty) {
-		t.Errorf("too much is written, and it ends with %v", err)
+	if g.freeBytes() > 0 && (!errors.Is(err, errAborted) || !g.aborted) {
+		t.Errorf("too much was written: got %v, want errAborted", err)
 	}
 	j.stop()
 }

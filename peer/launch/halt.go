@@ -12,48 +12,48 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
-// errRestless is the error of a process that keeps being resumed during the measurement.
-var errRestless = errors.New("the process could not be stopped for disk accounting")
+// errNotStopped is the error of a process that keeps being resumed during the measurement.
+var errNotStopped = errors.New("the process could not be stopped for disk accounting")
 
 // States of a job's processes with respect to the guard.
 const (
-	moving int32 = iota
-	stand        // stopped, or being stopped, for the guard
-	stood        // running again, after a halt since the last call of excused
+	notHalted     int32 = iota
+	halted              // stopped, or being stopped, for the guard
+	resumedLately       // running again, after a halt since the last call of excused
 )
 
 // excused reports whether processes may have missed a question because the guard stopped them.
 func (j *job) excused() bool {
-	return j.halting.Load() == stand || j.halting.CompareAndSwap(stood, moving)
+	return j.halting.Load() == halted || j.halting.CompareAndSwap(resumedLately, notHalted)
 }
 
 // halt stops all processes of the job. The init process of a sandbox's PID namespace stops all its
 // processes at once; processes outside a sandbox are stopped one by one.
 func (g *guard) halt() {
-	g.job.halting.Store(stand)
+	g.job.halting.Store(halted)
 	g.late = time.Time{}
 	for _, m := range g.meters {
-		m.before, m.roused = 0, false
+		m.before, m.resumed = 0, false
 	}
-	scenes := g.scenes()
-	for m, r := range stopAll(scenes) {
-		before := scenes[m]
-		if m.still != nil {
-			before = m.still.Awake(before)
+	snapshots := g.snapshots()
+	for m, r := range stopAll(snapshots) {
+		before := snapshots[m]
+		if m.stop != nil {
+			before = m.stop.WithoutChildren(before)
 		}
-		m.still = proc.NewStillness(before, r.born)
+		m.stop = proc.NewStopCheck(before, r.lastPID)
 	}
 }
 
 // resume resumes the processes, except those that are to be killed or were stopped before the halt.
 func (g *guard) resume() {
 	for _, m := range g.live() {
-		proc.Resume(m.still.Halted())
-		if m.still.Late() {
-			g.late = after(time.Millisecond)
+		proc.Resume(m.stop.Stopped())
+		if m.stop.Late() {
+			g.late = fromNow(time.Millisecond)
 		}
 	}
-	g.job.halting.Store(stood)
+	g.job.halting.Store(resumedLately)
 	g.resumedAt = time.Now()
 }
 
@@ -66,14 +66,14 @@ func (g *guard) resumeLate() {
 	begun, late := time.Now(), false
 	pids := g.processes()
 	for _, m := range g.live() {
-		if m.still != nil && m.still.Late() { // otherwise the process was added since the halt
-			proc.Resume(m.still.Made(proc.SceneOf(pids[m])))
-			late = late || m.still.Late()
+		if m.stop != nil && m.stop.Late() { // otherwise the process was added since the halt
+			proc.Resume(m.stop.NewChildren(proc.SnapshotOf(pids[m])))
+			late = late || m.stop.Late()
 		}
 	}
 	if g.late = (time.Time{}); late {
 		next := min(time.Since(g.resumedAt)/urgentShare, countEvery)
-		g.late = after(max(time.Millisecond, next, idleShare*time.Since(begun)))
+		g.late = fromNow(max(time.Millisecond, next, idleShare*time.Since(begun)))
 	}
 }
 
@@ -87,39 +87,39 @@ func (g *guard) live() (all []*meter) {
 	return all
 }
 
-// scenes returns the state of the threads of each meter's processes.
-func (g *guard) scenes() map[*meter]proc.Scene {
-	pids, all := g.processes(), make(map[*meter]proc.Scene)
+// snapshots returns the state of the threads of each meter's processes.
+func (g *guard) snapshots() map[*meter]proc.Snapshot {
+	pids, all := g.processes(), make(map[*meter]proc.Snapshot)
 	for _, m := range g.live() {
-		all[m] = proc.SceneOf(pids[m])
+		all[m] = proc.SnapshotOf(pids[m])
 	}
 	return all
 }
 
-// freshFor is how long the IDs in a scene are used. Later, the kernel may have reused them for other
+// pidsValidFor is how long the IDs in a snapshot are used. Later, the kernel may have reused them for other
 // processes, such as the owner's own.
-const freshFor = time.Second
+const pidsValidFor = time.Second
 
 // A reply is a supervisor's reply to Halt.
 type reply struct {
-	born supervisor.Born
-	err  error
+	lastPID supervisor.LastPID
+	err     error
 }
 
 // stopAll stops all processes: where possible all those of a program at once, then each thread that still
 // runs.
-func stopAll(scenes map[*meter]proc.Scene) map[*meter]reply {
+func stopAll(snapshots map[*meter]proc.Snapshot) map[*meter]reply {
 	replies := make(map[*meter]reply)
 	var mu sync.Mutex
-	var telling sync.WaitGroup
-	for m, s := range scenes {
-		telling.Go(func() {
+	var stopping sync.WaitGroup
+	for m, s := range snapshots {
+		stopping.Go(func() {
 			var r reply
 			begun := time.Now()
-			if m.live.program.Walled() {
-				r.born, r.err = m.live.program.Halt()
+			if m.live.program.InPIDNamespace() {
+				r.lastPID, r.err = m.live.program.Halt()
 			}
-			if r.err == nil && time.Since(begun) < freshFor {
+			if r.err == nil && time.Since(begun) < pidsValidFor {
 				s.Stop()
 			}
 			mu.Lock()
@@ -127,33 +127,33 @@ func stopAll(scenes map[*meter]proc.Scene) map[*meter]reply {
 			replies[m] = r
 		})
 	}
-	telling.Wait()
+	stopping.Wait()
 	return replies
 }
 
-// measureStill measures the disk usage of all processes while they are stopped, and ends those that exceed
+// measureStopped measures the disk usage of all processes while they are stopped, and ends those that exceed
 // the limit. A measurement counts if no process ran during it. Until one counts, all other limits are
 // enforced, and so is the disk limit on a process found above it twice: system calls in progress may write
-// for long. measureStill returns the bytes that remain to the process with the least left. ok is false if
+// for long. measureStopped returns the bytes that remain to the process with the least left. ok is false if
 // the job ends first.
-func (g *guard) measureStill() (left int64, ok bool) {
+func (g *guard) measureStopped() (left int64, ok bool) {
 	var failed map[*meter]error
 	left = math.MaxInt64
-	for round, still, surveyed := 0, false, false; ; round++ {
-		begun, stoodBefore := time.Now(), still
-		still = g.round()
+	for round, stopped, measuredAll := 0, false, false; ; round++ {
+		begun, stoppedBefore := time.Now(), stopped
+		stopped = g.round()
 		switch {
-		case surveyed && stoodBefore && still:
+		case measuredAll && stoppedBefore && stopped:
 			return g.conclude(failed), true
-		case surveyed:
-			left = g.enforceUnsure()
+		case measuredAll:
+			left = g.enforceUncertain()
 		}
 		took := time.Since(begun)
-		g.watch(false)
-		if surveyed = (still || round >= soonRounds) && !time.Now().Before(g.urgent); surveyed {
-			failed = g.survey(true)
+		g.measureDue(false)
+		if measuredAll = (stopped || round >= soonRounds) && !time.Now().Before(g.urgent); measuredAll {
+			failed = g.measureAll(true)
 		}
-		if !(surveyed && still) && !g.pauseAfter(round, took, left) {
+		if !(measuredAll && stopped) && !g.pauseAfter(round, took, left) {
 			return 0, false
 		}
 	}
@@ -169,19 +169,19 @@ func (g *guard) conclude(failed map[*meter]error) (left int64) {
 	return g.enforce(measured)
 }
 
-// enforceUnsure ends a process that exceeded its disk limit twice in this halt, although some processes ran
-// during the measurements. One such measurement is no proof: a pending call that moves a file can make it
-// count twice, but only once. Nothing is certain about a process that was resumed meanwhile. enforceUnsure
-// returns the bytes that seem to remain.
-func (g *guard) enforceUnsure() (left int64) {
+// enforceUncertain ends a process that exceeded its disk limit twice in this halt, although some processes
+// ran during the measurements. One such measurement is no proof: a pending call that moves a file can make
+// it count twice, but only once. Nothing is certain about a process that was resumed meanwhile.
+// enforceUncertain returns the bytes that seem to remain.
+func (g *guard) enforceUncertain() (left int64) {
 	left = g.enforce(func(m *meter) int64 {
-		if m.roused {
+		if m.resumed {
 			return 0
 		}
 		return min(m.before, m.usage.Disk)
 	})
 	for _, m := range g.meters {
-		if !m.roused {
+		if !m.resumed {
 			m.before = m.usage.Disk
 		}
 	}
@@ -204,25 +204,25 @@ func (g *guard) endUnmeasurable(m *meter, err error) {
 // round checks all processes, and stops them again. It reports whether all were stopped since the last
 // round. It ends a sandboxed process that keeps running. Outside a sandbox this cannot be known for
 // certain, so such a process is measured as it is.
-func (g *guard) round() (still bool) {
-	still = true
-	scenes := g.scenes()
-	for m, r := range stopAll(scenes) {
+func (g *guard) round() (allStopped bool) {
+	allStopped = true
+	snapshots := g.snapshots()
+	for m, r := range stopAll(snapshots) {
 		if r.err != nil { // it has ended
 			continue
 		}
-		walled := m.live.program.Walled()
-		stands, roused := m.still.See(scenes[m], r.born)
-		stands, m.roused = stands && (len(scenes[m]) > 0 || !walled), roused // otherwise it could not be inspected
-		if !stands && m.still.Restless() {
-			if stands = !walled; !stands {
-				g.endUnmeasurable(m, errRestless)
+		isolated := m.live.program.InPIDNamespace()
+		halted, resumed := m.stop.Observe(snapshots[m], r.lastPID)
+		halted, m.resumed = halted && (len(snapshots[m]) > 0 || !isolated), resumed // otherwise it could not be inspected
+		if !halted && m.stop.KeepsRunning() {
+			if halted = !isolated; !halted {
+				g.endUnmeasurable(m, errNotStopped)
 				continue
 			}
 		}
-		still = still && stands
+		allStopped = allStopped && halted
 	}
-	return still
+	return allStopped
 }
 
 // soonRounds is the number of rounds that follow each other without a growing pause. They detect processes

@@ -24,7 +24,7 @@ func (s *Service) HandOver(ctx context.Context) {
 		gone := s.gone
 		var able []*job
 		for _, j := range s.jobs {
-			if s.movable(j) {
+			if s.canMigrate(j) {
 				able = append(able, j)
 			}
 		}
@@ -58,15 +58,15 @@ func (s *Service) Trim(slots int) {
 	}
 	s.mu.Unlock()
 	for _, j := range jobs {
-		if taken > slots && s.movable(j) {
+		if taken > slots && s.canMigrate(j) {
 			taken -= of[j]
 			j.do(j.migrate)
 		}
 	}
 }
 
-// movable reports whether a job can continue without this peer.
-func (s *Service) movable(j *job) bool { return j.spec.R > 1 && j.submitter != s.host.ID() }
+// canMigrate reports whether a job can continue without this peer.
+func (s *Service) canMigrate(j *job) bool { return j.spec.R > 1 && j.submitter != s.host.ID() }
 
 // migrate makes the job migrate from now on.
 func (j *job) migrate() {
@@ -89,7 +89,7 @@ func (j *job) depart() {
 		p := j.local[id]
 		if !p.failedInView && !p.leaving {
 			p.leaving = true
-			j.say(leaving(id))
+			j.send(leaving(id))
 		}
 		needed = needed || !p.failedInView
 	}

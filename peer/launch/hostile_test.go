@@ -26,7 +26,7 @@ func (l *testLink) refused(want string) {
 	l.Helper()
 	p := await(l, (*jobpb.FromPeer).GetPrepared)
 	if !strings.Contains(p.Error, want) {
-		l.Errorf("refused with %q, want %q in it", p.Error, want)
+		l.Errorf("refused with %q, which does not contain %q", p.Error, want)
 	}
 	l.awaitEnd()
 }
@@ -88,7 +88,7 @@ func TestS1MoreProcessesThanSlotsAreRefused(t *testing.T) {
 	j := newTestJob(t, 2, 1, nil, "sleep")
 	l := j.connect(j.peers[0])
 	l.say(j.prepareMessage(0, j.reserve(j.peers[0], 1)))
-	l.refused("2 processes for 1 slots")
+	l.refused("1 slots reserved for 2 processes")
 	j.gone()
 }
 
@@ -103,7 +103,7 @@ func TestKeyIsRedeemedOnce(t *testing.T) {
 	second.say(j.prepareMessage(0, key))
 	second.refused("redeem")
 	if jobs := j.peers[0].launch.Jobs(); len(jobs) != 1 {
-		t.Errorf("the first job is gone too: %v", jobs)
+		t.Errorf("the first job was removed too: %v", jobs)
 	}
 	first.stream.Reset()
 	j.gone()
@@ -187,10 +187,10 @@ func TestChannelsOfOtherPeersProcessesAreRefused(t *testing.T) {
 	stranger.meet(j.peers[0])
 	process := func(rank uint32) *pb.Process { return &pb.Process{Rank: rank} }
 	cases := map[string]*pb.Open{
-		"another's process": {Job: j.spec.ID, From: process(0), To: process(1)},
-		"no such process":   {Job: j.spec.ID, From: process(9), To: process(1)},
-		"no such job":       {Job: "x", From: process(0), To: process(1)},
-		"nothing":           {},
+		"process of another peer": {Job: j.spec.ID, From: process(0), To: process(1)},
+		"no such process":         {Job: j.spec.ID, From: process(9), To: process(1)},
+		"no such job":             {Job: "x", From: process(0), To: process(1)},
+		"nothing":                 {},
 	}
 	for name, open := range cases {
 		s, err := stranger.NewStream(t.Context(), j.peers[0].ID(), ChannelProtocol)
@@ -223,7 +223,7 @@ func FuzzCheckPrepare(f *testing.F) {
 			return
 		}
 		if _, err := checkPrepare(&m, "nobody", "linux", "amd64", nil); err == nil {
-			t.Error("a job that nobody signed was admitted")
+			t.Error("an unsigned job was admitted")
 		}
 	})
 }

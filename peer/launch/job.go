@@ -87,10 +87,10 @@ type job struct {
 	failed           map[p2ppeer.ID]bool // members of the fault detector's group; true if it has failed them
 	alive            aliveCheck          // of the programs
 	supervisors      aliveCheck          // of their supervisors
-	own              *proc.Turns         // processor time of this peer when a process was last late; nil: none is late
+	own              *proc.CPUStats      // processor time of this peer when a process was last late; nil: none is late
 
 	submitterSide
-	ways
+	channelState
 }
 
 // do passes an event to the job's goroutine, and returns once that goroutine handles it. It returns false
@@ -118,7 +118,7 @@ func query[T any](j *job, ask func() T) (answer T, ok bool) {
 func (j *job) run(stream network.Stream, in pbio.Reader) {
 	j.log.Info().Stringer("signed_by", j.submitter).Str("class", string(j.decision.Class)).
 		Str("name", j.spec.Name).Str("kind", string(j.decision.Kind)).Str("digest", j.program.Digest).Str("signed", j.signed).
-		Int("processes", len(j.order)).Msg("job taken")
+		Int("processes", len(j.order)).Msg("job accepted")
 	j.attach(stream, in)
 	j.probeAddresses()
 	j.shareFiles()
@@ -138,7 +138,7 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 	if j.ran {
 		j.record(e)
 	}
-	j.log.Info().AnErr("reason", j.ended).Dur("cpu", e.CPU).Int64("memory", e.Memory).Msg("job gone")
+	j.log.Info().AnErr("reason", j.ended).Dur("cpu", e.CPU).Int64("memory", e.Memory).Msg("job removed")
 	if left := j.service.forget(j); left == 0 {
 		j.service.freeUnusedMemory()
 	}
@@ -166,8 +166,8 @@ func (j *job) loop() {
 	defer report.Stop()
 	for j.ended == nil {
 		var ready chan<- *jobpb.FromPeer
-		if j.attached != nil && j.next() {
-			ready = j.attached.out
+		if j.control != nil && j.next() {
+			ready = j.control.out
 		}
 		select {
 		case ready <- j.head:
@@ -212,13 +212,13 @@ func (j *job) enter(s State) {
 	j.state = s
 }
 
-// say queues a message to the submitter.
-func (j *job) say(m *jobpb.FromPeer) {
-	if len(j.said) >= maxRecorded {
+// send queues a message to the submitter.
+func (j *job) send(m *jobpb.FromPeer) {
+	if len(j.messages) >= maxRecorded {
 		j.end(fmt.Errorf("more than %d messages to the submitter", maxRecorded))
 		return
 	}
-	j.said = append(j.said, m)
+	j.messages = append(j.messages, m)
 }
 
 // maxRecorded bounds the messages that this peer keeps for a submitter. Each process causes a few. Further
@@ -230,7 +230,7 @@ const maxRecorded = 1 << 18
 // that fit the state of the job.
 func (j *job) handle(m *jobpb.ToPeer) {
 	var err error
-	j.heardAt = time.Now()
+	j.lastMessageAt = time.Now()
 	switch b := m.Body.(type) {
 	case *jobpb.ToPeer_Start:
 		if err = j.checkState(m, Staged); err == nil {
@@ -312,8 +312,8 @@ func (j *job) tick() {
 		j.reportAdditions()
 		j.checkSupervisors()
 		j.checkPartition()
-		j.seek()
-		j.standIn()
+		j.searchPaths()
+		j.actForSubmitter()
 		j.linger()
 		j.depart()
 	}
@@ -326,10 +326,10 @@ func (j *job) begin(m *jobpb.Begin) error {
 		return nil
 	}
 	if n := len(m.Keys); n != 0 && n != j.spec.N*j.spec.R*proclink.KeySize {
-		return fmt.Errorf("keys of %d bytes", n)
+		return fmt.Errorf("public keys of %d bytes", n)
 	}
 	if n := len(m.Places); n != 0 && n != j.spec.N {
-		return fmt.Errorf("places of %d ranks of %d", n, j.spec.N)
+		return fmt.Errorf("machines of %d ranks in a job of %d", n, j.spec.N)
 	}
 	j.keys = append(make([]byte, 0, len(m.Keys)), m.Keys...)
 	for _, f := range j.waiting {
@@ -377,7 +377,7 @@ func (j *job) cleanUp() {
 	}
 	if j.group != nil {
 		if err := j.group.Remove(); err != nil {
-			j.log.Error().Err(err).Msg("control group stays")
+			j.log.Error().Err(err).Msg("control group not removed")
 		}
 	}
 	if j.board != nil {
@@ -393,7 +393,7 @@ func (j *job) cleanUp() {
 	s := j.service.config
 	s.Files.Store().Unpin(j.spec.ID)
 	if err := j.folder.Remove(); err != nil {
-		j.log.Error().Err(err).Msg("scratch folder stays")
+		j.log.Error().Err(err).Msg("scratch folder not removed")
 	}
 	for _, key := range j.slots() {
 		s.Reservations.Release(key)

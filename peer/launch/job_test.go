@@ -110,7 +110,7 @@ func TestJobSurvivesConnectionTrimming(t *testing.T) {
 		}
 		for _, other := range append(j.peers, j.submitter) {
 			if p != other && !slices.Contains(connected, other.ID()) {
-				t.Errorf("%s is not connected with %s of its job any more", p.ID(), other.ID())
+				t.Errorf("%s lost its connection to %s, a peer of its job", p.ID(), other.ID())
 			}
 		}
 	}
@@ -207,7 +207,7 @@ func (j *testJob) follow(n int) {
 		case m = <-j.links[1].heard:
 			l = j.links[1]
 		case <-timeout:
-			j.Fatalf("%d processes have not ended; heard %v, %v", n, j.links[0].kept, j.links[1].kept)
+			j.Fatalf("%d processes have not ended; received %v, %v", n, j.links[0].kept, j.links[1].kept)
 		}
 		l.kept = append(l.kept, m)
 		if e := m.GetExited(); e != nil {
@@ -277,7 +277,7 @@ func TestR6OnlyTheOutputLeaderSendsOutput(t *testing.T) {
 	j.links[1].exited(q)
 	for _, m := range j.links[1].kept {
 		if m.GetOutput() != nil {
-			t.Errorf("a replica that does not speak sent %v", m)
+			t.Errorf("a replica that is not the output leader sent %v", m)
 		}
 	}
 	// The user has received two lines when the master's peer fails.
@@ -300,7 +300,7 @@ func TestR5ProcessOutsideTheViewIsKilledQuietly(t *testing.T) {
 	j.stop()
 	for _, m := range j.links[0].kept {
 		if m.GetExited() != nil {
-			t.Errorf("there was a word about it: %v", m)
+			t.Errorf("the submitter was told: %v", m)
 		}
 	}
 }
@@ -332,7 +332,7 @@ func TestBackPressureBlocksTheProgram(t *testing.T) {
 	// Ten megabytes, of which the peer holds one at a time.
 	got := j.links[0].output(view.Process{}, 1)
 	if n := strings.Count(got, "\n"); n != 10000 {
-		t.Errorf("%d lines came", n)
+		t.Errorf("received %d lines", n)
 	}
 	j.stop()
 }

@@ -38,7 +38,7 @@ func (j *job) linger() {
 	case j.allEndedAt.IsZero():
 		j.allEndedAt = time.Now()
 	case time.Since(j.since) > cmp.Or(limits.Min(j.grant.Slot, j.grant.Job).Time, maxLinger)+lingerFor && time.Since(j.allEndedAt) > lingerFor:
-		j.end(errors.New("its processes ended long ago"))
+		j.end(errors.New("its output was not collected in time"))
 	case time.Since(j.allEndedAt) > lingerFor:
 		j.releaseSlots()
 	}

@@ -32,7 +32,7 @@ func (j *job) makeGroup() (err error) {
 	if j.group, err = j.service.groups.NewJob(j.spec.ID, q); err != nil {
 		return err
 	}
-	return j.group.GiveWay(cgroup.Precedence{Weight: j.weight()})
+	return j.group.SetPriority(cgroup.Priority{Weight: j.weight()})
 }
 
 // processors returns the CPU limit of all processes here together, in percent of one processor; 0 means no
@@ -51,7 +51,7 @@ func (j *job) lowerPriority() error {
 	if j.group == nil {
 		return nil
 	}
-	return j.group.GiveWay(cgroup.Precedence{Weight: j.weight(), Idle: j.service.config.Niceness == MostNiceness})
+	return j.group.SetPriority(cgroup.Priority{Weight: j.weight(), Idle: j.service.config.Niceness == MostNiceness})
 }
 
 // raisePriority raises the priority of the job's control group so that killed processes exit soon, even
@@ -59,7 +59,7 @@ func (j *job) lowerPriority() error {
 // were killed.
 func (j *job) raisePriority() {
 	if j.group != nil {
-		j.group.Hurry()
+		j.group.RestoreWeight()
 	}
 }
 
@@ -120,9 +120,9 @@ func (j *job) exceed(x limits.Excess) {
 	}
 }
 
-// autopsy reports whether a process ended because of a limit. Either the kernel killed it, or it refused
+// endedByLimit reports whether a process ended because of a limit. Either the kernel killed it, or it refused
 // the process a resource that the process needed.
-func (p *process) autopsy(e supervisor.Exit) (limits.Excess, bool) {
+func (p *process) endedByLimit(e supervisor.Exit) (limits.Excess, bool) {
 	if e.Code == 0 && e.Signal == "" {
 		return limits.Excess{}, false
 	}
@@ -131,7 +131,7 @@ func (p *process) autopsy(e supervisor.Exit) (limits.Excess, bool) {
 		u.Memory = e.Memory // the kernel may have refused it more before the guard measured
 	}
 	if p.job.grant.Slot.Disk > 0 { // a process stopped by the file size limit has used that much
-		u.Disk, _ = scratch.Measure(p.job.folder.Process(p.id), p.autopsyRuler(time.Now))
+		u.Disk, _ = scratch.Measure(p.job.folder.Process(p.id), p.finalRuler(time.Now))
 	}
 	if g := p.live.group; g != nil {
 		r := p.job.refusals(g)
@@ -140,21 +140,21 @@ func (p *process) autopsy(e supervisor.Exit) (limits.Excess, bool) {
 	return p.job.grant.Exceeded(u)
 }
 
-// autopsyTime bounds the measurement of what a process has left. The failover of its rank waits for the
-// result.
-const autopsyTime = 300 * time.Millisecond
+// finalMeasureTimeout bounds the measurement of what a process has left. The failover of its rank
+// waits for the result.
+const finalMeasureTimeout = 300 * time.Millisecond
 
-var errLate = errors.New("others wait")
+var errFinalMeasureTimeout = errors.New("the measurement takes too long")
 
-// autopsyRuler returns a ruler that measures the disk usage of a process for autopsyTime at most. What it has
-// found by then counts.
-func (p *process) autopsyRuler(now func() time.Time) scratch.Ruler {
-	until := now().Add(autopsyTime)
+// finalRuler returns a ruler that measures the disk usage of a process for finalMeasureTimeout at most. What
+// it has found by then counts.
+func (p *process) finalRuler(now func() time.Time) scratch.Ruler {
+	until := now().Add(finalMeasureTimeout)
 	return scratch.Ruler{
 		Least: scratch.LeastEntry(string(p.job.folder)), Most: 2 * p.job.grant.Slot.Disk,
 		Pause: func() error {
 			if now().After(until) {
-				return errLate
+				return errFinalMeasureTimeout
 			}
 			return nil
 		},

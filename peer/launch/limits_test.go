@@ -149,7 +149,7 @@ func (j *testJob) lastOf(p view.Process, output string) float64 {
 			return n
 		}
 	}
-	j.Fatalf("%v said %q", p, lines[max(0, len(lines)-2):])
+	j.Fatalf("process %v printed %q", p, lines[max(0, len(lines)-2):])
 	return 0
 }
 
@@ -244,7 +244,7 @@ func (j *testJob) hadTogether(x excess) float64 {
 	j.Helper()
 	one, other := j.saidIfAny(view.Process{}), j.saidIfAny(view.Process{Rank: 1})
 	if one == 0 && other == 0 {
-		j.Fatal("neither process has said anything")
+		j.Fatal("neither process has printed anything")
 	}
 	if x.limits.Time > 0 {
 		return max(one, other)
@@ -284,15 +284,15 @@ func (j *testJob) countsTogether(of cgroup.Controller) (counted func() (most flo
 func holds(t *testing.T, slack time.Duration, most float64, try func() (had float64)) {
 	t.Helper()
 	for n := 1; ; n++ {
-		before := proc.TurnsOf([]int{os.Getpid()}, time.Now())
+		before := proc.CPUStatsOf([]int{os.Getpid()}, time.Now())
 		had := try()
-		waited := proc.TurnsOf([]int{os.Getpid()}, time.Now()).Waited - before.Waited
+		waited := proc.CPUStatsOf([]int{os.Getpid()}, time.Now()).Waited - before.Waited
 		t.Logf("had %.4g, %.1f %% of the limit; the peer waited %v for a processor", had, had/most*100, waited)
 		if had <= most*1.05 && had > 0 {
 			return
 		}
 		if told := before.Ran > 0; slack == 0 || told && waited < slack || n == 4 {
-			t.Fatalf("had %.4g where %.4g was the most", had, most)
+			t.Fatalf("used %.4g, want at most %.4g", had, most)
 		}
 	}
 }
@@ -345,7 +345,7 @@ func (j *testJob) computes(most float64) {
 	had := (j.peers[0].launch.Jobs()[0].Use.CPU - before).Seconds() / time.Since(begun).Seconds() * 100
 	j.Logf("had %.1f %% of the limit", had/most*100)
 	if had > most*1.05 || had <= 0 {
-		j.Errorf("had %.1f %% of a processor, want %.0f %% at most", had, most)
+		j.Errorf("used %.1f %% of a processor, want at most %.0f %%", had, most)
 	}
 }
 
@@ -372,7 +372,7 @@ func TestLimitsAreWatchedWithoutControlGroups(t *testing.T) {
 			j.peers[0].launch.groups = &cgroup.Tree{}
 			j.start()
 			if e, had := j.last(view.Process{}); e.Limit != string(c.kind) || had > c.most {
-				t.Errorf("ended with %v, and had %.4g", e, had)
+				t.Errorf("ended with %v after using %.4g", e, had)
 			}
 			j.stop()
 		})
@@ -402,7 +402,7 @@ func TestControlGroupsAreRemoved(t *testing.T) {
 func TestInputsAboveTheDiskLimit(t *testing.T) {
 	small := limits.Limits{Disk: 1 << 20}
 	for name, c := range map[string]Config{
-		"nobody": {Grant: limits.Grant{Slot: small}},
+		"no process": {Grant: limits.Grant{Slot: small}},
 		"the class": {Grant: limits.Grant{Slot: limits.Limits{Disk: 1 << 30}}, Decide: func(p2ppeer.ID, []policy.Kind) policy.Decision {
 			return policy.Decision{Kind: policy.Native, Limits: small}
 		}},
@@ -443,16 +443,16 @@ func TestProgramAboveTheDiskLimit(t *testing.T) {
 	}
 }
 
-// TestUnheldReportsUnenforcedLimits checks that Unheld returns the limits that the kernel does not enforce,
-// and only those that are set.
-func TestUnheldReportsUnenforcedLimits(t *testing.T) {
+// TestUnenforcedReportsLimits checks that Unenforced returns the limits that the kernel does not
+// enforce, and only those that are set.
+func TestUnenforcedReportsLimits(t *testing.T) {
 	s := &Service{groups: &cgroup.Tree{}}
-	if got := s.Unheld(); len(got) != 0 {
-		t.Errorf("nothing is set, and %v does not hold", got)
+	if got := s.Unenforced(); len(got) != 0 {
+		t.Errorf("without limits: got %v", got)
 	}
 	s.config.Grant = limits.Grant{Slot: limits.Limits{Memory: 1 << 30, Disk: 1 << 30}, Job: limits.Limits{CPU: 50}}
-	got := s.Unheld()
-	if of := s.Unheld(limits.Limits{Processes: 64}); len(of) != 3 || of[2].Limit != limits.Processes {
+	got := s.Unenforced()
+	if of := s.Unenforced(limits.Limits{Processes: 64}); len(of) != 3 || of[2].Limit != limits.Processes {
 		t.Errorf("with a limit of a class: %v", of)
 	}
 	if len(got) != 2 || got[0].Limit != limits.Memory || got[1].Limit != limits.CPU || got[0].Why == "" || got[0].Instead == "" {
@@ -514,7 +514,7 @@ func TestUploadLimitOfMessagesHolds(t *testing.T) {
 			text := j.links[1].output(view.Process{Rank: 1}, 1)
 			rate, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 			if err != nil {
-				t.Errorf("rank 1 said %q", text)
+				t.Errorf("rank 1 printed %q", text)
 			}
 			j.uploads(rate)
 			for rank := range 2 {
@@ -558,7 +558,7 @@ func TestUploadLimitOfOutputHolds(t *testing.T) {
 			rest := j.links[0].outputFrom(view.Process{}, 1, first.First+recordsIn(first))
 			j.uploads(float64(len(rest)) / time.Since(begun).Seconds())
 			if len(rest) < uploads/2 {
-				t.Errorf("%d bytes came after the first", len(rest))
+				t.Errorf("received %d bytes after the first", len(rest))
 			}
 			j.stop()
 		})
@@ -592,18 +592,18 @@ func TestUploadLimitOfFilesHolds(t *testing.T) {
 func TestProcessStoppedByTheGuardIsNotHung(t *testing.T) {
 	j := new(job)
 	if j.excused() {
-		t.Error("excused before anything has stood still")
+		t.Error("excused before the first halt")
 	}
 	g := guard{job: j}
 	g.halt()
 	for range 2 {
 		if !j.excused() {
-			t.Error("not excused while it stands still")
+			t.Error("not excused during a halt")
 		}
 	}
 	g.resume()
 	if !j.excused() {
-		t.Error("not excused for the time that it stood still")
+		t.Error("not excused after the halt")
 	}
 	if j.excused() {
 		t.Error("excused for ever")
@@ -615,9 +615,9 @@ func TestProcessStoppedByTheGuardIsNotHung(t *testing.T) {
 func TestProcessStoppedByTheGuardDoesNotCountAsStopped(t *testing.T) {
 	p := &process{}
 	j := &job{local: map[view.Process]*process{{}: p}, supervisors: newAliveCheck(tickPeriod)}
-	for _, does := range []int32{moving, stand, stood} {
+	for _, does := range []int32{notHalted, halted, resumedLately} {
 		j.halting.Store(does)
-		if j.handleAnswer(view.Process{}, true); p.stopped != (does == moving) {
+		if j.handleAnswer(view.Process{}, true); p.stopped != (does == notHalted) {
 			t.Errorf("stopped is %v when its job does %d", p.stopped, does)
 		}
 	}
@@ -645,7 +645,7 @@ func TestProcessAtItsDiskLimitContinues(t *testing.T) {
 				t.Errorf("%s: %d are used, and %d left, want %d; is over: %v", name, used, got, want, m.over)
 			}
 			if g.enforce(measured); m.over != (used > most) {
-				t.Errorf("%s: %d are used, and it is over: %v", name, used, m.over)
+				t.Errorf("%s: %d used: over is %v", name, used, m.over)
 			}
 		}
 	}
@@ -677,8 +677,8 @@ func TestProcessTwiceAboveItsDiskLimitIsEnded(t *testing.T) {
 			} {
 				g, m := newJudge(grant)
 				for _, s := range c.surveys {
-					m.usage.Disk, m.roused = s.used, s.roused
-					g.enforceUnsure()
+					m.usage.Disk, m.resumed = s.used, s.roused
+					g.enforceUncertain()
 				}
 				if m.over != c.over {
 					t.Errorf("%s: is over: %v, want %v", of, m.over, c.over)
@@ -703,16 +703,16 @@ func TestF2ManyFilesDoNotDelayTheFailureReport(t *testing.T) {
 		}
 	}
 	now, looks := time.Unix(1000, 0), 0
-	r := p.autopsyRuler(func() time.Time {
+	r := p.finalRuler(func() time.Time {
 		if looks++; looks > 1 { // as if some names took that long
-			now = now.Add(autopsyTime)
+			now = now.Add(finalMeasureTimeout)
 		}
 		return now
 	})
 	r.Least, r.Most = 1<<12, 0
 	found, err := scratch.Measure(folder, r)
-	if !errors.Is(err, errLate) || found <= 0 || found >= names*r.Least/2 {
-		t.Errorf("it has looked at %d names: %v", found/r.Least, err)
+	if !errors.Is(err, errFinalMeasureTimeout) || found <= 0 || found >= names*r.Least/2 {
+		t.Errorf("measured %d names: %v", found/r.Least, err)
 	}
 	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: "test"}}})
 	j.gone()

@@ -53,10 +53,10 @@ func (j *job) setup(p *process) {
 	if j.board != nil && p.cell < j.cells {
 		var err error
 		if board, err = duplicate(j.board); err == nil {
-			m.Kind, m.Cell, p.shares = proclink.Shm, p.cell, true
+			m.Kind, m.Cell, p.usesBoard = proclink.Shm, p.cell, true
 		}
 	}
-	p.tell(m, board)
+	p.send(m, board)
 }
 
 // openLocal connects two processes of this peer.
@@ -80,7 +80,7 @@ func (j *job) openLocal(p, q *process, allowed []proclink.Kind) {
 func (j *job) localSituation(p, q *process) situation {
 	s := j.situation(p.id, q.id)
 	s.here = true
-	if !p.shares || !q.shares {
+	if !p.usesBoard || !q.usesBoard {
 		s.noMemory = "this peer's system has none"
 	}
 	return s
@@ -98,8 +98,8 @@ func (j *job) openRing(p, q *process) error {
 		return err
 	}
 	// The receiver comes first: it must have the ring before a view states that p has finished.
-	q.tell(proclink.Message{Type: proclink.Accept, Process: &p.id, Kind: proclink.Shm, Cell: p.cell}, same)
-	p.tell(proclink.Message{Type: proclink.Channel, Process: &q.id, Kind: proclink.Shm, Cell: q.cell}, ring)
+	q.send(proclink.Message{Type: proclink.Accept, Process: &p.id, Kind: proclink.Shm, Cell: p.cell}, same)
+	p.send(proclink.Message{Type: proclink.Channel, Process: &q.id, Kind: proclink.Shm, Cell: q.cell}, ring)
 	return nil
 }
 
@@ -109,8 +109,8 @@ func (j *job) openPair(p, q *process) error {
 	if err != nil {
 		return err
 	}
-	p.tell(proclink.Message{Type: proclink.Channel, Process: &q.id, Kind: proclink.Stream}, in)
-	q.tell(proclink.Message{Type: proclink.Accept, Process: &p.id, Kind: proclink.Stream}, out)
+	p.send(proclink.Message{Type: proclink.Channel, Process: &q.id, Kind: proclink.Stream}, in)
+	q.send(proclink.Message{Type: proclink.Accept, Process: &p.id, Kind: proclink.Stream}, out)
 	return nil
 }
 
@@ -143,8 +143,8 @@ func (j *job) openLoopback(p, q *process) error {
 		out.Close()
 		return err
 	}
-	p.tell(proclink.Message{Type: proclink.Channel, Process: &q.id, Kind: proclink.TCP, Key: j.keyOf(q.id)}, out)
-	q.tell(proclink.Message{Type: proclink.Accept, Process: &p.id, Kind: proclink.TCP, Key: j.keyOf(p.id)}, in)
+	p.send(proclink.Message{Type: proclink.Channel, Process: &q.id, Kind: proclink.TCP, Key: j.keyOf(q.id)}, out)
+	q.send(proclink.Message{Type: proclink.Accept, Process: &p.id, Kind: proclink.TCP, Key: j.keyOf(p.id)}, in)
 	return nil
 }
 

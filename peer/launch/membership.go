@@ -62,7 +62,7 @@ func newMembership(members []*jobpb.Member, at place) (membership, error) {
 	}
 	for p := range at.local {
 		if _, ok := m.peerOf[p]; !ok {
-			return m, fmt.Errorf("membership table: process %v is not in it", p)
+			return m, fmt.Errorf("membership table: process %v is missing", p)
 		}
 	}
 	return m, nil
@@ -79,7 +79,7 @@ func (m *membership) add(row *jobpb.Member, at place, addrs int) error {
 		return fmt.Errorf("peer of process %v: %w", p, err)
 	}
 	if _, twice := m.peerOf[p]; twice || !at.hasRoom(p) || (peer == at.self) != (at.local[p] != nil) {
-		return fmt.Errorf("process %v on peer %s", p, peer)
+		return fmt.Errorf("unexpected row: process %v on peer %s", p, peer)
 	}
 	m.peerOf[p] = peer
 	m.taken -= len(m.addrs[peer])

@@ -73,7 +73,7 @@ func TestO4AddressesOfAPeerAreBounded(t *testing.T) {
 	}
 	row.Peer = append([]byte{0, maxID}, make([]byte, maxID)...)
 	if _, err := newMembership([]*jobpb.Member{row}, at); err == nil {
-		t.Error("a long ID is taken")
+		t.Error("an ID that is too long was accepted")
 	}
 }
 
@@ -99,14 +99,14 @@ func TestO4AddressesAreRemovedWithTheJob(t *testing.T) {
 	}
 	wide, narrow := job("wide", 1000), job("narrow", 1)
 	if n := len(book.PeersWithAddrs()); n != before+1000 {
-		t.Fatalf("%d peers are in it, before %d", n, before)
+		t.Fatalf("%d peers in the address book, %d before", n, before)
 	}
 	wide.unprotect()
 	if n := len(book.PeersWithAddrs()); n != before+1 {
-		t.Errorf("%d peers are in it while one is left, before %d", n, before)
+		t.Errorf("%d peers in the address book with one job left, %d before", n, before)
 	}
 	narrow.unprotect()
 	if n := len(book.PeersWithAddrs()); n != before {
-		t.Errorf("%d peers are in it, before %d", n, before)
+		t.Errorf("%d peers in the address book, %d before", n, before)
 	}
 }

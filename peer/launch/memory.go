@@ -17,7 +17,7 @@ func (g *guard) watchMemory() {
 	}
 	g.countSharedOnce(all)
 	g.enforce(notKnown)
-	g.memory = after(max(memoryEvery, urgentShare*time.Since(begun)))
+	g.memory = fromNow(max(memoryEvery, urgentShare*time.Since(begun)))
 }
 
 // countSharedOnce counts memory that several processes share only once. It does so only if a limit seems

@@ -89,7 +89,7 @@ func (j *job) compile(module string) error {
 	config.Compile = true
 	said, compiler, err := startRunner(supervisor.Command{
 		Title:   "job " + j.spec.ID + " compiler",
-		Program: j.service.config.Engine.program, As: wasm.Name, Stdin: module, Scratch: folder, Limits: held, Walls: j.service.config.Walls.Means,
+		Program: j.service.config.Engine.program, As: wasm.Name, Stdin: module, Scratch: folder, Limits: held, Sandbox: j.service.config.Sandbox.Means,
 		Args: config.Arguments(nil), Session: j.service.session, Answered: func(bool) {},
 	})
 	if err != nil {
@@ -123,8 +123,8 @@ func (j *job) compile(module string) error {
 // watchCompiler waits until the compiler has ended or used up its allowance, and then kills it.
 func (j *job) watchCompiler(over context.Context, compiler *instance, may allowance) {
 	var census supervisor.Census
-	look := func() proc.Turns {
-		return proc.TurnsOf(processesOf(&census, []*instance{compiler})[compiler], time.Now())
+	look := func() proc.CPUStats {
+		return proc.CPUStatsOf(processesOf(&census, []*instance{compiler})[compiler], time.Now())
 	}
 	for before := look(); may.left > 0 && over.Err() == nil; {
 		select {
@@ -144,8 +144,8 @@ func (j *job) watchCompiler(over context.Context, compiler *instance, may allowa
 type allowance struct{ left, starved time.Duration }
 
 // spend subtracts the time since before, except the time without a processor, as far as that is excused.
-func (a *allowance) spend(before, now proc.Turns) {
-	excused := min(now.Lacked(before), a.starved)
+func (a *allowance) spend(before, now proc.CPUStats) {
+	excused := min(now.WaitSince(before), a.starved)
 	a.starved -= excused
 	a.left -= now.At.Sub(before.At) - excused
 }
@@ -183,7 +183,7 @@ func (j *job) removeGroups(compiler *cgroup.Group) {
 			continue
 		}
 		if err := g.Remove(); err != nil {
-			j.log.Error().Err(err).Msg("control group stays")
+			j.log.Error().Err(err).Msg("control group not removed")
 		}
 	}
 	j.group = nil
@@ -202,7 +202,7 @@ func startRunner(c supervisor.Command) (said *os.File, _ *supervisor.Process, er
 		return nil, nil, err
 	}
 	defer write.Close()
-	c.Line, c.Stdout, c.Stderr = inherited, write, write
+	c.Socket, c.Stdout, c.Stderr = inherited, write, write
 	runner, err := supervisor.Start(c)
 	if err != nil {
 		said.Close()
@@ -210,16 +210,16 @@ func startRunner(c supervisor.Command) (said *os.File, _ *supervisor.Process, er
 	return said, runner, err
 }
 
-// maxWords bounds the part of a compiler's output that is reported, in bytes.
-const maxWords = 1 << 10
+// maxReported bounds the part of a compiler's output that is reported, in bytes.
+const maxReported = 1 << 10
 
-// readSome reads f to the end, and returns the first maxWords bytes.
+// readSome reads f to the end, and returns the first maxReported bytes.
 func readSome(f *os.File) []byte {
 	defer f.Close()
-	all := make([]byte, 0, maxWords)
-	for b := make([]byte, maxWords); ; {
+	all := make([]byte, 0, maxReported)
+	for b := make([]byte, maxReported); ; {
 		n, err := f.Read(b)
-		all = append(all, b[:min(n, maxWords-len(all))]...)
+		all = append(all, b[:min(n, maxReported-len(all))]...)
 		if err != nil {
 			return bytes.TrimSpace(all)
 		}
@@ -230,7 +230,7 @@ func readSome(f *os.File) []byte {
 func why(e supervisor.Exit, words []byte, timeout time.Duration) error {
 	switch {
 	case e.Signal != "":
-		return fmt.Errorf("its compiler was ended (%s) within %v", e.Signal, timeout)
+		return fmt.Errorf("its compiler was killed (%s) within %v", e.Signal, timeout)
 	case len(words) == 0:
 		return fmt.Errorf("its compiler ended with status %d", e.Code)
 	}

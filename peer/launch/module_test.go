@@ -40,7 +40,7 @@ func inEach(t *testing.T, test func(t *testing.T, e Engine)) {
 		return
 	}
 	home := t.TempDir()
-	e, err := ExamineEngine(home, path, ExamineWalls(home))
+	e, err := ExamineEngine(home, path, ExamineSandbox(home))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +319,7 @@ func TestModuleIsCompiledOnce(t *testing.T) {
 		b.peers[1].launch.modules = b.peers[0].launch.modules
 		j.prepare()
 		if !os.SameFile(b.peers[0].staged(t), b.peers[1].staged(t)) {
-			t.Error("each has compiled it")
+			t.Error("each peer compiled the module")
 		}
 		j.stop()
 	})
@@ -435,7 +435,7 @@ func TestCompilerIsNotIdle(t *testing.T) {
 
 func TestAllowanceExcludesTimeWithoutAProcessor(t *testing.T) {
 	const s = time.Second
-	a, now := allowance{left: 3 * s, starved: 2 * s}, proc.Turns{At: time.Now()}
+	a, now := allowance{left: 3 * s, starved: 2 * s}, proc.CPUStats{At: time.Now()}
 	for i, tt := range []struct {
 		ran, waited time.Duration // within one second
 		left        time.Duration
@@ -447,7 +447,7 @@ func TestAllowanceExcludesTimeWithoutAProcessor(t *testing.T) {
 		{0, s, 0}, // its starvation is no longer excused
 	} {
 		before := now
-		now = proc.Turns{At: before.At.Add(s), Ran: before.Ran + tt.ran, Waited: before.Waited + tt.waited}
+		now = proc.CPUStats{At: before.At.Add(s), Ran: before.Ran + tt.ran, Waited: before.Waited + tt.waited}
 		if a.spend(before, now); a.left != tt.left {
 			t.Errorf("second %d: %v are left, want %v", i, a.left, tt.left)
 		}

@@ -83,7 +83,7 @@ func (p *process) settle(stream int) {
 func (p *process) account() {
 	if p.endedWell() && p.job.spec.R > 1 && !p.failedInView && !p.accounted {
 		p.accounted = true
-		p.job.say(accountOf(p))
+		p.job.send(accountOf(p))
 	}
 }
 
@@ -129,15 +129,15 @@ func (j *job) next() bool {
 	if j.head != nil {
 		return true
 	}
-	if j.sent < len(j.said) {
-		j.head = j.said[j.sent]
+	if j.sent < len(j.messages) {
+		j.head = j.messages[j.sent]
 		j.sent++
 		return true
 	}
 	for range streams * len(j.order) {
 		j.turn = (j.turn + 1) % (streams * len(j.order))
 		p, s := j.local[j.order[j.turn/streams]], j.turn%streams
-		if !p.speaks || p.live == nil {
+		if !p.leads || p.live == nil {
 			continue
 		}
 		if b, ok := p.out[s].box.Next(); ok {

@@ -49,7 +49,7 @@ func TestMessagesTakeTheReportedPath(t *testing.T) {
 		"no memory":        {[]string{"tcp", "stream"}, false, false, "tcp", "tcp", ""},
 		"stream only":      {[]string{"stream"}, false, false, "stream", "stream", "tcp is not allowed"},
 		"stream preferred": {[]string{"shm", "stream", "tcp"}, false, false, "shm", "stream", "stream is preferred to tcp"},
-		"no way in":        {nil, true, false, "shm", "stream", "no tcp: tried in vain"},
+		"no way in":        {nil, true, false, "shm", "stream", "no tcp: the connection attempt failed"},
 		"dial failed":      {[]string{"stream"}, false, true, "stream", "stream", "tcp is not allowed"},
 	}
 	for name, c := range cases {
@@ -175,7 +175,7 @@ func (j *testJob) counted(also func(said int)) {
 		}
 		for line := range strings.Lines(string(o.Data)) {
 			if !strings.HasPrefix(line, "at ") {
-				j.Fatalf("rank 1 says %q", line)
+				j.Fatalf("rank 1 printed %q", line)
 			}
 			said++
 		}
@@ -255,7 +255,7 @@ func TestRequestedBridgeIsReported(t *testing.T) {
 	}
 	job.do(func() { job.open(job.local[view.Process{}], view.Process{Rank: 1}, proclink.Stream) })
 	if _, there := j.paths(0); there.GetKind() != "stream" || !strings.Contains(there.GetWhy(), "no tcp: the processes could not agree on keys over it") || strings.Contains(there.GetWhy(), "not allowed") {
-		t.Errorf("got %v then, want stream, and why not tcp", there)
+		t.Errorf("got %v, want stream and the reason why not tcp", there)
 	}
 	j.stop()
 }

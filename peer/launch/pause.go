@@ -29,9 +29,9 @@ type Pause struct {
 const canSuspend = runtime.GOOS == "linux"
 
 const (
-	// moveTimeout is the time that a job that can migrate has for that before it is suspended. It is also
+	// migrateTimeout is the time that a job that can migrate has for that before it is suspended. It is also
 	// the minimum time before such a job ends.
-	moveTimeout = 10 * time.Second
+	migrateTimeout = 10 * time.Second
 	// updateTimeout bounds the total time in which processes keep running to bring their replacements up to
 	// date. Only the submitter states which process replaces which.
 	updateTimeout = 5 * time.Minute
@@ -80,8 +80,8 @@ func (j *job) pauseFrom(needs bool) {
 func (j *job) suspendServices(p Pause) {
 	j.unshare()
 	most := p.Most
-	if j.service.movable(j) {
-		most = max(most, moveTimeout)
+	if j.service.canMigrate(j) {
+		most = max(most, migrateTimeout)
 	}
 	ends := false
 	switch j.state {
@@ -103,11 +103,11 @@ func (j *job) mustSuspend() bool {
 	switch {
 	case !canSuspend || j.pausedAt.IsZero():
 		return false
-	case !j.service.movable(j):
+	case !j.service.canMigrate(j):
 		return true
 	}
 	since := time.Since(j.pausedAt)
-	return since >= moveTimeout && (since >= updateTimeout || !j.hasReplacement())
+	return since >= migrateTimeout && (since >= updateTimeout || !j.hasReplacement())
 }
 
 // hasReplacement reports whether a replacement of a process here has joined, which that process may have to
@@ -128,16 +128,16 @@ func (j *job) hasReplacement() bool {
 
 // reportSuspension tells the submitter, once the processes run, that they are suspended or resumed.
 func (j *job) reportSuspension(p Pause) {
-	stands := j.suspended.Load()
-	if j.state != Running || stands == j.suspensionReported {
+	suspended := j.suspended.Load()
+	if j.state != Running || suspended == j.suspensionReported {
 		return
 	}
-	j.suspensionReported = stands
-	j.log.Info().Str("rule", p.Rule).Bool("stands", stands).Msg("pause of a job")
-	if !stands {
+	j.suspensionReported = suspended
+	j.log.Info().Str("rule", p.Rule).Bool("suspended", suspended).Msg("job suspended or resumed")
+	if !suspended {
 		p = Pause{}
 	}
-	j.say(paused(p))
+	j.send(paused(p))
 }
 
 // suspendedRound is the interval at which suspended processes are stopped again.
@@ -152,14 +152,14 @@ func (g *guard) keepSuspended() {
 	for round := 0; g.job.suspended.Load(); round++ {
 		begun := time.Now()
 		if g.spend(); g.room <= 0 && !settled {
-			left, ok := g.measureStill()
+			left, ok := g.measureStopped()
 			if !ok {
 				return
 			}
 			g.room = left
 		}
 		settled = g.round()
-		g.watch(false)
+		g.measureDue(false)
 		if !settled {
 			if !g.pauseAfter(round, time.Since(begun), g.room) {
 				return

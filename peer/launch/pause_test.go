@@ -43,20 +43,20 @@ func TestO2SuspendedJobIsStopped(t *testing.T) {
 			if m := await(j.links[0], (*jobpb.FromPeer).GetPaused); m.Rule != "battery" || time.Duration(m.MostNs) != time.Hour {
 				t.Errorf("the submitter reads %v", m)
 			}
-			j.eventually("all stand", func() bool { return j.standing() == 2 })
+			j.eventually("all programs are suspended", func() bool { return j.suspendedPrograms() == 2 })
 			if all := service.Jobs(); len(all) != 1 || all[0].Paused.IsZero() {
 				t.Errorf("the owner sees %+v", all)
 			}
 			<-time.After(2 * faultdetect.DefaultHang) // the supervisors answer meanwhile
-			if n := j.standing(); n != 2 {
-				t.Errorf("%d programs stand", n)
+			if n := j.suspendedPrograms(); n != 2 {
+				t.Errorf("%d programs are suspended, want 2", n)
 			}
 
 			service.Pause(Pause{})
 			if m := await(j.links[0], (*jobpb.FromPeer).GetPaused); m.Rule != "" {
 				t.Errorf("the submitter reads %v", m)
 			}
-			j.eventually("all go on", func() bool {
+			j.eventually("all programs resume", func() bool {
 				all := processesOf(new(supervisor.Census), j.instances(0))
 				for _, pids := range all {
 					if states := statesOf(pids); states == "" || strings.Contains(states, "T") {
@@ -163,16 +163,16 @@ func TestO2SuspendedPeerServesNoFiles(t *testing.T) {
 	}
 	const shares = "sent a list of what it has"
 	if said := ask(); !strings.Contains(said, shares) {
-		t.Fatalf("a fellow hears %s", said)
+		t.Fatalf("another peer received the answer %s", said)
 	}
 	bed.peers[0].launch.Pause(Pause{Rule: "metered", Most: time.Hour})
 	hosted := j.hosted(0)
 	answered(t, hosted, func() bool { hosted.applyPause(); return true })
 	if said := ask(); strings.Contains(said, shares) || said == "<nil>" {
-		t.Errorf("a fellow hears %s", said)
+		t.Errorf("another peer received the answer %s", said)
 	}
 	if sent := bed.peers[0].files.Stats().BytesSent; sent != 0 {
-		t.Errorf("it was sent %d bytes", sent)
+		t.Errorf("%d bytes were sent to it", sent)
 	}
 	j.stop()
 }
@@ -205,7 +205,7 @@ func TestO2ReplicatedJobIsHandedOverBeforeSuspension(t *testing.T) {
 			t.Errorf("the submitter reads %v", m)
 		}
 	}
-	j.eventually("all stand", func() bool { return j.standing() == 1 })
+	j.eventually("all programs are suspended", func() bool { return j.suspendedPrograms() == 1 })
 
 	row := j.member(view.Process{Replica: 2}, bed.peers[2])
 	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: row}})
@@ -220,8 +220,8 @@ func TestO2ReplicatedJobIsHandedOverBeforeSuspension(t *testing.T) {
 	j.stop()
 }
 
-// standing counts the programs of the first peer that are stopped with all their descendants.
-func (j *testJob) standing() (n int) {
+// suspendedPrograms counts the programs of the first peer that are stopped with all their descendants.
+func (j *testJob) suspendedPrograms() (n int) {
 	j.Helper()
 	instances := j.instances(0)
 	for _, pids := range processesOf(new(supervisor.Census), instances) {
@@ -268,7 +268,7 @@ func (j *testJob) eventually(what string, is func() bool) {
 	j.Helper()
 	for late := time.Now().Add(eventTimeout); !is(); time.Sleep(10 * time.Millisecond) { // interval between polls
 		if time.Now().After(late) {
-			j.Fatalf("not yet: %s", what)
+			j.Fatalf("timed out: %s", what)
 		}
 	}
 }

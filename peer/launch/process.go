@@ -26,9 +26,9 @@ type process struct {
 
 	live *instance // nil until the process runs
 
-	cell   int    // cell of its doorbell on the job's board
-	shares bool   // it uses the board
-	key    []byte // its public key; nil before it has called mpj.Init
+	cell      int    // cell of its doorbell on the job's board
+	usesBoard bool   // it uses the board
+	key       []byte // its public key; nil before it has called mpj.Init
 
 	ctx      context.Context // ends with the process
 	cancel   context.CancelFunc
@@ -44,9 +44,9 @@ type process struct {
 	aheads                                   int  // number of reports that it is ahead of its master
 	stopped                                  bool // its supervisor reports it stopped, at a time when this peer sends it no Ping
 
-	late           *lateness   // processor time since it became late with an answer; nil: it answers
-	supervisorLate *proc.Turns // processor time of its supervisor since that became late; nil: it answers
-	starved        time.Time   // time since which the owner's work leaves it no processor; zero: it gets some
+	late           *lateness      // processor time since it became late with an answer; nil: it answers
+	supervisorLate *proc.CPUStats // processor time of its supervisor since that became late; nil: it answers
+	starved        time.Time      // time since which the owner's work leaves it no processor; zero: it gets some
 
 	sums   []protection.Sum // checksums of all that it has sent, by its own account
 	summed bool             // it has sent these checksums
@@ -56,7 +56,7 @@ type process struct {
 	flushing     *flush // its pending flush request; nil: none
 	flushes      atomic.Uint64
 	out          [streams]output
-	speaks       bool // it is its rank's output leader (view.Speaker) in the current view
+	leads        bool // it is its rank's output leader (view.Speaker) in the current view
 	failedInView bool // it has failed in the view; this peer reports nothing more about it
 	killed       bool
 	exit         *supervisor.Exit // nil while it runs
@@ -136,9 +136,9 @@ func (p *process) end(reason string) {
 	}
 }
 
-// lineTimeout bounds how long the control socket of a process may stay open after the process has ended. It
+// socketTimeout bounds how long the control socket of a process may stay open after the process has ended. It
 // only stays open if a descendant holds it, and that descendant is being killed.
-const lineTimeout = time.Second
+const socketTimeout = time.Second
 
 // await waits for the process to end, and reports the end after the process's last messages (F2).
 func (p *process) await(heard <-chan struct{}) {
@@ -146,9 +146,9 @@ func (p *process) await(heard <-chan struct{}) {
 	e := p.live.program.Wait()
 	select {
 	case <-heard:
-	case <-time.After(lineTimeout):
+	case <-time.After(socketTimeout):
 	}
-	x, exceeded := p.autopsy(e)
+	x, exceeded := p.endedByLimit(e)
 	p.job.do(func() {
 		if exceeded {
 			p.exceed(x)
@@ -173,7 +173,7 @@ func (j *job) exited(p *process, e supervisor.Exit) {
 	}
 	j.log.Info().Int("rank", p.id.Rank).Int("replica", p.id.Replica).
 		Int("code", e.Code).Str("signal", e.Signal).Str("reason", p.reason).Msg("process ended")
-	j.say(exited(p, e))
+	j.send(exited(p, e))
 	for s := range p.out {
 		p.settle(s)
 	}
@@ -238,7 +238,7 @@ func (j *job) checkAlive() {
 	}
 	j.alive.count++
 	for _, id := range ask {
-		j.local[id].tell(proclink.Message{Type: proclink.Ping, Count: j.alive.count}, nil)
+		j.local[id].send(proclink.Message{Type: proclink.Ping, Count: j.alive.count}, nil)
 	}
 	for _, id := range hung {
 		p := j.local[id]
@@ -253,11 +253,11 @@ func (j *job) excuseAll() {
 		j.own = nil
 		return
 	}
-	j.measurePeer(proc.TurnsOf([]int{os.Getpid()}, time.Now()))
+	j.measurePeer(proc.CPUStatsOf([]int{os.Getpid()}, time.Now()))
 }
 
 // measurePeer updates the processor time of this peer, and excuses all processes if this peer starved.
-func (j *job) measurePeer(now proc.Turns) {
+func (j *job) measurePeer(now proc.CPUStats) {
 	if j.own != nil && now.Starved(*j.own) {
 		for _, id := range j.order {
 			j.alive.Excuse(id, now.At.Sub(j.own.At))
@@ -280,7 +280,7 @@ func (j *job) excuse(late []view.Process) {
 			p.late = nil // its answer shows whether it continues: it may be stopped for the guard
 			continue
 		}
-		p.measureTurns(proc.TurnsOf(pids[p.live], time.Now()))
+		p.measureCPU(proc.CPUStatsOf(pids[p.live], time.Now()))
 	}
 }
 
@@ -292,22 +292,22 @@ func (j *job) excuseSupervisors(late []view.Process) {
 			p.supervisorLate = nil
 			continue
 		}
-		p.measureSupervisor(proc.TurnsOf([]int{p.live.program.Supervisor()}, time.Now()))
+		p.measureSupervisor(proc.CPUStatsOf([]int{p.live.program.Supervisor()}, time.Now()))
 	}
 }
 
 // measureSupervisor updates the processor time of a late supervisor. If the program has stopped its
 // supervisor, the supervisor does not wait for a processor, and gets no excuse.
-func (p *process) measureSupervisor(now proc.Turns) {
+func (p *process) measureSupervisor(now proc.CPUStats) {
 	if p.supervisorLate != nil {
-		p.job.supervisors.Excuse(p.id, now.Lacked(*p.supervisorLate))
+		p.job.supervisors.Excuse(p.id, now.WaitSince(*p.supervisorLate))
 	}
 	p.supervisorLate = &now
 }
 
 // A lateness records the processor time of a late process when it was first found late, and at the latest
 // measurement.
-type lateness struct{ first, last proc.Turns }
+type lateness struct{ first, last proc.CPUStats }
 
 // String describes the processor time, which distinguishes a busy loop from a process that waits for
 // something. It returns "" if l is nil or if the kernel does not report processor time.
@@ -317,23 +317,23 @@ func (l *lateness) String() string {
 	}
 	round := func(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }
 	return fmt.Sprintf(" (of the last %v it ran for %v and waited for a processor for %v)", round(l.last.At.Sub(l.first.At)),
-		round(l.last.Ran-l.first.Ran), round(l.last.Lacked(l.first)))
+		round(l.last.Ran-l.first.Ran), round(l.last.WaitSince(l.first)))
 }
 
-// measureTurns updates the processor time of a late process, and excuses the time that it waited for a
+// measureCPU updates the processor time of a late process, and excuses the time that it waited for a
 // processor.
-func (p *process) measureTurns(now proc.Turns) {
+func (p *process) measureCPU(now proc.CPUStats) {
 	if p.late == nil {
 		p.late = &lateness{first: now, last: now}
 		return
 	}
 	before := p.late.last
 	p.late.last = now
-	p.job.alive.Excuse(p.id, now.Lacked(before))
+	p.job.alive.Excuse(p.id, now.WaitSince(before))
 	if now.Starved(before) {
 		p.logStarved(before.At)
 	} else {
-		p.logFed()
+		p.logScheduled()
 	}
 }
 
@@ -345,8 +345,8 @@ func (p *process) logStarved(since time.Time) {
 	}
 }
 
-// logFed logs that the process gets processor time again.
-func (p *process) logFed() {
+// logScheduled logs that the process gets processor time again.
+func (p *process) logScheduled() {
 	if !p.starved.IsZero() {
 		p.job.log.Info().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Dur("waited", time.Since(p.starved)).Msg("a process gets processor time again")
 		p.starved = time.Time{}
@@ -382,7 +382,7 @@ func (j *job) handleAnswer(id view.Process, stopped bool) {
 	if p == nil { // it was dropped
 		return
 	}
-	p.stopped = stopped && j.halting.Load() == moving && (!p.greeted || p.finalized)
+	p.stopped = stopped && j.halting.Load() == notHalted && (!p.greeted || p.finalized)
 	if !p.stopped {
 		j.supervisors.Answered(id)
 	}

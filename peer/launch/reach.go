@@ -24,9 +24,9 @@ import (
 
 // The asking side of a channel to a process of another peer.
 
-// A way is how a peer has reached another peer. Exactly one of conn, stream and err is set.
-type way struct {
-	passage
+// A route is how a peer has reached another peer. Exactly one of conn, stream and err is set.
+type route struct {
+	channelPath
 	why    string
 	rtt    time.Duration // to the other peer; 0: not measured
 	conn   *net.TCPConn
@@ -60,7 +60,7 @@ func (j *job) bridge(ctx context.Context, p *process, to view.Process, stream ne
 		stream.Reset()
 		return err
 	}
-	if !j.do(func() { p.tell(proclink.Message{Type: proclink.Channel, Process: &to, Kind: proclink.Stream}, theirs) }) {
+	if !j.do(func() { p.send(proclink.Message{Type: proclink.Channel, Process: &to, Kind: proclink.Stream}, theirs) }) {
 		theirs.Close()
 	}
 	carry(ctx, streamEnd{stream}, p.paced(ctx, ours))
@@ -85,7 +85,7 @@ func (j *job) handOver(ctx context.Context, p *process, m proclink.Message, conn
 func (j *job) give(ctx context.Context, p *process, m proclink.Message, file *os.File) {
 	m.Key = j.keyOf(*m.Process)
 	if m.Key != nil && ctx.Err() == nil {
-		p.tell(m, file)
+		p.send(m, file)
 		return
 	}
 	file.Close()
@@ -104,12 +104,12 @@ func (j *job) whenBegun(f func()) {
 }
 
 // reach finds a way to the processes of peer. It tries the allowed kinds in order until one succeeds.
-func (j *job) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situation, allowed []proclink.Kind) way {
+func (j *job) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situation, allowed []proclink.Kind) route {
 	if s.noDirect == "" {
 		s.noDirect = j.service.obstacle(peer)
 	}
 	for {
-		w := way{}
+		w := route{}
 		w.kind, w.why = choose(s, allowed)
 		if w.kind == "" {
 			w.err = errors.New(w.why)
@@ -136,16 +136,16 @@ func (j *job) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situa
 		}
 		j.log.Debug().Err(err).Stringer("peer", peer).Msg("no direct connection for processes")
 		if s.noDirect = notDirect; ctx.Err() == nil { // a failure because the job ends tells nothing about later attempts
-			j.service.avoid(peer, pauseAfter(err))
+			j.service.avoidDirect(peer, pauseAfter(err))
 		}
 	}
 }
 
 // notDirect is the reason reported for a peer that could not be reached directly. It omits the result for
 // each address: other peers name the addresses, and could otherwise scan this machine's network.
-const notDirect = "tried in vain"
+const notDirect = "the connection attempt failed"
 
-var errNotReached = errors.New("its peer was not reached")
+var errNotReached = errors.New("its peer cannot be reached")
 
 // mayDial returns the filter for addresses at which this peer connects to another one for its processes.
 func (s *Service) mayDial(peer p2ppeer.ID) func(netip.Addr) bool {
@@ -156,7 +156,7 @@ func (s *Service) mayDial(peer p2ppeer.ID) func(netip.Addr) bool {
 }
 
 // setConnection records the connection that a stream uses.
-func (w *way) setConnection(c connection.Connection) {
+func (w *route) setConnection(c connection.Connection) {
 	w.how, w.relay = c.Way, c.Relay
 	if why := c.Outline(); why != "" {
 		w.why += "; " + why
@@ -211,13 +211,13 @@ func ask(ctx context.Context, stream network.Stream, open *pb.Open) (*pb.Answer,
 // the token may have started only a moment ago, or may be about to end.
 func pauseAfter(err error) time.Duration {
 	if errors.Is(err, entrance.ErrRejected) {
-		return turnedAwayPause
+		return rejectedPause
 	}
 	return directPause
 }
 
-// avoid records that a peer cannot be reached directly, so that the next channels do not try.
-func (s *Service) avoid(peer p2ppeer.ID, pause time.Duration) {
+// avoidDirect records that a peer cannot be reached directly, so that the next channels do not try.
+func (s *Service) avoidDirect(peer p2ppeer.ID, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for p, until := range s.obstacles {
@@ -228,8 +228,8 @@ func (s *Service) avoid(peer p2ppeer.ID, pause time.Duration) {
 	s.obstacles[peer] = time.Now().Add(pause)
 }
 
-// retry lets the next channel to a peer try a direct connection again.
-func (s *Service) retry(peer p2ppeer.ID) {
+// retryDirect lets the next channel to a peer try a direct connection again.
+func (s *Service) retryDirect(peer p2ppeer.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.obstacles, peer)

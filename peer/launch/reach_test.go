@@ -42,13 +42,13 @@ func TestErrorsDoNotDiscloseDialResults(t *testing.T) {
 			t.Fatal("reached")
 		}
 		if got, want := text(fmt.Errorf("fetch: %w", err)), fmt.Sprintf("peer %s was not reached", other); !strings.HasSuffix(got, want) || !strings.HasPrefix(got, "fetch: ") {
-			t.Errorf("told %q of %q", got, err)
+			t.Errorf("got %q for %q", got, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*dialPause)
 		defer cancel()
 		j := &job{service: from.launch, log: zerolog.Nop()}
 		if _, _, err := j.dial(ctx, other, &pb.Open{}); !errors.Is(err, errNotReached) {
-			t.Errorf("of a channel is told %q", err)
+			t.Errorf("dial of a channel: %q", err)
 		}
 	}
 }

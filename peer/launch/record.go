@@ -37,6 +37,6 @@ func (j *job) record(e journal.Entry) {
 		return
 	}
 	if err := j.service.config.Journal.Add(e); err != nil {
-		j.log.Warn().Err(err).Msg("job not in the journal")
+		j.log.Warn().Err(err).Msg("job not recorded in the journal")
 	}
 }

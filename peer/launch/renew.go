@@ -57,7 +57,7 @@ func (j *job) needs() map[p2ppeer.ID]time.Duration {
 // Renew makes processes reopen their channels to a peer, after the connection to it was renewed. The
 // channels may wait for a broken link, or for an address that has changed.
 func (s *Service) Renew(peer p2ppeer.ID) {
-	s.retry(peer)
+	s.retryDirect(peer)
 	s.mu.Lock()
 	jobs := slices.Collect(maps.Values(s.jobs))
 	s.mu.Unlock()
@@ -67,12 +67,12 @@ func (s *Service) Renew(peer p2ppeer.ID) {
 }
 
 func (j *job) renew(peer p2ppeer.ID) {
-	if s := j.seekings[peer]; s != nil {
+	if s := j.searches[peer]; s != nil {
 		s.reset()
 	}
 	for id := range j.channels {
 		if p := j.local[id.from]; p != nil && j.members.peerOf[id.to] == peer {
-			p.tell(proclink.Message{Type: proclink.Reopen, Process: &id.to}, nil)
+			p.send(proclink.Message{Type: proclink.Reopen, Process: &id.to}, nil)
 		}
 	}
 }

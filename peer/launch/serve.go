@@ -103,7 +103,7 @@ func (j *job) accept(from network.Conn, open *pb.Open) acceptance {
 	if err != nil {
 		return acceptance{err: err}
 	}
-	q.tell(proclink.Message{Type: proclink.Accept, Process: &c.from, Kind: proclink.Stream}, theirs)
+	q.send(proclink.Message{Type: proclink.Accept, Process: &c.from, Kind: proclink.Stream}, theirs)
 	j.running.Add(1)
 	return acceptance{ctx: j.replace(c), ours: &ours, answer: &pb.Answer{}}
 }

@@ -71,8 +71,8 @@ type Config struct {
 	// Decide is the owner's policy. It decides which of the kinds of programs that a submitter's job
 	// provides for this machine may run here. If it is nil, native programs of every submitter may run.
 	Decide func(submitter p2ppeer.ID, kinds []policy.Kind) policy.Decision
-	// Walls are the sandbox mechanisms that ExamineWalls found to work. All of them apply to every program.
-	Walls Walls
+	// Sandbox holds the mechanisms that ExamineSandbox found to work. They all apply to every program.
+	Sandbox Sandbox
 	// Engine runs modules; the zero value is BuiltIn.
 	Engine Engine
 	// Readable are absolute paths of files and folders that programs may read in addition to the system's
@@ -351,10 +351,10 @@ func (s *Service) Channels() map[string][]Channel {
 // opened returns the channels that the job's processes have opened to other peers.
 func (j *job) opened() (out []Channel) {
 	for id, c := range j.channels {
-		if c.way.kind != "" {
+		if c.route.kind != "" {
 			out = append(out, Channel{
 				From: id.from, To: id.to, Peer: c.peer,
-				Kind: c.way.kind, Way: c.way.how, Relay: c.way.relay, Why: c.way.why,
+				Kind: c.route.kind, Way: c.route.how, Relay: c.route.relay, Why: c.route.why,
 			})
 		}
 	}
@@ -373,14 +373,14 @@ func (s *Service) Jobs() []JobStatus {
 	var hosted []*job
 	for _, j := range s.jobs {
 		hosted = append(hosted, j)
-		var stands time.Time
+		var paused time.Time
 		if j.state == Running && j.suspended.Load() {
-			stands = j.pausedAt
+			paused = j.pausedAt
 		}
 		jobs = append(jobs, JobStatus{
-			Job: j.spec.ID, Paused: stands, Submitter: j.submitter, Name: j.spec.Name, Digest: j.program.Digest,
+			Job: j.spec.ID, Paused: paused, Submitter: j.submitter, Name: j.spec.Name, Digest: j.program.Digest,
 			Kind: j.decision.Kind, Class: j.decision.Class,
-			Processes: slices.Clone(j.order), Since: j.since, State: j.state, Movable: s.movable(j),
+			Processes: slices.Clone(j.order), Since: j.since, State: j.state, Movable: s.canMigrate(j),
 		})
 	}
 	s.mu.Unlock()

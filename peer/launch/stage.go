@@ -56,9 +56,9 @@ func (j *job) staged(err error) {
 		return
 	}
 	j.reportStaging()
-	j.heardAt, j.stagedAt = time.Now(), time.Now()
+	j.lastMessageAt, j.stagedAt = time.Now(), time.Now()
 	j.enter(Staged)
-	j.say(prepared(nil, machineOf(j.spec.ID)))
+	j.send(prepared(nil, machineOf(j.spec.ID)))
 }
 
 const (
@@ -73,7 +73,7 @@ const (
 // too long. Slots are not reserved forever.
 func (j *job) awaitStart() {
 	switch {
-	case time.Since(j.heardAt) > startTimeout:
+	case time.Since(j.lastMessageAt) > startTimeout:
 		j.end(fmt.Errorf("no message from the submitter for %v after staging", startTimeout))
 	case time.Since(j.stagedAt) > maxStaged:
 		j.end(fmt.Errorf("the submitter has not started the job for %v after staging", maxStaged))
@@ -82,7 +82,7 @@ func (j *job) awaitStart() {
 
 // reportStaging reports progress. Until the processes run, it also tells the submitter that this peer is
 // present.
-func (j *job) reportStaging() { j.say(staging(j.progress.here.Load(), j.progress.total.Load())) }
+func (j *job) reportStaging() { j.send(staging(j.progress.here.Load(), j.progress.total.Load())) }
 
 // reportPresence tells the submitter that this peer is present, as long as its fault detector may not watch
 // this peer yet.

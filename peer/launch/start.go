@@ -98,7 +98,7 @@ func (j *job) tag() string { return "launch " + j.spec.ID }
 type instance struct {
 	program *supervisor.Process
 	group   *cgroup.Group // nil: none
-	line    *proclink.Conn
+	socket  *proclink.Conn
 	pipes   [streams]*os.File // standard output, standard error
 	memory  int64             // peak memory of group in bytes, read before it was killed; 0: unknown
 }
@@ -122,7 +122,7 @@ func (i *instance) close() {
 	if i.group != nil {
 		_ = i.group.Remove() // removing the job's group tries again
 	}
-	i.line.Close()
+	i.socket.Close()
 	for _, p := range i.pipes {
 		p.Close()
 	}
@@ -180,14 +180,14 @@ func (j *job) launch(p view.Process) (*instance, error) {
 		return nil, fmt.Errorf("start process %v: %w", p, err)
 	}
 	defer inherited.Close()
-	i := &instance{line: line}
+	i := &instance{socket: line}
 	var held supervisor.Limits
 	i.group, held, err = j.confine(p.String())
 	c := supervisor.Command{
 		Title:    "job " + j.spec.ID + " process " + p.String(),
 		Settings: j.spec.Settings,
-		Scratch:  j.folder.Process(p), Limits: held, Line: inherited,
-		Walls: j.service.config.Walls.Means, Readable: j.service.config.Readable, Session: j.service.session,
+		Scratch:  j.folder.Process(p), Limits: held, Socket: inherited,
+		Sandbox: j.service.config.Sandbox.Means, Readable: j.service.config.Readable, Session: j.service.session,
 		Answered: func(stopped bool) { j.do(func() { j.handleAnswer(p, stopped) }) },
 	}
 	err = errors.Join(err, j.choose(p, &c))
@@ -241,7 +241,7 @@ func (j *job) launched(instances []*instance, distances []*jobpb.Distance) {
 	j.record(j.entry())
 	j.running.Add(1)
 	go newGuard(j, instances).run() // ends with ctx
-	j.say(started(nil, distances))
+	j.send(started(nil, distances))
 }
 
 // Bounds of the gossip period that a submitter requests.
@@ -335,5 +335,5 @@ func (j *job) peerFailed(peer p2ppeer.ID, generation uint32) {
 		j.submitterSilent()
 	}
 	j.failed[peer] = true
-	j.say(suspect([]byte(peer), generation))
+	j.send(suspect([]byte(peer), generation))
 }

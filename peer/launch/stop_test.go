@@ -43,18 +43,18 @@ func TestO3OwnerStopsAJob(t *testing.T) {
 			j := bed.newJob(t, 2, 1, nil, "wait")
 			c.until(j)
 			if how, err := bed.peers[0].launch.Stop(t.Context(), j.spec.ID, bed.peers[0].ID(), 0); how != Over || err != nil {
-				t.Errorf("another's under the same ID: %q, %v", how, err)
+				t.Errorf("job of another submitter with the same ID: %q, %v", how, err)
 			}
 			gone := j.stopAt(0, time.Minute) // irrelevant for a job without replicas
 			if got := c.says(j); got != why {
 				t.Errorf("the submitter reads %q", got)
 			}
 			if how := <-gone; how != CutShort {
-				t.Errorf("gone: %q", how)
+				t.Errorf("departure %q", how)
 			}
 			j.links[0].awaitEnd()
 			if how, err := bed.peers[0].launch.Stop(t.Context(), j.spec.ID, j.submitter.ID(), 0); how != Over || err != nil {
-				t.Errorf("once more: %q, %v", how, err)
+				t.Errorf("second Stop: %q, %v", how, err)
 			}
 			if jobs := bed.peers[0].launch.Jobs(); len(jobs) != 1 || jobs[0].Job != other.spec.ID || jobs[0].State != Running {
 				t.Errorf("jobs that are left: %+v", jobs)
@@ -76,7 +76,7 @@ func TestO3StoppedJobIsHandedOver(t *testing.T) {
 	without, _ := view.New(1, 2).With(p, view.Failed)
 	j.tellView(without)
 	if how := <-gone; how != HandedOver {
-		t.Errorf("gone: %q", how)
+		t.Errorf("departure %q", how)
 	}
 	j.peers[0].checkNothingLeft(t)
 	j.links = j.links[1:]
@@ -93,7 +93,7 @@ func TestO3StoppedJobEndsAtTheTimeLimit(t *testing.T) {
 			j := newTestJob(t, 1, 2, nil, "wait")
 			j.run()
 			if how := <-j.stopAt(0, within); how != CutShort {
-				t.Errorf("gone: %q", how)
+				t.Errorf("departure %q", how)
 			}
 			j.peers[0].checkNothingLeft(t)
 			j.links = j.links[1:]
@@ -121,7 +121,7 @@ func (j *testJob) stopAt(peer int, within time.Duration) <-chan Departure {
 	known := make(chan bool, 1)
 	for late := time.Now().Add(eventTimeout); hosted.do(func() { known <- !hosted.stopBy.IsZero() }) && !<-known; time.Sleep(time.Millisecond) { // interval between polls
 		if time.Now().After(late) {
-			j.Fatal("the peer is not told")
+			j.Fatal("the deadline did not reach the job")
 		}
 	}
 	return gone

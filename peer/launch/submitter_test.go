@@ -222,7 +222,7 @@ func await[M comparable](l *testLink, get func(*jobpb.FromPeer) M) M {
 	for {
 		m, err := l.next()
 		if err != nil {
-			l.Fatalf("waiting for %T: %v; heard %v", none, err, l.kept)
+			l.Fatalf("waiting for %T: %v; received %v", none, err, l.kept)
 		}
 		if b := get(m); b != none {
 			return b
@@ -271,7 +271,7 @@ func (l *testLink) outputFrom(p view.Process, stream uint32, next uint64) string
 			return nil
 		})
 		if o.First != next {
-			l.Fatalf("record %d came, want %d", o.First, next)
+			l.Fatalf("got record %d, want %d", o.First, next)
 		}
 		text.Write(o.Data)
 		next += recordsIn(o)

@@ -70,7 +70,7 @@ func newMember(t *testing.T, slots int) *member {
 	m.views = viewgroup.NewService(m.Host, log)
 	m.launch, err = NewService(m.Host, Config{
 		Home: m.home, Reservations: m.reservations, Files: m.files, Detector: m.detector, Views: m.views, Log: log,
-		DataListen: "127.0.0.1:0", Walls: ExamineWalls(m.home), Readable: []string{os.Args[0]},
+		DataListen: "127.0.0.1:0", Sandbox: ExamineSandbox(m.home), Readable: []string{os.Args[0]},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func (m *member) checkNothingLeft(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	if err := m.launch.waitIdle(ctx); err != nil {
-		t.Fatalf("job is still here: %+v", m.launch.Jobs())
+		t.Fatalf("jobs left: %+v", m.launch.Jobs())
 	}
 	if left := processesBelow(m.home); len(left) > 0 {
 		t.Errorf("processes are left: %q", left)

@@ -76,7 +76,7 @@ func giveWay(t *testing.T, niceness int, want map[string]string) {
 			}
 		}
 		if len(pids) == 0 {
-			t.Error("nothing runs")
+			t.Error("no process runs")
 		}
 	}
 	here, _ := service.lookup(j.spec.ID)
@@ -166,33 +166,33 @@ func TestStarvedStateIsAccurate(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
 		name string
-		then func(j *job, p *process, now proc.Turns)
+		then func(j *job, p *process, now proc.CPUStats)
 		want bool
 	}{
-		{"stopped by the guard", func(j *job, _ *process, _ proc.Turns) { j.excuse(nil) }, true},
-		{"it answers", func(j *job, p *process, _ proc.Turns) { j.handleProcess(p, proclink.Message{Type: proclink.Pong}) }, false},
-		{"it is still starved", func(_ *job, p *process, now proc.Turns) {
-			p.measureTurns(proc.Turns{At: now.At.Add(time.Second), Waited: now.Waited + time.Second})
+		{"stopped by the guard", func(j *job, _ *process, _ proc.CPUStats) { j.excuse(nil) }, true},
+		{"answers", func(j *job, p *process, _ proc.CPUStats) { j.handleProcess(p, proclink.Message{Type: proclink.Pong}) }, false},
+		{"still starved", func(_ *job, p *process, now proc.CPUStats) {
+			p.measureCPU(proc.CPUStats{At: now.At.Add(time.Second), Waited: now.Waited + time.Second})
 		}, true},
-		{"it hangs", func(_ *job, p *process, now proc.Turns) {
-			p.measureTurns(proc.Turns{At: now.At.Add(time.Second), Waited: now.Waited})
+		{"hangs", func(_ *job, p *process, now proc.CPUStats) {
+			p.measureCPU(proc.CPUStats{At: now.At.Add(time.Second), Waited: now.Waited})
 		}, false},
-		{"it ends", func(j *job, p *process, _ proc.Turns) { j.exited(p, supervisor.Exit{}) }, false},
+		{"ends", func(j *job, p *process, _ proc.CPUStats) { j.exited(p, supervisor.Exit{}) }, false},
 	} {
 		id := view.Process{}
 		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), supervisors: newAliveCheck(tickPeriod)}
 		p := &process{job: j, id: id, cancel: func() {}}
 		j.local = map[view.Process]*process{id: p}
-		begin, later := proc.Turns{At: now}, proc.Turns{At: now.Add(time.Second), Waited: time.Second}
-		p.measureTurns(begin)
+		begin, later := proc.CPUStats{At: now}, proc.CPUStats{At: now.Add(time.Second), Waited: time.Second}
+		p.measureCPU(begin)
 		if j.starved() != 0 {
 			t.Errorf("%s: starved before anything is known", tt.name)
 		}
-		p.measureTurns(later)
+		p.measureCPU(later)
 		if j.starved() != 1 {
-			t.Errorf("%s: not starved in the beginning", tt.name)
+			t.Errorf("%s: not starved at the beginning", tt.name)
 		}
-		p.failedInView = tt.name == "it ends" // its end need not be reported
+		p.failedInView = tt.name == "ends" // its end need not be reported
 		tt.then(j, p, later)
 		if got := j.starved() == 1; got != tt.want {
 			t.Errorf("%s: starved is %v", tt.name, got)
@@ -212,7 +212,7 @@ func TestStarvedSupervisorIsNotEnded(t *testing.T) {
 		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), supervisors: newAliveCheck(tickPeriod)}
 		p := &process{job: j, id: id}
 		j.supervisors.Watch(id)
-		own := proc.Turns{At: time.Now()}
+		own := proc.CPUStats{At: time.Now()}
 		peer, ended := own, false
 		for passed := time.Duration(0); passed < 2*faultdetect.DefaultHang; passed += time.Second {
 			p.measureSupervisor(own)
@@ -223,7 +223,7 @@ func TestStarvedSupervisorIsNotEnded(t *testing.T) {
 			peer.At, peer.Waited = own.At, peer.Waited+tt.peer
 		}
 		if ended != (tt.own+tt.peer == 0) {
-			t.Errorf("one that %s: ended is %v", name, ended)
+			t.Errorf("process that %s: ended is %v", name, ended)
 		}
 	}
 }
@@ -247,17 +247,17 @@ func TestProcessesOfInstancesAreFound(t *testing.T) {
 	found, whose := processesOf(new(supervisor.Census), instances), make(map[int]*instance)
 	for _, i := range instances {
 		if len(found[i]) == 0 {
-			t.Error("one has no process")
+			t.Error("an instance has no process")
 		}
 		for _, pid := range found[i] {
 			if whose[pid] != nil {
-				t.Errorf("process %d is of two", pid)
+				t.Errorf("process %d belongs to two instances", pid)
 			}
 			whose[pid] = i
 		}
 	}
 	if len(instances) != 3 || len(processesOf(new(supervisor.Census), nil)) != 0 {
-		t.Errorf("%d instances, and those of none: %v", len(instances), processesOf(new(supervisor.Census), nil))
+		t.Errorf("%d instances; without instances: %v", len(instances), processesOf(new(supervisor.Census), nil))
 	}
 	j.stop()
 }
@@ -266,18 +266,18 @@ func TestProcessesOfInstancesAreFound(t *testing.T) {
 // from waiting.
 func TestHangReasonDescribesTheProgram(t *testing.T) {
 	const ms = time.Millisecond
-	begin := proc.Turns{At: time.Now(), Ran: time.Second, Waited: time.Second}
+	begin := proc.CPUStats{At: time.Now(), Ran: time.Second, Waited: time.Second}
 	for name, tt := range map[string]struct {
 		late *lateness
 		want string
 	}{
 		"was never looked at":        {nil, ""},
-		"the kernel reports nothing": {&lateness{proc.Turns{At: begin.At}, proc.Turns{At: begin.At.Add(time.Second)}}, ""},
+		"the kernel reports nothing": {&lateness{proc.CPUStats{At: begin.At}, proc.CPUStats{At: begin.At.Add(time.Second)}}, ""},
 		"spins": {
-			&lateness{begin, proc.Turns{At: begin.At.Add(1500 * ms), Ran: begin.Ran + 1201*ms, Waited: begin.Waited + 299*ms}},
+			&lateness{begin, proc.CPUStats{At: begin.At.Add(1500 * ms), Ran: begin.Ran + 1201*ms, Waited: begin.Waited + 299*ms}},
 			" (of the last 1.5s it ran for 1.2s and waited for a processor for 300ms)",
 		},
-		"waits": {&lateness{begin, proc.Turns{At: begin.At.Add(1500 * ms), Ran: begin.Ran, Waited: begin.Waited}},
+		"waits": {&lateness{begin, proc.CPUStats{At: begin.At.Add(1500 * ms), Ran: begin.Ran, Waited: begin.Waited}},
 			" (of the last 1.5s it ran for 0s and waited for a processor for 0s)"},
 	} {
 		if got := tt.late.String(); got != tt.want {
@@ -335,25 +335,25 @@ func TestFrozenProgramIsDetectedWithinTheToleratedHang(t *testing.T) {
 		ran, waited time.Duration // per period
 		found       time.Duration // 0: never
 	}{
-		"frozen":                      {0, 0, 2500 * time.Millisecond},
-		"spins":                       {alivePeriod, 0, 2500 * time.Millisecond},
-		"spins with four threads":     {2 * alivePeriod, 2 * alivePeriod, 2500 * time.Millisecond},
-		"spins on half a processor":   {alivePeriod / 2, alivePeriod / 2, 3500 * time.Millisecond},
-		"has a tenth of a processor":  {alivePeriod / 10, alivePeriod - alivePeriod/10, 11500 * time.Millisecond},
-		"starves":                     {0, alivePeriod, 0},
-		"two threads of it both wait": {0, 2 * alivePeriod, 0},
+		"frozen":                     {0, 0, 2500 * time.Millisecond},
+		"spins":                      {alivePeriod, 0, 2500 * time.Millisecond},
+		"spins with four threads":    {2 * alivePeriod, 2 * alivePeriod, 2500 * time.Millisecond},
+		"spins on half a processor":  {alivePeriod / 2, alivePeriod / 2, 3500 * time.Millisecond},
+		"has a tenth of a processor": {alivePeriod / 10, alivePeriod - alivePeriod/10, 11500 * time.Millisecond},
+		"starves":                    {0, alivePeriod, 0},
+		"two of its threads wait":    {0, 2 * alivePeriod, 0},
 	} {
 		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), supervisors: newAliveCheck(tickPeriod)}
 		p := &process{job: j, id: id, starved: time.Now()} // prevents a log line
 		j.alive.Tolerate(programHang(2*time.Second, 2))
 		j.alive.Watch(id)
-		turns, found := proc.Turns{At: time.Now()}, time.Duration(0)
+		turns, found := proc.CPUStats{At: time.Now()}, time.Duration(0)
 		for passed := alivePeriod; passed < time.Minute && found == 0; passed += alivePeriod {
 			turns.At = turns.At.Add(alivePeriod)
 			turns.Ran, turns.Waited = turns.Ran+tt.ran, turns.Waited+tt.waited
 			if len(j.alive.Late()) > 0 {
 				p.starved = turns.At
-				p.measureTurns(turns)
+				p.measureCPU(turns)
 			}
 			if _, hung := j.alive.Tick(passed); len(hung) > 0 {
 				found = passed

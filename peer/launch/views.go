@@ -45,7 +45,7 @@ func (j *job) cutOff() {
 	case !j.outputOnly:
 		j.end(errCutOff)
 	case j.orphaned:
-		j.say(outside(""))
+		j.send(outside(""))
 	}
 }
 
@@ -59,7 +59,7 @@ func (j *job) joinViews(order []uint32, group []p2ppeer.ID) error {
 	index := make(map[p2ppeer.ID]int)
 	for i, member := range order {
 		if int(member) >= len(group) {
-			return fmt.Errorf("view group: peer %d is member %d of %d", i, member, len(group))
+			return fmt.Errorf("view group: peer %d refers to member %d of %d", i, member, len(group))
 		}
 		index[group[member]] = i
 		c.Peers = append(c.Peers, group[member])
@@ -126,7 +126,7 @@ func (j *job) committed(cs []viewgroup.Committed, v view.View) {
 	j.changes = append(j.changes, cs...)
 	if j.orphaned {
 		for _, c := range cs {
-			j.say(agreed(c))
+			j.send(agreed(c))
 		}
 	}
 	j.take(v)
@@ -245,15 +245,15 @@ func (p *process) adopt(v view.View) {
 		return
 	}
 	if v.State(p.id) == view.Failed {
-		p.failedInView, p.speaks = true, false
+		p.failedInView, p.leads = true, false
 		p.kill()
 		return
 	}
 	if p.greeted && p.unread.Swap(&v) == nil {
-		p.tell(proclink.Message{Type: proclink.Update}, nil) // deliver adds the view
+		p.send(proclink.Message{Type: proclink.Update}, nil) // deliver adds the view
 	}
-	if speaks := v.Speaks(p.id); speaks != p.speaks {
-		p.speaks = speaks
+	if speaks := v.Speaks(p.id); speaks != p.leads {
+		p.leads = speaks
 		for s := range p.out {
 			p.out[s].box.Rewind()
 		}

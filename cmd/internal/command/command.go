@@ -77,8 +77,8 @@ func FailDial(err error, hint string) error {
 	return FailHome(err)
 }
 
-// Misused returns a Failure with status Usage.
-func Misused(format string, args ...any) error {
+// UsageError returns a Failure with status Usage.
+func UsageError(format string, args ...any) error {
 	return &Failure{Status: Usage, Err: fmt.Errorf(format, args...)}
 }
 

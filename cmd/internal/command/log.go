@@ -14,7 +14,7 @@ import (
 func Logger(w io.Writer, level string) (zerolog.Logger, error) {
 	l, err := zerolog.ParseLevel(level)
 	if err != nil {
-		return zerolog.Nop(), Misused("log-level %q: want trace, debug, info, warn or error", level)
+		return zerolog.Nop(), UsageError("log-level %q: want trace, debug, info, warn or error", level)
 	}
 	if IsTerminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly}

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrUnread is the error of a write to an interrupted Output that has no reader.
-var ErrUnread = errors.New("its output is not read")
+var ErrUnread = errors.New("timed out writing output that is not read")
 
 // unreadTimeout is how long a write to an interrupted Output may block.
 const unreadTimeout = time.Second

@@ -17,7 +17,7 @@ func TestInterruptedOutputDoesNotBlock(t *testing.T) {
 		synctest.Wait()
 		select {
 		case err := <-ended:
-			t.Errorf("a write that is not interrupted ended with %v", err)
+			t.Errorf("a write returned %v before the interrupt", err)
 		default:
 		}
 		o.Interrupt()

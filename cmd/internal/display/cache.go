@@ -32,9 +32,9 @@ func purpose(c filetransfer.Content) string {
 	var parts []string
 	switch {
 	case c.Arriving:
-		parts = append(parts, "arriving")
+		parts = append(parts, "incoming")
 	case !c.Complete:
-		parts = append(parts, "in part")
+		parts = append(parts, "incomplete")
 	}
 	for i, job := range c.Jobs {
 		if i == maxJobs {

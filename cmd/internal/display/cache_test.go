@@ -17,9 +17,9 @@ func TestCacheHasOneLinePerEntry(t *testing.T) {
 		{Digest: "33112233445566778899", Complete: true, Used: now.Add(time.Hour)},
 	}}
 	want := `cache of /home/p: 3.0 MiB of 4096.0 MiB in 4 files
-0011223344556677  1.0 MiB  0s ago      arriving, job abcdefgh
+0011223344556677  1.0 MiB  0s ago      incoming, job abcdefgh
 1111223344556677  1.0 MiB  1m0s ago    job a, job b, job c, and 1 more, http://h/x
-2211223344556677  1.0 MiB  1h0m0s ago  in part
+2211223344556677  1.0 MiB  1h0m0s ago  incomplete
 3311223344556677  0.0 KiB  0s ago      unused
 `
 	if got := Cache(c, now); got != want {

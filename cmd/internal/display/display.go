@@ -77,12 +77,12 @@ func (d *Display) Event(e submit.Event) error {
 		d.writeJSON(e)
 		return d.err
 	}
-	d.state.take(e)
+	d.state.update(e)
 	for _, line := range plan(e.Planned) {
-		d.sayWithin(line, routeWidth)
+		d.sayWrapped(line, routeWidth)
 	}
 	for _, sentence := range routes(e.Routes) {
-		d.sayWithin(sentence, routeWidth)
+		d.sayWrapped(sentence, routeWidth)
 	}
 	switch {
 	case e.Text != "":
@@ -120,7 +120,7 @@ func (d *Display) say(text string) {
 // terminal. They are tables for human readers.
 const routeWidth = 80
 
-func (d *Display) sayWithin(text string, width int) {
+func (d *Display) sayWrapped(text string, width int) {
 	d.write(d.cfg.Stderr, []byte(command.Sentence(d.cfg.Name, text, width)))
 }
 
@@ -131,7 +131,7 @@ func (d *Display) Result(r job.Result) {
 	defer d.mu.Unlock()
 	d.erase()
 	d.over = true
-	if d.writeRests() && d.live {
+	if d.writeIncomplete() && d.live {
 		io.WriteString(d.cfg.Stderr, "\n") // the cursor is behind such a line
 	}
 	switch {
@@ -141,20 +141,20 @@ func (d *Display) Result(r job.Result) {
 		d.say(fmt.Sprintf("done in %v", time.Since(d.started).Round(100*time.Millisecond)))
 	default:
 		for _, line := range reasons(r.Shortage) {
-			d.sayWithin(line, routeWidth)
+			d.sayWrapped(line, routeWidth)
 		}
 		command.Report(d.cfg.Stderr, d.cfg.Name, &command.Failure{Status: r.Status, Err: fmt.Errorf("%s", r.Message), Hint: r.Hint})
 	}
 }
 
-// writeRests writes the incomplete lines, each followed by a newline except for the last, and reports
+// writeIncomplete writes the incomplete lines, each followed by a newline except for the last, and reports
 // whether there were any.
-func (d *Display) writeRests() (any bool) {
+func (d *Display) writeIncomplete() (any bool) {
 	for _, stream := range []job.Stream{job.Stdout, job.Stderr} {
 		ranks := d.lines.Open(int(stream))
 		slices.Sort(ranks)
 		for i, rank := range ranks {
-			text := d.lines.Rest(rank, int(stream))
+			text := d.lines.Incomplete(rank, int(stream))
 			if i < len(ranks)-1 {
 				text = append(text, '\n')
 			}
@@ -205,7 +205,7 @@ func (d *Display) write(w io.Writer, text []byte) {
 	}
 	d.erase()
 	for len(text) > 0 && d.err == nil {
-		n := untorn(text)
+		n := writeLen(text)
 		_, d.err = w.Write(text[:n])
 		text = text[n:]
 	}

@@ -46,7 +46,7 @@ func TestLinesAreWrittenWhole(t *testing.T) {
 	}
 	for r := range ranks {
 		if got[r] != want[r] {
-			t.Errorf("rank %d: got other output than it wrote", r)
+			t.Errorf("rank %d: the output differs from what it wrote", r)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func TestTagPrecedesEachLine(t *testing.T) {
 	out := string(l.Add(2, 1, []byte("a\nb\nc")))
 	out += string(l.Add(2, 1, []byte("d\n")))
 	out += string(l.Add(2, 1, []byte("end")))
-	out += string(l.Rest(2, 1))
+	out += string(l.Incomplete(2, 1))
 	if want := "[2] a\n[2] b\n[2] cd\n[2] end"; out != want {
 		t.Errorf("got %q, want %q", out, want)
 	}
@@ -66,8 +66,8 @@ func TestProgressLineFitsTheWidth(t *testing.T) {
 	s := newState(2, 2)
 	v := view.New(2, 2)
 	v.States[3] = view.Failed
-	s.take(submit.Event{Kind: submit.PhaseEvent, Phase: submit.Running})
-	s.take(submit.Event{Kind: submit.ViewEvent, View: &v})
+	s.update(submit.Event{Kind: submit.PhaseEvent, Phase: submit.Running})
+	s.update(submit.Event{Kind: submit.ViewEvent, View: &v})
 	tests := map[string]struct {
 		width int
 		want  string
@@ -86,12 +86,12 @@ func TestProgressLineFitsTheWidth(t *testing.T) {
 func TestProgressShowsRemainingStagingTime(t *testing.T) {
 	s := newState(2, 2)
 	e := submit.Event{Kind: submit.PhaseEvent, Phase: submit.Staging, Count: 32 << 20, Total: 256 << 20, Rate: 4 << 20, ETA: 75.6, Slowest: "12D3KooWabcdefgh"}
-	s.take(e)
+	s.update(e)
 	if got, want := s.line(8*time.Second, 80), "0:08 staging  32.0 MiB of 256.0 MiB  4.0 MiB/s  1:16 left  slowest …abcdefgh"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	e.Rate, e.ETA, e.Slowest = 0, 0, "" // nothing is known yet
-	s.take(e)
+	s.update(e)
 	if got, want := s.line(8*time.Second, 80), "0:08 staging  32.0 MiB of 256.0 MiB"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -153,17 +153,17 @@ func TestLostReaderIsAnError(t *testing.T) {
 	d := New(Config{Name: "p2prun", Stdout: full{}, Stderr: &bytes.Buffer{}, Ranks: 1, Replicas: 1})
 	defer d.Close()
 	if d.Event(submit.Event{Kind: submit.OutputEvent, Stream: job.Stdout, Data: []byte("x\n")}) == nil {
-		t.Error("got no error, want the job to be told")
+		t.Error("got no error from a broken output")
 	}
 }
 
 func TestProgressShowsPlaceInTheQueue(t *testing.T) {
 	s := newState(4, 2)
-	s.take(submit.Event{Kind: submit.PhaseEvent, Phase: submit.Waiting, Count: 5, Total: 8, Queue: &submit.Queue{Place: 3, Of: 7, Left: 42 * time.Second}})
+	s.update(submit.Event{Kind: submit.PhaseEvent, Phase: submit.Waiting, Count: 5, Total: 8, Queue: &submit.Queue{Place: 3, Of: 7, Left: 42 * time.Second}})
 	if got, want := s.line(12*time.Second, 80), "0:12 waiting for slots  5 of 8 free, place 3 of 7, 42 s left"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	s.take(submit.Event{Kind: submit.PhaseEvent, Phase: submit.Waiting, Total: 8, Queue: &submit.Queue{Left: 9 * time.Second}})
+	s.update(submit.Event{Kind: submit.PhaseEvent, Phase: submit.Waiting, Total: 8, Queue: &submit.Queue{Left: 9 * time.Second}})
 	if got, want := s.sentence(), "waiting for slots: 0 of 8 free, 9 s left"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/control/status"
 )
 
-// Partings describes, one line per job, what happens to the jobs when their peer ends.
-func Partings(h status.Halting) string {
+// Fates describes, one line per job, what happens to the jobs when their peer ends.
+func Fates(h status.Halting) string {
 	var b strings.Builder
 	for _, j := range h.Jobs {
 		where := names(j.Processes)

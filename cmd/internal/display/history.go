@@ -20,20 +20,20 @@ func Jobs(hosted []status.HostedJob, now time.Time) string {
 	}
 	rows := [][]string{{"JOB", "OF", "CLASS", "PROGRAM", "KIND", "DIGEST"}}
 	for _, h := range hosted {
-		rows = append(rows, []string{brief(h.Job), submit.ShortPeer(h.Submitter), dash(h.Class), program(h.Program), dash(h.Kind), dash(brief(h.Digest))})
+		rows = append(rows, []string{shortID(h.Job), submit.ShortPeer(h.Submitter), dash(h.Class), program(h.Program), dash(h.Kind), dash(shortID(h.Digest))})
 	}
-	return table(rows, func(b *strings.Builder, row int) { writeHas(b, hosted[row], now) })
+	return table(rows, func(b *strings.Builder, row int) { writeUse(b, hosted[row], now) })
 }
 
-// writeHas writes the state of a job on a peer and the resources that it uses.
-func writeHas(b *strings.Builder, h status.HostedJob, now time.Time) {
+// writeUse writes the state of a job on a peer and the resources that it uses.
+func writeUse(b *strings.Builder, h status.HostedJob, now time.Time) {
 	has := []string{number(int64(h.Slots), "slot", "slots")}
 	if !h.Since.IsZero() {
 		cpu := ""
 		if h.Use.CPU > 0 {
-			cpu = briefly(h.Use.CPU)
+			cpu = shortDuration(h.Use.CPU)
 		}
-		has = append(has, briefly(now.Sub(h.Since)), "CPU "+dash(cpu), "memory "+dash(known(h.Use.Memory)))
+		has = append(has, shortDuration(now.Sub(h.Since)), "CPU "+dash(cpu), "memory "+dash(known(h.Use.Memory)))
 	}
 	writeAmounts(b, "  "+hostedState(h), has)
 }
@@ -60,24 +60,24 @@ func History(past []journal.Entry) string {
 	}
 	rows := [][]string{{"BEGAN", "JOB", "OF", "CLASS", "PROGRAM", "KIND", "DIGEST"}}
 	for _, e := range past {
-		rows = append(rows, []string{e.Since.Local().Format("2006-01-02 15:04"), brief(e.Job), submit.ShortPeer(e.Submitter),
-			dash(e.Class), dash(printable(e.Program, briefProgram)), dash(e.Kind), dash(brief(e.Digest))})
+		rows = append(rows, []string{e.Since.Local().Format("2006-01-02 15:04"), shortID(e.Job), submit.ShortPeer(e.Submitter),
+			dash(e.Class), dash(printable(e.Program, briefProgram)), dash(e.Kind), dash(shortID(e.Digest))})
 	}
-	return table(rows, func(b *strings.Builder, row int) { writeHad(b, past[row]) })
+	return table(rows, func(b *strings.Builder, row int) { writePastUse(b, past[row]) })
 }
 
-// unbroken is a non-breaking space.
-const unbroken = "\u00a0"
+// nonBreakingSpace is a non-breaking space.
+const nonBreakingSpace = "\u00a0"
 
-// writeHad writes the resources that a job used on a peer, and how it ended.
-func writeHad(b *strings.Builder, e journal.Entry) {
+// writePastUse writes the resources that a job used on a peer, and how it ended.
+func writePastUse(b *strings.Builder, e journal.Entry) {
 	processes := "  " + number(int64(e.Processes), "process", "processes")
 	if e.Until.IsZero() {
 		b.WriteString(command.Sentence(processes, "running, or the peer was killed meanwhile", routeWidth))
 		return
 	}
 	had := []string{
-		briefly(e.Until.Sub(e.Since)), "CPU " + briefly(e.CPU), "memory " + dash(known(e.Memory)), "files " + size(e.Staged), "output " + size(e.Output),
+		shortDuration(e.Until.Sub(e.Since)), "CPU " + shortDuration(e.CPU), "memory " + dash(known(e.Memory)), "files " + size(e.Staged), "output " + size(e.Output),
 	}
 	writeAmounts(b, processes, had)
 	words := strings.Fields(printable(e.Ended, maxEnded))
@@ -90,16 +90,16 @@ func writeHad(b *strings.Builder, e journal.Entry) {
 // writeAmounts writes a list of amounts and wraps it only between them.
 func writeAmounts(b *strings.Builder, who string, amounts []string) {
 	for i, text := range amounts {
-		amounts[i] = strings.ReplaceAll(text, " ", unbroken)
+		amounts[i] = strings.ReplaceAll(text, " ", nonBreakingSpace)
 	}
-	b.WriteString(strings.ReplaceAll(command.Sentence(who, strings.Join(amounts, ", "), routeWidth), unbroken, " "))
+	b.WriteString(strings.ReplaceAll(command.Sentence(who, strings.Join(amounts, ", "), routeWidth), nonBreakingSpace, " "))
 }
 
-// brief returns the first 8 characters of an ID or digest.
-func brief(number string) string { return fmt.Sprintf("%.8s", number) }
+// shortID returns the first 8 characters of an ID or digest.
+func shortID(number string) string { return fmt.Sprintf("%.8s", number) }
 
-// briefly formats a duration with reasonable precision.
-func briefly(d time.Duration) string {
+// shortDuration formats a duration with reasonable precision.
+func shortDuration(d time.Duration) string {
 	if d < time.Minute {
 		return d.Round(100 * time.Millisecond).String()
 	}

@@ -38,6 +38,6 @@ func TestO3HistoryShowsRunningAndFinishedJobs(t *testing.T) {
 		t.Errorf("the terminal obeys a stranger: %q", past)
 	}
 	if Jobs(nil, now) == "" || History(nil) == "" {
-		t.Error("nothing is said of nothing")
+		t.Error("empty output for no jobs")
 	}
 }

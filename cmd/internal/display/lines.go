@@ -13,9 +13,9 @@ const maxLine = 16 << 20
 // is killed during a longer write may leave an incomplete line.
 const atomicWrite = 4096
 
-// untorn returns how many bytes of text to write at once: whole lines of at most atomicWrite bytes, or
+// writeLen returns how many bytes of text to write at once: whole lines of at most atomicWrite bytes, or
 // one longer line.
-func untorn(text []byte) int {
+func writeLen(text []byte) int {
 	if len(text) <= atomicWrite {
 		return len(text)
 	}
@@ -64,8 +64,8 @@ func (l *lines) keep(from source, rest []byte) {
 	l.open[from] = bytes.Clone(rest)
 }
 
-// Rest returns the incomplete last line of a stream that has ended.
-func (l *lines) Rest(rank, stream int) []byte {
+// Incomplete returns the incomplete last line of a stream that has ended.
+func (l *lines) Incomplete(rank, stream int) []byte {
 	from := source{rank, stream}
 	rest := l.open[from]
 	delete(l.open, from)

@@ -20,7 +20,7 @@ func reasons(s *job.Shortage) []string {
 	if s == nil || len(s.Tallies) == 0 {
 		return nil
 	}
-	lines := []string{fmt.Sprintf("%-16s %5s  of %d slots wanted, %d could be had", "passed over", "peers", s.Wanted, s.Available)}
+	lines := []string{fmt.Sprintf("%-16s %5s  of %d slots needed, %d available", "rejected", "peers", s.Wanted, s.Available)}
 	for _, t := range s.Tallies {
 		lines = append(lines, fmt.Sprintf("%-16s %5d  %s", t.Reason, t.Peers, t.Reason.Meaning()))
 	}

@@ -20,7 +20,7 @@ func TestReasonsFitTheScreen(t *testing.T) {
 		s.Tallies = append(s.Tallies, job.Tally{Reason: r, Peers: 1000})
 	}
 	lines := reasons(s)
-	if len(lines) != 1+len(s.Tallies) || !strings.Contains(lines[0], "of 8 slots wanted, 5 could be had") {
+	if len(lines) != 1+len(s.Tallies) || !strings.Contains(lines[0], "of 8 slots needed, 5 available") {
 		t.Fatalf("got %q", lines)
 	}
 	for _, l := range lines {

@@ -22,8 +22,8 @@ type State struct {
 // newState returns the state of a job of n ranks with r replicas that has not started yet.
 func newState(n, r int) *State { return &State{view: view.New(n, r)} }
 
-// take updates the state with an event.
-func (s *State) take(e submit.Event) {
+// update updates the state with an event.
+func (s *State) update(e submit.Event) {
 	switch {
 	case e.Kind == submit.ReplicasEvent && e.Choice != nil:
 		s.view = view.New(s.view.N, e.Choice.Replicas)

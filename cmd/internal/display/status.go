@@ -24,10 +24,10 @@ func Status(s status.Status) string {
 	say("slots", "%s", slots(s.Slots))
 	if s.Granted != nil {
 		if slot := s.Granted.Slot.Each(); len(slot) > 0 {
-			say("a process may have", "%s", strings.Join(slot, ", "))
+			say("limits of a process", "%s", strings.Join(slot, ", "))
 		}
 		if job := s.Granted.Job.Each(); len(job) > 0 {
-			say("a job may have", "%s", strings.Join(job, ", "))
+			say("limits of a job", "%s", strings.Join(job, ", "))
 		}
 		for _, t := range s.Granted.Terms {
 			say("class "+string(t.Class), "%s", strings.Join(t.Each(), ", "))
@@ -37,10 +37,10 @@ func Status(s status.Status) string {
 		}
 	}
 	for _, u := range s.Unprotected {
-		say("native programs are not kept from", "%s: %s", u.Wall, u.Why)
+		say("not protected from native programs", "%s: %s", u.Wall, u.Why)
 	}
 	for _, u := range s.Unread {
-		say("does not pause by", "%s: %s", u.Rule, u.Why)
+		say("suspend rule not evaluated", "%s: %s", u.Rule, u.Why)
 	}
 	say("uses", "%s of memory, %s, %s", size(int64(s.Use.Memory)), number(int64(s.Use.Streams), "stream", "streams"), number(int64(s.Use.Goroutines), "goroutine", "goroutines"))
 	for _, a := range s.Addresses {
@@ -52,9 +52,9 @@ func Status(s status.Status) string {
 	for _, j := range s.Submitted {
 		more := ""
 		if !j.Unheard.IsZero() {
-			more = ", no listener: use p2prun --attach"
+			more = ", no p2prun attached: use p2prun --attach"
 		}
-		say("job from here", "%.8s %s, %d × %d, %s for %v%s", j.Job, j.Name, j.N, j.R, j.Phase, ago(j.Since), more)
+		say("submitted job", "%.8s %s, %d × %d, %s for %v%s", j.Job, j.Name, j.N, j.R, j.Phase, ago(j.Since), more)
 	}
 	fmt.Fprintf(&b, "connected: %s\n", number(int64(len(s.Connections)), "peer", "peers"))
 	writeConnections(&b, s.Connections)
@@ -70,10 +70,10 @@ func slots(s status.Slots) string {
 		text += "; paused: " + s.Paused
 	}
 	if s.NoDisk {
-		text += "; too little disk is free for jobs of others, see p2pboot doctor"
+		text += "; too little free disk space for other users' jobs, see p2pboot doctor"
 	}
 	if s.Draining {
-		text += "; draining, nothing new is taken"
+		text += "; draining, accepts no new jobs"
 	}
 	return text
 }
@@ -84,17 +84,17 @@ func writeHosted(b *strings.Builder, h status.HostedJob) {
 	if h.Program == "" {
 		name = number(int64(h.Slots), "slot", "slots")
 	}
-	b.WriteString(command.Sentence("job here", fmt.Sprintf("%.8s %s, %s, of %s",
+	b.WriteString(command.Sentence("hosted job", fmt.Sprintf("%.8s %s, %s, of %s",
 		h.Job, name, hostedState(h), submit.ShortPeer(h.Submitter)), routeWidth))
-	for _, group := range alike(h.Channels) {
+	for _, group := range groupChannels(h.Channels) {
 		c := group[0]
-		b.WriteString(command.Sentence("  "+pairs(group), fmt.Sprintf("%s, %s, %s", c.Kind, howGoes(c.Way, c.Relay), roundTrip(c.RTT)), routeWidth))
+		b.WriteString(command.Sentence("  "+pairs(group), fmt.Sprintf("%s, %s, %s", c.Kind, connectionKind(c.Way, c.Relay), roundTrip(c.RTT)), routeWidth))
 		b.WriteString(command.Sentence("    why", c.Why, routeWidth))
 	}
 }
 
-// alike groups channels that use the same kind of connection to the same peer.
-func alike(channels []status.Channel) (out [][]status.Channel) {
+// groupChannels groups channels that use the same kind of connection to the same peer.
+func groupChannels(channels []status.Channel) (out [][]status.Channel) {
 	for _, c := range channels {
 		i := slices.IndexFunc(out, func(group []status.Channel) bool {
 			first := group[0]
@@ -131,7 +131,7 @@ func writeConnections(b *strings.Builder, connections []status.Connection) {
 	}
 	rows := [][]string{{"PEER", "WAY", "TRANSPORT", "ROUND TRIP"}}
 	for _, c := range connections {
-		rows = append(rows, []string{submit.ShortPeer(c.Peer), howGoes(c.Way, c.Relay), c.Transport, roundTrip(c.RTT)})
+		rows = append(rows, []string{submit.ShortPeer(c.Peer), connectionKind(c.Way, c.Relay), c.Transport, roundTrip(c.RTT)})
 	}
 	b.WriteString(table(rows, func(b *strings.Builder, row int) {
 		if why := connections[row].Why; why != "" {
@@ -140,8 +140,8 @@ func writeConnections(b *strings.Builder, connections []status.Connection) {
 	}))
 }
 
-// howGoes returns the kind of a connection, with its relay if there is one.
-func howGoes(way, relay string) string {
+// connectionKind returns the kind of a connection, with its relay if there is one.
+func connectionKind(way, relay string) string {
 	if relay != "" {
 		return way + " through " + submit.ShortPeer(relay)
 	}

@@ -17,7 +17,7 @@ import (
 func TestStatusFitsATerminal(t *testing.T) {
 	const other, relay = "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf", "12D3KooWA9GnzYbTBxnnfLbTnHPC48SxuYhKWTHtBNz7J4kSGsaB"
 	why := strings.Repeat("no tcp: dial tcp4 11.0.0.7:38181: i/o timeout; ", 4) + "w"
-	granted := &status.Granted{Unheld: []launch.Unheld{{Limit: "cpu", Why: "this controller is not delegated to the peer's control group", Instead: "programs have a low priority"}}}
+	granted := &status.Granted{Unheld: []launch.Unenforced{{Limit: "cpu", Why: "this controller is not delegated to the peer's control group", Instead: "programs have a low priority"}}}
 	if err := json.Unmarshal([]byte(`{"terms":[{"class":"mine","kinds":["wasm","native"]},{"class":"everyone","kinds":["wasm"],"slots":2}]}`), granted); err != nil {
 		t.Fatal(err)
 	}
@@ -44,14 +44,14 @@ func TestStatusFitsATerminal(t *testing.T) {
 	text := Status(s)
 	expectFits(t, text,
 		"slots: 1 of 4 free; 0 held, 0 confirmed, 3 running; draining",
-		"a process may have: memory 512 MiB, cpu 50 % of a processor, disk 4.0 GiB\n", "a job may have: upload 1.0 MiB/s\n",
+		"limits of a process: memory 512 MiB, cpu 50 % of a processor, disk 4.0 GiB\n", "limits of a job: upload 1.0 MiB/s\n",
 		"class mine: wasm, native\nclass everyone: wasm, slots 2\n",
 		"not enforced: limit of cpu: this controller is not delegated",
-		"native programs are not kept from: network: no namespaces: operation",
+		"not protected from native programs: network: no namespaces: operation",
 		"uses: 34.0 MiB of memory, 1 stream, 210 goroutines\n",
-		"job here: 3f2b8c1e heat 0.0 1.0, running, of …rMLvKXtf\n",
+		"hosted job: 3f2b8c1e heat 0.0 1.0, running, of …rMLvKXtf\n",
 		"0.0 to 2.0, 1.0 to 2.0 at …rMLvKXtf: stream, relayed through …J4kSGsaB,\n", "41.2ms\n    why: no tcp",
-		"job here: 99 1 slot, held", "job from here: 5555 ep, 2 × 2, running",
+		"hosted job: 99 1 slot, held", "submitted job: 5555 ep, 2 × 2, running",
 		"connected: 2 peers\nPEER       WAY                        TRANSPORT  ROUND TRIP\n",
 		"…rMLvKXtf  relayed through …J4kSGsaB  tcp        41.2ms\n  why: no tcp",
 		"…J4kSGsaB  direct                     quic       no answer\n",

@@ -29,7 +29,7 @@ func TestFolderIsStagedRecursively(t *testing.T) {
 		for _, s := range got {
 			paths = append(paths, s.Path)
 			if s.From != filepath.Join(cwd, s.Path) {
-				t.Errorf("%s comes from %s", s.Path, s.From)
+				t.Errorf("%s is read from %s", s.Path, s.From)
 			}
 		}
 		slices.Sort(paths)
@@ -111,6 +111,6 @@ func TestFileAndURLForOnePlaceAreRefused(t *testing.T) {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	if _, got, err := Resolve(t.TempDir(), []string{"http://h/d", "http://h/d"}); err != nil || len(got) != 1 {
-		t.Errorf("the same twice: got %v, %v", got, err)
+		t.Errorf("the same URL twice: got %v, %v", got, err)
 	}
 }

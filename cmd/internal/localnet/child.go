@@ -56,7 +56,7 @@ func serve(stdin io.Reader, stdout, stderr io.Writer) error {
 	if err := json.Unmarshal(line, &s); err != nil {
 		return fmt.Errorf("read settings: %w", err)
 	}
-	defer workdir.Sweep() // in place of a p2prun that was killed
+	defer workdir.RemoveStale() // in place of a p2prun that was killed
 	defer os.RemoveAll(s.Home)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -18,7 +18,7 @@ type Dir struct {
 
 // New creates a folder, after removing those of killed processes.
 func New() (*Dir, error) {
-	Sweep()
+	RemoveStale()
 	for {
 		path, err := os.MkdirTemp("", prefix)
 		if err != nil {
@@ -59,8 +59,8 @@ func (d *Dir) Close() error {
 	return nil
 }
 
-// Sweep removes the folders of killed p2prun processes. It ignores folders that it cannot remove.
-func Sweep() {
+// RemoveStale removes the folders of killed p2prun processes. It ignores folders that it cannot remove.
+func RemoveStale() {
 	folders, err := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
 	if err != nil {
 		return

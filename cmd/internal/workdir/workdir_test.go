@@ -26,14 +26,14 @@ func TestS4FolderOfAKilledProcessIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	if exists(killed.path) {
-		t.Error("the folder of the killed is still there")
+		t.Error("the folder of the killed process was not removed")
 	}
-	Sweep()
+	RemoveStale()
 	if !exists(alive.path) {
 		t.Error("the folder of the living was swept away")
 	}
 	if err := alive.Close(); err != nil || exists(alive.path) {
-		t.Errorf("after Close: %v, or still there", err)
+		t.Errorf("after Close: %v, or not removed", err)
 	}
 }
 
@@ -43,7 +43,7 @@ func TestForeignFoldersAreLeftAlone(t *testing.T) {
 	if err := os.Mkdir(foreign, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	Sweep()
+	RemoveStale()
 	if !exists(foreign) {
 		t.Error("a folder without a lock was swept away")
 	}

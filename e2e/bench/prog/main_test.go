@@ -50,6 +50,6 @@ func TestProgramsAreNotMeasuredHere(t *testing.T) {
 		return measureAll(w.Comm, []plan.Item{{Test: plan.Kernels[0], Count: 1}}, new(bytes.Buffer))
 	})
 	if err == nil {
-		t.Error("a NAS program was taken for a test")
+		t.Error("a NAS program was accepted as a test")
 	}
 }

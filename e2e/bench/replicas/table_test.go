@@ -70,6 +70,6 @@ func TestTheSilenceThatAKillBeginsIsTheTakeover(t *testing.T) {
 		t.Errorf("got %v, %v; want %v", got, err, want)
 	}
 	if _, err := c.samples(strings.NewReader("gap 1\n")); err == nil {
-		t.Error("half a line is taken")
+		t.Error("an incomplete line was accepted")
 	}
 }

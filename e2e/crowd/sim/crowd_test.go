@@ -22,7 +22,7 @@ func TestCrowdKeepsPromises(t *testing.T) {
 			t.Error(v)
 		}
 		if o.Leaked != 0 {
-			t.Errorf("S4: %d slots are still somebody's", o.Leaked)
+			t.Errorf("S4: %d slots are still held", o.Leaked)
 		}
 		ran := 0
 		for _, j := range o.Jobs {
@@ -31,7 +31,7 @@ func TestCrowdKeepsPromises(t *testing.T) {
 			}
 		}
 		if ran < 10 || ran == len(o.Jobs) {
-			t.Errorf("%d of %d jobs ran: want some killed, and many not", ran, len(o.Jobs))
+			t.Errorf("%d of %d jobs ran: want most to run and some to be killed", ran, len(o.Jobs))
 		}
 	})
 }

@@ -155,7 +155,7 @@ func TestBrokenLedgers(t *testing.T) {
 		{"long leases", "S2", ledger(same), func(m *mutant) { m.everlasting = true }},
 		{"admits everybody", "S3", ledger(func(l *reservation.Limits) { l.Judge = nil }), func(*mutant) {}},
 		{"takes every job", "S3", ledger(func(l *reservation.Limits) { l.MaxJobs = 0 }), func(*mutant) {}},
-		{"keeps what is given back", "S4", ledger(same), func(m *mutant) { m.keeps = true }},
+		{"keeps released slots", "S4", ledger(same), func(m *mutant) { m.keeps = true }},
 		{"leaks slots of jobs that ran", "S4", ledger(same), func(m *mutant) { m.leaks = true }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -74,7 +74,7 @@ func TestWays(t *testing.T) {
 						late++
 					case tt.delay:
 					default:
-						t.Fatalf("a frame takes %v", d.after)
+						t.Fatalf("unexpected delay %v", d.after)
 					}
 				}
 				if back := c.forward(1, frame(1, 2)); !slices.Equal(back, []delivery{{0, 0}}) {
@@ -89,7 +89,7 @@ func TestWays(t *testing.T) {
 			}
 			c.set(0, 1, Way{})
 			if got := c.forward(0, frame(2, 1)); !slices.Equal(got, []delivery{{1, 0}}) || len(c.ways) > 0 {
-				t.Errorf("mended, it is still %v", got)
+				t.Errorf("after the repair: %v", got)
 			}
 		})
 	}

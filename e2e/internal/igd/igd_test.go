@@ -46,17 +46,17 @@ func TestARouterDoesAsItIsTold(t *testing.T) {
 		t.Errorf("added %v, %v; want %v", added, err, want)
 	}
 	if add(1) == nil {
-		t.Error("a port that is taken is mapped")
+		t.Error("a port in use was mapped")
 	}
 	gone := natpmp.Mapping{Protocol: "tcp", External: 5001}
 	if err := c.DeletePortMappingCtx(t.Context(), "", 5001, "TCP"); err != nil || added != gone {
-		t.Errorf("told %v, %v; want %v", added, err, gone)
+		t.Errorf("removed %v, %v; want %v", added, err, gone)
 	}
 	if c.AddPortMappingCtx(t.Context(), "", 5001, "TCP", 4001, "192.168.1.2", true, "test", 0) == nil {
 		t.Error("a permanent mapping is made")
 	}
 	if _, _, err := c.GetNATRSIPStatusCtx(t.Context()); err == nil {
-		t.Error("an action that there is not succeeds")
+		t.Error("an unknown action succeeded")
 	}
 }
 

@@ -23,6 +23,6 @@ func TestInsertReplacesItsSectionOnly(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if err := Insert(file, "ours:z", "new"); err == nil {
-		t.Error("a section that is not there was written")
+		t.Error("a missing section was written")
 	}
 }

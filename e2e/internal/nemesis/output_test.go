@@ -21,10 +21,10 @@ func TestWhatComesAgainCountsOnce(t *testing.T) {
 			lines("rank 0 a 1", "rank 1 a 1", "rank 0 a 2", "rank 1 a 2"),
 		},
 		"in the middle of a line":   {lines("rank 0 a 1") + "rank 0 a", lines("rank 0 a 2"), 9, lines("rank 0 a 1", "rank 0 a 2")},
-		"it was killed again":       {lines("rank 0 a 1", "rank 0 a 2"), lines("rank 0 a 1"), 9, lines("rank 0 a 1", "rank 0 a 2")},
+		"killed again":              {lines("rank 0 a 1", "rank 0 a 2"), lines("rank 0 a 1"), 9, lines("rank 0 a 1", "rank 0 a 2")},
 		"more than may be":          {lines("rank 0 a 1", "rank 0 a 2"), lines("rank 0 a 1", "rank 0 a 2"), 1, lines("rank 0 a 1", "rank 0 a 2", "rank 0 a 1", "rank 0 a 2")},
 		"something else in between": {lines("rank 0 a 1", "rank 0 a 2"), lines("rank 0 a 1", "rank 0 a 3"), 9, lines("rank 0 a 1", "rank 0 a 2", "rank 0 a 1", "rank 0 a 3")},
-		"lines of no rank":          {lines("steps 1", "steps 2"), lines("steps 2", "steps 3"), 1, lines("steps 1", "steps 2", "steps 3")},
+		"lines of unknown ranks":    {lines("steps 1", "steps 2"), lines("steps 2", "steps 3"), 1, lines("steps 1", "steps 2", "steps 3")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Continued(c.first, c.second, c.most); got != c.want {

@@ -13,7 +13,7 @@ func TestTheSameSeedGivesTheSamePlan(t *testing.T) {
 		}
 	}
 	if reflect.DeepEqual(Of(7, 0), Of(7, 1)) || reflect.DeepEqual(Of(7, 0), Of(8, 0)) {
-		t.Error("other rounds and seeds are the same")
+		t.Error("other rounds or seeds give the same plan")
 	}
 }
 

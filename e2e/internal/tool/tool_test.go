@@ -85,7 +85,7 @@ func TestSecondSignalEnds(t *testing.T) {
 	lines := bufio.NewScanner(said)
 	for _, want := range []string{"begins", "goes on"} {
 		if !lines.Scan() || lines.Text() != want {
-			t.Fatalf("it says %q, want %q", lines.Text(), want)
+			t.Fatalf("printed %q, want %q", lines.Text(), want)
 		}
 		cmd.Process.Signal(syscall.SIGTERM)
 	}
@@ -127,6 +127,6 @@ func TestPublish(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if err := Publish([]Section{{"c", "x"}}, "echo", dir, "page.md", io.Discard); err == nil {
-		t.Error("a section that the page does not have was written")
+		t.Error("a section that is missing in the page was written")
 	}
 }

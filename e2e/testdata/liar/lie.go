@@ -23,7 +23,7 @@ import (
 )
 
 // This file is the difference between a p2pboot that lies and an honest one. The test adds it to
-// the package when it builds the liar. The functions say and tick of a job, and the sending of
+// the package when it builds the liar. The functions send and tick of a job, and the sending of
 // output, begin with calls of these functions.
 
 // lie returns the present lie of this peer: the content of the file that LIE names.
@@ -92,7 +92,7 @@ func (j *job) endEarly() {
 			{Body: &jobpb.FromPeer_Account{Account: &jobpb.Account{Process: id, Digested: true, Printed: uint64(len(text)), Digest: digest[:]}}},
 			{Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{Process: id, Initialized: true, Finalized: true}}},
 		} {
-			j.sayTruly(m)
+			j.sendTruly(m)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func (j *job) lieAtTick() {
 	}
 	if lie() == "accuses all peers" {
 		for _, p := range j.members.peerOf {
-			j.say(suspect([]byte(p), j.watchers))
+			j.send(suspect([]byte(p), j.watchers))
 		}
 	}
 }

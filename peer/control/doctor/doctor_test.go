@@ -30,7 +30,7 @@ func fit() Facts {
 	}
 }
 
-func walled() (w launch.Walls) {
+func walled() (w launch.Sandbox) {
 	w.Namespaces, w.Landlock, w.Seccomp, w.LandlockVersion = true, true, true, 7
 	return w
 }
@@ -55,7 +55,7 @@ func TestDiagnose(t *testing.T) {
 		"confined":                  {func(*Facts) {}, "confinement", Well, "no access to the files, network and processes", ""},
 		"confined without Landlock": {machine(func(m *Machine) { m.Walls.Landlock, m.Walls.NoLandlock = false, "no Landlock" }), "confinement", Well, "second layer: no Landlock", ""},
 		"files open": {machine(func(m *Machine) {
-			m.Walls = launch.Walls{NoNamespaces: "no namespaces", NoLandlock: "no Landlock"}
+			m.Walls = launch.Sandbox{NoNamespaces: "no namespaces", NoLandlock: "no Landlock"}
 		}), "confinement: file system", Warning, "no namespaces", "--require-confinement"},
 		"a peer runs":          {func(*Facts) {}, "peer", Well, "announces 2 addresses, connected to 3 peers", ""},
 		"one of each":          {network(func(s *Network) { s.Addresses, s.Connected = 1, 1 }), "peer", Well, "1 address, connected to 1 peer", ""},
@@ -188,7 +188,7 @@ func TestLimitsThatAreNotEnforced(t *testing.T) {
 	if got := checkGranted(&g); len(got) != 1 || got[0].Level != Well {
 		t.Errorf("where all hold: %v", got)
 	}
-	g.Unheld = []launch.Unheld{{Limit: limits.CPU, Why: "no such controller", Instead: "programs have a low priority"}}
+	g.Unheld = []launch.Unenforced{{Limit: limits.CPU, Why: "no such controller", Instead: "programs have a low priority"}}
 	got := checkGranted(&g)
 	if len(got) != 1 || got[0].Level != Warning || !strings.Contains(got[0].Found, "no such controller; instead, programs") || !strings.Contains(got[0].Do, "Delegate=yes") {
 		t.Errorf("where one does not: %v", got)

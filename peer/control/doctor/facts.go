@@ -45,5 +45,5 @@ type Machine struct {
 	Memory      uint64     `json:"memory"`                // bytes, of the machine or control group; 0 if not known
 	Unshared    string     `json:"unshared,omitempty"`    // why processes cannot share memory; empty if they can
 
-	Walls launch.Walls `json:"walls"` // sandbox layers for native programs
+	Walls launch.Sandbox `json:"walls"` // sandbox layers for native programs
 }

@@ -98,11 +98,11 @@ func checkRules(all []status.Unread) (out []Finding) {
 }
 
 // checkSandbox returns a finding for each missing sandbox layer.
-func checkSandbox(w launch.Walls) (out []Finding) {
+func checkSandbox(w launch.Sandbox) (out []Finding) {
 	const do = "allow p2pboot to create user namespaces, see docs/security.md; " +
 		"until then native programs of strangers are refused, unless --require-confinement=false"
-	for _, lack := range w.Lacks() {
-		out = append(out, Finding{"confinement: " + string(lack.Wall), Warning, "native programs have access to it: " + lack.Why, do})
+	for _, gap := range w.Gaps() {
+		out = append(out, Finding{"confinement: " + string(gap.Resource), Warning, "native programs have access to it: " + gap.Why, do})
 	}
 	if len(out) > 0 {
 		return out

@@ -10,8 +10,8 @@ import (
 // Granted describes the limits of jobs on this machine.
 type Granted struct {
 	limits.Grant
-	Terms  []policy.Terms  `json:"terms"`  // for each class of submitters
-	Unheld []launch.Unheld `json:"unheld"` // limits that the kernel does not enforce
+	Terms  []policy.Terms      `json:"terms"`  // for each class of submitters
+	Unheld []launch.Unenforced `json:"unheld"` // limits that the kernel does not enforce
 }
 
 // Unprotected is a resource of this machine that the sandbox does not protect from native programs.
@@ -21,10 +21,10 @@ type Unprotected struct {
 }
 
 // UnprotectedBy returns the resources that the available sandbox layers do not protect.
-func UnprotectedBy(walls launch.Walls) []Unprotected {
+func UnprotectedBy(walls launch.Sandbox) []Unprotected {
 	out := []Unprotected{} // a list in JSON even when empty
-	for _, lack := range walls.Lacks() {
-		out = append(out, Unprotected{string(lack.Wall), lack.Why})
+	for _, gap := range walls.Gaps() {
+		out = append(out, Unprotected{string(gap.Resource), gap.Why})
 	}
 	return out
 }

@@ -119,7 +119,7 @@ func TestEnginesBehaveAlike(t *testing.T) {
 	}
 	c.Seed = "another"
 	if other := run(t, "wasmtime", world, c, "module", "argument"); other.stdout == here.stdout {
-		t.Error("random numbers do not follow from the seed")
+		t.Error("the random numbers do not depend on the seed")
 	}
 }
 
@@ -145,13 +145,13 @@ func TestTraps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := run(t, "wasmtime", function(tc.code), wasm.Config{})
 			if tc.want == "" && e != (ended{}) {
-				t.Errorf("it has ended with %+v", e)
+				t.Errorf("ended with %+v", e)
 			}
 			if tc.want != "" && (e.status != 134 || !strings.Contains(e.stderr, "the module was ended: ") || !strings.Contains(e.stderr, tc.want) || len(e.stderr) > 2*maxReason) {
-				t.Errorf("it has ended with status %d and %d bytes: %.1000s", e.status, len(e.stderr), e.stderr)
+				t.Errorf("ended with status %d and %d bytes of output: %.1000s", e.status, len(e.stderr), e.stderr)
 			}
 			if there := run(t, "wazero", function(tc.code), wasm.Config{}); there.status != e.status {
-				t.Errorf("in wazero it ends with status %d, here with %d", there.status, e.status)
+				t.Errorf("status %d in wazero, %d in wasmtime", there.status, e.status)
 			}
 		})
 	}
@@ -161,7 +161,7 @@ func TestTraps(t *testing.T) {
 func TestRecursionDepth(t *testing.T) {
 	deep := function("\x20\x00\x04\x7f\x20\x00\x41\x01\x6b\x10\x01\x05\x41\x00\x0b") // if n then f(n-1) else 0
 	if e := run(t, "wasmtime", deep, wasm.Config{}); e != (ended{}) {
-		t.Errorf("it has ended with %+v", e)
+		t.Errorf("ended with %+v", e)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestEnginesGiveTheSameMemory(t *testing.T) {
 	c := wasm.Config{Memory: 128 << 20}
 	here, there := run(t, "wasmtime", module, c), run(t, "wazero", module, c)
 	if here != there || here.stderr != "" || here.status == 0 {
-		t.Errorf("it has ended with %+v here, and with %+v in wazero", here, there)
+		t.Errorf("ended with %+v in wasmtime, with %+v in wazero", here, there)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestEnginesGiveTheSameMemory(t *testing.T) {
 func TestUnknownFunctions(t *testing.T) {
 	module := []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x02\x0b\x01\x03env\x03foo\x00\x00")
 	if e := run(t, "wasmtime", module, wasm.Config{}); e.status != 134 || !strings.Contains(e.stderr, "env::foo") {
-		t.Errorf("it has ended with %+v", e)
+		t.Errorf("ended with %+v", e)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestCompiledCodeMustMatchItsModule(t *testing.T) {
 				t.Fatal(err)
 			}
 			if e := start(t, "wasmtime", t.TempDir(), kept(t, "wasmtime", path, folder), wasm.Config{}); e.status != tc.status {
-				t.Errorf("it has ended with %+v, want status %d", e, tc.status)
+				t.Errorf("ended with %+v, want status %d", e, tc.status)
 			}
 		})
 	}
@@ -268,7 +268,7 @@ func TestEnginesAcceptTheSameExtensions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, engine := range []string{"wazero", "wasmtime"} {
 				if _, e := compiler(t, engine, t.TempDir(), tc.module); (e.status == 0) != tc.taken {
-					t.Errorf("%s: taken is to be %v: %+v", engine, tc.taken, e)
+					t.Errorf("%s: want accepted %v, ended with %+v", engine, tc.taken, e)
 				}
 			}
 		})
@@ -292,7 +292,7 @@ func TestNotice(t *testing.T) {
 		t.Fatal(err)
 	}
 	if version := strings.TrimPrefix(library(t, "{{.Version}}"), "v"); !strings.Contains(notice, "wasmtime "+version+" ") || !strings.HasSuffix(notice, string(licence)) {
-		t.Errorf("it is not that of version %s:\n%s", version, notice)
+		t.Errorf("the notice is not that of version %s:\n%s", version, notice)
 	}
 }
 

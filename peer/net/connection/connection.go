@@ -84,9 +84,9 @@ func Best(h host.Host, peer p2ppeer.ID, punches *Punches) (Connection, bool) {
 func why(c Connection, tried attempt, known bool) string {
 	switch {
 	case c.Way == Punched:
-		return "no way in from outside: a router between was punched"
+		return "unreachable from outside: hole-punched through a router"
 	case c.Way == Direct && c.Transport == "quic":
-		return "TCP did not get through first"
+		return "no TCP connection succeeded first"
 	case c.Way == Direct:
 		return ""
 	}
@@ -95,17 +95,17 @@ func why(c Connection, tried attempt, known bool) string {
 	case tried.dialled != "":
 		reasons = append(reasons, "no direct connection: "+tried.dialled)
 	case !known:
-		reasons = append(reasons, "no direct address of it is known")
+		reasons = append(reasons, "no direct address is known")
 	default:
 		reasons = append(reasons, "no direct connection")
 	}
 	switch {
 	case tried.punching:
-		reasons = append(reasons, "a hole is being punched")
+		reasons = append(reasons, "hole punching is in progress")
 	case tried.failed != "":
 		reasons = append(reasons, fmt.Sprintf("no hole was punched (tried %d times): %s", tried.times, tried.failed))
 	default:
-		reasons = append(reasons, "no hole punching was tried with it")
+		reasons = append(reasons, "hole punching was not tried")
 	}
 	return strings.Join(reasons, "; ")
 }
@@ -148,21 +148,21 @@ func dialFailure(text string) string {
 			continue
 		}
 		count++
-		if r := remoteness(a); r < rank {
+		if r := distance(a); r < rank {
 			best, rank = address+": "+cause, r
 		}
 	}
 	switch count {
 	case 0:
-		return brief(text)
+		return shorten(text)
 	case 1:
-		return brief(best)
+		return shorten(best)
 	}
-	return fmt.Sprintf("%s (and %s)", brief(best), english.Plural(count-1, "other address", "other addresses"))
+	return fmt.Sprintf("%s (and %s)", shorten(best), english.Plural(count-1, "other address", "other addresses"))
 }
 
-// remoteness returns 0 for a public address, 2 for a loopback address, and 1 for any other.
-func remoteness(a ma.Multiaddr) int {
+// distance returns 0 for a public address, 2 for a loopback address, and 1 for any other.
+func distance(a ma.Multiaddr) int {
 	switch {
 	case manet.IsPublicAddr(a):
 		return 0
@@ -172,8 +172,8 @@ func remoteness(a ma.Multiaddr) int {
 	return 1
 }
 
-// brief shortens a reason to one line of at most maxReason bytes.
-func brief(reason string) string {
+// shorten shortens a reason to one line of at most maxReason bytes.
+func shorten(reason string) string {
 	reason = strings.Join(strings.Fields(reason), " ")
 	if len(reason) > maxReason {
 		reason = strings.ToValidUTF8(reason[:maxReason], "") + "…"

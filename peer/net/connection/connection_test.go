@@ -55,14 +55,14 @@ func TestReasonForAnIndirectConnection(t *testing.T) {
 		want      string
 	}{
 		"direct":               {Direct, "tcp", true, nil, ""},
-		"direct, over QUIC":    {Direct, "quic", true, nil, "TCP did not get through first"},
-		"punched":              {Punched, "tcp", true, nil, "no way in from outside: a router between was punched"},
-		"nothing was tried":    {Relayed, "tcp", false, nil, "no direct address of it is known; no hole punching was tried with it"},
-		"nor dialled":          {Relayed, "tcp", true, nil, "no direct connection; no hole punching was tried with it"},
-		"dial failed":          {Relayed, "tcp", true, []any{&holepunch.DirectDialEvt{Error: "refused"}, start}, "no direct connection: refused; a hole is being punched"},
+		"direct, over QUIC":    {Direct, "quic", true, nil, "no TCP connection succeeded first"},
+		"punched":              {Punched, "tcp", true, nil, "unreachable from outside: hole-punched through a router"},
+		"no attempt":           {Relayed, "tcp", false, nil, "no direct address is known; hole punching was not tried"},
+		"not dialled":          {Relayed, "tcp", true, nil, "no direct connection; hole punching was not tried"},
+		"dial failed":          {Relayed, "tcp", true, []any{&holepunch.DirectDialEvt{Error: "refused"}, start}, "no direct connection: refused; hole punching is in progress"},
 		"hole punching failed": {Relayed, "tcp", true, []any{start, failed, start, failed}, "no direct connection; no hole was punched (tried 2 times): no way in"},
 		"could not agree":      {Relayed, "tcp", true, []any{&holepunch.ProtocolErrorEvt{Error: "no address"}}, "no direct connection; no hole was punched (tried 1 times): no address"},
-		"it had worked before": {Relayed, "tcp", true, []any{start, failed, start, &holepunch.EndHolePunchEvt{Success: true}}, "no direct connection; no hole punching was tried with it"},
+		"worked before":        {Relayed, "tcp", true, []any{start, failed, start, &holepunch.EndHolePunchEvt{Success: true}}, "no direct connection; hole punching was not tried"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestAttemptsAreBounded(t *testing.T) {
 		t.Errorf("got %d peers, want %d", len(p.last), maxPeers)
 	}
 	if p.of("0").times != 0 || p.of(p2ppeer.ID(fmt.Sprint(maxPeers))).times != 1 {
-		t.Error("not the oldest were forgotten")
+		t.Error("entries other than the oldest were forgotten")
 	}
 	if n := len(p.of("20").failed); n > maxReason+len("…") {
 		t.Errorf("a reason of %d bytes", n)
@@ -123,7 +123,7 @@ func newHost(t *testing.T) host.Host {
 func TestConnectionBetweenTwoHosts(t *testing.T) {
 	a, b := newHost(t), newHost(t)
 	if _, ok := Best(a, b.ID(), nil); ok {
-		t.Error("connected before they are")
+		t.Error("reported a connection before there is one")
 	}
 	if err := a.Connect(t.Context(), *host.InfoFromHost(b)); err != nil {
 		t.Fatal(err)

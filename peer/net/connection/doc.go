@@ -6,7 +6,7 @@
 //
 // It describes only the present state, and does not improve connections.
 //
-// The type Doors determines whether a disconnected peer has ended (F2): the peer's machine then refuses
+// The type Endpoints determines whether a disconnected peer has ended (F2): the peer's machine then refuses
 // connections to an address where the peer accepted them before. If only a link has failed, there is no
 // answer.
 package connection

@@ -27,7 +27,7 @@ const (
 	refusedTimeout  = time.Second
 	refusedPause    = 10 * time.Millisecond
 	maxRefusedPause = 500 * time.Millisecond
-	stopsPause      = 20 * time.Millisecond // between two checks whether the connections have broken
+	breakPause      = 20 * time.Millisecond // between two checks whether the connections have broken
 	// relayRefusal is the time for which a peer must be refused if it may be reachable through a relay.
 	relayRefusal = 5 * time.Second
 )
@@ -66,7 +66,7 @@ func (d *Endpoints) Probe(ctx context.Context, h host.Host, peer p2ppeer.ID) {
 		known = append(known, endpoints(h.Peerstore().Addrs(peer), c.RemoteMultiaddr())...)
 	}
 	answers := dialAll(ctx, known[:min(len(known), maxEndpoints)])
-	gone := len(conns) == 0 || len(answers) > 0 && !slices.ContainsFunc(answers, answer.accepted) && stops(ctx, conns)
+	gone := len(conns) == 0 || len(answers) > 0 && !slices.ContainsFunc(answers, answer.accepted) && breakSoon(ctx, conns)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.probing--; !gone {
@@ -74,9 +74,9 @@ func (d *Endpoints) Probe(ctx context.Context, h host.Host, peer p2ppeer.ID) {
 	}
 }
 
-// stops reports whether all connections break within a moment. The peer is then about to end, and has closed
-// its listeners first.
-func stops(ctx context.Context, conns []network.Conn) bool {
+// breakSoon reports whether all connections break within a moment. The peer is then about to end, and has
+// closed its listeners first.
+func breakSoon(ctx context.Context, conns []network.Conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, refusedTimeout)
 	defer cancel()
 	for {
@@ -84,7 +84,7 @@ func stops(ctx context.Context, conns []network.Conn) bool {
 			return true
 		}
 		select {
-		case <-time.After(stopsPause):
+		case <-time.After(breakPause):
 		case <-ctx.Done():
 			return false
 		}
@@ -118,9 +118,9 @@ func opened(answers []answer, before []endpoint) (open []endpoint) {
 // progress.
 func (d *Endpoints) Known(h host.Host, peer p2ppeer.ID) bool {
 	d.mu.Lock()
-	knocking := d.probing > 0
+	probing := d.probing > 0
 	d.mu.Unlock()
-	return knocking || slices.ContainsFunc(h.Network().ConnsToPeer(peer), func(c network.Conn) bool {
+	return probing || slices.ContainsFunc(h.Network().ConnsToPeer(peer), func(c network.Conn) bool {
 		return len(d.of(c.RemoteMultiaddr())) > 0
 	})
 }

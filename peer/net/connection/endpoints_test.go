@@ -29,9 +29,9 @@ func TestAddressesProbedAfterDisconnection(t *testing.T) {
 	}{
 		"over TCP":                        {"/ip4/11.0.0.1/tcp/1", []string{"11.0.0.1:1"}},
 		"over QUIC":                       {"/ip4/11.0.0.1/udp/1/quic-v1", []string{"11.0.0.1:1"}},
-		"it had dialled":                  {"/ip4/11.0.0.1/tcp/40000", []string{"11.0.0.1:1"}},
+		"peer has dialled":                {"/ip4/11.0.0.1/tcp/40000", []string{"11.0.0.1:1"}},
 		"through a relay":                 {"/ip4/11.0.0.9/tcp/2/p2p/" + relay + "/p2p-circuit", nil},
-		"from where it does not listen":   {"/ip4/11.0.0.7/tcp/40000", nil},
+		"not a listening address":         {"/ip4/11.0.0.7/tcp/40000", nil},
 		"by its name within this process": {"/memory/1", nil},
 	}
 	for name, test := range tests {
@@ -103,20 +103,20 @@ func TestF2StoppedPeerIsRefused(t *testing.T) {
 	last := h.Network().ConnsToPeer(peer.ID())[0].RemoteMultiaddr()
 	var d Endpoints
 	if d.Known(h, peer.ID()) {
-		t.Error("a door is known before it was looked for")
+		t.Error("an endpoint is known before the probe")
 	}
 	d.Probe(t.Context(), h, peer.ID())
 	if !d.Known(h, peer.ID()) {
-		t.Error("its door is not known")
+		t.Error("its endpoint is not known")
 	}
 	if d.AwaitRefused(short, last, nil) {
-		t.Error("refused while it listens")
+		t.Error("refused while the peer listens")
 	}
 	go func() { // ends at once
 		peer.Close()
 	}()
 	if !d.AwaitRefused(t.Context(), last, nil) {
-		t.Error("not refused when it is gone")
+		t.Error("not refused after the peer has ended")
 	}
 	relayed := []ma.Multiaddr{ma.StringCast("/ip4/127.0.0.1/tcp/1/p2p/" + h.ID().String() + "/p2p-circuit")}
 	soon, cancel := context.WithTimeout(t.Context(), relayRefusal/2)
@@ -125,11 +125,11 @@ func TestF2StoppedPeerIsRefused(t *testing.T) {
 		t.Error("refused before it could be reached through a relay")
 	}
 	if !d.AwaitRefused(t.Context(), last, relayed) {
-		t.Error("not refused when it is not reached through a relay either")
+		t.Error("not refused although it cannot be reached through a relay either")
 	}
 	h.Network().ClosePeer(peer.ID())
 	if d.Known(h, peer.ID()) {
-		t.Error("a door is known of a peer that is not connected")
+		t.Error("an endpoint of a disconnected peer is known")
 	}
 }
 
@@ -209,8 +209,8 @@ func TestUnresponsiveAddressesAreRemembered(t *testing.T) {
 		"one is, another is refused":              {[]answer{at("a", silent), at("b", shut)}, nil},
 		"one is, a new one is open":               {[]answer{at("a", silent), at("c", open)}, []string{"c"}},
 		"one accepts no more connections for now": {[]answer{at("a", full)}, []string{"a"}},
-		"it has others":                           {[]answer{at("c", silent)}, nil},
-		"it has none":                             {nil, nil},
+		"other endpoints known":                   {[]answer{at("c", silent)}, nil},
+		"no endpoint known":                       {nil, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

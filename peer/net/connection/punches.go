@@ -50,14 +50,14 @@ func (a attempt) after(e *holepunch.Event) attempt {
 			a.dialled = dialFailure(what.Error)
 		}
 	case *holepunch.ProtocolErrorEvt:
-		a.punching, a.failed = false, brief(what.Error)
+		a.punching, a.failed = false, shorten(what.Error)
 		a.times++
 	case *holepunch.StartHolePunchEvt:
 		a.begun, a.punching = at, true
 	case *holepunch.EndHolePunchEvt:
 		a.ended, a.punching, a.punched = at, false, what.Success
 		a.times++
-		a.failed = brief(what.Error)
+		a.failed = shorten(what.Error)
 		if what.Success {
 			a.times, a.failed = 0, ""
 		}

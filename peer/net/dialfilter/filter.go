@@ -51,10 +51,10 @@ type places struct {
 type distance int
 
 const (
-	nobody distance = iota
-	here            // on this machine
-	near            // at a private address
-	far             // at a public address
+	none distance = iota
+	here          // on this machine
+	near          // at a private address
+	far           // at a public address
 )
 
 // Name records a peer that the owner has configured, with its addresses.
@@ -67,9 +67,9 @@ func (f *Filter) Name(info p2ppeer.AddrInfo) {
 			who = relay
 		}
 		if ip, ok := ipOf(a); ok {
-			f.give(who, ip)
+			f.addAddress(who, ip)
 		} else if name, ok := nameOf(a); ok {
-			f.giveName(who, name)
+			f.addName(who, name)
 		}
 	}
 }
@@ -136,14 +136,15 @@ func (f *Filter) May(peer p2ppeer.ID, at netip.Addr) bool {
 	return true
 }
 
-// give records an address of a peer that the owner has configured. f.mu is held, as in the functions below.
-func (f *Filter) give(peer p2ppeer.ID, at netip.Addr) {
+// addAddress records an address of a peer that the owner has configured. f.mu is held, as in the functions
+// below.
+func (f *Filter) addAddress(peer p2ppeer.ID, at netip.Addr) {
 	if p := f.placesOf(peer); !slices.Contains(p.named, at) {
 		p.named = append(p.named, at)
 	}
 }
 
-func (f *Filter) giveName(peer p2ppeer.ID, name string) {
+func (f *Filter) addName(peer p2ppeer.ID, name string) {
 	if !slices.Contains(f.names[name], peer) {
 		f.names[name] = append(f.names[name], peer)
 	}
@@ -228,10 +229,10 @@ func (f *Filter) ownNetworks() []netip.Prefix {
 	return f.own
 }
 
-// carriers is the shared address space of providers' customers (RFC 6598).
-var carriers = netip.MustParsePrefix("100.64.0.0/10")
+// carrierNAT is the shared address space of providers' customers (RFC 6598).
+var carrierNAT = netip.MustParsePrefix("100.64.0.0/10")
 
-func isPrivate(a netip.Addr) bool { return a.IsPrivate() || carriers.Contains(a) }
+func isPrivate(a netip.Addr) bool { return a.IsPrivate() || carrierNAT.Contains(a) }
 
 // plain returns an address without its zone, and an IPv4-mapped address as IPv4.
 func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }

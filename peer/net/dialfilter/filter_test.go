@@ -113,7 +113,7 @@ func TestAddressesNamedByStrangers(t *testing.T) {
 			f.meets(third, ip(c.third))
 		}
 		if got := f.May(other, netip.MustParseAddr(c.name)); got != c.may {
-			t.Errorf("%s of a peer met at %q, where another was at %q: %v", c.name, c.met, c.third, got)
+			t.Errorf("May(%s) for a peer met at %q, with a third peer at %q: %v", c.name, c.met, c.third, got)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func TestKnownAddressesExpire(t *testing.T) {
 			t.Errorf("%d peers are known, and %d places of one", n, places)
 		}
 		if !f.May("supernode", netip.MustParseAddr("10.0.0.1")) {
-			t.Error("what the owner has said is forgotten")
+			t.Error("the owner's address was forgotten")
 		}
 	})
 }

@@ -22,7 +22,7 @@ type resolver struct {
 
 // ResolveDNSAddr implements network.MultiaddrDNSResolver.
 func (r resolver) ResolveDNSAddr(ctx context.Context, p p2ppeer.ID, a ma.Multiaddr, depth, most int) ([]ma.Multiaddr, error) {
-	ids := r.filter.givenFor(a)
+	ids := r.filter.namedPeers(a)
 	if !slices.Contains(ids, p) {
 		return nil, nil
 	}
@@ -33,7 +33,7 @@ func (r resolver) ResolveDNSAddr(ctx context.Context, p p2ppeer.ID, a ma.Multiad
 
 // ResolveDNSComponent implements network.MultiaddrDNSResolver.
 func (r resolver) ResolveDNSComponent(ctx context.Context, a ma.Multiaddr, most int) ([]ma.Multiaddr, error) {
-	ids := r.filter.givenFor(a)
+	ids := r.filter.namedPeers(a)
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -44,8 +44,8 @@ func (r resolver) ResolveDNSComponent(ctx context.Context, a ma.Multiaddr, most 
 	return found, err
 }
 
-// givenFor returns the peers for which the owner has configured the name at the beginning of an address.
-func (f *Filter) givenFor(a ma.Multiaddr) []p2ppeer.ID {
+// namedPeers returns the peers for which the owner has configured the name at the beginning of an address.
+func (f *Filter) namedPeers(a ma.Multiaddr) []p2ppeer.ID {
 	name, ok := nameOf(a)
 	if !ok {
 		return nil

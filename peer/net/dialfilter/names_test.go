@@ -40,17 +40,17 @@ func TestOnlyTheOwnersHostNamesAreResolved(t *testing.T) {
 		return append(found, last...)
 	}
 	if got := ask(other); len(got) > 0 || b.asked > 0 {
-		t.Errorf("of others' names came %v, %d were looked up", got, b.asked)
+		t.Errorf("names of other peers: got %v after %d lookups, want none", got, b.asked)
 	}
 	f.Name(info(other, entry))
 	if got := ask(third); len(got) > 0 || b.asked > 0 {
-		t.Errorf("of another's name came %v, %d were looked up", got, b.asked)
+		t.Errorf("name of another peer: got %v after %d lookups, want none", got, b.asked)
 	}
 	if got := ask(other); len(got) != 2 || b.asked != 2 {
-		t.Errorf("of the owner's names came %v, %d were looked up", got, b.asked)
+		t.Errorf("the owner's names: got %v after %d lookups, want 2", got, b.asked)
 	}
 	at := netip.MustParseAddr("10.1.2.3")
 	if !f.May(other, at) || f.May(third, at) {
-		t.Error("where a name leads is for whom the owner has named by it")
+		t.Error("an address resolved from a name must be allowed only for the peer of that name")
 	}
 }

@@ -25,11 +25,11 @@ func (g *Gate) ask(p pipe, self, peer p2ppeer.ID) error {
 	p.SetDeadline(time.Now().Add(exchangeTimeout))
 	defer p.SetDeadline(time.Time{})
 	if err := writeMessage(p, &pb.Word{Proof: g.proof(self)}); err != nil {
-		return fmt.Errorf("show the token: %w", err)
+		return fmt.Errorf("send the token: %w", err)
 	}
 	answer, err := readMessage(p)
 	if err != nil {
-		return fmt.Errorf("read the verdict on this peer: %w", err)
+		return fmt.Errorf("read the peer's verdict: %w", err)
 	}
 	if answer.GetVerdict() != pb.Verdict_ADMITTED {
 		return g.refusedBy(peer, answer.GetVerdict())
@@ -73,11 +73,11 @@ func (g *Gate) answer(p pipe, self, peer p2ppeer.ID) error {
 		return g.conclude(peer, verdict, token)
 	}
 	if err := writeMessage(p, &pb.Word{Verdict: verdict, Proof: g.proof(self)}); err != nil {
-		return fmt.Errorf("show the token: %w", err)
+		return fmt.Errorf("send the token: %w", err)
 	}
 	last, err := readMessage(p)
 	if err != nil {
-		return fmt.Errorf("read the verdict on this peer: %w", err)
+		return fmt.Errorf("read the peer's verdict: %w", err)
 	}
 	if last.GetVerdict() != pb.Verdict_ADMITTED {
 		return g.refusedBy(peer, last.GetVerdict())

@@ -18,8 +18,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/net/membership/internal/pb"
 )
 
-// maxNewcomers is the number of inbound connections whose proofs are exchanged at the same time.
-const maxNewcomers = 128
+// maxExchanges is the number of inbound connections whose proofs are exchanged at the same time.
+const maxExchanges = 128
 
 // Config describes this peer.
 type Config struct {
@@ -37,7 +37,7 @@ type Config struct {
 type Gate struct {
 	cfg       Config
 	conduct   *misconduct.Log
-	newcomers chan struct{} // one element per exchange in progress
+	exchanges chan struct{} // one element per exchange in progress
 
 	mu         sync.Mutex
 	register   register
@@ -61,7 +61,7 @@ func NewGate(cfg Config) (*Gate, error) {
 func newGate(cfg Config) *Gate {
 	return &Gate{
 		cfg: cfg, conduct: misconduct.New(cfg.Log),
-		newcomers: make(chan struct{}, maxNewcomers), invitation: cfg.Invitation,
+		exchanges: make(chan struct{}, maxExchanges), invitation: cfg.Invitation,
 	}
 }
 
@@ -77,7 +77,7 @@ func (g *Gate) proof(self p2ppeer.ID) *pb.Proof {
 	}
 	p, err := g.invitation.proof(self, g.cfg.Home)
 	if err != nil {
-		g.cfg.Log.Error().Err(err).Msg("no token to show")
+		g.cfg.Log.Error().Err(err).Msg("this peer's token cannot be sent")
 	}
 	return p
 }
@@ -161,8 +161,8 @@ func (g *Gate) Refused() *Refusal {
 }
 
 var (
-	errRecentlyRefused = errors.New("refused a moment ago")
-	errBusy            = errors.New("too many newcomers")
+	errRecentlyRefused = errors.New("refused recently")
+	errBusy            = errors.New("too many token exchanges at once")
 )
 
 // enter reserves a place for an exchange with peer; leave releases it. An outbound exchange needs no place,
@@ -175,8 +175,8 @@ func (g *Gate) enter(peer p2ppeer.ID, dir network.Direction) (leave func(), err 
 		return func() {}, nil
 	}
 	select {
-	case g.newcomers <- struct{}{}:
-		return func() { <-g.newcomers }, nil
+	case g.exchanges <- struct{}{}:
+		return func() { <-g.exchanges }, nil
 	default:
 		return nil, errBusy
 	}

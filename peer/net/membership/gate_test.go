@@ -105,7 +105,7 @@ func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(bound); !ok(); time.Sleep(5 * time.Millisecond) { // interval between polls
 		if time.Now().After(end) {
-			t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
@@ -144,11 +144,11 @@ func TestNonMembersAreRefused(t *testing.T) {
 		invitation *Invitation
 		want       string // text in its log and in its user's error
 	}{
-		"without a token":      {nil, "belongs to a private network for which this peer has no token"},
-		"expired":              {invite(t, owner, "lab", id, time.Now().Add(-time.Second)), "has expired"},
-		"of another owner":     {invite(t, other, "lab", id, later), "another owner"},
-		"of another's network": {invite(t, other, "office", id, later), "another private network"},
-		"bound to another":     {invite(t, owner, "lab", member, later), "no token"}, // it has no usable token
+		"without a token":            {nil, "belongs to a private network for which this peer has no token"},
+		"expired":                    {invite(t, owner, "lab", id, time.Now().Add(-time.Second)), "has expired"},
+		"of another owner":           {invite(t, other, "lab", id, later), "another owner"},
+		"of another owner's network": {invite(t, other, "office", id, later), "another private network"},
+		"bound to another":           {invite(t, owner, "lab", member, later), "no token"}, // it has no usable token
 	}
 	for name, test := range tests {
 		for _, listen := range []string{overTCP, overUDP} {
@@ -158,23 +158,23 @@ func TestNonMembersAreRefused(t *testing.T) {
 				theirs.gate.cfg.Home = nil
 				got := greeted(t, theirs, ours)
 				if got == nil {
-					t.Fatal("it was let in")
+					t.Fatal("the peer was admitted")
 				}
-				await(t, "it hears why", func() bool { return theirs.gate.Refused() != nil })
+				await(t, "the peer knows the reason", func() bool { return theirs.gate.Refused() != nil })
 				if r := theirs.gate.Refused(); !r.Theirs || r.Peer != ours.ID() || !strings.Contains(r.Error(), test.want) {
-					t.Errorf("it was told %q, want %q", r, test.want)
+					t.Errorf("the peer was told %q, want %q", r, test.want)
 				}
-				await(t, "they part", apart(ours, theirs))
+				await(t, "the peers are disconnected", apart(ours, theirs))
 				if known, _ := ours.Peerstore().GetProtocols(theirs.ID()); len(known) > 0 {
-					t.Errorf("the member has asked what it speaks: %v", known)
+					t.Errorf("the member has requested the peer's protocols: %v", known)
 				}
 				if known, _ := theirs.Peerstore().GetProtocols(ours.ID()); len(known) > 0 {
-					t.Errorf("the member has told what it speaks: %v", known)
+					t.Errorf("the member has revealed its protocols: %v", known)
 				}
 				await(t, "it is not looked at again", func() bool { return ours.gate.recentlyRefused(theirs.ID()) })
 				err := greeted(t, ours, theirs)
 				if dial, ok := errors.AsType[*swarm.DialError](err); !ok || !errors.Is(dial.Cause, swarm.ErrGaterDisallowedConnection) {
-					t.Errorf("the member dials it: got %v", err)
+					t.Errorf("the member dials the refused peer: got %v", err)
 				}
 			})
 		}
@@ -193,9 +193,9 @@ func TestNonMemberIsRefusedByItsDialler(t *testing.T) {
 				ours := newHost(t, listen, memberKey, invite(t, owner, "lab", member, later))
 				theirs := newHost(t, listen, key, invitation)
 				if err := greeted(t, ours, theirs); err == nil {
-					t.Error("it was let in")
+					t.Error("the peer was admitted")
 				}
-				await(t, "they part", apart(ours, theirs))
+				await(t, "the peers are disconnected", apart(ours, theirs))
 				await(t, "this one hears why", func() bool { return ours.gate.Refused() != nil })
 			})
 		}
@@ -211,7 +211,7 @@ func TestOpenPeersConnectWithoutTokens(t *testing.T) {
 			t.Errorf("%s: %v", listen, err)
 		}
 		if c := a.Network().ConnsToPeer(b.ID())[0].ConnState(); c.Security == SecurityID {
-			t.Error("they took the way of private networks")
+			t.Error("the peers of an open network used the transport of private networks")
 		}
 	}
 }
@@ -249,10 +249,10 @@ func TestRelayedConnectionsAreChecked(t *testing.T) {
 	}
 	guest.gate.invitation = invite(t, owner, "lab", "", time.Now().Add(-time.Second)) // from now on
 	if err := meet(guest); err == nil || !strings.Contains(err.Error(), "has expired") {
-		t.Errorf("one whose token has expired meanwhile: %v", err)
+		t.Errorf("peer with an expired token: %v", err)
 	}
 	if !apart(guest, hidden)() {
-		t.Error("it is connected")
+		t.Error("the peer with the expired token is connected")
 	}
 }
 
@@ -269,7 +269,7 @@ func TestConnectionEndsWhenTheTokenExpires(t *testing.T) {
 	a.gate.mu.Lock()
 	a.gate.register.admit(b.ID(), Token{Expires: time.Now()}, time.Now()) // as if b's token had expired
 	a.gate.mu.Unlock()
-	await(t, "they part", apart(a, b))
+	await(t, "the peers are disconnected", apart(a, b))
 }
 
 func TestRenewedTokenKeepsTheConnection(t *testing.T) {
@@ -285,7 +285,7 @@ func TestRenewedTokenKeepsTheConnection(t *testing.T) {
 	conn := b.Network().ConnsToPeer(a.ID())[0]
 	renewed := invite(t, owner, "lab", "", later.Add(time.Hour))
 	if !b.gate.renew(renewed) || b.gate.renew(invite(t, owner, "lab", "", later)) {
-		t.Fatal("want the newer one taken, and the older one not")
+		t.Fatal("want the newer invitation accepted, and the older one rejected")
 	}
 	b.members.show()
 	await(t, "the other one knows", func() bool {
@@ -303,7 +303,7 @@ func TestNewcomersAreBounded(t *testing.T) {
 	key, id := newKey(t)
 	h := newHost(t, overTCP, key, invite(t, owner, "lab", id, time.Now().Add(time.Hour)))
 	var leave []func()
-	for range maxNewcomers {
+	for range maxExchanges {
 		l, err := h.gate.enter("somebody", network.DirInbound)
 		if err != nil {
 			t.Fatal(err)
@@ -316,7 +316,7 @@ func TestNewcomersAreBounded(t *testing.T) {
 		t.Error("one more was looked at")
 	}
 	if err := greeted(t, h, guest); err != nil {
-		t.Errorf("nobody can be called: %v", err)
+		t.Errorf("this peer cannot dial: %v", err)
 	}
 	for _, c := range h.Network().Conns() {
 		c.Close()
@@ -349,10 +349,10 @@ func TestEmptyTokensDoNotAffectAnOpenNetwork(t *testing.T) {
 		s.Reset()
 	}
 	if r := h.gate.Refused(); r != nil {
-		t.Errorf("it is taken for a reason: %v", r)
+		t.Errorf("recorded as a refusal: %v", r)
 	}
 	if n := strings.Count(h.log.String(), strangerID.String()); n == 0 || n > 4 {
-		t.Errorf("it is named %d times, want a few:\n%s", n, h.log.String())
+		t.Errorf("the log names it %d times, want 1 to 4:\n%s", n, h.log.String())
 	}
 }
 
@@ -369,7 +369,7 @@ func TestStallingPeerIsRefusedForAWhile(t *testing.T) {
 	}
 	g.ended("dialled twice", network.DirInbound, io.ErrUnexpectedEOF)
 	if g.recentlyRefused("dialled twice") {
-		t.Error("one that has hung up is not looked at")
+		t.Error("a peer that hung up counts as refused")
 	}
 }
 
@@ -392,8 +392,8 @@ func TestGateDoesNotTrustTransports(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
 	guest.Connect(ctx, p2ppeer.AddrInfo{ID: ours.ID(), Addrs: ours.Addrs()})
-	await(t, "it is thrown out", func() bool { return guest.Network().Connectedness(ours.ID()) == network.NotConnected })
+	await(t, "the guest is disconnected", func() bool { return guest.Network().Connectedness(ours.ID()) == network.NotConnected })
 	if len(ours.Network().Conns()) > 0 {
-		t.Error("it is in")
+		t.Error("the guest is connected")
 	}
 }

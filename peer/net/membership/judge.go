@@ -23,14 +23,14 @@ func judge(p *pb.Proof, from p2ppeer.ID, n Network, now time.Time) (pb.Verdict, 
 		return pb.Verdict_OTHER_NETWORK, Token{}
 	case !now.Before(t.Expires):
 		return pb.Verdict_EXPIRED, Token{}
-	case from != t.Holder && !vouched(p.GetVoucher(), from, t.Holder):
+	case from != t.Holder && !validVoucher(p.GetVoucher(), from, t.Holder):
 		return pb.Verdict_OTHER_PEER, Token{}
 	}
 	return pb.Verdict_ADMITTED, t
 }
 
-// vouched reports whether sealed is a voucher of holder for peer.
-func vouched(sealed []byte, peer, holder p2ppeer.ID) bool {
+// validVoucher reports whether sealed is a voucher of holder for peer.
+func validVoucher(sealed []byte, peer, holder p2ppeer.ID) bool {
 	if len(sealed) == 0 {
 		return false
 	}

@@ -67,7 +67,7 @@ func TestWhoIsAdmitted(t *testing.T) {
 				t.Errorf("admitted until %v, want %v", token.Expires, later)
 			}
 			if got != pb.Verdict_ADMITTED && token != (Token{}) {
-				t.Errorf("not admitted, and it is the token of %q", token.person())
+				t.Errorf("not admitted, but the token of %q was returned", token.person())
 			}
 		})
 	}
@@ -95,10 +95,10 @@ func TestTokensWithOneNameHaveOneOwner(t *testing.T) {
 	}
 	room := invite(t, owner, "lab", "", later)
 	if x, y := person(room, a), person(room, b); x != y || x != room.Holder.String() {
-		t.Errorf("with one token that names nobody they are %q and %q", x, y)
+		t.Errorf("one token without a name: persons %q and %q, want the holder", x, y)
 	}
 	if x, y := person(invite(t, owner, "lab", a, later), a), person(invite(t, owner, "lab", b, later), b); x == y {
-		t.Errorf("with two tokens that name nobody both are %q", x)
+		t.Errorf("two tokens without a name: both are %q", x)
 	}
 	for _, name := range []string{a.String(), "al ice", "alice\n", strings.Repeat("a", 48)} {
 		if _, err := Invite(owner, "lab", name, "", epoch, later); err == nil {
@@ -136,7 +136,7 @@ func TestBoundInvitationIsRefusedForAnotherPeer(t *testing.T) {
 	bKey, b := newKey(t)
 	_, err := invite(t, owner, "lab", a, epoch).proof(b, bKey)
 	if bound, ok := errors.AsType[*BoundError](err); !ok || bound.To != a || bound.Peer != b {
-		t.Errorf("got %v, want it to name both", err)
+		t.Errorf("got %v, want an error that names both peers", err)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestAlteredInvitationIsRefused(t *testing.T) {
 		}
 		got, err := ParseInvitation(string(changed))
 		if err == nil {
-			t.Errorf("letter %d changed, and it was read as %+v", n, got.Token)
+			t.Errorf("character %d changed: accepted as %+v", n, got.Token)
 		}
 	}
 }

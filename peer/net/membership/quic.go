@@ -70,14 +70,14 @@ func (t QUICTransport) Dial(ctx context.Context, addr ma.Multiaddr, p p2ppeer.ID
 	if both, client, _ := network.GetSimultaneousConnect(ctx); both && !client {
 		meet = t.answer
 	}
-	if err := t.meet(ctx, network.DirOutbound, c, meet); err != nil {
+	if err := t.exchange(ctx, network.DirOutbound, c, meet); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// meet exchanges proofs on c, and closes c on failure.
-func (t QUICTransport) meet(ctx context.Context, dir network.Direction, c transport.CapableConn, exchange func(context.Context, transport.CapableConn) error) error {
+// exchange exchanges proofs on c, and closes c on failure.
+func (t QUICTransport) exchange(ctx context.Context, dir network.Direction, c transport.CapableConn, exchange func(context.Context, transport.CapableConn) error) error {
 	leave, err := t.gate.enter(c.RemotePeer(), dir)
 	if err != nil {
 		c.CloseWithError(network.ConnGated)
@@ -171,7 +171,7 @@ func (l *quicListener) run() {
 }
 
 func (l *quicListener) admit(c transport.CapableConn) {
-	if l.transport.meet(l.life, network.DirInbound, c, l.transport.answer) != nil {
+	if l.transport.exchange(l.life, network.DirInbound, c, l.transport.answer) != nil {
 		return
 	}
 	select {

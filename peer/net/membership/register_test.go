@@ -22,13 +22,13 @@ func TestAdmissionsExpire(t *testing.T) {
 		t.Errorf("of %q, want bob", got)
 	}
 	if r.member(b, epoch.Add(time.Minute)) || r.person(b, epoch.Add(time.Minute)) != "" {
-		t.Error("a member whose token has expired")
+		t.Error("still a member after the token has expired")
 	}
 	if got := r.review(here, epoch.Add(time.Minute)); !slices.Equal(got, []p2ppeer.ID{b}) {
 		t.Errorf("expired: got %v, want b", got)
 	}
 	if got := r.review(here, epoch.Add(time.Minute)); len(got) > 0 {
-		t.Errorf("expired twice: %v", got)
+		t.Errorf("reported as expired twice: %v", got)
 	}
 	gone := func(p2ppeer.ID) bool { return false }
 	r.review(gone, epoch.Add(time.Minute+unconnectedFor-1))
@@ -36,7 +36,7 @@ func TestAdmissionsExpire(t *testing.T) {
 		t.Error("forgotten at once")
 	}
 	if got := r.review(gone, epoch.Add(time.Minute+unconnectedFor)); len(got) > 0 || len(r.admitted) > 0 {
-		t.Errorf("expired: %v; left: %v; want nothing of who is gone", got, r.admitted)
+		t.Errorf("expired: %v; left: %v; want nothing of a disconnected peer", got, r.admitted)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestRefusalsExpire(t *testing.T) {
 		t.Error("still a member")
 	}
 	if !r.recentlyRefused(a, epoch.Add(refusedFor-1)) || r.recentlyRefused(a, epoch.Add(refusedFor)) {
-		t.Error("refused for another time than it should be")
+		t.Error("not refused for exactly refusedFor")
 	}
 	r.admit(a, Token{Expires: epoch.Add(time.Hour)}, epoch)
 	if r.recentlyRefused(a, epoch) {
@@ -66,6 +66,6 @@ func TestRefusedPeersAreBounded(t *testing.T) {
 		t.Errorf("%d are remembered, want at most %d", len(r.refused), maxRefused)
 	}
 	if last := p2ppeer.ID(fmt.Sprint(4*maxRefused - 1)); !r.recentlyRefused(last, epoch.Add(time.Second)) {
-		t.Error("the last one is not")
+		t.Error("the last refused peer was forgotten")
 	}
 }

@@ -66,7 +66,7 @@ func (s *Service) drop(p p2ppeer.ID) {
 		return // the other side closes them
 	}
 	if err := s.host.Network().ClosePeer(p); err != nil {
-		s.gate.cfg.Log.Debug().Err(err).Stringer("peer", p).Msg("close a connection")
+		s.gate.cfg.Log.Debug().Err(err).Stringer("peer", p).Msg("connections not closed")
 	}
 }
 
@@ -92,7 +92,7 @@ func (s *Service) review() {
 	}
 	i, err := s.load()
 	if err != nil {
-		s.gate.cfg.Log.Debug().Err(err).Msg("token not read again")
+		s.gate.cfg.Log.Debug().Err(err).Msg("token not reloaded")
 		return
 	}
 	if s.gate.renew(i) {
@@ -113,7 +113,7 @@ func (s *Service) show() {
 	for _, p := range s.host.Network().Peers() {
 		group.Go(func() error {
 			if err := s.showTo(p); err != nil {
-				s.gate.cfg.Log.Debug().Err(err).Stringer("peer", p).Msg("new token not shown")
+				s.gate.cfg.Log.Debug().Err(err).Stringer("peer", p).Msg("renewed token not sent")
 			}
 			return nil
 		})

@@ -144,7 +144,7 @@ func open(sealed []byte, r record.Record) (signer p2ppeer.ID, err error) {
 		return "", err
 	}
 	if string(envelope.PayloadType) != string(r.Codec()) {
-		return "", errors.New("the envelope holds something else")
+		return "", errors.New("the envelope contains another kind of record")
 	}
 	return p2ppeer.IDFromPublicKey(envelope.PublicKey)
 }

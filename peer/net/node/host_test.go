@@ -186,7 +186,7 @@ func TestDialsFitTheConnectionLimitsPerAddress(t *testing.T) {
 		}
 	}
 	if connect(network.DirInbound) == nil {
-		t.Errorf("it has more than %d connections", connsPerPeer)
+		t.Errorf("accepted more than %d connections of one peer", connsPerPeer)
 	}
 }
 

@@ -82,7 +82,7 @@ func TestObservedAddressesOfOutgoingConnectionsOnly(t *testing.T) {
 		t.Errorf("got %+v, want the address that the connection has", s)
 	}
 	if all := dialled.all(); len(all) > 0 {
-		t.Errorf("got %+v by who was dialled", all)
+		t.Errorf("got %+v from dialled peers", all)
 	}
 }
 

@@ -55,7 +55,7 @@ func KeepPorts(file string, asked, listens []ma.Multiaddr) error {
 		err = atomicfile.Write(file, append(data, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("keep the ports: %w", err)
+		return fmt.Errorf("save the ports: %w", err)
 	}
 	return nil
 }

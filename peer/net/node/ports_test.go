@@ -27,7 +27,7 @@ func TestPortsArePersistent(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got, other := RecallPorts(file, multiaddrs("/ip6/::1/tcp/0")), multiaddrs("/ip6/::1/tcp/0"); !equal(got, other) {
-		t.Errorf("asked for another: got %v", got)
+		t.Errorf("other addresses requested: got %v", got)
 	}
 
 	taken, err := net.Listen("tcp4", "127.0.0.1:"+tcp)
@@ -41,7 +41,7 @@ func TestPortsArePersistent(t *testing.T) {
 	}
 	defer takenUDP.Close()
 	if got := RecallPorts(file, asked); !equal(got, asked) {
-		t.Errorf("when they are taken: got %v, want %v", got, asked)
+		t.Errorf("ports in use: got %v, want %v", got, asked)
 	}
 	for _, nonsense := range []string{"{", `{"/ip4/127.0.0.1/tcp/0":"/ip4/192.0.2.1/tcp/1"}`, `{"/ip4/127.0.0.1/tcp/0":"x"}`} {
 		if err := os.WriteFile(file, []byte(nonsense), 0o600); err != nil {

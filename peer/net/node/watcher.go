@@ -33,7 +33,7 @@ type Watcher struct {
 func Watch(h host.Host, log zerolog.Logger) (*Watcher, error) {
 	identified, err := h.EventBus().Subscribe(new(event.EvtPeerIdentificationCompleted), eventbus.Name("p2pmpi version"))
 	if err != nil {
-		return nil, fmt.Errorf("watch who connects: %w", err)
+		return nil, fmt.Errorf("subscribe to connection events: %w", err)
 	}
 	w := &Watcher{host: h, log: log, identified: identified, done: make(chan struct{})}
 	go w.run() // ends with the subscription
@@ -65,7 +65,7 @@ func (w *Watcher) checkVersion(e event.EvtPeerIdentificationCompleted) {
 	err := w.host.Network().ClosePeer(e.Peer)
 	if say, _ := w.logged.Due(e.Peer); say {
 		w.log.Warn().Err(err).Stringer("from", e.Peer).Msgf(
-			"refused a peer that speaks %.40q; this one speaks %q: the older of the two has to be renewed",
+			"refused a peer that speaks %.40q; this one speaks %q: upgrade the older of the two",
 			e.ProtocolVersion, protocolVersion)
 	}
 }

@@ -183,7 +183,7 @@ func (m *Mapper) renew(r router) error {
 		}
 		now, err := mapPort(ctx, r, p, was)
 		if err != nil {
-			m.log.Debug().Err(err).Uint16("port", p.Number).Str("protocol", p.Protocol).Msg("not mapped")
+			m.log.Debug().Err(err).Uint16("port", p.Number).Str("protocol", p.Protocol).Msg("port not mapped")
 			continue
 		}
 		m.mu.Lock()

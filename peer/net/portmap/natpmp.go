@@ -25,14 +25,14 @@ var anywhere = net.IPv4(1, 1, 1, 1)
 func findPMP(ctx context.Context) (router, error) {
 	routes, err := netroute.New()
 	if err != nil {
-		return nil, fmt.Errorf("look for the default gateway: %w", err)
+		return nil, fmt.Errorf("find the default gateway: %w", err)
 	}
 	_, gateway, _, err := routes.Route(anywhere)
 	if err == nil && gateway == nil {
-		err = errors.New("it goes to the local network")
+		err = errors.New("the default route leads to the local network")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for the default gateway: %w", err)
+		return nil, fmt.Errorf("find the default gateway: %w", err)
 	}
 	r := pmpRouter{natpmp.NewClientWithTimeout(gateway, pmpTimeout)}
 	if _, err := outsideOf(ctx, r); err != nil {

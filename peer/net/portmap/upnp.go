@@ -36,7 +36,7 @@ func findUPnP(ctx context.Context) (router, error) {
 	for _, target := range []string{"urn:schemas-upnp-org:device:InternetGatewayDevice:1", "urn:schemas-upnp-org:device:InternetGatewayDevice:2"} {
 		devices, err := goupnp.DiscoverDevicesCtx(ctx, target)
 		if err != nil {
-			return nil, fmt.Errorf("look for a router by UPnP: %w", err)
+			return nil, fmt.Errorf("search for a UPnP router: %w", err)
 		}
 		for _, d := range devices[:min(len(devices), maxDevices)] {
 			if d.Err != nil {
@@ -50,7 +50,7 @@ func findUPnP(ctx context.Context) (router, error) {
 			}
 		}
 	}
-	return nil, errors.New("no router answers by UPnP")
+	return nil, errors.New("no UPnP router answers")
 }
 
 // connectionsOf returns the connections of a device, of all kinds.

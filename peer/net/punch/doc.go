@@ -8,9 +8,9 @@
 //	   |--- SYN --> its router lets answers in  <--- SYN ----|
 //	   |<=========== a direct connection ====================|
 //
-// libp2p v0.51 tries only when a circuit begins; TestNATPunchedLater fails without the retries. A peer may
-// learn its public address later, or a router may change. So a Puncher repeats the attempt for as long as a
-// pair has only circuits, at growing intervals, and soon after this peer's own addresses change.
+// libp2p v0.51 tries only when a circuit begins; TestNATHolePunchedLater fails without the retries. A peer
+// may learn its public address later, or a router may change. So a Puncher repeats the attempt for as long
+// as a pair has only circuits, at growing intervals, and soon after this peer's own addresses change.
 //
 // The host dials through the Puncher's TCP transport, so that no earlier dial prevents a hole.
 //

@@ -26,15 +26,15 @@ func TestRetrySchedule(t *testing.T) {
 	moved := func(r *retries, _ chan bool) { r.restart() }
 	nothing := func(*retries, chan bool) {}
 	tests := map[string][]step{
-		"not at once: libp2p tries":  {{0, relayed, false}, {pauseMin, nothing, true}},
-		"not while it is tried":      {{0, relayed, false}, {pauseMin, nothing, true}, {time.Hour, relayed, false}},
-		"more and more rarely":       {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, tried, false}, {3*pauseMin - 1, nothing, false}, {3 * pauseMin, nothing, true}, {3 * pauseMin, tried, false}, {7*pauseMin - 1, nothing, false}, {7 * pauseMin, nothing, true}},
-		"not when it is direct":      {{0, relayed, false}, {0, settled, false}, {time.Hour, nothing, false}},
-		"nor when the attempt ends":  {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, settled, false}, {pauseMin, tried, false}, {time.Hour, nothing, false}},
-		"again when it is lost soon": {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, settled, false}, {pauseMin, relayed, false}, {pauseMin, tried, false}, {3 * pauseMin, nothing, true}},
-		"as soon after libp2p's own": {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, busy, false}, {2 * pauseMin, nothing, true}, {2 * pauseMin, tried, false}, {4*pauseMin - 1, nothing, false}, {4 * pauseMin, nothing, true}},
-		"soon after a move":          {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, tried, false}, {pauseMin, moved, false}, {2 * pauseMin, nothing, true}},
-		"more news change nothing":   {{0, relayed, false}, {pauseMin - 1, relayed, false}, {pauseMin, nothing, true}},
+		"not at once: libp2p tries":         {{0, relayed, false}, {pauseMin, nothing, true}},
+		"not during an attempt":             {{0, relayed, false}, {pauseMin, nothing, true}, {time.Hour, relayed, false}},
+		"more and more rarely":              {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, tried, false}, {3*pauseMin - 1, nothing, false}, {3 * pauseMin, nothing, true}, {3 * pauseMin, tried, false}, {7*pauseMin - 1, nothing, false}, {7 * pauseMin, nothing, true}},
+		"not when the connection is direct": {{0, relayed, false}, {0, settled, false}, {time.Hour, nothing, false}},
+		"nor when the attempt ends":         {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, settled, false}, {pauseMin, tried, false}, {time.Hour, nothing, false}},
+		"again when it is lost soon after":  {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, settled, false}, {pauseMin, relayed, false}, {pauseMin, tried, false}, {3 * pauseMin, nothing, true}},
+		"as soon after libp2p's own":        {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, busy, false}, {2 * pauseMin, nothing, true}, {2 * pauseMin, tried, false}, {4*pauseMin - 1, nothing, false}, {4 * pauseMin, nothing, true}},
+		"soon after a move":                 {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, tried, false}, {pauseMin, moved, false}, {2 * pauseMin, nothing, true}},
+		"more news change nothing":          {{0, relayed, false}, {pauseMin - 1, relayed, false}, {pauseMin, nothing, true}},
 	}
 	for name, steps := range tests {
 		t.Run(name, func(t *testing.T) {

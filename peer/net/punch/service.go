@@ -69,7 +69,7 @@ func (p *Puncher) Start(h host.Host) (err error) {
 		new(event.EvtPeerConnectednessChanged), new(event.EvtPeerIdentificationCompleted), new(event.EvtLocalAddressesUpdated),
 	}, eventbus.Name("p2pmpi hole punching"), eventbus.BufSize(256))
 	if err != nil {
-		return fmt.Errorf("watch who connects: %w", err)
+		return fmt.Errorf("subscribe to connection events: %w", err)
 	}
 	p.running.Go(p.run) // ends with the subscription
 	return nil
@@ -106,7 +106,7 @@ func (p *Puncher) try(id p2ppeer.ID) (complete bool) {
 		return false
 	}
 	err := p.libp2p.DirectConnect(id)
-	p.log.Debug().Err(err).Stringer("peer", id).Msg("tried to reach a peer directly that was reached through a relay")
+	p.log.Debug().Err(err).Stringer("peer", id).Msg("direct connection to a relayed peer attempted")
 	return !errors.Is(err, holepunch.ErrHolePunchActive)
 }
 

@@ -14,7 +14,7 @@ func TestAttemptWithoutAPublicAddressDoesNotCount(t *testing.T) {
 	p := New(nil, prometheus.NewRegistry(), nil, zerolog.Nop())
 	p.host = newHost(t)
 	if p.try("peer") {
-		t.Error("it counts as an attempt")
+		t.Error("a dial without a public address counts as an attempt")
 	}
 	if err := p.Close(); err != nil {
 		t.Error(err)

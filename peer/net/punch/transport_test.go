@@ -107,19 +107,19 @@ func TestAddressCountsAsAnsweringUntilADialFails(t *testing.T) {
 	addr := to.Addrs()[0]
 	from.Peerstore().AddAddr(to.ID(), addr, peerstore.PermanentAddrTTL)
 	if dialler.hasAnswered(addr, to.ID()) {
-		t.Fatal("it has answered before it was dialled")
+		t.Fatal("hasAnswered is true before the first dial")
 	}
 	dialDirectly(t, from, to.ID())
 	if !dialler.hasAnswered(addr, to.ID()) {
-		t.Fatal("it has not answered")
+		t.Fatal("hasAnswered is false after a dial")
 	}
 	to.Close()
 	if c, err := dialler.Dial(t.Context(), addr, to.ID()); err == nil {
 		c.Close()
-		t.Fatal("it answers although it is closed")
+		t.Fatal("the closed peer accepted a dial")
 	}
 	if dialler.hasAnswered(addr, to.ID()) {
-		t.Error("it has answered, although the last dial failed")
+		t.Error("hasAnswered is true after a failed dial")
 	}
 }
 
@@ -148,13 +148,13 @@ func TestAllDialsShareTheOtherPort(t *testing.T) {
 	_, one := at(listen())
 	to := listen()
 	if _, another := at(to); another != one {
-		t.Errorf("others are dialled from port %d, and from %d", one, another)
+		t.Errorf("peers were dialled from ports %d and %d, want one port", one, another)
 	}
 	if _, again := at(to); again == one {
 		t.Errorf("two connections to one address are from port %d", one)
 	}
 	if _, then := at(listen()); then != one {
-		t.Errorf("then from port %d, not %d", then, one)
+		t.Errorf("next dial from port %d, want %d", then, one)
 	}
 	all, err := net.Listen("tcp4", ":0") // uses its port exclusively
 	if err != nil {
@@ -165,10 +165,10 @@ func TestAllDialsShareTheOtherPort(t *testing.T) {
 	p.number["tcp4"] = taken
 	_, other := at(listen())
 	if _, now := at(listen()); other == taken || now == taken || now != p.of("tcp4") {
-		t.Errorf("from ports %d and %d, where %d is taken", other, now, taken)
+		t.Errorf("dialled from ports %d and %d, where %d is in use", other, now, taken)
 	}
 	if _, err := p.DialContext(t.Context(), "tcp4", "127.0.0.1:1"); !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("who refuses: %v", err)
+		t.Errorf("dial of a refusing address: %v", err)
 	}
 }
 
@@ -218,13 +218,13 @@ func TestDialIsRepeatedFromTheListeningPort(t *testing.T) {
 				t.Errorf("moved: %v, want %v; error %v", moved, c.moves, err)
 			}
 			if tr.hasAnswered(to, id) {
-				t.Error("what a hole was punched to has answered an ordinary dial")
+				t.Error("hasAnswered is true after hole punching")
 			}
 			if want := len(c.before) + len(c.meanwhile); int(events) != want {
 				t.Errorf("%d events are passed on, want %d", events, want)
 			}
 			if len(p.holes.dialled) != 0 {
-				t.Error("the dial is still noted")
+				t.Error("the dial was not forgotten")
 			}
 		})
 	}

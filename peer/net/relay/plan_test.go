@@ -39,15 +39,15 @@ func TestRelayRequestSchedule(t *testing.T) {
 	meet := func(p *plan, now time.Time) { p.met(r.ID, now) }
 	nothing := func(*plan, time.Time) {}
 	tests := map[string][]step{
-		"at once, and once":         {{0, nothing, true}, {time.Hour, nothing, false}},
-		"renewed in time":           {{0, nothing, true}, {0, grant, false}, {29 * time.Minute, nothing, false}, {30 * time.Minute, nothing, true}},
-		"again after a refusal":     {{0, nothing, true}, {0, refuse, false}, {retryMin, nothing, true}},
-		"more rarely after another": {{0, nothing, true}, {0, refuse, false}, {retryMin, nothing, true}, {retryMin, refuse, false}, {2 * retryMin, nothing, false}, {3 * retryMin, nothing, true}},
-		"at once after a loss":      {{0, nothing, true}, {0, grant, false}, {time.Minute, lose, true}},
-		"not while it is asked":     {{0, nothing, true}, {0, lose, false}},
-		"at once when it is back":   {{0, nothing, true}, {0, refuse, false}, {retryMin / 2, meet, true}},
-		"not for being connected":   {{0, nothing, true}, {0, grant, false}, {time.Second, meet, false}},
-		"not without need":          {{0, func(p *plan, _ time.Time) { p.reachable(true) }, false}, {time.Hour, func(p *plan, _ time.Time) { p.reachable(false) }, true}},
+		"at once, and once":              {{0, nothing, true}, {time.Hour, nothing, false}},
+		"renewed in time":                {{0, nothing, true}, {0, grant, false}, {29 * time.Minute, nothing, false}, {30 * time.Minute, nothing, true}},
+		"again after a refusal":          {{0, nothing, true}, {0, refuse, false}, {retryMin, nothing, true}},
+		"more rarely after another":      {{0, nothing, true}, {0, refuse, false}, {retryMin, nothing, true}, {retryMin, refuse, false}, {2 * retryMin, nothing, false}, {3 * retryMin, nothing, true}},
+		"at once after a loss":           {{0, nothing, true}, {0, grant, false}, {time.Minute, lose, true}},
+		"not while a request is pending": {{0, nothing, true}, {0, lose, false}},
+		"at once when it returns":        {{0, nothing, true}, {0, refuse, false}, {retryMin / 2, meet, true}},
+		"not for being connected":        {{0, nothing, true}, {0, grant, false}, {time.Second, meet, false}},
+		"not without need":               {{0, func(p *plan, _ time.Time) { p.reachable(true) }, false}, {time.Hour, func(p *plan, _ time.Time) { p.reachable(false) }, true}},
 	}
 	start := time.Unix(1000, 0)
 	for name, steps := range tests {
@@ -149,7 +149,7 @@ func TestFoundRelaysAreBounded(t *testing.T) {
 		}
 	}
 	if len(p.relays) > 0 {
-		t.Errorf("%d are still asked", len(p.relays))
+		t.Errorf("%d relays are still in use", len(p.relays))
 	}
 }
 

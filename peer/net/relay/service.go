@@ -103,7 +103,7 @@ func (s *Service) reserve() (err error) {
 		new(event.EvtPeerIdentificationCompleted), new(event.EvtPeerProtocolsUpdated),
 	}, eventbus.Name("p2pmpi relays"), eventbus.BufSize(256))
 	if err != nil {
-		return fmt.Errorf("watch who connects: %w", err)
+		return fmt.Errorf("subscribe to connection events: %w", err)
 	}
 	// The host advertises the addresses in the events of libp2p's AutoRelay, which is not in use.
 	s.emitter, err = s.host.EventBus().Emitter(new(event.EvtAutoRelayAddrsUpdated), eventbus.Stateful)
@@ -170,11 +170,11 @@ func (s *Service) ask(r p2ppeer.AddrInfo) {
 func (s *Service) note(plan *plan, a answer) {
 	now := time.Now()
 	if a.err != nil {
-		s.log.Debug().Err(a.err).Stringer("relay", a.relay).Msg("no reservation")
+		s.log.Debug().Err(a.err).Stringer("relay", a.relay).Msg("relay reservation failed")
 		plan.refused(a.relay, now)
 		return
 	}
-	s.log.Debug().Stringer("relay", a.relay).Time("until", a.until).Msg("reached through a relay")
+	s.log.Debug().Stringer("relay", a.relay).Time("until", a.until).Msg("relay reservation made")
 	s.host.ConnManager().Protect(a.relay, tag)
 	plan.granted(a.relay, a.until, a.via, now)
 }
@@ -236,7 +236,7 @@ func (s *Service) tell(circuits, told []ma.Multiaddr) []ma.Multiaddr {
 		return told
 	}
 	if err := s.emitter.Emit(event.EvtAutoRelayAddrsUpdated{RelayAddrs: circuits}); err != nil {
-		s.log.Error().Err(err).Msg("announce addresses")
+		s.log.Error().Err(err).Msg("addresses not announced")
 	}
 	return circuits
 }

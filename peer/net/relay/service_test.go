@@ -146,7 +146,7 @@ func expectRefusal(t *testing.T, h, relay host.Host) {
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
 	if _, err := client.Reserve(ctx, h, *host.InfoFromHost(relay)); err == nil {
-		t.Error("the relay has others reach it")
+		t.Error("the relay granted a reservation")
 	}
 }
 
@@ -230,7 +230,7 @@ func TestLostRelayIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if through(public)() {
-		t.Error("reached through a peer that does not say that it relays")
+		t.Error("reserved at a peer that does not announce itself as a relay")
 	}
 	emitter, err := public.EventBus().Emitter(new(event.EvtHostReachableAddrsChanged))
 	if err != nil {

@@ -52,7 +52,7 @@ func read(t *testing.T, path string) []Entry {
 func TestO3JournalIsPersistent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	if got := read(t, path); got != nil {
-		t.Fatalf("nobody has written, and there is %v", got)
+		t.Fatalf("missing journal: read %v", got)
 	}
 	first := open(t, path, 1<<20)
 	add(t, first, entry(1))
@@ -67,7 +67,7 @@ func TestO3JournalIsPersistent(t *testing.T) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("others may read who ran what: %v, %v", info.Mode(), err)
+		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
 	}
 }
 

@@ -31,7 +31,7 @@ func Speed(file string) (int, error) {
 		err = atomicfile.Write(file, append(data, '\n'))
 	}
 	if err != nil {
-		return now.Mflops, fmt.Errorf("keep the processor's speed: %w", err)
+		return now.Mflops, fmt.Errorf("save the processor's speed: %w", err)
 	}
 	return now.Mflops, nil
 }

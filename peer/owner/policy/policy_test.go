@@ -41,7 +41,7 @@ func TestS3TermsMatchDecisions(t *testing.T) {
 		{"default", Policy{Rules: rules(t)}, true, "mine: wasm, native; everyone: wasm"},
 		{"allowed", Policy{Allow: []p2ppeer.ID{friend}, Rules: rules(t, "wasm slots=2 memory=64MiB")}, true,
 			"mine: wasm, native; allowed: wasm, native; everyone: wasm, slots 2, memory 64 MiB"},
-		{"without walls", Policy{Allow: []p2ppeer.ID{friend}, Rules: rules(t, "native")}, false,
+		{"without a sandbox", Policy{Allow: []p2ppeer.ID{friend}, Rules: rules(t, "native")}, false,
 			"mine: wasm, native; allowed: wasm, native; everyone: wasm"},
 		{"private", Policy{Private: true, Rules: rules(t, "none")}, true, "mine: wasm, native; members: nothing"},
 		{"at night", Policy{Rules: rules(t), Quiet: Hours{{0, 24 * time.Hour}}}, true, "mine: wasm, native; everyone: wasm"},
@@ -106,13 +106,13 @@ func TestS3PolicyDecides(t *testing.T) {
 		{"an allow list leaves the rights of members", tutored, walls, other, native, Decision{Members, "", Native, 0, unlimited}},
 		{"an allow list only", secluded, walls, other, wasm, Decision{Everyone, Denied, None, 0, unlimited}},
 		{"an allow list only, in a private network", secludedLab, walls, other, wasm, Decision{Members, Denied, None, 0, unlimited}},
-		{"an allowed peer where others are denied", secluded, walls, friend, native, Decision{Allowed, "", Native, 0, unlimited}},
+		{"an allowed peer, others denied", secluded, walls, friend, native, Decision{Allowed, "", Native, 0, unlimited}},
 		{"native of everyone, confined", generous, walls, other, native, Decision{Everyone, "", Native, 0, unlimited}},
-		{"native of everyone, and no walls", generous, bare, other, native, Decision{Everyone, Unconfined, None, 0, unlimited}},
-		{"no walls, but there is a module", generous, bare, other, both, Decision{Everyone, "", Wasm, 0, unlimited}},
-		{"no walls, and none wanted", reckless, bare, other, native, Decision{Everyone, "", Native, 0, unlimited}},
+		{"native of everyone, no sandbox", generous, bare, other, native, Decision{Everyone, Unconfined, None, 0, unlimited}},
+		{"no sandbox, but a module", generous, bare, other, both, Decision{Everyone, "", Wasm, 0, unlimited}},
+		{"no sandbox required", reckless, bare, other, native, Decision{Everyone, "", Native, 0, unlimited}},
 		{"member's native program", lab, walls, other, native, Decision{Members, "", Native, 0, unlimited}},
-		{"member's native program, and no walls", lab, bare, other, native, Decision{Members, Unconfined, None, 0, unlimited}},
+		{"member's native program, no sandbox", lab, bare, other, native, Decision{Members, Unconfined, None, 0, unlimited}},
 		{"a rule for everyone is one for members", closed, walls, other, wasm, Decision{Members, Denied, None, 0, unlimited}},
 		{"denied though allowed", strict, walls, friend, native, Decision{Allowed, Denied, None, 0, unlimited}},
 		{"denied though mine", strict, walls, self, native, Decision{Mine, Denied, None, 0, unlimited}},
@@ -150,8 +150,8 @@ func TestOffersStateThePolicy(t *testing.T) {
 	}{
 		{"by default", Policy{Self: self, Rules: rules(t)}, true, []Kind{Wasm}},
 		{"native of everyone", Policy{Self: self, Rules: rules(t, "native")}, true, []Kind{Wasm, Native}},
-		{"native, and no walls", Policy{Self: self, Rules: rules(t, "native")}, false, []Kind{Wasm}},
-		{"native, and no walls wanted", Policy{Self: self, Rules: rules(t, "native"), Unconfined: true}, false, []Kind{Wasm, Native}},
+		{"native, no sandbox", Policy{Self: self, Rules: rules(t, "native")}, false, []Kind{Wasm}},
+		{"native, no sandbox required", Policy{Self: self, Rules: rules(t, "native"), Unconfined: true}, false, []Kind{Wasm, Native}},
 		{"of members", Policy{Self: self, Private: true, Rules: rules(t)}, true, []Kind{Wasm, Native}},
 		{"nothing", Policy{Self: self, Allow: []p2ppeer.ID{friend}, Rules: rules(t, "none")}, true, nil},
 		{"at any hour", Policy{Self: self, Rules: rules(t), Quiet: Hours{{0, 24 * time.Hour}}}, true, []Kind{Wasm}},
@@ -170,7 +170,7 @@ func TestS3DefaultRules(t *testing.T) {
 		texts []string
 		want  map[Class]Rule
 	}{
-		{"nothing said", nil, map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Kind: Native}, Everyone: {Kind: Wasm}}},
+		{"no rules", nil, map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Kind: Native}, Everyone: {Kind: Wasm}}},
 		{"limits", []string{"everyone=wasm slots=3 memory=256MiB time=1h", "members=native"}, map[Class]Rule{
 			Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Kind: Native},
 			Everyone: {Kind: Wasm, Slots: 3, Limits: limits.Limits{Memory: 256 << 20, Time: time.Hour}},
@@ -196,7 +196,7 @@ func TestInvalidRules(t *testing.T) {
 		}
 	}
 	if _, err := ParseRules([]string{"wasm", "everyone=native"}, limits.Limits{}); err == nil {
-		t.Error("two rules of one class were taken")
+		t.Error("two rules for one class were accepted")
 	}
 }
 
@@ -248,7 +248,7 @@ func TestAllowListWithoutADefaultRuleWarns(t *testing.T) {
 		"friends alone":                    {true, true, []string{"none"}, nil},
 		"friends, and a rule for everyone": {false, true, []string{"everyone=wasm slots=1"}, nil},
 		"friends, with a rule for them":    {false, true, []string{"allowed=wasm"}, map[Class]Kind{Everyone: Wasm}},
-		"nobody":                           {true, false, nil, nil},
+		"no class":                         {true, false, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Policy{Self: self, Private: c.private, Rules: rules(t, c.rules...)}

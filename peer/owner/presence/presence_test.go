@@ -28,7 +28,7 @@ func TestWatchSuspendsAtOnceAndResumesLater(t *testing.T) {
 		{"nothing is wanted", nil, []Reading{{Active: true, Battery: true, Metered: true, Load: 1}}, []Rule{""}},
 		{"nothing happens", rules, []Reading{{Load: 0.4}, {}}, []Rule{"", ""}},
 		{"each rule", rules, []Reading{{Active: true}, {Battery: true}, {Load: 0.6}, {Metered: true}}, []Rule{Active, Battery, Load, Metered}},
-		{"only what is wanted", []Rule{Battery}, []Reading{{Active: true}, {Battery: true}}, []Rule{"", Battery}},
+		{"only the enabled rules", []Rule{Battery}, []Reading{{Active: true}, {Battery: true}}, []Rule{"", Battery}},
 		{"a short break", []Rule{Active}, []Reading{{Active: true}, {}, {}, {Active: true}, {}, {}, {}, {}, {}, {}, {}}, []Rule{Active, Active, Active, Active, Active, Active, Active, Active, Active, "", ""}},
 		{"quiet hours end at once", nil, []Reading{{Quiet: true}, {Quiet: true}, {}}, []Rule{Quiet, Quiet, ""}},
 	} {
@@ -73,7 +73,7 @@ func TestUnreadableValuesKeepTheLastReading(t *testing.T) {
 			now = now.Add(10 * time.Second)
 			w.Step(Reading{}, now)
 			if got := w.Step(Reading{}, now.Add(holdFor)); got != "" {
-				t.Errorf("once it is read that it is not so: got %q", got)
+				t.Errorf("after the reading is negative: got %q", got)
 			}
 		})
 	}
@@ -181,7 +181,7 @@ func TestLoadIsCorrectForANicePeer(t *testing.T) {
 	}
 	usual := !isNice()
 	if got := NewMachine("/").own() > 0; got != usual {
-		t.Errorf("at usual priority (%v) its own work is taken off: %v", usual, got)
+		t.Errorf("usual priority %v: own work subtracted is %v", usual, got)
 	}
 	told := make(chan uint64)
 	go func() { // ends at once, with its thread
@@ -192,7 +192,7 @@ func TestLoadIsCorrectForANicePeer(t *testing.T) {
 		told <- NewMachine("/").own()
 	}()
 	if own := <-told; own != 0 {
-		t.Errorf("of a nice one %d ticks are taken off", own)
+		t.Errorf("niced peer: %d ticks subtracted, want 0", own)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestUnavailableRulesAreReported(t *testing.T) {
 	}
 	for _, u := range r.Unread {
 		if u.Why == "" {
-			t.Errorf("%s: nobody says why", u.Rule)
+			t.Errorf("%s: no reason given", u.Rule)
 		}
 	}
 }
@@ -253,7 +253,7 @@ func TestHangingServiceIsNotWaitedFor(t *testing.T) {
 					t.Errorf("got %+v", r)
 				}
 			case <-time.After(time.Minute):
-				t.Fatal("it is waited for")
+				t.Fatal("the query did not time out")
 			}
 		})
 	}
@@ -295,7 +295,7 @@ func TestValuesOfSystemServices(t *testing.T) {
 			}
 			for _, flags := range asked {
 				if flags&dbus.FlagNoAutoStart == 0 {
-					t.Error("a question starts a service that does not run")
+					t.Error("a query would start a service that does not run")
 				}
 			}
 		})

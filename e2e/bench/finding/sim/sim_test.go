@@ -39,7 +39,7 @@ func TestSearchesGrowSlowly(t *testing.T) {
 	growsSlowly(t, "peer", small, large)
 	growsSlowly(t, "newcomer", newSmall, newLarge)
 	if total(newSmall, func(o Outcome) int { return o.Gone }) == 0 {
-		t.Error("no record of a peer that is gone")
+		t.Error("no record of a peer that has left")
 	}
 }
 

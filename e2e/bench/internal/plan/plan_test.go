@@ -16,7 +16,7 @@ func TestItemsAreReadAsTheyAreWritten(t *testing.T) {
 					t.Errorf("%s became %s: %v", item, got, err)
 				}
 				if name := got.Test + Size(got.Bytes); seen[name] {
-					t.Errorf("%s twice", item)
+					t.Errorf("%s occurs twice", item)
 				} else {
 					seen[name] = true
 				}
@@ -30,7 +30,7 @@ func Size(bytes int) string { return Item{Bytes: bytes}.String() }
 func TestBadItems(t *testing.T) {
 	for _, s := range []string{"", "latency", "latency:1", "latency:1:0", "latency:-1:5", "latency:0:5", "cg:1:1", "latency:1:5:7", "dance:1:5", "latency:1:99999999", "latency:999999999:1"} {
 		if item, err := Parse(s); err == nil {
-			t.Errorf("%q is taken as %v", s, item)
+			t.Errorf("%q is accepted as %v", s, item)
 		}
 	}
 }

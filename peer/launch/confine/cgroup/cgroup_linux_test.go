@@ -52,13 +52,13 @@ func TestGroupsOfAJob(t *testing.T) {
 		t.Errorf("usage %+v", u)
 	}
 	for range 2 { // likewise for an idle group
-		if err := job.GiveWay(Precedence{Weight: 30, Idle: true}); err != nil {
+		if err := job.SetPriority(Priority{Weight: 30, Idle: true}); err != nil {
 			t.Error(err)
 		}
-		wantPrecedence(t, job, "1", "")
+		wantPriority(t, job, "1", "")
 	}
-	job.Hurry()
-	wantPrecedence(t, job, "0", "1024")
+	job.RestoreWeight()
+	wantPriority(t, job, "0", "1024")
 	for _, percent := range []int64{300, 50} {
 		if err := job.SetCPU(percent); err != nil {
 			t.Errorf("set to %d %%: %v", percent, err)
@@ -71,9 +71,9 @@ func TestGroupsOfAJob(t *testing.T) {
 	wantGone(t, sleep, folders)
 }
 
-// wantPrecedence checks the kernel's values of a group, as far as they exist. shares, if set, is the weight
+// wantPriority checks the kernel's values of a group, as far as they exist. shares, if set, is the weight
 // of version 1.
-func wantPrecedence(t *testing.T, g *Group, idle, shares string) {
+func wantPriority(t *testing.T, g *Group, idle, shares string) {
 	t.Helper()
 	for file, want := range map[string]string{"cpu.idle": idle, "cpu.shares": shares} {
 		if got, err := os.ReadFile(filepath.Join(g.folders[CPU], file)); err == nil && want != "" && strings.TrimSpace(string(got)) != want {
@@ -106,7 +106,7 @@ func TestStaleGroupsAreRemoved(t *testing.T) {
 	wantGone(t, sleep, slices.Concat(group.Folders(), job.Folders()))
 	for _, f := range other.Folders() {
 		if _, err := os.Stat(f); err != nil {
-			t.Errorf("another peer's group has gone: %v", err)
+			t.Errorf("another peer's group was removed: %v", err)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestQuotasHold(t *testing.T) {
 	runIn(t, stay, "while :; do :; done &")
 	for late := time.Now().Add(20 * time.Second); number(job.folders[CPU], "cpu.stat", "nr_throttled") == 0; time.Sleep(time.Millisecond) { // interval between polls
 		if time.Now().After(late) {
-			t.Fatal("who computes has all of a processor")
+			t.Fatal("a busy program was never throttled")
 		}
 	}
 }
@@ -316,7 +316,7 @@ func TestVersion2(t *testing.T) {
 	for _, file := range []string{"cgroup.subtree_control", "cpu.weight", "cpu.idle"} {
 		put(t, k.folder("p2pmpi-x-0123/"+file), "")
 	}
-	if err := k.giveWay(job, Precedence{Weight: 220, Idle: true}); err != nil {
+	if err := k.setPriority(job, Priority{Weight: 220, Idle: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range []string{"cpu.max", "cpu.max.burst"} {

@@ -21,19 +21,19 @@ type Quota struct {
 	Processes int64 // processes and threads
 }
 
-// A Precedence states how far a job yields to other processes, on processors and disks. Where the kernel
+// A Priority states how far a job yields to other processes, on processors and disks. Where the kernel
 // supports it, an idle group gets only time that no other group wants, whatever its weight. A process of
 // another group that wakes up preempts it at once.
-type Precedence struct {
+type Priority struct {
 	Weight int64 // relative to other groups
 	Idle   bool
 }
 
 // usual is the default weight of groups.
-const usual = 1024
+const defaultWeight = 1024
 
 // weight returns the weight for version 2, where the default is 100.
-func (p Precedence) weight() string { return strconv.FormatInt(max(1, p.Weight*100/usual), 10) }
+func (p Priority) weight() string { return strconv.FormatInt(max(1, p.Weight*100/defaultWeight), 10) }
 
 // Usage is the resource use of a group's processes.
 type Usage struct {

@@ -32,8 +32,8 @@ type kernel interface {
 	// job and process create a group and return its folders.
 	job(name string, q Quota) (map[Controller]string, error)
 	process(job, name string, q Quota) (map[Controller]string, error)
-	// giveWay sets how far a job yields to other processes.
-	giveWay(folders map[Controller]string, p Precedence) error
+	// setPriority sets how far a job yields to other processes.
+	setPriority(folders map[Controller]string, p Priority) error
 	// setCPU changes the processor limit of all processes of a job together.
 	setCPU(folders map[Controller]string, percent int64) error
 	// usage returns the resource use of a group. If it cannot determine Short, the eventfd that alarm
@@ -58,14 +58,14 @@ func Open(home string) *Tree {
 	}
 	var parents map[Controller]string
 	parents, t.missing = t.kernel.parents(t.prefix)
-	t.keep(parents)
+	t.recordParents(parents)
 	return t
 }
 
 // Missing returns the reason why a controller cannot be used, or nil.
 func (t *Tree) Missing(c Controller) error {
 	if t.kernel == nil {
-		return errAbsent
+		return errNoCgroups
 	}
 	return t.missing[c]
 }
@@ -80,11 +80,11 @@ func (t *Tree) Home() []string {
 
 // A Group is the control group of a job or of a process.
 type Group struct {
-	tree    *Tree
-	name    string
-	folders map[Controller]string // its own folders
-	job     *Group                // nil: this is the group of a job
-	bell    *os.File              // eventfd of kernel.alarm; nil: none
+	tree     *Tree
+	name     string
+	folders  map[Controller]string // its own folders
+	job      *Group                // nil: this is the group of a job
+	oomEvent *os.File              // eventfd of kernel.alarm; nil: none
 }
 
 // NewJob creates the group of a job.
@@ -93,22 +93,22 @@ func (t *Tree) NewJob(id string, q Quota) (*Group, error) {
 		return t.kernel.job(name, q)
 	})
 	if err == nil && t.kernel != nil {
-		job.bell, _ = t.kernel.alarm(job.folders) // without it, lack of memory of the job itself is not detected
+		job.oomEvent, _ = t.kernel.alarm(job.folders) // without it, lack of memory of the job itself is not detected
 	}
 	return job, err
 }
 
-// GiveWay sets how far the job yields to other processes. Before that it has the default weight.
-func (g *Group) GiveWay(p Precedence) error {
+// SetPriority sets how far the job yields to other processes. Before that it has the default weight.
+func (g *Group) SetPriority(p Priority) error {
 	if len(g.folders) == 0 {
 		return nil
 	}
-	return g.tree.kernel.giveWay(g.folders, p)
+	return g.tree.kernel.setPriority(g.folders, p)
 }
 
-// Hurry restores the default weight of a job whose processes have all been killed, since they need
+// RestoreWeight restores the default weight of a job whose processes have all been killed, since they need
 // processor time to exit.
-func (g *Group) Hurry() { _ = g.GiveWay(Precedence{Weight: usual}) } // an error means that the group was removed
+func (g *Group) RestoreWeight() { _ = g.SetPriority(Priority{Weight: defaultWeight}) } // an error means that the group was removed
 
 // SetCPU changes the processor limit of all processes of the job together, in percent of one processor. The
 // job must have been created with such a limit.
@@ -165,8 +165,8 @@ func (g *Group) Usage() Usage {
 		return Usage{}
 	}
 	u := g.tree.kernel.usage(g.folders)
-	if g.bell != nil {
-		u.Short = short(g.bell, g.folders)
+	if g.oomEvent != nil {
+		u.Short = short(g.oomEvent, g.folders)
 	}
 	return u
 }
@@ -185,15 +185,15 @@ func (g *Group) Remove() error {
 	for _, f := range g.own() {
 		errs = append(errs, removeTree(f))
 	}
-	if g.bell != nil {
-		g.bell.Close()
+	if g.oomEvent != nil {
+		g.oomEvent.Close()
 	}
 	return errors.Join(errs...)
 }
 
-// keep records the parent folders of groups for the next peer of this home, which may start in another
-// group. If that fails, groups remain only if the peer and all its supervisors are killed together.
-func (t *Tree) keep(parents map[Controller]string) {
+// recordParents records the parent folders of groups for the next peer of this home, which may start in
+// another group. If that fails, groups remain only if the peer and all its supervisors are killed together.
+func (t *Tree) recordParents(parents map[Controller]string) {
 	var lines []string
 	for _, c := range controllers {
 		if f, ok := parents[c]; ok {
@@ -219,4 +219,4 @@ func (t *Tree) removeStale() {
 	}
 }
 
-var errAbsent = errors.New("this system has no control groups")
+var errNoCgroups = errors.New("this system has no control groups")

@@ -22,11 +22,11 @@ func (*Tree) NewJob(string, Quota) (*Group, error) { return &Group{}, nil }
 // A Group is the control group of a job or of a process.
 type Group struct{}
 
-// GiveWay does nothing.
-func (*Group) GiveWay(Precedence) error { return nil }
+// SetPriority does nothing.
+func (*Group) SetPriority(Priority) error { return nil }
 
-// Hurry does nothing.
-func (*Group) Hurry() {}
+// RestoreWeight does nothing.
+func (*Group) RestoreWeight() {}
 
 // SetCPU does nothing.
 func (*Group) SetCPU(int64) error { return nil }

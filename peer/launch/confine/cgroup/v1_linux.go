@@ -120,7 +120,7 @@ func (k *v1) make(name string, in []Controller, q Quota) (map[Controller]string,
 	return folders, nil
 }
 
-func (k *v1) giveWay(folders map[Controller]string, p Precedence) error {
+func (k *v1) setPriority(folders map[Controller]string, p Priority) error {
 	f, ok := folders[CPU]
 	if !ok {
 		return nil

@@ -67,7 +67,7 @@ func (k *v2) find() error {
 func (k *v2) divide(prefix string) error {
 	if _, err := os.Stat(filepath.Join(k.folder(""), "cgroup.type")); errors.Is(err, os.ErrNotExist) {
 		if err := probe(k.folder(prefix + "-probe")); err != nil { // the peer may lack the permission although the controllers are enabled
-			return fmt.Errorf("the root of all control groups is not the peer's; %s: %w", delegate, err)
+			return fmt.Errorf("the peer may not create groups in the root control group; %s: %w", delegate, err)
 		}
 		k.enable() // the root may have processes beside groups
 		return nil
@@ -151,7 +151,7 @@ func (k *v2) setCPU(folders map[Controller]string, percent int64) error {
 	return err
 }
 
-func (k *v2) giveWay(folders map[Controller]string, p Precedence) (err error) {
+func (k *v2) setPriority(folders map[Controller]string, p Priority) (err error) {
 	for _, f := range folders { // it is the same for each controller
 		for _, file := range []string{"io.weight", "io.bfq.weight"} { // which one applies depends on the disk's scheduler
 			_ = write(f, file, "default "+p.weight())

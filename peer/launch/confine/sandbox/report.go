@@ -17,38 +17,38 @@ type Report struct {
 	NoSeccomp    string `json:"noSeccomp,omitempty"`
 }
 
-// A Wall is a kind of protection against a program.
-type Wall string
+// A Resource is a part of this machine that the sandbox protects from a program.
+type Resource string
 
-// The walls, each with what a program could do without it.
+// The resources, each with what a program could do if it were not protected.
 const (
-	FileSystem Wall = "file system" // read the owner's files, write outside its scratch folder
-	Network    Wall = "network"     // open sockets
-	Processes  Wall = "processes"   // signal the owner's processes
+	FileSystem Resource = "file system" // read the owner's files, write outside its scratch folder
+	Network    Resource = "network"     // open sockets
+	Processes  Resource = "processes"   // signal the owner's processes
 )
 
-// A Lack is a missing wall.
-type Lack struct {
-	Wall Wall   `json:"wall"`
-	Why  string `json:"why"`
+// A Gap is a resource that the sandbox does not protect.
+type Gap struct {
+	Resource Resource `json:"wall"`
+	Why      string   `json:"why"`
 }
 
-// Lacks returns the missing walls, in the order of their constants. A careful owner runs strangers' native
-// programs only on a machine that lacks none.
+// Gaps returns the unprotected resources, in the order of their constants. A careful owner runs strangers'
+// native programs only on a machine that has no gaps.
 //
 // Landlock alone is not sufficient. Without namespaces, the program runs as the peer's own user. Landlock
 // then allows it to chmod that user's files and to slow down that user's processes. A network namespace is
 // not sufficient either: sockets that the peer hands over belong to the machine's namespace, and only
 // seccomp prevents the program from reconnecting them.
-func (r Report) Lacks() (lacks []Lack) {
+func (r Report) Gaps() (gaps []Gap) {
 	if !r.Namespaces {
-		lacks = append(lacks, Lack{FileSystem, r.NoNamespaces})
+		gaps = append(gaps, Gap{FileSystem, r.NoNamespaces})
 	}
 	if !r.Seccomp {
-		lacks = append(lacks, Lack{Network, r.NoSeccomp})
+		gaps = append(gaps, Gap{Network, r.NoSeccomp})
 	}
 	if !r.Namespaces {
-		lacks = append(lacks, Lack{Processes, r.NoNamespaces})
+		gaps = append(gaps, Gap{Processes, r.NoNamespaces})
 	}
-	return lacks
+	return gaps
 }

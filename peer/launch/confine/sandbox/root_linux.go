@@ -25,17 +25,17 @@ const (
 // enterRoot makes this process, which has its own mount namespace, see only the files of p.
 func enterRoot(p Plan) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("separate mounts: %w", err)
+		return fmt.Errorf("make mounts private: %w", err)
 	}
 	// Files created here must be readable by the guest, whatever the peer's umask.
 	defer unix.Umask(unix.Umask(0))
 	// Both may lie below a folder that the new root hides.
-	scratch, err := take(p.Scratch)
+	scratch, err := cloneMount(p.Scratch)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(scratch)
-	program, err := take(p.Program)
+	program, err := cloneMount(p.Program)
 	replaced := p.own() && errors.Is(err, fs.ErrNotExist)
 	if err != nil && !replaced {
 		return err
@@ -43,9 +43,9 @@ func enterRoot(p Plan) error {
 	defer unix.Close(program)
 	r := root{p.Scratch}
 	if err := unix.Mount("tmpfs", r.at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=1m"); err != nil {
-		return fmt.Errorf("make a root: %w", err)
+		return fmt.Errorf("mount the new root: %w", err)
 	}
-	if err := r.furnish(); err != nil {
+	if err := r.addSystemFiles(); err != nil {
 		return err
 	}
 	for _, from := range p.Readable {
@@ -54,14 +54,14 @@ func enterRoot(p Plan) error {
 		}
 	}
 	if replaced {
-		err = r.lead(p)
+		err = r.linkOwn(p)
 	} else {
-		err = r.put(program, p.Executable(), false, readOnly)
+		err = r.mount(program, p.Executable(), false, readOnly)
 	}
 	if err != nil {
 		return err
 	}
-	if err := r.put(scratch, p.Scratch, true, harmless); err != nil {
+	if err := r.mount(scratch, p.Scratch, true, harmless); err != nil {
 		return err
 	}
 	if err := r.link(p.Scratch); err != nil {
@@ -73,10 +73,10 @@ func enterRoot(p Plan) error {
 	return unix.Sethostname([]byte(hostname))
 }
 
-// furnish adds the files that every program gets.
-func (r root) furnish() error {
+// addSystemFiles adds the files that every program gets.
+func (r root) addSystemFiles() error {
 	for _, p := range system {
-		if err := r.show(p); err != nil {
+		if err := r.bindIfExists(p); err != nil {
 			return err
 		}
 	}
@@ -97,8 +97,8 @@ func (r root) furnish() error {
 	return r.mountProc()
 }
 
-// show bind-mounts the file or folder of that name, if it exists. It copies a symbolic link.
-func (r root) show(name string) error {
+// bindIfExists bind-mounts the file or folder of that name, if it exists. It copies a symbolic link.
+func (r root) bindIfExists(name string) error {
 	target, err := os.Readlink(name)
 	if err == nil {
 		if err = os.MkdirAll(path.Dir(r.at+name), 0o755); err == nil {
@@ -119,29 +119,29 @@ func (r root) bind(from, to string, attributes uint64) error {
 	if err != nil {
 		return err
 	}
-	tree, err := take(from)
+	tree, err := cloneMount(from)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(tree)
-	return r.put(tree, to, info.IsDir(), attributes)
+	return r.mount(tree, to, info.IsDir(), attributes)
 }
 
-// take clones the mount of the given file, with all mounts below it. A link in /proc may lead out of this
-// process's mounts, so take uses the path that it names.
-func take(name string) (tree int, err error) {
+// cloneMount clones the mount of the given file, with all mounts below it. A link in /proc may lead out of
+// this process's mounts, so cloneMount uses the path that it names.
+func cloneMount(name string) (tree int, err error) {
 	if target, err := os.Readlink(name); err == nil && strings.HasPrefix(name, "/proc/") {
 		name = target
 	}
 	tree, err = unix.OpenTree(unix.AT_FDCWD, name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {
-		return -1, fmt.Errorf("show %s: %w", name, err)
+		return -1, fmt.Errorf("clone mount of %s: %w", name, err)
 	}
 	return tree, nil
 }
 
-// put mounts a cloned mount at to.
-func (r root) put(tree int, to string, folder bool, attributes uint64) (err error) {
+// mount mounts a cloned mount at to.
+func (r root) mount(tree int, to string, folder bool, attributes uint64) (err error) {
 	at := r.at + to
 	if folder {
 		err = os.MkdirAll(at, 0o755)
@@ -155,14 +155,14 @@ func (r root) put(tree int, to string, folder bool, attributes uint64) (err erro
 		err = unix.MoveMount(tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
 	}
 	if err != nil {
-		return fmt.Errorf("show %s: %w", to, err)
+		return fmt.Errorf("mount %s: %w", to, err)
 	}
 	return nil
 }
 
-// lead makes the path of the peer's own executable a link through /proc. The peer was upgraded, so the file
-// that it runs from was deleted.
-func (r root) lead(p Plan) error {
+// linkOwn makes the path of the peer's own executable a link through /proc. The peer was upgraded, so the
+// file that it runs from was deleted.
+func (r root) linkOwn(p Plan) error {
 	if _, err := os.Lstat(r.at + p.Program); err != nil {
 		return fmt.Errorf("the file of p2pboot was replaced, and this system has no other path to it: restart p2pboot: %w", err)
 	}
@@ -219,10 +219,10 @@ func (r root) enter(scratch string) error {
 		return fmt.Errorf("change root: %w", err)
 	}
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("leave the old root: %w", err)
+		return fmt.Errorf("unmount the old root: %w", err)
 	}
 	if err := unix.MountSetattr(unix.AT_FDCWD, "/", 0, &unix.MountAttr{Attr_set: readOnly}); err != nil {
-		return fmt.Errorf("close the root: %w", err)
+		return fmt.Errorf("make the root read-only: %w", err)
 	}
 	return unix.Chdir(scratch)
 }

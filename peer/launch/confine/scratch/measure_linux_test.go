@@ -96,7 +96,7 @@ func TestFolderWithChangingPermissions(t *testing.T) {
 	defer func() { close(stop); <-stopped }()
 	for range 200 {
 		if n, err := measureAsAUser(folder); err == nil && n < size || err != nil && !errors.Is(err, fs.ErrPermission) {
-			t.Fatalf("got %d, %v; want the file, or that it may not be looked at", n, err)
+			t.Fatalf("got %d, %v; want the file's size, or a permission error", n, err)
 		}
 	}
 }

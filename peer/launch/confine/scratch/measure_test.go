@@ -47,7 +47,7 @@ func TestMeasure(t *testing.T) {
 	t.Cleanup(func() { os.Chmod(outside, 0o700) })
 	n, err := Measure(folder, ruler) // adds missing permissions at once
 	if err != nil || n < size+4*leastEntry || n >= 2*size {
-		t.Errorf("got %d, %v; want the file once, and what else there is", n, err)
+		t.Errorf("got %d, %v; want the file counted once, and the other entries", n, err)
 	}
 	if info, err := os.Stat(outside); err != nil || info.Mode().Perm() != 0 {
 		t.Errorf("outside: %v, %v", info.Mode(), err)
@@ -136,11 +136,11 @@ func TestEachNameCounts(t *testing.T) {
 
 func TestPerFile(t *testing.T) {
 	for name, c := range map[string]struct{ bytes, files, want int64 }{
-		"ext4, as it is made":   {100 << 30, 100 << 30 / (16 << 10), 16 << 10},
-		"more files than bytes": {1 << 30, 1 << 40, leastEntry},
-		"without end":           {100 << 30, 0, leastEntry},
-		"next to no files left": {100 << 30, 10, mostEntry},
-		"full":                  {0, 1000, leastEntry},
+		"ext4 with default options": {100 << 30, 100 << 30 / (16 << 10), 16 << 10},
+		"more files than bytes":     {1 << 30, 1 << 40, leastEntry},
+		"without end":               {100 << 30, 0, leastEntry},
+		"next to no files left":     {100 << 30, 10, mostEntry},
+		"full":                      {0, 1000, leastEntry},
 	} {
 		if got := perFile(c.bytes, c.files); got != c.want {
 			t.Errorf("%s: got %d, want %d", name, got, c.want)

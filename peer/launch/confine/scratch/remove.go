@@ -26,16 +26,16 @@ func remove(ctx context.Context, folder string) error {
 	return nil
 }
 
-// longest bounds the time to empty a folder: a remaining process may keep filling it.
-const longest = 10 * time.Minute
+// maxRemoval bounds the time to empty a folder: a remaining process may keep filling it.
+const maxRemoval = 10 * time.Minute
 
-// removalTimeout returns a function that returns an error once removal must stop: after longest, or when ctx
-// ends.
+// removalTimeout returns a function that returns an error once removal must stop: after maxRemoval, or when
+// ctx ends.
 func removalTimeout(ctx context.Context, now func() time.Time) (late func() error) {
-	until := now().Add(longest)
+	until := now().Add(maxRemoval)
 	return func() error {
 		if now().After(until) {
-			return errors.New("it is being filled")
+			return errors.New("a process keeps creating files in it")
 		}
 		return ctx.Err()
 	}
@@ -58,12 +58,12 @@ func empty(folder string, late func() error) error {
 		if root.Remove(name) == nil {
 			return nil
 		}
-		return dissolve(root, name, late)
+		return removeSubfolder(root, name, late)
 	})
 }
 
-// dissolve removes a subfolder. It moves non-empty folders in it to the top.
-func dissolve(root *os.Root, folder string, late func() error) error {
+// removeSubfolder removes a subfolder. It moves non-empty folders in it to the top.
+func removeSubfolder(root *os.Root, folder string, late func() error) error {
 	if err := root.Chmod(folder, 0o700); err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func RemoveProcess(folder string) error {
 }
 
 // aside is the prefix of folders that were set aside. No job has such a name.
-const aside = ".stale-"
+const stalePrefix = ".stale-"
 
 // SetAside renames every job folder below root, so that it does not obstruct new jobs. Such folders remain
 // if a peer was killed together with its supervisors. SetAside is fast whatever they contain; RemoveStale
@@ -84,8 +84,8 @@ func SetAside(root string) error {
 	}
 	var errs []error
 	for _, j := range jobs {
-		if !strings.HasPrefix(j.Name(), aside) {
-			errs = append(errs, os.Rename(filepath.Join(root, j.Name()), filepath.Join(root, aside+rand.Text())))
+		if !strings.HasPrefix(j.Name(), stalePrefix) {
+			errs = append(errs, os.Rename(filepath.Join(root, j.Name()), filepath.Join(root, stalePrefix+rand.Text())))
 		}
 	}
 	return errors.Join(errs...)
@@ -100,7 +100,7 @@ func RemoveStale(ctx context.Context, root string) error {
 	}
 	var errs []error
 	for _, j := range jobs {
-		if strings.HasPrefix(j.Name(), aside) && ctx.Err() == nil {
+		if strings.HasPrefix(j.Name(), stalePrefix) && ctx.Err() == nil {
 			errs = append(errs, remove(ctx, filepath.Join(root, j.Name())))
 		}
 	}

@@ -79,7 +79,7 @@ func TestS4FilesOfAProcessAreRemoved(t *testing.T) {
 func TestTwoJobsNeverShareAFolder(t *testing.T) {
 	j, root := newJob(t)
 	if err := j.Make(); err == nil {
-		t.Error("the folder was given twice")
+		t.Error("the same folder was made twice")
 	}
 	if err := SetAside(root); err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestRemovalOfAGrowingFolderTimesOut(t *testing.T) {
 		ctx   func() context.Context
 		takes time.Duration // time between two calls of the clock
 	}{
-		"late":   {context.Background, longest / 2},
+		"late":   {context.Background, maxRemoval / 2},
 		"closed": {func() context.Context { ctx, cancel := context.WithCancel(context.Background()); cancel(); return ctx }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

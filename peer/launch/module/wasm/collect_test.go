@@ -71,9 +71,9 @@ func TestComputingModuleDoesNotBlockOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if binary.LittleEndian.Uint32(word) != 1 || during != 0 {
-		t.Errorf("others stood still until the module ended: %d collections", during)
+		t.Errorf("other goroutines were blocked until the module ended: %d collections", during)
 	}
 	if !collected {
-		t.Error("nothing is collected while the module is in a call")
+		t.Error("no garbage was collected while the module was in a call")
 	}
 }

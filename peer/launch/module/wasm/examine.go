@@ -15,7 +15,7 @@ import (
 
 // strays is a module that tests an engine. It makes a call that does not wait, for the time, and one that
 // may wait, for nothing. It traps if there is no time, and finally reads beyond its memory.
-const strays = "\x00asm\x01\x00\x00\x00" +
+const examineModule = "\x00asm\x01\x00\x00\x00" +
 	"\x01\x13\x03\x60\x00\x00\x60\x03\x7f\x7e\x7f\x01\x7f\x60\x04\x7f\x7f\x7f\x7f\x01\x7f" +
 	"\x02\x4e\x02\x16wasi_snapshot_preview1\x0eclock_time_get\x00\x01\x16wasi_snapshot_preview1\x0bpoll_oneoff\x00\x02" +
 	"\x03\x02\x01\x00\x05\x03\x01\x00\x01\x07\x0a\x01\x06_start\x00\x02\x0a\x2b\x01\x29\x00" +
@@ -31,8 +31,8 @@ func examine(ctx context.Context, e Engine) int {
 	var module Module
 	for range 2 { // the second time with the code that the first has left
 		var err error
-		if module, err = e.Load(ctx, []byte(strays), compiled, 1); err != nil {
-			return tell(exitUnfit, err)
+		if module, err = e.Load(ctx, []byte(examineModule), compiled, 1); err != nil {
+			return tell(exitNotRunnable, err)
 		}
 	}
 	h := newHost(Config{}, nil)
@@ -40,10 +40,10 @@ func examine(ctx context.Context, e Engine) int {
 	var exit *sys.ExitError
 	err := module.Run(ctx, h)
 	if err == nil || errors.As(err, &exit) {
-		return tell(exitUnfit, errors.New("modules may read beyond their memory"))
+		return tell(exitNotRunnable, errors.New("it lets modules read beyond their memory"))
 	}
 	if !strings.Contains(err.Error(), "out of bounds") {
-		return tell(exitUnfit, fmt.Errorf("the module that tests reads beyond its memory ended early: %w", err))
+		return tell(exitNotRunnable, fmt.Errorf("the test module ended before it read beyond its memory: %w", err))
 	}
 	fmt.Println(e.Name(), source)
 	return 0

@@ -43,7 +43,7 @@ func TestExaminedModuleMakesCalls(t *testing.T) {
 	if name, err := Examined(strings.TrimSpace(said)); err != nil || name != (Wazero{}).Name() {
 		t.Errorf("%q: %q (%v)", said, name, err)
 	}
-	module, err := Wazero{}.Load(t.Context(), []byte(strays), compiled, 1)
+	module, err := Wazero{}.Load(t.Context(), []byte(examineModule), compiled, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestExaminedModuleMakesCalls(t *testing.T) {
 	defer h.close()
 	module.Run(t.Context(), h)
 	if h.clock.since == 0 {
-		t.Error("it has not asked for the time")
+		t.Error("the test module did not ask for the time")
 	}
 }
 
@@ -78,7 +78,7 @@ func stdout(t *testing.T, during func()) string {
 // TestConfigWithUnknownFieldsIsRefused checks that a config with unknown fields is refused.
 func TestConfigWithUnknownFieldsIsRefused(t *testing.T) {
 	if _, _, err := parse([]string{`{"Compile":true,"Fuel":7}`}); err == nil {
-		t.Error("it is taken")
+		t.Error("the unknown field was accepted")
 	}
 	if c, rest, err := parse(Config{Compile: true}.Arguments([]string{"a"})); err != nil || !c.Compile || len(rest) != 1 {
 		t.Errorf("its own is %+v, %q (%v)", c, rest, err)

@@ -15,10 +15,10 @@ import (
 
 // Exit statuses of the runner other than those of modules.
 const (
-	exitTrap    = 134 // the module did something forbidden; as for a native program that aborts
-	exitUnfit   = 126 // the module cannot be run
-	exitNoOrder = 64
-	exitLost    = 70 // the peer has ended
+	exitTrap        = 134 // the module did something forbidden; as for a native program that aborts
+	exitNotRunnable = 126 // the module cannot be run
+	exitNoOrder     = 64
+	exitLost        = 70 // the peer has ended
 )
 
 // Main runs this process as a runner with the given engine, if it was started as one. The caller must then
@@ -42,7 +42,7 @@ func tell(status int, err error) int {
 // run runs the module to its end.
 func run(ctx context.Context, e Engine, c Config, args []string) int {
 	if err := os.RemoveAll(compiled); err != nil { // input files of that name must not be executed
-		return tell(exitUnfit, err)
+		return tell(exitNotRunnable, err)
 	}
 	if c.Examine {
 		return examine(ctx, e)
@@ -53,7 +53,7 @@ func run(ctx context.Context, e Engine, c Config, args []string) int {
 	}
 	binary, err := read(os.Stdin)
 	if err != nil {
-		return tell(exitUnfit, fmt.Errorf("read the module: %w", err))
+		return tell(exitNotRunnable, fmt.Errorf("read the module: %w", err))
 	}
 	pages, own := divide(c.Memory, uint64(len(binary)))
 	if !c.Compile { // the compiler may use the whole slot, and should rather fail than collect garbage all the time
@@ -61,13 +61,13 @@ func run(ctx context.Context, e Engine, c Config, args []string) int {
 	}
 	module, err := e.Load(ctx, binary, compiled, pages)
 	if err != nil {
-		return tell(exitUnfit, err)
+		return tell(exitNotRunnable, err)
 	}
 	if c.Compile {
 		return 0
 	}
 	if err := os.RemoveAll(compiled); err != nil { // it is in memory now
-		return tell(exitUnfit, err)
+		return tell(exitNotRunnable, err)
 	}
 	h := newHost(c, args)
 	defer h.close()
@@ -87,11 +87,11 @@ func status(err error) int {
 	case errors.As(err, &exit):
 		return int(exit.ExitCode() & 0xff)
 	case errors.As(err, &fault):
-		return tell(exitTrap, fmt.Errorf("the module was ended: it calls its host with %w", fault))
+		return tell(exitTrap, fmt.Errorf("the module was ended: invalid call of the host: %w", fault))
 	}
 	return tell(exitTrap, fmt.Errorf("the module was ended: %w", err))
 }
 
 func lost(err error) {
-	os.Exit(tell(exitLost, fmt.Errorf("this process ends with its peer: %w", err)))
+	os.Exit(tell(exitLost, fmt.Errorf("the peer has ended: %w", err)))
 }

@@ -72,10 +72,10 @@ func TestMessageAfterTheModulesExit(t *testing.T) {
 	}
 	_, err = r.Instantiate(ctx, []byte(exits))
 	if got := status(err); got != 7 {
-		t.Errorf("it has ended with %d: %v", got, err)
+		t.Errorf("exit status %d: %v", got, err)
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	if n := copy(buffer, "a message"); string(buffer[:n]) != "a message" || len(buffer) != pageSize {
-		t.Errorf("%q is in a buffer of %d bytes", buffer[:n], len(buffer))
+		t.Errorf("read %q from a buffer of %d bytes", buffer[:n], len(buffer))
 	}
 }

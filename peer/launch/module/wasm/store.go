@@ -57,7 +57,7 @@ func (s *Store) Take(digest, module string) (bool, error) {
 		err = os.Rename(taken, module)
 	}
 	if err != nil {
-		return false, fmt.Errorf("take a compiled module: %w", err)
+		return false, fmt.Errorf("read a compiled module: %w", err)
 	}
 	return true, nil
 }
@@ -66,7 +66,7 @@ func (s *Store) Take(digest, module string) (bool, error) {
 // folder, and takes the lock.
 func (s *Store) Lock(ctx context.Context, digest string) (unlock func(), err error) {
 	if err = os.MkdirAll(s.dir, 0o700); err == nil {
-		lock := flock.New(filepath.Join(s.dir, making+digest))
+		lock := flock.New(filepath.Join(s.dir, tempPrefix+digest))
 		if _, err = lock.TryLockContext(ctx, 20*time.Millisecond); err == nil {
 			return func() {
 				_ = os.Remove(lock.Path()) // waiting processes then find the compiled module
@@ -74,11 +74,11 @@ func (s *Store) Lock(ctx context.Context, digest string) (unlock func(), err err
 			}, nil
 		}
 	}
-	return nil, fmt.Errorf("wait until the module is compiled: %w", err)
+	return nil, fmt.Errorf("wait for the compilation of the module: %w", err)
 }
 
-// making is the prefix of files that are being written.
-const making = "new-"
+// tempPrefix is the prefix of files that are being written.
+const tempPrefix = "new-"
 
 // duplicate copies a file. The destination must not exist.
 func duplicate(from, to string) error {
@@ -112,10 +112,10 @@ func (s *Store) Add(digest, module, folder string) error {
 	err := os.MkdirAll(s.dir, 0o700)
 	var f *os.File
 	if err == nil {
-		f, err = os.CreateTemp(s.dir, making)
+		f, err = os.CreateTemp(s.dir, tempPrefix)
 	}
 	if err != nil {
-		return fmt.Errorf("keep a compiled module: %w", err)
+		return fmt.Errorf("store a compiled module: %w", err)
 	}
 	err = errors.Join(pack(f, module, filepath.Join(folder, compiled)), f.Close())
 	if err == nil {
@@ -123,7 +123,7 @@ func (s *Store) Add(digest, module, folder string) error {
 	}
 	if err != nil {
 		os.Remove(f.Name())
-		return fmt.Errorf("keep a compiled module: %w", err)
+		return fmt.Errorf("store a compiled module: %w", err)
 	}
 	s.prune(digest)
 	return nil
@@ -149,14 +149,14 @@ func pack(to io.Writer, module, folder string) error {
 		all += h[i].Size
 	}
 	if all > maxEntry {
-		return fmt.Errorf("the module and its compiled code have %d MiB, more than %d", all>>20, maxEntry>>20)
+		return fmt.Errorf("the module and its compiled code have %d MiB, at most %d are allowed", all>>20, maxEntry>>20)
 	}
 	line, err := json.Marshal(h)
 	if err != nil {
 		return err
 	}
 	if len(line) >= maxHeader {
-		return errors.New("too many files")
+		return errors.New("too many files of compiled code")
 	}
 	if _, err := fmt.Fprintf(to, "%-*s\n", maxHeader-1, line); err != nil {
 		return err
@@ -190,7 +190,7 @@ func unpack(from io.Reader) ([]byte, error) {
 		return nil, err
 	}
 	if len(h) == 0 || h[0].Path != "" {
-		return nil, errors.New("it is not there")
+		return nil, errors.New("the module is missing")
 	}
 	module, err := io.ReadAll(io.LimitReader(from, h[0].Size))
 	if err != nil {
@@ -209,7 +209,7 @@ func unpack(from io.Reader) ([]byte, error) {
 
 func layOut(from io.Reader, c content) error {
 	if !filepath.IsLocal(c.Path) {
-		return fmt.Errorf("it has a file %q", c.Path)
+		return fmt.Errorf("compiled code with the file name %q", c.Path)
 	}
 	path := filepath.Join(compiled, c.Path)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -237,7 +237,7 @@ func (s *Store) prune(digest string) {
 		info, err := e.Info()
 		switch {
 		case err != nil: // it was removed meanwhile
-		case !strings.HasPrefix(info.Name(), making):
+		case !strings.HasPrefix(info.Name(), tempPrefix):
 			files = append(files, info)
 		case time.Since(info.ModTime()) > time.Hour:
 			os.Remove(filepath.Join(s.dir, info.Name()))

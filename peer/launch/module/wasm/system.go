@@ -77,19 +77,19 @@ func (h *Host) systemImports(ctx context.Context, memory func() []byte) ([]Impor
 		return nil, err
 	}
 	ctx = experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(func(_, _ uint64) experimental.LinearMemory { return mirror(memory) }))
-	compiled, err := r.CompileModule(ctx, passage(functions))
+	compiled, err := r.CompileModule(ctx, forwardingModule(functions))
 	if err != nil {
 		return nil, err
 	}
 	p, err := r.InstantiateModule(ctx, compiled, h.system(func(call func()) { call() }))
 	if err != nil {
-		return nil, fmt.Errorf("the passage to the system: %w", err)
+		return nil, fmt.Errorf("system interface: %w", err)
 	}
 	out := make([]Import, len(functions))
 	pages := 0 // memory size of the forwarding module
 	for i, f := range functions {
 		enter := p.ExportedFunction(f.Name())
-		out[i] = Import{wasi_snapshot_preview1.ModuleName, f.Name(), letters(f.ParamTypes()), len(f.ResultTypes()) > 0, f.Name() == "poll_oneoff", func(stack []uint64) error {
+		out[i] = Import{wasi_snapshot_preview1.ModuleName, f.Name(), typeLetters(f.ParamTypes()), len(f.ResultTypes()) > 0, f.Name() == "poll_oneoff", func(stack []uint64) error {
 			if now := len(memory()) / pageSize; now > pages {
 				p.Memory().Grow(uint32(now - pages))
 				pages = now
@@ -100,8 +100,8 @@ func (h *Host) systemImports(ctx context.Context, memory func() []byte) ([]Impor
 	return out, nil
 }
 
-// letters is the inverse of types.
-func letters(types []api.ValueType) string {
+// typeLetters is the inverse of types.
+func typeLetters(types []api.ValueType) string {
 	out := make([]byte, len(types))
 	for i, t := range types {
 		out[i] = 'i'
@@ -121,8 +121,8 @@ func (m mirror) Reallocate(size uint64) []byte { return m()[:size:size] }
 // Free implements experimental.LinearMemory. It does nothing, since the memory belongs to the other module.
 func (mirror) Free() {}
 
-// passage returns a module whose exported functions call those that it imports.
-func passage(functions []api.FunctionDefinition) []byte {
+// forwardingModule returns a module whose exported functions call those that it imports.
+func forwardingModule(functions []api.FunctionDefinition) []byte {
 	var types, imports, kinds, exports, bodies [][]byte
 	for i, f := range functions {
 		types = append(types, append(append([]byte{0x60}, counted(f.ParamTypes())...), counted(f.ResultTypes())...))

@@ -48,7 +48,7 @@ func TestRandomNumbersFollowFromTheSeed(t *testing.T) {
 	}
 	first, again := draw("a"), draw("a")
 	if first != again || first == draw("b") {
-		t.Error("want the same of one seed, and others of another")
+		t.Error("want equal numbers for equal seeds, and others for another seed")
 	}
 }
 
@@ -77,7 +77,7 @@ func TestStoreReturnsAddedModules(t *testing.T) {
 	}
 	s := NewStore(filepath.Join(dir, "store"), "engine")
 	if s.Has("d1") {
-		t.Fatal("it has what was not added")
+		t.Fatal("the store contains a module that was not added")
 	}
 	if err := s.Add("d1", module, made); err != nil || !s.Has("d1") {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestStoreReturnsAddedModules(t *testing.T) {
 	for _, cut := range []int{0, 100, maxHeader, maxHeader + 8} {
 		t.Chdir(t.TempDir())
 		if _, err := unpack(bytes.NewReader(kept[:cut])); err == nil {
-			t.Errorf("%d bytes of it are taken", cut)
+			t.Errorf("a file cut to %d bytes was accepted", cut)
 		}
 	}
 }
@@ -111,10 +111,10 @@ func TestStoreRefusesAModuleThatFillsIt(t *testing.T) {
 	}
 	s := NewStore(filepath.Join(dir, "store"), "engine")
 	if err := s.Add("d1", module, made); err == nil || s.Has("d1") {
-		t.Errorf("it is kept (%v)", err)
+		t.Errorf("the module was stored (%v)", err)
 	}
 	if left, _ := os.ReadDir(filepath.Join(dir, "store")); len(left) != 0 {
-		t.Errorf("it leaves %v", left)
+		t.Errorf("files left: %v", left)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestModulesInUseAreNotEvicted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if taken, err := s.Take("d1", module); taken || err != nil {
-		t.Fatalf("what is not there: %v, %v", taken, err)
+		t.Fatalf("Take of a missing module: %v, %v", taken, err)
 	}
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, compiled), 0o700), s.Add("d1", module, dir)); err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestModulesInUseAreNotEvicted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if taken, err := s.Take("d1", module); !taken || err != nil {
-		t.Fatalf("what is there: %v, %v", taken, err)
+		t.Fatalf("Take of a stored module: %v, %v", taken, err)
 	}
 	writing := filepath.Join(dir, "store", "new-1")
 	if err := errors.Join(os.WriteFile(writing, nil, 0o600), os.Truncate(writing, maxStore)); err != nil {
@@ -145,7 +145,7 @@ func TestModulesInUseAreNotEvicted(t *testing.T) {
 	}
 	s.prune("d2")
 	if s.Has("d1") {
-		t.Error("the store has more than it may")
+		t.Error("the store exceeds its limit")
 	}
 	if _, err := os.Stat(writing); err != nil {
 		t.Error(err)
@@ -166,7 +166,7 @@ func TestStoreIsBounded(t *testing.T) {
 		}
 	}
 	if !s.Has("d0") { // this makes it the most recently used
-		t.Fatal("d0 is not there")
+		t.Fatal("d0 is not in the store")
 	}
 	s.prune("d4")
 	for i, want := range []bool{true, false, true, true, true} {
@@ -219,10 +219,10 @@ func TestStateIsRestored(t *testing.T) {
 	io.ReadFull(random, here)
 	io.ReadFull(drawn, next)
 	if there.nanotime() != clock.nanotime() || !bytes.Equal(here, next) {
-		t.Error("it goes on otherwise")
+		t.Error("the restored clock or random numbers differ")
 	}
 	if restoreState(there, drawn, state[:7]) == nil || restoreState(there, drawn, state[:len(state)-1]) == nil {
-		t.Error("what is cut off is taken")
+		t.Error("a truncated state was accepted")
 	}
 }
 
@@ -275,7 +275,7 @@ func TestInputFilesAreNotUsedAsCompiledCode(t *testing.T) {
 			input = fmt.Sprintf("%-*s\n%s", maxHeader-1, `[{"Size":8}]`, empty)
 		}
 		if status := runIn(t, folder, input, c); status != 0 {
-			t.Errorf("%s: exit status %d: it has read the input", mode, status)
+			t.Errorf("%s: exit status %d: it read the input file", mode, status)
 		}
 	}
 }

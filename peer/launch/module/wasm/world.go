@@ -63,7 +63,7 @@ func saveState(c *clock, random *rand.ChaCha8) []byte {
 
 func restoreState(c *clock, random *rand.ChaCha8, b []byte) error {
 	if len(b) < 8 {
-		return errors.New("malformed")
+		return errors.New("malformed state of clock and random numbers")
 	}
 	c.since = max(c.since, time.Duration(binary.LittleEndian.Uint64(b)))
 	return random.UnmarshalBinary(b[8:])

@@ -51,7 +51,7 @@ func TestRecordBoundaries(t *testing.T) {
 			end := false
 			for batch, ok := b.Next(); ok; batch, ok = b.Next() {
 				if batch.First != uint64(len(got)) || end {
-					t.Errorf("record %d comes after %d, end %v", batch.First, len(got), end)
+					t.Errorf("record %d follows %d records, end %v", batch.First, len(got), end)
 				}
 				got, end = append(got, texts(batch)...), batch.End
 			}
@@ -113,7 +113,7 @@ func TestFullUntilAcknowledged(t *testing.T) {
 	for _, ok := b.Next(); ok; _, ok = b.Next() {
 	}
 	if !b.Full() {
-		t.Error("sending made room; only the user's getting it may")
+		t.Error("sending made room; only an acknowledgment may")
 	}
 	b.Acknowledge(uint64(lines))
 	if b.Full() || b.size != 0 {
@@ -227,7 +227,7 @@ func FuzzBox(f *testing.F) {
 		var count uint64
 		for batch, ok := b.Next(); ok; batch, ok = b.Next() {
 			if records := uint64(len(texts(batch))); batch.First != count {
-				t.Fatalf("record %d comes, want %d", batch.First, count)
+				t.Fatalf("got record %d, want %d", batch.First, count)
 			} else {
 				count += records
 			}
@@ -246,14 +246,14 @@ func TestSkipContinuesAfterAcknowledgedRecords(t *testing.T) {
 		t.Errorf("%d records, all shown %v", n, all)
 	}
 	if b.Skip(1) {
-		t.Error("goes on behind less than it has printed")
+		t.Error("Skip to fewer records than were written succeeded")
 	}
 	if b.Append([]byte("c")); !b.Unfinished() || b.Skip(5) {
-		t.Error("goes on within a line")
+		t.Error("Skip within a line succeeded")
 	}
 	b.Append([]byte("\n"))
 	if b.Unfinished() || !b.Skip(5) {
-		t.Fatal("does not go on")
+		t.Fatal("Skip failed")
 	}
 	if n, all := b.Shown(); n != 5 || !all {
 		t.Errorf("%d records, all shown %v", n, all)
@@ -261,6 +261,6 @@ func TestSkipContinuesAfterAcknowledgedRecords(t *testing.T) {
 	b.Append([]byte("f\n"))
 	b.Rewind()
 	if batch, _ := b.Next(); batch.First != 5 || !reflect.DeepEqual(texts(batch), []string{"f\n"}) {
-		t.Errorf("then comes %d %v", batch.First, texts(batch))
+		t.Errorf("after Skip: got record %d, %v", batch.First, texts(batch))
 	}
 }

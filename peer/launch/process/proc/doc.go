@@ -4,11 +4,11 @@
 //	Inspect                                   threads, open files, bytes on disk of deleted files
 //	MemoryOf ── Parts                         exact memory, which takes time; shared memory counts once
 //	TouchedBy                                 approximate memory, which is fast
-//	CPUTime, TurnsOf ── Turns.Lacked, Starved processor time; time spent runnable but not running
-//	SceneOf ── Stop ── Stillness ── Resume      stop processes during the measurement of their files
+//	CPUTime, CPUStatsOf ── CPUStats.WaitSince, Starved processor time; time spent runnable but not running
+//	SnapshotOf ── Stop ── StopCheck ── Resume      stop processes during the measurement of their files
 //
 // The inspected processes do not cooperate. They fork, exit, share and map memory and move files meanwhile,
-// and they may be hostile. Inspect reports processes that hide files from this peer, and Stillness reports
+// and they may be hostile. Inspect reports processes that hide files from this peer, and StopCheck reports
 // processes that do not stop.
 //
 // A process ID may have been reused before it is used here; the package does not detect that. On systems

@@ -68,7 +68,7 @@ func TestSharedMemoryCountsOnce(t *testing.T) {
 				}
 			}
 			if TouchedBy([]int{pid}) == 0 {
-				t.Error("it has touched nothing")
+				t.Error("TouchedBy returned 0")
 			}
 		})
 	}

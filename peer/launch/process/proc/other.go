@@ -13,11 +13,11 @@ func TouchedBy([]int) int64 { return 0 }
 // MemoryOf returns the zero Memory, unknown.
 func MemoryOf([]int, bool) Memory { return Memory{} }
 
-// SceneOf returns an empty scene, so that no process is stopped.
-func SceneOf([]int) Scene { return Scene{} }
+// SnapshotOf returns an empty snapshot, so that no process is stopped.
+func SnapshotOf([]int) Snapshot { return Snapshot{} }
 
 // Stop does nothing.
-func (Scene) Stop() {}
+func (Snapshot) Stop() {}
 
 // Resume does nothing.
 func Resume([]int) {}
@@ -25,8 +25,8 @@ func Resume([]int) {}
 // CPUTime returns 0, unknown.
 func CPUTime([]int) time.Duration { return 0 }
 
-// TurnsOf returns no times, so that no process counts as starved.
-func TurnsOf(_ []int, now time.Time) Turns { return Turns{At: now} }
+// CPUStatsOf returns no times, so that no process counts as starved.
+func CPUStatsOf(_ []int, now time.Time) CPUStats { return CPUStats{At: now} }
 
 // FreeBytes returns 0, unknown: disk usage is then measured periodically.
 func FreeBytes(string, int64) int64 { return 0 }

@@ -13,10 +13,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/sandbox"
 )
 
-// BenchmarkWalls measures the cost of the sandbox for a program: the time until it runs, and the memory of
+// BenchmarkSandbox measures the cost of the sandbox for a program: the time until it runs, and the memory of
 // its supervisor. Runs with and without the sandbox alternate, so that other load on the machine affects
 // both.
-func BenchmarkWalls(b *testing.B) {
+func BenchmarkSandbox(b *testing.B) {
 	kinds := []struct {
 		name  string
 		means sandbox.Means
@@ -24,7 +24,7 @@ func BenchmarkWalls(b *testing.B) {
 		rss   []int // in KiB
 		own   []int // the part that is not the program's file
 	}{{name: "within"}, {name: "without"}}
-	kinds[0].means = walls()
+	kinds[0].means = available()
 	for b.Loop() {
 		for i := range kinds {
 			k := &kinds[i]

@@ -11,8 +11,8 @@ import (
 // only once, since a process cannot move to another supervisor. It looks up an ID again if the kernel may
 // have reused it. The zero Census is empty.
 type Census struct {
-	whose map[int]int // supervisor of each process; 0: none
-	until numbers     // process IDs assigned at the time of the lookup
+	supervisorOf map[int]int // supervisor of each process; 0: none
+	until        numbers     // process IDs assigned at the time of the lookup
 }
 
 // numbers records how many process IDs the kernel has assigned. The kernel assigns them to processes and
@@ -57,15 +57,15 @@ func (n numbers) mayHaveAssigned(pid int, until numbers) bool {
 
 // Take returns the processes below each of the given supervisors: the program and its descendants.
 func (c *Census) Take(of []*Process) map[*Process][]int {
-	now := make(map[int]int, len(c.whose)+16)
+	now := make(map[int]int, len(c.supervisorOf)+16)
 	supervisors := make(map[int]*Process, len(of))
 	for _, p := range of {
 		supervisors[p.cmd.Process.Pid] = p
 	}
 	parents := make(map[int]int) // of new processes
 	until := assignedNow()
-	for _, pid := range everybody() {
-		whose, known := c.whose[pid]
+	for _, pid := range allPIDs() {
+		whose, known := c.supervisorOf[pid]
 		if known && (whose == 0 || supervisors[whose] != nil) && !c.until.mayHaveAssigned(pid, until) {
 			now[pid] = whose
 		} else if child, of, ok := parent("/proc/" + strconv.Itoa(pid) + "/stat"); ok {
@@ -75,7 +75,7 @@ func (c *Census) Take(of []*Process) map[*Process][]int {
 	for pid := range parents {
 		settle(pid, parents, now, supervisors)
 	}
-	c.whose, c.until = now, until
+	c.supervisorOf, c.until = now, until
 	below := make(map[*Process][]int)
 	for pid, whose := range now {
 		if p := supervisors[whose]; p != nil {
@@ -105,8 +105,8 @@ func settle(pid int, parents, now map[int]int, supervisors map[int]*Process) (wh
 	return whose, ok
 }
 
-// everybody returns the IDs of all processes.
-func everybody() (all []int) {
+// allPIDs returns the IDs of all processes.
+func allPIDs() (all []int) {
 	proc, err := os.Open("/proc")
 	if err != nil {
 		return nil

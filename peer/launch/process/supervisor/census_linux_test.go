@@ -90,7 +90,7 @@ func TestPossiblyAssignedProcessIDs(t *testing.T) {
 	for _, c := range cases {
 		for _, pid := range c.may {
 			if !c.from.mayHaveAssigned(pid, c.until) {
-				t.Errorf("%v to %v: %d was not", c.from, c.until, pid)
+				t.Errorf("%v to %v: ID %d counts as not assigned", c.from, c.until, pid)
 			}
 		}
 		for _, pid := range c.not {
@@ -115,7 +115,7 @@ func TestCensusRereadsReusedProcessIDs(t *testing.T) {
 	self, _ := os.FindProcess(os.Getpid())
 	us, pid := &Process{cmd: &exec.Cmd{Process: self}}, child.Process.Pid
 	below := func(from numbers) bool {
-		c := Census{whose: map[int]int{pid: 0}, until: from} // another process had it
+		c := Census{supervisorOf: map[int]int{pid: 0}, until: from} // another process had it
 		return slices.Contains(c.Take([]*Process{us})[us], pid)
 	}
 	now := assignedNow()
@@ -123,12 +123,12 @@ func TestCensusRereadsReusedProcessIDs(t *testing.T) {
 		skip.Lacks(t, "a kernel that tells which numbers it has given")
 	}
 	if !below(numbers{last: pid - 1, given: now.given}) {
-		t.Error("whose number has been given again is taken for who had it")
+		t.Error("a reused process ID was not looked up again")
 	}
 	for range 5 { // other programs may start many meanwhile
 		if now := assignedNow(); !below(now) {
 			return
 		}
 	}
-	t.Error("who is known is asked again")
+	t.Error("a known process was looked up again")
 }

@@ -21,23 +21,23 @@ func confine(p sandbox.Plan, l Limits) error {
 			return fmt.Errorf("lower priority: %w", err)
 		}
 	}
-	for _, r := range allowances {
-		if err := allow(r.resource, r.most); err != nil {
+	for _, r := range fixedLimits {
+		if err := lowerLimit(r.resource, r.most); err != nil {
 			return fmt.Errorf("limit %s: %w", r.name, err)
 		}
 	}
 	if l.Processes > 0 && p.Means.Namespaces && sandbox.CountsProcesses() {
-		if err := allow(unix.RLIMIT_NPROC, l.Processes); err != nil {
+		if err := lowerLimit(unix.RLIMIT_NPROC, l.Processes); err != nil {
 			return fmt.Errorf("limit processes: %w", err)
 		}
 	}
 	return sandbox.Enter(p)
 }
 
-// allowances are fixed limits, independent of the owner's configuration. The resources marked "per user"
+// fixedLimits are fixed limits, independent of the owner's configuration. The resources marked "per user"
 // are counted over all processes of a user. Without a limit, a program could use up the owner's share if
 // the peer runs as an ordinary user.
-var allowances = []struct {
+var fixedLimits = []struct {
 	name     string
 	resource int
 	most     uint64
@@ -54,8 +54,8 @@ var allowances = []struct {
 	{"bytes of message queues", unix.RLIMIT_MSGQUEUE, 0}, // per user
 }
 
-// allow lowers a resource limit.
-func allow(resource int, most uint64) error {
+// lowerLimit lowers a resource limit.
+func lowerLimit(resource int, most uint64) error {
 	var now syscall.Rlimit
 	if err := syscall.Getrlimit(resource, &now); err != nil {
 		return err

@@ -2,22 +2,22 @@ package supervisor
 
 import "errors"
 
-// Born is the ID most recently assigned to a process or thread of a PID namespace. As long as it is
+// LastPID is the ID most recently assigned to a process or thread of a PID namespace. As long as it is
 // unchanged, none was created there. 0 means unknown: the kernel lacks CONFIG_CHECKPOINT_RESTORE.
-type Born int
+type LastPID int
 
 // ErrEnded is the error of Halt for a program that has ended.
 var ErrEnded = errors.New("the program has ended")
 
-// Walled reports whether the program is in a PID namespace.
-func (p *Process) Walled() bool { return p.group == 0 }
+// InPIDNamespace reports whether the program is in a PID namespace.
+func (p *Process) InPIDNamespace() bool { return p.group == 0 }
 
 // Halt stops the program and all its descendants at one moment, and returns the ID assigned last before
-// that. The program must be Walled. Each process resumes on SIGCONT, which the processes may also send to
-// each other. Halt returns ErrEnded if the program has ended. Halt waits for the supervisor's answer: the
-// caller must ensure that a supervisor that does not answer is killed (KillSupervisor), which also ends
-// Halt.
-func (p *Process) Halt() (Born, error) {
+// that. The program must be in a PID namespace. Each process resumes on SIGCONT, which the processes may
+// also send to each other. Halt returns ErrEnded if the program has ended. Halt waits for the supervisor's
+// answer: the caller must ensure that a supervisor that does not answer is killed (KillSupervisor), which
+// also ends Halt.
+func (p *Process) Halt() (LastPID, error) {
 	p.life.Write([]byte{byte(halt)}) // an error means that it has ended
 	select {
 	case born := <-p.halted:

@@ -19,7 +19,7 @@ func TestHaltStopsAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !r.Walled() {
+	if !r.InPIDNamespace() {
 		skip.Lacks(t, "a PID namespace")
 	}
 	first, err := r.Halt()
@@ -48,7 +48,7 @@ func TestHaltStopsAll(t *testing.T) {
 	}
 	for late := time.Now().Add(20 * time.Second); r.ask(t); {
 		if time.Now().After(late) {
-			t.Fatal("it does not go on")
+			t.Fatal("the program did not resume")
 		}
 	}
 	r.Kill()
@@ -62,7 +62,7 @@ func TestHaltStopsAll(t *testing.T) {
 func TestHaltEndsWithItsSupervisor(t *testing.T) {
 	r := run(t, "sleep")
 	readLine(t, r.stdout)
-	if !r.Walled() {
+	if !r.InPIDNamespace() {
 		skip.Lacks(t, "a PID namespace")
 	}
 	stop(t, r.cmd.Process.Pid)

@@ -47,7 +47,7 @@ func TestS4NoProcessOutlivesAKilledPeer(t *testing.T) {
 func stop(t *testing.T, pid int) {
 	t.Helper()
 	if pid <= 1 { // -1 would address every process
-		t.Fatalf("process %d is not to be stopped", pid)
+		t.Fatalf("process %d must not be stopped", pid)
 	}
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -86,13 +86,13 @@ func testKilledPeer(t *testing.T, prepare func(t *testing.T, child int)) {
 	for supervisor == 0 || !ready {
 		line, err := out.ReadString('\n')
 		if err != nil {
-			t.Fatalf("the peer said %q, then %v", line, err)
+			t.Fatalf("the peer printed %q, then %v", line, err)
 		}
 		fmt.Sscanf(line, "supervisor %d", &supervisor)
 		ready = ready || line == "ready\n"
 	}
 	var pidfds []int
-	for _, pid := range everybody() {
+	for _, pid := range allPIDs() {
 		if _, of, ok := parent(fmt.Sprintf("/proc/%d/stat", pid)); !ok || of != cmd.Process.Pid {
 			continue // neither a supervisor nor a session leader
 		}

@@ -16,27 +16,27 @@ const ownNiceness = "/proc/self/autogroup"
 // processors when other processes want all of them.
 const sessionNiceness = "15"
 
-// A newborn is a session leader's answer to a birth.
-type newborn struct{ PID int } // 0: no supervisor was started
+// A forkResult is a session leader's answer to a supervisorSpec.
+type forkResult struct{ PID int } // 0: no supervisor was started
 
-// maxBirth bounds a birth and its answer, in bytes.
-const maxBirth = 4096
+// maxSpec bounds a supervisorSpec and its answer, in bytes.
+const maxSpec = 4096
 
 // lead runs the session leader until its peer ends.
 func lead() int {
-	conn, err := net.FileConn(os.NewFile(lineFD, "session"))
+	conn, err := net.FileConn(os.NewFile(socketFD, "session"))
 	if err != nil {
 		return 1
 	}
 	asked := conn.(*net.UnixConn)
-	words, rights := make([]byte, maxBirth), make([]byte, syscall.CmsgSpace(supervisorFiles*4))
+	text, rights := make([]byte, maxSpec), make([]byte, syscall.CmsgSpace(supervisorFiles*4))
 	for {
-		n, m, _, _, err := asked.ReadMsgUnix(words, rights)
+		n, m, _, _, err := asked.ReadMsgUnix(text, rights)
 		if err != nil || n == 0 {
 			return 0
 		}
-		var b newborn
-		b.PID, _ = deliver(words[:n], rights[:m]) // after an error PID is 0, and the peer starts the supervisor itself
+		var b forkResult
+		b.PID, _ = forkSupervisor(text[:n], rights[:m]) // after an error PID is 0, and the peer starts the supervisor itself
 		answer, _ := json.Marshal(b)
 		if _, err := asked.Write(answer); err != nil {
 			return 0
@@ -44,19 +44,19 @@ func lead() int {
 	}
 }
 
-// deliver forks a supervisor whose parent is the peer, and returns its process ID.
-func deliver(words, rights []byte) (pid int, err error) {
-	var b birth
-	if err := json.Unmarshal(words, &b); err != nil {
+// forkSupervisor forks a supervisor whose parent is the peer, and returns its process ID.
+func forkSupervisor(text, rights []byte) (pid int, err error) {
+	var b supervisorSpec
+	if err := json.Unmarshal(text, &b); err != nil {
 		return 0, err
 	}
 	messages, err := syscall.ParseSocketControlMessage(rights)
 	if err != nil || len(messages) != 1 {
-		return 0, errors.Join(err, errors.New("no files were received"))
+		return 0, errors.Join(err, errors.New("received no files"))
 	}
 	fds, err := syscall.ParseUnixRights(&messages[0])
 	if err != nil || len(fds) != supervisorFiles {
-		return 0, errors.Join(err, errors.New("unexpected files were received"))
+		return 0, errors.Join(err, errors.New("received unexpected files"))
 	}
 	var files [supervisorFiles]*os.File
 	for i, fd := range fds {

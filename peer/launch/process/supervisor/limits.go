@@ -23,10 +23,10 @@ type Limits struct {
 	Niceness int // minimum niceness
 }
 
-// bear calls fork within the limits. The supervisor sets the resource limits on itself permanently, since
-// it exists for this program only. It is in the control groups only while it forks, and does not count
-// there afterwards.
-func (l Limits) bear(fork func() (int, error)) (pid int, err error) {
+// forkWithin calls fork within the limits. The supervisor sets the resource limits on itself permanently,
+// since it exists for this program only. It is in the control groups only while it forks, and does not
+// count there afterwards.
+func (l Limits) forkWithin(fork func() (int, error)) (pid int, err error) {
 	if err := l.resources(); err != nil {
 		return 0, err
 	}

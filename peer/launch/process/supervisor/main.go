@@ -27,7 +27,7 @@ const (
 // The supervisor's descriptors after the three standard ones. The program has its control socket under the
 // same number, and none of the others.
 const (
-	lineFD = 3 + iota
+	socketFD = 3 + iota
 	lifeFD
 	reportFD
 )
@@ -48,8 +48,8 @@ type order struct {
 type question byte
 
 const (
-	isThere question = '?' // whether the supervisor is alive
-	halt    question = '!' // to stop all processes in its PID namespace
+	askAlive question = '?' // whether the supervisor is alive
+	halt     question = '!' // to stop all processes in its PID namespace
 )
 
 // started is the supervisor's first report.
@@ -62,10 +62,10 @@ type started struct {
 // A status is one of the supervisor's later reports: that it is alive, that it has stopped all processes, or
 // how the program ended. The last one reports that no descendant is left.
 type status struct {
-	Stopped bool  `json:",omitempty"` // a signal has stopped the program
-	Halted  *Born `json:",omitempty"`
-	Exit    *Exit `json:",omitempty"`
-	Gone    bool  `json:",omitempty"`
+	Stopped bool     `json:",omitempty"` // a signal has stopped the program
+	Halted  *LastPID `json:",omitempty"`
+	Exit    *Exit    `json:",omitempty"`
+	Gone    bool     `json:",omitempty"`
 }
 
 // Main runs this process as a supervisor if it was started as one; the caller must then exit with the
@@ -115,7 +115,7 @@ func supervise() int {
 	}
 	report.Encode(started{PID: pid})
 	detach()
-	watch(pid, listen(life), lastMoments, func(w status) { report.Encode(w) })
+	watch(pid, listen(life), exitReportTimeout, func(w status) { report.Encode(w) })
 	o.Limits.remove()
 	scratch.RemoveProcess(o.Plan.Scratch) // no process is left to report an error to
 	return 0
@@ -136,9 +136,10 @@ func listen(life io.Reader) <-chan question {
 	return asked
 }
 
-// lastMoments bounds the delay of the program's exit report while its descendants are killed, which may be
-// in long system calls. It is less than the second within which all peers must learn of the exit (F2).
-const lastMoments = 800 * time.Millisecond
+// exitReportTimeout bounds the delay of the program's exit report while its descendants are killed, which
+// may be in long system calls. It is less than the second within which all peers must learn of the exit
+// (F2).
+const exitReportTimeout = 800 * time.Millisecond
 
 // watch returns when the program and all its descendants are gone, and the life pipe is closed. It reports
 // the program's exit once no descendant is left, or after timeout.
@@ -266,11 +267,11 @@ func forkStage(o order) (pid int, word []byte, err error) {
 	if o.Plan.Means.Namespaces {
 		sandbox.Inner(attributes)
 	}
-	pid, err = o.Limits.bear(func() (int, error) {
+	pid, err = o.Limits.forkWithin(func() (int, error) {
 		return syscall.ForkExec(executable, []string{stageName}, &syscall.ProcAttr{
 			Dir:   o.Plan.Scratch,
 			Env:   append(environment(o.Plan.Scratch), o.Settings...),
-			Files: []uintptr{stdin.Fd(), 1, 2, lineFD, failed.Fd(), hears.Fd()},
+			Files: []uintptr{stdin.Fd(), 1, 2, socketFD, failed.Fd(), hears.Fd()},
 			Sys:   attributes,
 		})
 	})
@@ -297,7 +298,7 @@ func environment(folder string) []string {
 		"LANG=C.UTF-8",
 		"HOME=" + folder,
 		"TMPDIR=" + folder,
-		proclink.FDVariable + "=" + strconv.Itoa(lineFD),
+		proclink.FDVariable + "=" + strconv.Itoa(socketFD),
 	}
 }
 
@@ -309,5 +310,5 @@ func detach() {
 		dup2(int(null.Fd()), 2)
 		null.Close()
 	}
-	syscall.Close(lineFD)
+	syscall.Close(socketFD)
 }

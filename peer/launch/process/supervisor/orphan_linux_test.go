@@ -72,7 +72,7 @@ func play(t *testing.T, role string) string {
 	cmd.Dir = t.TempDir()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Errorf("it has ended with %v", err)
+		t.Errorf("ended with %v", err)
 	}
 	return string(out)
 }
@@ -81,7 +81,7 @@ func play(t *testing.T, role string) string {
 // reported: the peer may then read the files as its own user.
 func TestNoProcessWritesAfterTheExitReport(t *testing.T) {
 	if got := play(t, "orphan"); got != "no child processes\ntrue\ntrue 0\n" {
-		t.Errorf("it has said %q", got)
+		t.Errorf("output %q", got)
 	}
 }
 
@@ -89,6 +89,6 @@ func TestNoProcessWritesAfterTheExitReport(t *testing.T) {
 // descendants do not end.
 func TestExitIsReportedDespiteSurvivingDescendants(t *testing.T) {
 	if got := play(t, "timeout"); got != "given up\n" {
-		t.Errorf("it has said %q", got)
+		t.Errorf("output %q", got)
 	}
 }

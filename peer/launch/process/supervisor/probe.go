@@ -51,7 +51,7 @@ func probeWith(root string, means sandbox.Means) (r sandbox.Report, err error) {
 	defer line.Close()
 	defer inherited.Close()
 	late := time.Now().Add(startTimeout)
-	p, err := fork(Command{Title: "probe", Line: inherited, Walls: means}, late)
+	p, err := fork(Command{Title: "probe", Socket: inherited, Sandbox: means}, late)
 	if err != nil {
 		return r, err
 	}

@@ -29,13 +29,13 @@ type Command struct {
 	Settings []string
 	Scratch  string // absolute path of its working folder, which the supervisor removes
 	Limits   Limits
-	// Walls are the sandbox mechanisms around the program. This machine must have all of them, see Probe.
-	Walls sandbox.Means
+	// Sandbox holds the sandbox mechanisms around the program. This machine must have all of them, see Probe.
+	Sandbox sandbox.Means
 	// Readable are additional files and folders of the machine that the program may read.
 	Readable []string
 	Session  *Session // session in which the program runs; nil: the peer's
 
-	Line, Stdout, Stderr *os.File // the process's ends; Start leaves them open
+	Socket, Stdout, Stderr *os.File // the process's ends; Start leaves them open
 
 	Answered func(stopped bool) // called after each answer to Ask, with whether the program is stopped
 }
@@ -49,14 +49,14 @@ type Exit struct {
 
 // A Process is a program under its supervisor.
 type Process struct {
-	cmd    *exec.Cmd
-	life   *os.File
-	report *os.File
-	letGo  sync.Once
+	cmd      *exec.Cmd
+	life     *os.File
+	report   *os.File
+	killOnce sync.Once
 
 	scratch string
 	group   int // the program's process group; 0 if it is in a PID namespace
-	halted  chan Born
+	halted  chan LastPID
 	exit    Exit
 	done    chan struct{} // closed when exit is known
 	gone    bool          // the supervisor has reported that no descendant is left
@@ -68,7 +68,7 @@ type Process struct {
 func Start(c Command) (*Process, error) { return startBy(c, time.Now().Add(startTimeout)) }
 
 func startBy(c Command, deadline time.Time) (*Process, error) {
-	defer c.Session.hurry()()
+	defer c.Session.expedite()()
 	p, err := fork(c, deadline)
 	if err != nil {
 		return nil, fmt.Errorf("start supervisor: %w", err)
@@ -101,18 +101,18 @@ func fork(c Command, deadline time.Time) (*Process, error) {
 		return nil, err
 	}
 	defer reportWrite.Close()
-	b := birth{Title: c.Title, Namespaces: c.Walls.Namespaces}
-	cmd, err := c.Session.start(b, [supervisorFiles]*os.File{c.Stdout, c.Stderr, c.Line, lifeRead, reportWrite}, deadline)
+	b := supervisorSpec{Title: c.Title, Namespaces: c.Sandbox.Namespaces}
+	cmd, err := c.Session.start(b, [supervisorFiles]*os.File{c.Stdout, c.Stderr, c.Socket, lifeRead, reportWrite}, deadline)
 	if err != nil {
 		lifeWrite.Close()
 		reportRead.Close()
 		return nil, err
 	}
-	return &Process{cmd: cmd, life: lifeWrite, report: reportRead, scratch: c.Scratch, halted: make(chan Born, 1), done: make(chan struct{}), over: make(chan struct{})}, nil
+	return &Process{cmd: cmd, life: lifeWrite, report: reportRead, scratch: c.Scratch, halted: make(chan LastPID, 1), done: make(chan struct{}), over: make(chan struct{})}, nil
 }
 
-// A birth describes a supervisor to be started.
-type birth struct {
+// A supervisorSpec describes a supervisor to be started.
+type supervisorSpec struct {
 	Title      string
 	Namespaces bool // whether it is the first process of a PID namespace
 }
@@ -122,7 +122,7 @@ type birth struct {
 const supervisorFiles = 5
 
 // supervisor returns the command that starts the supervisor.
-func (b birth) supervisor(files [supervisorFiles]*os.File) *exec.Cmd {
+func (b supervisorSpec) supervisor(files [supervisorFiles]*os.File) *exec.Cmd {
 	cmd := &exec.Cmd{
 		Path:        executable,
 		Args:        []string{superviseName, b.Title},
@@ -154,7 +154,7 @@ func (p *Process) command(c Command, report *json.Decoder, deadline time.Time) e
 	if s.Error != "" {
 		return errors.New(s.Error)
 	}
-	if !c.Walls.Namespaces {
+	if !c.Sandbox.Namespaces {
 		p.group = s.PID
 	}
 	// Both pipes are used for as long as the program runs.
@@ -162,7 +162,7 @@ func (p *Process) command(c Command, report *json.Decoder, deadline time.Time) e
 }
 
 func (c Command) plan() sandbox.Plan {
-	return sandbox.Plan{Means: c.Walls, Program: c.Program, Scratch: c.Scratch, Readable: c.Readable, Tool: c.As != ""}
+	return sandbox.Plan{Means: c.Sandbox, Program: c.Program, Scratch: c.Scratch, Readable: c.Readable, Tool: c.As != ""}
 }
 
 // watch handles the supervisor's reports until the program and all its descendants have ended.
@@ -203,7 +203,7 @@ func (p *Process) watch(report *json.Decoder, answered func(stopped bool)) {
 
 // Ask asks the supervisor whether the program is stopped. Command.Answered receives the answer, unless the
 // supervisor itself is stopped: it would not notice that the program or the peer ends.
-func (p *Process) Ask() { p.life.Write([]byte{byte(isThere)}) } // an error means that it has ended
+func (p *Process) Ask() { p.life.Write([]byte{byte(askAlive)}) } // an error means that it has ended
 
 // Supervisor returns the process ID of the supervisor. It is valid until Close has returned.
 func (p *Process) Supervisor() int { return p.cmd.Process.Pid }
@@ -231,7 +231,7 @@ func (p *Process) Gone(ctx context.Context) error {
 	return nil
 }
 
-var errUnknown = errors.New("the supervisor ended first")
+var errUnknown = errors.New("the supervisor ended without reporting the program's end")
 
 // Kill ends the program without waiting. It closes the life pipe and resumes a stopped supervisor. The
 // supervisor then kills the program with its descendants, and removes the scratch folder. Kill kills a
@@ -240,7 +240,7 @@ var errUnknown = errors.New("the supervisor ended first")
 func (p *Process) Kill() { p.killWithin(sweepTimeout) }
 
 func (p *Process) killWithin(timeout time.Duration) {
-	p.letGo.Do(func() {
+	p.killOnce.Do(func() {
 		p.life.Close()
 		p.cmd.Process.Signal(syscall.SIGCONT) // an error means that it has ended
 		force := time.AfterFunc(timeout, p.KillSupervisor)

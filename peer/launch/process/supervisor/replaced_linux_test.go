@@ -40,6 +40,6 @@ func TestUpgradedPeerRunsItsOwnExecutable(t *testing.T) {
 	heard.Close()
 	cmd.Wait()
 	if got := said.String(); !strings.Contains(got, "out\n") {
-		t.Errorf("it said %q", got)
+		t.Errorf("output %q", got)
 	}
 }

@@ -24,7 +24,7 @@ import (
 type Session struct {
 	mu     sync.Mutex
 	leader *os.Process // nil: not started
-	asks   *net.UnixConn
+	conn   *net.UnixConn
 
 	weight struct {
 		sync.Mutex
@@ -43,38 +43,38 @@ func NewSession() *Session {
 	return new(Session)
 }
 
-// lateAfter is the time after which a start counts as slow. On a machine with idle processors, a start
+// slowAfter is the time after which a start counts as slow. On a machine with idle processors, a start
 // takes less.
-const lateAfter = time.Second
+const slowAfter = time.Second
 
-// hurry is called when a start begins; the caller calls the returned function when the start ends. A start
+// expedite is called when a start begins; the caller calls the returned function when the start ends. A start
 // needs little processor time, but on a busy machine the programs' session gets so little that many
 // simultaneous starts would take minutes. The session therefore has the usual weight while a start is slow.
 // Running programs benefit from that too.
-func (s *Session) hurry() (settled func()) {
+func (s *Session) expedite() (settled func()) {
 	if s == nil {
 		return func() {}
 	}
-	late := time.AfterFunc(lateAfter, func() { s.late(1) })
+	late := time.AfterFunc(slowAfter, func() { s.countSlow(1) })
 	return func() {
 		if !late.Stop() {
-			s.late(-1)
+			s.countSlow(-1)
 		}
 	}
 }
 
-// late counts the slow starts in progress.
-func (s *Session) late(change int) {
+// countSlow counts the slow starts in progress.
+func (s *Session) countSlow(change int) {
 	s.weight.Lock()
 	defer s.weight.Unlock()
 	s.weight.late += change
-	s.weigh()
+	s.setNiceness()
 }
 
-// weigh sets the nice value of the session. The kernel accepts one such change in 100 ms from the processes
-// of all users together, except those of root, so weigh retries until it is accepted. The caller holds the
-// lock of weight.
-func (s *Session) weigh() {
+// setNiceness sets the nice value of the session. The kernel accepts one such change in 100 ms from the
+// processes of all users together, except those of root, so setNiceness retries until it is accepted. The
+// caller holds the lock of weight.
+func (s *Session) setNiceness() {
 	want := sessionNiceness
 	if s.weight.late > 0 {
 		want = "0"
@@ -84,23 +84,23 @@ func (s *Session) weigh() {
 	}
 	err := os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", s.weight.pid), []byte(want), 0)
 	if errors.Is(err, syscall.EAGAIN) {
-		time.AfterFunc(100*time.Millisecond, func() { s.late(0) })
+		time.AfterFunc(100*time.Millisecond, func() { s.countSlow(0) })
 		return
 	}
 	s.weight.niceness = want
 }
 
-// lead sets the leader's process ID, 0 if there is none, and lowers the priority of its session.
-func (s *Session) lead(pid int) {
+// setLeader sets the leader's process ID, 0 if there is none, and lowers the priority of its session.
+func (s *Session) setLeader(pid int) {
 	s.weight.Lock()
 	defer s.weight.Unlock()
 	s.weight.pid, s.weight.niceness = pid, ""
-	s.weigh()
+	s.setNiceness()
 }
 
 // start starts a supervisor in the session. If the leader cannot fork one, as under an emulator of another
 // processor, the supervisor starts in the peer's session.
-func (s *Session) start(b birth, files [supervisorFiles]*os.File, deadline time.Time) (*exec.Cmd, error) {
+func (s *Session) start(b supervisorSpec, files [supervisorFiles]*os.File, deadline time.Time) (*exec.Cmd, error) {
 	cmd := b.supervisor(files)
 	if s == nil {
 		return cmd, cmd.Start()
@@ -110,7 +110,7 @@ func (s *Session) start(b birth, files [supervisorFiles]*os.File, deadline time.
 	n, err := s.ask(b, files, deadline)
 	if err != nil {
 		s.end() // its answer may still come, and would be mistaken for a later one
-		return nil, fmt.Errorf("the session of programs: %w", err)
+		return nil, fmt.Errorf("start in the programs' session: %w", err)
 	}
 	if n.PID <= 0 { // -1 would address every process
 		return cmd, cmd.Start()
@@ -120,26 +120,26 @@ func (s *Session) start(b birth, files [supervisorFiles]*os.File, deadline time.
 }
 
 // ask makes the leader fork a supervisor. If the leader was killed, ask starts a new one.
-func (s *Session) ask(b birth, files [supervisorFiles]*os.File, deadline time.Time) (n newborn, err error) {
-	if s.leader == nil || s.say(b, files, deadline) != nil {
+func (s *Session) ask(b supervisorSpec, files [supervisorFiles]*os.File, deadline time.Time) (n forkResult, err error) {
+	if s.leader == nil || s.sendSpec(b, files, deadline) != nil {
 		s.end()
 		if err := s.begin(); err != nil {
 			return n, err
 		}
-		if err := s.say(b, files, deadline); err != nil {
+		if err := s.sendSpec(b, files, deadline); err != nil {
 			return n, err
 		}
 	}
-	text := make([]byte, maxBirth)
-	length, err := s.asks.Read(text)
+	text := make([]byte, maxSpec)
+	length, err := s.conn.Read(text)
 	if err == nil {
 		err = json.Unmarshal(text[:length], &n)
 	}
 	return n, err
 }
 
-// say sends the leader the description of a supervisor to fork.
-func (s *Session) say(b birth, files [supervisorFiles]*os.File, deadline time.Time) error {
+// sendSpec sends the leader the description of a supervisor to fork.
+func (s *Session) sendSpec(b supervisorSpec, files [supervisorFiles]*os.File, deadline time.Time) error {
 	words, err := json.Marshal(b)
 	if err != nil {
 		return err
@@ -148,8 +148,8 @@ func (s *Session) say(b birth, files [supervisorFiles]*os.File, deadline time.Ti
 	for i, f := range files {
 		fds[i] = int(f.Fd())
 	}
-	s.asks.SetDeadline(deadline)
-	_, _, err = s.asks.WriteMsgUnix(words, syscall.UnixRights(fds[:]...), nil)
+	s.conn.SetDeadline(deadline)
+	_, _, err = s.conn.WriteMsgUnix(words, syscall.UnixRights(fds[:]...), nil)
 	return err
 }
 
@@ -175,8 +175,8 @@ func (s *Session) begin() error {
 		asks.Close()
 		return err
 	}
-	s.leader, s.asks = cmd.Process, asks.(*net.UnixConn)
-	s.lead(cmd.Process.Pid)
+	s.leader, s.conn = cmd.Process, asks.(*net.UnixConn)
+	s.setLeader(cmd.Process.Pid)
 	return nil
 }
 
@@ -194,8 +194,8 @@ func (s *Session) end() {
 	if s.leader == nil {
 		return
 	}
-	s.lead(0)
-	s.asks.Close()
+	s.setLeader(0)
+	s.conn.Close()
 	s.leader.Kill()
 	s.leader.Wait()
 	s.leader = nil

@@ -59,14 +59,14 @@ func TestSessionKeepsItsPriorityDuringASlowStart(t *testing.T) {
 	readLine(t, r.stdout)
 	pid := r.program(t)
 	awaitNiceness(t, pid, sessionNiceness)
-	session.late(1)
-	session.late(1)
+	session.countSlow(1)
+	session.countSlow(1)
 	awaitNiceness(t, pid, "0")
-	session.late(-1)
+	session.countSlow(-1)
 	if _, competitor := sessionOf(t, pid); !strings.HasSuffix(competitor, " nice 0") {
-		t.Errorf("it is %q while a start takes long", competitor)
+		t.Errorf("the session is %q during a slow start", competitor)
 	}
-	session.late(-1)
+	session.countSlow(-1)
 	awaitNiceness(t, pid, sessionNiceness)
 }
 
@@ -164,7 +164,7 @@ func TestSeparateSessionIsTransparent(t *testing.T) {
 		"answers": TestSupervisorAnswers, "cannot run": TestProgramThatCannotRun, "halt": TestHaltStopsAll,
 		"killed peer": TestS4NoProcessOutlivesAKilledPeer, "killed supervisor": TestProgramEndsWithItsSupervisor,
 		"stopped supervisor": TestKillResumesAStoppedSupervisor, "stopped supervisor, killed": TestKillStoppedSupervisor,
-		"stale": TestKillStaleFindsProgramsByDirectory, "census": TestCensus, "walls": TestO1SandboxHolds,
+		"stale": TestKillStaleFindsProgramsByDirectory, "census": TestCensus, "sandbox": TestO1SandboxHolds,
 		"upgraded": TestUpgradedPeerRunsItsOwnExecutable,
 	} {
 		t.Run(name, test)

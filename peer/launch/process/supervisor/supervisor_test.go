@@ -144,7 +144,7 @@ func peer(folder string, own []string) int {
 	if os.Getenv(sessionVariable) != "" {
 		c.Session = NewSession()
 	}
-	c.Scratch, c.Walls, c.Line, c.Stdout, c.Stderr = folder, walls(), other, os.Stdout, os.Stderr
+	c.Scratch, c.Sandbox, c.Socket, c.Stdout, c.Stderr = folder, available(), other, os.Stdout, os.Stderr
 	p, err := Start(c)
 	if err != nil {
 		fmt.Println(err)
@@ -197,16 +197,16 @@ func newScratch(t testing.TB) string {
 // run starts this test binary as a program, in the full sandbox that is available.
 func run(t testing.TB, args ...string) *running {
 	t.Helper()
-	return runWithin(t, walls(), args...)
+	return runWithin(t, available(), args...)
 }
 
-func runWithin(t testing.TB, walls sandbox.Means, args ...string) *running {
+func runWithin(t testing.TB, means sandbox.Means, args ...string) *running {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := tryRunBy(t, time.Now().Add(startTimeout), walls, self, args...)
+	r, err := tryRunBy(t, time.Now().Add(startTimeout), means, self, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func runWithin(t testing.TB, walls sandbox.Means, args ...string) *running {
 	return r
 }
 
-func tryRunBy(t testing.TB, deadline time.Time, walls sandbox.Means, path string, args ...string) (*running, error) {
+func tryRunBy(t testing.TB, deadline time.Time, means sandbox.Means, path string, args ...string) (*running, error) {
 	t.Helper()
 	r := &running{scratch: newScratch(t), answered: make(chan bool, 1)}
 	line, inherited, err := proclink.Pair()
@@ -223,7 +223,7 @@ func tryRunBy(t testing.TB, deadline time.Time, walls sandbox.Means, path string
 	}
 	t.Cleanup(func() { line.Close() })
 	r.line = line
-	c := Command{Title: "test", Program: path, Args: args, Scratch: r.scratch, Limits: Limits{Niceness: 10, Processes: mostProcesses}, Walls: walls, Session: session, Line: inherited,
+	c := Command{Title: "test", Program: path, Args: args, Scratch: r.scratch, Limits: Limits{Niceness: 10, Processes: mostProcesses}, Sandbox: means, Session: session, Socket: inherited,
 		Answered: func(stopped bool) { r.answered <- stopped }}
 	for _, pipe := range []struct{ read, write **os.File }{{&r.stdout, &c.Stdout}, {&r.stderr, &c.Stderr}} {
 		if *pipe.read, *pipe.write, err = os.Pipe(); err != nil {
@@ -239,8 +239,8 @@ func tryRunBy(t testing.TB, deadline time.Time, walls sandbox.Means, path string
 	return r, err
 }
 
-// walls returns the sandbox mechanisms that this machine provides.
-var walls = sync.OnceValue(func() sandbox.Means {
+// available returns the sandbox mechanisms that this machine provides.
+var available = sync.OnceValue(func() sandbox.Means {
 	folder, err := os.MkdirTemp("", "supervisor-")
 	if err != nil {
 		panic(err)
@@ -282,7 +282,7 @@ func TestExitIsReported(t *testing.T) {
 			r := run(t, c.args...)
 			got := r.Wait()
 			if runtime.GOOS == "linux" && got.Memory < 1<<20 {
-				t.Errorf("had %d bytes of memory", got.Memory)
+				t.Errorf("reported %d bytes of memory", got.Memory)
 			}
 			if got.Memory = 0; got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
@@ -362,7 +362,7 @@ func TestStartDeadlineDoesNotApplyToTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	deadline := time.Now().Add(5 * time.Second)
-	r, err := tryRunBy(t, deadline, walls(), self, "sleep")
+	r, err := tryRunBy(t, deadline, available(), self, "sleep")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func TestSupervisorReportsAStoppedProgram(t *testing.T) {
 		// The supervisor learns of it a moment later.
 		for end := time.Now().Add(20 * time.Second); r.ask(t) != (s != syscall.SIGCONT); {
 			if time.Now().After(end) {
-				t.Fatalf("the supervisor does not notice %v", s)
+				t.Fatalf("the supervisor did not detect %v", s)
 			}
 		}
 	}
@@ -406,13 +406,13 @@ func TestProgramThatCannotRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"/no/such/program": "no such file", file: "exec format error"} {
-		r, err := tryRunBy(t, time.Now().Add(startTimeout), walls(), name)
+		r, err := tryRunBy(t, time.Now().Add(startTimeout), available(), name)
 		if err == nil {
 			r.Close()
 			t.Fatalf("%s ran", name)
 		}
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("got %q, want it to say %q", err, want)
+			t.Errorf("got %q, which does not contain %q", err, want)
 		}
 	}
 }

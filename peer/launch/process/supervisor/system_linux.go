@@ -105,12 +105,12 @@ func killAll(int) {
 
 // haltAll stops all processes in this process's PID namespace, including those being created: the kernel
 // delivers a signal to all of them atomically. Without a PID namespace it stops none.
-func haltAll() Born {
+func haltAll() LastPID {
 	if os.Getpid() != 1 {
 		return 0
 	}
 	syscall.Kill(-1, syscall.SIGSTOP) // an error means that there are none
-	return Born(lastAssigned())
+	return LastPID(lastAssigned())
 }
 
 // descendants returns the processes below pid.

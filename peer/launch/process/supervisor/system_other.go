@@ -26,13 +26,13 @@ type Session struct{}
 // NewSession returns nil.
 func NewSession() *Session { return nil }
 
-func (*Session) hurry() (settled func()) { return func() {} }
+func (*Session) expedite() (settled func()) { return func() {} }
 
 // Close does nothing.
 func (*Session) Close() {}
 
 // start starts a supervisor.
-func (*Session) start(b birth, files [supervisorFiles]*os.File, _ time.Time) (*exec.Cmd, error) {
+func (*Session) start(b supervisorSpec, files [supervisorFiles]*os.File, _ time.Time) (*exec.Cmd, error) {
 	cmd := b.supervisor(files)
 	return cmd, cmd.Start()
 }
@@ -60,7 +60,7 @@ func dup2(from, to int) error { return syscall.Dup2(from, to) }
 
 // closeOnExec marks the supervisor's own descriptors as close-on-exec.
 func closeOnExec() error {
-	for _, fd := range []int{lineFD, lifeFD, reportFD} {
+	for _, fd := range []int{socketFD, lifeFD, reportFD} {
 		syscall.CloseOnExec(fd)
 	}
 	return nil
@@ -85,7 +85,7 @@ func sweep(program int, childless <-chan struct{}, givenUp <-chan time.Time) {
 func killAll(program int) { syscall.Kill(-program, syscall.SIGKILL) }
 
 // haltAll does nothing: there are no PID namespaces.
-func haltAll() Born { return 0 }
+func haltAll() LastPID { return 0 }
 
 // KillStale does nothing: there is no portable way to find the processes that run in a folder.
 func KillStale(string) {}

@@ -28,9 +28,9 @@ type Entrance struct {
 
 	serving sync.WaitGroup
 
-	mu        sync.Mutex
-	expected  map[half]*guest
-	strangers strangers
+	mu       sync.Mutex
+	expected map[half]*expectation
+	pending  pendingConns
 }
 
 const (
@@ -47,8 +47,8 @@ const (
 
 type half [tokenSize / 2]byte
 
-// A guest is an expected connection.
-type guest struct {
+// An expectation describes an expected connection.
+type expectation struct {
 	reply   half
 	arrived func(net.Conn) // takes over the connection
 }
@@ -69,10 +69,10 @@ func Serve(ctx context.Context, l net.Listener, mapped func(uint16) (netip.AddrP
 	at := l.Addr().(*net.TCPAddr)
 	e := &Entrance{
 		listener: l, port: uint16(at.Port), any: at.IP.IsUnspecified(),
-		expected: make(map[half]*guest),
+		expected: make(map[half]*expectation),
 		mapped:   mapped,
 	}
-	e.addressOutside()                     // requests the port mapping before a job needs it
+	e.externalAddress()                    // requests the port mapping before a job needs it
 	e.serving.Go(func() { e.accept(ctx) }) // ends with the listener
 	return e
 }
@@ -103,25 +103,25 @@ func (e *Entrance) accept(ctx context.Context) {
 			}
 		}
 		e.mu.Lock()
-		e.strangers.add(conn)
+		e.pending.add(conn)
 		e.mu.Unlock()
-		e.serving.Go(func() { e.meet(ctx, conn) }) // ends within directTimeout
+		e.serving.Go(func() { e.serve(ctx, conn) }) // ends within directTimeout
 	}
 }
 
-// meet reads a new connection's token and, if it is expected, replies and hands over the connection.
-func (e *Entrance) meet(ctx context.Context, conn net.Conn) {
+// serve reads a new connection's token and, if it is expected, replies and hands over the connection.
+func (e *Entrance) serve(ctx context.Context, conn net.Conn) {
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	conn.SetDeadline(time.Now().Add(directTimeout))
-	var shown half
-	_, err := io.ReadFull(conn, shown[:])
+	var first half
+	_, err := io.ReadFull(conn, first[:])
 	e.mu.Lock()
-	e.strangers.remove(conn)
-	var g *guest
+	e.pending.remove(conn)
+	var g *expectation
 	if err == nil {
-		g = e.expected[shown]
-		delete(e.expected, shown)
+		g = e.expected[first]
+		delete(e.expected, first)
 	}
 	e.mu.Unlock()
 	if g == nil {
@@ -149,11 +149,11 @@ func (e *Entrance) Expect(ctx context.Context, token []byte, arrived func(net.Co
 	if len(token) != tokenSize {
 		return fmt.Errorf("token of %d bytes", len(token))
 	}
-	shown, g := half(token[:tokenSize/2]), &guest{half(token[tokenSize/2:]), arrived}
+	first, g := half(token[:tokenSize/2]), &expectation{half(token[tokenSize/2:]), arrived}
 	e.mu.Lock()
-	_, known := e.expected[shown]
+	_, known := e.expected[first]
 	if !known {
-		e.expected[shown] = g
+		e.expected[first] = g
 	}
 	e.mu.Unlock()
 	if known {
@@ -163,8 +163,8 @@ func (e *Entrance) Expect(ctx context.Context, token []byte, arrived func(net.Co
 	context.AfterFunc(ctx, func() {
 		cancel()
 		e.mu.Lock()
-		if e.expected[shown] == g {
-			delete(e.expected, shown)
+		if e.expected[first] == g {
+			delete(e.expected, first)
 		}
 		e.mu.Unlock()
 	})
@@ -181,7 +181,7 @@ func (e *Entrance) Addresses(c network.ConnMultiaddrs, own []ma.Multiaddr) []str
 	}
 	here := manet.IsIPLoopback(c.LocalMultiaddr())
 	seen := make(map[string]bool)
-	out := e.addressOutside()
+	out := e.externalAddress()
 	for _, a := range append([]ma.Multiaddr{c.LocalMultiaddr()}, own...) {
 		ip, err := manet.ToIP(a)
 		if _, relay := a.ValueForProtocol(ma.P_CIRCUIT); relay == nil || err != nil || ip.IsUnspecified() || ip.IsLoopback() && !here {
@@ -196,8 +196,8 @@ func (e *Entrance) Addresses(c network.ConnMultiaddrs, own []ma.Multiaddr) []str
 	return out
 }
 
-// addressOutside returns the entrance's external address, if a router maps one.
-func (e *Entrance) addressOutside() []string {
+// externalAddress returns the entrance's external address, if a router maps one.
+func (e *Entrance) externalAddress() []string {
 	if e.mapped == nil || !e.any {
 		return nil
 	}

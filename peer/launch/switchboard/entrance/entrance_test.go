@@ -58,15 +58,15 @@ func TestTokenIsAcceptedOnce(t *testing.T) {
 	}
 	if again, err := Connect(ctx, []string{e.address()}, here, token); err == nil {
 		again.Close()
-		t.Error("the token opened twice")
+		t.Error("the token was accepted twice")
 	}
 }
 
 func TestConnectionsWithoutATokenAreRefused(t *testing.T) {
 	e, ctx := newTestEntrance(t)
-	token := e.awaits(ctx, func(net.Conn) { t.Error("a stranger is in") })
+	token := e.awaits(ctx, func(net.Conn) { t.Error("a connection without a valid token was accepted") })
 	gone, cancel := context.WithCancel(ctx)
-	late := e.awaits(gone, func(net.Conn) { t.Error("somebody is in who was not expected any more") })
+	late := e.awaits(gone, func(net.Conn) { t.Error("a connection was accepted after its token had expired") })
 	cancel()
 	for e.expects(late) {
 	}
@@ -79,7 +79,7 @@ func TestConnectionsWithoutATokenAreRefused(t *testing.T) {
 			conn.Close()
 			t.Errorf("%s: connected", name)
 		} else if !errors.Is(err, ErrRejected) {
-			t.Errorf("%s: %v, which sounds as if nobody could be reached", name, err)
+			t.Errorf("%s: %v, want ErrRejected", name, err)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (e *Entrance) expects(token []byte) bool {
 func TestO4IdleConnectionsDoNotDelayExpectedOnes(t *testing.T) {
 	e, ctx := newTestEntrance(t)
 	var strangers []net.Conn
-	for range 2 * maxStrangers {
+	for range 2 * maxPending {
 		c, err := net.Dial("tcp", e.address())
 		if err != nil {
 			t.Fatal(err)
@@ -110,18 +110,18 @@ func TestO4IdleConnectionsDoNotDelayExpectedOnes(t *testing.T) {
 	}
 	conn.Close()
 	e.mu.Lock()
-	if n := len(e.strangers); n > maxStrangers {
+	if n := len(e.pending); n > maxPending {
 		t.Errorf("%d strangers are there", n)
 	}
 	e.mu.Unlock()
 	for _, c := range strangers {
 		if n, err := c.Read(make([]byte, 1)); n > 0 || err == nil {
-			t.Error("a stranger was told something")
+			t.Error("a connection without a token received data")
 		}
 	}
 	e.mu.Lock()
-	if n := len(e.strangers); n > 0 {
-		t.Errorf("%d strangers are still there", n)
+	if n := len(e.pending); n > 0 {
+		t.Errorf("%d connections without a token are still open", n)
 	}
 	e.mu.Unlock()
 }
@@ -164,7 +164,7 @@ func TestDialSkipsWrongAddresses(t *testing.T) {
 	}
 	conn.Close()
 	if _, err := Connect(ctx, wrong, here, token); err == nil {
-		t.Error("connected to somebody else")
+		t.Error("connected to another program")
 	}
 	for what, addresses := range map[string][]string{"nowhere": nil, "where it may not name": {e.address()}} {
 		if _, err := Connect(ctx, addresses, nowhere, token); !errors.Is(err, errNoAddress) {
@@ -176,10 +176,10 @@ func TestDialSkipsWrongAddresses(t *testing.T) {
 func TestInvalidTokens(t *testing.T) {
 	e, ctx := newTestEntrance(t)
 	token := e.awaits(ctx, func(c net.Conn) { c.Close() })
-	never := func(net.Conn) { t.Error("somebody is in") }
+	never := func(net.Conn) { t.Error("a connection with an invalid token was accepted") }
 	for what, bad := range map[string][]byte{"none": nil, "short": token[:3], "long": append(bytes.Clone(token), 0), "another's": token} {
 		if err := e.Expect(ctx, bad, never); err == nil {
-			t.Errorf("%s: taken", what)
+			t.Errorf("%s token: accepted", what)
 		}
 	}
 	conn, err := Connect(ctx, []string{e.address()}, here, token)
@@ -195,7 +195,7 @@ func FuzzPreface(f *testing.F) {
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
 	f.Add(make([]byte, tokenSize))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		e.awaits(ctx, func(c net.Conn) { c.Close(); t.Error("a stranger is in") })
+		e.awaits(ctx, func(c net.Conn) { c.Close(); t.Error("a connection without a valid token was accepted") })
 		c, err := net.Dial("tcp", e.address())
 		if err != nil {
 			t.Fatal(err)
@@ -204,7 +204,7 @@ func FuzzPreface(f *testing.F) {
 		c.Write(b)
 		c.(*net.TCPConn).CloseWrite()
 		if n, _ := c.Read(make([]byte, 1)); n > 0 {
-			t.Error("a stranger was told something")
+			t.Error("a connection without a token received data")
 		}
 	})
 }
@@ -224,7 +224,7 @@ func TestRouterMapsThePort(t *testing.T) {
 	defer e.Close()
 	defer cancel()
 	if asked != e.port {
-		t.Errorf("port %d is asked for before anybody comes, want %d", asked, e.port)
+		t.Errorf("port %d was mapped before the first connection, want %d", asked, e.port)
 	}
 	own := ma.StringCast("/ip4/192.168.1.2/tcp/1")
 	inside := fmt.Sprintf("192.168.1.2:%d", e.port)

@@ -23,15 +23,15 @@ func TestStarvedProcesses(t *testing.T) {
 		{"runs now and then", s, ms, ms, false},
 		{"a thread has ended", s, -s, -s, false},
 	} {
-		begin := Turns{At: time.Now(), Ran: time.Minute, Waited: time.Hour}
-		end := Turns{At: begin.At.Add(tt.took), Ran: begin.Ran + tt.ran, Waited: begin.Waited + tt.waits}
+		begin := CPUStats{At: time.Now(), Ran: time.Minute, Waited: time.Hour}
+		end := CPUStats{At: begin.At.Add(tt.took), Ran: begin.Ran + tt.ran, Waited: begin.Waited + tt.waits}
 		if got := end.Starved(begin); got != tt.want {
 			t.Errorf("%s: got %v", tt.name, got)
 		}
 	}
 }
 
-func TestLackedTime(t *testing.T) {
+func TestWaitSince(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond
 	for _, tt := range []struct {
 		name               string
@@ -43,13 +43,13 @@ func TestLackedTime(t *testing.T) {
 		{"has a tenth of a processor", 100 * ms, 900 * ms, 900 * ms},
 		{"two threads, a tenth of a processor", 100 * ms, 1900 * ms, 900 * ms},
 		{"eight threads on two processors", 2 * s, 6 * s, 0},
-		{"wants little, and waits for it", 10 * ms, 300 * ms, 300 * ms},
+		{"needs little, and waits for it", 10 * ms, 300 * ms, 300 * ms},
 		{"a thread has ended", -s, -s, 0},
 	} {
-		begin := Turns{At: time.Now(), Ran: time.Minute, Waited: time.Hour}
-		end := Turns{At: begin.At.Add(s), Ran: begin.Ran + tt.ran, Waited: begin.Waited + tt.waited}
-		if got := end.Lacked(begin); got != tt.lacks {
-			t.Errorf("%s: lacks one for %v, want %v", tt.name, got, tt.lacks)
+		begin := CPUStats{At: time.Now(), Ran: time.Minute, Waited: time.Hour}
+		end := CPUStats{At: begin.At.Add(s), Ran: begin.Ran + tt.ran, Waited: begin.Waited + tt.waited}
+		if got := end.WaitSince(begin); got != tt.lacks {
+			t.Errorf("%s: waited %v, want %v", tt.name, got, tt.lacks)
 		}
 	}
 }
@@ -57,18 +57,18 @@ func TestLackedTime(t *testing.T) {
 // TestTimeSlicesAreCounted measures this process, which computes.
 func TestTimeSlicesAreCounted(t *testing.T) {
 	if _, err := os.Stat("/proc/self/schedstat"); err != nil {
-		skip.Lacks(t, "a kernel that counts them")
+		skip.Lacks(t, "a kernel with /proc/PID/schedstat")
 	}
-	before := TurnsOf([]int{os.Getpid()}, time.Now())
+	before := CPUStatsOf([]int{os.Getpid()}, time.Now())
 	for late := time.Now().Add(20 * time.Second); ; {
-		if now := TurnsOf([]int{os.Getpid()}, time.Now()); now.Ran-before.Ran > 10*time.Millisecond {
+		if now := CPUStatsOf([]int{os.Getpid()}, time.Now()); now.Ran-before.Ran > 10*time.Millisecond {
 			break
 		}
 		if time.Now().After(late) {
-			t.Fatal("it has computed, and not run")
+			t.Fatal("no processor time counted for a busy process")
 		}
 	}
-	if none := TurnsOf([]int{1 << 30}, time.Now()); none.Ran != 0 || none.Waited != 0 {
-		t.Errorf("nobody has had %+v", none)
+	if none := CPUStatsOf([]int{1 << 30}, time.Now()); none.Ran != 0 || none.Waited != 0 {
+		t.Errorf("a process that does not exist has %+v", none)
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
 )
 
-// twinProtocol carries one TwinRequest and its TwinResponse. It detects another process with the same
-// identity (a twin).
+// duplicateProtocol carries one TwinRequest and its TwinResponse. It detects another process with the same
+// identity (a duplicate).
 //
 //	peer P, a copy of its home        another peer           P, the original
 //	  |-- instance, nonce ----------------->|                       |
@@ -32,24 +32,24 @@ import (
 //
 // Only a live process that holds P's key can sign the nonce. So the other peer need not be trusted, and a
 // restart is not mistaken for a copy, although old connections may remain.
-const twinProtocol protocol.ID = "/p2pmpi/twin/1.0.0"
+const duplicateProtocol protocol.ID = "/p2pmpi/twin/1.0.0"
 
 const (
-	maxTwin      = maxProof + 512  // bytes of a request or response
-	proveTimeout = 2 * time.Second // for the proof over one connection
-	twinTimeout  = 5 * time.Second // for one whole request
-	maxTwinConns = 8               // connections of one peer that are asked
-	twinEvery    = time.Minute     // interval between questions; newly met peers are asked as well
+	maxDuplicate      = maxProof + 512  // bytes of a request or response
+	proofTimeout      = 2 * time.Second // for the proof over one connection
+	duplicateTimeout  = 5 * time.Second // for one whole request
+	maxDuplicateConns = 8               // connections of one peer that are asked
+	duplicateEvery    = time.Minute     // interval between questions; newly met peers are asked as well
 )
 
-// A TwinError reports that another process has this peer's identity and has run for longer.
-type TwinError struct {
+// A DuplicateError reports that another process has this peer's identity and has run for longer.
+type DuplicateError struct {
 	Addr ma.Multiaddr  // address at which the finding peer sees it; may be nil
 	Up   time.Duration // its uptime, at least
 }
 
 // Error states where the other process is and how long it has run.
-func (e *TwinError) Error() string {
+func (e *DuplicateError) Error() string {
 	at := ""
 	if e.Addr != nil {
 		at = fmt.Sprintf(" at %s", e.Addr)
@@ -86,27 +86,27 @@ func (s *Service) proof() proof {
 	return proof{Instance: s.instance, Up: max(0, up)} // the clock may have been set back
 }
 
-// serveTwin answers one TwinRequest.
-func (s *Service) serveTwin(stream network.Stream) {
+// serveDuplicate answers one TwinRequest.
+func (s *Service) serveDuplicate(stream network.Stream) {
 	if !s.enter() {
 		stream.Reset()
 		return
 	}
 	defer s.wg.Done()
 	defer stream.Close()
-	ctx, cancel := context.WithTimeout(s.ctx, twinTimeout)
+	ctx, cancel := context.WithTimeout(s.ctx, duplicateTimeout)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { stream.Reset() })
 	defer stop()
-	if err := s.answerTwin(ctx, stream); err != nil {
-		s.conduct.Ended(stream.Conn().RemotePeer(), "twins not looked for", err)
+	if err := s.answerDuplicate(ctx, stream); err != nil {
+		s.conduct.Ended(stream.Conn().RemotePeer(), "duplicate identity not checked", err)
 		stream.Reset()
 	}
 }
 
-func (s *Service) answerTwin(ctx context.Context, stream network.Stream) error {
+func (s *Service) answerDuplicate(ctx context.Context, stream network.Stream) error {
 	var req pb.TwinRequest
-	if err := pbio.NewDelimitedReader(stream, maxTwin).ReadMsg(&req); err != nil {
+	if err := pbio.NewDelimitedReader(stream, maxDuplicate).ReadMsg(&req); err != nil {
 		return err
 	}
 	if len(req.GetNonce()) != nonceSize {
@@ -120,20 +120,20 @@ func (s *Service) answerTwin(ctx context.Context, stream network.Stream) error {
 		}
 		resp.Envelope = envelope
 	} else {
-		resp = s.lookForTwin(ctx, stream.Conn(), &req)
+		resp = s.findDuplicate(ctx, stream.Conn(), &req)
 	}
 	return pbio.NewDelimitedWriter(stream).WriteMsg(resp)
 }
 
-// lookForTwin asks the other connections of the requesting peer's ID for a proof and returns one from
+// findDuplicate asks the other connections of the requesting peer's ID for a proof and returns one from
 // another process.
-func (s *Service) lookForTwin(ctx context.Context, conn network.Conn, req *pb.TwinRequest) *pb.TwinResponse {
+func (s *Service) findDuplicate(ctx context.Context, conn network.Conn, req *pb.TwinRequest) *pb.TwinResponse {
 	id := conn.RemotePeer()
 	conns := s.host.Network().ConnsToPeer(id)
 	found := make(chan *pb.TwinResponse, len(conns))
 	asked := 0
 	for _, other := range conns {
-		if other.ID() == conn.ID() || asked == maxTwinConns {
+		if other.ID() == conn.ID() || asked == maxDuplicateConns {
 			continue
 		}
 		asked++
@@ -147,19 +147,19 @@ func (s *Service) lookForTwin(ctx context.Context, conn network.Conn, req *pb.Tw
 			found <- &pb.TwinResponse{Envelope: envelope, Address: other.RemoteMultiaddr().Bytes()}
 		}()
 	}
-	twin := &pb.TwinResponse{}
+	proven := &pb.TwinResponse{}
 	for range asked {
 		if f := <-found; f != nil {
-			twin = f
+			proven = f
 		}
 	}
-	return twin
+	return proven
 }
 
 // proofOver requests a proof over conn in particular. Opening the stream through the host could use
 // another connection to the same peer ID.
 func proofOver(ctx context.Context, conn network.Conn, nonce []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(network.WithAllowLimitedConn(ctx, "twin"), proveTimeout)
+	ctx, cancel := context.WithTimeout(network.WithAllowLimitedConn(ctx, "duplicate"), proofTimeout)
 	defer cancel()
 	stream, err := conn.NewStream(ctx)
 	if err != nil {
@@ -168,43 +168,43 @@ func proofOver(ctx context.Context, conn network.Conn, nonce []byte) ([]byte, er
 	defer stream.Close()
 	stop := context.AfterFunc(ctx, func() { stream.Reset() })
 	defer stop()
-	if err := multistream.SelectProtoOrFail(twinProtocol, stream); err != nil {
+	if err := multistream.SelectProtoOrFail(duplicateProtocol, stream); err != nil {
 		return nil, err
 	}
-	resp, err := exchangeTwin(stream, &pb.TwinRequest{Nonce: nonce})
+	resp, err := exchangeDuplicate(stream, &pb.TwinRequest{Nonce: nonce})
 	return resp.GetEnvelope(), err
 }
 
-func exchangeTwin(stream network.Stream, req *pb.TwinRequest) (*pb.TwinResponse, error) {
+func exchangeDuplicate(stream network.Stream, req *pb.TwinRequest) (*pb.TwinResponse, error) {
 	if err := pbio.NewDelimitedWriter(stream).WriteMsg(req); err != nil {
 		return nil, err
 	}
 	var resp pb.TwinResponse
-	if err := pbio.NewDelimitedReader(stream, maxTwin).ReadMsg(&resp); err != nil {
+	if err := pbio.NewDelimitedReader(stream, maxDuplicate).ReadMsg(&resp); err != nil {
 		return nil, err
 	}
 	return &resp, nil
 }
 
-// askForTwin asks a connected peer whether it knows another process with this identity, and reports one
-// that has run for longer to cfg.Twin. If the peer does not answer, it counts as knowing none.
-func (s *Service) askForTwin(ctx context.Context, id p2ppeer.ID) {
-	if s.cfg.Twin == nil {
+// checkDuplicate asks a connected peer whether it knows another process with this identity, and reports one
+// that has run for longer to cfg.Duplicate. If the peer does not answer, it counts as knowing none.
+func (s *Service) checkDuplicate(ctx context.Context, id p2ppeer.ID) {
+	if s.cfg.Duplicate == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(network.WithAllowLimitedConn(ctx, "twin"), twinTimeout)
+	ctx, cancel := context.WithTimeout(network.WithAllowLimitedConn(ctx, "duplicate"), duplicateTimeout)
 	defer cancel()
-	twin, err := s.twinKnownTo(ctx, id)
+	duplicate, err := s.duplicateKnownTo(ctx, id)
 	if err != nil {
-		s.conduct.Ended(id, "no word of twins", err)
+		s.conduct.Ended(id, "no answer about a duplicate identity", err)
 	}
-	if twin != nil {
-		s.twinned.Do(func() { s.cfg.Twin(twin) })
+	if duplicate != nil {
+		s.duplicateFound.Do(func() { s.cfg.Duplicate(duplicate) })
 	}
 }
 
-func (s *Service) twinKnownTo(ctx context.Context, id p2ppeer.ID) (*TwinError, error) {
-	stream, err := s.host.NewStream(ctx, id, twinProtocol)
+func (s *Service) duplicateKnownTo(ctx context.Context, id p2ppeer.ID) (*DuplicateError, error) {
+	stream, err := s.host.NewStream(ctx, id, duplicateProtocol)
 	if err != nil {
 		return nil, err
 	}
@@ -213,31 +213,31 @@ func (s *Service) twinKnownTo(ctx context.Context, id p2ppeer.ID) (*TwinError, e
 	defer stop()
 	nonce := make([]byte, nonceSize)
 	_, _ = rand.Read(nonce) // never fails
-	resp, err := exchangeTwin(stream, &pb.TwinRequest{Nonce: nonce, Instance: s.instance})
+	resp, err := exchangeDuplicate(stream, &pb.TwinRequest{Nonce: nonce, Instance: s.instance})
 	if err != nil || len(resp.GetEnvelope()) == 0 {
 		return nil, err
 	}
 	own := s.proof()
-	return own.twinOf(resp, s.host.ID(), nonce)
+	return own.duplicateOf(resp, s.host.ID(), nonce)
 }
 
-// twinOf returns the twin that resp, an answer to nonce, proves, if p has to make way for it. Both have
-// identity id.
-func (p *proof) twinOf(resp *pb.TwinResponse, id p2ppeer.ID, nonce []byte) (*TwinError, error) {
+// duplicateOf returns the duplicate that resp, an answer to nonce, proves, if p has to end in favour of it.
+// Both have identity id.
+func (p *proof) duplicateOf(resp *pb.TwinResponse, id p2ppeer.ID, nonce []byte) (*DuplicateError, error) {
 	other, err := openProof(resp.GetEnvelope(), id, nonce)
-	if err != nil || bytes.Equal(p.Instance, other.Instance) || !p.yields(other) {
+	if err != nil || bytes.Equal(p.Instance, other.Instance) || !p.mustYield(other) {
 		return nil, err
 	}
-	twin := &TwinError{Up: other.Up}
+	duplicate := &DuplicateError{Up: other.Up}
 	if addr, err := ma.NewMultiaddrBytes(resp.GetAddress()); err == nil {
-		twin.Addr = addr
+		duplicate.Addr = addr
 	}
-	return twin, nil
+	return duplicate, nil
 }
 
-// twinLoop asks random connected peers, one per interval, because a twin may connect at any time.
-func (s *Service) twinLoop(ctx context.Context) {
-	ticker := time.NewTicker(twinEvery)
+// duplicateLoop asks random connected peers, one per interval, because a duplicate may connect at any time.
+func (s *Service) duplicateLoop(ctx context.Context) {
+	ticker := time.NewTicker(duplicateEvery)
 	defer ticker.Stop()
 	for {
 		select {
@@ -246,7 +246,7 @@ func (s *Service) twinLoop(ctx context.Context) {
 			return
 		}
 		if peers := s.host.Network().Peers(); len(peers) > 0 {
-			s.askForTwin(ctx, peers[mathrand.IntN(len(peers))])
+			s.checkDuplicate(ctx, peers[mathrand.IntN(len(peers))])
 		}
 	}
 }

@@ -50,7 +50,7 @@ func beUnruly(how string) int {
 		err = unruly.Rouse(3)
 	case "one after the other":
 		err = unruly.Hop("a/big", "z/big", nil, math.MaxInt)
-	case "many, one after the other":
+	case "several, one after the other":
 		for range 3 {
 			err = errors.Join(err, unruly.Hop("a/big", "z/big", nil, math.MaxInt))
 		}
@@ -84,12 +84,12 @@ func writeZeros(name string, size int) error { return os.WriteFile(name, make([]
 // ended.
 func TestDiskLimitHoldsForEvasivePrograms(t *testing.T) {
 	skip.Long(t)
-	for _, how := range []string{"woken by a timer", "woken by siblings", "one after the other", "many, one after the other"} {
+	for _, how := range []string{"woken by a timer", "woken by siblings", "one after the other", "several, one after the other"} {
 		t.Run(how, func(t *testing.T) {
 			holds(t, diskSlack, unrulyLimit, func() float64 {
 				j := newLimited(t, limits.Grant{Slot: limits.Limits{Disk: unrulyLimit, Processes: 256}}, 1, "unruly", how)
-				if !j.peers[0].launch.config.Walls.Namespaces {
-					skip.Lacks(t, "walls: nobody can be sure without them")
+				if !j.peers[0].launch.config.Sandbox.Namespaces {
+					skip.Lacks(t, "namespaces: without them, the guard cannot be sure that a program has stopped")
 				}
 				j.start()
 				e, had := j.last(view.Process{})
@@ -149,7 +149,7 @@ func TestLongWritesAreEndedAtTheLimit(t *testing.T) {
 			return
 		}
 		if try == 4 {
-			t.Fatalf("had %d", had)
+			t.Fatalf("%d bytes were written, want less", had)
 		}
 	}
 }
@@ -179,8 +179,8 @@ func mostIn(folder string) (most, files int64) {
 func TestUnresponsiveSupervisorIsKilledWhileStopped(t *testing.T) {
 	skip.Long(t)
 	j := newTestJob(t, 1, 1, nil, "shell", "echo ready; exec sleep 3600")
-	if !j.peers[0].launch.config.Walls.Namespaces {
-		skip.Lacks(t, "walls: nobody asks it without them")
+	if !j.peers[0].launch.config.Sandbox.Namespaces {
+		skip.Lacks(t, "namespaces: without them, the guard sends the supervisor no request")
 	}
 	j.start()
 	await(j.links[0], (*jobpb.FromPeer).GetOutput)
@@ -208,7 +208,7 @@ func supervisorOf(t *testing.T, pids []int) int {
 			return parent
 		}
 	}
-	t.Fatalf("nobody has started %v", pids)
+	t.Fatalf("no supervisor found for processes %v", pids)
 	return 0
 }
 
@@ -217,8 +217,8 @@ func supervisorOf(t *testing.T, pids []int) int {
 // stop at one moment.
 func TestResumedProcessIsDetected(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "unruly", "woken by a timer")
-	if !j.peers[0].launch.config.Walls.Namespaces {
-		skip.Lacks(t, "walls: nobody can be sure without them")
+	if !j.peers[0].launch.config.Sandbox.Namespaces {
+		skip.Lacks(t, "namespaces: without them, the guard cannot be sure that a program has stopped")
 	}
 	j.start()
 	await(j.links[0], (*jobpb.FromPeer).GetOutput)
@@ -226,12 +226,12 @@ func TestResumedProcessIsDetected(t *testing.T) {
 	g := newGuard(here, j.instances(0))
 	for n := 0; n < 100 && !g.meters[0].over; n++ { // a process that gets no processor time has no timers
 		g.halt()
-		g.measureStill()
+		g.measureStopped()
 		g.resume()
 	}
 	if !g.meters[0].over {
-		t.Error("nobody notices")
-	} else if e := j.links[0].exited(view.Process{}); e.Reason != errRestless.Error() {
+		t.Error("the resumed process was not detected")
+	} else if e := j.links[0].exited(view.Process{}); e.Reason != errNotStopped.Error() {
 		t.Errorf("ended with %v", e)
 	}
 	j.stop()
@@ -284,59 +284,60 @@ func TestHonestProcessesStopAndResume(t *testing.T) {
 			g := newGuard(here, j.instances(0))
 			for range 30 {
 				g.halt()
-				if _, ok := g.measureStill(); !ok {
+				if _, ok := g.measureStopped(); !ok {
 					t.Fatal("the job is over")
 				}
 				for _, m := range g.meters {
 					if m.over {
-						t.Fatal("it is reported as unstoppable")
+						t.Fatal("an honest process was ended as one that cannot be stopped")
 					}
 				}
-				stood := g.scenes()
-				for late := time.Now().Add(eventTimeout); !allStand(stood); stood = g.scenes() { // a waiting process may stop only now
+				halted := g.snapshots()
+				for late := time.Now().Add(eventTimeout); !allStopped(halted); halted = g.snapshots() { // a waiting process may stop only now
 					if time.Now().After(late) {
-						t.Fatalf("they do not stand: %v", stood)
+						t.Fatalf("not stopped: %v", halted)
 					}
 				}
 				g.resume()
-				awaitMove(t, g, stood)
+				awaitRun(t, g, halted)
 			}
 			j.stop()
 		})
 	}
 }
 
-func allStand(scenes map[*meter]proc.Scene) bool {
-	for _, s := range scenes {
-		if len(s) == 0 || !stay(s, s) {
+// allStopped reports whether all processes of the snapshots were stopped.
+func allStopped(snapshots map[*meter]proc.Snapshot) bool {
+	for _, s := range snapshots {
+		if len(s) == 0 || !stoppedBetween(s, s) {
 			return false
 		}
 	}
 	return true
 }
 
-// stay reports whether the processes were stopped, and have not run between two scenes.
-func stay(before, now proc.Scene) bool {
-	s := proc.NewStillness(nil, 0)
-	s.See(before, 0)
-	still, _ := s.See(now, 0)
-	return still
+// stoppedBetween reports whether the processes were stopped, and have not run between two snapshots.
+func stoppedBetween(before, now proc.Snapshot) bool {
+	s := proc.NewStopCheck(nil, 0)
+	s.Observe(before, 0)
+	stopped, _ := s.Observe(now, 0)
+	return stopped
 }
 
-// awaitMove returns when some processes of each meter have run.
-func awaitMove(t *testing.T, g *guard, stood map[*meter]proc.Scene) {
+// awaitRun returns when some processes of each meter have run.
+func awaitRun(t *testing.T, g *guard, halted map[*meter]proc.Snapshot) {
 	t.Helper()
 	for late := time.Now().Add(eventTimeout); ; time.Sleep(time.Millisecond) { // interval between polls
 		all := true
 		g.resumeLate()
-		for m, now := range g.scenes() {
-			all = all && !stay(stood[m], now)
+		for m, now := range g.snapshots() {
+			all = all && !stoppedBetween(halted[m], now)
 		}
 		if all {
 			return
 		}
 		if time.Now().After(late) {
-			t.Fatal("they do not go on")
+			t.Fatal("the processes do not resume")
 		}
 	}
 }
@@ -364,20 +365,20 @@ func TestChildBeingCreatedIsResumed(t *testing.T) {
 	j.start()
 	here, _ := j.peers[0].launch.lookup(j.spec.ID)
 	g := newGuard(here, j.instances(0))
-	everybody := func() (pids []int) {
+	all := func() (pids []int) {
 		for _, of := range g.processes() {
 			pids = append(pids, of...)
 		}
 		return pids
 	}
-	j.eventually("it has a child", func() bool { return len(everybody()) > 1 })
+	j.eventually("it has a child", func() bool { return len(all()) > 1 })
 	for range 40 {
-		before := everybody()
+		before := all()
 		g.halt()
 		g.resume() // as if the owner resumed the job at once
-		j.eventually("all go on", func() bool {
-			g.look()
-			now := everybody()
+		j.eventually("all processes resume", func() bool {
+			g.check()
+			now := all()
 			another := slices.ContainsFunc(now, func(pid int) bool { return !slices.Contains(before, pid) })
 			return another && !strings.Contains(statesOf(now), "T")
 		})
@@ -394,37 +395,37 @@ func TestProcessStoppedBeforeIsNotResumed(t *testing.T) {
 	g := newGuard(here, j.instances(0))
 	sleeper := func() (pid int) {
 		for late := time.Now().Add(eventTimeout); ; time.Sleep(time.Millisecond) { // interval between polls
-			for _, s := range g.scenes() {
-				still := proc.NewStillness(s, 0)
-				still.See(s, 0)
+			for _, s := range g.snapshots() {
+				check := proc.NewStopCheck(s, 0)
+				check.Observe(s, 0)
 				for pid := range s {
-					if !slices.Contains(still.Halted(), pid) {
+					if !slices.Contains(check.Stopped(), pid) {
 						return pid
 					}
 				}
 			}
 			if time.Now().After(late) {
-				t.Fatal("nobody has stopped")
+				t.Fatal("no process has stopped itself")
 			}
 		}
 	}
 	pid := sleeper()
-	before := proc.SceneOf([]int{pid})
+	before := proc.SnapshotOf([]int{pid})
 	g.halt()
-	if _, ok := g.measureStill(); !ok {
+	if _, ok := g.measureStopped(); !ok {
 		t.Fatal("the job is over")
 	}
-	stood := g.scenes()
+	halted := g.snapshots()
 	g.resume()
-	awaitMove(t, g, stood)
-	if now := proc.SceneOf([]int{pid}); !stay(before, now) {
-		t.Errorf("it did %v, and now %v", before, now)
+	awaitRun(t, g, halted)
+	if now := proc.SnapshotOf([]int{pid}); !stoppedBetween(before, now) {
+		t.Errorf("state %v after the halt, %v before it", now, before)
 	}
 	syscall.Kill(pid, syscall.SIGCONT)
 	awaitGone := time.Now().Add(eventTimeout)
-	for stay(before, proc.SceneOf([]int{pid})) {
+	for stoppedBetween(before, proc.SnapshotOf([]int{pid})) {
 		if time.Now().After(awaitGone) {
-			t.Fatal("its own program cannot wake it any more")
+			t.Fatal("SIGCONT no longer resumes the process")
 		}
 		time.Sleep(time.Millisecond) // interval between polls
 	}

@@ -15,11 +15,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 )
 
-// An attachment is a control stream of the job's submitter: the first one, or one by which the submitter
+// A controlStream is a control stream of the job's submitter: the first one, or one by which the submitter
 // has reconnected.
 //
 //	submitter                               peer
-//	    |== first stream, broken ========... |  alone.go: the job continues
+//	    |== first stream, broken ========... |  absentsubmitter.go: the job continues
 //	    |-- Resume(job, heard) ------------->|  new stream
 //	    |<-- Resumed ------------------------|
 //	    |<-- messages after heard -----------|
@@ -27,7 +27,7 @@ import (
 //	    |-- Begin, View, Emitted, ... ------>|  may repeat what has arrived; repetitions have no effect
 //	    |-- Join(next generation) ---------->|  the submitter no longer counts as silent; a new process
 //	    |                                    |  of the submitter sends neither this nor View
-type attachment struct {
+type controlStream struct {
 	stream  network.Stream
 	out     chan *jobpb.FromPeer
 	pace    func(*jobpb.FromPeer)
@@ -36,10 +36,10 @@ type attachment struct {
 
 // A submitterSide holds what a job knows about its submitter, and the messages to it.
 type submitterSide struct {
-	attached  *attachment          // its current stream, or nil
-	endpoints connection.Endpoints // addresses at which it accepts connections
-	heardAt   time.Time            // time of its last message
-	asked     bool                 // it has sent Stop
+	control       *controlStream       // its current stream, or nil
+	endpoints     connection.Endpoints // addresses at which it accepts connections
+	lastMessageAt time.Time            // time of its last message
+	asked         bool                 // it has sent Stop
 
 	silentSince    time.Time          // time since which it is silent; zero: it is not
 	askAt          time.Time          // time of the next question whether the job is over, see askOver
@@ -51,33 +51,33 @@ type submitterSide struct {
 	mayReturn      bool               // it may come back as a new process
 	orphaned       bool               // it is a new process without a log: the peers make the views
 
-	said    []*jobpb.FromPeer // all messages except output, from the first: they may have to be repeated
-	sent    int               // how many of them have been sent
-	head    *jobpb.FromPeer   // message offered to the writer
-	turn    int               // index of the process that may send output next
-	refusal *jobpb.FromPeer   // last message of the job
+	messages []*jobpb.FromPeer // all messages except output, from the first: they may have to be sent again
+	sent     int               // how many of them have been sent
+	head     *jobpb.FromPeer   // message offered to the writer
+	turn     int               // index of the process that may send output next
+	refusal  *jobpb.FromPeer   // last message of the job
 }
 
 // attach makes stream the stream by which the job and its submitter communicate.
 func (j *job) attach(stream network.Stream, in pbio.Reader) {
-	a := &attachment{stream, make(chan *jobpb.FromPeer), j.pacePrinted, make(chan struct{})}
-	j.attached, j.heardAt = a, time.Now()
+	a := &controlStream{stream, make(chan *jobpb.FromPeer), j.pacePrinted, make(chan struct{})}
+	j.control, j.lastMessageAt = a, time.Now()
 	j.running.Go(func() { j.read(a, in) }) // ends with the stream
 	j.running.Go(a.write)                  // ends with out
 }
 
 // detach resets the current stream, if there is one.
 func (j *job) detach() {
-	if a := j.attached; a != nil {
+	if a := j.control; a != nil {
 		a.stream.Reset()
 		close(a.out)
-		j.attached, j.head = nil, nil
+		j.control, j.head = nil, nil
 	}
 }
 
 // leave sends the job's last message, if there is one, and closes the stream cleanly.
 func (j *job) leave() {
-	a := j.attached
+	a := j.control
 	if a == nil {
 		return
 	}
@@ -95,10 +95,10 @@ func (j *job) leave() {
 }
 
 // read turns the submitter's messages into events until the stream ends.
-func (j *job) read(a *attachment, in pbio.Reader) {
+func (j *job) read(a *controlStream, in pbio.Reader) {
 	current := func(event func()) bool {
 		return j.do(func() {
-			if a == j.attached { // otherwise the submitter has opened another stream
+			if a == j.control { // otherwise the submitter has opened another stream
 				event()
 			}
 		})
@@ -109,7 +109,7 @@ func (j *job) read(a *attachment, in pbio.Reader) {
 			if errors.Is(err, io.EOF) && !errors.Is(err, network.ErrReset) { // the stream has ended, its connection has not
 				err = errClosed
 			}
-			current(func() { j.broke(fmt.Errorf("control stream: %w", err)) })
+			current(func() { j.streamBroke(fmt.Errorf("control stream: %w", err)) })
 			return
 		}
 		if !current(func() { j.handle(m) }) {
@@ -120,7 +120,7 @@ func (j *job) read(a *attachment, in pbio.Reader) {
 
 // write sends the job's messages until out is closed. After an error it resets the stream, which the reader
 // notices, and only drains out.
-func (a *attachment) write() {
+func (a *controlStream) write() {
 	defer close(a.written)
 	w := jobpb.NewWriter(a.stream)
 	broken := false
@@ -137,14 +137,14 @@ func (a *attachment) write() {
 	}
 }
 
-// broke handles the end of the control stream. The job ends here if the submitter has ended the stream with
-// the code Left. If the submitter had been silent before, the link has broken, and the submitter may
-// reconnect. It may also reconnect if neither side ended the stream, unless its machine reports that it no
-// longer runs, or the detector finds it silent. Even then, a submitter that keeps a home may come back as a
-// new process. In all other cases the submitter has ended, or has given this peer up. Between staging and
-// Begin, which is short, the job does not wait for a submitter that is lost.
-func (j *job) broke(reason error) {
-	last := j.attached.stream.Conn().RemoteMultiaddr()
+// streamBroke handles the end of the control stream. The job ends here if the submitter has ended the
+// stream with the code Left. If the submitter had been silent before, the link has broken, and the
+// submitter may reconnect. It may also reconnect if neither side ended the stream, unless its machine
+// reports that it no longer runs, or the detector finds it silent. Even then, a submitter that keeps a home
+// may come back as a new process. In all other cases the submitter has ended, or has given this peer up.
+// Between staging and Begin, which is short, the job does not wait for a submitter that is lost.
+func (j *job) streamBroke(reason error) {
+	last := j.control.stream.Conn().RemoteMultiaddr()
 	ended, ok := errors.AsType[*network.StreamError](reason)
 	byOther := ok && ended.Remote && ended.ErrorCode != jobpb.Unwritten || errors.Is(reason, errClosed)
 	silent := !j.silentSince.IsZero() && j.keys != nil
@@ -152,7 +152,7 @@ func (j *job) broke(reason error) {
 	case ok && ended.Remote && ended.ErrorCode == jobpb.Left:
 		j.end(reason)
 	case silent || byOther || j.keys == nil && !j.preparing() || j.submitter == j.service.host.ID():
-		j.lose(reason)
+		j.loseSubmitter(reason)
 	default:
 		if say, _ := j.service.reconnectPace.Due(j.submitter); say {
 			j.log.Info().Err(reason).Msg("the control stream broke; the submitter may reconnect")
@@ -173,9 +173,9 @@ func (j *job) preparing() bool {
 	return !j.joining && (j.state == Staging || j.state == Staged)
 }
 
-// lose handles the loss of a submitter. The job continues only if the submitter was silent before, or if it
-// may come back as a new process.
-func (j *job) lose(reason error) {
+// loseSubmitter handles the loss of a submitter. The job continues only if the submitter was silent before,
+// or if it may come back as a new process.
+func (j *job) loseSubmitter(reason error) {
 	j.stopProbing()
 	silent := !j.silentSince.IsZero() && j.keys != nil
 	if !silent && (j.views == nil || !j.mayReturn) {
@@ -191,7 +191,7 @@ func (j *job) probeSubmitter(ctx context.Context, last ma.Multiaddr, reason erro
 	if j.endpoints.AwaitRefused(ctx, last, j.service.host.Peerstore().Addrs(j.submitter)) {
 		j.do(func() {
 			if ctx.Err() == nil { // otherwise it is back
-				j.lose(reason)
+				j.loseSubmitter(reason)
 			}
 		})
 	}
@@ -225,7 +225,7 @@ func (j *job) stopProbing() {
 // nothing else has reported its failure.
 func (j *job) loseDisconnected() {
 	if !j.disconnectedAt.IsZero() && time.Since(j.disconnectedAt) > j.hang+minAbsence {
-		j.lose(errSubmitterFailed)
+		j.loseSubmitter(errSubmitterFailed)
 	}
 }
 
@@ -259,16 +259,16 @@ func (s *Service) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume)
 	j, ok := s.lookup(m.Job)
 	err := errors.New("no such job here")
 	if ok && j.submitter == stream.Conn().RemotePeer() {
-		var missed time.Time
+		var silentSince time.Time
 		answer, ok := query(j, func() error {
-			missed = j.silentSince
+			silentSince = j.silentSince
 			return j.resume(stream, in, m)
 		})
 		if ok {
 			err = answer
 		}
 		if err == nil && !m.Anew { // its older connections stay, so that the replaced process learns of that
-			s.closeOlderConns(missed, stream.Conn())
+			s.closeOlderConns(silentSince, stream.Conn())
 		}
 	}
 	switch {
@@ -281,11 +281,11 @@ func (s *Service) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume)
 
 var errReplaced = errors.New("another process of the submitter has resumed the job")
 
-// closeOlderConns closes the connections to a peer that were opened before the peer was missed, except one.
+// closeOlderConns closes the connections to a peer that were opened before the given time, except one.
 // Data sent on them would wait for a TCP retransmission.
-func (s *Service) closeOlderConns(missed time.Time, but network.Conn) {
-	for _, c := range s.host.Network().ConnsToPeer(but.RemotePeer()) {
-		if c.ID() != but.ID() && c.Stat().Opened.Before(missed) {
+func (s *Service) closeOlderConns(before time.Time, except network.Conn) {
+	for _, c := range s.host.Network().ConnsToPeer(except.RemotePeer()) {
+		if c.ID() != except.ID() && c.Stat().Opened.Before(before) {
 			_ = c.Close()
 		}
 	}
@@ -298,16 +298,16 @@ func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) err
 		return errors.New("the job is not running")
 	case j.orphaned && !m.Anew: // an old process, still in the view group, would propose changes from outdated knowledge
 		return errReplaced
-	case m.Heard > uint64(len(j.said)):
-		return fmt.Errorf("%d messages received of %d", m.Heard, len(j.said))
+	case m.Heard > uint64(len(j.messages)):
+		return fmt.Errorf("%d messages received of %d", m.Heard, len(j.messages))
 	case m.Anew && j.views == nil:
-		return errors.New("the job's views have ended with its submitter")
+		return errors.New("the job has no view group to continue it after its submitter")
 	}
 	if m.Anew && !j.orphaned {
 		j.becomeOrphaned()
 	}
-	if m.Anew && j.attached != nil {
-		j.attached.stream.ResetWithError(jobpb.Replaced)
+	if m.Anew && j.control != nil {
+		j.control.stream.ResetWithError(jobpb.Replaced)
 	}
 	j.stopProbing()
 	if !m.Anew && !j.failed[j.submitter] {
@@ -316,14 +316,14 @@ func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) err
 	j.detach()
 	j.attach(stream, in)
 	j.probeAddresses()
-	j.head, j.sent = resumed(nil, len(j.said)), int(m.Heard)
+	j.head, j.sent = resumed(nil, len(j.messages)), int(m.Heard)
 	for _, p := range j.local {
 		for s := range p.out {
 			p.out[s].box.Rewind()
 		}
 	}
 	if say, _ := j.service.reconnectPace.Due(j.submitter); say {
-		j.log.Info().Uint64("heard", m.Heard).Bool("anew", m.Anew).Int("said", len(j.said)).Msg("the submitter has reconnected")
+		j.log.Info().Uint64("received", m.Heard).Bool("new_process", m.Anew).Int("sent", len(j.messages)).Msg("the submitter has reconnected")
 	}
 	return nil
 }

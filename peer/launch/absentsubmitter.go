@@ -36,10 +36,10 @@ const (
 	// minAbsence is how long a job tolerates a silent submitter in any case. It is longer than a submitter
 	// that is out of touch waits.
 	minAbsence = 20 * time.Second
-	// standInAfter is how long the submitter must be silent before the peers propose changes of the view.
+	// actAfter is how long the submitter must be silent before the peers propose changes of the view.
 	// If it comes back later, it accepts none of those changes before it has received their causes (package
 	// job, disconnected.go).
-	standInAfter = 10 * time.Second
+	actAfter = 10 * time.Second
 	// maxAway bounds the time that a submitter can make a job continue without it.
 	maxAway = time.Hour
 	// silentFor is how long a peer may leave the leader of the view group without an answer before its
@@ -74,30 +74,30 @@ func (j *job) becomeOrphaned() {
 	j.orphaned = true
 	j.views.Gone(j.submitter) // the process that had the log
 	for _, c := range j.changes {
-		j.say(agreed(c))
+		j.send(agreed(c))
 	}
 	if j.views.Contact() == viewgroup.CutOff {
-		j.say(outside(""))
+		j.send(outside(""))
 	}
 }
 
-// standIn makes the decisions of a silent submitter that cannot wait for it.
-func (j *job) standIn() {
+// actForSubmitter makes the decisions of a silent submitter that cannot wait for it.
+func (j *job) actForSubmitter() {
 	if j.silentSince.IsZero() {
 		return
 	}
-	if j.orphaned && j.attached != nil && !j.waits() {
+	if j.orphaned && j.control != nil && !j.waitsToJoin() {
 		j.silentSince = time.Now() // it is connected, and makes no views
 	}
 	limit := minAbsence + j.away
-	if j.waits() || j.keys == nil && !j.mayReturn { // it has not begun, and only the submitter can begin it
+	if j.waitsToJoin() || j.keys == nil && !j.mayReturn { // it has not begun, and only the submitter can begin it
 		limit = minAbsence
 	}
 	if time.Since(j.silentSince) > limit || !j.until.IsZero() && time.Now().After(j.until) {
 		j.end(errSubmitterFailed)
 		return
 	}
-	if !j.orphaned && time.Since(j.silentSince) < standInAfter {
+	if !j.orphaned && time.Since(j.silentSince) < actAfter {
 		return
 	}
 	for _, p := range j.view.Processes() {
@@ -111,18 +111,18 @@ func (j *job) standIn() {
 			j.views.Propose(view.Change{Process: p.id, To: view.Live, Since: p.upToDate.Term, At: p.upToDate.Since})
 		}
 	}
-	j.windDown()
+	j.releaseIfEnded()
 }
 
-// waits reports whether the process here is to join the job and still waits in mpj.Init. If it waits for
-// long, it has not joined, or other processes wait for it.
-func (j *job) waits() bool { return j.joining && j.keys == nil }
+// waitsToJoin reports whether the process here is to join the job and still waits in mpj.Init. If it
+// waits for long, it has not joined, or other processes wait for it.
+func (j *job) waitsToJoin() bool { return j.joining && j.keys == nil }
 
 // stateHere returns the state of a live process of the view according to this peer.
 func (j *job) stateHere(p view.Process) view.State {
 	if here := j.local[p]; here != nil {
 		switch {
-		case here.exit == nil && j.waits() && time.Since(j.silentSince) > standInAfter:
+		case here.exit == nil && j.waitsToJoin() && time.Since(j.silentSince) > actAfter:
 			return view.Failed
 		case here.exit == nil:
 			return view.Live
@@ -162,26 +162,26 @@ func (j *job) reaches(peer p2ppeer.ID) bool {
 // proposes the change itself.
 func (j *job) awaitsOutput(p view.Process) bool {
 	here := j.local[p]
-	return j.orphaned && j.attached != nil && here != nil && here.speaks && !here.drained()
+	return j.orphaned && j.control != nil && here != nil && here.leads && !here.drained()
 }
 
 // endJoining ends the processes that wait to join while no submitter is connected. If the submitter had
 // already let one of them join, it replaces that process once the view names it.
 func (j *job) endJoining() {
-	if j.attached != nil {
+	if j.control != nil {
 		return
 	}
 	for _, p := range j.local {
-		if p.waits() {
-			p.end("its submitter is gone, so it cannot join the job")
+		if p.waitsToJoin() {
+			p.end("its submitter is not connected, so it cannot join the job")
 		}
 	}
 }
 
-// windDown releases the slots when nothing runs here any more. It ends the job when nothing of it will be
-// requested, and no other peer needs this peer's vote. If the job has lost a rank, it stays, so that the
-// submitter can learn the reason.
-func (j *job) windDown() {
+// releaseIfEnded releases the slots when nothing runs here any more. It ends the job when nothing of it
+// will be requested, and no other peer needs this peer's vote. If the job has lost a rank, it stays, so
+// that the submitter can learn the reason.
+func (j *job) releaseIfEnded() {
 	needed := false
 	for rank := range j.view.N {
 		if _, ok := j.view.Speaker(rank); !ok {
@@ -191,7 +191,7 @@ func (j *job) windDown() {
 		}
 	}
 	for _, p := range j.local {
-		needed = needed || !p.failedInView && !p.waits()
+		needed = needed || !p.failedInView && !p.waitsToJoin()
 	}
 	switch {
 	case !needed && !j.voting():

@@ -28,10 +28,10 @@ func CPUTime(pids []int) (sum time.Duration) {
 	return sum
 }
 
-// TurnsOf returns the processor time of the processes until now. If the kernel does not report it, the
+// CPUStatsOf returns the processor time of the processes until now. If the kernel does not report it, the
 // times are zero, and no process counts as starved.
-func TurnsOf(pids []int, now time.Time) Turns {
-	t := Turns{At: now}
+func CPUStatsOf(pids []int, now time.Time) CPUStats {
+	t := CPUStats{At: now}
 	for _, pid := range pids {
 		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 		for _, file := range threads {

@@ -30,17 +30,17 @@ const maxQueuedMessages = 4096
 func (p *process) listen(heard chan<- struct{}) {
 	defer p.job.running.Done()
 	defer close(heard)
-	defer p.live.line.CloseUnclaimed()
+	defer p.live.socket.CloseUnclaimed()
 	pace := newMessagePace(p.job.spec.N)
 	for {
-		m, f, err := p.live.line.Receive()
+		m, f, err := p.live.socket.Receive()
 		if f != nil {
 			f.Close() // processes have no descriptors to hand over
 		}
 		var broken *net.OpError
 		switch {
 		case err == nil:
-			if !p.job.do(func() { p.job.handleProcess(p, m) }) || pace.wait(p.job.ctx, max(p.live.line.Last(), minBurst)) != nil {
+			if !p.job.do(func() { p.job.handleProcess(p, m) }) || pace.wait(p.job.ctx, max(p.live.socket.Last(), minBurst)) != nil {
 				return
 			}
 			continue
@@ -79,7 +79,7 @@ func (p *process) deliver() {
 			if l.message.Type == proclink.Update {
 				l.message.View = p.unread.Swap(nil)
 			}
-			p.live.line.Send(l.message, l.descriptor) // an error means that the process has ended
+			p.live.socket.Send(l.message, l.descriptor) // an error means that the process has ended
 			l.drop()
 		case <-p.ctx.Done():
 			for len(p.outgoing) > 0 {
@@ -97,9 +97,9 @@ func (l queuedMessage) drop() {
 	}
 }
 
-// tell queues a message to the process, and hands over the descriptor. Before the process has sent Hello it
-// would not understand the message, so tell keeps it until then.
-func (p *process) tell(m proclink.Message, descriptor *os.File) {
+// send queues a message to the process, and hands over the descriptor. Before the process has sent Hello it
+// would not understand the message, so send keeps it until then.
+func (p *process) send(m proclink.Message, descriptor *os.File) {
 	l := queuedMessage{m, descriptor}
 	switch {
 	case p.exit != nil || p.failedInView:
@@ -111,7 +111,7 @@ func (p *process) tell(m proclink.Message, descriptor *os.File) {
 		case p.outgoing <- l:
 		default:
 			l.drop()
-			p.end("does not read its line")
+			p.end("does not read its control socket")
 		}
 	}
 }
@@ -124,7 +124,7 @@ func (p *process) begin() {
 		return
 	}
 	p.begun = true
-	p.tell(proclink.Message{Type: proclink.Start, View: &v, Places: p.job.places, ToleratedHang: p.job.hang}, nil)
+	p.send(proclink.Message{Type: proclink.Start, View: &v, Places: p.job.places, ToleratedHang: p.job.hang}, nil)
 }
 
 // handleProcess handles one message of a process.
@@ -139,20 +139,20 @@ func (j *job) handleProcess(p *process, m proclink.Message) {
 			return
 		}
 		p.initialized, p.key = true, m.Key
-		j.say(initialized(p))
+		j.send(initialized(p))
 		p.begin()
 	case m.Type == proclink.Open && p.initialized && m.Process != nil:
 		j.open(p, *m.Process, m.Kind)
 	case m.Type == proclink.Pong:
 		j.alive.Answered(p.id)
-		p.logFed()
+		p.logScheduled()
 	case m.Type == proclink.Diverged && p.initialized && m.Divergence != nil:
 		j.handleDiverged(p, *m.Divergence)
 	case m.Type == proclink.LogDropped && p.greeted && j.heal:
 		j.handleUnkept(p, m)
 	case m.Type == proclink.Healed && p.initialized && p.joining && !p.healed:
 		p.healed = true
-		j.say(healed(p.id, m.Count, m.Bytes))
+		j.send(healed(p.id, m.Count, m.Bytes))
 	case m.Type == proclink.Flush && p.initialized && !p.finalized:
 		p.flush(m)
 	case m.Type == proclink.Ahead && p.initialized:
@@ -168,12 +168,12 @@ func (j *job) handleProcess(p *process, m proclink.Message) {
 		}
 		p.finalized, p.sums, p.summed = true, m.Sums, m.Summed
 		j.alive.Forget(p.id) // it may take long to exit
-		p.logFed()
-		j.say(finalized(p.id))
-		p.tell(proclink.Message{Type: proclink.Bye}, nil)
+		p.logScheduled()
+		j.send(finalized(p.id))
+		p.send(proclink.Message{Type: proclink.Bye}, nil)
 	case m.Type == proclink.Abort && p.greeted && !p.aborted:
 		p.aborted = true
-		j.say(aborted(p.id, m.Code, m.Text))
+		j.send(aborted(p.id, m.Code, m.Text))
 		p.end("has called Abort") // so that its output ends
 	default:
 		p.protocolError(fmt.Errorf("message %.20q out of order", m.Type))
@@ -195,7 +195,7 @@ func (j *job) handleDiverged(p *process, d protection.Divergence) {
 		return
 	}
 	j.log.Warn().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Bool("differs", d.Differs()).Stringer("message", d).Msg("divergence")
-	j.say(diverged(p.id, d))
+	j.send(diverged(p.id, d))
 }
 
 // handleUnkept reports to the submitter that a process cannot bring a new replica up to date, either
@@ -209,7 +209,7 @@ func (j *job) handleUnkept(p *process, m proclink.Message) {
 		return
 	}
 	*said = true
-	j.say(unkept(p.id, m.Text, m.Lapsed))
+	j.send(unkept(p.id, m.Text, m.Lapsed))
 	j.log.Warn().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Str("why", m.Text[:min(len(m.Text), maxText)]).
 		Bool("until a checkpoint", m.Lapsed).Msg("the process cannot bring a new replica up to date")
 }
@@ -221,7 +221,7 @@ const maxAheads = 1024
 // handleAhead reports to the submitter that a process is ahead of its rank's master.
 func (j *job) handleAhead(p *process) {
 	if p.aheads++; p.aheads <= maxAheads {
-		j.say(ahead(p.id))
+		j.send(ahead(p.id))
 	}
 }
 
@@ -232,7 +232,7 @@ const maxStalls = 4096
 // handleStalled reports to the submitter that a master waits for other replicas of its rank.
 func (j *job) handleStalled(p *process) {
 	if p.stalls++; p.stalls <= maxStalls {
-		j.say(stalled(p.id))
+		j.send(stalled(p.id))
 	}
 }
 
@@ -242,7 +242,7 @@ func (j *job) handleUpToDate(p *process, a protection.UpToDate) {
 	if a.Since == j.view.AsideSince(p.id) && a.Since != 0 && a != p.upToDate && p.stalls < maxStalls {
 		p.upToDate = a
 		p.stalls++
-		j.say(upToDate(p.id, a))
+		j.send(upToDate(p.id, a))
 	}
 }
 
@@ -256,7 +256,7 @@ func (j *job) greet(p *process, protocol int) {
 	p.greeted, p.early = true, nil
 	j.setup(p)
 	for _, l := range early {
-		p.tell(l.message, l.descriptor)
+		p.send(l.message, l.descriptor)
 	}
 	j.alive.Watch(p.id)
 }

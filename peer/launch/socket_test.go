@@ -33,7 +33,7 @@ func TestO4OnlyTheLatestViewIsQueued(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer program.Close()
-	p.live = &instance{line: line}
+	p.live = &instance{socket: line}
 	j.running.Add(1)
 	go p.deliver() // ends with the process
 	defer j.running.Wait()

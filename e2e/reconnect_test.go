@@ -87,10 +87,10 @@ func TestLANAddressChangesUnderAJob(t *testing.T) {
 	}
 }
 
-// TestLANLinkCutWithinWhatIsTolerated unplugs a machine for 30 s in the middle of a job that
+// TestLANLinkCutWithinTheToleratedHang unplugs a machine for 30 s in the middle of a job that
 // tolerates 40 s: a peer's machine, and the submitter's. Nothing may be lost and no process may be
 // failed (V3).
-func TestLANLinkCutWithinWhatIsTolerated(t *testing.T) {
+func TestLANLinkCutWithinTheToleratedHang(t *testing.T) {
 	t.Parallel()
 	const tcp, quic = "/ip4/0.0.0.0/tcp/0", "/ip4/0.0.0.0/udp/0/quic-v1"
 	type setup struct {
@@ -169,9 +169,9 @@ func TestLANLinkCutWithoutReplicas(t *testing.T) {
 	}
 }
 
-// TestLANBetterWayTakesOver opens the firewalls between peers in the middle of a job whose messages
+// TestLANChannelsMoveToABetterPath opens the firewalls between peers in the middle of a job whose messages
 // pass through a relay. From then on the messages must go directly, and none may be lost.
-func TestLANBetterWayTakesOver(t *testing.T) {
+func TestLANChannelsMoveToABetterPath(t *testing.T) {
 	t.Parallel()
 	for _, replicas := range []int{1, 2} {
 		t.Run(fmt.Sprintf("r=%d", replicas), func(t *testing.T) {

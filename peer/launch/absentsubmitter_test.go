@@ -55,7 +55,7 @@ func startAlone(t *testing.T, args ...string) *testJob {
 	j.joinGroup(&jobpb.Join{Views: []uint32{2, 0, 1}}, false) // no heartbeat arrives
 	for _, l := range j.links {
 		if s := await(l, (*jobpb.FromPeer).GetSuspect); p2ppeer.ID(s.Peer) != j.submitter.ID() {
-			t.Errorf("suspect %v", s)
+			t.Errorf("suspects %v, want the submitter", s)
 		}
 	}
 	return j
@@ -75,7 +75,7 @@ func TestSubmitterReconnectsToARunningJob(t *testing.T) {
 			select {
 			case <-peer.reservations.Changed():
 			case <-time.After(eventTimeout):
-				t.Fatal("slots are not given back")
+				t.Fatal("the slots were not released")
 			}
 		}
 	}
@@ -104,7 +104,7 @@ func TestR6ReceivedMessagesAreNotRepeated(t *testing.T) {
 	t.Parallel()
 	j := startAlone(t, "print", "line", "3", "0")
 	job := j.hosted(0)
-	said := answered(t, job, func() int { return len(job.said) })
+	said := answered(t, job, func() int { return len(job.messages) })
 	first, r := j.resume(j.submitter.Host, j.peers[0], j.spec.ID, uint64(said))
 	if r.Error != "" {
 		t.Fatal(r.Error)
@@ -121,7 +121,7 @@ func TestR6ReceivedMessagesAreNotRepeated(t *testing.T) {
 	}
 	first.awaitEnd()
 	if m, err := again.next(); err != nil || m.GetOutput() != nil {
-		t.Errorf("%v %v; want the last of what was said", m, err)
+		t.Errorf("%v %v; want the last message again", m, err)
 	}
 	if got := again.output(view.Process{}, 1); got != "line 0\nline 1\nline 2\n" { // not acknowledged
 		t.Errorf("output %q", got)
@@ -142,13 +142,13 @@ func TestOnlyTheSubmitterMayReconnect(t *testing.T) {
 		job   string
 		heard uint64
 	}{
-		"stranger":         {stranger.Host, j.spec.ID, 0},
-		"another job":      {j.submitter.Host, "none", 0},
-		"heard too much":   {j.submitter.Host, j.spec.ID, 1 << 40},
-		"a job of no name": {j.submitter.Host, "", 0},
+		"stranger":          {stranger.Host, j.spec.ID, 0},
+		"another job":       {j.submitter.Host, "none", 0},
+		"too many received": {j.submitter.Host, j.spec.ID, 1 << 40},
+		"an empty job name": {j.submitter.Host, "", 0},
 	} {
 		if l, r := j.resume(c.from, j.peers[0], c.job, c.heard); r.Error == "" {
-			t.Errorf("%s: taken", name)
+			t.Errorf("%s: accepted", name)
 		} else {
 			l.awaitEnd()
 		}
@@ -305,7 +305,7 @@ func TestNewSubmitterReceivesTheOutputOfAFailedProgram(t *testing.T) {
 		j.links[k] = l
 	}
 	job := j.hosted(0)
-	job.do(job.standIn) // a second has passed
+	job.do(job.actForSubmitter) // a second has passed
 	other := view.Change{Process: view.Process{Replica: 1}, To: view.Failed}
 	j.links[0].say(j.proposal(other))
 	for {
@@ -337,7 +337,7 @@ func TestReplacedSubmitterIsNotified(t *testing.T) {
 		t.Fatal(r.Error)
 	}
 	late := j.reopen(j.submitter.Host, j.peers[0], &jobpb.Resume{Job: j.spec.ID, Heard: 2})
-	for name, l := range map[string]*testLink{"there": j.links[0], "comes back": late} {
+	for name, l := range map[string]*testLink{"connected": j.links[0], "comes back": late} {
 		l.awaitEnd()
 		if e, ok := errors.AsType[*network.StreamError](l.ended); !ok || !e.Remote || e.ErrorCode != jobpb.Replaced {
 			t.Errorf("%s: its stream ends with %v", name, l.ended)
@@ -364,9 +364,9 @@ func TestOnlyAResumedSubmitterProposesThroughAPeer(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	for name, m := range map[string]*jobpb.ToPeer{
-		"not anew":       {Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(view.Change{To: view.Failed}, 0)}},
-		"no such change": {Body: &jobpb.ToPeer_Propose{Propose: &jobpb.Change{To: 200}}},
-		"introduces":     {Body: &jobpb.ToPeer_Introduce{Introduce: &jobpb.Introduce{Number: 3}}},
+		"not a new process": {Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(view.Change{To: view.Failed}, 0)}},
+		"no such change":    {Body: &jobpb.ToPeer_Propose{Propose: &jobpb.Change{To: 200}}},
+		"introduces":        {Body: &jobpb.ToPeer_Introduce{Introduce: &jobpb.Introduce{Number: 3}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := startKept(t, "sleep")
@@ -418,15 +418,15 @@ func TestRecruitFailsIfItsSubmitterIsLost(t *testing.T) {
 	p := view.Process{Replica: 2}
 	j := &job{admission: admission{joining: true}, local: map[view.Process]*process{p: {}}, submitterSide: submitterSide{silentSince: time.Now()}}
 	if is := j.stateHere(p); is != view.Live {
-		t.Errorf("while it may be let in it is %v", is)
+		t.Errorf("while it may join: state %v, want live", is)
 	}
-	j.silentSince = time.Now().Add(-standInAfter - time.Second)
+	j.silentSince = time.Now().Add(-actAfter - time.Second)
 	if is := j.stateHere(p); is != view.Failed {
-		t.Errorf("it is %v", is)
+		t.Errorf("after its submitter was lost: state %v, want failed", is)
 	}
 	j.keys = []byte{1}
 	if is := j.stateHere(p); is != view.Live {
-		t.Errorf("once let in it is %v", is)
+		t.Errorf("after it has joined: state %v, want live", is)
 	}
 }
 
@@ -440,10 +440,10 @@ func TestS4RecruitThatNeverJoinsEnds(t *testing.T) {
 			submitterSide: submitterSide{silentSince: time.Now().Add(-minAbsence - time.Second), away: maxAway, mayReturn: true, orphaned: attached},
 		}
 		if attached {
-			j.attached = &attachment{}
+			j.control = &controlStream{}
 		}
-		if j.standIn(); !errors.Is(j.ended, errSubmitterFailed) {
-			t.Errorf("attached %v: it ends with %v", attached, j.ended)
+		if j.actForSubmitter(); !errors.Is(j.ended, errSubmitterFailed) {
+			t.Errorf("attached %v: ended with %v", attached, j.ended)
 		}
 	}
 }
@@ -462,11 +462,11 @@ func TestS4KeptDataIsBounded(t *testing.T) {
 		bytes int64
 		want  bool
 	}{
-		{"more than there may be", one(1), maxKept + 1, false},
-		{"all that there may be", large, maxKept, true},
-		{"beyond", one(1), 1, false},
-		{"nothing, many processes", wide, 0, true},
-		{"beyond", one(1), 0, false},
+		{"more than the limit", one(1), maxKept + 1, false},
+		{"the limit", large, maxKept, true},
+		{"beyond the limit", one(1), 1, false},
+		{"no bytes, many processes", wide, 0, true},
+		{"too many processes", one(1), 0, false},
 	} {
 		if got := s.keep(step.job, step.bytes); got != step.want {
 			t.Errorf("%s: kept %v", step.what, got)
@@ -475,7 +475,7 @@ func TestS4KeptDataIsBounded(t *testing.T) {
 	s.forget(wide)
 	s.forget(large)
 	if !s.keep(one(maxKeptProcesses), maxKept) {
-		t.Error("nothing is kept any more")
+		t.Error("not kept after earlier jobs were removed")
 	}
 }
 
@@ -485,11 +485,11 @@ func TestPartitionedPeerNotifiesItsSubmitter(t *testing.T) {
 	t.Parallel()
 	j := &job{service: &Service{}, outputOnly: true, submitterSide: submitterSide{orphaned: true}}
 	j.cutOff()
-	if j.ended != nil || len(j.said) != 1 || j.said[0].GetOutside() == nil {
-		t.Errorf("it says %v, and ends with %v", j.said, j.ended)
+	if j.ended != nil || len(j.messages) != 1 || j.messages[0].GetOutside() == nil {
+		t.Errorf("messages %v, ended with %v", j.messages, j.ended)
 	}
 	j.outputOnly = false
 	if j.cutOff(); !errors.Is(j.ended, errCutOff) {
-		t.Errorf("with a process it ends with %v", j.ended)
+		t.Errorf("with a process: ended with %v", j.ended)
 	}
 }

@@ -7,17 +7,17 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
-// Unheld is a granted limit that this machine's kernel does not enforce.
-type Unheld struct {
+// Unenforced is a granted limit that this machine's kernel does not enforce.
+type Unenforced struct {
 	Limit   limits.Kind `json:"limit"`
 	Why     string      `json:"why"`
 	Instead string      `json:"instead"` // substitute measure
 }
 
-// Unheld returns the limits that the kernel does not enforce, among those granted to all jobs or to one of
-// the given classes.
-func (s *Service) Unheld(classes ...limits.Limits) []Unheld {
-	out := []Unheld{} // so that JSON has a list even if it is empty
+// Unenforced returns the limits that the kernel does not enforce, among those granted to all jobs or to one
+// of the given classes.
+func (s *Service) Unenforced(classes ...limits.Limits) []Unenforced {
+	out := []Unenforced{} // so that JSON has a list even if it is empty
 	granted := func(kind limits.Kind) bool {
 		g := s.Grant()
 		return g.Slot.Of(kind)+g.Job.Of(kind) > 0 ||
@@ -28,16 +28,16 @@ func (s *Service) Unheld(classes ...limits.Limits) []Unheld {
 		controller cgroup.Controller
 		instead    string
 	}{
-		{limits.Memory, cgroup.Memory, "what programs have is looked at every " + memoryEvery.String() + "; some of it can be hidden (docs/security.md, Limits)"},
+		{limits.Memory, cgroup.Memory, "memory is measured every " + memoryEvery.String() + "; a program can hide some of it (docs/security.md, Limits)"},
 		{limits.CPU, cgroup.CPU, "programs have a low priority"},
 		{limits.Processes, cgroup.Pids, "processes are counted every " + countEvery.String()},
 	} {
 		if why := s.groups.Missing(u.controller); why != nil && granted(u.kind) {
-			out = append(out, Unheld{u.kind, why.Error(), u.instead})
+			out = append(out, Unenforced{u.kind, why.Error(), u.instead})
 		}
 	}
 	if s.retains && granted(limits.Disk) {
-		out = append(out, Unheld{limits.Disk, "btrfs keeps what files no longer hold (docs/security.md, Limits)", "what files hold is measured"})
+		out = append(out, Unenforced{limits.Disk, "btrfs can keep deleted data allocated (docs/security.md, Limits)", "only the data of existing files is measured"})
 	}
 	return out
 }

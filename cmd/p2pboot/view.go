@@ -11,9 +11,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-// shows makes c a subcommand that prints something about the home in cfg: the result of get, as text or,
+// viewOf makes c a subcommand that prints something about the home in cfg: the result of get, as text or,
 // with --json, as JSON. It takes no arguments unless c.Args is set.
-func shows[T any](c *cobra.Command, cfg *peer.Config, stdout io.Writer, get func(context.Context) (T, error), text func(T) string) *cobra.Command {
+func viewOf[T any](c *cobra.Command, cfg *peer.Config, stdout io.Writer, get func(context.Context) (T, error), text func(T) string) *cobra.Command {
 	if c.Args == nil {
 		c.Args = command.NoArgs
 	}

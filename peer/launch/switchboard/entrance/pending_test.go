@@ -29,11 +29,11 @@ func TestOriginsShareConnectionsFairly(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			var s strangers
+			var s pendingConns
 			var lone []*from
-			for i := range 3 * maxStrangers {
+			for i := range 3 * maxPending {
 				s.add(&from{at: test.flood[i%len(test.flood)]})
-				if i == maxStrangers {
+				if i == maxPending {
 					for _, at := range test.lone {
 						lone = append(lone, &from{at: at})
 						s.add(lone[len(lone)-1])
@@ -46,7 +46,7 @@ func TestOriginsShareConnectionsFairly(t *testing.T) {
 				}
 				s.remove(c)
 			}
-			if want := maxStrangers - len(lone); len(s) != want {
+			if want := maxPending - len(lone); len(s) != want {
 				t.Errorf("%d are left, want %d", len(s), want)
 			}
 		})
@@ -55,14 +55,14 @@ func TestOriginsShareConnectionsFairly(t *testing.T) {
 
 // TestOldestConnectionOfAnOriginIsClosedFirst checks that the oldest connection of an origin is closed first.
 func TestOldestConnectionOfAnOriginIsClosedFirst(t *testing.T) {
-	var s strangers
+	var s pendingConns
 	var all []*from
-	for i := range 2 * maxStrangers {
+	for i := range 2 * maxPending {
 		all = append(all, &from{at: fmt.Sprintf("11.0.0.1:%d", i+1)})
 		s.add(all[i])
 	}
 	for i, c := range all {
-		if want := i < maxStrangers; c.closed != want {
+		if want := i < maxPending; c.closed != want {
 			t.Errorf("connection %d: closed is %v, want %v", i+1, c.closed, want)
 		}
 	}

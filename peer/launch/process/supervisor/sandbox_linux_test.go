@@ -28,7 +28,7 @@ func attempts(secret string) map[string]error {
 	var limit unix.Rlimit
 	got["limit a process by its number"] = unix.Prlimit(os.Getpid(), unix.RLIMIT_CPU, nil, &limit)
 	got["be less nice"] = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 0)
-	got["connect what it has"] = unix.Connect(lineFD, &unix.SockaddrUnix{Name: "/x"})
+	got["connect what it has"] = unix.Connect(socketFD, &unix.SockaddrUnix{Name: "/x"})
 	got["make a namespace"] = unix.Unshare(unix.CLONE_NEWUSER)
 	got["mount"] = unix.Mount("none", ".", "tmpfs", 0, "")
 	_, got["read the supervisor's environment"] = os.ReadFile("/proc/1/environ")
@@ -92,13 +92,13 @@ func multiply([]string) {
 // TestKernelLimitsProcesses checks the limit without control groups, which applies to the program's user
 // namespace.
 func TestKernelLimitsProcesses(t *testing.T) {
-	if !walls().Namespaces || !sandbox.CountsProcesses() {
+	if !available().Namespaces || !sandbox.CountsProcesses() {
 		skip.Lacks(t, "a kernel that counts the processes of each user namespace")
 	}
 	var started int
 	out := readLine(t, run(t, "multiply").stdout)
 	if _, err := fmt.Sscanf(out, "%d resource temporarily unavailable", &started); err != nil || started == 0 || started >= mostProcesses {
-		t.Errorf("it started %s, with a limit of %d", out, mostProcesses)
+		t.Errorf("it started %s processes, with a limit of %d", out, mostProcesses)
 	}
 }
 
@@ -155,8 +155,8 @@ func mayBeLessNice(t *testing.T) {
 }
 
 func TestO1SandboxHolds(t *testing.T) {
-	if walls() != (sandbox.Means{Namespaces: true, Landlock: true, Seccomp: true}) {
-		skip.Lacks(t, fmt.Sprintf("all walls; this machine lets a peer build %+v only", walls()))
+	if available() != (sandbox.Means{Namespaces: true, Landlock: true, Seccomp: true}) {
+		skip.Lacks(t, fmt.Sprintf("all sandbox mechanisms; this machine provides only %+v", available()))
 	}
 	mayBeLessNice(t)
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -164,12 +164,12 @@ func TestO1SandboxHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, means := range map[string]sandbox.Means{
-		"all": walls(), "namespaces": {Namespaces: true}, "without namespaces": {Landlock: true, Seccomp: true},
+		"all": available(), "namespaces": {Namespaces: true}, "without namespaces": {Landlock: true, Seccomp: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := readAll(t, runWithin(t, means, "escape", secret).stdout)
 			outside := strings.Contains(got, "read a file") || strings.Contains(got, "write outside") || strings.Contains(got, "supervisor")
-			if means == walls() && got != "wrote <nil>\n" || outside {
+			if means == available() && got != "wrote <nil>\n" || outside {
 				t.Error(got)
 			}
 		})

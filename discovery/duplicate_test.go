@@ -15,12 +15,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// twinBooted starts a peer with an identity, and returns it with the twins that it is told of.
-func twinBooted(t *testing.T, key crypto.PrivKey, supernodes ...host.Host) (*Service, <-chan *TwinError) {
+// bootCounted starts a peer with an identity, and returns it with the duplicates that it is notified of.
+func bootCounted(t *testing.T, key crypto.PrivKey, supernodes ...host.Host) (*Service, <-chan *DuplicateError) {
 	t.Helper()
-	told := make(chan *TwinError, 1)
+	told := make(chan *DuplicateError, 1)
 	cfg := testConfig(supernodes...)
-	cfg.Twin = func(e *TwinError) { told <- e }
+	cfg.Duplicate = func(e *DuplicateError) { told <- e }
 	s := newService(t, newHost(t, libp2p.Identity(key)), cfg)
 	if err := s.Introduced(testContext(t)); err != nil {
 		t.Fatal(err)
@@ -34,19 +34,19 @@ func TestDuplicateIdentityIsDetected(t *testing.T) {
 	super := newHost(t)
 	newService(t, super, testConfig())
 	key, _ := newKey(t)
-	original, toldOriginal := twinBooted(t, key, super)
-	copied, told := twinBooted(t, key, super)
+	original, toldOriginal := bootCounted(t, key, super)
+	copied, told := bootCounted(t, key, super)
 	select {
 	case e := <-told:
 		if e.Addr == nil || !ipConnected(super, e.Addr.String()) || copied.host.ID() != original.host.ID() {
 			t.Errorf("got %v", e)
 		}
 	default:
-		t.Fatal("the copy was introduced and not told")
+		t.Fatal("the copy was introduced and not notified")
 	}
-	original.askForTwin(testContext(t), super.ID())
+	original.checkDuplicate(testContext(t), super.ID())
 	if len(toldOriginal) > 0 {
-		t.Errorf("the original was told %v", <-toldOriginal)
+		t.Errorf("the original was notified: %v", <-toldOriginal)
 	}
 }
 
@@ -66,60 +66,60 @@ func TestRestartIsNotADuplicateIdentity(t *testing.T) {
 	super := newHost(t)
 	newService(t, super, testConfig())
 	key, _ := newKey(t)
-	before, _ := twinBooted(t, key, super)
+	before, _ := bootCounted(t, key, super)
 	freeze(t, before)
-	before.host.SetStreamHandler(twinProtocol, func(network.Stream) {})
-	after, told := twinBooted(t, key, super)
+	before.host.SetStreamHandler(duplicateProtocol, func(network.Stream) {})
+	after, told := bootCounted(t, key, super)
 	knows(super, after.host)
 	if err := super.Connect(network.WithForceDirectDial(testContext(t), "test"), addrInfo(after.host)); err != nil {
 		t.Fatal(err)
 	}
-	after.askForTwin(testContext(t), super.ID())
+	after.checkDuplicate(testContext(t), super.ID())
 	if len(told) > 0 {
-		t.Errorf("told %v", <-told)
+		t.Errorf("notified: %v", <-told)
 	}
 	if n := len(super.Network().ConnsToPeer(after.host.ID())); n < 2 {
 		t.Errorf("the supernode has %d connections, want the old one and the new", n)
 	}
 }
 
-// TestUnprovenTwinIsIgnored: a supernode claims a twin that it cannot prove.
-func TestUnprovenTwinIsIgnored(t *testing.T) {
+// TestUnprovenDuplicateIsIgnored: a supernode claims a duplicate that it cannot prove.
+func TestUnprovenDuplicateIsIgnored(t *testing.T) {
 	super := newHost(t)
 	newService(t, super, testConfig())
 	key, id := newKey(t)
 	liar, _ := newKey(t)
 	seal := func(p proof, key crypto.PrivKey) []byte { return sealUnchecked(t, &p, key) }
-	s, told := twinBooted(t, key, super)
-	twin := func(nonce []byte) proof { return proof{nonce, newInstance(), time.Hour} }
+	s, told := bootCounted(t, key, super)
+	duplicate := func(nonce []byte) proof { return proof{nonce, newInstance(), time.Hour} }
 	for name, lie := range map[string]func(nonce []byte) []byte{
-		"signed by another peer": func(nonce []byte) []byte { return seal(twin(nonce), liar) },
-		"of another question":    func([]byte) []byte { return seal(twin(newInstance()), key) },
+		"signed by another peer": func(nonce []byte) []byte { return seal(duplicate(nonce), liar) },
+		"of another question":    func([]byte) []byte { return seal(duplicate(newInstance()), key) },
 		"its own":                func(nonce []byte) []byte { return seal(proof{nonce, s.instance, time.Hour}, key) },
 		"younger":                func(nonce []byte) []byte { return seal(proof{nonce, newInstance(), 0}, key) },
 		"an offer":               func([]byte) []byte { return sealUnchecked(t, new(testOffer(id)), key) },
 		"nonsense":               func([]byte) []byte { return []byte("nonsense") },
 		"too long":               func([]byte) []byte { return make([]byte, maxProof+1) },
 	} {
-		super.SetStreamHandler(twinProtocol, answering(lie))
-		s.askForTwin(testContext(t), super.ID())
+		super.SetStreamHandler(duplicateProtocol, answering(lie))
+		s.checkDuplicate(testContext(t), super.ID())
 		if len(told) > 0 {
-			t.Errorf("%s: told %v", name, <-told)
+			t.Errorf("%s: notified: %v", name, <-told)
 		}
 	}
-	super.SetStreamHandler(twinProtocol, answering(func(nonce []byte) []byte { return seal(twin(nonce), key) }))
-	s.askForTwin(testContext(t), super.ID())
+	super.SetStreamHandler(duplicateProtocol, answering(func(nonce []byte) []byte { return seal(duplicate(nonce), key) }))
+	s.checkDuplicate(testContext(t), super.ID())
 	if len(told) == 0 {
-		t.Error("not told of what is proven")
+		t.Error("not notified of a proven duplicate")
 	}
 }
 
-// answering serves twin requests with a forged proof.
+// answering serves duplicate requests with a forged proof.
 func answering(lie func(nonce []byte) []byte) network.StreamHandler {
 	return func(stream network.Stream) {
 		defer stream.Close()
 		var req pb.TwinRequest
-		if pbio.NewDelimitedReader(stream, maxTwin).ReadMsg(&req) == nil {
+		if pbio.NewDelimitedReader(stream, maxDuplicate).ReadMsg(&req) == nil {
 			resp := &pb.TwinResponse{Envelope: lie(req.GetNonce()), Address: []byte("nowhere")}
 			_ = pbio.NewDelimitedWriter(stream).WriteMsg(resp) // the asking peer has hung up
 		}
@@ -137,7 +137,7 @@ func TestProofYields(t *testing.T) {
 		{proof{Instance: a, Up: time.Minute + 1}, proof{Instance: b, Up: time.Minute}, true},
 		{proof{Instance: b, Up: time.Minute + 1}, proof{Instance: a, Up: time.Minute}, false},
 	} {
-		if got := tt.own.yields(tt.other); got != tt.want {
+		if got := tt.own.mustYield(tt.other); got != tt.want {
 			t.Errorf("%v, %v: got %t", tt.own, tt.other, got)
 		}
 	}

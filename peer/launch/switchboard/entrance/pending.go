@@ -6,32 +6,32 @@ import (
 	"slices"
 )
 
-// maxStrangers bounds the connections that have not shown a token yet.
-const maxStrangers = 64
+// maxPending bounds the connections that have not shown a token yet.
+const maxPending = 64
 
-// strangers are the connections that have not shown a token yet, in the order of their arrival. A new
+// pendingConns are the connections that have not shown a token yet, in the order of their arrival. A new
 // connection is never refused: if there are too many, another one is closed.
-type strangers []stranger
+type pendingConns []pendingConn
 
-type stranger struct {
+type pendingConn struct {
 	from netip.Prefix
 	conn net.Conn
 }
 
-// add adds a connection, and closes a superfluous one if there are too many.
-func (s *strangers) add(c net.Conn) {
-	*s = append(*s, stranger{origin(c.RemoteAddr()), c})
-	if len(*s) > maxStrangers {
-		i := s.superfluous()
+// add adds a connection, and closes another one if there are too many.
+func (s *pendingConns) add(c net.Conn) {
+	*s = append(*s, pendingConn{origin(c.RemoteAddr()), c})
+	if len(*s) > maxPending {
+		i := s.victim()
 		(*s)[i].conn.Close()
 		*s = slices.Delete(*s, i, i+1)
 	}
 }
 
-// superfluous returns the index of the connection to close: the oldest from the origin with the most
+// victim returns the index of the connection to close: the oldest from the origin with the most
 // connections. An origin thus cannot displace others, and a peer that shows its token quickly gets in,
 // however many connections are idle.
-func (s *strangers) superfluous() int {
+func (s *pendingConns) victim() int {
 	count := make(map[netip.Prefix]int)
 	for _, one := range *s {
 		count[one.from]++
@@ -46,8 +46,8 @@ func (s *strangers) superfluous() int {
 }
 
 // remove removes a connection that has shown a token or failed.
-func (s *strangers) remove(c net.Conn) {
-	*s = slices.DeleteFunc(*s, func(one stranger) bool { return one.conn == c })
+func (s *pendingConns) remove(c net.Conn) {
+	*s = slices.DeleteFunc(*s, func(one pendingConn) bool { return one.conn == c })
 }
 
 // origin returns the prefix that counts as one origin: an IPv4 address, or an IPv6 /56, which is usually

@@ -11,39 +11,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SceneOf returns the current state of the processes.
-func SceneOf(pids []int) Scene {
-	s := make(Scene)
+// SnapshotOf returns the current state of the processes.
+func SnapshotOf(pids []int) Snapshot {
+	s := make(Snapshot)
 	for _, pid := range pids {
-		if p := stanceOf(pid); len(p.threads) > 0 || p.unseen {
+		if p := stateOf(pid); len(p.threads) > 0 || p.incomplete {
 			s[pid] = p
 		}
 	}
 	return s
 }
 
-// stanceOf returns the state of a process's threads, without those that have ended.
-func stanceOf(pid int) stance {
-	s := stance{threads: make(map[int]thread)}
+// stateOf returns the state of a process's threads, without those that have ended.
+func stateOf(pid int) state {
+	s := state{threads: make(map[int]thread)}
 	tasks := filepath.Join("/proc", strconv.Itoa(pid), "task")
 	folder, err := os.Open(tasks)
 	if err != nil {
-		s.unseen = short(err)
+		s.incomplete = short(err)
 		return s
 	}
 	defer folder.Close()
 	names, err := folder.Readdirnames(-1)
-	s.unseen = short(err)
+	s.incomplete = short(err)
 	for _, name := range names {
 		status, err := os.ReadFile(filepath.Join(tasks, name, "status"))
-		s.unseen = s.unseen || short(err)
+		s.incomplete = s.incomplete || short(err)
 		does, ok := activityIn(status)
 		if id, err := strconv.Atoi(name); err == nil && ok {
 			s.threads[id] = thread{does, field(status, "voluntary_ctxt_switches:") + field(status, "nonvoluntary_ctxt_switches:")}
 			shared, own := pending(status, "ShdPnd:"), pending(status, "SigPnd:")
 			s.parent = int(field(status, "PPid:"))
-			s.told = s.told || shared&bit(syscall.SIGSTOP) != 0
-			s.ends = s.ends || (shared|own)&bit(syscall.SIGKILL) != 0 || field(status, "CoreDumping:") != 0 ||
+			s.stopPending = s.stopPending || shared&bit(syscall.SIGSTOP) != 0
+			s.dying = s.dying || (shared|own)&bit(syscall.SIGKILL) != 0 || field(status, "CoreDumping:") != 0 ||
 				!bytes.Contains(status, []byte("\nVmSize:"))
 		}
 	}
@@ -60,19 +60,19 @@ func short(err error) bool {
 func activityIn(status []byte) (a activity, ok bool) {
 	_, state, _ := bytes.Cut(status, []byte("\nState:\t"))
 	if len(state) == 0 {
-		return runs, false
+		return running, false
 	}
 	switch state[0] {
 	case 'T', 't':
-		return stands, true
+		return stopped, true
 	case 'D':
-		return waits, true
+		return blocked, true
 	case 'S':
-		return rests, true
+		return sleeping, true
 	case 'Z', 'X', 'x':
-		return runs, false
+		return running, false
 	}
-	return runs, true
+	return running, true
 }
 
 // pending returns the set of signals pending for a process or for a thread, as read from its status file.
@@ -87,11 +87,11 @@ func bit(s syscall.Signal) uint64 { return 1 << (s - 1) }
 
 // Stop sends SIGSTOP to each process, and to each thread that has not stopped. A signal to a process is
 // taken by one of its threads for all, and that thread may be waiting in a system call.
-func (s Scene) Stop() {
+func (s Snapshot) Stop() {
 	for pid, does := range s {
 		syscall.Kill(pid, syscall.SIGSTOP) // an error means that it has ended
 		for id, t := range does.threads {
-			if t.does != stands {
+			if t.activity != stopped {
 				unix.Tgkill(pid, id, syscall.SIGSTOP)
 			}
 		}

@@ -14,10 +14,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// unwalled are the attempts of the hostile program that succeed without a sandbox, for any user,
-// against an owner who is the same user. They harm nothing but the bait. The other attempts would
+// unsandboxed are the attempts of the hostile program that succeed without a sandbox, for any user,
+// against an owner who is the same user. They harm nothing but the files of the test's owner. The other attempts would
 // do harm, or need something that not every machine has.
-var unwalled = map[string][]string{
+var unsandboxed = map[string][]string{
 	"files": {
 		"list the owner's home", "read the owner's SSH key", "read the peer's identity", "read the peer's lock", "list the peer's cache",
 		"read another file of the owner's", "list a neighbour's folder", "write into the owner's home", "write into the peer's cache",
@@ -38,9 +38,9 @@ var unwalled = map[string][]string{
 	"kernel": {"own privileges", "add a key", "look for keys", "a new session with the keys", "make a memory segment", "make a message queue"},
 }
 
-// unwalledRoot are the attempts that succeed when root runs them, and that do no harm to a machine
+// unsandboxedRoot are the attempts that succeed when root runs them, and that do no harm to a machine
 // from whose mounts and host name they are separated.
-var unwalledRoot = map[string][]string{
+var unsandboxedRoot = map[string][]string{
 	"files":     {"open a file by its handle"},
 	"processes": {"enter the peer's namespaces", "get in front of all others"},
 	"kernel": {
@@ -49,16 +49,16 @@ var unwalledRoot = map[string][]string{
 	},
 }
 
-// TestO1EscapesSucceedWithoutWalls checks that attempts succeed when nothing stops them. Otherwise
+// TestO1EscapesSucceedWithoutSandbox checks that attempts succeed when nothing stops them. Otherwise
 // their failure in a sandbox would prove nothing.
-func TestO1EscapesSucceedWithoutWalls(t *testing.T) {
+func TestO1EscapesSucceedWithoutSandbox(t *testing.T) {
 	t.Parallel()
 	user := uint32(ordinary)
 	if os.Geteuid() != 0 {
 		user = 0
 	}
-	l := newLair(t, user)
-	for group, names := range unwalled {
+	l := newUnsandboxedRun(t, user)
+	for group, names := range unsandboxed {
 		for _, name := range names {
 			l.expectGot(t, group, name)
 		}
@@ -74,9 +74,9 @@ func TestO1EscapesSucceedWithoutWalls(t *testing.T) {
 		if os.Geteuid() != 0 {
 			skip.Lacks(t, "root")
 		}
-		l := newLair(t, 0)
+		l := newUnsandboxedRun(t, 0)
 		l.flags = syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
-		for group, names := range unwalledRoot {
+		for group, names := range unsandboxedRoot {
 			for _, name := range names {
 				l.expectGot(t, group, name)
 			}
@@ -84,9 +84,9 @@ func TestO1EscapesSucceedWithoutWalls(t *testing.T) {
 	})
 }
 
-// A lair is where the hostile program runs without a sandbox, as the user of the bait.
-type lair struct {
-	*bait
+// An unsandboxedRun runs the hostile program without a sandbox, as the owner of the files.
+type unsandboxedRun struct {
+	*ownerFiles
 	program string // copy of the program that belongs to the user
 	folder  string // its working directory
 	beside  *os.File
@@ -94,9 +94,9 @@ type lair struct {
 	flags   uintptr   // separate namespaces
 }
 
-func newLair(t *testing.T, user uint32) *lair {
+func newUnsandboxedRun(t *testing.T, user uint32) *unsandboxedRun {
 	t.Helper()
-	l := &lair{bait: layBait(t, user), folder: folderOf(t, user)}
+	l := &unsandboxedRun{ownerFiles: writeOwnerFiles(t, user), folder: folderOf(t, user)}
 	for _, name := range []string{"identity", "lock", "cache/piece"} {
 		l.write(t, l.home, name)
 	}
@@ -123,7 +123,7 @@ func newLair(t *testing.T, user uint32) *lair {
 
 // startDecoy starts a process that can be traced, and that looks like a process of a job. It ends
 // with the test.
-func (l *lair) startDecoy(t *testing.T) {
+func (l *unsandboxedRun) startDecoy(t *testing.T) {
 	t.Helper()
 	l.decoy = l.command(t, "decoy", "p2prun")
 	l.decoy.Dir = folderOf(t, l.user)
@@ -144,12 +144,12 @@ func (l *lair) startDecoy(t *testing.T) {
 		l.decoy.Wait()
 	})
 	if line, err := bufio.NewReader(said).ReadString('\n'); err != nil {
-		t.Fatalf("the decoy says %q: %v", line, err)
+		t.Fatalf("the decoy printed %q: %v", line, err)
 	}
 }
 
 // command returns the hostile program, run as the user.
-func (l *lair) command(t *testing.T, args ...string) *exec.Cmd {
+func (l *unsandboxedRun) command(t *testing.T, args ...string) *exec.Cmd {
 	c := exec.CommandContext(t.Context(), l.program, args...)
 	c.Dir, c.Env = l.folder, []string{"HOME=" + l.home}
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Unshareflags: l.flags}
@@ -160,7 +160,7 @@ func (l *lair) command(t *testing.T, args ...string) *exec.Cmd {
 }
 
 // expectGot expects that an attempt of a group succeeds. The program makes only that attempt.
-func (l *lair) expectGot(t *testing.T, group, name string) {
+func (l *unsandboxedRun) expectGot(t *testing.T, group, name string) {
 	t.Helper()
 	pid := l.decoy.Process.Pid
 	c := l.command(t, append(append([]string{"-only=" + name}, l.tell(pid, pid, l.decoy.Dir)...), group)...)
