@@ -11,8 +11,8 @@ import (
 // and then a process becomes the master of its rank. A few peers may propose each change at the same time,
 // and again after an election. The log also contains the row of each newcomer.
 const (
-	// entryCost is the overhead of an entry.
-	entryCost = 256
+	// entryCost is the overhead of an entry, its hash included.
+	entryCost = 320
 	// logOfAll is for changes of the voters and for elections; a flapping link causes any number of them.
 	logOfAll = 16 << 20
 	// logOfEach is for each process.

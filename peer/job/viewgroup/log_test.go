@@ -10,6 +10,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
 )
 
 // heap returns the number of bytes in use on the heap.
@@ -107,7 +108,9 @@ func TestO4LogOfALiarIsBounded(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			const each = 200
-			_, told := widest(t)
+			submitter, told := widest(t)
+			begins := submitter.proofs.sign(submitter.proofs.ballot(pb.Statement_START, 2))
+			var log chain
 			before, most := heap(), told.maxLog()
 			for last := uint64(1); told.broken == nil; last += each {
 				if last > 2*uint64(most)/entryCost {
@@ -125,7 +128,11 @@ func TestO4LogOfALiarIsBounded(t *testing.T) {
 				if c.commits {
 					msg.Commit = new(last + each)
 				}
-				if _, err := told.Step(0, wrap(msg)); err != nil && told.broken == nil {
+				lie := wrap(msg)
+				lie.Starts = []*Statement{begins}
+				lie.Previous, _ = log.at(last)
+				log = log.append(msg.Entries)
+				if _, err := told.Step(0, lie); err != nil && told.broken == nil {
 					t.Fatal(err)
 				}
 			}
