@@ -64,7 +64,8 @@
 //
 // A majority of voters that lie together can do whatever the leader of a Raft log can do: expel processes by
 // order and omission, though not in another peer's name. Two that lie together can deceive a peer that hears
-// no leader about who votes, and lead it away from the group.
+// no leader about who votes, and lead it away from the group. If one of the two leads, they can show its
+// followers entries as committed that are not.
 //
 // A peer that was cut off while two or more voters changed rejoins if two other peers confirm who votes now.
 // If only one is left, it does not rejoin.

@@ -196,6 +196,12 @@ func (k *proofs) checkLeader(in incoming) (ok bool, err error) {
 	if ok && r.GetType() == raftpb.MsgApp && k.termAt(r.GetIndex()) == r.GetLogTerm() && !bytes.Equal(hash, in.msg.GetPrevious()) {
 		return false, fmt.Errorf("%w: another log up to entry %d of term %d", errUnjustified, r.GetIndex(), r.GetLogTerm())
 	}
+	for _, e := range r.GetEntries() {
+		if r.GetTerm() == k.leads && e.GetIndex() <= k.matched && k.termAt(e.GetIndex()) != e.GetTerm() {
+			k.blame(in.from) // this peer has signed the entry that is to be replaced
+			return false, nil
+		}
+	}
 	return true, nil
 }
 
@@ -329,7 +335,8 @@ func (k *proofs) receiveHead(s *Statement) error {
 	if last != nil && k.compare(last, s) {
 		return nil
 	}
-	dictated := k.leads == s.GetTerm() && k.leader == by && s.GetIndex() <= k.matched
+	// An entry of an earlier term may be that of a liar who led then.
+	dictated := k.leads == s.GetTerm() && k.leader == by && s.GetIndex() <= k.matched && k.termAt(s.GetIndex()) == s.GetTerm()
 	if hash, ok := k.log.at(s.GetIndex()); ok && dictated && !bytes.Equal(hash, s.GetHash()) {
 		k.blame(by)
 		return nil

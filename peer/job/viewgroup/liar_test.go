@@ -210,6 +210,45 @@ func TestV4ShorterLogOfALeaderIsCompared(t *testing.T) {
 	}
 }
 
+// TestV4LeaderDoesNotMakeAPeerContradictItself checks that a peer does not replace an entry that it has
+// acknowledged to the same leader, which would let it sign two logs, and blames the leader.
+func TestV4LeaderDoesNotMakeAPeerContradictItself(t *testing.T) {
+	w := withLiar(t, 46, 4)
+	w.propose(liar, 1, view.Failed)
+	w.until("rank 1 has failed", w.failed(1, liar, 2, 3))
+	m, term, led := w.members[2], w.members[2].term(), w.members[liar]
+	last := m.proofs.matched
+	entry := &raftpb.Entry{Index: new(last + 1), Term: &term, Data: signed(liar, fails(liar-1)).encode()}
+	deliver := func(e *raftpb.Entry) error {
+		msg := led.lies(2, &raftpb.Message{Type: raftpb.MsgApp.Enum(), Term: &term, Index: &last, LogTerm: new(m.proofs.termAt(last)), Entries: []*raftpb.Entry{e}})
+		msg.Previous, _ = m.proofs.log.at(last)
+		_, err := m.Step(liar, msg)
+		return err
+	}
+	if err := deliver(entry); err != nil || m.proofs.matched != last+1 {
+		t.Fatalf("acknowledged up to %d, want %d: %v", m.proofs.matched, last+1, err)
+	}
+	before := m.proofs.heads[2]
+	for _, e := range []*raftpb.Entry{
+		{Index: new(last + 2), Term: &term},         // leaves a gap
+		{Index: new(last + 1), Term: new(term + 1)}, // later than the leader's term
+	} {
+		if err := deliver(e); err == nil || m.Err() != nil {
+			t.Errorf("entry %d of term %d is accepted: %v, %v", e.GetIndex(), e.GetTerm(), err, m.Err())
+		}
+	}
+	in := incoming{from: liar, raft: &raftpb.Message{
+		Type: raftpb.MsgApp.Enum(), Term: &term, Index: &last, LogTerm: new(m.proofs.termAt(last)), Entries: []*raftpb.Entry{{Index: new(last + 1), Term: new(term - 1)}},
+	}, msg: &Message{}}
+	in.msg.Previous, _ = m.proofs.log.at(last)
+	if ok, err := m.proofs.justified(in); ok || err != nil || m.proofs.found == nil || m.proofs.found.Error() != new(Member).blamed() {
+		t.Errorf("an acknowledged entry is replaced: %v, %v, %v", ok, err, m.proofs.found)
+	}
+	if contradict(before, m.proofs.heads[2]) {
+		t.Error("it contradicts itself")
+	}
+}
+
 // TestV4UnlawfulChangesOfMembershipHaveNoEffect makes a malicious leader propose changes of the membership
 // that no correct leader proposes.
 func TestV4UnlawfulChangesOfMembershipHaveNoEffect(t *testing.T) {

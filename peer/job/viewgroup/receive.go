@@ -115,7 +115,9 @@ func (m *Member) acceptableRaft(from int, msg *raftpb.Message) error {
 		if last, _ := m.store.LastIndex(); msg.GetCommit() > last {
 			return fmt.Errorf("%w: entry %d of %d is committed", errForeign, msg.GetCommit(), last)
 		}
-	case raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgHeartbeatResp,
+	case raftpb.MsgApp:
+		return checkEntries(msg)
+	case raftpb.MsgAppResp, raftpb.MsgHeartbeatResp,
 		raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp, raftpb.MsgTimeoutNow:
 	case raftpb.MsgProp:
 		if len(msg.GetEntries()) == 0 {
@@ -132,6 +134,18 @@ func (m *Member) acceptableRaft(from int, msg *raftpb.Message) error {
 		}
 	default:
 		return fmt.Errorf("%w: %v", errForeign, msg.GetType())
+	}
+	return nil
+}
+
+// checkEntries returns an error if the entries in msg do not follow each other.
+func checkEntries(msg *raftpb.Message) error {
+	index, term := msg.GetIndex(), msg.GetLogTerm()
+	for _, e := range msg.GetEntries() {
+		if index++; e.GetIndex() != index || e.GetTerm() < term || e.GetTerm() > msg.GetTerm() {
+			return fmt.Errorf("%w: entry %d of term %d after entry %d of term %d", errForeign, e.GetIndex(), e.GetTerm(), index-1, term)
+		}
+		term = e.GetTerm()
 	}
 	return nil
 }
