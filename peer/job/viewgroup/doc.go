@@ -31,13 +31,12 @@
 // The Raft library trusts every message. A Member passes it only messages that signed statements justify
 // (V4): a term needs the pre-votes of a majority of the voters, a leader their votes, and a committed entry
 // their acknowledgements. Statement lists these rules. The submitter's peer is trusted, since the job is its
-// own; while it is in touch, no other peer leads. A change of the membership that no correct leader proposes
-// has no effect (lawful).
+// own. A change of the membership that no correct leader proposes has no effect (lawful).
 //
-// A leader that votes have elected can still send different logs to different peers. Each entry is
-// therefore chained to the entries before it by a hash. The voters sign the hash of their logs and send it
-// to each other. A peer that finds two logs of one leader, or two votes in one term, ends its part of the
-// job with the name of that peer, and sends the two statements to the other peers as evidence.
+// An elected leader can still send different logs to different peers. Each entry is therefore chained to the
+// entries before it by a hash, and the leader signs the hash of its log. The voters show each other what the
+// leader has signed. A peer compares it with its own log only. If the leader has signed another log, the peer
+// ends its part of the job with the name of the leader, and shows the signatures to all others once more.
 //
 // Member is the pure core: it receives messages, ticks and proposals, and returns the messages to send and
 // the committed changes. Service runs it over libp2p.
@@ -56,16 +55,22 @@
 // therefore has no group; the submitter alone creates its views. If two of three members crash at the same
 // moment, the job ends.
 //
-// A leader that lies can withhold entries, or order the changes of other peers as it likes. It can give two
-// peers different views only if it finds a majority of the voters, itself included, for each of them. The
-// voters find that at the latest 0.3 s after they have both views. A voter that forgets what it has
-// acknowledged can have the same effect. The peer that has the older view then stops, but does not know the
-// name of the liar.
+// A leader that lies can withhold entries, or order the changes of other peers as it likes. It keeps the
+// leadership from the submitter's peer by sending it nothing, since a peer that lacks entries cannot lead. It
+// can give two peers different views if it finds a majority of the voters, itself included, for each of them;
+// with an even number of voters, half may suffice. Voters that have both views find that when they next show
+// each other their logs, 0.3 s later.
+//
+// A voter that forgets what it has acknowledged can have the same effect. A peer then stops when it hears that
+// the leader lacks what was agreed on, without the name of the liar. So does a peer with entries of a former
+// leader that lied, if the other peers have other ones: it gets no further entries and is cut off.
+//
+// A peer that got pre-votes in a time without a leader can use them later, once, to begin a term.
 //
 // A majority of voters that lie together can do whatever the leader of a Raft log can do: expel processes by
 // order and omission, though not in another peer's name. Two that lie together can deceive a peer that hears
-// no leader about who votes, and lead it away from the group. If one of the two leads, they can show its
-// followers entries as committed that are not.
+// no leader about who votes. If one of the two leads, they can show its followers entries as committed that
+// are not.
 //
 // A peer that was cut off while two or more voters changed rejoins if two other peers confirm who votes now.
 // If only one is left, it does not rejoin.

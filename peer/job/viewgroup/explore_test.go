@@ -23,8 +23,12 @@ func finishes(rank int) view.Change {
 // joins returns the change by which the first newcomer's process joins its rank.
 func joins() view.Change { return view.Change{Process: view.Process{Replica: 1}} }
 
-// elected makes member 1 the leader, after member 2 has also missed the leader.
-var elected = []event{{kind: waits, from: 2}, {kind: waits, from: 1}, {kind: quietens}}
+// elected makes member 1 the leader, after member 2 has also missed the leader. Both are candidates at first;
+// then member 2 is too early for the pre-vote of member 1.
+var elected = []event{
+	{kind: waits, from: 2}, {kind: waits, from: 1}, {kind: quietens},
+	{kind: waits, from: 2}, {kind: quietens}, {kind: waits, from: 1}, {kind: quietens},
+}
 
 // after concatenates rows of events.
 func after(rows ...[]event) []event { return slices.Concat(rows...) }
@@ -67,6 +71,11 @@ var scenarios = []scenario{
 	{"a peer says that it leads, while an election is due", 4, []proposedChange{{2, fails(1), submitterPeer}}, allowed{waits: 2, crashes: 1, lies: []string{"leads with made-up votes"}}, nil, nil},
 	{"a peer says that a later term has begun", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"knows a later term"}}, nil, nil},
 	{"a peer wants an election", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"hands over without leading", "is a candidate beside the leader"}}, nil, nil},
+	{"a peer forges a permission", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"forges the permission of the leader"}}, nil, nil},
+	{"a peer shows the permission of another", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"shows the submitter's decision as its own"}}, nil, nil},
+	{"a peer omits the term", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"leads in no term", "is a candidate in no term"}}, nil, nil},
+	{"a peer collects pre-votes", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{lies: []string{"asks for a pre-vote"}}, nil, nil},
+	{"a peer signs two logs", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"signs two logs"}}, nil, nil},
 	{"a leader makes up that an entry is committed", 4, []proposedChange{{2, fails(1), submitterPeer}}, allowed{waits: 2, lies: []string{"commits an entry that no other member has"}}, withoutSubmitter, nil},
 	{"a leader has two logs", 4, []proposedChange{{1, fails(1), submitterPeer}, {3, fails(2), submitterPeer}}, allowed{lies: []string{"commits an entry that no other member has"}}, withoutSubmitter, nil},
 }

@@ -1,6 +1,7 @@
 package viewgroup
 
 import (
+	"bytes"
 	"fmt"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -32,7 +33,9 @@ var allLies = []lie{
 	{"leads with made-up votes", func(m *Member, to int) []*Message {
 		told := m.usurps(to, m.term()+1)
 		for by := range uint32(m.config.Peers) {
-			told[0].Votes = append(told[0].Votes, &Statement{Kind: pb.Statement_VOTE, By: by, Term: m.term() + 1, Candidate: uint32(m.config.Self), Signature: []byte("made up")})
+			vote := m.proofs.ballot(pb.Statement_VOTE, m.term()+1)
+			vote.By, vote.Signature = by, []byte("made up")
+			told[0].Votes = append(told[0].Votes, vote)
 		}
 		return told
 	}},
@@ -49,8 +52,35 @@ var allLies = []lie{
 	{"is a candidate beside the leader", func(m *Member, to int) []*Message {
 		term := m.term() + 1
 		permit := m.proofs.sign(&Statement{Kind: pb.Statement_PERMIT, Term: term, Candidate: uint32(m.config.Self)})
+		return []*Message{m.asksForVote(to, term, permit)}
+	}},
+	{"forges the permission of the leader", func(m *Member, to int) []*Message {
+		term := m.term() + 1
+		forged := &Statement{Kind: pb.Statement_PERMIT, By: submitterPeer, Term: term, Candidate: uint32(m.config.Self), Signature: []byte("made up")}
+		return []*Message{m.asksForVote(to, term, forged)}
+	}},
+	{"shows the submitter's decision as its own", func(m *Member, to int) []*Message {
+		start := &Statement{Kind: pb.Statement_START, By: submitterPeer, Term: m.term() + 1, Candidate: submitterPeer}
+		start.Signature = signs(submitterPeer)(text(start)) // the submitter's peer has shown it as a candidate
+		return []*Message{m.asksForVote(to, m.term()+1, start)}
+	}},
+	{"leads in no term", func(m *Member, to int) []*Message {
+		return []*Message{m.lies(to, &raftpb.Message{Type: raftpb.MsgHeartbeat.Enum()})}
+	}},
+	{"is a candidate in no term", func(m *Member, to int) []*Message {
 		last := uint64(1 << 40)
-		return []*Message{m.lies(to, &raftpb.Message{Type: raftpb.MsgVote.Enum(), Term: &term, Index: &last, LogTerm: &term, Context: []byte("CampaignTransfer")}, permit)}
+		return []*Message{m.lies(to, &raftpb.Message{Type: raftpb.MsgVote.Enum(), Index: &last, LogTerm: &last})}
+	}},
+	{"asks for a pre-vote", func(m *Member, to int) []*Message {
+		term, last := m.term()+1, uint64(1<<40)
+		return []*Message{m.lies(to, &raftpb.Message{Type: raftpb.MsgPreVote.Enum(), Term: &term, Index: &last, LogTerm: &term})}
+	}},
+	{"signs two logs", func(m *Member, to int) []*Message {
+		msg := m.message(to)
+		for hash := range byte(2) {
+			msg.Heads = append(msg.Heads, m.proofs.sign(&Statement{Kind: pb.Statement_HEAD, Term: m.term(), Index: 2, Hash: bytes.Repeat([]byte{hash}, hashSize)}))
+		}
+		return []*Message{msg}
 	}},
 	// Another log than that of the other members, which it says that they have acknowledged.
 	{"commits an entry that no other member has", func(m *Member, to int) []*Message {
@@ -78,6 +108,14 @@ func (m *Member) lies(to int, r *raftpb.Message, starts ...*Statement) *Message 
 	msg := wrap(r)
 	msg.Starts = starts
 	return msg
+}
+
+// asksForVote returns the message of a candidate with the longest log, beside a leader.
+func (m *Member) asksForVote(to int, term uint64, start *Statement) *Message {
+	last := uint64(1 << 40)
+	return m.lies(to, &raftpb.Message{
+		Type: raftpb.MsgVote.Enum(), Term: &term, Index: &last, LogTerm: &term, Context: []byte("CampaignTransfer"),
+	}, start)
 }
 
 // usurps returns the messages of a peer that nobody has elected and that commits an entry of its own.

@@ -93,7 +93,7 @@ type Member struct {
 	proposed int            // time of that proposal
 	answered map[uint64]int // last answer of each other peer, while this peer leads
 	followed int            // last time that this peer did not lead, or transferred the leadership
-	led      int            // last time that this peer led, or could not claim the leadership
+	ledAt    int            // last time that this peer heard a leader, or that a term began
 	tended   int            // time of a pending change of the membership; 0 if none
 	broken   error          // error that ended this peer's part in the group; nil if none
 	proofs   *proofs        // what justifies messages
@@ -159,11 +159,13 @@ func New(c Config) (*Member, error) {
 
 // setConf records the voters and learners.
 func (m *Member) setConf(conf *raftpb.ConfState) {
-	m.conf, m.proofs.voters = conf, nil
+	m.conf = conf
+	var voters []uint32
 	for _, id := range conf.GetVoters() {
-		m.proofs.voters = append(m.proofs.voters, uint32(id)-1)
+		voters = append(voters, uint32(id)-1)
 	}
-	slices.Sort(m.proofs.voters)
+	slices.Sort(voters)
+	m.proofs.setVoters(voters)
 }
 
 // begin initializes the log with the voters, which all peers know.
@@ -277,7 +279,7 @@ func (m *Member) Tick() Output {
 		m.followed = m.now
 	}
 	m.recordAnswers()
-	m.attempt(func() error { m.returnLeadership(); m.claimLeadership(); return nil })
+	m.attempt(func() error { m.returnLeadership(); return nil })
 	out := m.ready()
 	m.attempt(func() error { m.compareLogs(&out); return nil })
 	return out
@@ -318,7 +320,9 @@ func (m *Member) ready() (out Output) {
 	m.attempt(func() error {
 		m.repeatProposals()
 		for m.node.HasReady() {
-			m.proofs.noteTerm(m.node.BasicStatus())
+			if m.proofs.noteTerm(m.node.BasicStatus()) {
+				m.ledAt = m.now
+			}
 			r := m.node.Ready()
 			if !raft.IsEmptyHardState(r.HardState) {
 				_ = m.store.SetHardState(r.HardState) // never fails
@@ -330,6 +334,7 @@ func (m *Member) ready() (out Output) {
 				return err
 			}
 			m.proofs.log = m.proofs.log.append(r.Entries)
+			m.proofs.attest()
 			for _, msg := range r.Messages {
 				m.send(&out, msg)
 			}
@@ -342,7 +347,10 @@ func (m *Member) ready() (out Output) {
 		}
 		return nil
 	})
-	m.publish(&out)
+	m.noteFound()
+	if heads := m.proofs.takeConflict(); heads != nil {
+		m.sendHeads(&out, heads, func(int) bool { return true })
+	}
 	return out
 }
 
@@ -370,22 +378,7 @@ func (m *Member) message(to int) *Message {
 	return &Message{From: uint32(m.config.Self), To: uint32(to)}
 }
 
-// publish sends the evidence against a peer to all others.
-func (m *Member) publish(out *Output) {
-	evidence := m.proofs.takeEvidence()
-	if evidence == nil {
-		return
-	}
-	for _, id := range slices.Concat(m.conf.GetVoters(), m.conf.GetLearners()) {
-		if to := int(id) - 1; to != m.config.Self && to != int(evidence[0].GetBy()) {
-			msg := m.message(to)
-			msg.Evidence = evidence
-			out.Send = append(out.Send, msg)
-		}
-	}
-}
-
-// compareLogs sends the heads that voters compare to the other voters, now and then.
+// compareLogs sends the heads that voters compare to the other voters and the submitter's peer, now and then.
 func (m *Member) compareLogs(out *Output) {
 	if m.now%heartbeatTicks != 0 {
 		return
@@ -394,9 +387,14 @@ func (m *Member) compareLogs(out *Output) {
 	if heads == nil {
 		return
 	}
-	for _, to := range m.proofs.voters {
-		if int(to) != m.config.Self && int(to) != m.proofs.leader {
-			msg := m.message(int(to))
+	m.sendHeads(out, heads, func(to int) bool { return m.Votes(to) || to == submitterPeer })
+}
+
+// sendHeads sends heads to the other members that the function selects, except the leader.
+func (m *Member) sendHeads(out *Output, heads []*Statement, selects func(peer int) bool) {
+	for _, id := range slices.Concat(m.conf.GetVoters(), m.conf.GetLearners()) {
+		if to := int(id) - 1; to != m.config.Self && to != m.proofs.leader && selects(to) {
+			msg := m.message(to)
 			msg.Heads = heads
 			out.Send = append(out.Send, msg)
 		}

@@ -62,22 +62,6 @@ func (m *Member) returnLeadership() {
 	}
 }
 
-// claimTicks is the time after which the submitter's peer takes the leadership from a peer that does not
-// return it: that peer may be malicious.
-const claimTicks = 2 * leadTicks
-
-// claimLeadership makes the submitter's peer begin an election without the leader's permission (V4). Its own
-// signature suffices, since the job is its own.
-func (m *Member) claimLeadership() {
-	switch {
-	case m.config.Self != submitterPeer || m.Leads() || m.Contact() != InTouch || !m.Votes(submitterPeer):
-		m.led = m.now
-	case m.now-m.led > claimTicks:
-		m.led = m.now
-		_ = m.node.Step(&raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: new(m.node.BasicStatus().Lead), To: new(m.id())})
-	}
-}
-
 // wantedMembership returns the next change towards the wanted membership, or nil. The rules, in order:
 //
 //   - A peer that has left the job, or has no live process and does not answer, is removed.
@@ -90,7 +74,8 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 	working := m.livePeers()
 	voters, learners := m.conf.GetVoters(), m.conf.GetLearners()
 	for _, id := range slices.Concat(voters, learners) {
-		if m.gone[id] || !working[int(id)-1] && m.missing(id, silentTicks) {
+		mayGo := m.config.Self == submitterPeer || id == submitter || !working[int(id)-1] // see lawful
+		if m.gone[id] && mayGo || !working[int(id)-1] && m.missing(id, silentTicks) {
 			c := &raftpb.ConfChange{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(id)}
 			if m.config.Self == submitterPeer {
 				c.Context = m.config.Sign(removal(int(id) - 1))
@@ -256,23 +241,24 @@ func (m *Member) majorityHeard() int {
 // reconfigure applies a committed change of the membership, unless it is not lawful: then a malicious leader
 // has written it, and all peers ignore it.
 func (m *Member) reconfigure(out *Output, e *raftpb.Entry) {
-	m.tended = 0
 	var c raftpb.ConfChange
 	if e.GetType() != raftpb.EntryConfChange || proto.Unmarshal(e.GetData(), &c) != nil || !m.lawful(&c) {
 		return
 	}
+	m.tended = 0
 	m.setConf(m.node.ApplyConfChange(&c))
 	if c.GetType() == raftpb.ConfChangeRemoveNode {
 		m.former[c.GetNodeId()] = true // no number is reused
+		m.newcomers = slices.DeleteFunc(m.newcomers, func(n Newcomer) bool { return uint64(n.Peer)+1 == c.GetNodeId() })
 	}
 	m.admitNewcomer(out, &c)
 }
 
 // lawful reports whether a change of the membership is one that a correct leader may propose, as far as the
-// log shows. A malicious leader can therefore neither remove the other voters nor add any:
+// log shows. A malicious leader can therefore not leave the group to itself while others have live processes:
 //
 //	removed    a peer without live processes, the submitter's peer, or a peer that the submitter's peer removes
-//	added      a newcomer that the submitter has signed
+//	added      a newcomer that the submitter has signed, with a process that no other peer has
 //	promoted   a learner, to at most one voter more than Members
 //	demoted    the submitter's peer, or a voter too many
 func (m *Member) lawful(c *raftpb.ConfChange) bool {
@@ -281,6 +267,9 @@ func (m *Member) lawful(c *raftpb.ConfChange) bool {
 	votes := slices.Contains(voters, id)
 	switch c.GetType() {
 	case raftpb.ConfChangeRemoveNode:
+		if !votes && !learns {
+			return false
+		}
 		return peer == submitterPeer || !m.livePeers()[peer] || m.config.Verify(m.config.IDs[submitterPeer], removal(peer), c.GetContext())
 	case raftpb.ConfChangeAddNode:
 		return learns && len(voters) <= m.config.Members

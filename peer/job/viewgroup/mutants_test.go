@@ -49,28 +49,32 @@ var mutants = []mutant{
 	{"all members know the peer of a newcomer's process", "newcomer.go",
 		"m.config.RunsOn[n.Process] = n.Peer\n", "if m.config.Self == 0 {\n\t\tm.config.RunsOn[n.Process] = n.Peer\n\t}\n", "a newcomer"},
 	{"a peer that is gone loses its vote, also the submitter's", "membership.go",
-		"if m.gone[id] ||", "if m.gone[id] && id != submitter ||", "the submitter's peer is gone, and another one is lost"},
+		"if m.gone[id] && mayGo ||", "if m.gone[id] && mayGo && id != submitter ||", "the submitter's peer is gone, and another one is lost"},
 	{"a silent submitter's peer loses its vote", "membership.go",
 		"if slices.Contains(voters, submitter) && m.missing", "if false && m.missing", "the submitter's peer is silent for long, and another one is lost"},
 	{"a returned submitter's peer votes and leads", "membership.go",
 		" || better {", " || better && false {", "the submitter's peer returns after its replacement"},
-	{"a leader has the votes of a majority", "justify.go",
-		"case in.from != submitterPeer && !elected:", "case in.from != submitterPeer && !elected && false:", "a peer says that it leads"},
+	{"a leader has the votes of a majority", "check.go",
+		"k.followers(in.from, term), in.behind) {", "k.followers(in.from, term), in.behind) && false {", "a peer says that it leads"},
 	{"votes are signed", "statement.go",
 		"if !k.isSigned(s) {\n\t\t\treturn nil", "if false {\n\t\t\treturn nil", "a peer says that it leads, while an election is due"},
-	{"a majority allows a term to begin", "justify.go",
-		"return k.mayBegin(in)\n\t}\n\treturn true", "return true, nil\n\t}\n\treturn true", "a peer says that a later term has begun"},
-	{"only the leader hands over", "justify.go",
+	{"a majority allows a term to begin", "check.go",
+		"return k.shown != nil, err", "return true, nil", "a peer says that a later term has begun"},
+	{"only the leader hands over", "check.go",
 		"if in.status.Lead != uint64(in.from)+1 || in.raft.GetTerm() != k.term {", "if in.raft.GetTerm() != k.term {", "a peer wants an election"},
-	{"an election beside a leader needs its permission", "justify.go",
+	{"an election beside a leader needs its permission", "check.go",
 		"return k.leads > 0 && k.leads+1 == s.GetTerm() && k.leader == int(s.GetBy())", "return k.leads > 0", "a peer wants an election"},
+	{"a permission is signed", "check.go",
+		"k.decidesElection(s) && k.isSigned(s) {", "k.decidesElection(s) {", "a peer forges a permission"},
+	{"a permission is for the candidate", "check.go",
+		"int(shown[0].GetCandidate()) != in.from || ", "", "a peer shows the permission of another"},
 }
 
 // core are the files that the exploration needs, without those of the service, so that a mutant builds
 // within a second.
 var core = []string{
 	"doc.go", "proposal.go", "member.go", "membership.go", "newcomer.go", "log.go", "logger.go",
-	"receive.go", "statement.go", "chain.go", "justify.go", "prove.go",
+	"receive.go", "statement.go", "chain.go", "check.go", "justify.go",
 	"world_test.go", "whole_test.go", "explore_test.go", "lies_test.go", "norace_test.go",
 }
 

@@ -121,7 +121,9 @@ func (m *Member) newcomerIn(c *raftpb.ConfChange) (n Newcomer, err error) {
 		Peer: int(c.GetNodeId()) - 1, ID: p2ppeer.ID(told.Peer),
 		Process: view.Process{Rank: int(told.Rank), Replica: int(told.Replica)}, Row: told.Row, Signature: told.Signature,
 	}
-	if isNew := c.GetType() == raftpb.ConfChangeAddLearnerNode; !m.hasRoom(n) || !m.invited(n) || !isNew && !m.isMember(n) {
+	isNew := c.GetType() == raftpb.ConfChangeAddLearnerNode
+	_, taken := m.config.RunsOn[n.Process]
+	if !m.hasRoom(n) || !m.invited(n) || isNew == m.isMember(n) || taken {
 		return n, errUninvited
 	}
 	return n, nil

@@ -15,11 +15,6 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 	if m.former[uint64(from)+1] {
 		return Output{}, nil
 	}
-	if len(msg.GetEvidence()) > 0 {
-		err := m.proofs.receiveEvidence(msg.GetEvidence())
-		m.noteFound()
-		return Output{}, err
-	}
 	r, err := m.acceptable(from, msg)
 	if err != nil {
 		return Output{}, err
@@ -29,7 +24,10 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 	if err != nil || r == nil || m.broken != nil {
 		return m.ready(), err
 	}
-	in := incoming{from: from, raft: r, msg: msg, status: m.node.BasicStatus()}
+	if r.GetType() == raftpb.MsgProp && !m.takesProposal(r) {
+		return m.ready(), nil
+	}
+	in := incoming{from: from, raft: r, msg: msg, status: m.node.BasicStatus(), calm: m.now-m.ledAt < calmTicks}
 	in.behind = m.Contact() != InTouch || in.status.Lead == raft.None
 	ok, err := m.proofs.justified(in)
 	if m.noteFound(); err != nil || !ok {
@@ -49,6 +47,17 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 	return out, m.broken
 }
 
+// calmTicks is the time without a leader, or since the last term began, after which another peer gets a
+// pre-vote. It is shorter than the shortest election timeout, since that peer may have noticed earlier.
+const calmTicks = electionTicks - 2*heartbeatTicks
+
+// takesProposal reports whether a proposal of another peer goes into the log: it matters, and leaves room for
+// this peer's own proposals. The other peer repeats it otherwise.
+func (m *Member) takesProposal(r *raftpb.Message) bool {
+	p, err := decodeProposal(r.GetEntries()[0].GetData())
+	return err == nil && m.matters(p) && m.logged <= m.maxLog()/2
+}
+
 // step passes a justified message to the library.
 func (m *Member) step(from int, r *raftpb.Message) Output {
 	k := m.proofs
@@ -64,10 +73,14 @@ func (m *Member) step(from int, r *raftpb.Message) Output {
 	switch r.GetType() {
 	case raftpb.MsgApp, raftpb.MsgHeartbeat:
 		if m.node.BasicStatus().Lead == r.GetFrom() {
-			m.touched = m.now
+			if m.ledAt = m.now; from == submitterPeer || !k.withholds() {
+				m.touched = m.now
+			}
 		}
 	case raftpb.MsgAppResp, raftpb.MsgHeartbeatResp:
-		k.follows[from] = max(k.follows[from], r.GetTerm())
+		if r.GetType() == raftpb.MsgHeartbeatResp || r.GetReject() || r.GetIndex() > 0 { // otherwise it only tells its term
+			k.follows[from] = max(k.follows[from], r.GetTerm())
+		}
 		m.recordAnswer(r.GetFrom())
 	}
 	return m.ready()
@@ -110,6 +123,9 @@ func (m *Member) acceptableRaft(from int, msg *raftpb.Message) error {
 	if msg.GetFrom() != uint64(from)+1 || msg.GetTo() != uint64(m.config.Self)+1 {
 		return fmt.Errorf("%w: from %d to %d", errForeign, msg.GetFrom(), msg.GetTo())
 	}
+	if isLocal := msg.GetTerm() == 0; isLocal != (msg.GetType() == raftpb.MsgProp) {
+		return fmt.Errorf("%w: %v in term %d", errForeign, msg.GetType(), msg.GetTerm())
+	}
 	switch msg.GetType() {
 	case raftpb.MsgHeartbeat:
 		if last, _ := m.store.LastIndex(); msg.GetCommit() > last {
@@ -120,17 +136,12 @@ func (m *Member) acceptableRaft(from int, msg *raftpb.Message) error {
 	case raftpb.MsgAppResp, raftpb.MsgHeartbeatResp,
 		raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp, raftpb.MsgTimeoutNow:
 	case raftpb.MsgProp:
-		if len(msg.GetEntries()) == 0 {
-			return fmt.Errorf("%w: an empty proposal", errForeign)
+		if len(msg.GetEntries()) != 1 {
+			return fmt.Errorf("%w: %d proposals at once", errForeign, len(msg.GetEntries()))
 		}
-		if m.logged > m.maxLog()/2 { // leaves room for this peer's own proposals
-			return fmt.Errorf("%w: the log has %d bytes", errForeign, m.logged)
-		}
-		for _, e := range msg.GetEntries() {
-			p, err := decodeProposal(e.GetData())
-			if err != nil || e.GetType() != raftpb.EntryNormal || m.forged(p) {
-				return fmt.Errorf("%w: proposal %.40q", errForeign, e.GetData())
-			}
+		e := msg.GetEntries()[0]
+		if p, err := decodeProposal(e.GetData()); err != nil || e.GetType() != raftpb.EntryNormal || m.forged(p) {
+			return fmt.Errorf("%w: proposal %.40q", errForeign, e.GetData())
 		}
 	default:
 		return fmt.Errorf("%w: %v", errForeign, msg.GetType())

@@ -1,7 +1,6 @@
 package viewgroup
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 
@@ -25,6 +24,18 @@ type Statement = pb.Statement
 
 // maxSigners bounds the signers of one thing: more than there are voters while some are being replaced.
 const maxSigners = 4 * maxMembers
+
+// maxFormer bounds the earlier sets of voters that are kept.
+const maxFormer = 64
+
+// setVoters records the present voters.
+func (k *proofs) setVoters(voters []uint32) {
+	if slices.Equal(voters, k.voters) {
+		return
+	}
+	k.formerVoters = append(k.formerVoters[max(0, len(k.formerVoters)-maxFormer+1):], k.voters)
+	k.voters = voters
+}
 
 // text returns the text that s signs, without the name of the job.
 func text(s *Statement) []byte {
@@ -110,20 +121,4 @@ func isMajority(statements []*Statement, voters []uint32) bool {
 		}
 	}
 	return 2*n > len(voters)
-}
-
-// contradict reports whether two statements are such that no correct peer signs both: two logs up to one
-// entry in one term, or votes for two candidates in one term. The log of a follower up to an entry that it
-// has acknowledged is that of the leader, and a leader only appends.
-func contradict(a, b *Statement) bool {
-	if a.GetBy() != b.GetBy() || a.GetKind() != b.GetKind() || a.GetTerm() != b.GetTerm() {
-		return false
-	}
-	switch a.GetKind() {
-	case pb.Statement_HEAD:
-		return a.GetIndex() == b.GetIndex() && !bytes.Equal(a.GetHash(), b.GetHash())
-	case pb.Statement_VOTE:
-		return a.GetCandidate() != b.GetCandidate()
-	}
-	return false
 }

@@ -420,7 +420,7 @@ func (m *Member) state() string {
 		coming = append(coming, n.Peer)
 	}
 	return fmt.Sprint(s.GetTerm(), s.GetVote(), s.GetCommit(), s.RaftState, s.Lead, s.Applied, s.LeadTransferee, hidden, votes, log, progress,
-		m.conf.GetVoters(), m.conf.GetLearners(), m.view.Epoch, m.wanted, m.held, m.gone, coming, m.config.RunsOn, m.now, m.touched, m.heard, m.leader, m.proposed, m.answered, m.followed, m.led, m.tended, m.broken, m.proofs.state())
+		m.conf.GetVoters(), m.conf.GetLearners(), m.view.Epoch, m.wanted, m.held, m.gone, coming, m.config.RunsOn, m.now, m.touched, m.heard, m.leader, m.proposed, m.answered, m.followed, m.ledAt, m.tended, m.broken, m.proofs.state())
 }
 
 // state describes everything in k that the next steps depend on. Maps print in the order of their keys.
@@ -435,5 +435,5 @@ func (k *proofs) state() string {
 	for _, by := range slices.Sorted(maps.Keys(k.heads)) {
 		heads = append(heads, string(text(k.heads[by])))
 	}
-	return fmt.Sprint(k.terms, k.follows, texts(k.starts), texts(k.granted.of), texts(k.elected.of), k.leader, k.leads, k.matched, heads, slices.Sorted(maps.Keys(k.newcomers)))
+	return fmt.Sprint(k.terms, k.follows, texts(k.starts), texts(k.granted.of), texts(k.elected.of), k.leader, k.leads, k.matched, k.attested, slices.Sorted(maps.Keys(k.claims)), heads, slices.Sorted(maps.Keys(k.newcomers)))
 }

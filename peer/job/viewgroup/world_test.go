@@ -25,11 +25,12 @@ type world struct {
 	loss    float64 // probability that a message is lost
 	delay   int     // maximum delay in ticks
 	now     int
-	agreed  map[uint64]view.View // by epoch
-	views   []view.View          // last view of each peer
-	words   []Newcomer           // of the newcomers
-	liar    int                  // peer whose messages may be refused; 0 if none
-	split   bool                 // it has given other peers different views
+	agreed  map[uint64]view.View                 // by epoch
+	views   []view.View                          // last view of each peer
+	words   []Newcomer                           // of the newcomers
+	liar    int                                  // peer whose messages may be refused; 0 if none
+	split   bool                                 // it has given other peers different views
+	drops   func(to int, r *raftpb.Message) bool // reports whether the liar withholds r; nil: it withholds nothing
 }
 
 // A flight is a message that arrives at a given tick.
@@ -233,6 +234,15 @@ func (w *world) arrive(f flight) {
 	var m Message
 	if err := proto.Unmarshal(f.message, &m); err != nil {
 		w.Fatal(err)
+	}
+	if w.drops != nil && f.from == w.liar {
+		r := &raftpb.Message{}
+		if err := proto.Unmarshal(m.GetRaft(), r); err != nil {
+			w.Fatal(err)
+		}
+		if w.drops(f.to, r) {
+			return
+		}
 	}
 	out, err := w.members[f.to].Step(f.from, &m)
 	if err != nil && (w.liar == 0 || f.from != w.liar && f.to != w.liar && w.members[f.to].broken == nil) {

@@ -133,8 +133,7 @@ type Message struct {
 	Votes         []*Statement           `protobuf:"bytes,6,rep,name=votes,proto3" json:"votes,omitempty"`       // show that the sender leads in raft's term
 	Heads         []*Statement           `protobuf:"bytes,7,rep,name=heads,proto3" json:"heads,omitempty"`       // logs of the voters
 	Ballot        *Statement             `protobuf:"bytes,8,opt,name=ballot,proto3" json:"ballot,omitempty"`     // of the sender, about what raft says
-	Evidence      []*Statement           `protobuf:"bytes,9,rep,name=evidence,proto3" json:"evidence,omitempty"` // two statements that no correct peer signs
-	Signers       []*Newcomer            `protobuf:"bytes,10,rep,name=signers,proto3" json:"signers,omitempty"`  // that have joined later, without their rows
+	Signers       []*Newcomer            `protobuf:"bytes,9,rep,name=signers,proto3" json:"signers,omitempty"`   // that have joined later, without their rows
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -221,13 +220,6 @@ func (x *Message) GetHeads() []*Statement {
 func (x *Message) GetBallot() *Statement {
 	if x != nil {
 		return x.Ballot
-	}
-	return nil
-}
-
-func (x *Message) GetEvidence() []*Statement {
-	if x != nil {
-		return x.Evidence
 	}
 	return nil
 }
@@ -509,7 +501,7 @@ const file_viewgroup_proto_rawDesc = "" +
 	"\n" +
 	"\x0fviewgroup.proto\x12\x10p2pmpi.viewgroup\"\x19\n" +
 	"\x05Hello\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"\x9c\x03\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\"\xe3\x02\n" +
 	"\aMessage\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\rR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\rR\x02to\x12\x12\n" +
@@ -518,10 +510,8 @@ const file_viewgroup_proto_rawDesc = "" +
 	"\x06starts\x18\x05 \x03(\v2\x1b.p2pmpi.viewgroup.StatementR\x06starts\x121\n" +
 	"\x05votes\x18\x06 \x03(\v2\x1b.p2pmpi.viewgroup.StatementR\x05votes\x121\n" +
 	"\x05heads\x18\a \x03(\v2\x1b.p2pmpi.viewgroup.StatementR\x05heads\x123\n" +
-	"\x06ballot\x18\b \x01(\v2\x1b.p2pmpi.viewgroup.StatementR\x06ballot\x127\n" +
-	"\bevidence\x18\t \x03(\v2\x1b.p2pmpi.viewgroup.StatementR\bevidence\x124\n" +
-	"\asigners\x18\n" +
-	" \x03(\v2\x1a.p2pmpi.viewgroup.NewcomerR\asigners\"\xbd\x02\n" +
+	"\x06ballot\x18\b \x01(\v2\x1b.p2pmpi.viewgroup.StatementR\x06ballot\x124\n" +
+	"\asigners\x18\t \x03(\v2\x1a.p2pmpi.viewgroup.NewcomerR\asigners\"\xbd\x02\n" +
 	"\tStatement\x124\n" +
 	"\x04kind\x18\x01 \x01(\x0e2 .p2pmpi.viewgroup.Statement.KindR\x04kind\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\rR\x02by\x12\x12\n" +
@@ -579,14 +569,13 @@ var file_viewgroup_proto_depIdxs = []int32{
 	3, // 1: p2pmpi.viewgroup.Message.votes:type_name -> p2pmpi.viewgroup.Statement
 	3, // 2: p2pmpi.viewgroup.Message.heads:type_name -> p2pmpi.viewgroup.Statement
 	3, // 3: p2pmpi.viewgroup.Message.ballot:type_name -> p2pmpi.viewgroup.Statement
-	3, // 4: p2pmpi.viewgroup.Message.evidence:type_name -> p2pmpi.viewgroup.Statement
-	4, // 5: p2pmpi.viewgroup.Message.signers:type_name -> p2pmpi.viewgroup.Newcomer
-	0, // 6: p2pmpi.viewgroup.Statement.kind:type_name -> p2pmpi.viewgroup.Statement.Kind
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	4, // 4: p2pmpi.viewgroup.Message.signers:type_name -> p2pmpi.viewgroup.Newcomer
+	0, // 5: p2pmpi.viewgroup.Statement.kind:type_name -> p2pmpi.viewgroup.Statement.Kind
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_viewgroup_proto_init() }
