@@ -32,8 +32,8 @@ var unsandboxed = map[string][]string{
 	},
 	"processes": {
 		"see other processes", "signal the peer", "signal a neighbour", "trace the peer", "trace a neighbour", "read the peer's memory",
-		"read a neighbour's memory", "read a neighbour's memory by file", "read a neighbour's map", "get a handle of the peer",
-		"get a handle of a neighbour", "slow the peer down", "send a descriptor", "take all of the owner's timers",
+		"read a neighbour's memory", "read a neighbour's memory by file", "read a neighbour's map", "get a handle to the peer",
+		"get a handle to a neighbour", "slow the peer down", "send a descriptor", "take all of the owner's timers",
 	},
 	"kernel": {"own privileges", "add a key", "look for keys", "a new session with the keys", "make a memory segment", "make a message queue"},
 }

@@ -76,9 +76,9 @@ func (d *Detector) deadline(e expected) time.Duration {
 	return d.dueAt(e) + d.health.scale(allowance)
 }
 
-// probeTime returns how long a member whose table is missing is asked: until the tolerated hang is over, but
-// at least for one period. The hang began before the table was due. It is longer if this member's health
-// is reduced.
+// probeTime returns how long a member whose table is missing is probed: until the tolerated hang is over, but
+// at least for one period. The hang counts from when the table was due. The probe time is longer if this
+// member's health is reduced.
 func (d *Detector) probeTime(e expected) time.Duration {
 	hang := d.dueAt(e) + d.hang - d.now
 	if l := d.links[e.from]; l != nil {

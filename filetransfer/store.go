@@ -119,7 +119,7 @@ func (s *Store) Open(d Digest) (*os.File, error) {
 		return nil, fmt.Errorf("open content %s: %w", d, ErrMissing)
 	}
 	f, err := os.Open(s.Path(d))
-	if errors.Is(err, fs.ErrNotExist) { // the file was removed from outside
+	if errors.Is(err, fs.ErrNotExist) { // another program removed the file
 		s.forget(d)
 		return nil, fmt.Errorf("open content %s: %w", d, ErrMissing)
 	}

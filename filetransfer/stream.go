@@ -397,7 +397,7 @@ const (
 	guessedLink rate = 8 << 20
 )
 
-// guess returns the initial rate of a link; 0: it may be fast.
+// guess returns the rate assumed for a link before it is measured, or 0 for a link that may be fast.
 func guess(l link) rate {
 	if isFar(l) {
 		return guessedLink

@@ -76,7 +76,7 @@ func (c *Comm) newGraph(op string, index, edges []int) (*graph, error) {
 	last := 0
 	for i, end := range index {
 		if end < last || end > len(edges) {
-			return nil, failf(ErrTopology, op, "index[%d] is %d after %d, of %d edges", i, end, last, len(edges))
+			return nil, failf(ErrTopology, op, "index[%d] is %d: want %d to %d", i, end, last, len(edges))
 		}
 		last = end
 	}

@@ -30,9 +30,9 @@ const envPrefix = "P2PMPI"
 
 // AddHomeFlags adds to flags the options that all commands have in common.
 func (c *Config) AddHomeFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&c.Home, "home", c.Home, "`DIR` of this peer (default ~/.p2pmpi)")
+	flags.StringVar(&c.Home, "home", c.Home, "home `DIR` of this peer (default ~/.p2pmpi)")
 	flags.String("config", "", "configuration `FILE` (default DIR/config.yaml)")
-	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "`LEVEL`: trace, debug, info, warn or error")
+	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "`LEVEL` of log messages: trace, debug, info, warn or error")
 	flags.Lookup("home").DefValue = "" // differs between users; the usage text describes it
 }
 
@@ -56,27 +56,27 @@ func (c *Config) AddNetworkFlags(flags *pflag.FlagSet) {
 
 // AddVolunteerFlags adds to flags the options of a peer that donates slots.
 func (c *Config) AddVolunteerFlags(flags *pflag.FlagSet) {
-	flags.IntVar(&c.Slots, "slots", c.Slots, "maximum `N` of processes that run here at a time (default one per processor)")
+	flags.IntVar(&c.Slots, "slots", c.Slots, "run at most `N` processes at a time (default one per processor)")
 	flags.Lookup("slots").DefValue = "0" // differs between machines
-	flags.IntVar(&c.MaxJobs, "max-jobs", c.MaxJobs, "maximum `N` of jobs at a time, 0 for no limit")
+	flags.IntVar(&c.MaxJobs, "max-jobs", c.MaxJobs, "run at most `N` jobs at a time, 0 for no limit")
 	flags.StringSliceVar(&c.Allow, "allow", c.Allow, "run native programs of submitters with these peer `IDS`; --accept applies to others")
-	flags.StringSliceVar(&c.Accept, "accept", c.Accept, "which programs are run of other submitters: `KIND` none, wasm (default) or native, or CLASS=KIND for mine, allowed, members (of a private network; default native) or everyone; behind it \" slots=N\" for no more at once, and limits of each process such as \" memory=256MiB\"")
-	flags.StringSliceVar(&c.SlotLimits, "slot-limits", c.SlotLimits, "`LIMITS` of each process, such as memory=512MiB,cpu=50%,disk=1GiB; also processes=64, files=1024, time=12h and upload=1MiB; or =none; other processes of the job may use CPU time that one leaves unused")
+	flags.StringSliceVar(&c.Accept, "accept", c.Accept, "programs that other submitters may run: `KIND` none, wasm (default) or native, or CLASS=KIND for mine, allowed, members (of a private network; default native) or everyone; append \" slots=N\" to limit the slots of the class, and limits of each process such as \" memory=256MiB\"")
+	flags.StringSliceVar(&c.SlotLimits, "slot-limits", c.SlotLimits, "`LIMITS` of each process, such as memory=512MiB,cpu=50%,disk=1GiB; also processes=64, files=1024, time=12h and upload=1MiB; NAME=none removes a limit; CPU time that a process leaves unused is available to the job's other processes")
 	flags.StringSliceVar(&c.JobLimits, "job-limits", c.JobLimits, "`LIMITS` of all processes of a job together, in the same form")
 	flags.IntVar(&c.Niceness, "niceness", c.Niceness, "niceness `N` of programs, 1 to 19")
 	flags.StringSliceVar(&c.Deny, "deny", c.Deny, "refuse submitters with these peer `IDS`")
 	flags.StringSliceVar(&c.PauseWhen, "pause-when", c.PauseWhen, "`RULES` that suspend jobs: active (the owner uses the machine), battery, load (of programs other than jobs), metered; or none")
-	flags.StringVar(&c.PauseJobs, "pause-jobs", c.PauseJobs, "what to `DO` then with jobs of other submitters that cannot be migrated: go-on, end, or suspend for TIME at most and then end")
+	flags.StringVar(&c.PauseJobs, "pause-jobs", c.PauseJobs, "what to `DO` with jobs of other submitters that must pause but cannot be migrated: go-on, end, or a TIME such as 1h to suspend them before they end")
 	flags.StringSliceVar(&c.QuietHours, "quiet-hours", c.QuietHours, "`FROM-TO`, such as 08:00-18:30, when no jobs of other submitters run")
 	flags.StringSliceVar(&c.Readable, "readable", c.Readable, "allow native programs to read these additional `PATHS`, such as a library in /opt")
 	flags.BoolVar(&c.RequireConfinement, "require-confinement", c.RequireConfinement, "refuse strangers' native programs if they cannot be sandboxed")
 	flags.StringVar(&c.Owner, "owner", c.Owner, "`NAME` of the owner of this machine: use it on all of your machines; replicas go to different owners")
 	flags.StringVar(&c.WasmEngine, "wasm-engine", c.WasmEngine, "run modules in the engine at `PATH`, whose compiler you trust (default: the built-in wazero)")
-	flags.StringVar(&c.Machine, "machine", c.Machine, "`NAME` of the physical machine, if several virtual machines with a peer run on it: it never runs two replicas of a rank; auto: this system; none: not stated")
+	flags.StringVar(&c.Machine, "machine", c.Machine, "`NAME` of the physical machine, if it hosts peers in several virtual machines: it never runs two replicas of a rank; auto treats this system as the machine, none states no name")
 	flags.StringVar(&c.DataListen, "data-listen", c.DataListen, "`ADDR` (host:port) for messages of programs, or none (default a free port beside --listen)")
 	flags.BoolVar(&c.Relay, "relay", c.Relay, "relay connections between other peers")
-	flags.IntVar(&c.RelayPeers, "relay-peers", c.RelayPeers, "maximum `N` of peers that this peer relays for")
-	flags.Int64Var(&c.RelayData, "relay-data", c.RelayData, "`MIB` in each direction of a relayed connection, 0 for no limit")
+	flags.IntVar(&c.RelayPeers, "relay-peers", c.RelayPeers, "relay for at most `N` peers")
+	flags.Int64Var(&c.RelayData, "relay-data", c.RelayData, "maximum `MIB` in each direction of a relayed connection, 0 for no limit")
 	flags.DurationVar(&c.RelayTime, "relay-time", c.RelayTime, "maximum `TIME` of a relayed connection, 0 for no limit")
 	flags.StringVar(&c.HTTP, "http", c.HTTP, "serve the status page and metrics on `ADDR` (host:port)")
 	flags.Bool("detach", false, "return when ready, and run in the background")
@@ -93,7 +93,7 @@ func AddHaltFlags(flags *pflag.FlagSet) {
 type RunOptions struct {
 	Ranks        int           // -n
 	Replicas     Replicas      // -r, number of replicas of each rank
-	Success      float64       // with AutoReplicas: wanted probability of success; 0 if none given
+	Success      float64       // with AutoReplicas: required probability of success; 0 if none is given
 	Expect       time.Duration // with AutoReplicas: expected duration of the job; 0 if not known
 	Strategy     string        // -a
 	As           string        // kind of program that a Go package is built as: AsAuto, AsNative or AsWasm
@@ -115,7 +115,7 @@ type RunOptions struct {
 	Lose         time.Duration // time after which one of those peers is killed; 0 for never
 	Verbose      bool          // print how any two processes reach each other, and why
 	OnDivergence string        // action when the replicas of a rank diverge: stop or warn
-	Away         time.Duration // how long the job runs on without a connection to this machine, or without a p2prun
+	Away         time.Duration // how long the job continues without a connection to this machine, or without a p2prun
 	Heal         string        // On or Off: whether lost replicas are replaced
 	Attach       bool          // resume a job of another p2prun
 	Cancel       bool          // with Attach: end the job
@@ -205,10 +205,10 @@ func (o *RunOptions) Filter() (discovery.Filter, error) {
 // AddFlags adds to flags the options that only p2prun has.
 func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVarP(&o.Ranks, "ranks", "n", o.Ranks, "`N` ranks (required)")
-	flags.VarP(&o.Replicas, "replicas", "r", "`R` replicas of each rank, or auto; 2 survive one loss")
+	flags.VarP(&o.Replicas, "replicas", "r", "`R` replicas of each rank, or auto; with 2, the job survives one loss")
 	flags.Float64Var(&o.Success, "success", o.Success, "with -r auto: required success probability `P`, such as 0.99")
 	flags.DurationVar(&o.Expect, "expect", o.Expect, "with -r auto: the expected running `TIME` of the job (default: --timeout)")
-	flags.StringVarP(&o.Strategy, "strategy", "a", o.Strategy, "`STRATEGY`: spread or concentrate over the nearest peers, or dataspread or dataconcentrate over the peers that have most of the files cached")
+	flags.StringVarP(&o.Strategy, "strategy", "a", o.Strategy, "allocation `STRATEGY`: spread over or concentrate on the nearest peers, or dataspread or dataconcentrate to prefer peers that have most of the files cached")
 	flags.StringVar(&o.As, "as", o.As, "build a Go package as `KIND`: native, wasm, or auto: wasm if too few peers accept native programs")
 	flags.StringVarP(&o.Files, "files", "l", o.Files, "`FILE` that lists input files, folders and URLs")
 	flags.StringArrayVarP(&o.Inputs, "input", "i", o.Inputs, "input `FILE`, folder or URL to stage")
@@ -408,7 +408,7 @@ func set(f *pflag.Flag, value any) error {
 		return list.Replace(splitList(fmt.Sprint(value)))
 	}
 	if err := f.Value.Set(fmt.Sprint(value)); err != nil {
-		return fmt.Errorf("%q is no %s", fmt.Sprint(value), f.Value.Type())
+		return fmt.Errorf("%q is not a %s", fmt.Sprint(value), f.Value.Type())
 	}
 	return nil
 }

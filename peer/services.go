@@ -128,7 +128,7 @@ func (p *Peer) startDiscovery() error {
 	cfg.DHTServer = p.role != SubmitOnly
 	cfg.Log = p.log
 	if p.role == Volunteer {
-		cfg.Offer, cfg.Machine, cfg.Duplicate = p.offer, p.slots.Machine, p.twinFound
+		cfg.Offer, cfg.Machine, cfg.Duplicate = p.offer, p.slots.Machine, p.duplicateFound
 	}
 	var err error
 	if p.discovery, err = discovery.New(p.life, p.net.Host, cfg); err != nil {
@@ -173,8 +173,8 @@ func (p *Peer) startSubmitter() error {
 	return nil
 }
 
-// twinFound halts this peer because an older peer has the same identity.
-func (p *Peer) twinFound(err *discovery.DuplicateError) {
+// duplicateFound halts this peer because an older peer has the same identity.
+func (p *Peer) duplicateFound(err *discovery.DuplicateError) {
 	p.halting.fail(&CopyError{string(p.home), err})
 	p.Halt(status.Orderly)
 }

@@ -96,8 +96,8 @@ func (a *agreement) receiveReady(from view.Process, f frame.Frame) error {
 	return nil
 }
 
-// sendUpToDate sends UpToDate to replicas that are set aside and have reported Ready, once they lack no
-// outcome.
+// sendUpToDate sends UpToDate to replicas that are set aside and have reported Ready, once they have all
+// outcomes.
 func (a *agreement) sendUpToDate() {
 	for _, q := range a.others {
 		now := protection.UpToDate{Since: a.v.AsideSince(q), Term: a.takeover.term}

@@ -65,7 +65,8 @@ func groups(peers []PeerSlots, n, want int) (all [][]int, best []int) {
 	return all, best
 }
 
-// encloses reports whether peers that share a group in group also do so in wider.
+// encloses reports whether any two peers in one group of the partition group are also in one group of the
+// partition wider.
 func encloses(wider, group []int) bool {
 	for i, first := range group {
 		if wider[i] != wider[first] {

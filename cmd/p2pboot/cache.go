@@ -18,14 +18,14 @@ import (
 const cacheLong = `Shows the staged files that the peer of this home keeps, so that they need not
 be sent again: the beginning of the SHA-256 digest, the size, the time since the
 last use, the jobs that use it, and its URL if it was downloaded. The peer need
-not run. It keeps the cache below --cache-limit; p2pboot cache trim and p2pboot
-cache clear shrink it now. Files in use by a job are never removed.
+not be running. It keeps the cache below --cache-limit; p2pboot cache trim and
+p2pboot cache clear shrink it now. Files in use by a job are never removed.
 
 Exit status: 0 shown, 64 wrong usage, 69 the peer does not answer, 73 the home
 cannot be read or written.`
 
-const cacheExamples = `  p2pboot cache              for people
-  p2pboot cache --json       all of it, for scripts
+const cacheExamples = `  p2pboot cache              as text
+  p2pboot cache --json       all details, for scripts
   p2pboot cache trim --to 512
                              down to 512 MiB, least recently used first
   p2pboot cache clear        all files that no job uses`
@@ -46,7 +46,7 @@ func cacheCommand(stdout io.Writer) *cobra.Command {
 const trimExamples = `  p2pboot cache trim --to 512`
 
 const trimLong = `Removes files that no job uses from the cache, least recently used first, until
-at most the given number of MiB is left. The peer need not run.
+at most the given number of MiB is left. The peer need not be running.
 
 Exit status: 0 done, 64 wrong usage, 69 the peer does not answer, 73 the home
 cannot be read or written.`
@@ -59,7 +59,7 @@ func trimCommand(stdout io.Writer) *cobra.Command {
 	c.Flags().Lookup("to").DefValue = "0" // there is no default
 	return trimRun(c, stdout, func() (int64, error) {
 		if *to < 0 || *to > maxTrim {
-			return 0, command.UsageError("--to MIB is missing or invalid: the size to keep, such as 512")
+			return 0, command.UsageError("--to MIB is missing or invalid: want the size to keep, such as 512")
 		}
 		return *to << 20, nil
 	})
@@ -68,7 +68,8 @@ func trimCommand(stdout io.Writer) *cobra.Command {
 // maxTrim is the greatest --to, in MiB.
 const maxTrim = 1 << 40
 
-const clearLong = `Removes all files that no job uses from the cache. The peer need not run.
+const clearLong = `Removes all files that no job uses from the cache. The peer need not be
+running.
 
 Exit status: 0 done, 64 wrong usage, 69 the peer does not answer, 73 the home
 cannot be read or written.`

@@ -21,11 +21,11 @@ processes and memory; and the kernel. Suggests a remedy for each problem. If no
 peer runs, give the options of p2pboot: then doctor also checks whether the home
 can be used and the ports are free.
 
-Exit status: 0 nothing found is wrong, 1 there are warnings, 2 something fails,
+Exit status: 0 no problem found, 1 there are warnings, 2 there are failures,
 64 wrong usage or configuration, 69 the peer does not answer.`
 
-const doctorExamples = `  p2pboot doctor             for people
-  p2pboot doctor --json      for scripts`
+const doctorExamples = `  p2pboot doctor             as text
+  p2pboot doctor --json      as JSON, for scripts`
 
 // doctorCommand returns the command p2pboot doctor.
 func doctorCommand(stdout io.Writer) *cobra.Command {

@@ -14,8 +14,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/owner/journal"
 )
 
-const jobsLong = `Shows the jobs that have slots at the peer of this home: who signed them, their
-class of submitters (see p2pboot --accept), the program and its SHA-256 digest,
+const jobsLong = `Shows the jobs that have slots on the peer of this home: who signed them, the
+submitter's class (see p2pboot --accept), the program and its SHA-256 digest,
 their start time, and the processor time and memory of their processes ("-" if
 the system does not report it). p2pboot history shows finished jobs, p2pboot
 stop ends one.
@@ -23,8 +23,8 @@ stop ends one.
 Exit status: 0 shown, 64 wrong usage, 69 no peer is running on the home,
 73 the home cannot be used.`
 
-const jobsExamples = `  p2pboot jobs               for people
-  p2pboot jobs --json        all of it, for scripts`
+const jobsExamples = `  p2pboot jobs               as text
+  p2pboot jobs --json        all details, for scripts`
 
 // jobsCommand returns the command p2pboot jobs.
 func jobsCommand(stdout io.Writer) *cobra.Command {
@@ -39,18 +39,18 @@ func jobsCommand(stdout io.Writer) *cobra.Command {
 }
 
 const historyLong = `Shows the jobs that the peer of this home has run, newest first: who signed
-them, their class of submitters (see p2pboot --accept), the program and its
+them, the submitter's class (see p2pboot --accept), the program and its
 SHA-256 digest; their duration, the processor time of their processes, the peak
 memory of the largest process, file cache included ("-" if no control group
 measured it), the bytes of program and inputs and of output; and how they ended.
 --json also contains the SHA-256 digest of each job as signed by its submitter.
-The peer need not run. The journal is the file journal in the home. It is
+The peer need not be running. The journal is the file journal in the home. It is
 limited to 2 MiB: the oldest jobs are dropped.
 
 Exit status: 0 shown, 64 wrong usage, 73 the home cannot be read.`
 
-const historyExamples = `  p2pboot history            for people
-  p2pboot history --json     all of it, digests in full, for scripts`
+const historyExamples = `  p2pboot history            as text
+  p2pboot history --json     all details, with full digests, for scripts`
 
 // historyCommand returns the command p2pboot history.
 func historyCommand(stdout io.Writer) *cobra.Command {

@@ -32,8 +32,8 @@ func main() {
 const long = `Donates this machine to a network: starts a peer that runs processes of other
 users' jobs. Prints one line "ready PEER-ID ADDRESS..." when it is ready; other
 peers can use one of the addresses as their --supernode. Behind a router, the
-addresses that are reachable from outside are known a little later: p2pboot
-status lists all. Runs until p2phalt, SIGTERM or Ctrl-C, which migrate jobs
+peer learns later which addresses are reachable from outside: p2pboot status
+lists them. Runs until p2phalt, SIGTERM or Ctrl-C, which migrate jobs
 within 10 s, as p2phalt does; a second signal stops it at once.
 
 Every option --some-thing is also the key some-thing of the configuration file
@@ -41,11 +41,11 @@ and the environment variable P2PMPI_SOME_THING. Options take precedence over the
 environment, and the environment over the file.
 
 Exit status: 0 stopped as requested, 64 wrong usage or configuration, or a peer
-already runs on the home or has its identity elsewhere, 69 the peer could not
+already runs on the home or with the same identity, 69 the peer could not
 start, 73 the home cannot be created or written.`
 
 const examples = `  p2pboot                                    donate every processor
-  p2pboot --slots 2 --max-jobs 1             no more than two, for one job
+  p2pboot --slots 2 --max-jobs 1             at most two processes, of one job
   p2pboot --supernode /ip4/192.0.2.1/tcp/4001/p2p/12D3KooW...
   p2pboot --home /srv/p2pmpi --http 127.0.0.1:8080 --detach`
 
@@ -105,8 +105,8 @@ func explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	if twin, ok := errors.AsType[*peer.CopyError](err); ok {
-		return command.Fail(command.Usage, twin, "remove the file identity from the copied home: it then gets its own identity")
+	if duplicate, ok := errors.AsType[*peer.CopyError](err); ok {
+		return command.Fail(command.Usage, duplicate, "remove the file identity from the copied home: it then gets its own identity")
 	}
 	if running, ok := errors.AsType[*homedir.RunningError](err); ok {
 		return command.Fail(command.Usage, running, "give each peer a --home of its own, or end that one with p2phalt")

@@ -23,7 +23,7 @@ home that created it. Other peers cannot connect.
 p2pboot network COMMAND --help describes each command.
 
 Exit status: 0 done, 64 wrong usage, or an invitation that cannot be used,
-73 the home cannot be made, read or written.`
+73 the home cannot be created, read or written.`
 
 const networkExamples = `  p2pboot network create lab                 then: p2pboot --network lab
   p2pboot network invite > lab.token         then: p2prun --token lab.token ...
@@ -33,7 +33,7 @@ const networkExamples = `  p2pboot network create lab                 then: p2pb
 // networkCommand returns the command p2pboot network.
 func networkCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
-	c := command.New("network COMMAND [OPTION]...", "Make or join a private network.")
+	c := command.New("network COMMAND [OPTION]...", "Create or join a private network.")
 	c.Long, c.Example = networkLong, networkExamples
 	cfg.AddHomeFlags(c.Flags())
 	addJSONFlag(c)
@@ -47,12 +47,12 @@ func networkCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 
 const createLong = `Creates a private network that this home owns, and adds the peer of this home.
 Only this home can invite others. --name is your name: use it in the invitations
-of your other machines, which then count as belonging to one owner.
+for your other machines, which then count as belonging to one owner.
 
-Exit status: 0 done, 64 wrong usage, 73 the home cannot be made or written.`
+Exit status: 0 done, 64 wrong usage, 73 the home cannot be created or written.`
 
 func createCommand(stdout io.Writer) *cobra.Command {
-	c := command.New("create NAME [--name PERSON] [--for TIME] [--json]", "Make a private network.")
+	c := command.New("create NAME [--name PERSON] [--for TIME] [--json]", "Create a private network.")
 	c.Long, c.Example = createLong, "  p2pboot network create --name bob lab      then: p2pboot --network lab"
 	o := newNetworkOptions(c)
 	o.addLifetime(c)
@@ -62,15 +62,15 @@ func createCommand(stdout io.Writer) *cobra.Command {
 
 const inviteLong = `Prints an invitation to a network that this home owns: one line of text.
 
---name names the invited person: use it in each invitation of the same person.
+--name names the invited person: use one name in all invitations for a person.
 The peers of one person have one owner, and the replicas of a rank go to peers
 of different owners if possible. Without a name, peers with the same invitation
 have one owner.
 
-An invitation with --peer is valid for that peer only. One without is valid for
-anyone who has it, such as a lecture room, or p2prun --token FILE: keep it
-secret like a password, and pass it on standard input to join. It cannot be
-revoked, so let it expire.
+An invitation with --peer is valid for that peer only. An invitation without it
+is valid for anyone who holds it: use it for a lecture room, or with p2prun
+--token FILE. Keep it secret like a password, and pass it to join on standard
+input. It cannot be revoked, so let it expire.
 
 Exit status: 0 done, 64 wrong usage, 73 the home cannot be read.`
 
@@ -84,18 +84,18 @@ func inviteCommand(stdout io.Writer) *cobra.Command {
 	o := newNetworkOptions(c)
 	o.addLifetime(c)
 	c.Flags().StringVar(&o.name, "name", "", "`PERSON` who is invited")
-	c.Flags().StringVar(&o.peer, "peer", "", "`ID` of the only peer that is invited; p2pboot network show prints it there")
-	c.Flags().StringVar(&o.network, "network", "", "`NAME` to invite to, if the home owns several")
+	c.Flags().StringVar(&o.peer, "peer", "", "`ID` of the only peer to invite; p2pboot network show prints it on that peer's machine")
+	c.Flags().StringVar(&o.network, "network", "", "`NAME` of the network, if the home owns several")
 	return o.setRun(c, "", func(string) error { return o.invite(stdout) })
 }
 
-const joinLong = `Accepts an invitation, or a newer one, also while the peer runs. TOKEN is the
+const joinLong = `Accepts an invitation, or a renewed one. The peer may be running. TOKEN is the
 line that p2pboot network invite has printed; - reads it from standard input,
 which is required for an invitation without --peer, since other users can read
 command lines.
 
 Exit status: 0 done, 64 wrong usage, or an invitation that cannot be used,
-73 the home cannot be made or written.`
+73 the home cannot be created or written.`
 
 const joinExamples = `  p2pboot network join p2pmpi1.CqUB...       then: p2pboot --network lab
   p2pboot network join - < lab.token         then: p2pboot --network lab`
@@ -109,7 +109,7 @@ func joinCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 
 const showLong = `Lists the networks of this home, and the peer's ID.
 
-Exit status: 0 shown, 64 wrong usage, 73 the home cannot be made or read.`
+Exit status: 0 shown, 64 wrong usage, 73 the home cannot be created or read.`
 
 func showCommand(stdout io.Writer) *cobra.Command {
 	c := command.New("show [--json]", "List the networks of this home, and the peer's ID.")
@@ -193,7 +193,7 @@ func (o *networkOptions) printMembership(stdout io.Writer, m networks.Membership
 	if *o.json {
 		return writeJSON(stdout, m)
 	}
-	_, err := fmt.Fprintf(stdout, "%s %s, until %s: start with p2pboot --network %s\n", done, m.Network, m.Expires.Format(time.DateTime), m.Network)
+	_, err := fmt.Fprintf(stdout, "%s network %s, valid until %s: start with p2pboot --network %s\n", done, m.Network, m.Expires.Format(time.DateTime), m.Network)
 	return err
 }
 

@@ -24,8 +24,8 @@ times.
 Exit status: 0 shown, 64 wrong usage, 69 no peer is running on the home,
 or this user may not use its control socket, 73 the home cannot be used.`
 
-const statusExamples = `  p2pboot status             for people
-  p2pboot status --json      all of it, for scripts`
+const statusExamples = `  p2pboot status             as text
+  p2pboot status --json      all details, for scripts`
 
 // statusCommand returns the command p2pboot status.
 func statusCommand(stdout io.Writer) *cobra.Command {

@@ -19,11 +19,11 @@ import (
 const stopLong = `Ends one job on the peer of this home; all others continue. JOB is its ID, or a
 prefix as shown by p2pboot jobs. A job with replicas is handed over to other
 peers, as with p2phalt, for 10 s at most; otherwise its processes are ended, and
-its submitter is told that the owner has stopped it. Returns when nothing of it
-is left here. --now skips the handover. The job gets no slots of this peer until
-the peer is restarted; use --deny to exclude a submitter permanently.
+its submitter is told that the owner has stopped it. Returns when the job has
+left this peer. --now skips the handover. The job gets no slots on this peer
+until the peer is restarted; use --deny to exclude a submitter permanently.
 
-Exit status: 0 nothing of the job is left here, 64 wrong usage, 69 no peer is
+Exit status: 0 the job has left this peer, 64 wrong usage, 69 no peer is
 running on the home or the peer has no such job, 73 the home cannot be used,
 130 interrupted while waiting.`
 

@@ -38,7 +38,7 @@ func viewOf[T any](c *cobra.Command, cfg *peer.Config, stdout io.Writer, get fun
 
 // addJSONFlag adds the option --json, which every subcommand with output has.
 func addJSONFlag(c *cobra.Command) *bool {
-	return c.Flags().Bool("json", false, "as JSON, on standard output")
+	return c.Flags().Bool("json", false, "print JSON on standard output")
 }
 
 func writeJSON(w io.Writer, v any) error {

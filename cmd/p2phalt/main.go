@@ -28,8 +28,8 @@ func main() {
 const long = `Reclaims this machine: stops the peer that p2pboot has started, and returns when
 it has stopped. Jobs with replicas are handed over first: another replica of
 each rank takes over, or a new one is started on another peer. That takes a
-second or two, and ten at most; then the remaining processes end with the peer.
-One line per job states what happens to it.
+second or two, at most ten. Then the remaining processes end with the peer.
+Prints one line per job that says what happens to the job.
 
 --drain waits for jobs that cannot be migrated: jobs without replicas, jobs
 whose submitter is unreachable, and jobs that p2prun has handed to this peer,
@@ -44,7 +44,7 @@ Exit status: 0 the peer ended, 64 wrong usage, 69 no peer is running on the
 home or this user may not stop it, 73 the home cannot be used, 130 interrupted
 while waiting.`
 
-const examples = `  p2phalt            hand over what can be, and end within seconds
+const examples = `  p2phalt            hand over jobs with replicas, and end within seconds
   p2phalt --drain    harm no job: wait for those that cannot be migrated
   p2phalt --now      end at once`
 

@@ -96,7 +96,7 @@ func attachHanded(ctx context.Context, cfg peer.Config, cancel bool, kept submit
 	return result, nil
 }
 
-// choose returns the resumable job whose ID begins as args state. Without args it returns the only one
+// choose returns the resumable job whose ID begins with the argument. Without args it returns the only one
 // that no p2prun is attached to, as far as the p2pboot of the home knows.
 func choose(ctx context.Context, home string, args []string) (submit.Kept, error) {
 	if len(args) > 1 {

@@ -40,22 +40,22 @@ is an executable file, the name of one in PATH, a WebAssembly module (x.wasm, a
 WASI program), which runs on peers of every platform, or a Go package (./folder
 or import path), which is built first for the platforms of the peers. The job is
 handed to the peer that runs on --home; without one, p2prun joins the network
-by itself, by --supernode or over the local network.
+by itself, through --supernode or the local network.
 
 Standard output contains only the standard output of the ranks. The first
 Ctrl-C cancels the job, the second ends p2prun at once.
 
-The list of -l names one input per line: a file, a folder (all files below it),
-or "URL [sha256:DIGEST] [as PATH]", which is downloaded, kept in the cache of
-the peer on --home, and refused if its digest differs. Inputs keep their path
-relative to the current folder. -i accepts the same.
+The file given with -l lists one input per line: a file, a folder (all files
+below it), or "URL [sha256:DIGEST] [as PATH]", which is downloaded, kept in the
+cache of the peer on --home, and refused if its digest differs. Inputs keep
+their path relative to the current folder. -i accepts the same.
 
 A started job with replicas continues for the time --away after p2prun is
 killed. p2prun --attach JOB resumes it on the same home: it prints the output
 that was not printed yet, and exits as the first p2prun would have. JOB may be a
 prefix of the ID, and may be omitted if there is only one job. With --cancel it
-ends the job. If the p2pboot is killed that the job was handed to, p2prun waits
-for the same time for a new p2pboot on that home; --attach requires it too.
+ends the job. If the p2pboot that took over the job is killed, p2prun waits for
+the same time for a new p2pboot on that home, which --attach also requires.
 
 Every option --some-thing is also the key some-thing of the configuration file
 and the environment variable P2PMPI_SOME_THING; see p2pboot --help. The ranks
@@ -75,7 +75,7 @@ const examples = `  p2prun --local 6 -n 3 -r 2 ./examples/ep W
                                    six throw-away peers on this machine
   p2prun --local 6 -n 3 -r 2 --lose 2s ./examples/ep A
                                    the same, and lose one while it runs
-  p2prun -n 16 -r 2 ./prog         on the network of the peer at home
+  p2prun -n 16 -r 2 ./prog         on the network of your p2pboot
   p2prun -n 16 -r auto --success 0.99 --expect 2h ./prog
                                    as many replicas as that takes
   p2prun -n 4 -l files -o 'out/*' wordcount

@@ -33,8 +33,8 @@ type session struct {
 	timers sync.WaitGroup
 }
 
-// open connects to the peer on the home, or starts an own peer if none is running. With --local it always
-// starts an own peer, and the throw-away peers.
+// open connects to the peer on the home, or starts its own peer if none is running. With --local it always
+// starts its own peer, and the throw-away peers.
 func open(ctx context.Context, cfg peer.Config, opt peer.RunOptions, work *workdir.Dir, stderr io.Writer) (*session, error) {
 	s := &session{home: cfg.Home, done: make(chan struct{})}
 	var err error
@@ -78,7 +78,7 @@ func (s *session) checkNetwork(ctx context.Context, cfg peer.Config) error {
 	return nil
 }
 
-// join starts an own peer, in the network or in a local one on this machine.
+// join starts a peer of p2prun's own, in the network or in a local one on this machine.
 func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions, work *workdir.Dir, stderr io.Writer) error {
 	log, err := command.Logger(stderr, cfg.LogLevel)
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *session) explain(r *job.Result) {
 	}
 	if err := s.own.Refused(); err != nil {
 		r.Message = fmt.Sprintf("%s; %v", r.Message, err)
-		r.Hint = "p2pboot network invite prints an invitation, on the home that owns the network; --token FILE uses it"
+		r.Hint = "run p2pboot network invite on the home that owns the network, and pass the invitation with --token FILE"
 	} else if err := s.own.Unmet(); err != nil {
 		r.Message = fmt.Sprintf("%s; %v", r.Message, err)
 		r.Hint = "check the address given with --supernode, and that p2pboot runs there"

@@ -89,7 +89,7 @@ func (q *knownPeers) met(info p2ppeer.AddrInfo, reached bool, now time.Time) {
 }
 
 // failed records that a peer was not reached. A peer that was never met is forgotten once its pause has
-// grown to longestPause; any other, forgetAfter after the last meeting.
+// grown to longestPause. Any other peer is forgotten when it was last met more than forgetAfter ago.
 func (q *knownPeers) failed(id p2ppeer.ID, now time.Time) {
 	a := q.all[id]
 	if a == nil {

@@ -48,7 +48,7 @@ func (s *solver) solve() (residual float64, err error) {
 }
 
 // step makes one step along the direction p. rho is the squared norm of the residual r before the
-// step, and the result is that after it.
+// step; the result is the squared norm after the step.
 func (s *solver) step(rho float64) (float64, error) {
 	if err := s.multiply(s.p, s.q); err != nil {
 		return 0, err

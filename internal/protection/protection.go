@@ -87,8 +87,8 @@ func MessageLogFrame(rank int, position uint64, piece []byte, last bool) frame.F
 }
 
 // A Divergence compares a message as one process produced it with the message that a receiver received. If
-// they differ, the replicas of the process's rank have diverged, or the message was changed; it does not
-// tell at which process. If they are equal, a replica confirms the receiver's version of a message that
+// they differ, the replicas of the process's rank have diverged, or the message was changed; a Divergence
+// does not tell which process is at fault. If they are equal, a replica confirms the receiver's version of a message that
 // another replica disputes.
 type Divergence struct {
 	Receiver view.Process `json:"receiver"`

@@ -16,7 +16,7 @@ func Forbidden() bool { return os.Getenv("CI") != "" }
 func Lacks(t testing.TB, need any) {
 	t.Helper()
 	if Forbidden() {
-		t.Fatalf("this needs %v; where CI is set it is not skipped", need)
+		t.Fatalf("this test needs %v; it is not skipped because CI is set", need)
 	}
 	t.Skipf("this needs %v", need)
 }

@@ -19,7 +19,7 @@ import (
 //	        of a job that is not kept   v
 //	                                  ended: the job is cancelled; no p2prun can attach
 //
-// A job with a listener runs to its result, which waits for acknowledgement as output does.
+// A job with a listener runs to completion. Its result waits for acknowledgement, as output does.
 type handed struct {
 	audience *audience
 	end      context.CancelCauseFunc // cancels the job

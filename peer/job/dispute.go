@@ -82,8 +82,8 @@ func (s *State) arbitrate(out *Effects) {
 	}
 }
 
-// open reports whether a dispute is undecided: a replica that counts reports that the receiver has
-// got another message than it has produced.
+// open reports whether a dispute is undecided: a counting replica reports that the receiver
+// received a message that differs from the one it produced.
 func (s *State) open(d *dispute) bool {
 	return !s.Tolerant && !d.settled && slices.ContainsFunc(s.Counting(d.source), func(p view.Process) bool {
 		said, ok := d.reports[p.Replica]

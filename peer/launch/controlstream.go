@@ -190,7 +190,7 @@ func (j *job) loseSubmitter(reason error) {
 func (j *job) probeSubmitter(ctx context.Context, last ma.Multiaddr, reason error) {
 	if j.endpoints.AwaitRefused(ctx, last, j.service.host.Peerstore().Addrs(j.submitter)) {
 		j.do(func() {
-			if ctx.Err() == nil { // otherwise it is back
+			if ctx.Err() == nil { // otherwise the submitter is back
 				j.loseSubmitter(reason)
 			}
 		})

@@ -140,8 +140,8 @@ func (p *process) endedByLimit(e supervisor.Exit) (limits.Excess, bool) {
 	return p.job.grant.Exceeded(u)
 }
 
-// finalMeasureTimeout bounds the measurement of what a process has left. The failover of its rank
-// waits for the result.
+// finalMeasureTimeout bounds the measurement of the files that an ended process has left behind. The
+// failover of its rank waits for the result.
 const finalMeasureTimeout = 300 * time.Millisecond
 
 var errFinalMeasureTimeout = errors.New("the measurement takes too long")

@@ -73,7 +73,7 @@ func (x image) checkMPI() error {
 	if why == "" {
 		return nil
 	}
-	return fmt.Errorf("a program of another MPI (%s): only Go programs that use package mpj can communicate (docs/mpj.md)", why)
+	return fmt.Errorf("a program built for another MPI (%s): only Go programs that use package mpj can communicate (docs/mpj.md)", why)
 }
 
 func damaged(kind string, err error) error {
@@ -105,7 +105,7 @@ func readELF(r io.ReaderAt) (x image, err error) {
 	case f.Machine == elf.EM_PPC64:
 		x.of.Arch = "ppc64"
 	case f.Machine == elf.EM_MIPS && strings.HasPrefix(runtime.GOARCH, "mips"):
-		x.of.Arch = runtime.GOARCH // the header is equal for four platforms
+		x.of.Arch = runtime.GOARCH // the header is identical for four platforms
 	}
 	if x.libraries, err = f.ImportedLibraries(); err != nil {
 		return x, damaged("ELF", err)

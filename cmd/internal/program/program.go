@@ -128,7 +128,7 @@ func isModule(start []byte) bool { return bytes.Equal(start, []byte("\x00asm\x01
 func startOf(name string) (*os.File, []byte, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrPermission) {
-		return nil, nil, errors.New("not readable, so it cannot be brought to peers")
+		return nil, nil, errors.New("not readable, so it cannot be copied to peers")
 	}
 	if err != nil {
 		return nil, nil, command.Cause(err)
@@ -169,7 +169,7 @@ func findPackage(ctx context.Context, dir, pkg string) (*Program, error) {
 	}
 	kind, importPath, _ := strings.Cut(strings.TrimSpace(out.String()), " ")
 	if kind != "main" {
-		return nil, fmt.Errorf("program %s: a Go package, but no program (package %s, want package main)", shown, kind)
+		return nil, fmt.Errorf("program %s: a Go package, but not a program (package %s, want package main)", shown, kind)
 	}
 	return &Program{Name: path.Base(importPath), dir: dir, pkg: pkg}, nil
 }

@@ -19,7 +19,7 @@ func (r results) sections() []tool.Section {
 	return []tool.Section{{Name: "fewest", Text: r.fewest()}, {Name: "cut", Text: cut.String()}, {Name: "late", Text: r.late()}}
 }
 
-// cut returns a table that compares the failure of the application with that of the detectors.
+// cut returns a table that compares the failure probabilities of the application and of the detectors.
 func (r results) cut(f float64) string {
 	head := []string{"n", "r", "application"}
 	for _, s := range schemes {

@@ -99,7 +99,7 @@ func seen() iter.Seq[int] {
 // seekMark looks for marks in processes, until it finds one that is not its own.
 func seekMark(own []byte, pids iter.Seq[int], look func(pid int) ([]byte, error)) (string, error) {
 	if _, err := look(os.Getpid()); errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) {
-		return "", fmt.Errorf("not even its own: %w", err)
+		return "", fmt.Errorf("cannot even read its own memory: %w", err)
 	}
 	for pid := range pids {
 		if got, err := look(pid); err == nil && bytes.HasPrefix(got, []byte(markWord)) && !bytes.Equal(got, own) {

@@ -22,7 +22,7 @@ import (
 // fetchPiece is the number of bytes read at once, with the engine's mutex held: some 60 µs.
 const fetchPiece = channel.ReadMost / 4
 
-// inPlace is the rank field of such a Body. Its payload is the address.
+// inPlace, in the rank field of a Body, states that its payload is the address of the message's payload.
 const inPlace = 1
 
 // A fetch is a payload that is being read from the memory of its sender.

@@ -57,8 +57,8 @@ func (o *outlet) attachAddress(f *frame.Frame, r *Request) {
 	}
 }
 
-// reads reports whether this process should read m from its sender: it can, and other payloads are
-// pending here, as in an exchange.
+// reads reports whether this process should read m from the memory of its sender. It does if that memory
+// is readable and other payloads are pending here, as in an exchange.
 func (e *Engine) reads(in *inlet, m message) bool {
 	return m.address != 0 && m.full <= readLimit && e.bodies > 0 && in.memory != nil && in.memory.CanRead()
 }

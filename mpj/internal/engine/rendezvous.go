@@ -86,7 +86,7 @@ func (e *Engine) askFor(in *inlet, r *Request, name uint64) {
 const (
 	needed     = 0
 	notNeeded  = 1 // there is no room for it, or it has been read
-	unreadable = 2 // it must come through the ring
+	unreadable = 2 // the receiver cannot read the payload; the sender must send it through the ring
 )
 
 // answer sends a Clear.

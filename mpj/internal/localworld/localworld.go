@@ -197,8 +197,8 @@ func (w *World) Fail(err error) {
 	}
 }
 
-// Compare fails the job if p, which is about to finish, has sent something else in all than another
-// replica of its rank. With Config.Diverged, it does nothing.
+// Compare fails the job if the messages that p has sent differ from those of another replica of its rank.
+// p must be about to finish. With Config.Diverged, Compare does nothing.
 func (w *World) Compare(p view.Process, sums []protection.Sum) {
 	if w.config.Diverged != nil {
 		return

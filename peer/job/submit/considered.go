@@ -149,13 +149,13 @@ func hint(s *job.Shortage, module bool) string {
 	}
 	switch s.Tallies[0].Reason {
 	case job.Platforms:
-		return "no peer that was found has a system and processor that the program is for, or that --os and --arch ask for; there is " + details(s)
+		return "no peer found matches the platform of the program, --os or --arch; found only " + details(s)
 	case job.TooSmall:
-		return "no peer that was found has so much memory for a slot: lower --min-memory, or boot peers with more memory or fewer --slots"
+		return "no peer found has that much memory per slot: lower --min-memory, or boot peers with more memory or fewer --slots"
 	case job.NotChosen:
-		return "no peer that was found is one that --peer, --not-peer or --only-mine leave: name others, or boot those"
+		return "--peer, --not-peer or --only-mine exclude all peers found: name other peers, or boot the named ones"
 	case job.Versions:
-		return "all peers that were found speak another version: renew what is older, this p2prun or those"
+		return "all peers found use another protocol version: upgrade p2prun or the peers, whichever is older"
 	}
 	return hintMorePeers
 }

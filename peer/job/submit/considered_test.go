@@ -93,7 +93,7 @@ func TestShortageSuggestsModulesIfTheyWouldHelp(t *testing.T) {
 // has.
 func TestHintForAMissingPlatform(t *testing.T) {
 	c := considered{"a": {job.Platforms, "linux/amd64"}, "b": {job.Platforms, "linux/amd64"}, "c": {job.Platforms, "darwin/arm64"}}
-	if hint := hint(c.summarize(1, 0), false); !strings.Contains(hint, "--arch") || !strings.HasSuffix(hint, "there is linux/amd64, darwin/arm64") || strings.Contains(hint, hintMorePeers) {
+	if hint := hint(c.summarize(1, 0), false); !strings.Contains(hint, "--arch") || !strings.HasSuffix(hint, "found only linux/amd64, darwin/arm64") || strings.Contains(hint, hintMorePeers) {
 		t.Errorf("got %q", hint)
 	}
 	c["d"] = verdict{job.Busy, ""}

@@ -33,7 +33,7 @@ type Request struct {
 	OutputDir    string                  `json:"outputDir"`    // where collected files go; must be empty unless NewFolder is set
 	NewFolder    bool                    `json:"newFolder"`    // collect into a new directory in OutputDir; a single, exactly named file goes to OutputDir itself
 	Executable   bool                    `json:"executable"`   // keep the executable bits of collected files
-	Channels     []string                `json:"channels"`     // kinds of channels, best first; none: all kinds
+	Channels     []string                `json:"channels"`     // kinds of channels, best first; empty: all kinds
 	Explain      bool                    `json:"explain"`      // report the routes of messages in a ChannelsEvent
 	OnDivergence string                  `json:"onDivergence"` // Stop or Warn; empty: Stop
 	Heal         bool                    `json:"heal"`         // replace replicas that are lost while the job runs

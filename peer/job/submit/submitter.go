@@ -60,7 +60,7 @@ type Submitter struct {
 
 	mu       sync.Mutex
 	jobs     map[string]Status
-	partners map[string][]p2ppeer.ID // by job that is staged or has begun
+	partners map[string][]p2ppeer.ID // keyed by the ID of a job that is being staged or has started
 	over     []string                // IDs of the most recent jobs that are over
 }
 

@@ -47,7 +47,8 @@ func (c Choice) tokenFile() (string, error) {
 	return folder.token(), nil
 }
 
-// ID returns the identifier of the network among its peers. For a private network it is more than the name.
+// ID returns the identifier of the network among its peers. For a private network it adds a
+// digest of the owner's key to the name.
 // The error states why the network's token cannot be used.
 func (c Choice) ID() (string, error) {
 	file, err := c.tokenFile()
