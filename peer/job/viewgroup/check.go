@@ -130,19 +130,24 @@ func (k *proofs) justified(in incoming) (ok bool, err error) {
 	return true, nil
 }
 
-// mayAsk reports whether a peer may ask for a pre-vote. It may ask in the term after the last one that it
-// can show, and only after a time without a leader, so that it cannot collect pre-votes for later. The
-// submitter's peer may always ask.
+// maxAhead bounds the terms for which a peer gets pre-votes, counted from the last term that it can show. Peers
+// that do not know who votes may have begun a few terms that they cannot show to others.
+const maxAhead = 8
+
+// mayAsk reports whether a peer may ask for a pre-vote: only for one of the next terms, and after a time without
+// a leader, so that it can collect few pre-votes for later. The submitter's peer may ask at any time.
 func (k *proofs) mayAsk(in incoming) (ok bool, err error) {
 	if len(in.raft.GetContext()) > 0 {
 		return false, fmt.Errorf("%w: a pre-vote that is forced", errUnjustified)
 	}
-	last := in.raft.GetTerm() - 1
-	if last <= k.term {
-		return in.from == submitterPeer || !in.calm, nil
+	if in.calm && in.from != submitterPeer {
+		return false, nil
 	}
-	shown, err := k.beginning(last, in)
-	return shown != nil && (in.from == submitterPeer || !in.calm), err
+	if in.raft.GetTerm() <= k.term+maxAhead {
+		return true, nil
+	}
+	shown, err := k.beginning(in.raft.GetTerm()-1, in)
+	return shown != nil, err
 }
 
 // isCandidate reports whether the sender may be a candidate in the term of its message. Only a permission, or

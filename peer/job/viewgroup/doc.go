@@ -65,7 +65,7 @@
 // the leader lacks what was agreed on, without the name of the liar. So does a peer with entries of a former
 // leader that lied, if the other peers have other ones: it gets no further entries and is cut off.
 //
-// A peer that got pre-votes in a time without a leader can use them later, once, to begin a term.
+// A peer that got pre-votes in a time without a leader can use them later, a few times, to begin a term.
 //
 // A majority of voters that lie together can do whatever the leader of a Raft log can do: expel processes by
 // order and omission, though not in another peer's name. Two that lie together can deceive a peer that hears
