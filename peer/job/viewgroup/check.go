@@ -51,6 +51,7 @@ type proofs struct {
 	conflict *Statement            // a head of the leader that does not match, which ends this peer's part
 
 	heads     map[int]*Statement   // latest of each voter, this peer included
+	knows     map[int][]uint32     // the voters, as far as each follower knows by its own account
 	newcomers map[int]*pb.Newcomer // whose statements other peers may have to check, by number
 }
 
@@ -80,7 +81,7 @@ func newProofs(c Config, store *raft.MemoryStorage) *proofs {
 	return &proofs{
 		self: c.Self, ids: c.IDs, told: c.Told, store: store, verify: c.Verify, signer: c.Sign, term: 1,
 		requests: make(map[int]*raftpb.Message), terms: make(map[int]uint64), follows: make(map[int]uint64),
-		heads: make(map[int]*Statement), claims: make(map[uint64]*Statement), newcomers: make(map[int]*pb.Newcomer),
+		heads: make(map[int]*Statement), knows: make(map[int][]uint32), claims: make(map[uint64]*Statement), newcomers: make(map[int]*pb.Newcomer),
 	}
 }
 
@@ -118,7 +119,7 @@ func (k *proofs) justified(in incoming) (ok bool, err error) {
 		if r.GetTerm() >= k.term {
 			return k.checkLeader(in)
 		}
-	case raftpb.MsgAppResp:
+	case raftpb.MsgAppResp, raftpb.MsgHeartbeatResp:
 		if err := k.checkAcknowledgement(in); err != nil {
 			return false, err
 		}
@@ -343,21 +344,34 @@ func (k *proofs) receivePermit(in incoming) (ok bool, err error) {
 // others.
 func (k *proofs) checkAcknowledgement(in incoming) error {
 	r, s := in.raft, in.msg.GetBallot()
+	index := r.GetIndex()
+	if r.GetType() == raftpb.MsgHeartbeatResp {
+		index = s.GetIndex() // the last entry that the peer has acknowledged, if any
+	}
 	leads := in.status.RaftState == raft.StateLeader && r.GetTerm() == k.term
-	if r.GetReject() || !leads || r.GetIndex() == 0 || k.self == submitterPeer { // index 0: the peer tells its term
+	if r.GetReject() || !leads || index == 0 || k.self == submitterPeer { // index 0: the peer tells its term
 		return nil
 	}
-	hash, ok := k.log.at(r.GetIndex())
-	if s.GetKind() != pb.Statement_HEAD || int(s.GetBy()) != in.from || s.GetTerm() != r.GetTerm() || s.GetIndex() != r.GetIndex() || !ok {
+	hash, ok := k.log.at(index)
+	if s.GetKind() != pb.Statement_HEAD || int(s.GetBy()) != in.from || s.GetTerm() != r.GetTerm() || s.GetIndex() != index || !ok {
 		return fmt.Errorf("%w: an acknowledgement that is not signed", errUnjustified)
 	}
 	if !bytes.Equal(s.GetHash(), hash) {
 		return fmt.Errorf("%w: an acknowledgement of another log", errUnjustified)
 	}
+	if len(s.GetVoters()) <= maxSigners {
+		k.knows[in.from] = s.GetVoters()
+	}
 	if !slices.Contains(k.voters, s.GetBy()) && len(k.heads) >= maxSigners {
 		return nil // only voters commit; a few others confirm who votes
 	}
 	return k.receiveHead(s)
+}
+
+// mayVote reports whether a follower knows who votes, or lacks only the last change. Otherwise the new voter
+// could not tell what is committed, and the others might depend on it.
+func (k *proofs) mayVote(peer int) bool {
+	return k.self == submitterPeer || differences(k.knows[peer], k.voters) <= 1
 }
 
 // receiveHeads records the heads of other peers' logs.

@@ -38,6 +38,9 @@
 // leader has signed. A peer compares it with its own log only. If the leader has signed another log, the peer
 // ends its part of the job with the name of the leader, and shows the signatures to all others once more.
 //
+// A leader can also send the submitter's peer nothing. That peer then asks the other voters, which relay the
+// entries with the leader's signature, and it takes the leadership if it has a vote.
+//
 // Member is the pure core: it receives messages, ticks and proposals, and returns the messages to send and
 // the committed changes. Service runs it over libp2p.
 //
@@ -55,8 +58,8 @@
 // therefore has no group; the submitter alone creates its views. If two of three members crash at the same
 // moment, the job ends.
 //
-// A leader that lies can withhold entries, or order the changes of other peers as it likes. It keeps the
-// leadership from the submitter's peer by sending it nothing, since a peer that lacks entries cannot lead. It
+// A leader that lies can withhold entries, or order the changes of other peers as it likes. It can ignore a
+// submitter's peer that was away for so long that it has no vote: that peer then only follows the log. It
 // can give two peers different views if it finds a majority of the voters, itself included, for each of them;
 // with an even number of voters, half may suffice. Voters that have both views find that when they next show
 // each other their logs, 0.3 s later.

@@ -60,6 +60,10 @@ func (k *proofs) justify(msg *Message, r *raftpb.Message) {
 				msg.Ballot = k.headAt(r.GetIndex())
 			}
 		}
+	case raftpb.MsgHeartbeatResp: // the voters that this peer knows may have changed since its acknowledgement
+		if k.matched > 0 && k.leads == r.GetTerm() && k.leader == to && to != submitterPeer {
+			msg.Ballot = k.headAt(k.matched)
+		}
 	case raftpb.MsgApp:
 		msg.Previous, _ = k.log.at(r.GetIndex())
 	}

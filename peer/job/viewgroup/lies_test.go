@@ -82,6 +82,20 @@ var allLies = []lie{
 		}
 		return []*Message{msg}
 	}},
+	{"relays an entry that the leader has not signed", func(m *Member, to int) []*Message {
+		var out Output
+		if m.relay(&out, 1); to != submitterPeer || len(out.Send) == 0 {
+			return nil
+		}
+		msg, r := out.Send[0], &raftpb.Message{}
+		if err := proto.Unmarshal(msg.GetRaft(), r); err != nil {
+			panic(err)
+		}
+		last := r.GetIndex() + uint64(len(r.GetEntries()))
+		r.Entries = append(r.Entries, &raftpb.Entry{Index: new(last + 1), Term: r.Term, Data: signed(m.config.Self, fails(m.config.Self-1)).encode()})
+		msg.Raft = wrap(r).GetRaft()
+		return []*Message{msg}
+	}},
 	// Another log than that of the other members, which it says that they have acknowledged.
 	{"commits an entry that no other member has", func(m *Member, to int) []*Message {
 		term := m.term()

@@ -281,7 +281,7 @@ func (m *Member) Tick() Output {
 	m.recordAnswers()
 	m.attempt(func() error { m.returnLeadership(); return nil })
 	out := m.ready()
-	m.attempt(func() error { m.compareLogs(&out); return nil })
+	m.attempt(func() error { m.compareLogs(&out); m.askForLog(&out); return nil })
 	return out
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/raft/v3/raftpb"
+
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
@@ -266,6 +268,24 @@ func TestAbsentMembersLoseTheirVotesFirst(t *testing.T) {
 		if got := m.voterToRemove(); got != c.want {
 			t.Errorf("%v are there: %d votes no more, want %d", c.there, got, c.want)
 		}
+	}
+}
+
+// TestNewVotersKnowWhoVotes checks that a peer does not become a voter before it knows who votes. The others
+// might depend on it, and it could not tell what is committed.
+func TestNewVotersKnowWhoVotes(t *testing.T) {
+	w := withLiar(t, 52, 7)
+	m, learner := w.members[liar], 6
+	if m.Votes(learner) || len(m.conf.Voters) != 5 {
+		t.Fatalf("the members are %v", m.conf)
+	}
+	m.setConf(&raftpb.ConfState{Voters: m.conf.Voters[:4], Learners: m.conf.Learners})
+	if c := m.wantedMembership(); c.GetType() != raftpb.ConfChangeAddNode || c.GetNodeId() != uint64(learner)+1 {
+		t.Errorf("peer %d does not become a voter: %v", learner, c)
+	}
+	m.proofs.knows[learner] = []uint32{1, 2, 3, 5, 7}
+	if c := m.wantedMembership(); c != nil {
+		t.Errorf("it knows other voters, and the leader wants %v", c)
 	}
 }
 

@@ -67,7 +67,7 @@ func (m *Member) returnLeadership() {
 //   - A peer that has left the job, or has no live process and does not answer, is removed.
 //   - A newcomer is admitted.
 //   - The submitter's peer loses its vote while it is cut off.
-//   - The number of voters is that of Members. New voters must follow the log, and are chosen by rank. A
+//   - The number of voters is that of Members. New voters must follow the log and know who votes, and are chosen by rank. A
 //     better one replaces a voter only if no voter is silent, because there is one voter more for a moment.
 //   - Of two voters, only one keeps its vote, because a group of two needs both.
 func (m *Member) wantedMembership() *raftpb.ConfChange {
@@ -90,7 +90,9 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(uint64(submitter))}
 	}
 	answering := slices.DeleteFunc(slices.Clone(learners), func(id uint64) bool { return m.silent(id, silentTicks) })
-	following := slices.DeleteFunc(slices.Clone(answering), func(id uint64) bool { return !m.heardRecently(id) || !m.follows(id) })
+	following := slices.DeleteFunc(slices.Clone(answering), func(id uint64) bool {
+		return !m.heardRecently(id) || !m.follows(id) || !m.proofs.mayVote(int(id)-1)
+	})
 	last := slices.MaxFunc(voters, m.byRank)
 	want := func(others []uint64) int { return min(m.config.Members, Members(len(voters)+len(others))) }
 	if len(following) > 0 {

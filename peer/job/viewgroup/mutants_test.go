@@ -68,13 +68,15 @@ var mutants = []mutant{
 		"k.decidesElection(s) && k.isSigned(s) {", "k.decidesElection(s) {", "a peer forges a permission"},
 	{"a permission is for the candidate", "check.go",
 		"int(shown[0].GetCandidate()) != in.from || ", "", "a peer shows the permission of another"},
+	{"relayed entries are the leader's", "relay.go",
+		"if !k.isSignedByLeader(msg, r) {", "if false {", "a peer relays an entry of its own"},
 }
 
 // core are the files that the exploration needs, without those of the service, so that a mutant builds
 // within a second.
 var core = []string{
 	"doc.go", "proposal.go", "member.go", "membership.go", "newcomer.go", "log.go", "logger.go",
-	"receive.go", "statement.go", "chain.go", "check.go", "justify.go",
+	"receive.go", "relay.go", "statement.go", "chain.go", "check.go", "justify.go",
 	"world_test.go", "whole_test.go", "explore_test.go", "lies_test.go", "norace_test.go",
 }
 

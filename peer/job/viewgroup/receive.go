@@ -22,7 +22,14 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 	err = errors.Join(m.receiveSigners(msg.GetSigners()), m.proofs.receiveHeads(msg.GetHeads()))
 	m.noteFound()
 	if err != nil || r == nil || m.broken != nil {
-		return m.ready(), err
+		out := m.ready()
+		if err == nil && from == submitterPeer && msg.GetAfter() > 0 {
+			m.relay(&out, msg.GetAfter())
+		}
+		return out, err
+	}
+	if r.GetFrom() != uint64(from)+1 {
+		return m.receiveRelayed(msg, r)
 	}
 	if r.GetType() == raftpb.MsgProp && !m.takesProposal(r) {
 		return m.ready(), nil
@@ -38,13 +45,22 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 		r.Commit = new(min(claimed, m.proofs.committed(r.GetTerm())))
 	}
 	out := m.step(from, r)
-	if isOfLeader(r) && r.GetCommit() < claimed && m.node.BasicStatus().Lead == uint64(from)+1 {
-		// The entries in the message may complete what the heads show to be committed.
-		if index := min(claimed, m.proofs.committed(r.GetTerm())); index > r.GetCommit() {
-			out.add(m.step(from, &raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), From: r.From, To: r.To, Term: r.Term, Commit: &index}))
-		}
-	}
+	m.commitFurther(&out, r, claimed)
 	return out, m.broken
+}
+
+// commitFurther commits what the heads show to be committed now that the entries in a message of the leader are
+// in the log.
+func (m *Member) commitFurther(out *Output, r *raftpb.Message, claimed uint64) {
+	if !isOfLeader(r) || r.GetCommit() == claimed || m.node.BasicStatus().Lead != r.GetFrom() {
+		return
+	}
+	if index := min(claimed, m.proofs.committed(r.GetTerm())); index > r.GetCommit() {
+		m.attempt(func() error {
+			return m.node.Step(&raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), From: r.From, To: r.To, Term: r.Term, Commit: &index})
+		})
+		out.add(m.ready())
+	}
 }
 
 // calmTicks is the time without a leader, or since the last term began, after which another peer gets a
@@ -120,7 +136,8 @@ func (m *Member) acceptable(from int, msg *Message) (*raftpb.Message, error) {
 
 // acceptableRaft returns an error if no correct peer sends such a message of the Raft library.
 func (m *Member) acceptableRaft(from int, msg *raftpb.Message) error {
-	if msg.GetFrom() != uint64(from)+1 || msg.GetTo() != uint64(m.config.Self)+1 {
+	relayed := m.config.Self == submitterPeer && msg.GetType() == raftpb.MsgApp && msg.GetFrom() > submitter // see relay
+	if msg.GetFrom() != uint64(from)+1 && !relayed || msg.GetTo() != uint64(m.config.Self)+1 {
 		return fmt.Errorf("%w: from %d to %d", errForeign, msg.GetFrom(), msg.GetTo())
 	}
 	if isLocal := msg.GetTerm() == 0; isLocal != (msg.GetType() == raftpb.MsgProp) {

@@ -435,5 +435,5 @@ func (k *proofs) state() string {
 	for _, by := range slices.Sorted(maps.Keys(k.heads)) {
 		heads = append(heads, string(text(k.heads[by])))
 	}
-	return fmt.Sprint(k.terms, k.follows, texts(k.starts), texts(k.granted.of), texts(k.elected.of), k.leader, k.leads, k.matched, k.attested, slices.Sorted(maps.Keys(k.claims)), heads, slices.Sorted(maps.Keys(k.newcomers)))
+	return fmt.Sprint(k.terms, k.follows, texts(k.starts), texts(k.granted.of), texts(k.elected.of), k.leader, k.leads, k.matched, k.attested, slices.Sorted(maps.Keys(k.claims)), heads, k.knows, slices.Sorted(maps.Keys(k.newcomers)))
 }

@@ -134,6 +134,7 @@ type Message struct {
 	Heads         []*Statement           `protobuf:"bytes,7,rep,name=heads,proto3" json:"heads,omitempty"`       // logs of the voters
 	Ballot        *Statement             `protobuf:"bytes,8,opt,name=ballot,proto3" json:"ballot,omitempty"`     // of the sender, about what raft says
 	Signers       []*Newcomer            `protobuf:"bytes,9,rep,name=signers,proto3" json:"signers,omitempty"`   // that have joined later, without their rows
+	After         uint64                 `protobuf:"varint,10,opt,name=after,proto3" json:"after,omitempty"`     // the submitter's peer asks for the entries after this one; 0: it does not ask
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -229,6 +230,13 @@ func (x *Message) GetSigners() []*Newcomer {
 		return x.Signers
 	}
 	return nil
+}
+
+func (x *Message) GetAfter() uint64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
 }
 
 // Statement is a signed statement of a member.
@@ -501,7 +509,7 @@ const file_viewgroup_proto_rawDesc = "" +
 	"\n" +
 	"\x0fviewgroup.proto\x12\x10p2pmpi.viewgroup\"\x19\n" +
 	"\x05Hello\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"\xe3\x02\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\"\xf9\x02\n" +
 	"\aMessage\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\rR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\rR\x02to\x12\x12\n" +
@@ -511,7 +519,9 @@ const file_viewgroup_proto_rawDesc = "" +
 	"\x05votes\x18\x06 \x03(\v2\x1b.p2pmpi.viewgroup.StatementR\x05votes\x121\n" +
 	"\x05heads\x18\a \x03(\v2\x1b.p2pmpi.viewgroup.StatementR\x05heads\x123\n" +
 	"\x06ballot\x18\b \x01(\v2\x1b.p2pmpi.viewgroup.StatementR\x06ballot\x124\n" +
-	"\asigners\x18\t \x03(\v2\x1a.p2pmpi.viewgroup.NewcomerR\asigners\"\xbd\x02\n" +
+	"\asigners\x18\t \x03(\v2\x1a.p2pmpi.viewgroup.NewcomerR\asigners\x12\x14\n" +
+	"\x05after\x18\n" +
+	" \x01(\x04R\x05after\"\xbd\x02\n" +
 	"\tStatement\x124\n" +
 	"\x04kind\x18\x01 \x01(\x0e2 .p2pmpi.viewgroup.Statement.KindR\x04kind\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\rR\x02by\x12\x12\n" +

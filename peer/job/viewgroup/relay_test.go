@@ -1,0 +1,113 @@
+package viewgroup
+
+import (
+	"testing"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// keptOut returns a world in which the liar leads and sends the submitter's peer nothing, after that was cut
+// off for a while. The liar and peers 2 and 3 run processes.
+func keptOut(t *testing.T, seed uint64, ticks int) *world {
+	t.Helper()
+	w := newWorld(t, seed, 4)
+	w.ticks(3)
+	w.until("the liar leads", func() bool {
+		w.members[submitterPeer].node.TransferLeader(liar + 1)
+		w.carry(submitterPeer, w.members[submitterPeer].ready())
+		return w.members[liar].Leads()
+	})
+	w.liar = liar
+	w.drops = func(to int, _ *raftpb.Message) bool { return to == submitterPeer }
+	w.propose(liar, 1, view.Failed)
+	w.side[submitterPeer] = 1
+	w.ticks(ticks)
+	clear(w.side)
+	return w
+}
+
+// TestV4SubmitterIsNotKeptOut checks that the submitter's peer gets the log from the other voters, and leads
+// again, if the leader sends it nothing.
+func TestV4SubmitterIsNotKeptOut(t *testing.T) {
+	for seed := range uint64(10) {
+		w := keptOut(t, 60+seed, electionTicks)
+		w.until("the submitter's peer has the view, and leads", func() bool {
+			m := w.members[submitterPeer]
+			return w.failed(1, submitterPeer)() && m.Leads() && m.Contact() == InTouch
+		})
+		w.propose(submitterPeer, 2, view.Finished)
+		w.until("the others follow", func() bool {
+			return w.members[2].View().State(view.Process{Rank: 2}) == view.Finished && w.members[3].View().State(view.Process{Rank: 2}) == view.Finished
+		})
+	}
+}
+
+// TestV4SubmitterFollowsWithoutAVote checks that the submitter's peer gets the log from the voters also after it
+// has lost its vote.
+func TestV4SubmitterFollowsWithoutAVote(t *testing.T) {
+	w := keptOut(t, 75, cutOffTicks+2*electionTicks)
+	if w.members[2].Votes(submitterPeer) {
+		t.Fatal("the submitter's peer votes")
+	}
+	w.until("the submitter's peer has the view", func() bool {
+		return w.failed(1, submitterPeer)() && w.members[submitterPeer].Contact() == InTouch
+	})
+	for range 2 * cutOffTicks {
+		if w.tick(); w.members[submitterPeer].Contact() == CutOff {
+			t.Fatal("the submitter's peer is cut off")
+		}
+	}
+	w.propose(2, 2, view.Finished)
+	w.until("it gets the next view", func() bool {
+		return w.members[submitterPeer].View().State(view.Process{Rank: 2}) == view.Finished
+	})
+}
+
+// TestV4RelayedEntriesAreTheLeaders checks that a peer that relays entries cannot change or add one, and that
+// nobody but the submitter's peer accepts relayed entries.
+func TestV4RelayedEntriesAreTheLeaders(t *testing.T) {
+	entry := func(r *raftpb.Message) *raftpb.Entry { return r.Entries[len(r.Entries)-1] }
+	for name, change := range map[string]func(r *raftpb.Message, msg *Message){
+		"changed":         func(r *raftpb.Message, _ *Message) { entry(r).Data = signed(3, fails(2)).encode() },
+		"of another term": func(r *raftpb.Message, _ *Message) { entry(r).Term = new(entry(r).GetTerm() - 1) },
+		"one more": func(r *raftpb.Message, _ *Message) {
+			r.Entries = append(r.Entries, &raftpb.Entry{Index: new(entry(r).GetIndex() + 1), Term: r.Term})
+		},
+		"one fewer":          func(r *raftpb.Message, _ *Message) { r.Entries = r.Entries[:len(r.Entries)-1] },
+		"after other ones":   func(_ *raftpb.Message, msg *Message) { msg.Previous = make([]byte, hashSize) },
+		"not signed":         func(_ *raftpb.Message, msg *Message) { msg.Heads = nil },
+		"of another leader":  func(r *raftpb.Message, _ *Message) { r.From = new(uint64(4)) },
+		"with made-up votes": func(_ *raftpb.Message, msg *Message) { msg.Votes, msg.Heads = msg.Votes[:1], msg.Heads[1:] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := keptOut(t, 80, electionTicks)
+			m := w.members[submitterPeer]
+			for w.side[submitterPeer] = 1; !m.missesLeader(); w.tick() {
+			}
+			var out Output
+			w.members[2].relay(&out, m.node.BasicStatus().GetCommit())
+			if len(out.Send) != 1 {
+				t.Fatalf("%d messages are relayed, want 1", len(out.Send))
+			}
+			msg := out.Send[0]
+			r := &raftpb.Message{}
+			if err := proto.Unmarshal(msg.GetRaft(), r); err != nil {
+				t.Fatal(err)
+			}
+			change(r, msg)
+			msg.Raft = wrap(r).GetRaft()
+			before := len(m.proofs.log)
+			if _, err := m.Step(2, msg); m.Err() != nil || len(m.proofs.log) != before {
+				t.Errorf("%d entries after %d: %v, %v", len(m.proofs.log), before, err, m.Err())
+			}
+			msg.To, r.To = 3, new(uint64(4))
+			msg.Raft = wrap(r).GetRaft()
+			if _, err := w.members[3].Step(2, msg); err == nil {
+				t.Error("another peer accepts it")
+			}
+		})
+	}
+}
