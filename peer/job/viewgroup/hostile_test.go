@@ -66,8 +66,8 @@ func FuzzStream(f *testing.F) {
 // FuzzNewcomer makes a malicious member write arbitrary newcomers into the log. Each either adds a peer for
 // which the job has room, or ends the member's part in the group, but does not crash this process.
 func FuzzNewcomer(f *testing.F) {
-	good := new(Member).introduction(invite(Newcomer{Peer: 3, ID: idOf(3), Process: view.Process{Replica: 1}, Row: []byte("row")}))
-	again := new(Member).introduction(invite(Newcomer{Peer: 1, ID: idOf(1), Process: view.Process{Replica: 1}, Row: []byte("row")}))
+	good := Config{}.introduction(invite(Newcomer{Peer: 3, ID: idOf(3), Process: view.Process{Replica: 1}, Row: []byte("row")}))
+	again := Config{}.introduction(invite(Newcomer{Peer: 1, ID: idOf(1), Process: view.Process{Replica: 1}, Row: []byte("row")}))
 	f.Add(uint64(4), good.GetContext())
 	f.Add(uint64(2), again.GetContext())
 	f.Add(uint64(0), good.GetContext())
@@ -82,7 +82,7 @@ func FuzzNewcomer(f *testing.F) {
 		c := &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(id), Context: context}
 		m.attempt(func() error { m.admitNewcomer(&out, c); return nil })
 		for _, n := range out.Came {
-			if m.broken != nil || !m.hasRoom(n) || m.config.RunsOn[n.Process] != n.Peer {
+			if m.broken != nil || !m.config.hasRoom(n) || m.config.RunsOn[n.Process] != n.Peer {
 				t.Errorf("%+v has come (%v)", n, m.broken)
 			}
 		}

@@ -116,7 +116,7 @@ func TestV4UnsignedNewcomersAreRejected(t *testing.T) {
 	n := Newcomer{Peer: 4, ID: p2ppeer.ID("stranger"), Process: view.Process{Replica: 1}, Signature: []byte("made up")}
 	w.members = append(w.members, nil) // place of the newcomer
 	w.views, w.side = append(w.views, view.View{}), append(w.side, 0)
-	m.attempt(func() error { return m.node.ProposeConfChange(m.introduction(n)) })
+	m.attempt(func() error { return m.node.ProposeConfChange(m.config.introduction(n)) })
 	w.carry(0, m.ready())
 	w.ticks(5)
 	for i := range 4 {

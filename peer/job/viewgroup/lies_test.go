@@ -83,11 +83,10 @@ var allLies = []lie{
 		return []*Message{msg}
 	}},
 	{"relays an entry that the leader has not signed", func(m *Member, to int) []*Message {
-		var out Output
-		if m.relay(&out, 1); to != submitterPeer || len(out.Send) == 0 {
+		msg, r := m.message(submitterPeer), &raftpb.Message{}
+		if to != submitterPeer || !m.proofs.relay(msg, 1) {
 			return nil
 		}
-		msg, r := out.Send[0], &raftpb.Message{}
 		if err := proto.Unmarshal(msg.GetRaft(), r); err != nil {
 			panic(err)
 		}

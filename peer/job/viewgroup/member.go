@@ -9,6 +9,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -29,16 +30,6 @@ const (
 	// cutOffTicks is the time after which the peer reports that it is cut off. It allows for several
 	// elections, and for a link that recovers.
 	cutOffTicks = 100
-)
-
-// A Contact describes a peer's contact with the majority of the voters.
-type Contact int
-
-// The states of contact.
-const (
-	InTouch Contact = iota
-	Absent          // for a second: other peers may still hear a peer that is silent here
-	CutOff          // for so long that this peer has to stop (V2)
 )
 
 // maxPeers bounds the first peers of a job with a view group, and also the later ones. The leader sends to
@@ -86,17 +77,13 @@ type Member struct {
 	accusers  map[view.Process]map[int]bool // peers that have proposed the failure, jurors or not
 	newcomers []Newcomer                    // introduced here and not admitted yet
 
-	now      int            // ticks
-	touched  int            // last time in touch with the majority
-	heard    map[uint64]int // last message of each other peer
-	leader   uint64         // leader at the last proposal of wanted; 0 if none
-	proposed int            // time of that proposal
-	answered map[uint64]int // last answer of each other peer, while this peer leads
-	followed int            // last time that this peer did not lead, or transferred the leadership
-	ledAt    int            // last time that this peer heard a leader, or that a term began
-	tended   int            // time of a pending change of the membership; 0 if none
-	broken   error          // error that ended this peer's part in the group; nil if none
-	proofs   *proofs        // what justifies messages
+	contacts
+	leader   uint64  // leader at the last proposal of wanted; 0 if none
+	proposed int     // time of that proposal
+	followed int     // last time that this peer did not lead, or transferred the leadership
+	tended   int     // time of a pending change of the membership; 0 if none
+	broken   error   // error that ended this peer's part in the group; nil if none
+	proofs   *proofs // what justifies messages
 }
 
 // A Message is a message between the Members of two peers, which are named by their numbers.
@@ -140,7 +127,7 @@ func New(c Config) (*Member, error) {
 	if c.IDs == nil || c.Verify == nil || c.Sign == nil {
 		return nil, errors.New("view group: without the identities of its peers")
 	}
-	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}, gone: make(map[uint64]bool), former: make(map[uint64]bool), accusers: make(map[view.Process]map[int]bool), heard: make(map[uint64]int)}
+	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}, gone: make(map[uint64]bool), former: make(map[uint64]bool), accusers: make(map[view.Process]map[int]bool), contacts: contacts{heard: make(map[uint64]int)}}
 	for id := range uint64(c.Peers) {
 		if id < uint64(c.Members) {
 			m.conf.Voters = append(m.conf.Voters, id+1)
@@ -209,18 +196,25 @@ func (m *Member) Votes(peer int) bool { return slices.Contains(m.conf.GetVoters(
 // Contact returns this peer's contact with the majority. A leader hears the majority; all others hear the
 // leader.
 func (m *Member) Contact() Contact {
-	switch silence := m.now - m.touched; {
-	case m.broken != nil || silence > cutOffTicks:
+	if m.broken != nil {
 		return CutOff
-	case silence > absentTicks:
-		return Absent
 	}
-	return InTouch
+	return m.contact()
 }
 
 // Err returns the error that has ended this peer's part in the group, or nil. It names another peer that has
 // told different peers different views.
 func (m *Member) Err() error { return m.broken }
+
+// Silence returns the number of ticks for which a peer has not answered this one. It is 0 if the peer
+// answers, or if this peer cannot tell, because it does not lead or is not in touch.
+func (m *Member) Silence(peer int) int {
+	last, known := m.answered[uint64(peer)+1]
+	if !known || m.Contact() != InTouch {
+		return 0
+	}
+	return m.now - last
+}
 
 // Propose proposes a change on behalf of the proposal's author, which may be another peer. The Member
 // repeats the proposal until it is committed, and drops one that can have no effect now.
@@ -283,6 +277,34 @@ func (m *Member) Tick() Output {
 	out := m.ready()
 	m.attempt(func() error { m.compareLogs(&out); m.askForLog(&out); return nil })
 	return out
+}
+
+// recordAnswers records which peers answer, while this peer leads. The library records it too, but resets its
+// record every electionTicks, so a silent peer is noticed that much later.
+func (m *Member) recordAnswers() {
+	if !m.Leads() {
+		m.answered = nil
+		return
+	}
+	first := m.answered == nil
+	if first {
+		m.answered = make(map[uint64]int)
+	}
+	m.node.WithProgress(func(id uint64, _ raft.ProgressType, p tracker.Progress) {
+		if first || p.RecentActive {
+			m.answered[id] = m.now
+		}
+	})
+	m.touched = max(m.touched, m.majorityHeard(m.conf.GetVoters(), m.id()))
+}
+
+// recordAnswer records that a peer has answered this one, if this one leads.
+func (m *Member) recordAnswer(id uint64) {
+	if m.answered == nil || !m.Leads() {
+		return
+	}
+	m.answered[id] = m.now
+	m.touched = max(m.touched, m.majorityHeard(m.conf.GetVoters(), m.id()))
 }
 
 // repeatProposals repeats the pending proposals to a new leader, and also after a while, since messages to
@@ -390,6 +412,21 @@ func (m *Member) compareLogs(out *Output) {
 	m.sendHeads(out, heads, func(to int) bool { return m.Votes(to) || to == submitterPeer })
 }
 
+// askForLog makes the submitter's peer ask the voters for the log while it hears no leader. The link to the
+// leader may be down, or the leader lies and sends nothing to keep the submitter's peer out.
+func (m *Member) askForLog(out *Output) {
+	if m.now%heartbeatTicks != 0 || !m.missesLeader() {
+		return
+	}
+	for _, id := range m.conf.GetVoters() {
+		if id != submitter {
+			msg := m.message(int(id) - 1)
+			msg.After = m.node.BasicStatus().GetCommit()
+			out.Send = append(out.Send, msg)
+		}
+	}
+}
+
 // sendHeads sends heads to the other members that the function selects, except the leader.
 func (m *Member) sendHeads(out *Output, heads []*Statement, selects func(peer int) bool) {
 	for _, id := range slices.Concat(m.conf.GetVoters(), m.conf.GetLearners()) {
@@ -413,4 +450,33 @@ func (m *Member) apply(out *Output, e *raftpb.Entry) {
 	}
 	m.accept(out, p)
 	m.wanted = slices.DeleteFunc(m.wanted, func(w Proposal) bool { return w.repeats(p) || !m.matters(w) })
+}
+
+// Bounds on the log of a correct group, in bytes. Each process joins at most once, finishes and fails. Now
+// and then a process becomes the master of its rank. A few peers may propose each change at the same time,
+// and again after an election. The log also contains the row of each newcomer.
+const (
+	// entryCost is the overhead of an entry, its hash included.
+	entryCost = 320
+	// logOfAll is for changes of the voters and for elections; a flapping link causes any number of them.
+	logOfAll = 16 << 20
+	// logOfEach is for each process.
+	logOfEach = 2 << 10
+)
+
+// maxLog is more than a correct group ever writes to its log, in bytes. It grows with time to leave room
+// for elections.
+func (m *Member) maxLog() int {
+	return logOfAll + logOfEach*len(m.view.States) + entryCost*(m.now/electionTicks)
+}
+
+// countLog adds the size of new entries. A malicious member can send an endless log; if the log exceeds its
+// bound, countLog ends this peer's part in the group.
+func (m *Member) countLog(entries []*raftpb.Entry) {
+	for _, e := range entries {
+		m.logged += entryCost + proto.Size(e)
+	}
+	if m.logged > m.maxLog() {
+		m.broken = fmt.Errorf("view group: a log of %d bytes", m.logged)
+	}
 }

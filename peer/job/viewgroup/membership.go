@@ -2,9 +2,12 @@ package viewgroup
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.etcd.io/raft/v3/tracker"
@@ -84,7 +87,7 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 		}
 	}
 	if len(m.newcomers) > 0 {
-		return m.introduction(m.newcomers[0])
+		return m.config.introduction(m.newcomers[0])
 	}
 	if slices.Contains(voters, submitter) && m.missing(submitter, cutOffTicks) {
 		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(uint64(submitter))}
@@ -161,40 +164,6 @@ func (m *Member) livePeers() map[int]bool {
 // than the library's period for counting active peers.
 const silentTicks = electionTicks + 2*heartbeatTicks
 
-// recordAnswers records which peers answer, while this peer leads. The library records it too, but resets its
-// record every electionTicks, so a silent peer is noticed that much later.
-func (m *Member) recordAnswers() {
-	if !m.Leads() {
-		m.answered = nil
-		return
-	}
-	first := m.answered == nil
-	if first {
-		m.answered = make(map[uint64]int)
-	}
-	m.node.WithProgress(func(id uint64, _ raft.ProgressType, p tracker.Progress) {
-		if first || p.RecentActive {
-			m.answered[id] = m.now
-		}
-	})
-	m.touched = max(m.touched, m.majorityHeard())
-}
-
-// recordAnswer records that a peer has answered this one, if this one leads.
-func (m *Member) recordAnswer(id uint64) {
-	if m.answered == nil || !m.Leads() {
-		return
-	}
-	m.answered[id] = m.now
-	m.touched = max(m.touched, m.majorityHeard())
-}
-
-// silent reports whether a peer has not answered this one for the given number of ticks.
-func (m *Member) silent(id uint64, ticks int) bool {
-	last, known := m.answered[id]
-	return known && m.now-last > ticks
-}
-
 // missing reports whether a peer has not answered for the given number of ticks while a majority does. A
 // leader that is cut off finds all peers silent. A change that it proposed then would be committed after
 // the cut heals, and remove a peer that is back and needed. If other peers answer, they have a majority
@@ -203,41 +172,12 @@ func (m *Member) missing(id uint64, ticks int) bool {
 	return m.Contact() == InTouch && m.silent(id, ticks)
 }
 
-// heardRecently reports whether a peer was heard recently. A lost peer must not become one of two voters,
-// since the other one alone can commit nothing any more.
-func (m *Member) heardRecently(id uint64) bool { return m.now-m.heard[id] <= 2*heartbeatTicks }
-
 // follows reports whether a peer has confirmed to this leader that its log is a prefix of the leader's log.
 func (m *Member) follows(id uint64) (follows bool) {
 	m.node.WithProgress(func(of uint64, _ raft.ProgressType, p tracker.Progress) {
 		follows = follows || of == id && p.State == tracker.StateReplicate
 	})
 	return follows
-}
-
-// Silence returns the number of ticks for which a peer has not answered this one. It is 0 if the peer
-// answers, or if this peer cannot tell, because it does not lead or is not in touch.
-func (m *Member) Silence(peer int) int {
-	last, known := m.answered[uint64(peer)+1]
-	if !known || m.Contact() != InTouch {
-		return 0
-	}
-	return m.now - last
-}
-
-// majorityHeard returns the latest time since which a majority of the voters was heard. This peer counts as
-// heard now.
-func (m *Member) majorityHeard() int {
-	var heard []int
-	for _, id := range m.conf.GetVoters() {
-		if int(id)-1 == m.config.Self {
-			heard = append(heard, m.now)
-		} else {
-			heard = append(heard, m.heard[id])
-		}
-	}
-	slices.Sort(heard)
-	return heard[(len(heard)-1)/2]
 }
 
 // reconfigure applies a committed change of the membership, unless it is not lawful: then a malicious leader
@@ -279,10 +219,10 @@ func (m *Member) lawful(c *raftpb.ConfChange) bool {
 		if votes {
 			return peer == submitterPeer || len(voters)%2 == 0 || len(voters) > m.config.Members
 		}
-		n, err := m.newcomerIn(c)
+		n, err := m.config.newcomerIn(c)
 		return err == nil && !learns && !m.former[id] && n.Peer == peer
 	case raftpb.ConfChangeUpdateNode:
-		_, err := m.newcomerIn(c)
+		_, err := m.config.newcomerIn(c)
 		return err == nil
 	}
 	return false
@@ -290,3 +230,51 @@ func (m *Member) lawful(c *raftpb.ConfChange) bool {
 
 // removal returns the text that the submitter's peer signs to remove a peer, without the name of the job.
 func removal(peer int) []byte { return fmt.Appendf(nil, "remove peer %d", peer) }
+
+// Introduce asks to admit a peer that the submitter has found. The caller is the submitter's peer, or, if
+// that is not part of the group, a member that it has told. A peer that cannot be admitted, or has been, is
+// ignored.
+func (m *Member) Introduce(n Newcomer) Output {
+	if m.admissible(n) {
+		m.newcomers = append(m.newcomers, n)
+	}
+	m.attempt(func() error { m.maintain(); return nil })
+	return m.ready()
+}
+
+// admissible reports whether n can be admitted: n is valid, and no other peer has its number or its process.
+func (m *Member) admissible(n Newcomer) bool {
+	rows := len(n.Row)
+	for _, other := range m.newcomers {
+		rows += len(other.Row)
+	}
+	if !m.config.hasRoom(n) || !m.config.invited(n) || m.gone[uint64(n.Peer)+1] || len(m.newcomers) == m.view.N+view.MaxReplicas || rows > m.maxLog()/4 {
+		return false // only a few may be pending at a time, for one rank each
+	}
+	for p, peer := range m.config.RunsOn {
+		if p == n.Process || peer == n.Peer && !m.config.isMember(n) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(m.newcomers, n.excludes)
+}
+
+// admitNewcomer records the newcomer that c introduces, if there is one.
+func (m *Member) admitNewcomer(out *Output, c *raftpb.ConfChange) {
+	if c.GetType() != raftpb.ConfChangeAddLearnerNode && c.GetType() != raftpb.ConfChangeUpdateNode {
+		return
+	}
+	n, err := m.config.newcomerIn(c)
+	if err != nil { // a voter that becomes a learner
+		return
+	}
+	m.config.IDs[n.Peer] = n.ID
+	m.config.RunsOn[n.Process] = n.Peer
+	hash := sha256.Sum256(n.Row)
+	m.proofs.newcomers[n.Peer] = &pb.Newcomer{
+		Number: uint32(n.Peer), Peer: []byte(n.ID), Rank: uint32(n.Process.Rank), Replica: uint32(n.Process.Replica),
+		RowHash: hash[:], Signature: n.Signature,
+	}
+	m.newcomers = slices.DeleteFunc(m.newcomers, n.excludes)
+	out.Came = append(out.Came, n)
+}

@@ -1,9 +1,13 @@
 package viewgroup
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
@@ -23,8 +27,8 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 	m.noteFound()
 	if err != nil || r == nil || m.broken != nil {
 		out := m.ready()
-		if err == nil && from == submitterPeer && msg.GetAfter() > 0 {
-			m.relay(&out, msg.GetAfter())
+		if answer := m.message(from); err == nil && from == submitterPeer && m.Contact() == InTouch && m.proofs.relay(answer, msg.GetAfter()) {
+			out.Send = append(out.Send, answer)
 		}
 		return out, err
 	}
@@ -174,6 +178,66 @@ func checkEntries(msg *raftpb.Message) error {
 			return fmt.Errorf("%w: entry %d of term %d after entry %d of term %d", errForeign, e.GetIndex(), e.GetTerm(), index-1, term)
 		}
 		term = e.GetTerm()
+	}
+	return nil
+}
+
+// receiveRelayed handles entries of the leader that another peer has relayed to the submitter's peer. It then
+// takes the leadership if it can: it is the preferred leader, and the present one does not answer it.
+func (m *Member) receiveRelayed(msg *Message, r *raftpb.Message) (Output, error) {
+	k := m.proofs
+	if !m.missesLeader() || r.GetTerm() < k.term {
+		return m.ready(), nil
+	}
+	if before, ok := k.log.at(r.GetIndex()); !ok || !bytes.Equal(before, msg.GetPrevious()) {
+		return m.ready(), nil // one of the two logs is that of an earlier leader that has lied
+	}
+	if !k.isSignedByLeader(msg, r) {
+		return m.ready(), fmt.Errorf("%w: relayed entries that the leader has not signed", errUnjustified)
+	}
+	in := incoming{from: int(r.GetFrom()) - 1, raft: r, msg: msg, status: m.node.BasicStatus(), behind: true}
+	ok, err := k.justified(in)
+	if m.noteFound(); err != nil || !ok {
+		return m.ready(), err
+	}
+	m.heard[uint64(msg.GetFrom())+1] = m.now
+	claimed := r.GetCommit()
+	r.Commit = new(min(claimed, k.committed(r.GetTerm())))
+	m.attempt(func() error { return m.node.Step(r) })
+	out := m.ready()
+	m.commitFurther(&out, r, claimed)
+	heard := m.majorityHeard(m.conf.GetVoters(), m.id())
+	m.touched = max(m.touched, heard)
+	if m.Votes(submitterPeer) && m.now-heard <= 2*heartbeatTicks {
+		m.attempt(func() error {
+			return m.node.Step(&raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: r.From, To: r.To, Term: new(k.term)})
+		})
+		out.add(m.ready())
+	}
+	return out, m.broken
+}
+
+// missesLeader reports whether this is the submitter's peer and has not heard a leader for a while.
+func (m *Member) missesLeader() bool {
+	return m.config.Self == submitterPeer && !m.Leads() && m.now-m.ledAt > absentTicks
+}
+
+// receiveSigners records the identities of newcomers that are not in the log here yet, for their statements.
+// The submitter has signed them.
+func (m *Member) receiveSigners(signers []*pb.Newcomer) error {
+	if len(signers) > maxSigners {
+		return fmt.Errorf("%w: %d newcomers", errUnjustified, len(signers))
+	}
+	for _, s := range signers {
+		number := int(s.GetNumber())
+		if _, known := m.proofs.identity(number); known {
+			continue
+		}
+		n := Newcomer{Peer: number, ID: p2ppeer.ID(s.GetPeer()), Process: view.Process{Rank: int(s.GetRank()), Replica: int(s.GetReplica())}}
+		if !m.config.hasRoom(n) || !m.config.Verify(m.config.IDs[submitterPeer], n.statementOn(s.GetRowHash()), s.GetSignature()) {
+			return fmt.Errorf("%w: newcomer %d is not invited", errUnjustified, number)
+		}
+		m.config.Told[number] = n.ID
 	}
 	return nil
 }

@@ -87,13 +87,10 @@ func TestV4RelayedEntriesAreTheLeaders(t *testing.T) {
 			m := w.members[submitterPeer]
 			for w.side[submitterPeer] = 1; !m.missesLeader(); w.tick() {
 			}
-			var out Output
-			w.members[2].relay(&out, m.node.BasicStatus().GetCommit())
-			if len(out.Send) != 1 {
-				t.Fatalf("%d messages are relayed, want 1", len(out.Send))
+			msg, r := w.members[2].message(submitterPeer), &raftpb.Message{}
+			if !w.members[2].proofs.relay(msg, m.node.BasicStatus().GetCommit()) {
+				t.Fatal("nothing is relayed")
 			}
-			msg := out.Send[0]
-			r := &raftpb.Message{}
 			if err := proto.Unmarshal(msg.GetRaft(), r); err != nil {
 				t.Fatal(err)
 			}
