@@ -36,10 +36,12 @@ func after(rows ...[]event) []event { return slices.Concat(rows...) }
 // withoutSubmitter removes the submitter's peer; member 1 leads, and the remaining peers are the members.
 var withoutSubmitter = after([]event{{kind: crashes, from: 0}}, elected, []event{{kind: tells, from: 1, to: 0}, {kind: tells, from: 2, to: 0}, {kind: quietens}}, passes(2))
 
-// missed makes member 2 the leader while the submitter's peer is cut off, which then asks for the log.
+// missed makes member 2 the leader, which commits a change while the submitter's peer is cut off. That peer
+// then asks for the log.
 var missed = []event{
 	{kind: cut, from: 0}, {kind: waits, from: 1}, {kind: waits, from: 2}, {kind: quietens},
-	{kind: waits, from: 1}, {kind: quietens}, {kind: waits, from: 2}, {kind: quietens}, {kind: heals}, {kind: waits, from: 0},
+	{kind: waits, from: 1}, {kind: quietens}, {kind: waits, from: 2}, {kind: quietens}, {kind: proposes}, {kind: quietens},
+	{kind: waits, from: 0}, {kind: heals}, {kind: waits, from: 0},
 }
 
 // came admits a peer that was introduced to member 1.
@@ -82,7 +84,7 @@ var scenarios = []scenario{
 	{"a peer omits the term", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"leads in no term", "is a candidate in no term"}}, nil, nil},
 	{"a peer collects pre-votes", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{lies: []string{"asks for a pre-vote"}}, nil, nil},
 	{"a peer signs two logs", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"signs two logs"}}, nil, nil},
-	{"a peer relays an entry of its own", 3, []proposedChange{{2, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"relays an entry that the leader has not signed"}}, missed, nil},
+	{"a peer changes an entry that it relays", 3, []proposedChange{{2, fails(1), submitterPeer}}, allowed{lies: []string{"changes an entry that it relays"}}, missed, nil},
 	{"a leader makes up that an entry is committed", 4, []proposedChange{{2, fails(1), submitterPeer}}, allowed{waits: 2, lies: []string{"commits an entry that no other member has"}}, withoutSubmitter, nil},
 	{"a leader has two logs", 4, []proposedChange{{1, fails(1), submitterPeer}, {3, fails(2), submitterPeer}}, allowed{lies: []string{"commits an entry that no other member has"}}, withoutSubmitter, nil},
 }

@@ -82,16 +82,15 @@ var allLies = []lie{
 		}
 		return []*Message{msg}
 	}},
-	{"relays an entry that the leader has not signed", func(m *Member, to int) []*Message {
+	{"changes an entry that it relays", func(m *Member, to int) []*Message {
 		msg, r := m.message(submitterPeer), &raftpb.Message{}
-		if to != submitterPeer || !m.proofs.relay(msg, 1) {
+		if to != submitterPeer || !m.proofs.relay(msg, 2) {
 			return nil
 		}
 		if err := proto.Unmarshal(msg.GetRaft(), r); err != nil {
 			panic(err)
 		}
-		last := r.GetIndex() + uint64(len(r.GetEntries()))
-		r.Entries = append(r.Entries, &raftpb.Entry{Index: new(last + 1), Term: r.Term, Data: signed(m.config.Self, fails(m.config.Self-1)).encode()})
+		r.Entries[len(r.Entries)-1].Data = signed(m.config.Self, fails(m.config.Self-1)).encode()
 		msg.Raft = wrap(r).GetRaft()
 		return []*Message{msg}
 	}},

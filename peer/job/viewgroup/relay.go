@@ -40,8 +40,8 @@ func (k *proofs) relay(msg *Message, after uint64) bool {
 	return true
 }
 
-// maxRelayed bounds the entries in one relayed message, in bytes.
-const maxRelayed = maxMessage / 2
+// maxRelayed bounds the entries in one relayed message, in bytes: half of a message.
+const maxRelayed = 2 * maxAppend
 
 // isSignedByLeader reports whether the leader has signed the log that results from the entries in r.
 func (k *proofs) isSignedByLeader(msg *Message, r *raftpb.Message) bool {

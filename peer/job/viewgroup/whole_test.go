@@ -331,7 +331,7 @@ func (g *whole) settle() {
 	}
 	if g.lies {
 		g.checkHonest()
-		if slices.ContainsFunc(g.members, func(m *Member) bool { return m.broken != nil }) {
+		if slices.ContainsFunc(g.members, func(m *Member) bool { return m.broken != nil && m.config.Self != liar }) {
 			return
 		}
 	}
