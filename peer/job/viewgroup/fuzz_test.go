@@ -32,6 +32,12 @@ func FuzzStep(f *testing.F) {
 		}
 		f.Add(b)
 	}
+	relayed := &raftpb.Message{Type: raftpb.MsgApp.Enum(), From: new(uint64(3)), To: new(uint64(1)), Term: new(uint64(9)), Index: new(uint64(1)), LogTerm: new(uint64(1))}
+	b, err := proto.Marshal(wrap(relayed))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var msg Message
 		if proto.Unmarshal(b, &msg) != nil {
@@ -47,6 +53,7 @@ func FuzzStep(f *testing.F) {
 		for range 2 * electionTicks {
 			m.Tick()
 		}
+		_, _ = m.Step(1, &msg) // it misses the leader
 		m.Propose(signed(submitterPeer, view.Change{To: view.Failed}))
 	})
 }
