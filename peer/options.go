@@ -243,7 +243,7 @@ func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.Away, "away", o.Away, "with -r 2 or more: let the job continue for `TIME`, at most 1h, after it has lost its submitter; p2prun waits as long to reconnect")
 	flags.IntVar(&o.Local, "local", o.Local, "start `P` temporary peers on this machine, 1 to 256, and run the job there")
 	flags.DurationVar(&o.Lose, "lose", o.Lose, "with --local: kill one of these peers `TIME` after the ranks have started")
-	flags.BoolVar(&o.Verbose, "verbose", o.Verbose, "show how each two processes are connected, the round-trip time, and why there is no better connection")
+	flags.BoolVar(&o.Verbose, "verbose", o.Verbose, "show how each pair of processes is connected, the round-trip time, and why there is no better connection")
 	flags.StringVar(&o.OnDivergence, "on-divergence", o.OnDivergence, "`ACTION` if the replicas of a rank diverge: stop the job, or warn")
 	flags.StringVar(&o.Heal, "heal", o.Heal, "with -r 2 or more: `on|off`, whether to replace lost replicas while the job runs")
 	flags.BoolVar(&o.Attach, "attach", o.Attach, "resume a job whose p2prun was killed")
