@@ -16,11 +16,12 @@ import (
 const statusLong = `Shows the peer that runs on this home:
   - its slots and limits, the classes of submitters that it accepts, and the
     rule that pauses it, if any (see p2pboot --pause-when)
-  - its own use of processor, memory and disk
+  - its own memory, streams and goroutines
   - the jobs that run here, and the jobs that were submitted here
   - for each connected peer: whether the connection is direct, hole-punched or
     relayed, its round-trip time, and why there is no better connection
-  - for each job here: how its processes reach those on other peers
+  - for each job here: how its processes reach processes on other peers, and the
+    round-trip times
 
 Exit status: 0 shown, 64 wrong usage, 69 no peer runs on the home, or this user
 may not use its control socket, 73 the home cannot be used.`
